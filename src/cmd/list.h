@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One line a command, sorted. The name is the file's and the symbol's (command_NAME). */
+#define COMMANDS(X)
+
+/* Processes of our own: `assay __NAME`, never shown. */
+#define HIDDEN_COMMANDS(X)

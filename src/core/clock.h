@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time is passed in, so a test can own it. All times of a run are CLOCK_MONOTONIC nanoseconds. */
+#ifndef CORE_CLOCK_H
+#define CORE_CLOCK_H
+#include <stdint.h>
+
+struct clock {
+	uint64_t (*now_ns)(void *arg);
+	void (*sleep_ns)(void *arg, uint64_t ns);
+	void *arg;
+};
+
+/* The real one; static, never freed. */
+const struct clock *clock_monotonic(void);
+static inline uint64_t clock_now_ns(const struct clock *c)
+{
+	return c->now_ns(c->arg);
+}
+static inline void clock_sleep_ns(const struct clock *c, uint64_t ns)
+{
+	c->sleep_ns(c->arg, ns);
+}
+/* "2026-11-21T12:00:00Z" for display; buffer of at least 21 bytes. */
+void clock_wall_text(char *out, unsigned size);
+#endif

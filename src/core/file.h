@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole files with a limit, atomic writes, SHA-256. */
+#ifndef CORE_FILE_H
+#define CORE_FILE_H
+#include <stddef.h>
+#include "core/error.h"
+
+/* Owner: caller, free(). NUL-terminated after `size` bytes. Reads /proc and /sys files too (size unknown before).
+ * Larger than size_max: BAD_INPUT. */
+enum status file_read(char **out, size_t *size, const char *path, size_t size_max, struct error *err);
+/* Writes beside and renames; a full disk leaves the old file. */
+enum status file_write(const char *path, const void *data, size_t size, struct error *err);
+enum status file_make_dir(const char *path, struct error *err); /* with parents */
+/* 64 hex digits and NUL. */
+void file_sha256(char hex[65], const void *data, size_t size);
+enum status file_sha256_of(char hex[65], const char *path, struct error *err);
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Child processes that cannot hang their parent: each is this program re-executed (or a foreign command) in a
+ * process group of its own, dies with its parent, and is ended by TERM, then KILL, then left behind as stuck.
+ * Used for facts helpers, samplers and workers alike.
+ */
+#ifndef CORE_PROCESS_H
+#define CORE_PROCESS_H
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "core/clock.h"
+#include "core/error.h"
+
+struct process {
+	pid_t pid;
+	int channel;  /* our end of a SOCK_STREAM pair, the child's is fd 3; -1: none. CLOEXEC here */
+	int output;   /* read end of the child's stdout and stderr; -1: inherited */
+	bool ended;
+	int wait_status; /* as waitpid gives it, once ended */
+};
+
+struct process_spec {
+	const char *const *argv;   /* NULL ends; argv[0] NULL: this very program (/proc/self/exe) */
+	const char *const *env;    /* "NAME=value" added to ours; NULL: none */
+	bool channel;              /* make a socket pair */
+	bool capture_output;       /* stdout and stderr to `output`, else inherited */
+	int cpu_numa;              /* -1: anywhere */
+};
+
+enum status process_start(struct process *p, const struct process_spec *spec, struct error *err);
+/* True once it has ended; fills wait_status; never blocks. */
+bool process_poll(struct process *p);
+/* TERM to the group, up to term_ms for the end, KILL, up to kill_ms; false: it is stuck and left behind. */
+bool process_stop(struct process *p, unsigned term_ms, unsigned kill_ms);
+/* Closes descriptors. Does not stop a living child. */
+void process_release(struct process *p);
+/* Runs to its end within limit_ms and takes its output (<= size_max bytes): for facts helpers. NO_RESOURCE with cause
+ * TIMED_OUT at the limit (the child is stopped), STATUS_VENDOR with cause CRASHED where it died of a signal,
+ * *exit_code otherwise. Owner of *out: caller, free(). */
+enum status process_run(const struct process_spec *spec, unsigned limit_ms, size_t size_max, char **out, size_t *size,
+			int *exit_code, struct error *err);
+/* "signal 11 (Segmentation fault)" or "exit code 3". */
+void process_wait_text(int wait_status, char *out, size_t size);
+#endif

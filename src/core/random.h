@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Philox 4x32-10 (Salmon et al., SC11): counter-based, so host and device recompute any element alone.
+ * Element i of stream s under a seed is word i%4 of philox(counter = {i/4 low, i/4 high, s, 0}, key = seed).
+ */
+#ifndef CORE_RANDOM_H
+#define CORE_RANDOM_H
+#include <stdint.h>
+
+void philox4x32(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
+uint32_t random_u32(uint64_t seed, uint32_t stream, uint64_t index);
+/* Uniform in (-1, 1): (u32 + 0.5) * 2^-31 - 1, rounded to float once. */
+float random_f32(uint64_t seed, uint32_t stream, uint64_t index);
+#endif

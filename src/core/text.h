@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A growing text; valid and empty when zeroed and after text_release. */
+#ifndef CORE_TEXT_H
+#define CORE_TEXT_H
+#include <stdarg.h>
+#include <stddef.h>
+#include "core/error.h"
+
+struct text {
+	char *data; /* NUL-terminated; NULL while empty */
+	size_t size, room;
+	int failed; /* an allocation failed; data is cut there */
+};
+
+void text_add(struct text *t, const char *s);
+void text_add_bytes(struct text *t, const char *s, size_t size);
+void text_addf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *text_str(const struct text *t); /* never NULL */
+void text_release(struct text *t);
+/* For HTML and XML text and attributes: & < > " ' and control characters. */
+void text_add_html(struct text *t, const char *s);
+/* Bounded copy, always terminated; cuts. */
+void text_copy(char *out, size_t size, const char *s);
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A result is a table of typed fields; what was not read is not there. The core's fields are RESULT_FIELDS; each
+ * producer (a probe) adds a table of its own in its own file. JSON, CSV, tables and the schema are expansions.
+ */
+#ifndef JOURNAL_FIELD_H
+#define JOURNAL_FIELD_H
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum field_kind { FIELD_F64, FIELD_U64, FIELD_TEXT, FIELD_BITS };
+
+struct field {
+	const char *name, *unit, *help;
+	enum field_kind kind;
+	int better; /* +1 higher, -1 lower, 0 neither */
+};
+
+/* What every timed phase reports. name, unit, kind, better, help */
+#define RESULT_FIELDS(X)                                                                              \
+	X(time_ns_median, "ns", F64, -1, "one iteration, median of the samples")                      \
+	X(time_ns_min, "ns", F64, -1, "one iteration, fastest sample")                                \
+	X(time_ns_mean, "ns", F64, -1, "one iteration, mean over the window")                         \
+	X(time_ns_p05, "ns", F64, -1, "5th percentile of the samples")                                \
+	X(time_ns_p99, "ns", F64, -1, "99th percentile of the samples")                               \
+	X(time_ns_max, "ns", F64, -1, "slowest sample")                                               \
+	X(half_width_share, "", F64, -1, "95 % half-width of the mean by batch means, share of it")   \
+	X(samples, "", U64, 0, "samples in the window")                                               \
+	X(batch, "", U64, 0, "iterations a sample")                                                   \
+	X(iterations, "", U64, 0, "iterations in the window")                                         \
+	X(window_s, "s", F64, 0, "length of the window")                                              \
+	X(settled, "", U64, 0, "1: clock, power and rate had settled before it")                      \
+	X(flop_rate, "FLOP/s", F64, 1, "work.flop over the window's mean time")                       \
+	X(byte_rate, "B/s", F64, 1, "bytes read and written over the window's mean time")             \
+	X(link_rate, "B/s", F64, 1, "bytes sent over the window's mean time")                         \
+	X(message_rate, "1/s", F64, 1, "messages or launches over the window's mean time")            \
+	X(clock_hz, "Hz", F64, 0, "held SM clock: cycles over nanoseconds by stamps on every SM")     \
+	X(clock_spread_share, "", F64, 0, "largest minus smallest SM's held clock, share of the mean") \
+	X(clock_nvml_hz, "Hz", F64, 0, "mean of NVML's SM clock over the window")                     \
+	X(memory_clock_hz, "Hz", F64, 0, "mean of NVML's memory clock over the window")               \
+	X(power_w, "W", F64, 0, "mean power over the window, from the energy counter's own ticks")    \
+	X(power_integral_w, "W", F64, 0, "mean of the instant power readings over the window")        \
+	X(energy_j, "J", F64, -1, "energy of the window: power_w times its length")                   \
+	X(temperature_c, "C", F64, 0, "highest GPU temperature in the window")                        \
+	X(temperature_memory_c, "C", F64, 0, "highest memory temperature in the window")              \
+	X(clock_reasons_and, "", BITS, 0, "clock event reasons set in every reading")                 \
+	X(clock_reasons_or, "", BITS, 0, "clock event reasons set in any reading")                    \
+	X(violation_power_share, "", F64, -1, "share of the window limited by power")                 \
+	X(violation_thermal_share, "", F64, -1, "share of the window limited by temperature")         \
+	X(tensor_active_share, "", F64, 0, "tensor pipe active over elapsed cycles, GPM")             \
+	X(fp32_active_share, "", F64, 0, "FP32 pipe active over elapsed cycles, GPM")                 \
+	X(fp64_active_share, "", F64, 0, "FP64 pipe active over elapsed cycles, GPM")                 \
+	X(sm_active_share, "", F64, 0, "SMs with a warp over elapsed cycles, GPM")                    \
+	X(dram_active_share, "", F64, 0, "DRAM bandwidth used, share of peak, GPM")                   \
+	X(cpu_share, "", F64, 0, "thread CPU time over threads times wall time")                      \
+	X(threads, "", U64, 0, "CPU threads that worked")                                             \
+	X(wrong_checked, "", U64, 0, "elements checked by verification")                              \
+	X(wrong_total, "", U64, 0, "elements of the result")                                          \
+	X(wrong_count, "", U64, -1, "wrong elements found")                                           \
+	X(wrong_place, "", TEXT, 0, "where the first wrong element is, with expected and found")      \
+	X(variant, "", TEXT, 0, "the variant timed: what the engine calls it")                        \
+	X(variants_tried, "", U64, 0, "variants timed by the search")                                 \
+	X(best_ratio, "", F64, 1, "best variant over the first, median of interleaved pairs")         \
+	X(best_ratio_low, "", F64, 1, "lower edge of its 95 % interval")                              \
+	X(best_ratio_high, "", F64, 1, "upper edge of its 95 % interval")
+
+#define X(name, unit, kind, better, help) extern const struct field field_##name;
+RESULT_FIELDS(X)
+#undef X
+extern const struct field *const result_fields[]; /* NULL ends */
+
+struct result; /* every value present or absent */
+struct result *result_create(void);
+void result_destroy(struct result *r);
+void result_f64(struct result *r, const struct field *f, double value); /* NaN and infinities: absent, counted */
+void result_u64(struct result *r, const struct field *f, uint64_t value);
+void result_text(struct result *r, const struct field *f, const char *value);
+bool result_has(const struct result *r, const struct field *f);
+double result_get(const struct result *r, const struct field *f, double fallback);
+void result_clear(struct result *r);
+/* {"name": value, ..}; caller decrefs. BITS are hex text "0x4". `result_merge` copies what `from` has over `r`. */
+json_t *result_json(const struct result *r);
+unsigned result_nan_count(const struct result *r);
+void result_merge(struct result *r, const struct result *from);
+#endif

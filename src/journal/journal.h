@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The append-only record of a run: journal.jsonl, one JSON object a line,
+ *   {"n":sequence,"t":monotonic_ns,"type":"...", body...}
+ * One writer a file: its supervisor. Worker and sampler send lines over a socket pair, so a kill loses nothing that was
+ * sent. fsync on `end` and `close`. Any prefix reads. Bodies are documented in docs/design/journal.md and below:
+ *
+ * open      {"schema":1,"program":"0.1.0","command":[..],"wall":"..Z","node":"..","seed":N,"suite":"quick",
+ *            "expectations":"builtin"|dir,"options":{..},"price_per_hour":x?}
+ * machine   {"facts":{..}}                            machine_json
+ * plan      {"hash":"..","suite":"..","fields":{"gemm":[{"name","unit","kind","better","help"}..]},
+ *            "steps":[{"together":false,"cases":[CASE..]}]}
+ *   CASE = {"case":id,"key":"gemm engine=..","probe":"gemm","engine":"cublaslt","options":{name:text..},
+ *           "kind":"timed"|"reading","target":"gpu0"|"cpu"|"cpu:node1","gpus":["0000:1b:00.0"],"phases":"headline"|"burst",
+ *           "require":"judged"|"measured"|"nothing","limit_ms":N,"group":"..",
+ *           "work":{"flop":x,"read_bytes":x,"write_bytes":x,"link_bytes":x,"messages":x,"limit":"compute.bf16"},
+ *           "skip":null|{"status":"unavailable","cause":"library_missing","reason":".."}}
+ * extend    {"steps":[..]}                            more cases, by plan_follow; ids go on
+ * begin     {"case":id,"attempt":k,"pid":N}
+ * phase     {"case":id,"phase":"prepare|cold|ramp|burst|settle|sustained|verify|search|pairs","t0":ns,"t1":ns}
+ * samples   {"case":id,"phase":"burst","batch":N,"ns":[per-iteration ns a sample ..]}    in chunks of <= 4096
+ * result    {"case":id,"phase":"cold"|"burst"|"sustained"|"best"|"once","values":{field:value..}}  once: readings, curves' own
+ * telemetry {"source":"gpu:0000:1b:00.0"|"host","signal":"power_w","t":[ns..],"v":[..]}
+ * end       {"case":id,"ending":"done","status":"ok","cause":"","text":"..","place":"file:line"?}
+ * close     {"ending":"done"|"cancelled"|..,"text":""}
+ */
+#ifndef JOURNAL_JOURNAL_H
+#define JOURNAL_JOURNAL_H
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/clock.h"
+#include "core/error.h"
+
+/* name, text */
+#define JOURNAL_TYPES(X)                                                                                 \
+	X(OPEN, "open") X(MACHINE, "machine") X(PLAN, "plan") X(EXTEND, "extend") X(BEGIN, "begin")      \
+	X(PHASE, "phase") X(SAMPLES, "samples") X(RESULT, "result") X(TELEMETRY, "telemetry") X(END, "end") \
+	X(CLOSE, "close")
+#define X(name, text) JOURNAL_##name,
+enum journal_type { JOURNAL_TYPES(X) JOURNAL_TYPE_COUNT };
+#undef X
+const char *journal_type_name(enum journal_type type);
+int journal_type_from_name(const char *name, enum journal_type *out);
+
+#define JOURNAL_FILE "journal.jsonl"
+enum { JOURNAL_LINE_MAX = 16 << 20 };
+
+struct journal;
+/* Creates the directory and the file (refuses an existing journal unless `append`, which cuts a torn last line). */
+enum status journal_create(struct journal **j, const char *dir, bool append, const struct clock *clock,
+			   struct error *err);
+/* Appends one event; steals nothing: `body` is borrowed. A full disk is NO_RESOURCE with cause DISK_FULL and what was
+ * written before still reads. */
+enum status journal_append(struct journal *j, enum journal_type type, const json_t *body, struct error *err);
+/* Last sync and close; NULL-safe. */
+void journal_close(struct journal **j);
+
+/* Any prefix reads. `visit` returns 0 to go on. *cut: bytes dropped at the end (torn or garbage line). A bad line in
+ * the middle ends the reading there: the rest counts as cut. */
+typedef int journal_visit(void *arg, enum journal_type type, uint64_t t_ns, const json_t *body);
+enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint64_t *cut, struct error *err);
+/* One line of bytes to type and body (fuzzed). Caller decrefs *body. */
+enum status journal_parse_line(const char *line, size_t size, enum journal_type *type, uint64_t *t_ns, json_t **body,
+			       struct error *err);
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole run directory read into memory: what judge, report, compare and roofline work on. */
+#ifndef JOURNAL_RECORD_H
+#define JOURNAL_RECORD_H
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/error.h"
+#include "journal/series.h"
+
+struct record_phase {
+	char name[16];
+	uint64_t t0_ns, t1_ns;
+	bool has_window;
+	json_t *values;   /* object: field -> value; NULL: no result event for it */
+	double *ns;       /* raw samples, ns an iteration */
+	size_t ns_count;
+	uint64_t batch;
+};
+
+struct record_case {
+	unsigned id, step;
+	const char *key, *probe, *engine, *target, *limit, *phases, *group; /* lent from `plan`; never NULL */
+	const json_t *plan;    /* the CASE object, borrowed from the record */
+	bool reading, together;
+	int require;           /* enum require's values: 0 judged, 1 measured, 2 nothing */
+	bool skipped;          /* by the plan */
+	enum status skip_status;
+	enum cause skip_cause;
+	const char *skip_reason;
+	bool begun, ended;
+	enum ending ending;    /* CUT where begun and not ended; NOT_RUN where neither begun nor skipped */
+	enum status status;
+	enum cause cause;
+	char text[512];
+	uint64_t t0_ns, t1_ns;
+	struct record_phase *phase;
+	size_t phase_count;
+	double work_flop, work_read, work_write, work_link, work_messages; /* one iteration */
+};
+
+struct record {
+	char dir[4096];
+	json_t *open, *machine, *plan; /* bodies; NULL where the journal has none */
+	struct record_case *cases;     /* in plan order */
+	size_t case_count;
+	struct series *series;
+	size_t series_count;
+	bool closed;
+	enum ending close_ending;
+	uint64_t cut_bytes, t_first_ns, t_last_ns;
+};
+
+/* Owner: caller, record_release (empty again). A torn journal reads; cut_bytes says what was dropped. */
+enum status record_read(struct record *r, const char *dir, struct error *err);
+void record_release(struct record *r);
+const struct record_phase *record_phase(const struct record_case *c, const char *name); /* NULL: not there */
+/* The phase's value as a number (BITS: their integer); false where absent. */
+bool record_number(const struct record_phase *p, const char *field, double *out);
+const char *record_text(const struct record_phase *p, const char *field); /* NULL: absent */
+/* An option of the case as text; NULL: no such option. */
+const char *record_option(const struct record_case *c, const char *name);
+const struct series *record_series(const struct record *r, const char *source, const char *signal);
+const struct record_case *record_case_by_key(const struct record *r, const char *key, const char *target);
+#endif

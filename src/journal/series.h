@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A telemetry signal over time, and what it says of a span. */
+#ifndef JOURNAL_SERIES_H
+#define JOURNAL_SERIES_H
+#include <stddef.h>
+#include <stdint.h>
+#include "core/error.h"
+
+enum signal_kind { SIGNAL_GAUGE, SIGNAL_COUNTER, SIGNAL_BITS };
+
+struct series {
+	char source[40], signal[40];
+	enum signal_kind kind;
+	uint64_t *t_ns;
+	double *value;      /* BITS: below 2^53 */
+	size_t count, room;
+};
+
+/* A counter's difference is interpolated between its own steps (a polled counter moves in ticks); error says how well. */
+struct span {
+	unsigned readings;
+	double first, last, min, mean, max; /* mean: time-weighted (trapezoid) for gauges */
+	double rate, rate_error;            /* counter: units a second from the ticks inside the window */
+	unsigned ticks;                     /* distinct counter steps inside */
+	uint64_t bits_or, bits_and;
+	double gap_s;                       /* longest time without a reading inside the window, edges included */
+	int went_back;                      /* counter ran backwards inside */
+};
+
+enum status series_add(struct series *s, uint64_t t_ns, double value, struct error *err);
+/* UNAVAILABLE where no reading lies in [t0, t1]. */
+enum status series_over(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, struct span *out);
+void series_release(struct series *s);
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run is worth and why: pure functions of a run's record and an expectation set. */
+#ifndef JUDGE_JUDGE_H
+#define JUDGE_JUDGE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include "core/error.h"
+#include "journal/record.h"
+#include "machine/machine.h"
+
+struct expectations;
+
+/* Where a bound is from. CEILING: another instrument of the same run (probe peak), where facts are hidden: a VM's CPU. */
+enum bound_from { BOUND_NONE, BOUND_DEVICE, BOUND_CEILING, BOUND_DATASHEET };
+struct bound {
+	double value;           /* in the figure's unit */
+	enum bound_from from;
+	char formula[160];      /* "132 SM x 4096 FLOP x 1.980 GHz" */
+};
+
+/* What it was held against: kinds of method 4. */
+enum judged_by { JUDGED_NOTHING, JUDGED_BAND, JUDGED_CEILING, JUDGED_SIBLINGS, JUDGED_HISTORY, JUDGED_RULE };
+struct band {
+	double low, high;
+	int confidence;         /* 1 low, 2 medium, 3 high */
+	char phase[16], source[160], date[12], place[96]; /* place: file:line of the expectation */
+};
+
+/* A factor's signal is never the rate it explains. One without a signal is merged into its neighbour and named so. */
+struct factor {
+	char name[40], signal[120];
+	double value, error;    /* share; 1 = costs nothing */
+	bool shown_only;        /* part of another factor: shown, not multiplied */
+	bool present;           /* false: no signal on this device, stays in the residual */
+};
+
+struct judgement {
+	enum verdict verdict;
+	enum cause cause;
+	char reason[320];               /* one line */
+	char figure_field[40];          /* "flop_rate" ..; "" where there is no rate */
+	char figure_unit[16];
+	char phase[16];                 /* which phase was judged */
+	double figure;                  /* present when has_figure */
+	bool has_figure;
+	struct bound bound;
+	enum judged_by judged_by;
+	struct band band;
+	bool has_band, low_confidence;
+	double share_of_bound;          /* 0: no bound */
+	double efficiency_held;         /* at the held clock; 0: not applicable */
+	struct factor gap[16];
+	size_t gap_count;
+	double unexplained;             /* residual R/(B*product); 0: no chain */
+	bool explained;                 /* residual within [0.97, 1.03] and every needed factor present */
+	struct advice { char knob[96], evidence[200], gain[96]; } advice[4];
+	size_t advice_count;
+};
+
+struct judgements {
+	struct judgement *of_case; /* one a record case, same order */
+	size_t count;
+	int exit_code;             /* 0, 1, 2 */
+	enum verdict verdict;      /* headline */
+	char headline[320];
+	char expectations_hash[65];
+	/* what needed rights, what only a person knows */
+	char (*could_not_look)[200];
+	size_t could_not_look_count;
+	char (*operator_input)[200];
+	size_t operator_input_count;
+};
+
+/* dir NULL: embedded. Owner: caller, expectations_free. */
+enum status expectations_load(struct expectations **e, const char *dir, struct error *err);
+void expectations_free(struct expectations *e);
+const char *expectations_hash(const struct expectations *e);
+/* SKU row name that fits this GPU ("h100-sxm-80"), or "" (never by name alone). Lent. */
+const char *expectations_sku(const struct expectations *e, const struct gpu *g);
+
+/* What the buyer said: "h100-sxm:8", or a site file. NULL: nothing stated. */
+struct judge_site {
+	const char *expect;
+	const char *file;
+};
+
+/* Judges every case. Pure: the same record, set and site give the same judgements on any machine. */
+enum status judge_record(struct judgements *out, const struct record *r, const struct expectations *e,
+			 const struct judge_site *site, struct error *err);
+/* What WOULD judge it, before anything runs: band, bound, source. The record has a plan and a machine alone. */
+enum status judge_ahead(struct judgements *out, const struct record *r, const struct expectations *e,
+			struct error *err);
+void judgements_release(struct judgements *j);
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Suite to plan: pure, hashed, the same live or replayed. */
+#ifndef RUN_CASE_H
+#define RUN_CASE_H
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/error.h"
+
+struct machine;
+struct probe;
+struct engine;
+
+enum target_kind { TARGET_CPU = 1, TARGET_GPU = 2, TARGET_PAIR = 4, TARGET_NODE = 8, TARGET_TEAM = 16 };
+
+struct target {
+	enum target_kind kind;
+	int numa; /* CPU: OS node, -1 all */
+	unsigned ranks, gpu_count;
+	uint16_t gpu[16]; /* machine_gpu index */
+};
+
+/* What exit 0 asks of the case. */
+enum require { REQUIRE_JUDGED, REQUIRE_MEASURED, REQUIRE_NOTHING };
+/* HEADLINE: cold, ramp, burst, settle, sustained. BURST: cold, ramp, burst (points of a curve). */
+enum phases { PHASES_HEADLINE, PHASES_BURST };
+
+/*
+ * key: all options as canonical text, sorted by name, after the probe and with the engine:
+ * "gemm engine=cublaslt k=8192 .. type=bf16". key + target + machine is the identity for resume and compare; bands
+ * match on its words + SKU, phase, ranks.
+ */
+struct bench_case {
+	unsigned id;
+	char *key;
+	const struct probe *probe;
+	const struct engine *engine; /* NULL: a reading */
+	void *opts;                  /* the probe's own struct */
+	struct target target;
+	char target_text[32];        /* "cpu", "cpu:node1", "gpu0" */
+	enum require require;
+	enum phases phases;
+	uint32_t limit_ms;           /* prepare to end, in the supervisor */
+	double seconds;              /* wish for the sustained window; 0: the rule of METHODS */
+	char group[32];              /* cases of one group share a worker */
+	enum status skip;            /* STATUS_OK: runs */
+	enum cause skip_cause;
+	char skip_reason[256];
+};
+
+/* In order in ONE worker while each ends DONE; any other ending costs the worker and that case alone. Or together: a
+ * worker each, one `go` (siblings, both ways, 8 GPUs at once). STUCK quarantines its devices. */
+struct step {
+	struct bench_case *cases;
+	size_t count;
+	bool together;
+};
+
+struct plan {
+	char suite[64];
+	struct step *steps;
+	size_t count;
+	size_t case_count;
+	char hash[65]; /* SHA-256 of the canonical plan text: keys, targets, requirements, phases, skips */
+	double seconds_expected;
+};
+
+/* Suites as data: docs/design/suite.md. `text` as file contents; `place` for messages. Owner: suite_free. */
+struct suite;
+enum status suite_read(struct suite **s, const char *name_or_file, struct error *err); /* builtin name, or path */
+enum status suite_parse(struct suite **s, const char *place, const char *text, size_t size, struct error *err);
+/* A suite of one case (or of a cross product), for `assay probe NAME opt=value..`: */
+enum status suite_of_probe(struct suite **s, const char *probe, const char *engine, const char *target,
+			   const char *const *options /* "name=value" */, size_t count, struct error *err);
+void suite_free(struct suite *s);
+const char *suite_name(const struct suite *s);
+
+/* What the command line asks beside the suite. */
+struct plan_wishes {
+	const char *target;     /* "cpu", "gpu", "gpu0", "all"; NULL: all */
+	double seconds;         /* sustained window; 0: rule */
+	bool beside;            /* run although others use the device, marked untrusted */
+};
+
+/* Pure: same suite, facts, registry, wishes give the same plan, live or recorded. Every skip has its reason. */
+enum status plan_build(struct plan *p, const struct suite *s, const struct machine *m,
+		       const struct probe *const *registry, const struct plan_wishes *wishes, struct error *err);
+void plan_release(struct plan *p);
+json_t *plan_json(const struct plan *p, const struct probe *const *registry); /* the journal's body; caller decrefs */
+/* A worker rebuilds one case from the journal's CASE object. Owner: caller, case_release. */
+enum status case_from_json(struct bench_case *c, const json_t *json, const struct machine *m,
+			   const struct probe *const *registry, struct error *err);
+void case_release(struct bench_case *c);
+#endif

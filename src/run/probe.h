@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a probe is. The core owns loop, clock, warm-up, phases, statistics, tuning; a probe never times, repeats, prints
+ * or decides. docs/CONTRIBUTING.md, "Adding a probe", walks through one.
+ */
+#ifndef RUN_PROBE_H
+#define RUN_PROBE_H
+#include "core/log.h"
+#include "core/opt.h"
+#include "journal/field.h"
+#include "machine/machine.h"
+#include "run/case.h"
+
+struct gpu;
+struct gpu_device;
+struct gpu_stream;
+struct team;
+
+struct work { /* one iteration, ONE rank */
+	double flop, read_bytes, write_bytes, link_bytes, messages;
+	const char *limit; /* "compute.bf16" "memory" "cache" "link.h2d" "latency": picks bound and gap chain; static */
+};
+
+struct wrong {
+	uint64_t checked, total, count, first_index;
+	double expected, found;
+	bool nan;
+	char place[96]; /* "row 17 column 4011", "address 0x7f..": in the probe's own terms */
+};
+
+/* What a worker hands to an engine. All lent for the case's life. */
+struct bench {
+	const struct machine *machine;
+	const struct target *target;
+	const struct team *team;       /* NULL: one rank */
+	struct gpu_device *device;     /* NULL on a CPU target: context is current on this thread */
+	struct gpu_stream *stream[2];
+	const unsigned *cpus;          /* logical CPUs to use, one a thread */
+	unsigned threads;
+	uint64_t seed;
+	struct result *out;            /* the engine's own facts: probe's fields (phase "once") */
+	const struct log *log;
+};
+
+/* One way to do a probe's work: openblas, onednn, cublaslt, own, driver. Part of the key. */
+struct engine {
+	const char *name;
+	const char *libs;    /* "cublaslt cuda": machine_lib names its supports may ask for; also groups workers */
+	unsigned targets;    /* TARGET_* bits */
+	unsigned streams;
+	size_t state_size;   /* probe's struct first */
+	/* Supervisor, pure over facts. UNSUPPORTED = skip, UNAVAILABLE = unknown with its cause; prepare may say the same
+	 * later. NULL: always. */
+	enum status (*supports)(const struct machine *m, const struct target *t, const void *opts, struct error *err);
+	/* Worker, each rank on its own thread. State is zeroed. On failure release is called all the same. */
+	enum status (*prepare)(void *state, const struct bench *b, const void *opts, struct error *err);
+	/* GPU: enqueues on stream[0], may be captured: no sync, no allocation. CPU: does the work and returns. i counts
+	 * up and rotates buffers. */
+	enum status (*enqueue)(void *state, uint64_t i, struct error *err);
+	/* CPU, optional: CPU time used by the engine's own threads since prepare, ns (contamination check). NULL: the
+	 * process's CPU clock is used. */
+	uint64_t (*cpu_time_ns)(void *state);
+	/* Optional. Candidates the core times (0 = the library's first choice): a probe never times, so it cannot tune.
+	 * select also names the candidate in *name (static or state-owned). */
+	unsigned (*variants)(void *state);
+	enum status (*select)(void *state, unsigned variant, const char **name, struct error *err);
+	/* Optional: compare on the device and count, on the same stream (stress: every result). */
+	enum status (*enqueue_check)(void *state, uint64_t i, struct error *err);
+	void (*release)(void *state); /* accepts any half-built state */
+};
+
+enum probe_kind { PROBE_TIMED, PROBE_READING }; /* a reading (ECC, versions) has observe alone; replays too */
+
+struct probe {
+	const char *name, *summary;
+	enum probe_kind kind;
+	struct opt_table opts;
+	const struct field *fields;
+	size_t field_count;
+	const struct engine *const *engines; /* CPU and GPU ones; NULL ends; NULL for a reading */
+	struct work (*work)(const struct machine *m, const struct target *t, const void *opts);
+	/* Options checked together, beyond each row's range (m*n*k fits memory ..). Optional, pure. */
+	enum status (*check)(const void *opts, struct error *err);
+	/* Independent of the engine, NaN-safe. Each variant before it is timed; and after sustained, on the data that phase
+	 * left. Fills *wrong; MISMATCH when wrong->count > 0. */
+	enum status (*verify)(void *state, struct wrong *wrong, struct error *err);
+	/* After the phases: facts only the probe can derive from its own device-side records (per-SM times, a curve's
+	 * levels). Optional. */
+	enum status (*finish)(void *state, struct result *out, struct error *err);
+	/* Facts to fields; the rule and its verdict are the judge's. */
+	enum status (*observe)(const struct machine *m, const struct target *t, const void *opts, struct result *out,
+			       struct error *err);
+};
+#endif

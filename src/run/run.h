@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every command that runs something: run directory, journal, sampler, limits, signals. The supervisor opens no vendor
+ * library, ever.
+ */
+#ifndef RUN_RUN_H
+#define RUN_RUN_H
+#include <signal.h>
+#include "core/clock.h"
+#include "run/probe.h"
+
+struct run_progress { /* for the command's bar; called between events, never inside a timed region */
+	void (*update)(void *arg, size_t done, size_t total, const char *what, double seconds_left);
+	void *arg;
+};
+
+struct run_options {
+	const char *dir;               /* run directory; must not hold a journal unless resume */
+	const char *command_line;
+	bool resume;
+	bool sample;                   /* telemetry on */
+	uint64_t seed;
+	bool beside, wait;
+	double price_per_hour;         /* 0: not given */
+	const volatile sig_atomic_t *stop; /* set by main's handler: 1 = end after TERM, 2 = at once */
+	struct run_progress progress;
+	const struct log *log;
+	const struct clock *clock;
+	const char *expectations;      /* for the record only: "builtin" or the directory */
+};
+
+struct run_summary {
+	size_t cases, done, failed, skipped, not_run;
+	bool cancelled;
+	char dir[4096];
+};
+
+/* Runs (or resumes) the plan; a case's failure is not an error here. Errors: the directory, the journal, a full disk. */
+enum status run_plan(const struct plan *p, const struct machine *m, const struct probe *const *registry,
+		     const struct run_options *o, struct run_summary *out, struct error *err);
+
+/* `assay __worker`: reads {"machine":..,"seed":..} then CASE objects as lines on fd 3, runs each, answers journal lines. */
+int worker_main(const struct probe *const *registry);
+
+/* The measuring loop by itself, for the worker and for tests: one case, events to `emit` (type name, body borrowed). */
+struct emit {
+	enum status (*event)(void *arg, const char *type, const json_t *body, struct error *err);
+	void *arg;
+};
+enum status measure_case(const struct bench_case *c, const struct machine *m, uint64_t seed, const struct clock *clock,
+			 const struct emit *emit, const volatile sig_atomic_t *stop, struct error *err);
+#endif

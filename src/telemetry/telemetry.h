@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sampler is a process, `assay __sample`: NVML hangs where CUDA hangs. It writes journal `telemetry` bodies, one a
+ * line, to fd 3; when it stalls the run goes on and its spans are absent. CLOCK_MONOTONIC, shared by the processes of a
+ * node. Costs: facts/method "NVML polling costs": one field call for clock, power, energy, reasons at 50 Hz; temperature
+ * 1 Hz; GPM between window ends asked for by the supervisor.
+ */
+#ifndef TELEMETRY_TELEMETRY_H
+#define TELEMETRY_TELEMETRY_H
+#include <stdbool.h>
+#include "core/error.h"
+#include "core/process.h"
+#include "journal/series.h"
+
+/* name (as in journals), unit, kind, period ms, help */
+#define TELEMETRY_SIGNALS(X)                                                            \
+	X(sm_clock_mhz, "MHz", GAUGE, 20, "SM clock as NVML says")                      \
+	X(memory_clock_mhz, "MHz", GAUGE, 1000, "memory clock as NVML says")            \
+	X(power_w, "W", GAUGE, 20, "instant power")                                     \
+	X(energy_j, "J", COUNTER, 20, "energy counter")                                 \
+	X(clock_reasons, "", BITS, 20, "clock event reasons")                           \
+	X(temperature_c, "C", GAUGE, 1000, "GPU temperature")                           \
+	X(temperature_memory_c, "C", GAUGE, 1000, "memory temperature")                 \
+	X(violation_power_s, "s", COUNTER, 200, "time limited by power")                \
+	X(violation_thermal_s, "s", COUNTER, 200, "time limited by temperature")        \
+	X(violation_board_s, "s", COUNTER, 200, "time limited by the board")            \
+	X(violation_reliability_s, "s", COUNTER, 200, "time limited by reliability")    \
+	X(gpm_tensor_share, "", GAUGE, 250, "GPM 5, any tensor pipe, over the interval before t") \
+	X(gpm_fp64_share, "", GAUGE, 250, "GPM 11")                                     \
+	X(gpm_fp32_share, "", GAUGE, 250, "GPM 12")                                     \
+	X(gpm_sm_share, "", GAUGE, 250, "GPM 2, SM utilisation")                        \
+	X(gpm_dram_share, "", GAUGE, 250, "GPM 10, DRAM bandwidth")                     \
+	X(pcie_gen, "", GAUGE, 500, "PCIe generation")                                  \
+	X(pcie_width, "", GAUGE, 500, "PCIe lanes")                                     \
+	X(pcie_replays, "", COUNTER, 1000, "PCIe replays")                              \
+	X(xid, "", GAUGE, 0, "Xid event: its number, at the time it came")              \
+	X(cpu_busy_share, "", GAUGE, 200, "host: busy CPU time over all CPUs")          \
+	X(cpu_energy_j, "J", COUNTER, 100, "host: RAPL package energy")
+#define X(name, ...) TELEMETRY_##name,
+enum telemetry_signal_id { TELEMETRY_SIGNALS(X) TELEMETRY_SIGNAL_COUNT };
+#undef X
+
+struct telemetry_signal {
+	const char *name, *unit, *help;
+	enum signal_kind kind;
+	unsigned period_ms;
+};
+const struct telemetry_signal *telemetry_signal_by_name(const char *name); /* NULL: unknown */
+
+struct telemetry_spec {
+	const char *const *gpu_pci; /* PCI addresses, "0000:1b:00.0" */
+	unsigned gpu_count;
+	bool host;
+};
+
+/* Starts the sampler process; its lines come on process.channel (non-blocking). */
+enum status sampler_start(struct process *p, const struct telemetry_spec *spec, struct error *err);
+/* TERM, KILL, leave behind. */
+void sampler_stop(struct process *p);
+/* `assay __sample SPEC`: the process's main. */
+int sampler_main(int argc, char **argv);
+#endif
