@@ -84,4 +84,6 @@ void result_clear(struct result *r);
 json_t *result_json(const struct result *r);
 unsigned result_nan_count(const struct result *r);
 void result_merge(struct result *r, const struct result *from);
+/* A JSON string of foreign text: bytes that are not UTF-8 become '?'. NULL text is "". Caller decrefs. */
+json_t *field_string(const char *text);
 #endif

@@ -5,6 +5,7 @@
  */
 #ifndef RUN_PROBE_H
 #define RUN_PROBE_H
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/opt.h"
 #include "journal/field.h"
@@ -38,6 +39,7 @@ struct bench {
 	const unsigned *cpus;          /* logical CPUs to use, one a thread */
 	unsigned threads;
 	uint64_t seed;
+	const struct clock *clock;     /* for waiting; a probe never times */
 	struct result *out;            /* the engine's own facts: probe's fields (phase "once") */
 	const struct log *log;
 };

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "journal/field.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+
+#define X(name_, unit_, kind_, better_, help_)                                                               \
+	const struct field field_##name_ = {                                                                 \
+		.name = #name_,                                                                              \
+		.unit = unit_,                                                                               \
+		.help = help_,                                                                               \
+		.kind = FIELD_##kind_,                                                                       \
+		.better = better_,                                                                           \
+	};
+RESULT_FIELDS(X)
+#undef X
+
+#define X(name, ...) &field_##name,
+const struct field *const result_fields[] = {RESULT_FIELDS(X) NULL};
+#undef X
+
+struct entry {
+	const struct field *field;
+	union {
+		double f64;
+		uint64_t u64;
+		char *text; /* owned */
+	} value;
+};
+
+struct result {
+	struct entry *entry; /* in the order first set */
+	size_t count, room;
+	unsigned nan_count;
+};
+
+struct result *result_create(void)
+{
+	return calloc(1, sizeof(struct result));
+}
+
+void result_clear(struct result *r)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (r->entry[i].field->kind == FIELD_TEXT)
+			free(r->entry[i].value.text);
+	r->count = 0;
+	r->nan_count = 0;
+}
+
+void result_destroy(struct result *r)
+{
+	if (!r)
+		return;
+	result_clear(r);
+	free(r->entry);
+	free(r);
+}
+
+static struct entry *find(const struct result *r, const struct field *f)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (r->entry[i].field == f || !strcmp(r->entry[i].field->name, f->name))
+			return &r->entry[i];
+	return NULL;
+}
+
+/* The entry to write, its old text freed; NULL when memory is out (the value is then absent, and counted). */
+static struct entry *slot(struct result *r, const struct field *f)
+{
+	struct entry *e = find(r, f);
+
+	if (e) {
+		if (e->field->kind == FIELD_TEXT)
+			free(e->value.text);
+		*e = (struct entry){.field = f};
+		return e;
+	}
+	if (r->count == r->room) {
+		size_t room = r->room ? 2 * r->room : 32;
+		struct entry *grown = realloc(r->entry, room * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		r->entry = grown;
+		r->room = room;
+	}
+	e = &r->entry[r->count++];
+	*e = (struct entry){.field = f};
+	return e;
+}
+
+/* An absent value stays absent when it is set to something that is not a number; one that was there goes. */
+static void drop(struct result *r, const struct field *f)
+{
+	struct entry *e = find(r, f);
+
+	if (!e)
+		return;
+	if (e->field->kind == FIELD_TEXT)
+		free(e->value.text);
+	*e = r->entry[--r->count];
+}
+
+void result_f64(struct result *r, const struct field *f, double value)
+{
+	struct entry *e;
+
+	assert(f->kind == FIELD_F64);
+	if (!isfinite(value)) {
+		r->nan_count++;
+		drop(r, f);
+		return;
+	}
+	e = slot(r, f);
+	if (e)
+		e->value.f64 = value;
+}
+
+void result_u64(struct result *r, const struct field *f, uint64_t value)
+{
+	struct entry *e;
+
+	assert(f->kind == FIELD_U64 || f->kind == FIELD_BITS);
+	e = slot(r, f);
+	if (e)
+		e->value.u64 = value;
+}
+
+void result_text(struct result *r, const struct field *f, const char *value)
+{
+	char *copy = value ? strdup(value) : NULL;
+	struct entry *e;
+
+	assert(f->kind == FIELD_TEXT);
+	if (!copy) {
+		drop(r, f);
+		return;
+	}
+	e = slot(r, f);
+	if (e)
+		e->value.text = copy;
+	else
+		free(copy);
+}
+
+bool result_has(const struct result *r, const struct field *f)
+{
+	return find(r, f);
+}
+
+double result_get(const struct result *r, const struct field *f, double fallback)
+{
+	const struct entry *e = find(r, f);
+
+	if (!e)
+		return fallback;
+	switch (e->field->kind) {
+	case FIELD_F64:
+		return e->value.f64;
+	case FIELD_U64:
+	case FIELD_BITS:
+		return (double)e->value.u64;
+	case FIELD_TEXT:
+		break;
+	}
+	return fallback;
+}
+
+unsigned result_nan_count(const struct result *r)
+{
+	return r->nan_count;
+}
+
+void result_merge(struct result *r, const struct result *from)
+{
+	for (size_t i = 0; i < from->count; i++) {
+		const struct entry *e = &from->entry[i];
+
+		switch (e->field->kind) {
+		case FIELD_F64:
+			result_f64(r, e->field, e->value.f64);
+			break;
+		case FIELD_U64:
+		case FIELD_BITS:
+			result_u64(r, e->field, e->value.u64);
+			break;
+		case FIELD_TEXT:
+			result_text(r, e->field, e->value.text);
+			break;
+		}
+	}
+	r->nan_count += from->nan_count;
+}
+
+json_t *field_string(const char *text)
+{
+	json_t *s = json_string(text ? text : "");
+	char *copy;
+
+	if (s)
+		return s;
+	/* Not UTF-8 (a worker's last words, a driver's message): keep what is ASCII. */
+	copy = strdup(text);
+	if (!copy)
+		return NULL;
+	for (char *c = copy; *c; c++)
+		if ((unsigned char)*c >= 0x80)
+			*c = '?';
+	s = json_string(copy);
+	free(copy);
+	return s;
+}
+
+static json_t *value_json(const struct entry *e)
+{
+	char text[24];
+
+	switch (e->field->kind) {
+	case FIELD_F64:
+		return json_real(e->value.f64);
+	case FIELD_U64:
+		/* JSON integers here are signed: what does not fit is written as the nearest real. */
+		return e->value.u64 <= INT64_MAX ? json_integer((json_int_t)e->value.u64)
+						 : json_real((double)e->value.u64);
+	case FIELD_BITS:
+		snprintf(text, sizeof(text), "0x%" PRIx64, e->value.u64);
+		return json_string(text);
+	case FIELD_TEXT:
+		return field_string(e->value.text);
+	}
+	return NULL;
+}
+
+json_t *result_json(const struct result *r)
+{
+	json_t *values = json_object();
+
+	for (size_t i = 0; values && i < r->count; i++)
+		if (json_object_set_new(values, r->entry[i].field->name, value_json(&r->entry[i]))) {
+			json_decref(values);
+			return NULL;
+		}
+	return values;
+}
