@@ -23,9 +23,10 @@ struct error {
 /* Fills *err unless it is NULL or holds an error already. Returns `status`, so `return error_set(..)` works. */
 enum status error_set_at(struct error *err, enum status status, enum cause cause, const char *file, int line,
 			 const char *format, ...) __attribute__((format(printf, 6, 7)));
-/* "text: strerror(errno)" with STATUS_NO_RESOURCE for ENOSPC, ENOMEM, EMFILE; UNAVAILABLE for EACCES, EPERM,
- * ENOENT; else BAD_INPUT. Cause DISK_FULL, NO_MEMORY, PERMISSION accordingly. */
-enum status error_errno(struct error *err, int errnum, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+/* "text: strerror(errno)" with STATUS_NO_RESOURCE for ENOSPC, EDQUOT, ENOMEM, EMFILE, ENFILE, EAGAIN;
+ * UNAVAILABLE for EACCES, EPERM, EROFS, ENOENT; else BAD_INPUT. Cause DISK_FULL, NO_MEMORY, PERMISSION accordingly. */
+#define error_errno(err, errnum, ...) error_errno_at((err), (errnum), __FILE__, __LINE__, __VA_ARGS__)
+enum status error_errno_at(struct error *err, int errnum, const char *file, int line, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
 void error_clear(struct error *err);
 #endif

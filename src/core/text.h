@@ -17,7 +17,8 @@ void text_add_bytes(struct text *t, const char *s, size_t size);
 void text_addf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *text_str(const struct text *t); /* never NULL */
 void text_release(struct text *t);
-/* For HTML and XML text and attributes: & < > " ' and control characters. */
+/* For HTML and XML text and attributes: & < > " ' . Control characters but tab and newline
+ * become U+FFFD. */
 void text_add_html(struct text *t, const char *s);
 /* Bounded copy, always terminated; cuts. */
 void text_copy(char *out, size_t size, const char *s);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <nettle/sha2.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* read() that survives signals. */
+static ssize_t read_some(int fd, void *data, size_t size)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, data, size);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+static enum status open_read(int *fd, const char *path, struct error *err)
+{
+	*fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (*fd < 0)
+		return error_errno(err, errno, "cannot open %s", path);
+	return STATUS_OK;
+}
+
+enum status file_read(char **out, size_t *size, const char *path, size_t size_max, struct error *err)
+{
+	size_t room = 4096, used = 0;
+	char *data = NULL, *grown;
+	enum status st;
+	ssize_t n;
+	int fd;
+
+	st = open_read(&fd, path, err);
+	if (st)
+		return st;
+	for (;;) {
+		/* One byte over the limit is asked for, to tell full from too large; one is the NUL's. */
+		if (!data || used + 1 >= room) {
+			room *= 2;
+			grown = realloc(data, room);
+			if (!grown) {
+				st = error_errno(err, ENOMEM, "cannot read %s", path);
+				goto out;
+			}
+			data = grown;
+		}
+		n = read_some(fd, data + used, room - used - 1);
+		if (n < 0) {
+			st = error_errno(err, errno, "cannot read %s", path);
+			goto out;
+		}
+		if (!n)
+			break;
+		used += (size_t)n;
+		if (used > size_max) {
+			st = error_set(err, STATUS_BAD_INPUT, "%s is larger than %zu bytes", path, size_max);
+			goto out;
+		}
+	}
+	data[used] = '\0';
+	*out = data;
+	if (size)
+		*size = used;
+	data = NULL;
+out:
+	free(data);
+	close(fd);
+	return st;
+}
+
+static enum status write_all(int fd, const char *data, size_t size, const char *path, struct error *err)
+{
+	while (size) {
+		ssize_t n = write(fd, data, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return error_errno(err, errno, "cannot write %s", path);
+		data += n;
+		size -= (size_t)n;
+	}
+	return STATUS_OK;
+}
+
+enum status file_write(const char *path, const void *data, size_t size, struct error *err)
+{
+	char beside[PATH_MAX];
+	enum status st;
+	int fd, n;
+
+	n = snprintf(beside, sizeof(beside), "%s.%ld.new", path, (long)getpid());
+	if (n < 0 || (size_t)n >= sizeof(beside))
+		return error_set(err, STATUS_BAD_INPUT, "path is too long: %.200s", path);
+	fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+	if (fd < 0)
+		return error_errno(err, errno, "cannot create %s", beside);
+	st = write_all(fd, data, size, beside, err);
+	if (!st && fsync(fd))
+		st = error_errno(err, errno, "cannot write %s", beside);
+	if (close(fd) && !st)
+		st = error_errno(err, errno, "cannot write %s", beside);
+	if (!st && rename(beside, path))
+		st = error_errno(err, errno, "cannot replace %s", path);
+	if (st)
+		unlink(beside);
+	return st;
+}
+
+enum status file_make_dir(const char *path, struct error *err)
+{
+	char part[PATH_MAX];
+	size_t size = strlen(path), i;
+	struct stat about;
+
+	if (!size || size >= sizeof(part))
+		return error_set(err, STATUS_BAD_INPUT, "cannot create directory \"%.200s\": its name is %s",
+				 path, size ? "too long" : "empty");
+	memcpy(part, path, size + 1);
+	for (i = 1; i <= size; i++) {
+		if (part[i] != '/' && part[i])
+			continue;
+		part[i] = '\0';
+		if (mkdir(part, 0777) && errno != EEXIST)
+			return error_errno(err, errno, "cannot create directory %s", part);
+		if (i < size)
+			part[i] = '/';
+	}
+	if (stat(path, &about))
+		return error_errno(err, errno, "cannot create directory %s", path);
+	if (!S_ISDIR(about.st_mode))
+		return error_set(err, STATUS_BAD_INPUT, "%s exists and is no directory", path);
+	return STATUS_OK;
+}
+
+static void digest_hex(char hex[65], struct sha256_ctx *sha)
+{
+	uint8_t digest[SHA256_DIGEST_SIZE];
+	int i;
+
+	sha256_digest(sha, sizeof(digest), digest);
+	for (i = 0; i < SHA256_DIGEST_SIZE; i++)
+		snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+void file_sha256(char hex[65], const void *data, size_t size)
+{
+	struct sha256_ctx sha;
+
+	sha256_init(&sha);
+	sha256_update(&sha, size, data);
+	digest_hex(hex, &sha);
+}
+
+enum status file_sha256_of(char hex[65], const char *path, struct error *err)
+{
+	struct sha256_ctx sha;
+	uint8_t block[16384];
+	enum status st;
+	ssize_t n;
+	int fd;
+
+	st = open_read(&fd, path, err);
+	if (st)
+		return st;
+	sha256_init(&sha);
+	while ((n = read_some(fd, block, sizeof(block))) > 0)
+		sha256_update(&sha, (size_t)n, block);
+	if (n < 0)
+		st = error_errno(err, errno, "cannot read %s", path);
+	else
+		digest_hex(hex, &sha);
+	close(fd);
+	return st;
+}
