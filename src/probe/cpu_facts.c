@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the CPU engines take from the machine's facts: threads, cache and memory of a target. Pure. */
+#include "probe/cpu_pool.h"
+
+static const struct numa *node_of(const struct cpu *c, const struct target *t)
+{
+	for (unsigned i = 0; t->numa >= 0 && i < c->numa_count; i++)
+		if (c->numa[i].node == t->numa)
+			return &c->numa[i];
+	return NULL;
+}
+
+unsigned cpu_threads(const struct machine *m, const struct target *t, unsigned wanted)
+{
+	const struct cpu *c = machine_cpu(m);
+	const struct numa *node = node_of(c, t);
+	unsigned most = node && node->cpus ? node->cpus : c->usable;
+
+	if (c->quota > 0 && c->quota < most) {
+		most = (unsigned)c->quota;
+		if (most < c->quota)
+			most++;
+	}
+	if (!most)
+		most = 1;
+	return wanted && wanted < most ? wanted : most;
+}
+
+uint64_t cpu_cache_bytes(const struct machine *m, const struct target *t)
+{
+	const struct cpu *c = machine_cpu(m);
+	uint64_t instances = c->sockets > 1 && t->numa < 0 ? c->sockets : 1;
+
+	if (c->l3_bytes)
+		return c->l3_bytes * instances;
+	if (c->l2_bytes)
+		return c->l2_bytes * (c->cores ? c->cores : 1);
+	return (uint64_t)32 << 20;
+}
+
+uint64_t cpu_memory_bytes(const struct machine *m, const struct target *t)
+{
+	const struct cpu *c = machine_cpu(m);
+	const struct numa *node = node_of(c, t);
+	uint64_t total = node && node->memory_bytes ? node->memory_bytes : c->memory_bytes;
+
+	if (c->memory_limit_bytes && c->memory_limit_bytes < total)
+		total = c->memory_limit_bytes;
+	return total / 2;
+}

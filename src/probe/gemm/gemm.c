@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Matrix product. One iteration is 2 m n k FLOP a batch; bytes are what must move at least once: A and B
+ * read, C written. Descriptor at the end; checking in check.c; one file an engine.
+ */
+#include "probe/gemm/gemm.h"
+#include "core/random.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+#define X(id, name, in, out) name,
+static const char *const types[] = {GEMM_TYPES(X) NULL};
+#undef X
+#define X(id, name, in, out) in,
+static const unsigned in_bytes[] = {GEMM_TYPES(X)};
+#undef X
+#define X(id, name, in, out) out,
+static const unsigned out_bytes[] = {GEMM_TYPES(X)};
+#undef X
+#define X(id, name, in, out) "compute." name,
+static const char *const limits[] = {GEMM_TYPES(X)};
+#undef X
+static const char *const trans[] = {"n", "t", NULL};
+static const char *const accumulates[] = {"fast", "exact", NULL};
+static const char *const scales[] = {"tensor", "block", NULL};
+static const char *const searches[] = {"first", "top", "exhaustive", NULL};
+static const char *const datas[] = {"random", "zeros", NULL};
+
+static const struct opt opt_rows[] = {
+	OPT_ROW(struct gemm_opts, type, .name = "type", .preset = "fp32", .choices = types,
+		.help = "type of A and B; FP8 gives BF16, INT8 gives INT32, all others their own"),
+	OPT_ROW(struct gemm_opts, m, .name = "m", .preset = "4096", .min = 1, .max = 262144,
+		.help = "rows of A and C"),
+	OPT_ROW(struct gemm_opts, n, .name = "n", .preset = "4096", .min = 1, .max = 262144,
+		.help = "columns of B and C"),
+	OPT_ROW(struct gemm_opts, k, .name = "k", .preset = "4096", .min = 1, .max = 262144,
+		.help = "columns of A, rows of B"),
+	OPT_ROW(struct gemm_opts, ta, .name = "ta", .preset = "n", .choices = trans,
+		.help = "A as it is (n) or stored transposed (t)"),
+	OPT_ROW(struct gemm_opts, tb, .name = "tb", .preset = "n", .choices = trans,
+		.help = "B as it is (n) or stored transposed (t)"),
+	OPT_ROW(struct gemm_opts, batch, .name = "batch", .preset = "1", .min = 1, .max = 65536,
+		.help = "products an iteration"),
+	OPT_ROW(struct gemm_opts, bias, .name = "bias", .help = "add a bias, one value a column"),
+	OPT_ROW(struct gemm_opts, accumulate, .name = "accumulate", .preset = "fast", .choices = accumulates,
+		.help = "FP8: the tensor core's own accumulation (fast) or promoted to FP32 (exact)"),
+	OPT_ROW(struct gemm_opts, scale, .name = "scale", .preset = "tensor", .choices = scales,
+		.help = "FP8: one scale a tensor, or one a block"),
+	OPT_ROW(struct gemm_opts, search, .name = "search", .preset = "first", .choices = searches,
+		.help = "the library's first choice, the best of its top ones, or of all"),
+	OPT_ROW(struct gemm_opts, data, .name = "data", .preset = "random", .choices = datas,
+		.help = "inputs: scaled random numbers, or zeros (an experiment on power)"),
+	OPT_ROW(struct gemm_opts, threads, .name = "threads", .preset = "0", .max = 4096,
+		.help = "CPU threads; 0: all usable"),
+};
+
+#define X(id, unit_, kind_, better_, help_)                                                                  \
+	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
+const struct field gemm_fields[] = {GEMM_FIELDS(X)};
+#undef X
+
+const char *gemm_type_name(enum gemm_type type)
+{
+	return types[type];
+}
+
+unsigned gemm_in_bytes(enum gemm_type type)
+{
+	return in_bytes[type];
+}
+
+unsigned gemm_out_bytes(enum gemm_type type)
+{
+	return out_bytes[type];
+}
+
+double gemm_element(uint64_t seed, enum gemm_stream stream, enum gemm_data data, enum gemm_type type,
+		    uint64_t i)
+{
+	uint32_t word;
+
+	switch (data) {
+	case GEMM_DATA_ZEROS:
+		return 0;
+	case GEMM_DATA_INTEGER:
+		word = random_u32(seed, stream, i / 8) >> (i % 8 * 4) & 15;
+		return word == 0 ? 1 : word == 1 ? -1 : 0;
+	case GEMM_DATA_RANDOM:
+		break;
+	}
+	if (type == GEMM_INT8)
+		return (int8_t)(random_u32(seed, stream, i) >> 24);
+	return (double)random_f32(seed, stream, i);
+}
+
+int64_t gemm_weight(unsigned which, uint64_t position)
+{
+	return which ? 1 + (int64_t)((uint32_t)(position * 2654435761u) >> 20) : 1 + (int64_t)position;
+}
+
+void gemm_begin(struct gemm *g, const struct bench *b, const struct gemm_opts *o,
+		const struct gemm_access *access, unsigned sets)
+{
+	*g = (struct gemm){.opts = *o, .seed = b->seed, .access = access, .sets = sets};
+}
+
+static struct work work(const struct machine *m, const struct target *t, const void *opts)
+{
+	const struct gemm_opts *o = opts;
+	double rows = o->m, columns = o->n, depth = o->k, batch = o->batch;
+
+	(void)m, (void)t;
+	return (struct work){
+		.flop = 2 * rows * columns * depth * batch,
+		.read_bytes = batch * depth * (rows + columns) * in_bytes[o->type],
+		.write_bytes = batch * rows * columns * out_bytes[o->type],
+		.limit = limits[o->type],
+	};
+}
+
+static enum status check(const void *opts, struct error *err)
+{
+	const struct gemm_opts *o = opts;
+	double elements = (double)o->batch * ((double)o->m * o->n + (double)o->k * ((double)o->m + o->n));
+
+	if (elements > 0x1p40)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "gemm: m, n, k and batch ask for %.3g elements, more than 2^40", elements);
+	if (o->type != GEMM_E4M3 && o->type != GEMM_E5M2) {
+		if (o->accumulate != GEMM_ACCUMULATE_FAST)
+			return error_set(err, STATUS_BAD_INPUT,
+					 "gemm: accumulate=exact is for e4m3 and e5m2 only, not %s",
+					 types[o->type]);
+		if (o->scale != GEMM_SCALE_TENSOR)
+			return error_set(err, STATUS_BAD_INPUT,
+					 "gemm: scale=block is for e4m3 and e5m2 only, not %s",
+					 types[o->type]);
+	}
+	return STATUS_OK;
+}
+
+static const struct engine *const engines[] = {
+	NULL,
+};
+
+const struct probe probe_gemm = {
+	.name = "gemm",
+	.summary = "matrix product, every type the machine multiplies",
+	.kind = PROBE_TIMED,
+	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct gemm_opts)},
+	.fields = gemm_fields,
+	.field_count = GEMM_FIELD_COUNT,
+	.engines = engines,
+	.work = work,
+	.check = check,
+	.verify = gemm_verify,
+};

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moving data through memory or a cache. What counts as a byte stands in memory.h; descriptor at the end. */
+#include "probe/memory/memory.h"
+#include "core/random.h"
+#include "probe/cpu_pool.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define GIB ((uint64_t)1 << 30)
+#define MIB ((uint64_t)1 << 20)
+
+#define X(id, text) text,
+static const char *const ops[] = {MEMORY_OPS(X) NULL};
+#undef X
+static const char *const stores[] = {"auto", "regular", "nontemporal", "memcpy", NULL};
+
+static const struct opt opt_rows[] = {
+	OPT_ROW(struct memory_opts, op, .name = "op", .preset = "copy", .choices = ops,
+		.help = "what is done: sums (read dot gather), streams (write copy scale add triad), a walk "
+			"of dependent "
+			"loads (chase), the library's fill (set)"),
+	OPT_ROW(struct memory_opts, size, .name = "size", .preset = "0", .unit = "B", .max = 0x1p46,
+		.help = "bytes of each stream; 0: 4 x the last cache on a CPU, 4 GiB on a GPU, within free "
+			"memory"),
+	OPT_ROW(struct memory_opts, store, .name = "store", .preset = "auto", .choices = stores,
+		.help = "CPU: how results are stored; auto: past the cache for streams that do not fit it"),
+	OPT_ROW(struct memory_opts, threads, .name = "threads", .preset = "0", .max = 4096,
+		.help = "CPU threads; 0: all usable"),
+};
+
+#define X(id, unit_, kind_, better_, help_)                                                                  \
+	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
+const struct field memory_fields[] = {MEMORY_FIELDS(X)};
+#undef X
+
+const char *memory_op_name(enum memory_op op)
+{
+	return ops[op];
+}
+
+int memory_element(uint64_t seed, enum memory_stream stream, uint64_t i)
+{
+	return (int8_t)(random_u32(seed, stream, i / 4) >> (i % 4 * 8));
+}
+
+unsigned memory_streams(enum memory_op op)
+{
+	switch (op) {
+	case MEMORY_COPY:
+	case MEMORY_SCALE:
+	case MEMORY_DOT:
+	case MEMORY_GATHER:
+		return 2;
+	case MEMORY_ADD:
+	case MEMORY_TRIAD:
+		return 3;
+	default:
+		return 1;
+	}
+}
+
+unsigned memory_element_bytes(const struct target *t)
+{
+	return t->kind == TARGET_GPU ? sizeof(float) : sizeof(double);
+}
+
+static uint64_t cache_bytes(const struct machine *m, const struct target *t)
+{
+	const struct gpu *g = t->kind == TARGET_GPU ? machine_gpu(m, t->gpu[0]) : NULL;
+
+	if (t->kind == TARGET_GPU)
+		return g ? (uint64_t)gpu_get(g, GPU_FACT_l2_bytes, 64.0 * MIB) : 64 * MIB;
+	return cpu_cache_bytes(m, t);
+}
+
+static uint64_t memory_room(const struct machine *m, const struct target *t)
+{
+	const struct gpu *g = t->kind == TARGET_GPU ? machine_gpu(m, t->gpu[0]) : NULL;
+	double free_bytes;
+
+	if (t->kind != TARGET_GPU)
+		return cpu_memory_bytes(m, t);
+	if (!g)
+		return 16 * GIB;
+	free_bytes = gpu_get(g, GPU_FACT_memory_free_bytes, gpu_get(g, GPU_FACT_memory_bytes, 16.0 * GIB));
+	return free_bytes > 4.0 * GIB ? (uint64_t)free_bytes - 2 * GIB : (uint64_t)free_bytes / 2;
+}
+
+/* The same for every operation of a machine, so that their figures compare: room for three streams. */
+uint64_t memory_size(const struct machine *m, const struct target *t, const struct memory_opts *o)
+{
+	uint64_t size = o->size, room;
+
+	if (!size) {
+		size = t->kind == TARGET_GPU ? 4 * GIB : 4 * cache_bytes(m, t);
+		if (size < 64 * MIB)
+			size = 64 * MIB;
+		room = memory_room(m, t) / 3;
+		if (size > room)
+			size = room;
+	}
+	if (size < 4096)
+		return size < 64 ? 64 : size / 64 * 64;
+	return size / 4096 * 4096;
+}
+
+static struct work work(const struct machine *m, const struct target *t, const void *opts)
+{
+	const struct memory_opts *o = opts;
+	double size = (double)memory_size(m, t, o), count = size / memory_element_bytes(t);
+	double cached = t->kind == TARGET_GPU ? 8 : 4;
+	struct work w = {.limit = "memory"};
+
+	if (size * memory_streams(o->op) < cached * (double)cache_bytes(m, t))
+		w.limit = "cache";
+	switch ((enum memory_op)o->op) {
+	case MEMORY_READ:
+		w.read_bytes = size;
+		w.flop = count;
+		break;
+	case MEMORY_WRITE:
+	case MEMORY_SET:
+		w.write_bytes = size;
+		break;
+	case MEMORY_COPY:
+		w.read_bytes = w.write_bytes = size;
+		break;
+	case MEMORY_SCALE:
+		w.read_bytes = w.write_bytes = size;
+		w.flop = count;
+		break;
+	case MEMORY_ADD:
+		w.read_bytes = 2 * size;
+		w.write_bytes = size;
+		w.flop = count;
+		break;
+	case MEMORY_TRIAD:
+		w.read_bytes = 2 * size;
+		w.write_bytes = size;
+		w.flop = 2 * count;
+		break;
+	case MEMORY_DOT:
+		w.read_bytes = 2 * size;
+		w.flop = 2 * count;
+		break;
+	case MEMORY_GATHER:
+		w.read_bytes = size + 4 * count;
+		w.flop = count;
+		break;
+	case MEMORY_CHASE:
+		w.messages = MEMORY_HOPS;
+		w.limit = "latency";
+		break;
+	case MEMORY_OP_COUNT:
+		break;
+	}
+	return w;
+}
+
+static enum status check(const void *opts, struct error *err)
+{
+	const struct memory_opts *o = opts;
+
+	if (o->op == MEMORY_GATHER && o->size / sizeof(float) > UINT32_MAX)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "memory: op=gather has 32-bit indices: size at most 16 GiB");
+	if (o->store == MEMORY_STORE_MEMCPY && o->op != MEMORY_COPY && o->op != MEMORY_SET)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "memory: store=memcpy is for op=copy and op=set, not op=%s", ops[o->op]);
+	if (o->store == MEMORY_STORE_NONTEMPORAL &&
+	    (o->op == MEMORY_READ || o->op == MEMORY_DOT || o->op == MEMORY_GATHER || o->op == MEMORY_CHASE))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "memory: op=%s stores nothing, so store=nontemporal means nothing",
+				 ops[o->op]);
+	return STATUS_OK;
+}
+
+static const struct engine *const engines[] = {
+	NULL,
+};
+
+const struct probe probe_memory = {
+	.name = "memory",
+	.summary = "reading, writing and walking memory and caches",
+	.kind = PROBE_TIMED,
+	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct memory_opts)},
+	.fields = memory_fields,
+	.field_count = MEMORY_FIELD_COUNT,
+	.engines = engines,
+	.work = work,
+	.check = check,
+	.verify = memory_verify,
+};

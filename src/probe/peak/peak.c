@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ceilings of this machine. Units of one iteration stand in peak.h; descriptor at the end; cpu.c holds the
+ * CPU's loops. */
+#include "probe/peak/peak.h"
+#include "probe/cpu_pool.h"
+#include "probe/memory/memory.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static const char *const units[] = {"fma", "add", "read", "mma", NULL};
+#define X(id, text) text,
+static const char *const isas[] = {PEAK_ISAS(X) NULL};
+static const char *const types[] = {PEAK_TYPES(X) NULL};
+#undef X
+#define X(id, text) "compute." text,
+static const char *const limits[] = {PEAK_TYPES(X)};
+#undef X
+
+static const struct opt opt_rows[] = {
+	OPT_ROW(struct peak_opts, unit, .name = "unit", .preset = "fma", .choices = units,
+		.help = "multiply-adds in registers, a chain of adds (the clock), reading memory; GPU: "
+			"matrix instructions"),
+	OPT_ROW(struct peak_opts, isa, .name = "isa", .preset = "auto", .choices = isas,
+		.help = "CPU instruction set; auto: the widest there is"),
+	OPT_ROW(struct peak_opts, type, .name = "type", .preset = "fp32", .choices = types,
+		.help = "type of the operands"),
+	OPT_ROW(struct peak_opts, threads, .name = "threads", .preset = "0", .max = 4096,
+		.help = "CPU threads; 0: all usable"),
+};
+
+#define X(id, unit_, kind_, better_, help_)                                                                  \
+	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
+const struct field peak_fields[] = {PEAK_FIELDS(X)};
+#undef X
+
+const char *peak_type_name(enum peak_type type)
+{
+	return types[type];
+}
+
+enum peak_isa peak_isa(const struct machine *m, const struct peak_opts *o)
+{
+	uint32_t isa = machine_cpu(m)->isa;
+
+	if (o->isa != PEAK_ISA_AUTO)
+		return o->isa;
+	if (isa & 1u << CPU_ISA_avx512f)
+		return PEAK_ISA_AVX512F;
+	if (isa & 1u << CPU_ISA_avx2 && isa & 1u << CPU_ISA_fma)
+		return PEAK_ISA_AVX2;
+	if (isa & 1u << CPU_ISA_sse2)
+		return PEAK_ISA_SSE2;
+	return isa & 1u << CPU_ISA_neon ? PEAK_ISA_NEON : PEAK_ISA_AUTO;
+}
+
+unsigned peak_lanes(enum peak_isa isa, enum peak_type type)
+{
+	static const unsigned bytes[] = {[PEAK_ISA_AUTO] = 0,
+					 [PEAK_ISA_SSE2] = 16,
+					 [PEAK_ISA_AVX2] = 32,
+					 [PEAK_ISA_AVX512F] = 64,
+					 [PEAK_ISA_NEON] = 16};
+
+	return bytes[isa] / (type == PEAK_FP64 ? 8 : 4);
+}
+
+unsigned peak_threads(const struct machine *m, const struct target *t, const struct peak_opts *o)
+{
+	return cpu_threads(m, t, o->threads);
+}
+
+static struct work work(const struct machine *m, const struct target *t, const void *opts)
+{
+	const struct peak_opts *o = opts;
+	const struct memory_opts whole = {0};
+	double threads = t->kind == TARGET_GPU ? 0 : peak_threads(m, t, o);
+	const struct gpu *g;
+
+	switch ((enum peak_unit)o->unit) {
+	case PEAK_FMA:
+		return (struct work){.flop = threads * 2.0 * PEAK_FMA_LOOPS * PEAK_CHAINS *
+					     peak_lanes(peak_isa(m, o), o->type),
+				     .limit = limits[o->type]};
+	case PEAK_ADD:
+		return (struct work){.messages = PEAK_ADDS, .limit = "latency"};
+	case PEAK_READ:
+		return (struct work){.read_bytes = (double)memory_size(m, t, &whole), .limit = "memory"};
+	case PEAK_MMA:
+		g = t->kind == TARGET_GPU ? machine_gpu(m, t->gpu[0]) : NULL;
+		return (struct work){.flop = g ? PEAK_MMA_SM_FLOP * gpu_get(g, GPU_FACT_sm_count, 0) : 0,
+				     .limit = limits[o->type]};
+	}
+	return (struct work){0};
+}
+
+static enum status check(const void *opts, struct error *err)
+{
+	const struct peak_opts *o = opts;
+
+	if (o->unit == PEAK_FMA && o->type != PEAK_FP64 && o->type != PEAK_FP32)
+		return error_set(err, STATUS_BAD_INPUT, "peak: unit=fma is for fp32 and fp64, not %s",
+				 types[o->type]);
+	return STATUS_OK;
+}
+
+static enum status verify(void *state, struct wrong *wrong, struct error *err)
+{
+	struct peak *p = state;
+
+	*wrong = (struct wrong){0};
+	return p->check(state, wrong, err);
+}
+
+static enum status finish(void *state, struct result *out, struct error *err)
+{
+	struct peak *p = state;
+
+	return p->finish ? p->finish(state, out, err) : STATUS_OK;
+}
+
+static const struct engine *const engines[] = {
+	NULL,
+};
+
+const struct probe probe_peak = {
+	.name = "peak",
+	.summary = "ceilings: multiply-adds, the held clock, reading memory, matrix instructions",
+	.kind = PROBE_TIMED,
+	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct peak_opts)},
+	.fields = peak_fields,
+	.field_count = PEAK_FIELD_COUNT,
+	.engines = engines,
+	.work = work,
+	.check = check,
+	.verify = verify,
+	.finish = finish,
+};

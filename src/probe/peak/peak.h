@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Probe `peak`: what the parts of this machine can do at most, found by loops that do nothing else. The bound
+ * where facts are hidden (a VM's CPU), and the tensor signal's calibration on a GPU.
+ *
+ *   fma    CPU: independent chains of fused multiply-adds in registers, FLOP          limit compute.TYPE
+ *   add    CPU: one chain of dependent integer adds, one a cycle: the held clock      limit latency
+ *   read   CPU: sum of an array of 4 x the last cache, the read ceiling               limit memory
+ *   mma    GPU: matrix instructions of one type in registers, on every SM             limit compute.TYPE
+ */
+#ifndef PROBE_PEAK_PEAK_H
+#define PROBE_PEAK_PEAK_H
+#include <stdint.h>
+#include "run/probe.h"
+
+enum peak_unit { PEAK_FMA, PEAK_ADD, PEAK_READ, PEAK_MMA };
+
+#define PEAK_ISAS(X)                                                                                         \
+	X(AUTO, "auto")                                                                                      \
+	X(SSE2, "sse2")                                                                                      \
+	X(AVX2, "avx2")                                                                                      \
+	X(AVX512F, "avx512f")                                                                                \
+	X(NEON, "neon")
+#define X(name, text) PEAK_ISA_##name,
+enum peak_isa { PEAK_ISAS(X) PEAK_ISA_COUNT };
+#undef X
+
+/* The types of probe gemm, in its order. */
+#define PEAK_TYPES(X)                                                                                        \
+	X(FP64, "fp64")                                                                                      \
+	X(FP32, "fp32")                                                                                      \
+	X(TF32, "tf32")                                                                                      \
+	X(FP16, "fp16")                                                                                      \
+	X(BF16, "bf16")                                                                                      \
+	X(E4M3, "e4m3")                                                                                      \
+	X(E5M2, "e5m2")                                                                                      \
+	X(INT8, "int8")
+#define X(name, text) PEAK_##name,
+enum peak_type { PEAK_TYPES(X) PEAK_TYPE_COUNT };
+#undef X
+
+struct peak_opts {
+	uint32_t unit, isa, type, threads;
+};
+
+/* Work of one iteration. CPU: a thread's. GPU: an SM's, the same for every type. */
+enum {
+	PEAK_FMA_LOOPS = 1 << 16, /* passes over the chains */
+	PEAK_CHAINS = 12,	  /* independent accumulators: latency 4..5 times 2 ports, and two to spare */
+	PEAK_ADDS = 1 << 20,
+};
+#define PEAK_MMA_SM_FLOP 0x1p32
+
+/* The ISA that `auto` means on this machine: the widest of its kind; PEAK_ISA_AUTO where there is none we
+ * know. */
+enum peak_isa peak_isa(const struct machine *m, const struct peak_opts *o);
+unsigned peak_lanes(enum peak_isa isa, enum peak_type type);
+unsigned peak_threads(const struct machine *m, const struct target *t, const struct peak_opts *o);
+const char *peak_type_name(enum peak_type type);
+
+/* First member of every engine's state: what verify uses. */
+struct peak {
+	struct peak_opts opts;
+	/* Compares what the last iteration left with an independent computation; the engine's own. */
+	enum status (*check)(void *state, struct wrong *wrong, struct error *err);
+	/* Fields after the phases; NULL: none. */
+	enum status (*finish)(void *state, struct result *out, struct error *err);
+};
+
+/* name, unit, kind, better, help: the probe's own fields. */
+#define PEAK_FIELDS(X)                                                                                       \
+	X(instruction_set, "", TEXT, 0, "instruction set of the loop")                                       \
+	X(chains, "", U64, 0, "independent chains a thread (a warp on a GPU)")                               \
+	X(stream_bytes, "B", U64, 0, "unit read: bytes read by an iteration")                                \
+	X(instruction, "", TEXT, 0, "unit mma: the instruction issued")
+#define X(name, ...) PEAK_FIELD_##name,
+enum peak_field { PEAK_FIELDS(X) PEAK_FIELD_COUNT };
+#undef X
+extern const struct field peak_fields[];
+#endif
