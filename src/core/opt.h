@@ -66,12 +66,14 @@ enum status opt_set(const struct opt_table *t, void *values, const char *name, c
 /* Sets all keys of a map node. */
 enum status opt_from_tree(const struct opt_table *t, void *values, const struct tree *map, struct error *err);
 /* A command line after the subcommand: --name value, --name=value, --no-bool, -x, bare words. "--" ends options and
- * leaves the rest to `rest` (may be NULL: then it is an error). */
+ * leaves the rest to `rest` (may be NULL: then it is an error). Reorders argv: bare words come first, in order. */
 enum status opt_from_argv(const struct opt_table *t, void *values, int argc, char **argv, struct opt_words *rest,
 			  struct error *err);
-/* The value as canonical text: shortest form that parses back to the same value. */
+/* The value as canonical text that parses back to the same value: "true", the chosen word, the shortest decimal;
+ * rows of unit "B" in the largest binary unit that is exact ("64MiB"). */
 void opt_value_text(const struct opt *row, const void *values, char *out, size_t size);
-/* Appends " name=value" for every row without no_key, sorted by name, to `key`. Presets are written too. */
+/* Appends " name=value" for every row without no_key, sorted by name, to `key`. Presets are written too,
+ * a NULL text is not. A value with blanks, or longer than 254 bytes, is BAD_INPUT. */
 enum status opt_canonical(const struct opt_table *t, const void *values, char *key, size_t size, struct error *err);
 /* The known word nearest to `word` by edit distance, or NULL where none is near. */
 const char *opt_nearest(const char *word, const char *const *known, size_t count);

@@ -9,6 +9,6 @@
 
 void philox4x32(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
 uint32_t random_u32(uint64_t seed, uint32_t stream, uint64_t index);
-/* Uniform in (-1, 1): (u32 + 0.5) * 2^-31 - 1, rounded to float once. */
+/* Uniform in [-1, 1]: (u32 + 0.5) * 2^-31 - 1, exact in double, rounded to float once. */
 float random_f32(uint64_t seed, uint32_t stream, uint64_t index);
 #endif

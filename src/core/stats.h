@@ -9,7 +9,8 @@ struct stats {
 	double min, median, mean, p05, p90, p99, max, stddev, mad;
 };
 
-/* All zero for count 0. Does not reorder `x`. Percentiles by linear interpolation (type 7). */
+/* All zero for count 0; all but count NaN where a sample is NaN or memory is out. stddev: of the sample (n - 1).
+ * mad: median absolute deviation from the median, unscaled. Does not reorder `x`. Percentiles by linear interpolation (type 7). */
 struct stats stats_of(const double *x, size_t count);
 double stats_percentile(const double *sorted, size_t count, double share);
 double stats_median(const double *x, size_t count);

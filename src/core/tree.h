@@ -2,7 +2,7 @@
 /*
  * One input grammar: YAML and JSON files, and command lines, become a tree whose nodes know their line, so
  * that an error names file and line. Anchors, aliases, tags and duplicate keys are refused.
- * Limits: 16 MiB, depth 64, 1,000,000 nodes.
+ * An empty file is a null, and a null (`key:`, `~`, `null`) is as good as an empty map. Limits: 16 MiB, depth 64, 1,000,000 nodes.
  */
 #ifndef CORE_TREE_H
 #define CORE_TREE_H
@@ -14,7 +14,7 @@ enum tree_kind { TREE_NULL, TREE_SCALAR, TREE_LIST, TREE_MAP };
 
 struct tree {
 	enum tree_kind kind;
-	int line;             /* 1-based */
+	int line;             /* 1-based; a map's value has its key's line */
 	bool quoted;          /* scalar: text was quoted, so "true" is text */
 	char *text;           /* scalar: UTF-8, NUL-terminated */
 	size_t count;         /* list, map */
@@ -33,8 +33,10 @@ const struct tree *tree_get(const struct tree *map, const char *key);
 /* Scalar's text or `fallback`. */
 const char *tree_text(const struct tree *map, const char *key, const char *fallback);
 /* Checked reads of a map's key: absent leaves *out alone and returns OK; a wrong form is BAD_INPUT with
- * "file:line: key: ..." . Numbers take units as core/units.h does; NaN and infinities are refused. */
+ * "file:line: key: ..." . tree_f64 takes plain numbers, tree_f64_unit those of core/units.h; NaN, infinities and
+ * quoted numbers are refused. */
 enum status tree_f64(const struct tree *map, const char *key, double *out, struct error *err);
+enum status tree_f64_unit(const struct tree *map, const char *key, const char *unit, double *out, struct error *err);
 enum status tree_bool(const struct tree *map, const char *key, bool *out, struct error *err);
 /* Every key of the map must be in `names` (NULL ends); else BAD_INPUT with file, line and the nearest name. */
 enum status tree_check_keys(const struct tree *map, const char *const *names, struct error *err);

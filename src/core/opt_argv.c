@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options from a command line. */
+#include "core/opt.h"
+
+#include <ctype.h>
+
+static const char place[] = "command line";
+
+struct reader {
+	const struct opt_table *t;
+	void *values;
+	int argc, i;
+	char **argv;
+	int words; /* bare words, moved to argv[0..words) in their order */
+};
+
+static const struct opt *row_of_letter(const struct opt_table *t, char letter)
+{
+	size_t i;
+
+	for (i = 0; i < t->count; i++)
+		if (t->rows[i].letter == letter)
+			return &t->rows[i];
+	return NULL;
+}
+
+static const struct opt *row_of_name(const struct opt_table *t, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < t->count; i++)
+		if (!strcmp(t->rows[i].name, name))
+			return &t->rows[i];
+	return NULL;
+}
+
+/* Sets the row from `attached`, else for a bool true, else from the next word. */
+static enum status set_from(struct reader *r, const struct opt *row, const char *attached, struct error *err)
+{
+	if (!attached && row->kind == OPT_KIND_BOOL)
+		attached = "true";
+	if (!attached) {
+		if (r->i + 1 >= r->argc)
+			return error_set(err, STATUS_BAD_INPUT, "%s: --%s needs a value", place, row->name);
+		attached = r->argv[++r->i];
+	}
+	return opt_set(r->t, r->values, row->name, attached, place, err);
+}
+
+static enum status read_long(struct reader *r, const char *word, struct error *err)
+{
+	const char *equals = strchr(word, '=');
+	const struct opt *row;
+	char name[64];
+
+	if (snprintf(name, sizeof(name), "%.*s", equals ? (int)(equals - word) : (int)strlen(word), word) >=
+	    (int)sizeof(name))
+		return error_set(err, STATUS_BAD_INPUT, "%s: unknown option \"%.64s\"", place, word);
+	row = row_of_name(r->t, name);
+	if (row)
+		return set_from(r, row, equals ? equals + 1 : NULL, err);
+	if (!strncmp(name, "no-", 3) && !equals) {
+		row = row_of_name(r->t, name + 3);
+		if (row && row->kind == OPT_KIND_BOOL)
+			return opt_set(r->t, r->values, row->name, "false", place, err);
+	}
+	return opt_set(r->t, r->values, name, "", place, err); /* names the nearest */
+}
+
+static enum status read_short(struct reader *r, const char *word, struct error *err)
+{
+	const struct opt *row = row_of_letter(r->t, word[0]);
+
+	if (!row)
+		return error_set(err, STATUS_BAD_INPUT, "%s: unknown option \"-%c\"", place, word[0]);
+	return set_from(r, row, word[1] ? word + 1 : NULL, err);
+}
+
+/* A dash alone and negative numbers are words. */
+static bool is_option(const struct opt_table *t, const char *word)
+{
+	if (word[0] != '-' || !word[1])
+		return false;
+	return !(isdigit((unsigned char)word[1]) || word[1] == '.') || row_of_letter(t, word[1]);
+}
+
+static void keep_word(struct reader *r)
+{
+	char *word = r->argv[r->i];
+
+	memmove(r->argv + r->words + 1, r->argv + r->words, sizeof(*r->argv) * (size_t)(r->i - r->words));
+	r->argv[r->words++] = word;
+}
+
+/* Gives the bare words to the positional rows, in row order. */
+static enum status place_words(struct reader *r, struct error *err)
+{
+	enum status st;
+	int used = 0;
+	size_t i;
+
+	for (i = 0; i < r->t->count; i++) {
+		const struct opt *row = &r->t->rows[i];
+		struct opt_words rest = {(const char *const *)(r->argv + used), (size_t)(r->words - used)};
+
+		if (!row->positional)
+			continue;
+		if (row->many) {
+			memcpy((char *)r->values + row->offset, &rest, sizeof(rest));
+			return STATUS_OK;
+		}
+		if (used == r->words)
+			return STATUS_OK;
+		st = opt_set(r->t, r->values, row->name, r->argv[used++], place, err);
+		if (st)
+			return st;
+	}
+	if (used < r->words)
+		return error_set(err, STATUS_BAD_INPUT, "%s: \"%.64s\" is one word too many", place,
+				 r->argv[used]);
+	return STATUS_OK;
+}
+
+enum status opt_from_argv(const struct opt_table *t, void *values, int argc, char **argv,
+			  struct opt_words *rest, struct error *err)
+{
+	struct reader r = {.t = t, .values = values, .argc = argc, .argv = argv};
+	enum status st = STATUS_OK;
+
+	if (rest)
+		*rest = (struct opt_words){0};
+	for (; r.i < argc && !st; r.i++) {
+		const char *word = argv[r.i];
+
+		if (!strcmp(word, "--")) {
+			if (!rest)
+				return error_set(err, STATUS_BAD_INPUT, "%s: nothing may follow \"--\" here",
+						 place);
+			rest->word = (const char *const *)(argv + r.i + 1);
+			rest->count = (size_t)(argc - r.i - 1);
+			break;
+		}
+		if (!is_option(t, word))
+			keep_word(&r);
+		else if (word[1] == '-')
+			st = read_long(&r, word + 2, err);
+		else
+			st = read_short(&r, word + 1, err);
+	}
+	return st ? st : place_words(&r, err);
+}
