@@ -11,7 +11,13 @@
 #ifdef HAVE_CUDA_H
 #define __CUDA_API_VERSION_INTERNAL 1 /* every version of each function, not the newest alone */
 #include <cuda.h>
+#if __has_include(<cublasLt.h>)
+#include <cublasLt.h>
+#define HAVE_CUBLASLT_H
 #endif
+#endif
+#include "vendor/cublaslt.h"
+#include "vendor/cublaslt_shapes.h"
 #include "vendor/cuda.h"
 
 #ifdef HAVE_CUDA_H
@@ -29,6 +35,41 @@ CUDA_CONSTANTS(X)
 #undef X
 #endif
 
+#ifdef HAVE_CUBLASLT_H
+#define X(need, ret, field, symbol, params)                                                                    \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(((struct cublaslt *)0)->field), __typeof__(&symbol)), \
+		       #symbol);
+CUBLASLT_FUNCTIONS(X)
+#undef X
+#define X(name, value) _Static_assert((int)name == value, #name);
+CUBLASLT_CONSTANTS(X)
+#undef X
+#define X(m, n) TILE_##m##x##n,
+enum { TILE_NONE, CUBLASLT_TILES(X) };
+#undef X
+#define X(m, n) _Static_assert((int)CUBLASLT_MATMUL_TILE_##m##x##n == (int)TILE_##m##x##n, #m "x" #n);
+CUBLASLT_TILES(X)
+#undef X
+#define X(id, k, stages) _Static_assert((int)CUBLASLT_MATMUL_STAGES_##k##x##stages == id, #k "x" #stages);
+CUBLASLT_STAGES(X)
+#undef X
+#define X(id, m, n) _Static_assert((int)CUBLASLT_CLUSTER_SHAPE_##m##x##n##x1 == id, #m "x" #n);
+CUBLASLT_CLUSTERS(X)
+#undef X
+#endif
+#define X(type, size) _Static_assert(sizeof(type) == size, #type);
+CUBLASLT_SIZES(X)
+#undef X
+
+static void test_vendor_headers__cublaslt_rows_are_the_headers(void **state)
+{
+	(void)state;
+#ifndef HAVE_CUBLASLT_H
+	skip(); /* no cublasLt.h on this machine */
+#endif
+	assert_int_equal(cublaslt_lib.table_size, cublaslt_lib.symbol_count * sizeof(void (*)(void)));
+}
+
 static void test_vendor_headers__cuda_rows_are_the_headers(void **state)
 {
 	(void)state;
@@ -41,6 +82,7 @@ static void test_vendor_headers__cuda_rows_are_the_headers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_vendor_headers__cublaslt_rows_are_the_headers),
 		cmocka_unit_test(test_vendor_headers__cuda_rows_are_the_headers),
 	};
 
