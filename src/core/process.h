@@ -21,21 +21,25 @@ struct process {
 };
 
 struct process_spec {
-	const char *const *argv;   /* NULL ends; argv[0] NULL: this very program (/proc/self/exe) */
-	const char *const *env;    /* "NAME=value" added to ours; NULL: none */
+	const char *const *argv;   /* NULL ends; argv[0] NULL: this very program (/proc/self/exe),
+				    * the words that follow are its arguments */
+	const char *const *env;    /* "NAME=value" over ours; NULL ends; NULL: none */
 	bool channel;              /* make a socket pair */
 	bool capture_output;       /* stdout and stderr to `output`, else inherited */
+	bool stderr_apart;         /* stderr stays ours, stdout alone is captured */
 	int cpu_numa;              /* -1: anywhere */
 };
 
+/* Dies with the THREAD that started it (PR_SET_PDEATHSIG): start children from a thread that lives as long. A command
+ * that cannot be executed is an error here. Zero cpu_numa is node 0: say -1 for anywhere. */
 enum status process_start(struct process *p, const struct process_spec *spec, struct error *err);
-/* True once it has ended; fills wait_status; never blocks. */
+/* True once it has ended; fills wait_status and kills what it left in its process group; never blocks. */
 bool process_poll(struct process *p);
 /* TERM to the group, up to term_ms for the end, KILL, up to kill_ms; false: it is stuck and left behind. */
 bool process_stop(struct process *p, unsigned term_ms, unsigned kill_ms);
 /* Closes descriptors. Does not stop a living child. */
 void process_release(struct process *p);
-/* Runs to its end within limit_ms and takes its output (<= size_max bytes): for facts helpers. NO_RESOURCE with cause
+/* Runs to its end within limit_ms and takes its stdout (<= size_max bytes; stderr stays ours): for facts helpers. NO_RESOURCE with cause
  * TIMED_OUT at the limit (the child is stopped), STATUS_VENDOR with cause CRASHED where it died of a signal,
  * *exit_code otherwise. Owner of *out: caller, free(). */
 enum status process_run(const struct process_spec *spec, unsigned limit_ms, size_t size_max, char **out, size_t *size,
