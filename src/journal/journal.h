@@ -2,6 +2,10 @@
 /*
  * The append-only record of a run: journal.jsonl, one JSON object a line,
  *   {"n":sequence,"t":monotonic_ns,"type":"...", body...}
+ * Case ids are places in the plan, 0 first. A resumed run appends another `open`; a result for a phase joins the earlier
+ * ones; `phase` t0, t1 and telemetry t are CLOCK_MONOTONIC of the boot they were taken in (record.h makes one axis of it).
+ * A line without its newline is torn.
+ *
  * One writer a file: its supervisor. Worker and sampler send lines over a socket pair, so a kill loses nothing that was
  * sent. fsync on `end` and `close`. Any prefix reads. Bodies are documented in docs/design/journal.md and below:
  *
@@ -20,7 +24,7 @@
  * phase     {"case":id,"phase":"prepare|cold|ramp|burst|settle|sustained|verify|search|pairs","t0":ns,"t1":ns}
  * samples   {"case":id,"phase":"burst","batch":N,"ns":[per-iteration ns a sample ..]}    in chunks of <= 4096
  * result    {"case":id,"phase":"cold"|"burst"|"sustained"|"best"|"once","values":{field:value..}}  once: readings, curves' own
- * telemetry {"source":"gpu:0000:1b:00.0"|"host","signal":"power_w","t":[ns..],"v":[..]}
+ * telemetry {"source":"gpu:0000:1b:00.0"|"host","signal":"power_w","kind":"gauge|counter|bits","at":[ns..],"v":[number|null..]}
  * end       {"case":id,"ending":"done","status":"ok","cause":"","text":"..","place":"file:line"?}
  * close     {"ending":"done"|"cancelled"|..,"text":""}
  */
@@ -50,7 +54,7 @@ struct journal;
 /* Creates the directory and the file (refuses an existing journal unless `append`, which cuts a torn last line). */
 enum status journal_create(struct journal **j, const char *dir, bool append, const struct clock *clock,
 			   struct error *err);
-/* Appends one event; steals nothing: `body` is borrowed. A full disk is NO_RESOURCE with cause DISK_FULL and what was
+/* Appends one event; steals nothing: `body` is borrowed, and has no n, t or type of its own (BUG). A full disk is NO_RESOURCE with cause DISK_FULL and what was
  * written before still reads. */
 enum status journal_append(struct journal *j, enum journal_type type, const json_t *body, struct error *err);
 /* Last sync and close; NULL-safe. */

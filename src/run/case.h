@@ -32,7 +32,7 @@ enum phases { PHASES_HEADLINE, PHASES_BURST };
  * match on its words + SKU, phase, ranks.
  */
 struct bench_case {
-	unsigned id;
+	unsigned id;                 /* its place in the plan, 0 first */
 	char *key;
 	const struct probe *probe;
 	const struct engine *engine; /* NULL: a reading */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampler is a process, `assay __sample`: NVML hangs where CUDA hangs. It writes journal `telemetry` bodies, one a
- * line, to fd 3; when it stalls the run goes on and its spans are absent. CLOCK_MONOTONIC, shared by the processes of a
+ * The sampler is a process, `assay __sample`: NVML hangs where CUDA hangs. It writes journal `telemetry` bodies
+ * ({"source","signal","kind","at":[ns..],"v":[..]}, journal/journal.h), one a line, to fd 3; when it stalls the run goes on and its spans are absent. CLOCK_MONOTONIC, shared by the processes of a
  * node. Costs: facts/method "NVML polling costs": one field call for clock, power, energy, reasons at 50 Hz; temperature
  * 1 Hz; GPM between window ends asked for by the supervisor.
  */

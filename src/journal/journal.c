@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A line is written whole or not at all: after a short write the file is cut back to its last good size, so a
+ * full disk leaves a journal that reads. A line without its newline is torn, whatever it holds.
+ */
+#include "journal/journal.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/file.h"
+
+#define X(name, text) text,
+static const char *const type_names[] = {JOURNAL_TYPES(X)};
+#undef X
+
+struct journal {
+	int fd;
+	const struct clock *clock;
+	uint64_t next; /* sequence number of the next line */
+	off_t size;    /* bytes that are known to be whole lines */
+	char path[PATH_MAX];
+};
+
+const char *journal_type_name(enum journal_type type)
+{
+	return type_names[type];
+}
+
+int journal_type_from_name(const char *name, enum journal_type *out)
+{
+	for (unsigned i = 0; i < JOURNAL_TYPE_COUNT; i++)
+		if (!strcmp(name, type_names[i])) {
+			*out = (enum journal_type)i;
+			return 1;
+		}
+	return 0;
+}
+
+/* One line of bytes, its newline not among them. */
+static enum status parse(const char *line, size_t size, enum journal_type *type, uint64_t *sequence,
+			 uint64_t *t_ns, json_t **body, struct error *err)
+{
+	json_error_t parse_error;
+	json_t *object = json_loadb(line, size, JSON_REJECT_DUPLICATES, &parse_error);
+	const json_t *n, *t, *name;
+	enum status st = STATUS_OK;
+
+	if (!object)
+		return error_set(err, STATUS_BAD_INPUT, "a journal line is not JSON: %s at byte %d",
+				 parse_error.text, parse_error.position);
+	n = json_object_get(object, "n");
+	t = json_object_get(object, "t");
+	name = json_object_get(object, "type");
+	if (!json_is_integer(n) || json_integer_value(n) < 0 || !json_is_integer(t) ||
+	    json_integer_value(t) < 0 || !json_is_string(name)) {
+		st = error_set(err, STATUS_BAD_INPUT, "a journal line lacks n, t or type");
+		goto out;
+	}
+	if (!journal_type_from_name(json_string_value(name), type)) {
+		st = error_set(err, STATUS_BAD_INPUT, "a journal line has the unknown type \"%.40s\"",
+			       json_string_value(name));
+		goto out;
+	}
+	*sequence = (uint64_t)json_integer_value(n);
+	*t_ns = (uint64_t)json_integer_value(t);
+	json_object_del(object, "n");
+	json_object_del(object, "t");
+	json_object_del(object, "type");
+	*body = json_incref(object);
+out:
+	json_decref(object);
+	return st;
+}
+
+enum status journal_parse_line(const char *line, size_t size, enum journal_type *type, uint64_t *t_ns,
+			       json_t **body, struct error *err)
+{
+	uint64_t sequence;
+
+	*body = NULL;
+	return parse(line, size, type, &sequence, t_ns, body, err);
+}
+
+/* Reads on from a file, a line at a time, within JOURNAL_LINE_MAX. */
+struct reader {
+	int fd;
+	char *data;
+	size_t size, room, at; /* bytes held, their room, where the next line starts */
+	bool end;
+};
+
+/* Moves the rest to the front and reads more behind it. */
+static enum status reader_fill(struct reader *r, const char *path, struct error *err)
+{
+	ssize_t got;
+
+	if (r->at) { /* with nothing held there is no buffer yet */
+		memmove(r->data, r->data + r->at, r->size - r->at);
+		r->size -= r->at;
+		r->at = 0;
+	}
+	if (r->size == r->room) {
+		size_t room = r->room ? 2 * r->room : 1 << 16;
+		char *grown = realloc(r->data, room);
+
+		if (!grown)
+			return error_errno(err, ENOMEM, "%s: reading a line of %zu bytes", path, r->size);
+		r->data = grown;
+		r->room = room;
+	}
+	do
+		got = read(r->fd, r->data + r->size, r->room - r->size);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return error_errno(err, errno, "%s: cannot be read", path);
+	r->size += (size_t)got;
+	r->end = got == 0;
+	return STATUS_OK;
+}
+
+/* The next whole line, lent until the next call; *line NULL where there is none: end, torn, or too long. */
+static enum status reader_line(struct reader *r, const char *path, const char **line, size_t *size,
+			       struct error *err)
+{
+	size_t seen = 0;
+
+	*line = NULL;
+	for (;;) {
+		const char *start = r->data ? r->data + r->at : NULL;
+		const char *newline = start ? memchr(start + seen, '\n', r->size - r->at - seen) : NULL;
+		enum status st;
+
+		if (newline) {
+			*line = start;
+			*size = (size_t)(newline - start);
+			r->at += *size + 1;
+			return STATUS_OK;
+		}
+		seen = r->size - r->at;
+		if (r->end || seen > JOURNAL_LINE_MAX)
+			return STATUS_OK;
+		st = reader_fill(r, path, err);
+		if (st)
+			return st;
+	}
+}
+
+/* Visits the whole good lines from the start of `fd`. *good: their bytes; *next: the sequence number after
+ * them. */
+static enum status read_lines(int fd, const char *path, journal_visit *visit, void *arg, off_t *good,
+			      uint64_t *next, struct error *err)
+{
+	struct reader r = {.fd = fd};
+	enum status st;
+
+	*good = 0;
+	*next = 0;
+	for (;;) {
+		const char *line;
+		size_t size;
+		enum journal_type type;
+		uint64_t sequence, t_ns;
+		json_t *body = NULL;
+		int stop;
+
+		st = reader_line(&r, path, &line, &size, err);
+		if (st || !line)
+			break;
+		if (parse(line, size, &type, &sequence, &t_ns, &body, NULL))
+			break;
+		if (sequence != *next) { /* a line is missing or repeated: what follows cannot be trusted */
+			json_decref(body);
+			break;
+		}
+		*next = sequence + 1;
+		*good += (off_t)size + 1;
+		stop = visit ? visit(arg, type, t_ns, body) : 0;
+		json_decref(body);
+		if (stop)
+			break;
+	}
+	free(r.data);
+	return st;
+}
+
+static enum status journal_path(char path[PATH_MAX], const char *dir, struct error *err)
+{
+	if (snprintf(path, PATH_MAX, "%s/%s", dir, JOURNAL_FILE) >= PATH_MAX)
+		return error_set(err, STATUS_BAD_INPUT, "%.200s..: the path of the run directory is too long",
+				 dir);
+	return STATUS_OK;
+}
+
+enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint64_t *cut, struct error *err)
+{
+	char path[PATH_MAX];
+	struct stat info;
+	uint64_t next;
+	off_t good;
+	int fd;
+	enum status st = journal_path(path, dir, err);
+
+	if (st)
+		return st;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return error_errno(err, errno, "%s: cannot be opened", path);
+	st = read_lines(fd, path, visit, arg, &good, &next, err);
+	if (!st && fstat(fd, &info))
+		st = error_errno(err, errno, "%s: its size cannot be read", path);
+	if (!st)
+		*cut = info.st_size > good ? (uint64_t)(info.st_size - good) : 0;
+	close(fd);
+	return st;
+}
+
+/* Goes on behind the last good line; what is torn behind it is cut off. */
+static enum status go_on(struct journal *j, struct error *err)
+{
+	int fd = open(j->path, O_RDONLY | O_CLOEXEC);
+	enum status st;
+
+	if (fd < 0)
+		return error_errno(err, errno, "%s: cannot be read to go on with it", j->path);
+	st = read_lines(fd, j->path, NULL, NULL, &j->size, &j->next, err);
+	close(fd);
+	if (!st && ftruncate(j->fd, j->size))
+		st = error_errno(err, errno, "%s: its torn end cannot be cut off", j->path);
+	return st;
+}
+
+enum status journal_create(struct journal **out, const char *dir, bool append, const struct clock *clock,
+			   struct error *err)
+{
+	struct journal *j = calloc(1, sizeof(*j));
+	enum status st;
+
+	*out = NULL;
+	if (!j)
+		return error_errno(err, ENOMEM, "%s: opening a journal", dir);
+	*j = (struct journal){.fd = -1, .clock = clock};
+	st = file_make_dir(dir, err);
+	if (!st)
+		st = journal_path(j->path, dir, err);
+	if (st)
+		goto out;
+	j->fd = open(j->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (append ? 0 : O_EXCL), 0644);
+	if (j->fd < 0) {
+		st = errno == EEXIST
+			     ? error_set(err, STATUS_BAD_INPUT,
+					 "%s: there is a run already; --resume goes on with it, --out names "
+					 "another directory",
+					 j->path)
+			     : error_errno(err, errno, "%s: cannot be created", j->path);
+		goto out;
+	}
+	if (flock(j->fd, LOCK_EX | LOCK_NB)) {
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_BUSY, "%s: another run writes it now",
+				     j->path);
+		goto out;
+	}
+	if (append)
+		st = go_on(j, err);
+out:
+	if (st)
+		journal_close(&j);
+	*out = j;
+	return st;
+}
+
+static enum status write_all(struct journal *j, const char *line, size_t size, struct error *err)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t put = write(j->fd, line + done, size - done);
+		int errnum = errno;
+
+		if (put < 0 && errnum == EINTR)
+			continue;
+		if (put <= 0) {
+			/* Best effort: the reader drops a torn line as well. */
+			if (done && ftruncate(j->fd, j->size))
+				errnum = errno;
+			if (errnum == EFBIG || errnum == EDQUOT)
+				return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_DISK_FULL,
+						       "%s: the file may not grow: %s", j->path,
+						       strerror(errnum));
+			return error_errno(err, put ? errnum : ENOSPC, "%s: cannot be written", j->path);
+		}
+		done += (size_t)put;
+	}
+	j->size += (off_t)size;
+	return STATUS_OK;
+}
+
+static enum status sync_file(struct journal *j, struct error *err)
+{
+	/* EINVAL, EROFS: something that is no file on a disk, and cannot be synced. */
+	if (fsync(j->fd) && errno != EINVAL && errno != EROFS)
+		return error_errno(err, errno, "%s: cannot be brought to the disk", j->path);
+	return STATUS_OK;
+}
+
+enum status journal_append(struct journal *j, enum journal_type type, const json_t *body, struct error *err)
+{
+	json_t *line = json_pack("{s:I, s:I, s:s}", "n", (json_int_t)j->next, "t",
+				 (json_int_t)clock_now_ns(j->clock), "type", journal_type_name(type));
+	char *text = NULL;
+	size_t size;
+	enum status st;
+
+	if (json_object_get(body, "n") || json_object_get(body, "t") || json_object_get(body, "type")) {
+		st = error_set(err, STATUS_BUG, "%s: a body of type %s has an n, t or type of its own",
+			       j->path, journal_type_name(type));
+		goto out;
+	}
+	if (!line || (body && json_object_update(line, (json_t *)body))) {
+		st = error_errno(err, ENOMEM, "%s: a line of type %s", j->path, journal_type_name(type));
+		goto out;
+	}
+	text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	size = text ? strlen(text) : 0;
+	if (!text || size >= JOURNAL_LINE_MAX) {
+		st = error_set(err, STATUS_BUG,
+			       "%s: a line of type %s cannot be written as JSON, or is too long", j->path,
+			       journal_type_name(type));
+		goto out;
+	}
+	text[size] = '\n'; /* instead of its NUL */
+	st = write_all(j, text, size + 1, err);
+	if (st)
+		goto out;
+	j->next++;
+	if (type == JOURNAL_END || type == JOURNAL_CLOSE)
+		st = sync_file(j, err);
+out:
+	free(text);
+	json_decref(line);
+	return st;
+}
+
+void journal_close(struct journal **j)
+{
+	if (!*j)
+		return;
+	if ((*j)->fd >= 0) {
+		sync_file(*j, NULL);
+		close((*j)->fd);
+	}
+	free(*j);
+	*j = NULL;
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From lines to cases. A journal may be a stranger's: what has the wrong form is passed over as if it were
+ * not there, never trusted. Times of a run that was resumed after a reboot are shifted so that they go on
+ * behind the earlier ones (CLOCK_MONOTONIC began anew).
+ */
+#include "journal/record.h"
+#include <errno.h>
+#include "core/text.h"
+#include "journal/journal.h"
+
+struct builder {
+	struct record *record;
+	uint64_t shift_ns; /* added to every time of the lines that follow */
+	size_t case_room, series_room;
+	unsigned step;	    /* steps taken so far */
+	enum status status; /* memory ran out: everything else in a bad line is passed over */
+	struct error *err;
+};
+
+static const char *text_of(const json_t *object, const char *name, const char *fallback)
+{
+	const char *s = json_string_value(json_object_get(object, name));
+
+	return s ? s : fallback;
+}
+
+static bool u64_of(const json_t *object, const char *name, uint64_t *out)
+{
+	const json_t *v = json_object_get(object, name);
+
+	if (!json_is_integer(v) || json_integer_value(v) < 0)
+		return false;
+	*out = (uint64_t)json_integer_value(v);
+	return true;
+}
+
+static double number_of(const json_t *object, const char *name)
+{
+	return json_number_value(json_object_get(object, name)); /* 0 where it is none */
+}
+
+/* Room for one more in a growing array; NULL when memory is out (the builder then says so). */
+static void *grown(struct builder *b, void *array, size_t count, size_t *room, size_t size)
+{
+	size_t more = *room ? 2 * *room : 16;
+	void *p;
+
+	if (count < *room)
+		return array;
+	p = realloc(array, more * size);
+	if (!p) {
+		b->status = error_errno(b->err, ENOMEM, "%s: reading the record", b->record->dir);
+		return NULL;
+	}
+	*room = more;
+	return p;
+}
+
+static int index_of(const char *word, const char *const *words, int fallback)
+{
+	for (int i = 0; words[i]; i++)
+		if (!strcmp(word, words[i]))
+			return i;
+	return fallback;
+}
+
+/* The plan's word on whether the case runs at all. */
+static void read_skip(struct record_case *c, const json_t *plan)
+{
+	const json_t *skip = json_object_get(plan, "skip");
+
+	c->skip_reason = "";
+	if (!json_is_object(skip))
+		return;
+	c->skipped = true;
+	c->skip_status = STATUS_BUG;
+	status_from_name(text_of(skip, "status", ""), &c->skip_status);
+	cause_from_name(text_of(skip, "cause", ""), &c->skip_cause);
+	c->skip_reason = text_of(skip, "reason", "");
+}
+
+static void add_case(struct builder *b, const json_t *plan, bool together)
+{
+	static const char *const requires[] = {"judged", "measured", "nothing", NULL};
+	struct record *r = b->record;
+	const json_t *work = json_object_get(plan, "work");
+	struct record_case *cases, *c;
+	uint64_t id;
+
+	if (!u64_of(plan, "case", &id) || id != r->case_count) /* ids are places in the plan */
+		return;
+	cases = grown(b, r->cases, r->case_count, &b->case_room, sizeof(*cases));
+	if (!cases)
+		return;
+	r->cases = cases;
+	c = &cases[r->case_count++];
+	*c = (struct record_case){
+		.id = (unsigned)id,
+		.step = b->step,
+		.key = text_of(plan, "key", ""),
+		.probe = text_of(plan, "probe", ""),
+		.engine = text_of(plan, "engine", ""),
+		.target = text_of(plan, "target", ""),
+		.phases = text_of(plan, "phases", ""),
+		.group = text_of(plan, "group", ""),
+		.limit = text_of(work, "limit", ""),
+		.plan = plan,
+		.reading = !strcmp(text_of(plan, "kind", ""), "reading"),
+		.together = together,
+		.require = index_of(text_of(plan, "require", ""), requires, 0),
+		.ending = ENDING_NOT_RUN,
+		.work_flop = number_of(work, "flop"),
+		.work_read = number_of(work, "read_bytes"),
+		.work_write = number_of(work, "write_bytes"),
+		.work_link = number_of(work, "link_bytes"),
+		.work_messages = number_of(work, "messages"),
+	};
+	read_skip(c, plan);
+}
+
+static void add_steps(struct builder *b, const json_t *steps)
+{
+	size_t i, k;
+	json_t *step, *plan;
+
+	json_array_foreach((json_t *)steps, i, step)
+	{
+		bool together = json_is_true(json_object_get(step, "together"));
+
+		json_array_foreach(json_object_get(step, "cases"), k, plan)
+		{
+			add_case(b, plan, together);
+		}
+		b->step++;
+	}
+}
+
+static void on_plan(struct builder *b, const json_t *body)
+{
+	struct record *r = b->record;
+
+	if (r->plan) /* a resumed run says its plan once */
+		return;
+	r->plan = json_incref((json_t *)body);
+	add_steps(b, json_object_get(body, "steps"));
+}
+
+/* The added steps join the plan's own, which also keeps them alive for the cases that lend from them. */
+static void on_extend(struct builder *b, const json_t *body)
+{
+	json_t *steps = json_object_get(body, "steps"), *all;
+
+	if (!b->record->plan || !json_is_array(steps))
+		return;
+	all = json_object_get(b->record->plan, "steps");
+	if (json_is_array(all) && !json_array_extend(all, steps))
+		add_steps(b, steps);
+}
+
+static struct record_case *case_of(struct builder *b, const json_t *body)
+{
+	struct record *r = b->record;
+	uint64_t id;
+
+	return u64_of(body, "case", &id) && id < r->case_count ? &r->cases[id] : NULL;
+}
+
+static void drop_phases(struct record_case *c)
+{
+	for (size_t i = 0; i < c->phase_count; i++) {
+		json_decref(c->phase[i].values);
+		free(c->phase[i].ns);
+	}
+	free(c->phase);
+	c->phase = NULL;
+	c->phase_count = 0;
+}
+
+/* The case's phase of that name, made where it is new; NULL: no name, or out of memory. */
+static struct record_phase *phase_of(struct builder *b, struct record_case *c, const json_t *body)
+{
+	const char *name = text_of(body, "phase", "");
+	struct record_phase *more;
+
+	if (!*name || strlen(name) >= sizeof(more->name))
+		return NULL;
+	for (size_t i = 0; i < c->phase_count; i++)
+		if (!strcmp(c->phase[i].name, name))
+			return &c->phase[i];
+	more = realloc(c->phase, (c->phase_count + 1) * sizeof(*more));
+	if (!more) {
+		b->status = error_errno(b->err, ENOMEM, "%s: reading the record", b->record->dir);
+		return NULL;
+	}
+	c->phase = more;
+	more += c->phase_count++;
+	*more = (struct record_phase){0};
+	text_copy(more->name, sizeof(more->name), name);
+	return more;
+}
+
+static void on_begin(struct builder *b, const json_t *body, uint64_t t_ns)
+{
+	struct record_case *c = case_of(b, body);
+
+	if (!c)
+		return;
+	drop_phases(c); /* an attempt that was cut counts for nothing once it is made again */
+	c->begun = true;
+	c->ended = false;
+	c->ending = ENDING_CUT;
+	c->status = STATUS_OK;
+	c->cause = CAUSE_NONE;
+	c->text[0] = '\0';
+	c->t0_ns = c->t1_ns = t_ns;
+}
+
+static void on_phase(struct builder *b, const json_t *body)
+{
+	struct record_case *c = case_of(b, body);
+	struct record_phase *p = c ? phase_of(b, c, body) : NULL;
+	uint64_t t0, t1;
+
+	if (!p || !u64_of(body, "t0", &t0) || !u64_of(body, "t1", &t1) || t1 < t0)
+		return;
+	p->t0_ns = t0 + b->shift_ns;
+	p->t1_ns = t1 + b->shift_ns;
+	p->has_window = true;
+}
+
+static void on_samples(struct builder *b, const json_t *body)
+{
+	struct record_case *c = case_of(b, body);
+	struct record_phase *p = c ? phase_of(b, c, body) : NULL;
+	const json_t *ns = json_object_get(body, "ns");
+	size_t count = json_array_size(ns);
+	double *all;
+
+	if (!p || !count)
+		return;
+	all = realloc(p->ns, (p->ns_count + count) * sizeof(*all));
+	if (!all) {
+		b->status = error_errno(b->err, ENOMEM, "%s: reading the record", b->record->dir);
+		return;
+	}
+	p->ns = all;
+	for (size_t i = 0; i < count; i++) {
+		const json_t *v = json_array_get(ns, i);
+
+		if (json_is_number(v))
+			p->ns[p->ns_count++] = json_number_value(v);
+	}
+	u64_of(body, "batch", &p->batch);
+}
+
+/* The worker's values, and later the supervisor's from telemetry, come as events of their own: they are
+ * joined. */
+static void on_result(struct builder *b, const json_t *body)
+{
+	struct record_case *c = case_of(b, body);
+	struct record_phase *p = c ? phase_of(b, c, body) : NULL;
+	json_t *values = json_object_get(body, "values");
+
+	if (!p || !json_is_object(values))
+		return;
+	if (!p->values)
+		p->values = json_incref(values);
+	else
+		json_object_update(p->values, values);
+}
+
+static void on_end(struct builder *b, const json_t *body, uint64_t t_ns)
+{
+	struct record_case *c = case_of(b, body);
+
+	if (!c)
+		return;
+	c->ended = true;
+	c->ending = ENDING_CUT;
+	c->status = STATUS_BUG;
+	c->cause = CAUSE_NONE;
+	ending_from_name(text_of(body, "ending", ""), &c->ending);
+	status_from_name(text_of(body, "status", ""), &c->status);
+	cause_from_name(text_of(body, "cause", ""), &c->cause);
+	text_copy(c->text, sizeof(c->text), text_of(body, "text", ""));
+	c->t1_ns = t_ns;
+}
+
+static struct series *series_of(struct builder *b, const json_t *body)
+{
+	static const char *const kinds[] = {"gauge", "counter", "bits", NULL};
+	const char *source = text_of(body, "source", ""), *signal = text_of(body, "signal", "");
+	struct record *r = b->record;
+	struct series *s;
+
+	if (!*source || !*signal || strlen(source) >= sizeof(s->source) ||
+	    strlen(signal) >= sizeof(s->signal))
+		return NULL;
+	for (size_t i = 0; i < r->series_count; i++)
+		if (!strcmp(r->series[i].source, source) && !strcmp(r->series[i].signal, signal))
+			return &r->series[i];
+	s = grown(b, r->series, r->series_count, &b->series_room, sizeof(*s));
+	if (!s)
+		return NULL;
+	r->series = s;
+	s += r->series_count++;
+	*s = (struct series){
+		.kind = (enum signal_kind)index_of(text_of(body, "kind", "gauge"), kinds, SIGNAL_GAUGE)};
+	text_copy(s->source, sizeof(s->source), source);
+	text_copy(s->signal, sizeof(s->signal), signal);
+	return s;
+}
+
+static void on_telemetry(struct builder *b, const json_t *body)
+{
+	const json_t *t = json_object_get(body, "at"), *v = json_object_get(body, "v");
+	struct series *s = series_of(b, body);
+
+	for (size_t i = 0; s && i < json_array_size(t) && i < json_array_size(v); i++) {
+		const json_t *time = json_array_get(t, i), *value = json_array_get(v, i);
+
+		if (!json_is_integer(time) || json_integer_value(time) < 0 || !json_is_number(value))
+			continue; /* null: not read */
+		/* One that is out of order is lost, and shows as a gap. */
+		series_add(s, (uint64_t)json_integer_value(time) + b->shift_ns, json_number_value(value),
+			   NULL);
+	}
+}
+
+/* A new `open` is a resumed run. Time goes on behind the last event, a second apart, when the clock began
+ * anew. */
+static void on_open(struct builder *b, const json_t *body, uint64_t t_ns)
+{
+	struct record *r = b->record;
+
+	b->shift_ns = t_ns < r->t_last_ns ? r->t_last_ns - t_ns + 1000000000u : 0;
+	r->closed = false;
+	if (!r->open)
+		r->open = json_incref((json_t *)body);
+}
+
+static int visit(void *arg, enum journal_type type, uint64_t t_ns, const json_t *body)
+{
+	struct builder *b = arg;
+	struct record *r = b->record;
+
+	if (type == JOURNAL_OPEN)
+		on_open(b, body, t_ns);
+	t_ns += b->shift_ns;
+	if (!r->t_first_ns)
+		r->t_first_ns = t_ns;
+	r->t_last_ns = t_ns;
+	switch (type) {
+	case JOURNAL_MACHINE:
+		if (!r->machine)
+			r->machine = json_incref(json_object_get(body, "facts"));
+		break;
+	case JOURNAL_PLAN:
+		on_plan(b, body);
+		break;
+	case JOURNAL_EXTEND:
+		on_extend(b, body);
+		break;
+	case JOURNAL_BEGIN:
+		on_begin(b, body, t_ns);
+		break;
+	case JOURNAL_PHASE:
+		on_phase(b, body);
+		break;
+	case JOURNAL_SAMPLES:
+		on_samples(b, body);
+		break;
+	case JOURNAL_RESULT:
+		on_result(b, body);
+		break;
+	case JOURNAL_TELEMETRY:
+		on_telemetry(b, body);
+		break;
+	case JOURNAL_END:
+		on_end(b, body, t_ns);
+		break;
+	case JOURNAL_CLOSE:
+		r->closed = true;
+		r->close_ending = ENDING_CUT;
+		ending_from_name(text_of(body, "ending", ""), &r->close_ending);
+		break;
+	case JOURNAL_OPEN:
+	case JOURNAL_TYPE_COUNT:
+		break;
+	}
+	return b->status != STATUS_OK;
+}
+
+enum status record_read(struct record *r, const char *dir, struct error *err)
+{
+	struct builder b = {.record = r, .err = err};
+	enum status st;
+
+	*r = (struct record){0};
+	text_copy(r->dir, sizeof(r->dir), dir);
+	st = journal_read(dir, visit, &b, &r->cut_bytes, err);
+	if (!st)
+		st = b.status;
+	if (st)
+		record_release(r);
+	return st;
+}
+
+void record_release(struct record *r)
+{
+	for (size_t i = 0; i < r->case_count; i++)
+		drop_phases(&r->cases[i]);
+	free(r->cases);
+	for (size_t i = 0; i < r->series_count; i++)
+		series_release(&r->series[i]);
+	free(r->series);
+	json_decref(r->open);
+	json_decref(r->machine);
+	json_decref(r->plan);
+	*r = (struct record){0};
+}
+
+const struct record_phase *record_phase(const struct record_case *c, const char *name)
+{
+	for (size_t i = 0; i < c->phase_count; i++)
+		if (!strcmp(c->phase[i].name, name))
+			return &c->phase[i];
+	return NULL;
+}
+
+bool record_number(const struct record_phase *p, const char *field, double *out)
+{
+	const json_t *v = p ? json_object_get(p->values, field) : NULL;
+	const char *text = json_string_value(v);
+	char *end;
+
+	if (json_is_number(v)) {
+		*out = json_number_value(v);
+		return true;
+	}
+	if (!text || strncmp(text, "0x", 2) || !text[2])
+		return false;
+	*out = (double)strtoull(text + 2, &end, 16);
+	return !*end;
+}
+
+const char *record_text(const struct record_phase *p, const char *field)
+{
+	return p ? json_string_value(json_object_get(p->values, field)) : NULL;
+}
+
+const char *record_option(const struct record_case *c, const char *name)
+{
+	return json_string_value(json_object_get(json_object_get(c->plan, "options"), name));
+}
+
+const struct series *record_series(const struct record *r, const char *source, const char *signal)
+{
+	for (size_t i = 0; i < r->series_count; i++)
+		if (!strcmp(r->series[i].source, source) && !strcmp(r->series[i].signal, signal))
+			return &r->series[i];
+	return NULL;
+}
+
+const struct record_case *record_case_by_key(const struct record *r, const char *key, const char *target)
+{
+	for (size_t i = 0; i < r->case_count; i++)
+		if (!strcmp(r->cases[i].key, key) && !strcmp(r->cases[i].target, target))
+			return &r->cases[i];
+	return NULL;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "journal/field.h"
+#include <math.h>
+#include "scratch.h"
+
+static const struct field own_text = {"algorithm", "", "name", FIELD_TEXT, 0};
+static const struct field own_bits = {"bits", "", "flags", FIELD_BITS, 0};
+
+static void test_field__absent_is_not_zero(void **state)
+{
+	struct result *r = result_create();
+	json_t *values;
+
+	(void)state;
+	assert_false(result_has(r, &field_power_w));
+	assert_true(result_get(r, &field_power_w, -1) == -1);
+	result_f64(r, &field_power_w, 0);
+	assert_true(result_has(r, &field_power_w));
+	assert_true(result_get(r, &field_power_w, -1) == 0);
+	values = result_json(r);
+	assert_int_equal(json_object_size(values), 1);
+	json_decref(values);
+	result_destroy(r);
+}
+
+static void test_field__nan_and_infinities_never_get_in(void **state)
+{
+	struct result *r = result_create();
+	json_t *values;
+
+	(void)state;
+	result_f64(r, &field_power_w, 3);
+	result_f64(r, &field_power_w, NAN);
+	result_f64(r, &field_clock_hz, INFINITY);
+	result_f64(r, &field_energy_j, -INFINITY);
+	assert_false(result_has(r, &field_power_w)); /* a value that became NaN is not the old one */
+	assert_int_equal(result_nan_count(r), 3);
+	values = result_json(r);
+	assert_int_equal(json_object_size(values), 0);
+	json_decref(values);
+	result_clear(r);
+	assert_int_equal(result_nan_count(r), 0);
+	result_destroy(r);
+}
+
+static void test_field__kinds_write_as_they_should(void **state)
+{
+	struct result *r = result_create();
+	json_t *values;
+	char *text;
+
+	(void)state;
+	result_u64(r, &field_samples, 7);
+	result_u64(r, &own_bits, 0x44);
+	result_text(r, &own_text, "tile \"128x256\"");
+	result_text(r, &field_variant, "bad \xff\xfe bytes");
+	result_f64(r, &field_time_ns_mean, 1.5);
+	values = result_json(r);
+	text = json_dumps(values, JSON_COMPACT);
+	assert_string_equal(text, "{\"samples\":7,\"bits\":\"0x44\",\"algorithm\":\"tile \\\"128x256\\\"\","
+				  "\"variant\":\"bad ?? bytes\",\"time_ns_mean\":1.5}");
+	free(text);
+	json_decref(values);
+	result_destroy(r);
+}
+
+static void test_field__a_merge_copies_over(void **state)
+{
+	struct result *a = result_create(), *b = result_create();
+
+	(void)state;
+	result_f64(a, &field_power_w, 1);
+	result_f64(a, &field_energy_j, 2);
+	result_text(a, &own_text, "old");
+	result_f64(b, &field_power_w, 10);
+	result_text(b, &own_text, "new");
+	result_u64(b, &own_bits, 3);
+	result_merge(a, b);
+	result_destroy(b);
+	assert_true(result_get(a, &field_power_w, 0) == 10);
+	assert_true(result_get(a, &field_energy_j, 0) == 2);
+	assert_true(result_get(a, &own_bits, 0) == 3);
+	assert_true(result_get(a, &own_text, -1) == -1); /* text is no number */
+	result_text(a, &own_text, NULL);
+	assert_false(result_has(a, &own_text));
+	result_destroy(a);
+}
+
+static void test_field__every_core_field_is_listed_once_with_its_unit(void **state)
+{
+	(void)state;
+	for (size_t i = 0; result_fields[i]; i++) {
+		assert_true(*result_fields[i]->name && *result_fields[i]->help);
+		for (size_t k = 0; k < i; k++)
+			assert_string_not_equal(result_fields[i]->name, result_fields[k]->name);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_field__absent_is_not_zero),
+		cmocka_unit_test(test_field__nan_and_infinities_never_get_in),
+		cmocka_unit_test(test_field__kinds_write_as_they_should),
+		cmocka_unit_test(test_field__a_merge_copies_over),
+		cmocka_unit_test(test_field__every_core_field_is_listed_once_with_its_unit),
+	};
+
+	return cmocka_run_group_tests_name("field", tests, NULL, NULL);
+}
