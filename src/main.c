@@ -1,9 +1,154 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the subcommand; owns signals and exit codes; nothing else. */
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
 #include "cmd/command.h"
+#include "cmd/help.h"
+
+static volatile sig_atomic_t stop_requests;
+
+/* The first asks for an orderly end, the second for an end at once. */
+static void on_stop(int sig)
+{
+	(void)sig;
+	if (stop_requests < 2)
+		stop_requests++;
+}
+
+static void install_signals(void)
+{
+	struct sigaction stop = { .sa_handler = on_stop };
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
+	sigaction(SIGHUP, &stop, NULL);
+	sigaction(SIGPIPE, &ignore, NULL); /* a closed pipe is a failed write, not a death */
+}
+
+static void log_to_stderr(void *arg, enum log_level level, enum log_topic topic, const char *line)
+{
+	static const char *const prefix[] = { "debug: ", "", "warning: ", "error: " };
+
+	(void)arg, (void)topic;
+	fprintf(stderr, "assay: %s%s\n", prefix[level], line);
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (const struct command *const *c = command_list; *c; c++)
+		if (!strcmp((*c)->name, name))
+			return *c;
+	return NULL;
+}
+
+/* Takes --debug=TOPICS and --quiet out of argv, wherever they stand before "--". */
+static bool take_global_options(int *argc, char **argv, struct log *log, struct error *err)
+{
+	int kept = 1;
+	bool open = true;
+
+	for (int i = 1; i < *argc; i++) {
+		open = open && strcmp(argv[i], "--");
+		if (open && !strncmp(argv[i], "--debug=", 8)) {
+			if (help_debug_topics(argv[i] + 8, &log->topics, err))
+				return false;
+		} else if (open && !strcmp(argv[i], "--quiet")) {
+			log->quiet = true;
+		} else {
+			argv[kept++] = argv[i];
+		}
+	}
+	argv[kept] = NULL;
+	*argc = kept;
+	return true;
+}
+
+static bool wants_help(int argc, char **argv)
+{
+	for (int i = 2; i < argc && strcmp(argv[i], "--"); i++)
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			return true;
+	return false;
+}
+
+static int usage_error(const struct error *err, const char *command)
+{
+	fprintf(stderr, "assay: %s\n", err->text);
+	if (command)
+		fprintf(stderr, "see: assay %s --help\n", command);
+	else
+		fprintf(stderr, "see: assay --help\n");
+	return EXIT_USAGE;
+}
+
+static int run_command(const struct command *cmd, struct command_context *context)
+{
+	struct error err = { 0 };
+	void *opts;
+	int code;
+
+	if (cmd->raw)
+		return cmd->run_raw(context, context->argc - 2, context->argv + 2);
+	opts = calloc(1, cmd->opts.size ? cmd->opts.size : 1);
+	if (!opts)
+		return usage_error(&err, cmd->name);
+	if (opt_defaults(&cmd->opts, opts, &err) ||
+	    opt_from_argv(&cmd->opts, opts, context->argc - 2, context->argv + 2, &context->rest, &err))
+		code = usage_error(&err, cmd->name);
+	else
+		code = cmd->run(context, opts);
+	free(opts);
+	return code;
+}
 
 int main(int argc, char **argv)
 {
-	(void)argc, (void)argv;
-	return EXIT_USAGE;
+	struct log log = { .sink = log_to_stderr };
+	struct error err = { 0 };
+	struct command_context context = { .log = &log, .stop = &stop_requests };
+	const struct command *cmd;
+	int code;
+
+	install_signals();
+	if (!take_global_options(&argc, argv, &log, &err))
+		return usage_error(&err, NULL);
+	context.argc = argc;
+	context.argv = argv;
+	context.terminal = isatty(STDERR_FILENO) && !log.quiet;
+	context.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+	if (argc < 2) {
+		help_overview(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		cmd = argc > 2 ? find_command(argv[2]) : NULL;
+		if (cmd)
+			help_command(stdout, cmd);
+		else
+			help_overview(stdout);
+		return EXIT_PASS;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		printf("assay %s\n", ASSAY_VERSION);
+		return EXIT_PASS;
+	}
+	cmd = find_command(argv[1]);
+	if (!cmd) {
+		help_unknown_command(argv[1], &err);
+		return usage_error(&err, NULL);
+	}
+	if (!cmd->raw && wants_help(argc, argv)) {
+		help_command(stdout, cmd);
+		return EXIT_PASS;
+	}
+	code = run_command(cmd, &context);
+	/* A result that could not be written is no result. */
+	if (fflush(stdout) || ferror(stdout)) {
+		if (errno != EPIPE)
+			fprintf(stderr, "assay: stdout: %s\n", strerror(errno));
+		return code ? code : EXIT_INCONCLUSIVE;
+	}
+	return code;
 }
