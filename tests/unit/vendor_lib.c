@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vendor/lib.h"
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "vendor/lib_path.h"
+#include "vendor/nvml.h"
+
+#define FAKE FAKE_DIR "/libnvidia-ml.so.1"
+
+struct one {
+	nvmlReturn_t (*init)(void);
+	void (*absent)(void);
+};
+
+static const char *const sonames[] = {"libnvidia-ml.so.1", NULL};
+static const char *const no_sonames[] = {"libassay-no-such.so.7", "libassay-no-such.so.6", NULL};
+
+static const struct lib_symbol optional[] = {
+	{"nvmlInit_v2", offsetof(struct one, init), LIB_NEED_REQUIRED},
+	{"nvmlNoSuchFunction", offsetof(struct one, absent), LIB_NEED_OPTIONAL},
+};
+static const struct lib_symbol required[] = {
+	{"nvmlInit_v2", offsetof(struct one, init), LIB_NEED_REQUIRED},
+	{"nvmlNoSuchFunction", offsetof(struct one, absent), LIB_NEED_REQUIRED},
+};
+
+static struct lib_spec spec_of(const char *const *names, const struct lib_symbol *rows)
+{
+	return (struct lib_spec){.name = "one",
+				 .sonames = names,
+				 .symbols = rows,
+				 .symbol_count = 2,
+				 .table_size = sizeof(struct one)};
+}
+
+static void test_vendor_lib__a_named_file_is_opened_and_named(void **state)
+{
+	struct lib_spec spec = spec_of(sonames, optional);
+	struct lib_fact fact;
+	struct error err = {0};
+	struct one table;
+
+	(void)state;
+	assert_int_equal(lib_open(&table, &spec, FAKE, &fact, &err), STATUS_OK);
+	assert_non_null(table.init);
+	assert_null(table.absent);
+	assert_non_null(strstr(fact.path, "libnvidia-ml.so.1"));
+	assert_int_equal(err.status, STATUS_OK);
+	lib_fact_release(&fact);
+}
+
+static void test_vendor_lib__a_named_folder_is_searched(void **state)
+{
+	struct lib_spec spec = spec_of(sonames, optional);
+	struct lib_fact fact;
+	struct one table;
+
+	(void)state;
+	assert_int_equal(lib_open(&table, &spec, FAKE_DIR, &fact, NULL), STATUS_OK);
+	lib_fact_release(&fact);
+}
+
+static void test_vendor_lib__the_environment_names_a_file(void **state)
+{
+	struct lib_spec spec = spec_of(no_sonames, optional);
+	struct one table;
+
+	(void)state;
+	setenv("ASSAY_LIB_ONE", FAKE, 1);
+	assert_int_equal(lib_open(&table, &spec, NULL, NULL, NULL), STATUS_OK);
+	unsetenv("ASSAY_LIB_ONE");
+}
+
+static void test_vendor_lib__a_missing_required_symbol_leaves_nothing(void **state)
+{
+	struct lib_spec spec = spec_of(sonames, required);
+	struct lib_fact fact;
+	struct error err = {0};
+	struct one table;
+
+	(void)state;
+	assert_int_equal(lib_open(&table, &spec, FAKE, &fact, &err), STATUS_UNAVAILABLE);
+	assert_null(table.init);
+	assert_int_equal(fact.cause, CAUSE_LIBRARY_MISSING);
+	assert_non_null(strstr(fact.missing, "nvmlNoSuchFunction"));
+	assert_non_null(strstr(err.text, "nvmlNoSuchFunction"));
+	lib_fact_release(&fact);
+}
+
+static void test_vendor_lib__absent_names_the_newest_soname_and_the_places(void **state)
+{
+	struct lib_spec spec = spec_of(no_sonames, optional);
+	struct lib_fact fact;
+	struct error err = {0};
+	struct one table;
+
+	(void)state;
+	assert_int_equal(lib_open(&table, &spec, NULL, &fact, &err), STATUS_UNAVAILABLE);
+	assert_int_equal(err.cause, CAUSE_LIBRARY_MISSING);
+	assert_non_null(strstr(fact.missing, "libassay-no-such.so.7"));
+	assert_non_null(strstr(fact.missing, "/usr/local/cuda"));
+	lib_fact_release(&fact);
+}
+
+static void test_vendor_lib__a_named_path_is_obeyed_or_refused(void **state)
+{
+	struct lib_spec spec = spec_of(sonames, optional);
+	struct lib_fact fact;
+	struct one table;
+
+	(void)state;
+	assert_int_equal(lib_open(&table, &spec, "/nonexistent/lib.so", &fact, NULL), STATUS_UNAVAILABLE);
+	assert_non_null(strstr(fact.missing, "/nonexistent/lib.so"));
+	lib_fact_release(&fact);
+}
+
+static void test_vendor_lib__a_broken_file_says_what_the_loader_said(void **state)
+{
+	struct lib_spec spec = spec_of(sonames, optional);
+	char path[] = "/tmp/assay-lib-XXXXXX";
+	struct lib_fact fact;
+	struct one table;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_int_equal(write(fd, "not a library", 13), 13);
+	close(fd);
+	assert_int_equal(lib_open(&table, &spec, path, &fact, NULL), STATUS_UNAVAILABLE);
+	assert_non_null(strstr(fact.missing, path));
+	lib_fact_release(&fact);
+	unlink(path);
+}
+
+static bool has_dir(const struct lib_dirs *d, const char *path)
+{
+	for (size_t i = 0; i < d->count; i++) {
+		if (!strcmp(d->dir[i], path))
+			return true;
+	}
+	return false;
+}
+
+static void make_dirs(const char *path)
+{
+	char part[512];
+
+	for (size_t i = 1; path[i]; i++) {
+		if (path[i] != '/')
+			continue;
+		snprintf(part, sizeof(part), "%.*s", (int)i, path);
+		mkdir(part, 0755);
+	}
+	mkdir(path, 0755);
+}
+
+/* A folder of its own with: a Python on PATH behind a link, a virtual environment, a pyenv shim, a user site.
+ */
+static void test_vendor_lib__wheels_are_found_without_running_python(void **state)
+{
+	char root[] = "/tmp/assay-wheel-XXXXXX", path[512], line[1024], old[4096];
+	struct lib_dirs d;
+	FILE *f;
+	static const char *const below[] = {
+		"real/bin",
+		"link/bin",
+		"real/lib/python3.11/site-packages/nvidia/cu13/lib",
+		"real/lib/python3.11/site-packages/nvidia/cudnn/lib",
+		"env/lib/python3.12/site-packages/nvidia/cu13/lib",
+		"home/.local/lib/python3.9/site-packages/nvidia/cu13/lib",
+		"pyenv/shims",
+		"pyenv/versions/3.13.1/lib/python3.13/site-packages/nvidia/cu13/lib",
+		"data/assay/wheels/nvidia/cu13/lib",
+	};
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", root, below[i]);
+		make_dirs(path);
+	}
+	snprintf(path, sizeof(path), "%s/real/bin/python3", root);
+	f = fopen(path, "w");
+	fclose(f);
+	chmod(path, 0755);
+	snprintf(line, sizeof(line), "%s/link/bin/python3", root);
+	assert_int_equal(symlink(path, line), 0);
+	snprintf(path, sizeof(path), "%s/pyenv/shims/python3", root);
+	f = fopen(path, "w");
+	fclose(f);
+	chmod(path, 0755);
+	snprintf(path, sizeof(path), "%s/pyenv/version", root);
+	f = fopen(path, "w");
+	fputs("3.13.1\n", f);
+	fclose(f);
+
+	snprintf(old, sizeof(old), "%s", getenv("PATH"));
+	snprintf(line, sizeof(line), "%s/link/bin:%s/pyenv/shims", root, root);
+	setenv("PATH", line, 1);
+	snprintf(line, sizeof(line), "%s/env", root);
+	setenv("VIRTUAL_ENV", line, 1);
+	snprintf(line, sizeof(line), "%s/home", root);
+	setenv("HOME", line, 1);
+	snprintf(line, sizeof(line), "%s/data", root);
+	setenv("XDG_DATA_HOME", line, 1);
+	unsetenv("PYENV_VERSION");
+	lib_dirs_find(&d, "nvidia/cu13/lib");
+	setenv("PATH", old, 1);
+	for (size_t i = 2; i < sizeof(below) / sizeof(below[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", root, below[i]);
+		if (strstr(path, "/lib") && !has_dir(&d, path))
+			fail_msg("%s was not found", path);
+	}
+	lib_dirs_release(&d);
+	assert_int_equal(d.count, 0);
+	snprintf(line, sizeof(line), "rm -r %s", root);
+	assert_int_equal(system(line), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_vendor_lib__a_named_file_is_opened_and_named),
+		cmocka_unit_test(test_vendor_lib__a_named_folder_is_searched),
+		cmocka_unit_test(test_vendor_lib__the_environment_names_a_file),
+		cmocka_unit_test(test_vendor_lib__a_missing_required_symbol_leaves_nothing),
+		cmocka_unit_test(test_vendor_lib__absent_names_the_newest_soname_and_the_places),
+		cmocka_unit_test(test_vendor_lib__a_named_path_is_obeyed_or_refused),
+		cmocka_unit_test(test_vendor_lib__a_broken_file_says_what_the_loader_said),
+		cmocka_unit_test(test_vendor_lib__wheels_are_found_without_running_python),
+	};
+
+	return cmocka_run_group_tests_name("vendor_lib", tests, NULL, NULL);
+}
