@@ -81,6 +81,8 @@ struct gemm_access {
 	/* Elements of C by index (b * m + row) * n + column, as doubles. */
 	enum status (*elements)(void *state, unsigned set, const uint64_t *index, size_t count, double *out,
 				struct error *err);
+	/* Optional: a hash of all bits of this set's C. */
+	enum status (*hash)(void *state, unsigned set, uint64_t *out, struct error *err);
 	/* Compares all of this set's C with set 0's: a == b, or |a - b| <= tolerance; NaN differs. Bitwise
 	 * equality (a hash) is enough for a yes. */
 	enum status (*differences)(void *state, unsigned set, double tolerance, uint64_t *count,
@@ -92,8 +94,10 @@ struct gemm {
 	struct gemm_opts opts;
 	uint64_t seed;
 	const struct gemm_access *access;
-	unsigned sets;	   /* A, B, C rotated by enqueue: set i % sets; all hold the same inputs */
-	uint32_t written;  /* bit a set: enqueue wrote its C since the last poison; enqueue sets it */
+	unsigned sets;	  /* A, B, C rotated by enqueue: set i % sets; all hold the same inputs */
+	uint32_t written; /* bit a set: enqueue wrote its C since the last poison; enqueue sets it */
+	uint64_t hash;	  /* of the C that verification accepted; valid when hashed */
+	bool hashed;
 	bool integer_done; /* the integer pass went well; select clears it: each variant is passed once */
 	bool ready;	   /* the first verify was done */
 };
@@ -103,16 +107,38 @@ void gemm_begin(struct gemm *g, const struct bench *b, const struct gemm_opts *o
 		const struct gemm_access *access, unsigned sets);
 
 /*
- * The probe's verify (check.c): first the outputs that timing left, then, once a variant, the integer pass
- * and a random pass; leaves the case's own data in place and every C poisoned.
+ * The probe's verify (verify.c): first the outputs that timing left, then, once a variant, the integer pass
+ * and a random pass; leaves the case's own data in place and every C poisoned, so that what timing leaves is
+ * its own.
  */
 enum status gemm_verify(void *state, struct wrong *wrong, struct error *err);
 
-/* Its parts, for tests. */
+/*
+ * Its parts. Integer pass (check.c): fills set 0 with integers, runs once, holds C w and w^T C against A (B
+ * w) and (w^T A) B in 64-bit integers; every element enters it; a wrong one is counted and found by row and
+ * column.
+ */
 enum status gemm_check_integer(struct gemm *g, struct wrong *wrong, struct error *err);
-enum status gemm_check_random(struct gemm *g, unsigned set, struct wrong *wrong, struct error *err);
-/* |C - exact| allowed for a sum of k products whose absolute values sum to `magnitude`. */
-double gemm_tolerance(enum gemm_type type, uint32_t k, double magnitude);
+/* The right products of batch b, for integer data; arrays of out as gemm_products has them, odd_* left alone.
+ */
+enum status gemm_expected(const struct gemm *g, uint32_t b, struct gemm_products *out, struct error *err);
+/* Random pass (sample.c): GEMM_SAMPLES elements of this set's C against double-precision dot products. */
+enum { GEMM_SAMPLES = 64 };
+enum status gemm_check_samples(struct gemm *g, unsigned set, struct wrong *wrong, struct error *err);
+/* The right value of C[b](row, column) in double, and the sum of the absolute products. */
+double gemm_exact(const struct gemm *g, enum gemm_data data, uint32_t b, uint32_t row, uint32_t column,
+		  double *magnitude);
+/* |C - exact| allowed for a sum of k products whose absolute values sum to `magnitude`: METHODS "GEMM
+ * tolerance". */
+double gemm_tolerance(enum gemm_type type, uint32_t k, double exact, double magnitude);
+/* x as the input type holds it (nearest even; E4M3 and E5M2 saturate); as the output type holds it. */
+double gemm_round_in(enum gemm_type type, double x);
+double gemm_round_out(enum gemm_type type, double x);
+/* Counts a wrong element; the first is kept with its place. */
+void gemm_note(const struct gemm *g, struct wrong *w, uint32_t b, uint32_t row, uint32_t column,
+	       double expected, double found);
+/* C products of row-major double/float/int32 arrays on the host: what a CPU engine's `products` calls. */
+void gemm_products_host(const struct gemm *g, const void *c, struct gemm_products *out);
 
 /* name, unit, kind, better, help: the probe's own fields. Engines fill what they know. */
 #define GEMM_FIELDS(X)                                                                                       \

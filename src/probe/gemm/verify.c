@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Verification of probe gemm: the integer pass covers every element of one run, the random pass ties the
+ * case's own data to double precision, and what timing left is held against the accepted result, bit for bit
+ * or within tolerance. Every C is poisoned before it is looked at next, so a kernel that returns at once
+ * leaves poison. What escapes: a constant fault of low bits that appears at full power only.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include "probe/gemm/gemm.h"
+
+static enum status mismatch(const struct gemm *g, const struct wrong *w, const char *pass, struct error *err)
+{
+	return error_set_cause(err, STATUS_MISMATCH, w->nan ? CAUSE_NAN : CAUSE_WRONG_RESULT,
+			       "gemm type=%s: %s: %" PRIu64 " of %" PRIu64
+			       " elements checked are wrong, the first at %s: expected %.9g, found %.9g",
+			       gemm_type_name(g->opts.type), pass, w->count, w->checked, w->place,
+			       w->expected, w->found);
+}
+
+/* Two sums of the same data may differ by twice what one may err. Typical size of a sum: 6 sqrt(k) / 3. */
+static double set_tolerance(const struct gemm *g)
+{
+	double k = g->opts.k;
+
+	if (g->opts.data == GEMM_DATA_ZEROS || g->opts.type == GEMM_INT8)
+		return 0;
+	return 2 * gemm_tolerance(g->opts.type, g->opts.k, 2 * sqrt(k) + 1, k / 4 + sqrt(k) + 1);
+}
+
+/* All of a set's C: the accepted bits, or close to set 0's (which the samples hold to the truth). */
+static enum status check_set(struct gemm *g, unsigned set, struct wrong *w, struct error *err)
+{
+	uint64_t each = (uint64_t)g->opts.m * g->opts.n, count = 0, first = 0, hash;
+	enum status st = STATUS_OK;
+
+	if (g->access->hash) {
+		st = g->access->hash(g, set, &hash, err);
+		if (st)
+			return st;
+		if (g->hashed && hash == g->hash) {
+			w->checked += each * g->opts.batch;
+			return STATUS_OK;
+		}
+	}
+	if (!set)
+		return gemm_check_samples(g, set, w, err);
+	st = g->access->differences(g, set, set_tolerance(g), &count, &first, err);
+	if (st)
+		return st;
+	w->checked += each * g->opts.batch;
+	if (count) {
+		uint32_t b = (uint32_t)(first / each), row = (uint32_t)(first % each / g->opts.n);
+		uint32_t column = (uint32_t)(first % g->opts.n);
+		double found;
+
+		st = g->access->elements(g, set, &first, 1, &found, err);
+		if (st)
+			return st;
+		gemm_note(g, w, b, row, column, gemm_exact(g, g->opts.data, b, row, column, NULL), found);
+		w->count += count - 1;
+	}
+	return STATUS_OK;
+}
+
+/* What the timed phases left. Set 0 is the reference of the others, so it is made anew where timing did not
+ * reach it. */
+static enum status check_left(struct gemm *g, struct wrong *w, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	if (!(g->written & 1))
+		st = g->access->run(g, 0, err);
+	for (unsigned set = 0; !st && set < g->sets; set++)
+		if (!set || g->written >> set & 1)
+			st = check_set(g, set, w, err);
+	if (!st && w->count)
+		st = mismatch(g, w, "after timing", err);
+	return st;
+}
+
+static enum status check_random(struct gemm *g, struct wrong *w, struct error *err)
+{
+	enum status st = g->access->fill(g, g->opts.data, err);
+
+	if (!st)
+		st = g->access->poison(g, err);
+	for (unsigned set = 0; !st && set < g->sets; set++)
+		st = g->access->run(g, set, err);
+	if (!st)
+		st = gemm_check_samples(g, 0, w, err);
+	g->hashed = false;
+	if (!st && !w->count && g->access->hash) {
+		st = g->access->hash(g, 0, &g->hash, err);
+		g->hashed = !st;
+	}
+	for (unsigned set = 1; !st && set < g->sets; set++)
+		st = check_set(g, set, w, err);
+	if (!st && w->count)
+		st = mismatch(g, w, "random data", err);
+	return st;
+}
+
+enum status gemm_verify(void *state, struct wrong *wrong, struct error *err)
+{
+	struct gemm *g = state;
+	enum status st = STATUS_OK;
+
+	*wrong = (struct wrong){.total = (uint64_t)g->opts.m * g->opts.n * g->opts.batch};
+	if (g->ready && g->written)
+		st = check_left(g, wrong, err);
+	if (!st && !g->integer_done) {
+		st = gemm_check_integer(g, wrong, err);
+		if (!st && wrong->count)
+			st = mismatch(g, wrong, "integers", err);
+		g->integer_done = !st;
+		if (!st)
+			st = check_random(g, wrong, err);
+	}
+	if (st)
+		return st;
+	if (wrong->checked > wrong->total)
+		wrong->checked = wrong->total;
+	g->ready = true;
+	g->written = 0;
+	return g->access->poison(g, err);
+}
