@@ -56,7 +56,7 @@ unsigned gemm_out_bytes(enum gemm_type type);
 /*
  * One set's C seen through two weights, each depending on the position: w[0](p) = 1 + p, w[1](p) = 1 + (p *
  * 2654435761 mod 2^32) >> 20 (1 .. 4096). gemm_weight computes them. All sums are exact 64-bit integers. An
- * element that is not an integer below 2^31 in magnitude (NaN, infinity, a fraction) enters no sum: it is
+ * element that is not an integer of magnitude k + 1 at most (NaN, infinity, a fraction) enters no sum: it is
  * counted in odd_row and odd_column.
  */
 struct gemm_products {
@@ -134,6 +134,8 @@ double gemm_tolerance(enum gemm_type type, uint32_t k, double exact, double magn
 /* x as the input type holds it (nearest even; E4M3 and E5M2 saturate); as the output type holds it. */
 double gemm_round_in(enum gemm_type type, double x);
 double gemm_round_out(enum gemm_type type, double x);
+/* Element i of an array of the output type, as a double. */
+double gemm_value_out(enum gemm_type type, const void *c, uint64_t i);
 /* Counts a wrong element; the first is kept with its place. */
 void gemm_note(const struct gemm *g, struct wrong *w, uint32_t b, uint32_t row, uint32_t column,
 	       double expected, double found);
