@@ -3,4 +3,5 @@
 #define COMMANDS(X)
 
 /* Processes of our own: `assay __NAME`, never shown. */
-#define HIDDEN_COMMANDS(X)
+#define HIDDEN_COMMANDS(X) \
+	X(docs)

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The reference pages, the manual page and the shell completions, printed from the tables that drive the program.
+ * `assay __docs DIR` writes them; tests/docs.sh holds the committed ones against it.
+ */
+#include "cmd/command.h"
+#include "cmd/help.h"
+#include "core/file.h"
+#include "journal/field.h"
+#include "journal/journal.h"
+#include "probe/registry.h"
+#include "telemetry/telemetry.h"
+
+static const char generated[] = "printed by the program from its tables; `tests/docs.sh --update` writes it anew";
+
+static const char *cell(const char *s)
+{
+	return s && *s ? s : "–";
+}
+
+/* ---- closed lists ---- */
+
+static void add_lists(struct text *out)
+{
+	text_addf(out, "# Closed lists\n\nThis page is %s.\n\n## Status: how a call ended\n\n| name | meaning |\n|---|---|\n", generated);
+	for (int i = 0; i < STATUS_COUNT; i++)
+		text_addf(out, "| `%s` | %s |\n", status_name(i), status_text(i));
+	text_add(out, "\n## Ending: how the supervisor saw a case end\n\n| name | meaning |\n|---|---|\n");
+	for (int i = 0; i < ENDING_COUNT; i++)
+		text_addf(out, "| `%s` | %s |\n", ending_name(i), ending_text(i));
+	text_add(out, "\n## Verdict: what it is worth\n\n| name | exit code it asks for | meaning |\n|---|---|---|\n");
+	for (int i = 0; i < VERDICT_COUNT; i++)
+		text_addf(out, "| `%s` | %d | %s |\n", verdict_name(i), verdict_exit_code(i), verdict_text(i));
+	text_add(out, "\n## Cause: why\n\n| name | meaning | what to do |\n|---|---|---|\n");
+	for (int i = 1; i < CAUSE_COUNT; i++)
+		text_addf(out, "| `%s` | %s | %s |\n", cause_name(i), cause_text(i), cell(cause_action(i)));
+	text_add(out, "\n## Journal events\n\n");
+	for (int i = 0; i < JOURNAL_TYPE_COUNT; i++)
+		text_addf(out, "%s`%s`", i ? ", " : "", journal_type_name(i));
+	text_add(out, "\n\n## Telemetry signals\n\n| name | unit | kind | period ms | what |\n|---|---|---|---|---|\n");
+#define X(name, unit, kind, period, help) text_addf(out, "| `%s` | %s | %s | %d | %s |\n", #name, cell(unit), #kind, period, help);
+	TELEMETRY_SIGNALS(X)
+#undef X
+	text_add(out, "\n## Facts of a GPU\n\n| name | unit | cheapest layer | what |\n|---|---|---|---|\n");
+#define X(name, unit, layer, help) text_addf(out, "| `%s` | %s | %s | %s |\n", #name, cell(unit), #layer, help);
+	GPU_FACTS(X)
+#undef X
+}
+
+/* ---- result fields ---- */
+
+static const char *better_word(int better)
+{
+	return better > 0 ? "higher" : better < 0 ? "lower" : "–";
+}
+
+static void add_field(struct text *out, const struct field *f)
+{
+	static const char *const kinds[] = { "number", "integer", "text", "bits" };
+
+	text_addf(out, "| `%s` | %s | %s | %s | %s |\n", f->name, cell(f->unit), kinds[f->kind], better_word(f->better), f->help);
+}
+
+static void add_fields(struct text *out)
+{
+	text_addf(out, "# Result fields\n\nThis page is %s.\nWhat was not read is absent, never zero.\n\n", generated);
+	text_add(out, "## Every timed phase\n\n| field | unit | kind | better | what |\n|---|---|---|---|---|\n");
+	for (const struct field *const *f = result_fields; *f; f++)
+		add_field(out, *f);
+	for (const struct probe *const *p = probe_list; *p; p++) {
+		if (!(*p)->field_count)
+			continue;
+		text_addf(out, "\n## %s\n\n| field | unit | kind | better | what |\n|---|---|---|---|---|\n", (*p)->name);
+		for (size_t i = 0; i < (*p)->field_count; i++)
+			add_field(out, &(*p)->fields[i]);
+	}
+}
+
+/* ---- commands and probes ---- */
+
+static void add_option_table(struct text *out, const struct opt_table *t, const char *dashes)
+{
+	char word[160];
+
+	if (!t->count)
+		return;
+	text_add(out, "\n| option | value | default | what |\n|---|---|---|---|\n");
+	for (size_t i = 0; i < t->count; i++) {
+		const struct opt *row = &t->rows[i];
+
+		help_value_word(row, word, sizeof(word));
+		text_addf(out, "| `%s%s` | ", row->positional ? "" : dashes, row->name);
+		for (const char *p = word; *p; p++) /* a bar would end the cell */
+			text_add_bytes(out, *p == '|' ? " · " : p, *p == '|' ? strlen(" · ") : 1);
+		text_addf(out, " | %s | %s |\n", cell(row->preset), cell(row->help));
+	}
+}
+
+static void add_commands(struct text *out)
+{
+	text_addf(out, "# Commands\n\nThis page is %s.\n", generated);
+	for (const struct command *const *c = command_list; *c; c++) {
+		if ((*c)->hidden)
+			continue;
+		text_addf(out, "\n## assay %s\n\n%s.\n", (*c)->name, (*c)->summary);
+		if ((*c)->help)
+			text_addf(out, "\n%s\n", (*c)->help);
+		add_option_table(out, &(*c)->opts, "--");
+		if ((*c)->example)
+			text_addf(out, "\n```\n%s\n```\n", (*c)->example);
+	}
+}
+
+static void add_probes(struct text *out)
+{
+	text_addf(out, "# Probes\n\nThis page is %s.\n", generated);
+	for (const struct probe *const *p = probe_list; *p; p++) {
+		text_addf(out, "\n## %s\n\n%s.\n", (*p)->name, (*p)->summary);
+		if ((*p)->kind == PROBE_READING)
+			text_add(out, "A reading: facts only; the rule is in `expectations/health.yaml`.\n");
+		for (const struct engine *const *e = (*p)->engines; e && *e; e++)
+			text_addf(out, "%s`%s` on%s%s%s%s", e == (*p)->engines ? "\nEngines: " : ", ", (*e)->name,
+				  (*e)->targets & TARGET_CPU ? " CPU" : "", (*e)->targets & TARGET_GPU ? " GPU" : "",
+				  (*e)->libs && *(*e)->libs ? " with " : "", (*e)->libs ? (*e)->libs : "");
+		text_add(out, (*p)->engines && *(*p)->engines ? "\n" : "");
+		add_option_table(out, &(*p)->opts, "");
+	}
+}
+
+/* ---- manual page ---- */
+
+/* roff text: a backslash, a leading dot or quote, and a minus are special. */
+static void add_roff(struct text *out, const char *s)
+{
+	if (*s == '.' || *s == '\'')
+		text_add(out, "\\&");
+	for (; *s; s++) {
+		if (*s == '\\')
+			text_add(out, "\\e");
+		else if (*s == '-')
+			text_add(out, "\\-");
+		else
+			text_add_bytes(out, s, 1);
+	}
+}
+
+static void add_manual_options(struct text *out, const struct opt_table *t)
+{
+	char word[160];
+
+	for (size_t i = 0; i < t->count; i++) {
+		const struct opt *row = &t->rows[i];
+
+		help_value_word(row, word, sizeof(word));
+		text_add(out, ".TP\n.B ");
+		if (!row->positional)
+			text_add(out, "\\-\\-");
+		add_roff(out, row->name);
+		if (*word && !row->positional) {
+			text_add(out, " ");
+			add_roff(out, word);
+		}
+		text_add(out, "\n");
+		add_roff(out, row->help ? row->help : "");
+		if (row->preset && *row->preset && row->kind != OPT_KIND_BOOL) {
+			text_add(out, " (default ");
+			add_roff(out, row->preset);
+			text_add(out, ")");
+		}
+		text_add(out, "\n");
+	}
+}
+
+static void add_manual(struct text *out)
+{
+	text_add(out, ".\\\" printed by the program from its tables\n.TH ASSAY 1 \"\" \"assay " ASSAY_VERSION
+		      "\" \"User Commands\"\n.SH NAME\nassay \\- prove, explain and use GPU machines\n"
+		      ".SH SYNOPSIS\n.B assay\nCOMMAND [OPTION...]\n.SH COMMANDS\n");
+	for (const struct command *const *c = command_list; *c; c++) {
+		if ((*c)->hidden)
+			continue;
+		text_addf(out, ".SS assay %s\n", (*c)->name);
+		add_roff(out, (*c)->summary);
+		text_add(out, ".\n");
+		if ((*c)->help) {
+			text_add(out, ".PP\n");
+			add_roff(out, (*c)->help);
+			text_add(out, "\n");
+		}
+		add_manual_options(out, &(*c)->opts);
+		if ((*c)->example) {
+			text_add(out, ".PP\nExample:\n.PP\n.nf\n    ");
+			add_roff(out, (*c)->example);
+			text_add(out, "\n.fi\n");
+		}
+	}
+	text_add(out, ".SH EXIT STATUS\n.TP\n.B 0\nall that was required held\n.TP\n.B 1\nsomething failed\n"
+		      ".TP\n.B 2\ninconclusive: something required could not be judged\n.TP\n.B 64\nwrong usage\n"
+		      ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours\n.TP\n.B ASSAY_LIB_NAME\npath of the library NAME\n");
+}
+
+/* ---- completions ---- */
+
+static void add_bash(struct text *out)
+{
+	text_add(out, "# bash completion for assay; printed by the program from its tables\n_assay()\n{\n"
+		      "\tlocal cur=${COMP_WORDS[COMP_CWORD]} words=\n\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n\t\twords='");
+	for (const struct command *const *c = command_list; *c; c++)
+		if (!(*c)->hidden)
+			text_addf(out, "%s ", (*c)->name);
+	text_add(out, "'\n\telse\n\t\tcase ${COMP_WORDS[1]} in\n");
+	for (const struct command *const *c = command_list; *c; c++) {
+		if ((*c)->hidden)
+			continue;
+		text_addf(out, "\t\t%s) words='--help", (*c)->name);
+		for (size_t i = 0; i < (*c)->opts.count; i++) {
+			const struct opt *row = &(*c)->opts.rows[i];
+
+			if (!row->positional)
+				text_addf(out, " --%s", row->name);
+			else
+				for (const char *const *w = row->choices; w && *w; w++)
+					text_addf(out, " %s", *w);
+		}
+		if (!strcmp((*c)->name, "probe"))
+			for (const struct probe *const *p = probe_list; *p; p++)
+				text_addf(out, " %s", (*p)->name);
+		text_add(out, "' ;;\n");
+	}
+	text_add(out, "\t\tesac\n\tfi\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+		      "\t[ \"${#COMPREPLY[@]}\" -gt 0 ] || COMPREPLY=($(compgen -f -- \"$cur\"))\n}\ncomplete -F _assay assay\n");
+}
+
+/* A colon, quote or bracket would end zsh's description. */
+static void add_zsh_text(struct text *out, const char *s)
+{
+	for (; s && *s; s++)
+		text_add_bytes(out, strchr("[]:'\"`$\\", *s) ? " " : s, 1);
+}
+
+static void add_zsh(struct text *out)
+{
+	text_add(out, "#compdef assay\n# printed by the program from its tables\n_assay() {\n\tlocal -a commands\n\tcommands=(\n");
+	for (const struct command *const *c = command_list; *c; c++) {
+		if ((*c)->hidden)
+			continue;
+		text_addf(out, "\t\t'%s:", (*c)->name);
+		add_zsh_text(out, (*c)->summary);
+		text_add(out, "'\n");
+	}
+	text_add(out, "\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe command commands\n\t\treturn\n\tfi\n\tcase $words[2] in\n");
+	for (const struct command *const *c = command_list; *c; c++) {
+		if ((*c)->hidden)
+			continue;
+		text_addf(out, "\t%s)\n\t\t_arguments '--help[help]'", (*c)->name);
+		for (size_t i = 0; i < (*c)->opts.count; i++) {
+			const struct opt *row = &(*c)->opts.rows[i];
+
+			if (row->positional)
+				continue;
+			text_addf(out, " \\\n\t\t\t'--%s%s[", row->name, row->kind == OPT_KIND_BOOL ? "" : "=");
+			add_zsh_text(out, row->help);
+			text_add(out, "]");
+			if (row->choices) {
+				text_addf(out, ":%s:(", row->name);
+				for (const char *const *w = row->choices; *w; w++)
+					text_addf(out, "%s%s", w == row->choices ? "" : " ", *w);
+				text_add(out, ")");
+			} else if (row->kind != OPT_KIND_BOOL) {
+				text_addf(out, ":%s:%s", row->name, row->kind == OPT_KIND_TEXT ? "_files" : "");
+			}
+			text_add(out, "'");
+		}
+		text_add(out, " '*:file:_files' ;;\n");
+	}
+	text_add(out, "\tesac\n}\n_assay \"$@\"\n");
+}
+
+/* ---- all of them ---- */
+
+static const struct page {
+	const char *path;
+	void (*write)(struct text *out);
+} pages[] = {
+	{ "docs/reference/lists.md", add_lists },     { "docs/reference/fields.md", add_fields },
+	{ "docs/reference/commands.md", add_commands }, { "docs/reference/probes.md", add_probes },
+	{ "docs/man/assay.1", add_manual },           { "docs/completion/assay.bash", add_bash },
+	{ "docs/completion/_assay", add_zsh },
+};
+
+static enum status write_page(const char *root, const struct page *page, struct error *err)
+{
+	struct text body = { 0 };
+	char path[4096];
+	enum status st;
+
+	snprintf(path, sizeof(path), "%s/%s", root, page->path);
+	*strrchr(path, '/') = '\0';
+	st = file_make_dir(path, err);
+	snprintf(path, sizeof(path), "%s/%s", root, page->path);
+	page->write(&body);
+	if (!st)
+		st = file_write(path, text_str(&body), body.size, err);
+	text_release(&body);
+	return st;
+}
+
+static int run(const struct command_context *c, int argc, char **argv)
+{
+	struct error err = { 0 };
+
+	if (argc != 1) {
+		log_error(c->log, LOG_TOPIC_RUN, "__docs takes the folder to write below");
+		return EXIT_USAGE;
+	}
+	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
+		if (write_page(argv[0], &pages[i], &err)) {
+			log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
+			return EXIT_INCONCLUSIVE;
+		}
+	return EXIT_PASS;
+}
+
+const struct command command_docs = {
+	.name = "__docs",
+	.summary = "write the pages that come from the tables",
+	.hidden = true,
+	.raw = true,
+	.run_raw = run,
+};
