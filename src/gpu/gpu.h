@@ -23,11 +23,15 @@ typedef uint64_t gpu_ptr;       /* a CUdeviceptr: never dereferenced here */
 enum status gpu_open(struct gpu_device **d, const char *pci, struct error *err);
 void gpu_close(struct gpu_device **d);
 const struct cuda *gpu_cuda(const struct gpu_device *d);
+/* "NVIDIA H100 80GB HBM3 (0000:1B:00.0)", for messages. Lent. */
+const char *gpu_name(const struct gpu_device *d);
 /* Driver attribute by its CUdevice_attribute number; -1 where the driver refuses. */
 int gpu_attribute(const struct gpu_device *d, int attribute);
 unsigned gpu_sm_count(const struct gpu_device *d);
 unsigned gpu_cc(const struct gpu_device *d);             /* 90 for sm_90 */
 enum status gpu_memory(const struct gpu_device *d, uint64_t *free_bytes, uint64_t *total_bytes, struct error *err);
+/* What gpu_alloc would give now, all calls together; 0 where the driver does not say. */
+uint64_t gpu_memory_usable(const struct gpu_device *d);
 enum status gpu_synchronize(struct gpu_device *d, struct error *err);
 
 /* `leave_bytes` (2 GiB by METHODS) is always left free; beyond it NO_RESOURCE with cause NO_MEMORY. */
@@ -35,14 +39,25 @@ enum status gpu_alloc(struct gpu_device *d, gpu_ptr *p, uint64_t size, struct er
 void gpu_free(struct gpu_device *d, gpu_ptr *p);         /* 0 is fine; sets 0 */
 enum status gpu_host_alloc(struct gpu_device *d, void **p, uint64_t size, struct error *err); /* pinned */
 void gpu_host_free(struct gpu_device *d, void **p);
-enum status gpu_copy_to(struct gpu_device *d, gpu_ptr to, const void *from, uint64_t size, struct error *err);   /* waits */
-enum status gpu_copy_from(struct gpu_device *d, void *to, gpu_ptr from, uint64_t size, struct error *err);       /* waits */
+/* Pins memory that the caller allocated (mapped for the device too); undo before freeing it. */
+enum status gpu_host_register(struct gpu_device *d, void *p, uint64_t size, struct error *err);
+void gpu_host_unregister(struct gpu_device *d, void *p); /* NULL is fine */
+/* Where a kernel finds pinned host memory. */
+enum status gpu_host_pointer(struct gpu_device *d, void *host, gpu_ptr *p, struct error *err);
+/* Both wait for all work of the device, then for the copy. */
+enum status gpu_copy_to(struct gpu_device *d, gpu_ptr to, const void *from, uint64_t size, struct error *err);
+enum status gpu_copy_from(struct gpu_device *d, void *to, gpu_ptr from, uint64_t size, struct error *err);
 
 enum status gpu_stream_create(struct gpu_device *d, struct gpu_stream **s, struct error *err);
 void gpu_stream_destroy(struct gpu_stream **s);
 void *gpu_stream_raw(const struct gpu_stream *s);        /* CUstream */
 enum status gpu_stream_wait(struct gpu_stream *s, struct error *err);
 enum status gpu_stream_copy(struct gpu_stream *s, gpu_ptr to, gpu_ptr from, uint64_t size, struct error *err);
+/* Host memory that is not pinned is staged by the driver, and the call may wait. */
+enum status gpu_stream_copy_to(struct gpu_stream *s, gpu_ptr to, const void *from, uint64_t size, struct error *err);
+enum status gpu_stream_copy_from(struct gpu_stream *s, void *to, gpu_ptr from, uint64_t size, struct error *err);
+/* What follows on `s` waits for `e`, which may have been recorded on another stream. */
+enum status gpu_stream_after(struct gpu_stream *s, const struct gpu_event *e, struct error *err);
 enum status gpu_stream_fill32(struct gpu_stream *s, gpu_ptr to, uint32_t value, uint64_t words, struct error *err);
 
 enum status gpu_event_create(struct gpu_device *d, struct gpu_event **e, struct error *err);
@@ -59,8 +74,10 @@ enum status gpu_kernel(struct gpu_device *d, struct gpu_kernel **k, const char *
 /* One argument: the struct shared with the kernel. shared_bytes above 48 KiB is opted into. */
 enum status gpu_launch(struct gpu_kernel *k, struct gpu_stream *s, const unsigned grid[3], const unsigned block[3],
 		       unsigned shared_bytes, const void *args, struct error *err);
+enum status gpu_launch_1d(struct gpu_kernel *k, struct gpu_stream *s, unsigned blocks, unsigned threads,
+			  unsigned shared_bytes, const void *args, struct error *err);
 /* Blocks of this kernel an SM holds at once. */
-enum status gpu_kernel_occupancy(const struct gpu_kernel *k, unsigned threads, unsigned shared_bytes, unsigned *blocks,
+enum status gpu_kernel_occupancy(struct gpu_kernel *k, unsigned threads, unsigned shared_bytes, unsigned *blocks,
 				 struct error *err);
 
 enum status gpu_capture_begin(struct gpu_stream *s, struct error *err);

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNEL_SPIN_H
+#define KERNEL_SPIN_H
+#include "kernel/args.h"
+
+struct spin_args {
+	uint64_t ns; /* how long each block stays */
+};
+static_assert(sizeof(struct spin_args) == 8, "layout shared with nvcc");
+#endif
