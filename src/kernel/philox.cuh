@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The generator of core/random.h on the device: element i of a stream under a seed is word i % 4 of
+ * philox(counter = {i / 4 low, i / 4 high, stream, 0}, key = seed). Reference: core/random.c itself. */
+#ifndef KERNEL_PHILOX_CUH
+#define KERNEL_PHILOX_CUH
+#include <stdint.h>
+
+static __device__ uint4 philox_words(uint64_t seed, uint32_t stream, uint64_t block)
+{
+	uint32_t x0 = (uint32_t)block, x1 = (uint32_t)(block >> 32), x2 = stream, x3 = 0;
+	uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+
+#pragma unroll
+	for (int round = 0; round < 10; round++) {
+		uint32_t high0 = __umulhi(0xD2511F53u, x0), low0 = 0xD2511F53u * x0;
+		uint32_t high1 = __umulhi(0xCD9E8D57u, x2), low1 = 0xCD9E8D57u * x2;
+
+		x0 = high1 ^ x1 ^ k0;
+		x2 = high0 ^ x3 ^ k1;
+		x1 = low1;
+		x3 = low0;
+		k0 += 0x9E3779B9u;
+		k1 += 0xBB67AE85u;
+	}
+	return make_uint4(x0, x1, x2, x3);
+}
+
+/* (u + 1/2) / 2^31 - 1: exact in double, rounded to float once. */
+static __device__ float philox_uniform(uint32_t u)
+{
+	return (float)(((double)u + 0.5) * 0x1p-31 - 1.0);
+}
+#endif
