@@ -10,9 +10,10 @@ static enum status find_device(struct gpu_device *d, const char *pci, struct err
 	CUresult r = pci ? d->cu.device_by_pci(&d->id, pci) : d->cu.device_get(&d->id, 0);
 
 	if (pci && (r == CUDA_ERROR_INVALID_DEVICE || r == CUDA_ERROR_INVALID_VALUE))
-		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_NOT_GRANTED,
-				       "the CUDA driver lists no GPU at %s; CUDA_VISIBLE_DEVICES or a cgroup may hide it",
-				       pci);
+		return error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_NOT_GRANTED,
+			"the CUDA driver lists no GPU at %s; CUDA_VISIBLE_DEVICES or a cgroup may hide it",
+			pci);
 	return cuda_check(&d->cu, r, pci ? "device_by_pci" : "device_get", __FILE__, __LINE__, err);
 }
 
@@ -23,7 +24,8 @@ enum status gpu_open(struct gpu_device **out, const char *pci, struct error *err
 	enum status st;
 
 	if (!d)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a device handle");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a device handle");
 	st = cuda_open(&d->cu, NULL, err);
 	if (st)
 		goto out;
@@ -44,7 +46,8 @@ enum status gpu_open(struct gpu_device **out, const char *pci, struct error *err
 	d->cc = (unsigned)(10 * gpu_attribute(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
 			   gpu_attribute(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
 	if (!d->sm_count || d->sm_count > 4096)
-		st = error_set_cause(err, STATUS_LOST, CAUSE_GPU_LOST, "%s does not say how many SMs it has", d->name);
+		st = error_set_cause(err, STATUS_LOST, CAUSE_GPU_LOST, "%s does not say how many SMs it has",
+				     d->name);
 out:
 	if (st)
 		gpu_close(&d);
@@ -90,7 +93,8 @@ unsigned gpu_cc(const struct gpu_device *d)
 	return d->cc;
 }
 
-enum status gpu_memory(const struct gpu_device *d, uint64_t *free_bytes, uint64_t *total_bytes, struct error *err)
+enum status gpu_memory(const struct gpu_device *d, uint64_t *free_bytes, uint64_t *total_bytes,
+		       struct error *err)
 {
 	size_t available = 0, total = 0;
 	enum status st = CUDA_CALL(&d->cu, err, memory_info, &available, &total);
@@ -111,7 +115,8 @@ uint64_t gpu_memory_usable(const struct gpu_device *d)
 
 enum status gpu_synchronize(struct gpu_device *d, struct error *err)
 {
-	return CUDA_CALL(&d->cu, err, context_synchronize);
+	return cuda_check(&d->cu, d->cu.context_synchronize(), "context_synchronize", __FILE__, __LINE__,
+			  err);
 }
 
 enum status gpu_alloc(struct gpu_device *d, gpu_ptr *p, uint64_t size, struct error *err)
@@ -125,8 +130,9 @@ enum status gpu_alloc(struct gpu_device *d, gpu_ptr *p, uint64_t size, struct er
 		return st;
 	if (size > available || available - size < LEAVE_BYTES)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "%" PRIu64 " bytes on %s: %" PRIu64 " are free and 2 GiB are left alone", size,
-				       d->name, available);
+				       "%" PRIu64 " bytes on %s: %" PRIu64
+				       " are free and 2 GiB are left alone",
+				       size, d->name, available);
 	st = CUDA_CALL(&d->cu, err, memory_alloc, &raw, size);
 	*p = st ? 0 : raw;
 	return st;
@@ -158,7 +164,8 @@ void gpu_host_free(struct gpu_device *d, void **p)
 
 enum status gpu_host_register(struct gpu_device *d, void *p, uint64_t size, struct error *err)
 {
-	return CUDA_CALL(&d->cu, err, host_register, p, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+	return CUDA_CALL(&d->cu, err, host_register, p, size,
+			 CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
 }
 
 void gpu_host_unregister(struct gpu_device *d, void *p)
@@ -176,7 +183,8 @@ enum status gpu_host_pointer(struct gpu_device *d, void *host, gpu_ptr *p, struc
 	return st;
 }
 
-/* Our streams don't wait for the legacy stream that plain copies run on, so everything is waited for first. */
+/* Our streams don't wait for the legacy stream that plain copies run on, so everything is waited for first.
+ */
 enum status gpu_copy_to(struct gpu_device *d, gpu_ptr to, const void *from, uint64_t size, struct error *err)
 {
 	enum status st = gpu_synchronize(d, err);

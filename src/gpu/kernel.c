@@ -15,11 +15,13 @@ static enum status load_file(struct gpu_device *d, struct gpu_file **out, const 
 	CUresult r;
 
 	if (!fatbin)
-		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-				       "this program was built without the kernels of %s.cu (no nvcc at build time)", name);
+		return error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
+			"this program was built without the kernels of %s.cu (no nvcc at build time)", name);
 	f = calloc(1, sizeof(*f));
 	if (!f)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a kernel file");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a kernel file");
 	text_copy(f->name, sizeof(f->name), name);
 	r = d->cu.library_load(&f->library, fatbin->data, NULL, NULL, 0, NULL, NULL, 0);
 	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU)
@@ -37,8 +39,8 @@ static enum status load_file(struct gpu_device *d, struct gpu_file **out, const 
 	return STATUS_OK;
 }
 
-static enum status load_kernel(struct gpu_device *d, struct gpu_file *f, struct gpu_kernel **out, const char *entry,
-			       struct error *err)
+static enum status load_kernel(struct gpu_device *d, struct gpu_file *f, struct gpu_kernel **out,
+			       const char *entry, struct error *err)
 {
 	struct gpu_kernel *k = calloc(1, sizeof(*k));
 	CUkernel raw = NULL;
@@ -56,8 +58,8 @@ static enum status load_kernel(struct gpu_device *d, struct gpu_file *f, struct 
 	else if (r == CUDA_SUCCESS)
 		r = d->cu.kernel_function(&k->function, raw);
 	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU) /* a lazily loaded file says so only here */
-		st = error_set(err, STATUS_UNSUPPORTED, "%s of %s.cu holds no code for %s (sm_%u)", entry, f->name,
-			       d->name, d->cc);
+		st = error_set(err, STATUS_UNSUPPORTED, "%s of %s.cu holds no code for %s (sm_%u)", entry,
+			       f->name, d->name, d->cc);
 	else if (!st)
 		st = cuda_check(&d->cu, r, "kernel_function", __FILE__, __LINE__, err);
 	if (st) {
@@ -116,35 +118,35 @@ static enum status opt_into_shared(struct gpu_kernel *k, unsigned shared_bytes, 
 
 	if (shared_bytes <= SHARED_BYTES_PLAIN || shared_bytes <= k->shared_bytes_max)
 		return STATUS_OK;
-	st = CUDA_CALL(&k->device->cu, err, function_set, k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-		       (int)shared_bytes);
+	st = CUDA_CALL(&k->device->cu, err, function_set, k->function,
+		       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes);
 	if (!st)
 		k->shared_bytes_max = shared_bytes;
 	return st;
 }
 
-enum status gpu_launch(struct gpu_kernel *k, struct gpu_stream *s, const unsigned grid[3], const unsigned block[3],
-		       unsigned shared_bytes, const void *args, struct error *err)
+enum status gpu_launch(struct gpu_kernel *k, struct gpu_stream *s, const unsigned grid[3],
+		       const unsigned block[3], unsigned shared_bytes, const void *args, struct error *err)
 {
-	void *params[] = { (void *)(uintptr_t)args };
+	void *params[] = {(void *)(uintptr_t)args};
 	enum status st = opt_into_shared(k, shared_bytes, err);
 
 	if (st)
 		return st;
-	return CUDA_CALL(&k->device->cu, err, launch, k->function, grid[0], grid[1], grid[2], block[0], block[1],
-			 block[2], shared_bytes, s->raw, params, NULL);
+	return CUDA_CALL(&k->device->cu, err, launch, k->function, grid[0], grid[1], grid[2], block[0],
+			 block[1], block[2], shared_bytes, s->raw, params, NULL);
 }
 
 enum status gpu_launch_1d(struct gpu_kernel *k, struct gpu_stream *s, unsigned blocks, unsigned threads,
 			  unsigned shared_bytes, const void *args, struct error *err)
 {
-	const unsigned grid[3] = { blocks, 1, 1 }, block[3] = { threads, 1, 1 };
+	const unsigned grid[3] = {blocks, 1, 1}, block[3] = {threads, 1, 1};
 
 	return gpu_launch(k, s, grid, block, shared_bytes, args, err);
 }
 
-enum status gpu_kernel_occupancy(struct gpu_kernel *k, unsigned threads, unsigned shared_bytes, unsigned *blocks,
-				 struct error *err)
+enum status gpu_kernel_occupancy(struct gpu_kernel *k, unsigned threads, unsigned shared_bytes,
+				 unsigned *blocks, struct error *err)
 {
 	int n = 0;
 	enum status st = opt_into_shared(k, shared_bytes, err);

@@ -35,9 +35,10 @@ enum status gpu_stamps_create(struct gpu_device *d, struct gpu_stamps **out, str
 	return st;
 }
 
-enum status gpu_stamps_enqueue(struct gpu_stamps *s, unsigned which, struct gpu_stream *stream, struct error *err)
+enum status gpu_stamps_enqueue(struct gpu_stamps *s, unsigned which, struct gpu_stream *stream,
+			       struct error *err)
 {
-	struct stamp_args args = { .record = s->record[which], .slots = SLOTS, .sequence = ++s->sequence };
+	struct stamp_args args = {.record = s->record[which], .slots = SLOTS, .sequence = ++s->sequence};
 
 	s->written[which] = s->sequence;
 	return gpu_launch_1d(s->kernel, stream, 2 * gpu_sm_count(s->device), 32, 0, &args, err);
@@ -54,7 +55,8 @@ static enum status clock_of(struct gpu_stamps *s, const struct stamp_record *bef
 		if (before[i].sequence != s->written[0] || after[i].sequence != s->written[1] ||
 		    after[i].ns <= before[i].ns || after[i].cycles <= before[i].cycles)
 			continue;
-		hz = (double)(after[i].cycles - before[i].cycles) * 1e9 / (double)(after[i].ns - before[i].ns);
+		hz = (double)(after[i].cycles - before[i].cycles) * 1e9 /
+		     (double)(after[i].ns - before[i].ns);
 		sum += hz;
 		if (!out->sms || hz < out->hz_min)
 			out->hz_min = hz;
@@ -75,7 +77,7 @@ enum status gpu_stamps_read(struct gpu_stamps *s, struct gpu_clock *out, struct 
 	struct stamp_record *record = calloc(2 * SLOTS, sizeof(*record));
 	enum status st = STATUS_OK;
 
-	*out = (struct gpu_clock){ 0 };
+	*out = (struct gpu_clock){0};
 	if (!record)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for stamps");
 	for (unsigned i = 0; i < 2 && !st; i++)

@@ -49,17 +49,20 @@ enum status gpu_stream_copy(struct gpu_stream *s, gpu_ptr to, gpu_ptr from, uint
 	return CUDA_CALL(&s->device->cu, err, copy_async, to, from, size, s->raw);
 }
 
-enum status gpu_stream_copy_to(struct gpu_stream *s, gpu_ptr to, const void *from, uint64_t size, struct error *err)
+enum status gpu_stream_copy_to(struct gpu_stream *s, gpu_ptr to, const void *from, uint64_t size,
+			       struct error *err)
 {
 	return CUDA_CALL(&s->device->cu, err, copy_to_async, to, from, size, s->raw);
 }
 
-enum status gpu_stream_copy_from(struct gpu_stream *s, void *to, gpu_ptr from, uint64_t size, struct error *err)
+enum status gpu_stream_copy_from(struct gpu_stream *s, void *to, gpu_ptr from, uint64_t size,
+				 struct error *err)
 {
 	return CUDA_CALL(&s->device->cu, err, copy_from_async, to, from, size, s->raw);
 }
 
-enum status gpu_stream_fill32(struct gpu_stream *s, gpu_ptr to, uint32_t value, uint64_t words, struct error *err)
+enum status gpu_stream_fill32(struct gpu_stream *s, gpu_ptr to, uint32_t value, uint64_t words,
+			      struct error *err)
 {
 	return CUDA_CALL(&s->device->cu, err, set32_async, to, value, words, s->raw);
 }
@@ -129,7 +132,8 @@ enum status gpu_capture_end(struct gpu_stream *s, struct gpu_graph **out, struct
 	enum status st;
 
 	*out = NULL;
-	st = CUDA_CALL(cu, err, capture_end, s->raw, &graph); /* also where calloc failed: the stream must leave capture */
+	st = CUDA_CALL(cu, err, capture_end, s->raw,
+		       &graph); /* also where calloc failed: the stream must leave capture */
 	if (!st && !g)
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a graph");
 	if (st)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every argument header of this room needs on both sides of the launch: C17 on the host, nvcc on the device. */
+/* What every argument header of this room needs on both sides of the launch: C17 on the host, nvcc on the
+ * device. */
 #ifndef KERNEL_ARGS_H
 #define KERNEL_ARGS_H
 #include <assert.h>

@@ -15,13 +15,14 @@ static_assert(sizeof(struct fill_args) == 32, "layout shared with nvcc");
 /* What a comparison found; the host sets all to 0 and `first` to UINT64_MAX before the launch. */
 struct compare_record {
 	uint64_t count; /* wrong elements */
-	uint64_t nan;   /* of them NaN or infinite */
+	uint64_t nan;	/* of them NaN or infinite */
 	uint64_t first; /* smallest wrong index */
-	int64_t sum;    /* sum_integers: the sum; hash: the hash */
+	int64_t sum;	/* sum_integers: the sum; hash: the hash */
 };
 static_assert(sizeof(struct compare_record) == 32, "layout shared with nvcc");
 
-struct check_args { /* is out[i] == factor0 * e(stream0, i) + factor1 * e(stream1, i) + constant, bit for bit? */
+struct check_args { /* is out[i] == factor0 * e(stream0, i) + factor1 * e(stream1, i) + constant, bit for bit?
+		     */
 	DEVICE_PTR(const float) out;
 	DEVICE_PTR(struct compare_record) record;
 	uint64_t count;
@@ -60,7 +61,7 @@ static_assert(sizeof(struct permute_args) == 32, "layout shared with nvcc");
 struct ring_args { /* memory_node (count) into one ring in the permutation's order */
 	DEVICE_PTR(struct memory_node) nodes;
 	DEVICE_PTR(DEVICE_PTR(struct memory_node)) cursor; /* set to the node at place 0 */
-	uint64_t count;                                    /* at most 2^32 */
+	uint64_t count;					   /* at most 2^32 */
 	uint64_t seed;
 };
 static_assert(sizeof(struct ring_args) == 32, "layout shared with nvcc");

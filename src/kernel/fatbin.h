@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fatbins built from src/kernel/list, compiled into the program. Empty where it was built without nvcc. */
+/* The fatbins built from src/kernel/list, compiled into the program. Empty where it was built without nvcc.
+ */
 #ifndef KERNEL_FATBIN_H
 #define KERNEL_FATBIN_H
 #include <stddef.h>
 
 struct kernel_fatbin {
-	const char *name;          /* the file's name without .cu */
+	const char *name;	   /* the file's name without .cu */
 	const unsigned char *data; /* 64-byte aligned */
 	size_t size;
 	const char *architectures; /* "sm_80 sm_90 sm_100 compute_80": as built */

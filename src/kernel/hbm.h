@@ -4,10 +4,10 @@
 #include "kernel/args.h"
 
 /* The patterns, in the order of the walk: name, what it is for */
-#define HBM_PATTERNS(X)                                                           \
-	X(ADDRESS, "address", "each word holds its own address: wrong lines decoded") \
-	X(INVERSE, "inverse", "and its complement: every bit both ways")           \
-	X(MOVING, "moving", "one bit set, moving with the address: coupled lines") \
+#define HBM_PATTERNS(X)                                                                                      \
+	X(ADDRESS, "address", "each word holds its own address: wrong lines decoded")                        \
+	X(INVERSE, "inverse", "and its complement: every bit both ways")                                     \
+	X(MOVING, "moving", "one bit set, moving with the address: coupled lines")                           \
 	X(RANDOM, "random", "the generator's words: many transitions")
 #define X(name, text, why) HBM_##name,
 enum hbm_pattern { HBM_PATTERNS(X) HBM_PATTERN_COUNT };
@@ -18,11 +18,11 @@ struct hbm_wrong {
 	uint64_t address, expected, found;
 };
 
-struct hbm_record { /* the host zeroes it and sets first to UINT64_MAX */
-	uint64_t count;   /* wrong words */
-	uint64_t first;   /* lowest wrong address */
-	uint64_t checked; /* words read */
-	uint64_t bits;    /* every bit that was ever wrong */
+struct hbm_record {			 /* the host zeroes it and sets first to UINT64_MAX */
+	uint64_t count;			 /* wrong words */
+	uint64_t first;			 /* lowest wrong address */
+	uint64_t checked;		 /* words read */
+	uint64_t bits;			 /* every bit that was ever wrong */
 	struct hbm_wrong kept[HBM_KEPT]; /* the first to be found, in no order */
 };
 static_assert(sizeof(struct hbm_record) == 32 + HBM_KEPT * 24, "layout shared with nvcc");
@@ -31,7 +31,7 @@ struct hbm_args {
 	DEVICE_PTR(uint64_t) words;
 	DEVICE_PTR(struct hbm_record) record;
 	uint64_t count; /* 64-bit words, a multiple of 2 */
-	uint64_t seed;  /* of the random pattern; moves the moving one */
+	uint64_t seed;	/* of the random pattern; moves the moving one */
 	uint32_t pattern, reserved;
 };
 static_assert(sizeof(struct hbm_args) == 40, "layout shared with nvcc");

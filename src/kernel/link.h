@@ -12,7 +12,7 @@ static_assert(sizeof(struct link_args) == 24, "layout shared with nvcc");
 
 struct flag_args { /* one PCIe round trip: a dependent read of host memory, `hops` times */
 	DEVICE_PTR(const uint64_t) next; /* host memory: (1024) indices into itself */
-	DEVICE_PTR(uint64_t) at;         /* device memory: (1), where it ended */
+	DEVICE_PTR(uint64_t) at;	 /* device memory: (1), where it ended */
 	uint64_t hops;
 };
 static_assert(sizeof(struct flag_args) == 24, "layout shared with nvcc");

@@ -3,16 +3,17 @@
 #define KERNEL_MEMORY_H
 #include "kernel/args.h"
 
-/* memory.cu and memory_bulk.cu. Arrays of `count` floats, 16-byte aligned; bulk: 128-byte aligned, count % 4 == 0. */
+/* memory.cu and memory_bulk.cu. Arrays of `count` floats, 16-byte aligned; bulk: 128-byte aligned, count % 4
+ * == 0. */
 struct memory_args {
 	DEVICE_PTR(const float) in0;
 	DEVICE_PTR(const float) in1; /* add, triad, dot */
-	DEVICE_PTR(float) out;       /* read, dot: unused */
+	DEVICE_PTR(float) out;	     /* read, dot: unused */
 	DEVICE_PTR(double) partial;  /* read, dot: (blocks), the sum of what each block read */
 	uint64_t count;
-	float factor;        /* scale, triad; write: the value */
-	uint32_t tile_bytes; /* bulk: one copy's size, a multiple of 128 */
-	uint32_t stages;     /* bulk: tiles in flight a block, at most MEMORY_STAGES_MAX */
+	float factor;	      /* scale, triad; write: the value */
+	uint32_t tile_bytes;  /* bulk: one copy's size, a multiple of 128 */
+	uint32_t stages;      /* bulk: tiles in flight a block, at most MEMORY_STAGES_MAX */
 	uint32_t evict_first; /* bulk: 1 asks the L2 to let the data go first */
 };
 static_assert(sizeof(struct memory_args) == 56, "layout shared with nvcc");
@@ -22,7 +23,7 @@ static_assert(sizeof(struct memory_args) == 56, "layout shared with nvcc");
 struct gather_args { /* sum of in[index[i]] */
 	DEVICE_PTR(const float) in;
 	DEVICE_PTR(const uint32_t) index; /* (count), each below count */
-	DEVICE_PTR(double) partial;       /* (blocks) */
+	DEVICE_PTR(double) partial;	  /* (blocks) */
 	uint64_t count;
 };
 static_assert(sizeof(struct gather_args) == 32, "layout shared with nvcc");

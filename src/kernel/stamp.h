@@ -3,9 +3,9 @@
 #define KERNEL_STAMP_H
 #include "kernel/args.h"
 
-struct stamp_record { /* one an SM, indexed by %smid */
+struct stamp_record {	   /* one an SM, indexed by %smid */
 	uint64_t cycles;   /* %clock64 */
-	uint64_t ns;       /* %globaltimer */
+	uint64_t ns;	   /* %globaltimer */
 	uint32_t sequence; /* the launch that wrote it; 0: never */
 	uint32_t reserved;
 };

@@ -2,12 +2,12 @@
 #include "vendor/cuda.h"
 
 static const struct lib_symbol symbols[] = {
-#define X(need, ret, field, symbol, params) { #symbol, offsetof(struct cuda, field), LIB_NEED_##need },
+#define X(need, ret, field, symbol, params) {#symbol, offsetof(struct cuda, field), LIB_NEED_##need},
 	CUDA_FUNCTIONS(X)
 #undef X
 };
 
-static const char *const sonames[] = { "libcuda.so.1", NULL };
+static const char *const sonames[] = {"libcuda.so.1", NULL};
 
 static int version(const void *table)
 {
@@ -29,8 +29,8 @@ const struct lib_spec cuda_lib = {
 /* The symbol behind a field's name, so that a message speaks of cuMemAlloc_v2, which a reader can look up. */
 static const char *symbol_of(const char *field)
 {
-#define X(need, ret, name, symbol, params) \
-	if (!strcmp(field, #name))         \
+#define X(need, ret, name, symbol, params)                                                                   \
+	if (!strcmp(field, #name))                                                                           \
 		return #symbol;
 	CUDA_FUNCTIONS(X)
 #undef X
@@ -40,9 +40,9 @@ static const char *symbol_of(const char *field)
 static enum status classify(CUresult result, enum cause *cause)
 {
 	switch ((int)result) { /* int: a newer driver returns numbers that the enum lacks */
-#define X(name, value, status, why)         \
-	case value:                         \
-		*cause = CAUSE_##why;       \
+#define X(name, value, status, why)                                                                          \
+	case value:                                                                                          \
+		*cause = CAUSE_##why;                                                                        \
 		return STATUS_##status;
 		CUDA_RESULTS(X)
 #undef X
@@ -65,12 +65,13 @@ enum status cuda_check(const struct cuda *cu, CUresult result, const char *what,
 		name = "unknown error";
 	if (cu->error_string(result, &text) || !text)
 		text = "no text";
-	return error_set_at(err, st, cause, file, line, "%s: %s (%d, %s)", symbol_of(what), name, (int)result, text);
+	return error_set_at(err, st, cause, file, line, "%s: %s (%d, %s)", symbol_of(what), name, (int)result,
+			    text);
 }
 
 enum status cuda_open(struct cuda *cu, struct lib_fact *fact, struct error *err)
 {
-	struct lib_fact own = { 0 };
+	struct lib_fact own = {0};
 	enum status st = lib_open(cu, &cuda_lib, NULL, fact ? fact : &own, err);
 	CUresult r;
 
@@ -78,7 +79,8 @@ enum status cuda_open(struct cuda *cu, struct lib_fact *fact, struct error *err)
 	if (st)
 		return st;
 	r = cu->init(0);
-	/* Unlike later calls, 999 here means that no device was ever there: the driver's other half is missing. */
+	/* Unlike later calls, 999 here means that no device was ever there: the driver's other half is
+	 * missing. */
 	if (r == CUDA_ERROR_UNKNOWN)
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_DRIVER_MISSING,
 				       "cuInit: unknown error (999); is the nvidia_uvm module loaded?");

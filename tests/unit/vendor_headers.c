@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#ifdef HAVE_CUDA_H
+#if __has_include(<cuda.h>)
+#define HAVE_CUDA_H 1
 #define __CUDA_API_VERSION_INTERNAL 1 /* every version of each function, not the newest alone */
 #include <cuda.h>
 #if __has_include(<cublasLt.h>)
