@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/file.h"
+#include "core/text.h"
+
+static void test_text__grows_and_is_empty_after_release(void **state)
+{
+	struct text t = {0};
+	int i;
+
+	(void)state;
+	assert_string_equal(text_str(&t), "");
+	for (i = 0; i < 1000; i++)
+		text_addf(&t, "%d,", i);
+	assert_false(t.failed);
+	assert_int_equal(t.size, 3890);
+	assert_memory_equal(t.data + t.size - 4, "999,", 5);
+	text_release(&t);
+	assert_string_equal(text_str(&t), "");
+	text_add(&t, "again");
+	assert_string_equal(text_str(&t), "again");
+	text_release(&t);
+}
+
+static void test_text__an_impossible_size_fails_and_stays_readable(void **state)
+{
+	struct text t = {0};
+
+	(void)state;
+	text_add(&t, "kept");
+	text_add_bytes(&t, "x", SIZE_MAX / 2);
+	assert_true(t.failed);
+	text_add(&t, "more");
+	assert_string_equal(text_str(&t), "kept");
+	text_release(&t);
+}
+
+static void test_text__html_holds_no_markup_and_no_controls(void **state)
+{
+	struct text t = {0};
+
+	(void)state;
+	text_add_html(&t, "<a b=\"c\" d='e'>&\x01\x1b\x7f\n");
+	assert_string_equal(
+		text_str(&t),
+		"&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\n");
+	text_release(&t);
+}
+
+static void test_text__copy_cuts_and_terminates(void **state)
+{
+	char out[4] = "zzz";
+
+	(void)state;
+	text_copy(out, sizeof(out), "abcdef");
+	assert_string_equal(out, "abc");
+	text_copy(out, 0, "x");
+	assert_string_equal(out, "abc");
+}
+
+static void test_clock__monotonic_runs_forward_through_a_sleep(void **state)
+{
+	const struct clock *clock = clock_monotonic();
+	uint64_t t0 = clock_now_ns(clock);
+	char wall[21];
+
+	(void)state;
+	clock_sleep_ns(clock, 1000000);
+	assert_true(clock_now_ns(clock) - t0 >= 1000000);
+	clock_wall_text(wall, sizeof(wall));
+	assert_int_equal(strlen(wall), 20);
+	assert_int_equal(wall[19], 'Z');
+}
+
+static int make_dir(void **state)
+{
+	static char dir[] = "/tmp/assay-test-XXXXXX";
+
+	*state = mkdtemp(dir);
+	return !*state;
+}
+
+static int remove_dir(void **state)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", (char *)*state);
+	return system(command);
+}
+
+static void test_file__what_is_written_reads_back(void **state)
+{
+	char path[256], *data, hex[65];
+	struct error err = {0};
+	struct stat about;
+	size_t size;
+
+	snprintf(path, sizeof(path), "%s/a/b//c", (char *)*state);
+	assert_int_equal(file_make_dir(path, &err), STATUS_OK);
+	assert_int_equal(file_make_dir(path, &err), STATUS_OK);
+	snprintf(path, sizeof(path), "%s/a/b/c/file", (char *)*state);
+	assert_int_equal(file_write(path, "old", 3, &err), STATUS_OK);
+	assert_int_equal(file_write(path, "a\0c", 3, &err), STATUS_OK);
+	assert_int_equal(file_read(&data, &size, path, 3, &err), STATUS_OK);
+	assert_int_equal(size, 3);
+	assert_memory_equal(data, "a\0c", 4);
+	free(data);
+	assert_int_equal(file_sha256_of(hex, path, &err), STATUS_OK);
+	assert_int_equal(stat(path, &about), 0);
+	assert_int_equal(about.st_mode & 0600, 0600);
+}
+
+static void test_file__reads_files_without_a_size(void **state)
+{
+	struct error err = {0};
+	size_t size;
+	char *data;
+
+	(void)state;
+	assert_int_equal(file_read(&data, &size, "/proc/self/status", 1 << 20, &err), STATUS_OK);
+	assert_int_equal(strlen(data), size);
+	assert_memory_equal(data, "Name:", 5);
+	free(data);
+}
+
+static void test_file__refusals_name_the_file(void **state)
+{
+	struct error err = {0};
+	char path[256], *data = NULL;
+	size_t size;
+
+	assert_int_equal(file_read(&data, &size, "/proc/self/status", 10, &err), STATUS_BAD_INPUT);
+	assert_string_equal(err.text, "/proc/self/status is larger than 10 bytes");
+	error_clear(&err);
+	assert_int_equal(file_read(&data, &size, "/nowhere/at/all", 10, &err), STATUS_UNAVAILABLE);
+	assert_string_equal(err.text, "cannot open /nowhere/at/all: No such file or directory");
+	error_clear(&err);
+	assert_int_equal(file_read(&data, &size, *state, 10, &err), STATUS_BAD_INPUT);
+	assert_null(data);
+	error_clear(&err);
+	snprintf(path, sizeof(path), "%s/none/file", (char *)*state);
+	assert_int_equal(file_write(path, "x", 1, &err), STATUS_UNAVAILABLE);
+	error_clear(&err);
+	snprintf(path, sizeof(path), "%s/plain", (char *)*state);
+	assert_int_equal(file_write(path, "x", 1, &err), STATUS_OK);
+	assert_int_equal(file_make_dir(path, &err), STATUS_BAD_INPUT);
+	error_clear(&err);
+	assert_int_equal(file_make_dir("", &err), STATUS_BAD_INPUT);
+}
+
+static void test_file__a_failed_write_leaves_the_old_file(void **state)
+{
+	struct error err = {0};
+	char path[256];
+
+	/* A directory with an entry cannot be replaced: rename fails after the write went well. */
+	snprintf(path, sizeof(path), "%s/kept/inner", (char *)*state);
+	assert_int_equal(file_make_dir(path, &err), STATUS_OK);
+	snprintf(path, sizeof(path), "%s/kept", (char *)*state);
+	assert_int_not_equal(file_write(path, "x", 1, &err), STATUS_OK);
+	snprintf(path, sizeof(path), "%s/kept.%ld.new", (char *)*state, (long)getpid());
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
+static void test_file__sha256_known_answers(void **state)
+{
+	struct error err = {0};
+	char hex[65];
+
+	(void)state;
+	file_sha256(hex, "", 0);
+	assert_string_equal(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+	file_sha256(hex, "abc", 3);
+	assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+	assert_int_equal(file_sha256_of(hex, "/dev/null", &err), STATUS_OK);
+	assert_memory_equal(hex, "e3b0c442", 8);
+	assert_int_equal(file_sha256_of(hex, "/nowhere", &err), STATUS_UNAVAILABLE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text__grows_and_is_empty_after_release),
+		cmocka_unit_test(test_text__an_impossible_size_fails_and_stays_readable),
+		cmocka_unit_test(test_text__html_holds_no_markup_and_no_controls),
+		cmocka_unit_test(test_text__copy_cuts_and_terminates),
+		cmocka_unit_test(test_clock__monotonic_runs_forward_through_a_sleep),
+		cmocka_unit_test(test_file__what_is_written_reads_back),
+		cmocka_unit_test(test_file__reads_files_without_a_size),
+		cmocka_unit_test(test_file__refusals_name_the_file),
+		cmocka_unit_test(test_file__a_failed_write_leaves_the_old_file),
+		cmocka_unit_test(test_file__sha256_known_answers),
+	};
+
+	return cmocka_run_group_tests_name("core_text", tests, make_dir, remove_dir);
+}
