@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bands, ceilings and what must stay unknown: reading the rows, and the most specific one for a case. */
+#include "judge/expect.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static const struct {
+	const char *key, *unit;
+} slots[BAND_SLOT_COUNT] = {
+	[BAND_RATE] = {"rate", NULL},
+	[BAND_EFFICIENCY] = {"efficiency_held", ""},
+	[BAND_CLOCK] = {"clock_held", "Hz"},
+};
+
+static enum status band_value(struct band_row *b, const struct tree *row, struct error *err)
+{
+	const struct tree *found = NULL;
+	enum status status;
+	const char *unit;
+	double probe;
+	int s;
+
+	for (s = 0; s < BAND_SLOT_COUNT; s++) {
+		const struct tree *list = tree_get(row, slots[s].key);
+
+		if (list && found)
+			return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s has two values to judge: give each its own row",
+					 row->file, row->line, b->name);
+		if (list) {
+			found = list;
+			b->slot = (enum band_slot)s;
+		}
+	}
+	if (!found)
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s needs rate, efficiency_held or clock_held",
+				 row->file, row->line, b->name);
+	unit = slots[b->slot].unit;
+	if (!unit) /* a rate: operations or bytes a second, as its low end says */
+		unit = found->kind == TREE_LIST && found->count && found->items[0]->kind == TREE_SCALAR &&
+				       expect_parse(&probe, found->items[0]->text, "B/s") ?
+			       "B/s" :
+			       "FLOP/s";
+	status = expect_range(&b->low, &b->high, found, unit, err);
+	if (!status && !(b->low > 0))
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s begins at or below zero", row->file, row->line,
+				   b->name);
+	return status;
+}
+
+static enum status band_read(struct band_row *b, const struct tree *row, const struct tree *sources,
+			     struct error *err)
+{
+	static const char *const keys[] = {"name",       "when",   "rate", "efficiency_held",
+					   "clock_held", "source", "confidence", NULL};
+	enum status status = expect_need_text(&b->name, row, "name", err);
+
+	b->file = row->file;
+	b->line = row->line;
+	if (!status)
+		status = tree_check_keys(row, keys, err);
+	if (!status)
+		status = expect_when(&b->when, row, err);
+	if (!status && !b->when.count)
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s would judge every case", row->file, row->line,
+				   b->name);
+	if (!status)
+		status = band_value(b, row, err);
+	if (!status)
+		status = expect_source(&b->source, row, sources, err);
+	return status;
+}
+
+enum status expect_read_bands(struct expectations *e, const struct tree *list, const struct tree *sources,
+			      struct error *err)
+{
+	enum status status = STATUS_OK;
+	struct band_row *grown;
+	size_t i;
+
+	for (i = 0; i < list->count && !status; i++) {
+		grown = expect_grow(e->band, e->band_count, sizeof(*grown), err);
+		if (!grown)
+			return STATUS_NO_RESOURCE;
+		e->band = grown;
+		status = band_read(&grown[e->band_count++], list->items[i], sources, err);
+	}
+	return status;
+}
+
+static enum status share(double *out, const struct tree *row, const char *key, double preset, struct error *err)
+{
+	const struct tree *value = tree_get(row, key);
+	enum status status = STATUS_OK;
+
+	*out = preset;
+	if (value)
+		status = expect_value(out, value, "", err);
+	if (!status && (!(*out > 0) || *out > 2))
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s of %g is no share", row->file, row->line, key,
+				   *out);
+	return status;
+}
+
+static enum status ceiling_read(struct ceiling_row *c, const struct tree *row, const struct tree *sources,
+				struct error *err)
+{
+	static const char *const keys[] = {"name",    "when",   "pass",       "fail", "above",
+					   "traffic", "source", "confidence", NULL};
+	enum status status = expect_need_text(&c->name, row, "name", err);
+
+	c->file = row->file;
+	c->line = row->line;
+	if (!status)
+		status = tree_check_keys(row, keys, err);
+	if (!status)
+		status = expect_when(&c->when, row, err);
+	if (!status && (!c->when.count || !tree_get(row, "pass") || !tree_get(row, "fail")))
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s needs when, pass and fail", row->file, row->line,
+				   c->name);
+	if (!status)
+		status = share(&c->pass, row, "pass", 0, err);
+	if (!status)
+		status = share(&c->fail, row, "fail", 0, err);
+	if (!status)
+		status = share(&c->above, row, "above", 1.05, err);
+	if (!status)
+		status = share(&c->traffic, row, "traffic", 1, err);
+	if (!status && !(c->fail < c->pass && c->pass < c->above))
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s wants fail < pass < above", row->file, row->line,
+				   c->name);
+	if (!status)
+		status = expect_source(&c->source, row, sources, err);
+	return status;
+}
+
+enum status expect_read_ceilings(struct expectations *e, const struct tree *list, const struct tree *sources,
+				 struct error *err)
+{
+	enum status status = STATUS_OK;
+	struct ceiling_row *grown;
+	size_t i;
+
+	for (i = 0; i < list->count && !status; i++) {
+		grown = expect_grow(e->ceiling, e->ceiling_count, sizeof(*grown), err);
+		if (!grown)
+			return STATUS_NO_RESOURCE;
+		e->ceiling = grown;
+		status = ceiling_read(&grown[e->ceiling_count++], list->items[i], sources, err);
+	}
+	return status;
+}
+
+enum status expect_read_unknowns(struct expectations *e, const struct tree *list, const struct tree *sources,
+				 struct error *err)
+{
+	static const char *const keys[] = {"name", "when", "why", "source", "confidence", NULL};
+	enum status status = STATUS_OK;
+	struct unknown_row *u;
+	size_t i;
+
+	for (i = 0; i < list->count && !status; i++) {
+		const struct tree *row = list->items[i];
+
+		u = expect_grow(e->unknown, e->unknown_count, sizeof(*u), err);
+		if (!u)
+			return STATUS_NO_RESOURCE;
+		e->unknown = u;
+		u += e->unknown_count++;
+		u->file = row->file;
+		u->line = row->line;
+		status = expect_need_text(&u->name, row, "name", err);
+		if (!status)
+			status = tree_check_keys(row, keys, err);
+		if (!status)
+			status = expect_need_text(&u->why, row, "why", err);
+		if (!status)
+			status = expect_when(&u->when, row, err);
+		if (!status && !u->when.count)
+			status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s would leave every case unknown",
+					   row->file, row->line, u->name);
+		if (!status)
+			status = expect_source(&u->source, row, sources, err);
+	}
+	return status;
+}
+
+const struct band_row *expect_band(const struct expectations *e, enum band_slot slot, expect_look *look,
+				   const void *arg, const struct band_row **tie)
+{
+	const struct band_row *best = NULL;
+	size_t i;
+
+	*tie = NULL;
+	for (i = 0; i < e->band_count; i++) {
+		const struct band_row *b = &e->band[i];
+
+		if (b->slot != slot || (best && b->when.count < best->when.count) ||
+		    !when_matches(&b->when, look, arg))
+			continue;
+		*tie = best && b->when.count == best->when.count ? best : NULL;
+		best = b;
+	}
+	return best;
+}
+
+const struct ceiling_row *expect_ceiling(const struct expectations *e, expect_look *look, const void *arg)
+{
+	const struct ceiling_row *best = NULL;
+	size_t i;
+
+	for (i = 0; i < e->ceiling_count; i++)
+		if ((!best || e->ceiling[i].when.count > best->when.count) &&
+		    when_matches(&e->ceiling[i].when, look, arg))
+			best = &e->ceiling[i];
+	return best;
+}
+
+const struct unknown_row *expect_unknown(const struct expectations *e, expect_look *look, const void *arg)
+{
+	size_t i;
+
+	for (i = 0; i < e->unknown_count; i++)
+		if (when_matches(&e->unknown[i].when, look, arg))
+			return &e->unknown[i];
+	return NULL;
+}

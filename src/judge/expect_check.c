@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The expectation set against itself and against physics. */
+#include "judge/expect.h"
+#include <math.h>
+
+/* The word's single text, or NULL. */
+static const char *asks(const struct when *w, const char *word)
+{
+	size_t i;
+
+	for (i = 0; i < w->count; i++)
+		if (!strcmp(w->condition[i].word, word) && w->condition[i].value &&
+		    w->condition[i].value->kind == TREE_SCALAR)
+			return w->condition[i].value->text;
+	return NULL;
+}
+
+static double fact(const struct sku *s, enum sku_fact which)
+{
+	return s->fact[which].present ? s->fact[which].value : 0;
+}
+
+/* A datasheet figure must be SMs x FLOP x its clock: catches sparse figures, slips of the unit and of the clock. */
+static enum status sku_compute(const struct sku *s, struct error *err)
+{
+	int i;
+
+	for (i = 0; i < NUMBER_TYPES; i++) {
+		const struct sku_value *sheet = &s->fact[SKU_datasheet_fp64 + i];
+		double flop = fact(s, (enum sku_fact)(SKU_flop_fp64 + i)), made;
+
+		if (!sheet->present)
+			continue;
+		if (!(flop > 0) || !(sheet->at_hz > 0))
+			return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s %s needs its clock (at) and %s", s->file,
+					 sheet->line, s->name, sku_fact_name((enum sku_fact)(SKU_datasheet_fp64 + i)),
+					 sku_fact_name((enum sku_fact)(SKU_flop_fp64 + i)));
+		made = s->sm_low * flop * sheet->at_hz;
+		if (fabs(sheet->value / made - 1) > 0.02)
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%s:%d: %s %s is %.4g, but %g SM x %g FLOP x %.4g GHz give %.4g", s->file,
+					 sheet->line, s->name, sku_fact_name((enum sku_fact)(SKU_datasheet_fp64 + i)),
+					 sheet->value, s->sm_low, flop, sheet->at_hz / 1e9, made);
+	}
+	return STATUS_OK;
+}
+
+static enum status sku_check(const struct sku *s, struct error *err)
+{
+	double made = 2 * fact(s, SKU_memory_clock_max) * fact(s, SKU_bus_bits) / 8;
+	double given = fact(s, SKU_memory_bandwidth);
+
+	if (made > 0 && given > 0 && fabs(given / made - 1) > 0.03)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s:%d: %s memory_bandwidth is %.4g, but clock and bus give %.4g", s->file,
+				 s->fact[SKU_memory_bandwidth].line, s->name, given, made);
+	return sku_compute(s, err);
+}
+
+/* SMs x FLOP x maximum clock, or memory bandwidth, of what the band is for; 0: the SKU does not say. */
+static double band_bound(const struct expectations *e, const struct band_row *b)
+{
+	const char *name = asks(&b->when, "sku"), *type = asks(&b->when, "type"), *probe = asks(&b->when, "probe");
+	const struct sku *s = name ? expect_sku_by_name(e, name) : NULL;
+	const struct sku_value *flop = s && type ? sku_flop(s, type) : NULL;
+	double memory;
+
+	if (b->slot == BAND_EFFICIENCY)
+		return 1;
+	if (!s)
+		return 0;
+	if (b->slot == BAND_CLOCK)
+		return fact(s, SKU_sm_clock_max);
+	if (flop)
+		return s->sm_high * flop->value * fact(s, SKU_sm_clock_max);
+	if (probe && !strcmp(probe, "memory")) {
+		memory = 2 * fact(s, SKU_memory_clock_max) * fact(s, SKU_bus_bits) / 8;
+		return memory > 0 ? memory : fact(s, SKU_memory_bandwidth);
+	}
+	if (probe && !strcmp(probe, "link")) /* raw lanes both ways; the case's own bound is tighter */
+		return 2 * fact(s, SKU_pcie_width) * ldexp(1e9, (int)fact(s, SKU_pcie_gen) - 3);
+	return 0;
+}
+
+static enum status band_check(const struct expectations *e, const struct band_row *b, struct error *err)
+{
+	const char *name = asks(&b->when, "sku");
+	double bound = band_bound(e, b);
+
+	if (name && !expect_sku_by_name(e, name))
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is for SKU %s, which is not in the set", b->file,
+				 b->line, b->name, name);
+	if (bound > 0 && b->high > bound * 1.005)
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s reaches %.4g, above its bound of %.4g", b->file,
+				 b->line, b->name, b->high, bound);
+	if (bound > 0 && b->low < bound * 0.02)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s:%d: %s begins at %.4g, under 2 %% of its bound of %.4g: a slip of the unit?",
+				 b->file, b->line, b->name, b->low, bound);
+	if (b->high > b->low * 2)
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is wider than a factor of two and judges nothing",
+				 b->file, b->line, b->name);
+	return STATUS_OK;
+}
+
+enum status expectations_check(const struct expectations *e, struct error *err)
+{
+	enum status status = STATUS_OK;
+	size_t i, j;
+
+	for (i = 0; i < e->sku_count && !status; i++)
+		status = sku_check(&e->sku[i], err);
+	for (i = 0; i < e->band_count && !status; i++)
+		status = band_check(e, &e->band[i], err);
+	for (i = 0; i < e->band_count && !status; i++)
+		for (j = i + 1; j < e->band_count && !status; j++) {
+			const struct band_row *a = &e->band[i], *b = &e->band[j];
+
+			if (a->slot == b->slot && a->when.count == b->when.count && when_compatible(&a->when, &b->when))
+				status = error_set(err, STATUS_BAD_INPUT,
+						   "%s:%d: %s and %s (%s:%d) may tie: neither is more specific",
+						   b->file, b->line, b->name, a->name, a->file, a->line);
+		}
+	return status;
+}
