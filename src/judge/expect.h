@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of expectations/ say, in memory. Grammar: docs/design/expectations.md. Texts are lent from the parsed
- * trees, which the set owns; a row knows the file and line it stands on.
+ * What the files of expectations/ say, in memory. Grammar: docs/design/expectations.md. Texts are lent from
+ * the parsed trees, which the set owns; a row knows the file and line it stands on.
  */
 #ifndef JUDGE_EXPECT_H
 #define JUDGE_EXPECT_H
@@ -18,32 +18,32 @@ struct source {
 };
 
 /* name, unit of the value in memory, lowest and highest plausible value: what a unit slip leaves */
-#define SKU_FACTS(X)                                  \
-	X(sm_count, "", 8, 512)                       \
-	X(sm_clock_max, "Hz", 0.8e9, 4e9)             \
-	X(memory_clock_max, "Hz", 0.8e9, 20e9)        \
-	X(bus_bits, "", 64, 16384)                    \
-	X(memory_bandwidth, "B/s", 2e11, 3e13)        \
-	X(power_default, "W", 40, 2000)               \
-	X(nvlink_count, "", 0, 36)                    \
-	X(nvlink_rate, "B/s", 1e10, 2e11)             \
-	X(pcie_gen, "", 3, 7)                         \
-	X(pcie_width, "", 1, 16)                      \
-	X(flop_fp64, "", 2, 1024)                     \
-	X(flop_fp32, "", 64, 1024)                    \
-	X(flop_tf32, "", 128, 16384)                  \
-	X(flop_fp16, "", 256, 32768)                  \
-	X(flop_bf16, "", 256, 32768)                  \
-	X(flop_fp8, "", 512, 65536)                   \
-	X(flop_int8, "", 512, 65536)                  \
-	X(flop_fp4, "", 1024, 131072)                 \
-	X(datasheet_fp64, "FLOP/s", 5e11, 5e14)       \
-	X(datasheet_fp32, "FLOP/s", 5e12, 5e14)       \
-	X(datasheet_tf32, "FLOP/s", 2e13, 1e16)       \
-	X(datasheet_fp16, "FLOP/s", 5e13, 2e16)       \
-	X(datasheet_bf16, "FLOP/s", 5e13, 2e16)       \
-	X(datasheet_fp8, "FLOP/s", 1e14, 4e16)        \
-	X(datasheet_int8, "FLOP/s", 1e14, 4e16)       \
+#define SKU_FACTS(X)                                                                                         \
+	X(sm_count, "", 8, 512)                                                                              \
+	X(sm_clock_max, "Hz", 0.8e9, 4e9)                                                                    \
+	X(memory_clock_max, "Hz", 0.8e9, 20e9)                                                               \
+	X(bus_bits, "", 64, 16384)                                                                           \
+	X(memory_bandwidth, "B/s", 2e11, 3e13)                                                               \
+	X(power_default, "W", 40, 2000)                                                                      \
+	X(nvlink_count, "", 0, 36)                                                                           \
+	X(nvlink_rate, "B/s", 1e10, 2e11)                                                                    \
+	X(pcie_gen, "", 3, 7)                                                                                \
+	X(pcie_width, "", 1, 16)                                                                             \
+	X(flop_fp64, "", 2, 1024)                                                                            \
+	X(flop_fp32, "", 64, 1024)                                                                           \
+	X(flop_tf32, "", 128, 16384)                                                                         \
+	X(flop_fp16, "", 256, 32768)                                                                         \
+	X(flop_bf16, "", 256, 32768)                                                                         \
+	X(flop_fp8, "", 512, 65536)                                                                          \
+	X(flop_int8, "", 512, 65536)                                                                         \
+	X(flop_fp4, "", 1024, 131072)                                                                        \
+	X(datasheet_fp64, "FLOP/s", 5e11, 5e14)                                                              \
+	X(datasheet_fp32, "FLOP/s", 5e12, 5e14)                                                              \
+	X(datasheet_tf32, "FLOP/s", 2e13, 1e16)                                                              \
+	X(datasheet_fp16, "FLOP/s", 5e13, 2e16)                                                              \
+	X(datasheet_bf16, "FLOP/s", 5e13, 2e16)                                                              \
+	X(datasheet_fp8, "FLOP/s", 1e14, 4e16)                                                               \
+	X(datasheet_int8, "FLOP/s", 1e14, 4e16)                                                              \
 	X(datasheet_fp4, "FLOP/s", 5e14, 8e16)
 
 #define X(name, ...) SKU_##name,
@@ -65,9 +65,9 @@ struct sku {
 	int line, cc;
 	unsigned pci[8]; /* device ids, without the vendor */
 	size_t pci_count;
-	double sm_low, sm_high;         /* SM counts it is sold with */
+	double sm_low, sm_high;		/* SM counts it is sold with */
 	double memory_low, memory_high; /* bytes, as NVML tells */
-	struct source source;           /* of the match */
+	struct source source;		/* of the match */
 	struct sku_value fact[SKU_FACT_COUNT];
 };
 
@@ -152,7 +152,8 @@ struct expectations {
 };
 
 /* A file's text into the set; `name` stands in messages and places. The tree is kept. */
-enum status expect_add(struct expectations *e, const char *name, const char *text, size_t size, struct error *err);
+enum status expect_add(struct expectations *e, const char *name, const char *text, size_t size,
+		       struct error *err);
 
 /* One top-level list each; `sources` is the file's own map. */
 enum status expect_read_skus(struct expectations *e, const struct tree *list, const struct tree *sources,
@@ -171,15 +172,17 @@ enum status expect_read_operator(struct expectations *e, const struct tree *list
 				 struct error *err);
 
 /* Shared by the readers. Errors carry "file:line: ". */
-enum status expect_source(struct source *out, const struct tree *row, const struct tree *sources, struct error *err);
+enum status expect_source(struct source *out, const struct tree *row, const struct tree *sources,
+			  struct error *err);
 enum status expect_when(struct when *out, const struct tree *row, struct error *err);
 enum status expect_need_text(const char **out, const struct tree *row, const char *key, struct error *err);
-/* A scalar with a unit into the base unit: 670 TFLOPS, 3.05 TB/s, 1980 MHz, 80 GiB, 700 W, 0.914. `unit` is the base
- * unit asked for ("FLOP/s", "B/s", "Hz", "B", "W", ""); another dimension is refused. */
-enum status expect_value(double *out, const struct tree *scalar, const char *unit, struct error *err);
+/* A scalar with a unit into the base unit: 670 TFLOPS, 3.05 TB/s, 1980 MHz, 80 GiB, 700 W, 0.914. `unit` is
+ * the base unit asked for ("FLOP/s", "B/s", "Hz", "B", "W", ""); another dimension is refused. */
+enum status expect_number(double *out, const struct tree *scalar, const char *unit, struct error *err);
 bool expect_parse(double *out, const char *text, const char *unit);
 /* [low, high] of one unit, low < high. */
-enum status expect_range(double *low, double *high, const struct tree *list, const char *unit, struct error *err);
+enum status expect_range(double *low, double *high, const struct tree *list, const char *unit,
+			 struct error *err);
 /* The array with room for one more, zeroed. NULL: no memory, *err set. */
 void *expect_grow(void *array, size_t count, size_t size, struct error *err);
 
@@ -204,9 +207,9 @@ const struct sku_value *sku_datasheet(const struct sku *s, const char *type);
 const char *sku_fact_name(enum sku_fact fact);
 
 /*
- * The set against itself and against physics: a band above its SKU's bound, values that a unit slip would leave, a
- * datasheet figure that SMs x FLOP x its clock does not give, a missing source, two bands that may tie. First finding
- * as BAD_INPUT with its place.
+ * The set against itself and against physics: a band above its SKU's bound, values that a unit slip would
+ * leave, a datasheet figure that SMs x FLOP x its clock does not give, a missing source, two bands that may
+ * tie. First finding as BAD_INPUT with its place.
  */
 enum status expectations_check(const struct expectations *e, struct error *err);
 #endif

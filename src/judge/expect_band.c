@@ -24,7 +24,8 @@ static enum status band_value(struct band_row *b, const struct tree *row, struct
 		const struct tree *list = tree_get(row, slots[s].key);
 
 		if (list && found)
-			return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s has two values to judge: give each its own row",
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%s:%d: %s has two values to judge: give each its own row",
 					 row->file, row->line, b->name);
 		if (list) {
 			found = list;
@@ -37,20 +38,20 @@ static enum status band_value(struct band_row *b, const struct tree *row, struct
 	unit = slots[b->slot].unit;
 	if (!unit) /* a rate: operations or bytes a second, as its low end says */
 		unit = found->kind == TREE_LIST && found->count && found->items[0]->kind == TREE_SCALAR &&
-				       expect_parse(&probe, found->items[0]->text, "B/s") ?
-			       "B/s" :
-			       "FLOP/s";
+				       expect_parse(&probe, found->items[0]->text, "B/s")
+			       ? "B/s"
+			       : "FLOP/s";
 	status = expect_range(&b->low, &b->high, found, unit, err);
 	if (!status && !(b->low > 0))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s begins at or below zero", row->file, row->line,
-				   b->name);
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s begins at or below zero", row->file,
+				   row->line, b->name);
 	return status;
 }
 
 static enum status band_read(struct band_row *b, const struct tree *row, const struct tree *sources,
 			     struct error *err)
 {
-	static const char *const keys[] = {"name",       "when",   "rate", "efficiency_held",
+	static const char *const keys[] = {"name",	 "when",   "rate",	 "efficiency_held",
 					   "clock_held", "source", "confidence", NULL};
 	enum status status = expect_need_text(&b->name, row, "name", err);
 
@@ -61,8 +62,8 @@ static enum status band_read(struct band_row *b, const struct tree *row, const s
 	if (!status)
 		status = expect_when(&b->when, row, err);
 	if (!status && !b->when.count)
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s would judge every case", row->file, row->line,
-				   b->name);
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s would judge every case", row->file,
+				   row->line, b->name);
 	if (!status)
 		status = band_value(b, row, err);
 	if (!status)
@@ -87,24 +88,25 @@ enum status expect_read_bands(struct expectations *e, const struct tree *list, c
 	return status;
 }
 
-static enum status share(double *out, const struct tree *row, const char *key, double preset, struct error *err)
+static enum status share(double *out, const struct tree *row, const char *key, double preset,
+			 struct error *err)
 {
 	const struct tree *value = tree_get(row, key);
 	enum status status = STATUS_OK;
 
 	*out = preset;
 	if (value)
-		status = expect_value(out, value, "", err);
+		status = expect_number(out, value, "", err);
 	if (!status && (!(*out > 0) || *out > 2))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s of %g is no share", row->file, row->line, key,
-				   *out);
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s of %g is no share", row->file, row->line,
+				   key, *out);
 	return status;
 }
 
 static enum status ceiling_read(struct ceiling_row *c, const struct tree *row, const struct tree *sources,
 				struct error *err)
 {
-	static const char *const keys[] = {"name",    "when",   "pass",       "fail", "above",
+	static const char *const keys[] = {"name",    "when",	"pass",	      "fail", "above",
 					   "traffic", "source", "confidence", NULL};
 	enum status status = expect_need_text(&c->name, row, "name", err);
 
@@ -115,8 +117,8 @@ static enum status ceiling_read(struct ceiling_row *c, const struct tree *row, c
 	if (!status)
 		status = expect_when(&c->when, row, err);
 	if (!status && (!c->when.count || !tree_get(row, "pass") || !tree_get(row, "fail")))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s needs when, pass and fail", row->file, row->line,
-				   c->name);
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s needs when, pass and fail", row->file,
+				   row->line, c->name);
 	if (!status)
 		status = share(&c->pass, row, "pass", 0, err);
 	if (!status)
@@ -126,8 +128,8 @@ static enum status ceiling_read(struct ceiling_row *c, const struct tree *row, c
 	if (!status)
 		status = share(&c->traffic, row, "traffic", 1, err);
 	if (!status && !(c->fail < c->pass && c->pass < c->above))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s wants fail < pass < above", row->file, row->line,
-				   c->name);
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s wants fail < pass < above", row->file,
+				   row->line, c->name);
 	if (!status)
 		status = expect_source(&c->source, row, sources, err);
 	return status;

@@ -20,7 +20,8 @@ static double fact(const struct sku *s, enum sku_fact which)
 	return s->fact[which].present ? s->fact[which].value : 0;
 }
 
-/* A datasheet figure must be SMs x FLOP x its clock: catches sparse figures, slips of the unit and of the clock. */
+/* A datasheet figure must be SMs x FLOP x its clock: catches sparse figures, slips of the unit and of the
+ * clock. */
 static enum status sku_compute(const struct sku *s, struct error *err)
 {
 	int i;
@@ -32,15 +33,17 @@ static enum status sku_compute(const struct sku *s, struct error *err)
 		if (!sheet->present)
 			continue;
 		if (!(flop > 0) || !(sheet->at_hz > 0))
-			return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s %s needs its clock (at) and %s", s->file,
-					 sheet->line, s->name, sku_fact_name((enum sku_fact)(SKU_datasheet_fp64 + i)),
+			return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s %s needs its clock (at) and %s",
+					 s->file, sheet->line, s->name,
+					 sku_fact_name((enum sku_fact)(SKU_datasheet_fp64 + i)),
 					 sku_fact_name((enum sku_fact)(SKU_flop_fp64 + i)));
 		made = s->sm_low * flop * sheet->at_hz;
 		if (fabs(sheet->value / made - 1) > 0.02)
 			return error_set(err, STATUS_BAD_INPUT,
-					 "%s:%d: %s %s is %.4g, but %g SM x %g FLOP x %.4g GHz give %.4g", s->file,
-					 sheet->line, s->name, sku_fact_name((enum sku_fact)(SKU_datasheet_fp64 + i)),
-					 sheet->value, s->sm_low, flop, sheet->at_hz / 1e9, made);
+					 "%s:%d: %s %s is %.4g, but %g SM x %g FLOP x %.4g GHz give %.4g",
+					 s->file, sheet->line, s->name,
+					 sku_fact_name((enum sku_fact)(SKU_datasheet_fp64 + i)), sheet->value,
+					 s->sm_low, flop, sheet->at_hz / 1e9, made);
 	}
 	return STATUS_OK;
 }
@@ -60,7 +63,8 @@ static enum status sku_check(const struct sku *s, struct error *err)
 /* SMs x FLOP x maximum clock, or memory bandwidth, of what the band is for; 0: the SKU does not say. */
 static double band_bound(const struct expectations *e, const struct band_row *b)
 {
-	const char *name = asks(&b->when, "sku"), *type = asks(&b->when, "type"), *probe = asks(&b->when, "probe");
+	const char *name = asks(&b->when, "sku"), *type = asks(&b->when, "type"),
+		   *probe = asks(&b->when, "probe");
 	const struct sku *s = name ? expect_sku_by_name(e, name) : NULL;
 	const struct sku_value *flop = s && type ? sku_flop(s, type) : NULL;
 	double memory;
@@ -88,18 +92,20 @@ static enum status band_check(const struct expectations *e, const struct band_ro
 	double bound = band_bound(e, b);
 
 	if (name && !expect_sku_by_name(e, name))
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is for SKU %s, which is not in the set", b->file,
-				 b->line, b->name, name);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is for SKU %s, which is not in the set",
+				 b->file, b->line, b->name, name);
 	if (bound > 0 && b->high > bound * 1.005)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s reaches %.4g, above its bound of %.4g", b->file,
-				 b->line, b->name, b->high, bound);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s reaches %.4g, above its bound of %.4g",
+				 b->file, b->line, b->name, b->high, bound);
 	if (bound > 0 && b->low < bound * 0.02)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s:%d: %s begins at %.4g, under 2 %% of its bound of %.4g: a slip of the unit?",
-				 b->file, b->line, b->name, b->low, bound);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s:%d: %s begins at %.4g, under 2 %% of its bound of %.4g: a slip of the unit?",
+			b->file, b->line, b->name, b->low, bound);
 	if (b->high > b->low * 2)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is wider than a factor of two and judges nothing",
-				 b->file, b->line, b->name);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s:%d: %s is wider than a factor of two and judges nothing", b->file,
+				 b->line, b->name);
 	return STATUS_OK;
 }
 
@@ -116,10 +122,12 @@ enum status expectations_check(const struct expectations *e, struct error *err)
 		for (j = i + 1; j < e->band_count && !status; j++) {
 			const struct band_row *a = &e->band[i], *b = &e->band[j];
 
-			if (a->slot == b->slot && a->when.count == b->when.count && when_compatible(&a->when, &b->when))
-				status = error_set(err, STATUS_BAD_INPUT,
-						   "%s:%d: %s and %s (%s:%d) may tie: neither is more specific",
-						   b->file, b->line, b->name, a->name, a->file, a->line);
+			if (a->slot == b->slot && a->when.count == b->when.count &&
+			    when_compatible(&a->when, &b->when))
+				status = error_set(
+					err, STATUS_BAD_INPUT,
+					"%s:%d: %s and %s (%s:%d) may tie: neither is more specific", b->file,
+					b->line, b->name, a->name, a->file, a->line);
 		}
 	return status;
 }

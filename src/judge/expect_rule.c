@@ -5,8 +5,8 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const char *const ops[] = {
-	[RULE_ABOVE] = "above",       [RULE_BELOW] = "below", [RULE_IS] = "is", [RULE_IS_NOT] = "is_not",
-	[RULE_HAS_BITS] = "has_bits", [RULE_ABSENT] = "absent",
+	[RULE_ABOVE] = "above",	  [RULE_BELOW] = "below",	[RULE_IS] = "is",
+	[RULE_IS_NOT] = "is_not", [RULE_HAS_BITS] = "has_bits", [RULE_ABSENT] = "absent",
 };
 
 static bool is_name(const char *text)
@@ -14,7 +14,8 @@ static bool is_name(const char *text)
 	return (*text >= 'a' && *text <= 'z') || *text == '_';
 }
 
-/* `than`: a number (hexadecimal too), or another field, perhaps "0.995 * power_limit_default_w"; text for is, is_not. */
+/* `than`: a number (hexadecimal too), or another field, perhaps "0.995 * power_limit_default_w"; text for is,
+ * is_not. */
 static enum status operand(struct rule *r, const struct tree *value, struct error *err)
 {
 	const char *text = value->kind == TREE_SCALAR ? value->text : "", *star;
@@ -37,8 +38,8 @@ static enum status operand(struct rule *r, const struct tree *value, struct erro
 		r->than_field = text;
 		return STATUS_OK;
 	}
-	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is neither a number nor a field", value->file, value->line,
-			 text);
+	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is neither a number nor a field", value->file,
+			 value->line, text);
 }
 
 static enum status comparison(struct rule *r, const struct tree *row, struct error *err)
@@ -50,8 +51,8 @@ static enum status comparison(struct rule *r, const struct tree *row, struct err
 		const struct tree *value = tree_get(row, ops[i]);
 
 		if (value && found)
-			return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s compares twice", row->file, row->line,
-					 r->name);
+			return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s compares twice", row->file,
+					 row->line, r->name);
 		if (value) {
 			found = value;
 			r->op = (enum rule_op)i;
@@ -59,8 +60,8 @@ static enum status comparison(struct rule *r, const struct tree *row, struct err
 	}
 	if (!found)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s:%d: %s needs one of above, below, is, is_not, has_bits, absent", row->file,
-				 row->line, r->name);
+				 "%s:%d: %s needs one of above, below, is, is_not, has_bits, absent",
+				 row->file, row->line, r->name);
 	if (r->op != RULE_ABSENT)
 		return operand(r, found, err);
 	r->rights = found->kind == TREE_SCALAR ? found->text : NULL;
@@ -76,15 +77,16 @@ static enum status outcome(enum verdict *out, const struct tree *row, const char
 
 	if (verdict_from_name(name, out) && *out != VERDICT_ERROR && *out != VERDICT_UNTRUSTED)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is %s, not pass, warn, fail, unknown or skip", row->file,
-			 row->line, key, *name ? name : "missing");
+	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is %s, not pass, warn, fail, unknown or skip",
+			 row->file, row->line, key, *name ? name : "missing");
 }
 
-static enum status rule_read(struct rule *r, const struct tree *row, const struct tree *sources, struct error *err)
+static enum status rule_read(struct rule *r, const struct tree *row, const struct tree *sources,
+			     struct error *err)
 {
-	static const char *const keys[] = {"name",     "field",  "when",     "above", "below", "is",
-					   "is_not",   "absent", "has_bits", "text",  "cause", "verdict",
-					   "action",   "source", "confidence", NULL};
+	static const char *const keys[] = {"name",   "field",  "when",	     "above", "below", "is",
+					   "is_not", "absent", "has_bits",   "text",  "cause", "verdict",
+					   "action", "source", "confidence", NULL};
 	enum status status = expect_need_text(&r->name, row, "name", err);
 	const char *cause = tree_text(row, "cause", "");
 
@@ -103,7 +105,8 @@ static enum status rule_read(struct rule *r, const struct tree *row, const struc
 	if (!status)
 		status = outcome(&r->verdict, row, "verdict", err);
 	if (!status && !cause_from_name(cause, &r->cause))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: no cause is called %s", row->file, row->line, cause);
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: no cause is called %s", row->file,
+				   row->line, cause);
 	r->action = tree_text(row, "action", "");
 	if (!status)
 		status = expect_source(&r->source, row, sources, err);
@@ -127,7 +130,8 @@ enum status expect_read_rules(struct expectations *e, const struct tree *list, c
 	return status;
 }
 
-static enum status xid_read(struct xid_row *x, const struct tree *row, const struct tree *sources, struct error *err)
+static enum status xid_read(struct xid_row *x, const struct tree *row, const struct tree *sources,
+			    struct error *err)
 {
 	static const char *const keys[] = {"xid",    "name",   "during",     "before",
 					   "action", "source", "confidence", NULL};
@@ -141,10 +145,11 @@ static enum status xid_read(struct xid_row *x, const struct tree *row, const str
 	if (!status && !tree_get(row, "xid"))
 		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: xid is missing", row->file, row->line);
 	if (!status)
-		status = expect_value(&number, tree_get(row, "xid"), "", err);
+		status = expect_number(&number, tree_get(row, "xid"), "", err);
 	x->number = (int)number;
 	if (!status && (x->number < 1 || x->number > 4095))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %g is no Xid", row->file, row->line, number);
+		status =
+			error_set(err, STATUS_BAD_INPUT, "%s:%d: %g is no Xid", row->file, row->line, number);
 	if (!status)
 		status = outcome(&x->during, row, "during", err);
 	if (!status)
@@ -170,8 +175,9 @@ enum status expect_read_xids(struct expectations *e, const struct tree *list, co
 		e->xid = x;
 		status = xid_read(&x[e->xid_count], list->items[i], sources, err);
 		if (!status && expect_xid(e, x[e->xid_count].number))
-			status = error_set(err, STATUS_BAD_INPUT, "%s:%d: Xid %d stands here twice",
-					   list->items[i]->file, list->items[i]->line, x[e->xid_count].number);
+			status =
+				error_set(err, STATUS_BAD_INPUT, "%s:%d: Xid %d stands here twice",
+					  list->items[i]->file, list->items[i]->line, x[e->xid_count].number);
 		e->xid_count++;
 	}
 	return status;

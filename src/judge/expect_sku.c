@@ -19,8 +19,8 @@ const char *sku_fact_name(enum sku_fact fact)
 	return fact_names[fact];
 }
 
-static enum status fact_set(struct sku *s, const char *key, const struct tree *value, const struct source *source,
-			    double at_hz, struct error *err)
+static enum status fact_set(struct sku *s, const char *key, const struct tree *value,
+			    const struct source *source, double at_hz, struct error *err)
 {
 	struct sku_value v = {.source = *source, .at_hz = at_hz, .line = value->line, .present = true};
 	enum status status;
@@ -29,22 +29,25 @@ static enum status fact_set(struct sku *s, const char *key, const struct tree *v
 	for (i = 0; i < SKU_FACT_COUNT && strcmp(fact_names[i], key);)
 		i++;
 	if (i == SKU_FACT_COUNT)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: no SKU has a fact %s", value->file, value->line, key);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: no SKU has a fact %s", value->file,
+				 value->line, key);
 	if (s->fact[i].present)
 		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s was given on line %d already", value->file,
 				 value->line, key, s->fact[i].line);
-	status = expect_value(&v.value, value, fact_units[i], err);
+	status = expect_number(&v.value, value, fact_units[i], err);
 	if (status)
 		return status;
 	if (v.value < fact_range[i][0] || v.value > fact_range[i][1])
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s of %g is outside %g .. %g: a slip of the unit?",
-				 value->file, value->line, key, v.value, fact_range[i][0], fact_range[i][1]);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s:%d: %s of %g is outside %g .. %g: a slip of the unit?", value->file,
+				 value->line, key, v.value, fact_range[i][0], fact_range[i][1]);
 	s->fact[i] = v;
 	return STATUS_OK;
 }
 
 /* One group: source, confidence, perhaps `at` (the clock the datasheet figures mean), then facts. */
-static enum status facts_read(struct sku *s, const struct tree *group, const struct tree *sources, struct error *err)
+static enum status facts_read(struct sku *s, const struct tree *group, const struct tree *sources,
+			      struct error *err)
 {
 	const struct tree *at = group->kind == TREE_MAP ? tree_get(group, "at") : NULL;
 	struct source source = {0};
@@ -53,10 +56,11 @@ static enum status facts_read(struct sku *s, const struct tree *group, const str
 	size_t i;
 
 	if (group->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: facts are a list of maps", group->file, group->line);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: facts are a list of maps", group->file,
+				 group->line);
 	status = expect_source(&source, group, sources, err);
 	if (!status && at)
-		status = expect_value(&at_hz, at, "Hz", err);
+		status = expect_number(&at_hz, at, "Hz", err);
 	for (i = 0; i < group->count && !status; i++) {
 		const char *key = group->keys[i];
 
@@ -79,14 +83,16 @@ static enum status ids_read(struct sku *s, const struct tree *list, struct error
 		unsigned long id = strtoul(text, &end, 16);
 
 		if (!*text || *end || !id || id > 0xffff)
-			return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is no PCI device id such as 0x2330",
-					 list->file, list->items[i]->line, text);
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%s:%d: %s is no PCI device id such as 0x2330", list->file,
+					 list->items[i]->line, text);
 		s->pci[s->pci_count++] = (unsigned)id;
 	}
 	return STATUS_OK;
 }
 
-static enum status match_read(struct sku *s, const struct tree *match, const struct tree *sources, struct error *err)
+static enum status match_read(struct sku *s, const struct tree *match, const struct tree *sources,
+			      struct error *err)
 {
 	static const char *const keys[] = {"pci", "sm_count", "memory", "source", "confidence", NULL};
 	const struct tree *sm, *memory;
@@ -102,12 +108,14 @@ static enum status match_read(struct sku *s, const struct tree *match, const str
 	sm = tree_get(match, "sm_count");
 	memory = tree_get(match, "memory");
 	if (!status && (!sm || !memory))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s needs sm_count and memory: one device id may "
-				   "hide several products", s->file, s->line, s->name);
+		status = error_set(err, STATUS_BAD_INPUT,
+				   "%s:%d: %s needs sm_count and memory: one device id may "
+				   "hide several products",
+				   s->file, s->line, s->name);
 	if (!status && sm->kind == TREE_LIST) {
 		status = expect_range(&s->sm_low, &s->sm_high, sm, "", err);
 	} else if (!status) {
-		status = expect_value(&s->sm_low, sm, "", err);
+		status = expect_number(&s->sm_low, sm, "", err);
 		s->sm_high = s->sm_low;
 	}
 	if (!status)
@@ -115,7 +123,8 @@ static enum status match_read(struct sku *s, const struct tree *match, const str
 	return status;
 }
 
-static enum status sku_read(struct sku *s, const struct tree *row, const struct tree *sources, struct error *err)
+static enum status sku_read(struct sku *s, const struct tree *row, const struct tree *sources,
+			    struct error *err)
 {
 	static const char *const keys[] = {"name", "title", "cc", "match", "facts", NULL};
 	const struct tree *facts;
@@ -131,14 +140,15 @@ static enum status sku_read(struct sku *s, const struct tree *row, const struct 
 	if (!status)
 		status = expect_need_text(&s->title, row, "title", err);
 	if (!status && tree_get(row, "cc")) {
-		status = expect_value(&cc, tree_get(row, "cc"), "", err);
+		status = expect_number(&cc, tree_get(row, "cc"), "", err);
 		s->cc = (int)cc;
 	} else if (!status) {
 		status = match_read(s, tree_get(row, "match"), sources, err);
 	}
 	facts = tree_get(row, "facts");
 	if (!status && (!facts || facts->kind != TREE_LIST || !facts->count))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s has no facts", row->file, row->line, s->name);
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s has no facts", row->file, row->line,
+				   s->name);
 	for (i = 0; !status && i < facts->count; i++)
 		status = facts_read(s, facts->items[i], sources, err);
 	return status;
@@ -159,7 +169,8 @@ enum status expect_read_skus(struct expectations *e, const struct tree *list, co
 		status = sku_read(&grown[e->sku_count], list->items[i], sources, err);
 		if (!status && expect_sku_by_name(e, grown[e->sku_count].name))
 			status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s stands in the set twice",
-					   list->items[i]->file, list->items[i]->line, grown[e->sku_count].name);
+					   list->items[i]->file, list->items[i]->line,
+					   grown[e->sku_count].name);
 		e->sku_count++;
 	}
 	return status;

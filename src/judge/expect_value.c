@@ -12,12 +12,30 @@ struct unit_row {
 };
 
 static const struct unit_row units[] = {
-	{"TFLOPS", "FLOP/s", 1e12}, {"GFLOPS", "FLOP/s", 1e9}, {"TB/s", "B/s", 1e12}, {"GB/s", "B/s", 1e9},
-	{"MB/s", "B/s", 1e6},       {"GHz", "Hz", 1e9},        {"MHz", "Hz", 1e6},    {"Hz", "Hz", 1},
-	{"TiB", "B", 0x1p40},       {"GiB", "B", 0x1p30},      {"MiB", "B", 0x1p20},  {"KiB", "B", 0x1p10},
-	{"TB", "B", 1e12},          {"GB", "B", 1e9},          {"MB", "B", 1e6},      {"kB", "B", 1e3},
-	{"B", "B", 1},              {"kW", "W", 1e3},          {"W", "W", 1},         {"C", "C", 1},
-	{"s", "s", 1},              {"ms", "s", 1e-3},         {"us", "s", 1e-6},     {"ns", "s", 1e-9},
+	{"TFLOPS", "FLOP/s", 1e12},
+	{"GFLOPS", "FLOP/s", 1e9},
+	{"TB/s", "B/s", 1e12},
+	{"GB/s", "B/s", 1e9},
+	{"MB/s", "B/s", 1e6},
+	{"GHz", "Hz", 1e9},
+	{"MHz", "Hz", 1e6},
+	{"Hz", "Hz", 1},
+	{"TiB", "B", 0x1p40},
+	{"GiB", "B", 0x1p30},
+	{"MiB", "B", 0x1p20},
+	{"KiB", "B", 0x1p10},
+	{"TB", "B", 1e12},
+	{"GB", "B", 1e9},
+	{"MB", "B", 1e6},
+	{"kB", "B", 1e3},
+	{"B", "B", 1},
+	{"kW", "W", 1e3},
+	{"W", "W", 1},
+	{"C", "C", 1},
+	{"s", "s", 1},
+	{"ms", "s", 1e-3},
+	{"us", "s", 1e-6},
+	{"ns", "s", 1e-9},
 };
 
 bool expect_parse(double *out, const char *text, const char *unit)
@@ -48,34 +66,37 @@ bool expect_parse(double *out, const char *text, const char *unit)
 	return false;
 }
 
-enum status expect_value(double *out, const struct tree *scalar, const char *unit, struct error *err)
+enum status expect_number(double *out, const struct tree *scalar, const char *unit, struct error *err)
 {
 	if (scalar->kind == TREE_SCALAR && expect_parse(out, scalar->text, unit))
 		return STATUS_OK;
 	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is no number%s%s", scalar->file, scalar->line,
-			 scalar->kind == TREE_SCALAR ? scalar->text : "a list or map", *unit ? " with a unit of " : "",
-			 unit);
+			 scalar->kind == TREE_SCALAR ? scalar->text : "a list or map",
+			 *unit ? " with a unit of " : "", unit);
 }
 
-enum status expect_range(double *low, double *high, const struct tree *list, const char *unit, struct error *err)
+enum status expect_range(double *low, double *high, const struct tree *list, const char *unit,
+			 struct error *err)
 {
 	enum status status;
 
 	if (list->kind != TREE_LIST || list->count != 2)
 		return error_set(err, STATUS_BAD_INPUT, "%s:%d: a range is a list of two values", list->file,
 				 list->line);
-	status = expect_value(low, list->items[0], unit, err);
+	status = expect_number(low, list->items[0], unit, err);
 	if (!status)
-		status = expect_value(high, list->items[1], unit, err);
+		status = expect_number(high, list->items[1], unit, err);
 	if (!status && !(*low < *high))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: the range's low end is not below its high end",
-				   list->file, list->line);
+		status = error_set(err, STATUS_BAD_INPUT,
+				   "%s:%d: the range's low end is not below its high end", list->file,
+				   list->line);
 	return status;
 }
 
 static const char *const confidences[] = {"low", "medium", "high"};
 
-enum status expect_source(struct source *out, const struct tree *row, const struct tree *sources, struct error *err)
+enum status expect_source(struct source *out, const struct tree *row, const struct tree *sources,
+			  struct error *err)
 {
 	const char *name = tree_text(row, "source", NULL), *confidence = tree_text(row, "confidence", NULL);
 	const struct tree *source;
@@ -85,13 +106,14 @@ enum status expect_source(struct source *out, const struct tree *row, const stru
 		return error_set(err, STATUS_BAD_INPUT, "%s:%d: the source is missing", row->file, row->line);
 	source = sources ? tree_get(sources, name) : NULL;
 	if (!source)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: source %s is not in this file's sources", row->file,
-				 row->line, name);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: source %s is not in this file's sources",
+				 row->file, row->line, name);
 	out->text = tree_text(source, "title", NULL);
 	out->date = tree_text(source, "date", NULL);
 	if (!out->text || !*out->text || !out->date || strlen(out->date) != 10)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: source %s needs a title and a date YYYY-MM-DD",
-				 source->file, source->line, name);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s:%d: source %s needs a title and a date YYYY-MM-DD", source->file,
+				 source->line, name);
 	for (i = 0; confidence && i < COUNT(confidences); i++)
 		if (!strcmp(confidence, confidences[i])) {
 			out->confidence = (int)i + 1;

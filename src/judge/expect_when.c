@@ -7,15 +7,53 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
- * Words a row may ask about. First those derived from the case (judge/context.c), then options of probes. A word that
- * is not here is a slip and refused.
+ * Words a row may ask about. First those derived from the case (judge/context.c), then options of probes. A
+ * word that is not here is a slip and refused.
  */
 static const char *const known[] = {
-	"probe", "engine", "limit", "target", "ranks", "phase", "phases", "sku", "arch", "power_limit", "mig",
-	"virtual_gpu", "siblings", "gpus", "stream_bytes", "variant", "machine",
+	"probe",
+	"engine",
+	"limit",
+	"target",
+	"ranks",
+	"phase",
+	"phases",
+	"sku",
+	"arch",
+	"power_limit",
+	"mig",
+	"virtual_gpu",
+	"siblings",
+	"gpus",
+	"stream_bytes",
+	"variant",
+	"machine",
 	/* options */
-	"accumulate", "algorithm", "batch", "bias", "both", "data", "direction", "host", "isa", "k", "m", "memory", "n",
-	"op", "pinned", "scale", "search", "size", "store", "ta", "tb", "threads", "type", "unit", "what",
+	"accumulate",
+	"algorithm",
+	"batch",
+	"bias",
+	"both",
+	"data",
+	"direction",
+	"host",
+	"isa",
+	"k",
+	"m",
+	"memory",
+	"n",
+	"op",
+	"pinned",
+	"scale",
+	"search",
+	"size",
+	"store",
+	"ta",
+	"tb",
+	"threads",
+	"type",
+	"unit",
+	"what",
 };
 
 static enum status condition_range(struct condition *c, const struct tree *map, struct error *err)
@@ -33,16 +71,17 @@ static enum status condition_range(struct condition *c, const struct tree *map, 
 	c->low = -DBL_MAX;
 	c->high = DBL_MAX;
 	if (!low && !high)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s needs min, max or both", map->file, map->line,
-				 c->word);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s needs min, max or both", map->file,
+				 map->line, c->word);
 	if (low)
-		status = expect_value(&c->low, low, unit, err);
+		status = expect_number(&c->low, low, unit, err);
 	if (!status && high)
-		status = expect_value(&c->high, high, unit, err);
+		status = expect_number(&c->high, high, unit, err);
 	return status;
 }
 
-static enum status condition_read(struct condition *c, const char *word, const struct tree *value, struct error *err)
+static enum status condition_read(struct condition *c, const char *word, const struct tree *value,
+				  struct error *err)
 {
 	const char *near;
 	size_t i;
@@ -53,13 +92,14 @@ static enum status condition_read(struct condition *c, const char *word, const s
 		i++;
 	if (i == COUNT(known)) {
 		near = opt_nearest(word, known, COUNT(known));
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: no case has a word %s%s%s", value->file, value->line,
-				 word, near ? "; the nearest is " : "", near ? near : "");
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: no case has a word %s%s%s", value->file,
+				 value->line, word, near ? "; the nearest is " : "", near ? near : "");
 	}
 	if (value->kind == TREE_MAP)
 		return condition_range(c, value, err);
 	if (value->kind == TREE_NULL || (value->kind == TREE_LIST && !value->count))
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s asks for nothing", value->file, value->line, word);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s asks for nothing", value->file,
+				 value->line, word);
 	for (i = 0; value->kind == TREE_LIST && i < value->count; i++)
 		if (value->items[i]->kind != TREE_SCALAR)
 			return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s takes values, not lists of lists",
@@ -77,10 +117,12 @@ enum status expect_when(struct when *out, const struct tree *row, struct error *
 	if (!map)
 		return STATUS_OK;
 	if (map->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: when is a map of words", map->file, map->line);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: when is a map of words", map->file,
+				 map->line);
 	out->condition = calloc(map->count + 1, sizeof(*out->condition));
 	if (!out->condition)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the expectations");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the expectations");
 	for (i = 0; i < map->count && !status; i++)
 		status = condition_read(&out->condition[out->count++], map->keys[i], map->items[i], err);
 	return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The expectation set: every .yaml below expectations/, embedded or from a folder, in name order. The hash covers each
- * file's name, size and bytes, so a report names exactly what judged it.
+ * The expectation set: every .yaml below expectations/, embedded or from a folder, in name order. The hash
+ * covers each file's name, size and bytes, so a report names exactly what judged it.
  */
 #include "judge/expect.h"
 #include <dirent.h>
@@ -17,7 +17,7 @@ static const struct {
 	enum status (*read)(struct expectations *e, const struct tree *list, const struct tree *sources,
 			    struct error *err);
 } sections[] = {
-	{"skus", expect_read_skus},         {"bands", expect_read_bands}, {"ceilings", expect_read_ceilings},
+	{"skus", expect_read_skus},	    {"bands", expect_read_bands}, {"ceilings", expect_read_ceilings},
 	{"unknown", expect_read_unknowns},  {"rules", expect_read_rules}, {"xids", expect_read_xids},
 	{"operator", expect_read_operator},
 };
@@ -31,7 +31,8 @@ static enum status sources_check(const struct tree *sources, struct error *err)
 	if (!sources)
 		return STATUS_OK;
 	if (sources->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: sources is a map", sources->file, sources->line);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: sources is a map", sources->file,
+				 sources->line);
 	for (i = 0; i < sources->count && !status; i++) {
 		if (sources->items[i]->kind != TREE_MAP)
 			return error_set(err, STATUS_BAD_INPUT, "%s:%d: a source is a map of title and date",
@@ -41,9 +42,10 @@ static enum status sources_check(const struct tree *sources, struct error *err)
 	return status;
 }
 
-enum status expect_add(struct expectations *e, const char *name, const char *text, size_t size, struct error *err)
+enum status expect_add(struct expectations *e, const char *name, const char *text, size_t size,
+		       struct error *err)
 {
-	static const char *const keys[] = {"sources", "skus", "bands", "ceilings", "unknown",
+	static const char *const keys[] = {"sources", "skus", "bands",	  "ceilings", "unknown",
 					   "rules",   "xids", "operator", NULL};
 	struct tree **trees = expect_grow(e->tree, e->tree_count, sizeof(*trees), err);
 	const struct tree *root, *list, *sources;
@@ -146,7 +148,8 @@ static enum status names_list(struct names *n, const char *dir, const char *belo
 		n->name = grown;
 		grown[n->count] = strdup(name);
 		if (!grown[n->count++])
-			status = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for file names");
+			status = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+						 "no memory for file names");
 	}
 	closedir(d);
 	return status;
@@ -188,10 +191,12 @@ enum status expectations_load(struct expectations **e, const char *dir, struct e
 
 	*e = NULL;
 	if (!set)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the expectations");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the expectations");
 	status = dir ? load_folder(set, &all, dir, err) : load_embedded(set, &all, err);
 	if (!status && all.failed)
-		status = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the expectations");
+		status = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					 "no memory for the expectations");
 	if (!status) {
 		file_sha256(set->hash, all.data ? all.data : "", all.size);
 		*e = set;

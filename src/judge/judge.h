@@ -10,58 +10,62 @@
 
 struct expectations;
 
-/* Where a bound is from. CEILING: another instrument of the same run (probe peak), where facts are hidden: a VM's CPU. */
+/* Where a bound is from. CEILING: another instrument of the same run (probe peak), where facts are hidden: a
+ * VM's CPU. */
 enum bound_from { BOUND_NONE, BOUND_DEVICE, BOUND_CEILING, BOUND_DATASHEET };
 struct bound {
-	double value;           /* in the figure's unit */
+	double value; /* in the figure's unit */
 	enum bound_from from;
-	char formula[160];      /* "132 SM x 4096 FLOP x 1.980 GHz" */
+	char formula[160]; /* "132 SM x 4096 FLOP x 1.980 GHz" */
 };
 
 /* What it was held against: kinds of method 4. */
 enum judged_by { JUDGED_NOTHING, JUDGED_BAND, JUDGED_CEILING, JUDGED_SIBLINGS, JUDGED_HISTORY, JUDGED_RULE };
 struct band {
 	double low, high;
-	int confidence;         /* 1 low, 2 medium, 3 high */
+	int confidence;					  /* 1 low, 2 medium, 3 high */
 	char phase[16], source[160], date[12], place[96]; /* place: file:line of the expectation */
 };
 
-/* A factor's signal is never the rate it explains. One without a signal is merged into its neighbour and named so. */
+/* A factor's signal is never the rate it explains. One without a signal is merged into its neighbour and
+ * named so. */
 struct factor {
 	char name[40], signal[120];
-	double value, error;    /* share; 1 = costs nothing */
-	bool shown_only;        /* part of another factor: shown, not multiplied */
-	bool present;           /* false: no signal on this device, stays in the residual */
+	double value, error; /* share; 1 = costs nothing */
+	bool shown_only;     /* part of another factor: shown, not multiplied */
+	bool present;	     /* false: no signal on this device, stays in the residual */
 };
 
 struct judgement {
 	enum verdict verdict;
 	enum cause cause;
-	char reason[320];               /* one line */
-	char figure_field[40];          /* "flop_rate" ..; "" where there is no rate */
+	char reason[320];      /* one line */
+	char figure_field[40]; /* "flop_rate" ..; "" where there is no rate */
 	char figure_unit[16];
-	char phase[16];                 /* which phase was judged */
-	double figure;                  /* present when has_figure */
+	char phase[16]; /* which phase was judged */
+	double figure;	/* present when has_figure */
 	bool has_figure;
 	struct bound bound;
 	enum judged_by judged_by;
 	struct band band;
 	bool has_band, low_confidence;
-	double share_of_bound;          /* 0: no bound */
-	double efficiency_held;         /* at the held clock; 0: not applicable */
+	double share_of_bound;	/* 0: no bound */
+	double efficiency_held; /* at the held clock; 0: not applicable */
 	struct factor gap[16];
 	size_t gap_count;
-	double unexplained;             /* residual R/(B*product); 0: no chain */
-	bool explained;                 /* residual within [0.97, 1.03] and every needed factor present */
-	struct advice { char knob[96], evidence[200], gain[96]; } advice[4];
+	double unexplained; /* residual R/(B*product); 0: no chain */
+	bool explained;	    /* residual within [0.97, 1.03] and every needed factor present */
+	struct advice {
+		char knob[96], evidence[200], gain[96];
+	} advice[4];
 	size_t advice_count;
 };
 
 struct judgements {
 	struct judgement *of_case; /* one a record case, same order */
 	size_t count;
-	int exit_code;             /* 0, 1, 2 */
-	enum verdict verdict;      /* headline */
+	int exit_code;	      /* 0, 1, 2 */
+	enum verdict verdict; /* headline */
 	char headline[320];
 	char expectations_hash[65];
 	/* what needed rights, what only a person knows */
@@ -87,7 +91,8 @@ struct judge_site {
 /* Judges every case. Pure: the same record, set and site give the same judgements on any machine. */
 enum status judge_record(struct judgements *out, const struct record *r, const struct expectations *e,
 			 const struct judge_site *site, struct error *err);
-/* What WOULD judge it, before anything runs: band, bound, source. The record has a plan and a machine alone. */
+/* What WOULD judge it, before anything runs: band, bound, source. The record has a plan and a machine alone.
+ */
 enum status judge_ahead(struct judgements *out, const struct record *r, const struct expectations *e,
 			struct error *err);
 void judgements_release(struct judgements *j);

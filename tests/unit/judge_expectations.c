@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "judge/expect.h"
+
+#define SOURCES "sources: {s: {title: a test, date: 2026-11-21}}\n"
+#define SKU                                                                                                  \
+	"skus:\n - {name: toy, title: Toy, match: {pci: [0x1234], sm_count: 100, memory: [10 GiB, 12 GiB], " \
+	"source: s,"                                                                                         \
+	" confidence: high}, facts: [{source: s, confidence: high, sm_clock_max: 1000 MHz, flop_bf16: 1000," \
+	" memory_clock_max: 1000 MHz, bus_bits: 4000}]}\n"
+
+/* Reads the text and holds it against itself. */
+static enum status hold(const char *text, struct error *err)
+{
+	struct expectations *e = calloc(1, sizeof(*e));
+	enum status status = expect_add(e, "t.yaml", text, strlen(text), err);
+
+	if (!status)
+		status = expectations_check(e, err);
+	expectations_free(e);
+	return status;
+}
+
+static void refused(const char *text, const char *why)
+{
+	struct error err = {0};
+
+	assert_int_equal(hold(text, &err), STATUS_BAD_INPUT);
+	if (!strstr(err.text, why))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, why);
+	assert_non_null(strstr(err.text, "t.yaml:"));
+}
+
+static void test_expectations__the_built_in_set_holds(void **state)
+{
+	struct expectations *e = NULL;
+	struct error err = {0};
+
+	(void)state;
+	if (expectations_load(&e, NULL, &err) || expectations_check(e, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(strlen(expectations_hash(e)), 64);
+	assert_true(e->sku_count >= 20 && e->band_count >= 30 && e->rule_count >= 20 && e->xid_count >= 30);
+	expectations_free(e);
+}
+
+static void test_expectations__the_folder_gives_the_same_hash_as_the_program(void **state)
+{
+	struct expectations *a = NULL, *b = NULL;
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(expectations_load(&a, NULL, &err), STATUS_OK);
+	assert_int_equal(expectations_load(&b, SOURCE_DIR "/expectations", &err), STATUS_OK);
+	assert_string_equal(expectations_hash(a), expectations_hash(b));
+	expectations_free(a);
+	expectations_free(b);
+}
+
+static void test_expectations__a_missing_folder_is_an_error(void **state)
+{
+	struct expectations *e = NULL;
+	struct error err = {0};
+
+	(void)state;
+	assert_int_not_equal(expectations_load(&e, "/nonexistent/expectations", &err), STATUS_OK);
+	assert_null(e);
+	assert_non_null(strstr(err.text, "/nonexistent/expectations"));
+}
+
+static void test_expectations__a_sound_toy_set_holds(void **state)
+{
+	struct error err = {0};
+
+	(void)state;
+	if (hold(SOURCES SKU "bands:\n - {name: b, when: {probe: gemm, sku: toy, type: bf16}, rate: [70 "
+			     "TFLOPS, 90 TFLOPS],"
+			     " source: s, confidence: low}\n",
+		 &err))
+		fail_msg("%s", err.text);
+}
+
+static void test_expectations__a_band_above_its_bound_is_refused(void **state)
+{
+	(void)state;
+	refused(SOURCES SKU "bands:\n - {name: b, when: {probe: gemm, sku: toy, type: bf16}, rate: [70 "
+			    "TFLOPS, 101 TFLOPS],"
+			    " source: s, confidence: low}\n",
+		"above its bound");
+	refused(SOURCES SKU
+		"bands:\n - {name: b, when: {probe: memory, sku: toy}, rate: [900 GB/s, 1.2 TB/s],"
+		" source: s, confidence: low}\n",
+		"above its bound");
+	refused(SOURCES SKU
+		"bands:\n - {name: b, when: {sku: toy}, clock_held: [900 MHz, 1100 MHz], source: s,"
+		" confidence: low}\n",
+		"above its bound");
+	refused(SOURCES SKU "bands:\n - {name: b, when: {sku: toy}, efficiency_held: [0.9, 1.1], source: s,"
+			    " confidence: low}\n",
+		"above its bound");
+}
+
+static void test_expectations__a_slip_of_the_unit_is_refused(void **state)
+{
+	(void)state;
+	refused(SOURCES SKU
+		"bands:\n - {name: b, when: {probe: memory, sku: toy}, rate: [600 MB/s, 900 MB/s], source: s,"
+		" confidence: low}\n",
+		"slip of the unit");
+	refused(SOURCES SKU "bands:\n - {name: b, when: {sku: toy}, rate: [600 TFLOPS, 900 GB/s], source: s,"
+			    " confidence: low}\n",
+		"900 GB/s");
+	refused(SOURCES
+		"skus:\n - {name: x, title: X, cc: 80, facts: [{source: s, confidence: low, memory_bandwidth:"
+		" 3.35 GB/s}]}\n",
+		"slip of the unit");
+}
+
+static void test_expectations__a_sparse_datasheet_figure_is_refused(void **state)
+{
+	(void)state;
+	refused(SOURCES "skus:\n - {name: x, title: X, match: {pci: [0x1], sm_count: 132, memory: [1 GiB, 2 "
+			"GiB], source: s,"
+			" confidence: low}, facts: [{source: s, confidence: low, flop_bf16: 4096},"
+			" {source: s, confidence: low, at: 1830 MHz, datasheet_bf16: 1979 TFLOPS}]}\n",
+		"132 SM x 4096 FLOP");
+}
+
+static void test_expectations__a_missing_source_or_confidence_is_refused(void **state)
+{
+	(void)state;
+	refused(SOURCES SKU
+		"bands:\n - {name: b, when: {sku: toy}, rate: [70 TFLOPS, 90 TFLOPS], confidence: low}\n",
+		"source is missing");
+	refused(SOURCES SKU
+		"bands:\n - {name: b, when: {sku: toy}, rate: [70 TFLOPS, 90 TFLOPS], source: s}\n",
+		"confidence is missing");
+	refused(SOURCES SKU
+		"bands:\n - {name: b, when: {sku: toy}, rate: [70 TFLOPS, 90 TFLOPS], source: other,"
+		" confidence: low}\n",
+		"source other");
+	refused("sources: {s: {title: a test}}\nbands:\n - {name: b, when: {type: bf16}, rate: [70 TFLOPS, "
+		"90 TFLOPS],"
+		" source: s, confidence: low}\n",
+		"date");
+}
+
+static void test_expectations__bands_that_may_tie_are_refused(void **state)
+{
+	(void)state;
+	refused(SOURCES SKU "bands:\n"
+			    " - {name: a, when: {sku: toy, type: bf16}, rate: [70 TFLOPS, 90 TFLOPS], "
+			    "source: s, confidence: low}\n"
+			    " - {name: b, when: {sku: toy, m: 8192}, rate: [70 TFLOPS, 90 TFLOPS], source: "
+			    "s, confidence: low}\n",
+		"may tie");
+	refused(SOURCES SKU "bands:\n"
+			    " - {name: a, when: {sku: toy, stream_bytes: {min: 4 GiB, unit: B}}, rate: [70 "
+			    "TFLOPS, 90 TFLOPS], source: s,"
+			    " confidence: low}\n"
+			    " - {name: b, when: {sku: toy, stream_bytes: {max: 8 GiB, unit: B}}, rate: [70 "
+			    "TFLOPS, 90 TFLOPS], source: s,"
+			    " confidence: low}\n",
+		"may tie");
+}
+
+static void test_expectations__bands_that_exclude_each_other_do_not_tie(void **state)
+{
+	struct error err = {0};
+
+	(void)state;
+	if (hold(SOURCES SKU
+		 "bands:\n"
+		 " - {name: a, when: {sku: toy, m: [8192, 4096]}, rate: [70 TFLOPS, 90 TFLOPS], source: s, "
+		 "confidence: low}\n"
+		 " - {name: b, when: {sku: toy, m: 16384}, rate: [70 TFLOPS, 90 TFLOPS], source: s, "
+		 "confidence: low}\n"
+		 " - {name: c, when: {sku: toy}, rate: [70 TFLOPS, 90 TFLOPS], source: s, confidence: low}\n"
+		 " - {name: d, when: {sku: toy}, clock_held: [700 MHz, 900 MHz], source: s, confidence: "
+		 "low}\n",
+		 &err))
+		fail_msg("%s", err.text);
+}
+
+static void test_expectations__unknown_keys_and_words_name_the_nearest(void **state)
+{
+	(void)state;
+	refused("bandz: []\n", "bands");
+	refused(SOURCES SKU "bands:\n - {name: b, when: {typ: bf16}, rate: [70 TFLOPS, 90 TFLOPS], source: s,"
+			    " confidence: low}\n",
+		"nearest is type");
+	refused(SOURCES SKU
+		"bands:\n - {name: b, when: {type: bf16}, rtae: [70 TFLOPS, 90 TFLOPS], source: s,"
+		" confidence: low}\n",
+		"rate");
+	refused(SOURCES "skus:\n - {name: x, title: X, cc: 80, facts: [{source: s, confidence: low, "
+			"flop_bf17: 2048}]}\n",
+		"flop_bf17");
+}
+
+static void test_expectations__malformed_rows_are_refused(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} rows[] = {
+		{SOURCES "bands:\n - {name: b, when: {type: bf16}, source: s, confidence: low}\n",
+		 "needs rate"},
+		{SOURCES "bands:\n - {name: b, rate: [1 TFLOPS, 2 TFLOPS], source: s, confidence: low}\n",
+		 "every case"},
+		{SOURCES "bands:\n - {name: b, when: {type: bf16}, rate: [2 TFLOPS, 1 TFLOPS], source: s, "
+			 "confidence: low}\n",
+		 "low end"},
+		{SOURCES "bands:\n - {name: b, when: {type: bf16}, rate: [nan TFLOPS, 1 TFLOPS], source: s, "
+			 "confidence: low}\n",
+		 "no number"},
+		{SOURCES "bands:\n - {name: b, when: {type: bf16}, rate: [-1 TFLOPS, 1 TFLOPS], source: s, "
+			 "confidence: low}\n",
+		 "zero"},
+		{SOURCES "bands:\n - {name: b, when: {sku: nobody}, rate: [1 TFLOPS, 2 TFLOPS], source: s, "
+			 "confidence: low}\n",
+		 "not in the set"},
+		{SOURCES "rules:\n - {name: r, field: x, text: t, verdict: fail, cause: ecc, source: s, "
+			 "confidence: low}\n",
+		 "needs one of"},
+		{SOURCES
+		 "rules:\n - {name: r, field: x, above: 1, text: t, verdict: error, cause: ecc, source: s,"
+		 " confidence: low}\n",
+		 "verdict is error"},
+		{SOURCES "rules:\n - {name: r, field: x, above: 1, text: t, verdict: fail, cause: gremlins, "
+			 "source: s,"
+			 " confidence: low}\n",
+		 "gremlins"},
+		{SOURCES "xids:\n - {xid: 0, name: n, during: fail, before: warn, action: a, source: s, "
+			 "confidence: low}\n",
+		 "no Xid"},
+		{SOURCES
+		 "xids:\n - {xid: 79, name: n, during: fail, before: warn, action: a, source: s, confidence: "
+		 "low}\n"
+		 " - {xid: 79, name: n, during: fail, before: warn, action: a, source: s, confidence: low}\n",
+		 "twice"},
+		{SOURCES "ceilings:\n - {name: c, when: {probe: gemm}, pass: 0.5, fail: 0.8, source: s, "
+			 "confidence: low}\n",
+		 "fail < pass"},
+		{SOURCES "unknown:\n - {name: u, why: w, source: s, confidence: low}\n", "every case"},
+		{"- a\n", "is a map"},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		refused(rows[i].text, rows[i].why);
+}
+
+static struct gpu gpu_of(unsigned device, double sm, double gib)
+{
+	struct gpu g = {.pci_device = device << 16 | 0x10de, .name = "NVIDIA H100 80GB HBM3"};
+
+	g.fact[GPU_FACT_memory_bytes] = gib * 0x1p30;
+	g.present |= 1ull << GPU_FACT_memory_bytes;
+	if (sm > 0) {
+		g.fact[GPU_FACT_sm_count] = sm;
+		g.present |= 1ull << GPU_FACT_sm_count;
+	}
+	return g;
+}
+
+static void test_expectations__a_sku_is_its_ids_sms_and_memory_never_its_name(void **state)
+{
+	static const struct {
+		unsigned device;
+		double sm, gib;
+		const char *sku;
+	} rows[] = {
+		{0x2330, 132, 79.6, "h100-sxm-80"},
+		{0x2330, 0, 79.6, "h100-sxm-80"},
+		{0x2330, 114, 79.6, ""},
+		{0x2330, 132, 39.6, ""},
+		{0x9999, 132, 79.6, ""},
+		{0x2335, 132, 140.4, "h200-sxm-141"},
+		{0x20b2, 108, 79.3, "a100-sxm-80"},
+		{0x2684, 128, 24.0, "rtx-4090-24"},
+	};
+	struct expectations *e = NULL;
+	struct error err = {0};
+	size_t i;
+
+	(void)state;
+	assert_int_equal(expectations_load(&e, NULL, &err), STATUS_OK);
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct gpu g = gpu_of(rows[i].device, rows[i].sm, rows[i].gib);
+
+		assert_string_equal(expectations_sku(e, &g), rows[i].sku);
+	}
+	expectations_free(e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_expectations__the_built_in_set_holds),
+		cmocka_unit_test(test_expectations__the_folder_gives_the_same_hash_as_the_program),
+		cmocka_unit_test(test_expectations__a_missing_folder_is_an_error),
+		cmocka_unit_test(test_expectations__a_sound_toy_set_holds),
+		cmocka_unit_test(test_expectations__a_band_above_its_bound_is_refused),
+		cmocka_unit_test(test_expectations__a_slip_of_the_unit_is_refused),
+		cmocka_unit_test(test_expectations__a_sparse_datasheet_figure_is_refused),
+		cmocka_unit_test(test_expectations__a_missing_source_or_confidence_is_refused),
+		cmocka_unit_test(test_expectations__bands_that_may_tie_are_refused),
+		cmocka_unit_test(test_expectations__bands_that_exclude_each_other_do_not_tie),
+		cmocka_unit_test(test_expectations__unknown_keys_and_words_name_the_nearest),
+		cmocka_unit_test(test_expectations__malformed_rows_are_refused),
+		cmocka_unit_test(test_expectations__a_sku_is_its_ids_sms_and_memory_never_its_name),
+	};
+
+	return cmocka_run_group_tests_name("judge_expectations", tests, NULL, NULL);
+}
