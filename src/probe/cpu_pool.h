@@ -18,16 +18,25 @@ uint64_t cpu_cache_bytes(const struct machine *m, const struct target *t);
 uint64_t cpu_memory_bytes(const struct machine *m, const struct target *t);
 
 struct cpu_pool;
-/* `count` threads, each pinned to cpus[i] where cpus is given (a CPU that refuses is an error). The caller's
- * own thread only waits. Owner: caller, cpu_pool_destroy. */
+/*
+ * `count` threads, each pinned to cpus[i] where cpus is given (a CPU that refuses is an error). Thread 0 is
+ * the caller's own: no thread waits beside the ones that work; its affinity is put back by cpu_pool_destroy,
+ * which the same thread calls. Owner: caller.
+ */
 enum status cpu_pool_create(struct cpu_pool **p, const unsigned *cpus, unsigned count, struct error *err);
 /* Ends the threads; NULL is fine; sets NULL. */
 void cpu_pool_destroy(struct cpu_pool **p);
 unsigned cpu_pool_count(const struct cpu_pool *p);
-/* Runs work(arg, thread 0 .. count-1) once on every thread; returns when all have ended. */
+/* Runs work(arg, thread 0 .. count-1) once on every thread; returns when all have ended. Threads spin between
+ * rounds for a while, so that short rounds start within a microsecond, then sleep. */
 void cpu_pool_run(struct cpu_pool *p, void (*work)(void *arg, unsigned thread), void *arg);
-/* CPU time of all threads spent inside work functions since creation, ns. */
+/* CPU time of all threads since creation, spinning included, ns: a thread that was kept from its CPU shows
+ * here. */
 uint64_t cpu_pool_time_ns(const struct cpu_pool *p);
+
+/* The CPUs and the number of threads a case gets: cpu_threads of the target, checked against what the bench
+ * lends. */
+enum status cpu_bench_threads(const struct bench *b, unsigned wanted, unsigned *threads, struct error *err);
 
 /* Pages on a 2 MiB boundary with huge pages advised, zero-filled on first touch: untouched here, so that the
  * working thread's first touch places them. Owner: caller, cpu_pages_free. */

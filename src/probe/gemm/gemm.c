@@ -127,9 +127,10 @@ static enum status check(const void *opts, struct error *err)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "gemm: m, n, k and batch ask for %.3g elements, more than 2^40", elements);
 	if (o->k > 65536 && (o->type == GEMM_BF16 || o->type == GEMM_E4M3 || o->type == GEMM_E5M2))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "gemm: k is at most 65536 for type=%s: sums beyond could not be checked in BF16",
-				 types[o->type]);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"gemm: k is at most 65536 for type=%s: sums beyond could not be checked in BF16",
+			types[o->type]);
 	if (o->type != GEMM_E4M3 && o->type != GEMM_E5M2) {
 		if (o->accumulate != GEMM_ACCUMULATE_FAST)
 			return error_set(err, STATUS_BAD_INPUT,

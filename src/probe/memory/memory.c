@@ -42,6 +42,30 @@ int memory_element(uint64_t seed, enum memory_stream stream, uint64_t i)
 	return (int8_t)(random_u32(seed, stream, i / 4) >> (i % 4 * 8));
 }
 
+void memory_elements(uint64_t seed, enum memory_stream stream, uint64_t first, size_t count, int8_t *out)
+{
+	const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+	uint32_t word[4];
+
+	for (uint64_t i = first; i < first + count; i++) {
+		if (i == first || i % 16 == 0) {
+			const uint32_t counter[4] = {(uint32_t)(i >> 4), (uint32_t)(i >> 36), stream, 0};
+
+			philox4x32(word, counter, key);
+		}
+		out[i - first] = (int8_t)(word[i / 4 % 4] >> (i % 4 * 8));
+	}
+}
+
+unsigned memory_passes(const struct target *t, enum memory_op op, uint64_t size)
+{
+	uint64_t moved = size * memory_streams(op), enough = 8 * MIB;
+
+	if (t->kind == TARGET_GPU || op == MEMORY_CHASE || moved >= enough)
+		return 1;
+	return (unsigned)((enough + moved - 1) / moved);
+}
+
 unsigned memory_streams(enum memory_op op)
 {
 	switch (op) {
@@ -106,7 +130,8 @@ uint64_t memory_size(const struct machine *m, const struct target *t, const stru
 static struct work work(const struct machine *m, const struct target *t, const void *opts)
 {
 	const struct memory_opts *o = opts;
-	double size = (double)memory_size(m, t, o), count = size / memory_element_bytes(t);
+	double size = (double)memory_size(m, t, o), passes = memory_passes(t, o->op, memory_size(m, t, o)),
+	       count = size / memory_element_bytes(t);
 	double cached = t->kind == TARGET_GPU ? 8 : 4;
 	struct work w = {.limit = "memory"};
 
@@ -153,6 +178,9 @@ static struct work work(const struct machine *m, const struct target *t, const v
 	case MEMORY_OP_COUNT:
 		break;
 	}
+	w.read_bytes *= passes;
+	w.write_bytes *= passes;
+	w.flop *= passes;
 	return w;
 }
 
@@ -175,6 +203,7 @@ static enum status check(const void *opts, struct error *err)
 }
 
 static const struct engine *const engines[] = {
+	&memory_cpu_engine,
 	NULL,
 };
 

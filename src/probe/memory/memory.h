@@ -42,6 +42,8 @@ struct memory_opts {
 enum memory_stream { MEMORY_STREAM_A = 1, MEMORY_STREAM_B, MEMORY_STREAM_C };
 enum { MEMORY_FACTOR = 3, MEMORY_SET_BYTE = 0x3f };
 enum { MEMORY_HOPS = 16384 };
+/* Bytes of a chase's node: a line of the CPU (elements of 8 bytes) or of the GPU (of 4). */
+#define MEMORY_NODE_BYTES(element_bytes) ((element_bytes) == sizeof(float) ? 128u : 64u)
 
 /* -128 .. 127: byte i % 4 of word i / 4 of the stream. */
 int memory_element(uint64_t seed, enum memory_stream stream, uint64_t i);
@@ -49,6 +51,11 @@ int memory_element(uint64_t seed, enum memory_stream stream, uint64_t i);
 /* Bytes of each stream that these options mean on this machine, a multiple of 4096 and at least that (curve
  * points below 4096: multiples of 64); work() and every engine use this one rule. METHODS "Memory sizes". */
 uint64_t memory_size(const struct machine *m, const struct target *t, const struct memory_opts *o);
+/* Times that one iteration goes over its streams: on a CPU as often as moves 8 MiB, so that a small size is
+ * not timed by its start; 1 on a GPU. work() counts them all. */
+unsigned memory_passes(const struct target *t, enum memory_op op, uint64_t size);
+/* memory_element of [first, first + count), 16 a Philox call. */
+void memory_elements(uint64_t seed, enum memory_stream stream, uint64_t first, size_t count, int8_t *out);
 /* Streams the operation has in memory: 1 read write set chase, 2 copy scale dot gather, 3 add triad. */
 unsigned memory_streams(enum memory_op op);
 unsigned memory_element_bytes(const struct target *t);
@@ -88,10 +95,6 @@ void memory_begin(struct memory *s, const struct bench *b, const struct memory_o
  * poisoned, so that what the timed phases leave is theirs. Every element of an array is compared.
  */
 enum status memory_verify(void *state, struct wrong *wrong, struct error *err);
-/* The right value of element i of the array written, and of the sum. */
-double memory_expected(const struct memory *s, uint64_t i);
-double memory_expected_sum(const struct memory *s);
-
 /* name, unit, kind, better, help: the probe's own fields. Engines fill what they know. */
 #define MEMORY_FIELDS(X)                                                                                     \
 	X(stream_bytes, "B", U64, 0, "bytes of each stream")                                                 \
@@ -105,4 +108,6 @@ double memory_expected_sum(const struct memory *s);
 enum memory_field { MEMORY_FIELDS(X) MEMORY_FIELD_COUNT };
 #undef X
 extern const struct field memory_fields[];
+
+extern const struct engine memory_cpu_engine;
 #endif

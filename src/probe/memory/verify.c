@@ -38,7 +38,24 @@ static double set_value(unsigned element_bytes)
 	return element_bytes == sizeof(float) ? (double)single : twice;
 }
 
-double memory_expected(const struct memory *s, uint64_t i)
+/* Inputs of [first, first + count): rows of a, b, c. */
+struct inputs {
+	int8_t a[CHUNK], b[CHUNK], c[CHUNK];
+};
+
+static void inputs_make(struct inputs *in, const struct memory *s, uint64_t first, size_t count)
+{
+	enum memory_op op = s->opts.op;
+
+	if (op != MEMORY_WRITE && op != MEMORY_SET && op != MEMORY_SCALE && op != MEMORY_TRIAD)
+		memory_elements(s->seed, MEMORY_STREAM_A, first, count, in->a);
+	if (op == MEMORY_ADD || op == MEMORY_TRIAD || op == MEMORY_DOT)
+		memory_elements(s->seed, MEMORY_STREAM_B, first, count, in->b);
+	if (op == MEMORY_SCALE || op == MEMORY_TRIAD)
+		memory_elements(s->seed, MEMORY_STREAM_C, first, count, in->c);
+}
+
+static double expected(const struct memory *s, const struct inputs *in, size_t i)
 {
 	switch ((enum memory_op)s->opts.op) {
 	case MEMORY_WRITE:
@@ -46,15 +63,13 @@ double memory_expected(const struct memory *s, uint64_t i)
 	case MEMORY_SET:
 		return set_value(s->element_bytes);
 	case MEMORY_COPY:
-		return memory_element(s->seed, MEMORY_STREAM_A, i);
+		return in->a[i];
 	case MEMORY_SCALE:
-		return MEMORY_FACTOR * memory_element(s->seed, MEMORY_STREAM_C, i);
+		return MEMORY_FACTOR * in->c[i];
 	case MEMORY_ADD:
-		return memory_element(s->seed, MEMORY_STREAM_A, i) +
-		       memory_element(s->seed, MEMORY_STREAM_B, i);
+		return in->a[i] + in->b[i];
 	case MEMORY_TRIAD:
-		return memory_element(s->seed, MEMORY_STREAM_B, i) +
-		       MEMORY_FACTOR * memory_element(s->seed, MEMORY_STREAM_C, i);
+		return in->b[i] + MEMORY_FACTOR * in->c[i];
 	default:
 		return NAN;
 	}
@@ -62,19 +77,21 @@ double memory_expected(const struct memory *s, uint64_t i)
 
 /* Exact: below 2^14 * 2^32 in magnitude. The sum over a permutation is the sum. chase: where the walk must
  * be. */
-double memory_expected_sum(const struct memory *s)
+static double expected_sum(const struct memory *s, struct inputs *in)
 {
 	int64_t sum = 0;
 
 	if (s->opts.op == MEMORY_CHASE) {
-		uint64_t nodes = s->size / (s->element_bytes == sizeof(float) ? 128 : 64);
+		uint64_t nodes = s->size / MEMORY_NODE_BYTES(s->element_bytes);
 
 		return (double)(s->iterations % nodes * (MEMORY_HOPS % nodes) % nodes);
 	}
-	for (uint64_t i = 0; i < s->count; i++) {
-		int64_t a = memory_element(s->seed, MEMORY_STREAM_A, i);
+	for (uint64_t first = 0; first < s->count; first += CHUNK) {
+		size_t count = s->count - first < CHUNK ? s->count - first : CHUNK;
 
-		sum += s->opts.op == MEMORY_DOT ? a * memory_element(s->seed, MEMORY_STREAM_B, i) : a;
+		inputs_make(in, s, first, count);
+		for (size_t i = 0; i < count; i++)
+			sum += s->opts.op == MEMORY_DOT ? in->a[i] * in->b[i] : in->a[i];
 	}
 	return (double)sum;
 }
@@ -101,7 +118,7 @@ static void note(struct wrong *w, uint64_t index, double expected, double found)
 	w->found = found;
 }
 
-static enum status check_array(struct memory *s, struct wrong *w, struct error *err)
+static enum status check_array(struct memory *s, struct inputs *in, struct wrong *w, struct error *err)
 {
 	double *found = malloc(CHUNK * sizeof(*found));
 	enum status st = STATUS_OK;
@@ -111,9 +128,10 @@ static enum status check_array(struct memory *s, struct wrong *w, struct error *
 	for (uint64_t first = 0; !st && first < s->count; first += CHUNK) {
 		size_t count = s->count - first < CHUNK ? s->count - first : CHUNK;
 
+		inputs_make(in, s, first, count);
 		st = s->access->fetch(s, first, count, found, err);
 		for (size_t i = 0; !st && i < count; i++)
-			note(w, first + i, memory_expected(s, first + i), found[i]);
+			note(w, first + i, expected(s, in, i), found[i]);
 		w->checked += st ? 0 : count;
 	}
 	free(found);
@@ -121,7 +139,7 @@ static enum status check_array(struct memory *s, struct wrong *w, struct error *
 	return st;
 }
 
-static enum status check_sum(struct memory *s, struct wrong *w, struct error *err)
+static enum status check_sum(struct memory *s, struct inputs *in, struct wrong *w, struct error *err)
 {
 	bool chase = s->opts.op == MEMORY_CHASE;
 	double found;
@@ -129,7 +147,7 @@ static enum status check_sum(struct memory *s, struct wrong *w, struct error *er
 
 	if (st)
 		return st;
-	note(w, 0, memory_expected_sum(s), found);
+	note(w, 0, expected_sum(s, in), found);
 	w->checked += chase ? 1 : s->count; /* every element entered the sum */
 	snprintf(w->place, sizeof(w->place), chase ? "the walk's end" : "the sum of all elements");
 	return STATUS_OK;
@@ -137,13 +155,20 @@ static enum status check_sum(struct memory *s, struct wrong *w, struct error *er
 
 static enum status check_output(struct memory *s, struct wrong *w, struct error *err)
 {
+	struct inputs *in;
 	enum status st;
 
 	w->total = s->opts.op == MEMORY_CHASE ? 1 : s->count;
-	if (s->access->check)
+	if (s->access->check) {
 		st = s->access->check(s, w, err);
-	else
-		st = writes_array(s->opts.op) ? check_array(s, w, err) : check_sum(s, w, err);
+	} else {
+		in = malloc(sizeof(*in));
+		if (!in)
+			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					       "memory: no room to verify");
+		st = writes_array(s->opts.op) ? check_array(s, in, w, err) : check_sum(s, in, w, err);
+		free(in);
+	}
 	if (!st && w->count)
 		st = mismatch(s, w, err);
 	return st;

@@ -38,6 +38,11 @@ const char *peak_type_name(enum peak_type type)
 	return types[type];
 }
 
+const char *peak_isa_name(enum peak_isa isa)
+{
+	return isas[isa];
+}
+
 enum peak_isa peak_isa(const struct machine *m, const struct peak_opts *o)
 {
 	uint32_t isa = machine_cpu(m)->isa;
@@ -78,7 +83,7 @@ static struct work work(const struct machine *m, const struct target *t, const v
 
 	switch ((enum peak_unit)o->unit) {
 	case PEAK_FMA:
-		return (struct work){.flop = threads * 2.0 * PEAK_FMA_LOOPS * PEAK_CHAINS *
+		return (struct work){.flop = threads * 2.0 * PEAK_FMA_LOOPS * peak_chains(peak_isa(m, o)) *
 					     peak_lanes(peak_isa(m, o), o->type),
 				     .limit = limits[o->type]};
 	case PEAK_ADD:
@@ -119,6 +124,7 @@ static enum status finish(void *state, struct result *out, struct error *err)
 }
 
 static const struct engine *const engines[] = {
+	&peak_cpu_engine,
 	NULL,
 };
 

@@ -54,14 +54,19 @@ enum {
 /* The ISA that `auto` means on this machine: the widest of its kind; PEAK_ISA_AUTO where there is none we
  * know. */
 enum peak_isa peak_isa(const struct machine *m, const struct peak_opts *o);
+/* Independent accumulators a thread: latency 4..5 times 2 ports and two to spare; NEON 24. */
+unsigned peak_chains(enum peak_isa isa);
 unsigned peak_lanes(enum peak_isa isa, enum peak_type type);
 unsigned peak_threads(const struct machine *m, const struct target *t, const struct peak_opts *o);
 const char *peak_type_name(enum peak_type type);
+const char *peak_isa_name(enum peak_isa isa);
 
 /* First member of every engine's state: what verify uses. */
 struct peak {
 	struct peak_opts opts;
-	/* Compares what the last iteration left with an independent computation; the engine's own. */
+	/* Compares what the last iteration left with an independent computation and poisons it; the engine's
+	 * own. */
+
 	enum status (*check)(void *state, struct wrong *wrong, struct error *err);
 	/* Fields after the phases; NULL: none. */
 	enum status (*finish)(void *state, struct result *out, struct error *err);
@@ -77,4 +82,6 @@ struct peak {
 enum peak_field { PEAK_FIELDS(X) PEAK_FIELD_COUNT };
 #undef X
 extern const struct field peak_fields[];
+
+extern const struct engine peak_cpu_engine;
 #endif

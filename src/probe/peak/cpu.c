@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Engine `cpu` of probe peak: the same loop on every thread, checked against one that a scalar library
+ * function computes. */
+#include <math.h>
+#include <time.h>
+#include "probe/cpu_pool.h"
+#include "probe/memory/cpu_loops.h"
+#include "probe/memory/memory.h"
+#include "probe/peak/cpu_loops.h"
+
+enum { END_BYTES = 24 * 64, ADD_STEP = 3 };
+
+struct slot { /* a thread's own, on lines of its own */
+	unsigned char end[END_BYTES];
+	double sum;
+	uint64_t x;		    /* add: end of the chain */
+	uint64_t adds, adds_cpu_ns; /* add: all rounds, and the CPU time inside them */
+	char rest[32];
+};
+
+struct peak_cpu {
+	struct peak common;
+	struct cpu_pool *pool;
+	enum peak_isa isa;
+	peak_fma_loop *fma;
+	const struct memory_loops *loops;
+	unsigned threads;
+	double *stream; /* read: (count) */
+	uint64_t count, seed;
+	struct slot *slot; /* (threads) */
+};
+
+static enum status supports(const struct machine *m, const struct target *t, const void *opts,
+			    struct error *err)
+{
+	static const uint32_t needs[] = {
+		[PEAK_ISA_AUTO] = 0,
+		[PEAK_ISA_SSE2] = 1u << CPU_ISA_sse2,
+		[PEAK_ISA_AVX2] = 1u << CPU_ISA_avx2 | 1u << CPU_ISA_fma,
+		[PEAK_ISA_AVX512F] = 1u << CPU_ISA_avx512f,
+		[PEAK_ISA_NEON] = 1u << CPU_ISA_neon,
+	};
+	const struct peak_opts *o = opts;
+	enum peak_isa isa = peak_isa(m, o);
+
+	(void)t;
+	if (o->unit == PEAK_MMA)
+		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+				       "peak: unit=mma is for GPUs");
+	if (o->unit != PEAK_FMA)
+		return STATUS_OK;
+	if ((machine_cpu(m)->isa & needs[isa]) != needs[isa])
+		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "peak: this CPU has no %s",
+				       peak_isa_name(isa));
+	if (!peak_fma_loop_for(isa, o->type))
+		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+				       "peak: this build has no loop of %s in %s", peak_isa_name(isa),
+				       peak_type_name(o->type));
+	return STATUS_OK;
+}
+
+/* -- one iteration -- */
+
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec t = {0};
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void iterate(void *arg, unsigned thread)
+{
+	struct peak_cpu *s = arg;
+	struct slot *slot = &s->slot[thread];
+	uint64_t first, last, before;
+
+	switch ((enum peak_unit)s->common.opts.unit) {
+	case PEAK_FMA:
+		s->fma(slot->end);
+		break;
+	case PEAK_ADD: /* the thread's own record of its time on the CPU: the clock does not run while it
+			  waits */
+		before = thread_cpu_ns();
+		slot->x = peak_add_chain(thread, ADD_STEP);
+		slot->adds_cpu_ns += thread_cpu_ns() - before;
+		slot->adds += PEAK_ADDS;
+		break;
+	case PEAK_READ:
+		cpu_share(s->count, 512, thread, s->threads, &first, &last);
+		slot->sum = s->loops->read(s->stream + first, last - first);
+		break;
+	case PEAK_MMA:
+		break;
+	}
+}
+
+static enum status enqueue(void *state, uint64_t i, struct error *err)
+{
+	struct peak_cpu *s = state;
+
+	(void)i, (void)err;
+	cpu_pool_run(s->pool, iterate, s);
+	return STATUS_OK;
+}
+
+/* -- verification -- */
+
+static void poison(struct peak_cpu *s)
+{
+	for (unsigned i = 0; i < s->threads; i++) {
+		memset(s->slot[i].end, 0xff, sizeof(s->slot[i].end)); /* NaN in every lane */
+		s->slot[i].sum = NAN;
+		s->slot[i].x = UINT64_MAX;
+	}
+}
+
+static double fma_reference(const struct peak_cpu *s, unsigned chain)
+{
+	bool fused = peak_is_fused(s->isa);
+
+	if (s->common.opts.type == PEAK_FP64) {
+		double x = PEAK_FMA_START(chain);
+
+		for (unsigned i = 0; i < PEAK_FMA_LOOPS; i++)
+			x = fused ? fma(x, PEAK_FMA_A, PEAK_FMA_B) : x * PEAK_FMA_A + PEAK_FMA_B;
+		return x;
+	}
+	float x = (float)PEAK_FMA_START(chain);
+
+	for (unsigned i = 0; i < PEAK_FMA_LOOPS; i++)
+		x = fused ? fmaf(x, (float)PEAK_FMA_A, (float)PEAK_FMA_B)
+			  : x * (float)PEAK_FMA_A + (float)PEAK_FMA_B;
+	return (double)x;
+}
+
+static void note(struct wrong *w, double expected, double found, const char *what, unsigned thread,
+		 unsigned chain)
+{
+	w->checked++;
+	if (found == expected)
+		return;
+	if (!isfinite(found))
+		w->nan = true;
+	if (w->count++)
+		return;
+	w->expected = expected;
+	w->found = found;
+	snprintf(w->place, sizeof(w->place), "thread %u, %s %u", thread, what, chain);
+}
+
+static void check_fma(const struct peak_cpu *s, struct wrong *w)
+{
+	unsigned lanes = peak_lanes(s->isa, s->common.opts.type);
+
+	for (unsigned chain = 0; chain < peak_chains(s->isa); chain++) {
+		double right = fma_reference(s, chain);
+
+		for (unsigned i = 0; i < s->threads; i++)
+			for (unsigned lane = 0; lane < lanes; lane++) {
+				const void *end = s->slot[i].end;
+				size_t at = (size_t)chain * lanes + lane;
+
+				note(w, right,
+				     s->common.opts.type == PEAK_FP64 ? ((const double *)end)[at]
+								      : (double)((const float *)end)[at],
+				     "chain", i, chain);
+			}
+	}
+}
+
+static void check_read(const struct peak_cpu *s, struct wrong *w)
+{
+	int8_t value[4096];
+
+	for (unsigned i = 0; i < s->threads; i++) {
+		uint64_t first, last;
+		int64_t sum = 0;
+
+		cpu_share(s->count, 512, i, s->threads, &first, &last);
+		for (uint64_t at = first; at < last; at += sizeof(value)) {
+			size_t count = last - at < sizeof(value) ? last - at : sizeof(value);
+
+			memory_elements(s->seed, MEMORY_STREAM_A, at, count, value);
+			for (size_t j = 0; j < count; j++)
+				sum += value[j];
+		}
+		note(w, (double)sum, s->slot[i].sum, "its sum", i, 0);
+	}
+}
+
+static enum status check(void *state, struct wrong *w, struct error *err)
+{
+	struct peak_cpu *s = state;
+
+	switch ((enum peak_unit)s->common.opts.unit) {
+	case PEAK_FMA:
+		check_fma(s, w);
+		break;
+	case PEAK_ADD:
+		for (unsigned i = 0; i < s->threads; i++)
+			note(w, (double)(i + (uint64_t)PEAK_ADDS * ADD_STEP), (double)s->slot[i].x, "its sum",
+			     i, 0);
+		break;
+	case PEAK_READ:
+		check_read(s, w);
+		break;
+	case PEAK_MMA:
+		break;
+	}
+	w->total = w->checked;
+	poison(s);
+	if (w->count)
+		return error_set_cause(
+			err, STATUS_MISMATCH, w->nan ? CAUSE_NAN : CAUSE_WRONG_RESULT,
+			"peak: %llu of %llu values are wrong, the first at %s: expected %.9g, found %.9g",
+			(unsigned long long)w->count, (unsigned long long)w->checked, w->place, w->expected,
+			w->found);
+	return STATUS_OK;
+}
+
+/* The clock by the chain: one add a cycle, over the CPU time that its threads had. */
+static enum status finish(void *state, struct result *out, struct error *err)
+{
+	struct peak_cpu *s = state;
+	double adds = 0, ns = 0;
+
+	(void)err;
+	for (unsigned i = 0; i < s->threads; i++) {
+		adds += (double)s->slot[i].adds;
+		ns += (double)s->slot[i].adds_cpu_ns;
+	}
+	if (s->common.opts.unit == PEAK_ADD && ns > 0)
+		result_f64(out, &field_clock_hz, adds / ns * 1e9);
+	return STATUS_OK;
+}
+
+/* -- life -- */
+
+static void fill(void *arg, unsigned thread)
+{
+	struct peak_cpu *s = arg;
+	uint64_t first, last;
+	int8_t value[4096];
+
+	cpu_share(s->count, 512, thread, s->threads, &first, &last);
+	for (uint64_t i = first; i < last; i += sizeof(value)) {
+		size_t count = last - i < sizeof(value) ? last - i : sizeof(value);
+
+		memory_elements(s->seed, MEMORY_STREAM_A, i, count, value);
+		for (size_t j = 0; j < count; j++)
+			s->stream[i + j] = value[j];
+	}
+}
+
+static void report(const struct peak_cpu *s, const struct bench *b)
+{
+	enum peak_unit unit = s->common.opts.unit;
+
+	if (!b->out)
+		return;
+	result_u64(b->out, &field_threads, s->threads);
+	if (unit == PEAK_FMA) {
+		result_text(b->out, &peak_fields[PEAK_FIELD_instruction_set], peak_isa_name(s->isa));
+		result_u64(b->out, &peak_fields[PEAK_FIELD_chains], peak_chains(s->isa));
+	}
+	if (unit == PEAK_READ) {
+		result_text(b->out, &peak_fields[PEAK_FIELD_instruction_set], s->loops->isa);
+		result_u64(b->out, &peak_fields[PEAK_FIELD_stream_bytes], s->count * sizeof(*s->stream));
+	}
+}
+
+static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
+{
+	struct peak_cpu *s = state;
+	const struct memory_opts whole = {0};
+	enum status st;
+
+	s->common = (struct peak){.opts = *(const struct peak_opts *)opts, .check = check, .finish = finish};
+	s->isa = peak_isa(b->machine, opts);
+	s->fma = peak_fma_loop_for(s->isa, s->common.opts.type);
+	s->loops = memory_loops_for(machine_cpu(b->machine)->isa);
+	s->seed = b->seed;
+	st = cpu_bench_threads(b, s->common.opts.threads, &s->threads, err);
+	if (!st)
+		st = cpu_pool_create(&s->pool, b->cpus, s->threads, err);
+	if (st)
+		return st;
+	s->slot = aligned_alloc(64, s->threads * sizeof(*s->slot));
+	if (!s->slot)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "peak: no room for %u threads", s->threads);
+	memset(s->slot, 0, s->threads * sizeof(*s->slot));
+	if (s->common.opts.unit == PEAK_READ) {
+		s->count = memory_size(b->machine, b->target, &whole) / sizeof(*s->stream);
+		st = cpu_pages_alloc((void **)&s->stream, s->count * sizeof(*s->stream), err);
+		if (!st)
+			cpu_pool_run(s->pool, fill, s);
+	}
+	if (!st) {
+		poison(s);
+		report(s, b);
+	}
+	return st;
+}
+
+static uint64_t cpu_time(void *state)
+{
+	return cpu_pool_time_ns(((struct peak_cpu *)state)->pool);
+}
+
+static void release(void *state)
+{
+	struct peak_cpu *s = state;
+
+	cpu_pool_destroy(&s->pool);
+	cpu_pages_free((void **)&s->stream, s->count * sizeof(*s->stream));
+	free(s->slot);
+	*s = (struct peak_cpu){0};
+}
+
+const struct engine peak_cpu_engine = {
+	.name = "cpu",
+	.targets = TARGET_CPU,
+	.state_size = sizeof(struct peak_cpu),
+	.supports = supports,
+	.prepare = prepare,
+	.enqueue = enqueue,
+	.cpu_time_ns = cpu_time,
+	.release = release,
+};

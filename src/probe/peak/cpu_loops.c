@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An empty asm statement names every accumulator as changed in each pass: the compiler can neither fold the
+ * loop nor merge the chains nor keep them out of registers. tests/peak_code.sh counts the instructions that
+ * came out of it.
+ */
+#include "probe/peak/cpu_loops.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define HOLD(c)                                                                                              \
+	__asm__ volatile(""                                                                                  \
+			 : c(x0), c(x1), c(x2), c(x3), c(x4), c(x5), c(x6), c(x7), c(x8), c(x9), c(x10),     \
+			   c(x11))
+
+#define LOOP(name, isa, constraint, element_, vec_, lanes_, set1, storeu, step)                              \
+	__attribute__((target(isa), noinline)) static void name(void *end)                                   \
+	{                                                                                                    \
+		typedef element_ element;                                                                    \
+		typedef vec_ vec;                                                                            \
+		enum { lanes = lanes_ };                                                                     \
+		const vec a = set1((element)PEAK_FMA_A), b = set1((element)PEAK_FMA_B);                      \
+		vec x0 = set1((element)PEAK_FMA_START(0)), x1 = set1((element)PEAK_FMA_START(1)),            \
+		    x2 = set1((element)PEAK_FMA_START(2)), x3 = set1((element)PEAK_FMA_START(3)),            \
+		    x4 = set1((element)PEAK_FMA_START(4)), x5 = set1((element)PEAK_FMA_START(5)),            \
+		    x6 = set1((element)PEAK_FMA_START(6)), x7 = set1((element)PEAK_FMA_START(7)),            \
+		    x8 = set1((element)PEAK_FMA_START(8)), x9 = set1((element)PEAK_FMA_START(9)),            \
+		    x10 = set1((element)PEAK_FMA_START(10)), x11 = set1((element)PEAK_FMA_START(11));        \
+                                                                                                             \
+		for (unsigned i = 0; i < PEAK_FMA_LOOPS; i++) {                                              \
+			x0 = step(x0, a, b), x1 = step(x1, a, b), x2 = step(x2, a, b);                       \
+			x3 = step(x3, a, b), x4 = step(x4, a, b), x5 = step(x5, a, b);                       \
+			x6 = step(x6, a, b), x7 = step(x7, a, b), x8 = step(x8, a, b);                       \
+			x9 = step(x9, a, b), x10 = step(x10, a, b), x11 = step(x11, a, b);                   \
+			HOLD(constraint);                                                                    \
+		}                                                                                            \
+		storeu((element *)end + 0 * lanes, x0), storeu((element *)end + 1 * lanes, x1);              \
+		storeu((element *)end + 2 * lanes, x2), storeu((element *)end + 3 * lanes, x3);              \
+		storeu((element *)end + 4 * lanes, x4), storeu((element *)end + 5 * lanes, x5);              \
+		storeu((element *)end + 6 * lanes, x6), storeu((element *)end + 7 * lanes, x7);              \
+		storeu((element *)end + 8 * lanes, x8), storeu((element *)end + 9 * lanes, x9);              \
+		storeu((element *)end + 10 * lanes, x10), storeu((element *)end + 11 * lanes, x11);          \
+	}
+
+#define TWO_PS(x, a, b) _mm_add_ps(_mm_mul_ps(x, a), b)
+#define TWO_PD(x, a, b) _mm_add_pd(_mm_mul_pd(x, a), b)
+
+LOOP(fma_sse2_f32, "sse2", "+x", float, __m128, 4, _mm_set1_ps, _mm_storeu_ps, TWO_PS)
+LOOP(fma_sse2_f64, "sse2", "+x", double, __m128d, 2, _mm_set1_pd, _mm_storeu_pd, TWO_PD)
+LOOP(fma_avx2_f32, "avx2,fma", "+x", float, __m256, 8, _mm256_set1_ps, _mm256_storeu_ps, _mm256_fmadd_ps)
+LOOP(fma_avx2_f64, "avx2,fma", "+x", double, __m256d, 4, _mm256_set1_pd, _mm256_storeu_pd, _mm256_fmadd_pd)
+LOOP(fma_avx512_f32, "avx512f", "+v", float, __m512, 16, _mm512_set1_ps, _mm512_storeu_ps, _mm512_fmadd_ps)
+LOOP(fma_avx512_f64, "avx512f", "+v", double, __m512d, 8, _mm512_set1_pd, _mm512_storeu_pd, _mm512_fmadd_pd)
+
+peak_fma_loop *peak_fma_loop_for(enum peak_isa isa, enum peak_type type)
+{
+	bool twice = type == PEAK_FP64;
+
+	if (!twice && type != PEAK_FP32)
+		return NULL;
+	switch (isa) {
+	case PEAK_ISA_SSE2:
+		return twice ? fma_sse2_f64 : fma_sse2_f32;
+	case PEAK_ISA_AVX2:
+		return twice ? fma_avx2_f64 : fma_avx2_f32;
+	case PEAK_ISA_AVX512F:
+		return twice ? fma_avx512_f64 : fma_avx512_f32;
+	default:
+		return NULL;
+	}
+}
+
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+
+/* Four pipes of latency 4 want sixteen chains and more: 24 of the 32 registers, in an array that is fully
+ * unrolled. */
+#define LOOP(name, element, vec, lanes, set1, storeq, fmaq)                                                  \
+	static __attribute__((noinline)) void name(void *end)                                                \
+	{                                                                                                    \
+		const vec a = set1((element)PEAK_FMA_A), b = set1((element)PEAK_FMA_B);                      \
+		vec x[24];                                                                                   \
+                                                                                                             \
+		_Pragma("GCC unroll 24") for (unsigned c = 0; c < 24; c++) x[c] =                            \
+			set1((element)PEAK_FMA_START(c));                                                    \
+		for (unsigned i = 0; i < PEAK_FMA_LOOPS; i++) {                                              \
+			_Pragma("GCC unroll 24") for (unsigned c = 0; c < 24; c++)                           \
+			{                                                                                    \
+				x[c] = fmaq(b, x[c], a);                                                     \
+				__asm__ volatile("" : "+w"(x[c]));                                           \
+			}                                                                                    \
+		}                                                                                            \
+		_Pragma("GCC unroll 24") for (unsigned c = 0; c < 24; c++)                                   \
+			storeq((element *)end + c * lanes, x[c]);                                            \
+	}
+LOOP(fma_neon_f32, float, float32x4_t, 4, vdupq_n_f32, vst1q_f32, vfmaq_f32)
+LOOP(fma_neon_f64, double, float64x2_t, 2, vdupq_n_f64, vst1q_f64, vfmaq_f64)
+
+peak_fma_loop *peak_fma_loop_for(enum peak_isa isa, enum peak_type type)
+{
+	if (isa != PEAK_ISA_NEON || (type != PEAK_FP64 && type != PEAK_FP32))
+		return NULL;
+	return type == PEAK_FP64 ? fma_neon_f64 : fma_neon_f32;
+}
+
+#else
+peak_fma_loop *peak_fma_loop_for(enum peak_isa isa, enum peak_type type)
+{
+	(void)isa, (void)type;
+	return NULL;
+}
+#endif
+
+unsigned peak_chains(enum peak_isa isa)
+{
+	return isa == PEAK_ISA_NEON ? 24 : 12;
+}
+
+bool peak_is_fused(enum peak_isa isa)
+{
+	return isa != PEAK_ISA_SSE2;
+}
+
+/* Register to register: newer cores rename adds of a constant away, which would read as a clock of several
+ * GHz more. */
+uint64_t peak_add_chain(uint64_t x, uint64_t y)
+{
+#define ADD                                                                                                  \
+	x += y;                                                                                              \
+	__asm__ volatile("" : "+r"(x));
+	for (unsigned i = 0; i < PEAK_ADDS / 16; i++) {
+		ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD
+	}
+#undef ADD
+	return x;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops that do nothing but issue one kind of instruction. */
+#ifndef PROBE_PEAK_CPU_LOOPS_H
+#define PROBE_PEAK_CPU_LOOPS_H
+#include <stdint.h>
+#include "probe/peak/peak.h"
+
+/* x = x a + b on every lane of every chain, PEAK_FMA_LOOPS times: slow drift, no fixed point within reach, no
+ * subnormals. SSE2 has no fused multiply-add: a product and a sum, rounded apart. */
+#define PEAK_FMA_A (1 - 0x1p-20)
+#define PEAK_FMA_B 0x1p-21
+#define PEAK_FMA_START(chain) (1 + (double)(chain) / 64)
+
+/* end: (chains x lanes) what every lane holds after the last pass. */
+typedef void peak_fma_loop(void *end);
+
+/* NULL: this build has no loop for it. */
+peak_fma_loop *peak_fma_loop_for(enum peak_isa isa, enum peak_type type);
+bool peak_is_fused(enum peak_isa isa);
+
+/* x + PEAK_ADDS * y by PEAK_ADDS dependent adds. */
+uint64_t peak_add_chain(uint64_t x, uint64_t y);
+#endif
