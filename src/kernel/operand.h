@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs of matrix products, and checks of their results. Type numbers are gpu/matmul.h's enum matmul_type. */
+/* Inputs of matrix products, and checks of their results. Type numbers are gpu/matmul.h's enum matmul_type.
+ */
 #ifndef KERNEL_OPERAND_H
 #define KERNEL_OPERAND_H
 #include "kernel/args.h"
 
 enum operand_type {
-	OPERAND_F64, OPERAND_F32, OPERAND_F16, OPERAND_BF16, OPERAND_E4M3, OPERAND_E5M2, OPERAND_S8, OPERAND_S32
+	OPERAND_F64,
+	OPERAND_F32,
+	OPERAND_F16,
+	OPERAND_BF16,
+	OPERAND_E4M3,
+	OPERAND_E5M2,
+	OPERAND_S8,
+	OPERAND_S32
 };
 
 /*
  * RANDOM: word i of the stream, uniform in (-1, 1) (S8, S32: its top byte, signed).
  * SPARSE: nibble i % 8 of word i / 8: 0 gives 1, 1 gives -1, all else 0.
- * DENSE: byte i % 4 of word i / 4, signed, shifted right to `bits` bits: integers in [-2^(bits-1), 2^(bits-1)).
+ * DENSE: byte i % 4 of word i / 4, signed, shifted right to `bits` bits: integers in [-2^(bits-1),
+ * 2^(bits-1)).
  */
 enum operand_data { OPERAND_RANDOM, OPERAND_SPARSE, OPERAND_DENSE, OPERAND_ZEROS };
 
@@ -26,8 +35,9 @@ static_assert(sizeof(struct operand_fill_args) == 40, "layout shared with nvcc")
 /*
  * entry operand_sums: C (rows x columns, row_step elements from row to row) seen through two weights,
  * w0(p) = 1 + p and w1(p) = 1 + ((p * 2654435761 mod 2^32) >> 20); adds to sums that the host has zeroed:
- * cw[which * rows + i] += sum over j of C[i][j] w(j); wc[which * columns + j] += sum over i of w(i) C[i][j]. An element
- * that is no integer below 2^31 in magnitude enters no sum and is counted in odd_row[i], odd_column[j].
+ * cw[which * rows + i] += sum over j of C[i][j] w(j); wc[which * columns + j] += sum over i of w(i) C[i][j].
+ * An element that is no integer below 2^31 in magnitude enters no sum and is counted in odd_row[i],
+ * odd_column[j].
  */
 struct operand_sums_args {
 	DEVICE_PTR(const void) c;
@@ -47,7 +57,8 @@ struct operand_found {
 };
 static_assert(sizeof(struct operand_found) == 24, "layout shared with nvcc");
 
-/* entry operand_compare: element by element, |a - b| <= tolerance or a == b; a NaN on either side is wrong. */
+/* entry operand_compare: element by element, |a - b| <= tolerance or a == b; a NaN on either side is wrong.
+ */
 struct operand_compare_args {
 	DEVICE_PTR(const void) a;
 	DEVICE_PTR(const void) b;
@@ -58,9 +69,10 @@ struct operand_compare_args {
 };
 static_assert(sizeof(struct operand_compare_args) == 48, "layout shared with nvcc");
 
-/* entry operand_judge: sums against what they must be; `odd` counts as NaN and wrong. Clears sums and odd behind it. */
+/* entry operand_judge: sums against what they must be; `odd` counts as NaN and wrong. Clears sums and odd
+ * behind it. */
 struct operand_judge_args {
-	DEVICE_PTR(unsigned long long) sums;           /* two weights of `count` each */
+	DEVICE_PTR(unsigned long long) sums;	       /* two weights of `count` each */
 	DEVICE_PTR(const unsigned long long) expected; /* likewise */
 	DEVICE_PTR(unsigned) odd;
 	DEVICE_PTR(struct operand_found) found;
@@ -69,14 +81,15 @@ struct operand_judge_args {
 static_assert(sizeof(struct operand_judge_args) == 40, "layout shared with nvcc");
 
 /*
- * entry operand_memory: one pass over device memory. Word i must hold pattern(i, pass) and then holds pattern(i, pass +
- * 1); pass 0 writes alone. pattern(i, p) = i * 0x9e3779b97f4a7c15 + p * 0xc2b2ae3d27d4eb4f, inverted where p is odd: both
- * address and value change in every bit over the passes.
+ * entry operand_memory: one pass over device memory. Word i must hold pattern(i, pass) and then holds
+ * pattern(i, pass + 1); pass 0 writes alone. pattern(i, p) = i * 0x9e3779b97f4a7c15 + p * 0xc2b2ae3d27d4eb4f,
+ * inverted where p is odd: both address and value change in every bit over the passes.
  */
 struct operand_memory_args {
 	DEVICE_PTR(unsigned long long) words;
 	DEVICE_PTR(struct operand_found) found;
-	DEVICE_PTR(unsigned long long) pass; /* device counter: a captured launch goes on from where it stands */
+	DEVICE_PTR(unsigned long long)
+	pass; /* device counter: a captured launch goes on from where it stands */
 	uint64_t count;
 };
 static_assert(sizeof(struct operand_memory_args) == 32, "layout shared with nvcc");
