@@ -193,7 +193,7 @@ static void test_process__a_child_can_be_bound_to_a_node(void **state)
 	free(out);
 }
 
-static int hang(void)
+static _Noreturn void hang(void)
 {
 	for (;;)
 		pause();
@@ -230,10 +230,10 @@ static int child_stubborn(void)
 {
 	signal(SIGTERM, SIG_IGN);
 	if (!fork())
-		return hang();
+		hang();
 	if (write(3, "+", 1) != 1)
 		return 1;
-	return hang();
+	hang();
 }
 
 static int child_parent(void)
@@ -249,7 +249,7 @@ static int child_parent(void)
 	spec.env = env;
 	if (process_start(&p, &spec, NULL))
 		return 1;
-	return hang();
+	hang();
 }
 
 static int child_heir(void)
@@ -258,7 +258,7 @@ static int child_heir(void)
 
 	if (!fd || write((int)strtol(fd, NULL, 10), "+", 1) != 1)
 		return 1;
-	return hang();
+	hang();
 }
 
 static int child_main(const char *what)
@@ -271,7 +271,7 @@ static int child_main(const char *what)
 	if (!strcmp(what, "flood"))
 		return child_flood();
 	if (!strcmp(what, "hang"))
-		return hang();
+		hang();
 	if (!strcmp(what, "stubborn"))
 		return child_stubborn();
 	if (!strcmp(what, "parent"))

@@ -139,12 +139,13 @@ static void test_log__only_wanted_topics_reach_the_sink(void **state)
 {
 	struct seen seen = {0};
 	struct log log = {.sink = sink, .arg = &seen, .topics = 1u << LOG_TOPIC_TIMING};
+	const struct log *wanted = &log;
 	enum log_topic topic;
 
 	(void)state;
-	log_debug(&log, LOG_TOPIC_RUN, "not %s", "wanted");
+	log_debug(wanted, LOG_TOPIC_RUN, "not %s", "wanted");
 	assert_int_equal(seen.lines, 0);
-	log_debug(&log, LOG_TOPIC_TIMING, "phase %s", "burst");
+	log_debug(wanted, LOG_TOPIC_TIMING, "phase %s", "burst");
 	assert_string_equal(seen.text, "phase burst");
 	log.quiet = true;
 	log_info(&log, LOG_TOPIC_RUN, "hidden");

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fuzz target is one file with this function: it takes any bytes, asserts what must hold, returns 0. */
+#ifndef TESTS_FUZZ_FUZZ_H
+#define TESTS_FUZZ_FUZZ_H
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Aborts with the place, so that libFuzzer and the replay both see a crash. */
+#define FUZZ_CHECK(condition)                                                                                \
+	((condition)                                                                                         \
+		 ? (void)0                                                                                   \
+		 : (fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition), abort()))
+
+/* The input as a text of its own, NUL-terminated, on the heap, so that a read past its end is seen. Owner:
+ * caller. */
+static inline char *fuzz_text(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1);
+
+	if (!text)
+		abort();
+	if (size)
+		memcpy(text, data, size);
+	text[size] = '\0';
+	return text;
+}
+#endif
