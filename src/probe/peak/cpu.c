@@ -3,32 +3,8 @@
  * function computes. */
 #include <math.h>
 #include <time.h>
-#include "probe/cpu_pool.h"
-#include "probe/memory/cpu_loops.h"
 #include "probe/memory/memory.h"
-#include "probe/peak/cpu_loops.h"
-
-enum { END_BYTES = 24 * 64, ADD_STEP = 3 };
-
-struct slot { /* a thread's own, on lines of its own */
-	unsigned char end[END_BYTES];
-	double sum;
-	uint64_t x;		    /* add: end of the chain */
-	uint64_t adds, adds_cpu_ns; /* add: all rounds, and the CPU time inside them */
-	char rest[32];
-};
-
-struct peak_cpu {
-	struct peak common;
-	struct cpu_pool *pool;
-	enum peak_isa isa;
-	peak_fma_loop *fma;
-	const struct memory_loops *loops;
-	unsigned threads;
-	double *stream; /* read: (count) */
-	uint64_t count, seed;
-	struct slot *slot; /* (threads) */
-};
+#include "probe/peak/cpu_state.h"
 
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
 			    struct error *err)
@@ -72,7 +48,7 @@ static uint64_t thread_cpu_ns(void)
 static void iterate(void *arg, unsigned thread)
 {
 	struct peak_cpu *s = arg;
-	struct slot *slot = &s->slot[thread];
+	struct peak_slot *slot = &s->slot[thread];
 	uint64_t first, last, before;
 
 	switch ((enum peak_unit)s->common.opts.unit) {
@@ -82,7 +58,7 @@ static void iterate(void *arg, unsigned thread)
 	case PEAK_ADD: /* the thread's own record of its time on the CPU: the clock does not run while it
 			  waits */
 		before = thread_cpu_ns();
-		slot->x = peak_add_chain(thread, ADD_STEP);
+		slot->x = peak_add_chain(thread, PEAK_ADD_STEP);
 		slot->adds_cpu_ns += thread_cpu_ns() - before;
 		slot->adds += PEAK_ADDS;
 		break;
@@ -101,6 +77,7 @@ static enum status enqueue(void *state, uint64_t i, struct error *err)
 
 	(void)i, (void)err;
 	cpu_pool_run(s->pool, iterate, s);
+	s->ran = true;
 	return STATUS_OK;
 }
 
@@ -108,6 +85,7 @@ static enum status enqueue(void *state, uint64_t i, struct error *err)
 
 static void poison(struct peak_cpu *s)
 {
+	s->ran = false;
 	for (unsigned i = 0; i < s->threads; i++) {
 		memset(s->slot[i].end, 0xff, sizeof(s->slot[i].end)); /* NaN in every lane */
 		s->slot[i].sum = NAN;
@@ -193,13 +171,15 @@ static enum status check(void *state, struct wrong *w, struct error *err)
 {
 	struct peak_cpu *s = state;
 
+	if (!s->ran)
+		cpu_pool_run(s->pool, iterate, s);
 	switch ((enum peak_unit)s->common.opts.unit) {
 	case PEAK_FMA:
 		check_fma(s, w);
 		break;
 	case PEAK_ADD:
 		for (unsigned i = 0; i < s->threads; i++)
-			note(w, (double)(i + (uint64_t)PEAK_ADDS * ADD_STEP), (double)s->slot[i].x, "its sum",
+			note(w, (double)(i + (uint64_t)PEAK_ADDS * PEAK_ADD_STEP), (double)s->slot[i].x, "its sum",
 			     i, 0);
 		break;
 	case PEAK_READ:

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdatomic.h>
+#include "probe/cpu_pool.h"
+#include "unit/cpu_bench.h"
+
+struct tally {
+	atomic_uint calls[3];
+	volatile double sink;
+};
+
+static void count(void *arg, unsigned thread)
+{
+	struct tally *t = arg;
+
+	atomic_fetch_add(&t->calls[thread], 1);
+}
+
+static void spin(void *arg, unsigned thread)
+{
+	struct tally *t = arg;
+
+	(void)thread;
+	for (unsigned i = 0; i < 2000000; i++)
+		t->sink = i;
+}
+
+static void each_thread_runs_once_a_round(void **state)
+{
+	struct tally t = {0};
+	struct cpu_pool *p;
+
+	(void)state;
+	assert_int_equal(cpu_pool_create(&p, NULL, 3, NULL), STATUS_OK);
+	assert_int_equal(cpu_pool_count(p), 3);
+	for (unsigned round = 1; round <= 200; round++) {
+		cpu_pool_run(p, count, &t);
+		for (unsigned i = 0; i < 3; i++)
+			assert_int_equal(atomic_load(&t.calls[i]), round);
+	}
+	cpu_pool_destroy(&p);
+	assert_null(p);
+	cpu_pool_destroy(&p); /* NULL is fine */
+}
+
+static void cpu_time_of_all_threads_is_counted(void **state)
+{
+	struct tally t = {0};
+	struct cpu_pool *p;
+	uint64_t before;
+
+	(void)state;
+	assert_int_equal(cpu_pool_create(&p, NULL, 2, NULL), STATUS_OK);
+	before = cpu_pool_time_ns(p);
+	cpu_pool_run(p, spin, &t);
+	assert_true(cpu_pool_time_ns(p) > before);
+	cpu_pool_destroy(&p);
+}
+
+static void affinity_is_set_and_put_back(void **state)
+{
+	cpu_set_t before, now;
+	struct cpu_pool *p;
+	unsigned cpu = 0;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	while (!CPU_ISSET(cpu, &before))
+		cpu++;
+	assert_int_equal(cpu_pool_create(&p, &cpu, 1, NULL), STATUS_OK);
+	assert_int_equal(sched_getaffinity(0, sizeof(now), &now), 0);
+	assert_int_equal(CPU_COUNT(&now), 1);
+	assert_true(CPU_ISSET(cpu, &now));
+	cpu_pool_destroy(&p);
+	assert_int_equal(sched_getaffinity(0, sizeof(now), &now), 0);
+	assert_true(CPU_EQUAL(&before, &now));
+}
+
+static void a_cpu_that_is_not_there_is_an_error(void **state)
+{
+	const unsigned cpus[] = {1023, 1022};
+	struct error err = {0};
+	struct cpu_pool *p;
+
+	(void)state;
+	assert_int_not_equal(cpu_pool_create(&p, cpus, 2, &err), STATUS_OK);
+	assert_null(p);
+	assert_non_null(strstr(err.text, "CPU 1023"));
+}
+
+static void shares_cover_everything_once(void **state)
+{
+	static const uint64_t counts[] = {0, 1, 7, 8, 9, 64, 1000, 4096, 12345};
+
+	(void)state;
+	for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
+		for (unsigned threads = 1; threads <= 5; threads++) {
+			uint64_t at = 0, first, last;
+
+			for (unsigned i = 0; i < threads; i++) {
+				cpu_share(counts[c], 8, i, threads, &first, &last);
+				assert_int_equal(first, at);
+				assert_true(last >= first);
+				assert_true(last == counts[c] || last % 8 == 0);
+				at = last;
+			}
+			assert_int_equal(at, counts[c]);
+		}
+}
+
+static void pages_are_aligned_writable_and_freed(void **state)
+{
+	void *p;
+
+	(void)state;
+	for (uint64_t size = 1; size < 20000000; size *= 7) {
+		assert_int_equal(cpu_pages_alloc(&p, size, NULL), STATUS_OK);
+		assert_int_equal((uintptr_t)p % (2 << 20), 0);
+		memset(p, 1, size);
+		assert_true(cpu_pages_huge_share(p, size) <= 1);
+		cpu_pages_free(&p, size);
+		assert_null(p);
+	}
+	cpu_pages_free(&p, 1);
+	struct error err = {0};
+
+	assert_int_equal(cpu_pages_alloc(&p, (uint64_t)1 << 60, &err), STATUS_NO_RESOURCE);
+	assert_null(p);
+	assert_non_null(strstr(err.text, "1152921504606846976 bytes"));
+}
+
+static void threads_keep_within_quota_node_and_wish(void **state)
+{
+	struct cpu_bench b;
+	unsigned threads;
+	struct error err = {0};
+
+	(void)state;
+	cpu_bench_make(&b);
+	b.machine.cpu.usable = 16;
+	assert_int_equal(cpu_threads(&b.machine, &b.target, 0), 16);
+	assert_int_equal(cpu_threads(&b.machine, &b.target, 3), 3);
+	assert_int_equal(cpu_threads(&b.machine, &b.target, 99), 16);
+	b.machine.cpu.quota = 2.5;
+	assert_int_equal(cpu_threads(&b.machine, &b.target, 0), 3);
+	b.machine.cpu.quota = 0.25;
+	assert_int_equal(cpu_threads(&b.machine, &b.target, 0), 1);
+	b.machine.cpu.quota = 0;
+	b.machine.cpu.numa[0] = (struct numa){.node = 1, .cpus = 8, .memory_bytes = 1000};
+	b.machine.cpu.numa_count = 1;
+	b.target.numa = 1;
+	assert_int_equal(cpu_threads(&b.machine, &b.target, 0), 8);
+	assert_int_equal(cpu_memory_bytes(&b.machine, &b.target), 500);
+	b.bench.cpus = (const unsigned[]){0, 1};
+	assert_int_equal(cpu_bench_threads(&b.bench, 0, &threads, &err), STATUS_NO_RESOURCE);
+	assert_int_equal(cpu_bench_threads(&b.bench, 2, &threads, NULL), STATUS_OK);
+	assert_int_equal(threads, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_thread_runs_once_a_round),
+		cmocka_unit_test(cpu_time_of_all_threads_is_counted),
+		cmocka_unit_test(affinity_is_set_and_put_back),
+		cmocka_unit_test(a_cpu_that_is_not_there_is_an_error),
+		cmocka_unit_test(shares_cover_everything_once),
+		cmocka_unit_test(pages_are_aligned_writable_and_freed),
+		cmocka_unit_test(threads_keep_within_quota_node_and_wish),
+	};
+
+	return cmocka_run_group_tests_name("cpu_pool", tests, NULL, NULL);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include "probe/peak/cpu_state.h"
+#include "unit/cpu_bench.h"
+
+extern const struct probe probe_peak;
+
+static struct peak_cpu *prepared(struct cpu_bench *b, const struct peak_opts *o)
+{
+	struct peak_cpu *s = calloc(1, peak_cpu_engine.state_size);
+	struct error err = {0};
+
+	assert_non_null(s);
+	assert_int_equal(peak_cpu_engine.prepare(s, &b->bench, o, &err), STATUS_OK);
+	return s;
+}
+
+static void dispose(struct peak_cpu *s)
+{
+	peak_cpu_engine.release(s);
+	free(s);
+}
+
+static void every_loop_is_right(void **state)
+{
+	struct cpu_bench b;
+	unsigned ran = 0;
+
+	(void)state;
+	cpu_bench_make(&b);
+	for (uint32_t unit = PEAK_FMA; unit <= PEAK_READ; unit++)
+		for (uint32_t isa = 0; isa < PEAK_ISA_COUNT; isa++)
+			for (uint32_t type = PEAK_FP64; type <= PEAK_FP32; type++) {
+				const struct peak_opts o = {.unit = unit, .isa = isa, .type = type};
+				struct error err = {0};
+				struct wrong wrong;
+				struct peak_cpu *s;
+
+				if (peak_cpu_engine.supports(&b.machine, &b.target, &o, NULL))
+					continue;
+				s = prepared(&b, &o);
+				assert_int_equal(probe_peak.verify(s, &wrong, &err), STATUS_OK);
+				assert_true(wrong.checked > 0 && wrong.checked == wrong.total);
+				assert_int_equal(peak_cpu_engine.enqueue(s, 0, &err), STATUS_OK);
+				assert_int_equal(probe_peak.verify(s, &wrong, &err), STATUS_OK);
+				dispose(s);
+				ran++;
+			}
+	assert_true(ran >= 4);
+}
+
+static void return_at_once(void *end)
+{
+	(void)end;
+}
+
+static void half_the_work(void *end)
+{
+	float *x = end;
+
+	for (unsigned i = 0; i < PEAK_END_BYTES / sizeof(*x); i++)
+		x[i] = 1;
+}
+
+static void a_loop_that_does_not_work_is_wrong(void **state)
+{
+	static peak_fma_loop *const broken[] = {return_at_once, half_the_work};
+	struct cpu_bench b;
+	const struct peak_opts o = {.unit = PEAK_FMA, .type = PEAK_FP32};
+
+	(void)state;
+	cpu_bench_make(&b);
+	for (unsigned i = 0; i < 2; i++) {
+		struct peak_cpu *s = prepared(&b, &o);
+		struct error err = {0};
+		struct wrong wrong;
+
+		s->fma = broken[i];
+		assert_int_equal(probe_peak.verify(s, &wrong, &err), STATUS_MISMATCH);
+		assert_int_equal(err.cause, i ? CAUSE_WRONG_RESULT : CAUSE_NAN);
+		assert_true(wrong.count > 0);
+		assert_non_null(strstr(wrong.place, "thread 0"));
+		dispose(s);
+	}
+}
+
+static void the_clock_comes_from_the_chain(void **state)
+{
+	struct cpu_bench b;
+	const struct peak_opts o = {.unit = PEAK_ADD};
+	struct result *r = result_create();
+	struct peak_cpu *s;
+	double hz;
+
+	(void)state;
+	cpu_bench_make(&b);
+	s = prepared(&b, &o);
+	assert_int_equal(probe_peak.finish(s, r, NULL), STATUS_OK);
+	assert_false(result_has(r, &field_clock_hz)); /* nothing ran: absent, not zero */
+	assert_int_equal(peak_cpu_engine.enqueue(s, 0, NULL), STATUS_OK);
+	assert_int_equal(probe_peak.finish(s, r, NULL), STATUS_OK);
+	hz = result_get(r, &field_clock_hz, 0);
+	assert_true(hz > 0 && isfinite(hz));
+	result_destroy(r);
+	dispose(s);
+}
+
+static void work_follows_isa_and_threads(void **state)
+{
+	struct cpu_bench b;
+	struct peak_opts o = {.unit = PEAK_FMA, .isa = PEAK_ISA_AVX2, .type = PEAK_FP32};
+	struct work w;
+
+	(void)state;
+	cpu_bench_make(&b);
+	w = probe_peak.work(&b.machine, &b.target, &o);
+	assert_true(w.flop == 2.0 * 2 * PEAK_FMA_LOOPS * 12 * 8);
+	assert_string_equal(w.limit, "compute.fp32");
+	o.threads = 1;
+	o.type = PEAK_FP64;
+	w = probe_peak.work(&b.machine, &b.target, &o);
+	assert_true(w.flop == 2.0 * PEAK_FMA_LOOPS * 12 * 4);
+	assert_string_equal(w.limit, "compute.fp64");
+	o.unit = PEAK_ADD;
+	assert_true(probe_peak.work(&b.machine, &b.target, &o).messages == PEAK_ADDS);
+	o.unit = PEAK_READ;
+	assert_true(probe_peak.work(&b.machine, &b.target, &o).read_bytes > 0);
+	o = (struct peak_opts){.type = PEAK_BF16};
+	assert_int_equal(probe_peak.check(&o, NULL), STATUS_BAD_INPUT);
+}
+
+static void missing_instructions_are_unsupported(void **state)
+{
+	struct cpu_bench b;
+	struct error err = {0};
+	const struct peak_opts wide = {.unit = PEAK_FMA, .isa = PEAK_ISA_AVX512F, .type = PEAK_FP32};
+	const struct peak_opts any = {.unit = PEAK_FMA, .type = PEAK_FP32};
+	const struct peak_opts mma = {.unit = PEAK_MMA};
+
+	(void)state;
+	cpu_bench_make(&b);
+	b.machine.cpu.isa = 0;
+	assert_int_equal(peak_cpu_engine.supports(&b.machine, &b.target, &wide, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "avx512f"));
+	assert_int_equal(peak_cpu_engine.supports(&b.machine, &b.target, &any, NULL), STATUS_UNSUPPORTED);
+	assert_int_equal(peak_cpu_engine.supports(&b.machine, &b.target, &mma, NULL), STATUS_UNSUPPORTED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_loop_is_right),
+		cmocka_unit_test(a_loop_that_does_not_work_is_wrong),
+		cmocka_unit_test(the_clock_comes_from_the_chain),
+		cmocka_unit_test(work_follows_isa_and_threads),
+		cmocka_unit_test(missing_instructions_are_unsupported),
+	};
+
+	return cmocka_run_group_tests_name("probe_peak", tests, NULL, NULL);
+}
