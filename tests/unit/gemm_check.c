@@ -15,11 +15,11 @@ enum { SETS = 3 };
 struct fake {
 	struct gemm common;
 	double *a, *b, *bias; /* as stored, all batches */
-	void *c[SETS];        /* of the output type: double, float or int32_t */
-	bool lazy;            /* returns at once */
+	void *c[SETS];	      /* of the output type: double, float or int32_t */
+	bool lazy;	      /* returns at once */
 	unsigned spoils;
-	uint64_t spoil[4]; /* elements changed after each product.. */
-	double spoilt[4];  /* ..by adding this; NaN: set to it */
+	uint64_t spoil[4];  /* elements changed after each product.. */
+	double spoilt[4];   /* ..by adding this; NaN: set to it */
 	unsigned spoil_set; /* in this set alone; SETS: in all */
 };
 
@@ -49,12 +49,14 @@ static enum status fake_fill(void *state, enum gemm_data data, struct error *err
 
 	(void)err;
 	for (uint64_t i = 0; i < (uint64_t)o->batch * o->m * o->k; i++)
-		f->a[i] = gemm_round_in(o->type, gemm_element(f->common.seed, GEMM_STREAM_A, data, o->type, i));
+		f->a[i] =
+			gemm_round_in(o->type, gemm_element(f->common.seed, GEMM_STREAM_A, data, o->type, i));
 	for (uint64_t i = 0; i < (uint64_t)o->batch * o->k * o->n; i++)
-		f->b[i] = gemm_round_in(o->type, gemm_element(f->common.seed, GEMM_STREAM_B, data, o->type, i));
+		f->b[i] =
+			gemm_round_in(o->type, gemm_element(f->common.seed, GEMM_STREAM_B, data, o->type, i));
 	for (uint32_t i = 0; i < o->n; i++)
-		f->bias[i] =
-			gemm_round_out(o->type, gemm_element(f->common.seed, GEMM_STREAM_BIAS, data, o->type, i));
+		f->bias[i] = gemm_round_out(o->type,
+					    gemm_element(f->common.seed, GEMM_STREAM_BIAS, data, o->type, i));
 	return STATUS_OK;
 }
 
@@ -96,17 +98,20 @@ static enum status fake_run(void *state, unsigned set, struct error *err)
 				put(f, set, at++, one(f, b, i, j));
 	if (f->spoil_set == SETS || f->spoil_set == set)
 		for (unsigned s = 0; s < f->spoils; s++)
-			put(f, set, f->spoil[s], gemm_value_out(o->type, f->c[set], f->spoil[s]) + f->spoilt[s]);
+			put(f, set, f->spoil[s],
+			    gemm_value_out(o->type, f->c[set], f->spoil[s]) + f->spoilt[s]);
 	return STATUS_OK;
 }
 
-static enum status fake_products(void *state, unsigned set, uint32_t b, struct gemm_products *out, struct error *err)
+static enum status fake_products(void *state, unsigned set, uint32_t b, struct gemm_products *out,
+				 struct error *err)
 {
 	struct fake *f = state;
 	uint64_t each = (uint64_t)f->common.opts.m * f->common.opts.n;
 
 	(void)err;
-	gemm_products_host(&f->common, (char *)f->c[set] + b * each * gemm_out_bytes(f->common.opts.type), out);
+	gemm_products_host(&f->common, (char *)f->c[set] + b * each * gemm_out_bytes(f->common.opts.type),
+			   out);
 	return STATUS_OK;
 }
 
@@ -121,8 +126,8 @@ static enum status fake_elements(void *state, unsigned set, const uint64_t *inde
 	return STATUS_OK;
 }
 
-static enum status fake_differences(void *state, unsigned set, double tolerance, uint64_t *count, uint64_t *first,
-				    struct error *err)
+static enum status fake_differences(void *state, unsigned set, double tolerance, uint64_t *count,
+				    uint64_t *first, struct error *err)
 {
 	struct fake *f = state;
 
@@ -180,7 +185,13 @@ static void right_products_pass_in_every_layout(void **state)
 		{.type = GEMM_FP64, .m = 64, .n = 3, .k = 129, .batch = 3, .bias = true},
 		{.type = GEMM_INT8, .m = 33, .n = 32, .k = 31, .batch = 2},
 		{.type = GEMM_INT8, .m = 33, .n = 32, .k = 31, .batch = 1, .data = GEMM_DATA_ZEROS},
-		{.type = GEMM_FP32, .m = 20, .n = 30, .k = 40, .batch = 1, .data = GEMM_DATA_ZEROS, .bias = true},
+		{.type = GEMM_FP32,
+		 .m = 20,
+		 .n = 30,
+		 .k = 40,
+		 .batch = 1,
+		 .data = GEMM_DATA_ZEROS,
+		 .bias = true},
 	};
 
 	(void)state;
@@ -243,9 +254,9 @@ static void errors_that_cancel_in_a_row_or_column_are_counted(void **state)
 		uint64_t at[4];
 		double by[4];
 	} plants[] = {
-		{2, {3 * 37 + 4, 3 * 37 + 9}, {1, -1}},                            /* a row */
-		{2, {3 * 37 + 4, 9 * 37 + 4}, {1, -1}},                            /* a column */
-		{2, {3 * 37 + 1, 3 * 37 + 3}, {2, -1}},                            /* first weights 2, 4: cancels there */
+		{2, {3 * 37 + 4, 3 * 37 + 9}, {1, -1}}, /* a row */
+		{2, {3 * 37 + 4, 9 * 37 + 4}, {1, -1}}, /* a column */
+		{2, {3 * 37 + 1, 3 * 37 + 3}, {2, -1}}, /* first weights 2, 4: cancels there */
 		{4, {2 * 37 + 2, 2 * 37 + 7, 8 * 37 + 2, 8 * 37 + 7}, {1, -1, -1, 1}}, /* a rectangle */
 		{3, {0, 17 * 37 + 17, 44 * 37 + 36}, {1, 1, 1}},
 	};
@@ -405,8 +416,9 @@ static void options_are_checked_together(void **state)
 	assert_int_equal(opt_defaults(&probe_gemm.opts, &o, NULL), STATUS_OK);
 	assert_int_equal(probe_gemm.check(&o, NULL), STATUS_OK);
 	assert_int_equal(opt_canonical(&probe_gemm.opts, &o, key, sizeof(key), NULL), STATUS_OK);
-	assert_string_equal(key, " accumulate=fast batch=1 bias=false data=random k=4096 m=4096 n=4096 scale=tensor "
-				 "search=first ta=n tb=n threads=0 type=fp32");
+	assert_string_equal(
+		key, " accumulate=fast batch=1 bias=false data=random k=4096 m=4096 n=4096 scale=tensor "
+		     "search=first ta=n tb=n threads=0 type=fp32");
 	w = probe_gemm.work(NULL, NULL, &o);
 	assert_true(w.flop == 2 * 0x1p36 && w.read_bytes == 0x1p27 && w.write_bytes == 0x1p26);
 	assert_string_equal(w.limit, "compute.fp32");

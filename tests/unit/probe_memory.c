@@ -65,7 +65,8 @@ static void every_operation_is_right_with_every_isa_and_store(void **state)
 		for (uint32_t op = 0; op < MEMORY_OP_COUNT; op++)
 			for (uint32_t store = MEMORY_STORE_AUTO; store <= MEMORY_STORE_MEMCPY; store++)
 				for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
-					const struct memory_opts o = {.op = op, .store = store, .size = sizes[s]};
+					const struct memory_opts o = {
+						.op = op, .store = store, .size = sizes[s]};
 
 					if (probe_memory.check(&o, NULL))
 						continue;
@@ -109,10 +110,10 @@ static enum status fake_run(void *state, struct error *err)
 		int b = memory_element(f->common.seed, MEMORY_STREAM_B, i);
 		int c = memory_element(f->common.seed, MEMORY_STREAM_C, i);
 
-		f->out[i] = f->common.opts.op == MEMORY_COPY  ? a :
-			    f->common.opts.op == MEMORY_SCALE ? 3 * c :
-			    f->common.opts.op == MEMORY_ADD   ? a + b :
-								b + 3 * c;
+		f->out[i] = f->common.opts.op == MEMORY_COPY	? a
+			    : f->common.opts.op == MEMORY_SCALE ? 3 * c
+			    : f->common.opts.op == MEMORY_ADD	? a + b
+								: b + 3 * c;
 		f->sum += f->common.opts.op == MEMORY_DOT ? a * b : a;
 	}
 	if (f->spoil >= 0)
@@ -238,8 +239,8 @@ static void work_counts_the_algorithms_bytes(void **state)
 		enum memory_op op;
 		double read, written, flop;
 	} rows[] = {
-		{MEMORY_READ, 1, 0, 1. / 8},  {MEMORY_WRITE, 0, 1, 0},	    {MEMORY_COPY, 1, 1, 0},
-		{MEMORY_SCALE, 1, 1, 1. / 8}, {MEMORY_ADD, 2, 1, 1. / 8},   {MEMORY_TRIAD, 2, 1, 2. / 8},
+		{MEMORY_READ, 1, 0, 1. / 8},  {MEMORY_WRITE, 0, 1, 0},	       {MEMORY_COPY, 1, 1, 0},
+		{MEMORY_SCALE, 1, 1, 1. / 8}, {MEMORY_ADD, 2, 1, 1. / 8},      {MEMORY_TRIAD, 2, 1, 2. / 8},
 		{MEMORY_DOT, 2, 0, 2. / 8},   {MEMORY_GATHER, 1.5, 0, 1. / 8}, {MEMORY_SET, 0, 1, 0},
 	};
 	struct cpu_bench b;

@@ -179,8 +179,8 @@ static enum status check(void *state, struct wrong *w, struct error *err)
 		break;
 	case PEAK_ADD:
 		for (unsigned i = 0; i < s->threads; i++)
-			note(w, (double)(i + (uint64_t)PEAK_ADDS * PEAK_ADD_STEP), (double)s->slot[i].x, "its sum",
-			     i, 0);
+			note(w, (double)(i + (uint64_t)PEAK_ADDS * PEAK_ADD_STEP), (double)s->slot[i].x,
+			     "its sum", i, 0);
 		break;
 	case PEAK_READ:
 		check_read(s, w);

@@ -23,7 +23,7 @@ struct peak_cpu {
 	peak_fma_loop *fma;
 	const struct memory_loops *loops;
 	unsigned threads;
-	bool ran; /* an iteration since the last poison */
+	bool ran;	/* an iteration since the last poison */
 	double *stream; /* read: (count) */
 	uint64_t count, seed;
 	struct peak_slot *slot; /* (threads) */
