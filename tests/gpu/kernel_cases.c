@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernels' case table, run on a GPU machine: it links nothing but libc and libdl. Without a GPU, or built without
+ * kernels, it skips with the reason (exit 77).
+ *   kernel_cases test [--small] [FILTER]   each case against its C reference
+ *   kernel_cases time [--gib N] [FILTER]   the cases first, then timings of every version and launch shape
+ *   kernel_cases list                      the table
+ *   kernel_cases serve                     timings on request, for peers
+ */
+#include "cases.h"
+#include "kernel/fatbin.h"
+#include <inttypes.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static const struct kernel_group *const groups[] = {
+	&group_clock, &group_data, &group_hbm, &group_link, &group_memory,
+};
+
+static const char usage[] = "usage: kernel_cases test|time|list|serve [--small] [--gib N] [FILTER]\n";
+
+static int list(void)
+{
+	for (size_t g = 0; g < COUNT(groups); g++)
+		for (size_t i = 0; i < groups[g]->count; i++) {
+			const struct kernel_case *c = &groups[g]->cases[i];
+
+			printf("%-8s %-14s count %9" PRIu64 " grid %4u x %4u  %s\n", groups[g]->name, c->entry, c->count,
+			       c->blocks, c->threads, c->why);
+		}
+	return 0;
+}
+
+static int run(struct kit *k, bool time)
+{
+	struct error err = { 0 };
+	enum status st = STATUS_OK;
+
+	for (size_t g = 0; g < COUNT(groups); g++)
+		groups[g]->test(k);
+	printf("%u cases, %u failed, %u skipped\n", k->tested, k->failed, k->skipped);
+	for (size_t g = 0; g < COUNT(groups) && time && !k->failed; g++) {
+		if (groups[g]->time)
+			st = groups[g]->time(k, &err);
+		if (st)
+			printf("time %s: %s\n", groups[g]->name, err.text);
+		error_clear(&err);
+		fflush(stdout);
+	}
+	return k->failed || st ? 1 : 0;
+}
+
+static int skip(const char *why)
+{
+	printf("1..0 # SKIP %s\n", why);
+	return 77;
+}
+
+static bool parse(struct kit *k, int argc, char **argv)
+{
+	for (int i = 2; i < argc; i++) {
+		if (!strcmp(argv[i], "--small")) {
+			k->count_max = 1 << 17;
+		} else if (!strcmp(argv[i], "--gib") && i + 1 < argc) {
+			char *end;
+			double gib = strtod(argv[++i], &end);
+
+			if (*end || !(gib >= 0.001 && gib <= 64))
+				return false;
+			k->bytes = (uint64_t)(gib * 1024) << 20;
+		} else if (argv[i][0] == '-' || k->filter) {
+			return false;
+		} else {
+			k->filter = argv[i];
+		}
+	}
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct kit k = { .seed = 0x5eed0123456789abu, .bytes = (uint64_t)4 << 30, .count_max = UINT64_MAX };
+	const char *verb = argc > 1 ? argv[1] : "test";
+	struct error err = { 0 };
+	int code = 1;
+
+	if (!parse(&k, argc, argv) ||
+	    (strcmp(verb, "test") && strcmp(verb, "time") && strcmp(verb, "list") && strcmp(verb, "serve"))) {
+		fputs(usage, stderr);
+		return 64;
+	}
+	if (!strcmp(verb, "list"))
+		return list();
+	if (!kernel_fatbin_at(0))
+		return skip("built without kernels: no nvcc at build time");
+	if (gpu_open(&k.device, NULL, &err) == STATUS_UNAVAILABLE)
+		return skip(err.text);
+	if (!err.status && !gpu_stream_create(k.device, &k.stream, &err)) {
+		if (strcmp(verb, "serve"))
+			printf("%s, sm_%u, %u SMs\n", gpu_name(k.device), gpu_cc(k.device), gpu_sm_count(k.device));
+		code = strcmp(verb, "serve") ? run(&k, !strcmp(verb, "time")) : kit_serve(&k);
+	}
+	if (err.status)
+		printf("FAIL %s\n", err.text);
+	gpu_stream_destroy(&k.stream);
+	gpu_close(&k.device);
+	return code;
+}

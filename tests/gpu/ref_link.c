@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel/link.cu, and the kernels that leave nothing behind. */
+#include "kernel/link.h"
+#include "ref.h"
+#include <stddef.h>
+
+static void copy(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct link_args *a = args;
+
+	(void)entry, (void)grid;
+	memcpy((void *)(uintptr_t)a->to, (const void *)(uintptr_t)a->from, a->count * 16);
+}
+
+static void hop(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct flag_args *a = args;
+	uint64_t *at = (uint64_t *)(uintptr_t)a->at;
+
+	(void)entry, (void)grid;
+	for (uint64_t i = 0; i < a->hops; i++)
+		*at = ((const uint64_t *)(uintptr_t)a->next)[*at];
+}
+
+static void nothing(const char *entry, struct ref_grid grid, const void *args)
+{
+	(void)entry, (void)grid, (void)args;
+}
+
+const struct ref_row ref_link[] = {
+	{ "link_v1", copy }, { "link_v2", copy }, { "link_hop", hop }, { "empty", nothing }, { NULL, NULL },
+};

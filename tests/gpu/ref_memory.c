@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel/memory.cu and memory_bulk.cu. A sum stands in partial[0], the other blocks' are 0. */
+#include "kernel/memory.h"
+#include "ref.h"
+
+static const float *in(uint64_t p)
+{
+	return (const float *)(uintptr_t)p;
+}
+
+static void sum_out(uint64_t partial, unsigned blocks, double sum)
+{
+	double *p = (double *)(uintptr_t)partial;
+
+	for (unsigned i = 0; i < blocks; i++)
+		p[i] = i ? 0 : sum;
+}
+
+static void ref_read(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct memory_args *a = args;
+	double sum = 0;
+
+	(void)entry;
+	for (uint64_t i = 0; i < a->count; i++)
+		sum += in(a->in0)[i];
+	sum_out(a->partial, grid.blocks, sum);
+}
+
+static void ref_dot(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct memory_args *a = args;
+	double sum = 0;
+
+	(void)entry;
+	for (uint64_t i = 0; i < a->count; i++)
+		sum += (double)in(a->in0)[i] * in(a->in1)[i];
+	sum_out(a->partial, grid.blocks, sum);
+}
+
+static void ref_stream(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct memory_args *a = args;
+	float *out = (float *)(uintptr_t)a->out;
+
+	(void)grid;
+	for (uint64_t i = 0; i < a->count; i++) {
+		if (entry[0] == 'w')
+			out[i] = a->factor;
+		else if (entry[0] == 'c')
+			out[i] = in(a->in0)[i];
+		else if (entry[0] == 's')
+			out[i] = a->factor * in(a->in0)[i];
+		else if (entry[0] == 'a')
+			out[i] = in(a->in0)[i] + in(a->in1)[i];
+		else
+			out[i] = in(a->in0)[i] + a->factor * in(a->in1)[i];
+	}
+}
+
+static void ref_gather(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct gather_args *a = args;
+	const uint32_t *index = (const uint32_t *)(uintptr_t)a->index;
+	double sum = 0;
+
+	(void)entry;
+	for (uint64_t i = 0; i < a->count; i++)
+		sum += in(a->in)[index[i]];
+	sum_out(a->partial, grid.blocks, sum);
+}
+
+static void ref_chase(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct chase_args *a = args;
+	uint64_t *cursor = (uint64_t *)(uintptr_t)a->cursor;
+
+	(void)entry, (void)grid;
+	for (uint64_t i = 0; i < a->hops; i++)
+		*cursor = ((const struct memory_node *)(uintptr_t)*cursor)->next;
+}
+
+const struct ref_row ref_memory[] = {
+	{ "read_", ref_read },	   { "dot_", ref_dot },	       { "write_", ref_stream },  { "copy_", ref_stream },
+	{ "scale_", ref_stream },  { "add_", ref_stream },     { "triad_", ref_stream },  { "gather_", ref_gather },
+	{ "chase", ref_chase },	   { NULL, NULL },
+};

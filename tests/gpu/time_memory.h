@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams to time: the sweep and the peers' server share them. */
+#ifndef TESTS_GPU_TIME_MEMORY_H
+#define TESTS_GPU_TIME_MEMORY_H
+#include "cases.h"
+#include "gpu/move.h"
+
+struct streams {
+	struct kit *kit;
+	struct move move;
+	struct move_arrays arrays;
+};
+
+/* Three streams of kit->bytes of uniform random floats. Owner: caller, streams_free, also after a failure. */
+enum status streams_make(struct kit *k, struct streams *s, struct error *err);
+void streams_free(struct kit *k, struct streams *s);
+enum status streams_time(struct streams *s, enum move_op op, const struct move_shape *shape, unsigned calls, double *ns,
+			 struct error *err);
+enum status streams_time_driver(struct streams *s, bool set, unsigned calls, double *ns, struct error *err);
+/* Twice the memory clock times the bus; 0 where the driver does not say. */
+double device_bytes_per_s(const struct gpu_device *d);
+/* Pinned copies through the link: bytes in `ns`. */
+enum status link_time(struct kit *k, bool to_device, uint64_t bytes, unsigned calls, double *ns, struct error *err);
+#endif
