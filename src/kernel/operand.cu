@@ -105,27 +105,29 @@ static __device__ __forceinline__ int weight(unsigned which, uint64_t p)
 	return which ? 1 + (int)((uint32_t)p * 2654435761u >> 20) : 1 + (int)p;
 }
 
-/* The element as an integer; *odd where it is none below 2^31 in magnitude (the comparison is false for NaN). */
-template <typename T> static __device__ __forceinline__ int whole(T v, unsigned *odd)
+/* The element as an integer; *odd where it is none within the limit (the comparison is false for NaN). */
+template <typename T> static __device__ __forceinline__ int whole(T v, unsigned limit, unsigned *odd)
 {
 	float f = (float)v;
 
-	if (fabsf(f) < 0x1p31f && f == truncf(f))
+	if (fabsf(f) <= (float)limit && f == truncf(f))
 		return (int)f;
 	*odd = 1;
 	return 0;
 }
-template <> __device__ __forceinline__ int whole<double>(double v, unsigned *odd)
+template <> __device__ __forceinline__ int whole<double>(double v, unsigned limit, unsigned *odd)
 {
-	if (fabs(v) < 0x1p31 && v == trunc(v))
+	if (fabs(v) <= (double)limit && v == trunc(v))
 		return (int)v;
 	*odd = 1;
 	return 0;
 }
-template <> __device__ __forceinline__ int whole<int>(int v, unsigned *odd)
+template <> __device__ __forceinline__ int whole<int>(int v, unsigned limit, unsigned *odd)
 {
-	*odd |= v == INT32_MIN;
-	return v == INT32_MIN ? 0 : v;
+	if (v >= -(int)limit && v <= (int)limit)
+		return v;
+	*odd = 1;
+	return 0;
 }
 
 static __device__ __forceinline__ long long warp_sum(long long v)
@@ -159,7 +161,7 @@ template <typename T> static __device__ void sums(const operand_sums_args &a)
 		for (int q = 0; q < EACH; q++) {
 			uint64_t j = column + q * OPERAND_SUMS_THREADS;
 			unsigned odd = 0;
-			int v = j < a.columns ? whole<T>(row[j], &odd) : 0;
+			int v = j < a.columns ? whole<T>(row[j], a.limit, &odd) : 0;
 
 			cw0 += (long long)v * w0[q];
 			cw1 += (long long)v * w1[q];

@@ -36,7 +36,7 @@ static_assert(sizeof(struct operand_fill_args) == 40, "layout shared with nvcc")
  * entry operand_sums: C (rows x columns, row_step elements from row to row) seen through two weights,
  * w0(p) = 1 + p and w1(p) = 1 + ((p * 2654435761 mod 2^32) >> 20); adds to sums that the host has zeroed:
  * cw[which * rows + i] += sum over j of C[i][j] w(j); wc[which * columns + j] += sum over i of w(i) C[i][j].
- * An element that is no integer below 2^31 in magnitude enters no sum and is counted in odd_row[i],
+ * An element that is no integer of magnitude `limit` at most enters no sum and is counted in odd_row[i],
  * odd_column[j].
  */
 struct operand_sums_args {
@@ -46,7 +46,7 @@ struct operand_sums_args {
 	DEVICE_PTR(unsigned) odd_row;
 	DEVICE_PTR(unsigned) odd_column;
 	uint64_t rows, columns, row_step;
-	uint32_t type, reserved;
+	uint32_t type, limit;
 };
 static_assert(sizeof(struct operand_sums_args) == 72, "layout shared with nvcc");
 enum { OPERAND_SUMS_ROWS = 64, OPERAND_SUMS_COLUMNS = 1024, OPERAND_SUMS_THREADS = 256 }; /* of a block */

@@ -28,7 +28,7 @@ static const char *const datas[] = {"random", "zeros", NULL};
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct gemm_opts, type, .name = "type", .preset = "fp32", .choices = types,
-		.help = "type of A and B; FP8 gives BF16, INT8 gives INT32, all others their own"),
+		.help = "type of A and B (e5m2: of A, beside an e4m3 B); FP8 gives BF16, INT8 gives INT32"),
 	OPT_ROW(struct gemm_opts, m, .name = "m", .preset = "4096", .min = 1, .max = 262144,
 		.help = "rows of A and C"),
 	OPT_ROW(struct gemm_opts, n, .name = "n", .preset = "4096", .min = 1, .max = 262144,
@@ -72,6 +72,11 @@ unsigned gemm_in_bytes(enum gemm_type type)
 unsigned gemm_out_bytes(enum gemm_type type)
 {
 	return out_bytes[type];
+}
+
+enum gemm_type gemm_type_b(enum gemm_type type)
+{
+	return type == GEMM_E5M2 ? GEMM_E4M3 : type;
 }
 
 double gemm_element(uint64_t seed, enum gemm_stream stream, enum gemm_data data, enum gemm_type type,
@@ -145,6 +150,7 @@ static enum status check(const void *opts, struct error *err)
 }
 
 static const struct engine *const engines[] = {
+	&gemm_cublaslt_engine,
 	NULL,
 };
 

@@ -52,6 +52,8 @@ double gemm_element(uint64_t seed, enum gemm_stream stream, enum gemm_data data,
 const char *gemm_type_name(enum gemm_type type);
 unsigned gemm_in_bytes(enum gemm_type type);
 unsigned gemm_out_bytes(enum gemm_type type);
+/* B's type: A's own, but E4M3 beside an E5M2 A (no library multiplies two E5M2 matrices). */
+enum gemm_type gemm_type_b(enum gemm_type type);
 
 /*
  * One set's C seen through two weights, each depending on the position: w[0](p) = 1 + p, w[1](p) = 1 + (p *
@@ -149,7 +151,12 @@ void gemm_products_host(const struct gemm *g, const void *c, struct gemm_product
 	X(instruction_set, "", TEXT, 0, "instruction set the library says it used")                          \
 	X(rotated_sets, "", U64, 0, "sets of A, B and C that the iterations rotate over")                    \
 	X(workspace_bytes, "B", U64, 0, "workspace the library was given")                                   \
+	X(algorithm, "", U64, 0, "the library's number of the algorithm first chosen")                       \
 	X(tile, "", TEXT, 0, "tile of C a block computes, as the library tells it")                          \
+	X(stages, "", TEXT, 0, "depth along k and stages of its pipeline, as the library tells them")        \
+	X(cluster, "", TEXT, 0, "blocks that share their tiles, as the library tells it")                    \
+	X(swizzle, "", U64, 0, "order of the tiles, by the library's number")                                \
+	X(waves, "", F64, 0, "tiles over what the device holds at once, as the library tells it")            \
 	X(grid, "", U64, 0, "tiles or blocks launched")                                                      \
 	X(split_k, "", U64, 0, "parts of k summed apart")                                                    \
 	X(candidates, "", U64, 0, "algorithms the library offered")
@@ -157,4 +164,6 @@ void gemm_products_host(const struct gemm *g, const void *c, struct gemm_product
 enum gemm_field { GEMM_FIELDS(X) GEMM_FIELD_COUNT };
 #undef X
 extern const struct field gemm_fields[];
+
+extern const struct engine gemm_cublaslt_engine;
 #endif

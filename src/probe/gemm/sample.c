@@ -124,7 +124,7 @@ double gemm_exact(const struct gemm *g, enum gemm_data data, uint32_t b, uint32_
 		uint64_t ia = a_first + (o->ta == GEMM_T ? l * o->m + row : (uint64_t)row * o->k + l);
 		uint64_t ib = b_first + (o->tb == GEMM_T ? (uint64_t)column * o->k + l : l * o->n + column);
 		double x = gemm_round_in(o->type, gemm_element(g->seed, GEMM_STREAM_A, data, o->type, ia));
-		double y = gemm_round_in(o->type, gemm_element(g->seed, GEMM_STREAM_B, data, o->type, ib));
+		double y = gemm_round_in(gemm_type_b(o->type), gemm_element(g->seed, GEMM_STREAM_B, data, o->type, ib));
 
 		sum += x * y;
 		absolute += fabs(x * y);

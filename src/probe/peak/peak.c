@@ -125,6 +125,7 @@ static enum status finish(void *state, struct result *out, struct error *err)
 
 static const struct engine *const engines[] = {
 	&peak_cpu_engine,
+	&peak_gpu_engine,
 	NULL,
 };
 

@@ -77,11 +77,13 @@ struct peak {
 	X(instruction_set, "", TEXT, 0, "instruction set of the loop")                                       \
 	X(chains, "", U64, 0, "independent chains a thread (a warp on a GPU)")                               \
 	X(stream_bytes, "B", U64, 0, "unit read: bytes read by an iteration")                                \
-	X(instruction, "", TEXT, 0, "unit mma: the instruction issued")
+	X(instruction, "", TEXT, 0, "unit mma: the instruction issued")                                      \
+	X(flop_per_clock, "FLOP", F64, 1, "unit mma: per clock and multiprocessor, by its own cycle counter")
 #define X(name, ...) PEAK_FIELD_##name,
 enum peak_field { PEAK_FIELDS(X) PEAK_FIELD_COUNT };
 #undef X
 extern const struct field peak_fields[];
 
 extern const struct engine peak_cpu_engine;
+extern const struct engine peak_gpu_engine;
 #endif

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Engine `cublaslt` of probe gemm: plans of gpu/matmul over three or more sets of A, B and C, so that no
+ * iteration finds its operands in the cache. The first heuristic is what PyTorch runs with the same library:
+ * same operation, same compute type, same workspace. Checking is by kernels of our own (kernel/operand.cu,
+ * kernel/data.cu).
+ */
+#include <inttypes.h>
+#include "gpu/gpu.h"
+#include "gpu/matmul.h"
+#include "kernel/data.h"
+#include "kernel/operand.h"
+#include "vendor/cuda.h"
+#include "probe/gemm/gemm.h"
+
+enum {
+	SETS_MIN = 3,
+	SETS_MAX = 32,	  /* gemm.written has a bit a set */
+	CACHES = 4,	  /* what the sets hold together, in L2 caches */
+	TOP = 32,	  /* heuristics asked for by search=top */
+	EXHAUSTIVE = 512, /* candidates at most by search=exhaustive */
+	THREADS = 256,
+	COMPARE_BLOCKS = 1024,
+};
+#define POISON_FLOAT 0x7fffffffu /* NaN in FP64, FP32, FP16 and BF16 */
+#define POISON_INT 0x80000000u	 /* INT32_MIN */
+#define ONE_FLOAT 0x3f800000u
+#define ONE_UE8M0 0x7f7f7f7fu
+
+struct set {
+	gpu_ptr a, b, c;
+};
+
+struct gemm_cublaslt {
+	struct gemm common;
+	struct gpu_device *device;
+	struct gpu_stream *stream;
+	struct matmul *matmul;
+	struct matmul_plan *plan;
+	struct matmul_shape shape;
+	struct set set[SETS_MAX];
+	gpu_ptr bias, scale_a, scale_b, sums, odd, record;
+	uint64_t c_words; /* 32-bit words of one C, the last one padded */
+	uint8_t *tried;	  /* by candidate: 1 it runs, 2 it does not */
+	char name[96];
+	struct gpu_kernel *fill, *products, *compare, *hash;
+};
+
+static const struct {
+	enum matmul_type in, out;
+	enum matmul_compute compute;
+} kinds[GEMM_TYPE_COUNT] = {
+	[GEMM_FP64] = {MATMUL_F64, MATMUL_F64, MATMUL_COMPUTE_F64},
+	[GEMM_FP32] = {MATMUL_F32, MATMUL_F32, MATMUL_COMPUTE_F32},
+	[GEMM_TF32] = {MATMUL_F32, MATMUL_F32, MATMUL_COMPUTE_TF32},
+	[GEMM_FP16] = {MATMUL_F16, MATMUL_F16, MATMUL_COMPUTE_F32},
+	[GEMM_BF16] = {MATMUL_BF16, MATMUL_BF16, MATMUL_COMPUTE_F32},
+	[GEMM_E4M3] = {MATMUL_E4M3, MATMUL_BF16, MATMUL_COMPUTE_F32},
+	/* two E5M2 operands are no product that any library has: A is E5M2, B is E4M3 */
+	[GEMM_E5M2] = {MATMUL_E5M2, MATMUL_BF16, MATMUL_COMPUTE_F32},
+	[GEMM_INT8] = {MATMUL_S8, MATMUL_S32, MATMUL_COMPUTE_S32},
+};
+
+static bool is_fp8(const struct gemm_opts *o)
+{
+	return o->type == GEMM_E4M3 || o->type == GEMM_E5M2;
+}
+
+static enum status refuse(struct error *err, const char *why)
+{
+	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "gemm: %s", why);
+}
+
+/* What holds for every library; the rest is the library's answer in prepare. */
+static enum status supports(const struct machine *m, const struct target *t, const void *opts,
+			    struct error *err)
+{
+	const struct gemm_opts *o = opts;
+	const struct gpu *g = machine_gpu(m, t->gpu[0]);
+	const struct lib_found *lib = machine_lib(m, "cublaslt");
+	double each, memory = g ? gpu_get(g, GPU_FACT_memory_bytes, 0) : 0,
+		     cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0;
+
+	if (lib && lib->status)
+		return error_set_cause(err, lib->status, lib->cause, "gemm: cuBLASLt: %s", lib->missing);
+	each = (double)o->batch * ((double)gemm_in_bytes(o->type) * o->k * ((double)o->m + o->n) +
+				   (double)gemm_out_bytes(o->type) * o->m * o->n);
+	if (memory > 0 && each > memory)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "gemm: one set of matrices takes %.3g bytes of %.3g", each, memory);
+	if (o->type == GEMM_INT8 && o->bias)
+		return refuse(err, "INT8 to INT32 has no bias");
+	if (!is_fp8(o))
+		return STATUS_OK;
+	if (cc > 0 && cc < 89)
+		return refuse(err, "this GPU has no FP8 units (they came with sm_89)");
+	if (cc > 0 && cc < 100 && (o->ta != GEMM_N || o->tb != GEMM_T))
+		return refuse(err, "FP8 before sm_100 takes ta=n tb=t alone");
+	if (o->m % 16 || o->n % 16 || o->k % 16)
+		return refuse(err, "FP8 takes m, n and k in multiples of 16");
+	return STATUS_OK;
+}
+
+static void shape_of(struct gemm_cublaslt *s)
+{
+	const struct gemm_opts *o = &s->common.opts;
+	bool block = is_fp8(o) && o->scale == GEMM_SCALE_BLOCK;
+
+	s->shape = (struct matmul_shape){
+		.a = kinds[o->type].in,
+		.b = kinds[gemm_type_b(o->type)].in,
+		.d = kinds[o->type].out,
+		.compute = kinds[o->type].compute,
+		.m = o->m,
+		.n = o->n,
+		.k = o->k,
+		.transpose_a = o->ta == GEMM_T,
+		.transpose_b = o->tb == GEMM_T,
+		.batch = o->batch,
+		.epilogue = o->bias ? MATMUL_BIAS : MATMUL_PLAIN,
+		.bias = kinds[o->type].out,
+		.fast_accumulate = is_fp8(o) && !block && o->accumulate == GEMM_ACCUMULATE_FAST,
+	};
+	if (!is_fp8(o))
+		return;
+	s->shape.scale_a = s->shape.scale_b = MATMUL_SCALE_TENSOR;
+	if (block && gpu_cc(s->device) >= 100) {
+		s->shape.scale_a = s->shape.scale_b = MATMUL_SCALE_BLOCK32;
+	} else if (block) { /* Hopper's pair: activations along k, weights by squares */
+		s->shape.scale_a = MATMUL_SCALE_VEC128;
+		s->shape.scale_b = MATMUL_SCALE_BLOCK128;
+	}
+}
+
+/* -- memory -- */
+
+static enum status alloc_sets(struct gemm_cublaslt *s, struct error *err)
+{
+	const struct gemm_opts *o = &s->common.opts;
+	uint64_t a = matmul_a_count(&s->shape) * gemm_in_bytes(o->type);
+	uint64_t b = matmul_b_count(&s->shape) * gemm_in_bytes(o->type);
+	uint64_t c = s->c_words * 4, each = a + b + c, usable = gpu_memory_usable(s->device);
+	int l2 = gpu_attribute(s->device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+	uint64_t wanted = l2 > 0 ? CACHES * (uint64_t)l2 / each + 1 : SETS_MIN;
+	enum status st = STATUS_OK;
+
+	wanted = wanted < SETS_MIN ? SETS_MIN : wanted > SETS_MAX ? SETS_MAX : wanted;
+	if (usable && wanted > usable / each)
+		wanted = usable / each ? usable / each : 1;
+	for (unsigned i = 0; !st && i < wanted; i++) {
+		st = gpu_alloc(s->device, &s->set[i].a, a, err);
+		if (!st)
+			st = gpu_alloc(s->device, &s->set[i].b, b, err);
+		if (!st)
+			st = gpu_alloc(s->device, &s->set[i].c, c, err);
+	}
+	s->common.sets = (unsigned)wanted;
+	return st;
+}
+
+/* Bytes that any of the scale layouts may read for a matrix of `rows` along k, padding included. */
+static uint64_t scale_bytes(uint64_t rows, uint64_t k)
+{
+	return (rows + 128) * (k / 32 + 8) + 256;
+}
+
+static enum status alloc_small(struct gemm_cublaslt *s, struct error *err)
+{
+	const struct gemm_opts *o = &s->common.opts;
+	uint64_t sides = (uint64_t)o->m + o->n, bytes_a = scale_bytes(o->m, o->k),
+		 bytes_b = scale_bytes(o->n, o->k);
+	uint32_t one = s->shape.scale_a == MATMUL_SCALE_BLOCK32 ? ONE_UE8M0 : ONE_FLOAT;
+	enum status st;
+
+	st = gpu_alloc(s->device, &s->sums, 2 * sides * 8, err);
+	if (!st)
+		st = gpu_alloc(s->device, &s->odd, sides * 4, err);
+	if (!st)
+		st = gpu_alloc(s->device, &s->record, sizeof(struct compare_record), err);
+	if (!st && o->bias)
+		st = gpu_alloc(s->device, &s->bias, (uint64_t)o->n * 8, err);
+	if (st || !is_fp8(o))
+		return st;
+	st = gpu_alloc(s->device, &s->scale_a, bytes_a, err);
+	if (!st)
+		st = gpu_alloc(s->device, &s->scale_b, bytes_b, err);
+	if (!st)
+		st = gpu_stream_fill32(s->stream, s->scale_a, one, bytes_a / 4, err);
+	if (!st)
+		st = gpu_stream_fill32(s->stream, s->scale_b, one, bytes_b / 4, err);
+	return st;
+}
+
+/* -- what verification asks -- */
+
+static enum status fill_one(struct gemm_cublaslt *s, gpu_ptr out, enum matmul_type type, uint64_t count,
+			    enum gemm_stream stream, enum gemm_data data, struct error *err)
+{
+	static const uint32_t kernels_data[] = {[GEMM_DATA_RANDOM] = OPERAND_RANDOM,
+						[GEMM_DATA_ZEROS] = OPERAND_ZEROS,
+						[GEMM_DATA_INTEGER] = OPERAND_SPARSE};
+	struct operand_fill_args args = {.out = out,
+					 .count = count,
+					 .seed = s->common.seed,
+					 .stream = stream,
+					 .type = type,
+					 .data = kernels_data[data]};
+	uint64_t threads = (count + 3) / 4; /* fewest elements a thread fills */
+
+	return gpu_launch_1d(s->fill, s->stream, (unsigned)((threads + THREADS - 1) / THREADS), THREADS, 0,
+			     &args, err);
+}
+
+static enum status fill(void *state, enum gemm_data data, struct error *err)
+{
+	struct gemm_cublaslt *s = state;
+	const struct matmul_shape *h = &s->shape;
+	enum status st = STATUS_OK;
+
+	for (unsigned i = 0; !st && i < s->common.sets; i++) {
+		st = fill_one(s, s->set[i].a, h->a, matmul_a_count(h), GEMM_STREAM_A, data, err);
+		if (!st)
+			st = fill_one(s, s->set[i].b, h->b, matmul_b_count(h), GEMM_STREAM_B, data, err);
+	}
+	if (!st && s->bias)
+		st = fill_one(s, s->bias, h->bias, h->n, GEMM_STREAM_BIAS, data, err);
+	return st ? st : gpu_stream_wait(s->stream, err);
+}
+
+static enum status poison(void *state, struct error *err)
+{
+	struct gemm_cublaslt *s = state;
+	uint32_t word = s->shape.d == MATMUL_S32 ? POISON_INT : POISON_FLOAT;
+	enum status st = STATUS_OK;
+
+	for (unsigned i = 0; !st && i < s->common.sets; i++)
+		st = gpu_stream_fill32(s->stream, s->set[i].c, word, s->c_words, err);
+	return st ? st : gpu_stream_wait(s->stream, err);
+}
+
+static enum status multiply(struct gemm_cublaslt *s, unsigned set, struct error *err)
+{
+	struct matmul_operands o = {.a = s->set[set].a,
+				    .b = s->set[set].b,
+				    .d = s->set[set].c,
+				    .bias = s->bias,
+				    .scale_a = s->scale_a,
+				    .scale_b = s->scale_b,
+				    .alpha = 1};
+
+	return matmul_plan_enqueue(s->plan, &o, s->stream, err);
+}
+
+static enum status run(void *state, unsigned set, struct error *err)
+{
+	struct gemm_cublaslt *s = state;
+	enum status st = multiply(s, set, err);
+
+	return st ? st : gpu_stream_wait(s->stream, err);
+}
+
+static enum status read_products(struct gemm_cublaslt *s, struct gemm_products *out, struct error *err)
+{
+	uint64_t m = s->shape.m, n = s->shape.n;
+	struct {
+		void *to;
+		gpu_ptr from;
+		uint64_t bytes;
+	} part[] = {
+		{out->cw[0], s->sums, m * 8},
+		{out->cw[1], s->sums + m * 8, m * 8},
+		{out->wc[0], s->sums + 2 * m * 8, n * 8},
+		{out->wc[1], s->sums + (2 * m + n) * 8, n * 8},
+		{out->odd_row, s->odd, m * 4},
+		{out->odd_column, s->odd + m * 4, n * 4},
+	};
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; !st && i < sizeof(part) / sizeof(part[0]); i++)
+		st = gpu_copy_from(s->device, part[i].to, part[i].from, part[i].bytes, err);
+	return st;
+}
+
+static enum status products(void *state, unsigned set, uint32_t b, struct gemm_products *out,
+			    struct error *err)
+{
+	struct gemm_cublaslt *s = state;
+	uint64_t m = s->shape.m, n = s->shape.n;
+	struct operand_sums_args args = {
+		.c = s->set[set].c + (uint64_t)b * m * n * gemm_out_bytes(s->common.opts.type),
+		.cw = s->sums,
+		.wc = s->sums + 2 * m * 8,
+		.odd_row = s->odd,
+		.odd_column = s->odd + m * 4,
+		.rows = m,
+		.columns = n,
+		.row_step = n,
+		.type = s->shape.d,
+		.limit = s->common.opts.k + 1,
+	};
+	const unsigned grid[3] = {(unsigned)((n + OPERAND_SUMS_COLUMNS - 1) / OPERAND_SUMS_COLUMNS),
+				  (unsigned)((m + OPERAND_SUMS_ROWS - 1) / OPERAND_SUMS_ROWS), 1};
+	const unsigned block[3] = {OPERAND_SUMS_THREADS, 1, 1};
+	enum status st;
+
+	st = gpu_stream_fill32(s->stream, s->sums, 0, 4 * (m + n), err);
+	if (!st)
+		st = gpu_stream_fill32(s->stream, s->odd, 0, m + n, err);
+	if (!st)
+		st = gpu_launch(s->products, s->stream, grid, block, 0, &args, err);
+	if (!st)
+		st = gpu_stream_wait(s->stream, err);
+	return st ? st : read_products(s, out, err);
+}
+
+static enum status elements(void *state, unsigned set, const uint64_t *index, size_t count, double *out,
+			    struct error *err)
+{
+	struct gemm_cublaslt *s = state;
+	enum gemm_type type = s->common.opts.type;
+	unsigned bytes = gemm_out_bytes(type);
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; !st && i < count; i++) {
+		double value = 0;
+
+		st = gpu_copy_from(s->device, &value, s->set[set].c + index[i] * bytes, bytes, err);
+		out[i] = gemm_value_out(type, &value, 0);
+	}
+	return st;
+}
+
+static enum status record_clear(struct gemm_cublaslt *s, struct error *err)
+{
+	const struct compare_record clear = {.first = UINT64_MAX};
+
+	return gpu_copy_to(s->device, s->record, &clear, sizeof(clear), err);
+}
+
+static enum status record_read(struct gemm_cublaslt *s, struct compare_record *out, struct error *err)
+{
+	enum status st = gpu_stream_wait(s->stream, err);
+
+	return st ? st : gpu_copy_from(s->device, out, s->record, sizeof(*out), err);
+}
+
+static enum status hash(void *state, unsigned set, uint64_t *out, struct error *err)
+{
+	struct gemm_cublaslt *s = state;
+	struct hash_args args = {.words = s->set[set].c, .record = s->record, .count = s->c_words};
+	struct compare_record found = {0};
+	enum status st = record_clear(s, err);
+
+	if (!st)
+		st = gpu_launch_1d(s->hash, s->stream, COMPARE_BLOCKS, THREADS, 0, &args, err);
+	if (!st)
+		st = record_read(s, &found, err);
+	*out = (uint64_t)found.sum;
+	return st;
+}
+
+static enum status differences(void *state, unsigned set, double tolerance, uint64_t *count,
+			       uint64_t *first_index, struct error *err)
+{
+	struct gemm_cublaslt *s = state;
+	struct operand_found found = {.first = UINT64_MAX};
+	struct operand_compare_args args = {.a = s->set[set].c,
+					    .b = s->set[0].c,
+					    .found = s->record,
+					    .count = matmul_d_count(&s->shape),
+					    .tolerance = tolerance,
+					    .type = s->shape.d};
+	enum status st = gpu_copy_to(s->device, s->record, &found, sizeof(found), err);
+
+	if (!st)
+		st = gpu_launch_1d(s->compare, s->stream, COMPARE_BLOCKS, THREADS, 0, &args, err);
+	if (!st)
+		st = gpu_stream_wait(s->stream, err);
+	if (!st)
+		st = gpu_copy_from(s->device, &found, s->record, sizeof(found), err);
+	*count = found.wrong;
+	*first_index = found.first;
+	return st;
+}
+
+static const struct gemm_access access_table = {
+	.fill = fill,
+	.poison = poison,
+	.run = run,
+	.products = products,
+	.elements = elements,
+	.hash = hash,
+	.differences = differences,
+};
+
+/* -- the engine -- */
+
+static enum status get_kernels(struct gemm_cublaslt *s, struct error *err)
+{
+	enum status st = gpu_kernel(s->device, &s->fill, "operand", "operand_fill", err);
+
+	if (!st)
+		st = gpu_kernel(s->device, &s->products, "operand", "operand_sums", err);
+	if (!st)
+		st = gpu_kernel(s->device, &s->compare, "operand", "operand_compare", err);
+	if (!st)
+		st = gpu_kernel(s->device, &s->hash, "data", "hash", err);
+	return st;
+}
+
+static enum status find_candidates(struct gemm_cublaslt *s, struct error *err)
+{
+	enum gemm_search search = s->common.opts.search;
+	enum status st = matmul_plan_candidates(s->plan, search == GEMM_SEARCH_FIRST ? 1 : TOP, err);
+
+	if (!st && search == GEMM_SEARCH_EXHAUSTIVE)
+		st = matmul_plan_exhaust(s->plan, EXHAUSTIVE, err);
+	if (st)
+		return st;
+	s->tried = calloc(matmul_plan_count(s->plan), 1);
+	if (!s->tried)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "gemm: no room for the candidates");
+	return STATUS_OK;
+}
+
+static void report(const struct gemm_cublaslt *s, struct result *out)
+{
+	int version = matmul_version(s->matmul);
+	struct matmul_description d;
+	char text[512];
+
+	matmul_plan_describe(s->plan, 0, &d);
+	snprintf(text, sizeof(text), "cuBLASLt %d.%d.%d %s", version / 10000, version / 100 % 100,
+		 version % 100, matmul_path(s->matmul));
+	result_text(out, &gemm_fields[GEMM_FIELD_library], text);
+	result_u64(out, &gemm_fields[GEMM_FIELD_rotated_sets], s->common.sets);
+	result_u64(out, &gemm_fields[GEMM_FIELD_workspace_bytes], matmul_workspace_bytes(s->matmul));
+	result_u64(out, &gemm_fields[GEMM_FIELD_candidates], matmul_plan_count(s->plan));
+	result_u64(out, &gemm_fields[GEMM_FIELD_algorithm], (uint64_t)d.id);
+	result_u64(out, &gemm_fields[GEMM_FIELD_split_k], d.split_k);
+	result_u64(out, &gemm_fields[GEMM_FIELD_swizzle], d.swizzle);
+	if (d.waves > 0)
+		result_f64(out, &gemm_fields[GEMM_FIELD_waves], d.waves);
+	if (d.tile_m) {
+		snprintf(text, sizeof(text), "%ux%u", d.tile_m, d.tile_n);
+		result_text(out, &gemm_fields[GEMM_FIELD_tile], text);
+	}
+	if (d.stage_k) {
+		snprintf(text, sizeof(text), d.stages ? "%ux%u" : "%uxauto", d.stage_k, d.stages);
+		result_text(out, &gemm_fields[GEMM_FIELD_stages], text);
+	}
+	if (d.cluster_m) {
+		snprintf(text, sizeof(text), "%ux%u", d.cluster_m, d.cluster_n);
+		result_text(out, &gemm_fields[GEMM_FIELD_cluster], text);
+	}
+}
+
+static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
+{
+	struct gemm_cublaslt *s = state;
+	enum status st;
+
+	gemm_begin(&s->common, b, opts, &access_table, 0);
+	s->device = b->device;
+	s->stream = b->stream[0];
+	shape_of(s);
+	s->c_words = (matmul_d_count(&s->shape) * gemm_out_bytes(s->common.opts.type) + 3) / 4;
+	st = get_kernels(s, err);
+	if (!st)
+		st = matmul_open(&s->matmul, s->device, NULL, 0, err);
+	if (!st)
+		st = matmul_plan_create(&s->plan, s->matmul, &s->shape, err);
+	if (!st)
+		st = find_candidates(s, err);
+	if (!st)
+		st = alloc_small(s, err);
+	if (!st)
+		st = alloc_sets(s, err);
+	if (!st)
+		st = fill(s, s->common.opts.data, err);
+	if (!st)
+		st = poison(s, err);
+	if (!st && b->out)
+		report(s, b->out);
+	return st;
+}
+
+static enum status enqueue(void *state, uint64_t i, struct error *err)
+{
+	struct gemm_cublaslt *s = state;
+	unsigned set = (unsigned)(i % s->common.sets);
+
+	s->common.written |= 1u << set;
+	return multiply(s, set, err);
+}
+
+static unsigned variants(void *state)
+{
+	return matmul_plan_count(((struct gemm_cublaslt *)state)->plan);
+}
+
+/* A candidate is tried once before it is offered: some that the library lists refuse to run. */
+static enum status select_variant(void *state, unsigned variant, const char **name, struct error *err)
+{
+	struct gemm_cublaslt *s = state;
+	struct matmul_description d;
+	enum status st = matmul_plan_select(s->plan, variant, err);
+
+	if (st)
+		return st;
+	matmul_plan_describe(s->plan, variant, &d);
+	memcpy(s->name, d.name, sizeof(s->name));
+	*name = s->name;
+	if (s->tried[variant] == 2)
+		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "gemm: %s does not run",
+				       s->name);
+	if (!s->tried[variant]) {
+		st = run(s, 0, err);
+		s->tried[variant] = st ? 2 : 1;
+		s->common.integer_done = false;
+	}
+	return st;
+}
+
+static void release(void *state)
+{
+	struct gemm_cublaslt *s = state;
+
+	if (!s->device)
+		return;
+	for (unsigned i = 0; i < SETS_MAX; i++) {
+		gpu_free(s->device, &s->set[i].a);
+		gpu_free(s->device, &s->set[i].b);
+		gpu_free(s->device, &s->set[i].c);
+	}
+	gpu_free(s->device, &s->bias);
+	gpu_free(s->device, &s->scale_a);
+	gpu_free(s->device, &s->scale_b);
+	gpu_free(s->device, &s->sums);
+	gpu_free(s->device, &s->odd);
+	gpu_free(s->device, &s->record);
+	matmul_plan_destroy(&s->plan);
+	matmul_close(&s->matmul);
+	free(s->tried);
+	*s = (struct gemm_cublaslt){0};
+}
+
+const struct engine gemm_cublaslt_engine = {
+	.name = "cublaslt",
+	.libs = "cublaslt cuda",
+	.targets = TARGET_GPU,
+	.streams = 1,
+	.state_size = sizeof(struct gemm_cublaslt),
+	.supports = supports,
+	.prepare = prepare,
+	.enqueue = enqueue,
+	.variants = variants,
+	.select = select_variant,
+	.release = release,
+};
