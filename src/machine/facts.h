@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parser: raw readings to the facts tree of docs/design/machine.md. One function a part; each adds its keys. */
+#ifndef MACHINE_FACTS_H
+#define MACHINE_FACTS_H
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "machine/source.h"
+
+struct facts {
+	struct source *source;
+	json_t *tree;	    /* the result, growing */
+	enum layer up_to;   /* deepest layer asked for */
+};
+
+/* The whole tree. Owner: caller. NULL: out of memory. */
+json_t *facts_read(struct source *s, enum layer up_to);
+
+void facts_system(struct facts *f);   /* system: kernel, OS, virtualisation, container, limits, environment */
+void facts_cpu(struct facts *f);      /* cpu */
+void facts_memory(struct facts *f);   /* memory */
+void facts_gpus(struct facts *f);     /* gpus, driver */
+void facts_ports(struct facts *f);    /* ports */
+void facts_storage(struct facts *f);  /* storage */
+void facts_log(struct facts *f);      /* kernel_log */
+void facts_software(struct facts *f); /* software */
+
+/* "could not look": what, why, cause. */
+void facts_unreadable(struct facts *f, const char *what, enum cause cause, const char *why);
+/* CAUSE_PERMISSION for "permission denied" and its like, else UNSUPPORTED. */
+enum cause facts_cause_of(const char *why);
+
+/* Sets a key unless the value is missing; takes `value`. */
+void facts_set(json_t *map, const char *key, json_t *value);
+void facts_set_text(json_t *map, const char *key, const char *text);
+void facts_set_number(json_t *map, const char *key, double value); /* an integer where it is one */
+/* A plain decimal or 0x number with nothing behind it but blanks; false: *out untouched. */
+bool facts_number(const char *text, double *out);
+/* The value of "name<sep> value" in a text of lines, copied and trimmed. */
+bool facts_line(const char *text, const char *name, char sep, char *out, size_t size);
+/* CPUs in "0-3,8"; 0 where it is no list. */
+unsigned facts_cpulist_count(const char *list);
+
+/* Our cgroup's path for a v1 controller, or with "" the v2 path; false: none. */
+bool facts_cgroup(struct facts *f, const char *controller, char *out, size_t size);
+
+/* GPUs by the PCI bus alone: [{"pci", "pci_device", ...}] in PCI order. Owner: caller. */
+json_t *facts_pci_gpus(struct facts *f);
+/* What one GPU's NVML or CUDA answers say, as facts and texts into `gpu`. */
+void facts_gpu_nvml(json_t *gpu, const json_t *raw);
+void facts_gpu_cuda(json_t *gpu, const json_t *raw);
+/* `granted` of each GPU by CUDA_VISIBLE_DEVICES and the device nodes. */
+void facts_granted(struct facts *f, json_t *gpus);
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* System, memory and storage. */
+#include <ctype.h>
+#include "core/text.h"
+#include "machine/facts.h"
+
+static void unquote(char *s)
+{
+	size_t n = strlen(s);
+
+	if (n >= 2 && (s[0] == '"' || s[0] == '\'') && s[n - 1] == s[0]) {
+		memmove(s, s + 1, n - 2);
+		s[n - 2] = 0;
+	}
+}
+
+/* Who runs us, by the DMI's product and vendor words. */
+static const char *hypervisor_of(const char *vendor, const char *product)
+{
+	static const struct {
+		const char *word, *name;
+	} known[] = {{"KVM", "kvm"},
+		     {"QEMU", "kvm"},
+		     {"VMware", "vmware"},
+		     {"VirtualBox", "virtualbox"},
+		     {"Virtual Machine", "hyper-v"},
+		     {"Amazon EC2", "ec2"},
+		     {"Google", "kvm (google)"},
+		     {"Xen", "xen"},
+		     {"OpenStack", "kvm (openstack)"},
+		     {"Alibaba", "kvm (alibaba)"},
+		     {"Bochs", "bochs"},
+		     {"Nebius", "kvm (nebius)"}};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if ((product && strstr(product, known[i].word)) || (vendor && strstr(vendor, known[i].word)))
+			return known[i].name;
+	}
+	return NULL;
+}
+
+static const char *container_of(struct facts *f)
+{
+	const json_t *marks = source_value(f->source, "marks");
+	const char *cgroup = source_text(f->source, "/proc/1/cgroup");
+
+	if (json_is_true(json_object_get(marks, "containerenv")))
+		return "podman";
+	if (cgroup && strstr(cgroup, "kubepods"))
+		return "kubernetes";
+	if (json_is_true(json_object_get(marks, "dockerenv")))
+		return "docker";
+	if (cgroup && (strstr(cgroup, "docker") || strstr(cgroup, "containerd")))
+		return "docker";
+	if (cgroup && strstr(cgroup, "/lxc"))
+		return "lxc";
+	return NULL;
+}
+
+static void read_os(struct facts *f, json_t *system)
+{
+	const char *text = source_text(f->source, "/etc/os-release");
+	char value[128];
+
+	if (!text)
+		text = source_text(f->source, "/usr/lib/os-release");
+	if (text && facts_line(text, "PRETTY_NAME", '=', value, sizeof(value))) {
+		unquote(value);
+		facts_set_text(system, "os", value);
+	}
+	if (text && facts_line(text, "ID", '=', value, sizeof(value))) {
+		unquote(value);
+		facts_set_text(system, "os_id", value);
+	}
+	if (text && facts_line(text, "VERSION_ID", '=', value, sizeof(value))) {
+		unquote(value);
+		facts_set_text(system, "os_version", value);
+	}
+}
+
+static void read_virtual(struct facts *f, json_t *system)
+{
+	const char *product = source_text(f->source, "/sys/class/dmi/id/product_name");
+	const char *vendor = source_text(f->source, "/sys/class/dmi/id/sys_vendor");
+	const char *cpuinfo = source_text(f->source, "/proc/cpuinfo");
+	const char *type = source_text(f->source, "/sys/hypervisor/type");
+	const char *name = hypervisor_of(vendor, product);
+	bool flag = cpuinfo && strstr(cpuinfo, " hypervisor");
+
+	facts_set_text(system, "product", product);
+	facts_set_text(system, "vendor", vendor);
+	facts_set_text(system, "bios", source_text(f->source, "/sys/class/dmi/id/bios_version"));
+	if (type)
+		name = type;
+	/* Amazon's bare-metal products say so. */
+	if (product && strstr(product, ".metal"))
+		name = NULL, flag = false;
+	facts_set(system, "virtual_machine", json_boolean(flag || name));
+	if (flag || name)
+		facts_set_text(system, "hypervisor", name ? name : "unnamed");
+}
+
+void facts_system(struct facts *f)
+{
+	const json_t *raw = source_value(f->source, "system"), *value;
+	json_t *system = json_object();
+	const char *container = container_of(f), *text, *key;
+
+	json_object_set_new(f->tree, "system", system);
+	json_object_foreach((json_t *)raw, key, value) json_object_set(system, key, (json_t *)value);
+	facts_set_text(system, "boot_id", source_text(f->source, "/proc/sys/kernel/random/boot_id"));
+	read_os(f, system);
+	read_virtual(f, system);
+	facts_set_text(system, "container", container);
+	text = source_text(f->source, "/proc/cmdline");
+	if (text && strstr(text, "iommu"))
+		facts_set_text(system, "kernel_command_line", text);
+	facts_set_text(system, "transparent_hugepage",
+		       source_text(f->source, "/sys/kernel/mm/transparent_hugepage/enabled"));
+	facts_set_text(system, "numa_balancing", source_text(f->source, "/proc/sys/kernel/numa_balancing"));
+	facts_set_text(
+		system, "clocksource",
+		source_text(f->source, "/sys/devices/system/clocksource/clocksource0/current_clocksource"));
+	facts_set_text(system, "loadavg", source_text(f->source, "/proc/loadavg"));
+	value = source_value(f->source, "limits");
+	if (value)
+		json_object_set(f->tree, "limits", (json_t *)value);
+	value = source_value(f->source, "environment");
+	if (value)
+		json_object_set(f->tree, "environment", (json_t *)value);
+}
+
+static double limit_of(const char *text)
+{
+	double value;
+
+	/* v1 writes 2^63 rounded to a page for none, v2 "max". */
+	return facts_number(text, &value) && value > 0 && value < 9e18 ? value : 0;
+}
+
+/* The lowest limit over the cgroup and its parents, v2 then v1. */
+static double memory_limit(struct facts *f)
+{
+	char path[512];
+	double lowest = 0, value;
+
+	if (facts_cgroup(f, "", path, sizeof(path))) {
+		for (char *slash = path; slash && path[0];) {
+			value = limit_of(source_textf(f->source, "/sys/fs/cgroup%s/memory.max",
+						      strcmp(path, "/") ? path : ""));
+			if (value > 0 && (lowest <= 0 || value < lowest))
+				lowest = value;
+			slash = strrchr(path, '/');
+			if (slash)
+				*slash = 0;
+		}
+		value = limit_of(source_text(f->source, "/sys/fs/cgroup/memory.max"));
+		if (value > 0 && (lowest <= 0 || value < lowest))
+			lowest = value;
+	}
+	if (lowest > 0 || !facts_cgroup(f, "memory", path, sizeof(path)))
+		return lowest;
+	value = limit_of(source_textf(f->source, "/sys/fs/cgroup/memory%s/memory.limit_in_bytes", path));
+	return value > 0 ? value
+			 : limit_of(source_text(f->source, "/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+}
+
+void facts_memory(struct facts *f)
+{
+	static const struct {
+		const char *line, *key;
+		double scale;
+	} rows[] = {{"MemTotal", "total_bytes", 1024},	       {"MemAvailable", "available_bytes", 1024},
+		    {"SwapTotal", "swap_bytes", 1024},	       {"Hugepagesize", "hugepage_bytes", 1024},
+		    {"HugePages_Total", "hugepages_total", 1}, {"HugePages_Free", "hugepages_free", 1}};
+	const char *meminfo = source_text(f->source, "/proc/meminfo");
+	const json_t *dimms = source_value(f->source, "dmi_memory");
+	json_t *memory = json_object();
+	double limit = memory_limit(f);
+	char value[64];
+
+	json_object_set_new(f->tree, "memory", memory);
+	for (size_t i = 0; meminfo && i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (facts_line(meminfo, rows[i].line, ':', value, sizeof(value)))
+			facts_set_number(memory, rows[i].key, strtod(value, NULL) * rows[i].scale);
+	}
+	if (!meminfo)
+		facts_unreadable(f, "memory size", facts_cause_of(source_why(f->source, "/proc/meminfo")),
+				 source_why(f->source, "/proc/meminfo"));
+	if (limit > 0 && limit < json_number_value(json_object_get(memory, "total_bytes")))
+		facts_set_number(memory, "limit_bytes", limit);
+	if (json_array_size(dimms))
+		json_object_set(memory, "dimms", (json_t *)dimms);
+	else
+		facts_unreadable(f, "memory speed", facts_cause_of(source_why(f->source, "dmi_memory")),
+				 dimms ? "the DMI table names no memory"
+				       : source_why(f->source, "dmi_memory"));
+}
+
+static void read_disk(struct facts *f, json_t *list, const char *name)
+{
+	static const char *const skipped[] = {"loop", "ram", "zram", "dm-", "md", "sr", "fd"};
+	const char *text;
+	double number;
+	json_t *row;
+
+	for (size_t i = 0; i < sizeof(skipped) / sizeof(skipped[0]); i++) {
+		if (!strncmp(name, skipped[i], strlen(skipped[i])) && strncmp(name, "md", 2))
+			return;
+	}
+	row = json_pack("{s:s}", "name", name);
+	if (facts_number(source_textf(f->source, "/sys/block/%s/size", name), &number))
+		facts_set_number(row, "bytes", number * 512);
+	text = source_textf(f->source, "/sys/block/%s/queue/rotational", name);
+	if (text)
+		facts_set(row, "rotational", json_boolean(text[0] == '1'));
+	facts_set_text(row, "model", source_textf(f->source, "/sys/block/%s/device/model", name));
+	facts_set_text(row, "scheduler", source_textf(f->source, "/sys/block/%s/queue/scheduler", name));
+	if (!strncmp(name, "nvme", 4)) {
+		text = source_textf(f->source, "/sys/block/%s/device/device/numa_node", name);
+		if (facts_number(text, &number))
+			facts_set_number(row, "numa_node", number);
+	}
+	json_array_append_new(list, row);
+}
+
+void facts_storage(struct facts *f)
+{
+	const json_t *names = source_list(f->source, "/sys/block");
+	const json_t *mounts = source_value(f->source, "filesystems");
+	json_t *storage = json_object(), *disks = json_array(), *name;
+	size_t i;
+
+	json_object_set_new(f->tree, "storage", storage);
+	json_array_foreach(names, i, name)
+		read_disk(f, disks, json_string_value(name) ? json_string_value(name) : "");
+	if (!names)
+		facts_unreadable(f, "disks", facts_cause_of(source_why(f->source, "/sys/block")),
+				 source_why(f->source, "/sys/block"));
+	json_object_set_new(storage, "disks", disks);
+	if (mounts)
+		json_object_set(storage, "filesystems", (json_t *)mounts);
+	else
+		facts_unreadable(f, "free disk space", facts_cause_of(source_why(f->source, "filesystems")),
+				 source_why(f->source, "filesystems"));
+}

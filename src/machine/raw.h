@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the facts helper answers: one layer's raw readings as JSON. These open vendor libraries: helper process only. */
+#ifndef MACHINE_RAW_H
+#define MACHINE_RAW_H
+#include <jansson.h>
+
+/* Each answer is [code, value?]. Owner: caller; NULL: out of memory. docs/design/machine.md has the form. */
+json_t *raw_nvml(void);
+json_t *raw_cuda(void);
+json_t *raw_software(void);
+#endif

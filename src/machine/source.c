@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/source.h"
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <unistd.h>
+#include "core/file.h"
+#include "core/process.h"
+#include "core/text.h"
+
+enum { TEXT_MAX = 4 << 20, LAYER_BYTES_MAX = 16 << 20 };
+
+struct source {
+	bool live;
+	const struct log *log;
+	json_t *host;	   /* {"text": {path: ..}, "list": .., "link": .., "value": ..} */
+	json_t *layers[4]; /* raw answers by enum layer; {"error": ".."} where there is none */
+	char label[160];
+};
+
+static const char *const layer_names[] = {"host", "nvml", "cuda", "software"};
+/* A helper that takes longer is stopped; CUDA needs 0.3 s a GPU, cold files of a slow disk more. */
+static const unsigned layer_limit_ms[] = {0, 20000, 60000, 60000};
+
+const char *layer_name(enum layer layer)
+{
+	return layer_names[layer];
+}
+
+static enum status source_new(struct source **out, struct error *err)
+{
+	struct source *s = calloc(1, sizeof(*s));
+
+	if (s)
+		s->host = json_pack("{s:{},s:{},s:{},s:{}}", "text", "list", "link", "value");
+	if (!s || !s->host) {
+		source_close(s);
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "machine: out of memory");
+	}
+	*out = s;
+	return STATUS_OK;
+}
+
+enum status source_live(struct source **s, const struct log *log, struct error *err)
+{
+	enum status st = source_new(s, err);
+
+	if (!st) {
+		(*s)->live = true;
+		(*s)->log = log;
+	}
+	return st;
+}
+
+void source_close(struct source *s)
+{
+	if (!s)
+		return;
+	json_decref(s->host);
+	for (size_t i = 0; i < 4; i++)
+		json_decref(s->layers[i]);
+	free(s);
+}
+
+bool source_is_live(const struct source *s)
+{
+	return s->live;
+}
+
+const char *source_label(const struct source *s)
+{
+	return s->label;
+}
+
+/* A text of several lines stands in the file as a list of lines, so that people can read and edit it. */
+static void join_lines(json_t *texts)
+{
+	const char *path;
+	json_t *value;
+	void *tmp;
+
+	json_object_foreach_safe(texts, tmp, path, value)
+	{
+		struct text t = {0};
+		size_t i;
+		json_t *line;
+
+		if (!json_is_array(value))
+			continue;
+		json_array_foreach(value, i, line)
+		{
+			if (i)
+				text_add(&t, "\n");
+			text_add(&t, json_string_value(line) ? json_string_value(line) : "");
+		}
+		json_object_set_new(texts, path, json_string(text_str(&t)));
+		text_release(&t);
+	}
+}
+
+static enum status load_json(json_t **out, const char *dir, const char *name, bool required,
+			     struct error *err)
+{
+	char path[PATH_MAX];
+	json_error_t e;
+	char *data = NULL;
+	size_t size = 0;
+	enum status st;
+
+	snprintf(path, sizeof(path), "%s/%s.json", dir, name);
+	if (!required && access(path, F_OK))
+		return STATUS_OK;
+	st = file_read(&data, &size, path, LAYER_BYTES_MAX, err);
+	if (st)
+		return st;
+	*out = json_loadb(data, size, JSON_REJECT_DUPLICATES, &e);
+	free(data);
+	if (!json_is_object(*out))
+		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT, "%s:%d: %s", path, e.line,
+				       *out ? "not a JSON object" : e.text);
+	return STATUS_OK;
+}
+
+enum status source_open(struct source **out, const char *dir, struct error *err)
+{
+	static const char *const parts[] = {"text", "list", "link", "value"};
+	json_t *about = NULL, *host = NULL;
+	enum status st = source_new(out, err);
+	struct source *s = *out;
+
+	if (st)
+		return st;
+	st = load_json(&about, dir, "recording", true, err);
+	if (!st && json_integer_value(json_object_get(about, "format")) != 1)
+		st = error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
+				     "%s/recording.json: not a recording of format 1", dir);
+	if (!st)
+		st = load_json(&host, dir, "host", true, err);
+	for (size_t i = 0; !st && i < 4; i++) {
+		json_t *part = json_object_get(host, parts[i]);
+
+		if (json_is_object(part))
+			json_object_set(s->host, parts[i], part);
+	}
+	for (size_t i = 1; !st && i < 4; i++)
+		st = load_json(&s->layers[i], dir, layer_names[i], false, err);
+	if (!st) {
+		const char *label = json_string_value(json_object_get(about, "label"));
+
+		join_lines(json_object_get(s->host, "text"));
+		text_copy(s->label, sizeof(s->label), label ? label : "");
+	}
+	json_decref(about);
+	json_decref(host);
+	if (st) {
+		source_close(s);
+		*out = NULL;
+	}
+	return st;
+}
+
+static json_t *refusal(const char *why)
+{
+	return json_pack("{s:s}", "error", why);
+}
+
+static json_t *refusal_errno(int errnum)
+{
+	char text[128] = "";
+
+	/* strerror_r: GNU's returns the text; lower case as all messages are. */
+	text_copy(text, sizeof(text), strerror_r(errnum, text, sizeof(text)));
+	if (text[0] >= 'A' && text[0] <= 'Z')
+		text[0] = (char)(text[0] - 'A' + 'a');
+	return refusal(text);
+}
+
+/* /proc/cpuinfo repeats long lines for each CPU: those of the first are kept. */
+static void thin_cpuinfo(char *data)
+{
+	static const char *const repeated[] = {"flags", "bugs", "vmx flags", "Features"};
+	char *out = data, *line = data;
+	bool first = true;
+
+	while (*line) {
+		size_t n = strcspn(line, "\n");
+		bool drop = false;
+
+		if (!n)
+			first = false;
+		for (size_t i = 0; !first && i < sizeof(repeated) / sizeof(repeated[0]); i++)
+			drop = drop || (!strncmp(line, repeated[i], strlen(repeated[i])) &&
+					strchr("\t :", line[strlen(repeated[i])]));
+		n += line[n] == '\n';
+		if (!drop) {
+			memmove(out, line, n);
+			out += n;
+		}
+		line += n;
+	}
+	*out = 0;
+}
+
+static json_t *read_text(const char *path)
+{
+	struct error err = {0};
+	char *data = NULL;
+	size_t size = 0;
+	json_t *value;
+
+	errno = 0;
+	if (file_read(&data, &size, path, TEXT_MAX, &err)) {
+		int errnum = errno;
+
+		return errnum ? refusal_errno(errnum) : refusal(err.text);
+	}
+	if (!strcmp(path, "/proc/cpuinfo"))
+		thin_cpuinfo(data);
+	size = strlen(data);
+	while (size && (data[size - 1] == '\n' || data[size - 1] == ' '))
+		data[--size] = 0;
+	value = json_string(data);
+	free(data);
+	return value ? value : refusal("not UTF-8 text");
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static json_t *read_list(const char *path)
+{
+	DIR *dir = opendir(path);
+	char **names = NULL;
+	size_t count = 0, room = 0;
+	struct dirent *e;
+	json_t *list;
+
+	if (!dir)
+		return refusal_errno(errno);
+	while ((e = readdir(dir))) {
+		if (e->d_name[0] == '.')
+			continue;
+		if (count == room) {
+			char **more = realloc(names, (room = room ? 2 * room : 64) * sizeof(*names));
+
+			if (!more)
+				break;
+			names = more;
+		}
+		names[count] = strdup(e->d_name);
+		count += names[count] != NULL;
+	}
+	closedir(dir);
+	if (count)
+		qsort(names, count, sizeof(*names), by_name);
+	list = json_array();
+	for (size_t i = 0; i < count; i++) {
+		json_array_append_new(list, json_string(names[i]));
+		free(names[i]);
+	}
+	free(names);
+	return list;
+}
+
+static json_t *read_link(const char *path)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+
+	if (n < 0)
+		return refusal_errno(errno);
+	target[n] = 0;
+	return json_string(target);
+}
+
+/* The kept answer, or a live one that is kept from now on. */
+static const json_t *ask(struct source *s, const char *part, const char *what, json_t *(*live)(const char *))
+{
+	json_t *map = json_object_get(s->host, part), *value = json_object_get(map, what);
+
+	if (!value && s->live) {
+		value = live(what);
+		if (value)
+			json_object_set_new(map, what, value);
+	}
+	return value;
+}
+
+const char *source_text(struct source *s, const char *path)
+{
+	return json_string_value(ask(s, "text", path, read_text));
+}
+
+const json_t *source_list(struct source *s, const char *path)
+{
+	const json_t *value = ask(s, "list", path, read_list);
+
+	return json_is_array(value) ? value : NULL;
+}
+
+const char *source_link(struct source *s, const char *path)
+{
+	return json_string_value(ask(s, "link", path, read_link));
+}
+
+const json_t *source_value(struct source *s, const char *key)
+{
+	const json_t *value = ask(s, "value", key, source_live_value);
+
+	return json_object_get(value, "error") ? NULL : value;
+}
+
+const char *source_why(struct source *s, const char *what)
+{
+	static const char *const parts[] = {"text", "list", "link", "value"};
+	const char *why = NULL;
+
+	for (size_t i = 0; !why && i < 4; i++)
+		why = json_string_value(
+			json_object_get(json_object_get(json_object_get(s->host, parts[i]), what), "error"));
+	for (size_t i = 1; !why && i < 4; i++) {
+		if (!strcmp(what, layer_names[i]))
+			why = json_string_value(json_object_get(s->layers[i], "error"));
+	}
+	return why ? why : s->live ? "not read" : "not in the recording";
+}
+
+const char *source_textf(struct source *s, const char *format, ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	return source_text(s, path);
+}
+
+const char *source_linkf(struct source *s, const char *format, ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	return source_link(s, path);
+}
+
+/* `assay __facts LAYER` in a process of its own: what hangs or crashes there costs its answers alone. */
+static json_t *ask_helper(enum layer layer, const struct log *log)
+{
+	const char *argv[] = {NULL, "__facts", layer_names[layer], NULL};
+	struct process_spec spec = {.argv = argv, .cpu_numa = -1};
+	struct error err = {0};
+	json_error_t e;
+	json_t *answer;
+	char *out = NULL, line[640];
+	size_t size = 0;
+	int code = 0;
+
+	if (process_run(&spec, layer_limit_ms[layer], LAYER_BYTES_MAX, &out, &size, &code, &err)) {
+		free(out);
+		answer = refusal(err.text);
+		json_object_set_new(answer, "cause", json_string(cause_name(err.cause)));
+		log_debug(log, LOG_TOPIC_MACHINE, "facts %s: %s", layer_names[layer], err.text);
+		return answer;
+	}
+	answer = json_loadb(out, size, JSON_REJECT_DUPLICATES, &e);
+	free(out);
+	if (code || !json_is_object(answer)) {
+		json_decref(answer);
+		snprintf(line, sizeof(line), "the facts helper ended with code %d: %s", code, e.text);
+		return refusal(line);
+	}
+	return answer;
+}
+
+const json_t *source_layer(struct source *s, enum layer layer)
+{
+	if (!s->layers[layer] && s->live && layer != LAYER_HOST)
+		s->layers[layer] = ask_helper(layer, s->log);
+	return json_object_get(s->layers[layer], "error") ? NULL : s->layers[layer];
+}
+
+const json_t *source_raw_host(const struct source *s)
+{
+	return s->host;
+}
+
+const json_t *source_raw_layer(const struct source *s, enum layer layer)
+{
+	return s->layers[layer];
+}

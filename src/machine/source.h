@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where raw readings come from: the live system, or a recording of one. The live source keeps what it was asked for, so
+ * a recording holds exactly what the parser read, refusals included, and replay takes the same path through the parser.
+ */
+#ifndef MACHINE_SOURCE_H
+#define MACHINE_SOURCE_H
+#include <jansson.h>
+#include <stdbool.h>
+#include "core/error.h"
+#include "core/log.h"
+#include "machine/machine.h"
+
+struct source;
+
+/* Owner: caller, source_close. `log` is lent and may be NULL. */
+enum status source_live(struct source **s, const struct log *log, struct error *err);
+enum status source_open(struct source **s, const char *dir, struct error *err);
+void source_close(struct source *s);
+bool source_is_live(const struct source *s);
+const char *source_label(const struct source *s);
+
+/* All lent until source_close; NULL where it cannot be read: source_why then says why ("permission denied"). */
+const char *source_text(struct source *s, const char *path);   /* a file, without its last newline */
+const json_t *source_list(struct source *s, const char *path); /* a folder's names, sorted */
+const char *source_link(struct source *s, const char *path);   /* a symbolic link's text */
+const json_t *source_value(struct source *s, const char *key); /* what is not a file: source_live.c's table */
+const char *source_why(struct source *s, const char *what);    /* path or key that was asked for last */
+/* One vendor layer's raw JSON (docs/design/machine.md). Live: asks a helper within its limit. NULL: source_why of the
+ * layer's name ("nvml", "cuda", "software"). */
+const json_t *source_layer(struct source *s, enum layer layer);
+const char *layer_name(enum layer layer);
+
+/* printf path forms of the above. */
+const char *source_textf(struct source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *source_linkf(struct source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Everything read so far, as the recording's files; lent. */
+const json_t *source_raw_host(const struct source *s);
+const json_t *source_raw_layer(const struct source *s, enum layer layer); /* NULL: not read */
+
+/* The live readers of source_value; NULL for an unknown key. On refusal {"error": "..."}. Owner: caller. */
+json_t *source_live_value(const char *key);
+/* DMI type 17 records of a table: [{"locator","bytes","type","mts","mts_configured"}]. Owner: caller. */
+json_t *dmi_memory_parse(const unsigned char *data, size_t size);
+#endif
