@@ -4,4 +4,5 @@
 
 /* Processes of our own: `assay __NAME`, never shown. */
 #define HIDDEN_COMMANDS(X) \
-	X(docs)
+	X(docs) \
+	X(facts)

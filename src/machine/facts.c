@@ -80,6 +80,8 @@ unsigned facts_cpulist_count(const char *list)
 		char *end;
 		unsigned long from = strtoul(list, &end, 10), to = from;
 
+		if (*end == '-' && !isdigit((unsigned char)end[1]))
+			return 0;
 		if (*end == '-')
 			to = strtoul(end + 1, &end, 10);
 		if (to < from || to > 65535)

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/log.h"
 
-/* HOST: /proc, /sys, hwloc, PCI. NVML: + NVML. CUDA: + driver attributes (200-310 ms). SOFTWARE: + every library's path
+/* HOST: /proc, /sys, PCI, kernel log. NVML: + NVML. CUDA: + driver attributes (200-310 ms). SOFTWARE: + every library's path
  * and version (dlopen of each in a helper). */
 enum layer { LAYER_HOST, LAYER_NVML, LAYER_CUDA, LAYER_SOFTWARE };
 
@@ -135,6 +135,11 @@ enum status machine_record(const char *dir, bool real_names, const struct log *l
 /* From the journal's `machine` event; the JSON is copied. */
 enum status machine_from_json(struct machine **m, const json_t *facts, struct error *err);
 void machine_free(struct machine *m);
+
+/* The facts with pseudonyms in the place of serials, UUIDs, addresses, host and user names and command lines: what a
+ * journal carries unless real names were asked for. The same on every run of one machine. Owner: caller; NULL: out of
+ * memory. */
+json_t *machine_json_shared(const struct machine *m);
 
 /* All lent, valid as long as m. */
 const json_t *machine_json(const struct machine *m);

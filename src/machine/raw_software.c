@@ -12,6 +12,7 @@
 
 /* How a library says its version. */
 enum how {
+	HOW_NONE,	  /* only after an initialisation that we do not want here */
 	HOW_INT_RETURNED, /* int f(void) or size_t f(void) */
 	HOW_INT_POINTER,  /* int f(int *) */
 	HOW_TEXT,	  /* const char *f(void) */
@@ -36,6 +37,8 @@ struct library {
 };
 
 static const struct library libraries[] = {
+	{"cuda", {"libcuda.so.1", NULL}, NULL, "cuDriverGetVersion", HOW_INT_POINTER, SHAPE_1000},
+	{"nvml", {"libnvidia-ml.so.1", NULL}, NULL, NULL, HOW_NONE, SHAPE_NONE},
 	{"cudart",
 	 {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", NULL},
 	 "nvidia/cu13/lib",
@@ -144,6 +147,8 @@ static void ask_version(const struct library *l, const union version_call *call,
 	char text[8192] = "";
 
 	switch (l->how) {
+	case HOW_NONE:
+		break;
 	case HOW_INT_RETURNED:
 		if (!strcmp(l->function, "cublasGetProperty"))
 			property_text(out, size, call->property);
@@ -187,7 +192,7 @@ static void report(const struct library *l, int fd)
 				      .sonames = l->sonames,
 				      .wheel = l->wheel,
 				      .symbols = &symbol,
-				      .symbol_count = 1,
+				      .symbol_count = l->function != NULL,
 				      .table_size = sizeof(union version_call)};
 	union version_call call;
 	struct lib_fact fact;
@@ -246,27 +251,31 @@ json_t *raw_software(void)
 {
 	json_t *raw = json_pack("{s:s,s:{}}", "layer", "software", "libraries");
 	json_t *found = json_object_get(raw, "libraries");
+	pid_t pid[LIBRARIES];
+	int from[LIBRARIES];
 
 	fflush(NULL);
-	for (size_t i = 0; i < LIBRARIES; i++) {
+	for (size_t i = 0; i < LIBRARIES; i++) { /* side by side: most of it is waiting for the disk */
 		int pair[2];
-		pid_t pid;
 
-		if (pipe(pair)) {
-			json_object_set_new(found, libraries[i].name,
-					    json_pack("{s:s}", "missing", "no pipe"));
+		pid[i] = from[i] = -1;
+		if (pipe(pair))
 			continue;
-		}
-		pid = fork();
-		if (!pid) {
+		pid[i] = fork();
+		if (!pid[i]) {
 			close(pair[0]);
 			report(&libraries[i], pair[1]);
 		}
 		close(pair[1]);
+		from[i] = pair[0];
+	}
+	for (size_t i = 0; i < LIBRARIES; i++) {
 		json_object_set_new(found, libraries[i].name,
-				    pid < 0 ? json_pack("{s:s}", "missing", "no child process")
-					    : take(pid, pair[0]));
-		close(pair[0]);
+				    pid[i] < 0
+					    ? json_pack("{s:s}", "missing", "no child process to open it in")
+					    : take(pid[i], from[i]));
+		if (from[i] >= 0)
+			close(from[i]);
 	}
 	return raw;
 }

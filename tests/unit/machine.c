@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Live reading, facts to struct, recording and replay. The helper re-executes this program: main answers
+ * __facts. */
+#include "machine/machine.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <unistd.h>
+#include "machine/facts.h"
+#include "machine/raw.h"
+
+#define FAKE FAKE_DIR "/libnvidia-ml.so.1"
+
+static struct machine *read_live(enum layer layer)
+{
+	struct machine *m = NULL;
+	struct error err = {0};
+
+	if (machine_read(&m, layer, NULL, NULL, &err))
+		fail_msg("%s", err.text);
+	return m;
+}
+
+static void test_machine__the_host_is_read_without_any_library(void **state)
+{
+	struct machine *m = read_live(LAYER_HOST);
+	const struct cpu *c = machine_cpu(m);
+
+	(void)state;
+	assert_true(machine_is_live(m));
+	assert_string_equal(machine_label(m), "");
+	assert_int_not_equal(c->threads, 0);
+	assert_int_equal(c->threads, (unsigned)sysconf(_SC_NPROCESSORS_ONLN));
+	assert_int_equal(c->page_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
+	assert_true(c->memory_bytes > 1 << 26);
+	assert_true(c->usable >= 1 && c->usable <= c->threads);
+	assert_null(machine_lib(m, "cuda"));
+	machine_free(m);
+}
+
+static void test_machine__json_gives_the_same_machine(void **state)
+{
+	struct machine *m = read_live(LAYER_HOST), *again = NULL;
+
+	(void)state;
+	assert_int_equal(machine_from_json(&again, machine_json(m), NULL), STATUS_OK);
+	assert_memory_equal(machine_cpu(m), machine_cpu(again), sizeof(struct cpu));
+	assert_true(json_equal(machine_json(m), machine_json(again)));
+	machine_free(m);
+	machine_free(again);
+}
+
+static void test_machine__facts_of_another_format_are_refused(void **state)
+{
+	struct machine *m = NULL;
+	struct error err = {0};
+	json_t *facts = json_pack("{s:i}", "format", 99);
+
+	(void)state;
+	assert_int_equal(machine_from_json(&m, facts, &err), STATUS_BAD_INPUT);
+	assert_null(m);
+	json_decref(facts);
+}
+
+static void test_machine__absurd_numbers_count_as_absent(void **state)
+{
+	struct machine *m = NULL;
+	json_t *facts = json_pack("{s:i,s:{s:i,s:f,s:i},s:{s:f},s:[{s:s,s:{s:s}}]}", "format", 1, "cpu",
+				  "threads", -3, "quota", 1e30, "usable", 0, "memory", "total_bytes", -1.0,
+				  "gpus", "status", "nonsense", "facts", "sm_count", "many");
+
+	(void)state;
+	assert_non_null(facts);
+	assert_int_equal(machine_from_json(&m, facts, NULL), STATUS_OK);
+	assert_int_equal(machine_cpu(m)->threads, 0);
+	assert_int_equal(machine_cpu(m)->usable, 1);
+	assert_true(machine_cpu(m)->quota == 0);
+	assert_int_equal(machine_cpu(m)->memory_bytes, 0);
+	assert_int_equal(machine_gpu_count(m), 1);
+	assert_int_equal(machine_gpu(m, 0)->status, STATUS_UNAVAILABLE);
+	assert_false(gpu_has(machine_gpu(m, 0), GPU_FACT_sm_count));
+	assert_null(machine_gpu(m, 1));
+	json_decref(facts);
+	machine_free(m);
+}
+
+static void test_machine__nvml_answers_become_a_gpu(void **state)
+{
+	const struct gpu *g;
+	struct machine *m;
+
+	(void)state;
+	setenv("ASSAY_LIB_NVML", FAKE, 1);
+	m = read_live(LAYER_NVML);
+	assert_int_equal(machine_gpu_count(m), 1);
+	g = machine_gpu(m, 0);
+	assert_string_equal(g->pci, "0000:8d:00.0");
+	assert_string_equal(g->name, "NVIDIA H100 80GB HBM3");
+	assert_int_equal(g->status, STATUS_OK);
+	assert_int_equal(g->nvml_index, 0);
+	assert_int_equal(g->cuda_index, -1);
+	assert_true(gpu_get(g, GPU_FACT_cc, 0) == 90);
+	assert_true(gpu_get(g, GPU_FACT_power_limit_w, 0) == 700);
+	assert_true(gpu_get(g, GPU_FACT_bus_bits, 0) == 5120);
+	assert_false(gpu_has(g, GPU_FACT_sm_count));
+	assert_false(gpu_has(g, GPU_FACT_retired_pages));
+	assert_true(gpu_get(g, GPU_FACT_retired_pages, -7) == -7);
+	machine_free(m);
+	unsetenv("ASSAY_LIB_NVML");
+}
+
+static void test_machine__a_lost_gpu_is_lost(void **state)
+{
+	struct machine *m;
+
+	(void)state;
+	setenv("ASSAY_LIB_NVML", FAKE, 1);
+	setenv("FAKE_NVML_RET", "by_index=15", 1);
+	m = read_live(LAYER_NVML);
+	assert_int_equal(machine_gpu_count(m), 1);
+	assert_int_equal(machine_gpu(m, 0)->status, STATUS_LOST);
+	assert_int_equal(machine_gpu(m, 0)->cause, CAUSE_GPU_LOST);
+	machine_free(m);
+	unsetenv("FAKE_NVML_RET");
+	unsetenv("ASSAY_LIB_NVML");
+}
+
+static void test_machine__a_helper_that_crashes_costs_its_layer_alone(void **state)
+{
+	struct machine *m;
+
+	(void)state;
+	setenv("ASSAY_LIB_NVML", FAKE, 1);
+	setenv("FAKE_NVML_CRASH", "name", 1);
+	m = read_live(LAYER_NVML);
+	assert_int_equal(machine_gpu_count(m), 0);
+	assert_int_not_equal(machine_cpu(m)->threads, 0);
+	machine_free(m);
+	unsetenv("FAKE_NVML_CRASH");
+	unsetenv("ASSAY_LIB_NVML");
+}
+
+static void test_machine__visible_devices_grant(void **state)
+{
+	struct machine *m;
+
+	(void)state;
+	setenv("ASSAY_LIB_NVML", FAKE, 1);
+	setenv("CUDA_VISIBLE_DEVICES", "GPU-0000", 1);
+	m = read_live(LAYER_NVML);
+	assert_true(machine_gpu(m, 0)->granted);
+	machine_free(m);
+	setenv("CUDA_VISIBLE_DEVICES", "1,0", 1); /* an invalid word hides what follows */
+	m = read_live(LAYER_NVML);
+	assert_false(machine_gpu(m, 0)->granted);
+	machine_free(m);
+	setenv("CUDA_VISIBLE_DEVICES", "", 1);
+	m = read_live(LAYER_NVML);
+	assert_false(machine_gpu(m, 0)->granted);
+	machine_free(m);
+	unsetenv("CUDA_VISIBLE_DEVICES");
+	unsetenv("ASSAY_LIB_NVML");
+}
+
+static void test_machine__a_recording_replays_as_the_machine(void **state)
+{
+	char dir[] = "/tmp/assay-record-XXXXXX", path[128], line[160];
+	struct machine *m = NULL, *live;
+	struct error err = {0};
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/recording", dir);
+	setenv("ASSAY_LIB_NVML", FAKE, 1);
+	if (machine_record(path, false, NULL, &err))
+		fail_msg("%s", err.text);
+	live = read_live(LAYER_SOFTWARE);
+	unsetenv("ASSAY_LIB_NVML");
+	if (machine_read(&m, LAYER_SOFTWARE, path, NULL, &err))
+		fail_msg("%s", err.text);
+	assert_false(machine_is_live(m));
+	assert_string_equal(machine_cpu(m)->model, machine_cpu(live)->model);
+	assert_int_equal(machine_cpu(m)->l2_bytes, machine_cpu(live)->l2_bytes);
+	assert_int_equal(machine_gpu_count(m), machine_gpu_count(live));
+	assert_string_equal(machine_gpu(m, 0)->pci, machine_gpu(live, 0)->pci);
+	assert_string_not_equal(machine_gpu(m, 0)->uuid, machine_gpu(live, 0)->uuid);
+	assert_string_not_equal(machine_gpu(m, 0)->serial, machine_gpu(live, 0)->serial);
+	assert_non_null(machine_lib(m, "onednn"));
+	assert_int_equal(machine_lib(m, "nvml")->status, STATUS_OK);
+	machine_free(m);
+	machine_free(live);
+	assert_int_equal(machine_record(path, false, NULL, &err), STATUS_BAD_INPUT); /* never over another */
+	snprintf(line, sizeof(line), "rm -r %s", dir);
+	assert_int_equal(system(line), 0);
+}
+
+static void test_machine__no_recording_is_an_error(void **state)
+{
+	struct machine *m = NULL;
+	struct error err = {0};
+
+	(void)state;
+	assert_int_not_equal(machine_read(&m, LAYER_HOST, "/nonexistent", NULL, &err), STATUS_OK);
+	assert_null(m);
+	assert_non_null(strstr(err.text, "/nonexistent"));
+}
+
+static void test_machine__texts_are_read_with_care(void **state)
+{
+	char out[32];
+	double v = -1;
+
+	(void)state;
+	assert_true(facts_number("0x10de", &v));
+	assert_true(v == 0x10de);
+	assert_false(facts_number("12 kB", &v));
+	assert_false(facts_number("nan", &v));
+	assert_false(facts_number("", &v));
+	assert_false(facts_number(NULL, &v));
+	assert_true(facts_line("a: 1\nbb : two \n", "bb", ':', out, sizeof(out)));
+	assert_string_equal(out, "two");
+	assert_false(facts_line("bbb: 1", "bb", ':', out, sizeof(out)));
+	assert_int_equal(facts_cpulist_count("0-3,8"), 5);
+	assert_int_equal(facts_cpulist_count("0-"), 0);
+	assert_int_equal(facts_cpulist_count("3-1"), 0);
+	assert_int_equal(facts_cpulist_count("0,x"), 0);
+	assert_int_equal(facts_cpulist_count(NULL), 0);
+}
+
+/* One type 17 record of 64 GiB DDR5 at 5600 of 6400 MT/s, an empty slot, and the end. */
+static void test_machine__dmi_memory_is_read(void **state)
+{
+	unsigned char table[256] = {0};
+	json_t *list, *row;
+	size_t at;
+
+	(void)state;
+	memcpy(table, (unsigned char[]){17, 0x22, 1, 0}, 4);
+	table[0x0c] = 0xff;
+	table[0x0d] = 0x7f;
+	table[0x10] = 1;
+	table[0x12] = 0x22;
+	table[0x15] = 6400 & 0xff;
+	table[0x16] = 6400 >> 8;
+	table[0x1e] = 1; /* 65536 MiB */
+	table[0x20] = 5600 & 0xff;
+	table[0x21] = 5600 >> 8;
+	memcpy(table + 0x22, "DIMM_A1\0", 9);
+	at = 0x22 + 9;
+	memcpy(table + at, (unsigned char[]){17, 0x22, 2, 0}, 4);
+	at += 0x22 + 2;
+	list = dmi_memory_parse(table, at);
+	assert_int_equal(json_array_size(list), 1);
+	row = json_array_get(list, 0);
+	assert_string_equal(json_string_value(json_object_get(row, "locator")), "DIMM_A1");
+	assert_string_equal(json_string_value(json_object_get(row, "type")), "DDR5");
+	assert_int_equal(json_integer_value(json_object_get(row, "bytes")), 64LL << 30);
+	assert_int_equal(json_integer_value(json_object_get(row, "mts_configured")), 5600);
+	json_decref(list);
+	for (size_t cut = 0; cut < at; cut++)
+		json_decref(dmi_memory_parse(table, cut));
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_machine__the_host_is_read_without_any_library),
+		cmocka_unit_test(test_machine__json_gives_the_same_machine),
+		cmocka_unit_test(test_machine__facts_of_another_format_are_refused),
+		cmocka_unit_test(test_machine__absurd_numbers_count_as_absent),
+		cmocka_unit_test(test_machine__nvml_answers_become_a_gpu),
+		cmocka_unit_test(test_machine__a_lost_gpu_is_lost),
+		cmocka_unit_test(test_machine__a_helper_that_crashes_costs_its_layer_alone),
+		cmocka_unit_test(test_machine__visible_devices_grant),
+		cmocka_unit_test(test_machine__a_recording_replays_as_the_machine),
+		cmocka_unit_test(test_machine__no_recording_is_an_error),
+		cmocka_unit_test(test_machine__texts_are_read_with_care),
+		cmocka_unit_test(test_machine__dmi_memory_is_read),
+	};
+
+	if (argc == 3 && !strcmp(argv[1], "__facts")) {
+		json_t *raw = !strcmp(argv[2], "nvml")	 ? raw_nvml()
+			      : !strcmp(argv[2], "cuda") ? raw_cuda()
+							 : raw_software();
+
+		return json_dumpf(raw, stdout, 0);
+	}
+	return cmocka_run_group_tests_name("machine", tests, NULL, NULL);
+}
