@@ -27,11 +27,14 @@ const struct ref_row *ref_find(const char *entry);
 /* False: no reference of that name. */
 bool ref_run(const char *entry, struct ref_grid grid, const void *args);
 
-extern const struct ref_row ref_memory[], ref_data[], ref_hbm[], ref_link[]; /* NULL ends */
+extern const struct ref_row ref_memory[], ref_data[], ref_hbm[], ref_link[], ref_operand[]; /* NULL ends */
 
 /* Pieces that cases use by themselves. */
 int ref_integer(uint64_t seed, uint32_t stream, uint64_t i);
 uint64_t ref_permutation(uint64_t i, uint64_t count, uint64_t seed);
 uint64_t ref_hash(const uint32_t *words, uint64_t count);
+/* Element i of an array of kernel/operand.h's type. */
+void ref_operand_put(uint32_t type, void *out, uint64_t i, double v);
+double ref_operand_get(uint32_t type, const void *in, uint64_t i);
 uint64_t ref_hbm_pattern(uint32_t pattern, uint64_t address, uint64_t seed);
 #endif
