@@ -5,20 +5,22 @@
 #include "probe/mma.h"
 #include <inttypes.h>
 
-/* count: FLOP of one launch on one SM; p0: type; p1: 1 = thread 3's answer is planted wrong, 2 = one SM
+#define CASE_FLOP 0x1p26 /* of one launch on one SM */
+
+/* p0: type; p1: 1 = thread 3's answer is planted wrong, 2 = one SM
  * alone. */
 static const struct kernel_case cases[] = {
-	{"mma", "fp64", 1 << 24, 0, 0, MMA_FP64, 0},
-	{"mma", "fp32", 1 << 24, 0, 0, MMA_FP32, 0},
-	{"mma", "tf32", 1 << 25, 0, 0, MMA_TF32, 0},
-	{"mma", "fp16", 1 << 25, 0, 0, MMA_FP16, 0},
-	{"mma", "bf16", 1 << 25, 0, 0, MMA_BF16, 0},
-	{"mma", "e4m3", 1 << 26, 0, 0, MMA_E4M3, 0},
-	{"mma", "e5m2", 1 << 26, 0, 0, MMA_E5M2, 0},
-	{"mma", "int8", 1 << 26, 0, 0, MMA_INT8, 0},
-	{"mma", "bf16, a wrong answer is seen", 1 << 25, 0, 0, MMA_BF16, 1},
-	{"mma", "bf16, the SM asked for alone", 1 << 25, 0, 0, MMA_BF16, 2},
-	{"mma", "fp32, the SM asked for alone", 1 << 24, 0, 0, MMA_FP32, 2},
+	{"mma", "fp64", 0, 0, 0, MMA_FP64, 0},
+	{"mma", "fp32", 0, 0, 0, MMA_FP32, 0},
+	{"mma", "tf32", 0, 0, 0, MMA_TF32, 0},
+	{"mma", "fp16", 0, 0, 0, MMA_FP16, 0},
+	{"mma", "bf16", 0, 0, 0, MMA_BF16, 0},
+	{"mma", "e4m3", 0, 0, 0, MMA_E4M3, 0},
+	{"mma", "e5m2", 0, 0, 0, MMA_E5M2, 0},
+	{"mma", "int8", 0, 0, 0, MMA_INT8, 0},
+	{"mma", "bf16, a wrong answer is seen", 0, 0, 0, MMA_BF16, 1},
+	{"mma", "bf16, the SM asked for alone", 0, 0, 0, MMA_BF16, 2},
+	{"mma", "fp32, the SM asked for alone", 0, 0, 0, MMA_FP32, 2},
 };
 
 static enum status inspect(const struct mma *x, const struct mma_record *r, const struct kernel_case *c,
@@ -55,7 +57,7 @@ static enum status one(struct kit *k, const struct kernel_case *c, struct error 
 	struct mma_record *records = calloc(MMA_RECORDS, sizeof(*records));
 	int64_t wrong = 12345;
 	struct mma x = {0};
-	enum status st = records ? mma_init(&x, &b, (enum mma_type)c->p0, (double)c->count, err)
+	enum status st = records ? mma_init(&x, &b, (enum mma_type)c->p0, CASE_FLOP, err)
 				 : error_set(err, STATUS_NO_RESOURCE, "no memory for records");
 
 	if (!st && c->p1 == 1)
