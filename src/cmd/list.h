@@ -5,4 +5,5 @@
 /* Processes of our own: `assay __NAME`, never shown. */
 #define HIDDEN_COMMANDS(X) \
 	X(docs) \
-	X(facts)
+	X(facts) \
+	X(sample)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sampler is a process, `assay __sample`: NVML hangs where CUDA hangs. It writes journal `telemetry` bodies
- * ({"source","signal","kind","at":[ns..],"v":[..]}, journal/journal.h), one a line, to fd 3; when it stalls the run goes on and its spans are absent. CLOCK_MONOTONIC, shared by the processes of a
- * node. Costs: facts/method "NVML polling costs": one field call for clock, power, energy, reasons at 50 Hz; temperature
- * 1 Hz; GPM between window ends asked for by the supervisor.
+ * (journal/journal.h), one a line, to fd 3, about five times a second; when it stalls the run goes on and its spans are
+ * absent. Times are CLOCK_MONOTONIC, shared by the processes of a node; a reading's time is the middle of its call. What a
+ * device lacks is not there. Nobody reading: the oldest lines go, and `lost_lines` of the source "host" counts them.
+ * Costs and sources: docs/METHODS, "Telemetry".
  */
 #ifndef TELEMETRY_TELEMETRY_H
 #define TELEMETRY_TELEMETRY_H
+#include <signal.h>
 #include <stdbool.h>
 #include "core/error.h"
+#include "core/log.h"
 #include "core/process.h"
 #include "journal/series.h"
 
@@ -35,7 +38,8 @@
 	X(pcie_replays, "", COUNTER, 1000, "PCIe replays")                              \
 	X(xid, "", GAUGE, 0, "Xid event: its number, at the time it came")              \
 	X(cpu_busy_share, "", GAUGE, 200, "host: busy CPU time over all CPUs")          \
-	X(cpu_energy_j, "J", COUNTER, 100, "host: RAPL package energy")
+	X(cpu_energy_j, "J", COUNTER, 100, "host: RAPL package energy since the sampler began") \
+	X(lost_lines, "", COUNTER, 0, "host: lines of telemetry that nobody read in time")
 #define X(name, ...) TELEMETRY_##name,
 enum telemetry_signal_id { TELEMETRY_SIGNALS(X) TELEMETRY_SIGNAL_COUNT };
 #undef X
@@ -53,10 +57,11 @@ struct telemetry_spec {
 	bool host;
 };
 
-/* Starts the sampler process; its lines come on process.channel (non-blocking). */
+/* Starts the sampler process; its lines come on process.channel (non-blocking). What it warns of goes to our stderr. */
 enum status sampler_start(struct process *p, const struct telemetry_spec *spec, struct error *err);
 /* TERM, KILL, leave behind. */
 void sampler_stop(struct process *p);
-/* `assay __sample SPEC`: the process's main. */
-int sampler_main(int argc, char **argv);
+/* The process's main: words are "host" (optional, first), then PCI addresses. Ends, after a last flush, when *stop is
+ * set or nobody reads. 0, or 1 where nothing at all can be sampled. */
+int sampler_main(int argc, char **argv, const volatile sig_atomic_t *stop, const struct log *log);
 #endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The supervisor's side of the sampler. */
+#include <errno.h>
+#include <fcntl.h>
+#include "telemetry/telemetry.h"
+
+enum { TERM_MS = 500, KILL_MS = 1000 };
+
+enum status sampler_start(struct process *p, const struct telemetry_spec *spec, struct error *err)
+{
+	const char **argv = calloc((size_t)spec->gpu_count + 4, sizeof(*argv));
+	struct process_spec start = {.argv = argv, .channel = true, .cpu_numa = -1};
+	enum status st;
+	unsigned used = 1, i;
+
+	if (!argv)
+		return error_errno(err, ENOMEM, "cannot start the sampler");
+	argv[used++] = "__sample";
+	if (spec->host)
+		argv[used++] = "host";
+	for (i = 0; i < spec->gpu_count; i++)
+		argv[used++] = spec->gpu_pci[i];
+	st = process_start(p, &start, err);
+	free(argv);
+	if (!st && fcntl(p->channel, F_SETFL, fcntl(p->channel, F_GETFL) | O_NONBLOCK)) {
+		st = error_errno(err, errno, "cannot read the sampler");
+		sampler_stop(p);
+	}
+	return st;
+}
+
+void sampler_stop(struct process *p)
+{
+	process_stop(p, TERM_MS, KILL_MS);
+	process_release(p);
+}

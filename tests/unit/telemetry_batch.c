@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the sampler does with readings, in the test's own time and with an NVML of a few functions. */
+#include "test.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "telemetry/sample.h"
+
+struct fake_clock {
+	uint64_t now_ns, step_ns; /* step: what a look at the clock costs */
+};
+
+static uint64_t fake_now(void *arg)
+{
+	struct fake_clock *f = arg;
+
+	f->now_ns += f->step_ns;
+	return f->now_ns;
+}
+
+static void test_telemetry__every_signal_is_found_by_its_name(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < TELEMETRY_SIGNAL_COUNT; i++) {
+		const struct telemetry_signal *s = telemetry_signal_at((enum telemetry_signal_id)i);
+
+		assert_ptr_equal(telemetry_signal_by_name(s->name), s);
+		assert_true(s->help[0]);
+	}
+	assert_int_equal(telemetry_signal_by_name("clock_reasons")->kind, SIGNAL_BITS);
+	assert_null(telemetry_signal_by_name("clock_reason"));
+}
+
+static void test_schedule__once_a_period_and_nothing_is_made_up_for(void **state)
+{
+	struct schedule s;
+	unsigned due = 0;
+	uint64_t t;
+
+	(void)state;
+	schedule_init(&s, 0, 0);
+	for (t = 0; t < 1000; t += 10)
+		due += schedule_due(&s, TELEMETRY_power_w, t * 1000000u);
+	assert_int_equal(due, 50);
+	assert_true(schedule_due(&s, TELEMETRY_power_w, 5000000000u));
+	assert_false(schedule_due(&s, TELEMETRY_power_w, 5000000001u));
+	schedule_never(&s, TELEMETRY_power_w);
+	assert_false(schedule_due(&s, TELEMETRY_power_w, UINT64_MAX - 1));
+	schedule_init(&s, 0, 3);
+	assert_false(schedule_due(&s, TELEMETRY_temperature_c, 0)); /* spread over the period */
+}
+
+/* Everything that can be read now, appended. */
+static void drain(int fd, struct text *out)
+{
+	char block[4096];
+	ssize_t n;
+
+	while ((n = read(fd, block, sizeof(block))) > 0)
+		text_add_bytes(out, block, (size_t)n);
+}
+
+static void pair_of(int fd[2])
+{
+	int small = 4096;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
+	assert_int_equal(setsockopt(fd[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+}
+
+static json_t *line_at(const char **at)
+{
+	const char *end = strchr(*at, '\n');
+	json_t *line;
+
+	assert_non_null(end);
+	line = json_loadb(*at, (size_t)(end - *at), 0, NULL);
+	assert_non_null(line);
+	*at = end + 1;
+	return line;
+}
+
+static void test_batch__lines_are_journal_bodies(void **state)
+{
+	struct text out = {0};
+	struct batch b;
+	const char *at;
+	json_t *line;
+	int fd[2];
+
+	(void)state;
+	pair_of(fd);
+	assert_int_equal(batch_init(&b, fd[1], 2, NULL), STATUS_OK);
+	snprintf(b.name[0], BATCH_SOURCE_SIZE, "gpu:0000:1b:00.0");
+	snprintf(b.name[1], BATCH_SOURCE_SIZE, "host");
+	batch_add(&b, 0, TELEMETRY_energy_j, 1000000000000000001u, 123456789.123);
+	batch_add(&b, 0, TELEMETRY_energy_j, 1000000000020000001u, 123456790);
+	batch_add(&b, 0, TELEMETRY_power_w, 1, NAN);
+	batch_add(&b, 1, TELEMETRY_cpu_busy_share, 2, 0.25);
+	batch_flush(&b);
+	batch_flush(&b); /* nothing new: no line */
+	drain(fd[0], &out);
+	at = text_str(&out);
+	line = line_at(&at);
+	assert_string_equal(json_string_value(json_object_get(line, "source")), "gpu:0000:1b:00.0");
+	assert_string_equal(json_string_value(json_object_get(line, "signal")), "energy_j");
+	assert_string_equal(json_string_value(json_object_get(line, "kind")), "counter");
+	assert_true(json_integer_value(json_array_get(json_object_get(line, "at"), 0)) ==
+		    1000000000000000001);
+	assert_true(json_real_value(json_array_get(json_object_get(line, "v"), 0)) == 123456789.123);
+	assert_int_equal(json_array_size(json_object_get(line, "v")), 2);
+	json_decref(line);
+	line = line_at(&at);
+	assert_string_equal(json_string_value(json_object_get(line, "source")), "host");
+	json_decref(line);
+	assert_int_equal(*at, '\0');
+	text_release(&out);
+	batch_release(&b);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+/* Nobody reads for a long while, then somebody does: whole lines, the newest among them, the lost counted. */
+static void test_batch__a_full_pipe_loses_the_oldest_lines_and_never_blocks(void **state)
+{
+	struct text out = {0};
+	unsigned lines = 0, sent = 0;
+	json_int_t last = -1;
+	struct batch b;
+	const char *at;
+	int fd[2], i;
+
+	(void)state;
+	pair_of(fd);
+	assert_int_equal(batch_init(&b, fd[1], 1, NULL), STATUS_OK);
+	b.queue_max = 2000;
+	for (i = 0; i < 5000; i++, sent++) {
+		batch_add(&b, 0, TELEMETRY_power_w, (uint64_t)i, i);
+		batch_flush(&b);
+		assert_true(b.queue.size <= 2000);
+	}
+	assert_true(b.lost_lines > 0);
+	for (i = 0; i < 100; i++) {
+		drain(fd[0], &out);
+		batch_flush(&b);
+	}
+	assert_int_equal(b.queue.size, 0);
+	for (at = text_str(&out); *at; lines++) {
+		json_t *line = line_at(&at);
+		json_int_t now = json_integer_value(json_array_get(json_object_get(line, "at"), 0));
+
+		assert_true(now > last);
+		last = now;
+		json_decref(line);
+	}
+	assert_int_equal(last, 4999);
+	assert_int_equal(lines + b.lost_lines, sent);
+	text_release(&out);
+	close(fd[0]);
+	batch_add(&b, 0, TELEMETRY_power_w, 6000, 1);
+	batch_flush(&b);
+	assert_true(b.closed);
+	batch_release(&b);
+	close(fd[1]);
+}
+
+/* An NVML that answers from globals of this file: the GPU's side of one tick. */
+static struct {
+	nvmlReturn_t field_ret, fields_ret;
+	unsigned cc_major;
+	unsigned calls_fields, calls_clock;
+	double gpm_from, gpm_to;
+} staged;
+
+struct nvmlGpmSample_st {
+	double at;
+};
+static struct nvmlGpmSample_st gpm_buffer[2];
+static unsigned gpm_allocated;
+static double gpm_time;
+
+static nvmlReturn_t fake_fields(nvmlDevice_t d, int count, nvmlFieldValue_t *values)
+{
+	int i;
+
+	(void)d;
+	staged.calls_fields++;
+	for (i = 0; i < count; i++) {
+		values[i].nvmlReturn = staged.field_ret;
+		values[i].valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+		values[i].value.ullVal = 690000 + values[i].fieldId;
+	}
+	return staged.fields_ret;
+}
+
+static nvmlReturn_t fake_clock_info(nvmlDevice_t d, nvmlClockType_t type, unsigned *mhz)
+{
+	(void)d, (void)type;
+	staged.calls_clock++;
+	*mhz = 1980;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t fake_reasons(nvmlDevice_t d, unsigned long long *bits)
+{
+	(void)d;
+	*bits = NVML_REASON_HW_SLOWDOWN | NVML_REASON_HW_THERMAL;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t fake_power(nvmlDevice_t d, unsigned *mw)
+{
+	(void)d;
+	*mw = 251000;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t fake_cc(nvmlDevice_t d, int *major, int *minor)
+{
+	(void)d;
+	*major = (int)staged.cc_major;
+	*minor = 0;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t fake_violation(nvmlDevice_t d, nvmlPerfPolicyType_t policy, nvmlViolationTime_t *out)
+{
+	(void)d;
+	*out = (nvmlViolationTime_t){.violationTime = 1000000000ull * (1 + policy)};
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t fake_gpm_support(nvmlDevice_t d, nvmlGpmSupport_t *out)
+{
+	(void)d;
+	out->isSupportedDevice = 1;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t fake_gpm_alloc(nvmlGpmSample_t *out)
+{
+	*out = &gpm_buffer[gpm_allocated++];
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t fake_gpm_free(nvmlGpmSample_t sample)
+{
+	(void)sample;
+	gpm_allocated--;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t fake_gpm_sample(nvmlDevice_t d, nvmlGpmSample_t sample)
+{
+	(void)d;
+	sample->at = ++gpm_time;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t fake_gpm_metrics(nvmlGpmMetricsGet_t *get)
+{
+	unsigned i;
+
+	staged.gpm_from = get->sample1->at;
+	staged.gpm_to = get->sample2->at;
+	for (i = 0; i < get->numMetrics; i++) {
+		get->metrics[i].nvmlReturn =
+			get->metrics[i].metricId == NVML_GPM_FP64 ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+		get->metrics[i].value = 10.0 * get->metrics[i].metricId;
+	}
+	return NVML_SUCCESS;
+}
+
+static struct nvml fake_table(void)
+{
+	return (struct nvml){.fields = fake_fields,
+			     .clock = fake_clock_info,
+			     .reasons = fake_reasons,
+			     .power = fake_power,
+			     .compute_capability = fake_cc,
+			     .violation_old = fake_violation};
+}
+
+static int stage_well(void **state)
+{
+	(void)state;
+	memset(&staged, 0, sizeof(staged));
+	gpm_allocated = 0;
+	gpm_time = 0;
+	return 0;
+}
+
+static void test_sample_gpu__one_field_call_a_tick_carries_what_is_due(void **state)
+{
+	struct nvml nvml = fake_table();
+	struct fake_clock time = {.step_ns = 1000};
+	struct clock clock = {.now_ns = fake_now, .arg = &time};
+	struct sample_gpu g;
+	struct batch b;
+	int i;
+
+	(void)state;
+	assert_int_equal(batch_init(&b, -1, 1, NULL), STATUS_OK);
+	sample_gpu_init(&g, &nvml, NULL, 0, 0);
+	for (i = 0; i < 10; i++) {
+		time.now_ns = (uint64_t)i * 20000000u;
+		sample_gpu_tick(&g, &b, &clock);
+	}
+	assert_int_equal(staged.calls_fields, 10);
+	assert_int_equal(b.list[0][TELEMETRY_power_w].count, 10);
+	assert_true(fabs(b.list[0][TELEMETRY_power_w].value[0] - 690.186) < 1e-9); /* field 186, mW */
+	assert_true(fabs(b.list[0][TELEMETRY_energy_j].value[9] - 690.083) < 1e-9);
+	assert_int_equal(b.list[0][TELEMETRY_violation_power_s].count, 1);
+	assert_int_equal(b.list[0][TELEMETRY_temperature_memory_c].count, 1);
+	assert_int_equal(staged.calls_clock, 11); /* SM clock each tick, memory clock once a second */
+	assert_true(b.list[0][TELEMETRY_clock_reasons].value[3] == 0x48);
+	/* The time of a reading is the middle of its call: the clock costs 1 us a look. */
+	assert_true(b.list[0][TELEMETRY_power_w].t_ns[1] % 1000 == 500);
+	assert_int_equal(b.list[0][TELEMETRY_gpm_tensor_share].count, 0);
+	batch_release(&b);
+}
+
+static void test_sample_gpu__what_the_device_lacks_is_absent_and_not_asked_again(void **state)
+{
+	struct nvml nvml = fake_table();
+	struct fake_clock time = {.step_ns = 1};
+	struct clock clock = {.now_ns = fake_now, .arg = &time};
+	struct sample_gpu g;
+	struct batch b;
+
+	(void)state;
+	staged.field_ret = NVML_ERROR_NOT_SUPPORTED;
+	staged.cc_major = 9;
+	nvml.reasons = NULL;
+	assert_int_equal(batch_init(&b, -1, 1, NULL), STATUS_OK);
+	sample_gpu_init(&g, &nvml, NULL, 0, 0);
+	sample_gpu_tick(&g, &b, &clock);
+	time.now_ns = 3000000000u;
+	sample_gpu_tick(&g, &b, &clock);
+	assert_int_equal(staged.calls_fields, 1);
+	/* The plain power call averages over a second there: not what power_w says it is. */
+	assert_int_equal(b.list[0][TELEMETRY_power_w].count, 0);
+	assert_int_equal(b.list[0][TELEMETRY_energy_j].count, 0);
+	assert_int_equal(b.list[0][TELEMETRY_clock_reasons].count, 0);
+	assert_int_equal(b.list[0][TELEMETRY_temperature_c].count, 0);
+	assert_int_equal(b.list[0][TELEMETRY_sm_clock_mhz].count, 2);
+	/* Violation times have an older call. */
+	assert_int_equal(b.list[0][TELEMETRY_violation_board_s].count, 2);
+	assert_true(b.list[0][TELEMETRY_violation_board_s].value[1] == 1 + NVML_PERF_POLICY_BOARD_LIMIT);
+	batch_release(&b);
+}
+
+static void test_sample_gpu__ga100_takes_power_by_its_call(void **state)
+{
+	struct nvml nvml = fake_table();
+	struct fake_clock time = {.step_ns = 1};
+	struct clock clock = {.now_ns = fake_now, .arg = &time};
+	struct sample_gpu g;
+	struct batch b;
+
+	(void)state;
+	staged.field_ret = NVML_ERROR_NOT_SUPPORTED;
+	staged.cc_major = 8;
+	assert_int_equal(batch_init(&b, -1, 1, NULL), STATUS_OK);
+	sample_gpu_init(&g, &nvml, NULL, 0, 0);
+	sample_gpu_tick(&g, &b, &clock);
+	time.now_ns = 20000000;
+	sample_gpu_tick(&g, &b, &clock);
+	assert_int_equal(b.list[0][TELEMETRY_power_w].count, 2);
+	assert_true(b.list[0][TELEMETRY_power_w].value[1] == 251);
+	batch_release(&b);
+}
+
+static void test_sample_gpu__a_passing_refusal_is_a_gap_and_a_lost_gpu_is_left_alone(void **state)
+{
+	struct nvml nvml = fake_table();
+	struct fake_clock time = {.step_ns = 1};
+	struct clock clock = {.now_ns = fake_now, .arg = &time};
+	struct sample_gpu g;
+	struct batch b;
+
+	(void)state;
+	assert_int_equal(batch_init(&b, -1, 1, NULL), STATUS_OK);
+	sample_gpu_init(&g, &nvml, NULL, 0, 0);
+	staged.fields_ret = NVML_ERROR_UNKNOWN;
+	sample_gpu_tick(&g, &b, &clock);
+	assert_int_equal(b.list[0][TELEMETRY_power_w].count, 0);
+	staged.fields_ret = NVML_SUCCESS;
+	time.now_ns = 20000000;
+	sample_gpu_tick(&g, &b, &clock);
+	assert_int_equal(b.list[0][TELEMETRY_power_w].count, 1);
+	staged.fields_ret = NVML_ERROR_GPU_IS_LOST;
+	time.now_ns = 40000000;
+	sample_gpu_tick(&g, &b, &clock);
+	assert_true(g.lost);
+	staged.fields_ret = NVML_SUCCESS;
+	time.now_ns = 60000000;
+	sample_gpu_tick(&g, &b, &clock);
+	assert_int_equal(b.list[0][TELEMETRY_power_w].count, 1);
+	batch_release(&b);
+}
+
+static void test_sample_gpu__gpm_marks_the_end_of_each_interval(void **state)
+{
+	struct nvml nvml = fake_table();
+	struct fake_clock time = {.step_ns = 2};
+	struct clock clock = {.now_ns = fake_now, .arg = &time};
+	struct batch_list *tensor;
+	struct sample_gpu g;
+	struct batch b;
+	int i;
+
+	(void)state;
+	nvml.gpm_support = fake_gpm_support;
+	nvml.gpm_sample_alloc = fake_gpm_alloc;
+	nvml.gpm_sample_free = fake_gpm_free;
+	nvml.gpm_sample = fake_gpm_sample;
+	nvml.gpm_metrics = fake_gpm_metrics;
+	assert_int_equal(batch_init(&b, -1, 1, NULL), STATUS_OK);
+	sample_gpu_init(&g, &nvml, NULL, 0, 0);
+	tensor = &b.list[0][TELEMETRY_gpm_tensor_share];
+	for (i = 0; i < 3; i++) {
+		time.now_ns = (uint64_t)i * 250000000u;
+		sample_gpu_tick(&g, &b, &clock);
+		assert_int_equal(tensor->count, i); /* the first sample ends nothing */
+	}
+	assert_true(staged.gpm_from == 2 && staged.gpm_to == 3);
+	assert_true(tensor->t_ns[1] >= 500000000u && tensor->t_ns[1] < 500001000u);
+	assert_true(tensor->value[1] == 0.5);
+	assert_true(fabs(b.list[0][TELEMETRY_gpm_fp32_share].value[0] - 1.2) < 1e-12);
+	assert_int_equal(b.list[0][TELEMETRY_gpm_fp64_share].count, 0);
+	sample_gpu_release(&g);
+	assert_int_equal(gpm_allocated, 0);
+	batch_release(&b);
+}
+
+static int make_root(void **state)
+{
+	static char dir[] = "/tmp/assay-test-XXXXXX";
+
+	*state = mkdtemp(dir);
+	return !*state;
+}
+
+static int remove_root(void **state)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", (char *)*state);
+	return system(command);
+}
+
+/* In place, as the kernel's files change under an open descriptor. */
+static void put(const char *root, const char *path, const char *content)
+{
+	char full[512], dir[512];
+	FILE *f;
+
+	snprintf(full, sizeof(full), "%s/%s", root, path);
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(full, '/') - full), full);
+	assert_int_equal(file_make_dir(dir, NULL), STATUS_OK);
+	f = fopen(full, "w");
+	assert_non_null(f);
+	fputs(content, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void test_sample_host__busy_share_and_energy_through_a_wrap(void **state)
+{
+	struct fake_clock time = {0};
+	struct clock clock = {.now_ns = fake_now, .arg = &time};
+	struct batch_list *busy, *energy;
+	const char *root = *state;
+	struct sample_host h;
+	struct batch b;
+
+	put(root, "proc/stat", "cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 1 2 3 4\n");
+	put(root, "sys/class/powercap/intel-rapl:0/name", "package-0\n");
+	put(root, "sys/class/powercap/intel-rapl:0/energy_uj", "900000\n");
+	put(root, "sys/class/powercap/intel-rapl:0/max_energy_range_uj", "1000000\n");
+	put(root, "sys/class/powercap/intel-rapl:1/name", "psys\n");
+	put(root, "sys/class/powercap/intel-rapl:1/energy_uj", "5\n");
+	assert_int_equal(batch_init(&b, -1, 1, NULL), STATUS_OK);
+	busy = &b.list[0][TELEMETRY_cpu_busy_share];
+	energy = &b.list[0][TELEMETRY_cpu_energy_j];
+	sample_host_init(&h, root, 0, 0);
+	assert_int_equal(h.packages, 1);
+	sample_host_tick(&h, &b, &clock);
+	assert_int_equal(busy->count, 0);
+	assert_true(energy->count == 1 && energy->value[0] == 0);
+	put(root, "proc/stat", "cpu  130 0 110 840 10 5 5 0 9 0\n");
+	put(root, "sys/class/powercap/intel-rapl:0/energy_uj", "400000\n");
+	time.now_ns = 200000000;
+	sample_host_tick(&h, &b, &clock);
+	assert_int_equal(busy->count, 1);
+	assert_true(fabs(busy->value[0] - 0.5) < 1e-12); /* 50 of 100 */
+	assert_true(fabs(energy->value[1] - 0.5) < 1e-12);
+	put(root, "proc/stat", "cpu  garbage\n");
+	time.now_ns = 400000000;
+	sample_host_tick(&h, &b, &clock);
+	assert_int_equal(busy->count, 1);
+	sample_host_release(&h);
+	sample_host_init(&h, "/nowhere", 0, 0);
+	sample_host_tick(&h, &b, &clock);
+	assert_int_equal(busy->count, 1);
+	sample_host_release(&h);
+	batch_release(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_telemetry__every_signal_is_found_by_its_name),
+		cmocka_unit_test(test_schedule__once_a_period_and_nothing_is_made_up_for),
+		cmocka_unit_test(test_batch__lines_are_journal_bodies),
+		cmocka_unit_test(test_batch__a_full_pipe_loses_the_oldest_lines_and_never_blocks),
+		cmocka_unit_test_setup(test_sample_gpu__one_field_call_a_tick_carries_what_is_due,
+				       stage_well),
+		cmocka_unit_test_setup(test_sample_gpu__what_the_device_lacks_is_absent_and_not_asked_again,
+				       stage_well),
+		cmocka_unit_test_setup(test_sample_gpu__ga100_takes_power_by_its_call, stage_well),
+		cmocka_unit_test_setup(
+			test_sample_gpu__a_passing_refusal_is_a_gap_and_a_lost_gpu_is_left_alone, stage_well),
+		cmocka_unit_test_setup(test_sample_gpu__gpm_marks_the_end_of_each_interval, stage_well),
+		cmocka_unit_test_setup_teardown(test_sample_host__busy_share_and_energy_through_a_wrap,
+						make_root, remove_root),
+	};
+
+	signal(SIGPIPE, SIG_IGN); /* as main does */
+	return cmocka_run_group_tests_name("telemetry_batch", tests, NULL, NULL);
+}
