@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rendering: pure functions of a record and its judgements. The same directory and expectations give the same bytes. */
+/* Rendering: pure functions of a record and its judgements. The same directory and expectations give the same
+ * bytes. */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 #include <stdbool.h>
@@ -12,10 +13,13 @@ struct report_input {
 	const struct machine *machine; /* from the record */
 	const struct judgements *judged;
 	const struct expectations *expectations;
-	bool real_names;               /* serials and addresses as they are; else pseudonyms */
+	bool real_names; /* serials and addresses as they are; else pseudonyms */
 };
 
-struct report_style { bool colour; unsigned columns; };
+struct report_style {
+	bool colour;
+	unsigned columns;
+};
 /* Terminal table: verdict, figure, expected, share of bound, held clock, watts, the one-line reason. */
 void report_terminal(struct text *out, const struct report_input *in, const struct report_style *style);
 void report_markdown(struct text *out, const struct report_input *in);
@@ -23,7 +27,8 @@ void report_html(struct text *out, const struct report_input *in);
 void report_csv(struct text *out, const struct report_input *in);
 /* results.json, versioned schema docs/schema/results.json. */
 enum status report_json(struct text *out, const struct report_input *in, struct error *err);
-/* All files of the run directory: manifest.json results.csv results.json REPORT.md report.html roofline.svg roofline.png.
- * Written beside and renamed. A missing plot module leaves out the PNG and says so in *note. */
-enum status report_write(const char *dir, const struct report_input *in, struct text *note, struct error *err);
+/* All files of the run directory: manifest.json results.csv results.json REPORT.md report.html roofline.svg
+ * roofline.png. Written beside and renamed. A missing plot module leaves out the PNG and says so in *note. */
+enum status report_write(const char *dir, const struct report_input *in, struct text *note,
+			 struct error *err);
 #endif

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.html: one file that asks for nothing from elsewhere. Style and script are embedded; a policy in the
+ * page allows that script alone, so foreign text that slipped through would still not run. */
+#include "report/html.h"
+#include <math.h>
+#include "core/embed.h"
+#include "core/file.h"
+#include "report/canvas.h"
+#include "report/about.h"
+#include "report/report.h"
+#include "report/roofline.h"
+#include "report/sanity.h"
+#include "report/width.h"
+#include "report/words.h"
+
+void html_add(struct text *out, const char *s)
+{
+	size_t size;
+
+	for (uint32_t code; (code = width_decode(s, &size)) || size; s += size) {
+		char one[8];
+
+		if (width_is_control(code)) {
+			text_add(out, " ");
+		} else if (code == 0xfffd) {
+			text_add(out, "\xef\xbf\xbd");
+		} else {
+			memcpy(one, s, size);
+			one[size] = '\0';
+			text_add_html(out, one);
+		}
+	}
+}
+
+void html_names(struct text *out, const struct view *v, const char *s)
+{
+	struct text t = {0};
+
+	names_add(&v->names, &t, s);
+	html_add(out, text_str(&t));
+	text_release(&t);
+}
+
+void html_verdict(struct text *out, enum verdict verdict)
+{
+	text_addf(out, "<span class=\"verdict v-%s\">%s</span>", verdict_name(verdict),
+		  verdict_name(verdict));
+}
+
+static void element(struct text *out, const char *tag, const char *s)
+{
+	text_addf(out, "<%s>", tag);
+	html_add(out, s);
+	text_addf(out, "</%s>", tag);
+}
+
+/* The script's SHA-256 in base64, for the policy. */
+static void add_script_hash(struct text *out, const struct embedded *script)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	unsigned char bytes[33] = {0};
+	char hex[65];
+
+	file_sha256(hex, script->data, script->size);
+	for (int i = 0; i < 32; i++) {
+		char pair[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
+
+		bytes[i] = (unsigned char)strtoul(pair, NULL, 16);
+	}
+	text_add(out, "'sha256-");
+	for (int i = 0; i < 33; i += 3) {
+		unsigned long bits =
+			(unsigned long)bytes[i] << 16 | (unsigned long)bytes[i + 1] << 8 | bytes[i + 2];
+		char four[5] = {digits[bits >> 18 & 63], digits[bits >> 12 & 63], digits[bits >> 6 & 63],
+				i == 30 ? '=' : digits[bits & 63], '\0'};
+
+		text_add(out, four);
+	}
+	text_add(out, "'");
+}
+
+static void add_document_head(struct text *out, const struct view *v)
+{
+	const struct embedded *style = embedded_find("src/report/html/report.css");
+	const struct embedded *script = embedded_find("src/report/html/report.js");
+
+	text_add(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+		      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+		      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+		      "style-src 'unsafe-inline'; script-src ");
+	if (script)
+		add_script_hash(out, script);
+	else
+		text_add(out, "'none'");
+	text_add(out, "\">\n<title>assay: ");
+	html_names(out, v, v->in->judged->headline);
+	text_add(out, "</title>\n<style>\n");
+	if (style)
+		text_add_bytes(out, (const char *)style->data, style->size);
+	canvas_css(out);
+	text_add(out, "</style>\n</head>\n<body>\n");
+}
+
+static void add_header(struct text *out, const struct view *v)
+{
+	const struct judgements *j = v->in->judged;
+	const struct record *r = v->in->record;
+	struct text counts = {0};
+
+	text_addf(out, "<header class=\"v-%s\">", verdict_name(j->verdict));
+	html_verdict(out, j->verdict);
+	text_add(out, "<h1>");
+	html_names(out, v, j->headline);
+	text_add(out, "</h1><p class=\"muted\">");
+	view_counts(&counts, v->verdicts, v->row_count);
+	html_add(out, text_str(&counts));
+	text_release(&counts);
+	if (!r->closed || r->cut_bytes)
+		text_add(out, ". The record ends before the run did: what was written until then is shown");
+	text_add(out, ".</p></header>\n<nav><a href=\"#todo\">What to do</a><a href=\"#devices\">Devices</a>"
+		      "<a href=\"#results\">Results</a><a href=\"#gaps\">Where the rest went</a>"
+		      "<a href=\"#roofline\">Roofline</a><a href=\"#machine\">Machine</a>"
+		      "<a href=\"#conditions\">Conditions</a></nav>\n");
+}
+
+static void add_todos(struct text *out, const struct view *v)
+{
+	text_add(out, "<section id=\"todo\"><h2>What to do</h2>\n");
+	if (!v->todo_count)
+		text_addf(out, "<p>%s</p>",
+			  v->row_count ? "Nothing: no case asks for anything." : "Nothing ran.");
+	else
+		text_add(out, "<ol class=\"todo\">\n");
+	for (size_t i = 0; i < v->todo_count; i++) {
+		const struct view_todo *t = &v->todos[i];
+
+		text_add(out, "<li><span>");
+		html_verdict(out, t->verdict);
+		text_add(out, "</span><span>");
+		html_add(out, t->target);
+		text_add(out, ": ");
+		element(out, "b", t->action[0] ? t->action : "look at the case");
+		text_add(out, "<br><span class=\"muted\">");
+		html_add(out, text_str(&t->cases));
+		text_add(out, ": ");
+		html_add(out, t->reason[0] ? t->reason : cause_text(t->cause));
+		if (t->cause != CAUSE_NONE)
+			text_addf(out, " (<code>%s</code>)", cause_name(t->cause));
+		text_add(out, "</span></span></li>\n");
+	}
+	text_addf(out, "%s</section>\n", v->todo_count ? "</ol>\n" : "");
+}
+
+static const struct view_row *best_of(const struct view *v, const struct view_group *g, const char *limit)
+{
+	const struct view_row *best = NULL;
+
+	for (size_t i = g->first; i < g->first + g->count; i++) {
+		const struct view_row *row = &v->rows[i];
+
+		if (row->headline && !strncmp(row->c->limit, limit, strlen(limit)) &&
+		    (!best || row->j->figure > best->j->figure))
+			best = row;
+	}
+	return best;
+}
+
+static void add_cards(struct text *out, const struct view *v)
+{
+	static const char *const limits[] = {"compute", "memory", "link"};
+
+	text_add(out, "<section id=\"devices\"><h2>Devices</h2>\n<div class=\"cards\">\n");
+	for (size_t g = 0; g < v->group_count; g++) {
+		const struct view_group *group = &v->groups[g];
+		struct text counts = {0};
+
+		text_add(out, "<div class=\"card\">");
+		html_verdict(out, group->worst);
+		element(out, "h3", group->name);
+		text_add(out, "<dl>");
+		for (size_t k = 0; k < 3; k++) {
+			const struct view_row *row = best_of(v, group, limits[k]);
+
+			if (!row)
+				continue;
+			element(out, "dt", row->title);
+			element(out, "dd", row->figure);
+		}
+		text_add(out, "</dl><p class=\"muted\">");
+		view_counts(&counts, group->verdicts, group->count);
+		html_add(out, text_str(&counts));
+		text_release(&counts);
+		text_add(out, "</p></div>\n");
+	}
+	text_add(out, "</div></section>\n");
+}
+
+/* A cell; `value` sorts it where it is a number, `label` names it when the table becomes a list on a narrow
+ * screen. */
+static void number_cell(struct text *out, const char *label, const char *shown, double value)
+{
+	text_addf(out, "<td class=\"num\" data-l=\"%s\"", label);
+	if (shown[0] && isfinite(value))
+		text_addf(out, " data-v=\"%.9g\"", value);
+	text_add(out, ">");
+	html_add(out, shown);
+	text_add(out, "</td>");
+}
+
+static void add_row(struct text *out, const struct view_row *row)
+{
+	const struct judgement *j = row->j;
+	double clock = 0, power = 0, temperature = 0;
+
+	view_number(row, "clock_hz", &clock);
+	view_number(row, "power_w", &power);
+	view_number(row, "temperature_c", &temperature);
+	text_addf(out, "<tr%s><td data-v=\"%u\">", j->verdict == VERDICT_SKIP ? " class=\"skip\"" : "",
+		  view_badness(j->verdict));
+	html_verdict(out, j->verdict);
+	text_add(out, "</td>");
+	element(out, "td", row->title);
+	number_cell(out, "", row->figure, j->figure);
+	number_cell(out, "expected", row->expected, j->has_band ? j->band.low : j->bound.value);
+	number_cell(out, "of bound", row->share, j->share_of_bound);
+	number_cell(out, "clock", row->clock, clock);
+	number_cell(out, "power", row->power, power);
+	number_cell(out, "", row->temperature, temperature);
+	element(out, "td", row->reason);
+	text_add(out, "</tr>\n");
+}
+
+static void add_results(struct text *out, const struct view *v)
+{
+	text_add(out, "<section id=\"results\"><h2>Results</h2>\n");
+	if (!v->row_count)
+		text_add(out, "<p>The run has no cases.</p>\n");
+	for (size_t g = 0; g < v->group_count; g++) {
+		const struct view_group *group = &v->groups[g];
+
+		element(out, "h3", group->name);
+		text_add(
+			out,
+			"\n<div class=\"wide\"><table "
+			"class=\"results\"><thead><tr><th>verdict</th><th>case</th>"
+			"<th class=\"num\">figure</th><th class=\"num\">expected</th><th class=\"num\">of "
+			"bound</th>"
+			"<th class=\"num\">clock</th><th class=\"num\">power</th><th class=\"num\">temp.</th>"
+			"<th>reason</th></tr></thead><tbody>\n");
+		for (size_t i = group->first; i < group->first + group->count; i++)
+			add_row(out, &v->rows[i]);
+		text_add(out, "</tbody></table></div>\n");
+	}
+	text_add(out, "</section>\n");
+}
+
+/* Unfolded: what did not pass, and the first case of each limit of a device. */
+static bool opens(const struct view *v, const struct view_group *g, size_t index)
+{
+	const struct view_row *row = &v->rows[index];
+
+	if (row->j->verdict != VERDICT_PASS)
+		return true;
+	for (size_t i = g->first; i < index; i++)
+		if (v->rows[i].headline && !strncmp(v->rows[i].c->limit, row->c->limit, 6))
+			return false;
+	return true;
+}
+
+static void add_gaps(struct text *out, const struct view *v)
+{
+	bool any = false;
+
+	text_add(out, "<section id=\"gaps\"><h2>Where the rest went</h2>\n");
+	for (size_t g = 0; g < v->group_count; g++) {
+		const struct view_group *group = &v->groups[g];
+		bool named = false;
+
+		for (size_t i = group->first; i < group->first + group->count; i++) {
+			if (!v->rows[i].headline)
+				continue;
+			if (!any)
+				text_add(out,
+					 "<p class=\"muted\">Each case begins at the bound at maximum clock. "
+					 "A "
+					 "factor's signal is never the rate that it explains; what no signal "
+					 "explains is called unexplained.</p>\n");
+			if (!named)
+				element(out, "h3", group->name);
+			any = named = true;
+			html_case(out, v, &v->rows[i], opens(v, group, i));
+		}
+	}
+	text_addf(out, "%s</section>\n", any ? "" : "<p>No case has a sustained figure.</p>\n");
+}
+
+static void add_roofline(struct text *out, const struct view *v)
+{
+	struct roofline r = {0};
+	struct canvas c;
+
+	roofline_add(&r, v);
+	text_add(out, "<section id=\"roofline\" class=\"roofline\"><h2>Roofline</h2>\n");
+	if (roofline_any(&r)) {
+		canvas_init(&c, 960, 600);
+		roofline_draw(&c, &r, NULL);
+		text_add(out, "<div class=\"wide\">");
+		canvas_svg(out, &c, "roofline: rate over arithmetic intensity", false);
+		text_add(out, "</div>");
+		canvas_release(&c);
+	} else {
+		text_add(out, "<p>Nothing was measured that a roofline shows.</p>");
+	}
+	text_add(out, "</section>\n");
+	if (r.failed)
+		out->failed = 1;
+	roofline_release(&r);
+}
+
+static void fact_row(void *arg, const char *name, const char *value)
+{
+	struct text *out = arg;
+
+	text_add(out, "<tr>");
+	element(out, "th", name);
+	element(out, "td", value);
+	text_add(out, "</tr>\n");
+}
+
+static void fact_table(struct text *out, const struct view *v,
+		       void (*facts)(const struct view *, about_visit *, void *))
+{
+	text_add(out, "<table class=\"facts\"><tbody>\n");
+	facts(v, fact_row, out);
+	text_add(out, "</tbody></table>\n");
+}
+
+static void add_box(struct text *out, const struct view *v, const char *title, char (*lines)[200],
+		    size_t count)
+{
+	if (!count)
+		return;
+	text_addf(out, "<section class=\"box\"><h2>%s</h2><ul>\n", title);
+	for (size_t i = 0; i < count; i++) {
+		text_add(out, "<li>");
+		html_names(out, v, lines[i]);
+		text_add(out, "</li>\n");
+	}
+	text_add(out, "</ul></section>\n");
+}
+
+static void add_sanity(struct text *out, const struct view *v)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < v->row_count; i++) {
+		struct sanity s;
+		char band[64];
+
+		if (!sanity_of(v, &v->rows[i], &s))
+			continue;
+		if (!any)
+			text_add(out, "<h3>Published sanity bands</h3><p class=\"muted\">What published lab "
+				      "guides ask of these "
+				      "cases, for orientation; no verdict depends on them.</p>\n<table "
+				      "class=\"facts\"><tbody>\n");
+		any = true;
+		sanity_band_text(band, sizeof(band), &s);
+		text_add(out, "<tr>");
+		element(out, "th", v->rows[i].title);
+		text_addf(out, "<td>%s, guide %s: %s</td></tr>\n", v->rows[i].figure, band, s.reading);
+	}
+	if (any)
+		text_add(out, "</tbody></table>\n");
+}
+
+static void add_parts(struct text *out, const struct view *v)
+{
+	if (!v->part_count)
+		return;
+	text_add(out, "<section id=\"parts\"><h2>Parts for a ticket</h2>\n<div "
+		      "class=\"wide\"><table><thead><tr><th>PCI address</th>"
+		      "<th>slot</th><th>serial "
+		      "number</th><th>verdict</th><th>cause</th><th>evidence</th></tr></thead><tbody>\n");
+	for (size_t i = 0; i < v->part_count; i++) {
+		const struct view_part *p = &v->parts[i];
+
+		text_add(out, "<tr>");
+		element(out, "td", p->gpu->pci);
+		element(out, "td", p->gpu->slot[0] ? p->gpu->slot : WORDS_NONE);
+		element(out, "td", p->serial[0] ? p->serial : WORDS_NONE);
+		text_add(out, "<td>");
+		html_verdict(out, p->verdict);
+		text_add(out, "</td>");
+		element(out, "td", cause_name(p->cause));
+		text_add(out, "<td>");
+		html_add(out, p->row->title);
+		text_add(out, ": ");
+		html_add(out, p->row->reason);
+		text_add(out, "</td></tr>\n");
+	}
+	text_add(out, "</tbody></table></div></section>\n");
+}
+
+static void add_machine(struct text *out, const struct view *v)
+{
+	text_add(out, "<section id=\"machine\"><h2>Machine</h2>\n");
+	fact_table(out, v, about_machine);
+	for (unsigned i = 0; v->in->machine && i < machine_gpu_count(v->in->machine); i++) {
+		text_addf(out, "<h3>GPU %u</h3><table class=\"facts\"><tbody>\n", i);
+		about_gpu(v, machine_gpu(v->in->machine, i), fact_row, out);
+		text_add(out, "</tbody></table>\n");
+	}
+	text_add(out, "</section>\n<section id=\"conditions\"><h2>Conditions</h2>\n");
+	fact_table(out, v, about_run);
+	add_sanity(out, v);
+	text_add(out, "<h3>Versions</h3>\n");
+	fact_table(out, v, about_software);
+	text_add(out, "<h3>How to repeat</h3>\n<pre>");
+	{
+		struct text repeat = {0};
+
+		view_repeat(&repeat, v);
+		html_add(out, text_str(&repeat));
+		text_release(&repeat);
+	}
+	text_add(out, "\nassay report DIR          # this report again from the run directory, on any "
+		      "machine</pre>\n</section>\n");
+}
+
+void report_html(struct text *out, const struct report_input *in)
+{
+	const struct embedded *script = embedded_find("src/report/html/report.js");
+	const struct judgements *j = in->judged;
+	struct view v;
+
+	if (view_build(&v, in, NULL)) {
+		out->failed = 1;
+		return;
+	}
+	add_document_head(out, &v);
+	add_header(out, &v);
+	text_add(out, "<main>\n");
+	add_todos(out, &v);
+	add_cards(out, &v);
+	add_results(out, &v);
+	add_gaps(out, &v);
+	add_roofline(out, &v);
+	add_parts(out, &v);
+	text_add(out, "<div class=\"boxes\">\n");
+	add_box(out, &v, "Could not look", j->could_not_look, j->could_not_look_count);
+	add_box(out, &v, "Needs operator input", j->operator_input, j->operator_input_count);
+	text_add(out, "</div>\n");
+	add_machine(out, &v);
+	text_add(out, "</main>\n<footer>Sustained figures are means over a window after clock, power and "
+		      "rate had settled; inputs are "
+		      "scaled random numbers unless a case says otherwise. GB = 10⁹ bytes.</footer>\n");
+	if (script) {
+		text_add(out, "<script>");
+		text_add_bytes(out, (const char *)script->data, script->size);
+		text_add(out, "</script>\n");
+	}
+	text_add(out, "</body>\n</html>\n");
+	view_release(&v);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clock and power over one case, as shares of the device's maximum clock and power limit; the judged window
+ * is shaded. */
+#include <math.h>
+#include "report/canvas.h"
+#include "report/html.h"
+#include "report/words.h"
+
+enum { WIDTH = 960, HEIGHT = 96, BUCKETS = 240 };
+
+struct trace {
+	const struct series *series;
+	enum canvas_role role;
+	double full, low, high; /* the value at the top; seen */
+};
+
+/* The lowest and the highest of the readings of every bucket of time, so that a short dip stays visible. */
+static void draw_trace(struct canvas *c, struct trace *t, uint64_t t0, uint64_t t1)
+{
+	struct canvas_point points[2 * BUCKETS];
+	double low[BUCKETS], high[BUCKETS];
+	unsigned seen[BUCKETS] = {0};
+	size_t count = 0;
+
+	t->low = INFINITY;
+	t->high = -INFINITY;
+	for (size_t i = 0; i < t->series->count; i++) {
+		uint64_t at = t->series->t_ns[i];
+		double value = t->series->value[i];
+		size_t b;
+
+		if (at < t0 || at > t1 || !isfinite(value))
+			continue;
+		b = (size_t)((double)(at - t0) / ((double)(t1 - t0) + 1) * BUCKETS);
+		low[b] = !seen[b] || value < low[b] ? value : low[b];
+		high[b] = !seen[b] || value > high[b] ? value : high[b];
+		seen[b]++;
+		t->low = value < t->low ? value : t->low;
+		t->high = value > t->high ? value : t->high;
+	}
+	if (!(t->full > 0))
+		t->full = t->high > 0 ? t->high : 1;
+	for (size_t b = 0; b < BUCKETS; b++) {
+		double x = (b + 0.5) * WIDTH / BUCKETS;
+
+		if (!seen[b])
+			continue;
+		points[count++] = (struct canvas_point){x, HEIGHT - 3 - (HEIGHT - 8) * low[b] / t->full};
+		if (high[b] != low[b])
+			points[count++] =
+				(struct canvas_point){x, HEIGHT - 3 - (HEIGHT - 8) * high[b] / t->full};
+	}
+	canvas_stroke(c, t->role, 1.6, CANVAS_SOLID, points, count);
+}
+
+static void caption(struct text *out, const char *colour, const char *what, const struct trace *t,
+		    const char *unit)
+{
+	if (!t->series || !isfinite(t->low))
+		return;
+	text_addf(out, "<span class=\"key\" style=\"--c:%s\">%s %.0f–%.0f %s of %.0f</span>", colour, what,
+		  t->low, t->high, unit, t->full);
+}
+
+static const struct gpu *gpu_of(const struct view *v, const struct view_row *row)
+{
+	const struct gpu *gpu;
+	char name[160];
+
+	view_target_name(name, sizeof(name), v->in, row->c->target, &gpu);
+	return gpu;
+}
+
+void html_telemetry(struct text *out, const struct view *v, const struct view_row *row)
+{
+	const struct gpu *gpu = gpu_of(v, row);
+	const struct record_case *c = row->c;
+	struct trace clock = {.role = CANVAS_s0}, power = {.role = CANVAS_s1};
+	struct canvas drawing;
+	char source[64];
+
+	if (!gpu || c->t1_ns <= c->t0_ns)
+		return;
+	snprintf(source, sizeof(source), "gpu:%s", gpu->pci);
+	clock.series = record_series(v->in->record, source, "sm_clock_mhz");
+	power.series = record_series(v->in->record, source, "power_w");
+	clock.full = gpu_get(gpu, GPU_FACT_sm_clock_max_mhz, 0);
+	power.full = gpu_get(gpu, GPU_FACT_power_limit_w, 0);
+	canvas_init(&drawing, WIDTH, HEIGHT);
+	if (row->phase && row->phase->has_window && row->phase->t1_ns > row->phase->t0_ns) {
+		double span = (double)(c->t1_ns - c->t0_ns);
+		double x0 = ((double)row->phase->t0_ns - (double)c->t0_ns) / span * WIDTH;
+		double x1 = ((double)row->phase->t1_ns - (double)c->t0_ns) / span * WIDTH;
+
+		canvas_rect(&drawing, CANVAS_grid, 0.6, x0, 0, x1 - x0, HEIGHT);
+	}
+	canvas_line(&drawing, CANVAS_grid, 1, CANVAS_SOLID, 0, HEIGHT - 3, WIDTH, HEIGHT - 3);
+	if (clock.series)
+		draw_trace(&drawing, &clock, c->t0_ns, c->t1_ns);
+	if (power.series)
+		draw_trace(&drawing, &power, c->t0_ns, c->t1_ns);
+	if ((clock.series && isfinite(clock.low)) || (power.series && isfinite(power.low))) {
+		text_add(out, "<figure>");
+		canvas_svg(out, &drawing, "clock and power over the case", false);
+		text_add(out, "<figcaption>");
+		caption(out, "var(--s0)", "clock", &clock, "MHz");
+		caption(out, "var(--s1)", "power", &power, "W");
+		text_addf(out,
+			  "<span>%.1f s; top: the most each may have; shaded: the window "
+			  "judged</span></figcaption></figure>\n",
+			  (double)(c->t1_ns - c->t0_ns) * 1e-9);
+	}
+	canvas_release(&drawing);
+}

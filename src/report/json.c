@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* results.json (docs/schema/results.schema.json). Absent is absent: no null stands for a figure, no zero for
+ * unknown. */
+#include <math.h>
+#include "report/about.h"
+#include "report/json.h"
+#include "report/report.h"
+#include "report/view.h"
+
+/* Every json_* below may fail for memory alone: a NULL anywhere makes `failed` true and the whole is dropped.
+ */
+struct builder {
+	const struct view *v;
+	bool failed;
+};
+
+static void put(struct builder *b, json_t *object, const char *key, json_t *value)
+{
+	if (!value || json_object_set_new(object, key, value))
+		b->failed = true;
+}
+
+static void push(struct builder *b, json_t *array, json_t *value)
+{
+	if (!value || json_array_append_new(array, value))
+		b->failed = true;
+}
+
+/* Bytes that are no UTF-8 cannot stand in JSON: they become U+FFFD. */
+static json_t *text_value(const struct builder *b, const char *s)
+{
+	struct text t = {0};
+	json_t *value;
+
+	names_add(&b->v->names, &t, s);
+	value = json_text(text_str(&t));
+	text_release(&t);
+	return value;
+}
+
+static void put_text(struct builder *b, json_t *object, const char *key, const char *s)
+{
+	if (s && s[0])
+		put(b, object, key, text_value(b, s));
+}
+
+static void put_number(struct builder *b, json_t *object, const char *key, double value)
+{
+	if (isfinite(value))
+		put(b, object, key, json_real(value));
+}
+
+/* The journal's own values, texts with names replaced; what is no number, text or flag is dropped. */
+static json_t *values_json(struct builder *b, const json_t *values)
+{
+	json_t *object = json_object();
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)values, key, value)
+	{
+		if (json_is_string(value))
+			put(b, object, key, text_value(b, json_string_value(value)));
+		else if (json_is_number(value) || json_is_boolean(value))
+			put(b, object, key, json_copy(value));
+	}
+	return object;
+}
+
+static json_t *phases_json(struct builder *b, const struct record_case *c)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < c->phase_count; i++) {
+		const struct record_phase *p = &c->phase[i];
+		json_t *object;
+
+		if (!p->values)
+			continue;
+		object = json_object();
+		put(b, object, "phase", json_text(p->name));
+		put(b, object, "values", values_json(b, p->values));
+		if (p->has_window) {
+			put(b, object, "t0_ns", json_integer((json_int_t)p->t0_ns));
+			put(b, object, "t1_ns", json_integer((json_int_t)p->t1_ns));
+		}
+		push(b, array, object);
+	}
+	return array;
+}
+
+static const char *const bound_names[] = {"", "device", "ceiling", "datasheet"};
+static const char *const judged_names[] = {"", "band", "ceiling", "siblings", "history", "rule"};
+
+static void put_expected(struct builder *b, json_t *object, const struct judgement *j)
+{
+	if (j->bound.from != BOUND_NONE && isfinite(j->bound.value)) {
+		json_t *bound = json_object();
+
+		put_number(b, bound, "value", j->bound.value);
+		put(b, bound, "from", json_string(bound_names[j->bound.from]));
+		put_text(b, bound, "formula", j->bound.formula);
+		put(b, object, "bound", bound);
+	}
+	if (j->has_band) {
+		json_t *band = json_object();
+
+		put_number(b, band, "low", j->band.low);
+		put_number(b, band, "high", j->band.high);
+		put(b, band, "confidence", json_integer(j->band.confidence));
+		put_text(b, band, "phase", j->band.phase);
+		put_text(b, band, "source", j->band.source);
+		put_text(b, band, "date", j->band.date);
+		put_text(b, band, "place", j->band.place);
+		put(b, object, "band", band);
+	}
+}
+
+static void put_gap(struct builder *b, json_t *object, const struct judgement *j)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < j->gap_count; i++) {
+		const struct factor *f = &j->gap[i];
+		json_t *factor = json_object();
+
+		put_text(b, factor, "name", f->name);
+		put_text(b, factor, "signal", f->signal);
+		put(b, factor, "present", json_boolean(f->present));
+		put(b, factor, "shown_only", json_boolean(f->shown_only));
+		if (f->present) {
+			put_number(b, factor, "value", f->value);
+			if (f->error > 0)
+				put_number(b, factor, "error", f->error);
+		}
+		push(b, array, factor);
+	}
+	put(b, object, "gap", array);
+	if (j->unexplained > 0)
+		put_number(b, object, "unexplained", j->unexplained);
+	put(b, object, "explained", json_boolean(j->explained));
+}
+
+static json_t *advice_json(struct builder *b, const struct judgement *j)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < j->advice_count; i++) {
+		json_t *object = json_object();
+
+		put_text(b, object, "knob", j->advice[i].knob);
+		put_text(b, object, "evidence", j->advice[i].evidence);
+		put_text(b, object, "gain", j->advice[i].gain);
+		push(b, array, object);
+	}
+	return array;
+}
+
+static json_t *work_json(struct builder *b, const struct record_case *c)
+{
+	json_t *object = json_object();
+
+	put_number(b, object, "flop", c->work_flop);
+	put_number(b, object, "read_bytes", c->work_read);
+	put_number(b, object, "write_bytes", c->work_write);
+	put_number(b, object, "link_bytes", c->work_link);
+	put_number(b, object, "messages", c->work_messages);
+	return object;
+}
+
+static void put_judgement(struct builder *b, json_t *object, const struct view_row *row)
+{
+	const struct judgement *j = row->j;
+
+	put(b, object, "verdict", json_string(verdict_name(j->verdict)));
+	put(b, object, "cause", json_string(cause_name(j->cause)));
+	put_text(b, object, "reason", row->reason);
+	put_text(b, object, "phase_judged", row->phase ? row->phase->name : "");
+	put(b, object, "judged_by", json_string(judged_names[j->judged_by]));
+	if (j->has_figure && isfinite(j->figure)) {
+		json_t *figure = json_object();
+
+		put_text(b, figure, "field", j->figure_field);
+		put_text(b, figure, "unit", j->figure_unit);
+		put_number(b, figure, "value", j->figure);
+		put(b, object, "figure", figure);
+	}
+	put_expected(b, object, j);
+	if (j->share_of_bound > 0)
+		put_number(b, object, "share_of_bound", j->share_of_bound);
+	if (j->efficiency_held > 0)
+		put_number(b, object, "efficiency_held", j->efficiency_held);
+	put(b, object, "low_confidence", json_boolean(j->low_confidence));
+	put_gap(b, object, j);
+	put(b, object, "advice", advice_json(b, j));
+}
+
+static const char *require_name(int require)
+{
+	return require == 0 ? "judged" : require == 1 ? "measured" : "nothing";
+}
+
+static json_t *case_json(struct builder *b, const struct view_row *row)
+{
+	const struct record_case *c = row->c;
+	json_t *object = json_object(), *options = json_object_get(c->plan, "options");
+
+	put(b, object, "case", json_integer(c->id));
+	put_text(b, object, "key", c->key);
+	put_text(b, object, "title", row->title);
+	put_text(b, object, "probe", c->probe);
+	put_text(b, object, "engine", c->engine);
+	put_text(b, object, "target", c->target);
+	put_text(b, object, "limit", c->limit);
+	put(b, object, "require", json_string(require_name(c->require)));
+	put(b, object, "options", values_json(b, options));
+	put(b, object, "ending", json_string(c->skipped ? "skipped" : ending_name(c->ending)));
+	put(b, object, "status", json_string(status_name(c->skipped ? c->skip_status : c->status)));
+	put_text(b, object, "text", c->text);
+	put(b, object, "work", work_json(b, c));
+	put_judgement(b, object, row);
+	put(b, object, "phases", phases_json(b, c));
+	return object;
+}
+
+struct fact_object {
+	struct builder *b;
+	json_t *object;
+};
+
+static void put_fact(void *arg, const char *name, const char *value)
+{
+	struct fact_object *f = arg;
+	json_t *text = json_text(value);
+
+	put(f->b, f->object, name, text);
+}
+
+static json_t *gpu_json(struct builder *b, const struct gpu *g, unsigned index)
+{
+	json_t *object = json_object(), *facts = json_object();
+	struct about_price price;
+
+	put(b, object, "index", json_integer(index));
+	put_text(b, object, "name", g->name);
+	put_text(b, object, "pci", g->pci);
+	put_text(b, object, "slot", g->slot);
+	put_text(b, object, "serial", g->serial);
+	put_text(b, object, "uuid", g->uuid);
+	put_text(b, object, "vbios", g->vbios);
+	put_text(b, object, "sku", about_sku(b->v, g));
+	put(b, object, "status", json_string(status_name(g->status)));
+	for (int i = 0; i < GPU_FACT_COUNT; i++)
+		if (gpu_has(g, (enum gpu_fact)i))
+			put_number(b, facts, gpu_fact_name((enum gpu_fact)i),
+				   gpu_get(g, (enum gpu_fact)i, 0));
+	put(b, object, "facts", facts);
+	if (about_price(b->v, g, &price)) {
+		json_t *p = json_object();
+
+		put_number(b, p, "low", price.low);
+		put_number(b, p, "high", price.high);
+		put_text(b, p, "source", price.source);
+		put_text(b, p, "date", price.date);
+		put(b, object, "dollars_per_hour", p);
+	}
+	return object;
+}
+
+json_t *json_gpus(const struct view *v)
+{
+	struct builder b = {.v = v};
+	const struct machine *m = v->in->machine;
+	json_t *array = json_array();
+
+	for (unsigned i = 0; m && i < machine_gpu_count(m); i++)
+		push(&b, array, gpu_json(&b, machine_gpu(m, i), i));
+	if (b.failed) {
+		json_decref(array);
+		return NULL;
+	}
+	return array;
+}
+
+json_t *json_facts(const struct view *v, void (*facts)(const struct view *, about_visit *, void *))
+{
+	struct builder b = {.v = v};
+	struct fact_object f = {&b, json_object()};
+
+	facts(v, put_fact, &f);
+	if (b.failed) {
+		json_decref(f.object);
+		return NULL;
+	}
+	return f.object;
+}
+
+static json_t *parts_json(struct builder *b)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < b->v->part_count; i++) {
+		const struct view_part *p = &b->v->parts[i];
+		json_t *object = json_object(), *evidence = json_array();
+
+		put_text(b, object, "pci", p->gpu->pci);
+		put_text(b, object, "name", p->gpu->name);
+		put_text(b, object, "slot", p->gpu->slot);
+		put_text(b, object, "serial", p->serial);
+		put(b, object, "verdict", json_string(verdict_name(p->verdict)));
+		put(b, object, "cause", json_string(cause_name(p->cause)));
+		for (size_t k = 0; k < b->v->row_count; k++) {
+			const struct view_row *row = &b->v->rows[k];
+			struct text t = {0};
+
+			if (strcmp(row->c->target, p->row->c->target) || row->j->verdict != p->verdict)
+				continue;
+			text_addf(&t, "%s: %s", row->title, row->reason);
+			push(b, evidence, json_text(text_str(&t)));
+			text_release(&t);
+		}
+		put(b, object, "evidence", evidence);
+		push(b, array, object);
+	}
+	return array;
+}
+
+static json_t *lines_json(struct builder *b, char (*lines)[200], size_t count)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		push(b, array, text_value(b, lines[i]));
+	return array;
+}
+
+static json_t *counts_json(struct builder *b)
+{
+	json_t *object = json_object();
+
+	for (int i = 0; i < VERDICT_COUNT; i++)
+		put(b, object, verdict_name((enum verdict)i), json_integer(b->v->verdicts[i]));
+	return object;
+}
+
+static json_t *todos_json(struct builder *b)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < b->v->todo_count; i++) {
+		const struct view_todo *t = &b->v->todos[i];
+		json_t *object = json_object();
+
+		put(b, object, "verdict", json_string(verdict_name(t->verdict)));
+		put(b, object, "cause", json_string(cause_name(t->cause)));
+		put_text(b, object, "target", t->target);
+		put_text(b, object, "action", t->action);
+		put_text(b, object, "cases", text_str(&t->cases));
+		put_text(b, object, "reason", t->reason);
+		push(b, array, object);
+	}
+	return array;
+}
+
+static json_t *report_object(struct builder *b)
+{
+	const struct report_input *in = b->v->in;
+	json_t *root = json_object(), *cases = json_array();
+
+	put(b, root, "schema", json_string("assay.results"));
+	put(b, root, "schema_version", json_integer(REPORT_SCHEMA_VERSION));
+	put(b, root, "verdict", json_string(verdict_name(in->judged->verdict)));
+	put(b, root, "exit_code", json_integer(in->judged->exit_code));
+	put(b, root, "headline", text_value(b, in->judged->headline));
+	put(b, root, "counts", counts_json(b));
+	put(b, root, "complete", json_boolean(in->record->closed && !in->record->cut_bytes));
+	put(b, root, "expectations_hash", json_text(in->judged->expectations_hash));
+	put(b, root, "run", json_facts(b->v, about_run));
+	put(b, root, "software", json_facts(b->v, about_software));
+	put(b, root, "machine", json_facts(b->v, about_machine));
+	put(b, root, "gpus", json_gpus(b->v));
+	for (size_t i = 0; i < b->v->row_count; i++)
+		push(b, cases, case_json(b, &b->v->rows[i]));
+	put(b, root, "cases", cases);
+	put(b, root, "parts", parts_json(b));
+	put(b, root, "what_to_do", todos_json(b));
+	put(b, root, "could_not_look",
+	    lines_json(b, in->judged->could_not_look, in->judged->could_not_look_count));
+	put(b, root, "operator_input",
+	    lines_json(b, in->judged->operator_input, in->judged->operator_input_count));
+	return root;
+}
+
+json_t *json_text(const char *s)
+{
+	json_t *value = json_string(s);
+	struct text t = {0};
+	size_t size;
+
+	if (value)
+		return value;
+	for (uint32_t code; (code = width_decode(s, &size)) || size; s += size) {
+		if (code == 0xfffd)
+			text_add(&t, "\xef\xbf\xbd");
+		else
+			text_add_bytes(&t, s, size);
+	}
+	value = json_string(text_str(&t));
+	text_release(&t);
+	return value;
+}
+
+enum status json_dump(struct text *out, json_t *root, struct error *err)
+{
+	char *dumped = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
+
+	json_decref(root);
+	if (!dumped)
+		return error_set(err, STATUS_NO_RESOURCE, "no memory for the results as JSON");
+	text_add(out, dumped);
+	text_add(out, "\n");
+	free(dumped);
+	return out->failed ? error_set(err, STATUS_NO_RESOURCE, "no memory for the results as JSON")
+			   : STATUS_OK;
+}
+
+enum status report_json(struct text *out, const struct report_input *in, struct error *err)
+{
+	struct view v;
+	struct builder b = {.v = &v};
+	enum status st = view_build(&v, in, err);
+	json_t *root;
+
+	if (st)
+		return st;
+	root = report_object(&b);
+	if (b.failed) {
+		json_decref(root);
+		root = NULL;
+	}
+	st = json_dump(out, root, err);
+	view_release(&v);
+	return st;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Serial numbers, UUIDs, host names and addresses as stable pseudonyms: the first eight digits of the SHA-256
+ * of the value, with its kind before them. The same value has the same pseudonym in every report, so two
+ * reports can be held against each other without saying whose they are. PCI addresses stay: they name the
+ * part and nobody's machine.
+ */
+#ifndef REPORT_NAMES_H
+#define REPORT_NAMES_H
+#include <stdbool.h>
+#include "core/text.h"
+#include "journal/record.h"
+#include "machine/machine.h"
+
+struct names {
+	bool real;
+	size_t count, room;
+	struct names_pair {
+		char *value;
+		char shown[32];
+	} * pair;
+	bool failed; /* out of memory: names_add then hides whole texts */
+};
+
+/* Collects what the record names. Owner: caller, names_release. */
+void names_init(struct names *n, const struct record *r, const struct machine *m, bool real);
+void names_release(struct names *n);
+/* Appends `s` with every known name and everything that looks like an IPv4, IPv6 or MAC address or a UUID
+ * replaced. */
+void names_add(const struct names *n, struct text *out, const char *s);
+/* The same into a buffer. */
+void names_copy(const struct names *n, char *out, size_t size, const char *s);
+/* `prefix`-abcdef01 of the value. */
+void names_pseudonym(char out[32], const char *prefix, const char *value);
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A case in plain words. Probes that are not known by name here are shown by their options. */
+#include "report/words.h"
+#include <errno.h>
+#include <stdbool.h>
+
+static const char *option(const struct record_case *c, const char *name, const char *fallback)
+{
+	const char *text = record_option(c, name);
+
+	return text && text[0] ? text : fallback;
+}
+
+static bool option_is(const struct record_case *c, const char *name, const char *value)
+{
+	return !strcmp(option(c, name, ""), value);
+}
+
+/* Options come canonical: plain bytes. Falls back on what the engine says it took (size=0: its own choice).
+ */
+static double option_bytes(const struct record_case *c, const char *name, const char *field)
+{
+	double value = strtod(option(c, name, "0"), NULL);
+
+	for (size_t i = 0; value == 0 && field && i < c->phase_count; i++)
+		if (!record_number(&c->phase[i], field, &value))
+			value = 0;
+	return value > 0 ? value : 0;
+}
+
+static void add_bytes(struct text *t, const char *before, double bytes)
+{
+	char size[32];
+
+	if (bytes <= 0)
+		return;
+	words_bytes(size, sizeof(size), bytes);
+	text_addf(t, "%s%s", before, size);
+}
+
+static void title_gemm(struct text *t, const struct record_case *c)
+{
+	const char *m = option(c, "m", "?"), *n = option(c, "n", m), *k = option(c, "k", m);
+	const char *search = option(c, "search", "first"), *type = option(c, "type", "");
+	char shown[32];
+
+	text_addf(t, "%s GEMM %s", words_type(type, shown, sizeof(shown)), m);
+	if (strcmp(m, n) || strcmp(m, k))
+		text_addf(t, "×%s×%s", n, k);
+	if (strcmp(option(c, "batch", "1"), "1"))
+		text_addf(t, " ×%s", option(c, "batch", "1"));
+	if (option_is(c, "bias", "true"))
+		text_add(t, " + bias");
+	if (option_is(c, "data", "zeros"))
+		text_add(t, ", zeros");
+	if (option_is(c, "accumulate", "exact") && strstr(shown, "FP8"))
+		text_add(t, ", exact accumulation");
+	if (option_is(c, "scale", "block"))
+		text_add(t, ", block scales");
+	if (!strcmp(search, "top"))
+		text_add(t, ", best of a few");
+	else if (strcmp(search, "first"))
+		text_addf(t, ", %s search", search);
+	if (option_is(c, "threads", "1"))
+		text_add(t, ", one thread");
+}
+
+static void title_memory(struct text *t, const struct record_case *c)
+{
+	const char *op = option(c, "op", "read");
+	const char *where = !strcmp(c->limit, "cache") ? "cache" : "memory";
+
+	if (!strcmp(op, "chase"))
+		text_add(t, "pointer chase");
+	else if (!strcmp(op, "set"))
+		text_addf(t, "%s fill", where);
+	else
+		text_addf(t, "%s %s", where, op);
+	add_bytes(t, " ", option_bytes(c, "size", "stream_bytes"));
+	if (option_is(c, "store", "nontemporal"))
+		text_add(t, ", past the cache");
+	if (option_is(c, "store", "regular"))
+		text_add(t, ", regular stores");
+	if (option_is(c, "threads", "1"))
+		text_add(t, ", one thread");
+}
+
+static void title_peak(struct text *t, const struct record_case *c)
+{
+	const char *unit = option(c, "unit", "");
+	char shown[32];
+
+	words_type(option(c, "type", ""), shown, sizeof(shown));
+	if (!strcmp(unit, "fma"))
+		text_addf(t, "%s multiply-add ceiling", shown);
+	else if (!strcmp(unit, "mma"))
+		text_addf(t, "%s matrix unit ceiling", shown);
+	else if (!strcmp(unit, "add"))
+		text_add(t, "clock by dependent adds");
+	else if (!strcmp(unit, "read"))
+		text_add(t, "read ceiling");
+	else
+		text_addf(t, "ceiling, unit %s", unit[0] ? unit : "?");
+	if (strcmp(option(c, "isa", "auto"), "auto"))
+		text_addf(t, ", %s", option(c, "isa", ""));
+	if (option_is(c, "threads", "1"))
+		text_add(t, ", one thread");
+}
+
+static const struct {
+	const char *name, *shown;
+} link_words[] = {
+	{"h2d", "host to device"},
+	{"d2h", "device to host"},
+	{"both", "host and device, both ways"},
+	{"bidir", "host and device, both ways"},
+	{"p2p", "GPU to GPU"},
+};
+
+static void title_link(struct text *t, const struct record_case *c)
+{
+	const char *way = option(c, "direction", option(c, "dir", option(c, "op", "")));
+	const char *memory = option(c, "memory", option(c, "host", ""));
+
+	for (size_t i = 0; i < sizeof(link_words) / sizeof(link_words[0]); i++)
+		if (!strcmp(link_words[i].name, way))
+			way = link_words[i].shown;
+	text_add(t, way[0] ? way : "host link");
+	add_bytes(t, " ", option_bytes(c, "size", NULL));
+	if (memory[0])
+		text_addf(t, ", %s", memory);
+}
+
+static const struct {
+	const char *probe, *shown;
+} plain[] = {
+	{"hbm", "device memory walk"},
+	{"sm", "each SM by itself"},
+	{"null", "null probe"},
+};
+
+/* "stress seconds=60": the name, and what was asked of it. */
+static void title_other(struct text *t, const struct record_case *c)
+{
+	const json_t *options = json_object_get(c->plan, "options");
+	const char *name = c->probe, *key;
+	unsigned shown = 0;
+	json_t *value;
+
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+		if (!strcmp(plain[i].probe, c->probe))
+			name = plain[i].shown;
+	for (const char *p = name; *p; p++)
+		text_add_bytes(t, *p == '_' ? " " : p, 1);
+	if (name != c->probe)
+		return;
+	json_object_foreach((json_t *)options, key, value)
+	{
+		const char *text = json_string_value(value);
+
+		if (text && text[0] && shown++ < 3)
+			text_addf(t, "%s%s %s", shown == 1 ? " " : ", ", key, text);
+	}
+}
+
+void words_title(char *out, size_t size, const struct record_case *c)
+{
+	static const struct {
+		const char *probe;
+		void (*title)(struct text *t, const struct record_case *c);
+	} known[] = {
+		{"gemm", title_gemm}, {"memory", title_memory}, {"peak", title_peak}, {"link", title_link}};
+	void (*title)(struct text *, const struct record_case *) = title_other;
+	struct text t = {0};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcmp(known[i].probe, c->probe))
+			title = known[i].title;
+	title(&t, c);
+	if (c->engine[0] && !c->reading)
+		text_addf(&t, ", %s", words_engine(c->engine));
+	text_copy(out, size, text_str(&t));
+	text_release(&t);
+}

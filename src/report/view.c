@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/view.h"
+#include <ctype.h>
+#include <math.h>
+#include "report/words.h"
+
+unsigned view_badness(enum verdict verdict)
+{
+	switch (verdict) {
+	case VERDICT_FAIL:
+		return 0;
+	case VERDICT_ERROR:
+		return 1;
+	case VERDICT_UNTRUSTED:
+		return 2;
+	case VERDICT_UNKNOWN:
+		return 3;
+	case VERDICT_WARN:
+		return 4;
+	case VERDICT_PASS:
+		return 5;
+	case VERDICT_SKIP:
+	case VERDICT_COUNT:
+		break;
+	}
+	return 6;
+}
+
+bool view_number(const struct view_row *row, const char *field, double *out)
+{
+	return row->phase && record_number(row->phase, field, out) && isfinite(*out);
+}
+
+void view_target_name(char *out, size_t size, const struct report_input *in, const char *target,
+		      const struct gpu **gpu)
+{
+	const struct machine *m = in->machine;
+	unsigned index;
+	char rest;
+
+	*gpu = NULL;
+	if (sscanf(target, "gpu%u%c", &index, &rest) == 1) {
+		*gpu = m ? machine_gpu(m, index) : NULL;
+		if (*gpu)
+			snprintf(out, size, "GPU %u · %s · %s", index,
+				 (*gpu)->name[0] ? (*gpu)->name : "name unreadable", (*gpu)->pci);
+		else
+			snprintf(out, size, "GPU %u", index);
+	} else if (!strncmp(target, "cpu", 3)) {
+		const struct cpu *cpu = m ? machine_cpu(m) : NULL;
+		const char *node = strstr(target, "node");
+
+		snprintf(out, size, "CPU%s%s%s%s", cpu && cpu->model[0] ? " · " : "", cpu ? cpu->model : "",
+			 node ? " · NUMA node " : "", node ? node + 4 : "");
+	} else {
+		text_copy(out, size, target[0] ? target : "machine");
+	}
+}
+
+static void expected_text(struct view_row *row)
+{
+	const struct judgement *j = row->j;
+	char value[48];
+
+	row->expected[0] = '\0';
+	if (j->has_band && isfinite(j->band.low) && isfinite(j->band.high) && j->band.high > 0) {
+		words_range(row->expected, sizeof(row->expected), j->band.low, j->band.high, j->figure_unit);
+	} else if (j->bound.from != BOUND_NONE && j->bound.value > 0 && isfinite(j->bound.value)) {
+		words_quantity(value, sizeof(value), j->bound.value, 0, j->figure_unit);
+		snprintf(row->expected, sizeof(row->expected), "≤ %s", value);
+	}
+}
+
+static void conditions_text(struct view_row *row)
+{
+	double value;
+
+	if (view_number(row, "clock_hz", &value))
+		snprintf(row->clock, sizeof(row->clock), "%.0f MHz", value / 1e6);
+	else if (view_number(row, "clock_nvml_hz", &value))
+		snprintf(row->clock, sizeof(row->clock), "~%.0f MHz", value / 1e6);
+	if (view_number(row, "power_w", &value))
+		snprintf(row->power, sizeof(row->power), "%.0f W", value);
+	else if (view_number(row, "power_integral_w", &value))
+		snprintf(row->power, sizeof(row->power), "~%.0f W", value);
+	if (view_number(row, "temperature_c", &value))
+		snprintf(row->temperature, sizeof(row->temperature), "%.0f °C", value);
+}
+
+/* A reading of something that is no rate has its own text: the reason says it. */
+static const struct record_phase *judged_phase(const struct record_case *c, const struct judgement *j)
+{
+	static const char *const order[] = {"sustained", "burst", "once", "cold"};
+	const struct record_phase *p = j->phase[0] ? record_phase(c, j->phase) : NULL;
+
+	for (size_t i = 0; !p && i < sizeof(order) / sizeof(order[0]); i++) {
+		p = record_phase(c, order[i]);
+		if (p && !p->values)
+			p = NULL;
+	}
+	return p;
+}
+
+static enum status build_row(struct view_row *row, struct view *v, const struct record_case *c,
+			     const struct judgement *j, struct error *err)
+{
+	const char *reason = j->reason[0] ? j->reason : c->skip_reason ? c->skip_reason : "";
+	struct text t = {0};
+
+	row->c = c;
+	row->j = j;
+	row->phase = c->skipped ? NULL : judged_phase(c, j);
+	row->headline = row->phase && j->has_figure && isfinite(j->figure) && !c->reading &&
+			!strcmp(c->phases, "headline");
+	words_title(row->base, sizeof(row->base), c);
+	text_copy(row->title, sizeof(row->title), row->base);
+	if (j->has_figure && isfinite(j->figure))
+		words_quantity(row->figure, sizeof(row->figure), j->figure, 0, j->figure_unit);
+	expected_text(row);
+	if (j->share_of_bound > 0 && isfinite(j->share_of_bound))
+		words_share(row->share, sizeof(row->share), j->share_of_bound);
+	conditions_text(row);
+	names_add(&v->names, &t, reason[0] ? reason : c->text);
+	if (t.failed)
+		goto out;
+	row->reason = t.data ? t.data : strdup("");
+out:
+	if (t.failed)
+		text_release(&t);
+	return row->reason ? STATUS_OK
+			   : error_set(err, STATUS_NO_RESOURCE, "no memory for the report's rows");
+}
+
+/* Another case of this target that reads the same and has another value for this option. */
+static bool differs(const struct view *v, const struct view_row *row, const char *key, const char *value)
+{
+	for (size_t i = 0; i < v->row_count; i++) {
+		const struct view_row *other = &v->rows[i];
+		const char *theirs;
+
+		if (other == row || strcmp(other->base, row->base) ||
+		    strcmp(other->c->target, row->c->target))
+			continue;
+		theirs = record_option(other->c, key);
+		if (theirs && strcmp(theirs, value))
+			return true;
+	}
+	return false;
+}
+
+/* Two cases of one target whose plain words agree get the options in which they differ. */
+static void tell_apart(struct view *v)
+{
+	for (size_t i = 0; i < v->row_count; i++) {
+		struct view_row *row = &v->rows[i];
+		const char *key;
+		json_t *value;
+
+		json_object_foreach(json_object_get(row->c->plan, "options"), key, value)
+		{
+			const char *mine = json_string_value(value);
+			size_t used = strlen(row->title);
+
+			if (mine && differs(v, row, key, mine))
+				snprintf(row->title + used, sizeof(row->title) - used, " (%s %s)", key, mine);
+		}
+	}
+}
+
+static int find_group(const struct view *v, const char *target)
+{
+	for (size_t i = 0; i < v->group_count; i++)
+		if (!strcmp(v->groups[i].target, target))
+			return (int)i;
+	return -1;
+}
+
+/* Rows become contiguous by target, targets in the order of their first case, cases in plan order. */
+static enum status build_rows(struct view *v, struct error *err)
+{
+	const struct record *r = v->in->record;
+	size_t at = 0;
+
+	for (size_t i = 0; i < r->case_count; i++)
+		if (find_group(v, r->cases[i].target) < 0) {
+			struct view_group *g = &v->groups[v->group_count++];
+
+			text_copy(g->target, sizeof(g->target), r->cases[i].target);
+			view_target_name(g->name, sizeof(g->name), v->in, g->target, &g->gpu);
+		}
+	for (size_t g = 0; g < v->group_count; g++) {
+		struct view_group *group = &v->groups[g];
+
+		group->first = at;
+		group->worst = VERDICT_SKIP;
+		for (size_t i = 0; i < r->case_count; i++) {
+			const struct judgement *j = &v->in->judged->of_case[i];
+			enum status st;
+
+			if (strcmp(r->cases[i].target, group->target))
+				continue;
+			v->row_count = at + 1;
+			st = build_row(&v->rows[at++], v, &r->cases[i], j, err);
+			if (st)
+				return st;
+			group->count++;
+			group->verdicts[j->verdict]++;
+			v->verdicts[j->verdict]++;
+			if (view_badness(j->verdict) < view_badness(group->worst) &&
+			    (j->verdict != VERDICT_UNKNOWN || r->cases[i].require == 0))
+				group->worst = j->verdict; /* nobody asked for the others to be judged */
+		}
+	}
+	return STATUS_OK;
+}
+
+static void add_todo(struct view *v, const struct view_row *row, const char *action)
+{
+	struct view_todo *t = NULL;
+
+	for (size_t i = 0; i < v->todo_count && !t; i++)
+		if (v->todos[i].cause == row->j->cause && v->todos[i].verdict == row->j->verdict &&
+		    !strcmp(v->todos[i].target, row->c->target) && !strcmp(v->todos[i].action, action))
+			t = &v->todos[i];
+	if (!t) {
+		t = &v->todos[v->todo_count++];
+		*t = (struct view_todo){.verdict = row->j->verdict,
+					.cause = row->j->cause,
+					.action = action,
+					.reason = row->reason};
+		text_copy(t->target, sizeof(t->target), row->c->target);
+	}
+	text_addf(&t->cases, "%s%s", t->count++ ? "; " : "", row->title);
+}
+
+/* Worst first; within one verdict the order of the rows. */
+static void build_todos(struct view *v)
+{
+	for (unsigned badness = 0; badness <= view_badness(VERDICT_WARN); badness++)
+		for (size_t i = 0; i < v->row_count; i++) {
+			const struct view_row *row = &v->rows[i];
+
+			if (view_badness(row->j->verdict) != badness)
+				continue;
+			add_todo(v, row, cause_action(row->j->cause));
+		}
+}
+
+static void build_parts(struct view *v)
+{
+	for (size_t g = 0; g < v->group_count; g++) {
+		const struct view_group *group = &v->groups[g];
+		struct view_part *part = &v->parts[v->part_count];
+
+		if (!group->gpu || view_badness(group->worst) > view_badness(VERDICT_WARN) ||
+		    group->worst == VERDICT_UNKNOWN)
+			continue;
+		*part = (struct view_part){.gpu = group->gpu, .verdict = group->worst};
+		for (size_t i = group->first; i < group->first + group->count && !part->row; i++)
+			if (v->rows[i].j->verdict == group->worst)
+				part->row = &v->rows[i];
+		part->cause = part->row->j->cause;
+		if (group->gpu->serial[0])
+			names_copy(&v->names, part->serial, sizeof(part->serial), group->gpu->serial);
+		v->part_count++;
+	}
+}
+
+enum status view_build(struct view *v, const struct report_input *in, struct error *err)
+{
+	size_t cases = in->record->case_count, room = cases ? cases : 1;
+	enum status st;
+
+	*v = (struct view){.in = in};
+	if (in->judged->count != cases)
+		return error_set(err, STATUS_BUG, "%zu judgements for %zu cases", in->judged->count, cases);
+	names_init(&v->names, in->record, in->machine, in->real_names);
+	v->rows = calloc(room, sizeof(*v->rows));
+	v->groups = calloc(room, sizeof(*v->groups));
+	v->todos = calloc(room, sizeof(*v->todos));
+	v->parts = calloc(room, sizeof(*v->parts));
+	if (!v->rows || !v->groups || !v->todos || !v->parts) {
+		st = error_set(err, STATUS_NO_RESOURCE, "no memory for a report of %zu cases", cases);
+		goto out;
+	}
+	st = build_rows(v, err);
+	if (st)
+		goto out;
+	tell_apart(v);
+	build_todos(v);
+	build_parts(v);
+out:
+	if (st)
+		view_release(v);
+	return st;
+}
+
+void view_release(struct view *v)
+{
+	for (size_t i = 0; i < v->row_count; i++)
+		free(v->rows[i].reason);
+	for (size_t i = 0; i < v->todo_count; i++)
+		text_release(&v->todos[i].cases);
+	free(v->rows);
+	free(v->groups);
+	free(v->todos);
+	free(v->parts);
+	names_release(&v->names);
+	*v = (struct view){0};
+}
+
+void view_counts(struct text *out, const unsigned verdicts[VERDICT_COUNT], size_t cases)
+{
+	bool first = true;
+
+	text_addf(out, "%zu case%s", cases, cases == 1 ? "" : "s");
+	for (int i = 0; i < VERDICT_COUNT; i++) {
+		if (!verdicts[i])
+			continue;
+		text_addf(out, "%s%u %s", first ? ": " : ", ", verdicts[i], verdict_name((enum verdict)i));
+		first = false;
+	}
+}
+
+void view_repeat(struct text *out, const struct view *v)
+{
+	const json_t *open = v->in->record->open;
+	const char *suite = json_string_value(json_object_get(open, "suite"));
+	const json_t *seed = json_object_get(open, "seed");
+
+	text_addf(out, "assay check%s", suite && suite[0] ? " " : "");
+	/* This is meant for a shell: what a suite's name or path does not need does not get there. */
+	for (const char *s = suite ? suite : ""; *s; s++)
+		text_add_bytes(out, isalnum((unsigned char)*s) || strchr("._/+-", *s) ? s : "?", 1);
+	if (json_is_integer(seed))
+		text_addf(out, " --seed %" JSON_INTEGER_FORMAT, json_integer_value(seed));
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* UTF-8 text in columns of a terminal. */
+#ifndef REPORT_WIDTH_H
+#define REPORT_WIDTH_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/text.h"
+
+enum width_align { WIDTH_LEFT, WIDTH_RIGHT };
+
+/* Decodes one character; *size: bytes taken (1 for a byte that is not UTF-8). U+FFFD where it is not. 0 at
+ * the end. */
+uint32_t width_decode(const char *s, size_t *size);
+/* C0, DEL and C1 controls, and the marks that turn the direction of what follows. */
+bool width_is_control(uint32_t code);
+/* Columns that `s` takes: 0 for combining marks, 2 for wide East Asian and emoji, 1 for the rest. */
+unsigned width_of(const char *s);
+/* Appends `s` cut to `columns` (with an ellipsis where it is cut) and padded to it. Control characters become
+ * spaces, bytes that are not UTF-8 become U+FFFD: foreign text cannot steer a terminal. */
+void width_add(struct text *out, const char *s, unsigned columns, enum width_align align);
+/* Appends `s` with the same cleaning, wrapped at words; every line after the first starts with `indent`
+ * spaces. `used` columns of the first line are taken. */
+void width_wrap(struct text *out, const char *s, unsigned columns, unsigned used, unsigned indent);
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include "report_sample.h"
+#include "report/names.h"
+#include "report/width.h"
+#include "report/words.h"
+
+static const char *const samples[] = {"cpu", "cut", "empty", "h100-fault", "h200", "hostile", "skips"};
+
+struct rendering {
+	const char *file;
+	void (*render)(struct text *out, const struct report_input *in);
+};
+
+static void narrow(struct text *out, const struct report_input *in)
+{
+	report_terminal(out, in, &(struct report_style){.colour = false, .columns = 60});
+}
+
+static void wide(struct text *out, const struct report_input *in)
+{
+	report_terminal(out, in, &(struct report_style){.colour = true, .columns = 160});
+}
+
+static void json(struct text *out, const struct report_input *in)
+{
+	assert_int_equal(report_json(out, in, NULL), STATUS_OK);
+}
+
+static const struct rendering renderings[] = {
+	{"narrow.txt", narrow},	     {"wide.txt", wide},     {"REPORT.md", report_markdown},
+	{"results.csv", report_csv}, {"results.json", json}, {"report.html", report_html},
+};
+enum {
+	RENDERINGS = sizeof(renderings) / sizeof(renderings[0]),
+	SAMPLES = sizeof(samples) / sizeof(samples[0])
+};
+
+static void test_report__renderings_equal_what_is_committed(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SAMPLES; i++)
+		for (size_t k = 0; k < RENDERINGS; k++) {
+			struct text out = {0};
+			struct sample s;
+
+			sample_load(&s, samples[i]);
+			renderings[k].render(&out, &s.in);
+			assert_int_equal(out.failed, 0);
+			sample_golden(samples[i], renderings[k].file, text_str(&out));
+			text_release(&out);
+			sample_release(&s);
+		}
+}
+
+static void test_report__the_same_input_gives_the_same_bytes(void **state)
+{
+	struct text first = {0}, second = {0};
+	struct sample s;
+
+	(void)state;
+	sample_load(&s, "h200");
+	for (size_t k = 0; k < RENDERINGS; k++) {
+		renderings[k].render(&first, &s.in);
+		renderings[k].render(&second, &s.in);
+		assert_string_equal(text_str(&first), text_str(&second));
+		text_release(&first);
+		text_release(&second);
+	}
+	sample_release(&s);
+}
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* As a word of its own: "nan" stands in "finance", and as a cause it is spelled `nan`. */
+static bool has_value_word(const char *text, const char *word)
+{
+	for (const char *at = text; (at = strstr(at, word)); at++)
+		if ((at == text || !is_letter(at[-1])) && !is_letter(at[strlen(word)]))
+			return true;
+	return false;
+}
+
+/* The sample's judge is wrong on purpose: its figures, shares and factors are NaN. Its words for that are not
+ * ours. */
+static void test_report__no_number_that_is_not_finite_is_printed(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < RENDERINGS; k++) {
+		struct text out = {0};
+		struct sample s;
+
+		sample_load(&s, "h200");
+		for (size_t i = 0; i < s.judged.count; i++) {
+			struct judgement *j = &s.judged.of_case[i];
+
+			j->figure = j->share_of_bound = j->efficiency_held = j->unexplained = NAN;
+			j->band.low = j->band.high = INFINITY;
+			j->bound.value = i % 2 ? (double)NAN : (double)INFINITY;
+			for (size_t f = 0; f < j->gap_count; f++)
+				j->gap[f].value = j->gap[f].error = NAN;
+		}
+		renderings[k].render(&out, &s.in);
+		assert_false(has_value_word(text_str(&out), "nan"));
+		assert_false(has_value_word(text_str(&out), "NaN"));
+		assert_false(has_value_word(text_str(&out), "inf"));
+		assert_false(has_value_word(text_str(&out), "Infinity"));
+		text_release(&out);
+		sample_release(&s);
+	}
+}
+
+static void test_report__foreign_text_stays_text(void **state)
+{
+	struct text html = {0}, terminal = {0}, md = {0}, csv = {0};
+	struct sample s;
+
+	(void)state;
+	sample_load(&s, "hostile");
+	report_html(&html, &s.in);
+	report_markdown(&md, &s.in);
+	report_csv(&csv, &s.in);
+	narrow(&terminal, &s.in);
+	assert_null(strstr(text_str(&html), "<script>alert"));
+	assert_null(strstr(text_str(&html), "<img"));
+	assert_null(strstr(text_str(&html), "</svg><script>"));
+	assert_non_null(strstr(text_str(&html), "&lt;script&gt;alert(1)&lt;/script&gt;"));
+	for (const char *at = text_str(&md); (at = strpbrk(at, "<[")); at++)
+		if (strncmp(at, "[roofline](", 11))
+			assert_int_equal(at[-1], '\\');
+	assert_null(strstr(text_str(&terminal), "\033"));
+	assert_null(strstr(text_str(&terminal), "\a"));
+	assert_null(strstr(text_str(&csv), "\"=cmd"));
+	/* a mark that turns the direction of what follows */
+	assert_null(strstr(text_str(&html), "\xe2\x80\xae"));
+	assert_null(strstr(text_str(&md), "\xe2\x80\xae"));
+	assert_null(strstr(text_str(&terminal), "\xe2\x80\xae"));
+	text_release(&html);
+	text_release(&md);
+	text_release(&csv);
+	text_release(&terminal);
+	sample_release(&s);
+}
+
+static void test_report__the_page_asks_for_nothing_from_elsewhere(void **state)
+{
+	static const char *const doors[] = {"http://", "https://", "src=", "@import", "url("};
+	struct text html = {0};
+	struct sample s;
+
+	(void)state;
+	sample_load(&s, "h200");
+	report_html(&html, &s.in);
+	for (size_t i = 0; i < sizeof(doors) / sizeof(doors[0]); i++)
+		for (const char *at = text_str(&html); (at = strstr(at, doors[i])); at++)
+			/* the name of SVG's name space is asked of nobody */
+			assert_int_equal(strncmp(at, "http://www.w3.org/2000/svg", 26), 0);
+	assert_non_null(strstr(text_str(&html), "default-src 'none'"));
+	assert_non_null(strstr(text_str(&html), "sha256-"));
+	text_release(&html);
+	sample_release(&s);
+}
+
+static void test_report__names_are_replaced_unless_asked_for(void **state)
+{
+	static const char *const secrets[] = {"1650224012345", "GPU-8f1c2d3e", "8f1c2d3e-4a5b", "10.1.2.3",
+					      "fe80::1ff"};
+	struct sample s;
+
+	(void)state;
+	sample_load(&s, "hostile");
+	for (size_t k = 0; k < RENDERINGS; k++) {
+		struct text out = {0};
+
+		s.in.real_names = false;
+		renderings[k].render(&out, &s.in);
+		for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++)
+			assert_null(strstr(text_str(&out), secrets[i]));
+		text_release(&out);
+		s.in.real_names = true;
+		renderings[k].render(&out, &s.in);
+		assert_non_null(strstr(text_str(&out), "1650224012345"));
+		text_release(&out);
+	}
+	sample_release(&s);
+}
+
+static void replaced(const char *in, const char *want)
+{
+	struct names n = {0};
+	char out[256];
+
+	names_copy(&n, out, sizeof(out), in);
+	assert_string_equal(out, want);
+}
+
+static void test_report__versions_and_pci_addresses_are_no_names(void **state)
+{
+	(void)state;
+	replaced("0000:1b:00.0 is slow", "0000:1b:00.0 is slow");
+	replaced("cuBLAS 13.1.0.3", "cuBLAS 13.1.0.3");
+	replaced("libcublas.so.13.1.0.3", "libcublas.so.13.1.0.3");
+	replaced("driver 580.159.04", "driver 580.159.04");
+	replaced("at 12:30:59", "at 12:30:59");
+	replaced("no 10.1.2.3.4 either", "no 10.1.2.3.4 either");
+	replaced("peer 192.168.7.9:8080", "peer address-6d571638:8080");
+	replaced("", "");
+}
+
+/* Every line of the table fits, in characters as a terminal counts them. */
+static void test_report__lines_fit_the_terminal(void **state)
+{
+	static const unsigned widths[] = {24, 40, 60, 80, 100, 132, 200};
+
+	(void)state;
+	for (size_t i = 0; i < SAMPLES; i++)
+		for (size_t k = 0; k < sizeof(widths) / sizeof(widths[0]); k++) {
+			struct text out = {0};
+			struct sample s;
+
+			sample_load(&s, samples[i]);
+			report_terminal(&out, &s.in, &(struct report_style){.columns = widths[k]});
+			for (char *line = out.data, *end; line && (end = strchr(line, '\n'));
+			     line = end + 1) {
+				*end = '\0';
+				/* a single word that is wider stays whole */
+				if (width_of(line) > widths[k] && widths[k] >= 60)
+					fail_msg("%s at %u columns: %s", samples[i], widths[k], line);
+			}
+			text_release(&out);
+			sample_release(&s);
+		}
+}
+
+static void padded(const char *s, unsigned columns, enum width_align align, const char *want)
+{
+	struct text out = {0};
+
+	width_add(&out, s, columns, align);
+	assert_string_equal(text_str(&out), want);
+	assert_int_equal(width_of(text_str(&out)), columns);
+	text_release(&out);
+}
+
+static void test_report__width_counts_columns_not_bytes(void **state)
+{
+	(void)state;
+	assert_int_equal(width_of("µs"), 2);
+	assert_int_equal(width_of("日本"), 4);
+	assert_int_equal(width_of("e\xcc\x81"), 1);
+	assert_int_equal(width_of("\xff\xfe"), 2);
+	padded("abc", 5, WIDTH_LEFT, "abc  ");
+	padded("abc", 5, WIDTH_RIGHT, "  abc");
+	padded("abcdef", 4, WIDTH_LEFT, "abc…");
+	padded("日本語", 5, WIDTH_LEFT, "日本…");
+	padded("日本語", 4, WIDTH_LEFT, "日 …");
+	padded("a\033[b", 4, WIDTH_LEFT, "a [b");
+	padded("\xc3", 1, WIDTH_LEFT, "\xef\xbf\xbd");
+}
+
+static void quantity(double value, const char *unit, const char *want)
+{
+	char out[64];
+
+	words_quantity(out, sizeof(out), value, 0, unit);
+	assert_string_equal(out, want);
+}
+
+static void test_report__quantities_have_three_digits_and_one_prefix(void **state)
+{
+	char out[64];
+
+	(void)state;
+	quantity(689.4e12, "FLOP/s", "689 TFLOPS");
+	quantity(1070.5e12, "FLOP/s", "1070 TFLOPS");
+	quantity(4.275e12, "B/s", "4.28 TB/s");
+	quantity(999.6e9, "B/s", "1.00 TB/s");
+	quantity(12300, "ns", "12.3 us");
+	quantity(0, "B/s", "0 B/s");
+	quantity(-4.2e9, "B/s", "-4.20 GB/s");
+	quantity((double)NAN, "B/s", WORDS_NONE);
+	quantity((double)INFINITY, "", WORDS_NONE);
+	words_range(out, sizeof(out), 0.95e12, 1.05e12, "B/s");
+	assert_string_equal(out, "0.950–1.05 TB/s");
+	words_clock_reasons(out, sizeof(out), 0x68);
+	assert_string_equal(out, "hardware slowdown, thermal (software), thermal (hardware)");
+	words_clock_reasons(out, sizeof(out), 0x4000);
+	assert_string_equal(out, "0x4000");
+}
+
+static void test_report__judgements_of_another_record_are_refused(void **state)
+{
+	struct text out = {0};
+	struct error err = {0};
+	struct sample s;
+
+	(void)state;
+	sample_load(&s, "cpu");
+	s.judged.count--;
+	assert_int_equal(report_json(&out, &s.in, &err), STATUS_BUG);
+	report_markdown(&out, &s.in);
+	assert_int_equal(out.failed, 1);
+	s.judged.count++;
+	text_release(&out);
+	sample_release(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_report__renderings_equal_what_is_committed),
+		cmocka_unit_test(test_report__the_same_input_gives_the_same_bytes),
+		cmocka_unit_test(test_report__no_number_that_is_not_finite_is_printed),
+		cmocka_unit_test(test_report__foreign_text_stays_text),
+		cmocka_unit_test(test_report__the_page_asks_for_nothing_from_elsewhere),
+		cmocka_unit_test(test_report__names_are_replaced_unless_asked_for),
+		cmocka_unit_test(test_report__versions_and_pci_addresses_are_no_names),
+		cmocka_unit_test(test_report__lines_fit_the_terminal),
+		cmocka_unit_test(test_report__width_counts_columns_not_bytes),
+		cmocka_unit_test(test_report__quantities_have_three_digits_and_one_prefix),
+		cmocka_unit_test(test_report__judgements_of_another_record_are_refused),
+	};
+
+	return cmocka_run_group_tests_name("report", tests, NULL, NULL);
+}
