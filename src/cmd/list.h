@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One line a command, sorted. The name is the file's and the symbol's (command_NAME). */
-#define COMMANDS(X)
+#define COMMANDS(X) \
+	X(info)
 
 /* Processes of our own: `assay __NAME`, never shown. */
 #define HIDDEN_COMMANDS(X) \

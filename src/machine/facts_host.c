@@ -212,7 +212,7 @@ static void read_disk(struct facts *f, json_t *list, const char *name)
 	if (facts_number(source_textf(f->source, "/sys/block/%s/size", name), &number))
 		facts_set_number(row, "bytes", number * 512);
 	text = source_textf(f->source, "/sys/block/%s/queue/rotational", name);
-	if (text)
+	if (text && strncmp(name, "vd", 2)) /* a virtual disk says 1 whatever is below it */
 		facts_set(row, "rotational", json_boolean(text[0] == '1'));
 	facts_set_text(row, "model", source_textf(f->source, "/sys/block/%s/device/model", name));
 	facts_set_text(row, "scheduler", source_textf(f->source, "/sys/block/%s/queue/scheduler", name));

@@ -98,6 +98,18 @@ static bool on_network(const char *type)
 	return false;
 }
 
+static bool listed(const json_t *list, const char *mount)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach((json_t *)list, i, row) {
+		if (!strcmp(json_string_value(json_object_get(row, "mount")), mount))
+			return true;
+	}
+	return false;
+}
+
 /* File systems that hold data. One on a network is listed but not asked: a dead server would hang us. */
 static json_t *read_filesystems(void)
 {
@@ -117,7 +129,8 @@ static json_t *read_filesystems(void)
 
 		if (!network && !root && !shm && strncmp(m->mnt_fsname, "/dev/", 5))
 			continue;
-		if (!strncmp(m->mnt_fsname, "/dev/loop", 9) || !strncmp(m->mnt_dir, "/etc/", 5))
+		if (!strncmp(m->mnt_fsname, "/dev/loop", 9) || !strncmp(m->mnt_dir, "/etc/", 5) ||
+		    listed(list, m->mnt_dir))
 			continue;
 		row = json_pack("{s:s,s:s,s:s}", "device", m->mnt_fsname, "mount", m->mnt_dir, "type",
 				m->mnt_type);
