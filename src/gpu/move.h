@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels that move data (kernel/memory.cu, memory_bulk.cu) and the shapes they are launched in. A kernel and a
- * shape together are one candidate; the candidates of an operation are what probe `memory` offers the core to time, and
- * what tests/gpu checks and sweeps.
+ * The kernels that move data (kernel/memory.cu, memory_bulk.cu) and the shapes they are launched in. A kernel
+ * and a shape together are one candidate; the candidates of an operation are what probe `memory` offers the
+ * core to time, and what tests/gpu checks and sweeps.
  */
 #ifndef GPU_MOVE_H
 #define GPU_MOVE_H
 #include "gpu/gpu.h"
 
-#define MOVE_OPS(X) X(READ, "read", 1, 0) X(WRITE, "write", 0, 1) X(COPY, "copy", 1, 1) X(SCALE, "scale", 1, 1) \
-	X(ADD, "add", 2, 1) X(TRIAD, "triad", 2, 1) X(DOT, "dot", 2, 0)
+/* clang-format off */
+#define MOVE_OPS(X)           \
+	X(READ, "read", 1, 0)   \
+	X(WRITE, "write", 0, 1) \
+	X(COPY, "copy", 1, 1)   \
+	X(SCALE, "scale", 1, 1) \
+	X(ADD, "add", 2, 1)     \
+	X(TRIAD, "triad", 2, 1) \
+	X(DOT, "dot", 2, 0)
+/* clang-format on */
 #define X(name, text, reads, writes) MOVE_##name,
 enum move_op { MOVE_OPS(X) MOVE_OP_COUNT };
 #undef X
@@ -44,11 +52,13 @@ uint64_t move_bytes(enum move_op op, uint64_t count);
 /* The candidates of an operation, the one measured to be fastest first. Static. */
 const struct move_shape *move_shapes(enum move_op op, unsigned *count);
 /* UNSUPPORTED where the device lacks what the shape asks for (bulk copies below sm_90, shared memory). */
-enum status move_prepare(struct move *m, struct gpu_device *d, enum move_op op, const struct move_shape *shape,
-			 uint64_t count, struct error *err);
-enum status move_launch(const struct move *m, const struct move_arrays *a, struct gpu_stream *s, struct error *err);
+enum status move_prepare(struct move *m, struct gpu_device *d, enum move_op op,
+			 const struct move_shape *shape, uint64_t count, struct error *err);
+enum status move_launch(const struct move *m, const struct move_arrays *a, struct gpu_stream *s,
+			struct error *err);
 /* Blocks that any shape launches at most, for the size of `partial`. */
 uint64_t move_blocks_max(uint64_t count);
 /* Sum of the partials that the last launch of `m` left; waits. */
-enum status move_sum(const struct move *m, struct gpu_device *d, gpu_ptr partial, double *sum, struct error *err);
+enum status move_sum(const struct move *m, struct gpu_device *d, gpu_ptr partial, double *sum,
+		     struct error *err);
 #endif

@@ -161,12 +161,12 @@ template <class Op> static __device__ void load_tile(const tiles<Op> &t, uint64_
 		bulk_load(t.shared(n, 1), (const char *)t.a.in1 + t.offset(n), bytes, b, policy);
 }
 
-/* The copying thread. A stage is loaded anew when its tile's store has left shared memory: one turn later, so that a
- * store is always under way. */
+/* The copying thread. A stage is loaded anew when its tile's store has left shared memory. With two stages or more that is
+ * one turn later, so that a store is always under way; what is not stored waits for nothing. */
 template <class Op> static __device__ void copying(const tiles<Op> &t, uint64_t *loaded, uint64_t *computed)
 {
 	uint64_t policy = policy_of(t.a.evict_first), stages = t.a.stages;
-	constexpr uint64_t lag = Op::writes ? 1 : 0;
+	uint64_t lag = Op::writes && stages > 1 ? 1 : 0;
 
 	for (uint64_t n = 0; n < stages && n < t.mine; n++)
 		load_tile(t, n, loaded, policy);
@@ -174,10 +174,12 @@ template <class Op> static __device__ void copying(const tiles<Op> &t, uint64_t 
 		barrier_wait(Op::computes ? &computed[t.stage(n)] : &loaded[t.stage(n)], t.parity(n));
 		if (Op::writes)
 			bulk_store((char *)t.a.out + t.offset(n), t.shared(n, 0), t.bytes(n), policy);
-		if ((Op::writes && n == 0) || n - lag + stages >= t.mine)
+		if (n < lag || n - lag + stages >= t.mine)
 			continue;
-		if (Op::writes)
-			bulk_wait_read<lag>();
+		if (Op::writes && lag)
+			bulk_wait_read<1>();
+		else if (Op::writes)
+			bulk_wait_read<0>();
 		load_tile(t, n - lag + stages, loaded, policy);
 	}
 	bulk_wait_all();

@@ -45,6 +45,12 @@ struct mma {
 	gpu_ptr records, expected;
 };
 
+/* Rows, columns, depth of one instruction; tiles or chains beside one another. */
+struct mma_tile {
+	unsigned rows, columns, k, tiles;
+};
+
+struct mma_tile mma_tile_of(enum mma_type type, bool sm90);
 struct mma_layout mma_layout_of(enum mma_type type, unsigned cc);
 /* UNSUPPORTED where this program has no loop that fills the type's units there. Pure. */
 enum status mma_supports(enum mma_type type, unsigned cc, struct error *err);

@@ -21,6 +21,11 @@ struct target {
 	uint16_t gpu[16]; /* machine_gpu index */
 };
 
+struct work { /* one iteration, ONE rank */
+	double flop, read_bytes, write_bytes, link_bytes, messages;
+	const char *limit; /* "compute.bf16" "memory" "cache" "link.h2d" "latency": picks bound and gap chain; static */
+};
+
 /* What exit 0 asks of the case. */
 enum require { REQUIRE_JUDGED, REQUIRE_MEASURED, REQUIRE_NOTHING };
 /* HEADLINE: cold, ramp, burst, settle, sustained. BURST: cold, ramp, burst (points of a curve). */
@@ -36,14 +41,17 @@ struct bench_case {
 	char *key;
 	const struct probe *probe;
 	const struct engine *engine; /* NULL: a reading */
-	void *opts;                  /* the probe's own struct */
+	void *opts;                  /* the probe's own struct, and behind it the texts it points to */
+	struct work work;            /* timed: what the probe says of these options; for the journal */
 	struct target target;
 	char target_text[32];        /* "cpu", "cpu:node1", "gpu0" */
 	enum require require;
 	enum phases phases;
 	uint32_t limit_ms;           /* prepare to end, in the supervisor */
 	double seconds;              /* wish for the sustained window; 0: the rule of METHODS */
+	bool together;               /* waits for one `go` with the other cases of its step; windows of fixed length */
 	char group[32];              /* cases of one group share a worker */
+	char beside[160];            /* "": the device was free; else who uses it: measured all the same, not to be trusted */
 	enum status skip;            /* STATUS_OK: runs */
 	enum cause skip_cause;
 	char skip_reason[256];
@@ -87,7 +95,7 @@ struct plan_wishes {
 enum status plan_build(struct plan *p, const struct suite *s, const struct machine *m,
 		       const struct probe *const *registry, const struct plan_wishes *wishes, struct error *err);
 void plan_release(struct plan *p);
-json_t *plan_json(const struct plan *p, const struct probe *const *registry); /* the journal's body; caller decrefs */
+json_t *plan_json(const struct plan *p, const struct machine *m); /* the journal's body; caller decrefs */
 /* A worker rebuilds one case from the journal's CASE object. Owner: caller, case_release. */
 enum status case_from_json(struct bench_case *c, const json_t *json, const struct machine *m,
 			   const struct probe *const *registry, struct error *err);

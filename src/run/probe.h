@@ -17,11 +17,6 @@ struct gpu_device;
 struct gpu_stream;
 struct team;
 
-struct work { /* one iteration, ONE rank */
-	double flop, read_bytes, write_bytes, link_bytes, messages;
-	const char *limit; /* "compute.bf16" "memory" "cache" "link.h2d" "latency": picks bound and gap chain; static */
-};
-
 struct wrong {
 	uint64_t checked, total, count, first_index;
 	double expected, found;
@@ -37,7 +32,7 @@ struct bench {
 	struct gpu_device *device;     /* NULL on a CPU target: context is current on this thread */
 	struct gpu_stream *stream[2];
 	const unsigned *cpus;          /* logical CPUs to use, one a thread */
-	unsigned threads;
+	unsigned threads;              /* of cpus; an engine that uses fewer says so: field_threads in out, at prepare */
 	uint64_t seed;
 	const struct clock *clock;     /* for waiting; a probe never times */
 	struct result *out;            /* the engine's own facts: probe's fields (phase "once") */
@@ -49,7 +44,7 @@ struct engine {
 	const char *name;
 	const char *libs;    /* "cublaslt cuda": machine_lib names its supports may ask for; also groups workers */
 	unsigned targets;    /* TARGET_* bits */
-	unsigned streams;
+	unsigned streams;    /* 0: needs no device opened, and is timed by the CPU's clock on any target */
 	size_t state_size;   /* probe's struct first */
 	/* Supervisor, pure over facts. UNSUPPORTED = skip, UNAVAILABLE = unknown with its cause; prepare may say the same
 	 * later. NULL: always. */
@@ -75,6 +70,7 @@ enum probe_kind { PROBE_TIMED, PROBE_READING }; /* a reading (ECC, versions) has
 
 struct probe {
 	const char *name, *summary;
+	bool hidden;                   /* for tests: not listed */
 	enum probe_kind kind;
 	struct opt_table opts;
 	const struct field *fields;

@@ -39,14 +39,7 @@ struct run_summary {
 enum status run_plan(const struct plan *p, const struct machine *m, const struct probe *const *registry,
 		     const struct run_options *o, struct run_summary *out, struct error *err);
 
-/* `assay __worker`: reads {"machine":..,"seed":..} then CASE objects as lines on fd 3, runs each, answers journal lines. */
+/* `assay __worker`: reads {"machine":..,"seed":..} then CASE objects as lines on fd 3, runs each, answers with lines
+ * (docs/design/processes.md). */
 int worker_main(const struct probe *const *registry);
-
-/* The measuring loop by itself, for the worker and for tests: one case, events to `emit` (type name, body borrowed). */
-struct emit {
-	enum status (*event)(void *arg, const char *type, const json_t *body, struct error *err);
-	void *arg;
-};
-enum status measure_case(const struct bench_case *c, const struct machine *m, uint64_t seed, const struct clock *clock,
-			 const struct emit *emit, const volatile sig_atomic_t *stop, struct error *err);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table of cases a group of kernels: each case is tested against its C reference, the fast shapes are timed, all are
- * listed. Nothing is timed that was not checked before in the same run. A group is a file cases_NAME.c and its line in
- * kernel_cases.c.
+ * One table of cases a group of kernels: each case is tested against its C reference, the fast shapes are
+ * timed, all are listed. Nothing is timed that was not checked before in the same run. A group is a file
+ * cases_NAME.c and its line in kernel_cases.c.
  */
 #ifndef TESTS_GPU_CASES_H
 #define TESTS_GPU_CASES_H
@@ -11,7 +11,7 @@
 struct kernel_case {
 	const char *entry; /* kernel, or family of kernels that share the case ("copy") */
 	const char *why;   /* what the case is there for */
-	uint64_t count;    /* elements, or what the group calls its size */
+	uint64_t count;	   /* elements, or what the group calls its size */
 	unsigned blocks, threads;
 	unsigned p0, p1; /* the group's own */
 };
@@ -21,7 +21,7 @@ struct kit {
 	struct gpu_device *device;
 	struct gpu_stream *stream;
 	uint64_t seed;
-	uint64_t bytes;     /* size of a stream in timings */
+	uint64_t bytes;	    /* size of a stream in timings */
 	uint64_t count_max; /* larger cases are left out (--small: under a sanitizer) */
 	const char *filter; /* part of a name; NULL: all */
 	unsigned tested, failed, skipped;
@@ -40,13 +40,13 @@ struct kernel_group {
 /* MISMATCH: differs from its reference, or wrote outside its output. UNSUPPORTED, UNAVAILABLE: not here. */
 typedef enum status kit_one(struct kit *k, const struct kernel_case *c, struct error *err);
 
-extern const struct kernel_group group_clock, group_data, group_hbm, group_link, group_memory;
+extern const struct kernel_group group_clock, group_data, group_hbm, group_link, group_memory, group_mma, group_operand;
 
 /* For groups whose cases name one kernel each: runs those that the filter wants. */
 void kit_cases(struct kit *k, const struct kernel_group *g, kit_one *one);
 /* Prints "ok", "FAIL", "skip" with the case and, where it is not ok, why; counts. */
-void kit_result(struct kit *k, const char *group, const char *name, const struct kernel_case *c, enum status st,
-		const struct error *err);
+void kit_result(struct kit *k, const char *group, const char *name, const struct kernel_case *c,
+		enum status st, const struct error *err);
 /* False: the filter, or the limit on sizes, leaves it out. */
 bool kit_wants(const struct kit *k, const char *name, const struct kernel_case *c);
 
@@ -61,10 +61,11 @@ enum status kit_guards(struct kit *k, const struct guarded *g, const char *what,
 void kit_free(struct kit *k, struct guarded *g);
 
 /* Nanoseconds of one call: median of 3 spans of `calls` between events, after 2 calls to warm up. */
-enum status kit_time(struct kit *k, enum status (*call)(void *arg, struct error *err), void *arg, unsigned calls,
-		     double *ns, struct error *err);
+enum status kit_time(struct kit *k, enum status (*call)(void *arg, struct error *err), void *arg,
+		     unsigned calls, double *ns, struct error *err);
 /* Compares words; MISMATCH names the first that differs. */
-enum status kit_compare(const char *what, const void *found, const void *expected, uint64_t size, struct error *err);
+enum status kit_compare(const char *what, const void *found, const void *expected, uint64_t size,
+			struct error *err);
 /* `assay`-independent line protocol for peers: docs/METHODS.d/gpu.md "Peers". Returns main's exit code. */
 int kit_serve(struct kit *k);
 #endif

@@ -8,17 +8,17 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const struct kernel_case cases[] = {
-	{ "hbm", "one vector", 2, 1, 32, HBM_ADDRESS, 0 },
-	{ "hbm", "address", 100002, 5, 128, HBM_ADDRESS, 0 },
-	{ "hbm", "inverse", 100002, 5, 128, HBM_INVERSE, 0 },
-	{ "hbm", "moving", 100002, 5, 128, HBM_MOVING, 0 },
-	{ "hbm", "random", 100002, 5, 128, HBM_RANDOM, 0 },
-	{ "hbm", "one wrong bit", 100002, 5, 128, HBM_ADDRESS, 1 },
-	{ "hbm", "more wrong words than are kept", 65536, 5, 256, HBM_RANDOM, HBM_KEPT + 5 },
+	{"hbm", "one vector", 2, 1, 32, HBM_ADDRESS, 0},
+	{"hbm", "address", 100002, 5, 128, HBM_ADDRESS, 0},
+	{"hbm", "inverse", 100002, 5, 128, HBM_INVERSE, 0},
+	{"hbm", "moving", 100002, 5, 128, HBM_MOVING, 0},
+	{"hbm", "random", 100002, 5, 128, HBM_RANDOM, 0},
+	{"hbm", "one wrong bit", 100002, 5, 128, HBM_ADDRESS, 1},
+	{"hbm", "more wrong words than are kept", 65536, 5, 256, HBM_RANDOM, HBM_KEPT + 5},
 };
 
-static enum status launch(struct kit *k, const struct kernel_case *c, const char *entry, const struct hbm_args *args,
-			  struct error *err)
+static enum status launch(struct kit *k, const struct kernel_case *c, const char *entry,
+			  const struct hbm_args *args, struct error *err)
 {
 	struct gpu_kernel *kernel;
 	enum status st = gpu_kernel(k->device, &kernel, "hbm", entry, err);
@@ -26,7 +26,8 @@ static enum status launch(struct kit *k, const struct kernel_case *c, const char
 	return st ? st : gpu_launch_1d(kernel, k->stream, c->blocks, c->threads, 0, args, err);
 }
 
-/* What hbm_write left is the pattern of the device's own addresses. Then faults go in: the lowest at a known place. */
+/* What hbm_write left is the pattern of the device's own addresses. Then faults go in: the lowest at a known
+ * place. */
 static enum status check_and_plant(struct kit *k, const struct kernel_case *c, const struct guarded *words,
 				   uint64_t *host, struct error *err)
 {
@@ -36,16 +37,17 @@ static enum status check_and_plant(struct kit *k, const struct kernel_case *c, c
 		uint64_t expected = ref_hbm_pattern(c->p0, words->data + 8 * i, k->seed);
 
 		if (host[i] != expected)
-			st = error_set(err, STATUS_MISMATCH, "word %" PRIu64 " is %016" PRIx64 ", not %016" PRIx64, i,
-				       host[i], expected);
+			st = error_set(err, STATUS_MISMATCH,
+				       "word %" PRIu64 " is %016" PRIx64 ", not %016" PRIx64, i, host[i],
+				       expected);
 	}
 	for (unsigned i = 0; i < c->p1; i++)
 		host[c->count / 2 + 3 * i] ^= (uint64_t)1 << i % 64;
 	return st || !c->p1 ? st : gpu_copy_to(k->device, words->data, host, words->size, err);
 }
 
-static enum status check_record(const struct kernel_case *c, const struct guarded *words, const struct hbm_record *r,
-				uint64_t seed, struct error *err)
+static enum status check_record(const struct kernel_case *c, const struct guarded *words,
+				const struct hbm_record *r, uint64_t seed, struct error *err)
 {
 	uint64_t first = c->p1 ? words->data + 8 * (c->count / 2) : UINT64_MAX;
 	unsigned kept = c->p1 < HBM_KEPT ? c->p1 : HBM_KEPT;
@@ -65,10 +67,10 @@ static enum status check_record(const struct kernel_case *c, const struct guarde
 
 static enum status one(struct kit *k, const struct kernel_case *c, struct error *err)
 {
-	struct guarded words = { 0 }, record = { 0 };
-	struct hbm_record found = { .first = UINT64_MAX };
+	struct guarded words = {0}, record = {0};
+	struct hbm_record found = {.first = UINT64_MAX};
 	uint64_t *host = calloc(c->count, sizeof(*host));
-	struct hbm_args args = { .count = c->count, .seed = k->seed, .pattern = c->p0 };
+	struct hbm_args args = {.count = c->count, .seed = k->seed, .pattern = c->p0};
 	enum status st = kit_alloc(k, &words, c->count * 8, err);
 
 	if (!st)
@@ -104,4 +106,4 @@ static void test(struct kit *k)
 	kit_cases(k, &group_hbm, one);
 }
 
-const struct kernel_group group_hbm = { .name = "hbm", .cases = cases, .count = COUNT(cases), .test = test };
+const struct kernel_group group_hbm = {.name = "hbm", .cases = cases, .count = COUNT(cases), .test = test};

@@ -10,18 +10,18 @@
 
 /* p0: 0 host to device, 1 device to host */
 static const struct kernel_case cases[] = {
-	{ "link_v1", "host to device", 10001, 3, 128, 0, 0 },
-	{ "link_v1", "device to host", 10001, 3, 128, 1, 0 },
-	{ "link_v2", "one word", 1, 1, 128, 0, 0 },
-	{ "link_v2", "host to device, uneven turns", 10001, 3, 128, 0, 0 },
-	{ "link_v2", "device to host, uneven turns", 10001, 3, 128, 1, 0 },
-	{ "link_hop", "a chain through host memory", 100, 1, 1, 0, 0 },
+	{"link_v1", "host to device", 10001, 3, 128, 0, 0},
+	{"link_v1", "device to host", 10001, 3, 128, 1, 0},
+	{"link_v2", "one word", 1, 1, 128, 0, 0},
+	{"link_v2", "host to device, uneven turns", 10001, 3, 128, 0, 0},
+	{"link_v2", "device to host, uneven turns", 10001, 3, 128, 1, 0},
+	{"link_hop", "a chain through host memory", 100, 1, 1, 0, 0},
 };
 
 static enum status test_copy(struct kit *k, const struct kernel_case *c, struct error *err)
 {
 	uint64_t bytes = c->count * 16;
-	struct guarded device = { 0 };
+	struct guarded device = {0};
 	struct gpu_kernel *kernel;
 	uint32_t *words = calloc(1, bytes);
 	void *host = NULL;
@@ -47,8 +47,8 @@ static enum status test_copy(struct kit *k, const struct kernel_case *c, struct 
 	}
 	if (!st)
 		st = gpu_launch_1d(kernel, k->stream, c->blocks, c->threads, 0,
-				   &(struct link_args){ c->p0 ? device.data : mapped, c->p0 ? mapped : device.data,
-							c->count },
+				   &(struct link_args){c->p0 ? device.data : mapped,
+						       c->p0 ? mapped : device.data, c->count},
 				   err);
 	if (!st)
 		st = gpu_stream_wait(k->stream, err);
@@ -68,7 +68,7 @@ out:
 static enum status test_hop(struct kit *k, const struct kernel_case *c, struct error *err)
 {
 	enum { PLACES = 1024, STEP = 389 };
-	struct guarded at = { 0 };
+	struct guarded at = {0};
 	struct gpu_kernel *kernel;
 	void *host = NULL;
 	uint64_t found = 0;
@@ -86,7 +86,8 @@ static enum status test_hop(struct kit *k, const struct kernel_case *c, struct e
 	if (!st)
 		st = gpu_kernel(k->device, &kernel, "link", c->entry, err);
 	if (!st)
-		st = gpu_launch_1d(kernel, k->stream, 1, 1, 0, &(struct flag_args){ mapped, at.data, c->count }, err);
+		st = gpu_launch_1d(kernel, k->stream, 1, 1, 0, &(struct flag_args){mapped, at.data, c->count},
+				   err);
 	if (!st)
 		st = gpu_copy_from(k->device, &found, at.data, sizeof(found), err);
 	if (!st && found != c->count * STEP % PLACES)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels' case table, run on a GPU machine: it links nothing but libc and libdl. Without a GPU, or built without
- * kernels, it skips with the reason (exit 77).
- *   kernel_cases test [--small] [FILTER]   each case against its C reference
- *   kernel_cases time [--gib N] [FILTER]   the cases first, then timings of every version and launch shape
- *   kernel_cases list                      the table
- *   kernel_cases serve                     timings on request, for peers
+ * The kernels' case table, run on a GPU machine: it links nothing but libc and libdl. Without a GPU, or built
+ * without kernels, it skips with the reason (exit 77). kernel_cases test [--small] [FILTER]   each case
+ * against its C reference kernel_cases time [--gib N] [FILTER]   the cases first, then timings of every
+ * version and launch shape kernel_cases list                      the table kernel_cases serve timings on
+ * request, for peers
  */
 #include "cases.h"
 #include "kernel/fatbin.h"
@@ -14,7 +13,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const struct kernel_group *const groups[] = {
-	&group_clock, &group_data, &group_hbm, &group_link, &group_memory,
+	&group_clock, &group_data, &group_hbm, &group_link, &group_memory, &group_mma, &group_operand,
 };
 
 static const char usage[] = "usage: kernel_cases test|time|list|serve [--small] [--gib N] [FILTER]\n";
@@ -25,15 +24,15 @@ static int list(void)
 		for (size_t i = 0; i < groups[g]->count; i++) {
 			const struct kernel_case *c = &groups[g]->cases[i];
 
-			printf("%-8s %-14s count %9" PRIu64 " grid %4u x %4u  %s\n", groups[g]->name, c->entry, c->count,
-			       c->blocks, c->threads, c->why);
+			printf("%-8s %-14s count %9" PRIu64 " grid %4u x %4u  %s\n", groups[g]->name,
+			       c->entry, c->count, c->blocks, c->threads, c->why);
 		}
 	return 0;
 }
 
 static int run(struct kit *k, bool time)
 {
-	struct error err = { 0 };
+	struct error err = {0};
 	enum status st = STATUS_OK;
 
 	for (size_t g = 0; g < COUNT(groups); g++)
@@ -79,11 +78,12 @@ static bool parse(struct kit *k, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct kit k = { .seed = 0x5eed0123456789abu, .bytes = (uint64_t)4 << 30, .count_max = UINT64_MAX };
+	struct kit k = {.seed = 0x5eed0123456789abu, .bytes = (uint64_t)4 << 30, .count_max = UINT64_MAX};
 	const char *verb = argc > 1 ? argv[1] : "test";
-	struct error err = { 0 };
+	struct error err = {0};
 	int code = 1;
 
+	setvbuf(stdout, NULL, _IOLBF, 0); /* what was printed stays, however this ends */
 	if (!parse(&k, argc, argv) ||
 	    (strcmp(verb, "test") && strcmp(verb, "time") && strcmp(verb, "list") && strcmp(verb, "serve"))) {
 		fputs(usage, stderr);
@@ -97,7 +97,8 @@ int main(int argc, char **argv)
 		return skip(err.text);
 	if (!err.status && !gpu_stream_create(k.device, &k.stream, &err)) {
 		if (strcmp(verb, "serve"))
-			printf("%s, sm_%u, %u SMs\n", gpu_name(k.device), gpu_cc(k.device), gpu_sm_count(k.device));
+			printf("%s, sm_%u, %u SMs\n", gpu_name(k.device), gpu_cc(k.device),
+			       gpu_sm_count(k.device));
 		code = strcmp(verb, "serve") ? run(&k, !strcmp(verb, "time")) : kit_serve(&k);
 	}
 	if (err.status)

@@ -13,15 +13,16 @@ bool kit_wants(const struct kit *k, const char *name, const struct kernel_case *
 void kit_cases(struct kit *k, const struct kernel_group *g, kit_one *one)
 {
 	for (size_t i = 0; i < g->count; i++) {
-		struct error err = { 0 };
+		struct error err = {0};
 
 		if (kit_wants(k, g->cases[i].entry, &g->cases[i]))
-			kit_result(k, g->name, g->cases[i].entry, &g->cases[i], one(k, &g->cases[i], &err), &err);
+			kit_result(k, g->name, g->cases[i].entry, &g->cases[i], one(k, &g->cases[i], &err),
+				   &err);
 	}
 }
 
-void kit_result(struct kit *k, const char *group, const char *name, const struct kernel_case *c, enum status st,
-		const struct error *err)
+void kit_result(struct kit *k, const char *group, const char *name, const struct kernel_case *c,
+		enum status st, const struct error *err)
 {
 	bool absent = st == STATUS_UNSUPPORTED || st == STATUS_UNAVAILABLE;
 	const char *word = st ? (absent ? "skip" : "FAIL") : "ok  ";
@@ -29,8 +30,8 @@ void kit_result(struct kit *k, const char *group, const char *name, const struct
 	k->tested++;
 	k->skipped += absent;
 	k->failed += st && !absent;
-	printf("%s %s %s count %" PRIu64 " grid %u x %u: %s%s%s\n", word, group, name, c->count, c->blocks, c->threads,
-	       c->why, st ? ": " : "", st ? err->text : "");
+	printf("%s %s %s count %" PRIu64 " grid %u x %u: %s%s%s\n", word, group, name, c->count, c->blocks,
+	       c->threads, c->why, st ? ": " : "", st ? err->text : "");
 }
 
 static enum status fill(struct kit *k, gpu_ptr to, uint32_t word, uint64_t bytes, struct error *err)
@@ -43,7 +44,7 @@ enum status kit_alloc(struct kit *k, struct guarded *g, uint64_t size, struct er
 	uint64_t rounded = (size + 3) / 4 * 4; /* the rest of a last word is not guarded */
 	enum status st;
 
-	*g = (struct guarded){ .size = size };
+	*g = (struct guarded){.size = size};
 	st = gpu_alloc(k->device, &g->base, rounded + 2 * GUARD_BYTES, err);
 	if (st)
 		return st;
@@ -62,12 +63,14 @@ enum status kit_guards(struct kit *k, const struct guarded *g, const char *what,
 	uint32_t words[GUARD_BYTES / 4];
 
 	for (int side = 0; side < 2; side++) {
-		enum status st = gpu_copy_from(k->device, words, side ? g->data + rounded : g->base, GUARD_BYTES, err);
+		enum status st =
+			gpu_copy_from(k->device, words, side ? g->data + rounded : g->base, GUARD_BYTES, err);
 
 		for (unsigned i = 0; i < GUARD_BYTES / 4 && !st; i++)
 			if (words[i] != GUARD_WORD)
-				return error_set(err, STATUS_MISMATCH, "%s: wrote %s its output (guard word %u is %08x)",
-						 what, side ? "behind" : "before", i, words[i]);
+				return error_set(err, STATUS_MISMATCH,
+						 "%s: wrote %s its output (guard word %u is %08x)", what,
+						 side ? "behind" : "before", i, words[i]);
 		if (st)
 			return st;
 	}
@@ -77,22 +80,24 @@ enum status kit_guards(struct kit *k, const struct guarded *g, const char *what,
 void kit_free(struct kit *k, struct guarded *g)
 {
 	gpu_free(k->device, &g->base);
-	*g = (struct guarded){ 0 };
+	*g = (struct guarded){0};
 }
 
-enum status kit_compare(const char *what, const void *found, const void *expected, uint64_t size, struct error *err)
+enum status kit_compare(const char *what, const void *found, const void *expected, uint64_t size,
+			struct error *err)
 {
 	const uint32_t *f = found, *e = expected;
 
 	for (uint64_t i = 0; i < size / 4; i++)
 		if (f[i] != e[i])
-			return error_set(err, STATUS_MISMATCH, "%s: word %" PRIu64 " is %08x, the reference has %08x", what, i,
+			return error_set(err, STATUS_MISMATCH,
+					 "%s: word %" PRIu64 " is %08x, the reference has %08x", what, i,
 					 f[i], e[i]);
 	return STATUS_OK;
 }
 
-static enum status span(struct kit *k, enum status (*call)(void *arg, struct error *err), void *arg, unsigned calls,
-			struct gpu_event *const event[2], double *ns, struct error *err)
+static enum status span(struct kit *k, enum status (*call)(void *arg, struct error *err), void *arg,
+			unsigned calls, struct gpu_event *const event[2], double *ns, struct error *err)
 {
 	enum status st = gpu_event_record(event[0], k->stream, err);
 
@@ -119,11 +124,11 @@ static double middle(double a, double b, double c)
 	return c < a ? a : (c > b ? b : c);
 }
 
-enum status kit_time(struct kit *k, enum status (*call)(void *arg, struct error *err), void *arg, unsigned calls,
-		     double *ns, struct error *err)
+enum status kit_time(struct kit *k, enum status (*call)(void *arg, struct error *err), void *arg,
+		     unsigned calls, double *ns, struct error *err)
 {
-	struct gpu_event *event[2] = { NULL, NULL };
-	double t[3] = { 0 };
+	struct gpu_event *event[2] = {NULL, NULL};
+	double t[3] = {0};
 	enum status st = gpu_event_create(k->device, &event[0], err);
 
 	if (!st)

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ref.h"
-#include <stddef.h>
 
-bool ref_run(const char *entry, struct ref_grid grid, const void *args)
+const struct ref_row *ref_find(const char *entry)
 {
-	static const struct ref_row *const files[] = { ref_memory, ref_data, ref_hbm, ref_link };
+	static const struct ref_row *const files[] = {ref_memory, ref_data, ref_hbm, ref_link, ref_operand};
 
 	for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++) {
 		for (const struct ref_row *r = files[f]; r->entry; r++) {
 			size_t length = strlen(r->entry);
 			bool family = r->entry[length - 1] == '_';
 
-			if (family ? !strncmp(entry, r->entry, length) : !strcmp(entry, r->entry)) {
-				r->run(entry, grid, args);
-				return true;
-			}
+			if (family ? !strncmp(entry, r->entry, length) : !strcmp(entry, r->entry))
+				return r;
 		}
 	}
-	return false;
+	return NULL;
+}
+
+bool ref_run(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct ref_row *r = ref_find(entry);
+
+	if (r)
+		r->run(entry, grid, args);
+	return r;
 }

@@ -91,7 +91,8 @@ static void hash(const char *entry, struct ref_grid grid, const void *args)
 static void compare(const char *entry, struct ref_grid grid, const void *args)
 {
 	const struct hash_args *a = args;
-	const uint32_t *words = (const uint32_t *)(uintptr_t)a->words, *other = (const uint32_t *)(uintptr_t)a->other;
+	const uint32_t *words = (const uint32_t *)(uintptr_t)a->words,
+		       *other = (const uint32_t *)(uintptr_t)a->other;
 
 	(void)entry, (void)grid;
 	for (uint64_t i = 0; i < a->count; i++)
@@ -157,7 +158,12 @@ static void ring(const char *entry, struct ref_grid grid, const void *args)
 }
 
 const struct ref_row ref_data[] = {
-	{ "fill_", fill },     { "check_linear", check_linear }, { "sum_integers", sum_integers },
-	{ "hash", hash },      { "compare", compare },		 { "permute", permute },
-	{ "ring", ring },      { NULL, NULL },
+	{"fill_", fill, sizeof(struct fill_args), offsetof(struct fill_args, out)},
+	{"check_linear", check_linear, sizeof(struct check_args), REF_NO_OUT},
+	{"sum_integers", sum_integers, sizeof(struct sum_args), REF_NO_OUT},
+	{"hash", hash, sizeof(struct hash_args), REF_NO_OUT},
+	{"compare", compare, sizeof(struct hash_args), REF_NO_OUT},
+	{"permute", permute, sizeof(struct permute_args), offsetof(struct permute_args, out)},
+	{"ring", ring, sizeof(struct ring_args), REF_NO_OUT},
+	{NULL, NULL, 0, 0},
 };

@@ -37,13 +37,14 @@ static void check_pattern(const char *entry, struct ref_grid grid, const void *a
 
 	(void)entry, (void)grid;
 	for (uint64_t i = 0; i < a->count; i++) {
-		uint64_t address = (uintptr_t)&words[i], expected = ref_hbm_pattern(a->pattern, address, a->seed);
+		uint64_t address = (uintptr_t)&words[i],
+			 expected = ref_hbm_pattern(a->pattern, address, a->seed);
 
 		r->checked++;
 		if (words[i] == expected)
 			continue;
 		if (r->count < HBM_KEPT)
-			r->kept[r->count] = (struct hbm_wrong){ address, expected, words[i] };
+			r->kept[r->count] = (struct hbm_wrong){address, expected, words[i]};
 		r->count++;
 		r->bits |= words[i] ^ expected;
 		if (address < r->first)
@@ -52,7 +53,7 @@ static void check_pattern(const char *entry, struct ref_grid grid, const void *a
 }
 
 const struct ref_row ref_hbm[] = {
-	{ "hbm_write", write_pattern },
-	{ "hbm_check", check_pattern },
-	{ NULL, NULL },
+	{"hbm_write", write_pattern, sizeof(struct hbm_args), offsetof(struct hbm_args, words)},
+	{"hbm_check", check_pattern, sizeof(struct hbm_args), REF_NO_OUT},
+	{NULL, NULL, 0, 0},
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel/link.cu, and the kernels that leave nothing behind. */
+#include "kernel/empty.h"
 #include "kernel/link.h"
 #include "ref.h"
 #include <stddef.h>
@@ -28,5 +29,9 @@ static void nothing(const char *entry, struct ref_grid grid, const void *args)
 }
 
 const struct ref_row ref_link[] = {
-	{ "link_v1", copy }, { "link_v2", copy }, { "link_hop", hop }, { "empty", nothing }, { NULL, NULL },
+	{"link_v1", copy, sizeof(struct link_args), offsetof(struct link_args, to)},
+	{"link_v2", copy, sizeof(struct link_args), offsetof(struct link_args, to)},
+	{"link_hop", hop, sizeof(struct flag_args), REF_NO_OUT},
+	{"empty", nothing, sizeof(struct empty_args), REF_NO_OUT},
+	{NULL, NULL, 0, 0},
 };

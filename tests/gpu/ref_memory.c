@@ -80,8 +80,19 @@ static void ref_chase(const char *entry, struct ref_grid grid, const void *args)
 		*cursor = ((const struct memory_node *)(uintptr_t)*cursor)->next;
 }
 
+#define ROW(entry, run, out)                                                                                 \
+	{                                                                                                    \
+		entry, run, sizeof(struct memory_args), offsetof(struct memory_args, out)                    \
+	}
 const struct ref_row ref_memory[] = {
-	{ "read_", ref_read },	   { "dot_", ref_dot },	       { "write_", ref_stream },  { "copy_", ref_stream },
-	{ "scale_", ref_stream },  { "add_", ref_stream },     { "triad_", ref_stream },  { "gather_", ref_gather },
-	{ "chase", ref_chase },	   { NULL, NULL },
+	ROW("read_", ref_read, partial),
+	ROW("dot_", ref_dot, partial),
+	ROW("write_", ref_stream, out),
+	ROW("copy_", ref_stream, out),
+	ROW("scale_", ref_stream, out),
+	ROW("add_", ref_stream, out),
+	ROW("triad_", ref_stream, out),
+	{"gather_", ref_gather, sizeof(struct gather_args), offsetof(struct gather_args, partial)},
+	{"chase", ref_chase, sizeof(struct chase_args), REF_NO_OUT},
+	{NULL, NULL, 0, 0},
 };

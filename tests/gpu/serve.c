@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For peers (tests/oracles/peer_memory.py): reads commands as lines, answers each with one line, so that a peer's work and
- * ours alternate on one device in one run.
- *   OP CALLS                                           the operation's first shape
- *   OP CALLS RUNG THREADS PER_SM TILE STAGES EVICT     one shape (RUNG 8: bulk)
- *   driver_copy CALLS | driver_set CALLS | h2d CALLS | d2h CALLS
- * Answer: "ns NANOSECONDS bytes BYTES" a call, or "error TEXT". A line "streams BYTES" comes first.
+ * For peers (tests/oracles/peer_memory.py): reads commands as lines, answers each with one line, so that a
+ * peer's work and ours alternate on one device in one run. OP CALLS the operation's first shape OP CALLS RUNG
+ * THREADS PER_SM TILE STAGES EVICT     one shape (RUNG 8: bulk) driver_copy CALLS | driver_set CALLS | h2d
+ * CALLS | d2h CALLS Answer: "ns NANOSECONDS bytes BYTES" a call, or "error TEXT". A line "streams BYTES"
+ * comes first.
  */
 #include "cases.h"
 #include "time_memory.h"
@@ -24,20 +23,22 @@ static bool find_op(const char *word, enum move_op *op)
 	return false;
 }
 
-static enum status answer(struct streams *s, const char *command, double *ns, uint64_t *bytes, struct error *err)
+static enum status answer(struct streams *s, struct transfer *t, const char *command, double *ns,
+			  uint64_t *bytes, struct error *err)
 {
-	struct move_shape shape = { 0 };
+	struct move_shape shape = {0};
 	unsigned calls = 0, rung = 0, count;
 	char word[32];
 	enum move_op op;
-	int words = sscanf(command, "%31s %u %u %u %u %u %u %u", word, &calls, &rung, &shape.threads, &shape.per_sm,
-			   &shape.tile_bytes, &shape.stages, &shape.evict_first);
+	int words = sscanf(command, "%31s %u %u %u %u %u %u %u", word, &calls, &rung, &shape.threads,
+			   &shape.per_sm, &shape.tile_bytes, &shape.stages, &shape.evict_first);
 
 	if (words < 2 || calls < 1 || calls > 1000)
 		return error_set(err, STATUS_BAD_INPUT, "not a command: %.60s", command);
 	if (!strcmp(word, "h2d") || !strcmp(word, "d2h")) {
-		*bytes = LINK_BYTES;
-		return link_time(s->kit, word[0] == 'h', LINK_BYTES, calls, ns, err);
+		*bytes = t->bytes;
+		t->to_device = word[0] == 'h';
+		return transfer_time(t, calls, ns, err);
 	}
 	if (!strcmp(word, "driver_copy") || !strcmp(word, "driver_set")) {
 		*bytes = s->kit->bytes * (word[7] == 'c' ? 2 : 1);
@@ -52,11 +53,14 @@ static enum status answer(struct streams *s, const char *command, double *ns, ui
 
 int kit_serve(struct kit *k)
 {
-	struct error err = { 0 };
+	struct error err = {0};
+	struct transfer t = {.kit = k, .bytes = LINK_BYTES};
 	struct streams s;
 	char command[128];
 	enum status st = streams_make(k, &s, &err);
 
+	if (!st)
+		st = transfer_open(&t, &err);
 	if (st)
 		printf("error %s\n", err.text);
 	else
@@ -67,12 +71,13 @@ int kit_serve(struct kit *k)
 		uint64_t bytes = 0;
 
 		error_clear(&err);
-		if (answer(&s, command, &ns, &bytes, &err))
+		if (answer(&s, &t, command, &ns, &bytes, &err))
 			printf("error %s\n", err.text);
 		else
 			printf("ns %.1f bytes %" PRIu64 "\n", ns, bytes);
 		fflush(stdout);
 	}
+	transfer_close(&t);
 	streams_free(k, &s);
 	return st ? 1 : 0;
 }

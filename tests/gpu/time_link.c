@@ -5,31 +5,21 @@
 #include "time_memory.h"
 #include <inttypes.h>
 
-struct transfer {
-	struct kit *kit;
-	struct gpu_kernel *kernel; /* NULL: the copy engine */
-	void *host;
-	gpu_ptr device, mapped;
-	uint64_t bytes;
-	unsigned per_sm, threads;
-	bool to_device;
-};
-
 static enum status call(void *arg, struct error *err)
 {
 	const struct transfer *t = arg;
-	struct link_args args = { .count = t->bytes / 16 };
+	struct link_args args = {.count = t->bytes / 16};
 
 	if (!t->kernel)
-		return t->to_device ? gpu_stream_copy_to(t->kit->stream, t->device, t->host, t->bytes, err) :
-				      gpu_stream_copy_from(t->kit->stream, t->host, t->device, t->bytes, err);
+		return t->to_device ? gpu_stream_copy_to(t->kit->stream, t->device, t->host, t->bytes, err)
+				    : gpu_stream_copy_from(t->kit->stream, t->host, t->device, t->bytes, err);
 	args.from = t->to_device ? t->mapped : t->device;
 	args.to = t->to_device ? t->device : t->mapped;
-	return gpu_launch_1d(t->kernel, t->kit->stream, t->per_sm * gpu_sm_count(t->kit->device), t->threads, 0, &args,
-			     err);
+	return gpu_launch_1d(t->kernel, t->kit->stream, t->per_sm * gpu_sm_count(t->kit->device), t->threads,
+			     0, &args, err);
 }
 
-static enum status open_transfer(struct transfer *t, struct error *err)
+enum status transfer_open(struct transfer *t, struct error *err)
 {
 	enum status st = gpu_host_alloc(t->kit->device, &t->host, t->bytes, err);
 
@@ -41,48 +31,44 @@ static enum status open_transfer(struct transfer *t, struct error *err)
 	return st ? st : gpu_host_pointer(t->kit->device, t->host, &t->mapped, err);
 }
 
-static void close_transfer(struct transfer *t)
+void transfer_close(struct transfer *t)
 {
 	gpu_free(t->kit->device, &t->device);
 	gpu_host_free(t->kit->device, &t->host);
 }
 
-enum status link_time(struct kit *k, bool to_device, uint64_t bytes, unsigned calls, double *ns, struct error *err)
+enum status transfer_time(struct transfer *t, unsigned calls, double *ns, struct error *err)
 {
-	struct transfer t = { .kit = k, .bytes = bytes, .to_device = to_device };
-	enum status st = open_transfer(&t, err);
-
-	if (!st)
-		st = kit_time(k, call, &t, calls, ns, err);
-	close_transfer(&t);
-	return st;
+	return kit_time(t->kit, call, t, calls, ns, err);
 }
 
 enum status time_link(struct kit *k, struct error *err);
 enum status time_link(struct kit *k, struct error *err)
 {
-	static const unsigned per_sm[] = { 1, 2, 4, 8 };
-	struct transfer t = { .kit = k, .bytes = (uint64_t)256 << 20, .threads = 256 };
-	enum status st = open_transfer(&t, err);
+	static const unsigned per_sm[] = {1, 2, 4, 8};
+	struct transfer t = {.kit = k, .bytes = (uint64_t)256 << 20, .threads = 256};
+	enum status st = transfer_open(&t, err);
 	double ns;
 
 	for (int way = 0; way < 2 && !st; way++) {
 		t.to_device = !way;
 		t.kernel = NULL;
-		st = kit_time(k, call, &t, 8, &ns, err);
+		st = transfer_time(&t, 8, &ns, err);
 		if (!st)
-			printf("time link %s copy engine: %.2f GB/s\n", way ? "d2h" : "h2d", (double)t.bytes / ns);
+			printf("time link %s copy engine: %.2f GB/s\n", way ? "d2h" : "h2d",
+			       (double)t.bytes / ns);
 		for (int version = 1; version <= 2 && !st; version++) {
-			st = gpu_kernel(k->device, &t.kernel, "link", version == 1 ? "link_v1" : "link_v2", err);
+			st = gpu_kernel(k->device, &t.kernel, "link", version == 1 ? "link_v1" : "link_v2",
+					err);
 			for (unsigned i = 0; i < 4 && !st; i++) {
 				t.per_sm = per_sm[i];
-				st = kit_time(k, call, &t, 2, &ns, err);
+				st = transfer_time(&t, 2, &ns, err);
 				if (!st)
-					printf("time link %s link_v%d %u blocks an SM: %.2f GB/s\n", way ? "d2h" : "h2d",
-					       version, t.per_sm, (double)t.bytes / ns);
+					printf("time link %s link_v%d %u blocks an SM: %.2f GB/s\n",
+					       way ? "d2h" : "h2d", version, t.per_sm, (double)t.bytes / ns);
 			}
 		}
 	}
-	close_transfer(&t);
+	transfer_close(&t);
 	return st;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times every rung and launch shape of every operation on streams of kit->bytes, back to back, beside the driver's copy
- * and fill; the best of each last. Bytes are the operation's (STREAM's convention): copy counts twice.
+ * Times every rung and launch shape of every operation on streams of kit->bytes, back to back, beside the
+ * driver's copy and fill; the best of each last. Bytes are the operation's (STREAM's convention): copy counts
+ * twice.
  */
 #include "cases.h"
 #include "gpu/move.h"
@@ -27,24 +28,26 @@ void streams_free(struct kit *k, struct streams *s)
 	gpu_free(k->device, &s->arrays.in1);
 	gpu_free(k->device, &s->arrays.out);
 	gpu_free(k->device, &s->arrays.partial);
-	*s = (struct streams){ 0 };
+	*s = (struct streams){0};
 }
 
 enum status streams_make(struct kit *k, struct streams *s, struct error *err)
 {
-	gpu_ptr *const p[] = { &s->arrays.in0, &s->arrays.in1, &s->arrays.out };
+	gpu_ptr *const p[] = {&s->arrays.in0, &s->arrays.in1, &s->arrays.out};
 	struct gpu_kernel *fill;
 	enum status st = gpu_kernel(k->device, &fill, "data", "fill_uniform", err);
 
-	*s = (struct streams){ .kit = k, .arrays = { .count = k->bytes / sizeof(float), .factor = 3 } };
+	*s = (struct streams){.kit = k, .arrays = {.count = k->bytes / sizeof(float), .factor = 3}};
 	for (unsigned i = 0; i < COUNT(p) && !st; i++) {
 		st = gpu_alloc(k->device, p[i], k->bytes, err);
 		if (!st)
 			st = gpu_launch_1d(fill, k->stream, 8 * gpu_sm_count(k->device), 256, 0,
-					   &(struct fill_args){ *p[i], s->arrays.count, k->seed, i + 1, 1 }, err);
+					   &(struct fill_args){*p[i], s->arrays.count, k->seed, i + 1, 1},
+					   err);
 	}
 	if (!st)
-		st = gpu_alloc(k->device, &s->arrays.partial, move_blocks_max(s->arrays.count) * sizeof(double), err);
+		st = gpu_alloc(k->device, &s->arrays.partial,
+			       move_blocks_max(s->arrays.count) * sizeof(double), err);
 	return st ? st : gpu_stream_wait(k->stream, err);
 }
 
@@ -69,8 +72,8 @@ static enum status call_driver_set(void *arg, struct error *err)
 	return gpu_stream_fill32(s->kit->stream, s->arrays.out, 0x3f3f3f3fu, s->arrays.count, err);
 }
 
-enum status streams_time(struct streams *s, enum move_op op, const struct move_shape *shape, unsigned calls, double *ns,
-			 struct error *err)
+enum status streams_time(struct streams *s, enum move_op op, const struct move_shape *shape, unsigned calls,
+			 double *ns, struct error *err)
 {
 	enum status st = move_prepare(&s->move, s->kit->device, op, shape, s->arrays.count, err);
 
@@ -97,11 +100,11 @@ struct best {
 	char name[64];
 };
 
-static enum status try_shape(struct streams *s, enum move_op op, const struct move_shape *shape, struct best *best,
-			     struct error *err)
+static enum status try_shape(struct streams *s, enum move_op op, const struct move_shape *shape,
+			     struct best *best, struct error *err)
 {
 	double ns = 0;
-	struct error own = { 0 };
+	struct error own = {0};
 	enum status st = streams_time(s, op, shape, 4, &ns, &own);
 
 	if (st == STATUS_UNSUPPORTED)
@@ -120,8 +123,8 @@ static enum status try_shape(struct streams *s, enum move_op op, const struct mo
 
 static enum status sweep(struct streams *s, enum move_op op, struct best *best, struct error *err)
 {
-	static const unsigned threads[] = { 128, 256, 512, 1024 }, per_sm[] = { 0, 2, 4, 8, 16, 32 };
-	static const unsigned tiles[] = { 4096, 8192, 16384, 32768 }, in_flight[] = { 24, 48, 96, 192 };
+	static const unsigned threads[] = {128, 256, 512, 1024}, per_sm[] = {0, 2, 4, 8, 16, 32};
+	static const unsigned tiles[] = {4096, 8192, 16384, 32768}, in_flight[] = {24, 48, 96, 192};
 	bool sum = op == MOVE_READ || op == MOVE_DOT;
 	unsigned workers = op == MOVE_WRITE || op == MOVE_COPY ? 0 : (sum ? 256 : 384);
 	enum status st = STATUS_OK;
@@ -129,7 +132,8 @@ static enum status sweep(struct streams *s, enum move_op op, struct best *best, 
 	for (int rung = MOVE_V1; rung <= MOVE_V7; rung++)
 		for (unsigned t = 0; t < COUNT(threads); t++)
 			for (unsigned b = 0; b < COUNT(per_sm) && !st; b++) {
-				struct move_shape shape = { (enum move_rung)rung, threads[t], per_sm[b], 0, 0, 0 };
+				struct move_shape shape = {
+					(enum move_rung)rung, threads[t], per_sm[b], 0, 0, 0};
 				unsigned held = threads[t] * per_sm[b];
 
 				if (rung <= MOVE_V2 && (threads[t] != 256 || b != 3))
@@ -144,8 +148,10 @@ static enum status sweep(struct streams *s, enum move_op op, struct best *best, 
 		for (unsigned f = 0; f < COUNT(in_flight); f++)
 			for (unsigned b = 1; b <= 4 && !st; b *= 2)
 				for (unsigned hint = 0; hint < 2 && !st; hint++) {
-					struct move_shape shape = { MOVE_BULK, workers + 32, b, tiles[t], 0, hint };
-					unsigned inputs = op == MOVE_DOT || op == MOVE_ADD || op == MOVE_TRIAD ? 2 : 1;
+					struct move_shape shape = {MOVE_BULK, workers + 32, b, tiles[t],
+								   0,	      hint};
+					unsigned inputs =
+						op == MOVE_DOT || op == MOVE_ADD || op == MOVE_TRIAD ? 2 : 1;
 
 					shape.stages = in_flight[f] * 1024 / b / inputs / tiles[t];
 					if (op == MOVE_WRITE) {
@@ -178,7 +184,7 @@ static enum status time_driver(struct streams *s, struct error *err)
 enum status time_memory(struct kit *k, struct error *err);
 enum status time_memory(struct kit *k, struct error *err)
 {
-	struct best best[MOVE_OP_COUNT] = { 0 };
+	struct best best[MOVE_OP_COUNT] = {0};
 	struct streams s;
 	enum status st = streams_make(k, &s, err);
 

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * null: does nothing for a given time, and fails in every way that a probe can. It is how the harness is
+ * tested: the measuring loop on a fake clock, the supervisor on real processes. Counts 1000 FLOP and 64 bytes
+ * read an iteration.
+ */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <unistd.h>
+#include "core/random.h"
+#include "run/probe.h"
+
+/* clang-format off */
+static const char *const points[] = { "none", "supports", "prepare", "enqueue", "verify", "select", "finish", "release", NULL };
+/* clang-format on */
+enum point { NONE, SUPPORTS, PREPARE, ENQUEUE, VERIFY, SELECT, FINISH, RELEASE };
+static const char *const statuses[] = {
+#define X(name, text, ...) text,
+	STATUS_LIST(X) NULL
+#undef X
+};
+static const char *const lies[] = {"none", "data", "nan", NULL};
+enum lie { LIE_NONE, LIE_DATA, LIE_NAN };
+
+struct null_opts {
+	double time, drift, drift_time, scatter, cpu_share;
+	uint64_t after, leak, garbage;
+	uint32_t fail, status, crash, signal, hang, wrong, variants, slot;
+	bool ignore_term;
+};
+
+static const struct opt rows[] = {
+	OPT_ROW(struct null_opts, time, .name = "time", .preset = "100us", .unit = "ns", .min = 0,
+		.max = 1e13, .help = "time of an iteration"),
+	OPT_ROW(struct null_opts, drift, .name = "drift", .preset = "0", .min = -1, .max = 10,
+		.help = "share by which an iteration gets longer every second"),
+	OPT_ROW(struct null_opts, drift_time, .name = "drift_time", .preset = "1h", .unit = "s", .min = 0,
+		.max = 1e6, .help = "the drift ends so long after the first iteration"),
+	OPT_ROW(struct null_opts, scatter, .name = "scatter", .preset = "0", .min = 0, .max = 1,
+		.help = "share of the time by which iterations scatter either way"),
+	OPT_ROW(struct null_opts, cpu_share, .name = "cpu_share", .preset = "1", .min = 0, .max = 1,
+		.help = "CPU time said to be used, share of threads times wall time"),
+	OPT_ROW(struct null_opts, after, .name = "after", .preset = "0",
+		.help = "enqueue misbehaves from this iteration on"),
+	OPT_ROW(struct null_opts, fail, .name = "fail", .preset = "none", .choices = points,
+		.help = "where to fail"),
+	OPT_ROW(struct null_opts, status, .name = "status", .preset = "vendor", .choices = statuses,
+		.help = "the status it fails with; lost: the device is gone"),
+	OPT_ROW(struct null_opts, crash, .name = "crash", .preset = "none", .choices = points,
+		.help = "where to die of a signal"),
+	OPT_ROW(struct null_opts, signal, .name = "signal", .preset = "11", .min = 1, .max = 31,
+		.help = "that signal"),
+	OPT_ROW(struct null_opts, hang, .name = "hang", .preset = "none", .choices = points,
+		.help = "where to hang"),
+	OPT_ROW(struct null_opts, ignore_term, .name = "ignore_term", .help = "TERM does not end it"),
+	OPT_ROW(struct null_opts, wrong, .name = "wrong", .preset = "none", .choices = lies,
+		.help = "what verification finds"),
+	OPT_ROW(struct null_opts, variants, .name = "variants", .preset = "0", .max = 64, .min = 0,
+		.help = "variants; number v takes 1 / (1 + v/100) of the time"),
+	OPT_ROW(struct null_opts, leak, .name = "leak", .preset = "0", .unit = "B", .min = 0, .max = 1e8,
+		.help = "bytes written to stdout at prepare"),
+	OPT_ROW(struct null_opts, garbage, .name = "garbage", .preset = "0", .unit = "B", .min = 0,
+		.max = 1e8, .help = "bytes of garbage written to the channel at prepare"),
+	OPT_ROW(struct null_opts, slot, .name = "slot", .preset = "0",
+		.help = "any number: tells cases apart"),
+};
+
+static const struct field fields[] = {
+	{"null_iterations", "", "iterations it was asked for", FIELD_U64, 0},
+};
+
+struct state {
+	const struct null_opts *o;
+	const struct bench *b;
+	uint64_t t0_ns, iterations;
+	double spent_ns; /* time that all iterations should have taken */
+	unsigned variant;
+	bool started;
+	char name[16];
+};
+
+static void spill(int fd, uint64_t bytes, const char *text)
+{
+	size_t size = strlen(text);
+
+	for (uint64_t done = 0; done < bytes; done += size)
+		if (write(fd, text, bytes - done < size ? (size_t)(bytes - done) : size) < 0)
+			return;
+}
+
+/* The option's deed at this point: hang, die, or fail. */
+static enum status misbehave(const struct null_opts *o, enum point at, struct error *err)
+{
+	if (o->hang == (uint32_t)at)
+		for (;;)
+			pause();
+	if (o->crash == (uint32_t)at) {
+		signal((int)o->signal, SIG_DFL);
+		raise((int)o->signal);
+	}
+	if (o->fail == (uint32_t)at && o->status)
+		return error_set_cause(err, (enum status)o->status,
+				       o->status == STATUS_LOST ? CAUSE_GPU_LOST : CAUSE_NONE,
+				       "null was asked to fail in %s", points[at]);
+	return STATUS_OK;
+}
+
+static enum status supports(const struct machine *m, const struct target *t, const void *opts,
+			    struct error *err)
+{
+	const struct null_opts *o = opts;
+
+	(void)m, (void)t;
+	if (o->fail != SUPPORTS)
+		return STATUS_OK;
+	return misbehave(o, SUPPORTS, err);
+}
+
+static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
+{
+	struct state *s = state;
+
+	s->o = opts;
+	s->b = b;
+	if (s->o->ignore_term)
+		signal(SIGTERM, SIG_IGN);
+	spill(STDOUT_FILENO, s->o->leak, "null leaks a line\n");
+	spill(3, s->o->garbage, "{]garbage\x01\n");
+	return misbehave(s->o, PREPARE, err);
+}
+
+static double iteration_ns(struct state *s)
+{
+	const struct null_opts *o = s->o;
+	uint64_t now = clock_now_ns(s->b->clock);
+	double since_s, ns;
+
+	if (!s->started) {
+		s->started = true;
+		s->t0_ns = now;
+	}
+	since_s = fmin((double)(now - s->t0_ns) * 1e-9, o->drift_time);
+	ns = o->time * (1 + o->drift * since_s) / (1 + 0.01 * s->variant);
+	if (o->scatter > 0)
+		ns *= 1 + o->scatter * (double)random_f32(s->b->seed, 7, s->iterations);
+	return ns;
+}
+
+static enum status enqueue(void *state, uint64_t i, struct error *err)
+{
+	struct state *s = state;
+	double ns;
+
+	if (i >= s->o->after) {
+		enum status st = misbehave(s->o, ENQUEUE, err);
+
+		if (st)
+			return st;
+	}
+	ns = iteration_ns(s);
+	s->iterations++;
+	s->spent_ns += ns;
+	if (ns > 0)
+		clock_sleep_ns(s->b->clock, (uint64_t)(ns + 0.5));
+	return STATUS_OK;
+}
+
+static uint64_t cpu_time_ns(void *state)
+{
+	const struct state *s = state;
+
+	return (uint64_t)(s->spent_ns * s->o->cpu_share * s->b->threads);
+}
+
+static unsigned variants(void *state)
+{
+	return ((struct state *)state)->o->variants;
+}
+
+static enum status select_variant(void *state, unsigned variant, const char **name, struct error *err)
+{
+	struct state *s = state;
+	enum status st = variant ? misbehave(s->o, SELECT, err) : STATUS_OK;
+
+	if (st)
+		return st;
+	s->variant = variant;
+	snprintf(s->name, sizeof(s->name), "v%u", variant);
+	*name = s->name;
+	return STATUS_OK;
+}
+
+static void release(void *state)
+{
+	struct state *s = state;
+
+	if (s->o)
+		misbehave(s->o, RELEASE, NULL);
+}
+
+static const struct engine own_engine = {
+	.name = "own",
+	.libs = "",
+	.targets = TARGET_CPU | TARGET_GPU | TARGET_NODE,
+	.state_size = sizeof(struct state),
+	.supports = supports,
+	.prepare = prepare,
+	.enqueue = enqueue,
+	.cpu_time_ns = cpu_time_ns,
+	.variants = variants,
+	.select = select_variant,
+	.release = release,
+};
+
+static const struct engine *const engines[] = {&own_engine, NULL};
+
+static struct work work(const struct machine *m, const struct target *t, const void *opts)
+{
+	(void)m, (void)t, (void)opts;
+	return (struct work){.flop = 1000, .read_bytes = 64, .limit = "latency"};
+}
+
+static enum status verify(void *state, struct wrong *wrong, struct error *err)
+{
+	const struct state *s = state;
+
+	*wrong = (struct wrong){.checked = 10, .total = 10};
+	if (s->iterations >= s->o->after && s->o->wrong != LIE_NONE) {
+		wrong->count = 1;
+		wrong->first_index = 3;
+		wrong->expected = 1;
+		wrong->found = s->o->wrong == LIE_NAN ? (double)NAN : 2;
+		wrong->nan = s->o->wrong == LIE_NAN;
+		snprintf(wrong->place, sizeof(wrong->place), "element 3");
+	}
+	return misbehave(s->o, VERIFY, err);
+}
+
+static enum status finish(void *state, struct result *out, struct error *err)
+{
+	const struct state *s = state;
+
+	result_u64(out, &fields[0], s->iterations);
+	return misbehave(s->o, FINISH, err);
+}
+
+const struct probe probe_null = {
+	.name = "null",
+	.summary = "nothing, for a given time; fails on request (for tests)",
+	.hidden = true,
+	.kind = PROBE_TIMED,
+	.opts = {rows, sizeof(rows) / sizeof(rows[0]), sizeof(struct null_opts)},
+	.fields = fields,
+	.field_count = sizeof(fields) / sizeof(fields[0]),
+	.engines = engines,
+	.work = work,
+	.verify = verify,
+	.finish = finish,
+};

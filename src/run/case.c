@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One case as data: its options' block, its JSON, and back. */
+#include "run/case_build.h"
+#include <errno.h>
+#include "core/text.h"
+#include "run/target.h"
+
+static const char *const phase_words[] = {"headline", "burst", NULL};
+static const char *const require_words[] = {"judged", "measured", "nothing", NULL};
+
+enum status case_options(struct bench_case *c, const struct assignment *a, size_t count, struct error *err)
+{
+	const struct opt_table *t = &c->probe->opts;
+	size_t size = t->size;
+	char *texts;
+	enum status st;
+
+	for (size_t i = 0; i < count; i++)
+		size += strlen(a[i].value) + 1;
+	c->opts = calloc(1, size ? size : 1);
+	if (!c->opts)
+		return error_errno(err, ENOMEM, "%s: its options", c->probe->name);
+	st = opt_defaults(t, c->opts, err);
+	texts = (char *)c->opts + t->size;
+	for (size_t i = 0; !st && i < count; i++) {
+		size_t length = strlen(a[i].value) + 1;
+		json_t *utf8 = json_string(a[i].value); /* or it could not be journaled */
+
+		if (!utf8)
+			return error_set(err, STATUS_BAD_INPUT, "%s: %.40s: its value is not UTF-8",
+					 a[i].place, a[i].name);
+		json_decref(utf8);
+		memcpy(texts, a[i].value, length);
+		st = opt_set(t, c->opts, a[i].name, texts, a[i].place, err);
+		texts += length;
+	}
+	if (!st && c->probe->check)
+		st = c->probe->check(c->opts, err);
+	return st;
+}
+
+enum status case_key(struct bench_case *c, struct error *err)
+{
+	char key[4096];
+	int used = c->engine ? snprintf(key, sizeof(key), "%s engine=%s", c->probe->name, c->engine->name)
+			     : snprintf(key, sizeof(key), "%s", c->probe->name);
+	enum status st = opt_canonical(&c->probe->opts, c->opts, key, sizeof(key), err);
+
+	(void)used;
+	if (st)
+		return st;
+	c->key = strdup(key);
+	return c->key ? STATUS_OK : error_errno(err, ENOMEM, "%s", c->probe->name);
+}
+
+void case_release(struct bench_case *c)
+{
+	free(c->key);
+	free(c->opts);
+	*c = (struct bench_case){0};
+}
+
+static json_t *options_json(const struct bench_case *c)
+{
+	const struct opt_table *t = &c->probe->opts;
+	json_t *options = json_object();
+
+	for (size_t i = 0; i < t->count; i++) {
+		char text[4096];
+		const char *value;
+
+		memcpy(&value, (const char *)c->opts + t->rows[i].offset, sizeof(value));
+		if (t->rows[i].many || (t->rows[i].kind == OPT_KIND_TEXT && !value))
+			continue; /* not given */
+		opt_value_text(&t->rows[i], c->opts, text, sizeof(text));
+		json_object_set_new(options, t->rows[i].name, field_string(text));
+	}
+	return options;
+}
+
+static json_t *work_json(const struct work *w)
+{
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:s}", "flop", w->flop, "read_bytes", w->read_bytes,
+			 "write_bytes", w->write_bytes, "link_bytes", w->link_bytes, "messages", w->messages,
+			 "limit", w->limit ? w->limit : "");
+}
+
+static json_t *skip_json(const struct bench_case *c)
+{
+	return c->skip ? json_pack("{s:s, s:s, s:o}", "status", status_name(c->skip), "cause",
+				   cause_name(c->skip_cause), "reason", field_string(c->skip_reason))
+		       : json_null();
+}
+
+static json_t *gpus_json(const struct target *t, const struct machine *m)
+{
+	json_t *gpus = json_array();
+
+	for (unsigned i = 0; i < t->gpu_count; i++)
+		json_array_append_new(gpus, json_string(machine_gpu(m, t->gpu[i])->pci));
+	return gpus;
+}
+
+json_t *case_json(const struct bench_case *c, const struct machine *m)
+{
+	bool timed = c->probe->kind == PROBE_TIMED;
+	json_t *j = json_pack("{s:i, s:s, s:s, s:s, s:o, s:s, s:s, s:o}", "case", (int)c->id, "key", c->key,
+			      "probe", c->probe->name, "engine", c->engine ? c->engine->name : "", "options",
+			      options_json(c), "kind", timed ? "timed" : "reading", "target", c->target_text,
+			      "gpus", gpus_json(&c->target, m));
+
+	if (!j)
+		return NULL;
+	if (timed) {
+		json_object_set_new(j, "phases", json_string(phase_words[c->phases]));
+		json_object_set_new(j, "work", work_json(&c->work));
+		if (c->seconds > 0)
+			json_object_set_new(j, "seconds", json_real(c->seconds));
+	}
+	json_object_set_new(j, "require", json_string(require_words[c->require]));
+	json_object_set_new(j, "limit_ms", json_integer(c->limit_ms));
+	json_object_set_new(j, "group", field_string(c->group));
+	if (c->together)
+		json_object_set_new(j, "together", json_true());
+	if (*c->beside)
+		json_object_set_new(j, "beside", field_string(c->beside));
+	json_object_set_new(j, "skip", skip_json(c));
+	return j;
+}
+
+static int word_index(const json_t *j, const char *name, const char *const *words)
+{
+	const char *text = json_string_value(json_object_get(j, name));
+
+	for (int i = 0; text && words[i]; i++)
+		if (!strcmp(text, words[i]))
+			return i;
+	return 0;
+}
+
+static enum status options_from_json(struct bench_case *c, const json_t *options, struct error *err)
+{
+	struct assignment *a = calloc(json_object_size(options) + 1, sizeof(*a));
+	enum status st = STATUS_OK;
+	size_t count = 0;
+	const char *name;
+	json_t *value;
+
+	if (!a)
+		return error_errno(err, ENOMEM, "%s: its options", c->probe->name);
+	json_object_foreach((json_t *)options, name, value)
+	{
+		if (!json_is_string(value)) {
+			st = error_set(err, STATUS_BAD_INPUT, "%s: option %.40s of a planned case is no text",
+				       c->probe->name, name);
+			break;
+		}
+		a[count++] = (struct assignment){name, json_string_value(value), "plan"};
+	}
+	if (!st)
+		st = case_options(c, a, count, err);
+	free(a);
+	return st;
+}
+
+static enum status read_names(struct bench_case *c, const json_t *json, const struct probe *const *registry,
+			      struct error *err)
+{
+	const char *probe = json_string_value(json_object_get(json, "probe"));
+	const char *engine = json_string_value(json_object_get(json, "engine"));
+
+	if (!probe || !engine)
+		return error_set(err, STATUS_BAD_INPUT, "a planned case names no probe or engine");
+	c->probe = probe_by_name(registry, probe);
+	if (!c->probe)
+		return error_set(err, STATUS_BAD_INPUT, "a planned case is of the unknown probe \"%.40s\"",
+				 probe);
+	if (!*engine && c->probe->kind == PROBE_READING)
+		return STATUS_OK;
+	c->engine = engine_by_name(c->probe, engine);
+	if (!c->engine)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "a planned case of %s is for the unknown engine \"%.40s\"", probe, engine);
+	return STATUS_OK;
+}
+
+enum status case_from_json(struct bench_case *c, const json_t *json, const struct machine *m,
+			   const struct probe *const *registry, struct error *err)
+{
+	const json_t *id = json_object_get(json, "case"), *limit = json_object_get(json, "limit_ms");
+	const char *target = json_string_value(json_object_get(json, "target"));
+	const char *group = json_string_value(json_object_get(json, "group"));
+	enum status st;
+
+	*c = (struct bench_case){0};
+	if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX ||
+	    !target)
+		return error_set(err, STATUS_BAD_INPUT, "a planned case lacks its number or its target");
+	c->id = (unsigned)json_integer_value(id);
+	st = read_names(c, json, registry, err);
+	if (!st)
+		st = target_parse(&c->target, target, json_object_get(json, "gpus"), m, err);
+	if (!st)
+		st = options_from_json(c, json_object_get(json, "options"), err);
+	if (!st)
+		st = case_key(c, err);
+	if (st) {
+		case_release(c);
+		return st;
+	}
+	text_copy(c->target_text, sizeof(c->target_text), target);
+	text_copy(c->group, sizeof(c->group), group ? group : "");
+	c->phases = (enum phases)word_index(json, "phases", phase_words);
+	c->require = (enum require)word_index(json, "require", require_words);
+	c->seconds = json_number_value(json_object_get(json, "seconds"));
+	c->together = json_is_true(json_object_get(json, "together"));
+	c->limit_ms = json_is_integer(limit) ? (uint32_t)json_integer_value(limit) : 0;
+	return STATUS_OK;
+}
+
+const struct probe *probe_by_name(const struct probe *const *registry, const char *name)
+{
+	for (; *registry; registry++)
+		if (!strcmp((*registry)->name, name))
+			return *registry;
+	return NULL;
+}
+
+const struct engine *engine_by_name(const struct probe *p, const char *name)
+{
+	for (const struct engine *const *e = p->engines; e && *e; e++)
+		if (!strcmp((*e)->name, name))
+			return *e;
+	return NULL;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU's meter: the clock is read around each batch, and a sample is known when it returns. */
+#include "run/meter.h"
+#include <errno.h>
+#include <time.h>
+
+enum {
+	RAMP_ADDS = 1 << 20, /* dependent adds a block: about 0.3 ms */
+	RAMP_BLOCKS = 8,     /* so many without a new best: the clock is up */
+};
+
+static uint64_t now(const struct meter *m)
+{
+	return clock_now_ns(m->clock);
+}
+
+/* CPU time of the engine's threads; of all the process's where the engine does not count. A clock of a test's
+ * own has no CPU time. */
+static bool cpu_time(const struct meter *m, uint64_t *ns)
+{
+	struct timespec t;
+
+	if (m->engine->cpu_time_ns) {
+		*ns = m->engine->cpu_time_ns(m->state);
+		return true;
+	}
+	if (m->clock != clock_monotonic() || clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t))
+		return false;
+	*ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return true;
+}
+
+static enum status once(struct meter *m, double *ns, struct error *err)
+{
+	uint64_t t0 = now(m);
+	enum status st = m->engine->enqueue(m->state, m->next++, err);
+
+	*ns = (double)(now(m) - t0);
+	return st;
+}
+
+/* Each add waits for the one before, so a block's time is the clock's period times their number. */
+static uint64_t add_block(void)
+{
+	uint64_t x = 1;
+
+	for (unsigned i = 0; i < RAMP_ADDS; i++) {
+		x += 3;
+		__asm__ volatile("" : "+r"(x)); /* or the compiler would know the sum */
+	}
+	return x;
+}
+
+/* No counter tells the clock without rights, so the spin is its own gauge: it is up when blocks no longer get
+ * faster. */
+static enum status ramp(struct meter *m, uint64_t limit_ns, bool *reached, struct error *err)
+{
+	uint64_t t0 = now(m), t = t0, best = UINT64_MAX;
+	unsigned since_best = 0;
+
+	(void)err;
+	while (since_best < RAMP_BLOCKS && t - t0 < limit_ns) {
+		uint64_t ended, took;
+
+		add_block();
+		ended = now(m);
+		took = ended - t;
+		t = ended;
+		since_best = best == UINT64_MAX || (double)took < 0.99 * (double)best ? 0 : since_best + 1;
+		best = took < best ? took : best;
+	}
+	*reached = since_best >= RAMP_BLOCKS;
+	return STATUS_OK;
+}
+
+static enum status begin(struct meter *m, struct window *w, struct error *err)
+{
+	(void)err;
+	m->window = w;
+	w->has_cpu_time = cpu_time(m, &w->cpu_time_ns);
+	w->t0_ns = now(m);
+	return STATUS_OK;
+}
+
+static enum status sample(struct meter *m, uint64_t batch, struct error *err)
+{
+	const struct engine *e = m->engine;
+	struct window *w = m->window;
+	uint64_t t0 = now(m), t1;
+
+	for (uint64_t i = 0; i < batch; i++) {
+		enum status st = e->enqueue(m->state, m->next, err);
+
+		if (!st && w->check && e->enqueue_check)
+			st = e->enqueue_check(m->state, m->next, err);
+		if (st)
+			return st;
+		m->next++;
+	}
+	t1 = now(m);
+	window_add(w, (double)(t1 - t0), (double)(t1 - w->t0_ns), batch);
+	return STATUS_OK;
+}
+
+static enum status drain(struct meter *m, struct error *err)
+{
+	(void)m, (void)err;
+	return STATUS_OK;
+}
+
+static enum status end(struct meter *m, struct error *err)
+{
+	struct window *w = m->window;
+	uint64_t used;
+
+	(void)err;
+	w->t1_ns = now(m);
+	if (w->has_cpu_time && cpu_time(m, &used))
+		w->cpu_time_ns = used - w->cpu_time_ns;
+	m->window = NULL;
+	return STATUS_OK;
+}
+
+static void destroy(struct meter *m)
+{
+	free(m);
+}
+
+static const struct meter_ops ops = {
+	.name = "cpu",
+	.once = once,
+	.ramp = ramp,
+	.begin = begin,
+	.sample = sample,
+	.drain = drain,
+	.end = end,
+	.destroy = destroy,
+};
+
+enum status meter_cpu_create(struct meter **out, const struct meter_spec *spec, struct error *err)
+{
+	struct meter *m = malloc(sizeof(*m));
+
+	*out = m;
+	if (!m)
+		return error_errno(err, ENOMEM, "a meter");
+	*m = (struct meter){
+		.ops = &ops,
+		.engine = spec->engine,
+		.state = spec->state,
+		.bench = spec->bench,
+		.clock = spec->clock,
+		.depth = 1,
+	};
+	return STATUS_OK;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The phases of a timed case on any meter. Rules and figures: docs/METHODS, "Phases". */
+#ifndef RUN_PHASES_H
+#define RUN_PHASES_H
+#include "run/measure.h"
+#include "run/meter.h"
+
+#define PHASE_RAMP_NS 300000000u       /* low-power spin at most */
+#define PHASE_BURST_NS 50000000u
+#define PHASE_SETTLE_BLOCK_S 0.5
+#define PHASE_SETTLE_BLOCKS 4          /* blocks whose slope is looked at */
+#define PHASE_SETTLE_SLOPE 0.005       /* share a second */
+#define PHASE_SETTLE_LIMIT_S 10.0
+#define PHASE_CAPPED_NS 1000000000u    /* held down by the power limit for so long: as settled as it gets */
+#define PHASE_SUSTAINED_MIN_S 1.0
+#define PHASE_SUSTAINED_MAX_S 10.0
+#define PHASE_HALF_WIDTH 0.005
+#define PHASE_BATCHES 20
+#define PHASE_PAIRS 16                 /* of the search; at least PHASE_PAIRS_MIN when they are slow */
+#define PHASE_PAIRS_MIN 10
+
+/* One case while it is timed. */
+struct timing {
+	const struct bench_case *c;
+	const struct measure *w;
+	struct meter *meter;
+	struct work work;
+	unsigned threads;      /* that the engine works with; 0: a device */
+	const char *variant;   /* the one selected; NULL: the engine has one way only */
+	uint64_t batch;        /* iterations a sample, found in ramp, the same from then on */
+	double iteration_ns;   /* as the last window saw it */
+	bool settled;
+	struct sample *sample; /* lent to windows one after the other */
+	size_t room;
+};
+
+/* Room for samples; timing_release frees it. */
+enum status timing_init(struct timing *t, struct error *err);
+void timing_release(struct timing *t);
+
+/* Each emits its phase, its samples and its result. */
+enum status phase_cold(struct timing *t, struct error *err);
+enum status phase_ramp(struct timing *t, struct error *err); /* spin, then the batch: >= METER_SAMPLE_NS a sample */
+enum status phase_burst(struct timing *t, struct error *err);
+enum status phase_settle(struct timing *t, struct error *err);
+enum status phase_sustained(struct timing *t, struct error *err);
+
+/* Times every variant briefly, each verified before, then the fastest against the first in ABBA pairs: result "best". */
+enum status phase_search(struct timing *t, unsigned variants, struct error *err);
+
+/* For the above: */
+enum status timing_at(const struct timing *t, const char *phase, struct error *err);
+enum status timing_phase(const struct timing *t, const char *phase, uint64_t t0_ns, uint64_t t1_ns, struct error *err);
+enum status timing_samples(const struct timing *t, const char *phase, const struct window *w, struct error *err);
+enum status timing_result(const struct timing *t, const char *phase, const struct result *r, struct error *err);
+/* Times, rates, clock and CPU share of a closed window into r. */
+void timing_values(const struct timing *t, const struct window *w, struct result *r);
+/* Means of the window's samples, ns an iteration; 0 where it has none. */
+double window_mean_ns(const struct window *w, size_t from, size_t to);
+/* An empty window on the case's samples. */
+struct window timing_window(const struct timing *t);
+bool timing_stopped(const struct timing *t);
+enum status timing_cancelled(struct error *err);
+/* Verifies; a mismatch is emitted in result "once" and named in *err. */
+enum status timing_verify(const struct timing *t, struct error *err);
+#endif

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A suite resolved on a machine. Pure: nothing is opened, nothing is read but facts. */
+#include <errno.h>
+#include <math.h>
+#include "core/file.h"
+#include "core/text.h"
+#include "run/case_build.h"
+#include "run/suite.h"
+#include "run/target.h"
+
+#define TOGETHER_SECONDS 2.0 /* windows that run together must cover each other: a fixed length */
+
+struct builder {
+	struct plan *plan;
+	const struct suite *suite;
+	const struct machine *machine;
+	const struct probe *const *registry;
+	const struct plan_wishes *wishes;
+	bool new_step; /* the next case opens a step */
+	struct error *err;
+};
+
+/* One line of the suite on one target, with one choice of option values. */
+struct choice {
+	const struct suite_case *line;
+	const struct probe *probe;
+	const struct target_found *found;
+	const struct assignment *assignment;
+	size_t count;
+	bool together;
+};
+
+static enum status no_memory(const struct builder *b)
+{
+	return error_errno(b->err, ENOMEM, "planning %s", b->suite->name);
+}
+
+static enum status step_add(struct builder *b, bool together)
+{
+	struct plan *p = b->plan;
+	struct step *grown = realloc(p->steps, (p->count + 1) * sizeof(*grown));
+
+	if (!grown)
+		return no_memory(b);
+	p->steps = grown;
+	p->steps[p->count++] = (struct step){.together = together};
+	return STATUS_OK;
+}
+
+/* Cases that follow each other on one target in one group share a step, and so a worker. Takes *c. */
+static enum status case_add(struct builder *b, struct bench_case *c)
+{
+	struct plan *p = b->plan;
+	const struct step *last = p->count ? &p->steps[p->count - 1] : NULL;
+	const struct bench_case *before = last && last->count ? &last->cases[last->count - 1] : NULL;
+	struct bench_case *grown;
+	struct step *step;
+	enum status st = STATUS_OK;
+
+	if (b->new_step || !last ||
+	    (!c->together && (last->together || (before && (strcmp(before->group, c->group) ||
+							    strcmp(before->target_text, c->target_text))))))
+		st = step_add(b, c->together);
+	if (st)
+		return st;
+	b->new_step = false;
+	step = &p->steps[p->count - 1];
+	grown = realloc(step->cases, (step->count + 1) * sizeof(*grown));
+	if (!grown)
+		return no_memory(b);
+	step->cases = grown;
+	c->id = (unsigned)p->case_count++;
+	step->cases[step->count++] = *c;
+	*c = (struct bench_case){0};
+	return STATUS_OK;
+}
+
+static void skip(struct bench_case *c, enum status status, enum cause cause, const char *reason)
+{
+	c->skip = status;
+	c->skip_cause = cause;
+	text_copy(c->skip_reason, sizeof(c->skip_reason), reason);
+}
+
+/* What keeps a case that its engine supports from running now. */
+static void check_circumstances(const struct builder *b, struct bench_case *c)
+{
+	char reason[160];
+
+	if (c->probe->kind == PROBE_READING)
+		return;
+	for (unsigned i = 0; i < c->target.gpu_count && !*c->beside; i++)
+		if (machine_is_live(b->machine) &&
+		    gpu_busy(machine_gpu(b->machine, c->target.gpu[i]), reason, sizeof(reason)))
+			text_copy(c->beside, sizeof(c->beside), reason);
+	if (!machine_is_live(b->machine))
+		skip(c, STATUS_UNSUPPORTED, CAUSE_RECORDED, "a recorded machine is never measured");
+	else if (*c->beside && !(b->wishes && b->wishes->beside))
+		skip(c, STATUS_UNAVAILABLE, CAUSE_BUSY, c->beside);
+}
+
+static void fill_times(const struct builder *b, struct bench_case *c, const struct choice *k)
+{
+	double wish = b->wishes ? b->wishes->seconds : 0, limit = k->line->limit_s;
+	bool headline = k->line->phases == PHASES_HEADLINE;
+
+	if (c->probe->kind == PROBE_READING) {
+		c->limit_ms = limit > 0 ? (uint32_t)(limit * 1000) : 20000;
+		return;
+	}
+	c->phases = k->line->phases;
+	c->seconds = wish > 0 && headline ? wish : k->line->seconds;
+	c->together = k->together;
+	if (c->together && !(c->seconds > 0))
+		c->seconds = TOGETHER_SECONDS;
+	if (!(limit > 0))
+		limit = (headline ? 120 : 60) + 3 * c->seconds;
+	c->limit_ms = (uint32_t)fmin(limit * 1000, UINT32_MAX);
+}
+
+static void fill_group(struct bench_case *c, const struct choice *k)
+{
+	if (k->line->group)
+		text_copy(c->group, sizeof(c->group), k->line->group);
+	else if (!c->engine)
+		text_copy(c->group, sizeof(c->group), "readings");
+	else
+		text_copy(c->group, sizeof(c->group),
+			  c->engine->libs && *c->engine->libs ? c->engine->libs : "own");
+}
+
+/* Why this engine cannot do it here; STATUS_OK: it can. */
+static enum status ask_engine(const struct builder *b, const struct engine *e, const struct bench_case *c,
+			      struct error *why)
+{
+	enum status st = e->supports ? e->supports(b->machine, &c->target, c->opts, why) : STATUS_OK;
+
+	if (st && !why->status)
+		error_set(why, st, "%s: %s", e->name, status_text(st));
+	return st;
+}
+
+/* The cause as the engine said it, else as its status implies. */
+static enum cause cause_of(const struct error *why)
+{
+	if (why->cause)
+		return why->cause;
+	return why->status == STATUS_UNSUPPORTED ? CAUSE_UNSUPPORTED : CAUSE_NONE;
+}
+
+/* One case on one engine (NULL: a reading), whether it can run or not. */
+static enum status add_on_engine(struct builder *b, const struct choice *k, const struct engine *e)
+{
+	struct bench_case c = {
+		.probe = k->probe, .engine = e, .target = k->found->target, .require = k->line->require};
+	struct error why = {0};
+	enum status st = case_options(&c, k->assignment, k->count, b->err);
+
+	if (!st)
+		st = case_key(&c, b->err);
+	if (st) {
+		case_release(&c);
+		return st;
+	}
+	text_copy(c.target_text, sizeof(c.target_text), k->found->text);
+	fill_times(b, &c, k);
+	fill_group(&c, k);
+	if (c.probe->work)
+		c.work = c.probe->work(b->machine, &c.target, c.opts);
+	if (b->wishes && !target_asked(&c.target, c.target_text, b->wishes->target))
+		skip(&c, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "not on the target asked for");
+	else if (k->found->skip)
+		skip(&c, k->found->skip, k->found->cause, k->found->reason);
+	else if (e && ask_engine(b, e, &c, &why))
+		skip(&c, why.status, cause_of(&why), why.text);
+	else
+		check_circumstances(b, &c);
+	st = case_add(b, &c);
+	case_release(&c);
+	return st;
+}
+
+/* The first engine that can; else the one that only lacks something; else the first of its kind. NULL: none
+ * of its kind. */
+static const struct engine *pick_engine(const struct builder *b, const struct choice *k)
+{
+	const struct engine *lacks = NULL, *first = NULL;
+	struct bench_case c = {.probe = k->probe, .target = k->found->target};
+
+	if (case_options(&c, k->assignment, k->count, NULL)) {
+		case_release(&c);
+		return k->probe->engines[0]; /* the options are wrong: making the case says how */
+	}
+	for (const struct engine *const *e = k->probe->engines; *e; e++) {
+		struct error why = {0};
+		enum status st;
+
+		if (!((*e)->targets & (unsigned)k->found->target.kind))
+			continue;
+		first = first ? first : *e;
+		st = k->found->skip ? STATUS_OK : ask_engine(b, *e, &c, &why);
+		if (!st) {
+			lacks = *e;
+			break;
+		}
+		if (st == STATUS_UNAVAILABLE && !lacks)
+			lacks = *e;
+	}
+	case_release(&c);
+	return lacks ? lacks : first;
+}
+
+static enum status no_engine(const struct builder *b, const struct choice *k)
+{
+	char place[300];
+
+	suite_place(b->suite, k->line->target_line, place, sizeof(place));
+	return error_set(b->err, STATUS_BAD_INPUT, "%s: no engine of probe %s runs on target %s", place,
+			 k->probe->name, k->found->text);
+}
+
+static enum status unknown_engine(const struct builder *b, const struct choice *k, const char *name)
+{
+	const char *known[32] = {"all"}, *near;
+	size_t count = 1;
+	char place[300];
+
+	for (const struct engine *const *e = k->probe->engines; e && *e && count < 32; e++)
+		known[count++] = (*e)->name;
+	near = opt_nearest(name, known, count);
+	suite_place(b->suite, k->line->engine_line, place, sizeof(place));
+	return error_set(b->err, STATUS_BAD_INPUT, "%s: engine: probe %s has no engine \"%.40s\"%s%s", place,
+			 k->probe->name, name, near ? "; did you mean " : "", near ? near : "");
+}
+
+static enum status add_all_engines(struct builder *b, const struct choice *k)
+{
+	enum status st = STATUS_OK;
+	bool any = false;
+
+	for (const struct engine *const *e = k->probe->engines; !st && *e; e++)
+		if ((*e)->targets & (unsigned)k->found->target.kind) {
+			any = true;
+			st = add_on_engine(b, k, *e);
+		}
+	return st || any ? st : no_engine(b, k);
+}
+
+static enum status add_engines(struct builder *b, const struct choice *k)
+{
+	const struct words *names = &k->line->engines;
+	enum status st = STATUS_OK;
+
+	if (k->probe->kind == PROBE_READING)
+		return names->count ? unknown_engine(b, k, names->word[0]) : add_on_engine(b, k, NULL);
+	if (!names->count) {
+		const struct engine *e = pick_engine(b, k);
+
+		return e ? add_on_engine(b, k, e) : no_engine(b, k);
+	}
+	for (size_t i = 0; !st && i < names->count; i++) {
+		const struct engine *e = engine_by_name(k->probe, names->word[i]);
+
+		if (!strcmp(names->word[i], "all"))
+			st = add_all_engines(b, k);
+		else if (!e)
+			st = unknown_engine(b, k, names->word[i]);
+		else if (!(e->targets & (unsigned)k->found->target.kind))
+			st = no_engine(b, k);
+		else
+			st = add_on_engine(b, k, e);
+	}
+	return st;
+}
+
+/* Every choice of option values: an odometer whose last wheel turns fastest. */
+static enum status add_products(struct builder *b, struct choice *k)
+{
+	const struct suite_case *line = k->line;
+	struct assignment *a = calloc(line->option_count + 1, sizeof(*a));
+	size_t *wheel = calloc(line->option_count + 1, sizeof(*wheel));
+	char(*place)[300] = calloc(line->option_count + 1, sizeof(*place));
+	enum status st = a && wheel && place ? STATUS_OK : no_memory(b);
+	bool more = true;
+
+	while (!st && more) {
+		for (size_t i = 0; i < line->option_count; i++) {
+			const struct suite_option *o = &line->option[i];
+
+			suite_place(b->suite, o->line, place[i], sizeof(place[i]));
+			a[i] = (struct assignment){o->name, o->values.word[wheel[i]], place[i]};
+		}
+		k->assignment = a;
+		k->count = line->option_count;
+		st = add_engines(b, k);
+		more = false;
+		for (size_t i = line->option_count; !more && i-- > 0;) {
+			more = ++wheel[i] < line->option[i].values.count;
+			if (!more)
+				wheel[i] = 0;
+		}
+	}
+	free(a);
+	free(wheel);
+	free(place);
+	return st;
+}
+
+static const char *default_target(const struct probe *p)
+{
+	if (p->kind == PROBE_READING)
+		return "node";
+	for (const struct engine *const *e = p->engines; *e; e++)
+		if ((*e)->targets & TARGET_CPU)
+			return "cpu";
+	return "gpu";
+}
+
+static enum status add_target(struct builder *b, struct choice *k, const char *word)
+{
+	struct target_found found[TARGETS_MAX];
+	char place[300];
+	unsigned count;
+	enum status st;
+
+	suite_place(b->suite, k->line->target_line, place, sizeof(place));
+	st = target_expand(found, &count, word, b->machine, place, b->err);
+	for (unsigned i = 0; !st && i < count; i++) {
+		k->found = &found[i];
+		st = add_products(b, k);
+	}
+	return st;
+}
+
+static enum status find_probe(const struct builder *b, struct choice *k)
+{
+	const char *known[256], *near;
+	size_t count = 0;
+	char place[300];
+
+	k->probe = probe_by_name(b->registry, k->line->probe);
+	if (k->probe)
+		return STATUS_OK;
+	for (; b->registry[count] && count < 256; count++)
+		known[count] = b->registry[count]->name;
+	near = opt_nearest(k->line->probe, known, count);
+	suite_place(b->suite, k->line->line, place, sizeof(place));
+	return error_set(b->err, STATUS_BAD_INPUT, "%s: there is no probe \"%.40s\"%s%s", place,
+			 k->line->probe, near ? "; did you mean " : "", near ? near : "");
+}
+
+static enum status add_line(struct builder *b, const struct suite_case *line, bool together)
+{
+	struct choice k = {.line = line, .together = together};
+	enum status st = find_probe(b, &k);
+
+	if (!st && !line->targets.count)
+		st = add_target(b, &k, default_target(k.probe));
+	for (size_t i = 0; !st && i < line->targets.count; i++)
+		st = add_target(b, &k, line->targets.word[i]);
+	return st;
+}
+
+/* Rough: what a case takes when it settles at once. */
+static double case_seconds(const struct bench_case *c)
+{
+	double wish = c->seconds;
+
+	if (c->skip)
+		return 0;
+	if (c->probe->kind == PROBE_READING)
+		return 0.01;
+	if (c->phases == PHASES_BURST)
+		return 0.3 + wish;
+	return 1.0 + fmin(2, wish > 0 ? wish : 2) + (wish > 0 ? wish : 1.5);
+}
+
+/* The canonical text: what makes two plans the same. Reasons are words about it, not part of it. */
+static enum status finish(struct builder *b)
+{
+	struct plan *p = b->plan;
+	struct text t = {0};
+
+	for (size_t i = 0; i < p->count; i++) {
+		double longest = 0, sum = 0;
+
+		text_addf(&t, "step together=%d\n", p->steps[i].together);
+		for (size_t k = 0; k < p->steps[i].count; k++) {
+			const struct bench_case *c = &p->steps[i].cases[k];
+
+			text_addf(&t, "%s | %s | %d %d %.9g | %s %s\n", c->key, c->target_text, c->require,
+				  c->phases, c->seconds, status_name(c->skip), cause_name(c->skip_cause));
+			sum += case_seconds(c);
+			longest = fmax(longest, case_seconds(c));
+		}
+		p->seconds_expected += p->steps[i].together ? longest : sum;
+	}
+	file_sha256(p->hash, text_str(&t), t.size);
+	text_copy(p->suite, sizeof(p->suite), b->suite->name);
+	if (t.failed) {
+		text_release(&t);
+		return no_memory(b);
+	}
+	text_release(&t);
+	return STATUS_OK;
+}
+
+enum status plan_build(struct plan *p, const struct suite *s, const struct machine *m,
+		       const struct probe *const *registry, const struct plan_wishes *wishes,
+		       struct error *err)
+{
+	struct builder b = {p, s, m, registry, wishes, true, err};
+	struct target_found found[TARGETS_MAX];
+	enum status st = STATUS_OK;
+	unsigned count;
+
+	*p = (struct plan){0};
+	if (wishes && wishes->target && strcmp(wishes->target, "all") &&
+	    strncmp(wishes->target, "cpu:node", 8))
+		st = target_expand(found, &count, wishes->target, m, "command line", err);
+	for (size_t i = 0; !st && i < s->count; i++) {
+		const struct suite_step *step = &s->steps[i];
+
+		if (step->together)
+			b.new_step = true;
+		for (size_t k = 0; !st && k < step->count; k++)
+			st = add_line(&b, &step->cases[k], step->together);
+		if (step->together)
+			b.new_step = true;
+	}
+	if (!st)
+		st = finish(&b);
+	if (st)
+		plan_release(p);
+	return st;
+}
+
+void plan_release(struct plan *p)
+{
+	for (size_t i = 0; i < p->count; i++) {
+		for (size_t k = 0; k < p->steps[i].count; k++)
+			case_release(&p->steps[i].cases[k]);
+		free(p->steps[i].cases);
+	}
+	free(p->steps);
+	*p = (struct plan){0};
+}
+
+static json_t *fields_json(const struct probe *p)
+{
+	static const char *const kinds[] = {"f64", "u64", "text", "bits"};
+	json_t *fields = json_array();
+
+	for (size_t i = 0; i < p->field_count; i++) {
+		const struct field *f = &p->fields[i];
+
+		json_array_append_new(fields, json_pack("{s:s, s:s, s:s, s:i, s:s}", "name", f->name, "unit",
+							f->unit, "kind", kinds[f->kind], "better", f->better,
+							"help", f->help));
+	}
+	return fields;
+}
+
+json_t *plan_json(const struct plan *p, const struct machine *m)
+{
+	json_t *steps = json_array(), *fields = json_object();
+
+	for (size_t i = 0; i < p->count; i++) {
+		json_t *cases = json_array();
+
+		for (size_t k = 0; k < p->steps[i].count; k++) {
+			const struct bench_case *c = &p->steps[i].cases[k];
+
+			json_array_append_new(cases, case_json(c, m));
+			if (!json_object_get(fields, c->probe->name))
+				json_object_set_new(fields, c->probe->name, fields_json(c->probe));
+		}
+		json_array_append_new(
+			steps, json_pack("{s:b, s:o}", "together", p->steps[i].together, "cases", cases));
+	}
+	return json_pack("{s:s, s:s, s:o, s:o}", "hash", p->hash, "suite", p->suite, "fields", fields,
+			 "steps", steps);
+}

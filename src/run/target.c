@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/target.h"
+#include <ctype.h>
+#include "core/opt.h"
+#include "core/text.h"
+
+static void skip(struct target_found *f, enum status status, enum cause cause, const char *reason)
+{
+	f->skip = status;
+	f->cause = cause;
+	text_copy(f->reason, sizeof(f->reason), reason);
+}
+
+static struct target_found *add(struct target_found *out, unsigned *count, enum target_kind kind,
+				const char *text)
+{
+	struct target_found *f = &out[(*count)++];
+
+	*f = (struct target_found){.target = {.kind = kind, .numa = -1, .ranks = 1}};
+	text_copy(f->text, sizeof(f->text), text);
+	return f;
+}
+
+/* "gpu12" is GPU 12; -1: no such word. */
+static int gpu_number(const char *word)
+{
+	unsigned long n;
+	char *end;
+
+	if (strncmp(word, "gpu", 3) || !isdigit((unsigned char)word[3]))
+		return -1;
+	n = strtoul(word + 3, &end, 10);
+	return *end || n > 255 ? -1 : (int)n;
+}
+
+static void add_gpu(struct target_found *out, unsigned *count, const struct machine *m, unsigned index)
+{
+	const struct gpu *g = machine_gpu(m, index);
+	struct target_found *f;
+	char text[32], reason[256];
+
+	snprintf(text, sizeof(text), "gpu%u", index);
+	f = add(out, count, TARGET_GPU, text);
+	if (!g) {
+		snprintf(reason, sizeof(reason), "no GPU %u: this machine has %u", index,
+			 machine_gpu_count(m));
+		skip(f, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE, reason);
+		return;
+	}
+	f->target.gpu_count = 1;
+	f->target.gpu[0] = (uint16_t)index;
+	if (g->status) {
+		enum cause fallback = g->status == STATUS_LOST ? CAUSE_GPU_LOST : CAUSE_DRIVER_MISSING;
+
+		snprintf(reason, sizeof(reason), "%s: %s", g->pci,
+			 *g->reason ? g->reason : cause_text(fallback));
+		skip(f, g->status, g->cause ? g->cause : fallback, reason);
+	} else if (!g->granted) {
+		snprintf(reason, sizeof(reason), "%s is not granted to us", g->pci);
+		skip(f, STATUS_UNSUPPORTED, CAUSE_NOT_GRANTED, reason);
+	}
+}
+
+static void add_gpus(struct target_found *out, unsigned *count, const struct machine *m)
+{
+	unsigned gpus = machine_gpu_count(m);
+
+	if (!gpus)
+		skip(add(out, count, TARGET_GPU, "gpu"), STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
+		     "no NVIDIA GPU on the PCI bus");
+	for (unsigned i = 0; i < gpus && *count < TARGETS_MAX; i++)
+		add_gpu(out, count, m, i);
+}
+
+static void add_numa(struct target_found *out, unsigned *count, const struct machine *m)
+{
+	const struct cpu *c = machine_cpu(m);
+	char text[32];
+
+	if (c->numa_count < 2) {
+		skip(add(out, count, TARGET_CPU, "cpu:node"), STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
+		     "this machine has one NUMA node: target cpu is the same");
+		return;
+	}
+	for (unsigned i = 0; i < c->numa_count && *count < TARGETS_MAX; i++) {
+		struct target_found *f;
+
+		snprintf(text, sizeof(text), "cpu:node%d", c->numa[i].node);
+		f = add(out, count, TARGET_CPU, text);
+		f->target.numa = c->numa[i].node;
+		if (!c->numa[i].cpus)
+			skip(f, STATUS_UNSUPPORTED, CAUSE_NOT_GRANTED,
+			     "no CPU of this NUMA node is granted to us");
+	}
+}
+
+/* The whole node: every GPU that can be used, as many as a target holds. */
+static void add_node(struct target_found *out, unsigned *count, const struct machine *m)
+{
+	struct target *t = &add(out, count, TARGET_NODE, "node")->target;
+
+	for (unsigned i = 0; i < machine_gpu_count(m) && t->gpu_count < sizeof(t->gpu) / sizeof(t->gpu[0]);
+	     i++)
+		if (!machine_gpu(m, i)->status && machine_gpu(m, i)->granted)
+			t->gpu[t->gpu_count++] = (uint16_t)i;
+}
+
+enum status target_expand(struct target_found *out, unsigned *count, const char *word,
+			  const struct machine *m, const char *place, struct error *err)
+{
+	static const char *const known[] = {"cpu", "cpu-each-numa", "gpu", "gpu0", "node"};
+	const char *near;
+
+	*count = 0;
+	if (!strcmp(word, "cpu"))
+		add(out, count, TARGET_CPU, "cpu");
+	else if (!strcmp(word, "cpu-each-numa"))
+		add_numa(out, count, m);
+	else if (!strcmp(word, "gpu"))
+		add_gpus(out, count, m);
+	else if (!strcmp(word, "node"))
+		add_node(out, count, m);
+	else if (gpu_number(word) >= 0 && !machine_gpu_count(m)) {
+		add_gpus(out, count, m);
+		text_copy(out->text, sizeof(out->text), word);
+	} else if (gpu_number(word) >= 0)
+		add_gpu(out, count, m, (unsigned)gpu_number(word));
+	if (*count)
+		return STATUS_OK;
+	near = opt_nearest(word, known, sizeof(known) / sizeof(known[0]));
+	return error_set(err, STATUS_BAD_INPUT,
+			 "%s: target: \"%.40s\" is none of cpu, cpu-each-numa, gpu, gpuN, node%s%s", place,
+			 word, near ? "; did you mean " : "", near ? near : "");
+}
+
+static enum status find_gpu(struct target *t, const char *pci, const struct machine *m, struct error *err)
+{
+	for (unsigned i = 0; i < machine_gpu_count(m); i++)
+		if (!strcmp(machine_gpu(m, i)->pci, pci)) {
+			t->gpu[t->gpu_count++] = (uint16_t)i;
+			return STATUS_OK;
+		}
+	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_GPU_MISSING, "GPU %.20s is not in this machine",
+			       pci);
+}
+
+enum status target_parse(struct target *t, const char *text, const json_t *gpus, const struct machine *m,
+			 struct error *err)
+{
+	size_t i;
+	json_t *pci;
+
+	*t = (struct target){.numa = -1, .ranks = 1};
+	if (!strcmp(text, "cpu") || !strncmp(text, "cpu:node", 8)) {
+		char *end = NULL;
+
+		t->kind = TARGET_CPU;
+		if (text[3] &&
+		    (!isdigit((unsigned char)text[8]) || (t->numa = (int)strtol(text + 8, &end, 10), *end)))
+			return error_set(err, STATUS_BAD_INPUT, "\"%.40s\" is no target", text);
+		return STATUS_OK;
+	}
+	if (strcmp(text, "node") && gpu_number(text) < 0)
+		return error_set(err, STATUS_BAD_INPUT, "\"%.40s\" is no target", text);
+	t->kind = strcmp(text, "node") ? TARGET_GPU : TARGET_NODE;
+	json_array_foreach((json_t *)gpus, i, pci)
+	{
+		enum status st;
+
+		if (!json_is_string(pci) || t->gpu_count == sizeof(t->gpu) / sizeof(t->gpu[0]))
+			return error_set(err, STATUS_BAD_INPUT, "%.40s: its list of GPUs is wrong", text);
+		st = find_gpu(t, json_string_value(pci), m, err);
+		if (st)
+			return st;
+	}
+	if (t->kind == TARGET_GPU && t->gpu_count != 1)
+		return error_set(err, STATUS_BAD_INPUT, "%.40s: one GPU belongs to it", text);
+	return STATUS_OK;
+}
+
+bool target_asked(const struct target *t, const char *text, const char *word)
+{
+	if (!word || !strcmp(word, "all"))
+		return true;
+	if (!strcmp(word, "cpu"))
+		return t->kind == TARGET_CPU;
+	if (!strcmp(word, "gpu"))
+		return t->kind == TARGET_GPU;
+	return !strcmp(word, text);
+}
+
+bool gpu_busy(const struct gpu *g, char *reason, size_t size)
+{
+	double total = gpu_get(g, GPU_FACT_memory_bytes, 0);
+	double used = total > 0 ? total - gpu_get(g, GPU_FACT_memory_free_bytes, total) : 0;
+	double processes = gpu_get(g, GPU_FACT_processes, 0);
+	double graphics = gpu_get(g, GPU_FACT_processes_graphics, 0);
+	double busy = gpu_get(g, GPU_FACT_utilization_share, 0);
+
+	*reason = '\0';
+	/* A desktop that idles: graphics alone, below 5 % of the time and 10 % of the memory. */
+	if (processes > 0 && processes <= graphics && busy < 0.05 && used < 0.1 * total)
+		return false;
+	if (processes > 0)
+		snprintf(reason, size, "%s: %.0f other process%s on it", g->pci, processes,
+			 processes > 1 ? "es" : "");
+	else if (used > 1024.0 * 1024 * 1024)
+		snprintf(reason, size, "%s: %.1f GiB of its memory are taken", g->pci,
+			 used / (1024.0 * 1024 * 1024));
+	else if (busy > 0.05)
+		snprintf(reason, size, "%s: busy %.0f %% of the time", g->pci, 100 * busy);
+	return *reason;
+}

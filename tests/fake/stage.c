@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading FAKE_CUDA: which call fails, and with what. */
+#include "stage.h"
+#include <pthread.h>
+
+enum { COUNTERS = 64 };
+
+/* One lock: several ranks' threads may call. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char words[512];
+static struct {
+	char name[64];
+	uint64_t count;
+} counter[COUNTERS];
+static int stuck;
+
+static void reread(void)
+{
+	const char *now = getenv("FAKE_CUDA");
+
+	now = now ? now : "";
+	if (!strcmp(now, words))
+		return;
+	snprintf(words, sizeof(words), "%s", now);
+	memset(counter, 0, sizeof(counter));
+	stuck = 0;
+}
+
+static uint64_t count_up(const char *kind, const char *name)
+{
+	char full[64];
+
+	snprintf(full, sizeof(full), "%s%s", kind, name);
+	for (int i = 0; i < COUNTERS; i++) {
+		if (!counter[i].name[0])
+			snprintf(counter[i].name, sizeof(counter[i].name), "%s", full);
+		if (!strcmp(counter[i].name, full))
+			return ++counter[i].count;
+	}
+	return 0;
+}
+
+/* The text after "name=" in the words, or NULL. */
+static const char *value_of(const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *p = words; *p; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ',')) {
+		if (!strncmp(p, name, length) && p[length] == '=')
+			return p + length + 1;
+	}
+	return NULL;
+}
+
+static bool sticks(int code)
+{
+	return (code >= 700 && code < 800) || code == 214 || code == 226 || code == 999;
+}
+
+int stage_code(const char *symbol)
+{
+	const char *value;
+	int code = 0;
+
+	pthread_mutex_lock(&lock);
+	reread();
+	value = value_of(symbol);
+	code = stuck;
+	if (value && !stuck) {
+		char *end;
+		int wanted = (int)strtol(value, &end, 10);
+		uint64_t from = *end == '@' ? strtoull(end + 1, NULL, 10) : 1;
+
+		if (count_up("", symbol) >= from)
+			code = wanted;
+		if (code && sticks(code))
+			stuck = code;
+	}
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+bool stage_due(const char *kind, const char *entry)
+{
+	const char *value;
+	size_t length = strlen(entry);
+	bool due = false;
+
+	pthread_mutex_lock(&lock);
+	reread();
+	value = value_of(kind);
+	if (value && !strncmp(value, entry, length) &&
+	    (value[length] == 0 || value[length] == ',' || value[length] == '@'))
+		due = count_up(kind, entry) >=
+		      (value[length] == '@' ? strtoull(value + length + 1, NULL, 10) : 1);
+	pthread_mutex_unlock(&lock);
+	return due;
+}
+
+uint64_t stage_number(const char *word, uint64_t fallback)
+{
+	const char *value;
+	uint64_t n;
+
+	pthread_mutex_lock(&lock);
+	reread();
+	value = value_of(word);
+	n = value ? strtoull(value, NULL, 10) : fallback;
+	pthread_mutex_unlock(&lock);
+	return n;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A driver, libcuda.so.1, that a CPU can run: device memory is host memory, kernels are their references
+ * (tests/gpu/ref_*.c), time is counted and not waited for. FAKE_CUDA stages what goes wrong, as words with
+ * commas: SYMBOL=CODE[@N]   from its N-th call on (1: the first), this function returns CODE; codes of 700
+ * and more, and those of lost devices, stick: every later call returns them flip=ENTRY[@N]    the N-th and
+ * later launches of this kernel leave one wrong bit in the first word of their output nan=ENTRY[@N]     the
+ * same, a NaN drop=ENTRY[@N]    those launches do nothing memory=MIB        device memory (81920)    sms=N
+ * (132)    cc=N (90)    clock=MHZ (1980)    devices=N (1) The words are read anew at each call; when they
+ * change, all counts and what stuck are forgotten.
+ */
+#ifndef TESTS_FAKE_STAGE_H
+#define TESTS_FAKE_STAGE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* stage.c */
+/* The code that this call of `symbol` returns, 0: go on. Counts the call. */
+int stage_code(const char *symbol);
+/* Whether the fault of this kind ("flip") is due at this launch of `entry`. Counts the launch. */
+bool stage_due(const char *kind, const char *entry);
+uint64_t stage_number(const char *word, uint64_t fallback);
+#endif
