@@ -68,6 +68,9 @@ struct judgements {
 	enum verdict verdict; /* headline */
 	char headline[320];
 	char expectations_hash[65];
+	/* What was stated (--expect, site file) against what is here; counts for exit code and headline. */
+	struct judgement stated;
+	bool has_stated;
 	/* what needed rights, what only a person knows */
 	char (*could_not_look)[200];
 	size_t could_not_look_count;
@@ -82,7 +85,7 @@ const char *expectations_hash(const struct expectations *e);
 /* SKU row name that fits this GPU ("h100-sxm-80"), or "" (never by name alone). Lent. */
 const char *expectations_sku(const struct expectations *e, const struct gpu *g);
 
-/* What the buyer said: "h100-sxm:8", or a site file. NULL: nothing stated. */
+/* What the buyer said: "h100-sxm:8", or a site file (docs/design/exit.md). NULL: nothing stated. */
 struct judge_site {
 	const char *expect;
 	const char *file;

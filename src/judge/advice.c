@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge/advice.h"
+#include <stdarg.h>
+#include "judge/gap.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static struct advice *advice_add(struct judgement *out, const char *knob, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static struct advice *advice_add(struct judgement *out, const char *knob, const char *format, ...)
+{
+	struct advice *a;
+	va_list args;
+
+	if (out->advice_count == COUNT(out->advice))
+		return NULL;
+	a = &out->advice[out->advice_count++];
+	snprintf(a->knob, sizeof(a->knob), "%s", knob);
+	va_start(args, format);
+	vsnprintf(a->evidence, sizeof(a->evidence), format, args);
+	va_end(args);
+	return a;
+}
+
+static const struct factor *factor(const struct judgement *j, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < j->gap_count; i++)
+		if (!strcmp(j->gap[i].name, name) && j->gap[i].present)
+			return &j->gap[i];
+	return NULL;
+}
+
+/* The same product with zeros for data, in this run: power taken out, nothing else changed. */
+static bool zeros_case(const struct subject *s, struct subject *out)
+{
+	static const char *const same[] = {"type",  "m",    "n",	  "k",	   "ta",    "tb",
+					   "batch", "bias", "accumulate", "scale", "search"};
+	const struct record *r = s->ctx->record;
+	size_t i, w;
+
+	for (i = 0; i < r->case_count; i++) {
+		const struct record_case *c = &r->cases[i];
+		const char *data = record_option(c, "data");
+
+		if (!data || strcmp(data, "zeros") || strcmp(c->probe, s->c->probe) ||
+		    strcmp(c->engine, s->c->engine) || strcmp(c->target, s->c->target) || !case_sound(c))
+			continue;
+		for (w = 0; w < COUNT(same); w++) {
+			const char *a = record_option(c, same[w]), *b = record_option(s->c, same[w]);
+
+			if ((a || b) && (!a || !b || strcmp(a, b)))
+				break;
+		}
+		subject_of(out, s->ctx, c);
+		if (w == COUNT(same) && out->has_figure && !strcmp(out->phase_name, s->phase_name))
+			return true;
+	}
+	return false;
+}
+
+static bool power_capped(const struct judgement *j)
+{
+	const struct factor *clock = factor(j, "clock");
+
+	return clock && strstr(clock->signal, "power limit");
+}
+
+static void about_clock(struct judgement *out, const struct subject *s)
+{
+	const struct factor *clock = factor(out, "clock");
+	struct subject zeros;
+	struct advice *a;
+
+	if (!clock || clock->value >= GAP_LOW)
+		return;
+	a = advice_add(out, power_capped(out) ? "power limit and cooling" : "what holds the clock down",
+		       "clock %s", clock->signal);
+	if (!a)
+		return;
+	if (power_capped(out) && zeros_case(s, &zeros) && s->figure > 0)
+		snprintf(a->gain, sizeof(a->gain),
+			 "up to x %.2f: zeros, which need less power, gave that here",
+			 zeros.figure / s->figure);
+	else
+		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", 1 / clock->value);
+}
+
+static void about_variant(struct judgement *out, const struct subject *s)
+{
+	double ratio, low, high;
+	const struct record_phase *best = record_phase(s->c, "best");
+	const char *name = best ? record_text(best, "variant") : case_text(s->c, "variant");
+	struct advice *a;
+
+	if (!case_number(s->c, "best_ratio", &ratio) || !case_number(s->c, "best_ratio_low", &low) ||
+	    !case_number(s->c, "best_ratio_high", &high) || low <= 1)
+		return;
+	a = advice_add(out, "algorithm", "%.80s against the first choice, interleaved pairs of this run",
+		       name ? name : "the best found");
+	if (a)
+		snprintf(a->gain, sizeof(a->gain), "x %.3f (%.3f .. %.3f)", ratio, low, high);
+}
+
+static void about_pipe(struct judgement *out, const struct subject *s)
+{
+	const struct factor *pipe = factor(out, "pipe"), *waves = factor(out, "waves");
+	struct advice *a;
+
+	(void)s;
+	if (waves && waves->value < 0.95)
+		a = advice_add(out, "shape: whole waves of tiles", "waves %.3f", waves->value);
+	else if (pipe && pipe->value < 0.90)
+		a = advice_add(out, "kernel: keep the pipe busy", "%.120s", pipe->signal);
+	else
+		return;
+	if (a)
+		snprintf(a->gain, sizeof(a->gain), "at most x %.2f%s",
+			 1 / (waves && waves->value < 0.95 ? waves : pipe)->value,
+			 power_capped(out) ? "; about none while the power cap binds" : "");
+}
+
+static void about_one(struct judgement *out, const char *name, double below, const char *knob)
+{
+	const struct factor *f = factor(out, name);
+	struct advice *a;
+
+	if (!f || f->value >= below)
+		return;
+	a = advice_add(out, knob, "%s %.3f: %.120s", name, f->value, f->signal);
+	if (a)
+		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", 1 / f->value);
+}
+
+static void about_cpu(struct judgement *out, const struct subject *s)
+{
+	const struct cpu *cpu = s->ctx->cpu;
+	struct advice *a;
+
+	if (!s->gpu && cpu && cpu->quota > 0 && cpu->quota < cpu->usable) {
+		a = advice_add(out, "CPU quota (cpu.max)", "quota %.1f of %u usable CPUs", cpu->quota,
+			       cpu->usable);
+		if (a)
+			snprintf(a->gain, sizeof(a->gain), "at most x %.2f", cpu->usable / cpu->quota);
+	}
+	if (s->gpu || out->judged_by != JUDGED_CEILING || out->cause != CAUSE_BELOW_CEILING || !*s->type)
+		return;
+	a = advice_add(out, "BLAS library and threads", "%.2f of this machine's own ceiling",
+		       out->share_of_bound);
+	if (a)
+		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", 1 / out->share_of_bound);
+}
+
+void advice_of(struct judgement *out, const struct subject *s)
+{
+	out->advice_count = 0;
+	if (!out->has_figure)
+		return;
+	about_clock(out, s);
+	about_variant(out, s);
+	about_pipe(out, s);
+	about_one(out, "useful", 0.97, "shape: multiples of the tile");
+	about_one(out, "memory clock", 0.99, "what holds the memory clock down");
+	about_one(out, "width", 0.99, "PCIe lanes: reseat the card or riser");
+	about_one(out, "generation", 0.99, "PCIe generation: BIOS, riser, slot");
+	about_one(out, "numa", 0.97, "bind the process to the GPU's NUMA node");
+	about_cpu(out, s);
+}

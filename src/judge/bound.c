@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge/bound.h"
+
+double bound_flop_per_clock(const struct subject *s)
+{
+	const struct sku_value *flop = s->flops && *s->type ? sku_flop(s->flops, s->type) : NULL;
+	double sms = s->gpu ? gpu_get(s->gpu, GPU_FACT_sm_count, 0) : 0;
+
+	if (!(sms > 0) && s->sku)
+		sms = s->sku->sm_low;
+	return flop ? sms * flop->value : 0;
+}
+
+static double sku_or(const struct subject *s, enum sku_fact fact)
+{
+	return s->sku && s->sku->fact[fact].present ? s->sku->fact[fact].value : 0;
+}
+
+static void compute_bound(const struct subject *s, struct bound *out)
+{
+	double flop = bound_flop_per_clock(s), clock = gpu_get(s->gpu, GPU_FACT_sm_clock_max_mhz, 0) * 1e6;
+	double sms = gpu_get(s->gpu, GPU_FACT_sm_count, s->sku ? s->sku->sm_low : 0);
+	enum bound_from from = BOUND_DEVICE;
+
+	if (!(clock > 0) || !gpu_has(s->gpu, GPU_FACT_sm_count)) {
+		from = BOUND_DATASHEET;
+		clock = clock > 0 ? clock : sku_or(s, SKU_sm_clock_max);
+	}
+	if (!(flop > 0) || !(clock > 0))
+		return;
+	out->value = flop * clock;
+	out->from = from;
+	snprintf(out->formula, sizeof(out->formula), "%.0f SM x %.0f FLOP x %.3f GHz", sms, flop / sms,
+		 clock / 1e9);
+}
+
+static void memory_bound(const struct subject *s, struct bound *out)
+{
+	double clock = gpu_get(s->gpu, GPU_FACT_memory_clock_max_mhz, 0) * 1e6,
+	       bits = gpu_get(s->gpu, GPU_FACT_bus_bits, 0);
+
+	if (clock > 0 && bits > 0) {
+		out->value = 2 * clock * bits / 8;
+		out->from = BOUND_DEVICE;
+		snprintf(out->formula, sizeof(out->formula), "2 x %.0f MHz x %.0f bit / 8", clock / 1e6,
+			 bits);
+		return;
+	}
+	out->value = sku_or(s, SKU_memory_bandwidth);
+	if (!(out->value > 0))
+		return;
+	out->from = BOUND_DATASHEET;
+	snprintf(out->formula, sizeof(out->formula), "datasheet: %.3f TB/s", out->value / 1e12);
+}
+
+double bound_pcie_lane(int gen, double *encoding)
+{
+	*encoding = gen >= 6 ? 242.0 / 256 : gen >= 3 ? 128.0 / 130 : 0.8;
+	switch (gen) {
+	case 1:
+		return 2.5;
+	case 2:
+		return 5;
+	case 3:
+		return 8;
+	case 4:
+		return 16;
+	case 5:
+		return 32;
+	case 6:
+		return 64;
+	default:
+		return 0;
+	}
+}
+
+/* h2d, d2h: one way. both: the sum of two ways. */
+static void link_bound(const struct subject *s, struct bound *out)
+{
+	double gen = gpu_get(s->gpu, GPU_FACT_pcie_gen_max, sku_or(s, SKU_pcie_gen));
+	double width = gpu_get(s->gpu, GPU_FACT_pcie_width_max, sku_or(s, SKU_pcie_width)), encoding, rate;
+	int ways = strstr(s->c->limit, "both") ? 2 : 1;
+	bool host = strstr(s->c->limit, "h2d") || strstr(s->c->limit, "d2h") || ways == 2;
+
+	rate = bound_pcie_lane((int)gen, &encoding);
+	if (!host || !(rate > 0) || !(width > 0))
+		return;
+	out->value = ways * width * rate * 1e9 / 8 * encoding;
+	out->from = gpu_has(s->gpu, GPU_FACT_pcie_gen_max) ? BOUND_DEVICE : BOUND_DATASHEET;
+	snprintf(out->formula, sizeof(out->formula), "%s%.0f lanes x %.0f GT/s x %s / 8",
+		 ways == 2 ? "2 x " : "", width, rate, gen >= 6 ? "242/256" : "128/130");
+}
+
+double bound_ceiling(const struct judge_context *ctx, const struct record_case *c,
+		     const struct record_case **peak)
+{
+	double best = 0;
+	size_t i;
+
+	if (peak)
+		*peak = NULL;
+	for (i = 0; i < ctx->record->case_count; i++) {
+		const struct record_case *other = &ctx->record->cases[i];
+		struct subject s;
+
+		if (strcmp(other->probe, "peak") || strcmp(other->limit, c->limit) ||
+		    strcmp(other->target, c->target) || !case_sound(other))
+			continue;
+		subject_of(&s, ctx, other);
+		if (!s.has_figure || !(s.figure > best))
+			continue;
+		best = s.figure;
+		if (peak)
+			*peak = other;
+	}
+	return best;
+}
+
+static void ceiling_bound(const struct subject *s, struct bound *out)
+{
+	const struct record_case *peak;
+	double value = bound_ceiling(s->ctx, s->c, &peak);
+
+	if (!(value > 0))
+		return;
+	out->value = value;
+	out->from = BOUND_CEILING;
+	snprintf(out->formula, sizeof(out->formula), "this run's %.140s", peak->key);
+}
+
+void bound_of(const struct subject *s, struct bound *out)
+{
+	*out = (struct bound){.from = BOUND_NONE};
+	if (s->gpu && *s->type)
+		compute_bound(s, out);
+	else if (s->gpu && !strcmp(s->c->limit, "memory") && (s->ctx->ahead || subject_beyond_cache(s)))
+		memory_bound(s, out);
+	else if (s->gpu && !strncmp(s->c->limit, "link", 4))
+		link_bound(s, out);
+	else if (!s->gpu && strcmp(s->c->probe, "peak") && (*s->type || !strcmp(s->c->limit, "memory")))
+		ceiling_bound(s, out);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What physics allows: from the device's facts, or from this machine's own instruments where facts are
+ * hidden. */
+#ifndef JUDGE_BOUND_H
+#define JUDGE_BOUND_H
+#include "judge/context.h"
+
+/* from BOUND_NONE where nothing tells. METHODS "Bounds". */
+void bound_of(const struct subject *s, struct bound *out);
+/* SMs x FLOP an SM and clock of the subject's type: FLOP a clock; 0: not known. */
+double bound_flop_per_clock(const struct subject *s);
+/* The best figure that probe peak of the same run gave for this limit on this target, with its case; 0: none.
+ */
+double bound_ceiling(const struct judge_context *ctx, const struct record_case *c,
+		     const struct record_case **peak);
+/* Raw GT/s a lane and the share its encoding leaves. 0: no such generation. */
+double bound_pcie_lane(int gen, double *encoding);
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a case met while it ran: wrong data, heat, brakes, Xids, other work on the device, holes in the
+ * telemetry. */
+#include "judge/verdict.h"
+#include <math.h>
+
+enum { REASON_HW_SLOWDOWN = 0x8, REASON_SW_THERMAL = 0x20, REASON_HW_THERMAL = 0x40, REASON_BRAKE = 0x80 };
+
+static void data(struct judgement *out, const struct subject *s)
+{
+	const char *place = case_text(s->c, "wrong_place"), *text = place ? place : s->c->text;
+	double count = 0, checked = 0, total = 0, nan = 0;
+	enum cause cause = s->c->cause;
+	bool work = s->c->work_flop > 0 || s->c->work_read > 0 || s->c->work_write > 0 || s->c->work_link > 0;
+
+	case_number(s->c, "wrong_count", &count);
+	case_number(s->c, "wrong_checked", &checked);
+	case_number(s->c, "wrong_total", &total);
+	if (count > 0 || s->c->status == STATUS_MISMATCH) {
+		if (cause != CAUSE_NAN && cause != CAUSE_HBM_DATA && cause != CAUSE_WRONG_RESULT)
+			cause = strstr(text, "nan") || strstr(text, "NaN") ? CAUSE_NAN : CAUSE_WRONG_RESULT;
+		if (!strcmp(s->c->probe, "hbm"))
+			cause = CAUSE_HBM_DATA;
+		finding(out, VERDICT_FAIL, cause, "%.0f wrong of %.0f checked%s%s", count > 0 ? count : 1,
+			checked, *text ? ": " : "", text);
+	} else if (work && !(checked > 0)) {
+		finding(out, VERDICT_UNTRUSTED, CAUSE_UNVERIFIED, "the result was not checked");
+	}
+	if (case_number(s->c, "nan_count", &nan) && nan > 0)
+		finding(out, VERDICT_FAIL, CAUSE_NAN, "%.0f values are NaN or infinite", nan);
+}
+
+static void clock_reasons(struct judgement *out, const struct subject *s)
+{
+	double value = 0;
+	struct span span;
+	unsigned bits;
+
+	if (!subject_number(s, "clock_reasons_or", &value) && subject_span(s, "clock_reasons", &span))
+		value = (double)span.bits_or;
+	bits = value >= 0 && value < 0x1p32 ? (unsigned)value : 0;
+	if (bits & REASON_HW_THERMAL)
+		finding(out, VERDICT_FAIL, CAUSE_THERMAL_HW,
+			"the hardware slowed the GPU for its temperature (reasons 0x%x)", bits);
+	if (bits & REASON_BRAKE)
+		finding(out, VERDICT_FAIL, CAUSE_POWER_BRAKE, "the power brake slowed the GPU (reasons 0x%x)",
+			bits);
+	if (bits & REASON_HW_SLOWDOWN && !(bits & (REASON_HW_THERMAL | REASON_BRAKE)))
+		finding(out, VERDICT_FAIL, CAUSE_THERMAL_HW,
+			"the hardware slowed the GPU and did not say for what (reasons 0x%x)", bits);
+	if (bits & REASON_SW_THERMAL)
+		finding(out, VERDICT_WARN, CAUSE_THERMAL_SW, "the driver slowed the GPU for its temperature");
+}
+
+/* When the next case on this GPU began: an Xid that comes late still belongs to this one. */
+static uint64_t end_of(const struct subject *s)
+{
+	const struct record *r = s->ctx->record;
+	uint64_t end = UINT64_MAX;
+	size_t i;
+
+	for (i = 0; i < r->case_count; i++)
+		if (r->cases[i].begun && r->cases[i].t0_ns > s->c->t0_ns && r->cases[i].t0_ns < end &&
+		    !strcmp(r->cases[i].target, s->c->target))
+			end = r->cases[i].t0_ns;
+	return end;
+}
+
+static void xids(struct judgement *out, const struct subject *s)
+{
+	const struct series *series;
+	const struct xid_row *row;
+	uint64_t end = end_of(s);
+	unsigned count = 0;
+	int first = 0;
+	char source[40];
+	size_t i;
+
+	if (!s->gpu)
+		return;
+	snprintf(source, sizeof(source), "gpu:%s", s->gpu->pci);
+	series = record_series(s->ctx->record, source, "xid");
+	for (i = 0; series && i < series->count; i++)
+		if (series->t_ns[i] >= s->c->t0_ns && series->t_ns[i] < end && !count++)
+			first = (int)series->value[i];
+	if (!count)
+		return;
+	row = expect_xid(s->ctx->e, first);
+	finding(out, row ? row->during : VERDICT_WARN, CAUSE_XID,
+		"Xid %d (%s) during the case, %u in its burst: %s", first,
+		row ? row->name : "not in the catalogue", count,
+		row ? row->action : "look it up in NVIDIA's catalogue");
+}
+
+static bool ran_beside(const struct record *r)
+{
+	const json_t *beside =
+		r->open ? json_object_get(json_object_get(r->open, "options"), "beside") : NULL;
+
+	return json_is_true(beside) || (json_is_string(beside) && !strcmp(json_string_value(beside), "true"));
+}
+
+/* The CPUs that were asked for: all threads, or the quota where one binds. */
+static void cpu_time(struct judgement *out, const struct subject *s)
+{
+	const struct cpu *cpu = s->ctx->cpu;
+	double share, threads = 1, granted = 1;
+	bool limited;
+
+	if (s->gpu || !subject_number(s, "cpu_share", &share))
+		return;
+	if (!subject_number(s, "threads", &threads) || threads < 1)
+		threads = 1;
+	limited = cpu && cpu->quota > 0 && cpu->quota < threads;
+	if (limited)
+		granted = cpu->quota / threads;
+	if (share < VERDICT_CPU_SHARE * granted)
+		finding(out, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED,
+			"the threads got %.1f %% of the CPU time they asked for, less than 97 %% of %.0f %%",
+			100 * share, 100 * granted);
+	else if (limited)
+		remark(out, CAUSE_CPU_QUOTA);
+}
+
+static void shared(struct judgement *out, const struct subject *s)
+{
+	const struct record *r = s->ctx->record;
+	size_t i;
+
+	if (!s->c->together || s->gpu_count != 1 || !s->gpu)
+		return;
+	for (i = 0; i < r->case_count; i++) {
+		const struct record_case *other = &r->cases[i];
+		const json_t *gpus = other->plan ? json_object_get(other->plan, "gpus") : NULL;
+		const char *pci = json_string_value(json_array_get(gpus, 0));
+
+		if (other == s->c || other->step != s->c->step || !other->together ||
+		    json_array_size(gpus) != 1)
+			continue;
+		if (pci && !strcmp(pci, s->gpu->pci))
+			finding(out, VERDICT_FAIL, CAUSE_GPU_SHARED, "case %u ran on %s at the same time",
+				other->id, pci);
+	}
+}
+
+static void telemetry(struct judgement *out, const struct subject *s)
+{
+	static const char *const watched[] = {"power_w", "sm_clock_mhz"};
+	struct span span;
+	size_t i;
+
+	if (!s->gpu)
+		return;
+	if (subject_span(s, "energy_j", &span) && span.went_back)
+		remark(out, CAUSE_COUNTER_RESET);
+	for (i = 0; i < 2; i++)
+		if (subject_span(s, watched[i], &span) && span.gap_s > VERDICT_GAP_S)
+			remark(out, CAUSE_TELEMETRY_GAP);
+}
+
+void verdict_conditions(struct judgement *out, const struct subject *s)
+{
+	data(out, s);
+	xids(out, s);
+	shared(out, s);
+	if (s->gpu)
+		clock_reasons(out, s);
+	if (ran_beside(s->ctx->record) && s->gpu)
+		finding(out, VERDICT_UNTRUSTED, CAUSE_BUSY,
+			"it ran beside other work on the device (--beside)");
+	cpu_time(out, s);
+	telemetry(out, s);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge/context.h"
+#include <stdarg.h>
+#include "core/text.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static const struct gpu *gpu_by_pci(const struct judge_context *ctx, const char *pci)
+{
+	size_t i;
+
+	for (i = 0; pci && i < ctx->gpu_count; i++)
+		if (!strcmp(ctx->gpu[i]->pci, pci))
+			return ctx->gpu[i];
+	return NULL;
+}
+
+static const char *kind_of(const struct record_case *c, unsigned gpus)
+{
+	if (gpus > 2)
+		return "node";
+	if (gpus == 2)
+		return "pair";
+	return gpus == 1 || !strncmp(c->target, "gpu", 3) ? "gpu" : "cpu";
+}
+
+/* Which rate a limit is judged by. */
+static const struct {
+	const char *prefix, *field, *unit;
+} figures[] = {
+	{"compute.", "flop_rate", "FLOP/s"}, {"memory", "byte_rate", "B/s"},
+	{"cache", "byte_rate", "B/s"},	     {"link", "link_rate", "B/s"},
+	{"latency", "time_ns_median", "ns"},
+};
+
+static void figure_find(struct subject *s)
+{
+	size_t i;
+
+	s->field = s->unit = "";
+	for (i = 0; i < COUNT(figures); i++)
+		if (!strncmp(s->c->limit, figures[i].prefix, strlen(figures[i].prefix))) {
+			s->field = figures[i].field;
+			s->unit = figures[i].unit;
+			break;
+		}
+	s->has_figure = *s->field && s->phase && record_number(s->phase, s->field, &s->figure);
+}
+
+static void phase_find(struct subject *s)
+{
+	static const char *const order[] = {"sustained", "burst", "once"};
+	size_t i;
+
+	s->phase_name = !strcmp(s->c->phases, "burst") ? "burst" : "sustained";
+	for (i = 0; i < COUNT(order); i++) {
+		const struct record_phase *p = record_phase(s->c, order[i]);
+
+		if (!p || !p->values)
+			continue;
+		s->phase = p;
+		s->phase_name = p->name;
+		return;
+	}
+}
+
+void subject_of(struct subject *s, const struct judge_context *ctx, const struct record_case *c)
+{
+	const json_t *gpus = c->plan ? json_object_get(c->plan, "gpus") : NULL;
+	double cc;
+
+	*s = (struct subject){.ctx = ctx, .c = c, .gpu_count = (unsigned)json_array_size(gpus), .type = ""};
+	s->gpu = gpu_by_pci(ctx, json_string_value(json_array_get(gpus, 0)));
+	s->kind = kind_of(c, s->gpu_count);
+	if (s->gpu) {
+		cc = gpu_get(s->gpu, GPU_FACT_cc, 0);
+		s->sku = expect_sku(ctx->e, s->gpu);
+		s->flops = s->sku ? s->sku : expect_arch(ctx->e, (int)cc);
+	}
+	if (!strncmp(c->limit, "compute.", 8))
+		s->type = c->limit + 8;
+	phase_find(s);
+	figure_find(s);
+}
+
+static bool power_changed(const struct gpu *g)
+{
+	double now = gpu_get(g, GPU_FACT_power_limit_w, 0),
+	       preset = gpu_get(g, GPU_FACT_power_limit_default_w, 0);
+
+	return now > 0 && preset > 0 && (now < 0.995 * preset || now > 1.005 * preset);
+}
+
+static const char *gpu_word(const struct subject *s, const char *word, char *buffer, size_t size)
+{
+	const struct gpu *g = s->gpu;
+
+	if (!strcmp(word, "sku"))
+		return s->sku ? s->sku->name : NULL;
+	if (!strcmp(word, "arch")) {
+		snprintf(buffer, size, "sm_%.0f", gpu_get(g, GPU_FACT_cc, 0));
+		return buffer;
+	}
+	if (!strcmp(word, "power_limit"))
+		return power_changed(g) ? "changed" : "default";
+	if (!strcmp(word, "mig"))
+		return gpu_get(g, GPU_FACT_mig_mode, 0) > 0 ? "on" : "off";
+	if (!strcmp(word, "virtual_gpu"))
+		return gpu_get(g, GPU_FACT_virtualization, 0) >= 2 ? "yes" : "no";
+	return NULL;
+}
+
+static const char *number_text(double value, char *buffer, size_t size)
+{
+	snprintf(buffer, size, "%.17g", value);
+	return buffer;
+}
+
+/* Bytes of each stream of a memory case: as measured, else as asked. */
+static const char *stream_bytes(const struct subject *s, char *buffer, size_t size)
+{
+	const char *asked = record_option(s->c, "size");
+	double value;
+
+	if (case_number(s->c, "stream_bytes", &value))
+		return number_text(value, buffer, size);
+	return asked && strcmp(asked, "0") ? asked : NULL;
+}
+
+const char *subject_word(const void *subject, const char *word, char *buffer, size_t size)
+{
+	const struct subject *s = subject;
+	const char *found = NULL;
+
+	if (!strcmp(word, "probe"))
+		return s->c->probe;
+	if (!strcmp(word, "engine"))
+		return s->c->engine;
+	if (!strcmp(word, "limit"))
+		return s->c->limit;
+	if (!strcmp(word, "target"))
+		return s->kind;
+	if (!strcmp(word, "phase"))
+		return s->phase_name;
+	if (!strcmp(word, "phases"))
+		return s->c->phases;
+	if (!strcmp(word, "siblings"))
+		return s->c->together ? "busy" : "idle";
+	if (!strcmp(word, "gpus"))
+		return number_text((double)s->ctx->gpu_count, buffer, size);
+	if (!strcmp(word, "ranks"))
+		return number_text(s->gpu_count > 1 ? s->gpu_count : 1, buffer, size);
+	if (!strcmp(word, "stream_bytes"))
+		return stream_bytes(s, buffer, size);
+	if (!strcmp(word, "store") || !strcmp(word, "variant"))
+		found = case_text(s->c, word);
+	if (!found && s->gpu)
+		found = gpu_word(s, word, buffer, size);
+	return found ? found : record_option(s->c, word);
+}
+
+bool case_number(const struct record_case *c, const char *field, double *out)
+{
+	const struct record_phase *once = record_phase(c, "once");
+	size_t i;
+
+	if (once && record_number(once, field, out))
+		return true;
+	for (i = 0; i < c->phase_count; i++)
+		if (record_number(&c->phase[i], field, out))
+			return true;
+	return false;
+}
+
+const char *case_text(const struct record_case *c, const char *field)
+{
+	const char *found = NULL;
+	size_t i;
+
+	for (i = 0; i < c->phase_count && !found; i++)
+		found = record_text(&c->phase[i], field);
+	return found;
+}
+
+bool subject_number(const struct subject *s, const char *field, double *out)
+{
+	return (s->phase && record_number(s->phase, field, out)) || case_number(s->c, field, out);
+}
+
+bool case_sound(const struct record_case *c)
+{
+	double wrong;
+
+	return !c->skipped && c->ended && c->ending == ENDING_DONE && c->status == STATUS_OK &&
+	       !(case_number(c, "wrong_count", &wrong) && wrong > 0);
+}
+
+bool subject_span(const struct subject *s, const char *signal, struct span *out)
+{
+	const struct series *series;
+	char source[40];
+
+	if (!s->phase || !s->phase->has_window)
+		return false;
+	snprintf(source, sizeof(source), s->gpu ? "gpu:%s" : "host", s->gpu ? s->gpu->pci : "");
+	series = record_series(s->ctx->record, source, signal);
+	return series && series_over(series, s->phase->t0_ns, s->phase->t1_ns, out) == STATUS_OK;
+}
+
+bool subject_beyond_cache(const struct subject *s)
+{
+	double l2 = s->gpu ? gpu_get(s->gpu, GPU_FACT_l2_bytes, 0x1p27) : 0x1p27;
+
+	return s->c->work_read + s->c->work_write >= 8 * l2;
+}
+
+int verdict_weight(enum verdict verdict)
+{
+	switch (verdict) {
+	case VERDICT_SKIP:
+		return 0;
+	case VERDICT_PASS:
+		return 1;
+	case VERDICT_WARN:
+		return 2;
+	case VERDICT_UNKNOWN:
+		return 3;
+	case VERDICT_UNTRUSTED:
+		return 4;
+	case VERDICT_ERROR:
+		return 5;
+	case VERDICT_FAIL:
+		return 6;
+	case VERDICT_COUNT:
+		break;
+	}
+	return 7;
+}
+
+void finding(struct judgement *j, enum verdict verdict, enum cause cause, const char *format, ...)
+{
+	va_list args;
+
+	if (*j->reason && verdict_weight(verdict) <= verdict_weight(j->verdict))
+		return;
+	j->verdict = verdict;
+	j->cause = cause;
+	va_start(args, format);
+	vsnprintf(j->reason, sizeof(j->reason), format, args);
+	va_end(args);
+}
+
+void remark(struct judgement *j, enum cause cause)
+{
+	if (j->cause == CAUSE_NONE)
+		j->cause = cause;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One case and what surrounds it, as the parts of the judge see it. All pointers are lent. */
+#ifndef JUDGE_CONTEXT_H
+#define JUDGE_CONTEXT_H
+#include "judge/expect.h"
+
+struct judge_context {
+	const struct record *record;
+	const struct expectations *e;
+	const struct gpu *const *gpu; /* the machine's, PCI order */
+	size_t gpu_count;
+	const struct cpu *cpu; /* NULL: not recorded */
+	bool ahead;	       /* nothing ran: say what would judge */
+};
+
+struct subject {
+	const struct judge_context *ctx;
+	const struct record_case *c;
+	const struct gpu *gpu;		  /* the case's first; NULL: none */
+	unsigned gpu_count;		  /* of the case */
+	const struct sku *sku;		  /* NULL: not known */
+	const struct sku *flops;	  /* row that gives FLOP a clock: SKU or architecture; NULL: none */
+	const char *kind;		  /* "cpu" "gpu" "pair" "node" */
+	const char *type;		  /* "bf16" of limit compute.bf16; "" */
+	const struct record_phase *phase; /* judged; NULL: none was recorded */
+	const char *phase_name;		  /* of it, or (ahead) of the one that would be */
+	const char *field, *unit;	  /* of the figure; "" none */
+	double figure;
+	bool has_figure;
+};
+
+void subject_of(struct subject *s, const struct judge_context *ctx, const struct record_case *c);
+/* expect_look for a subject: every word of docs/design/expectations.md. */
+const char *subject_word(const void *subject, const char *word, char *buffer, size_t size);
+/* A number of the judged phase, else of any phase of the case ("once" first). */
+bool subject_number(const struct subject *s, const char *field, double *out);
+bool case_number(const struct record_case *c, const char *field, double *out);
+const char *case_text(const struct record_case *c, const char *field);
+/* The case ended well with data that is right: fit as an instrument for others. */
+bool case_sound(const struct record_case *c);
+/* What the telemetry says of the judged window; false where there is none. */
+bool subject_span(const struct subject *s, const char *signal, struct span *out);
+/* 8 x L2 or more a step: too large for the cache to flatter. Unknown L2: 1 GiB. */
+bool subject_beyond_cache(const struct subject *s);
+
+/* Raises the verdict where this one weighs more (fail > error > untrusted > unknown > warn > pass); the first
+ * of equal weight stays. */
+void finding(struct judgement *j, enum verdict verdict, enum cause cause, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+/* A cause worth naming although it changes no verdict; the first stays. */
+void remark(struct judgement *j, enum cause cause);
+int verdict_weight(enum verdict verdict);
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge/exit.h"
+
+enum { JUDGED, MEASURED, NOTHING }; /* record_case.require */
+
+/* It ran and gave a figure (or a reading its facts); only a reference was missing. */
+static bool measured(const struct judgement *j)
+{
+	return j->cause == CAUSE_NO_REFERENCE;
+}
+
+int exit_of_case(const struct judgement *j, int require)
+{
+	switch (j->verdict) {
+	case VERDICT_FAIL: /* whatever was required: something is wrong */
+		return 1;
+	case VERDICT_PASS:
+	case VERDICT_WARN:
+	case VERDICT_SKIP:
+		return 0;
+	case VERDICT_UNKNOWN:
+		if (require == NOTHING || j->cause == CAUSE_NO_LOG)
+			return 0;
+		return require == MEASURED && measured(j) ? 0 : 2;
+	case VERDICT_UNTRUSTED:
+	case VERDICT_ERROR:
+		return require == NOTHING ? 0 : 2;
+	case VERDICT_COUNT:
+		break;
+	}
+	return 2;
+}
+
+struct tally {
+	size_t of[VERDICT_COUNT], required, measured;
+	const struct judgement *first_fail, *first_open;
+	const char *fail_target, *open_target;
+};
+
+static void count(struct tally *t, const struct judgements *out, const struct judge_context *ctx)
+{
+	size_t i;
+
+	for (i = 0; i < out->count; i++) {
+		const struct judgement *j = &out->of_case[i];
+		const struct record_case *c = &ctx->record->cases[i];
+
+		t->of[j->verdict]++;
+		t->required += c->require != NOTHING;
+		t->measured += j->has_figure || (c->reading && case_sound(c));
+		if (exit_of_case(j, c->require) == 1 && !t->first_fail) {
+			t->first_fail = j;
+			t->fail_target = c->key;
+		}
+		if (exit_of_case(j, c->require) == 2 && !t->first_open) {
+			t->first_open = j;
+			t->open_target = c->key;
+		}
+	}
+}
+
+static const char *by_own_ceilings(const struct judge_context *ctx)
+{
+	return ctx->gpu_count
+		       ? ""
+		       : "; judged against this machine's own ceilings: no reference for this CPU model";
+}
+
+static void headline(struct judgements *out, const struct judge_context *ctx, const struct tally *t)
+{
+	size_t size = sizeof(out->headline);
+
+	if (out->has_stated && out->stated.verdict == VERDICT_FAIL)
+		snprintf(out->headline, size, "not what was stated: %.280s", out->stated.reason);
+	else if (t->first_fail)
+		snprintf(out->headline, size, "%zu of %zu cases failed; first %.80s: %.160s",
+			 t->of[VERDICT_FAIL], out->count, t->fail_target, t->first_fail->reason);
+	else if (ctx->ahead)
+		snprintf(out->headline, size, "%zu of %zu cases would be judged", t->of[VERDICT_PASS],
+			 out->count);
+	else if (!t->measured)
+		snprintf(out->headline, size, "nothing was measured");
+	else if (t->first_open)
+		snprintf(out->headline, size, "inconclusive: %.80s: %.180s", t->open_target,
+			 t->first_open->reason);
+	else
+		snprintf(out->headline, size,
+			 "%zu passed, %zu deserve a look, %zu measured without a reference%s",
+			 t->of[VERDICT_PASS], t->of[VERDICT_WARN], t->of[VERDICT_UNKNOWN],
+			 by_own_ceilings(ctx));
+}
+
+void exit_judge(struct judgements *out, const struct judge_context *ctx)
+{
+	struct tally t = {0};
+
+	count(&t, out, ctx);
+	if (t.first_fail || (out->has_stated && out->stated.verdict == VERDICT_FAIL)) {
+		out->exit_code = 1;
+		out->verdict = VERDICT_FAIL;
+	} else if (t.first_open || !t.measured) {
+		out->exit_code = 2;
+		out->verdict = t.first_open ? t.first_open->verdict : VERDICT_UNKNOWN;
+	} else {
+		out->exit_code = 0;
+		out->verdict = t.of[VERDICT_WARN] ? VERDICT_WARN : VERDICT_PASS;
+	}
+	headline(out, ctx, &t);
+}

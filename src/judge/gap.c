@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge/gap.h"
+#include <math.h>
+#include <stdarg.h>
+#include "core/text.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+struct factor *gap_add(struct judgement *out, const char *name, double value, double error,
+		       const char *format, ...)
+{
+	struct factor *f;
+	va_list args;
+
+	if (out->gap_count == COUNT(out->gap) || !isfinite(value) || !(value > 0))
+		return NULL;
+	f = &out->gap[out->gap_count++];
+	*f = (struct factor){.value = value, .error = error, .present = true};
+	text_copy(f->name, sizeof(f->name), name);
+	va_start(args, format);
+	vsnprintf(f->signal, sizeof(f->signal), format, args);
+	va_end(args);
+	return f;
+}
+
+void gap_absent(struct judgement *out, const char *name, const char *why)
+{
+	struct factor *f = gap_add(out, name, 1, 0, "%s", why);
+
+	if (f)
+		f->present = false;
+}
+
+void gap_of(struct judgement *out, const struct subject *s)
+{
+	double product = 1;
+	bool whole = false;
+	size_t i;
+
+	out->gap_count = 0;
+	out->unexplained = 0;
+	out->explained = false;
+	if (!out->has_figure || out->bound.from == BOUND_NONE || !(out->bound.value > 0) || !s->phase)
+		return;
+	if (!s->gpu)
+		whole = gap_cpu(out, s);
+	else if (*s->type)
+		whole = gap_compute(out, s);
+	else if (!strcmp(s->c->limit, "memory"))
+		whole = gap_memory(out, s);
+	else if (!strncmp(s->c->limit, "link", 4))
+		whole = gap_link(out, s);
+	if (!out->gap_count)
+		return;
+	for (i = 0; i < out->gap_count; i++)
+		if (out->gap[i].present && !out->gap[i].shown_only)
+			product *= out->gap[i].value;
+	out->unexplained = out->figure / (out->bound.value * product);
+	if (out->cause ==
+	    CAUSE_TELEMETRY_GAP) /* the window's signals have holes: nothing is explained by them */
+		return;
+	out->explained = whole && out->unexplained >= GAP_LOW && out->unexplained <= GAP_HIGH;
+	if (!whole || out->explained)
+		return;
+	if (out->verdict == VERDICT_WARN && out->cause == CAUSE_BAND_STALE)
+		*out->reason = '\0'; /* a figure its own signals contradict says nothing about the band */
+	finding(out, VERDICT_WARN, CAUSE_UNEXPLAINED,
+		"the factors do not reproduce the figure: residual %.3f, outside 0.97 .. 1.03",
+		out->unexplained);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gap between bound and figure as a chain of factors: R = B x product x residual. Each factor has a
+ * signal of its own, never the rate of the case it explains; one without a signal stays in the residual and
+ * is named. METHODS "Gap".
+ */
+#ifndef JUDGE_GAP_H
+#define JUDGE_GAP_H
+#include "judge/bound.h"
+#include "judge/context.h"
+
+#define GAP_LOW 0.97 /* a residual inside: explained */
+#define GAP_HIGH 1.03
+#define GAP_ABOVE 1.005 /* a factor above wants a named reason */
+
+/* Fills gap, unexplained, explained of a judgement that has figure and bound. */
+void gap_of(struct judgement *out, const struct subject *s);
+
+/* For the chains. NULL: no room, which drops the factor (16 are more than any chain has). */
+struct factor *gap_add(struct judgement *out, const char *name, double value, double error,
+		       const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* A factor that has no signal here: in the residual, and named so. */
+void gap_absent(struct judgement *out, const char *name, const char *why);
+/* The chains. True: every factor that the limit needs has its signal. */
+bool gap_compute(struct judgement *out, const struct subject *s);
+bool gap_memory(struct judgement *out, const struct subject *s);
+bool gap_link(struct judgement *out, const struct subject *s);
+bool gap_cpu(struct judgement *out, const struct subject *s);
+#endif

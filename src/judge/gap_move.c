@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chains of device memory, the host link, and a CPU. */
+#include "judge/gap.h"
+#include <math.h>
+#include "core/stats.h"
+
+enum { OTHERS_MAX = 64 };
+
+/* Bound of the clock that was held: the part of a memory case's chain before `busy`. */
+static double memory_clock(const struct subject *s)
+{
+	double maximum = gpu_get(s->gpu, GPU_FACT_memory_clock_max_mhz, 0) * 1e6, now;
+
+	if (!(maximum > 0) || !s->phase || !record_number(s->phase, "memory_clock_hz", &now))
+		return 0;
+	return now / maximum;
+}
+
+/*
+ * What GPM reads over the share of the bound that was moved: from other large memory cases of this GPU, so
+ * that a case's own rate never enters its own factor. Median of them, at least two.
+ */
+static double dram_kappa(const struct subject *s, size_t *from)
+{
+	const struct record *r = s->ctx->record;
+	double k[OTHERS_MAX], signal, clock;
+	struct bound b;
+	struct subject o;
+	size_t i, n = 0;
+
+	for (i = 0; i < r->case_count && n < OTHERS_MAX; i++) {
+		if (&r->cases[i] == s->c || strcmp(r->cases[i].limit, "memory") ||
+		    strcmp(r->cases[i].target, s->c->target) || !strcmp(r->cases[i].key, s->c->key) ||
+		    !case_sound(&r->cases[i]))
+			continue;
+		subject_of(&o, s->ctx, &r->cases[i]);
+		if (!o.has_figure || !subject_beyond_cache(&o) || strcmp(o.phase_name, "sustained") ||
+		    !record_number(o.phase, "dram_active_share", &signal) || !(signal > 0))
+			continue;
+		bound_of(&o, &b);
+		clock = memory_clock(&o);
+		if (b.value > 0 && clock > 0)
+			k[n++] = signal / (o.figure / (b.value * clock));
+	}
+	*from = n;
+	return n >= 2 ? stats_median(k, n) : 1;
+}
+
+bool gap_memory(struct judgement *out, const struct subject *s)
+{
+	double clock = memory_clock(s), busy, k;
+	bool whole = true;
+	size_t from;
+
+	if (clock > 0) {
+		gap_add(out, "memory clock", clock, 0.002, "NVML: now over maximum");
+	} else {
+		gap_absent(out, "memory clock", "not recorded");
+		whole = false;
+	}
+	if (record_number(s->phase, "dram_active_share", &busy) && busy > 0) {
+		k = dram_kappa(s, &from);
+		gap_add(out, "busy", busy / k, from >= 2 ? 0.01 : 0.04,
+			"DRAM active %.1f %% (GPM 10), over %.3f (%s)", 100 * busy, k,
+			from >= 2 ? "other large cases of this run" : "assumed");
+		whole = whole && from >= 2;
+	} else {
+		gap_absent(out, "busy", "DRAM efficiency, not split: no DRAM signal on this device");
+		whole = false;
+	}
+	gap_add(out, "traffic", 1, 0, "algorithm's bytes are DRAM's: beyond 8 x L2");
+	return whole;
+}
+
+static void lanes(struct judgement *out, const struct subject *s, const char *field, const char *signal_name,
+		  enum gpu_fact most, const char *name)
+{
+	double now, maximum = gpu_get(s->gpu, most, 0), e1, e2, a, b;
+	struct span span;
+	bool gen = most == GPU_FACT_pcie_gen_max;
+
+	if (!subject_number(s, field, &now)) {
+		if (!subject_span(s, signal_name, &span)) {
+			gap_absent(out, name, "not read during the copy");
+			return;
+		}
+		now = span.max;
+	}
+	if (!(maximum > 0) || !(now > 0))
+		return;
+	if (!gen) {
+		gap_add(out, name, now / maximum, 0, "%.0f of %.0f lanes during the copy", now, maximum);
+		return;
+	}
+	a = bound_pcie_lane((int)now, &e1);
+	b = bound_pcie_lane((int)maximum, &e2);
+	if (a > 0 && b > 0)
+		gap_add(out, name, a * e1 / (b * e2), 0, "generation %.0f of %.0f during the copy", now,
+			maximum);
+}
+
+bool gap_link(struct judgement *out, const struct subject *s)
+{
+	double payload, ratio;
+	bool told = subject_number(s, "pcie_max_payload", &payload) && payload > 0;
+
+	lanes(out, s, "pcie_width_loaded", "pcie_width", GPU_FACT_pcie_width_max, "width");
+	lanes(out, s, "pcie_gen_loaded", "pcie_gen", GPU_FACT_pcie_gen_max, "generation");
+	if (told)
+		gap_add(out, "packets", payload / (payload + 26), 0,
+			"payload %.0f B of packets with 26 B around it", payload);
+	else
+		gap_add(out, "packets", 256.0 / 282, 0.03,
+			"assumed 256 B payload: configuration space needs root");
+	if (subject_number(s, "numa_best_ratio", &ratio))
+		gap_add(out, "numa", ratio, 0.01, "this node over the best one, this run");
+	return told;
+}
+
+/* FMA(n) over n FMA(1): what sharing cores and clock costs; part of the ceiling, so shown. */
+static void scaling(struct judgement *out, const struct subject *s, double ceiling)
+{
+	const struct record *r = s->ctx->record;
+	double threads, one = 0, n = 0;
+	struct factor *f;
+	struct subject p;
+	size_t i;
+
+	for (i = 0; i < r->case_count; i++) {
+		if (strcmp(r->cases[i].probe, "peak") || strcmp(r->cases[i].limit, s->c->limit) ||
+		    strcmp(r->cases[i].target, s->c->target) || !case_sound(&r->cases[i]))
+			continue;
+		subject_of(&p, s->ctx, &r->cases[i]);
+		if (!p.has_figure || !subject_number(&p, "threads", &threads))
+			continue;
+		if (threads < 1.5 && p.figure > one)
+			one = p.figure;
+		if (threads > n)
+			n = threads;
+	}
+	if (!(one > 0) || n < 2)
+		return;
+	f = gap_add(out, "threads", ceiling / (n * one), 0.01,
+		    "ceiling of %.0f threads over %.0f x one thread's", n, n);
+	if (f)
+		f->shown_only = true;
+}
+
+bool gap_cpu(struct judgement *out, const struct subject *s)
+{
+	const struct record_case *peak;
+	double share, peak_share = 1, ceiling = bound_ceiling(s->ctx, s->c, &peak);
+
+	if (!(ceiling > 0))
+		return false;
+	if (record_number(s->phase, "cpu_share", &share) && share > 0) {
+		if (!case_number(peak, "cpu_share", &peak_share) || !(peak_share > 0))
+			peak_share = 1;
+		gap_add(out, "cpu time", share / peak_share, 0.005,
+			"CPU time over threads x wall, against the ceiling's");
+	} else {
+		gap_absent(out, "cpu time", "not recorded");
+	}
+	gap_absent(out, "kernel", "the code's own efficiency has no signal on a CPU: it is the residual");
+	scaling(out, s, ceiling);
+	return false;
+}

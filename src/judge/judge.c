@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole record: every case by itself, then siblings, gap and advice, then what the run is worth. */
+#include "judge/judge.h"
+#include "judge/advice.h"
+#include "judge/context.h"
+#include "judge/exit.h"
+#include "judge/gap.h"
+#include "judge/run.h"
+#include "judge/siblings.h"
+#include "judge/site.h"
+#include "judge/verdict.h"
+#include "core/text.h"
+
+enum { LINES_MAX = 64, LINE_SIZE = 200 };
+
+static bool line_add(char (**lines)[LINE_SIZE], size_t *count, const char *text)
+{
+	char(*grown)[LINE_SIZE];
+	size_t i;
+
+	for (i = 0; i < *count; i++)
+		if (!strncmp((*lines)[i], text, LINE_SIZE - 1))
+			return true;
+	if (*count == LINES_MAX)
+		return true;
+	grown = realloc(*lines, (*count + 1) * sizeof(*grown));
+	if (!grown)
+		return false;
+	*lines = grown;
+	text_copy(grown[(*count)++], LINE_SIZE, text);
+	return true;
+}
+
+/* What rights, libraries or a free device would have let us see. */
+static bool could_not_look(struct judgements *out, const struct judge_context *ctx)
+{
+	char line[LINE_SIZE];
+	size_t i;
+
+	for (i = 0; i < out->count; i++) {
+		const struct judgement *j = &out->of_case[i];
+		const char *action = cause_action(j->cause);
+
+		if (j->cause != CAUSE_PERMISSION && j->cause != CAUSE_NO_LOG &&
+		    j->cause != CAUSE_DRIVER_MISSING && j->cause != CAUSE_LIBRARY_MISSING &&
+		    j->cause != CAUSE_BUSY && j->cause != CAUSE_NOT_GRANTED)
+			continue;
+		snprintf(line, sizeof(line), "%.40s: %.80s%s%.70s", ctx->record->cases[i].probe,
+			 j->verdict == VERDICT_PASS ? cause_text(j->cause) : j->reason, *action ? "; " : "",
+			 action);
+		if (!line_add(&out->could_not_look, &out->could_not_look_count, line))
+			return false;
+	}
+	for (i = 0; i < ctx->gpu_count; i++) {
+		const struct gpu *g = ctx->gpu[i];
+
+		if (g->status == STATUS_OK)
+			continue;
+		snprintf(line, sizeof(line), "GPU %s: %.120s", g->pci,
+			 *g->reason ? g->reason : cause_text(g->cause));
+		if (!line_add(&out->could_not_look, &out->could_not_look_count, line))
+			return false;
+	}
+	return true;
+}
+
+static bool operator_input(struct judgements *out, const struct judge_context *ctx, const struct site *site)
+{
+	static const struct record_case no_case = {
+		.probe = "", .engine = "", .target = "", .limit = "", .phases = "", .key = "", .group = ""};
+	const struct subject s = {.ctx = ctx, .c = &no_case, .kind = "", .type = "", .phase_name = ""};
+	size_t i;
+
+	for (i = 0; i < ctx->e->operator_count; i++) {
+		const struct operator_row *o = &ctx->e->operator_[i];
+
+		if ((site->stated && strstr(o->text, "--expect")) ||
+		    !when_matches(&o->when, subject_word, &s))
+			continue;
+		if (!line_add(&out->operator_input, &out->operator_input_count, o->text))
+			return false;
+	}
+	return true;
+}
+
+/* What would judge a case that has not run. */
+static void ahead_of(struct judgement *out, const struct subject *s)
+{
+	const struct unknown_row *u = expect_unknown(s->ctx->e, subject_word, s);
+	const struct ceiling_row *c = s->gpu ? NULL : expect_ceiling(s->ctx->e, subject_word, s);
+	const struct band_row *tie, *b = NULL;
+	int slot;
+
+	*out = (struct judgement){.verdict = VERDICT_PASS};
+	text_copy(out->figure_field, sizeof(out->figure_field), s->field);
+	text_copy(out->figure_unit, sizeof(out->figure_unit), s->unit);
+	text_copy(out->phase, sizeof(out->phase), s->phase_name);
+	if (s->c->skipped) {
+		verdict_ending(out, s);
+		return;
+	}
+	bound_of(s, &out->bound);
+	for (slot = BAND_RATE; !u && !b && slot <= BAND_EFFICIENCY; slot++)
+		b = expect_band(s->ctx->e, (enum band_slot)slot, subject_word, s, &tie);
+	if (s->c->reading) {
+		out->judged_by = JUDGED_RULE;
+		text_copy(out->reason, sizeof(out->reason),
+			  "by the rules of health.yaml for the fields it reads");
+	} else if (u) {
+		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "%s", u->why);
+	} else if (b) {
+		verdict_band(out, s, b);
+		snprintf(out->reason, sizeof(out->reason), "by band %.60s: %.160s", b->name, b->source.text);
+	} else if (c && strcmp(s->c->probe, "peak")) {
+		out->judged_by = JUDGED_CEILING;
+		out->bound.from = BOUND_CEILING;
+		snprintf(out->reason, sizeof(out->reason),
+			 "by this run's own ceiling: passes from %.2f, fails under %.2f", c->pass, c->fail);
+	} else {
+		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "nothing sound to judge it by");
+	}
+}
+
+enum status judge_run(struct judgements *out, const struct judge_context *ctx, const struct judge_site *from,
+		      struct error *err)
+{
+	const struct record *r = ctx->record;
+	struct site site;
+	struct subject s;
+	enum status status;
+	size_t i;
+
+	*out = (struct judgements){0};
+	status = site_read(&site, from, ctx->e, err);
+	if (status)
+		return status;
+	out->of_case = calloc(r->case_count + 1, sizeof(*out->of_case));
+	if (!out->of_case)
+		goto no_memory;
+	out->count = r->case_count;
+	text_copy(out->expectations_hash, sizeof(out->expectations_hash), ctx->e->hash);
+	for (i = 0; i < r->case_count; i++) {
+		subject_of(&s, ctx, &r->cases[i]);
+		if (ctx->ahead) {
+			ahead_of(&out->of_case[i], &s);
+			continue;
+		}
+		verdict_of(&out->of_case[i], &s);
+	}
+	if (!ctx->ahead)
+		siblings_judge(out->of_case, ctx);
+	for (i = 0; i < r->case_count && !ctx->ahead; i++) {
+		subject_of(&s, ctx, &r->cases[i]);
+		gap_of(&out->of_case[i], &s);
+		advice_of(&out->of_case[i], &s);
+	}
+	if (site.stated) {
+		out->has_stated = true;
+		site_judge(&out->stated, &site, ctx);
+	}
+	exit_judge(out, ctx);
+	if (could_not_look(out, ctx) && operator_input(out, ctx, &site))
+		return STATUS_OK;
+no_memory:
+	judgements_release(out);
+	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory to judge %zu cases",
+			       r->case_count);
+}
+
+void judgements_release(struct judgements *j)
+{
+	free(j->of_case);
+	free(j->could_not_look);
+	free(j->operator_input);
+	*j = (struct judgements){0};
+}

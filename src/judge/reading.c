@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules of health.yaml over the fields of a case. */
+#include "judge/verdict.h"
+#include <math.h>
+
+/* Xids of the kernel log, "79@8.2 45@8.3": the first of the last burst is the cause, the worst decides. */
+static bool xids_before(struct judgement *out, const struct subject *s)
+{
+	const char *list = case_text(s->c, "xid_list");
+	const struct xid_row *row, *worst = NULL;
+	double first = 0;
+	char *end;
+
+	if (!list || !*list)
+		return false;
+	case_number(s->c, "xid_first", &first);
+	for (;;) {
+		long number = strtol(list, &end, 10);
+
+		if (end == list)
+			break;
+		row = expect_xid(s->ctx->e, (int)number);
+		if (row && (!worst || verdict_weight(row->before) > verdict_weight(worst->before)))
+			worst = row;
+		list = end + strcspn(end, " ");
+	}
+	if (worst && worst->before == VERDICT_PASS)
+		return true;
+	if (worst)
+		finding(out, worst->before, CAUSE_XID,
+			"the kernel log holds Xid %d (%s); first of its last burst %.0f: %s", worst->number,
+			worst->name, first, worst->action);
+	else
+		finding(out, VERDICT_WARN, CAUSE_XID,
+			"the kernel log holds Xids that the catalogue lacks: %.60s",
+			case_text(s->c, "xid_list"));
+	return true;
+}
+
+/* "FIELD.rise": this reading less the first of its kind in the run. */
+static bool risen(const struct subject *s, const char *field, double *out)
+{
+	const struct record *r = s->ctx->record;
+	size_t n = strlen(field) - strlen(".rise"), i;
+	double now, first;
+	char name[64];
+
+	if (n >= sizeof(name))
+		return false;
+	memcpy(name, field, n);
+	name[n] = '\0';
+	if (!case_number(s->c, name, &now))
+		return false;
+	for (i = 0; i < r->case_count && &r->cases[i] != s->c; i++)
+		if (!strcmp(r->cases[i].target, s->c->target) && r->cases[i].reading &&
+		    case_number(&r->cases[i], name, &first)) {
+			*out = now - first;
+			return true;
+		}
+	return false;
+}
+
+/* A field of the case itself; for link cases what the sampler saw of the link inside the window. */
+static bool own_number(const struct subject *s, const char *field, double *out)
+{
+	size_t n = strlen(field);
+	struct span span;
+	bool width = !strcmp(field, "pcie_width_loaded");
+
+	if (n > 5 && !strcmp(field + n - 5, ".rise"))
+		return risen(s, field, out);
+	if (subject_number(s, field, out))
+		return true;
+	if (strncmp(s->c->limit, "link", 4) || (!width && strcmp(field, "pcie_gen_loaded")) ||
+	    !subject_span(s, width ? "pcie_width" : "pcie_gen", &span))
+		return false;
+	*out = span.max; /* an idle link may train down before and after; what it reached under load counts */
+	return true;
+}
+
+static bool other_number(const struct subject *s, const char *field, double *out)
+{
+	int f;
+
+	if (subject_number(s, field, out))
+		return true;
+	for (f = 0; s->gpu && f < GPU_FACT_COUNT; f++)
+		if (!strcmp(gpu_fact_name((enum gpu_fact)f), field) && gpu_has(s->gpu, (enum gpu_fact)f)) {
+			*out = s->gpu->fact[f];
+			return true;
+		}
+	return false;
+}
+
+/* -1: cannot be looked at here; 0: does not apply; 1: applies. */
+static int applies(const struct subject *s, const struct rule *r)
+{
+	const char *text = case_text(s->c, r->field);
+	double value, than = r->than;
+	bool has = own_number(s, r->field, &value), same;
+
+	if (r->op == RULE_ABSENT)
+		return !has && !text && s->c->reading;
+	if (r->than_text) {
+		if (!text)
+			return -1;
+		same = !strcmp(text, r->than_text);
+		return r->op == RULE_IS ? same : !same;
+	}
+	if (!has && !(text && expect_parse(&value, text, "")))
+		return -1;
+	if (r->than_field && !other_number(s, r->than_field, &than))
+		return -1;
+	than *= r->than_field ? r->factor : 1;
+	switch (r->op) {
+	case RULE_ABOVE:
+		return value > than;
+	case RULE_BELOW:
+		return value < than;
+	case RULE_IS:
+		return fabs(value - than) < 1e-9;
+	case RULE_IS_NOT:
+		return fabs(value - than) >= 1e-9;
+	case RULE_HAS_BITS:
+		return ((uint64_t)value & (uint64_t)than) != 0;
+	case RULE_ABSENT:
+		break;
+	}
+	return -1;
+}
+
+static void rule_broken(struct judgement *out, const struct subject *s, const struct rule *r)
+{
+	double value, than;
+
+	if (!own_number(s, r->field, &value))
+		finding(out, r->verdict, r->cause, "%s: %s", r->text, r->action);
+	else if (r->than_field && other_number(s, r->than_field, &than) && than > 0)
+		finding(out, r->verdict, r->cause, "%s (%s %g, %s %g: %.3f): %s", r->text, r->field, value,
+			r->than_field, than, value / than, r->action);
+	else
+		finding(out, r->verdict, r->cause, "%s (%s %g): %s", r->text, r->field, value, r->action);
+}
+
+unsigned verdict_rules(struct judgement *out, const struct subject *s)
+{
+	unsigned looked = 0;
+	size_t i;
+
+	for (i = 0; i < s->ctx->e->rule_count; i++) {
+		const struct rule *r = &s->ctx->e->rule[i];
+		int hit;
+
+		if (!when_matches(&r->when, subject_word, s))
+			continue;
+		hit = applies(s, r);
+		looked += hit >= 0;
+		if (hit <= 0)
+			continue;
+		if (r->verdict == VERDICT_PASS)
+			remark(out, r->cause);
+		else
+			rule_broken(out, s, r);
+	}
+	return looked;
+}
+
+void verdict_reading(struct judgement *out, const struct subject *s)
+{
+	unsigned looked = verdict_rules(out, s);
+
+	looked += xids_before(out, s);
+	out->judged_by = looked ? JUDGED_RULE : JUDGED_NOTHING;
+	if (!looked) {
+		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "read; no rule judges it");
+		return;
+	}
+	if (!*out->reason)
+		snprintf(out->reason, sizeof(out->reason), "%u rule%s held", looked, looked == 1 ? "" : "s");
+}

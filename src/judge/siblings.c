@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge/siblings.h"
+#include <math.h>
+#include "core/stats.h"
+
+enum { GROUP_MAX = 1024 };
+
+double siblings_deviation(const double *x, size_t count, size_t i, double *limit)
+{
+	double others[GROUP_MAX], away[GROUP_MAX], median, mad;
+	size_t j, n = 0;
+
+	*limit = SIBLINGS_FLAG;
+	if (count > GROUP_MAX)
+		count = GROUP_MAX;
+	for (j = 0; j < count; j++)
+		if (j != i)
+			others[n++] = x[j];
+	if (n < 2 || i >= count)
+		return 0;
+	median = stats_median(others, n);
+	if (!(median > 0))
+		return 0;
+	for (j = 0; j < n; j++)
+		away[j] = fabs(others[j] - median);
+	mad = stats_median(away, n);
+	*limit = fmax(SIBLINGS_FLAG, 3 * mad / median);
+	return x[i] / median - 1;
+}
+
+struct group {
+	struct subject subject[GROUP_MAX];
+	size_t index[GROUP_MAX]; /* of the case */
+	double figure[GROUP_MAX];
+	size_t count;
+};
+
+static bool alike(const struct subject *a, const struct subject *b)
+{
+	return !strcmp(a->c->key, b->c->key) && !strcmp(a->kind, b->kind) && a->sku == b->sku &&
+	       a->c->together == b->c->together && !strcmp(a->phase_name, b->phase_name);
+}
+
+static bool fit(const struct subject *s)
+{
+	return !s->c->reading && s->gpu && s->gpu_count <= 2 && case_sound(s->c) && s->has_figure &&
+	       isfinite(s->figure) && s->figure > 0;
+}
+
+/* First measurements of different targets; repeats are looked up apart. */
+static void group_fill(struct group *g, const struct judge_context *ctx, const struct subject *lead)
+{
+	const struct record *r = ctx->record;
+	struct subject s;
+	size_t i, j;
+
+	g->count = 0;
+	for (i = 0; i < r->case_count && g->count < GROUP_MAX; i++) {
+		subject_of(&s, ctx, &r->cases[i]);
+		if (!fit(&s) || !alike(&s, lead))
+			continue;
+		for (j = 0; j < g->count && strcmp(g->subject[j].c->target, s.c->target);)
+			j++;
+		if (j < g->count)
+			continue;
+		g->subject[g->count] = s;
+		g->index[g->count] = i;
+		g->figure[g->count++] = s.figure;
+	}
+}
+
+/* The same case on the same target later in the run, as far off again. */
+static bool seen_again(const struct judge_context *ctx, const struct subject *s, double median, double limit,
+		       bool slower)
+{
+	const struct record *r = ctx->record;
+	struct subject other;
+	size_t i;
+
+	for (i = 0; i < r->case_count; i++) {
+		subject_of(&other, ctx, &r->cases[i]);
+		if (other.c == s->c || strcmp(other.c->target, s->c->target) ||
+		    strcmp(other.c->key, s->c->key) || !fit(&other))
+			continue;
+		if (slower ? other.figure < median * (1 - limit) : other.figure > median * (1 + limit))
+			return true;
+	}
+	return false;
+}
+
+static double hotter_by(const struct group *g, size_t i)
+{
+	double t[GROUP_MAX], own;
+	size_t j, n = 0;
+
+	if (!subject_number(&g->subject[i], "temperature_c", &own))
+		return 0;
+	for (j = 0; j < g->count; j++)
+		if (j != i && subject_number(&g->subject[j], "temperature_c", &t[n]))
+			n++;
+	return n ? own - stats_median(t, n) : 0;
+}
+
+static void judge_one(struct judgement *out, const struct judge_context *ctx, const struct group *g, size_t i)
+{
+	const struct subject *s = &g->subject[i];
+	double limit, off = siblings_deviation(g->figure, g->count, i, &limit), reasons = 0,
+		      hotter = hotter_by(g, i);
+	double median = s->figure / (1 + off);
+	bool rate = strcmp(s->unit, "ns") != 0, worse = rate ? off < -limit : off > limit, hot;
+	bool pair = s->gpu_count == 2;
+	char heat[48] = "";
+
+	if (!worse) {
+		if (out->judged_by == JUDGED_NOTHING && out->verdict == VERDICT_UNKNOWN &&
+		    out->cause == CAUSE_NO_REFERENCE && !expect_unknown(ctx->e, subject_word, s)) {
+			out->verdict = VERDICT_PASS;
+			out->judged_by = JUDGED_SIBLINGS;
+			out->cause = CAUSE_LOW_CONFIDENCE;
+			out->low_confidence = true;
+			snprintf(out->reason, sizeof(out->reason), "%+.1f %% from %zu siblings; no band",
+				 100 * off, g->count - 1);
+		}
+		return;
+	}
+	hot = subject_number(s, "clock_reasons_or", &reasons) && ((unsigned)reasons & 0x60) != 0;
+	if (hotter >= 1)
+		snprintf(heat, sizeof(heat), "; hotter by %.0f C", hotter);
+	out->judged_by = JUDGED_SIBLINGS;
+	finding(out,
+		fabs(off) > SIBLINGS_FAIL || hot || seen_again(ctx, s, median, limit, rate) ? VERDICT_FAIL
+											    : VERDICT_WARN,
+		pair ? CAUSE_LINK_SLOW : CAUSE_SIBLING_OUTLIER,
+		"%s (%s): %+.1f %% from the median of its %zu siblings, beyond %.1f %%%s%s", s->c->target,
+		s->gpu->pci, 100 * off, g->count - 1, 100 * limit,
+		hot ? "; slowed for its temperature (thermal_sw)" : "", heat);
+}
+
+void siblings_judge(struct judgement *out, const struct judge_context *ctx)
+{
+	const struct record *r = ctx->record;
+	struct group *g = calloc(1, sizeof(*g));
+	struct subject lead;
+	size_t i, k;
+
+	for (i = 0; g && i < r->case_count; i++) {
+		subject_of(&lead, ctx, &r->cases[i]);
+		if (!fit(&lead))
+			continue;
+		group_fill(g, ctx, &lead);
+		for (k = 0; k < g->count && g->index[k] != i;)
+			k++;
+		if (g->count >= SIBLINGS_MIN && k < g->count)
+			judge_one(&out[i], ctx, g, k);
+	}
+	free(g);
+}

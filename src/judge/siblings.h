@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One lemon among alike: each GPU (or pair) against the others that did the same work in this run. */
+#ifndef JUDGE_SIBLINGS_H
+#define JUDGE_SIBLINGS_H
+#include "judge/context.h"
+
+enum { SIBLINGS_MIN = 4 };
+/* Flagged beyond max(2 %, 3 MAD); a fail beyond 5 %, where a repeat shows it again, or where heat is named.
+ */
+#define SIBLINGS_FLAG 0.02
+#define SIBLINGS_FAIL 0.05
+
+/* Deviation of x[i] from the median of the others, share of it; *limit: max(2 %, 3 MAD of the others over
+ * it). 0 for fewer than 2 others or a median that is not positive. */
+double siblings_deviation(const double *x, size_t count, size_t i, double *limit);
+
+/* Over every case of the record; `out` in the record's order, judged so far each by itself. */
+void siblings_judge(struct judgement *out, const struct judge_context *ctx);
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was bought, as stated by --expect or a site file, against what is here. Grammar: docs/design/exit.md.
+ */
+#ifndef JUDGE_SITE_H
+#define JUDGE_SITE_H
+#include "judge/context.h"
+
+struct site {
+	struct site_gpus {
+		char sku[32]; /* a SKU's name, or the beginning of some: "h100-sxm" */
+		unsigned count;
+	} gpus[8];
+	size_t gpus_count;
+	double power_limit_w; /* agreed; 0: not stated */
+	double nvlinks;	      /* a GPU; -1: not stated */
+	bool stated;
+};
+
+/* "h100-sxm:8,l40s:1" and the file (either may be NULL). BAD_INPUT names option or file:line. */
+enum status site_read(struct site *out, const struct judge_site *from, const struct expectations *e,
+		      struct error *err);
+/* PASS where all that was stated is here; FAIL with gpu_missing or config_mismatch. */
+void site_judge(struct judgement *out, const struct site *site, const struct judge_context *ctx);
+#endif

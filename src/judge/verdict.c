@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A timed case: how it ended, what it met, then its figure against bound, bands and ceilings. */
+#include "judge/verdict.h"
+#include <float.h>
+#include <math.h>
+#include "core/text.h"
+#include "core/units.h"
+
+void verdict_band(struct judgement *out, const struct subject *s, const struct band_row *b)
+{
+	out->has_band = true;
+	out->judged_by = JUDGED_BAND;
+	out->low_confidence = b->source.confidence == 1;
+	out->band = (struct band){.low = b->low, .high = b->high, .confidence = b->source.confidence};
+	text_copy(out->band.phase, sizeof(out->band.phase), s->phase_name);
+	text_copy(out->band.source, sizeof(out->band.source), b->source.text);
+	text_copy(out->band.date, sizeof(out->band.date), b->source.date);
+	snprintf(out->band.place, sizeof(out->band.place), "%.80s:%d", b->file, b->line);
+}
+
+static const struct band_row *band_find(struct judgement *out, const struct subject *s, enum band_slot slot)
+{
+	const struct band_row *tie, *b = expect_band(s->ctx->e, slot, subject_word, s, &tie);
+
+	if (!tie)
+		return b;
+	finding(out, VERDICT_ERROR, CAUSE_DEFECT, "bands %.40s and %.40s both claim this case (%.60s:%d)",
+		b->name, tie->name, b->file, b->line);
+	return NULL;
+}
+
+static void value_text(char *out, size_t size, double value, const char *unit)
+{
+	if (*unit)
+		units_format(out, size, value, unit);
+	else
+		snprintf(out, size, "%.3f", value);
+}
+
+/* Below, far below, above: what a band says of a value. `low` is the cause for too little. */
+static void band_hold(struct judgement *out, double value, const struct band_row *b, enum cause low,
+		      const char *what, const char *unit)
+{
+	char v[32], l[32], h[32];
+	enum verdict verdict;
+
+	value_text(v, sizeof(v), value, unit);
+	value_text(l, sizeof(l), b->low, unit);
+	value_text(h, sizeof(h), b->high, unit);
+	if (value < b->low) {
+		verdict = value < VERDICT_FAIL_SHARE * b->low ? VERDICT_FAIL : VERDICT_WARN;
+		finding(out, verdict, low, "%s %s, expected %s .. %s", what, v, l, h);
+	} else if (value > b->high) {
+		finding(out, VERDICT_WARN, CAUSE_BAND_STALE, "%s %s, above the band's %s .. %s", what, v, l,
+			h);
+	}
+}
+
+/* Compute is judged twice: how well it used the clock, and which clock was held. */
+static void compute_twice(struct judgement *out, const struct subject *s)
+{
+	const struct band_row *b;
+	double clock, flop = bound_flop_per_clock(s);
+
+	if (!(flop > 0) || !record_number(s->phase, "clock_hz", &clock) || !(clock > 0))
+		return;
+	out->efficiency_held = s->figure / (flop * clock);
+	if (out->efficiency_held > VERDICT_ABOVE)
+		finding(out, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND,
+			"%.3f of what the held clock of %.0f MHz allows: work or time is miscounted",
+			out->efficiency_held, clock / 1e6);
+	b = band_find(out, s, BAND_EFFICIENCY);
+	if (b) {
+		if (!out->has_band)
+			verdict_band(out, s, b);
+		band_hold(out, out->efficiency_held, b, CAUSE_LOW_EFFICIENCY,
+			  "share of the held clock's bound", "");
+	}
+	b = band_find(out, s, BAND_CLOCK);
+	if (b)
+		band_hold(out, clock, b, CAUSE_LOW_CLOCK, "held clock", "Hz");
+}
+
+static void against_band(struct judgement *out, const struct subject *s)
+{
+	const struct unknown_row *u = expect_unknown(s->ctx->e, subject_word, s);
+	const struct band_row *b;
+
+	if (u) {
+		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "%s", u->why);
+		return;
+	}
+	b = band_find(out, s, BAND_RATE);
+	if (b) {
+		verdict_band(out, s, b);
+		band_hold(out, s->figure, b, CAUSE_BELOW_BAND, s->phase_name, s->unit);
+	}
+	if (*s->type && s->gpu)
+		compute_twice(out, s);
+}
+
+static void against_ceiling(struct judgement *out, const struct subject *s)
+{
+	const struct ceiling_row *row = expect_ceiling(s->ctx->e, subject_word, s);
+	double share;
+
+	if (!row || out->bound.from != BOUND_CEILING)
+		return;
+	out->judged_by = JUDGED_CEILING;
+	out->low_confidence = row->source.confidence == 1;
+	share = s->figure / (out->bound.value * row->traffic);
+	if (share > row->above)
+		finding(out, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND,
+			"%.2f of this machine's own ceiling: one of the two figures is wrong", share);
+	else if (share < row->fail)
+		finding(out, VERDICT_FAIL, CAUSE_BELOW_CEILING,
+			"%.2f of this machine's own ceiling, under %.2f", share, row->fail);
+	else if (share < row->pass)
+		finding(out, VERDICT_WARN, CAUSE_BELOW_CEILING,
+			"%.2f of this machine's own ceiling, under %.2f", share, row->pass);
+}
+
+static void against_bound(struct judgement *out, const struct subject *s)
+{
+	if (out->bound.from == BOUND_NONE || !(out->bound.value > 0))
+		return;
+	out->share_of_bound = s->figure / out->bound.value;
+	if (out->bound.from != BOUND_CEILING && out->share_of_bound > VERDICT_ABOVE)
+		finding(out, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND,
+			"%.2f of the bound (%.120s): work or time is miscounted", out->share_of_bound,
+			out->bound.formula);
+}
+
+/* Clock, power and rate had settled, and the samples agree. */
+static void steadiness(struct judgement *out, const struct subject *s)
+{
+	double settled, width;
+	bool sustained = !strcmp(s->phase_name, "sustained");
+
+	if (!record_number(s->phase, "half_width_share", &width))
+		width = 0;
+	if (sustained && record_number(s->phase, "settled", &settled) && settled < 0.5)
+		finding(out, width > VERDICT_SPREAD_WARN ? VERDICT_UNTRUSTED : VERDICT_WARN, CAUSE_UNSETTLED,
+			"clock, power or rate had not settled; 95 %% half-width %.1f %%", 100 * width);
+	if (width > VERDICT_SPREAD_STOP)
+		finding(out, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD, "95 %% half-width is %.1f %% of the mean",
+			100 * width);
+	else if (width > VERDICT_SPREAD_WARN)
+		finding(out, VERDICT_WARN, CAUSE_WIDE_SPREAD, "95 %% half-width is %.1f %% of the mean",
+			100 * width);
+}
+
+/* The same case measured before in this run: rounds must agree within 5 %. */
+static void rounds(struct judgement *out, const struct subject *s)
+{
+	const struct record *r = s->ctx->record;
+	struct subject other;
+	size_t i;
+
+	for (i = 0; i < r->case_count && &r->cases[i] != s->c; i++) {
+		if (strcmp(r->cases[i].key, s->c->key) || strcmp(r->cases[i].target, s->c->target) ||
+		    r->cases[i].together != s->c->together || !case_sound(&r->cases[i]))
+			continue;
+		subject_of(&other, s->ctx, &r->cases[i]);
+		if (other.has_figure && strcmp(other.phase_name, s->phase_name) == 0 &&
+		    fabs(s->figure / other.figure - 1) > VERDICT_SPREAD_STOP)
+			finding(out, VERDICT_WARN, CAUSE_WIDE_SPREAD,
+				"round of case %u gave %.1f %% of this one", other.c->id,
+				100 * other.figure / s->figure);
+	}
+}
+
+static void figure_take(struct judgement *out, const struct subject *s)
+{
+	text_copy(out->figure_field, sizeof(out->figure_field), s->field);
+	text_copy(out->figure_unit, sizeof(out->figure_unit), s->unit);
+	text_copy(out->phase, sizeof(out->phase), s->phase ? s->phase_name : "");
+	out->figure = s->figure;
+	out->has_figure = s->has_figure;
+}
+
+void verdict_rate(struct judgement *out, const struct subject *s)
+{
+	figure_take(out, s);
+	if (!s->has_figure) {
+		if (*s->field && !(out->verdict == VERDICT_FAIL))
+			finding(out, VERDICT_ERROR, CAUSE_DEFECT, "it ended well, but the record holds no %s",
+				s->field);
+		return;
+	}
+	if (!isfinite(s->figure) || !(s->figure > 0)) {
+		finding(out, VERDICT_UNTRUSTED, CAUSE_NAN, "%s is %g", s->field, s->figure);
+		out->has_figure = false;
+		return;
+	}
+	bound_of(s, &out->bound);
+	against_bound(out, s);
+	steadiness(out, s);
+	rounds(out, s);
+	against_band(out, s);
+	if (!s->gpu)
+		against_ceiling(out, s);
+}
+
+/* One line for a case that passes: the figure, and what it was held against. */
+static void passed(struct judgement *out, const struct subject *s)
+{
+	char figure[32], low[32], high[32];
+
+	units_format(figure, sizeof(figure), s->figure, s->unit);
+	switch (out->judged_by) {
+	case JUDGED_BAND:
+		if (out->band.high <= 1)
+			snprintf(out->reason, sizeof(out->reason),
+				 "%s, %.3f of the held clock's bound, in %.3f .. %.3f", figure,
+				 out->efficiency_held, out->band.low, out->band.high);
+		else {
+			units_format(low, sizeof(low), out->band.low, s->unit);
+			units_format(high, sizeof(high), out->band.high, s->unit);
+			snprintf(out->reason, sizeof(out->reason), "%s, in %s .. %s%s", figure, low, high,
+				 out->low_confidence ? " (low confidence)" : "");
+		}
+		break;
+	case JUDGED_CEILING:
+		snprintf(out->reason, sizeof(out->reason), "%s, %.2f of this machine's own ceiling", figure,
+			 out->share_of_bound);
+		break;
+	case JUDGED_NOTHING:
+	case JUDGED_SIBLINGS:
+	case JUDGED_HISTORY:
+	case JUDGED_RULE:
+		snprintf(out->reason, sizeof(out->reason), "%s", figure);
+		break;
+	}
+}
+
+static void unjudged(struct judgement *out, const struct subject *s)
+{
+	const char *why = "nothing sound to judge it by";
+
+	if (!strcmp(s->c->probe, "peak"))
+		why = "a ceiling for the others; nothing judges it";
+	else if (!strcmp(s->c->phases, "burst"))
+		why = "a point of a curve; measured, not judged";
+	finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "%s", why);
+}
+
+void verdict_of(struct judgement *out, const struct subject *s)
+{
+	*out = (struct judgement){.verdict = VERDICT_PASS};
+	if (verdict_ending(out, s))
+		return;
+	if (s->c->reading) {
+		verdict_reading(out, s);
+		return;
+	}
+	verdict_conditions(out, s);
+	verdict_rate(out, s);
+	if (verdict_rules(out, s) && !*s->field)
+		out->judged_by = JUDGED_RULE;
+	if (out->judged_by == JUDGED_NOTHING &&
+	    verdict_weight(out->verdict) < verdict_weight(VERDICT_UNKNOWN))
+		unjudged(out, s);
+	if (out->verdict == VERDICT_PASS && !*out->reason) {
+		passed(out, s);
+		if (out->cause == CAUSE_NONE && out->low_confidence)
+			out->cause = CAUSE_LOW_CONFIDENCE;
+	}
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a record's case to its verdict; siblings, gap and advice come after, each in its own file. */
+#ifndef JUDGE_VERDICT_H
+#define JUDGE_VERDICT_H
+#include "judge/bound.h"
+#include "judge/context.h"
+
+/* Limits of method; METHODS "Verdicts" says why these. */
+#define VERDICT_CPU_SHARE 0.97	 /* of the CPU time asked for, below which others took it */
+#define VERDICT_ABOVE 1.01	 /* of a device bound: boost above the clock NVML calls maximum was 0.75 % */
+#define VERDICT_FAIL_SHARE 0.75	 /* of a band's low end */
+#define VERDICT_SPREAD_WARN 0.02 /* half-width of the mean, share of it */
+#define VERDICT_SPREAD_STOP 0.05
+#define VERDICT_GAP_S 1.0 /* longest silence of the sampler inside a window */
+
+/* The whole judgement of one case but siblings, gap and advice. */
+void verdict_of(struct judgement *out, const struct subject *s);
+
+/* True where how the case ended decides alone. */
+bool verdict_ending(struct judgement *out, const struct subject *s);
+/* Wrong data, heat, brakes, Xids, other work on the device: what no good figure outweighs. */
+void verdict_conditions(struct judgement *out, const struct subject *s);
+/* Bands, ceilings, two judgements of compute. */
+void verdict_rate(struct judgement *out, const struct subject *s);
+/* The band that judges it, into the judgement. */
+void verdict_band(struct judgement *out, const struct subject *s, const struct band_row *b);
+/* Rules over the case's fields; the number that looked at one. `rights` of absent ones: judgement of a
+ * reading. */
+unsigned verdict_rules(struct judgement *out, const struct subject *s);
+void verdict_reading(struct judgement *out, const struct subject *s);
+#endif

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge_world.h"
+#include <math.h>
+
+static struct world w;
+
+static int begin_h100(void **state)
+{
+	(void)state;
+	world_begin(&w, 1, false);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	world_end(&w);
+	return 0;
+}
+
+static const struct factor *factor(const struct judgement *j, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < j->gap_count; i++)
+		if (!strcmp(j->gap[i].name, name))
+			return &j->gap[i];
+	fail_msg("no factor %s", name);
+	return NULL;
+}
+
+static bool has_factor(const struct judgement *j, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < j->gap_count; i++)
+		if (!strcmp(j->gap[i].name, name))
+			return true;
+	return false;
+}
+
+/* One card each, cuBLAS, 5 s windows: rate, stamped clock, watts and GPM tensor share as they were measured.
+ */
+static const struct measured {
+	bool h200;
+	const char *type;
+	unsigned n;
+	double tflops, mhz, watts, pipe;
+} cards[] = {
+	{false, "bf16", 8192, 689, 1395, 695, 0.918},  {false, "bf16", 8192, 820, 1659, 460, 0.919},
+	{false, "bf16", 16384, 707, 1367, 699, 0.970}, {false, "bf16", 16384, 855, 1659, 467, 0.966},
+	{false, "fp16", 8192, 655, 1322, 692, 0.925},  {false, "fp32", 8192, 50.7, 1960, 696, 0.760},
+	{true, "bf16", 8192, 671, 1357, 687, 0.922},   {true, "bf16", 8192, 783, 1580, 413, 0.919},
+	{true, "bf16", 16384, 688, 1335, 692, 0.966},  {true, "bf16", 16384, 820, 1590, 428, 0.964},
+	{true, "fp16", 8192, 642, 1299, 686, 0.919},
+};
+
+static void test_gap__the_factors_reproduce_what_both_cards_measured(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cards) / sizeof(cards[0]); i++) {
+		const struct measured *m = &cards[i];
+		struct world card;
+		struct record_case *c;
+		const struct judgement *j;
+
+		world_begin(&card, 1, m->h200);
+		c = world_gemm(&card, "gpu0", m->type, m->n, m->tflops, m->mhz, m->watts, m->pipe);
+		world_judge(&card);
+		j = world_of(&card, c);
+		if (!j->explained || j->unexplained < 0.97 || j->unexplained > 1.03)
+			fail_msg("%s: residual %.4f", c->key, j->unexplained);
+		assert_float_equal(j->bound.value * factor(j, "clock")->value * factor(j, "pipe")->value *
+					   j->unexplained / 1e12,
+				   m->tflops, 0.01);
+		world_end(&card);
+	}
+}
+
+static void test_gap__the_power_limit_is_told_from_a_current_limit(void **state)
+{
+	struct record_case *random = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.918);
+	struct record_case *zeros = world_gemm(&w, "gpu0", "bf16", 8192, 820, 1659, 460, 0.919);
+
+	(void)state;
+	world_set(random, "sustained", "violation_power_share", 0.98);
+	world_judge(&w);
+	assert_non_null(
+		strstr(factor(world_of(&w, random), "clock")->signal, "power limit: 695 of 700 W, 98 %"));
+	assert_non_null(strstr(factor(world_of(&w, zeros), "clock")->signal, "current or voltage limit"));
+}
+
+static void test_gap__ten_percent_too_much_work_is_an_unexplained_residual(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689 * 1.10, 1395, 695, 0.918);
+	const struct judgement *j;
+
+	(void)state;
+	world_judge(&w);
+	j = world_of(&w, c);
+	assert_float_equal(j->unexplained, 1.10, 0.01);
+	assert_false(j->explained);
+	assert_int_equal(j->verdict, VERDICT_WARN);
+	assert_int_equal(j->cause, CAUSE_UNEXPLAINED);
+}
+
+static void test_gap__bytes_that_dram_does_not_show_are_not_explained(void **state)
+{
+	struct record_case *c = world_memory(&w, "gpu0", "gather", 1.0, 0.925);
+
+	(void)state;
+	world_memory(&w, "gpu0", "read", 3.1, 0.925);
+	world_memory(&w, "gpu0", "copy", 3.0, 0.895);
+	world_judge(&w);
+	assert_false(world_of(&w, c)->explained);
+	assert_true(world_of(&w, c)->unexplained < 0.4);
+}
+
+/* Each signal altered by 5 %: its factor and the residual move, nothing else does. */
+static void test_gap__a_signal_moves_its_own_factor_and_the_residual(void **state)
+{
+	static const struct {
+		const char *field, *factor;
+		double value;
+	} rows[] = {{"clock_hz", "clock", 1395e6}, {"tensor_active_share", "pipe", 0.918}};
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.918);
+	struct judgement before;
+	size_t i, k;
+
+	(void)state;
+	world_judge(&w);
+	before = *world_of(&w, c);
+	for (i = 0; i < 2; i++) {
+		const struct judgement *j;
+
+		world_set(c, "sustained", rows[i].field, rows[i].value * 0.95);
+		world_judge(&w);
+		j = world_of(&w, c);
+		assert_int_equal(j->gap_count, before.gap_count);
+		for (k = 0; k < j->gap_count; k++) {
+			double moved = j->gap[k].value / before.gap[k].value;
+
+			assert_float_equal(moved, strcmp(j->gap[k].name, rows[i].factor) ? 1 : 0.95, 1e-9);
+		}
+		assert_float_equal(j->unexplained / before.unexplained, 1 / 0.95, 1e-9);
+		assert_false(j->explained);
+		assert_float_equal(j->bound.value, before.bound.value, 0);
+		world_set(c, "sustained", rows[i].field, rows[i].value);
+	}
+}
+
+static struct record_case *mma(const char *type, double share_of_rate, double signal)
+{
+	char options[64], limit[32];
+	struct record_case *c;
+
+	snprintf(options, sizeof(options), "unit=mma type=%s", type);
+	snprintf(limit, sizeof(limit), "compute.%s", type);
+	c = world_case(&w, "peak", "gpu0", limit, options);
+	world_set(c, "sustained", "flop_rate", share_of_rate * 540672e9 * 1.7);
+	world_set(c, "sustained", "clock_hz", 1.7e9);
+	world_set(c, "sustained", "tensor_active_share", signal);
+	world_verified(c);
+	return c;
+}
+
+static void test_gap__kappa_comes_from_the_mma_only_kernel_of_this_run(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.900);
+	struct record_case *f = world_gemm(&w, "gpu0", "fp16", 16384, 700, 1395, 695, 0.91);
+	const struct factor *pipe;
+
+	(void)state;
+	mma("bf16", 0.995, 0.975);
+	world_judge(&w);
+	pipe = factor(world_of(&w, c), "pipe");
+	assert_float_equal(pipe->value, 0.900 / (0.975 / 0.995), 1e-6);
+	assert_non_null(strstr(pipe->signal, "MMA-only kernel"));
+	/* another type of the same pipe serves where its own did not run */
+	assert_float_equal(factor(world_of(&w, f), "pipe")->value, 0.91 / (0.975 / 0.995), 1e-6);
+}
+
+static void test_gap__a_calibration_that_did_not_run_at_full_rate_is_not_used(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.918);
+	struct record_case *p = mma("bf16", 0.70, 0.70);
+
+	(void)state;
+	world_judge(&w);
+	assert_float_equal(factor(world_of(&w, c), "pipe")->value, 0.918, 1e-9);
+	/* and the calibration never calibrates itself */
+	assert_float_equal(factor(world_of(&w, p), "pipe")->value, 0.70, 1e-9);
+}
+
+static void test_gap__without_a_signal_the_factor_stays_in_the_residual(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "fp32", 8192, 50.5, 1952, 698, 0);
+	const struct judgement *j;
+
+	(void)state;
+	world_judge(&w);
+	j = world_of(&w, c);
+	assert_false(factor(j, "pipe")->present);
+	assert_false(j->explained);
+	assert_float_equal(j->unexplained, 0.766, 0.01);
+	assert_int_not_equal(j->cause, CAUSE_UNEXPLAINED); /* nothing was claimed */
+}
+
+static void test_gap__nvml_s_clock_is_no_proof(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 671, 1357, 687, 0.922);
+	const struct judgement *j;
+
+	(void)state;
+	json_object_del(world_phase(c, "sustained")->values, "clock_hz");
+	world_set(c, "sustained", "clock_nvml_hz", 1490e6);
+	world_judge(&w);
+	j = world_of(&w, c);
+	assert_false(j->explained);
+	assert_float_equal(factor(j, "clock")->error, 0.10, 1e-9);
+	assert_float_equal(j->efficiency_held, 0, 0);
+}
+
+static void test_gap__boost_above_the_maximum_is_named(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "fp64", 8192, 62, 1994.7, 500, 0);
+
+	(void)state;
+	world_judge(&w);
+	assert_true(factor(world_of(&w, c), "clock")->value > 1.005);
+	assert_non_null(strstr(factor(world_of(&w, c), "clock")->signal, "boost above"));
+}
+
+static void test_gap__waves_residency_and_issue_are_shown_never_multiplied(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.918);
+	const struct judgement *j;
+	double before;
+
+	(void)state;
+	world_judge(&w);
+	before = world_of(&w, c)->unexplained;
+	world_text(c, "once", "tile", "128x256");
+	world_set(c, "sustained", "sm_active_share", 0.96);
+	world_judge(&w);
+	j = world_of(&w, c);
+	assert_true(factor(j, "waves")->shown_only && factor(j, "residency")->shown_only &&
+		    factor(j, "issue")->shown_only);
+	assert_float_equal(factor(j, "waves")->value, 2048.0 / (132 * 16), 1e-9);
+	assert_float_equal(j->unexplained, before, 1e-12);
+	world_set(c, "once", "split_k", 4);
+	world_judge(&w);
+	assert_false(has_factor(world_of(&w, c), "waves"));
+}
+
+static void test_gap__padding_is_arithmetic_of_the_tile(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 5000, 600, 1395, 695, 0.9);
+
+	(void)state;
+	world_judge(&w);
+	assert_false(factor(world_of(&w, c), "useful")->present);
+	world_text(c, "once", "tile", "128x256");
+	world_judge(&w);
+	assert_float_equal(factor(world_of(&w, c), "useful")->value, 5000.0 * 5000 / (5120.0 * 5120), 1e-9);
+}
+
+static void test_gap__memory_closes_with_dram_activity_calibrated_by_the_other_cases(void **state)
+{
+	struct record_case *read = world_memory(&w, "gpu0", "read", 3.352 * 0.96, 0.925);
+	struct record_case *copy = world_memory(&w, "gpu0", "copy", 3.352 * 0.88, 0.848);
+	struct record_case *add = world_memory(&w, "gpu0", "add", 3.352 * 0.90, 0.867);
+	const struct judgement *j;
+	double own;
+
+	(void)state;
+	world_judge(&w);
+	j = world_of(&w, read);
+	assert_true(j->explained);
+	own = factor(j, "busy")->value;
+	/* its own rate does not enter its own factor */
+	world_set(read, "sustained", "byte_rate", 3.352e12 * 0.96 * 1.10);
+	world_judge(&w);
+	assert_float_equal(factor(world_of(&w, read), "busy")->value, own, 1e-12);
+	assert_float_equal(world_of(&w, read)->unexplained, 1.10, 0.02);
+	assert_true(world_of(&w, copy)->gap_count >= 3 && world_of(&w, add)->gap_count >= 3);
+}
+
+static void test_gap__memory_without_others_or_signal_claims_nothing(void **state)
+{
+	struct record_case *alone = world_memory(&w, "gpu0", "read", 3.1, 0.925);
+	const struct judgement *j;
+
+	(void)state;
+	world_judge(&w);
+	assert_false(world_of(&w, alone)->explained);
+	json_object_del(world_phase(alone, "sustained")->values, "dram_active_share");
+	world_judge(&w);
+	j = world_of(&w, alone);
+	assert_false(factor(j, "busy")->present);
+	assert_non_null(strstr(factor(j, "busy")->signal, "not split"));
+	assert_float_equal(j->unexplained, 3.1 / 3.352, 0.001);
+}
+
+static void test_gap__a_host_copy_prints_its_share_and_is_not_called_explained(void **state)
+{
+	struct record_case *c = world_case(&w, "link", "gpu0", "link.d2h", "direction=d2h memory=pinned");
+	const struct judgement *j;
+
+	(void)state;
+	c->work_link = 1e9;
+	world_verified(c);
+	world_set(c, "sustained", "link_rate", 55.3e9);
+	world_set(c, "once", "pcie_width_loaded", 16);
+	world_set(c, "once", "pcie_gen_loaded", 5);
+	world_judge(&w);
+	j = world_of(&w, c);
+	assert_false(j->explained);
+	assert_float_equal(factor(j, "packets")->value, 256.0 / 282, 1e-9);
+	assert_float_equal(j->unexplained, 55.3 / 63.0154 / (256.0 / 282), 0.001);
+	world_set(c, "once", "pcie_max_payload", 256);
+	world_judge(&w);
+	assert_int_equal(world_of(&w, c)->explained, world_of(&w, c)->unexplained >= 0.97);
+}
+
+static void test_gap__advice_promises_only_what_was_measured_here(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.85), *zeros;
+	const struct judgement *j;
+
+	(void)state;
+	world_judge(&w);
+	j = world_of(&w, c);
+	assert_int_equal(j->advice_count, 2);
+	assert_string_equal(j->advice[0].knob, "power limit and cooling");
+	assert_string_equal(j->advice[0].gain, "at most x 1.42");
+	assert_non_null(strstr(j->advice[1].gain, "about none while the power cap binds"));
+	zeros = world_gemm(&w, "gpu0", "bf16", 8192, 820, 1659, 460, 0.85);
+	json_object_set_new(json_object_get((json_t *)zeros->plan, "options"), "data", json_string("zeros"));
+	world_set(c, "best", "best_ratio", 1.04);
+	world_set(c, "best", "best_ratio_low", 1.03);
+	world_set(c, "best", "best_ratio_high", 1.05);
+	world_text(c, "best", "variant", "algo 7");
+	world_judge(&w);
+	j = world_of(&w, c);
+	assert_non_null(strstr(j->advice[0].gain, "up to x 1.19"));
+	assert_string_equal(j->advice[1].gain, "x 1.040 (1.030 .. 1.050)");
+	assert_non_null(strstr(j->advice[1].evidence, "algo 7"));
+}
+
+static void test_gap__a_search_that_found_nothing_gives_no_advice(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 1000, 1975, 500, 0.95);
+
+	(void)state;
+	world_set(c, "best", "best_ratio", 1.001);
+	world_set(c, "best", "best_ratio_low", 0.998);
+	world_set(c, "best", "best_ratio_high", 1.004);
+	world_judge(&w);
+	assert_int_equal(world_of(&w, c)->advice_count, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(test_gap__##name, begin_h100, end)
+		T(the_factors_reproduce_what_both_cards_measured),
+		T(the_power_limit_is_told_from_a_current_limit),
+		T(ten_percent_too_much_work_is_an_unexplained_residual),
+		T(bytes_that_dram_does_not_show_are_not_explained),
+		T(a_signal_moves_its_own_factor_and_the_residual),
+		T(kappa_comes_from_the_mma_only_kernel_of_this_run),
+		T(a_calibration_that_did_not_run_at_full_rate_is_not_used),
+		T(without_a_signal_the_factor_stays_in_the_residual),
+		T(nvml_s_clock_is_no_proof),
+		T(boost_above_the_maximum_is_named),
+		T(waves_residency_and_issue_are_shown_never_multiplied),
+		T(padding_is_arithmetic_of_the_tile),
+		T(memory_closes_with_dram_activity_calibrated_by_the_other_cases),
+		T(memory_without_others_or_signal_claims_nothing),
+		T(a_host_copy_prints_its_share_and_is_not_called_explained),
+		T(advice_promises_only_what_was_measured_here),
+		T(a_search_that_found_nothing_gives_no_advice),
+#undef T
+	};
+
+	return cmocka_run_group_tests_name("judge_gap", tests, NULL, NULL);
+}

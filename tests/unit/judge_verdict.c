@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge_world.h"
+
+static struct world w;
+
+static int begin_h100(void **state)
+{
+	(void)state;
+	world_begin(&w, 1, false);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	world_end(&w);
+	return 0;
+}
+
+static struct record_case *healthy(void)
+{
+	return world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.918);
+}
+
+static void test_verdict__a_healthy_gemm_passes_with_low_confidence(void **state)
+{
+	struct record_case *c = healthy();
+	const struct judgement *j;
+
+	(void)state;
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	j = world_of(&w, c);
+	assert_true(j->has_band && j->low_confidence && j->judged_by == JUDGED_BAND);
+	assert_string_equal(j->phase, "sustained");
+	assert_string_equal(j->bound.formula, "132 SM x 4096 FLOP x 1.980 GHz");
+	assert_float_equal(j->bound.value, 1070.5e12, 0.1e12);
+	assert_float_equal(j->share_of_bound, 0.6436, 0.0005);
+	assert_float_equal(j->efficiency_held, 0.9135, 0.0005);
+	assert_non_null(strstr(j->band.place, "bands/h100.yaml:"));
+	assert_int_equal(w.out.exit_code, 0);
+}
+
+static void rate_is(double tflops, double mhz, enum verdict v, enum cause cause)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, tflops, mhz, 695, 0);
+
+	world_judge(&w);
+	assert_verdict(&w, c, v, cause);
+}
+
+static void test_verdict__below_the_band_warns_and_far_below_fails(void **state)
+{
+	(void)state;
+	rate_is(650, 1320, VERDICT_WARN, CAUSE_BELOW_BAND);
+}
+
+static void test_verdict__under_three_quarters_of_the_band_fails(void **state)
+{
+	(void)state;
+	rate_is(500, 1395, VERDICT_FAIL, CAUSE_BELOW_BAND);
+	assert_int_equal(w.out.exit_code, 1);
+}
+
+static void test_verdict__above_the_band_the_band_is_stale(void **state)
+{
+	(void)state;
+	rate_is(810, 1635, VERDICT_WARN, CAUSE_BAND_STALE);
+}
+
+static void test_verdict__low_efficiency_at_a_high_clock_is_seen_inside_the_rate_band(void **state)
+{
+	(void)state;
+	rate_is(700, 1600, VERDICT_WARN, CAUSE_LOW_EFFICIENCY); /* 0.809 of the held clock */
+}
+
+static void test_verdict__a_low_clock_with_full_efficiency_is_the_clock(void **state)
+{
+	(void)state;
+	rate_is(671, 1345, VERDICT_WARN, CAUSE_LOW_CLOCK);
+}
+
+static void test_verdict__work_counted_twice_is_above_the_bound(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 2 * 689, 1395, 695, 0.918);
+
+	(void)state;
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND);
+	assert_int_equal(w.out.exit_code, 2);
+}
+
+static void test_verdict__above_what_the_held_clock_allows_is_untrusted_too(void **state)
+{
+	(void)state;
+	rate_is(790, 1395, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND); /* below 1070, above 754 */
+}
+
+static void test_verdict__wrong_data_fails_however_fast(void **state)
+{
+	struct record_case *c = healthy();
+
+	(void)state;
+	world_set(c, "verify", "wrong_count", 1);
+	world_text(c, "verify", "wrong_place", "row 17 column 4011");
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_FAIL, CAUSE_WRONG_RESULT);
+	assert_non_null(strstr(world_of(&w, c)->reason, "row 17 column 4011"));
+}
+
+static void test_verdict__a_mismatch_without_figures_fails_as_its_cause_says(void **state)
+{
+	static const struct {
+		enum cause given, said;
+		const char *probe, *text;
+	} rows[] = {
+		{CAUSE_NONE, CAUSE_WRONG_RESULT, "gemm", "row 1 column 2"},
+		{CAUSE_NAN, CAUSE_NAN, "gemm", "NaN at row 3"},
+		{CAUSE_NONE, CAUSE_NAN, "gemm", "12 NaN, first at row 3"},
+		{CAUSE_NONE, CAUSE_HBM_DATA, "hbm", "address 0x7f0000001000"},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct record_case *c = world_case(&w, rows[i].probe, "gpu0", "memory", "");
+
+		c->status = STATUS_MISMATCH;
+		c->cause = rows[i].given;
+		snprintf(c->text, sizeof(c->text), "%s", rows[i].text);
+		world_judge(&w);
+		assert_verdict(&w, c, VERDICT_FAIL, rows[i].said);
+		assert_non_null(strstr(world_of(&w, c)->reason, rows[i].text));
+	}
+}
+
+static void test_verdict__a_result_nobody_checked_is_untrusted(void **state)
+{
+	struct record_case *c = healthy();
+
+	(void)state;
+	world_set(c, "verify", "wrong_checked", 0);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNTRUSTED, CAUSE_UNVERIFIED);
+}
+
+static void test_verdict__a_record_without_its_figure_is_an_error(void **state)
+{
+	struct record_case *c = world_case(&w, "gemm", "gpu0", "compute.bf16", "type=bf16");
+
+	(void)state;
+	world_verified(c);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_ERROR, CAUSE_DEFECT);
+}
+
+static void test_verdict__nonsense_figures_are_untrusted(void **state)
+{
+	struct record_case *c = healthy();
+
+	(void)state;
+	world_set(c, "sustained", "flop_rate", -5);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNTRUSTED, CAUSE_NAN);
+	world_set(c, "sustained", "flop_rate", 0);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNTRUSTED, CAUSE_NAN);
+	assert_false(world_of(&w, c)->has_figure);
+	/* JSON has no NaN: a journal holds null there, which is no number. */
+	json_object_set_new(world_phase(c, "sustained")->values, "flop_rate", json_null());
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_ERROR, CAUSE_DEFECT);
+}
+
+static void reasons_are(double bits, enum verdict v, enum cause cause)
+{
+	struct record_case *c = healthy();
+
+	world_set(c, "sustained", "clock_reasons_or", bits);
+	world_judge(&w);
+	assert_verdict(&w, c, v, cause);
+}
+
+static void test_verdict__heat_and_brakes_are_named(void **state)
+{
+	(void)state;
+	reasons_are(0x8 | 0x40, VERDICT_FAIL, CAUSE_THERMAL_HW);
+	reasons_are(0x80, VERDICT_FAIL, CAUSE_POWER_BRAKE);
+	reasons_are(0x8, VERDICT_FAIL, CAUSE_THERMAL_HW);
+	reasons_are(0x20, VERDICT_WARN, CAUSE_THERMAL_SW);
+	reasons_are(0x4, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+}
+
+static void test_verdict__xids_belong_to_their_case_first_named(void **state)
+{
+	struct record_case *before = healthy(), *c = healthy(), *after = healthy();
+	struct series *s = world_series(&w, "gpu:0000:10:00.0", "xid", SIGNAL_GAUGE);
+
+	(void)state;
+	series_add(s, c->t0_ns + 5000, 94, NULL);
+	series_add(s, c->t0_ns + 6000, 45, NULL);
+	series_add(s, c->t1_ns + 6000, 45, NULL);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_FAIL, CAUSE_XID);
+	assert_non_null(strstr(world_of(&w, c)->reason, "Xid 94"));
+	assert_non_null(strstr(world_of(&w, c)->reason, "3 in its burst"));
+	assert_verdict(&w, before, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	assert_verdict(&w, after, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+}
+
+static void test_verdict__a_counter_that_ran_back_or_a_silent_sampler_passes_and_is_named(void **state)
+{
+	struct record_case *c = healthy(), *d = healthy();
+	struct series *energy = world_series(&w, "gpu:0000:10:00.0", "energy_j", SIGNAL_COUNTER);
+	struct series *power = world_series(&w, "gpu:0000:10:00.0", "power_w", SIGNAL_GAUGE);
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 60; i++)
+		series_add(energy, c->t0_ns + 1000000000 + i * 100000000ull, i == 30 ? 1 : 1000 + 60.0 * i,
+			   NULL);
+	for (i = 0; i < 60; i++)
+		if (i < 20 || i > 32)
+			series_add(power, d->t0_ns + 1000000000 + i * 100000000ull, 690, NULL);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_PASS, CAUSE_COUNTER_RESET);
+	assert_verdict(&w, d, VERDICT_PASS, CAUSE_TELEMETRY_GAP);
+	assert_false(world_of(&w, d)->explained);
+	assert_true(world_of(&w, c)->explained);
+}
+
+static void test_verdict__beside_other_work_nothing_is_trusted(void **state)
+{
+	struct record_case *c = healthy();
+
+	(void)state;
+	w.r.open = json_pack("{s:{s:b}}", "options", "beside", 1);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNTRUSTED, CAUSE_BUSY);
+}
+
+static void test_verdict__unsettled_and_scattered_windows(void **state)
+{
+	static const struct {
+		double settled, width;
+		enum verdict v;
+		enum cause cause;
+	} rows[] = {
+		{0, 0.004, VERDICT_WARN, CAUSE_UNSETTLED},
+		{0, 0.03, VERDICT_UNTRUSTED, CAUSE_UNSETTLED},
+		{1, 0.03, VERDICT_WARN, CAUSE_WIDE_SPREAD},
+		{1, 0.08, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD},
+		{1, 0.01, VERDICT_PASS, CAUSE_LOW_CONFIDENCE},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct record_case *c = healthy();
+
+		world_set(c, "sustained", "settled", rows[i].settled);
+		world_set(c, "sustained", "half_width_share", rows[i].width);
+		world_judge(&w);
+		assert_verdict(&w, c, rows[i].v, rows[i].cause);
+	}
+}
+
+static void test_verdict__rounds_that_disagree_are_named(void **state)
+{
+	struct record_case *a = healthy(), *b = world_gemm(&w, "gpu0", "bf16", 8192, 740, 1500, 695, 0);
+
+	(void)state;
+	world_judge(&w);
+	assert_verdict(&w, a, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	assert_verdict(&w, b, VERDICT_WARN, CAUSE_WIDE_SPREAD);
+}
+
+static void test_verdict__what_nothing_judges_is_unknown(void **state)
+{
+	struct record_case *odd = world_gemm(&w, "gpu0", "bf16", 5000, 600, 1400, 695, 0);
+	struct record_case *int8 = world_gemm(&w, "gpu0", "int8", 8192, 948, 1400, 695, 0);
+	struct record_case *curve = world_memory(&w, "gpu0", "read", 5.1, 0);
+	struct record_case *cache = world_memory(&w, "gpu0", "read", 9.9, 0);
+
+	(void)state;
+	curve->phases = "burst";
+	curve->work_read = 64e6;
+	cache->limit = "cache";
+	world_judge(&w);
+	assert_verdict(&w, odd, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_verdict(&w, int8, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_non_null(strstr(world_of(&w, int8)->reason, "layout"));
+	assert_verdict(&w, cache, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_int_equal(world_of(&w, cache)->bound.from, BOUND_NONE);
+	assert_int_equal(world_of(&w, curve)->bound.from, BOUND_NONE);
+}
+
+static void test_verdict__a_changed_power_limit_or_a_slice_has_no_band(void **state)
+{
+	struct record_case *c = healthy();
+
+	(void)state;
+	world_fact(&w.gpu[0], GPU_FACT_power_limit_w, 500);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	world_fact(&w.gpu[0], GPU_FACT_power_limit_w, 700);
+	world_fact(&w.gpu[0], GPU_FACT_mig_mode, 1);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	world_fact(&w.gpu[0], GPU_FACT_mig_mode, 0);
+	world_fact(&w.gpu[0], GPU_FACT_virtualization, 2);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+}
+
+static void test_verdict__an_unknown_product_has_a_bound_and_no_band(void **state)
+{
+	struct record_case *c = healthy();
+
+	(void)state;
+	w.gpu[0].pci_device = 0x2329u << 16 | 0x10de;
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_float_equal(world_of(&w, c)->bound.value, 1070.5e12, 0.1e12);
+}
+
+static void test_verdict__memory_is_held_against_its_operation(void **state)
+{
+	struct record_case *read = world_memory(&w, "gpu0", "read", 3.09, 0), *small, *twice, *slow;
+
+	(void)state;
+	small = world_memory(&w, "gpu0", "copy", 2.95, 0);
+	json_object_set_new(json_object_get((json_t *)small->plan, "options"), "size",
+			    json_string("1073741824"));
+	twice = world_memory(&w, "gpu0", "add", 6.0, 0);
+	slow = world_memory(&w, "gpu0", "triad", 1.6, 0);
+	world_judge(&w);
+	assert_verdict(&w, read, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	assert_float_equal(world_of(&w, read)->bound.value, 3.352e12, 0.001e12);
+	assert_verdict(&w, small, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_verdict(&w, twice, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND);
+	assert_verdict(&w, slow, VERDICT_FAIL, CAUSE_BELOW_BAND);
+}
+
+static struct record_case *copy(double gbs, double width, double gen)
+{
+	struct record_case *c = world_case(&w, "link", "gpu0", "link.h2d", "direction=h2d memory=pinned");
+
+	c->work_link = 1e9;
+	world_set(c, "sustained", "link_rate", gbs * 1e9);
+	world_set(c, "once", "pcie_width_loaded", width);
+	world_set(c, "once", "pcie_gen_loaded", gen);
+	world_verified(c);
+	return c;
+}
+
+static void test_verdict__lanes_and_generation_count_under_load(void **state)
+{
+	struct record_case *good = copy(55.1, 16, 5), *narrow = copy(27, 8, 5), *old = copy(27, 16, 4);
+	struct record_case *idle = world_reading(&w, "pcie_state", "gpu0",
+						 "pcie_gen=1 pcie_gen_max=5 pcie_width=16 pcie_width_max=16");
+
+	(void)state;
+	world_judge(&w);
+	assert_verdict(&w, good, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	assert_float_equal(world_of(&w, good)->bound.value, 63.0e9, 0.1e9);
+	assert_verdict(&w, narrow, VERDICT_FAIL, CAUSE_BELOW_BAND);
+	assert_verdict(&w, old, VERDICT_FAIL, CAUSE_BELOW_BAND);
+	assert_verdict(&w, idle, VERDICT_PASS, CAUSE_NONE);
+}
+
+static void test_verdict__narrow_lanes_in_the_sampler_fail_a_fast_enough_copy(void **state)
+{
+	struct record_case *c = world_case(&w, "link", "gpu0", "link.h2d", "direction=h2d memory=pinned");
+	struct series *s = world_series(&w, "gpu:0000:10:00.0", "pcie_width", SIGNAL_GAUGE);
+
+	(void)state;
+	c->work_link = 1e9;
+	world_verified(c);
+	world_set(c, "sustained", "link_rate", 53e9);
+	series_add(s, c->t0_ns + 1500000000, 8, NULL);
+	series_add(s, c->t0_ns + 2500000000, 8, NULL);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_FAIL, CAUSE_PCIE_WIDTH);
+}
+
+static void test_verdict__a_lost_sampler_leaves_figures_standing(void **state)
+{
+	struct record_case *c = healthy(), *nvml = world_reading(&w, "clock_state", "gpu0", "");
+
+	(void)state;
+	nvml->status = STATUS_UNAVAILABLE;
+	nvml->cause = CAUSE_TELEMETRY_LOST;
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	assert_verdict(&w, nvml, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST);
+}
+
+static void test_verdict__a_probe_s_own_field_can_fail_it(void **state)
+{
+	struct record_case *c = world_case(&w, "sm", "gpu0", "compute.bf16", "type=bf16");
+
+	(void)state;
+	world_set(c, "sustained", "flop_rate", 700e12);
+	world_set(c, "once", "sm_slow_count", 1);
+	world_verified(c);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_FAIL, CAUSE_SLOW_SM);
+}
+
+static void test_verdict__latency_is_measured_and_unjudged(void **state)
+{
+	struct record_case *c = world_case(&w, "dispatch", "gpu0", "latency", "");
+
+	(void)state;
+	world_set(c, "sustained", "time_ns_median", 2300);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_float_equal(world_of(&w, c)->figure, 2300, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(test_verdict__##name, begin_h100, end)
+		T(a_healthy_gemm_passes_with_low_confidence),
+		T(below_the_band_warns_and_far_below_fails),
+		T(under_three_quarters_of_the_band_fails),
+		T(above_the_band_the_band_is_stale),
+		T(low_efficiency_at_a_high_clock_is_seen_inside_the_rate_band),
+		T(a_low_clock_with_full_efficiency_is_the_clock),
+		T(work_counted_twice_is_above_the_bound),
+		T(above_what_the_held_clock_allows_is_untrusted_too),
+		T(wrong_data_fails_however_fast),
+		T(a_mismatch_without_figures_fails_as_its_cause_says),
+		T(a_result_nobody_checked_is_untrusted),
+		T(a_record_without_its_figure_is_an_error),
+		T(nonsense_figures_are_untrusted),
+		T(heat_and_brakes_are_named),
+		T(xids_belong_to_their_case_first_named),
+		T(a_counter_that_ran_back_or_a_silent_sampler_passes_and_is_named),
+		T(beside_other_work_nothing_is_trusted),
+		T(unsettled_and_scattered_windows),
+		T(rounds_that_disagree_are_named),
+		T(what_nothing_judges_is_unknown),
+		T(a_changed_power_limit_or_a_slice_has_no_band),
+		T(an_unknown_product_has_a_bound_and_no_band),
+		T(memory_is_held_against_its_operation),
+		T(lanes_and_generation_count_under_load),
+		T(narrow_lanes_in_the_sampler_fail_a_fast_enough_copy),
+		T(a_lost_sampler_leaves_figures_standing),
+		T(a_probe_s_own_field_can_fail_it),
+		T(latency_is_measured_and_unjudged),
+#undef T
+	};
+
+	return cmocka_run_group_tests_name("judge_verdict", tests, NULL, NULL);
+}
