@@ -17,9 +17,17 @@
 #define HAVE_CUBLASLT_H
 #endif
 #endif
+#if __has_include(<cblas.h>)
+#include <cblas.h>
+#endif
+#if __has_include(<oneapi/dnnl/dnnl.h>)
+#include <oneapi/dnnl/dnnl.h>
+#endif
+#include "vendor/blas.h"
 #include "vendor/cublaslt.h"
 #include "vendor/cublaslt_shapes.h"
 #include "vendor/cuda.h"
+#include "vendor/dnnl.h"
 
 #ifdef HAVE_CUDA_H
 #define X(need, ret, field, symbol, params)                                                                \
@@ -62,6 +70,40 @@ CUBLASLT_CLUSTERS(X)
 CUBLASLT_SIZES(X)
 #undef X
 
+#define X(need, ret, field, symbol, params)                                                                \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(((struct blas *)0)->field), __typeof__(&symbol)), \
+		       #symbol);
+#ifdef CBLAS_H
+BLAS_CBLAS_FUNCTIONS(X)
+#endif
+#ifdef OPENBLAS_CONST /* OpenBLAS's own cblas.h has its threads' functions too */
+BLAS_OPENBLAS_FUNCTIONS(X)
+#endif
+#undef X
+#define X(name, value) _Static_assert((int)name == value, #name);
+BLAS_CONSTANTS(X)
+#undef X
+
+#ifdef ONEAPI_DNNL_DNNL_H
+#define X(need, ret, field, symbol, params)                                                                \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(((struct dnnl *)0)->field), __typeof__(&symbol)), \
+		       #symbol);
+DNNL_COMMON_FUNCTIONS(X)
+DNNL_POINTER_FUNCTIONS(X)
+#if DNNL_VERSION_MAJOR < 3
+DNNL_2_FUNCTIONS(X)
+_Static_assert(sizeof(dnnl_memory_desc_t) <= DNNL_MEMORY_DESC_ROOM, "room of a memory descriptor");
+_Static_assert(sizeof(dnnl_matmul_desc_t) <= DNNL_MATMUL_DESC_ROOM, "room of a product's descriptor");
+#else
+DNNL_3_FUNCTIONS(X)
+#endif
+#undef X
+#define X(name, value) _Static_assert((int)name == value, #name);
+DNNL_CONSTANTS(X)
+DNNL_ARGUMENTS(X)
+#undef X
+#endif
+
 static void test_vendor_headers__cublaslt_rows_are_the_headers(void **state)
 {
 	(void)state;
@@ -80,9 +122,17 @@ static void test_vendor_headers__cuda_rows_are_the_headers(void **state)
 	assert_int_equal(cuda_lib.table_size, cuda_lib.symbol_count * sizeof(void (*)(void)));
 }
 
+static void test_vendor_headers__blas_and_onednn_rows_are_the_headers(void **state)
+{
+	(void)state;
+	assert_int_equal(openblas_lib.table_size, openblas_lib.symbol_count * sizeof(void (*)(void)));
+	assert_int_equal(onednn_lib.table_size, onednn_lib.symbol_count * sizeof(void (*)(void)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_vendor_headers__blas_and_onednn_rows_are_the_headers),
 		cmocka_unit_test(test_vendor_headers__cublaslt_rows_are_the_headers),
 		cmocka_unit_test(test_vendor_headers__cuda_rows_are_the_headers),
 	};

@@ -5,6 +5,7 @@
  */
 #include "probe/gemm/gemm.h"
 #include "core/random.h"
+#include "probe/gemm/host.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -151,6 +152,8 @@ static enum status check(const void *opts, struct error *err)
 
 static const struct engine *const engines[] = {
 	&gemm_cublaslt_engine,
+	&gemm_openblas_engine,
+	&gemm_onednn_engine,
 	NULL,
 };
 

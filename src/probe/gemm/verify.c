@@ -85,8 +85,8 @@ static enum status check_random(struct gemm *g, struct wrong *w, struct error *e
 
 	if (!st)
 		st = g->access->poison(g, err);
-	for (unsigned set = 0; !st && set < g->sets; set++)
-		st = g->access->run(g, set, err);
+	if (!st)
+		st = g->access->run(g, 0, err);
 	if (!st)
 		st = gemm_check_samples(g, 0, w, err);
 	g->hashed = false;
@@ -94,8 +94,6 @@ static enum status check_random(struct gemm *g, struct wrong *w, struct error *e
 		st = g->access->hash(g, 0, &g->hash, err);
 		g->hashed = !st;
 	}
-	for (unsigned set = 1; !st && set < g->sets; set++)
-		st = check_set(g, set, w, err);
 	if (!st && w->count)
 		st = mismatch(g, w, "random data", err);
 	return st;
