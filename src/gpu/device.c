@@ -183,13 +183,16 @@ enum status gpu_host_pointer(struct gpu_device *d, void *host, gpu_ptr *p, struc
 	return st;
 }
 
-/* Our streams don't wait for the legacy stream that plain copies run on, so everything is waited for first.
- */
+/* Our streams and the legacy stream, on which plain copies run, don't wait for each other, and a copy from
+ * pageable memory returns when the data is staged, not when it has arrived: so everything is waited for on
+ * both sides. */
 enum status gpu_copy_to(struct gpu_device *d, gpu_ptr to, const void *from, uint64_t size, struct error *err)
 {
 	enum status st = gpu_synchronize(d, err);
 
-	return st ? st : CUDA_CALL(&d->cu, err, copy_to, to, from, size);
+	if (!st)
+		st = CUDA_CALL(&d->cu, err, copy_to, to, from, size);
+	return st ? st : gpu_synchronize(d, err);
 }
 
 enum status gpu_copy_from(struct gpu_device *d, void *to, gpu_ptr from, uint64_t size, struct error *err)

@@ -2,6 +2,7 @@
 #include "gpu/move.h"
 #include "kernel/memory.h"
 #include "vendor/cuda.h"
+#include <inttypes.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -14,38 +15,40 @@ static const struct {
 #undef X
 };
 
+/*
+ * Measured on H100 (docs/METHODS.d/gpu.md): a tile a block beats every persistent grid, since the hardware
+ * starts blocks in order and so keeps all SMs within a narrow window of the array.
+ */
 static const struct move_shape read_shapes[] = {
-	{MOVE_V3, 256, 8, 0, 0, 0},
-	{MOVE_V6, 512, 0, 0, 0, 0},
-	{MOVE_V4, 256, 8, 0, 0, 0},
-	{MOVE_BULK, 288, 2, 16384, 6, 0},
+	{.rung = MOVE_V5, .threads = 1024},
+	{.rung = MOVE_V4, .threads = 512},
+	{.rung = MOVE_V3, .threads = 1024},
 };
 static const struct move_shape write_shapes[] = {
-	{MOVE_BULK, 128, 2, 16384, 1, 0},
-	{MOVE_V4, 256, 0, 0, 0, 0},
-	{MOVE_V5, 256, 0, 0, 0, 0},
+	{.rung = MOVE_V4, .threads = 1024},
+	{.rung = MOVE_V4, .threads = 128},
+	{.rung = MOVE_V7, .threads = 256},
 };
 static const struct move_shape copy_shapes[] = {
-	{MOVE_BULK, 32, 2, 16384, 6, 0},
-	{MOVE_V4, 256, 0, 0, 0, 0},
-	{MOVE_V3, 256, 8, 0, 0, 0},
+	{.rung = MOVE_V7, .threads = 512},
+	{.rung = MOVE_V4, .threads = 512},
+	{.rung = MOVE_V5, .threads = 256},
 };
 static const struct move_shape shapes_one[] = {
 	/* scale */
-	{MOVE_V4, 256, 0, 0, 0, 0},
-	{MOVE_V3, 256, 8, 0, 0, 0},
-	{MOVE_BULK, 288, 2, 16384, 6, 0},
+	{.rung = MOVE_V7, .threads = 512},
+	{.rung = MOVE_V4, .threads = 512},
 };
 static const struct move_shape shapes_two[] = {
 	/* add, triad */
-	{MOVE_V4, 256, 0, 0, 0, 0},
-	{MOVE_V3, 256, 8, 0, 0, 0},
-	{MOVE_BULK, 288, 1, 16384, 6, 0},
+	{.rung = MOVE_V4, .threads = 1024},
+	{.rung = MOVE_V5, .threads = 512},
+	{.rung = MOVE_V3, .threads = 1024},
 };
 static const struct move_shape dot_shapes[] = {
-	{MOVE_V3, 256, 8, 0, 0, 0},
-	{MOVE_V4, 256, 8, 0, 0, 0},
-	{MOVE_BULK, 288, 1, 16384, 6, 0},
+	{.rung = MOVE_V4, .threads = 1024},
+	{.rung = MOVE_V4, .threads = 512},
+	{.rung = MOVE_V3, .threads = 1024},
 };
 
 const char *move_op_name(enum move_op op)
@@ -88,56 +91,80 @@ static uint64_t tile_vectors(const struct move_shape *s)
 		[MOVE_V5] = 8,
 		[MOVE_V6] = 16,
 		[MOVE_V7] = 4,
+		[MOVE_V8] = 8,
+		[MOVE_V9] = 2,
 	};
 
 	if (s->rung == MOVE_BULK)
-		return s->tile_bytes / 16;
+		return s->tile_bytes / 16 * (s->per_sm ? 1 : s->stages);
 	return (uint64_t)s->threads * unroll[s->rung];
 }
 
 static void name_it(struct move *m, enum move_op op)
 {
 	const struct move_shape *s = &m->shape;
-	char blocks[32] = "a tile a block";
+	char blocks[32] = "a tile a block", resident[32] = "";
 
 	if (s->per_sm)
 		snprintf(blocks, sizeof(blocks), "%u blocks an SM", s->per_sm);
+	if (s->resident)
+		snprintf(resident, sizeof(resident), ", %u at once", s->resident);
 	if (s->rung == MOVE_BULK)
-		snprintf(m->name, sizeof(m->name), "%s_bulk, %u x %u B, %s%s", ops[op].name, s->stages,
-			 s->tile_bytes, blocks, s->evict_first ? ", evict first" : "");
+		snprintf(m->name, sizeof(m->name), "%s_bulk, %u x %u B, %s%s%s", ops[op].name, s->stages,
+			 s->tile_bytes, s->per_sm ? blocks : "a group a block", resident,
+			 s->evict_first ? ", evict first" : "");
 	else
-		snprintf(m->name, sizeof(m->name), "%s_v%d, %u threads, %s", ops[op].name, s->rung,
-			 s->threads, blocks);
+		snprintf(m->name, sizeof(m->name), "%s_v%d, %u threads, %s%s", ops[op].name, s->rung,
+			 s->threads, blocks, resident);
+}
+
+/* Dynamic shared memory: what bulk tiles need, and as much as keeps a further block off the SM. */
+static enum status ask_for_shared(struct move *m, struct gpu_device *d, enum move_op op, struct error *err)
+{
+	const struct move_shape *s = &m->shape;
+	int most = gpu_attribute(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+	unsigned room = most > 0 ? (unsigned)most : 0, fit;
+	enum status st;
+
+	if (s->rung == MOVE_BULK)
+		m->shared_bytes =
+			op == MOVE_WRITE ? s->tile_bytes : ops[op].reads * s->stages * s->tile_bytes;
+	/* An SM holds 1 KiB more than a block may ask for, and each block takes 1 KiB of its own. */
+	if (s->resident && (room + 1024) / s->resident > m->shared_bytes + 2048)
+		m->shared_bytes = ((room + 1024) / s->resident - 2048) / 128 * 128;
+	if (m->shared_bytes > room)
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "%s: %u bytes of shared memory are more than %s gives a block", m->name,
+				 m->shared_bytes, gpu_name(d));
+	st = gpu_kernel_occupancy(m->kernel, s->threads, m->shared_bytes, &fit, err);
+	if (!st && !fit)
+		st = error_set(err, STATUS_UNSUPPORTED, "%s: %s has too few registers for a block of it",
+			       m->name, gpu_name(d));
+	return st;
 }
 
 enum status move_prepare(struct move *m, struct gpu_device *d, enum move_op op,
 			 const struct move_shape *shape, uint64_t count, struct error *err)
 {
 	uint64_t tiles = (count / 4 + tile_vectors(shape)) / tile_vectors(shape), blocks;
+	bool bulk = shape->rung == MOVE_BULK;
 	char entry[32];
 	enum status st;
 
 	*m = (struct move){.shape = *shape};
 	name_it(m, op);
-	if (shape->rung == MOVE_BULK) {
-		if (count % 4)
-			return error_set(err, STATUS_UNSUPPORTED,
-					 "%s: bulk copies move 16 bytes at least, %llu floats are not",
-					 m->name, (unsigned long long)count);
-		m->shared_bytes = op == MOVE_WRITE ? shape->tile_bytes
-						   : ops[op].reads * shape->stages * shape->tile_bytes;
-		snprintf(entry, sizeof(entry), "%s_bulk", ops[op].name);
-		st = gpu_kernel(d, &m->kernel, "memory_bulk", entry, err);
-	} else {
-		snprintf(entry, sizeof(entry), "%s_v%d", ops[op].name, shape->rung);
-		st = gpu_kernel(d, &m->kernel, "memory", entry, err);
-	}
+	if (shape->rung == MOVE_V6 && shape->threads > 512)
+		return error_set(err, STATUS_UNSUPPORTED, "%s: it is built for blocks of 512", m->name);
+	if (bulk && count % 4)
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "%s: bulk copies move 16 bytes at least; %" PRIu64 " floats don't fit",
+				 m->name, count);
+	snprintf(entry, sizeof(entry), bulk ? "%s_bulk" : "%s_v%d", ops[op].name, shape->rung);
+	st = gpu_kernel(d, &m->kernel, bulk ? "memory_bulk" : "memory", entry, err);
+	if (!st)
+		st = ask_for_shared(m, d, op, err);
 	if (st)
 		return st;
-	if ((int)m->shared_bytes > gpu_attribute(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "%s: %u bytes of shared memory are more than %s gives a block", m->name,
-				 m->shared_bytes, gpu_name(d));
 	blocks = shape->per_sm ? (uint64_t)shape->per_sm * gpu_sm_count(d) : tiles;
 	m->blocks = (unsigned)(blocks < tiles ? blocks : tiles);
 	return STATUS_OK;
@@ -156,6 +183,7 @@ enum status move_launch(const struct move *m, const struct move_arrays *a, struc
 		.tile_bytes = m->shape.tile_bytes,
 		.stages = m->shape.stages,
 		.evict_first = m->shape.evict_first,
+		.grouped = !m->shape.per_sm,
 	};
 
 	return gpu_launch_1d(m->kernel, s, m->blocks, m->shape.threads, m->shared_bytes, &args, err);

@@ -22,12 +22,13 @@
 enum move_op { MOVE_OPS(X) MOVE_OP_COUNT };
 #undef X
 
-enum move_rung { MOVE_V1 = 1, MOVE_V2, MOVE_V3, MOVE_V4, MOVE_V5, MOVE_V6, MOVE_V7, MOVE_BULK };
+enum move_rung { MOVE_V1 = 1, MOVE_V2, MOVE_V3, MOVE_V4, MOVE_V5, MOVE_V6, MOVE_V7, MOVE_V8, MOVE_V9, MOVE_BULK };
 
 struct move_shape {
 	enum move_rung rung;
-	unsigned threads; /* bulk: with the copying warp */
-	unsigned per_sm;  /* blocks an SM; 0: one tile a block, as many blocks as tiles */
+	unsigned threads;  /* bulk: with the copying warp */
+	unsigned per_sm;   /* blocks an SM; 0: as many blocks as tiles (bulk: as groups of `stages` tiles), in order */
+	unsigned resident; /* blocks an SM holds at most, by asking for shared memory; 0: as they fit */
 	/* Bulk only: bytes of a tile, tiles in flight a block, 1: evict first. */
 	unsigned tile_bytes, stages, evict_first;
 };
@@ -36,7 +37,7 @@ struct move { /* one candidate, ready to launch */
 	struct gpu_kernel *kernel;
 	struct move_shape shape;
 	unsigned blocks, shared_bytes;
-	char name[64]; /* "copy_v4, 256 threads, 8 blocks an SM" */
+	char name[96]; /* "copy_v4, 256 threads, 8 blocks an SM" */
 };
 
 struct move_arrays { /* floats; what the operation does not use stays 0 */

@@ -10,6 +10,8 @@
  *   NAME_v5  eight at once in one tile, default caching
  *   NAME_v6  sixteen at once in one tile, default caching; made for one tile a block, in order
  *   NAME_v7  as v4, past the L1 and first to leave the L2
+ *   NAME_v8  eight at once, a warp's next to each other (4 KiB a warp)
+ *   NAME_v9  two at once in one tile: small tiles, most blocks
  *
  * The bulk copies of memory_bulk.cu are the ladder's next step. Which rung wins differs by operation and device: see
  * docs/METHODS.d/gpu.md. Any grid is right: blocks go on by the grid until the array ends.
@@ -22,7 +24,7 @@
 #include "kernel/sum.cuh"
 
 enum caching { CACHED, STREAMING, ONCE };
-enum layout { GRID_APART, TILED };
+enum layout { GRID_APART, TILED, WARPED };
 
 template <caching C> static __device__ float4 load(const float4 *p)
 {
@@ -157,9 +159,9 @@ static __device__ void vectors(const memory_args &a, uint64_t first, uint64_t ap
 template <class Op, int Unroll, layout L, caching C> static __device__ void stream(const memory_args &a)
 {
 	uint64_t threads = (uint64_t)gridDim.x * blockDim.x, count = a.count / 4;
-	uint64_t apart = L == TILED ? blockDim.x : threads;
-	uint64_t first = L == TILED ? (uint64_t)blockIdx.x * blockDim.x * Unroll + threadIdx.x
-				    : (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+	uint64_t apart = L == TILED ? blockDim.x : (L == WARPED ? 32 : threads);
+	uint64_t first = (uint64_t)blockIdx.x * blockDim.x * (L == GRID_APART ? 1 : Unroll) +
+			 (L == WARPED ? threadIdx.x / 32 * 32 * Unroll + threadIdx.x % 32 : threadIdx.x);
 	float4 sum = make_float4(0, 0, 0, 0);
 	double rest;
 
@@ -187,7 +189,9 @@ template <class Op, int Unroll, layout L, caching C> static __device__ void stre
 	{                                                                                                              \
 		stream<op_##name, 16, TILED, CACHED>(a);                                                               \
 	}                                                                                                              \
-	extern "C" __global__ void name##_v7(memory_args a) { stream<op_##name, 4, TILED, ONCE>(a); }
+	extern "C" __global__ void name##_v7(memory_args a) { stream<op_##name, 4, TILED, ONCE>(a); }                  \
+	extern "C" __global__ void name##_v8(memory_args a) { stream<op_##name, 8, WARPED, STREAMING>(a); }            \
+	extern "C" __global__ void name##_v9(memory_args a) { stream<op_##name, 2, TILED, STREAMING>(a); }
 
 LADDER(read)
 LADDER(write)

@@ -15,8 +15,10 @@ struct memory_args {
 	uint32_t tile_bytes;  /* bulk: one copy's size, a multiple of 128 */
 	uint32_t stages;      /* bulk: tiles in flight a block, at most MEMORY_STAGES_MAX */
 	uint32_t evict_first; /* bulk: 1 asks the L2 to let the data go first */
+	uint32_t grouped;     /* bulk: 1: a block takes `stages` neighbouring tiles and ends */
+	uint32_t reserved;
 };
-static_assert(sizeof(struct memory_args) == 56, "layout shared with nvcc");
+static_assert(sizeof(struct memory_args) == 64, "layout shared with nvcc");
 
 #define MEMORY_STAGES_MAX 16
 

@@ -10,7 +10,9 @@
  *   read_bulk, dot_bulk  the other warps sum
  *
  * Launch: warp 0 is the copying one, the others compute (none for write and copy: 32 threads). Dynamic shared memory:
- * inputs x stages x tile_bytes (write: tile_bytes). Blocks go on by the grid; several a device's SM, as they fit.
+ * inputs x stages x tile_bytes (write: tile_bytes). Blocks go on by the grid, or each takes one group of neighbouring
+ * tiles (`grouped`, grid = groups): the hardware starts blocks in order, so all SMs stay within a narrow window of the
+ * array, which DRAM pages like.
  * An mbarrier a stage says "loaded", another "computed"; both count phases, so parity is the stage's turn mod 2.
  */
 #include "kernel/memory.h"
@@ -124,18 +126,21 @@ struct op_dot {
 	static __device__ float one(float x, float y, float) { return x * y; }
 };
 
-/* What all threads of a block know of its tiles: number n of this block is tile blockIdx.x + n * gridDim.x. */
+/* What all threads of a block know of its tiles. */
 template <class Op> struct tiles {
 	const memory_args &a;
-	uint64_t total, mine; /* bytes of an array; tiles of this block */
+	uint64_t total, first, step, mine; /* bytes of an array; tiles of this block */
 
 	__device__ explicit tiles(const memory_args &args) : a(args), total(args.count * sizeof(float))
 	{
-		uint64_t all = (total + a.tile_bytes - 1) / a.tile_bytes;
+		uint64_t all = (total + a.tile_bytes - 1) / a.tile_bytes, left;
 
-		mine = blockIdx.x < all ? (all - blockIdx.x - 1) / gridDim.x + 1 : 0;
+		first = a.grouped ? (uint64_t)blockIdx.x * a.stages : blockIdx.x;
+		step = a.grouped ? 1 : gridDim.x;
+		left = first < all ? all - first : 0;
+		mine = a.grouped ? (left < a.stages ? left : a.stages) : (left + step - 1) / step;
 	}
-	__device__ uint64_t offset(uint64_t n) const { return (blockIdx.x + n * gridDim.x) * a.tile_bytes; }
+	__device__ uint64_t offset(uint64_t n) const { return (first + n * step) * a.tile_bytes; }
 	__device__ unsigned bytes(uint64_t n) const
 	{
 		uint64_t left = total - offset(n);

@@ -30,6 +30,8 @@ static const struct kernel_case cases[] = {
 	{"bulk", "all stages, many turns", 1 << 18, 3, 288, 1024, MEMORY_STAGES_MAX},
 	{"bulk", "uneven turns over the blocks", 100004, 7, 288, 2048, 4},
 	{"bulk", "big tiles over the whole device", 1 << 22, 132, 288, 16384, 4},
+	{"bulk", "a group a block, the last one short", 100004, 0, 288, 2048, 4},
+	{"bulk", "a group of one", 65536, 0, 96, 1024, 1},
 	{"gather", "fewer than a vector", 3, 1, 128, 0, 0},
 	{"gather", "one past a block", 513, 1, 128, 0, 0},
 	{"gather", "several turns and a rest", (1 << 18) + 3, 33, 256, 0, 0},
@@ -112,7 +114,13 @@ static enum status run_stream(struct kit *k, const struct kernel_case *c, enum m
 			      enum move_rung rung, struct error *err)
 {
 	bool evict_first = c->count % 8 == 4; /* some cases with each of the two hints */
-	struct move_shape shape = {rung, c->threads, 0, c->p0, c->p1, evict_first};
+	struct move_shape shape = {.rung = rung,
+				   .threads = c->threads,
+				   .per_sm = c->blocks ? 1 : 0,
+				   .tile_bytes = c->p0,
+				   .stages = c->p1,
+				   .evict_first = evict_first,
+				   .resident = c->count % 3 == 0 ? 2 : 0};
 	struct memory_args args = {.count = c->count, .factor = 3};
 	struct arrays a;
 	struct move m;
@@ -239,7 +247,7 @@ static void report(struct kit *k, const char *name, const struct kernel_case *c,
 static void test_streams(struct kit *k, const struct kernel_case *c, bool bulk)
 {
 	for (int op = 0; op < MOVE_OP_COUNT; op++) {
-		for (int rung = bulk ? MOVE_BULK : MOVE_V1; rung <= (bulk ? MOVE_BULK : MOVE_V7); rung++) {
+		for (int rung = bulk ? MOVE_BULK : MOVE_V1; rung <= (bulk ? MOVE_BULK : MOVE_V9); rung++) {
 			struct error err = {0};
 			char name[32];
 
