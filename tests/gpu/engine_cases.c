@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The GPU engines of gemm, peak, sm and stress through a whole life, without supervisor or journal: prepare, verify, some
+ * iterations, verify what they left, finish, release. On the fake driver and cuBLASLt it is a unit test; on a GPU it also
+ * prints what each did.
+ *   engine_cases [--small] [FILTER]     --small: sizes for a CPU or a sanitizer
+ */
+#include <inttypes.h>
+#include "gpu/gpu.h"
+#include "kernel/fatbin.h"
+#include "probe/registry.h"
+
+struct engine_case {
+	const char *probe, *engine, *options; /* "name=value name=value" */
+	unsigned size;                        /* edge of matrices; 0: the options say it all */
+	unsigned size_small;
+	unsigned iterations;
+};
+
+static const struct engine_case cases[] = {
+	{"gemm", "cublaslt", "type=fp32", 4096, 96, 20},
+	{"gemm", "cublaslt", "type=fp64", 4096, 64, 20},
+	{"gemm", "cublaslt", "type=tf32", 8192, 64, 20},
+	{"gemm", "cublaslt", "type=fp16", 8192, 64, 40},
+	{"gemm", "cublaslt", "type=bf16", 8192, 96, 40},
+	{"gemm", "cublaslt", "type=bf16 data=zeros", 8192, 64, 40},
+	{"gemm", "cublaslt", "type=bf16 ta=t", 4096, 64, 20},
+	{"gemm", "cublaslt", "type=bf16 tb=t bias=true", 4096, 64, 20},
+	{"gemm", "cublaslt", "type=bf16 ta=t tb=t", 4096, 64, 20},
+	{"gemm", "cublaslt", "type=bf16 batch=4", 2048, 32, 20},
+	{"gemm", "cublaslt", "type=bf16 search=top", 4096, 64, 20},
+	{"gemm", "cublaslt", "type=e4m3 tb=t", 8192, 64, 40},
+	{"gemm", "cublaslt", "type=e4m3 tb=t accumulate=exact", 8192, 64, 40},
+	{"gemm", "cublaslt", "type=e4m3 tb=t scale=block", 4096, 128, 20},
+	{"gemm", "cublaslt", "type=e5m2 tb=t", 8192, 64, 40},
+	{"gemm", "cublaslt", "type=int8 tb=t", 8192, 64, 40},
+	{"peak", "own", "unit=mma type=bf16", 0, 0, 20},
+	{"peak", "own", "unit=mma type=fp8", 0, 0, 20},
+	{"peak", "own", "unit=mma type=e4m3", 0, 0, 20},
+	{"peak", "own", "unit=mma type=fp64", 0, 0, 5},
+	{"peak", "own", "unit=mma type=fp32", 0, 0, 5},
+	{"sm", "own", "type=bf16", 0, 0, 20},
+	{"sm", "own", "type=fp64", 0, 0, 5},
+};
+
+struct life {
+	const struct probe *probe;
+	const struct engine *engine;
+	void *opts, *state;
+	struct bench bench;
+	struct result *out;
+};
+
+static const struct probe *find_probe(const char *name)
+{
+	for (const struct probe *const *p = probe_list; *p; p++)
+		if (!strcmp((*p)->name, name))
+			return *p;
+	return NULL;
+}
+
+static const struct engine *find_engine(const struct probe *p, const char *name)
+{
+	for (const struct engine *const *e = p->engines; *e; e++)
+		if (!strcmp((*e)->name, name) && (*e)->targets & TARGET_GPU)
+			return *e;
+	return NULL;
+}
+
+/* Words of "a=b c=d" into the options; `text` is cut up and must live as long as they do. */
+static enum status set_options(struct life *l, char *text, unsigned size, struct error *err)
+{
+	char number[16];
+	char *save = NULL;
+	enum status st = opt_defaults(&l->probe->opts, l->opts, err);
+
+	for (char *word = strtok_r(text, " ", &save); !st && word; word = strtok_r(NULL, " ", &save)) {
+		char *value = strchr(word, '=');
+
+		*value++ = '\0';
+		st = opt_set(&l->probe->opts, l->opts, word, value, "engine_cases", err);
+	}
+	snprintf(number, sizeof(number), "%u", size);
+	for (const char *const *name = (const char *const[]){"m", "n", "k", NULL}; !st && size && *name; name++)
+		st = opt_set(&l->probe->opts, l->opts, *name, number, "engine_cases", err);
+	return st;
+}
+
+static enum status iterate(struct life *l, unsigned from, unsigned count, double *ns, struct error *err)
+{
+	struct gpu_event *e[2] = {NULL, NULL};
+	enum status st = gpu_event_create(l->bench.device, &e[0], err);
+
+	if (!st)
+		st = gpu_event_create(l->bench.device, &e[1], err);
+	if (!st)
+		st = gpu_event_record(e[0], l->bench.stream[0], err);
+	for (unsigned i = 0; !st && i < count; i++) {
+		st = l->engine->enqueue(l->state, from + i, err);
+		if (!st && l->engine->enqueue_check)
+			st = l->engine->enqueue_check(l->state, from + i, err);
+	}
+	if (!st)
+		st = gpu_event_record(e[1], l->bench.stream[0], err);
+	if (!st)
+		st = gpu_event_wait(e[1], err);
+	if (!st)
+		st = gpu_event_elapsed_ns(e[0], e[1], ns, err);
+	*ns /= count;
+	gpu_event_destroy(&e[0]);
+	gpu_event_destroy(&e[1]);
+	return st;
+}
+
+/* Every variant that runs is verified; the first stays selected. */
+static enum status try_variants(struct life *l, unsigned limit, struct error *err)
+{
+	unsigned count = l->engine->variants ? l->engine->variants(l->state) : 0, tried = 0;
+	enum status st = STATUS_OK;
+	const char *name;
+
+	for (unsigned v = 0; !st && v < count && v < limit; v++) {
+		struct wrong w;
+		double ns;
+
+		if (l->engine->select(l->state, v, &name, NULL))
+			continue;
+		tried++;
+		st = l->probe->verify(l->state, &w, err);
+		if (!st && count > 1)
+			st = iterate(l, 0, 10, &ns, err);
+		if (!st && count > 1)
+			printf("       %2u %-44s %10.1f us\n", v, name, ns / 1e3);
+	}
+	if (!st && count > 1)
+		printf("       %u of %u variants ran\n", tried, count);
+	return st || !count ? st : l->engine->select(l->state, 0, &name, err);
+}
+
+static enum status live(struct life *l, const struct engine_case *c, double *ns, struct error *err)
+{
+	struct wrong w = {0};
+	enum status st = l->engine->prepare(l->state, &l->bench, l->opts, err);
+
+	if (!st)
+		st = l->probe->verify(l->state, &w, err);
+	if (!st)
+		st = try_variants(l, 8, err);
+	if (!st)
+		st = iterate(l, 0, 3, ns, err);
+	if (!st)
+		st = iterate(l, 3, c->iterations, ns, err);
+	if (!st)
+		st = l->probe->verify(l->state, &w, err);
+	if (!st && l->probe->finish)
+		st = l->probe->finish(l->state, l->out, err);
+	return st;
+}
+
+static void report(struct life *l, const struct engine_case *c, double ns)
+{
+	json_t *values = result_json(l->out);
+	char *text = json_dumps(values, JSON_COMPACT);
+	struct target t = {.kind = TARGET_GPU};
+	double flop = strcmp(c->probe, "gemm") ? 0 : l->probe->work(NULL, &t, l->opts).flop;
+
+	printf("ok   %s %s %s: %.1f us", c->probe, c->engine, c->options, ns / 1e3);
+	if (flop > 0)
+		printf(", %.1f TFLOPS", flop / ns / 1e3);
+	printf(" %s\n", text ? text : "");
+	free(text);
+	json_decref(values);
+}
+
+/* 0: well or not offered here; 1: wrong or broken. */
+static int run(struct gpu_device *d, struct gpu_stream *s, const struct engine_case *c, unsigned size, bool small)
+{
+	struct life l = {.probe = find_probe(c->probe), .bench = {.device = d, .stream = {s, s}, .seed = 42}};
+	struct error err = {0};
+	char text[128];
+	double ns = 0;
+	enum status st;
+
+	l.engine = l.probe ? find_engine(l.probe, c->engine) : NULL;
+	if (!l.engine) {
+		printf("FAIL %s %s: no such engine\n", c->probe, c->engine);
+		return 1;
+	}
+	l.opts = calloc(1, l.probe->opts.size);
+	l.state = calloc(1, l.engine->state_size);
+	l.bench.out = l.out = result_create();
+	snprintf(text, sizeof(text), "%s", c->options);
+	st = l.opts && l.state && l.out ? set_options(&l, text, size, &err) :
+					  error_set(&err, STATUS_NO_RESOURCE, "no memory");
+	if (!st) {
+		struct engine_case shorter = *c;
+
+		if (small)
+			shorter.iterations = 4;
+		st = live(&l, &shorter, &ns, &err);
+		if (!st)
+			report(&l, c, ns);
+		l.engine->release(l.state);
+	}
+	if (st)
+		printf("%s %s %s %s: %s: %s\n", st == STATUS_UNSUPPORTED ? "skip" : "FAIL", c->probe, c->engine, c->options,
+		       status_name(st), err.text);
+	fflush(stdout);
+	free(l.opts);
+	free(l.state);
+	result_destroy(l.out);
+	return st && st != STATUS_UNSUPPORTED && st != STATUS_BAD_INPUT;
+}
+
+int main(int argc, char **argv)
+{
+	struct gpu_device *d = NULL;
+	struct gpu_stream *s = NULL;
+	struct error err = {0};
+	const char *filter = "";
+	bool small = false;
+	int failed = 0;
+
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--small"))
+			small = true;
+		else
+			filter = argv[i];
+	if (!kernel_fatbin_at(0) || gpu_open(&d, NULL, &err) || gpu_stream_create(d, &s, &err)) {
+		printf("1..0 # SKIP %s\n", err.text[0] ? err.text : "built without kernels");
+		gpu_close(&d);
+		return 77;
+	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char name[160];
+
+		snprintf(name, sizeof(name), "%s %s %s", cases[i].probe, cases[i].engine, cases[i].options);
+		if (strstr(name, filter))
+			failed += run(d, s, &cases[i], small ? cases[i].size_small : cases[i].size, small);
+	}
+	gpu_stream_destroy(&s);
+	gpu_close(&d);
+	printf("%d failed\n", failed);
+	return failed ? 1 : 0;
+}
