@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuBLASLt, libcublasLt.so.13, that a CPU can run: with the fake driver, device memory is host memory, and a product is
+ * three plain loops in double over column-major operands, as the library's own documents have it. It offers two
+ * heuristics (algorithm 66 with tiles of 128 x 256, then 128 x 128) and, to a search, tiles 18, 20 and 23 with stage 35
+ * and 36 and split-K. FAKE_CUBLASLT stages what goes wrong, as words with commas:
+ *   SYMBOL=CODE    this function returns CODE
+ *   flip=N         from the N-th product on, one element of D is off by one
+ *   nan=N          the same, a NaN        drop=N    those products do nothing
+ *   second=CODE    the second heuristic's product returns CODE
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ref.h"
+#include "vendor/cublaslt.h"
+
+#define X(need, ret, field, symbol, params) ret symbol params;
+CUBLASLT_FUNCTIONS(X)
+#undef X
+
+struct layout {
+	cudaDataType type;
+	uint64_t rows, columns;
+	int64_t step, batch_step;
+	int32_t batch;
+};
+
+struct description {
+	cublasComputeType_t compute;
+	cudaDataType_t scale;
+	uint32_t transpose_a, transpose_b, epilogue;
+	const void *bias;
+	const float *scale_a, *scale_b;
+};
+
+/* How an algorithm's 64 bytes are used. */
+enum slot { SLOT_ID, SLOT_TILE, SLOT_SPLIT, SLOT_REDUCTION, SLOT_SWIZZLE, SLOT_CUSTOM, SLOT_STAGES };
+
+struct cublasLtContext {
+	int products;
+};
+
+/* The number behind `word=` in FAKE_CUBLASLT; 0: not staged. */
+static int staged(const char *word)
+{
+	const char *text = getenv("FAKE_CUBLASLT");
+	size_t length = strlen(word);
+
+	for (const char *at = text ? strstr(text, word) : NULL; at; at = strstr(at + 1, word))
+		if ((at == text || at[-1] == ',') && at[length] == '=')
+			return (int)strtol(at + length + 1, NULL, 10);
+	return 0;
+}
+
+size_t cublasLtGetVersion(void)
+{
+	return 130101;
+}
+
+const char *cublasLtGetStatusName(cublasStatus_t code)
+{
+	return code == CUBLAS_STATUS_NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS_STATUS_OTHER";
+}
+
+const char *cublasLtGetStatusString(cublasStatus_t code)
+{
+	return cublasLtGetStatusName(code);
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
+{
+	int code = staged("cublasLtCreate");
+
+	if (code)
+		return (cublasStatus_t)code;
+	*handle = calloc(1, sizeof(**handle));
+	return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+{
+	free(handle);
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType type, uint64_t rows,
+					  uint64_t columns, int64_t step)
+{
+	int code = staged("cublasLtMatrixLayoutCreate");
+	struct layout *l = code ? NULL : malloc(sizeof(*l));
+
+	if (!l)
+		return code ? (cublasStatus_t)code : CUBLAS_STATUS_ALLOC_FAILED;
+	*l = (struct layout){type, rows, columns, step, 0, 1};
+	*out = (cublasLtMatrixLayout_t)(void *)l;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l)
+{
+	free(l);
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t what,
+						const void *value, size_t size)
+{
+	struct layout *l = (void *)layout;
+
+	if (what == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT && size == 4)
+		memcpy(&l->batch, value, 4);
+	else if (what == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET && size == 8)
+		memcpy(&l->batch_step, value, 8);
+	else
+		return CUBLAS_STATUS_INVALID_VALUE;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute, cudaDataType_t scale)
+{
+	int code = staged("cublasLtMatmulDescCreate");
+	struct description *d = code ? NULL : calloc(1, sizeof(*d));
+
+	if (!d)
+		return code ? (cublasStatus_t)code : CUBLAS_STATUS_ALLOC_FAILED;
+	d->compute = compute;
+	d->scale = scale;
+	d->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+	*out = (cublasLtMatmulDesc_t)(void *)d;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d)
+{
+	free(d);
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t what,
+					      const void *value, size_t size)
+{
+	struct description *d = (void *)desc;
+	int code = staged("cublasLtMatmulDescSetAttribute");
+
+	if (code)
+		return (cublasStatus_t)code;
+	if (what == CUBLASLT_MATMUL_DESC_TRANSA)
+		memcpy(&d->transpose_a, value, size);
+	else if (what == CUBLASLT_MATMUL_DESC_TRANSB)
+		memcpy(&d->transpose_b, value, size);
+	else if (what == CUBLASLT_MATMUL_DESC_EPILOGUE)
+		memcpy(&d->epilogue, value, size);
+	else if (what == CUBLASLT_MATMUL_DESC_BIAS_POINTER)
+		memcpy(&d->bias, value, size);
+	else if (what == CUBLASLT_MATMUL_DESC_A_SCALE_POINTER)
+		memcpy(&d->scale_a, value, size);
+	else if (what == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER)
+		memcpy(&d->scale_b, value, size);
+	else if ((what == CUBLASLT_MATMUL_DESC_A_SCALE_MODE || what == CUBLASLT_MATMUL_DESC_B_SCALE_MODE) &&
+		 *(const uint32_t *)value)
+		return CUBLAS_STATUS_NOT_SUPPORTED; /* scales by blocks: not here */
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
+{
+	int code = staged("cublasLtMatmulPreferenceCreate");
+
+	*out = code ? NULL : calloc(1, sizeof(**out));
+	return *out ? CUBLAS_STATUS_SUCCESS : code ? (cublasStatus_t)code : CUBLAS_STATUS_ALLOC_FAILED;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p)
+{
+	free(p);
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
+						    cublasLtMatmulPreferenceAttributes_t what, const void *value,
+						    size_t size)
+{
+	if (what == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && size == 8)
+		memcpy(&p->data[0], value, 8);
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+/* -- algorithms -- */
+
+static uint32_t get(const cublasLtMatmulAlgo_t *a, enum slot slot)
+{
+	return (uint32_t)a->data[slot];
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+					      cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+					      cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t p, int wanted,
+					      cublasLtMatmulHeuristicResult_t *out, int *count)
+{
+	int code = staged("cublasLtMatmulAlgoGetHeuristic");
+
+	(void)h, (void)desc, (void)a, (void)b, (void)c, (void)d, (void)p;
+	*count = 0;
+	if (code)
+		return (cublasStatus_t)code;
+	if (staged("empty"))
+		return CUBLAS_STATUS_SUCCESS;
+	for (int i = 0; i < wanted && i < 2; i++) {
+		out[i] = (cublasLtMatmulHeuristicResult_t){.wavesCount = i ? 0.5f : 0.97f};
+		out[i].algo.data[SLOT_ID] = 66;
+		out[i].algo.data[SLOT_TILE] = i ? 20 : 23;
+		out[i].algo.data[SLOT_STAGES] = 35;
+		out[i].algo.data[SLOT_SPLIT] = 1;
+		++*count;
+	}
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t h, cublasComputeType_t compute, cudaDataType_t scale,
+					cudaDataType_t a, cudaDataType_t b, cudaDataType_t c, cudaDataType_t d, int wanted,
+					int *ids, int *count)
+{
+	int code = staged("cublasLtMatmulAlgoGetIds");
+
+	(void)h, (void)compute, (void)scale, (void)a, (void)b, (void)c, (void)d;
+	*count = 0;
+	if (code)
+		return (cublasStatus_t)code;
+	for (int i = 0; i < wanted && i < 2; i++)
+		ids[(*count)++] = 66 + i;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+/* 67 is listed and does not exist. */
+cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t h, cublasComputeType_t compute, cudaDataType_t scale,
+				      cudaDataType_t a, cudaDataType_t b, cudaDataType_t c, cudaDataType_t d, int id,
+				      cublasLtMatmulAlgo_t *algo)
+{
+	(void)h, (void)compute, (void)scale, (void)a, (void)b, (void)c, (void)d;
+	if (id != 66)
+		return CUBLAS_STATUS_NOT_SUPPORTED;
+	*algo = (cublasLtMatmulAlgo_t){0};
+	algo->data[SLOT_ID] = 66;
+	algo->data[SLOT_SPLIT] = 1;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+/* Swizzled tiles of 128 x 64 do not exist; split-K takes workspace. */
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+				       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+				       const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *out)
+{
+	(void)h, (void)desc, (void)a, (void)b, (void)c, (void)d;
+	if (get(algo, SLOT_TILE) == 18 && get(algo, SLOT_SWIZZLE))
+		return CUBLAS_STATUS_NOT_SUPPORTED;
+	out->workspaceSize = get(algo, SLOT_SPLIT) > 1 ? (size_t)get(algo, SLOT_SPLIT) << 20 : 0;
+	out->wavesCount = 1;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t give(void *to, size_t size, size_t *written, const void *value, size_t bytes)
+{
+	*written = bytes;
+	if (size < bytes)
+		return size ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
+	memcpy(to, value, bytes);
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *algo,
+						 cublasLtMatmulAlgoCapAttributes_t what, void *to, size_t size,
+						 size_t *written)
+{
+	static const uint32_t tiles[] = {18, 20, 23}, stages[] = {35, 36}, one = 1, in_place = 1;
+
+	(void)algo;
+	switch (what) {
+	case CUBLASLT_ALGO_CAP_TILE_IDS:
+		return give(to, size, written, tiles, sizeof(tiles));
+	case CUBLASLT_ALGO_CAP_STAGES_IDS:
+		return give(to, size, written, stages, sizeof(stages));
+	case CUBLASLT_ALGO_CAP_SPLITK_SUPPORT:
+	case CUBLASLT_ALGO_CAP_CTA_SWIZZLING_SUPPORT:
+		return give(to, size, written, &one, sizeof(one));
+	case CUBLASLT_ALGO_CAP_REDUCTION_SCHEME_MASK:
+		return give(to, size, written, &in_place, sizeof(in_place));
+	default:
+		return CUBLAS_STATUS_INVALID_VALUE;
+	}
+}
+
+static int slot_of(cublasLtMatmulAlgoConfigAttributes_t what)
+{
+	return what <= CUBLASLT_ALGO_CONFIG_STAGES_ID ? (int)what : -1;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algo,
+						    cublasLtMatmulAlgoConfigAttributes_t what, const void *value,
+						    size_t size)
+{
+	int slot = slot_of(what);
+
+	if (slot < 0 || size != 4)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	algo->data[slot] = *(const uint32_t *)value;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
+						    cublasLtMatmulAlgoConfigAttributes_t what, void *to, size_t size,
+						    size_t *written)
+{
+	int slot = slot_of(what);
+	uint32_t value = slot < 0 ? 0 : get(algo, (enum slot)slot);
+
+	return slot < 0 ? CUBLAS_STATUS_INVALID_VALUE : give(to, size, written, &value, sizeof(value));
+}
+
+/* -- the product -- */
+
+static int operand_type(cudaDataType type)
+{
+	/* kernel/operand.h's order */
+	static const cudaDataType order[] = {CUDA_R_64F,	CUDA_R_32F,	CUDA_R_16F, CUDA_R_16BF,
+					     CUDA_R_8F_E4M3,	CUDA_R_8F_E5M2, CUDA_R_8I,  CUDA_R_32I};
+
+	for (int i = 0; i < 8; i++)
+		if (order[i] == type)
+			return i;
+	return -1;
+}
+
+static double scalar(cudaDataType type, const void *at)
+{
+	if (type == CUDA_R_64F)
+		return *(const double *)at;
+	if (type == CUDA_R_32I)
+		return *(const int32_t *)at;
+	return (double)*(const float *)at;
+}
+
+static double at(const struct layout *l, const void *data, int batch, int64_t row, int64_t column)
+{
+	return ref_operand_get((uint32_t)operand_type(l->type), data,
+			       (uint64_t)(batch * l->batch_step + column * l->step + row));
+}
+
+static double finish(const struct description *d, const struct layout *ld, double v, int64_t row)
+{
+	if (d->epilogue & CUBLASLT_EPILOGUE_BIAS)
+		v += ref_operand_get((uint32_t)operand_type(ld->type), d->bias, (uint64_t)row);
+	if (d->epilogue & CUBLASLT_EPILOGUE_RELU && v < 0)
+		v = 0;
+	if (d->epilogue & CUBLASLT_EPILOGUE_GELU)
+		v = v / 2 * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
+	return v;
+}
+
+static void multiply(const struct description *d, double alpha, const void *a, const struct layout *la, const void *b,
+		     const struct layout *lb, double beta, const void *c, const struct layout *lc, void *out,
+		     const struct layout *ld)
+{
+	int64_t depth = (int64_t)(d->transpose_a ? la->rows : la->columns);
+	double scale = (d->scale_a ? (double)*d->scale_a : 1) * (d->scale_b ? (double)*d->scale_b : 1);
+
+	for (int batch = 0; batch < ld->batch; batch++)
+		for (int64_t j = 0; j < (int64_t)ld->columns; j++)
+			for (int64_t i = 0; i < (int64_t)ld->rows; i++) {
+				double sum = 0;
+
+				for (int64_t k = 0; k < depth; k++)
+					sum += (d->transpose_a ? at(la, a, batch, k, i) : at(la, a, batch, i, k)) *
+					       (d->transpose_b ? at(lb, b, batch, j, k) : at(lb, b, batch, k, j));
+				sum *= alpha * scale;
+				if (beta != 0)
+					sum += beta * at(lc, c, batch, i, j);
+				ref_operand_put((uint32_t)operand_type(ld->type), out,
+						(uint64_t)(batch * ld->batch_step + j * ld->step + i),
+						finish(d, ld, sum, i));
+			}
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
+			      cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
+			      const void *beta, const void *c, cublasLtMatrixLayout_t c_layout, void *d,
+			      cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo, void *workspace,
+			      size_t workspace_bytes, cudaStream_t stream)
+{
+	const struct description *e = (void *)desc;
+	const struct layout *la = (void *)a_layout, *lb = (void *)b_layout, *lc = (void *)c_layout;
+	const struct layout *ld = (void *)d_layout;
+	uint64_t place = ld->rows > 3 ? 3 : 0;
+	uint32_t type = (uint32_t)operand_type(ld->type);
+	int code = staged("cublasLtMatmul");
+
+	(void)workspace, (void)workspace_bytes, (void)stream;
+	if (code)
+		return (cublasStatus_t)code;
+	if (staged("second") && get(algo, SLOT_TILE) == 20)
+		return (cublasStatus_t)staged("second");
+	h->products++;
+	if (staged("drop") && h->products >= staged("drop"))
+		return CUBLAS_STATUS_SUCCESS;
+	multiply(e, scalar(e->scale, alpha), a, la, b, lb, scalar(e->scale, beta), c, lc, d, ld);
+	if (staged("flip") && h->products >= staged("flip"))
+		ref_operand_put(type, d, place, ref_operand_get(type, d, place) + 1);
+	if (staged("nan") && h->products >= staged("nan"))
+		ref_operand_put(type, d, place, (double)NAN);
+	return CUBLAS_STATUS_SUCCESS;
+}
