@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuBLASLt, libcublasLt.so.13, that a CPU can run: with the fake driver, device memory is host memory, and a product is
- * three plain loops in double over column-major operands, as the library's own documents have it. It offers two
- * heuristics (algorithm 66 with tiles of 128 x 256, then 128 x 128) and, to a search, tiles 18, 20 and 23 with stage 35
- * and 36 and split-K. FAKE_CUBLASLT stages what goes wrong, as words with commas:
+ * cuBLASLt, libcublasLt.so.13, that a CPU can run: with the fake driver, device memory is host memory, and a
+ * product is three plain loops in double over column-major operands, as the library's own documents have it.
+ * It offers two heuristics (algorithm 66 with tiles of 128 x 256, then 128 x 128) and, to a search, tiles 18,
+ * 20 and 23 with stage 35 and 36 and split-K. FAKE_CUBLASLT stages what goes wrong, as words with commas:
  *   SYMBOL=CODE    this function returns CODE
  *   flip=N         from the N-th product on, one element of D is off by one
  *   nan=N          the same, a NaN        drop=N    those products do nothing
@@ -103,8 +103,9 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l)
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t what,
-						const void *value, size_t size)
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+						cublasLtMatrixLayoutAttribute_t what, const void *value,
+						size_t size)
 {
 	struct layout *l = (void *)layout;
 
@@ -117,7 +118,8 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, c
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute, cudaDataType_t scale)
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute,
+					cudaDataType_t scale)
 {
 	int code = staged("cublasLtMatmulDescCreate");
 	struct description *d = code ? NULL : calloc(1, sizeof(*d));
@@ -178,8 +180,8 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p)
 }
 
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
-						    cublasLtMatmulPreferenceAttributes_t what, const void *value,
-						    size_t size)
+						    cublasLtMatmulPreferenceAttributes_t what,
+						    const void *value, size_t size)
 {
 	if (what == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && size == 8)
 		memcpy(&p->data[0], value, 8);
@@ -193,9 +195,10 @@ static uint32_t get(const cublasLtMatmulAlgo_t *a, enum slot slot)
 	return (uint32_t)a->data[slot];
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-					      cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
-					      cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t p, int wanted,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmulDesc_t desc,
+					      cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+					      cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+					      cublasLtMatmulPreference_t p, int wanted,
 					      cublasLtMatmulHeuristicResult_t *out, int *count)
 {
 	int code = staged("cublasLtMatmulAlgoGetHeuristic");
@@ -218,8 +221,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t h, cublasComputeType_t compute, cudaDataType_t scale,
-					cudaDataType_t a, cudaDataType_t b, cudaDataType_t c, cudaDataType_t d, int wanted,
-					int *ids, int *count)
+					cudaDataType_t a, cudaDataType_t b, cudaDataType_t c,
+					cudaDataType_t d, int wanted, int *ids, int *count)
 {
 	int code = staged("cublasLtMatmulAlgoGetIds");
 
@@ -234,8 +237,8 @@ cublasStatus_t cublasLtMatmulAlgoGetIds(cublasLtHandle_t h, cublasComputeType_t 
 
 /* 67 is listed and does not exist. */
 cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t h, cublasComputeType_t compute, cudaDataType_t scale,
-				      cudaDataType_t a, cudaDataType_t b, cudaDataType_t c, cudaDataType_t d, int id,
-				      cublasLtMatmulAlgo_t *algo)
+				      cudaDataType_t a, cudaDataType_t b, cudaDataType_t c, cudaDataType_t d,
+				      int id, cublasLtMatmulAlgo_t *algo)
 {
 	(void)h, (void)compute, (void)scale, (void)a, (void)b, (void)c, (void)d;
 	if (id != 66)
@@ -247,8 +250,9 @@ cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t h, cublasComputeType_t co
 }
 
 /* Swizzled tiles of 128 x 64 do not exist; split-K takes workspace. */
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-				       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t h, cublasLtMatmulDesc_t desc,
+				       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+				       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
 				       const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *out)
 {
 	(void)h, (void)desc, (void)a, (void)b, (void)c, (void)d;
@@ -269,8 +273,8 @@ static cublasStatus_t give(void *to, size_t size, size_t *written, const void *v
 }
 
 cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *algo,
-						 cublasLtMatmulAlgoCapAttributes_t what, void *to, size_t size,
-						 size_t *written)
+						 cublasLtMatmulAlgoCapAttributes_t what, void *to,
+						 size_t size, size_t *written)
 {
 	static const uint32_t tiles[] = {18, 20, 23}, stages[] = {35, 36}, one = 1, in_place = 1;
 
@@ -296,8 +300,8 @@ static int slot_of(cublasLtMatmulAlgoConfigAttributes_t what)
 }
 
 cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algo,
-						    cublasLtMatmulAlgoConfigAttributes_t what, const void *value,
-						    size_t size)
+						    cublasLtMatmulAlgoConfigAttributes_t what,
+						    const void *value, size_t size)
 {
 	int slot = slot_of(what);
 
@@ -308,8 +312,8 @@ cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algo,
 }
 
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
-						    cublasLtMatmulAlgoConfigAttributes_t what, void *to, size_t size,
-						    size_t *written)
+						    cublasLtMatmulAlgoConfigAttributes_t what, void *to,
+						    size_t size, size_t *written)
 {
 	int slot = slot_of(what);
 	uint32_t value = slot < 0 ? 0 : get(algo, (enum slot)slot);
@@ -322,8 +326,8 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
 static int operand_type(cudaDataType type)
 {
 	/* kernel/operand.h's order */
-	static const cudaDataType order[] = {CUDA_R_64F,	CUDA_R_32F,	CUDA_R_16F, CUDA_R_16BF,
-					     CUDA_R_8F_E4M3,	CUDA_R_8F_E5M2, CUDA_R_8I,  CUDA_R_32I};
+	static const cudaDataType order[] = {CUDA_R_64F,     CUDA_R_32F,     CUDA_R_16F, CUDA_R_16BF,
+					     CUDA_R_8F_E4M3, CUDA_R_8F_E5M2, CUDA_R_8I,	 CUDA_R_32I};
 
 	for (int i = 0; i < 8; i++)
 		if (order[i] == type)
@@ -357,9 +361,9 @@ static double finish(const struct description *d, const struct layout *ld, doubl
 	return v;
 }
 
-static void multiply(const struct description *d, double alpha, const void *a, const struct layout *la, const void *b,
-		     const struct layout *lb, double beta, const void *c, const struct layout *lc, void *out,
-		     const struct layout *ld)
+static void multiply(const struct description *d, double alpha, const void *a, const struct layout *la,
+		     const void *b, const struct layout *lb, double beta, const void *c,
+		     const struct layout *lc, void *out, const struct layout *ld)
 {
 	int64_t depth = (int64_t)(d->transpose_a ? la->rows : la->columns);
 	double scale = (d->scale_a ? (double)*d->scale_a : 1) * (d->scale_b ? (double)*d->scale_b : 1);
@@ -370,8 +374,10 @@ static void multiply(const struct description *d, double alpha, const void *a, c
 				double sum = 0;
 
 				for (int64_t k = 0; k < depth; k++)
-					sum += (d->transpose_a ? at(la, a, batch, k, i) : at(la, a, batch, i, k)) *
-					       (d->transpose_b ? at(lb, b, batch, j, k) : at(lb, b, batch, k, j));
+					sum += (d->transpose_a ? at(la, a, batch, k, i)
+							       : at(la, a, batch, i, k)) *
+					       (d->transpose_b ? at(lb, b, batch, j, k)
+							       : at(lb, b, batch, k, j));
 				sum *= alpha * scale;
 				if (beta != 0)
 					sum += beta * at(lc, c, batch, i, j);
@@ -384,8 +390,8 @@ static void multiply(const struct description *d, double alpha, const void *a, c
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
 			      cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
 			      const void *beta, const void *c, cublasLtMatrixLayout_t c_layout, void *d,
-			      cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo, void *workspace,
-			      size_t workspace_bytes, cudaStream_t stream)
+			      cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo,
+			      void *workspace, size_t workspace_bytes, cudaStream_t stream)
 {
 	const struct description *e = (void *)desc;
 	const struct layout *la = (void *)a_layout, *lb = (void *)b_layout, *lc = (void *)c_layout;

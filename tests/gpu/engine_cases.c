@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPU engines of gemm, peak, sm and stress through a whole life, without supervisor or journal: prepare, verify, some
+ * The GPU engines of gemm, peak and sm through a whole life, without supervisor or journal: prepare, verify, some
  * iterations, verify what they left, finish, release. On the fake driver and cuBLASLt it is a unit test; on a GPU it also
  * prints what each did.
  *   engine_cases [--small] [FILTER]     --small: sizes for a CPU or a sanitizer
@@ -35,7 +35,6 @@ static const struct engine_case cases[] = {
 	{"gemm", "cublaslt", "type=e5m2 tb=t", 8192, 64, 40},
 	{"gemm", "cublaslt", "type=int8 tb=t", 8192, 64, 40},
 	{"peak", "own", "unit=mma type=bf16", 0, 0, 20},
-	{"peak", "own", "unit=mma type=fp8", 0, 0, 20},
 	{"peak", "own", "unit=mma type=e4m3", 0, 0, 20},
 	{"peak", "own", "unit=mma type=fp64", 0, 0, 5},
 	{"peak", "own", "unit=mma type=fp32", 0, 0, 5},
