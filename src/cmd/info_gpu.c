@@ -116,12 +116,14 @@ static void one_gpu(struct text *t, const json_t *row, const struct gpu *g, unsi
 		if (gpu_has(g, (enum gpu_fact)i)) {
 			fact_text(&value, g, (enum gpu_fact)i);
 			info_row(t, gpu_fact_name((enum gpu_fact)i), "%s", text_str(&value));
-		} else {
+		} else if (!g->status) {
 			info_row_unreadable(t, gpu_fact_name((enum gpu_fact)i),
 					    why_absent(row, g, (enum gpu_fact)i));
 		}
 		text_release(&value);
 	}
+	if (g->status)
+		info_row_unreadable(t, "all else", g->reason);
 }
 
 void info_gpu(struct text *t, const struct machine *m)
@@ -148,8 +150,9 @@ void info_gpu(struct text *t, const struct machine *m)
 	}
 }
 
-static void one_links(struct text *t, const json_t *row, const struct gpu *g, unsigned index)
+static void one_links(struct text *t, const struct machine *m, const json_t *row, unsigned index)
 {
+	const struct gpu *g = machine_gpu(m, index);
 	const json_t *link;
 	char name[40];
 	size_t i;
@@ -158,6 +161,9 @@ static void one_links(struct text *t, const json_t *row, const struct gpu *g, un
 	if (!gpu_has(g, GPU_FACT_nvlink_active)) {
 		const char *why = info_string(json_object_get(row, "unreadable"), "nvlink_active");
 
+		if (json_is_true(
+			    json_object_get(json_object_get(machine_json(m), "driver"), "nvlink_disabled")))
+			why = "the driver was loaded with NvLinkDisable=1";
 		info_row_unreadable(t, name, *why ? why : g->reason[0] ? g->reason : "not read");
 		return;
 	}
@@ -208,7 +214,7 @@ void info_links(struct text *t, const struct machine *m)
 		else
 			info_row_unreadable(t, name,
 					    why_absent(json_array_get(rows, i), g, GPU_FACT_pcie_gen));
-		one_links(t, json_array_get(rows, i), g, i);
+		one_links(t, m, json_array_get(rows, i), i);
 	}
 	json_array_foreach(json_object_get(machine_json(m), "gpu_topology"), j, pair)
 	{

@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include "cmd/info.h"
 
-enum { NAME_WIDTH = 22 };
+enum { NAME_WIDTH = 25 };
 
 void info_row(struct text *t, const char *name, const char *format, ...)
 {
@@ -85,7 +85,7 @@ static void system_rows(struct text *t, const struct machine *m)
 		 info_string(s, "architecture"));
 	info_row(t, "virtual machine", "%s%s%s",
 		 json_is_true(json_object_get(s, "virtual_machine")) ? "yes" : "no",
-		 info_string(s, "hypervisor")[0] ? ", " : "", info_string(s, "hypervisor"));
+		 info_string(s, "hypervisor")[0] ? ", hypervisor " : "", info_string(s, "hypervisor"));
 	info_row(t, "container", "%s", info_string(s, "container")[0] ? info_string(s, "container") : "no");
 	info_row(t, "limits", "memlock %s, open files %s",
 		 json_is_integer(memlock) ? info_bytes(bytes, json_number_value(memlock)) : "unlimited",
@@ -319,7 +319,8 @@ static void gpu_lines(struct text *t, const struct machine *m)
 
 		snprintf(name, sizeof(name), "GPU %u", i);
 		if (g->status) {
-			info_row(t, name, "%s %s: %s, %s", g->pci, g->name, cause_name(g->cause), g->reason);
+			info_row(t, name, "%s%s%s: %s: %s", g->pci, g->name[0] ? ", " : "", g->name,
+				 cause_name(g->cause), g->reason);
 			continue;
 		}
 		info_row(t, name, "%s, %s, %s, %.0f of %.0f W, %.0f C%s", g->name, g->pci,
@@ -335,8 +336,8 @@ void info_summary(struct text *t, const struct machine *m)
 	char a[32];
 
 	text_add(t, "Machine\n");
-	if (machine_label(m)[0])
-		info_row(t, "recording", "%s", machine_label(m));
+	if (!machine_is_live(m))
+		info_row(t, "recording", "%s", machine_label(m)[0] ? machine_label(m) : "of a real machine");
 	system_rows(t, m);
 	cpu_line(t, m);
 	info_row(t, "memory", "%s%s", info_bytes(a, (double)c->memory_bytes),

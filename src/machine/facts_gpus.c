@@ -199,6 +199,10 @@ static void read_driver(struct facts *f, json_t *driver, json_t *gpus)
 			}
 		}
 	}
+	/* Loaded so in many single-GPU virtual machines: the links are there and switched off. */
+	if (facts_line(params, "NvLinkDisable", ':', value, sizeof(value)) &&
+	    facts_number(value, &restricted))
+		json_object_set_new(driver, "nvlink_disabled", json_boolean(restricted != 0));
 	if (!facts_line(params, "RmProfilingAdminOnly", ':', value, sizeof(value)) ||
 	    !facts_number(value, &restricted))
 		return;

@@ -104,7 +104,7 @@ void facts_system(struct facts *f)
 {
 	const json_t *raw = source_value(f->source, "system"), *value;
 	json_t *system = json_object();
-	const char *container = container_of(f), *text, *key;
+	const char *container = container_of(f), *key;
 
 	json_object_set_new(f->tree, "system", system);
 	json_object_foreach((json_t *)raw, key, value) json_object_set(system, key, (json_t *)value);
@@ -112,9 +112,9 @@ void facts_system(struct facts *f)
 	read_os(f, system);
 	read_virtual(f, system);
 	facts_set_text(system, "container", container);
-	text = source_text(f->source, "/proc/cmdline");
-	if (text && strstr(text, "iommu"))
-		facts_set_text(system, "kernel_command_line", text);
+	value = source_value(f->source, "kernel_options");
+	if (json_array_size(value))
+		json_object_set(system, "kernel_options", (json_t *)value);
 	facts_set_text(system, "transparent_hugepage",
 		       source_text(f->source, "/sys/kernel/mm/transparent_hugepage/enabled"));
 	facts_set_text(system, "numa_balancing", source_text(f->source, "/proc/sys/kernel/numa_balancing"));

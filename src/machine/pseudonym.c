@@ -176,7 +176,7 @@ void pseudonyms_learn(struct pseudonyms *p, const json_t *tree)
 		if (!strcmp(key, "compute_processes") || !strcmp(key, "graphics_processes") ||
 		    !strcmp(key, "processes"))
 			learn_processes(p, value);
-		if (strstr(key, "/cgroup") && json_is_string(value))
+		if ((!strcmp(key, "/proc/self/cgroup") || !strcmp(key, "/proc/1/cgroup")) && json_is_string(value))
 			learn_groups(p, json_string_value(value));
 		if (!strcmp(key, "user") && json_is_object(value)) {
 			learn(p, KIND_USER, json_string_value(json_object_get(value, "name")));
@@ -306,6 +306,21 @@ static char *replaced(struct pseudonyms *p, const char *whole, bool addresses)
 	return NULL;
 }
 
+/* A short host name cannot be looked for in other texts, but under its own key it is one. */
+static char *whole_name(struct pseudonyms *p, const char *key, const json_t *value)
+{
+	const char *text = json_string_value(value);
+	struct text t = {0};
+
+	for (size_t i = 0; text && *text && i < sizeof(telling) / sizeof(telling[0]); i++) {
+		if (!strcmp(key, telling[i].key)) {
+			add_pseudonym(p, telling[i].kind, text, strlen(text), &t);
+			return t.data;
+		}
+	}
+	return NULL;
+}
+
 static size_t apply(struct pseudonyms *p, json_t *tree, bool addresses)
 {
 	json_t *value;
@@ -325,8 +340,11 @@ static size_t apply(struct pseudonyms *p, json_t *tree, bool addresses)
 	json_object_foreach_safe(tree, tmp, key, value)
 	{
 		bool here = addresses || !strcmp(key, "environment") || !strcmp(key, "filesystems");
-		char *text = json_is_string(value) ? replaced(p, json_string_value(value), here) : NULL;
+		char *text = whole_name(p, key, value);
 		char *name = replaced(p, key, false);
+
+		if (!text && json_is_string(value))
+			text = replaced(p, json_string_value(value), here);
 
 		changed += text ? 1 : apply(p, value, here);
 		if (text)

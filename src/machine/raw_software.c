@@ -25,6 +25,7 @@ enum how {
 enum shape {
 	SHAPE_NONE,
 	SHAPE_1000,  /* 13010 or 130100 as CUDA: major * 1000 + minor * 10 */
+	SHAPE_CUPTI, /* 130001 as the toolkit's; before 12.6 a counter of its own */
 	SHAPE_10000, /* 130102 as cuBLAS, NCCL since 2.9, cuDNN 9: major * 10000 + minor * 100 + patch */
 };
 
@@ -69,7 +70,7 @@ static const struct library libraries[] = {
 	 "nvidia/cu13/lib",
 	 "cuptiGetVersion",
 	 HOW_INT_POINTER,
-	 SHAPE_NONE},
+	 SHAPE_CUPTI},
 	{"nvrtc",
 	 {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", NULL},
 	 "nvidia/cu13/lib",
@@ -120,7 +121,9 @@ static void number_text(char *out, size_t size, enum shape shape, long v)
 {
 	if (shape == SHAPE_1000)
 		snprintf(out, size, "%ld.%ld", v / 1000, v % 1000 / 10);
-	else if (shape == SHAPE_10000 && v >= 10000)
+	else if (shape == SHAPE_CUPTI && v < 100000)
+		snprintf(out, size, "API %ld", v);
+	else if (shape != SHAPE_NONE && v >= 10000)
 		snprintf(out, size, "%ld.%ld.%ld", v / 10000, v % 10000 / 100, v % 100);
 	else if (shape == SHAPE_10000) /* cuDNN 8 and NCCL before 2.9: major * 1000 + minor * 100 + patch */
 		snprintf(out, size, "%ld.%ld.%ld", v / 1000, v % 1000 / 100, v % 100);
@@ -182,6 +185,7 @@ static void ask_version(const struct library *l, const union version_call *call,
 	}
 	if (!strncmp(out, "OpenBLAS ", 9)) /* "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH .." */
 		memmove(out, out + 9, strlen(out + 9) + 1);
+	out[strcspn(out, ",")] = 0; /* "Open MPI v4.1.6, package: .." */
 }
 
 /* In the child: one JSON object to `fd`. */

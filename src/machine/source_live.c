@@ -103,7 +103,8 @@ static bool listed(const json_t *list, const char *mount)
 	const json_t *row;
 	size_t i;
 
-	json_array_foreach((json_t *)list, i, row) {
+	json_array_foreach((json_t *)list, i, row)
+	{
 		if (!strcmp(json_string_value(json_object_get(row, "mount")), mount))
 			return true;
 	}
@@ -190,6 +191,8 @@ static json_t *read_environment(void)
 
 		if (!(*e)[n] || n >= sizeof(name))
 			continue;
+		if (n > 8 && !strncmp(*e + n - 8, "_VERSION", 8))
+			continue; /* what an image says of itself; the libraries say it better */
 		snprintf(name, sizeof(name), "%.*s", (int)n, *e);
 		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 			size_t m = strlen(names[i]);
@@ -322,6 +325,33 @@ static json_t *read_marks(void)
 			 !access("/dev/vfio/vfio", F_OK), "infiniband", !access("/dev/infiniband", F_OK));
 }
 
+/* Words of the kernel's command line that change what we measure; the rest is nobody's business. */
+static json_t *read_kernel_options(void)
+{
+	static const char *const wanted[] = {"iommu",	    "hugepages", "isolcpus", "nohz_full",
+					     "mitigations", "pci=",	 "numa",     "transparent_hugepage",
+					     "idle=",	    "cstate"};
+	struct error err = {0};
+	char *data = NULL, *save = NULL;
+	size_t size = 0;
+	json_t *list;
+
+	errno = 0;
+	if (file_read(&data, &size, "/proc/cmdline", 65536, &err))
+		return refuse("/proc/cmdline", errno ? errno : EIO);
+	list = json_array();
+	for (char *word = strtok_r(data, " \n", &save); word; word = strtok_r(NULL, " \n", &save)) {
+		for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+			if (strstr(word, wanted[i])) {
+				json_array_append_new(list, json_string(word));
+				break;
+			}
+		}
+	}
+	free(data);
+	return list;
+}
+
 static json_t *read_user(void)
 {
 	const char *home = getenv("HOME"), *user = getenv("USER");
@@ -345,6 +375,7 @@ json_t *source_live_value(const char *key)
 		{"dmi_memory", read_dmi_memory},
 		{"marks", read_marks},
 		{"user", read_user},
+		{"kernel_options", read_kernel_options},
 	};
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {

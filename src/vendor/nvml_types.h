@@ -328,10 +328,6 @@ enum nvml_reason {
 	X(power_limit_default, 189, "mW")           \
 	X(power_limit_current, 190, "mW")           \
 	X(power_limit_requested, 192, "mW")         \
-	X(temperature_shutdown_margin, 193, "C")    \
-	X(temperature_slowdown_margin, 194, "C")    \
-	X(temperature_memory_margin, 195, "C")      \
-	X(temperature_gpu_margin, 196, "C")         \
 	X(recovery_action, 230, "")                 \
 	X(violation_sw_thermal, 269, "ns")          \
 	X(violation_hw_thermal, 270, "ns")          \
