@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One line a command, sorted. The name is the file's and the symbol's (command_NAME). */
 #define COMMANDS(X) \
-	X(info)
+	X(check) \
+	X(info) \
+	X(list_command) \
+	X(probe)
 
 /* Processes of our own: `assay __NAME`, never shown. */
 #define HIDDEN_COMMANDS(X) \
 	X(docs) \
 	X(facts) \
-	X(sample)
+	X(sample) \
+	X(worker)

@@ -84,30 +84,44 @@ enum status phase_cold(struct timing *t, struct error *err)
 	return report_window(t, "cold", &w, false, err);
 }
 
+/* One window of a sample or a few; the least of them, ns an iteration: another process may have had the CPU
+ * in between. */
+static enum status least_of(struct timing *t, unsigned samples, double *ns, struct error *err)
+{
+	struct window w = timing_window(t);
+	struct meter *m = t->meter;
+	enum status st = m->ops->begin(m, &w, err);
+
+	for (unsigned i = 0; !st && i < samples; i++)
+		st = m->ops->sample(m, t->batch, err);
+	if (!st)
+		st = m->ops->end(m, err);
+	if (st)
+		return st;
+	*ns = INFINITY;
+	for (size_t i = 0; i < w.count; i++)
+		*ns = fmin(*ns, w.sample[i].ns);
+	return timing_stopped(t) ? timing_cancelled(err) : STATUS_OK;
+}
+
 /* The least batch whose sample is long enough, approached from below: what it runs warms up as well. */
 static enum status find_batch(struct timing *t, struct error *err)
 {
 	const uint64_t batch_max = 1u << 24;
 	const double wish_ns = 1.2 * METER_SAMPLE_NS; /* the clock may still rise */
-	struct meter *m = t->meter;
+	double took, next, again;
 
 	for (t->batch = 1;;) {
-		struct window w = timing_window(t);
-		double took, next;
-		enum status st = m->ops->begin(m, &w, err);
+		enum status st = least_of(t, 1, &t->iteration_ns, err);
 
-		if (!st)
-			st = m->ops->sample(m, t->batch, err);
-		if (!st)
-			st = m->ops->end(m, err);
-		if (st)
-			return st;
-		if (timing_stopped(t))
-			return timing_cancelled(err);
-		t->iteration_ns = window_mean_ns(&w, 0, w.count);
 		took = t->iteration_ns * (double)t->batch;
-		if (took >= METER_SAMPLE_NS || t->batch >= batch_max)
-			return STATUS_OK;
+		if (!st && took >= METER_SAMPLE_NS && took < 20.0 * METER_SAMPLE_NS) {
+			st = least_of(t, 2, &again, err); /* long, or only interrupted? */
+			t->iteration_ns = fmin(t->iteration_ns, again);
+			took = t->iteration_ns * (double)t->batch;
+		}
+		if (st || took >= METER_SAMPLE_NS || t->batch >= batch_max)
+			return st;
 		/* At most a hundredfold: a first iteration too short to be timed says little of the rest. */
 		next = took > 0 ? ceil((double)t->batch * wish_ns / took) : INFINITY;
 		next = fmin(fmin(next, 100.0 * (double)t->batch), (double)batch_max);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay check: run, judge, report. The main job. */
+#include "cmd/running.h"
+
+struct check_opts {
+	struct running_opts running;
+	const char *word, *suite;
+};
+
+static const struct opt opts[] = {
+	OPT_ROW(struct check_opts, word, .name = "name", .positional = true, .shown = "SUITE",
+		.help = "a suite built in (assay list suites); quick when none is named"),
+	OPT_ROW(struct check_opts, suite, .name = "suite", .shown = "SUITE|FILE",
+		.help = "the same, or a suite of your own"),
+	RUNNING_ROWS(struct check_opts),
+};
+
+static int run(const struct command_context *c, const void *opts_)
+{
+	const struct check_opts *o = opts_;
+	const char *name = o->suite ? o->suite : o->word ? o->word : "quick";
+	struct suite *s = NULL;
+	struct error err = {0};
+	int code;
+
+	if (o->suite && o->word) {
+		error_set(&err, STATUS_BAD_INPUT, "one suite at a time: \"%.64s\" or --suite %.64s", o->word,
+			  o->suite);
+		return running_complain(c, &err);
+	}
+	if (suite_read(&s, name, &err))
+		return running_complain(c, &err);
+	code = running_do(c, s, &o->running);
+	suite_free(s);
+	return code;
+}
+
+const struct command command_check = {
+	.name = "check",
+	.summary = "run, judge and report a suite: the main job",
+	.example = "assay check quick",
+	.help = "Measures what the suite says, judges each figure and explains what is short of its bound. "
+		"The run "
+		"directory holds the journal and every report. Exit code: 0 all that is required was "
+		"reached, 1 something "
+		"failed, 2 inconclusive, 64 wrong usage. Ctrl-C leaves a readable run directory; --resume "
+		"goes on.",
+	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct check_opts)},
+	.run = run,
+};

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/list_ahead.h"
+#include <errno.h>
+#include <limits.h>
+#include <unistd.h>
+#include "core/clock.h"
+#include "core/units.h"
+#include "journal/journal.h"
+#include "judge/judge.h"
+#include "machine/machine.h"
+#include "probe/registry.h"
+#include "run/case.h"
+
+/* judge sees a run directory only, so the plan is written as one: a journal of a machine and a plan, read and
+ * removed. */
+static enum status record_of(struct record *r, const struct plan *p, const struct machine *m,
+			     struct error *err)
+{
+	const char *base = getenv("TMPDIR");
+	char dir[PATH_MAX], file[PATH_MAX + 32];
+	struct journal *j = NULL;
+	json_t *machine = NULL, *plan = NULL;
+	enum status st;
+
+	snprintf(dir, sizeof(dir), "%.3000s/assay-list-XXXXXX", base ? base : "/tmp");
+	if (!mkdtemp(dir))
+		return error_errno(err, errno, "%s: cannot be made", dir);
+	machine = json_pack("{s:O}", "facts", machine_json(m));
+	plan = plan_json(p, m);
+	st = journal_create(&j, dir, false, clock_monotonic(), err);
+	if (!st)
+		st = journal_append(j, JOURNAL_MACHINE, machine, err);
+	if (!st)
+		st = journal_append(j, JOURNAL_PLAN, plan, err);
+	journal_close(&j);
+	if (!st)
+		st = record_read(r, dir, err);
+	json_decref(machine);
+	json_decref(plan);
+	snprintf(file, sizeof(file), "%s/%s", dir, JOURNAL_FILE);
+	unlink(file);
+	rmdir(dir);
+	return st;
+}
+
+static json_t *row_of(const struct record_case *c, const struct judgement *j)
+{
+	char bound[64] = "", band[80] = "", low[32], high[32];
+
+	if (j->bound.value > 0)
+		units_format(bound, sizeof(bound), j->bound.value, j->figure_unit);
+	if (j->has_band) {
+		units_format(low, sizeof(low), j->band.low, j->figure_unit);
+		units_format(high, sizeof(high), j->band.high, j->figure_unit);
+		snprintf(band, sizeof(band), "%s .. %s", low, high);
+	}
+	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "case", c->key, "target", c->target, "bound", bound,
+			 "band", band, "why",
+			 c->skipped    ? c->skip_reason
+			 : j->has_band ? j->band.source
+				       : j->reason);
+}
+
+enum status list_ahead(json_t **rows, const char *suite, const char *machine, const char *expectations,
+		       const struct log *log, struct error *err)
+{
+	struct expectations *e = NULL;
+	struct judgements judged = {0};
+	struct record record = {0};
+	struct machine *m = NULL;
+	struct suite *s = NULL;
+	struct plan plan = {0};
+	enum status st = suite_read(&s, suite, err);
+
+	*rows = json_array();
+	if (!st)
+		st = machine_read(&m, LAYER_SOFTWARE, machine, log, err);
+	if (!st)
+		st = plan_build(&plan, s, m, probe_list, NULL, err);
+	if (!st)
+		st = record_of(&record, &plan, m, err);
+	if (!st)
+		st = expectations_load(&e, expectations, err);
+	if (!st)
+		st = judge_ahead(&judged, &record, e, err);
+	for (size_t i = 0; !st && i < record.case_count && i < judged.count; i++)
+		json_array_append_new(*rows, row_of(&record.cases[i], &judged.of_case[i]));
+	judgements_release(&judged);
+	expectations_free(e);
+	record_release(&record);
+	plan_release(&plan);
+	machine_free(m);
+	suite_free(s);
+	if (st) {
+		json_decref(*rows);
+		*rows = NULL;
+	}
+	return st;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CMD_LIST_AHEAD_H
+#define CMD_LIST_AHEAD_H
+#include <jansson.h>
+#include "core/error.h"
+#include "core/log.h"
+
+/* Rows of what would judge each case of the suite here. Caller decrefs *rows. */
+enum status list_ahead(json_t **rows, const char *suite, const char *machine, const char *expectations,
+		       const struct log *log, struct error *err);
+#endif

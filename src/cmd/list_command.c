@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay list: what can run, and what would judge it. */
+#include <jansson.h>
+#include "cmd/list_ahead.h"
+#include "cmd/running.h"
+#include "core/embed.h"
+#include "core/tree.h"
+#include "probe/registry.h"
+
+struct list_opts {
+	const char *what, *suite, *machine, *expectations;
+	bool json, all;
+};
+
+static const char *const what_words[] = {"probes", "engines", "suites", "causes", "expectations", NULL};
+
+static const struct opt opts[] = {
+	OPT_ROW(struct list_opts, what, .name = "what", .positional = true, .preset = "probes",
+		.choices = what_words, .help = "what to list"),
+	OPT_ROW(struct list_opts, suite, .name = "suite", .preset = "quick", .shown = "SUITE|FILE",
+		.help = "expectations: of this suite's cases"),
+	OPT_ROW(struct list_opts, machine, .name = "machine", .shown = "DIR",
+		.help = "expectations: on a recorded machine"),
+	OPT_ROW(struct list_opts, expectations, .name = "expectations", .shown = "DIR",
+		.help = "expectations: these instead of the built-in ones"),
+	OPT_ROW(struct list_opts, all, .name = "all", .help = "with the probes that only tests use"),
+	OPT_ROW(struct list_opts, json, .name = "json", .help = "as JSON"),
+};
+
+static void target_words(unsigned targets, char *out, size_t size)
+{
+	snprintf(out, size, "%s%s%s", targets & TARGET_CPU ? "cpu " : "", targets & TARGET_GPU ? "gpu " : "",
+		 targets & TARGET_NODE ? "node " : "");
+	if (*out)
+		out[strlen(out) - 1] = '\0';
+}
+
+/* Rows are objects of texts, all with the same names in the same order. */
+static json_t *probe_rows(bool all)
+{
+	json_t *rows = json_array();
+
+	for (const struct probe *const *p = probe_list; *p; p++)
+		if (all || !(*p)->hidden)
+			json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "probe", (*p)->name, "kind",
+							      (*p)->kind == PROBE_TIMED ? "timed" : "reading",
+							      "summary", (*p)->summary));
+	return rows;
+}
+
+static json_t *engine_rows(bool all)
+{
+	json_t *rows = json_array();
+
+	for (const struct probe *const *p = probe_list; *p; p++)
+		for (const struct engine *const *e = (*p)->engines; (all || !(*p)->hidden) && e && *e; e++) {
+			char targets[32];
+
+			target_words((*e)->targets, targets, sizeof(targets));
+			json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s}", "probe", (*p)->name,
+							      "engine", (*e)->name, "targets", targets,
+							      "libraries", (*e)->libs ? (*e)->libs : ""));
+		}
+	return rows;
+}
+
+static json_t *suite_rows(void)
+{
+	json_t *rows = json_array();
+	const struct embedded *e;
+
+	for (size_t i = 0; (e = embedded_at(i)); i++) {
+		struct tree *t = NULL;
+
+		if (strncmp(e->name, "suites/", 7) ||
+		    tree_parse(&t, e->name, (const char *)e->data, e->size, NULL))
+			continue;
+		json_array_append_new(rows, json_pack("{s:s, s:s}", "suite", tree_text(t, "name", ""),
+						      "description", tree_text(t, "description", "")));
+		tree_free(t);
+	}
+	return rows;
+}
+
+static json_t *cause_rows(void)
+{
+	json_t *rows = json_array();
+
+	for (unsigned i = 1; i < CAUSE_COUNT; i++)
+		json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "cause", cause_name((enum cause)i),
+						      "meaning", cause_text((enum cause)i), "action",
+						      cause_action((enum cause)i)));
+	return rows;
+}
+
+/* Columns as wide as their widest entry; the last one runs free. */
+static void print_table(const json_t *rows)
+{
+	int width[8] = {0};
+	const char *name;
+	json_t *row, *v;
+	size_t i;
+
+	json_array_foreach((json_t *)rows, i, row)
+	{
+		int column = 0;
+
+		json_object_foreach(row, name, v)
+		{
+			int size = (int)json_string_length(v);
+
+			if (column < 8 && size > width[column])
+				width[column] = size;
+			column++;
+		}
+	}
+	json_array_foreach((json_t *)rows, i, row)
+	{
+		int column = 0, last = (int)json_object_size(row) - 1;
+
+		json_object_foreach(row, name, v)
+		{
+			printf(column == last ? "%-*s%s" : "%-*s  %s", column == last ? 0 : width[column],
+			       json_string_value(v), "");
+			column++;
+		}
+		putchar('\n');
+	}
+}
+
+static int run(const struct command_context *c, const void *opts_)
+{
+	const struct list_opts *o = opts_;
+	struct error err = {0};
+	json_t *rows = NULL;
+
+	if (!strcmp(o->what, "probes"))
+		rows = probe_rows(o->all);
+	else if (!strcmp(o->what, "engines"))
+		rows = engine_rows(o->all);
+	else if (!strcmp(o->what, "suites"))
+		rows = suite_rows();
+	else if (!strcmp(o->what, "causes"))
+		rows = cause_rows();
+	else if (list_ahead(&rows, o->suite, o->machine, o->expectations, c->log, &err))
+		return running_complain(c, &err);
+	if (o->json) {
+		json_dumpf(rows, stdout, JSON_INDENT(1));
+		putchar('\n');
+	} else {
+		print_table(rows);
+	}
+	json_decref(rows);
+	return EXIT_PASS;
+}
+
+const struct command command_list_command = {
+	.name = "list",
+	.summary = "what can run, and what would judge it",
+	.example = "assay list expectations --suite quick",
+	.help = "probes and engines: what can be measured or read. suites: what check can run. causes: every "
+		"cause that a "
+		"verdict can have, and what to do. expectations: for each case of a suite on this machine, "
+		"the bound and the "
+		"band that would judge it and where they are from, before anything runs.",
+	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct list_opts)},
+	.run = run,
+};

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/running.h"
+#include <errno.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "cmd/running_plan.h"
+#include "journal/record.h"
+#include "judge/judge.h"
+#include "probe/registry.h"
+#include "report/report.h"
+#include "run/run.h"
+
+const char *const running_formats[] = {"text", "json", "csv", "markdown", NULL};
+enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_MARKDOWN };
+
+int running_complain(const struct command_context *c, const struct error *err)
+{
+	log_error(c->log, LOG_TOPIC_RUN, "%s", err->text);
+	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+}
+
+/* The bar on stderr: one line, drawn over itself. */
+static void draw(void *arg, size_t done, size_t total, const char *what, double seconds_left)
+{
+	(void)arg;
+	fprintf(stderr, "\r\033[K[%zu/%zu] %.60s, about %.0f s left", done, total, what, seconds_left);
+	fflush(stderr);
+}
+
+/* "assay-runs/2026-11-21-quick", or the first of -2, -3 .. that is not there. */
+static void default_dir(char out[PATH_MAX], const char *suite)
+{
+	time_t now = time(NULL);
+	struct stat info;
+	struct tm day;
+	char date[16];
+
+	localtime_r(&now, &day);
+	strftime(date, sizeof(date), "%Y-%m-%d", &day);
+	snprintf(out, PATH_MAX, "assay-runs/%s-%.64s", date, suite);
+	for (unsigned i = 2; !stat(out, &info) && i < 10000; i++)
+		snprintf(out, PATH_MAX, "assay-runs/%s-%.64s-%u", date, suite, i);
+}
+
+static void command_line(const struct command_context *c, struct text *out)
+{
+	for (int i = 0; i < c->argc; i++)
+		text_addf(out, "%s%s", i ? " " : "", c->argv[i]);
+}
+
+/* The report in the form asked for; on stdout, which carries results only. */
+static enum status show(const struct command_context *c, const struct running_opts *o,
+			const struct report_input *in, struct error *err)
+{
+	struct report_style style = {.colour = c->colour, .columns = 100};
+	struct text out = {0};
+	enum status st = STATUS_OK;
+
+	switch (o->json ? FORMAT_JSON : (int)o->format) {
+	case FORMAT_JSON:
+		st = report_json(&out, in, err);
+		break;
+	case FORMAT_CSV:
+		report_csv(&out, in);
+		break;
+	case FORMAT_MARKDOWN:
+		report_markdown(&out, in);
+		break;
+	default:
+		report_terminal(&out, in, &style);
+	}
+	if (!st && out.failed)
+		st = error_errno(err, ENOMEM, "the report");
+	if (!st)
+		fputs(text_str(&out), stdout);
+	text_release(&out);
+	return st;
+}
+
+static enum status judge_and_report(const struct command_context *c, const struct running_opts *o,
+				    const char *dir, int *code, struct error *err)
+{
+	struct judge_site site = {.expect = o->expect, .file = o->site};
+	struct expectations *expectations = NULL;
+	struct judgements judged = {0};
+	struct machine *machine = NULL;
+	struct record record = {0};
+	struct report_input in;
+	struct text note = {0};
+	enum status st = record_read(&record, dir, err);
+
+	if (!st)
+		st = machine_from_json(&machine, record.machine, err);
+	if (!st)
+		st = expectations_load(&expectations, o->expectations, err);
+	if (!st)
+		st = judge_record(&judged, &record, expectations, &site, err);
+	if (st)
+		goto out;
+	in = (struct report_input){
+		.record = &record, .machine = machine, .judged = &judged, .expectations = expectations};
+	st = report_write(dir, &in, &note, err);
+	if (note.size)
+		log_info(c->log, LOG_TOPIC_RUN, "%s", text_str(&note));
+	if (!st)
+		st = show(c, o, &in, err);
+	*code = judged.exit_code;
+out:
+	text_release(&note);
+	judgements_release(&judged);
+	expectations_free(expectations);
+	machine_free(machine);
+	record_release(&record);
+	return st;
+}
+
+static enum status run_it(const struct command_context *c, const struct plan *plan, const struct machine *m,
+			  const struct running_opts *o, const char *dir, struct run_summary *summary,
+			  struct error *err)
+{
+	struct text line = {0};
+	struct run_options ro = {
+		.dir = dir,
+		.resume = o->resume,
+		.sample = o->sample && machine_is_live(m),
+		.seed = o->seed,
+		.beside = o->beside,
+		.wait = o->wait,
+		.price_per_hour = o->price,
+		.stop = c->stop,
+		.log = c->log,
+		.clock = clock_monotonic(),
+		.expectations = o->expectations,
+	};
+	enum status st;
+
+	if (c->terminal)
+		ro.progress.update = draw;
+	command_line(c, &line);
+	ro.command_line = text_str(&line);
+	st = run_plan(plan, m, probe_list, &ro, summary, err);
+	if (c->terminal)
+		fprintf(stderr, "\r\033[K");
+	text_release(&line);
+	return st;
+}
+
+/* The machine, and the plan on it. With --wait both anew until no GPU is busy. */
+static enum status prepare(const struct command_context *c, const struct suite *s,
+			   const struct running_opts *o, struct machine **m, struct plan *plan,
+			   struct error *err)
+{
+	struct plan_wishes wishes = {.target = o->target, .seconds = o->seconds, .beside = o->beside};
+	bool said = false;
+
+	for (;;) {
+		const struct bench_case *busy;
+		enum status st = machine_read(m, LAYER_SOFTWARE, o->machine, c->log, err);
+
+		if (!st)
+			st = plan_build(plan, s, *m, probe_list, &wishes, err);
+		busy = st ? NULL : running_busy(plan);
+		if (st || !o->wait || !busy || *c->stop)
+			return st;
+		if (!said)
+			log_info(c->log, LOG_TOPIC_RUN, "waiting: %s", busy->skip_reason);
+		said = true;
+		plan_release(plan);
+		machine_free(*m);
+		*m = NULL;
+		clock_sleep_ns(clock_monotonic(), 2000000000u);
+		if (*c->stop)
+			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+					       "stopped while waiting for a GPU");
+	}
+}
+
+int running_do(const struct command_context *c, const struct suite *s, const struct running_opts *o)
+{
+	struct run_summary summary = {0};
+	struct machine *m = NULL;
+	struct error err = {0};
+	struct plan plan = {0};
+	char dir[PATH_MAX];
+	int code = EXIT_INCONCLUSIVE;
+	enum status st;
+
+	if (o->resume && !o->out)
+		return error_set(&err, STATUS_BAD_INPUT,
+				 "--resume needs --out: the directory of the run to go on with"),
+		       running_complain(c, &err);
+	if (o->out)
+		text_copy(dir, sizeof(dir), o->out);
+	else
+		default_dir(dir, suite_name(s));
+	st = prepare(c, s, o, &m, &plan, &err);
+	if (!st && o->plan) {
+		running_print_plan(&plan, m, dir, o->json || o->format == FORMAT_JSON);
+		code = EXIT_PASS;
+	} else if (!st) {
+		st = run_it(c, &plan, m, o, dir, &summary, &err);
+		if (!st)
+			st = judge_and_report(c, o, dir, &code, &err);
+		if (!st)
+			log_info(c->log, LOG_TOPIC_RUN, "report: %s/report.html", dir);
+		if (!st && summary.cancelled)
+			log_info(c->log, LOG_TOPIC_RUN, "stopped; to go on: assay check %s --resume --out %s",
+				 suite_name(s), dir);
+	}
+	if (st)
+		code = running_complain(c, &err);
+	plan_release(&plan);
+	machine_free(m);
+	return code;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `check` and `probe` share: plan, run, judge, report. */
+#ifndef CMD_RUNNING_H
+#define CMD_RUNNING_H
+#include "cmd/command.h"
+#include "run/case.h"
+
+struct running_opts {
+	const char *target, *out, *machine, *expect, *site, *expectations;
+	double seconds, price;
+	uint64_t seed;
+	uint32_t format;
+	bool json, resume, plan, wait, beside, sample;
+};
+
+extern const char *const running_formats[];
+
+/* Rows for the options that are the same word everywhere; `type` holds a struct running_opts named `running`. */
+/* clang-format off */
+#define RUNNING_ROWS(type)                                                                                            \
+	OPT_ROW(type, running.target, .name = "target", .shown = "cpu|gpu|gpuN|all", .help = "run only the cases on it"), \
+	OPT_ROW(type, running.out, .name = "out", .shown = "DIR", .help = "run directory; else assay-runs/DATE-NAME"),   \
+	OPT_ROW(type, running.seconds, .name = "seconds", .preset = "0", .unit = "s", .min = 0, .max = 1e7,            \
+		.help = "length of the measured windows; 0: as the suite or METHODS say"),                               \
+	OPT_ROW(type, running.seed, .name = "seed", .preset = "1", .help = "of all random data"),                      \
+	OPT_ROW(type, running.resume, .name = "resume", .help = "go on with the run in --out"),                        \
+	OPT_ROW(type, running.plan, .name = "plan", .help = "show what would run, with time, watts and bytes; run nothing"), \
+	OPT_ROW(type, running.machine, .name = "machine", .shown = "DIR",                                              \
+		.help = "a recorded machine: judges its readings, measures nothing"),                                    \
+	OPT_ROW(type, running.expect, .name = "expect", .shown = "SKU:N", .help = "what was bought: h100-sxm:8"),      \
+	OPT_ROW(type, running.site, .name = "site", .shown = "FILE", .help = "what the operator states of this site"), \
+	OPT_ROW(type, running.expectations, .name = "expectations", .shown = "DIR",                                    \
+		.help = "expectations instead of the built-in ones"),                                                    \
+	OPT_ROW(type, running.wait, .name = "wait", .help = "wait until the GPUs are free"),                           \
+	OPT_ROW(type, running.beside, .name = "beside",                                                                \
+		.help = "run although others use the GPUs; such figures are untrusted"),                                 \
+	OPT_ROW(type, running.price, .name = "price", .preset = "0", .min = 0, .max = 1e6,                             \
+		.help = "price of the machine an hour, for the record"),                                                 \
+	OPT_ROW(type, running.sample, .name = "telemetry", .preset = "true", .help = "sample power, clocks, temperatures"), \
+	OPT_ROW(type, running.format, .name = "format", .preset = "text", .choices = running_formats,                  \
+		.help = "form of the report on stdout"),                                                                 \
+	OPT_ROW(type, running.json, .name = "json", .help = "the same as --format json")
+/* clang-format on */
+
+/* Runs the suite as asked; returns the program's exit code. Results go to stdout. */
+int running_do(const struct command_context *c, const struct suite *s, const struct running_opts *o);
+/* Logs the error; the exit code it asks for. */
+int running_complain(const struct command_context *c, const struct error *err);
+#endif

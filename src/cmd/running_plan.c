@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/running_plan.h"
+#include <jansson.h>
+#include "core/units.h"
+#include "run/probe.h"
+
+const struct bench_case *running_busy(const struct plan *p)
+{
+	for (size_t i = 0; i < p->count; i++)
+		for (size_t k = 0; k < p->steps[i].count; k++)
+			if (p->steps[i].cases[k].skip_cause == CAUSE_BUSY)
+				return &p->steps[i].cases[k];
+	return NULL;
+}
+
+/* What a run may draw and write: the limits of the GPUs that it uses; some 20 bytes a sample, a sample a
+ * millisecond. */
+struct demand {
+	size_t runs, skips;
+	double watts;
+	bool watts_known;
+	double journal_bytes;
+};
+
+static struct demand demand_of(const struct plan *p, const struct machine *m)
+{
+	struct demand d = {.watts_known = true, .journal_bytes = 200e3};
+	bool used[256] = {false};
+
+	for (size_t i = 0; i < p->count; i++)
+		for (size_t k = 0; k < p->steps[i].count; k++) {
+			const struct bench_case *c = &p->steps[i].cases[k];
+
+			d.skips += c->skip != STATUS_OK;
+			d.runs += c->skip == STATUS_OK;
+			for (unsigned g = 0;
+			     !c->skip && c->probe->kind == PROBE_TIMED && g < c->target.gpu_count; g++)
+				used[c->target.gpu[g] & 255] = true;
+		}
+	for (unsigned g = 0; g < 256 && g < machine_gpu_count(m); g++)
+		if (used[g]) {
+			d.watts += gpu_get(machine_gpu(m, g), GPU_FACT_power_limit_w, 0);
+			d.watts_known = d.watts_known && gpu_has(machine_gpu(m, g), GPU_FACT_power_limit_w);
+		}
+	d.journal_bytes += p->seconds_expected * 20e3;
+	return d;
+}
+
+static void print_text(const struct plan *p, const struct machine *m, const char *dir)
+{
+	struct demand d = demand_of(p, m);
+	char bytes[32];
+
+	units_format(bytes, sizeof(bytes), d.journal_bytes, "B");
+	printf("suite %s: %zu cases run, %zu are skipped; plan %.12s\n", p->suite, d.runs, d.skips, p->hash);
+	printf("time   about %.0f s\n", p->seconds_expected);
+	if (d.watts > 0)
+		printf("watts  up to %.0f W by the GPUs%s\n", d.watts,
+		       d.watts_known ? "" : " whose limit is known");
+	else
+		printf("watts  CPU only\n");
+	printf("bytes  about %s in %s\n", bytes, dir);
+	for (size_t i = 0; i < p->count; i++) {
+		printf("step %zu%s\n", i + 1, p->steps[i].together ? ", together" : "");
+		for (size_t k = 0; k < p->steps[i].count; k++) {
+			const struct bench_case *c = &p->steps[i].cases[k];
+
+			printf("  %3u %-9s %s\n", c->id, c->target_text, c->key);
+			if (c->skip)
+				printf("      %s, %s: %s\n", status_name(c->skip), cause_name(c->skip_cause),
+				       c->skip_reason);
+			else if (*c->beside)
+				printf("      untrusted: %s\n", c->beside);
+		}
+	}
+}
+
+void running_print_plan(const struct plan *p, const struct machine *m, const char *dir, bool json)
+{
+	json_t *j;
+
+	if (!json) {
+		print_text(p, m, dir);
+		return;
+	}
+	j = plan_json(p, m);
+	json_object_set_new(j, "seconds_expected", json_real(p->seconds_expected));
+	json_dumpf(j, stdout, JSON_INDENT(1));
+	putchar('\n');
+	json_decref(j);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `assay __worker`: the process that cases run in, started by a run's supervisor. */
+#include "cmd/command.h"
+#include "probe/registry.h"
+#include "run/run.h"
+
+static int run(const struct command_context *c, int argc, char **argv)
+{
+	(void)c, (void)argc, (void)argv;
+	return worker_main(probe_list);
+}
+
+const struct command command_worker = {
+	.name = "__worker",
+	.summary = "cases from descriptor 3",
+	.hidden = true,
+	.raw = true,
+	.run_raw = run,
+};

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run from open to close: the only writer of its journal, and it opens no vendor library, ever. */
+#include "run/supervisor.h"
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+#include "journal/record.h"
+#include "machine/machine.h"
+
+bool run_stopping(const struct run *r)
+{
+	return r->o->stop && *r->o->stop;
+}
+
+void run_journal(struct run *r, enum journal_type type, json_t *body)
+{
+	if (!r->status && !body)
+		r->status = error_errno(r->err, ENOMEM, "a journal line of type %s", journal_type_name(type));
+	if (!r->status)
+		r->status = journal_append(r->journal, type, body, r->err);
+	json_decref(body);
+}
+
+void run_progress(struct run *r, const char *what)
+{
+	const struct run_progress *p = &r->o->progress;
+	double share = r->plan->case_count ? (double)r->case_done / (double)r->plan->case_count : 1;
+
+	if (p->update)
+		p->update(p->arg, r->case_done, r->plan->case_count, what,
+			  r->plan->seconds_expected * (1 - share));
+}
+
+void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum status status,
+	     enum cause cause, const char *text, const char *place)
+{
+	json_t *body = json_pack("{s:i, s:s, s:s, s:s, s:o}", "case", (int)c->id, "ending",
+				 ending_name(ending), "status", status_name(status), "cause",
+				 cause_name(cause), "text", field_string(text));
+
+	if (body && *place)
+		json_object_set_new(body, "place", field_string(place));
+	run_journal(r, JOURNAL_END, body);
+	log_debug(r->o->log, LOG_TOPIC_RUN, "case %u %s: %s, %s %s", c->id, c->key, ending_name(ending),
+		  status_name(status), text);
+	if (ending == ENDING_NOT_RUN)
+		r->out->not_run++;
+	else if (ending == ENDING_DONE && !status)
+		r->out->done++;
+	else
+		r->out->failed++;
+	r->case_done++;
+	run_progress(r, c->key);
+}
+
+static json_t *words_json(const char *command_line)
+{
+	json_t *words = json_array();
+
+	json_array_append_new(words, field_string(command_line ? command_line : ""));
+	return words;
+}
+
+static void write_open(struct run *r)
+{
+	const struct run_options *o = r->o;
+	char wall[32], node[256] = "";
+	json_t *body;
+
+	clock_wall_text(wall, sizeof(wall));
+	gethostname(node, sizeof(node) - 1);
+	body = json_pack("{s:i, s:s, s:o, s:s, s:o, s:I, s:s, s:s, s:{s:b, s:b, s:b}}", "schema", 1,
+			 "program", ASSAY_VERSION, "command", words_json(o->command_line), "wall", wall,
+			 "node", field_string(node), "seed", (json_int_t)o->seed, "suite", r->plan->suite,
+			 "expectations", o->expectations ? o->expectations : "builtin", "options", "resume",
+			 o->resume, "beside", o->beside, "sample", o->sample);
+	if (body && o->price_per_hour > 0)
+		json_object_set_new(body, "price_per_hour", json_real(o->price_per_hour));
+	run_journal(r, JOURNAL_OPEN, body);
+}
+
+/* What makes it the same machine: the CPU's model and the GPUs, each by its address and number. */
+static bool same_machine(const struct machine *a, const struct machine *b)
+{
+	if (machine_gpu_count(a) != machine_gpu_count(b) ||
+	    strcmp(machine_cpu(a)->model, machine_cpu(b)->model) ||
+	    machine_cpu(a)->threads != machine_cpu(b)->threads)
+		return false;
+	for (unsigned i = 0; i < machine_gpu_count(a); i++)
+		if (strcmp(machine_gpu(a, i)->pci, machine_gpu(b, i)->pci) ||
+		    strcmp(machine_gpu(a, i)->uuid, machine_gpu(b, i)->uuid))
+			return false;
+	return true;
+}
+
+static enum status check_same(const struct run *r, const struct record *earlier, struct error *err)
+{
+	const char *hash = json_string_value(json_object_get(earlier->plan, "hash"));
+	struct machine *m = NULL;
+	enum status st;
+	bool same;
+
+	if (!hash || strcmp(hash, r->plan->hash))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: its plan is another one (%.12s, now %.12s): a run goes on with the "
+				 "same suite, target, "
+				 "seconds and devices, or begins anew in another directory",
+				 r->o->dir, hash ? hash : "none", r->plan->hash);
+	st = machine_from_json(&m, earlier->machine, err);
+	if (st)
+		return st;
+	same = same_machine(m, r->machine);
+	machine_free(m);
+	if (!same)
+		return error_set(err, STATUS_BAD_INPUT, "%s: it was begun on another machine", r->o->dir);
+	return STATUS_OK;
+}
+
+/* What an earlier run has done stays done; what it had begun is named and done again. */
+static enum status take_up(struct run *r, struct error *err)
+{
+	struct record earlier;
+	enum status st = record_read(&earlier, r->o->dir, err);
+
+	if (st)
+		return st;
+	st = check_same(r, &earlier, err);
+	for (size_t i = 0; !st && i < earlier.case_count && i < r->plan->case_count; i++) {
+		const struct record_case *c = &earlier.cases[i];
+		bool again = c->begun && !c->ended;
+
+		r->attempt[i] = c->begun;
+		r->done[i] = c->ended && c->ending != ENDING_CANCELLED && c->ending != ENDING_NOT_RUN &&
+			     c->ending != ENDING_CUT;
+		r->case_done += r->done[i];
+		if (r->done[i])
+			c->ending == ENDING_DONE && !c->status ? r->out->done++ : r->out->failed++;
+		if (again)
+			log_warn(r->o->log, LOG_TOPIC_RUN,
+				 "case %u was begun and not ended, and runs again: %s on %s", c->id, c->key,
+				 c->target);
+	}
+	record_release(&earlier);
+	return st;
+}
+
+static enum status open_run(struct run *r, struct error *err)
+{
+	size_t count = r->plan->case_count ? r->plan->case_count : 1;
+	enum status st = STATUS_OK;
+
+	r->attempt = calloc(count, sizeof(*r->attempt));
+	r->done = calloc(count, sizeof(*r->done));
+	if (!r->attempt || !r->done)
+		return error_errno(err, ENOMEM, "%s: %zu cases", r->o->dir, count);
+	if (r->o->resume)
+		st = take_up(r, err);
+	if (!st)
+		st = journal_create(&r->journal, r->o->dir, r->o->resume, r->o->clock, err);
+	if (st)
+		return st;
+	r->err = err;
+	write_open(r);
+	if (!r->o->resume) {
+		run_journal(r, JOURNAL_MACHINE, json_pack("{s:O}", "facts", machine_json(r->machine)));
+		run_journal(r, JOURNAL_PLAN, plan_json(r->plan, r->machine));
+	}
+	return r->status;
+}
+
+static void count_skips(struct run *r)
+{
+	for (size_t i = 0; i < r->plan->count; i++)
+		for (size_t k = 0; k < r->plan->steps[i].count; k++)
+			if (r->plan->steps[i].cases[k].skip) {
+				r->out->skipped++;
+				r->case_done++;
+			}
+}
+
+static void close_run(struct run *r)
+{
+	bool cancelled = run_stopping(r);
+
+	crew_dismiss(r, &r->keeper);
+	watch_stop(r);
+	r->out->cancelled = cancelled;
+	run_journal(r, JOURNAL_CLOSE,
+		    json_pack("{s:s, s:s}", "ending", ending_name(cancelled ? ENDING_CANCELLED : ENDING_DONE),
+			      "text", cancelled ? "stopped on request" : ""));
+}
+
+enum status run_plan(const struct plan *p, const struct machine *m, const struct probe *const *registry,
+		     const struct run_options *o, struct run_summary *out, struct error *err)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+	struct run *r = calloc(1, sizeof(*r));
+	enum status st;
+
+	(void)registry; /* the workers have it */
+	if (!r)
+		return error_errno(err, ENOMEM, "a run in %s", o->dir);
+	*out = (struct run_summary){.cases = p->case_count};
+	text_copy(out->dir, sizeof(out->dir), o->dir);
+	r->plan = p;
+	r->machine = m;
+	r->o = o;
+	r->out = out;
+	r->keeper = (struct worker){.p = {.channel = -1, .output = -1}, .run = r};
+	sigaction(SIGXFSZ, &ignore, &before); /* a limit on file sizes is a full disk, not a death */
+	st = open_run(r, err);
+	if (!st) {
+		count_skips(r);
+		watch_start(r);
+		for (size_t i = 0; i < p->count && !run_stopping(r) && !r->status; i++)
+			crew_step(r, &p->steps[i]);
+		close_run(r);
+		st = r->status;
+	}
+	journal_close(&r->journal);
+	sigaction(SIGXFSZ, &before, NULL);
+	free(r->attempt);
+	free(r->done);
+	free(r);
+	return st;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run in progress: what supervisor.c, crew.c and watch.c share. Design: docs/design/processes.md. */
+#ifndef RUN_SUPERVISOR_H
+#define RUN_SUPERVISOR_H
+#include "core/process.h"
+#include "core/text.h"
+#include "journal/journal.h"
+#include "journal/series.h"
+#include "run/lines.h"
+#include "run/run.h"
+
+#define RUN_TERM_NS 2000000000u    /* a case over its limit has so long to end by itself */
+#define RUN_STOP_NS 600000000u     /* on a request to stop: the journal is closed within a second */
+#define RUN_KILL_MS 2000           /* KILL to be seen; then the process is stuck */
+#define RUN_STAGGER_NS 100000000u  /* between the starts of workers that run together */
+
+enum { RUN_GPUS = 256, RUN_WORDS = 1024 };
+
+struct run;
+
+/* Telemetry: the sampler's lines into the journal, and their means over a case's windows into its results. */
+struct watch_window {
+	unsigned id;
+	char phase[16], source[40];
+	uint64_t t0_ns, t1_ns, since_ns; /* since: when it was asked for */
+};
+
+struct watch {
+	struct process sampler;
+	bool alive;
+	struct lines in;
+	struct series *series;
+	size_t series_count;
+	struct watch_window *window; /* waiting for telemetry to pass their end */
+	size_t window_count;
+	uint64_t heard_ns;           /* last line */
+	bool stalled;                /* said so once */
+};
+
+/* A worker that is quiet for long is asked nothing: it is waited for, up to its limit. */
+struct worker {
+	struct process p;
+	bool alive;
+	char group[32], target[32];
+	const struct bench_case *c;  /* running; NULL: idle */
+	struct lines in;
+	char words[RUN_WORDS];       /* the end of what it wrote to stdout and stderr */
+	char phase[16];
+	bool ready, told_to_go, ended_case;
+	bool garbled;                /* it wrote what is no line of ours, or of another case */
+	uint64_t limit_ns, kill_ns;  /* when TERM, when KILL; 0: not set */
+	enum ending forced;          /* why it was told to end; DONE: it was not */
+	struct run *run;
+};
+
+struct run {
+	const struct plan *plan;
+	const struct machine *machine;
+	const struct run_options *o;
+	struct run_summary *out;
+	struct journal *journal;
+	struct watch watch;
+	struct worker keeper;        /* of the last step in order, for the next of its group and target */
+	unsigned *attempt;           /* a case: times begun */
+	bool *done;                  /* a case: ended in an earlier run */
+	size_t case_done;
+	unsigned char lost[RUN_GPUS]; /* quarantined: by the case lost_by */
+	unsigned lost_by[RUN_GPUS];
+	uint64_t t0_ns;
+	enum status status;          /* of the journal: once it cannot be written the run is over */
+	struct error *err;
+};
+
+bool run_stopping(const struct run *r);
+/* Appends; steals `body`. After a failure nothing more is written. */
+void run_journal(struct run *r, enum journal_type type, json_t *body);
+void run_progress(struct run *r, const char *what);
+/* `end` of a case, summary and progress with it. */
+void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum status status, enum cause cause,
+	     const char *text, const char *place);
+
+/* Runs a step; returns early when the run stops or the journal fails. */
+void crew_step(struct run *r, const struct step *step);
+/* Sends an idle worker home. */
+void crew_dismiss(struct run *r, struct worker *w);
+
+void watch_start(struct run *r);
+void watch_read(struct run *r);   /* what the sampler has sent */
+/* Wants the window's means in the case's results once telemetry has passed its end. */
+void watch_want(struct run *r, const struct bench_case *c, const char *phase, uint64_t t0_ns, uint64_t t1_ns);
+void watch_stop(struct run *r);   /* takes the last lines, settles all windows, ends the sampler */
+/* Means of `source` over the window as result fields. Absent where a signal says nothing of it. Pure. */
+void watch_values(const struct series *series, size_t count, const char *source, uint64_t t0_ns, uint64_t t1_ns,
+		  struct result *out);
+#endif
