@@ -18,8 +18,8 @@ static void on_stop(int sig)
 
 static void install_signals(void)
 {
-	struct sigaction stop = { .sa_handler = on_stop };
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction stop = {.sa_handler = on_stop};
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
 
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
@@ -29,7 +29,7 @@ static void install_signals(void)
 
 static void log_to_stderr(void *arg, enum log_level level, enum log_topic topic, const char *line)
 {
-	static const char *const prefix[] = { "debug: ", "", "warning: ", "error: " };
+	static const char *const prefix[] = {"debug: ", "", "warning: ", "error: "};
 
 	(void)arg, (void)topic;
 	fprintf(stderr, "assay: %s%s\n", prefix[level], line);
@@ -85,7 +85,7 @@ static int usage_error(const struct error *err, const char *command)
 
 static int run_command(const struct command *cmd, struct command_context *context)
 {
-	struct error err = { 0 };
+	struct error err = {0};
 	void *opts;
 	int code;
 
@@ -105,9 +105,9 @@ static int run_command(const struct command *cmd, struct command_context *contex
 
 int main(int argc, char **argv)
 {
-	struct log log = { .sink = log_to_stderr };
-	struct error err = { 0 };
-	struct command_context context = { .log = &log, .stop = &stop_requests };
+	struct log log = {.sink = log_to_stderr};
+	struct error err = {0};
+	struct command_context context = {.log = &log, .stop = &stop_requests};
 	const struct command *cmd;
 	int code;
 

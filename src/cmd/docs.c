@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reference pages, the manual page and the shell completions, printed from the tables that drive the program.
- * `assay __docs DIR` writes them; tests/docs.sh holds the committed ones against it.
+ * The reference pages, the manual page and the shell completions, printed from the tables that drive the
+ * program. `assay __docs DIR` writes them; tests/docs.sh holds the committed ones against it.
  */
 #include "cmd/command.h"
 #include "cmd/help.h"
@@ -10,8 +10,10 @@
 #include "journal/journal.h"
 #include "probe/registry.h"
 #include "telemetry/telemetry.h"
+#include "vendor/list.h"
 
-static const char generated[] = "printed by the program from its tables; `tests/docs.sh --update` writes it anew";
+static const char generated[] =
+	"printed by the program from its tables; `tests/docs.sh --update` writes it anew";
 
 static const char *cell(const char *s)
 {
@@ -22,27 +24,35 @@ static const char *cell(const char *s)
 
 static void add_lists(struct text *out)
 {
-	text_addf(out, "# Closed lists\n\nThis page is %s.\n\n## Status: how a call ended\n\n| name | meaning |\n|---|---|\n", generated);
+	text_addf(out,
+		  "# Closed lists\n\nThis page is %s.\n\n## Status: how a call ended\n\n| name | meaning "
+		  "|\n|---|---|\n",
+		  generated);
 	for (int i = 0; i < STATUS_COUNT; i++)
 		text_addf(out, "| `%s` | %s |\n", status_name(i), status_text(i));
 	text_add(out, "\n## Ending: how the supervisor saw a case end\n\n| name | meaning |\n|---|---|\n");
 	for (int i = 0; i < ENDING_COUNT; i++)
 		text_addf(out, "| `%s` | %s |\n", ending_name(i), ending_text(i));
-	text_add(out, "\n## Verdict: what it is worth\n\n| name | exit code it asks for | meaning |\n|---|---|---|\n");
+	text_add(out, "\n## Verdict: what it is worth\n\n| name | exit code it asks for | meaning "
+		      "|\n|---|---|---|\n");
 	for (int i = 0; i < VERDICT_COUNT; i++)
-		text_addf(out, "| `%s` | %d | %s |\n", verdict_name(i), verdict_exit_code(i), verdict_text(i));
+		text_addf(out, "| `%s` | %d | %s |\n", verdict_name(i), verdict_exit_code(i),
+			  verdict_text(i));
 	text_add(out, "\n## Cause: why\n\n| name | meaning | what to do |\n|---|---|---|\n");
 	for (int i = 1; i < CAUSE_COUNT; i++)
 		text_addf(out, "| `%s` | %s | %s |\n", cause_name(i), cause_text(i), cell(cause_action(i)));
 	text_add(out, "\n## Journal events\n\n");
 	for (int i = 0; i < JOURNAL_TYPE_COUNT; i++)
 		text_addf(out, "%s`%s`", i ? ", " : "", journal_type_name(i));
-	text_add(out, "\n\n## Telemetry signals\n\n| name | unit | kind | period ms | what |\n|---|---|---|---|---|\n");
-#define X(name, unit, kind, period, help) text_addf(out, "| `%s` | %s | %s | %d | %s |\n", #name, cell(unit), #kind, period, help);
+	text_add(out, "\n\n## Telemetry signals\n\n| name | unit | kind | period ms | what "
+		      "|\n|---|---|---|---|---|\n");
+#define X(name, unit, kind, period, help)                                                                    \
+	text_addf(out, "| `%s` | %s | %s | %d | %s |\n", #name, cell(unit), #kind, period, help);
 	TELEMETRY_SIGNALS(X)
 #undef X
 	text_add(out, "\n## Facts of a GPU\n\n| name | unit | cheapest layer | what |\n|---|---|---|---|\n");
-#define X(name, unit, layer, help) text_addf(out, "| `%s` | %s | %s | %s |\n", #name, cell(unit), #layer, help);
+#define X(name, unit, layer, help)                                                                           \
+	text_addf(out, "| `%s` | %s | %s | %s |\n", #name, cell(unit), #layer, help);
 	GPU_FACTS(X)
 #undef X
 }
@@ -56,21 +66,25 @@ static const char *better_word(int better)
 
 static void add_field(struct text *out, const struct field *f)
 {
-	static const char *const kinds[] = { "number", "integer", "text", "bits" };
+	static const char *const kinds[] = {"number", "integer", "text", "bits"};
 
-	text_addf(out, "| `%s` | %s | %s | %s | %s |\n", f->name, cell(f->unit), kinds[f->kind], better_word(f->better), f->help);
+	text_addf(out, "| `%s` | %s | %s | %s | %s |\n", f->name, cell(f->unit), kinds[f->kind],
+		  better_word(f->better), f->help);
 }
 
 static void add_fields(struct text *out)
 {
-	text_addf(out, "# Result fields\n\nThis page is %s.\nWhat was not read is absent, never zero.\n\n", generated);
-	text_add(out, "## Every timed phase\n\n| field | unit | kind | better | what |\n|---|---|---|---|---|\n");
+	text_addf(out, "# Result fields\n\nThis page is %s.\nWhat was not read is absent, never zero.\n\n",
+		  generated);
+	text_add(out,
+		 "## Every timed phase\n\n| field | unit | kind | better | what |\n|---|---|---|---|---|\n");
 	for (const struct field *const *f = result_fields; *f; f++)
 		add_field(out, *f);
 	for (const struct probe *const *p = probe_list; *p; p++) {
 		if (!(*p)->field_count)
 			continue;
-		text_addf(out, "\n## %s\n\n| field | unit | kind | better | what |\n|---|---|---|---|---|\n", (*p)->name);
+		text_addf(out, "\n## %s\n\n| field | unit | kind | better | what |\n|---|---|---|---|---|\n",
+			  (*p)->name);
 		for (size_t i = 0; i < (*p)->field_count; i++)
 			add_field(out, &(*p)->fields[i]);
 	}
@@ -119,12 +133,38 @@ static void add_probes(struct text *out)
 		if ((*p)->kind == PROBE_READING)
 			text_add(out, "A reading: facts only; the rule is in `expectations/health.yaml`.\n");
 		for (const struct engine *const *e = (*p)->engines; e && *e; e++)
-			text_addf(out, "%s`%s` on%s%s%s%s", e == (*p)->engines ? "\nEngines: " : ", ", (*e)->name,
-				  (*e)->targets & TARGET_CPU ? " CPU" : "", (*e)->targets & TARGET_GPU ? " GPU" : "",
+			text_addf(out, "%s`%s` on%s%s%s%s", e == (*p)->engines ? "\nEngines: " : ", ",
+				  (*e)->name, (*e)->targets & TARGET_CPU ? " CPU" : "",
+				  (*e)->targets & TARGET_GPU ? " GPU" : "",
 				  (*e)->libs && *(*e)->libs ? " with " : "", (*e)->libs ? (*e)->libs : "");
 		text_add(out, (*p)->engines && *(*p)->engines ? "\n" : "");
 		add_option_table(out, &(*p)->opts, "");
 	}
+}
+
+/* ---- vendor functions ---- */
+
+static void add_library(struct text *out, const struct lib_spec *spec)
+{
+	text_addf(out, "\n## %s\n\nLooked for as", spec->name);
+	for (const char *const *so = spec->sonames; *so; so++)
+		text_addf(out, "%s `%s`", so == spec->sonames ? "" : ",", *so);
+	text_add(out, ".\n\n| function | needed |\n|---|---|\n");
+	for (size_t i = 0; i < spec->symbol_count; i++)
+		text_addf(out, "| `%s` | %s |\n", spec->symbols[i].symbol,
+			  spec->symbols[i].need == LIB_NEED_REQUIRED ? "yes" : "no");
+}
+
+static void add_vendor(struct text *out)
+{
+	text_addf(out,
+		  "# Vendor functions\n\nThis page is %s.\nEvery function of a foreign library that assay "
+		  "calls. "
+		  "Libraries are opened at run time, in helper, sampler and worker processes only.\n",
+		  generated);
+#define X(name) add_library(out, &name##_lib);
+	VENDOR_LIBS(X)
+#undef X
 }
 
 /* ---- manual page ---- */
@@ -194,9 +234,11 @@ static void add_manual(struct text *out)
 			text_add(out, "\n.fi\n");
 		}
 	}
-	text_add(out, ".SH EXIT STATUS\n.TP\n.B 0\nall that was required held\n.TP\n.B 1\nsomething failed\n"
-		      ".TP\n.B 2\ninconclusive: something required could not be judged\n.TP\n.B 64\nwrong usage\n"
-		      ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours\n.TP\n.B ASSAY_LIB_NAME\npath of the library NAME\n");
+	text_add(out,
+		 ".SH EXIT STATUS\n.TP\n.B 0\nall that was required held\n.TP\n.B 1\nsomething failed\n"
+		 ".TP\n.B 2\ninconclusive: something required could not be judged\n.TP\n.B 64\nwrong usage\n"
+		 ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours\n.TP\n.B ASSAY_LIB_NAME\npath of the library "
+		 "NAME\n");
 }
 
 /* ---- completions ---- */
@@ -204,7 +246,8 @@ static void add_manual(struct text *out)
 static void add_bash(struct text *out)
 {
 	text_add(out, "# bash completion for assay; printed by the program from its tables\n_assay()\n{\n"
-		      "\tlocal cur=${COMP_WORDS[COMP_CWORD]} words=\n\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n\t\twords='");
+		      "\tlocal cur=${COMP_WORDS[COMP_CWORD]} words=\n\tif [ \"$COMP_CWORD\" -eq 1 ]; "
+		      "then\n\t\twords='");
 	for (const struct command *const *c = command_list; *c; c++)
 		if (!(*c)->hidden)
 			text_addf(out, "%s ", (*c)->name);
@@ -228,7 +271,8 @@ static void add_bash(struct text *out)
 		text_add(out, "' ;;\n");
 	}
 	text_add(out, "\t\tesac\n\tfi\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-		      "\t[ \"${#COMPREPLY[@]}\" -gt 0 ] || COMPREPLY=($(compgen -f -- \"$cur\"))\n}\ncomplete -F _assay assay\n");
+		      "\t[ \"${#COMPREPLY[@]}\" -gt 0 ] || COMPREPLY=($(compgen -f -- "
+		      "\"$cur\"))\n}\ncomplete -F _assay assay\n");
 }
 
 /* A colon, quote or bracket would end zsh's description. */
@@ -240,7 +284,8 @@ static void add_zsh_text(struct text *out, const char *s)
 
 static void add_zsh(struct text *out)
 {
-	text_add(out, "#compdef assay\n# printed by the program from its tables\n_assay() {\n\tlocal -a commands\n\tcommands=(\n");
+	text_add(out, "#compdef assay\n# printed by the program from its tables\n_assay() {\n\tlocal -a "
+		      "commands\n\tcommands=(\n");
 	for (const struct command *const *c = command_list; *c; c++) {
 		if ((*c)->hidden)
 			continue;
@@ -248,7 +293,8 @@ static void add_zsh(struct text *out)
 		add_zsh_text(out, (*c)->summary);
 		text_add(out, "'\n");
 	}
-	text_add(out, "\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe command commands\n\t\treturn\n\tfi\n\tcase $words[2] in\n");
+	text_add(out, "\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe command "
+		      "commands\n\t\treturn\n\tfi\n\tcase $words[2] in\n");
 	for (const struct command *const *c = command_list; *c; c++) {
 		if ((*c)->hidden)
 			continue;
@@ -258,7 +304,8 @@ static void add_zsh(struct text *out)
 
 			if (row->positional)
 				continue;
-			text_addf(out, " \\\n\t\t\t'--%s%s[", row->name, row->kind == OPT_KIND_BOOL ? "" : "=");
+			text_addf(out, " \\\n\t\t\t'--%s%s[", row->name,
+				  row->kind == OPT_KIND_BOOL ? "" : "=");
 			add_zsh_text(out, row->help);
 			text_add(out, "]");
 			if (row->choices) {
@@ -267,7 +314,8 @@ static void add_zsh(struct text *out)
 					text_addf(out, "%s%s", w == row->choices ? "" : " ", *w);
 				text_add(out, ")");
 			} else if (row->kind != OPT_KIND_BOOL) {
-				text_addf(out, ":%s:%s", row->name, row->kind == OPT_KIND_TEXT ? "_files" : "");
+				text_addf(out, ":%s:%s", row->name,
+					  row->kind == OPT_KIND_TEXT ? "_files" : "");
 			}
 			text_add(out, "'");
 		}
@@ -282,15 +330,15 @@ static const struct page {
 	const char *path;
 	void (*write)(struct text *out);
 } pages[] = {
-	{ "docs/reference/lists.md", add_lists },     { "docs/reference/fields.md", add_fields },
-	{ "docs/reference/commands.md", add_commands }, { "docs/reference/probes.md", add_probes },
-	{ "docs/man/assay.1", add_manual },           { "docs/completion/assay.bash", add_bash },
-	{ "docs/completion/_assay", add_zsh },
+	{"docs/reference/lists.md", add_lists},	      {"docs/reference/fields.md", add_fields},
+	{"docs/reference/commands.md", add_commands}, {"docs/reference/probes.md", add_probes},
+	{"docs/reference/vendor.md", add_vendor},     {"docs/man/assay.1", add_manual},
+	{"docs/completion/assay.bash", add_bash},     {"docs/completion/_assay", add_zsh},
 };
 
 static enum status write_page(const char *root, const struct page *page, struct error *err)
 {
-	struct text body = { 0 };
+	struct text body = {0};
 	char path[4096];
 	enum status st;
 
@@ -307,7 +355,7 @@ static enum status write_page(const char *root, const struct page *page, struct 
 
 static int run(const struct command_context *c, int argc, char **argv)
 {
-	struct error err = { 0 };
+	struct error err = {0};
 
 	if (argc != 1) {
 		log_error(c->log, LOG_TOPIC_RUN, "__docs takes the folder to write below");

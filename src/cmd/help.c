@@ -9,7 +9,7 @@ static void print(FILE *to, struct text *t)
 
 void help_value_word(const struct opt *row, char *out, size_t size)
 {
-	struct text t = { 0 };
+	struct text t = {0};
 
 	if (row->choices)
 		for (const char *const *c = row->choices; *c; c++)
@@ -32,9 +32,11 @@ static void add_option(struct text *out, const struct opt *row)
 
 	help_value_word(row, word, sizeof(word));
 	if (row->positional)
-		snprintf(left, sizeof(left), "  %s%s", row->shown ? row->shown : row->name, row->many ? "..." : "");
+		snprintf(left, sizeof(left), "  %s%s", row->shown ? row->shown : row->name,
+			 row->many ? "..." : "");
 	else if (row->letter)
-		snprintf(left, sizeof(left), "  -%c, --%s%s%s", row->letter, row->name, *word ? " " : "", word);
+		snprintf(left, sizeof(left), "  -%c, --%s%s%s", row->letter, row->name, *word ? " " : "",
+			 word);
 	else
 		snprintf(left, sizeof(left), "      --%s%s%s", row->name, *word ? " " : "", word);
 	if (strlen(left) > 34)
@@ -60,27 +62,30 @@ void help_options(struct text *out, const struct opt_table *t)
 
 void help_overview(FILE *to)
 {
-	struct text t = { 0 };
+	struct text t = {0};
 
-	text_add(&t, "assay proves what a machine can do, explains what it does not reach, and says which knob to turn.\n\n"
+	text_add(&t, "assay proves what a machine can do, explains what it does not reach, and says which "
+		     "knob to turn.\n\n"
 		     "usage: assay COMMAND [OPTION...]\n\n");
 	for (const struct command *const *c = command_list; *c; c++)
 		if (!(*c)->hidden)
 			text_addf(&t, "  %-12s %s\n", (*c)->name, (*c)->summary);
 	text_add(&t, "\n`assay COMMAND --help` shows a command's options and an example.\n"
 		     "Everywhere: --quiet, --debug=TOPIC,.. (run timing vendor machine judge, or all).\n"
-		     "Exit codes: 0 all that was required held, 1 something failed, 2 inconclusive, 64 wrong usage.\n");
+		     "Exit codes: 0 all that was required held, 1 something failed, 2 inconclusive, 64 wrong "
+		     "usage.\n");
 	print(to, &t);
 }
 
 void help_command(FILE *to, const struct command *cmd)
 {
-	struct text t = { 0 };
+	struct text t = {0};
 
 	text_addf(&t, "assay %s: %s\n\nusage: assay %s", cmd->name, cmd->summary, cmd->name);
 	for (size_t i = 0; i < cmd->opts.count; i++)
 		if (cmd->opts.rows[i].positional)
-			text_addf(&t, " [%s%s]", cmd->opts.rows[i].shown ? cmd->opts.rows[i].shown : cmd->opts.rows[i].name,
+			text_addf(&t, " [%s%s]",
+				  cmd->opts.rows[i].shown ? cmd->opts.rows[i].shown : cmd->opts.rows[i].name,
 				  cmd->opts.rows[i].many ? "..." : "");
 	text_add(&t, " [OPTION...]\n");
 	if (cmd->help)
@@ -128,7 +133,8 @@ enum status help_debug_topics(const char *list, unsigned *topics, struct error *
 			*topics |= 1u << topic;
 		else
 			return error_set(err, STATUS_BAD_INPUT,
-					 "--debug: no topic '%s' (run, timing, vendor, machine, judge, all)", word);
+					 "--debug: no topic '%s' (run, timing, vendor, machine, judge, all)",
+					 word);
 		list += n + (list[n] == ',');
 	}
 	return STATUS_OK;

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The libraries whose functions we call, one line each; its header holds the rows. */
+#ifndef VENDOR_LIST_H
+#define VENDOR_LIST_H
+#include "vendor/lib.h"
+
+#define VENDOR_LIBS(X) X(cublaslt) X(cuda) X(nvml) X(onednn) X(openblas)
+
+#define X(name) extern const struct lib_spec name##_lib;
+VENDOR_LIBS(X)
+#undef X
+#endif
