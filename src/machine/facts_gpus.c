@@ -349,7 +349,7 @@ static json_t *sorted(json_t *gpus)
 void facts_gpus(struct facts *f)
 {
 	json_t *gpus = facts_pci_gpus(f), *driver = json_object(), *gpu;
-	const json_t *nvml = NULL, *cuda = NULL;
+	const json_t *nvml = NULL, *cuda = NULL, *nodes;
 	size_t i;
 
 	if (f->up_to >= LAYER_NVML)
@@ -371,5 +371,8 @@ void facts_gpus(struct facts *f)
 	}
 	if (json_object_get(nvml, "topology"))
 		json_object_set(f->tree, "gpu_topology", json_object_get(nvml, "topology"));
+	nodes = source_value(f->source, "device_nodes");
+	if (nodes)
+		json_object_set(f->tree, "device_nodes", (json_t *)nodes);
 	facts_granted(f, gpus);
 }

@@ -170,9 +170,10 @@ void facts_memory(struct facts *f)
 	static const struct {
 		const char *line, *key;
 		double scale;
-	} rows[] = {{"MemTotal", "total_bytes", 1024},	       {"MemAvailable", "available_bytes", 1024},
-		    {"SwapTotal", "swap_bytes", 1024},	       {"Hugepagesize", "hugepage_bytes", 1024},
-		    {"HugePages_Total", "hugepages_total", 1}, {"HugePages_Free", "hugepages_free", 1}};
+	} rows[] = {{"MemTotal", "total_bytes", 1024},	      {"MemAvailable", "available_bytes", 1024},
+		    {"SwapTotal", "swap_bytes", 1024},	      {"SwapFree", "swap_free_bytes", 1024},
+		    {"Hugepagesize", "hugepage_bytes", 1024}, {"HugePages_Total", "hugepages_total", 1},
+		    {"HugePages_Free", "hugepages_free", 1}};
 	const char *meminfo = source_text(f->source, "/proc/meminfo");
 	const json_t *dimms = source_value(f->source, "dmi_memory");
 	json_t *memory = json_object();

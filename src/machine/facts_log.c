@@ -48,8 +48,8 @@ void facts_log(struct facts *f)
 
 		if (row)
 			json_array_append_new(xids, row);
-		else if (text &&
-			 (strstr(text, "SXid") || strstr(text, "AER:") || strstr(text, "Hardware Error")))
+		else if (text && (strstr(text, "SXid") || strstr(text, "AER:") ||
+				  strstr(text, "Hardware Error") || strstr(text, "ut of memory: Killed")))
 			json_array_append(other, (json_t *)line);
 	}
 	json_object_set_new(log, "xids", xids);

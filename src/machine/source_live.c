@@ -209,7 +209,8 @@ static bool of_interest(const char *line)
 {
 	return strstr(line, "NVRM") || strstr(line, "Xid") || strstr(line, "SXid") ||
 	       strstr(line, "nvidia") || strstr(line, "nvlink") || strstr(line, "AER:") ||
-	       strstr(line, "Machine check") || strstr(line, "Hardware Error");
+	       strstr(line, "Machine check") || strstr(line, "Hardware Error") ||
+	       strstr(line, "ut of memory: Killed");
 }
 
 static void keep_line(json_t *lines, const char *line)

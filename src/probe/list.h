@@ -1,8 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One line a probe, sorted. The name is the file's (or folder's) and the symbol's (probe_NAME). */
 #define PROBES(X) \
-	X(gemm)   \
+	X(clock_state) \
+	X(contamination) \
+	X(ecc) \
+	X(gemm) \
+	X(gpu_count) \
+	X(gpu_mode) \
+	X(host_state) \
+	X(limits) \
 	X(memory) \
-	X(null)   \
-	X(peak)   \
-	X(sm)
+	X(nccl_env) \
+	X(null) \
+	X(numa) \
+	X(nvlink_state) \
+	X(pcie_state) \
+	X(peak) \
+	X(remap) \
+	X(sm) \
+	X(versions) \
+	X(xid)

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GPUs counted four ways, since each way fails alone: the PCI bus needs no driver, NVML needs the driver,
+ * CUDA needs the grant and the fabric, /dev needs the container. A count that was not taken is absent.
+ */
+#include "core/text.h"
+#include "probe/reading.h"
+
+#define FIELDS(X)                                                                                            \
+	X(driver_loaded, "", U64, 1, "the NVIDIA kernel module is loaded (1)")                               \
+	X(gpu_count_pci, "", U64, 0, "NVIDIA GPUs on the PCI bus")                                           \
+	X(gpu_count_nvml, "", U64, 0, "GPUs that NVML lists")                                                \
+	X(gpu_count_cuda, "", U64, 0, "GPUs that CUDA lists")                                                \
+	X(gpu_count_dev, "", U64, 0, "/dev/nvidiaN files")                                                   \
+	X(gpu_count_granted, "", U64, 0, "GPUs granted to us")                                               \
+	X(gpu_count_lost, "", U64, -1, "GPUs that are listed but do not answer")                             \
+	X(gpu_count_silent, "", U64, -1, "GPUs on the bus that the driver does not list")                    \
+	X(gpu_models, "", TEXT, 0, "models with their count")
+
+static const struct field fields[] = {FIELDS(READING_FIELD)};
+enum { FIELDS(READING_PLACE) COUNT };
+
+static bool layer_read(const struct machine *m, const char *least)
+{
+	static const char *const layers[] = {"host", "nvml", "cuda", "software"};
+	const char *read = json_string_value(json_object_get(machine_json(m), "layer"));
+	int i, have = -1, need = -1;
+
+	for (i = 0; i < 4; i++) {
+		have = read && !strcmp(layers[i], read) ? i : have;
+		need = !strcmp(layers[i], least) ? i : need;
+	}
+	return have >= need;
+}
+
+static void count_gpus(const struct machine *m, struct result *out)
+{
+	unsigned pci = 0, nvml = 0, cuda = 0, granted = 0, lost = 0, silent = 0, i;
+	const json_t *driver = json_object_get(machine_json(m), "driver");
+
+	for (i = 0; i < machine_gpu_count(m); i++) {
+		const struct gpu *g = machine_gpu(m, i);
+
+		pci += g->pci[0] != '\0';
+		nvml += g->nvml_index >= 0;
+		cuda += g->cuda_index >= 0;
+		granted += g->granted;
+		lost += g->status == STATUS_LOST;
+		silent += g->cause == CAUSE_GPU_MISSING;
+	}
+	result_u64(out, &fields[AT_gpu_count_pci], pci);
+	result_u64(out, &fields[AT_gpu_count_granted], granted);
+	result_u64(out, &fields[AT_gpu_count_lost], lost);
+	result_u64(out, &fields[AT_gpu_count_silent], silent);
+	/* Without a driver nobody lists anything: that is the driver's verdict, not a missing GPU's. */
+	if (nvml || (layer_read(m, "nvml") && json_is_true(json_object_get(driver, "loaded"))))
+		result_u64(out, &fields[AT_gpu_count_nvml], nvml);
+	if (cuda || (nvml && layer_read(m, "cuda")))
+		result_u64(out, &fields[AT_gpu_count_cuda], cuda);
+}
+
+static void count_nodes(const struct machine *m, struct result *out)
+{
+	const json_t *nodes = json_object_get(machine_json(m), "device_nodes"), *node;
+	uint64_t count = 0;
+	size_t i;
+
+	if (!json_is_array(nodes))
+		return;
+	json_array_foreach((json_t *)nodes, i, node)
+	{
+		const char *path = json_string_value(json_object_get(node, "path"));
+
+		/* nvidiactl, nvidia-uvm and their like are no GPUs. */
+		count += path && !strncmp(path, "/dev/nvidia", 11) && path[11] >= '0' && path[11] <= '9';
+	}
+	result_u64(out, &fields[AT_gpu_count_dev], count);
+}
+
+static void name_models(const struct machine *m, struct result *out)
+{
+	unsigned count = machine_gpu_count(m), i, k, same;
+	struct text text = {0};
+
+	for (i = 0; i < count; i++) {
+		const char *name = machine_gpu(m, i)->name;
+
+		for (k = 0; k < i && strcmp(machine_gpu(m, k)->name, name); k++)
+			;
+		if (k < i)
+			continue; /* counted with the first of its kind */
+		for (same = 1; ++k < count;)
+			same += !strcmp(machine_gpu(m, k)->name, name);
+		text_addf(&text, "%s%u x %s", text.size ? ", " : "", same, name[0] ? name : "unnamed");
+	}
+	if (text.size && !text.failed)
+		result_text(out, &fields[AT_gpu_models], text.data);
+	text_release(&text);
+}
+
+static enum status observe(const struct machine *m, const struct target *t, const void *opts,
+			   struct result *out, struct error *err)
+{
+	const json_t *loaded = json_object_get(json_object_get(machine_json(m), "driver"), "loaded");
+
+	(void)t, (void)opts;
+	if (!reading_has_gpus(m, "GPU count", err))
+		return STATUS_UNSUPPORTED;
+	if (json_is_boolean(loaded))
+		result_u64(out, &fields[AT_driver_loaded], json_is_true(loaded));
+	count_gpus(m, out);
+	count_nodes(m, out);
+	name_models(m, out);
+	return STATUS_OK;
+}
+
+const struct probe probe_gpu_count = {
+	.name = "gpu_count",
+	.summary = "GPUs on the bus, listed by the driver, granted, and lost",
+	.kind = PROBE_READING,
+	.fields = fields,
+	.field_count = COUNT,
+	.observe = observe,
+};

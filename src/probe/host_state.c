@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host before the run: what its kernel logged, how its clock and CPUs are set, who else works. */
+#include "probe/reading.h"
+
+#define FIELDS(X)                                                                                            \
+	X(kernel_log_readable, "", U64, 1, "the kernel log could be read (1)")                               \
+	X(machine_checks, "", U64, -1, "lines of hardware errors in the kernel log")                         \
+	X(oom_kills, "", U64, -1, "processes that the kernel killed for memory")                             \
+	X(sxid_count, "", U64, -1, "NVSwitch errors (SXid) in the kernel log")                               \
+	X(governor, "", TEXT, 0, "CPU frequency governor")                                                   \
+	X(clocksource, "", TEXT, 0, "the kernel's clock source")                                             \
+	X(load_share, "", F64, -1, "load of the last minute over the CPUs we may use")                       \
+	X(virtual_machine, "", U64, 0, "a virtual machine (1)")                                              \
+	X(container, "", TEXT, 0, "kind of container")                                                       \
+	X(dmi_readable, "", U64, 1, "the memory modules could be read (1)")
+
+static const struct field fields[] = {FIELDS(READING_FIELD)};
+enum { FIELDS(READING_PLACE) COUNT };
+
+static void read_log(const struct machine *m, struct result *out)
+{
+	const json_t *lines = json_object_get(json_object_get(machine_json(m), "kernel_log"), "other"), *line;
+	uint64_t checks = 0, kills = 0, sxids = 0;
+	bool readable;
+	size_t i;
+
+	if (!reading_log(m, &readable))
+		return;
+	result_u64(out, &fields[AT_kernel_log_readable], readable);
+	if (!readable)
+		return;
+	json_array_foreach((json_t *)lines, i, line)
+	{
+		const char *text = json_string_value(line);
+
+		if (!text)
+			continue;
+		checks += strstr(text, "Hardware Error") || strstr(text, "Machine check");
+		kills += strstr(text, "Out of memory: Killed") != NULL ||
+			 strstr(text, "Memory cgroup out of memory: Killed") != NULL;
+		sxids += strstr(text, "SXid") != NULL;
+	}
+	result_u64(out, &fields[AT_machine_checks], checks);
+	result_u64(out, &fields[AT_oom_kills], kills);
+	result_u64(out, &fields[AT_sxid_count], sxids);
+}
+
+/* Absent unless it is known: no DMI at all (a virtual machine) is no lack of rights. */
+static void read_dmi(const struct machine *m, struct result *out)
+{
+	const json_t *tree = machine_json(m), *row;
+	size_t i;
+
+	if (json_array_size(json_object_get(json_object_get(tree, "memory"), "dimms"))) {
+		result_u64(out, &fields[AT_dmi_readable], 1);
+		return;
+	}
+	json_array_foreach(json_object_get(tree, "unreadable"), i, row)
+	{
+		const char *what = json_string_value(json_object_get(row, "what"));
+		const char *cause = json_string_value(json_object_get(row, "cause"));
+
+		if (what && cause && !strcmp(what, "memory speed") &&
+		    !strcmp(cause, cause_name(CAUSE_PERMISSION)))
+			result_u64(out, &fields[AT_dmi_readable], 0);
+	}
+}
+
+static enum status observe(const struct machine *m, const struct target *t, const void *opts,
+			   struct result *out, struct error *err)
+{
+	const json_t *system = json_object_get(machine_json(m), "system");
+	const char *load = json_string_value(json_object_get(system, "loadavg"));
+	const struct cpu *cpu = machine_cpu(m);
+	double minute;
+
+	(void)t, (void)opts, (void)err;
+	read_log(m, out);
+	read_dmi(m, out);
+	result_text(out, &fields[AT_governor],
+		    json_string_value(json_object_get(json_object_get(machine_json(m), "cpu"), "governor")));
+	result_text(out, &fields[AT_clocksource], json_string_value(json_object_get(system, "clocksource")));
+	result_text(out, &fields[AT_container], json_string_value(json_object_get(system, "container")));
+	if (load && cpu->usable && sscanf(load, "%lf", &minute) == 1)
+		result_f64(out, &fields[AT_load_share], minute / cpu->usable);
+	result_u64(out, &fields[AT_virtual_machine], cpu->virtual_machine);
+	return STATUS_OK;
+}
+
+const struct probe probe_host_state = {
+	.name = "host_state",
+	.summary = "kernel log, governor, clock source and load of the host",
+	.kind = PROBE_READING,
+	.fields = fields,
+	.field_count = COUNT,
+	.observe = observe,
+};

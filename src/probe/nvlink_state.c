@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVLinks that are up, what they counted, and the NVSwitch fabric behind them. */
+#include "core/text.h"
+#include "probe/reading.h"
+
+#define FACTS(X)                                                                                             \
+	X(nvlink_count, "", U64, 0, "NVLinks that could be there")                                           \
+	X(nvlink_active, "", U64, 1, "NVLinks that are up")                                                  \
+	X(nvlink_rate_gbps, "GB/s", F64, 1, "raw rate of one link, one way")                                 \
+	X(nvlink_errors, "", U64, -1, "NVLink CRC, replay and recovery errors, summed")                      \
+	X(fabric_state, "", U64, 0, "0 not supported, 1 not started, 2 in progress, 3 completed")            \
+	X(fabric_status, "", U64, -1, "fabric registration's status, 0 well")
+#define OTHERS(X) X(nvlink_down, "", TEXT, 0, "numbers of the links that are not up")
+
+static const struct field fields[] = {FACTS(READING_FIELD) OTHERS(READING_FIELD)};
+static const enum gpu_fact facts[] = {FACTS(READING_FACT)};
+enum { FACTS(READING_PLACE) OTHERS(READING_PLACE) COUNT };
+enum { FACT_COUNT = sizeof(facts) / sizeof(facts[0]) };
+
+static void name_links_down(const struct machine *m, const struct gpu *g, struct result *out)
+{
+	const json_t *links = json_object_get(reading_gpu_json(m, g), "links"), *link;
+	struct text down = {0};
+	size_t i;
+
+	json_array_foreach((json_t *)links, i, link)
+	{
+		if (!json_is_false(json_object_get(link, "active")))
+			continue;
+		text_addf(&down, "%s%lld", down.size ? "," : "",
+			  (long long)json_integer_value(json_object_get(link, "link")));
+	}
+	if (down.size && !down.failed)
+		result_text(out, &fields[AT_nvlink_down], down.data);
+	text_release(&down);
+}
+
+static enum status observe(const struct machine *m, const struct target *t, const void *opts,
+			   struct result *out, struct error *err)
+{
+	static const enum gpu_fact counts[] = {GPU_FACT_nvlink_count, GPU_FACT_nvlink_active};
+	const struct gpu *g;
+	enum status st = reading_gpu(&g, m, t, err);
+
+	(void)opts;
+	if (st)
+		return st;
+	/* A fabric state of 0 alone (not supported) is no NVLink either. */
+	if (gpu_get(g, GPU_FACT_nvlink_count, 0) < 1 && gpu_get(g, GPU_FACT_fabric_state, 0) < 1)
+		return reading_none(m, g, "NVLink", counts, 2, err);
+	reading_facts(out, g, fields, facts, FACT_COUNT);
+	name_links_down(m, g, out);
+	return STATUS_OK;
+}
+
+const struct probe probe_nvlink_state = {
+	.name = "nvlink_state",
+	.summary = "NVLinks up, their errors, and the fabric's state",
+	.kind = PROBE_READING,
+	.fields = fields,
+	.field_count = COUNT,
+	.observe = observe,
+};
