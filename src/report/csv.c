@@ -6,8 +6,8 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include "report/merge.h"
 #include "report/report.h"
-#include "report/view.h"
 #include "report/words.h"
 
 /* RFC 4180. A leading = + - @ would be a formula to a spreadsheet: it gets a quote mark before it. */
@@ -183,6 +183,25 @@ static void col_target(struct text *out, const struct line *l)
 	csv_text(out, l->row->c->target);
 }
 
+/* The node, so that merged files of several machines stay apart. */
+static void col_node(struct text *out, const struct line *l)
+{
+	const char *node = json_string_value(json_object_get(l->v->in->record->open, "node"));
+	char shown[128];
+
+	names_copy(&l->v->names, shown, sizeof(shown), node ? node : "");
+	csv_text(out, shown);
+}
+
+static void col_device(struct text *out, const struct line *l)
+{
+	char name[160];
+	const struct gpu *gpu;
+
+	view_target_name(name, sizeof(name), l->v->in, l->row->c->target, &gpu);
+	csv_text(out, gpu ? gpu->name : name);
+}
+
 static void col_key(struct text *out, const struct line *l)
 {
 	csv_text(out, l->row->c->key);
@@ -314,6 +333,8 @@ static const struct csv_column {
 	{"Settled", .field = "settled", .scale = 1},
 	{"WrongCount", .field = "wrong_count", .scale = 1},
 	{"WrongChecked", .field = "wrong_checked", .scale = 1},
+	{"Node", .add = col_node},
+	{"Device", .add = col_device},
 	{"Key", .add = col_key},
 	{"Reason", .add = col_reason},
 };
@@ -336,6 +357,29 @@ static void add_line(struct text *out, const struct line *l)
 	text_add(out, "\r\n");
 }
 
+void csv_heading(struct text *out)
+{
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
+		text_addf(out, "%s%s", i ? "," : "", columns[i].name);
+	text_add(out, "\r\n");
+}
+
+void csv_lines(struct text *out, const struct view *v)
+{
+	for (size_t i = 0; i < v->row_count; i++) {
+		const struct record_case *c = v->rows[i].c;
+		bool any = false;
+
+		for (size_t k = 0; k < c->phase_count; k++)
+			if (c->phase[k].values && json_object_size(c->phase[k].values)) {
+				add_line(out, &(struct line){v, &v->rows[i], &c->phase[k]});
+				any = true;
+			}
+		if (!any)
+			add_line(out, &(struct line){v, &v->rows[i], NULL});
+	}
+}
+
 void report_csv(struct text *out, const struct report_input *in)
 {
 	struct view v;
@@ -344,20 +388,7 @@ void report_csv(struct text *out, const struct report_input *in)
 		out->failed = 1;
 		return;
 	}
-	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
-		text_addf(out, "%s%s", i ? "," : "", columns[i].name);
-	text_add(out, "\r\n");
-	for (size_t i = 0; i < v.row_count; i++) {
-		const struct record_case *c = v.rows[i].c;
-		bool any = false;
-
-		for (size_t k = 0; k < c->phase_count; k++)
-			if (c->phase[k].values && json_object_size(c->phase[k].values)) {
-				add_line(out, &(struct line){&v, &v.rows[i], &c->phase[k]});
-				any = true;
-			}
-		if (!any)
-			add_line(out, &(struct line){&v, &v.rows[i], NULL});
-	}
+	csv_heading(out);
+	csv_lines(out, &v);
 	view_release(&v);
 }

@@ -2,6 +2,7 @@
 /* REPORT.md: what a person reads and a ticket quotes. Foreign text is escaped. */
 #include "report/about.h"
 #include "report/gap.h"
+#include "report/merge.h"
 #include "report/report.h"
 #include "report/sanity.h"
 #include "report/width.h"
@@ -9,7 +10,7 @@
 
 /* Markdown's own marks, HTML's angle brackets and the table's bar get a backslash; control characters become
  * spaces. */
-static void md(struct text *out, const char *s)
+void markdown_text(struct text *out, const char *s)
 {
 	size_t size;
 
@@ -30,14 +31,14 @@ static void md_names(struct text *out, const struct view *v, const char *s)
 	struct text t = {0};
 
 	names_add(&v->names, &t, s);
-	md(out, text_str(&t));
+	markdown_text(out, text_str(&t));
 	text_release(&t);
 }
 
 static void cell(struct text *out, const char *s)
 {
 	text_add(out, " ");
-	md(out, s[0] ? s : WORDS_NONE);
+	markdown_text(out, s[0] ? s : WORDS_NONE);
 	text_add(out, " |");
 }
 
@@ -78,13 +79,13 @@ static void add_todos(struct text *out, const struct view *v)
 		const struct view_todo *t = &v->todos[i];
 
 		text_addf(out, "%zu. **%s**, ", i + 1, verdict_name(t->verdict));
-		md(out, t->target);
+		markdown_text(out, t->target);
 		text_add(out, ": ");
-		md(out, t->action[0] ? t->action : "look at the case");
+		markdown_text(out, t->action[0] ? t->action : "look at the case");
 		text_add(out, ". ");
-		md(out, text_str(&t->cases));
+		markdown_text(out, text_str(&t->cases));
 		text_add(out, ": ");
-		md(out, t->reason[0] ? t->reason : cause_text(t->cause));
+		markdown_text(out, t->reason[0] ? t->reason : cause_text(t->cause));
 		if (t->cause != CAUSE_NONE)
 			text_addf(out, " (`%s`)", cause_name(t->cause));
 		text_add(out, "\n");
@@ -126,7 +127,7 @@ static void add_results(struct text *out, const struct view *v)
 		const struct view_group *group = &v->groups[g];
 
 		text_add(out, "\n### ");
-		md(out, group->name);
+		markdown_text(out, group->name);
 		text_add(out, "\n\n| verdict | case | figure | expected | of bound | clock | power | temp. | "
 			      "reason |\n"
 			      "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n");
@@ -163,13 +164,13 @@ static void add_device_sentence(struct text *out, const struct view *v, const st
 		if (!row)
 			continue;
 		text_add(out, kinds[k].lead);
-		md(out, row->title);
+		markdown_text(out, row->title);
 		text_addf(out, " reaches %s", row->figure);
 		if (row->share[0])
 			text_addf(out, ", %s of its bound", row->share);
 		if (gap_largest(&largest, row)) {
 			text_add(out, "; the largest part of the gap is ");
-			md(out, text_str(&largest));
+			markdown_text(out, text_str(&largest));
 		}
 		text_add(out, ".\n");
 		text_release(&largest);
@@ -179,7 +180,7 @@ static void add_device_sentence(struct text *out, const struct view *v, const st
 static void bullet(struct text *out, const char *mark, const char *lead, const char *s)
 {
 	text_addf(out, "  %s%s", mark, lead);
-	md(out, s);
+	markdown_text(out, s);
 	text_add(out, "\n");
 }
 
@@ -190,10 +191,10 @@ static void add_gap(struct text *out, const struct view *v, const struct view_ro
 	struct text t = {0};
 
 	text_add(out, "- **");
-	md(out, row->title);
+	markdown_text(out, row->title);
 	text_add(out, "**: ");
 	gap_achieved(&t, v, row);
-	md(out, text_str(&t));
+	markdown_text(out, text_str(&t));
 	text_add(out, "\n");
 	text_release(&t);
 	for (size_t i = 0; i < count; i++) {
@@ -221,7 +222,7 @@ static bool has_headline(const struct view *v, const struct view_group *g)
 	return false;
 }
 
-static void add_gaps(struct text *out, const struct view *v)
+void markdown_gaps(struct text *out, const struct view *v)
 {
 	bool any = false;
 
@@ -236,7 +237,7 @@ static void add_gaps(struct text *out, const struct view *v)
 				      "factor's signal is never the rate that it explains.\n");
 		any = true;
 		text_add(out, "\n### ");
-		md(out, group->name);
+		markdown_text(out, group->name);
 		text_add(out, "\n\n");
 		add_device_sentence(out, v, group);
 		text_add(out, "\n");
@@ -244,11 +245,9 @@ static void add_gaps(struct text *out, const struct view *v)
 			if (v->rows[i].headline)
 				add_gap(out, v, &v->rows[i]);
 	}
-	if (any)
-		text_add(out, "\n## Roofline\n\n![roofline](roofline.svg)\n");
 }
 
-static void add_sanity(struct text *out, const struct view *v)
+void markdown_sanity(struct text *out, const struct view *v)
 {
 	bool any = false;
 
@@ -314,7 +313,7 @@ static void add_parts(struct text *out, const struct view *v)
 	}
 }
 
-static void add_conditions(struct text *out, const struct view *v)
+void markdown_conditions(struct text *out, const struct view *v)
 {
 	struct fact_table t = {out};
 
@@ -322,6 +321,11 @@ static void add_conditions(struct text *out, const struct view *v)
 	about_run(v, fact_row, &t);
 	text_add(out, "\n## Versions\n\n| what | version |\n| --- | --- |\n");
 	about_software(v, fact_row, &t);
+}
+
+static void add_notes(struct text *out, const struct view *v)
+{
+	markdown_conditions(out, v);
 	text_add(out, "\nSustained figures are means over a window after clock, power and rate had settled; "
 		      "inputs are "
 		      "scaled random numbers unless a case says otherwise. GB = 10⁹ bytes.\n");
@@ -342,13 +346,14 @@ void report_markdown(struct text *out, const struct report_input *in)
 	add_head(out, &v);
 	add_todos(out, &v);
 	add_results(out, &v);
-	add_gaps(out, &v);
-	add_sanity(out, &v);
+	markdown_gaps(out, &v);
+	text_add(out, "\n## Roofline\n\n![roofline](roofline.svg)\n");
+	markdown_sanity(out, &v);
 	add_parts(out, &v);
 	add_box(out, &v, "Could not look", in->judged->could_not_look, in->judged->could_not_look_count);
 	add_box(out, &v, "Needs operator input", in->judged->operator_input,
 		in->judged->operator_input_count);
 	add_machine(out, &v);
-	add_conditions(out, &v);
+	add_notes(out, &v);
 	view_release(&v);
 }

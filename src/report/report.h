@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "journal/record.h"
 #include "judge/judge.h"
+#include "report/plot.h"
 
 struct report_input {
 	const struct record *record;
@@ -25,10 +26,15 @@ void report_terminal(struct text *out, const struct report_input *in, const stru
 void report_markdown(struct text *out, const struct report_input *in);
 void report_html(struct text *out, const struct report_input *in);
 void report_csv(struct text *out, const struct report_input *in);
-/* results.json, versioned schema docs/schema/results.json. */
+/* results.json, versioned schema docs/schema/results.schema.json. */
 enum status report_json(struct text *out, const struct report_input *in, struct error *err);
 /* All files of the run directory: manifest.json results.csv results.json REPORT.md report.html roofline.svg
  * roofline.png. Written beside and renamed. A missing plot module leaves out the PNG and says so in *note. */
 enum status report_write(const char *dir, const struct report_input *in, struct text *note,
 			 struct error *err);
+/* One roofline over several runs: manifest.json results.csv REPORT.md roofline.svg, and the PNG (left out
+ * with a note where its module is missing) or, where a format is asked for by name, exactly that (a missing
+ * module is then the error). */
+enum status report_write_merged(const char *dir, const struct report_input *in, size_t count,
+				enum plot_format format, struct text *note, struct error *err);
 #endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manifest.json: what a set of figures stands on, and the checksums of the files beside it. */
+#include "core/file.h"
+#include "report/json.h"
+#include "report/manifest.h"
+
+static int put(json_t *object, const char *key, json_t *value)
+{
+	return !value || json_object_set_new(object, key, value);
+}
+
+static json_t *run_json(const struct view *v)
+{
+	const struct record *r = v->in->record;
+	const json_t *seed = json_object_get(r->open, "seed");
+	const char *hash = json_string_value(json_object_get(r->plan, "hash"));
+	json_t *run = json_object();
+	char journal[65], path[4200];
+	int failed = 0;
+
+	failed |= put(run, "about", json_facts(v, about_run));
+	failed |= put(run, "software", json_facts(v, about_software));
+	failed |= put(run, "machine", json_facts(v, about_machine));
+	failed |= put(run, "gpus", json_gpus(v));
+	if (json_is_integer(seed))
+		failed |= put(run, "seed", json_integer(json_integer_value(seed)));
+	failed |= put(run, "plan_hash", json_text(hash ? hash : ""));
+	failed |= put(run, "expectations_hash", json_text(v->in->judged->expectations_hash));
+	failed |= put(run, "verdict", json_string(verdict_name(v->in->judged->verdict)));
+	snprintf(path, sizeof(path), "%s/journal.jsonl", r->dir);
+	if (!file_sha256_of(journal, path, NULL))
+		failed |= put(run, "journal_sha256", json_string(journal));
+	if (failed) {
+		json_decref(run);
+		return NULL;
+	}
+	return run;
+}
+
+static json_t *file_json(const struct manifest_file *f)
+{
+	json_t *file = json_object();
+	char hex[65];
+	int failed = 0;
+
+	file_sha256(hex, f->data, f->size);
+	failed |= put(file, "name", json_text(f->name));
+	failed |= put(file, "bytes", json_integer((json_int_t)f->size));
+	failed |= put(file, "sha256", json_string(hex));
+	if (failed) {
+		json_decref(file);
+		return NULL;
+	}
+	return file;
+}
+
+enum status manifest_text(struct text *out, const struct view *views, size_t count,
+			  const struct manifest_file *files, size_t file_count, struct error *err)
+{
+	json_t *root = json_object(), *runs = json_array(), *list = json_array();
+	int failed = 0;
+
+	failed |= put(root, "schema", json_string("assay.manifest"));
+	failed |= put(root, "schema_version", json_integer(REPORT_SCHEMA_VERSION));
+	for (size_t i = 0; i < count; i++) {
+		json_t *run = run_json(&views[i]);
+
+		failed |= !run || json_array_append_new(runs, run);
+	}
+	for (size_t i = 0; i < file_count; i++) {
+		json_t *file = file_json(&files[i]);
+
+		failed |= !file || json_array_append_new(list, file);
+	}
+	failed |= put(root, "runs", runs);
+	failed |= put(root, "files", list);
+	if (failed) {
+		json_decref(root);
+		root = NULL;
+	}
+	return json_dump(out, root, err);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/merge.h"
+#include "report/about.h"
+#include "report/gap.h"
+#include "report/words.h"
+
+void merge_csv(struct text *out, const struct view *views, size_t count)
+{
+	csv_heading(out);
+	for (size_t i = 0; i < count; i++)
+		csv_lines(out, &views[i]);
+}
+
+/* The highest sustained figure of a limit; a case that did not pass counts too: it was measured. */
+static const struct view_row *best_of(const struct view *v, const struct view_group *g, const char *limit)
+{
+	const struct view_row *best = NULL;
+
+	for (size_t i = g->first; i < g->first + g->count; i++) {
+		const struct view_row *row = &v->rows[i];
+
+		if (row->headline && !strncmp(row->c->limit, limit, strlen(limit)) &&
+		    (!best || row->j->figure > best->j->figure))
+			best = row;
+	}
+	return best;
+}
+
+static void cell(struct text *out, const char *s)
+{
+	text_add(out, " ");
+	markdown_text(out, s[0] ? s : WORDS_NONE);
+	text_add(out, " |");
+}
+
+static void figure_cells(struct text *out, const struct view *v, const struct view_group *g,
+			 const struct view_row *row)
+{
+	double datasheet = row ? gap_datasheet(v->in, g->gpu, row->c->limit) : 0;
+	char share[24] = "";
+
+	if (row && datasheet > 0)
+		words_share(share, sizeof(share), row->j->figure / datasheet);
+	cell(out, row ? row->title : "");
+	cell(out, row ? row->figure : "");
+	cell(out, row ? row->share : "");
+	cell(out, share);
+}
+
+static void device_line(struct text *out, const struct view *v, const struct view_group *g, size_t run)
+{
+	const struct view_row *compute = best_of(v, g, "compute"), *memory = best_of(v, g, "memory");
+	struct text largest = {0};
+	struct about_price price;
+	char dollars[48] = "";
+
+	if (!compute && !memory)
+		return;
+	if (compute)
+		gap_largest(&largest, compute);
+	if (g->gpu && about_price(v, g->gpu, &price))
+		snprintf(dollars, sizeof(dollars), price.low == price.high ? "%.2f" : "%.2f–%.2f", price.low,
+			 price.high);
+	text_addf(out, "| %zu |", run + 1);
+	cell(out, g->name);
+	figure_cells(out, v, g, compute);
+	cell(out, memory ? memory->figure : "");
+	cell(out, memory ? memory->share : "");
+	cell(out, text_str(&largest));
+	cell(out, dollars);
+	text_add(out, "\n");
+	text_release(&largest);
+}
+
+static void price_notes(struct text *out, const struct view *views, size_t count)
+{
+	text_add(out, "\nDollars an hour are what the run was told, or a range of public list prices:\n\n");
+	for (size_t i = 0; i < count; i++)
+		for (size_t g = 0; g < views[i].group_count; g++) {
+			const struct gpu *gpu = views[i].groups[g].gpu;
+			struct about_price price;
+
+			if (!gpu || !about_price(&views[i], gpu, &price))
+				continue;
+			text_addf(out, "- run %zu, ", i + 1);
+			markdown_text(out, gpu->name);
+			text_addf(out, ": %s%s%s\n", price.source, price.date[0] ? ", " : "", price.date);
+		}
+}
+
+void merge_markdown(struct text *out, const struct view *views, size_t count)
+{
+	text_addf(out,
+		  "# Roofline of %zu run%s\n\n![roofline](roofline.svg)\n\n"
+		  "| run | device | best compute case | rate | of bound | MFU | memory | of bound | largest "
+		  "loss | $/h |\n"
+		  "| ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | --- | ---: |\n",
+		  count, count == 1 ? "" : "s");
+	for (size_t i = 0; i < count; i++)
+		for (size_t g = 0; g < views[i].group_count; g++)
+			device_line(out, &views[i], &views[i].groups[g], i);
+	text_add(out, "\nMFU is the achieved rate over the data sheet's dense peak. Solid lines of the plot "
+		      "were measured "
+		      "by these runs; dashed ones follow from the devices' facts or their data sheets.\n");
+	price_notes(out, views, count);
+	for (size_t i = 0; i < count; i++) {
+		text_addf(out, "\n---\n\n# Run %zu\n\n**", i + 1);
+		{
+			struct text headline = {0};
+
+			names_add(&views[i].names, &headline, views[i].in->judged->headline);
+			markdown_text(out, text_str(&headline));
+			text_release(&headline);
+		}
+		text_add(out, "**\n");
+		markdown_gaps(out, &views[i]);
+		markdown_sanity(out, &views[i]);
+		markdown_conditions(out, &views[i]);
+	}
+}

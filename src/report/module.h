@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of the program that need libraries which not every machine has, loaded when they are asked for. */
+#ifndef REPORT_MODULE_H
+#define REPORT_MODULE_H
+#include "core/error.h"
+
+/* Opens lib<name>.so and finds `symbol`. Looked for in ASSAY_MODULE_DIR, in lib/ beside the program (the
+ * bundle), in
+ * ../lib/assay (an installation), in report/ beside it (the build folder), in the folder it was configured to
+ * be installed to. Never closed. UNAVAILABLE with cause LIBRARY_MISSING and the loader's words where it is in
+ * none of them. */
+enum status module_open(const void **symbol_out, const char *name, const char *symbol, struct error *err);
+#endif
