@@ -3,10 +3,16 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} words=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		words='info '
+		words='archive check info list probe report roofline '
 	else
 		case ${COMP_WORDS[1]} in
+		archive) words='--help --out --check' ;;
+		check) words='--help --suite --target --out --seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --format --json' ;;
 		info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names' ;;
+		list) words='--help probes engines suites causes expectations --suite --machine --expectations --all --json' ;;
+		probe) words='--help --target --out --seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --format --json --engine gemm memory null peak sm' ;;
+		report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
+		roofline) words='--help --out --format --expectations --seconds --price --real-names' ;;
 		esac
 	fi
 	COMPREPLY=($(compgen -W "$words" -- "$cur"))

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One line a command, sorted. The name is the file's and the symbol's (command_NAME). */
 #define COMMANDS(X) \
+	X(archive) \
 	X(check) \
 	X(info) \
 	X(list_command) \
-	X(probe)
+	X(probe) \
+	X(report) \
+	X(roofline)
 
 /* Processes of our own: `assay __NAME`, never shown. */
 #define HIDDEN_COMMANDS(X) \

@@ -151,6 +151,24 @@ static struct canvas_point put(const struct place *p, double x, double y)
 	return (struct canvas_point){p->x + x * p->cosine - y * p->sine, p->y + x * p->sine + y * p->cosine};
 }
 
+static bool is_dot(const struct canvas_point *line, size_t count)
+{
+	return count == 2 && line[0].x == line[1].x && line[0].y == line[1].y;
+}
+
+/* A little heavier than a line is wide: a point between digits must be seen. */
+static void add_dot(struct canvas *out, enum canvas_role role, struct canvas_point at, double width)
+{
+	struct canvas_point p[12];
+
+	for (int i = 0; i < 12; i++) {
+		double a = i * 3.14159265358979323846 / 6;
+
+		p[i] = (struct canvas_point){at.x + 0.72 * width * cos(a), at.y + 0.72 * width * sin(a)};
+	}
+	canvas_fill(out, role, 1, p, 12);
+}
+
 static void add_glyph(struct canvas *out, const struct glyph *g, const struct place *p, double left,
 		      enum canvas_role role, double width)
 {
@@ -162,7 +180,9 @@ static void add_glyph(struct canvas *out, const struct glyph *g, const struct pl
 			line[count++] = put(p, (left + (s[0] - '0')) * p->unit, (2 - (s[1] - '0')) * p->unit);
 			s++;
 		} else if (*s == '|' || !*s) {
-			if (count)
+			if (is_dot(line, count))
+				add_dot(out, role, line[0], width);
+			else if (count)
 				canvas_stroke(out, role, width, CANVAS_SOLID, line, count);
 			count = 0;
 		}

@@ -93,7 +93,7 @@ static void add_document_head(struct text *out, const struct view *v)
 	else
 		text_add(out, "'none'");
 	text_add(out, "\">\n<title>assay: ");
-	html_names(out, v, v->in->judged->headline);
+	html_add(out, v->headline);
 	text_add(out, "</title>\n<style>\n");
 	if (style)
 		text_add_bytes(out, (const char *)style->data, style->size);
@@ -110,7 +110,7 @@ static void add_header(struct text *out, const struct view *v)
 	text_addf(out, "<header class=\"v-%s\">", verdict_name(j->verdict));
 	html_verdict(out, j->verdict);
 	text_add(out, "<h1>");
-	html_names(out, v, j->headline);
+	html_add(out, v->headline);
 	text_add(out, "</h1><p class=\"muted\">");
 	view_counts(&counts, v->verdicts, v->row_count);
 	html_add(out, text_str(&counts));

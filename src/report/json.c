@@ -371,7 +371,7 @@ static json_t *report_object(struct builder *b)
 	put(b, root, "schema_version", json_integer(REPORT_SCHEMA_VERSION));
 	put(b, root, "verdict", json_string(verdict_name(in->judged->verdict)));
 	put(b, root, "exit_code", json_integer(in->judged->exit_code));
-	put(b, root, "headline", text_value(b, in->judged->headline));
+	put(b, root, "headline", json_text(b->v->headline));
 	put(b, root, "counts", counts_json(b));
 	put(b, root, "complete", json_boolean(in->record->closed && !in->record->cut_bytes));
 	put(b, root, "expectations_hash", json_text(in->judged->expectations_hash));

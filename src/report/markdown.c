@@ -61,7 +61,7 @@ static void add_head(struct text *out, const struct view *v)
 	const struct record *r = v->in->record;
 
 	text_addf(out, "# assay report: %s\n\n**", verdict_name(v->in->judged->verdict));
-	md_names(out, v, v->in->judged->headline);
+	markdown_text(out, v->headline);
 	text_add(out, "**\n\n");
 	view_counts(out, v->verdicts, v->row_count);
 	text_add(out, ".\n");

@@ -105,13 +105,7 @@ void merge_markdown(struct text *out, const struct view *views, size_t count)
 	price_notes(out, views, count);
 	for (size_t i = 0; i < count; i++) {
 		text_addf(out, "\n---\n\n# Run %zu\n\n**", i + 1);
-		{
-			struct text headline = {0};
-
-			names_add(&views[i].names, &headline, views[i].in->judged->headline);
-			markdown_text(out, text_str(&headline));
-			text_release(&headline);
-		}
+		markdown_text(out, views[i].headline);
 		text_add(out, "**\n");
 		markdown_gaps(out, &views[i]);
 		markdown_sanity(out, &views[i]);

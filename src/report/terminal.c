@@ -311,7 +311,7 @@ static void add_head(const struct paint *p, const struct view *v)
 
 	add_verdict(p, v->in->judged->verdict, width_of(verdict_name(v->in->judged->verdict)));
 	text_add(p->out, "  ");
-	names_add(&v->names, &line, v->in->judged->headline);
+	text_add(&line, v->headline);
 	sgr(p, "\033[1m");
 	width_wrap(p->out, text_str(&line), p->columns, width_of(verdict_name(v->in->judged->verdict)) + 2,
 		   2);

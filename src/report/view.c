@@ -266,6 +266,45 @@ static void build_parts(struct view *v)
 	}
 }
 
+/* How far `text` goes along with `key`, which the judge may have cut. */
+static size_t along(const char *text, const char *key)
+{
+	size_t n = 0;
+
+	while (key[n] && text[n] == key[n])
+		n++;
+	return n;
+}
+
+/* The judge knows cases by their keys; people know them by what they do. */
+static enum status build_headline(struct view *v, struct error *err)
+{
+	enum { KEY_LEAST = 24 };
+	const char *s = v->in->judged->headline;
+	struct text plain = {0}, shown = {0};
+
+	while (*s) {
+		const struct view_row *row = NULL;
+		size_t size = 0;
+
+		for (size_t i = 0; i < v->row_count; i++) {
+			size_t n = along(s, v->rows[i].c->key);
+
+			if (n > size && (n >= KEY_LEAST ||
+					 (n && !v->rows[i].c->key[n] && strchr(v->rows[i].c->key, ' ')))) {
+				row = &v->rows[i];
+				size = n;
+			}
+		}
+		text_add_bytes(&plain, row ? row->title : s, row ? strlen(row->title) : 1);
+		s += row ? size : 1;
+	}
+	names_add(&v->names, &shown, text_str(&plain));
+	text_release(&plain);
+	v->headline = shown.failed ? NULL : shown.data ? shown.data : strdup("");
+	return v->headline ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "no memory for the headline");
+}
+
 enum status view_build(struct view *v, const struct report_input *in, struct error *err)
 {
 	size_t cases = in->record->case_count, room = cases ? cases : 1;
@@ -287,6 +326,9 @@ enum status view_build(struct view *v, const struct report_input *in, struct err
 	if (st)
 		goto out;
 	tell_apart(v);
+	st = build_headline(v, err);
+	if (st)
+		goto out;
 	build_todos(v);
 	build_parts(v);
 out:
@@ -301,6 +343,7 @@ void view_release(struct view *v)
 		free(v->rows[i].reason);
 	for (size_t i = 0; i < v->todo_count; i++)
 		text_release(&v->todos[i].cases);
+	free(v->headline);
 	free(v->rows);
 	free(v->groups);
 	free(v->todos);

@@ -49,6 +49,7 @@ struct view_part {
 
 struct view {
 	const struct report_input *in;
+	char *headline; /* the judge's, names replaced, cases by their titles instead of their keys */
 	struct names names;
 	struct view_row *rows;
 	size_t row_count;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay archive: a run directory as one file with checksums. */
+#include <limits.h>
+#include "cmd/judged.h"
+#include "report/pack.h"
+
+struct archive_opts {
+	const char *dir, *out;
+	bool check;
+};
+
+static const struct opt opts[] = {
+	OPT_ROW(struct archive_opts, dir, .name = "dir", .positional = true, .shown = "DIR",
+		.help = "a run directory; with --check an archive"),
+	OPT_ROW(struct archive_opts, out, .name = "out", .shown = "FILE",
+		.help = "the archive; else DIR.tar.zst"),
+	OPT_ROW(struct archive_opts, check, .name = "check",
+		.help = "read an archive and hold every file against its checksum"),
+};
+
+static int run(const struct command_context *c, const void *opts_)
+{
+	const struct archive_opts *o = opts_;
+	struct error err = {0};
+	char out[PATH_MAX];
+	size_t files = 0, end;
+	enum status st;
+
+	if (!o->dir) {
+		error_set(&err, STATUS_BAD_INPUT,
+			  o->check ? "archive --check needs the archive" : "archive needs the run directory");
+		return judged_complain(c, &err);
+	}
+	if (o->check) {
+		text_copy(out, sizeof(out), o->dir);
+	} else if (o->out) {
+		text_copy(out, sizeof(out), o->out);
+	} else {
+		for (end = strlen(o->dir); end > 1 && o->dir[end - 1] == '/';)
+			end--;
+		snprintf(out, sizeof(out), "%.*s.tar.zst", (int)end, o->dir);
+	}
+	st = o->check ? STATUS_OK : pack_write(out, o->dir, &err);
+	/* What was written is read back: an archive that cannot be read is no archive. */
+	if (!st)
+		st = pack_verify(out, &files, &err);
+	if (st == STATUS_MISMATCH) {
+		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
+		return EXIT_FAILED;
+	}
+	if (st)
+		return judged_complain(c, &err);
+	printf("%s: %zu files, every checksum holds\n", out, files);
+	return EXIT_PASS;
+}
+
+const struct command command_archive = {
+	.name = "archive",
+	.summary = "a run directory as one tar.zst with checksums",
+	.example = "assay archive assay-runs/2026-11-21-quick",
+	.help = "Packs the files of a run directory with their SHA-256 checksums and reads the archive back. "
+		"What the run "
+		"replaced by pseudonyms stays replaced.",
+	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct archive_opts)},
+	.run = run,
+};

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/judged.h"
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum status judged_read(struct judged *j, const char *dir, const struct expectations *expectations,
+			const struct judge_site *site, bool real_names, struct error *err)
+{
+	enum status st;
+
+	*j = (struct judged){0};
+	st = record_read(&j->record, dir, err);
+	if (!st && j->record.machine)
+		st = machine_from_json(&j->machine, j->record.machine, err);
+	if (!st)
+		st = judge_record(&j->judgements, &j->record, expectations, site, err);
+	j->in = (struct report_input){
+		.record = &j->record,
+		.machine = j->machine,
+		.judged = &j->judgements,
+		.expectations = expectations,
+		.real_names = real_names,
+	};
+	if (st)
+		judged_release(j);
+	return st;
+}
+
+void judged_release(struct judged *j)
+{
+	judgements_release(&j->judgements);
+	machine_free(j->machine);
+	record_release(&j->record);
+	*j = (struct judged){0};
+}
+
+unsigned judged_columns(void)
+{
+	const char *stated = getenv("COLUMNS");
+	struct winsize size;
+	unsigned long columns;
+
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col > 0)
+		return size.ws_col;
+	columns = stated ? strtoul(stated, NULL, 10) : 0;
+	return columns >= 20 && columns <= 1000 ? (unsigned)columns : 100;
+}
+
+int judged_complain(const struct command_context *c, const struct error *err)
+{
+	log_error(c->log, LOG_TOPIC_RUN, "%s", err->text);
+	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay roofline: one plot over the devices of one or several runs. */
+#include <errno.h>
+#include <limits.h>
+#include <time.h>
+#include "cmd/judged.h"
+#include "cmd/running.h"
+#include "core/file.h"
+
+enum { RUNS_MAX = 64 };
+
+struct roofline_opts {
+	struct opt_words runs;
+	const char *out, *expectations;
+	uint32_t format;
+	double seconds, price;
+	bool real_names;
+};
+
+static const char *const formats[] = {"svg", "png", "pdf", NULL}; /* enum plot_format */
+
+static const struct opt opts[] = {
+	OPT_ROW(struct roofline_opts, out, .name = "out", .shown = "DIR",
+		.help = "folder for the files; else assay-runs/DATE-roofline"),
+	OPT_ROW(struct roofline_opts, format, .name = "format", .preset = "svg", .choices = formats,
+		.help = "form of the plot; the SVG is written always"),
+	OPT_ROW(struct roofline_opts, expectations, .name = "expectations", .shown = "DIR",
+		.help = "expectations instead of the built-in ones"),
+	OPT_ROW(struct roofline_opts, seconds, .name = "seconds", .preset = "0", .unit = "s", .min = 0,
+		.max = 1e7, .help = "without RUN: length of the measured windows"),
+	OPT_ROW(struct roofline_opts, price, .name = "price", .preset = "0", .min = 0, .max = 1e6,
+		.help = "without RUN: price of the machine an hour, for the record"),
+	OPT_ROW(struct roofline_opts, real_names, .name = "real-names",
+		.help = "serials, addresses and host names as they are, not as pseudonyms"),
+	OPT_ROW(struct roofline_opts, runs, .name = "runs", .positional = true, .many = true, .shown = "RUN",
+		.help = "run directories; none: measures the suite roofline here"),
+};
+
+static void default_dir(char *out, size_t size)
+{
+	time_t now = time(NULL);
+	struct tm day;
+	char date[16];
+
+	localtime_r(&now, &day);
+	strftime(date, sizeof(date), "%Y-%m-%d", &day);
+	snprintf(out, size, "assay-runs/%s-roofline", date);
+}
+
+/* Runs the suite into DIR/run; its exit code is kept. */
+static enum status measure(const struct command_context *c, const struct roofline_opts *o, const char *dir,
+			   int *code, struct error *err)
+{
+	struct running_opts ro = {.out = dir,
+				  .seconds = o->seconds,
+				  .price = o->price,
+				  .seed = 1,
+				  .sample = true,
+				  .expectations = o->expectations};
+	struct suite *s = NULL;
+	enum status st = suite_read(&s, "roofline", err);
+
+	if (st)
+		return st;
+	*code = running_do(c, s, &ro);
+	suite_free(s);
+	return *code == EXIT_USAGE
+		       ? error_set(err, STATUS_BAD_INPUT, "%s: the suite roofline could not run", dir)
+		       : STATUS_OK;
+}
+
+struct merged {
+	struct judged judged[RUNS_MAX];
+	struct report_input in[RUNS_MAX];
+	size_t count;
+};
+
+static enum status read_runs(struct merged *m, const struct roofline_opts *o,
+			     const struct expectations *expectations, struct error *err)
+{
+	struct judge_site site = {0};
+
+	if (o->runs.count > RUNS_MAX)
+		return error_set(err, STATUS_BAD_INPUT, "%zu runs: %d at most in one plot", o->runs.count,
+				 RUNS_MAX);
+	for (; m->count < o->runs.count; m->count++) {
+		enum status st = judged_read(&m->judged[m->count], o->runs.word[m->count], expectations,
+					     &site, o->real_names, err);
+
+		if (st)
+			return st;
+		m->in[m->count] = m->judged[m->count].in;
+	}
+	return STATUS_OK;
+}
+
+static enum status merge(const struct command_context *c, const struct roofline_opts *o, const char *dir,
+			 struct error *err)
+{
+	struct expectations *expectations = NULL;
+	struct merged *m = calloc(1, sizeof(*m));
+	struct text note = {0};
+	enum status st = m ? expectations_load(&expectations, o->expectations, err)
+			   : error_errno(err, ENOMEM, "%s: the runs", dir);
+
+	if (!st)
+		st = read_runs(m, o, expectations, err);
+	if (!st)
+		st = file_make_dir(dir, err);
+	if (!st)
+		st = report_write_merged(dir, m->in, m->count, (enum plot_format)o->format, &note, err);
+	if (note.size)
+		log_info(c->log, LOG_TOPIC_RUN, "%.*s", (int)(note.size - 1), text_str(&note));
+	for (size_t i = 0; m && i < m->count; i++)
+		judged_release(&m->judged[i]);
+	free(m);
+	text_release(&note);
+	expectations_free(expectations);
+	return st;
+}
+
+static int run(const struct command_context *c, const void *opts_)
+{
+	struct roofline_opts o = *(const struct roofline_opts *)opts_;
+	char dir[PATH_MAX], measured[PATH_MAX + 8];
+	const char *word = measured;
+	struct error err = {0};
+	int code = EXIT_PASS;
+	enum status st = STATUS_OK;
+
+	if (o.out)
+		text_copy(dir, sizeof(dir), o.out);
+	else
+		default_dir(dir, sizeof(dir));
+	if (!o.runs.count) {
+		snprintf(measured, sizeof(measured), "%s/run", dir);
+		st = measure(c, &o, measured, &code, &err);
+		o.runs = (struct opt_words){.word = &word, .count = 1};
+	}
+	if (!st)
+		st = merge(c, &o, dir, &err);
+	if (st)
+		return judged_complain(c, &err);
+	printf("%s/REPORT.md\n%s/roofline.%s\n", dir, dir, formats[o.format]);
+	return code;
+}
+
+const struct command command_roofline = {
+	.name = "roofline",
+	.summary = "the roofline plot and the explained gap of one or several runs",
+	.example = "assay roofline h200-run h100-run laptop-run --out roofline",
+	.help = "Draws memory, cache and compute ceilings, measured and by the devices' facts, with one "
+		"point a case, and "
+		"writes manifest.json, results.csv, REPORT.md and roofline.svg (and .png where the plot "
+		"module is there). "
+		"Runs may come from any machines. Without RUN it measures the suite roofline on this one.",
+	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct roofline_opts)},
+	.run = run,
+};

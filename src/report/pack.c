@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/pack.h"
+#include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/file.h"
+#include "core/text.h"
+#include "report/module.h"
+
+enum { FILES_MAX = 4096 };
+#define FILE_LIMIT ((size_t)1 << 30)
+
+struct packing {
+	struct pack_file files[FILES_MAX + 1];
+	size_t count;
+	struct text sums;
+};
+
+static enum status module(const struct pack_module **out, struct error *err)
+{
+	enum status st = module_open((const void **)out, PACK_MODULE, PACK_SYMBOL, err);
+
+	if (!st && ((*out)->version != PACK_VERSION || (*out)->size != sizeof(**out)))
+		st = error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_VERSION_MISMATCH,
+				     "the archive module is of another build (version %u, here %d)",
+				     (*out)->version, PACK_VERSION);
+	return st;
+}
+
+static enum status add_file(struct packing *p, const char *dir, const char *name, struct error *err)
+{
+	char path[4400], hex[65];
+	struct stat info;
+	enum status st;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	if (lstat(path, &info))
+		return error_errno(err, errno, "%s: reading its kind", path);
+	if (!S_ISREG(info.st_mode))
+		return STATUS_OK;
+	if (p->count == FILES_MAX)
+		return error_set(err, STATUS_BAD_INPUT, "%s: more than %d files is no run directory", dir,
+				 FILES_MAX);
+	st = file_sha256_of(hex, path, err);
+	if (st)
+		return st;
+	p->files[p->count].name = strdup(name);
+	p->files[p->count].path = strdup(path);
+	if (!p->files[p->count].name || !p->files[p->count].path)
+		st = error_errno(err, ENOMEM, "%s: packing it", path);
+	p->count++;
+	text_addf(&p->sums, "%s  %s\n", hex, name);
+	return st;
+}
+
+static int wanted(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.' && strcmp(entry->d_name, PACK_SUMS);
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static enum status collect(struct packing *p, const char *dir, struct error *err)
+{
+	struct dirent **entries;
+	int count = scandir(dir, &entries, wanted, by_bytes);
+	enum status st = STATUS_OK;
+
+	if (count < 0)
+		return error_errno(err, errno, "%s: reading the run directory", dir);
+	for (int i = 0; i < count; i++) {
+		if (!st)
+			st = add_file(p, dir, entries[i]->d_name, err);
+		free(entries[i]);
+	}
+	free(entries);
+	if (!st && !p->count)
+		st = error_set(err, STATUS_BAD_INPUT, "%s: no files in it", dir);
+	if (!st && p->sums.failed)
+		st = error_errno(err, ENOMEM, "%s: its checksums", dir);
+	return st;
+}
+
+/* "assay-runs/2026-11-21-quick/" gives "2026-11-21-quick". */
+static void folder_name(char *out, size_t size, const char *dir)
+{
+	size_t end = strlen(dir), begin;
+
+	while (end > 1 && dir[end - 1] == '/')
+		end--;
+	for (begin = end; begin > 0 && dir[begin - 1] != '/';)
+		begin--;
+	snprintf(out, size, "%.*s", (int)(end - begin), dir + begin);
+	if (!out[0] || !strcmp(out, ".") || !strcmp(out, ".."))
+		text_copy(out, size, "run");
+}
+
+enum status pack_write(const char *out, const char *dir, struct error *err)
+{
+	const struct pack_module *m;
+	struct packing *p = calloc(1, sizeof(*p));
+	char message[256] = "", beside[4200], folder[256];
+	enum status st = p ? module(&m, err) : error_errno(err, ENOMEM, "%s: packing it", dir);
+
+	if (!st)
+		st = collect(p, dir, err);
+	if (st)
+		goto out;
+	p->files[p->count] =
+		(struct pack_file){.name = PACK_SUMS, .data = p->sums.data, .size = p->sums.size};
+	snprintf(beside, sizeof(beside), "%s.new", out);
+	folder_name(folder, sizeof(folder), dir);
+	if (m->write(beside, folder, p->files, p->count + 1, message, sizeof(message)))
+		st = error_set(err, STATUS_NO_RESOURCE, "%s: %s", out, message);
+	else if (rename(beside, out))
+		st = error_errno(err, errno, "%s: renaming it into place", out);
+	if (st)
+		unlink(beside);
+out:
+	for (size_t i = 0; p && i < p->count; i++) {
+		free((char *)p->files[i].name);
+		free((char *)p->files[i].path);
+	}
+	if (p)
+		text_release(&p->sums);
+	free(p);
+	return st;
+}
+
+struct checking {
+	struct text found, sums; /* lines as in SHA256SUMS */
+	size_t files;
+};
+
+static int check(void *arg, const char *name, const void *data, size_t size)
+{
+	struct checking *c = arg;
+	const char *slash = strchr(name, '/');
+	char hex[65];
+
+	name = slash ? slash + 1 : name;
+	if (!strcmp(name, PACK_SUMS)) {
+		text_add_bytes(&c->sums, data, size);
+		return 0;
+	}
+	file_sha256(hex, data, size);
+	text_addf(&c->found, "%s  %s\n", hex, name);
+	c->files++;
+	return 0;
+}
+
+/* The first line of `lines` that `among` lacks, without its end; NULL: none. */
+static char *first_missing(const char *lines, const char *among)
+{
+	while (*lines) {
+		const char *end = strchr(lines, '\n');
+		size_t size = end ? (size_t)(end - lines) + 1 : strlen(lines);
+		char *line = strndup(lines, size);
+		const char *at = line ? strstr(among, line) : NULL;
+
+		if (!line || !at || (at != among && at[-1] != '\n')) {
+			if (line)
+				line[strcspn(line, "\n")] = '\0';
+			return line;
+		}
+		free(line);
+		lines += size;
+	}
+	return NULL;
+}
+
+enum status pack_verify(const char *path, size_t *files, struct error *err)
+{
+	const struct pack_module *m;
+	struct checking c = {0};
+	char message[256] = "", *missing = NULL;
+	enum status st = module(&m, err);
+
+	if (st)
+		return st;
+	if (m->read(path, FILE_LIMIT, check, &c, message, sizeof(message))) {
+		st = error_set(err, STATUS_BAD_INPUT, "%s: %s", path, message);
+		goto out;
+	}
+	missing = first_missing(text_str(&c.sums), text_str(&c.found));
+	if (!missing)
+		missing = first_missing(text_str(&c.found), text_str(&c.sums));
+	if (missing || !c.sums.size)
+		st = error_set(err, STATUS_MISMATCH, "%s: %s is missing or is not what its checksum says",
+			       path, missing && strlen(missing) > 66 ? missing + 66 : PACK_SUMS);
+	*files = c.files;
+out:
+	free(missing);
+	text_release(&c.found);
+	text_release(&c.sums);
+	return st;
+}

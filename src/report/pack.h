@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A run directory as one tar.zst: its files below one folder, and SHA256SUMS as `sha256sum -c` reads it.
+ * Times, owners and order are fixed, so the same directory gives the same bytes. By libarchive, in a module
+ * that is loaded when it is asked for.
+ */
+#ifndef REPORT_PACK_H
+#define REPORT_PACK_H
+#include <stddef.h>
+#include "core/error.h"
+
+#define PACK_MODULE "assay-archive"
+#define PACK_SYMBOL "assay_archive_1"
+enum { PACK_VERSION = 1 };
+#define PACK_SUMS "SHA256SUMS"
+
+struct pack_file {
+	const char *name; /* below the archive's folder: "journal.jsonl" */
+	const char *path; /* on disk; NULL: `data` */
+	const char *data;
+	size_t size; /* of data */
+};
+
+struct pack_module {
+	unsigned version, size; /* of this struct */
+	/* 0, or not 0 with a sentence in `message`. */
+	int (*write)(const char *out, const char *folder, const struct pack_file *files, size_t count,
+		     char *message, size_t size);
+	/* Calls `visit` with every file, whole; it returns 0 to go on. Files above `limit` bytes are refused.
+	 */
+	int (*read)(const char *in, size_t limit,
+		    int (*visit)(void *arg, const char *name, const void *data, size_t size), void *arg,
+		    char *message, size_t size);
+};
+
+/* Packs the files of `dir` (not its subfolders' runs, nothing hidden, no links) into `out`, beside and
+ * renamed. UNAVAILABLE where the module is missing. */
+enum status pack_write(const char *out, const char *dir, struct error *err);
+/* Reads it back and checks every file against its checksum. MISMATCH names the first that differs or is
+ * missing. */
+enum status pack_verify(const char *path, size_t *files, struct error *err);
+#endif
