@@ -3,6 +3,7 @@
 #define COMMANDS(X) \
 	X(archive) \
 	X(check) \
+	X(compare) \
 	X(info) \
 	X(list_command) \
 	X(probe) \

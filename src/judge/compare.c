@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge/compare.h"
+
+#define X(name, text) text,
+static const char *const change_texts[] = {COMPARE_CHANGES(X)};
+#undef X
+
+const char *compare_change_text(enum compare_change change)
+{
+	return change < COMPARE_CHANGE_COUNT ? change_texts[change] : "";
+}
+
+bool compare_fit(const struct judgement *j)
+{
+	if (!j->has_figure || !(j->figure > 0))
+		return false;
+	switch (j->verdict) {
+	case VERDICT_PASS:
+	case VERDICT_WARN:
+	case VERDICT_UNKNOWN:
+		return true;
+	case VERDICT_FAIL: /* slow is comparable, wrong is not */
+		return j->cause != CAUSE_WRONG_RESULT && j->cause != CAUSE_NAN && j->cause != CAUSE_HBM_DATA;
+	case VERDICT_SKIP:
+	case VERDICT_UNTRUSTED:
+	case VERDICT_ERROR:
+	case VERDICT_COUNT:
+		break;
+	}
+	return false;
+}
+
+static const json_t *facts_of(const struct record *r)
+{
+	return r->machine ? json_object_get(r->machine, "facts") : NULL;
+}
+
+static const char *text_at(const json_t *facts, const char *part, const char *name)
+{
+	const char *text = json_string_value(json_object_get(json_object_get(facts, part), name));
+
+	return text ? text : "";
+}
+
+static bool has_uuid(const json_t *gpus, const char *uuid)
+{
+	const json_t *gpu;
+	size_t i;
+
+	json_array_foreach((json_t *)gpus, i, gpu)
+	{
+		const char *other = json_string_value(json_object_get(gpu, "uuid"));
+
+		if (other && !strcmp(other, uuid))
+			return true;
+	}
+	return false;
+}
+
+bool compare_same_machine(const struct record *a, const struct record *b)
+{
+	const json_t *fa = facts_of(a), *fb = facts_of(b), *ga = json_object_get(fa, "gpus");
+	const json_t *gb = json_object_get(fb, "gpus"), *gpu;
+	size_t i;
+
+	if (!fa || !fb || json_array_size(ga) != json_array_size(gb))
+		return false;
+	json_array_foreach((json_t *)ga, i, gpu)
+	{
+		const char *uuid = json_string_value(json_object_get(gpu, "uuid"));
+
+		if (uuid && !has_uuid(gb, uuid))
+			return false;
+	}
+	if (json_array_size(ga) && json_string_value(json_object_get(json_array_get(ga, 0), "uuid")))
+		return true;
+	return !strcmp(text_at(fa, "system", "hostname"), text_at(fb, "system", "hostname")) &&
+	       !strcmp(text_at(fa, "cpu", "model"), text_at(fb, "cpu", "model"));
+}
+
+static void history_headline(struct comparison *c)
+{
+	size_t slower = 0, faster = 0, comparable = 0, i, worse = 0;
+
+	for (i = 0; i < c->row_count; i++) {
+		const struct compare_row *r = &c->row[i];
+
+		comparable += r->change != COMPARE_NOT_COMPARABLE;
+		slower += r->change == COMPARE_SLOWER || r->change == COMPARE_SLOWER_CLOCK;
+		faster += r->change == COMPARE_FASTER || r->change == COMPARE_FASTER_CLOCK;
+		worse += r->verdict_after == VERDICT_FAIL && r->verdict_before != VERDICT_FAIL;
+	}
+	c->exit_code = slower || worse ? 1 : comparable ? 0 : 2;
+	if (!comparable && !worse)
+		snprintf(c->headline, sizeof(c->headline),
+			 "nothing to compare: no case was measured soundly on both sides");
+	else
+		snprintf(c->headline, sizeof(c->headline),
+			 "one machine: %zu of %zu cases slower, %zu faster, %zu fail that did not; %zu "
+			 "differences of inventory",
+			 slower, comparable, faster, worse, c->difference_count);
+}
+
+static void fleet_headline(struct comparison *c, size_t runs)
+{
+	size_t slower = 0, i;
+
+	for (i = 0; i < c->outlier_count; i++)
+		slower += c->outlier[i].slower;
+	c->exit_code = slower ? 1 : c->groups ? 0 : 2;
+	if (!c->groups)
+		snprintf(c->headline, sizeof(c->headline),
+			 "%zu machines: nothing to compare, since no kind of value came from four parts or "
+			 "more",
+			 runs);
+	else
+		snprintf(c->headline, sizeof(c->headline),
+			 "%zu machines: %zu slow and %zu fast outliers over %zu kinds of value; %zu "
+			 "differences of inventory",
+			 runs, slower, c->outlier_count - slower, c->groups, c->difference_count);
+}
+
+enum status compare_runs(struct comparison *out, const struct compare_run *runs, size_t count,
+			 enum compare_as as, struct error *err)
+{
+	enum status status;
+	size_t i;
+
+	*out = (struct comparison){0};
+	if (count < 2)
+		return error_set(err, STATUS_BAD_INPUT, "comparing takes two runs or more");
+	out->fleet = as == COMPARE_FLEET;
+	for (i = 1; as == COMPARE_AUTO && i < count; i++)
+		out->fleet = out->fleet || !compare_same_machine(runs[0].record, runs[i].record);
+	status = compare_inventory(out, runs, count, err);
+	if (!status)
+		status = out->fleet ? compare_fleet(out, runs, count, err)
+				    : compare_history(out, runs, count, err);
+	if (status) {
+		comparison_release(out);
+		return status;
+	}
+	if (out->fleet)
+		fleet_headline(out, count);
+	else
+		history_headline(out);
+	return STATUS_OK;
+}
+
+void comparison_release(struct comparison *c)
+{
+	free(c->row);
+	free(c->outlier);
+	free(c->difference);
+	*c = (struct comparison){0};
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs held against each other. One machine: the last run against those before it (regressions, with noise).
+ * Several machines: each value against the others of its kind (outliers). METHODS "Comparing runs".
+ */
+#ifndef JUDGE_COMPARE_H
+#define JUDGE_COMPARE_H
+#include "judge/judge.h"
+
+struct compare_run {
+	const char *name; /* as the user named it: a folder */
+	const struct record *record;
+	const struct judgements *judged;
+};
+
+enum compare_as { COMPARE_AUTO, COMPARE_HISTORY, COMPARE_FLEET };
+
+/* SAME: within noise. CLOCK: changed, and the held clock changed with it. WORK: changed at an equal clock:
+ * software or the part itself. NOT_COMPARABLE: a side is untrusted or in error; why says which. */
+#define COMPARE_CHANGES(X)                                                                                   \
+	X(SAME, "same")                                                                                      \
+	X(FASTER, "faster") X(SLOWER, "slower") X(FASTER_CLOCK, "faster, by its clock")                      \
+		X(SLOWER_CLOCK, "slower, by its clock") X(NOT_COMPARABLE, "not comparable")
+#define X(name, text) COMPARE_##name,
+enum compare_change { COMPARE_CHANGES(X) COMPARE_CHANGE_COUNT };
+#undef X
+const char *compare_change_text(enum compare_change change);
+
+struct compare_row {
+	const char *key, *target; /* lent from the last run */
+	char unit[16], phase[16];
+	double before, after; /* before: median of the earlier runs */
+	double raw;	      /* after / before - 1 */
+	double normalised;    /* the same at an equal held clock */
+	bool has_normalised;
+	double noise, noise_raw; /* share: changes within are none */
+	unsigned baselines;
+	enum compare_change change;
+	enum verdict verdict_before, verdict_after;
+	char why[200];
+};
+
+struct compare_outlier {
+	const char *key, *target, *run;
+	char unit[16];
+	double value, median, deviation, limit;
+	unsigned siblings;
+	bool slower;
+};
+
+struct compare_difference {
+	char path[128], before[96], after[96];
+	const char *run; /* which differs from the first */
+};
+
+struct comparison {
+	bool fleet;
+	struct compare_row *row;
+	size_t row_count;
+	struct compare_outlier *outlier;
+	size_t outlier_count;
+	size_t groups; /* fleet: kinds of value that four or more gave */
+	struct compare_difference *difference;
+	size_t difference_count;
+	size_t only_before, only_after; /* cases without a partner */
+	int exit_code;			/* 0, 1 slower, failing or an outlier; 2 nothing comparable */
+	char headline[240];
+};
+
+/* Two runs or more, each judged. Owner: caller, comparison_release. */
+enum status compare_runs(struct comparison *out, const struct compare_run *runs, size_t count,
+			 enum compare_as as, struct error *err);
+void comparison_release(struct comparison *c);
+
+/* For the parts: GPUs by UUID, else host name and CPU model. */
+bool compare_same_machine(const struct record *a, const struct record *b);
+enum status compare_inventory(struct comparison *out, const struct compare_run *runs, size_t count,
+			      struct error *err);
+enum status compare_fleet(struct comparison *out, const struct compare_run *runs, size_t count,
+			  struct error *err);
+enum status compare_history(struct comparison *out, const struct compare_run *runs, size_t count,
+			    struct error *err);
+/* Fit to compare: measured, data right, trusted. */
+bool compare_fit(const struct judgement *j);
+#endif

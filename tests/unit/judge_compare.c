@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge_world.h"
+#include "judge/compare.h"
+
+enum { RUNS = 8 };
+static struct world w[RUNS];
+static struct compare_run runs[RUNS];
+static struct comparison result;
+
+static json_t *facts(const char *hostname, const char *uuid, const char *vbios)
+{
+	return json_pack("{s:{s:{s:s, s:s}, s:{s:s}, s:[{s:s, s:s, s:s, s:s, s:{s:i}}]}}", "facts", "system",
+			 "hostname", hostname, "loadavg", hostname, "cpu", "model", "Xeon", "gpus", "pci",
+			 "0000:10:00.0", "uuid", uuid, "vbios", vbios, "name", "NVIDIA H100 80GB HBM3",
+			 "facts", "power_limit_w", 700);
+}
+
+static int begin(void **state)
+{
+	static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < RUNS; i++) {
+		world_begin(&w[i], 1, false);
+		w[i].r.machine = facts("node", "GPU-1", "96.00");
+		runs[i] = (struct compare_run){.name = names[i], .record = &w[i].r, .judged = &w[i].out};
+	}
+	return 0;
+}
+
+static int end(void **state)
+{
+	size_t i;
+
+	(void)state;
+	comparison_release(&result);
+	for (i = 0; i < RUNS; i++) {
+		json_decref(w[i].r.machine);
+		world_end(&w[i]);
+	}
+	return 0;
+}
+
+static void compare(size_t count, enum compare_as as)
+{
+	struct error err = {0};
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		world_judge(&w[i]);
+	comparison_release(&result);
+	if (compare_runs(&result, runs, count, as, &err))
+		fail_msg("%s", err.text);
+}
+
+static void gemm(size_t run, double tflops, double mhz)
+{
+	world_gemm(&w[run], "gpu0", "bf16", 8192, tflops, mhz, 695, 0.918);
+}
+
+static void test_compare__within_noise_nothing_changed(void **state)
+{
+	(void)state;
+	gemm(0, 689, 1395);
+	gemm(1, 693, 1400);
+	compare(2, COMPARE_AUTO);
+	assert_false(result.fleet);
+	assert_int_equal(result.row_count, 1);
+	assert_int_equal(result.row[0].change, COMPARE_SAME);
+	assert_int_equal(result.exit_code, 0);
+	assert_float_equal(result.row[0].noise, 0.02, 1e-9);
+}
+
+static void test_compare__a_hotter_day_is_told_from_worse_software(void **state)
+{
+	(void)state;
+	gemm(0, 740, 1500);
+	gemm(1, 690, 1399); /* -6.8 %, the clock alone */
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.row[0].change, COMPARE_SLOWER_CLOCK);
+	assert_int_equal(result.exit_code, 1);
+	assert_true(result.row[0].has_normalised);
+	assert_float_equal(result.row[0].normalised, 690.0 / 1399 / (740.0 / 1500) - 1, 1e-6);
+}
+
+static void test_compare__less_at_an_equal_clock_is_the_work(void **state)
+{
+	(void)state;
+	gemm(0, 700, 1410);
+	gemm(1, 676, 1410); /* -3.4 % raw is under the raw noise, at the clock it is not */
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.row[0].change, COMPARE_SLOWER);
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.exit_code, 1);
+}
+
+static void test_compare__faster_is_no_reason_to_fail(void **state)
+{
+	(void)state;
+	gemm(0, 690, 1410);
+	gemm(1, 720, 1410);
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.row[0].change, COMPARE_FASTER);
+	assert_int_equal(result.exit_code, 0);
+}
+
+static void test_compare__repeats_measure_the_noise(void **state)
+{
+	static const double steady[] = {3.100, 3.101, 3.099, 3.100, 3.085},
+			    loose[] = {3.05, 3.20, 3.10, 3.15, 3.06};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 5; i++)
+		json_object_del(
+			world_phase(world_memory(&w[i], "gpu0", "read", steady[i], 0), "sustained")->values,
+			"half_width_share");
+	compare(5, COMPARE_AUTO);
+	assert_int_equal(result.row[0].baselines, 4);
+	assert_true(result.row[0].noise_raw < 0.004); /* tighter than the default */
+	assert_int_equal(result.row[0].change, COMPARE_SLOWER);
+	for (i = 0; i < 5; i++)
+		world_set(&w[i].cases[0], "sustained", "byte_rate", loose[i] * 1e12);
+	compare(5, COMPARE_AUTO);
+	assert_true(result.row[0].noise_raw > 0.05);
+	assert_int_equal(result.row[0].change, COMPARE_SAME);
+}
+
+static void test_compare__latencies_are_better_when_lower(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++)
+		world_set(world_case(&w[i], "dispatch", "gpu0", "latency", ""), "sustained", "time_ns_median",
+			  i ? 2600 : 2300);
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.row[0].change, COMPARE_SLOWER);
+}
+
+static void test_compare__an_untrusted_side_is_not_compared_and_says_why(void **state)
+{
+	(void)state;
+	gemm(0, 689, 1395);
+	gemm(1, 2 * 689, 1395);
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.row[0].change, COMPARE_NOT_COMPARABLE);
+	assert_non_null(strstr(result.row[0].why, "after"));
+	assert_int_equal(result.exit_code, 2);
+}
+
+static void test_compare__a_verdict_that_turned_to_fail_fails(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		gemm(i, 689, 1395);
+		world_reading(&w[i], "remap", "gpu0", i ? "remap_pending=1" : "remap_pending=0");
+	}
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.row_count, 2);
+	assert_int_equal(result.exit_code, 1);
+}
+
+static void test_compare__cases_without_a_partner_are_counted(void **state)
+{
+	(void)state;
+	gemm(0, 689, 1395);
+	gemm(1, 689, 1395);
+	world_memory(&w[0], "gpu0", "read", 3.1, 0);
+	world_memory(&w[1], "gpu0", "copy", 3.0, 0);
+	world_memory(&w[1], "gpu0", "add", 3.0, 0);
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.only_before, 1);
+	assert_int_equal(result.only_after, 2);
+}
+
+static void test_compare__several_machines_show_their_outlier(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 6; i++) {
+		char uuid[16];
+
+		snprintf(uuid, sizeof(uuid), "GPU-%zu", i);
+		json_decref(w[i].r.machine);
+		w[i].r.machine = facts("node", uuid, "96.00");
+		gemm(i, i == 4 ? 640 : 690 + (double)i, 1395);
+	}
+	compare(6, COMPARE_AUTO);
+	assert_true(result.fleet);
+	assert_int_equal(result.groups, 1);
+	assert_int_equal(result.outlier_count, 1);
+	assert_string_equal(result.outlier[0].run, "e");
+	assert_true(result.outlier[0].slower);
+	assert_float_equal(result.outlier[0].deviation, 640.0 / 692 - 1, 1e-6);
+	assert_int_equal(result.exit_code, 1);
+}
+
+static void test_compare__three_machines_are_too_few_for_an_outlier(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		gemm(i, i == 2 ? 400 : 690, 1395);
+	compare(3, COMPARE_FLEET);
+	assert_int_equal(result.groups, 0);
+	assert_int_equal(result.exit_code, 2);
+}
+
+static void test_compare__other_products_are_not_of_one_kind(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 5; i++) {
+		gemm(i, i == 4 ? 250 : 690, 1395);
+		if (i == 4)
+			json_object_set_new(
+				json_array_get(
+					json_object_get(json_object_get(w[i].r.machine, "facts"), "gpus"), 0),
+				"name", json_string("NVIDIA A100"));
+	}
+	compare(5, COMPARE_FLEET);
+	assert_int_equal(result.outlier_count, 0);
+	assert_int_equal(result.groups, 1);
+}
+
+static void test_compare__inventory_differences_leave_out_what_moves_by_itself(void **state)
+{
+	(void)state;
+	json_decref(w[1].r.machine);
+	w[1].r.machine = facts("renamed", "GPU-1", "96.99");
+	gemm(0, 689, 1395);
+	gemm(1, 689, 1395);
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.difference_count, 1);
+	assert_string_equal(result.difference[0].path, "gpus[0].vbios");
+	assert_string_equal(result.difference[0].before, "96.00");
+	assert_string_equal(result.difference[0].after, "96.99");
+}
+
+static void test_compare__one_run_is_wrong_usage(void **state)
+{
+	struct error err = {0};
+
+	(void)state;
+	comparison_release(&result);
+	assert_int_equal(compare_runs(&result, runs, 1, COMPARE_AUTO, &err), STATUS_BAD_INPUT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(test_compare__##name, begin, end)
+		T(within_noise_nothing_changed),
+		T(a_hotter_day_is_told_from_worse_software),
+		T(less_at_an_equal_clock_is_the_work),
+		T(faster_is_no_reason_to_fail),
+		T(repeats_measure_the_noise),
+		T(latencies_are_better_when_lower),
+		T(an_untrusted_side_is_not_compared_and_says_why),
+		T(a_verdict_that_turned_to_fail_fails),
+		T(cases_without_a_partner_are_counted),
+		T(several_machines_show_their_outlier),
+		T(three_machines_are_too_few_for_an_outlier),
+		T(other_products_are_not_of_one_kind),
+		T(inventory_differences_leave_out_what_moves_by_itself),
+		T(one_run_is_wrong_usage),
+#undef T
+	};
+
+	return cmocka_run_group_tests_name("judge_compare", tests, NULL, NULL);
+}
