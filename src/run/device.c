@@ -5,8 +5,6 @@
 #include "core/text.h"
 #include "gpu/gpu.h"
 
-#pragma weak meter_gpu_create /* a build without the GPU's meter says so at run time */
-
 static bool wants_device(const struct bench_case *c)
 {
 	return c->target.kind == TARGET_GPU && c->engine && c->engine->streams;
@@ -85,7 +83,5 @@ enum status device_meter(struct meter **m, const struct bench_case *c, const str
 {
 	if (!wants_device(c))
 		return meter_cpu_create(m, spec, err);
-	if (!meter_gpu_create)
-		return error_set(err, STATUS_UNSUPPORTED, "%s: this build has no meter for GPUs", c->key);
 	return meter_gpu_create(m, spec, err);
 }

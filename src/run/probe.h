@@ -45,6 +45,7 @@ struct engine {
 	const char *libs;    /* "cublaslt cuda": machine_lib names its supports may ask for; also groups workers */
 	unsigned targets;    /* TARGET_* bits */
 	unsigned streams;    /* 0: needs no device opened, and is timed by the CPU's clock on any target */
+	bool plain;          /* GPU: every iteration is enqueued by itself, never replayed from a graph (what a launch costs) */
 	size_t state_size;   /* probe's struct first */
 	/* Supervisor, pure over facts. UNSUPPORTED = skip, UNAVAILABLE = unknown with its cause; prepare may say the same
 	 * later. NULL: always. */

@@ -69,10 +69,24 @@ enum status cuda_check(const struct cuda *cu, CUresult result, const char *what,
 			    text);
 }
 
+/* A driver that lacks a function is old; one that is not there is missing. Either way it is not "some
+ * library". */
+static enum status open_library(struct cuda *cu, struct lib_fact *fact, struct error *err)
+{
+	struct error own = {0};
+	enum status st = lib_open(cu, &cuda_lib, NULL, fact, &own);
+
+	if (!st)
+		return STATUS_OK;
+	return error_set_cause(err, STATUS_UNAVAILABLE,
+			       strstr(own.text, " has no ") ? CAUSE_DRIVER_OLD : CAUSE_DRIVER_MISSING, "%s",
+			       own.text);
+}
+
 enum status cuda_open(struct cuda *cu, struct lib_fact *fact, struct error *err)
 {
 	struct lib_fact own = {0};
-	enum status st = lib_open(cu, &cuda_lib, NULL, fact ? fact : &own, err);
+	enum status st = open_library(cu, fact ? fact : &own, err);
 	CUresult r;
 
 	lib_fact_release(&own);

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The GPU's meter: device events around batches, many in flight, so the device never waits for the host. A
+ * sample lasts from the event before its batch to the one behind it; in a row the latter is the next one's
+ * former, so nothing between samples goes uncounted. Iterations so short that the launches would be measured
+ * are captured into a graph of a batch and replayed. METHODS "Timing on a GPU".
+ */
+#include <errno.h>
+#include "gpu/gpu.h"
+#include "kernel/spin.h"
+#include "run/meter.h"
+#include "run/meter_nvml.h"
+#include "vendor/cuda.h"
+
+enum {
+	DEPTH = 32,
+	GRAPH_BELOW_NS = 20000,	 /* shorter iterations are replayed: a launch costs the host 2 to 5 us */
+	GRAPH_BATCH_MAX = 20000, /* nodes of one graph; longer batches are several replays */
+	SPIN_NS = 5000000,
+};
+
+struct flight {
+	struct gpu_event *from, *to; /* lent from the ring */
+	uint64_t batch;
+};
+
+struct meter_gpu {
+	struct meter base;
+	struct gpu_device *device;
+	struct gpu_stream *stream;
+	struct gpu_event *origin; /* the window's begin on the device */
+	struct gpu_event
+		*event[DEPTH + 2]; /* a ring: one more than samples in flight, and one to start anew */
+	unsigned event_next;
+	struct gpu_event *last; /* the newest event with nothing enqueued behind it; NULL: start anew */
+	struct flight flight[DEPTH];
+	unsigned flight_first, flight_count;
+	struct gpu_graph *graph;
+	uint64_t graph_batch; /* iterations in it */
+	bool graph_refused;
+	double iteration_ns; /* of the newest sample known; 0: none */
+	struct gpu_stamps *stamps, *ramp_stamps;
+	struct meter_nvml nvml;
+};
+
+static struct meter_gpu *gpu_of(struct meter *m)
+{
+	return (struct meter_gpu *)m;
+}
+
+static enum status enqueue(struct meter_gpu *g, bool check, struct error *err)
+{
+	struct meter *m = &g->base;
+	enum status st = m->engine->enqueue(m->state, m->next, err);
+
+	if (!st && check && m->engine->enqueue_check)
+		st = m->engine->enqueue_check(m->state, m->next, err);
+	m->next++;
+	return st;
+}
+
+static enum status once(struct meter *m, double *ns, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	uint64_t t0;
+	enum status st = gpu_synchronize(g->device, err);
+
+	if (st)
+		return st;
+	t0 = clock_now_ns(m->clock);
+	st = enqueue(g, false, err);
+	if (!st)
+		st = gpu_stream_wait(g->stream, err);
+	*ns = (double)(clock_now_ns(m->clock) - t0);
+	return st;
+}
+
+static enum status spin_once(struct meter_gpu *g, struct gpu_kernel *spin, double *hz, struct error *err)
+{
+	struct gpu_clock clock;
+	enum status st = gpu_stamps_enqueue(g->ramp_stamps, 0, g->stream, err);
+
+	if (!st)
+		st = gpu_launch_1d(spin, g->stream, gpu_sm_count(g->device), 32, 0,
+				   &(struct spin_args){SPIN_NS}, err);
+	if (!st)
+		st = gpu_stamps_enqueue(g->ramp_stamps, 1, g->stream, err);
+	if (!st)
+		st = gpu_stamps_read(g->ramp_stamps, &clock, err);
+	*hz = st ? 0 : clock.hz_mean;
+	return st;
+}
+
+static enum status ramp(struct meter *m, uint64_t limit_ns, bool *reached, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	double max_hz = 1e3 * gpu_attribute(g->device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE), hz = 0;
+	uint64_t t0 = clock_now_ns(m->clock);
+	struct gpu_kernel *spin;
+	enum status st = gpu_kernel(g->device, &spin, "spin", "spin", err);
+
+	*reached = false;
+	if (!st && !g->ramp_stamps)
+		st = gpu_stamps_create(g->device, &g->ramp_stamps, err);
+	/* The spins are counted too: on a clock of a test's own no time passes. */
+	for (uint64_t spun_ns = 0; !st && !*reached && spun_ns < limit_ns; spun_ns += SPIN_NS) {
+		if (clock_now_ns(m->clock) - t0 >= limit_ns)
+			break;
+		st = spin_once(g, spin, &hz, err);
+		*reached = max_hz > 0 && hz >= 0.97 * max_hz;
+	}
+	return st;
+}
+
+static void graph_drop(struct meter_gpu *g)
+{
+	gpu_graph_destroy(&g->graph);
+	g->graph_batch = 0;
+}
+
+static enum status begin(struct meter *m, struct window *w, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	enum status st = gpu_synchronize(g->device, err);
+
+	graph_drop(g); /* a variant may have been selected since */
+	g->last = NULL;
+	m->window = w;
+	if (!st && w->stamp && !g->stamps)
+		st = gpu_stamps_create(g->device, &g->stamps, err);
+	w->t0_ns = clock_now_ns(m->clock);
+	if (!st && w->stamp)
+		st = gpu_stamps_enqueue(g->stamps, 0, g->stream, err);
+	return st ? st : gpu_event_record(g->origin, g->stream, err);
+}
+
+/* Waits for the oldest sample and appends it. */
+static enum status land(struct meter_gpu *g, struct error *err)
+{
+	const struct flight *f = &g->flight[g->flight_first];
+	double ns = 0, end_ns = 0;
+	enum status st = gpu_event_wait(f->to, err);
+
+	if (!st)
+		st = gpu_event_elapsed_ns(f->from, f->to, &ns, err);
+	if (!st)
+		st = gpu_event_elapsed_ns(g->origin, f->to, &end_ns, err);
+	if (st)
+		return st;
+	window_add(g->base.window, ns, end_ns, f->batch);
+	g->iteration_ns = ns / (double)f->batch;
+	g->flight_first = (g->flight_first + 1) % DEPTH;
+	g->flight_count--;
+	return STATUS_OK;
+}
+
+static enum status land_what_is_done(struct meter_gpu *g, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	while (!st && g->flight_count && gpu_event_done(g->flight[g->flight_first].to))
+		st = land(g, err);
+	return st;
+}
+
+/* A new event behind what is enqueued. With DEPTH + 2 in the ring, none in use is taken again. */
+static enum status mark(struct meter_gpu *g, struct gpu_event **out, struct error *err)
+{
+	*out = g->event[g->event_next];
+	g->event_next = (g->event_next + 1) % (DEPTH + 2);
+	return gpu_event_record(*out, g->stream, err);
+}
+
+/* Captures `count` iterations. An engine that cannot be captured is enqueued plainly from then on. */
+static enum status capture(struct meter_gpu *g, uint64_t count, struct error *err)
+{
+	struct error own = {0};
+	enum status st = gpu_capture_begin(g->stream, &own), ended;
+
+	if (!st) {
+		for (uint64_t i = 0; i < count && !st; i++)
+			st = enqueue(g, false, &own);
+		ended = gpu_capture_end(g->stream, &g->graph, &own);
+		st = st ? st : ended;
+	}
+	if (st == STATUS_LOST) {
+		*err = own;
+		return st;
+	}
+	g->graph_refused = st != STATUS_OK;
+	if (st)
+		graph_drop(g);
+	else
+		g->graph_batch = count;
+	return STATUS_OK;
+}
+
+static bool wants_graph(const struct meter_gpu *g, uint64_t batch)
+{
+	return !g->base.engine->plain && !g->graph_refused && !g->base.window->check && batch > 1 &&
+	       g->iteration_ns > 0 && g->iteration_ns < GRAPH_BELOW_NS;
+}
+
+static enum status enqueue_batch(struct meter_gpu *g, uint64_t batch, struct error *err)
+{
+	uint64_t done = 0;
+	enum status st = STATUS_OK;
+
+	for (; g->graph && !st && batch - done >= g->graph_batch; done += g->graph_batch) {
+		st = gpu_graph_launch(g->graph, g->stream, err);
+		g->base.next += g->graph_batch;
+	}
+	for (; done < batch && !st; done++)
+		st = enqueue(g, g->base.window->check, err);
+	return st;
+}
+
+static enum status sample(struct meter *m, uint64_t batch, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	struct flight f = {.batch = batch};
+	enum status st = STATUS_OK;
+
+	if (wants_graph(g, batch) && !g->graph && !g->flight_count) {
+		st = capture(g, batch < GRAPH_BATCH_MAX ? batch : GRAPH_BATCH_MAX, err);
+		g->last = NULL;
+	}
+	if (!st && !g->last)
+		st = mark(g, &g->last, err);
+	f.from = g->last;
+	if (!st)
+		st = enqueue_batch(g, batch, err);
+	if (!st)
+		st = mark(g, &f.to, err);
+	if (st)
+		return st;
+	g->last = f.to;
+	g->flight[(g->flight_first + g->flight_count++) % DEPTH] = f;
+	if (g->flight_count == DEPTH)
+		st = land(g, err);
+	return st ? st : land_what_is_done(g, err);
+}
+
+static enum status drain(struct meter *m, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	enum status st = STATUS_OK;
+
+	while (!st && g->flight_count)
+		st = land(g, err);
+	g->last = NULL; /* the device goes idle: the next sample starts anew */
+	graph_drop(g);
+	return st;
+}
+
+static enum status held_clock(struct meter_gpu *g, struct window *w, struct error *err)
+{
+	struct gpu_clock clock;
+	enum status st = gpu_stamps_read(g->stamps, &clock, err);
+
+	if (st)
+		return st;
+	w->has_clock = true;
+	w->clock_hz = clock.hz_mean;
+	w->clock_spread_share = (clock.hz_max - clock.hz_min) / clock.hz_mean;
+	return STATUS_OK;
+}
+
+static enum status end(struct meter *m, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	struct window *w = m->window;
+	enum status st = w->stamp ? gpu_stamps_enqueue(g->stamps, 1, g->stream, err) : STATUS_OK;
+
+	if (!st)
+		st = drain(m, err);
+	if (!st)
+		st = gpu_stream_wait(g->stream, err);
+	w->t1_ns = clock_now_ns(m->clock);
+	if (!st && w->stamp)
+		st = held_clock(g, w, err);
+	m->window = NULL;
+	return st;
+}
+
+static enum status state(struct meter *m, struct meter_state *out, struct error *err)
+{
+	(void)err; /* what can't be read is absent */
+	meter_nvml_read(&gpu_of(m)->nvml, out);
+	return STATUS_OK;
+}
+
+static void destroy(struct meter *m)
+{
+	struct meter_gpu *g = gpu_of(m);
+
+	graph_drop(g);
+	for (unsigned i = 0; i < DEPTH + 2; i++)
+		gpu_event_destroy(&g->event[i]);
+	gpu_event_destroy(&g->origin);
+	gpu_stamps_destroy(&g->stamps);
+	gpu_stamps_destroy(&g->ramp_stamps);
+	meter_nvml_close(&g->nvml);
+	free(g);
+}
+
+static const struct meter_ops ops = {
+	.name = "gpu",
+	.once = once,
+	.ramp = ramp,
+	.begin = begin,
+	.sample = sample,
+	.drain = drain,
+	.end = end,
+	.state = state,
+	.destroy = destroy,
+};
+
+enum status meter_gpu_create(struct meter **out, const struct meter_spec *spec, struct error *err)
+{
+	const struct gpu *facts = machine_gpu(spec->bench->machine, spec->bench->target->gpu[0]);
+	struct meter_gpu *g = calloc(1, sizeof(*g));
+	enum status st;
+
+	*out = NULL;
+	if (!g)
+		return error_errno(err, ENOMEM, "a meter");
+	g->base = (struct meter){
+		.ops = &ops,
+		.engine = spec->engine,
+		.state = spec->state,
+		.bench = spec->bench,
+		.clock = spec->clock,
+		.depth = DEPTH,
+	};
+	g->device = spec->bench->device;
+	g->stream = spec->bench->stream[0];
+	if (facts)
+		meter_nvml_name(&g->nvml, facts->pci);
+	st = gpu_event_create(g->device, &g->origin, err);
+	for (unsigned i = 0; i < DEPTH + 2 && !st; i++)
+		st = gpu_event_create(g->device, &g->event[i], err);
+	if (st)
+		destroy(&g->base);
+	else
+		*out = &g->base;
+	return st;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/meter_nvml.h"
+#include "core/text.h"
+
+#define REASON_POWER 0x4 /* also set by current limits: the power limit only with power near it (METHODS) */
+
+void meter_nvml_name(struct meter_nvml *n, const char *pci)
+{
+	text_copy(n->pci, sizeof(n->pci), pci);
+}
+
+static bool open_once(struct meter_nvml *n)
+{
+	struct lib_fact fact = {0};
+	unsigned limit_mw = 0;
+
+	if (n->tried || !n->pci[0])
+		return n->opened;
+	n->tried = true;
+	if (!lib_open(&n->nvml, &nvml_lib, NULL, &fact, NULL) && !n->nvml.init()) {
+		n->opened = !n->nvml.by_pci(n->pci, &n->device);
+		if (!n->opened)
+			n->nvml.shutdown();
+	}
+	lib_fact_release(&fact);
+	if (n->opened && n->nvml.power_limit && !n->nvml.power_limit(n->device, &limit_mw))
+		n->limit_w = limit_mw / 1e3;
+	return n->opened;
+}
+
+/* The instant power where the field is there; the plain call is an average over a second. */
+static bool read_power(struct meter_nvml *n, double *w)
+{
+	nvmlFieldValue_t field = {.fieldId = NVML_FIELD_power_instant};
+	unsigned mw;
+
+	if (n->nvml.fields && !n->nvml.fields(n->device, 1, &field) && !field.nvmlReturn) {
+		*w = field.value.uiVal / 1e3;
+		return true;
+	}
+	if (!n->nvml.power || n->nvml.power(n->device, &mw))
+		return false;
+	*w = mw / 1e3;
+	return true;
+}
+
+void meter_nvml_read(struct meter_nvml *n, struct meter_state *out)
+{
+	unsigned mhz = 0;
+	unsigned long long reasons = 0;
+
+	*out = (struct meter_state){0};
+	if (!open_once(n))
+		return;
+	out->has_clock = n->nvml.clock && !n->nvml.clock(n->device, 1 /* SM */, &mhz);
+	out->clock_hz = mhz * 1e6;
+	out->has_power = read_power(n, &out->power_w);
+	out->has_capped =
+		out->has_power && n->limit_w > 0 && n->nvml.reasons && !n->nvml.reasons(n->device, &reasons);
+	out->capped = out->has_capped && (reasons & REASON_POWER) && out->power_w >= 0.97 * n->limit_w;
+}
+
+void meter_nvml_close(struct meter_nvml *n)
+{
+	if (n->opened)
+		n->nvml.shutdown();
+	n->opened = false;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVML's clock, power and power cap for the GPU's meter; opened at the first reading, and absent where it
+ * can't be. */
+#ifndef RUN_METER_NVML_H
+#define RUN_METER_NVML_H
+#include "run/meter.h"
+#include "vendor/nvml.h"
+
+struct meter_nvml { /* zeroed: not opened yet */
+	struct nvml nvml;
+	nvmlDevice_t device;
+	char pci[16];
+	bool tried, opened;
+	double limit_w;
+};
+
+void meter_nvml_name(struct meter_nvml *n, const char *pci);
+void meter_nvml_read(struct meter_nvml *n, struct meter_state *out);
+void meter_nvml_close(struct meter_nvml *n);
+#endif

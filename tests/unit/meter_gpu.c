@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The GPU's meter on the fake driver, whose time is counted: exact samples, replays, stamps, a device lost in
+ * a window. */
+#include "test.h"
+#include "fake_clock.h"
+#include "fake_machine.h"
+#include "gpu/gpu.h"
+#include "kernel/spin.h"
+#include "run/meter.h"
+
+#define FAKE FAKE_DIR "/libcuda.so.1"
+enum { LAUNCH_NS = 2000 }; /* the fake's cost of a launch */
+
+/* An engine whose iteration is one spin of `ns`. */
+struct spinner {
+	struct gpu_kernel *kernel;
+	struct gpu_stream *stream;
+	uint64_t ns, calls, last;
+};
+
+static enum status spinner_enqueue(void *state, uint64_t i, struct error *err)
+{
+	struct spinner *s = state;
+
+	s->calls++;
+	s->last = i;
+	return gpu_launch_1d(s->kernel, s->stream, 1, 32, 0, &(struct spin_args){s->ns}, err);
+}
+
+static const struct engine spin_engine = {.name = "spin", .enqueue = spinner_enqueue, .streams = 1};
+static const struct engine plain_engine = {
+	.name = "spin", .enqueue = spinner_enqueue, .streams = 1, .plain = true};
+
+struct stand {
+	struct machine machine;
+	struct target target;
+	struct bench bench;
+	struct fake_clock clock;
+	struct spinner spinner;
+	struct meter *meter;
+	struct sample sample[256];
+	struct window window;
+};
+
+static void stage(const char *faults)
+{
+	setenv("ASSAY_LIB_CUDA", FAKE, 1);
+	setenv("ASSAY_LIB_NVML", "/nowhere/libnvidia-ml.so.1", 1);
+	setenv("FAKE_CUDA", faults, 1);
+}
+
+static void stand_open(struct stand *s, const struct engine *engine, uint64_t ns)
+{
+	struct error err = {0};
+
+	stage("");
+	*s = (struct stand){.spinner.ns = ns};
+	fake_machine_init(&s->machine, 1);
+	fake_clock_init(&s->clock, 1000);
+	s->clock.tick_ns = 10;
+	s->target = (struct target){.kind = TARGET_GPU, .gpu_count = 1};
+	s->bench = (struct bench){.machine = &s->machine, .target = &s->target, .clock = &s->clock.clock};
+	assert_int_equal(gpu_open(&s->bench.device, NULL, &err), STATUS_OK);
+	assert_int_equal(gpu_stream_create(s->bench.device, &s->bench.stream[0], &err), STATUS_OK);
+	s->spinner.stream = s->bench.stream[0];
+	if (gpu_kernel(s->bench.device, &s->spinner.kernel, "spin", "spin", &err)) {
+		gpu_stream_destroy(&s->bench.stream[0]);
+		gpu_close(&s->bench.device);
+		skip(); /* built without kernels */
+	}
+	assert_int_equal(meter_gpu_create(&s->meter,
+					  &(struct meter_spec){.engine = engine,
+							       .state = &s->spinner,
+							       .bench = &s->bench,
+							       .clock = &s->clock.clock},
+					  &err),
+			 STATUS_OK);
+	s->window = (struct window){.sample = s->sample, .room = 256};
+}
+
+static void stand_close(struct stand *s)
+{
+	meter_destroy(&s->meter);
+	gpu_stream_destroy(&s->bench.stream[0]);
+	gpu_close(&s->bench.device);
+}
+
+static void test_meter_gpu__a_sample_is_the_devices_time(void **state)
+{
+	struct error err = {0};
+	struct stand s;
+
+	(void)state;
+	stand_open(&s, &spin_engine, 98000);
+	assert_int_equal(s.meter->ops->begin(s.meter, &s.window, &err), STATUS_OK);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(s.meter->ops->sample(s.meter, 10, &err), STATUS_OK);
+	assert_int_equal(s.meter->ops->end(s.meter, &err), STATUS_OK);
+	assert_int_equal(s.window.count, 100);
+	for (size_t i = 0; i < 100; i++) {
+		assert_int_equal(s.sample[i].batch, 10);
+		assert_true(s.sample[i].ns > 99999 && s.sample[i].ns < 100001);
+		assert_true(s.sample[i].end_ns > 0.999e6 * (double)(i + 1) &&
+			    s.sample[i].end_ns < 1.001e6 * (double)(i + 1));
+	}
+	assert_int_equal(s.spinner.calls, 1000);
+	assert_int_equal(s.spinner.last, 999);
+	assert_false(s.window.has_clock);
+	assert_true(s.window.t1_ns > s.window.t0_ns);
+	stand_close(&s);
+}
+
+static void test_meter_gpu__short_iterations_are_replayed(void **state)
+{
+	struct error err = {0};
+	struct stand s;
+
+	(void)state;
+	stand_open(&s, &spin_engine, 1000);
+	assert_int_equal(s.meter->ops->begin(s.meter, &s.window, &err), STATUS_OK);
+	assert_int_equal(s.meter->ops->sample(s.meter, 100, &err),
+			 STATUS_OK); /* nothing is known yet: plain */
+	assert_int_equal(s.meter->ops->end(s.meter, &err), STATUS_OK);
+	assert_int_equal(s.spinner.calls, 100);
+	assert_int_equal(s.meter->ops->begin(s.meter, &s.window, &err), STATUS_OK);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(s.meter->ops->sample(s.meter, 100, &err), STATUS_OK);
+	assert_int_equal(s.meter->ops->end(s.meter, &err), STATUS_OK);
+	assert_int_equal(s.spinner.calls, 200); /* captured once */
+	assert_int_equal(s.window.count, 6);
+	assert_true(s.sample[5].ns > 2999 && s.sample[5].ns < 3001);
+	stand_close(&s);
+}
+
+static void test_meter_gpu__a_plain_engine_is_never_replayed(void **state)
+{
+	struct error err = {0};
+	struct stand s;
+
+	(void)state;
+	stand_open(&s, &plain_engine, 1000);
+	for (int w = 0; w < 2; w++) {
+		assert_int_equal(s.meter->ops->begin(s.meter, &s.window, &err), STATUS_OK);
+		assert_int_equal(s.meter->ops->sample(s.meter, 100, &err), STATUS_OK);
+		assert_int_equal(s.meter->ops->end(s.meter, &err), STATUS_OK);
+	}
+	assert_int_equal(s.spinner.calls, 200);
+	stand_close(&s);
+}
+
+static void test_meter_gpu__an_engine_that_cannot_be_captured_is_timed_plainly(void **state)
+{
+	struct error err = {0};
+	struct stand s;
+
+	(void)state;
+	stand_open(&s, &spin_engine, 1000);
+	stage("cuGraphInstantiateWithFlags=801");
+	for (int w = 0; w < 2; w++) {
+		assert_int_equal(s.meter->ops->begin(s.meter, &s.window, &err), STATUS_OK);
+		assert_int_equal(s.meter->ops->sample(s.meter, 100, &err), STATUS_OK);
+		assert_int_equal(s.meter->ops->end(s.meter, &err), STATUS_OK);
+	}
+	assert_int_equal(err.status, STATUS_OK);
+	assert_int_equal(s.window.count, 2);
+	assert_true(s.sample[1].ns > 2999 && s.sample[1].ns < 3001);
+	stand_close(&s);
+}
+
+static void test_meter_gpu__a_stamped_window_has_the_held_clock(void **state)
+{
+	struct error err = {0};
+	struct stand s;
+
+	(void)state;
+	stand_open(&s, &spin_engine, 1000000);
+	stage("clock=1234");
+	s.window.stamp = true;
+	assert_int_equal(s.meter->ops->begin(s.meter, &s.window, &err), STATUS_OK);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(s.meter->ops->sample(s.meter, 2, &err), STATUS_OK);
+	assert_int_equal(s.meter->ops->end(s.meter, &err), STATUS_OK);
+	assert_true(s.window.has_clock);
+	assert_true(s.window.clock_hz > 1233.9e6 && s.window.clock_hz < 1234.1e6);
+	assert_true(s.window.clock_spread_share < 1e-6);
+	stand_close(&s);
+}
+
+static void test_meter_gpu__the_ramp_says_whether_the_clock_came_up(void **state)
+{
+	struct error err = {0};
+	bool reached;
+	struct stand s;
+
+	(void)state;
+	stand_open(&s, &spin_engine, 1000);
+	assert_int_equal(s.meter->ops->ramp(s.meter, 300000000, &reached, &err), STATUS_OK);
+	assert_true(reached);
+	stage("clock=900");
+	assert_int_equal(s.meter->ops->ramp(s.meter, 300000000, &reached, &err), STATUS_OK);
+	assert_false(reached);
+	assert_int_equal(s.spinner.calls, 0);
+	stand_close(&s);
+}
+
+static void test_meter_gpu__a_device_lost_in_a_window_ends_it(void **state)
+{
+	enum status st = STATUS_OK;
+	struct error err = {0};
+	struct stand s;
+
+	(void)state;
+	stand_open(&s, &spin_engine, 100000);
+	stage("cuEventSynchronize=999@20");
+	assert_int_equal(s.meter->ops->begin(s.meter, &s.window, &err), STATUS_OK);
+	for (int i = 0; i < 200 && !st; i++)
+		st = s.meter->ops->sample(s.meter, 10, &err);
+	assert_int_equal(st, STATUS_LOST);
+	assert_int_equal(err.cause, CAUSE_GPU_LOST);
+	assert_int_equal(s.window.count, 19); /* what was known before is kept */
+	stand_close(&s);
+}
+
+static void test_meter_gpu__what_fails_to_be_made_leaves_nothing(void **state)
+{
+	struct meter *m = (struct meter *)1;
+	struct error err = {0};
+	struct stand s;
+
+	(void)state;
+	stand_open(&s, &spin_engine, 1000);
+	stage("cuEventCreate=2@5");
+	assert_int_equal(meter_gpu_create(&m,
+					  &(struct meter_spec){.engine = &spin_engine,
+							       .state = &s.spinner,
+							       .bench = &s.bench,
+							       .clock = &s.clock.clock},
+					  &err),
+			 STATUS_NO_RESOURCE);
+	assert_null(m);
+	stand_close(&s);
+}
+
+static void test_meter_gpu__once_counts_host_time_and_one_iteration(void **state)
+{
+	struct error err = {0};
+	struct stand s;
+	double ns;
+
+	(void)state;
+	stand_open(&s, &spin_engine, 1000);
+	assert_int_equal(s.meter->ops->once(s.meter, &ns, &err), STATUS_OK);
+	assert_true(ns > 0);
+	assert_int_equal(s.spinner.calls, 1);
+	assert_int_equal(s.meter->next, 1);
+	stand_close(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_meter_gpu__a_sample_is_the_devices_time),
+		cmocka_unit_test(test_meter_gpu__short_iterations_are_replayed),
+		cmocka_unit_test(test_meter_gpu__a_plain_engine_is_never_replayed),
+		cmocka_unit_test(test_meter_gpu__an_engine_that_cannot_be_captured_is_timed_plainly),
+		cmocka_unit_test(test_meter_gpu__a_stamped_window_has_the_held_clock),
+		cmocka_unit_test(test_meter_gpu__the_ramp_says_whether_the_clock_came_up),
+		cmocka_unit_test(test_meter_gpu__a_device_lost_in_a_window_ends_it),
+		cmocka_unit_test(test_meter_gpu__what_fails_to_be_made_leaves_nothing),
+		cmocka_unit_test(test_meter_gpu__once_counts_host_time_and_one_iteration),
+	};
+
+	return cmocka_run_group_tests_name("meter_gpu", tests, NULL, NULL);
+}
