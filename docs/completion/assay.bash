@@ -10,7 +10,7 @@ _assay()
 		check) words='--help --suite --target --out --seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --format --json' ;;
 		info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names' ;;
 		list) words='--help probes engines suites causes expectations --suite --machine --expectations --all --json' ;;
-		probe) words='--help --target --out --seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --format --json --engine gemm memory null peak sm' ;;
+		probe) words='--help --target --out --seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --format --json --engine clock_state contamination ecc gemm gpu_count gpu_mode host_state limits memory nccl_env null numa nvlink_state pcie_state peak remap sm versions xid' ;;
 		report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
 		roofline) words='--help --out --format --expectations --seconds --price --real-names' ;;
 		esac
