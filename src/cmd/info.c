@@ -83,7 +83,7 @@ static int print_json(const struct machine *m, const struct section *s)
 				json_object_set(part, s->keys[i], json_object_get(tree, s->keys[i]));
 		}
 	}
-	data = json_dumps(part, JSON_INDENT(2));
+	data = json_dumps(part, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
 	code = data && puts(data) >= 0 && !fflush(stdout) ? EXIT_PASS : EXIT_FAILED;
 	free(data);
 	json_decref(part);

@@ -122,41 +122,62 @@ static enum status load_json(json_t **out, const char *dir, const char *name, bo
 	return STATUS_OK;
 }
 
-enum status source_open(struct source **out, const char *dir, struct error *err)
+/* Takes the four parts of `host` that are objects, and each layer's raw JSON (lent; NULL: not in the
+ * recording). */
+static void take_parts(struct source *s, const json_t *host, const json_t *const layers[4])
 {
 	static const char *const parts[] = {"text", "list", "link", "value"};
-	json_t *about = NULL, *host = NULL;
+
+	for (size_t i = 0; i < 4; i++) {
+		json_t *part = json_object_get(host, parts[i]);
+
+		if (json_is_object(part))
+			json_object_set_new(s->host, parts[i], json_deep_copy(part));
+	}
+	for (size_t i = 1; i < 4; i++)
+		s->layers[i] = json_is_object(layers[i]) ? json_deep_copy(layers[i]) : NULL;
+	join_lines(json_object_get(s->host, "text"));
+}
+
+enum status source_from_json(struct source **out, const json_t *recording, struct error *err)
+{
+	const json_t *layers[4] = {NULL};
 	enum status st = source_new(out, err);
-	struct source *s = *out;
 
 	if (st)
 		return st;
+	for (size_t i = 1; i < 4; i++)
+		layers[i] = json_object_get(recording, layer_names[i]);
+	take_parts(*out, json_object_get(recording, "host"), layers);
+	return STATUS_OK;
+}
+
+enum status source_open(struct source **out, const char *dir, struct error *err)
+{
+	json_t *about = NULL, *whole = json_object();
+	enum status st;
+
+	*out = NULL;
 	st = load_json(&about, dir, "recording", true, err);
 	if (!st && json_integer_value(json_object_get(about, "format")) != 1)
 		st = error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
 				     "%s/recording.json: not a recording of format 1", dir);
-	if (!st)
-		st = load_json(&host, dir, "host", true, err);
 	for (size_t i = 0; !st && i < 4; i++) {
-		json_t *part = json_object_get(host, parts[i]);
+		json_t *layer = NULL;
 
-		if (json_is_object(part))
-			json_object_set(s->host, parts[i], part);
+		st = load_json(&layer, dir, layer_names[i], i == LAYER_HOST, err);
+		if (layer)
+			json_object_set_new(whole, layer_names[i], layer);
 	}
-	for (size_t i = 1; !st && i < 4; i++)
-		st = load_json(&s->layers[i], dir, layer_names[i], false, err);
+	if (!st)
+		st = source_from_json(out, whole, err);
 	if (!st) {
 		const char *label = json_string_value(json_object_get(about, "label"));
 
-		join_lines(json_object_get(s->host, "text"));
-		text_copy(s->label, sizeof(s->label), label ? label : "");
+		text_copy((*out)->label, sizeof((*out)->label), label ? label : "");
 	}
 	json_decref(about);
-	json_decref(host);
-	if (st) {
-		source_close(s);
-		*out = NULL;
-	}
+	json_decref(whole);
 	return st;
 }
 

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/pseudonym.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+/* The tree with its names replaced, under one salt. Owner: caller. */
+static json_t *hidden(const char *text, const char *salt)
+{
+	struct pseudonyms *p = pseudonyms_new_salted(salt);
+	json_t *tree = json_loads(text, 0, NULL);
+
+	assert_non_null(tree);
+	pseudonyms_learn(p, tree);
+	pseudonyms_apply(p, tree);
+	pseudonyms_free(p);
+	return tree;
+}
+
+static const char *text_at(const json_t *tree, const char *key)
+{
+	return json_string_value(json_object_get(tree, key));
+}
+
+static void test_pseudonym__learnt_names_go_everywhere(void **state)
+{
+	json_t *t = hidden(
+		"{\"hostname\": \"node-17.example\", \"serial\": [0, \"1752724029374\"],"
+		" \"log\": \"node-17.example: board 1752724029374 lost\", \"other\": \"x1752724029374\"}",
+		"s");
+
+	(void)state;
+	assert_null(strstr(text_at(t, "log"), "node-17"));
+	assert_null(strstr(text_at(t, "log"), "1752724029374"));
+	assert_non_null(strstr(text_at(t, "log"), text_at(t, "hostname")));
+	assert_non_null(strstr(text_at(t, "log"),
+			       json_string_value(json_array_get(json_object_get(t, "serial"), 1))));
+	assert_string_equal(text_at(t, "other"), "x1752724029374"); /* within another word: not the name */
+	json_decref(t);
+}
+
+static void test_pseudonym__forms_are_known_and_kept(void **state)
+{
+	json_t *t = hidden(
+		"{\"uuid\": \"GPU-ad216db3-f10e-74c4-821f-8716bde4735f\", \"mac\": \"9c:63:c0:11:22:33\","
+		" \"guid\": \"fe80:0000:0000:0000:9c63:c003:0011:2233\", \"node_guid\": "
+		"\"9c63:c003:0011:2233\"}",
+		"s");
+	unsigned a, b, c, d, e, f;
+
+	(void)state;
+	assert_int_equal(strlen(text_at(t, "uuid")), strlen("GPU-ad216db3-f10e-74c4-821f-8716bde4735f"));
+	assert_null(strstr(text_at(t, "uuid"), "ad216db3"));
+	assert_int_equal(strncmp(text_at(t, "uuid"), "GPU-", 4), 0);
+	assert_int_equal(sscanf(text_at(t, "mac"), "%2x:%2x:%2x:%2x:%2x:%2x", &a, &b, &c, &d, &e, &f), 6);
+	assert_null(strstr(text_at(t, "mac"), "9c:63"));
+	assert_null(strstr(text_at(t, "guid"), "c003"));
+	assert_null(strstr(text_at(t, "node_guid"), "c003"));
+	json_decref(t);
+}
+
+static void test_pseudonym__facts_stay(void **state)
+{
+	static const char *const text =
+		"{\"pci\": \"0000:1b:00.0\", \"version\": \"580.159.04\", \"zero\": \"00:00:00:00:00:00\","
+		" \"vbios\": \"96.00.DA.00.0C\", \"speed\": \"32.0 GT/s PCIe\", \"cpus\": \"0-95,192-287\","
+		" \"cublas\": \"13.1.0.3\"}";
+	json_t *t = hidden(text, "s"), *before = json_loads(text, 0, NULL);
+
+	(void)state;
+	assert_true(json_equal(t, before));
+	json_decref(t);
+	json_decref(before);
+}
+
+static void test_pseudonym__addresses_go_where_addresses_stand(void **state)
+{
+	json_t *t = hidden("{\"environment\": {\"NCCL_SOCKET\": \"10.20.30.40:29500\"}, \"filesystems\":"
+			   " [{\"device\": \"10.1.2.3:/export\"}], \"version\": \"10.20.30.40\"}",
+			   "s");
+
+	(void)state;
+	assert_null(strstr(text_at(json_object_get(t, "environment"), "NCCL_SOCKET"), "10.20"));
+	assert_non_null(strstr(text_at(json_object_get(t, "environment"), "NCCL_SOCKET"), ":29500"));
+	assert_null(
+		strstr(text_at(json_array_get(json_object_get(t, "filesystems"), 0), "device"), "10.1.2.3"));
+	assert_string_equal(text_at(t, "version"), "10.20.30.40");
+	json_decref(t);
+}
+
+static void test_pseudonym__the_salt_decides(void **state)
+{
+	static const char *const text = "{\"hostname\": \"vm\"}";
+	json_t *a = hidden(text, "one"), *b = hidden(text, "one"), *c = hidden(text, "two");
+
+	(void)state;
+	assert_string_not_equal(text_at(a, "hostname"), "vm"); /* short, but under its own key */
+	assert_string_equal(text_at(a, "hostname"), text_at(b, "hostname"));
+	assert_string_not_equal(text_at(a, "hostname"), text_at(c, "hostname"));
+	json_decref(a);
+	json_decref(b);
+	json_decref(c);
+}
+
+static void test_pseudonym__commands_and_users_go(void **state)
+{
+	json_t *t = hidden("{\"compute_processes\": [0, [{\"pid\": 7, \"name\": \"/opt/secret/train\"}]],"
+			   " \"user\": {\"name\": \"gerda\", \"home\": \"/home/gerda\"},"
+			   " \"path\": \"/home/gerda/lib/libcublas.so.13\"}",
+			   "s");
+	json_t *p = json_array_get(json_array_get(json_object_get(t, "compute_processes"), 1), 0);
+
+	(void)state;
+	assert_null(strstr(text_at(p, "name"), "secret"));
+	assert_null(strstr(text_at(t, "path"), "gerda"));
+	assert_non_null(strstr(text_at(t, "path"), "/lib/libcublas.so.13"));
+	json_decref(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pseudonym__learnt_names_go_everywhere),
+		cmocka_unit_test(test_pseudonym__forms_are_known_and_kept),
+		cmocka_unit_test(test_pseudonym__facts_stay),
+		cmocka_unit_test(test_pseudonym__addresses_go_where_addresses_stand),
+		cmocka_unit_test(test_pseudonym__the_salt_decides),
+		cmocka_unit_test(test_pseudonym__commands_and_users_go),
+	};
+
+	return cmocka_run_group_tests_name("pseudonym", tests, NULL, NULL);
+}
