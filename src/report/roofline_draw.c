@@ -250,25 +250,29 @@ out:
 	return false;
 }
 
-/* A level line's label: above it, then below, from the right end leftwards. */
+/* A level line's label: from the right end leftwards, above it or below; then further away. */
 static bool label_level(struct plot *p, const struct roofline_ceiling *c, double from, double to,
 			enum canvas_role role, const char *text)
 {
+	static const double offsets[] = {-4, FONT + 2, -FONT - 7, 2 * FONT + 5, -2 * FONT - 10, 3 * FONT + 8};
 	double width = canvas_text_width(text, FONT, false), y = py(p, c->value);
 
-	for (double x = px(p, to) - 4; x - width > px(p, from); x -= 12)
-		for (int below = 0; below < 2; below++) {
-			double base = below ? y + FONT + 2 : y - 4;
-			struct label_box box = {x - width - 2, base - FONT + 1, x + 2, base + 3};
+	for (size_t far = 0; far < 6; far += 2)
+		for (double x = px(p, to) - 4; x - width > px(p, from); x -= 12)
+			for (size_t i = far; i < far + 2; i++) {
+				double base = y + offsets[i];
+				struct label_box box = {x - width - 2, base - FONT + 1, x + 2, base + 3};
 
-			if (!labels_try(&p->labels, &box, 1))
-				continue;
-			canvas_text(p->c,
-				    &(struct canvas_style){
-					    .role = role, .size = FONT, .anchor = CANVAS_END, .halo = true},
-				    x, base, text);
-			return true;
-		}
+				if (!labels_try(&p->labels, &box, 1))
+					continue;
+				canvas_text(p->c,
+					    &(struct canvas_style){.role = role,
+								   .size = FONT,
+								   .anchor = CANVAS_END,
+								   .halo = true},
+					    x, base, text);
+				return true;
+			}
 	return false;
 }
 

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* results.json against docs/schema/results.schema.json, by a validator of the part of JSON Schema that it
+ * uses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "report_sample.h"
+
+static json_t *load_schema(void)
+{
+	json_t *schema = json_load_file(SOURCE_DIR "/docs/schema/results.schema.json", 0, NULL);
+
+	assert_non_null(schema);
+	return schema;
+}
+
+static bool is_type(const json_t *value, const char *type)
+{
+	return (!strcmp(type, "object") && json_is_object(value)) ||
+	       (!strcmp(type, "array") && json_is_array(value)) ||
+	       (!strcmp(type, "string") && json_is_string(value)) ||
+	       (!strcmp(type, "number") && json_is_number(value)) ||
+	       (!strcmp(type, "integer") && json_is_integer(value)) ||
+	       (!strcmp(type, "boolean") && json_is_boolean(value));
+}
+
+static bool any_type(const json_t *value, const json_t *type)
+{
+	json_t *item;
+	size_t i;
+
+	if (json_is_string(type))
+		return is_type(value, json_string_value(type));
+	json_array_foreach((json_t *)type, i, item) if (is_type(value, json_string_value(item))) return true;
+	return false;
+}
+
+static bool in_list(const json_t *value, const json_t *list)
+{
+	json_t *item;
+	size_t i;
+
+	json_array_foreach((json_t *)list, i, item) if (json_equal((json_t *)value, item)) return true;
+	return false;
+}
+
+static bool valid(const json_t *root, const json_t *schema, const json_t *value, char *why, size_t size);
+
+static bool valid_object(const json_t *root, const json_t *schema, const json_t *value, char *why,
+			 size_t size)
+{
+	const json_t *rest = json_object_get(schema, "additionalProperties");
+	json_t *item;
+	const char *key;
+	size_t i;
+
+	json_array_foreach(json_object_get(schema, "required"), i,
+			   item) if (!json_object_get(value, json_string_value(item)))
+	{
+		snprintf(why, size, "%s is missing", json_string_value(item));
+		return false;
+	}
+	json_object_foreach((json_t *)value, key, item)
+	{
+		const json_t *one = json_object_get(json_object_get(schema, "properties"), key);
+		char below[256] = "";
+
+		if (!one && json_is_false(rest)) {
+			snprintf(why, size, "%s is not in the schema", key);
+			return false;
+		}
+		one = one ? one : rest;
+		if (one && !valid(root, one, item, below, sizeof(below))) {
+			snprintf(why, size, "%.60s: %.180s", key, below);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool valid(const json_t *root, const json_t *schema, const json_t *value, char *why, size_t size)
+{
+	const char *ref = json_string_value(json_object_get(schema, "$ref"));
+	const json_t *least = json_object_get(schema, "minimum"), *items = json_object_get(schema, "items");
+	json_t *item;
+	size_t i;
+
+	if (ref) {
+		assert_int_equal(strncmp(ref, "#/$defs/", 8), 0);
+		schema = json_object_get(json_object_get(root, "$defs"), ref + 8);
+		assert_non_null(schema);
+		return valid(root, schema, value, why, size);
+	}
+	snprintf(why, size, "is not what the schema says");
+	if (json_object_get(schema, "type") && !any_type(value, json_object_get(schema, "type")))
+		return false;
+	if (json_object_get(schema, "enum") && !in_list(value, json_object_get(schema, "enum")))
+		return false;
+	if (json_object_get(schema, "const") &&
+	    !json_equal((json_t *)value, json_object_get(schema, "const")))
+		return false;
+	if (least && json_number_value(value) < json_number_value(least))
+		return false;
+	if (json_is_array(value) && items)
+		json_array_foreach((json_t *)value, i,
+				   item) if (!valid(root, items, item, why, size)) return false;
+	return !json_is_object(value) || valid_object(root, schema, value, why, size);
+}
+
+static json_t *results_of(const char *name)
+{
+	struct text out = {0};
+	struct sample s;
+	json_t *results;
+
+	sample_load(&s, name);
+	assert_int_equal(report_json(&out, &s.in, NULL), STATUS_OK);
+	results = json_loads(text_str(&out), 0, NULL);
+	assert_non_null(results);
+	text_release(&out);
+	sample_release(&s);
+	return results;
+}
+
+static void test_report_schema__every_sample_is_valid(void **state)
+{
+	static const char *const samples[] = {"cpu",  "cut",	 "empty", "h100-fault",
+					      "h200", "hostile", "skips"};
+	json_t *schema = load_schema();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+		json_t *results = results_of(samples[i]);
+		char why[256] = "";
+
+		if (!valid(schema, schema, results, why, sizeof(why)))
+			fail_msg("%s: %s", samples[i], why);
+		json_decref(results);
+	}
+	json_decref(schema);
+}
+
+/* A validator that takes everything would prove nothing. */
+static void test_report_schema__what_is_wrong_is_refused(void **state)
+{
+	json_t *schema = load_schema(), *results = results_of("h200"), *first;
+	char why[256];
+
+	(void)state;
+	first = json_array_get(json_object_get(results, "cases"), 0);
+	assert_true(valid(schema, schema, results, why, sizeof(why)));
+	json_object_set_new(first, "verdict", json_string("fine"));
+	assert_false(valid(schema, schema, results, why, sizeof(why)));
+	json_object_set_new(first, "verdict", json_string("pass"));
+	json_object_set_new(first, "share_of_bound", json_null());
+	assert_false(valid(schema, schema, results, why, sizeof(why)));
+	json_object_del(first, "share_of_bound");
+	json_object_set_new(first, "extra", json_true());
+	assert_false(valid(schema, schema, results, why, sizeof(why)));
+	json_object_del(first, "extra");
+	json_object_del(first, "key");
+	assert_false(valid(schema, schema, results, why, sizeof(why)));
+	json_object_set_new(first, "key", json_string(""));
+	json_object_set_new(json_object_get(results, "counts"), "pass", json_integer(-1));
+	assert_false(valid(schema, schema, results, why, sizeof(why)));
+	json_object_set_new(json_object_get(results, "counts"), "pass", json_integer(1));
+	json_object_set_new(results, "schema_version", json_integer(2));
+	assert_false(valid(schema, schema, results, why, sizeof(why)));
+	json_decref(results);
+	json_decref(schema);
+}
+
+static void same_words(const json_t *list, const char *(*name)(int), int count)
+{
+	assert_int_equal(json_array_size(list), count);
+	for (int i = 0; i < count; i++)
+		assert_string_equal(json_string_value(json_array_get(list, (size_t)i)), name(i));
+}
+
+static const char *verdict_at(int i)
+{
+	return verdict_name((enum verdict)i);
+}
+
+static const char *cause_at(int i)
+{
+	return cause_name((enum cause)i);
+}
+
+static void test_report_schema__the_closed_lists_are_the_programs(void **state)
+{
+	json_t *schema = load_schema(), *defs = json_object_get(schema, "$defs");
+
+	(void)state;
+	same_words(json_object_get(json_object_get(defs, "verdict"), "enum"), verdict_at, VERDICT_COUNT);
+	same_words(json_object_get(json_object_get(defs, "cause"), "enum"), cause_at, CAUSE_COUNT);
+	json_decref(schema);
+}
+
+static void test_report_schema__parts_name_the_device_and_no_serial_number_of_its_own(void **state)
+{
+	json_t *results = results_of("h100-fault"), *parts = json_object_get(results, "parts"), *part;
+
+	(void)state;
+	assert_int_equal(json_array_size(parts), 1);
+	part = json_array_get(parts, 0);
+	assert_string_equal(json_string_value(json_object_get(part, "pci")), "0000:43:00.0");
+	assert_string_equal(json_string_value(json_object_get(part, "slot")), "7");
+	assert_string_equal(json_string_value(json_object_get(part, "verdict")), "fail");
+	assert_int_equal(strncmp(json_string_value(json_object_get(part, "serial")), "serial-", 7), 0);
+	assert_int_equal(json_array_size(json_object_get(part, "evidence")), 4);
+	json_decref(results);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_report_schema__every_sample_is_valid),
+		cmocka_unit_test(test_report_schema__what_is_wrong_is_refused),
+		cmocka_unit_test(test_report_schema__the_closed_lists_are_the_programs),
+		cmocka_unit_test(test_report_schema__parts_name_the_device_and_no_serial_number_of_its_own),
+	};
+
+	return cmocka_run_group_tests_name("report_schema", tests, NULL, NULL);
+}
