@@ -114,7 +114,10 @@ static bool on_line(struct worker *w, const char *type, json_t *body)
 	if (!w->c || !json_is_integer(id) || json_integer_value(id) != (json_int_t)w->c->id)
 		return false;
 	if (!strcmp(type, "at")) {
-		text_copy(w->phase, sizeof(w->phase), json_string_value(json_object_get(body, "phase")));
+		const char *phase = json_string_value(json_object_get(body, "phase"));
+
+		text_copy(w->phase, sizeof(w->phase), phase ? phase : "");
+		run_progress(r, w->c, w->phase);
 		return true;
 	}
 	if (!strcmp(type, "ready")) {
@@ -212,13 +215,24 @@ static enum status hire(struct run *r, struct worker *w, const struct bench_case
 {
 	static const char *const argv[] = {NULL, "__worker", NULL};
 	struct process_spec spec = {.argv = argv, .channel = true, .capture_output = true};
+	struct error why = {0};
 	enum status st;
 
 	clear(w);
 	spec.cpu_numa = node_of(r, &c->target);
-	st = process_start(&w->p, &spec, err);
-	if (st)
+	st = process_start(&w->p, &spec, &why);
+	if (st && spec.cpu_numa >= 0 && c->target.kind == TARGET_GPU) {
+		/* Near the GPU is better, but it is the GPU that is measured. */
+		log_warn(r->o->log, LOG_TOPIC_RUN, "%s: its worker runs on any CPU: %s", c->target_text,
+			 why.text);
+		spec.cpu_numa = -1;
+		why = (struct error){0};
+		st = process_start(&w->p, &spec, &why);
+	}
+	if (st) {
+		*err = why;
 		return st;
+	}
 	w->alive = true;
 	fcntl(w->p.output, F_SETFL, O_NONBLOCK);
 	text_copy(w->group, sizeof(w->group), c->group);
@@ -240,7 +254,7 @@ static void give(struct run *r, struct worker *w, const struct bench_case *c)
 	if (!w->alive)
 		st = hire(r, w, c, &err);
 	r->attempt[c->id]++;
-	run_progress(r, c->key);
+	run_progress(r, c, "start");
 	run_journal(r, JOURNAL_BEGIN,
 		    json_pack("{s:i, s:i, s:i}", "case", (int)c->id, "attempt", (int)r->attempt[c->id], "pid",
 			      (int)w->p.pid));

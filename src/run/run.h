@@ -9,7 +9,7 @@
 #include "core/clock.h"
 #include "run/probe.h"
 
-struct run_progress { /* for the command's bar; called between events, never inside a timed region */
+struct run_progress { /* for the command's bar; called when a case begins a phase ("gemm on cpu: burst") and when it ends */
 	void (*update)(void *arg, size_t done, size_t total, const char *what, double seconds_left);
 	void *arg;
 };

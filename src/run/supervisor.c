@@ -21,14 +21,16 @@ void run_journal(struct run *r, enum journal_type type, json_t *body)
 	json_decref(body);
 }
 
-void run_progress(struct run *r, const char *what)
+void run_progress(struct run *r, const struct bench_case *c, const char *phase)
 {
 	const struct run_progress *p = &r->o->progress;
 	double share = r->plan->case_count ? (double)r->case_done / (double)r->plan->case_count : 1;
+	char what[160];
 
-	if (p->update)
-		p->update(p->arg, r->case_done, r->plan->case_count, what,
-			  r->plan->seconds_expected * (1 - share));
+	if (!p->update)
+		return;
+	snprintf(what, sizeof(what), "%s on %s: %s", c->probe->name, c->target_text, phase);
+	p->update(p->arg, r->case_done, r->plan->case_count, what, r->plan->seconds_expected * (1 - share));
 }
 
 void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum status status,
@@ -50,7 +52,7 @@ void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum
 	else
 		r->out->failed++;
 	r->case_done++;
-	run_progress(r, c->key);
+	run_progress(r, c, ending_name(ending));
 }
 
 static json_t *words_json(const char *command_line)

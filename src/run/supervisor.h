@@ -74,7 +74,8 @@ struct run {
 bool run_stopping(const struct run *r);
 /* Appends; steals `body`. After a failure nothing more is written. */
 void run_journal(struct run *r, enum journal_type type, json_t *body);
-void run_progress(struct run *r, const char *what);
+/* Tells the command's bar that the case is in this phase. */
+void run_progress(struct run *r, const struct bench_case *c, const char *phase);
 /* `end` of a case, summary and progress with it. */
 void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum status status, enum cause cause,
 	     const char *text, const char *place);

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every way a worker can fail, and what the supervisor makes of it. */
+#include <sys/resource.h>
+#include "core/process.h"
+#include "run_bed.h"
+
+bool __real_process_stop(struct process *p, unsigned term_ms, unsigned kill_ms);
+bool __wrap_process_stop(struct process *p, unsigned term_ms, unsigned kill_ms);
+static bool stuck_on; /* from now on KILL ends nothing */
+static pid_t stuck_pid;
+
+bool __wrap_process_stop(struct process *p, unsigned term_ms, unsigned kill_ms)
+{
+	if (!stuck_on || process_poll(p))
+		return __real_process_stop(p, term_ms, kill_ms);
+	stuck_pid = p->pid;
+	return false;
+}
+
+static struct run_bed b;
+
+/* Quick points of a curve, one option string each; %s goes into `options`. */
+#define POINT(target, options)                                                                               \
+	"  - {probe: 'null', target: " target ", phases: burst, seconds: 2ms, options: {time: 1ms, " options \
+	"}}\n"
+
+static void run(void **state, bool gpus, const char *cases)
+{
+	run_bed_plan(&b, *state, gpus, cases);
+	if (run_bed_run(&b))
+		fail_msg("%s", b.err.text);
+	assert_true(b.record.closed);
+	assert_int_equal(b.record.cut_bytes, 0);
+}
+
+static void test_run__cases_share_a_worker_while_each_ends_done(void **state)
+{
+	run(state, false, POINT("cpu", "slot: [1, 2, 3]"));
+	for (unsigned i = 0; i < 3; i++) {
+		run_bed_expect(&b, i, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+		assert_int_equal(run_bed_pid(*state, i, NULL), run_bed_pid(*state, 0, NULL));
+		assert_true(record_phase(&b.record.cases[i], "burst")->ns_count >= 2);
+	}
+	assert_int_equal(b.record.close_ending, ENDING_DONE);
+	assert_int_equal(b.summary.done, 3);
+	run_bed_release(&b);
+}
+
+static void test_run__a_failure_is_the_cases_own_and_the_worker_goes_on(void **state)
+{
+	run(state, false, POINT("cpu", "fail: prepare") POINT("cpu", "wrong: data") POINT("cpu", "slot: 1"));
+	run_bed_expect(&b, 0, ENDING_DONE, STATUS_VENDOR, CAUSE_NONE);
+	assert_string_equal(b.record.cases[0].text, "null was asked to fail in prepare");
+	run_bed_expect(&b, 1, ENDING_DONE, STATUS_MISMATCH, CAUSE_WRONG_RESULT);
+	run_bed_expect(&b, 2, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+	assert_int_equal(run_bed_pid(*state, 2, NULL), run_bed_pid(*state, 0, NULL));
+	assert_int_equal(b.summary.failed, 2);
+	run_bed_release(&b);
+}
+
+static void test_run__a_crash_costs_its_case_and_its_worker_alone(void **state)
+{
+	static const char *const points[] = {"prepare", "enqueue", "verify", "finish", "release"};
+	char cases[512];
+
+	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+		snprintf(cases, sizeof(cases), POINT("cpu", "crash: %s") POINT("cpu", "slot: 1"), points[i]);
+		run(state, false, cases);
+		run_bed_expect(&b, 0, ENDING_CRASHED, STATUS_NO_RESOURCE, CAUSE_CRASHED);
+		assert_non_null(strstr(b.record.cases[0].text, "signal 11"));
+		run_bed_expect(&b, 1, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+		assert_int_not_equal(run_bed_pid(*state, 1, NULL), run_bed_pid(*state, 0, NULL));
+		run_bed_release(&b);
+		scratch_empty(*state);
+	}
+}
+
+static void test_run__what_was_measured_before_a_crash_is_kept(void **state)
+{
+	run(state, false, POINT("cpu", "crash: finish, signal: 9, leak: 100"));
+	run_bed_expect(&b, 0, ENDING_CRASHED, STATUS_NO_RESOURCE, CAUSE_CRASHED);
+	assert_non_null(strstr(b.record.cases[0].text, "signal 9"));
+	assert_non_null(strstr(b.record.cases[0].text, "null leaks a line")); /* its last words */
+	assert_non_null(record_phase(&b.record.cases[0], "burst"));
+	run_bed_release(&b);
+}
+
+static void test_run__a_hang_is_ended_at_its_limit(void **state)
+{
+	run(state, false,
+	    "  - {probe: 'null', phases: burst, limit: 300ms, options: {hang: verify}}\n"
+	    "  - {probe: 'null', phases: burst, limit: 300ms, options: {hang: prepare, ignore_term: "
+	    "true}}\n" POINT("cpu", "slot: 1"));
+	run_bed_expect(&b, 0, ENDING_TIMED_OUT, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT);
+	assert_non_null(strstr(b.record.cases[0].text, "in phase verify"));
+	run_bed_expect(&b, 1, ENDING_TIMED_OUT, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT);
+	assert_non_null(strstr(b.record.cases[1].text, "KILL"));
+	run_bed_expect(&b, 2, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+	run_bed_release(&b);
+}
+
+static void test_run__a_long_case_that_heeds_term_is_timed_out_by_it(void **state)
+{
+	run(state, false,
+	    "  - {probe: 'null', phases: burst, seconds: 60s, limit: 300ms, options: {time: 1ms}}\n");
+	run_bed_expect(&b, 0, ENDING_TIMED_OUT, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT);
+	assert_non_null(strstr(b.record.cases[0].text, "TERM"));
+	run_bed_release(&b);
+}
+
+static void test_run__beyond_kill_is_stuck_and_its_gpu_is_quarantined(void **state)
+{
+	stuck_on = true;
+	run(state, true,
+	    "  - {probe: 'null', target: gpu0, phases: burst, limit: 300ms, options: {hang: "
+	    "prepare}}\n" POINT("gpu0", "slot: 1") POINT("gpu1", "slot: 1"));
+	stuck_on = false;
+	assert_true(stuck_pid > 0);
+	kill(-stuck_pid, SIGKILL);
+	waitpid(stuck_pid, NULL, 0);
+	run_bed_expect(&b, 0, ENDING_STUCK, STATUS_NO_RESOURCE, CAUSE_STUCK);
+	run_bed_expect(&b, 1, ENDING_NOT_RUN, STATUS_UNAVAILABLE, CAUSE_QUARANTINED);
+	assert_non_null(strstr(b.record.cases[1].text, "in case 0"));
+	run_bed_expect(&b, 2, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+	assert_int_equal(b.summary.not_run, 1);
+	run_bed_release(&b);
+}
+
+static void test_run__a_lost_gpu_is_not_used_again(void **state)
+{
+	run(state, true,
+	    POINT("gpu3", "fail: enqueue, status: lost, after: 5") POINT("gpu3", "slot: 1")
+		    POINT("gpu4", "slot: 1"));
+	run_bed_expect(&b, 0, ENDING_DONE, STATUS_LOST, CAUSE_GPU_LOST);
+	run_bed_expect(&b, 1, ENDING_NOT_RUN, STATUS_UNAVAILABLE, CAUSE_QUARANTINED);
+	run_bed_expect(&b, 2, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+	run_bed_release(&b);
+}
+
+static void test_run__together_all_start_on_one_signal(void **state)
+{
+	uint64_t last_ready = 0, first_ramp = UINT64_MAX;
+
+	run(state, true,
+	    "  - together:\n"
+	    "    - {probe: 'null', target: gpu, phases: burst, seconds: 20ms, options: {time: 1ms}}\n"
+	    "    - {probe: 'null', phases: burst, seconds: 20ms, options: {time: 1ms, crash: prepare}}\n");
+	for (unsigned i = 0; i < 8; i++) {
+		const struct record_case *c = &b.record.cases[i];
+
+		run_bed_expect(&b, i, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+		assert_true(c->together);
+		last_ready = c->t0_ns > last_ready ? c->t0_ns : last_ready;
+		first_ramp = record_phase(c, "ramp")->t0_ns < first_ramp ? record_phase(c, "ramp")->t0_ns
+									 : first_ramp;
+		for (unsigned k = 0; k < i; k++)
+			assert_int_not_equal(run_bed_pid(*state, i, NULL), run_bed_pid(*state, k, NULL));
+	}
+	assert_true(first_ramp > last_ready); /* nobody began before the last was there */
+	run_bed_expect(&b, 8, ENDING_CRASHED, STATUS_NO_RESOURCE,
+		       CAUSE_CRASHED); /* and the others did not wait for it */
+	run_bed_release(&b);
+}
+
+static void test_run__garbage_on_the_channel_ends_the_case_not_the_run(void **state)
+{
+	run(state, false, POINT("cpu", "garbage: 50") POINT("cpu", "garbage: 3MB") POINT("cpu", "slot: 1"));
+	run_bed_expect(&b, 0, ENDING_CRASHED, STATUS_NO_RESOURCE, CAUSE_CRASHED);
+	assert_non_null(strstr(b.record.cases[0].text, "garbage"));
+	run_bed_expect(&b, 1, ENDING_CRASHED, STATUS_NO_RESOURCE, CAUSE_CRASHED);
+	run_bed_expect(&b, 2, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+	run_bed_release(&b);
+}
+
+static void test_run__what_a_library_prints_disturbs_nothing(void **state)
+{
+	run(state, false, POINT("cpu", "leak: 5MB") POINT("cpu", "slot: 1"));
+	run_bed_expect(&b, 0, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+	run_bed_expect(&b, 1, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+	run_bed_release(&b);
+}
+
+static void test_run__a_request_to_stop_in_any_phase_closes_the_journal(void **state)
+{
+	static const char *const phases[] = {"prepare", "cold",	     "verify", "ramp", "burst",
+					     "settle",	"sustained", "search", "pairs"};
+
+	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+		run_bed_plan(&b, *state, false,
+			     "  - {probe: 'null', seconds: 100ms, options: {time: 1ms, variants: 3}}\n  - "
+			     "{probe: 'null'}\n");
+		run_bed_stop_in(&b, phases[i]);
+		assert_int_equal(run_bed_run(&b), STATUS_OK);
+		assert_true(b.summary.cancelled);
+		assert_true(b.record.closed);
+		assert_int_equal(b.record.close_ending, ENDING_CANCELLED);
+		run_bed_expect(&b, 0, ENDING_CANCELLED, STATUS_CANCELLED, CAUSE_INTERRUPTED);
+		assert_false(b.record.cases[1].begun);
+		run_bed_release(&b);
+		scratch_empty(*state);
+	}
+}
+
+static void test_run__a_request_to_stop_ends_what_hangs_too(void **state)
+{
+	static const char *const points[] = {"prepare", "verify"};
+	char line[128];
+
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(line, sizeof(line), "  - {probe: 'null', options: {hang: %s, ignore_term: true}}\n",
+			 points[i]);
+		run_bed_plan(&b, *state, false, line);
+		run_bed_stop_in(&b, points[i]);
+		assert_int_equal(run_bed_run(&b), STATUS_OK);
+		run_bed_expect(&b, 0, ENDING_CANCELLED, STATUS_CANCELLED, CAUSE_INTERRUPTED);
+		assert_int_equal(b.record.close_ending, ENDING_CANCELLED);
+		run_bed_release(&b);
+		scratch_empty(*state);
+	}
+}
+
+static void test_run__a_second_request_waits_for_nothing(void **state)
+{
+	run_bed_plan(&b, *state, false,
+		     "  - {probe: 'null', phases: burst, options: {hang: prepare, ignore_term: true}}\n");
+	run_bed_stop = 2;
+	assert_int_equal(run_bed_run(&b), STATUS_OK);
+	assert_int_equal(b.record.close_ending, ENDING_CANCELLED);
+	run_bed_release(&b);
+}
+
+static void test_run__a_full_disk_ends_the_run_with_what_was_written(void **state)
+{
+	struct rlimit limit = {60000, 60000};
+	struct record r;
+	struct error err = {0};
+	pid_t child;
+	int how;
+
+	run_bed_plan(&b, *state, false,
+		     POINT("cpu", "slot: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, "
+				  "20]") "  - {probe: 'null', phases: burst, seconds: 20s, options: {time: "
+					 "1us}}\n");
+	child = fork();
+	if (!child) {
+		if (setrlimit(RLIMIT_FSIZE, &limit))
+			_exit(1);
+		_exit(run_plan(&b.plan, b.machine, probe_list, &b.o, &b.summary, &b.err) ==
+					      STATUS_NO_RESOURCE &&
+				      b.err.cause == CAUSE_DISK_FULL
+			      ? 0
+			      : 2);
+	}
+	assert_int_equal(waitpid(child, &how, 0), child);
+	assert_true(WIFEXITED(how));
+	assert_int_equal(WEXITSTATUS(how), 0);
+	assert_int_equal(record_read(&r, *state, &err), STATUS_OK);
+	assert_false(r.closed);
+	assert_int_equal(r.cut_bytes, 0);
+	assert_true(r.cases[0].ended);
+	record_release(&r);
+	run_bed_release(&b);
+}
+
+static void test_run__a_directory_that_cannot_be_written_is_an_error_before_anything_runs(void **state)
+{
+	run_bed_plan(&b, *state, false, POINT("cpu", "slot: 1"));
+	b.o.dir = "/proc/assay";
+	assert_int_not_equal(run_bed_run(&b), STATUS_OK);
+	assert_non_null(strstr(b.err.text, "/proc/assay"));
+	run_bed_release(&b);
+}
+
+static void test_run__a_run_is_not_written_over(void **state)
+{
+	run(state, false, POINT("cpu", "slot: 1"));
+	record_release(&b.record);
+	assert_int_equal(run_bed_run(&b), STATUS_BAD_INPUT);
+	assert_non_null(strstr(b.err.text, "--resume"));
+	run_bed_release(&b);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(test_run__cases_share_a_worker_while_each_ends_done),
+		scratch_test(test_run__a_failure_is_the_cases_own_and_the_worker_goes_on),
+		scratch_test(test_run__a_crash_costs_its_case_and_its_worker_alone),
+		scratch_test(test_run__what_was_measured_before_a_crash_is_kept),
+		scratch_test(test_run__a_hang_is_ended_at_its_limit),
+		scratch_test(test_run__a_long_case_that_heeds_term_is_timed_out_by_it),
+		scratch_test(test_run__beyond_kill_is_stuck_and_its_gpu_is_quarantined),
+		scratch_test(test_run__a_lost_gpu_is_not_used_again),
+		scratch_test(test_run__together_all_start_on_one_signal),
+		scratch_test(test_run__garbage_on_the_channel_ends_the_case_not_the_run),
+		scratch_test(test_run__what_a_library_prints_disturbs_nothing),
+		scratch_test(test_run__a_request_to_stop_in_any_phase_closes_the_journal),
+		scratch_test(test_run__a_request_to_stop_ends_what_hangs_too),
+		scratch_test(test_run__a_second_request_waits_for_nothing),
+		scratch_test(test_run__a_full_disk_ends_the_run_with_what_was_written),
+		scratch_test(test_run__a_directory_that_cannot_be_written_is_an_error_before_anything_runs),
+		scratch_test(test_run__a_run_is_not_written_over),
+	};
+	int code;
+
+	if (run_bed_child(argc, argv, &code))
+		return code;
+	return cmocka_run_group_tests_name("run_faults", tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Going on with a run that was cut, and telemetry in all its moods. */
+#include <math.h>
+#include "core/file.h"
+#include "run_bed.h"
+
+static struct run_bed b;
+static const char *const three =
+	"  - {probe: 'null', phases: burst, seconds: 2ms, options: {time: 1ms, slot: [1, 2, 3]}}\n";
+
+/* Keeps the journal's lines up to and with the `count`-th that holds `text`, and `torn` bytes of the next. */
+static void cut_after(const char *dir, const char *text, unsigned count, size_t torn)
+{
+	char path[PATH_MAX], *data, *at;
+	struct error err = {0};
+	size_t size;
+
+	assert_true(snprintf(path, sizeof(path), "%s/%s", dir, JOURNAL_FILE) < PATH_MAX);
+	assert_int_equal(file_read(&data, &size, path, 64 << 20, &err), STATUS_OK);
+	at = data;
+	for (unsigned i = 0; i < count; i++) {
+		at = strstr(at, text);
+		assert_non_null(at);
+		at++;
+	}
+	at = strchr(at, '\n') + 1;
+	assert_int_equal(truncate(path, at - data + (off_t)torn), 0);
+	free(data);
+}
+
+static void test_resume__what_is_done_stays_and_what_was_begun_is_named_and_run_again(void **state)
+{
+	unsigned attempts;
+
+	run_bed_plan(&b, *state, false, three);
+	assert_int_equal(run_bed_run(&b), STATUS_OK);
+	record_release(&b.record);
+	cut_after(*state, "\"type\":\"begin\"", 2, 17); /* the node died in the second case */
+	b.o.resume = true;
+	assert_int_equal(run_bed_run(&b), STATUS_OK);
+	for (unsigned i = 0; i < 3; i++) {
+		run_bed_expect(&b, i, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+		run_bed_pid(*state, i, &attempts);
+		assert_int_equal(attempts, i == 1 ? 2 : 1);
+	}
+	assert_non_null(strstr(b.warnings, "case 1 was begun and not ended"));
+	assert_non_null(strstr(b.warnings, b.record.cases[1].key));
+	assert_int_equal(b.summary.done, 3);
+	assert_true(b.record.closed);
+	run_bed_release(&b);
+}
+
+static void test_resume__a_cancelled_case_runs_again(void **state)
+{
+	run_bed_plan(
+		&b, *state, false,
+		"  - {probe: 'null', phases: burst, seconds: 400ms, options: {time: 1ms, slot: [1, 2]}}\n");
+	run_bed_stop_in(&b, "burst");
+	assert_int_equal(run_bed_run(&b), STATUS_OK);
+	assert_int_equal(b.record.close_ending, ENDING_CANCELLED);
+	record_release(&b.record);
+	run_bed_stop = 0;
+	b.o.progress = (struct run_progress){0};
+	b.o.resume = true;
+	assert_int_equal(run_bed_run(&b), STATUS_OK);
+	run_bed_expect(&b, 0, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+	run_bed_expect(&b, 1, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+	run_bed_release(&b);
+}
+
+static void test_resume__another_plan_or_machine_is_refused(void **state)
+{
+	run_bed_plan(&b, *state, false, three);
+	assert_int_equal(run_bed_run(&b), STATUS_OK);
+	run_bed_release(&b);
+	run_bed_plan(&b, *state, false, "  - {probe: 'null', phases: burst, seconds: 2ms}\n");
+	b.o.resume = true;
+	assert_int_equal(run_bed_run(&b), STATUS_BAD_INPUT);
+	assert_non_null(strstr(b.err.text, "its plan is another one"));
+	run_bed_release(&b);
+	run_bed_plan(&b, *state, true, three);
+	b.o.resume = true;
+	assert_int_equal(run_bed_run(&b), STATUS_BAD_INPUT);
+	assert_non_null(strstr(b.err.text, "another machine"));
+	run_bed_release(&b);
+}
+
+static void test_resume__nothing_to_go_on_with_is_an_error(void **state)
+{
+	run_bed_plan(&b, *state, false, three);
+	b.o.resume = true;
+	assert_int_equal(run_bed_run(&b), STATUS_UNAVAILABLE);
+	run_bed_release(&b);
+}
+
+static void run_with_sampler(void **state, const char *how)
+{
+	setenv("ASSAY_TEST_SAMPLER", how, 1);
+	run_bed_plan(&b, *state, false,
+		     "  - {probe: 'null', phases: burst, seconds: 300ms, options: {time: 1ms}}\n");
+	b.o.sample = true;
+	assert_int_equal(run_bed_run(&b), STATUS_OK);
+	run_bed_expect(&b, 0, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+	assert_true(b.record.closed);
+}
+
+static void test_telemetry__means_of_a_window_join_its_result(void **state)
+{
+	double v;
+
+	run_with_sampler(state, "good");
+	assert_true(record_number(record_phase(&b.record.cases[0], "burst"), "power_integral_w", &v));
+	assert_true(fabs(v - 250) < 1e-9);
+	assert_true(record_number(record_phase(&b.record.cases[0], "burst"), "power_w", &v) && v > 0);
+	assert_true(record_number(record_phase(&b.record.cases[0], "burst"), "time_ns_mean", &v) && v > 0);
+	assert_non_null(record_series(&b.record, "host", "energy_j"));
+	run_bed_release(&b);
+}
+
+static void test_telemetry__a_sampler_that_dies_stalls_or_raves_costs_its_readings_alone(void **state)
+{
+	static const char *const moods[] = {"die", "silent", "garbage"};
+	double v;
+
+	for (size_t i = 0; i < 3; i++) {
+		run_with_sampler(state, moods[i]);
+		assert_false(record_number(record_phase(&b.record.cases[0], "burst"), "power_w", &v));
+		if (!i)
+			assert_non_null(strstr(b.warnings, "telemetry ends here"));
+		run_bed_release(&b);
+		scratch_empty(*state);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(test_resume__what_is_done_stays_and_what_was_begun_is_named_and_run_again),
+		scratch_test(test_resume__a_cancelled_case_runs_again),
+		scratch_test(test_resume__another_plan_or_machine_is_refused),
+		scratch_test(test_resume__nothing_to_go_on_with_is_an_error),
+		scratch_test(test_telemetry__means_of_a_window_join_its_result),
+		scratch_test(test_telemetry__a_sampler_that_dies_stalls_or_raves_costs_its_readings_alone),
+	};
+	int code;
+
+	if (run_bed_child(argc, argv, &code))
+		return code;
+	return cmocka_run_group_tests_name("run_resume", tests, NULL, NULL);
+}
