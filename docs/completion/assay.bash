@@ -3,11 +3,12 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} words=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		words='archive check info list probe report roofline '
+		words='archive check compare info list probe report roofline '
 	else
 		case ${COMP_WORDS[1]} in
 		archive) words='--help --out --check' ;;
 		check) words='--help --suite --target --out --seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --format --json' ;;
+		compare) words='--help --as --json --all --expectations' ;;
 		info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names' ;;
 		list) words='--help probes engines suites causes expectations --suite --machine --expectations --all --json' ;;
 		probe) words='--help --target --out --seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --format --json --engine clock_state contamination ecc gemm gpu_count gpu_mode host_state limits memory nccl_env null numa nvlink_state pcie_state peak remap sm versions xid' ;;
