@@ -311,6 +311,20 @@ static bool label_slope(struct plot *p, const struct roofline_ceiling *c, double
 	return false;
 }
 
+/* Another device's line lies at the same place and has its label. */
+static bool spoken_for(const struct roofline *r, size_t series, const struct roofline_ceiling *c)
+{
+	for (size_t i = 0; i < series; i++)
+		for (size_t k = 0; k < r->series[i].ceiling_count; k++) {
+			const struct roofline_ceiling *other = &r->series[i].ceiling[k];
+
+			if (other->kind == c->kind && fabs(other->value - c->value) < 0.005 * c->value &&
+			    !strcmp(other->name, c->name))
+				return true;
+		}
+	return false;
+}
+
 static void label_ceilings(struct plot *p)
 {
 	for (size_t i = 0; i < p->r->count; i++)
@@ -326,7 +340,7 @@ static void label_ceilings(struct plot *p)
 				continue;
 			placed = c->kind == ROOFLINE_COMPUTE ? label_level(p, c, from, to, role_of(i), text)
 							     : label_slope(p, c, from, to, role_of(i), text);
-			p->left_out += !placed;
+			p->left_out += !placed && !spoken_for(p->r, i, c);
 		}
 }
 
