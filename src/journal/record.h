@@ -42,7 +42,8 @@ struct record_case {
 
 struct record {
 	char dir[4096];
-	json_t *open, *machine, *plan; /* bodies; NULL where the journal has none */
+	json_t *open, *plan;           /* bodies; NULL where the journal has none */
+	json_t *machine;               /* the facts tree of the `machine` event; NULL likewise */
 	struct record_case *cases;     /* in plan order */
 	size_t case_count;
 	struct series *series;

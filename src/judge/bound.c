@@ -91,6 +91,19 @@ static void link_bound(const struct subject *s, struct bound *out)
 		 ways == 2 ? "2 x " : "", width, rate, gen >= 6 ? "242/256" : "128/130");
 }
 
+/* An instrument that other work slowed is none. */
+static bool undisturbed(const struct subject *s)
+{
+	const struct cpu *cpu = s->ctx->cpu;
+	double share, threads = 1, granted = 1;
+
+	if (s->gpu || !subject_number(s, "cpu_share", &share))
+		return true;
+	if (subject_number(s, "threads", &threads) && cpu && cpu->quota > 0 && cpu->quota < threads)
+		granted = cpu->quota / threads;
+	return share >= BOUND_CPU_SHARE * granted;
+}
+
 double bound_ceiling(const struct judge_context *ctx, const struct record_case *c,
 		     const struct record_case **peak)
 {
@@ -107,7 +120,7 @@ double bound_ceiling(const struct judge_context *ctx, const struct record_case *
 		    strcmp(other->target, c->target) || !case_sound(other))
 			continue;
 		subject_of(&s, ctx, other);
-		if (!s.has_figure || !(s.figure > best))
+		if (!s.has_figure || !(s.figure > best) || !undisturbed(&s))
 			continue;
 		best = s.figure;
 		if (peak)

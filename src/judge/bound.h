@@ -5,6 +5,8 @@
 #define JUDGE_BOUND_H
 #include "judge/context.h"
 
+#define BOUND_CPU_SHARE 0.97 /* of the CPU time asked for, below which others took it */
+
 /* from BOUND_NONE where nothing tells. METHODS "Bounds". */
 void bound_of(const struct subject *s, struct bound *out);
 /* SMs x FLOP an SM and clock of the subject's type: FLOP a clock; 0: not known. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "judge/compare.h"
+#include "judge/context.h"
 
 #define X(name, text) text,
 static const char *const change_texts[] = {COMPARE_CHANGES(X)};
@@ -30,11 +31,6 @@ bool compare_fit(const struct judgement *j)
 	return false;
 }
 
-static const json_t *facts_of(const struct record *r)
-{
-	return r->machine ? json_object_get(r->machine, "facts") : NULL;
-}
-
 static const char *text_at(const json_t *facts, const char *part, const char *name)
 {
 	const char *text = json_string_value(json_object_get(json_object_get(facts, part), name));
@@ -59,7 +55,7 @@ static bool has_uuid(const json_t *gpus, const char *uuid)
 
 bool compare_same_machine(const struct record *a, const struct record *b)
 {
-	const json_t *fa = facts_of(a), *fb = facts_of(b), *ga = json_object_get(fa, "gpus");
+	const json_t *fa = context_facts(a), *fb = context_facts(b), *ga = json_object_get(fa, "gpus");
 	const json_t *gb = json_object_get(fb, "gpus"), *gpu;
 	size_t i;
 

@@ -2,6 +2,7 @@
 /* Several machines: every value of one kind (key, product) from every part of every run, each against the
  * others. */
 #include "judge/compare.h"
+#include "judge/context.h"
 #include <math.h>
 #include "core/stats.h"
 #include "core/text.h"
@@ -18,7 +19,7 @@ struct value {
 /* GPU model, or CPU model, of a case: values of different products are not of one kind. */
 static const char *product(const struct record *r, const struct record_case *c)
 {
-	const json_t *facts = r->machine ? json_object_get(r->machine, "facts") : NULL;
+	const json_t *facts = context_facts(r);
 	const char *pci = json_string_value(json_array_get(json_object_get(c->plan, "gpus"), 0)), *name;
 	const json_t *gpu;
 	size_t i;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What differs between machines, or on one machine over time: the facts, less what moves by itself. */
 #include "judge/compare.h"
+#include "judge/context.h"
 #include "core/text.h"
 #include "judge/expect.h"
 
@@ -148,9 +149,9 @@ enum status compare_inventory(struct comparison *out, const struct compare_run *
 	const json_t *first, *other;
 	size_t i;
 
-	first = runs[0].record->machine ? json_object_get(runs[0].record->machine, "facts") : NULL;
+	first = context_facts(runs[0].record);
 	for (i = 1; i < count && !status; i++) {
-		other = runs[i].record->machine ? json_object_get(runs[i].record->machine, "facts") : NULL;
+		other = context_facts(runs[i].record);
 		if (first && other)
 			status = walk(out, "", first, other, runs[i].name, 0, err);
 	}

@@ -114,9 +114,10 @@ static void cpu_time(struct judgement *out, const struct subject *s)
 	limited = cpu && cpu->quota > 0 && cpu->quota < threads;
 	if (limited)
 		granted = cpu->quota / threads;
-	if (share < VERDICT_CPU_SHARE * granted)
+	if (share < BOUND_CPU_SHARE * granted)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED,
-			"the threads got %.1f %% of the CPU time they asked for, less than 97 %% of %.0f %%",
+			"the threads got %.1f %% of the CPU time they asked for (%.0f %% were theirs): other "
+			"work took it",
 			100 * share, 100 * granted);
 	else if (limited)
 		remark(out, CAUSE_CPU_QUOTA);

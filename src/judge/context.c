@@ -5,6 +5,13 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+const json_t *context_facts(const struct record *r)
+{
+	const json_t *facts = r->machine ? json_object_get(r->machine, "facts") : NULL;
+
+	return facts ? facts : r->machine;
+}
+
 static const struct gpu *gpu_by_pci(const struct judge_context *ctx, const char *pci)
 {
 	size_t i;
@@ -131,6 +138,7 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 {
 	const struct subject *s = subject;
 	const char *found = NULL;
+	double value;
 
 	if (!strcmp(word, "probe"))
 		return s->c->probe;
@@ -154,6 +162,8 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 		return stream_bytes(s, buffer, size);
 	if (!strcmp(word, "store") || !strcmp(word, "variant"))
 		found = case_text(s->c, word);
+	if (!strcmp(word, "fabric_state") && case_number(s->c, word, &value))
+		return number_text(value, buffer, size);
 	if (!found && s->gpu)
 		found = gpu_word(s, word, buffer, size);
 	return found ? found : record_option(s->c, word);

@@ -29,6 +29,8 @@ struct subject {
 	bool has_figure;
 };
 
+/* The machine's facts tree of a record (docs/design/machine.md); NULL: the journal has none. Lent. */
+const json_t *context_facts(const struct record *r);
 void subject_of(struct subject *s, const struct judge_context *ctx, const struct record_case *c);
 /* expect_look for a subject: every word of docs/design/expectations.md. */
 const char *subject_word(const void *subject, const char *word, char *buffer, size_t size);

@@ -7,7 +7,7 @@ static enum status with_machine(struct judgements *out, const struct record *r, 
 				const struct judge_site *site, bool ahead, struct error *err)
 {
 	struct judge_context ctx = {.record = r, .e = e, .ahead = ahead};
-	const json_t *facts = r->machine ? json_object_get(r->machine, "facts") : NULL;
+	const json_t *facts = context_facts(r);
 	const struct gpu **gpus = NULL;
 	struct machine *m = NULL;
 	enum status status = STATUS_OK;

@@ -114,7 +114,7 @@ enum rule_op { RULE_ABOVE, RULE_BELOW, RULE_IS, RULE_IS_NOT, RULE_HAS_BITS, RULE
 struct rule {
 	const char *name, *field, *file;
 	int line;
-	struct when when;
+	struct when when, unless; /* unless: empty never holds it back */
 	enum rule_op op;
 	const char *than_field, *than_text; /* NULL: the number */
 	double than, factor;
@@ -174,7 +174,8 @@ enum status expect_read_operator(struct expectations *e, const struct tree *list
 /* Shared by the readers. Errors carry "file:line: ". */
 enum status expect_source(struct source *out, const struct tree *row, const struct tree *sources,
 			  struct error *err);
-enum status expect_when(struct when *out, const struct tree *row, struct error *err);
+/* `key`: "when", or "unless" of a rule. */
+enum status expect_when(struct when *out, const struct tree *row, const char *key, struct error *err);
 enum status expect_need_text(const char **out, const struct tree *row, const char *key, struct error *err);
 /* A scalar with a unit into the base unit: 670 TFLOPS, 3.05 TB/s, 1980 MHz, 80 GiB, 700 W, 0.914. `unit` is
  * the base unit asked for ("FLOP/s", "B/s", "Hz", "B", "W", ""); another dimension is refused. */

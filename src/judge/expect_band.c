@@ -60,7 +60,7 @@ static enum status band_read(struct band_row *b, const struct tree *row, const s
 	if (!status)
 		status = tree_check_keys(row, keys, err);
 	if (!status)
-		status = expect_when(&b->when, row, err);
+		status = expect_when(&b->when, row, "when", err);
 	if (!status && !b->when.count)
 		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s would judge every case", row->file,
 				   row->line, b->name);
@@ -115,7 +115,7 @@ static enum status ceiling_read(struct ceiling_row *c, const struct tree *row, c
 	if (!status)
 		status = tree_check_keys(row, keys, err);
 	if (!status)
-		status = expect_when(&c->when, row, err);
+		status = expect_when(&c->when, row, "when", err);
 	if (!status && (!c->when.count || !tree_get(row, "pass") || !tree_get(row, "fail")))
 		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s needs when, pass and fail", row->file,
 				   row->line, c->name);
@@ -176,7 +176,7 @@ enum status expect_read_unknowns(struct expectations *e, const struct tree *list
 		if (!status)
 			status = expect_need_text(&u->why, row, "why", err);
 		if (!status)
-			status = expect_when(&u->when, row, err);
+			status = expect_when(&u->when, row, "when", err);
 		if (!status && !u->when.count)
 			status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s would leave every case unknown",
 					   row->file, row->line, u->name);

@@ -75,18 +75,19 @@ static enum status outcome(enum verdict *out, const struct tree *row, const char
 {
 	const char *name = tree_text(row, key, "");
 
-	if (verdict_from_name(name, out) && *out != VERDICT_ERROR && *out != VERDICT_UNTRUSTED)
+	if (verdict_from_name(name, out) && *out != VERDICT_UNTRUSTED)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is %s, not pass, warn, fail, unknown or skip",
-			 row->file, row->line, key, *name ? name : "missing");
+	return error_set(err, STATUS_BAD_INPUT,
+			 "%s:%d: %s is %s, not pass, warn, fail, error, unknown or skip", row->file,
+			 row->line, key, *name ? name : "missing");
 }
 
 static enum status rule_read(struct rule *r, const struct tree *row, const struct tree *sources,
 			     struct error *err)
 {
-	static const char *const keys[] = {"name",   "field",  "when",	     "above", "below", "is",
-					   "is_not", "absent", "has_bits",   "text",  "cause", "verdict",
-					   "action", "source", "confidence", NULL};
+	static const char *const keys[] = {"name",   "field",  "when",	     "above",  "below", "is",
+					   "is_not", "absent", "has_bits",   "text",   "cause", "verdict",
+					   "action", "source", "confidence", "unless", NULL};
 	enum status status = expect_need_text(&r->name, row, "name", err);
 	const char *cause = tree_text(row, "cause", "");
 
@@ -99,7 +100,9 @@ static enum status rule_read(struct rule *r, const struct tree *row, const struc
 	if (!status)
 		status = expect_need_text(&r->text, row, "text", err);
 	if (!status)
-		status = expect_when(&r->when, row, err);
+		status = expect_when(&r->when, row, "when", err);
+	if (!status)
+		status = expect_when(&r->unless, row, "unless", err);
 	if (!status)
 		status = comparison(r, row, err);
 	if (!status)
@@ -202,7 +205,7 @@ enum status expect_read_operator(struct expectations *e, const struct tree *list
 		if (!status)
 			status = tree_check_keys(list->items[i], keys, err);
 		if (!status)
-			status = expect_when(&o->when, list->items[i], err);
+			status = expect_when(&o->when, list->items[i], "when", err);
 	}
 	return status;
 }

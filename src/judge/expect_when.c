@@ -27,7 +27,7 @@ static const char *const known[] = {
 	"gpus",
 	"stream_bytes",
 	"variant",
-	"machine",
+	"fabric_state",
 	/* options */
 	"accumulate",
 	"algorithm",
@@ -108,9 +108,9 @@ static enum status condition_read(struct condition *c, const char *word, const s
 	return STATUS_OK;
 }
 
-enum status expect_when(struct when *out, const struct tree *row, struct error *err)
+enum status expect_when(struct when *out, const struct tree *row, const char *key, struct error *err)
 {
-	const struct tree *map = tree_get(row, "when");
+	const struct tree *map = tree_get(row, key);
 	enum status status = STATUS_OK;
 	size_t i;
 

@@ -219,8 +219,10 @@ void expectations_free(struct expectations *e)
 		free(e->ceiling[i].when.condition);
 	for (i = 0; i < e->unknown_count; i++)
 		free(e->unknown[i].when.condition);
-	for (i = 0; i < e->rule_count; i++)
+	for (i = 0; i < e->rule_count; i++) {
 		free(e->rule[i].when.condition);
+		free(e->rule[i].unless.condition);
+	}
 	for (i = 0; i < e->operator_count; i++)
 		free(e->operator_[i].when.condition);
 	for (i = 0; i < e->tree_count; i++)

@@ -45,7 +45,9 @@ static bool could_not_look(struct judgements *out, const struct judge_context *c
 		    j->cause != CAUSE_DRIVER_MISSING && j->cause != CAUSE_LIBRARY_MISSING &&
 		    j->cause != CAUSE_BUSY && j->cause != CAUSE_NOT_GRANTED)
 			continue;
-		snprintf(line, sizeof(line), "%.40s: %.80s%s%.70s", ctx->record->cases[i].probe,
+		if (ctx->record->cases[i].reading && j->verdict != VERDICT_PASS)
+			action = ""; /* its reason ends with what to do */
+		snprintf(line, sizeof(line), "%.40s: %.110s%s%.70s", ctx->record->cases[i].probe,
 			 j->verdict == VERDICT_PASS ? cause_text(j->cause) : j->reason, *action ? "; " : "",
 			 action);
 		if (!line_add(&out->could_not_look, &out->could_not_look_count, line))

@@ -2,6 +2,7 @@
 /* Rules of health.yaml over the fields of a case. */
 #include "judge/verdict.h"
 #include <math.h>
+#include "core/units.h"
 
 /* Xids of the kernel log, "79@8.2 45@8.3": the first of the last burst is the cause, the worst decides. */
 static bool xids_before(struct judgement *out, const struct subject *s)
@@ -129,17 +130,32 @@ static int applies(const struct subject *s, const struct rule *r)
 	return -1;
 }
 
+/* Bytes read as people write them; the rest to six digits. */
+static void field_text(char *out, size_t size, const char *field, double value)
+{
+	size_t n = strlen(field);
+
+	if (n > 6 && !strcmp(field + n - 6, "_bytes"))
+		units_format(out, size, value, "B");
+	else
+		snprintf(out, size, "%g", value);
+}
+
 static void rule_broken(struct judgement *out, const struct subject *s, const struct rule *r)
 {
+	char shown[32];
 	double value, than;
 
-	if (!own_number(s, r->field, &value))
+	if (!own_number(s, r->field, &value)) {
 		finding(out, r->verdict, r->cause, "%s: %s", r->text, r->action);
-	else if (r->than_field && other_number(s, r->than_field, &than) && than > 0)
-		finding(out, r->verdict, r->cause, "%s (%s %g, %s %g: %.3f): %s", r->text, r->field, value,
+		return;
+	}
+	field_text(shown, sizeof(shown), r->field, value);
+	if (r->than_field && other_number(s, r->than_field, &than) && than > 0)
+		finding(out, r->verdict, r->cause, "%s (%s %s, %s %g: %.3f): %s", r->text, r->field, shown,
 			r->than_field, than, value / than, r->action);
 	else
-		finding(out, r->verdict, r->cause, "%s (%s %g): %s", r->text, r->field, value, r->action);
+		finding(out, r->verdict, r->cause, "%s (%s %s): %s", r->text, r->field, shown, r->action);
 }
 
 unsigned verdict_rules(struct judgement *out, const struct subject *s)
@@ -151,7 +167,8 @@ unsigned verdict_rules(struct judgement *out, const struct subject *s)
 		const struct rule *r = &s->ctx->e->rule[i];
 		int hit;
 
-		if (!when_matches(&r->when, subject_word, s))
+		if (!when_matches(&r->when, subject_word, s) ||
+		    (r->unless.count && when_matches(&r->unless, subject_word, s)))
 			continue;
 		hit = applies(s, r);
 		looked += hit >= 0;

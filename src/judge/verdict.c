@@ -240,6 +240,8 @@ static void unjudged(struct judgement *out, const struct subject *s)
 
 	if (!strcmp(s->c->probe, "peak"))
 		why = "a ceiling for the others; nothing judges it";
+	else if (!s->gpu && expect_ceiling(s->ctx->e, subject_word, s))
+		why = "this run holds no sound ceiling to judge it by (probe peak)";
 	else if (!strcmp(s->c->phases, "burst"))
 		why = "a point of a curve; measured, not judged";
 	finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "%s", why);

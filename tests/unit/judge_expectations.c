@@ -226,10 +226,10 @@ static void test_expectations__malformed_rows_are_refused(void **state)
 		{SOURCES "rules:\n - {name: r, field: x, text: t, verdict: fail, cause: ecc, source: s, "
 			 "confidence: low}\n",
 		 "needs one of"},
-		{SOURCES
-		 "rules:\n - {name: r, field: x, above: 1, text: t, verdict: error, cause: ecc, source: s,"
-		 " confidence: low}\n",
-		 "verdict is error"},
+		{SOURCES "rules:\n - {name: r, field: x, above: 1, text: t, verdict: untrusted, cause: ecc, "
+			 "source: s,"
+			 " confidence: low}\n",
+		 "verdict is untrusted"},
 		{SOURCES "rules:\n - {name: r, field: x, above: 1, text: t, verdict: fail, cause: gremlins, "
 			 "source: s,"
 			 " confidence: low}\n",

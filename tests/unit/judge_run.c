@@ -152,7 +152,8 @@ static void test_run__readings_are_judged_by_rule(void **state)
 		{"clock_state", "clock_reasons=128", VERDICT_FAIL, CAUSE_POWER_BRAKE},
 		{"clock_state", "clock_reasons=72", VERDICT_FAIL, CAUSE_THERMAL_HW},
 		{"nvlink_state", "nvlink_count=18 nvlink_active=12", VERDICT_FAIL, CAUSE_NVLINK_COUNT},
-		{"nvlink_state", "fabric_state=2", VERDICT_UNKNOWN, CAUSE_FABRIC_STATE},
+		{"nvlink_state", "fabric_state=2 nvlink_count=18 nvlink_active=0", VERDICT_UNKNOWN,
+		 CAUSE_FABRIC_STATE},
 		{"nvlink_state", "fabric_state=3 fabric_status=0", VERDICT_PASS, CAUSE_NONE},
 		{"pcie_state", "pcie_width=8 pcie_width_max=16", VERDICT_FAIL, CAUSE_PCIE_WIDTH},
 		{"gpu_mode", "recovery_action=1", VERDICT_FAIL, CAUSE_RECOVERY_ACTION},
@@ -163,7 +164,7 @@ static void test_run__readings_are_judged_by_rule(void **state)
 		{"gpu_count", "driver_loaded=1 gpu_count_pci=8 gpu_count_nvml=7", VERDICT_FAIL,
 		 CAUSE_GPU_MISSING},
 		{"gpu_count", "driver_loaded=1 gpu_count_pci=8 gpu_count_nvml=8 gpu_count_lost=1",
-		 VERDICT_FAIL, CAUSE_GPU_LOST},
+		 VERDICT_ERROR, CAUSE_GPU_LOST},
 		{"xid", "kernel_log_readable=0", VERDICT_UNKNOWN, CAUSE_NO_LOG},
 		{"xid", "kernel_log_readable=1 xid_count=0", VERDICT_PASS, CAUSE_NONE},
 		{"xid", "kernel_log_readable=1 xid_first=79 xid_list=79@8.2", VERDICT_FAIL, CAUSE_XID},
@@ -309,6 +310,22 @@ static void test_run__stolen_cpu_time_is_contention_and_a_quota_is_not(void **st
 	world_set(c, "sustained", "cpu_share", 0.499);
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_PASS, CAUSE_CPU_QUOTA);
+}
+
+static void test_run__a_ceiling_that_others_slowed_judges_nothing(void **state)
+{
+	struct record_case *c;
+
+	(void)state;
+	ceilings();
+	c = sgemm(184, 0.999);
+	world_set(&w.cases[0], "sustained", "cpu_share", 0.80);
+	w.cases[0].key = "peak of two threads";
+	world_set(&w.cases[1], "sustained", "cpu_share", 0.70);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_int_equal(world_of(&w, c)->bound.from, BOUND_NONE);
+	assert_verdict(&w, &w.cases[0], VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED);
 }
 
 static void test_run__a_healthy_cpu_machine_ends_with_zero_and_says_what_that_means(void **state)
@@ -578,6 +595,35 @@ static void test_run__ahead_it_says_what_would_judge(void **state)
 	assert_int_equal(world_of(&w, reading)->judged_by, JUDGED_RULE);
 }
 
+/* The way in that report and check take: facts of the journal, parsed. */
+static void test_run__a_recorded_card_is_known_by_its_facts(void **state)
+{
+	struct judgements out;
+	struct error err = {0};
+	struct record_case *c = world_case(&w, "gemm", "gpu0", "compute.bf16",
+					   "type=bf16 m=8192 n=8192 k=8192 batch=1 data=random search=first");
+	const char *pci;
+
+	(void)state;
+	w.r.machine = json_load_file(SOURCE_DIR "/tests/replay/h100-sxm-1-facts.json", 0, NULL);
+	assert_non_null(w.r.machine);
+	pci = json_string_value(
+		json_object_get(json_array_get(json_object_get(w.r.machine, "gpus"), 0), "pci"));
+	assert_non_null(pci);
+	json_array_set_new(json_object_get(c->plan, "gpus"), 0, json_string(pci));
+	if (judge_ahead(&out, &w.r, w.e, &err))
+		fail_msg("%s", err.text);
+	assert_true(out.of_case[0].has_band);
+	assert_float_equal(out.of_case[0].bound.value / 1e12, 1070.5, 0.1);
+	assert_int_equal(out.operator_input_count, 2);
+	judgements_release(&out);
+	if (judge_record(&out, &w.r, w.e, NULL, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(out.exit_code, 2); /* no figure */
+	judgements_release(&out);
+	json_decref(w.r.machine);
+}
+
 static void test_run__judging_is_pure(void **state)
 {
 	struct judgements first;
@@ -608,6 +654,7 @@ int main(void)
 		T(begin_cpu, a_cpu_is_held_against_its_own_ceilings),
 		T(begin_cpu, a_cpu_memory_case_counts_what_the_store_moves),
 		T(begin_cpu, stolen_cpu_time_is_contention_and_a_quota_is_not),
+		T(begin_cpu, a_ceiling_that_others_slowed_judges_nothing),
 		T(begin_cpu, a_healthy_cpu_machine_ends_with_zero_and_says_what_that_means),
 		T(begin_one, exit_codes_follow_the_table),
 		T(begin_one, one_fail_outranks_everything_and_nothing_measured_is_inconclusive),
@@ -621,6 +668,7 @@ int main(void)
 		T(begin_one, a_wrong_statement_is_a_usage_error_with_the_nearest_name),
 		T(begin_eight, a_site_file_states_limits_and_links),
 		T(begin_one, ahead_it_says_what_would_judge),
+		T(begin_one, a_recorded_card_is_known_by_its_facts),
 		T(begin_one, judging_is_pure),
 #undef T
 	};
