@@ -129,8 +129,10 @@ static int run(const struct command_context *c, const void *opts_)
 			 o->real_names ? ", with real names" : ", names replaced by pseudonyms");
 		return EXIT_PASS;
 	}
-	if (machine_read(&m, s ? s->layer : LAYER_SOFTWARE, o->machine, c->log, &err))
-		return complain(c, &err);
+	if (machine_read(&m, s ? s->layer : LAYER_SOFTWARE, o->machine, c->log, &err)) {
+		code = complain(c, &err);
+		return o->machine ? EXIT_USAGE : code; /* a wrong folder was named */
+	}
 	code = o->json ? print_json(m, s) : print_text(m, s);
 	machine_free(m);
 	return code;

@@ -300,10 +300,28 @@ static void disk_line(struct text *t, const struct machine *m)
 	}
 }
 
+/* What is known of a GPU that answers, in a line. */
+static void gpu_line(struct text *t, const char *name, const struct gpu *g)
+{
+	struct text line = {0};
+	char bytes[32];
+
+	text_addf(&line, "%s, %s", g->name[0] ? g->name : "name unreadable", g->pci);
+	if (gpu_has(g, GPU_FACT_memory_bytes))
+		text_addf(&line, ", %s", info_bytes(bytes, gpu_get(g, GPU_FACT_memory_bytes, 0)));
+	if (gpu_has(g, GPU_FACT_power_w))
+		text_addf(&line, ", %.0f W", gpu_get(g, GPU_FACT_power_w, 0));
+	if (gpu_has(g, GPU_FACT_power_limit_w))
+		text_addf(&line, " (limit %.0f W)", gpu_get(g, GPU_FACT_power_limit_w, 0));
+	if (gpu_has(g, GPU_FACT_temperature_c))
+		text_addf(&line, ", %.0f C", gpu_get(g, GPU_FACT_temperature_c, 0));
+	info_row(t, name, "%s%s", text_str(&line), g->granted ? "" : ", not granted to us");
+	text_release(&line);
+}
+
 static void gpu_lines(struct text *t, const struct machine *m)
 {
 	const json_t *driver = json_object_get(machine_json(m), "driver");
-	char bytes[32];
 
 	if (!machine_gpu_count(m)) {
 		info_row(t, "GPUs", "none on the PCI bus");
@@ -318,15 +336,11 @@ static void gpu_lines(struct text *t, const struct machine *m)
 		char name[24];
 
 		snprintf(name, sizeof(name), "GPU %u", i);
-		if (g->status) {
+		if (g->status)
 			info_row(t, name, "%s%s%s: %s: %s", g->pci, g->name[0] ? ", " : "", g->name,
 				 cause_name(g->cause), g->reason);
-			continue;
-		}
-		info_row(t, name, "%s, %s, %s, %.0f of %.0f W, %.0f C%s", g->name, g->pci,
-			 info_bytes(bytes, gpu_get(g, GPU_FACT_memory_bytes, 0)),
-			 gpu_get(g, GPU_FACT_power_w, 0), gpu_get(g, GPU_FACT_power_limit_w, 0),
-			 gpu_get(g, GPU_FACT_temperature_c, 0), g->granted ? "" : ", not granted to us");
+		else
+			gpu_line(t, name, g);
 	}
 }
 

@@ -265,11 +265,12 @@ static void judge_silent(struct facts *f, json_t *gpu, const json_t *nvml)
 		return;
 	}
 	if (!nvml) {
+		cause = source_layer_cause(f->source, LAYER_NVML);
 		snprintf(reason, sizeof(reason), "NVML: %.140s", source_why(f->source, "nvml"));
 		set_status(gpu, STATUS_UNAVAILABLE,
-			   strstr(reason, "limit") || strstr(reason, "within") ? CAUSE_TIMED_OUT
-			   : driver					       ? CAUSE_TELEMETRY_LOST
-									       : CAUSE_DRIVER_MISSING,
+			   cause    ? cause
+			   : driver ? CAUSE_TELEMETRY_LOST
+				    : CAUSE_DRIVER_MISSING,
 			   reason);
 	} else if (missing || init == NVML_ERROR_DRIVER_NOT_LOADED) {
 		snprintf(reason, sizeof(reason), "%.150s",
@@ -346,6 +347,26 @@ static json_t *sorted(json_t *gpus)
 	return list;
 }
 
+/* A vendor layer that gave nothing although GPUs are here goes to the "could not look" box. */
+static void note_layer(struct facts *f, enum layer layer, const char *what, const json_t *raw)
+{
+	const char *missing = json_string_value(json_object_get(json_object_get(raw, "library"), "missing"));
+	json_int_t init = json_integer_value(json_object_get(raw, "init"));
+	char why[64];
+
+	if (f->up_to < layer)
+		return;
+	if (!raw) {
+		facts_unreadable(f, what, source_layer_cause(f->source, layer),
+				 source_why(f->source, layer_name(layer)));
+	} else if (missing) {
+		facts_unreadable(f, what, CAUSE_LIBRARY_MISSING, missing);
+	} else if (init) {
+		snprintf(why, sizeof(why), "its initialisation answered %d", (int)init);
+		facts_unreadable(f, what, CAUSE_VENDOR_CALL, why);
+	}
+}
+
 void facts_gpus(struct facts *f)
 {
 	json_t *gpus = facts_pci_gpus(f), *driver = json_object(), *gpu;
@@ -356,6 +377,10 @@ void facts_gpus(struct facts *f)
 		nvml = source_layer(f->source, LAYER_NVML);
 	if (f->up_to >= LAYER_CUDA)
 		cuda = source_layer(f->source, LAYER_CUDA);
+	if (json_array_size(gpus)) {
+		note_layer(f, LAYER_NVML, "NVML", nvml);
+		note_layer(f, LAYER_CUDA, "CUDA driver", cuda);
+	}
 	read_driver(f, driver, gpus);
 	merge_nvml(gpus, nvml);
 	merge_cuda(gpus, cuda);

@@ -160,6 +160,24 @@ static void learn_groups(struct pseudonyms *p, const char *text)
 	}
 }
 
+/* "NVRM: Xid (PCI:0000:1b:00): 31, pid=7, name=train.py, .." */
+static void learn_log(struct pseudonyms *p, const json_t *lines)
+{
+	const json_t *line;
+	size_t i;
+
+	json_array_foreach((json_t *)lines, i, line)
+	{
+		const char *at = json_string_value(line) ? strstr(json_string_value(line), ", name=") : NULL;
+		char name[64];
+
+		if (!at || at[7] == '<')
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(at + 7, ","), at + 7);
+		learn(p, KIND_COMMAND, name);
+	}
+}
+
 void pseudonyms_learn(struct pseudonyms *p, const json_t *tree)
 {
 	const json_t *value;
@@ -176,8 +194,11 @@ void pseudonyms_learn(struct pseudonyms *p, const json_t *tree)
 		if (!strcmp(key, "compute_processes") || !strcmp(key, "graphics_processes") ||
 		    !strcmp(key, "processes"))
 			learn_processes(p, value);
-		if ((!strcmp(key, "/proc/self/cgroup") || !strcmp(key, "/proc/1/cgroup")) && json_is_string(value))
+		if ((!strcmp(key, "/proc/self/cgroup") || !strcmp(key, "/proc/1/cgroup")) &&
+		    json_is_string(value))
 			learn_groups(p, json_string_value(value));
+		if (!strcmp(key, "kernel_log"))
+			learn_log(p, value);
 		if (!strcmp(key, "user") && json_is_object(value)) {
 			learn(p, KIND_USER, json_string_value(json_object_get(value, "name")));
 			home = json_string_value(json_object_get(value, "home"));

@@ -407,6 +407,16 @@ const json_t *source_layer(struct source *s, enum layer layer)
 	return json_object_get(s->layers[layer], "error") ? NULL : s->layers[layer];
 }
 
+enum cause source_layer_cause(const struct source *s, enum layer layer)
+{
+	const char *name = json_string_value(json_object_get(s->layers[layer], "cause"));
+	enum cause cause = CAUSE_NONE;
+
+	if (json_object_get(s->layers[layer], "error") && (!name || !cause_from_name(name, &cause)))
+		cause = CAUSE_VENDOR_CALL;
+	return cause;
+}
+
 const json_t *source_raw_host(const struct source *s)
 {
 	return s->host;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where raw readings come from: the live system, or a recording of one. The live source keeps what it was asked for, so
- * a recording holds exactly what the parser read, refusals included, and replay takes the same path through the parser.
+ * Where raw readings come from: the live system, or a recording of one. The live source keeps what it was
+ * asked for, so a recording holds exactly what the parser read, refusals included, and replay takes the same
+ * path through the parser.
  */
 #ifndef MACHINE_SOURCE_H
 #define MACHINE_SOURCE_H
@@ -22,15 +23,18 @@ void source_close(struct source *s);
 bool source_is_live(const struct source *s);
 const char *source_label(const struct source *s);
 
-/* All lent until source_close; NULL where it cannot be read: source_why then says why ("permission denied"). */
+/* All lent until source_close; NULL where it cannot be read: source_why then says why ("permission denied").
+ */
 const char *source_text(struct source *s, const char *path);   /* a file, without its last newline */
 const json_t *source_list(struct source *s, const char *path); /* a folder's names, sorted */
 const char *source_link(struct source *s, const char *path);   /* a symbolic link's text */
 const json_t *source_value(struct source *s, const char *key); /* what is not a file: source_live.c's table */
 const char *source_why(struct source *s, const char *what);    /* path or key that was asked for last */
-/* One vendor layer's raw JSON (docs/design/machine.md). Live: asks a helper within its limit. NULL: source_why of the
- * layer's name ("nvml", "cuda", "software"). */
+/* One vendor layer's raw JSON (docs/design/machine.md). Live: asks a helper within its limit. NULL:
+ * source_why of the layer's name ("nvml", "cuda", "software"). */
 const json_t *source_layer(struct source *s, enum layer layer);
+/* Why there is no answer of that layer; CAUSE_NONE where there is one or none was asked for. */
+enum cause source_layer_cause(const struct source *s, enum layer layer);
 const char *layer_name(enum layer layer);
 
 /* printf path forms of the above. */

@@ -106,13 +106,18 @@ static void test_pseudonym__the_salt_decides(void **state)
 
 static void test_pseudonym__commands_and_users_go(void **state)
 {
-	json_t *t = hidden("{\"compute_processes\": [0, [{\"pid\": 7, \"name\": \"/opt/secret/train\"}]],"
-			   " \"user\": {\"name\": \"gerda\", \"home\": \"/home/gerda\"},"
-			   " \"path\": \"/home/gerda/lib/libcublas.so.13\"}",
-			   "s");
+	json_t *t =
+		hidden("{\"compute_processes\": [0, [{\"pid\": 7, \"name\": \"/opt/secret/train\"}]],"
+		       " \"kernel_log\": [\"NVRM: Xid (PCI:0000:1b:00): 31, pid=7, name=train.py, Ch 8\"],"
+		       " \"user\": {\"name\": \"gerda\", \"home\": \"/home/gerda\"},"
+		       " \"path\": \"/home/gerda/lib/libcublas.so.13\"}",
+		       "s");
 	json_t *p = json_array_get(json_array_get(json_object_get(t, "compute_processes"), 1), 0);
+	const char *line = json_string_value(json_array_get(json_object_get(t, "kernel_log"), 0));
 
 	(void)state;
+	assert_null(strstr(line, "train"));
+	assert_non_null(strstr(line, "Xid (PCI:0000:1b:00): 31, pid=7, name=process-"));
 	assert_null(strstr(text_at(p, "name"), "secret"));
 	assert_null(strstr(text_at(t, "path"), "gerda"));
 	assert_non_null(strstr(text_at(t, "path"), "/lib/libcublas.so.13"));
