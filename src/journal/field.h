@@ -36,6 +36,7 @@ struct field {
 	X(byte_rate, "B/s", F64, 1, "bytes read and written over the window's mean time")             \
 	X(link_rate, "B/s", F64, 1, "bytes sent over the window's mean time")                         \
 	X(message_rate, "1/s", F64, 1, "messages or launches over the window's mean time")            \
+	X(latency_ns, "ns", F64, -1, "one message, hop or launch: the window's mean time over their number") \
 	X(clock_hz, "Hz", F64, 0, "held SM clock: cycles over nanoseconds by stamps on every SM")     \
 	X(clock_spread_share, "", F64, 0, "largest minus smallest SM's held clock, share of the mean") \
 	X(clock_nvml_hz, "Hz", F64, 0, "mean of NVML's SM clock over the window")                     \

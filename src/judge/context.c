@@ -35,9 +35,8 @@ static const char *kind_of(const struct record_case *c, unsigned gpus)
 static const struct {
 	const char *prefix, *field, *unit;
 } figures[] = {
-	{"compute.", "flop_rate", "FLOP/s"}, {"memory", "byte_rate", "B/s"},
-	{"cache", "byte_rate", "B/s"},	     {"link", "link_rate", "B/s"},
-	{"latency", "time_ns_median", "ns"},
+	{"compute.", "flop_rate", "FLOP/s"}, {"memory", "byte_rate", "B/s"},  {"cache", "byte_rate", "B/s"},
+	{"link", "link_rate", "B/s"},	     {"latency", "latency_ns", "ns"}, {"clock", "message_rate", "Hz"},
 };
 
 static void figure_find(struct subject *s)

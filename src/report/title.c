@@ -3,6 +3,7 @@
 #include "report/words.h"
 #include <errno.h>
 #include <stdbool.h>
+#include "core/units.h"
 
 static const char *option(const struct record_case *c, const char *name, const char *fallback)
 {
@@ -16,11 +17,13 @@ static bool option_is(const struct record_case *c, const char *name, const char 
 	return !strcmp(option(c, name, ""), value);
 }
 
-/* Options come canonical: plain bytes. Falls back on what the engine says it took (size=0: its own choice).
- */
+/* Falls back on what the engine says it took (size=0: its own choice). */
 static double option_bytes(const struct record_case *c, const char *name, const char *field)
 {
-	double value = strtod(option(c, name, "0"), NULL);
+	double value;
+
+	if (units_parse(&value, option(c, name, "0"), "B", NULL))
+		value = 0;
 
 	for (size_t i = 0; value == 0 && field && i < c->phase_count; i++)
 		if (!record_number(&c->phase[i], field, &value))

@@ -152,6 +152,8 @@ void timing_values(const struct timing *t, const struct window *w, struct result
 	rate(r, &field_byte_rate, t->work.read_bytes + t->work.write_bytes, mean);
 	rate(r, &field_link_rate, t->work.link_bytes, mean);
 	rate(r, &field_message_rate, t->work.messages, mean);
+	if (t->work.messages > 0 && mean > 0)
+		result_f64(r, &field_latency_ns, mean / t->work.messages);
 	if (w->has_clock) {
 		result_f64(r, &field_clock_hz, w->clock_hz);
 		result_f64(r, &field_clock_spread_share, w->clock_spread_share);

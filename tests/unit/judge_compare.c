@@ -133,7 +133,7 @@ static void test_compare__latencies_are_better_when_lower(void **state)
 
 	(void)state;
 	for (i = 0; i < 2; i++)
-		world_set(world_case(&w[i], "dispatch", "gpu0", "latency", ""), "sustained", "time_ns_median",
+		world_set(world_case(&w[i], "dispatch", "gpu0", "latency", ""), "sustained", "latency_ns",
 			  i ? 2600 : 2300);
 	compare(2, COMPARE_AUTO);
 	assert_int_equal(result.row[0].change, COMPARE_SLOWER);

@@ -413,7 +413,7 @@ static void test_verdict__latency_is_measured_and_unjudged(void **state)
 	struct record_case *c = world_case(&w, "dispatch", "gpu0", "latency", "");
 
 	(void)state;
-	world_set(c, "sustained", "time_ns_median", 2300);
+	world_set(c, "sustained", "latency_ns", 2300);
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
 	assert_float_equal(world_of(&w, c)->figure, 2300, 0);

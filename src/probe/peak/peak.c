@@ -87,7 +87,7 @@ static struct work work(const struct machine *m, const struct target *t, const v
 					     peak_lanes(peak_isa(m, o), o->type),
 				     .limit = limits[o->type]};
 	case PEAK_ADD:
-		return (struct work){.messages = PEAK_ADDS, .limit = "latency"};
+		return (struct work){.messages = PEAK_ADDS, .limit = "clock"};
 	case PEAK_READ:
 		return (struct work){.read_bytes = (double)memory_size(m, t, &whole), .limit = "memory"};
 	case PEAK_MMA:

@@ -4,7 +4,7 @@
  * where facts are hidden (a VM's CPU), and the tensor signal's calibration on a GPU.
  *
  *   fma    CPU: independent chains of fused multiply-adds in registers, FLOP          limit compute.TYPE
- *   add    CPU: one chain of dependent integer adds, one a cycle: the held clock      limit latency
+ *   add    CPU: one chain of dependent integer adds, one a cycle: the held clock         limit clock
  *   read   CPU: sum of an array of 4 x the last cache, the read ceiling               limit memory
  *   mma    GPU: matrix instructions of one type in registers, on every SM             limit compute.TYPE
  */
