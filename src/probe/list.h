@@ -18,5 +18,6 @@
 	X(peak) \
 	X(remap) \
 	X(sm) \
+	X(stress) \
 	X(versions) \
 	X(xid)

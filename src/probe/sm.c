@@ -109,7 +109,7 @@ static enum status cluster_round(struct sm_state *s, struct gpu_kernel *k, gpu_p
 
 	st = gpu_stream_fill32(s->mma.stream, memory, 0, 4 + MMA_RECORDS, err);
 	if (!st)
-		st = gpu_launch_1d(k, s->mma.stream, CLUSTER_GRID * CLUSTER, 32, 0, &args, err);
+		st = gpu_launch_1d(k, s->mma.stream, CLUSTER_GRID * CLUSTER, 32, MMA_SHARED_BYTES, &args, err);
 	if (!st)
 		st = gpu_stream_wait(s->mma.stream, err);
 	if (!st)
@@ -127,7 +127,8 @@ static enum status cluster_round(struct sm_state *s, struct gpu_kernel *k, gpu_p
 	return st;
 }
 
-/* Blocks of a cluster lie in one GPC, so SMs that ever shared one do too. Not there before sm_90: then no
+/* Blocks of a cluster lie in one GPC, each on an SM of its own for the shared memory it asks for: SMs that ever shared
+ * a cluster share a GPC. Not there before sm_90: then no
  * groups. */
 static enum status find_groups(struct sm_state *s, struct error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPU engines of gemm, peak and sm through a whole life, without supervisor or journal: prepare, verify, some
+ * The GPU engines of gemm, peak, sm and stress through a whole life, without supervisor or journal: prepare, verify, some
  * iterations, verify what they left, finish, release. On the fake driver and cuBLASLt it is a unit test; on a GPU it also
  * prints what each did.
  *   engine_cases [--small] [FILTER]     --small: sizes for a CPU or a sanitizer
@@ -38,6 +38,14 @@ static const struct engine_case cases[] = {
 	{"peak", "own", "unit=mma type=e4m3", 0, 0, 20},
 	{"peak", "own", "unit=mma type=fp64", 0, 0, 5},
 	{"peak", "own", "unit=mma type=fp32", 0, 0, 5},
+	{"stress", "cublaslt", "type=bf16", 8192, 128, 20},
+	{"stress", "cublaslt", "type=fp16 unit=tensor", 4096, 64, 20},
+	{"stress", "cublaslt", "type=tf32 unit=tensor", 4096, 64, 20},
+	{"stress", "cublaslt", "type=fp32 unit=tensor", 2048, 64, 20},
+	{"stress", "cublaslt", "type=fp64 unit=tensor", 2048, 64, 20},
+	{"stress", "cublaslt", "type=e4m3 unit=tensor", 8192, 64, 20},
+	{"stress", "cublaslt", "type=int8 unit=tensor", 8192, 64, 20},
+	{"stress", "cublaslt", "unit=memory", 0, 0, 20},
 	{"sm", "own", "type=bf16", 0, 0, 20},
 	{"sm", "own", "type=fp64", 0, 0, 5},
 };
@@ -69,6 +77,8 @@ static const struct engine *find_engine(const struct probe *p, const char *name)
 /* Words of "a=b c=d" into the options; `text` is cut up and must live as long as they do. */
 static enum status set_options(struct life *l, char *text, unsigned size, struct error *err)
 {
+	static const char *const all_edges[] = {"n", "m", "k", NULL}, *const one_edge[] = {"n", NULL};
+	const char *const *edges = strcmp(l->probe->name, "gemm") ? one_edge : all_edges;
 	char number[16];
 	char *save = NULL;
 	enum status st = opt_defaults(&l->probe->opts, l->opts, err);
@@ -80,7 +90,7 @@ static enum status set_options(struct life *l, char *text, unsigned size, struct
 		st = opt_set(&l->probe->opts, l->opts, word, value, "engine_cases", err);
 	}
 	snprintf(number, sizeof(number), "%u", size);
-	for (const char *const *name = (const char *const[]){"m", "n", "k", NULL}; !st && size && *name; name++)
+	for (const char *const *name = edges; !st && size && *name; name++)
 		st = opt_set(&l->probe->opts, l->opts, *name, number, "engine_cases", err);
 	return st;
 }
@@ -188,7 +198,7 @@ static int run(struct gpu_device *d, struct gpu_stream *s, const struct engine_c
 	l.opts = calloc(1, l.probe->opts.size);
 	l.state = calloc(1, l.engine->state_size);
 	l.bench.out = l.out = result_create();
-	snprintf(text, sizeof(text), "%s", c->options);
+	snprintf(text, sizeof(text), "%s%s", c->options, small && !strcmp(c->probe, "stress") ? " bytes=1MiB" : "");
 	st = l.opts && l.state && l.out ? set_options(&l, text, size, &err) :
 					  error_set(&err, STATUS_NO_RESOURCE, "no memory");
 	if (!st) {
