@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix plans over the fake driver and the fake cuBLASLt: layouts, search, and every way the library can refuse. */
+/* Matrix plans over the fake driver and the fake cuBLASLt: layouts, search, and every way the library can
+ * refuse. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -170,7 +171,8 @@ static void test_matmul__a_search_offers_each_configuration_once(void **state)
 	assert_int_equal(matmul_plan_candidates(p, 8, NULL), STATUS_OK);
 	assert_int_equal(matmul_plan_exhaust(p, 1000, NULL), STATUS_OK);
 	all = matmul_plan_count(p);
-	/* 3 tiles x 2 stages plain, 2 x 2 swizzled, 3 x 2 x 9 split: the two heuristics are among the plain ones */
+	/* 3 tiles x 2 stages plain, 2 x 2 swizzled, 3 x 2 x 9 split: the two heuristics are among the plain
+	 * ones */
 	assert_int_equal(all, 6 + 4 + 54);
 	for (unsigned i = 0; i < all; i++)
 		for (unsigned j = i + 1; j < all; j++) {
@@ -232,7 +234,8 @@ static void test_matmul__a_missing_library_or_symbol_is_unavailable(void **state
 	struct matmul *mm;
 	struct error err = {0};
 
-	assert_int_equal(matmul_open(&mm, f->device, "/nowhere/libcublasLt.so.13", 0, &err), STATUS_UNAVAILABLE);
+	assert_int_equal(matmul_open(&mm, f->device, "/nowhere/libcublasLt.so.13", 0, &err),
+			 STATUS_UNAVAILABLE);
 	assert_int_equal(err.cause, CAUSE_LIBRARY_MISSING);
 	error_clear(&err);
 	/* the fake driver is a library, but not this one */
