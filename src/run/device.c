@@ -81,7 +81,5 @@ enum status device_open(struct measure *w, const struct bench_case *c, struct be
 enum status device_meter(struct meter **m, const struct bench_case *c, const struct meter_spec *spec,
 			 struct error *err)
 {
-	if (!wants_device(c))
-		return meter_cpu_create(m, spec, err);
-	return meter_gpu_create(m, spec, err);
+	return wants_device(c) ? meter_gpu_create(m, spec, err) : meter_cpu_create(m, spec, err);
 }
