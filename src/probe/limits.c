@@ -25,7 +25,7 @@ struct limits_opts {
 
 static const struct opt rows[] = {
 	OPT_ROW(struct limits_opts, path, .name = "path", .help = "folder whose free space counts",
-		.preset = "/", .shown = "FOLDER"),
+		.preset = "/", .shown = "FOLDER", .no_key = true),
 };
 
 /* True where `path` lies on what is mounted at `mount`. */
