@@ -32,7 +32,7 @@ check derived-power-limit-lowered clock_state gpu0 fail power_limit_lowered 1
 check derived-nvlink-12-of-18 nvlink_state gpu0 fail nvlink_count 1
 check derived-foreign-process contamination gpu0 warn busy 0
 check derived-gpu-missing gpu_count node fail gpu_missing 1
-check derived-gpu-lost gpu_count node fail gpu_lost 1
+check derived-gpu-lost gpu_count node error gpu_lost 2
 check derived-gpu-lost ecc gpu0 error gpu_lost 2
 check derived-driver-missing gpu_count node unknown driver_missing 2
 check derived-driver-missing ecc gpu0 unknown driver_missing 2
