@@ -20,7 +20,8 @@ enum compare_as { COMPARE_AUTO, COMPARE_HISTORY, COMPARE_FLEET };
 #define COMPARE_CHANGES(X)                                                                                   \
 	X(SAME, "same")                                                                                      \
 	X(FASTER, "faster")                                                                                  \
-	X(SLOWER, "slower") X(FASTER_CLOCK, "faster, by its clock") X(SLOWER_CLOCK, "slower, by its clock")  \
+	X(SLOWER, "slower")                                                                                  \
+	X(FASTER_CLOCK, "faster, by its clock") X(SLOWER_CLOCK, "slower, by its clock")                      \
 		X(NOT_COMPARABLE, "not comparable")
 #define X(name, text) COMPARE_##name,
 enum compare_change { COMPARE_CHANGES(X) COMPARE_CHANGE_COUNT };

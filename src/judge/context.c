@@ -37,6 +37,7 @@ static const struct {
 } figures[] = {
 	{"compute.", "flop_rate", "FLOP/s"}, {"memory", "byte_rate", "B/s"},  {"cache", "byte_rate", "B/s"},
 	{"link", "link_rate", "B/s"},	     {"latency", "latency_ns", "ns"}, {"clock", "message_rate", "Hz"},
+	{"mixed", "flop_rate", "FLOP/s"},
 };
 
 static void figure_find(struct subject *s)

@@ -121,6 +121,8 @@ struct rule {
 	enum verdict verdict;
 	enum cause cause;
 	const char *text, *action;
+	const char *place;  /* text field that names the part; NULL: none */
+	bool judges;	    /* suffices to judge a timed case that no band knows */
 	const char *rights; /* RULE_ABSENT: what would let us look; goes to "could not look" */
 	struct source source;
 };

@@ -85,9 +85,10 @@ static enum status outcome(enum verdict *out, const struct tree *row, const char
 static enum status rule_read(struct rule *r, const struct tree *row, const struct tree *sources,
 			     struct error *err)
 {
-	static const char *const keys[] = {"name",   "field",  "when",	     "above",  "below", "is",
-					   "is_not", "absent", "has_bits",   "text",   "cause", "verdict",
-					   "action", "source", "confidence", "unless", NULL};
+	static const char *const keys[] = {"name",   "field",	"when",	  "above",    "below",
+					   "is",     "is_not",	"absent", "has_bits", "text",
+					   "cause",  "verdict", "action", "source",   "confidence",
+					   "unless", "place",	"judges", NULL};
 	enum status status = expect_need_text(&r->name, row, "name", err);
 	const char *cause = tree_text(row, "cause", "");
 
@@ -111,6 +112,9 @@ static enum status rule_read(struct rule *r, const struct tree *row, const struc
 		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: no cause is called %s", row->file,
 				   row->line, cause);
 	r->action = tree_text(row, "action", "");
+	r->place = tree_text(row, "place", NULL);
+	if (!status)
+		status = tree_bool(row, "judges", &r->judges, err);
 	if (!status)
 		status = expect_source(&r->source, row, sources, err);
 	return status;

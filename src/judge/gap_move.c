@@ -30,8 +30,8 @@ static double dram_kappa(const struct subject *s, size_t *from)
 
 	for (i = 0; i < r->case_count && n < OTHERS_MAX; i++) {
 		if (&r->cases[i] == s->c || strcmp(r->cases[i].limit, "memory") ||
-		    strcmp(r->cases[i].target, s->c->target) || !strcmp(r->cases[i].key, s->c->key) ||
-		    !case_sound(&r->cases[i]))
+		    strcmp(r->cases[i].probe, s->c->probe) || strcmp(r->cases[i].target, s->c->target) ||
+		    !strcmp(r->cases[i].key, s->c->key) || !case_sound(&r->cases[i]))
 			continue;
 		subject_of(&o, s->ctx, &r->cases[i]);
 		if (!o.has_figure || !subject_beyond_cache(&o) || strcmp(o.phase_name, "sustained") ||

@@ -143,6 +143,7 @@ static void field_text(char *out, size_t size, const char *field, double value)
 
 static void rule_broken(struct judgement *out, const struct subject *s, const struct rule *r)
 {
+	const char *place = r->place ? case_text(s->c, r->place) : NULL;
 	char shown[32];
 	double value, than;
 
@@ -151,18 +152,22 @@ static void rule_broken(struct judgement *out, const struct subject *s, const st
 		return;
 	}
 	field_text(shown, sizeof(shown), r->field, value);
-	if (r->than_field && other_number(s, r->than_field, &than) && than > 0)
+	if (place)
+		finding(out, r->verdict, r->cause, "%s (%s %s: %.120s): %s", r->text, r->field, shown, place,
+			r->action);
+	else if (r->than_field && other_number(s, r->than_field, &than) && than > 0)
 		finding(out, r->verdict, r->cause, "%s (%s %s, %s %g: %.3f): %s", r->text, r->field, shown,
 			r->than_field, than, value / than, r->action);
 	else
 		finding(out, r->verdict, r->cause, "%s (%s %s): %s", r->text, r->field, shown, r->action);
 }
 
-unsigned verdict_rules(struct judgement *out, const struct subject *s)
+unsigned verdict_rules(struct judgement *out, const struct subject *s, unsigned *judging)
 {
 	unsigned looked = 0;
 	size_t i;
 
+	*judging = 0;
 	for (i = 0; i < s->ctx->e->rule_count; i++) {
 		const struct rule *r = &s->ctx->e->rule[i];
 		int hit;
@@ -172,6 +177,7 @@ unsigned verdict_rules(struct judgement *out, const struct subject *s)
 			continue;
 		hit = applies(s, r);
 		looked += hit >= 0;
+		*judging += hit >= 0 && r->judges;
 		if (hit <= 0)
 			continue;
 		if (r->verdict == VERDICT_PASS)
@@ -184,7 +190,7 @@ unsigned verdict_rules(struct judgement *out, const struct subject *s)
 
 void verdict_reading(struct judgement *out, const struct subject *s)
 {
-	unsigned looked = verdict_rules(out, s);
+	unsigned judging, looked = verdict_rules(out, s, &judging);
 
 	looked += xids_before(out, s);
 	out->judged_by = looked ? JUDGED_RULE : JUDGED_NOTHING;

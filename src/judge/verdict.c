@@ -225,10 +225,13 @@ static void passed(struct judgement *out, const struct subject *s)
 		snprintf(out->reason, sizeof(out->reason), "%s, %.2f of this machine's own ceiling", figure,
 			 out->share_of_bound);
 		break;
+	case JUDGED_RULE:
+		snprintf(out->reason, sizeof(out->reason), "%s%severy rule for it held",
+			 s->has_figure ? figure : "", s->has_figure ? "; " : "");
+		break;
 	case JUDGED_NOTHING:
 	case JUDGED_SIBLINGS:
 	case JUDGED_HISTORY:
-	case JUDGED_RULE:
 		snprintf(out->reason, sizeof(out->reason), "%s", figure);
 		break;
 	}
@@ -249,6 +252,8 @@ static void unjudged(struct judgement *out, const struct subject *s)
 
 void verdict_of(struct judgement *out, const struct subject *s)
 {
+	unsigned judging;
+
 	*out = (struct judgement){.verdict = VERDICT_PASS};
 	if (verdict_ending(out, s))
 		return;
@@ -258,7 +263,8 @@ void verdict_of(struct judgement *out, const struct subject *s)
 	}
 	verdict_conditions(out, s);
 	verdict_rate(out, s);
-	if (verdict_rules(out, s) && !*s->field)
+	verdict_rules(out, s, &judging);
+	if (judging && out->judged_by == JUDGED_NOTHING)
 		out->judged_by = JUDGED_RULE;
 	if (out->judged_by == JUDGED_NOTHING &&
 	    verdict_weight(out->verdict) < verdict_weight(VERDICT_UNKNOWN))

@@ -24,8 +24,8 @@ void verdict_conditions(struct judgement *out, const struct subject *s);
 void verdict_rate(struct judgement *out, const struct subject *s);
 /* The band that judges it, into the judgement. */
 void verdict_band(struct judgement *out, const struct subject *s, const struct band_row *b);
-/* Rules over the case's fields; the number that looked at one. `rights` of absent ones: judgement of a
- * reading. */
-unsigned verdict_rules(struct judgement *out, const struct subject *s);
+/* Rules over the case's fields. The number that looked at one; *judging: those of them that suffice to judge
+ * a timed case. */
+unsigned verdict_rules(struct judgement *out, const struct subject *s, unsigned *judging);
 void verdict_reading(struct judgement *out, const struct subject *s);
 #endif

@@ -398,14 +398,33 @@ static void test_verdict__a_lost_sampler_leaves_figures_standing(void **state)
 
 static void test_verdict__a_probe_s_own_field_can_fail_it(void **state)
 {
-	struct record_case *c = world_case(&w, "sm", "gpu0", "compute.bf16", "type=bf16");
+	struct record_case *c = world_case(&w, "sm", "gpu0", "latency", "type=bf16");
 
 	(void)state;
-	world_set(c, "sustained", "flop_rate", 700e12);
-	world_set(c, "once", "sm_slow_count", 1);
-	world_verified(c);
+	world_set(c, "sustained", "latency_ns", 5e6);
+	world_set(c, "once", "slow_sms", 0);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_PASS, CAUSE_NONE);
+	assert_int_equal(world_of(&w, c)->judged_by, JUDGED_RULE);
+	world_set(c, "once", "slow_sms", 1);
+	world_text(c, "once", "slow_place", "SM 17 (TPC 8)");
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_FAIL, CAUSE_SLOW_SM);
+	assert_non_null(strstr(world_of(&w, c)->reason, "SM 17 (TPC 8)"));
+}
+
+static void test_verdict__stress_is_judged_by_its_data(void **state)
+{
+	struct record_case *c = world_case(&w, "stress", "gpu0", "compute.bf16", "unit=tensor type=bf16");
+
+	(void)state;
+	world_set(c, "sustained", "flop_rate", 600e12);
+	world_verified(c);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_PASS, CAUSE_NONE);
+	world_set(c, "verify", "wrong_count", 2);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_FAIL, CAUSE_WRONG_RESULT);
 }
 
 static void test_verdict__latency_is_measured_and_unjudged(void **state)
@@ -450,6 +469,7 @@ int main(void)
 		T(narrow_lanes_in_the_sampler_fail_a_fast_enough_copy),
 		T(a_lost_sampler_leaves_figures_standing),
 		T(a_probe_s_own_field_can_fail_it),
+		T(stress_is_judged_by_its_data),
 		T(latency_is_measured_and_unjudged),
 #undef T
 	};
