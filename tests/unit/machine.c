@@ -141,6 +141,24 @@ static void test_machine__a_helper_that_crashes_costs_its_layer_alone(void **sta
 	unsetenv("ASSAY_LIB_NVML");
 }
 
+/* The host has no NVIDIA card here, so the layer's own words are what is left to see. */
+static void test_machine__a_helper_that_hangs_is_ended_at_its_limit(void **state)
+{
+	struct source *s = NULL;
+
+	(void)state;
+	setenv("ASSAY_LIB_NVML", FAKE, 1);
+	setenv("FAKE_NVML_HANG", "name", 1);
+	setenv("ASSAY_FACTS_LIMIT_MS", "300", 1);
+	assert_int_equal(source_live(&s, NULL, NULL), STATUS_OK);
+	assert_null(source_layer(s, LAYER_NVML));
+	assert_int_equal(source_layer_cause(s, LAYER_NVML), CAUSE_TIMED_OUT);
+	source_close(s);
+	unsetenv("ASSAY_FACTS_LIMIT_MS");
+	unsetenv("FAKE_NVML_HANG");
+	unsetenv("ASSAY_LIB_NVML");
+}
+
 static void test_machine__visible_devices_grant(void **state)
 {
 	struct machine *m;
@@ -272,6 +290,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_machine__nvml_answers_become_a_gpu),
 		cmocka_unit_test(test_machine__a_lost_gpu_is_lost),
 		cmocka_unit_test(test_machine__a_helper_that_crashes_costs_its_layer_alone),
+		cmocka_unit_test(test_machine__a_helper_that_hangs_is_ended_at_its_limit),
 		cmocka_unit_test(test_machine__visible_devices_grant),
 		cmocka_unit_test(test_machine__a_recording_replays_as_the_machine),
 		cmocka_unit_test(test_machine__no_recording_is_an_error),
@@ -283,8 +302,10 @@ int main(int argc, char **argv)
 		json_t *raw = !strcmp(argv[2], "nvml")	 ? raw_nvml()
 			      : !strcmp(argv[2], "cuda") ? raw_cuda()
 							 : raw_software();
+		int code = json_dumpf(raw, stdout, 0);
 
-		return json_dumpf(raw, stdout, 0);
+		json_decref(raw);
+		return code;
 	}
 	return cmocka_run_group_tests_name("machine", tests, NULL, NULL);
 }
