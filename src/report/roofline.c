@@ -102,7 +102,8 @@ static void add_ceilings(struct roofline *r, struct roofline_series *s, const st
 			ceiling.value = measured;
 			add_ceiling(r, s, &ceiling);
 		}
-	} else if (view_number(row, "byte_rate", &measured)) {
+	} else if ((!strcmp(row->c->probe, "memory") || !strcmp(row->c->probe, "peak")) &&
+		   view_number(row, "byte_rate", &measured)) {
 		ceiling.value = measured;
 		add_ceiling(r, s, &ceiling);
 	}

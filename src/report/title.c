@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A case in plain words. Probes that are not known by name here are shown by their options. */
 #include "report/words.h"
-#include <errno.h>
-#include <stdbool.h>
 #include "core/units.h"
+#include <stdbool.h>
 
 static const char *option(const struct record_case *c, const char *name, const char *fallback)
 {
@@ -20,11 +19,10 @@ static bool option_is(const struct record_case *c, const char *name, const char 
 /* Falls back on what the engine says it took (size=0: its own choice). */
 static double option_bytes(const struct record_case *c, const char *name, const char *field)
 {
-	double value;
+	double value = 0;
 
 	if (units_parse(&value, option(c, name, "0"), "B", NULL))
 		value = 0;
-
 	for (size_t i = 0; value == 0 && field && i < c->phase_count; i++)
 		if (!record_number(&c->phase[i], field, &value))
 			value = 0;
@@ -117,6 +115,7 @@ static const struct {
 	{"d2h", "device to host"},
 	{"both", "host and device, both ways"},
 	{"bidir", "host and device, both ways"},
+	{"latency", "reading host memory, latency"},
 	{"p2p", "GPU to GPU"},
 };
 
@@ -132,6 +131,26 @@ static void title_link(struct text *t, const struct record_case *c)
 	add_bytes(t, " ", option_bytes(c, "size", NULL));
 	if (memory[0])
 		text_addf(t, ", %s", memory);
+}
+
+static void title_dispatch(struct text *t, const struct record_case *c)
+{
+	if (option_is(c, "what", "graph"))
+		text_addf(t, "graph replay of %s kernels", option(c, "nodes", "?"));
+	else
+		text_add(t, "kernel launch");
+}
+
+static void title_stress(struct text *t, const struct record_case *c)
+{
+	const char *unit = option(c, "unit", "all");
+	char shown[32];
+
+	if (!strcmp(unit, "memory"))
+		text_add(t, "stress of memory");
+	else
+		text_addf(t, "stress of %s, %s", !strcmp(unit, "all") ? "all units" : "the matrix units",
+			  words_type(option(c, "type", "bf16"), shown, sizeof(shown)));
 }
 
 static const struct {
@@ -172,7 +191,9 @@ void words_title(char *out, size_t size, const struct record_case *c)
 		const char *probe;
 		void (*title)(struct text *t, const struct record_case *c);
 	} known[] = {
-		{"gemm", title_gemm}, {"memory", title_memory}, {"peak", title_peak}, {"link", title_link}};
+		{"dispatch", title_dispatch}, {"gemm", title_gemm}, {"link", title_link},
+		{"memory", title_memory},     {"peak", title_peak}, {"stress", title_stress},
+	};
 	void (*title)(struct text *, const struct record_case *) = title_other;
 	struct text t = {0};
 

@@ -10,9 +10,9 @@ struct word {
 };
 
 static const struct word engine_words[] = {
-	{"cublaslt", "cuBLASLt"}, {"cublas", "cuBLAS"},	 {"cudnn", "cuDNN"}, {"driver", "driver"},
-	{"mkl", "MKL"},		  {"mpi", "MPI"},	 {"nccl", "NCCL"},   {"onednn", "oneDNN"},
-	{"openblas", "OpenBLAS"}, {"own", "own kernel"},
+	{"cpu", "own loops"}, {"cublaslt", "cuBLASLt"}, {"cublas", "cuBLAS"},  {"cudnn", "cuDNN"},
+	{"driver", "driver"}, {"mkl", "MKL"},		{"mpi", "MPI"},	       {"nccl", "NCCL"},
+	{"onednn", "oneDNN"}, {"openblas", "OpenBLAS"}, {"own", "own kernel"},
 };
 
 static const struct word type_words[] = {
