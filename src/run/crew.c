@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "machine/machine.h"
 #include "run/case_build.h"
+#include "run/manners.h"
 #include "run/supervisor.h"
 
 enum { TICK_MS = 50, CREW_MAX = 256, LEAVE_MS = 2000 };
@@ -94,6 +95,7 @@ static void case_fell(struct run *r, struct worker *w, enum ending ending, enum 
 		 *w->words ? "; its last words: " : "", w->words);
 	if (ending == ENDING_STUCK)
 		quarantine(r, c);
+	w->fell = true;
 	run_end(r, c, ending, ending == ENDING_CANCELLED ? STATUS_CANCELLED : STATUS_NO_RESOURCE, cause, text,
 		"");
 	w->c = NULL;
@@ -251,6 +253,9 @@ static void give(struct run *r, struct worker *w, const struct bench_case *c)
 
 	if (w->alive && (strcmp(w->group, c->group) || strcmp(w->target, c->target_text)))
 		crew_dismiss(r, w);
+	if (!w->alive && w->fell && c->engine && c->engine->streams && c->target.kind == TARGET_GPU)
+		manners_memory_back(r, c->target.gpu[0]);
+	w->fell = false;
 	if (!w->alive)
 		st = hire(r, w, c, &err);
 	r->attempt[c->id]++;

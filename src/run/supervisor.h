@@ -47,6 +47,7 @@ struct worker {
 	char words[RUN_WORDS];       /* the end of what it wrote to stdout and stderr */
 	char phase[16];
 	bool ready, told_to_go, ended_case;
+	bool fell;                   /* the one before it was ended by force or crashed */
 	bool garbled;                /* it wrote what is no line of ours, or of another case */
 	uint64_t limit_ns, kill_ns;  /* when TERM, when KILL; 0: not set */
 	enum ending forced;          /* why it was told to end; DONE: it was not */

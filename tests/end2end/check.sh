@@ -1,0 +1,107 @@
+#!/bin/sh
+# The real binary with the null probe: exit codes, requests to stop, a dead supervisor, resume, and what it says of mistakes.
+# usage: check.sh ASSAY
+set -u
+assay=$1
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+n=0 fail=0
+
+# ok NAME CONDITION..: one line of TAP
+ok() {
+	name=$1
+	shift
+	n=$((n + 1))
+	if "$@"; then
+		echo "ok $n - $name"
+	else
+		echo "not ok $n - $name"
+		sed 's/^/# /' out err 2> /dev/null
+		fail=1
+	fi
+}
+# expect CODE ARGS..: runs assay; its words are in out and err
+expect() {
+	want=$1
+	shift
+	"$assay" "$@" > out 2> err
+	code=$?
+	[ "$code" = "$want" ]
+}
+says() { grep -q -- "$1" "$2"; }
+suite() { printf 'name: tiny\ncases:\n%s\n' "$1" > tiny.yaml; }
+
+ok "no such suite is wrong usage" expect 64 check qick
+ok "and the nearest one is named" says "did you mean quick" err
+ok "no such probe is wrong usage" expect 64 probe nul
+ok "no such option is wrong usage" expect 64 probe null tyme=1ms
+ok "with the nearest option" says 'did you mean "time"' err
+ok "a number out of range is wrong usage" expect 64 probe null time=-1
+ok "so is NaN" expect 64 probe null time=nan
+ok "so is one beyond all bounds" expect 64 probe null time=1e300
+ok "nothing was left behind by mistakes" [ ! -e assay-runs ]
+
+suite '  - {probe: "null", phases: burst, require: measured, options: {time: 1ms, slot: [1, 2]}}'
+ok "a plan prints time, watts and bytes" expect 0 check --suite tiny.yaml --plan
+ok "time" says '^time ' out
+ok "watts" says '^watts ' out
+ok "bytes" says '^bytes ' out
+ok "and leaves nothing" [ ! -e assay-runs ]
+ok "a plan is JSON on request" expect 0 check --suite tiny.yaml --plan --json
+ok "with its hash" says '"hash"' out
+
+"$assay" check --suite tiny.yaml --out run > out 2> err
+code=$?
+ok "a run ends with a verdict" [ "$code" -le 2 ]
+for f in journal.jsonl REPORT.md report.html results.csv results.json manifest.json; do
+	ok "it leaves $f" [ -s "run/$f" ]
+done
+ok "the journal is closed" says '"type":"close","ending":"done"' run/journal.jsonl
+ok "a run is not written over" expect 64 check --suite tiny.yaml --out run
+
+suite '  - {probe: "null", phases: burst, options: {time: 1ms, wrong: data}}'
+ok "a wrong answer fails" expect 1 check --suite tiny.yaml --out wrong
+suite '  - {probe: "null", phases: burst, options: {crash: prepare}}'
+ok "a crash is inconclusive" expect 2 check --suite tiny.yaml --out crash
+ok "a closed directory is refused before anything runs" expect 2 check --suite tiny.yaml --out /proc/assay-run
+
+# Ctrl-C in the middle, then --resume.
+suite '  - {probe: "null", phases: burst, seconds: 1s, require: measured, options: {time: 1ms, slot: [1, 2, 3, 4]}}'
+"$assay" check --suite tiny.yaml --out stopped > out 2> err &
+pid=$!
+while ! grep -qs '"type":"end","case":0' stopped/journal.jsonl; do sleep 0.1; done
+kill -INT $pid
+wait $pid
+code=$?
+ok "stopped is inconclusive" [ "$code" = 2 ]
+ok "its journal is closed" says '"type":"close","ending":"cancelled"' stopped/journal.jsonl
+ok "its report is there" [ -s stopped/REPORT.md ]
+"$assay" check --suite tiny.yaml --out stopped --resume > out 2> err
+ok "resumed, it ends well" says '"type":"close","ending":"done"' stopped/journal.jsonl
+ok "what was done was not done again" [ "$(grep -c '"type":"begin","case":0,' stopped/journal.jsonl)" = 1 ]
+
+# The node dies: SIGKILL for the supervisor. Nobody stays, and --resume names the case.
+"$assay" check --suite tiny.yaml --out dead > out 2> err &
+pid=$!
+while ! grep -qs '"type":"begin","case":1' dead/journal.jsonl; do sleep 0.1; done
+worker=$(sed -n 's/.*"type":"begin","case":1,.*"pid":\([0-9]*\).*/\1/p' dead/journal.jsonl)
+kill -KILL $pid
+wait $pid 2> /dev/null
+# A zombie is dead: who inherits it may not have looked yet.
+gone() { [ ! -e "/proc/$1" ] || grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2> /dev/null; }
+for _ in 1 2 3 4 5 6 7 8 9 10; do gone "$worker" || sleep 0.5; done
+ok "its worker died with it" gone "$worker"
+"$assay" check --suite tiny.yaml --out dead --resume > out 2> err
+ok "the case that was cut is named" says "case 1 was begun and not ended" err
+ok "and was run again" says '"type":"begin","case":1,"attempt":2' dead/journal.jsonl
+ok "another plan is not gone on with" expect 64 check --suite tiny.yaml --out dead --resume --target gpu
+
+ok "list probes" expect 0 list probes
+ok "hides the null probe" sh -c '! grep -q "^null" out'
+ok "list engines" expect 0 list engines
+ok "list suites" expect 0 list suites
+ok "list causes as JSON" expect 0 list causes --json
+ok "list expectations" expect 0 list expectations --suite tiny.yaml
+echo "1..$n"
+exit "$fail"
