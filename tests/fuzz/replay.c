@@ -40,7 +40,7 @@ static void run_changed(char *data, size_t size, uint32_t stream)
 		size_t at = random_u32(2, stream, i) % size;
 		char kept = data[at];
 
-		data[at] = (char)(r & 1 ? "0-9.,:{}[]\"'\\\n\t &*!|>#%@`~=/x"[r / 2 % 31] : (char)(r >> 8));
+		data[at] = (char)(r & 1 ? "0-9.,:{}[]\"'\\\n\t &*!|>#%@`~=/x"[r / 2 % 30] : (char)(r >> 8));
 		run(data, size);
 		if (r & 4) /* keep some: changes add up */
 			continue;
