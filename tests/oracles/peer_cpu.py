@@ -101,7 +101,7 @@ def gemm(args):
     def ours():
         time.sleep(0.2)  # NumPy's threads spin for a while after their last product
         with tempfile.TemporaryDirectory() as out:
-            case = assay(args.assay, ["gemm", f"type={args.type}", f"m={n}", f"n={n}", f"k={n}", "engine=openblas"],
+            case = assay(args.assay, ["gemm", f"type={args.type}", f"m={n}", f"n={n}", f"k={n}", "--engine", "openblas"],
                          args.seconds, out)
         seen["assay"] = value(case, "once", "library")
         return 2 * n ** 3 / (value(case, "sustained", "time_ns_median") * 1e-9)
