@@ -90,7 +90,7 @@ struct matmul_description {
 	int id;
 	unsigned tile_m, tile_n;     /* of D as the library sees it: tile_m along n, tile_n along m */
 	unsigned stage_k, stages;    /* depth along k; stages 0: the library picks */
-	unsigned split_k, reduction; /* 1: no split; scheme bits: 1 in place, 2 compute type, 4 output type */
+	unsigned split_k, reduction; /* 1: no split, 0: as the library likes; scheme bits: 1 in place, 2 compute type, 4 output type */
 	unsigned swizzle, custom, inner;
 	unsigned cluster_m, cluster_n; /* 0: the library picks */
 	double waves;		       /* tiles over what the device holds at once */

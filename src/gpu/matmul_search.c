@@ -321,7 +321,9 @@ static void describe_name(struct matmul_description *d)
 		text_addf(&t, " stages%uxauto", d->stage_k);
 	if (d->cluster_m)
 		text_addf(&t, " cluster%ux%u", d->cluster_m, d->cluster_n);
-	if (d->split_k > 1)
+	if (!d->split_k)
+		text_addf(&t, " splitauto");
+	else if (d->split_k > 1)
 		text_addf(&t, " split%u/%u", d->split_k, d->reduction);
 	if (d->swizzle)
 		text_addf(&t, " swizzle%u", d->swizzle);
@@ -337,6 +339,7 @@ void matmul_plan_describe(const struct matmul_plan *p, unsigned candidate, struc
 {
 	uint32_t tile, stage;
 	uint16_t cluster;
+	int32_t split;
 
 	*out = (struct matmul_description){0};
 	if (candidate >= p->count)
@@ -359,7 +362,8 @@ void matmul_plan_describe(const struct matmul_plan *p, unsigned candidate, struc
 			out->cluster_m = clusters[i].m;
 			out->cluster_n = clusters[i].n;
 		}
-	out->split_k = config_u32(p, candidate, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
+	split = (int32_t)config_u32(p, candidate, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
+	out->split_k = split < 0 ? 0 : (unsigned)split;
 	out->reduction = config_u32(p, candidate, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
 	out->swizzle = config_u32(p, candidate, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING);
 	out->custom = config_u32(p, candidate, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION);

@@ -209,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(MMA_THREADS, 1) mma_fp32(mma_args a
 	}
 	from = clock_now();
 	/* Unrolled until counting the loop costs under half a percent of its instructions. */
-#pragma unroll 8
+#pragma unroll 4
 	for (uint32_t s = 0; s + 2 < a.steps; s += 2) {
 #pragma unroll
 		for (unsigned r = 0; r < MMA_CHAINS; r++)

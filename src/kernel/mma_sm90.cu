@@ -258,7 +258,7 @@ extern "C" __global__ void __cluster_dims__(8) sm_cluster(sm_cluster_args a)
 	unsigned rank, first;
 
 	asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-	if (rank == 0)
+	if (rank == 0 && threadIdx.x == 0)
 		number = 1 + atomicAdd(a.next, 1u);
 	asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
 	/* The first block's shared memory, read over the cluster. */
