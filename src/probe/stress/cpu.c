@@ -7,8 +7,8 @@
 #include "vendor/blas.h"
 
 struct walk_share { /* a thread's finds on a line of its own */
-	uint64_t wrong, first;
-	char rest[48];
+	uint64_t wrong, first, odd;
+	char rest[40];
 };
 
 struct stress_cpu {
@@ -19,7 +19,7 @@ struct stress_cpu {
 	unsigned threads;
 	void *a, *g[STRESS_SETS], *c; /* (n x n), float or double */
 	struct stress_sums expected[STRESS_SETS];
-	int64_t *row_sum, *column_sum; /* (2 n), (2 n): sums of C under the two weights */
+	int64_t *row_sum, *column_sum; /* (2 n) and a thread (2 n): sums of C under the two weights */
 	uint64_t *words, *pass;	       /* memory walked; passes done by slice */
 	uint64_t slice, slices, at;    /* at: the slice that the pool walks now */
 	struct walk_share *share;      /* (threads) */
@@ -67,27 +67,45 @@ static void note(uint64_t *count, uint64_t *first, uint64_t i)
 		*first = i;
 }
 
-/* The sums of C; an element that is no integer below 2^53 enters none and makes its row and column wrong. */
-static void sum_product(struct stress_cpu *s)
+/* A thread's rows of C: their sums, and what they add to the columns' (its own two weights of n). An element
+ * that is no integer below 2^53 enters none and makes its row and column wrong. */
+static void sum_work(void *arg, unsigned thread)
 {
+	struct stress_cpu *s = arg;
 	uint32_t n = s->common.n;
+	int64_t *column = s->column_sum + (size_t)thread * 2 * n;
+	uint64_t first, last;
 
-	memset(s->row_sum, 0, 2 * (size_t)n * sizeof(*s->row_sum));
-	memset(s->column_sum, 0, 2 * (size_t)n * sizeof(*s->column_sum));
-	for (uint32_t i = 0; i < n; i++)
+	cpu_share(n, 1, thread, s->threads, &first, &last);
+	memset(column, 0, 2 * (size_t)n * sizeof(*column));
+	for (uint64_t i = first; i < last; i++) {
+		s->row_sum[i] = s->row_sum[n + i] = 0;
 		for (uint32_t j = 0; j < n; j++) {
-			double v = element_of(s, (uint64_t)i * n + j);
+			double v = element_of(s, i * n + j);
 
 			if (!(fabs(v) < 0x1p53 && v == trunc(v))) {
-				s->found.nan++;
-				s->row_sum[i] = s->column_sum[j] = INT64_MIN;
+				s->share[thread].odd++;
+				s->row_sum[i]++; /* below what any whole element moves a sum by two weights
+						    together */
+				column[j]++;
 				continue;
 			}
 			for (unsigned w = 0; w < 2; w++) {
 				s->row_sum[w * n + i] += (int64_t)v * gemm_weight(w, j);
-				s->column_sum[w * n + j] += (int64_t)v * gemm_weight(w, i);
+				column[w * n + j] += (int64_t)v * gemm_weight(w, i);
 			}
 		}
+	}
+}
+
+static void sum_product(struct stress_cpu *s)
+{
+	uint32_t n = s->common.n;
+
+	cpu_pool_run(s->pool, sum_work, s);
+	for (unsigned t = 1; t < s->threads; t++)
+		for (uint32_t j = 0; j < 2 * n; j++)
+			s->column_sum[j] += s->column_sum[(size_t)t * 2 * n + j];
 }
 
 static void check_product(struct stress_cpu *s)
@@ -179,6 +197,7 @@ static enum status collect(void *state, struct stress_found *out, struct error *
 	*out = s->found;
 	for (unsigned t = 0; s->share && t < s->threads; t++) {
 		out->words += s->share[t].wrong;
+		out->nan += s->share[t].odd;
 		if (s->share[t].first < out->first_word)
 			out->first_word = s->share[t].first;
 	}
@@ -216,7 +235,7 @@ static enum status prepare_tensor(struct stress_cpu *s, uint64_t seed, struct er
 		return st;
 	s->blas.set_num_threads((int)s->threads);
 	s->row_sum = calloc(2 * n, sizeof(*s->row_sum));
-	s->column_sum = calloc(2 * n, sizeof(*s->column_sum));
+	s->column_sum = calloc(2 * n * s->threads, sizeof(*s->column_sum));
 	s->a = malloc(size);
 	s->c = malloc(size);
 	if (!s->row_sum || !s->column_sum || !s->a || !s->c)
@@ -233,19 +252,28 @@ static enum status prepare_tensor(struct stress_cpu *s, uint64_t seed, struct er
 	return st;
 }
 
-static enum status prepare_memory(struct stress_cpu *s, const struct bench *b, struct error *err)
+static enum status prepare_memory(struct stress_cpu *s, struct error *err)
 {
-	enum status st = cpu_pool_create(&s->pool, b->cpus, s->threads, err);
+	s->pass = calloc(s->slices, sizeof(*s->pass));
+	if (!s->pass)
+		return no_memory(err);
+	return cpu_pages_alloc((void **)&s->words, s->slices * s->slice, err);
+}
 
+static enum status prepare_threads(struct stress_cpu *s, const struct bench *b, struct error *err)
+{
+	enum status st = cpu_bench_threads(b, s->common.opts.threads, &s->threads, err);
+
+	if (!st)
+		st = cpu_pool_create(&s->pool, b->cpus, s->threads, err);
 	if (st)
 		return st;
 	s->share = calloc(s->threads, sizeof(*s->share));
-	s->pass = calloc(s->slices, sizeof(*s->pass));
-	if (!s->share || !s->pass)
+	if (!s->share)
 		return no_memory(err);
 	for (unsigned t = 0; t < s->threads; t++)
 		s->share[t].first = UINT64_MAX;
-	return cpu_pages_alloc((void **)&s->words, s->slices * s->slice, err);
+	return STATUS_OK;
 }
 
 static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
@@ -261,11 +289,11 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	s->slices = stress_bytes(&cpu, opts) / s->slice;
 	s->found = (struct stress_found){
 		.first_row = UINT64_MAX, .first_column = UINT64_MAX, .first_word = UINT64_MAX};
-	st = cpu_bench_threads(b, s->common.opts.threads, &s->threads, err);
+	st = prepare_threads(s, b, err);
 	if (!st && stress_has(&s->common.opts, STRESS_TENSOR))
 		st = prepare_tensor(s, b->seed, err);
 	if (!st && stress_has(&s->common.opts, STRESS_MEMORY))
-		st = prepare_memory(s, b, err);
+		st = prepare_memory(s, err);
 	if (!st && b->out)
 		result_u64(b->out, &field_threads, s->threads);
 	return st;
