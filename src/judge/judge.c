@@ -97,7 +97,8 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 	text_copy(out->figure_field, sizeof(out->figure_field), s->field);
 	text_copy(out->figure_unit, sizeof(out->figure_unit), s->unit);
 	text_copy(out->phase, sizeof(out->phase), s->phase_name);
-	if (s->c->skipped) {
+	if (s->c->skipped &&
+	    s->c->skip_cause != CAUSE_RECORDED) { /* a recording tells what would judge it live */
 		verdict_ending(out, s);
 		return;
 	}

@@ -586,6 +586,8 @@ static void test_run__ahead_it_says_what_would_judge(void **state)
 
 	(void)state;
 	gemm->begun = gemm->ended = false;
+	gemm->skipped = true; /* on a recording: it still says what would judge it live */
+	gemm->skip_cause = CAUSE_RECORDED;
 	w.ctx.ahead = true;
 	world_judge(&w);
 	assert_verdict(&w, gemm, VERDICT_PASS, CAUSE_NONE);
