@@ -30,13 +30,13 @@ struct gather_args { /* sum of in[index[i]] */
 };
 static_assert(sizeof(struct gather_args) == 32, "layout shared with nvcc");
 
-#define MEMORY_NODE_BYTES 128
+#define CHASE_NODE_BYTES 128
 struct memory_node { /* one a cache line of 128 bytes */
 	DEVICE_PTR(struct memory_node) next;
 	uint64_t place; /* in the order of the walk */
 	uint64_t unused[14];
 };
-static_assert(sizeof(struct memory_node) == MEMORY_NODE_BYTES, "one line");
+static_assert(sizeof(struct memory_node) == CHASE_NODE_BYTES, "one line");
 
 struct chase_args {
 	DEVICE_PTR(DEVICE_PTR(struct memory_node)) cursor; /* (1): where the walk is; it goes on from there */

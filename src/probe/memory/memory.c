@@ -204,6 +204,8 @@ static enum status check(const void *opts, struct error *err)
 
 static const struct engine *const engines[] = {
 	&memory_cpu_engine,
+	&memory_gpu_engine,
+	&memory_driver_engine,
 	NULL,
 };
 

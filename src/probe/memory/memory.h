@@ -109,5 +109,5 @@ enum memory_field { MEMORY_FIELDS(X) MEMORY_FIELD_COUNT };
 #undef X
 extern const struct field memory_fields[];
 
-extern const struct engine memory_cpu_engine;
+extern const struct engine memory_cpu_engine, memory_gpu_engine, memory_driver_engine;
 #endif
