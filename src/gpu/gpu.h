@@ -90,7 +90,11 @@ void gpu_graph_destroy(struct gpu_graph **g);
  * window, wait, then read: f = cycles / ns on each SM. METHODS "The held clock".
  */
 struct gpu_stamps;
-struct gpu_clock { double hz_mean, hz_min, hz_max; unsigned sms; };
+struct gpu_clock {
+	double hz_mean, hz_min, hz_max;
+	double ns; /* between the two stamps by the device's timer, mean over SMs */
+	unsigned sms;
+};
 enum status gpu_stamps_create(struct gpu_device *d, struct gpu_stamps **s, struct error *err);
 enum status gpu_stamps_enqueue(struct gpu_stamps *s, unsigned which /* 0 before, 1 after */, struct gpu_stream *stream,
 			       struct error *err);

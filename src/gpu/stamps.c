@@ -58,6 +58,7 @@ static enum status clock_of(struct gpu_stamps *s, const struct stamp_record *bef
 		hz = (double)(after[i].cycles - before[i].cycles) * 1e9 /
 		     (double)(after[i].ns - before[i].ns);
 		sum += hz;
+		out->ns += (double)(after[i].ns - before[i].ns);
 		if (!out->sms || hz < out->hz_min)
 			out->hz_min = hz;
 		if (!out->sms || hz > out->hz_max)
@@ -69,6 +70,7 @@ static enum status clock_of(struct gpu_stamps *s, const struct stamp_record *bef
 		return error_set(err, STATUS_VENDOR, "only %u of %u SMs were stamped", out->sms,
 				 gpu_sm_count(s->device));
 	out->hz_mean = sum / out->sms;
+	out->ns /= out->sms;
 	return STATUS_OK;
 }
 

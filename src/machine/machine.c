@@ -339,7 +339,7 @@ const struct cpu *machine_cpu(const struct machine *m)
 
 const struct gpu *machine_gpu(const struct machine *m, unsigned index)
 {
-	return index < m->gpu_count ? &m->gpu[index] : NULL;
+	return m && index < m->gpu_count ? &m->gpu[index] : NULL;
 }
 
 unsigned machine_gpu_count(const struct machine *m)

@@ -3,12 +3,15 @@
 #define PROBES(X) \
 	X(clock_state) \
 	X(contamination) \
+	X(dispatch) \
 	X(ecc) \
 	X(gemm) \
 	X(gpu_count) \
 	X(gpu_mode) \
+	X(hbm) \
 	X(host_state) \
 	X(limits) \
+	X(link) \
 	X(memory) \
 	X(nccl_env) \
 	X(null) \

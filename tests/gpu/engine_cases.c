@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPU engines of gemm, peak, sm and stress through a whole life, without supervisor or journal: prepare, verify, some
- * iterations, verify what they left, finish, release. On the fake driver and cuBLASLt it is a unit test; on a GPU it also
- * prints what each did.
- *   engine_cases [--small] [FILTER]     --small: sizes for a CPU or a sanitizer
+ * The GPU engines of every probe through a whole life, without supervisor or journal: prepare, verify, some
+ * iterations, verify what they left, finish, release. On the fake driver and cuBLASLt it is a unit test; on a
+ * GPU it also prints what each did. Arguments: [--small] [FILTER]; --small: sizes for a CPU or a sanitizer.
  */
 #include <inttypes.h>
+#include "core/clock.h"
 #include "gpu/gpu.h"
 #include "kernel/fatbin.h"
 #include "probe/registry.h"
 
 struct engine_case {
 	const char *probe, *engine, *options; /* "name=value name=value" */
-	unsigned size;                        /* edge of matrices; 0: the options say it all */
+	unsigned size; /* gemm: edge of matrices; others: KiB; 0: the options say it all */
 	unsigned size_small;
 	unsigned iterations;
 };
@@ -48,6 +48,30 @@ static const struct engine_case cases[] = {
 	{"stress", "cublaslt", "unit=memory", 0, 0, 20},
 	{"sm", "own", "type=bf16", 0, 0, 20},
 	{"sm", "own", "type=fp64", 0, 0, 5},
+	{"memory", "own", "op=read", 4194304, 1024, 20},
+	{"memory", "own", "op=write", 4194304, 1024, 20},
+	{"memory", "own", "op=copy", 4194304, 1024, 20},
+	{"memory", "own", "op=scale", 4194304, 1024, 20},
+	{"memory", "own", "op=add", 4194304, 1024, 20},
+	{"memory", "own", "op=triad", 4194304, 1024, 20},
+	{"memory", "own", "op=dot", 4194304, 1024, 20},
+	{"memory", "own", "op=gather", 1048576, 1024, 5},
+	{"memory", "own", "op=chase", 1048576, 256, 3},
+	{"memory", "own", "op=chase", 16384, 64, 5},
+	{"memory", "own", "op=chase", 128, 4, 5},
+	{"memory", "driver", "op=copy", 4194304, 1024, 20},
+	{"memory", "driver", "op=set", 4194304, 1024, 20},
+	{"link", "driver", "direction=h2d", 262144, 256, 10},
+	{"link", "driver", "direction=d2h", 262144, 256, 10},
+	{"link", "driver", "direction=both", 262144, 256, 10},
+	{"link", "driver", "direction=h2d memory=pageable", 262144, 256, 3},
+	{"link", "driver", "direction=h2d numa=0", 262144, 256, 10},
+	{"link", "own", "direction=h2d", 262144, 256, 5},
+	{"link", "own", "direction=both", 262144, 256, 5},
+	{"link", "own", "direction=latency", 0, 0, 5},
+	{"dispatch", "own", "what=launch", 0, 0, 1000},
+	{"dispatch", "own", "what=graph", 0, 0, 100},
+	{"hbm", "own", "", 33554432, 4096, 8},
 };
 
 struct life {
@@ -77,9 +101,11 @@ static const struct engine *find_engine(const struct probe *p, const char *name)
 /* Words of "a=b c=d" into the options; `text` is cut up and must live as long as they do. */
 static enum status set_options(struct life *l, char *text, unsigned size, struct error *err)
 {
-	static const char *const all_edges[] = {"n", "m", "k", NULL}, *const one_edge[] = {"n", NULL};
-	const char *const *edges = strcmp(l->probe->name, "gemm") ? one_edge : all_edges;
-	char number[16];
+	static const char *const all_edges[] = {"m", "n", "k", NULL}, *const one_edge[] = {"n", NULL};
+	static const char *const in_kib[] = {"size", NULL};
+	bool gemm = !strcmp(l->probe->name, "gemm"), stress = !strcmp(l->probe->name, "stress");
+	const char *const *sizes = gemm ? all_edges : stress ? one_edge : in_kib;
+	char number[24];
 	char *save = NULL;
 	enum status st = opt_defaults(&l->probe->opts, l->opts, err);
 
@@ -89,8 +115,8 @@ static enum status set_options(struct life *l, char *text, unsigned size, struct
 		*value++ = '\0';
 		st = opt_set(&l->probe->opts, l->opts, word, value, "engine_cases", err);
 	}
-	snprintf(number, sizeof(number), "%u", size);
-	for (const char *const *name = edges; !st && size && *name; name++)
+	snprintf(number, sizeof(number), gemm || stress ? "%u" : "%uKiB", size);
+	for (const char *const *name = sizes; !st && size && *name; name++)
 		st = opt_set(&l->probe->opts, l->opts, *name, number, "engine_cases", err);
 	return st;
 }
@@ -171,20 +197,32 @@ static void report(struct life *l, const struct engine_case *c, double ns)
 	json_t *values = result_json(l->out);
 	char *text = json_dumps(values, JSON_COMPACT);
 	struct target t = {.kind = TARGET_GPU};
-	double flop = strcmp(c->probe, "gemm") ? 0 : l->probe->work(NULL, &t, l->opts).flop;
+	bool own_size = !strcmp(c->probe, "gemm") || c->size;
+	struct work w = own_size ? l->probe->work(NULL, &t, l->opts) : (struct work){0};
+	double flop = strcmp(c->probe, "gemm") ? 0 : w.flop,
+	       bytes = w.read_bytes + w.write_bytes + w.link_bytes;
 
 	printf("ok   %s %s %s: %.1f us", c->probe, c->engine, c->options, ns / 1e3);
 	if (flop > 0)
 		printf(", %.1f TFLOPS", flop / ns / 1e3);
+	else if (bytes > 0)
+		printf(", %.1f GB/s", bytes / ns);
 	printf(" %s\n", text ? text : "");
 	free(text);
 	json_decref(values);
 }
 
 /* 0: well or not offered here; 1: wrong or broken. */
-static int run(struct gpu_device *d, struct gpu_stream *s, const struct engine_case *c, unsigned size, bool small)
+static int run(struct gpu_device *d, struct gpu_stream *s, struct gpu_stream *other,
+	       const struct engine_case *c, unsigned size, bool small)
 {
-	struct life l = {.probe = find_probe(c->probe), .bench = {.device = d, .stream = {s, s}, .seed = 42}};
+	static const struct target target = {.kind = TARGET_GPU, .gpu_count = 1};
+	struct life l = {.probe = find_probe(c->probe),
+			 .bench = {.device = d,
+				   .stream = {s, other},
+				   .target = &target,
+				   .clock = clock_monotonic(),
+				   .seed = 42}};
 	struct error err = {0};
 	char text[128];
 	double ns = 0;
@@ -212,8 +250,8 @@ static int run(struct gpu_device *d, struct gpu_stream *s, const struct engine_c
 		l.engine->release(l.state);
 	}
 	if (st)
-		printf("%s %s %s %s: %s: %s\n", st == STATUS_UNSUPPORTED ? "skip" : "FAIL", c->probe, c->engine, c->options,
-		       status_name(st), err.text);
+		printf("%s %s %s %s: %s: %s\n", st == STATUS_UNSUPPORTED ? "skip" : "FAIL", c->probe,
+		       c->engine, c->options, status_name(st), err.text);
 	fflush(stdout);
 	free(l.opts);
 	free(l.state);
@@ -224,7 +262,7 @@ static int run(struct gpu_device *d, struct gpu_stream *s, const struct engine_c
 int main(int argc, char **argv)
 {
 	struct gpu_device *d = NULL;
-	struct gpu_stream *s = NULL;
+	struct gpu_stream *s = NULL, *other = NULL;
 	struct error err = {0};
 	const char *filter = "";
 	bool small = false;
@@ -235,7 +273,8 @@ int main(int argc, char **argv)
 			small = true;
 		else
 			filter = argv[i];
-	if (!kernel_fatbin_at(0) || gpu_open(&d, NULL, &err) || gpu_stream_create(d, &s, &err)) {
+	if (!kernel_fatbin_at(0) || gpu_open(&d, NULL, &err) || gpu_stream_create(d, &s, &err) ||
+	    gpu_stream_create(d, &other, &err)) {
 		printf("1..0 # SKIP %s\n", err.text[0] ? err.text : "built without kernels");
 		gpu_close(&d);
 		return 77;
@@ -245,9 +284,11 @@ int main(int argc, char **argv)
 
 		snprintf(name, sizeof(name), "%s %s %s", cases[i].probe, cases[i].engine, cases[i].options);
 		if (strstr(name, filter))
-			failed += run(d, s, &cases[i], small ? cases[i].size_small : cases[i].size, small);
+			failed += run(d, s, other, &cases[i], small ? cases[i].size_small : cases[i].size,
+				      small);
 	}
 	gpu_stream_destroy(&s);
+	gpu_stream_destroy(&other);
 	gpu_close(&d);
 	printf("%d failed\n", failed);
 	return failed ? 1 : 0;

@@ -41,7 +41,7 @@ struct memory_opts {
 
 enum memory_stream { MEMORY_STREAM_A = 1, MEMORY_STREAM_B, MEMORY_STREAM_C };
 enum { MEMORY_FACTOR = 3, MEMORY_SET_BYTE = 0x3f };
-enum { MEMORY_HOPS = 16384 };
+enum { MEMORY_HOPS = 16381 }; /* prime: no walk ends where it began, whatever the number of nodes */
 /* Bytes of a chase's node: a line of the CPU (elements of 8 bytes) or of the GPU (of 4). */
 #define MEMORY_NODE_BYTES(element_bytes) ((element_bytes) == sizeof(float) ? 128u : 64u)
 

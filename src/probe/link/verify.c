@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every word that crossed the link is compared with the generator's: what arrived on the device by a kernel
+ * against a second buffer generated there, what arrived on the host by the host's own generator.
+ */
+#include <inttypes.h>
+#include "core/random.h"
+#include "kernel/data.h"
+#include "probe/link/link.h"
+
+static bool to_device(const struct link_state *s)
+{
+	return s->opts.direction == LINK_H2D || s->opts.direction == LINK_BOTH;
+}
+
+static bool to_host(const struct link_state *s)
+{
+	return s->opts.direction == LINK_D2H || s->opts.direction == LINK_BOTH;
+}
+
+enum status link_poison(struct link_state *s, struct error *err)
+{
+	uint64_t zero = 0;
+	enum status st = STATUS_OK;
+
+	if (s->opts.direction == LINK_LATENCY)
+		return gpu_copy_to(s->device, s->at, &zero, sizeof(zero), err);
+	if (to_device(s))
+		st = gpu_stream_fill32(s->stream[0], s->data[0], 0xffffffffu, s->bytes / 4, err);
+	if (to_host(s))
+		memset(s->host[1], 0xff, s->bytes);
+	return st ? st : gpu_stream_wait(s->stream[0], err);
+}
+
+static void note(struct wrong *w, const char *side, uint64_t index, double expected, double found)
+{
+	if (w->count++)
+		return;
+	w->first_index = index;
+	w->expected = expected;
+	w->found = found;
+	snprintf(w->place, sizeof(w->place), "word %" PRIu64 " of what arrived on the %s", index, side);
+}
+
+static enum status check_device(struct link_state *s, struct wrong *w, struct error *err)
+{
+	struct compare_record r = {.first = UINT64_MAX};
+	struct gpu_kernel *compare;
+	uint32_t found = 0;
+	enum status st = gpu_kernel(s->device, &compare, "data", "compare", err);
+
+	if (!st)
+		st = gpu_copy_to(s->device, s->record, &r, sizeof(r), err);
+	if (!st)
+		st = gpu_launch_1d(compare, s->stream[0], 4 * gpu_sm_count(s->device), 256, 0,
+				   &(struct hash_args){s->data[0], s->expected, s->record, s->bytes / 4},
+				   err);
+	if (!st)
+		st = gpu_copy_from(s->device, &r, s->record, sizeof(r), err);
+	if (st)
+		return st;
+	w->checked += s->bytes / 4;
+	if (!r.count)
+		return STATUS_OK;
+	st = gpu_copy_from(s->device, &found, s->data[0] + 4 * r.first, sizeof(found), err);
+	note(w, "device", r.first, random_u32(s->seed, LINK_STREAM, r.first), found);
+	w->count += r.count - 1;
+	return st;
+}
+
+static void check_host(struct link_state *s, struct wrong *w)
+{
+	const uint32_t key[2] = {(uint32_t)s->seed, (uint32_t)(s->seed >> 32)};
+
+	for (uint64_t block = 0; block < s->bytes / 16; block++) {
+		const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), LINK_STREAM + 1, 0};
+		uint32_t expected[4];
+
+		philox4x32(expected, counter, key);
+		if (!memcmp(expected, s->host[1] + 4 * block, sizeof(expected)))
+			continue;
+		for (unsigned i = 0; i < 4; i++)
+			if (s->host[1][4 * block + i] != expected[i])
+				note(w, "host", 4 * block + i, expected[i], s->host[1][4 * block + i]);
+	}
+	w->checked += s->bytes / 4;
+}
+
+static enum status check_chain(struct link_state *s, struct wrong *w, struct error *err)
+{
+	uint64_t expected = s->iterations * LINK_HOPS % LINK_PLACES * LINK_STEP % LINK_PLACES, found = 0;
+	enum status st = gpu_copy_from(s->device, &found, s->at, sizeof(found), err);
+
+	if (st)
+		return st;
+	w->total = w->checked = 1;
+	if (found != expected) {
+		note(w, "device", 0, (double)expected, (double)found);
+		snprintf(w->place, sizeof(w->place), "the end of the chain");
+	}
+	return STATUS_OK;
+}
+
+static enum status check(struct link_state *s, struct wrong *w, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	if (s->opts.direction == LINK_LATENCY) {
+		st = check_chain(s, w, err);
+	} else {
+		w->total = s->bytes / 4 * (s->opts.direction == LINK_BOTH ? 2 : 1);
+		if (to_device(s))
+			st = check_device(s, w, err);
+		if (!st && to_host(s))
+			check_host(s, w);
+	}
+	if (!st && w->count)
+		st = error_set_cause(err, STATUS_MISMATCH, CAUSE_WRONG_RESULT,
+				     "link: %" PRIu64 " of %" PRIu64
+				     " words are wrong, the first is %s: expected %.0f, found %.0f",
+				     w->count, w->checked, w->place, w->expected, w->found);
+	return st;
+}
+
+enum status link_verify(void *state, struct wrong *w, struct error *err)
+{
+	struct link_state *s = state;
+	enum status st = STATUS_OK;
+
+	*w = (struct wrong){0};
+	if (!s->iterations || !s->ready) {
+		st = link_poison(s, err);
+		s->iterations = 0;
+		if (!st)
+			st = link_enqueue(s, err);
+	}
+	if (!st)
+		st = gpu_synchronize(s->device, err);
+	if (!st)
+		st = check(s, w, err);
+	if (st)
+		return st;
+	s->ready = true;
+	s->iterations = 0;
+	return link_poison(s, err);
+}
