@@ -141,7 +141,7 @@ static void add_todos(struct text *out, const struct view *v)
 		text_add(out, ": ");
 		element(out, "b", t->action[0] ? t->action : "look at the case");
 		text_add(out, "<br><span class=\"muted\">");
-		html_add(out, text_str(&t->cases));
+		html_add(out, text_str(&t->some));
 		text_add(out, ": ");
 		html_add(out, t->reason[0] ? t->reason : cause_text(t->cause));
 		if (t->cause != CAUSE_NONE)

@@ -83,7 +83,7 @@ static void add_todos(struct text *out, const struct view *v)
 		text_add(out, ": ");
 		markdown_text(out, t->action[0] ? t->action : "look at the case");
 		text_add(out, ". ");
-		markdown_text(out, text_str(&t->cases));
+		markdown_text(out, text_str(&t->some));
 		text_add(out, ": ");
 		markdown_text(out, t->reason[0] ? t->reason : cause_text(t->cause));
 		if (t->cause != CAUSE_NONE)

@@ -254,7 +254,7 @@ static void add_todos(const struct paint *p, const struct view *v)
 		struct text line = {0};
 
 		text_addf(&line, "%s: %s (%s", t->target, action[0] ? action : "look at the case",
-			  text_str(&t->cases));
+			  text_str(&t->some));
 		text_addf(&line, t->cause != CAUSE_NONE ? "; %s)" : "%s)",
 			  t->cause != CAUSE_NONE ? cause_name(t->cause) : "");
 		add_verdict(p, t->verdict, VERDICT_WIDTH);

@@ -4,6 +4,9 @@
 #include <math.h>
 #include "report/words.h"
 
+/* Cases that one line of "what to do" names. */
+enum { TODO_CASES = 4 };
+
 unsigned view_badness(enum verdict verdict)
 {
 	switch (verdict) {
@@ -230,7 +233,19 @@ static void add_todo(struct view *v, const struct view_row *row, const char *act
 					.reason = row->reason};
 		text_copy(t->target, sizeof(t->target), row->c->target);
 	}
-	text_addf(&t->cases, "%s%s", t->count++ ? "; " : "", row->title);
+	text_addf(&t->cases, "%s%s", t->count ? "; " : "", row->title);
+	if (t->count < TODO_CASES)
+		text_addf(&t->some, "%s%s", t->count ? "; " : "", row->title);
+	t->count++;
+}
+
+/* A point of a curve that nobody asked to judge asks for nothing. */
+static bool asks(const struct view_row *row)
+{
+	const struct judgement *j = row->j;
+
+	return j->verdict != VERDICT_UNKNOWN || row->c->require == 0 ||
+	       (j->cause != CAUSE_NONE && j->cause != CAUSE_NO_REFERENCE);
 }
 
 /* Worst first; within one verdict the order of the rows. */
@@ -240,10 +255,13 @@ static void build_todos(struct view *v)
 		for (size_t i = 0; i < v->row_count; i++) {
 			const struct view_row *row = &v->rows[i];
 
-			if (view_badness(row->j->verdict) != badness)
+			if (view_badness(row->j->verdict) != badness || !asks(row))
 				continue;
 			add_todo(v, row, cause_action(row->j->cause));
 		}
+	for (size_t i = 0; i < v->todo_count; i++)
+		if (v->todos[i].count > TODO_CASES)
+			text_addf(&v->todos[i].some, "; and %u more", v->todos[i].count - TODO_CASES);
 }
 
 static void build_parts(struct view *v)
@@ -341,8 +359,10 @@ void view_release(struct view *v)
 {
 	for (size_t i = 0; i < v->row_count; i++)
 		free(v->rows[i].reason);
-	for (size_t i = 0; i < v->todo_count; i++)
+	for (size_t i = 0; i < v->todo_count; i++) {
 		text_release(&v->todos[i].cases);
+		text_release(&v->todos[i].some);
+	}
 	free(v->headline);
 	free(v->rows);
 	free(v->groups);

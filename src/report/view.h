@@ -33,7 +33,8 @@ struct view_todo {
 	enum cause cause;
 	char target[32];
 	const char *action; /* static, or the judge's */
-	struct text cases;  /* "BF16 GEMM 8192, cuBLASLt; .." */
+	struct text cases;  /* all: "BF16 GEMM 8192, cuBLASLt; .." */
+	struct text some;   /* the first few, and how many more */
 	const char *reason; /* of the first case; lent from its row */
 	unsigned count;
 };
