@@ -206,8 +206,7 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 		if (!st)
 			log_info(c->log, LOG_TOPIC_RUN, "report: %s/report.html", dir);
 		if (!st && summary.cancelled)
-			log_info(c->log, LOG_TOPIC_RUN, "stopped; to go on: assay check %s --resume --out %s",
-				 suite_name(s), dir);
+			log_info(c->log, LOG_TOPIC_RUN, "stopped; the same command with --resume --out %s goes on", dir);
 	}
 	if (st)
 		code = running_complain(c, &err);
