@@ -113,6 +113,7 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "%s", u->why);
 	} else if (b) {
 		verdict_band(out, s, b);
+		out->has_band = b->slot == BAND_RATE; /* a share's band has no rate before a clock was held */
 		snprintf(out->reason, sizeof(out->reason), "by band %.60s: %.160s", b->name, b->source.text);
 	} else if (c && strcmp(s->c->probe, "peak")) {
 		out->judged_by = JUDGED_CEILING;

@@ -71,8 +71,11 @@ static void compute_twice(struct judgement *out, const struct subject *s)
 			out->efficiency_held, clock / 1e6);
 	b = band_find(out, s, BAND_EFFICIENCY);
 	if (b) {
-		if (!out->has_band)
+		if (!out->has_band) { /* shown in the figure's unit, at the clock that was held */
 			verdict_band(out, s, b);
+			out->band.low *= flop * clock;
+			out->band.high *= flop * clock;
+		}
 		band_hold(out, out->efficiency_held, b, CAUSE_LOW_EFFICIENCY,
 			  "share of the held clock's bound", "");
 	}
@@ -210,16 +213,10 @@ static void passed(struct judgement *out, const struct subject *s)
 	units_format(figure, sizeof(figure), s->figure, s->unit);
 	switch (out->judged_by) {
 	case JUDGED_BAND:
-		if (out->band.high <= 1)
-			snprintf(out->reason, sizeof(out->reason),
-				 "%s, %.3f of the held clock's bound, in %.3f .. %.3f", figure,
-				 out->efficiency_held, out->band.low, out->band.high);
-		else {
-			units_format(low, sizeof(low), out->band.low, s->unit);
-			units_format(high, sizeof(high), out->band.high, s->unit);
-			snprintf(out->reason, sizeof(out->reason), "%s, in %s .. %s%s", figure, low, high,
-				 out->low_confidence ? " (low confidence)" : "");
-		}
+		units_format(low, sizeof(low), out->band.low, s->unit);
+		units_format(high, sizeof(high), out->band.high, s->unit);
+		snprintf(out->reason, sizeof(out->reason), "%s, in %s .. %s%s", figure, low, high,
+			 out->low_confidence ? " (low confidence)" : "");
 		break;
 	case JUDGED_CEILING:
 		snprintf(out->reason, sizeof(out->reason), "%s, %.2f of this machine's own ceiling", figure,
