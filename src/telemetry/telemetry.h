@@ -20,7 +20,7 @@
 	X(sm_clock_mhz, "MHz", GAUGE, 20, "SM clock as NVML says")                      \
 	X(memory_clock_mhz, "MHz", GAUGE, 1000, "memory clock as NVML says")            \
 	X(power_w, "W", GAUGE, 20, "instant power")                                     \
-	X(energy_j, "J", COUNTER, 20, "energy counter")                                 \
+	X(energy_j, "J", COUNTER, 50, "energy counter")                                 \
 	X(clock_reasons, "", BITS, 20, "clock event reasons")                           \
 	X(temperature_c, "C", GAUGE, 1000, "GPU temperature")                           \
 	X(temperature_memory_c, "C", GAUGE, 1000, "memory temperature")                 \
