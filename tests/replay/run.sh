@@ -2,7 +2,7 @@
 # Replays each recording named by a *.test file through a command and compares what it prints.
 # usage: run.sh ASSAY FOLDER   (UPDATE=1 rewrites the expectations)
 set -u
-assay=$1
+case $1 in /*) assay=$1 ;; *) assay=$PWD/$1 ;; esac # the folder changes below
 cd "$2" || exit 1
 out=$(mktemp) || exit 1
 trap 'rm -f "$out"' EXIT
