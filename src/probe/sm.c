@@ -37,7 +37,8 @@ static const struct opt opt_rows[] = {
 	X(slow_sms, "", U64, -1, "multiprocessors more than 1 % slower than the median")                     \
 	X(slow_place, "", TEXT, 0, "which they are, by multiprocessor, pair (TPC) and cluster group (GPC)")  \
 	X(wrong_sms, "", U64, -1, "multiprocessors that computed a wrong sum")                               \
-	X(groups, "", U64, 0, "sets of multiprocessors that share clusters: at most the GPCs' number")       \
+	X(groups, "", U64, 0,                                                                                \
+	  "sets of multiprocessors seen to share clusters: each lies in one GPC, a GPC holds one or more")   \
 	X(flop_per_clock, "FLOP", F64, 1, "per clock on the median multiprocessor, alone")                   \
 	X(instruction, "", TEXT, 0, "the instruction issued")
 #define X(name, ...) SM_FIELD_##name,
@@ -109,7 +110,8 @@ static enum status cluster_round(struct sm_state *s, struct gpu_kernel *k, gpu_p
 
 	st = gpu_stream_fill32(s->mma.stream, memory, 0, 4 + MMA_RECORDS, err);
 	if (!st)
-		st = gpu_launch_1d(k, s->mma.stream, CLUSTER_GRID * CLUSTER, 32, MMA_SHARED_BYTES, &args, err);
+		st = gpu_launch_1d(k, s->mma.stream, CLUSTER_GRID * CLUSTER, 32, MMA_SHARED_BYTES, &args,
+				   err);
 	if (!st)
 		st = gpu_stream_wait(s->mma.stream, err);
 	if (!st)
@@ -127,9 +129,8 @@ static enum status cluster_round(struct sm_state *s, struct gpu_kernel *k, gpu_p
 	return st;
 }
 
-/* Blocks of a cluster lie in one GPC, each on an SM of its own for the shared memory it asks for: SMs that ever shared
- * a cluster share a GPC. Not there before sm_90: then no
- * groups. */
+/* Blocks of a cluster lie in one GPC, each on an SM of its own for the shared memory it asks for: SMs that
+ * ever shared a cluster share a GPC. Not there before sm_90: then no groups. */
 static enum status find_groups(struct sm_state *s, struct error *err)
 {
 	struct gpu_kernel *k;
@@ -238,7 +239,7 @@ static void name_slow(const struct sm_state *s, const bool *slow, double median,
 		text_addf(t, "%sSM %u (TPC %u%s", t->size ? "; " : "", s->sm[n], s->sm[n] / 2,
 			  all_slow(s, slow, n, false) ? ", whole" : "");
 		if (s->grouped)
-			text_addf(t, ", GPC of SM %u%s", s->group[s->sm[n]],
+			text_addf(t, ", GPC part of SM %u%s", s->group[s->sm[n]],
 				  all_slow(s, slow, n, true) ? ", whole" : "");
 		text_addf(t, ") +%.1f %%", 100 * (cycles_of(s, n) / median - 1));
 	}
