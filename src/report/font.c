@@ -164,7 +164,7 @@ static void add_dot(struct canvas *out, enum canvas_role role, struct canvas_poi
 	for (int i = 0; i < 12; i++) {
 		double a = i * 3.14159265358979323846 / 6;
 
-		p[i] = (struct canvas_point){at.x + 0.72 * width * cos(a), at.y + 0.72 * width * sin(a)};
+		p[i] = (struct canvas_point){at.x + 1.05 * width * cos(a), at.y + 1.05 * width * sin(a)};
 	}
 	canvas_fill(out, role, 1, p, 12);
 }
