@@ -1,21 +1,22 @@
 #!/bin/sh
 # Called by `meson compile bundle`: BUILD/bundle/assay-VERSION-ARCH/ and the same as tar.zst.
-#   assay        the program (RPATH $ORIGIN/lib)
-#   lib/         what it links but glibc, and its modules with what they link
-#   kernel_cases the kernel case table, where it was built
-# usage: bundle.sh SOURCE BUILD VERSION
+#   assay         the program (RPATH $ORIGIN/lib)
+#   lib/          what it links but glibc, and its modules with what they link
+#   kernel_cases  the kernel case table; libpairs.so, tools/ and tests/oracles/: what check-gpu runs beside it
+# usage: bundle.sh SOURCE BUILD VERSION [OUT]     OUT instead of BUILD/bundle
 set -eu
-source=$1 build=$2 version=$3
+source=$1 build=$2 version=$3 out=${4:-$2/bundle}
+command -v zstd > /dev/null 2>&1 || { echo "bundle.sh: zstd was not found (Debian: zstd)" >&2; exit 1; }
 arch=$(uname -m)
 name=assay-$version-$arch
-dir=$build/bundle/$name
+dir=$out/$name
 rm -rf "$dir"
-mkdir -p "$dir/lib"
+mkdir -p "$dir/lib" "$dir/docs" "$dir/tools" "$dir/tests/oracles"
 cp "$build/src/assay" "$dir/assay"
-for extra in "$build"/tests/gpu/kernel_cases "$build"/tests/gpu/pairs; do
-	[ -x "$extra" ] && cp "$extra" "$dir/"
+for extra in kernel_cases libpairs.so; do
+	[ ! -e "$build/tests/gpu/$extra" ] || cp "$build/tests/gpu/$extra" "$dir/"
 done
-modules=$(find "$build/src" -name 'libassay-*.so' -o -name 'assay-*.so')
+modules=$(find "$build/src" -name 'libassay-*.so')
 for module in $modules; do cp "$module" "$dir/lib/"; done
 # glibc's own parts are the target's; everything else travels.
 needed() { ldd "$1" | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|ld-linux[^/]*)\.so'; }
@@ -24,9 +25,13 @@ for object in "$dir/assay" $modules; do
 		[ -e "$dir/lib/$(basename "$so")" ] || cp -L "$so" "$dir/lib/"
 	done
 done
-strip --strip-unneeded "$dir/assay" "$dir"/lib/* 2> /dev/null || true
+for object in "$dir/assay" "$dir"/lib/*.so* "$dir"/kernel_cases "$dir"/libpairs.so; do
+	[ ! -e "$object" ] || strip --strip-unneeded "$object" 2> /dev/null || true
+done
 cp "$source/LICENSE" "$dir/"
-mkdir -p "$dir/docs"
-cp -R "$source/docs/man" "$source/docs/completion" "$dir/docs/" 2> /dev/null || true
-tar -C "$build/bundle" -c "$name" | zstd -q -19 -T0 -f -o "$build/bundle/$name.tar.zst"
-echo "$build/bundle/$name.tar.zst"
+cp "$source/tools/check-gpu" "$source/tools/get-wheels" "$dir/tools/"
+cp "$source"/tests/oracles/*.py "$dir/tests/oracles/"
+cp -R "$source/docs/man" "$source/docs/completion" "$dir/docs/"
+# A long window: the same kernels stand in assay, kernel_cases and libpairs.so. Plain `zstd -d` and tar read it.
+tar -C "$out" --owner=0 --group=0 --numeric-owner -c "$name" | zstd -q "-${ASSAY_BUNDLE_LEVEL:-19}" --long=27 -T0 -f -o "$out/$name.tar.zst"
+echo "$out/$name.tar.zst"

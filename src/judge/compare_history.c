@@ -79,7 +79,7 @@ static void row_compute(struct compare_row *r, const struct side *before, size_t
 	r->before = stats_median(figure, n);
 	r->after = after->figure;
 	r->raw = r->after / r->before - 1;
-	r->noise = hypot(width, after->width);
+	r->noise = sqrt(width * width + after->width * after->width);
 	r->has_normalised = clocks && !strcmp(r->unit, "FLOP/s");
 	if (n >= 3) {
 		r->noise_raw = fmax(r->noise, between(figure, n));

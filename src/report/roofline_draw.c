@@ -281,7 +281,7 @@ static bool label_slope(struct plot *p, const struct roofline_ceiling *c, double
 			enum canvas_role role, const char *text)
 {
 	double dx = px(p, to) - px(p, from), dy = py(p, ceiling_rate(c, to)) - py(p, ceiling_rate(c, from));
-	double length = hypot(dx, dy), width = canvas_text_width(text, FONT, false);
+	double length = sqrt(dx * dx + dy * dy), width = canvas_text_width(text, FONT, false);
 	double ux = dx / length, uy = dy / length;
 	struct label_box boxes[32];
 

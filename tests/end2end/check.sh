@@ -2,34 +2,11 @@
 # The real binary with the null probe: exit codes, requests to stop, a dead supervisor, resume, and what it says of mistakes.
 # usage: check.sh ASSAY
 set -u
-assay=$1
+assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
-n=0 fail=0
-
-# ok NAME CONDITION..: one line of TAP
-ok() {
-	name=$1
-	shift
-	n=$((n + 1))
-	if "$@"; then
-		echo "ok $n - $name"
-	else
-		echo "not ok $n - $name"
-		sed 's/^/# /' out err 2> /dev/null
-		fail=1
-	fi
-}
-# expect CODE ARGS..: runs assay; its words are in out and err
-expect() {
-	want=$1
-	shift
-	"$assay" "$@" > out 2> err
-	code=$?
-	[ "$code" = "$want" ]
-}
-says() { grep -q -- "$1" "$2"; }
+. "$here/tap.sh"
 suite() { printf 'name: tiny\ncases:\n%s\n' "$1" > tiny.yaml; }
 
 ok "no such suite is wrong usage" expect 64 check qick
@@ -103,5 +80,4 @@ ok "list engines" expect 0 list engines
 ok "list suites" expect 0 list suites
 ok "list causes as JSON" expect 0 list causes --json
 ok "list expectations" expect 0 list expectations --suite tiny.yaml
-echo "1..$n"
-exit "$fail"
+finish

@@ -1,0 +1,28 @@
+# TAP for the scripts beside it, which take it in with `.` after they went to a folder of their own.
+n=0 fail=0
+# ok NAME CONDITION..: one line of TAP
+ok() {
+	name=$1
+	shift
+	n=$((n + 1))
+	if "$@" > ok.out 2>&1; then
+		echo "ok $n - $name"
+	else
+		echo "not ok $n - $name"
+		sed 's/^/# /' ok.out out err 2> /dev/null
+		fail=1
+	fi
+}
+# expect CODE ARGS..: runs $assay; its words are in out and err
+expect() {
+	want=$1
+	shift
+	"$assay" "$@" > out 2> err
+	code=$?
+	[ "$code" = "$want" ]
+}
+says() { grep -q -- "$1" "$2"; }
+finish() {
+	echo "1..$n"
+	exit "$fail"
+}
