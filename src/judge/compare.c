@@ -53,6 +53,11 @@ static bool has_uuid(const json_t *gpus, const char *uuid)
 	return false;
 }
 
+static bool same_text(const json_t *a, const json_t *b, const char *part, const char *name)
+{
+	return !strcmp(text_at(a, part, name), text_at(b, part, name));
+}
+
 bool compare_same_machine(const struct record *a, const struct record *b)
 {
 	const json_t *fa = context_facts(a), *fb = context_facts(b), *ga = json_object_get(fa, "gpus");
@@ -70,8 +75,11 @@ bool compare_same_machine(const struct record *a, const struct record *b)
 	}
 	if (json_array_size(ga) && json_string_value(json_object_get(json_array_get(ga, 0), "uuid")))
 		return true;
-	return !strcmp(text_at(fa, "system", "hostname"), text_at(fb, "system", "hostname")) &&
-	       !strcmp(text_at(fa, "cpu", "model"), text_at(fb, "cpu", "model"));
+	if (!same_text(fa, fb, "cpu", "model"))
+		return false;
+	if (*text_at(fa, "system", "boot_id") && same_text(fa, fb, "system", "boot_id"))
+		return true; /* one kernel, perhaps in containers of different names */
+	return same_text(fa, fb, "system", "hostname");
 }
 
 static void history_headline(struct comparison *c)

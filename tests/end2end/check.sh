@@ -37,6 +37,8 @@ done
 ok "the journal is closed" says '"type":"close","ending":"done"' run/journal.jsonl
 ok "a run is not written over" expect 64 check --suite tiny.yaml --out run
 
+ok "the same run twice is one machine" sh -c '"$1" compare run run > out; grep -qE "^(one machine|nothing to compare):" out' sh "$assay"
+
 suite '  - {probe: "null", phases: burst, options: {time: 1ms, wrong: data}}'
 ok "a wrong answer fails" expect 1 check --suite tiny.yaml --out wrong
 suite '  - {probe: "null", phases: burst, options: {crash: prepare}}'

@@ -244,6 +244,39 @@ static void test_compare__inventory_differences_leave_out_what_moves_by_itself(v
 	assert_string_equal(result.difference[0].after, "96.99");
 }
 
+/* Facts as record_read keeps them: without the wrapping of a machine record. */
+static json_t *cpu_facts(const char *hostname, const char *boot, const char *model)
+{
+	return json_pack("{s:{s:s, s:s}, s:{s:s}, s:[]}", "system", "hostname", hostname, "boot_id", boot,
+			 "cpu", "model", model, "gpus");
+}
+
+static bool fleet_of(json_t *a, json_t *b)
+{
+	json_decref(w[0].r.machine);
+	json_decref(w[1].r.machine);
+	w[0].r.machine = a;
+	w[1].r.machine = b;
+	compare(2, COMPARE_AUTO);
+	return result.fleet;
+}
+
+static void test_compare__one_machine_is_known_again(void **state)
+{
+	(void)state;
+	assert_false(fleet_of(cpu_facts("node", "1", "Xeon"), cpu_facts("node", "1", "Xeon")));
+	assert_false(fleet_of(cpu_facts("node", "1", "Xeon"), cpu_facts("node", "2", "Xeon"))); /* rebooted */
+	assert_false(
+		fleet_of(cpu_facts("3f2a", "1", "Xeon"), cpu_facts("90bc", "1", "Xeon"))); /* containers */
+	assert_true(fleet_of(cpu_facts("node", "1", "Xeon"), cpu_facts("other", "2", "Xeon")));
+	assert_true(fleet_of(cpu_facts("node", "1", "Xeon"), cpu_facts("node", "1", "EPYC")));
+	assert_false(fleet_of(facts("node", "GPU-1", "96.00"), facts("other", "GPU-1", "96.00")));
+	assert_true(fleet_of(facts("node", "GPU-1", "96.00"), facts("node", "GPU-2", "96.00")));
+	assert_true(fleet_of(facts("node", "GPU-1", "96.00"), cpu_facts("node", "1", "Xeon")));
+	compare_runs(&result, (struct compare_run[]){runs[0], runs[0]}, 2, COMPARE_AUTO, NULL);
+	assert_false(result.fleet); /* the same directory twice */
+}
+
 static void test_compare__one_run_is_wrong_usage(void **state)
 {
 	struct error err = {0};
@@ -270,6 +303,7 @@ int main(void)
 		T(three_machines_are_too_few_for_an_outlier),
 		T(other_products_are_not_of_one_kind),
 		T(inventory_differences_leave_out_what_moves_by_itself),
+		T(one_machine_is_known_again),
 		T(one_run_is_wrong_usage),
 #undef T
 	};
