@@ -16,13 +16,15 @@ static const struct {
 };
 
 /*
- * Measured on H100 (docs/METHODS.d/gpu.md): a tile a block beats every persistent grid, since the hardware
- * starts blocks in order and so keeps all SMs within a narrow window of the array.
+ * Measured on an H100 (docs/METHODS.d/gpu.md). A tile a block beats every persistent grid: the hardware
+ * starts blocks in order and so keeps all SMs within a narrow window of the array. Where DRAM also writes,
+ * fewer blocks at once narrow the window further, down to what covers the latency (some 48 KiB of loads an
+ * SM).
  */
 static const struct move_shape read_shapes[] = {
 	{.rung = MOVE_V5, .threads = 1024},
 	{.rung = MOVE_V4, .threads = 512},
-	{.rung = MOVE_V3, .threads = 1024},
+	{.rung = MOVE_V7, .threads = 1024},
 };
 static const struct move_shape write_shapes[] = {
 	{.rung = MOVE_V4, .threads = 1024},
@@ -30,25 +32,26 @@ static const struct move_shape write_shapes[] = {
 	{.rung = MOVE_V7, .threads = 256},
 };
 static const struct move_shape copy_shapes[] = {
+	{.rung = MOVE_V4, .threads = 256, .resident = 3},
+	{.rung = MOVE_V7, .threads = 128, .resident = 4},
+	{.rung = MOVE_V9, .threads = 256, .resident = 6},
 	{.rung = MOVE_V7, .threads = 512},
-	{.rung = MOVE_V4, .threads = 512},
-	{.rung = MOVE_V5, .threads = 256},
 };
-static const struct move_shape shapes_one[] = {
-	/* scale */
+static const struct move_shape scale_shapes[] = {
+	{.rung = MOVE_V4, .threads = 256, .resident = 3},
+	{.rung = MOVE_V7, .threads = 128, .resident = 4},
 	{.rung = MOVE_V7, .threads = 512},
-	{.rung = MOVE_V4, .threads = 512},
 };
-static const struct move_shape shapes_two[] = {
+static const struct move_shape sum_shapes[] = {
 	/* add, triad */
+	{.rung = MOVE_V7, .threads = 256, .resident = 2},
+	{.rung = MOVE_BULK, .threads = 416, .tile_bytes = 16384, .stages = 1},
 	{.rung = MOVE_V4, .threads = 1024},
-	{.rung = MOVE_V5, .threads = 512},
-	{.rung = MOVE_V3, .threads = 1024},
 };
 static const struct move_shape dot_shapes[] = {
 	{.rung = MOVE_V4, .threads = 1024},
+	{.rung = MOVE_BULK, .threads = 288, .resident = 2, .tile_bytes = 32768, .stages = 1},
 	{.rung = MOVE_V4, .threads = 512},
-	{.rung = MOVE_V3, .threads = 1024},
 };
 
 const char *move_op_name(enum move_op op)
@@ -70,9 +73,9 @@ const struct move_shape *move_shapes(enum move_op op, unsigned *count)
 		[MOVE_READ] = {read_shapes, COUNT(read_shapes)},
 		[MOVE_WRITE] = {write_shapes, COUNT(write_shapes)},
 		[MOVE_COPY] = {copy_shapes, COUNT(copy_shapes)},
-		[MOVE_SCALE] = {shapes_one, COUNT(shapes_one)},
-		[MOVE_ADD] = {shapes_two, COUNT(shapes_two)},
-		[MOVE_TRIAD] = {shapes_two, COUNT(shapes_two)},
+		[MOVE_SCALE] = {scale_shapes, COUNT(scale_shapes)},
+		[MOVE_ADD] = {sum_shapes, COUNT(sum_shapes)},
+		[MOVE_TRIAD] = {sum_shapes, COUNT(sum_shapes)},
 		[MOVE_DOT] = {dot_shapes, COUNT(dot_shapes)},
 	};
 

@@ -85,6 +85,7 @@ static const char *walker(enum memory_op op)
 	return op == MEMORY_GATHER ? "gather_v3" : "chase";
 }
 
+/* What the variant before left is not this one's: the next verification runs an iteration of its own. */
 static enum status own_select(void *state, unsigned variant, const char **name, struct error *err)
 {
 	struct memory_gpu *s = state;
@@ -92,7 +93,9 @@ static enum status own_select(void *state, unsigned variant, const char **name, 
 	enum status st = STATUS_OK;
 
 	if (is_move(op))
-		st = move_prepare(&s->move, s->device, move_of(op), &s->shapes[variant], s->common.count, err);
+		st = move_prepare(&s->move, s->device, move_of(op), &s->shapes[variant], s->common.count,
+				  err);
+	s->common.iterations = 0;
 	*name = is_move(op) ? s->move.name : walker(op);
 	return st;
 }
