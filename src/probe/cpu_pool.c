@@ -7,6 +7,7 @@
 
 /* Pauses before a thread sleeps: about 0.2 ms between rounds, 2 ms at a round's end. */
 enum { SPINS_IDLE = 4000, SPINS_END = 40000 };
+enum { USABLE_MAX = 32 };
 
 struct member {
 	struct cpu_pool *pool;
@@ -174,6 +175,18 @@ enum status cpu_pool_create(struct cpu_pool **out, const unsigned *cpus, unsigne
 		cpu_pool_destroy(&p);
 	*out = p;
 	return st;
+}
+
+enum status cpu_pool_usable(struct cpu_pool **p, struct error *err)
+{
+	cpu_set_t set;
+	unsigned count = 1;
+
+	if (!sched_getaffinity(0, sizeof(set), &set))
+		count = (unsigned)CPU_COUNT(&set);
+	if (count > USABLE_MAX)
+		count = USABLE_MAX;
+	return cpu_pool_create(p, NULL, count ? count : 1, err);
 }
 
 void cpu_pool_destroy(struct cpu_pool **pool)

@@ -24,6 +24,9 @@ struct cpu_pool;
  * which the same thread calls. Owner: caller.
  */
 enum status cpu_pool_create(struct cpu_pool **p, const unsigned *cpus, unsigned count, struct error *err);
+/* Threads for filling and checking beside a device: as many as the caller may use CPUs, 32 at most, none of
+ * them pinned. Owner: caller. */
+enum status cpu_pool_usable(struct cpu_pool **p, struct error *err);
 /* Ends the threads; NULL is fine; sets NULL. */
 void cpu_pool_destroy(struct cpu_pool **p);
 unsigned cpu_pool_count(const struct cpu_pool *p);

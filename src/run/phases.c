@@ -172,7 +172,7 @@ struct block {
 
 struct settling {
 	struct timing *t;
-	double limit_s, block_s;
+	double limit_s, block_s, capped_s;
 	bool fixed; /* runs to its limit: the others of a step that runs together do too */
 	bool settled;
 	size_t from; /* first sample of the open block */
@@ -261,7 +261,7 @@ static bool settle_enough(void *arg, const struct standing *now)
 		return true;
 	if (now->w->count > s->from && now->known_s - s->from_s >= s->block_s)
 		close_block(s, now);
-	if (s->capped && now->known_s - s->capped_since_s >= PHASE_CAPPED_NS * 1e-9)
+	if (s->capped && now->known_s - s->capped_since_s >= s->capped_s)
 		s->settled = true;
 	return now->ahead_s >= s->limit_s || (s->settled && !s->fixed);
 }
@@ -273,10 +273,14 @@ enum status phase_settle(struct timing *t, struct error *err)
 	struct window w = timing_window(t);
 	enum status st;
 
-	/* A short case settles in proportion: its blocks are an eighth of what it may take. */
+	/* A short case settles in proportion: its blocks are an eighth of what it may take, and capped for
+	 * half its window will do. */
 	if (wish > 0 && 2 * wish < s.limit_s)
 		s.limit_s = 2 * wish;
 	s.block_s = fmin(PHASE_SETTLE_BLOCK_S, s.limit_s / 8);
+	s.capped_s = PHASE_CAPPED_NS * 1e-9;
+	if (wish > 0)
+		s.capped_s = fmin(s.capped_s, 0.5 * wish);
 	st = timing_at(t, "settle", err);
 	if (!st)
 		st = run_window(t, &w, settle_enough, &s, err);

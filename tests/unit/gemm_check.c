@@ -109,10 +109,8 @@ static enum status fake_products(void *state, unsigned set, uint32_t b, struct g
 	struct fake *f = state;
 	uint64_t each = (uint64_t)f->common.opts.m * f->common.opts.n;
 
-	(void)err;
-	gemm_products_host(&f->common, (char *)f->c[set] + b * each * gemm_out_bytes(f->common.opts.type),
-			   out);
-	return STATUS_OK;
+	return gemm_products_host(
+		&f->common, (char *)f->c[set] + b * each * gemm_out_bytes(f->common.opts.type), out, err);
 }
 
 static enum status fake_elements(void *state, unsigned set, const uint64_t *index, size_t count, double *out,
@@ -170,6 +168,7 @@ static void fake_make(struct fake *f, const struct gemm_opts *o)
 
 static void fake_free(struct fake *f)
 {
+	gemm_end(&f->common);
 	free(f->a);
 	free(f->b);
 	free(f->bias);

@@ -527,6 +527,7 @@ static void release(void *state)
 {
 	struct gemm_cublaslt *s = state;
 
+	gemm_end(&s->common);
 	if (!s->device)
 		return;
 	for (unsigned i = 0; i < SETS_MAX; i++) {

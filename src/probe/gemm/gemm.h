@@ -91,6 +91,8 @@ struct gemm_access {
 				   uint64_t *first_index, struct error *err);
 };
 
+enum { GEMM_SAMPLES = 64 }; /* elements of the random pass */
+
 /* First member of every engine's state: what verify uses. */
 struct gemm {
 	struct gemm_opts opts;
@@ -102,11 +104,22 @@ struct gemm {
 	bool hashed;
 	bool integer_done; /* the integer pass went well; select clears it: each variant is passed once */
 	bool ready;	   /* the first verify was done */
+	/* Threads that verification computes on: an engine's own, or verify's for as long as it runs; NULL:
+	 * the caller's alone. */
+	struct cpu_pool *pool;
+	/* What is right, kept since it is the same for every variant; gemm_end frees it. */
+	struct gemm_products right;
+	bool right_known, samples_known;
+	struct gemm_sample {
+		double exact, magnitude;
+	} sample[GEMM_SAMPLES];
 };
 
 /* Fills the common part. seed from the bench. */
 void gemm_begin(struct gemm *g, const struct bench *b, const struct gemm_opts *o,
 		const struct gemm_access *access, unsigned sets);
+/* Frees what verification kept; an engine's release calls it. Fine on a zeroed one. */
+void gemm_end(struct gemm *g);
 
 /*
  * The probe's verify (verify.c): first the outputs that timing left, then, once a variant, the integer pass
@@ -121,11 +134,11 @@ enum status gemm_verify(void *state, struct wrong *wrong, struct error *err);
  * column.
  */
 enum status gemm_check_integer(struct gemm *g, struct wrong *wrong, struct error *err);
-/* The right products of batch b, for integer data; arrays of out as gemm_products has them, odd_* left alone.
+/* (expect.c) The right products of batch b, for integer data; arrays of out as gemm_products has them, odd_*
+ * left alone.
  */
 enum status gemm_expected(const struct gemm *g, uint32_t b, struct gemm_products *out, struct error *err);
 /* Random pass (sample.c): GEMM_SAMPLES elements of this set's C against double-precision dot products. */
-enum { GEMM_SAMPLES = 64 };
 enum status gemm_check_samples(struct gemm *g, unsigned set, struct wrong *wrong, struct error *err);
 /* The right value of C[b](row, column) in double, and the sum of the absolute products. */
 double gemm_exact(const struct gemm *g, enum gemm_data data, uint32_t b, uint32_t row, uint32_t column,
@@ -142,7 +155,8 @@ double gemm_value_out(enum gemm_type type, const void *c, uint64_t i);
 void gemm_note(const struct gemm *g, struct wrong *w, uint32_t b, uint32_t row, uint32_t column,
 	       double expected, double found);
 /* C products of row-major double/float/int32 arrays on the host: what a CPU engine's `products` calls. */
-void gemm_products_host(const struct gemm *g, const void *c, struct gemm_products *out);
+enum status gemm_products_host(const struct gemm *g, const void *c, struct gemm_products *out,
+			       struct error *err);
 
 /* name, unit, kind, better, help: the probe's own fields. Engines fill what they know. */
 #define GEMM_FIELDS(X)                                                                                       \

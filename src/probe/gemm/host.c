@@ -181,10 +181,8 @@ static enum status products(void *state, unsigned set, uint32_t b, struct gemm_p
 	struct gemm_host *h = state;
 	uint64_t each = (uint64_t)h->common.opts.m * h->common.opts.n;
 
-	(void)err;
-	gemm_products_host(&h->common, (char *)h->c[set] + b * each * gemm_out_bytes(h->common.opts.type),
-			   out);
-	return STATUS_OK;
+	return gemm_products_host(
+		&h->common, (char *)h->c[set] + b * each * gemm_out_bytes(h->common.opts.type), out, err);
 }
 
 static enum status elements(void *state, unsigned set, const uint64_t *index, size_t count, double *out,
@@ -330,6 +328,7 @@ enum status gemm_host_begin(struct gemm_host *h, const struct bench *b, const st
 	workers = h->threads < 64 ? h->threads : 64;
 	if (!st)
 		st = cpu_pool_create(&h->pool, NULL, workers, err);
+	h->common.pool = h->pool;
 	if (!st)
 		st = sets_alloc(h, err);
 	if (!st)
@@ -345,6 +344,7 @@ void gemm_host_end(struct gemm_host *h)
 {
 	unsigned in = gemm_in_bytes(h->common.opts.type), out = gemm_out_bytes(h->common.opts.type);
 
+	gemm_end(&h->common);
 	cpu_pool_destroy(&h->pool);
 	for (unsigned set = 0; set < GEMM_HOST_SETS; set++) {
 		cpu_pages_free(&h->a[set], h->a_count * in);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include "core/random.h"
+#include "probe/cpu_pool.h"
 #include "probe/gemm/gemm.h"
 
 enum { STREAM_PLACES = 100 };
@@ -38,6 +39,8 @@ static double round_to(const struct format *f, double x)
 	int exponent;
 
 	if (x == 0 || !isfinite(x))
+		return x;
+	if (f->digits == 53 || (f->digits == 24 && x == (double)(float)x)) /* held as it is */
 		return x;
 	frexp(x, &exponent); /* |x| in [2^(exponent-1), 2^exponent) */
 	if (exponent - 1 < f->exponent_min)
@@ -124,7 +127,8 @@ double gemm_exact(const struct gemm *g, enum gemm_data data, uint32_t b, uint32_
 		uint64_t ia = a_first + (o->ta == GEMM_T ? l * o->m + row : (uint64_t)row * o->k + l);
 		uint64_t ib = b_first + (o->tb == GEMM_T ? (uint64_t)column * o->k + l : l * o->n + column);
 		double x = gemm_round_in(o->type, gemm_element(g->seed, GEMM_STREAM_A, data, o->type, ia));
-		double y = gemm_round_in(gemm_type_b(o->type), gemm_element(g->seed, GEMM_STREAM_B, data, o->type, ib));
+		double y = gemm_round_in(gemm_type_b(o->type),
+					 gemm_element(g->seed, GEMM_STREAM_B, data, o->type, ib));
 
 		sum += x * y;
 		absolute += fabs(x * y);
@@ -176,6 +180,38 @@ static void sample_places(const struct gemm *g, uint64_t *index)
 	}
 }
 
+struct sampling {
+	struct gemm *g;
+	const uint64_t *index;
+};
+
+static void sample_work(void *arg, unsigned thread)
+{
+	const struct sampling *s = arg;
+	struct gemm *g = s->g;
+	uint64_t each = (uint64_t)g->opts.m * g->opts.n, first, last;
+
+	cpu_share(GEMM_SAMPLES, 1, thread, g->pool ? cpu_pool_count(g->pool) : 1, &first, &last);
+	for (uint64_t i = first; i < last; i++)
+		g->sample[i].exact = gemm_exact(g, g->opts.data, (uint32_t)(s->index[i] / each),
+						(uint32_t)(s->index[i] % each / g->opts.n),
+						(uint32_t)(s->index[i] % g->opts.n), &g->sample[i].magnitude);
+}
+
+/* The places and data of a case never change, so neither do the right values. */
+static void right_samples(struct gemm *g, const uint64_t *index)
+{
+	struct sampling s = {.g = g, .index = index};
+
+	if (g->samples_known)
+		return;
+	if (g->pool)
+		cpu_pool_run(g->pool, sample_work, &s);
+	else
+		sample_work(&s, 0);
+	g->samples_known = true;
+}
+
 enum status gemm_check_samples(struct gemm *g, unsigned set, struct wrong *wrong, struct error *err)
 {
 	uint64_t index[GEMM_SAMPLES], each = (uint64_t)g->opts.m * g->opts.n;
@@ -186,14 +222,15 @@ enum status gemm_check_samples(struct gemm *g, unsigned set, struct wrong *wrong
 	st = g->access->elements(g, set, index, GEMM_SAMPLES, found, err);
 	if (st)
 		return st;
+	right_samples(g, index);
 	for (unsigned i = 0; i < GEMM_SAMPLES; i++) {
-		uint32_t b = (uint32_t)(index[i] / each), row = (uint32_t)(index[i] % each / g->opts.n);
-		uint32_t column = (uint32_t)(index[i] % g->opts.n);
-		double magnitude, exact = gemm_exact(g, g->opts.data, b, row, column, &magnitude);
-		double allowed = gemm_tolerance(g->opts.type, g->opts.k, exact, magnitude);
+		const struct gemm_sample *s = &g->sample[i];
+		double allowed = gemm_tolerance(g->opts.type, g->opts.k, s->exact, s->magnitude);
 
-		if (!(fabs(found[i] - exact) <= allowed))
-			gemm_note(g, wrong, b, row, column, exact, found[i]);
+		if (!(fabs(found[i] - s->exact) <= allowed))
+			gemm_note(g, wrong, (uint32_t)(index[i] / each),
+				  (uint32_t)(index[i] % each / g->opts.n), (uint32_t)(index[i] % g->opts.n),
+				  s->exact, found[i]);
 	}
 	wrong->checked += GEMM_SAMPLES;
 	return STATUS_OK;

@@ -7,6 +7,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include "probe/cpu_pool.h"
 #include "probe/gemm/gemm.h"
 
 static enum status mismatch(const struct gemm *g, const struct wrong *w, const char *pass, struct error *err)
@@ -28,8 +29,8 @@ static double set_tolerance(const struct gemm *g)
 	return 2 * gemm_tolerance(g->opts.type, g->opts.k, 2 * sqrt(k) + 1, k / 4 + sqrt(k) + 1);
 }
 
-/* All of a set's C: the accepted bits, or close to set 0's (which the samples hold to the truth). Where a set before
- * had other bits (suspect), equal bits are no longer enough: then set 0 may be the wrong one. */
+/* All of a set's C: the accepted bits, or close to set 0's (which the samples hold to the truth). Where a set
+ * before had other bits (suspect), equal bits are no longer enough: then set 0 may be the wrong one. */
 static enum status check_set(struct gemm *g, unsigned set, bool *suspect, struct wrong *w, struct error *err)
 {
 	uint64_t each = (uint64_t)g->opts.m * g->opts.n, count = 0, first = 0, hash;
@@ -105,9 +106,8 @@ static enum status check_random(struct gemm *g, struct wrong *w, struct error *e
 	return st;
 }
 
-enum status gemm_verify(void *state, struct wrong *wrong, struct error *err)
+static enum status verify(struct gemm *g, struct wrong *wrong, struct error *err)
 {
-	struct gemm *g = state;
 	enum status st = STATUS_OK;
 
 	*wrong = (struct wrong){.total = (uint64_t)g->opts.m * g->opts.n * g->opts.batch};
@@ -128,4 +128,23 @@ enum status gemm_verify(void *state, struct wrong *wrong, struct error *err)
 	g->ready = true;
 	g->written = 0;
 	return g->access->poison(g, err);
+}
+
+enum status gemm_verify(void *state, struct wrong *wrong, struct error *err)
+{
+	struct gemm *g = state;
+	struct cpu_pool *own = NULL;
+	enum status st = STATUS_OK;
+
+	if (!g->pool && !(g->right_known && g->samples_known)) /* else nothing large is computed */
+		st = cpu_pool_usable(&own, err);
+	if (st)
+		return st;
+	if (own)
+		g->pool = own;
+	st = verify(g, wrong, err);
+	if (own)
+		g->pool = NULL;
+	cpu_pool_destroy(&own);
+	return st;
 }

@@ -354,6 +354,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	st = cpu_bench_threads(b, o->op == MEMORY_CHASE ? 1 : o->threads, &s->threads, err);
 	if (!st)
 		st = cpu_pool_create(&s->pool, b->cpus, s->threads, err);
+	s->common.pool = s->pool;
 	if (!st)
 		st = streams_alloc(s, err);
 	if (st)

@@ -45,15 +45,19 @@ int memory_element(uint64_t seed, enum memory_stream stream, uint64_t i)
 void memory_elements(uint64_t seed, enum memory_stream stream, uint64_t first, size_t count, int8_t *out)
 {
 	const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-	uint32_t word[4];
 
-	for (uint64_t i = first; i < first + count; i++) {
-		if (i == first || i % 16 == 0) {
-			const uint32_t counter[4] = {(uint32_t)(i >> 4), (uint32_t)(i >> 36), stream, 0};
+	for (size_t done = 0; done < count;) {
+		uint64_t block = (first + done) / 16;
+		size_t skip = (first + done) % 16, step = count - done < 16 - skip ? count - done : 16 - skip;
+		uint32_t word[4];
+		int8_t byte[16];
 
-			philox4x32(word, counter, key);
-		}
-		out[i - first] = (int8_t)(word[i / 4 % 4] >> (i % 4 * 8));
+		philox4x32(word, (const uint32_t[4]){(uint32_t)block, (uint32_t)(block >> 32), stream, 0},
+			   key);
+		for (unsigned i = 0; i < 16; i++)
+			byte[i] = (int8_t)(word[i / 4] >> (i % 4 * 8));
+		memcpy(out + done, byte + skip, step);
+		done += step;
 	}
 }
 

@@ -84,8 +84,10 @@ struct memory {
 	uint64_t seed, size, count; /* size: bytes of a stream; count: its elements */
 	unsigned element_bytes;
 	const struct memory_access *access;
-	uint64_t iterations; /* since the last poison: enqueue counts */
-	bool ready;	     /* the first verify was done */
+	struct cpu_pool *pool; /* lent: threads that verification computes on, which then call fetch, each for
+				  a range of its own; NULL: the caller's */
+	uint64_t iterations;   /* since the last poison: enqueue counts */
+	bool ready;	       /* the first verify was done */
 };
 void memory_begin(struct memory *s, const struct bench *b, const struct memory_opts *o,
 		  const struct memory_access *access);

@@ -3,9 +3,10 @@
  * NaN-safe. */
 #include <inttypes.h>
 #include <math.h>
+#include "probe/cpu_pool.h"
 #include "probe/memory/memory.h"
 
-enum { CHUNK = 65536 };
+enum { CHUNK = 16384 };
 
 void memory_begin(struct memory *s, const struct bench *b, const struct memory_opts *o,
 		  const struct memory_access *access)
@@ -55,45 +56,114 @@ static void inputs_make(struct inputs *in, const struct memory *s, uint64_t firs
 		memory_elements(s->seed, MEMORY_STREAM_C, first, count, in->c);
 }
 
-static double expected(const struct memory *s, const struct inputs *in, size_t i)
+/* What the operation must have left in [first, first + count), of which `in` holds the inputs. */
+static void expected(const struct memory *s, const struct inputs *in, size_t count, double *out)
 {
 	switch ((enum memory_op)s->opts.op) {
-	case MEMORY_WRITE:
-		return MEMORY_FACTOR;
-	case MEMORY_SET:
-		return set_value(s->element_bytes);
 	case MEMORY_COPY:
-		return in->a[i];
+		for (size_t i = 0; i < count; i++)
+			out[i] = in->a[i];
+		return;
 	case MEMORY_SCALE:
-		return MEMORY_FACTOR * in->c[i];
+		for (size_t i = 0; i < count; i++)
+			out[i] = MEMORY_FACTOR * in->c[i];
+		return;
 	case MEMORY_ADD:
-		return in->a[i] + in->b[i];
+		for (size_t i = 0; i < count; i++)
+			out[i] = in->a[i] + in->b[i];
+		return;
 	case MEMORY_TRIAD:
-		return in->b[i] + MEMORY_FACTOR * in->c[i];
+		for (size_t i = 0; i < count; i++)
+			out[i] = in->b[i] + MEMORY_FACTOR * in->c[i];
+		return;
 	default:
-		return NAN;
+		break;
+	}
+	for (size_t i = 0; i < count; i++)
+		out[i] = s->opts.op == MEMORY_WRITE ? MEMORY_FACTOR
+			 : s->opts.op == MEMORY_SET ? set_value(s->element_bytes)
+						    : NAN;
+}
+
+/* A thread's part of the check. */
+struct part {
+	struct inputs in;
+	double expected[CHUNK], found[CHUNK];
+	int64_t sum;
+	struct wrong wrong;
+	enum status status;
+	struct error err;
+};
+
+struct parts {
+	struct memory *s;
+	struct part *part; /* one a thread */
+};
+
+static unsigned threads_of(const struct memory *s)
+{
+	return s->pool ? cpu_pool_count(s->pool) : 1;
+}
+
+/* Runs `work` over all elements, each thread into its own part. Owner of the parts: caller, free. */
+static enum status on_threads(struct memory *s, void (*work)(void *arg, unsigned thread), struct part **out,
+			      struct error *err)
+{
+	struct parts p = {.s = s, .part = calloc(threads_of(s), sizeof(*p.part))};
+
+	*out = p.part;
+	if (!p.part)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "memory: no room to verify");
+	if (s->pool)
+		cpu_pool_run(s->pool, work, &p);
+	else
+		work(&p, 0);
+	return STATUS_OK;
+}
+
+static void sum_work(void *arg, unsigned thread)
+{
+	const struct parts *p = arg;
+	const struct memory *s = p->s;
+	struct part *part = &p->part[thread];
+	uint64_t first, last;
+
+	cpu_share(s->count, CHUNK, thread, threads_of(s), &first, &last);
+	for (; first < last; first += CHUNK) {
+		size_t count = last - first < CHUNK ? last - first : CHUNK;
+		int32_t sum = 0; /* CHUNK products of two bytes stay below 2^31 */
+
+		inputs_make(&part->in, s, first, count);
+		if (s->opts.op == MEMORY_DOT)
+			for (size_t i = 0; i < count; i++)
+				sum += part->in.a[i] * part->in.b[i];
+		else
+			for (size_t i = 0; i < count; i++)
+				sum += part->in.a[i];
+		part->sum += sum;
 	}
 }
 
 /* Exact: below 2^14 * 2^32 in magnitude. The sum over a permutation is the sum. chase: where the walk must
  * be. */
-static double expected_sum(const struct memory *s, struct inputs *in)
+static enum status expected_sum(struct memory *s, double *out, struct error *err)
 {
+	struct part *part;
 	int64_t sum = 0;
+	enum status st;
 
 	if (s->opts.op == MEMORY_CHASE) {
 		uint64_t nodes = s->size / MEMORY_NODE_BYTES(s->element_bytes);
 
-		return (double)(s->iterations % nodes * (MEMORY_HOPS % nodes) % nodes);
+		*out = (double)(s->iterations % nodes * (MEMORY_HOPS % nodes) % nodes);
+		return STATUS_OK;
 	}
-	for (uint64_t first = 0; first < s->count; first += CHUNK) {
-		size_t count = s->count - first < CHUNK ? s->count - first : CHUNK;
-
-		inputs_make(in, s, first, count);
-		for (size_t i = 0; i < count; i++)
-			sum += s->opts.op == MEMORY_DOT ? in->a[i] * in->b[i] : in->a[i];
-	}
-	return (double)sum;
+	st = on_threads(s, sum_work, &part, err);
+	for (unsigned i = 0; !st && i < threads_of(s); i++)
+		sum += part[i].sum;
+	free(part);
+	*out = (double)sum;
+	return st;
 }
 
 static enum status mismatch(const struct memory *s, const struct wrong *w, struct error *err)
@@ -118,36 +188,63 @@ static void note(struct wrong *w, uint64_t index, double expected, double found)
 	w->found = found;
 }
 
-static enum status check_array(struct memory *s, struct inputs *in, struct wrong *w, struct error *err)
+static void array_work(void *arg, unsigned thread)
 {
-	double *found = malloc(CHUNK * sizeof(*found));
-	enum status st = STATUS_OK;
+	const struct parts *p = arg;
+	struct memory *s = p->s;
+	struct part *part = &p->part[thread];
+	uint64_t first, last;
 
-	if (!found)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "memory: no room to verify");
-	for (uint64_t first = 0; !st && first < s->count; first += CHUNK) {
-		size_t count = s->count - first < CHUNK ? s->count - first : CHUNK;
+	cpu_share(s->count, CHUNK, thread, threads_of(s), &first, &last);
+	for (; !part->status && first < last; first += CHUNK) {
+		size_t count = last - first < CHUNK ? last - first : CHUNK;
 
-		inputs_make(in, s, first, count);
-		st = s->access->fetch(s, first, count, found, err);
-		for (size_t i = 0; !st && i < count; i++)
-			note(w, first + i, expected(s, in, i), found[i]);
-		w->checked += st ? 0 : count;
+		inputs_make(&part->in, s, first, count);
+		expected(s, &part->in, count, part->expected);
+		part->status = s->access->fetch(s, first, count, part->found, &part->err);
+		for (size_t i = 0; !part->status && i < count; i++)
+			note(&part->wrong, first + i, part->expected[i], part->found[i]);
+		part->wrong.checked += part->status ? 0 : count;
 	}
-	free(found);
+}
+
+/* Threads have their shares in order: the first wrong one of the first thread that has any is the first. */
+static enum status check_array(struct memory *s, struct wrong *w, struct error *err)
+{
+	struct part *part;
+	enum status st = on_threads(s, array_work, &part, err);
+
+	for (unsigned i = 0; !st && i < threads_of(s); i++) {
+		const struct wrong *found = &part[i].wrong;
+
+		if (found->count && !w->count) {
+			w->first_index = found->first_index;
+			w->expected = found->expected;
+			w->found = found->found;
+		}
+		w->count += found->count;
+		w->checked += found->checked;
+		w->nan |= found->nan;
+		st = part[i].status;
+		if (st && err)
+			*err = part[i].err;
+	}
+	free(part);
 	snprintf(w->place, sizeof(w->place), "element %" PRIu64, w->first_index);
 	return st;
 }
 
-static enum status check_sum(struct memory *s, struct inputs *in, struct wrong *w, struct error *err)
+static enum status check_sum(struct memory *s, struct wrong *w, struct error *err)
 {
 	bool chase = s->opts.op == MEMORY_CHASE;
-	double found;
+	double found, right = 0;
 	enum status st = s->access->sum(s, &found, err);
 
+	if (!st)
+		st = expected_sum(s, &right, err);
 	if (st)
 		return st;
-	note(w, 0, expected_sum(s, in), found);
+	note(w, 0, right, found);
 	w->checked += chase ? 1 : s->count; /* every element entered the sum */
 	snprintf(w->place, sizeof(w->place), chase ? "the walk's end" : "the sum of all elements");
 	return STATUS_OK;
@@ -155,20 +252,13 @@ static enum status check_sum(struct memory *s, struct inputs *in, struct wrong *
 
 static enum status check_output(struct memory *s, struct wrong *w, struct error *err)
 {
-	struct inputs *in;
 	enum status st;
 
 	w->total = s->opts.op == MEMORY_CHASE ? 1 : s->count;
-	if (s->access->check) {
+	if (s->access->check)
 		st = s->access->check(s, w, err);
-	} else {
-		in = malloc(sizeof(*in));
-		if (!in)
-			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "memory: no room to verify");
-		st = writes_array(s->opts.op) ? check_array(s, in, w, err) : check_sum(s, in, w, err);
-		free(in);
-	}
+	else
+		st = writes_array(s->opts.op) ? check_array(s, w, err) : check_sum(s, w, err);
 	if (!st && w->count)
 		st = mismatch(s, w, err);
 	return st;

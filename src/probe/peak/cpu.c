@@ -147,24 +147,30 @@ static void check_fma(const struct peak_cpu *s, struct wrong *w)
 	}
 }
 
-static void check_read(const struct peak_cpu *s, struct wrong *w)
+/* The right sum of this thread's share. */
+static void sum_work(void *arg, unsigned thread)
 {
+	struct peak_cpu *s = arg;
 	int8_t value[4096];
+	uint64_t first, last;
+	int64_t sum = 0;
 
-	for (unsigned i = 0; i < s->threads; i++) {
-		uint64_t first, last;
-		int64_t sum = 0;
+	cpu_share(s->count, 512, thread, s->threads, &first, &last);
+	for (uint64_t at = first; at < last; at += sizeof(value)) {
+		size_t count = last - at < sizeof(value) ? last - at : sizeof(value);
 
-		cpu_share(s->count, 512, i, s->threads, &first, &last);
-		for (uint64_t at = first; at < last; at += sizeof(value)) {
-			size_t count = last - at < sizeof(value) ? last - at : sizeof(value);
-
-			memory_elements(s->seed, MEMORY_STREAM_A, at, count, value);
-			for (size_t j = 0; j < count; j++)
-				sum += value[j];
-		}
-		note(w, (double)sum, s->slot[i].sum, "its sum", i, 0);
+		memory_elements(s->seed, MEMORY_STREAM_A, at, count, value);
+		for (size_t j = 0; j < count; j++)
+			sum += value[j];
 	}
+	s->slot[thread].right = (double)sum;
+}
+
+static void check_read(struct peak_cpu *s, struct wrong *w)
+{
+	cpu_pool_run(s->pool, sum_work, s);
+	for (unsigned i = 0; i < s->threads; i++)
+		note(w, s->slot[i].right, s->slot[i].sum, "its sum", i, 0);
 }
 
 static enum status check(void *state, struct wrong *w, struct error *err)

@@ -13,7 +13,8 @@ struct peak_slot { /* a thread's own, on lines of its own */
 	double sum;
 	uint64_t x;		    /* add: end of the chain */
 	uint64_t adds, adds_cpu_ns; /* add: all rounds, and the CPU time inside them */
-	char rest[32];
+	double right;		    /* read: what its sum must be */
+	char rest[24];
 };
 
 struct peak_cpu {
