@@ -3,7 +3,6 @@
 #include "journal/series.h"
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 enum status series_add(struct series *s, uint64_t t_ns, double value, struct error *err)
@@ -134,4 +133,19 @@ enum status series_over(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, 
 	if (s->kind == SIGNAL_COUNTER)
 		counter_rate(s, from, to, out);
 	return STATUS_OK;
+}
+
+bool series_whole(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, uint64_t lag_ns, double *mean)
+{
+	double sum = 0, total = 0, length;
+	size_t i;
+
+	for (i = lower_bound(s, t0_ns + lag_ns) + 1; i < s->count && s->t_ns[i] <= t1_ns; i++) {
+		length = seconds(s->t_ns[i - 1], s->t_ns[i]);
+		sum += s->value[i] * length;
+		total += length;
+	}
+	if (total > 0)
+		*mean = sum / total;
+	return total > 0;
 }

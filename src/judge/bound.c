@@ -91,48 +91,65 @@ static void link_bound(const struct subject *s, struct bound *out)
 		 ways == 2 ? "2 x " : "", width, rate, gen >= 6 ? "242/256" : "128/130");
 }
 
-/* An instrument that other work slowed is none. */
+/* An instrument that other work slowed, or whose figures scatter, is none. */
 static bool undisturbed(const struct subject *s)
 {
 	const struct cpu *cpu = s->ctx->cpu;
-	double share, threads = 1, granted = 1;
+	double share, width, threads = 1, granted = 1;
 
-	if (s->gpu || !subject_number(s, "cpu_share", &share))
+	if (s->gpu)
+		return true;
+	if (record_number(s->phase, "half_width_share", &width) && width > BOUND_SPREAD_STOP)
+		return false;
+	if (!subject_number(s, "cpu_share", &share))
 		return true;
 	if (subject_number(s, "threads", &threads) && cpu && cpu->quota > 0 && cpu->quota < threads)
 		granted = cpu->quota / threads;
 	return share >= BOUND_CPU_SHARE * granted;
 }
 
+/* As many threads; either may not tell (then the key's option, else all). */
+static bool same_threads(const struct record_case *a, const struct record_case *b)
+{
+	const char *x = record_option(a, "threads"), *y = record_option(b, "threads");
+	double n, m;
+
+	if (case_number(a, "threads", &n) && case_number(b, "threads", &m))
+		return n > m - 0.5 && n < m + 0.5;
+	return !strcmp(x ? x : "0", y ? y : "0");
+}
+
 double bound_ceiling(const struct judge_context *ctx, const struct record_case *c,
-		     const struct record_case **peak)
+		     const struct record_case **peak, const struct record_case **disturbed)
 {
 	double best = 0;
 	size_t i;
 
-	if (peak)
-		*peak = NULL;
+	*peak = *disturbed = NULL;
 	for (i = 0; i < ctx->record->case_count; i++) {
 		const struct record_case *other = &ctx->record->cases[i];
 		struct subject s;
 
 		if (strcmp(other->probe, "peak") || strcmp(other->limit, c->limit) ||
-		    strcmp(other->target, c->target) || !case_sound(other))
+		    strcmp(other->target, c->target) || !case_sound(other) || !same_threads(c, other))
 			continue;
 		subject_of(&s, ctx, other);
-		if (!s.has_figure || !(s.figure > best) || !undisturbed(&s))
+		if (!s.has_figure || !(s.figure > best))
 			continue;
+		if (!undisturbed(&s)) {
+			*disturbed = other;
+			continue;
+		}
 		best = s.figure;
-		if (peak)
-			*peak = other;
+		*peak = other;
 	}
 	return best;
 }
 
 static void ceiling_bound(const struct subject *s, struct bound *out)
 {
-	const struct record_case *peak;
-	double value = bound_ceiling(s->ctx, s->c, &peak);
+	const struct record_case *peak, *disturbed;
+	double value = bound_ceiling(s->ctx, s->c, &peak, &disturbed);
 
 	if (!(value > 0))
 		return;

@@ -80,7 +80,7 @@ static void row_compute(struct compare_row *r, const struct side *before, size_t
 	r->after = after->figure;
 	r->raw = r->after / r->before - 1;
 	r->noise = sqrt(width * width + after->width * after->width);
-	r->has_normalised = clocks && !strcmp(r->unit, "FLOP/s");
+	r->has_normalised = clocks && (!strcmp(r->unit, "FLOP/s") || !strcmp(r->unit, "OP/s"));
 	if (n >= 3) {
 		r->noise_raw = fmax(r->noise, between(figure, n));
 		r->noise = r->has_normalised ? fmax(r->noise, between(clocked, n)) : r->noise_raw;

@@ -51,6 +51,8 @@ static void figure_find(struct subject *s)
 			s->unit = figures[i].unit;
 			break;
 		}
+	if (!strcmp(s->type, "int8")) /* whole numbers are no floating point */
+		s->unit = "OP/s";
 	s->has_figure = *s->field && s->phase && record_number(s->phase, s->field, &s->figure);
 }
 
@@ -215,6 +217,24 @@ bool subject_span(const struct subject *s, const char *signal, struct span *out)
 	snprintf(source, sizeof(source), s->gpu ? "gpu:%s" : "host", s->gpu ? s->gpu->pci : "");
 	series = record_series(s->ctx->record, source, signal);
 	return series && series_over(series, s->phase->t0_ns, s->phase->t1_ns, out) == STATUS_OK;
+}
+
+bool subject_gpm(const struct subject *s, const char *name, double *out)
+{
+	const struct series *series = NULL;
+	char source[40], text[40];
+
+	if (!s->phase)
+		return false;
+	if (s->gpu && s->phase->has_window) {
+		snprintf(source, sizeof(source), "gpu:%s", s->gpu->pci);
+		snprintf(text, sizeof(text), "gpm_%s_share", name);
+		series = record_series(s->ctx->record, source, text);
+	}
+	if (series)
+		return series_whole(series, s->phase->t0_ns, s->phase->t1_ns, SERIES_GPM_LAG_NS, out);
+	snprintf(text, sizeof(text), "%s_active_share", name);
+	return record_number(s->phase, text, out);
 }
 
 bool subject_beyond_cache(const struct subject *s)

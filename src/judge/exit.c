@@ -32,13 +32,20 @@ int exit_of_case(const struct judgement *j, int require)
 }
 
 struct tally {
-	size_t of[VERDICT_COUNT], required, measured;
+	size_t of[VERDICT_COUNT], required, measured, open;
 	const struct judgement *first_fail, *first_open;
 	const char *fail_target, *open_target;
 };
 
+static bool of_gpu(const struct record_case *c)
+{
+	return strstr(c->target, "gpu") != NULL;
+}
+
+/* The first failure; else the first case that stays open, a GPU's before a CPU's. */
 static void count(struct tally *t, const struct judgements *out, const struct judge_context *ctx)
 {
+	bool open_gpu = false;
 	size_t i;
 
 	for (i = 0; i < out->count; i++) {
@@ -52,9 +59,13 @@ static void count(struct tally *t, const struct judgements *out, const struct ju
 			t->first_fail = j;
 			t->fail_target = c->key;
 		}
-		if (exit_of_case(j, c->require) == 2 && !t->first_open) {
+		if (exit_of_case(j, c->require) != 2)
+			continue;
+		t->open++;
+		if (!t->first_open || (!open_gpu && of_gpu(c))) {
 			t->first_open = j;
 			t->open_target = c->key;
+			open_gpu = of_gpu(c);
 		}
 	}
 }
@@ -81,8 +92,8 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 	else if (!t->measured)
 		snprintf(out->headline, size, "nothing was measured");
 	else if (t->first_open)
-		snprintf(out->headline, size, "inconclusive: %.80s: %.180s", t->open_target,
-			 t->first_open->reason);
+		snprintf(out->headline, size, "inconclusive: %zu of %zu cases stay open; first %.80s: %.160s",
+			 t->open, out->count, t->open_target, t->first_open->reason);
 	else
 		snprintf(out->headline, size,
 			 "%zu passed, %zu deserve a look, %zu measured without a reference%s",

@@ -3,24 +3,31 @@
 #include "judge/gap.h"
 #include <math.h>
 
+#define PLAUSIBLE_KAPPA 0.2   /* a pipe that reads less while it never idles is not the one that works */
+#define PLAUSIBLE_SIGNAL 0.01 /* nor is one that reads next to nothing */
+
 enum { REASON_POWER = 0x4, REASON_THERMAL = 0x68, REASON_BRAKE = 0x80 };
 
-/* The pipe whose activity bounds a type, and what its signal is called. */
+/* What GPM tells of the pipes. */
+enum pipe { PIPE_TENSOR, PIPE_FP32, PIPE_FP64, PIPES };
+
 static const struct {
-	const char *type, *field, *name;
-} pipes[] = {
-	{"fp32", "fp32_active_share", "FP32 pipe (GPM 12)"},
-	{"fp64", "fp64_active_share", "FP64 pipe (GPM 11)"},
-	{"", "tensor_active_share", "tensor pipe (GPM 5)"},
+	const char *signal, *name;
+} pipes[PIPES] = {
+	[PIPE_TENSOR] = {"tensor", "tensor pipe (GPM 5)"},
+	[PIPE_FP32] = {"fp32", "FP32 pipe (GPM 12)"},
+	[PIPE_FP64] = {"fp64", "FP64 pipe (GPM 11)"},
 };
 
-static size_t pipe_of(const char *type)
+/* Can work of this type show on this pipe? FP64 runs on the matrix units where there are such, else on its
+ * own pipe. */
+static bool may_run(const char *type, enum pipe pipe)
 {
-	size_t i = 0;
-
-	while (*pipes[i].type && strcmp(pipes[i].type, type))
-		i++;
-	return i;
+	if (!strcmp(type, "fp32"))
+		return pipe == PIPE_FP32;
+	if (!strcmp(type, "fp64"))
+		return pipe == PIPE_TENSOR || pipe == PIPE_FP64;
+	return pipe == PIPE_TENSOR;
 }
 
 /* Why the clock was below its maximum, as far as watts, times and reason bits tell. */
@@ -70,9 +77,11 @@ static bool clock_factor(struct judgement *out, const struct subject *s)
 	return stamped;
 }
 
-/* What the signal reads when the pipe never idles: the MMA-only kernel of this run, per type, else per pipe.
+/*
+ * What the signal reads when the pipe never idles: the MMA-only kernel of this run, of the same type, else (a
+ * pipe that serves several) of another. 0: none ran at full rate, or this is not the pipe it ran on.
  */
-static double kappa(const struct subject *s, size_t pipe, const char **from)
+static double kappa(const struct subject *s, enum pipe pipe)
 {
 	const struct record *r = s->ctx->record;
 	double best = 0, signal, clock, flop, share;
@@ -80,48 +89,68 @@ static double kappa(const struct subject *s, size_t pipe, const char **from)
 	bool same;
 	size_t i;
 
-	*from = NULL;
 	for (i = 0; i < r->case_count; i++) {
 		if (&r->cases[i] == s->c || strcmp(r->cases[i].probe, "peak") ||
 		    strcmp(r->cases[i].target, s->c->target) || !case_sound(&r->cases[i]))
 			continue;
 		subject_of(&p, s->ctx, &r->cases[i]);
 		same = !strcmp(p.type, s->type);
-		if (!*p.type || pipe_of(p.type) != pipe || (*from && !same) || !p.has_figure || !p.phase)
+		if (!*p.type || !may_run(p.type, pipe) || (best > 0 && !same) || !p.has_figure || !p.phase)
 			continue;
 		flop = bound_flop_per_clock(&p);
-		if (!record_number(p.phase, pipes[pipe].field, &signal) ||
+		if (!subject_gpm(&p, pipes[pipe].signal, &signal) ||
 		    !record_number(p.phase, "clock_hz", &clock) || !(flop > 0) || !(clock > 0))
 			continue;
 		share = p.figure / (flop * clock);
-		if (share < 0.9 || share > 1.01 || !(signal > 0))
-			continue; /* the calibration itself did not run at full rate */
+		if (share < 0.9 || share > 1.01 || signal / share < PLAUSIBLE_KAPPA)
+			continue; /* not at full rate itself, or at full rate on another pipe */
 		best = signal / share;
-		*from = r->cases[i].key;
 		if (same)
 			break;
 	}
 	return best;
 }
 
+/* The pipe of the work by what calibration and case both show: the one calibrated, else the one that reads
+ * more. */
+static enum pipe pipe_of(const struct subject *s, double *signal, double *k)
+{
+	enum pipe pipe, best = PIPES;
+	double here, calibrated;
+
+	*signal = *k = 0;
+	for (pipe = PIPE_TENSOR; pipe < PIPES; pipe++) {
+		if (!may_run(s->type, pipe) || !subject_gpm(s, pipes[pipe].signal, &here) ||
+		    here < PLAUSIBLE_SIGNAL)
+			continue;
+		calibrated = kappa(s, pipe);
+		if (best < PIPES && ((*k > 0 && !(calibrated > 0)) ||
+				     ((*k > 0) == (calibrated > 0) && here <= *signal)))
+			continue;
+		best = pipe;
+		*signal = here;
+		*k = calibrated;
+	}
+	return best;
+}
+
 static bool pipe_factor(struct judgement *out, const struct subject *s, double *pipe_share)
 {
-	size_t pipe = pipe_of(s->type);
-	const char *from;
 	double signal, k;
+	enum pipe pipe = pipe_of(s, &signal, &k);
 
 	*pipe_share = 0;
-	if (!record_number(s->phase, pipes[pipe].field, &signal) || !(signal > 0)) {
+	if (pipe == PIPES) {
 		gap_absent(out, "pipe",
-			   pipe == 2 ? "no tensor signal on this device"
-				     : "no signal of this pipe on this device");
+			   subject_gpm(s, "sm", &signal)
+				   ? "no tensor signal on this device: GPM reads nothing for this type"
+				   : "no GPM reading lies wholly inside the window, or the device has none");
 		return false;
 	}
-	k = kappa(s, pipe, &from);
-	*pipe_share = signal / (from ? k : 1);
-	gap_add(out, "pipe", *pipe_share, from ? 0.005 : 0.013, "%s %.1f %% of elapsed, over %.3f (%s)",
-		pipes[pipe].name, 100 * signal, from ? k : 1.0,
-		from ? "MMA-only kernel of this run" : "assumed: no MMA-only kernel ran");
+	*pipe_share = signal / (k > 0 ? k : 1);
+	gap_add(out, "pipe", *pipe_share, k > 0 ? 0.005 : 0.013, "%s %.1f %% of elapsed, over %.3f (%s)",
+		pipes[pipe].name, 100 * signal, k > 0 ? k : 1.0,
+		k > 0 ? "MMA-only kernel of this run" : "assumed: no MMA-only kernel of it at full rate");
 	return *pipe_share <= 1 + 0.013;
 }
 
@@ -190,7 +219,7 @@ static void parts(struct judgement *out, const struct subject *s, double pipe)
 		waves = tiles / (sms * ceil(tiles / sms));
 		show(out, "waves", waves, "part of pipe: tiles over SMs x whole waves");
 	}
-	if (!record_number(s->phase, "sm_active_share", &active) || !(active > 0) || active > 1)
+	if (!subject_gpm(s, "sm", &active) || !(active > 0) || active > 1)
 		return;
 	if (waves > 0 && active / waves <= 1)
 		show(out, "residency", active / waves,

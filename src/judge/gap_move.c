@@ -4,14 +4,39 @@
 #include <math.h>
 #include "core/stats.h"
 
+#define AROUND_NS 3000000000ull
+
 enum { OTHERS_MAX = 64 };
+
+/* It is read once a second: a short window lies between two readings, which tell it where they agree. */
+static bool clock_around(const struct subject *s, double *out)
+{
+	const struct series *series;
+	char source[40];
+	size_t i;
+
+	if (!s->gpu || !s->phase->has_window)
+		return false;
+	snprintf(source, sizeof(source), "gpu:%s", s->gpu->pci);
+	series = record_series(s->ctx->record, source, "memory_clock_mhz");
+	for (i = 1; series && i < series->count; i++) {
+		if (series->t_ns[i] < s->phase->t1_ns)
+			continue;
+		*out = series->value[i] * 1e6;
+		return series->t_ns[i - 1] <= s->phase->t0_ns &&
+		       series->t_ns[i] - series->t_ns[i - 1] <= AROUND_NS &&
+		       fabs(series->value[i] - series->value[i - 1]) < 0.5;
+	}
+	return false;
+}
 
 /* Bound of the clock that was held: the part of a memory case's chain before `busy`. */
 static double memory_clock(const struct subject *s)
 {
 	double maximum = gpu_get(s->gpu, GPU_FACT_memory_clock_max_mhz, 0) * 1e6, now;
 
-	if (!(maximum > 0) || !s->phase || !record_number(s->phase, "memory_clock_hz", &now))
+	if (!(maximum > 0) || !s->phase ||
+	    (!record_number(s->phase, "memory_clock_hz", &now) && !clock_around(s, &now)))
 		return 0;
 	return now / maximum;
 }
@@ -35,7 +60,7 @@ static double dram_kappa(const struct subject *s, size_t *from)
 			continue;
 		subject_of(&o, s->ctx, &r->cases[i]);
 		if (!o.has_figure || !subject_beyond_cache(&o) || strcmp(o.phase_name, "sustained") ||
-		    !record_number(o.phase, "dram_active_share", &signal) || !(signal > 0))
+		    !subject_gpm(&o, "dram", &signal) || !(signal > 0))
 			continue;
 		bound_of(&o, &b);
 		clock = memory_clock(&o);
@@ -58,14 +83,14 @@ bool gap_memory(struct judgement *out, const struct subject *s)
 		gap_absent(out, "memory clock", "not recorded");
 		whole = false;
 	}
-	if (record_number(s->phase, "dram_active_share", &busy) && busy > 0) {
+	if (subject_gpm(s, "dram", &busy) && busy > 0) {
 		k = dram_kappa(s, &from);
 		gap_add(out, "busy", busy / k, from >= 2 ? 0.01 : 0.04,
 			"DRAM active %.1f %% (GPM 10), over %.3f (%s)", 100 * busy, k,
 			from >= 2 ? "other large cases of this run" : "assumed");
 		whole = whole && from >= 2;
 	} else {
-		gap_absent(out, "busy", "DRAM efficiency, not split: no DRAM signal on this device");
+		gap_absent(out, "busy", "DRAM efficiency, not split: no DRAM reading lies wholly inside the window");
 		whole = false;
 	}
 	gap_add(out, "traffic", 1, 0, "algorithm's bytes are DRAM's: beyond 8 x L2");
@@ -135,10 +160,10 @@ static void scaling(struct judgement *out, const struct subject *s, double ceili
 			continue;
 		if (threads < 1.5 && p.figure > one)
 			one = p.figure;
-		if (threads > n)
+		if (threads > n && p.figure <= ceiling)
 			n = threads;
 	}
-	if (!(one > 0) || n < 2)
+	if (!(one > 0) || n < 2 || !(ceiling > one))
 		return;
 	f = gap_add(out, "threads", ceiling / (n * one), 0.01,
 		    "ceiling of %.0f threads over %.0f x one thread's", n, n);
@@ -148,8 +173,8 @@ static void scaling(struct judgement *out, const struct subject *s, double ceili
 
 bool gap_cpu(struct judgement *out, const struct subject *s)
 {
-	const struct record_case *peak;
-	double share, peak_share = 1, ceiling = bound_ceiling(s->ctx, s->c, &peak);
+	const struct record_case *peak, *disturbed;
+	double share, peak_share = 1, ceiling = bound_ceiling(s->ctx, s->c, &peak, &disturbed);
 
 	if (!(ceiling > 0))
 		return false;

@@ -39,7 +39,7 @@ static void value_text(char *out, size_t size, double value, const char *unit)
 
 /* Below, far below, above: what a band says of a value. `low` is the cause for too little. */
 static void band_hold(struct judgement *out, double value, const struct band_row *b, enum cause low,
-		      const char *what, const char *unit)
+		      const char *what, const char *unit, const char *why)
 {
 	char v[32], l[32], h[32];
 	enum verdict verdict;
@@ -49,7 +49,7 @@ static void band_hold(struct judgement *out, double value, const struct band_row
 	value_text(h, sizeof(h), b->high, unit);
 	if (value < b->low) {
 		verdict = value < VERDICT_FAIL_SHARE * b->low ? VERDICT_FAIL : VERDICT_WARN;
-		finding(out, verdict, low, "%s %s, expected %s .. %s", what, v, l, h);
+		finding(out, verdict, low, "%s %s, expected %s .. %s%s", what, v, l, h, why);
 	} else if (value > b->high) {
 		finding(out, VERDICT_WARN, CAUSE_BAND_STALE, "%s %s, above the band's %s .. %s", what, v, l,
 			h);
@@ -77,17 +77,29 @@ static void compute_twice(struct judgement *out, const struct subject *s)
 			out->band.high *= flop * clock;
 		}
 		band_hold(out, out->efficiency_held, b, CAUSE_LOW_EFFICIENCY,
-			  "share of the held clock's bound", "");
+			  "share of the held clock's bound", "", "");
 	}
 	b = band_find(out, s, BAND_CLOCK);
 	if (b)
-		band_hold(out, clock, b, CAUSE_LOW_CLOCK, "held clock", "Hz");
+		band_hold(out, clock, b, CAUSE_LOW_CLOCK, "held clock", "Hz", "");
+}
+
+/* Which of clock and work a low rate is owed to, as far as stamps tell. */
+static void at_clock(const struct subject *s, char *out, size_t size)
+{
+	double clock, flop = *s->type && s->gpu ? bound_flop_per_clock(s) : 0;
+
+	*out = '\0';
+	if (flop > 0 && record_number(s->phase, "clock_hz", &clock) && clock > 0)
+		snprintf(out, size, " (%.1f %% of what the held clock of %.0f MHz allows)",
+			 100 * s->figure / (flop * clock), clock / 1e6);
 }
 
 static void against_band(struct judgement *out, const struct subject *s)
 {
 	const struct unknown_row *u = expect_unknown(s->ctx->e, subject_word, s);
 	const struct band_row *b;
+	char why[80];
 
 	if (u) {
 		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "%s", u->why);
@@ -96,7 +108,8 @@ static void against_band(struct judgement *out, const struct subject *s)
 	b = band_find(out, s, BAND_RATE);
 	if (b) {
 		verdict_band(out, s, b);
-		band_hold(out, s->figure, b, CAUSE_BELOW_BAND, s->phase_name, s->unit);
+		at_clock(s, why, sizeof(why));
+		band_hold(out, s->figure, b, CAUSE_BELOW_BAND, s->phase_name, s->unit, why);
 	}
 	if (*s->type && s->gpu)
 		compute_twice(out, s);
@@ -123,12 +136,23 @@ static void against_ceiling(struct judgement *out, const struct subject *s)
 			"%.2f of this machine's own ceiling, under %.2f", share, row->pass);
 }
 
+/* Light loads hold up to 1 % more than the clock that NVML calls maximum: where stamps show it, that much is
+ * allowed. */
+static double boost(const struct subject *s)
+{
+	double clock, maximum = s->gpu ? gpu_get(s->gpu, GPU_FACT_sm_clock_max_mhz, 0) * 1e6 : 0;
+
+	if (!*s->type || !(maximum > 0) || !record_number(s->phase, "clock_hz", &clock))
+		return 1;
+	return fmin(fmax(clock / maximum, 1), VERDICT_BOOST);
+}
+
 static void against_bound(struct judgement *out, const struct subject *s)
 {
 	if (out->bound.from == BOUND_NONE || !(out->bound.value > 0))
 		return;
 	out->share_of_bound = s->figure / out->bound.value;
-	if (out->bound.from != BOUND_CEILING && out->share_of_bound > VERDICT_ABOVE)
+	if (out->bound.from != BOUND_CEILING && out->share_of_bound > VERDICT_ABOVE * boost(s))
 		finding(out, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND,
 			"%.2f of the bound (%.120s): work or time is miscounted", out->share_of_bound,
 			out->bound.formula);
@@ -139,12 +163,17 @@ static void steadiness(struct judgement *out, const struct subject *s)
 {
 	double settled, width;
 	bool sustained = !strcmp(s->phase_name, "sustained");
+	bool told = record_number(s->phase, "half_width_share", &width);
 
-	if (!record_number(s->phase, "half_width_share", &width))
+	if (!told)
 		width = 0;
-	if (sustained && record_number(s->phase, "settled", &settled) && settled < 0.5)
+	if (sustained && record_number(s->phase, "settled", &settled) && settled < 0.5 && !told)
+		finding(out, VERDICT_WARN, CAUSE_UNSETTLED,
+			"clock, power or rate had not settled, and too few samples say how far the mean stands");
+	else if (sustained && record_number(s->phase, "settled", &settled) && settled < 0.5)
 		finding(out, width > VERDICT_SPREAD_WARN ? VERDICT_UNTRUSTED : VERDICT_WARN, CAUSE_UNSETTLED,
-			"clock, power or rate had not settled; 95 %% half-width %.1f %%", 100 * width);
+			"clock, power or rate had not settled; the mean stands to %.1f %% (95 %% half-width)",
+			100 * width);
 	if (width > VERDICT_SPREAD_STOP)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD, "95 %% half-width is %.1f %% of the mean",
 			100 * width);
@@ -197,12 +226,13 @@ void verdict_rate(struct judgement *out, const struct subject *s)
 		return;
 	}
 	bound_of(s, &out->bound);
+	/* Of findings that weigh the same the first is shown: what the figure says, then how it was taken. */
 	against_bound(out, s);
-	steadiness(out, s);
-	rounds(out, s);
 	against_band(out, s);
 	if (!s->gpu)
 		against_ceiling(out, s);
+	steadiness(out, s);
+	rounds(out, s);
 }
 
 /* One line for a case that passes: the figure, and what it was held against. */
@@ -237,13 +267,18 @@ static void passed(struct judgement *out, const struct subject *s)
 static void unjudged(struct judgement *out, const struct subject *s)
 {
 	const char *why = "nothing sound to judge it by";
+	const struct record_case *peak, *disturbed;
 
-	if (!strcmp(s->c->probe, "peak"))
+	if (!strcmp(s->c->probe, "peak")) {
 		why = "a ceiling for the others; nothing judges it";
-	else if (!s->gpu && expect_ceiling(s->ctx->e, subject_word, s))
-		why = "this run holds no sound ceiling to judge it by (probe peak)";
-	else if (!strcmp(s->c->phases, "burst"))
+	} else if (!s->gpu && expect_ceiling(s->ctx->e, subject_word, s)) {
+		bound_ceiling(s->ctx, s->c, &peak, &disturbed);
+		why = disturbed ? "other work disturbed the ceiling that would judge it (probe peak, as many "
+				  "threads): repeat on a quiet machine"
+				: "this run holds no sound ceiling of as many threads to judge it by (probe peak)";
+	} else if (!strcmp(s->c->phases, "burst")) {
 		why = "a point of a curve; measured, not judged";
+	}
 	finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "%s", why);
 }
 

@@ -8,6 +8,7 @@
 /* Limits of method; METHODS "Verdicts" says why these. */
 #define VERDICT_CPU_SHARE 0.97	 /* of the CPU time asked for, below which others took it */
 #define VERDICT_ABOVE 1.01	 /* of a device bound: boost above the clock NVML calls maximum was 0.75 % */
+#define VERDICT_BOOST 1.015	 /* most that a stamped clock above that maximum excuses */
 #define VERDICT_FAIL_SHARE 0.75	 /* of a band's low end */
 #define VERDICT_SPREAD_WARN 0.02 /* half-width of the mean, share of it */
 #define VERDICT_SPREAD_STOP 0.05

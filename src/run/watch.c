@@ -45,22 +45,25 @@ static void reason_values(const struct span *span, struct result *out)
 void watch_values(const struct series *series, size_t count, const char *source, uint64_t t0, uint64_t t1,
 		  struct result *out)
 {
-	/* Means, times a factor to the field's unit. GPM tells of the 250 ms before its time. */
+	/* Means, times a factor to the field's unit. */
 	static const struct {
 		const char *signal;
 		const struct field *field;
 		double factor;
-		uint64_t reach_ns;
 	} means[] = {
-		{"sm_clock_mhz", &field_clock_nvml_hz, 1e6, 0},
-		{"memory_clock_mhz", &field_memory_clock_hz, 1e6, 0},
-		{"power_w", &field_power_integral_w, 1, 0},
-		{"gpm_tensor_share", &field_tensor_active_share, 1, 250000000},
-		{"gpm_fp32_share", &field_fp32_active_share, 1, 250000000},
-		{"gpm_fp64_share", &field_fp64_active_share, 1, 250000000},
-		{"gpm_sm_share", &field_sm_active_share, 1, 250000000},
-		{"gpm_dram_share", &field_dram_active_share, 1, 250000000},
+		{"sm_clock_mhz", &field_clock_nvml_hz, 1e6},
+		{"memory_clock_mhz", &field_memory_clock_hz, 1e6},
+		{"power_w", &field_power_integral_w, 1},
 	};
+	/* GPM tells of the time since its reading before: whole intervals of the window, or nothing. */
+	static const struct {
+		const char *signal;
+		const struct field *field;
+	} whole[] = {{"gpm_tensor_share", &field_tensor_active_share},
+		     {"gpm_fp32_share", &field_fp32_active_share},
+		     {"gpm_fp64_share", &field_fp64_active_share},
+		     {"gpm_sm_share", &field_sm_active_share},
+		     {"gpm_dram_share", &field_dram_active_share}};
 	static const struct {
 		const char *signal;
 		const struct field *field;
@@ -72,11 +75,18 @@ void watch_values(const struct series *series, size_t count, const char *source,
 	} shares[] = {{"violation_power_s", &field_violation_power_share},
 		      {"violation_thermal_s", &field_violation_thermal_share}};
 	double seconds = (double)(t1 - t0) * 1e-9;
+	const struct series *gpm;
 	struct span span;
+	double mean;
 
 	for (size_t i = 0; i < sizeof(means) / sizeof(means[0]); i++)
-		if (span_of(series, count, source, means[i].signal, t0 + means[i].reach_ns, t1, &span))
+		if (span_of(series, count, source, means[i].signal, t0, t1, &span))
 			result_f64(out, means[i].field, span.mean * means[i].factor);
+	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
+		gpm = find(series, count, source, whole[i].signal);
+		if (gpm && series_whole(gpm, t0, t1, SERIES_GPM_LAG_NS, &mean))
+			result_f64(out, whole[i].field, mean);
+	}
 	for (size_t i = 0; i < sizeof(highest) / sizeof(highest[0]); i++)
 		if (span_of(series, count, source, highest[i].signal, t0, t1, &span))
 			result_f64(out, highest[i].field, span.max);
