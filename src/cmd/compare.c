@@ -38,7 +38,7 @@ struct loaded {
 
 static enum status load(struct loaded *l, const char *dir, const struct expectations *e, struct error *err)
 {
-	enum status status = record_read(&l->record, dir, err);
+	enum status status = record_read_run(&l->record, dir, err);
 
 	return status ? status : judge_record(&l->judged, &l->record, e, NULL, err);
 }

@@ -9,7 +9,7 @@ enum status judged_read(struct judged *j, const char *dir, const struct expectat
 	enum status st;
 
 	*j = (struct judged){0};
-	st = record_read(&j->record, dir, err);
+	st = record_read_run(&j->record, dir, err);
 	if (!st && j->record.machine)
 		st = machine_from_json(&j->machine, j->record.machine, err);
 	if (!st)

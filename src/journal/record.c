@@ -407,6 +407,17 @@ enum status record_read(struct record *r, const char *dir, struct error *err)
 	return st;
 }
 
+enum status record_read_run(struct record *r, const char *dir, struct error *err)
+{
+	enum status st = record_read(r, dir, err);
+
+	if (st || r->open)
+		return st;
+	record_release(r);
+	return error_set(err, STATUS_BAD_INPUT, "%s/%s: it does not begin as the journal of a run does", dir,
+			 JOURNAL_FILE);
+}
+
 void record_release(struct record *r)
 {
 	for (size_t i = 0; i < r->case_count; i++)

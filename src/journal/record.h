@@ -13,8 +13,8 @@ struct record_phase {
 	char name[16];
 	uint64_t t0_ns, t1_ns;
 	bool has_window;
-	json_t *values;   /* object: field -> value; NULL: no result event for it */
-	double *ns;       /* raw samples, ns an iteration */
+	json_t *values; /* object: field -> value; NULL: no result event for it */
+	double *ns;	/* raw samples, ns an iteration */
 	size_t ns_count;
 	uint64_t batch;
 };
@@ -22,15 +22,15 @@ struct record_phase {
 struct record_case {
 	unsigned id, step;
 	const char *key, *probe, *engine, *target, *limit, *phases, *group; /* lent from `plan`; never NULL */
-	const json_t *plan;    /* the CASE object, borrowed from the record */
+	const json_t *plan; /* the CASE object, borrowed from the record */
 	bool reading, together;
-	int require;           /* enum require's values: 0 judged, 1 measured, 2 nothing */
-	bool skipped;          /* by the plan */
+	int require;  /* enum require's values: 0 judged, 1 measured, 2 nothing */
+	bool skipped; /* by the plan */
 	enum status skip_status;
 	enum cause skip_cause;
 	const char *skip_reason;
 	bool begun, ended;
-	enum ending ending;    /* CUT where begun and not ended; NOT_RUN where neither begun nor skipped */
+	enum ending ending; /* CUT where begun and not ended; NOT_RUN where neither begun nor skipped */
 	enum status status;
 	enum cause cause;
 	char text[512];
@@ -42,9 +42,9 @@ struct record_case {
 
 struct record {
 	char dir[4096];
-	json_t *open, *plan;           /* bodies; NULL where the journal has none */
-	json_t *machine;               /* the facts tree of the `machine` event; NULL likewise */
-	struct record_case *cases;     /* in plan order */
+	json_t *open, *plan;	   /* bodies; NULL where the journal has none */
+	json_t *machine;	   /* the facts tree of the `machine` event; NULL likewise */
+	struct record_case *cases; /* in plan order */
 	size_t case_count;
 	struct series *series;
 	size_t series_count;
@@ -55,6 +55,8 @@ struct record {
 
 /* Owner: caller, record_release (empty again). A torn journal reads; cut_bytes says what was dropped. */
 enum status record_read(struct record *r, const char *dir, struct error *err);
+/* As record_read; BAD_INPUT where not even the first line of a run is there. */
+enum status record_read_run(struct record *r, const char *dir, struct error *err);
 void record_release(struct record *r);
 const struct record_phase *record_phase(const struct record_case *c, const char *name); /* NULL: not there */
 /* The phase's value as a number (BITS: their integer); false where absent. */

@@ -153,8 +153,10 @@ static bool on_end(struct worker *w, const json_t *body)
 	if (!w->c || !json_is_integer(id) || json_integer_value(id) != (json_int_t)w->c->id || !name ||
 	    !why || !status_from_name(name, &status) || !cause_from_name(why, &cause))
 		return false;
-	if (status == STATUS_LOST)
+	if (status == STATUS_LOST) {
 		quarantine(w->run, w->c);
+		w->leaves = true;
+	}
 	if (w->forced == ENDING_DONE || (status != STATUS_CANCELLED && w->forced == ENDING_CANCELLED))
 		run_end(w->run, w->c, ENDING_DONE, status, cause, text ? text : "", place ? place : "");
 	else if (w->forced == ENDING_CANCELLED)
@@ -251,7 +253,7 @@ static void give(struct run *r, struct worker *w, const struct bench_case *c)
 	struct error err = {0};
 	enum status st = STATUS_OK;
 
-	if (w->alive && (strcmp(w->group, c->group) || strcmp(w->target, c->target_text)))
+	if (w->alive && (w->leaves || strcmp(w->group, c->group) || strcmp(w->target, c->target_text)))
 		crew_dismiss(r, w);
 	if (!w->alive && w->fell && c->engine && c->engine->streams && c->target.kind == TARGET_GPU)
 		manners_memory_back(r, c->target.gpu[0]);

@@ -9,10 +9,10 @@
 #include "run/lines.h"
 #include "run/run.h"
 
-#define RUN_TERM_NS 2000000000u    /* a case over its limit has so long to end by itself */
-#define RUN_STOP_NS 600000000u     /* on a request to stop: the journal is closed within a second */
-#define RUN_KILL_MS 2000           /* KILL to be seen; then the process is stuck */
-#define RUN_STAGGER_NS 100000000u  /* between the starts of workers that run together */
+#define RUN_TERM_NS 2000000000u	  /* a case over its limit has so long to end by itself */
+#define RUN_STOP_NS 600000000u	  /* on a request to stop: the journal is closed within a second */
+#define RUN_KILL_MS 2000	  /* KILL to be seen; then the process is stuck */
+#define RUN_STAGGER_NS 100000000u /* between the starts of workers that run together */
 
 enum { RUN_GPUS = 256, RUN_WORDS = 1024 };
 
@@ -33,8 +33,8 @@ struct watch {
 	size_t series_count;
 	struct watch_window *window; /* waiting for telemetry to pass their end */
 	size_t window_count;
-	uint64_t heard_ns;           /* last line */
-	bool stalled;                /* said so once */
+	uint64_t heard_ns; /* last line */
+	bool stalled;	   /* said so once */
 };
 
 /* A worker that is quiet for long is asked nothing: it is waited for, up to its limit. */
@@ -42,15 +42,16 @@ struct worker {
 	struct process p;
 	bool alive;
 	char group[32], target[32];
-	const struct bench_case *c;  /* running; NULL: idle */
+	const struct bench_case *c; /* running; NULL: idle */
 	struct lines in;
-	char words[RUN_WORDS];       /* the end of what it wrote to stdout and stderr */
+	char words[RUN_WORDS]; /* the end of what it wrote to stdout and stderr */
 	char phase[16];
 	bool ready, told_to_go, ended_case;
-	bool fell;                   /* the one before it was ended by force or crashed */
-	bool garbled;                /* it wrote what is no line of ours, or of another case */
-	uint64_t limit_ns, kill_ns;  /* when TERM, when KILL; 0: not set */
-	enum ending forced;          /* why it was told to end; DONE: it was not */
+	bool leaves;		    /* it said that its device is lost and goes by itself */
+	bool fell;		    /* the one before it was ended by force or crashed */
+	bool garbled;		    /* it wrote what is no line of ours, or of another case */
+	uint64_t limit_ns, kill_ns; /* when TERM, when KILL; 0: not set */
+	enum ending forced;	    /* why it was told to end; DONE: it was not */
 	struct run *run;
 };
 
@@ -61,14 +62,14 @@ struct run {
 	struct run_summary *out;
 	struct journal *journal;
 	struct watch watch;
-	struct worker keeper;        /* of the last step in order, for the next of its group and target */
-	unsigned *attempt;           /* a case: times begun */
-	bool *done;                  /* a case: ended in an earlier run */
+	struct worker keeper; /* of the last step in order, for the next of its group and target */
+	unsigned *attempt;    /* a case: times begun */
+	bool *done;	      /* a case: ended in an earlier run */
 	size_t case_done;
 	unsigned char lost[RUN_GPUS]; /* quarantined: by the case lost_by */
 	unsigned lost_by[RUN_GPUS];
 	uint64_t t0_ns;
-	enum status status;          /* of the journal: once it cannot be written the run is over */
+	enum status status; /* of the journal: once it cannot be written the run is over */
 	struct error *err;
 };
 
@@ -78,8 +79,8 @@ void run_journal(struct run *r, enum journal_type type, json_t *body);
 /* Tells the command's bar that the case is in this phase. */
 void run_progress(struct run *r, const struct bench_case *c, const char *phase);
 /* `end` of a case, summary and progress with it. */
-void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum status status, enum cause cause,
-	     const char *text, const char *place);
+void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum status status,
+	     enum cause cause, const char *text, const char *place);
 
 /* Runs a step; returns early when the run stops or the journal fails. */
 void crew_step(struct run *r, const struct step *step);
@@ -87,11 +88,11 @@ void crew_step(struct run *r, const struct step *step);
 void crew_dismiss(struct run *r, struct worker *w);
 
 void watch_start(struct run *r);
-void watch_read(struct run *r);   /* what the sampler has sent */
+void watch_read(struct run *r); /* what the sampler has sent */
 /* Wants the window's means in the case's results once telemetry has passed its end. */
 void watch_want(struct run *r, const struct bench_case *c, const char *phase, uint64_t t0_ns, uint64_t t1_ns);
-void watch_stop(struct run *r);   /* takes the last lines, settles all windows, ends the sampler */
+void watch_stop(struct run *r); /* takes the last lines, settles all windows, ends the sampler */
 /* Means of `source` over the window as result fields. Absent where a signal says nothing of it. Pure. */
-void watch_values(const struct series *series, size_t count, const char *source, uint64_t t0_ns, uint64_t t1_ns,
-		  struct result *out);
+void watch_values(const struct series *series, size_t count, const char *source, uint64_t t0_ns,
+		  uint64_t t1_ns, struct result *out);
 #endif

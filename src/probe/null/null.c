@@ -218,7 +218,7 @@ static const struct engine *const engines[] = {&own_engine, NULL};
 static struct work work(const struct machine *m, const struct target *t, const void *opts)
 {
 	(void)m, (void)t, (void)opts;
-	return (struct work){.flop = 1000, .read_bytes = 64, .limit = "latency"};
+	return (struct work){.flop = 1000, .read_bytes = 64, .limit = "mixed"};
 }
 
 static enum status verify(void *state, struct wrong *wrong, struct error *err)
