@@ -73,7 +73,7 @@ head -c "$(($(wc -c < faults/journal.jsonl) / 2))" faults/journal.jsonl > cut/jo
 ok "half a journal is reported" sh -c '"$1" report cut > out 2> err; [ $? -le 2 ]' sh "$assay"
 ok "and said to be cut" grep -qiE 'cut|ends' out err
 head -c 4096 /dev/urandom > garbage/journal.jsonl
-ok "garbage is no journal" sh -c '"$1" report garbage > out 2> err; [ $? = 2 ] || [ $? = 64 ]' sh "$assay"
+ok "garbage is no journal" sh -c '"$1" report garbage > out 2> err; code=$?; [ $code = 2 ] || [ $code = 64 ]' sh "$assay"
 ok "and its file is named" says "garbage/journal.jsonl: it does not begin" err
 ok "neither is nothing" sh -c '"$1" report empty > out 2> err; code=$?; [ $code = 2 ] || [ $code = 64 ]' sh "$assay"
 ok "nor can it be compared" sh -c '"$1" compare faults garbage > out 2> err; code=$?; [ $code = 2 ] || [ $code = 64 ]' sh "$assay"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # `meson install --destdir`: everything in its place, and the installed program runs with its modules.
-# usage: install.sh SOURCE BUILD VERSION PREFIX     exit 77: skipped
+# usage: install.sh SOURCE BUILD VERSION PREFIX
 set -u
 source=$1 build=$2 version=$3 prefix=$4
-command -v meson > /dev/null 2>&1 || { echo "1..0 # SKIP meson is not on PATH"; exit 77; }
+command -v meson > /dev/null 2>&1 || { echo "1..0 # SKIP meson is not on PATH"; exit 0; }
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1

@@ -190,12 +190,13 @@ static void test_gpu__a_device_lost_in_the_middle_stays_lost(void **state)
 
 static void test_gpu__a_kernel_is_loaded_once_and_fails_with_words(void **state)
 {
-	struct gpu_device *d = open_device("cuLibraryLoadData=209@2");
 	struct gpu_kernel *k, *again;
+	struct gpu_device *d;
 	struct error err = {0};
 
 	(void)state;
 	SKIP_WITHOUT_KERNELS();
+	d = open_device("cuLibraryLoadData=209@2");
 	stage("cuLibraryLoadData=209@2");
 	assert_int_equal(gpu_kernel(d, &k, "data", "fill_words", &err), STATUS_OK);
 	assert_int_equal(gpu_kernel(d, &again, "data", "fill_words", &err), STATUS_OK);

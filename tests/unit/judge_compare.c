@@ -273,6 +273,7 @@ static void test_compare__one_machine_is_known_again(void **state)
 	assert_false(fleet_of(facts("node", "GPU-1", "96.00"), facts("other", "GPU-1", "96.00")));
 	assert_true(fleet_of(facts("node", "GPU-1", "96.00"), facts("node", "GPU-2", "96.00")));
 	assert_true(fleet_of(facts("node", "GPU-1", "96.00"), cpu_facts("node", "1", "Xeon")));
+	comparison_release(&result);
 	compare_runs(&result, (struct compare_run[]){runs[0], runs[0]}, 2, COMPARE_AUTO, NULL);
 	assert_false(result.fleet); /* the same directory twice */
 }
