@@ -1,7 +1,7 @@
 #!/bin/sh
 # The committed pages are what the program prints. usage: docs.sh ASSAY ROOT [--update]
 set -eu
-assay=$1 root=$2
+assay=$(realpath "$1") root=$2
 if [ "${3:-}" = --update ]; then exec "$assay" __docs "$root"; fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
