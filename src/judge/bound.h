@@ -6,15 +6,15 @@
 #include "judge/context.h"
 
 #define BOUND_SPREAD_STOP 0.05 /* half-width of the mean beyond which a figure is no instrument */
-#define BOUND_CPU_SHARE 0.97 /* of the CPU time asked for, below which others took it */
+#define BOUND_CPU_SHARE 0.97   /* of the CPU time asked for, below which others took it */
 
 /* from BOUND_NONE where nothing tells. METHODS "Bounds". */
 void bound_of(const struct subject *s, struct bound *out);
 /* SMs x FLOP an SM and clock of the subject's type: FLOP a clock; 0: not known. */
 double bound_flop_per_clock(const struct subject *s);
 /*
- * The best figure that probe peak of the same run gave for this limit on this target with as many threads, with
- * its case. 0: none that can be trusted; *disturbed then names one that other work slowed, or is NULL.
+ * The best figure that probe peak of the same run gave for this limit on this target with as many threads,
+ * with its case. 0: none that can be trusted; *disturbed then names one that other work slowed, or is NULL.
  */
 double bound_ceiling(const struct judge_context *ctx, const struct record_case *c,
 		     const struct record_case **peak, const struct record_case **disturbed);

@@ -21,8 +21,8 @@ enum compare_as { COMPARE_AUTO, COMPARE_HISTORY, COMPARE_FLEET };
 	X(SAME, "same")                                                                                      \
 	X(FASTER, "faster")                                                                                  \
 	X(SLOWER, "slower")                                                                                  \
-	X(FASTER_CLOCK, "faster, by its clock") X(SLOWER_CLOCK, "slower, by its clock")                      \
-		X(NOT_COMPARABLE, "not comparable")
+	X(FASTER_CLOCK, "faster, by its clock")                                                              \
+	X(SLOWER_CLOCK, "slower, by its clock") X(NOT_COMPARABLE, "not comparable")
 #define X(name, text) COMPARE_##name,
 enum compare_change { COMPARE_CHANGES(X) COMPARE_CHANGE_COUNT };
 #undef X

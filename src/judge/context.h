@@ -43,8 +43,8 @@ bool case_sound(const struct record_case *c);
 /* What the telemetry says of the judged window; false where there is none. */
 bool subject_span(const struct subject *s, const char *signal, struct span *out);
 /*
- * A share that GPM tells ("tensor", "fp32", "fp64", "sm", "dram"): from the record's own readings where it has
- * them (whole intervals inside the window alone), else the field of the judged phase. False: absent.
+ * A share that GPM tells ("tensor", "fp32", "fp64", "sm", "dram"): from the record's own readings where it
+ * has them (whole intervals inside the window alone), else the field of the judged phase. False: absent.
  */
 bool subject_gpm(const struct subject *s, const char *name, double *out);
 /* 8 x L2 or more a step: too large for the cache to flatter. Unknown L2: 1 GiB. */

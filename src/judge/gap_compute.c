@@ -33,11 +33,14 @@ static bool may_run(const char *type, enum pipe pipe)
 /* Why the clock was below its maximum, as far as watts, times and reason bits tell. */
 static void clock_named(const struct subject *s, double share, char *out, size_t size)
 {
-	double power = 0, limit = gpu_get(s->gpu, GPU_FACT_power_limit_w, 0), bits = 0, time = 0;
+	double power = 0, readings, limit = gpu_get(s->gpu, GPU_FACT_power_limit_w, 0), bits = 0, time = 0;
 	bool has_time = subject_number(s, "violation_power_share", &time);
 	unsigned reasons;
 
+	/* By energy and by power readings: in a short window either may miss a part. */
 	subject_number(s, "power_w", &power);
+	if (subject_number(s, "power_integral_w", &readings))
+		power = fmax(power, readings);
 	subject_number(s, "clock_reasons_or", &bits);
 	reasons = bits >= 0 && bits < 0x1p32 ? (unsigned)bits : 0;
 	if (share >= 0.995)
@@ -124,8 +127,8 @@ static enum pipe pipe_of(const struct subject *s, double *signal, double *k)
 		    here < PLAUSIBLE_SIGNAL)
 			continue;
 		calibrated = kappa(s, pipe);
-		if (best < PIPES && ((*k > 0 && !(calibrated > 0)) ||
-				     ((*k > 0) == (calibrated > 0) && here <= *signal)))
+		if (best < PIPES &&
+		    ((*k > 0 && !(calibrated > 0)) || ((*k > 0) == (calibrated > 0) && here <= *signal)))
 			continue;
 		best = pipe;
 		*signal = here;
@@ -177,26 +180,28 @@ static double option(const struct subject *s, const char *name, double fallback)
 	return text && expect_parse(&value, text, "") ? value : fallback;
 }
 
-/* Padding: FLOP asked for over FLOP of whole tiles; exact by arithmetic where 256 divides. */
+/* Padding: FLOP asked for over FLOP of whole tiles. A tile of 320 pads 8192 to 8320; where the tile is not
+ * told, sizes that 256 divides are taken as whole. */
 static bool useful_factor(struct judgement *out, const struct subject *s)
 {
-	double m = option(s, "m", 0), n = option(s, "n", 0), k = option(s, "k", 0), tm, tn, padded;
+	double m = option(s, "m", 0), n = option(s, "n", 0), k = option(s, "k", 0), tm, tn, useful;
 
 	if (strcmp(s->c->probe, "gemm")) {
 		gap_add(out, "useful", 1, 0, "every instruction counted is asked for");
+		return true;
+	}
+	if (tile_read(s, &tm, &tn) && m >= 1 && n >= 1) {
+		useful = m * n / (ceil(m / tm) * tm * ceil(n / tn) * tn);
+		gap_add(out, "useful", useful, useful < 1 ? 0.005 : 0,
+			"%.0f x %.0f in whole tiles of %.0f x %.0f", m, n, tm, tn);
 		return true;
 	}
 	if (fmod(m, 256) < 0.5 && fmod(n, 256) < 0.5 && fmod(k, 128) < 0.5 && m >= 1 && n >= 1) {
 		gap_add(out, "useful", 1, 0, "tiles divide %.0f x %.0f x %.0f", m, n, k);
 		return true;
 	}
-	if (!tile_read(s, &tm, &tn) || !(m > 0) || !(n > 0)) {
-		gap_absent(out, "useful", "the tile is not known: padding stays in the residual");
-		return false;
-	}
-	padded = ceil(m / tm) * tm * ceil(n / tn) * tn;
-	gap_add(out, "useful", m * n / padded, 0.01, "%.0f x %.0f in tiles of %.0f x %.0f", m, n, tm, tn);
-	return true;
+	gap_absent(out, "useful", "the tile is not known: padding stays in the residual");
+	return false;
 }
 
 static void show(struct judgement *out, const char *name, double value, const char *signal)

@@ -90,7 +90,8 @@ bool gap_memory(struct judgement *out, const struct subject *s)
 			from >= 2 ? "other large cases of this run" : "assumed");
 		whole = whole && from >= 2;
 	} else {
-		gap_absent(out, "busy", "DRAM efficiency, not split: no DRAM reading lies wholly inside the window");
+		gap_absent(out, "busy",
+			   "DRAM efficiency, not split: no DRAM reading lies wholly inside the window");
 		whole = false;
 	}
 	gap_add(out, "traffic", 1, 0, "algorithm's bytes are DRAM's: beyond 8 x L2");

@@ -34,7 +34,7 @@ static bool line_add(char (**lines)[LINE_SIZE], size_t *count, const char *text)
 /* What rights, libraries or a free device would have let us see. */
 static bool could_not_look(struct judgements *out, const struct judge_context *ctx)
 {
-	char line[LINE_SIZE];
+	char line[LINE_SIZE], prefix[48];
 	size_t i;
 
 	for (i = 0; i < out->count; i++) {
@@ -47,7 +47,10 @@ static bool could_not_look(struct judgements *out, const struct judge_context *c
 			continue;
 		if (ctx->record->cases[i].reading && j->verdict != VERDICT_PASS)
 			action = ""; /* its reason ends with what to do */
-		snprintf(line, sizeof(line), "%.40s: %.110s%s%.70s", ctx->record->cases[i].probe,
+		snprintf(prefix, sizeof(prefix), "%.40s: ", ctx->record->cases[i].probe);
+		if (!strncmp(j->reason, prefix, strlen(prefix))) /* it says so itself */
+			*prefix = '\0';
+		snprintf(line, sizeof(line), "%s%.110s%s%.70s", prefix,
 			 j->verdict == VERDICT_PASS ? cause_text(j->cause) : j->reason, *action ? "; " : "",
 			 action);
 		if (!line_add(&out->could_not_look, &out->could_not_look_count, line))

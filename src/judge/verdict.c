@@ -169,7 +169,8 @@ static void steadiness(struct judgement *out, const struct subject *s)
 		width = 0;
 	if (sustained && record_number(s->phase, "settled", &settled) && settled < 0.5 && !told)
 		finding(out, VERDICT_WARN, CAUSE_UNSETTLED,
-			"clock, power or rate had not settled, and too few samples say how far the mean stands");
+			"clock, power or rate had not settled, and too few samples say how far the mean "
+			"stands");
 	else if (sustained && record_number(s->phase, "settled", &settled) && settled < 0.5)
 		finding(out, width > VERDICT_SPREAD_WARN ? VERDICT_UNTRUSTED : VERDICT_WARN, CAUSE_UNSETTLED,
 			"clock, power or rate had not settled; the mean stands to %.1f %% (95 %% half-width)",
@@ -275,7 +276,8 @@ static void unjudged(struct judgement *out, const struct subject *s)
 		bound_ceiling(s->ctx, s->c, &peak, &disturbed);
 		why = disturbed ? "other work disturbed the ceiling that would judge it (probe peak, as many "
 				  "threads): repeat on a quiet machine"
-				: "this run holds no sound ceiling of as many threads to judge it by (probe peak)";
+				: "this run holds no sound ceiling of as many threads to judge it by (probe "
+				  "peak)";
 	} else if (!strcmp(s->c->phases, "burst")) {
 		why = "a point of a curve; measured, not judged";
 	}

@@ -265,6 +265,45 @@ static void add_todos(const struct paint *p, const struct view *v)
 	}
 }
 
+static bool same_knob(const struct view_row *a, size_t i, const struct view_row *b, size_t k)
+{
+	return !strcmp(a->c->target, b->c->target) && !strcmp(a->j->advice[i].knob, b->j->advice[k].knob);
+}
+
+static bool knob_before(const struct view *v, size_t row, size_t advice)
+{
+	for (size_t i = 0; i <= row; i++)
+		for (size_t k = 0; k < v->rows[i].j->advice_count; k++) {
+			if (i == row && k == advice)
+				return false;
+			if (same_knob(&v->rows[row], advice, &v->rows[i], k))
+				return true;
+		}
+	return false;
+}
+
+/* One line a knob: the cases it is for, each with its gain. */
+static void add_knob(const struct paint *p, const struct view *v, size_t row, size_t advice)
+{
+	const struct view_row *first = &v->rows[row];
+	struct text line = {0};
+	const char *between = ": ";
+
+	text_addf(&line, "%s, ", first->c->target);
+	names_add(&v->names, &line, first->j->advice[advice].knob);
+	for (size_t i = row; i < v->row_count; i++)
+		for (size_t k = 0; k < v->rows[i].j->advice_count; k++) {
+			if (!same_knob(first, advice, &v->rows[i], k))
+				continue;
+			text_addf(&line, "%s%s (%s)", between, v->rows[i].title,
+				  v->rows[i].j->advice[k].gain);
+			between = "; ";
+		}
+	width_wrap(p->out, text_str(&line), p->columns, 0, 2);
+	text_add(p->out, "\n");
+	text_release(&line);
+}
+
 /* The knobs that cases which stand well could still turn. */
 static void add_advice(const struct paint *p, const struct view *v)
 {
@@ -272,18 +311,12 @@ static void add_advice(const struct paint *p, const struct view *v)
 
 	for (size_t i = 0; i < v->row_count; i++)
 		for (size_t k = 0; k < v->rows[i].j->advice_count; k++) {
-			const struct view_row *row = &v->rows[i];
-			struct text line = {0};
-
+			if (knob_before(v, i, k))
+				continue;
 			if (!any)
 				add_title(p, "what would buy more");
 			any = true;
-			text_addf(&line, "%s, %s: ", row->c->target, row->title);
-			names_add(&v->names, &line, row->j->advice[k].knob);
-			text_addf(&line, " (%s)", row->j->advice[k].gain);
-			width_wrap(p->out, text_str(&line), p->columns, 0, 2);
-			text_add(p->out, "\n");
-			text_release(&line);
+			add_knob(p, v, i, k);
 		}
 }
 
