@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first `check quick` on an H100 in a virtual machine, cut down to ceilings, GEMM and memory: what its
+ * own signals explain stays explained. One GPM interval or two fit into its short windows.
+ */
+#include <math.h>
+#include "judge/context.h"
+#include "judge/gap.h"
+#include "judge/judge.h"
+#include "scratch.h"
+
+struct real {
+	struct record r;
+	struct expectations *e;
+	struct judgements j;
+};
+
+static int begin(void **state)
+{
+	struct real *real = calloc(1, sizeof(*real));
+	struct error err = {0};
+
+	*state = real;
+	if (record_read(&real->r, SOURCE_DIR "/tests/data/judge/h100-quick", &err) ||
+	    expectations_load(&real->e, NULL, &err) || judge_record(&real->j, &real->r, real->e, NULL, &err))
+		fail_msg("%s", err.text);
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct real *real = *state;
+
+	judgements_release(&real->j);
+	expectations_free(real->e);
+	record_release(&real->r);
+	free(real);
+	return 0;
+}
+
+static bool has(const struct record_case *c, const char *option, const char *value)
+{
+	const char *text = record_option(c, option);
+
+	return text && !strcmp(text, value);
+}
+
+/* The case of a probe and engine with these options ("" any). */
+static size_t find(const struct real *real, const char *probe, const char *engine, const char *type,
+		   const char *option, const char *value)
+{
+	size_t i;
+
+	for (i = 0; i < real->r.case_count; i++) {
+		const struct record_case *c = &real->r.cases[i];
+
+		if (!strcmp(c->probe, probe) && !strcmp(c->engine, engine) &&
+		    (!*type || has(c, "type", type)) && has(c, option, value))
+			return i;
+	}
+	fail_msg("the record has no %s of %s %s %s=%s", probe, engine, type, option, value);
+	return 0;
+}
+
+static const struct factor *factor(const struct judgement *j, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < j->gap_count; i++)
+		if (!strcmp(j->gap[i].name, name))
+			return &j->gap[i];
+	fail_msg("no factor %s", name);
+	return NULL;
+}
+
+static void test_real__gemm_and_memory_close_within_half_a_percent(void **state)
+{
+	static const char *const types[] = {"bf16", "e4m3", "fp16", "tf32", "fp64", "fp32", "int8"};
+	static const char *const ops[] = {"read", "write", "copy", "triad"};
+	const struct real *real = *state;
+	size_t i, closed = 0;
+
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		const struct judgement *j =
+			&real->j.of_case[find(real, "gemm", "cublaslt", types[i], "m", "8192")];
+
+		if (!j->explained || fabs(j->unexplained - 1) > 0.005)
+			fail_msg("%s: residual %.4f", types[i], j->unexplained);
+		closed++;
+	}
+	for (i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		const struct judgement *j = &real->j.of_case[find(real, "memory", "own", "", "op", ops[i])];
+
+		if (!j->explained || fabs(j->unexplained - 1) > 0.005)
+			fail_msg("%s: residual %.4f", ops[i], j->unexplained);
+		closed++;
+	}
+	assert_int_equal(closed, 11);
+}
+
+/* FP64 runs on the matrix units there: GPM 11 reads nothing, GPM 5 all of it. */
+static void test_real__fp64_is_read_from_the_pipe_that_calibrates(void **state)
+{
+	const struct real *real = *state;
+	const struct judgement *j = &real->j.of_case[find(real, "gemm", "cublaslt", "fp64", "m", "8192")];
+	const struct judgement *peak = &real->j.of_case[find(real, "peak", "own", "fp64", "unit", "mma")];
+
+	assert_non_null(strstr(factor(j, "pipe")->signal, "GPM 5"));
+	assert_true(factor(j, "pipe")->value > 0.95 && factor(j, "pipe")->value < 1);
+	assert_int_equal(peak->verdict,
+			 VERDICT_UNKNOWN); /* 1998 MHz held: above the bound at 1980, not above_bound */
+	assert_true(peak->share_of_bound > 1.005);
+	assert_int_equal(peak->advice_count, 0);
+}
+
+/* cuBLASLt chose tiles of 320 x 128: 26 of them cover 8192 rows and 128 rows more. */
+static void test_real__padding_of_the_chosen_tile_is_counted(void **state)
+{
+	const struct real *real = *state;
+	const struct judgement *j = &real->j.of_case[find(real, "gemm", "cublaslt", "bf16", "m", "8192")];
+
+	assert_float_equal(factor(j, "useful")->value, 8192.0 / 8320, 1e-9);
+}
+
+static void test_real__a_disturbed_ceiling_judges_nothing(void **state)
+{
+	const struct real *real = *state;
+	const struct judgement *j = &real->j.of_case[find(real, "gemm", "openblas", "fp32", "m", "2048")];
+
+	assert_int_equal(j->verdict, VERDICT_UNKNOWN);
+	assert_int_equal(j->cause, CAUSE_NO_REFERENCE);
+	assert_int_equal(j->bound.from, BOUND_NONE);
+	assert_non_null(strstr(j->reason, "disturbed"));
+}
+
+static void test_real__the_band_is_named_before_how_it_was_taken(void **state)
+{
+	const struct real *real = *state;
+	const struct judgement *j = &real->j.of_case[find(real, "gemm", "cublaslt", "fp64", "m", "8192")];
+
+	assert_int_equal(j->verdict, VERDICT_WARN);
+	assert_int_equal(j->cause, CAUSE_BELOW_BAND);
+	assert_non_null(strstr(j->reason, "held clock of 1770 MHz"));
+}
+
+static void test_real__whole_numbers_are_no_floating_point(void **state)
+{
+	const struct real *real = *state;
+
+	assert_string_equal(real->j.of_case[find(real, "gemm", "cublaslt", "int8", "m", "8192")].figure_unit,
+			    "OP/s");
+}
+
+/* The readings of one window 5 % lower: its pipe and its residual move by that, nothing else does. */
+static void test_real__a_signal_off_by_five_percent_moves_its_factor_and_the_residual(void **state)
+{
+	struct real *real = *state;
+	size_t target = find(real, "gemm", "cublaslt", "e4m3", "m", "8192"), i, k, altered = 0;
+	const struct record_phase *window = record_phase(&real->r.cases[target], "sustained");
+	struct judgements after;
+	struct error err = {0};
+
+	assert_non_null(window);
+	for (i = 0; i < real->r.series_count; i++) {
+		struct series *s = &real->r.series[i];
+
+		for (k = 0; !strcmp(s->signal, "gpm_tensor_share") && k < s->count; k++)
+			if (s->t_ns[k] >= window->t0_ns && s->t_ns[k] <= window->t1_ns) {
+				s->value[k] *= 0.95;
+				altered++;
+			}
+	}
+	assert_true(altered > 0);
+	assert_int_equal(judge_record(&after, &real->r, real->e, NULL, &err), STATUS_OK);
+	assert_int_equal(after.count, real->j.count);
+	for (i = 0; i < after.count; i++) {
+		const struct judgement *was = &real->j.of_case[i], *is = &after.of_case[i];
+		double moved = i == target ? 0.95 : 1;
+
+		assert_int_equal(is->gap_count, was->gap_count);
+		assert_float_equal(is->unexplained, was->unexplained / moved, 1e-9);
+		for (k = 0; k < is->gap_count; k++) {
+			/* issue is the part of the pipe beside residency: shown, of the same signal */
+			bool own = !strcmp(is->gap[k].name, "pipe") || !strcmp(is->gap[k].name, "issue");
+
+			assert_float_equal(is->gap[k].value, was->gap[k].value * (own ? moved : 1), 1e-9);
+		}
+	}
+	assert_false(after.of_case[target].explained); /* 5 % are more than the 3 % that are claimed */
+	judgements_release(&after);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(test_real__##name, begin, end)
+		T(gemm_and_memory_close_within_half_a_percent),
+		T(fp64_is_read_from_the_pipe_that_calibrates),
+		T(padding_of_the_chosen_tile_is_counted),
+		T(a_disturbed_ceiling_judges_nothing),
+		T(the_band_is_named_before_how_it_was_taken),
+		T(whole_numbers_are_no_floating_point),
+		T(a_signal_off_by_five_percent_moves_its_factor_and_the_residual),
+#undef T
+	};
+
+	return cmocka_run_group_tests_name("judge_real", tests, NULL, NULL);
+}
