@@ -118,6 +118,9 @@ json_t *facts_read(struct source *s, enum layer up_to)
 			   source_label(s), "layer", layers[up_to], "unreadable");
 	if (!f.tree)
 		return NULL;
+	if (up_to >=
+	    LAYER_SOFTWARE) /* opening libraries takes longest, and disturbs nothing that is read here */
+		source_ahead(s, LAYER_SOFTWARE);
 	facts_system(&f);
 	facts_cpu(&f);
 	facts_memory(&f);

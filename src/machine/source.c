@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <unistd.h>
 #include "core/file.h"
@@ -17,6 +18,13 @@ struct source {
 	json_t *host;	   /* {"text": {path: ..}, "list": .., "link": .., "value": ..} */
 	json_t *layers[4]; /* raw answers by enum layer; {"error": ".."} where there is none */
 	char label[160];
+	/* One helper asked ahead on a thread, which lives as long as it; its answer is taken by source_layer.
+	 */
+	bool asked_ahead;
+	enum layer ahead;
+	pthread_t thread;
+	json_t *ahead_answer;
+	struct error ahead_error; /* of no answer, for the log */
 };
 
 static const char *const layer_names[] = {"host", "nvml", "cuda", "software"};
@@ -53,10 +61,13 @@ enum status source_live(struct source **s, const struct log *log, struct error *
 	return st;
 }
 
+static void take_ahead(struct source *s);
+
 void source_close(struct source *s)
 {
 	if (!s)
 		return;
+	take_ahead(s);
 	json_decref(s->host);
 	for (size_t i = 0; i < 4; i++)
 		json_decref(s->layers[i]);
@@ -383,22 +394,20 @@ static unsigned limit_ms(enum layer layer)
 }
 
 /* `assay __facts LAYER` in a process of its own: what hangs or crashes there costs its answers alone. */
-static json_t *ask_helper(enum layer layer, const struct log *log)
+static json_t *ask_helper(enum layer layer, struct error *err)
 {
 	const char *argv[] = {NULL, "__facts", layer_names[layer], NULL};
 	struct process_spec spec = {.argv = argv, .cpu_numa = -1};
-	struct error err = {0};
 	json_error_t e;
 	json_t *answer;
 	char *out = NULL, line[640];
 	size_t size = 0;
 	int code = 0;
 
-	if (process_run(&spec, limit_ms(layer), LAYER_BYTES_MAX, &out, &size, &code, &err)) {
+	if (process_run(&spec, limit_ms(layer), LAYER_BYTES_MAX, &out, &size, &code, err)) {
 		free(out);
-		answer = refusal(err.text);
-		json_object_set_new(answer, "cause", json_string(cause_name(err.cause)));
-		log_debug(log, LOG_TOPIC_MACHINE, "facts %s: %s", layer_names[layer], err.text);
+		answer = refusal(err->text);
+		json_object_set_new(answer, "cause", json_string(cause_name(err->cause)));
 		return answer;
 	}
 	answer = json_loadb(out, size, JSON_REJECT_DUPLICATES, &e);
@@ -411,10 +420,48 @@ static json_t *ask_helper(enum layer layer, const struct log *log)
 	return answer;
 }
 
+static void tell(const struct source *s, enum layer layer, const struct error *err)
+{
+	if (err->text[0])
+		log_debug(s->log, LOG_TOPIC_MACHINE, "facts %s: %s", layer_names[layer], err->text);
+}
+
+static void *ahead_main(void *arg)
+{
+	struct source *s = arg;
+
+	s->ahead_answer = ask_helper(s->ahead, &s->ahead_error);
+	return NULL;
+}
+
+static void take_ahead(struct source *s)
+{
+	if (!s->asked_ahead)
+		return;
+	pthread_join(s->thread, NULL);
+	s->asked_ahead = false;
+	tell(s, s->ahead, &s->ahead_error);
+	s->layers[s->ahead] = s->ahead_answer;
+}
+
+void source_ahead(struct source *s, enum layer layer)
+{
+	if (!s->live || s->asked_ahead || s->layers[layer] || layer == LAYER_HOST)
+		return;
+	s->ahead = layer;
+	s->asked_ahead = !pthread_create(&s->thread, NULL, ahead_main, s);
+}
+
 const json_t *source_layer(struct source *s, enum layer layer)
 {
-	if (!s->layers[layer] && s->live && layer != LAYER_HOST)
-		s->layers[layer] = ask_helper(layer, s->log);
+	struct error err = {0};
+
+	if (s->asked_ahead && s->ahead == layer)
+		take_ahead(s);
+	if (!s->layers[layer] && s->live && layer != LAYER_HOST) {
+		s->layers[layer] = ask_helper(layer, &err);
+		tell(s, layer, &err);
+	}
 	return json_object_get(s->layers[layer], "error") ? NULL : s->layers[layer];
 }
 

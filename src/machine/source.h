@@ -33,6 +33,9 @@ const char *source_why(struct source *s, const char *what);    /* path or key th
 /* One vendor layer's raw JSON (docs/design/machine.md). Live: asks a helper within its limit. NULL:
  * source_why of the layer's name ("nvml", "cuda", "software"). */
 const json_t *source_layer(struct source *s, enum layer layer);
+/* Lets the helper of this layer begin now, beside what is read in between; source_layer waits for it. At most one;
+ * nothing where the source is not live. */
+void source_ahead(struct source *s, enum layer layer);
 /* Why there is no answer of that layer; CAUSE_NONE where there is one or none was asked for. */
 enum cause source_layer_cause(const struct source *s, enum layer layer);
 const char *layer_name(enum layer layer);

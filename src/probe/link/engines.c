@@ -4,6 +4,7 @@
 #include "core/random.h"
 #include "kernel/data.h"
 #include "kernel/link.h"
+#include "probe/cpu_pool.h"
 #include "probe/link/link.h"
 
 enum {
@@ -46,11 +47,14 @@ static enum status own_supports(const struct machine *m, const struct target *t,
 	return supports(m, t, opts, err);
 }
 
-static void fill_host(const struct link_state *s)
+static void fill_work(void *arg, unsigned thread)
 {
+	const struct link_state *s = arg;
 	const uint32_t key[2] = {(uint32_t)s->seed, (uint32_t)(s->seed >> 32)};
+	uint64_t block, last;
 
-	for (uint64_t block = 0; block < s->bytes / 16; block++) {
+	cpu_share(s->bytes / 16, LINK_GRAIN, thread, cpu_pool_count(s->pool), &block, &last);
+	for (; block < last; block++) {
 		const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), LINK_STREAM, 0};
 
 		philox4x32(s->host[0] + 4 * block, counter, key);
@@ -78,7 +82,7 @@ static enum status prepare_in(struct link_state *s, struct error *err)
 
 	if (st)
 		return st;
-	fill_host(s);
+	cpu_pool_run(s->pool, fill_work, s);
 	st = gpu_alloc(s->device, &s->data[0], s->bytes, err);
 	if (!st)
 		st = generate(s, &s->expected, LINK_STREAM, err);
@@ -115,10 +119,11 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	*s = (struct link_state){.opts = *o, .device = b->device, .seed = b->seed, .bytes = o->size};
 	s->stream[0] = b->stream[0];
 	s->stream[1] = b->stream[1];
-	if (o->direction == LINK_LATENCY)
+	st = cpu_pool_usable(&s->pool, err);
+	if (!st && o->direction == LINK_LATENCY)
 		st = prepare_chain(s, err);
-	else
-		st = o->direction == LINK_D2H ? STATUS_OK : prepare_in(s, err);
+	else if (!st && o->direction != LINK_D2H)
+		st = prepare_in(s, err);
 	if (!st && (o->direction == LINK_D2H || o->direction == LINK_BOTH))
 		st = prepare_out(s, err);
 	if (!st)
@@ -209,6 +214,7 @@ static void release(void *state)
 	struct link_state *s = state;
 	gpu_ptr *const all[] = {&s->data[0], &s->data[1], &s->expected, &s->record, &s->at};
 
+	cpu_pool_destroy(&s->pool);
 	if (!s->device)
 		return;
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)

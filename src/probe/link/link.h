@@ -37,7 +37,7 @@ extern const struct field link_fields[];
 
 /* One engine's state. Stream words: device and host hold word i of LINK_STREAM + way under the case's seed.
  */
-enum { LINK_STREAM = 40 };
+enum { LINK_STREAM = 40, LINK_GRAIN = 4096 /* blocks of 16 bytes */ };
 struct link_state {
 	struct link_opts opts;
 	struct gpu_device *device;
@@ -52,6 +52,7 @@ struct link_state {
 	unsigned blocks;
 	uint64_t iterations;
 	bool ready;
+	struct cpu_pool *pool; /* fills and checks host memory; asleep while copies run */
 };
 
 /* Host memory: pinned by the driver, or our own, placed on a node and pinned by registering. */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include "core/random.h"
 #include "kernel/data.h"
+#include "probe/cpu_pool.h"
 #include "probe/link/link.h"
 
 static bool to_device(const struct link_state *s)
@@ -18,6 +19,15 @@ static bool to_host(const struct link_state *s)
 	return s->opts.direction == LINK_D2H || s->opts.direction == LINK_BOTH;
 }
 
+static void poison_work(void *arg, unsigned thread)
+{
+	const struct link_state *s = arg;
+	uint64_t first, last;
+
+	cpu_share(s->bytes / 16, LINK_GRAIN, thread, cpu_pool_count(s->pool), &first, &last);
+	memset(s->host[1] + 4 * first, 0xff, 16 * (last - first));
+}
+
 enum status link_poison(struct link_state *s, struct error *err)
 {
 	uint64_t zero = 0;
@@ -28,7 +38,7 @@ enum status link_poison(struct link_state *s, struct error *err)
 	if (to_device(s))
 		st = gpu_stream_fill32(s->stream[0], s->data[0], 0xffffffffu, s->bytes / 4, err);
 	if (to_host(s))
-		memset(s->host[1], 0xff, s->bytes);
+		cpu_pool_run(s->pool, poison_work, s);
 	return st ? st : gpu_stream_wait(s->stream[0], err);
 }
 
@@ -68,11 +78,20 @@ static enum status check_device(struct link_state *s, struct wrong *w, struct er
 	return st;
 }
 
-static void check_host(struct link_state *s, struct wrong *w)
-{
-	const uint32_t key[2] = {(uint32_t)s->seed, (uint32_t)(s->seed >> 32)};
+struct parts {
+	const struct link_state *s;
+	struct wrong *part; /* one a thread */
+};
 
-	for (uint64_t block = 0; block < s->bytes / 16; block++) {
+static void check_work(void *arg, unsigned thread)
+{
+	const struct parts *p = arg;
+	const struct link_state *s = p->s;
+	const uint32_t key[2] = {(uint32_t)s->seed, (uint32_t)(s->seed >> 32)};
+	uint64_t block, last;
+
+	cpu_share(s->bytes / 16, LINK_GRAIN, thread, cpu_pool_count(s->pool), &block, &last);
+	for (; block < last; block++) {
 		const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), LINK_STREAM + 1, 0};
 		uint32_t expected[4];
 
@@ -81,9 +100,32 @@ static void check_host(struct link_state *s, struct wrong *w)
 			continue;
 		for (unsigned i = 0; i < 4; i++)
 			if (s->host[1][4 * block + i] != expected[i])
-				note(w, "host", 4 * block + i, expected[i], s->host[1][4 * block + i]);
+				note(&p->part[thread], "host", 4 * block + i, expected[i],
+				     s->host[1][4 * block + i]);
+	}
+}
+
+/* Threads have their shares in order: the first wrong word is the first of the first thread that found any.
+ */
+static enum status check_host(struct link_state *s, struct wrong *w, struct error *err)
+{
+	unsigned threads = cpu_pool_count(s->pool);
+	struct parts p = {.s = s, .part = calloc(threads, sizeof(*p.part))};
+
+	if (!p.part)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "link: no room to verify");
+	cpu_pool_run(s->pool, check_work, &p);
+	for (unsigned i = 0; i < threads; i++) {
+		const struct wrong *found = &p.part[i];
+
+		if (!found->count)
+			continue;
+		note(w, "host", found->first_index, found->expected, found->found);
+		w->count += found->count - 1;
 	}
 	w->checked += s->bytes / 4;
+	free(p.part);
+	return STATUS_OK;
 }
 
 static enum status check_chain(struct link_state *s, struct wrong *w, struct error *err)
@@ -112,7 +154,7 @@ static enum status check(struct link_state *s, struct wrong *w, struct error *er
 		if (to_device(s))
 			st = check_device(s, w, err);
 		if (!st && to_host(s))
-			check_host(s, w);
+			st = check_host(s, w, err);
 	}
 	if (!st && w->count)
 		st = error_set_cause(err, STATUS_MISMATCH, CAUSE_WRONG_RESULT,
