@@ -643,10 +643,30 @@ static void test_run__judging_is_pure(void **state)
 	judgements_release(&first);
 }
 
+/* A GPU's open case is what the reader wants to hear of, though a CPU's came before it. */
+static void test_run__the_headline_names_a_gpu_s_open_case_before_a_cpu_s(void **state)
+{
+	struct record_case *cpu = world_case(&w, "gemm", "cpu", "compute.fp32", "type=fp32 m=64 n=64 k=64");
+	struct record_case *gpu = world_case(&w, "gemm", "gpu0", "compute.bf16", "type=bf16 m=64 n=64 k=64");
+
+	(void)state;
+	world_set(cpu, "sustained", "flop_rate", 1e11);
+	world_set(gpu, "sustained", "flop_rate", 1e14); /* neither was checked: untrusted */
+	world_judge(&w);
+	assert_int_equal(w.out.exit_code, 2);
+	assert_non_null(strstr(w.out.headline, "2 of 2 cases stay open"));
+	assert_non_null(strstr(w.out.headline, "type=bf16"));
+	gpu->status = STATUS_MISMATCH; /* and a failure before either */
+	world_judge(&w);
+	assert_int_equal(w.out.exit_code, 1);
+	assert_non_null(strstr(w.out.headline, "failed"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(setup, name) cmocka_unit_test_setup_teardown(test_run__##name, setup, end)
+		T(begin_one, the_headline_names_a_gpu_s_open_case_before_a_cpu_s),
 		T(begin_one, every_ending_has_its_verdict),
 		T(begin_one, every_status_has_its_verdict),
 		T(begin_one, a_skip_of_the_plan_is_a_skip_only_where_nothing_is_missing),

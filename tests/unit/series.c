@@ -110,6 +110,29 @@ static void test_series__bits_are_joined_both_ways(void **state)
 	series_release(&s);
 }
 
+/* A reading that tells of the time before it counts where all of that time, come late or not, was the window's. */
+static void test_series__only_whole_intervals_count_and_by_their_length(void **state)
+{
+	struct series s = {.kind = SIGNAL_GAUGE};
+	double mean = -1;
+
+	(void)state;
+	assert_false(series_whole(&s, 0, 1000ull * MS, 0, &mean)); /* no reading at all */
+	add(&s, 90, 0.1);
+	add(&s, 340, 0.5); /* 90 .. 340 may tell of -10 .. 240 */
+	add(&s, 640, 0.9);
+	add(&s, 740, 0.5);
+	add(&s, 1010, 0.2); /* ends after the window */
+	assert_true(series_whole(&s, 0, 1000ull * MS, 100 * MS, &mean));
+	near(mean, (300 * 0.9 + 100 * 0.5) / 400);
+	assert_true(series_whole(&s, 0, 1000ull * MS, 0, &mean)); /* without delay the first counts as well */
+	near(mean, (250 * 0.5 + 300 * 0.9 + 100 * 0.5) / 650);
+	mean = -1;
+	assert_false(series_whole(&s, 300ull * MS, 640ull * MS, 100 * MS, &mean));
+	near(mean, -1);
+	series_release(&s);
+}
+
 static void test_series__what_is_no_reading_is_refused(void **state)
 {
 	struct series s = {.source = "gpu:0000:1b:00.0", .signal = "power_w"};
@@ -132,6 +155,7 @@ int main(void)
 		cmocka_unit_test(test_series__a_counter_is_read_between_its_own_ticks),
 		cmocka_unit_test(test_series__a_counter_that_runs_backwards_says_so),
 		cmocka_unit_test(test_series__bits_are_joined_both_ways),
+		cmocka_unit_test(test_series__only_whole_intervals_count_and_by_their_length),
 		cmocka_unit_test(test_series__what_is_no_reading_is_refused),
 	};
 
