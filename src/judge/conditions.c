@@ -21,8 +21,12 @@ static void data(struct judgement *out, const struct subject *s)
 			cause = strstr(text, "nan") || strstr(text, "NaN") ? CAUSE_NAN : CAUSE_WRONG_RESULT;
 		if (!strcmp(s->c->probe, "hbm"))
 			cause = CAUSE_HBM_DATA;
-		finding(out, VERDICT_FAIL, cause, "%.0f wrong of %.0f checked%s%s", count > 0 ? count : 1,
-			checked, *text ? ": " : "", text);
+		if (checked > 0)
+			finding(out, VERDICT_FAIL, cause, "%.0f wrong of %.0f checked%s%s",
+				count > 0 ? count : 1, checked, *text ? ": " : "", text);
+		else
+			finding(out, VERDICT_FAIL, cause, "%s",
+				*text ? text : "the computed answer is wrong");
 	} else if (work && !(checked > 0)) {
 		finding(out, VERDICT_UNTRUSTED, CAUSE_UNVERIFIED, "the result was not checked");
 	}
