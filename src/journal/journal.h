@@ -11,7 +11,7 @@
  *
  * open      {"schema":1,"program":"0.1.0","command":[..],"wall":"..Z","node":"..","seed":N,"suite":"quick",
  *            "expectations":"builtin"|dir,"options":{..},"price_per_hour":x?}
- * machine   {"facts":{..}}                            machine_json
+ * machine   {"facts":{..}}                            machine_json_shared: pseudonyms for serials, UUIDs, hosts
  * plan      {"hash":"..","suite":"..","fields":{"gemm":[{"name","unit","kind","better","help"}..]},
  *            "steps":[{"together":false,"cases":[CASE..]}]}
  *   CASE = {"case":id,"key":"gemm engine=..","probe":"gemm","engine":"cublaslt","options":{name:text..},

@@ -98,7 +98,8 @@ static bool same_machine(const struct machine *a, const struct machine *b)
 static enum status check_same(const struct run *r, const struct record *earlier, struct error *err)
 {
 	const char *hash = json_string_value(json_object_get(earlier->plan, "hash"));
-	struct machine *m = NULL;
+	struct machine *m = NULL, *now = NULL;
+	json_t *facts;
 	enum status st;
 	bool same;
 
@@ -111,8 +112,14 @@ static enum status check_same(const struct run *r, const struct record *earlier,
 	st = machine_from_json(&m, earlier->machine, err);
 	if (st)
 		return st;
-	same = same_machine(m, r->machine);
+	facts = machine_json_shared(r->machine); /* as the earlier run wrote them */
+	st = machine_from_json(&now, facts, err);
+	same = !st && same_machine(m, now);
+	json_decref(facts);
+	machine_free(now);
 	machine_free(m);
+	if (st)
+		return st;
 	if (!same)
 		return error_set(err, STATUS_BAD_INPUT, "%s: it was begun on another machine", r->o->dir);
 	return STATUS_OK;
@@ -164,7 +171,7 @@ static enum status open_run(struct run *r, struct error *err)
 	r->err = err;
 	write_open(r);
 	if (!r->o->resume) {
-		run_journal(r, JOURNAL_MACHINE, json_pack("{s:O}", "facts", machine_json(r->machine)));
+		run_journal(r, JOURNAL_MACHINE, json_pack("{s:o}", "facts", machine_json_shared(r->machine)));
 		run_journal(r, JOURNAL_PLAN, plan_json(r->plan, r->machine));
 	}
 	return r->status;
