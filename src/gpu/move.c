@@ -16,7 +16,7 @@ static const struct {
 };
 
 /*
- * Measured on an H100 (docs/METHODS.d/gpu.md). A tile a block beats every persistent grid: the hardware
+ * Measured on an H100 (docs/METHODS.md). A tile a block beats every persistent grid: the hardware
  * starts blocks in order and so keeps all SMs within a narrow window of the array. Where DRAM also writes,
  * fewer blocks at once narrow the window further, down to what covers the latency (some 48 KiB of loads an
  * SM).

@@ -14,7 +14,7 @@
  *   NAME_v9  two at once in one tile: small tiles, most blocks
  *
  * The bulk copies of memory_bulk.cu are the ladder's next step. Which rung wins differs by operation and device: see
- * docs/METHODS.d/gpu.md. Any grid is right: blocks go on by the grid until the array ends.
+ * docs/METHODS.md. Any grid is right: blocks go on by the grid until the array ends.
  *
  *   gather_v1  one index a thread       gather_v2  four indices by one 16-byte load, four loads in flight
  *   gather_v3  eight in flight
