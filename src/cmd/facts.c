@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `assay __facts LAYER`: one vendor layer's raw readings as JSON on stdout, in a process that may hang or
- * crash. */
+ * crash. Behind `software` the libraries wanted may be named. */
 #include "cmd/command.h"
 #include "machine/raw.h"
 
+static json_t *read_layer(int argc, char **argv)
+{
+	const char *layer = argc ? argv[0] : "";
+
+	if (!strcmp(layer, "software"))
+		return raw_software(argc > 1 ? (const char *const *)argv + 1 : NULL);
+	if (argc != 1)
+		return NULL;
+	return !strcmp(layer, "nvml") ? raw_nvml() : !strcmp(layer, "cuda") ? raw_cuda() : NULL;
+}
+
 static int run_raw(const struct command_context *c, int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		json_t *(*read)(void);
-	} layers[] = {{"nvml", raw_nvml}, {"cuda", raw_cuda}, {"software", raw_software}};
-	json_t *raw = NULL;
+	json_t *raw = read_layer(argc, argv);
 	int code;
 
 	(void)c;
-	for (size_t i = 0; argc == 1 && i < sizeof(layers) / sizeof(layers[0]); i++) {
-		if (!strcmp(argv[0], layers[i].name))
-			raw = layers[i].read();
-	}
 	if (!raw)
 		return EXIT_USAGE;
 	code = json_dumpf(raw, stdout, JSON_COMPACT) || fflush(stdout) ? EXIT_FAILED : EXIT_PASS;

@@ -6,11 +6,13 @@
 #include <time.h>
 #include <unistd.h>
 #include "cmd/running_plan.h"
+#include "core/process.h"
 #include "journal/record.h"
 #include "judge/judge.h"
 #include "probe/registry.h"
 #include "report/report.h"
 #include "run/run.h"
+#include "run/scope.h"
 
 const char *const running_formats[] = {"text", "json", "csv", "markdown", NULL};
 enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_MARKDOWN };
@@ -99,8 +101,11 @@ static enum status judge_and_report(const struct command_context *c, const struc
 		st = judge_record(&judged, &record, expectations, &site, err);
 	if (st)
 		goto out;
-	in = (struct report_input){
-		.record = &record, .machine = machine, .judged = &judged, .expectations = expectations};
+	in = (struct report_input){.record = &record,
+				   .machine = machine,
+				   .judged = &judged,
+				   .expectations = expectations,
+				   .real_names = o->real_names};
 	st = report_write(dir, &in, &note, err);
 	if (note.size)
 		log_info(c->log, LOG_TOPIC_RUN, "%s", text_str(&note));
@@ -129,6 +134,8 @@ static enum status run_it(const struct command_context *c, const struct plan *pl
 		.beside = o->beside,
 		.wait = o->wait,
 		.price_per_hour = o->price,
+		.real_names = o->real_names,
+		.started_ns = process_started_ns(),
 		.stop = c->stop,
 		.log = c->log,
 		.clock = clock_monotonic(),
@@ -153,11 +160,16 @@ static enum status prepare(const struct command_context *c, const struct suite *
 			   struct error *err)
 {
 	struct plan_wishes wishes = {.target = o->target, .seconds = o->seconds, .beside = o->beside};
-	bool said = false;
+	static const struct machine_scope whole = {.up_to = LAYER_SOFTWARE};
+	/* What was bought is compared with all that is here. */
+	bool all = o->machine || o->expect || o->site, said = false;
+	struct scope scope;
 
+	scope_of(&scope, s, probe_list);
 	for (;;) {
 		const struct bench_case *busy;
-		enum status st = machine_read(m, LAYER_SOFTWARE, o->machine, c->log, err);
+		enum status st =
+			machine_read_scope(m, all ? &whole : &scope.machine, o->machine, c->log, err);
 
 		if (!st)
 			st = plan_build(plan, s, *m, probe_list, &wishes, err);
@@ -206,7 +218,8 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 		if (!st)
 			log_info(c->log, LOG_TOPIC_RUN, "report: %s/report.html", dir);
 		if (!st && summary.cancelled)
-			log_info(c->log, LOG_TOPIC_RUN, "stopped; the same command with --resume --out %s goes on", dir);
+			log_info(c->log, LOG_TOPIC_RUN,
+				 "stopped; the same command with --resume --out %s goes on", dir);
 	}
 	if (st)
 		code = running_complain(c, &err);

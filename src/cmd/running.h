@@ -10,7 +10,7 @@ struct running_opts {
 	double seconds, price;
 	uint64_t seed;
 	uint32_t format;
-	bool json, resume, plan, wait, beside, sample;
+	bool json, resume, plan, wait, beside, sample, real_names;
 };
 
 extern const char *const running_formats[];
@@ -37,6 +37,8 @@ extern const char *const running_formats[];
 	OPT_ROW(type, running.price, .name = "price", .preset = "0", .min = 0, .max = 1e6,                             \
 		.help = "price of the machine an hour, for the record"),                                                 \
 	OPT_ROW(type, running.sample, .name = "telemetry", .preset = "true", .help = "sample power, clocks, temperatures"), \
+	OPT_ROW(type, running.real_names, .name = "real-names",                                                          \
+		.help = "serials, addresses and host names as they are in journal and reports, not as pseudonyms"),     \
 	OPT_ROW(type, running.format, .name = "format", .preset = "text", .choices = running_formats,                  \
 		.help = "form of the report on stdout"),                                                                 \
 	OPT_ROW(type, running.json, .name = "json", .help = "the same as --format json")

@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/file.h"
@@ -391,4 +392,28 @@ void process_wait_text(int wait_status, char *out, size_t size)
 			 strsignal(WTERMSIG(wait_status)));
 	else
 		snprintf(out, size, "exit code %d", WEXITSTATUS(wait_status));
+}
+
+/* Field 22 of /proc/self/stat, in ticks since boot; the name before it may hold blanks and brackets. */
+uint64_t process_started_ns(void)
+{
+	struct timespec boot, monotonic;
+	unsigned long long ticks = 0;
+	char *data = NULL, *at;
+	size_t size = 0;
+	double ago_s;
+
+	if (file_read(&data, &size, "/proc/self/stat", 65536, NULL))
+		return 0;
+	at = strrchr(data, ')');
+	if (!at ||
+	    sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+		   &ticks) != 1)
+		ticks = 0;
+	free(data);
+	if (!ticks || clock_gettime(CLOCK_BOOTTIME, &boot) || clock_gettime(CLOCK_MONOTONIC, &monotonic))
+		return 0;
+	ago_s = (double)boot.tv_sec + (double)boot.tv_nsec * 1e-9 -
+		(double)ticks / (double)sysconf(_SC_CLK_TCK);
+	return (uint64_t)(((double)monotonic.tv_sec - ago_s) * 1e9) + (uint64_t)monotonic.tv_nsec;
 }

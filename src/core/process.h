@@ -44,6 +44,8 @@ void process_release(struct process *p);
  * *exit_code otherwise. Owner of *out: caller, free(). */
 enum status process_run(const struct process_spec *spec, unsigned limit_ms, size_t size_max, char **out, size_t *size,
 			int *exit_code, struct error *err);
+/* When this process was started, CLOCK_MONOTONIC in steps of a clock tick (10 ms); 0 where it cannot be read. */
+uint64_t process_started_ns(void);
 /* "signal 11 (Segmentation fault)" or "exit code 3". */
 void process_wait_text(int wait_status, char *out, size_t size);
 #endif

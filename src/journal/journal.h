@@ -10,8 +10,9 @@
  * sent. fsync on `end` and `close`. Any prefix reads. Bodies are documented in docs/design/journal.md and below:
  *
  * open      {"schema":1,"program":"0.1.0","command":[..],"wall":"..Z","node":"..","seed":N,"suite":"quick",
- *            "expectations":"builtin"|dir,"options":{..},"price_per_hour":x?}
- * machine   {"facts":{..}}                            machine_json_shared: pseudonyms for serials, UUIDs, hosts
+ *            "expectations":"builtin"|dir,"options":{..},"started":ns?,"price_per_hour":x?}
+ *            node: a pseudonym unless options.real_names; started: when the program was started, as t
+ * machine   {"facts":{..}}                            pseudonyms for serials, UUIDs, hosts, unless real names were asked for
  * plan      {"hash":"..","suite":"..","fields":{"gemm":[{"name","unit","kind","better","help"}..]},
  *            "steps":[{"together":false,"cases":[CASE..]}]}
  *   CASE = {"case":id,"key":"gemm engine=..","probe":"gemm","engine":"cublaslt","options":{name:text..},

@@ -109,17 +109,17 @@ void facts_unreadable(struct facts *f, const char *what, enum cause cause, const
 		list, json_pack("{s:s,s:s,s:s}", "what", what, "cause", cause_name(cause), "why", why));
 }
 
-json_t *facts_read(struct source *s, enum layer up_to)
+json_t *facts_read(struct source *s, const struct machine_scope *scope)
 {
-	struct facts f = {.source = s, .up_to = up_to};
+	struct facts f = {.source = s, .up_to = scope->up_to, .libs = scope->libs};
 	static const char *const layers[] = {"host", "nvml", "cuda", "software"};
 
 	f.tree = json_pack("{s:i,s:b,s:s,s:s,s:[]}", "format", 1, "live", source_is_live(s), "label",
-			   source_label(s), "layer", layers[up_to], "unreadable");
+			   source_label(s), "layer", layers[f.up_to], "unreadable");
 	if (!f.tree)
 		return NULL;
-	if (up_to >=
-	    LAYER_SOFTWARE) /* opening libraries takes longest, and disturbs nothing that is read here */
+	source_want_libs(s, f.libs);
+	if (facts_want_software(&f)) /* opening libraries takes longest, and disturbs nothing that is read here */
 		source_ahead(s, LAYER_SOFTWARE);
 	facts_system(&f);
 	facts_cpu(&f);

@@ -11,10 +11,11 @@ struct facts {
 	struct source *source;
 	json_t *tree;	    /* the result, growing */
 	enum layer up_to;   /* deepest layer asked for */
+	const char *const *libs; /* libraries asked for; NULL: all of them when up_to is SOFTWARE, else none */
 };
 
 /* The whole tree. Owner: caller. NULL: out of memory. */
-json_t *facts_read(struct source *s, enum layer up_to);
+json_t *facts_read(struct source *s, const struct machine_scope *scope);
 
 void facts_system(struct facts *f);   /* system: kernel, OS, virtualisation, container, limits, environment */
 void facts_cpu(struct facts *f);      /* cpu */
@@ -24,6 +25,7 @@ void facts_ports(struct facts *f);    /* ports */
 void facts_storage(struct facts *f);  /* storage */
 void facts_log(struct facts *f);      /* kernel_log */
 void facts_software(struct facts *f); /* software */
+bool facts_want_software(const struct facts *f);
 
 /* "could not look": what, why, cause. */
 void facts_unreadable(struct facts *f, const char *what, enum cause cause, const char *why);

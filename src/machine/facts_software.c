@@ -3,13 +3,18 @@
 #include "core/text.h"
 #include "machine/facts.h"
 
+bool facts_want_software(const struct facts *f)
+{
+	return f->libs ? f->libs[0] != NULL : f->up_to >= LAYER_SOFTWARE;
+}
+
 void facts_software(struct facts *f)
 {
 	json_t *software = json_object(), *raw, *row;
 	const char *name;
 
 	json_object_set_new(f->tree, "software", software);
-	if (f->up_to < LAYER_SOFTWARE)
+	if (!facts_want_software(f))
 		return;
 	raw = (json_t *)source_layer(f->source, LAYER_SOFTWARE);
 	if (!raw) {

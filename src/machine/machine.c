@@ -285,17 +285,23 @@ static enum status build(struct machine **out, json_t *facts, struct error *err)
 	return STATUS_OK;
 }
 
-enum status machine_read(struct machine **m, enum layer up_to, const char *recording, const struct log *log,
-			 struct error *err)
+enum status machine_read_scope(struct machine **m, const struct machine_scope *scope, const char *recording,
+			       const struct log *log, struct error *err)
 {
 	struct source *s = NULL;
 	enum status st = recording ? source_open(&s, recording, err) : source_live(&s, log, err);
 
 	*m = NULL;
 	if (!st)
-		st = build(m, facts_read(s, up_to), err);
+		st = build(m, facts_read(s, scope), err);
 	source_close(s);
 	return st;
+}
+
+enum status machine_read(struct machine **m, enum layer up_to, const char *recording, const struct log *log,
+			 struct error *err)
+{
+	return machine_read_scope(m, &(struct machine_scope){.up_to = up_to}, recording, log, err);
 }
 
 enum status machine_from_json(struct machine **m, const json_t *facts, struct error *err)

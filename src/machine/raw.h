@@ -7,5 +7,6 @@
 /* Each answer is [code, value?]. Owner: caller; NULL: out of memory. docs/design/machine.md has the form. */
 json_t *raw_nvml(void);
 json_t *raw_cuda(void);
-json_t *raw_software(void);
+/* The libraries named alone (NULL ends); NULL: all. A name that is not known is passed over. */
+json_t *raw_software(const char *const *names);
 #endif

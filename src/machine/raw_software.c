@@ -251,7 +251,15 @@ static json_t *take(pid_t pid, int fd)
 	return json_pack("{s:s}", "missing", why);
 }
 
-json_t *raw_software(void)
+static bool named(const char *const *names, const char *name)
+{
+	for (; names && *names; names++)
+		if (!strcmp(*names, name))
+			return true;
+	return !names;
+}
+
+json_t *raw_software(const char *const *names)
 {
 	json_t *raw = json_pack("{s:s,s:{}}", "layer", "software", "libraries");
 	json_t *found = json_object_get(raw, "libraries");
@@ -263,7 +271,7 @@ json_t *raw_software(void)
 		int pair[2];
 
 		pid[i] = from[i] = -1;
-		if (pipe(pair))
+		if (!named(names, libraries[i].name) || pipe(pair))
 			continue;
 		pid[i] = fork();
 		if (!pid[i]) {
@@ -274,6 +282,8 @@ json_t *raw_software(void)
 		from[i] = pair[0];
 	}
 	for (size_t i = 0; i < LIBRARIES; i++) {
+		if (!named(names, libraries[i].name))
+			continue;
 		json_object_set_new(found, libraries[i].name,
 				    pid[i] < 0
 					    ? json_pack("{s:s}", "missing", "no child process to open it in")

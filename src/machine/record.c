@@ -111,7 +111,7 @@ enum status machine_record(const char *dir, bool real_names, const struct log *l
 		st = source_live(&s, log, err);
 	if (st)
 		goto out;
-	facts = facts_read(s, LAYER_SOFTWARE);
+	facts = facts_read(s, &(struct machine_scope){.up_to = LAYER_SOFTWARE});
 	(void)source_value(s, "user"); /* for its pseudonym */
 	st = write_layers(s, dir, real_names, err);
 	if (!st)

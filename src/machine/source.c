@@ -10,7 +10,7 @@
 #include "core/process.h"
 #include "core/text.h"
 
-enum { TEXT_MAX = 4 << 20, LAYER_BYTES_MAX = 16 << 20 };
+enum { TEXT_MAX = 4 << 20, LAYER_BYTES_MAX = 16 << 20, LIBS_MAX = 32 };
 
 struct source {
 	bool live;
@@ -18,6 +18,7 @@ struct source {
 	json_t *host;	   /* {"text": {path: ..}, "list": .., "link": .., "value": ..} */
 	json_t *layers[4]; /* raw answers by enum layer; {"error": ".."} where there is none */
 	char label[160];
+	const char *const *libs; /* lent; NULL: all */
 	/* One helper asked ahead on a thread, which lives as long as it; its answer is taken by source_layer.
 	 */
 	bool asked_ahead;
@@ -394,9 +395,9 @@ static unsigned limit_ms(enum layer layer)
 }
 
 /* `assay __facts LAYER` in a process of its own: what hangs or crashes there costs its answers alone. */
-static json_t *ask_helper(enum layer layer, struct error *err)
+static json_t *ask_helper(enum layer layer, const char *const *libs, struct error *err)
 {
-	const char *argv[] = {NULL, "__facts", layer_names[layer], NULL};
+	const char *argv[LIBS_MAX + 4] = {NULL, "__facts", layer_names[layer]};
 	struct process_spec spec = {.argv = argv, .cpu_numa = -1};
 	json_error_t e;
 	json_t *answer;
@@ -404,6 +405,8 @@ static json_t *ask_helper(enum layer layer, struct error *err)
 	size_t size = 0;
 	int code = 0;
 
+	for (size_t i = 0; layer == LAYER_SOFTWARE && libs && libs[i] && i < LIBS_MAX; i++)
+		argv[i + 3] = libs[i];
 	if (process_run(&spec, limit_ms(layer), LAYER_BYTES_MAX, &out, &size, &code, err)) {
 		free(out);
 		answer = refusal(err->text);
@@ -430,7 +433,7 @@ static void *ahead_main(void *arg)
 {
 	struct source *s = arg;
 
-	s->ahead_answer = ask_helper(s->ahead, &s->ahead_error);
+	s->ahead_answer = ask_helper(s->ahead, s->libs, &s->ahead_error);
 	return NULL;
 }
 
@@ -442,6 +445,11 @@ static void take_ahead(struct source *s)
 	s->asked_ahead = false;
 	tell(s, s->ahead, &s->ahead_error);
 	s->layers[s->ahead] = s->ahead_answer;
+}
+
+void source_want_libs(struct source *s, const char *const *libs)
+{
+	s->libs = libs;
 }
 
 void source_ahead(struct source *s, enum layer layer)
@@ -459,7 +467,7 @@ const json_t *source_layer(struct source *s, enum layer layer)
 	if (s->asked_ahead && s->ahead == layer)
 		take_ahead(s);
 	if (!s->layers[layer] && s->live && layer != LAYER_HOST) {
-		s->layers[layer] = ask_helper(layer, &err);
+		s->layers[layer] = ask_helper(layer, s->libs, &err);
 		tell(s, layer, &err);
 	}
 	return json_object_get(s->layers[layer], "error") ? NULL : s->layers[layer];

@@ -36,6 +36,8 @@ const json_t *source_layer(struct source *s, enum layer layer);
 /* Lets the helper of this layer begin now, beside what is read in between; source_layer waits for it. At most one;
  * nothing where the source is not live. */
 void source_ahead(struct source *s, enum layer layer);
+/* The software layer is asked for these libraries alone (names, NULL ends; lent); NULL: for all. */
+void source_want_libs(struct source *s, const char *const *libs);
 /* Why there is no answer of that layer; CAUSE_NONE where there is one or none was asked for. */
 enum cause source_layer_cause(const struct source *s, enum layer layer);
 const char *layer_name(enum layer layer);

@@ -9,12 +9,38 @@ static int put(json_t *object, const char *key, json_t *value)
 	return !value || json_object_set_new(object, key, value);
 }
 
+/* From the start of the program to its first case and to the first iteration that was timed; NULL: not known.
+ */
+static json_t *start_json(const struct record *r)
+{
+	const json_t *started = json_object_get(r->open, "started");
+	uint64_t t0 = (uint64_t)json_integer_value(started), begun = UINT64_MAX, timed = UINT64_MAX;
+	json_t *start = NULL;
+
+	for (size_t i = 0; i < r->case_count; i++) {
+		const struct record_case *c = &r->cases[i];
+		const struct record_phase *cold = record_phase(c, "cold");
+
+		if (c->begun && c->t0_ns > t0 && c->t0_ns < begun)
+			begun = c->t0_ns;
+		if (cold && cold->has_window && cold->t0_ns > t0 && cold->t0_ns < timed)
+			timed = cold->t0_ns;
+	}
+	if (!json_is_integer(started) || begun == UINT64_MAX)
+		return NULL;
+	start = json_pack("{s:f}", "first_case_s", (double)(begun - t0) * 1e-9);
+	if (start && timed != UINT64_MAX)
+		put(start, "first_measurement_s", json_real((double)(timed - t0) * 1e-9));
+	return start;
+}
+
 static json_t *run_json(const struct view *v)
 {
 	const struct record *r = v->in->record;
 	const json_t *seed = json_object_get(r->open, "seed");
 	const char *hash = json_string_value(json_object_get(r->plan, "hash"));
-	json_t *run = json_object();
+	const json_t *real = json_object_get(json_object_get(r->open, "options"), "real_names");
+	json_t *run = json_object(), *start = start_json(r);
 	char journal[65], path[4200];
 	int failed = 0;
 
@@ -24,6 +50,10 @@ static json_t *run_json(const struct view *v)
 	failed |= put(run, "gpus", json_gpus(v));
 	if (json_is_integer(seed))
 		failed |= put(run, "seed", json_integer(json_integer_value(seed)));
+	if (real)
+		failed |= put(run, "real_names", json_boolean(json_is_true(real)));
+	if (start)
+		failed |= put(run, "start", start);
 	failed |= put(run, "plan_hash", json_text(hash ? hash : ""));
 	failed |= put(run, "expectations_hash", json_text(v->in->judged->expectations_hash));
 	failed |= put(run, "verdict", json_string(verdict_name(v->in->judged->verdict)));

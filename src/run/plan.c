@@ -306,16 +306,6 @@ static enum status add_products(struct builder *b, struct choice *k)
 	return st;
 }
 
-static const char *default_target(const struct probe *p)
-{
-	if (p->kind == PROBE_READING)
-		return "node";
-	for (const struct engine *const *e = p->engines; *e; e++)
-		if ((*e)->targets & TARGET_CPU)
-			return "cpu";
-	return "gpu";
-}
-
 static enum status add_target(struct builder *b, struct choice *k, const char *word)
 {
 	struct target_found found[TARGETS_MAX];
@@ -355,7 +345,7 @@ static enum status add_line(struct builder *b, const struct suite_case *line, bo
 	enum status st = find_probe(b, &k);
 
 	if (!st && !line->targets.count)
-		st = add_target(b, &k, default_target(k.probe));
+		st = add_target(b, &k, target_default(k.probe));
 	for (size_t i = 0; !st && i < line->targets.count; i++)
 		st = add_target(b, &k, line->targets.word[i]);
 	return st;

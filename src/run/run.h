@@ -19,6 +19,8 @@ struct run_options {
 	const char *command_line;
 	bool resume;
 	bool sample;                   /* telemetry on */
+	bool real_names;               /* serials, addresses and host names stand in the journal as they are */
+	uint64_t started_ns;           /* when the program was started, on `clock`; 0: not known */
 	uint64_t seed;
 	bool beside, wait;
 	double price_per_hour;         /* 0: not given */

@@ -63,19 +63,28 @@ static json_t *words_json(const char *command_line)
 	return words;
 }
 
-static void write_open(struct run *r)
+/* The machine as the journal shows it. Owner: caller; NULL: no memory. */
+static json_t *shown_facts(const struct run *r, bool real_names)
+{
+	return real_names ? json_deep_copy(machine_json(r->machine)) : machine_json_shared(r->machine);
+}
+
+static void write_open(struct run *r, const json_t *facts)
 {
 	const struct run_options *o = r->o;
-	char wall[32], node[256] = "";
+	const char *node = json_string_value(json_object_get(json_object_get(facts, "system"), "hostname"));
+	char wall[32];
 	json_t *body;
 
 	clock_wall_text(wall, sizeof(wall));
-	gethostname(node, sizeof(node) - 1);
-	body = json_pack("{s:i, s:s, s:o, s:s, s:o, s:I, s:s, s:s, s:{s:b, s:b, s:b}}", "schema", 1,
+	body = json_pack("{s:i, s:s, s:o, s:s, s:o, s:I, s:s, s:s, s:{s:b, s:b, s:b, s:b}}", "schema", 1,
 			 "program", ASSAY_VERSION, "command", words_json(o->command_line), "wall", wall,
-			 "node", field_string(node), "seed", (json_int_t)o->seed, "suite", r->plan->suite,
-			 "expectations", o->expectations ? o->expectations : "builtin", "options", "resume",
-			 o->resume, "beside", o->beside, "sample", o->sample);
+			 "node", field_string(node ? node : ""), "seed", (json_int_t)o->seed, "suite",
+			 r->plan->suite, "expectations", o->expectations ? o->expectations : "builtin",
+			 "options", "resume", o->resume, "beside", o->beside, "sample", o->sample,
+			 "real_names", o->real_names);
+	if (body && o->started_ns)
+		json_object_set_new(body, "started", json_integer((json_int_t)o->started_ns));
 	if (body && o->price_per_hour > 0)
 		json_object_set_new(body, "price_per_hour", json_real(o->price_per_hour));
 	run_journal(r, JOURNAL_OPEN, body);
@@ -112,7 +121,9 @@ static enum status check_same(const struct run *r, const struct record *earlier,
 	st = machine_from_json(&m, earlier->machine, err);
 	if (st)
 		return st;
-	facts = machine_json_shared(r->machine); /* as the earlier run wrote them */
+	facts = shown_facts(r,
+			    json_is_true(json_object_get(json_object_get(earlier->open, "options"),
+							 "real_names"))); /* as the earlier run wrote them */
 	st = machine_from_json(&now, facts, err);
 	same = !st && same_machine(m, now);
 	json_decref(facts);
@@ -157,6 +168,7 @@ static enum status open_run(struct run *r, struct error *err)
 {
 	size_t count = r->plan->case_count ? r->plan->case_count : 1;
 	enum status st = STATUS_OK;
+	json_t *facts;
 
 	r->attempt = calloc(count, sizeof(*r->attempt));
 	r->done = calloc(count, sizeof(*r->done));
@@ -169,11 +181,13 @@ static enum status open_run(struct run *r, struct error *err)
 	if (st)
 		return st;
 	r->err = err;
-	write_open(r);
+	facts = shown_facts(r, r->o->real_names);
+	write_open(r, facts);
 	if (!r->o->resume) {
-		run_journal(r, JOURNAL_MACHINE, json_pack("{s:o}", "facts", machine_json_shared(r->machine)));
+		run_journal(r, JOURNAL_MACHINE, json_pack("{s:O}", "facts", facts));
 		run_journal(r, JOURNAL_PLAN, plan_json(r->plan, r->machine));
 	}
+	json_decref(facts);
 	return r->status;
 }
 

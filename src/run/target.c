@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include "core/opt.h"
 #include "core/text.h"
+#include "run/probe.h"
 
 static void skip(struct target_found *f, enum status status, enum cause cause, const char *reason)
 {
@@ -210,4 +211,14 @@ bool gpu_busy(const struct gpu *g, char *reason, size_t size)
 	else if (busy > 0.05)
 		snprintf(reason, size, "%s: busy %.0f %% of the time", g->pci, 100 * busy);
 	return *reason;
+}
+
+const char *target_default(const struct probe *p)
+{
+	if (p->kind == PROBE_READING)
+		return "node";
+	for (const struct engine *const *e = p->engines; *e; e++)
+		if ((*e)->targets & TARGET_CPU)
+			return "cpu";
+	return "gpu";
 }

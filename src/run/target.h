@@ -5,6 +5,8 @@
 #include "machine/machine.h"
 #include "run/case.h"
 
+struct probe;
+
 struct target_found {
 	struct target target;
 	char text[32];
@@ -24,6 +26,9 @@ enum status target_parse(struct target *t, const char *text, const json_t *gpus,
 			 struct error *err);
 /* Is a case on this target asked for by --target WORD (NULL, "all", "cpu", "gpu", "gpu0", "node")? */
 bool target_asked(const struct target *t, const char *text, const char *word);
+
+/* Where a case runs that names no target: a reading on the node, a probe with a CPU engine on the CPU. Static. */
+const char *target_default(const struct probe *p);
 
 /* Who else uses the GPU, as the facts say: METHODS, "Manners". "" and false where nobody does. */
 bool gpu_busy(const struct gpu *g, char *reason, size_t size);

@@ -34,6 +34,15 @@ ok "a run ends with a verdict" [ "$code" -le 2 ]
 for f in journal.jsonl REPORT.md report.html results.csv results.json manifest.json; do
 	ok "it leaves $f" [ -s "run/$f" ]
 done
+ok "the manifest says how long it took to the first measurement" says '"first_measurement_s"' run/manifest.json
+ok "names are pseudonyms" says '"node":"host-' run/journal.jsonl
+ok "and the manifest says so" says '"real_names": false' run/manifest.json
+"$assay" check --suite tiny.yaml --out named --real-names > out 2> err
+ok "real names stand in the journal when asked for" sh -c 'grep -q "\"node\":\"$(uname -n)\"" named/journal.jsonl'
+ok "in the machine's facts too" sh -c 'grep -q "\"hostname\":\"$(uname -n)\"" named/journal.jsonl'
+ok "and the manifest says so" says '"real_names": true' named/manifest.json
+"$assay" check --suite tiny.yaml --out named --resume > out 2> err
+ok "a run with real names is gone on with: it is the same machine" [ "$(grep -c '"type":"open"' named/journal.jsonl)" = 2 ]
 ok "the journal is closed" says '"type":"close","ending":"done"' run/journal.jsonl
 ok "a run is not written over" expect 64 check --suite tiny.yaml --out run
 

@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	if (json_is_object(raw) && !source_from_json(&s, raw, NULL)) {
-		facts = facts_read(s, LAYER_SOFTWARE);
+		facts = facts_read(s, &(struct machine_scope){.up_to = LAYER_SOFTWARE});
 		FUZZ_CHECK(json_is_object(facts));
 		check_machine(facts);
 		json_decref(facts);

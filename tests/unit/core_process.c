@@ -91,6 +91,17 @@ static void test_process__run_tells_hanging_from_crashing(void **state)
 	assert_string_equal(err.text, "child died of signal 6 (Aborted)");
 }
 
+static void test_process__knows_when_it_was_started(void **state)
+{
+	uint64_t started = process_started_ns(), now = clock_now_ns(clock_monotonic());
+
+	(void)state;
+	assert_true(started > 0 && started <= now);
+	assert_true(now - started < 300000000000u); /* this program has not run for minutes */
+	assert_true(process_started_ns() - started + 20000000u <=
+		    40000000u); /* and asked again it says the same */
+}
+
 static void test_process__a_command_that_is_not_there_is_an_error(void **state)
 {
 	static const char *const argv[] = {"/nowhere/tool", NULL};
@@ -288,6 +299,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_process__run_takes_output_and_exit_code),
 		cmocka_unit_test(test_process__run_refuses_a_flood),
 		cmocka_unit_test(test_process__run_tells_hanging_from_crashing),
+		cmocka_unit_test(test_process__knows_when_it_was_started),
 		cmocka_unit_test(test_process__a_command_that_is_not_there_is_an_error),
 		cmocka_unit_test(test_process__term_is_enough_for_the_well_behaved),
 		cmocka_unit_test(test_process__kill_takes_the_whole_group),

@@ -159,6 +159,26 @@ static void test_machine__a_helper_that_hangs_is_ended_at_its_limit(void **state
 	unsetenv("ASSAY_LIB_NVML");
 }
 
+static void test_machine__only_the_libraries_asked_for_are_opened(void **state)
+{
+	static const char *const libs[] = {"nvml", "cuda", "no_such", NULL}, *const none[] = {NULL};
+	struct machine_scope scope = {.up_to = LAYER_HOST, .libs = libs};
+	struct machine *m = NULL;
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(machine_read_scope(&m, &scope, NULL, NULL, &err), STATUS_OK);
+	assert_non_null(machine_lib(m, "nvml"));
+	assert_non_null(machine_lib(m, "cuda"));
+	assert_null(machine_lib(m, "openblas"));
+	assert_null(machine_lib(m, "no_such"));
+	machine_free(m);
+	scope.libs = none;
+	assert_int_equal(machine_read_scope(&m, &scope, NULL, NULL, &err), STATUS_OK);
+	assert_null(machine_lib(m, "nvml"));
+	machine_free(m);
+}
+
 static void test_machine__visible_devices_grant(void **state)
 {
 	struct machine *m;
@@ -291,6 +311,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_machine__a_lost_gpu_is_lost),
 		cmocka_unit_test(test_machine__a_helper_that_crashes_costs_its_layer_alone),
 		cmocka_unit_test(test_machine__a_helper_that_hangs_is_ended_at_its_limit),
+		cmocka_unit_test(test_machine__only_the_libraries_asked_for_are_opened),
 		cmocka_unit_test(test_machine__visible_devices_grant),
 		cmocka_unit_test(test_machine__a_recording_replays_as_the_machine),
 		cmocka_unit_test(test_machine__no_recording_is_an_error),
@@ -298,10 +319,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_machine__dmi_memory_is_read),
 	};
 
-	if (argc == 3 && !strcmp(argv[1], "__facts")) {
-		json_t *raw = !strcmp(argv[2], "nvml")	 ? raw_nvml()
-			      : !strcmp(argv[2], "cuda") ? raw_cuda()
-							 : raw_software();
+	if (argc >= 3 && !strcmp(argv[1], "__facts")) {
+		json_t *raw = !strcmp(argv[2], "nvml") ? raw_nvml()
+			      : !strcmp(argv[2], "cuda")
+				      ? raw_cuda()
+				      : raw_software(argc > 3 ? (const char *const *)argv + 3 : NULL);
 		int code = json_dumpf(raw, stdout, 0);
 
 		json_decref(raw);
