@@ -279,7 +279,8 @@ static void judge_silent(struct facts *f, json_t *gpu, const json_t *nvml)
 			   missing && driver ? CAUSE_LIBRARY_MISSING : CAUSE_DRIVER_MISSING, reason);
 	} else if (init) {
 		(void)nvml_status((nvmlReturn_t)init, &cause);
-		snprintf(reason, sizeof(reason), "nvmlInit answered %d", (int)init);
+		snprintf(reason, sizeof(reason), "NVML did not start: %s (%d)", nvml_code_text((int)init),
+			 (int)init);
 		set_status(gpu, STATUS_UNAVAILABLE, cause, reason);
 	} else if (json_object_get(json_object_get(f->tree, "system"), "container") &&
 		   !source_textf(f->source, "/proc/driver/nvidia/gpus/%s/information", pci)) {
@@ -352,6 +353,7 @@ static void note_layer(struct facts *f, enum layer layer, const char *what, cons
 {
 	const char *missing = json_string_value(json_object_get(json_object_get(raw, "library"), "missing"));
 	json_int_t init = json_integer_value(json_object_get(raw, "init"));
+	enum cause cause = CAUSE_VENDOR_CALL;
 	char why[64];
 
 	if (f->up_to < layer)
@@ -363,7 +365,8 @@ static void note_layer(struct facts *f, enum layer layer, const char *what, cons
 		facts_unreadable(f, what, CAUSE_LIBRARY_MISSING, missing);
 	} else if (init) {
 		snprintf(why, sizeof(why), "its initialisation answered %d", (int)init);
-		facts_unreadable(f, what, CAUSE_VENDOR_CALL, why);
+		(void)(layer == LAYER_NVML && nvml_status((nvmlReturn_t)init, &cause));
+		facts_unreadable(f, what, cause, why);
 	}
 }
 

@@ -3,6 +3,7 @@
  */
 #include "core/text.h"
 #include "machine/facts.h"
+#include "vendor/nvml.h"
 
 /* Candidates of one fact, best first: the key in "calls" or "fields", the element of a list (-1: a number),
  * scale. */
@@ -54,6 +55,7 @@ static const struct {
 	{"remap_banks_none", "calls", "remap_histogram", 4, 1},
 	{"pcie_gen", "calls", "pcie_gen", -1, 1},
 	{"pcie_gen_max", "calls", "pcie_gen_max", -1, 1},
+	{"pcie_gen_device", "calls", "pcie_gen_device", -1, 1},
 	{"pcie_width", "calls", "pcie_width", -1, 1},
 	{"pcie_width_max", "calls", "pcie_width_max", -1, 1},
 	{"pcie_replays", "calls", "pcie_replays", -1, 1},
@@ -72,37 +74,13 @@ static const struct {
 	{"virtualization", "calls", "virtualization", -1, 1},
 };
 
-static const char *code_text(int code)
-{
-	switch (code) {
-	case 1:
-		return "not initialised";
-	case 3:
-		return "not supported by this device or driver";
-	case 4:
-		return "permission denied";
-	case 6:
-		return "not found";
-	case 13:
-		return "this driver's NVML has no such function";
-	case 15:
-		return "GPU is lost";
-	case 16:
-		return "the GPU needs a reset";
-	case 26:
-		return "deprecated and gone";
-	default:
-		return "NVML refused";
-	}
-}
-
 /* The number of an answer; false with *why set where there is none. */
 static bool number_of(const json_t *answer, int element, double *out, const char **why)
 {
 	const json_t *value = json_array_get(answer, 1);
 	json_int_t code = json_integer_value(json_array_get(answer, 0));
 
-	*why = !answer ? "not read" : code ? code_text((int)code) : "not a number";
+	*why = !answer ? "not read" : code ? nvml_code_text((int)code) : "not a number";
 	if (!answer || code)
 		return false;
 	if (element >= 0)
@@ -161,7 +139,7 @@ static void text_facts(json_t *gpu, const json_t *calls)
 		if (answer && !code)
 			facts_set_text(gpu, texts[i].name, json_string_value(json_array_get(answer, 1)));
 		else if (answer)
-			set_why(gpu, texts[i].name, code_text((int)code));
+			set_why(gpu, texts[i].name, nvml_code_text((int)code));
 	}
 }
 
@@ -216,7 +194,8 @@ static void process_facts(json_t *gpu, const json_t *calls)
 	if (known)
 		set_fact(gpu, "processes", (double)json_array_size(list));
 	else if (compute)
-		set_why(gpu, "processes", code_text((int)json_integer_value(json_array_get(compute, 0))));
+		set_why(gpu, "processes",
+			nvml_code_text((int)json_integer_value(json_array_get(compute, 0))));
 	if (json_array_size(list))
 		json_object_set(gpu, "processes", list);
 	json_decref(list);

@@ -52,6 +52,7 @@ enum layer { LAYER_HOST, LAYER_NVML, LAYER_CUDA, LAYER_SOFTWARE };
 	X(retired_pages, "", NVML, "retired pages (before Ampere)")                    \
 	X(pcie_gen, "", NVML, "PCIe generation now (idle GPUs drop to 1)")             \
 	X(pcie_gen_max, "", NVML, "PCIe generation possible here")                     \
+	X(pcie_gen_device, "", NVML, "PCIe generation that the GPU can in a slot that can") \
 	X(pcie_width, "", NVML, "PCIe lanes now")                                      \
 	X(pcie_width_max, "", NVML, "PCIe lanes possible")                             \
 	X(pcie_replays, "", NVML, "PCIe replay counter")                               \

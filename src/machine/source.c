@@ -111,29 +111,6 @@ static void join_lines(json_t *texts)
 	}
 }
 
-static enum status load_json(json_t **out, const char *dir, const char *name, bool required,
-			     struct error *err)
-{
-	char path[PATH_MAX];
-	json_error_t e;
-	char *data = NULL;
-	size_t size = 0;
-	enum status st;
-
-	snprintf(path, sizeof(path), "%s/%s.json", dir, name);
-	if (!required && access(path, F_OK))
-		return STATUS_OK;
-	st = file_read(&data, &size, path, LAYER_BYTES_MAX, err);
-	if (st)
-		return st;
-	*out = json_loadb(data, size, JSON_REJECT_DUPLICATES, &e);
-	free(data);
-	if (!json_is_object(*out))
-		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT, "%s:%d: %s", path, e.line,
-				       *out ? "not a JSON object" : e.text);
-	return STATUS_OK;
-}
-
 /* Takes the four parts of `host` that are objects, and each layer's raw JSON (lent; NULL: not in the
  * recording). */
 static void take_parts(struct source *s, const json_t *host, const json_t *const layers[4])
@@ -154,6 +131,7 @@ static void take_parts(struct source *s, const json_t *host, const json_t *const
 enum status source_from_json(struct source **out, const json_t *recording, struct error *err)
 {
 	const json_t *layers[4] = {NULL};
+	const char *label;
 	enum status st = source_new(out, err);
 
 	if (st)
@@ -161,36 +139,9 @@ enum status source_from_json(struct source **out, const json_t *recording, struc
 	for (size_t i = 1; i < 4; i++)
 		layers[i] = json_object_get(recording, layer_names[i]);
 	take_parts(*out, json_object_get(recording, "host"), layers);
+	label = json_string_value(json_object_get(json_object_get(recording, "recording"), "label"));
+	text_copy((*out)->label, sizeof((*out)->label), label ? label : "");
 	return STATUS_OK;
-}
-
-enum status source_open(struct source **out, const char *dir, struct error *err)
-{
-	json_t *about = NULL, *whole = json_object();
-	enum status st;
-
-	*out = NULL;
-	st = load_json(&about, dir, "recording", true, err);
-	if (!st && json_integer_value(json_object_get(about, "format")) != 1)
-		st = error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
-				     "%s/recording.json: not a recording of format 1", dir);
-	for (size_t i = 0; !st && i < 4; i++) {
-		json_t *layer = NULL;
-
-		st = load_json(&layer, dir, layer_names[i], i == LAYER_HOST, err);
-		if (layer)
-			json_object_set_new(whole, layer_names[i], layer);
-	}
-	if (!st)
-		st = source_from_json(out, whole, err);
-	if (!st) {
-		const char *label = json_string_value(json_object_get(about, "label"));
-
-		text_copy((*out)->label, sizeof((*out)->label), label ? label : "");
-	}
-	json_decref(about);
-	json_decref(whole);
-	return st;
 }
 
 static json_t *refusal(const char *why)

@@ -17,8 +17,11 @@ struct source;
 /* Owner: caller, source_close. `log` is lent and may be NULL. */
 enum status source_live(struct source **s, const struct log *log, struct error *err);
 enum status source_open(struct source **s, const char *dir, struct error *err);
-/* A recording as one tree, {"host": .., "nvml": .., "cuda": .., "software": ..}; copied. */
+/* A recording as one tree, {"recording": .., "host": .., "nvml": .., "cuda": .., "software": ..}; copied. */
 enum status source_from_json(struct source **s, const json_t *recording, struct error *err);
+/* Changes that tree: {"/nvml/gpus/0/calls/pcie_width": [0, 8], ..}, each a JSON pointer and what stands there from now
+ * on; null takes it away. A pointer into nothing is refused. */
+enum status source_derive(json_t *recording, const json_t *changes, struct error *err);
 void source_close(struct source *s);
 bool source_is_live(const struct source *s);
 const char *source_label(const struct source *s);

@@ -59,6 +59,22 @@ static void count_gpus(const struct machine *m, struct result *out)
 		result_u64(out, &fields[AT_gpu_count_cuda], cuda);
 }
 
+/* The GPU that tells why NVML lists none although a driver is loaded: it did not start, or not in time. NULL:
+ * it answered. */
+static const struct gpu *kept_from_counting(const struct machine *m)
+{
+	const struct gpu *g = machine_gpu(m, 0);
+
+	if (!layer_read(m, "nvml") ||
+	    !json_is_true(json_object_get(json_object_get(machine_json(m), "driver"), "loaded")))
+		return NULL;
+	for (unsigned i = 0; i < machine_gpu_count(m); i++) {
+		if (machine_gpu(m, i)->nvml_index >= 0)
+			return NULL;
+	}
+	return g->cause == CAUSE_GPU_MISSING || g->cause == CAUSE_NOT_GRANTED ? NULL : g;
+}
+
 static void count_nodes(const struct machine *m, struct result *out)
 {
 	const json_t *nodes = json_object_get(machine_json(m), "device_nodes"), *node;
@@ -103,9 +119,14 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 {
 	const json_t *loaded = json_object_get(json_object_get(machine_json(m), "driver"), "loaded");
 
+	const struct gpu *kept;
+
 	(void)t, (void)opts;
 	if (!reading_has_gpus(m, "GPU count", err))
 		return STATUS_UNSUPPORTED;
+	kept = kept_from_counting(m);
+	if (kept && kept->status)
+		return error_set_cause(err, kept->status, kept->cause, "GPU count: %s", kept->reason);
 	if (json_is_boolean(loaded))
 		result_u64(out, &fields[AT_driver_loaded], json_is_true(loaded));
 	count_gpus(m, out);

@@ -8,6 +8,7 @@
 #define FACTS(X)                                                                                             \
 	X(pcie_gen, "", U64, 0, "PCIe generation now (idle GPUs drop to 1)")                                 \
 	X(pcie_gen_max, "", U64, 0, "PCIe generation possible here")                                         \
+	X(pcie_gen_device, "", U64, 0, "PCIe generation that the GPU can")                                   \
 	X(pcie_width, "", U64, 1, "PCIe lanes now")                                                          \
 	X(pcie_width_max, "", U64, 0, "PCIe lanes possible")                                                 \
 	X(pcie_replays, "", U64, -1, "PCIe replay counter")

@@ -71,6 +71,33 @@ enum status nvml_error(const struct nvml *nvml, nvmlReturn_t ret, const char *ca
 	return st;
 }
 
+const char *nvml_code_text(int code)
+{
+	static const struct {
+		int code;
+		const char *text;
+	} rows[] = {
+		{NVML_ERROR_UNINITIALIZED, "not initialised"},
+		{NVML_ERROR_NOT_SUPPORTED, "not supported by this device or driver"},
+		{NVML_ERROR_NO_PERMISSION, "permission denied"},
+		{NVML_ERROR_NOT_FOUND, "not found"},
+		{NVML_ERROR_DRIVER_NOT_LOADED, "the driver is not loaded"},
+		{NVML_ERROR_TIMEOUT, "timed out"},
+		{NVML_ERROR_FUNCTION_NOT_FOUND, "this driver's NVML has no such function"},
+		{NVML_ERROR_GPU_IS_LOST, "GPU is lost"},
+		{NVML_ERROR_RESET_REQUIRED, "the GPU needs a reset"},
+		{NVML_ERROR_LIB_RM_VERSION_MISMATCH,
+		 "kernel module and driver libraries are of different releases"},
+		{NVML_ERROR_DEPRECATED, "deprecated and gone"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (rows[i].code == code)
+			return rows[i].text;
+	}
+	return "NVML refused";
+}
+
 int nvml_field_f64(const nvmlFieldValue_t *value, double *out)
 {
 	if (value->nvmlReturn != NVML_SUCCESS)

@@ -244,6 +244,75 @@ static void test_machine__no_recording_is_an_error(void **state)
 	assert_non_null(strstr(err.text, "/nonexistent"));
 }
 
+static json_t *changed(const char *changes, enum status *st, struct error *err)
+{
+	json_t *whole = json_pack("{s:{s:s},s:[i,i]}", "host", "a/b", "old", "list", 1, 2);
+	json_t *map = json_loads(changes, 0, NULL);
+
+	assert_non_null(map);
+	*st = source_derive(whole, map, err);
+	json_decref(map);
+	return whole;
+}
+
+static void test_machine__a_derived_recording_is_its_changes(void **state)
+{
+	struct error err = {0};
+	enum status st;
+	json_t *whole = changed("{\"/host/a~1b\":\"new\",\"/host/n\":{\"x~y\":1},\"/host/n/x~0y\":null,"
+				"\"/list/0\":null,\"/list/1\":7}",
+				&st, &err);
+	json_t *wanted = json_pack("{s:{s:s,s:{}},s:[i,i]}", "host", "a/b", "new", "n", "list", 2, 7);
+
+	(void)state;
+	assert_int_equal(st, STATUS_OK);
+	assert_true(json_equal(whole, wanted));
+	json_decref(whole);
+	json_decref(wanted);
+}
+
+static void test_machine__changes_of_nothing_are_refused(void **state)
+{
+	static const char *const wrong[] = {"{\"\":1}",		  "{\"host\":1}",    "{\"/none/x\":1}",
+					    "{\"/list/3\":1}",	  "{\"/list/x\":1}", "{\"/list/-1\":1}",
+					    "{\"/host/b\":null}", "{\"/list/\":1}",  "{\"/host/a~1b/c\":1}"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct error err = {0};
+		enum status st;
+
+		json_decref(changed(wrong[i], &st, &err));
+		if (st != STATUS_BAD_INPUT)
+			fail_msg("%s was taken", wrong[i]);
+		assert_non_null(strstr(err.text, "there is no"));
+	}
+}
+
+static void test_machine__a_derived_recording_names_a_folder_beside_it(void **state)
+{
+	static const char *const wrong[] = {"..", "", "a/b", "none"};
+	char dir[] = "/tmp/assay-derived-XXXXXX", path[64], line[128];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/recording.json", dir);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct machine *m = NULL;
+		struct error err = {0};
+		FILE *f = fopen(path, "w");
+
+		assert_non_null(f);
+		fprintf(f, "{\"format\":1,\"of\":\"%s\",\"changes\":{}}", wrong[i]);
+		fclose(f);
+		assert_int_not_equal(machine_read(&m, LAYER_HOST, dir, NULL, &err), STATUS_OK);
+		assert_null(m);
+		assert_non_null(strstr(err.text, i < 3 ? "is not the name of a folder" : "none/host.json"));
+	}
+	snprintf(line, sizeof(line), "rm -r %s", dir);
+	assert_int_equal(system(line), 0);
+}
+
 static void test_machine__texts_are_read_with_care(void **state)
 {
 	char out[32];
@@ -315,6 +384,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_machine__visible_devices_grant),
 		cmocka_unit_test(test_machine__a_recording_replays_as_the_machine),
 		cmocka_unit_test(test_machine__no_recording_is_an_error),
+		cmocka_unit_test(test_machine__a_derived_recording_is_its_changes),
+		cmocka_unit_test(test_machine__changes_of_nothing_are_refused),
+		cmocka_unit_test(test_machine__a_derived_recording_names_a_folder_beside_it),
 		cmocka_unit_test(test_machine__texts_are_read_with_care),
 		cmocka_unit_test(test_machine__dmi_memory_is_read),
 	};
