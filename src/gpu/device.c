@@ -93,6 +93,14 @@ unsigned gpu_cc(const struct gpu_device *d)
 	return d->cc;
 }
 
+double gpu_dram_rate(const struct gpu_device *d)
+{
+	double khz = gpu_attribute(d, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+	double bits = gpu_attribute(d, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+
+	return khz > 0 && bits > 0 ? 2e3 * khz * bits / 8 : 0;
+}
+
 enum status gpu_memory(const struct gpu_device *d, uint64_t *free_bytes, uint64_t *total_bytes,
 		       struct error *err)
 {

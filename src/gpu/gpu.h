@@ -29,6 +29,8 @@ const char *gpu_name(const struct gpu_device *d);
 int gpu_attribute(const struct gpu_device *d, int attribute);
 unsigned gpu_sm_count(const struct gpu_device *d);
 unsigned gpu_cc(const struct gpu_device *d);             /* 90 for sm_90 */
+/* Bytes a second by twice the memory clock times the bus; 0 where the driver does not say. */
+double gpu_dram_rate(const struct gpu_device *d);
 enum status gpu_memory(const struct gpu_device *d, uint64_t *free_bytes, uint64_t *total_bytes, struct error *err);
 /* What gpu_alloc would give now, all calls together; 0 where the driver does not say. */
 uint64_t gpu_memory_usable(const struct gpu_device *d);

@@ -4,8 +4,6 @@
 #include "vendor/cuda.h"
 #include <inttypes.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static const struct {
 	const char *name;
 	unsigned reads, writes;
@@ -13,45 +11,6 @@ static const struct {
 #define X(name, text, reads, writes) {text, reads, writes},
 	MOVE_OPS(X)
 #undef X
-};
-
-/*
- * Measured on an H100 (docs/METHODS.md). A tile a block beats every persistent grid: the hardware
- * starts blocks in order and so keeps all SMs within a narrow window of the array. Where DRAM also writes,
- * fewer blocks at once narrow the window further, down to what covers the latency (some 48 KiB of loads an
- * SM).
- */
-static const struct move_shape read_shapes[] = {
-	{.rung = MOVE_V5, .threads = 1024},
-	{.rung = MOVE_V4, .threads = 512},
-	{.rung = MOVE_V7, .threads = 1024},
-};
-static const struct move_shape write_shapes[] = {
-	{.rung = MOVE_V4, .threads = 1024},
-	{.rung = MOVE_V4, .threads = 128},
-	{.rung = MOVE_V7, .threads = 256},
-};
-static const struct move_shape copy_shapes[] = {
-	{.rung = MOVE_V4, .threads = 256, .resident = 3},
-	{.rung = MOVE_V7, .threads = 128, .resident = 4},
-	{.rung = MOVE_V9, .threads = 256, .resident = 6},
-	{.rung = MOVE_V7, .threads = 512},
-};
-static const struct move_shape scale_shapes[] = {
-	{.rung = MOVE_V4, .threads = 256, .resident = 3},
-	{.rung = MOVE_V7, .threads = 128, .resident = 4},
-	{.rung = MOVE_V7, .threads = 512},
-};
-static const struct move_shape sum_shapes[] = {
-	/* add, triad */
-	{.rung = MOVE_V7, .threads = 256, .resident = 2},
-	{.rung = MOVE_BULK, .threads = 416, .tile_bytes = 16384, .stages = 1},
-	{.rung = MOVE_V4, .threads = 1024},
-};
-static const struct move_shape dot_shapes[] = {
-	{.rung = MOVE_V4, .threads = 1024},
-	{.rung = MOVE_BULK, .threads = 288, .resident = 2, .tile_bytes = 32768, .stages = 1},
-	{.rung = MOVE_V4, .threads = 512},
 };
 
 const char *move_op_name(enum move_op op)
@@ -62,25 +21,6 @@ const char *move_op_name(enum move_op op)
 uint64_t move_bytes(enum move_op op, uint64_t count)
 {
 	return (ops[op].reads + ops[op].writes) * count * sizeof(float);
-}
-
-const struct move_shape *move_shapes(enum move_op op, unsigned *count)
-{
-	static const struct {
-		const struct move_shape *shapes;
-		unsigned count;
-	} table[MOVE_OP_COUNT] = {
-		[MOVE_READ] = {read_shapes, COUNT(read_shapes)},
-		[MOVE_WRITE] = {write_shapes, COUNT(write_shapes)},
-		[MOVE_COPY] = {copy_shapes, COUNT(copy_shapes)},
-		[MOVE_SCALE] = {scale_shapes, COUNT(scale_shapes)},
-		[MOVE_ADD] = {sum_shapes, COUNT(sum_shapes)},
-		[MOVE_TRIAD] = {sum_shapes, COUNT(sum_shapes)},
-		[MOVE_DOT] = {dot_shapes, COUNT(dot_shapes)},
-	};
-
-	*count = table[op].count;
-	return table[op].shapes;
 }
 
 /* 16-byte words that a block takes in one turn. */
@@ -96,6 +36,7 @@ static uint64_t tile_vectors(const struct move_shape *s)
 		[MOVE_V7] = 4,
 		[MOVE_V8] = 8,
 		[MOVE_V9] = 2,
+		[MOVE_V10] = 1,
 	};
 
 	if (s->rung == MOVE_BULK)

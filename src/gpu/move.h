@@ -22,12 +22,25 @@
 enum move_op { MOVE_OPS(X) MOVE_OP_COUNT };
 #undef X
 
-enum move_rung { MOVE_V1 = 1, MOVE_V2, MOVE_V3, MOVE_V4, MOVE_V5, MOVE_V6, MOVE_V7, MOVE_V8, MOVE_V9, MOVE_BULK };
+enum move_rung {
+	MOVE_V1 = 1,
+	MOVE_V2,
+	MOVE_V3,
+	MOVE_V4,
+	MOVE_V5,
+	MOVE_V6,
+	MOVE_V7,
+	MOVE_V8,
+	MOVE_V9,
+	MOVE_V10,
+	MOVE_BULK
+};
 
 struct move_shape {
 	enum move_rung rung;
 	unsigned threads;  /* bulk: with the copying warp */
-	unsigned per_sm;   /* blocks an SM; 0: as many blocks as tiles (bulk: as groups of `stages` tiles), in order */
+	unsigned per_sm;   /* blocks an SM; 0: as many blocks as tiles (bulk: as groups of `stages` tiles), in
+			      order */
 	unsigned resident; /* blocks an SM holds at most, by asking for shared memory; 0: as they fit */
 	/* Bulk only: bytes of a tile, tiles in flight a block, 1: evict first. */
 	unsigned tile_bytes, stages, evict_first;
@@ -50,8 +63,9 @@ struct move_arrays { /* floats; what the operation does not use stays 0 */
 const char *move_op_name(enum move_op op);
 /* Bytes that one launch must move: every input read once, every output written once. */
 uint64_t move_bytes(enum move_op op, uint64_t count);
-/* The candidates of an operation, the one measured to be fastest first. Static. */
-const struct move_shape *move_shapes(enum move_op op, unsigned *count);
+/* The candidates of an operation on devices like `d`, the one measured to be fastest first (move_shapes.c).
+ * Static. */
+const struct move_shape *move_shapes(const struct gpu_device *d, enum move_op op, unsigned *count);
 /* UNSUPPORTED where the device lacks what the shape asks for (bulk copies below sm_90, shared memory). */
 enum status move_prepare(struct move *m, struct gpu_device *d, enum move_op op,
 			 const struct move_shape *shape, uint64_t count, struct error *err);

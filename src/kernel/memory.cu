@@ -11,7 +11,8 @@
  *   NAME_v6  sixteen at once in one tile, default caching; made for one tile a block, in order
  *   NAME_v7  as v4, past the L1 and first to leave the L2
  *   NAME_v8  eight at once, a warp's next to each other (4 KiB a warp)
- *   NAME_v9  two at once in one tile: small tiles, most blocks
+ *   NAME_v9  two at once in one tile: small tiles
+ *   NAME_v10 one in one tile: the smallest tiles, most blocks, the narrowest window of the array at work at once
  *
  * The bulk copies of memory_bulk.cu are the ladder's next step. Which rung wins differs by operation and device: see
  * docs/METHODS.md. Any grid is right: blocks go on by the grid until the array ends.
@@ -174,6 +175,21 @@ template <class Op, int Unroll, layout L, caching C> static __device__ void stre
 		sum_out(a, rest + sum.x + (double)sum.y + sum.z + (double)sum.w);
 }
 
+/* One vector a turn, and turns are not unrolled: with a tile a block there is one, and the code stays short. */
+template <class Op, caching C> static __device__ void single(const memory_args &a)
+{
+	uint64_t threads = (uint64_t)gridDim.x * blockDim.x, count = a.count / 4;
+	float4 sum = make_float4(0, 0, 0, 0);
+	double rest;
+
+#pragma unroll 1
+	for (uint64_t at = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; at < count; at += threads)
+		vectors<Op, 1, C, false>(a, at, 0, count, &sum);
+	rest = scalar<Op>(a, count * 4);
+	if (!Op::writes)
+		sum_out(a, rest + sum.x + (double)sum.y + sum.z + (double)sum.w);
+}
+
 #define LADDER(name)                                                                                                   \
 	extern "C" __global__ void name##_v1(memory_args a)                                                            \
 	{                                                                                                              \
@@ -191,7 +207,8 @@ template <class Op, int Unroll, layout L, caching C> static __device__ void stre
 	}                                                                                                              \
 	extern "C" __global__ void name##_v7(memory_args a) { stream<op_##name, 4, TILED, ONCE>(a); }                  \
 	extern "C" __global__ void name##_v8(memory_args a) { stream<op_##name, 8, WARPED, STREAMING>(a); }            \
-	extern "C" __global__ void name##_v9(memory_args a) { stream<op_##name, 2, TILED, STREAMING>(a); }
+	extern "C" __global__ void name##_v9(memory_args a) { stream<op_##name, 2, TILED, STREAMING>(a); }             \
+	extern "C" __global__ void name##_v10(memory_args a) { single<op_##name, STREAMING>(a); }
 
 LADDER(read)
 LADDER(write)

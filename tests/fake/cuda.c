@@ -167,7 +167,6 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 		{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
 		{CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
 		{CU_DEVICE_ATTRIBUTE_ECC_ENABLED, 1},
-		{CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 2619000},
 		{CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 5120},
 		{CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 50 << 20},
 		{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
@@ -183,6 +182,8 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (rows[i].attribute == attribute)
 			*value = rows[i].value;
+	if (attribute == CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)
+		*value = (int)stage_number("memory_khz", 2619000);
 	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
 		*value = (int)stage_number("sms", 132);
 	if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)

@@ -247,7 +247,7 @@ static void report(struct kit *k, const char *name, const struct kernel_case *c,
 static void test_streams(struct kit *k, const struct kernel_case *c, bool bulk)
 {
 	for (int op = 0; op < MOVE_OP_COUNT; op++) {
-		for (int rung = bulk ? MOVE_BULK : MOVE_V1; rung <= (bulk ? MOVE_BULK : MOVE_V9); rung++) {
+		for (int rung = bulk ? MOVE_BULK : MOVE_V1; rung <= (bulk ? MOVE_BULK : MOVE_V10); rung++) {
 			struct error err = {0};
 			char name[32];
 

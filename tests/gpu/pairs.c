@@ -4,11 +4,14 @@
 #include "gpu/gpu.h"
 #include "gpu/internal.h"
 #include "gpu/matmul.h"
+#include "kernel/empty.h"
+#include <time.h>
 
 struct pairs {
 	struct gpu_device *device;
 	struct matmul *matmul;
 	struct matmul_plan *plan;
+	struct gpu_stamps *stamps[PAIRS_SLOTS]; /* made when first asked for */
 };
 
 static int told(const struct error *err, char *text, size_t size)
@@ -42,6 +45,8 @@ void pairs_close(struct pairs *p)
 		return;
 	matmul_plan_destroy(&p->plan);
 	matmul_close(&p->matmul);
+	for (unsigned i = 0; i < PAIRS_SLOTS; i++)
+		gpu_stamps_destroy(&p->stamps[i]);
 	gpu_close(&p->device);
 	free(p);
 }
@@ -126,4 +131,62 @@ int pairs_run(struct pairs *p, uint64_t a, uint64_t b, uint64_t d, uint64_t scal
 	struct error err = {0};
 
 	return matmul_plan_enqueue(p->plan, &o, &s, &err) ? told(&err, text, size) : 0;
+}
+
+int pairs_stamp(struct pairs *p, unsigned slot, unsigned which, void *stream, char *text, size_t size)
+{
+	struct gpu_stream s = {.raw = stream, .device = p->device};
+	struct error err = {0};
+	enum status st = STATUS_OK;
+
+	if (slot >= PAIRS_SLOTS || which > 1)
+		st = error_set(&err, STATUS_BAD_INPUT, "no stamp %u of slot %u", which, slot);
+	if (!st && !p->stamps[slot])
+		st = gpu_stamps_create(p->device, &p->stamps[slot], &err);
+	if (!st)
+		st = gpu_stamps_enqueue(p->stamps[slot], which, &s, &err);
+	return st ? told(&err, text, size) : 0;
+}
+
+int pairs_clock(struct pairs *p, unsigned slot, double *hz, char *text, size_t size)
+{
+	struct gpu_clock clock = {0};
+	struct error err = {0};
+	enum status st;
+
+	if (slot >= PAIRS_SLOTS || !p->stamps[slot])
+		st = error_set(&err, STATUS_BAD_INPUT, "slot %u has no stamps", slot);
+	else
+		st = gpu_stamps_read(p->stamps[slot], &clock, &err);
+	*hz = clock.hz_mean;
+	return st ? told(&err, text, size) : 0;
+}
+
+static double now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+int pairs_launches(struct pairs *p, void *stream, unsigned count, double *ns, char *text, size_t size)
+{
+	enum { WAIT_EVERY = 256 }; /* well below what the driver queues before it makes a launch wait */
+	struct gpu_stream s = {.raw = stream, .device = p->device};
+	struct gpu_kernel *empty;
+	struct error err = {0};
+	enum status st = gpu_kernel(p->device, &empty, "empty", "empty", &err);
+
+	for (unsigned i = 0; i < count && !st; i++) {
+		double from = now_ns();
+
+		st = gpu_launch_1d(empty, &s, 1, 32, 0, &(struct empty_args){0}, &err);
+		ns[i] = now_ns() - from;
+		if (!st && i % WAIT_EVERY == WAIT_EVERY - 1)
+			st = gpu_stream_wait(&s, &err);
+	}
+	if (!st)
+		st = gpu_stream_wait(&s, &err);
+	return st ? told(&err, text, size) : 0;
 }

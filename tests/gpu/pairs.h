@@ -30,4 +30,12 @@ int pairs_select(struct pairs *p, unsigned candidate, char *text, size_t size);
 /* 0 on success; stream: a CUstream. Device addresses. */
 int pairs_run(struct pairs *p, uint64_t a, uint64_t b, uint64_t d, uint64_t scale_a, uint64_t scale_b,
 	      void *stream, char *text, size_t size);
+
+/* The held clock between stamp 0 and stamp 1 of a slot, both on `stream`; read after the stream was waited
+ * for. */
+enum { PAIRS_SLOTS = 16 };
+int pairs_stamp(struct pairs *p, unsigned slot, unsigned which, void *stream, char *text, size_t size);
+int pairs_clock(struct pairs *p, unsigned slot, double *hz, char *text, size_t size);
+/* Host nanoseconds that each of `count` launches of an empty kernel took to enqueue. */
+int pairs_launches(struct pairs *p, void *stream, unsigned count, double *ns, char *text, size_t size);
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /*
- * For peers (tests/oracles/peer_memory.py): reads commands as lines, answers each with one line, so that a
- * peer's work and ours alternate on one device in one run. OP CALLS the operation's first shape OP CALLS RUNG
- * THREADS PER_SM TILE STAGES EVICT     one shape (RUNG 8: bulk) driver_copy CALLS | driver_set CALLS | h2d
- * CALLS | d2h CALLS Answer: "ns NANOSECONDS bytes BYTES" a call, or "error TEXT". A line "streams BYTES"
- * comes first.
+ * For peers (tests/oracles/peer_memory.py): reads commands as lines, answers each with one line, so that a peer's work and
+ * ours alternate on one device in one run.
+ *   OP CALLS                                                  the operation's first shape
+ *   OP CALLS RUNG THREADS PER_SM TILE STAGES EVICT RESIDENT   one shape (RUNG 11: bulk)
+ *   driver_copy CALLS | driver_set CALLS | h2d CALLS | d2h CALLS
+ * Answer: "ns NANOSECONDS bytes BYTES" a call, or "error TEXT". A line "streams BYTES" comes first.
  */
+/* clang-format on */
 #include "cases.h"
 #include "time_memory.h"
 #include <inttypes.h>
@@ -30,8 +33,9 @@ static enum status answer(struct streams *s, struct transfer *t, const char *com
 	unsigned calls = 0, rung = 0, count;
 	char word[32];
 	enum move_op op;
-	int words = sscanf(command, "%31s %u %u %u %u %u %u %u", word, &calls, &rung, &shape.threads,
-			   &shape.per_sm, &shape.tile_bytes, &shape.stages, &shape.evict_first);
+	int words =
+		sscanf(command, "%31s %u %u %u %u %u %u %u %u", word, &calls, &rung, &shape.threads,
+		       &shape.per_sm, &shape.tile_bytes, &shape.stages, &shape.evict_first, &shape.resident);
 
 	if (words < 2 || calls < 1 || calls > 1000)
 		return error_set(err, STATUS_BAD_INPUT, "not a command: %.60s", command);
@@ -44,11 +48,12 @@ static enum status answer(struct streams *s, struct transfer *t, const char *com
 		*bytes = s->kit->bytes * (word[7] == 'c' ? 2 : 1);
 		return streams_time_driver(s, word[7] == 's', calls, ns, err);
 	}
-	if (!find_op(word, &op) || (words > 2 && (words < 8 || rung < MOVE_V1 || rung > MOVE_BULK)))
+	if (!find_op(word, &op) || (words > 2 && (words < 9 || rung < MOVE_V1 || rung > MOVE_BULK)))
 		return error_set(err, STATUS_BAD_INPUT, "not a command: %.60s", command);
 	shape.rung = (enum move_rung)rung;
 	*bytes = move_bytes(op, s->arrays.count);
-	return streams_time(s, op, words > 2 ? &shape : &move_shapes(op, &count)[0], calls, ns, err);
+	return streams_time(s, op, words > 2 ? &shape : &move_shapes(s->kit->device, op, &count)[0], calls,
+			    ns, err);
 }
 
 int kit_serve(struct kit *k)

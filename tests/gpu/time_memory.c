@@ -10,18 +10,9 @@
 #include "kernel/data.h"
 #include "kernel/memory.h"
 #include "time_memory.h"
-#include "vendor/cuda.h"
 #include <inttypes.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-double device_bytes_per_s(const struct gpu_device *d)
-{
-	double khz = gpu_attribute(d, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
-	double bits = gpu_attribute(d, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
-
-	return khz > 0 && bits > 0 ? 2e3 * khz * bits / 8 : 0;
-}
 
 void streams_free(struct kit *k, struct streams *s)
 {
@@ -88,7 +79,7 @@ enum status streams_time_driver(struct streams *s, bool set, unsigned calls, dou
 
 static void line(struct streams *s, const char *name, uint64_t bytes, double ns)
 {
-	double peak = device_bytes_per_s(s->kit->device);
+	double peak = gpu_dram_rate(s->kit->device);
 
 	printf("time memory %-52s %9.0f ns %7.1f GB/s", name, ns, (double)bytes / ns);
 	if (peak > 0)
@@ -146,7 +137,7 @@ static enum status sweep_ladder(struct streams *s, enum move_op op, struct best 
 	if (!st)
 		st = try_shape(s, op, (struct move_shape){.rung = MOVE_V2, .threads = 256, .per_sm = 8}, best,
 			       err);
-	for (int rung = MOVE_V3; rung <= MOVE_V9 && !st; rung++) {
+	for (int rung = MOVE_V3; rung <= MOVE_V10 && !st; rung++) {
 		struct move_shape shape = {.rung = (enum move_rung)rung, .threads = 512, .per_sm = 8};
 
 		st = try_shape(s, op, shape, best, err);

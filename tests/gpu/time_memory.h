@@ -17,8 +17,6 @@ void streams_free(struct kit *k, struct streams *s);
 enum status streams_time(struct streams *s, enum move_op op, const struct move_shape *shape, unsigned calls,
 			 double *ns, struct error *err);
 enum status streams_time_driver(struct streams *s, bool set, unsigned calls, double *ns, struct error *err);
-/* Twice the memory clock times the bus; 0 where the driver does not say. */
-double device_bytes_per_s(const struct gpu_device *d);
 /* Pinned host memory and device memory of `bytes` with the link between them. */
 struct transfer {
 	struct kit *kit;

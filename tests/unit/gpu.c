@@ -293,22 +293,14 @@ static void test_gpu__the_stamped_clock_is_cycles_over_time(void **state)
 	gpu_close(&d);
 }
 
-static void test_gpu__moves_say_what_they_move_and_where_they_cannot_run(void **state)
+static void every_shape_can_be_prepared(struct gpu_device *d)
 {
-	static const struct move_shape bulk = {
-		.rung = MOVE_BULK, .threads = 32, .tile_bytes = 32768, .stages = 8};
-	struct gpu_device *d;
 	struct error err = {0};
 	struct move m;
 	unsigned count;
 
-	(void)state;
-	SKIP_WITHOUT_KERNELS();
-	d = open_device("");
-	assert_int_equal(move_bytes(MOVE_READ, 10), 40);
-	assert_int_equal(move_bytes(MOVE_TRIAD, 10), 120);
 	for (int op = 0; op < MOVE_OP_COUNT; op++) {
-		const struct move_shape *shapes = move_shapes((enum move_op)op, &count);
+		const struct move_shape *shapes = move_shapes(d, (enum move_op)op, &count);
 
 		assert_true(count > 0);
 		for (unsigned i = 0; i < count; i++) {
@@ -317,6 +309,43 @@ static void test_gpu__moves_say_what_they_move_and_where_they_cannot_run(void **
 			assert_true(m.blocks <= move_blocks_max(1 << 20));
 		}
 	}
+}
+
+static void test_gpu__a_device_with_more_memory_an_sm_takes_other_shapes(void **state)
+{
+	struct gpu_device *d;
+	struct error err = {0};
+	struct move m;
+	unsigned count;
+
+	(void)state;
+	SKIP_WITHOUT_KERNELS();
+	d = open_device("");
+	every_shape_can_be_prepared(d);
+	assert_int_equal(move_shapes(d, MOVE_COPY, &count)->resident, 3);
+	gpu_close(&d);
+	d = open_device("memory_khz=4000000"); /* 5.12 TB/s over 132 SMs */
+	every_shape_can_be_prepared(d);
+	assert_int_equal(move_prepare(&m, d, MOVE_COPY, move_shapes(d, MOVE_COPY, &count), 1 << 20, &err),
+			 STATUS_OK);
+	assert_string_equal(m.name, "copy_v10, 256 threads, a tile a block");
+	assert_int_equal(m.blocks, (1 << 20) / 4 / 256 + 1);
+	gpu_close(&d);
+}
+
+static void test_gpu__moves_say_what_they_move_and_where_they_cannot_run(void **state)
+{
+	static const struct move_shape bulk = {
+		.rung = MOVE_BULK, .threads = 32, .tile_bytes = 32768, .stages = 8};
+	struct gpu_device *d;
+	struct error err = {0};
+	struct move m;
+
+	(void)state;
+	SKIP_WITHOUT_KERNELS();
+	d = open_device("");
+	assert_int_equal(move_bytes(MOVE_READ, 10), 40);
+	assert_int_equal(move_bytes(MOVE_TRIAD, 10), 120);
 	assert_int_equal(move_prepare(&m, d, MOVE_COPY, &bulk, 1 << 20, &err), STATUS_UNSUPPORTED);
 	assert_non_null(strstr(err.text, "shared memory"));
 	error_clear(&err);
@@ -339,6 +368,7 @@ int main(void)
 		cmocka_unit_test(test_gpu__a_launch_that_fails_is_the_vendors),
 		cmocka_unit_test(test_gpu__a_graph_runs_what_was_captured),
 		cmocka_unit_test(test_gpu__the_stamped_clock_is_cycles_over_time),
+		cmocka_unit_test(test_gpu__a_device_with_more_memory_an_sm_takes_other_shapes),
 		cmocka_unit_test(test_gpu__moves_say_what_they_move_and_where_they_cannot_run),
 	};
 

@@ -129,7 +129,7 @@ static enum status own_prepare(void *state, const struct bench *b, const void *o
 	if (st)
 		return st;
 	if (is_move(op)) {
-		s->shapes = move_shapes(move_of(op), &s->shape_count);
+		s->shapes = move_shapes(s->device, move_of(op), &s->shape_count);
 		st = own_select(s, 0, &name, err);
 	} else {
 		name = walker(op);
