@@ -37,7 +37,7 @@ struct field {
 	X(link_rate, "B/s", F64, 1, "bytes sent over the window's mean time")                         \
 	X(message_rate, "1/s", F64, 1, "messages or launches over the window's mean time")            \
 	X(latency_ns, "ns", F64, -1, "one message, hop or launch: the window's mean time over their number") \
-	X(clock_hz, "Hz", F64, 0, "held SM clock: cycles over nanoseconds by stamps on every SM")     \
+	X(clock_hz, "Hz", F64, 0, "held clock: stamps on every SM; CPU: dependent adds right after the window") \
 	X(clock_spread_share, "", F64, 0, "largest minus smallest SM's held clock, share of the mean") \
 	X(clock_nvml_hz, "Hz", F64, 0, "mean of NVML's SM clock over the window")                     \
 	X(memory_clock_hz, "Hz", F64, 0, "mean of NVML's memory clock over the window")               \
@@ -57,6 +57,13 @@ struct field {
 	X(dram_active_share, "", F64, 0, "DRAM bandwidth used, share of peak, GPM")                   \
 	X(cpu_share, "", F64, 0, "thread CPU time over threads times wall time")                      \
 	X(threads, "", U64, 0, "CPU threads that worked")                                             \
+	X(steal_share, "", F64, -1, "share of the threads' time that the host gave to others (steal)") \
+	X(ceiling_by, "", TEXT, 0, "the instrument of this machine that was timed in turns with the case") \
+	X(ceiling_ratio, "", F64, 1, "rate over the ceiling's in the same turn, median of the turns") \
+	X(ceiling_ratio_low, "", F64, 1, "lower edge of its 95 % interval")                           \
+	X(ceiling_ratio_high, "", F64, 1, "upper edge of its 95 % interval")                          \
+	X(turns, "", U64, 0, "turns with the ceiling that count")                                     \
+	X(turns_disturbed, "", U64, -1, "turns that other work disturbed, and that were taken again") \
 	X(wrong_checked, "", U64, 0, "elements checked by verification")                              \
 	X(wrong_total, "", U64, 0, "elements of the result")                                          \
 	X(wrong_count, "", U64, -1, "wrong elements found")                                           \

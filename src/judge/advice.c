@@ -134,6 +134,30 @@ static void about_one(struct judgement *out, const char *name, double below, con
 		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", 1 / f->value);
 }
 
+/* Fewer threads may do more where threads share a core's caches: promised only when it was measured here. */
+static void about_threads(struct judgement *out, const struct subject *s)
+{
+	const struct factor *threads = factor(out, "threads");
+	struct subject one;
+	struct advice *a;
+
+	if (out->judged_by != JUDGED_CEILING || out->cause != CAUSE_BELOW_CEILING || !*s->type)
+		return;
+	if (gap_one_thread(s, &one) && one.figure > s->figure) {
+		a = advice_add(out, "one thread a core (OPENBLAS_NUM_THREADS, OMP_NUM_THREADS)",
+			       "one thread alone was faster%s%.120s", threads ? "; " : "",
+			       threads ? threads->signal : "");
+		if (a)
+			snprintf(a->gain, sizeof(a->gain), "x %.2f: one thread gave that here",
+				 one.figure / s->figure);
+		return;
+	}
+	a = advice_add(out, "BLAS library (another build or OPENBLAS_CORETYPE) and number of threads",
+		       "%.2f of this machine's own ceiling", out->share_of_bound);
+	if (a)
+		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", 1 / out->share_of_bound);
+}
+
 static void about_cpu(struct judgement *out, const struct subject *s)
 {
 	const struct cpu *cpu = s->ctx->cpu;
@@ -145,12 +169,8 @@ static void about_cpu(struct judgement *out, const struct subject *s)
 		if (a)
 			snprintf(a->gain, sizeof(a->gain), "at most x %.2f", cpu->usable / cpu->quota);
 	}
-	if (s->gpu || out->judged_by != JUDGED_CEILING || out->cause != CAUSE_BELOW_CEILING || !*s->type)
-		return;
-	a = advice_add(out, "BLAS library and threads", "%.2f of this machine's own ceiling",
-		       out->share_of_bound);
-	if (a)
-		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", 1 / out->share_of_bound);
+	if (!s->gpu)
+		about_threads(out, s);
 }
 
 void advice_of(struct judgement *out, const struct subject *s)

@@ -146,11 +146,32 @@ double bound_ceiling(const struct judge_context *ctx, const struct record_case *
 	return best;
 }
 
+bool bound_turns(const struct subject *s, struct turns *out)
+{
+	*out = (struct turns){0};
+	if (s->gpu || !record_number(s->phase, "ceiling_ratio", &out->ratio) || !(out->ratio > 0))
+		return false;
+	if (!record_number(s->phase, "ceiling_ratio_low", &out->low) || out->low > out->ratio)
+		out->low = out->ratio;
+	if (!record_number(s->phase, "ceiling_ratio_high", &out->high) || out->high < out->ratio)
+		out->high = out->ratio;
+	return true;
+}
+
 static void ceiling_bound(const struct subject *s, struct bound *out)
 {
 	const struct record_case *peak, *disturbed;
-	double value = bound_ceiling(s->ctx, s->c, &peak, &disturbed);
+	const char *by = record_text(record_phase(s->c, "ceiling"), "ceiling_by");
+	struct turns turns;
+	double value;
 
+	if (s->has_figure && bound_turns(s, &turns)) {
+		out->value = s->figure / turns.ratio;
+		out->from = BOUND_CEILING;
+		snprintf(out->formula, sizeof(out->formula), "in turns with %.120s", by ? by : "its ceiling");
+		return;
+	}
+	value = bound_ceiling(s->ctx, s->c, &peak, &disturbed);
 	if (!(value > 0))
 		return;
 	out->value = value;

@@ -18,6 +18,12 @@ double bound_flop_per_clock(const struct subject *s);
  */
 double bound_ceiling(const struct judge_context *ctx, const struct record_case *c,
 		     const struct record_case **peak, const struct record_case **disturbed);
+/* Share of its ceiling that a CPU case reached in turns with it: median and 95 % interval. */
+struct turns {
+	double ratio, low, high;
+};
+/* False: it was not timed in turns. */
+bool bound_turns(const struct subject *s, struct turns *out);
 /* Raw GT/s a lane and the share its encoding leaves. 0: no such generation. */
 double bound_pcie_lane(int gen, double *encoding);
 #endif

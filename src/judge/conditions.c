@@ -104,29 +104,6 @@ static bool ran_beside(const struct record *r)
 	return json_is_true(beside) || (json_is_string(beside) && !strcmp(json_string_value(beside), "true"));
 }
 
-/* The CPUs that were asked for: all threads, or the quota where one binds. */
-static void cpu_time(struct judgement *out, const struct subject *s)
-{
-	const struct cpu *cpu = s->ctx->cpu;
-	double share, threads = 1, granted = 1;
-	bool limited;
-
-	if (s->gpu || !subject_number(s, "cpu_share", &share))
-		return;
-	if (!subject_number(s, "threads", &threads) || threads < 1)
-		threads = 1;
-	limited = cpu && cpu->quota > 0 && cpu->quota < threads;
-	if (limited)
-		granted = cpu->quota / threads;
-	if (share < BOUND_CPU_SHARE * granted)
-		finding(out, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED,
-			"the threads got %.1f %% of the CPU time they asked for (%.0f %% were theirs): other "
-			"work took it",
-			100 * share, 100 * granted);
-	else if (limited)
-		remark(out, CAUSE_CPU_QUOTA);
-}
-
 static void shared(struct judgement *out, const struct subject *s)
 {
 	const struct record *r = s->ctx->record;
@@ -173,6 +150,6 @@ void verdict_conditions(struct judgement *out, const struct subject *s)
 	if (ran_beside(s->ctx->record) && s->gpu)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_BUSY,
 			"it ran beside other work on the device (--beside)");
-	cpu_time(out, s);
+	verdict_cpu_time(out, s);
 	telemetry(out, s);
 }

@@ -4,6 +4,8 @@
 #define JUDGE_CONTEXT_H
 #include "judge/expect.h"
 
+enum { CONTEXT_REQUIRE_JUDGED, CONTEXT_REQUIRE_MEASURED, CONTEXT_REQUIRE_NOTHING }; /* record_case.require */
+
 struct judge_context {
 	const struct record *record;
 	const struct expectations *e;

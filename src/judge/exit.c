@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "judge/exit.h"
 
-enum { JUDGED, MEASURED, NOTHING }; /* record_case.require */
-
 /* It ran and gave a figure (or a reading its facts); only a reference was missing. */
 static bool measured(const struct judgement *j)
 {
@@ -19,12 +17,12 @@ int exit_of_case(const struct judgement *j, int require)
 	case VERDICT_SKIP:
 		return 0;
 	case VERDICT_UNKNOWN:
-		if (require == NOTHING || j->cause == CAUSE_NO_LOG)
+		if (require == CONTEXT_REQUIRE_NOTHING || j->cause == CAUSE_NO_LOG)
 			return 0;
-		return require == MEASURED && measured(j) ? 0 : 2;
+		return require == CONTEXT_REQUIRE_MEASURED && measured(j) ? 0 : 2;
 	case VERDICT_UNTRUSTED:
 	case VERDICT_ERROR:
-		return require == NOTHING ? 0 : 2;
+		return require == CONTEXT_REQUIRE_NOTHING ? 0 : 2;
 	case VERDICT_COUNT:
 		break;
 	}
@@ -53,7 +51,7 @@ static void count(struct tally *t, const struct judgements *out, const struct ju
 		const struct record_case *c = &ctx->record->cases[i];
 
 		t->of[j->verdict]++;
-		t->required += c->require != NOTHING;
+		t->required += c->require != CONTEXT_REQUIRE_NOTHING;
 		t->measured += j->has_figure || (c->reading && case_sound(c));
 		if (exit_of_case(j, c->require) == 1 && !t->first_fail) {
 			t->first_fail = j;

@@ -62,7 +62,7 @@ void gap_of(struct judgement *out, const struct subject *s)
 	    CAUSE_TELEMETRY_GAP) /* the window's signals have holes: nothing is explained by them */
 		return;
 	out->explained = whole && out->unexplained >= GAP_LOW && out->unexplained <= GAP_HIGH;
-	if (!whole || out->explained)
+	if (!whole || out->explained || !s->gpu) /* a CPU has no counter that would contradict the figure */
 		return;
 	if (out->verdict == VERDICT_WARN && out->cause == CAUSE_BAND_STALE)
 		*out->reason = '\0'; /* a figure its own signals contradict says nothing about the band */

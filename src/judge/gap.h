@@ -26,4 +26,6 @@ bool gap_compute(struct judgement *out, const struct subject *s);
 bool gap_memory(struct judgement *out, const struct subject *s);
 bool gap_link(struct judgement *out, const struct subject *s);
 bool gap_cpu(struct judgement *out, const struct subject *s);
+/* The same case on one thread, where this run holds one that is sound. */
+bool gap_one_thread(const struct subject *s, struct subject *one);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chains of device memory, the host link, and a CPU. */
+/* Chains of device memory and the host link. */
 #include "judge/gap.h"
 #include <math.h>
 #include "core/stats.h"
@@ -141,53 +141,4 @@ bool gap_link(struct judgement *out, const struct subject *s)
 	if (subject_number(s, "numa_best_ratio", &ratio))
 		gap_add(out, "numa", ratio, 0.01, "this node over the best one, this run");
 	return told;
-}
-
-/* FMA(n) over n FMA(1): what sharing cores and clock costs; part of the ceiling, so shown. */
-static void scaling(struct judgement *out, const struct subject *s, double ceiling)
-{
-	const struct record *r = s->ctx->record;
-	double threads, one = 0, n = 0;
-	struct factor *f;
-	struct subject p;
-	size_t i;
-
-	for (i = 0; i < r->case_count; i++) {
-		if (strcmp(r->cases[i].probe, "peak") || strcmp(r->cases[i].limit, s->c->limit) ||
-		    strcmp(r->cases[i].target, s->c->target) || !case_sound(&r->cases[i]))
-			continue;
-		subject_of(&p, s->ctx, &r->cases[i]);
-		if (!p.has_figure || !subject_number(&p, "threads", &threads))
-			continue;
-		if (threads < 1.5 && p.figure > one)
-			one = p.figure;
-		if (threads > n && p.figure <= ceiling)
-			n = threads;
-	}
-	if (!(one > 0) || n < 2 || !(ceiling > one))
-		return;
-	f = gap_add(out, "threads", ceiling / (n * one), 0.01,
-		    "ceiling of %.0f threads over %.0f x one thread's", n, n);
-	if (f)
-		f->shown_only = true;
-}
-
-bool gap_cpu(struct judgement *out, const struct subject *s)
-{
-	const struct record_case *peak, *disturbed;
-	double share, peak_share = 1, ceiling = bound_ceiling(s->ctx, s->c, &peak, &disturbed);
-
-	if (!(ceiling > 0))
-		return false;
-	if (record_number(s->phase, "cpu_share", &share) && share > 0) {
-		if (!case_number(peak, "cpu_share", &peak_share) || !(peak_share > 0))
-			peak_share = 1;
-		gap_add(out, "cpu time", share / peak_share, 0.005,
-			"CPU time over threads x wall, against the ceiling's");
-	} else {
-		gap_absent(out, "cpu time", "not recorded");
-	}
-	gap_absent(out, "kernel", "the code's own efficiency has no signal on a CPU: it is the residual");
-	scaling(out, s, ceiling);
-	return false;
 }

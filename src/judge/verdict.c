@@ -115,27 +115,6 @@ static void against_band(struct judgement *out, const struct subject *s)
 		compute_twice(out, s);
 }
 
-static void against_ceiling(struct judgement *out, const struct subject *s)
-{
-	const struct ceiling_row *row = expect_ceiling(s->ctx->e, subject_word, s);
-	double share;
-
-	if (!row || out->bound.from != BOUND_CEILING)
-		return;
-	out->judged_by = JUDGED_CEILING;
-	out->low_confidence = row->source.confidence == 1;
-	share = s->figure / (out->bound.value * row->traffic);
-	if (share > row->above)
-		finding(out, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND,
-			"%.2f of this machine's own ceiling: one of the two figures is wrong", share);
-	else if (share < row->fail)
-		finding(out, VERDICT_FAIL, CAUSE_BELOW_CEILING,
-			"%.2f of this machine's own ceiling, under %.2f", share, row->fail);
-	else if (share < row->pass)
-		finding(out, VERDICT_WARN, CAUSE_BELOW_CEILING,
-			"%.2f of this machine's own ceiling, under %.2f", share, row->pass);
-}
-
 /* Light loads hold up to 1 % more than the clock that NVML calls maximum: where stamps show it, that much is
  * allowed. */
 static double boost(const struct subject *s)
@@ -164,7 +143,11 @@ static void steadiness(struct judgement *out, const struct subject *s)
 	double settled, width;
 	bool sustained = !strcmp(s->phase_name, "sustained");
 	bool told = record_number(s->phase, "half_width_share", &width);
+	bool lenient = !s->gpu && s->c->require != CONTEXT_REQUIRE_JUDGED; /* a point of a CPU's curve */
+	struct turns turns;
 
+	if (bound_turns(s, &turns)) /* their interval is what is judged */
+		return;
 	if (!told)
 		width = 0;
 	if (sustained && record_number(s->phase, "settled", &settled) && settled < 0.5 && !told)
@@ -175,7 +158,7 @@ static void steadiness(struct judgement *out, const struct subject *s)
 		finding(out, width > VERDICT_SPREAD_WARN ? VERDICT_UNTRUSTED : VERDICT_WARN, CAUSE_UNSETTLED,
 			"clock, power or rate had not settled; the mean stands to %.1f %% (95 %% half-width)",
 			100 * width);
-	if (width > VERDICT_SPREAD_STOP)
+	if (width > VERDICT_SPREAD_STOP && !lenient)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD, "95 %% half-width is %.1f %% of the mean",
 			100 * width);
 	else if (width > VERDICT_SPREAD_WARN)
@@ -183,11 +166,25 @@ static void steadiness(struct judgement *out, const struct subject *s)
 			100 * width);
 }
 
+/* By their figures; by their shares of the ceiling, beyond what their turns scatter, where both were timed in
+ * turns. */
+static bool differ(const struct subject *a, const struct subject *b, double *share)
+{
+	struct turns x, y;
+
+	*share = a->figure / b->figure;
+	if (!bound_turns(a, &x) || !bound_turns(b, &y))
+		return fabs(1 / *share - 1) > VERDICT_SPREAD_STOP;
+	*share = x.ratio / y.ratio;
+	return fabs(1 / *share - 1) > VERDICT_SPREAD_STOP && (x.low > y.high || x.high < y.low);
+}
+
 /* The same case measured before in this run: rounds must agree within 5 %. */
 static void rounds(struct judgement *out, const struct subject *s)
 {
 	const struct record *r = s->ctx->record;
 	struct subject other;
+	double share;
 	size_t i;
 
 	for (i = 0; i < r->case_count && &r->cases[i] != s->c; i++) {
@@ -196,10 +193,9 @@ static void rounds(struct judgement *out, const struct subject *s)
 			continue;
 		subject_of(&other, s->ctx, &r->cases[i]);
 		if (other.has_figure && strcmp(other.phase_name, s->phase_name) == 0 &&
-		    fabs(s->figure / other.figure - 1) > VERDICT_SPREAD_STOP)
+		    differ(&other, s, &share))
 			finding(out, VERDICT_WARN, CAUSE_WIDE_SPREAD,
-				"round of case %u gave %.1f %% of this one", other.c->id,
-				100 * other.figure / s->figure);
+				"round of case %u gave %.1f %% of this one", other.c->id, 100 * share);
 	}
 }
 
@@ -231,7 +227,7 @@ void verdict_rate(struct judgement *out, const struct subject *s)
 	against_bound(out, s);
 	against_band(out, s);
 	if (!s->gpu)
-		against_ceiling(out, s);
+		verdict_ceiling(out, s);
 	steadiness(out, s);
 	rounds(out, s);
 }
@@ -250,8 +246,7 @@ static void passed(struct judgement *out, const struct subject *s)
 			 out->low_confidence ? " (low confidence)" : "");
 		break;
 	case JUDGED_CEILING:
-		snprintf(out->reason, sizeof(out->reason), "%s, %.2f of this machine's own ceiling", figure,
-			 out->share_of_bound);
+		verdict_ceiling_passed(out, s, figure);
 		break;
 	case JUDGED_RULE:
 		snprintf(out->reason, sizeof(out->reason), "%s%severy rule for it held",

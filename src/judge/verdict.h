@@ -6,9 +6,10 @@
 #include "judge/context.h"
 
 /* Limits of method; METHODS "Verdicts" says why these. */
-#define VERDICT_CPU_SHARE 0.97	 /* of the CPU time asked for, below which others took it */
-#define VERDICT_ABOVE 1.01	 /* of a device bound: boost above the clock NVML calls maximum was 0.75 % */
-#define VERDICT_BOOST 1.015	 /* most that a stamped clock above that maximum excuses */
+#define VERDICT_OTHERS_STOP                                                                                  \
+	0.25		    /* CPU time that other work here took: half of what one equal competitor takes */
+#define VERDICT_ABOVE 1.01  /* of a device bound: boost above the clock NVML calls maximum was 0.75 % */
+#define VERDICT_BOOST 1.015 /* most that a stamped clock above that maximum excuses */
 #define VERDICT_FAIL_SHARE 0.75	 /* of a band's low end */
 #define VERDICT_SPREAD_WARN 0.02 /* half-width of the mean, share of it */
 #define VERDICT_SPREAD_STOP 0.05
@@ -23,6 +24,12 @@ bool verdict_ending(struct judgement *out, const struct subject *s);
 void verdict_conditions(struct judgement *out, const struct subject *s);
 /* Bands, ceilings, two judgements of compute. */
 void verdict_rate(struct judgement *out, const struct subject *s);
+/* A CPU's figure against this machine's own instrument: timed in turns with it, else the best of the run. */
+void verdict_ceiling(struct judgement *out, const struct subject *s);
+/* The reason of a case that passes by it; `figure` as text. */
+void verdict_ceiling_passed(struct judgement *out, const struct subject *s, const char *figure);
+/* CPU time that its threads did not get: an open case, or a condition of the machine that is named. */
+void verdict_cpu_time(struct judgement *out, const struct subject *s);
 /* The band that judges it, into the judgement. */
 void verdict_band(struct judgement *out, const struct subject *s, const struct band_row *b);
 /* Rules over the case's fields. The number that looked at one; *judging: those of them that suffice to judge

@@ -41,7 +41,7 @@ struct sample {
 /* One stretch of samples. The loop owns it, zeroes it, lends `sample`; the meter appends and fills the rest.
  */
 struct window {
-	bool stamp; /* in: the held clock is wanted (headline windows); a meter without one ignores it */
+	bool stamp; /* in: the held clock is wanted; a meter without one ignores it */
 	bool check; /* in: engine->enqueue_check after every enqueue, inside the sample (stress) */
 	struct sample *sample;
 	size_t count,
@@ -50,13 +50,18 @@ struct window {
 	/* Filled by begin and end. Host CLOCK_MONOTONIC (meter->clock), for telemetry: nothing of this window
 	 * ran outside. */
 	uint64_t t0_ns, t1_ns;
-	/* Held SM clock by stamps on every SM: cycles / ns between just before the first and just after the
-	 * last sample. */
+	/* GPU: held SM clock by stamps on every SM: cycles / ns between just before the first and just after
+	 * the last sample. CPU: dependent adds on the calling thread right after the last sample; no spread.
+	 */
 	bool has_clock;
 	double clock_hz, clock_spread_share; /* mean over SMs; (largest - smallest) / mean */
 	/* CPU time that the engine's threads used between t0 and t1: contamination check. */
 	bool has_cpu_time;
 	uint64_t cpu_time_ns;
+	/* CPU: time that the host gave to others while we wanted it, summed over the CPUs, in clock ticks of
+	 * 10 ms. */
+	bool has_steal;
+	uint64_t steal_ns;
 };
 
 /* What the device holds now, for the settle phase. Absent is not zero. */

@@ -105,7 +105,7 @@ static enum status least_of(struct timing *t, unsigned samples, double *ns, stru
 }
 
 /* The least batch whose sample is long enough, approached from below: what it runs warms up as well. */
-static enum status find_batch(struct timing *t, struct error *err)
+enum status timing_batch(struct timing *t, struct error *err)
 {
 	const uint64_t batch_max = 1u << 24;
 	const double wish_ns = 1.2 * METER_SAMPLE_NS; /* the clock may still rise */
@@ -138,8 +138,28 @@ enum status phase_ramp(struct timing *t, struct error *err)
 	if (!st)
 		st = t->meter->ops->ramp(t->meter, PHASE_RAMP_NS, &reached, err);
 	if (!st)
-		st = find_batch(t, err);
+		st = timing_batch(t, err);
 	return st ? st : timing_phase(t, "ramp", t0, clock_now_ns(t->w->clock), err);
+}
+
+struct least {
+	double seconds;
+	unsigned samples;
+};
+
+static bool least_reached(void *arg, const struct standing *s)
+{
+	const struct least *l = arg;
+
+	return s->ahead_s >= l->seconds && s->asked >= l->samples;
+}
+
+enum status timing_run(struct timing *t, struct window *w, double seconds, unsigned samples,
+		       struct error *err)
+{
+	struct least least = {seconds, samples};
+
+	return run_window(t, w, least_reached, &least, err);
 }
 
 /* Long enough, and three samples where they are not slow. */

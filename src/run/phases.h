@@ -18,6 +18,11 @@
 #define PHASE_BATCHES 20
 #define PHASE_PAIRS 16                 /* of the search; at least PHASE_PAIRS_MIN when they are slow */
 #define PHASE_PAIRS_MIN 10
+#define PHASE_TURNS 6                  /* of a CPU case with its ceiling: the median's interval is then the extremes */
+#define PHASE_TURNS_MOST 12            /* disturbed ones are taken again */
+#define PHASE_TURN_CEILING_S 0.03      /* a window of the ceiling */
+#define PHASE_TURN_AGREE 0.05          /* the two ceilings around a turn */
+#define PHASE_CPU_SHARE 0.97           /* of the CPU time asked for, below which other work took it */
 
 /* One case while it is timed. */
 struct timing {
@@ -45,10 +50,18 @@ enum status phase_burst(struct timing *t, struct error *err);
 enum status phase_settle(struct timing *t, struct error *err);
 enum status phase_sustained(struct timing *t, struct error *err);
 
+/* For CPU cases instead of settle and sustained: turns with the ceiling that the probe names (docs/design/turns.md). */
+bool phase_turns_apply(const struct bench_case *c, const struct machine *m);
+enum status phase_turns(struct timing *t, const struct bench *b, struct error *err);
+
 /* Times every variant briefly, each verified before, then the fastest against the first in ABBA pairs: result "best". */
 enum status phase_search(struct timing *t, unsigned variants, struct error *err);
 
 /* For the above: */
+/* The least batch whose sample is long enough, found by running it. */
+enum status timing_batch(struct timing *t, struct error *err);
+/* A window of at least so long and so many samples; nothing is emitted. */
+enum status timing_run(struct timing *t, struct window *w, double seconds, unsigned samples, struct error *err);
 enum status timing_at(const struct timing *t, const char *phase, struct error *err);
 enum status timing_phase(const struct timing *t, const char *phase, uint64_t t0_ns, uint64_t t1_ns, struct error *err);
 enum status timing_samples(const struct timing *t, const char *phase, const struct window *w, struct error *err);

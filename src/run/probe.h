@@ -67,6 +67,14 @@ struct engine {
 	void (*release)(void *state); /* accepts any half-built state */
 };
 
+/* The instrument of this machine that a CPU case is held against: another probe's work, timed in turns with the case's own
+ * (docs/design/turns.md). */
+struct ceiling {
+	const struct probe *probe;
+	const struct engine *engine;
+	_Alignas(16) unsigned char opts[256]; /* of that probe, all set */
+};
+
 enum probe_kind { PROBE_TIMED, PROBE_READING }; /* a reading (ECC, versions) has observe alone; replays too */
 
 struct probe {
@@ -80,6 +88,8 @@ struct probe {
 	struct work (*work)(const struct machine *m, const struct target *t, const void *opts);
 	/* Options checked together, beyond each row's range (m*n*k fits memory ..). Optional, pure. */
 	enum status (*check)(const void *opts, struct error *err);
+	/* Optional, for CPU targets: fills *out with what limits these options here; false: no instrument of ours does. Pure. */
+	bool (*ceiling)(const struct machine *m, const struct target *t, const void *opts, struct ceiling *out);
 	/* Independent of the engine, NaN-safe. Each variant before it is timed; and after sustained, on the data that phase
 	 * left. Fills *wrong; MISMATCH when wrong->count > 0. */
 	enum status (*verify)(void *state, struct wrong *wrong, struct error *err);

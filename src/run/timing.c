@@ -156,12 +156,15 @@ void timing_values(const struct timing *t, const struct window *w, struct result
 		result_f64(r, &field_latency_ns, mean / t->work.messages);
 	if (w->has_clock) {
 		result_f64(r, &field_clock_hz, w->clock_hz);
-		result_f64(r, &field_clock_spread_share, w->clock_spread_share);
+		if (!t->threads)
+			result_f64(r, &field_clock_spread_share, w->clock_spread_share);
 	}
 	if (t->threads)
 		result_u64(r, &field_threads, t->threads);
 	if (t->threads && w->has_cpu_time && wall > 0)
 		result_f64(r, &field_cpu_share, (double)w->cpu_time_ns / (t->threads * wall));
+	if (t->threads && w->has_steal && wall > 0)
+		result_f64(r, &field_steal_share, (double)w->steal_ns / (t->threads * wall));
 	if (t->variant)
 		result_text(r, &field_variant, t->variant);
 }

@@ -4,6 +4,7 @@
  * read, C written. Descriptor at the end; checking in check.c; one file an engine.
  */
 #include "probe/gemm/gemm.h"
+#include "probe/peak/peak.h"
 #include "core/random.h"
 #include "probe/gemm/host.h"
 
@@ -150,6 +151,19 @@ static enum status check(const void *opts, struct error *err)
 	return STATUS_OK;
 }
 
+/* Multiply-adds of the same type on as many threads, where a loop of ours issues what the library would. */
+static bool ceiling(const struct machine *m, const struct target *t, const void *opts, struct ceiling *out)
+{
+	const struct gemm_opts *o = opts;
+	struct peak_opts *peak = (struct peak_opts *)out->opts;
+
+	(void)m, (void)t;
+	out->probe = &probe_peak;
+	out->engine = &peak_cpu_engine;
+	*peak = (struct peak_opts){.unit = PEAK_FMA, .type = o->type, .threads = o->threads};
+	return true; /* whether there is such a loop here, the engine says */
+}
+
 static const struct engine *const engines[] = {
 	&gemm_cublaslt_engine,
 	&gemm_openblas_engine,
@@ -167,5 +181,6 @@ const struct probe probe_gemm = {
 	.engines = engines,
 	.work = work,
 	.check = check,
+	.ceiling = ceiling,
 	.verify = gemm_verify,
 };

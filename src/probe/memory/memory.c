@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moving data through memory or a cache. What counts as a byte stands in memory.h; descriptor at the end. */
 #include "probe/memory/memory.h"
+#include "probe/peak/peak.h"
 #include "core/random.h"
 #include "probe/cpu_pool.h"
 
@@ -206,6 +207,18 @@ static enum status check(const void *opts, struct error *err)
 	return STATUS_OK;
 }
 
+/* Reading alone, on as many threads; a cache has none, and no walk either. */
+static bool ceiling(const struct machine *m, const struct target *t, const void *opts, struct ceiling *out)
+{
+	const struct memory_opts *o = opts;
+	struct peak_opts *peak = (struct peak_opts *)out->opts;
+
+	out->probe = &probe_peak;
+	out->engine = &peak_cpu_engine;
+	*peak = (struct peak_opts){.unit = PEAK_READ, .type = PEAK_FP32, .threads = o->threads};
+	return !strcmp(work(m, t, opts).limit, "memory");
+}
+
 static const struct engine *const engines[] = {
 	&memory_cpu_engine,
 	&memory_gpu_engine,
@@ -223,5 +236,6 @@ const struct probe probe_memory = {
 	.engines = engines,
 	.work = work,
 	.check = check,
+	.ceiling = ceiling,
 	.verify = memory_verify,
 };

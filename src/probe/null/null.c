@@ -20,11 +20,12 @@ static const char *const statuses[] = {
 	STATUS_LIST(X) NULL
 #undef X
 };
+extern const struct probe probe_null;
 static const char *const lies[] = {"none", "data", "nan", NULL};
 enum lie { LIE_NONE, LIE_DATA, LIE_NAN };
 
 struct null_opts {
-	double time, drift, drift_time, scatter, cpu_share;
+	double time, drift, drift_time, scatter, cpu_share, ceiling, hog_at, hog_time;
 	uint64_t after, leak, garbage;
 	uint32_t fail, status, crash, signal, hang, wrong, variants, slot;
 	bool ignore_term;
@@ -41,6 +42,13 @@ static const struct opt rows[] = {
 		.help = "share of the time by which iterations scatter either way"),
 	OPT_ROW(struct null_opts, cpu_share, .name = "cpu_share", .preset = "1", .min = 0, .max = 1,
 		.help = "CPU time said to be used, share of threads times wall time"),
+	OPT_ROW(struct null_opts, ceiling, .name = "ceiling", .preset = "0", .unit = "ns", .min = 0,
+		.max = 1e13,
+		.help = "held against null itself with this time an iteration; 0: against nothing"),
+	OPT_ROW(struct null_opts, hog_at, .name = "hog_at", .preset = "1h", .unit = "s", .min = 0, .max = 1e9,
+		.help = "from this time of the clock on other work takes half of the CPU"),
+	OPT_ROW(struct null_opts, hog_time, .name = "hog_time", .preset = "0", .unit = "s", .min = 0,
+		.max = 1e9, .help = "for so long"),
 	OPT_ROW(struct null_opts, after, .name = "after", .preset = "0",
 		.help = "enqueue misbehaves from this iteration on"),
 	OPT_ROW(struct null_opts, fail, .name = "fail", .preset = "none", .choices = points,
@@ -147,6 +155,13 @@ static double iteration_ns(struct state *s)
 	return ns;
 }
 
+static bool hogged(const struct state *s)
+{
+	double now_s = (double)clock_now_ns(s->b->clock) * 1e-9;
+
+	return s->o->hog_time > 0 && now_s >= s->o->hog_at && now_s < s->o->hog_at + s->o->hog_time;
+}
+
 static enum status enqueue(void *state, uint64_t i, struct error *err)
 {
 	struct state *s = state;
@@ -162,7 +177,7 @@ static enum status enqueue(void *state, uint64_t i, struct error *err)
 	s->iterations++;
 	s->spent_ns += ns;
 	if (ns > 0)
-		clock_sleep_ns(s->b->clock, (uint64_t)(ns + 0.5));
+		clock_sleep_ns(s->b->clock, (uint64_t)((hogged(s) ? 2 : 1) * ns + 0.5));
 	return STATUS_OK;
 }
 
@@ -221,6 +236,21 @@ static struct work work(const struct machine *m, const struct target *t, const v
 	return (struct work){.flop = 1000, .read_bytes = 64, .limit = "mixed"};
 }
 
+static bool ceiling(const struct machine *m, const struct target *t, const void *opts, struct ceiling *out)
+{
+	const struct null_opts *o = opts;
+	struct null_opts *own = (struct null_opts *)out->opts;
+
+	_Static_assert(sizeof(*own) <= sizeof(out->opts), "the options fit");
+	(void)m, (void)t;
+	out->probe = &probe_null;
+	out->engine = &own_engine;
+	*own = *o;
+	own->time = o->ceiling;
+	own->ceiling = 0;
+	return o->ceiling > 0;
+}
+
 static enum status verify(void *state, struct wrong *wrong, struct error *err)
 {
 	const struct state *s = state;
@@ -255,6 +285,7 @@ const struct probe probe_null = {
 	.field_count = sizeof(fields) / sizeof(fields[0]),
 	.engines = engines,
 	.work = work,
+	.ceiling = ceiling,
 	.verify = verify,
 	.finish = finish,
 };

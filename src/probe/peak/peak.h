@@ -84,6 +84,7 @@ enum peak_field { PEAK_FIELDS(X) PEAK_FIELD_COUNT };
 #undef X
 extern const struct field peak_fields[];
 
+extern const struct probe probe_peak; /* the instrument of other probes: run/probe.h, struct ceiling */
 extern const struct engine peak_cpu_engine;
 extern const struct engine peak_gpu_engine;
 #endif
