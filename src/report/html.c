@@ -7,6 +7,7 @@
 #include "core/file.h"
 #include "report/canvas.h"
 #include "report/about.h"
+#include "report/gap.h"
 #include "report/report.h"
 #include "report/roofline.h"
 #include "report/sanity.h"
@@ -112,12 +113,25 @@ static void add_header(struct text *out, const struct view *v)
 	text_add(out, "<h1>");
 	html_add(out, v->headline);
 	text_add(out, "</h1><p class=\"muted\">");
-	view_counts(&counts, v->verdicts, v->row_count);
+	view_counts(&counts, v->asked_verdicts, v->row_count - v->aside_count);
+	if (v->aside_count)
+		text_add(&counts, ". ");
+	view_aside(&counts, v);
 	html_add(out, text_str(&counts));
-	text_release(&counts);
 	if (!r->closed || r->cut_bytes)
 		text_add(out, ". The record ends before the run did: what was written until then is shown");
-	text_add(out, ".</p></header>\n<nav><a href=\"#todo\">What to do</a><a href=\"#devices\">Devices</a>"
+	text_add(out, ".</p>");
+	text_release(&counts);
+	if (view_stated(&counts, v)) {
+		text_add(out, "<p>");
+		html_verdict(out, j->stated.verdict);
+		text_add(out, " ");
+		html_add(out, text_str(&counts));
+		text_add(out, "</p>");
+	}
+	text_release(&counts);
+	text_add(out, "</header>\n<nav><a href=\"#todo\">What to do</a>"
+		      "<a href=\"#unjudged\">Not judged</a><a href=\"#devices\">Devices</a>"
 		      "<a href=\"#results\">Results</a><a href=\"#gaps\">Where the rest went</a>"
 		      "<a href=\"#roofline\">Roofline</a><a href=\"#machine\">Machine</a>"
 		      "<a href=\"#conditions\">Conditions</a></nav>\n");
@@ -151,18 +165,40 @@ static void add_todos(struct text *out, const struct view *v)
 	text_addf(out, "%s</section>\n", v->todo_count ? "</ol>\n" : "");
 }
 
-static const struct view_row *best_of(const struct view *v, const struct view_group *g, const char *limit)
+static void add_knobs(struct text *out, const struct view *v)
 {
-	const struct view_row *best = NULL;
-
-	for (size_t i = g->first; i < g->first + g->count; i++) {
-		const struct view_row *row = &v->rows[i];
-
-		if (row->headline && !strncmp(row->c->limit, limit, strlen(limit)) &&
-		    (!best || row->j->figure > best->j->figure))
-			best = row;
+	if (!v->knob_count)
+		return;
+	text_add(out, "<section id=\"knobs\"><h2>What would buy more</h2>\n");
+	for (size_t i = 0; i < v->knob_count; i++) {
+		text_add(out, "<div class=\"knob\">");
+		html_add(out, v->knobs[i].target);
+		text_add(out, ": <b>");
+		html_names(out, v, v->knobs[i].knob);
+		text_add(out, "</b><br><span class=\"muted\">");
+		html_names(out, v, text_str(&v->knobs[i].some));
+		text_add(out, "</span></div>\n");
 	}
-	return best;
+	text_add(out, "</section>\n");
+}
+
+static void add_unjudged(struct text *out, const struct view *v)
+{
+	if (!v->unjudged_count)
+		return;
+	text_add(out, "<section id=\"unjudged\"><h2>Not judged, and why</h2>\n<ol class=\"todo\">\n");
+	for (size_t i = 0; i < v->unjudged_count; i++) {
+		const struct view_unjudged *u = &v->unjudged[i];
+
+		text_add(out, "<li><span>");
+		html_verdict(out, u->verdict);
+		text_addf(out, "</span><span>%u case%s: ", u->count, u->count == 1 ? "" : "s");
+		html_add(out, u->reason);
+		text_add(out, "<br><span class=\"muted\">");
+		html_add(out, text_str(&u->some));
+		text_add(out, "</span></span></li>\n");
+	}
+	text_add(out, "</ol></section>\n");
 }
 
 static void add_cards(struct text *out, const struct view *v)
@@ -174,12 +210,14 @@ static void add_cards(struct text *out, const struct view *v)
 		const struct view_group *group = &v->groups[g];
 		struct text counts = {0};
 
+		if (!group->asked)
+			continue;
 		text_add(out, "<div class=\"card\">");
 		html_verdict(out, group->worst);
 		element(out, "h3", group->name);
 		text_add(out, "<dl>");
 		for (size_t k = 0; k < 3; k++) {
-			const struct view_row *row = best_of(v, group, limits[k]);
+			const struct view_row *row = view_best(v, group, limits[k]);
 
 			if (!row)
 				continue;
@@ -187,7 +225,7 @@ static void add_cards(struct text *out, const struct view *v)
 			element(out, "dd", row->figure);
 		}
 		text_add(out, "</dl><p class=\"muted\">");
-		view_counts(&counts, group->verdicts, group->count);
+		view_counts(&counts, group->verdicts, group->asked);
 		html_add(out, text_str(&counts));
 		text_release(&counts);
 		text_add(out, "</p></div>\n");
@@ -207,7 +245,7 @@ static void number_cell(struct text *out, const char *label, const char *shown, 
 	text_add(out, "</td>");
 }
 
-static void add_row(struct text *out, const struct view_row *row)
+static void add_row(struct text *out, const struct view_group *g, const struct view_row *row)
 {
 	const struct judgement *j = row->j;
 	double clock = 0, power = 0, temperature = 0;
@@ -215,54 +253,103 @@ static void add_row(struct text *out, const struct view_row *row)
 	view_number(row, "clock_hz", &clock);
 	view_number(row, "power_w", &power);
 	view_number(row, "temperature_c", &temperature);
-	text_addf(out, "<tr%s><td data-v=\"%u\">", j->verdict == VERDICT_SKIP ? " class=\"skip\"" : "",
-		  view_badness(j->verdict));
+	text_addf(out, "<tr><td data-v=\"%u\">", view_badness(j->verdict));
 	html_verdict(out, j->verdict);
 	text_add(out, "</td>");
 	element(out, "td", row->title);
 	number_cell(out, "", row->figure, j->figure);
 	number_cell(out, "expected", row->expected, j->has_band ? j->band.low : j->bound.value);
 	number_cell(out, "of bound", row->share, j->share_of_bound);
-	number_cell(out, "clock", row->clock, clock);
-	number_cell(out, "power", row->power, power);
-	number_cell(out, "", row->temperature, temperature);
-	element(out, "td", row->reason);
+	if (g->clock)
+		number_cell(out, "clock", row->clock, clock);
+	if (g->power)
+		number_cell(out, "power", row->power, power);
+	if (g->temperature)
+		number_cell(out, "", row->temperature, temperature);
+	element(out, "td", view_why(row));
 	text_add(out, "</tr>\n");
+}
+
+static void add_folds(struct text *out, const struct view *v, size_t group, bool above)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < v->fold_count; i++) {
+		const struct view_fold *f = &v->folds[i];
+
+		if (f->group != group || view_fold_above(f) != above)
+			continue;
+		text_add(out, any ? "<li><span>" : "<ol class=\"todo\">\n<li><span>");
+		any = true;
+		html_verdict(out, f->verdict);
+		text_add(out, "</span><span>");
+		html_add(out, text_str(&f->cases));
+		text_add(out, f->reason[0] ? ": " : "");
+		text_add(out, "<span class=\"muted\">");
+		html_add(out, f->reason);
+		text_add(out, "</span></span></li>\n");
+	}
+	text_add(out, any ? "</ol>\n" : "");
+}
+
+static void add_table(struct text *out, const struct view *v, const struct view_group *group)
+{
+	text_add(out, "<div class=\"wide\"><table class=\"results\"><thead><tr><th>verdict</th><th>case</th>"
+		      "<th class=\"num\">figure</th><th class=\"num\">expected</th>"
+		      "<th class=\"num\">of bound</th>");
+	text_add(out, group->clock ? "<th class=\"num\">clock</th>" : "");
+	text_add(out, group->power ? "<th class=\"num\">power</th>" : "");
+	text_add(out, group->temperature ? "<th class=\"num\">temp.</th>" : "");
+	text_add(out, "<th>reason</th></tr></thead><tbody>\n");
+	for (size_t i = group->first; i < group->first + group->count; i++)
+		if (view_tabled(&v->rows[i]))
+			add_row(out, group, &v->rows[i]);
+	text_add(out, "</tbody></table></div>\n");
 }
 
 static void add_results(struct text *out, const struct view *v)
 {
 	text_add(out, "<section id=\"results\"><h2>Results</h2>\n");
-	if (!v->row_count)
-		text_add(out, "<p>The run has no cases.</p>\n");
+	if (v->row_count == v->aside_count)
+		text_addf(out, "<p>%s</p>\n",
+			  v->row_count ? "No case of the suite is for the target asked for."
+				       : "The run has no cases.");
 	for (size_t g = 0; g < v->group_count; g++) {
-		const struct view_group *group = &v->groups[g];
-
-		element(out, "h3", group->name);
-		text_add(
-			out,
-			"\n<div class=\"wide\"><table "
-			"class=\"results\"><thead><tr><th>verdict</th><th>case</th>"
-			"<th class=\"num\">figure</th><th class=\"num\">expected</th><th class=\"num\">of "
-			"bound</th>"
-			"<th class=\"num\">clock</th><th class=\"num\">power</th><th class=\"num\">temp.</th>"
-			"<th>reason</th></tr></thead><tbody>\n");
-		for (size_t i = group->first; i < group->first + group->count; i++)
-			add_row(out, &v->rows[i]);
-		text_add(out, "</tbody></table></div>\n");
+		if (!view_group_any(v, g))
+			continue;
+		element(out, "h3", v->groups[g].name);
+		text_add(out, "\n");
+		add_folds(out, v, g, true);
+		if (v->groups[g].tabled)
+			add_table(out, v, &v->groups[g]);
+		add_folds(out, v, g, false);
+		for (size_t i = 0; i < v->curve_count; i++)
+			if (v->curves[i].group == g)
+				html_curve(out, &v->curves[i]);
 	}
 	text_add(out, "</section>\n");
 }
 
-/* Unfolded: what did not pass, and the first case of each limit of a device. */
+/* Of one kind of limit: "compute.bf16" and "compute.fp8" are. */
+static bool same_kind(const struct view_row *a, const struct view_row *b)
+{
+	size_t n = strcspn(a->c->limit, ".");
+
+	return n == strcspn(b->c->limit, ".") && !strncmp(a->c->limit, b->c->limit, n);
+}
+
+/* Unfolded: what failed, and of each kind of limit the first case that has a chain. */
 static bool opens(const struct view *v, const struct view_group *g, size_t index)
 {
+	struct gap_step steps[GAP_STEPS_MAX];
 	const struct view_row *row = &v->rows[index];
 
-	if (row->j->verdict != VERDICT_PASS)
+	if (row->j->verdict == VERDICT_FAIL)
 		return true;
+	if (!gap_steps(row, steps))
+		return false;
 	for (size_t i = g->first; i < index; i++)
-		if (v->rows[i].headline && !strncmp(v->rows[i].c->limit, row->c->limit, 6))
+		if (v->rows[i].headline && same_kind(&v->rows[i], row) && gap_steps(&v->rows[i], steps))
 			return false;
 	return true;
 }
@@ -277,7 +364,7 @@ static void add_gaps(struct text *out, const struct view *v)
 		bool named = false;
 
 		for (size_t i = group->first; i < group->first + group->count; i++) {
-			if (!v->rows[i].headline)
+			if (!v->rows[i].headline || !v->rows[i].share[0])
 				continue;
 			if (!any)
 				text_add(out,
@@ -443,6 +530,8 @@ void report_html(struct text *out, const struct report_input *in)
 	text_add(out, "<main>\n");
 	add_todos(out, &v);
 	add_cards(out, &v);
+	add_knobs(out, &v);
+	add_unjudged(out, &v);
 	add_results(out, &v);
 	add_gaps(out, &v);
 	add_roofline(out, &v);

@@ -14,6 +14,8 @@ void html_names(struct text *out, const struct view *v, const char *s);
 
 /* A headline case: figure, waterfall, knobs, telemetry. `open`: unfolded. */
 void html_case(struct text *out, const struct view *v, const struct view_row *row, bool open);
+/* A curve: its levels, its plot, its points in a table that unfolds. */
+void html_curve(struct text *out, const struct curve *c);
 /* Clock and power over the run of a case; nothing where neither was recorded. */
 void html_telemetry(struct text *out, const struct view *v, const struct view_row *row);
 #endif

@@ -11,7 +11,7 @@ enum { WIDTH = 960, HEIGHT = 96, BUCKETS = 240 };
 struct trace {
 	const struct series *series;
 	enum canvas_role role;
-	double full, low, high; /* the value at the top; seen */
+	double full, low, high; /* the most it may have; seen */
 };
 
 /* The lowest and the highest of the readings of every bucket of time, so that a short dip stays visible. */
@@ -21,6 +21,7 @@ static void draw_trace(struct canvas *c, struct trace *t, uint64_t t0, uint64_t 
 	double low[BUCKETS], high[BUCKETS];
 	unsigned seen[BUCKETS] = {0};
 	size_t count = 0;
+	double top;
 
 	t->low = INFINITY;
 	t->high = -INFINITY;
@@ -40,15 +41,15 @@ static void draw_trace(struct canvas *c, struct trace *t, uint64_t t0, uint64_t 
 	}
 	if (!(t->full > 0))
 		t->full = t->high > 0 ? t->high : 1;
+	top = t->high > t->full ? t->high : t->full;
 	for (size_t b = 0; b < BUCKETS; b++) {
 		double x = (b + 0.5) * WIDTH / BUCKETS;
 
 		if (!seen[b])
 			continue;
-		points[count++] = (struct canvas_point){x, HEIGHT - 3 - (HEIGHT - 8) * low[b] / t->full};
+		points[count++] = (struct canvas_point){x, HEIGHT - 3 - (HEIGHT - 8) * low[b] / top};
 		if (high[b] != low[b])
-			points[count++] =
-				(struct canvas_point){x, HEIGHT - 3 - (HEIGHT - 8) * high[b] / t->full};
+			points[count++] = (struct canvas_point){x, HEIGHT - 3 - (HEIGHT - 8) * high[b] / top};
 	}
 	canvas_stroke(c, t->role, 1.6, CANVAS_SOLID, points, count);
 }

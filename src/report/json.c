@@ -362,6 +362,78 @@ static json_t *todos_json(struct builder *b)
 	return array;
 }
 
+static json_t *series_json(struct builder *b, const struct curve_series *s)
+{
+	json_t *object = json_object(), *points = json_array();
+
+	put_text(b, object, "name", s->name);
+	put_text(b, object, "unit", s->unit);
+	for (size_t i = 0; i < s->count; i++) {
+		const struct curve_point *p = &s->point[i];
+		json_t *point = json_object();
+
+		put_number(b, point, "size_bytes", p->bytes);
+		put_number(b, point, "value", p->value);
+		put(b, point, "case", json_integer(p->row->c->id));
+		put(b, point, "verdict", json_string(verdict_name(p->row->j->verdict)));
+		push(b, points, point);
+	}
+	put(b, object, "points", points);
+	return object;
+}
+
+static json_t *levels_json(struct builder *b, const struct curve *c)
+{
+	json_t *levels = json_array();
+
+	for (size_t i = 0; i < c->level_count; i++) {
+		const struct curve_level *l = &c->level[i];
+		json_t *level = json_object();
+
+		put_text(b, level, "name", l->name);
+		put_number(b, level, "end_bytes", l->end_bytes); /* absent for the last: it is not finite */
+		if (l->known_bytes > 0)
+			put_number(b, level, "cache_bytes", l->known_bytes);
+		if (l->rate > 0)
+			put_number(b, level, "bytes_per_s", l->rate);
+		if (l->latency > 0)
+			put_number(b, level, "latency_ns", l->latency);
+		push(b, levels, level);
+	}
+	return levels;
+}
+
+static json_t *curves_json(struct builder *b)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < b->v->curve_count; i++) {
+		const struct curve *c = &b->v->curves[i];
+		json_t *object = json_object(), *series = json_array();
+
+		put_text(b, object, "title", c->title);
+		put_text(b, object, "target", b->v->groups[c->group].target);
+		put_text(b, object, "probe", c->probe);
+		put_text(b, object, "engine", c->engine);
+		for (size_t k = 0; k < c->series_count; k++)
+			push(b, series, series_json(b, &c->series[k]));
+		put(b, object, "series", series);
+		put(b, object, "levels", levels_json(b, c));
+		push(b, array, object);
+	}
+	return array;
+}
+
+static json_t *stated_json(struct builder *b, const struct judgement *j)
+{
+	json_t *object = json_object();
+
+	put(b, object, "verdict", json_string(verdict_name(j->verdict)));
+	put(b, object, "cause", json_string(cause_name(j->cause)));
+	put_text(b, object, "reason", j->reason);
+	return object;
+}
+
 static json_t *report_object(struct builder *b)
 {
 	const struct report_input *in = b->v->in;
@@ -382,6 +454,9 @@ static json_t *report_object(struct builder *b)
 	for (size_t i = 0; i < b->v->row_count; i++)
 		push(b, cases, case_json(b, &b->v->rows[i]));
 	put(b, root, "cases", cases);
+	put(b, root, "curves", curves_json(b));
+	if (in->judged->has_stated)
+		put(b, root, "stated", stated_json(b, &in->judged->stated));
 	put(b, root, "parts", parts_json(b));
 	put(b, root, "what_to_do", todos_json(b));
 	put(b, root, "could_not_look",

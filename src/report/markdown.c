@@ -59,12 +59,25 @@ static void fact_row(void *arg, const char *name, const char *value)
 static void add_head(struct text *out, const struct view *v)
 {
 	const struct record *r = v->in->record;
+	struct text t = {0};
 
 	text_addf(out, "# assay report: %s\n\n**", verdict_name(v->in->judged->verdict));
 	markdown_text(out, v->headline);
 	text_add(out, "**\n\n");
-	view_counts(out, v->verdicts, v->row_count);
+	view_counts(out, v->asked_verdicts, v->row_count - v->aside_count);
 	text_add(out, ".\n");
+	if (v->aside_count) {
+		view_aside(&t, v);
+		markdown_text(out, text_str(&t));
+		text_add(out, ".\n");
+		text_release(&t);
+	}
+	if (view_stated(&t, v)) {
+		text_addf(out, "\n**%s**, ", verdict_name(v->in->judged->stated.verdict));
+		markdown_text(out, text_str(&t));
+		text_add(out, ".\n");
+		text_release(&t);
+	}
 	if (!r->closed || r->cut_bytes)
 		text_add(out,
 			 "\nThe record ends before the run did: what was written until then is shown.\n");
@@ -92,6 +105,37 @@ static void add_todos(struct text *out, const struct view *v)
 	}
 }
 
+static void add_knobs(struct text *out, const struct view *v)
+{
+	if (v->knob_count)
+		text_add(out, "\n## What would buy more\n\n");
+	for (size_t i = 0; i < v->knob_count; i++) {
+		text_add(out, "- ");
+		markdown_text(out, v->knobs[i].target);
+		text_add(out, ", **");
+		md_names(out, v, v->knobs[i].knob);
+		text_add(out, "**: ");
+		md_names(out, v, text_str(&v->knobs[i].some));
+		text_add(out, "\n");
+	}
+}
+
+static void add_unjudged(struct text *out, const struct view *v)
+{
+	if (v->unjudged_count)
+		text_add(out, "\n## Not judged, and why\n\n");
+	for (size_t i = 0; i < v->unjudged_count; i++) {
+		const struct view_unjudged *u = &v->unjudged[i];
+
+		text_addf(out, "- %s, %u case%s: ", verdict_name(u->verdict), u->count,
+			  u->count == 1 ? "" : "s");
+		markdown_text(out, u->reason);
+		text_add(out, " (");
+		markdown_text(out, text_str(&u->some));
+		text_add(out, ")\n");
+	}
+}
+
 static void add_machine(struct text *out, const struct view *v)
 {
 	struct fact_table t = {out};
@@ -104,50 +148,112 @@ static void add_machine(struct text *out, const struct view *v)
 	}
 }
 
-static void add_row(struct text *out, const struct view_row *row)
+static void add_row(struct text *out, const struct view_group *g, const struct view_row *row)
 {
 	text_addf(out, "| %s |", verdict_name(row->j->verdict));
 	cell(out, row->title);
 	cell(out, row->figure);
 	cell(out, row->expected);
 	cell(out, row->share);
-	cell(out, row->clock);
-	cell(out, row->power);
-	cell(out, row->temperature);
-	cell(out, row->reason);
+	if (g->clock)
+		cell(out, row->clock);
+	if (g->power)
+		cell(out, row->power);
+	if (g->temperature)
+		cell(out, row->temperature);
+	cell(out, view_why(row));
 	text_add(out, "\n");
+}
+
+static void add_folds(struct text *out, const struct view *v, size_t group, bool above)
+{
+	for (size_t i = 0; i < v->fold_count; i++) {
+		const struct view_fold *f = &v->folds[i];
+
+		if (f->group != group || view_fold_above(f) != above)
+			continue;
+		text_addf(out, "\n**%s**: ", verdict_name(f->verdict));
+		markdown_text(out, text_str(&f->cases));
+		text_add(out, f->reason[0] ? ": " : "");
+		markdown_text(out, f->reason);
+		text_add(out, "\n");
+	}
+}
+
+static void add_curve(struct text *out, const struct curve *c, size_t index)
+{
+	struct text doubt = {0};
+	char file[32], one[96];
+
+	text_add(out, "\n#### ");
+	markdown_text(out, c->title);
+	text_add(out, "\n\n");
+	for (size_t i = 0; i < c->level_count; i++) {
+		curve_level_text(one, sizeof(one), &c->level[i]);
+		text_add(out, "- ");
+		markdown_text(out, one);
+		text_add(out, "\n");
+	}
+	curve_file(file, sizeof(file), index);
+	text_addf(out, "\n![curve](%s)\n\n| size |", file);
+	for (size_t i = 0; i < c->series_count; i++)
+		cell(out, c->series[i].name);
+	text_add(out, "\n| ---: |");
+	for (size_t i = 0; i < c->series_count; i++)
+		text_add(out, " ---: |");
+	text_add(out, "\n");
+	for (size_t k = 0; k < c->size_count; k++) {
+		words_bytes(one, sizeof(one), c->size[k]);
+		text_add(out, "|");
+		cell(out, one);
+		for (size_t i = 0; i < c->series_count; i++) {
+			curve_cell(one, sizeof(one), &c->series[i], c->size[k]);
+			cell(out, one);
+		}
+		text_add(out, "\n");
+	}
+	curve_doubt_text(&doubt, c);
+	if (doubt.size) {
+		text_add(out, "\n");
+		markdown_text(out, text_str(&doubt));
+		text_add(out, ".\n");
+	}
+	text_release(&doubt);
+}
+
+static void add_group(struct text *out, const struct view *v, size_t index)
+{
+	const struct view_group *group = &v->groups[index];
+
+	text_add(out, "\n### ");
+	markdown_text(out, group->name);
+	text_add(out, "\n");
+	add_folds(out, v, index, true);
+	if (group->tabled)
+		text_addf(out,
+			  "\n| verdict | case | figure | expected | of bound |%s%s%s reason |\n"
+			  "| --- | --- | ---: | ---: | ---: |%s%s%s --- |\n",
+			  group->clock ? " clock |" : "", group->power ? " power |" : "",
+			  group->temperature ? " temp. |" : "", group->clock ? " ---: |" : "",
+			  group->power ? " ---: |" : "", group->temperature ? " ---: |" : "");
+	for (size_t i = group->first; i < group->first + group->count; i++)
+		if (view_tabled(&v->rows[i]))
+			add_row(out, group, &v->rows[i]);
+	add_folds(out, v, index, false);
+	for (size_t i = 0; i < v->curve_count; i++)
+		if (v->curves[i].group == index)
+			add_curve(out, &v->curves[i], i);
 }
 
 static void add_results(struct text *out, const struct view *v)
 {
 	text_add(out, "\n## Results\n");
-	if (!v->row_count)
-		text_add(out, "\nThe run has no cases.\n");
-	for (size_t g = 0; g < v->group_count; g++) {
-		const struct view_group *group = &v->groups[g];
-
-		text_add(out, "\n### ");
-		markdown_text(out, group->name);
-		text_add(out, "\n\n| verdict | case | figure | expected | of bound | clock | power | temp. | "
-			      "reason |\n"
-			      "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n");
-		for (size_t i = group->first; i < group->first + group->count; i++)
-			add_row(out, &v->rows[i]);
-	}
-}
-
-static const struct view_row *best_of(const struct view *v, const struct view_group *g, const char *limit)
-{
-	const struct view_row *best = NULL;
-
-	for (size_t i = g->first; i < g->first + g->count; i++) {
-		const struct view_row *row = &v->rows[i];
-
-		if (row->headline && !strncmp(row->c->limit, limit, strlen(limit)) &&
-		    (!best || row->j->figure > best->j->figure))
-			best = row;
-	}
-	return best;
+	if (v->row_count == v->aside_count)
+		text_add(out, v->row_count ? "\nNo case of the suite is for the target asked for.\n"
+					   : "\nThe run has no cases.\n");
+	for (size_t g = 0; g < v->group_count; g++)
+		if (view_group_any(v, g))
+			add_group(out, v, g);
 }
 
 /* One sentence a device: its best compute and memory case, and what cost most. */
@@ -158,7 +264,7 @@ static void add_device_sentence(struct text *out, const struct view *v, const st
 	} kinds[] = {{"compute", "Compute: "}, {"memory", "Memory: "}, {"link", "Host link: "}};
 
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
-		const struct view_row *row = best_of(v, g, kinds[k].limit);
+		const struct view_row *row = view_best(v, g, kinds[k].limit);
 		struct text largest = {0};
 
 		if (!row)
@@ -214,10 +320,16 @@ static void add_gap(struct text *out, const struct view *v, const struct view_ro
 	}
 }
 
-static bool has_headline(const struct view *v, const struct view_group *g)
+/* Without a bound there is no rest that could have gone anywhere. */
+static bool has_gap(const struct view_row *row)
+{
+	return row->headline && row->share[0];
+}
+
+static bool any_gap(const struct view *v, const struct view_group *g)
 {
 	for (size_t i = g->first; i < g->first + g->count; i++)
-		if (v->rows[i].headline)
+		if (has_gap(&v->rows[i]))
 			return true;
 	return false;
 }
@@ -229,7 +341,7 @@ void markdown_gaps(struct text *out, const struct view *v)
 	for (size_t g = 0; g < v->group_count; g++) {
 		const struct view_group *group = &v->groups[g];
 
-		if (!has_headline(v, group))
+		if (!any_gap(v, group))
 			continue;
 		if (!any)
 			text_add(out, "\n## Where the rest went\n\nEach case begins at the bound at maximum "
@@ -242,7 +354,7 @@ void markdown_gaps(struct text *out, const struct view *v)
 		add_device_sentence(out, v, group);
 		text_add(out, "\n");
 		for (size_t i = group->first; i < group->first + group->count; i++)
-			if (v->rows[i].headline)
+			if (has_gap(&v->rows[i]))
 				add_gap(out, v, &v->rows[i]);
 	}
 }
@@ -345,6 +457,8 @@ void report_markdown(struct text *out, const struct report_input *in)
 	}
 	add_head(out, &v);
 	add_todos(out, &v);
+	add_knobs(out, &v);
+	add_unjudged(out, &v);
 	add_results(out, &v);
 	markdown_gaps(out, &v);
 	text_add(out, "\n## Roofline\n\n![roofline](roofline.svg)\n");

@@ -11,21 +11,6 @@ void merge_csv(struct text *out, const struct view *views, size_t count)
 		csv_lines(out, &views[i]);
 }
 
-/* The highest sustained figure of a limit; a case that did not pass counts too: it was measured. */
-static const struct view_row *best_of(const struct view *v, const struct view_group *g, const char *limit)
-{
-	const struct view_row *best = NULL;
-
-	for (size_t i = g->first; i < g->first + g->count; i++) {
-		const struct view_row *row = &v->rows[i];
-
-		if (row->headline && !strncmp(row->c->limit, limit, strlen(limit)) &&
-		    (!best || row->j->figure > best->j->figure))
-			best = row;
-	}
-	return best;
-}
-
 static void cell(struct text *out, const char *s)
 {
 	text_add(out, " ");
@@ -49,7 +34,7 @@ static void figure_cells(struct text *out, const struct view *v, const struct vi
 
 static void device_line(struct text *out, const struct view *v, const struct view_group *g, size_t run)
 {
-	const struct view_row *compute = best_of(v, g, "compute"), *memory = best_of(v, g, "memory");
+	const struct view_row *compute = view_best(v, g, "compute"), *memory = view_best(v, g, "memory");
 	struct text largest = {0};
 	struct about_price price;
 	char dollars[48] = "";

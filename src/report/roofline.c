@@ -145,12 +145,35 @@ static void add_case(struct roofline *r, struct roofline_series *s, const struct
 		add_point(r, s, &point);
 }
 
+/* Levels of the group's curves; the memory itself has cases of its own. False: it has none. */
+static bool add_levels(struct roofline *r, const struct view *v, size_t group, const char *name)
+{
+	struct roofline_series *s = NULL;
+	bool any = false;
+
+	for (size_t i = 0; i < v->curve_count; i++)
+		for (size_t k = 0; k < v->curves[i].level_count && v->curves[i].group == group; k++) {
+			const struct curve_level *l = &v->curves[i].level[k];
+			struct roofline_ceiling ceiling = {
+				.kind = ROOFLINE_CACHE, .measured = true, .value = l->rate};
+
+			any = true;
+			if (!isfinite(l->end_bytes) || !(s = s ? s : series_of(r, name)))
+				continue;
+			snprintf(ceiling.name, sizeof(ceiling.name), "%s%s", l->name,
+				 l->one_thread ? ", one thread" : "");
+			add_ceiling(r, s, &ceiling);
+		}
+	return any;
+}
+
 void roofline_add(struct roofline *r, const struct view *v)
 {
 	for (size_t g = 0; g < v->group_count; g++) {
 		const struct view_group *group = &v->groups[g];
 		const char *name = group->gpu && group->gpu->name[0] ? group->gpu->name : group->name;
 		struct roofline_series *s = NULL;
+		bool levels = add_levels(r, v, g, name);
 
 		for (size_t i = group->first; i < group->first + group->count; i++) {
 			const struct view_row *row = &v->rows[i];
@@ -160,7 +183,8 @@ void roofline_add(struct roofline *r, const struct view *v)
 			s = s ? s : series_of(r, name);
 			if (!s)
 				return;
-			add_ceilings(r, s, v, row, group->gpu);
+			if (!levels || !row->in_curve)
+				add_ceilings(r, s, v, row, group->gpu);
 			add_case(r, s, row);
 		}
 	}

@@ -97,7 +97,7 @@ static struct layout lay_out(const struct view *v, unsigned columns)
 		const struct view_row *row = &v->rows[i];
 		unsigned title = width_of(row->title);
 
-		if (row->c->skipped || !row->figure[0])
+		if (!view_tabled(row))
 			continue;
 		wanted = title > wanted ? title : wanted;
 		for (enum column k = 0; k < COLUMN_COUNT; k++) {
@@ -141,15 +141,7 @@ static void add_heads(const struct paint *p, const struct layout *l)
 	text_add(p->out, "\n");
 }
 
-/* The line below a row is for what deserves it: what did not pass, what has a figure people look at, and what
- * has none. */
-static bool wants_reason(const struct view_row *row)
-{
-	return row->reason[0] &&
-	       (row->j->verdict != VERDICT_PASS || row->headline || row->j->cause != CAUSE_NONE);
-}
-
-static void add_cells(const struct paint *p, const struct layout *l, const struct view_row *row)
+static void add_cells(const struct paint *p, const struct layout *l, const struct view_row *row, bool pad)
 {
 	int last = -1;
 
@@ -162,72 +154,57 @@ static void add_cells(const struct paint *p, const struct layout *l, const struc
 		text_add(p->out, "  ");
 		width_add(p->out, cell(row, k), l->width[k], WIDTH_RIGHT);
 	}
-	for (int k = last + 1; l->reason_beside && k < COLUMN_COUNT; k++)
+	for (int k = last + 1; pad && k < COLUMN_COUNT; k++)
 		if (l->width[k])
 			text_addf(p->out, "%*s", (int)l->width[k] + 2, "");
 }
 
 static void add_row(const struct paint *p, const struct layout *l, const struct view_row *row)
 {
-	bool figure_below = !l->width[COLUMN_FIGURE] && row->figure[0];
+	bool figure_below = !l->width[COLUMN_FIGURE];
+	const char *why = row->why[0] && !l->reason_beside ? "" : view_why(row);
 
 	add_verdict(p, row->j->verdict, VERDICT_WIDTH);
 	text_add(p->out, " ");
-	if (!row->figure[0] && !l->reason_beside) { /* a reading: its words follow its name */
-		struct text line = {0};
-
-		text_addf(&line, row->reason[0] ? "%s: %s" : "%s", row->title, row->reason);
-		width_wrap(p->out, text_str(&line), p->columns, VERDICT_WIDTH + 1, VERDICT_WIDTH + 1);
-		text_add(p->out, "\n");
-		text_release(&line);
-		return;
-	}
 	width_add(p->out, row->title, l->title, WIDTH_LEFT);
-	add_cells(p, l, row);
-	if (l->reason_beside && row->reason[0]) {
+	add_cells(p, l, row, l->reason_beside && why[0]);
+	if (l->reason_beside && why[0]) {
 		text_add(p->out, "  ");
-		width_wrap(p->out, row->reason, p->columns, used_by(l) + 2, used_by(l) + 2);
+		width_wrap(p->out, why, p->columns, used_by(l) + 2, used_by(l) + 2);
 	}
 	text_add(p->out, "\n");
-	if (figure_below || (!l->reason_beside && wants_reason(row))) {
+	if (figure_below || (!l->reason_beside && why[0])) {
 		text_addf(p->out, "%*s", VERDICT_WIDTH + 1, "");
 		sgr(p, "\033[2m");
 		if (figure_below)
-			text_addf(p->out, "%s%s", row->figure, wants_reason(row) ? "; " : "");
-		if (wants_reason(row))
-			width_wrap(p->out, row->reason, p->columns,
-				   VERDICT_WIDTH + 1 + (figure_below ? width_of(row->figure) + 2 : 0),
-				   VERDICT_WIDTH + 1);
+			text_addf(p->out, "%s%s", row->figure, why[0] ? "; " : "");
+		width_wrap(p->out, why, p->columns,
+			   VERDICT_WIDTH + 1 + (figure_below ? width_of(row->figure) + 2 : 0),
+			   VERDICT_WIDTH + 1);
 		sgr(p, "\033[0m");
 		text_add(p->out, "\n");
 	}
 }
 
-/* Skipped cases share a line with those of the same reason: "skip  3 cases: no such hardware on this
- * machine". */
-static void add_skips(const struct paint *p, const struct view *v, const struct view_group *g)
+/* A verdict and a sentence that wraps beside it. */
+static void add_line(const struct paint *p, enum verdict verdict, const char *s)
 {
-	for (size_t i = g->first; i < g->first + g->count; i++) {
-		const struct view_row *row = &v->rows[i];
-		struct text line = {0};
-		unsigned same = 0;
-		bool seen = false;
+	add_verdict(p, verdict, VERDICT_WIDTH);
+	text_add(p->out, " ");
+	width_wrap(p->out, s, p->columns, VERDICT_WIDTH + 1, VERDICT_WIDTH + 1);
+	text_add(p->out, "\n");
+}
 
-		if (!row->c->skipped || row->j->verdict != VERDICT_SKIP)
+static void add_folds(const struct paint *p, const struct view *v, size_t group, bool above)
+{
+	for (size_t i = 0; i < v->fold_count; i++) {
+		const struct view_fold *f = &v->folds[i];
+		struct text line = {0};
+
+		if (f->group != group || view_fold_above(f) != above)
 			continue;
-		for (size_t k = g->first; k < i && !seen; k++)
-			seen = v->rows[k].c->skipped && !strcmp(v->rows[k].reason, row->reason);
-		if (seen)
-			continue;
-		for (size_t k = i; k < g->first + g->count; k++)
-			if (v->rows[k].c->skipped && !strcmp(v->rows[k].reason, row->reason))
-				text_addf(&line, "%s%s", same++ ? "; " : "", v->rows[k].title);
-		if (row->reason[0])
-			text_addf(&line, ": %s", row->reason);
-		add_verdict(p, VERDICT_SKIP, VERDICT_WIDTH);
-		text_add(p->out, " ");
-		width_wrap(p->out, text_str(&line), p->columns, VERDICT_WIDTH + 1, VERDICT_WIDTH + 1);
-		text_add(p->out, "\n");
+		text_addf(&line, f->reason[0] ? "%s: %s" : "%s", text_str(&f->cases), f->reason);
+		add_line(p, f->verdict, text_str(&line));
 		text_release(&line);
 	}
 }
@@ -239,6 +216,68 @@ static void add_title(const struct paint *p, const char *title)
 	width_wrap(p->out, title, p->columns, 0, 0);
 	sgr(p, "\033[0m");
 	text_add(p->out, "\n");
+}
+
+/* The levels of a curve; where none were found, its points. */
+static void add_curve(const struct paint *p, const struct curve *c)
+{
+	struct text line = {0};
+	char one[96], bytes[32];
+
+	text_addf(&line, "%s: ", c->title);
+	for (size_t i = 0; i < c->level_count; i++) {
+		curve_level_text(one, sizeof(one), &c->level[i]);
+		text_addf(&line, "%s%s", i ? "; " : "", one);
+	}
+	for (size_t i = 0; i < c->series_count && !c->level_count; i++) {
+		const struct curve_series *s = &c->series[i];
+
+		text_addf(&line, "%s%s", i ? "; " : "", s->name);
+		for (size_t k = 0; k < s->count; k++) {
+			words_bytes(bytes, sizeof(bytes), s->point[k].bytes);
+			curve_cell(one, sizeof(one), s, s->point[k].bytes);
+			text_addf(&line, "%s %s %s", k ? "," : "", bytes, one);
+		}
+	}
+	if (c->doubtful)
+		text_addf(&line, " (%u of its points not trusted)", c->doubtful);
+	text_addf(p->out, "%*s", VERDICT_WIDTH + 1, "");
+	width_wrap(p->out, text_str(&line), p->columns, VERDICT_WIDTH + 1, VERDICT_WIDTH + 1);
+	text_add(p->out, "\n");
+	text_release(&line);
+}
+
+static void add_group(const struct paint *p, const struct layout *l, const struct view *v, size_t index)
+{
+	const struct view_group *group = &v->groups[index];
+
+	if (!view_group_any(v, index))
+		return;
+	add_title(p, group->name);
+	add_folds(p, v, index, true);
+	if (group->tabled)
+		add_heads(p, l);
+	for (size_t i = group->first; i < group->first + group->count; i++)
+		if (view_tabled(&v->rows[i]))
+			add_row(p, l, &v->rows[i]);
+	for (size_t i = 0; i < v->curve_count; i++)
+		if (v->curves[i].group == index)
+			add_curve(p, &v->curves[i]);
+	add_folds(p, v, index, false);
+}
+
+static void add_unjudged(const struct paint *p, const struct view *v)
+{
+	if (v->unjudged_count)
+		add_title(p, "not judged, and why");
+	for (size_t i = 0; i < v->unjudged_count; i++) {
+		const struct view_unjudged *u = &v->unjudged[i];
+		struct text line = {0};
+
+		text_addf(&line, "%s (%u: %s)", u->reason, u->count, text_str(&u->some));
+		add_line(p, u->verdict, text_str(&line));
+		text_release(&line);
+	}
 }
 
 static void add_todos(const struct paint *p, const struct view *v)
@@ -257,67 +296,28 @@ static void add_todos(const struct paint *p, const struct view *v)
 			  text_str(&t->some));
 		text_addf(&line, t->cause != CAUSE_NONE ? "; %s)" : "%s)",
 			  t->cause != CAUSE_NONE ? cause_name(t->cause) : "");
-		add_verdict(p, t->verdict, VERDICT_WIDTH);
-		text_add(p->out, " ");
-		width_wrap(p->out, text_str(&line), p->columns, VERDICT_WIDTH + 1, VERDICT_WIDTH + 1);
-		text_add(p->out, "\n");
+		add_line(p, t->verdict, text_str(&line));
 		text_release(&line);
 	}
 }
 
-static bool same_knob(const struct view_row *a, size_t i, const struct view_row *b, size_t k)
+/* The knobs that cases which stand well could still turn: one line each. */
+static void add_knobs(const struct paint *p, const struct view *v)
 {
-	return !strcmp(a->c->target, b->c->target) && !strcmp(a->j->advice[i].knob, b->j->advice[k].knob);
-}
+	if (v->knob_count)
+		add_title(p, "what would buy more");
+	for (size_t i = 0; i < v->knob_count; i++) {
+		const struct view_knob *k = &v->knobs[i];
+		struct text line = {0};
 
-static bool knob_before(const struct view *v, size_t row, size_t advice)
-{
-	for (size_t i = 0; i <= row; i++)
-		for (size_t k = 0; k < v->rows[i].j->advice_count; k++) {
-			if (i == row && k == advice)
-				return false;
-			if (same_knob(&v->rows[row], advice, &v->rows[i], k))
-				return true;
-		}
-	return false;
-}
-
-/* One line a knob: the cases it is for, each with its gain. */
-static void add_knob(const struct paint *p, const struct view *v, size_t row, size_t advice)
-{
-	const struct view_row *first = &v->rows[row];
-	struct text line = {0};
-	const char *between = ": ";
-
-	text_addf(&line, "%s, ", first->c->target);
-	names_add(&v->names, &line, first->j->advice[advice].knob);
-	for (size_t i = row; i < v->row_count; i++)
-		for (size_t k = 0; k < v->rows[i].j->advice_count; k++) {
-			if (!same_knob(first, advice, &v->rows[i], k))
-				continue;
-			text_addf(&line, "%s%s (%s)", between, v->rows[i].title,
-				  v->rows[i].j->advice[k].gain);
-			between = "; ";
-		}
-	width_wrap(p->out, text_str(&line), p->columns, 0, 2);
-	text_add(p->out, "\n");
-	text_release(&line);
-}
-
-/* The knobs that cases which stand well could still turn. */
-static void add_advice(const struct paint *p, const struct view *v)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < v->row_count; i++)
-		for (size_t k = 0; k < v->rows[i].j->advice_count; k++) {
-			if (knob_before(v, i, k))
-				continue;
-			if (!any)
-				add_title(p, "what would buy more");
-			any = true;
-			add_knob(p, v, i, k);
-		}
+		text_addf(&line, "%s, ", k->target);
+		names_add(&v->names, &line, k->knob);
+		text_add(&line, ": ");
+		names_add(&v->names, &line, text_str(&k->some));
+		width_wrap(p->out, text_str(&line), p->columns, 0, 2);
+		text_add(p->out, "\n");
+		text_release(&line);
+	}
 }
 
 static void add_box(const struct paint *p, const struct view *v, const char *title, char (*lines)[200],
@@ -351,9 +351,15 @@ static void add_head(const struct paint *p, const struct view *v)
 	sgr(p, "\033[0m");
 	text_add(p->out, "\n");
 	text_release(&line);
-	view_counts(&line, v->verdicts, v->row_count);
+	view_counts(&line, v->asked_verdicts, v->row_count - v->aside_count);
+	if (v->aside_count)
+		text_add(&line, "; ");
+	view_aside(&line, v);
 	width_wrap(p->out, text_str(&line), p->columns, 0, 2);
 	text_add(p->out, "\n");
+	text_release(&line);
+	if (view_stated(&line, v))
+		add_line(p, v->in->judged->stated.verdict, text_str(&line));
 	if (!r->closed || r->cut_bytes) {
 		width_wrap(p->out, "the record ends before the run did: what was written until then is shown",
 			   p->columns, 0, 2);
@@ -375,19 +381,11 @@ void report_terminal(struct text *out, const struct report_input *in, const stru
 	}
 	l = lay_out(&v, columns);
 	add_head(&p, &v);
-	for (size_t g = 0; g < v.group_count; g++) {
-		const struct view_group *group = &v.groups[g];
-
-		add_title(&p, group->name);
-		if (group->count > group->verdicts[VERDICT_SKIP])
-			add_heads(&p, &l);
-		for (size_t i = group->first; i < group->first + group->count; i++)
-			if (!v.rows[i].c->skipped || v.rows[i].j->verdict != VERDICT_SKIP)
-				add_row(&p, &l, &v.rows[i]);
-		add_skips(&p, &v, group);
-	}
+	for (size_t g = 0; g < v.group_count; g++)
+		add_group(&p, &l, &v, g);
 	add_todos(&p, &v);
-	add_advice(&p, &v);
+	add_knobs(&p, &v);
+	add_unjudged(&p, &v);
 	add_box(&p, &v, "could not look", in->judged->could_not_look, in->judged->could_not_look_count);
 	add_box(&p, &v, "needs operator input", in->judged->operator_input, in->judged->operator_input_count);
 	view_release(&v);

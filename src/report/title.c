@@ -58,9 +58,9 @@ static void title_gemm(struct text *t, const struct record_case *c)
 		text_add(t, ", exact accumulation");
 	if (option_is(c, "scale", "block"))
 		text_add(t, ", block scales");
-	if (!strcmp(search, "top"))
-		text_add(t, ", best of a few");
-	else if (strcmp(search, "first"))
+	/* What a search found is a figure of its own (phase "best"): the case is judged by the first choice.
+	 */
+	if (strcmp(search, "first") && strcmp(search, "top"))
 		text_addf(t, ", %s search", search);
 	if (option_is(c, "threads", "1"))
 		text_add(t, ", one thread");
@@ -185,6 +185,12 @@ static void title_other(struct text *t, const struct record_case *c)
 	}
 }
 
+/* Own loops and kernels are the rule; on a link they are the exception. */
+static bool says_engine(const struct record_case *c)
+{
+	return !strcmp(c->probe, "link") || (strcmp(c->engine, "own") && strcmp(c->engine, "cpu"));
+}
+
 void words_title(char *out, size_t size, const struct record_case *c)
 {
 	static const struct {
@@ -201,7 +207,9 @@ void words_title(char *out, size_t size, const struct record_case *c)
 		if (!strcmp(known[i].probe, c->probe))
 			title = known[i].title;
 	title(&t, c);
-	if (c->engine[0] && !c->reading)
+	if (c->together)
+		text_add(&t, ", together");
+	if (c->engine[0] && !c->reading && says_engine(c))
 		text_addf(&t, ", %s", words_engine(c->engine));
 	text_copy(out, size, text_str(&t));
 	text_release(&t);

@@ -2,6 +2,7 @@
 #include "report/view.h"
 #include <ctype.h>
 #include <math.h>
+#include "report/view_shape.h"
 #include "report/words.h"
 
 /* Cases that one line of "what to do" names. */
@@ -113,6 +114,7 @@ static enum status build_row(struct view_row *row, struct view *v, const struct 
 	row->c = c;
 	row->j = j;
 	row->phase = c->skipped ? NULL : judged_phase(c, j);
+	row->aside = c->skipped && j->verdict == VERDICT_SKIP && c->skip_cause == CAUSE_NOT_ASKED;
 	row->headline = row->phase && j->has_figure && isfinite(j->figure) && !c->reading &&
 			!strcmp(c->phases, "headline");
 	words_title(row->base, sizeof(row->base), c);
@@ -163,9 +165,11 @@ static void tell_apart(struct view *v)
 		{
 			const char *mine = json_string_value(value);
 			size_t used = strlen(row->title);
+			bool more = used > strlen(row->base); /* one bracket for all of them */
 
 			if (mine && differs(v, row, key, mine))
-				snprintf(row->title + used, sizeof(row->title) - used, " (%s %s)", key, mine);
+				snprintf(row->title + used - more, sizeof(row->title) - used + more,
+					 more ? ", %s %s)" : " (%s %s)", key, mine);
 		}
 	}
 }
@@ -207,8 +211,14 @@ static enum status build_rows(struct view *v, struct error *err)
 			if (st)
 				return st;
 			group->count++;
-			group->verdicts[j->verdict]++;
 			v->verdicts[j->verdict]++;
+			if (v->rows[at - 1].aside) {
+				v->aside_count++;
+				continue;
+			}
+			group->asked++;
+			group->verdicts[j->verdict]++;
+			v->asked_verdicts[j->verdict]++;
 			if (view_badness(j->verdict) < view_badness(group->worst) &&
 			    (j->verdict != VERDICT_UNKNOWN || r->cases[i].require == 0))
 				group->worst = j->verdict; /* nobody asked for the others to be judged */
@@ -239,8 +249,7 @@ static void add_todo(struct view *v, const struct view_row *row, const char *act
 	t->count++;
 }
 
-/* A point of a curve that nobody asked to judge asks for nothing. */
-static bool asks(const struct view_row *row)
+bool view_asks(const struct view_row *row)
 {
 	const struct judgement *j = row->j;
 
@@ -255,7 +264,7 @@ static void build_todos(struct view *v)
 		for (size_t i = 0; i < v->row_count; i++) {
 			const struct view_row *row = &v->rows[i];
 
-			if (view_badness(row->j->verdict) != badness || !asks(row))
+			if (view_badness(row->j->verdict) != badness || !view_asks(row))
 				continue;
 			add_todo(v, row, cause_action(row->j->cause));
 		}
@@ -349,6 +358,7 @@ enum status view_build(struct view *v, const struct report_input *in, struct err
 		goto out;
 	build_todos(v);
 	build_parts(v);
+	st = view_shape(v, err);
 out:
 	if (st)
 		view_release(v);
@@ -363,6 +373,7 @@ void view_release(struct view *v)
 		text_release(&v->todos[i].cases);
 		text_release(&v->todos[i].some);
 	}
+	view_shape_release(v);
 	free(v->headline);
 	free(v->rows);
 	free(v->groups);

@@ -5,6 +5,7 @@
 #define REPORT_VIEW_H
 #include <stdbool.h>
 #include <stddef.h>
+#include "report/curve.h"
 #include "report/names.h"
 #include "report/report.h"
 
@@ -13,18 +14,51 @@ struct view_row {
 	const struct judgement *j;
 	const struct record_phase *phase; /* the one judged; NULL: nothing was measured */
 	bool headline;			  /* has a sustained figure: shown with its gap */
+	bool aside;			  /* of the suite, but for a target nobody asked for: counted alone */
+	bool in_curve;			  /* a point of one of the curves: shown there alone */
 	char base[112];			  /* the title before it was told apart from its like */
 	char title[112], figure[40], expected[72], share[16], clock[24], power[16], temperature[16];
 	char *reason; /* names replaced; "" none */
+	char why[48]; /* in few words, where the whole reason is said elsewhere or by the figures beside it;
+		       * "": show the reason. view_why() */
 };
 
 struct view_group {
-	char target[32];       /* "gpu0" */
-	char name[160];	       /* "GPU 0, NVIDIA H200, 0000:1b:00.0"; the CPU's model */
-	const struct gpu *gpu; /* NULL: not one GPU */
-	size_t first, count;   /* rows */
-	unsigned verdicts[VERDICT_COUNT];
+	char target[32];		  /* "gpu0" */
+	char name[160];			  /* "GPU 0, NVIDIA H200, 0000:1b:00.0"; the CPU's model */
+	const struct gpu *gpu;		  /* NULL: not one GPU */
+	size_t first, count;		  /* rows */
+	size_t tabled;			  /* of them: rows for the table of figures */
+	bool clock, power, temperature;	  /* some row of the table has one */
+	size_t asked;			  /* of them: not aside; 0: the group is not shown */
+	unsigned verdicts[VERDICT_COUNT]; /* of those asked for */
 	enum verdict worst;
+};
+
+/* Cases of one group without a figure that end alike: one line. Readings that pass share one. */
+struct view_fold {
+	size_t group;
+	enum verdict verdict;
+	const char *reason; /* lent from a row, or static; "" none */
+	struct text cases;  /* all of them; beyond FOLD_CASES the first few and how many more */
+	unsigned count;
+};
+
+/* What nothing judged, by its reason. */
+struct view_unjudged {
+	enum verdict verdict;
+	const char *reason;
+	struct text some;
+	unsigned count;
+};
+
+/* A knob that could buy more, and the cases it is for with their gains; who is farthest from its bound first.
+ */
+struct view_knob {
+	char target[32];
+	const char *knob;
+	struct text some; /* "BF16 GEMM 8192, cuBLASLt (at most x 1.47); .." */
+	unsigned count;
 };
 
 /* One action, with the cases that ask for it. */
@@ -60,7 +94,17 @@ struct view {
 	size_t todo_count;
 	struct view_part *parts;
 	size_t part_count;
-	unsigned verdicts[VERDICT_COUNT];
+	struct curve *curves;
+	size_t curve_count;
+	struct view_fold *folds; /* by group; within one: what asks for something first */
+	size_t fold_count;
+	struct view_unjudged *unjudged;
+	size_t unjudged_count;
+	struct view_knob *knobs;
+	size_t knob_count;
+	size_t aside_count;
+	unsigned verdicts[VERDICT_COUNT];	/* all rows */
+	unsigned asked_verdicts[VERDICT_COUNT]; /* without those aside */
 };
 
 /* Owner: caller, view_release. The input must outlive it. NO_RESOURCE out of memory; BUG where the judgements
@@ -70,6 +114,20 @@ void view_release(struct view *v);
 
 /* The judged phase's value; false where absent. */
 bool view_number(const struct view_row *row, const char *field, double *out);
+/* What the reason column shows. */
+const char *view_why(const struct view_row *row);
+/* Row of the table of figures: has one, and no curve shows it. */
+bool view_tabled(const struct view_row *row);
+/* False where nothing of a group is shown under its name. */
+bool view_group_any(const struct view *v, size_t group);
+/* A fold that asks for something stands above the table, the others below it. */
+bool view_fold_above(const struct view_fold *f);
+/* "61 more cases of the suite are for other targets (gpu, node)"; nothing where there are none. */
+void view_aside(struct text *out, const struct view *v);
+/* "stated: all that was stated is here"; false: nothing was stated. */
+bool view_stated(struct text *out, const struct view *v);
+/* The best trusted sustained figure of a group for a limit ("compute", "memory", "link"); NULL: none. */
+const struct view_row *view_best(const struct view *v, const struct view_group *g, const char *limit);
 /* The order of badness: fail, error, untrusted, unknown, warn, pass, skip. 0 is the worst. */
 unsigned view_badness(enum verdict verdict);
 /* The machine in words for one target; *gpu: the GPU it names, or NULL. */

@@ -9,19 +9,19 @@
 #include "report/report.h"
 #include "report/roofline.h"
 
-enum { FILES_MAX = 8, PLOT_WIDTH = 960, PLOT_HEIGHT = 600 };
+enum { FILES_MAX = 24, CURVES_MAX = 12, PLOT_WIDTH = 960, PLOT_HEIGHT = 600 };
 static const char plot_title[] = "roofline: rate over arithmetic intensity";
 
 struct outputs {
 	const char *dir;
 	struct text text[FILES_MAX];
-	const char *name[FILES_MAX];
+	char name[FILES_MAX][32];
 	size_t count;
 };
 
 static struct text *output(struct outputs *o, const char *name)
 {
-	o->name[o->count] = name;
+	text_copy(o->name[o->count], sizeof(o->name[0]), name);
 	return &o->text[o->count++];
 }
 
@@ -87,6 +87,20 @@ static bool draw(struct canvas *c, struct text *svg, const struct view *views, s
 	return any;
 }
 
+static void draw_curves(struct outputs *o, const struct view *v)
+{
+	for (size_t i = 0; i < v->curve_count && i < CURVES_MAX; i++) {
+		struct canvas c;
+		char name[32];
+
+		curve_file(name, sizeof(name), i);
+		canvas_init(&c, CURVE_WIDTH, CURVE_HEIGHT);
+		curve_draw(&c, &v->curves[i]);
+		canvas_svg(output(o, name), &c, v->curves[i].title, true);
+		canvas_release(&c);
+	}
+}
+
 enum status report_write(const char *dir, const struct report_input *in, struct text *note, struct error *err)
 {
 	struct outputs o = {.dir = dir};
@@ -104,6 +118,7 @@ enum status report_write(const char *dir, const struct report_input *in, struct 
 	report_markdown(output(&o, "REPORT.md"), in);
 	report_html(output(&o, "report.html"), in);
 	any = draw(&plot, output(&o, "roofline.svg"), &v, 1);
+	draw_curves(&o, &v);
 	st = outputs_write(&o, &v, 1, err);
 	if (!st && any)
 		st = write_png(dir, &plot, note, err);

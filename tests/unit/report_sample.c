@@ -139,6 +139,9 @@ static void load_judgements(struct judgements *out, const char *path)
 	assert_int_equal(verdict_from_name(word, &out->verdict), 1);
 	text_field(out->headline, sizeof(out->headline), root, "headline");
 	text_field(out->expectations_hash, sizeof(out->expectations_hash), root, "expectations_hash");
+	out->has_stated = json_object_get(root, "stated") != NULL;
+	if (out->has_stated)
+		load_judgement(&out->stated, json_object_get(root, "stated"));
 	out->could_not_look_count = load_lines(&out->could_not_look, json_object_get(root, "could_not_look"));
 	out->operator_input_count = load_lines(&out->operator_input, json_object_get(root, "operator_input"));
 	json_decref(root);

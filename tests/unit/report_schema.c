@@ -126,8 +126,8 @@ static json_t *results_of(const char *name)
 
 static void test_report_schema__every_sample_is_valid(void **state)
 {
-	static const char *const samples[] = {"cpu",  "cut",	 "empty", "h100-fault",
-					      "h200", "hostile", "skips"};
+	static const char *const samples[] = {"cpu",	    "curve", "cut",	"empty",
+					      "h100-fault", "h200",  "hostile", "skips"};
 	json_t *schema = load_schema();
 
 	(void)state;

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/view_shape.h"
+#include <math.h>
+#include "report/words.h"
+
+/* Cases that one line names before it only counts. */
+enum { FOLD_CASES = 12, UNJUDGED_CASES = 3, KNOB_CASES = 3 };
+
+bool view_tabled(const struct view_row *row)
+{
+	return !row->aside && !row->in_curve && row->figure[0];
+}
+
+const char *view_why(const struct view_row *row)
+{
+	return row->why[0] ? row->why : row->j->verdict == VERDICT_PASS ? "" : row->reason;
+}
+
+bool view_group_any(const struct view *v, size_t group)
+{
+	bool any = v->groups[group].tabled > 0;
+
+	for (size_t i = 0; i < v->fold_count && !any; i++)
+		any = v->folds[i].group == group;
+	for (size_t i = 0; i < v->curve_count && !any; i++)
+		any = v->curves[i].group == group;
+	return any;
+}
+
+bool view_fold_above(const struct view_fold *f)
+{
+	return view_badness(f->verdict) <= view_badness(VERDICT_WARN) && f->verdict != VERDICT_UNKNOWN;
+}
+
+/* Another row of the table, before this one, has said the same. */
+static bool said_before(const struct view *v, const struct view_group *g, const struct view_row *row)
+{
+	for (const struct view_row *r = &v->rows[g->first]; r < row; r++)
+		if (view_tabled(r) && !strcmp(r->reason, row->reason))
+			return true;
+	return false;
+}
+
+/* Which columns a table has, and its reasons: a pass is told by the columns beside it, what has no reference
+ * by the list of what nothing judged. */
+static void shape_table(struct view *v)
+{
+	for (size_t g = 0; g < v->group_count; g++) {
+		struct view_group *group = &v->groups[g];
+
+		for (size_t i = group->first; i < group->first + group->count; i++) {
+			struct view_row *row = &v->rows[i];
+			const char *cause = cause_name(row->j->cause);
+
+			if (view_tabled(row)) {
+				group->tabled++;
+				group->clock |= row->clock[0] != '\0';
+				group->power |= row->power[0] != '\0';
+				group->temperature |= row->temperature[0] != '\0';
+			}
+			if (!view_tabled(row) || !cause[0] ||
+			    (row->j->verdict != VERDICT_PASS && view_asks(row) &&
+			     !said_before(v, group, row)))
+				continue;
+			text_copy(row->why, sizeof(row->why), cause);
+			for (char *c = row->why; *c; c++)
+				*c = *c == '_' ? ' ' : *c;
+		}
+	}
+}
+
+/* "What to do" names what asks for something; this is the rest of what has no verdict of its own. */
+static bool is_unjudged(const struct view_row *row)
+{
+	return !row->aside && (row->j->verdict == VERDICT_SKIP || !view_asks(row));
+}
+
+static bool passing_reading(const struct view_row *row)
+{
+	return row->c->reading && row->j->verdict == VERDICT_PASS && row->j->cause == CAUSE_NONE;
+}
+
+static void name_one(struct text *out, unsigned *count, unsigned most, const char *title)
+{
+	if (*count < most)
+		text_addf(out, "%s%s", *count ? "; " : "", title);
+	++*count;
+}
+
+static void add_to_fold(struct view *v, size_t group, const struct view_row *row)
+{
+	static const char held[] = "every rule for them held";
+	const char *reason = passing_reading(row) ? held : row->reason;
+	struct view_fold *f = NULL;
+
+	for (size_t i = 0; i < v->fold_count && !f; i++)
+		if (v->folds[i].group == group && v->folds[i].verdict == row->j->verdict &&
+		    !strcmp(v->folds[i].reason, reason))
+			f = &v->folds[i];
+	if (!f) {
+		f = &v->folds[v->fold_count++];
+		*f = (struct view_fold){.group = group, .verdict = row->j->verdict, .reason = reason};
+	}
+	name_one(&f->cases, &f->count, FOLD_CASES, row->title);
+}
+
+static void build_folds(struct view *v)
+{
+	for (size_t g = 0; g < v->group_count; g++)
+		for (unsigned badness = 0; badness <= view_badness(VERDICT_SKIP); badness++)
+			for (size_t i = v->groups[g].first; i < v->groups[g].first + v->groups[g].count;
+			     i++) {
+				const struct view_row *row = &v->rows[i];
+
+				if (!row->aside && !row->figure[0] && !is_unjudged(row) &&
+				    view_badness(row->j->verdict) == badness)
+					add_to_fold(v, g, row);
+			}
+	for (size_t i = 0; i < v->fold_count; i++)
+		if (v->folds[i].count > FOLD_CASES)
+			text_addf(&v->folds[i].cases, "; and %u more", v->folds[i].count - FOLD_CASES);
+}
+
+static struct view_unjudged *unjudged_of(struct view *v, enum verdict verdict, const char *reason)
+{
+	struct view_unjudged *u;
+
+	for (size_t i = 0; i < v->unjudged_count; i++)
+		if (v->unjudged[i].verdict == verdict && !strcmp(v->unjudged[i].reason, reason))
+			return &v->unjudged[i];
+	u = &v->unjudged[v->unjudged_count++];
+	*u = (struct view_unjudged){.verdict = verdict, .reason = reason};
+	return u;
+}
+
+/* The points of a curve are named by their curve. */
+static void unjudged_points(struct view *v)
+{
+	static const char reason[] = "points of a curve: measured; nothing sound judges one by itself";
+
+	for (size_t i = 0; i < v->curve_count; i++) {
+		const struct curve *c = &v->curves[i];
+		struct view_unjudged *u = NULL;
+
+		for (size_t s = 0; s < c->series_count; s++)
+			for (size_t k = 0; k < c->series[s].count; k++) {
+				if (!is_unjudged(c->series[s].point[k].row))
+					continue;
+				if (!u) {
+					u = unjudged_of(v, VERDICT_UNKNOWN, reason);
+					text_addf(&u->some, "%s%s", u->count ? "; " : "", c->title);
+				}
+				u->count++;
+			}
+	}
+}
+
+static void build_unjudged(struct view *v)
+{
+	size_t plain;
+
+	for (size_t i = 0; i < v->row_count; i++) {
+		const struct view_row *row = &v->rows[i];
+		struct view_unjudged *u;
+
+		if (row->in_curve || !is_unjudged(row))
+			continue;
+		u = unjudged_of(v, row->j->verdict, row->reason);
+		name_one(&u->some, &u->count, UNJUDGED_CASES, row->title);
+	}
+	plain = v->unjudged_count;
+	for (size_t i = 0; i < plain; i++)
+		if (v->unjudged[i].count > UNJUDGED_CASES)
+			text_addf(&v->unjudged[i].some, "; and %u more",
+				  v->unjudged[i].count - UNJUDGED_CASES);
+	unjudged_points(v);
+}
+
+static const struct advice *turns(const struct view_row *row, const struct view_knob *knob)
+{
+	for (size_t i = 0; i < row->j->advice_count; i++)
+		if (!strcmp(row->c->target, knob->target) && !strcmp(row->j->advice[i].knob, knob->knob))
+			return &row->j->advice[i];
+	return NULL;
+}
+
+static double share_of(const struct view_row *row)
+{
+	return isfinite(row->j->share_of_bound) ? row->j->share_of_bound : 0;
+}
+
+/* The next of a knob's cases: the least share of its bound above (share, index) of the one before. */
+static const struct view_row *next_case(const struct view *v, const struct view_knob *knob,
+					const struct view_row *before)
+{
+	const struct view_row *next = NULL;
+
+	for (size_t i = 0; i < v->row_count; i++) {
+		const struct view_row *row = &v->rows[i];
+		double share = share_of(row);
+
+		if (!turns(row, knob) ||
+		    (before && (share < share_of(before) || (share == share_of(before) && row <= before))))
+			continue;
+		if (!next || share < share_of(next))
+			next = row;
+	}
+	return next;
+}
+
+static void name_cases(const struct view *v, struct view_knob *knob)
+{
+	const struct view_row *row = NULL;
+
+	for (size_t i = 0; i < v->row_count; i++)
+		knob->count += turns(&v->rows[i], knob) != NULL;
+	for (unsigned i = 0; i < KNOB_CASES && (row = next_case(v, knob, row)); i++)
+		text_addf(&knob->some, "%s%s (%s)", i ? "; " : "", row->title, turns(row, knob)->gain);
+	if (knob->count > KNOB_CASES)
+		text_addf(&knob->some, "; and %u more", knob->count - KNOB_CASES);
+}
+
+/* Knobs in the order of their first case. */
+static void build_knobs(struct view *v)
+{
+	for (size_t i = 0; i < v->row_count; i++)
+		for (size_t a = 0; a < v->rows[i].j->advice_count; a++) {
+			struct view_knob *knob = &v->knobs[v->knob_count];
+			bool known = false;
+
+			*knob = (struct view_knob){.knob = v->rows[i].j->advice[a].knob};
+			text_copy(knob->target, sizeof(knob->target), v->rows[i].c->target);
+			for (size_t k = 0; k < v->knob_count && !known; k++)
+				known = !strcmp(v->knobs[k].target, knob->target) &&
+					!strcmp(v->knobs[k].knob, knob->knob);
+			if (known)
+				continue;
+			name_cases(v, knob);
+			v->knob_count++;
+		}
+}
+
+enum status view_shape(struct view *v, struct error *err)
+{
+	size_t room = v->row_count + 1, advice = 1;
+
+	for (size_t i = 0; i < v->row_count; i++)
+		advice += v->rows[i].j->advice_count;
+	v->folds = calloc(room, sizeof(*v->folds));
+	v->unjudged = calloc(room, sizeof(*v->unjudged));
+	v->knobs = calloc(advice, sizeof(*v->knobs));
+	if (!v->folds || !v->unjudged || !v->knobs || !curve_collect(&v->curves, &v->curve_count, v))
+		return error_set(err, STATUS_NO_RESOURCE, "no memory for a report of %zu cases",
+				 v->row_count);
+	shape_table(v);
+	build_folds(v);
+	build_unjudged(v);
+	build_knobs(v);
+	return STATUS_OK;
+}
+
+void view_shape_release(struct view *v)
+{
+	for (size_t i = 0; i < v->fold_count; i++)
+		text_release(&v->folds[i].cases);
+	for (size_t i = 0; i < v->unjudged_count; i++)
+		text_release(&v->unjudged[i].some);
+	for (size_t i = 0; i < v->knob_count; i++)
+		text_release(&v->knobs[i].some);
+	free(v->folds);
+	free(v->unjudged);
+	free(v->knobs);
+	free(v->curves);
+}
+
+void view_aside(struct text *out, const struct view *v)
+{
+	bool first = true;
+
+	if (!v->aside_count)
+		return;
+	text_addf(out, "%zu more %s of the suite %s for other targets (", v->aside_count,
+		  v->aside_count == 1 ? "case" : "cases", v->aside_count == 1 ? "is" : "are");
+	for (size_t g = 0; g < v->group_count; g++) {
+		if (v->groups[g].asked == v->groups[g].count)
+			continue;
+		text_addf(out, "%s%s", first ? "" : ", ", v->groups[g].target);
+		first = false;
+	}
+	text_add(out, ")");
+}
+
+bool view_stated(struct text *out, const struct view *v)
+{
+	if (!v->in->judged->has_stated)
+		return false;
+	text_add(out, "what was bought: ");
+	names_add(&v->names, out, v->in->judged->stated.reason);
+	return true;
+}
+
+const struct view_row *view_best(const struct view *v, const struct view_group *g, const char *limit)
+{
+	const struct view_row *best = NULL;
+
+	for (size_t i = g->first; i < g->first + g->count; i++) {
+		const struct view_row *row = &v->rows[i];
+
+		if (row->headline && row->j->verdict != VERDICT_UNTRUSTED &&
+		    row->j->verdict != VERDICT_ERROR && !strncmp(row->c->limit, limit, strlen(limit)) &&
+		    (!best || row->j->figure > best->j->figure))
+			best = row;
+	}
+	return best;
+}
