@@ -2,11 +2,14 @@
 """What the peers' scripts share: libpairs.so by ctypes, rounds of turns, intervals.
 
 A round takes every side in the orders ABC CBA ABC CBA: a drift of the clock that is straight over the round falls on all
-sides alike. A turn is two calls that are not timed, a stamp, an event, the timed calls, an event, a stamp; nothing waits
-within a round, so the device is never idle and each side is soaked by the one before. A side's time of a round is the mean
-over its four turns, its clock their mean weighted by time.
+sides alike. From round to round the order goes through all permutations, so that each side stands in each place equally
+often: what the power cap does after one side's turn falls on every other. A turn is a call that is not timed, a stamp, an
+event, the timed calls, an event, a stamp; nothing waits within a round, and a turn that is not timed leads it, so the device
+is never idle and each side is soaked by the one before. A side's time of a round is the mean over its four turns, its clock
+their mean weighted by time.
 """
 import ctypes
+import itertools
 import math
 import os
 import statistics
@@ -117,8 +120,7 @@ class Turn:
     def __init__(self, ours, slot, call, count):
         self.ours, self.slot, self.count = ours, slot, count
         self.begin, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        for i in range(2):
-            call(i)
+        call(0)
         ours.stamp(slot, 0)
         self.begin.record()
         for i in range(count):
@@ -131,19 +133,26 @@ class Turn:
         return self.begin.elapsed_time(self.end) / self.count, self.ours.clock(self.slot)
 
 
-def round_of(ours, calls, counts):
-    """A round over `calls` (up to four): for each the milliseconds a call and the clock held."""
-    order = list(range(len(calls)))
-    turns = [(side, Turn(ours, n * len(calls) + place, calls[side], counts[side]))
+def round_of(ours, calls, count, order):
+    """A round over `calls` (up to four), `count` of each a turn: for each the milliseconds a call and the clock held."""
+    for i in range(count):
+        calls[order[0]](i)
+    turns = [(side, Turn(ours, n * len(calls) + place, calls[side], count))
              for n in range(TURNS) for place, side in enumerate(order if n % 2 == 0 else order[::-1])]
     torch.cuda.synchronize()
     read = [(side, turn.read()) for side, turn in turns]
     sides = []
-    for side in order:
+    for side in range(len(calls)):
         mine = [r for s, r in read if s == side]
         ms = sum(t for t, _ in mine) / TURNS
         sides.append((ms, sum(t * hz for t, hz in mine) / (ms * TURNS)))
     return sides
+
+
+def rounds_of(ours, calls, count, rounds):
+    """`rounds` rounds, after one that only soaks."""
+    orders = list(itertools.permutations(range(len(calls))))
+    return [round_of(ours, calls, count, orders[n % len(orders)]) for n in range(-1, rounds)][1:]
 
 
 def ratio_of(rounds, ours, theirs):

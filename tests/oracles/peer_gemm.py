@@ -144,7 +144,7 @@ def compare(ours, name, size, options):
               "kernel_ours": names_ours, "kernel_torch": names_theirs, "same_kernel": names_ours == names_theirs,
               "pairs": options.pairs, "turn_calls": batch, "turns_a_side_and_round": pairs.TURNS}
     calls = [c.candidate(0), c.call_theirs] + ([c.candidate(best)] if best else [])
-    rounds = [pairs.round_of(ours, calls, [batch] * len(calls)) for _ in range(options.pairs + 1)][1:]  # one to soak
+    rounds = pairs.rounds_of(ours, calls, batch, options.pairs)
     flop = 2.0 * size ** 3
     result["ours"], result["torch"] = pairs.side_of(rounds, 0, flop), pairs.side_of(rounds, 1, flop)
     result["first_to_torch"] = pairs.ratio_of(rounds, 0, 1)
@@ -190,7 +190,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--assay")
     parser.add_argument("--out")
-    parser.add_argument("--pairs", type=int, default=16)
+    parser.add_argument("--pairs", type=int, default=18)
     parser.add_argument("--turn-ms", type=float, default=160, help="timed a side and round, over its turns")
     parser.add_argument("--sizes", default="8192,16384")
     parser.add_argument("--types", default="bf16,fp16,e4m3_fast,tf32")

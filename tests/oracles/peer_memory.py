@@ -4,23 +4,17 @@
 
 peer_memory.py --assay PATH --out DIR [--pairs N] [--gib N]
 Each pair times both sides back to back in ABBA order on streams of the same size. The ratio is the median over the pairs
-of ours / peer's rate, with a distribution-free 95 % interval. Writes DIR/peer_memory.csv; prints the table.
+of ours / peer's rate, with a distribution-free 95 % interval. Writes DIR/peer_memory.csv and .json; prints the table.
 """
 import argparse
 import csv
-import math
+import json
 import os
+import statistics
 import subprocess
 
+import pairs
 import torch
-
-
-def find_cases(assay):
-    here = os.path.dirname(os.path.abspath(assay))
-    for path in (here + "/kernel_cases", here + "/../tests/gpu/kernel_cases"):
-        if os.access(path, os.X_OK):
-            return path
-    raise SystemExit("peer_memory: no kernel_cases beside " + assay)
 
 
 class Ours:
@@ -82,61 +76,62 @@ class Torch:
         return size / sorted(times)[1]
 
 
-def interval(values):
-    """Order statistics around the median: 95 % by the binomial."""
-    x, n = sorted(values), len(values)
-    k = 0
-    while sum(math.comb(n, i) for i in range(k + 1)) / 2**n <= 0.025:
-        k += 1
-    return x[max(k - 1, 0)], x[min(n - k, n - 1)]
+def settings():
+    """Clocks and power as the driver tells them, while the peers' context is open."""
+    wanted = "clocks.sm,clocks.mem,power.draw,temperature.gpu"
+    answer = subprocess.run(["nvidia-smi", "--query-gpu=" + wanted, "--format=csv,noheader", "--id=0"], check=False,
+                            capture_output=True, text=True).stdout.strip()
+    return dict(zip(wanted.split(","), answer.split(", ")))
+
+
+def in_turns(n, ours, theirs):
+    """n pairs of rates, AB and BA in turn."""
+    got = []
+    for i in range(n):
+        if i % 2:
+            b = theirs()
+            got.append((ours(), b))
+        else:
+            a = ours()
+            got.append((a, theirs()))
+    return got
+
+
+def summary(ours, peer, rates):
+    ratio, low, high = pairs.interval([a / b for a, b in rates])
+    row = {"ours": ours, "peer": peer, "pairs": len(rates), "ours_gbps": round(statistics.median(a for a, _ in rates), 2),
+           "peer_gbps": round(statistics.median(b for _, b in rates), 2), "ratio": round(ratio, 4), "ratio_low": round(low, 4),
+           "ratio_high": round(high, 4)}
+    print(" ".join(f"{k}={v}" for k, v in row.items()), flush=True)
+    return row
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--assay", required=True)
     p.add_argument("--out", required=True)
-    p.add_argument("--pairs", type=int, default=10)
+    p.add_argument("--pairs", type=int, default=12)
     p.add_argument("--gib", type=float, default=4)
     args = p.parse_args()
-    ours = Ours(find_cases(args.assay), args.gib)
+    ours = Ours(pairs.beside(args.assay, "kernel_cases", "../tests/gpu/kernel_cases"), args.gib)
     peer = Torch(ours.bytes, 1 << 30)
-    rows = []
+    record = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "before": settings(), "results": []}
     # command of ours, PyTorch's name, calls a span
     plan = [(n, n, 4) for n in ("read", "write", "copy", "scale", "add", "triad")]
     plan += [("driver_copy", "copy", 4), ("h2d", "h2d", 2), ("d2h", "d2h", 2)]
     for command, name, calls in plan:
-        pairs = []
-        for i in range(args.pairs):
-            if i % 2:
-                b = peer.rate(name, calls)
-                a = ours.rate(command, calls)
-            else:
-                a = ours.rate(command, calls)
-                b = peer.rate(name, calls)
-            pairs.append((a, b))
-        rows.append(summary(command, "PyTorch " + name, pairs))
-    pairs = []
-    for i in range(args.pairs):  # ours against the driver's copy, the same way
-        first, second = ("copy", "driver_copy") if i % 2 else ("driver_copy", "copy")
-        rate = {first: ours.rate(first, 4)}
-        rate[second] = ours.rate(second, 4)
-        pairs.append((rate["copy"], rate["driver_copy"]))
-    rows.append(summary("copy", "driver copy", pairs))
+        rates = in_turns(args.pairs, lambda: ours.rate(command, calls), lambda: peer.rate(name, calls))
+        record["results"].append(summary(command, "PyTorch " + name, rates))
+    for command, name in (("copy", "driver_copy"), ("write", "driver_set")):  # the driver's, the same way
+        rates = in_turns(2 * args.pairs, lambda: ours.rate(command, 4), lambda: ours.rate(name, 4))
+        record["results"].append(summary(command, name.replace("_", " "), rates))
+    record["after"] = settings()
+    with open(os.path.join(args.out, "peer_memory.json"), "w") as f:
+        json.dump(record, f, indent=1)
     with open(os.path.join(args.out, "peer_memory.csv"), "w", newline="") as f:
-        w = csv.DictWriter(f, fieldnames=rows[0].keys())
+        w = csv.DictWriter(f, fieldnames=record["results"][0].keys())
         w.writeheader()
-        w.writerows(rows)
-
-
-def summary(ours, peer, pairs):
-    ratios = [a / b for a, b in pairs]
-    low, high = interval(ratios)
-    middle = lambda x: sorted(x)[len(x) // 2]
-    row = {"ours": ours, "peer": peer, "pairs": len(pairs), "ours_gbps": round(middle([a for a, _ in pairs]), 2),
-           "peer_gbps": round(middle([b for _, b in pairs]), 2), "ratio": round(middle(ratios), 4),
-           "ratio_low": round(low, 4), "ratio_high": round(high, 4)}
-    print(" ".join(f"{k}={v}" for k, v in row.items()), flush=True)
-    return row
+        w.writerows(record["results"])
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--assay", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--pairs", type=int, default=24)
+    parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--turn-ms", type=float, default=300)
     options = parser.parse_args()
     torch.manual_seed(1)
