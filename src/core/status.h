@@ -75,12 +75,11 @@
 	X(WIDE_SPREAD, "wide_spread", "the samples scatter too widely", "repeat on a quiet machine")   \
 	X(CPU_CONTENDED, "cpu_contended", "other work took the CPUs during the case", "stop other work, or pin the run") \
 	X(CPU_QUOTA, "cpu_quota", "a cgroup quota limits the CPUs", "raise the quota (cpu.max)")       \
-	X(POWER_CAP, "power_cap", "the power limit holds the clock down", "normal at full load; better cooling or a higher limit buys clock") \
 	X(POWER_LIMIT_LOWERED, "power_limit_lowered", "the enforced power limit is below the default", "ask the operator to restore the default power limit") \
 	X(POWER_BRAKE, "power_brake", "the external power brake slowed the GPU", "check power supplies and the brake signal") \
 	X(THERMAL_SW, "thermal_sw", "the driver slowed the GPU for its temperature", "check cooling")  \
 	X(THERMAL_HW, "thermal_hw", "the hardware slowed the GPU for its temperature", "check cooling now: fans, coolant, heat sink") \
-	X(TEMPERATURE_STOP, "temperature_stop", "stopped near the slowdown temperature", "check cooling") \
+	X(TEMPERATURE_STOP, "temperature_stop", "stopped at its slowdown temperature or by its thermal protection", "check cooling now: fans, coolant, heat sink") \
 	X(TELEMETRY_LOST, "telemetry_lost", "the sampler stopped answering", "read the kernel log; restart the driver") \
 	X(TELEMETRY_GAP, "telemetry_gap", "readings are missing inside the window", "")                \
 	X(COUNTER_RESET, "counter_reset", "a counter ran backwards", "")                               \
@@ -94,7 +93,6 @@
 	X(NCCL_ENV, "nccl_env", "an NCCL variable slows the collectives", "unset it")                  \
 	X(FABRIC_STATE, "fabric_state", "the NVSwitch fabric is not ready", "start or wait for the fabric manager") \
 	X(SIBLING_OUTLIER, "sibling_outlier", "differs from its siblings", "see the part named; swap it to confirm") \
-	X(SLOW_RANK, "slow_rank", "one rank makes the others wait", "see the rank named")               \
 	X(ECC, "ecc", "uncorrectable memory errors", "reset the GPU; replace it when they return")     \
 	X(ECC_OFF, "ecc_off", "ECC is switched off", "ask the operator to switch ECC on")              \
 	X(REMAP_PENDING, "remap_pending", "a row remap waits for a reset", "reset the GPU or reboot")  \
@@ -108,7 +106,7 @@
 	X(CRASHED, "crashed", "the worker crashed", "see the signal and the worker's last words")      \
 	X(TIMED_OUT, "timed_out", "over its time limit", "raise the limit, or look for what hangs")    \
 	X(STUCK, "stuck", "beyond KILL: a thread waits inside the kernel", "reboot; the device is quarantined until then") \
-	X(QUARANTINED, "quarantined", "its device was lost or stuck before", "see the case that lost it") \
+	X(QUARANTINED, "quarantined", "its device was lost, stuck or too hot before", "see the case that lost it") \
 	X(NO_MEMORY, "no_memory", "out of memory", "free memory, or use a smaller size")               \
 	X(DISK_FULL, "disk_full", "no space left in the run directory", "free space, or --out elsewhere") \
 	X(BAD_INPUT, "bad_input", "an option or file is wrong", "see the place named")                 \

@@ -14,6 +14,8 @@ static bool by_cause(struct judgement *out, enum cause cause, const char *text)
 	case CAUSE_GPU_MISSING:
 	case CAUSE_GPU_SHARED:
 	case CAUSE_HBM_DATA:
+	case CAUSE_TEMPERATURE_STOP:
+	case CAUSE_POWER_BRAKE:
 		finding(out, VERDICT_FAIL, cause, "%s", why(text, cause_text(cause)));
 		return true;
 	case CAUSE_GPU_LOST:
@@ -114,8 +116,9 @@ bool verdict_ending(struct judgement *out, const struct subject *s)
 			why(c->text, cause_text(CAUSE_STUCK)));
 		return true;
 	case ENDING_CANCELLED:
-		finding(out, VERDICT_UNKNOWN, CAUSE_INTERRUPTED, "%s",
-			why(c->text, cause_text(CAUSE_INTERRUPTED)));
+		if (!by_cause(out, cause, c->text))
+			finding(out, VERDICT_UNKNOWN, CAUSE_INTERRUPTED, "%s",
+				why(c->text, cause_text(CAUSE_INTERRUPTED)));
 		return true;
 	case ENDING_NOT_RUN:
 		if (!by_cause(out, cause, c->text))

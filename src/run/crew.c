@@ -52,11 +52,11 @@ static void hear_words(struct worker *w)
 	}
 }
 
-static void quarantine(struct run *r, const struct bench_case *c)
+static void quarantine(struct run *r, const struct bench_case *c, enum lost why)
 {
 	for (unsigned i = 0; i < c->target.gpu_count; i++)
 		if (c->target.gpu[i] < RUN_GPUS && !r->lost[c->target.gpu[i]]) {
-			r->lost[c->target.gpu[i]] = 1;
+			r->lost[c->target.gpu[i]] = why;
 			r->lost_by[c->target.gpu[i]] = c->id;
 		}
 }
@@ -94,11 +94,20 @@ static void case_fell(struct run *r, struct worker *w, enum ending ending, enum 
 	snprintf(text, sizeof(text), "%s%s%s%s%.200s", what, *w->phase ? " in phase " : "", w->phase,
 		 *w->words ? "; its last words: " : "", w->words);
 	if (ending == ENDING_STUCK)
-		quarantine(r, c);
+		quarantine(r, c, LOST_GONE);
 	w->fell = true;
 	run_end(r, c, ending, ending == ENDING_CANCELLED ? STATUS_CANCELLED : STATUS_NO_RESOURCE, cause, text,
 		"");
 	w->c = NULL;
+}
+
+/* Told to end, it did, somehow. */
+static void fell_forced(struct run *r, struct worker *w, const char *how)
+{
+	char what[192];
+
+	snprintf(what, sizeof(what), "%s; %s", w->forced_text, how);
+	case_fell(r, w, w->forced, w->forced_cause, what);
 }
 
 /* One line of a worker becomes an event of the journal. False: it is none of ours. */
@@ -154,16 +163,16 @@ static bool on_end(struct worker *w, const json_t *body)
 	    !why || !status_from_name(name, &status) || !cause_from_name(why, &cause))
 		return false;
 	if (status == STATUS_LOST) {
-		quarantine(w->run, w->c);
+		quarantine(w->run, w->c, LOST_GONE);
 		w->leaves = true;
 	}
 	if (w->forced == ENDING_DONE || (status != STATUS_CANCELLED && w->forced == ENDING_CANCELLED))
 		run_end(w->run, w->c, ENDING_DONE, status, cause, text ? text : "", place ? place : "");
 	else if (w->forced == ENDING_CANCELLED)
-		run_end(w->run, w->c, ENDING_CANCELLED, STATUS_CANCELLED, CAUSE_INTERRUPTED,
-			"stopped on request", "");
+		run_end(w->run, w->c, ENDING_CANCELLED, STATUS_CANCELLED, w->forced_cause, w->forced_text,
+			"");
 	else
-		case_fell(w->run, w, w->forced, CAUSE_TIMED_OUT, "over its limit; it ended on TERM");
+		fell_forced(w->run, w, "it ended on TERM");
 	w->c = NULL;
 	w->ended_case = true;
 	return true;
@@ -247,6 +256,14 @@ static enum status hire(struct run *r, struct worker *w, const struct bench_case
 			 err);
 }
 
+static void arm_guards(struct run *r, const struct bench_case *c)
+{
+	for (unsigned i = 0; i < c->target.gpu_count; i++)
+		if (c->target.gpu[i] < RUN_GPUS)
+			guard_arm(&r->watch.guard[c->target.gpu[i]],
+				  machine_gpu(r->machine, c->target.gpu[i]));
+}
+
 /* Gives the case to the worker, hiring one where there is none that fits. */
 static void give(struct run *r, struct worker *w, const struct bench_case *c)
 {
@@ -270,6 +287,8 @@ static void give(struct run *r, struct worker *w, const struct bench_case *c)
 	w->c = c;
 	w->ready = w->told_to_go = w->garbled = w->ended_case = false;
 	w->forced = ENDING_DONE;
+	w->forced_cause = CAUSE_NONE;
+	arm_guards(r, c);
 	w->phase[0] = '\0';
 	w->kill_ns = 0;
 	w->limit_ns = now(r) + (uint64_t)c->limit_ms * 1000000u;
@@ -289,10 +308,8 @@ static void on_leave(struct run *r, struct worker *w)
 	hear_words(w);
 	if (w->c && !w->p.ended)
 		case_fell(r, w, ENDING_CRASHED, CAUSE_CRASHED, "the worker closed its channel and went on");
-	else if (w->c && w->forced == ENDING_CANCELLED)
-		case_fell(r, w, ENDING_CANCELLED, CAUSE_INTERRUPTED, "stopped on request");
-	else if (w->c && w->forced == ENDING_TIMED_OUT)
-		case_fell(r, w, ENDING_TIMED_OUT, CAUSE_TIMED_OUT, "over its limit; TERM ended it");
+	else if (w->c && w->forced != ENDING_DONE)
+		fell_forced(r, w, "TERM ended it");
 	else if (w->c) {
 		process_wait_text(w->p.wait_status, how, sizeof(how));
 		case_fell(r, w, ENDING_CRASHED, CAUSE_CRASHED, how);
@@ -301,10 +318,12 @@ static void on_leave(struct run *r, struct worker *w)
 }
 
 /* TERM at once; the loop goes on hearing it until kill_ns. */
-static void ask_to_end(struct run *r, struct worker *w, enum ending why, uint64_t patience_ns)
+static void ask_to_end(struct run *r, struct worker *w, enum ending ending, enum cause cause, const char *why,
+		       uint64_t patience_ns)
 {
-	if (w->forced == ENDING_DONE)
-		w->forced = why;
+	w->forced = ending;
+	w->forced_cause = cause;
+	text_copy(w->forced_text, sizeof(w->forced_text), why);
 	if (!process_poll(&w->p))
 		kill(-w->p.pid, SIGTERM);
 	w->kill_ns = now(r) + patience_ns;
@@ -320,10 +339,8 @@ static void end_by_force(struct run *r, struct worker *w)
 	hear_words(w);
 	if (w->c && !ended)
 		case_fell(r, w, ENDING_STUCK, CAUSE_STUCK, "beyond KILL: it waits inside the kernel");
-	else if (w->c && cancelled)
-		case_fell(r, w, ENDING_CANCELLED, CAUSE_INTERRUPTED, "stopped on request; KILL ended it");
 	else if (w->c)
-		case_fell(r, w, ENDING_TIMED_OUT, CAUSE_TIMED_OUT, "over its limit; KILL ended it");
+		fell_forced(r, w, "KILL ended it");
 	clear(w);
 }
 
@@ -340,18 +357,32 @@ static void hear(struct run *r, struct worker *w)
 	}
 }
 
-/* Limits and requests to stop. */
+/* The guard of its GPUs that asks for an end; NULL: none. */
+static const struct guard *alarm_of(const struct run *r, const struct bench_case *c)
+{
+	for (unsigned i = 0; i < c->target.gpu_count; i++)
+		if (c->target.gpu[i] < RUN_GPUS && r->watch.guard[c->target.gpu[i]].cause)
+			return &r->watch.guard[c->target.gpu[i]];
+	return NULL;
+}
+
+/* Limits, guards and requests to stop. */
 static void watch_time(struct run *r, struct worker *w)
 {
+	const struct guard *alarm;
 	uint64_t t = now(r);
 
 	if (!w->alive || !w->c)
 		return;
-	if (run_stopping(r) && w->forced != ENDING_CANCELLED) {
-		w->forced = ENDING_DONE;
-		ask_to_end(r, w, ENDING_CANCELLED, *r->o->stop > 1 ? 0 : RUN_STOP_NS);
+	alarm = alarm_of(r, w->c);
+	if (run_stopping(r) && w->forced_cause != CAUSE_INTERRUPTED) {
+		ask_to_end(r, w, ENDING_CANCELLED, CAUSE_INTERRUPTED, "stopped on request",
+			   *r->o->stop > 1 ? 0 : RUN_STOP_NS);
+	} else if (!w->kill_ns && alarm) {
+		quarantine(r, w->c, LOST_HOT);
+		ask_to_end(r, w, ENDING_CANCELLED, alarm->cause, alarm->text, RUN_TERM_NS);
 	} else if (!w->kill_ns && t >= w->limit_ns) {
-		ask_to_end(r, w, ENDING_TIMED_OUT, RUN_TERM_NS);
+		ask_to_end(r, w, ENDING_TIMED_OUT, CAUSE_TIMED_OUT, "over its limit", RUN_TERM_NS);
 	}
 	if (w->kill_ns && (t >= w->kill_ns || (run_stopping(r) && *r->o->stop > 1)))
 		end_by_force(r, w);
@@ -410,8 +441,10 @@ static bool may_run(struct run *r, const struct bench_case *c)
 		return false;
 	for (unsigned i = 0; i < c->target.gpu_count; i++)
 		if (c->target.gpu[i] < RUN_GPUS && r->lost[c->target.gpu[i]]) {
-			snprintf(text, sizeof(text), "GPU %s was lost or stuck in case %u",
+			snprintf(text, sizeof(text), "GPU %s was %s in case %u",
 				 machine_gpu(r->machine, c->target.gpu[i])->pci,
+				 r->lost[c->target.gpu[i]] == LOST_HOT ? "stopped for heat or a brake"
+								       : "lost or stuck",
 				 r->lost_by[c->target.gpu[i]]);
 			run_end(r, c, ENDING_NOT_RUN, STATUS_UNAVAILABLE, CAUSE_QUARANTINED, text, "");
 			return false;

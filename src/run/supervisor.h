@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "journal/journal.h"
 #include "journal/series.h"
+#include "run/guard.h"
 #include "run/lines.h"
 #include "run/run.h"
 
@@ -35,6 +36,7 @@ struct watch {
 	size_t window_count;
 	uint64_t heard_ns; /* last line */
 	bool stalled;	   /* said so once */
+	struct guard guard[RUN_GPUS];
 };
 
 /* A worker that is quiet for long is asked nothing: it is waited for, up to its limit. */
@@ -51,9 +53,14 @@ struct worker {
 	bool fell;		    /* the one before it was ended by force or crashed */
 	bool garbled;		    /* it wrote what is no line of ours, or of another case */
 	uint64_t limit_ns, kill_ns; /* when TERM, when KILL; 0: not set */
-	enum ending forced;	    /* why it was told to end; DONE: it was not */
+	enum ending forced;	    /* how its case ends since it was told to end; DONE: it was not */
+	enum cause forced_cause;
+	char forced_text[128];
 	struct run *run;
 };
+
+/* Why a GPU is used no more in this run. */
+enum lost { LOST_NOT, LOST_GONE, LOST_HOT };
 
 struct run {
 	const struct plan *plan;
@@ -66,7 +73,7 @@ struct run {
 	unsigned *attempt;    /* a case: times begun */
 	bool *done;	      /* a case: ended in an earlier run */
 	size_t case_done;
-	unsigned char lost[RUN_GPUS]; /* quarantined: by the case lost_by */
+	enum lost lost[RUN_GPUS]; /* quarantined: by the case lost_by */
 	unsigned lost_by[RUN_GPUS];
 	uint64_t t0_ns;
 	enum status status; /* of the journal: once it cannot be written the run is over */

@@ -146,6 +146,22 @@ static void forget_old(struct series *s)
 	s->count -= half;
 }
 
+/* Heat and brakes of a GPU reach its guard. */
+static void tell_guard(struct run *r, const struct series *s, uint64_t t_ns, double value)
+{
+	if (strncmp(s->source, "gpu:", 4))
+		return;
+	for (unsigned g = 0; g < RUN_GPUS && g < machine_gpu_count(r->machine); g++)
+		if (!strcmp(machine_gpu(r->machine, g)->pci, s->source + 4))
+			guard_reading(&r->watch.guard[g], s->signal, t_ns, value);
+}
+
+static void take_reading(struct run *r, struct series *s, uint64_t t_ns, double value)
+{
+	series_add(s, t_ns, value, NULL);
+	tell_guard(r, s, t_ns, value);
+}
+
 /* A line of the sampler. What is no telemetry is passed over: it is not worth the run. */
 static bool take_line(void *arg, const char *line, size_t size)
 {
@@ -165,8 +181,8 @@ static bool take_line(void *arg, const char *line, size_t size)
 	r->watch.stalled = false;
 	for (size_t i = 0; i < json_array_size(at); i++)
 		if (json_is_integer(json_array_get(at, i)) && json_is_number(json_array_get(v, i)))
-			series_add(s, (uint64_t)json_integer_value(json_array_get(at, i)),
-				   json_number_value(json_array_get(v, i)), NULL);
+			take_reading(r, s, (uint64_t)json_integer_value(json_array_get(at, i)),
+				     json_number_value(json_array_get(v, i)));
 	forget_old(s);
 	json_object_del(body, "n");
 	json_object_del(body, "t");

@@ -3,7 +3,15 @@
 
 volatile sig_atomic_t run_bed_stop;
 
-/* A sampler as the environment wants it: good, silent, dying, or one that writes garbage. */
+/* A line of a GPU that is as hot as it may be, or calm. */
+static int gpu_line(char *line, size_t size, const char *pci, bool hot, uint64_t now)
+{
+	return snprintf(line, size,
+			"{\"source\":\"gpu:%s\",\"signal\":\"temperature_c\",\"kind\":\"gauge\",\"at\":[%llu],\"v\":[%d]}\n",
+			pci, (unsigned long long)now, hot ? 88 : 40);
+}
+
+/* A sampler as the environment wants it: good, silent, dying, one that writes garbage, or "hot:PCI" of that GPU. */
 static int sampler(void)
 {
 	const char *how = getenv("ASSAY_TEST_SAMPLER");
@@ -24,6 +32,8 @@ static int sampler(void)
 		if (!strcmp(how, "garbage"))
 			size = snprintf(line, sizeof(line), "{]garbage %llu\n{\"source\":7}\n",
 					(unsigned long long)n);
+		else if (!strncmp(how, "hot:", 4))
+			size = gpu_line(line, sizeof(line), how + 4, n > 40, now);
 		else
 			size = snprintf(line, sizeof(line),
 					"{\"source\":\"host\",\"signal\":\"power_w\",\"kind\":\"gauge\","

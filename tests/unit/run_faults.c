@@ -137,6 +137,46 @@ static void test_run__a_lost_gpu_is_not_used_again(void **state)
 	run_bed_release(&b);
 }
 
+/* 88 degrees where the recorded GPU slows down at 89. */
+static void test_run__a_hot_gpu_is_stopped_and_not_used_again(void **state)
+{
+	char mood[32];
+
+	run_bed_plan(&b, *state, true,
+		     "  - {probe: 'null', target: gpu2, phases: burst, seconds: 60s, limit: 100s, options: "
+		     "{time: 1ms}}\n" POINT("gpu2", "slot: 1") POINT("gpu3", "slot: 1"));
+	snprintf(mood, sizeof(mood), "hot:%s", machine_gpu(b.machine, 2)->pci);
+	setenv("ASSAY_TEST_SAMPLER", mood, 1);
+	b.o.sample = true;
+	assert_int_equal(run_bed_run(&b), STATUS_OK);
+	unsetenv("ASSAY_TEST_SAMPLER");
+	run_bed_expect(&b, 0, ENDING_CANCELLED, STATUS_CANCELLED, CAUSE_TEMPERATURE_STOP);
+	assert_non_null(strstr(b.record.cases[0].text, "88 degrees"));
+	run_bed_expect(&b, 1, ENDING_NOT_RUN, STATUS_UNAVAILABLE, CAUSE_QUARANTINED);
+	assert_non_null(strstr(b.record.cases[1].text, "heat"));
+	run_bed_expect(&b, 2, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+	assert_int_equal(b.record.close_ending, ENDING_DONE);
+	run_bed_release(&b);
+}
+
+/* A worker that heeds nothing is ended by force, for the same cause. */
+static void test_run__a_hot_gpu_is_stopped_by_force_where_need_be(void **state)
+{
+	char mood[32];
+
+	run_bed_plan(&b, *state, true,
+		     "  - {probe: 'null', target: gpu2, limit: 100s, options: {hang: prepare, ignore_term: "
+		     "true}}\n");
+	snprintf(mood, sizeof(mood), "hot:%s", machine_gpu(b.machine, 2)->pci);
+	setenv("ASSAY_TEST_SAMPLER", mood, 1);
+	b.o.sample = true;
+	assert_int_equal(run_bed_run(&b), STATUS_OK);
+	unsetenv("ASSAY_TEST_SAMPLER");
+	run_bed_expect(&b, 0, ENDING_CANCELLED, STATUS_CANCELLED, CAUSE_TEMPERATURE_STOP);
+	assert_non_null(strstr(b.record.cases[0].text, "KILL ended it"));
+	run_bed_release(&b);
+}
+
 static void test_run__together_all_start_on_one_signal(void **state)
 {
 	uint64_t last_ready = 0, first_ramp = UINT64_MAX;
@@ -291,6 +331,8 @@ int main(int argc, char **argv)
 		scratch_test(test_run__a_long_case_that_heeds_term_is_timed_out_by_it),
 		scratch_test(test_run__beyond_kill_is_stuck_and_its_gpu_is_quarantined),
 		scratch_test(test_run__a_lost_gpu_is_not_used_again),
+		scratch_test(test_run__a_hot_gpu_is_stopped_and_not_used_again),
+		scratch_test(test_run__a_hot_gpu_is_stopped_by_force_where_need_be),
 		scratch_test(test_run__together_all_start_on_one_signal),
 		scratch_test(test_run__garbage_on_the_channel_ends_the_case_not_the_run),
 		scratch_test(test_run__what_a_library_prints_disturbs_nothing),
