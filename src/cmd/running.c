@@ -81,11 +81,24 @@ static enum status show(const struct command_context *c, const struct running_op
 	return st;
 }
 
-static enum status judge_and_report(const struct command_context *c, const struct running_opts *o,
-				    const char *dir, int *code, struct error *err)
+/* What the run will be judged by: wrong words in it are told before anything is measured. */
+static enum status read_statement(const struct running_opts *o, struct expectations **e, struct error *err)
 {
-	struct judge_site site = {.expect = o->expect, .file = o->site};
-	struct expectations *expectations = NULL;
+	const struct judge_site site = {.expect = o->expect, .file = o->site};
+	enum status st = expectations_load(e, o->expectations, err);
+
+	if (!st)
+		st = judge_site_check(&site, *e, err);
+	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there, or not ours to read */
+		st = err->status = STATUS_BAD_INPUT;
+	return st;
+}
+
+static enum status judge_and_report(const struct command_context *c, const struct running_opts *o,
+				    const struct expectations *expectations, const char *dir, int *code,
+				    struct error *err)
+{
+	const struct judge_site site = {.expect = o->expect, .file = o->site};
 	struct judgements judged = {0};
 	struct machine *machine = NULL;
 	struct record record = {0};
@@ -95,8 +108,6 @@ static enum status judge_and_report(const struct command_context *c, const struc
 
 	if (!st)
 		st = machine_from_json(&machine, record.machine, err);
-	if (!st)
-		st = expectations_load(&expectations, o->expectations, err);
 	if (!st)
 		st = judge_record(&judged, &record, expectations, &site, err);
 	if (st)
@@ -115,7 +126,6 @@ static enum status judge_and_report(const struct command_context *c, const struc
 out:
 	text_release(&note);
 	judgements_release(&judged);
-	expectations_free(expectations);
 	machine_free(machine);
 	record_release(&record);
 	return st;
@@ -191,6 +201,7 @@ static enum status prepare(const struct command_context *c, const struct suite *
 
 int running_do(const struct command_context *c, const struct suite *s, const struct running_opts *o)
 {
+	struct expectations *expectations = NULL;
 	struct run_summary summary = {0};
 	struct machine *m = NULL;
 	struct error err = {0};
@@ -207,14 +218,16 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 		text_copy(dir, sizeof(dir), o->out);
 	else
 		default_dir(dir, suite_name(s));
-	st = prepare(c, s, o, &m, &plan, &err);
+	st = read_statement(o, &expectations, &err);
+	if (!st)
+		st = prepare(c, s, o, &m, &plan, &err);
 	if (!st && o->plan) {
 		running_print_plan(&plan, m, dir, o->json || o->format == FORMAT_JSON);
 		code = EXIT_PASS;
 	} else if (!st) {
 		st = run_it(c, &plan, m, o, dir, &summary, &err);
 		if (!st)
-			st = judge_and_report(c, o, dir, &code, &err);
+			st = judge_and_report(c, o, expectations, dir, &code, &err);
 		if (!st)
 			log_info(c->log, LOG_TOPIC_RUN, "report: %s/report.html", dir);
 		if (!st && summary.cancelled)
@@ -225,5 +238,6 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 		code = running_complain(c, &err);
 	plan_release(&plan);
 	machine_free(m);
+	expectations_free(expectations);
 	return code;
 }

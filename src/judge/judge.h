@@ -91,6 +91,9 @@ struct judge_site {
 	const char *file;
 };
 
+/* BAD_INPUT with the place and the nearest name where it is not understood: before anything is measured. */
+enum status judge_site_check(const struct judge_site *site, const struct expectations *e, struct error *err);
+
 /* Judges every case. Pure: the same record, set and site give the same judgements on any machine. */
 enum status judge_record(struct judgements *out, const struct record *r, const struct expectations *e,
 			 const struct judge_site *site, struct error *err);

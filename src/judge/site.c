@@ -14,23 +14,45 @@ static bool begins(const char *name, const char *with)
 	return !strncmp(name, with, n) && (!name[n] || name[n] == '-');
 }
 
+/* "h100-sxm-80" may be stated as h100, h100-sxm or in full. */
+struct short_names {
+	char text[512][32];
+	const char *name[512];
+	size_t count;
+};
+
+static void short_names_add(struct short_names *n, const char *sku)
+{
+	for (size_t size = 1; size <= strlen(sku); size++) {
+		char *text = n->text[n->count];
+
+		if ((sku[size] && sku[size] != '-') || size >= sizeof(n->text[0]))
+			continue;
+		if (n->count == COUNT(n->text))
+			return;
+		memcpy(text, sku, size);
+		text[size] = '\0';
+		n->name[n->count++] = text;
+	}
+}
+
 static enum status known_sku(const char *sku, const struct expectations *e, const char *place,
 			     struct error *err)
 {
-	const char *names[256], *near;
-	size_t i, n = 0;
+	struct short_names names;
+	const char *near;
 
-	for (i = 0; i < e->sku_count; i++) {
+	names.count = 0;
+	for (size_t i = 0; i < e->sku_count; i++) {
 		if (e->sku[i].cc)
 			continue;
 		if (begins(e->sku[i].name, sku))
 			return STATUS_OK;
-		if (n < COUNT(names))
-			names[n++] = e->sku[i].name;
+		short_names_add(&names, e->sku[i].name);
 	}
-	near = opt_nearest(sku, names, n);
-	return error_set(err, STATUS_BAD_INPUT, "%s: no SKU begins with %s%s%s", place, sku,
-			 near ? "; the nearest is " : "", near ? near : "");
+	near = opt_nearest(sku, names.name, names.count);
+	return error_set(err, STATUS_BAD_INPUT, "%s: no SKU begins with \"%s\"%s%s%s", place, sku,
+			 near ? ", did you mean \"" : "", near ? near : "", near ? "\"" : "");
 }
 
 /* "h100-sxm:8"; without a count: 1 */
@@ -123,6 +145,13 @@ enum status site_read(struct site *out, const struct judge_site *from, const str
 	if (!status && from && from->expect)
 		status = option_read(out, from->expect, e, err);
 	return status;
+}
+
+enum status judge_site_check(const struct judge_site *site, const struct expectations *e, struct error *err)
+{
+	struct site read;
+
+	return site_read(&read, site, e, err);
 }
 
 static unsigned count_here(const struct judge_context *ctx, const char *sku, unsigned *silent)

@@ -25,6 +25,17 @@ ok "time" says '^time ' out
 ok "watts" says '^watts ' out
 ok "bytes" says '^bytes ' out
 ok "and leaves nothing" [ ! -e assay-runs ]
+printf 'gpus: [h100]\nfans: 8\n' > site.yaml
+mkdir odd && printf 'rules:\n  - {name: x, field: y, above: 0, verdict: fial}\n' > odd/health.yaml
+for how in "" --plan; do
+	ok "what was bought is read first: $how" expect 64 check --suite tiny.yaml $how --out early --expect h10-sxm:8
+	ok "with the nearest name" says 'did you mean "h100-sxm"' err
+	ok "so is a site file: $how" expect 64 check --suite tiny.yaml $how --out early --site site.yaml
+	ok "with its line" says 'site.yaml:2' err
+	ok "so is one that is not there: $how" expect 64 check --suite tiny.yaml $how --out early --site nowhere.yaml
+	ok "so are expectations: $how" expect 64 check --suite tiny.yaml $how --out early --expectations odd
+	ok "nothing was measured" [ ! -e early ]
+done
 ok "a plan is JSON on request" expect 0 check --suite tiny.yaml --plan --json
 ok "with its hash" says '"hash"' out
 

@@ -45,6 +45,8 @@ static void test_run__every_ending_has_its_verdict(void **state)
 		{ENDING_TIMED_OUT, CAUSE_NONE, VERDICT_ERROR, CAUSE_TIMED_OUT},
 		{ENDING_STUCK, CAUSE_NONE, VERDICT_ERROR, CAUSE_STUCK},
 		{ENDING_CANCELLED, CAUSE_NONE, VERDICT_UNKNOWN, CAUSE_INTERRUPTED},
+		{ENDING_CANCELLED, CAUSE_TEMPERATURE_STOP, VERDICT_FAIL, CAUSE_TEMPERATURE_STOP},
+		{ENDING_CANCELLED, CAUSE_POWER_BRAKE, VERDICT_FAIL, CAUSE_POWER_BRAKE},
 		{ENDING_NOT_RUN, CAUSE_QUARANTINED, VERDICT_UNKNOWN, CAUSE_QUARANTINED},
 		{ENDING_NOT_RUN, CAUSE_GPU_LOST, VERDICT_ERROR, CAUSE_GPU_LOST},
 		{ENDING_NOT_RUN, CAUSE_NONE, VERDICT_UNKNOWN, CAUSE_INTERRUPTED},
@@ -692,6 +694,24 @@ static void test_run__a_wrong_statement_is_a_usage_error_with_the_nearest_name(v
 		judgements_release(&w.out);
 		assert_int_equal(judge_run(&w.out, &w.ctx, &site, &err), STATUS_BAD_INPUT);
 		assert_non_null(strstr(err.text, "--expect"));
+		assert_int_equal(judge_site_check(&site, w.ctx.e, &err), STATUS_BAD_INPUT);
+	}
+}
+
+static void test_run__a_short_name_has_its_nearest_short_name(void **state)
+{
+	static const struct {
+		const char *stated, *meant;
+	} rows[] = {{"h10-sxm:8", "\"h100-sxm\""}, {"h20o", "\"h200\""}, {"h100-sxm-8O:8", "\"h100-sxm-80\""}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct judge_site site = {.expect = rows[i].stated};
+		struct error err = {0};
+
+		assert_int_equal(judge_site_check(&site, w.ctx.e, &err), STATUS_BAD_INPUT);
+		if (!strstr(err.text, rows[i].meant))
+			fail_msg("%s", err.text);
 	}
 }
 
@@ -836,6 +856,7 @@ int main(void)
 		T(begin_one, the_leave_one_out_median_is_not_moved_by_the_outlier),
 		T(begin_eight, what_was_bought_is_held_against_what_is_here),
 		T(begin_one, a_wrong_statement_is_a_usage_error_with_the_nearest_name),
+		T(begin_one, a_short_name_has_its_nearest_short_name),
 		T(begin_eight, a_site_file_states_limits_and_links),
 		T(begin_one, ahead_it_says_what_would_judge),
 		T(begin_one, a_recorded_card_is_known_by_its_facts),
