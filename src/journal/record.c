@@ -466,6 +466,36 @@ const char *record_option(const struct record_case *c, const char *name)
 	return json_string_value(json_object_get(json_object_get(c->plan, "options"), name));
 }
 
+static bool named(const char *const *names, const char *name)
+{
+	for (; *names; names++)
+		if (!strcmp(*names, name))
+			return true;
+	return false;
+}
+
+/* Every option of a, but those named, has the same text in b. */
+static bool options_within(const struct record_case *a, const struct record_case *b, const char *const *but)
+{
+	const char *name, *text;
+	json_t *value;
+
+	json_object_foreach(json_object_get(a->plan, "options"), name, value) {
+		if (named(but, name))
+			continue;
+		text = record_option(b, name);
+		if (!text || !json_is_string(value) || strcmp(text, json_string_value(value)))
+			return false;
+	}
+	return true;
+}
+
+bool record_same_but(const struct record_case *a, const struct record_case *b, const char *const *but)
+{
+	return !strcmp(a->probe, b->probe) && !strcmp(a->engine, b->engine) && !strcmp(a->target, b->target) &&
+	       options_within(a, b, but) && options_within(b, a, but);
+}
+
 const struct series *record_series(const struct record *r, const char *source, const char *signal)
 {
 	for (size_t i = 0; i < r->series_count; i++)

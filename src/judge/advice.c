@@ -33,29 +33,22 @@ static const struct factor *factor(const struct judgement *j, const char *name)
 	return NULL;
 }
 
-/* The same product with zeros for data, in this run: power taken out, nothing else changed. */
+/* The same product with zeros for data, in this run: power taken out, nothing else changed (the figure judged
+ * is the library's first choice, however many others were tried after it). */
 static bool zeros_case(const struct subject *s, struct subject *out)
 {
-	static const char *const same[] = {"type",  "m",    "n",	  "k",	   "ta",    "tb",
-					   "batch", "bias", "accumulate", "scale", "search"};
+	static const char *const but[] = {"data", "search", NULL};
 	const struct record *r = s->ctx->record;
-	size_t i, w;
+	size_t i;
 
 	for (i = 0; i < r->case_count; i++) {
 		const struct record_case *c = &r->cases[i];
 		const char *data = record_option(c, "data");
 
-		if (!data || strcmp(data, "zeros") || strcmp(c->probe, s->c->probe) ||
-		    strcmp(c->engine, s->c->engine) || strcmp(c->target, s->c->target) || !case_sound(c))
+		if (!data || strcmp(data, "zeros") || !case_sound(c) || !record_same_but(c, s->c, but))
 			continue;
-		for (w = 0; w < COUNT(same); w++) {
-			const char *a = record_option(c, same[w]), *b = record_option(s->c, same[w]);
-
-			if ((a || b) && (!a || !b || strcmp(a, b)))
-				break;
-		}
 		subject_of(out, s->ctx, c);
-		if (w == COUNT(same) && out->has_figure && !strcmp(out->phase_name, s->phase_name))
+		if (out->has_figure && !strcmp(out->phase_name, s->phase_name))
 			return true;
 	}
 	return false;
@@ -65,7 +58,7 @@ static bool power_capped(const struct judgement *j)
 {
 	const struct factor *clock = factor(j, "clock");
 
-	return clock && strstr(clock->signal, "power limit");
+	return clock && clock->held_by == HELD_BY_POWER;
 }
 
 static void about_clock(struct judgement *out, const struct subject *s)

@@ -30,8 +30,8 @@ static bool may_run(const char *type, enum pipe pipe)
 	return pipe == PIPE_TENSOR;
 }
 
-/* Why the clock was below its maximum, as far as watts, times and reason bits tell. */
-static void clock_named(const struct subject *s, double share, char *out, size_t size)
+/* Why the clock was below its maximum, as far as watts, times and reason bits tell; text gets the words. */
+static enum held_by clock_held_by(const struct subject *s, double share, char *text, size_t size)
 {
 	double power = 0, readings, limit = gpu_get(s->gpu, GPU_FACT_power_limit_w, 0), bits = 0, time = 0;
 	bool has_time = subject_number(s, "violation_power_share", &time);
@@ -43,28 +43,44 @@ static void clock_named(const struct subject *s, double share, char *out, size_t
 		power = fmax(power, readings);
 	subject_number(s, "clock_reasons_or", &bits);
 	reasons = bits >= 0 && bits < 0x1p32 ? (unsigned)bits : 0;
-	if (share >= 0.995)
-		snprintf(out, size, "at its maximum");
-	else if (reasons & REASON_BRAKE)
-		snprintf(out, size, "power brake");
-	else if (reasons & REASON_THERMAL)
-		snprintf(out, size, "temperature (reasons 0x%x)", reasons);
-	else if (limit > 0 && power >= 0.97 * limit && has_time)
-		snprintf(out, size, "power limit: %.0f of %.0f W, %.0f %% of the time", power, limit,
-			 100 * time);
-	else if (limit > 0 && power >= 0.97 * limit)
-		snprintf(out, size, "power limit: %.0f of %.0f W", power, limit);
-	else if (reasons & REASON_POWER)
-		snprintf(out, size, "current or voltage limit: reason 0x4 at %.0f of %.0f W", power, limit);
-	else
-		snprintf(out, size, "below maximum, unnamed");
+	if (share > GAP_ABOVE) {
+		snprintf(text, size, "boost above the maximum that NVML tells");
+		return HELD_BY_NOTHING;
+	}
+	if (share >= 0.995) {
+		snprintf(text, size, "at its maximum");
+		return HELD_BY_NOTHING;
+	}
+	if (reasons & REASON_BRAKE) {
+		snprintf(text, size, "power brake");
+		return HELD_BY_BRAKE;
+	}
+	if (reasons & REASON_THERMAL) {
+		snprintf(text, size, "temperature (reasons 0x%x)", reasons);
+		return HELD_BY_TEMPERATURE;
+	}
+	if (limit > 0 && power >= 0.97 * limit) {
+		int n = snprintf(text, size, "power limit: %.0f of %.0f W", power, limit);
+
+		if (has_time && n > 0 && (size_t)n < size)
+			snprintf(text + n, size - (size_t)n, ", %.0f %% of the time", 100 * fmin(time, 1));
+		return HELD_BY_POWER;
+	}
+	if (reasons & REASON_POWER) {
+		snprintf(text, size, "current or voltage limit: reason 0x4 at %.0f of %.0f W", power, limit);
+		return HELD_BY_CURRENT;
+	}
+	snprintf(text, size, "below maximum, unnamed");
+	return HELD_BY_UNNAMED;
 }
 
 static bool clock_factor(struct judgement *out, const struct subject *s)
 {
 	double maximum = gpu_get(s->gpu, GPU_FACT_sm_clock_max_mhz, 0) * 1e6, clock;
-	char named[64];
 	bool stamped = record_number(s->phase, "clock_hz", &clock);
+	enum held_by held_by;
+	struct factor *f;
+	char why[64];
 
 	if (!(maximum > 0) && s->sku && s->sku->fact[SKU_sm_clock_max].present)
 		maximum = s->sku->fact[SKU_sm_clock_max].value;
@@ -72,11 +88,11 @@ static bool clock_factor(struct judgement *out, const struct subject *s)
 		gap_absent(out, "clock", "no held clock was recorded");
 		return false;
 	}
-	clock_named(s, clock / maximum, named, sizeof(named));
-	if (clock / maximum > GAP_ABOVE)
-		snprintf(named, sizeof(named), "boost above the maximum that NVML tells");
-	gap_add(out, "clock", clock / maximum, stamped ? 0.004 : 0.10, "%.0f of %.0f MHz by %s; %s",
-		clock / 1e6, maximum / 1e6, stamped ? "stamps" : "NVML (10 % off under a cap)", named);
+	held_by = clock_held_by(s, clock / maximum, why, sizeof(why));
+	f = gap_add(out, "clock", clock / maximum, stamped ? 0.004 : 0.10, "%.0f of %.0f MHz by %s; %s",
+		    clock / 1e6, maximum / 1e6, stamped ? "stamps" : "NVML (10 % off under a cap)", why);
+	if (f)
+		f->held_by = held_by;
 	return stamped;
 }
 

@@ -27,13 +27,24 @@ struct band {
 	char phase[16], source[160], date[12], place[96]; /* place: file:line of the expectation */
 };
 
+/* What kept the clock below its maximum. */
+enum held_by {
+	HELD_BY_NOTHING,
+	HELD_BY_POWER,
+	HELD_BY_TEMPERATURE,
+	HELD_BY_BRAKE,
+	HELD_BY_CURRENT,
+	HELD_BY_UNNAMED
+};
+
 /* A factor's signal is never the rate it explains. One without a signal is merged into its neighbour and
  * named so. */
 struct factor {
 	char name[40], signal[120];
-	double value, error; /* share; 1 = costs nothing */
-	bool shown_only;     /* part of another factor: shown, not multiplied */
-	bool present;	     /* false: no signal on this device, stays in the residual */
+	double value, error;  /* share; 1 = costs nothing */
+	bool shown_only;      /* part of another factor: shown, not multiplied */
+	bool present;	      /* false: no signal on this device, stays in the residual */
+	enum held_by held_by; /* of the factor "clock" */
 };
 
 struct judgement {
