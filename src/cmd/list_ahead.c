@@ -53,12 +53,10 @@ static json_t *row_of(const struct record_case *c, const struct judgement *j)
 		units_format(low, sizeof(low), j->band.low, j->figure_unit);
 		units_format(high, sizeof(high), j->band.high, j->figure_unit);
 		snprintf(band, sizeof(band), "%s .. %s", low, high);
-	}
+	} else if (j->band.high > 0)
+		snprintf(band, sizeof(band), "%.3f .. %.3f at held clock", j->band.low, j->band.high);
 	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "case", c->key, "target", c->target, "bound", bound,
-			 "band", band, "why",
-			 c->skipped    ? c->skip_reason
-			 : j->has_band ? j->band.source
-				       : j->reason);
+			 "band", band, "why", j->reason);
 }
 
 enum status list_ahead(json_t **rows, const char *suite, const char *machine, const char *expectations,

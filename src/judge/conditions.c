@@ -96,12 +96,12 @@ static void xids(struct judgement *out, const struct subject *s)
 		row ? row->action : "look it up in NVIDIA's catalogue");
 }
 
-static bool ran_beside(const struct record *r)
+/* What the plan saw on the device and ran beside, by --beside; NULL: it was free. */
+static const char *beside(const struct subject *s)
 {
-	const json_t *beside =
-		r->open ? json_object_get(json_object_get(r->open, "options"), "beside") : NULL;
+	const char *who = s->c->plan ? json_string_value(json_object_get(s->c->plan, "beside")) : NULL;
 
-	return json_is_true(beside) || (json_is_string(beside) && !strcmp(json_string_value(beside), "true"));
+	return who && *who ? who : NULL;
 }
 
 static void shared(struct judgement *out, const struct subject *s)
@@ -147,9 +147,9 @@ void verdict_conditions(struct judgement *out, const struct subject *s)
 	shared(out, s);
 	if (s->gpu)
 		clock_reasons(out, s);
-	if (ran_beside(s->ctx->record) && s->gpu)
-		finding(out, VERDICT_UNTRUSTED, CAUSE_BUSY,
-			"it ran beside other work on the device (--beside)");
+	if (beside(s))
+		finding(out, VERDICT_UNTRUSTED, CAUSE_BUSY, "it ran beside other work on the device: %.200s",
+			beside(s));
 	verdict_cpu_time(out, s);
 	telemetry(out, s);
 }

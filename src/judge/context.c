@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "judge/context.h"
+#include <math.h>
 #include <stdarg.h>
 #include "core/text.h"
 
+#define STREAM_JUDGED 0x1p32 /* a stream of a memory case that is judged */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 const json_t *context_facts(const struct record *r)
@@ -125,7 +127,8 @@ static const char *number_text(double value, char *buffer, size_t size)
 	return buffer;
 }
 
-/* Bytes of each stream of a memory case: as measured, else as asked. */
+/* Bytes of each stream of a memory case: as measured, else as asked. Before it ran a size of 0 stands for
+ * what the device's memory lets a judged case take. */
 static const char *stream_bytes(const struct subject *s, char *buffer, size_t size)
 {
 	const char *asked = record_option(s->c, "size");
@@ -133,7 +136,33 @@ static const char *stream_bytes(const struct subject *s, char *buffer, size_t si
 
 	if (case_number(s->c, "stream_bytes", &value))
 		return number_text(value, buffer, size);
-	return asked && strcmp(asked, "0") ? asked : NULL;
+	if (asked && strcmp(asked, "0"))
+		return asked;
+	if (!asked || !s->ctx->ahead || !s->gpu)
+		return NULL;
+	return number_text(fmin(STREAM_JUDGED, gpu_get(s->gpu, GPU_FACT_memory_bytes, 0) / 4), buffer, size);
+}
+
+/* "cuBLASLt 13.1.0 /usr/lib/.." of the case; before it ran, what the machine has of its engine. */
+static const char *library_major(const struct subject *s, char *buffer, size_t size)
+{
+	const json_t *software = json_object_get(context_facts(s->ctx->record), "software");
+	const char *text = case_text(s->c, "library"), *digits;
+	size_t n;
+
+	if (text)
+		text = strchr(text, ' ');
+	else if (s->ctx->ahead)
+		text = json_string_value(json_object_get(json_object_get(software, s->c->engine), "version"));
+	if (!text)
+		return NULL;
+	digits = text + strspn(text, " ");
+	n = strspn(digits, "0123456789");
+	if (!n || n >= size)
+		return NULL;
+	memcpy(buffer, digits, n);
+	buffer[n] = '\0';
+	return buffer;
 }
 
 const char *subject_word(const void *subject, const char *word, char *buffer, size_t size)
@@ -160,6 +189,8 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 		return number_text((double)s->ctx->gpu_count, buffer, size);
 	if (!strcmp(word, "ranks"))
 		return number_text(s->gpu_count > 1 ? s->gpu_count : 1, buffer, size);
+	if (!strcmp(word, "library_major"))
+		return library_major(s, buffer, size);
 	if (!strcmp(word, "stream_bytes"))
 		return stream_bytes(s, buffer, size);
 	if (!strcmp(word, "store") || !strcmp(word, "variant"))

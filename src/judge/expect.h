@@ -83,6 +83,12 @@ struct when {
 	size_t count;
 };
 
+/* The measurements of ours behind a band. No cards: published figures alone. */
+struct basis {
+	unsigned cards, runs;
+	const char *windows; /* how long they measured */
+};
+
 enum band_slot { BAND_RATE, BAND_EFFICIENCY, BAND_CLOCK, BAND_SLOT_COUNT };
 struct band_row {
 	const char *name, *file;
@@ -90,6 +96,7 @@ struct band_row {
 	struct when when;
 	enum band_slot slot;
 	double low, high; /* FLOP/s or B/s; share; Hz */
+	struct basis basis;
 	struct source source;
 };
 
@@ -197,6 +204,10 @@ bool when_compatible(const struct when *a, const struct when *b);
 /* The most specific row (most words) of `slot`; *tie names a second one as specific, else NULL. */
 const struct band_row *expect_band(const struct expectations *e, enum band_slot slot, expect_look *look,
 				   const void *arg, const struct band_row **tie);
+/* What a band asks beyond the case's own options: "phase sustained, data random, power_limit default". */
+void band_terms(const struct band_row *b, char *out, size_t size);
+/* "one card, 3 runs of 1.5 to 6 s", "published figures alone" */
+void basis_text(const struct basis *b, char *out, size_t size);
 const struct ceiling_row *expect_ceiling(const struct expectations *e, expect_look *look, const void *arg);
 const struct unknown_row *expect_unknown(const struct expectations *e, expect_look *look, const void *arg);
 const struct xid_row *expect_xid(const struct expectations *e, int number);

@@ -48,11 +48,81 @@ static enum status band_value(struct band_row *b, const struct tree *row, struct
 	return status;
 }
 
+enum { BASIS_MAX = 10000 };
+
+static enum status basis_count(unsigned *out, const struct tree *map, const char *key, struct error *err)
+{
+	const struct tree *value = tree_get(map, key);
+	double number = -1;
+	enum status status = value ? expect_number(&number, value, "", err) : STATUS_OK;
+
+	if (status)
+		return status;
+	if (!(number >= 0) || number > BASIS_MAX)
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: basis wants %s, a count", map->file,
+				 map->line, key);
+	*out = (unsigned)number;
+	return STATUS_OK;
+}
+
+static enum status basis_read(struct basis *b, const struct tree *row, struct error *err)
+{
+	static const char *const keys[] = {"cards", "runs", "windows", NULL};
+	const struct tree *map = tree_get(row, "basis");
+	enum status status;
+
+	if (!map || map->kind != TREE_MAP)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s:%d: basis is missing: {cards, runs, windows} behind the band", row->file,
+				 row->line);
+	status = tree_check_keys(map, keys, err);
+	if (!status)
+		status = basis_count(&b->cards, map, "cards", err);
+	if (!status)
+		status = basis_count(&b->runs, map, "runs", err);
+	if (!status)
+		status = expect_need_text(&b->windows, map, "windows", err);
+	if (!status && (b->runs < b->cards || !b->runs != !b->cards))
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %u runs cannot be of %u cards", map->file,
+				   map->line, b->runs, b->cards);
+	return status;
+}
+
+void basis_text(const struct basis *b, char *out, size_t size)
+{
+	if (!b->cards)
+		snprintf(out, size, "published figures alone");
+	else if (b->cards == 1)
+		snprintf(out, size, "one card, %u run%s of %.24s", b->runs, b->runs == 1 ? "" : "s",
+			 b->windows);
+	else
+		snprintf(out, size, "%u cards, %u runs of %.24s", b->cards, b->runs, b->windows);
+}
+
+void band_terms(const struct band_row *b, char *out, size_t size)
+{
+	static const char *const words[] = {"phase", "data", "power_limit", "library_major", "memory"};
+	size_t i, w, n = 0;
+
+	if (size)
+		*out = '\0';
+	for (i = 0; i < b->when.count; i++) {
+		const struct condition *c = &b->when.condition[i];
+
+		for (w = 0; w < COUNT(words) && strcmp(words[w], c->word);)
+			w++;
+		if (w < COUNT(words) && c->value && c->value->kind == TREE_SCALAR && n < size)
+			n += (size_t)snprintf(out + n, size - n, "%s%s %s", n ? ", " : "", c->word,
+					      c->value->text);
+	}
+}
+
 static enum status band_read(struct band_row *b, const struct tree *row, const struct tree *sources,
 			     struct error *err)
 {
-	static const char *const keys[] = {"name",	 "when",   "rate",	 "efficiency_held",
-					   "clock_held", "source", "confidence", NULL};
+	static const char *const keys[] = {"name",	 "when",  "rate",   "efficiency_held",
+					   "clock_held", "basis", "source", "confidence",
+					   NULL};
 	enum status status = expect_need_text(&b->name, row, "name", err);
 
 	b->file = row->file;
@@ -66,6 +136,8 @@ static enum status band_read(struct band_row *b, const struct tree *row, const s
 				   row->line, b->name);
 	if (!status)
 		status = band_value(b, row, err);
+	if (!status)
+		status = basis_read(&b->basis, row, err);
 	if (!status)
 		status = expect_source(&b->source, row, sources, err);
 	return status;

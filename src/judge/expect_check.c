@@ -3,6 +3,8 @@
 #include "judge/expect.h"
 #include <math.h>
 
+enum { BASIS_CARDS = 3 }; /* fewer tell nothing of how parts of one product differ */
+
 /* The word's single text, or NULL. */
 static const char *asks(const struct when *w, const char *word)
 {
@@ -102,6 +104,10 @@ static enum status band_check(const struct expectations *e, const struct band_ro
 			err, STATUS_BAD_INPUT,
 			"%s:%d: %s begins at %.4g, under 2 %% of its bound of %.4g: a slip of the unit?",
 			b->file, b->line, b->name, b->low, bound);
+	if (b->source.confidence > 1 && b->basis.cards < BASIS_CARDS)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s:%d: %s is of low confidence until %d cards stand behind it, not %u",
+				 b->file, b->line, b->name, BASIS_CARDS, b->basis.cards);
 	if (b->high > b->low * 2)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%s:%d: %s is wider than a factor of two and judges nothing", b->file,

@@ -111,10 +111,14 @@ static enum status rule_read(struct rule *r, const struct tree *row, const struc
 	if (!status && !cause_from_name(cause, &r->cause))
 		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: no cause is called %s", row->file,
 				   row->line, cause);
-	r->action = tree_text(row, "action", "");
+	if (!status)
+		status = expect_need_text(&r->action, row, "action", err);
 	r->place = tree_text(row, "place", NULL);
 	if (!status)
 		status = tree_bool(row, "judges", &r->judges, err);
+	if (!status && r->judges && !r->when.count)
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s would judge every case", row->file,
+				   row->line, r->name);
 	if (!status)
 		status = expect_source(&r->source, row, sources, err);
 	return status;

@@ -28,6 +28,7 @@ static const char *const known[] = {
 	"stream_bytes",
 	"variant",
 	"fabric_state",
+	"library_major",
 	/* options */
 	"accumulate",
 	"algorithm",

@@ -88,12 +88,28 @@ static bool operator_input(struct judgements *out, const struct judge_context *c
 	return true;
 }
 
+/* The first rule that suffices to judge such a case; NULL: none. */
+static const struct rule *judging_rule(const struct subject *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->ctx->e->rule_count; i++) {
+		const struct rule *r = &s->ctx->e->rule[i];
+
+		if (r->judges && when_matches(&r->when, subject_word, s))
+			return r;
+	}
+	return NULL;
+}
+
 /* What would judge a case that has not run. */
 static void ahead_of(struct judgement *out, const struct subject *s)
 {
 	const struct unknown_row *u = expect_unknown(s->ctx->e, subject_word, s);
 	const struct ceiling_row *c = s->gpu ? NULL : expect_ceiling(s->ctx->e, subject_word, s);
+	const struct rule *rule = judging_rule(s);
 	const struct band_row *tie, *b = NULL;
+	char terms[100];
 	int slot;
 
 	*out = (struct judgement){.verdict = VERDICT_PASS};
@@ -117,14 +133,20 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 	} else if (b) {
 		verdict_band(out, s, b);
 		out->has_band = b->slot == BAND_RATE; /* a share's band has no rate before a clock was held */
-		snprintf(out->reason, sizeof(out->reason), "by band %.60s: %.160s", b->name, b->source.text);
+		band_terms(b, terms, sizeof(terms));
+		snprintf(out->reason, sizeof(out->reason), "band %.40s: %.90s; %.60s; %.110s", b->name, terms,
+			 out->band.basis, b->source.text);
 	} else if (c && strcmp(s->c->probe, "peak")) {
 		out->judged_by = JUDGED_CEILING;
 		out->bound.from = BOUND_CEILING;
 		snprintf(out->reason, sizeof(out->reason),
 			 "by this run's own ceiling: passes from %.2f, fails under %.2f", c->pass, c->fail);
+	} else if (rule) {
+		out->judged_by = JUDGED_RULE;
+		snprintf(out->reason, sizeof(out->reason), "rule %.60s: %.160s", rule->name,
+			 rule->source.text);
 	} else {
-		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "nothing sound to judge it by");
+		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "%s", verdict_unjudged(s));
 	}
 }
 

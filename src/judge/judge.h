@@ -25,6 +25,7 @@ struct band {
 	double low, high;
 	int confidence;					  /* 1 low, 2 medium, 3 high */
 	char phase[16], source[160], date[12], place[96]; /* place: file:line of the expectation */
+	char basis[64];					  /* "one card, 3 runs of 1.5 to 6 s" */
 };
 
 /* What kept the clock below its maximum. */

@@ -16,6 +16,7 @@ void verdict_band(struct judgement *out, const struct subject *s, const struct b
 	text_copy(out->band.source, sizeof(out->band.source), b->source.text);
 	text_copy(out->band.date, sizeof(out->band.date), b->source.date);
 	snprintf(out->band.place, sizeof(out->band.place), "%.80s:%d", b->file, b->line);
+	basis_text(&b->basis, out->band.basis, sizeof(out->band.basis));
 }
 
 static const struct band_row *band_find(struct judgement *out, const struct subject *s, enum band_slot slot)
@@ -37,6 +38,14 @@ static void value_text(char *out, size_t size, double value, const char *unit)
 		snprintf(out, size, "%.3f", value);
 }
 
+/* A finding that rests on little says so. */
+static const char *thin(const struct band_row *b)
+{
+	if (!b->basis.cards)
+		return "; band from published figures alone";
+	return b->basis.cards == 1 ? "; band from one card" : "";
+}
+
 /* Below, far below, above: what a band says of a value. `low` is the cause for too little. */
 static void band_hold(struct judgement *out, double value, const struct band_row *b, enum cause low,
 		      const char *what, const char *unit, const char *why)
@@ -49,10 +58,10 @@ static void band_hold(struct judgement *out, double value, const struct band_row
 	value_text(h, sizeof(h), b->high, unit);
 	if (value < b->low) {
 		verdict = value < VERDICT_FAIL_SHARE * b->low ? VERDICT_FAIL : VERDICT_WARN;
-		finding(out, verdict, low, "%s %s, expected %s .. %s%s", what, v, l, h, why);
+		finding(out, verdict, low, "%s %s, expected %s .. %s%s%s", what, v, l, h, why, thin(b));
 	} else if (value > b->high) {
-		finding(out, VERDICT_WARN, CAUSE_BAND_STALE, "%s %s, above the band's %s .. %s", what, v, l,
-			h);
+		finding(out, VERDICT_WARN, CAUSE_BAND_STALE, "%s %s, above the band's %s .. %s%s", what, v, l,
+			h, thin(b));
 	}
 }
 
@@ -137,35 +146,6 @@ static void against_bound(struct judgement *out, const struct subject *s)
 			out->bound.formula);
 }
 
-/* Clock, power and rate had settled, and the samples agree. */
-static void steadiness(struct judgement *out, const struct subject *s)
-{
-	double settled, width;
-	bool sustained = !strcmp(s->phase_name, "sustained");
-	bool told = record_number(s->phase, "half_width_share", &width);
-	bool lenient = !s->gpu && s->c->require != CONTEXT_REQUIRE_JUDGED; /* a point of a CPU's curve */
-	struct turns turns;
-
-	if (bound_turns(s, &turns)) /* their interval is what is judged */
-		return;
-	if (!told)
-		width = 0;
-	if (sustained && record_number(s->phase, "settled", &settled) && settled < 0.5 && !told)
-		finding(out, VERDICT_WARN, CAUSE_UNSETTLED,
-			"clock, power or rate had not settled, and too few samples say how far the mean "
-			"stands");
-	else if (sustained && record_number(s->phase, "settled", &settled) && settled < 0.5)
-		finding(out, width > VERDICT_SPREAD_WARN ? VERDICT_UNTRUSTED : VERDICT_WARN, CAUSE_UNSETTLED,
-			"clock, power or rate had not settled; the mean stands to %.1f %% (95 %% half-width)",
-			100 * width);
-	if (width > VERDICT_SPREAD_STOP && !lenient)
-		finding(out, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD, "95 %% half-width is %.1f %% of the mean",
-			100 * width);
-	else if (width > VERDICT_SPREAD_WARN)
-		finding(out, VERDICT_WARN, CAUSE_WIDE_SPREAD, "95 %% half-width is %.1f %% of the mean",
-			100 * width);
-}
-
 /* By their figures; by their shares of the ceiling, beyond what their turns scatter, where both were timed in
  * turns. */
 static bool differ(const struct subject *a, const struct subject *b, double *share)
@@ -228,21 +208,24 @@ void verdict_rate(struct judgement *out, const struct subject *s)
 	against_band(out, s);
 	if (!s->gpu)
 		verdict_ceiling(out, s);
-	steadiness(out, s);
+	verdict_steadiness(out, s);
 	rounds(out, s);
 }
 
 /* One line for a case that passes: the figure, and what it was held against. */
 static void passed(struct judgement *out, const struct subject *s)
 {
-	char figure[32], low[32], high[32];
+	char figure[32], low[32], high[32], wide[24] = "";
+	double width;
 
 	units_format(figure, sizeof(figure), s->figure, s->unit);
 	switch (out->judged_by) {
 	case JUDGED_BAND:
 		units_format(low, sizeof(low), out->band.low, s->unit);
 		units_format(high, sizeof(high), out->band.high, s->unit);
-		snprintf(out->reason, sizeof(out->reason), "%s, in %s .. %s%s", figure, low, high,
+		if (record_number(s->phase, "half_width_share", &width) && width > VERDICT_SPREAD_WARN)
+			snprintf(wide, sizeof(wide), ", to %.1f %%", 100 * width);
+		snprintf(out->reason, sizeof(out->reason), "%s%s, in %s .. %s%s", figure, wide, low, high,
 			 out->low_confidence ? " (low confidence)" : "");
 		break;
 	case JUDGED_CEILING:
@@ -260,23 +243,23 @@ static void passed(struct judgement *out, const struct subject *s)
 	}
 }
 
-static void unjudged(struct judgement *out, const struct subject *s)
+const char *verdict_unjudged(const struct subject *s)
 {
-	const char *why = "nothing sound to judge it by";
 	const struct record_case *peak, *disturbed;
 
-	if (!strcmp(s->c->probe, "peak")) {
-		why = "a ceiling for the others; nothing judges it";
-	} else if (!s->gpu && expect_ceiling(s->ctx->e, subject_word, s)) {
+	if (!strcmp(s->c->probe, "peak"))
+		return "a ceiling for the others; nothing judges it";
+	if (!s->gpu && !s->ctx->ahead && expect_ceiling(s->ctx->e, subject_word, s)) {
 		bound_ceiling(s->ctx, s->c, &peak, &disturbed);
-		why = disturbed ? "other work disturbed the ceiling that would judge it (probe peak, as many "
-				  "threads): repeat on a quiet machine"
-				: "this run holds no sound ceiling of as many threads to judge it by (probe "
-				  "peak)";
-	} else if (!strcmp(s->c->phases, "burst")) {
-		why = "a point of a curve; measured, not judged";
+		return disturbed
+			       ? "other work disturbed the ceiling that would judge it (probe peak, as many "
+				 "threads): repeat on a quiet machine"
+			       : "this run holds no sound ceiling of as many threads to judge it by (probe "
+				 "peak)";
 	}
-	finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "%s", why);
+	if (!strcmp(s->c->phases, "burst"))
+		return "a point of a curve; measured, not judged";
+	return "nothing sound to judge it by";
 }
 
 void verdict_of(struct judgement *out, const struct subject *s)
@@ -297,7 +280,7 @@ void verdict_of(struct judgement *out, const struct subject *s)
 		out->judged_by = JUDGED_RULE;
 	if (out->judged_by == JUDGED_NOTHING &&
 	    verdict_weight(out->verdict) < verdict_weight(VERDICT_UNKNOWN))
-		unjudged(out, s);
+		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "%s", verdict_unjudged(s));
 	if (out->verdict == VERDICT_PASS && !*out->reason) {
 		passed(out, s);
 		if (out->cause == CAUSE_NONE && out->low_confidence)

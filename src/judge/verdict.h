@@ -13,11 +13,16 @@
 #define VERDICT_FAIL_SHARE 0.75	 /* of a band's low end */
 #define VERDICT_SPREAD_WARN 0.02 /* half-width of the mean, share of it */
 #define VERDICT_SPREAD_STOP 0.05
-#define VERDICT_GAP_S 1.0 /* longest silence of the sampler inside a window */
+#define VERDICT_HELD 0.97   /* of the window under the power regulator: throughout */
+#define VERDICT_HELD_S 1.0  /* and so long: settled */
+#define VERDICT_SWING_S 6.0 /* two periods of the power regulator's swing */
+#define VERDICT_GAP_S 1.0   /* longest silence of the sampler inside a window */
 
 /* The whole judgement of one case but siblings, gap and advice. */
 void verdict_of(struct judgement *out, const struct subject *s);
 
+/* Why nothing judges it: of a case without band, ceiling and rule. */
+const char *verdict_unjudged(const struct subject *s);
 /* True where how the case ended decides alone. */
 bool verdict_ending(struct judgement *out, const struct subject *s);
 /* Wrong data, heat, brakes, Xids, other work on the device: what no good figure outweighs. */
@@ -32,6 +37,8 @@ void verdict_ceiling_passed(struct judgement *out, const struct subject *s, cons
 void verdict_cpu_time(struct judgement *out, const struct subject *s);
 /* The band that judges it, into the judgement. */
 void verdict_band(struct judgement *out, const struct subject *s, const struct band_row *b);
+/* Settled, and scattered within limits. */
+void verdict_steadiness(struct judgement *out, const struct subject *s);
 /* Rules over the case's fields. The number that looked at one; *judging: those of them that suffice to judge
  * a timed case. */
 unsigned verdict_rules(struct judgement *out, const struct subject *s, unsigned *judging);

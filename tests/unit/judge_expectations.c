@@ -7,6 +7,7 @@
 #include "judge/expect.h"
 
 #define SOURCES "sources: {s: {title: a test, date: 2026-11-21}}\n"
+#define BASIS "basis: {cards: 1, runs: 1, windows: 1 s}, "
 #define SKU                                                                                                  \
 	"skus:\n - {name: toy, title: Toy, match: {pci: [0x1234], sm_count: 100, memory: [10 GiB, 12 GiB], " \
 	"source: s,"                                                                                         \
@@ -78,8 +79,7 @@ static void test_expectations__a_sound_toy_set_holds(void **state)
 
 	(void)state;
 	if (hold(SOURCES SKU "bands:\n - {name: b, when: {probe: gemm, sku: toy, type: bf16}, rate: [70 "
-			     "TFLOPS, 90 TFLOPS],"
-			     " source: s, confidence: low}\n",
+			     "TFLOPS, 90 TFLOPS], " BASIS " source: s, confidence: low}\n",
 		 &err))
 		fail_msg("%s", err.text);
 }
@@ -88,18 +88,18 @@ static void test_expectations__a_band_above_its_bound_is_refused(void **state)
 {
 	(void)state;
 	refused(SOURCES SKU "bands:\n - {name: b, when: {probe: gemm, sku: toy, type: bf16}, rate: [70 "
-			    "TFLOPS, 101 TFLOPS],"
-			    " source: s, confidence: low}\n",
+			    "TFLOPS, 101 TFLOPS], " BASIS " source: s, confidence: low}\n",
 		"above its bound");
 	refused(SOURCES SKU
-		"bands:\n - {name: b, when: {probe: memory, sku: toy}, rate: [900 GB/s, 1.2 TB/s],"
+		"bands:\n - {name: b, when: {probe: memory, sku: toy}, rate: [900 GB/s, 1.2 TB/s], " BASIS
 		" source: s, confidence: low}\n",
 		"above its bound");
-	refused(SOURCES SKU
-		"bands:\n - {name: b, when: {sku: toy}, clock_held: [900 MHz, 1100 MHz], source: s,"
-		" confidence: low}\n",
+	refused(SOURCES SKU "bands:\n - {name: b, when: {sku: toy}, clock_held: [900 MHz, 1100 MHz], " BASIS
+			    " source: s,"
+			    " confidence: low}\n",
 		"above its bound");
-	refused(SOURCES SKU "bands:\n - {name: b, when: {sku: toy}, efficiency_held: [0.9, 1.1], source: s,"
+	refused(SOURCES SKU "bands:\n - {name: b, when: {sku: toy}, efficiency_held: [0.9, 1.1], " BASIS
+			    " source: s,"
 			    " confidence: low}\n",
 		"above its bound");
 }
@@ -108,10 +108,12 @@ static void test_expectations__a_slip_of_the_unit_is_refused(void **state)
 {
 	(void)state;
 	refused(SOURCES SKU
-		"bands:\n - {name: b, when: {probe: memory, sku: toy}, rate: [600 MB/s, 900 MB/s], source: s,"
+		"bands:\n - {name: b, when: {probe: memory, sku: toy}, rate: [600 MB/s, 900 MB/s], " BASIS
+		"source: s,"
 		" confidence: low}\n",
 		"slip of the unit");
-	refused(SOURCES SKU "bands:\n - {name: b, when: {sku: toy}, rate: [600 TFLOPS, 900 GB/s], source: s,"
+	refused(SOURCES SKU "bands:\n - {name: b, when: {sku: toy}, rate: [600 TFLOPS, 900 GB/s], " BASIS
+			    " source: s,"
 			    " confidence: low}\n",
 		"900 GB/s");
 	refused(SOURCES
@@ -133,19 +135,18 @@ static void test_expectations__a_sparse_datasheet_figure_is_refused(void **state
 static void test_expectations__a_missing_source_or_confidence_is_refused(void **state)
 {
 	(void)state;
-	refused(SOURCES SKU
-		"bands:\n - {name: b, when: {sku: toy}, rate: [70 TFLOPS, 90 TFLOPS], confidence: low}\n",
+	refused(SOURCES SKU "bands:\n - {name: b, when: {sku: toy}, rate: [70 TFLOPS, 90 TFLOPS], " BASIS
+			    " confidence: low}\n",
 		"source is missing");
-	refused(SOURCES SKU
-		"bands:\n - {name: b, when: {sku: toy}, rate: [70 TFLOPS, 90 TFLOPS], source: s}\n",
+	refused(SOURCES SKU "bands:\n - {name: b, when: {sku: toy}, rate: [70 TFLOPS, 90 TFLOPS], " BASIS
+			    " source: s}\n",
 		"confidence is missing");
-	refused(SOURCES SKU
-		"bands:\n - {name: b, when: {sku: toy}, rate: [70 TFLOPS, 90 TFLOPS], source: other,"
-		" confidence: low}\n",
+	refused(SOURCES SKU "bands:\n - {name: b, when: {sku: toy}, rate: [70 TFLOPS, 90 TFLOPS], " BASIS
+			    " source: other,"
+			    " confidence: low}\n",
 		"source other");
 	refused("sources: {s: {title: a test}}\nbands:\n - {name: b, when: {type: bf16}, rate: [70 TFLOPS, "
-		"90 TFLOPS],"
-		" source: s, confidence: low}\n",
+		"90 TFLOPS], " BASIS " source: s, confidence: low}\n",
 		"date");
 }
 
@@ -153,19 +154,41 @@ static void test_expectations__bands_that_may_tie_are_refused(void **state)
 {
 	(void)state;
 	refused(SOURCES SKU "bands:\n"
-			    " - {name: a, when: {sku: toy, type: bf16}, rate: [70 TFLOPS, 90 TFLOPS], "
+			    " - {name: a, when: {sku: toy, type: bf16}, rate: [70 TFLOPS, 90 TFLOPS], " BASIS
 			    "source: s, confidence: low}\n"
-			    " - {name: b, when: {sku: toy, m: 8192}, rate: [70 TFLOPS, 90 TFLOPS], source: "
+			    " - {name: b, when: {sku: toy, m: 8192}, rate: [70 TFLOPS, 90 TFLOPS], " BASIS
+			    " source: "
 			    "s, confidence: low}\n",
 		"may tie");
 	refused(SOURCES SKU "bands:\n"
 			    " - {name: a, when: {sku: toy, stream_bytes: {min: 4 GiB, unit: B}}, rate: [70 "
-			    "TFLOPS, 90 TFLOPS], source: s,"
+			    "TFLOPS, 90 TFLOPS], " BASIS " source: s,"
 			    " confidence: low}\n"
 			    " - {name: b, when: {sku: toy, stream_bytes: {max: 8 GiB, unit: B}}, rate: [70 "
-			    "TFLOPS, 90 TFLOPS], source: s,"
+			    "TFLOPS, 90 TFLOPS], " BASIS " source: s,"
 			    " confidence: low}\n",
 		"may tie");
+}
+
+static void test_expectations__what_stands_behind_a_band_is_told(void **state)
+{
+	static const struct {
+		struct basis basis;
+		const char *text;
+	} rows[] = {
+		{{0, 0, "as published"}, "published figures alone"},
+		{{1, 1, "3 s"}, "one card, 1 run of 3 s"},
+		{{1, 3, "1.5 to 6 s"}, "one card, 3 runs of 1.5 to 6 s"},
+		{{3, 4, "6 s"}, "3 cards, 4 runs of 6 s"},
+	};
+	char text[64];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		basis_text(&rows[i].basis, text, sizeof(text));
+		assert_string_equal(text, rows[i].text);
+	}
 }
 
 static void test_expectations__bands_that_exclude_each_other_do_not_tie(void **state)
@@ -175,12 +198,16 @@ static void test_expectations__bands_that_exclude_each_other_do_not_tie(void **s
 	(void)state;
 	if (hold(SOURCES SKU
 		 "bands:\n"
-		 " - {name: a, when: {sku: toy, m: [8192, 4096]}, rate: [70 TFLOPS, 90 TFLOPS], source: s, "
+		 " - {name: a, when: {sku: toy, m: [8192, 4096]}, rate: [70 TFLOPS, 90 TFLOPS], " BASIS
+		 " source: s, "
 		 "confidence: low}\n"
-		 " - {name: b, when: {sku: toy, m: 16384}, rate: [70 TFLOPS, 90 TFLOPS], source: s, "
+		 " - {name: b, when: {sku: toy, m: 16384}, rate: [70 TFLOPS, 90 TFLOPS], " BASIS
+		 " source: s, "
 		 "confidence: low}\n"
-		 " - {name: c, when: {sku: toy}, rate: [70 TFLOPS, 90 TFLOPS], source: s, confidence: low}\n"
-		 " - {name: d, when: {sku: toy}, clock_held: [700 MHz, 900 MHz], source: s, confidence: "
+		 " - {name: c, when: {sku: toy}, rate: [70 TFLOPS, 90 TFLOPS], " BASIS
+		 " source: s, confidence: low}\n"
+		 " - {name: d, when: {sku: toy}, clock_held: [700 MHz, 900 MHz], " BASIS
+		 " source: s, confidence: "
 		 "low}\n",
 		 &err))
 		fail_msg("%s", err.text);
@@ -190,12 +217,13 @@ static void test_expectations__unknown_keys_and_words_name_the_nearest(void **st
 {
 	(void)state;
 	refused("bandz: []\n", "bands");
-	refused(SOURCES SKU "bands:\n - {name: b, when: {typ: bf16}, rate: [70 TFLOPS, 90 TFLOPS], source: s,"
+	refused(SOURCES SKU "bands:\n - {name: b, when: {typ: bf16}, rate: [70 TFLOPS, 90 TFLOPS], " BASIS
+			    " source: s,"
 			    " confidence: low}\n",
 		"nearest is type");
-	refused(SOURCES SKU
-		"bands:\n - {name: b, when: {type: bf16}, rtae: [70 TFLOPS, 90 TFLOPS], source: s,"
-		" confidence: low}\n",
+	refused(SOURCES SKU "bands:\n - {name: b, when: {type: bf16}, rtae: [70 TFLOPS, 90 TFLOPS], " BASIS
+			    " source: s,"
+			    " confidence: low}\n",
 		"rate");
 	refused(SOURCES "skus:\n - {name: x, title: X, cc: 80, facts: [{source: s, confidence: low, "
 			"flop_bf17: 2048}]}\n",
@@ -209,20 +237,52 @@ static void test_expectations__malformed_rows_are_refused(void **state)
 	} rows[] = {
 		{SOURCES "bands:\n - {name: b, when: {type: bf16}, source: s, confidence: low}\n",
 		 "needs rate"},
-		{SOURCES "bands:\n - {name: b, rate: [1 TFLOPS, 2 TFLOPS], source: s, confidence: low}\n",
+		{SOURCES "bands:\n - {name: b, rate: [1 TFLOPS, 2 TFLOPS], " BASIS
+			 " source: s, confidence: low}\n",
 		 "every case"},
-		{SOURCES "bands:\n - {name: b, when: {type: bf16}, rate: [2 TFLOPS, 1 TFLOPS], source: s, "
+		{SOURCES "bands:\n - {name: b, when: {type: bf16}, rate: [2 TFLOPS, 1 TFLOPS], " BASIS
+			 " source: s, "
 			 "confidence: low}\n",
 		 "low end"},
-		{SOURCES "bands:\n - {name: b, when: {type: bf16}, rate: [nan TFLOPS, 1 TFLOPS], source: s, "
+		{SOURCES "bands:\n - {name: b, when: {type: bf16}, rate: [nan TFLOPS, 1 TFLOPS], " BASIS
+			 " source: s, "
 			 "confidence: low}\n",
 		 "no number"},
-		{SOURCES "bands:\n - {name: b, when: {type: bf16}, rate: [-1 TFLOPS, 1 TFLOPS], source: s, "
+		{SOURCES "bands:\n - {name: b, when: {type: bf16}, rate: [-1 TFLOPS, 1 TFLOPS], " BASIS
+			 " source: s, "
 			 "confidence: low}\n",
 		 "zero"},
-		{SOURCES "bands:\n - {name: b, when: {sku: nobody}, rate: [1 TFLOPS, 2 TFLOPS], source: s, "
+		{SOURCES "bands:\n - {name: b, when: {sku: nobody}, rate: [1 TFLOPS, 2 TFLOPS], " BASIS
+			 " source: s, "
 			 "confidence: low}\n",
 		 "not in the set"},
+		{SOURCES "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], source: s, "
+			 "confidence: low}\n",
+		 "basis is missing"},
+		{SOURCES
+		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
+		 "1, runs: 1}, source: s, confidence: low}\n",
+		 "windows is missing"},
+		{SOURCES
+		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
+		 "1, windows: 1 s}, source: s, confidence: low}\n",
+		 "basis wants runs"},
+		{SOURCES
+		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
+		 "2, runs: 1, windows: 1 s}, source: s, confidence: low}\n",
+		 "1 runs cannot be of 2 cards"},
+		{SOURCES
+		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
+		 "2, runs: 2, windows: 1 s}, source: s, confidence: medium}\n",
+		 "until 3 cards"},
+		{SOURCES
+		 "rules:\n - {name: r, field: x, above: 1, judges: true, text: t, verdict: fail, cause: "
+		 "ecc, action: a, source: s, confidence: low}\n",
+		 "every case"},
+		{SOURCES
+		 "rules:\n - {name: r, field: x, above: 1, text: t, verdict: fail, cause: ecc, source: "
+		 "s, confidence: low}\n",
+		 "action is missing"},
 		{SOURCES "rules:\n - {name: r, field: x, text: t, verdict: fail, cause: ecc, source: s, "
 			 "confidence: low}\n",
 		 "needs one of"},
@@ -310,6 +370,7 @@ int main(void)
 		cmocka_unit_test(test_expectations__a_sparse_datasheet_figure_is_refused),
 		cmocka_unit_test(test_expectations__a_missing_source_or_confidence_is_refused),
 		cmocka_unit_test(test_expectations__bands_that_may_tie_are_refused),
+		cmocka_unit_test(test_expectations__what_stands_behind_a_band_is_told),
 		cmocka_unit_test(test_expectations__bands_that_exclude_each_other_do_not_tie),
 		cmocka_unit_test(test_expectations__unknown_keys_and_words_name_the_nearest),
 		cmocka_unit_test(test_expectations__malformed_rows_are_refused),

@@ -555,13 +555,14 @@ static void test_run__a_slow_gpu_among_eight_is_named_and_only_that(void **state
 		char target[8];
 
 		snprintf(target, sizeof(target), "gpu%u", i);
-		c[i] = world_gemm(&w, target, "bf16", 8192, i == 5 ? 689 * 0.96 : 689 + i, 1395, 695, 0);
+		c[i] = world_gemm(&w, target, "bf16", 8192, i == 5 ? 689 * 0.96 : 689 + i,
+				  i == 5 ? 1395 * 0.96 : 1395, 695, 0);
 		c[i]->together = true;
 		c[i]->step = 0;
 		world_set(c[i], "sustained", "temperature_c", i == 5 ? 79 : 70);
 	}
 	world_judge(&w);
-	assert_verdict(&w, c[5], VERDICT_WARN, CAUSE_BELOW_BAND);
+	assert_verdict(&w, c[5], VERDICT_WARN, CAUSE_SIBLING_OUTLIER);
 	world_set(c[5], "sustained", "clock_reasons_or", 0x24);
 	world_judge(&w);
 	assert_verdict(&w, c[5], VERDICT_FAIL, CAUSE_SIBLING_OUTLIER);
@@ -747,8 +748,15 @@ static void test_run__ahead_it_says_what_would_judge(void **state)
 	struct record_case *cpu =
 		world_case(&w, "gemm", "cpu", "compute.fp32", "type=fp32 m=2048 n=2048 k=2048");
 	struct record_case *reading = world_reading(&w, "ecc", "gpu0", "ecc_enabled=1");
+	struct record_case *sm = world_case(&w, "sm", "gpu0", "latency", "type=bf16");
+	struct record_case *memory = world_case(&w, "memory", "gpu0", "memory", "op=read size=0");
+	struct record_case *zeros =
+		world_case(&w, "gemm", "gpu0", "compute.bf16",
+			   "type=bf16 m=8192 n=8192 k=8192 batch=1 data=zeros search=first");
 
 	(void)state;
+	zeros->engine = "cublaslt";
+	w.r.machine = json_pack("{s:{s:{s:s}}}", "software", "cublaslt", "version", "13.1.0");
 	gemm->begun = gemm->ended = false;
 	gemm->skipped = true; /* on a recording: it still says what would judge it live */
 	gemm->skip_cause = CAUSE_RECORDED;
@@ -759,6 +767,16 @@ static void test_run__ahead_it_says_what_would_judge(void **state)
 	assert_verdict(&w, odd, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
 	assert_int_equal(world_of(&w, cpu)->judged_by, JUDGED_CEILING);
 	assert_int_equal(world_of(&w, reading)->judged_by, JUDGED_RULE);
+	assert_int_equal(world_of(&w, sm)->judged_by, JUDGED_RULE);
+	assert_true(world_of(&w, memory)->has_band); /* a size of 0: what the device allows */
+	assert_non_null(
+		strstr(world_of(&w, gemm)->reason, "data random, power_limit default; one card, 4 runs"));
+	assert_non_null(strstr(world_of(&w, zeros)->reason, "efficiency: phase sustained, library_major 13"));
+	json_decref(w.r.machine);
+	w.r.machine = json_pack("{s:{s:{s:s}}}", "software", "cublaslt", "version", "12.8.4");
+	world_judge(&w); /* another major of the library: nothing is known of its shares */
+	assert_verdict(&w, zeros, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	json_decref(w.r.machine);
 }
 
 /* The way in that report and check take: facts of the journal, parsed. */

@@ -214,11 +214,13 @@ static inline struct record_case *world_gemm(struct world *w, const char *target
 	char options[160], limit[32];
 	struct record_case *c;
 
-	snprintf(options, sizeof(options), "type=%s m=%u n=%u k=%u batch=1 data=random search=first", type, n,
-		 n, n);
+	snprintf(options, sizeof(options),
+		 "type=%s m=%u n=%u k=%u batch=1 data=random search=first accumulate=fast scale=tensor", type,
+		 n, n, n);
 	snprintf(limit, sizeof(limit), "compute.%s", type);
 	c = world_case(w, "gemm", target, limit, options);
 	c->engine = "cublaslt";
+	world_text(c, "once", "library", "cuBLASLt 13.1.0 /usr/lib/libcublasLt.so.13");
 	world_set(c, "sustained", "flop_rate", tflops * 1e12);
 	world_set(c, "sustained", "clock_hz", mhz * 1e6);
 	world_set(c, "sustained", "power_w", watts);
