@@ -7,11 +7,11 @@ _assay()
 	else
 		case ${COMP_WORDS[1]} in
 		archive) words='--help --out --check' ;;
-		check) words='--help --suite --target --out --seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json' ;;
+		check) words='--help --suite --target --out --seconds --rounds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json' ;;
 		compare) words='--help --as --json --all --expectations' ;;
 		info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names' ;;
 		list) words='--help probes engines suites causes expectations --suite --machine --expectations --all --json' ;;
-		probe) words='--help --target --out --seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json --engine clock_state contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env null numa nvlink_state pcie_state peak remap sm stress versions xid' ;;
+		probe) words='--help --target --out --seconds --rounds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json --engine clock_state contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env null numa nvlink_state pcie_state peak remap sm stress versions xid' ;;
 		report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
 		roofline) words='--help --out --format --expectations --seconds --price --real-names' ;;
 		esac

@@ -34,7 +34,6 @@ static int run(const struct command_context *c, const void *opts_)
 		running.target = NULL;
 	if (suite_of_probe(&s, o->name, o->engine, running.target, o->options.word, o->options.count, &err))
 		return running_complain(c, &err);
-	running.target = NULL; /* the suite has it: nothing is left to choose from */
 	code = running_do(c, s, &running);
 	suite_free(s);
 	return code;

@@ -169,7 +169,10 @@ static enum status prepare(const struct command_context *c, const struct suite *
 			   const struct running_opts *o, struct machine **m, struct plan *plan,
 			   struct error *err)
 {
-	struct plan_wishes wishes = {.target = o->target, .seconds = o->seconds, .beside = o->beside};
+	struct plan_wishes wishes = {.target = o->target,
+				     .seconds = o->seconds,
+				     .rounds = (unsigned)o->rounds,
+				     .beside = o->beside};
 	static const struct machine_scope whole = {.up_to = LAYER_SOFTWARE};
 	/* What was bought is compared with all that is here. */
 	bool all = o->machine || o->expect || o->site, said = false;

@@ -8,7 +8,7 @@
 struct running_opts {
 	const char *target, *out, *machine, *expect, *site, *expectations;
 	double seconds, price;
-	uint64_t seed;
+	uint64_t seed, rounds;
 	uint32_t format;
 	bool json, resume, plan, wait, beside, sample, real_names;
 };
@@ -22,6 +22,8 @@ extern const char *const running_formats[];
 	OPT_ROW(type, running.out, .name = "out", .shown = "DIR", .help = "run directory; else assay-runs/DATE-NAME"),   \
 	OPT_ROW(type, running.seconds, .name = "seconds", .preset = "0", .unit = "s", .min = 0, .max = 1e7,            \
 		.help = "length of the measured windows; 0: as the suite or METHODS say"),                               \
+	OPT_ROW(type, running.rounds, .name = "rounds", .preset = "1", .min = 1, .max = 1000,                             \
+		.help = "everything that is timed so many times over; rounds that differ by 5 % are told"),             \
 	OPT_ROW(type, running.seed, .name = "seed", .preset = "1", .help = "of all random data"),                      \
 	OPT_ROW(type, running.resume, .name = "resume", .help = "go on with the run in --out"),                        \
 	OPT_ROW(type, running.plan, .name = "plan", .help = "show what would run, with time, watts and bytes; run nothing"), \

@@ -65,7 +65,10 @@ static void print_text(const struct plan *p, const struct machine *m, const char
 		for (size_t k = 0; k < p->steps[i].count; k++) {
 			const struct bench_case *c = &p->steps[i].cases[k];
 
-			printf("  %3u %-9s %s\n", c->id, c->target_text, c->key);
+			printf("  %3u %-9s %s", c->id, c->target_text, c->key);
+			if (c->round)
+				printf(", round %u", c->round);
+			putchar('\n');
 			if (c->skip)
 				printf("      %s, %s: %s\n", status_name(c->skip), cause_name(c->skip_cause),
 				       c->skip_reason);

@@ -5,6 +5,7 @@
  * behind the earlier ones (CLOCK_MONOTONIC began anew).
  */
 #include "journal/record.h"
+#include <limits.h>
 #include <errno.h>
 #include "core/text.h"
 #include "journal/journal.h"
@@ -86,7 +87,7 @@ static void add_case(struct builder *b, const json_t *plan, bool together)
 	struct record *r = b->record;
 	const json_t *work = json_object_get(plan, "work");
 	struct record_case *cases, *c;
-	uint64_t id;
+	uint64_t id, round;
 
 	if (!u64_of(plan, "case", &id) || id != r->case_count) /* ids are places in the plan */
 		return;
@@ -108,6 +109,7 @@ static void add_case(struct builder *b, const json_t *plan, bool together)
 		.plan = plan,
 		.reading = !strcmp(text_of(plan, "kind", ""), "reading"),
 		.together = together,
+		.round = u64_of(plan, "round", &round) && round <= UINT_MAX ? (unsigned)round : 0,
 		.require = index_of(text_of(plan, "require", ""), requires, 0),
 		.ending = ENDING_NOT_RUN,
 		.work_flop = number_of(work, "flop"),

@@ -24,6 +24,7 @@ struct record_case {
 	const char *key, *probe, *engine, *target, *limit, *phases, *group; /* lent from `plan`; never NULL */
 	const json_t *plan; /* the CASE object, borrowed from the record */
 	bool reading, together;
+	unsigned round; /* of several, 1 first; 0: the run has one */
 	int require;  /* enum require's values: 0 judged, 1 measured, 2 nothing */
 	bool skipped; /* by the plan */
 	enum status skip_status;

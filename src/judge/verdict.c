@@ -174,8 +174,9 @@ static void rounds(struct judgement *out, const struct subject *s)
 		subject_of(&other, s->ctx, &r->cases[i]);
 		if (other.has_figure && strcmp(other.phase_name, s->phase_name) == 0 &&
 		    differ(&other, s, &share))
-			finding(out, VERDICT_WARN, CAUSE_WIDE_SPREAD,
-				"round of case %u gave %.1f %% of this one", other.c->id, 100 * share);
+			finding(out, VERDICT_WARN, CAUSE_WIDE_SPREAD, "%s %u gave %.1f %% of this one",
+				other.c->round ? "round" : "case",
+				other.c->round ? other.c->round : other.c->id, 100 * share);
 	}
 }
 

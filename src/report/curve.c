@@ -42,7 +42,7 @@ static bool same_series(const struct view_row *a, const struct view_row *b)
 	       *theirs = json_object_get(b->c->plan, "options"), *value;
 	const char *key;
 
-	if (!same_block(a, b) || strcmp(a->j->figure_unit, b->j->figure_unit) ||
+	if (!same_block(a, b) || a->c->round != b->c->round || strcmp(a->j->figure_unit, b->j->figure_unit) ||
 	    json_object_size(ours) != json_object_size(theirs))
 		return false;
 	json_object_foreach(ours, key, value)

@@ -209,6 +209,8 @@ void words_title(char *out, size_t size, const struct record_case *c)
 	title(&t, c);
 	if (c->together)
 		text_add(&t, ", together");
+	if (c->round)
+		text_addf(&t, ", round %u", c->round);
 	if (c->engine[0] && !c->reading && says_engine(c))
 		text_addf(&t, ", %s", words_engine(c->engine));
 	text_copy(out, size, text_str(&t));

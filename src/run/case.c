@@ -122,6 +122,8 @@ json_t *case_json(const struct bench_case *c, const struct machine *m)
 	json_object_set_new(j, "group", field_string(c->group));
 	if (c->together)
 		json_object_set_new(j, "together", json_true());
+	if (c->round)
+		json_object_set_new(j, "round", json_integer(c->round));
 	if (*c->beside)
 		json_object_set_new(j, "beside", field_string(c->beside));
 	json_object_set_new(j, "skip", skip_json(c));
@@ -214,6 +216,7 @@ enum status case_from_json(struct bench_case *c, const json_t *json, const struc
 	c->require = (enum require)word_index(json, "require", require_words);
 	c->seconds = json_number_value(json_object_get(json, "seconds"));
 	c->together = json_is_true(json_object_get(json, "together"));
+	c->round = (unsigned)json_integer_value(json_object_get(json, "round"));
 	c->limit_ms = json_is_integer(limit) ? (uint32_t)json_integer_value(limit) : 0;
 	return STATUS_OK;
 }

@@ -47,6 +47,7 @@ struct bench_case {
 	char target_text[32];        /* "cpu", "cpu:node1", "gpu0" */
 	enum require require;
 	enum phases phases;
+	unsigned round;              /* of several, 1 first; 0: the plan has one */
 	uint32_t limit_ms;           /* prepare to end, in the supervisor */
 	double seconds;              /* wish for the sustained window; 0: the rule of METHODS */
 	bool together;               /* waits for one `go` with the other cases of its step; windows of fixed length */
@@ -88,6 +89,7 @@ const char *suite_name(const struct suite *s);
 struct plan_wishes {
 	const char *target;     /* "cpu", "gpu", "gpu0", "all"; NULL: all */
 	double seconds;         /* sustained window; 0: rule */
+	unsigned rounds;        /* timed cases so many times over; 0 or 1: once */
 	bool beside;            /* run although others use the device, marked untrusted */
 };
 

@@ -16,7 +16,8 @@ struct builder {
 	const struct machine *machine;
 	const struct probe *const *registry;
 	const struct plan_wishes *wishes;
-	bool new_step; /* the next case opens a step */
+	unsigned round; /* 0: the only one */
+	bool new_step;	/* the next case opens a step */
 	struct error *err;
 };
 
@@ -152,7 +153,12 @@ static enum cause cause_of(const struct error *why)
 static enum status add_on_engine(struct builder *b, const struct choice *k, const struct engine *e)
 {
 	struct bench_case c = {
-		.probe = k->probe, .engine = e, .target = k->found->target, .require = k->line->require};
+		.probe = k->probe,
+		.engine = e,
+		.target = k->found->target,
+		.require = k->line->require,
+		.round = k->probe->kind == PROBE_TIMED ? b->round : 0,
+	};
 	struct error why = {0};
 	enum status st = case_options(&c, k->assignment, k->count, b->err);
 
@@ -344,6 +350,9 @@ static enum status add_line(struct builder *b, const struct suite_case *line, bo
 	struct choice k = {.line = line, .together = together};
 	enum status st = find_probe(b, &k);
 
+	if (!st && b->round > 1 && k.probe->kind == PROBE_READING)
+		return STATUS_OK; /* what is read does not change from round to round */
+
 	if (!st && !line->targets.count)
 		st = add_target(b, &k, target_default(k.probe));
 	for (size_t i = 0; !st && i < line->targets.count; i++)
@@ -395,28 +404,39 @@ static enum status finish(struct builder *b)
 	return STATUS_OK;
 }
 
-enum status plan_build(struct plan *p, const struct suite *s, const struct machine *m,
-		       const struct probe *const *registry, const struct plan_wishes *wishes,
-		       struct error *err)
+/* Every line of the suite once. */
+static enum status add_round(struct builder *b)
 {
-	struct builder b = {p, s, m, registry, wishes, true, err};
-	struct target_found found[TARGETS_MAX];
+	const struct suite *s = b->suite;
 	enum status st = STATUS_OK;
-	unsigned count;
 
-	*p = (struct plan){0};
-	if (wishes && wishes->target && strcmp(wishes->target, "all") &&
-	    strncmp(wishes->target, "cpu:node", 8))
-		st = target_expand(found, &count, wishes->target, m, "command line", err);
 	for (size_t i = 0; !st && i < s->count; i++) {
 		const struct suite_step *step = &s->steps[i];
 
 		if (step->together)
-			b.new_step = true;
+			b->new_step = true;
 		for (size_t k = 0; !st && k < step->count; k++)
-			st = add_line(&b, &step->cases[k], step->together);
+			st = add_line(b, &step->cases[k], step->together);
 		if (step->together)
-			b.new_step = true;
+			b->new_step = true;
+	}
+	return st;
+}
+
+enum status plan_build(struct plan *p, const struct suite *s, const struct machine *m,
+		       const struct probe *const *registry, const struct plan_wishes *wishes,
+		       struct error *err)
+{
+	struct builder b = {
+		.plan = p, .suite = s, .machine = m, .registry = registry, .wishes = wishes, .err = err};
+	unsigned rounds = wishes && wishes->rounds > 1 ? wishes->rounds : 1;
+	enum status st = wishes && wishes->target ? target_wish(wishes->target, m, err) : STATUS_OK;
+
+	*p = (struct plan){0};
+	for (unsigned round = 1; !st && round <= rounds; round++) {
+		b.round = rounds > 1 ? round : 0;
+		b.new_step = true;
+		st = add_round(&b);
 	}
 	if (!st)
 		st = finish(&b);

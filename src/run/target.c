@@ -134,6 +134,30 @@ enum status target_expand(struct target_found *out, unsigned *count, const char 
 			 word, near ? "; did you mean " : "", near ? near : "");
 }
 
+enum status target_wish(const char *word, const struct machine *m, struct error *err)
+{
+	static const char place[] = "command line: target";
+	struct target_found found[TARGETS_MAX];
+	unsigned gpus = machine_gpu_count(m), count;
+	int gpu = gpu_number(word);
+
+	if (!strcmp(word, "all") || !strncmp(word, "cpu:node", 8))
+		return STATUS_OK;
+	if (gpu < 0)
+		return target_expand(found, &count, word, m, "command line", err);
+	if ((unsigned)gpu < gpus)
+		return STATUS_OK;
+	if (!gpus)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: %s is not here: no NVIDIA GPU is on the PCI bus, only cpu", place,
+				 word);
+	if (gpus == 1)
+		return error_set(err, STATUS_BAD_INPUT, "%s: %s is not here: this machine has gpu0 and cpu",
+				 place, word);
+	return error_set(err, STATUS_BAD_INPUT, "%s: %s is not here: this machine has gpu0 to gpu%u and cpu",
+			 place, word, gpus - 1);
+}
+
 static enum status find_gpu(struct target *t, const char *pci, const struct machine *m, struct error *err)
 {
 	for (unsigned i = 0; i < machine_gpu_count(m); i++)
@@ -185,6 +209,8 @@ bool target_asked(const struct target *t, const char *text, const char *word)
 		return true;
 	if (!strcmp(word, "cpu"))
 		return t->kind == TARGET_CPU;
+	if (!strcmp(word, "cpu-each-numa"))
+		return t->kind == TARGET_CPU && !strncmp(text, "cpu:node", 8);
 	if (!strcmp(word, "gpu"))
 		return t->kind == TARGET_GPU;
 	return !strcmp(word, text);

@@ -36,6 +36,9 @@ for how in "" --plan; do
 	ok "so are expectations: $how" expect 64 check --suite tiny.yaml $how --out early --expectations odd
 	ok "nothing was measured" [ ! -e early ]
 done
+ok "a GPU that is not here is wrong usage" expect 64 check --suite tiny.yaml --plan --target gpu250
+ok "and it says what is" says 'gpu250 is not here' err
+ok "for one probe too" expect 64 probe null --plan --target gpu250
 ok "a plan is JSON on request" expect 0 check --suite tiny.yaml --plan --json
 ok "with its hash" says '"hash"' out
 
@@ -94,6 +97,12 @@ ok "its worker died with it" gone "$worker"
 "$assay" check --suite tiny.yaml --out dead --resume > out 2> err
 ok "the case that was cut is named" says "case 1 was begun and not ended" err
 ok "and was run again" says '"type":"begin","case":1,"attempt":2' dead/journal.jsonl
+suite '  - {probe: "null", phases: burst, require: measured, options: {time: 1ms}}'
+ok "rounds repeat the suite" expect 0 check --suite tiny.yaml --rounds 2 --out rounds
+ok "the plan carries them" sh -c 'grep "type\":\"plan" rounds/journal.jsonl | grep -q "\"round\":2"'
+ok "and the report says which is which" says 'round 2' rounds/REPORT.md
+ok "a run of fewer rounds is another plan" expect 64 check --suite tiny.yaml --rounds 3 --out rounds --resume
+ok "no round is wrong usage" expect 64 check --suite tiny.yaml --rounds 0
 ok "another plan is not gone on with" expect 64 check --suite tiny.yaml --out dead --resume --target gpu
 
 ok "list probes" expect 0 list probes

@@ -310,6 +310,11 @@ static void test_verdict__rounds_that_disagree_are_named(void **state)
 	world_judge(&w);
 	assert_verdict(&w, a, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
 	assert_verdict(&w, b, VERDICT_WARN, CAUSE_WIDE_SPREAD);
+	assert_non_null(strstr(world_of(&w, b)->reason, "case 0"));
+	a->round = 1;
+	b->round = 2;
+	world_judge(&w);
+	assert_non_null(strstr(world_of(&w, b)->reason, "round 1 gave"));
 }
 
 static void test_verdict__what_nothing_judges_is_unknown(void **state)

@@ -315,6 +315,70 @@ static void test_plan__a_target_asked_for_leaves_the_rest_out(void **state)
 	assert_non_null(strstr(err.text, "command line: target"));
 }
 
+static void test_plan__a_gpu_asked_for_must_be_here(void **state)
+{
+	static const struct {
+		unsigned gpus;
+		const char *target, *says;
+	} wishes[] = {{0, "gpu9", "no NVIDIA GPU"}, {1, "gpu1", "has gpu0 and"}, {8, "gpu8", "gpu0 to gpu7"}};
+	const struct plan_wishes last = {.target = "gpu7"}, each = {.target = "cpu-each-numa"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
+		const struct plan_wishes wish = {.target = wishes[i].target};
+
+		fake_machine_init(&machine, wishes[i].gpus);
+		assert_int_equal(build_with("  - {probe: thing, target: gpu}\n", &wish), STATUS_BAD_INPUT);
+		assert_non_null(strstr(err.text, wishes[i].target));
+		if (!strstr(err.text, wishes[i].says))
+			fail_msg("%s", err.text);
+	}
+	assert_int_equal(build_with("  - {probe: thing, target: gpu}\n", &last), STATUS_OK);
+	assert_int_equal(nth(6)->skip_cause, CAUSE_NOT_ASKED);
+	assert_int_equal(nth(7)->skip, STATUS_OK);
+	plan_release(&plan);
+	machine.cpu.numa_count = 2;
+	machine.cpu.numa[1] = (struct numa){.node = 1, .cpus = 4};
+	assert_int_equal(build_with("  - {probe: thing, target: [cpu, cpu-each-numa]}\n", &each), STATUS_OK);
+	assert_int_equal(nth(0)->skip_cause, CAUSE_NOT_ASKED);
+	assert_int_equal(nth(2)->skip, STATUS_OK);
+	plan_release(&plan);
+}
+
+static void test_plan__rounds_repeat_what_is_timed(void **state)
+{
+	static const char cases[] = "  - {probe: ecc, target: node}\n  - {probe: thing}\n"
+				    "  - together: [{probe: thing, target: gpu}]\n";
+	const struct plan_wishes twice = {.rounds = 2}, once = {.rounds = 1};
+	struct bench_case c;
+	json_t *j, *one;
+	char hash[65];
+
+	(void)state;
+	fake_machine_init(&machine, 2);
+	assert_int_equal(build_with(cases, &once), STATUS_OK);
+	assert_int_equal(plan.case_count, 4);
+	assert_int_equal(nth(1)->round, 0);
+	memcpy(hash, plan.hash, sizeof(hash));
+	plan_release(&plan);
+	assert_int_equal(build_with(cases, &twice), STATUS_OK);
+	assert_int_equal(plan.case_count, 7);
+	assert_int_equal(nth(0)->round, 0); /* a reading is taken once */
+	assert_int_equal(nth(1)->round, 1);
+	assert_int_equal(nth(4)->round, 2);
+	assert_string_equal(nth(4)->key, nth(1)->key);
+	assert_true(nth(5)->together && nth(5)->round == 2);
+	assert_int_equal(plan.count, 5);
+	assert_string_not_equal(plan.hash, hash);
+	j = plan_json(&plan, &machine);
+	one = json_array_get(json_object_get(json_array_get(json_object_get(j, "steps"), 3), "cases"), 0);
+	assert_int_equal(case_from_json(&c, one, &machine, registry, &err), STATUS_OK);
+	assert_int_equal(c.round, 2);
+	case_release(&c);
+	json_decref(j);
+	plan_release(&plan);
+}
+
 static void test_plan__the_hash_is_of_what_runs(void **state)
 {
 	char hash[65];
@@ -493,6 +557,8 @@ int main(void)
 		test(test_plan__numa_nodes_are_targets_where_there_are_several),
 		test(test_plan__together_is_a_step_of_its_own),
 		test(test_plan__a_target_asked_for_leaves_the_rest_out),
+		test(test_plan__a_gpu_asked_for_must_be_here),
+		test(test_plan__rounds_repeat_what_is_timed),
 		test(test_plan__the_hash_is_of_what_runs),
 		test(test_plan__a_case_comes_back_from_its_json),
 		test(test_plan__json_of_a_wrong_form_is_refused),
