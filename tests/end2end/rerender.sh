@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every run directory below results/ is judged and rendered again and gives its committed REPORT.md, byte for byte.
+# Every run directory below results/ is judged and rendered again and gives its committed REPORT.md, byte for byte; so do the runs
+# that a roofline was drawn of.
 # usage: rerender.sh ASSAY ROOT [--update]     --update writes the reports instead
 set -eu
 assay=$1 root=$2 update=${3:-}
@@ -24,6 +25,33 @@ while read -r journal; do
 		fail=1
 	fi
 done < "$tmp/list"
-[ "$count" -gt 0 ] || echo "rerender: results/ holds no run yet: nothing to compare"
+# runs.txt beside a roofline names its runs, below results/.
+for list in "$root"/results/*/runs.txt; do
+	[ -f "$list" ] || continue
+	dir=${list%/runs.txt}
+	count=$((count + 1))
+	set --
+	while read -r run; do
+		set -- "$@" "$root/results/$run"
+	done < "$list"
+	out=$tmp/merged
+	if [ "$update" = --update ]; then
+		out=$dir
+		set -- --format png "$@"
+	fi
+	"$assay" roofline "$@" --out "$out" > /dev/null 2>&1 || {
+		echo "$dir: no roofline of its runs, exit $?"
+		fail=1
+	}
+	[ "$update" = --update ] || cmp -s "$out/REPORT.md" "$dir/REPORT.md" || {
+		echo "$dir: REPORT.md is not what its runs give; rerender.sh ASSAY ROOT --update writes it"
+		diff "$dir/REPORT.md" "$out/REPORT.md" | head -n 20 || true
+		fail=1
+	}
+done
+[ "$count" -gt 0 ] || {
+	echo "rerender: no run below $root/results: nothing was compared"
+	fail=1
+}
 [ "$fail" = 0 ] && echo "rerender: $count runs"
 exit "$fail"
