@@ -1,19 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/judged.h"
+#include <limits.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+void judged_site(struct judge_site *out, char *path, const char *dir, const struct judge_site *given)
+{
+	*out = *given;
+	snprintf(path, PATH_MAX, "%s/" JUDGE_SITE_FILE, dir);
+	if (!given->expect && !given->file && !access(path, F_OK))
+		out->file = path;
+}
 
 enum status judged_read(struct judged *j, const char *dir, const struct expectations *expectations,
 			const struct judge_site *site, bool real_names, struct error *err)
 {
+	struct judge_site stated;
+	char path[PATH_MAX];
 	enum status st;
 
 	*j = (struct judged){0};
+	judged_site(&stated, path, dir, site);
 	st = record_read_run(&j->record, dir, err);
 	if (!st && j->record.machine)
 		st = machine_from_json(&j->machine, j->record.machine, err);
 	if (!st)
-		st = judge_record(&j->judgements, &j->record, expectations, site, err);
+		st = judge_record(&j->judgements, &j->record, expectations, &stated, err);
 	j->in = (struct report_input){
 		.record = &j->record,
 		.machine = j->machine,

@@ -12,10 +12,14 @@ struct judged {
 	struct report_input in; /* points into this struct: it is not moved once read */
 };
 
-/* Expectations: NULL for the built-in ones; lent to *j as long as it lives. Owner: caller, judged_release. */
+/* Nothing stated in `site`: what the directory keeps is. Expectations: NULL for the built-in ones; lent to *j as long as it lives. Owner: caller, judged_release. */
 enum status judged_read(struct judged *j, const char *dir, const struct expectations *expectations,
 			const struct judge_site *site, bool real_names, struct error *err);
 void judged_release(struct judged *j);
+
+/* What is stated: `given` where it says anything, else what the run directory keeps (JUDGE_SITE_FILE), else
+ * nothing. `path`, PATH_MAX bytes, may be lent to *out. */
+void judged_site(struct judge_site *out, char *path, const char *dir, const struct judge_site *given);
 
 /* Columns of the terminal on stdout; COLUMNS where it is none; else 100. */
 unsigned judged_columns(void);

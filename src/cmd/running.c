@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "cmd/judged.h"
 #include "cmd/running_plan.h"
+#include "core/file.h"
 #include "core/process.h"
 #include "journal/record.h"
 #include "judge/judge.h"
@@ -81,16 +83,34 @@ static enum status show(const struct command_context *c, const struct running_op
 	return st;
 }
 
-/* What the run will be judged by: wrong words in it are told before anything is measured. */
-static enum status read_statement(const struct running_opts *o, struct expectations **e, struct error *err)
+/* What the run will be judged by: wrong words in it are told before anything is measured. `stated`: as the
+ * run directory keeps it. */
+static enum status read_statement(const struct running_opts *o, struct expectations **e, struct text *stated,
+				  struct error *err)
 {
 	const struct judge_site site = {.expect = o->expect, .file = o->site};
 	enum status st = expectations_load(e, o->expectations, err);
 
 	if (!st)
-		st = judge_site_check(&site, *e, err);
+		st = judge_site_text(stated, &site, *e, err);
 	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there, or not ours to read */
 		st = err->status = STATUS_BAD_INPUT;
+	return st;
+}
+
+/* A finished run is not written over: run_plan refuses it. */
+static enum status keep_statement(const char *dir, const struct text *stated, bool resume, struct error *err)
+{
+	char path[PATH_MAX + 16];
+	enum status st;
+
+	snprintf(path, sizeof(path), "%s/journal.jsonl", dir);
+	if (!stated->size || (!resume && !access(path, F_OK)))
+		return STATUS_OK;
+	snprintf(path, sizeof(path), "%s/" JUDGE_SITE_FILE, dir);
+	st = file_make_dir(dir, err);
+	if (!st)
+		st = file_write(path, text_str(stated), stated->size, err);
 	return st;
 }
 
@@ -98,36 +118,22 @@ static enum status judge_and_report(const struct command_context *c, const struc
 				    const struct expectations *expectations, const char *dir, int *code,
 				    struct error *err)
 {
-	const struct judge_site site = {.expect = o->expect, .file = o->site};
-	struct judgements judged = {0};
-	struct machine *machine = NULL;
-	struct record record = {0};
-	struct report_input in;
+	static const struct judge_site kept = {0};
+	struct judged judged = {0};
 	struct text note = {0};
-	enum status st = record_read(&record, dir, err);
+	enum status st = judged_read(&judged, dir, expectations, &kept, o->real_names, err);
 
-	if (!st)
-		st = machine_from_json(&machine, record.machine, err);
-	if (!st)
-		st = judge_record(&judged, &record, expectations, &site, err);
 	if (st)
 		goto out;
-	in = (struct report_input){.record = &record,
-				   .machine = machine,
-				   .judged = &judged,
-				   .expectations = expectations,
-				   .real_names = o->real_names};
-	st = report_write(dir, &in, &note, err);
+	st = report_write(dir, &judged.in, &note, err);
 	if (note.size)
 		log_info(c->log, LOG_TOPIC_RUN, "%s", text_str(&note));
 	if (!st)
-		st = show(c, o, &in, err);
-	*code = judged.exit_code;
+		st = show(c, o, &judged.in, err);
+	*code = judged.judgements.exit_code;
 out:
 	text_release(&note);
-	judgements_release(&judged);
-	machine_free(machine);
-	record_release(&record);
+	judged_release(&judged);
 	return st;
 }
 
@@ -208,6 +214,7 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 	struct run_summary summary = {0};
 	struct machine *m = NULL;
 	struct error err = {0};
+	struct text stated = {0};
 	struct plan plan = {0};
 	char dir[PATH_MAX];
 	int code = EXIT_INCONCLUSIVE;
@@ -221,14 +228,16 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 		text_copy(dir, sizeof(dir), o->out);
 	else
 		default_dir(dir, suite_name(s));
-	st = read_statement(o, &expectations, &err);
+	st = read_statement(o, &expectations, &stated, &err);
 	if (!st)
 		st = prepare(c, s, o, &m, &plan, &err);
 	if (!st && o->plan) {
 		running_print_plan(&plan, m, dir, o->json || o->format == FORMAT_JSON);
 		code = EXIT_PASS;
 	} else if (!st) {
-		st = run_it(c, &plan, m, o, dir, &summary, &err);
+		st = keep_statement(dir, &stated, o->resume, &err);
+		if (!st)
+			st = run_it(c, &plan, m, o, dir, &summary, &err);
 		if (!st)
 			st = judge_and_report(c, o, expectations, dir, &code, &err);
 		if (!st)
@@ -241,6 +250,7 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 		code = running_complain(c, &err);
 	plan_release(&plan);
 	machine_free(m);
+	text_release(&stated);
 	expectations_free(expectations);
 	return code;
 }

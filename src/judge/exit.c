@@ -30,7 +30,7 @@ int exit_of_case(const struct judgement *j, int require)
 }
 
 struct tally {
-	size_t of[VERDICT_COUNT], required, measured, open;
+	size_t of[VERDICT_COUNT], asked, required, measured, open;
 	const struct judgement *first_fail, *first_open;
 	const char *fail_target, *open_target;
 };
@@ -51,6 +51,7 @@ static void count(struct tally *t, const struct judgements *out, const struct ju
 		const struct record_case *c = &ctx->record->cases[i];
 
 		t->of[j->verdict]++;
+		t->asked += j->verdict != VERDICT_SKIP || j->cause != CAUSE_NOT_ASKED;
 		t->required += c->require != CONTEXT_REQUIRE_NOTHING;
 		t->measured += j->has_figure || (c->reading && case_sound(c));
 		if (exit_of_case(j, c->require) == 1 && !t->first_fail) {
@@ -83,7 +84,7 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 		snprintf(out->headline, size, "not what was stated: %.280s", out->stated.reason);
 	else if (t->first_fail)
 		snprintf(out->headline, size, "%zu of %zu cases failed; first %.80s: %.160s",
-			 t->of[VERDICT_FAIL], out->count, t->fail_target, t->first_fail->reason);
+			 t->of[VERDICT_FAIL], t->asked, t->fail_target, t->first_fail->reason);
 	else if (ctx->ahead)
 		snprintf(out->headline, size, "%zu of %zu cases would be judged", t->of[VERDICT_PASS],
 			 out->count);
@@ -91,7 +92,7 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 		snprintf(out->headline, size, "nothing was measured");
 	else if (t->first_open)
 		snprintf(out->headline, size, "inconclusive: %zu of %zu cases stay open; first %.80s: %.160s",
-			 t->open, out->count, t->open_target, t->first_open->reason);
+			 t->open, t->asked, t->open_target, t->first_open->reason);
 	else
 		snprintf(out->headline, size,
 			 "%zu passed, %zu deserve a look, %zu measured without a reference%s",

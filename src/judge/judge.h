@@ -103,8 +103,13 @@ struct judge_site {
 	const char *file;
 };
 
-/* BAD_INPUT with the place and the nearest name where it is not understood: before anything is measured. */
-enum status judge_site_check(const struct judge_site *site, const struct expectations *e, struct error *err);
+/* What is stated as one site file that says the same ("" where nothing is): kept in the run directory, so
+ * that the run is judged alike later and elsewhere. BAD_INPUT with the place and the nearest name where it is
+ * not understood: before anything is measured. */
+#define JUDGE_SITE_FILE "site.yaml"
+struct text;
+enum status judge_site_text(struct text *out, const struct judge_site *site, const struct expectations *e,
+			    struct error *err);
 
 /* Judges every case. Pure: the same record, set and site give the same judgements on any machine. */
 enum status judge_record(struct judgements *out, const struct record *r, const struct expectations *e,

@@ -147,11 +147,25 @@ enum status site_read(struct site *out, const struct judge_site *from, const str
 	return status;
 }
 
-enum status judge_site_check(const struct judge_site *site, const struct expectations *e, struct error *err)
+enum status judge_site_text(struct text *out, const struct judge_site *from, const struct expectations *e,
+			    struct error *err)
 {
-	struct site read;
+	struct site site;
+	enum status status = site_read(&site, from, e, err);
 
-	return site_read(&read, site, e, err);
+	if (status || !site.stated)
+		return status;
+	text_add(out, "# what was stated with the run: --expect, --site\n");
+	for (size_t i = 0; i < site.gpus_count; i++)
+		text_addf(out, "%s\"%s:%u\"%s", i ? ", " : "gpus: [", site.gpus[i].sku, site.gpus[i].count,
+			  i + 1 == site.gpus_count ? "]\n" : "");
+	if (site.power_limit_w > 0)
+		text_addf(out, "power_limit: %.17g W\n", site.power_limit_w);
+	if (site.nvlinks >= 0)
+		text_addf(out, "nvlinks: %.17g\n", site.nvlinks);
+	return out->failed ? error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					     "no memory for the site file")
+			   : STATUS_OK;
 }
 
 static unsigned count_here(const struct judge_context *ctx, const char *sku, unsigned *silent)

@@ -80,12 +80,13 @@ static bool limit_name(const struct record_case *c, enum roofline_kind *kind, ch
 	return !strcmp(c->limit, "cache") || !strcmp(c->limit, "memory");
 }
 
-/* One thread alone, or a latency, is no ceiling of the device. */
-static bool is_whole_device(const struct view_row *row)
+/* One thread alone, or a latency, is no ceiling of the device; nor is what is not to be trusted. */
+static bool is_ceiling(const struct view_row *row)
 {
 	const char *threads = record_option(row->c, "threads");
 
-	return !threads || strcmp(threads, "1");
+	return (!threads || strcmp(threads, "1")) && row->j->verdict != VERDICT_UNTRUSTED &&
+	       row->j->verdict != VERDICT_ERROR;
 }
 
 static void add_ceilings(struct roofline *r, struct roofline_series *s, const struct view *v,
@@ -95,7 +96,7 @@ static void add_ceilings(struct roofline *r, struct roofline_series *s, const st
 	struct roofline_ceiling ceiling = {.measured = true};
 	double measured;
 
-	if (!limit_name(row->c, &ceiling.kind, ceiling.name, sizeof(ceiling.name)) || !is_whole_device(row))
+	if (!limit_name(row->c, &ceiling.kind, ceiling.name, sizeof(ceiling.name)) || !is_ceiling(row))
 		return;
 	if (ceiling.kind == ROOFLINE_COMPUTE) {
 		if (!strcmp(row->c->probe, "peak") && view_number(row, "flop_rate", &measured)) {
@@ -145,7 +146,7 @@ static void add_case(struct roofline *r, struct roofline_series *s, const struct
 		add_point(r, s, &point);
 }
 
-/* Levels of the group's curves; the memory itself has cases of its own. False: it has none. */
+/* Levels of the group's curves that are a known cache; the memory itself has cases of its own. False: it has none. */
 static bool add_levels(struct roofline *r, const struct view *v, size_t group, const char *name)
 {
 	struct roofline_series *s = NULL;
@@ -158,13 +159,28 @@ static bool add_levels(struct roofline *r, const struct view *v, size_t group, c
 				.kind = ROOFLINE_CACHE, .measured = true, .value = l->rate};
 
 			any = true;
-			if (!isfinite(l->end_bytes) || !(s = s ? s : series_of(r, name)))
+			if (l->name[0] != 'L' || !(s = s ? s : series_of(r, name)))
 				continue;
 			snprintf(ceiling.name, sizeof(ceiling.name), "%s%s", l->name,
 				 l->one_thread ? ", one thread" : "");
 			add_ceiling(r, s, &ceiling);
 		}
 	return any;
+}
+
+/* One thread's rate on a cache may lie below the memory's by all: then it is nobody's roof. */
+static void drop_low_caches(struct roofline_series *s)
+{
+	double memory = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->ceiling_count; i++)
+		if (s->ceiling[i].kind == ROOFLINE_MEMORY && s->ceiling[i].measured)
+			memory = fmax(memory, s->ceiling[i].value);
+	for (size_t i = 0; i < s->ceiling_count; i++)
+		if (s->ceiling[i].kind != ROOFLINE_CACHE || s->ceiling[i].value > memory)
+			s->ceiling[kept++] = s->ceiling[i];
+	s->ceiling_count = kept;
 }
 
 void roofline_add(struct roofline *r, const struct view *v)
@@ -185,8 +201,11 @@ void roofline_add(struct roofline *r, const struct view *v)
 				return;
 			if (!levels || !row->in_curve)
 				add_ceilings(r, s, v, row, group->gpu);
-			add_case(r, s, row);
+			if (!row->in_curve) /* the levels say what its points would */
+				add_case(r, s, row);
 		}
+		if (s)
+			drop_low_caches(s);
 	}
 }
 

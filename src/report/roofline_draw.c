@@ -123,6 +123,7 @@ static double fastest_bytes(const struct roofline_series *s, bool measured)
 	return best;
 }
 
+/* Where no compute ceiling stands, the highest point ends the lines. */
 static double highest_compute(const struct roofline_series *s, bool measured)
 {
 	double best = 0;
@@ -131,6 +132,10 @@ static double highest_compute(const struct roofline_series *s, bool measured)
 		if (s->ceiling[i].kind == ROOFLINE_COMPUTE &&
 		    (s->ceiling[i].measured == measured || best == 0))
 			best = s->ceiling[i].value > best ? s->ceiling[i].value : best;
+	if (best > 0)
+		return best;
+	for (size_t i = 0; i < s->point_count; i++)
+		best = fmax(best, s->point[i].rate);
 	return best > 0 ? best : INFINITY;
 }
 

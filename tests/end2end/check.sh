@@ -60,6 +60,30 @@ ok "a run with real names is gone on with: it is the same machine" [ "$(grep -c 
 ok "the journal is closed" says '"type":"close","ending":"done"' run/journal.jsonl
 ok "a run is not written over" expect 64 check --suite tiny.yaml --out run
 
+# What was stated stays with the run: judged later, it is judged alike.
+"$assay" check --suite tiny.yaml --out stated --expect h100-sxm:8 > out 2> err
+ok "what was bought and is not here fails" [ $? = 1 ]
+ok "the report says so first" sh -c 'head -n 9 stated/REPORT.md | grep -q "8 x h100-sxm"'
+cp -r stated elsewhere
+"$assay" report elsewhere --write > again 2> err
+ok "reported again it fails as before" [ $? = 1 ]
+for f in REPORT.md report.html results.csv results.json manifest.json; do
+	ok "$f is the same byte for byte" cmp -s "stated/$f" "elsewhere/$f"
+done
+printf 'gpus: ["l40s:2"]\npower_limit: 0.65 kW\n' > bought.yaml
+"$assay" check --suite tiny.yaml --out site --site bought.yaml > out 2> err
+rm bought.yaml
+"$assay" report site --format markdown > again 2> err
+ok "a site file is kept too" cmp -s again site/REPORT.md
+ok "with what it says" says '^power_limit: 650 W$' site/site.yaml
+"$assay" report site --format markdown --expect l40s:1 > again 2> err
+ok "another statement takes its place when asked for" says '1 x l40s' again
+ok "a statement that cannot be read stops before anything runs" expect 64 check --suite tiny.yaml --out never --expect h1OO:8
+ok "and leaves nothing" [ ! -e never ]
+echo 'gpus: <script>' > site/site.yaml
+ok "a stranger's statement is refused with its place" expect 64 report site
+ok "by name" says 'site/site.yaml:1' err
+
 ok "the same run twice is one machine" sh -c '"$1" compare run run > out; grep -qE "^(one machine|nothing to compare):" out' sh "$assay"
 
 suite '  - {probe: "null", phases: burst, options: {time: 1ms, wrong: data}}'

@@ -2,6 +2,8 @@
 /* How cases end, readings, ceilings, siblings, what was stated, and what a run is worth. */
 #include "judge_world.h"
 #include <math.h>
+#include <unistd.h>
+#include "core/text.h"
 
 static struct world w;
 
@@ -695,7 +697,7 @@ static void test_run__a_wrong_statement_is_a_usage_error_with_the_nearest_name(v
 		judgements_release(&w.out);
 		assert_int_equal(judge_run(&w.out, &w.ctx, &site, &err), STATUS_BAD_INPUT);
 		assert_non_null(strstr(err.text, "--expect"));
-		assert_int_equal(judge_site_check(&site, w.ctx.e, &err), STATUS_BAD_INPUT);
+		assert_int_equal(judge_site_text(&(struct text){0}, &site, w.ctx.e, &err), STATUS_BAD_INPUT);
 	}
 }
 
@@ -703,17 +705,41 @@ static void test_run__a_short_name_has_its_nearest_short_name(void **state)
 {
 	static const struct {
 		const char *stated, *meant;
-	} rows[] = {{"h10-sxm:8", "\"h100-sxm\""}, {"h20o", "\"h200\""}, {"h100-sxm-8O:8", "\"h100-sxm-80\""}};
+	} rows[] = {
+		{"h10-sxm:8", "\"h100-sxm\""}, {"h20o", "\"h200\""}, {"h100-sxm-8O:8", "\"h100-sxm-80\""}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct judge_site site = {.expect = rows[i].stated};
 		struct error err = {0};
 
-		assert_int_equal(judge_site_check(&site, w.ctx.e, &err), STATUS_BAD_INPUT);
+		assert_int_equal(judge_site_text(&(struct text){0}, &site, w.ctx.e, &err), STATUS_BAD_INPUT);
 		if (!strstr(err.text, rows[i].meant))
 			fail_msg("%s", err.text);
 	}
+}
+
+static void test_run__a_statement_kept_as_a_file_says_the_same(void **state)
+{
+	char path[] = "/tmp/assay-site-XXXXXX";
+	struct judge_site site = {.expect = "h100-sxm:8,l40s"}, kept = {.file = path};
+	struct text first = {0}, second = {0};
+	FILE *f = fdopen(mkstemp(path), "w");
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(judge_site_text(&first, &site, w.ctx.e, &err), STATUS_OK);
+	fprintf(f, "%spower_limit: 650.5 W\nnvlinks: 18\n", text_str(&first));
+	fclose(f);
+	assert_int_equal(judge_site_text(&second, &kept, w.ctx.e, &err), STATUS_OK);
+	assert_string_equal(strchr(text_str(&second), '\n'),
+			    "\ngpus: [\"h100-sxm:8\", \"l40s:1\"]\npower_limit: 650.5 W\nnvlinks: 18\n");
+	text_release(&first);
+	assert_int_equal(judge_site_text(&first, &(struct judge_site){0}, w.ctx.e, &err), STATUS_OK);
+	assert_int_equal(first.size, 0);
+	unlink(path);
+	text_release(&first);
+	text_release(&second);
 }
 
 static void test_run__a_site_file_states_limits_and_links(void **state)
@@ -875,6 +901,7 @@ int main(void)
 		T(begin_eight, what_was_bought_is_held_against_what_is_here),
 		T(begin_one, a_wrong_statement_is_a_usage_error_with_the_nearest_name),
 		T(begin_one, a_short_name_has_its_nearest_short_name),
+		T(begin_one, a_statement_kept_as_a_file_says_the_same),
 		T(begin_eight, a_site_file_states_limits_and_links),
 		T(begin_one, ahead_it_says_what_would_judge),
 		T(begin_one, a_recorded_card_is_known_by_its_facts),
