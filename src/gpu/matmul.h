@@ -102,8 +102,8 @@ struct matmul; /* library, handle and one workspace: one stream at a time */
 struct matmul_plan;
 
 /* Opens the library (lib_path NULL: searched) on the device whose context is current. workspace_bytes 0: 32
- * MiB from sm_90 on, else 4 MiB (METHODS "Matrix products"). Owner: caller, matmul_close. UNAVAILABLE: no
- * library or a symbol. */
+ * MiB from sm_90 on, else 8 MiB + 128 KiB (METHODS "Matrix products"). Owner: caller, matmul_close. UNAVAILABLE:
+ * no library or a symbol. */
 enum status matmul_open(struct matmul **mm, struct gpu_device *d, const char *lib_path,
 			uint64_t workspace_bytes, struct error *err);
 void matmul_close(struct matmul **mm);		  /* after its plans */
