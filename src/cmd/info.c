@@ -42,7 +42,7 @@ static const struct opt opts[] = {
 		.choices = choices, .help = "the part to show"),
 	OPT_ROW(struct info_opts, json, .name = "json", .help = "the facts as JSON instead of a table"),
 	OPT_ROW(struct info_opts, record, .name = "record", .shown = "DIR",
-		.help = "write the raw readings of this machine to a new folder"),
+		.help = "write the raw readings of this machine to a new folder, and show them"),
 	OPT_ROW(struct info_opts, machine, .name = "machine", .shown = "DIR",
 		.help = "show a recorded machine instead of this one"),
 	OPT_ROW(struct info_opts, real_names, .name = "real-names",
@@ -123,13 +123,11 @@ static int run(const struct command_context *c, const void *opts_)
 		return complain(c, &err);
 	}
 	if (o->record) {
-		if (machine_record(o->record, o->real_names, c->log, &err))
+		if (machine_record(&m, o->record, o->real_names, c->log, &err))
 			return complain(c, &err);
 		log_info(c->log, LOG_TOPIC_MACHINE, "recorded to %s%s", o->record,
 			 o->real_names ? ", with real names" : ", names replaced by pseudonyms");
-		return EXIT_PASS;
-	}
-	if (machine_read(&m, s ? s->layer : LAYER_SOFTWARE, o->machine, c->log, &err)) {
+	} else if (machine_read(&m, s ? s->layer : LAYER_SOFTWARE, o->machine, c->log, &err)) {
 		code = complain(c, &err);
 		return o->machine ? EXIT_USAGE : code; /* a wrong folder was named */
 	}

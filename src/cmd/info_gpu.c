@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `assay info gpu`: what the driver tells of each GPU, in groups. */
 #include "cmd/info.h"
 #include "vendor/nvml_types.h"
 
@@ -44,44 +45,114 @@ static const struct {
 	       {NVML_REASON_HW_POWER_BRAKE, "power brake"},
 	       {NVML_REASON_DISPLAY, "display clock"}};
 
-static void reasons_text(struct text *t, unsigned bits)
+/* The rows; {fact} stands for a fact with its unit. Every fact is in one of them, which a test holds. */
+static const struct {
+	const char *group, *label, *form;
+} rows[] = {
+	{"Chip", "multiprocessors", "{sm_count}, compute capability {cc}"},
+	{"", "caches", "L2 {l2_bytes}, shared memory {smem_optin_bytes} a block"},
+	{"", "copy engines", "{copy_engines}"},
+	{"Memory", "size", "{memory_bytes}, {memory_free_bytes} free"},
+	{"", "bus", "{bus_bits} at {memory_clock_mhz} now, {memory_clock_max_mhz} maximum"},
+	{"Clocks", "SM", "{sm_clock_mhz} now, {sm_clock_max_mhz} maximum"},
+	{"", "held by", "{clock_reasons}"},
+	{"Power and heat", "power", "{power_w} now"},
+	{"", "limit",
+	 "{power_limit_w} enforced, {power_limit_default_w} default, {power_limit_max_w} highest"},
+	{"", "temperature", "{temperature_c} now, slows down at {temperature_slowdown_c}"},
+	{"", "memory", "{temperature_memory_c} now"},
+	{"Errors", "ECC", "{ecc_enabled}"},
+	{"", "uncorrected",
+	 "{ecc_volatile_uncorrected} since the driver loaded, {ecc_aggregate_uncorrected} in its life"},
+	{"", "corrected",
+	 "{ecc_volatile_corrected} since the driver loaded, {ecc_aggregate_corrected} in its life"},
+	{"", "SRAM threshold", "exceeded: {ecc_sram_threshold}"},
+	{"", "rows remapped",
+	 "{remapped_correctable} for corrected, {remapped_uncorrectable} for uncorrected errors"},
+	{"", "remaps",
+	 "pending: {remap_pending}, failed: {remap_failed}, banks without a spare row: {remap_banks_none}"},
+	{"", "pages retired", "{retired_pages}"},
+	{"", "recovery action", "{recovery_action}"},
+	{"PCIe", "link",
+	 "gen {pcie_gen} x{pcie_width} now, gen {pcie_gen_max} x{pcie_width_max} possible here"},
+	{"", "GPU", "gen {pcie_gen_device}"},
+	{"", "replays", "{pcie_replays}"},
+	{"", "NUMA node", "{numa_node}"},
+	{"NVLink", "links", "{nvlink_active} of {nvlink_count} up, {nvlink_rate_gbps} each way a link"},
+	{"", "errors", "{nvlink_errors}"},
+	{"", "fabric", "{fabric_state}, status {fabric_status}"},
+	{"Modes", "MIG", "{mig_mode}"},
+	{"", "persistence", "{persistence}"},
+	{"", "compute mode", "{compute_mode}"},
+	{"", "virtualisation", "{virtualization}"},
+	{"", "counters", "for administrators alone: {cuda_profiling_restricted}"},
+	{"In use", "utilisation", "{utilization_share}"},
+	{"", "processes", "{processes}, of them graphics {processes_graphics}"},
+};
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+bool info_gpu_shows(enum gpu_fact fact)
 {
-	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
-		if (bits & reasons[i].bit)
-			text_addf(t, "%s%s", t->size ? ", " : "", reasons[i].name);
+	char mark[64];
+
+	snprintf(mark, sizeof(mark), "{%s}", gpu_fact_name(fact));
+	for (size_t i = 0; i < ROWS; i++) {
+		if (strstr(rows[i].form, mark))
+			return true;
 	}
-	if (!t->size)
-		text_add(t, "none");
+	return false;
 }
 
-static void fact_text(struct text *t, const struct gpu *g, enum gpu_fact fact)
+static void reasons_text(struct text *t, unsigned bits)
 {
-	double v = gpu_get(g, fact, 0);
-	const char *unit = gpu_fact_unit(fact);
-	char bytes[32];
+	bool some = false;
 
-	if (fact == GPU_FACT_clock_reasons) {
-		reasons_text(t, (unsigned)v);
-		return;
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		if (!(bits & reasons[i].bit))
+			continue;
+		text_addf(t, "%s%s", some ? ", " : "", reasons[i].name);
+		some = true;
 	}
+	if (!some)
+		text_add(t, "nothing");
+}
+
+static const char *word_of(enum gpu_fact fact, double v)
+{
 	for (size_t i = 0; i < sizeof(worded) / sizeof(worded[0]); i++) {
 		if (worded[i].fact != fact)
 			continue;
 		for (size_t w = 0; worded[i].words[w]; w++) {
-			if ((double)w == v) {
-				text_add(t, worded[i].words[w]);
-				return;
-			}
+			if ((double)w == v)
+				return worded[i].words[w];
 		}
 	}
-	if (!strcmp(unit, "B"))
-		text_add(t, info_bytes(bytes, v));
-	else
-		text_addf(t, "%.10g%s%s", v, *unit ? " " : "", unit);
+	return NULL;
 }
 
-/* Why NVML or CUDA gave no value: what the raw answer said, or which layer was not asked. */
-static const char *why_absent(const json_t *row, const struct gpu *g, enum gpu_fact fact)
+void info_fact(struct text *t, const struct gpu *g, enum gpu_fact fact)
+{
+	double v = gpu_get(g, fact, 0);
+	const char *unit = gpu_fact_unit(fact), *word = word_of(fact, v);
+	char bytes[32];
+
+	if (word)
+		text_add(t, word);
+	else if (fact == GPU_FACT_clock_reasons)
+		reasons_text(t, (unsigned)v);
+	else if (fact == GPU_FACT_numa_node && v < 0)
+		text_add(t, "not told");
+	else if (fact == GPU_FACT_cc)
+		text_addf(t, "%.1f", v / 10);
+	else if (fact == GPU_FACT_utilization_share)
+		text_addf(t, "%.0f %%", v * 100);
+	else if (!strcmp(unit, "B"))
+		text_add(t, info_bytes(bytes, v));
+	else
+		text_addf(t, "%.*f%s%s", unit[0] == 'W' && v < 100 ? 1 : 0, v, *unit ? " " : "", unit);
+}
+
+const char *info_fact_why(const json_t *row, const struct gpu *g, enum gpu_fact fact)
 {
 	const char *why = info_string(json_object_get(row, "unreadable"), gpu_fact_name(fact));
 
@@ -90,175 +161,142 @@ static const char *why_absent(const json_t *row, const struct gpu *g, enum gpu_f
 	return g->status ? g->reason : "not told by the driver";
 }
 
-static void one_gpu(struct text *t, const json_t *row, const struct gpu *g, unsigned index)
+static bool fact_named(const char *name, size_t n, enum gpu_fact *fact)
 {
-	text_addf(t, "GPU %u\n", index);
-	info_row(t, "name", "%s", g->name);
-	info_row(t, "state", "%s%s%s", status_name(g->status), g->reason[0] ? ": " : "", g->reason);
-	info_row(t, "granted", "%s%s%s", g->granted ? "yes" : "no",
-		 info_string(row, "not_granted_because")[0] ? ": " : "",
-		 info_string(row, "not_granted_because"));
-	info_row(t, "pci", "%s, device %04x:%04x, board %04x:%04x", g->pci, g->pci_device & 0xffff,
+	for (unsigned i = 0; i < GPU_FACT_COUNT; i++) {
+		*fact = (enum gpu_fact)i;
+		if (strlen(gpu_fact_name(*fact)) == n && !strncmp(gpu_fact_name(*fact), name, n))
+			return true;
+	}
+	return false;
+}
+
+/* The row's text. What is absent stands as "?", and behind it all why; with nothing there only why. */
+static void fill_row(struct text *t, const char *form, const json_t *row, const struct gpu *g)
+{
+	const char *why = NULL;
+	unsigned known = 0;
+
+	while (*form) {
+		size_t n = strcspn(form, "{");
+		enum gpu_fact fact;
+
+		text_add_bytes(t, form, n);
+		form += n;
+		if (!*form)
+			break;
+		n = strcspn(++form, "}");
+		if (fact_named(form, n, &fact) && gpu_has(g, fact)) {
+			info_fact(t, g, fact);
+			known++;
+		} else {
+			text_add(t, "?");
+			why = why ? why : info_fact_why(row, g, fact);
+		}
+		form += n + 1;
+	}
+	if (why && known)
+		text_addf(t, " (?: %s)", why);
+	if (!known) {
+		text_release(t);
+		text_addf(t, "unreadable: %s", why);
+	}
+}
+
+static void fact_rows(struct text *t, const json_t *row, const struct gpu *g)
+{
+	for (size_t i = 0; i < ROWS; i++) {
+		struct text value = {0};
+
+		if (*rows[i].group)
+			text_addf(t, " %s\n", rows[i].group);
+		fill_row(&value, rows[i].form, row, g);
+		info_row(t, rows[i].label, "%s", text_str(&value));
+		text_release(&value);
+		if (!strncmp(rows[i].form, "{bus_bits}", 10) && gpu_has(g, GPU_FACT_bus_bits) &&
+		    gpu_has(g, GPU_FACT_memory_clock_max_mhz))
+			info_row(t, "bandwidth", "%.3f TB/s by 2 x maximum clock x width",
+				 2 * gpu_get(g, GPU_FACT_memory_clock_max_mhz, 0) * 1e6 *
+					 gpu_get(g, GPU_FACT_bus_bits, 0) / 8 * 1e-12);
+	}
+}
+
+/* "NVML 0, CUDA 0, /dev/nvidia0", as far as each lists it. */
+static void listed_row(struct text *t, const json_t *row, const struct gpu *g)
+{
+	const json_t *minor = json_object_get(row, "minor");
+	struct text where = {0};
+
+	if (g->nvml_index >= 0)
+		text_addf(&where, "NVML %d", g->nvml_index);
+	if (g->cuda_index >= 0)
+		text_addf(&where, "%sCUDA %d", where.size ? ", " : "", g->cuda_index);
+	if (json_is_integer(minor))
+		text_addf(&where, "%s/dev/nvidia%d", where.size ? ", " : "", (int)json_integer_value(minor));
+	info_row(t, "listed as", "%s", where.size ? text_str(&where) : "nothing but its PCI address");
+	text_release(&where);
+}
+
+static void identity_rows(struct text *t, const json_t *row, const struct gpu *g)
+{
+	text_add(t, " Identity\n");
+	info_row(t, "PCI", "%s, device %04x:%04x, board %04x:%04x", g->pci, g->pci_device & 0xffff,
 		 g->pci_device >> 16, g->pci_subsystem & 0xffff, g->pci_subsystem >> 16);
 	if (g->slot[0])
 		info_row(t, "slot", "%s", g->slot);
 	else
 		info_row_unreadable(t, "slot", "no file below /sys/bus/pci/slots names it");
-	info_row(t, "indices", "NVML %d, CUDA %d", g->nvml_index, g->cuda_index);
-	info_row(t, "uuid", "%s", g->uuid);
+	listed_row(t, row, g);
+	info_row(t, "UUID", "%s", g->uuid);
 	info_row(t, "serial", "%s", g->serial);
-	info_row(t, "vbios", "%s", g->vbios);
+	info_row(t, "part", "%s", info_string(row, "part_number"));
+	info_row(t, "VBIOS", "%s", g->vbios);
 	info_row(t, "firmware", "%s", info_string(row, "gsp_firmware"));
+	info_row(t, "InfoROM", "%s", info_string(row, "inforom"));
 	info_row(t, "local CPUs", "%s", info_string(row, "local_cpus"));
-	for (unsigned i = 0; i < GPU_FACT_COUNT; i++) {
-		struct text value = {0};
+}
 
-		if (gpu_has(g, (enum gpu_fact)i)) {
-			fact_text(&value, g, (enum gpu_fact)i);
-			info_row(t, gpu_fact_name((enum gpu_fact)i), "%s", text_str(&value));
-		} else if (!g->status) {
-			info_row_unreadable(t, gpu_fact_name((enum gpu_fact)i),
-					    why_absent(row, g, (enum gpu_fact)i));
-		}
-		text_release(&value);
+static void process_rows(struct text *t, const json_t *row)
+{
+	const json_t *p;
+	size_t i;
+
+	json_array_foreach(json_object_get(row, "processes"), i, p)
+	{
+		const json_t *memory = json_object_get(p, "memory_bytes");
+		char bytes[32];
+
+		info_row(t, i ? "" : "running", "%s, %s, pid %" JSON_INTEGER_FORMAT "%s%s",
+			 info_string(p, "kind"), info_string(p, "name"),
+			 json_integer_value(json_object_get(p, "pid")), memory ? ", " : "",
+			 memory ? info_bytes(bytes, json_number_value(memory)) : "");
 	}
+}
+
+static void one_gpu(struct text *t, const json_t *row, const struct gpu *g, unsigned index)
+{
+	const char *because = info_string(row, "not_granted_because");
+
+	text_addf(t, "GPU %u  %s\n", index, g->name[0] ? g->name : "name unreadable");
+	info_row(t, "state", "%s%s%s", status_name(g->status), g->reason[0] ? ": " : "", g->reason);
+	info_row(t, "granted", "%s%s%s", g->granted ? "yes" : "no", *because ? ": " : "", because);
+	identity_rows(t, row, g);
 	if (g->status)
 		info_row_unreadable(t, "all else", g->reason);
+	else
+		fact_rows(t, row, g);
+	process_rows(t, row);
 }
 
 void info_gpu(struct text *t, const struct machine *m)
 {
-	const json_t *rows = json_object_get(machine_json(m), "gpus"), *p;
-	size_t j;
+	const json_t *list = json_object_get(machine_json(m), "gpus");
 
 	if (!machine_gpu_count(m))
 		text_add(t, "GPUs\n  none on the PCI bus\n");
 	for (unsigned i = 0; i < machine_gpu_count(m); i++) {
-		const json_t *row = json_array_get(rows, i);
-		char bytes[32];
-
 		if (i)
 			text_add(t, "\n");
-		one_gpu(t, row, machine_gpu(m, i), i);
-		json_array_foreach(json_object_get(row, "processes"), j, p) info_row(
-			t, "process", "%s, %s, pid %" JSON_INTEGER_FORMAT "%s%s", info_string(p, "kind"),
-			info_string(p, "name"), json_integer_value(json_object_get(p, "pid")),
-			json_object_get(p, "memory_bytes") ? ", " : "",
-			json_object_get(p, "memory_bytes")
-				? info_bytes(bytes, json_number_value(json_object_get(p, "memory_bytes")))
-				: "");
+		one_gpu(t, json_array_get(list, i), machine_gpu(m, i), i);
 	}
-}
-
-static void one_links(struct text *t, const struct machine *m, const json_t *row, unsigned index)
-{
-	const struct gpu *g = machine_gpu(m, index);
-	const json_t *link;
-	char name[40];
-	size_t i;
-
-	snprintf(name, sizeof(name), "GPU %u NVLinks", index);
-	if (!gpu_has(g, GPU_FACT_nvlink_active)) {
-		const char *why = info_string(json_object_get(row, "unreadable"), "nvlink_active");
-
-		if (json_is_true(
-			    json_object_get(json_object_get(machine_json(m), "driver"), "nvlink_disabled")))
-			why = "the driver was loaded with NvLinkDisable=1";
-		info_row_unreadable(t, name, *why ? why : g->reason[0] ? g->reason : "not read");
-		return;
-	}
-	info_row(t, name, "%.0f of %.0f up, %.4g GB/s each way a link", gpu_get(g, GPU_FACT_nvlink_active, 0),
-		 gpu_get(g, GPU_FACT_nvlink_count, 0), gpu_get(g, GPU_FACT_nvlink_rate_gbps, 0));
-	json_array_foreach(json_object_get(row, "links"), i, link)
-	{
-		double errors = json_number_value(json_object_get(link, "error_replay")) +
-				json_number_value(json_object_get(link, "error_recovery")) +
-				json_number_value(json_object_get(link, "error_crc"));
-
-		snprintf(name, sizeof(name), "  link %zu", i);
-		info_row(t, name, "%s, to %s %s, errors %.0f",
-			 json_is_true(json_object_get(link, "active")) ? "up" : "DOWN",
-			 info_string(link, "remote_type")[0] ? info_string(link, "remote_type") : "unknown",
-			 info_string(link, "remote_pci"), errors);
-	}
-}
-
-static const char *level_name(json_int_t level)
-{
-	return level <= 0    ? "one board"
-	       : level <= 10 ? "one PCIe switch"
-	       : level <= 20 ? "several PCIe switches"
-	       : level <= 30 ? "one host bridge"
-	       : level <= 40 ? "one NUMA node"
-			     : "across NUMA nodes";
-}
-
-void info_links(struct text *t, const struct machine *m)
-{
-	const json_t *rows = json_object_get(machine_json(m), "gpus"), *pair;
-	char name[32];
-	size_t j;
-
-	text_add(t, "Links\n");
-	if (!machine_gpu_count(m))
-		info_row(t, "GPUs", "none on the PCI bus");
-	for (unsigned i = 0; i < machine_gpu_count(m); i++) {
-		const struct gpu *g = machine_gpu(m, i);
-
-		snprintf(name, sizeof(name), "GPU %u PCIe", i);
-		if (gpu_has(g, GPU_FACT_pcie_gen) && gpu_has(g, GPU_FACT_pcie_width))
-			info_row(t, name, "gen %.0f x%.0f now, gen %.0f x%.0f possible, %.0f replays",
-				 gpu_get(g, GPU_FACT_pcie_gen, 0), gpu_get(g, GPU_FACT_pcie_width, 0),
-				 gpu_get(g, GPU_FACT_pcie_gen_max, 0), gpu_get(g, GPU_FACT_pcie_width_max, 0),
-				 gpu_get(g, GPU_FACT_pcie_replays, 0));
-		else
-			info_row_unreadable(t, name,
-					    why_absent(json_array_get(rows, i), g, GPU_FACT_pcie_gen));
-		one_links(t, m, json_array_get(rows, i), i);
-	}
-	json_array_foreach(json_object_get(machine_json(m), "gpu_topology"), j, pair)
-	{
-		snprintf(name, sizeof(name), "GPU %d - GPU %d",
-			 (int)json_integer_value(json_array_get(pair, 0)),
-			 (int)json_integer_value(json_array_get(pair, 1)));
-		info_row(t, name, "PCIe: %s", level_name(json_integer_value(json_array_get(pair, 2))));
-	}
-}
-
-void info_fabric(struct text *t, const struct machine *m)
-{
-	const json_t *rows = json_object_get(machine_json(m), "ports"), *row;
-	char name[32];
-	size_t i;
-
-	text_add(t, "Fabric\n");
-	for (unsigned g = 0; g < machine_gpu_count(m); g++) {
-		struct text value = {0};
-
-		snprintf(name, sizeof(name), "GPU %u NVSwitch", g);
-		if (gpu_has(machine_gpu(m, g), GPU_FACT_fabric_state)) {
-			fact_text(&value, machine_gpu(m, g), GPU_FACT_fabric_state);
-			info_row(t, name, "fabric %s, status %.0f", text_str(&value),
-				 gpu_get(machine_gpu(m, g), GPU_FACT_fabric_status, 0));
-		} else {
-			info_row_unreadable(t, name, "the driver tells no fabric state");
-		}
-		text_release(&value);
-	}
-	json_array_foreach((json_t *)rows, i, row)
-	{
-		const json_t *rate = json_object_get(row, "rate_gbit"),
-			     *node = json_object_get(row, "numa_node");
-		char speed[32] = "rate unreadable", at[32] = "";
-
-		if (rate)
-			snprintf(speed, sizeof(speed), "%.4g Gbit/s", json_number_value(rate));
-		if (json_is_number(node) && json_number_value(node) >= 0)
-			snprintf(at, sizeof(at), ", NUMA node %.0f", json_number_value(node));
-		info_row(t, info_string(row, "device"), "%s, %s, %s%s%s%s", info_string(row, "kind"),
-			 info_string(row, "state"), speed, info_string(row, "pci")[0] ? ", " : "",
-			 info_string(row, "pci"), at);
-	}
-	if (!json_array_size(rows))
-		info_row(t, "ports", "none");
 }

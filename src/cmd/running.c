@@ -179,12 +179,13 @@ static enum status prepare(const struct command_context *c, const struct suite *
 				     .seconds = o->seconds,
 				     .rounds = (unsigned)o->rounds,
 				     .beside = o->beside};
-	static const struct machine_scope whole = {.up_to = LAYER_SOFTWARE};
+	const struct machine_scope whole = {.up_to = LAYER_SOFTWARE, .out = o->out};
 	/* What was bought is compared with all that is here. */
 	bool all = o->machine || o->expect || o->site, said = false;
 	struct scope scope;
 
 	scope_of(&scope, s, probe_list);
+	scope.machine.out = o->out;
 	for (;;) {
 		const struct bench_case *busy;
 		enum status st =

@@ -14,7 +14,8 @@ static const char *const moving[] = {
 	"unreadable",
 	"boot_id",
 	"loadavg",
-	"uid",
+	"root",
+	"uid", /* what journals before had for it */
 	"mhz_reported",
 	"available_bytes",
 	"free_bytes",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory devices (type 17) of an SMBIOS table, SMBIOS 3.7 7.18. Serial numbers are not taken. */
+/* Memory devices (type 17) of an SMBIOS table, SMBIOS 3.7 7.18, or of what udev kept of it. Serial numbers
+ * are not taken. */
 #include <stdint.h>
 #include "machine/source.h"
 
@@ -92,6 +93,58 @@ json_t *dmi_memory_parse(const unsigned char *data, size_t size)
 		if (limit - next < 2 || p[0] == 127)
 			break;
 		p = next + 2;
+	}
+	return list;
+}
+
+/* The value of "E:MEMORY_DEVICE_<index>_<name>=", or NULL; its length in *n. */
+static const char *udev_value(const char *text, unsigned index, const char *name, int *n)
+{
+	char key[64];
+	const char *p;
+
+	snprintf(key, sizeof(key), "E:MEMORY_DEVICE_%u_%s=", index, name);
+	p = strstr(text, key);
+	if (!p || (p > text && p[-1] != '\n'))
+		return NULL;
+	p += strlen(key);
+	*n = (int)strcspn(p, "\n");
+	return p;
+}
+
+static void udev_number(json_t *row, const char *key, const char *text, unsigned index, const char *name)
+{
+	int n;
+	const char *p = udev_value(text, index, name, &n);
+	long long value = p ? strtoll(p, NULL, 10) : 0;
+
+	if (value > 0)
+		json_object_set_new(row, key, json_integer(value));
+}
+
+json_t *dmi_udev_parse(const char *text)
+{
+	json_t *list = json_array();
+	int n, type_n = 0;
+
+	for (unsigned i = 0; i < 1024; i++) {
+		const char *locator = udev_value(text, i, "LOCATOR", &n);
+		const char *type = udev_value(text, i, "TYPE", &type_n);
+		json_t *row;
+
+		if (!locator && !type && !udev_value(text, i, "PRESENT", &n))
+			break;
+		row = json_object();
+		json_object_set_new(row, "locator",
+				    locator ? json_stringn(locator, (size_t)n) : json_string(""));
+		udev_number(row, "bytes", text, i, "SIZE");
+		json_object_set_new(row, "type", type ? json_stringn(type, (size_t)type_n) : json_string(""));
+		udev_number(row, "mts", text, i, "SPEED_MTS");
+		udev_number(row, "mts_configured", text, i, "CONFIGURED_SPEED_MTS");
+		if (json_object_get(row, "bytes") && json_object_get(row, "locator") &&
+		    json_object_get(row, "type"))
+			json_array_append(list, row);
+		json_decref(row);
 	}
 	return list;
 }

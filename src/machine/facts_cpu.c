@@ -3,21 +3,37 @@
 #include "core/text.h"
 #include "machine/facts.h"
 
-/* Our name of each ISA bit and how the kernel spells it (x86 "flags", ARM "Features"). */
+/* What we say of an instruction set and how the kernel spells it (x86 "flags", ARM "Features"): the rows of
+ * CPU_ISA, which kernels and libraries are chosen by, and what else people look for. */
 static const struct {
 	const char *name, *flag;
 } isa[] = {
 	{"sse2", "sse2"},
+	{"sse4_2", "sse4_2"},
+	{"avx", "avx"},
+	{"f16c", "f16c"},
 	{"avx2", "avx2"},
 	{"fma", "fma"},
 	{"avx512f", "avx512f"},
+	{"avx512bw", "avx512bw"},
+	{"avx512dq", "avx512dq"},
+	{"avx512vl", "avx512vl"},
 	{"avx512_bf16", "avx512_bf16"},
+	{"avx512_fp16", "avx512_fp16"},
 	{"avx512_vnni", "avx512_vnni"},
 	{"avx_vnni", "avx_vnni"},
+	{"amx_tile", "amx_tile"},
 	{"amx_bf16", "amx_bf16"},
 	{"amx_int8", "amx_int8"},
+	{"amx_fp16", "amx_fp16"},
 	{"neon", "asimd"},
+	{"fp16", "asimdhp"},
+	{"dotprod", "asimddp"},
+	{"bf16", "bf16"},
+	{"i8mm", "i8mm"},
 	{"sve", "sve"},
+	{"sve2", "sve2"},
+	{"sme", "sme"},
 };
 
 static bool has_word(const char *text, const char *word)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* System, memory and storage. */
+/* System and memory. */
 #include <ctype.h>
 #include "core/text.h"
 #include "machine/facts.h"
@@ -34,6 +34,23 @@ static const char *hypervisor_of(const char *vendor, const char *product)
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if ((product && strstr(product, known[i].word)) || (vendor && strstr(vendor, known[i].word)))
+			return known[i].name;
+	}
+	return NULL;
+}
+
+/* And by what the CPU answers where there is no DMI. */
+static const char *hypervisor_by_signature(const json_t *value)
+{
+	static const struct {
+		const char *signature, *name;
+	} known[] = {{"KVMKVMKVM", "kvm"},	{"Microsoft Hv", "hyper-v"}, {"VMwareVMware", "vmware"},
+		     {"XenVMMXenVMM", "xen"},	{"TCGTCGTCGTCG", "qemu"},    {"VBoxVBoxVBox", "virtualbox"},
+		     {"bhyve bhyve ", "bhyve"}, {"ACRNACRNACRN", "acrn"}};
+	const char *text = json_string_value(json_object_get(value, "signature"));
+
+	for (size_t i = 0; text && i < sizeof(known) / sizeof(known[0]); i++) {
+		if (!strcmp(text, known[i].signature))
 			return known[i].name;
 	}
 	return NULL;
@@ -90,6 +107,8 @@ static void read_virtual(struct facts *f, json_t *system)
 	facts_set_text(system, "product", product);
 	facts_set_text(system, "vendor", vendor);
 	facts_set_text(system, "bios", source_text(f->source, "/sys/class/dmi/id/bios_version"));
+	if (!name)
+		name = hypervisor_by_signature(source_value(f->source, "hypervisor"));
 	if (type)
 		name = type;
 	/* Amazon's bare-metal products say so. */
@@ -196,52 +215,4 @@ void facts_memory(struct facts *f)
 		facts_unreadable(f, "memory speed", facts_cause_of(source_why(f->source, "dmi_memory")),
 				 dimms ? "the DMI table names no memory"
 				       : source_why(f->source, "dmi_memory"));
-}
-
-static void read_disk(struct facts *f, json_t *list, const char *name)
-{
-	static const char *const skipped[] = {"loop", "ram", "zram", "dm-", "md", "sr", "fd"};
-	const char *text;
-	double number;
-	json_t *row;
-
-	for (size_t i = 0; i < sizeof(skipped) / sizeof(skipped[0]); i++) {
-		if (!strncmp(name, skipped[i], strlen(skipped[i])) && strncmp(name, "md", 2))
-			return;
-	}
-	row = json_pack("{s:s}", "name", name);
-	if (facts_number(source_textf(f->source, "/sys/block/%s/size", name), &number))
-		facts_set_number(row, "bytes", number * 512);
-	text = source_textf(f->source, "/sys/block/%s/queue/rotational", name);
-	if (text && strncmp(name, "vd", 2)) /* a virtual disk says 1 whatever is below it */
-		facts_set(row, "rotational", json_boolean(text[0] == '1'));
-	facts_set_text(row, "model", source_textf(f->source, "/sys/block/%s/device/model", name));
-	facts_set_text(row, "scheduler", source_textf(f->source, "/sys/block/%s/queue/scheduler", name));
-	if (!strncmp(name, "nvme", 4)) {
-		text = source_textf(f->source, "/sys/block/%s/device/device/numa_node", name);
-		if (facts_number(text, &number))
-			facts_set_number(row, "numa_node", number);
-	}
-	json_array_append_new(list, row);
-}
-
-void facts_storage(struct facts *f)
-{
-	const json_t *names = source_list(f->source, "/sys/block");
-	const json_t *mounts = source_value(f->source, "filesystems");
-	json_t *storage = json_object(), *disks = json_array(), *name;
-	size_t i;
-
-	json_object_set_new(f->tree, "storage", storage);
-	json_array_foreach(names, i, name)
-		read_disk(f, disks, json_string_value(name) ? json_string_value(name) : "");
-	if (!names)
-		facts_unreadable(f, "disks", facts_cause_of(source_why(f->source, "/sys/block")),
-				 source_why(f->source, "/sys/block"));
-	json_object_set_new(storage, "disks", disks);
-	if (mounts)
-		json_object_set(storage, "filesystems", (json_t *)mounts);
-	else
-		facts_unreadable(f, "free disk space", facts_cause_of(source_why(f->source, "filesystems")),
-				 source_why(f->source, "filesystems"));
 }

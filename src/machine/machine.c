@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* struct machine from the facts tree alone, so a journal's facts give the same machine as a live reading. */
 #include "machine/machine.h"
+#include <limits.h>
 #include <math.h>
+#include <unistd.h>
 #include "core/text.h"
 #include "machine/facts.h"
 
@@ -285,6 +287,16 @@ static enum status build(struct machine **out, json_t *facts, struct error *err)
 	return STATUS_OK;
 }
 
+/* By the names alone: the folder need not be there yet. */
+static json_t *absolute(const char *path)
+{
+	char here[PATH_MAX];
+
+	if (*path == '/')
+		return json_string(path);
+	return getcwd(here, sizeof(here)) ? json_sprintf("%s/%s", here, path) : NULL;
+}
+
 enum status machine_read_scope(struct machine **m, const struct machine_scope *scope, const char *recording,
 			       const struct log *log, struct error *err)
 {
@@ -292,6 +304,8 @@ enum status machine_read_scope(struct machine **m, const struct machine_scope *s
 	enum status st = recording ? source_open(&s, recording, err) : source_live(&s, log, err);
 
 	*m = NULL;
+	if (!st && scope->out)
+		source_keep(s, "output", absolute(scope->out));
 	if (!st)
 		st = build(m, facts_read(s, scope), err);
 	source_close(s);

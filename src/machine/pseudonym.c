@@ -178,11 +178,26 @@ static void learn_log(struct pseudonyms *p, const json_t *lines)
 	}
 }
 
+/* The names behind each "/home/" of a path. */
+static void learn_homes(struct pseudonyms *p, const char *text)
+{
+	char name[64];
+
+	while ((text = strstr(text, "/home/"))) {
+		text += strlen("/home/");
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, "/:"), text);
+		learn(p, KIND_USER, name);
+	}
+}
+
 void pseudonyms_learn(struct pseudonyms *p, const json_t *tree)
 {
 	const json_t *value;
-	const char *key, *home;
+	const char *key;
 	size_t i;
+
+	if (json_is_string(tree))
+		learn_homes(p, json_string_value(tree));
 
 	json_array_foreach((json_t *)tree, i, value) pseudonyms_learn(p, value);
 	json_object_foreach((json_t *)tree, key, value)
@@ -199,12 +214,8 @@ void pseudonyms_learn(struct pseudonyms *p, const json_t *tree)
 			learn_groups(p, json_string_value(value));
 		if (!strcmp(key, "kernel_log"))
 			learn_log(p, value);
-		if (!strcmp(key, "user") && json_is_object(value)) {
+		if (!strcmp(key, "user") && json_is_object(value))
 			learn(p, KIND_USER, json_string_value(json_object_get(value, "name")));
-			home = json_string_value(json_object_get(value, "home"));
-			if (home && !strncmp(home, "/home/", 6))
-				learn(p, KIND_USER, home + 6);
-		}
 		pseudonyms_learn(p, value);
 	}
 }

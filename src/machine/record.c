@@ -39,7 +39,7 @@ static void split_lines(json_t *texts)
 
 static enum status write_json(const char *dir, const char *name, const json_t *value, struct error *err)
 {
-	char path[PATH_MAX], *data = json_dumps(value, JSON_INDENT(1) | JSON_SORT_KEYS);
+	char path[PATH_MAX], *data = json_dumps(value, JSON_INDENT(1));
 	struct text t = {0};
 	enum status st;
 
@@ -95,7 +95,8 @@ static enum status write_layers(struct source *s, const char *dir, bool real_nam
 	return st;
 }
 
-enum status machine_record(const char *dir, bool real_names, const struct log *log, struct error *err)
+enum status machine_record(struct machine **m, const char *dir, bool real_names, const struct log *log,
+			   struct error *err)
 {
 	struct source *s = NULL;
 	json_t *facts = NULL;
@@ -116,6 +117,8 @@ enum status machine_record(const char *dir, bool real_names, const struct log *l
 	st = write_layers(s, dir, real_names, err);
 	if (!st)
 		st = write_about(dir, real_names, err);
+	if (!st && m)
+		st = machine_from_json(m, facts, err);
 out:
 	json_decref(facts);
 	source_close(s);

@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "core/process.h"
 #include "core/text.h"
+#include "machine/live.h"
 
 enum { TEXT_MAX = 4 << 20, LAYER_BYTES_MAX = 16 << 20, LIBS_MAX = 32 };
 
@@ -149,17 +150,6 @@ static json_t *refusal(const char *why)
 	return json_pack("{s:s}", "error", why);
 }
 
-static json_t *refusal_errno(int errnum)
-{
-	char text[128] = "";
-
-	/* strerror_r: GNU's returns the text; lower case as all messages are. */
-	text_copy(text, sizeof(text), strerror_r(errnum, text, sizeof(text)));
-	if (text[0] >= 'A' && text[0] <= 'Z')
-		text[0] = (char)(text[0] - 'A' + 'a');
-	return refusal(text);
-}
-
 /* /proc/cpuinfo repeats long lines for each CPU: those of the first are kept. */
 static void thin_cpuinfo(char *data)
 {
@@ -197,7 +187,7 @@ static json_t *read_text(const char *path)
 	if (file_read(&data, &size, path, TEXT_MAX, &err)) {
 		int errnum = errno;
 
-		return errnum ? refusal_errno(errnum) : refusal(err.text);
+		return errnum ? live_refusal("", errnum) : refusal(err.text);
 	}
 	if (!strcmp(path, "/proc/cpuinfo"))
 		thin_cpuinfo(data);
@@ -223,7 +213,7 @@ static json_t *read_list(const char *path)
 	json_t *list;
 
 	if (!dir)
-		return refusal_errno(errno);
+		return live_refusal("", errno);
 	while ((e = readdir(dir))) {
 		if (e->d_name[0] == '.')
 			continue;
@@ -255,7 +245,7 @@ static json_t *read_link(const char *path)
 	ssize_t n = readlink(path, target, sizeof(target) - 1);
 
 	if (n < 0)
-		return refusal_errno(errno);
+		return live_refusal("", errno);
 	target[n] = 0;
 	return json_string(target);
 }
@@ -295,6 +285,14 @@ const json_t *source_value(struct source *s, const char *key)
 	const json_t *value = ask(s, "value", key, source_live_value);
 
 	return json_object_get(value, "error") ? NULL : value;
+}
+
+void source_keep(struct source *s, const char *key, json_t *value)
+{
+	if (value && s->live)
+		json_object_set_new(json_object_get(s->host, "value"), key, value);
+	else
+		json_decref(value);
 }
 
 const char *source_why(struct source *s, const char *what)

@@ -53,8 +53,13 @@ const char *source_linkf(struct source *s, const char *format, ...) __attribute_
 const json_t *source_raw_host(const struct source *s);
 const json_t *source_raw_layer(const struct source *s, enum layer layer); /* NULL: not read */
 
+/* Puts a value of ours among what was read, live alone: the recording then holds it. Takes `value`. */
+void source_keep(struct source *s, const char *key, json_t *value);
+
 /* The live readers of source_value; NULL for an unknown key. On refusal {"error": "..."}. Owner: caller. */
 json_t *source_live_value(const char *key);
 /* DMI type 17 records of a table: [{"locator","bytes","type","mts","mts_configured"}]. Owner: caller. */
 json_t *dmi_memory_parse(const unsigned char *data, size_t size);
+/* The same of udev's "E:MEMORY_DEVICE_0_SIZE=.." lines, which systemd's memory rules keep. Owner: caller. */
+json_t *dmi_udev_parse(const char *text);
 #endif

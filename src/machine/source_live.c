@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Live readings that are no files: one function a key, listed at the end. */
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <mntent.h>
 #include <sched.h>
-#include <sys/klog.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include "core/file.h"
 #include "core/text.h"
+#include "machine/live.h"
 #include "machine/source.h"
 
-static json_t *refuse(const char *what, int errnum)
+json_t *live_refusal(const char *what, int errnum)
 {
 	char text[160], buffer[96];
 	const char *why = strerror_r(errnum, buffer, sizeof(buffer));
@@ -34,10 +35,10 @@ static json_t *read_affinity(void)
 
 	set = CPU_ALLOC(8192);
 	if (!set)
-		return refuse("sched_getaffinity", ENOMEM);
+		return live_refusal("sched_getaffinity", ENOMEM);
 	if (sched_getaffinity(0, size, set)) {
 		CPU_FREE(set);
-		return refuse("sched_getaffinity", errno);
+		return live_refusal("sched_getaffinity", errno);
 	}
 	for (int i = 0, from; i < 8192; i++) {
 		if (!CPU_ISSET_S((size_t)i, size, set))
@@ -77,75 +78,11 @@ static json_t *read_system(void)
 	json_t *v;
 
 	if (uname(&u))
-		return refuse("uname", errno);
+		return live_refusal("uname", errno);
 	v = json_pack("{s:s,s:s,s:s,s:I,s:b}", "kernel", u.release, "architecture", u.machine, "hostname",
-		      u.nodename, "page_bytes", (json_int_t)sysconf(_SC_PAGESIZE), "uid",
-		      (int)(geteuid() != 0));
-	return v ? v : refuse("uname", EILSEQ);
-}
-
-static bool on_network(const char *type)
-{
-	static const char *const types[] = {"nfs",  "nfs4",   "cifs", "smb3",	   "lustre", "ceph",
-					    "gpfs", "beegfs", "9p",   "glusterfs", "wekafs", "afs"};
-
-	if (!strncmp(type, "fuse", 4))
-		return true;
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		if (!strcmp(type, types[i]))
-			return true;
-	}
-	return false;
-}
-
-static bool listed(const json_t *list, const char *mount)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach((json_t *)list, i, row)
-	{
-		if (!strcmp(json_string_value(json_object_get(row, "mount")), mount))
-			return true;
-	}
-	return false;
-}
-
-/* File systems that hold data. One on a network is listed but not asked: a dead server would hang us. */
-static json_t *read_filesystems(void)
-{
-	FILE *f = setmntent("/proc/self/mounts", "re");
-	json_t *list = json_array();
-	struct mntent *m;
-
-	if (!f) {
-		json_decref(list);
-		return refuse("/proc/self/mounts", errno);
-	}
-	while ((m = getmntent(f)) && json_array_size(list) < 64) {
-		bool network = on_network(m->mnt_type);
-		bool root = !strcmp(m->mnt_dir, "/"), shm = !strcmp(m->mnt_dir, "/dev/shm");
-		struct statvfs v;
-		json_t *row;
-
-		if (!network && !root && !shm && strncmp(m->mnt_fsname, "/dev/", 5))
-			continue;
-		if (!strncmp(m->mnt_fsname, "/dev/loop", 9) || !strncmp(m->mnt_dir, "/etc/", 5) ||
-		    listed(list, m->mnt_dir))
-			continue;
-		row = json_pack("{s:s,s:s,s:s}", "device", m->mnt_fsname, "mount", m->mnt_dir, "type",
-				m->mnt_type);
-		if (row && !network && !statvfs(m->mnt_dir, &v)) {
-			json_object_set_new(row, "total_bytes",
-					    json_integer((json_int_t)(v.f_blocks * v.f_frsize)));
-			json_object_set_new(row, "free_bytes",
-					    json_integer((json_int_t)(v.f_bavail * v.f_frsize)));
-		}
-		if (row)
-			json_array_append_new(list, row);
-	}
-	endmntent(f);
-	return list;
+		      u.nodename, "page_bytes", (json_int_t)sysconf(_SC_PAGESIZE), "root",
+		      (int)(geteuid() == 0));
+	return v ? v : live_refusal("uname", EILSEQ);
 }
 
 /* Variables that steer what we measure. Secrets are never among these names. */
@@ -205,85 +142,6 @@ static json_t *read_environment(void)
 	return map;
 }
 
-static bool of_interest(const char *line)
-{
-	return strstr(line, "NVRM") || strstr(line, "Xid") || strstr(line, "SXid") ||
-	       strstr(line, "nvidia") || strstr(line, "nvlink") || strstr(line, "AER:") ||
-	       strstr(line, "Machine check") || strstr(line, "Hardware Error") ||
-	       strstr(line, "ut of memory: Killed");
-}
-
-static void keep_line(json_t *lines, const char *line)
-{
-	if (of_interest(line) && json_array_size(lines) < 1000) {
-		json_t *text = json_string(line);
-
-		if (text)
-			json_array_append_new(lines, text);
-	}
-}
-
-/* The kernel's ring buffer by syslog(2), where /dev/kmsg is closed to us. Lines are "<6>[ 12.345678] text".
- */
-static json_t *read_ring(void)
-{
-	int size = klogctl(10, NULL, 0), got;
-	char *data = size > 0 ? malloc((size_t)size + 1) : NULL;
-	json_t *lines;
-
-	if (!data)
-		return refuse("kernel log", size < 0 ? errno : ENOMEM);
-	got = klogctl(3, data, size);
-	if (got < 0) {
-		int errnum = errno;
-
-		free(data);
-		return refuse("kernel log", errnum);
-	}
-	data[got] = 0;
-	lines = json_array();
-	for (char *line = data, *end; *line; line = end) {
-		end = line + strcspn(line, "\n");
-		if (*end)
-			*end++ = 0;
-		keep_line(lines, line);
-	}
-	free(data);
-	return lines;
-}
-
-/* A record of /dev/kmsg is "prio,sequence,us,flags;text\n key=value": kept as "[seconds] text". */
-static json_t *read_kernel_log(void)
-{
-	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	char record[8192], line[8300];
-	json_t *lines;
-	ssize_t n;
-
-	if (fd < 0)
-		return read_ring();
-	lines = json_array();
-	for (unsigned records = 0; records < 200000; records++) {
-		unsigned long long us = 0;
-		char *text;
-
-		n = read(fd, record, sizeof(record) - 1);
-		if (n < 0 && errno == EPIPE)
-			continue; /* overwritten while we read: the next one follows */
-		if (n <= 0)
-			break;
-		record[n] = 0;
-		record[strcspn(record, "\n")] = 0;
-		text = strchr(record, ';');
-		if (!text || sscanf(record, "%*u,%*u,%llu", &us) != 1)
-			continue;
-		snprintf(line, sizeof(line), "[%.6f] %s", (double)us * 1e-6, text + 1);
-		keep_line(lines, line);
-	}
-	close(fd);
-	return lines;
-}
-
 static json_t *read_device_nodes(void)
 {
 	glob_t g = {0};
@@ -298,22 +156,6 @@ static json_t *read_device_nodes(void)
 		}
 	}
 	globfree(&g);
-	return list;
-}
-
-static json_t *read_dmi_memory(void)
-{
-	static const char *const path = "/sys/firmware/dmi/tables/DMI";
-	struct error err = {0};
-	char *data = NULL;
-	size_t size = 0;
-	json_t *list;
-
-	errno = 0;
-	if (file_read(&data, &size, path, 1 << 20, &err))
-		return refuse(path, errno ? errno : EIO);
-	list = dmi_memory_parse((const unsigned char *)data, size);
-	free(data);
 	return list;
 }
 
@@ -339,7 +181,7 @@ static json_t *read_kernel_options(void)
 
 	errno = 0;
 	if (file_read(&data, &size, "/proc/cmdline", 65536, &err))
-		return refuse("/proc/cmdline", errno ? errno : EIO);
+		return live_refusal("/proc/cmdline", errno ? errno : EIO);
 	list = json_array();
 	for (char *word = strtok_r(data, " \n", &save); word; word = strtok_r(NULL, " \n", &save)) {
 		for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
@@ -351,6 +193,22 @@ static json_t *read_kernel_options(void)
 	}
 	free(data);
 	return list;
+}
+
+json_t *live_hypervisor(void)
+{
+	char signature[13] = "";
+#if defined(__x86_64__)
+	unsigned a, b = 0, c = 0, d = 0;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 31))
+		return json_object();
+	__cpuid(0x40000000, a, b, c, d);
+	memcpy(signature, &b, 4);
+	memcpy(signature + 4, &c, 4);
+	memcpy(signature + 8, &d, 4);
+#endif
+	return json_pack("{s:s}", "signature", signature);
 }
 
 static json_t *read_user(void)
@@ -369,11 +227,13 @@ json_t *source_live_value(const char *key)
 		{"affinity", read_affinity},
 		{"limits", read_limits},
 		{"system", read_system},
-		{"filesystems", read_filesystems},
+		{"filesystems", live_filesystems},
+		{"places", live_places},
 		{"environment", read_environment},
-		{"kernel_log", read_kernel_log},
+		{"kernel_log", live_kernel_log},
 		{"device_nodes", read_device_nodes},
-		{"dmi_memory", read_dmi_memory},
+		{"dmi_memory", live_memory},
+		{"hypervisor", live_hypervisor},
 		{"marks", read_marks},
 		{"user", read_user},
 		{"kernel_options", read_kernel_options},

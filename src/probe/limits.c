@@ -24,8 +24,9 @@ struct limits_opts {
 };
 
 static const struct opt rows[] = {
-	OPT_ROW(struct limits_opts, path, .name = "path", .help = "folder whose free space counts",
-		.preset = "/", .shown = "FOLDER", .no_key = true),
+	OPT_ROW(struct limits_opts, path, .name = "path",
+		.help = "folder whose free space counts, else where results go", .preset = "",
+		.shown = "FOLDER", .no_key = true),
 };
 
 /* True where `path` lies on what is mounted at `mount`. */
@@ -60,6 +61,24 @@ static void read_filesystems(const struct machine *m, const char *path, struct r
 	result_text(out, &fields[AT_disk_mount], json_string_value(json_object_get(best, "mount")));
 }
 
+/* Where results go, as the machine was told or found. */
+static const char *output_folder(const struct machine *m)
+{
+	const json_t *list = json_object_get(json_object_get(machine_json(m), "storage"), "places"), *row;
+	const char *path;
+	size_t i;
+
+	json_array_foreach((json_t *)list, i, row)
+	{
+		const char *role = json_string_value(json_object_get(row, "role"));
+
+		path = json_string_value(json_object_get(row, "path"));
+		if (role && path && !strcmp(role, "output"))
+			return path;
+	}
+	return "/";
+}
+
 static void read_memory(const struct machine *m, struct result *out)
 {
 	const json_t *memory = json_object_get(machine_json(m), "memory");
@@ -88,7 +107,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 	reading_number(out, &fields[AT_memlock_bytes], limits, "memlock_bytes");
 	reading_number(out, &fields[AT_nofile], limits, "nofile");
 	read_memory(m, out);
-	read_filesystems(m, o && o->path ? o->path : "/", out);
+	read_filesystems(m, o && o->path && *o->path ? o->path : output_folder(m), out);
 	return STATUS_OK;
 }
 

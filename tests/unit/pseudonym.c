@@ -90,6 +90,23 @@ static void test_pseudonym__addresses_go_where_addresses_stand(void **state)
 	json_decref(t);
 }
 
+/* A journal's facts have no `user`, but paths. */
+static void test_pseudonym__homes_name_their_users(void **state)
+{
+	json_t *t =
+		hidden("{\"places\": [{\"path\": \"/home/alice.doe/runs\"}], \"mount\": \"/home/alice.doe\","
+		       " \"LD_LIBRARY_PATH\": \"/lib:/home/bob1:/home/alice.doe/lib\"}",
+		       "s");
+	char *text = json_dumps(t, 0);
+
+	(void)state;
+	assert_null(strstr(text, "alice"));
+	assert_null(strstr(text, "bob1"));
+	assert_non_null(strstr(text, "/runs"));
+	free(text);
+	json_decref(t);
+}
+
 static void test_pseudonym__the_salt_decides(void **state)
 {
 	static const char *const text = "{\"hostname\": \"vm\"}";
@@ -131,6 +148,7 @@ int main(void)
 		cmocka_unit_test(test_pseudonym__forms_are_known_and_kept),
 		cmocka_unit_test(test_pseudonym__facts_stay),
 		cmocka_unit_test(test_pseudonym__addresses_go_where_addresses_stand),
+		cmocka_unit_test(test_pseudonym__homes_name_their_users),
 		cmocka_unit_test(test_pseudonym__the_salt_decides),
 		cmocka_unit_test(test_pseudonym__commands_and_users_go),
 	};
