@@ -18,6 +18,9 @@ x86_64)
 	check fma_avx512_f64 vfmadd '%zmm' 12
 	check fma_avx2_f32 vfmadd '%ymm' 12
 	check fma_avx2_f64 vfmadd '%ymm' 12
+	check dp_avx512_i8 vpdpbusd '%zmm' 12
+	check dp_avx512_bf16 vdpbf16ps '%zmm' 12
+	check dp_avx_i8 vpdpbusd '%ymm' 12
 	check fma_sse2_f32 mulps '%xmm' 12
 	check fma_sse2_f64 mulpd '%xmm' 12
 	check peak_add_chain add '%r.*,%r' 16

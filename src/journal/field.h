@@ -62,6 +62,7 @@ struct field {
 	X(ceiling_ratio, "", F64, 1, "rate over the ceiling's in the same turn, median of the turns") \
 	X(ceiling_ratio_low, "", F64, 1, "lower edge of its 95 % interval")                           \
 	X(ceiling_ratio_high, "", F64, 1, "upper edge of its 95 % interval")                          \
+	X(repeats, "", U64, -1, "windows that other work disturbed, and that were taken again")       \
 	X(turns, "", U64, 0, "turns with the ceiling that count")                                     \
 	X(turns_disturbed, "", U64, -1, "turns that other work disturbed, and that were taken again") \
 	X(wrong_checked, "", U64, 0, "elements checked by verification")                              \

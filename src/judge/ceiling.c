@@ -37,6 +37,8 @@ void verdict_ceiling(struct judgement *out, const struct subject *s)
 
 	if (!row || out->bound.from != BOUND_CEILING)
 		return;
+	if (s->c->require != CONTEXT_REQUIRE_JUDGED && !bound_turns(s, &t)) /* a ceiling of another moment */
+		return;
 	out->judged_by = JUDGED_CEILING;
 	out->low_confidence = row->source.confidence == 1;
 	t = share_of(out, s, row->traffic);

@@ -157,6 +157,34 @@ static double cache_bytes(const char *text)
 	return value * (*end == 'K' ? 1024 : *end == 'M' ? 1048576 : 1);
 }
 
+/* The CPUs of each instance of a cache: a list for every set of CPUs that share one. NULL: only cpu0's is
+ * told. */
+static json_t *cache_instances(struct facts *f, const char *index)
+{
+	const json_t *names = source_list(f->source, "/sys/devices/system/cpu"), *name;
+	json_t *seen = json_object(), *list = json_array();
+	size_t i;
+
+	json_array_foreach(names, i, name)
+	{
+		const char *cpu = json_string_value(name), *shared;
+
+		if (!cpu || strncmp(cpu, "cpu", 3) || !isdigit((unsigned char)cpu[3]))
+			continue;
+		shared = source_textf(f->source, "/sys/devices/system/cpu/%s/cache/%s/shared_cpu_list", cpu,
+				      index);
+		if (!facts_cpulist_count(shared) || json_object_get(seen, shared))
+			continue;
+		json_object_set_new(seen, shared, json_true());
+		json_array_append_new(list, json_string(shared));
+	}
+	json_decref(seen);
+	if (json_array_size(list))
+		return list;
+	json_decref(list);
+	return NULL;
+}
+
 static void read_caches(struct facts *f, json_t *cpu)
 {
 	static const char *const base = "/sys/devices/system/cpu/cpu0/cache";
@@ -187,6 +215,15 @@ static void read_caches(struct facts *f, json_t *cpu)
 		if (sharing) {
 			facts_set_number(row, "shared_by", sharing);
 			facts_set_number(row, "count", (double)(((unsigned)threads + sharing - 1) / sharing));
+		}
+		if (row && number == 3) { /* as many as are told: some sockets hold several */
+			json_t *instances = cache_instances(f, index);
+
+			if (json_array_size(instances) > 1) {
+				facts_set_number(row, "count", (double)json_array_size(instances));
+				facts_set(row, "instances", json_incref(instances));
+			}
+			json_decref(instances);
 		}
 		if (row)
 			json_array_append_new(list, row);

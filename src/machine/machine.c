@@ -89,6 +89,7 @@ static void build_caches(struct cpu *c, const json_t *cpu)
 			break;
 		case 3:
 			c->l3_bytes = bytes;
+			c->l3_count = (unsigned)number(row, "count", 65536);
 			break;
 		default:
 			break;
@@ -127,6 +128,23 @@ static unsigned common_cpus(const char *a, const char *b)
 	return count;
 }
 
+/* Last caches that share CPUs with a node. */
+static unsigned caches_of(const json_t *cpu, const char *cpus)
+{
+	const json_t *row, *list;
+	unsigned count = 0;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(cpu, "caches"), i, row)
+	{
+		if (json_integer_value(json_object_get(row, "level")) != 3)
+			continue;
+		json_array_foreach(json_object_get(row, "instances"), k, list) count +=
+			common_cpus(json_string_value(list), cpus) > 0;
+	}
+	return count;
+}
+
 static void build_numa(struct cpu *c, const json_t *cpu)
 {
 	const char *affinity = json_string_value(json_object_get(cpu, "affinity"));
@@ -142,6 +160,7 @@ static void build_numa(struct cpu *c, const json_t *cpu)
 		c->numa[c->numa_count++] = (struct numa){
 			.node = (int)number(row, "node", 65535),
 			.cpus = affinity ? common_cpus(cpus, affinity) : facts_cpulist_count(cpus),
+			.l3_count = caches_of(cpu, cpus),
 			.memory_bytes = (uint64_t)number(row, "memory_bytes", 1e16),
 		};
 	}

@@ -102,6 +102,7 @@ enum cpu_isa { CPU_ISA(X) CPU_ISA_COUNT };
 struct numa {
 	int node;                    /* OS index */
 	unsigned cpus;               /* logical CPUs of it that we may use */
+	unsigned l3_count;           /* last caches that its CPUs share; 0: not told */
 	uint64_t memory_bytes;
 };
 
@@ -111,6 +112,7 @@ struct cpu {
 	unsigned usable;                  /* logical CPUs in our affinity mask */
 	double quota;                     /* cgroup v1 or v2 CPU quota in CPUs; 0: none */
 	uint64_t l1d_bytes, l2_bytes, l3_bytes; /* one instance each; 0: hidden */
+	unsigned l3_count;                /* instances; 0: not told */
 	uint64_t memory_bytes, memory_limit_bytes; /* MemTotal; cgroup limit or 0 */
 	uint64_t page_bytes;
 	uint32_t isa;                     /* bit a CPU_ISA_* */

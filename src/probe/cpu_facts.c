@@ -26,10 +26,23 @@ unsigned cpu_threads(const struct machine *m, const struct target *t, unsigned w
 	return wanted && wanted < most ? wanted : most;
 }
 
+/* A node's own where it is told which CPUs share one; else an equal part of all, and of a machine one a
+ * socket. */
+static uint64_t cache_instances(const struct cpu *c, const struct numa *node)
+{
+	unsigned all = c->l3_count ? c->l3_count : c->sockets, parts = c->numa_count;
+
+	if (node && node->l3_count)
+		return node->l3_count;
+	if (node && parts)
+		all = (all + parts - 1) / parts;
+	return all ? all : 1;
+}
+
 uint64_t cpu_cache_bytes(const struct machine *m, const struct target *t)
 {
 	const struct cpu *c = machine_cpu(m);
-	uint64_t instances = c->sockets > 1 && t->numa < 0 ? c->sockets : 1;
+	uint64_t instances = cache_instances(c, node_of(c, t));
 
 	if (c->l3_bytes)
 		return c->l3_bytes * instances;

@@ -22,6 +22,8 @@
 #define PHASE_TURNS_MOST 12            /* disturbed ones are taken again */
 #define PHASE_TURN_CEILING_S 0.03      /* a window of the ceiling */
 #define PHASE_TURN_AGREE 0.05          /* the two ceilings around a turn */
+#define PHASE_BURST_MOST 3             /* windows of a point of a CPU's curve, while other work disturbs it */
+#define PHASE_WIDE 0.05                /* half-width of the mean that says so */
 #define PHASE_CPU_SHARE 0.97           /* of the CPU time asked for, below which other work took it */
 
 /* One case while it is timed. */
@@ -35,6 +37,7 @@ struct timing {
 	uint64_t batch;        /* iterations a sample, found in ramp, the same from then on */
 	double iteration_ns;   /* as the last window saw it */
 	bool settled;
+	unsigned repeats;      /* windows of burst taken again */
 	struct sample *sample; /* lent to windows one after the other */
 	size_t room;
 };
@@ -58,6 +61,8 @@ enum status phase_turns(struct timing *t, const struct bench *b, struct error *e
 enum status phase_search(struct timing *t, unsigned variants, struct error *err);
 
 /* For the above: */
+/* Share of its threads' CPU time that a quota grants; 1 without one. */
+double timing_granted(const struct timing *t);
 /* The least batch whose sample is long enough, found by running it. */
 enum status timing_batch(struct timing *t, struct error *err);
 /* A window of at least so long and so many samples; nothing is emitted. */

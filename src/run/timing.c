@@ -95,6 +95,13 @@ enum status timing_result(const struct timing *t, const char *phase, const struc
 		    err);
 }
 
+double timing_granted(const struct timing *t)
+{
+	const struct cpu *cpu = t->w->machine ? machine_cpu(t->w->machine) : NULL;
+
+	return cpu && cpu->quota > 0 && cpu->quota < t->threads ? cpu->quota / t->threads : 1;
+}
+
 double window_mean_ns(const struct window *w, size_t from, size_t to)
 {
 	double ns = 0, iterations = 0;

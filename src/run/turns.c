@@ -189,12 +189,10 @@ static enum status time_own(struct turns *s, struct window *all, double seconds,
 
 /* -- judging a turn -- */
 
-static bool starved(const struct turns *s, const struct stretch *x, unsigned threads)
+static bool starved(const struct timing *t, const struct stretch *x)
 {
-	const struct cpu *cpu = s->t->w->machine ? machine_cpu(s->t->w->machine) : NULL;
-	double granted = cpu && cpu->quota > 0 && cpu->quota < threads ? cpu->quota / threads : 1;
-
-	return x->has_cpu && x->wall_ns > 0 && x->cpu_ns < PHASE_CPU_SHARE * granted * threads * x->wall_ns;
+	return x->has_cpu && x->wall_ns > 0 &&
+	       x->cpu_ns < PHASE_CPU_SHARE * timing_granted(t) * t->threads * x->wall_ns;
 }
 
 static void weigh(struct turns *s, struct turn *turn)
@@ -203,9 +201,8 @@ static void weigh(struct turns *s, struct turn *turn)
 
 	turn->ratio = mean > 0 ? turn->own.rate / mean : 0;
 	turn->disturbed = fabs(turn->before.rate - turn->after.rate) > PHASE_TURN_AGREE * mean ||
-			  starved(s, &turn->own, s->t->threads) ||
-			  starved(s, &turn->before, s->ceiling.threads) ||
-			  starved(s, &turn->after, s->ceiling.threads);
+			  starved(s->t, &turn->own) || starved(&s->ceiling, &turn->before) ||
+			  starved(&s->ceiling, &turn->after);
 	s->clean += !turn->disturbed;
 }
 

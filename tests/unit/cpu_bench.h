@@ -41,6 +41,7 @@ static inline uint32_t cpu_bench_isa(void)
 	isa |= __builtin_cpu_supports("fma") ? 1u << CPU_ISA_fma : 0;
 	isa |= __builtin_cpu_supports("avx512f") ? 1u << CPU_ISA_avx512f : 0;
 	isa |= __builtin_cpu_supports("avx512vnni") ? 1u << CPU_ISA_avx512_vnni : 0;
+	isa |= __builtin_cpu_supports("avx512bf16") ? 1u << CPU_ISA_avx512_bf16 : 0;
 #elif defined(__aarch64__)
 	isa |= 1u << CPU_ISA_neon;
 #endif

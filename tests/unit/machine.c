@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "machine/facts.h"
 #include "machine/raw.h"
+#include "probe/cpu_pool.h"
 
 #define FAKE FAKE_DIR "/libnvidia-ml.so.1"
 
@@ -82,6 +83,34 @@ static void test_machine__absurd_numbers_count_as_absent(void **state)
 	assert_false(gpu_has(machine_gpu(m, 0), GPU_FACT_sm_count));
 	assert_null(machine_gpu(m, 1));
 	json_decref(facts);
+	machine_free(m);
+}
+
+/* Two nodes of eight CPUs, a last cache for every four: each node has two, the machine four. */
+static void test_machine__last_caches_are_counted_by_who_shares_them(void **state)
+{
+	struct target all = {.kind = TARGET_CPU, .numa = -1}, node = {.kind = TARGET_CPU, .numa = 1};
+	struct machine *m = NULL;
+	const struct cpu *c;
+
+	(void)state;
+	assert_int_equal(machine_read(&m, LAYER_HOST, SOURCE_DIR "/tests/replay/derived-llc-4", NULL, NULL),
+			 STATUS_OK);
+	c = machine_cpu(m);
+	assert_int_equal(c->numa_count, 2);
+	assert_int_equal(c->l3_count, 4);
+	assert_int_equal(c->numa[0].l3_count, 2);
+	assert_int_equal(c->numa[1].l3_count, 2);
+	assert_int_equal(cpu_cache_bytes(m, &all), 4 * (32 << 20));
+	assert_int_equal(cpu_cache_bytes(m, &node), 2 * (32 << 20));
+	machine_free(m);
+	/* Not told: what cpu0 says of itself. */
+	m = NULL;
+	assert_int_equal(
+		machine_read(&m, LAYER_HOST, SOURCE_DIR "/tests/replay/derived-h100-sxm-8", NULL, NULL),
+		STATUS_OK);
+	assert_int_equal(machine_cpu(m)->numa[0].l3_count, 0);
+	assert_int_equal(cpu_cache_bytes(m, &node), 300 << 20);
 	machine_free(m);
 }
 
@@ -376,6 +405,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_machine__json_gives_the_same_machine),
 		cmocka_unit_test(test_machine__facts_of_another_format_are_refused),
 		cmocka_unit_test(test_machine__absurd_numbers_count_as_absent),
+		cmocka_unit_test(test_machine__last_caches_are_counted_by_who_shares_them),
 		cmocka_unit_test(test_machine__nvml_answers_become_a_gpu),
 		cmocka_unit_test(test_machine__a_lost_gpu_is_lost),
 		cmocka_unit_test(test_machine__a_helper_that_crashes_costs_its_layer_alone),

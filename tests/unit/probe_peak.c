@@ -35,7 +35,7 @@ static void every_loop_is_right(void **state)
 	cpu_bench_make(&b);
 	for (uint32_t unit = PEAK_FMA; unit <= PEAK_READ; unit++)
 		for (uint32_t isa = 0; isa < PEAK_ISA_COUNT; isa++)
-			for (uint32_t type = PEAK_FP64; type <= PEAK_FP32; type++) {
+			for (uint32_t type = 0; type < PEAK_TYPE_COUNT; type++) {
 				const struct peak_opts o = {.unit = unit, .isa = isa, .type = type};
 				struct error err = {0};
 				struct wrong wrong;
@@ -52,6 +52,42 @@ static void every_loop_is_right(void **state)
 				ran++;
 			}
 	assert_true(ran >= 4);
+}
+
+/* The loop that `auto` means for a type, by what the CPU has: never a slower one than a library would take.
+ */
+static void narrow_types_have_loops_of_their_own(void **state)
+{
+	static const struct {
+		uint32_t isa, type;
+		enum peak_isa loop;
+	} rows[] = {
+		{1u << CPU_ISA_avx512f, PEAK_INT8, PEAK_ISA_AUTO},
+		{1u << CPU_ISA_avx512f | 1u << CPU_ISA_avx512_vnni, PEAK_INT8, PEAK_ISA_AVX512_VNNI},
+		{1u << CPU_ISA_avx_vnni, PEAK_INT8, PEAK_ISA_AVX_VNNI},
+		{1u << CPU_ISA_avx512_vnni | 1u << CPU_ISA_amx_int8, PEAK_INT8, PEAK_ISA_AUTO},
+		{1u << CPU_ISA_avx512f, PEAK_BF16, PEAK_ISA_AUTO},
+		{1u << CPU_ISA_avx512_bf16, PEAK_BF16, PEAK_ISA_AVX512_BF16},
+		{1u << CPU_ISA_avx512_bf16 | 1u << CPU_ISA_amx_bf16, PEAK_BF16, PEAK_ISA_AUTO},
+	};
+	struct cpu_bench b;
+
+	(void)state;
+	cpu_bench_make(&b);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct peak_opts o = {.unit = PEAK_FMA, .type = rows[i].type, .threads = 1};
+		bool some = rows[i].loop != PEAK_ISA_AUTO;
+
+		b.machine.cpu.isa = rows[i].isa;
+		assert_int_equal(peak_isa(&b.machine, &o), rows[i].loop);
+		assert_int_equal(peak_cpu_engine.supports(&b.machine, &b.target, &o, NULL),
+				 some ? STATUS_OK : STATUS_UNSUPPORTED);
+		/* 64 bytes hold 64 INT8 or 32 BF16 operands, each a product and a sum */
+		assert_true(
+			probe_peak.work(&b.machine, &b.target, &o).flop ==
+			(some ? 2.0 * PEAK_FMA_LOOPS * 12 * (rows[i].loop == PEAK_ISA_AVX512_VNNI ? 64 : 32)
+			      : 0));
+	}
 }
 
 static void return_at_once(void *end)
@@ -130,7 +166,7 @@ static void work_follows_isa_and_threads(void **state)
 	assert_true(probe_peak.work(&b.machine, &b.target, &o).messages == PEAK_ADDS);
 	o.unit = PEAK_READ;
 	assert_true(probe_peak.work(&b.machine, &b.target, &o).read_bytes > 0);
-	o = (struct peak_opts){.type = PEAK_BF16};
+	o = (struct peak_opts){.type = PEAK_FP16};
 	assert_int_equal(probe_peak.check(&o, NULL), STATUS_BAD_INPUT);
 }
 
@@ -155,6 +191,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_loop_is_right),
+		cmocka_unit_test(narrow_types_have_loops_of_their_own),
 		cmocka_unit_test(a_loop_that_does_not_work_is_wrong),
 		cmocka_unit_test(the_clock_comes_from_the_chain),
 		cmocka_unit_test(work_follows_isa_and_threads),

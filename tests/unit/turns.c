@@ -173,6 +173,29 @@ static void test_turns__an_instrument_that_fails_fails_the_case(void **state)
 	bed_release(&b);
 }
 
+/* A point of a curve: the first window meets other work, the second does not. */
+static void test_turns__a_disturbed_point_is_taken_again(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_init(&b, PHASES_BURST, 0.1);
+	bed_set(&b, "time", "1ms");
+	hog(&b, "1.05", "0.03");
+	bed_run(&b);
+	assert_int_equal(value(&b, "burst", "repeats"), 1);
+	near(value(&b, "burst", "time_ns_mean"), 1e6, 1e-3);
+	near(value(&b, "burst", "cpu_share"), 1, 1e-3);
+	assert_int_equal(whole(b.seen.count, "burst"), value(&b, "burst", "samples"));
+	bed_release(&b);
+	bed_init(&b, PHASES_BURST, 0.1);
+	hog(&b, "0", "1000"); /* one that stays: the end comes, and the share says it */
+	bed_run(&b);
+	assert_int_equal(value(&b, "burst", "repeats"), 2);
+	near(value(&b, "burst", "cpu_share"), 0.5, 1e-3);
+	bed_release(&b);
+}
+
 static void test_turns__a_stop_ends_them(void **state)
 {
 	struct bed b;
@@ -198,6 +221,7 @@ int main(void)
 		cmocka_unit_test(test_turns__points_of_a_curve_and_cases_together_have_none),
 		cmocka_unit_test(test_turns__a_slow_case_has_one_sample_a_turn),
 		cmocka_unit_test(test_turns__an_instrument_that_fails_fails_the_case),
+		cmocka_unit_test(test_turns__a_disturbed_point_is_taken_again),
 		cmocka_unit_test(test_turns__a_stop_ends_them),
 	};
 

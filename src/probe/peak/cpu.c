@@ -14,6 +14,9 @@ static enum status supports(const struct machine *m, const struct target *t, con
 		[PEAK_ISA_SSE2] = 1u << CPU_ISA_sse2,
 		[PEAK_ISA_AVX2] = 1u << CPU_ISA_avx2 | 1u << CPU_ISA_fma,
 		[PEAK_ISA_AVX512F] = 1u << CPU_ISA_avx512f,
+		[PEAK_ISA_AVX512_BF16] = 1u << CPU_ISA_avx512_bf16,
+		[PEAK_ISA_AVX512_VNNI] = 1u << CPU_ISA_avx512_vnni,
+		[PEAK_ISA_AVX_VNNI] = 1u << CPU_ISA_avx_vnni,
 		[PEAK_ISA_NEON] = 1u << CPU_ISA_neon,
 	};
 	const struct peak_opts *o = opts;
@@ -97,6 +100,10 @@ static double fma_reference(const struct peak_cpu *s, unsigned chain)
 {
 	bool fused = peak_is_fused(s->isa);
 
+	if (s->common.opts.type == PEAK_INT8)
+		return chain + 4.0 * PEAK_INT8_A * PEAK_INT8_B * PEAK_FMA_LOOPS;
+	if (s->common.opts.type == PEAK_BF16)
+		return PEAK_FMA_START(chain) + 2 * PEAK_BF16_STEP * PEAK_FMA_LOOPS;
 	if (s->common.opts.type == PEAK_FP64) {
 		double x = PEAK_FMA_START(chain);
 
@@ -127,6 +134,16 @@ static void note(struct wrong *w, double expected, double found, const char *wha
 	snprintf(w->place, sizeof(w->place), "thread %u, %s %u", thread, what, chain);
 }
 
+/* One lane of what a loop left. */
+static double lane_of(enum peak_type type, const void *end, size_t at)
+{
+	if (type == PEAK_FP64)
+		return ((const double *)end)[at];
+	if (type == PEAK_INT8)
+		return ((const int32_t *)end)[at];
+	return (double)((const float *)end)[at];
+}
+
 static void check_fma(const struct peak_cpu *s, struct wrong *w)
 {
 	unsigned lanes = peak_lanes(s->isa, s->common.opts.type);
@@ -136,13 +153,10 @@ static void check_fma(const struct peak_cpu *s, struct wrong *w)
 
 		for (unsigned i = 0; i < s->threads; i++)
 			for (unsigned lane = 0; lane < lanes; lane++) {
-				const void *end = s->slot[i].end;
 				size_t at = (size_t)chain * lanes + lane;
 
-				note(w, right,
-				     s->common.opts.type == PEAK_FP64 ? ((const double *)end)[at]
-								      : (double)((const float *)end)[at],
-				     "chain", i, chain);
+				note(w, right, lane_of(s->common.opts.type, s->slot[i].end, at), "chain", i,
+				     chain);
 			}
 	}
 }

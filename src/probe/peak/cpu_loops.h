@@ -11,6 +11,14 @@
 #define PEAK_FMA_B 0x1p-21
 #define PEAK_FMA_START(chain) (1 + (double)(chain) / 64)
 
+/* INT8 and BF16: x += sum of the products of a and b in the lane, all exact: no sum is rounded, none
+ * overflows. */
+#define PEAK_INT8_A 7
+#define PEAK_INT8_B 5
+#define PEAK_BF16_A 0x3f80 /* 1 */
+#define PEAK_BF16_B 0x3a80 /* 2^-10 */
+#define PEAK_BF16_STEP 0x1p-10
+
 /* end: (chains x lanes) what every lane holds after the last pass. */
 typedef void peak_fma_loop(void *end);
 

@@ -43,12 +43,27 @@ const char *peak_isa_name(enum peak_isa isa)
 	return isas[isa];
 }
 
+static enum peak_isa peak_isa_narrow(uint32_t isa, enum peak_type type)
+{
+	if (type == PEAK_BF16)
+		return isa & 1u << CPU_ISA_avx512_bf16 && !(isa & 1u << CPU_ISA_amx_bf16)
+			       ? PEAK_ISA_AVX512_BF16
+			       : PEAK_ISA_AUTO;
+	if (isa & 1u << CPU_ISA_amx_int8)
+		return PEAK_ISA_AUTO;
+	if (isa & 1u << CPU_ISA_avx512_vnni)
+		return PEAK_ISA_AVX512_VNNI;
+	return isa & 1u << CPU_ISA_avx_vnni ? PEAK_ISA_AVX_VNNI : PEAK_ISA_AUTO;
+}
+
 enum peak_isa peak_isa(const struct machine *m, const struct peak_opts *o)
 {
 	uint32_t isa = machine_cpu(m)->isa;
 
 	if (o->isa != PEAK_ISA_AUTO)
 		return o->isa;
+	if (o->type == PEAK_BF16 || o->type == PEAK_INT8)
+		return peak_isa_narrow(isa, o->type);
 	if (isa & 1u << CPU_ISA_avx512f)
 		return PEAK_ISA_AVX512F;
 	if (isa & 1u << CPU_ISA_avx2 && isa & 1u << CPU_ISA_fma)
@@ -60,13 +75,17 @@ enum peak_isa peak_isa(const struct machine *m, const struct peak_opts *o)
 
 unsigned peak_lanes(enum peak_isa isa, enum peak_type type)
 {
-	static const unsigned bytes[] = {[PEAK_ISA_AUTO] = 0,
-					 [PEAK_ISA_SSE2] = 16,
-					 [PEAK_ISA_AVX2] = 32,
-					 [PEAK_ISA_AVX512F] = 64,
-					 [PEAK_ISA_NEON] = 16};
+	static const unsigned bytes[] = {
+		[PEAK_ISA_AUTO] = 0,	  [PEAK_ISA_SSE2] = 16,	       [PEAK_ISA_AVX2] = 32,
+		[PEAK_ISA_AVX512F] = 64,  [PEAK_ISA_AVX512_BF16] = 64, [PEAK_ISA_AVX512_VNNI] = 64,
+		[PEAK_ISA_AVX_VNNI] = 32, [PEAK_ISA_NEON] = 16};
 
 	return bytes[isa] / (type == PEAK_FP64 ? 8 : 4);
+}
+
+unsigned peak_products(enum peak_type type)
+{
+	return type == PEAK_INT8 ? 4 : type == PEAK_BF16 ? 2 : 1;
 }
 
 unsigned peak_threads(const struct machine *m, const struct target *t, const struct peak_opts *o)
@@ -84,7 +103,7 @@ static struct work work(const struct machine *m, const struct target *t, const v
 	switch ((enum peak_unit)o->unit) {
 	case PEAK_FMA:
 		return (struct work){.flop = threads * 2.0 * PEAK_FMA_LOOPS * peak_chains(peak_isa(m, o)) *
-					     peak_lanes(peak_isa(m, o), o->type),
+					     peak_lanes(peak_isa(m, o), o->type) * peak_products(o->type),
 				     .limit = limits[o->type]};
 	case PEAK_ADD:
 		return (struct work){.messages = PEAK_ADDS, .limit = "clock"};
@@ -102,9 +121,10 @@ static enum status check(const void *opts, struct error *err)
 {
 	const struct peak_opts *o = opts;
 
-	if (o->unit == PEAK_FMA && o->type != PEAK_FP64 && o->type != PEAK_FP32)
-		return error_set(err, STATUS_BAD_INPUT, "peak: unit=fma is for fp32 and fp64, not %s",
-				 types[o->type]);
+	if (o->unit == PEAK_FMA && o->type != PEAK_FP64 && o->type != PEAK_FP32 && o->type != PEAK_BF16 &&
+	    o->type != PEAK_INT8)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "peak: unit=fma is for fp64, fp32, bf16 and int8, not %s", types[o->type]);
 	return STATUS_OK;
 }
 

@@ -20,6 +20,9 @@ enum peak_unit { PEAK_FMA, PEAK_ADD, PEAK_READ, PEAK_MMA };
 	X(SSE2, "sse2")                                                                                      \
 	X(AVX2, "avx2")                                                                                      \
 	X(AVX512F, "avx512f")                                                                                \
+	X(AVX512_BF16, "avx512_bf16")                                                                        \
+	X(AVX512_VNNI, "avx512_vnni")                                                                        \
+	X(AVX_VNNI, "avx_vnni")                                                                              \
 	X(NEON, "neon")
 #define X(name, text) PEAK_ISA_##name,
 enum peak_isa { PEAK_ISAS(X) PEAK_ISA_COUNT };
@@ -51,11 +54,13 @@ enum {
 };
 #define PEAK_MMA_SM_FLOP 0x1p32
 
-/* The ISA that `auto` means on this machine: the widest of its kind; PEAK_ISA_AUTO where there is none we
- * know. */
+/* The ISA that `auto` means on this machine for the type: the widest of its kind; PEAK_ISA_AUTO where there
+ * is none, or where the CPU has a faster one (tiles) that no loop of ours issues. */
 enum peak_isa peak_isa(const struct machine *m, const struct peak_opts *o);
 /* Independent accumulators a thread: latency 4..5 times 2 ports and two to spare; NEON 24. */
 unsigned peak_chains(enum peak_isa isa);
+/* Products that one instruction adds to a lane: 4 of INT8, 2 of BF16, else 1. */
+unsigned peak_products(enum peak_type type);
 unsigned peak_lanes(enum peak_isa isa, enum peak_type type);
 unsigned peak_threads(const struct machine *m, const struct target *t, const struct peak_opts *o);
 const char *peak_type_name(enum peak_type type);
