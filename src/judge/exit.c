@@ -83,7 +83,7 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 	if (out->has_stated && out->stated.verdict == VERDICT_FAIL)
 		snprintf(out->headline, size, "not what was stated: %.280s", out->stated.reason);
 	else if (t->first_fail)
-		snprintf(out->headline, size, "%zu of %zu cases failed; first %.80s: %.160s",
+		snprintf(out->headline, size, "%zu of %zu cases failed; first %.256s: %.160s",
 			 t->of[VERDICT_FAIL], t->asked, t->fail_target, t->first_fail->reason);
 	else if (ctx->ahead)
 		snprintf(out->headline, size, "%zu of %zu cases would be judged", t->of[VERDICT_PASS],
@@ -91,8 +91,9 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 	else if (!t->measured)
 		snprintf(out->headline, size, "nothing was measured");
 	else if (t->first_open)
-		snprintf(out->headline, size, "inconclusive: %zu of %zu cases stay open; first %.80s: %.160s",
-			 t->open, t->asked, t->open_target, t->first_open->reason);
+		snprintf(out->headline, size,
+			 "inconclusive: %zu of %zu cases stay open; first %.256s: %.160s", t->open, t->asked,
+			 t->open_target, t->first_open->reason);
 	else
 		snprintf(out->headline, size,
 			 "%zu passed, %zu deserve a look, %zu measured without a reference%s",

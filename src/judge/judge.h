@@ -78,7 +78,7 @@ struct judgements {
 	size_t count;
 	int exit_code;	      /* 0, 1, 2 */
 	enum verdict verdict; /* headline */
-	char headline[320];
+	char headline[512];   /* names cases by their whole keys: the report shows titles for them */
 	char expectations_hash[65];
 	/* What was stated (--expect, site file) against what is here; counts for exit code and headline. */
 	struct judgement stated;

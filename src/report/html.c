@@ -131,7 +131,7 @@ static void add_header(struct text *out, const struct view *v)
 	}
 	text_release(&counts);
 	text_add(out, "</header>\n<nav><a href=\"#todo\">What to do</a>"
-		      "<a href=\"#unjudged\">Not judged</a><a href=\"#devices\">Devices</a>"
+		      "<a href=\"#devices\">Devices</a><a href=\"#unjudged\">Not judged</a>"
 		      "<a href=\"#results\">Results</a><a href=\"#gaps\">Where the rest went</a>"
 		      "<a href=\"#roofline\">Roofline</a><a href=\"#machine\">Machine</a>"
 		      "<a href=\"#conditions\">Conditions</a></nav>\n");
@@ -543,7 +543,9 @@ void report_html(struct text *out, const struct report_input *in)
 	add_machine(out, &v);
 	text_add(out, "</main>\n<footer>Sustained figures are means over a window after clock, power and "
 		      "rate had settled; inputs are "
-		      "scaled random numbers unless a case says otherwise. GB = 10⁹ bytes.</footer>\n");
+		      "scaled random numbers unless a case says otherwise. GB = 10⁹ bytes. Low confidence: "
+		      "the band that "
+		      "judges it rests on few cards. No reference: nothing sound judges it.</footer>\n");
 	if (script) {
 		text_add(out, "<script>");
 		text_add_bytes(out, (const char *)script->data, script->size);
