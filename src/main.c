@@ -140,7 +140,8 @@ int main(int argc, char **argv)
 		return usage_error(&err, NULL);
 	}
 	if (!cmd->raw && wants_help(argc, argv)) {
-		help_command(stdout, cmd);
+		if (!cmd->help_topic || *argv[2] == '-' || !cmd->help_topic(stdout, argv[2]))
+			help_command(stdout, cmd);
 		return EXIT_PASS;
 	}
 	code = run_command(cmd, &context);

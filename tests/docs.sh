@@ -11,5 +11,18 @@ fail=0
 	cmp -s "$tmp/$page" "$root/$page" || { echo "$page is behind: run tests/docs.sh ASSAY ROOT --update"; diff "$root/$page" "$tmp/$page" | head -n 10; exit 1; }
 done || fail=1
 bash -n "$tmp/docs/completion/assay.bash" || fail=1
+# What a user gets at the tab key: LINE's last word completed holds WORD.
+completes() { # word, line's words..., as the shell splits them
+	bash -c '. "$1"; want=$2; shift 2; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _assay
+		printf "%s\n" "${COMPREPLY[@]}" | grep -qxF -- "$want"' sh "$tmp/docs/completion/assay.bash" "$@" ||
+		{ echo "completion of '$*' lacks '$1'"; fail=1; }
+}
+completes probe assay pr
+completes gemm assay probe ge
+completes type= assay probe gemm ty
+completes bf16 assay probe gemm type = b
+completes markdown assay check --format m
+completes --target assay probe gemm --ta
+completes exhaustive assay probe gemm --beside search = e
 [ "$fail" = 0 ] && echo "docs: every page is current"
 exit "$fail"

@@ -4,6 +4,7 @@
 #define CMD_COMMAND_H
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include "core/log.h"
 #include "core/opt.h"
 
@@ -23,6 +24,8 @@ struct command {
 	const char *name, *summary;
 	const char *example;   /* one command line that works, with what it gives */
 	const char *help;      /* a paragraph; NULL: none */
+	/* Optional: --help with a first bare word that names a subject of its own (a probe). False: it names none. */
+	bool (*help_topic)(FILE *to, const char *word);
 	struct opt_table opts;
 	bool hidden;           /* __worker and its kin */
 	bool raw;              /* parses argv itself (hidden ones) */

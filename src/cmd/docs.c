@@ -3,7 +3,7 @@
  * The reference pages, the manual page and the shell completions, printed from the tables that drive the
  * program. `assay __docs DIR` writes them; tests/docs.sh holds the committed ones against it.
  */
-#include "cmd/command.h"
+#include "cmd/docs.h"
 #include "cmd/help.h"
 #include "core/file.h"
 #include "journal/field.h"
@@ -167,163 +167,6 @@ static void add_vendor(struct text *out)
 #undef X
 }
 
-/* ---- manual page ---- */
-
-/* roff text: a backslash, a leading dot or quote, and a minus are special. */
-static void add_roff(struct text *out, const char *s)
-{
-	if (*s == '.' || *s == '\'')
-		text_add(out, "\\&");
-	for (; *s; s++) {
-		if (*s == '\\')
-			text_add(out, "\\e");
-		else if (*s == '-')
-			text_add(out, "\\-");
-		else
-			text_add_bytes(out, s, 1);
-	}
-}
-
-static void add_manual_options(struct text *out, const struct opt_table *t)
-{
-	char word[160];
-
-	for (size_t i = 0; i < t->count; i++) {
-		const struct opt *row = &t->rows[i];
-
-		help_value_word(row, word, sizeof(word));
-		text_add(out, ".TP\n.B ");
-		if (!row->positional)
-			text_add(out, "\\-\\-");
-		add_roff(out, row->name);
-		if (*word && !row->positional) {
-			text_add(out, " ");
-			add_roff(out, word);
-		}
-		text_add(out, "\n");
-		add_roff(out, row->help ? row->help : "");
-		if (row->preset && *row->preset && row->kind != OPT_KIND_BOOL) {
-			text_add(out, " (default ");
-			add_roff(out, row->preset);
-			text_add(out, ")");
-		}
-		text_add(out, "\n");
-	}
-}
-
-static void add_manual(struct text *out)
-{
-	text_add(out, ".\\\" printed by the program from its tables\n.TH ASSAY 1 \"\" \"assay " ASSAY_VERSION
-		      "\" \"User Commands\"\n.SH NAME\nassay \\- prove, explain and use GPU machines\n"
-		      ".SH SYNOPSIS\n.B assay\nCOMMAND [OPTION...]\n.SH COMMANDS\n");
-	for (const struct command *const *c = command_list; *c; c++) {
-		if ((*c)->hidden)
-			continue;
-		text_addf(out, ".SS assay %s\n", (*c)->name);
-		add_roff(out, (*c)->summary);
-		text_add(out, ".\n");
-		if ((*c)->help) {
-			text_add(out, ".PP\n");
-			add_roff(out, (*c)->help);
-			text_add(out, "\n");
-		}
-		add_manual_options(out, &(*c)->opts);
-		if ((*c)->example) {
-			text_add(out, ".PP\nExample:\n.PP\n.nf\n    ");
-			add_roff(out, (*c)->example);
-			text_add(out, "\n.fi\n");
-		}
-	}
-	text_add(out,
-		 ".SH EXIT STATUS\n.TP\n.B 0\nall that was required held\n.TP\n.B 1\nsomething failed\n"
-		 ".TP\n.B 2\ninconclusive: something required could not be judged\n.TP\n.B 64\nwrong usage\n"
-		 ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours\n.TP\n.B ASSAY_LIB_NAME\npath of the library "
-		 "NAME\n");
-}
-
-/* ---- completions ---- */
-
-static void add_bash(struct text *out)
-{
-	text_add(out, "# bash completion for assay; printed by the program from its tables\n_assay()\n{\n"
-		      "\tlocal cur=${COMP_WORDS[COMP_CWORD]} words=\n\tif [ \"$COMP_CWORD\" -eq 1 ]; "
-		      "then\n\t\twords='");
-	for (const struct command *const *c = command_list; *c; c++)
-		if (!(*c)->hidden)
-			text_addf(out, "%s ", (*c)->name);
-	text_add(out, "'\n\telse\n\t\tcase ${COMP_WORDS[1]} in\n");
-	for (const struct command *const *c = command_list; *c; c++) {
-		if ((*c)->hidden)
-			continue;
-		text_addf(out, "\t\t%s) words='--help", (*c)->name);
-		for (size_t i = 0; i < (*c)->opts.count; i++) {
-			const struct opt *row = &(*c)->opts.rows[i];
-
-			if (!row->positional)
-				text_addf(out, " --%s", row->name);
-			else
-				for (const char *const *w = row->choices; w && *w; w++)
-					text_addf(out, " %s", *w);
-		}
-		if (!strcmp((*c)->name, "probe"))
-			for (const struct probe *const *p = probe_list; *p; p++)
-				text_addf(out, " %s", (*p)->name);
-		text_add(out, "' ;;\n");
-	}
-	text_add(out, "\t\tesac\n\tfi\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-		      "\t[ \"${#COMPREPLY[@]}\" -gt 0 ] || COMPREPLY=($(compgen -f -- "
-		      "\"$cur\"))\n}\ncomplete -F _assay assay\n");
-}
-
-/* A colon, quote or bracket would end zsh's description. */
-static void add_zsh_text(struct text *out, const char *s)
-{
-	for (; s && *s; s++)
-		text_add_bytes(out, strchr("[]:'\"`$\\", *s) ? " " : s, 1);
-}
-
-static void add_zsh(struct text *out)
-{
-	text_add(out, "#compdef assay\n# printed by the program from its tables\n_assay() {\n\tlocal -a "
-		      "commands\n\tcommands=(\n");
-	for (const struct command *const *c = command_list; *c; c++) {
-		if ((*c)->hidden)
-			continue;
-		text_addf(out, "\t\t'%s:", (*c)->name);
-		add_zsh_text(out, (*c)->summary);
-		text_add(out, "'\n");
-	}
-	text_add(out, "\t)\n\tif (( CURRENT == 2 )); then\n\t\t_describe command "
-		      "commands\n\t\treturn\n\tfi\n\tcase $words[2] in\n");
-	for (const struct command *const *c = command_list; *c; c++) {
-		if ((*c)->hidden)
-			continue;
-		text_addf(out, "\t%s)\n\t\t_arguments '--help[help]'", (*c)->name);
-		for (size_t i = 0; i < (*c)->opts.count; i++) {
-			const struct opt *row = &(*c)->opts.rows[i];
-
-			if (row->positional)
-				continue;
-			text_addf(out, " \\\n\t\t\t'--%s%s[", row->name,
-				  row->kind == OPT_KIND_BOOL ? "" : "=");
-			add_zsh_text(out, row->help);
-			text_add(out, "]");
-			if (row->choices) {
-				text_addf(out, ":%s:(", row->name);
-				for (const char *const *w = row->choices; *w; w++)
-					text_addf(out, "%s%s", w == row->choices ? "" : " ", *w);
-				text_add(out, ")");
-			} else if (row->kind != OPT_KIND_BOOL) {
-				text_addf(out, ":%s:%s", row->name,
-					  row->kind == OPT_KIND_TEXT ? "_files" : "");
-			}
-			text_add(out, "'");
-		}
-		text_add(out, " '*:file:_files' ;;\n");
-	}
-	text_add(out, "\tesac\n}\n_assay \"$@\"\n");
-}
-
 /* ---- all of them ---- */
 
 static const struct page {
@@ -332,8 +175,8 @@ static const struct page {
 } pages[] = {
 	{"docs/reference/lists.md", add_lists},	      {"docs/reference/fields.md", add_fields},
 	{"docs/reference/commands.md", add_commands}, {"docs/reference/probes.md", add_probes},
-	{"docs/reference/vendor.md", add_vendor},     {"docs/man/assay.1", add_manual},
-	{"docs/completion/assay.bash", add_bash},     {"docs/completion/_assay", add_zsh},
+	{"docs/reference/vendor.md", add_vendor},     {"docs/man/assay.1", docs_manual},
+	{"docs/completion/assay.bash", docs_bash},    {"docs/completion/_assay", docs_zsh},
 };
 
 static enum status write_page(const char *root, const struct page *page, struct error *err)

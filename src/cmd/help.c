@@ -7,6 +7,13 @@ static void print(FILE *to, struct text *t)
 	text_release(t);
 }
 
+static const char *unit_word(const char *unit)
+{
+	if (!unit || !*unit)
+		return "N";
+	return !strcmp(unit, "B") ? "BYTES" : !strcmp(unit, "s") ? "SECONDS" : unit;
+}
+
 void help_value_word(const struct opt *row, char *out, size_t size)
 {
 	struct text t = {0};
@@ -21,43 +28,49 @@ void help_value_word(const struct opt *row, char *out, size_t size)
 	else if (row->kind == OPT_KIND_TEXT)
 		text_add(&t, "TEXT");
 	else
-		text_add(&t, row->unit && *row->unit ? row->unit : "N");
+		text_add(&t, unit_word(row->unit));
 	text_copy(out, size, text_str(&t));
 	text_release(&t);
 }
 
-static void add_option(struct text *out, const struct opt *row)
+static void left_column(const struct opt *row, const char *word, enum help_style style, char *out,
+			size_t size)
+{
+	if (style == HELP_PROBE)
+		snprintf(out, size, "  %s=%s", row->name, *word ? word : "true|false");
+	else if (row->positional)
+		snprintf(out, size, "  %s%s", row->shown ? row->shown : row->name, row->many ? "..." : "");
+	else if (row->letter)
+		snprintf(out, size, "  -%c, --%s%s%s", row->letter, row->name, *word ? " " : "", word);
+	else
+		snprintf(out, size, "      --%s%s%s", row->name, *word ? " " : "", word);
+}
+
+static void add_option(struct text *out, const struct opt *row, enum help_style style)
 {
 	char word[160], left[240];
 
 	help_value_word(row, word, sizeof(word));
-	if (row->positional)
-		snprintf(left, sizeof(left), "  %s%s", row->shown ? row->shown : row->name,
-			 row->many ? "..." : "");
-	else if (row->letter)
-		snprintf(left, sizeof(left), "  -%c, --%s%s%s", row->letter, row->name, *word ? " " : "",
-			 word);
-	else
-		snprintf(left, sizeof(left), "      --%s%s%s", row->name, *word ? " " : "", word);
+	left_column(row, word, style, left, sizeof(left));
 	if (strlen(left) > 34)
 		text_addf(out, "%s\n%36s%s", left, "", row->help ? row->help : "");
 	else
 		text_addf(out, "%-36s%s", left, row->help ? row->help : "");
-	if (row->positional && row->choices)
+	if (style == HELP_COMMAND && row->positional && row->choices)
 		text_addf(out, ": %s", word);
 	if (row->preset && *row->preset && row->kind != OPT_KIND_BOOL)
 		text_addf(out, " (default %s)", row->preset);
 	text_add(out, "\n");
 }
 
-void help_options(struct text *out, const struct opt_table *t)
+void help_options(struct text *out, const struct opt_table *t, enum help_style style)
 {
 	for (size_t i = 0; i < t->count; i++)
 		if (t->rows[i].positional)
-			add_option(out, &t->rows[i]);
+			add_option(out, &t->rows[i], style);
 	for (size_t i = 0; i < t->count; i++)
 		if (!t->rows[i].positional)
-			add_option(out, &t->rows[i]);
+			add_option(out, &t->rows[i], style);
 }
 
 void help_overview(FILE *to)
@@ -92,7 +105,7 @@ void help_command(FILE *to, const struct command *cmd)
 		text_addf(&t, "\n%s\n", cmd->help);
 	if (cmd->opts.count) {
 		text_add(&t, "\n");
-		help_options(&t, &cmd->opts);
+		help_options(&t, &cmd->opts, HELP_COMMAND);
 	}
 	if (cmd->example)
 		text_addf(&t, "\nexample:\n  %s\n", cmd->example);

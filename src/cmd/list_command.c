@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay list: what can run, and what would judge it. */
 #include <jansson.h>
+#include "cmd/help.h"
 #include "cmd/list_ahead.h"
 #include "cmd/running.h"
 #include "core/embed.h"
@@ -8,7 +9,7 @@
 #include "probe/registry.h"
 
 struct list_opts {
-	const char *what, *suite, *machine, *expectations;
+	const char *what, *name, *suite, *machine, *expectations;
 	bool json, all;
 };
 
@@ -17,6 +18,8 @@ static const char *const what_words[] = {"probes", "engines", "suites", "causes"
 static const struct opt opts[] = {
 	OPT_ROW(struct list_opts, what, .name = "what", .positional = true, .preset = "probes",
 		.choices = what_words, .help = "what to list"),
+	OPT_ROW(struct list_opts, name, .name = "name", .positional = true, .shown = "NAME",
+		.help = "probes: this one alone, with its options"),
 	OPT_ROW(struct list_opts, suite, .name = "suite", .preset = "quick", .shown = "SUITE|FILE",
 		.help = "expectations: of this suite's cases"),
 	OPT_ROW(struct list_opts, machine, .name = "machine", .shown = "DIR",
@@ -35,16 +38,39 @@ static void target_words(unsigned targets, char *out, size_t size)
 		out[strlen(out) - 1] = '\0';
 }
 
-/* Rows are objects of texts, all with the same names in the same order. */
-static json_t *probe_rows(bool all)
+static json_t *option_rows(const struct opt_table *t)
 {
 	json_t *rows = json_array();
 
-	for (const struct probe *const *p = probe_list; *p; p++)
-		if (all || !(*p)->hidden)
-			json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "probe", (*p)->name, "kind",
-							      (*p)->kind == PROBE_TIMED ? "timed" : "reading",
-							      "summary", (*p)->summary));
+	for (size_t i = 0; i < t->count; i++) {
+		const struct opt *row = &t->rows[i];
+		char word[160];
+
+		help_value_word(row, word, sizeof(word));
+		json_array_append_new(rows,
+				      json_pack("{s:s, s:s, s:s*, s:s}", "name", row->name, "value", word,
+						"default", row->preset, "help", row->help ? row->help : ""));
+	}
+	return rows;
+}
+
+/* Rows are objects of texts, all with the same names in the same order; as JSON a probe has its options too.
+ */
+static json_t *probe_rows(bool all, const struct probe *only, bool options)
+{
+	json_t *rows = json_array();
+
+	for (const struct probe *const *p = probe_list; *p; p++) {
+		json_t *row;
+
+		if (only ? *p != only : (*p)->hidden && !all)
+			continue;
+		row = json_pack("{s:s, s:s, s:s}", "probe", (*p)->name, "kind",
+				(*p)->kind == PROBE_TIMED ? "timed" : "reading", "summary", (*p)->summary);
+		if (options)
+			json_object_set_new(row, "options", option_rows(&(*p)->opts));
+		json_array_append_new(rows, row);
+	}
 	return rows;
 }
 
@@ -132,10 +158,21 @@ static int run(const struct command_context *c, const void *opts_)
 {
 	const struct list_opts *o = opts_;
 	struct error err = {0};
+	const struct probe *only = NULL;
 	json_t *rows = NULL;
 
+	if (o->name && strcmp(o->what, "probes")) {
+		error_set(&err, STATUS_BAD_INPUT, "list %s takes no name", o->what);
+		return running_complain(c, &err);
+	}
+	if (o->name && !(only = help_probe_named(o->name, &err)))
+		return running_complain(c, &err);
+	if (only && !o->json) {
+		help_probe(stdout, only);
+		return EXIT_PASS;
+	}
 	if (!strcmp(o->what, "probes"))
-		rows = probe_rows(o->all);
+		rows = probe_rows(o->all, only, o->json);
 	else if (!strcmp(o->what, "engines"))
 		rows = engine_rows(o->all);
 	else if (!strcmp(o->what, "suites"))

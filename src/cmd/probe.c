@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay probe NAME: one case, or a cross product. */
+#include "cmd/help.h"
 #include "cmd/running.h"
 
 struct probe_opts {
@@ -39,11 +40,23 @@ static int run(const struct command_context *c, const void *opts_)
 	return code;
 }
 
+static bool help_topic(FILE *to, const char *word)
+{
+	struct error err = {0};
+	const struct probe *p = help_probe_named(word, &err);
+
+	if (p)
+		help_probe(to, p);
+	return p;
+}
+
 const struct command command_probe = {
 	.name = "probe",
 	.summary = "run one probe",
 	.example = "assay probe gemm m=2048 n=2048 k=2048 type=fp32",
-	.help = "One case with the options given, judged and reported as a suite's case is.",
+	.help_topic = help_topic,
+	.help = "One case with the options given, judged and reported as a suite's case is. "
+		"`assay probe NAME --help` shows the probe's own options.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct probe_opts)},
 	.run = run,
 };

@@ -179,6 +179,11 @@ static void what_an_engine_cannot_do_is_unsupported(void **state)
 	o.bias = true;
 	assert_int_equal(gemm_openblas_engine.supports(&b.machine, &b.target, &o, NULL), STATUS_UNSUPPORTED);
 	o.bias = false;
+	o.search = GEMM_SEARCH_EXHAUSTIVE; /* it would try nothing and say it had searched */
+	error_clear(&err);
+	assert_int_equal(gemm_openblas_engine.supports(&b.machine, &b.target, &o, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "nothing to search"));
+	o.search = GEMM_SEARCH_FIRST;
 	o.m = o.n = 1 << 18;
 	error_clear(&err);
 	assert_int_equal(gemm_openblas_engine.supports(&b.machine, &b.target, &o, &err), STATUS_NO_RESOURCE);

@@ -81,6 +81,8 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	double each, memory = g ? gpu_get(g, GPU_FACT_memory_bytes, 0) : 0,
 		     cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0;
 
+	if (o->threads)
+		return refuse(err, "threads are of CPU engines");
 	if (lib && lib->status)
 		return error_set_cause(err, lib->status, lib->cause, "gemm: cuBLASLt: %s", lib->missing);
 	each = (double)o->batch * ((double)gemm_in_bytes(o->type) * o->k * ((double)o->m + o->n) +

@@ -26,6 +26,18 @@ enum status gemm_host_fits(const struct machine *m, const struct target *t, cons
 	return STATUS_OK;
 }
 
+enum status gemm_host_heeds(const struct gemm_opts *o, const char *library, struct error *err)
+{
+	const char *what = o->search != GEMM_SEARCH_FIRST	   ? "has one algorithm: nothing to search"
+			   : o->accumulate != GEMM_ACCUMULATE_FAST ? "has one way to accumulate"
+			   : o->scale != GEMM_SCALE_TENSOR	   ? "has no block scales"
+								   : NULL;
+
+	if (!what)
+		return STATUS_OK;
+	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "gemm: %s %s", library, what);
+}
+
 enum status gemm_host_library(const struct machine *m, const char *name, struct error *err)
 {
 	const struct lib_found *lib = machine_lib(m, name);

@@ -36,6 +36,8 @@ enum status gemm_host_enqueue(void *state, uint64_t i, struct error *err);
 /* For supports: three matrices of one set must fit; STATUS_NO_RESOURCE where they do not. */
 enum status gemm_host_fits(const struct machine *m, const struct target *t, const struct gemm_opts *o,
 			   struct error *err);
+/* For supports: STATUS_UNSUPPORTED where an option is set that only a GPU library heeds. */
+enum status gemm_host_heeds(const struct gemm_opts *o, const char *library, struct error *err);
 /* For supports: what the SOFTWARE layer says of the library; OK where that layer was not read. */
 enum status gemm_host_library(const struct machine *m, const char *name, struct error *err);
 

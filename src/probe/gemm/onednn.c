@@ -42,7 +42,9 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	if (!(machine_cpu(m)->isa & (o->type == GEMM_BF16 ? bf16 : int8)))
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "gemm: this CPU has no %s instructions", gemm_type_name(o->type));
-	st = gemm_host_library(m, onednn_lib.name, err);
+	st = gemm_host_heeds(o, "oneDNN", err);
+	if (!st)
+		st = gemm_host_library(m, onednn_lib.name, err);
 	return st ? st : gemm_host_fits(m, t, o, err);
 }
 

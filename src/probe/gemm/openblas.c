@@ -21,7 +21,9 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	if (o->bias)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "gemm: OpenBLAS adds no bias");
-	st = gemm_host_library(m, openblas_lib.name, err);
+	st = gemm_host_heeds(o, "OpenBLAS", err);
+	if (!st)
+		st = gemm_host_library(m, openblas_lib.name, err);
 	return st ? st : gemm_host_fits(m, t, o, err);
 }
 
