@@ -46,11 +46,11 @@ _assay()
 	if [ -n "$words" ]; then _assay_words "$words" "$cur"; return; fi
 	case ${COMP_WORDS[1]} in
 	archive) words='--help --out --check' ;;
-	check) words='--help --suite --target --out --seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json' ;;
+	check) words='--help --suite --target --out --seconds --rounds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json' ;;
 	compare) words='--help --as --json --all --expectations' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names' ;;
 	list) words='--help probes engines suites causes expectations --suite --machine --expectations --all --json' ;;
-	probe) words='--help --target --out --seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json --engine' ;;
+	probe) words='--help --target --out --seconds --rounds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json --engine' ;;
 	report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
 	roofline) words='--help --out --format --expectations --seconds --price --real-names' ;;
 	esac
