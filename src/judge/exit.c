@@ -50,6 +50,8 @@ static void count(struct tally *t, const struct judgements *out, const struct ju
 		const struct judgement *j = &out->of_case[i];
 		const struct record_case *c = &ctx->record->cases[i];
 
+		if (j->superseded)
+			continue;
 		t->of[j->verdict]++;
 		t->asked += j->verdict != VERDICT_SKIP || j->cause != CAUSE_NOT_ASKED;
 		t->required += c->require != CONTEXT_REQUIRE_NOTHING;

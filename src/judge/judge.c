@@ -150,6 +150,30 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 	}
 }
 
+/* A second round counts for the first or the first for it: the better of the two, but never instead of a
+ * failure. */
+static void second_rounds(struct judgements *out, const struct record *r)
+{
+	for (size_t i = 0; i < r->case_count; i++) {
+		const json_t *again = json_object_get(r->cases[i].plan, "again");
+		size_t first = json_is_integer(again) ? (size_t)json_integer_value(again) : i;
+		struct judgement *a, *b;
+
+		if (first >= i || strcmp(r->cases[first].key, r->cases[i].key) ||
+		    strcmp(r->cases[first].target, r->cases[i].target))
+			continue;
+		a = &out->of_case[first];
+		b = &out->of_case[i];
+		if (verdict_weight(a->verdict) < verdict_weight(b->verdict)) {
+			struct judgement *better = a;
+
+			a = b;
+			b = better;
+		}
+		a->superseded = a->verdict != VERDICT_FAIL && a->verdict != VERDICT_ERROR;
+	}
+}
+
 enum status judge_run(struct judgements *out, const struct judge_context *ctx, const struct judge_site *from,
 		      struct error *err)
 {
@@ -187,6 +211,7 @@ enum status judge_run(struct judgements *out, const struct judge_context *ctx, c
 		out->has_stated = true;
 		site_judge(&out->stated, &site, ctx);
 	}
+	second_rounds(out, r);
 	exit_judge(out, ctx);
 	if (could_not_look(out, ctx) && operator_input(out, ctx, &site))
 		return STATUS_OK;

@@ -71,6 +71,7 @@ struct judgement {
 		char knob[96], evidence[200], gain[96];
 	} advice[4];
 	size_t advice_count;
+	bool superseded; /* another round of this case counts for the exit code */
 };
 
 struct judgements {

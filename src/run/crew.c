@@ -145,6 +145,11 @@ static bool on_line(struct worker *w, const char *type, json_t *body)
 			watch_want(r, w->c, phase, (uint64_t)json_integer_value(json_object_get(body, "t0")),
 				   (uint64_t)json_integer_value(json_object_get(body, "t1")));
 	}
+	if (journal == JOURNAL_RESULT) {
+		const char *phase = json_string_value(json_object_get(body, "phase"));
+
+		second_note(r, w->c, phase ? phase : "", json_object_get(body, "values"));
+	}
 	run_journal(r, journal, json_incref(body));
 	return true;
 }

@@ -160,6 +160,7 @@ static enum status take_up(struct run *r, struct error *err)
 				 "case %u was begun and not ended, and runs again: %s on %s", c->id, c->key,
 				 c->target);
 	}
+	r->repeated = earlier.case_count > r->plan->case_count;
 	record_release(&earlier);
 	return st;
 }
@@ -170,9 +171,10 @@ static enum status open_run(struct run *r, struct error *err)
 	enum status st = STATUS_OK;
 	json_t *facts;
 
-	r->attempt = calloc(count, sizeof(*r->attempt));
-	r->done = calloc(count, sizeof(*r->done));
-	if (!r->attempt || !r->done)
+	r->attempt = calloc(2 * count, sizeof(*r->attempt)); /* with a second round of all */
+	r->done = calloc(2 * count, sizeof(*r->done));
+	r->disturbed = calloc(count, sizeof(*r->disturbed));
+	if (!r->attempt || !r->done || !r->disturbed)
 		return error_errno(err, ENOMEM, "%s: %zu cases", r->o->dir, count);
 	if (r->o->resume)
 		st = take_up(r, err);
@@ -234,9 +236,11 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 	st = open_run(r, err);
 	if (!st) {
 		count_skips(r);
+		r->t0_ns = clock_now_ns(o->clock);
 		watch_start(r);
 		for (size_t i = 0; i < p->count && !run_stopping(r) && !r->status; i++)
 			crew_step(r, &p->steps[i]);
+		second_round(r);
 		close_run(r);
 		st = r->status;
 	}
@@ -244,6 +248,7 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 	sigaction(SIGXFSZ, &before, NULL);
 	free(r->attempt);
 	free(r->done);
+	free(r->disturbed);
 	free(r);
 	return st;
 }

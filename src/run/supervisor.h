@@ -72,6 +72,8 @@ struct run {
 	struct worker keeper; /* of the last step in order, for the next of its group and target */
 	unsigned *attempt;    /* a case: times begun */
 	bool *done;	      /* a case: ended in an earlier run */
+	bool *disturbed;      /* a case of the plan: wants a second round */
+	bool repeated;	      /* an earlier run had its second round */
 	size_t case_done;
 	enum lost lost[RUN_GPUS]; /* quarantined: by the case lost_by */
 	unsigned lost_by[RUN_GPUS];
@@ -93,6 +95,10 @@ void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum
 void crew_step(struct run *r, const struct step *step);
 /* Sends an idle worker home. */
 void crew_dismiss(struct run *r, struct worker *w);
+
+/* Looks at a case's result for what a second round may mend, and runs that at the end (second.c). */
+void second_note(struct run *r, const struct bench_case *c, const char *phase, const json_t *values);
+void second_round(struct run *r);
 
 void watch_start(struct run *r);
 void watch_read(struct run *r); /* what the sampler has sent */

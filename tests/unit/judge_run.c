@@ -443,6 +443,34 @@ static void test_run__a_point_of_a_curve_may_scatter(void **state)
 	assert_verdict(&w, c, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED);
 }
 
+/* The second round counts where it is better, the first where that is; a failure is never repeated away. */
+static void test_run__the_better_round_counts(void **state)
+{
+	static const struct {
+		double share[2];
+		int exit_code;
+	} rows[] = {{{0.5, 0.999}, 0}, {{0.999, 0.5}, 0}, {{0.5, 0.5}, 2}};
+	struct record_case *a, *b;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		w.r.case_count = 0;
+		a = in_turns(0.90, 0.89, 0.91, rows[i].share[0], 0);
+		b = in_turns(0.90, 0.89, 0.91, rows[i].share[1], 0);
+		json_object_set_new((json_t *)b->plan, "again", json_integer(0));
+		world_judge(&w);
+		assert_int_equal(w.out.exit_code, rows[i].exit_code);
+		assert_int_equal(world_of(&w, a)->superseded + world_of(&w, b)->superseded, 1);
+		forget(b);
+		forget(a);
+	}
+	a = in_turns(0.30, 0.29, 0.31, 0.999, 0);
+	b = in_turns(0.90, 0.89, 0.91, 0.999, 0);
+	json_object_set_new((json_t *)b->plan, "again", json_integer(0));
+	world_judge(&w);
+	assert_int_equal(w.out.exit_code, 1);
+}
+
 static void test_run__rounds_in_turns_are_compared_by_their_shares(void **state)
 {
 	struct record_case *b;
@@ -889,6 +917,7 @@ int main(void)
 		T(begin_cpu, a_cpu_s_gap_has_signals_of_its_own),
 		T(begin_cpu, a_point_of_a_curve_may_scatter),
 		T(begin_cpu, rounds_in_turns_are_compared_by_their_shares),
+		T(begin_cpu, the_better_round_counts),
 		T(begin_cpu, a_healthy_cpu_machine_ends_with_zero_and_says_what_that_means),
 		T(begin_one, exit_codes_follow_the_table),
 		T(begin_one, one_fail_outranks_everything_and_nothing_measured_is_inconclusive),

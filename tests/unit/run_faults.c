@@ -46,6 +46,28 @@ static void test_run__cases_share_a_worker_while_each_ends_done(void **state)
 	run_bed_release(&b);
 }
 
+/* The first case had half of its CPU time: it runs once more at the end. A point of a curve does not: it has taken its
+ * window again itself. */
+static void test_run__a_disturbed_case_has_a_second_round(void **state)
+{
+	const struct record_case *last;
+
+	run(state, false,
+	    "  - {probe: 'null', target: cpu, seconds: 100ms, options: {time: 20ms, cpu_share: 0.5}}\n"
+	    "  - {probe: 'null', target: cpu, phases: burst, options: {time: 1ms, cpu_share: 0.4}}\n");
+	assert_int_equal(b.record.case_count, 3);
+	last = &b.record.cases[2];
+	for (unsigned i = 0; i < 3; i++)
+		run_bed_expect(&b, i, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+	assert_string_equal(last->key, b.record.cases[0].key);
+	assert_true(json_is_integer(json_object_get(last->plan, "again")));
+	assert_int_equal(json_integer_value(json_object_get(last->plan, "again")), 0);
+	assert_non_null(record_phase(last, "sustained"));
+	assert_int_equal(b.summary.done, 3);
+	assert_int_equal(b.summary.cases, 3);
+	run_bed_release(&b);
+}
+
 static void test_run__a_failure_is_the_cases_own_and_the_worker_goes_on(void **state)
 {
 	run(state, false, POINT("cpu", "fail: prepare") POINT("cpu", "wrong: data") POINT("cpu", "slot: 1"));
@@ -324,6 +346,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_run__cases_share_a_worker_while_each_ends_done),
+		scratch_test(test_run__a_disturbed_case_has_a_second_round),
 		scratch_test(test_run__a_failure_is_the_cases_own_and_the_worker_goes_on),
 		scratch_test(test_run__a_crash_costs_its_case_and_its_worker_alone),
 		scratch_test(test_run__what_was_measured_before_a_crash_is_kept),

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The second round: headline cases on the CPU that other work disturbed run once more at the end, as cases of
+ * their own
+ * (`extend`, with `again`: the case they repeat), as long as that takes no more than a quarter of the run so
+ * far.
+ */
+#include <errno.h>
+#include "machine/machine.h"
+#include "run/case_build.h"
+#include "run/phases.h"
+#include "run/supervisor.h"
+
+#define SHARE_OF_RUN 0.25
+#define MOST_NS 20000000000u
+#define WIDE_RATIO 0.10 /* interval of the turns, over their median */
+
+static double number(const json_t *values, const char *name, double fallback)
+{
+	const json_t *v = json_object_get(values, name);
+
+	return json_is_number(v) ? json_number_value(v) : fallback;
+}
+
+void second_note(struct run *r, const struct bench_case *c, const char *phase, const json_t *values)
+{
+	const struct cpu *cpu = machine_cpu(r->machine);
+	double threads = number(values, "threads", 1), granted = 1,
+	       ratio = number(values, "ceiling_ratio", 0);
+	double width = number(values, "ceiling_ratio_high", 0) - number(values, "ceiling_ratio_low", 0);
+
+	if (strcmp(phase, "sustained") || c->target.kind != TARGET_CPU || c->together ||
+	    c->id >= r->plan->case_count || c->require == REQUIRE_NOTHING)
+		return;
+	if (cpu->quota > 0 && cpu->quota < threads)
+		granted = cpu->quota / threads;
+	if (ratio > 0 ? width > WIDE_RATIO * ratio : number(values, "half_width_share", 0) > PHASE_WIDE)
+		r->disturbed[c->id] = true;
+	if (number(values, "cpu_share", 1) < PHASE_CPU_SHARE * granted)
+		r->disturbed[c->id] = true;
+}
+
+/* One case more, in a step of its own. False: nothing runs any more. */
+static bool repeat(struct run *r, const struct bench_case *first, unsigned id)
+{
+	struct bench_case c = *first; /* what it owns stays the plan's */
+	struct step step = {.cases = &c, .count = 1};
+	json_t *body;
+
+	c.id = id;
+	body = case_json(&c, r->machine);
+	if (body)
+		json_object_set_new(body, "again", json_integer(first->id));
+	run_journal(r, JOURNAL_EXTEND,
+		    json_pack("{s:[{s:b, s:[o]}]}", "steps", "together", 0, "cases", body));
+	r->out->cases++;
+	r->case_done--; /* the bar does not go beyond its end */
+	crew_step(r, &step);
+	return !run_stopping(r) && !r->status;
+}
+
+void second_round(struct run *r)
+{
+	uint64_t now = clock_now_ns(r->o->clock),
+		 budget = (uint64_t)(SHARE_OF_RUN * (double)(now - r->t0_ns));
+	uint64_t end = now + (budget < MOST_NS ? budget : MOST_NS);
+	unsigned id = (unsigned)r->plan->case_count;
+	bool on = !run_stopping(r) && !r->status && !r->repeated;
+
+	for (size_t i = 0; i < r->plan->count; i++)
+		for (size_t k = 0; on && k < r->plan->steps[i].count; k++) {
+			const struct bench_case *c = &r->plan->steps[i].cases[k];
+
+			if (r->disturbed[c->id] && clock_now_ns(r->o->clock) < end)
+				on = repeat(r, c, id++);
+		}
+}
