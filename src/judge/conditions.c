@@ -91,8 +91,8 @@ static void xids(struct judgement *out, const struct subject *s)
 		return;
 	row = expect_xid(s->ctx->e, first);
 	finding(out, row ? row->during : VERDICT_WARN, CAUSE_XID,
-		"Xid %d (%s) during the case, %u in its burst: %s", first,
-		row ? row->name : "not in the catalogue", count,
+		"Xid %d (%s) of %s during the case, %u in its burst: %s", first,
+		row ? row->name : "not in the catalogue", s->gpu->pci, count,
 		row ? row->action : "look it up in NVIDIA's catalogue");
 }
 

@@ -115,6 +115,34 @@ static enum status band_check(const struct expectations *e, const struct band_ro
 	return STATUS_OK;
 }
 
+/* One field, one comparison, one threshold: the same fact told twice. */
+static bool same_rule(const struct rule *a, const struct rule *b)
+{
+	if (strcmp(a->field, b->field) || a->op != b->op || !when_compatible(&a->when, &b->when))
+		return false;
+	if (a->than_text || b->than_text)
+		return a->than_text && b->than_text && !strcmp(a->than_text, b->than_text);
+	if (a->than_field || b->than_field)
+		return a->than_field && b->than_field && !strcmp(a->than_field, b->than_field) &&
+		       fabs(a->factor - b->factor) < 1e-9;
+	return fabs(a->than - b->than) < 1e-9;
+}
+
+static enum status rules_check(const struct expectations *e, struct error *err)
+{
+	size_t i, j;
+
+	for (i = 0; i < e->rule_count; i++)
+		for (j = i + 1; j < e->rule_count; j++) {
+			const struct rule *a = &e->rule[i], *b = &e->rule[j];
+
+			if (same_rule(a, b))
+				return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s says what %s (%s:%d) says",
+						 b->file, b->line, b->name, a->name, a->file, a->line);
+		}
+	return STATUS_OK;
+}
+
 enum status expectations_check(const struct expectations *e, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -135,5 +163,5 @@ enum status expectations_check(const struct expectations *e, struct error *err)
 					"%s:%d: %s and %s (%s:%d) may tie: neither is more specific", b->file,
 					b->line, b->name, a->name, a->file, a->line);
 		}
-	return status;
+	return status ? status : rules_check(e, err);
 }

@@ -4,6 +4,12 @@
 #include <math.h>
 #include "core/units.h"
 
+/* By its address: a number counts anew at every boot. */
+static const char *device(const struct subject *s)
+{
+	return s->gpu ? s->gpu->pci : s->c->target;
+}
+
 /* Xids of the kernel log, "79@8.2 45@8.3": the first of the last burst is the cause, the worst decides. */
 static bool xids_before(struct judgement *out, const struct subject *s)
 {
@@ -29,47 +35,87 @@ static bool xids_before(struct judgement *out, const struct subject *s)
 		return true;
 	if (worst)
 		finding(out, worst->before, CAUSE_XID,
-			"the kernel log holds Xid %d (%s); first of its last burst %.0f: %s", worst->number,
-			worst->name, first, worst->action);
+			"the kernel log holds Xid %d (%s) of %s; first of its last burst %.0f: %s",
+			worst->number, worst->name, device(s), first, worst->action);
 	else
 		finding(out, VERDICT_WARN, CAUSE_XID,
-			"the kernel log holds Xids that the catalogue lacks: %.60s",
+			"the kernel log holds Xids of %s that the catalogue lacks: %.60s", device(s),
 			case_text(s->c, "xid_list"));
 	return true;
 }
 
-/* "FIELD.rise": this reading less the first of its kind in the run. */
-static bool risen(const struct subject *s, const char *field, double *out)
+static bool is_rise(const char *field)
+{
+	size_t n = strlen(field);
+
+	return n > 5 && !strcmp(field + n - 5, ".rise");
+}
+
+/* The first reading of this target before this one that told `name`, its number in *out. NULL: none. */
+static const struct record_case *first_reading(const struct subject *s, const char *name, double *out)
 {
 	const struct record *r = s->ctx->record;
-	size_t n = strlen(field) - strlen(".rise"), i;
+	size_t i;
+
+	for (i = 0; i < r->case_count && &r->cases[i] != s->c; i++)
+		if (!strcmp(r->cases[i].target, s->c->target) && r->cases[i].reading &&
+		    case_number(&r->cases[i], name, out))
+			return &r->cases[i];
+	return NULL;
+}
+
+/* "FIELD.rise": this reading less the first of its kind in the run; *from: that one. */
+static bool risen(const struct subject *s, const char *field, double *out, const struct record_case **from)
+{
 	double now, first;
 	char name[64];
 
-	if (n >= sizeof(name))
-		return false;
-	memcpy(name, field, n);
-	name[n] = '\0';
-	if (!case_number(s->c, name, &now))
-		return false;
-	for (i = 0; i < r->case_count && &r->cases[i] != s->c; i++)
-		if (!strcmp(r->cases[i].target, s->c->target) && r->cases[i].reading &&
-		    case_number(&r->cases[i], name, &first)) {
-			*out = now - first;
-			return true;
-		}
-	return false;
+	snprintf(name, sizeof(name), "%.*s", (int)(strlen(field) - strlen(".rise")), field);
+	*from = case_number(s->c, name, &now) ? first_reading(s, name, &first) : NULL;
+	if (*from)
+		*out = now - first;
+	return *from != NULL;
+}
+
+/* What "link 3: 12, link 7: 1" says of one part; 0: nothing. */
+static double part_count(const char *list, const char *part, size_t size)
+{
+	while (list && *list) {
+		if (!strncmp(list, part, size) && list[size] == ':')
+			return strtod(list + size + 1, NULL);
+		list += strcspn(list, ",");
+		list += strspn(list, ", ");
+	}
+	return 0;
+}
+
+/* The parts whose counts grew between two such lists, and by how much. */
+static void parts_risen(const char *before, const char *now, char *out, size_t size)
+{
+	size_t n = 0;
+
+	*out = '\0';
+	while (now && *now && n < size) {
+		size_t name = strcspn(now, ":"), whole = strcspn(now, ",");
+		double more = name < whole ? strtod(now + name + 1, NULL) - part_count(before, now, name) : 0;
+
+		if (more > 0)
+			n += (size_t)snprintf(out + n, size - n, "%s%.*s: %.0f", n ? ", " : "", (int)name,
+					      now, more);
+		now += whole;
+		now += strspn(now, ", ");
+	}
 }
 
 /* A field of the case itself; for link cases what the sampler saw of the link inside the window. */
 static bool own_number(const struct subject *s, const char *field, double *out)
 {
-	size_t n = strlen(field);
+	const struct record_case *from;
 	struct span span;
 	bool width = !strcmp(field, "pcie_width_loaded");
 
-	if (n > 5 && !strcmp(field + n - 5, ".rise"))
-		return risen(s, field, out);
+	if (is_rise(field))
+		return risen(s, field, out, &from);
 	if (subject_number(s, field, out))
 		return true;
 	if (strncmp(s->c->limit, "link", 4) || (!width && strcmp(field, "pcie_gen_loaded")) ||
@@ -141,10 +187,23 @@ static void field_text(char *out, size_t size, const char *field, double value)
 		snprintf(out, size, "%g", value);
 }
 
+/* Which part it was, as the rule's text field tells; of a counter that rose, those parts whose own rose. */
+static const char *place_of(const struct subject *s, const struct rule *r, char *buffer, size_t size)
+{
+	const char *now = r->place ? case_text(s->c, r->place) : NULL;
+	const struct record_case *from;
+	double more;
+
+	if (!now || !is_rise(r->field) || !risen(s, r->field, &more, &from))
+		return now;
+	parts_risen(case_text(from, r->place), now, buffer, size);
+	return *buffer ? buffer : NULL;
+}
+
 static void rule_broken(struct judgement *out, const struct subject *s, const struct rule *r)
 {
-	const char *place = r->place ? case_text(s->c, r->place) : NULL;
-	char shown[32];
+	char shown[32], parts[128];
+	const char *place = place_of(s, r, parts, sizeof(parts));
 	double value, than;
 
 	if (!own_number(s, r->field, &value)) {
@@ -152,7 +211,10 @@ static void rule_broken(struct judgement *out, const struct subject *s, const st
 		return;
 	}
 	field_text(shown, sizeof(shown), r->field, value);
-	if (place)
+	if (place && r->than_field && other_number(s, r->than_field, &than) && than > 0)
+		finding(out, r->verdict, r->cause, "%s (%s %s, %s %g: %.3f; %s %.80s): %s", r->text, r->field,
+			shown, r->than_field, than, value / than, r->place, place, r->action);
+	else if (place)
 		finding(out, r->verdict, r->cause, "%s (%s %s: %.120s): %s", r->text, r->field, shown, place,
 			r->action);
 	else if (r->than_field && other_number(s, r->than_field, &than) && than > 0)

@@ -10,7 +10,9 @@
 	X(nvlink_errors, "", U64, -1, "NVLink CRC, replay and recovery errors, summed")                      \
 	X(fabric_state, "", U64, 0, "0 not supported, 1 not started, 2 in progress, 3 completed")            \
 	X(fabric_status, "", U64, -1, "fabric registration's status, 0 well")
-#define OTHERS(X) X(nvlink_down, "", TEXT, 0, "numbers of the links that are not up")
+#define OTHERS(X)                                                                                            \
+	X(nvlink_down, "", TEXT, 0, "numbers of the links that are not up")                                  \
+	X(nvlink_error_links, "", TEXT, 0, "links that counted errors, and how many")
 
 static const struct field fields[] = {FACTS(READING_FIELD) OTHERS(READING_FIELD)};
 static const enum gpu_fact facts[] = {FACTS(READING_FACT)};
@@ -35,6 +37,30 @@ static void name_links_down(const struct machine *m, const struct gpu *g, struct
 	text_release(&down);
 }
 
+/* "link 3: 12, link 7: 1": a sum over all links names none of them. */
+static void name_links_in_error(const struct machine *m, const struct gpu *g, struct result *out)
+{
+	static const char *const counters[] = {"error_replay", "error_recovery", "error_crc",
+					       "effective_errors", "symbol_errors"};
+	const json_t *links = json_object_get(reading_gpu_json(m, g), "links"), *link;
+	struct text list = {0};
+	size_t i, c;
+
+	json_array_foreach((json_t *)links, i, link)
+	{
+		double errors = 0;
+
+		for (c = 0; c < sizeof(counters) / sizeof(counters[0]); c++)
+			errors += json_number_value(json_object_get(link, counters[c]));
+		if (errors > 0)
+			text_addf(&list, "%slink %lld: %.0f", list.size ? ", " : "",
+				  (long long)json_integer_value(json_object_get(link, "link")), errors);
+	}
+	if (list.size && !list.failed)
+		result_text(out, &fields[AT_nvlink_error_links], list.data);
+	text_release(&list);
+}
+
 static enum status observe(const struct machine *m, const struct target *t, const void *opts,
 			   struct result *out, struct error *err)
 {
@@ -50,6 +76,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 		return reading_none(m, g, "NVLink", counts, 2, err);
 	reading_facts(out, g, fields, facts, FACT_COUNT);
 	name_links_down(m, g, out);
+	name_links_in_error(m, g, out);
 	return STATUS_OK;
 }
 

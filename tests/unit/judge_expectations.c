@@ -294,6 +294,11 @@ static void test_expectations__malformed_rows_are_refused(void **state)
 			 "source: s,"
 			 " confidence: low}\n",
 		 "gremlins"},
+		{SOURCES
+		 "rules:\n - {name: q, field: x, above: 1, text: t, verdict: fail, cause: ecc, action: "
+		 "a, source: s, confidence: low}\n - {name: r, field: x, above: 1, text: t, verdict: "
+		 "warn, cause: ecc, action: a, source: s, confidence: low}\n",
+		 "r says what q"},
 		{SOURCES "xids:\n - {xid: 0, name: n, during: fail, before: warn, action: a, source: s, "
 			 "confidence: low}\n",
 		 "no Xid"},

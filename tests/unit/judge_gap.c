@@ -118,37 +118,76 @@ static void test_gap__bytes_that_dram_does_not_show_are_not_explained(void **sta
 	assert_true(world_of(&w, c)->unexplained < 0.4);
 }
 
-/* Each signal altered by 5 %: its factor and the residual move, nothing else does. */
+/* Factors of `is` over those of `was`: `factor` moved by that share, the residual against it, nothing else.
+ */
+static void moved(const struct judgement *was, const struct judgement *is, const char *name, double by)
+{
+	size_t k, seen = 0;
+
+	for (k = 0; k < is->gap_count && k < was->gap_count; k++) {
+		bool own = !strcmp(is->gap[k].name, name);
+
+		assert_string_equal(is->gap[k].name, was->gap[k].name);
+		if (is->gap[k].shown_only)
+			continue;
+		seen += own;
+		assert_float_equal(is->gap[k].value / was->gap[k].value, own ? by : 1, 1e-9);
+	}
+	assert_int_equal(is->gap_count, was->gap_count);
+	assert_int_equal(seen, 1);
+	assert_float_equal(is->unexplained / was->unexplained, 1 / by, 1e-9);
+	assert_true(was->explained && !is->explained);
+	assert_float_equal(is->bound.value, was->bound.value, 0);
+	assert_float_equal(is->figure, was->figure, 0);
+}
+
+/* Each signal of both chains altered by 5 %: its factor and the residual move, nothing else does. */
 static void test_gap__a_signal_moves_its_own_factor_and_the_residual(void **state)
 {
 	static const struct {
+		bool memory;
 		const char *field, *factor;
-		double value;
-	} rows[] = {{"clock_hz", "clock", 1395e6}, {"tensor_active_share", "pipe", 0.918}};
-	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.918);
+	} rows[] = {
+		{false, "clock_hz", "clock"},
+		{false, "tensor_active_share", "pipe"},
+		{true, "memory_clock_hz", "memory clock"},
+		{true, "dram_active_share", "busy"},
+	};
+	struct record_case *gemm = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.918);
+	struct record_case *read = world_memory(&w, "gpu0", "read", 3.352 * 0.96, 0.925);
 	struct judgement before;
-	size_t i, k;
+	size_t i;
 
 	(void)state;
+	world_memory(&w, "gpu0", "copy", 3.352 * 0.88, 0.848);
+	world_memory(&w, "gpu0", "add", 3.352 * 0.90, 0.867);
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct record_case *c = rows[i].memory ? read : gemm;
+		double value;
+
+		assert_true(record_number(world_phase(c, "sustained"), rows[i].field, &value));
+		world_judge(&w);
+		before = *world_of(&w, c);
+		world_set(c, "sustained", rows[i].field, value * 0.95);
+		world_judge(&w);
+		moved(&before, world_of(&w, c), rows[i].factor, 0.95);
+		world_set(c, "sustained", rows[i].field, value);
+	}
+}
+
+/* The tile is the signal of `useful`: seven rows of 1232 cover 8192 and 432 more, 5.0 % of them padding. */
+static void test_gap__a_tile_moves_useful_and_the_residual(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.918);
+	struct judgement before;
+
+	(void)state;
+	world_text(c, "once", "tile", "128x256");
 	world_judge(&w);
 	before = *world_of(&w, c);
-	for (i = 0; i < 2; i++) {
-		const struct judgement *j;
-
-		world_set(c, "sustained", rows[i].field, rows[i].value * 0.95);
-		world_judge(&w);
-		j = world_of(&w, c);
-		assert_int_equal(j->gap_count, before.gap_count);
-		for (k = 0; k < j->gap_count; k++) {
-			double moved = j->gap[k].value / before.gap[k].value;
-
-			assert_float_equal(moved, strcmp(j->gap[k].name, rows[i].factor) ? 1 : 0.95, 1e-9);
-		}
-		assert_float_equal(j->unexplained / before.unexplained, 1 / 0.95, 1e-9);
-		assert_false(j->explained);
-		assert_float_equal(j->bound.value, before.bound.value, 0);
-		world_set(c, "sustained", rows[i].field, rows[i].value);
-	}
+	world_text(c, "once", "tile", "1232x256");
+	world_judge(&w);
+	moved(&before, world_of(&w, c), "useful", 8192.0 / 8624);
 }
 
 static struct record_case *mma(const char *type, double share_of_rate, double signal)
@@ -341,7 +380,8 @@ static void test_gap__advice_promises_only_what_was_measured_here(void **state)
 	json_object_set_new(json_object_get((json_t *)zeros->plan, "options"), "data", json_string("zeros"));
 	/* A case that searched is explained by one that did not: both figures are the first choice's. */
 	json_object_set_new(json_object_get((json_t *)c->plan, "options"), "search", json_string("top"));
-	json_object_set_new(json_object_get((json_t *)zeros->plan, "options"), "search", json_string("first"));
+	json_object_set_new(json_object_get((json_t *)zeros->plan, "options"), "search",
+			    json_string("first"));
 	world_set(c, "best", "best_ratio", 1.04);
 	world_set(c, "best", "best_ratio_low", 1.03);
 	world_set(c, "best", "best_ratio_high", 1.05);
@@ -374,6 +414,7 @@ int main(void)
 		T(ten_percent_too_much_work_is_an_unexplained_residual),
 		T(bytes_that_dram_does_not_show_are_not_explained),
 		T(a_signal_moves_its_own_factor_and_the_residual),
+		T(a_tile_moves_useful_and_the_residual),
 		T(kappa_comes_from_the_mma_only_kernel_of_this_run),
 		T(a_calibration_that_did_not_run_at_full_rate_is_not_used),
 		T(without_a_signal_the_factor_stays_in_the_residual),

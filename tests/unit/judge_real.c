@@ -161,43 +161,97 @@ static void test_real__whole_numbers_are_no_floating_point(void **state)
 			    "OP/s");
 }
 
-/* The readings of one window 5 % lower: its pipe and its residual move by that, nothing else does. */
-static void test_real__a_signal_off_by_five_percent_moves_its_factor_and_the_residual(void **state)
+/* A factor of the target, and what is shown beside it of the same signal. */
+static bool is_of(const char *name, const char *factor_name)
 {
-	struct real *real = *state;
-	size_t target = find(real, "gemm", "cublaslt", "e4m3", "m", "8192"), i, k, altered = 0;
-	const struct record_phase *window = record_phase(&real->r.cases[target], "sustained");
+	if (!strcmp(factor_name, "pipe")) /* issue is the part of the pipe beside residency */
+		return !strcmp(name, "pipe") || !strcmp(name, "issue");
+	return !strcmp(name, factor_name);
+}
+
+/*
+ * After the target's signal was altered to 0.95 of itself: that factor and its residual moved by it, and
+ * nothing of any other case, but (calibrated) of those memory cases that are read by what the target showed.
+ */
+static void holds_after(const struct real *real, size_t target, const char *name, bool calibrates)
+{
 	struct judgements after;
 	struct error err = {0};
+	size_t i, k, own = 0;
+
+	assert_int_equal(judge_record(&after, &real->r, real->e, NULL, &err), STATUS_OK);
+	assert_int_equal(after.count, real->j.count);
+	for (i = 0; i < after.count; i++) {
+		const struct judgement *was = &real->j.of_case[i], *is = &after.of_case[i];
+		double by = i == target ? 0.95 : 1;
+
+		if (calibrates && i != target && !strcmp(real->r.cases[i].probe, "memory"))
+			continue;
+		assert_int_equal(is->gap_count, was->gap_count);
+		assert_float_equal(is->unexplained, was->unexplained / by, 1e-9);
+		for (k = 0; k < is->gap_count; k++) {
+			bool its = i == target && is_of(is->gap[k].name, name);
+
+			own += its;
+			assert_float_equal(is->gap[k].value, was->gap[k].value * (its ? by : 1), 1e-9);
+		}
+	}
+	assert_true(own > 0 && real->j.of_case[target].explained);
+	assert_false(after.of_case[target].explained); /* 5 % are more than the 3 % that are claimed */
+	judgements_release(&after);
+}
+
+/* Readings of a signal inside the target's window, 5 % lower. */
+static void lower_series(struct real *real, size_t target, const char *signal)
+{
+	const struct record_phase *window = record_phase(&real->r.cases[target], "sustained");
+	size_t i, k, altered = 0;
 
 	assert_non_null(window);
 	for (i = 0; i < real->r.series_count; i++) {
 		struct series *s = &real->r.series[i];
 
-		for (k = 0; !strcmp(s->signal, "gpm_tensor_share") && k < s->count; k++)
+		for (k = 0; !strcmp(s->signal, signal) && k < s->count; k++)
 			if (s->t_ns[k] >= window->t0_ns && s->t_ns[k] <= window->t1_ns) {
 				s->value[k] *= 0.95;
 				altered++;
 			}
 	}
 	assert_true(altered > 0);
-	assert_int_equal(judge_record(&after, &real->r, real->e, NULL, &err), STATUS_OK);
-	assert_int_equal(after.count, real->j.count);
-	for (i = 0; i < after.count; i++) {
-		const struct judgement *was = &real->j.of_case[i], *is = &after.of_case[i];
-		double moved = i == target ? 0.95 : 1;
+}
 
-		assert_int_equal(is->gap_count, was->gap_count);
-		assert_float_equal(is->unexplained, was->unexplained / moved, 1e-9);
-		for (k = 0; k < is->gap_count; k++) {
-			/* issue is the part of the pipe beside residency: shown, of the same signal */
-			bool own = !strcmp(is->gap[k].name, "pipe") || !strcmp(is->gap[k].name, "issue");
+/* A field of the target's window, 5 % lower. */
+static void lower_field(struct real *real, size_t target, const char *field)
+{
+	const struct record_phase *window = record_phase(&real->r.cases[target], "sustained");
+	double value;
 
-			assert_float_equal(is->gap[k].value, was->gap[k].value * (own ? moved : 1), 1e-9);
-		}
-	}
-	assert_false(after.of_case[target].explained); /* 5 % are more than the 3 % that are claimed */
-	judgements_release(&after);
+	assert_true(window && record_number(window, field, &value));
+	json_object_set_new(window->values, field, json_real(0.95 * value));
+}
+
+static void test_real__a_tensor_signal_off_by_five_percent_moves_pipe_and_residual(void **state)
+{
+	size_t target = find(*state, "gemm", "cublaslt", "e4m3", "m", "8192");
+
+	lower_series(*state, target, "gpm_tensor_share");
+	holds_after(*state, target, "pipe", false);
+}
+
+static void test_real__stamps_off_by_five_percent_move_clock_and_residual(void **state)
+{
+	size_t target = find(*state, "gemm", "cublaslt", "tf32", "m", "8192");
+
+	lower_field(*state, target, "clock_hz");
+	holds_after(*state, target, "clock", false);
+}
+
+static void test_real__a_dram_signal_off_by_five_percent_moves_busy_and_residual(void **state)
+{
+	size_t target = find(*state, "memory", "own", "", "op", "copy");
+
+	lower_series(*state, target, "gpm_dram_share");
+	holds_after(*state, target, "busy", true);
 }
 
 int main(void)
@@ -210,7 +264,9 @@ int main(void)
 		T(a_disturbed_ceiling_judges_nothing),
 		T(the_band_is_named_before_how_it_was_taken),
 		T(whole_numbers_are_no_floating_point),
-		T(a_signal_off_by_five_percent_moves_its_factor_and_the_residual),
+		T(a_tensor_signal_off_by_five_percent_moves_pipe_and_residual),
+		T(stamps_off_by_five_percent_move_clock_and_residual),
+		T(a_dram_signal_off_by_five_percent_moves_busy_and_residual),
 #undef T
 	};
 

@@ -203,6 +203,9 @@ static void test_run__the_size_of_a_loss_of_links_is_told(void **state)
 	(void)state;
 	world_judge(&w);
 	assert_non_null(strstr(world_of(&w, c)->reason, "0.667"));
+	world_text(c, "once", "nvlink_down", "12,13,14,15,16,17");
+	world_judge(&w);
+	assert_non_null(strstr(world_of(&w, c)->reason, "0.667; nvlink_down 12,13,14,15,16,17"));
 }
 
 static void test_run__a_counter_that_rose_during_the_run_is_judged_by_its_rise(void **state)
@@ -216,6 +219,52 @@ static void test_run__a_counter_that_rose_during_the_run_is_judged_by_its_rise(v
 	world_judge(&w);
 	assert_verdict(&w, before, VERDICT_PASS, CAUSE_NONE);
 	assert_verdict(&w, after, VERDICT_WARN, CAUSE_NVLINK_ERRORS);
+	assert_non_null(strstr(world_of(&w, after)->reason, "rose during our traffic"));
+}
+
+/* The link that grew is named, not those whose errors are old. */
+static void test_run__the_link_whose_errors_rose_is_named(void **state)
+{
+	static const struct {
+		const char *before, *after, *named, *not_named;
+	} rows[] = {
+		{"link 3: 12, link 11: 1", "link 3: 12, link 11: 8", "(nvlink_errors.rise 7: link 11: 7)",
+		 "link 3"},
+		{"link 1: 4", "link 1: 4, link 17: 7", "(nvlink_errors.rise 7: link 17: 7)", "link 1:"},
+		{"", "link 0: 7", "(nvlink_errors.rise 7: link 0: 7)", "link 1"},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char target[8];
+		struct record_case *before, *after;
+
+		snprintf(target, sizeof(target), "gpu%zu", i);
+		before = world_reading(&w, "nvlink_state", target, "nvlink_errors=13");
+		after = world_reading(&w, "nvlink_state", target, "nvlink_errors=20");
+		if (*rows[i].before)
+			world_text(before, "once", "nvlink_error_links", rows[i].before);
+		world_text(after, "once", "nvlink_error_links", rows[i].after);
+		world_judge(&w);
+		assert_verdict(&w, after, VERDICT_WARN, CAUSE_NVLINK_ERRORS);
+		if (!strstr(world_of(&w, after)->reason, rows[i].named) ||
+		    strstr(world_of(&w, after)->reason, rows[i].not_named))
+			fail_msg("%s", world_of(&w, after)->reason);
+	}
+	assert_non_null(strstr(world_of(&w, &w.cases[0])->reason, "link 3: 12, link 11: 1"));
+}
+
+/* Xids of the log belong to the GPU whose address they carry. */
+static void test_run__xids_before_the_run_name_their_device(void **state)
+{
+	struct record_case *c = world_reading(
+		&w, "xid", "gpu2", "kernel_log_readable=1 xid_count=1 xid_list=79@8.2 xid_first=79");
+
+	(void)state;
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_FAIL, CAUSE_XID);
+	assert_non_null(strstr(world_of(&w, c)->reason, "Xid 79 (GPU fell off the bus) of 0000:12:00.0"));
 }
 
 /* Two threads, FMA ceilings of one and both, dependent-add clock, read stream: as a small machine leaves
@@ -705,6 +754,10 @@ static void test_run__what_was_bought_is_held_against_what_is_here(void **state)
 	stated("h100-sxm:4", VERDICT_WARN, CAUSE_CONFIG_MISMATCH, 0);
 	stated("h100-sxm-80:8,h100:8", VERDICT_FAIL, CAUSE_GPU_MISSING, 1);
 	stated("h200:8", VERDICT_FAIL, CAUSE_CONFIG_MISMATCH, 1);
+	world_fact(&w.gpu[6], GPU_FACT_memory_bytes, 39.8 * 0x1p30); /* half the memory is another product */
+	stated("h100-sxm:8", VERDICT_FAIL, CAUSE_CONFIG_MISMATCH, 1);
+	assert_non_null(strstr(w.out.stated.reason, "found 7"));
+	world_fact(&w.gpu[6], GPU_FACT_memory_bytes, 79.6 * 0x1p30);
 	stated("h100-sxm:9", VERDICT_FAIL, CAUSE_GPU_MISSING, 1);
 	w.gpu[3].status = STATUS_LOST;
 	stated("h100-sxm:8", VERDICT_FAIL, CAUSE_GPU_MISSING, 1);
@@ -909,6 +962,8 @@ int main(void)
 		T(begin_one, readings_are_judged_by_rule),
 		T(begin_one, the_size_of_a_loss_of_links_is_told),
 		T(begin_one, a_counter_that_rose_during_the_run_is_judged_by_its_rise),
+		T(begin_eight, the_link_whose_errors_rose_is_named),
+		T(begin_eight, xids_before_the_run_name_their_device),
 		T(begin_cpu, a_cpu_is_held_against_its_own_ceilings),
 		T(begin_cpu, a_cpu_memory_case_counts_what_the_store_moves),
 		T(begin_cpu, stolen_cpu_time_is_contention_and_a_quota_is_not),

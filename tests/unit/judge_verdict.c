@@ -203,7 +203,7 @@ static void test_verdict__xids_belong_to_their_case_first_named(void **state)
 	series_add(s, c->t1_ns + 6000, 45, NULL);
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_FAIL, CAUSE_XID);
-	assert_non_null(strstr(world_of(&w, c)->reason, "Xid 94"));
+	assert_non_null(strstr(world_of(&w, c)->reason, "Xid 94 (contained memory error) of 0000:10:00.0"));
 	assert_non_null(strstr(world_of(&w, c)->reason, "3 in its burst"));
 	assert_verdict(&w, before, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
 	assert_verdict(&w, after, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
