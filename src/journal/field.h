@@ -39,6 +39,8 @@ struct field {
 	X(latency_ns, "ns", F64, -1, "one message, hop or launch: the window's mean time over their number") \
 	X(clock_hz, "Hz", F64, 0, "held clock: stamps on every SM; CPU: dependent adds right after the window") \
 	X(clock_spread_share, "", F64, 0, "largest minus smallest SM's held clock, share of the mean") \
+	X(pcie_gen_loaded, "", U64, 0, "PCIe generation, read once while the window's copies ran")       \
+	X(pcie_width_loaded, "", U64, 0, "PCIe lanes, read once while the window's copies ran")          \
 	X(clock_nvml_hz, "Hz", F64, 0, "mean of NVML's SM clock over the window")                     \
 	X(memory_clock_hz, "Hz", F64, 0, "mean of NVML's memory clock over the window")               \
 	X(power_w, "W", F64, 0, "mean power over the window, from the energy counter's own ticks")    \

@@ -55,6 +55,10 @@ struct window {
 	 */
 	bool has_clock;
 	double clock_hz, clock_spread_share; /* mean over SMs; (largest - smallest) / mean */
+	/* In: what the PCIe link holds is wanted, read once while samples are in flight. Absent is not zero. */
+	bool link;
+	bool has_link;
+	unsigned link_gen, link_width;
 	/* CPU time that the engine's threads used between t0 and t1: contamination check. */
 	bool has_cpu_time;
 	uint64_t cpu_time_ns;

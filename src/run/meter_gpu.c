@@ -41,6 +41,7 @@ struct meter_gpu {
 	double iteration_ns; /* of the newest sample known; 0: none */
 	struct gpu_stamps *stamps, *ramp_stamps;
 	struct meter_nvml nvml;
+	bool link_read; /* in this window, or not wanted */
 };
 
 static struct meter_gpu *gpu_of(struct meter *m)
@@ -128,6 +129,9 @@ static enum status begin(struct meter *m, struct window *w, struct error *err)
 	m->window = w;
 	if (!st && w->stamp && !g->stamps)
 		st = gpu_stamps_create(g->device, &g->stamps, err);
+	g->link_read = !w->link;
+	if (w->link)
+		meter_nvml_open(&g->nvml);
 	w->t0_ns = clock_now_ns(m->clock);
 	if (!st && w->stamp)
 		st = gpu_stamps_enqueue(g->stamps, 0, g->stream, err);
@@ -215,6 +219,17 @@ static enum status enqueue_batch(struct meter_gpu *g, uint64_t batch, struct err
 	return st;
 }
 
+/* Once a window, with copies behind us and copies in flight: an idle link trains down. */
+static void read_link(struct meter_gpu *g)
+{
+	struct window *w = g->base.window;
+
+	if (g->link_read || !w->count || !g->flight_count)
+		return;
+	g->link_read = true;
+	w->has_link = meter_nvml_link(&g->nvml, &w->link_gen, &w->link_width);
+}
+
 static enum status sample(struct meter *m, uint64_t batch, struct error *err)
 {
 	struct meter_gpu *g = gpu_of(m);
@@ -236,6 +251,7 @@ static enum status sample(struct meter *m, uint64_t batch, struct error *err)
 		return st;
 	g->last = f.to;
 	g->flight[(g->flight_first + g->flight_count++) % DEPTH] = f;
+	read_link(g);
 	if (g->flight_count == DEPTH)
 		st = land(g, err);
 	return st ? st : land_what_is_done(g, err);

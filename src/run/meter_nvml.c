@@ -60,6 +60,17 @@ void meter_nvml_read(struct meter_nvml *n, struct meter_state *out)
 	out->capped = out->has_capped && (reasons & REASON_POWER) && out->power_w >= 0.97 * n->limit_w;
 }
 
+void meter_nvml_open(struct meter_nvml *n)
+{
+	open_once(n);
+}
+
+bool meter_nvml_link(struct meter_nvml *n, unsigned *gen, unsigned *width)
+{
+	return open_once(n) && n->nvml.pcie_gen && n->nvml.pcie_width && !n->nvml.pcie_gen(n->device, gen) &&
+	       !n->nvml.pcie_width(n->device, width);
+}
+
 void meter_nvml_close(struct meter_nvml *n)
 {
 	if (n->opened)

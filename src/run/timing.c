@@ -166,6 +166,10 @@ void timing_values(const struct timing *t, const struct window *w, struct result
 		if (!t->threads)
 			result_f64(r, &field_clock_spread_share, w->clock_spread_share);
 	}
+	if (w->has_link) {
+		result_u64(r, &field_pcie_gen_loaded, w->link_gen);
+		result_u64(r, &field_pcie_width_loaded, w->link_width);
+	}
 	if (t->threads)
 		result_u64(r, &field_threads, t->threads);
 	if (t->threads && w->has_cpu_time && wall > 0)

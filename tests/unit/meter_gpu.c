@@ -56,6 +56,8 @@ static void stand_open(struct stand *s, const struct engine *engine, uint64_t ns
 	stage("");
 	*s = (struct stand){.spinner.ns = ns};
 	fake_machine_init(&s->machine, 1);
+	snprintf(s->machine.gpu[0].pci, sizeof(s->machine.gpu[0].pci),
+		 "0000:8d:00.0"); /* as the fake NVML's */
 	fake_clock_init(&s->clock, 1000);
 	s->clock.tick_ns = 10;
 	s->target = (struct target){.kind = TARGET_GPU, .gpu_count = 1};
@@ -186,6 +188,37 @@ static void test_meter_gpu__a_stamped_window_has_the_held_clock(void **state)
 	stand_close(&s);
 }
 
+static void copies(struct stand *s, const char *nvml, const char *values, bool wanted)
+{
+	struct error err = {0};
+
+	stand_open(s, &plain_engine, 1000000);
+	setenv("ASSAY_LIB_NVML", nvml, 1);
+	setenv("FAKE_NVML_VALUE", values, 1);
+	s->window.link = wanted;
+	assert_int_equal(s->meter->ops->begin(s->meter, &s->window, &err), STATUS_OK);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(s->meter->ops->sample(s->meter, 1, &err), STATUS_OK);
+	assert_int_equal(s->meter->ops->end(s->meter, &err), STATUS_OK);
+	unsetenv("FAKE_NVML_VALUE");
+	stand_close(s);
+}
+
+static void test_meter_gpu__the_link_is_read_once_while_copies_run(void **state)
+{
+	struct stand s;
+
+	(void)state;
+	copies(&s, FAKE_DIR "/libnvidia-ml.so.1", "pcie_gen=4,pcie_width=8", true);
+	assert_true(s.window.has_link);
+	assert_int_equal(s.window.link_gen, 4);
+	assert_int_equal(s.window.link_width, 8);
+	copies(&s, FAKE_DIR "/libnvidia-ml.so.1", "pcie_gen=4,pcie_width=8", false);
+	assert_false(s.window.has_link); /* nobody asked */
+	copies(&s, "/nowhere/libnvidia-ml.so.1", "", true);
+	assert_false(s.window.has_link); /* can't be read: absent */
+}
+
 static void test_meter_gpu__the_ramp_says_whether_the_clock_came_up(void **state)
 {
 	struct error err = {0};
@@ -264,6 +297,7 @@ int main(void)
 		cmocka_unit_test(test_meter_gpu__a_plain_engine_is_never_replayed),
 		cmocka_unit_test(test_meter_gpu__an_engine_that_cannot_be_captured_is_timed_plainly),
 		cmocka_unit_test(test_meter_gpu__a_stamped_window_has_the_held_clock),
+		cmocka_unit_test(test_meter_gpu__the_link_is_read_once_while_copies_run),
 		cmocka_unit_test(test_meter_gpu__the_ramp_says_whether_the_clock_came_up),
 		cmocka_unit_test(test_meter_gpu__a_device_lost_in_a_window_ends_it),
 		cmocka_unit_test(test_meter_gpu__what_fails_to_be_made_leaves_nothing),
