@@ -50,6 +50,7 @@ struct bench_case {
 	unsigned round;              /* of several, 1 first; 0: the plan has one */
 	uint32_t limit_ms;           /* prepare to end, in the supervisor */
 	double seconds;              /* wish for the sustained window; 0: the rule of METHODS */
+	double seconds_capped;       /* at least so long where the power limit holds the clock; 0: no matter */
 	bool together;               /* waits for one `go` with the other cases of its step; windows of fixed length */
 	char group[32];              /* cases of one group share a worker */
 	char beside[160];            /* "": the device was free; else who uses it: measured all the same, not to be trusted */

@@ -72,7 +72,8 @@ struct window {
 struct meter_state {
 	bool has_clock, has_power, has_capped;
 	double clock_hz, power_w;
-	bool capped; /* the power limit holds the clock down: power >= 97 % of it and its reason bit set */
+	bool capped;	/* the reason bit of the power limit is set; also under current limits, so look at the power */
+	double limit_w; /* the power limit; 0: not known */
 };
 
 struct meter;

@@ -2,8 +2,6 @@
 #include "run/meter_nvml.h"
 #include "core/text.h"
 
-#define REASON_POWER 0x4 /* also set by current limits: the power limit only with power near it (METHODS) */
-
 void meter_nvml_name(struct meter_nvml *n, const char *pci)
 {
 	text_copy(n->pci, sizeof(n->pci), pci);
@@ -57,7 +55,8 @@ void meter_nvml_read(struct meter_nvml *n, struct meter_state *out)
 	out->has_power = read_power(n, &out->power_w);
 	out->has_capped =
 		out->has_power && n->limit_w > 0 && n->nvml.reasons && !n->nvml.reasons(n->device, &reasons);
-	out->capped = out->has_capped && (reasons & REASON_POWER) && out->power_w >= 0.97 * n->limit_w;
+	out->capped = out->has_capped && (reasons & NVML_REASON_SW_POWER_CAP);
+	out->limit_w = n->limit_w;
 }
 
 void meter_nvml_open(struct meter_nvml *n)

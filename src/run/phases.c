@@ -252,6 +252,7 @@ struct settling {
 	double limit_s, block_s, capped_s;
 	bool fixed; /* runs to its limit: the others of a step that runs together do too */
 	bool settled;
+	bool held;   /* by the power limit, for long enough */
 	size_t from; /* first sample of the open block */
 	double from_s;
 	struct block last[PHASE_SETTLE_BLOCKS];
@@ -260,7 +261,9 @@ struct settling {
 	double looked_s, clock_sum, power_sum;
 	unsigned clock_count, power_count;
 	bool capped;
-	double capped_since_s;
+	double capped_since_s, capped_power_sum;
+	unsigned capped_count;
+	double limit_w;
 	enum status status; /* of reading it; ends the window */
 	struct error *err;
 };
@@ -302,6 +305,23 @@ static void close_block(struct settling *s, const struct standing *now)
 			     steady(s, offsetof(struct block, power_w));
 }
 
+static void look_at_cap(struct settling *s, const struct meter_state *state, double now_s)
+{
+	if (!state->has_capped || !state->capped) {
+		s->capped = false;
+		return;
+	}
+	if (!s->capped) {
+		s->capped_since_s = now_s;
+		s->capped_power_sum = 0;
+		s->capped_count = 0;
+	}
+	s->capped = true;
+	s->limit_w = state->has_power ? state->limit_w : 0;
+	s->capped_power_sum += state->power_w;
+	s->capped_count++;
+}
+
 static void look(struct settling *s, const struct standing *now)
 {
 	struct meter *m = s->t->meter;
@@ -321,12 +341,16 @@ static void look(struct settling *s, const struct standing *now)
 		s->power_sum += state.power_w;
 		s->power_count++;
 	}
-	if (!state.has_capped || !state.capped)
-		s->capped = false;
-	else if (!s->capped) {
-		s->capped = true;
-		s->capped_since_s = now->known_s;
-	}
+	look_at_cap(s, &state, now->known_s);
+}
+
+/* The limit holds the clock down when its bit stayed and the mean power is the limit: power swings around it,
+ * so that no single reading tells. */
+static bool held_by_cap(const struct settling *s, double now_s)
+{
+	if (!s->capped || now_s - s->capped_since_s < s->capped_s)
+		return false;
+	return !(s->limit_w > 0) || s->capped_power_sum >= PHASE_CAPPED_SHARE * s->limit_w * s->capped_count;
 }
 
 static bool settle_enough(void *arg, const struct standing *now)
@@ -338,8 +362,8 @@ static bool settle_enough(void *arg, const struct standing *now)
 		return true;
 	if (now->w->count > s->from && now->known_s - s->from_s >= s->block_s)
 		close_block(s, now);
-	if (s->capped && now->known_s - s->capped_since_s >= s->capped_s)
-		s->settled = true;
+	if (held_by_cap(s, now->known_s))
+		s->settled = s->held = true;
 	return now->ahead_s >= s->limit_s || (s->settled && !s->fixed);
 }
 
@@ -364,11 +388,13 @@ enum status phase_settle(struct timing *t, struct error *err)
 	if (!st)
 		st = s.status;
 	t->settled = s.settled;
+	t->capped = s.held && s.capped;
 	return st ? st : report_window(t, "settle", &w, true, err);
 }
 
 struct sustaining {
 	double wish_s;	 /* fixed length; 0: until the mean is known well enough */
+	double least_s;	 /* before that is asked */
 	double looked_s; /* the half-width is computed ten times a second */
 };
 
@@ -380,7 +406,7 @@ static bool sustained_enough(void *arg, const struct standing *now)
 		return now->ahead_s >= s->wish_s;
 	if (now->ahead_s >= PHASE_SUSTAINED_MAX_S)
 		return true;
-	if (now->known_s < PHASE_SUSTAINED_MIN_S || now->known_s < s->looked_s + 0.1)
+	if (now->known_s < s->least_s || now->known_s < s->looked_s + 0.1)
 		return false;
 	s->looked_s = now->known_s;
 	return half_width(now->w) <= PHASE_HALF_WIDTH;
@@ -398,11 +424,15 @@ static void widen_batch(struct timing *t, double window_s)
 
 enum status phase_sustained(struct timing *t, struct error *err)
 {
-	struct sustaining s = {.wish_s = t->c->seconds};
+	struct sustaining s = {.wish_s = t->c->seconds, .least_s = PHASE_SUSTAINED_MIN_S};
 	uint64_t batch = t->batch;
 	struct window w = timing_window(t);
 	enum status st = timing_at(t, "sustained", err);
 
+	if (t->capped && s.wish_s > 0)
+		s.wish_s = fmax(s.wish_s, t->c->seconds_capped);
+	else if (t->capped)
+		s.least_s = PHASE_CAPPED_MIN_S;
 	w.stamp = true;
 	w.link = t->work.link_bytes > 0;
 	w.check = t->meter->engine->enqueue_check != NULL;

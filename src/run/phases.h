@@ -12,6 +12,8 @@
 #define PHASE_SETTLE_SLOPE 0.005       /* share a second */
 #define PHASE_SETTLE_LIMIT_S 10.0
 #define PHASE_CAPPED_NS 1000000000u    /* held down by the power limit for so long: as settled as it gets */
+#define PHASE_CAPPED_SHARE 0.97         /* of the limit: mean power below it is another limit's work */
+#define PHASE_CAPPED_MIN_S 6.0         /* the cap swings with a period of about 3 s: two of them */
 #define PHASE_SUSTAINED_MIN_S 1.0
 #define PHASE_SUSTAINED_MAX_S 10.0
 #define PHASE_HALF_WIDTH 0.005
@@ -38,6 +40,7 @@ struct timing {
 	double iteration_ns;   /* as the last window saw it */
 	bool settled;
 	unsigned repeats;      /* windows of burst taken again */
+	bool capped;           /* by the power limit, as settle ended */
 	struct sample *sample; /* lent to windows one after the other */
 	size_t room;
 };

@@ -114,8 +114,10 @@ static void fill_times(const struct builder *b, struct bench_case *c, const stru
 	c->together = k->together;
 	if (c->together && !(c->seconds > 0))
 		c->seconds = TOGETHER_SECONDS;
+	else if (!c->together && headline && !(wish > 0))
+		c->seconds_capped = k->line->seconds_capped; /* what the command line says is meant */
 	if (!(limit > 0))
-		limit = (headline ? 120 : 60) + 3 * c->seconds;
+		limit = (headline ? 120 : 60) + 3 * fmax(c->seconds, c->seconds_capped);
 	c->limit_ms = (uint32_t)fmin(limit * 1000, UINT32_MAX);
 }
 
@@ -363,7 +365,7 @@ static enum status add_line(struct builder *b, const struct suite_case *line, bo
 /* Rough: what a case takes when it settles at once. */
 static double case_seconds(const struct bench_case *c)
 {
-	double wish = c->seconds;
+	double wish = fmax(c->seconds, c->seconds_capped);
 
 	if (c->skip)
 		return 0;
@@ -389,6 +391,8 @@ static enum status finish(struct builder *b)
 
 			text_addf(&t, "%s | %s | %d %d %.9g | %s %s\n", c->key, c->target_text, c->require,
 				  c->phases, c->seconds, status_name(c->skip), cause_name(c->skip_cause));
+			if (c->seconds_capped > 0)
+				text_addf(&t, "capped %.9g\n", c->seconds_capped);
 			sum += case_seconds(c);
 			longest = fmax(longest, case_seconds(c));
 		}

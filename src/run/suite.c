@@ -167,8 +167,9 @@ static enum status read_texts(const struct suite *s, struct suite_case *c, const
 static enum status read_case(const struct suite *s, struct suite_case *c, const struct tree *map,
 			     struct error *err)
 {
-	static const char *const keys[] = {"probe",   "engine", "target",  "options", "phases",
-					   "require", "limit",	"seconds", "group",   NULL};
+	static const char *const keys[] = {"probe",	     "engine",	"target", "options",
+					   "phases",	     "require", "limit",  "seconds",
+					   "seconds_capped", "group",	NULL};
 	const struct tree *engine, *target, *options;
 	int phases = PHASES_HEADLINE, require = REQUIRE_JUDGED;
 	enum status st;
@@ -197,6 +198,8 @@ static enum status read_case(const struct suite *s, struct suite_case *c, const 
 		st = read_choice(s, map, "require", require_words, &require, err);
 	if (!st)
 		st = read_seconds(s, map, "seconds", &c->seconds, err);
+	if (!st)
+		st = read_seconds(s, map, "seconds_capped", &c->seconds_capped, err);
 	if (!st)
 		st = read_seconds(s, map, "limit", &c->limit_s, err);
 	c->phases = (enum phases)phases;

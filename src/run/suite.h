@@ -23,7 +23,7 @@ struct suite_case {
 	size_t option_count;
 	enum phases phases;
 	enum require require;
-	double seconds, limit_s;
+	double seconds, seconds_capped, limit_s;
 	int line, engine_line, target_line;
 };
 

@@ -9,7 +9,7 @@ enum { CHUNK = 4096 /* samples an event */, ROOM = 1 << 14, ROOM_MAX = 1 << 20 }
 
 enum status timing_init(struct timing *t, struct error *err)
 {
-	double samples = t->c->seconds * 1e9 / METER_SAMPLE_NS;
+	double samples = fmax(t->c->seconds, t->c->seconds_capped) * 1e9 / METER_SAMPLE_NS;
 
 	t->batch = 1;
 	t->room = samples < ROOM ? ROOM : samples < ROOM_MAX ? (size_t)samples + ROOM : ROOM_MAX;

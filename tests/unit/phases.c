@@ -347,6 +347,8 @@ struct late_meter {
 	uint64_t asked, drains;
 	double clock_hz, fall_hz; /* a second */
 	bool capped;
+	double limit_w, power_w, swing_w; /* the power swings around its mean from look to look */
+	unsigned looks;
 };
 
 static enum status late_once(struct meter *m, double *ns, struct error *err)
@@ -431,6 +433,9 @@ static enum status late_state(struct meter *m, struct meter_state *out, struct e
 	(void)err;
 	*out = (struct meter_state){.has_clock = true, .has_capped = true, .capped = l->capped};
 	out->clock_hz = l->clock_hz - l->fall_hz * l->end_ns * 1e-9;
+	out->has_power = l->limit_w > 0;
+	out->power_w = l->power_w + (l->looks++ % 2 ? l->swing_w : -l->swing_w);
+	out->limit_w = l->limit_w;
 	return STATUS_OK;
 }
 
@@ -515,9 +520,65 @@ static void test_phases__a_second_under_the_power_cap_counts_as_settled(void **s
 	bed_release(&b);
 }
 
+static void test_phases__a_cap_is_known_by_its_bit_and_the_mean_power(void **state)
+{
+	static const struct {
+		double power_w;
+		bool settled;
+	} rows[] = {{690, true}, {460, false}}; /* of 700: at the limit; a current limit, with the same bit */
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct late_meter l;
+		struct timing t;
+		struct bed b;
+		struct error err = {0};
+
+		late_init(&l, &t, &b);
+		l.fall_hz = 0.02 * l.clock_hz;
+		l.capped = true;
+		l.limit_w = 700;
+		l.power_w = rows[i].power_w;
+		l.swing_w = 60;
+		assert_int_equal(phase_settle(&t, &err), STATUS_OK);
+		assert_int_equal(t.settled, rows[i].settled);
+		assert_int_equal(t.capped, rows[i].settled);
+		timing_release(&t);
+		bed_release(&b);
+	}
+}
+
+static void test_phases__under_the_cap_the_window_covers_its_swings(void **state)
+{
+	static const struct {
+		double seconds, capped, least;
+		bool under_cap;
+	} rows[] = {{0, 0, 6, true}, {2, 6, 6, true},  {2, 0, 2, true},
+		    {8, 6, 8, true}, {2, 6, 2, false}, {0, 0, 1, false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct late_meter l;
+		struct timing t;
+		struct bed b;
+		struct error err = {0};
+
+		late_init(&l, &t, &b);
+		b.c.seconds = rows[i].seconds;
+		b.c.seconds_capped = rows[i].capped;
+		t.capped = rows[i].under_cap;
+		assert_int_equal(phase_sustained(&t, &err), STATUS_OK);
+		near(length_s(&b, "sustained"), rows[i].least, 0.11);
+		timing_release(&t);
+		bed_release(&b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_phases__a_cap_is_known_by_its_bit_and_the_mean_power),
+		cmocka_unit_test(test_phases__under_the_cap_the_window_covers_its_swings),
 		cmocka_unit_test(test_phases__a_headline_case_runs_all_in_order),
 		cmocka_unit_test(test_phases__a_point_of_a_curve_runs_burst_alone),
 		cmocka_unit_test(test_phases__a_sample_is_a_batch_of_a_millisecond),

@@ -379,6 +379,28 @@ static void test_plan__rounds_repeat_what_is_timed(void **state)
 	plan_release(&plan);
 }
 
+static void test_plan__a_capped_window_is_the_suites_and_yields_to_the_command_line(void **state)
+{
+	static const char line[] = "  - {probe: thing, seconds: 2s, seconds_capped: 6s}\n";
+	const struct plan_wishes wish = {.seconds = 3};
+	struct bench_case c;
+	json_t *j, *one;
+
+	(void)state;
+	fake_machine_init(&machine, 0);
+	assert_int_equal(build(line), STATUS_OK);
+	j = plan_json(&plan, &machine);
+	one = json_array_get(json_object_get(json_array_get(json_object_get(j, "steps"), 0), "cases"), 0);
+	assert_int_equal(case_from_json(&c, one, &machine, registry, &err), STATUS_OK);
+	assert_true(c.seconds == 2 && c.seconds_capped == 6);
+	case_release(&c);
+	json_decref(j);
+	plan_release(&plan);
+	assert_int_equal(build_with(line, &wish), STATUS_OK);
+	assert_true(nth(0)->seconds == 3 && nth(0)->seconds_capped == 0);
+	plan_release(&plan);
+}
+
 static void test_plan__the_hash_is_of_what_runs(void **state)
 {
 	char hash[65];
@@ -559,6 +581,7 @@ int main(void)
 		test(test_plan__a_target_asked_for_leaves_the_rest_out),
 		test(test_plan__a_gpu_asked_for_must_be_here),
 		test(test_plan__rounds_repeat_what_is_timed),
+		test(test_plan__a_capped_window_is_the_suites_and_yields_to_the_command_line),
 		test(test_plan__the_hash_is_of_what_runs),
 		test(test_plan__a_case_comes_back_from_its_json),
 		test(test_plan__json_of_a_wrong_form_is_refused),
