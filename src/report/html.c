@@ -2,7 +2,6 @@
 /* report.html: one file that asks for nothing from elsewhere. Style and script are embedded; a policy in the
  * page allows that script alone, so foreign text that slipped through would still not run. */
 #include "report/html.h"
-#include <math.h>
 #include "core/embed.h"
 #include "core/file.h"
 #include "report/canvas.h"
@@ -48,7 +47,7 @@ void html_verdict(struct text *out, enum verdict verdict)
 		  verdict_name(verdict));
 }
 
-static void element(struct text *out, const char *tag, const char *s)
+void html_element(struct text *out, const char *tag, const char *s)
 {
 	text_addf(out, "<%s>", tag);
 	html_add(out, s);
@@ -153,7 +152,7 @@ static void add_todos(struct text *out, const struct view *v)
 		text_add(out, "</span><span>");
 		html_add(out, t->target);
 		text_add(out, ": ");
-		element(out, "b", t->action[0] ? t->action : "look at the case");
+		html_element(out, "b", t->action[0] ? t->action : "look at the case");
 		text_add(out, "<br><span class=\"muted\">");
 		html_add(out, text_str(&t->some));
 		text_add(out, ": ");
@@ -214,15 +213,15 @@ static void add_cards(struct text *out, const struct view *v)
 			continue;
 		text_add(out, "<div class=\"card\">");
 		html_verdict(out, group->worst);
-		element(out, "h3", group->name);
+		html_element(out, "h3", group->name);
 		text_add(out, "<dl>");
 		for (size_t k = 0; k < 3; k++) {
 			const struct view_row *row = view_best(v, group, limits[k]);
 
 			if (!row)
 				continue;
-			element(out, "dt", row->title);
-			element(out, "dd", row->figure);
+			html_element(out, "dt", row->title);
+			html_element(out, "dd", row->figure);
 		}
 		text_add(out, "</dl><p class=\"muted\">");
 		view_counts(&counts, group->verdicts, group->asked);
@@ -231,103 +230,6 @@ static void add_cards(struct text *out, const struct view *v)
 		text_add(out, "</p></div>\n");
 	}
 	text_add(out, "</div></section>\n");
-}
-
-/* A cell; `value` sorts it where it is a number, `label` names it when the table becomes a list on a narrow
- * screen. */
-static void number_cell(struct text *out, const char *label, const char *shown, double value)
-{
-	text_addf(out, "<td class=\"num\" data-l=\"%s\"", label);
-	if (shown[0] && isfinite(value))
-		text_addf(out, " data-v=\"%.9g\"", value);
-	text_add(out, ">");
-	html_add(out, shown);
-	text_add(out, "</td>");
-}
-
-static void add_row(struct text *out, const struct view_group *g, const struct view_row *row)
-{
-	const struct judgement *j = row->j;
-	double clock = 0, power = 0, temperature = 0;
-
-	view_number(row, "clock_hz", &clock);
-	view_number(row, "power_w", &power);
-	view_number(row, "temperature_c", &temperature);
-	text_addf(out, "<tr><td data-v=\"%u\">", view_badness(j->verdict));
-	html_verdict(out, j->verdict);
-	text_add(out, "</td>");
-	element(out, "td", row->title);
-	number_cell(out, "", row->figure, j->figure);
-	number_cell(out, "expected", row->expected, j->has_band ? j->band.low : j->bound.value);
-	number_cell(out, "of bound", row->share, j->share_of_bound);
-	if (g->clock)
-		number_cell(out, "clock", row->clock, clock);
-	if (g->power)
-		number_cell(out, "power", row->power, power);
-	if (g->temperature)
-		number_cell(out, "", row->temperature, temperature);
-	element(out, "td", view_why(row));
-	text_add(out, "</tr>\n");
-}
-
-static void add_folds(struct text *out, const struct view *v, size_t group, bool above)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < v->fold_count; i++) {
-		const struct view_fold *f = &v->folds[i];
-
-		if (f->group != group || view_fold_above(f) != above)
-			continue;
-		text_add(out, any ? "<li><span>" : "<ol class=\"todo\">\n<li><span>");
-		any = true;
-		html_verdict(out, f->verdict);
-		text_add(out, "</span><span>");
-		html_add(out, text_str(&f->cases));
-		text_add(out, f->reason[0] ? ": " : "");
-		text_add(out, "<span class=\"muted\">");
-		html_add(out, f->reason);
-		text_add(out, "</span></span></li>\n");
-	}
-	text_add(out, any ? "</ol>\n" : "");
-}
-
-static void add_table(struct text *out, const struct view *v, const struct view_group *group)
-{
-	text_add(out, "<div class=\"wide\"><table class=\"results\"><thead><tr><th>verdict</th><th>case</th>"
-		      "<th class=\"num\">figure</th><th class=\"num\">expected</th>"
-		      "<th class=\"num\">of bound</th>");
-	text_add(out, group->clock ? "<th class=\"num\">clock</th>" : "");
-	text_add(out, group->power ? "<th class=\"num\">power</th>" : "");
-	text_add(out, group->temperature ? "<th class=\"num\">temp.</th>" : "");
-	text_add(out, "<th>reason</th></tr></thead><tbody>\n");
-	for (size_t i = group->first; i < group->first + group->count; i++)
-		if (view_tabled(&v->rows[i]))
-			add_row(out, group, &v->rows[i]);
-	text_add(out, "</tbody></table></div>\n");
-}
-
-static void add_results(struct text *out, const struct view *v)
-{
-	text_add(out, "<section id=\"results\"><h2>Results</h2>\n");
-	if (v->row_count == v->aside_count)
-		text_addf(out, "<p>%s</p>\n",
-			  v->row_count ? "No case of the suite is for the target asked for."
-				       : "The run has no cases.");
-	for (size_t g = 0; g < v->group_count; g++) {
-		if (!view_group_any(v, g))
-			continue;
-		element(out, "h3", v->groups[g].name);
-		text_add(out, "\n");
-		add_folds(out, v, g, true);
-		if (v->groups[g].tabled)
-			add_table(out, v, &v->groups[g]);
-		add_folds(out, v, g, false);
-		for (size_t i = 0; i < v->curve_count; i++)
-			if (v->curves[i].group == g)
-				html_curve(out, &v->curves[i]);
-	}
-	text_add(out, "</section>\n");
 }
 
 /* Of one kind of limit: "compute.bf16" and "compute.fp8" are. */
@@ -373,7 +275,7 @@ static void add_gaps(struct text *out, const struct view *v)
 					 "factor's signal is never the rate that it explains; what no signal "
 					 "explains is called unexplained.</p>\n");
 			if (!named)
-				element(out, "h3", group->name);
+				html_element(out, "h3", group->name);
 			any = named = true;
 			html_case(out, v, &v->rows[i], opens(v, group, i));
 		}
@@ -409,8 +311,8 @@ static void fact_row(void *arg, const char *name, const char *value)
 	struct text *out = arg;
 
 	text_add(out, "<tr>");
-	element(out, "th", name);
-	element(out, "td", value);
+	html_element(out, "th", name);
+	html_element(out, "td", value);
 	text_add(out, "</tr>\n");
 }
 
@@ -454,7 +356,7 @@ static void add_sanity(struct text *out, const struct view *v)
 		any = true;
 		sanity_band_text(band, sizeof(band), &s);
 		text_add(out, "<tr>");
-		element(out, "th", v->rows[i].title);
+		html_element(out, "th", v->rows[i].title);
 		text_addf(out, "<td>%s, guide %s: %s</td></tr>\n", v->rows[i].figure, band, s.reading);
 	}
 	if (any)
@@ -473,13 +375,13 @@ static void add_parts(struct text *out, const struct view *v)
 		const struct view_part *p = &v->parts[i];
 
 		text_add(out, "<tr>");
-		element(out, "td", p->gpu->pci);
-		element(out, "td", p->gpu->slot[0] ? p->gpu->slot : WORDS_NONE);
-		element(out, "td", p->serial[0] ? p->serial : WORDS_NONE);
+		html_element(out, "td", p->gpu->pci);
+		html_element(out, "td", p->gpu->slot[0] ? p->gpu->slot : WORDS_NONE);
+		html_element(out, "td", p->serial[0] ? p->serial : WORDS_NONE);
 		text_add(out, "<td>");
 		html_verdict(out, p->verdict);
 		text_add(out, "</td>");
-		element(out, "td", cause_name(p->cause));
+		html_element(out, "td", cause_name(p->cause));
 		text_add(out, "<td>");
 		html_add(out, p->row->title);
 		text_add(out, ": ");
@@ -532,7 +434,7 @@ void report_html(struct text *out, const struct report_input *in)
 	add_cards(out, &v);
 	add_knobs(out, &v);
 	add_unjudged(out, &v);
-	add_results(out, &v);
+	html_results(out, &v);
 	add_gaps(out, &v);
 	add_roofline(out, &v);
 	add_parts(out, &v);

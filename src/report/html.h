@@ -12,6 +12,11 @@ void html_verdict(struct text *out, enum verdict verdict);
 /* The same text with names replaced first. */
 void html_names(struct text *out, const struct view *v, const char *s);
 
+/* As an element of its own: <tag>text</tag>. */
+void html_element(struct text *out, const char *tag, const char *s);
+
+/* The section of results. */
+void html_results(struct text *out, const struct view *v);
 /* A headline case: figure, waterfall, knobs, telemetry. `open`: unfolded. */
 void html_case(struct text *out, const struct view *v, const struct view_row *row, bool open);
 /* A curve: its levels, its plot, its points in a table that unfolds. */
