@@ -408,6 +408,17 @@ static enum status finish(struct builder *b)
 	return STATUS_OK;
 }
 
+/* What runs together on all GPUs says nothing new where there is one. */
+static void skip_lone(struct builder *b)
+{
+	struct step *last = b->plan->count ? &b->plan->steps[b->plan->count - 1] : NULL;
+
+	if (last && last->together && last->count == 1 && !last->cases[0].skip &&
+	    last->cases[0].target.kind == TARGET_GPU)
+		skip(&last->cases[0], STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
+		     "one GPU: there is none to run together with");
+}
+
 /* Every line of the suite once. */
 static enum status add_round(struct builder *b)
 {
@@ -421,8 +432,10 @@ static enum status add_round(struct builder *b)
 			b->new_step = true;
 		for (size_t k = 0; !st && k < step->count; k++)
 			st = add_line(b, &step->cases[k], step->together);
-		if (step->together)
+		if (step->together) {
+			skip_lone(b);
 			b->new_step = true;
+		}
 	}
 	return st;
 }

@@ -345,6 +345,19 @@ static void test_plan__a_gpu_asked_for_must_be_here(void **state)
 	plan_release(&plan);
 }
 
+static void test_plan__together_on_one_gpu_is_a_skip(void **state)
+{
+	(void)state;
+	fake_machine_init(&machine, 1);
+	assert_int_equal(build("  - together: [{probe: thing, target: gpu}]\n"
+			       "  - together: [{probe: thing, target: gpu}, {probe: thing}]\n"),
+			 STATUS_OK);
+	assert_int_equal(nth(0)->skip_cause, CAUSE_NO_HARDWARE);
+	assert_non_null(strstr(nth(0)->skip_reason, "one GPU"));
+	assert_int_equal(nth(1)->skip, STATUS_OK);
+	plan_release(&plan);
+}
+
 static void test_plan__rounds_repeat_what_is_timed(void **state)
 {
 	static const char cases[] = "  - {probe: ecc, target: node}\n  - {probe: thing}\n"
@@ -580,6 +593,7 @@ int main(void)
 		test(test_plan__together_is_a_step_of_its_own),
 		test(test_plan__a_target_asked_for_leaves_the_rest_out),
 		test(test_plan__a_gpu_asked_for_must_be_here),
+		test(test_plan__together_on_one_gpu_is_a_skip),
 		test(test_plan__rounds_repeat_what_is_timed),
 		test(test_plan__a_capped_window_is_the_suites_and_yields_to_the_command_line),
 		test(test_plan__the_hash_is_of_what_runs),
