@@ -29,6 +29,7 @@ struct choice {
 	const struct assignment *assignment;
 	size_t count;
 	bool together;
+	bool one_node; /* asked for each NUMA node, and there is one */
 };
 
 static enum status no_memory(const struct builder *b)
@@ -177,6 +178,9 @@ static enum status add_on_engine(struct builder *b, const struct choice *k, cons
 		c.work = c.probe->work(b->machine, &c.target, c.opts);
 	if (b->wishes && !target_asked(&c.target, c.target_text, b->wishes->target))
 		skip(&c, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "not on the target asked for");
+	else if (k->one_node)
+		skip(&c, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
+		     "this machine has one NUMA node: numa auto is the same");
 	else if (k->found->skip)
 		skip(&c, k->found->skip, k->found->cause, k->found->reason);
 	else if (e && ask_engine(b, e, &c, &why))
@@ -281,6 +285,32 @@ static enum status add_engines(struct builder *b, const struct choice *k)
 	return st;
 }
 
+/* "numa: each" is every NUMA node of this machine. */
+struct each_node {
+	char text[64][12];
+	char *word[64];
+	struct words words;
+};
+
+static const struct words *values_of(const struct builder *b, const struct suite_option *o,
+				     struct each_node *each, struct choice *k)
+{
+	const struct cpu *cpu = machine_cpu(b->machine);
+
+	if (strcmp(o->name, "numa") || o->values.count != 1 || strcmp(o->values.word[0], "each"))
+		return &o->values;
+	k->one_node = cpu->numa_count < 2;
+	each->words = (struct words){.word = each->word, .count = k->one_node ? 1 : cpu->numa_count};
+	for (size_t i = 0; i < each->words.count; i++) {
+		each->word[i] = each->text[i];
+		if (k->one_node)
+			text_copy(each->text[i], sizeof(each->text[i]), "auto");
+		else
+			snprintf(each->text[i], sizeof(each->text[i]), "%d", cpu->numa[i].node);
+	}
+	return &each->words;
+}
+
 /* Every choice of option values: an odometer whose last wheel turns fastest. */
 static enum status add_products(struct builder *b, struct choice *k)
 {
@@ -288,28 +318,34 @@ static enum status add_products(struct builder *b, struct choice *k)
 	struct assignment *a = calloc(line->option_count + 1, sizeof(*a));
 	size_t *wheel = calloc(line->option_count + 1, sizeof(*wheel));
 	char(*place)[300] = calloc(line->option_count + 1, sizeof(*place));
-	enum status st = a && wheel && place ? STATUS_OK : no_memory(b);
+	const struct words **values = calloc(line->option_count + 1, sizeof(*values));
+	enum status st = a && wheel && place && values ? STATUS_OK : no_memory(b);
+	struct each_node each;
 	bool more = true;
+
+	for (size_t i = 0; !st && i < line->option_count; i++)
+		values[i] = values_of(b, &line->option[i], &each, k);
 
 	while (!st && more) {
 		for (size_t i = 0; i < line->option_count; i++) {
 			const struct suite_option *o = &line->option[i];
 
 			suite_place(b->suite, o->line, place[i], sizeof(place[i]));
-			a[i] = (struct assignment){o->name, o->values.word[wheel[i]], place[i]};
+			a[i] = (struct assignment){o->name, values[i]->word[wheel[i]], place[i]};
 		}
 		k->assignment = a;
 		k->count = line->option_count;
 		st = add_engines(b, k);
 		more = false;
 		for (size_t i = line->option_count; !more && i-- > 0;) {
-			more = ++wheel[i] < line->option[i].values.count;
+			more = ++wheel[i] < values[i]->count;
 			if (!more)
 				wheel[i] = 0;
 		}
 	}
 	free(a);
 	free(wheel);
+	free(values);
 	free(place);
 	return st;
 }

@@ -12,7 +12,7 @@
 struct opts {
 	uint64_t size;
 	uint32_t kind;
-	const char *path;
+	const char *path, *numa;
 	bool deep;
 };
 static const char *const kinds[] = {"red", "green", NULL};
@@ -22,6 +22,7 @@ static const struct opt rows[] = {
 	OPT_ROW(struct opts, kind, .name = "kind", .preset = "red", .choices = kinds, .help = "kind"),
 	OPT_ROW(struct opts, path, .name = "path", .help = "path"),
 	OPT_ROW(struct opts, deep, .name = "deep", .help = "deep"),
+	OPT_ROW(struct opts, numa, .name = "numa", .help = "numa"),
 };
 static const struct field fields[] = {{"depth", "m", "how deep", FIELD_F64, 1}};
 
@@ -69,7 +70,7 @@ static const struct engine *const engines[] = {&fast, &big, NULL};
 static const struct probe thing = {
 	.name = "thing",
 	.kind = PROBE_TIMED,
-	.opts = {rows, 4, sizeof(struct opts)},
+	.opts = {rows, 5, sizeof(struct opts)},
 	.engines = engines,
 	.work = work,
 	.check = check,
@@ -358,6 +359,27 @@ static void test_plan__together_on_one_gpu_is_a_skip(void **state)
 	plan_release(&plan);
 }
 
+static void test_plan__each_numa_node_is_a_case(void **state)
+{
+	static const char line[] = "  - {probe: thing, options: {size: [1KiB, 2KiB], numa: each}}\n";
+
+	(void)state;
+	fake_machine_init(&machine, 0);
+	assert_int_equal(build(line), STATUS_OK);
+	assert_int_equal(plan.case_count, 2);
+	assert_int_equal(nth(0)->skip_cause, CAUSE_NO_HARDWARE);
+	assert_non_null(strstr(nth(0)->skip_reason, "one NUMA node"));
+	plan_release(&plan);
+	machine.cpu.numa_count = 2;
+	machine.cpu.numa[1] = (struct numa){.node = 3, .cpus = 4};
+	assert_int_equal(build(line), STATUS_OK);
+	assert_int_equal(plan.case_count, 4);
+	assert_int_equal(nth(1)->skip, STATUS_OK);
+	assert_string_equal(((const struct opts *)nth(0)->opts)->numa, "0");
+	assert_string_equal(((const struct opts *)nth(1)->opts)->numa, "3");
+	plan_release(&plan);
+}
+
 static void test_plan__rounds_repeat_what_is_timed(void **state)
 {
 	static const char cases[] = "  - {probe: ecc, target: node}\n  - {probe: thing}\n"
@@ -594,6 +616,7 @@ int main(void)
 		test(test_plan__a_target_asked_for_leaves_the_rest_out),
 		test(test_plan__a_gpu_asked_for_must_be_here),
 		test(test_plan__together_on_one_gpu_is_a_skip),
+		test(test_plan__each_numa_node_is_a_case),
 		test(test_plan__rounds_repeat_what_is_timed),
 		test(test_plan__a_capped_window_is_the_suites_and_yields_to_the_command_line),
 		test(test_plan__the_hash_is_of_what_runs),
