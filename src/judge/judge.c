@@ -171,6 +171,11 @@ static void second_rounds(struct judgements *out, const struct record *r)
 			b = better;
 		}
 		a->superseded = a->verdict != VERDICT_FAIL && a->verdict != VERDICT_ERROR;
+		if (a->superseded) {
+			size_t used = strlen(a->reason);
+
+			text_copy(a->reason + used, sizeof(a->reason) - used, "; its other round counts");
+		}
 	}
 }
 
