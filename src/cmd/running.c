@@ -178,6 +178,7 @@ static enum status prepare(const struct command_context *c, const struct suite *
 	struct plan_wishes wishes = {.target = o->target,
 				     .seconds = o->seconds,
 				     .rounds = (unsigned)o->rounds,
+				     .search_seconds = o->search_seconds,
 				     .beside = o->beside};
 	const struct machine_scope whole = {.up_to = LAYER_SOFTWARE, .out = o->out};
 	/* What was bought is compared with all that is here. */

@@ -7,7 +7,7 @@
 
 struct running_opts {
 	const char *target, *out, *machine, *expect, *site, *expectations;
-	double seconds, price;
+	double seconds, search_seconds, price;
 	uint64_t seed, rounds;
 	uint32_t format;
 	bool json, resume, plan, wait, beside, sample, real_names;
@@ -24,6 +24,8 @@ extern const char *const running_formats[];
 		.help = "length of the measured windows; 0: as the suite or METHODS say"),                               \
 	OPT_ROW(type, running.rounds, .name = "rounds", .preset = "1", .min = 1, .max = 1000,                             \
 		.help = "everything that is timed so many times over; rounds that differ by 5 % are told"),             \
+	OPT_ROW(type, running.search_seconds, .name = "search-seconds", .preset = "0", .unit = "s", .min = 0, .max = 1e6, \
+		.help = "budget for timing a case's variants (search=top, exhaustive); 0: half of its limit"),         \
 	OPT_ROW(type, running.seed, .name = "seed", .preset = "1", .help = "of all random data"),                      \
 	OPT_ROW(type, running.resume, .name = "resume", .help = "go on with the run in --out"),                        \
 	OPT_ROW(type, running.plan, .name = "plan", .help = "show what would run, with time, watts and bytes; run nothing"), \

@@ -73,6 +73,9 @@ struct field {
 	X(wrong_place, "", TEXT, 0, "where the first wrong element is, with expected and found")      \
 	X(variant, "", TEXT, 0, "the variant timed: what the engine calls it")                        \
 	X(variants_tried, "", U64, 0, "variants timed by the search")                                 \
+	X(variants_dropped, "", U64, 0, "variants left alone after two samples far slower than the best") \
+	X(variants_left, "", U64, 0, "variants that the search had no time for")                      \
+	X(nominated_ratio, "", F64, 1, "best variant over the first by brief turns, where the search was stopped") \
 	X(best_ratio, "", F64, 1, "best variant over the first, median of interleaved pairs")         \
 	X(best_ratio_low, "", F64, 1, "lower edge of its 95 % interval")                              \
 	X(best_ratio_high, "", F64, 1, "upper edge of its 95 % interval")

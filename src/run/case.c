@@ -118,6 +118,8 @@ json_t *case_json(const struct bench_case *c, const struct machine *m)
 			json_object_set_new(j, "seconds", json_real(c->seconds));
 		if (c->seconds_capped > 0)
 			json_object_set_new(j, "seconds_capped", json_real(c->seconds_capped));
+		if (c->search_s > 0)
+			json_object_set_new(j, "search_s", json_real(c->search_s));
 	}
 	json_object_set_new(j, "require", json_string(require_words[c->require]));
 	json_object_set_new(j, "limit_ms", json_integer(c->limit_ms));
@@ -218,6 +220,7 @@ enum status case_from_json(struct bench_case *c, const json_t *json, const struc
 	c->require = (enum require)word_index(json, "require", require_words);
 	c->seconds = json_number_value(json_object_get(json, "seconds"));
 	c->seconds_capped = json_number_value(json_object_get(json, "seconds_capped"));
+	c->search_s = json_number_value(json_object_get(json, "search_s"));
 	c->together = json_is_true(json_object_get(json, "together"));
 	c->round = (unsigned)json_integer_value(json_object_get(json, "round"));
 	c->limit_ms = json_is_integer(limit) ? (uint32_t)json_integer_value(limit) : 0;

@@ -51,6 +51,7 @@ struct bench_case {
 	uint32_t limit_ms;           /* prepare to end, in the supervisor */
 	double seconds;              /* wish for the sustained window; 0: the rule of METHODS */
 	double seconds_capped;       /* at least so long where the power limit holds the clock; 0: no matter */
+	double search_s;             /* budget for timing variants; 0: half of the limit */
 	bool together;               /* waits for one `go` with the other cases of its step; windows of fixed length */
 	char group[32];              /* cases of one group share a worker */
 	char beside[160];            /* "": the device was free; else who uses it: measured all the same, not to be trusted */
@@ -91,6 +92,7 @@ struct plan_wishes {
 	const char *target;     /* "cpu", "gpu", "gpu0", "all"; NULL: all */
 	double seconds;         /* sustained window; 0: rule */
 	unsigned rounds;        /* timed cases so many times over; 0 or 1: once */
+	double search_seconds;  /* budget for each case's variants; 0: rule */
 	bool beside;            /* run although others use the device, marked untrusted */
 };
 

@@ -25,7 +25,8 @@ static void clear(struct worker *w)
 {
 	process_release(&w->p);
 	lines_release(&w->in);
-	*w = (struct worker){.p = {.channel = -1, .output = -1}, .run = w->run};
+	/* That the one before was ended by force is for the next to know: its memory may not be back yet. */
+	*w = (struct worker){.p = {.channel = -1, .output = -1}, .run = w->run, .fell = w->fell};
 }
 
 /* The end of what it says on stdout and stderr; never waits. */
@@ -161,6 +162,7 @@ static bool on_end(struct worker *w, const json_t *body)
 	const char *place = json_string_value(json_object_get(body, "place"));
 	const char *name = json_string_value(json_object_get(body, "status"));
 	const char *why = json_string_value(json_object_get(body, "cause"));
+	bool on_gpu = w->c && w->c->target.kind == TARGET_GPU;
 	enum status status;
 	enum cause cause;
 
@@ -180,6 +182,8 @@ static bool on_end(struct worker *w, const json_t *body)
 		fell_forced(w->run, w, "it ended on TERM");
 	w->c = NULL;
 	w->ended_case = true;
+	/* TERM ends it after its case; and a device call that failed may have left its context of no use. */
+	w->leaves = w->leaves || w->forced != ENDING_DONE || (status == STATUS_VENDOR && on_gpu);
 	return true;
 }
 

@@ -112,6 +112,7 @@ static void fill_times(const struct builder *b, struct bench_case *c, const stru
 	}
 	c->phases = k->line->phases;
 	c->seconds = wish > 0 && headline ? wish : k->line->seconds;
+	c->search_s = b->wishes && c->engine && c->engine->variants ? b->wishes->search_seconds : 0;
 	c->together = k->together;
 	if (c->together && !(c->seconds > 0))
 		c->seconds = TOGETHER_SECONDS;
@@ -119,7 +120,7 @@ static void fill_times(const struct builder *b, struct bench_case *c, const stru
 		c->seconds_capped = k->line->seconds_capped; /* what the command line says is meant */
 	if (!(limit > 0))
 		limit = (headline ? 120 : 60) + 3 * fmax(c->seconds, c->seconds_capped);
-	c->limit_ms = (uint32_t)fmin(limit * 1000, UINT32_MAX);
+	c->limit_ms = (uint32_t)fmin((limit + c->search_s) * 1000, UINT32_MAX);
 }
 
 static void fill_group(struct bench_case *c, const struct choice *k)

@@ -7,12 +7,16 @@
 #include <errno.h>
 #include <math.h>
 #include "core/stats.h"
+#include "core/text.h"
 
 enum {
 	NOMINATE_NS = 20000000, /* brief timing of each */
 	TURN_NS = 30000000,	/* one side of a pair, after its soak */
 	PAIRS_LIMIT_NS = 2000000000,
 };
+#define SEARCH_HOPELESS                                                                                      \
+	1.25 /* of the best's time: two samples beyond it and no more is asked of a variant                  \
+	      */
 
 static enum status choose(struct timing *t, unsigned variant, struct error *err)
 {
@@ -57,34 +61,98 @@ static enum status nominate(struct timing *t, double *median_ns, struct error *e
 	return STATUS_OK;
 }
 
-/* Every variant is verified, then timed. One that cannot be had is passed over; one that is wrong ends the
- * case. */
-static enum status search(struct timing *t, unsigned variants, unsigned *best, unsigned *tried,
-			  struct error *err)
+/* Where the search stands. */
+struct found {
+	unsigned variants, best, tried, dropped, left; /* left: not looked at, the budget was spent */
+	double first_ns, best_ns;
+	char name[96]; /* of the best; "": its engine names none */
+};
+
+/* One sample, a second one where the first is far slower than the best: METHODS, "Search", says how often
+ * that errs. */
+static enum status hopeless(struct timing *t, double best_ns, bool *drop, struct error *err)
+{
+	struct window w = timing_window(t);
+	struct meter *m = t->meter;
+	enum status st = m->ops->begin(m, &w, err);
+
+	*drop = !st;
+	for (unsigned i = 0; !st && *drop && i < 2; i++) {
+		st = turn(t, &w, 1, err);
+		*drop = !st && w.count == i + 1 && w.sample[i].ns > SEARCH_HOPELESS * best_ns;
+	}
+	return st ? st : m->ops->end(m, err);
+}
+
+static void take_found(struct timing *t, struct found *f, unsigned variant, double ns)
+{
+	f->tried++;
+	if (!variant)
+		f->first_ns = ns;
+	if (!(ns < f->best_ns))
+		return;
+	f->best_ns = ns;
+	f->best = variant;
+	text_copy(f->name, sizeof(f->name), t->variant ? t->variant : "");
+}
+
+static enum status tell(struct timing *t, unsigned variant, unsigned variants, struct error *err)
+{
+	char at[40];
+
+	snprintf(at, sizeof(at), "search %u/%u", variant + 1, variants);
+	return timing_at(t, at, err);
+}
+
+/* A variant that runs: dropped at once, or verified and timed. One that is wrong ends the case. */
+static enum status try(struct timing *t, struct found *f, unsigned variant, struct error *err)
+{
+	double ns;
+	bool drop = false;
+	enum status st = isfinite(f->best_ns) ? hopeless(t, f->best_ns, &drop, err) : STATUS_OK;
+
+	f->dropped += drop;
+	if (st || drop)
+		return st;
+	st = timing_verify(t, err);
+	if (!st)
+		st = tell(t, variant, f->variants, err);
+	if (!st)
+		st = nominate(t, &ns, err);
+	if (!st)
+		take_found(t, f, variant, ns);
+	return st;
+}
+
+/* How long all variants together may take. */
+static double budget_ns(const struct timing *t)
+{
+	return t->c->search_s > 0 ? t->c->search_s * 1e9 : 0.5e6 * t->c->limit_ms;
+}
+
+/* Every variant in turn, until the budget is spent. One that cannot be had is passed over. */
+static enum status search(struct timing *t, struct found *f, struct error *err)
 {
 	uint64_t t0 = clock_now_ns(t->w->clock);
-	double best_ns = INFINITY;
+	double budget = budget_ns(t);
 
-	*best = *tried = 0;
-	for (unsigned v = 0; v < variants; v++) {
-		double ns;
-		enum status st = choose(t, v, NULL);
+	for (unsigned v = 0; v < f->variants; v++) {
+		enum status st;
 
-		if (st == STATUS_LOST || timing_stopped(t))
-			return st == STATUS_LOST ? error_set_cause(err, st, CAUSE_GPU_LOST,
-								   "the device was lost in the search")
-						 : timing_cancelled(err);
-		if (st)
-			continue;
-		st = timing_verify(t, err);
-		if (!st)
-			st = nominate(t, &ns, err);
-		if (st)
+		if (v && budget > 0 && (double)(clock_now_ns(t->w->clock) - t0) > budget) {
+			f->left = f->variants - v;
+			break;
+		}
+		st = choose(t, v, NULL);
+		if (st == STATUS_LOST)
+			return error_set_cause(err, st, CAUSE_GPU_LOST, "the device was lost in the search");
+		if (timing_stopped(t))
+			st = timing_cancelled(err);
+		else
+			st = st ? STATUS_OK : try(t, f, v, err);
+		if (st) {
+			f->left = f->variants - v;
 			return st;
-		++*tried;
-		if (ns < best_ns) {
-			best_ns = ns;
-			*best = v;
 		}
 	}
 	return timing_phase(t, "search", t0, clock_now_ns(t->w->clock), err);
@@ -143,7 +211,14 @@ static enum status run_pairs(struct timing *t, struct pairs *p, unsigned best, s
 	return st ? st : m->ops->end(m, err);
 }
 
-static enum status report(struct timing *t, struct pairs *p, unsigned tried, struct error *err)
+static void count_values(const struct found *f, struct result *r)
+{
+	result_u64(r, &field_variants_tried, f->tried);
+	result_u64(r, &field_variants_dropped, f->dropped);
+	result_u64(r, &field_variants_left, f->left);
+}
+
+static enum status report(struct timing *t, struct pairs *p, const struct found *f, struct error *err)
 {
 	struct window own = p->w;
 	struct result *r = result_create();
@@ -166,7 +241,7 @@ static enum status report(struct timing *t, struct pairs *p, unsigned tried, str
 	} else if (t->variant) {
 		result_text(r, &field_variant, t->variant);
 	}
-	result_u64(r, &field_variants_tried, tried);
+	count_values(f, r);
 	result_f64(r, &field_best_ratio, median);
 	result_f64(r, &field_best_ratio_low, low);
 	result_f64(r, &field_best_ratio_high, high);
@@ -176,28 +251,44 @@ static enum status report(struct timing *t, struct pairs *p, unsigned tried, str
 	return st;
 }
 
+/* Stopped on request: what it had found by then, which no pairs have confirmed. */
+static void report_stopped(struct timing *t, const struct found *f)
+{
+	struct result *r = f->tried ? result_create() : NULL;
+
+	if (!r)
+		return;
+	if (*f->name)
+		result_text(r, &field_variant, f->name);
+	count_values(f, r);
+	result_f64(r, &field_nominated_ratio, f->first_ns / f->best_ns);
+	timing_result(t, "best", r, NULL); /* the case is over anyway */
+	result_destroy(r);
+}
+
 enum status phase_search(struct timing *t, unsigned variants, struct error *err)
 {
 	struct pairs p = {.w = timing_window(t)};
-	unsigned best, tried;
+	struct found f = {.variants = variants, .best_ns = INFINITY};
 	enum status st = timing_at(t, "search", err);
 
 	if (!st)
-		st = search(t, variants, &best, &tried, err);
-	if (st)
-		return st;
-	p.best = calloc(t->room, sizeof(*p.best));
-	if (!p.best)
-		return error_errno(err, ENOMEM, "room for %zu samples", t->room);
-	if (best) {
+		st = search(t, &f, err);
+	if (!st) {
+		p.best = calloc(t->room, sizeof(*p.best));
+		st = p.best ? STATUS_OK : error_errno(err, ENOMEM, "room for %zu samples", t->room);
+	}
+	if (!st && f.best) {
 		st = timing_at(t, "pairs", err);
 		if (!st)
-			st = run_pairs(t, &p, best, err);
+			st = run_pairs(t, &p, f.best, err);
 	}
+	if (st == STATUS_CANCELLED)
+		report_stopped(t, &f);
 	if (!st)
-		st = choose(t, best, err); /* the name; and what verification looks at next */
+		st = choose(t, f.best, err); /* the name; and what verification looks at next */
 	if (!st)
-		st = report(t, &p, tried, err);
+		st = report(t, &p, &f, err);
 	free(p.best);
 	return st;
 }

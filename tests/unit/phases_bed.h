@@ -12,7 +12,7 @@ extern const struct probe probe_null;
 
 /* Everything that one case emitted, by type. */
 struct seen {
-	char order[512];       /* "prepare cold verify .." of `at` */
+	char order[4096];      /* "prepare cold verify .." of `at` */
 	json_t *values;	       /* phase -> values */
 	json_t *batch;	       /* phase -> batch of its samples */
 	json_t *count;	       /* phase -> samples */

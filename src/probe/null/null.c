@@ -27,7 +27,7 @@ enum lie { LIE_NONE, LIE_DATA, LIE_NAN };
 struct null_opts {
 	double time, drift, drift_time, scatter, cpu_share, ceiling, hog_at, hog_time;
 	uint64_t after, leak, garbage;
-	uint32_t fail, status, crash, signal, hang, wrong, variants, slot;
+	uint32_t fail, status, crash, signal, hang, wrong, wrong_variant, variants, slow_from, slot;
 	bool ignore_term;
 };
 
@@ -64,8 +64,12 @@ static const struct opt rows[] = {
 	OPT_ROW(struct null_opts, ignore_term, .name = "ignore_term", .help = "TERM does not end it"),
 	OPT_ROW(struct null_opts, wrong, .name = "wrong", .preset = "none", .choices = lies,
 		.help = "what verification finds"),
+	OPT_ROW(struct null_opts, wrong_variant, .name = "wrong_variant", .preset = "0", .max = 64, .min = 0,
+		.help = "verification finds it from this variant on"),
 	OPT_ROW(struct null_opts, variants, .name = "variants", .preset = "0", .max = 64, .min = 0,
 		.help = "variants; number v takes 1 / (1 + v/100) of the time"),
+	OPT_ROW(struct null_opts, slow_from, .name = "slow_from", .preset = "0", .max = 64, .min = 0,
+		.help = "variants from this number on take twice the time; 0: none"),
 	OPT_ROW(struct null_opts, leak, .name = "leak", .preset = "0", .unit = "B", .min = 0, .max = 1e8,
 		.help = "bytes written to stdout at prepare"),
 	OPT_ROW(struct null_opts, garbage, .name = "garbage", .preset = "0", .unit = "B", .min = 0,
@@ -150,6 +154,8 @@ static double iteration_ns(struct state *s)
 	}
 	since_s = fmin((double)(now - s->t0_ns) * 1e-9, o->drift_time);
 	ns = o->time * (1 + o->drift * since_s) / (1 + 0.01 * s->variant);
+	if (o->slow_from && s->variant >= o->slow_from)
+		ns *= 2;
 	if (o->scatter > 0)
 		ns *= 1 + o->scatter * (double)random_f32(s->b->seed, 7, s->iterations);
 	return ns;
@@ -256,7 +262,7 @@ static enum status verify(void *state, struct wrong *wrong, struct error *err)
 	const struct state *s = state;
 
 	*wrong = (struct wrong){.checked = 10, .total = 10};
-	if (s->iterations >= s->o->after && s->o->wrong != LIE_NONE) {
+	if (s->iterations >= s->o->after && s->variant >= s->o->wrong_variant && s->o->wrong != LIE_NONE) {
 		wrong->count = 1;
 		wrong->first_index = 3;
 		wrong->expected = 1;
