@@ -99,6 +99,8 @@ struct plan_wishes {
 /* Pure: same suite, facts, registry, wishes give the same plan, live or recorded. Every skip has its reason. */
 enum status plan_build(struct plan *p, const struct suite *s, const struct machine *m,
 		       const struct probe *const *registry, const struct plan_wishes *wishes, struct error *err);
+/* What a case will take, roughly: when it settles at once. 0: it is skipped. A suite's total is within 1.3 x. */
+double plan_case_seconds(const struct bench_case *c);
 void plan_release(struct plan *p);
 json_t *plan_json(const struct plan *p, const struct machine *m); /* the journal's body; caller decrefs */
 /* A worker rebuilds one case from the journal's CASE object. Owner: caller, case_release. */
