@@ -129,6 +129,8 @@ static bool on_line(struct worker *w, const char *type, json_t *body)
 		const char *phase = json_string_value(json_object_get(body, "phase"));
 
 		text_copy(w->phase, sizeof(w->phase), phase ? phase : "");
+		if (!strcmp(w->phase, "burst") || !strcmp(w->phase, "sustained"))
+			watch_begin(r);
 		run_progress(r, w->c, w->phase);
 		return true;
 	}

@@ -102,6 +102,8 @@ void second_round(struct run *r);
 
 void watch_start(struct run *r);
 void watch_read(struct run *r); /* what the sampler has sent */
+/* Tells the sampler that a window is about to begin. */
+void watch_begin(const struct run *r);
 /* Wants the window's means in the case's results once telemetry has passed its end. */
 void watch_want(struct run *r, const struct bench_case *c, const char *phase, uint64_t t0_ns, uint64_t t1_ns);
 void watch_stop(struct run *r); /* takes the last lines, settles all windows, ends the sampler */

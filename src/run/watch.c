@@ -237,6 +237,12 @@ static void settle_windows(struct run *r, bool all)
 	w->window_count = kept;
 }
 
+void watch_begin(const struct run *r)
+{
+	if (r->watch.alive)
+		sampler_align(&r->watch.sampler);
+}
+
 void watch_want(struct run *r, const struct bench_case *c, const char *phase, uint64_t t0_ns, uint64_t t1_ns)
 {
 	struct watch *w = &r->watch;

@@ -287,6 +287,14 @@ void sample_gpu_release(struct sample_gpu *g)
 	stop_gpm(g);
 }
 
+void sample_gpu_align(struct sample_gpu *g, uint64_t now_ns)
+{
+	uint64_t *due_ns = &g->schedule.due_ns[TELEMETRY_gpm_tensor_share];
+
+	if (*due_ns != UINT64_MAX)
+		*due_ns = now_ns + SERIES_GPM_LAG_NS;
+}
+
 void sample_gpu_tick(struct sample_gpu *g, struct batch *b, const struct clock *clock)
 {
 	if (!g->lost)

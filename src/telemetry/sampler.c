@@ -2,6 +2,7 @@
 /* The supervisor's side of the sampler. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include "telemetry/telemetry.h"
 
 enum { TERM_MS = 500, KILL_MS = 1000 };
@@ -27,6 +28,12 @@ enum status sampler_start(struct process *p, const struct telemetry_spec *spec, 
 		sampler_stop(p);
 	}
 	return st;
+}
+
+void sampler_align(const struct process *p)
+{
+	if (p->channel >= 0 && send(p->channel, "w", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return; /* it is gone, or its buffer is full of requests: then one stands there already */
 }
 
 void sampler_stop(struct process *p)

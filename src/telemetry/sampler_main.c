@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sampler process: ticks at 50 Hz until it is told to stop or nobody reads. */
 #include <fcntl.h>
+#include <sys/socket.h>
 #include "telemetry/sample.h"
 
 enum { CHANNEL_FD = 3, TICK_MS = 20, FLUSH_MS = 200, GPUS_MAX = 64 };
@@ -66,11 +67,23 @@ static void tick(struct sampler *s, const struct clock *clock)
 	}
 }
 
+/* The supervisor says that a window begins. */
+static void heed(struct sampler *s, const struct clock *clock)
+{
+	char requests[64];
+
+	if (recv(CHANNEL_FD, requests, sizeof(requests), MSG_DONTWAIT) <= 0)
+		return;
+	for (unsigned i = 0; i < s->gpus; i++)
+		sample_gpu_align(&s->gpu[i], clock_now_ns(clock));
+}
+
 static void loop(struct sampler *s, const volatile sig_atomic_t *stop, const struct clock *clock)
 {
 	uint64_t next = clock_now_ns(clock), flush = next + FLUSH_MS * 1000000u, now;
 
 	while (!*stop && !s->batch.closed) {
+		heed(s, clock);
 		tick(s, clock);
 		now = clock_now_ns(clock);
 		if (now >= flush) {

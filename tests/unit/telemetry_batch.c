@@ -442,6 +442,50 @@ static void test_sample_gpu__gpm_marks_the_end_of_each_interval(void **state)
 	batch_release(&b);
 }
 
+static void test_sample_gpu__a_window_that_begins_has_its_own_intervals(void **state)
+{
+	struct nvml nvml = fake_table();
+	struct fake_clock time = {.step_ns = 2};
+	struct clock clock = {.now_ns = fake_now, .arg = &time};
+	const struct batch_list *tensor;
+	struct sample_gpu g;
+	struct batch b;
+
+	(void)state;
+	nvml.gpm_support = fake_gpm_support;
+	nvml.gpm_sample_alloc = fake_gpm_alloc;
+	nvml.gpm_sample_free = fake_gpm_free;
+	nvml.gpm_sample = fake_gpm_sample;
+	nvml.gpm_metrics = fake_gpm_metrics;
+	assert_int_equal(batch_init(&b, -1, 1, NULL), STATUS_OK);
+	sample_gpu_init(&g, &nvml, NULL, 0, 0);
+	tensor = &b.list[0][TELEMETRY_gpm_tensor_share];
+	for (unsigned ms = 0; ms < 620; ms += 10) {
+		time.now_ns = ms * 1000000u;
+		if (ms == 200) /* due at 250: now at 300 and 550 */
+			sample_gpu_align(&g, time.now_ns);
+		sample_gpu_tick(&g, &b, &clock);
+	}
+	assert_int_equal(tensor->count, 2);
+	assert_true(tensor->t_ns[0] >= 300000000u && tensor->t_ns[0] < 301000000u);
+	assert_true(tensor->t_ns[1] >= 550000000u && tensor->t_ns[1] < 551000000u);
+	sample_gpu_release(&g);
+	batch_release(&b);
+}
+
+static void test_sample_gpu__a_window_that_begins_wakes_no_gpm_that_is_not_there(void **state)
+{
+	struct nvml nvml = fake_table();
+	struct sample_gpu g;
+
+	(void)state;
+	sample_gpu_init(&g, &nvml, NULL, 0, 0);
+	schedule_never(&g.schedule, TELEMETRY_gpm_tensor_share);
+	sample_gpu_align(&g, 5);
+	assert_true(g.schedule.due_ns[TELEMETRY_gpm_tensor_share] == UINT64_MAX);
+	sample_gpu_release(&g);
+}
+
 static int make_root(void **state)
 {
 	static char dir[] = "/tmp/assay-test-XXXXXX";
@@ -530,6 +574,32 @@ int main(void)
 		cmocka_unit_test_setup(
 			test_sample_gpu__a_passing_refusal_is_a_gap_and_a_lost_gpu_is_left_alone, stage_well),
 		cmocka_unit_test_setup(test_sample_gpu__gpm_marks_the_end_of_each_interval, stage_well),
+		cmocka_unit_test(test_telemetry__every_signal_is_found_by_its_name),
+		cmocka_unit_test(test_schedule__once_a_period_and_nothing_is_made_up_for),
+		cmocka_unit_test(test_batch__lines_are_journal_bodies),
+		cmocka_unit_test(test_batch__a_full_pipe_loses_the_oldest_lines_and_never_blocks),
+		cmocka_unit_test_setup(test_sample_gpu__one_field_call_a_tick_carries_what_is_due,
+				       stage_well),
+		cmocka_unit_test_setup(test_sample_gpu__what_the_device_lacks_is_absent_and_not_asked_again,
+				       stage_well),
+		cmocka_unit_test_setup(test_sample_gpu__ga100_takes_power_by_its_call, stage_well),
+		cmocka_unit_test_setup(
+			test_sample_gpu__a_passing_refusal_is_a_gap_and_a_lost_gpu_is_left_alone, stage_well),
+		cmocka_unit_test_setup(test_sample_gpu__a_window_that_begins_has_its_own_intervals,
+				       stage_well),
+		cmocka_unit_test(test_telemetry__every_signal_is_found_by_its_name),
+		cmocka_unit_test(test_schedule__once_a_period_and_nothing_is_made_up_for),
+		cmocka_unit_test(test_batch__lines_are_journal_bodies),
+		cmocka_unit_test(test_batch__a_full_pipe_loses_the_oldest_lines_and_never_blocks),
+		cmocka_unit_test_setup(test_sample_gpu__one_field_call_a_tick_carries_what_is_due,
+				       stage_well),
+		cmocka_unit_test_setup(test_sample_gpu__what_the_device_lacks_is_absent_and_not_asked_again,
+				       stage_well),
+		cmocka_unit_test_setup(test_sample_gpu__ga100_takes_power_by_its_call, stage_well),
+		cmocka_unit_test_setup(
+			test_sample_gpu__a_passing_refusal_is_a_gap_and_a_lost_gpu_is_left_alone, stage_well),
+		cmocka_unit_test_setup(test_sample_gpu__a_window_that_begins_wakes_no_gpm_that_is_not_there,
+				       stage_well),
 		cmocka_unit_test_setup_teardown(test_sample_host__busy_share_and_energy_through_a_wrap,
 						make_root, remove_root),
 	};

@@ -131,6 +131,24 @@ static void test_sampler__a_healthy_gpu_and_the_host_report_and_end_on_term(void
 	stop(&l);
 }
 
+/* The request is taken, and GPM goes on behind it. */
+static void test_sampler__gpm_goes_on_behind_a_window_that_begins(void **state)
+{
+	struct listener l;
+	unsigned before;
+
+	(void)state;
+	start(&l, false, source, "sm_clock_mhz");
+	assert_true(listen_for(&l, 50));
+	before = l.others[TELEMETRY_gpm_tensor_share];
+	assert_true(before > 0);
+	sampler_align(&l.p);
+	assert_true(listen_for(&l, 150));
+	assert_true(l.others[TELEMETRY_gpm_tensor_share] > before);
+	stop(&l);
+	sampler_align(&l.p); /* nobody is there: no harm */
+}
+
 static void test_sampler__an_energy_counter_that_runs_backwards_is_passed_on_as_it_is(void **state)
 {
 	struct listener l;
@@ -261,6 +279,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_sampler__a_healthy_gpu_and_the_host_report_and_end_on_term,
 				       stage_well),
+		cmocka_unit_test_setup(test_sampler__gpm_goes_on_behind_a_window_that_begins, stage_well),
 		cmocka_unit_test_setup(
 			test_sampler__an_energy_counter_that_runs_backwards_is_passed_on_as_it_is,
 			stage_well),
