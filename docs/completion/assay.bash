@@ -1,22 +1,75 @@
 # bash completion for assay; printed by the program from its tables
+_assay_words()
+{
+	COMPREPLY=($(compgen -W "$1" -- "$2"))
+	[[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace 2> /dev/null
+}
 _assay()
 {
-	local cur=${COMP_WORDS[COMP_CWORD]} words=
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		words='archive check compare info list probe report roofline '
-	else
-		case ${COMP_WORDS[1]} in
-		archive) words='--help --out --check' ;;
-		check) words='--help --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json' ;;
-		compare) words='--help --as --json --all --expectations' ;;
-		info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names' ;;
-		list) words='--help probes engines suites causes expectations --suite --machine --expectations --all --json' ;;
-		probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json --engine clock_state contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env null numa nvlink_state pcie_state peak remap sm stress versions xid' ;;
-		report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
-		roofline) words='--help --out --format --expectations --seconds --price --real-names' ;;
+		_assay_words 'archive check compare info list probe report roofline --help --version' "$cur"
+		return
+	fi
+	# the shell splits name=value at the sign
+	if [ "$cur" = = ]; then cur= key=$prev
+	elif [ "$prev" = = ]; then key=${COMP_WORDS[COMP_CWORD - 2]}
+	else case $prev in --*) key=$prev ;; esac
+	fi
+	case ${COMP_WORDS[1]}:$key in
+	check:--format) words='text json csv markdown' ;;
+	compare:--as) words='auto history fleet' ;;
+	probe:--format) words='text json csv markdown' ;;
+	report:--format) words='terminal markdown html json csv' ;;
+	roofline:--format) words='svg png pdf' ;;
+	esac
+	case ${COMP_WORDS[1]}:${COMP_WORDS[2]}:$key in
+	probe:dispatch:what) words='launch graph' ;;
+	probe:gemm:type) words='fp64 fp32 tf32 fp16 bf16 e4m3 e5m2 int8' ;;
+	probe:gemm:ta) words='n t' ;;
+	probe:gemm:tb) words='n t' ;;
+	probe:gemm:accumulate) words='fast exact' ;;
+	probe:gemm:scale) words='tensor block' ;;
+	probe:gemm:search) words='first top exhaustive' ;;
+	probe:gemm:data) words='random zeros' ;;
+	probe:link:direction) words='h2d d2h both latency' ;;
+	probe:link:memory) words='pinned pageable' ;;
+	probe:memory:op) words='read write copy scale add triad dot gather chase set' ;;
+	probe:memory:store) words='auto regular nontemporal memcpy' ;;
+	probe:peak:unit) words='fma add read mma' ;;
+	probe:peak:isa) words='auto sse2 avx2 avx512f avx512_bf16 avx512_vnni avx_vnni neon' ;;
+	probe:peak:type) words='fp64 fp32 tf32 fp16 bf16 e4m3 e5m2 int8' ;;
+	probe:sm:type) words='fp64 fp32 tf32 fp16 bf16 e4m3 e5m2 int8' ;;
+	probe:stress:unit) words='all tensor memory' ;;
+	probe:stress:type) words='bf16 fp16 tf32 fp32 fp64 e4m3 int8' ;;
+	esac
+	if [ -n "$words" ]; then _assay_words "$words" "$cur"; return; fi
+	case ${COMP_WORDS[1]} in
+	archive) words='--help --out --check' ;;
+	check) words='--help --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json' ;;
+	compare) words='--help --as --json --all --expectations' ;;
+	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names' ;;
+	list) words='--help probes engines suites causes expectations --suite --machine --expectations --all --json' ;;
+	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json --engine' ;;
+	report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
+	roofline) words='--help --out --format --expectations --seconds --price --real-names' ;;
+	esac
+	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
+		words='clock_state contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state peak remap sm stress versions xid --help'
+	elif [ "${COMP_WORDS[1]}" = probe ]; then
+		case ${COMP_WORDS[2]} in
+		dispatch) words="$words what= nodes=" ;;
+		gemm) words="$words type= m= n= k= ta= tb= batch= bias= accumulate= scale= search= data= threads=" ;;
+		hbm) words="$words size=" ;;
+		limits) words="$words path=" ;;
+		link) words="$words direction= memory= size= numa=" ;;
+		memory) words="$words op= size= store= threads=" ;;
+		peak) words="$words unit= isa= type= threads=" ;;
+		sm) words="$words type=" ;;
+		stress) words="$words unit= type= n= bytes= threads=" ;;
 		esac
 	fi
-	COMPREPLY=($(compgen -W "$words" -- "$cur"))
+	_assay_words "$words" "$cur"
 	[ "${#COMPREPLY[@]}" -gt 0 ] || COMPREPLY=($(compgen -f -- "$cur"))
 }
 complete -F _assay assay
