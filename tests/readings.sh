@@ -47,6 +47,7 @@ h200-sxm-1                     gpu_count     node   pass    -                   
 derived-h100-sxm-8             gpu_count     node   pass    -                   0
 derived-h100-sxm-8             numa          node   pass    -                   0
 derived-h100-sxm-8             nvlink_state  gpu7   pass    -                   0
+derived-llc-4                  numa          node   pass    -                   0
 # the driver, and GPUs that are not there
 derived-driver-missing         gpu_count     node   unknown driver_missing      2
 derived-driver-missing         ecc           gpu0   unknown driver_missing      2
