@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay compare: one machine before and after, or several machines against each other. */
-#include "judge/compare.h"
+#include "cmd/compare.h"
 #include "cmd/command.h"
-#include "core/text.h"
-#include "core/units.h"
-#include "report/width.h"
 
 struct compare_opts {
 	struct opt_words runs;
@@ -43,120 +40,6 @@ static enum status load(struct loaded *l, const char *dir, const struct expectat
 	return status ? status : judge_record(&l->judged, &l->record, e, NULL, err);
 }
 
-static void cell(struct text *out, unsigned columns, enum width_align align, const char *text)
-{
-	width_add(out, text, columns, align);
-	text_add(out, "  ");
-}
-
-static void percent(char *out, size_t size, double share)
-{
-	snprintf(out, size, "%+.1f %%", 100 * share);
-}
-
-static void row_print(struct text *out, const struct compare_row *r)
-{
-	char before[32] = "-", after[32] = "-", raw[32] = "-", at_clock[32] = "-", noise[32] = "-";
-
-	if (r->change != COMPARE_NOT_COMPARABLE) {
-		units_format(before, sizeof(before), r->before, r->unit);
-		units_format(after, sizeof(after), r->after, r->unit);
-		percent(raw, sizeof(raw), r->raw);
-		snprintf(noise, sizeof(noise), "%.1f %%",
-			 100 * (r->has_normalised ? r->noise : r->noise_raw));
-	}
-	if (r->change != COMPARE_NOT_COMPARABLE && r->has_normalised)
-		percent(at_clock, sizeof(at_clock), r->normalised);
-	cell(out, 48, WIDTH_LEFT, r->key);
-	cell(out, 9, WIDTH_LEFT, r->target);
-	cell(out, 12, WIDTH_RIGHT, before);
-	cell(out, 12, WIDTH_RIGHT, after);
-	cell(out, 8, WIDTH_RIGHT, raw);
-	cell(out, 9, WIDTH_RIGHT, at_clock);
-	cell(out, 6, WIDTH_RIGHT, noise);
-	text_add(out, compare_change_text(r->change));
-	if (r->verdict_before != r->verdict_after)
-		text_addf(out, "; was %s, is %s", verdict_name(r->verdict_before),
-			  verdict_name(r->verdict_after));
-	if (*r->why)
-		text_addf(out, "; %s", r->why);
-	text_add(out, "\n");
-}
-
-static void history_print(struct text *out, const struct comparison *c, bool all)
-{
-	size_t i, same = 0;
-
-	cell(out, 48, WIDTH_LEFT, "case");
-	cell(out, 9, WIDTH_LEFT, "target");
-	cell(out, 12, WIDTH_RIGHT, "before");
-	cell(out, 12, WIDTH_RIGHT, "after");
-	cell(out, 8, WIDTH_RIGHT, "change");
-	cell(out, 9, WIDTH_RIGHT, "at clock");
-	cell(out, 6, WIDTH_RIGHT, "noise");
-	text_add(out, "what it is\n");
-	for (i = 0; i < c->row_count; i++)
-		if (all || c->row[i].change != COMPARE_SAME ||
-		    c->row[i].verdict_before != c->row[i].verdict_after)
-			row_print(out, &c->row[i]);
-		else
-			same++;
-	if (same)
-		text_addf(out, "%zu more within noise (--all shows them)\n", same);
-	if (c->only_before || c->only_after)
-		text_addf(out, "%zu cases were in the first run alone, %zu are in the last alone\n",
-			  c->only_before, c->only_after);
-}
-
-static void fleet_print(struct text *out, const struct comparison *c)
-{
-	size_t i;
-
-	for (i = 0; i < c->outlier_count; i++) {
-		const struct compare_outlier *o = &c->outlier[i];
-		char value[32], median[32], off[32], limit[32];
-
-		if (!i) {
-			cell(out, 24, WIDTH_LEFT, "run");
-			cell(out, 9, WIDTH_LEFT, "target");
-			cell(out, 48, WIDTH_LEFT, "case");
-			cell(out, 12, WIDTH_RIGHT, "value");
-			cell(out, 12, WIDTH_RIGHT, "others");
-			cell(out, 8, WIDTH_RIGHT, "off by");
-			text_add(out, "limit\n");
-		}
-		units_format(value, sizeof(value), o->value, o->unit);
-		units_format(median, sizeof(median), o->median, o->unit);
-		percent(off, sizeof(off), o->deviation);
-		snprintf(limit, sizeof(limit), "%.1f %% of %u", 100 * o->limit, o->siblings);
-		cell(out, 24, WIDTH_LEFT, o->run);
-		cell(out, 9, WIDTH_LEFT, o->target);
-		cell(out, 48, WIDTH_LEFT, o->key);
-		cell(out, 12, WIDTH_RIGHT, value);
-		cell(out, 12, WIDTH_RIGHT, median);
-		cell(out, 8, WIDTH_RIGHT, off);
-		text_addf(out, "%s\n", limit);
-	}
-}
-
-static void inventory_print(struct text *out, const struct comparison *c)
-{
-	size_t i;
-
-	if (c->difference_count)
-		text_add(out, "\nInventory\n");
-	for (i = 0; i < c->difference_count; i++) {
-		const struct compare_difference *d = &c->difference[i];
-
-		cell(out, 40, WIDTH_LEFT, d->path);
-		cell(out, 30, WIDTH_LEFT, d->before);
-		text_add(out, "-> ");
-		cell(out, 30, WIDTH_LEFT, d->after);
-		width_add(out, d->run, 24, WIDTH_LEFT);
-		text_add(out, "\n");
-	}
-}
-
 static json_t *row_json(const struct compare_row *r)
 {
 	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "key", r->key, "target", r->target,
@@ -186,6 +69,7 @@ static void json_print(struct text *out, const struct comparison *c)
 			  "headline", c->headline, "exit_code", c->exit_code, "only_before",
 			  (int)c->only_before, "only_after", (int)c->only_after);
 	json_t *rows = json_array(), *outliers = json_array(), *differences = json_array();
+	json_t *pairs = json_array();
 	size_t i;
 	char *data;
 
@@ -201,6 +85,14 @@ static void json_print(struct text *out, const struct comparison *c)
 						o->deviation, "limit", o->limit, "siblings", (int)o->siblings,
 						"slower", o->slower));
 	}
+	for (i = 0; i < c->pair_count; i++) {
+		const struct compare_pair *p = &c->pair[i];
+
+		json_array_append_new(pairs, json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f}", "run",
+						       p->run, "target", p->c->target, "key", p->c->key,
+						       "unit", p->unit, "phase", p->phase, "first", p->first,
+						       "other", p->other, "ratio", p->ratio));
+	}
 	for (i = 0; i < c->difference_count; i++) {
 		const struct compare_difference *d = &c->difference[i];
 
@@ -209,6 +101,7 @@ static void json_print(struct text *out, const struct comparison *c)
 	}
 	json_object_set_new(root, "cases", rows);
 	json_object_set_new(root, "outliers", outliers);
+	json_object_set_new(root, "side_by_side", pairs);
 	json_object_set_new(root, "inventory", differences);
 	data = json_dumps(root, JSON_INDENT(1));
 	text_add(out, data ? data : "{}");
@@ -217,20 +110,14 @@ static void json_print(struct text *out, const struct comparison *c)
 	json_decref(root);
 }
 
-static void print(const struct comparison *c, const struct compare_opts *o)
+static void print(const struct comparison *c, const struct compare_run *runs, const struct compare_opts *o)
 {
 	struct text out = {0};
 
-	if (o->json) {
+	if (o->json)
 		json_print(&out, c);
-	} else {
-		text_addf(&out, "%s\n\n", c->headline);
-		if (c->fleet)
-			fleet_print(&out, c);
-		else
-			history_print(&out, c, o->all);
-		inventory_print(&out, c);
-	}
+	else
+		compare_show(&out, c, runs, o->all);
 	fputs(text_str(&out), stdout);
 	text_release(&out);
 }
@@ -266,7 +153,7 @@ static int run(const struct command_context *c, const void *values)
 	if (!status)
 		status = compare_runs(&result, runs, count, (enum compare_as)o->as, &err);
 	if (!status)
-		print(&result, o);
+		print(&result, runs, o);
 	code = status ? complain(c, &err) : result.exit_code;
 	comparison_release(&result);
 	for (i = 0; loaded && i < count; i++) {
@@ -285,16 +172,18 @@ const struct command command_compare = {
 	.example = "assay compare runs/monday runs/today   # what became slower, beyond noise; exit 1 if "
 		   "anything did",
 	.help = "One machine: the last run against the median of those before. A change counts when it "
-		"leaves the noise: "
-		"within-run and between-run spread, 2 % until three earlier runs tell. For compute on a GPU "
-		"the change at "
-		"an equal held clock stands beside the raw one, so a hotter day is told from worse software. "
-		"Several "
-		"machines: each value against the median of the others, beyond 2 % and three times their "
-		"spread. "
-		"Differences of inventory are listed. Exit codes: 0 nothing worse, 1 something slower, "
-		"failing or an "
-		"outlier, 2 nothing comparable.",
+		"leaves the "
+		"noise: within-run and between-run spread, 2 % until three earlier runs tell. For compute on "
+		"a GPU "
+		"the change at an equal held clock stands beside the raw one, so a hotter day is told from "
+		"worse "
+		"software. Several machines: each value against the median of the others, beyond 2 % and "
+		"three "
+		"times their spread. Two machines are put side by side as ratios, without a verdict. "
+		"Differences "
+		"of inventory are listed. Exit codes: 0 nothing worse, 1 something slower, failing or an "
+		"outlier, "
+		"2 no verdict: nothing comparable, or fewer than four parts of a kind.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct compare_opts)},
 	.run = run,
 };

@@ -112,7 +112,13 @@ static void fleet_headline(struct comparison *c, size_t runs)
 	for (i = 0; i < c->outlier_count; i++)
 		slower += c->outlier[i].slower;
 	c->exit_code = slower ? 1 : c->groups ? 0 : 2;
-	if (!c->groups)
+	if (!c->groups && c->pair_count)
+		snprintf(
+			c->headline, sizeof(c->headline),
+			"%zu machines side by side: %zu values of the same case; without a verdict, since an "
+			"outlier takes four parts of a kind; %zu differences of inventory",
+			runs, c->pair_count, c->difference_count);
+	else if (!c->groups)
 		snprintf(c->headline, sizeof(c->headline),
 			 "%zu machines: nothing to compare, since no kind of value came from four parts or "
 			 "more",
@@ -140,6 +146,8 @@ enum status compare_runs(struct comparison *out, const struct compare_run *runs,
 	if (!status)
 		status = out->fleet ? compare_fleet(out, runs, count, err)
 				    : compare_history(out, runs, count, err);
+	if (!status && out->fleet && (count == 2 || !out->groups))
+		status = compare_side(out, runs, count, err);
 	if (status) {
 		comparison_release(out);
 		return status;
@@ -155,6 +163,7 @@ void comparison_release(struct comparison *c)
 {
 	free(c->row);
 	free(c->outlier);
+	free(c->pair);
 	free(c->difference);
 	*c = (struct comparison){0};
 }

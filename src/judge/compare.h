@@ -29,7 +29,8 @@ enum compare_change { COMPARE_CHANGES(X) COMPARE_CHANGE_COUNT };
 const char *compare_change_text(enum compare_change change);
 
 struct compare_row {
-	const char *key, *target; /* lent from the last run */
+	const struct record_case *c; /* of the last run, lent as its key and target are */
+	const char *key, *target;
 	char unit[16], phase[16];
 	double before, after; /* before: median of the earlier runs */
 	double raw;	      /* after / before - 1 */
@@ -43,11 +44,20 @@ struct compare_row {
 };
 
 struct compare_outlier {
+	const struct record_case *c; /* lent, as its key and target are */
 	const char *key, *target, *run;
 	char unit[16];
 	double value, median, deviation, limit;
 	unsigned siblings;
 	bool slower;
+};
+
+/* The same case on the first machine and on another: no verdict, since two values tell no lemon. */
+struct compare_pair {
+	const struct record_case *c; /* of the first run, lent */
+	const char *run;	     /* the other */
+	char unit[16], phase[16];
+	double first, other, ratio; /* other / first */
 };
 
 struct compare_difference {
@@ -61,7 +71,9 @@ struct comparison {
 	size_t row_count;
 	struct compare_outlier *outlier;
 	size_t outlier_count;
-	size_t groups; /* fleet: kinds of value that four or more gave */
+	size_t groups;		   /* fleet: kinds of value that four or more gave */
+	struct compare_pair *pair; /* of two machines, and of more where no kind came from four parts */
+	size_t pair_count;
 	struct compare_difference *difference;
 	size_t difference_count;
 	size_t only_before, only_after; /* cases without a partner */
@@ -80,6 +92,8 @@ enum status compare_inventory(struct comparison *out, const struct compare_run *
 			      struct error *err);
 enum status compare_fleet(struct comparison *out, const struct compare_run *runs, size_t count,
 			  struct error *err);
+enum status compare_side(struct comparison *out, const struct compare_run *runs, size_t count,
+			 struct error *err);
 enum status compare_history(struct comparison *out, const struct compare_run *runs, size_t count,
 			    struct error *err);
 /* Fit to compare: measured, data right, trusted. */

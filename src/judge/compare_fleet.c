@@ -79,7 +79,8 @@ static enum status outliers(struct comparison *out, const struct compare_run *ru
 			return STATUS_NO_RESOURCE;
 		out->outlier = o;
 		o += out->outlier_count++;
-		*o = (struct compare_outlier){.key = c->key,
+		*o = (struct compare_outlier){.c = c,
+					      .key = c->key,
 					      .target = c->target,
 					      .run = runs[v[i].run].name,
 					      .value = v[i].figure,

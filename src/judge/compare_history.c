@@ -102,7 +102,11 @@ static void row_fill(struct compare_row *r, const struct compare_run *runs, size
 	size_t i, n = 0;
 
 	*r = (struct compare_row){
-		.key = after->c->key, .target = after->c->target, .change = COMPARE_NOT_COMPARABLE};
+		.c = after->c,
+		.key = after->c->key,
+		.target = after->c->target,
+		.change = COMPARE_NOT_COMPARABLE,
+	};
 	text_copy(r->unit, sizeof(r->unit), after->j->figure_unit);
 	text_copy(r->phase, sizeof(r->phase), after->j->phase);
 	r->verdict_after = after->j->verdict;

@@ -43,7 +43,7 @@ static const char *const moving[] = {
 	"hostname",
 	"uuid",
 	"serial",
-	"mac",
+	"address", /* of a port */
 	"guid",
 	"pci",
 };

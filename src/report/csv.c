@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include "judge/context.h"
 #include "report/merge.h"
 #include "report/report.h"
 #include "report/words.h"
@@ -39,10 +40,11 @@ static const char *option(const struct line *l, const char *name)
 	return text ? text : "";
 }
 
+/* Counts are exact, whatever their length: a double holds every integer below 2^53. */
 static void csv_number(struct text *out, double value)
 {
 	if (isfinite(value))
-		text_addf(out, "%.10g", value);
+		text_addf(out, value == trunc(value) && fabs(value) < 0x1p53 ? "%.0f" : "%.10g", value);
 }
 
 static bool value_of(const struct line *l, const char *field, double *out)
@@ -69,10 +71,13 @@ static void col_operation(struct text *out, const struct line *l)
 {
 	const char *variant = l->phase ? record_text(l->phase, "variant") : NULL;
 
+	if (!variant) /* a pass that names none had the case's */
+		variant = case_text(l->row->c, "variant");
 	csv_text(out, variant ? variant : l->row->title);
 }
 
-/* The profiler's words for the answer: passed, incorrect, not_verified, not_run, failed. */
+/* The profiler's words for the answer: passed, incorrect, not_verified, not_run, failed. A case is verified
+ * once, in a phase of its own, and that holds for each of its rows. */
 static void col_disposition(struct text *out, const struct line *l)
 {
 	const struct record_case *c = l->row->c;
@@ -86,8 +91,9 @@ static void col_disposition(struct text *out, const struct line *l)
 	else if (c->ending != ENDING_DONE || c->status != STATUS_OK)
 		csv_text(out, "failed");
 	else
-		csv_text(out, value_of(l, "wrong_count", &wrong) ? wrong > 0 ? "incorrect" : "passed"
-								 : "not_verified");
+		csv_text(out, !case_number(c, "wrong_count", &wrong) ? "not_verified"
+			      : wrong > 0			     ? "incorrect"
+								     : "passed");
 }
 
 static void col_status(struct text *out, const struct line *l)

@@ -50,6 +50,15 @@ static void put_number(struct builder *b, json_t *object, const char *key, doubl
 		put(b, object, key, json_real(value));
 }
 
+/* What counts is exact: an integer where it is one. */
+static void put_count(struct builder *b, json_t *object, const char *key, double value)
+{
+	if (value == trunc(value) && fabs(value) < 0x1p53)
+		put(b, object, key, json_integer((json_int_t)value));
+	else
+		put_number(b, object, key, value);
+}
+
 /* The journal's own values, texts with names replaced; what is no number, text or flag is dropped. */
 static json_t *values_json(struct builder *b, const json_t *values)
 {
@@ -160,11 +169,11 @@ static json_t *work_json(struct builder *b, const struct record_case *c)
 {
 	json_t *object = json_object();
 
-	put_number(b, object, "flop", c->work_flop);
-	put_number(b, object, "read_bytes", c->work_read);
-	put_number(b, object, "write_bytes", c->work_write);
-	put_number(b, object, "link_bytes", c->work_link);
-	put_number(b, object, "messages", c->work_messages);
+	put_count(b, object, "flop", c->work_flop);
+	put_count(b, object, "read_bytes", c->work_read);
+	put_count(b, object, "write_bytes", c->work_write);
+	put_count(b, object, "link_bytes", c->work_link);
+	put_count(b, object, "messages", c->work_messages);
 	return object;
 }
 
@@ -252,8 +261,7 @@ static json_t *gpu_json(struct builder *b, const struct gpu *g, unsigned index)
 	put(b, object, "status", json_string(status_name(g->status)));
 	for (int i = 0; i < GPU_FACT_COUNT; i++)
 		if (gpu_has(g, (enum gpu_fact)i))
-			put_number(b, facts, gpu_fact_name((enum gpu_fact)i),
-				   gpu_get(g, (enum gpu_fact)i, 0));
+			put_count(b, facts, gpu_fact_name((enum gpu_fact)i), gpu_get(g, (enum gpu_fact)i, 0));
 	put(b, object, "facts", facts);
 	if (about_price(b->v, g, &price)) {
 		json_t *p = json_object();
@@ -372,7 +380,7 @@ static json_t *series_json(struct builder *b, const struct curve_series *s)
 		const struct curve_point *p = &s->point[i];
 		json_t *point = json_object();
 
-		put_number(b, point, "size_bytes", p->bytes);
+		put_count(b, point, "size_bytes", p->bytes);
 		put_number(b, point, "value", p->value);
 		put(b, point, "case", json_integer(p->row->c->id));
 		put(b, point, "verdict", json_string(verdict_name(p->row->j->verdict)));
@@ -393,7 +401,7 @@ static json_t *levels_json(struct builder *b, const struct curve *c)
 		put_text(b, level, "name", l->name);
 		put_number(b, level, "end_bytes", l->end_bytes); /* absent for the last: it is not finite */
 		if (l->known_bytes > 0)
-			put_number(b, level, "cache_bytes", l->known_bytes);
+			put_count(b, level, "cache_bytes", l->known_bytes);
 		if (l->rate > 0)
 			put_number(b, level, "bytes_per_s", l->rate);
 		if (l->latency > 0)

@@ -210,6 +210,25 @@ static void test_compare__three_machines_are_too_few_for_an_outlier(void **state
 	compare(3, COMPARE_FLEET);
 	assert_int_equal(result.groups, 0);
 	assert_int_equal(result.exit_code, 2);
+	assert_int_equal(result.pair_count, 2); /* the first beside each other */
+	assert_string_equal(result.pair[1].run, "c");
+	assert_float_equal(result.pair[1].ratio, 400.0 / 690, 1e-9);
+}
+
+static void test_compare__side_by_side_takes_the_same_sound_case_alone(void **state)
+{
+	(void)state;
+	gemm(0, 690, 1395);
+	gemm(1, 345, 1395);
+	world_gemm(&w[0], "gpu0", "bf16", 4096, 600, 1500, 600, 0.9);
+	world_gemm(&w[1], "gpu0", "bf16", 4096, 6000, 1500, 600, 0.9); /* above its bound: untrusted */
+	world_gemm(&w[1], "gpu0", "fp16", 8192, 600, 1500, 600, 0.9);
+	compare(2, COMPARE_FLEET);
+	assert_int_equal(result.pair_count, 1);
+	assert_float_equal(result.pair[0].ratio, 0.5, 1e-9);
+	assert_string_equal(result.pair[0].c->key, w[0].r.cases[0].key);
+	compare(2, COMPARE_HISTORY);
+	assert_int_equal(result.pair_count, 0);
 }
 
 static void test_compare__other_products_are_not_of_one_kind(void **state)
@@ -302,6 +321,7 @@ int main(void)
 		T(cases_without_a_partner_are_counted),
 		T(several_machines_show_their_outlier),
 		T(three_machines_are_too_few_for_an_outlier),
+		T(side_by_side_takes_the_same_sound_case_alone),
 		T(other_products_are_not_of_one_kind),
 		T(inventory_differences_leave_out_what_moves_by_itself),
 		T(one_machine_is_known_again),

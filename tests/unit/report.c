@@ -302,6 +302,29 @@ static void test_report__quantities_have_three_digits_and_one_prefix(void **stat
 	assert_string_equal(out, "0x4000");
 }
 
+static void test_report__a_judged_row_says_passed_and_counts_are_exact(void **state)
+{
+	struct text csv = {0}, json = {0};
+	const char *row, *end;
+	struct sample s;
+
+	(void)state;
+	sample_load(&s, "h200");
+	report_csv(&csv, &s.in);
+	assert_false(report_json(&json, &s.in, NULL));
+	row = strstr(text_str(&csv), "\"sustained\",1,\"pass\"");
+	assert_non_null(row);
+	for (end = row; row > text_str(&csv) && row[-1] != '\n';)
+		row--;
+	end = strstr(row, "\"passed\"");
+	assert_true(end && end < strstr(row, "\r\n"));
+	assert_non_null(strstr(text_str(&csv), ",1099511627776,")); /* 2 * 8192^3 */
+	assert_non_null(strstr(text_str(&json), "\"flop\": 1099511627776,"));
+	text_release(&csv);
+	text_release(&json);
+	sample_release(&s);
+}
+
 static void test_report__judgements_of_another_record_are_refused(void **state)
 {
 	struct text out = {0};
@@ -332,6 +355,7 @@ int main(void)
 		cmocka_unit_test(test_report__lines_fit_the_terminal),
 		cmocka_unit_test(test_report__width_counts_columns_not_bytes),
 		cmocka_unit_test(test_report__quantities_have_three_digits_and_one_prefix),
+		cmocka_unit_test(test_report__a_judged_row_says_passed_and_counts_are_exact),
 		cmocka_unit_test(test_report__judgements_of_another_record_are_refused),
 	};
 

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `assay compare` prints of the runs that are kept under results/. */
+#include "test.h"
+#include "cmd/compare.h"
+#include "core/text.h"
+#include "judge/judge.h"
+
+#define CPU SOURCE_DIR "/results/2026-11-21-cpu-2core/quick"
+#define H100 SOURCE_DIR "/results/2026-11-21-h100-sxm/quick"
+#define H200 SOURCE_DIR "/results/2026-11-21-h200-sxm/quick"
+
+static struct text shown(const char *first, const char *second, bool all, int *exit_code)
+{
+	const char *const dirs[] = {first, second};
+	struct compare_run runs[2];
+	struct record record[2];
+	struct judgements judged[2];
+	struct expectations *e = NULL;
+	struct comparison c;
+	struct text out = {0};
+	int i;
+
+	assert_false(expectations_load(&e, NULL, NULL));
+	for (i = 0; i < 2; i++) {
+		assert_false(record_read_run(&record[i], dirs[i], NULL));
+		assert_false(judge_record(&judged[i], &record[i], e, NULL, NULL));
+		runs[i] = (struct compare_run){dirs[i], &record[i], &judged[i]};
+	}
+	assert_false(compare_runs(&c, runs, 2, COMPARE_AUTO, NULL));
+	compare_show(&out, &c, runs, all);
+	*exit_code = c.exit_code;
+	comparison_release(&c);
+	for (i = 0; i < 2; i++) {
+		judgements_release(&judged[i]);
+		record_release(&record[i]);
+	}
+	expectations_free(e);
+	return out;
+}
+
+#define HAS(text, part) assert_non_null(strstr(text_str(&(text)), part))
+#define LACKS(text, part) assert_null(strstr(text_str(&(text)), part))
+
+static void test_compare_show__two_machines_stand_side_by_side_without_a_verdict(void **state)
+{
+	struct text out;
+	int code;
+
+	(void)state;
+	out = shown(H100, H200, false, &code);
+	assert_int_equal(code, 2);
+	HAS(out, "2 machines side by side");
+	HAS(out, "BF16 GEMM 8192, cuBLASLt ");
+	HAS(out, "B / A");
+	LACKS(out, "engine=");
+	text_release(&out);
+}
+
+static void test_compare_show__inventory_is_in_words_and_ids_in_hex(void **state)
+{
+	struct text out;
+	int code;
+
+	(void)state;
+	out = shown(H100, H200, false, &code);
+	HAS(out, "GPU 0: memory bus width ");
+	HAS(out, "5120 bit ");
+	HAS(out, "10de:2330 ");
+	HAS(out, "GPU 0: device memory, total ");
+	HAS(out, "79.6 GiB ");
+	LACKS(out, "590352606");
+	LACKS(out, "gpus[0]");
+	text_release(&out);
+}
+
+static void test_compare_show__a_run_beside_itself_is_within_noise(void **state)
+{
+	struct text out;
+	int code;
+
+	(void)state;
+	out = shown(CPU, CPU, false, &code);
+	assert_int_equal(code, 0);
+	HAS(out, "within noise (--all shows them)");
+	LACKS(out, "what it is"); /* no heading without a row */
+	text_release(&out);
+	out = shown(CPU, CPU, true, &code);
+	HAS(out, "what it is");
+	HAS(out, "FP32 GEMM 4096, OpenBLAS ");
+	text_release(&out);
+}
+
+static void test_compare_show__what_cannot_be_compared_is_a_line_a_reason(void **state)
+{
+	struct record_case c = {
+		.key = "k", .target = "cpu", .probe = "memory", .engine = "own", .limit = "cache"};
+	struct compare_row rows[3] = {
+		{.c = &c, .why = "after: 75.1 % of the CPU", .verdict_after = VERDICT_UNTRUSTED},
+		{.c = &c, .why = "after: 80 % of the CPU", .verdict_after = VERDICT_UNTRUSTED},
+		{.c = &c, .why = "after: 3 wrong", .verdict_after = VERDICT_FAIL},
+	};
+	struct comparison of = {.row = rows, .row_count = 3};
+	struct text out = {0};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		rows[i].change = COMPARE_NOT_COMPARABLE;
+	compare_show(&out, &of, NULL, false);
+	HAS(out, "\n2 not comparable, the first: after: 75.1 % of the CPU\n");
+	HAS(out, "not comparable: was pass, is fail; after: 3 wrong\n");
+	LACKS(out, "80 %");
+	LACKS(out, "  -  ");
+	text_release(&out);
+	compare_show(&out, &of, NULL, true);
+	HAS(out, "80 %");
+	text_release(&out);
+}
+
+static void test_compare_show__paths_get_labels(void **state)
+{
+	static const struct {
+		const char *path, *label;
+	} rows[] = {
+		{"cpu.numa[0].cpus", "CPU: numa 0 cpus"},
+		{"gpus[3].facts.power_limit_w", "GPU 3: power limit, enforced"},
+		{"gpus[3].facts.of_tomorrow", "GPU 3: facts of tomorrow"},
+		{"environment.CUDA_HOME", "variable: CUDA_HOME"},
+		{"gpu_topology", "gpu topology"},
+		{"device_nodes", "device node"},
+	};
+	char label[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		compare_label(label, sizeof(label), rows[i].path);
+		assert_string_equal(label, rows[i].label);
+	}
+}
+
+static void test_compare_show__leaves_get_units(void **state)
+{
+	static const struct {
+		const char *path, *text, *shown;
+	} rows[] = {
+		{"gpus[0].pci_device", "590352606", "10de:2330"},
+		{"gpus[0].pci_device", "absent", "absent"},
+		{"cpu.caches[1].bytes", "32768", "32 KiB"},
+		{"limits.memlock_bytes", "unlimited", "unlimited"},
+		{"gpus[0].facts.power_limit_w", "700", "700 W"},
+		{"gpus[0].facts.power_limit_w", "absent", "absent"},
+	};
+	char text[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		compare_leaf(text, sizeof(text), rows[i].path, rows[i].text);
+		assert_string_equal(text, rows[i].shown);
+	}
+}
+
+#define T(name) cmocka_unit_test(test_compare_show__##name)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(two_machines_stand_side_by_side_without_a_verdict),
+		T(inventory_is_in_words_and_ids_in_hex),
+		T(a_run_beside_itself_is_within_noise),
+		T(what_cannot_be_compared_is_a_line_a_reason),
+		T(paths_get_labels),
+		T(leaves_get_units),
+	};
+
+	return cmocka_run_group_tests_name("compare_show", tests, NULL, NULL);
+}
