@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "cmd/command.h"
 #include "cmd/help.h"
+#include "cmd/show.h"
 
 static volatile sig_atomic_t stop_requests;
 
@@ -32,7 +33,7 @@ static void log_to_stderr(void *arg, enum log_level level, enum log_topic topic,
 	static const char *const prefix[] = {"debug: ", "", "warning: ", "error: "};
 
 	(void)arg, (void)topic;
-	fprintf(stderr, "assay: %s%s\n", prefix[level], line);
+	show_message(prefix[level], line);
 }
 
 static const struct command *find_command(const char *name)
@@ -75,7 +76,7 @@ static bool wants_help(int argc, char **argv)
 
 static int usage_error(const struct error *err, const char *command)
 {
-	fprintf(stderr, "assay: %s\n", err->text);
+	show_message("", err->text);
 	if (command)
 		fprintf(stderr, "see: assay %s --help\n", command);
 	else

@@ -17,11 +17,11 @@ _assay()
 	else case $prev in --*) key=$prev ;; esac
 	fi
 	case ${COMP_WORDS[1]}:$key in
-	check:--format) words='text json csv markdown' ;;
+	check:--format) words='text markdown html json csv' ;;
 	compare:--as) words='auto history fleet' ;;
-	probe:--format) words='text json csv markdown' ;;
-	report:--format) words='terminal markdown html json csv' ;;
-	roofline:--format) words='svg png pdf' ;;
+	probe:--format) words='text markdown html json csv' ;;
+	report:--format) words='text markdown html json csv' ;;
+	roofline:--plot) words='svg png pdf' ;;
 	esac
 	case ${COMP_WORDS[1]}:${COMP_WORDS[2]}:$key in
 	probe:dispatch:what) words='launch graph' ;;
@@ -52,7 +52,7 @@ _assay()
 	list) words='--help probes engines suites causes expectations --suite --machine --expectations --all --json' ;;
 	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json --engine' ;;
 	report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
-	roofline) words='--help --out --format --expectations --seconds --price --real-names' ;;
+	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
 		words='clock_state contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state peak remap sm stress versions xid --help'

@@ -2,6 +2,7 @@
 /* assay archive: a run directory as one file with checksums. */
 #include <limits.h>
 #include "cmd/judged.h"
+#include "cmd/show.h"
 #include "report/pack.h"
 
 struct archive_opts {
@@ -18,12 +19,29 @@ static const struct opt opts[] = {
 		.help = "read an archive and hold every file against its checksum"),
 };
 
+/* DIR.tar.zst; "." and ".." by their real names, beside them. */
+static void default_name(char out[PATH_MAX], const char *dir)
+{
+	size_t end = strlen(dir);
+	char real[PATH_MAX];
+
+	while (end > 1 && dir[end - 1] == '/')
+		end--;
+	if (dir[end - 1] == '.' && (end == 1 || dir[end - 2] == '/' || dir[end - 2] == '.') &&
+	    realpath(dir, real)) {
+		dir = real;
+		end = strlen(real);
+	}
+	snprintf(out, PATH_MAX, "%.*s.tar.zst", (int)end, dir);
+}
+
 static int run(const struct command_context *c, const void *opts_)
 {
 	const struct archive_opts *o = opts_;
 	struct error err = {0};
+	struct text line = {0};
 	char out[PATH_MAX];
-	size_t files = 0, end;
+	size_t files = 0;
 	enum status st;
 
 	if (!o->dir) {
@@ -36,9 +54,7 @@ static int run(const struct command_context *c, const void *opts_)
 	} else if (o->out) {
 		text_copy(out, sizeof(out), o->out);
 	} else {
-		for (end = strlen(o->dir); end > 1 && o->dir[end - 1] == '/';)
-			end--;
-		snprintf(out, sizeof(out), "%.*s.tar.zst", (int)end, o->dir);
+		default_name(out, o->dir);
 	}
 	st = o->check ? STATUS_OK : pack_write(out, o->dir, &err);
 	/* What was written is read back: an archive that cannot be read is no archive. */
@@ -50,7 +66,9 @@ static int run(const struct command_context *c, const void *opts_)
 	}
 	if (st)
 		return judged_complain(c, &err);
-	printf("%s: %zu files, every checksum holds\n", out, files);
+	text_addf(&line, "%s: %zu files, every checksum holds\n", out, files);
+	show_text(&line, UTF8_KEEP_NOTHING);
+	text_release(&line);
 	return EXIT_PASS;
 }
 

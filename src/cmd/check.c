@@ -28,8 +28,11 @@ static int run(const struct command_context *c, const void *opts_)
 			  o->suite);
 		return running_complain(c, &err);
 	}
-	if (suite_read(&s, name, &err))
+	if (suite_read(&s, name, &err)) {
+		if (err.status == STATUS_UNAVAILABLE) /* a file named in the command that is not there */
+			err.status = STATUS_BAD_INPUT;
 		return running_complain(c, &err);
+	}
 	code = running_do(c, s, &o->running);
 	suite_free(s);
 	return code;

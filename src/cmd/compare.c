@@ -2,6 +2,8 @@
 /* assay compare: one machine before and after, or several machines against each other. */
 #include "cmd/compare.h"
 #include "cmd/command.h"
+#include "cmd/runs.h"
+#include "cmd/show.h"
 
 struct compare_opts {
 	struct opt_words runs;
@@ -37,6 +39,9 @@ static enum status load(struct loaded *l, const char *dir, const struct expectat
 {
 	enum status status = record_read_run(&l->record, dir, err);
 
+	if (status ==
+	    STATUS_UNAVAILABLE) /* a folder named in the command that is not there, or not ours to read */
+		status = err->status = STATUS_BAD_INPUT;
 	return status ? status : judge_record(&l->judged, &l->record, e, NULL, err);
 }
 
@@ -62,7 +67,7 @@ static json_t *row_json(const struct compare_row *r)
 	return o;
 }
 
-static void json_print(struct text *out, const struct comparison *c)
+static void json_print(const struct comparison *c)
 {
 	json_t *root =
 		json_pack("{s:i, s:s, s:s, s:i, s:i, s:i}", "schema", 1, "as", c->fleet ? "fleet" : "history",
@@ -71,7 +76,6 @@ static void json_print(struct text *out, const struct comparison *c)
 	json_t *rows = json_array(), *outliers = json_array(), *differences = json_array();
 	json_t *pairs = json_array();
 	size_t i;
-	char *data;
 
 	for (i = 0; i < c->row_count; i++)
 		json_array_append_new(rows, row_json(&c->row[i]));
@@ -103,10 +107,7 @@ static void json_print(struct text *out, const struct comparison *c)
 	json_object_set_new(root, "outliers", outliers);
 	json_object_set_new(root, "side_by_side", pairs);
 	json_object_set_new(root, "inventory", differences);
-	data = json_dumps(root, JSON_INDENT(1));
-	text_add(out, data ? data : "{}");
-	text_add(out, "\n");
-	free(data);
+	show_json(root, JSON_INDENT(1));
 	json_decref(root);
 }
 
@@ -114,11 +115,12 @@ static void print(const struct comparison *c, const struct compare_run *runs, co
 {
 	struct text out = {0};
 
-	if (o->json)
-		json_print(&out, c);
-	else
-		compare_show(&out, c, runs, o->all);
-	fputs(text_str(&out), stdout);
+	if (o->json) {
+		json_print(c);
+		return;
+	}
+	compare_show(&out, c, runs, o->all);
+	show_text(&out, UTF8_KEEP_NOTHING);
 	text_release(&out);
 }
 
@@ -131,24 +133,25 @@ static int complain(const struct command_context *c, const struct error *err)
 static int run(const struct command_context *c, const void *values)
 {
 	const struct compare_opts *o = values;
-	size_t count = o->runs.count < RUNS_MAX ? o->runs.count : RUNS_MAX, i;
+	struct opt_words words = {0};
+	struct error err = {0};
+	enum status status = runs_pick(&words, &o->runs, c->log, &err);
+	size_t count = words.count < RUNS_MAX ? words.count : RUNS_MAX, i;
 	struct loaded *loaded = calloc(count + 1, sizeof(*loaded));
 	struct compare_run *runs = calloc(count + 1, sizeof(*runs));
 	struct comparison result = {0};
 	struct expectations *e = NULL;
-	struct error err = {0};
-	enum status status;
 	int code;
 
 	if (!loaded || !runs)
 		status = error_set_cause(&err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %zu runs",
 					 count);
-	else
+	else if (!status)
 		status = expectations_load(&e, o->expectations, &err);
 	for (i = 0; i < count && !status; i++) {
-		status = load(&loaded[i], o->runs.word[i], e, &err);
+		status = load(&loaded[i], words.word[i], e, &err);
 		runs[i] = (struct compare_run){
-			.name = o->runs.word[i], .record = &loaded[i].record, .judged = &loaded[i].judged};
+			.name = words.word[i], .record = &loaded[i].record, .judged = &loaded[i].judged};
 	}
 	if (!status)
 		status = compare_runs(&result, runs, count, (enum compare_as)o->as, &err);
@@ -163,6 +166,7 @@ static int run(const struct command_context *c, const void *values)
 	expectations_free(e);
 	free(loaded);
 	free(runs);
+	free((void *)words.word);
 	return code;
 }
 

@@ -3,6 +3,7 @@
  * opened. */
 #include "cmd/command.h"
 #include "cmd/info.h"
+#include "cmd/show.h"
 
 struct info_opts {
 	const char *what;
@@ -68,7 +69,6 @@ static int print_json(const struct machine *m, const struct section *s)
 {
 	const json_t *tree = machine_json(m);
 	json_t *part = json_object();
-	char *data;
 	int code;
 
 	if (!s) {
@@ -83,36 +83,69 @@ static int print_json(const struct machine *m, const struct section *s)
 				json_object_set(part, s->keys[i], json_object_get(tree, s->keys[i]));
 		}
 	}
-	data = json_dumps(part, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-	code = data && puts(data) >= 0 && !fflush(stdout) ? EXIT_PASS : EXIT_FAILED;
-	free(data);
+	code = show_json(part, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) ? EXIT_PASS : EXIT_INCONCLUSIVE;
 	json_decref(part);
 	return code;
 }
 
-static int print_text(const struct machine *m, const struct section *s)
+/* Every text of it on one line, without control characters: a recording may be a stranger's. */
+static json_t *clean(const json_t *value)
 {
+	json_t *out, *member;
 	struct text t = {0};
-	int code;
+	const char *key;
+	size_t i;
 
-	if (s) {
-		s->print(&t, m);
+	if (json_is_object(value)) {
+		out = json_object();
+		json_object_foreach((json_t *)value, key, member)
+		{
+			utf8_add_clean(&t, key, UTF8_KEEP_NOTHING);
+			json_object_set_new(out, text_str(&t), clean(member));
+			text_release(&t);
+		}
+	} else if (json_is_array(value)) {
+		out = json_array();
+		json_array_foreach((json_t *)value, i, member) json_array_append_new(out, clean(member));
+	} else if (json_is_string(value)) {
+		utf8_add_clean(&t, json_string_value(value), UTF8_KEEP_NOTHING);
+		out = json_string(text_str(&t));
+		text_release(&t);
 	} else {
+		out = json_incref((json_t *)value);
+	}
+	return out;
+}
+
+static enum status print_text(const struct machine *m, const struct section *s, struct error *err)
+{
+	json_t *facts = clean(machine_json(m));
+	struct machine *shown = NULL;
+	enum status st = machine_from_json(&shown, facts, err);
+	struct text t = {0};
+
+	if (!st && s) {
+		s->print(&t, shown);
+	} else if (!st) {
 		for (size_t i = 0; i < SECTIONS; i++) {
-			sections[i].print(&t, m);
+			sections[i].print(&t, shown);
 			text_add(&t, "\n");
 		}
-		info_unreadable(&t, m);
+		info_unreadable(&t, shown);
 	}
-	code = fputs(text_str(&t), stdout) >= 0 && !fflush(stdout) ? EXIT_PASS : EXIT_FAILED;
+	if (!st)
+		show_text(&t, UTF8_KEEP_NOTHING);
 	text_release(&t);
-	return code;
+	machine_free(shown);
+	json_decref(facts);
+	return st;
 }
 
 static int run(const struct command_context *c, const void *opts_)
 {
 	const struct info_opts *o = opts_;
 	const struct section *s = section_of(o->what);
+	const struct machine_scope scope = {.up_to = s ? s->layer : LAYER_SOFTWARE, .stop = c->stop};
 	struct machine *m = NULL;
 	struct error err = {0};
 	int code;
@@ -123,15 +156,19 @@ static int run(const struct command_context *c, const void *opts_)
 		return complain(c, &err);
 	}
 	if (o->record) {
-		if (machine_record(&m, o->record, o->real_names, c->log, &err))
+		if (machine_record(&m, o->record, o->real_names, c->stop, c->log, &err))
 			return complain(c, &err);
 		log_info(c->log, LOG_TOPIC_MACHINE, "recorded to %s%s", o->record,
 			 o->real_names ? ", with real names" : ", names replaced by pseudonyms");
-	} else if (machine_read(&m, s ? s->layer : LAYER_SOFTWARE, o->machine, c->log, &err)) {
+	} else if (machine_read_scope(&m, &scope, o->machine, c->log, &err)) {
 		code = complain(c, &err);
 		return o->machine ? EXIT_USAGE : code; /* a wrong folder was named */
 	}
-	code = o->json ? print_json(m, s) : print_text(m, s);
+	code = EXIT_PASS;
+	if (o->json)
+		code = print_json(m, s);
+	else if (print_text(m, s, &err))
+		code = complain(c, &err);
 	machine_free(m);
 	return code;
 }

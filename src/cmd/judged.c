@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/judged.h"
 #include <limits.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 void judged_site(struct judge_site *out, char *path, const char *dir, const struct judge_site *given)
@@ -22,6 +21,9 @@ enum status judged_read(struct judged *j, const char *dir, const struct expectat
 	*j = (struct judged){0};
 	judged_site(&stated, path, dir, site);
 	st = record_read_run(&j->record, dir, err);
+	if (st ==
+	    STATUS_UNAVAILABLE) /* a folder named in the command that is not there, or not ours to read */
+		st = err->status = STATUS_BAD_INPUT;
 	if (!st && j->record.machine)
 		st = machine_from_json(&j->machine, j->record.machine, err);
 	if (!st)
@@ -44,18 +46,6 @@ void judged_release(struct judged *j)
 	machine_free(j->machine);
 	record_release(&j->record);
 	*j = (struct judged){0};
-}
-
-unsigned judged_columns(void)
-{
-	const char *stated = getenv("COLUMNS");
-	struct winsize size;
-	unsigned long columns;
-
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col > 0)
-		return size.ws_col;
-	columns = stated ? strtoul(stated, NULL, 10) : 0;
-	return columns >= 20 && columns <= 1000 ? (unsigned)columns : 100;
 }
 
 int judged_complain(const struct command_context *c, const struct error *err)

@@ -21,8 +21,6 @@ void judged_release(struct judged *j);
  * nothing. `path`, PATH_MAX bytes, may be lent to *out. */
 void judged_site(struct judge_site *out, char *path, const char *dir, const struct judge_site *given);
 
-/* Columns of the terminal on stdout; COLUMNS where it is none; else 100. */
-unsigned judged_columns(void);
 /* Logs the error; the exit code it asks for. */
 int judged_complain(const struct command_context *c, const struct error *err);
 #endif

@@ -8,5 +8,5 @@ HIDDEN_COMMANDS(X)
 #undef X
 
 #define X(name) &command_##name,
-const struct command *const command_list[] = { COMMANDS(X) HIDDEN_COMMANDS(X) NULL };
+const struct command *const command_list[] = {COMMANDS(X) HIDDEN_COMMANDS(X) NULL};
 #undef X

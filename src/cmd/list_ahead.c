@@ -60,8 +60,9 @@ static json_t *row_of(const struct record_case *c, const struct judgement *j)
 }
 
 enum status list_ahead(json_t **rows, const char *suite, const char *machine, const char *expectations,
-		       const struct log *log, struct error *err)
+		       const volatile sig_atomic_t *stop, const struct log *log, struct error *err)
 {
+	const struct machine_scope scope = {.up_to = LAYER_SOFTWARE, .stop = stop};
 	struct expectations *e = NULL;
 	struct judgements judged = {0};
 	struct record record = {0};
@@ -72,7 +73,7 @@ enum status list_ahead(json_t **rows, const char *suite, const char *machine, co
 
 	*rows = json_array();
 	if (!st)
-		st = machine_read(&m, LAYER_SOFTWARE, machine, log, err);
+		st = machine_read_scope(&m, &scope, machine, log, err);
 	if (!st)
 		st = plan_build(&plan, s, m, probe_list, NULL, err);
 	if (!st)

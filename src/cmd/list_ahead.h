@@ -2,10 +2,11 @@
 #ifndef CMD_LIST_AHEAD_H
 #define CMD_LIST_AHEAD_H
 #include <jansson.h>
+#include <signal.h>
 #include "core/error.h"
 #include "core/log.h"
 
 /* Rows of what would judge each case of the suite here. Caller decrefs *rows. */
 enum status list_ahead(json_t **rows, const char *suite, const char *machine, const char *expectations,
-		       const struct log *log, struct error *err);
+		       const volatile sig_atomic_t *stop, const struct log *log, struct error *err);
 #endif

@@ -4,6 +4,7 @@
 #include "cmd/help.h"
 #include "cmd/list_ahead.h"
 #include "cmd/running.h"
+#include "cmd/show.h"
 #include "core/embed.h"
 #include "core/tree.h"
 #include "probe/registry.h"
@@ -122,6 +123,7 @@ static json_t *cause_rows(void)
 /* Columns as wide as their widest entry; the last one runs free. */
 static void print_table(const json_t *rows)
 {
+	struct text out = {0};
 	int width[8] = {0};
 	const char *name;
 	json_t *row, *v;
@@ -146,12 +148,18 @@ static void print_table(const json_t *rows)
 
 		json_object_foreach(row, name, v)
 		{
-			printf(column == last ? "%-*s%s" : "%-*s  %s", column == last ? 0 : width[column],
-			       json_string_value(v), "");
+			struct text cell = {0};
+
+			utf8_add_clean(&cell, json_string_value(v), UTF8_KEEP_NOTHING);
+			text_addf(&out, column == last ? "%-*s%s" : "%-*s  %s",
+				  column == last ? 0 : width[column], text_str(&cell), "");
+			text_release(&cell);
 			column++;
 		}
-		putchar('\n');
+		text_add(&out, "\n");
 	}
+	show_text(&out, UTF8_KEEP_NOTHING);
+	text_release(&out);
 }
 
 static int run(const struct command_context *c, const void *opts_)
@@ -179,14 +187,12 @@ static int run(const struct command_context *c, const void *opts_)
 		rows = suite_rows();
 	else if (!strcmp(o->what, "causes"))
 		rows = cause_rows();
-	else if (list_ahead(&rows, o->suite, o->machine, o->expectations, c->log, &err))
+	else if (list_ahead(&rows, o->suite, o->machine, o->expectations, c->stop, c->log, &err))
 		return running_complain(c, &err);
-	if (o->json) {
-		json_dumpf(rows, stdout, JSON_INDENT(1));
-		putchar('\n');
-	} else {
+	if (o->json)
+		show_json(rows, JSON_INDENT(1));
+	else
 		print_table(rows);
-	}
 	json_decref(rows);
 	return EXIT_PASS;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay report: judge a run directory and render it again. Nothing in it is changed unless --write says so.
  */
-#include <errno.h>
 #include "cmd/judged.h"
+#include "cmd/show.h"
 
 struct report_opts {
 	const char *dir, *expectations, *expect, *site;
@@ -10,13 +10,10 @@ struct report_opts {
 	bool json, real_names, write;
 };
 
-enum { FORMAT_TERMINAL, FORMAT_MARKDOWN, FORMAT_HTML, FORMAT_JSON, FORMAT_CSV };
-static const char *const formats[] = {"terminal", "markdown", "html", "json", "csv", NULL};
-
 static const struct opt opts[] = {
 	OPT_ROW(struct report_opts, dir, .name = "dir", .positional = true, .shown = "DIR",
 		.help = "a run directory, from this machine or another"),
-	OPT_ROW(struct report_opts, format, .name = "format", .preset = "terminal", .choices = formats,
+	OPT_ROW(struct report_opts, format, .name = "format", .preset = "text", .choices = report_formats,
 		.help = "form of the report on stdout"),
 	OPT_ROW(struct report_opts, json, .name = "json", .help = "the same as --format json"),
 	OPT_ROW(struct report_opts, expectations, .name = "expectations", .shown = "DIR",
@@ -31,37 +28,12 @@ static const struct opt opts[] = {
 		.help = "write the run directory's report files anew as well"),
 };
 
-static enum status render(struct text *out, const struct command_context *c, const struct report_opts *o,
-			  const struct report_input *in, struct error *err)
-{
-	struct report_style style = {.colour = c->colour, .columns = judged_columns()};
-	enum status st = STATUS_OK;
-
-	switch (o->json ? FORMAT_JSON : (int)o->format) {
-	case FORMAT_MARKDOWN:
-		report_markdown(out, in);
-		break;
-	case FORMAT_HTML:
-		report_html(out, in);
-		break;
-	case FORMAT_JSON:
-		st = report_json(out, in, err);
-		break;
-	case FORMAT_CSV:
-		report_csv(out, in);
-		break;
-	default:
-		report_terminal(out, in, &style);
-	}
-	return !st && out->failed ? error_errno(err, ENOMEM, "%s: rendering it", o->dir) : st;
-}
-
 static int run(const struct command_context *c, const void *opts_)
 {
 	const struct report_opts *o = opts_;
 	struct judge_site site = {.expect = o->expect, .file = o->site};
 	struct expectations *expectations = NULL;
-	struct text out = {0}, note = {0};
+	struct text note = {0};
 	struct judged judged = {0};
 	struct error err = {0};
 	int code = EXIT_INCONCLUSIVE;
@@ -75,15 +47,13 @@ static int run(const struct command_context *c, const void *opts_)
 	if (!st)
 		st = judged_read(&judged, o->dir, expectations, &site, o->real_names, &err);
 	if (!st)
-		st = render(&out, c, o, &judged.in, &err);
-	if (!st)
-		fputs(text_str(&out), stdout);
+		st = show_report(&judged.in, o->json ? REPORT_JSON : (enum report_format)o->format, c->colour,
+				 &err);
 	if (!st && o->write)
 		st = report_write(o->dir, &judged.in, &note, &err);
 	if (note.size)
 		log_info(c->log, LOG_TOPIC_RUN, "%.*s", (int)(note.size - 1), text_str(&note));
 	code = st ? judged_complain(c, &err) : judged.judgements.exit_code;
-	text_release(&out);
 	text_release(&note);
 	judged_release(&judged);
 	expectations_free(expectations);

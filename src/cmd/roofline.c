@@ -2,9 +2,11 @@
 /* assay roofline: one plot over the devices of one or several runs. */
 #include <errno.h>
 #include <limits.h>
-#include <time.h>
+#include <unistd.h>
 #include "cmd/judged.h"
 #include "cmd/running.h"
+#include "cmd/runs.h"
+#include "cmd/show.h"
 #include "core/file.h"
 
 enum { RUNS_MAX = 64 };
@@ -12,17 +14,17 @@ enum { RUNS_MAX = 64 };
 struct roofline_opts {
 	struct opt_words runs;
 	const char *out, *expectations;
-	uint32_t format;
+	uint32_t plot;
 	double seconds, price;
 	bool real_names;
 };
 
-static const char *const formats[] = {"svg", "png", "pdf", NULL}; /* enum plot_format */
+static const char *const forms[] = {"svg", "png", "pdf", NULL}; /* enum plot_format */
 
 static const struct opt opts[] = {
 	OPT_ROW(struct roofline_opts, out, .name = "out", .shown = "DIR",
 		.help = "folder for the files; else assay-runs/DATE-roofline"),
-	OPT_ROW(struct roofline_opts, format, .name = "format", .preset = "svg", .choices = formats,
+	OPT_ROW(struct roofline_opts, plot, .name = "plot", .preset = "svg", .choices = forms,
 		.help = "form of the plot; the SVG is written always"),
 	OPT_ROW(struct roofline_opts, expectations, .name = "expectations", .shown = "DIR",
 		.help = "expectations instead of the built-in ones"),
@@ -35,17 +37,6 @@ static const struct opt opts[] = {
 	OPT_ROW(struct roofline_opts, runs, .name = "runs", .positional = true, .many = true, .shown = "RUN",
 		.help = "run directories; none: measures the suite roofline here"),
 };
-
-static void default_dir(char *out, size_t size)
-{
-	time_t now = time(NULL);
-	struct tm day;
-	char date[16];
-
-	localtime_r(&now, &day);
-	strftime(date, sizeof(date), "%Y-%m-%d", &day);
-	snprintf(out, size, "assay-runs/%s-roofline", date);
-}
 
 /* Runs the suite into DIR/run; its exit code is kept. */
 static enum status measure(const struct command_context *c, const struct roofline_opts *o, const char *dir,
@@ -108,7 +99,7 @@ static enum status merge(const struct command_context *c, const struct roofline_
 	if (!st)
 		st = file_make_dir(dir, err);
 	if (!st)
-		st = report_write_merged(dir, m->in, m->count, (enum plot_format)o->format, &note, err);
+		st = report_write_merged(dir, m->in, m->count, (enum plot_format)o->plot, &note, err);
 	if (note.size)
 		log_info(c->log, LOG_TOPIC_RUN, "%.*s", (int)(note.size - 1), text_str(&note));
 	for (size_t i = 0; m && i < m->count; i++)
@@ -119,29 +110,52 @@ static enum status merge(const struct command_context *c, const struct roofline_
 	return st;
 }
 
+/* `given`, which is no run: its report would be written over; else the next free one, made. */
+static enum status out_dir(char dir[PATH_MAX], const char *given, struct error *err)
+{
+	if (!given) {
+		*dir = '\0';
+		return runs_claim(dir, "roofline", err);
+	}
+	text_copy(dir, PATH_MAX, given);
+	return runs_is(given) ? error_set(err, STATUS_BAD_INPUT,
+					  "--out %s is a run, whose own report would be written over", given)
+			      : STATUS_OK;
+}
+
 static int run(const struct command_context *c, const void *opts_)
 {
 	struct roofline_opts o = *(const struct roofline_opts *)opts_;
 	char dir[PATH_MAX], measured[PATH_MAX + 8];
+	struct opt_words picked = {0};
 	const char *word = measured;
+	struct text said = {0};
 	struct error err = {0};
 	int code = EXIT_PASS;
 	enum status st = STATUS_OK;
 
-	if (o.out)
-		text_copy(dir, sizeof(dir), o.out);
-	else
-		default_dir(dir, sizeof(dir));
-	if (!o.runs.count) {
+	st = out_dir(dir, o.out, &err);
+	if (!st && o.runs.count)
+		st = runs_pick(&picked, &o.runs, c->log, &err);
+	if (picked.count)
+		o.runs = picked;
+	if (!st && !o.runs.count) {
 		snprintf(measured, sizeof(measured), "%s/run", dir);
 		st = measure(c, &o, measured, &code, &err);
 		o.runs = (struct opt_words){.word = &word, .count = 1};
 	}
 	if (!st)
 		st = merge(c, &o, dir, &err);
-	if (st)
-		return judged_complain(c, &err);
-	printf("%s/REPORT.md\n%s/roofline.%s\n", dir, dir, formats[o.format]);
+	if (st) {
+		code = judged_complain(c, &err);
+		if (!o.out && *dir)
+			rmdir(dir); /* where nothing came into it */
+	} else {
+		text_addf(&said, "%s/REPORT.md\n%s/roofline.%s\n", dir, dir, forms[o.plot]);
+		show_text(&said, UTF8_KEEP_NOTHING);
+	}
+	text_release(&said);
+	free((void *)picked.word);
 	return code;
 }
 

@@ -2,11 +2,11 @@
 #include "cmd/running.h"
 #include <errno.h>
 #include <limits.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include "cmd/judged.h"
 #include "cmd/running_plan.h"
+#include "cmd/runs.h"
+#include "cmd/show.h"
 #include "core/file.h"
 #include "core/process.h"
 #include "journal/record.h"
@@ -15,9 +15,6 @@
 #include "report/report.h"
 #include "run/run.h"
 #include "run/scope.h"
-
-const char *const running_formats[] = {"text", "json", "csv", "markdown", NULL};
-enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_MARKDOWN };
 
 int running_complain(const struct command_context *c, const struct error *err)
 {
@@ -33,54 +30,15 @@ static void draw(void *arg, size_t done, size_t total, const char *what, double 
 	fflush(stderr);
 }
 
-/* "assay-runs/2026-11-21-quick", or the first of -2, -3 .. that is not there. */
-static void default_dir(char out[PATH_MAX], const char *suite)
-{
-	time_t now = time(NULL);
-	struct stat info;
-	struct tm day;
-	char date[16];
-
-	localtime_r(&now, &day);
-	strftime(date, sizeof(date), "%Y-%m-%d", &day);
-	snprintf(out, PATH_MAX, "assay-runs/%s-%.64s", date, suite);
-	for (unsigned i = 2; !stat(out, &info) && i < 10000; i++)
-		snprintf(out, PATH_MAX, "assay-runs/%s-%.64s-%u", date, suite, i);
-}
-
 static void command_line(const struct command_context *c, struct text *out)
 {
 	for (int i = 0; i < c->argc; i++)
 		text_addf(out, "%s%s", i ? " " : "", c->argv[i]);
 }
 
-/* The report in the form asked for; on stdout, which carries results only. */
-static enum status show(const struct command_context *c, const struct running_opts *o,
-			const struct report_input *in, struct error *err)
+static enum report_format running_format(const struct running_opts *o)
 {
-	struct report_style style = {.colour = c->colour, .columns = 100};
-	struct text out = {0};
-	enum status st = STATUS_OK;
-
-	switch (o->json ? FORMAT_JSON : (int)o->format) {
-	case FORMAT_JSON:
-		st = report_json(&out, in, err);
-		break;
-	case FORMAT_CSV:
-		report_csv(&out, in);
-		break;
-	case FORMAT_MARKDOWN:
-		report_markdown(&out, in);
-		break;
-	default:
-		report_terminal(&out, in, &style);
-	}
-	if (!st && out.failed)
-		st = error_errno(err, ENOMEM, "the report");
-	if (!st)
-		fputs(text_str(&out), stdout);
-	text_release(&out);
-	return st;
+	return o->json ? REPORT_JSON : (enum report_format)o->format;
 }
 
 /* What the run will be judged by: wrong words in it are told before anything is measured. `stated`: as the
@@ -127,9 +85,9 @@ static enum status judge_and_report(const struct command_context *c, const struc
 		goto out;
 	st = report_write(dir, &judged.in, &note, err);
 	if (note.size)
-		log_info(c->log, LOG_TOPIC_RUN, "%s", text_str(&note));
+		log_info(c->log, LOG_TOPIC_RUN, "%.*s", (int)(note.size - 1), text_str(&note));
 	if (!st)
-		st = show(c, o, &judged.in, err);
+		st = show_report(&judged.in, running_format(o), c->colour, err);
 	*code = judged.judgements.exit_code;
 out:
 	text_release(&note);
@@ -180,18 +138,21 @@ static enum status prepare(const struct command_context *c, const struct suite *
 				     .rounds = (unsigned)o->rounds,
 				     .search_seconds = o->search_seconds,
 				     .beside = o->beside};
-	const struct machine_scope whole = {.up_to = LAYER_SOFTWARE, .out = o->out};
+	const struct machine_scope whole = {.up_to = LAYER_SOFTWARE, .out = o->out, .stop = c->stop};
 	/* What was bought is compared with all that is here. */
 	bool all = o->machine || o->expect || o->site, said = false;
 	struct scope scope;
 
 	scope_of(&scope, s, probe_list);
 	scope.machine.out = o->out;
+	scope.machine.stop = c->stop;
 	for (;;) {
 		const struct bench_case *busy;
 		enum status st =
 			machine_read_scope(m, all ? &whole : &scope.machine, o->machine, c->log, err);
 
+		if (st && o->machine) /* a wrong folder was named */
+			return err->status = STATUS_BAD_INPUT;
 		if (!st)
 			st = plan_build(plan, s, *m, probe_list, &wishes, err);
 		busy = st ? NULL : running_busy(plan);
@@ -229,15 +190,18 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 	if (o->out)
 		text_copy(dir, sizeof(dir), o->out);
 	else
-		default_dir(dir, suite_name(s));
+		runs_next(dir, suite_name(s));
 	st = read_statement(o, &expectations, &stated, &err);
 	if (!st)
 		st = prepare(c, s, o, &m, &plan, &err);
 	if (!st && o->plan) {
-		running_print_plan(&plan, m, dir, o->json || o->format == FORMAT_JSON);
+		running_print_plan(&plan, m, dir, running_format(o) == REPORT_JSON);
 		code = EXIT_PASS;
 	} else if (!st) {
-		st = keep_statement(dir, &stated, o->resume, &err);
+		if (!o->out)
+			st = runs_claim(dir, suite_name(s), &err);
+		if (!st)
+			st = keep_statement(dir, &stated, o->resume, &err);
 		if (!st)
 			st = run_it(c, &plan, m, o, dir, &summary, &err);
 		if (!st)
@@ -248,8 +212,11 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 			log_info(c->log, LOG_TOPIC_RUN,
 				 "stopped; the same command with --resume --out %s goes on", dir);
 	}
-	if (st)
+	if (st) {
 		code = running_complain(c, &err);
+		if (!o->out)
+			rmdir(dir); /* where nothing came into it */
+	}
 	plan_release(&plan);
 	machine_free(m);
 	text_release(&stated);

@@ -3,6 +3,7 @@
 #ifndef CMD_RUNNING_H
 #define CMD_RUNNING_H
 #include "cmd/command.h"
+#include "report/report.h"
 #include "run/case.h"
 
 struct running_opts {
@@ -12,8 +13,6 @@ struct running_opts {
 	uint32_t format;
 	bool json, resume, plan, wait, beside, sample, real_names;
 };
-
-extern const char *const running_formats[];
 
 /* Rows for the options that are the same word everywhere; `type` holds a struct running_opts named `running`. */
 /* clang-format off */
@@ -43,7 +42,7 @@ extern const char *const running_formats[];
 	OPT_ROW(type, running.sample, .name = "telemetry", .preset = "true", .help = "sample power, clocks, temperatures"), \
 	OPT_ROW(type, running.real_names, .name = "real-names",                                                          \
 		.help = "serials, addresses and host names as they are in journal and reports, not as pseudonyms"),     \
-	OPT_ROW(type, running.format, .name = "format", .preset = "text", .choices = running_formats,                  \
+	OPT_ROW(type, running.format, .name = "format", .preset = "text", .choices = report_formats,                  \
 		.help = "form of the report on stdout"),                                                                 \
 	OPT_ROW(type, running.json, .name = "json", .help = "the same as --format json")
 /* clang-format on */

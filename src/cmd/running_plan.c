@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/running_plan.h"
-#include <jansson.h>
+#include "cmd/show.h"
 #include "core/units.h"
 #include "run/probe.h"
 
@@ -46,36 +46,47 @@ static struct demand demand_of(const struct plan *p, const struct machine *m)
 	return d;
 }
 
+/* The words in it are a suite's and the machine's: each on one line. */
+static void add_case(struct text *out, const struct bench_case *c)
+{
+	text_addf(out, "  %3u %-9s ", c->id, c->target_text);
+	utf8_add_clean(out, c->key, UTF8_KEEP_NOTHING);
+	if (c->round)
+		text_addf(out, ", round %u", c->round);
+	text_add(out, "\n");
+	if (c->skip)
+		text_addf(out, "      %s, %s: ", status_name(c->skip), cause_name(c->skip_cause));
+	else if (*c->beside)
+		text_add(out, "      untrusted: ");
+	else
+		return;
+	utf8_add_clean(out, c->skip ? c->skip_reason : c->beside, UTF8_KEEP_NOTHING);
+	text_add(out, "\n");
+}
+
 static void print_text(const struct plan *p, const struct machine *m, const char *dir)
 {
 	struct demand d = demand_of(p, m);
+	struct text out = {0};
 	char bytes[32];
 
 	units_format(bytes, sizeof(bytes), d.journal_bytes, "B");
-	printf("suite %s: %zu cases run, %zu are skipped; plan %.12s\n", p->suite, d.runs, d.skips, p->hash);
-	printf("time   about %.0f s\n", p->seconds_expected);
+	text_addf(&out, "suite %s: %zu cases run, %zu are skipped; plan %.12s\n", p->suite, d.runs, d.skips,
+		  p->hash);
+	text_addf(&out, "time   about %.0f s\n", p->seconds_expected);
 	if (d.watts > 0)
-		printf("watts  up to %.0f W by the GPUs%s\n", d.watts,
-		       d.watts_known ? "" : " whose limit is known");
+		text_addf(&out, "watts  up to %.0f W by the GPUs%s\n", d.watts,
+			  d.watts_known ? "" : " whose limit is known");
 	else
-		printf("watts  CPU only\n");
-	printf("bytes  about %s in %s\n", bytes, dir);
+		text_add(&out, "watts  CPU only\n");
+	text_addf(&out, "bytes  about %s in %s\n", bytes, dir);
 	for (size_t i = 0; i < p->count; i++) {
-		printf("step %zu%s\n", i + 1, p->steps[i].together ? ", together" : "");
-		for (size_t k = 0; k < p->steps[i].count; k++) {
-			const struct bench_case *c = &p->steps[i].cases[k];
-
-			printf("  %3u %-9s %s", c->id, c->target_text, c->key);
-			if (c->round)
-				printf(", round %u", c->round);
-			putchar('\n');
-			if (c->skip)
-				printf("      %s, %s: %s\n", status_name(c->skip), cause_name(c->skip_cause),
-				       c->skip_reason);
-			else if (*c->beside)
-				printf("      untrusted: %s\n", c->beside);
-		}
+		text_addf(&out, "step %zu%s\n", i + 1, p->steps[i].together ? ", together" : "");
+		for (size_t k = 0; k < p->steps[i].count; k++)
+			add_case(&out, &p->steps[i].cases[k]);
 	}
+	show_text(&out, UTF8_KEEP_NOTHING);
+	text_release(&out);
 }
 
 void running_print_plan(const struct plan *p, const struct machine *m, const char *dir, bool json)
@@ -88,7 +99,6 @@ void running_print_plan(const struct plan *p, const struct machine *m, const cha
 	}
 	j = plan_json(p, m);
 	json_object_set_new(j, "seconds_expected", json_real(p->seconds_expected));
-	json_dumpf(j, stdout, JSON_INDENT(1));
-	putchar('\n');
+	show_json(j, JSON_INDENT(1));
 	json_decref(j);
 }

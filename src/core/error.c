@@ -41,6 +41,8 @@ static enum status status_of_errno(int errnum, enum cause *cause)
 		return STATUS_NO_RESOURCE;
 	case EMFILE:
 	case ENFILE:
+		*cause = CAUSE_LIMIT_LOW; /* ulimit -n */
+		return STATUS_NO_RESOURCE;
 	case EAGAIN:
 		return STATUS_NO_RESOURCE;
 	case EACCES:

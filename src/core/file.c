@@ -89,28 +89,49 @@ static enum status write_all(int fd, const char *data, size_t size, const char *
 	return STATUS_OK;
 }
 
+enum status file_new_begin(struct file_new *f, const char *path, struct error *err)
+{
+	struct stat about;
+	int n;
+
+	*f = (struct file_new){.fd = -1};
+	if (!lstat(path, &about) && !S_ISREG(about.st_mode))
+		return error_set(err, STATUS_BAD_INPUT, "%s is no regular file and is not replaced", path);
+	n = snprintf(f->path, sizeof(f->path), "%s", path);
+	if (n >= 0 && (size_t)n < sizeof(f->path))
+		n = snprintf(f->beside, sizeof(f->beside), "%s.%ld.new", path, (long)getpid());
+	if (n < 0 || (size_t)n >= sizeof(f->beside))
+		return error_set(err, STATUS_BAD_INPUT, "path is too long: %.200s", path);
+	f->fd = open(f->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+	if (f->fd < 0 && errno == EEXIST && !unlink(f->beside)) /* of a process that had our number */
+		f->fd = open(f->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+	return f->fd < 0 ? error_errno(err, errno, "cannot create %s", f->beside) : STATUS_OK;
+}
+
+enum status file_new_end(struct file_new *f, enum status st, struct error *err)
+{
+	if (f->fd < 0)
+		return st;
+	if (!st && fsync(f->fd))
+		st = error_errno(err, errno, "cannot write %s", f->beside);
+	if (close(f->fd) && !st)
+		st = error_errno(err, errno, "cannot write %s", f->beside);
+	f->fd = -1;
+	if (!st && rename(f->beside, f->path))
+		st = error_errno(err, errno, "cannot replace %s", f->path);
+	if (st)
+		unlink(f->beside);
+	return st;
+}
+
 enum status file_write(const char *path, const void *data, size_t size, struct error *err)
 {
-	char beside[PATH_MAX];
-	enum status st;
-	int fd, n;
+	struct file_new f;
+	enum status st = file_new_begin(&f, path, err);
 
-	n = snprintf(beside, sizeof(beside), "%s.%ld.new", path, (long)getpid());
-	if (n < 0 || (size_t)n >= sizeof(beside))
-		return error_set(err, STATUS_BAD_INPUT, "path is too long: %.200s", path);
-	fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-	if (fd < 0)
-		return error_errno(err, errno, "cannot create %s", beside);
-	st = write_all(fd, data, size, beside, err);
-	if (!st && fsync(fd))
-		st = error_errno(err, errno, "cannot write %s", beside);
-	if (close(fd) && !st)
-		st = error_errno(err, errno, "cannot write %s", beside);
-	if (!st && rename(beside, path))
-		st = error_errno(err, errno, "cannot replace %s", path);
-	if (st)
-		unlink(beside);
-	return st;
+	if (!st)
+		st = write_all(f.fd, data, size, f.beside, err);
+	return file_new_end(&f, st, err);
 }
 
 enum status file_make_dir(const char *path, struct error *err)

@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-enum { CHANNEL_FD = 3, SPARE_FD = 64, POLL_MS = 5 };
+enum { CHANNEL_FD = 3, SPARE_FD = 64, POLL_MS = 5, STOP_MS = 100 };
 
 /* What the child needs between fork and exec, made before: no allocation happens there. */
 struct launch {
@@ -110,6 +110,13 @@ static _Noreturn void child_fail(const struct launch *l)
 	_exit(127);
 }
 
+void process_follow(pid_t parent)
+{
+	/* The parent may have died before the request took hold: then nobody will ever signal us. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+		_exit(127);
+}
+
 /* Only async-signal-safe calls from here to exec. */
 static _Noreturn void child(const struct launch *l)
 {
@@ -117,9 +124,7 @@ static _Noreturn void child(const struct launch *l)
 	int signum;
 
 	setpgid(0, 0);
-	/* The parent may have died before the request took hold: then nobody will ever signal us. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != l->parent)
-		_exit(127);
+	process_follow(l->parent);
 	for (signum = 1; signum < NSIG; signum++)
 		signal(signum, SIG_DFL); /* handlers go at exec by themselves, ignored signals do not */
 	sigemptyset(&none);
@@ -313,9 +318,14 @@ void process_release(struct process *p)
 	close_fd(&p->output);
 }
 
-/* Reads until the end of the output, the size or the deadline. */
-static enum status take_output(struct process *p, uint64_t end_ns, size_t size_max, struct text *out,
-			       const char *name, struct error *err)
+static bool told_to_stop(const struct process_spec *spec)
+{
+	return spec->stop && *spec->stop;
+}
+
+/* Reads until the end of the output, the size, the deadline or the request to stop. */
+static enum status take_output(struct process *p, const struct process_spec *spec, uint64_t end_ns,
+			       size_t size_max, struct text *out, const char *name, struct error *err)
 {
 	const struct clock *clock = clock_monotonic();
 	struct pollfd wait = {.fd = p->output, .events = POLLIN};
@@ -323,12 +333,17 @@ static enum status take_output(struct process *p, uint64_t end_ns, size_t size_m
 
 	for (;;) {
 		uint64_t now = clock_now_ns(clock);
+		int wait_ms = (int)((end_ns - now) / 1000000u) + 1;
 		ssize_t n;
 
+		if (told_to_stop(spec))
+			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "%s was stopped",
+					       name);
 		if (now >= end_ns)
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT,
 					       "%s gave no answer in time", name);
-		if (poll(&wait, 1, (int)((end_ns - now) / 1000000u) + 1) <= 0)
+		/* The signal may come to another thread, or just before the wait. */
+		if (poll(&wait, 1, spec->stop && wait_ms > STOP_MS ? STOP_MS : wait_ms) <= 0)
 			continue;
 		n = read(p->output, block, sizeof(block));
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -356,17 +371,19 @@ enum status process_run(const struct process_spec *spec, unsigned limit_ms, size
 	enum status st;
 	char how[64];
 
+	if (told_to_stop(spec))
+		return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "%s was not started", name);
 	captured.capture_output = true;
 	captured.stderr_apart = true; /* a library's chatter must not spoil the answer */
 	st = process_start(&p, &captured, err);
 	if (st)
 		return st;
-	st = take_output(&p, end, size_max, &text, name, err);
+	st = take_output(&p, spec, end, size_max, &text, name, err);
 	now = clock_now_ns(clock_monotonic());
 	if (!st && !wait_up_to(&p, now < end ? (unsigned)((end - now) / 1000000u) : 0))
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT, "%s did not end in time",
 				     name);
-	if (!process_stop(&p, 500, 1000))
+	if (!process_stop(&p, told_to_stop(spec) && *spec->stop > 1 ? 0 : 500, 1000))
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_STUCK, "%s cannot be ended", name);
 	process_release(&p);
 	if (!st && !WIFEXITED(p.wait_status)) {

@@ -6,6 +6,7 @@
  */
 #ifndef CORE_PROCESS_H
 #define CORE_PROCESS_H
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -28,11 +29,16 @@ struct process_spec {
 	bool capture_output;       /* stdout and stderr to `output`, else inherited */
 	bool stderr_apart;         /* stderr stays ours, stdout alone is captured */
 	int cpu_numa;              /* -1: anywhere */
+	const volatile sig_atomic_t *stop; /* process_run: ended with CANCELLED once it is not 0, at once from 2 on;
+					    * NULL: never */
 };
 
 /* Dies with the THREAD that started it (PR_SET_PDEATHSIG): start children from a thread that lives as long. A command
  * that cannot be executed is an error here. Zero cpu_numa is node 0: say -1 for anywhere. */
 enum status process_start(struct process *p, const struct process_spec *spec, struct error *err);
+/* In a child that goes on without exec, first of all: it is killed when `parent` ends, and ends here where that has
+ * happened already. */
+void process_follow(pid_t parent);
 /* True once it has ended; fills wait_status and kills what it left in its process group; never blocks. */
 bool process_poll(struct process *p);
 /* TERM to the group, up to term_ms for the end, KILL, up to kill_ms; false: it is stuck and left behind. */
@@ -41,7 +47,7 @@ bool process_stop(struct process *p, unsigned term_ms, unsigned kill_ms);
 void process_release(struct process *p);
 /* Runs to its end within limit_ms and takes its stdout (<= size_max bytes; stderr stays ours): for facts helpers. NO_RESOURCE with cause
  * TIMED_OUT at the limit (the child is stopped), STATUS_VENDOR with cause CRASHED where it died of a signal,
- * *exit_code otherwise. Owner of *out: caller, free(). */
+ * CANCELLED with cause INTERRUPTED where spec->stop asked for it, *exit_code otherwise. Owner of *out: caller, free(). */
 enum status process_run(const struct process_spec *spec, unsigned limit_ms, size_t size_max, char **out, size_t *size,
 			int *exit_code, struct error *err);
 /* When this process was started, CLOCK_MONOTONIC in steps of a clock tick (10 ms); 0 where it cannot be read. */

@@ -194,6 +194,24 @@ static enum status journal_path(char path[PATH_MAX], const char *dir, struct err
 	return STATUS_OK;
 }
 
+/* A regular file: a FIFO or a device would be waited for, or never end. */
+static enum status open_journal(int *fd, const char *path, int flags, const char *what, struct error *err)
+{
+	struct stat info;
+	int errnum;
+
+	*fd = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0644);
+	errnum = errno;
+	if (*fd < 0 && errnum != ENXIO)
+		return error_errno(err, errnum, "%s: %s", path, what);
+	if (*fd >= 0 && !fstat(*fd, &info) && S_ISREG(info.st_mode))
+		return STATUS_OK;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	return error_set(err, STATUS_BAD_INPUT, "%s: %s: it is no regular file", path, what);
+}
+
 enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint64_t *cut, struct error *err)
 {
 	char path[PATH_MAX];
@@ -205,9 +223,9 @@ enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint6
 
 	if (st)
 		return st;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return error_errno(err, errno, "%s: cannot be opened", path);
+	st = open_journal(&fd, path, O_RDONLY, "cannot be opened", err);
+	if (st)
+		return st;
 	st = read_lines(fd, path, visit, arg, &good, &next, err);
 	if (!st && fstat(fd, &info))
 		st = error_errno(err, errno, "%s: its size cannot be read", path);
@@ -220,11 +238,11 @@ enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint6
 /* Goes on behind the last good line; what is torn behind it is cut off. */
 static enum status go_on(struct journal *j, struct error *err)
 {
-	int fd = open(j->path, O_RDONLY | O_CLOEXEC);
-	enum status st;
+	int fd;
+	enum status st = open_journal(&fd, j->path, O_RDONLY, "cannot be read to go on with it", err);
 
-	if (fd < 0)
-		return error_errno(err, errno, "%s: cannot be read to go on with it", j->path);
+	if (st)
+		return st;
 	st = read_lines(fd, j->path, NULL, NULL, &j->size, &j->next, err);
 	close(fd);
 	if (!st && ftruncate(j->fd, j->size))
@@ -236,6 +254,7 @@ enum status journal_create(struct journal **out, const char *dir, bool append, c
 			   struct error *err)
 {
 	struct journal *j = calloc(1, sizeof(*j));
+	struct stat info;
 	enum status st;
 
 	*out = NULL;
@@ -247,16 +266,17 @@ enum status journal_create(struct journal **out, const char *dir, bool append, c
 		st = journal_path(j->path, dir, err);
 	if (st)
 		goto out;
-	j->fd = open(j->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (append ? 0 : O_EXCL), 0644);
-	if (j->fd < 0) {
-		st = errno == EEXIST
-			     ? error_set(err, STATUS_BAD_INPUT,
-					 "%s: there is a run already; --resume goes on with it, --out names "
-					 "another directory",
-					 j->path)
-			     : error_errno(err, errno, "%s: cannot be created", j->path);
+	if (!append && !lstat(j->path, &info)) {
+		st = error_set(err, STATUS_BAD_INPUT,
+			       "%s: there is a run already; --resume %s goes on with it, --out names another "
+			       "directory",
+			       j->path, dir);
 		goto out;
 	}
+	st = open_journal(&j->fd, j->path, O_WRONLY | O_CREAT | O_APPEND | (append ? 0 : O_EXCL),
+			  "cannot be created", err);
+	if (st)
+		goto out;
 	if (flock(j->fd, LOCK_EX | LOCK_NB)) {
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_BUSY, "%s: another run writes it now",
 				     j->path);

@@ -323,10 +323,17 @@ enum status machine_read_scope(struct machine **m, const struct machine_scope *s
 	enum status st = recording ? source_open(&s, recording, err) : source_live(&s, log, err);
 
 	*m = NULL;
+	if (!st)
+		source_heed(s, scope->stop);
 	if (!st && scope->out)
 		source_keep(s, "output", absolute(scope->out));
 	if (!st)
 		st = build(m, facts_read(s, scope), err);
+	if (!st && source_stopped(s, err)) {
+		machine_free(*m);
+		*m = NULL;
+		st = STATUS_CANCELLED;
+	}
 	source_close(s);
 	return st;
 }

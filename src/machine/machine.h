@@ -8,6 +8,7 @@
 #ifndef MACHINE_MACHINE_H
 #define MACHINE_MACHINE_H
 #include <jansson.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/error.h"
@@ -137,6 +138,7 @@ enum status machine_read(struct machine **m, enum layer up_to, const char *recor
 struct machine_scope {
 	enum layer up_to;
 	const char *out;	 /* where results go, an existing folder or not; NULL: the working folder */
+	const volatile sig_atomic_t *stop; /* not 0: CANCELLED soon after; NULL: never */
 	const char *const *libs; /* of the SOFTWARE layer these alone, NULL ends, whatever up_to says; NULL: as up_to says */
 };
 /* As machine_read; a recording has the libraries that it has. */
@@ -144,8 +146,8 @@ enum status machine_read_scope(struct machine **m, const struct machine_scope *s
 			       const struct log *log, struct error *err);
 /* Writes the raw readings of this machine to a new folder; pseudonyms unless `real_names`. *m, unless NULL, is the machine
  * of these very readings, under its real names. Owner: caller, machine_free. */
-enum status machine_record(struct machine **m, const char *dir, bool real_names, const struct log *log,
-			   struct error *err);
+enum status machine_record(struct machine **m, const char *dir, bool real_names, const volatile sig_atomic_t *stop,
+			   const struct log *log, struct error *err);
 /* From the journal's `machine` event; the JSON is copied. */
 enum status machine_from_json(struct machine **m, const json_t *facts, struct error *err);
 void machine_free(struct machine *m);

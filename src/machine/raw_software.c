@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/process.h"
 #include "core/text.h"
 #include "machine/raw.h"
 #include "vendor/lib.h"
@@ -265,6 +266,7 @@ json_t *raw_software(const char *const *names)
 	json_t *found = json_object_get(raw, "libraries");
 	pid_t pid[LIBRARIES];
 	int from[LIBRARIES];
+	pid_t parent = getpid();
 
 	fflush(NULL);
 	for (size_t i = 0; i < LIBRARIES; i++) { /* side by side: most of it is waiting for the disk */
@@ -275,6 +277,7 @@ json_t *raw_software(const char *const *names)
 			continue;
 		pid[i] = fork();
 		if (!pid[i]) {
+			process_follow(parent);
 			close(pair[0]);
 			report(&libraries[i], pair[1]);
 		}

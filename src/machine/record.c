@@ -95,25 +95,32 @@ static enum status write_layers(struct source *s, const char *dir, bool real_nam
 	return st;
 }
 
-enum status machine_record(struct machine **m, const char *dir, bool real_names, const struct log *log,
-			   struct error *err)
+enum status machine_record(struct machine **m, const char *dir, bool real_names,
+			   const volatile sig_atomic_t *stop, const struct log *log, struct error *err)
 {
 	struct source *s = NULL;
 	json_t *facts = NULL;
 	char path[PATH_MAX];
 	enum status st;
 
-	snprintf(path, sizeof(path), "%s/recording.json", dir);
-	if (!access(path, F_OK))
-		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
-				       "%s: holds a recording already", dir);
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, i ? "host.json" : "recording.json");
+		if (!access(path, F_OK))
+			return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
+					       "%s: holds a recording already", dir);
+	}
 	st = file_make_dir(dir, err);
 	if (!st)
 		st = source_live(&s, log, err);
 	if (st)
 		goto out;
+	source_heed(s, stop);
 	facts = facts_read(s, &(struct machine_scope){.up_to = LAYER_SOFTWARE});
 	(void)source_value(s, "user"); /* for its pseudonym */
+	if (source_stopped(s, err)) {
+		st = STATUS_CANCELLED;
+		goto out;
+	}
 	st = write_layers(s, dir, real_names, err);
 	if (!st)
 		st = write_about(dir, real_names, err);

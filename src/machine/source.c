@@ -16,6 +16,7 @@ enum { TEXT_MAX = 4 << 20, LAYER_BYTES_MAX = 16 << 20, LIBS_MAX = 32 };
 struct source {
 	bool live;
 	const struct log *log;
+	const volatile sig_atomic_t *stop;
 	json_t *host;	   /* {"text": {path: ..}, "list": .., "link": .., "value": ..} */
 	json_t *layers[4]; /* raw answers by enum layer; {"error": ".."} where there is none */
 	char label[160];
@@ -61,6 +62,19 @@ enum status source_live(struct source **s, const struct log *log, struct error *
 		(*s)->log = log;
 	}
 	return st;
+}
+
+void source_heed(struct source *s, const volatile sig_atomic_t *stop)
+{
+	s->stop = stop;
+}
+
+bool source_stopped(const struct source *s, struct error *err)
+{
+	if (!s->stop || !*s->stop)
+		return false;
+	error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped while the machine was read");
+	return true;
 }
 
 static void take_ahead(struct source *s);
@@ -344,18 +358,18 @@ static unsigned limit_ms(enum layer layer)
 }
 
 /* `assay __facts LAYER` in a process of its own: what hangs or crashes there costs its answers alone. */
-static json_t *ask_helper(enum layer layer, const char *const *libs, struct error *err)
+static json_t *ask_helper(const struct source *s, enum layer layer, struct error *err)
 {
 	const char *argv[LIBS_MAX + 4] = {NULL, "__facts", layer_names[layer]};
-	struct process_spec spec = {.argv = argv, .cpu_numa = -1};
+	struct process_spec spec = {.argv = argv, .cpu_numa = -1, .stop = s->stop};
 	json_error_t e;
 	json_t *answer;
 	char *out = NULL, line[640];
 	size_t size = 0;
 	int code = 0;
 
-	for (size_t i = 0; layer == LAYER_SOFTWARE && libs && libs[i] && i < LIBS_MAX; i++)
-		argv[i + 3] = libs[i];
+	for (size_t i = 0; layer == LAYER_SOFTWARE && s->libs && s->libs[i] && i < LIBS_MAX; i++)
+		argv[i + 3] = s->libs[i];
 	if (process_run(&spec, limit_ms(layer), LAYER_BYTES_MAX, &out, &size, &code, err)) {
 		free(out);
 		answer = refusal(err->text);
@@ -382,7 +396,7 @@ static void *ahead_main(void *arg)
 {
 	struct source *s = arg;
 
-	s->ahead_answer = ask_helper(s->ahead, s->libs, &s->ahead_error);
+	s->ahead_answer = ask_helper(s, s->ahead, &s->ahead_error);
 	return NULL;
 }
 
@@ -416,7 +430,7 @@ const json_t *source_layer(struct source *s, enum layer layer)
 	if (s->asked_ahead && s->ahead == layer)
 		take_ahead(s);
 	if (!s->layers[layer] && s->live && layer != LAYER_HOST) {
-		s->layers[layer] = ask_helper(layer, s->libs, &err);
+		s->layers[layer] = ask_helper(s, layer, &err);
 		tell(s, layer, &err);
 	}
 	return json_object_get(s->layers[layer], "error") ? NULL : s->layers[layer];

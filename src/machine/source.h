@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include "core/error.h"
+#include <signal.h>
 #include "core/log.h"
 #include "machine/machine.h"
 
@@ -16,6 +17,10 @@ struct source;
 
 /* Owner: caller, source_close. `log` is lent and may be NULL. */
 enum status source_live(struct source **s, const struct log *log, struct error *err);
+/* Helpers end and no more are asked once *stop is not 0. Lent; NULL: never. */
+void source_heed(struct source *s, const volatile sig_atomic_t *stop);
+/* Fills *err with CANCELLED where that has happened. */
+bool source_stopped(const struct source *s, struct error *err);
 enum status source_open(struct source **s, const char *dir, struct error *err);
 /* A recording as one tree, {"recording": .., "host": .., "nvml": .., "cuda": .., "software": ..}; copied. */
 enum status source_from_json(struct source **s, const json_t *recording, struct error *err);

@@ -29,9 +29,12 @@ static enum status load_json(json_t **out, const char *dir, const char *name, bo
 		return st;
 	*out = json_loadb(data, size, JSON_REJECT_DUPLICATES, &e);
 	free(data);
-	if (!json_is_object(*out))
+	if (!*out)
 		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT, "%s:%d: %s", path, e.line,
-				       *out ? "not a JSON object" : e.text);
+				       e.text);
+	if (!json_is_object(*out))
+		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT, "%s:1: not a JSON object",
+				       path);
 	return STATUS_OK;
 }
 

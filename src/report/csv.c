@@ -6,22 +6,30 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include "core/utf8.h"
 #include "judge/context.h"
 #include "report/merge.h"
 #include "report/report.h"
 #include "report/words.h"
 
-/* RFC 4180. A leading = + - @ would be a formula to a spreadsheet: it gets a quote mark before it. */
+/* RFC 4180, control characters as spaces. A leading = + - @ would be a formula to a spreadsheet: it gets a
+ * quote mark before it. */
 static void csv_text(struct text *out, const char *s)
 {
+	size_t size;
+
 	text_add(out, "\"");
 	if (s[0] && strchr("=+-@\t\r", s[0]))
 		text_add(out, "'");
-	for (; *s; s++) {
-		if (*s == '"')
+	for (uint32_t code; (code = utf8_decode(s, &size)) || size; s += size) {
+		if (code == '"')
 			text_add(out, "\"\"");
+		else if (utf8_is_control(code))
+			text_add(out, " ");
+		else if (code == UTF8_REPLACEMENT)
+			text_add(out, "\xef\xbf\xbd");
 		else
-			text_add_bytes(out, (unsigned char)*s < 0x20 ? " " : s, 1);
+			text_add_bytes(out, s, size);
 	}
 	text_add(out, "\"");
 }

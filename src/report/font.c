@@ -136,7 +136,7 @@ double canvas_text_width(const char *s, double size, bool bold)
 	double units = 0;
 	size_t step;
 
-	for (uint32_t code; (code = width_decode(s, &step)) || step; s += step)
+	for (uint32_t code; (code = utf8_decode(s, &step)) || step; s += step)
 		units += glyph_of(code)->width + GAP;
 	return units * UNIT * size * (bold ? 1.04 : 1);
 }
@@ -207,7 +207,7 @@ static void add_text(struct canvas *out, const struct canvas *c, const struct ca
 
 	p.x -= shift * p.cosine;
 	p.y -= shift * p.sine;
-	for (uint32_t code; (code = width_decode(s, &step)) || step; s += step) {
+	for (uint32_t code; (code = utf8_decode(s, &step)) || step; s += step) {
 		const struct glyph *g = glyph_of(code);
 
 		add_glyph(out, g, &p, left, role, width);

@@ -17,10 +17,10 @@ void html_add(struct text *out, const char *s)
 {
 	size_t size;
 
-	for (uint32_t code; (code = width_decode(s, &size)) || size; s += size) {
+	for (uint32_t code; (code = utf8_decode(s, &size)) || size; s += size) {
 		char one[8];
 
-		if (width_is_control(code)) {
+		if (utf8_is_control(code)) {
 			text_add(out, " ");
 		} else if (code == 0xfffd) {
 			text_add(out, "\xef\xbf\xbd");

@@ -482,7 +482,7 @@ json_t *json_text(const char *s)
 
 	if (value)
 		return value;
-	for (uint32_t code; (code = width_decode(s, &size)) || size; s += size) {
+	for (uint32_t code; (code = utf8_decode(s, &size)) || size; s += size) {
 		if (code == 0xfffd)
 			text_add(&t, "\xef\xbf\xbd");
 		else
@@ -500,7 +500,7 @@ enum status json_dump(struct text *out, json_t *root, struct error *err)
 	json_decref(root);
 	if (!dumped)
 		return error_set(err, STATUS_NO_RESOURCE, "no memory for the results as JSON");
-	text_add(out, dumped);
+	utf8_add_json(out, dumped);
 	text_add(out, "\n");
 	free(dumped);
 	return out->failed ? error_set(err, STATUS_NO_RESOURCE, "no memory for the results as JSON")

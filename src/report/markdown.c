@@ -14,8 +14,8 @@ void markdown_text(struct text *out, const char *s)
 {
 	size_t size;
 
-	for (uint32_t code; (code = width_decode(s, &size)) || size; s += size) {
-		if (width_is_control(code))
+	for (uint32_t code; (code = utf8_decode(s, &size)) || size; s += size) {
+		if (utf8_is_control(code))
 			text_add(out, " ");
 		else if (code == 0xfffd)
 			text_add(out, "\xef\xbf\xbd");

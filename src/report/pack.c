@@ -2,10 +2,13 @@
 #include "report/pack.h"
 #include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/file.h"
 #include "core/text.h"
+#include "journal/journal.h"
+#include "judge/judge.h"
 #include "report/module.h"
 
 enum { FILES_MAX = 4096 };
@@ -54,9 +57,25 @@ static enum status add_file(struct packing *p, const char *dir, const char *name
 	return st;
 }
 
+/* What a run directory holds: the journal, what was stated, and what report_write makes of them. */
+static bool known(const char *name)
+{
+	static const char *const names[] = {JOURNAL_FILE,   JUDGE_SITE_FILE, "manifest.json", "results.csv",
+					    "results.json", "REPORT.md",     "report.html",   "roofline.svg",
+					    "roofline.png", "roofline.pdf"};
+	unsigned curve;
+	char end;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return sscanf(name, "curve-%3u.sv%c", &curve, &end) == 2 && end == 'g' && !strchr(name, ' ') &&
+	       strlen(name) <= strlen("curve-999.svg");
+}
+
 static int wanted(const struct dirent *entry)
 {
-	return entry->d_name[0] != '.' && strcmp(entry->d_name, PACK_SUMS);
+	return known(entry->d_name);
 }
 
 static int by_bytes(const struct dirent **a, const struct dirent **b)
@@ -64,12 +83,25 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+static bool has_journal(const char *dir)
+{
+	char path[4400];
+	struct stat info;
+
+	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, dir);
+	return !lstat(path, &info) && S_ISREG(info.st_mode);
+}
+
 static enum status collect(struct packing *p, const char *dir, struct error *err)
 {
 	struct dirent **entries;
-	int count = scandir(dir, &entries, wanted, by_bytes);
 	enum status st = STATUS_OK;
+	int count;
 
+	if (!has_journal(dir))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s is no run directory: there is no " JOURNAL_FILE " in it", dir);
+	count = scandir(dir, &entries, wanted, by_bytes);
 	if (count < 0)
 		return error_errno(err, errno, "%s: reading the run directory", dir);
 	for (int i = 0; i < count; i++) {
@@ -78,11 +110,18 @@ static enum status collect(struct packing *p, const char *dir, struct error *err
 		free(entries[i]);
 	}
 	free(entries);
-	if (!st && !p->count)
-		st = error_set(err, STATUS_BAD_INPUT, "%s: no files in it", dir);
 	if (!st && p->sums.failed)
 		st = error_errno(err, ENOMEM, "%s: its checksums", dir);
 	return st;
+}
+
+/* One name of a file or folder, in ASCII, as anybody may unpack and print it. */
+static bool plain(const char *name, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (name[i] <= ' ' || name[i] >= 0x7f || name[i] == '/' || name[i] == '\\')
+			return false;
+	return size && name[0] != '.';
 }
 
 /* "assay-runs/2026-11-21-quick/" gives "2026-11-21-quick". */
@@ -95,7 +134,7 @@ static void folder_name(char *out, size_t size, const char *dir)
 	for (begin = end; begin > 0 && dir[begin - 1] != '/';)
 		begin--;
 	snprintf(out, size, "%.*s", (int)(end - begin), dir + begin);
-	if (!out[0] || !strcmp(out, ".") || !strcmp(out, ".."))
+	if (!plain(out, strlen(out)))
 		text_copy(out, size, "run");
 }
 
@@ -103,7 +142,8 @@ enum status pack_write(const char *out, const char *dir, struct error *err)
 {
 	const struct pack_module *m;
 	struct packing *p = calloc(1, sizeof(*p));
-	char message[256] = "", beside[4200], folder[256];
+	char message[256] = "", folder[256];
+	struct file_new file = {.fd = -1};
 	enum status st = p ? module(&m, err) : error_errno(err, ENOMEM, "%s: packing it", dir);
 
 	if (!st)
@@ -112,14 +152,11 @@ enum status pack_write(const char *out, const char *dir, struct error *err)
 		goto out;
 	p->files[p->count] =
 		(struct pack_file){.name = PACK_SUMS, .data = p->sums.data, .size = p->sums.size};
-	snprintf(beside, sizeof(beside), "%s.new", out);
 	folder_name(folder, sizeof(folder), dir);
-	if (m->write(beside, folder, p->files, p->count + 1, message, sizeof(message)))
+	st = file_new_begin(&file, out, err);
+	if (!st && m->write(file.fd, folder, p->files, p->count + 1, message, sizeof(message)))
 		st = error_set(err, STATUS_NO_RESOURCE, "%s: %s", out, message);
-	else if (rename(beside, out))
-		st = error_errno(err, errno, "%s: renaming it into place", out);
-	if (st)
-		unlink(beside);
+	st = file_new_end(&file, st, err);
 out:
 	for (size_t i = 0; p && i < p->count; i++) {
 		free((char *)p->files[i].name);
@@ -133,22 +170,52 @@ out:
 
 struct checking {
 	struct text found, sums; /* lines as in SHA256SUMS */
+	char folder[256];	 /* the first member's */
 	size_t files;
+	bool journal;
+	const char *why; /* what is wrong with the member `which`; NULL: nothing */
+	char which[160];
 };
+
+/* Why a member is none of ours; NULL: it is. */
+static const char *refuse(struct checking *c, const char *name, const void *data, size_t folder)
+{
+	const char *file = name + folder + (name[folder] == '/');
+	char line[300];
+
+	if (!data)
+		return "is no regular file";
+	if (!name[folder] || !plain(name, folder) || !plain(file, strlen(file)))
+		return "is not a plain name in one folder";
+	if (!c->folder[0])
+		snprintf(c->folder, sizeof(c->folder), "%.*s", (int)folder, name);
+	if (strlen(c->folder) != folder || strncmp(c->folder, name, folder))
+		return "is in a second folder";
+	snprintf(line, sizeof(line), "  %s\n", file);
+	if (strstr(text_str(&c->found), line) || (c->sums.size && !strcmp(file, PACK_SUMS)))
+		return "is there twice";
+	return NULL;
+}
 
 static int check(void *arg, const char *name, const void *data, size_t size)
 {
 	struct checking *c = arg;
-	const char *slash = strchr(name, '/');
+	size_t folder = strcspn(name, "/");
 	char hex[65];
 
-	name = slash ? slash + 1 : name;
+	c->why = refuse(c, name, data, folder);
+	if (c->why) {
+		text_copy(c->which, sizeof(c->which), name);
+		return -1;
+	}
+	name += folder + 1;
 	if (!strcmp(name, PACK_SUMS)) {
 		text_add_bytes(&c->sums, data, size);
 		return 0;
 	}
 	file_sha256(hex, data, size);
 	text_addf(&c->found, "%s  %s\n", hex, name);
+	c->journal = c->journal || !strcmp(name, JOURNAL_FILE);
 	c->files++;
 	return 0;
 }
@@ -183,7 +250,9 @@ enum status pack_verify(const char *path, size_t *files, struct error *err)
 	if (st)
 		return st;
 	if (m->read(path, FILE_LIMIT, check, &c, message, sizeof(message))) {
-		st = error_set(err, STATUS_BAD_INPUT, "%s: %s", path, message);
+		st = c.why ? error_set(err, STATUS_MISMATCH, "%s: its member \"%s\" %s: no archive of a run",
+				       path, c.which, c.why)
+			   : error_set(err, STATUS_BAD_INPUT, "%s: %s", path, message);
 		goto out;
 	}
 	missing = first_missing(text_str(&c.sums), text_str(&c.found));
@@ -192,6 +261,9 @@ enum status pack_verify(const char *path, size_t *files, struct error *err)
 	if (missing || !c.sums.size)
 		st = error_set(err, STATUS_MISMATCH, "%s: %s is missing or is not what its checksum says",
 			       path, missing && strlen(missing) > 66 ? missing + 66 : PACK_SUMS);
+	else if (!c.journal)
+		st = error_set(err, STATUS_MISMATCH, "%s: no " JOURNAL_FILE " is in it: no archive of a run",
+			       path);
 	*files = c.files;
 out:
 	free(missing);

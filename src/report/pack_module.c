@@ -4,6 +4,7 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "report/pack.h"
@@ -47,7 +48,7 @@ static int add_file(struct archive *a, const char *folder, const struct pack_fil
 		failed = -1;
 		goto out;
 	}
-	snprintf(name, sizeof(name), "%s/%s", folder, f->name);
+	snprintf(name, sizeof(name), "%s%s%s", folder, *folder ? "/" : "", f->name);
 	/* No owner, no time, one mode: the same files give the same archive. */
 	archive_entry_set_pathname(entry, name);
 	archive_entry_set_size(entry, info.st_size);
@@ -64,7 +65,7 @@ out:
 	return failed;
 }
 
-static int write_archive(const char *out, const char *folder, const struct pack_file *files, size_t count,
+static int write_archive(int fd, const char *folder, const struct pack_file *files, size_t count,
 			 char *message, size_t size)
 {
 	struct archive *a = archive_write_new();
@@ -77,7 +78,7 @@ static int write_archive(const char *out, const char *folder, const struct pack_
 	if (archive_write_add_filter_zstd(a) != ARCHIVE_OK ||
 	    archive_write_set_format_pax_restricted(a) != ARCHIVE_OK ||
 	    archive_write_set_filter_option(a, "zstd", "compression-level", "12") != ARCHIVE_OK ||
-	    archive_write_open_filename(a, out) != ARCHIVE_OK)
+	    archive_write_open_fd(a, fd) != ARCHIVE_OK)
 		failed = say(a, "opening the archive", message, size);
 	for (size_t i = 0; !failed && i < count; i++)
 		failed = add_file(a, folder, &files[i], message, size);
@@ -103,12 +104,15 @@ static int read_archive(const char *in, size_t limit,
 	}
 	while (!failed && (status = archive_read_next_header(a, &entry)) != ARCHIVE_EOF) {
 		la_int64_t bytes = status == ARCHIVE_OK ? archive_entry_size(entry) : -1;
+		const char *name = status == ARCHIVE_OK ? archive_entry_pathname(entry) : NULL;
+		bool regular = bytes >= 0 && archive_entry_filetype(entry) == AE_IFREG &&
+			       !archive_entry_hardlink(entry);
 		char *data = bytes >= 0 && (size_t)bytes <= limit ? malloc((size_t)bytes + 1) : NULL;
 
-		if (!data || archive_read_data(a, data, (size_t)bytes) != bytes)
+		if (!data || (regular && archive_read_data(a, data, (size_t)bytes) != bytes))
 			failed = say(a, "reading the archive", message, size);
 		else
-			failed = visit(arg, archive_entry_pathname(entry), data, (size_t)bytes);
+			failed = visit(arg, name ? name : "", regular ? data : NULL, (size_t)bytes);
 		free(data);
 	}
 out:

@@ -21,6 +21,11 @@ struct report_style {
 	bool colour;
 	unsigned columns;
 };
+/* `--format` of every command that shows a report. */
+enum report_format { REPORT_TEXT, REPORT_MARKDOWN, REPORT_HTML, REPORT_JSON, REPORT_CSV };
+extern const char *const report_formats[]; /* "text", "markdown", "html", "json", "csv"; NULL ends */
+enum status report_render(struct text *out, enum report_format format, const struct report_input *in,
+			  const struct report_style *style, struct error *err);
 /* Terminal table: verdict, figure, expected, share of bound, held clock, watts, the one-line reason. */
 void report_terminal(struct text *out, const struct report_input *in, const struct report_style *style);
 void report_markdown(struct text *out, const struct report_input *in);

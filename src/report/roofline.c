@@ -146,7 +146,8 @@ static void add_case(struct roofline *r, struct roofline_series *s, const struct
 		add_point(r, s, &point);
 }
 
-/* Levels of the group's curves that are a known cache; the memory itself has cases of its own. False: it has none. */
+/* Levels of the group's curves that are a known cache; the memory itself has cases of its own. False: it has
+ * none. */
 static bool add_levels(struct roofline *r, const struct view *v, size_t group, const char *name)
 {
 	struct roofline_series *s = NULL;

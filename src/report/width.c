@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/width.h"
 
-enum { REPLACEMENT = 0xfffd };
-
 struct range {
 	uint32_t first, last;
 };
@@ -32,31 +30,6 @@ static bool in_ranges(uint32_t code, const struct range *r, size_t count)
 	return false;
 }
 
-uint32_t width_decode(const char *s, size_t *size)
-{
-	const unsigned char *b = (const unsigned char *)s;
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	unsigned need;
-	uint32_t code;
-
-	*size = b[0] ? 1 : 0;
-	if (b[0] < 0x80)
-		return b[0];
-	need = b[0] >= 0xf0 ? 4 : b[0] >= 0xe0 ? 3 : 2;
-	if (b[0] < 0xc2 || b[0] > 0xf4)
-		return REPLACEMENT;
-	code = b[0] & (0xffu >> (need + 1));
-	for (unsigned i = 1; i < need; i++) {
-		if ((b[i] & 0xc0) != 0x80)
-			return REPLACEMENT;
-		code = code << 6 | (b[i] & 0x3f);
-	}
-	if (code < least[need] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-		return REPLACEMENT;
-	*size = need;
-	return code;
-}
-
 static unsigned width_of_code(uint32_t code)
 {
 	if (code < 0x300)
@@ -71,22 +44,16 @@ unsigned width_of(const char *s)
 	unsigned columns = 0;
 	size_t size;
 
-	for (uint32_t code; (code = width_decode(s, &size)) || size; s += size)
+	for (uint32_t code; (code = utf8_decode(s, &size)) || size; s += size)
 		columns += width_of_code(code);
 	return columns;
 }
 
-bool width_is_control(uint32_t code)
-{
-	return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x202a && code <= 0x202e) ||
-	       (code >= 0x2066 && code <= 0x2069);
-}
-
 static void add_clean(struct text *out, const char *s, uint32_t code, size_t size)
 {
-	if (width_is_control(code))
+	if (utf8_is_control(code))
 		text_add(out, " ");
-	else if (code == REPLACEMENT)
+	else if (code == UTF8_REPLACEMENT)
 		text_add(out, "\xef\xbf\xbd");
 	else
 		text_add_bytes(out, s, size);
@@ -94,7 +61,7 @@ static void add_clean(struct text *out, const char *s, uint32_t code, size_t siz
 
 static unsigned clean_width(uint32_t code)
 {
-	return width_is_control(code) ? 1 : width_of_code(code);
+	return utf8_is_control(code) ? 1 : width_of_code(code);
 }
 
 static void add_spaces(struct text *out, unsigned count)
@@ -108,7 +75,7 @@ static unsigned columns_of_clean(const char *s)
 	unsigned columns = 0;
 	size_t size;
 
-	for (uint32_t code; (code = width_decode(s, &size)) || size; s += size)
+	for (uint32_t code; (code = utf8_decode(s, &size)) || size; s += size)
 		columns += clean_width(code);
 	return columns;
 }
@@ -122,7 +89,7 @@ void width_add(struct text *out, const char *s, unsigned columns, enum width_ali
 
 	if (align == WIDTH_RIGHT && !cut)
 		add_spaces(out, columns - all);
-	for (uint32_t code; (code = width_decode(s, &size)) || size; s += size) {
+	for (uint32_t code; (code = utf8_decode(s, &size)) || size; s += size) {
 		unsigned w = clean_width(code);
 
 		if (used + w > room)
@@ -143,7 +110,7 @@ static unsigned word_width(const char *s, const char **end)
 	unsigned columns = 0;
 	size_t size;
 
-	for (uint32_t code; *s != ' ' && ((code = width_decode(s, &size)) || size); s += size)
+	for (uint32_t code; *s != ' ' && ((code = utf8_decode(s, &size)) || size); s += size)
 		columns += clean_width(code);
 	*end = s;
 	return columns;
@@ -167,7 +134,7 @@ void width_wrap(struct text *out, const char *s, unsigned columns, unsigned used
 			used++;
 		}
 		for (uint32_t code; s < end; s += size) {
-			code = width_decode(s, &size);
+			code = utf8_decode(s, &size);
 			add_clean(out, s, code, size);
 		}
 		used += word;

@@ -4,16 +4,10 @@
 #define REPORT_WIDTH_H
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-#include "core/text.h"
+#include "core/utf8.h"
 
 enum width_align { WIDTH_LEFT, WIDTH_RIGHT };
 
-/* Decodes one character; *size: bytes taken (1 for a byte that is not UTF-8). U+FFFD where it is not. 0 at
- * the end. */
-uint32_t width_decode(const char *s, size_t *size);
-/* C0, DEL and C1 controls, and the marks that turn the direction of what follows. */
-bool width_is_control(uint32_t code);
 /* Columns that `s` takes: 0 for combining marks, 2 for wide East Asian and emoji, 1 for the rest. */
 unsigned width_of(const char *s);
 /* Appends `s` cut to `columns` (with an ellipsis where it is cut) and padded to it. Control characters become

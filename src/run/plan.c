@@ -8,6 +8,7 @@
 #include "run/suite.h"
 #include "run/target.h"
 
+enum { PRODUCT_MAX = 10000 };
 #define TOGETHER_SECONDS 2.0 /* windows that run together must cover each other: a fixed length */
 
 struct builder {
@@ -312,8 +313,25 @@ static const struct words *values_of(const struct builder *b, const struct suite
 	return &each->words;
 }
 
+/* A slip of the hand in a list of sizes is told, not planned for hours. */
+static enum status check_product(const struct builder *b, const struct suite_case *line)
+{
+	double product = 1;
+	char place[300];
+
+	for (size_t i = 0; i < line->option_count; i++)
+		product *= (double)line->option[i].values.count;
+	if (product <= PRODUCT_MAX)
+		return STATUS_OK;
+	suite_place(b->suite, line->line, place, sizeof(place));
+	return error_set(
+		b->err, STATUS_BAD_INPUT,
+		"%s: probe %s: its options make %.0f cases on each target, %d at most in one cross product",
+		place, line->probe, product, PRODUCT_MAX);
+}
+
 /* Every choice of option values: an odometer whose last wheel turns fastest. */
-static enum status add_products(struct builder *b, struct choice *k)
+static enum status turn_wheels(struct builder *b, struct choice *k)
 {
 	const struct suite_case *line = k->line;
 	struct assignment *a = calloc(line->option_count + 1, sizeof(*a));
@@ -349,6 +367,13 @@ static enum status add_products(struct builder *b, struct choice *k)
 	free(values);
 	free(place);
 	return st;
+}
+
+static enum status add_products(struct builder *b, struct choice *k)
+{
+	enum status bound = check_product(b, k->line);
+
+	return bound ? bound : turn_wheels(b, k);
 }
 
 static enum status add_target(struct builder *b, struct choice *k, const char *word)

@@ -5,6 +5,8 @@
 #include "core/opt.h"
 #include "core/tree.h"
 
+enum { NAME_MAX_BYTES = 64 };
+
 static const char *const phase_words[] = {"headline", "burst", NULL};
 static const char *const require_words[] = {"judged", "measured", "nothing", NULL};
 
@@ -231,6 +233,19 @@ static enum status read_step(const struct suite *s, struct suite_step *step, con
 	return st;
 }
 
+/* It becomes part of a directory's name. */
+static enum status check_name(const struct suite *s, const struct tree *root, struct error *err)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+	size_t size = strlen(s->name);
+
+	if (size && size <= NAME_MAX_BYTES && s->name[0] != '.' && strspn(s->name, plain) == size)
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT,
+			 "%s:%d: name: \"%.64s\" is none: letters, digits, - _ and . within, %d at most",
+			 s->place, tree_get(root, "name")->line, s->name, NAME_MAX_BYTES);
+}
+
 static enum status read_suite(struct suite *s, const struct tree *root, struct error *err)
 {
 	static const char *const keys[] = {"name", "description", "cases", NULL};
@@ -252,6 +267,9 @@ static enum status read_suite(struct suite *s, const struct tree *root, struct e
 	s->steps = calloc(cases->count, sizeof(*s->steps));
 	if (!s->name || !s->description || !s->steps)
 		return no_memory(s, err);
+	st = check_name(s, root, err);
+	if (st)
+		return st;
 	s->count = cases->count;
 	for (size_t i = 0; !st && i < cases->count; i++)
 		st = read_step(s, &s->steps[i], cases->items[i], err);

@@ -37,7 +37,7 @@ for list in "$root"/results/*/runs.txt; do
 	out=$tmp/merged
 	if [ "$update" = --update ]; then
 		out=$dir
-		set -- --format png "$@"
+		set -- --plot png "$@"
 	fi
 	"$assay" roofline "$@" --out "$out" > /dev/null 2>&1 || {
 		echo "$dir: no roofline of its runs, exit $?"

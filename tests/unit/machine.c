@@ -240,7 +240,7 @@ static void test_machine__a_recording_replays_as_the_machine(void **state)
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/recording", dir);
 	setenv("ASSAY_LIB_NVML", FAKE, 1);
-	if (machine_record(NULL, path, false, NULL, &err))
+	if (machine_record(NULL, path, false, NULL, NULL, &err))
 		fail_msg("%s", err.text);
 	live = read_live(LAYER_SOFTWARE);
 	unsetenv("ASSAY_LIB_NVML");
@@ -257,7 +257,7 @@ static void test_machine__a_recording_replays_as_the_machine(void **state)
 	assert_int_equal(machine_lib(m, "nvml")->status, STATUS_OK);
 	machine_free(m);
 	machine_free(live);
-	assert_int_equal(machine_record(NULL, path, false, NULL, &err), STATUS_BAD_INPUT); /* never over another */
+	assert_int_equal(machine_record(NULL, path, false, NULL, NULL, &err), STATUS_BAD_INPUT); /* never over another */
 	snprintf(line, sizeof(line), "rm -r %s", dir);
 	assert_int_equal(system(line), 0);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "core/file.h"
 #include "report/label.h"
+#include "report/module.h"
 #include "report/pack.h"
 #include "report/plot.h"
 #include "report/roofline.h"
@@ -357,6 +358,62 @@ static void test_report_plot__an_archive_reads_back_with_every_checksum(void **s
 	free(second);
 }
 
+/* An archive of these members, each with its checksum, written past pack_write. */
+static void write_members(const char *path, const char *const *names, size_t count)
+{
+	const struct pack_module *m;
+	struct pack_file files[8];
+	struct error err = {0};
+	struct file_new f;
+	char why[256], hex[65];
+	struct text sums = {0};
+
+	assert_int_equal(module_open((const void **)&m, PACK_MODULE, PACK_SYMBOL, &err), STATUS_OK);
+	for (size_t i = 0; i < count; i++) {
+		const char *slash = strchr(names[i], '/');
+
+		files[i] = (struct pack_file){.name = names[i], .data = "x", .size = 1};
+		file_sha256(hex, "x", 1);
+		text_addf(&sums, "%s  %s\n", hex, slash ? slash + 1 : names[i]);
+	}
+	files[count] = (struct pack_file){.name = "run/" PACK_SUMS, .data = sums.data, .size = sums.size};
+	assert_int_equal(file_new_begin(&f, path, &err), STATUS_OK);
+	assert_int_equal(m->write(f.fd, "", files, count + 1, why, sizeof(why)), 0);
+	assert_int_equal(file_new_end(&f, STATUS_OK, &err), STATUS_OK);
+	text_release(&sums);
+}
+
+static void test_report_plot__hostile_members_are_no_archive_of_a_run(void **state)
+{
+	static const char *const good[] = {"run/journal.jsonl", "run/REPORT.md"};
+	static const char *const hostile[] = {
+		"/etc/cron.d/x",    "run/../../../tmp/pwn", "run/.bashrc",   "run/sub/file",
+		"../journal.jsonl", "other/journal.jsonl",  "run/a\x1b[31m", "run/a\nb",
+		"run/a b",	    "run/journal.jsonl",    "journal.jsonl",
+	};
+	static const char *const no_journal[] = {"run/REPORT.md"};
+	struct error err = {0};
+	size_t files = 0;
+
+	(void)state;
+	if (!has_module(PACK_MODULE))
+		skip();
+	write_members(in_folder("good.tar.zst"), good, 2);
+	assert_int_equal(pack_verify(in_folder("good.tar.zst"), &files, &err), STATUS_OK);
+	assert_int_equal(files, 2);
+	for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
+		const char *members[] = {"run/journal.jsonl", hostile[i]};
+
+		write_members(in_folder("bad.tar.zst"), members, 2);
+		error_clear(&err);
+		assert_int_equal(pack_verify(in_folder("bad.tar.zst"), &files, &err), STATUS_MISMATCH);
+		assert_non_null(strstr(err.text, "no archive of a run"));
+	}
+	write_members(in_folder("bad.tar.zst"), no_journal, 1);
+	error_clear(&err);
+	assert_int_equal(pack_verify(in_folder("bad.tar.zst"), &files, &err), STATUS_MISMATCH);
+}
+
 static void test_report_plot__what_is_no_run_is_not_packed(void **state)
 {
 	struct error err = {0};
@@ -369,6 +426,9 @@ static void test_report_plot__what_is_no_run_is_not_packed(void **state)
 	text_copy(empty, sizeof(empty), in_folder("empty"));
 	assert_int_equal(mkdir(empty, 0700), 0);
 	assert_int_equal(pack_write(in_folder("x.tar.zst"), empty, &err), STATUS_BAD_INPUT);
+	error_clear(&err);
+	assert_int_equal(pack_write("/dev/null", SOURCE_DIR "/tests/data/report/cpu", &err),
+			 STATUS_BAD_INPUT);
 	error_clear(&err);
 	assert_int_not_equal(pack_write(in_folder("x.tar.zst"), "/no/such/run", &err), STATUS_OK);
 	error_clear(&err);
@@ -390,6 +450,7 @@ int main(void)
 		cmocka_unit_test(test_report_plot__runs_merge_into_one_report),
 		cmocka_unit_test(test_report_plot__a_folder_that_cannot_be_written_is_an_error),
 		cmocka_unit_test(test_report_plot__an_archive_reads_back_with_every_checksum),
+		cmocka_unit_test(test_report_plot__hostile_members_are_no_archive_of_a_run),
 		cmocka_unit_test(test_report_plot__what_is_no_run_is_not_packed),
 	};
 
