@@ -3,6 +3,7 @@
  * crash. Behind `software` the libraries wanted may be named. */
 #include "cmd/command.h"
 #include "machine/raw.h"
+#include "vendor/cuda.h"
 
 static json_t *read_layer(int argc, char **argv)
 {
@@ -17,10 +18,12 @@ static json_t *read_layer(int argc, char **argv)
 
 static int run_raw(const struct command_context *c, int argc, char **argv)
 {
-	json_t *raw = read_layer(argc, argv);
+	json_t *raw;
 	int code;
 
 	(void)c;
+	cuda_keep_no_cache();
+	raw = read_layer(argc, argv);
 	if (!raw)
 		return EXIT_USAGE;
 	code = json_dumpf(raw, stdout, JSON_COMPACT) || fflush(stdout) ? EXIT_FAILED : EXIT_PASS;

@@ -3,10 +3,12 @@
 #include "cmd/command.h"
 #include "probe/registry.h"
 #include "run/run.h"
+#include "vendor/cuda.h"
 
 static int run(const struct command_context *c, int argc, char **argv)
 {
 	(void)c, (void)argc, (void)argv;
+	cuda_keep_no_cache();
 	return worker_main(probe_list);
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second round: headline cases on the CPU that other work disturbed run once more at the end, as cases of
- * their own
- * (`extend`, with `again`: the case they repeat), as long as that takes no more than a quarter of the run so
- * far.
+ * The second round: headline cases that other work on the host disturbed (on the CPU, or over the host link)
+ * run once more at the end, as cases of their own (`extend`, with `again`: the case they repeat), as long as
+ * that takes no more than a quarter of the run so far.
  */
 #include <errno.h>
 #include "machine/machine.h"
@@ -22,6 +21,13 @@ static double number(const json_t *values, const char *name, double fallback)
 	return json_is_number(v) ? json_number_value(v) : fallback;
 }
 
+/* What neighbours on the host can disturb: CPUs, memory and the bus are theirs too. A GPU's own memory is
+ * not. */
+static bool shared_with_others(const struct bench_case *c)
+{
+	return c->target.kind == TARGET_CPU || c->work.link_bytes > 0;
+}
+
 void second_note(struct run *r, const struct bench_case *c, const char *phase, const json_t *values)
 {
 	const struct cpu *cpu = machine_cpu(r->machine);
@@ -29,12 +35,14 @@ void second_note(struct run *r, const struct bench_case *c, const char *phase, c
 	       ratio = number(values, "ceiling_ratio", 0);
 	double width = number(values, "ceiling_ratio_high", 0) - number(values, "ceiling_ratio_low", 0);
 
-	if (strcmp(phase, "sustained") || c->target.kind != TARGET_CPU || c->together ||
+	if (strcmp(phase, "sustained") || !shared_with_others(c) || c->together ||
 	    c->id >= r->plan->case_count || c->require == REQUIRE_NOTHING)
 		return;
 	if (cpu->quota > 0 && cpu->quota < threads)
 		granted = cpu->quota / threads;
 	if (ratio > 0 ? width > WIDE_RATIO * ratio : number(values, "half_width_share", 0) > PHASE_WIDE)
+		r->disturbed[c->id] = true;
+	if (c->work.link_bytes > 0 && number(values, "settled", 1) < 1)
 		r->disturbed[c->id] = true;
 	if (number(values, "cpu_share", 1) < PHASE_CPU_SHARE * granted)
 		r->disturbed[c->id] = true;

@@ -83,6 +83,12 @@ static enum status open_library(struct cuda *cu, struct lib_fact *fact, struct e
 			       own.text);
 }
 
+void cuda_keep_no_cache(void)
+{
+	if (!getenv("CUDA_CACHE_PATH"))
+		setenv("CUDA_CACHE_DISABLE", "1", 0);
+}
+
 enum status cuda_open(struct cuda *cu, struct lib_fact *fact, struct error *err)
 {
 	struct lib_fact own = {0};

@@ -179,6 +179,12 @@ struct cuda {
 
 extern const struct lib_spec cuda_lib;
 
+/*
+ * For the start of a process that calls the driver: it would make a folder for compiled kernels in the user's home, and
+ * nothing of ours stays behind. Ours come built for the card. A cache that the user has named is left alone.
+ */
+void cuda_keep_no_cache(void);
+
 /* Opens the driver and initialises it (flags 0). UNAVAILABLE with DRIVER_MISSING, DRIVER_OLD, NOT_GRANTED .. where it
  * can't be used; `fact` (may be NULL) is the caller's to release. */
 enum status cuda_open(struct cuda *cu, struct lib_fact *fact, struct error *err);

@@ -46,8 +46,8 @@ static void test_run__cases_share_a_worker_while_each_ends_done(void **state)
 	run_bed_release(&b);
 }
 
-/* The first case had half of its CPU time: it runs once more at the end. A point of a curve does not: it has taken its
- * window again itself. */
+/* The first case had half of its CPU time: it runs once more at the end. A point of a curve does not: it has
+ * taken its window again itself. */
 static void test_run__a_disturbed_case_has_a_second_round(void **state)
 {
 	const struct record_case *last;
@@ -65,6 +65,19 @@ static void test_run__a_disturbed_case_has_a_second_round(void **state)
 	assert_non_null(record_phase(last, "sustained"));
 	assert_int_equal(b.summary.done, 3);
 	assert_int_equal(b.summary.cases, 3);
+	run_bed_release(&b);
+}
+
+/* The bus and the host's memory are the neighbours' too; a GPU's own memory is not. */
+static void test_run__a_disturbed_copy_over_the_link_has_a_second_round(void **state)
+{
+	run(state, true,
+	    "  - {probe: 'null', target: gpu0, seconds: 100ms, options: {time: 20ms, scatter: 0.9}}\n"
+	    "  - {probe: 'null', target: gpu0, seconds: 100ms, options: {time: 20ms, scatter: 0.9, link: "
+	    "1MiB}}\n");
+	assert_int_equal(b.record.case_count, 3);
+	assert_string_equal(b.record.cases[2].key, b.record.cases[1].key);
+	assert_int_equal(json_integer_value(json_object_get(b.record.cases[2].plan, "again")), 1);
 	run_bed_release(&b);
 }
 
@@ -347,6 +360,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_run__cases_share_a_worker_while_each_ends_done),
 		scratch_test(test_run__a_disturbed_case_has_a_second_round),
+		scratch_test(test_run__a_disturbed_copy_over_the_link_has_a_second_round),
 		scratch_test(test_run__a_failure_is_the_cases_own_and_the_worker_goes_on),
 		scratch_test(test_run__a_crash_costs_its_case_and_its_worker_alone),
 		scratch_test(test_run__what_was_measured_before_a_crash_is_kept),

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "vendor/cuda.h"
 #include "vendor/lib_path.h"
 #include "vendor/nvml.h"
 
@@ -221,6 +222,22 @@ static void test_vendor_lib__wheels_are_found_without_running_python(void **stat
 	assert_int_equal(system(line), 0);
 }
 
+static void test_vendor_lib__the_drivers_cache_is_left_alone_where_the_user_named_one(void **state)
+{
+	(void)state;
+	unsetenv("CUDA_CACHE_DISABLE");
+	setenv("CUDA_CACHE_PATH", "/somewhere", 1);
+	cuda_keep_no_cache();
+	assert_null(getenv("CUDA_CACHE_DISABLE"));
+	unsetenv("CUDA_CACHE_PATH");
+	cuda_keep_no_cache();
+	assert_string_equal(getenv("CUDA_CACHE_DISABLE"), "1");
+	setenv("CUDA_CACHE_DISABLE", "0", 1);
+	cuda_keep_no_cache();
+	assert_string_equal(getenv("CUDA_CACHE_DISABLE"), "0");
+	unsetenv("CUDA_CACHE_DISABLE");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -231,6 +248,7 @@ int main(void)
 		cmocka_unit_test(test_vendor_lib__absent_names_the_newest_soname_and_the_places),
 		cmocka_unit_test(test_vendor_lib__a_named_path_is_obeyed_or_refused),
 		cmocka_unit_test(test_vendor_lib__a_broken_file_says_what_the_loader_said),
+		cmocka_unit_test(test_vendor_lib__the_drivers_cache_is_left_alone_where_the_user_named_one),
 		cmocka_unit_test(test_vendor_lib__wheels_are_found_without_running_python),
 	};
 

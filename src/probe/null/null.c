@@ -27,7 +27,7 @@ enum lie { LIE_NONE, LIE_DATA, LIE_NAN };
 struct null_opts {
 	double time, drift, drift_time, scatter, cpu_share, ceiling, hog_at, hog_time;
 	uint64_t after, leak, garbage;
-	uint32_t fail, status, crash, signal, hang, wrong, wrong_variant, variants, slow_from, slot;
+	uint32_t fail, status, crash, signal, hang, wrong, wrong_variant, variants, slow_from, link, slot;
 	bool ignore_term;
 };
 
@@ -74,6 +74,8 @@ static const struct opt rows[] = {
 		.help = "bytes written to stdout at prepare"),
 	OPT_ROW(struct null_opts, garbage, .name = "garbage", .preset = "0", .unit = "B", .min = 0,
 		.max = 1e8, .help = "bytes of garbage written to the channel at prepare"),
+	OPT_ROW(struct null_opts, link, .name = "link", .preset = "0", .unit = "B", .min = 0, .max = 4e9,
+		.help = "bytes over the host link an iteration"),
 	OPT_ROW(struct null_opts, slot, .name = "slot", .preset = "0",
 		.help = "any number: tells cases apart"),
 };
@@ -238,8 +240,10 @@ static const struct engine *const engines[] = {&own_engine, NULL};
 
 static struct work work(const struct machine *m, const struct target *t, const void *opts)
 {
-	(void)m, (void)t, (void)opts;
-	return (struct work){.flop = 1000, .read_bytes = 64, .limit = "mixed"};
+	const struct null_opts *o = opts;
+
+	(void)m, (void)t;
+	return (struct work){.flop = 1000, .read_bytes = 64, .link_bytes = o->link, .limit = "mixed"};
 }
 
 static bool ceiling(const struct machine *m, const struct target *t, const void *opts, struct ceiling *out)
