@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay check: run, judge, report. The main job. */
+#include "cmd/again.h"
 #include "cmd/running.h"
 
 struct check_opts {
@@ -15,9 +16,10 @@ static const struct opt opts[] = {
 	RUNNING_ROWS(struct check_opts),
 };
 
-static int run(const struct command_context *c, const void *opts_)
+extern const struct command command_check;
+
+static int check(const struct command_context *c, const struct check_opts *o)
 {
-	const struct check_opts *o = opts_;
 	const char *name = o->suite ? o->suite : o->word ? o->word : "quick";
 	struct suite *s = NULL;
 	struct error err = {0};
@@ -38,6 +40,22 @@ static int run(const struct command_context *c, const void *opts_)
 	return code;
 }
 
+static int run(const struct command_context *c, const void *opts_)
+{
+	const struct check_opts *o = opts_;
+	struct again again = {0};
+	struct error err = {0};
+	int code;
+
+	if (!o->running.resume)
+		return check(c, o);
+	if (again_read(&again, c, &command_check, o->running.resume, &err))
+		return running_complain(c, &err);
+	code = check(c, again.values);
+	again_release(&again);
+	return code;
+}
+
 const struct command command_check = {
 	.name = "check",
 	.summary = "run, judge and report a suite: the main job",
@@ -47,6 +65,7 @@ const struct command command_check = {
 		"directory holds the journal and every report. Exit code: 0 all that is required was "
 		"reached, 1 something "
 		"failed, 2 inconclusive, 64 wrong usage. Ctrl-C leaves a readable run directory; --resume "
+		"DIR "
 		"goes on.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct check_opts)},
 	.run = run,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay probe NAME: one case, or a cross product. */
+#include "cmd/again.h"
 #include "cmd/help.h"
 #include "cmd/running.h"
 
@@ -19,9 +20,10 @@ static const struct opt opts[] = {
 		.shown = "name=value[,value..]", .help = "its options; several values are a cross product"),
 };
 
-static int run(const struct command_context *c, const void *opts_)
+extern const struct command command_probe;
+
+static int probe(const struct command_context *c, const struct probe_opts *o)
 {
-	const struct probe_opts *o = opts_;
 	struct running_opts running = o->running;
 	struct suite *s = NULL;
 	struct error err = {0};
@@ -37,6 +39,22 @@ static int run(const struct command_context *c, const void *opts_)
 		return running_complain(c, &err);
 	code = running_do(c, s, &running);
 	suite_free(s);
+	return code;
+}
+
+static int run(const struct command_context *c, const void *opts_)
+{
+	const struct probe_opts *o = opts_;
+	struct again again = {0};
+	struct error err = {0};
+	int code;
+
+	if (!o->running.resume)
+		return probe(c, o);
+	if (again_read(&again, c, &command_probe, o->running.resume, &err))
+		return running_complain(c, &err);
+	code = probe(c, again.values);
+	again_release(&again);
 	return code;
 }
 

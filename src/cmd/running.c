@@ -30,12 +30,6 @@ static void draw(void *arg, size_t done, size_t total, const char *what, double 
 	fflush(stderr);
 }
 
-static void command_line(const struct command_context *c, struct text *out)
-{
-	for (int i = 0; i < c->argc; i++)
-		text_addf(out, "%s%s", i ? " " : "", c->argv[i]);
-}
-
 static enum report_format running_format(const struct running_opts *o)
 {
 	return o->json ? REPORT_JSON : (enum report_format)o->format;
@@ -49,7 +43,7 @@ static enum status read_statement(const struct running_opts *o, struct expectati
 	const struct judge_site site = {.expect = o->expect, .file = o->site};
 	enum status st = expectations_load(e, o->expectations, err);
 
-	if (!st)
+	if (!st && !o->resume) /* a run that goes on keeps what was stated */
 		st = judge_site_text(stated, &site, *e, err);
 	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there, or not ours to read */
 		st = err->status = STATUS_BAD_INPUT;
@@ -57,13 +51,13 @@ static enum status read_statement(const struct running_opts *o, struct expectati
 }
 
 /* A finished run is not written over: run_plan refuses it. */
-static enum status keep_statement(const char *dir, const struct text *stated, bool resume, struct error *err)
+static enum status keep_statement(const char *dir, const struct text *stated, struct error *err)
 {
 	char path[PATH_MAX + 16];
 	enum status st;
 
 	snprintf(path, sizeof(path), "%s/journal.jsonl", dir);
-	if (!stated->size || (!resume && !access(path, F_OK)))
+	if (!stated->size || !access(path, F_OK))
 		return STATUS_OK;
 	snprintf(path, sizeof(path), "%s/" JUDGE_SITE_FILE, dir);
 	st = file_make_dir(dir, err);
@@ -99,9 +93,9 @@ static enum status run_it(const struct command_context *c, const struct plan *pl
 			  const struct running_opts *o, const char *dir, struct run_summary *summary,
 			  struct error *err)
 {
-	struct text line = {0};
 	struct run_options ro = {
 		.dir = dir,
+		.command = (const char *const *)c->argv,
 		.resume = o->resume,
 		.sample = o->sample && machine_is_live(m),
 		.seed = o->seed,
@@ -119,12 +113,9 @@ static enum status run_it(const struct command_context *c, const struct plan *pl
 
 	if (c->terminal)
 		ro.progress.update = draw;
-	command_line(c, &line);
-	ro.command_line = text_str(&line);
 	st = run_plan(plan, m, probe_list, &ro, summary, err);
 	if (c->terminal)
 		fprintf(stderr, "\r\033[K");
-	text_release(&line);
 	return st;
 }
 
@@ -138,13 +129,14 @@ static enum status prepare(const struct command_context *c, const struct suite *
 				     .rounds = (unsigned)o->rounds,
 				     .search_seconds = o->search_seconds,
 				     .beside = o->beside};
-	const struct machine_scope whole = {.up_to = LAYER_SOFTWARE, .out = o->out, .stop = c->stop};
+	const char *out = o->resume ? o->resume : o->out;
+	const struct machine_scope whole = {.up_to = LAYER_SOFTWARE, .out = out, .stop = c->stop};
 	/* What was bought is compared with all that is here. */
 	bool all = o->machine || o->expect || o->site, said = false;
 	struct scope scope;
 
 	scope_of(&scope, s, probe_list);
-	scope.machine.out = o->out;
+	scope.machine.out = out;
 	scope.machine.stop = c->stop;
 	for (;;) {
 		const struct bench_case *busy;
@@ -179,16 +171,13 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 	struct error err = {0};
 	struct text stated = {0};
 	struct plan plan = {0};
+	const char *named = o->resume ? o->resume : o->out;
 	char dir[PATH_MAX];
 	int code = EXIT_INCONCLUSIVE;
 	enum status st;
 
-	if (o->resume && !o->out)
-		return error_set(&err, STATUS_BAD_INPUT,
-				 "--resume needs --out: the directory of the run to go on with"),
-		       running_complain(c, &err);
-	if (o->out)
-		text_copy(dir, sizeof(dir), o->out);
+	if (named)
+		text_copy(dir, sizeof(dir), named);
 	else
 		runs_next(dir, suite_name(s));
 	st = read_statement(o, &expectations, &stated, &err);
@@ -198,10 +187,10 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 		running_print_plan(&plan, m, dir, running_format(o) == REPORT_JSON);
 		code = EXIT_PASS;
 	} else if (!st) {
-		if (!o->out)
+		if (!named)
 			st = runs_claim(dir, suite_name(s), &err);
 		if (!st)
-			st = keep_statement(dir, &stated, o->resume, &err);
+			st = keep_statement(dir, &stated, &err);
 		if (!st)
 			st = run_it(c, &plan, m, o, dir, &summary, &err);
 		if (!st)
@@ -209,12 +198,12 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 		if (!st)
 			log_info(c->log, LOG_TOPIC_RUN, "report: %s/report.html", dir);
 		if (!st && summary.cancelled)
-			log_info(c->log, LOG_TOPIC_RUN,
-				 "stopped; the same command with --resume --out %s goes on", dir);
+			log_info(c->log, LOG_TOPIC_RUN, "stopped; assay %s --resume %s goes on", c->argv[1],
+				 dir);
 	}
 	if (st) {
 		code = running_complain(c, &err);
-		if (!o->out)
+		if (!named)
 			rmdir(dir); /* where nothing came into it */
 	}
 	plan_release(&plan);

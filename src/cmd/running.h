@@ -7,11 +7,11 @@
 #include "run/case.h"
 
 struct running_opts {
-	const char *target, *out, *machine, *expect, *site, *expectations;
+	const char *target, *out, *resume, *machine, *expect, *site, *expectations;
 	double seconds, search_seconds, price;
 	uint64_t seed, rounds;
 	uint32_t format;
-	bool json, resume, plan, wait, beside, sample, real_names;
+	bool json, plan, wait, beside, sample, real_names;
 };
 
 /* Rows for the options that are the same word everywhere; `type` holds a struct running_opts named `running`. */
@@ -26,7 +26,7 @@ struct running_opts {
 	OPT_ROW(type, running.search_seconds, .name = "search-seconds", .preset = "0", .unit = "s", .min = 0, .max = 1e6, \
 		.help = "budget for timing a case's variants (search=top, exhaustive); 0: half of its limit"),         \
 	OPT_ROW(type, running.seed, .name = "seed", .preset = "1", .help = "of all random data"),                      \
-	OPT_ROW(type, running.resume, .name = "resume", .help = "go on with the run in --out"),                        \
+	OPT_ROW(type, running.resume, .name = "resume", .shown = "DIR", .help = "go on with the run in DIR, as it was begun"),                        \
 	OPT_ROW(type, running.plan, .name = "plan", .help = "show what would run, with time, watts and bytes; run nothing"), \
 	OPT_ROW(type, running.machine, .name = "machine", .shown = "DIR",                                              \
 		.help = "a recorded machine: judges its readings, measures nothing"),                                    \

@@ -52,6 +52,9 @@ enum status process_run(const struct process_spec *spec, unsigned limit_ms, size
 			int *exit_code, struct error *err);
 /* When this process was started, CLOCK_MONOTONIC in steps of a clock tick (10 ms); 0 where it cannot be read. */
 uint64_t process_started_ns(void);
+enum { PROCESS_BUILD = 17 };
+/* Which program this is: the first 16 digits of its file's SHA-256; "" where it cannot be read. */
+void process_build(char out[PROCESS_BUILD]);
 /* "signal 11 (Segmentation fault)" or "exit code 3". */
 void process_wait_text(int wait_status, char *out, size_t size);
 #endif

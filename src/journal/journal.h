@@ -9,9 +9,9 @@
  * One writer a file: its supervisor. Worker and sampler send lines over a socket pair, so a kill loses nothing that was
  * sent. fsync on `end` and `close`. Any prefix reads. Bodies are documented in docs/design/journal.md and below:
  *
- * open      {"schema":1,"program":"0.1.0","command":[..],"wall":"..Z","node":"..","seed":N,"suite":"quick",
+ * open      {"schema":1,"program":"0.1.0","command":[word..],"build":"..","wall":"..Z","node":"..","seed":N,"suite":"quick",
  *            "expectations":"builtin"|dir,"options":{..},"started":ns?,"price_per_hour":x?}
- *            node: a pseudonym unless options.real_names; started: when the program was started, as t
+ *            command: the words as given; build: of the program's file; node: a pseudonym unless options.real_names; started: when the program was started, as t
  * machine   {"facts":{..}}                            pseudonyms for serials, UUIDs, hosts, unless real names were asked for
  * plan      {"hash":"..","suite":"..","fields":{"gemm":[{"name","unit","kind","better","help"}..]},
  *            "steps":[{"together":false,"cases":[CASE..]}]}

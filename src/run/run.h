@@ -16,7 +16,7 @@ struct run_progress { /* for the command's bar; called when a case begins a phas
 
 struct run_options {
 	const char *dir;               /* run directory; must not hold a journal unless resume */
-	const char *command_line;
+	const char *const *command;    /* its words, NULL ends; for the record and for --resume */
 	bool resume;
 	bool sample;                   /* telemetry on */
 	bool real_names;               /* serials, addresses and host names stand in the journal as they are */

@@ -55,11 +55,12 @@ void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum
 	run_progress(r, c, ending_name(ending));
 }
 
-static json_t *words_json(const char *command_line)
+static json_t *words_json(const char *const *command)
 {
 	json_t *words = json_array();
 
-	json_array_append_new(words, field_string(command_line ? command_line : ""));
+	for (; command && *command; command++)
+		json_array_append_new(words, field_string(*command));
 	return words;
 }
 
@@ -73,13 +74,14 @@ static void write_open(struct run *r, const json_t *facts)
 {
 	const struct run_options *o = r->o;
 	const char *node = json_string_value(json_object_get(json_object_get(facts, "system"), "hostname"));
-	char wall[32];
+	char wall[32], build[PROCESS_BUILD];
 	json_t *body;
 
+	process_build(build);
 	clock_wall_text(wall, sizeof(wall));
-	body = json_pack("{s:i, s:s, s:o, s:s, s:o, s:I, s:s, s:s, s:{s:b, s:b, s:b, s:b}}", "schema", 1,
-			 "program", ASSAY_VERSION, "command", words_json(o->command_line), "wall", wall,
-			 "node", field_string(node ? node : ""), "seed", (json_int_t)o->seed, "suite",
+	body = json_pack("{s:i, s:s, s:o, s:s, s:s, s:o, s:I, s:s, s:s, s:{s:b, s:b, s:b, s:b}}", "schema", 1,
+			 "program", ASSAY_VERSION, "command", words_json(o->command), "build", build, "wall",
+			 wall, "node", field_string(node ? node : ""), "seed", (json_int_t)o->seed, "suite",
 			 r->plan->suite, "expectations", o->expectations ? o->expectations : "builtin",
 			 "options", "resume", o->resume, "beside", o->beside, "sample", o->sample,
 			 "real_names", o->real_names);
@@ -102,6 +104,27 @@ static bool same_machine(const struct machine *a, const struct machine *b)
 		    strcmp(machine_gpu(a, i)->uuid, machine_gpu(b, i)->uuid))
 			return false;
 	return true;
+}
+
+/* Figures of two programs, or of two sets of random data, do not stand in one table. */
+static enum status check_begun(const struct run *r, const json_t *open, struct error *err)
+{
+	const char *program = json_string_value(json_object_get(open, "program"));
+	const char *build = json_string_value(json_object_get(open, "build"));
+	json_int_t seed = json_integer_value(json_object_get(open, "seed"));
+	char ours[PROCESS_BUILD];
+
+	process_build(ours);
+	if (!program || !build || strcmp(program, ASSAY_VERSION) || strcmp(build, ours))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: it was begun by another build, assay %.20s (%.16s), and this is %s (%s): begin "
+			"anew in another directory",
+			r->o->dir, program ? program : "?", build ? build : "unnamed", ASSAY_VERSION, ours);
+	if (seed != (json_int_t)r->o->seed)
+		return error_set(err, STATUS_BAD_INPUT, "%s: it was begun with --seed %lld, not %lld",
+				 r->o->dir, (long long)seed, (long long)r->o->seed);
+	return STATUS_OK;
 }
 
 static enum status check_same(const struct run *r, const struct record *earlier, struct error *err)
@@ -144,7 +167,9 @@ static enum status take_up(struct run *r, struct error *err)
 
 	if (st)
 		return st;
-	st = check_same(r, &earlier, err);
+	st = check_begun(r, earlier.open, err);
+	if (!st)
+		st = check_same(r, &earlier, err);
 	for (size_t i = 0; !st && i < earlier.case_count && i < r->plan->case_count; i++) {
 		const struct record_case *c = &earlier.cases[i];
 		bool again = c->begun && !c->ended;

@@ -55,7 +55,7 @@ ok "and the manifest says so" says '"real_names": false' run/manifest.json
 ok "real names stand in the journal when asked for" sh -c 'grep -q "\"node\":\"$(uname -n)\"" named/journal.jsonl'
 ok "in the machine's facts too" sh -c 'grep -q "\"hostname\":\"$(uname -n)\"" named/journal.jsonl'
 ok "and the manifest says so" says '"real_names": true' named/manifest.json
-"$assay" check --suite tiny.yaml --out named --resume > out 2> err
+"$assay" check --resume named > out 2> err
 ok "a run with real names is gone on with: it is the same machine" [ "$(grep -c '"type":"open"' named/journal.jsonl)" = 2 ]
 ok "the journal is closed" says '"type":"close","ending":"done"' run/journal.jsonl
 ok "a run is not written over" expect 64 check --suite tiny.yaml --out run
@@ -103,7 +103,7 @@ code=$?
 ok "stopped is inconclusive" [ "$code" = 2 ]
 ok "its journal is closed" says '"type":"close","ending":"cancelled"' stopped/journal.jsonl
 ok "its report is there" [ -s stopped/REPORT.md ]
-"$assay" check --suite tiny.yaml --out stopped --resume > out 2> err
+"$assay" check --resume stopped > out 2> err
 ok "resumed, it ends well" says '"type":"close","ending":"done"' stopped/journal.jsonl
 ok "what was done was not done again" [ "$(grep -c '"type":"begin","case":0,' stopped/journal.jsonl)" = 1 ]
 
@@ -118,16 +118,28 @@ wait $pid 2> /dev/null
 gone() { [ ! -e "/proc/$1" ] || grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2> /dev/null; }
 for _ in 1 2 3 4 5 6 7 8 9 10; do gone "$worker" || sleep 0.5; done
 ok "its worker died with it" gone "$worker"
-"$assay" check --suite tiny.yaml --out dead --resume > out 2> err
+"$assay" check --resume dead > out 2> err
 ok "the case that was cut is named" says "case 1 was begun and not ended" err
 ok "and was run again" says '"type":"begin","case":1,"attempt":2' dead/journal.jsonl
 suite '  - {probe: "null", phases: burst, require: measured, options: {time: 1ms}}'
 ok "rounds repeat the suite" expect 0 check --suite tiny.yaml --rounds 2 --out rounds
 ok "the plan carries them" sh -c 'grep "type\":\"plan" rounds/journal.jsonl | grep -q "\"round\":2"'
 ok "and the report says which is which" says 'round 2' rounds/REPORT.md
-ok "a run of fewer rounds is another plan" expect 64 check --suite tiny.yaml --rounds 3 --out rounds --resume
+ok "a run of fewer rounds is another plan" expect 64 check --rounds 3 --resume rounds
 ok "no round is wrong usage" expect 64 check --suite tiny.yaml --rounds 0
-ok "another plan is not gone on with" expect 64 check --suite tiny.yaml --out dead --resume --target gpu
+ok "another plan is not gone on with" expect 64 check --resume dead --target gpu
+
+ok "nor is another suite" expect 64 check quick --resume rounds
+ok "nor another seed" expect 64 check --resume rounds --seed 7
+ok "which is named" says 'begun with --seed 1, not 7' err
+ok "nor another directory" expect 64 check --resume rounds --out elsewhere
+ok "the same words are no other" expect 0 check --suite tiny.yaml --rounds 2 --resume rounds --out rounds
+ok "another command does not go on with it" expect 64 probe --resume rounds
+ok "nor another build" sh -c 'mkdir other && sed "s/\"build\":\"[^\"]*\"/\"build\":\"0123456789abcdef\"/" rounds/journal.jsonl > other/journal.jsonl && "$1" check --resume other > out 2> err; [ $? = 64 ]' sh "$assay"
+ok "which is named" says 'another build.*0123456789abcdef' err
+ok "what is no run is not gone on with" expect 64 check --resume nowhere
+"$assay" probe null time=1ms slot=4 --out one > out 2> err
+ok "a probe is gone on with by its own" sh -c '"$1" probe --resume one > out 2> err; [ $? -le 2 ] && [ "$(grep -c "\"type\":\"open\"" one/journal.jsonl)" = 2 ]' sh "$assay"
 
 ok "list probes" expect 0 list probes
 ok "hides the null probe" sh -c '! grep -q "^null" out'

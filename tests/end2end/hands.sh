@@ -45,7 +45,7 @@ ok "a FIFO is no journal, and is not waited for" timeout 20 sh -c '"$1" report p
 ok "which it says" says 'no regular file' err
 mkdir device && ln -s /dev/zero device/journal.jsonl
 ok "nor is a device" timeout 20 sh -c '"$1" report device > out 2> err; [ $? = 64 ]' sh "$assay"
-ok "neither is gone on with" timeout 20 sh -c '"$1" check --suite tiny.yaml --resume pipe > out 2> err; [ $? = 64 ]' sh "$assay"
+ok "neither is gone on with" timeout 20 sh -c '"$1" check --resume pipe > out 2> err; [ $? = 64 ]' sh "$assay"
 
 # Names and numbers.
 for name in '../../evil' 'a b' '' '.hidden' 'a/b' "$(printf 'x\\e[31m')"; do

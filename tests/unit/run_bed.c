@@ -7,11 +7,13 @@ volatile sig_atomic_t run_bed_stop;
 static int gpu_line(char *line, size_t size, const char *pci, bool hot, uint64_t now)
 {
 	return snprintf(line, size,
-			"{\"source\":\"gpu:%s\",\"signal\":\"temperature_c\",\"kind\":\"gauge\",\"at\":[%llu],\"v\":[%d]}\n",
+			"{\"source\":\"gpu:%s\",\"signal\":\"temperature_c\",\"kind\":\"gauge\",\"at\":[%llu]"
+			",\"v\":[%d]}\n",
 			pci, (unsigned long long)now, hot ? 88 : 40);
 }
 
-/* A sampler as the environment wants it: good, silent, dying, one that writes garbage, or "hot:PCI" of that GPU. */
+/* A sampler as the environment wants it: good, silent, dying, one that writes garbage, or "hot:PCI" of that
+ * GPU. */
 static int sampler(void)
 {
 	const char *how = getenv("ASSAY_TEST_SAMPLER");
@@ -90,7 +92,7 @@ void run_bed_plan(struct run_bed *b, const char *dir, bool gpus, const char *cas
 	*b = (struct run_bed){.log = {.sink = keep_warning}};
 	b->log.arg = b;
 	b->o = (struct run_options){.dir = dir,
-				    .command_line = "test",
+				    .command = (const char *const[]){"assay", "test", NULL},
 				    .seed = 5,
 				    .stop = &run_bed_stop,
 				    .log = &b->log,

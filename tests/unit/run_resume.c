@@ -83,6 +83,12 @@ static void test_resume__another_plan_or_machine_is_refused(void **state)
 	assert_int_equal(run_bed_run(&b), STATUS_BAD_INPUT);
 	assert_non_null(strstr(b.err.text, "another machine"));
 	run_bed_release(&b);
+	run_bed_plan(&b, *state, false, three);
+	b.o.resume = true;
+	b.o.seed = 6;
+	assert_int_equal(run_bed_run(&b), STATUS_BAD_INPUT);
+	assert_non_null(strstr(b.err.text, "begun with --seed 5, not 6"));
+	run_bed_release(&b);
 }
 
 static void test_resume__nothing_to_go_on_with_is_an_error(void **state)
