@@ -98,9 +98,10 @@ static bool clock_factor(struct judgement *out, const struct subject *s)
 
 /*
  * What the signal reads when the pipe never idles: the MMA-only kernel of this run, of the same type, else (a
- * pipe that serves several) of another. 0: none ran at full rate, or this is not the pipe it ran on.
+ * pipe that serves several) of another; *type: which. 0: none ran at full rate, or this is not the pipe it
+ * ran on.
  */
-static double kappa(const struct subject *s, enum pipe pipe)
+static double kappa(const struct subject *s, enum pipe pipe, const char **type)
 {
 	const struct record *r = s->ctx->record;
 	double best = 0, signal, clock, flop, share;
@@ -124,6 +125,7 @@ static double kappa(const struct subject *s, enum pipe pipe)
 		if (share < 0.9 || share > 1.01 || signal / share < PLAUSIBLE_KAPPA)
 			continue; /* not at full rate itself, or at full rate on another pipe */
 		best = signal / share;
+		*type = p.type;
 		if (same)
 			break;
 	}
@@ -132,9 +134,10 @@ static double kappa(const struct subject *s, enum pipe pipe)
 
 /* The pipe of the work by what calibration and case both show: the one calibrated, else the one that reads
  * more. */
-static enum pipe pipe_of(const struct subject *s, double *signal, double *k)
+static enum pipe pipe_of(const struct subject *s, double *signal, double *k, const char **type)
 {
 	enum pipe pipe, best = PIPES;
+	const char *by = "";
 	double here, calibrated;
 
 	*signal = *k = 0;
@@ -142,21 +145,24 @@ static enum pipe pipe_of(const struct subject *s, double *signal, double *k)
 		if (!may_run(s->type, pipe) || !subject_gpm(s, pipes[pipe].signal, &here) ||
 		    here < PLAUSIBLE_SIGNAL)
 			continue;
-		calibrated = kappa(s, pipe);
+		calibrated = kappa(s, pipe, &by);
 		if (best < PIPES &&
 		    ((*k > 0 && !(calibrated > 0)) || ((*k > 0) == (calibrated > 0) && here <= *signal)))
 			continue;
 		best = pipe;
 		*signal = here;
 		*k = calibrated;
+		*type = by;
 	}
 	return best;
 }
 
 static bool pipe_factor(struct judgement *out, const struct subject *s, double *pipe_share)
 {
+	char by[96] = "assumed: no MMA-only kernel of it at full rate";
+	const char *type = "";
 	double signal, k;
-	enum pipe pipe = pipe_of(s, &signal, &k);
+	enum pipe pipe = pipe_of(s, &signal, &k, &type);
 
 	*pipe_share = 0;
 	if (pipe == PIPES) {
@@ -167,9 +173,12 @@ static bool pipe_factor(struct judgement *out, const struct subject *s, double *
 		return false;
 	}
 	*pipe_share = signal / (k > 0 ? k : 1);
+	if (k > 0)
+		snprintf(by, sizeof(by), "this run's %.16s MMA-only kernel%s%.16s%s", type,
+			 strcmp(type, s->type) ? ", no " : "", strcmp(type, s->type) ? s->type : "",
+			 strcmp(type, s->type) ? " one ran at full rate" : "");
 	gap_add(out, "pipe", *pipe_share, k > 0 ? 0.005 : 0.013, "%s %.1f %% of elapsed, over %.3f (%s)",
-		pipes[pipe].name, 100 * signal, k > 0 ? k : 1.0,
-		k > 0 ? "MMA-only kernel of this run" : "assumed: no MMA-only kernel of it at full rate");
+		pipes[pipe].name, 100 * signal, k > 0 ? k : 1.0, by);
 	return *pipe_share <= 1 + 0.013;
 }
 

@@ -93,7 +93,7 @@ static void add_pseudonym(const struct pseudonyms *p, enum kind kind, const char
 	hash_of(p, kind, text, size, h);
 	switch (kind) {
 	case KIND_UUID:
-		text_addf(out, "%.8s-%.4s-%.4s-%.4s-%.12s", h, h + 8, h + 12, h + 16, h + 20);
+		text_addf(out, "%.8s-0000-0000-0000-000000000000", h);
 		break;
 	case KIND_MAC:
 		text_addf(out, "02:%.2s:%.2s:%.2s:%.2s:%.2s", h, h + 2, h + 4, h + 6, h + 8);
@@ -114,10 +114,31 @@ static void add_pseudonym(const struct pseudonyms *p, enum kind kind, const char
 	}
 }
 
+bool pseudonym_is(const char *text, size_t size)
+{
+	static const char *const before[] = {"host-", "serial-",  "uuid-", "address-", "mac-", "user-",
+					     "node-", "process-", "id-",   "GPU-",     "MIG-", ""};
+	static const char zeros[] = "-0000-0000-0000-000000000000", network[] = "192.0.2.";
+
+	if (size > strlen(network) && !strncmp(text, network, strlen(network)))
+		return true;
+	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+		size_t n = strlen(before[i]);
+		bool uuid = !n || before[i][0] == 'G' || before[i][0] == 'M';
+
+		if (strncmp(text, before[i], n) || size < n + 8 || strspn(text + n, "0123456789abcdef") != 8)
+			continue;
+		if ((n && size == n + 8) ||
+		    (uuid && size == n + 8 + strlen(zeros) && !strncmp(text + n + 8, zeros, strlen(zeros))))
+			return true;
+	}
+	return false;
+}
+
 static void learn(struct pseudonyms *p, enum kind kind, const char *text)
 {
-	if (!text || strlen(text) < NAME_MIN || p->count == NAMES_MAX || !strcmp(text, "root") ||
-	    !strcmp(text, "/root"))
+	if (!text || pseudonym_is(text, strlen(text)) || strlen(text) < NAME_MIN || p->count == NAMES_MAX ||
+	    !strcmp(text, "root") || !strcmp(text, "/root"))
 		return;
 	for (size_t i = 0; i < p->count; i++) {
 		if (!strcmp(p->name[i].text, text))
@@ -324,7 +345,10 @@ static char *replaced(struct pseudonyms *p, const char *whole, bool addresses)
 			kind = KIND_IP;
 			n = ipv4(s);
 		}
-		if (n) {
+		if (n && pseudonym_is(s, n)) {
+			text_add_bytes(&t, s, n);
+			s += n;
+		} else if (n) {
 			add_pseudonym(p, kind, s, n, &t);
 			changed = true;
 			s += n;
@@ -344,6 +368,8 @@ static char *whole_name(struct pseudonyms *p, const char *key, const json_t *val
 	const char *text = json_string_value(value);
 	struct text t = {0};
 
+	if (text && pseudonym_is(text, strlen(text)))
+		return NULL;
 	for (size_t i = 0; text && *text && i < sizeof(telling) / sizeof(telling[0]); i++) {
 		if (!strcmp(key, telling[i].key)) {
 			add_pseudonym(p, telling[i].kind, text, strlen(text), &t);

@@ -7,6 +7,7 @@
 #ifndef MACHINE_PSEUDONYM_H
 #define MACHINE_PSEUDONYM_H
 #include <jansson.h>
+#include <stdbool.h>
 
 struct pseudonyms; /* the salt, and the names found so far */
 
@@ -21,4 +22,7 @@ void pseudonyms_learn(struct pseudonyms *p, const json_t *tree);
 /* Replaces, in every string and key of the tree: learnt names wherever they stand, and UUIDs, MAC, IPv4 and GUID
  * addresses by their form. In place; the number of strings changed. */
 size_t pseudonyms_apply(struct pseudonyms *p, json_t *tree);
+/* One of ours: "host-12345678" and its like, a UUID of eight digits and zeros with "GPU-" or "MIG-" before it or
+ * not, an address of the documentation network. It stands for a name already and is left as it is. */
+bool pseudonym_is(const char *text, size_t size);
 #endif

@@ -63,7 +63,11 @@ void gap_achieved(struct text *out, const struct view *v, const struct view_row 
 		words_quantity(text, sizeof(text), j->bound.value, 0, j->figure_unit);
 		text_addf(out, "%s%s%s%s", text, j->bound.formula[0] ? " (" : "", j->bound.formula,
 			  j->bound.formula[0] ? ")" : "");
+		if (row->over[0])
+			text_addf(out, ": %s", row->over);
 	}
+	if (j->verdict == VERDICT_UNTRUSTED || j->verdict == VERDICT_ERROR)
+		text_addf(out, "; %s: %s", verdict_name(j->verdict), row->reason);
 	datasheet = gap_datasheet(v->in, gpu, row->c->limit);
 	if (datasheet > 0 && j->has_figure && isfinite(j->figure)) {
 		words_share(text, sizeof(text), j->figure / datasheet);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clock and power over one case, as shares of the device's maximum clock and power limit; the judged window
- * is shaded. */
+/* Clock, power and temperature over one case, as shares of the most that each may have; the judged window is
+ * shaded. */
 #include <math.h>
 #include "report/canvas.h"
 #include "report/html.h"
@@ -54,13 +54,23 @@ static void draw_trace(struct canvas *c, struct trace *t, uint64_t t0, uint64_t 
 	canvas_stroke(c, t->role, 1.6, CANVAS_SOLID, points, count);
 }
 
-static void caption(struct text *out, const char *colour, const char *what, const struct trace *t,
+static const struct {
+	const char *signal, *name, *unit;
+	enum gpu_fact most; /* where its trace has its top */
+} kinds[] = {
+	{"sm_clock_mhz", "clock", "MHz", GPU_FACT_sm_clock_max_mhz},
+	{"power_w", "power", "W", GPU_FACT_power_limit_w},
+	{"temperature_c", "temperature", "°C", GPU_FACT_temperature_slowdown_c},
+};
+enum { TRACES = sizeof(kinds) / sizeof(kinds[0]) };
+
+static void caption(struct text *out, unsigned colour, const char *what, const struct trace *t,
 		    const char *unit)
 {
 	if (!t->series || !isfinite(t->low))
 		return;
-	text_addf(out, "<span class=\"key\" style=\"--c:%s\">%s %.0f–%.0f %s of %.0f</span>", colour, what,
-		  t->low, t->high, unit, t->full);
+	text_addf(out, "<span class=\"key\" style=\"--c:var(--s%u)\">%s %.0f–%.0f %s of %.0f</span>", colour,
+		  what, t->low, t->high, unit, t->full);
 }
 
 static const struct gpu *gpu_of(const struct view *v, const struct view_row *row)
@@ -76,17 +86,14 @@ void html_telemetry(struct text *out, const struct view *v, const struct view_ro
 {
 	const struct gpu *gpu = gpu_of(v, row);
 	const struct record_case *c = row->c;
-	struct trace clock = {.role = CANVAS_s0}, power = {.role = CANVAS_s1};
+	struct trace traces[TRACES];
+	bool any = false;
 	struct canvas drawing;
 	char source[64];
 
 	if (!gpu || c->t1_ns <= c->t0_ns)
 		return;
 	snprintf(source, sizeof(source), "gpu:%s", gpu->pci);
-	clock.series = record_series(v->in->record, source, "sm_clock_mhz");
-	power.series = record_series(v->in->record, source, "power_w");
-	clock.full = gpu_get(gpu, GPU_FACT_sm_clock_max_mhz, 0);
-	power.full = gpu_get(gpu, GPU_FACT_power_limit_w, 0);
 	canvas_init(&drawing, WIDTH, HEIGHT);
 	if (row->phase && row->phase->has_window && row->phase->t1_ns > row->phase->t0_ns) {
 		double span = (double)(c->t1_ns - c->t0_ns);
@@ -96,16 +103,22 @@ void html_telemetry(struct text *out, const struct view *v, const struct view_ro
 		canvas_rect(&drawing, CANVAS_grid, 0.6, x0, 0, x1 - x0, HEIGHT);
 	}
 	canvas_line(&drawing, CANVAS_grid, 1, CANVAS_SOLID, 0, HEIGHT - 3, WIDTH, HEIGHT - 3);
-	if (clock.series)
-		draw_trace(&drawing, &clock, c->t0_ns, c->t1_ns);
-	if (power.series)
-		draw_trace(&drawing, &power, c->t0_ns, c->t1_ns);
-	if ((clock.series && isfinite(clock.low)) || (power.series && isfinite(power.low))) {
+	for (size_t i = 0; i < TRACES; i++) {
+		traces[i] = (struct trace){
+			.series = record_series(v->in->record, source, kinds[i].signal),
+			.role = (enum canvas_role)(CANVAS_s0 + i),
+			.full = gpu_get(gpu, kinds[i].most, 0),
+		};
+		if (traces[i].series)
+			draw_trace(&drawing, &traces[i], c->t0_ns, c->t1_ns);
+		any = any || (traces[i].series && isfinite(traces[i].low));
+	}
+	if (any) {
 		text_add(out, "<figure>");
-		canvas_svg(out, &drawing, "clock and power over the case", false);
+		canvas_svg(out, &drawing, "clock, power and temperature over the case", false);
 		text_add(out, "<figcaption>");
-		caption(out, "var(--s0)", "clock", &clock, "MHz");
-		caption(out, "var(--s1)", "power", &power, "W");
+		for (size_t i = 0; i < TRACES; i++)
+			caption(out, (unsigned)i, kinds[i].name, &traces[i], kinds[i].unit);
 		text_addf(out,
 			  "<span>%.1f s; top: the most each may have; shaded: the window "
 			  "judged</span></figcaption></figure>\n",

@@ -321,7 +321,8 @@ static json_t *parts_json(struct builder *b)
 			const struct view_row *row = &b->v->rows[k];
 			struct text t = {0};
 
-			if (strcmp(row->c->target, p->row->c->target) || row->j->verdict != p->verdict)
+			if (strcmp(row->c->target, p->row->c->target) || row->j->verdict != p->verdict ||
+			    !view_for_ticket(row->j))
 				continue;
 			text_addf(&t, "%s: %s", row->title, row->reason);
 			push(b, evidence, json_text(text_str(&t)));

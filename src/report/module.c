@@ -38,7 +38,9 @@ static void place(char *out, size_t size, int index, const char *folder)
 
 enum status module_open(const void **symbol_out, const char *name, const char *symbol, struct error *err)
 {
-	char folder[2048], dir[2100], path[2200], why[256] = "it is in none of the folders searched";
+	char folder[2048], dir[2100], path[2200], why[256] = "";
+	struct text searched = {0};
+	enum status status;
 
 	own_folder(folder, sizeof(folder));
 	for (int i = 0; i < PLACES; i++) {
@@ -48,17 +50,22 @@ enum status module_open(const void **symbol_out, const char *name, const char *s
 		if (dir[0] != '/')
 			continue; /* nothing is loaded from the working directory */
 		snprintf(path, sizeof(path), "%s/lib%s.so", dir, name);
+		text_addf(&searched, "%s%s", searched.size ? ", " : "", dir);
 		if (access(path, R_OK))
 			continue;
 		handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 		*symbol_out = handle ? dlsym(handle, symbol) : NULL;
-		if (*symbol_out)
+		if (*symbol_out) {
+			text_release(&searched);
 			return STATUS_OK;
+		}
 		text_copy(why, sizeof(why), dlerror());
 	}
-	return error_set_cause(
+	status = error_set_cause(
 		err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-		"the module lib%s.so cannot be loaded: %s; it comes with the bundle, or with a build that "
-		"has its library",
-		name, why);
+		"the module lib%s.so cannot be loaded: %s%s; it comes with the bundle, or with a build that "
+		"has its library; ASSAY_MODULE_DIR names another folder",
+		name, *why ? why : "it is in none of ", *why ? "" : text_str(&searched));
+	text_release(&searched);
+	return status;
 }

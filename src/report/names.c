@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/names.h"
 #include "core/file.h"
+#include "machine/pseudonym.h"
 #include <ctype.h>
 #include <strings.h>
 
@@ -12,21 +13,10 @@ void names_pseudonym(char out[32], const char *prefix, const char *value)
 	snprintf(out, 32, "%.16s-%.8s", prefix, hex);
 }
 
-/* What was replaced already when the machine was recorded stays as it is. */
-static bool is_pseudonym(const char *value)
-{
-	static const char *const prefixes[] = {"serial-", "uuid-", "host-", "address-", "node-"};
-
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-		if (!strncmp(value, prefixes[i], strlen(prefixes[i])))
-			return true;
-	return false;
-}
-
 static void learn(struct names *n, const char *prefix, const char *value)
 {
 	/* One or two letters would be found inside other words. */
-	if (!value || strlen(value) < 3 || is_pseudonym(value) || !strcmp(value, "localhost"))
+	if (!value || strlen(value) < 3 || pseudonym_is(value, strlen(value)) || !strcmp(value, "localhost"))
 		return;
 	for (size_t i = 0; i < n->count; i++)
 		if (!strcmp(n->pair[i].value, value))
@@ -213,6 +203,11 @@ void names_add(const struct names *n, struct text *out, const char *s)
 		size_t size = pair ? strlen(pair->value) : inside ? 0 : looks_like(start, s, &prefix);
 		char value[64], shown[32];
 
+		if (size && pseudonym_is(s, size)) { /* the recording or the journal did it */
+			s += size;
+			inside = true;
+			continue;
+		}
 		if (!size) {
 			inside = isalnum((unsigned char)*s);
 			s++;

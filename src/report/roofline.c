@@ -133,7 +133,8 @@ static void shorten(char *name, const struct record_case *c)
 static void add_case(struct roofline *r, struct roofline_series *s, const struct view_row *row)
 {
 	double bytes = row->c->work_read + row->c->work_write, rate;
-	struct roofline_point point = {.verdict = row->j->verdict};
+	struct roofline_point point = {.verdict = row->j->verdict,
+				       .labelled = row->headline && row->c->require == 0};
 
 	if (row->c->work_flop <= 0 || bytes <= 0 || !strcmp(row->c->probe, "peak") ||
 	    !view_number(row, "flop_rate", &rate) || rate <= 0)
@@ -160,16 +161,16 @@ static bool add_levels(struct roofline *r, const struct view *v, size_t group, c
 				.kind = ROOFLINE_CACHE, .measured = true, .value = l->rate};
 
 			any = true;
-			if (l->name[0] != 'L' || !(s = s ? s : series_of(r, name)))
+			/* One thread's rate is no roof over what all of them do. */
+			if (l->name[0] != 'L' || l->one_thread || !(s = s ? s : series_of(r, name)))
 				continue;
-			snprintf(ceiling.name, sizeof(ceiling.name), "%s%s", l->name,
-				 l->one_thread ? ", one thread" : "");
+			text_copy(ceiling.name, sizeof(ceiling.name), l->name);
 			add_ceiling(r, s, &ceiling);
 		}
 	return any;
 }
 
-/* One thread's rate on a cache may lie below the memory's by all: then it is nobody's roof. */
+/* A level whose points are too few or too slow may lie below the memory: then it is nobody's roof. */
 static void drop_low_caches(struct roofline_series *s)
 {
 	double memory = 0;

@@ -20,6 +20,7 @@ struct roofline_ceiling {
 struct roofline_point {
 	double intensity, rate; /* FLOP a byte; FLOP/s */
 	enum verdict verdict;
+	bool labelled; /* a headline case; the others are marks alone */
 	char name[96];
 };
 

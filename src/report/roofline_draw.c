@@ -6,7 +6,7 @@
 #include "report/roofline.h"
 #include "report/words.h"
 
-enum { LEFT = 90, RIGHT = 22, BOTTOM = 52, HEAD = 22, FONT = 11 };
+enum { LEFT = 90, RIGHT = 22, BOTTOM = 52, HEAD = 22, FONT = 11, NEAR = 24 };
 
 struct plot {
 	struct canvas *c;
@@ -377,12 +377,24 @@ static bool label_point(struct plot *p, const struct roofline_point *q, enum can
 	return false;
 }
 
-/* Several devices of one name have the same case at nearly the same place: one label is enough. */
-static bool labelled(const struct roofline_series *s, size_t index)
+/* Several devices of one name have the same case at nearly the same place, and so have devices alike: one
+ * label is enough. */
+static bool labelled(const struct plot *p, size_t series, size_t index)
 {
-	for (size_t i = 0; i < index; i++)
-		if (!strcmp(s->point[i].name, s->point[index].name))
-			return true;
+	const struct roofline_point *q = &p->r->series[series].point[index];
+
+	for (size_t i = 0; i <= series; i++) {
+		const struct roofline_series *s = &p->r->series[i];
+
+		for (size_t k = 0; k < (i < series ? s->point_count : index); k++) {
+			const struct roofline_point *o = &s->point[k];
+
+			if (o->labelled && !strcmp(o->name, q->name) &&
+			    (i == series || hypot(px(p, o->intensity) - px(p, q->intensity),
+						  py(p, o->rate) - py(p, q->rate)) < NEAR))
+				return true;
+		}
+	}
 	return false;
 }
 
@@ -390,7 +402,7 @@ static void label_points(struct plot *p)
 {
 	for (size_t i = 0; i < p->r->count; i++)
 		for (size_t k = 0; k < p->r->series[i].point_count; k++)
-			if (!labelled(&p->r->series[i], k))
+			if (p->r->series[i].point[k].labelled && !labelled(p, i, k))
 				p->left_out += !label_point(p, &p->r->series[i].point[k], role_of(i));
 }
 
@@ -399,12 +411,12 @@ static void label_points(struct plot *p)
 static double draw_legend(struct canvas *c, const struct roofline *r)
 {
 	static const char key[] = "lines: solid measured here, dashed device facts or data sheet · marks: "
-				  "filled passed, open not";
+				  "filled passed, open not or not judged; names: headline cases";
 	double x = LEFT, y = HEAD;
 
 	for (size_t i = 0; i < r->count; i++) {
 		const char *name = r->series[i].name;
-		double width = canvas_text_width(name, 12, true) + 34;
+		double width = canvas_text_width(name, 12, true) + 44;
 
 		if (x > LEFT && x + width > c->width - RIGHT) {
 			x = LEFT;

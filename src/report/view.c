@@ -105,6 +105,23 @@ static const struct record_phase *judged_phase(const struct record_case *c, cons
 	return p;
 }
 
+/* A share above 100 % never stands alone. What physics does not allow is untrusted, by the judge. */
+static const char *over_bound(const struct view_row *row)
+{
+	const struct judgement *j = row->j;
+	double efficiency = j->efficiency_held;
+
+	if (!(j->share_of_bound > 1.0005))
+		return "";
+	if (j->verdict == VERDICT_UNTRUSTED || j->verdict == VERDICT_ERROR)
+		return "do not use the figure";
+	if (j->bound.from == BOUND_CEILING)
+		return "the ceiling is another case of this run, with a spread of its own";
+	if (efficiency > 0 && efficiency < j->share_of_bound)
+		return "the clock was above the maximum that is told";
+	return "within the bound's tolerance";
+}
+
 static enum status build_row(struct view_row *row, struct view *v, const struct record_case *c,
 			     const struct judgement *j, struct error *err)
 {
@@ -124,6 +141,7 @@ static enum status build_row(struct view_row *row, struct view *v, const struct 
 	expected_text(row);
 	if (j->share_of_bound > 0 && isfinite(j->share_of_bound))
 		words_share(row->share, sizeof(row->share), j->share_of_bound);
+	row->over = over_bound(row);
 	conditions_text(row);
 	names_add(&v->names, &t, reason[0] ? reason : c->text);
 	if (t.failed)
@@ -273,19 +291,61 @@ static void build_todos(struct view *v)
 			text_addf(&v->todos[i].some, "; and %u more", v->todos[i].count - TODO_CASES);
 }
 
+/* What a ticket for the part could be about, short of a failure. */
+static bool is_hardware(enum cause cause)
+{
+	switch (cause) {
+	case CAUSE_WRONG_RESULT:
+	case CAUSE_NAN:
+	case CAUSE_HBM_DATA:
+	case CAUSE_SLOW_SM:
+	case CAUSE_POWER_BRAKE:
+	case CAUSE_THERMAL_SW:
+	case CAUSE_THERMAL_HW:
+	case CAUSE_TEMPERATURE_STOP:
+	case CAUSE_PCIE_WIDTH:
+	case CAUSE_PCIE_GEN:
+	case CAUSE_PCIE_ERRORS:
+	case CAUSE_NVLINK_COUNT:
+	case CAUSE_NVLINK_ERRORS:
+	case CAUSE_LINK_SLOW:
+	case CAUSE_SIBLING_OUTLIER:
+	case CAUSE_ECC:
+	case CAUSE_REMAP_PENDING:
+	case CAUSE_REMAP_FAILED:
+	case CAUSE_RETIRED_PAGES:
+	case CAUSE_RECOVERY_ACTION:
+	case CAUSE_XID:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool view_for_ticket(const struct judgement *j)
+{
+	return j->verdict == VERDICT_FAIL || j->verdict == VERDICT_ERROR ||
+	       ((j->verdict == VERDICT_WARN || j->verdict == VERDICT_UNTRUSTED) && is_hardware(j->cause));
+}
+
 static void build_parts(struct view *v)
 {
 	for (size_t g = 0; g < v->group_count; g++) {
 		const struct view_group *group = &v->groups[g];
 		struct view_part *part = &v->parts[v->part_count];
 
-		if (!group->gpu || view_badness(group->worst) > view_badness(VERDICT_WARN) ||
-		    group->worst == VERDICT_UNKNOWN)
+		*part = (struct view_part){.gpu = group->gpu};
+		for (size_t i = group->first; group->gpu && i < group->first + group->count; i++) {
+			const struct view_row *row = &v->rows[i];
+
+			if (view_for_ticket(row->j) &&
+			    (!part->row || view_badness(row->j->verdict) < view_badness(part->verdict))) {
+				part->row = row;
+				part->verdict = row->j->verdict;
+			}
+		}
+		if (!part->row)
 			continue;
-		*part = (struct view_part){.gpu = group->gpu, .verdict = group->worst};
-		for (size_t i = group->first; i < group->first + group->count && !part->row; i++)
-			if (v->rows[i].j->verdict == group->worst)
-				part->row = &v->rows[i];
 		part->cause = part->row->j->cause;
 		if (group->gpu->serial[0])
 			names_copy(&v->names, part->serial, sizeof(part->serial), group->gpu->serial);

@@ -19,7 +19,8 @@ struct view_row {
 	char base[112];			  /* the title before it was told apart from its like */
 	char title[112], figure[40], expected[72], share[16], clock[24], power[16], temperature[16];
 	char *reason; /* names replaced; "" none */
-	char why[48]; /* in few words, where the whole reason is said elsewhere or by the figures beside it;
+	const char *over; /* static: why its share may be above 100 %; "" where it is not above */
+	char why[96]; /* in few words, where the whole reason is said elsewhere or by the figures beside it;
 		       * "": show the reason. view_why() */
 };
 
@@ -116,6 +117,8 @@ void view_release(struct view *v);
 bool view_number(const struct view_row *row, const char *field, double *out);
 /* What the reason column shows. */
 const char *view_why(const struct view_row *row);
+/* Worth a ticket: it failed, broke, or the hardware is named as the cause of less. */
+bool view_for_ticket(const struct judgement *j);
 /* Row of the table of figures: has one, and no curve shows it. */
 bool view_tabled(const struct view_row *row);
 /* False where nothing of a group is shown under its name. */

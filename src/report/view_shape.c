@@ -58,11 +58,12 @@ static void shape_table(struct view *v)
 				group->power |= row->power[0] != '\0';
 				group->temperature |= row->temperature[0] != '\0';
 			}
-			if (!view_tabled(row) || !cause[0] ||
+			if (!view_tabled(row) || (!cause[0] && !row->over[0]) ||
 			    (row->j->verdict != VERDICT_PASS && view_asks(row) &&
 			     !said_before(v, group, row)))
 				continue;
-			text_copy(row->why, sizeof(row->why), cause);
+			snprintf(row->why, sizeof(row->why), "%s%s%s", cause,
+				 cause[0] && row->over[0] ? "; " : "", row->over);
 			for (char *c = row->why; *c; c++)
 				*c = *c == '_' ? ' ' : *c;
 		}

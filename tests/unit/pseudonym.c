@@ -107,6 +107,35 @@ static void test_pseudonym__homes_name_their_users(void **state)
 	json_decref(t);
 }
 
+static void test_pseudonym__what_is_one_stays(void **state)
+{
+	static const char *const ours[] = {
+		"host-e4fbdd19", "serial-427b4a74", "GPU-4d699d33", "GPU-4d699d33-0000-0000-0000-000000000000",
+		"192.0.2.17",
+	};
+	static const char *const others[] = {
+		"host-17", "node-3.example", "GPU-ad216db3-f10e-74c4-821f-8716bde4735f", "192.0.21.7", "serial-427B4A74",
+		"host-e4fbdd190",
+	};
+	json_t *once, *twice;
+	char *text;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		assert_true(pseudonym_is(ours[i], strlen(ours[i])));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(pseudonym_is(others[i], strlen(others[i])));
+	once = hidden("{\"hostname\": \"rack7-node3\", \"serial\": \"1650224012345\", \"text\": \"rack7-node3 is up\","
+		       "\"uuid\": \"GPU-ad216db3-f10e-74c4-821f-8716bde4735f\"}", "one");
+	assert_non_null(strstr(text_at(once, "uuid"), "-0000-0000-0000-000000000000"));
+	text = json_dumps(once, 0);
+	twice = hidden(text, "two"); /* another machine reads it */
+	free(text);
+	assert_true(json_equal(once, twice));
+	json_decref(once);
+	json_decref(twice);
+}
+
 static void test_pseudonym__the_salt_decides(void **state)
 {
 	static const char *const text = "{\"hostname\": \"vm\"}";
@@ -149,6 +178,7 @@ int main(void)
 		cmocka_unit_test(test_pseudonym__facts_stay),
 		cmocka_unit_test(test_pseudonym__addresses_go_where_addresses_stand),
 		cmocka_unit_test(test_pseudonym__homes_name_their_users),
+		cmocka_unit_test(test_pseudonym__what_is_one_stays),
 		cmocka_unit_test(test_pseudonym__the_salt_decides),
 		cmocka_unit_test(test_pseudonym__commands_and_users_go),
 	};

@@ -7,6 +7,7 @@
 #include <math.h>
 #include "report_sample.h"
 #include "report/names.h"
+#include "report/view.h"
 #include "report/width.h"
 #include "report/words.h"
 
@@ -302,6 +303,94 @@ static void test_report__quantities_have_three_digits_and_one_prefix(void **stat
 	assert_string_equal(out, "0x4000");
 }
 
+/* The first case of the GPU that was timed, judged otherwise. */
+static struct judgement *first_of_gpu(struct sample *s)
+{
+	for (size_t i = 0; i < s->judged.count; i++)
+		if (!strcmp(s->record.cases[i].target, "gpu0") && s->judged.of_case[i].has_figure &&
+		    !strcmp(s->record.cases[i].phases, "headline"))
+			return &s->judged.of_case[i];
+	fail_msg("the sample has no case of gpu0 with a figure");
+	return NULL;
+}
+
+static size_t parts_for_tickets(enum verdict verdict, enum cause cause)
+{
+	struct judgement *j;
+	struct sample s;
+	struct view v;
+	size_t count;
+
+	sample_load(&s, "h200");
+	for (size_t i = 0; i < s.judged.count; i++)
+		s.judged.of_case[i].verdict = VERDICT_PASS;
+	j = first_of_gpu(&s);
+	j->verdict = verdict;
+	j->cause = cause;
+	assert_false(view_build(&v, &s.in, NULL));
+	count = v.part_count;
+	assert_true(!count || v.parts[0].cause == cause);
+	view_release(&v);
+	sample_release(&s);
+	return count;
+}
+
+static void test_report__a_ticket_is_for_what_failed_or_for_hardware(void **state)
+{
+	(void)state;
+	assert_int_equal(parts_for_tickets(VERDICT_WARN, CAUSE_UNSETTLED), 0);
+	assert_int_equal(parts_for_tickets(VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND), 0);
+	assert_int_equal(parts_for_tickets(VERDICT_UNKNOWN, CAUSE_NO_REFERENCE), 0);
+	assert_int_equal(parts_for_tickets(VERDICT_WARN, CAUSE_THERMAL_HW), 1);
+	assert_int_equal(parts_for_tickets(VERDICT_FAIL, CAUSE_BELOW_BAND), 1);
+	assert_int_equal(parts_for_tickets(VERDICT_ERROR, CAUSE_CRASHED), 1);
+}
+
+static void over_the_bound(enum verdict verdict, enum bound_from from, const char *said)
+{
+	struct judgement *j;
+	struct text md = {0}, html = {0};
+	struct sample s;
+
+	sample_load(&s, "h200");
+	j = first_of_gpu(&s);
+	j->verdict = verdict;
+	j->cause = verdict == VERDICT_UNTRUSTED ? CAUSE_ABOVE_BOUND : CAUSE_NONE;
+	j->bound.from = from;
+	j->bound.value = j->figure / 1.153;
+	j->share_of_bound = 1.153;
+	report_markdown(&md, &s.in);
+	report_html(&html, &s.in);
+	assert_non_null(strstr(text_str(&md), "115.3 %"));
+	assert_non_null(strstr(text_str(&md), said));
+	assert_non_null(strstr(text_str(&html), said));
+	text_release(&md);
+	text_release(&html);
+	sample_release(&s);
+}
+
+static void test_report__a_share_above_its_bound_has_its_reason(void **state)
+{
+	(void)state;
+	over_the_bound(VERDICT_UNTRUSTED, BOUND_DEVICE, "do not use the figure; ");
+	over_the_bound(VERDICT_PASS, BOUND_CEILING, "the ceiling is another case of this run");
+	over_the_bound(VERDICT_PASS, BOUND_DATASHEET, "the clock was above the maximum");
+}
+
+static void test_report__the_trace_has_clock_power_and_temperature(void **state)
+{
+	struct text html = {0};
+	struct sample s;
+
+	(void)state;
+	sample_load(&s, "h200");
+	report_html(&html, &s.in);
+	assert_non_null(strstr(text_str(&html), "clock, power and temperature over the case"));
+	assert_non_null(strstr(text_str(&html), "--c:var(--s2)\">temperature "));
+	text_release(&html);
+	sample_release(&s);
+}
+
 static void test_report__a_judged_row_says_passed_and_counts_are_exact(void **state)
 {
 	struct text csv = {0}, json = {0};
@@ -355,6 +444,9 @@ int main(void)
 		cmocka_unit_test(test_report__lines_fit_the_terminal),
 		cmocka_unit_test(test_report__width_counts_columns_not_bytes),
 		cmocka_unit_test(test_report__quantities_have_three_digits_and_one_prefix),
+		cmocka_unit_test(test_report__a_ticket_is_for_what_failed_or_for_hardware),
+		cmocka_unit_test(test_report__a_share_above_its_bound_has_its_reason),
+		cmocka_unit_test(test_report__the_trace_has_clock_power_and_temperature),
 		cmocka_unit_test(test_report__a_judged_row_says_passed_and_counts_are_exact),
 		cmocka_unit_test(test_report__judgements_of_another_record_are_refused),
 	};

@@ -183,14 +183,32 @@ static void test_report_curve__json_has_points_and_levels(void **state)
 	unload(&b);
 }
 
-static void test_report_curve__levels_are_ceilings_of_the_roofline(void **state)
+static void test_report_curve__levels_of_one_thread_are_no_ceilings(void **state)
 {
-	static const char *const names[] = {"L1, one thread", "L2, one thread", "L3, one thread"};
 	struct roofline r = {0};
 	struct bed b;
 
 	(void)state;
 	load(&b);
+	assert_true(b.v.curves[0].level[0].one_thread);
+	roofline_add(&r, &b.v);
+	for (size_t i = 0; r.count && i < r.series[0].ceiling_count; i++)
+		assert_int_not_equal(r.series[0].ceiling[i].kind, ROOFLINE_CACHE);
+	roofline_release(&r);
+	unload(&b);
+}
+
+static void test_report_curve__levels_are_ceilings_of_the_roofline(void **state)
+{
+	static const char *const names[] = {"L1", "L2", "L3"};
+	struct roofline r = {0};
+	struct bed b;
+
+	(void)state;
+	load(&b);
+	for (size_t i = 0; i < b.v.curve_count; i++)
+		for (size_t k = 0; k < b.v.curves[i].level_count; k++)
+			b.v.curves[i].level[k].one_thread = false;
 	roofline_add(&r, &b.v);
 	assert_int_equal(r.count, 1);
 	for (size_t n = 0; n < 3; n++) {
@@ -239,6 +257,7 @@ int main(void)
 		cmocka_unit_test(test_report_curve__what_nobody_asked_for_is_counted_in_one_line),
 		cmocka_unit_test(test_report_curve__a_reason_and_a_knob_are_said_once),
 		cmocka_unit_test(test_report_curve__json_has_points_and_levels),
+		cmocka_unit_test(test_report_curve__levels_of_one_thread_are_no_ceilings),
 		cmocka_unit_test(test_report_curve__levels_are_ceilings_of_the_roofline),
 		cmocka_unit_test(test_report_curve__the_drawing_stays_inside),
 	};

@@ -14,6 +14,7 @@
 #include "report/module.h"
 #include "report/pack.h"
 #include "report/plot.h"
+#include "report/module.h"
 #include "report/roofline.h"
 #include "report_sample.h"
 
@@ -266,6 +267,24 @@ static void test_report_plot__a_missing_module_leaves_out_the_png_and_says_so(vo
 	sample_release(&s);
 }
 
+static void test_report_plot__a_module_that_is_nowhere_names_the_folders(void **state)
+{
+	char *kept = strdup(module_folder());
+	struct error err = {0};
+	const void *symbol;
+
+	(void)state;
+	setenv("ASSAY_MODULE_DIR", folder, 1);
+	assert_int_equal(module_open(&symbol, "assay-of-tomorrow", "draw", &err), STATUS_UNAVAILABLE);
+	assert_int_equal(err.cause, CAUSE_LIBRARY_MISSING);
+	assert_non_null(strstr(err.text, "libassay-of-tomorrow.so"));
+	assert_non_null(strstr(err.text, folder));
+	assert_non_null(strstr(err.text, "/../lib/assay"));
+	assert_non_null(strstr(err.text, "ASSAY_MODULE_DIR"));
+	setenv("ASSAY_MODULE_DIR", kept, 1);
+	free(kept);
+}
+
 static void test_report_plot__the_manifest_has_the_checksums_of_the_files(void **state)
 {
 	struct error err = {0};
@@ -445,6 +464,7 @@ int main(void)
 		cmocka_unit_test(test_report_plot__what_is_not_finite_is_not_drawn),
 		cmocka_unit_test(test_report_plot__flattened_text_is_strokes),
 		cmocka_unit_test(test_report_plot__png_and_pdf_are_the_same_every_time),
+		cmocka_unit_test(test_report_plot__a_module_that_is_nowhere_names_the_folders),
 		cmocka_unit_test(test_report_plot__a_missing_module_leaves_out_the_png_and_says_so),
 		cmocka_unit_test(test_report_plot__the_manifest_has_the_checksums_of_the_files),
 		cmocka_unit_test(test_report_plot__runs_merge_into_one_report),
