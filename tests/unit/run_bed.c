@@ -85,6 +85,7 @@ static void read_machine(struct run_bed *b, bool gpus)
 
 void run_bed_plan(struct run_bed *b, const char *dir, bool gpus, const char *cases)
 {
+	static const char *const command[] = {"assay", "test", NULL};
 	const struct plan_wishes wishes = {.beside = true};
 	struct text t = {0};
 	struct suite *s = NULL;
@@ -92,7 +93,7 @@ void run_bed_plan(struct run_bed *b, const char *dir, bool gpus, const char *cas
 	*b = (struct run_bed){.log = {.sink = keep_warning}};
 	b->log.arg = b;
 	b->o = (struct run_options){.dir = dir,
-				    .command = (const char *const[]){"assay", "test", NULL},
+				    .command = command,
 				    .seed = 5,
 				    .stop = &run_bed_stop,
 				    .log = &b->log,
