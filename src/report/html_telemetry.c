@@ -11,7 +11,7 @@ enum { WIDTH = 960, HEIGHT = 96, BUCKETS = 240 };
 struct trace {
 	const struct series *series;
 	enum canvas_role role;
-	double full, low, high; /* the most it may have; seen */
+	double full, low, high; /* the most it may have, 0: not told; seen */
 };
 
 /* The lowest and the highest of the readings of every bucket of time, so that a short dip stays visible. */
@@ -39,9 +39,9 @@ static void draw_trace(struct canvas *c, struct trace *t, uint64_t t0, uint64_t 
 		t->low = value < t->low ? value : t->low;
 		t->high = value > t->high ? value : t->high;
 	}
-	if (!(t->full > 0))
-		t->full = t->high > 0 ? t->high : 1;
 	top = t->high > t->full ? t->high : t->full;
+	if (!(top > 0))
+		top = 1;
 	for (size_t b = 0; b < BUCKETS; b++) {
 		double x = (b + 0.5) * WIDTH / BUCKETS;
 
@@ -69,8 +69,11 @@ static void caption(struct text *out, unsigned colour, const char *what, const s
 {
 	if (!t->series || !isfinite(t->low))
 		return;
-	text_addf(out, "<span class=\"key\" style=\"--c:var(--s%u)\">%s %.0f–%.0f %s of %.0f</span>", colour,
-		  what, t->low, t->high, unit, t->full);
+	text_addf(out, "<span class=\"key\" style=\"--c:var(--s%u)\">%s %.0f–%.0f %s", colour, what, t->low,
+		  t->high, unit);
+	if (t->full > 0)
+		text_addf(out, " of %.0f", t->full);
+	text_add(out, "</span>");
 }
 
 static const struct gpu *gpu_of(const struct view *v, const struct view_row *row)
