@@ -389,9 +389,11 @@ static bool labelled(const struct plot *p, size_t series, size_t index)
 		for (size_t k = 0; k < (i < series ? s->point_count : index); k++) {
 			const struct roofline_point *o = &s->point[k];
 
+			double dx = px(p, o->intensity) - px(p, q->intensity);
+			double dy = py(p, o->rate) - py(p, q->rate);
+
 			if (o->labelled && !strcmp(o->name, q->name) &&
-			    (i == series || hypot(px(p, o->intensity) - px(p, q->intensity),
-						  py(p, o->rate) - py(p, q->rate)) < NEAR))
+			    (i == series || dx * dx + dy * dy < NEAR * NEAR))
 				return true;
 		}
 	}

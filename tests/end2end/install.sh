@@ -15,10 +15,22 @@ ok "the program" [ -x "$assay" ]
 ok "its page of the manual" [ -s "$top/share/man/man1/assay.1" ]
 ok "completion for bash" [ -s "$top/share/bash-completion/completions/assay" ]
 ok "completion for zsh" [ -s "$top/share/zsh/site-functions/_assay" ]
-others() { find "$tmp/root" -type f | grep -vE '/bin/assay$|/lib/assay/libassay-(plot|archive)\.so$|/assay\.1$|/completions/assay$|/_assay$'; }
+doc=$top/share/doc/assay
+for page in LICENSE docs/HOWTO.md docs/METHODS.md docs/design/exit.md docs/design/input.md docs/design/suite.md \
+	docs/reference/lists.md docs/reference/commands.md docs/schema/results.schema.json examples/site.yaml; do
+	ok "$page" [ -s "$doc/$page" ]
+done
+# Each docs/ or examples/ path that a page names is there too.
+named() { grep -rhoE '(docs|examples)/[A-Za-z0-9_/-]+\.(md|yaml|json)' "$doc" | sort -u; }
+absent() { named | while read -r path; do [ -e "$doc/$path" ] || echo "$path"; done; }
+absent > absent.list
+ok "pages point to pages that are there: $(tr '\n' ' ' < absent.list)" [ ! -s absent.list ]
+others() { find "$tmp/root" -type f | grep -vE '/bin/assay$|/lib/assay/libassay-(plot|archive)\.so$|/assay\.1$|/completions/assay$|/_assay$|/share/doc/assay/'; }
 others > list
 ok "and nothing else" [ ! -s list ]
 
+ok "the example of a suite is one" expect 0 check --suite "$doc/examples/suite.yaml" --plan
+ok "the example of a site file is one" expect 0 check quick --site "$doc/examples/site.yaml" --plan
 printf 'name: tiny\ncases:\n  - {probe: "null", phases: burst, require: measured, options: {time: 1ms}}\n' > tiny.yaml
 ok "it says its version" expect 0 --version
 ok "which is this one" says "$version" out
