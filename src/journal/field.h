@@ -23,9 +23,12 @@ struct field {
 	X(time_ns_median, "ns", F64, -1, "one iteration, median of the samples")                      \
 	X(time_ns_min, "ns", F64, -1, "one iteration, fastest sample")                                \
 	X(time_ns_mean, "ns", F64, -1, "one iteration, mean over the window")                         \
-	X(time_ns_p05, "ns", F64, -1, "5th percentile of the samples")                                \
-	X(time_ns_p99, "ns", F64, -1, "99th percentile of the samples")                               \
+	X(time_ns_p05, "ns", F64, -1, "5th percentile of the samples, each the mean of its batch")    \
+	X(time_ns_p99, "ns", F64, -1, "99th percentile of the samples, each the mean of its batch")   \
 	X(time_ns_max, "ns", F64, -1, "slowest sample")                                               \
+	X(iteration_ns_p50, "ns", F64, -1, "median of single iterations, timed one by one")           \
+	X(iteration_ns_p99, "ns", F64, -1, "99th percentile of single iterations, timed one by one")  \
+	X(iteration_samples, "", U64, 0, "single iterations that these percentiles are of")           \
 	X(half_width_share, "", F64, -1, "95 % half-width of the mean by batch means, share of it")   \
 	X(samples, "", U64, 0, "samples in the window")                                               \
 	X(batch, "", U64, 0, "iterations a sample")                                                   \

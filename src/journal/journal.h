@@ -23,7 +23,7 @@
  *           "skip":null|{"status":"unavailable","cause":"library_missing","reason":".."}}
  * extend    {"steps":[..]}                            more cases; ids go on. Read, and written by nothing yet
  * begin     {"case":id,"attempt":k,"pid":N}
- * phase     {"case":id,"phase":"prepare|cold|ramp|burst|settle|sustained|verify|search|pairs","t0":ns,"t1":ns}
+ * phase     {"case":id,"phase":"prepare|cold|ramp|burst|settle|sustained|single|verify|search|pairs","t0":ns,"t1":ns}
  * samples   {"case":id,"phase":"burst","batch":N,"ns":[per-iteration ns a sample ..]}    in chunks of <= 4096
  * result    {"case":id,"phase":"cold"|"burst"|"sustained"|"best"|"once","values":{field:value..}}  once: readings, curves' own
  * telemetry {"source":"gpu:0000:1b:00.0"|"host","signal":"power_w","kind":"gauge|counter|bits","at":[ns..],"v":[number|null..]}

@@ -341,6 +341,8 @@ static const struct csv_column {
 	{"TimeMinNs", .field = "time_ns_min", .scale = 1},
 	{"TimeP05Ns", .field = "time_ns_p05", .scale = 1},
 	{"TimeP99Ns", .field = "time_ns_p99", .scale = 1},
+	{"IterationP50Ns", .field = "iteration_ns_p50", .scale = 1},
+	{"IterationP99Ns", .field = "iteration_ns_p99", .scale = 1},
 	{"TimeMaxNs", .field = "time_ns_max", .scale = 1},
 	{"HalfWidthShare", .field = "half_width_share", .scale = 1},
 	{"Samples", .field = "samples", .scale = 1},

@@ -25,6 +25,9 @@
 #define PHASE_TURN_CEILING_S 0.03      /* a window of the ceiling */
 #define PHASE_TURN_AGREE 0.05          /* the two ceilings around a turn */
 #define PHASE_BURST_MOST 3             /* windows of a point of a CPU's curve, while other work disturbs it */
+#define PHASE_SINGLE_FROM_NS 100e3     /* shorter iterations are not timed one by one: an event pair inserts 1 to 2 us */
+#define PHASE_SINGLE_MOST 64           /* iterations timed one by one */
+#define PHASE_SINGLE_S 0.15            /* and no longer than that in all */
 #define PHASE_WIDE 0.05                /* half-width of the mean that says so */
 #define PHASE_CPU_SHARE 0.97           /* of the CPU time asked for, below which other work took it */
 
@@ -41,6 +44,7 @@ struct timing {
 	bool settled;
 	unsigned repeats;      /* windows of burst taken again */
 	bool capped;           /* by the power limit, as settle ended */
+	bool single;           /* iteration_ns_p50 and _p99 are told */
 	struct sample *sample; /* lent to windows one after the other */
 	size_t room;
 };
@@ -55,6 +59,10 @@ enum status phase_ramp(struct timing *t, struct error *err); /* spin, then the b
 enum status phase_burst(struct timing *t, struct error *err);
 enum status phase_settle(struct timing *t, struct error *err);
 enum status phase_sustained(struct timing *t, struct error *err);
+
+/* After the judged window: a pass of single iterations for their percentiles, where one takes PHASE_SINGLE_FROM_NS and the
+ * window's samples were batches. Values go to "sustained"; samples of a batch of one are those percentiles already. */
+enum status phase_single(struct timing *t, struct error *err);
 
 /* For CPU cases instead of settle and sustained: turns with the ceiling that the probe names (docs/design/turns.md). */
 bool phase_turns_apply(const struct bench_case *c, const struct machine *m);
@@ -76,6 +84,8 @@ enum status timing_samples(const struct timing *t, const char *phase, const stru
 enum status timing_result(const struct timing *t, const char *phase, const struct result *r, struct error *err);
 /* Times, rates, clock and CPU share of a closed window into r. */
 void timing_values(const struct timing *t, const struct window *w, struct result *r);
+/* Percentiles of single iterations into r, where the window's samples are such. */
+void timing_single_values(struct timing *t, const struct window *w, struct result *r);
 /* Means of the window's samples, ns an iteration; 0 where it has none. */
 double window_mean_ns(const struct window *w, size_t from, size_t to);
 /* An empty window on the case's samples. */

@@ -10,7 +10,7 @@ static void test_phases__a_headline_case_runs_all_in_order(void **state)
 	bed_init(&b, PHASES_HEADLINE, 0);
 	bed_run(&b);
 	assert_int_equal(b.status, STATUS_OK);
-	assert_string_equal(b.seen.order, "prepare cold verify READY ramp burst settle sustained verify");
+	assert_string_equal(b.seen.order, "prepare cold verify READY ramp burst settle sustained single verify");
 	bed_release(&b);
 }
 
@@ -279,14 +279,14 @@ static void test_phases__failures_keep_their_status_and_words(void **state)
 
 static void test_phases__a_stop_ends_any_phase(void **state)
 {
-	static const char *const phases[] = {"ramp", "burst", "settle", "sustained", "search", "pairs"};
+	static const char *const phases[] = {"ramp", "burst", "settle", "sustained", "single", "search", "pairs"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
 		struct bed b;
 
 		bed_init(&b, PHASES_HEADLINE, 0);
-		bed_set(&b, "time", "1ms");
+		bed_set(&b, "time", "600us"); /* a sample is two */
 		bed_set(&b, "variants", "3");
 		b.seen.stop_at = phases[i];
 		bed_run(&b);
@@ -296,6 +296,79 @@ static void test_phases__a_stop_ends_any_phase(void **state)
 		assert_string_equal(b.seen.order + strlen(b.seen.order) - strlen(phases[i]), phases[i]);
 		bed_release(&b);
 	}
+}
+
+/* Scatter of +- 50 % an iteration: a batch's mean hides it, single iterations show it. */
+static void test_phases__single_iterations_are_timed_apart_from_batches(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_init(&b, PHASES_HEADLINE, 2);
+	bed_set(&b, "time", "200us");
+	bed_set(&b, "scatter", "0.5");
+	bed_run(&b);
+	assert_int_equal(b.status, STATUS_OK);
+	assert_true(whole(b.seen.batch, "sustained") >= 5);
+	assert_int_equal(whole(b.seen.batch, "single"), 1);
+	assert_int_equal(whole(b.seen.count, "single"), 64);
+	assert_true(value(&b, "sustained", "iteration_samples") == 64);
+	near(value(&b, "sustained", "iteration_ns_p50"), 200e3, 0.25);
+	assert_true(value(&b, "sustained", "iteration_ns_p99") > 1.4 * 200e3);
+	assert_true(value(&b, "sustained", "time_ns_p99") < 1.4 * 200e3);
+	assert_true(length_s(&b, "single") < 64 * 0.31e-3);
+	assert_null(json_object_get(b.seen.values, "single"));
+	bed_release(&b);
+}
+
+static void test_phases__a_batch_of_one_is_a_single_iteration_already(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_init(&b, PHASES_HEADLINE, 1);
+	bed_set(&b, "time", "2ms");
+	bed_run(&b);
+	assert_null(strstr(b.seen.order, "single"));
+	assert_true(value(&b, "sustained", "iteration_samples") == value(&b, "sustained", "samples"));
+	near(value(&b, "sustained", "iteration_ns_p99"), value(&b, "sustained", "time_ns_p99"), 1e-12);
+	bed_release(&b);
+}
+
+static void test_phases__short_iterations_and_points_of_a_curve_have_no_single_pass(void **state)
+{
+	static const struct {
+		enum phases phases;
+		const char *time;
+	} rows[] = {{PHASES_HEADLINE, "99us"}, {PHASES_BURST, "200us"}, {PHASES_BURST, "2ms"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct bed b;
+
+		bed_init(&b, rows[i].phases, 1);
+		bed_set(&b, "time", rows[i].time);
+		bed_run(&b);
+		assert_null(strstr(b.seen.order, "single"));
+		assert_true(value(&b, rows[i].phases == PHASES_BURST ? "burst" : "sustained",
+				  "iteration_ns_p99") == -1);
+		bed_release(&b);
+	}
+}
+
+/* A window of a day widens its batches: the pass is then of slow iterations, and ends by its time. */
+static void test_phases__slow_single_iterations_end_by_their_time(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_init(&b, PHASES_HEADLINE, 86400);
+	bed_set(&b, "time", "10ms");
+	bed_run(&b);
+	assert_true(whole(b.seen.batch, "sustained") > 1);
+	assert_int_equal(whole(b.seen.count, "single"), 15);
+	near(length_s(&b, "single"), 0.15, 1e-2);
+	bed_release(&b);
 }
 
 int main(void)
@@ -319,6 +392,10 @@ int main(void)
 			test_phases__an_answer_that_turns_wrong_in_the_window_fails_with_its_figures_kept),
 		cmocka_unit_test(test_phases__failures_keep_their_status_and_words),
 		cmocka_unit_test(test_phases__a_stop_ends_any_phase),
+		cmocka_unit_test(test_phases__single_iterations_are_timed_apart_from_batches),
+		cmocka_unit_test(test_phases__a_batch_of_one_is_a_single_iteration_already),
+		cmocka_unit_test(test_phases__short_iterations_and_points_of_a_curve_have_no_single_pass),
+		cmocka_unit_test(test_phases__slow_single_iterations_end_by_their_time),
 	};
 
 	return cmocka_run_group_tests_name("phases", tests, NULL, NULL);
