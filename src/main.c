@@ -2,10 +2,13 @@
 /* Finds the subcommand; owns signals and exit codes; nothing else. */
 #include <errno.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "cmd/command.h"
 #include "cmd/help.h"
 #include "cmd/show.h"
+
+enum { STACK_NEEDED = 512 << 10, STACK_WANTED = 8 << 20 };
 
 static volatile sig_atomic_t stop_requests;
 
@@ -26,6 +29,24 @@ static void install_signals(void)
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGHUP, &stop, NULL);
 	sigaction(SIGPIPE, &ignore, NULL); /* a closed pipe is a failed write, not a death */
+}
+
+/* A small soft limit is raised: the libraries that our children load want far more than we do. Where the hard
+ * limit forbids it there is nothing to run on. */
+static bool has_stack(struct error *err)
+{
+	struct rlimit stack;
+
+	if (getrlimit(RLIMIT_STACK, &stack) || stack.rlim_cur >= STACK_WANTED)
+		return true;
+	stack.rlim_cur = stack.rlim_max < STACK_WANTED ? stack.rlim_max : STACK_WANTED;
+	setrlimit(RLIMIT_STACK, &stack);
+	if (stack.rlim_cur >= STACK_NEEDED)
+		return true;
+	error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_LIMIT_LOW,
+			"the stack may grow to %lu KiB only, and %d are needed: ulimit -s %d",
+			(unsigned long)(stack.rlim_cur / 1024), STACK_NEEDED / 1024, STACK_WANTED / 1024);
+	return false;
 }
 
 static void log_to_stderr(void *arg, enum log_level level, enum log_topic topic, const char *line)
@@ -113,6 +134,10 @@ int main(int argc, char **argv)
 	int code;
 
 	install_signals();
+	if (!has_stack(&err)) {
+		show_message("error: ", err.text);
+		return EXIT_INCONCLUSIVE;
+	}
 	if (!take_global_options(&argc, argv, &log, &err))
 		return usage_error(&err, NULL);
 	context.argc = argc;

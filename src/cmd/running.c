@@ -41,8 +41,12 @@ static enum status read_statement(const struct running_opts *o, struct expectati
 				  struct error *err)
 {
 	const struct judge_site site = {.expect = o->expect, .file = o->site};
-	enum status st = expectations_load(e, o->expectations, err);
+	enum status st;
 
+	if ((o->expect && !*o->expect) || (o->site && !*o->site)) /* a variable of a script that is not set */
+		return error_set(err, STATUS_BAD_INPUT, "--%s is empty",
+				 o->expect && !*o->expect ? "expect" : "site");
+	st = expectations_load(e, o->expectations, err);
 	if (!st && !o->resume) /* a run that goes on keeps what was stated */
 		st = judge_site_text(stated, &site, *e, err);
 	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there, or not ours to read */

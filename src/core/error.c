@@ -73,8 +73,8 @@ enum status error_errno_at(struct error *err, int errnum, const char *file, int 
 	err->file = file;
 	err->line = line;
 	used = strlen(err->text);
-	snprintf(err->text + used, sizeof(err->text) - used, ": %s",
-		 strerror_r(errnum, reason, sizeof(reason)));
+	snprintf(err->text + used, sizeof(err->text) - used, ": %s%s",
+		 strerror_r(errnum, reason, sizeof(reason)), errnum == EMFILE ? " (ulimit -n)" : "");
 	return status;
 }
 

@@ -82,6 +82,42 @@ bool compare_same_machine(const struct record *a, const struct record *b)
 	return same_text(fa, fb, "system", "hostname");
 }
 
+/* The same models everywhere: one machine whose names changed (a VM has a new MAC or boot id at every start)
+ * looks so, as twins do. */
+static bool alike(const struct record *a, const struct record *b)
+{
+	const json_t *fa = context_facts(a), *fb = context_facts(b), *ga = json_object_get(fa, "gpus");
+	const json_t *gb = json_object_get(fb, "gpus"), *gpu;
+	size_t i;
+
+	if (!fa || !fb || json_array_size(ga) != json_array_size(gb) || !same_text(fa, fb, "cpu", "model"))
+		return false;
+	json_array_foreach((json_t *)ga, i, gpu)
+	{
+		const char *name = json_string_value(json_object_get(gpu, "name"));
+		const char *other = json_string_value(json_object_get(json_array_get(gb, i), "name"));
+
+		if (!name || !other || strcmp(name, other))
+			return false;
+	}
+	return true;
+}
+
+/* Who knows better than the names can say so. */
+static void name_history(struct comparison *c, const struct compare_run *runs, size_t count)
+{
+	size_t used = strlen(c->headline), i;
+
+	for (i = 1; i < count; i++)
+		if (!alike(runs[0].record, runs[i].record))
+			return;
+	snprintf(c->headline + used, sizeof(c->headline) - used,
+		 "; their models are the same and %s told them apart: if it is one machine, --as history",
+		 json_array_size(json_object_get(context_facts(runs[0].record), "gpus"))
+			 ? "the GPUs' UUIDs or the host name"
+			 : "the host name and the start of the kernel");
+}
+
 static void history_headline(struct comparison *c)
 {
 	size_t slower = 0, faster = 0, comparable = 0, i, worse = 0;
@@ -154,7 +190,9 @@ enum status compare_runs(struct comparison *out, const struct compare_run *runs,
 	}
 	if (out->fleet)
 		fleet_headline(out, count);
-	else
+	if (out->fleet && as == COMPARE_AUTO && !out->groups)
+		name_history(out, runs, count);
+	if (!out->fleet)
 		history_headline(out);
 	return STATUS_OK;
 }

@@ -78,7 +78,7 @@ struct comparison {
 	size_t difference_count;
 	size_t only_before, only_after; /* cases without a partner */
 	int exit_code;			/* 0, 1 slower, failing or an outlier; 2 nothing comparable */
-	char headline[240];
+	char headline[400];
 };
 
 /* Two runs or more, each judged. Owner: caller, comparison_release. */

@@ -21,7 +21,7 @@ static int say(struct archive *a, const char *what, char *message, size_t size)
  * size. */
 static int add_contents(struct archive *a, int fd, const char *data, size_t left)
 {
-	char block[65536];
+	char block[8192];
 
 	while (left) {
 		size_t want = left < sizeof(block) ? left : sizeof(block);

@@ -101,6 +101,22 @@ ok "stdout comes before the last word on stderr" sh -c 'tail -n 1 both | grep -q
 ok "COLUMNS holds for check" sh -c 'COLUMNS=60 "$1" check --suite tiny.yaml --out narrow > out 2> err; [ "$(wc -L < out)" -le 60 ]' sh "$assay"
 ok "as for report" sh -c 'COLUMNS=60 "$1" report narrow > again 2> err; cmp out again' sh "$assay"
 
+# Low limits.
+(ulimit -n 40 && exec "$assay" check --suite tiny.yaml --out few > out 2> err)
+ok "too few descriptors are named" says 'limit_low' few/REPORT.md
+ok "with the limit" says 'ulimit -n' few/REPORT.md
+(ulimit -s 64 && exec "$assay" list expectations > out 2> err)
+ok "a stack of 64 KiB is refused, not overrun" [ $? = 2 ]
+ok "with the limit" says 'ulimit -s' err
+(ulimit -S -s 64 && exec "$assay" list expectations > out 2> err)
+ok "a soft limit is raised" [ $? = 0 ]
+ok "an empty statement is a slip" expect 64 check --suite tiny.yaml --plan --expect ""
+
+# Two runs of equal machines that names alone tell apart.
+mkdir renamed && sed 's/"hostname":"[^"]*"/"hostname":"host-00000000"/; s/"boot_id":"[^"]*"/"boot_id":"boot-00000000"/' run/journal.jsonl > renamed/journal.jsonl
+"$assay" compare run renamed > out 2> err
+ok "compare names --as history" says '--as history' out
+
 # Runs that start together.
 mkdir together && cd together || exit 1
 for i in 1 2 3 4; do
