@@ -121,12 +121,18 @@ void matmul_plan_destroy(struct matmul_plan **p);
 enum status matmul_plan_first(struct matmul_plan *p, struct error *err);
 /* Candidates 0..count-1 become the library's first `wanted` heuristics, best first; 0 is selected. */
 enum status matmul_plan_candidates(struct matmul_plan *p, unsigned wanted, struct error *err);
+/* Asked before each configuration. An error ends the listing with it; *enough ends it with what was found. */
+struct matmul_pace {
+	enum status (*go_on)(void *arg, bool *enough, struct error *err);
+	void *arg;
+};
 /*
  * Adds every configuration that the library's own check accepts (algorithm ids, tiles, stages, split-K,
- * clusters, swizzle, custom options), without repeating a candidate, until there are `limit`. Plain ones come
- * before split-K and odd options, so that a search cut short has seen the likely ones.
+ * clusters, swizzle, custom options), without repeating a candidate, until there are `limit` or the pace (NULL: none)
+ * says so. Plain ones come before split-K and odd options, so that a search cut short has seen the likely ones.
  */
-enum status matmul_plan_exhaust(struct matmul_plan *p, unsigned limit, struct error *err);
+enum status matmul_plan_exhaust(struct matmul_plan *p, unsigned limit, const struct matmul_pace *pace,
+				struct error *err);
 unsigned matmul_plan_count(const struct matmul_plan *p);
 enum status matmul_plan_select(struct matmul_plan *p, unsigned candidate, struct error *err);
 unsigned matmul_plan_selected(const struct matmul_plan *p);

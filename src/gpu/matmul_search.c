@@ -150,9 +150,22 @@ static bool already(const struct matmul_plan *p, const cublasLtMatmulAlgo_t *alg
 	return false;
 }
 
+/* A listing on its way. */
+struct listing {
+	struct matmul_plan *p;
+	unsigned limit;
+	const struct matmul_pace *pace; /* NULL: none */
+	bool enough;
+};
+
+static bool goes_on(const struct listing *l)
+{
+	return !l->enough && l->p->count < l->limit;
+}
+
 /* Takes the configuration in if the library's check accepts it within the workspace. */
-static enum status offer(struct matmul_plan *p, const cublasLtMatmulAlgo_t *base, const struct config *c,
-			 struct error *err)
+static enum status take_if_accepted(struct matmul_plan *p, const cublasLtMatmulAlgo_t *base,
+				    const struct config *c, struct error *err)
 {
 	const struct cublaslt *lt = &p->mm->lt;
 	cublasLtMatmulHeuristicResult_t result = {0};
@@ -181,11 +194,19 @@ static enum status offer(struct matmul_plan *p, const cublasLtMatmulAlgo_t *base
 	return st;
 }
 
+static enum status offer(struct listing *l, const cublasLtMatmulAlgo_t *base, const struct config *c,
+			 struct error *err)
+{
+	enum status st = l->pace ? l->pace->go_on(l->pace->arg, &l->enough, err) : STATUS_OK;
+
+	return st || l->enough ? st : take_if_accepted(l->p, base, c, err);
+}
+
 /* Which of the odd knobs a pass turns, from likely to unlikely. */
 enum pass { PASS_PLAIN, PASS_CLUSTER, PASS_SWIZZLE, PASS_CUSTOM, PASS_SPLIT, PASS_COUNT };
 
-static enum status offer_turned(struct matmul_plan *p, const struct algo_caps *caps, enum pass pass,
-				struct config c, unsigned limit, struct error *err)
+static enum status offer_turned(struct listing *l, const struct algo_caps *caps, enum pass pass,
+				struct config c, struct error *err)
 {
 	static const uint16_t shapes[] = {
 		CUBLASLT_CLUSTER_SHAPE_1x1x1, CUBLASLT_CLUSTER_SHAPE_2x1x1, CUBLASLT_CLUSTER_SHAPE_1x2x1,
@@ -196,28 +217,27 @@ static enum status offer_turned(struct matmul_plan *p, const struct algo_caps *c
 
 	switch (pass) {
 	case PASS_PLAIN:
-		return offer(p, &caps->algo, &c, err);
+		return offer(l, &caps->algo, &c, err);
 	case PASS_CLUSTER:
-		for (size_t i = 0; !st && i < sizeof(shapes) / sizeof(shapes[0]) && p->count < limit; i++) {
+		for (size_t i = 0; !st && i < sizeof(shapes) / sizeof(shapes[0]) && goes_on(l); i++) {
 			c.cluster = shapes[i];
-			st = offer(p, &caps->algo, &c, err);
+			st = offer(l, &caps->algo, &c, err);
 		}
 		return st;
 	case PASS_SWIZZLE:
-		for (c.swizzle = 1; !st && c.swizzle <= caps->swizzle && p->count < limit; c.swizzle++)
-			st = offer(p, &caps->algo, &c, err);
+		for (c.swizzle = 1; !st && c.swizzle <= caps->swizzle && goes_on(l); c.swizzle++)
+			st = offer(l, &caps->algo, &c, err);
 		return st;
 	case PASS_CUSTOM:
-		for (c.custom = 1; !st && c.custom <= (uint32_t)caps->custom_max && p->count < limit;
-		     c.custom++)
-			st = offer(p, &caps->algo, &c, err);
+		for (c.custom = 1; !st && c.custom <= (uint32_t)caps->custom_max && goes_on(l); c.custom++)
+			st = offer(l, &caps->algo, &c, err);
 		return st;
 	case PASS_SPLIT:
 		for (size_t i = 0; !st && caps->split && i < sizeof(splits) / sizeof(splits[0]); i++)
-			for (c.reduction = 1; !st && c.reduction <= 4 && p->count < limit; c.reduction *= 2) {
+			for (c.reduction = 1; !st && c.reduction <= 4 && goes_on(l); c.reduction *= 2) {
 				c.split = splits[i];
 				if (caps->reductions & c.reduction)
-					st = offer(p, &caps->algo, &c, err);
+					st = offer(l, &caps->algo, &c, err);
 			}
 		return st;
 	case PASS_COUNT:
@@ -226,22 +246,24 @@ static enum status offer_turned(struct matmul_plan *p, const struct algo_caps *c
 	return STATUS_BUG;
 }
 
-static enum status exhaust_algo(struct matmul_plan *p, const struct algo_caps *caps, enum pass pass,
-				unsigned limit, struct error *err)
+static enum status exhaust_algo(struct listing *l, const struct algo_caps *caps, enum pass pass,
+				struct error *err)
 {
 	enum status st = STATUS_OK;
 
 	for (unsigned t = 0; !st && t < caps->tile_count; t++)
-		for (unsigned s = 0; !st && s < caps->stage_count && p->count < limit; s++) {
+		for (unsigned s = 0; !st && s < caps->stage_count && goes_on(l); s++) {
 			struct config c = {.tile = caps->tile[t], .stage = caps->stage[s], .split = 1};
 
-			st = offer_turned(p, caps, pass, c, limit, err);
+			st = offer_turned(l, caps, pass, c, err);
 		}
 	return st;
 }
 
-enum status matmul_plan_exhaust(struct matmul_plan *p, unsigned limit, struct error *err)
+enum status matmul_plan_exhaust(struct matmul_plan *p, unsigned limit, const struct matmul_pace *pace,
+				struct error *err)
 {
+	struct listing l = {.p = p, .limit = limit, .pace = pace};
 	const struct matmul_codes *c = &p->codes;
 	struct matmul *mm = p->mm;
 	struct algo_caps *caps;
@@ -257,12 +279,12 @@ enum status matmul_plan_exhaust(struct matmul_plan *p, unsigned limit, struct er
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for a matrix search");
 	for (int pass = 0; !st && pass < PASS_COUNT; pass++)
-		for (int i = 0; !st && i < found && p->count < limit; i++) {
+		for (int i = 0; !st && i < found && goes_on(&l); i++) {
 			if (mm->lt.algo_init(mm->handle, c->compute, c->scale, c->a, c->b, c->c, c->d, ids[i],
 					     &caps->algo))
 				continue; /* listed, but not for these types */
 			caps_read(&mm->lt, caps);
-			st = exhaust_algo(p, caps, (enum pass)pass, limit, err);
+			st = exhaust_algo(&l, caps, (enum pass)pass, err);
 		}
 	free(caps);
 	return st;

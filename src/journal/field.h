@@ -75,6 +75,7 @@ struct field {
 	X(wrong_count, "", U64, -1, "wrong elements found")                                           \
 	X(wrong_place, "", TEXT, 0, "where the first wrong element is, with expected and found")      \
 	X(variant, "", TEXT, 0, "the variant timed: what the engine calls it")                        \
+	X(listing_s, "s", F64, -1, "time that listing the variants took, a part of the search's budget") \
 	X(variants_tried, "", U64, 0, "variants timed by the search")                                 \
 	X(variants_dropped, "", U64, 0, "variants left alone after two samples far slower than the best") \
 	X(variants_left, "", U64, 0, "variants that the search had no time for")                      \

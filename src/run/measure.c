@@ -31,6 +31,8 @@ static enum status prepare(struct running *r, struct error *err)
 		st = device_open(r->w, r->c, &r->bench, r->cpus, err);
 	if (st)
 		return st;
+	r->bench.search_s = timing_search_s(r->c);
+	r->bench.stop = r->w->stop;
 	r->bench.out = result_create();
 	r->state = calloc(1, e->state_size ? e->state_size : 1);
 	if (!r->state || !r->bench.out)
@@ -43,6 +45,7 @@ static enum status prepare(struct running *r, struct error *err)
 	st = device_meter(&r->timing.meter, r->c, &spec, err);
 	if (st)
 		return st;
+	r->timing.listing_s = result_get(r->bench.out, &field_listing_s, 0);
 	if (!r->bench.device)
 		r->timing.threads = (unsigned)result_get(r->bench.out, &field_threads, r->bench.threads);
 	return timing_phase(&r->timing, "prepare", t0, clock_now_ns(r->w->clock), err);

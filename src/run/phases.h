@@ -44,6 +44,7 @@ struct timing {
 	bool settled;
 	unsigned repeats;      /* windows of burst taken again */
 	bool capped;           /* by the power limit, as settle ended */
+	double listing_s;      /* that the engine's list of variants took, of the search's budget */
 	bool single;           /* iteration_ns_p50 and _p99 are told */
 	struct sample *sample; /* lent to windows one after the other */
 	size_t room;
@@ -68,6 +69,8 @@ enum status phase_single(struct timing *t, struct error *err);
 bool phase_turns_apply(const struct bench_case *c, const struct machine *m);
 enum status phase_turns(struct timing *t, const struct bench *b, struct error *err);
 
+/* What listing and timing a case's variants may take: its own budget, else half of its limit; 0: no end. */
+double timing_search_s(const struct bench_case *c);
 /* Times every variant briefly, each verified before, then the fastest against the first in ABBA pairs: result "best". */
 enum status phase_search(struct timing *t, unsigned variants, struct error *err);
 

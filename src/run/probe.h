@@ -5,6 +5,7 @@
  */
 #ifndef RUN_PROBE_H
 #define RUN_PROBE_H
+#include <signal.h>
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/opt.h"
@@ -34,7 +35,9 @@ struct bench {
 	const unsigned *cpus;          /* logical CPUs to use, one a thread */
 	unsigned threads;              /* of cpus; an engine that uses fewer says so: field_threads in out, at prepare */
 	uint64_t seed;
-	const struct clock *clock;     /* for waiting; a probe never times */
+	double search_s;               /* budget for variants: what listing them takes (field_listing_s) is taken from it */
+	const volatile sig_atomic_t *stop; /* not 0: a long prepare ends CANCELLED; NULL: never */
+	const struct clock *clock;     /* for waiting and budgets; a probe never times its work */
 	struct result *out;            /* the engine's own facts: probe's fields (phase "once") */
 	const struct log *log;
 };

@@ -124,22 +124,21 @@ static enum status try(struct timing *t, struct found *f, unsigned variant, stru
 	return st;
 }
 
-/* How long all variants together may take. */
-static double budget_ns(const struct timing *t)
+double timing_search_s(const struct bench_case *c)
 {
-	return t->c->search_s > 0 ? t->c->search_s * 1e9 : 0.5e6 * t->c->limit_ms;
+	return c->search_s > 0 ? c->search_s : 0.5e-3 * c->limit_ms;
 }
 
 /* Every variant in turn, until the budget is spent. One that cannot be had is passed over. */
 static enum status search(struct timing *t, struct found *f, struct error *err)
 {
 	uint64_t t0 = clock_now_ns(t->w->clock);
-	double budget = budget_ns(t);
+	double whole = timing_search_s(t->c), budget = 1e9 * (whole - t->listing_s);
 
 	for (unsigned v = 0; v < f->variants; v++) {
 		enum status st;
 
-		if (v && budget > 0 && (double)(clock_now_ns(t->w->clock) - t0) > budget) {
+		if (v && whole > 0 && (double)(clock_now_ns(t->w->clock) - t0) > budget) {
 			f->left = f->variants - v;
 			break;
 		}

@@ -169,7 +169,7 @@ static void test_matmul__a_search_offers_each_configuration_once(void **state)
 
 	assert_int_equal(matmul_plan_create(&p, f->matmul, &s, NULL), STATUS_OK);
 	assert_int_equal(matmul_plan_candidates(p, 8, NULL), STATUS_OK);
-	assert_int_equal(matmul_plan_exhaust(p, 1000, NULL), STATUS_OK);
+	assert_int_equal(matmul_plan_exhaust(p, 1000, NULL, NULL), STATUS_OK);
 	all = matmul_plan_count(p);
 	/* 3 tiles x 2 stages plain, 2 x 2 swizzled, 3 x 2 x 9 split: the two heuristics are among the plain
 	 * ones */
@@ -181,9 +181,50 @@ static void test_matmul__a_search_offers_each_configuration_once(void **state)
 			assert_string_not_equal(d.name, e.name);
 		}
 	assert_int_equal(matmul_plan_candidates(p, 1, NULL), STATUS_OK);
-	assert_int_equal(matmul_plan_exhaust(p, 5, NULL), STATUS_OK);
+	assert_int_equal(matmul_plan_exhaust(p, 5, NULL, NULL), STATUS_OK);
 	assert_int_equal(matmul_plan_count(p), 5);
 	matmul_plan_destroy(&p);
+}
+
+/* Lets so many configurations be looked at, then says that it is enough or that it was stopped. */
+struct patience {
+	unsigned left;
+	enum status then;
+};
+
+static enum status wait_no_longer(void *arg, bool *enough, struct error *err)
+{
+	struct patience *p = arg;
+
+	if (p->left) {
+		p->left--;
+		return STATUS_OK;
+	}
+	*enough = !p->then;
+	return p->then ? error_set(err, p->then, "stopped on request") : STATUS_OK;
+}
+
+static void test_matmul__a_search_keeps_its_pace_and_heeds_a_stop(void **state)
+{
+	struct fixture *f = *state;
+	struct matmul_shape s = small();
+	struct patience p = {.left = 7};
+	const struct matmul_pace pace = {wait_no_longer, &p};
+	struct matmul_plan *plan;
+	struct error err = {0};
+	unsigned found;
+
+	assert_int_equal(matmul_plan_create(&plan, f->matmul, &s, NULL), STATUS_OK);
+	assert_int_equal(matmul_plan_candidates(plan, 8, NULL), STATUS_OK);
+	assert_int_equal(matmul_plan_exhaust(plan, 1000, &pace, &err), STATUS_OK);
+	found = matmul_plan_count(plan);
+	assert_true(found > 2 && found <= 2 + 7); /* the two heuristics, and some of the seven looked at */
+	p = (struct patience){.left = 0};
+	assert_int_equal(matmul_plan_exhaust(plan, 1000, &pace, &err), STATUS_OK);
+	assert_int_equal(matmul_plan_count(plan), found);
+	p = (struct patience){.left = 9, .then = STATUS_CANCELLED};
+	assert_int_equal(matmul_plan_exhaust(plan, 1000, &pace, &err), STATUS_CANCELLED);
+	matmul_plan_destroy(&plan);
 }
 
 static void refuse(struct fixture *f, const char *staged, enum status expected, const char *word)
@@ -299,6 +340,7 @@ int main(void)
 		T(bias_is_one_value_a_column),
 		T(candidates_are_described),
 		T(a_search_offers_each_configuration_once),
+		T(a_search_keeps_its_pace_and_heeds_a_stop),
 		T(every_refusal_is_told_apart),
 		T(a_failed_handle_leaves_nothing),
 		T(a_missing_library_or_symbol_is_unavailable),

@@ -79,6 +79,34 @@ static void test_phases__a_search_keeps_to_its_budget(void **state)
 	bed_release(&b);
 }
 
+/* An engine whose list of variants took 0.15 s. */
+static enum status list_slowly(void *state, const struct bench *b, const void *opts, struct error *err)
+{
+	assert_true(b->search_s == 0.2);
+	assert_non_null(b->stop);
+	result_f64(b->out, &field_listing_s, 0.15);
+	return probe_null.engines[0]->prepare(state, b, opts, err);
+}
+
+static void test_phases__what_listing_took_is_taken_from_the_searchs_budget(void **state)
+{
+	struct engine engine = *probe_null.engines[0];
+	struct bed b;
+
+	(void)state;
+	engine.prepare = list_slowly;
+	bed_init(&b, PHASES_HEADLINE, 1);
+	b.c.engine = &engine;
+	bed_set(&b, "time", "1ms");
+	bed_set(&b, "variants", "50");
+	b.c.search_s = 0.2;
+	bed_run(&b);
+	assert_int_equal(b.status, STATUS_OK);
+	assert_true(length_s(&b, "search") >= 0.05 && length_s(&b, "search") < 0.09);
+	assert_true(value(&b, "once", "listing_s") == 0.15);
+	bed_release(&b);
+}
+
 static void test_phases__without_a_wish_a_search_takes_half_of_the_cases_limit(void **state)
 {
 	struct bed b;
@@ -154,6 +182,7 @@ int main(void)
 		cmocka_unit_test(test_phases__a_first_that_is_best_needs_no_pairs),
 		cmocka_unit_test(test_phases__a_hopeless_variant_is_dropped_after_two_samples),
 		cmocka_unit_test(test_phases__a_search_keeps_to_its_budget),
+		cmocka_unit_test(test_phases__what_listing_took_is_taken_from_the_searchs_budget),
 		cmocka_unit_test(test_phases__without_a_wish_a_search_takes_half_of_the_cases_limit),
 		cmocka_unit_test(test_phases__a_stopped_search_keeps_the_best_so_far),
 		cmocka_unit_test(test_phases__pairs_that_were_stopped_leave_the_nominee),

@@ -410,13 +410,40 @@ static enum status get_kernels(struct gemm_cublaslt *s, struct error *err)
 	return st;
 }
 
-static enum status find_candidates(struct gemm_cublaslt *s, struct error *err)
+/* Listing every candidate may take half of what the search may; the other half is for timing them. */
+struct listing {
+	const struct bench *bench;
+	uint64_t t0_ns;
+};
+
+static enum status go_on(void *arg, bool *enough, struct error *err)
+{
+	const struct listing *l = arg;
+	double spent_s = (double)(clock_now_ns(l->bench->clock) - l->t0_ns) * 1e-9;
+
+	if (l->bench->stop && *l->bench->stop)
+		return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request");
+	*enough = l->bench->search_s > 0 && spent_s > 0.5 * l->bench->search_s;
+	return STATUS_OK;
+}
+
+static enum status list_all(struct gemm_cublaslt *s, const struct bench *b, struct error *err)
+{
+	struct listing l = {.bench = b, .t0_ns = clock_now_ns(b->clock)};
+	const struct matmul_pace pace = {go_on, &l};
+	enum status st = matmul_plan_exhaust(s->plan, EXHAUSTIVE, &pace, err);
+
+	result_f64(b->out, &field_listing_s, (double)(clock_now_ns(b->clock) - l.t0_ns) * 1e-9);
+	return st;
+}
+
+static enum status find_candidates(struct gemm_cublaslt *s, const struct bench *b, struct error *err)
 {
 	enum gemm_search search = s->common.opts.search;
 	enum status st = matmul_plan_candidates(s->plan, search == GEMM_SEARCH_FIRST ? 1 : TOP, err);
 
 	if (!st && search == GEMM_SEARCH_EXHAUSTIVE)
-		st = matmul_plan_exhaust(s->plan, EXHAUSTIVE, err);
+		st = list_all(s, b, err);
 	if (st)
 		return st;
 	s->tried = calloc(matmul_plan_count(s->plan), 1);
@@ -474,7 +501,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	if (!st)
 		st = matmul_plan_create(&s->plan, s->matmul, &s->shape, err);
 	if (!st)
-		st = find_candidates(s, err);
+		st = find_candidates(s, b, err);
 	if (!st)
 		st = alloc_small(s, err);
 	if (!st)
