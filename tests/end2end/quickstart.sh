@@ -1,0 +1,43 @@
+#!/bin/sh
+# The last words of quickstart are true: of a run, of a plan, of help, of mistakes. What it would install and build is there.
+# usage: quickstart.sh ASSAY ROOT
+set -u
+assay=$(realpath "$1") root=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+. "$here/tap.sh"
+mkdir -p tree/build/src bin elsewhere
+cp "$root/quickstart" tree/
+ln -s "$assay" tree/build/src/assay
+: > tree/build/build.ninja
+for tool in ninja meson cc gcc pkg-config apt-get nvcc; do # what is asked of them is done
+	printf '#!/bin/sh\nexit 0\n' > bin/$tool && chmod +x bin/$tool
+done
+PATH=$tmp/bin:$PATH
+cd elsewhere || exit 1
+printf 'name: tiny\ncases:\n  - {probe: "null", phases: burst, require: measured, options: {time: 1ms}}\n' > tiny.yaml
+printf 'name: bad\ncases:\n  - {probe: "null", phases: burst, options: {time: 1ms, wrong: data}}\n' > bad.yaml
+quick() { # CODE ARGS..
+	want=$1
+	shift
+	../tree/quickstart "$@" < /dev/null > out 2> err
+	[ $? = "$want" ]
+}
+no_verdict() { ! grep -q 'quickstart: verdict' out; }
+ok "a plan is a plan" quick 0 --suite tiny.yaml --plan
+ok "without a verdict" no_verdict
+ok "help is help" quick 0 quick --help
+ok "without a verdict" no_verdict
+ok "a suite that is not there is wrong usage" quick 64 --suite nowhere.yaml
+ok "without a verdict" no_verdict
+ok "no report, it says" says 'no report was written' out
+ok "an unknown suite too" quick 64 qick
+ok "a directory that cannot be made has no verdict" quick 2 --suite tiny.yaml --out /proc/assay
+ok "without one" no_verdict
+ok "a run that held says so, in the caller's folder" quick 0 --suite tiny.yaml
+ok "with the verdict" says 'verdict: everything that was required held' out
+ok "and the report is there" sh -c 'ls assay-runs/*/report.html'
+ok "one that failed is a report too" quick 0 --suite bad.yaml --out failed
+ok "with its verdict" says 'verdict: something FAILED' out
+finish
