@@ -3,7 +3,9 @@
 #include <limits.h>
 #include <unistd.h>
 
-void judged_site(struct judge_site *out, char *path, const char *dir, const struct judge_site *given)
+/* What is stated: `given` where it says anything, else what the run directory keeps (JUDGE_SITE_FILE), else
+ * nothing. `path`, PATH_MAX bytes, may be lent to *out. */
+static void stated_site(struct judge_site *out, char *path, const char *dir, const struct judge_site *given)
 {
 	*out = *given;
 	snprintf(path, PATH_MAX, "%s/" JUDGE_SITE_FILE, dir);
@@ -19,7 +21,7 @@ enum status judged_read(struct judged *j, const char *dir, const struct expectat
 	enum status st;
 
 	*j = (struct judged){0};
-	judged_site(&stated, path, dir, site);
+	stated_site(&stated, path, dir, site);
 	st = record_read_run(&j->record, dir, err);
 	if (st ==
 	    STATUS_UNAVAILABLE) /* a folder named in the command that is not there, or not ours to read */

@@ -17,10 +17,6 @@ enum status judged_read(struct judged *j, const char *dir, const struct expectat
 			const struct judge_site *site, bool real_names, struct error *err);
 void judged_release(struct judged *j);
 
-/* What is stated: `given` where it says anything, else what the run directory keeps (JUDGE_SITE_FILE), else
- * nothing. `path`, PATH_MAX bytes, may be lent to *out. */
-void judged_site(struct judge_site *out, char *path, const char *dir, const struct judge_site *given);
-
 /* Logs the error; the exit code it asks for. */
 int judged_complain(const struct command_context *c, const struct error *err);
 #endif

@@ -2,7 +2,6 @@
 #include "core/opt.h"
 
 #include "core/text.h"
-#include "core/tree.h"
 #include "core/units.h"
 
 static const struct opt *row_find(const struct opt_table *t, const char *name)
@@ -186,33 +185,6 @@ enum status opt_set(const struct opt_table *t, void *values, const char *name, c
 	if (!row)
 		return refuse_name(t, name, place, err);
 	return set_row(row, values, text, place, err);
-}
-
-enum status opt_from_tree(const struct opt_table *t, void *values, const struct tree *map, struct error *err)
-{
-	enum status st;
-	char place[160];
-	size_t i;
-
-	if (map->kind == TREE_NULL)
-		return STATUS_OK;
-	if (map->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: a map of options belongs here", map->file,
-				 map->line);
-	for (i = 0; i < map->count; i++) {
-		const struct tree *value = map->items[i];
-
-		snprintf(place, sizeof(place), "%s:%d", map->file, value->line);
-		if (!row_find(t, map->keys[i]))
-			return refuse_name(t, map->keys[i], place, err);
-		if (value->kind != TREE_SCALAR)
-			return error_set(err, STATUS_BAD_INPUT, "%s: %s: one value belongs here", place,
-					 map->keys[i]);
-		st = opt_set(t, values, map->keys[i], value->text, place, err);
-		if (st)
-			return st;
-	}
-	return STATUS_OK;
 }
 
 static void integer_text(const struct opt *row, uint64_t value, char *out, size_t size)

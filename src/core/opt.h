@@ -11,8 +11,6 @@
 #include <stdint.h>
 #include "core/error.h"
 
-struct tree;
-
 enum opt_kind { OPT_KIND_BOOL, OPT_KIND_U32, OPT_KIND_U64, OPT_KIND_F64, OPT_KIND_TEXT };
 
 struct opt {
@@ -63,8 +61,6 @@ enum status opt_defaults(const struct opt_table *t, void *values, struct error *
  * the nearest one. Text values are kept as pointers: `text` must outlive *values. */
 enum status opt_set(const struct opt_table *t, void *values, const char *name, const char *text, const char *place,
 		    struct error *err);
-/* Sets all keys of a map node. */
-enum status opt_from_tree(const struct opt_table *t, void *values, const struct tree *map, struct error *err);
 /* A command line after the subcommand: --name value, --name=value, --no-bool, -x, bare words. "--" ends options and
  * leaves the rest to `rest` (may be NULL: then it is an error). Reorders argv: bare words come first, in order. */
 enum status opt_from_argv(const struct opt_table *t, void *values, int argc, char **argv, struct opt_words *rest,

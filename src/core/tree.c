@@ -418,11 +418,6 @@ enum status tree_f64_unit(const struct tree *map, const char *key, const char *u
 	return STATUS_OK;
 }
 
-enum status tree_f64(const struct tree *map, const char *key, double *out, struct error *err)
-{
-	return tree_f64_unit(map, key, "", out, err);
-}
-
 enum status tree_bool(const struct tree *map, const char *key, bool *out, struct error *err)
 {
 	const struct tree *t = tree_get(map, key);

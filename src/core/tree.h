@@ -33,9 +33,7 @@ const struct tree *tree_get(const struct tree *map, const char *key);
 /* Scalar's text or `fallback`. */
 const char *tree_text(const struct tree *map, const char *key, const char *fallback);
 /* Checked reads of a map's key: absent leaves *out alone and returns OK; a wrong form is BAD_INPUT with
- * "file:line: key: ..." . tree_f64 takes plain numbers, tree_f64_unit those of core/units.h; NaN, infinities and
- * quoted numbers are refused. */
-enum status tree_f64(const struct tree *map, const char *key, double *out, struct error *err);
+ * "file:line: key: ..." . Numbers are those of core/units.h; NaN, infinities and quoted ones are refused. */
 enum status tree_f64_unit(const struct tree *map, const char *key, const char *unit, double *out, struct error *err);
 enum status tree_bool(const struct tree *map, const char *key, bool *out, struct error *err);
 /* Every key of the map must be in `names` (NULL ends); else BAD_INPUT with file, line and the nearest name. */

@@ -66,11 +66,6 @@ void gpu_close(struct gpu_device **d)
 	*d = NULL;
 }
 
-const struct cuda *gpu_cuda(const struct gpu_device *d)
-{
-	return &d->cu;
-}
-
 const char *gpu_name(const struct gpu_device *d)
 {
 	return d->name;

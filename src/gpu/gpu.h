@@ -22,7 +22,6 @@ typedef uint64_t gpu_ptr;       /* a CUdeviceptr: never dereferenced here */
  * thread. Owner: caller, gpu_close. UNAVAILABLE: no driver; LOST: listed but silent. */
 enum status gpu_open(struct gpu_device **d, const char *pci, struct error *err);
 void gpu_close(struct gpu_device **d);
-const struct cuda *gpu_cuda(const struct gpu_device *d);
 /* "NVIDIA H100 80GB HBM3 (0000:1B:00.0)", for messages. Lent. */
 const char *gpu_name(const struct gpu_device *d);
 /* Driver attribute by its CUdevice_attribute number; -1 where the driver refuses. */

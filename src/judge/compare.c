@@ -58,7 +58,8 @@ static bool same_text(const json_t *a, const json_t *b, const char *part, const 
 	return !strcmp(text_at(a, part, name), text_at(b, part, name));
 }
 
-bool compare_same_machine(const struct record *a, const struct record *b)
+/* GPUs by UUID, else CPU model and start of the kernel (boot id) or host name. */
+static bool same_machine(const struct record *a, const struct record *b)
 {
 	const json_t *fa = context_facts(a), *fb = context_facts(b), *ga = json_object_get(fa, "gpus");
 	const json_t *gb = json_object_get(fb, "gpus"), *gpu;
@@ -177,7 +178,7 @@ enum status compare_runs(struct comparison *out, const struct compare_run *runs,
 		return error_set(err, STATUS_BAD_INPUT, "comparing takes two runs or more");
 	out->fleet = as == COMPARE_FLEET;
 	for (i = 1; as == COMPARE_AUTO && i < count; i++)
-		out->fleet = out->fleet || !compare_same_machine(runs[0].record, runs[i].record);
+		out->fleet = out->fleet || !same_machine(runs[0].record, runs[i].record);
 	status = compare_inventory(out, runs, count, err);
 	if (!status)
 		status = out->fleet ? compare_fleet(out, runs, count, err)

@@ -86,8 +86,7 @@ enum status compare_runs(struct comparison *out, const struct compare_run *runs,
 			 enum compare_as as, struct error *err);
 void comparison_release(struct comparison *c);
 
-/* For the parts: GPUs by UUID, else CPU model and start of the kernel (boot id) or host name. */
-bool compare_same_machine(const struct record *a, const struct record *b);
+/* For the parts. */
 enum status compare_inventory(struct comparison *out, const struct compare_run *runs, size_t count,
 			      struct error *err);
 enum status compare_fleet(struct comparison *out, const struct compare_run *runs, size_t count,

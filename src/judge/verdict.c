@@ -189,7 +189,8 @@ static void figure_take(struct judgement *out, const struct subject *s)
 	out->has_figure = s->has_figure;
 }
 
-void verdict_rate(struct judgement *out, const struct subject *s)
+/* Bands, ceilings, two judgements of compute. */
+static void judge_rate(struct judgement *out, const struct subject *s)
 {
 	figure_take(out, s);
 	if (!s->has_figure) {
@@ -275,7 +276,7 @@ void verdict_of(struct judgement *out, const struct subject *s)
 		return;
 	}
 	verdict_conditions(out, s);
-	verdict_rate(out, s);
+	judge_rate(out, s);
 	verdict_rules(out, s, &judging);
 	if (judging && out->judged_by == JUDGED_NOTHING)
 		out->judged_by = JUDGED_RULE;

@@ -27,8 +27,6 @@ const char *verdict_unjudged(const struct subject *s);
 bool verdict_ending(struct judgement *out, const struct subject *s);
 /* Wrong data, heat, brakes, Xids, other work on the device: what no good figure outweighs. */
 void verdict_conditions(struct judgement *out, const struct subject *s);
-/* Bands, ceilings, two judgements of compute. */
-void verdict_rate(struct judgement *out, const struct subject *s);
 /* A CPU's figure against this machine's own instrument: timed in turns with it, else the best of the run. */
 void verdict_ceiling(struct judgement *out, const struct subject *s);
 /* The reason of a case that passes by it; `figure` as text. */

@@ -48,9 +48,8 @@ bool facts_cgroup(struct facts *f, const char *controller, char *out, size_t siz
 
 /* GPUs by the PCI bus alone: [{"pci", "pci_device", ...}] in PCI order. Owner: caller. */
 json_t *facts_pci_gpus(struct facts *f);
-/* What one GPU's NVML or CUDA answers say, as facts and texts into `gpu`. */
+/* What one GPU's NVML answers say, as facts and texts into `gpu`. */
 void facts_gpu_nvml(json_t *gpu, const json_t *raw);
-void facts_gpu_cuda(json_t *gpu, const json_t *raw);
 /* `granted` of each GPU by CUDA_VISIBLE_DEVICES and the device nodes. */
 void facts_granted(struct facts *f, json_t *gpus);
 #endif

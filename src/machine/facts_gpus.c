@@ -111,30 +111,7 @@ static void merge_nvml(json_t *gpus, const json_t *nvml)
 	}
 }
 
-static void merge_cuda(json_t *gpus, const json_t *cuda)
-{
-	const json_t *raw;
-	size_t i;
-
-	json_array_foreach((json_t *)json_object_get(cuda, "gpus"), i, raw)
-	{
-		const char *bus_id = json_string_value(json_array_get(json_object_get(raw, "pci"), 1));
-		char address[16];
-		json_t *gpu;
-
-		if (!bus_id || !nvml_pci_text(address, bus_id))
-			continue;
-		gpu = gpu_by_pci(gpus, address);
-		if (!gpu)
-			gpu = add_gpu(gpus, address);
-		json_object_set_new(gpu, "cuda_index", json_integer((json_int_t)i));
-		facts_gpu_cuda(gpu, raw);
-		if (!json_object_get(gpu, "status"))
-			set_status(gpu, STATUS_OK, CAUSE_NONE, NULL);
-	}
-}
-
-void facts_gpu_cuda(json_t *gpu, const json_t *raw)
+static void add_cuda(json_t *gpu, const json_t *raw)
 {
 	/* cuDeviceGetAttribute's numbers. */
 	static const struct {
@@ -172,6 +149,29 @@ void facts_gpu_cuda(json_t *gpu, const json_t *raw)
 	if (!json_object_get(gpu, "uuid"))
 		facts_set_text(gpu, "uuid",
 			       json_string_value(json_array_get(json_object_get(raw, "uuid"), 1)));
+}
+
+static void merge_cuda(json_t *gpus, const json_t *cuda)
+{
+	const json_t *raw;
+	size_t i;
+
+	json_array_foreach((json_t *)json_object_get(cuda, "gpus"), i, raw)
+	{
+		const char *bus_id = json_string_value(json_array_get(json_object_get(raw, "pci"), 1));
+		char address[16];
+		json_t *gpu;
+
+		if (!bus_id || !nvml_pci_text(address, bus_id))
+			continue;
+		gpu = gpu_by_pci(gpus, address);
+		if (!gpu)
+			gpu = add_gpu(gpus, address);
+		json_object_set_new(gpu, "cuda_index", json_integer((json_int_t)i));
+		add_cuda(gpu, raw);
+		if (!json_object_get(gpu, "status"))
+			set_status(gpu, STATUS_OK, CAUSE_NONE, NULL);
+	}
 }
 
 /* What /proc/driver/nvidia says: the driver's version without any library, and the profiling restriction. */

@@ -16,6 +16,4 @@ json_t *live_places(void);
 json_t *live_kernel_log(void);
 /* Memory modules as dmi_memory_parse gives them; what udev kept of them where the table is closed to us. */
 json_t *live_memory(void);
-/* {"signature": "KVMKVMKVM"}: what the CPU says of who runs it. */
-json_t *live_hypervisor(void);
 #endif

@@ -289,7 +289,7 @@ const json_t *source_list(struct source *s, const char *path)
 	return json_is_array(value) ? value : NULL;
 }
 
-const char *source_link(struct source *s, const char *path)
+static const char *link_text(struct source *s, const char *path)
 {
 	return json_string_value(ask(s, "link", path, read_link));
 }
@@ -343,7 +343,7 @@ const char *source_linkf(struct source *s, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(path, sizeof(path), format, args);
 	va_end(args);
-	return source_link(s, path);
+	return link_text(s, path);
 }
 
 /* ASSAY_FACTS_LIMIT_MS overrides the layer's own, for machines that need more and tests that need less. */

@@ -35,7 +35,6 @@ const char *source_label(const struct source *s);
  */
 const char *source_text(struct source *s, const char *path);   /* a file, without its last newline */
 const json_t *source_list(struct source *s, const char *path); /* a folder's names, sorted */
-const char *source_link(struct source *s, const char *path);   /* a symbolic link's text */
 const json_t *source_value(struct source *s, const char *key); /* what is not a file: source_live.c's table */
 const char *source_why(struct source *s, const char *what);    /* path or key that was asked for last */
 /* One vendor layer's raw JSON (docs/design/machine.md). Live: asks a helper within its limit. NULL:

@@ -195,7 +195,7 @@ static json_t *read_kernel_options(void)
 	return list;
 }
 
-json_t *live_hypervisor(void)
+static json_t *read_hypervisor(void)
 {
 	char signature[13] = "";
 #if defined(__x86_64__)
@@ -233,7 +233,7 @@ json_t *source_live_value(const char *key)
 		{"kernel_log", live_kernel_log},
 		{"device_nodes", read_device_nodes},
 		{"dmi_memory", live_memory},
-		{"hypervisor", live_hypervisor},
+		{"hypervisor", read_hypervisor},
 		{"marks", read_marks},
 		{"user", read_user},
 		{"kernel_options", read_kernel_options},

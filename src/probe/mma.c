@@ -28,7 +28,7 @@ static const char *instruction_of(enum mma_type type, bool sm90)
 	return sm90 ? hopper[type] : portable[type];
 }
 
-struct mma_layout mma_layout_of(enum mma_type type, unsigned cc)
+static struct mma_layout layout_of(enum mma_type type, unsigned cc)
 {
 	bool sm90 = cc == 90 && type != MMA_FP32;
 	bool groups = sm90 && type != MMA_FP64; /* warpgroups, not warps */
@@ -80,7 +80,7 @@ enum status mma_init(struct mma *x, const struct bench *b, enum mma_type type, d
 	if (st)
 		return st;
 	*x = (struct mma){
-		.device = b->device, .stream = b->stream[0], .type = type, .layout = mma_layout_of(type, cc)};
+		.device = b->device, .stream = b->stream[0], .type = type, .layout = layout_of(type, cc)};
 	x->steps = (uint32_t)(flop / x->layout.step_flop / MMA_STEPS_GROUP) * MMA_STEPS_GROUP;
 	x->blocks = gpu_sm_count(b->device);
 	x->shared_bytes = MMA_SHARED_BYTES;

@@ -51,7 +51,6 @@ struct mma_tile {
 };
 
 struct mma_tile mma_tile_of(enum mma_type type, bool sm90);
-struct mma_layout mma_layout_of(enum mma_type type, unsigned cc);
 /* UNSUPPORTED where this program has no loop that fills the type's units there. Pure. */
 enum status mma_supports(enum mma_type type, unsigned cc, struct error *err);
 /* What thread `thread` of a block must find (kernel/mma.h): by plain integer sums. */

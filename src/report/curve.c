@@ -78,13 +78,22 @@ static void name_series(struct curve_series *s, const struct view_row *row)
 	text_copy(s->name, sizeof(s->name), title);
 }
 
+/* The point of this size; NULL: none. */
+static const struct curve_point *point_at(const struct curve_series *s, double bytes)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->point[i].bytes == bytes)
+			return &s->point[i];
+	return NULL;
+}
+
 /* By size; the first of two of one size stays. */
 static bool add_point(struct curve_series *s, const struct view_row *row)
 {
 	double bytes = size_of(row);
 	size_t at = s->count;
 
-	if (s->count == CURVE_POINTS || curve_at(s, bytes))
+	if (s->count == CURVE_POINTS || point_at(s, bytes))
 		return false;
 	for (; at && s->point[at - 1].bytes > bytes; at--)
 		s->point[at] = s->point[at - 1];
@@ -273,17 +282,9 @@ bool curve_collect(struct curve **out, size_t *count, struct view *v)
 	return true;
 }
 
-const struct curve_point *curve_at(const struct curve_series *s, double bytes)
-{
-	for (size_t i = 0; i < s->count; i++)
-		if (s->point[i].bytes == bytes)
-			return &s->point[i];
-	return NULL;
-}
-
 void curve_cell(char *out, size_t size, const struct curve_series *s, double bytes)
 {
-	const struct curve_point *p = curve_at(s, bytes);
+	const struct curve_point *p = point_at(s, bytes);
 
 	snprintf(out, size, "%s%s", p ? p->row->figure : "",
 		 p && p->row->j->verdict == VERDICT_UNTRUSTED ? " ?" : "");

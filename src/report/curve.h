@@ -50,8 +50,6 @@ struct curve {
 
 /* Collects the curves of a view into *out (caller frees); marks their rows `in_curve`. False: no memory. */
 bool curve_collect(struct curve **out, size_t *count, struct view *v);
-/* The point of this size; NULL: none. */
-const struct curve_point *curve_at(const struct curve_series *s, double bytes);
 /* "1.42 ns", with a "?" where the point is not trusted; "" without one. */
 void curve_cell(char *out, size_t size, const struct curve_series *s, double bytes);
 /* "L1 of 32 KiB, to about 45 KiB: 147 GB/s, 1.10 ns" */

@@ -7,7 +7,8 @@ void labels_take(struct labels *l, struct label_box box)
 		l->taken[l->count++] = box;
 }
 
-bool labels_free(const struct labels *l, struct label_box box)
+/* Inside the frame too. */
+static bool is_free(const struct labels *l, struct label_box box)
 {
 	if (l->count >= LABEL_BOXES || box.x0 < l->frame.x0 || box.x1 > l->frame.x1 || box.y0 < l->frame.y0 ||
 	    box.y1 > l->frame.y1)
@@ -26,7 +27,7 @@ bool labels_try(struct labels *l, const struct label_box *boxes, size_t count)
 	if (l->count + count > LABEL_BOXES)
 		return false;
 	for (size_t i = 0; i < count; i++)
-		if (!labels_free(l, boxes[i]))
+		if (!is_free(l, boxes[i]))
 			return false;
 	for (size_t i = 0; i < count; i++)
 		labels_take(l, boxes[i]);

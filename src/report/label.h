@@ -18,8 +18,6 @@ struct labels {
 };
 
 void labels_take(struct labels *l, struct label_box box);
-/* Free and inside the frame. */
-bool labels_free(const struct labels *l, struct label_box box);
 /* Takes all boxes if all are free. A turned text is a row of small boxes. */
 bool labels_try(struct labels *l, const struct label_box *boxes, size_t count);
 #endif

@@ -5,7 +5,8 @@
 #include <ctype.h>
 #include <strings.h>
 
-void names_pseudonym(char out[32], const char *prefix, const char *value)
+/* `prefix`-abcdef01 of the value. */
+static void make_pseudonym(char out[32], const char *prefix, const char *value)
 {
 	char hex[65];
 
@@ -37,7 +38,7 @@ static void learn(struct names *n, const char *prefix, const char *value)
 		n->failed = true;
 		return;
 	}
-	names_pseudonym(n->pair[n->count++].shown, prefix, value);
+	make_pseudonym(n->pair[n->count++].shown, prefix, value);
 }
 
 /* "host" and "node" are words of every report; a name that could be one of them is left alone. */
@@ -216,7 +217,7 @@ void names_add(const struct names *n, struct text *out, const char *s)
 		text_add_bytes(out, from, (size_t)(s - from));
 		if (!pair) {
 			snprintf(value, sizeof(value), "%.*s", (int)size, s);
-			names_pseudonym(shown, prefix, value);
+			make_pseudonym(shown, prefix, value);
 		}
 		text_add(out, pair ? pair->shown : shown);
 		s += size;

@@ -30,6 +30,4 @@ void names_release(struct names *n);
 void names_add(const struct names *n, struct text *out, const char *s);
 /* The same into a buffer. */
 void names_copy(const struct names *n, char *out, size_t size, const char *s);
-/* `prefix`-abcdef01 of the value. */
-void names_pseudonym(char out[32], const char *prefix, const char *value);
 #endif

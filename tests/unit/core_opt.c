@@ -2,7 +2,6 @@
 #include "test.h"
 
 #include "core/opt.h"
-#include "core/tree.h"
 
 static const char *const types[] = {"fp32", "bf16", "fp16", NULL};
 static const char *const modes[] = {"read", "write", NULL};
@@ -223,40 +222,6 @@ static void test_opt__no_switches_a_bool_off(void **state)
 	assert_false(v.zeros);
 }
 
-static void test_opt__a_map_sets_options_and_names_its_lines(void **state)
-{
-	static const char good[] = "size: 2MiB\ntype: fp16\n", typo[] = "size: 1\n\ntpye: fp16\n",
-			  nested[] = "size: [1]\n", list[] = "- 1\n", none[] = "";
-	struct error err = {0};
-	struct tree *tree;
-	struct sample v;
-
-	(void)state;
-	assert_int_equal(opt_defaults(&table, &v, NULL), STATUS_OK);
-	assert_int_equal(tree_parse(&tree, "s.yaml", good, strlen(good), &err), STATUS_OK);
-	assert_int_equal(opt_from_tree(&table, &v, tree, &err), STATUS_OK);
-	assert_int_equal(v.size, 2 << 20);
-	assert_int_equal(v.type, 2);
-	tree_free(tree);
-	assert_int_equal(tree_parse(&tree, "s.yaml", typo, strlen(typo), &err), STATUS_OK);
-	assert_int_equal(opt_from_tree(&table, &v, tree, &err), STATUS_BAD_INPUT);
-	assert_string_equal(err.text, "s.yaml:3: unknown option \"tpye\", did you mean \"type\"");
-	tree_free(tree);
-	error_clear(&err);
-	assert_int_equal(tree_parse(&tree, "s.yaml", nested, strlen(nested), &err), STATUS_OK);
-	assert_int_equal(opt_from_tree(&table, &v, tree, &err), STATUS_BAD_INPUT);
-	assert_string_equal(err.text, "s.yaml:1: size: one value belongs here");
-	tree_free(tree);
-	error_clear(&err);
-	assert_int_equal(tree_parse(&tree, "s.yaml", list, strlen(list), &err), STATUS_OK);
-	assert_int_equal(opt_from_tree(&table, &v, tree, &err), STATUS_BAD_INPUT);
-	tree_free(tree);
-	error_clear(&err);
-	assert_int_equal(tree_parse(&tree, "s.yaml", none, 0, &err), STATUS_OK);
-	assert_int_equal(opt_from_tree(&table, &v, tree, &err), STATUS_OK);
-	tree_free(tree);
-}
-
 static void test_opt__nearest_word(void **state)
 {
 	static const char *const known[] = {"gemm", "memory", "link", "x"};
@@ -284,7 +249,6 @@ int main(void)
 		cmocka_unit_test(test_opt__a_command_line_in_any_order),
 		cmocka_unit_test(test_opt__a_command_line_is_refused_with_a_reason),
 		cmocka_unit_test(test_opt__no_switches_a_bool_off),
-		cmocka_unit_test(test_opt__a_map_sets_options_and_names_its_lines),
 		cmocka_unit_test(test_opt__nearest_word),
 	};
 

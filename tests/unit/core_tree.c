@@ -154,16 +154,16 @@ static void test_tree__checked_reads(void **state)
 	bool flag = false;
 
 	(void)state;
-	assert_int_equal(tree_f64(t, "n", &value, &err), STATUS_OK);
+	assert_int_equal(tree_f64_unit(t, "n", "", &value, &err), STATUS_OK);
 	assert_true(value == 1.5);
-	assert_int_equal(tree_f64(t, "absent", &value, &err), STATUS_OK);
+	assert_int_equal(tree_f64_unit(t, "absent", "", &value, &err), STATUS_OK);
 	assert_int_equal(tree_f64_unit(t, "w", "W", &value, &err), STATUS_OK);
 	assert_true(value == 700);
-	assert_int_equal(tree_f64(t, "bad", &value, &err), STATUS_BAD_INPUT);
+	assert_int_equal(tree_f64_unit(t, "bad", "", &value, &err), STATUS_BAD_INPUT);
 	assert_string_equal(err.text, "f:3: bad: \"nan\" is not a finite decimal number");
-	assert_int_equal(tree_f64(t, "big", &value, NULL), STATUS_BAD_INPUT);
-	assert_int_equal(tree_f64(t, "q", &value, NULL), STATUS_BAD_INPUT);
-	assert_int_equal(tree_f64(t, "list", &value, NULL), STATUS_BAD_INPUT);
+	assert_int_equal(tree_f64_unit(t, "big", "", &value, NULL), STATUS_BAD_INPUT);
+	assert_int_equal(tree_f64_unit(t, "q", "", &value, NULL), STATUS_BAD_INPUT);
+	assert_int_equal(tree_f64_unit(t, "list", "", &value, NULL), STATUS_BAD_INPUT);
 	assert_true(value == 700);
 	assert_int_equal(tree_bool(t, "yes", &flag, NULL), STATUS_OK);
 	assert_true(flag);

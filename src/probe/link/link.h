@@ -61,7 +61,6 @@ void link_host_free(struct link_state *s, unsigned which);
 enum status link_numa_node(const struct link_opts *o, int *node, struct error *err); /* -1: auto */
 
 enum status link_verify(void *state, struct wrong *wrong, struct error *err);
-enum status link_poison(struct link_state *s, struct error *err);
 enum status link_enqueue(struct link_state *s, struct error *err);
 
 extern const struct engine link_driver_engine, link_own_engine;

@@ -28,7 +28,7 @@ static void poison_work(void *arg, unsigned thread)
 	memset(s->host[1] + 4 * first, 0xff, 16 * (last - first));
 }
 
-enum status link_poison(struct link_state *s, struct error *err)
+static enum status poison(struct link_state *s, struct error *err)
 {
 	uint64_t zero = 0;
 	enum status st = STATUS_OK;
@@ -171,7 +171,7 @@ enum status link_verify(void *state, struct wrong *w, struct error *err)
 
 	*w = (struct wrong){0};
 	if (!s->iterations || !s->ready) {
-		st = link_poison(s, err);
+		st = poison(s, err);
 		s->iterations = 0;
 		if (!st)
 			st = link_enqueue(s, err);
@@ -184,5 +184,5 @@ enum status link_verify(void *state, struct wrong *w, struct error *err)
 		return st;
 	s->ready = true;
 	s->iterations = 0;
-	return link_poison(s, err);
+	return poison(s, err);
 }

@@ -83,12 +83,13 @@ unsigned peak_lanes(enum peak_isa isa, enum peak_type type)
 	return bytes[isa] / (type == PEAK_FP64 ? 8 : 4);
 }
 
-unsigned peak_products(enum peak_type type)
+/* Products that one instruction adds to a lane: 4 of INT8, 2 of BF16, else 1. */
+static unsigned products(enum peak_type type)
 {
 	return type == PEAK_INT8 ? 4 : type == PEAK_BF16 ? 2 : 1;
 }
 
-unsigned peak_threads(const struct machine *m, const struct target *t, const struct peak_opts *o)
+static unsigned thread_count(const struct machine *m, const struct target *t, const struct peak_opts *o)
 {
 	return cpu_threads(m, t, o->threads);
 }
@@ -97,13 +98,13 @@ static struct work work(const struct machine *m, const struct target *t, const v
 {
 	const struct peak_opts *o = opts;
 	const struct memory_opts whole = {0};
-	double threads = t->kind == TARGET_GPU ? 0 : peak_threads(m, t, o);
+	double threads = t->kind == TARGET_GPU ? 0 : thread_count(m, t, o);
 	const struct gpu *g;
 
 	switch ((enum peak_unit)o->unit) {
 	case PEAK_FMA:
 		return (struct work){.flop = threads * 2.0 * PEAK_FMA_LOOPS * peak_chains(peak_isa(m, o)) *
-					     peak_lanes(peak_isa(m, o), o->type) * peak_products(o->type),
+					     peak_lanes(peak_isa(m, o), o->type) * products(o->type),
 				     .limit = limits[o->type]};
 	case PEAK_ADD:
 		return (struct work){.messages = PEAK_ADDS, .limit = "clock"};

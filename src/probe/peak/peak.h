@@ -59,10 +59,7 @@ enum {
 enum peak_isa peak_isa(const struct machine *m, const struct peak_opts *o);
 /* Independent accumulators a thread: latency 4..5 times 2 ports and two to spare; NEON 24. */
 unsigned peak_chains(enum peak_isa isa);
-/* Products that one instruction adds to a lane: 4 of INT8, 2 of BF16, else 1. */
-unsigned peak_products(enum peak_type type);
 unsigned peak_lanes(enum peak_isa isa, enum peak_type type);
-unsigned peak_threads(const struct machine *m, const struct target *t, const struct peak_opts *o);
 const char *peak_type_name(enum peak_type type);
 const char *peak_isa_name(enum peak_isa isa);
 
