@@ -2,7 +2,7 @@
 #include "cmd/running_plan.h"
 #include "cmd/show.h"
 #include "core/units.h"
-#include "run/probe.h"
+#include "run/need.h"
 
 const struct bench_case *running_busy(const struct plan *p)
 {
@@ -46,6 +46,44 @@ static struct demand demand_of(const struct plan *p, const struct machine *m)
 	return d;
 }
 
+/* "12.9 GB of device memory, 4.29 GB of host memory" */
+static void add_bytes(struct text *out, double device, double host)
+{
+	char bytes[32];
+
+	if (device > 0) {
+		units_format(bytes, sizeof(bytes), device, "B");
+		text_addf(out, "%s of device memory%s", bytes, host > 0 ? ", " : "");
+	}
+	if (host > 0 || !(device > 0)) {
+		units_format(bytes, sizeof(bytes), host, "B");
+		text_addf(out, "%s of host memory", bytes);
+	}
+}
+
+static void add_need(struct text *out, const struct bench_case *c)
+{
+	if (c->skip || c->probe->kind != PROBE_TIMED)
+		return;
+	text_add(out, "      ");
+	if (c->need.known)
+		add_bytes(out, c->need.device_bytes, c->need.host_bytes);
+	else
+		text_addf(out, "memory not known: probe %s cannot say", c->probe->name);
+	text_add(out, "\n");
+}
+
+static void add_peak(struct text *out, const struct plan *p)
+{
+	struct need_peak peak = need_peak(p);
+
+	text_add(out, "memory up to ");
+	add_bytes(out, peak.device_bytes, peak.host_bytes);
+	if (peak.unknown)
+		text_addf(out, "; %zu cases cannot say", peak.unknown);
+	text_add(out, "\n");
+}
+
 /* The words in it are a suite's and the machine's: each on one line. */
 static void add_case(struct text *out, const struct bench_case *c)
 {
@@ -54,6 +92,7 @@ static void add_case(struct text *out, const struct bench_case *c)
 	if (c->round)
 		text_addf(out, ", round %u", c->round);
 	text_add(out, "\n");
+	add_need(out, c);
 	if (c->skip)
 		text_addf(out, "      %s, %s: ", status_name(c->skip), cause_name(c->skip_cause));
 	else if (*c->beside)
@@ -79,6 +118,7 @@ static void print_text(const struct plan *p, const struct machine *m, const char
 			  d.watts_known ? "" : " whose limit is known");
 	else
 		text_add(&out, "watts  CPU only\n");
+	add_peak(&out, p);
 	text_addf(&out, "bytes  about %s in %s\n", bytes, dir);
 	for (size_t i = 0; i < p->count; i++) {
 		text_addf(&out, "step %zu%s\n", i + 1, p->steps[i].together ? ", together" : "");
@@ -91,6 +131,7 @@ static void print_text(const struct plan *p, const struct machine *m, const char
 
 void running_print_plan(const struct plan *p, const struct machine *m, const char *dir, bool json)
 {
+	struct need_peak peak;
 	json_t *j;
 
 	if (!json) {
@@ -99,6 +140,10 @@ void running_print_plan(const struct plan *p, const struct machine *m, const cha
 	}
 	j = plan_json(p, m);
 	json_object_set_new(j, "seconds_expected", json_real(p->seconds_expected));
+	peak = need_peak(p);
+	json_object_set_new(j, "need",
+			    json_pack("{s:f, s:f, s:I}", "device_bytes", peak.device_bytes, "host_bytes",
+				      peak.host_bytes, "cases_unknown", (json_int_t)peak.unknown));
 	show_json(j, JSON_INDENT(1));
 	json_decref(j);
 }

@@ -19,7 +19,7 @@
  *           "kind":"timed"|"reading","target":"gpu0"|"cpu"|"cpu:node1","gpus":["0000:1b:00.0"],"phases":"headline"|"burst",
  *           "require":"judged"|"measured"|"nothing","limit_ms":N,"group":"..",
  *           "work":{"flop":x,"read_bytes":x,"write_bytes":x,"link_bytes":x,"messages":x,"limit":"compute.bf16"},
- *           "together":true?,"seconds":x?,"search_s":x?,"beside":"who uses the device"?,
+ *           "need":{"device_bytes":x,"host_bytes":x}?,"together":true?,"seconds":x?,"search_s":x?,"beside":"who uses the device"?,
  *           "skip":null|{"status":"unavailable","cause":"library_missing","reason":".."}}
  * extend    {"steps":[..]}                            more cases; ids go on. Read, and written by nothing yet
  * begin     {"case":id,"attempt":k,"pid":N}

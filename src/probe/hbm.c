@@ -70,6 +70,11 @@ static struct work work(const struct machine *m, const struct target *t, const v
 	return (struct work){.read_bytes = size, .write_bytes = size, .limit = "memory"};
 }
 
+static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
+{
+	out->device_bytes = (double)size_of(m, t, opts);
+}
+
 static enum status check_options(const void *opts, struct error *err)
 {
 	const struct hbm_opts *o = opts;
@@ -227,6 +232,7 @@ const struct probe probe_hbm = {
 	.field_count = HBM_FIELD_COUNT,
 	.engines = engines,
 	.work = work,
+	.need = need,
 	.check = check_options,
 	.verify = verify,
 };

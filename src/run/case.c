@@ -114,6 +114,10 @@ json_t *case_json(const struct bench_case *c, const struct machine *m)
 	if (timed) {
 		json_object_set_new(j, "phases", json_string(phase_words[c->phases]));
 		json_object_set_new(j, "work", work_json(&c->work));
+		if (c->need.known)
+			json_object_set_new(j, "need",
+					    json_pack("{s:f, s:f}", "device_bytes", c->need.device_bytes,
+						      "host_bytes", c->need.host_bytes));
 		if (c->seconds > 0)
 			json_object_set_new(j, "seconds", json_real(c->seconds));
 		if (c->seconds_capped > 0)

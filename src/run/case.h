@@ -26,6 +26,12 @@ struct work { /* one iteration, ONE rank */
 	const char *limit; /* "compute.bf16" "memory" "cache" "link.h2d" "latency": picks bound and gap chain; static */
 };
 
+/* Memory that a case holds at its peak, as its probe estimates it ahead. */
+struct need {
+	bool known; /* false: the probe cannot say */
+	double device_bytes, host_bytes;
+};
+
 /* What exit 0 asks of the case. */
 enum require { REQUIRE_JUDGED, REQUIRE_MEASURED, REQUIRE_NOTHING };
 /* HEADLINE: cold, ramp, burst, settle, sustained. BURST: cold, ramp, burst (points of a curve). */
@@ -43,6 +49,7 @@ struct bench_case {
 	const struct engine *engine; /* NULL: a reading */
 	void *opts;                  /* the probe's own struct, and behind it the texts it points to */
 	struct work work;            /* timed: what the probe says of these options; for the journal */
+	struct need need;            /* timed: an estimate, no part of the identity */
 	struct target target;
 	char target_text[32];        /* "cpu", "cpu:node1", "gpu0" */
 	enum require require;

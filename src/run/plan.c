@@ -5,6 +5,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "run/case_build.h"
+#include "run/need.h"
 #include "run/suite.h"
 #include "run/target.h"
 
@@ -143,6 +144,9 @@ static enum status ask_engine(const struct builder *b, const struct engine *e, c
 
 	if (st && !why->status)
 		error_set(why, st, "%s: %s", e->name, status_text(st));
+	if (st == STATUS_NO_RESOURCE &&
+	    why->cause == CAUSE_NO_MEMORY) /* known ahead: too large for this machine */
+		st = why->status = STATUS_UNSUPPORTED;
 	return st;
 }
 
@@ -178,6 +182,8 @@ static enum status add_on_engine(struct builder *b, const struct choice *k, cons
 	fill_group(&c, k);
 	if (c.probe->work)
 		c.work = c.probe->work(b->machine, &c.target, c.opts);
+	if (!k->found->skip)
+		need_estimate(&c, b->machine);
 	if (b->wishes && !target_asked(&c.target, c.target_text, b->wishes->target))
 		skip(&c, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "not on the target asked for");
 	else if (k->one_node)
@@ -186,6 +192,8 @@ static enum status add_on_engine(struct builder *b, const struct choice *k, cons
 	else if (k->found->skip)
 		skip(&c, k->found->skip, k->found->cause, k->found->reason);
 	else if (e && ask_engine(b, e, &c, &why))
+		skip(&c, why.status, cause_of(&why), why.text);
+	else if (need_check(&c, b->machine, &why))
 		skip(&c, why.status, cause_of(&why), why.text);
 	else
 		check_circumstances(b, &c);

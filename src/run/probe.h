@@ -89,6 +89,9 @@ struct probe {
 	size_t field_count;
 	const struct engine *const *engines; /* CPU and GPU ones; NULL ends; NULL for a reading */
 	struct work (*work)(const struct machine *m, const struct target *t, const void *opts);
+	/* Fills device_bytes and host_bytes of *out with what one case holds at its peak, buffers that adapt to the machine as
+	 * they would. Pure. NULL: it cannot say, and the plan says so. */
+	void (*need)(const struct machine *m, const struct target *t, const void *opts, struct need *out);
 	/* Options checked together, beyond each row's range (m*n*k fits memory ..). Optional, pure. */
 	enum status (*check)(const void *opts, struct error *err);
 	/* Optional, for CPU targets: fills *out with what limits these options here; false: no instrument of ours does. Pure. */

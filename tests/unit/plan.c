@@ -2,6 +2,7 @@
 #include <math.h>
 #include "core/text.h"
 #include "run/case_build.h"
+#include "run/need.h"
 #include "run/suite.h"
 #include "run/target.h"
 #include "fake_machine.h"
@@ -30,6 +31,9 @@ static enum status fast_supports(const struct machine *m, const struct target *t
 				 struct error *err)
 {
 	(void)m, (void)t;
+	if (((const struct opts *)opts)->size == 99)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "fast: 99 is more than half of the memory");
 	return ((const struct opts *)opts)->size == 13
 		       ? error_set(err, STATUS_UNSUPPORTED, "fast: no odd sizes")
 		       : STATUS_OK;
@@ -77,8 +81,25 @@ static const struct probe thing = {
 	.fields = fields,
 	.field_count = 1,
 };
+/* A probe that says what memory it needs. */
+static struct need wanted;
+
+static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
+{
+	(void)m, (void)t, (void)opts;
+	*out = wanted;
+}
+
+static const struct probe hungry = {
+	.name = "hungry",
+	.kind = PROBE_TIMED,
+	.opts = {rows, 5, sizeof(struct opts)},
+	.engines = engines,
+	.work = work,
+	.need = need,
+};
 static const struct probe ecc = {.name = "ecc", .kind = PROBE_READING};
-static const struct probe *const registry[] = {&ecc, &thing, NULL};
+static const struct probe *const registry[] = {&ecc, &thing, &hungry, NULL};
 
 static struct machine machine;
 static struct plan plan;
@@ -168,6 +189,81 @@ static void test_plan__an_engine_is_chosen_by_what_it_can_do_here(void **state)
 	assert_ptr_equal(nth(0)->engine, &big);
 	assert_ptr_equal(nth(1)->engine, &fast);
 	assert_int_equal(plan.count, 2); /* other libraries, another worker */
+	plan_release(&plan);
+}
+
+static void fits(const char *target, enum status expected, const char *word)
+{
+	char cases[80];
+
+	snprintf(cases, sizeof(cases), "  - {probe: hungry, target: %s, engine: big}\n", target);
+	assert_int_equal(build(cases), STATUS_OK);
+	assert_int_equal(nth(0)->skip, expected);
+	assert_int_equal(nth(0)->skip_cause, expected ? CAUSE_NO_MEMORY : CAUSE_NONE);
+	if (word && !strstr(nth(0)->skip_reason, word))
+		fail_msg("no \"%s\" in: %s", word, nth(0)->skip_reason);
+	assert_true(nth(0)->need.known);
+	plan_release(&plan);
+}
+
+/* The GPU has 80 GB, 79.5 of them free; 3 GiB (3.22 GB) are left alone. */
+static void test_plan__a_case_that_cannot_fit_is_skipped_ahead_with_the_numbers(void **state)
+{
+	(void)state;
+	fake_machine_init(&machine, 1);
+	machine.cpu.memory_bytes = 16000000000;
+	wanted = (struct need){.device_bytes = 76e9};
+	fits("gpu0", STATUS_OK, NULL);
+	wanted.device_bytes = 76.5e9;
+	fits("gpu0", STATUS_UNAVAILABLE, "has free only 79.5 GB");
+	wanted.device_bytes = 77e9;
+	fits("gpu0", STATUS_UNSUPPORTED, "needs 77.0 GB of device memory");
+	wanted = (struct need){.host_bytes = 16e9};
+	fits("cpu", STATUS_OK, NULL);
+	wanted.host_bytes = 16.1e9;
+	fits("cpu", STATUS_UNSUPPORTED, "this machine has 16.0 GB");
+	fits("gpu0", STATUS_UNSUPPORTED, "needs 16.1 GB of host memory");
+	machine.cpu.memory_limit_bytes = 2000000000;
+	wanted.host_bytes = 2.5e9;
+	fits("cpu", STATUS_UNSUPPORTED, "control group may use 2.00 GB");
+	machine.cpu.memory_bytes = machine.cpu.memory_limit_bytes = 0; /* nobody knows */
+	fits("cpu", STATUS_OK, NULL);
+	fake_machine_init(&machine, 0);
+}
+
+static void test_plan__the_peak_is_of_the_largest_case_and_of_those_together(void **state)
+{
+	struct need_peak peak;
+
+	(void)state;
+	fake_machine_init(&machine, 2);
+	wanted = (struct need){.device_bytes = 5e9, .host_bytes = 2e9};
+	assert_int_equal(build("  - {probe: hungry, target: gpu0, engine: big}\n"
+			       "  - {probe: hungry, target: gpu1, engine: big}\n"
+			       "  - {probe: thing}\n"),
+			 STATUS_OK);
+	peak = need_peak(&plan);
+	assert_true(peak.device_bytes == 5e9 && peak.host_bytes == 2e9);
+	assert_int_equal(peak.unknown, 1);
+	plan_release(&plan);
+	assert_int_equal(build("  - together:\n"
+			       "      - {probe: hungry, target: gpu0, engine: big}\n"
+			       "      - {probe: hungry, target: gpu1, engine: big}\n"),
+			 STATUS_OK);
+	peak = need_peak(&plan);
+	assert_true(peak.device_bytes == 5e9 && peak.host_bytes == 4e9);
+	assert_int_equal(peak.unknown, 0);
+	plan_release(&plan);
+	fake_machine_init(&machine, 0);
+}
+
+static void test_plan__an_engine_that_finds_no_room_ahead_skips_its_case(void **state)
+{
+	(void)state;
+	assert_int_equal(build("  - {probe: thing, engine: fast, options: {size: 99}}\n"), STATUS_OK);
+	assert_int_equal(nth(0)->skip, STATUS_UNSUPPORTED);
+	assert_int_equal(nth(0)->skip_cause, CAUSE_NO_MEMORY);
+	assert_string_equal(nth(0)->skip_reason, "fast: 99 is more than half of the memory");
 	plan_release(&plan);
 }
 
@@ -606,6 +702,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(test_plan__a_list_is_a_cross_product),
 		test(test_plan__an_engine_is_chosen_by_what_it_can_do_here),
+		test(test_plan__a_case_that_cannot_fit_is_skipped_ahead_with_the_numbers),
+		test(test_plan__the_peak_is_of_the_largest_case_and_of_those_together),
+		test(test_plan__an_engine_that_finds_no_room_ahead_skips_its_case),
 		test(test_plan__no_gpu_is_a_skip_and_a_gpu_without_driver_is_not),
 		test(test_plan__each_granted_gpu_is_a_target),
 		test(test_plan__a_busy_gpu_is_blocked_unless_beside),

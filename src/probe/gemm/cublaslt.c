@@ -14,9 +14,6 @@
 #include "probe/gemm/gemm.h"
 
 enum {
-	SETS_MIN = 3,
-	SETS_MAX = 32,	  /* gemm.written has a bit a set */
-	CACHES = 4,	  /* what the sets hold together, in L2 caches */
 	TOP = 32,	  /* heuristics asked for by search=top */
 	EXHAUSTIVE = 512, /* candidates at most by search=exhaustive */
 	THREADS = 256,
@@ -38,7 +35,7 @@ struct gemm_cublaslt {
 	struct matmul *matmul;
 	struct matmul_plan *plan;
 	struct matmul_shape shape;
-	struct set set[SETS_MAX];
+	struct set set[GEMM_SETS_MAX];
 	gpu_ptr bias, scale_a, scale_b, sums, odd, record;
 	uint64_t c_words; /* 32-bit words of one C, the last one padded */
 	uint8_t *tried;	  /* by candidate: 1 it runs, 2 it does not */
@@ -78,18 +75,12 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	const struct gemm_opts *o = opts;
 	const struct gpu *g = machine_gpu(m, t->gpu[0]);
 	const struct lib_found *lib = machine_lib(m, "cublaslt");
-	double each, memory = g ? gpu_get(g, GPU_FACT_memory_bytes, 0) : 0,
-		     cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0;
+	double cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0;
 
 	if (o->threads)
 		return refuse(err, "threads are of CPU engines");
 	if (lib && lib->status)
 		return error_set_cause(err, lib->status, lib->cause, "gemm: cuBLASLt: %s", lib->missing);
-	each = (double)o->batch * ((double)gemm_in_bytes(o->type) * o->k * ((double)o->m + o->n) +
-				   (double)gemm_out_bytes(o->type) * o->m * o->n);
-	if (memory > 0 && each > memory)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "gemm: one set of matrices takes %.3g bytes of %.3g", each, memory);
 	if (o->type == GEMM_INT8 && o->bias)
 		return refuse(err, "INT8 to INT32 has no bias");
 	if (!is_fp8(o))
@@ -143,12 +134,9 @@ static enum status alloc_sets(struct gemm_cublaslt *s, struct error *err)
 	uint64_t b = matmul_b_count(&s->shape) * gemm_in_bytes(o->type);
 	uint64_t c = s->c_words * 4, each = a + b + c, usable = gpu_memory_usable(s->device);
 	int l2 = gpu_attribute(s->device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
-	uint64_t wanted = l2 > 0 ? CACHES * (uint64_t)l2 / each + 1 : SETS_MIN;
+	uint64_t wanted = gemm_device_sets(each, l2 > 0 ? (uint64_t)l2 : 0, usable);
 	enum status st = STATUS_OK;
 
-	wanted = wanted < SETS_MIN ? SETS_MIN : wanted > SETS_MAX ? SETS_MAX : wanted;
-	if (usable && wanted > usable / each)
-		wanted = usable / each ? usable / each : 1;
 	for (unsigned i = 0; !st && i < wanted; i++) {
 		st = gpu_alloc(s->device, &s->set[i].a, a, err);
 		if (!st)
@@ -559,7 +547,7 @@ static void release(void *state)
 	gemm_end(&s->common);
 	if (!s->device)
 		return;
-	for (unsigned i = 0; i < SETS_MAX; i++) {
+	for (unsigned i = 0; i < GEMM_SETS_MAX; i++) {
 		gpu_free(s->device, &s->set[i].a);
 		gpu_free(s->device, &s->set[i].b);
 		gpu_free(s->device, &s->set[i].c);

@@ -12,29 +12,16 @@ enum {
 	OWN_THREADS = 256
 }; /* PCIe's round trip times its rate is some 60 KB: any shape covers it */
 
-static enum status supports(const struct machine *m, const struct target *t, const void *opts,
-			    struct error *err)
-{
-	const struct link_opts *o = opts;
-	const struct gpu *g = machine_gpu(m, t->gpu[0]);
-	double memory = g ? gpu_get(g, GPU_FACT_memory_bytes, 0) : 0;
-
-	if (memory > 0 && 3 * (double)o->size > memory)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "link: buffers of %.3g bytes on a GPU of %.3g", 3 * (double)o->size,
-				       memory);
-	return STATUS_OK;
-}
-
 static enum status driver_supports(const struct machine *m, const struct target *t, const void *opts,
 				   struct error *err)
 {
 	const struct link_opts *o = opts;
 
+	(void)m, (void)t;
 	if (o->direction == LINK_LATENCY)
 		return error_set(err, STATUS_UNSUPPORTED,
 				 "link: the latency of a read is measured by engine own");
-	return supports(m, t, opts, err);
+	return STATUS_OK;
 }
 
 static enum status own_supports(const struct machine *m, const struct target *t, const void *opts,
@@ -42,9 +29,10 @@ static enum status own_supports(const struct machine *m, const struct target *t,
 {
 	const struct link_opts *o = opts;
 
+	(void)m, (void)t;
 	if (o->memory == LINK_PAGEABLE)
 		return error_set(err, STATUS_UNSUPPORTED, "link: a kernel reads pinned memory alone");
-	return supports(m, t, opts, err);
+	return STATUS_OK;
 }
 
 static void fill_work(void *arg, unsigned thread)

@@ -41,6 +41,18 @@ enum status link_numa_node(const struct link_opts *o, int *node, struct error *e
 	return STATUS_OK;
 }
 
+/* In: what arrives and what should; out: what is sent. */
+static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
+{
+	const struct link_opts *o = opts;
+	double in = o->direction == LINK_H2D || o->direction == LINK_BOTH;
+	double back = o->direction == LINK_D2H || o->direction == LINK_BOTH;
+
+	(void)m, (void)t;
+	out->device_bytes = (double)o->size * (2 * in + back);
+	out->host_bytes = (double)o->size * (in + back);
+}
+
 static enum status check(const void *opts, struct error *err)
 {
 	const struct link_opts *o = opts;
@@ -80,6 +92,7 @@ const struct probe probe_link = {
 	.field_count = LINK_FIELD_COUNT,
 	.engines = engines,
 	.work = work,
+	.need = need,
 	.check = check,
 	.verify = link_verify,
 };

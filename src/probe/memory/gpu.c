@@ -41,8 +41,7 @@ static enum status supports_gpu(const struct machine *m, const struct target *t,
 				struct error *err)
 {
 	const struct gpu *g = machine_gpu(m, t->gpu[0]);
-	double cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0, memory = g ? gpu_get(g, GPU_FACT_memory_bytes, 0) : 0;
-	double wanted = (double)memory_size(m, t, o) * memory_streams((enum memory_op)o->op);
+	double cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0;
 
 	if (o->store != MEMORY_STORE_AUTO || o->threads)
 		return error_set(err, STATUS_UNSUPPORTED,
@@ -50,10 +49,6 @@ static enum status supports_gpu(const struct machine *m, const struct target *t,
 	if (cc > 0 && cc < 80)
 		return error_set(err, STATUS_UNSUPPORTED,
 				 "memory: our kernels need sm_80 or newer, this GPU is sm_%.0f", cc);
-	if (memory > 0 && wanted > memory)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "memory: streams of %.3g bytes in all on a GPU of %.3g", wanted,
-				       memory);
 	return STATUS_OK;
 }
 

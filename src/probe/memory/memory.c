@@ -111,7 +111,7 @@ static uint64_t memory_room(const struct machine *m, const struct target *t)
 	if (!g)
 		return 16 * GIB;
 	free_bytes = gpu_get(g, GPU_FACT_memory_free_bytes, gpu_get(g, GPU_FACT_memory_bytes, 16.0 * GIB));
-	return free_bytes > 4.0 * GIB ? (uint64_t)free_bytes - 2 * GIB : (uint64_t)free_bytes / 2;
+	return free_bytes > 4.0 * GIB ? (uint64_t)free_bytes - 3 * GIB : (uint64_t)free_bytes / 4;
 }
 
 /* The same for every operation of a machine, so that their figures compare: room for three streams. */
@@ -189,6 +189,16 @@ static struct work work(const struct machine *m, const struct target *t, const v
 	return w;
 }
 
+static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
+{
+	const struct memory_opts *o = opts;
+	double size = (double)memory_size(m, t, o), bytes = size * memory_streams((enum memory_op)o->op);
+
+	if (o->op == MEMORY_GATHER)
+		bytes = size + 4 * size / memory_element_bytes(t);
+	*(t->kind == TARGET_GPU ? &out->device_bytes : &out->host_bytes) = bytes;
+}
+
 static enum status check(const void *opts, struct error *err)
 {
 	const struct memory_opts *o = opts;
@@ -235,6 +245,7 @@ const struct probe probe_memory = {
 	.field_count = MEMORY_FIELD_COUNT,
 	.engines = engines,
 	.work = work,
+	.need = need,
 	.check = check,
 	.ceiling = ceiling,
 	.verify = memory_verify,

@@ -118,6 +118,15 @@ static struct work work(const struct machine *m, const struct target *t, const v
 	return (struct work){0};
 }
 
+/* Registers and caches do the work; reading has one stream of probe memory's own size. */
+static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
+{
+	const struct peak_opts *o = opts;
+
+	if (o->unit == PEAK_READ)
+		out->host_bytes = (double)memory_size(m, t, &(struct memory_opts){0});
+}
+
 static enum status check(const void *opts, struct error *err)
 {
 	const struct peak_opts *o = opts;
@@ -159,6 +168,7 @@ const struct probe probe_peak = {
 	.field_count = PEAK_FIELD_COUNT,
 	.engines = engines,
 	.work = work,
+	.need = need,
 	.check = check,
 	.verify = verify,
 	.finish = finish,

@@ -51,17 +51,13 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	const struct stress_opts *o = opts;
 	const struct gpu *g = machine_gpu(m, t->gpu[0]);
 	const struct lib_found *lib = machine_lib(m, "cublaslt");
-	double cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0, memory = g ? gpu_get(g, GPU_FACT_memory_bytes, 0) : 0;
+	double cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0;
 
 	if (stress_has(o, STRESS_TENSOR) && lib && lib->status)
 		return error_set_cause(err, lib->status, lib->cause, "stress: cuBLASLt: %s", lib->missing);
 	if (stress_has(o, STRESS_TENSOR) && o->type == STRESS_E4M3 && cc > 0 && cc < 89)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "stress: this GPU has no FP8 units (they came with sm_89)");
-	if (memory > 0 && (double)stress_bytes(t, o) > memory)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "stress: %.3g bytes asked for, the GPU has %.3g",
-				       (double)stress_bytes(t, o), memory);
 	return STATUS_OK;
 }
 

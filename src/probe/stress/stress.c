@@ -99,6 +99,20 @@ static struct work work(const struct machine *m, const struct target *t, const v
 	return w;
 }
 
+/* A, two B and C of at most 8 bytes an element, and the memory walked. */
+static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
+{
+	const struct stress_opts *o = opts;
+	double n = stress_n(t, o), bytes = 0;
+
+	(void)m;
+	if (stress_has(o, STRESS_TENSOR))
+		bytes += (2 + STRESS_SETS) * n * n * 8;
+	if (stress_has(o, STRESS_MEMORY))
+		bytes += (double)stress_bytes(t, o);
+	*(t->kind == TARGET_GPU ? &out->device_bytes : &out->host_bytes) = bytes;
+}
+
 static enum status check(const void *opts, struct error *err)
 {
 	const struct stress_opts *o = opts;
@@ -179,6 +193,7 @@ const struct probe probe_stress = {
 	.field_count = STRESS_FIELD_COUNT,
 	.engines = engines,
 	.work = work,
+	.need = need,
 	.check = check,
 	.verify = verify,
 	.finish = finish,
