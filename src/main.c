@@ -125,25 +125,12 @@ static int run_command(const struct command *cmd, struct command_context *contex
 	return code;
 }
 
-int main(int argc, char **argv)
+/* Help, version or a command. */
+static int answer(int argc, char **argv, struct command_context *context)
 {
-	struct log log = {.sink = log_to_stderr};
-	struct error err = {0};
-	struct command_context context = {.log = &log, .stop = &stop_requests};
 	const struct command *cmd;
-	int code;
+	struct error err = {0};
 
-	install_signals();
-	if (!has_stack(&err)) {
-		show_message("error: ", err.text);
-		return EXIT_INCONCLUSIVE;
-	}
-	if (!take_global_options(&argc, argv, &log, &err))
-		return usage_error(&err, NULL);
-	context.argc = argc;
-	context.argv = argv;
-	context.terminal = isatty(STDERR_FILENO) && !log.quiet;
-	context.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	if (argc < 2) {
 		help_overview(stderr);
 		return EXIT_USAGE;
@@ -170,7 +157,28 @@ int main(int argc, char **argv)
 			help_command(stdout, cmd);
 		return EXIT_PASS;
 	}
-	code = run_command(cmd, &context);
+	return run_command(cmd, context);
+}
+
+int main(int argc, char **argv)
+{
+	struct log log = {.sink = log_to_stderr};
+	struct error err = {0};
+	struct command_context context = {.log = &log, .stop = &stop_requests};
+	int code;
+
+	install_signals();
+	if (!has_stack(&err)) {
+		show_message("error: ", err.text);
+		return EXIT_INCONCLUSIVE;
+	}
+	if (!take_global_options(&argc, argv, &log, &err))
+		return usage_error(&err, NULL);
+	context.argc = argc;
+	context.argv = argv;
+	context.terminal = isatty(STDERR_FILENO) && !log.quiet;
+	context.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+	code = answer(argc, argv, &context);
 	/* A result that could not be written is no result. */
 	if (fflush(stdout) || ferror(stdout)) {
 		if (errno != EPIPE)

@@ -36,4 +36,5 @@ if [ "${1:-}" != --fast ]; then
 		run build-asan "under ASan and UBSan"
 fi
 echo "$passed passed, $failed failed, $skipped skipped"
+[ "$skipped" = 0 ] || echo "what was skipped lacks a GPU, nvcc or an optional library here; each says why in build*/meson-logs/testlog.txt"
 [ "$failed" = 0 ]

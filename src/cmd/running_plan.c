@@ -93,14 +93,68 @@ static void add_case(struct text *out, const struct bench_case *c)
 		text_addf(out, ", round %u", c->round);
 	text_add(out, "\n");
 	add_need(out, c);
-	if (c->skip)
-		text_addf(out, "      %s, %s: ", status_name(c->skip), cause_name(c->skip_cause));
-	else if (*c->beside)
-		text_add(out, "      untrusted: ");
-	else
+	if (!*c->beside)
 		return;
-	utf8_add_clean(out, c->skip ? c->skip_reason : c->beside, UTF8_KEEP_NOTHING);
+	text_add(out, "      untrusted: ");
+	utf8_add_clean(out, c->beside, UTF8_KEEP_NOTHING);
 	text_add(out, "\n");
+}
+
+/* Cases skipped for one reason: how many, of which probes. */
+struct skips {
+	const struct bench_case *first;
+	size_t count;
+	struct text probes;
+};
+
+enum { SKIPS_MAX = 64 };
+
+static void count_skip(struct skips *skips, size_t *count, const struct bench_case *c)
+{
+	char word[80];
+	size_t i;
+
+	for (i = 0; i < *count; i++)
+		if (!strcmp(skips[i].first->skip_reason, c->skip_reason) &&
+		    skips[i].first->skip_cause == c->skip_cause)
+			break;
+	if (i == *count && *count < SKIPS_MAX)
+		skips[(*count)++].first = c;
+	if (i == SKIPS_MAX)
+		return; /* the head counts it, and JSON has every one */
+	skips[i].count++;
+	snprintf(word, sizeof(word), " %s,", c->probe->name);
+	if (!strstr(text_str(&skips[i].probes), word))
+		text_add(&skips[i].probes, word);
+}
+
+static void add_skips(struct text *out, const struct plan *p)
+{
+	struct skips skips[SKIPS_MAX] = {{0}};
+	size_t count = 0;
+
+	for (size_t i = 0; i < p->count; i++)
+		for (size_t k = 0; k < p->steps[i].count; k++)
+			if (p->steps[i].cases[k].skip)
+				count_skip(skips, &count, &p->steps[i].cases[k]);
+	for (size_t i = 0; i < count; i++) {
+		const struct bench_case *c = skips[i].first;
+
+		text_addf(out, "%s  %3zu of%.*s: %s, %s: ", i ? "" : "skipped\n", skips[i].count,
+			  (int)skips[i].probes.size - 1, text_str(&skips[i].probes), status_name(c->skip),
+			  cause_name(c->skip_cause));
+		utf8_add_clean(out, c->skip_reason, UTF8_KEEP_NOTHING);
+		text_add(out, "\n");
+		text_release(&skips[i].probes);
+	}
+}
+
+static bool runs_any(const struct step *s)
+{
+	for (size_t k = 0; k < s->count; k++)
+		if (!s->cases[k].skip)
+			return true;
+	return false;
 }
 
 static void print_text(const struct plan *p, const struct machine *m, const char *dir)
@@ -121,10 +175,14 @@ static void print_text(const struct plan *p, const struct machine *m, const char
 	add_peak(&out, p);
 	text_addf(&out, "bytes  about %s in %s\n", bytes, dir);
 	for (size_t i = 0; i < p->count; i++) {
+		if (!runs_any(&p->steps[i]))
+			continue;
 		text_addf(&out, "step %zu%s\n", i + 1, p->steps[i].together ? ", together" : "");
 		for (size_t k = 0; k < p->steps[i].count; k++)
-			add_case(&out, &p->steps[i].cases[k]);
+			if (!p->steps[i].cases[k].skip)
+				add_case(&out, &p->steps[i].cases[k]);
 	}
+	add_skips(&out, p);
 	show_text(&out, UTF8_KEEP_NOTHING);
 	text_release(&out);
 }

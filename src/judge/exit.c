@@ -78,6 +78,15 @@ static const char *by_own_ceilings(const struct judge_context *ctx)
 		       : "; judged against this machine's own ceilings: no reference for this CPU model";
 }
 
+static void begin_with(char *line, size_t size, const char *words)
+{
+	size_t more = strlen(words), used = strnlen(line, size - 1 - more);
+
+	memmove(line + more, line, used);
+	memcpy(line, words, more);
+	line[more + used] = '\0';
+}
+
 static void headline(struct judgements *out, const struct judge_context *ctx, const struct tally *t)
 {
 	size_t size = sizeof(out->headline);
@@ -101,6 +110,9 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 			 "%zu passed, %zu deserve a look, %zu measured without a reference%s",
 			 t->of[VERDICT_PASS], t->of[VERDICT_WARN], t->of[VERDICT_UNKNOWN],
 			 by_own_ceilings(ctx));
+	if (ctx->record->closed && ctx->record->close_ending == ENDING_CANCELLED &&
+	    !strstr(out->headline, "stopped on request"))
+		begin_with(out->headline, size, "stopped on request; ");
 }
 
 void exit_judge(struct judgements *out, const struct judge_context *ctx)

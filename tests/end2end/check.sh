@@ -25,6 +25,9 @@ ok "time" says '^time ' out
 ok "watts" says '^watts ' out
 ok "bytes" says '^bytes ' out
 ok "and leaves nothing" [ ! -e assay-runs ]
+ok "of what is skipped it prints one line a reason" expect 0 check quick --plan --target cpu
+ok "with their number" says '^ *[0-9]* of .*: unsupported, not_asked: not on the target asked for' out
+ok "once" [ "$(grep -c 'not on the target asked for' out)" -le 1 ]
 printf 'gpus: [h100]\nfans: 8\n' > site.yaml
 mkdir odd && printf 'rules:\n  - {name: x, field: y, above: 0, verdict: fial}\n' > odd/health.yaml
 for how in "" --plan; do
@@ -103,6 +106,7 @@ code=$?
 ok "stopped is inconclusive" [ "$code" = 2 ]
 ok "its journal is closed" says '"type":"close","ending":"cancelled"' stopped/journal.jsonl
 ok "its report is there" [ -s stopped/REPORT.md ]
+ok "and begins with that" sh -c 'head -n 4 stopped/REPORT.md | grep -q "stopped on request"'
 "$assay" check --resume stopped > out 2> err
 ok "resumed, it ends well" says '"type":"close","ending":"done"' stopped/journal.jsonl
 ok "what was done was not done again" [ "$(grep -c '"type":"begin","case":0,' stopped/journal.jsonl)" = 1 ]
@@ -141,6 +145,11 @@ ok "what is no run is not gone on with" expect 64 check --resume nowhere
 "$assay" probe null time=1ms slot=4 --out one > out 2> err
 ok "a probe is gone on with by its own" sh -c '"$1" probe --resume one > out 2> err; [ $? -le 2 ] && [ "$(grep -c "\"type\":\"open\"" one/journal.jsonl)" = 2 ]' sh "$assay"
 
+if [ -w /dev/full ]; then
+	for words in --help --version "check --help" "list probes" "info cpu"; do
+		ok "a full disk is no success of $words" sh -c '"$1" $2 > /dev/full 2> err; [ $? = 2 ]' sh "$assay" "$words"
+	done
+fi
 ok "list probes" expect 0 list probes
 ok "hides the null probe" sh -c '! grep -q "^null" out'
 ok "list engines" expect 0 list engines
