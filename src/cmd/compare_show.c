@@ -73,18 +73,6 @@ static void row_show(struct text *out, const struct compare_row *r)
 	text_add(out, "\n");
 }
 
-/* Alike but for their numbers. */
-static bool alike(const char *a, const char *b)
-{
-	do {
-		a += strspn(a, "0123456789.");
-		b += strspn(b, "0123456789.");
-		if (*a != *b)
-			return false;
-	} while (*a++ && *b++);
-	return true;
-}
-
 /* Cases that cannot be compared and turned no verdict: one line a reason, or each with `all`. */
 static void not_comparable_show(struct text *out, const struct comparison *c, bool all)
 {
@@ -102,7 +90,7 @@ static void not_comparable_show(struct text *out, const struct comparison *c, bo
 				  verdict_name(r->verdict_before), verdict_name(r->verdict_after), r->why);
 			continue;
 		}
-		for (k = 0; k < reasons && !alike(reason[k], r->why); k++)
+		for (k = 0; k < reasons && !text_alike(reason[k], r->why); k++)
 			;
 		if (k == reasons && reasons < REASONS_MAX)
 			reason[reasons++] = r->why;

@@ -6,7 +6,7 @@
 
 struct row {
 	const char *name, *text, *action;
-	int exit_code;
+	int exit_code, weight;
 };
 
 #define X(id, name_, text_) [STATUS_##id] = {.name = name_, .text = text_},
@@ -15,7 +15,8 @@ static const struct row status_rows[] = {STATUS_LIST(X)};
 #define X(id, name_, text_) [ENDING_##id] = {.name = name_, .text = text_},
 static const struct row ending_rows[] = {ENDING_LIST(X)};
 #undef X
-#define X(id, name_, code_, text_) [VERDICT_##id] = {.name = name_, .text = text_, .exit_code = code_},
+#define X(id, name_, code_, weight_, text_)                                                                  \
+	[VERDICT_##id] = {.name = name_, .text = text_, .exit_code = code_, .weight = weight_},
 static const struct row verdict_rows[] = {VERDICT_LIST(X)};
 #undef X
 #define X(id, name_, text_, action_) [CAUSE_##id] = {.name = name_, .text = text_, .action = action_},
@@ -25,7 +26,8 @@ static const struct row cause_rows[] = {CAUSE_LIST(X)};
 /* Values come from our own enums and, cast, from files: outside the list is a row of its own. */
 static const struct row *row_at(const struct row *rows, int count, int index)
 {
-	static const struct row unknown = {.name = "?", .text = "?", .action = "", .exit_code = 2};
+	static const struct row unknown = {
+		.name = "?", .text = "?", .action = "", .exit_code = 2, .weight = VERDICT_WEIGHT_MOST};
 
 	return index >= 0 && index < count ? &rows[index] : &unknown;
 }
@@ -128,4 +130,9 @@ int cause_from_name(const char *name, enum cause *out)
 int verdict_exit_code(enum verdict verdict)
 {
 	return row_at(verdict_rows, VERDICT_COUNT, (int)verdict)->exit_code;
+}
+
+int verdict_weight(enum verdict verdict)
+{
+	return row_at(verdict_rows, VERDICT_COUNT, (int)verdict)->weight;
 }

@@ -29,15 +29,19 @@
 	X(NOT_RUN, "not_run", "its device or its worker's library was lost before") \
 	X(CUT, "cut", "the journal ends inside this case")
 
-/* name, text, exit code it asks for where the case is required (a fail outranks the rest), meaning */
+/*
+ * name, exit code it asks for where the case is required (a fail outranks the rest), weight, meaning. Of
+ * several verdicts the weightiest counts: what was judged tells more of a device than what was measured alone.
+ */
 #define VERDICT_LIST(X)                                                     \
-	X(PASS, "pass", 0, "checked, judged, within its limits")            \
-	X(WARN, "warn", 0, "passed; something deserves a look")             \
-	X(FAIL, "fail", 1, "the answer or the rate is wrong")               \
-	X(UNKNOWN, "unknown", 2, "nothing to judge it by, or it could not be looked at") \
-	X(SKIP, "skip", 0, "not applicable here, or not asked for")         \
-	X(UNTRUSTED, "untrusted", 2, "ran, but do not use the figures")     \
-	X(ERROR, "error", 2, "we cannot tell; see the reason")
+	X(PASS, "pass", 0, 2, "checked, judged, within its limits")         \
+	X(MEASURED, "measured", 0, 1, "a sound figure that nothing was asked to judge") \
+	X(WARN, "warn", 0, 3, "sound; something deserves a look")           \
+	X(FAIL, "fail", 1, 7, "the answer or the rate is wrong")            \
+	X(UNKNOWN, "unknown", 2, 4, "to be judged, but by nothing sound; or it could not be looked at") \
+	X(SKIP, "skip", 0, 0, "not applicable here, or not asked for")      \
+	X(UNTRUSTED, "untrusted", 2, 5, "ran, but do not use the figures")  \
+	X(ERROR, "error", 2, 6, "we cannot tell; see the reason")
 
 /* name, text, meaning, what to do ("" = nothing). docs/reference.md and the report print these rows. */
 #define CAUSE_LIST(X)                                                                                  \
@@ -146,4 +150,7 @@ int verdict_from_name(const char *name, enum verdict *out);
 int cause_from_name(const char *name, enum cause *out);
 /* 0, 1 or 2: what a required case with this verdict asks of the exit code. */
 int verdict_exit_code(enum verdict verdict);
+/* Which of two verdicts counts: 0 (skip) to VERDICT_WEIGHT_MOST (fail, and what is not in the list). */
+enum { VERDICT_WEIGHT_MOST = 7 };
+int verdict_weight(enum verdict verdict);
 #endif

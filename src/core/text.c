@@ -120,3 +120,17 @@ void text_copy(char *out, size_t size, const char *s)
 	memcpy(out, s, n);
 	out[n] = '\0';
 }
+
+bool text_alike(const char *a, const char *b)
+{
+	static const char number[] = "0123456789.";
+
+	for (;; a++, b++) {
+		a += strspn(a, number);
+		b += strspn(b, number);
+		if (*a != *b)
+			return false;
+		if (!*a)
+			return true;
+	}
+}

@@ -3,6 +3,7 @@
 #ifndef CORE_TEXT_H
 #define CORE_TEXT_H
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"
 
@@ -22,4 +23,6 @@ void text_release(struct text *t);
 void text_add_html(struct text *t, const char *s);
 /* Bounded copy, always terminated; cuts. */
 void text_copy(char *out, size_t size, const char *s);
+/* The same words; the numbers in them may differ. */
+bool text_alike(const char *a, const char *b);
 #endif

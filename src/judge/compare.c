@@ -17,6 +17,7 @@ bool compare_fit(const struct judgement *j)
 		return false;
 	switch (j->verdict) {
 	case VERDICT_PASS:
+	case VERDICT_MEASURED:
 	case VERDICT_WARN:
 	case VERDICT_UNKNOWN:
 		return true;

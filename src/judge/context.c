@@ -275,29 +275,6 @@ bool subject_beyond_cache(const struct subject *s)
 	return s->c->work_read + s->c->work_write >= 8 * l2;
 }
 
-int verdict_weight(enum verdict verdict)
-{
-	switch (verdict) {
-	case VERDICT_SKIP:
-		return 0;
-	case VERDICT_PASS:
-		return 1;
-	case VERDICT_WARN:
-		return 2;
-	case VERDICT_UNKNOWN:
-		return 3;
-	case VERDICT_UNTRUSTED:
-		return 4;
-	case VERDICT_ERROR:
-		return 5;
-	case VERDICT_FAIL:
-		return 6;
-	case VERDICT_COUNT:
-		break;
-	}
-	return 7;
-}
-
 void finding(struct judgement *j, enum verdict verdict, enum cause cause, const char *format, ...)
 {
 	va_list args;

@@ -52,11 +52,10 @@ bool subject_gpm(const struct subject *s, const char *name, double *out);
 /* 8 x L2 or more a step: too large for the cache to flatter. Unknown L2: 1 GiB. */
 bool subject_beyond_cache(const struct subject *s);
 
-/* Raises the verdict where this one weighs more (fail > error > untrusted > unknown > warn > pass); the first
- * of equal weight stays. */
+/* Raises the verdict where this one weighs more (verdict_weight); the first of equal weight stays. A
+ * judgement without a reason has no verdict yet. */
 void finding(struct judgement *j, enum verdict verdict, enum cause cause, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 /* A cause worth naming although it changes no verdict; the first stays. */
 void remark(struct judgement *j, enum cause cause);
-int verdict_weight(enum verdict verdict);
 #endif

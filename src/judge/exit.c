@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "judge/exit.h"
 
-/* It ran and gave a figure (or a reading its facts); only a reference was missing. */
-static bool measured(const struct judgement *j)
+/* It ran (or was read); only a reference was missing. */
+static bool looked_at(const struct judgement *j)
 {
 	return j->cause == CAUSE_NO_REFERENCE;
 }
@@ -13,13 +13,14 @@ int exit_of_case(const struct judgement *j, int require)
 	case VERDICT_FAIL: /* whatever was required: something is wrong */
 		return 1;
 	case VERDICT_PASS:
+	case VERDICT_MEASURED:
 	case VERDICT_WARN:
 	case VERDICT_SKIP:
 		return 0;
 	case VERDICT_UNKNOWN:
 		if (require == CONTEXT_REQUIRE_NOTHING || j->cause == CAUSE_NO_LOG)
 			return 0;
-		return require == CONTEXT_REQUIRE_MEASURED && measured(j) ? 0 : 2;
+		return require == CONTEXT_REQUIRE_MEASURED && looked_at(j) ? 0 : 2;
 	case VERDICT_UNTRUSTED:
 	case VERDICT_ERROR:
 		return require == CONTEXT_REQUIRE_NOTHING ? 0 : 2;
@@ -107,8 +108,8 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 			 t->open_target, t->first_open->reason);
 	else
 		snprintf(out->headline, size,
-			 "%zu passed, %zu deserve a look, %zu measured without a reference%s",
-			 t->of[VERDICT_PASS], t->of[VERDICT_WARN], t->of[VERDICT_UNKNOWN],
+			 "%zu passed, %zu deserve a look, %zu measured without being judged%s",
+			 t->of[VERDICT_PASS], t->of[VERDICT_WARN], t->of[VERDICT_MEASURED],
 			 by_own_ceilings(ctx));
 	if (ctx->record->closed && ctx->record->close_ending == ENDING_CANCELLED &&
 	    !strstr(out->headline, "stopped on request"))
@@ -128,7 +129,9 @@ void exit_judge(struct judgements *out, const struct judge_context *ctx)
 		out->verdict = t.first_open ? t.first_open->verdict : VERDICT_UNKNOWN;
 	} else {
 		out->exit_code = 0;
-		out->verdict = t.of[VERDICT_WARN] ? VERDICT_WARN : VERDICT_PASS;
+		out->verdict = t.of[VERDICT_WARN]   ? VERDICT_WARN
+			       : t.of[VERDICT_PASS] ? VERDICT_PASS
+						    : VERDICT_MEASURED;
 	}
 	headline(out, ctx, &t);
 }

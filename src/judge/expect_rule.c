@@ -75,7 +75,7 @@ static enum status outcome(enum verdict *out, const struct tree *row, const char
 {
 	const char *name = tree_text(row, key, "");
 
-	if (verdict_from_name(name, out) && *out != VERDICT_UNTRUSTED)
+	if (verdict_from_name(name, out) && *out != VERDICT_UNTRUSTED && *out != VERDICT_MEASURED)
 		return STATUS_OK;
 	return error_set(err, STATUS_BAD_INPUT,
 			 "%s:%d: %s is %s, not pass, warn, fail, error, unknown or skip", row->file,

@@ -129,7 +129,7 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 		text_copy(out->reason, sizeof(out->reason),
 			  "by the rules of health.yaml for the fields it reads");
 	} else if (u) {
-		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "%s", u->why);
+		verdict_unreferenced(out, s, u->why);
 	} else if (b) {
 		verdict_band(out, s, b);
 		out->has_band = b->slot == BAND_RATE; /* a share's band has no rate before a clock was held */
@@ -146,7 +146,7 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 		snprintf(out->reason, sizeof(out->reason), "rule %.60s: %.160s", rule->name,
 			 rule->source.text);
 	} else {
-		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "%s", verdict_unjudged(s));
+		verdict_unreferenced(out, s, verdict_unjudged(s));
 	}
 }
 

@@ -112,7 +112,8 @@ static void judge_one(struct judgement *out, const struct judge_context *ctx, co
 	char heat[48] = "";
 
 	if (!worse) {
-		if (out->judged_by == JUDGED_NOTHING && out->verdict == VERDICT_UNKNOWN &&
+		if (out->judged_by == JUDGED_NOTHING &&
+		    (out->verdict == VERDICT_UNKNOWN || out->verdict == VERDICT_MEASURED) &&
 		    out->cause == CAUSE_NO_REFERENCE && !expect_unknown(ctx->e, subject_word, s)) {
 			out->verdict = VERDICT_PASS;
 			out->judged_by = JUDGED_SIBLINGS;

@@ -42,7 +42,7 @@ static bool swings(const struct subject *s)
 void verdict_steadiness(struct judgement *out, const struct subject *s)
 {
 	bool lenient = !s->gpu && s->c->require != CONTEXT_REQUIRE_JUDGED; /* a point of a CPU's curve */
-	double width;
+	double width, warn = lenient ? VERDICT_SPREAD_STOP : VERDICT_SPREAD_WARN;
 	bool told = record_number(s->phase, "half_width_share", &width);
 	struct turns turns;
 
@@ -54,7 +54,7 @@ void verdict_steadiness(struct judgement *out, const struct subject *s)
 	if (width > VERDICT_SPREAD_STOP && !lenient)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD, "95 %% half-width is %.1f %% of the mean",
 			100 * width);
-	else if (width > VERDICT_SPREAD_WARN && !swings(s))
+	else if (width > warn && !swings(s))
 		finding(out, VERDICT_WARN, CAUSE_WIDE_SPREAD, "95 %% half-width is %.1f %% of the mean",
 			100 * width);
 }

@@ -104,6 +104,15 @@ static void at_clock(const struct subject *s, char *out, size_t size)
 			 100 * s->figure / (flop * clock), clock / 1e6);
 }
 
+/* Ahead of a run every case that has a figure will have a sound one. */
+void verdict_unreferenced(struct judgement *out, const struct subject *s, const char *why)
+{
+	bool figure = s->ctx->ahead ? *s->field != '\0' : s->has_figure;
+
+	finding(out, figure && s->c->require != CONTEXT_REQUIRE_JUDGED ? VERDICT_MEASURED : VERDICT_UNKNOWN,
+		CAUSE_NO_REFERENCE, "%s", why);
+}
+
 static void against_band(struct judgement *out, const struct subject *s)
 {
 	const struct unknown_row *u = expect_unknown(s->ctx->e, subject_word, s);
@@ -111,7 +120,7 @@ static void against_band(struct judgement *out, const struct subject *s)
 	char why[80];
 
 	if (u) {
-		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "%s", u->why);
+		verdict_unreferenced(out, s, u->why);
 		return;
 	}
 	b = band_find(out, s, BAND_RATE);
@@ -250,7 +259,7 @@ const char *verdict_unjudged(const struct subject *s)
 	const struct record_case *peak, *disturbed;
 
 	if (!strcmp(s->c->probe, "peak"))
-		return "a ceiling for the others; nothing judges it";
+		return "a ceiling for other cases, judged by nothing";
 	if (!s->gpu && !s->ctx->ahead && expect_ceiling(s->ctx->e, subject_word, s)) {
 		bound_ceiling(s->ctx, s->c, &peak, &disturbed);
 		return disturbed
@@ -260,7 +269,7 @@ const char *verdict_unjudged(const struct subject *s)
 				 "peak)";
 	}
 	if (!strcmp(s->c->phases, "burst"))
-		return "a point of a curve; measured, not judged";
+		return "a burst, which has no reference";
 	return "nothing sound to judge it by";
 }
 
@@ -280,9 +289,8 @@ void verdict_of(struct judgement *out, const struct subject *s)
 	verdict_rules(out, s, &judging);
 	if (judging && out->judged_by == JUDGED_NOTHING)
 		out->judged_by = JUDGED_RULE;
-	if (out->judged_by == JUDGED_NOTHING &&
-	    verdict_weight(out->verdict) < verdict_weight(VERDICT_UNKNOWN))
-		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "%s", verdict_unjudged(s));
+	if (out->judged_by == JUDGED_NOTHING)
+		verdict_unreferenced(out, s, verdict_unjudged(s));
 	if (out->verdict == VERDICT_PASS && !*out->reason) {
 		passed(out, s);
 		if (out->cause == CAUSE_NONE && out->low_confidence)

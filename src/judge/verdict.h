@@ -21,6 +21,9 @@
 /* The whole judgement of one case but siblings, gap and advice. */
 void verdict_of(struct judgement *out, const struct subject *s);
 
+/* What has no reference: `measured` where the plan asks for a figure alone and there is one, else `unknown`.
+ */
+void verdict_unreferenced(struct judgement *out, const struct subject *s, const char *why);
 /* Why nothing judges it: of a case without band, ceiling and rule. */
 const char *verdict_unjudged(const struct subject *s);
 /* True where how the case ended decides alone. */

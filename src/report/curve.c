@@ -24,9 +24,8 @@ static bool is_point(const struct view_row *row)
 	enum verdict verdict = row->j->verdict;
 
 	return !row->aside && !row->c->reading && row->figure[0] && row->j->figure > 0 &&
-	       !strcmp(row->c->phases, "burst") && size_of(row) > 0 &&
-	       (verdict == VERDICT_PASS || verdict == VERDICT_UNKNOWN || verdict == VERDICT_WARN ||
-		verdict == VERDICT_UNTRUSTED);
+	       !strcmp(row->c->phases, "burst") && size_of(row) > 0 && verdict != VERDICT_FAIL &&
+	       verdict != VERDICT_ERROR && verdict != VERDICT_SKIP;
 }
 
 static bool same_block(const struct view_row *a, const struct view_row *b)

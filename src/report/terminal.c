@@ -5,7 +5,7 @@
 #include "report/width.h"
 #include "report/words.h"
 
-enum { COLUMNS_LEAST = 24, TITLE_LEAST = 16, TITLE_MOST = 48, VERDICT_WIDTH = 9, REASON_LEAST = 24 };
+enum { COLUMNS_LEAST = 24, TITLE_LEAST = 16, TITLE_WANTED = 28, VERDICT_WIDTH = 9, REASON_LEAST = 24 };
 
 /* SGR codes; colour is never the only sign: the word is always there. */
 static const char *colour_of(enum verdict verdict)
@@ -19,6 +19,8 @@ static const char *colour_of(enum verdict verdict)
 	case VERDICT_FAIL:
 	case VERDICT_ERROR:
 		return "\033[1;31m";
+	case VERDICT_MEASURED:
+		return "\033[36m";
 	case VERDICT_UNKNOWN:
 		return "\033[35m";
 	case VERDICT_SKIP:
@@ -47,12 +49,13 @@ static void add_verdict(const struct paint *p, enum verdict verdict, unsigned wi
 	sgr(p, "\033[0m");
 }
 
-/* Columns after the title. The later a column stands in `drop_order`, the sooner a narrow terminal loses it.
- */
 enum column { COLUMN_FIGURE, COLUMN_EXPECTED, COLUMN_SHARE, COLUMN_CLOCK, COLUMN_POWER, COLUMN_COUNT };
 
 static const char *const heads[] = {"figure", "expected", "of bound", "clock", "power"};
+/* What a narrow terminal loses, first to last; a note names it. The figure then stands on a line of its own.
+ */
 static const enum column drop_order[] = {COLUMN_POWER, COLUMN_CLOCK, COLUMN_SHARE, COLUMN_EXPECTED};
+enum { DROPS = sizeof(drop_order) / sizeof(drop_order[0]) };
 
 static const char *cell(const struct view_row *row, enum column column)
 {
@@ -74,7 +77,8 @@ static const char *cell(const struct view_row *row, enum column column)
 }
 
 struct layout {
-	unsigned title, width[COLUMN_COUNT]; /* 0: dropped */
+	unsigned title, width[COLUMN_COUNT]; /* 0: not shown */
+	bool left_out[COLUMN_COUNT];	     /* has cells, but found no room */
 	bool reason_beside;		     /* a last column of its own; else a line below */
 	unsigned reason;
 };
@@ -88,34 +92,45 @@ static unsigned used_by(const struct layout *l)
 	return used;
 }
 
-static struct layout lay_out(const struct view *v, unsigned columns)
+/* What each column of a group's table takes. */
+static void measure_cells(struct layout *l, const struct view *v, const struct view_group *group)
 {
-	struct layout l = {.title = TITLE_LEAST};
-	unsigned wanted = TITLE_LEAST;
-
-	for (size_t i = 0; i < v->row_count; i++) {
+	for (size_t i = group->first; i < group->first + group->count; i++) {
 		const struct view_row *row = &v->rows[i];
 		unsigned title = width_of(row->title);
 
 		if (!view_tabled(row))
 			continue;
-		wanted = title > wanted ? title : wanted;
+		l->title = title > l->title ? title : l->title;
 		for (enum column k = 0; k < COLUMN_COUNT; k++) {
 			unsigned w = width_of(cell(row, k));
 
-			l.width[k] = w > l.width[k] ? w : l.width[k];
+			l->width[k] = w > l->width[k] ? w : l->width[k];
 		}
 	}
 	for (enum column k = 0; k < COLUMN_COUNT; k++)
-		if (l.width[k] && l.width[k] < width_of(heads[k]))
-			l.width[k] = width_of(heads[k]);
-	wanted = wanted > TITLE_MOST ? TITLE_MOST : wanted;
-	for (size_t i = 0; i < sizeof(drop_order) / sizeof(drop_order[0]); i++)
-		if (used_by(&l) - l.title + (wanted < 28 ? wanted : 28) > columns)
-			l.width[drop_order[i]] = 0;
+		if (l->width[k] && l->width[k] < width_of(heads[k]))
+			l->width[k] = width_of(heads[k]);
+}
+
+/* The title has what the others leave. */
+static struct layout lay_out(const struct view *v, const struct view_group *group, unsigned columns)
+{
+	struct layout l = {.title = TITLE_LEAST};
+	unsigned wanted;
+
+	measure_cells(&l, v, group);
+	wanted = l.title;
+	l.title = wanted < TITLE_WANTED ? wanted : TITLE_WANTED;
+	for (int i = 0; i < DROPS && used_by(&l) > columns; i++) {
+		l.left_out[drop_order[i]] = l.width[drop_order[i]] > 0;
+		l.width[drop_order[i]] = 0;
+	}
+	l.title = TITLE_LEAST;
 	if (used_by(&l) > columns)
 		l.width[COLUMN_FIGURE] = 0; /* the line below then begins with it */
-	l.title = columns > used_by(&l) - l.title ? columns - (used_by(&l) - l.title) : TITLE_LEAST;
+	if (columns > used_by(&l))
+		l.title += columns - used_by(&l);
 	l.title = l.title > wanted ? wanted : l.title;
 	if (columns >= used_by(&l) + 2 + 2 * REASON_LEAST) {
 		l.reason_beside = true;
@@ -141,7 +156,9 @@ static void add_heads(const struct paint *p, const struct layout *l)
 	text_add(p->out, "\n");
 }
 
-static void add_cells(const struct paint *p, const struct layout *l, const struct view_row *row, bool pad)
+/* `taken`: how far the title reaches into the room that its figure leaves. */
+static void add_cells(const struct paint *p, const struct layout *l, const struct view_row *row,
+		      unsigned taken, bool pad)
 {
 	int last = -1;
 
@@ -152,11 +169,33 @@ static void add_cells(const struct paint *p, const struct layout *l, const struc
 		if (!l->width[k])
 			continue;
 		text_add(p->out, "  ");
-		width_add(p->out, cell(row, k), l->width[k], WIDTH_RIGHT);
+		width_add(p->out, cell(row, k), l->width[k] - (k == COLUMN_FIGURE ? taken : 0), WIDTH_RIGHT);
 	}
 	for (int k = last + 1; pad && k < COLUMN_COUNT; k++)
 		if (l->width[k])
 			text_addf(p->out, "%*s", (int)l->width[k] + 2, "");
+}
+
+/* The title and its cells; a title that finds no room ends on a line of its own. */
+static void add_case(const struct paint *p, const struct layout *l, const struct view_row *row, bool pad)
+{
+	unsigned wide = width_of(row->title), figure = width_of(row->figure), taken = 0;
+	size_t fits = strlen(row->title);
+	struct text begin = {0};
+
+	if (wide > l->title && l->width[COLUMN_FIGURE] && wide - l->title <= l->width[COLUMN_FIGURE] - figure)
+		taken = wide - l->title;
+	else
+		fits = width_fit(row->title, l->title);
+	text_add_bytes(&begin, row->title, fits);
+	width_add(p->out, text_str(&begin), l->title + taken, WIDTH_LEFT);
+	text_release(&begin);
+	add_cells(p, l, row, taken, pad);
+	fits += strspn(row->title + fits, " ");
+	if (!row->title[fits])
+		return;
+	text_addf(p->out, "\n%*s", VERDICT_WIDTH + 3, "");
+	width_wrap(p->out, row->title + fits, p->columns, VERDICT_WIDTH + 3, VERDICT_WIDTH + 3);
 }
 
 static void add_row(const struct paint *p, const struct layout *l, const struct view_row *row)
@@ -166,8 +205,7 @@ static void add_row(const struct paint *p, const struct layout *l, const struct 
 
 	add_verdict(p, row->j->verdict, VERDICT_WIDTH);
 	text_add(p->out, " ");
-	width_add(p->out, row->title, l->title, WIDTH_LEFT);
-	add_cells(p, l, row, l->reason_beside && why[0]);
+	add_case(p, l, row, l->reason_beside && why[0]);
 	if (l->reason_beside && why[0]) {
 		text_add(p->out, "  ");
 		width_wrap(p->out, why, p->columns, used_by(l) + 2, used_by(l) + 2);
@@ -264,6 +302,25 @@ static void add_group(const struct paint *p, const struct layout *l, const struc
 		if (v->curves[i].group == index)
 			add_curve(p, &v->curves[i]);
 	add_folds(p, v, index, false);
+}
+
+/* Which columns some table had no room for. */
+static void add_left_out(const struct paint *p, const bool left_out[COLUMN_COUNT])
+{
+	struct text line = {0};
+
+	for (int i = 0; i < DROPS; i++)
+		if (left_out[drop_order[i]])
+			text_addf(&line, "%s%s", line.size ? ", " : "", heads[drop_order[i]]);
+	if (line.size) {
+		text_addf(&line, ": left out at %u columns; a wider terminal shows them", p->columns);
+		text_add(p->out, "\n");
+		sgr(p, "\033[2m");
+		width_wrap(p->out, text_str(&line), p->columns, 0, 2);
+		sgr(p, "\033[0m");
+		text_add(p->out, "\n");
+	}
+	text_release(&line);
 }
 
 static void add_unjudged(const struct paint *p, const struct view *v)
@@ -372,17 +429,22 @@ void report_terminal(struct text *out, const struct report_input *in, const stru
 {
 	unsigned columns = style->columns < COLUMNS_LEAST ? COLUMNS_LEAST : style->columns;
 	struct paint p = {.out = out, .style = style, .columns = columns};
-	struct layout l;
+	bool left_out[COLUMN_COUNT] = {false};
 	struct view v;
 
 	if (view_build(&v, in, NULL)) {
 		out->failed = 1;
 		return;
 	}
-	l = lay_out(&v, columns);
 	add_head(&p, &v);
-	for (size_t g = 0; g < v.group_count; g++)
+	for (size_t g = 0; g < v.group_count; g++) {
+		const struct layout l = lay_out(&v, &v.groups[g], columns);
+
 		add_group(&p, &l, &v, g);
+		for (enum column k = 0; k < COLUMN_COUNT; k++)
+			left_out[k] |= l.left_out[k];
+	}
+	add_left_out(&p, left_out);
 	add_todos(&p, &v);
 	add_knobs(&p, &v);
 	add_unjudged(&p, &v);

@@ -10,24 +10,7 @@ enum { TODO_CASES = 4 };
 
 unsigned view_badness(enum verdict verdict)
 {
-	switch (verdict) {
-	case VERDICT_FAIL:
-		return 0;
-	case VERDICT_ERROR:
-		return 1;
-	case VERDICT_UNTRUSTED:
-		return 2;
-	case VERDICT_UNKNOWN:
-		return 3;
-	case VERDICT_WARN:
-		return 4;
-	case VERDICT_PASS:
-		return 5;
-	case VERDICT_SKIP:
-	case VERDICT_COUNT:
-		break;
-	}
-	return 6;
+	return (unsigned)(VERDICT_WEIGHT_MOST - verdict_weight(verdict));
 }
 
 bool view_number(const struct view_row *row, const char *field, double *out)
@@ -271,6 +254,8 @@ bool view_asks(const struct view_row *row)
 {
 	const struct judgement *j = row->j;
 
+	if (j->verdict == VERDICT_MEASURED)
+		return false;
 	return j->verdict != VERDICT_UNKNOWN || row->c->require == 0 ||
 	       (j->cause != CAUSE_NONE && j->cause != CAUSE_NO_REFERENCE);
 }

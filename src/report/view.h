@@ -18,7 +18,7 @@ struct view_row {
 	bool in_curve;			  /* a point of one of the curves: shown there alone */
 	char base[112];			  /* the title before it was told apart from its like */
 	char title[112], figure[40], expected[72], share[16], clock[24], power[16], temperature[16];
-	char *reason; /* names replaced; "" none */
+	char *reason;	  /* names replaced; "" none */
 	const char *over; /* static: why its share may be above 100 %; "" where it is not above */
 	char why[96]; /* in few words, where the whole reason is said elsewhere or by the figures beside it;
 		       * "": show the reason. view_why() */
@@ -131,7 +131,7 @@ void view_aside(struct text *out, const struct view *v);
 bool view_stated(struct text *out, const struct view *v);
 /* The best trusted sustained figure of a group for a limit ("compute", "memory", "link"); NULL: none. */
 const struct view_row *view_best(const struct view *v, const struct view_group *g, const char *limit);
-/* The order of badness: fail, error, untrusted, unknown, warn, pass, skip. 0 is the worst. */
+/* The order of badness, verdict_weight the other way round: 0 is the worst. */
 unsigned view_badness(enum verdict verdict);
 /* The machine in words for one target; *gpu: the GPU it names, or NULL. */
 void view_target_name(char *out, size_t size, const struct report_input *in, const char *target,

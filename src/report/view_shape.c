@@ -32,11 +32,13 @@ bool view_fold_above(const struct view_fold *f)
 	return view_badness(f->verdict) <= view_badness(VERDICT_WARN) && f->verdict != VERDICT_UNKNOWN;
 }
 
-/* Another row of the table, before this one, has said the same. */
+/* Another row of the table, before this one, has said the same; of a failure the numbers count too. */
 static bool said_before(const struct view *v, const struct view_group *g, const struct view_row *row)
 {
 	for (const struct view_row *r = &v->rows[g->first]; r < row; r++)
-		if (view_tabled(r) && !strcmp(r->reason, row->reason))
+		if (view_tabled(r) && r->j->verdict == row->j->verdict &&
+		    (row->j->verdict == VERDICT_FAIL ? !strcmp(r->reason, row->reason)
+						     : text_alike(r->reason, row->reason)))
 			return true;
 	return false;
 }
@@ -70,10 +72,12 @@ static void shape_table(struct view *v)
 	}
 }
 
-/* "What to do" names what asks for something; this is the rest of what has no verdict of its own. */
+/* "What to do" names what asks for something; this is the rest of what has no verdict of its own. What nobody
+ * asked to judge is no shortcoming: it is counted apart. */
 static bool is_unjudged(const struct view_row *row)
 {
-	return !row->aside && (row->j->verdict == VERDICT_SKIP || !view_asks(row));
+	return !row->aside && row->j->verdict != VERDICT_MEASURED &&
+	       (row->j->verdict == VERDICT_SKIP || !view_asks(row));
 }
 
 static bool passing_reading(const struct view_row *row)
@@ -134,32 +138,51 @@ static struct view_unjudged *unjudged_of(struct view *v, enum verdict verdict, c
 	return u;
 }
 
-/* The points of a curve are named by their curve. */
-static void unjudged_points(struct view *v)
+static const char *measured_why(const struct view_row *row)
 {
-	static const char reason[] = "points of a curve: measured; nothing sound judges one by itself";
+	if (row->aside || row->j->verdict != VERDICT_MEASURED)
+		return NULL;
+	return row->in_curve ? "points of a curve" : row->reason;
+}
 
-	for (size_t i = 0; i < v->curve_count; i++) {
-		const struct curve *c = &v->curves[i];
-		struct view_unjudged *u = NULL;
+/* Rows from this one on that were measured for the same reason; 0 where an earlier one counts it. */
+static unsigned measured_alike(const struct view *v, size_t row)
+{
+	const char *why = measured_why(&v->rows[row]);
+	unsigned count = 0;
 
-		for (size_t s = 0; s < c->series_count; s++)
-			for (size_t k = 0; k < c->series[s].count; k++) {
-				if (!is_unjudged(c->series[s].point[k].row))
-					continue;
-				if (!u) {
-					u = unjudged_of(v, VERDICT_UNKNOWN, reason);
-					text_addf(&u->some, "%s%s", u->count ? "; " : "", c->title);
-				}
-				u->count++;
-			}
+	for (size_t i = 0; why && i < v->row_count; i++) {
+		const char *other = measured_why(&v->rows[i]);
+
+		if (!other || strcmp(other, why))
+			continue;
+		if (i < row)
+			return 0;
+		count++;
+	}
+	return count;
+}
+
+/* What was measured without being judged: one line, last. */
+static void count_measured(struct view *v)
+{
+	static const char reason[] = "sound figures that nothing was asked to judge";
+	struct view_unjudged *u = NULL;
+
+	for (size_t i = 0; i < v->row_count; i++) {
+		unsigned count = measured_alike(v, i);
+
+		if (!count)
+			continue;
+		if (!u)
+			u = unjudged_of(v, VERDICT_MEASURED, reason);
+		text_addf(&u->some, "%s%s: %u", u->count ? "; " : "", measured_why(&v->rows[i]), count);
+		u->count += count;
 	}
 }
 
 static void build_unjudged(struct view *v)
 {
-	size_t plain;
-
 	for (size_t i = 0; i < v->row_count; i++) {
 		const struct view_row *row = &v->rows[i];
 		struct view_unjudged *u;
@@ -169,12 +192,11 @@ static void build_unjudged(struct view *v)
 		u = unjudged_of(v, row->j->verdict, row->reason);
 		name_one(&u->some, &u->count, UNJUDGED_CASES, row->title);
 	}
-	plain = v->unjudged_count;
-	for (size_t i = 0; i < plain; i++)
+	for (size_t i = 0; i < v->unjudged_count; i++)
 		if (v->unjudged[i].count > UNJUDGED_CASES)
 			text_addf(&v->unjudged[i].some, "; and %u more",
 				  v->unjudged[i].count - UNJUDGED_CASES);
-	unjudged_points(v);
+	count_measured(v);
 }
 
 static const struct advice *turns(const struct view_row *row, const struct view_knob *knob)

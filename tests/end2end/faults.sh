@@ -41,7 +41,7 @@ slot=100
 ok "a run full of faults fails" expect 1 check --suite faults.yaml --out faults
 ok "and is whole" says '"type":"close","ending":"done"' faults/journal.jsonl
 found() { # the verdict and cause of a slot in the table
-	grep " slot=$1 " faults/results.csv | grep -oE '"(pass|warn|fail|unknown|skip|untrusted|error)","[a-z_]*"' | head -n 1 | tr -d '"'
+	grep " slot=$1 " faults/results.csv | grep -oE '"(pass|measured|warn|fail|unknown|skip|untrusted|error)","[a-z_]*"' | head -n 1 | tr -d '"'
 }
 while IFS='|' read -r options verdict cause; do
 	seen=$(found "$slot")

@@ -61,12 +61,27 @@ static void test_status__only_fail_asks_for_one(void **state)
 {
 	(void)state;
 	assert_int_equal(verdict_exit_code(VERDICT_PASS), 0);
+	assert_int_equal(verdict_exit_code(VERDICT_MEASURED), 0);
 	assert_int_equal(verdict_exit_code(VERDICT_WARN), 0);
 	assert_int_equal(verdict_exit_code(VERDICT_FAIL), 1);
 	assert_int_equal(verdict_exit_code(VERDICT_UNKNOWN), 2);
 	assert_int_equal(verdict_exit_code(VERDICT_SKIP), 0);
 	assert_int_equal(verdict_exit_code(VERDICT_UNTRUSTED), 2);
 	assert_int_equal(verdict_exit_code(VERDICT_ERROR), 2);
+}
+
+static void test_status__the_weightiest_verdict_counts(void **state)
+{
+	static const enum verdict order[] = {VERDICT_SKIP,    VERDICT_MEASURED,	 VERDICT_PASS,	VERDICT_WARN,
+					     VERDICT_UNKNOWN, VERDICT_UNTRUSTED, VERDICT_ERROR, VERDICT_FAIL};
+	const int count = sizeof(order) / sizeof(order[0]);
+
+	(void)state;
+	assert_int_equal(count, VERDICT_COUNT);
+	for (int i = 0; i < count; i++)
+		assert_int_equal(verdict_weight(order[i]), i);
+	assert_int_equal(VERDICT_WEIGHT_MOST, count - 1);
+	assert_int_equal(verdict_weight((enum verdict)99), VERDICT_WEIGHT_MOST);
 }
 
 static void test_error__the_first_wins(void **state)
@@ -164,6 +179,7 @@ int main(void)
 		cmocka_unit_test(test_status__a_stranger_is_not_in_the_list),
 		cmocka_unit_test(test_status__every_row_says_what_it_means),
 		cmocka_unit_test(test_status__only_fail_asks_for_one),
+		cmocka_unit_test(test_status__the_weightiest_verdict_counts),
 		cmocka_unit_test(test_error__the_first_wins),
 		cmocka_unit_test(test_error__errno_gives_status_and_cause),
 		cmocka_unit_test(test_error__a_long_text_is_cut_not_overrun),

@@ -52,6 +52,16 @@ static void test_text__html_holds_no_markup_and_no_controls(void **state)
 	text_release(&t);
 }
 
+static void test_text__alike_is_of_the_words(void **state)
+{
+	(void)state;
+	assert_true(text_alike("got 95.2 % of 2", "got 31 % of 10.5"));
+	assert_true(text_alike("round 2", "round "));
+	assert_false(text_alike("round 2", "round 2 of"));
+	assert_false(text_alike("2 GB/s", "2 TB/s"));
+	assert_true(text_alike("", ""));
+}
+
 static void test_text__copy_cuts_and_terminates(void **state)
 {
 	char out[4] = "zzz";
@@ -188,6 +198,7 @@ int main(void)
 		cmocka_unit_test(test_text__grows_and_is_empty_after_release),
 		cmocka_unit_test(test_text__an_impossible_size_fails_and_stays_readable),
 		cmocka_unit_test(test_text__html_holds_no_markup_and_no_controls),
+		cmocka_unit_test(test_text__alike_is_of_the_words),
 		cmocka_unit_test(test_text__copy_cuts_and_terminates),
 		cmocka_unit_test(test_clock__monotonic_runs_forward_through_a_sleep),
 		cmocka_unit_test(test_file__what_is_written_reads_back),

@@ -482,11 +482,14 @@ static void test_run__a_point_of_a_curve_may_scatter(void **state)
 	c->phases = "burst";
 	c->require = 1;
 	world_set(c, "burst", "latency_ns", 5);
-	world_set(c, "burst", "half_width_share", 0.09);
+	world_set(c, "burst", "half_width_share", 0.049);
 	world_set(c, "burst", "cpu_share", 0.9);
 	world_verified(c);
 	world_judge(&w);
-	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_verdict(&w, c, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
+	world_set(c, "burst", "half_width_share", 0.09);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_WARN, CAUSE_WIDE_SPREAD);
 	world_set(c, "burst", "cpu_share", 0.5);
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED);
@@ -537,6 +540,26 @@ static void test_run__rounds_in_turns_are_compared_by_their_shares(void **state)
 	assert_verdict(&w, b, VERDICT_WARN, CAUSE_WIDE_SPREAD);
 }
 
+/* Nothing judged: the run ends well, but does not pass. */
+static void test_run__a_run_of_measurements_alone_is_measured(void **state)
+{
+	struct record_case *c = world_case(&w, "dispatch", "gpu0", "latency", "");
+
+	(void)state;
+	c->require = 2;
+	world_set(c, "sustained", "latency_ns", 2300);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
+	assert_int_equal(w.out.exit_code, 0);
+	assert_int_equal(w.out.verdict, VERDICT_MEASURED);
+	assert_non_null(
+		strstr(w.out.headline, "0 passed, 0 deserve a look, 1 measured without being judged"));
+	c->require = 0;
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_int_equal(w.out.exit_code, 2);
+}
+
 static void test_run__a_ceiling_that_others_slowed_judges_nothing(void **state)
 {
 	struct record_case *c;
@@ -582,6 +605,7 @@ static void test_run__exit_codes_follow_the_table(void **state)
 	} rows[] = {
 		{VERDICT_PASS, CAUSE_NONE, 0, 0, 0},
 		{VERDICT_WARN, CAUSE_BELOW_BAND, 0, 0, 0},
+		{VERDICT_MEASURED, CAUSE_NO_REFERENCE, 0, 0, 0},
 		{VERDICT_SKIP, CAUSE_NO_HARDWARE, 0, 0, 0},
 		{VERDICT_FAIL, CAUSE_WRONG_RESULT, 1, 1, 1},
 		{VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, 2, 0, 0},
@@ -883,6 +907,9 @@ static void test_run__ahead_it_says_what_would_judge(void **state)
 	w.r.machine = json_pack("{s:{s:{s:s}}}", "software", "cublaslt", "version", "12.8.4");
 	world_judge(&w); /* another major of the library: nothing is known of its shares */
 	assert_verdict(&w, zeros, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	zeros->require = 1; /* nobody asks to judge it */
+	world_judge(&w);
+	assert_verdict(&w, zeros, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
 	json_decref(w.r.machine);
 }
 
@@ -968,6 +995,7 @@ int main(void)
 		T(begin_cpu, a_cpu_memory_case_counts_what_the_store_moves),
 		T(begin_cpu, stolen_cpu_time_is_contention_and_a_quota_is_not),
 		T(begin_cpu, a_ceiling_that_others_slowed_judges_nothing),
+		T(begin_one, a_run_of_measurements_alone_is_measured),
 		T(begin_cpu, a_case_in_turns_is_judged_by_their_interval),
 		T(begin_cpu, a_cpu_s_gap_has_signals_of_its_own),
 		T(begin_cpu, a_point_of_a_curve_may_scatter),

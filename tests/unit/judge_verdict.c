@@ -337,6 +337,39 @@ static void test_verdict__what_nothing_judges_is_unknown(void **state)
 	assert_int_equal(world_of(&w, curve)->bound.from, BOUND_NONE);
 }
 
+/* The plan asks for its figure alone: a sound one is all that it asks; an unsound one is none. */
+static void test_verdict__a_figure_that_nobody_asked_to_judge_is_measured(void **state)
+{
+	struct record_case *int8 = world_gemm(&w, "gpu0", "int8", 8192, 948, 1400, 695, 0);
+	struct record_case *odd = world_gemm(&w, "gpu0", "bf16", 5000, 600, 1400, 695, 0);
+
+	(void)state;
+	int8->require = 1;
+	odd->require = 2;
+	world_judge(&w);
+	assert_verdict(&w, int8, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
+	assert_non_null(strstr(world_of(&w, int8)->reason, "layout"));
+	assert_verdict(&w, odd, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
+	world_set(int8, "sustained", "settled", 0);
+	world_set(int8, "sustained", "half_width_share", 0.01);
+	world_set(odd, "sustained", "half_width_share", 0.06);
+	world_judge(&w);
+	assert_verdict(&w, int8, VERDICT_WARN, CAUSE_UNSETTLED);
+	assert_verdict(&w, odd, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD);
+}
+
+/* What ended well without a figure was not measured. */
+static void test_verdict__without_a_figure_it_stays_unknown(void **state)
+{
+	struct record_case *c = world_case(&w, "none", "gpu0", "", "");
+
+	(void)state;
+	c->require = 1;
+	world_verified(c);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+}
+
 static void test_verdict__a_changed_power_limit_or_a_slice_has_no_band(void **state)
 {
 	struct record_case *c = healthy();
@@ -505,6 +538,8 @@ int main(void)
 		T(an_unsettled_latency_is_untrusted_only_where_it_scatters),
 		T(rounds_that_disagree_are_named),
 		T(what_nothing_judges_is_unknown),
+		T(a_figure_that_nobody_asked_to_judge_is_measured),
+		T(without_a_figure_it_stays_unknown),
 		T(a_changed_power_limit_or_a_slice_has_no_band),
 		T(an_unknown_product_has_a_bound_and_no_band),
 		T(memory_is_held_against_its_operation),

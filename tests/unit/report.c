@@ -271,6 +271,63 @@ static void test_report__width_counts_columns_not_bytes(void **state)
 	padded("日本語", 4, WIDTH_LEFT, "日 …");
 	padded("a\033[b", 4, WIDTH_LEFT, "a [b");
 	padded("\xc3", 1, WIDTH_LEFT, "\xef\xbf\xbd");
+	assert_int_equal(width_fit("ab cd ef", 8), 8);
+	assert_int_equal(width_fit("ab cd ef", 7), 5);
+	assert_int_equal(width_fit("ab cd ef", 5), 5); /* a space may follow */
+	assert_int_equal(width_fit("ab cd ef", 4), 2);
+	assert_int_equal(width_fit("日本語", 5), 6); /* no space: inside the word */
+	assert_int_equal(width_fit("ab", 0), 0);
+}
+
+/* Words that differ in numbers alone are said once; a failure keeps its own. */
+static void test_report__a_reason_is_said_once_whatever_its_numbers(void **state)
+{
+	static const struct {
+		enum verdict verdict;
+		bool again;
+	} rows[] = {{VERDICT_UNTRUSTED, false}, {VERDICT_FAIL, true}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct text out = {0};
+		struct sample s;
+
+		sample_load(&s, "h200");
+		for (size_t k = 4; k < 6; k++) {
+			struct judgement *j = &s.judged.of_case[k];
+
+			j->verdict = rows[i].verdict;
+			j->cause = CAUSE_CPU_CONTENDED;
+			snprintf(j->reason, sizeof(j->reason), "got %zu.5 %% of its time", k);
+		}
+		report_terminal(&out, &s.in, &(struct report_style){.columns = 100});
+		assert_non_null(strstr(text_str(&out), "got 4.5 % of its time"));
+		assert_int_equal(strstr(text_str(&out), "got 5.5 % of its time") != NULL, rows[i].again);
+		text_release(&out);
+		sample_release(&s);
+	}
+}
+
+/* Every word of every title, whatever the width; a column that is gone is named. */
+static void test_report__a_narrow_terminal_cuts_no_title_and_names_what_it_leaves_out(void **state)
+{
+	static const unsigned widths[] = {60, 80, 100, 140};
+	struct sample s;
+
+	(void)state;
+	sample_load(&s, "h200");
+	for (size_t k = 0; k < sizeof(widths) / sizeof(widths[0]); k++) {
+		bool power = widths[k] > 80;
+		struct text out = {0};
+
+		report_terminal(&out, &s.in, &(struct report_style){.columns = widths[k]});
+		assert_null(strstr(text_str(&out), "…"));
+		assert_int_equal(strstr(text_str(&out), "  power\n") != NULL, power);
+		assert_int_equal(strstr(text_str(&out), "power, clock") != NULL, !power);
+		assert_int_equal(strstr(text_str(&out), "left out at ") != NULL, !power);
+		text_release(&out);
+	}
+	sample_release(&s);
 }
 
 static void quantity(double value, const char *unit, const char *want)
@@ -443,6 +500,8 @@ int main(void)
 		cmocka_unit_test(test_report__versions_and_pci_addresses_are_no_names),
 		cmocka_unit_test(test_report__lines_fit_the_terminal),
 		cmocka_unit_test(test_report__width_counts_columns_not_bytes),
+		cmocka_unit_test(test_report__a_reason_is_said_once_whatever_its_numbers),
+		cmocka_unit_test(test_report__a_narrow_terminal_cuts_no_title_and_names_what_it_leaves_out),
 		cmocka_unit_test(test_report__quantities_have_three_digits_and_one_prefix),
 		cmocka_unit_test(test_report__a_ticket_is_for_what_failed_or_for_hardware),
 		cmocka_unit_test(test_report__a_share_above_its_bound_has_its_reason),
