@@ -506,10 +506,3 @@ const struct series *record_series(const struct record *r, const char *source, c
 	return NULL;
 }
 
-const struct record_case *record_case_by_key(const struct record *r, const char *key, const char *target)
-{
-	for (size_t i = 0; i < r->case_count; i++)
-		if (!strcmp(r->cases[i].key, key) && !strcmp(r->cases[i].target, target))
-			return &r->cases[i];
-	return NULL;
-}

@@ -68,5 +68,4 @@ const char *record_option(const struct record_case *c, const char *name);
 /* One probe, engine and target, and equal options but those named (NULL ends the list). */
 bool record_same_but(const struct record_case *a, const struct record_case *b, const char *const *but);
 const struct series *record_series(const struct record *r, const char *source, const char *signal);
-const struct record_case *record_case_by_key(const struct record *r, const char *key, const char *target);
 #endif

@@ -16,7 +16,22 @@ struct side {
 	double figure, clock, width; /* clock 0: no stamps */
 };
 
-static bool side_find(struct side *out, const struct compare_run *run, const char *key, const char *target)
+static bool same_measurement(const struct record_case *a, const struct record_case *b)
+{
+	return !strcmp(a->key, b->key) && !strcmp(a->target, b->target) && a->together == b->together;
+}
+
+static bool repeats_one_before(const struct record *r, const struct record_case *c)
+{
+	for (const struct record_case *before = r->cases; before < c; before++)
+		if (same_measurement(before, c))
+			return true;
+	return false;
+}
+
+/* The case of this run that is the same measurement as `same`: alone, or together with others, as that one
+ * was. The first that is fit, else the last. */
+static bool side_find(struct side *out, const struct compare_run *run, const struct record_case *same)
 {
 	const struct record_phase *p;
 	size_t i;
@@ -25,7 +40,7 @@ static bool side_find(struct side *out, const struct compare_run *run, const cha
 	for (i = 0; i < run->record->case_count; i++) {
 		const struct record_case *c = &run->record->cases[i];
 
-		if (strcmp(c->key, key) || strcmp(c->target, target))
+		if (!same_measurement(c, same))
 			continue;
 		out->c = c;
 		out->j = &run->judged->of_case[i];
@@ -112,7 +127,7 @@ static void row_fill(struct compare_row *r, const struct compare_run *runs, size
 	r->verdict_after = after->j->verdict;
 	*partners = 0;
 	for (i = 0; i + 1 < count && n < BASELINES_MAX; i++) {
-		if (!side_find(&one, &runs[i], after->c->key, after->c->target))
+		if (!side_find(&one, &runs[i], after->c))
 			continue;
 		++*partners;
 		r->verdict_before = one.j->verdict;
@@ -134,7 +149,7 @@ static size_t without_partner(const struct compare_run *a, const struct compare_
 	size_t i, n = 0;
 
 	for (i = 0; i < a->record->case_count; i++)
-		n += !side_find(&one, b, a->record->cases[i].key, a->record->cases[i].target);
+		n += !side_find(&one, b, &a->record->cases[i]);
 	return n;
 }
 
@@ -150,8 +165,7 @@ enum status compare_history(struct comparison *out, const struct compare_run *ru
 		const struct record_case *c = &last->record->cases[i];
 
 		/* Repeats of a case: side_find takes the first that is fit. */
-		if (!side_find(&after, last, c->key, c->target) || c->skipped ||
-		    record_case_by_key(last->record, c->key, c->target) != c)
+		if (!side_find(&after, last, c) || c->skipped || repeats_one_before(last->record, c))
 			continue;
 		if (c->reading && after.j->verdict != VERDICT_FAIL)
 			continue;

@@ -54,6 +54,7 @@ void gap_of(struct judgement *out, const struct subject *s)
 		whole = gap_link(out, s);
 	if (!out->gap_count)
 		return;
+	gap_runs(out, s);
 	for (i = 0; i < out->gap_count; i++)
 		if (out->gap[i].present && !out->gap[i].shown_only)
 			product *= out->gap[i].value;

@@ -5,25 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The same work but for the number of threads. */
-static bool same_work(const struct record_case *a, const struct record_case *b)
-{
-	const json_t *options = json_object_get(a->plan, "options"), *value;
-	const char *name, *other;
-
-	if (strcmp(a->probe, b->probe) || strcmp(a->engine, b->engine) || strcmp(a->target, b->target) ||
-	    strcmp(a->limit, b->limit))
-		return false;
-	json_object_foreach((json_t *)options, name, value)
-	{
-		other = record_option(b, name);
-		if (strcmp(name, "threads") &&
-		    (!other || !json_is_string(value) || strcmp(other, json_string_value(value))))
-			return false;
-	}
-	return true;
-}
-
 bool gap_one_thread(const struct subject *s, struct subject *one)
 {
 	const struct record *r = s->ctx->record;
@@ -35,7 +16,8 @@ bool gap_one_thread(const struct subject *s, struct subject *one)
 	for (i = 0; i < r->case_count; i++) {
 		const struct record_case *c = &r->cases[i];
 
-		if (c == s->c || !case_sound(c) || !same_work(c, s->c))
+		if (c == s->c || !case_sound(c) ||
+		    !record_same_but(c, s->c, (const char *const[]){"threads", NULL}))
 			continue;
 		subject_of(one, s->ctx, c);
 		if (one->has_figure && subject_number(one, "threads", &threads) && threads < 1.5)

@@ -127,7 +127,7 @@ static void lanes(struct judgement *out, const struct subject *s, const char *fi
 
 bool gap_link(struct judgement *out, const struct subject *s)
 {
-	double payload, ratio;
+	double payload;
 	bool told = subject_number(s, "pcie_max_payload", &payload) && payload > 0;
 
 	lanes(out, s, "pcie_width_loaded", "pcie_width", GPU_FACT_pcie_width_max, "width");
@@ -138,7 +138,5 @@ bool gap_link(struct judgement *out, const struct subject *s)
 	else
 		gap_add(out, "packets", 256.0 / 282, 0.03,
 			"assumed 256 B payload: configuration space needs root");
-	if (subject_number(s, "numa_best_ratio", &ratio))
-		gap_add(out, "numa", ratio, 0.01, "this node over the best one, this run");
 	return told;
 }

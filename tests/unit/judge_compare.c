@@ -177,6 +177,25 @@ static void test_compare__cases_without_a_partner_are_counted(void **state)
 	assert_int_equal(result.only_after, 2);
 }
 
+static void test_compare__alone_and_together_are_two_measurements(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		gemm(i, 689, 1395);
+		world_gemm(&w[i], "gpu0", "bf16", 8192, 600, 1210, 695, 0.918)->together = true;
+	}
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.row_count, 2);
+	assert_float_equal(result.row[0].before, 689e12, 1e6);
+	assert_float_equal(result.row[1].before, 600e12, 1e6);
+	assert_int_equal(result.row[0].change, COMPARE_SAME);
+	assert_int_equal(result.row[1].change, COMPARE_SAME);
+	w[0].cases[1].together = false; /* a repeat of the first now */
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.row_count, 1);
+	assert_int_equal(result.only_after, 1);
+}
+
 static void test_compare__several_machines_show_their_outlier(void **state)
 {
 	size_t i;
@@ -319,6 +338,7 @@ int main(void)
 		T(an_untrusted_side_is_not_compared_and_says_why),
 		T(a_verdict_that_turned_to_fail_fails),
 		T(cases_without_a_partner_are_counted),
+		T(alone_and_together_are_two_measurements),
 		T(several_machines_show_their_outlier),
 		T(three_machines_are_too_few_for_an_outlier),
 		T(side_by_side_takes_the_same_sound_case_alone),

@@ -366,6 +366,95 @@ static void test_gap__a_host_copy_prints_its_share_and_is_not_called_explained(v
 	assert_int_equal(world_of(&w, c)->explained, world_of(&w, c)->unexplained >= 0.97);
 }
 
+static struct record_case *host_copy(const char *target, const char *options, double gb_s, unsigned step)
+{
+	struct record_case *c = world_case(&w, "link", target, "link.h2d", options);
+
+	c->work_link = 1e9;
+	c->step = step;
+	world_verified(c);
+	world_set(c, "sustained", "link_rate", gb_s * 1e9);
+	world_set(c, "once", "pcie_width_loaded", 16);
+	world_set(c, "once", "pcie_gen_loaded", 5);
+	return c;
+}
+
+static const struct factor *shown(const struct record_case *c, const char *name)
+{
+	const struct judgement *j = world_of(&w, c);
+
+	for (size_t i = 0; i < j->gap_count; i++)
+		if (!strcmp(j->gap[i].name, name))
+			return &j->gap[i];
+	return NULL;
+}
+
+static void test_gap__what_ran_together_is_held_against_the_same_alone(void **state)
+{
+	struct record_case *alone = host_copy("gpu0", "direction=h2d size=1GiB", 55, 0), *both, *other, *lone;
+	double residual;
+
+	(void)state;
+	host_copy("gpu0", "direction=h2d size=4KiB", 20, 0); /* other work */
+	both = host_copy("gpu0", "direction=h2d size=1GiB", 44, 7);
+	world_judge(&w);
+	residual = world_of(&w, both)->unexplained;
+	assert_null(shown(both, "siblings"));
+	both->together = true;
+	world_judge(&w);
+	assert_null(shown(both, "siblings")); /* together with nobody */
+	other = host_copy("gpu1", "direction=h2d size=1GiB", 44, 7);
+	other->together = true;
+	lone = host_copy("gpu1", "direction=h2d size=2GiB", 44, 7);
+	lone->together = true;
+	world_judge(&w);
+	assert_float_equal(shown(both, "siblings")->value, 0.8, 1e-9);
+	assert_true(shown(both, "siblings")->shown_only);
+	assert_non_null(strstr(shown(both, "siblings")->signal, "2 others at once over alone, case 0"));
+	assert_null(shown(alone, "siblings"));
+	assert_null(shown(other, "siblings")); /* never alone in this run */
+	assert_float_equal(world_of(&w, both)->unexplained, residual, 1e-12);
+	alone->ending = ENDING_CRASHED;
+	world_judge(&w);
+	assert_null(shown(both, "siblings"));
+}
+
+/* The suite searches the product alone, and takes the first plan of it together: the same product. */
+static void test_gap__a_product_together_is_held_against_the_one_that_was_searched(void **state)
+{
+	struct record_case *alone = world_gemm(&w, "gpu0", "bf16", 8192, 690, 1395, 695, 0.918);
+	struct record_case *both = world_gemm(&w, "gpu0", "bf16", 8192, 621, 1260, 695, 0.918);
+	struct record_case *other = world_gemm(&w, "gpu1", "bf16", 8192, 640, 1290, 695, 0.918);
+
+	(void)state;
+	json_object_set_new(json_object_get((json_t *)alone->plan, "options"), "search", json_string("top"));
+	both->together = other->together = true;
+	other->step = both->step;
+	world_judge(&w);
+	assert_float_equal(shown(both, "siblings")->value, 0.9, 1e-9);
+	json_object_set_new(json_object_get((json_t *)alone->plan, "options"), "data", json_string("zeros"));
+	world_judge(&w);
+	assert_null(shown(both, "siblings"));
+}
+
+static void test_gap__a_copy_is_held_against_the_best_nodes(void **state)
+{
+	struct record_case *near = host_copy("gpu0", "direction=h2d size=1GiB numa=0", 55, 0), *far;
+
+	(void)state;
+	host_copy("gpu0", "direction=h2d size=1GiB numa=auto", 60, 1); /* no node's */
+	world_judge(&w);
+	assert_null(shown(near, "numa"));
+	far = host_copy("gpu0", "direction=h2d size=1GiB numa=1", 44, 2);
+	world_judge(&w);
+	assert_float_equal(shown(far, "numa")->value, 0.8, 1e-9);
+	assert_float_equal(shown(near, "numa")->value, 1, 1e-9);
+	assert_non_null(strstr(shown(far, "numa")->signal, "node 1 over the best of 2 nodes, node 0"));
+	world_set(near, "verify", "wrong_count", 1);
+	world_judge(&w);
+	assert_null(shown(far, "numa"));
+}
+
 static void test_gap__advice_promises_only_what_was_measured_here(void **state)
 {
 	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.85), *zeros;
@@ -427,6 +516,9 @@ int main(void)
 		T(memory_closes_with_dram_activity_calibrated_by_the_other_cases),
 		T(memory_without_others_or_signal_claims_nothing),
 		T(a_host_copy_prints_its_share_and_is_not_called_explained),
+		T(what_ran_together_is_held_against_the_same_alone),
+		T(a_product_together_is_held_against_the_one_that_was_searched),
+		T(a_copy_is_held_against_the_best_nodes),
 		T(advice_promises_only_what_was_measured_here),
 		T(a_search_that_found_nothing_gives_no_advice),
 #undef T
