@@ -175,15 +175,29 @@ template <class Op, int Unroll, layout L, caching C> static __device__ void stre
 		sum_out(a, rest + sum.x + (double)sum.y + sum.z + (double)sum.w);
 }
 
-/* One vector a turn, and turns are not unrolled: with a tile a block there is one, and the code stays short. */
+/*
+ * One vector a turn, and turns are not unrolled: with a tile a block there is one, and the code stays short. There a
+ * thread that writes ends with its vector, and those past the last vector take the rest: at a block's length of some
+ * hundred instructions, a loop and a tail in every thread cost more than a percent.
+ */
 template <class Op, caching C> static __device__ void single(const memory_args &a)
 {
 	uint64_t threads = (uint64_t)gridDim.x * blockDim.x, count = a.count / 4;
+	uint64_t at = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
 	float4 sum = make_float4(0, 0, 0, 0);
 	double rest;
 
+	if (Op::writes && threads > count) {
+		if (at < count)
+			vectors<Op, 1, C, false>(a, at, 0, count, &sum);
+		else
+			for (uint64_t i = count * 4 + at - count; i < a.count; i += threads - count)
+				a.out[i] = Op::one(Op::inputs > 0 ? a.in0[i] : 0, Op::inputs > 1 ? a.in1[i] : 0,
+						   a.factor);
+		return;
+	}
 #pragma unroll 1
-	for (uint64_t at = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; at < count; at += threads)
+	for (; at < count; at += threads)
 		vectors<Op, 1, C, false>(a, at, 0, count, &sum);
 	rest = scalar<Op>(a, count * 4);
 	if (!Op::writes)

@@ -7,6 +7,7 @@
  */
 #include "cases.h"
 #include "kernel/fatbin.h"
+#include "vendor/cuda.h"
 #include <inttypes.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -110,6 +111,7 @@ int main(int argc, char **argv)
 		return list();
 	if (!kernel_fatbin_at(0))
 		return skip("built without kernels: no nvcc at build time");
+	cuda_keep_no_cache();
 	if (gpu_open(&k.device, NULL, &err) == STATUS_UNAVAILABLE)
 		return skip(err.text);
 	if (!err.status && !gpu_stream_create(k.device, &k.stream, &err)) {

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <stdatomic.h>
+#include <time.h>
 #include "probe/cpu_pool.h"
 #include "unit/cpu_bench.h"
 
@@ -58,6 +59,36 @@ static void cpu_time_of_all_threads_is_counted(void **state)
 	before = cpu_pool_time_ns(p);
 	cpu_pool_run(p, spin, &t);
 	assert_true(cpu_pool_time_ns(p) > before);
+	cpu_pool_destroy(&p);
+}
+
+/* Thread 0 is slow without using its CPU; the other ends at once: its wait is no CPU time that others took.
+ */
+static void one_is_slow(void *arg, unsigned thread)
+{
+	(void)arg;
+	if (!thread)
+		nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+}
+
+static void waiting_for_a_slower_thread_is_not_being_kept_from_the_cpu(void **state)
+{
+	struct cpu_pool *p;
+	struct timespec before, after;
+	uint64_t used;
+	double wall;
+
+	(void)state;
+	assert_int_equal(cpu_pool_create(&p, NULL, 2, NULL), STATUS_OK);
+	used = cpu_pool_time_ns(p);
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	for (int i = 0; i < 3; i++)
+		cpu_pool_run(p, one_is_slow, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	used = cpu_pool_time_ns(p) - used;
+	wall = (double)(after.tv_sec - before.tv_sec) * 1e9 + (double)(after.tv_nsec - before.tv_nsec);
+	assert_true((double)used > 0.8 * wall);
+	assert_true((double)used < 1.2 * wall);
 	cpu_pool_destroy(&p);
 }
 
@@ -166,6 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_thread_runs_once_a_round),
 		cmocka_unit_test(cpu_time_of_all_threads_is_counted),
+		cmocka_unit_test(waiting_for_a_slower_thread_is_not_being_kept_from_the_cpu),
 		cmocka_unit_test(affinity_is_set_and_put_back),
 		cmocka_unit_test(a_cpu_that_is_not_there_is_an_error),
 		cmocka_unit_test(shares_cover_everything_once),
