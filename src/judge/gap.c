@@ -65,6 +65,8 @@ void gap_of(struct judgement *out, const struct subject *s)
 	out->explained = whole && out->unexplained >= GAP_LOW && out->unexplained <= GAP_HIGH;
 	if (!whole || out->explained || !s->gpu) /* a CPU has no counter that would contradict the figure */
 		return;
+	if (out->verdict == VERDICT_MEASURED && out->unexplained < 1)
+		return; /* a rest that is lost somewhere: nobody asked where */
 	if (out->verdict == VERDICT_WARN && out->cause == CAUSE_BAND_STALE)
 		*out->reason = '\0'; /* a figure its own signals contradict says nothing about the band */
 	finding(out, VERDICT_WARN, CAUSE_UNEXPLAINED,

@@ -235,6 +235,30 @@ static void test_gap__a_calibration_that_did_not_run_at_full_rate_is_not_used(vo
 	assert_float_equal(factor(world_of(&w, p), "pipe")->value, 0.70, 1e-9);
 }
 
+/* A figure that nobody asked to judge may lose a rest; above what its own signals allow it is doubted. */
+static void test_gap__what_is_measured_alone_may_lose_a_rest(void **state)
+{
+	static const struct {
+		double tflops;
+		enum verdict verdict;
+		enum cause cause;
+	} rows[] = {{689 * 0.90, VERDICT_MEASURED, CAUSE_NO_REFERENCE},
+		    {689 * 1.10, VERDICT_WARN, CAUSE_UNEXPLAINED}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		/* of a size that no band is for */
+		struct record_case *c =
+			world_gemm(&w, "gpu0", "bf16", i ? 6144 : 7168, rows[i].tflops, 1395, 695, 0.918);
+
+		c->require = 1;
+		world_judge(&w);
+		assert_int_equal(world_of(&w, c)->verdict, rows[i].verdict);
+		assert_int_equal(world_of(&w, c)->cause, rows[i].cause);
+		assert_false(world_of(&w, c)->explained);
+	}
+}
+
 static void test_gap__without_a_signal_the_factor_stays_in_the_residual(void **state)
 {
 	struct record_case *c = world_gemm(&w, "gpu0", "fp32", 8192, 50.5, 1952, 698, 0);
@@ -508,6 +532,7 @@ int main(void)
 		T(a_tile_moves_useful_and_the_residual),
 		T(kappa_comes_from_the_mma_only_kernel_of_this_run),
 		T(a_calibration_that_did_not_run_at_full_rate_is_not_used),
+		T(what_is_measured_alone_may_lose_a_rest),
 		T(without_a_signal_the_factor_stays_in_the_residual),
 		T(nvml_s_clock_is_no_proof),
 		T(boost_above_the_maximum_is_named),
