@@ -1,7 +1,8 @@
 #!/bin/sh
-# Every test: the ordinary build, then one under ASan and UBSan with everything optional left out. Called by
-# ./quickstart test.
-# usage: run.sh [--fast]     --fast leaves the sanitizer build out
+# Every test: the ordinary build; one under ASan and UBSan with its modules; what has threads under TSan; each fuzz
+# target for five seconds on new input. A build that the compiler here cannot make is skipped with its reason.
+# Called by ./quickstart test.
+# usage: run.sh [--fast]     --fast: the ordinary build alone
 set -eu
 cd "$(dirname "$0")/.."
 passed=0 failed=0 skipped=0
@@ -24,16 +25,52 @@ run() { # folder, label, arguments of meson test
 	echo "$label: $ok ok, $((${bad:-0} + ${slow:-0})) failed, ${skip:-0} skipped"
 }
 
+build_in() { # folder, targets or "all", arguments of meson setup; CC as it stands
+	folder=$1 targets=$2
+	shift 2
+	if [ ! -f "$folder/build.ninja" ]; then
+		meson setup "$folder" -Dkernels=disabled "$@" > "build/$folder-setup.log" 2>&1 ||
+			{ tail -n 20 "build/$folder-setup.log"; exit 1; }
+	fi
+	# shellcheck disable=SC2086
+	ninja -C "$folder" $targets > "build/$folder.log" 2>&1 ||
+		{ grep -E 'error|FAILED' "build/$folder.log" | head -n 20; exit 1; }
+}
+
+able() { # compiler, flag: a program made with the flag starts here
+	printf 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n);\nint LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n ? 0 : 0; }\n%s\n' \
+		"$3" > build/able.c
+	"$1" "$2" -o build/able build/able.c > build/able.log 2>&1 && build/able -runs=1 >> build/able.log 2>&1
+}
+
+left_out() {
+	echo "== $1: skipped, $2"
+	skipped=$((skipped + 1))
+}
+
 run build "ordinary build"
 if [ "${1:-}" != --fast ]; then
-	if [ ! -f build-asan/build.ninja ]; then
-		meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false \
-			-Dkernels=disabled -Dplot=disabled -Darchive=disabled > build/asan-setup.log 2>&1 ||
-			{ tail -n 20 build/asan-setup.log; exit 1; }
-	fi
-	ninja -C build-asan > build/asan-build.log 2>&1 || { grep -E 'error|FAILED' build/asan-build.log | head -n 20; exit 1; }
+	build_in build-asan all -Db_sanitize=address,undefined -Db_lundef=false
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1 \
 		run build-asan "under ASan and UBSan"
+
+	if able "${CC:-cc}" -fsanitize=thread 'int main(void) { return 0; }'; then
+		threaded="cpu_pool machine vendor_nvml"
+		build_in build-tsan "$(for t in $threaded; do echo "tests/unit/test_$t"; done) fakes" -Db_sanitize=thread \
+			-Db_lundef=false -Dplot=disabled -Darchive=disabled
+		# shellcheck disable=SC2086
+		run build-tsan "threads under TSan" --suite unit $threaded
+	else
+		left_out "threads under TSan" "${CC:-cc} makes no program with -fsanitize=thread that starts here"
+	fi
+
+	if able clang -fsanitize=fuzzer ''; then
+		export CC=clang
+		build_in build-fuzz fuzzers -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled
+		run build-fuzz "fuzz targets on new input" --suite fuzz_new
+	else
+		left_out "fuzz targets on new input" "clang with libFuzzer is not installed"
+	fi
 fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$skipped" = 0 ] || echo "what was skipped lacks a GPU, nvcc or an optional library here; each says why in build*/meson-logs/testlog.txt"

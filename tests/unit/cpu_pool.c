@@ -11,7 +11,6 @@
 
 struct tally {
 	atomic_uint calls[3];
-	volatile double sink;
 };
 
 static void count(void *arg, unsigned thread)
@@ -23,11 +22,12 @@ static void count(void *arg, unsigned thread)
 
 static void spin(void *arg, unsigned thread)
 {
-	struct tally *t = arg;
+	volatile unsigned own = 0;
 
+	(void)arg;
 	(void)thread;
 	for (unsigned i = 0; i < 2000000; i++)
-		t->sink = i;
+		own = own + i;
 }
 
 static void each_thread_runs_once_a_round(void **state)
@@ -50,14 +50,13 @@ static void each_thread_runs_once_a_round(void **state)
 
 static void cpu_time_of_all_threads_is_counted(void **state)
 {
-	struct tally t = {0};
 	struct cpu_pool *p;
 	uint64_t before;
 
 	(void)state;
 	assert_int_equal(cpu_pool_create(&p, NULL, 2, NULL), STATUS_OK);
 	before = cpu_pool_time_ns(p);
-	cpu_pool_run(p, spin, &t);
+	cpu_pool_run(p, spin, NULL);
 	assert_true(cpu_pool_time_ns(p) > before);
 	cpu_pool_destroy(&p);
 }
