@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One line a command, sorted. The name is the file's and the symbol's (command_NAME). */
+/* clang-format off */
 #define COMMANDS(X) \
 	X(archive) \
 	X(check) \
@@ -9,10 +10,13 @@
 	X(probe) \
 	X(report) \
 	X(roofline)
+/* clang-format on */
 
 /* Processes of our own: `assay __NAME`, never shown. */
+/* clang-format off */
 #define HIDDEN_COMMANDS(X) \
 	X(docs) \
 	X(facts) \
 	X(sample) \
 	X(worker)
+/* clang-format on */

@@ -8,12 +8,14 @@
 #include <stdbool.h>
 
 /* name, text of --debug=NAME, meaning */
+/* clang-format off */
 #define LOG_TOPICS(X)                                 \
 	X(RUN, "run", "plan, supervisor, worker")     \
 	X(TIMING, "timing", "phases and samples")     \
 	X(VENDOR, "vendor", "libraries and symbols")  \
 	X(MACHINE, "machine", "facts and recordings") \
 	X(JUDGE, "judge", "expectations and verdicts")
+/* clang-format on */
 #define X(name, ...) LOG_TOPIC_##name,
 enum log_topic { LOG_TOPICS(X) LOG_TOPIC_COUNT };
 #undef X

@@ -7,6 +7,7 @@
 #define CORE_STATUS_H
 
 /* name, text */
+/* clang-format off */
 #define STATUS_LIST(X)                                               \
 	X(OK, "ok", "it worked")                                     \
 	X(UNAVAILABLE, "unavailable", "library, symbol, permission or device is absent") \
@@ -18,8 +19,10 @@
 	X(MISMATCH, "mismatch", "the answer is wrong")               \
 	X(CANCELLED, "cancelled", "stopped on request")              \
 	X(BUG, "bug", "our own invariant broke")
+/* clang-format on */
 
 /* How the supervisor saw a case end. DONE carries the worker's status. */
+/* clang-format off */
 #define ENDING_LIST(X)                                                     \
 	X(DONE, "done", "the worker reported its end")                     \
 	X(CRASHED, "crashed", "the worker died of a signal or left without a word") \
@@ -28,11 +31,13 @@
 	X(CANCELLED, "cancelled", "the run was stopped on request")        \
 	X(NOT_RUN, "not_run", "its device or its worker's library was lost before") \
 	X(CUT, "cut", "the journal ends inside this case")
+/* clang-format on */
 
 /*
  * name, exit code it asks for where the case is required (a fail outranks the rest), weight, meaning. Of
  * several verdicts the weightiest counts: what was judged tells more of a device than what was measured alone.
  */
+/* clang-format off */
 #define VERDICT_LIST(X)                                                     \
 	X(PASS, "pass", 0, 2, "checked, judged, within its limits")         \
 	X(MEASURED, "measured", 0, 1, "a sound figure that nothing was asked to judge") \
@@ -42,8 +47,10 @@
 	X(SKIP, "skip", 0, 0, "not applicable here, or not asked for")      \
 	X(UNTRUSTED, "untrusted", 2, 5, "ran, but do not use the figures")  \
 	X(ERROR, "error", 2, 6, "we cannot tell; see the reason")
+/* clang-format on */
 
 /* name, text, meaning, what to do ("" = nothing). docs/reference.md and the report print these rows. */
+/* clang-format off */
 #define CAUSE_LIST(X)                                                                                  \
 	X(NONE, "", "", "")                                                                            \
 	X(NO_HARDWARE, "no_hardware", "no such hardware on this machine", "")                          \
@@ -119,6 +126,7 @@
 	X(CUT, "cut", "the record ends inside this case", "assay check --resume DIR goes on")          \
 	X(OPERATOR_INPUT, "operator_input", "only the operator knows", "state it: --expect or a site file") \
 	X(DEFECT, "defect", "assay broke its own invariant", "report it with the run directory")
+/* clang-format on */
 
 #define X(name, ...) STATUS_##name,
 enum status { STATUS_LIST(X) STATUS_COUNT };

@@ -19,6 +19,7 @@ struct field {
 };
 
 /* What every timed phase reports. name, unit, kind, better, help */
+/* clang-format off */
 #define RESULT_FIELDS(X)                                                                              \
 	X(time_ns_median, "ns", F64, -1, "one iteration, median of the samples")                      \
 	X(time_ns_min, "ns", F64, -1, "one iteration, fastest sample")                                \
@@ -83,6 +84,7 @@ struct field {
 	X(best_ratio, "", F64, 1, "best variant over the first, median of interleaved pairs")         \
 	X(best_ratio_low, "", F64, 1, "lower edge of its 95 % interval")                              \
 	X(best_ratio_high, "", F64, 1, "upper edge of its 95 % interval")
+/* clang-format on */
 
 #define X(name, unit, kind, better, help) extern const struct field field_##name;
 RESULT_FIELDS(X)

@@ -39,10 +39,12 @@
 #include "core/error.h"
 
 /* name, text */
+/* clang-format off */
 #define JOURNAL_TYPES(X)                                                                                 \
 	X(OPEN, "open") X(MACHINE, "machine") X(PLAN, "plan") X(EXTEND, "extend") X(BEGIN, "begin")      \
 	X(PHASE, "phase") X(SAMPLES, "samples") X(RESULT, "result") X(TELEMETRY, "telemetry") X(END, "end") \
 	X(CLOSE, "close")
+/* clang-format on */
 #define X(name, text) JOURNAL_##name,
 enum journal_type { JOURNAL_TYPES(X) JOURNAL_TYPE_COUNT };
 #undef X

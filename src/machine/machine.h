@@ -19,6 +19,7 @@
 enum layer { LAYER_HOST, LAYER_NVML, LAYER_CUDA, LAYER_SOFTWARE };
 
 /* name, unit, cheapest layer that tells, help */
+/* clang-format off */
 #define GPU_FACTS(X)                                                                   \
 	X(sm_count, "", CUDA, "multiprocessors")                                       \
 	X(cc, "", NVML, "compute capability, 10 * major + minor")                      \
@@ -74,6 +75,7 @@ enum layer { LAYER_HOST, LAYER_NVML, LAYER_CUDA, LAYER_SOFTWARE };
 	X(virtualization, "", NVML, "0 none, 1 pass-through, 2 vGPU, 3 host vGPU, 4 host vSGA") \
 	X(copy_engines, "", CUDA, "asynchronous copy engines")                         \
 	X(cuda_profiling_restricted, "", HOST, "counters need administrator rights (1)")
+/* clang-format on */
 
 #define X(name, unit, layer, help) GPU_FACT_##name,
 enum gpu_fact { GPU_FACTS(X) GPU_FACT_COUNT };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One line a probe, sorted. The name is the file's (or folder's) and the symbol's (probe_NAME). */
+/* clang-format off */
 #define PROBES(X) \
 	X(clock_state) \
 	X(contamination) \
@@ -24,3 +25,4 @@
 	X(stress) \
 	X(versions) \
 	X(xid)
+/* clang-format on */

@@ -16,6 +16,7 @@
 #include "journal/series.h"
 
 /* name (as in journals), unit, kind, period ms, help */
+/* clang-format off */
 #define TELEMETRY_SIGNALS(X)                                                            \
 	X(sm_clock_mhz, "MHz", GAUGE, 20, "SM clock as NVML says")                      \
 	X(memory_clock_mhz, "MHz", GAUGE, 1000, "memory clock as NVML says")            \
@@ -40,6 +41,7 @@
 	X(cpu_busy_share, "", GAUGE, 200, "host: busy CPU time over all CPUs")          \
 	X(cpu_energy_j, "J", COUNTER, 100, "host: RAPL package energy since the sampler began") \
 	X(lost_lines, "", COUNTER, 0, "host: lines of telemetry that nobody read in time")
+/* clang-format on */
 #define X(name, ...) TELEMETRY_##name,
 enum telemetry_signal_id { TELEMETRY_SIGNALS(X) TELEMETRY_SIGNAL_COUNT };
 #undef X

@@ -38,6 +38,7 @@ typedef struct {
 #endif
 
 /* type, bytes */
+/* clang-format off */
 #define CUBLASLT_SIZES(X)                       \
 	X(cublasLtMatmulHeuristicResult_t, 96)  \
 	X(cublasLtMatmulAlgo_t, 64)             \
@@ -49,8 +50,10 @@ typedef struct {
 	X(cudaDataType_t, 4)                    \
 	X(cublasLtMatrixLayoutAttribute_t, 4)   \
 	X(cublasLtMatmulDescAttributes_t, 4)
+/* clang-format on */
 
 /* The constants this program uses. */
+/* clang-format off */
 #define CUBLASLT_CONSTANTS(X)                              \
 	X(CUBLAS_STATUS_SUCCESS, 0)                        \
 	X(CUBLAS_STATUS_NOT_INITIALIZED, 1)                \
@@ -129,6 +132,7 @@ typedef struct {
 	X(CUBLASLT_CLUSTER_SHAPE_2x2x1, 6)                 \
 	X(CUBLASLT_CLUSTER_SHAPE_4x1x1, 4)                 \
 	X(CUBLASLT_CLUSTER_SHAPE_1x4x1, 8)
+/* clang-format on */
 #ifndef CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA
 enum cublaslt_constant {
 #define X(name, value) name = value,

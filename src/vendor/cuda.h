@@ -12,6 +12,7 @@
 #include "vendor/lib.h"
 
 /* Results that we tell apart: name, value, status, cause. The others are STATUS_VENDOR. */
+/* clang-format off */
 #define CUDA_RESULTS(X)                                                        \
 	X(CUDA_SUCCESS, 0, OK, NONE)                                           \
 	X(CUDA_ERROR_INVALID_VALUE, 1, VENDOR, VENDOR_CALL)                    \
@@ -39,8 +40,10 @@
 	X(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, 803, UNAVAILABLE, VERSION_MISMATCH) \
 	X(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804, UNAVAILABLE, DRIVER_OLD) \
 	X(CUDA_ERROR_UNKNOWN, 999, LOST, GPU_LOST)
+/* clang-format on */
 
 /* Device attributes that we ask for, by cuDeviceGetAttribute's numbers. */
+/* clang-format off */
 #define CUDA_ATTRIBUTES(X)                                          \
 	X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)             \
 	X(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 13)                       \
@@ -60,8 +63,10 @@
 	X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)         \
 	X(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97) \
 	X(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 134)
+/* clang-format on */
 
 /* Flags and kinds. */
+/* clang-format off */
 #define CUDA_CONSTANTS(X)                                    \
 	X(CU_STREAM_NON_BLOCKING, 1)                         \
 	X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)            \
@@ -69,6 +74,7 @@
 	X(CU_MEMHOSTALLOC_DEVICEMAP, 2)                      \
 	X(CU_FUNC_ATTRIBUTE_NUM_REGS, 4)                     \
 	X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)
+/* clang-format on */
 
 #ifndef CUDA_VERSION /* <cuda.h> is not included */
 typedef enum cudaError_enum {
@@ -101,6 +107,7 @@ typedef unsigned CUstreamCaptureMode, CUjit_option, CUlibraryOption, CUfunction_
 #endif
 
 /* need, result, field, symbol, parameters */
+/* clang-format off */
 #define CUDA_FUNCTIONS(X)                                                                                     \
 	X(REQUIRED, CUresult, init, cuInit, (unsigned flags))                                                 \
 	X(REQUIRED, CUresult, driver_version, cuDriverGetVersion, (int *version))                             \
@@ -170,6 +177,7 @@ typedef unsigned CUstreamCaptureMode, CUjit_option, CUlibraryOption, CUfunction_
 	X(REQUIRED, CUresult, graph_launch, cuGraphLaunch, (CUgraphExec x, CUstream s))                       \
 	X(REQUIRED, CUresult, graph_exec_destroy, cuGraphExecDestroy, (CUgraphExec x))                        \
 	X(REQUIRED, CUresult, graph_destroy, cuGraphDestroy, (CUgraph g))
+/* clang-format on */
 
 struct cuda {
 #define X(need, ret, field, symbol, params) ret(*field) params;

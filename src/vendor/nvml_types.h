@@ -298,6 +298,7 @@ enum nvml_reason {
  * The times of the slowdown reasons are not here: their ids were renumbered between releases of the driver (251 to 253,
  * then 269 to 271), and what holds their old numbers answers too.
  */
+/* clang-format off */
 #define NVML_FIELDS(X)                              \
 	X(ecc_volatile_corrected, 3, "")            \
 	X(ecc_volatile_uncorrected, 4, "")          \
@@ -335,8 +336,10 @@ enum nvml_reason {
 	X(power_limit_current, 190, "mW")           \
 	X(power_limit_requested, 192, "mW")         \
 	X(recovery_action, 230, "")
+/* clang-format on */
 
 /* Fields that are read once a link, with the link's index as scope. */
+/* clang-format off */
 #define NVML_LINK_FIELDS(X)                  \
 	X(data_tx, 138, "KiB")               \
 	X(data_rx, 139, "KiB")               \
@@ -350,6 +353,7 @@ enum nvml_reason {
 	X(version, 166, "")                  \
 	X(effective_errors, 219, "")         \
 	X(symbol_errors, 221, "")
+/* clang-format on */
 
 #define X(name, id, unit) NVML_FIELD_##name = (id),
 enum nvml_field_id { NVML_FIELDS(X) };
