@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /*
  * The append-only record of a run: journal.jsonl, one JSON object a line,
  *   {"n":sequence,"t":monotonic_ns,"type":"...", body...}
@@ -30,6 +31,7 @@
  * end       {"case":id,"ending":"done","status":"ok","cause":"","text":"..","place":"file:line"?}
  * close     {"ending":"done"|"cancelled"|..,"text":""}
  */
+/* clang-format on */
 #ifndef JOURNAL_JOURNAL_H
 #define JOURNAL_JOURNAL_H
 #include <jansson.h>

@@ -97,7 +97,9 @@ struct gpu {
 _Static_assert(GPU_FACT_COUNT <= 64, "gpu.present holds 64 facts");
 
 /* ISA bits that our kernels and libraries distinguish. */
+/* clang-format off */
 #define CPU_ISA(X) X(sse2) X(avx2) X(fma) X(avx512f) X(avx512_bf16) X(avx512_vnni) X(avx_vnni) X(amx_bf16) X(amx_int8) X(neon) X(sve)
+/* clang-format on */
 #define X(name) CPU_ISA_##name,
 enum cpu_isa { CPU_ISA(X) CPU_ISA_COUNT };
 #undef X

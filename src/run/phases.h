@@ -5,6 +5,7 @@
 #include "run/measure.h"
 #include "run/meter.h"
 
+/* clang-format off */
 #define PHASE_RAMP_NS 300000000u       /* low-power spin at most */
 #define PHASE_BURST_NS 50000000u
 #define PHASE_SETTLE_BLOCK_S 0.5
@@ -30,6 +31,7 @@
 #define PHASE_SINGLE_S 0.15            /* and no longer than that in all */
 #define PHASE_WIDE 0.05                /* half-width of the mean that says so */
 #define PHASE_CPU_SHARE 0.97           /* of the CPU time asked for, below which other work took it */
+/* clang-format on */
 
 /* One case while it is timed. */
 struct timing {
