@@ -18,6 +18,9 @@ value() { # of a field in the last result of a phase of a run
 	sed -n "s/.*\"type\":\"result\".*\"phase\":\"$2\".*\"$3\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" "$1/journal.jsonl" | tail -n 1
 }
 stamp() { sed -n "s/.*\"t\":\\([0-9]*\\)[0-9]\\{6\\},\"type\":\"$2\",\"case\":$3,.*/\\1/p" "$1/journal.jsonl" | head -n 1; } # ms
+judged() { # CASE RUN VERDICT CAUSE: in every row that the case has
+	grep "^$1," "$2/results.csv" > rows && ! grep -v ",\"$3\",\"$4\"," rows
+}
 wait_for() { # PATTERN FILE
 	for _ in $(seq 300); do
 		grep -qs -- "$1" "$2" && return 0
@@ -108,7 +111,8 @@ put free.json
 # Memory that does not suffice, a call that fails, a GPU that is lost: cause and exit code.
 FAKE_CUDA="cuMemAlloc_v2=2" "$assay" probe memory op=read --target gpu0 --out full > out 2> err
 ok "device memory that is refused is inconclusive" [ $? = 2 ]
-ok "and its cause is no_memory" says '"status":"no_resource","cause":"no_memory"' full/journal.jsonl
+ok "its verdict is error, its cause no_memory" judged 0 full error no_memory
+ok "as it ended" says '"status":"no_resource","cause":"no_memory"' full/journal.jsonl
 cat > lost.yaml << LIST
 name: lost
 cases:
@@ -121,8 +125,13 @@ code=$?
 ok "a GPU lost in a case is in the journal" says '"type":"end","case":0,.*"status":"lost","cause":"gpu_lost"' lost/journal.jsonl
 ok "its later cases are not run" says '"type":"end","case":1,"ending":"not_run".*"cause":"quarantined"' lost/journal.jsonl
 ok "the others go on" says '"type":"end","case":2,"ending":"done","status":"ok"' lost/journal.jsonl
-ok "and the run does not pass" [ "$code" != 0 ]
+ok "the verdict is error, the cause gpu_lost" judged 0 lost error gpu_lost
+ok "what was not run is unknown, quarantined" judged 1 lost unknown quarantined
+ok "and the run is inconclusive" [ "$code" = 2 ]
 FAKE_CUDA="cuLaunchKernel=700@500" "$assay" check --suite lost.yaml --out broken > out 2> err
+code=$?
 ok "a kernel's fault is its case's own" says '"type":"end","case":0,"ending":"done","status":"vendor","cause":"vendor_call"' broken/journal.jsonl
-ok "and the next case has a context of its own" says '"type":"end","case":1,"ending":"done","status":"ok"' broken/journal.jsonl
+ok "the verdict is error, the cause vendor_call" judged 0 broken error vendor_call
+ok "and the run is inconclusive" [ "$code" = 2 ]
+ok "the next case has a context of its own" says '"type":"end","case":1,"ending":"done","status":"ok"' broken/journal.jsonl
 finish

@@ -6,6 +6,7 @@
 #include "fake_machine.h"
 #include "gpu/gpu.h"
 #include "kernel/spin.h"
+#include "probe/memory/memory.h"
 #include "run/meter.h"
 
 #define FAKE FAKE_DIR "/libcuda.so.1"
@@ -289,6 +290,48 @@ static void test_meter_gpu__once_counts_host_time_and_one_iteration(void **state
 	stand_close(&s);
 }
 
+extern const struct probe probe_memory;
+
+/* What a variant left on the device is not the next one's: its iterations are forgotten, and a verification runs one of its own. */
+static void test_meter_gpu__a_variant_is_not_verified_by_what_another_left(void **state)
+{
+	static const enum memory_op ops[] = {MEMORY_READ, MEMORY_DOT, MEMORY_COPY};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		const struct engine *e = &memory_gpu_engine;
+		struct memory_opts o = {.op = ops[i], .size = 1 << 20};
+		struct memory *memory = calloc(1, e->state_size);
+		struct error err = {0};
+		struct wrong wrong;
+		const char *name;
+		struct stand s;
+
+		stand_open(&s, &spin_engine, 1000);
+		s.bench.out = result_create();
+		if (e->prepare(memory, &s.bench, &o, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(probe_memory.verify(memory, &wrong, &err), STATUS_OK);
+		for (unsigned v = 0; v < 2; v++) { /* offered for large streams alone */
+			assert_int_equal(e->select(memory, v, &name, &err), STATUS_OK);
+			assert_int_equal(memory->iterations, 0);
+			for (uint64_t k = 0; k < 3; k++)
+				assert_int_equal(e->enqueue(memory, k, &err), STATUS_OK);
+			assert_int_equal(memory->iterations, 3);
+		}
+		/* Selected with another's iterations behind it, not run yet, and poisoned by nobody. */
+		assert_int_equal(e->select(memory, 0, &name, &err), STATUS_OK);
+		assert_int_equal(memory->iterations, 0);
+		if (probe_memory.verify(memory, &wrong, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(wrong.count, 0);
+		e->release(memory);
+		free(memory);
+		result_destroy(s.bench.out);
+		stand_close(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +344,7 @@ int main(void)
 		cmocka_unit_test(test_meter_gpu__the_ramp_says_whether_the_clock_came_up),
 		cmocka_unit_test(test_meter_gpu__a_device_lost_in_a_window_ends_it),
 		cmocka_unit_test(test_meter_gpu__what_fails_to_be_made_leaves_nothing),
+		cmocka_unit_test(test_meter_gpu__a_variant_is_not_verified_by_what_another_left),
 		cmocka_unit_test(test_meter_gpu__once_counts_host_time_and_one_iteration),
 	};
 
