@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A libnvidia-ml.so.1 that answers from a file in the form of a recording's nvml.json
+ * (docs/design/machine.md), so any recorded machine and any failure can be staged. Without FAKE_NVML_FILE it
+ * is one healthy H100 (tests/fake/h100.json). Switches, each an environment variable; KEY is a key of the
+ * file: "power", "reasons", "fabric", "energy_total": FAKE_NVML_INIT=9            nvmlInit answers 9 (driver
+ * not loaded) FAKE_NVML_COUNT=7           fewer (or more) devices than the file has FAKE_NVML_RET=KEY=15,...
+ * that call answers the code FAKE_NVML_VALUE=KEY=72,...  that call answers 0 and the number
+ *   FAKE_NVML_RATE=KEY=5e6,...  that number grows by so much a second (negative: runs backwards)
+ *   FAKE_NVML_AFTER=0.5         RET, VALUE and HANG begin so many seconds after nvmlInit
+ *   FAKE_NVML_LOST=1            every call on device 1 answers 15 (GPU is lost)
+ *   FAKE_NVML_HANG=KEY          that call never returns ("init" too)
+ *   FAKE_NVML_CRASH=KEY         that call kills the process
+ *   FAKE_NVML_XID=94@0.3        an Xid event on device 0, 0.3 s after nvmlInit
+ * Energy: "energy_total" and "energy" grow with "power_instant", in steps of 0.1 s as on the real cards.
+ */
+#ifndef TESTS_FAKE_NVML_FAKE_H
+#define TESTS_FAKE_NVML_FAKE_H
+#include <jansson.h>
+#include <stdbool.h>
+#include "vendor/nvml.h"
+
+#define X(need, ret, field, symbol, params) ret symbol params;
+NVML_FUNCTIONS(X)
+#undef X
+
+struct nvmlDevice_st {
+	unsigned index;
+};
+
+/* Not the program's: its functions of the same names stay its own. */
+#pragma GCC visibility push(hidden)
+extern struct nvmlDevice_st fake_devices[64];
+extern double fake_began; /* nvmlInit, seconds of the monotonic clock; 0: not yet */
+double fake_now(void);
+/* The text after "KEY=" in a comma-separated list, or NULL. */
+const char *fake_listed(const char *variable, const char *key);
+bool fake_active(void);
+void fake_stage(const char *key);
+const json_t *fake_file(void);
+const json_t *fake_device(nvmlDevice_t d);
+/* The code of one answer [code, value?]; the value, lent, in *value. Absent: not supported. */
+nvmlReturn_t fake_answer(nvmlDevice_t d, const json_t *map, const char *key, const json_t **value);
+/* The number of an answer, with the switches that alter it. */
+double fake_number(nvmlDevice_t d, const char *key, double value);
+nvmlReturn_t fake_get_number(nvmlDevice_t d, const char *key, double *out);
+nvmlReturn_t fake_get_uint(nvmlDevice_t d, const char *key, unsigned *out);
+nvmlReturn_t fake_get_u64(nvmlDevice_t d, const char *key, unsigned long long *out);
+nvmlReturn_t fake_copy_text(const json_t *value, char *out, unsigned size);
+nvmlReturn_t fake_get_text(nvmlDevice_t d, const char *key, char *out, unsigned size);
+/* `count` numbers of a list answer; a number alone (FAKE_NVML_VALUE) stands for the first. */
+nvmlReturn_t fake_get_list(nvmlDevice_t d, const char *key, double *out, size_t count);
+/* {"bus_id", "device", "subsystem"} of an answer. */
+nvmlReturn_t fake_pci(const json_t *value, nvmlPciInfo_t *pci);
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events and GPM. */
+#include <time.h>
+#include <unistd.h>
+#include "nvml_fake.h"
+
+struct nvmlGpmSample_st {
+	double at;
+};
+struct nvmlEventSet_st {
+	bool delivered;
+};
+
+nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
+{
+	fake_stage("event_set_create");
+	*set = calloc(1, sizeof(**set));
+	return *set ? NVML_SUCCESS : NVML_ERROR_MEMORY;
+}
+
+nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
+{
+	free(set);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t d, unsigned long long types, nvmlEventSet_t set)
+{
+	const char *ret = fake_listed("FAKE_NVML_RET", "event_register");
+
+	(void)d, (void)types, (void)set;
+	return (nvmlReturn_t)(ret ? strtol(ret, NULL, 10) : 0);
+}
+
+nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms)
+{
+	const char *xid = getenv("FAKE_NVML_XID");
+	const char *at = xid ? strchr(xid, '@') : NULL;
+	double end = fake_now() + timeout_ms * 1e-3;
+
+	fake_stage("event_set_wait");
+	do {
+		if (xid && !set->delivered && fake_now() - fake_began >= (at ? strtod(at + 1, NULL) : 0)) {
+			set->delivered = true;
+			*data = (nvmlEventData_t){.device = &fake_devices[0],
+						  .eventType = nvmlEventTypeXidCriticalError,
+						  .eventData = strtoull(xid, NULL, 10)};
+			return NVML_SUCCESS;
+		}
+		if (timeout_ms)
+			usleep(1000);
+	} while (fake_now() < end);
+	return NVML_ERROR_TIMEOUT;
+}
+
+nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t d, nvmlGpmSupport_t *out)
+{
+	return fake_get_uint(d, "gpm_support", &out->isSupportedDevice);
+}
+
+nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? NVML_SUCCESS : NVML_ERROR_MEMORY;
+}
+
+nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
+{
+	free(sample);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t d, nvmlGpmSample_t sample)
+{
+	const json_t *value;
+
+	sample->at = fake_now();
+	return fake_answer(d, json_object_get(fake_device(d), "calls"), "gpm_support", &value);
+}
+
+/* "gpm": { "5": 91.8 } on device 0; a metric that is not listed is not supported. */
+nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *get)
+{
+	const json_t *gpm = json_object_get(fake_device(&fake_devices[0]), "gpm");
+
+	if (get->version != NVML_GPM_METRICS_GET_VERSION || get->numMetrics > NVML_GPM_METRIC_MAX)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	if (!get->sample1 || !get->sample2 || get->sample2->at < get->sample1->at)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	for (unsigned i = 0; i < get->numMetrics; i++) {
+		char key[16], named[24];
+		const json_t *value;
+
+		snprintf(key, sizeof(key), "%u", get->metrics[i].metricId);
+		snprintf(named, sizeof(named), "gpm_%s", key);
+		value = json_object_get(gpm, key);
+		get->metrics[i].nvmlReturn = value ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+		get->metrics[i].value =
+			value ? fake_number(&fake_devices[0], named, json_number_value(value)) : 0;
+	}
+	return NVML_SUCCESS;
+}
