@@ -290,6 +290,10 @@ static void test_expectations__malformed_rows_are_refused(void **state)
 			 "source: s,"
 			 " confidence: low}\n",
 		 "verdict is untrusted"},
+		{SOURCES "rules:\n - {name: r, field: x, above: 1, text: t, verdict: measured, cause: ecc, "
+			 "source: s,"
+			 " confidence: low}\n",
+		 "verdict is measured"},
 		{SOURCES "rules:\n - {name: r, field: x, above: 1, text: t, verdict: fail, cause: gremlins, "
 			 "source: s,"
 			 " confidence: low}\n",
