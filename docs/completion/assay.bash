@@ -36,6 +36,7 @@ _assay()
 	probe:link:memory) words='pinned pageable' ;;
 	probe:memory:op) words='read write copy scale add triad dot gather chase set' ;;
 	probe:memory:store) words='auto regular nontemporal memcpy' ;;
+	probe:memory:search) words='first top' ;;
 	probe:peak:unit) words='fma add read mma' ;;
 	probe:peak:isa) words='auto sse2 avx2 avx512f avx512_bf16 avx512_vnni avx_vnni neon' ;;
 	probe:peak:type) words='fp64 fp32 tf32 fp16 bf16 e4m3 e5m2 int8' ;;
@@ -63,7 +64,7 @@ _assay()
 		hbm) words="$words size=" ;;
 		limits) words="$words path=" ;;
 		link) words="$words direction= memory= size= numa=" ;;
-		memory) words="$words op= size= store= threads=" ;;
+		memory) words="$words op= size= store= threads= search=" ;;
 		peak) words="$words unit= isa= type= threads=" ;;
 		sm) words="$words type=" ;;
 		stress) words="$words unit= type= n= bytes= threads=" ;;

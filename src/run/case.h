@@ -82,6 +82,7 @@ struct plan {
 	size_t case_count;
 	char hash[65]; /* SHA-256 of the canonical plan text: keys, targets, requirements, phases, skips */
 	double seconds_expected;
+	double within_s; /* the suite's word on its length; 0: none */
 };
 
 /* Suites as data: docs/design/suite.md. `text` as file contents; `place` for messages. Owner: suite_free. */

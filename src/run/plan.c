@@ -469,6 +469,7 @@ static enum status finish(struct builder *b)
 	}
 	file_sha256(p->hash, text_str(&t), t.size);
 	text_copy(p->suite, sizeof(p->suite), b->suite->name);
+	p->within_s = b->suite->within_s;
 	if (t.failed) {
 		text_release(&t);
 		return no_memory(b);

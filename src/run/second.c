@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The second round: headline cases that other work on the host disturbed (on the CPU, or over the host link)
- * run once more at the end, as cases of their own (`extend`, with `again`: the case they repeat), as long as
- * that takes no more than a quarter of the run so far and six seconds, for a first look stays within its
- * minute.
+ * run once more at the end, as cases of their own (`extend`, with `again`: the case they repeat). It takes no
+ * more than a quarter of the run so far and six seconds, and begins nothing after what the suite gives itself
+ * (`within`).
  */
 #include <errno.h>
 #include "machine/machine.h"
@@ -68,11 +68,19 @@ static bool repeat(struct run *r, const struct bench_case *first, unsigned id)
 	return !run_stopping(r) && !r->status;
 }
 
+/* When the last repetition has to begin. */
+static uint64_t last_begin(const struct run *r, uint64_t now)
+{
+	uint64_t budget = (uint64_t)(SHARE_OF_RUN * (double)(now - r->t0_ns)), end;
+	uint64_t whole = r->t0_ns + (uint64_t)(r->plan->within_s * 1e9);
+
+	end = now + (budget < MOST_NS ? budget : MOST_NS);
+	return r->plan->within_s > 0 && whole < end ? whole : end;
+}
+
 void second_round(struct run *r)
 {
-	uint64_t now = clock_now_ns(r->o->clock),
-		 budget = (uint64_t)(SHARE_OF_RUN * (double)(now - r->t0_ns));
-	uint64_t end = now + (budget < MOST_NS ? budget : MOST_NS);
+	uint64_t end = last_begin(r, clock_now_ns(r->o->clock));
 	unsigned id = (unsigned)r->plan->case_count;
 	bool on = !run_stopping(r) && !r->status && !r->repeated;
 

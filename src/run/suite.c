@@ -248,7 +248,7 @@ static enum status check_name(const struct suite *s, const struct tree *root, st
 
 static enum status read_suite(struct suite *s, const struct tree *root, struct error *err)
 {
-	static const char *const keys[] = {"name", "description", "cases", NULL};
+	static const char *const keys[] = {"name", "description", "within", "cases", NULL};
 	const struct tree *cases;
 	enum status st;
 
@@ -268,6 +268,8 @@ static enum status read_suite(struct suite *s, const struct tree *root, struct e
 	if (!s->name || !s->description || !s->steps)
 		return no_memory(s, err);
 	st = check_name(s, root, err);
+	if (!st)
+		st = read_seconds(s, root, "within", &s->within_s, err);
 	if (st)
 		return st;
 	s->count = cases->count;

@@ -12,7 +12,9 @@
 
 #define LEAD_S 0.002 /* of the instrument before each of its windows, untimed: its threads wake up */
 #define LEAD_LIBRARY_S                                                                                       \
-	0.04	   /* after a library whose threads spin on for up to 27 ms (OpenBLAS, 2^26 cycles) */
+	0.04 /* after a library whose threads spin on for up to 27 ms (OpenBLAS, 2^26 cycles) */
+#define RETAKE_S                                                                                             \
+	0.5	   /* beyond twice the wish no disturbed turn is taken again: slow products would take long */
 #define CASE_S 1.0 /* of the case in all its turns where nothing is wished */
 
 /* One window of either. */
@@ -206,13 +208,24 @@ static void weigh(struct turns *s, struct turn *turn)
 	s->clean += !turn->disturbed;
 }
 
+/* Six; then disturbed ones again while there is number and time. */
+static bool more_turns(const struct turns *s, uint64_t t0, double wish)
+{
+	double spent = 1e-9 * (double)(clock_now_ns(s->t->w->clock) - t0);
+
+	if (s->count < PHASE_TURNS)
+		return true;
+	return s->clean < PHASE_TURNS && s->count < PHASE_TURNS_MOST && spent < 2 * wish + RETAKE_S;
+}
+
 static enum status take_turns(struct turns *s, struct window *all, struct error *err)
 {
 	double wish = s->t->c->seconds > 0 ? s->t->c->seconds : CASE_S;
 	struct stretch before;
+	uint64_t t0 = clock_now_ns(s->t->w->clock);
 	enum status st = time_ceiling(s, &before, err);
 
-	while (!st && s->count < PHASE_TURNS_MOST && s->clean < PHASE_TURNS && all->count < all->room) {
+	while (!st && more_turns(s, t0, wish) && all->count < all->room) {
 		struct turn *turn = &s->turn[s->count];
 
 		turn->before = before;

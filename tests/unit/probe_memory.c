@@ -322,7 +322,7 @@ static void options_have_sound_presets(void **state)
 	(void)state;
 	assert_int_equal(opt_defaults(&probe_memory.opts, &o, NULL), STATUS_OK);
 	assert_int_equal(opt_canonical(&probe_memory.opts, &o, key, sizeof(key), NULL), STATUS_OK);
-	assert_string_equal(key, " op=copy size=0 store=auto threads=0");
+	assert_string_equal(key, " op=copy search=top size=0 store=auto threads=0");
 }
 
 int main(void)

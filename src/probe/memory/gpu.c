@@ -99,8 +99,9 @@ static unsigned own_variants(void *state)
 {
 	const struct memory_gpu *s = state;
 
-	return is_move((enum memory_op)s->common.opts.op) && s->common.size >= VARIANTS_FROM ? s->shape_count
-											     : 1;
+	if (!is_move((enum memory_op)s->common.opts.op) || s->common.size < VARIANTS_FROM)
+		return 1;
+	return s->common.opts.search == MEMORY_SEARCH_FIRST ? 1 : s->shape_count;
 }
 
 static enum status run_once(void *state, struct error *err);

@@ -14,11 +14,12 @@ static const char *const ops[] = {MEMORY_OPS(X) NULL};
 #undef X
 static const char *const stores[] = {"auto", "regular", "nontemporal", "memcpy", NULL};
 
+static const char *const searches[] = {"first", "top", NULL};
+
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct memory_opts, op, .name = "op", .preset = "copy", .choices = ops,
-		.help = "what is done: sums (read dot gather), streams (write copy scale add triad), a walk "
-			"of dependent "
-			"loads (chase), the library's fill (set)"),
+		.help = "what is done: sums (read dot gather), streams (write copy scale add triad), "
+			"a walk of dependent loads (chase), the library's fill (set)"),
 	OPT_ROW(struct memory_opts, size, .name = "size", .preset = "0", .unit = "B", .max = 0x1p46,
 		.help = "bytes of each stream; 0: 4 x the last cache on a CPU, 4 GiB on a GPU, within free "
 			"memory"),
@@ -26,6 +27,8 @@ static const struct opt opt_rows[] = {
 		.help = "CPU: how results are stored; auto: past the cache for streams that do not fit it"),
 	OPT_ROW(struct memory_opts, threads, .name = "threads", .preset = "0", .max = 4096,
 		.help = "CPU threads; 0: all usable"),
+	OPT_ROW(struct memory_opts, search, .name = "search", .preset = "top", .choices = searches,
+		.help = "GPU: the launch shape that is fastest on such devices, or the best of a few here"),
 };
 
 #define X(id, unit_, kind_, better_, help_)                                                                  \

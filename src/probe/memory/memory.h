@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /*
- * Probe `memory`: moving data through memory or a cache. Streams a, b, c of `size` bytes each; element i of
- * an input is a small integer, a function of (seed, stream, i), so every sum and product below is exact in
- * FP32 and FP64 and any element can be recomputed alone. Elements are FP64 on a CPU, FP32 on a GPU.
+ * Probe `memory`: moving data through memory or a cache. Streams a, b, c of `size` bytes each; element i of an input is
+ * a small integer, a function of (seed, stream, i), so every sum and product below is exact in FP32 and FP64 and any
+ * element can be recomputed alone. Elements are FP64 on a CPU, FP32 on a GPU.
  *
  *   read    sum of a                    1 x size read
- *   write   a = 3 (MEMORY_SCALE)        1 x size written        set     the library's own fill (memset,
- * cuMemset) copy    c = a                       2 x size scale   b = 3 c                     2 x size add c =
- * a + b                   3 x size triad   a = b + 3 c                 3 x size dot     sum of a b 2 x size
- * read gather  sum of a[x[i]]              size + 4 bytes an index read; x is a permutation chase   p = *p,
- * MEMORY_HOPS times   latency: time over hops; one 64-byte node a line (128 on a GPU)
+ *   write   a = 3 (MEMORY_FACTOR)       1 x size written
+ *   set     the library's own fill      1 x size written (memset, cuMemset)
+ *   copy    c = a                       2 x size
+ *   scale   b = 3 c                     2 x size
+ *   add     c = a + b                   3 x size
+ *   triad   a = b + 3 c                 3 x size
+ *   dot     sum of a b                  2 x size read
+ *   gather  sum of a[x[i]]              size + 4 bytes an index read; x is a permutation
+ *   chase   p = *p, MEMORY_HOPS times   latency: time over hops; one 64-byte node a line (128 on a GPU)
  *
  * Bytes are the algorithm's (STREAM's convention): a write-allocate of the cache is not counted.
  */
+/* clang-format on */
 #ifndef PROBE_MEMORY_MEMORY_H
 #define PROBE_MEMORY_MEMORY_H
 #include <stdint.h>
@@ -32,11 +38,12 @@
 #define X(name, text) MEMORY_##name,
 enum memory_op { MEMORY_OPS(X) MEMORY_OP_COUNT };
 #undef X
+enum memory_search { MEMORY_SEARCH_FIRST, MEMORY_SEARCH_TOP };
 enum memory_store { MEMORY_STORE_AUTO, MEMORY_STORE_REGULAR, MEMORY_STORE_NONTEMPORAL, MEMORY_STORE_MEMCPY };
 
 struct memory_opts {
 	uint64_t size; /* bytes of each stream; 0: chosen from the machine, memory_size */
-	uint32_t op, store, threads;
+	uint32_t op, store, threads, search;
 };
 
 enum memory_stream { MEMORY_STREAM_A = 1, MEMORY_STREAM_B, MEMORY_STREAM_C };
