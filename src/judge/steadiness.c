@@ -20,6 +20,8 @@ static void settled(struct judgement *out, const struct subject *s, bool told, d
 	if (strcmp(s->phase_name, "sustained") || !record_number(s->phase, "settled", &yes) || yes > 0.5 ||
 	    power_held(s, VERDICT_HELD_S))
 		return;
+	if (told && width <= VERDICT_STANDS)
+		return;
 	if (!told)
 		finding(out, VERDICT_WARN, CAUSE_UNSETTLED,
 			"clock, power or rate had not settled, and too few samples say how far the mean "

@@ -51,11 +51,19 @@ struct pseudonyms *pseudonyms_new_salted(const char *salt)
 
 struct pseudonyms *pseudonyms_new(void)
 {
+	/* Secrets of 128 bits, so that two runs of one machine give one name and nobody else can try serials.
+	 * In a container there is often no machine id: then names last until the kernel starts anew. */
+	static const char *const secrets[] = {"/etc/machine-id", "/proc/sys/kernel/random/boot_id"};
 	char *id = NULL, bytes[32] = "", hex[65];
 	size_t size = 0;
 	struct pseudonyms *p;
 
-	if (!file_read(&id, &size, "/etc/machine-id", 256, NULL) && size >= 32) {
+	for (size_t i = 0; !id && i < sizeof(secrets) / sizeof(secrets[0]); i++)
+		if (!file_read(&id, &size, secrets[i], 256, NULL) && size < 32) {
+			free(id);
+			id = NULL;
+		}
+	if (id) {
 		p = pseudonyms_new_salted(id);
 	} else {
 		(void)!getrandom(bytes, sizeof(bytes), 0);

@@ -279,7 +279,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	s->common = (struct peak){.opts = *(const struct peak_opts *)opts, .check = check, .finish = finish};
 	s->isa = peak_isa(b->machine, opts);
 	s->fma = peak_fma_loop_for(s->isa, s->common.opts.type);
-	s->loops = memory_loops_for(machine_cpu(b->machine)->isa);
+	s->loops = memory_loops_for(machine_cpu(b->machine)->isa, true);
 	s->seed = b->seed;
 	st = cpu_bench_threads(b, s->common.opts.threads, &s->threads, err);
 	if (!st)
