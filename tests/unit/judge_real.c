@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first `check quick` on an H100 in a virtual machine, cut down to ceilings, GEMM and memory: what its
- * own signals explain stays explained. One GPM interval or two fit into its short windows.
+ * Runs of real cards: what their own signals explain stays explained. `check full` on an H200 as committed;
+ * and the first `check quick` on an H100, cut down to ceilings, GEMM and memory, whose CPU was disturbed.
  */
 #include <math.h>
 #include "judge/context.h"
@@ -15,16 +15,26 @@ struct real {
 	struct judgements j;
 };
 
-static int begin(void **state)
+static int begin(void **state, const char *run)
 {
 	struct real *real = calloc(1, sizeof(*real));
 	struct error err = {0};
 
 	*state = real;
-	if (record_read(&real->r, SOURCE_DIR "/tests/data/judge/h100-quick", &err) ||
-	    expectations_load(&real->e, NULL, &err) || judge_record(&real->j, &real->r, real->e, NULL, &err))
+	if (record_read(&real->r, run, &err) || expectations_load(&real->e, NULL, &err) ||
+	    judge_record(&real->j, &real->r, real->e, NULL, &err))
 		fail_msg("%s", err.text);
 	return 0;
+}
+
+static int begin_h200(void **state)
+{
+	return begin(state, SOURCE_DIR "/results/2026-11-21-h200-sxm/full");
+}
+
+static int begin_h100(void **state)
+{
+	return begin(state, SOURCE_DIR "/tests/data/judge/h100-quick");
 }
 
 static int end(void **state)
@@ -257,17 +267,19 @@ static void test_real__a_dram_signal_off_by_five_percent_moves_busy_and_residual
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(test_real__##name, begin, end)
-		T(gemm_and_memory_close_within_half_a_percent),
-		T(fp64_is_read_from_the_pipe_that_calibrates),
-		T(padding_of_the_chosen_tile_is_counted),
-		T(a_disturbed_ceiling_judges_nothing),
-		T(the_band_is_named_before_how_it_was_taken),
-		T(whole_numbers_are_no_floating_point),
-		T(a_tensor_signal_off_by_five_percent_moves_pipe_and_residual),
-		T(stamps_off_by_five_percent_move_clock_and_residual),
-		T(a_dram_signal_off_by_five_percent_moves_busy_and_residual),
-#undef T
+#define H200(name) cmocka_unit_test_setup_teardown(test_real__##name, begin_h200, end)
+#define H100(name) cmocka_unit_test_setup_teardown(test_real__##name, begin_h100, end)
+		H200(gemm_and_memory_close_within_half_a_percent),
+		H100(fp64_is_read_from_the_pipe_that_calibrates),
+		H200(padding_of_the_chosen_tile_is_counted),
+		H100(a_disturbed_ceiling_judges_nothing),
+		H100(the_band_is_named_before_how_it_was_taken),
+		H200(whole_numbers_are_no_floating_point),
+		H200(a_tensor_signal_off_by_five_percent_moves_pipe_and_residual),
+		H200(stamps_off_by_five_percent_move_clock_and_residual),
+		H200(a_dram_signal_off_by_five_percent_moves_busy_and_residual),
+#undef H200
+#undef H100
 	};
 
 	return cmocka_run_group_tests_name("judge_real", tests, NULL, NULL);

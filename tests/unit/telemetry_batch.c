@@ -462,13 +462,13 @@ static void test_sample_gpu__a_window_that_begins_has_its_own_intervals(void **s
 	tensor = &b.list[0][TELEMETRY_gpm_tensor_share];
 	for (unsigned ms = 0; ms < 620; ms += 10) {
 		time.now_ns = ms * 1000000u;
-		if (ms == 200) /* due at 250: now at 300 and 550 */
+		if (ms == 200) /* due at 250: now at 350 and 600 */
 			sample_gpu_align(&g, time.now_ns);
 		sample_gpu_tick(&g, &b, &clock);
 	}
 	assert_int_equal(tensor->count, 2);
-	assert_true(tensor->t_ns[0] >= 300000000u && tensor->t_ns[0] < 301000000u);
-	assert_true(tensor->t_ns[1] >= 550000000u && tensor->t_ns[1] < 551000000u);
+	assert_true(tensor->t_ns[0] >= 350000000u && tensor->t_ns[0] < 351000000u);
+	assert_true(tensor->t_ns[1] >= 600000000u && tensor->t_ns[1] < 601000000u);
 	sample_gpu_release(&g);
 	batch_release(&b);
 }
