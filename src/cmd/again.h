@@ -11,7 +11,8 @@ struct again {
 	char **argv; /* lent from words; values point into both */
 };
 
-/* Options that are given now and differ are refused by name, but for those that change neither plan nor figures
+/* Options that are given now and differ are refused by name, but for those that change neither plan nor
+ * figures
  * (--format, --json, --plan, --wait; --out may name DIR alone). Owner: caller, again_release. */
 enum status again_read(struct again *a, const struct command_context *c, const struct command *command,
 		       const char *dir, struct error *err);

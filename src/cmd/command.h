@@ -13,22 +13,23 @@ enum { EXIT_PASS = 0, EXIT_FAILED = 1, EXIT_INCONCLUSIVE = 2, EXIT_USAGE = 64 };
 struct command_context {
 	struct log *log;
 	const volatile sig_atomic_t *stop;
-	bool terminal;   /* stderr is one: progress may be drawn */
-	bool colour;     /* stdout is one and NO_COLOR is not set */
+	bool terminal;	       /* stderr is one: progress may be drawn */
+	bool colour;	       /* stdout is one and NO_COLOR is not set */
 	struct opt_words rest; /* words after "--" */
-	int argc;        /* the whole command line, for the record */
+	int argc;	       /* the whole command line, for the record */
 	char **argv;
 };
 
 struct command {
 	const char *name, *summary;
-	const char *example;   /* one command line that works, with what it gives */
-	const char *help;      /* a paragraph; NULL: none */
-	/* Optional: --help with a first bare word that names a subject of its own (a probe). False: it names none. */
+	const char *example; /* one command line that works, with what it gives */
+	const char *help;    /* a paragraph; NULL: none */
+	/* Optional: --help with a first bare word that names a subject of its own (a probe). False: it names
+	 * none. */
 	bool (*help_topic)(FILE *to, const char *word);
 	struct opt_table opts;
-	bool hidden;           /* __worker and its kin */
-	bool raw;              /* parses argv itself (hidden ones) */
+	bool hidden; /* __worker and its kin */
+	bool raw;    /* parses argv itself (hidden ones) */
 	int (*run)(const struct command_context *c, const void *opts);
 	int (*run_raw)(const struct command_context *c, int argc, char **argv);
 };

@@ -25,8 +25,8 @@ void info_row(struct text *t, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The same, "unreadable: why" where `why` is what stands in the way. */
 void info_row_unreadable(struct text *t, const char *name, const char *why);
-/* A table: lines of cells with tabs between, the first one its heads. A head that begins with '>' makes its column flush
- * right; a column without any value is left out. */
+/* A table: lines of cells with tabs between, the first one its heads. A head that begins with '>' makes its
+ * column flush right; a column without any value is left out. */
 void info_columns(struct text *t, const char *lines);
 /* A string of the tree or "". */
 const char *info_string(const json_t *map, const char *key);

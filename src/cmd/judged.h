@@ -12,7 +12,8 @@ struct judged {
 	struct report_input in; /* points into this struct: it is not moved once read */
 };
 
-/* Nothing stated in `site`: what the directory keeps is. Expectations: NULL for the built-in ones; lent to *j as long as it lives. Owner: caller, judged_release. */
+/* Nothing stated in `site`: what the directory keeps is. Expectations: NULL for the built-in ones; lent to *j
+ * as long as it lives. Owner: caller, judged_release. */
 enum status judged_read(struct judged *j, const char *dir, const struct expectations *expectations,
 			const struct judge_site *site, bool real_names, struct error *err);
 void judged_release(struct judged *j);

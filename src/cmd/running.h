@@ -14,7 +14,8 @@ struct running_opts {
 	bool json, plan, wait, beside, sample, real_names;
 };
 
-/* Rows for the options that are the same word everywhere; `type` holds a struct running_opts named `running`. */
+/* Rows for the options that are the same word everywhere; `type` holds a struct running_opts named `running`.
+ */
 /* clang-format off */
 #define RUNNING_ROWS(type)                                                                                            \
 	OPT_ROW(type, running.target, .name = "target", .shown = "cpu|cpu-each-numa|gpu|gpuN|node|all", .help = "run only the cases on it"), \

@@ -12,8 +12,9 @@ void runs_next(char out[PATH_MAX], const char *name);
 enum status runs_claim(char out[PATH_MAX], const char *name, struct error *err);
 /* Whether a journal lies in the folder. */
 bool runs_is(const char *dir);
-/* Of several words those that are run directories; what else a pattern brought is said and passed over. One word
- * alone, and nothing but others, are for the caller to read and refuse. Owner of out->word: caller, free(). */
+/* Of several words those that are run directories; what else a pattern brought is said and passed over. One
+ * word alone, and nothing but others, are for the caller to read and refuse. Owner of out->word: caller,
+ * free(). */
 enum status runs_pick(struct opt_words *out, const struct opt_words *given, const struct log *log,
 		      struct error *err);
 #endif

@@ -15,5 +15,6 @@ void show_message(const char *prefix, const char *line);
 /* Columns of the terminal on stdout; COLUMNS where it is none; else 100. */
 unsigned show_columns(void);
 /* The report on stdout in the form asked for. */
-enum status show_report(const struct report_input *in, enum report_format format, bool colour, struct error *err);
+enum status show_report(const struct report_input *in, enum report_format format, bool colour,
+			struct error *err);
 #endif

@@ -25,15 +25,15 @@ struct log {
 	void (*sink)(void *arg, enum log_level level, enum log_topic topic, const char *line);
 	void *arg;
 	unsigned topics; /* bit a topic: debug lines wanted */
-	bool quiet;      /* no info lines */
+	bool quiet;	 /* no info lines */
 };
 
 bool log_topic_from_name(const char *name, enum log_topic *out);
 void log_line(const struct log *log, enum log_level level, enum log_topic topic, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
-#define log_debug(log, topic, ...)                                                  \
-	((log) && ((log)->topics & 1u << (topic)) ?                                 \
-		 log_line((log), LOG_DEBUG, (topic), __VA_ARGS__) : (void)0)
+#define log_debug(log, topic, ...)                                                                           \
+	((log) && ((log)->topics & 1u << (topic)) ? log_line((log), LOG_DEBUG, (topic), __VA_ARGS__)         \
+						  : (void)0)
 #define log_info(log, topic, ...) log_line((log), LOG_INFO, (topic), __VA_ARGS__)
 #define log_warn(log, topic, ...) log_line((log), LOG_WARN, (topic), __VA_ARGS__)
 #define log_error(log, topic, ...) log_line((log), LOG_ERROR, (topic), __VA_ARGS__)

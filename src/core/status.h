@@ -35,7 +35,8 @@
 
 /*
  * name, exit code it asks for where the case is required (a fail outranks the rest), weight, meaning. Of
- * several verdicts the weightiest counts: what was judged tells more of a device than what was measured alone.
+ * several verdicts the weightiest counts: what was judged tells more of a device than what was measured
+ * alone.
  */
 /* clang-format off */
 #define VERDICT_LIST(X)                                                     \

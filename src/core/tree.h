@@ -2,7 +2,8 @@
 /*
  * One input grammar: YAML and JSON files, and command lines, become a tree whose nodes know their line, so
  * that an error names file and line. Anchors, aliases, tags and duplicate keys are refused.
- * An empty file is a null, and a null (`key:`, `~`, `null`) is as good as an empty map. Limits: 16 MiB, depth 64, 1,000,000 nodes.
+ * An empty file is a null, and a null (`key:`, `~`, `null`) is as good as an empty map. Limits: 16 MiB, depth
+ * 64, 1,000,000 nodes.
  */
 #ifndef CORE_TREE_H
 #define CORE_TREE_H
@@ -14,13 +15,13 @@ enum tree_kind { TREE_NULL, TREE_SCALAR, TREE_LIST, TREE_MAP };
 
 struct tree {
 	enum tree_kind kind;
-	int line;             /* 1-based; a map's value has its key's line */
-	bool quoted;          /* scalar: text was quoted, so "true" is text */
-	char *text;           /* scalar: UTF-8, NUL-terminated */
-	size_t count;         /* list, map */
-	struct tree **items;  /* list items, or map values */
-	char **keys;          /* map keys, in file order */
-	const char *file;     /* name for messages; owned by the root, shared below */
+	int line;	     /* 1-based; a map's value has its key's line */
+	bool quoted;	     /* scalar: text was quoted, so "true" is text */
+	char *text;	     /* scalar: UTF-8, NUL-terminated */
+	size_t count;	     /* list, map */
+	struct tree **items; /* list items, or map values */
+	char **keys;	     /* map keys, in file order */
+	const char *file;    /* name for messages; owned by the root, shared below */
 };
 
 /* Reads a YAML or JSON file (JSON is a subset as far as we take it). Owner: caller, tree_free. */
@@ -34,8 +35,10 @@ const struct tree *tree_get(const struct tree *map, const char *key);
 const char *tree_text(const struct tree *map, const char *key, const char *fallback);
 /* Checked reads of a map's key: absent leaves *out alone and returns OK; a wrong form is BAD_INPUT with
  * "file:line: key: ..." . Numbers are those of core/units.h; NaN, infinities and quoted ones are refused. */
-enum status tree_f64_unit(const struct tree *map, const char *key, const char *unit, double *out, struct error *err);
+enum status tree_f64_unit(const struct tree *map, const char *key, const char *unit, double *out,
+			  struct error *err);
 enum status tree_bool(const struct tree *map, const char *key, bool *out, struct error *err);
-/* Every key of the map must be in `names` (NULL ends); else BAD_INPUT with file, line and the nearest name. */
+/* Every key of the map must be in `names` (NULL ends); else BAD_INPUT with file, line and the nearest name.
+ */
 enum status tree_check_keys(const struct tree *map, const char *const *names, struct error *err);
 #endif

@@ -7,8 +7,8 @@
 #include "core/error.h"
 
 /* A finite decimal number, then an optional unit of the same dimension as `unit`:
- * "B": B kB MB GB TB KiB MiB GiB TiB (K M G T alone = binary), "s": ns us ms s min h, "ms" likewise, "W": mW W kW,
- * "Hz", "": none. The result is in `unit`. Trailing bytes, NaN, infinities are BAD_INPUT. */
+ * "B": B kB MB GB TB KiB MiB GiB TiB (K M G T alone = binary), "s": ns us ms s min h, "ms" likewise, "W": mW
+ * W kW, "Hz", "": none. The result is in `unit`. Trailing bytes, NaN, infinities are BAD_INPUT. */
 enum status units_parse(double *out, const char *text, const char *unit, struct error *err);
 /* Exact unsigned integer, with the same units; a fraction of a byte is BAD_INPUT. */
 enum status units_parse_u64(uint64_t *out, const char *text, const char *unit, struct error *err);

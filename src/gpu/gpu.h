@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver API, narrow: device, stream, event, buffer, module, graph. Worker processes only. Every call returns a
- * status and fills *err with the driver's own words; nothing exits.
+ * The driver API, narrow: device, stream, event, buffer, module, graph. Worker processes only. Every call
+ * returns a status and fills *err with the driver's own words; nothing exits.
  */
 #ifndef GPU_GPU_H
 #define GPU_GPU_H
@@ -10,16 +10,16 @@
 #include <stdint.h>
 #include "core/error.h"
 
-struct cuda;                    /* vendor/cuda.h: the driver's table */
+struct cuda; /* vendor/cuda.h: the driver's table */
 struct gpu_device;
 struct gpu_stream;
 struct gpu_event;
 struct gpu_graph;
 struct gpu_kernel;
-typedef uint64_t gpu_ptr;       /* a CUdeviceptr: never dereferenced here */
+typedef uint64_t gpu_ptr; /* a CUdeviceptr: never dereferenced here */
 
-/* Opens the driver, the device by PCI address (NULL: CUDA's first) and makes its primary context current on this
- * thread. Owner: caller, gpu_close. UNAVAILABLE: no driver; LOST: listed but silent. */
+/* Opens the driver, the device by PCI address (NULL: CUDA's first) and makes its primary context current on
+ * this thread. Owner: caller, gpu_close. UNAVAILABLE: no driver; LOST: listed but silent. */
 enum status gpu_open(struct gpu_device **d, const char *pci, struct error *err);
 void gpu_close(struct gpu_device **d);
 /* "NVIDIA H100 80GB HBM3 (0000:1B:00.0)", for messages. Lent. */
@@ -27,17 +27,18 @@ const char *gpu_name(const struct gpu_device *d);
 /* Driver attribute by its CUdevice_attribute number; -1 where the driver refuses. */
 int gpu_attribute(const struct gpu_device *d, int attribute);
 unsigned gpu_sm_count(const struct gpu_device *d);
-unsigned gpu_cc(const struct gpu_device *d);             /* 90 for sm_90 */
+unsigned gpu_cc(const struct gpu_device *d); /* 90 for sm_90 */
 /* Bytes a second by twice the memory clock times the bus; 0 where the driver does not say. */
 double gpu_dram_rate(const struct gpu_device *d);
-enum status gpu_memory(const struct gpu_device *d, uint64_t *free_bytes, uint64_t *total_bytes, struct error *err);
+enum status gpu_memory(const struct gpu_device *d, uint64_t *free_bytes, uint64_t *total_bytes,
+		       struct error *err);
 /* What gpu_alloc would give now, all calls together; 0 where the driver does not say. */
 uint64_t gpu_memory_usable(const struct gpu_device *d);
 enum status gpu_synchronize(struct gpu_device *d, struct error *err);
 
 /* `leave_bytes` (2 GiB by METHODS) is always left free; beyond it NO_RESOURCE with cause NO_MEMORY. */
 enum status gpu_alloc(struct gpu_device *d, gpu_ptr *p, uint64_t size, struct error *err);
-void gpu_free(struct gpu_device *d, gpu_ptr *p);         /* 0 is fine; sets 0 */
+void gpu_free(struct gpu_device *d, gpu_ptr *p); /* 0 is fine; sets 0 */
 enum status gpu_host_alloc(struct gpu_device *d, void **p, uint64_t size, struct error *err); /* pinned */
 void gpu_host_free(struct gpu_device *d, void **p);
 /* Pins memory that the caller allocated (mapped for the device too); undo before freeing it. */
@@ -51,35 +52,39 @@ enum status gpu_copy_from(struct gpu_device *d, void *to, gpu_ptr from, uint64_t
 
 enum status gpu_stream_create(struct gpu_device *d, struct gpu_stream **s, struct error *err);
 void gpu_stream_destroy(struct gpu_stream **s);
-void *gpu_stream_raw(const struct gpu_stream *s);        /* CUstream */
+void *gpu_stream_raw(const struct gpu_stream *s); /* CUstream */
 enum status gpu_stream_wait(struct gpu_stream *s, struct error *err);
 enum status gpu_stream_copy(struct gpu_stream *s, gpu_ptr to, gpu_ptr from, uint64_t size, struct error *err);
 /* Host memory that is not pinned is staged by the driver, and the call may wait. */
-enum status gpu_stream_copy_to(struct gpu_stream *s, gpu_ptr to, const void *from, uint64_t size, struct error *err);
-enum status gpu_stream_copy_from(struct gpu_stream *s, void *to, gpu_ptr from, uint64_t size, struct error *err);
+enum status gpu_stream_copy_to(struct gpu_stream *s, gpu_ptr to, const void *from, uint64_t size,
+			       struct error *err);
+enum status gpu_stream_copy_from(struct gpu_stream *s, void *to, gpu_ptr from, uint64_t size,
+				 struct error *err);
 /* What follows on `s` waits for `e`, which may have been recorded on another stream. */
 enum status gpu_stream_after(struct gpu_stream *s, const struct gpu_event *e, struct error *err);
-enum status gpu_stream_fill32(struct gpu_stream *s, gpu_ptr to, uint32_t value, uint64_t words, struct error *err);
+enum status gpu_stream_fill32(struct gpu_stream *s, gpu_ptr to, uint32_t value, uint64_t words,
+			      struct error *err);
 
 enum status gpu_event_create(struct gpu_device *d, struct gpu_event **e, struct error *err);
 void gpu_event_destroy(struct gpu_event **e);
 enum status gpu_event_record(struct gpu_event *e, struct gpu_stream *s, struct error *err);
-enum status gpu_event_elapsed_ns(const struct gpu_event *from, const struct gpu_event *to, double *ns, struct error *err);
+enum status gpu_event_elapsed_ns(const struct gpu_event *from, const struct gpu_event *to, double *ns,
+				 struct error *err);
 bool gpu_event_done(const struct gpu_event *e);
 enum status gpu_event_wait(const struct gpu_event *e, struct error *err);
 
-/* Kernels by file and entry name from the embedded fatbins ("memory", "copy_v3"). UNSUPPORTED where the file holds no
- * code for this device. Lent, cached for the device's life. */
+/* Kernels by file and entry name from the embedded fatbins ("memory", "copy_v3"). UNSUPPORTED where the file
+ * holds no code for this device. Lent, cached for the device's life. */
 enum status gpu_kernel(struct gpu_device *d, struct gpu_kernel **k, const char *file, const char *entry,
 		       struct error *err);
 /* One argument: the struct shared with the kernel. shared_bytes above 48 KiB is opted into. */
-enum status gpu_launch(struct gpu_kernel *k, struct gpu_stream *s, const unsigned grid[3], const unsigned block[3],
-		       unsigned shared_bytes, const void *args, struct error *err);
+enum status gpu_launch(struct gpu_kernel *k, struct gpu_stream *s, const unsigned grid[3],
+		       const unsigned block[3], unsigned shared_bytes, const void *args, struct error *err);
 enum status gpu_launch_1d(struct gpu_kernel *k, struct gpu_stream *s, unsigned blocks, unsigned threads,
 			  unsigned shared_bytes, const void *args, struct error *err);
 /* Blocks of this kernel an SM holds at once. */
-enum status gpu_kernel_occupancy(struct gpu_kernel *k, unsigned threads, unsigned shared_bytes, unsigned *blocks,
-				 struct error *err);
+enum status gpu_kernel_occupancy(struct gpu_kernel *k, unsigned threads, unsigned shared_bytes,
+				 unsigned *blocks, struct error *err);
 
 enum status gpu_capture_begin(struct gpu_stream *s, struct error *err);
 enum status gpu_capture_end(struct gpu_stream *s, struct gpu_graph **g, struct error *err);
@@ -87,8 +92,8 @@ enum status gpu_graph_launch(struct gpu_graph *g, struct gpu_stream *s, struct e
 void gpu_graph_destroy(struct gpu_graph **g);
 
 /*
- * Held clock: a stamp kernel writes (SM id, clock64, globaltimer) on every SM. Enqueue one before and one after the
- * window, wait, then read: f = cycles / ns on each SM. METHODS "The held clock".
+ * Held clock: a stamp kernel writes (SM id, clock64, globaltimer) on every SM. Enqueue one before and one
+ * after the window, wait, then read: f = cycles / ns on each SM. METHODS "The held clock".
  */
 struct gpu_stamps;
 struct gpu_clock {
@@ -97,8 +102,8 @@ struct gpu_clock {
 	unsigned sms;
 };
 enum status gpu_stamps_create(struct gpu_device *d, struct gpu_stamps **s, struct error *err);
-enum status gpu_stamps_enqueue(struct gpu_stamps *s, unsigned which /* 0 before, 1 after */, struct gpu_stream *stream,
-			       struct error *err);
+enum status gpu_stamps_enqueue(struct gpu_stamps *s, unsigned which /* 0 before, 1 after */,
+			       struct gpu_stream *stream, struct error *err);
 enum status gpu_stamps_read(struct gpu_stamps *s, struct gpu_clock *out, struct error *err);
 void gpu_stamps_destroy(struct gpu_stamps **s);
 #endif

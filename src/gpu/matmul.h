@@ -90,7 +90,8 @@ struct matmul_description {
 	int id;
 	unsigned tile_m, tile_n;     /* of D as the library sees it: tile_m along n, tile_n along m */
 	unsigned stage_k, stages;    /* depth along k; stages 0: the library picks */
-	unsigned split_k, reduction; /* 1: no split, 0: as the library likes; scheme bits: 1 in place, 2 compute type, 4 output type */
+	unsigned split_k, reduction; /* 1: no split, 0: as the library likes; scheme bits: 1 in place, 2
+					compute type, 4 output type */
 	unsigned swizzle, custom, inner;
 	unsigned cluster_m, cluster_n; /* 0: the library picks */
 	double waves;		       /* tiles over what the device holds at once */
@@ -102,8 +103,8 @@ struct matmul; /* library, handle and one workspace: one stream at a time */
 struct matmul_plan;
 
 /* Opens the library (lib_path NULL: searched) on the device whose context is current. workspace_bytes 0: 32
- * MiB from sm_90 on, else 8 MiB + 128 KiB (METHODS "Matrix products"). Owner: caller, matmul_close. UNAVAILABLE:
- * no library or a symbol. */
+ * MiB from sm_90 on, else 8 MiB + 128 KiB (METHODS "Matrix products"). Owner: caller, matmul_close.
+ * UNAVAILABLE: no library or a symbol. */
 enum status matmul_open(struct matmul **mm, struct gpu_device *d, const char *lib_path,
 			uint64_t workspace_bytes, struct error *err);
 void matmul_close(struct matmul **mm);		  /* after its plans */
@@ -128,8 +129,9 @@ struct matmul_pace {
 };
 /*
  * Adds every configuration that the library's own check accepts (algorithm ids, tiles, stages, split-K,
- * clusters, swizzle, custom options), without repeating a candidate, until there are `limit` or the pace (NULL: none)
- * says so. Plain ones come before split-K and odd options, so that a search cut short has seen the likely ones.
+ * clusters, swizzle, custom options), without repeating a candidate, until there are `limit` or the pace
+ * (NULL: none) says so. Plain ones come before split-K and odd options, so that a search cut short has seen
+ * the likely ones.
  */
 enum status matmul_plan_exhaust(struct matmul_plan *p, unsigned limit, const struct matmul_pace *pace,
 				struct error *err);

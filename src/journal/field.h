@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A result is a table of typed fields; what was not read is not there. The core's fields are RESULT_FIELDS; each
- * producer (a probe) adds a table of its own in its own file. JSON, CSV, tables and the schema are expansions.
+ * A result is a table of typed fields; what was not read is not there. The core's fields are RESULT_FIELDS;
+ * each producer (a probe) adds a table of its own in its own file. JSON, CSV, tables and the schema are
+ * expansions.
  */
 #ifndef JOURNAL_FIELD_H
 #define JOURNAL_FIELD_H
@@ -94,13 +95,15 @@ extern const struct field *const result_fields[]; /* NULL ends */
 struct result; /* every value present or absent */
 struct result *result_create(void);
 void result_destroy(struct result *r);
-void result_f64(struct result *r, const struct field *f, double value); /* NaN and infinities: absent, counted */
+/* NaN and infinities: absent, counted. */
+void result_f64(struct result *r, const struct field *f, double value);
 void result_u64(struct result *r, const struct field *f, uint64_t value);
 void result_text(struct result *r, const struct field *f, const char *value);
 bool result_has(const struct result *r, const struct field *f);
 double result_get(const struct result *r, const struct field *f, double fallback);
 void result_clear(struct result *r);
-/* {"name": value, ..}; caller decrefs. BITS are hex text "0x4". `result_merge` copies what `from` has over `r`. */
+/* {"name": value, ..}; caller decrefs. BITS are hex text "0x4". `result_merge` copies what `from` has over
+ * `r`. */
 json_t *result_json(const struct result *r);
 unsigned result_nan_count(const struct result *r);
 void result_merge(struct result *r, const struct result *from);

@@ -57,20 +57,21 @@ int journal_type_from_name(const char *name, enum journal_type *out);
 enum { JOURNAL_LINE_MAX = 16 << 20 };
 
 struct journal;
-/* Creates the directory and the file (refuses an existing journal unless `append`, which cuts a torn last line). */
+/* Creates the directory and the file (refuses an existing journal unless `append`, which cuts a torn last
+ * line). */
 enum status journal_create(struct journal **j, const char *dir, bool append, const struct clock *clock,
 			   struct error *err);
-/* Appends one event; steals nothing: `body` is borrowed, and has no n, t or type of its own (BUG). A full disk is NO_RESOURCE with cause DISK_FULL and what was
- * written before still reads. */
+/* Appends one event; steals nothing: `body` is borrowed, and has no n, t or type of its own (BUG). A full
+ * disk is NO_RESOURCE with cause DISK_FULL and what was written before still reads. */
 enum status journal_append(struct journal *j, enum journal_type type, const json_t *body, struct error *err);
 /* Last sync and close; NULL-safe. */
 void journal_close(struct journal **j);
 
-/* Any prefix reads. `visit` returns 0 to go on. *cut: bytes dropped at the end (torn or garbage line). A bad line in
- * the middle ends the reading there: the rest counts as cut. */
+/* Any prefix reads. `visit` returns 0 to go on. *cut: bytes dropped at the end (torn or garbage line). A bad
+ * line in the middle ends the reading there: the rest counts as cut. */
 typedef int journal_visit(void *arg, enum journal_type type, uint64_t t_ns, const json_t *body);
 enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint64_t *cut, struct error *err);
 /* One line of bytes to type and body (fuzzed). Caller decrefs *body. */
-enum status journal_parse_line(const char *line, size_t size, enum journal_type *type, uint64_t *t_ns, json_t **body,
-			       struct error *err);
+enum status journal_parse_line(const char *line, size_t size, enum journal_type *type, uint64_t *t_ns,
+			       json_t **body, struct error *err);
 #endif

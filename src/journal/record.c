@@ -482,7 +482,8 @@ static bool options_within(const struct record_case *a, const struct record_case
 	const char *name, *text;
 	json_t *value;
 
-	json_object_foreach(json_object_get(a->plan, "options"), name, value) {
+	json_object_foreach(json_object_get(a->plan, "options"), name, value)
+	{
 		if (named(but, name))
 			continue;
 		text = record_option(b, name);
@@ -494,8 +495,8 @@ static bool options_within(const struct record_case *a, const struct record_case
 
 bool record_same_but(const struct record_case *a, const struct record_case *b, const char *const *but)
 {
-	return !strcmp(a->probe, b->probe) && !strcmp(a->engine, b->engine) && !strcmp(a->target, b->target) &&
-	       options_within(a, b, but) && options_within(b, a, but);
+	return !strcmp(a->probe, b->probe) && !strcmp(a->engine, b->engine) &&
+	       !strcmp(a->target, b->target) && options_within(a, b, but) && options_within(b, a, but);
 }
 
 const struct series *record_series(const struct record *r, const char *source, const char *signal)
@@ -505,4 +506,3 @@ const struct series *record_series(const struct record *r, const char *source, c
 			return &r->series[i];
 	return NULL;
 }
-

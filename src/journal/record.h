@@ -25,8 +25,8 @@ struct record_case {
 	const json_t *plan; /* the CASE object, borrowed from the record */
 	bool reading, together;
 	unsigned round; /* of several, 1 first; 0: the run has one */
-	int require;  /* enum require's values: 0 judged, 1 measured, 2 nothing */
-	bool skipped; /* by the plan */
+	int require;	/* enum require's values: 0 judged, 1 measured, 2 nothing */
+	bool skipped;	/* by the plan */
 	enum status skip_status;
 	enum cause skip_cause;
 	const char *skip_reason;

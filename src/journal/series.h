@@ -8,8 +8,8 @@
 #include "core/error.h"
 
 /*
- * GPM counters come late: at the begin of windows readings lagged by 0.09 to 0.13 s (H100 and H200), and one still showed a load that had
- * ended.
+ * GPM counters come late: at the begin of windows readings lagged by 0.09 to 0.13 s (H100 and H200), and one
+ * still showed a load that had ended.
  */
 #define SERIES_GPM_LAG_NS 150000000ull
 
@@ -19,27 +19,28 @@ struct series {
 	char source[40], signal[40];
 	enum signal_kind kind;
 	uint64_t *t_ns;
-	double *value;      /* BITS: below 2^53 */
+	double *value; /* BITS: below 2^53 */
 	size_t count, room;
 };
 
-/* A counter's difference is interpolated between its own steps (a polled counter moves in ticks); error says how well. */
+/* A counter's difference is interpolated between its own steps (a polled counter moves in ticks); error says
+ * how well. */
 struct span {
 	unsigned readings;
 	double first, last, min, mean, max; /* mean: time-weighted (trapezoid) for gauges */
-	double rate, rate_error;            /* counter: units a second from the ticks inside the window */
-	unsigned ticks;                     /* distinct counter steps inside */
+	double rate, rate_error;	    /* counter: units a second from the ticks inside the window */
+	unsigned ticks;			    /* distinct counter steps inside */
 	uint64_t bits_or, bits_and;
-	double gap_s;                       /* longest time without a reading inside the window, edges included */
-	int went_back;                      /* counter ran backwards inside */
+	double gap_s;  /* longest time without a reading inside the window, edges included */
+	int went_back; /* counter ran backwards inside */
 };
 
 enum status series_add(struct series *s, uint64_t t_ns, double value, struct error *err);
 /* UNAVAILABLE where no reading lies in [t0, t1]. */
 enum status series_over(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, struct span *out);
 /*
- * For readings that tell the mean since the reading before them, and may come up to lag_ns late: the mean over
- * those whose whole interval lies inside [t0, t1], weighted by their length. False: none does.
+ * For readings that tell the mean since the reading before them, and may come up to lag_ns late: the mean
+ * over those whose whole interval lies inside [t0, t1], weighted by their length. False: none does.
  */
 bool series_whole(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, uint64_t lag_ns, double *mean);
 void series_release(struct series *s);

@@ -12,7 +12,7 @@
 #define VERDICT_BOOST 1.015 /* most that a stamped clock above that maximum excuses */
 #define VERDICT_FAIL_SHARE 0.75	 /* of a band's low end */
 #define VERDICT_SPREAD_WARN 0.02 /* half-width of the mean, share of it */
-#define VERDICT_STANDS 0.005      /* half-width at which the mean says what it is, settled or not */
+#define VERDICT_STANDS 0.005	 /* half-width at which the mean says what it is, settled or not */
 #define VERDICT_SPREAD_STOP 0.05
 #define VERDICT_HELD 0.97   /* of the window under the power regulator: throughout */
 #define VERDICT_HELD_S 1.0  /* and so long: settled */

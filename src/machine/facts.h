@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser: raw readings to the facts tree of docs/design/machine.md. One function a part; each adds its keys. */
+/* The parser: raw readings to the facts tree of docs/design/machine.md. One function a part; each adds its
+ * keys. */
 #ifndef MACHINE_FACTS_H
 #define MACHINE_FACTS_H
 #include <jansson.h>
@@ -9,9 +10,10 @@
 
 struct facts {
 	struct source *source;
-	json_t *tree;	    /* the result, growing */
-	enum layer up_to;   /* deepest layer asked for */
-	const char *const *libs; /* libraries asked for; NULL: all of them when up_to is SOFTWARE, else none */
+	json_t *tree;	  /* the result, growing */
+	enum layer up_to; /* deepest layer asked for */
+	const char *const
+		*libs; /* libraries asked for; NULL: all of them when up_to is SOFTWARE, else none */
 };
 
 /* The whole tree. Owner: caller. NULL: out of memory. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is here. Raw readings come in layers of rising price; helpers (`assay __facts LAYER`) read the vendor
- * layers within a limit, so the supervisor has never called a vendor library. A recording is a folder of the same raw
- * readings; one parser turns either into the facts tree (JSON, docs/design/machine.md), from which struct machine is
- * built. The journal carries that JSON, so judge and report need nothing else.
+ * layers within a limit, so the supervisor has never called a vendor library. A recording is a folder of the
+ * same raw readings; one parser turns either into the facts tree (JSON, docs/design/machine.md), from which
+ * struct machine is built. The journal carries that JSON, so judge and report need nothing else.
  */
 #ifndef MACHINE_MACHINE_H
 #define MACHINE_MACHINE_H
@@ -14,8 +14,8 @@
 #include "core/error.h"
 #include "core/log.h"
 
-/* HOST: /proc, /sys, PCI, kernel log. NVML: + NVML. CUDA: + driver attributes (200-310 ms). SOFTWARE: + every library's path
- * and version (dlopen of each in a helper). */
+/* HOST: /proc, /sys, PCI, kernel log. NVML: + NVML. CUDA: + driver attributes (200-310 ms). SOFTWARE: + every
+ * library's path and version (dlopen of each in a helper). */
 enum layer { LAYER_HOST, LAYER_NVML, LAYER_CUDA, LAYER_SOFTWARE };
 
 /* name, unit, cheapest layer that tells, help */
@@ -83,15 +83,15 @@ enum gpu_fact { GPU_FACTS(X) GPU_FACT_COUNT };
 
 struct gpu {
 	char name[96], uuid[64], serial[32], vbios[32];
-	char pci[16];                       /* "0000:1b:00.0", lower case: the part's name in tickets */
-	char slot[32];                      /* physical slot; "": unreadable */
+	char pci[16];			    /* "0000:1b:00.0", lower case: the part's name in tickets */
+	char slot[32];			    /* physical slot; "": unreadable */
 	unsigned pci_device, pci_subsystem; /* (device << 16 | vendor); 0: unreadable */
-	int cuda_index, nvml_index;         /* -1: not listed there */
+	int cuda_index, nvml_index;	    /* -1: not listed there */
 	double fact[GPU_FACT_COUNT];
-	uint64_t present;                   /* bit a fact; absent is not zero */
-	bool granted;                       /* CUDA_VISIBLE_DEVICES, cgroup */
-	enum status status;                 /* LOST: on the bus, listed, silent. UNAVAILABLE: no driver */
-	enum cause cause;                   /* why status is not OK */
+	uint64_t present;   /* bit a fact; absent is not zero */
+	bool granted;	    /* CUDA_VISIBLE_DEVICES, cgroup */
+	enum status status; /* LOST: on the bus, listed, silent. UNAVAILABLE: no driver */
+	enum cause cause;   /* why status is not OK */
 	char reason[160];
 };
 _Static_assert(GPU_FACT_COUNT <= 64, "gpu.present holds 64 facts");
@@ -105,22 +105,22 @@ enum cpu_isa { CPU_ISA(X) CPU_ISA_COUNT };
 #undef X
 
 struct numa {
-	int node;                    /* OS index */
-	unsigned cpus;               /* logical CPUs of it that we may use */
-	unsigned l3_count;           /* last caches that its CPUs share; 0: not told */
+	int node;	   /* OS index */
+	unsigned cpus;	   /* logical CPUs of it that we may use */
+	unsigned l3_count; /* last caches that its CPUs share; 0: not told */
 	uint64_t memory_bytes;
 };
 
 struct cpu {
 	char model[128], vendor[32];
-	unsigned sockets, cores, threads; /* online; cores 0: hidden */
-	unsigned usable;                  /* logical CPUs in our affinity mask */
-	double quota;                     /* cgroup v1 or v2 CPU quota in CPUs; 0: none */
-	uint64_t l1d_bytes, l2_bytes, l3_bytes; /* one instance each; 0: hidden */
-	unsigned l3_count;                /* instances; 0: not told */
+	unsigned sockets, cores, threads;	   /* online; cores 0: hidden */
+	unsigned usable;			   /* logical CPUs in our affinity mask */
+	double quota;				   /* cgroup v1 or v2 CPU quota in CPUs; 0: none */
+	uint64_t l1d_bytes, l2_bytes, l3_bytes;	   /* one instance each; 0: hidden */
+	unsigned l3_count;			   /* instances; 0: not told */
 	uint64_t memory_bytes, memory_limit_bytes; /* MemTotal; cgroup limit or 0 */
 	uint64_t page_bytes;
-	uint32_t isa;                     /* bit a CPU_ISA_* */
+	uint32_t isa; /* bit a CPU_ISA_* */
 	bool virtual_machine;
 	struct numa numa[64];
 	unsigned numa_count;
@@ -134,40 +134,42 @@ struct lib_found { /* one library of the SOFTWARE layer */
 
 struct machine; /* immutable */
 
-/* Reads live (recording NULL) or from a recording. Owner: caller, machine_free. A layer that cannot be read leaves its
- * facts absent with a reason; that is not an error here. */
+/* Reads live (recording NULL) or from a recording. Owner: caller, machine_free. A layer that cannot be read
+ * leaves its facts absent with a reason; that is not an error here. */
 enum status machine_read(struct machine **m, enum layer up_to, const char *recording, const struct log *log,
 			 struct error *err);
-/* How much of a live machine is wanted: opening every library takes a second that one probe need not wait for. */
+/* How much of a live machine is wanted: opening every library takes a second that one probe need not wait
+ * for. */
 struct machine_scope {
 	enum layer up_to;
-	const char *out;	 /* where results go, an existing folder or not; NULL: the working folder */
+	const char *out; /* where results go, an existing folder or not; NULL: the working folder */
 	const volatile sig_atomic_t *stop; /* not 0: CANCELLED soon after; NULL: never */
-	const char *const *libs; /* of the SOFTWARE layer these alone, NULL ends, whatever up_to says; NULL: as up_to says */
+	const char *const *libs; /* of the SOFTWARE layer these alone, NULL ends, whatever up_to says; NULL:
+				    as up_to says */
 };
 /* As machine_read; a recording has the libraries that it has. */
 enum status machine_read_scope(struct machine **m, const struct machine_scope *scope, const char *recording,
 			       const struct log *log, struct error *err);
-/* Writes the raw readings of this machine to a new folder; pseudonyms unless `real_names`. *m, unless NULL, is the machine
- * of these very readings, under its real names. Owner: caller, machine_free. */
-enum status machine_record(struct machine **m, const char *dir, bool real_names, const volatile sig_atomic_t *stop,
-			   const struct log *log, struct error *err);
+/* Writes the raw readings of this machine to a new folder; pseudonyms unless `real_names`. *m, unless NULL,
+ * is the machine of these very readings, under its real names. Owner: caller, machine_free. */
+enum status machine_record(struct machine **m, const char *dir, bool real_names,
+			   const volatile sig_atomic_t *stop, const struct log *log, struct error *err);
 /* From the journal's `machine` event; the JSON is copied. */
 enum status machine_from_json(struct machine **m, const json_t *facts, struct error *err);
 void machine_free(struct machine *m);
 
-/* The facts with pseudonyms in the place of serials, UUIDs, addresses, host and user names and command lines: what a
- * journal carries unless real names were asked for. The same on every run of one machine. Owner: caller; NULL: out of
- * memory. */
+/* The facts with pseudonyms in the place of serials, UUIDs, addresses, host and user names and command lines:
+ * what a journal carries unless real names were asked for. The same on every run of one machine. Owner:
+ * caller; NULL: out of memory. */
 json_t *machine_json_shared(const struct machine *m);
 
 /* All lent, valid as long as m. */
 const json_t *machine_json(const struct machine *m);
 bool machine_is_live(const struct machine *m);
-const char *machine_label(const struct machine *m);      /* "" live; else the recording's label: "derived: ..." */
+const char *machine_label(const struct machine *m); /* "" live; else the recording's label: "derived: ..." */
 const struct cpu *machine_cpu(const struct machine *m);
 const struct gpu *machine_gpu(const struct machine *m, unsigned index); /* PCI order; NULL past the last */
-unsigned machine_gpu_count(const struct machine *m);     /* on the PCI bus or listed by NVML */
+unsigned machine_gpu_count(const struct machine *m);			/* on the PCI bus or listed by NVML */
 const struct lib_found *machine_lib(const struct machine *m, const char *name); /* NULL: layer not read */
 bool gpu_has(const struct gpu *g, enum gpu_fact fact);
 /* Fact or `fallback` where absent. */

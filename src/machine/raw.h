@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the facts helper answers: one layer's raw readings as JSON. These open vendor libraries: helper process only. */
+/* What the facts helper answers: one layer's raw readings as JSON. These open vendor libraries: helper
+ * process only. */
 #ifndef MACHINE_RAW_H
 #define MACHINE_RAW_H
 #include <jansson.h>

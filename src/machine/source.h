@@ -24,8 +24,8 @@ bool source_stopped(const struct source *s, struct error *err);
 enum status source_open(struct source **s, const char *dir, struct error *err);
 /* A recording as one tree, {"recording": .., "host": .., "nvml": .., "cuda": .., "software": ..}; copied. */
 enum status source_from_json(struct source **s, const json_t *recording, struct error *err);
-/* Changes that tree: {"/nvml/gpus/0/calls/pcie_width": [0, 8], ..}, each a JSON pointer and what stands there from now
- * on; null takes it away. A pointer into nothing is refused. */
+/* Changes that tree: {"/nvml/gpus/0/calls/pcie_width": [0, 8], ..}, each a JSON pointer and what stands there
+ * from now on; null takes it away. A pointer into nothing is refused. */
 enum status source_derive(json_t *recording, const json_t *changes, struct error *err);
 void source_close(struct source *s);
 bool source_is_live(const struct source *s);
@@ -40,8 +40,8 @@ const char *source_why(struct source *s, const char *what);    /* path or key th
 /* One vendor layer's raw JSON (docs/design/machine.md). Live: asks a helper within its limit. NULL:
  * source_why of the layer's name ("nvml", "cuda", "software"). */
 const json_t *source_layer(struct source *s, enum layer layer);
-/* Lets the helper of this layer begin now, beside what is read in between; source_layer waits for it. At most one;
- * nothing where the source is not live. */
+/* Lets the helper of this layer begin now, beside what is read in between; source_layer waits for it. At most
+ * one; nothing where the source is not live. */
 void source_ahead(struct source *s, enum layer layer);
 /* The software layer is asked for these libraries alone (names, NULL ends; lent); NULL: for all. */
 void source_want_libs(struct source *s, const char *const *libs);

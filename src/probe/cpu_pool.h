@@ -33,9 +33,9 @@ unsigned cpu_pool_count(const struct cpu_pool *p);
 /* Runs work(arg, thread 0 .. count-1) once on every thread; returns when all have ended. Threads spin between
  * rounds for a while, so that short rounds start within a microsecond, then sleep. */
 void cpu_pool_run(struct cpu_pool *p, void (*work)(void *arg, unsigned thread), void *arg);
-/* CPU time of all threads since creation, spinning included, and the time that threads with a lighter part waited for
- * the slowest at the end of rounds, ns: what is missing to threads x wall is time that threads with work to do were
- * kept from their CPUs. */
+/* CPU time of all threads since creation, spinning included, and the time that threads with a lighter part
+ * waited for the slowest at the end of rounds, ns: what is missing to threads x wall is time that threads
+ * with work to do were kept from their CPUs. */
 uint64_t cpu_pool_time_ns(const struct cpu_pool *p);
 
 /* The CPUs and the number of threads a case gets: cpu_threads of the target, checked against what the bench

@@ -7,5 +7,5 @@ PROBES(X)
 #undef X
 
 #define X(name) &probe_##name,
-const struct probe *const probe_list[] = { PROBES(X) NULL };
+const struct probe *const probe_list[] = {PROBES(X) NULL};
 #undef X

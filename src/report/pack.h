@@ -24,19 +24,20 @@ struct pack_file {
 struct pack_module {
 	unsigned version, size; /* of this struct */
 	/* To an open file; folder "": the names as they stand. 0, or not 0 with a sentence in `message`. */
-	int (*write)(int fd, const char *folder, const struct pack_file *files, size_t count,
-		     char *message, size_t size);
-	/* Calls `visit` with every member, whole; it returns 0 to go on. `data` NULL: no regular file. Files above
-	 * `limit` bytes are refused. */
+	int (*write)(int fd, const char *folder, const struct pack_file *files, size_t count, char *message,
+		     size_t size);
+	/* Calls `visit` with every member, whole; it returns 0 to go on. `data` NULL: no regular file. Files
+	 * above `limit` bytes are refused. */
 	int (*read)(const char *in, size_t limit,
 		    int (*visit)(void *arg, const char *name, const void *data, size_t size), void *arg,
 		    char *message, size_t size);
 };
 
-/* Packs the files of the run directory `dir`, those that a run has and no other, into `out`: beside and renamed,
- * over nothing but a regular file. BAD_INPUT where there is no journal; UNAVAILABLE where the module is missing. */
+/* Packs the files of the run directory `dir`, those that a run has and no other, into `out`: beside and
+ * renamed, over nothing but a regular file. BAD_INPUT where there is no journal; UNAVAILABLE where the module
+ * is missing. */
 enum status pack_write(const char *out, const char *dir, struct error *err);
-/* Reads it back: one folder of plain names, a journal among them, each regular and as its checksum says. MISMATCH
- * names the first that is not. */
+/* Reads it back: one folder of plain names, a journal among them, each regular and as its checksum says.
+ * MISMATCH names the first that is not. */
 enum status pack_verify(const char *path, size_t *files, struct error *err);
 #endif

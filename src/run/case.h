@@ -23,7 +23,8 @@ struct target {
 
 struct work { /* one iteration, ONE rank */
 	double flop, read_bytes, write_bytes, link_bytes, messages;
-	const char *limit; /* "compute.bf16" "memory" "cache" "link.h2d" "latency": picks bound and gap chain; static */
+	const char *limit; /* "compute.bf16" "memory" "cache" "link.h2d" "latency": picks bound and gap chain;
+			      static */
 };
 
 /* Memory that a case holds at its peak, as its probe estimates it ahead. */
@@ -39,36 +40,37 @@ enum phases { PHASES_HEADLINE, PHASES_BURST };
 
 /*
  * key: all options as canonical text, sorted by name, after the probe and with the engine:
- * "gemm engine=cublaslt k=8192 .. type=bf16". key + target + machine is the identity for resume and compare; bands
- * match on its words + SKU, phase, ranks.
+ * "gemm engine=cublaslt k=8192 .. type=bf16". key + target + machine is the identity for resume and compare;
+ * bands match on its words + SKU, phase, ranks.
  */
 struct bench_case {
-	unsigned id;                 /* its place in the plan, 0 first */
+	unsigned id; /* its place in the plan, 0 first */
 	char *key;
 	const struct probe *probe;
 	const struct engine *engine; /* NULL: a reading */
-	void *opts;                  /* the probe's own struct, and behind it the texts it points to */
-	struct work work;            /* timed: what the probe says of these options; for the journal */
-	struct need need;            /* timed: an estimate, no part of the identity */
+	void *opts;		     /* the probe's own struct, and behind it the texts it points to */
+	struct work work;	     /* timed: what the probe says of these options; for the journal */
+	struct need need;	     /* timed: an estimate, no part of the identity */
 	struct target target;
-	char target_text[32];        /* "cpu", "cpu:node1", "gpu0" */
+	char target_text[32]; /* "cpu", "cpu:node1", "gpu0" */
 	enum require require;
 	enum phases phases;
-	unsigned round;              /* of several, 1 first; 0: the plan has one */
-	uint32_t limit_ms;           /* prepare to end, in the supervisor */
-	double seconds;              /* wish for the sustained window; 0: the rule of METHODS */
-	double seconds_capped;       /* at least so long where the power limit holds the clock; 0: no matter */
-	double search_s;             /* budget for timing variants; 0: half of the limit */
-	bool together;               /* waits for one `go` with the other cases of its step; windows of fixed length */
-	char group[32];              /* cases of one group share a worker */
-	char beside[160];            /* "": the device was free; else who uses it: measured all the same, not to be trusted */
-	enum status skip;            /* STATUS_OK: runs */
+	unsigned round;	       /* of several, 1 first; 0: the plan has one */
+	uint32_t limit_ms;     /* prepare to end, in the supervisor */
+	double seconds;	       /* wish for the sustained window; 0: the rule of METHODS */
+	double seconds_capped; /* at least so long where the power limit holds the clock; 0: no matter */
+	double search_s;       /* budget for timing variants; 0: half of the limit */
+	bool together;	  /* waits for one `go` with the other cases of its step; windows of fixed length */
+	char group[32];	  /* cases of one group share a worker */
+	char beside[160]; /* "": the device was free; else who uses it: measured all the same, not to be
+			     trusted */
+	enum status skip; /* STATUS_OK: runs */
 	enum cause skip_cause;
 	char skip_reason[256];
 };
 
-/* In order in ONE worker while each ends DONE; any other ending costs the worker and that case alone. Or together: a
- * worker each, one `go` (siblings, both ways, 8 GPUs at once). STUCK quarantines its devices. */
+/* In order in ONE worker while each ends DONE; any other ending costs the worker and that case alone. Or
+ * together: a worker each, one `go` (siblings, both ways, 8 GPUs at once). STUCK quarantines its devices. */
 struct step {
 	struct bench_case *cases;
 	size_t count;
@@ -87,8 +89,10 @@ struct plan {
 
 /* Suites as data: docs/design/suite.md. `text` as file contents; `place` for messages. Owner: suite_free. */
 struct suite;
-enum status suite_read(struct suite **s, const char *name_or_file, struct error *err); /* builtin name, or path */
-enum status suite_parse(struct suite **s, const char *place, const char *text, size_t size, struct error *err);
+/* A built-in suite by name, or a file by its path. */
+enum status suite_read(struct suite **s, const char *name_or_file, struct error *err);
+enum status suite_parse(struct suite **s, const char *place, const char *text, size_t size,
+			struct error *err);
 /* A suite of one case (or of a cross product), for `assay probe NAME opt=value..`: */
 enum status suite_of_probe(struct suite **s, const char *probe, const char *engine, const char *target,
 			   const char *const *options /* "name=value" */, size_t count, struct error *err);
@@ -97,17 +101,20 @@ const char *suite_name(const struct suite *s);
 
 /* What the command line asks beside the suite. */
 struct plan_wishes {
-	const char *target;     /* "cpu", "gpu", "gpu0", "all"; NULL: all */
-	double seconds;         /* sustained window; 0: rule */
-	unsigned rounds;        /* timed cases so many times over; 0 or 1: once */
-	double search_seconds;  /* budget for each case's variants; 0: rule */
-	bool beside;            /* run although others use the device, marked untrusted */
+	const char *target;    /* "cpu", "gpu", "gpu0", "all"; NULL: all */
+	double seconds;	       /* sustained window; 0: rule */
+	unsigned rounds;       /* timed cases so many times over; 0 or 1: once */
+	double search_seconds; /* budget for each case's variants; 0: rule */
+	bool beside;	       /* run although others use the device, marked untrusted */
 };
 
-/* Pure: same suite, facts, registry, wishes give the same plan, live or recorded. Every skip has its reason. */
+/* Pure: same suite, facts, registry, wishes give the same plan, live or recorded. Every skip has its reason.
+ */
 enum status plan_build(struct plan *p, const struct suite *s, const struct machine *m,
-		       const struct probe *const *registry, const struct plan_wishes *wishes, struct error *err);
-/* What a case will take, roughly: when it settles at once. 0: it is skipped. A suite's total is within 1.3 x. */
+		       const struct probe *const *registry, const struct plan_wishes *wishes,
+		       struct error *err);
+/* What a case will take, roughly: when it settles at once. 0: it is skipped. A suite's total is within 1.3 x.
+ */
 double plan_case_seconds(const struct bench_case *c);
 void plan_release(struct plan *p);
 json_t *plan_json(const struct plan *p, const struct machine *m); /* the journal's body; caller decrefs */

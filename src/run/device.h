@@ -7,11 +7,13 @@
 
 enum { DEVICE_CPUS = 1024 };
 
-/* Fills target, machine, seed, device, streams, cpus, threads of *b. `cpus` has room for DEVICE_CPUS and is lent to it. */
+/* Fills target, machine, seed, device, streams, cpus, threads of *b. `cpus` has room for DEVICE_CPUS and is
+ * lent to it. */
 enum status device_open(struct measure *w, const struct bench_case *c, struct bench *b, unsigned *cpus,
 			struct error *err);
 /* Streams and device, if any: before another GPU's case, and at the worker's end. */
 void device_close(struct measure *w);
 /* The meter for this engine on this target: the GPU's where the engine has streams. */
-enum status device_meter(struct meter **m, const struct bench_case *c, const struct meter_spec *spec, struct error *err);
+enum status device_meter(struct meter **m, const struct bench_case *c, const struct meter_spec *spec,
+			 struct error *err);
 #endif

@@ -13,9 +13,10 @@ struct lines { /* valid when zeroed and after lines_release */
 
 enum lines_state { LINES_MORE, LINES_END, LINES_BROKEN /* a line too long, no memory, a read error */ };
 
-/* Takes what is there without waiting (the descriptor is non-blocking), and hands each whole line, without its newline, to
- * `take`. Stops early when take returns false. */
-enum lines_state lines_read(struct lines *l, int fd, bool (*take)(void *arg, const char *line, size_t size), void *arg);
+/* Takes what is there without waiting (the descriptor is non-blocking), and hands each whole line, without
+ * its newline, to `take`. Stops early when take returns false. */
+enum lines_state lines_read(struct lines *l, int fd, bool (*take)(void *arg, const char *line, size_t size),
+			    void *arg);
 void lines_release(struct lines *l);
 /* Writes all of it, waiting as long as need be; a closed peer is an error. */
 enum status lines_write(int fd, const char *text, size_t size, struct error *err);

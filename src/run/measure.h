@@ -10,8 +10,9 @@
 
 /*
  * Events of a case, as they come: journal bodies (phase, samples, result), and two that are never journaled:
- * "at" {"case","phase"}: a phase begins (so that a hang can be named); "ready" {"case"}: prepared, verified and idle; the
- * receiver of a case that runs together returns from it when all are ready. Nothing is emitted inside a timed region.
+ * "at" {"case","phase"}: a phase begins (so that a hang can be named); "ready" {"case"}: prepared, verified
+ * and idle; the receiver of a case that runs together returns from it when all are ready. Nothing is emitted
+ * inside a timed region.
  */
 struct emit {
 	enum status (*event)(void *arg, const char *type, const json_t *body, struct error *err);
@@ -32,8 +33,8 @@ struct measure {
 	struct gpu_stream *stream[2];
 };
 
-/* The case's status; its text is complete. Whatever was measured before a failure has been emitted. LOST says that the
- * device is gone and this process with it. */
+/* The case's status; its text is complete. Whatever was measured before a failure has been emitted. LOST says
+ * that the device is gone and this process with it. */
 enum status measure_case(struct measure *w, const struct bench_case *c, struct error *err);
 void measure_release(struct measure *w);
 #endif

@@ -55,7 +55,8 @@ struct window {
 	 */
 	bool has_clock;
 	double clock_hz, clock_spread_share; /* mean over SMs; (largest - smallest) / mean */
-	/* In: what the PCIe link holds is wanted, read once while samples are in flight. Absent is not zero. */
+	/* In: what the PCIe link holds is wanted, read once while samples are in flight. Absent is not zero.
+	 */
 	bool link;
 	bool has_link;
 	unsigned link_gen, link_width;
@@ -72,7 +73,8 @@ struct window {
 struct meter_state {
 	bool has_clock, has_power, has_capped;
 	double clock_hz, power_w;
-	bool capped;	/* the reason bit of the power limit is set; also under current limits, so look at the power */
+	bool capped;	/* the reason bit of the power limit is set; also under current limits, so look at the
+			   power */
 	double limit_w; /* the power limit; 0: not known */
 };
 

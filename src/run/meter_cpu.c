@@ -52,7 +52,8 @@ static uint64_t add_block(unsigned adds)
 
 	__asm__ volatile("" : "+r"(y));
 
-	/* Or the compiler would know the sum. Sixteen a branch: a neighbour on the core halves taken branches, not adds. */
+	/* Or the compiler would know the sum. Sixteen a branch: a neighbour on the core halves taken
+	 * branches, not adds. */
 #define ADD                                                                                                  \
 	x += y;                                                                                              \
 	__asm__ volatile("" : "+r"(x));

@@ -9,8 +9,8 @@
 
 /* The probe's estimate into c->need. */
 void need_estimate(struct bench_case *c, const struct machine *m);
-/* OK: it fits, or nobody knows. UNSUPPORTED: this machine has not so much. UNAVAILABLE: it has, but others hold it. Cause
- * NO_MEMORY; the text has the numbers. */
+/* OK: it fits, or nobody knows. UNSUPPORTED: this machine has not so much. UNAVAILABLE: it has, but others
+ * hold it. Cause NO_MEMORY; the text has the numbers. */
 enum status need_check(const struct bench_case *c, const struct machine *m, struct error *err);
 
 /* What a plan needs at one time. */

@@ -39,15 +39,15 @@ struct timing {
 	const struct measure *w;
 	struct meter *meter;
 	struct work work;
-	unsigned threads;      /* that the engine works with; 0: a device */
-	const char *variant;   /* the one selected; NULL: the engine has one way only */
-	uint64_t batch;        /* iterations a sample, found in ramp, the same from then on */
-	double iteration_ns;   /* as the last window saw it */
+	unsigned threads;    /* that the engine works with; 0: a device */
+	const char *variant; /* the one selected; NULL: the engine has one way only */
+	uint64_t batch;	     /* iterations a sample, found in ramp, the same from then on */
+	double iteration_ns; /* as the last window saw it */
 	bool settled;
 	unsigned repeats;      /* windows of burst taken again */
-	bool capped;           /* by the power limit, as settle ended */
+	bool capped;	       /* by the power limit, as settle ended */
 	double listing_s;      /* that the engine's list of variants took, of the search's budget */
-	bool single;           /* iteration_ns_p50 and _p99 are told */
+	bool single;	       /* iteration_ns_p50 and _p99 are told */
 	struct sample *sample; /* lent to windows one after the other */
 	size_t room;
 };
@@ -58,22 +58,26 @@ void timing_release(struct timing *t);
 
 /* Each emits its phase, its samples and its result. */
 enum status phase_cold(struct timing *t, struct error *err);
-enum status phase_ramp(struct timing *t, struct error *err); /* spin, then the batch: >= METER_SAMPLE_NS a sample */
+/* Ramp: spin, then the batch: at least METER_SAMPLE_NS a sample. */
+enum status phase_ramp(struct timing *t, struct error *err);
 enum status phase_burst(struct timing *t, struct error *err);
 enum status phase_settle(struct timing *t, struct error *err);
 enum status phase_sustained(struct timing *t, struct error *err);
 
-/* After the judged window: a pass of single iterations for their percentiles, where one takes PHASE_SINGLE_FROM_NS and the
- * window's samples were batches. Values go to "sustained"; samples of a batch of one are those percentiles already. */
+/* After the judged window: a pass of single iterations for their percentiles, where one takes
+ * PHASE_SINGLE_FROM_NS and the window's samples were batches. Values go to "sustained"; samples of a batch of
+ * one are those percentiles already. */
 enum status phase_single(struct timing *t, struct error *err);
 
-/* For CPU cases instead of settle and sustained: turns with the ceiling that the probe names (docs/design/turns.md). */
+/* For CPU cases instead of settle and sustained: turns with the ceiling that the probe names
+ * (docs/design/turns.md). */
 bool phase_turns_apply(const struct bench_case *c, const struct machine *m);
 enum status phase_turns(struct timing *t, const struct bench *b, struct error *err);
 
 /* What listing and timing a case's variants may take: its own budget, else half of its limit; 0: no end. */
 double timing_search_s(const struct bench_case *c);
-/* Times every variant briefly, each verified before, then the fastest against the first in ABBA pairs: result "best". */
+/* Times every variant briefly, each verified before, then the fastest against the first in ABBA pairs: result
+ * "best". */
 enum status phase_search(struct timing *t, unsigned variants, struct error *err);
 
 /* For the above: */
@@ -82,11 +86,15 @@ double timing_granted(const struct timing *t);
 /* The least batch whose sample is long enough, found by running it. */
 enum status timing_batch(struct timing *t, struct error *err);
 /* A window of at least so long and so many samples; nothing is emitted. */
-enum status timing_run(struct timing *t, struct window *w, double seconds, unsigned samples, struct error *err);
+enum status timing_run(struct timing *t, struct window *w, double seconds, unsigned samples,
+		       struct error *err);
 enum status timing_at(const struct timing *t, const char *phase, struct error *err);
-enum status timing_phase(const struct timing *t, const char *phase, uint64_t t0_ns, uint64_t t1_ns, struct error *err);
-enum status timing_samples(const struct timing *t, const char *phase, const struct window *w, struct error *err);
-enum status timing_result(const struct timing *t, const char *phase, const struct result *r, struct error *err);
+enum status timing_phase(const struct timing *t, const char *phase, uint64_t t0_ns, uint64_t t1_ns,
+			 struct error *err);
+enum status timing_samples(const struct timing *t, const char *phase, const struct window *w,
+			   struct error *err);
+enum status timing_result(const struct timing *t, const char *phase, const struct result *r,
+			  struct error *err);
 /* Times, rates, clock and CPU share of a closed window into r. */
 void timing_values(const struct timing *t, const struct window *w, struct result *r);
 /* Percentiles of single iterations into r, where the window's samples are such. */

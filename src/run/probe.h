@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a probe is. The core owns loop, clock, warm-up, phases, statistics, tuning; a probe never times, repeats, prints
- * or decides. docs/CONTRIBUTING.md, "Adding a probe", walks through one.
+ * What a probe is. The core owns loop, clock, warm-up, phases, statistics, tuning; a probe never times,
+ * repeats, prints or decides. docs/CONTRIBUTING.md, "Adding a probe", walks through one.
  */
 #ifndef RUN_PROBE_H
 #define RUN_PROBE_H
@@ -29,40 +29,43 @@ struct wrong {
 struct bench {
 	const struct machine *machine;
 	const struct target *target;
-	const struct team *team;       /* NULL: one rank */
-	struct gpu_device *device;     /* NULL on a CPU target: context is current on this thread */
+	const struct team *team;   /* NULL: one rank */
+	struct gpu_device *device; /* NULL on a CPU target: context is current on this thread */
 	struct gpu_stream *stream[2];
-	const unsigned *cpus;          /* logical CPUs to use, one a thread */
-	unsigned threads;              /* of cpus; an engine that uses fewer says so: field_threads in out, at prepare */
+	const unsigned *cpus; /* logical CPUs to use, one a thread */
+	unsigned threads; /* of cpus; an engine that uses fewer says so: field_threads in out, at prepare */
 	uint64_t seed;
-	double search_s;               /* budget for variants: what listing them takes (field_listing_s) is taken from it */
+	double search_s; /* budget for variants: what listing them takes (field_listing_s) is taken from it */
 	const volatile sig_atomic_t *stop; /* not 0: a long prepare ends CANCELLED; NULL: never */
-	const struct clock *clock;     /* for waiting and budgets; a probe never times its work */
-	struct result *out;            /* the engine's own facts: probe's fields (phase "once") */
+	const struct clock *clock;	   /* for waiting and budgets; a probe never times its work */
+	struct result *out;		   /* the engine's own facts: probe's fields (phase "once") */
 	const struct log *log;
 };
 
 /* One way to do a probe's work: openblas, onednn, cublaslt, own, driver. Part of the key. */
 struct engine {
 	const char *name;
-	const char *libs;    /* "cublaslt cuda": machine_lib names its supports may ask for; also groups workers */
-	unsigned targets;    /* TARGET_* bits */
-	unsigned streams;    /* 0: needs no device opened, and is timed by the CPU's clock on any target */
-	bool plain;          /* GPU: every iteration is enqueued by itself, never replayed from a graph (what a launch costs) */
-	size_t state_size;   /* probe's struct first */
-	/* Supervisor, pure over facts. UNSUPPORTED = skip, UNAVAILABLE = unknown with its cause; prepare may say the same
-	 * later. NULL: always. */
-	enum status (*supports)(const struct machine *m, const struct target *t, const void *opts, struct error *err);
+	/* "cublaslt cuda": machine_lib names its supports may ask for; also groups workers. */
+	const char *libs;
+	unsigned targets; /* TARGET_* bits */
+	unsigned streams; /* 0: needs no device opened, and is timed by the CPU's clock on any target */
+	/* GPU: every iteration is enqueued by itself, never replayed from a graph (what a launch costs). */
+	bool plain;
+	size_t state_size; /* probe's struct first */
+	/* Supervisor, pure over facts. UNSUPPORTED = skip, UNAVAILABLE = unknown with its cause; prepare may
+	 * say the same later. NULL: always. */
+	enum status (*supports)(const struct machine *m, const struct target *t, const void *opts,
+				struct error *err);
 	/* Worker, each rank on its own thread. State is zeroed. On failure release is called all the same. */
 	enum status (*prepare)(void *state, const struct bench *b, const void *opts, struct error *err);
-	/* GPU: enqueues on stream[0], may be captured: no sync, no allocation. CPU: does the work and returns. i counts
-	 * up and rotates buffers. */
+	/* GPU: enqueues on stream[0], may be captured: no sync, no allocation. CPU: does the work and
+	 * returns. i counts up and rotates buffers. */
 	enum status (*enqueue)(void *state, uint64_t i, struct error *err);
-	/* CPU, optional: CPU time used by the engine's own threads since prepare, ns (contamination check). NULL: the
-	 * process's CPU clock is used. */
+	/* CPU, optional: CPU time used by the engine's own threads since prepare, ns (contamination check).
+	 * NULL: the process's CPU clock is used. */
 	uint64_t (*cpu_time_ns)(void *state);
-	/* Optional. Candidates the core times (0 = the library's first choice): a probe never times, so it cannot tune.
-	 * select also names the candidate in *name (static or state-owned). */
+	/* Optional. Candidates the core times (0 = the library's first choice): a probe never times, so it
+	 * cannot tune. select also names the candidate in *name (static or state-owned). */
 	unsigned (*variants)(void *state);
 	enum status (*select)(void *state, unsigned variant, const char **name, struct error *err);
 	/* Optional: compare on the device and count, on the same stream (stress: every result). */
@@ -70,8 +73,8 @@ struct engine {
 	void (*release)(void *state); /* accepts any half-built state */
 };
 
-/* The instrument of this machine that a CPU case is held against: another probe's work, timed in turns with the case's own
- * (docs/design/turns.md). */
+/* The instrument of this machine that a CPU case is held against: another probe's work, timed in turns with
+ * the case's own (docs/design/turns.md). */
 struct ceiling {
 	const struct probe *probe;
 	const struct engine *engine;
@@ -82,28 +85,30 @@ enum probe_kind { PROBE_TIMED, PROBE_READING }; /* a reading (ECC, versions) has
 
 struct probe {
 	const char *name, *summary;
-	bool hidden;                   /* for tests: not listed */
+	bool hidden; /* for tests: not listed */
 	enum probe_kind kind;
 	struct opt_table opts;
 	const struct field *fields;
 	size_t field_count;
 	const struct engine *const *engines; /* CPU and GPU ones; NULL ends; NULL for a reading */
 	struct work (*work)(const struct machine *m, const struct target *t, const void *opts);
-	/* Fills device_bytes and host_bytes of *out with what one case holds at its peak, buffers that adapt to the machine as
-	 * they would. Pure. NULL: it cannot say, and the plan says so. */
+	/* Fills device_bytes and host_bytes of *out with what one case holds at its peak, buffers that adapt
+	 * to the machine as they would. Pure. NULL: it cannot say, and the plan says so. */
 	void (*need)(const struct machine *m, const struct target *t, const void *opts, struct need *out);
 	/* Options checked together, beyond each row's range (m*n*k fits memory ..). Optional, pure. */
 	enum status (*check)(const void *opts, struct error *err);
-	/* Optional, for CPU targets: fills *out with what limits these options here; false: no instrument of ours does. Pure. */
-	bool (*ceiling)(const struct machine *m, const struct target *t, const void *opts, struct ceiling *out);
-	/* Independent of the engine, NaN-safe. Each variant before it is timed; and after sustained, on the data that phase
-	 * left. Fills *wrong; MISMATCH when wrong->count > 0. */
+	/* Optional, for CPU targets: fills *out with what limits these options here; false: no instrument of
+	 * ours does. Pure. */
+	bool (*ceiling)(const struct machine *m, const struct target *t, const void *opts,
+			struct ceiling *out);
+	/* Independent of the engine, NaN-safe. Each variant before it is timed; and after sustained, on the
+	 * data that phase left. Fills *wrong; MISMATCH when wrong->count > 0. */
 	enum status (*verify)(void *state, struct wrong *wrong, struct error *err);
-	/* After the phases: facts only the probe can derive from its own device-side records (per-SM times, a curve's
-	 * levels). Optional. */
+	/* After the phases: facts only the probe can derive from its own device-side records (per-SM times, a
+	 * curve's levels). Optional. */
 	enum status (*finish)(void *state, struct result *out, struct error *err);
 	/* Facts to fields; the rule and its verdict are the judge's. */
-	enum status (*observe)(const struct machine *m, const struct target *t, const void *opts, struct result *out,
-			       struct error *err);
+	enum status (*observe)(const struct machine *m, const struct target *t, const void *opts,
+			       struct result *out, struct error *err);
 };
 #endif

@@ -35,7 +35,7 @@ struct suite_step {
 
 struct suite {
 	char *name, *description;
-	char *place; /* the file, or "command line" */
+	char *place;	 /* the file, or "command line" */
 	double within_s; /* no second round would take the run beyond this; 0: none */
 	struct suite_step *steps;
 	size_t count;

@@ -17,10 +17,10 @@ struct target_found {
 
 enum { TARGETS_MAX = 64 };
 
-/* Fills `out` (room for TARGETS_MAX) with what the word means here; at least one, with its reason where nothing is there.
- * An unknown word is BAD_INPUT, `place` leading the message. Pure. */
-enum status target_expand(struct target_found *out, unsigned *count, const char *word, const struct machine *m,
-			  const char *place, struct error *err);
+/* Fills `out` (room for TARGETS_MAX) with what the word means here; at least one, with its reason where
+ * nothing is there. An unknown word is BAD_INPUT, `place` leading the message. Pure. */
+enum status target_expand(struct target_found *out, unsigned *count, const char *word,
+			  const struct machine *m, const char *place, struct error *err);
 /* Back from a case's own text ("cpu:node1", "gpu0") and the PCI addresses beside it. */
 enum status target_parse(struct target *t, const char *text, const json_t *gpus, const struct machine *m,
 			 struct error *err);
@@ -29,7 +29,8 @@ enum status target_wish(const char *word, const struct machine *m, struct error 
 /* Is a case on this target asked for by --target WORD (NULL, "all", "cpu", "gpu", "gpu0", "node")? */
 bool target_asked(const struct target *t, const char *text, const char *word);
 
-/* Where a case runs that names no target: a reading on the node, a probe with a CPU engine on the CPU. Static. */
+/* Where a case runs that names no target: a reading on the node, a probe with a CPU engine on the CPU.
+ * Static. */
 const char *target_default(const struct probe *p);
 
 /* Who else uses the GPU, as the facts say: METHODS, "Manners". "" and false where nobody does. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampler is a process, `assay __sample`: NVML hangs where CUDA hangs. It writes journal `telemetry` bodies
- * (journal/journal.h), one a line, to fd 3, about five times a second; when it stalls the run goes on and its spans are
- * absent. Times are CLOCK_MONOTONIC, shared by the processes of a node; a reading's time is the middle of its call. What a
- * device lacks is not there. Nobody reading: the oldest lines go, and `lost_lines` of the source "host" counts them.
- * Costs and sources: docs/METHODS, "Telemetry".
+ * The sampler is a process, `assay __sample`: NVML hangs where CUDA hangs. It writes journal `telemetry`
+ * bodies (journal/journal.h), one a line, to fd 3, about five times a second; when it stalls the run goes on
+ * and its spans are absent. Times are CLOCK_MONOTONIC, shared by the processes of a node; a reading's time is
+ * the middle of its call. What a device lacks is not there. Nobody reading: the oldest lines go, and
+ * `lost_lines` of the source "host" counts them. Costs and sources: docs/METHODS, "Telemetry".
  */
 #ifndef TELEMETRY_TELEMETRY_H
 #define TELEMETRY_TELEMETRY_H
@@ -59,14 +59,15 @@ struct telemetry_spec {
 	bool host;
 };
 
-/* Starts the sampler process; its lines come on process.channel (non-blocking). What it warns of goes to our stderr. */
+/* Starts the sampler process; its lines come on process.channel (non-blocking). What it warns of goes to our
+ * stderr. */
 enum status sampler_start(struct process *p, const struct telemetry_spec *spec, struct error *err);
-/* A window begins: GPM's intervals begin anew SERIES_GPM_LAG_NS from now, so that even a short one holds a whole interval
- * (METHODS, "GPM"). Never waits; a sampler that does not listen goes on as it did. */
+/* A window begins: GPM's intervals begin anew SERIES_GPM_LAG_NS from now, so that even a short one holds a
+ * whole interval (METHODS, "GPM"). Never waits; a sampler that does not listen goes on as it did. */
 void sampler_align(const struct process *p);
 /* TERM, KILL, leave behind. */
 void sampler_stop(struct process *p);
-/* The process's main: words are "host" (optional, first), then PCI addresses. Ends, after a last flush, when *stop is
- * set or nobody reads. 0, or 1 where nothing at all can be sampled. */
+/* The process's main: words are "host" (optional, first), then PCI addresses. Ends, after a last flush, when
+ * *stop is set or nobody reads. 0, or 1 where nothing at all can be sampled. */
 int sampler_main(int argc, char **argv, const volatile sig_atomic_t *stop, const struct log *log);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuBLASLt, the part that plans, searches and runs matrix products. Types and constants are written by hand, so the
- * program builds the same with and without the CUDA toolkit; tests/unit/vendor_headers.c defines
+ * cuBLASLt, the part that plans, searches and runs matrix products. Types and constants are written by hand,
+ * so the program builds the same with and without the CUDA toolkit; tests/unit/vendor_headers.c defines
  * VENDOR_REAL_HEADERS and holds every row, size and constant against cublasLt.h where that is installed.
  */
 #ifndef VENDOR_CUBLASLT_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names behind cuBLASLt's tile, stage and cluster ids (cublasLt.h of CUDA 13.0), in the order of their ids. */
+/* Names behind cuBLASLt's tile, stage and cluster ids (cublasLt.h of CUDA 13.0), in the order of their ids.
+ */
 #ifndef VENDOR_CUBLASLT_SHAPES_H
 #define VENDOR_CUBLASLT_SHAPES_H
 

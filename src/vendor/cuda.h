@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CUDA driver, libcuda.so.1, as one table of functions. No CUDA header is needed: the types are declared here by the
- * names NVIDIA gives them; where <cuda.h> was included before, its own are used, which is how
+ * The CUDA driver, libcuda.so.1, as one table of functions. No CUDA header is needed: the types are declared
+ * here by the names NVIDIA gives them; where <cuda.h> was included before, its own are used, which is how
  * tests/unit/vendor_headers.c proves every row and constant.
  */
 #ifndef VENDOR_CUDA_H
@@ -102,7 +102,9 @@ typedef struct CUkern_st *CUkernel;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
-typedef struct CUuuid_st { char bytes[16]; } CUuuid;
+typedef struct CUuuid_st {
+	char bytes[16];
+} CUuuid;
 typedef unsigned CUstreamCaptureMode, CUjit_option, CUlibraryOption, CUfunction_attribute;
 #endif
 
@@ -188,18 +190,19 @@ struct cuda {
 extern const struct lib_spec cuda_lib;
 
 /*
- * For the start of a process that calls the driver: it would make a folder for compiled kernels in the user's home, and
- * nothing of ours stays behind. Ours come built for the card. A cache that the user has named is left alone.
+ * For the start of a process that calls the driver: it would make a folder for compiled kernels in the user's
+ * home, and nothing of ours stays behind. Ours come built for the card. A cache that the user has named is
+ * left alone.
  */
 void cuda_keep_no_cache(void);
 
-/* Opens the driver and initialises it (flags 0). UNAVAILABLE with DRIVER_MISSING, DRIVER_OLD, NOT_GRANTED .. where it
- * can't be used; `fact` (may be NULL) is the caller's to release. */
+/* Opens the driver and initialises it (flags 0). UNAVAILABLE with DRIVER_MISSING, DRIVER_OLD, NOT_GRANTED ..
+ * where it can't be used; `fact` (may be NULL) is the caller's to release. */
 enum status cuda_open(struct cuda *cu, struct lib_fact *fact, struct error *err);
 
-/* Runs one call; its result becomes a status and, where it failed, the driver's words fill *err. `what` says on what:
- * "cuMemAlloc of 4096 bytes". */
-#define CUDA_CALL(cu, err, field, ...) \
+/* Runs one call; its result becomes a status and, where it failed, the driver's words fill *err. `what` says
+ * on what: "cuMemAlloc of 4096 bytes". */
+#define CUDA_CALL(cu, err, field, ...)                                                                       \
 	cuda_check((cu), (cu)->field(__VA_ARGS__), #field, __FILE__, __LINE__, (err))
 enum status cuda_check(const struct cuda *cu, CUresult result, const char *what, const char *file, int line,
 		       struct error *err);

@@ -20,29 +20,29 @@ struct lib_symbol {
 };
 
 struct lib_spec {
-	const char *name;                 /* "nvml", "cublaslt": as info software and engines name it */
-	const char *const *sonames;       /* newest first; NULL ends */
-	const char *const *preload;       /* sonames opened before it (same folders); NULL: none */
-	const char *wheel;                /* folder below site-packages, "nvidia/cu13/lib"; NULL: no wheel */
+	const char *name;	    /* "nvml", "cublaslt": as info software and engines name it */
+	const char *const *sonames; /* newest first; NULL ends */
+	const char *const *preload; /* sonames opened before it (same folders); NULL: none */
+	const char *wheel;	    /* folder below site-packages, "nvidia/cu13/lib"; NULL: no wheel */
 	const struct lib_symbol *symbols;
 	size_t symbol_count, table_size;
 	int (*version)(const void *table); /* 10203 style of the library itself; NULL: none */
 };
 
-struct lib_fact { /* filled on failure too; strings are owned by the fact, lib_fact_release */
+struct lib_fact {	  /* filled on failure too; strings are owned by the fact, lib_fact_release */
 	const char *name; /* lent from the spec */
-	char *path;       /* as the loader resolved it */
-	char *missing;    /* what was not found: a soname or a symbol, with where we looked */
+	char *path;	  /* as the loader resolved it */
+	char *missing;	  /* what was not found: a soname or a symbol, with where we looked */
 	int version;
 	enum status status;
 	enum cause cause;
 };
 
 /*
- * Opens the library by spec->sonames, newest first, and fills `table`. All or nothing: on failure every entry is NULL.
- * An absent optional symbol is NULL. Search order: `path` when given; ASSAY_LIB_<NAME>; the loader's path; the CUDA
- * toolkit (CUDA_HOME, /usr/local/cuda); our own data folder (XDG_DATA_HOME/assay/wheels); the wheels beside `python3`
- * on PATH, VIRTUAL_ENV, CONDA_PREFIX, user site. Never closed.
+ * Opens the library by spec->sonames, newest first, and fills `table`. All or nothing: on failure every entry
+ * is NULL. An absent optional symbol is NULL. Search order: `path` when given; ASSAY_LIB_<NAME>; the loader's
+ * path; the CUDA toolkit (CUDA_HOME, /usr/local/cuda); our own data folder (XDG_DATA_HOME/assay/wheels); the
+ * wheels beside `python3` on PATH, VIRTUAL_ENV, CONDA_PREFIX, user site. Never closed.
  */
 enum status lib_open(void *table, const struct lib_spec *spec, const char *path, struct lib_fact *fact,
 		     struct error *err);

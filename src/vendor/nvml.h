@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVML as a table. Every reading is optional: what a driver lacks is absent, never an error. NVIDIA removes in CUDA 14
- * what it marked deprecated in 13, so each deprecated row stands beside its successor. Only functions that read are
- * here; a test refuses names that change the machine.
+ * NVML as a table. Every reading is optional: what a driver lacks is absent, never an error. NVIDIA removes
+ * in CUDA 14 what it marked deprecated in 13, so each deprecated row stands beside its successor. Only
+ * functions that read are here; a test refuses names that change the machine.
  */
 #ifndef VENDOR_NVML_H
 #define VENDOR_NVML_H
@@ -142,11 +142,13 @@ extern const struct lib_spec nvml_lib;
 enum status nvml_status(nvmlReturn_t ret, enum cause *cause);
 /* One failed call as an error that names the call: "nvmlInit_v2: Driver Not Loaded". Returns nvml_status. */
 enum status nvml_error(const struct nvml *nvml, nvmlReturn_t ret, const char *call, struct error *err);
-/* What a code other than 0 says of a reading, for reports: "not supported by this device or driver". NVML's own text
- * needs the library; a recording has only the code. */
+/* What a code other than 0 says of a reading, for reports: "not supported by this device or driver". NVML's
+ * own text needs the library; a recording has only the code. */
 const char *nvml_code_text(int code);
-/* A field's value as a double, whatever its type; false unless its nvmlReturn is success and the type is known. */
+/* A field's value as a double, whatever its type; false unless its nvmlReturn is success and the type is
+ * known. */
 int nvml_field_f64(const nvmlFieldValue_t *value, double *out);
-/* "0000:1b:00.0" from NVML's "00000000:1B:00.0"; false where it is not a PCI address. `out` holds 16 bytes. */
+/* "0000:1b:00.0" from NVML's "00000000:1B:00.0"; false where it is not a PCI address. `out` holds 16 bytes.
+ */
 int nvml_pci_text(char out[16], const char *bus_id);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVML's types and numbers, written by hand from nvidia-ml-py (BSD) since no header of NVIDIA's is needed to build us.
- * Names are NVIDIA's, so that tests/unit/vendor_headers.c can hold our rows against the real nvml.h where there is one:
- * it includes that first and defines VENDOR_REAL_NVML.
+ * NVML's types and numbers, written by hand from nvidia-ml-py (BSD) since no header of NVIDIA's is needed to
+ * build us. Names are NVIDIA's, so that tests/unit/vendor_headers.c can hold our rows against the real nvml.h
+ * where there is one: it includes that first and defines VENDOR_REAL_NVML.
  */
 #ifndef VENDOR_NVML_TYPES_H
 #define VENDOR_NVML_TYPES_H
@@ -122,7 +122,10 @@ typedef enum nvmlGpuLevel_enum {
 	NVML_TOPOLOGY_SYSTEM = 50
 } nvmlGpuTopologyLevel_t;
 
-typedef enum nvmlPcieUtilCounter_enum { NVML_PCIE_UTIL_TX_BYTES = 0, NVML_PCIE_UTIL_RX_BYTES = 1 } nvmlPcieUtilCounter_t;
+typedef enum nvmlPcieUtilCounter_enum {
+	NVML_PCIE_UTIL_TX_BYTES = 0,
+	NVML_PCIE_UTIL_RX_BYTES = 1
+} nvmlPcieUtilCounter_t;
 
 typedef enum nvmlValueType_enum {
 	NVML_VALUE_TYPE_DOUBLE = 0,
@@ -265,7 +268,7 @@ typedef struct {
 
 #define NVML_GPM_METRICS_GET_VERSION 1
 #define NVML_GPM_SUPPORT_VERSION 1
-#define NVML_STRUCT_VERSION(data, ver) \
+#define NVML_STRUCT_VERSION(data, ver)                                                                       \
 	((unsigned int)(sizeof(nvml##data##_v##ver##_t) | ((unsigned int)(ver) << 24u)))
 #define nvmlMemory_v2 NVML_STRUCT_VERSION(Memory, 2)
 #define nvmlTemperature_v1 NVML_STRUCT_VERSION(Temperature, 1)
@@ -292,11 +295,11 @@ enum nvml_reason {
 };
 
 /*
- * Fields of nvmlDeviceGetFieldValues that we read: name, id, unit. The names are the keys of the raw answers. Units as
- * nvml.h says them; violation times by the comments on 74 and 76 and by nvmlViolationTime_t (75, 77 to 79 are the same
- * counters by another call), and measured: under a power cap 74 rises by 1.000 s a second on an H100 and an H200.
- * The times of the slowdown reasons are not here: their ids were renumbered between releases of the driver (251 to 253,
- * then 269 to 271), and what holds their old numbers answers too.
+ * Fields of nvmlDeviceGetFieldValues that we read: name, id, unit. The names are the keys of the raw answers.
+ * Units as nvml.h says them; violation times by the comments on 74 and 76 and by nvmlViolationTime_t (75, 77
+ * to 79 are the same counters by another call), and measured: under a power cap 74 rises by 1.000 s a second
+ * on an H100 and an H200. The times of the slowdown reasons are not here: their ids were renumbered between
+ * releases of the driver (251 to 253, then 269 to 271), and what holds their old numbers answers too.
  */
 /* clang-format off */
 #define NVML_FIELDS(X)                              \

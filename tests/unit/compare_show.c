@@ -86,7 +86,7 @@ static void test_compare_show__a_run_beside_itself_is_within_noise(void **state)
 	text_release(&out);
 	out = shown(CPU, CPU, true, &code);
 	HAS(out, "what it is");
-	HAS(out, "FP32 GEMM 4096, OpenBLAS ");
+	HAS(out, "FP64 GEMM 2048, OpenBLAS ");
 	text_release(&out);
 }
 

@@ -94,7 +94,8 @@ struct gemm_access {
 enum { GEMM_SETS_MAX = 32 }; /* gemm.written has a bit a set */
 /* Bytes of one A, B and C. */
 double gemm_set_bytes(const struct gemm_opts *o);
-/* Sets that a GPU rotates over: three or as many as outgrow its L2 (0: not known), within `usable` bytes (0: not known). */
+/* Sets that a GPU rotates over: three or as many as outgrow its L2 (0: not known), within `usable` bytes (0:
+ * not known). */
 uint64_t gemm_device_sets(uint64_t set_bytes, uint64_t l2_bytes, uint64_t usable);
 
 enum { GEMM_SAMPLES = 64 }; /* elements of the random pass */

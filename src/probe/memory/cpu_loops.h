@@ -26,8 +26,8 @@ struct memory_loops {
 	struct memory_stores regular, nontemporal; /* nontemporal: all NULL where the ISA has no such store */
 };
 
-/* The widest that these ISA bits allow, 256 bits at most for what comes from memory; the portable one where they allow
- * none. Never NULL. */
+/* The widest that these ISA bits allow, 256 bits at most for what comes from memory; the portable one where
+ * they allow none. Never NULL. */
 const struct memory_loops *memory_loops_for(uint32_t isa_bits, bool from_memory);
 /* All of this build, widest first; NULL past the last. */
 const struct memory_loops *memory_loops_at(unsigned index);
