@@ -69,9 +69,13 @@ static json_t *options_json(const struct bench_case *c)
 		char text[4096];
 		const char *value;
 
-		memcpy(&value, (const char *)c->opts + t->rows[i].offset, sizeof(value));
-		if (t->rows[i].many || (t->rows[i].kind == OPT_KIND_TEXT && !value))
-			continue; /* not given */
+		if (t->rows[i].many)
+			continue;
+		if (t->rows[i].kind == OPT_KIND_TEXT) {
+			memcpy(&value, (const char *)c->opts + t->rows[i].offset, sizeof(value));
+			if (!value)
+				continue; /* not given */
+		}
 		opt_value_text(&t->rows[i], c->opts, text, sizeof(text));
 		json_object_set_new(options, t->rows[i].name, field_string(text));
 	}

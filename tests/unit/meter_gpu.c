@@ -5,6 +5,7 @@
 #include "fake_clock.h"
 #include "fake_machine.h"
 #include "gpu/gpu.h"
+#include "kernel/fatbin.h"
 #include "kernel/spin.h"
 #include "probe/memory/memory.h"
 #include "run/meter.h"
@@ -298,6 +299,8 @@ static void test_meter_gpu__a_variant_is_not_verified_by_what_another_left(void 
 	static const enum memory_op ops[] = {MEMORY_READ, MEMORY_DOT, MEMORY_COPY};
 
 	(void)state;
+	if (!kernel_fatbin_at(0))
+		skip(); /* built without nvcc */
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
 		const struct engine *e = &memory_gpu_engine;
 		struct memory_opts o = {.op = ops[i], .size = 1 << 20};
