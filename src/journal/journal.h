@@ -22,7 +22,7 @@
  *           "work":{"flop":x,"read_bytes":x,"write_bytes":x,"link_bytes":x,"messages":x,"limit":"compute.bf16"},
  *           "need":{"device_bytes":x,"host_bytes":x}?,"together":true?,"seconds":x?,"search_s":x?,"beside":"who uses the device"?,
  *           "skip":null|{"status":"unavailable","cause":"library_missing","reason":".."}}
- * extend    {"steps":[..]}                            more cases; ids go on. Read, and written by nothing yet
+ * extend    {"steps":[..]}                            more cases; ids go on: the second round, each with "again":id
  * begin     {"case":id,"attempt":k,"pid":N}
  * phase     {"case":id,"phase":"prepare|cold|ramp|burst|settle|sustained|single|verify|search|pairs","t0":ns,"t1":ns}
  * samples   {"case":id,"phase":"burst","batch":N,"ns":[per-iteration ns a sample ..]}    in chunks of <= 4096

@@ -16,13 +16,14 @@ struct member {
 	clockid_t clock;
 	uint64_t base_ns;	    /* thread 0: its CPU time before the pool */
 	uint64_t done_ns, done_cpu; /* when it ended its part of the round, and its CPU time then */
-	uint64_t waited_ns;	    /* for slower ones, all rounds, less what it spun meanwhile */
+	uint64_t waited_ns;	    /* for slower ones, all rounds; but thread 0, without the last */
 };
 
 struct cpu_pool {
 	unsigned count, started; /* threads; members whose pthread runs */
 	void (*work)(void *arg, unsigned thread);
 	void *arg;
+	uint64_t ended_ns;     /* the last round */
 	atomic_uint round;     /* grows by one a go */
 	atomic_uint remaining; /* members still at work, thread 0 apart */
 	atomic_bool stop;
@@ -83,24 +84,21 @@ static void wait_done(struct cpu_pool *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* A part of a round, and when it ended: to wait for a slower thread is not to be kept from the CPU. */
+/* What a thread waited for slower ones since it ended its part, less what it spun meanwhile: to wait so is
+ * not to be kept from the CPU. */
+static uint64_t waited(const struct member *m)
+{
+	uint64_t ended = m->pool->ended_ns, spun = clock_ns(m->clock) - m->done_cpu;
+
+	return ended > m->done_ns + spun ? ended - m->done_ns - spun : 0;
+}
+
+/* Each thread counts for itself, so that a round of many costs the one that times it nothing more. */
 static void do_part(struct member *m)
 {
 	m->pool->work(m->pool->arg, m->index);
 	m->done_ns = clock_ns(CLOCK_MONOTONIC);
 	m->done_cpu = clock_ns(m->clock);
-}
-
-static void count_waits(struct cpu_pool *p)
-{
-	uint64_t end = clock_ns(CLOCK_MONOTONIC);
-
-	for (unsigned i = 0; i < p->count; i++) {
-		struct member *m = &p->member[i];
-		uint64_t waited = end - m->done_ns, spun = clock_ns(m->clock) - m->done_cpu;
-
-		m->waited_ns += waited > spun ? waited - spun : 0;
-	}
 }
 
 static void *member_main(void *arg)
@@ -113,6 +111,8 @@ static void *member_main(void *arg)
 		round = wait_go(p, round);
 		if (atomic_load(&p->stop))
 			return NULL;
+		if (self->done_ns)
+			self->waited_ns += waited(self);
 		do_part(self);
 		if (atomic_fetch_sub(&p->remaining, 1) == 1) {
 			pthread_mutex_lock(&p->lock);
@@ -142,7 +142,8 @@ void cpu_pool_run(struct cpu_pool *p, void (*work)(void *arg, unsigned thread), 
 	start_round(p);
 	do_part(&p->member[0]);
 	wait_done(p);
-	count_waits(p);
+	p->ended_ns = clock_ns(CLOCK_MONOTONIC);
+	p->member[0].waited_ns += waited(&p->member[0]); /* at once: it goes on to other work */
 }
 
 static enum status pin(pthread_t thread, unsigned cpu, struct error *err)
@@ -241,8 +242,13 @@ uint64_t cpu_pool_time_ns(const struct cpu_pool *p)
 {
 	uint64_t sum = 0;
 
-	for (unsigned i = 0; i < p->count; i++)
-		sum += clock_ns(p->member[i].clock) - p->member[i].base_ns + p->member[i].waited_ns;
+	for (unsigned i = 0; i < p->count; i++) {
+		const struct member *m = &p->member[i];
+
+		sum += clock_ns(m->clock) - m->base_ns + m->waited_ns;
+		if (i && m->done_ns)
+			sum += waited(m);
+	}
 	return sum;
 }
 

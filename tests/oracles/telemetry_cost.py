@@ -50,7 +50,7 @@ class Sampler:
             while block := os.read(self.lines, 1 << 16):
                 self.bytes += len(block)
         except BlockingIOError:
-            pass  # nothing more for now
+            pass  # drained
 
     def run(self, on):
         self.drain()

@@ -230,11 +230,19 @@ static void test_expectations__unknown_keys_and_words_name_the_nearest(void **st
 		"flop_bf17");
 }
 
-static void test_expectations__malformed_rows_are_refused(void **state)
+struct malformed {
+	const char *text, *why;
+};
+
+static void all_refused(const struct malformed *rows, size_t count)
 {
-	static const struct {
-		const char *text, *why;
-	} rows[] = {
+	for (size_t i = 0; i < count; i++)
+		refused(rows[i].text, rows[i].why);
+}
+
+static void test_expectations__malformed_bands_are_refused(void **state)
+{
+	static const struct malformed rows[] = {
 		{SOURCES "bands:\n - {name: b, when: {type: bf16}, source: s, confidence: low}\n",
 		 "needs rate"},
 		{SOURCES "bands:\n - {name: b, rate: [1 TFLOPS, 2 TFLOPS], " BASIS
@@ -275,6 +283,15 @@ static void test_expectations__malformed_rows_are_refused(void **state)
 		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
 		 "2, runs: 2, windows: 1 s}, source: s, confidence: medium}\n",
 		 "until 3 cards"},
+	};
+
+	(void)state;
+	all_refused(rows, sizeof(rows) / sizeof(rows[0]));
+}
+
+static void test_expectations__malformed_rows_are_refused(void **state)
+{
+	static const struct malformed rows[] = {
 		{SOURCES
 		 "rules:\n - {name: r, field: x, above: 1, judges: true, text: t, verdict: fail, cause: "
 		 "ecc, action: a, source: s, confidence: low}\n",
@@ -317,11 +334,9 @@ static void test_expectations__malformed_rows_are_refused(void **state)
 		{SOURCES "unknown:\n - {name: u, why: w, source: s, confidence: low}\n", "every case"},
 		{"- a\n", "is a map"},
 	};
-	size_t i;
 
 	(void)state;
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		refused(rows[i].text, rows[i].why);
+	all_refused(rows, sizeof(rows) / sizeof(rows[0]));
 }
 
 static struct gpu gpu_of(unsigned device, double sm, double gib)
@@ -382,6 +397,7 @@ int main(void)
 		cmocka_unit_test(test_expectations__what_stands_behind_a_band_is_told),
 		cmocka_unit_test(test_expectations__bands_that_exclude_each_other_do_not_tie),
 		cmocka_unit_test(test_expectations__unknown_keys_and_words_name_the_nearest),
+		cmocka_unit_test(test_expectations__malformed_bands_are_refused),
 		cmocka_unit_test(test_expectations__malformed_rows_are_refused),
 		cmocka_unit_test(test_expectations__a_sku_is_its_ids_sms_and_memory_never_its_name),
 	};
