@@ -6,12 +6,15 @@
 
 static const char place[] = "command line";
 
+enum { ROWS_MAX = 128 };
+
 struct reader {
 	const struct opt_table *t;
 	void *values;
 	int argc, i;
 	char **argv;
 	int words; /* bare words, moved to argv[0..words) in their order */
+	bool given[ROWS_MAX];
 };
 
 static const struct opt *row_of_letter(const struct opt_table *t, char letter)
@@ -34,6 +37,20 @@ static const struct opt *row_of_name(const struct opt_table *t, const char *name
 	return NULL;
 }
 
+/* Of two values none is silently dropped: which one was meant is not ours to guess. */
+static enum status set_once(struct reader *r, const struct opt *row, const char *text, struct error *err)
+{
+	size_t at = (size_t)(row - r->t->rows);
+
+	if (at >= ROWS_MAX)
+		return error_set(err, STATUS_BUG, "option %s is row %zu of at most %d", row->name, at,
+				 ROWS_MAX);
+	if (r->given[at])
+		return error_set(err, STATUS_BAD_INPUT, "%s: --%s is given twice", place, row->name);
+	r->given[at] = true;
+	return opt_set(r->t, r->values, row->name, text, place, err);
+}
+
 /* Sets the row from `attached`, else for a bool true, else from the next word. */
 static enum status set_from(struct reader *r, const struct opt *row, const char *attached, struct error *err)
 {
@@ -44,7 +61,7 @@ static enum status set_from(struct reader *r, const struct opt *row, const char 
 			return error_set(err, STATUS_BAD_INPUT, "%s: --%s needs a value", place, row->name);
 		attached = r->argv[++r->i];
 	}
-	return opt_set(r->t, r->values, row->name, attached, place, err);
+	return set_once(r, row, attached, err);
 }
 
 static enum status read_long(struct reader *r, const char *word, struct error *err)
@@ -62,7 +79,7 @@ static enum status read_long(struct reader *r, const char *word, struct error *e
 	if (!strncmp(name, "no-", 3) && !equals) {
 		row = row_of_name(r->t, name + 3);
 		if (row && row->kind == OPT_KIND_BOOL)
-			return opt_set(r->t, r->values, row->name, "false", place, err);
+			return set_once(r, row, "false", err);
 	}
 	return opt_set(r->t, r->values, name, "", place, err); /* names the nearest */
 }
@@ -111,7 +128,7 @@ static enum status place_words(struct reader *r, struct error *err)
 		}
 		if (used == r->words)
 			return STATUS_OK;
-		st = opt_set(r->t, r->values, row->name, r->argv[used++], place, err);
+		st = set_once(r, row, r->argv[used++], err);
 		if (st)
 			return st;
 	}

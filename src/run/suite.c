@@ -394,6 +394,18 @@ static enum status read_assignment(const struct suite *s, struct suite_case *c, 
 	return st;
 }
 
+/* As with the options of a command: of two assignments none is silently dropped. */
+static enum status check_once(const struct suite *s, const struct suite_case *c, struct error *err)
+{
+	for (size_t i = 0; i < c->option_count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(c->option[i].name, c->option[k].name))
+				return error_set(err, STATUS_BAD_INPUT,
+						 "%s: %s is given twice; several values are %s=value,value",
+						 s->place, c->option[i].name, c->option[i].name);
+	return STATUS_OK;
+}
+
 static enum status fill_one(struct suite *s, const char *probe, const char *engine, const char *target,
 			    const char *const *options, size_t count, struct error *err)
 {
@@ -420,7 +432,7 @@ static enum status fill_one(struct suite *s, const char *probe, const char *engi
 		st = words_add(s, &c->targets, target, err);
 	for (size_t i = 0; !st && i < count; i++)
 		st = read_assignment(s, c, options[i], err);
-	return st;
+	return st ? st : check_once(s, c, err);
 }
 
 enum status suite_of_probe(struct suite **out, const char *probe, const char *engine, const char *target,

@@ -14,6 +14,10 @@ ok "and the nearest one is named" says "did you mean quick" err
 ok "no such probe is wrong usage" expect 64 probe nul
 ok "no such option is wrong usage" expect 64 probe null tyme=1ms
 ok "with the nearest option" says 'did you mean "time"' err
+ok "two suites are wrong usage" expect 64 check --suite quick --suite health --plan
+ok "with the option's name" says 'assay: command line: --suite is given twice' err
+ok "so are two values of a probe's option" expect 64 probe null time=1ms time=2ms --plan
+ok "with its name" says 'command line: time is given twice; several values are time=value,value' err
 ok "a number out of range is wrong usage" expect 64 probe null time=-1
 ok "so is NaN" expect 64 probe null time=nan
 ok "so is one beyond all bounds" expect 64 probe null time=1e300

@@ -175,7 +175,7 @@ static void test_opt__a_command_line_in_any_order(void **state)
 static void test_opt__a_command_line_is_refused_with_a_reason(void **state)
 {
 	static const struct {
-		const char *words[4];
+		const char *words[5];
 		const char *message;
 	} cases[] = {
 		{{"--size"}, "command line: --size needs a value"},
@@ -184,6 +184,11 @@ static void test_opt__a_command_line_is_refused_with_a_reason(void **state)
 		{{"-q"}, "command line: unknown option \"-q\""},
 		{{"--"}, "command line: nothing may follow \"--\" here"},
 		{{"--zeros=perhaps"}, "command line: zeros: \"perhaps\" is neither true nor false"},
+		{{"--mode=read", "--mode=write"}, "command line: --mode is given twice"},
+		{{"--file", "a", "--file=a"}, "command line: --file is given twice"},
+		{{"-n5", "--count=6"}, "command line: --count is given twice"},
+		{{"-z", "--no-zeros"}, "command line: --zeros is given twice"},
+		{{"--suite=a", "b"}, "command line: --suite is given twice"},
 	};
 	static const struct opt_table one_word = {rows, 8, sizeof(struct sample)};
 	static const char *const many[] = {"quick", "more", NULL};
@@ -218,7 +223,7 @@ static void test_opt__no_switches_a_bool_off(void **state)
 	words_of(argv, words);
 	assert_int_equal(opt_from_argv(&table, &v, 1, argv, NULL, NULL), STATUS_OK);
 	assert_true(v.zeros);
-	assert_int_equal(opt_from_argv(&table, &v, 2, argv, NULL, NULL), STATUS_OK);
+	assert_int_equal(opt_from_argv(&table, &v, 1, argv + 1, NULL, NULL), STATUS_OK);
 	assert_false(v.zeros);
 }
 
