@@ -31,15 +31,25 @@ void gap_absent(struct judgement *out, const char *name, const char *why)
 		f->present = false;
 }
 
+static void explained_share(struct judgement *out, double product)
+{
+	double gap = out->bound.value - out->figure;
+
+	out->has_explained_share = gap > 0;
+	if (gap > 0)
+		out->explained_share = out->bound.value * (1 - product) / gap;
+}
+
 void gap_of(struct judgement *out, const struct subject *s)
 {
 	double product = 1;
-	bool whole = false;
+	bool whole = false, link = s->gpu && !strncmp(s->c->limit, "link", 4);
 	size_t i;
 
 	out->gap_count = 0;
 	out->unexplained = 0;
 	out->explained = false;
+	out->has_explained_share = false;
 	if (!out->has_figure || out->bound.from == BOUND_NONE || !(out->bound.value > 0) || !s->phase)
 		return;
 	if (!strcmp(s->c->probe, "stress") || !strcmp(s->c->probe, "hbm"))
@@ -50,7 +60,7 @@ void gap_of(struct judgement *out, const struct subject *s)
 		whole = gap_compute(out, s);
 	else if (!strcmp(s->c->limit, "memory"))
 		whole = gap_memory(out, s);
-	else if (!strncmp(s->c->limit, "link", 4))
+	else if (link)
 		whole = gap_link(out, s);
 	if (!out->gap_count)
 		return;
@@ -59,11 +69,15 @@ void gap_of(struct judgement *out, const struct subject *s)
 		if (out->gap[i].present && !out->gap[i].shown_only)
 			product *= out->gap[i].value;
 	out->unexplained = out->figure / (out->bound.value * product);
+	if (link)
+		explained_share(out, product);
 	if (out->cause ==
 	    CAUSE_TELEMETRY_GAP) /* the window's signals have holes: nothing is explained by them */
 		return;
 	out->explained = whole && out->unexplained >= GAP_LOW && out->unexplained <= GAP_HIGH;
 	if (!whole || out->explained || !s->gpu) /* a CPU has no counter that would contradict the figure */
+		return;
+	if (link && out->unexplained < 1) /* its protocol and the host have no signal: the share is told */
 		return;
 	if (out->verdict == VERDICT_MEASURED && out->unexplained < 1)
 		return; /* a rest that is lost somewhere: nobody asked where */

@@ -26,8 +26,10 @@ bool gap_compute(struct judgement *out, const struct subject *s);
 bool gap_memory(struct judgement *out, const struct subject *s);
 bool gap_link(struct judgement *out, const struct subject *s);
 bool gap_cpu(struct judgement *out, const struct subject *s);
-/* Shown beside the chain: what a case that ran together with others reached of itself alone; what a copy from
- * one NUMA node reached of the best node's. Both contain the case's own rate, so neither is multiplied. */
+/* What a case that ran together with others reached of itself alone; what a copy from one NUMA node reached
+ * of the best node's. Multiplied in the host link's chain where other windows of the run give both rates;
+ * shown beside the chain where the case's own rate is one of them, and where the chain's own signals hold it.
+ */
 void gap_runs(struct judgement *out, const struct subject *s);
 /* The same case on one thread, where this run holds one that is sound. */
 bool gap_one_thread(const struct subject *s, struct subject *one);

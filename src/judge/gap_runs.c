@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the same work reached elsewhere in this run: alone, from another NUMA node. */
+/* What the same work reached elsewhere in this run: alone, from another NUMA node, measured again. */
 #include "judge/gap.h"
 #include <math.h>
 
@@ -23,72 +23,120 @@ static bool next_peer(const struct subject *s, const char *but, size_t *at, stru
 	return false;
 }
 
-static void show(struct factor *f)
+/* This very work in another window of the run, alone or together as the case was. */
+static bool measured_again(const struct subject *s, struct subject *again)
 {
-	if (f)
-		f->shown_only = true;
+	size_t at = 0;
+
+	while (next_peer(s, NULL, &at, again))
+		if (again->c->together == s->c->together)
+			return true;
+	return false;
 }
 
-/* A search times its first candidate in the same phases: it is the same product, alone. */
-static void siblings(struct judgement *out, const struct subject *s)
+/* A search times its first candidate in the same phases: it is the same product. */
+static bool measured_alone(const struct subject *s, struct subject *alone)
+{
+	size_t at = 0;
+
+	while (next_peer(s, "search", &at, alone))
+		if (!alone->c->together)
+			return true;
+	return false;
+}
+
+/* Only the host link's chain has no signal of its own for these; a ratio that holds the case's own rate would
+ * explain whatever that rate is. */
+static bool multiplies(const struct subject *s, const struct subject *from)
+{
+	return from->c != s->c && s->gpu && !strncmp(s->c->limit, "link", 4);
+}
+
+static void add_run(struct factor *f, bool multiplied)
+{
+	if (f)
+		f->shown_only = !multiplied;
+}
+
+/* Whether it is multiplied: it holds what this node loses to the others. */
+static bool siblings(struct judgement *out, const struct subject *s, const struct subject *from)
 {
 	const struct record *r = s->ctx->record;
 	struct subject alone;
 	unsigned others = 0;
-	size_t at = 0;
+	char again[40] = "";
+	bool multiplied = multiplies(s, from);
 
-	if (!s->c->together)
-		return;
-	for (size_t i = 0; i < r->case_count; i++)
+	for (size_t i = 0; s->c->together && i < r->case_count; i++)
 		others += &r->cases[i] != s->c && r->cases[i].together && r->cases[i].step == s->c->step &&
 			  !r->cases[i].skipped;
-	while (others && next_peer(s, "search", &at, &alone)) {
-		if (alone.c->together)
-			continue;
-		show(gap_add(out, "siblings", s->figure / alone.figure, RUNS_ERROR,
-			     "with %u others at once over alone, case %u of this run", others, alone.c->id));
-		return;
-	}
+	if (!others || !measured_alone(s, &alone))
+		return false;
+	if (multiplied)
+		snprintf(again, sizeof(again), ", measured again as case %u,", from->c->id);
+	add_run(gap_add(out, "siblings", from->figure / alone.figure, RUNS_ERROR,
+			"with %u others at once%s over alone, case %u of this run", others, again,
+			alone.c->id),
+		multiplied);
+	return multiplied;
 }
 
-/* "0", "1"; not "auto". */
-static bool has_node(const struct record_case *c)
+/* "0", "1"; NULL for "auto". */
+static const char *node_of(const struct record_case *c)
 {
 	const char *node = record_option(c, "numa");
 
-	return node && *node >= '0' && *node <= '9';
+	return node && *node >= '0' && *node <= '9' ? node : NULL;
 }
 
-static void numa(struct judgement *out, const struct subject *s)
+/* The fastest of `from` and what other nodes reached of the same work; false: no other node did it. */
+static bool best_node(const struct subject *from, struct subject *best)
 {
-	const char *node = record_option(s->c, "numa");
-	double best = s->figure;
-	unsigned nodes = 1;
 	struct subject other;
+	bool any = false;
 	size_t at = 0;
 
-	if (!has_node(s->c))
-		return;
-	while (next_peer(s, "numa", &at, &other)) {
-		if (!has_node(other.c) || other.c->together != s->c->together ||
-		    !strcmp(record_option(other.c, "numa"), record_option(s->c, "numa")))
+	*best = *from;
+	while (next_peer(from, "numa", &at, &other)) {
+		if (!node_of(other.c) || other.c->together != from->c->together ||
+		    !strcmp(node_of(other.c), node_of(from->c)))
 			continue;
-		nodes++;
-		if (other.figure > best) {
-			best = other.figure;
-			node = record_option(other.c, "numa");
-		}
+		any = true;
+		if (other.figure > best->figure)
+			*best = other;
 	}
-	if (nodes > 1)
-		show(gap_add(out, "numa", s->figure / best, RUNS_ERROR,
-			     "node %s over the best of %u nodes, node %s, this run",
-			     record_option(s->c, "numa"), nodes, node));
+	return any;
+}
+
+/* Of a case together with others: what this node loses alone, so that it does not hold what siblings cost. */
+static void numa(struct judgement *out, const struct subject *s, const struct subject *again,
+		 bool siblings_multiplied)
+{
+	struct subject alone, best;
+	const struct subject *from = again;
+
+	if (!node_of(s->c))
+		return;
+	if (s->c->together && measured_alone(s, &alone) && best_node(&alone, &best))
+		from = &alone;
+	else if (!best_node(from, &best))
+		return;
+	add_run(gap_add(out, "numa", from->figure / best.figure, RUNS_ERROR,
+			"node %s%s, case %u, over the best node's, node %s, case %u of this run",
+			node_of(s->c), from == &alone ? " alone" : "", from->c->id, node_of(best.c),
+			best.c->id),
+		multiplies(s, from) && (from == &alone || !siblings_multiplied));
 }
 
 void gap_runs(struct judgement *out, const struct subject *s)
 {
+	struct subject again;
+	bool multiplied;
+
 	if (!(s->figure > 0) || !strcmp(s->unit, "ns"))
 		return;
-	siblings(out, s);
-	numa(out, s);
+	if (!measured_again(s, &again))
+		again = *s;
+	multiplied = siblings(out, s, &again);
+	numa(out, s, &again, multiplied);
 }

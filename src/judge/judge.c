@@ -179,6 +179,17 @@ static void second_rounds(struct judgements *out, const struct record *r)
 	}
 }
 
+const char *judged_by_name(enum judged_by by)
+{
+	static const char *const names[] = {
+#define X(name, text) text,
+		JUDGED_LIST(X)
+#undef X
+	};
+
+	return by >= 0 && by < JUDGED_COUNT ? names[by] : "";
+}
+
 enum status judge_run(struct judgements *out, const struct judge_context *ctx, const struct judge_site *from,
 		      struct error *err)
 {

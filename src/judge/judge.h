@@ -19,8 +19,19 @@ struct bound {
 	char formula[160]; /* "132 SM x 4096 FLOP x 1.980 GHz" */
 };
 
-/* What it was held against: kinds of method 4. */
-enum judged_by { JUDGED_NOTHING, JUDGED_BAND, JUDGED_CEILING, JUDGED_SIBLINGS, JUDGED_HISTORY, JUDGED_RULE };
+/* What it was held against. A bound can refuse a figure; it passes none. */
+#define JUDGED_LIST(X)                                                                                       \
+	X(NOTHING, "")                                                                                       \
+	X(BAND, "band")                                                                                      \
+	X(CEILING, "ceiling")                                                                                \
+	X(SIBLINGS, "siblings")                                                                              \
+	X(HISTORY, "history")                                                                                \
+	X(RULE, "rule")                                                                                      \
+	X(BOUND, "bound")
+#define X(name, text) JUDGED_##name,
+enum judged_by { JUDGED_LIST(X) JUDGED_COUNT };
+#undef X
+const char *judged_by_name(enum judged_by by);
 struct band {
 	double low, high;
 	int confidence;					  /* 1 low, 2 medium, 3 high */
@@ -67,6 +78,9 @@ struct judgement {
 	size_t gap_count;
 	double unexplained; /* residual R/(B*product); 0: no chain */
 	bool explained;	    /* residual within [0.97, 1.03] and every needed factor present */
+	/* Host link: of bound less figure, what the factors account for; above 1: more than there is. */
+	double explained_share;
+	bool has_explained_share;
 	struct advice {
 		char knob[96], evidence[200], gain[96];
 	} advice[4];

@@ -149,10 +149,12 @@ static void against_bound(struct judgement *out, const struct subject *s)
 	if (out->bound.from == BOUND_NONE || !(out->bound.value > 0))
 		return;
 	out->share_of_bound = s->figure / out->bound.value;
-	if (out->bound.from != BOUND_CEILING && out->share_of_bound > VERDICT_ABOVE * boost(s))
-		finding(out, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND,
-			"%.2f of the bound (%.120s): work or time is miscounted", out->share_of_bound,
-			out->bound.formula);
+	if (out->bound.from == BOUND_CEILING || out->share_of_bound <= VERDICT_ABOVE * boost(s))
+		return;
+	out->judged_by = JUDGED_BOUND;
+	finding(out, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND,
+		"%.2f of the bound (%.120s): work or time is miscounted", out->share_of_bound,
+		out->bound.formula);
 }
 
 /* By their figures; by their shares of the ceiling, beyond what their turns scatter, where both were timed in
@@ -249,6 +251,8 @@ static void passed(struct judgement *out, const struct subject *s)
 	case JUDGED_NOTHING:
 	case JUDGED_SIBLINGS:
 	case JUDGED_HISTORY:
+	case JUDGED_BOUND:
+	case JUDGED_COUNT:
 		snprintf(out->reason, sizeof(out->reason), "%s", figure);
 		break;
 	}

@@ -403,6 +403,16 @@ static struct record_case *host_copy(const char *target, const char *options, do
 	return c;
 }
 
+static double world_bound(const struct record_case *c)
+{
+	struct subject s;
+	struct bound b;
+
+	subject_of(&s, &w.ctx, c);
+	bound_of(&s, &b);
+	return b.value;
+}
+
 static const struct factor *shown(const struct record_case *c, const char *name)
 {
 	const struct judgement *j = world_of(&w, c);
@@ -473,10 +483,105 @@ static void test_gap__a_copy_is_held_against_the_best_nodes(void **state)
 	world_judge(&w);
 	assert_float_equal(shown(far, "numa")->value, 0.8, 1e-9);
 	assert_float_equal(shown(near, "numa")->value, 1, 1e-9);
-	assert_non_null(strstr(shown(far, "numa")->signal, "node 1 over the best of 2 nodes, node 0"));
+	assert_true(shown(far, "numa")->shown_only && shown(near, "numa")->shown_only);
+	assert_string_equal(shown(far, "numa")->signal,
+			    "node 1, case 2, over the best node's, node 0, case 0 of this run");
 	world_set(near, "verify", "wrong_count", 1);
 	world_judge(&w);
 	assert_null(shown(far, "numa"));
+}
+
+/* With a second window of its own, what a node costs is a factor: free of the rate that it explains. */
+static void test_gap__a_slow_node_measured_again_is_a_factor_of_the_link(void **state)
+{
+	struct record_case *near = host_copy("gpu0", "direction=h2d size=1GiB numa=0", 55, 0);
+	struct record_case *far = host_copy("gpu0", "direction=h2d size=1GiB numa=1", 44, 1);
+	struct record_case *again = host_copy("gpu0", "direction=h2d size=1GiB numa=1", 44.2, 2);
+	const double packets = 256.0 / 282, bound = world_bound(far);
+	double numa;
+
+	(void)state;
+	world_judge(&w);
+	numa = shown(far, "numa")->value;
+	assert_float_equal(numa, 44.2 / 55, 1e-9);
+	assert_float_equal(shown(again, "numa")->value, 44.0 / 55, 1e-9);
+	assert_false(shown(far, "numa")->shown_only || shown(again, "numa")->shown_only);
+	assert_true(shown(near, "numa")->shown_only); /* one window: it shows that it is the best */
+	assert_float_equal(world_of(&w, far)->unexplained, 44e9 / (bound * packets * numa), 1e-9);
+	/* the near node's share is what packets cost, the far one's what its node costs as well */
+	assert_float_equal(world_of(&w, near)->explained_share, bound * (1 - packets) / (bound - 55e9), 1e-9);
+	assert_float_equal(world_of(&w, far)->explained_share, bound * (1 - packets * numa) / (bound - 44e9),
+			   1e-9);
+	assert_true(world_of(&w, far)->explained_share > world_of(&w, near)->explained_share);
+	/* its own rate enters the residual alone */
+	world_set(far, "sustained", "link_rate", 33e9);
+	world_judge(&w);
+	assert_float_equal(shown(far, "numa")->value, numa, 1e-12);
+	assert_float_equal(world_of(&w, far)->unexplained, 33e9 / (bound * packets * numa), 1e-9);
+}
+
+/* A copy of 10 % more than was moved, in every window: no ratio of rates hides it. */
+static void test_gap__a_miscount_shows_through_the_factor_of_a_node(void **state)
+{
+	struct record_case *copies[3];
+	double was;
+
+	(void)state;
+	copies[0] = host_copy("gpu0", "direction=h2d memory=pinned size=1GiB numa=0", 55, 0);
+	copies[1] = host_copy("gpu0", "direction=h2d memory=pinned size=1GiB numa=1", 44, 1);
+	copies[2] = host_copy("gpu0", "direction=h2d memory=pinned size=1GiB numa=1", 44, 2);
+	for (size_t i = 0; i < 3; i++)
+		world_set(copies[i], "once", "pcie_max_payload", 256);
+	world_judge(&w);
+	was = world_of(&w, copies[1])->unexplained;
+	assert_true(was > 0.95 && was < 0.97); /* the host's part has no signal: told, no warning */
+	assert_verdict(&w, copies[0], VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	for (size_t i = 0; i < 3; i++)
+		world_set(copies[i], "sustained", "link_rate", (i ? 44e9 : 55e9) * 1.10);
+	world_judge(&w);
+	assert_float_equal(world_of(&w, copies[1])->unexplained, 1.10 * was, 1e-9);
+	assert_verdict(&w, copies[0], VERDICT_WARN, CAUSE_UNEXPLAINED);
+}
+
+/* What a node costs and what the others cost are each counted once. */
+static void test_gap__siblings_and_node_multiply_without_counting_twice(void **state)
+{
+	struct record_case *far = host_copy("gpu0", "direction=h2d size=1GiB numa=1", 33, 7), *again, *other;
+	double bound = world_bound(far);
+
+	(void)state;
+	host_copy("gpu0", "direction=h2d size=1GiB numa=0", 55, 0);
+	host_copy("gpu0", "direction=h2d size=1GiB numa=1", 44, 1);
+	other = host_copy("gpu1", "direction=h2d size=1GiB numa=1", 33, 7);
+	far->together = other->together = true;
+	world_judge(&w);
+	assert_true(shown(far, "siblings")->shown_only); /* its own rate */
+	assert_false(shown(far, "numa")->shown_only);	 /* of two others */
+	assert_float_equal(shown(far, "numa")->value, 44.0 / 55, 1e-9);
+	again = host_copy("gpu0", "direction=h2d size=1GiB numa=1", 33.4, 9);
+	again->together = true;
+	world_judge(&w);
+	assert_false(shown(far, "siblings")->shown_only || shown(far, "numa")->shown_only);
+	assert_float_equal(shown(far, "siblings")->value, 33.4 / 44, 1e-9);
+	assert_float_equal(world_of(&w, far)->unexplained,
+			   33e9 / (bound * 256 / 282 * (33.4 / 44) * (44.0 / 55)), 1e-9);
+}
+
+/* Where no node ran alone but this one, siblings hold all that is known: the node is shown. */
+static void test_gap__a_node_that_siblings_hold_is_shown(void **state)
+{
+	struct record_case *far = host_copy("gpu0", "direction=h2d size=1GiB numa=1", 33, 7), *near, *other;
+
+	(void)state;
+	host_copy("gpu0", "direction=h2d size=1GiB numa=1", 44, 1);
+	near = host_copy("gpu0", "direction=h2d size=1GiB numa=0", 50, 8);
+	other = host_copy("gpu1", "direction=h2d size=1GiB numa=1", 33, 7);
+	far->together = near->together = other->together = true;
+	host_copy("gpu0", "direction=h2d size=1GiB numa=1", 33, 9)->together = true;
+	world_judge(&w);
+	assert_false(shown(far, "siblings")->shown_only);
+	assert_true(shown(far, "numa")->shown_only);
+	assert_float_equal(shown(far, "numa")->value, 33.0 / 50, 1e-9);
 }
 
 static void test_gap__advice_promises_only_what_was_measured_here(void **state)
@@ -544,6 +649,10 @@ int main(void)
 		T(what_ran_together_is_held_against_the_same_alone),
 		T(a_product_together_is_held_against_the_one_that_was_searched),
 		T(a_copy_is_held_against_the_best_nodes),
+		T(a_slow_node_measured_again_is_a_factor_of_the_link),
+		T(a_miscount_shows_through_the_factor_of_a_node),
+		T(siblings_and_node_multiply_without_counting_twice),
+		T(a_node_that_siblings_hold_is_shown),
 		T(advice_promises_only_what_was_measured_here),
 		T(a_search_that_found_nothing_gives_no_advice),
 #undef T
