@@ -8,6 +8,7 @@
 #include <math.h>
 #include "core/utf8.h"
 #include "judge/context.h"
+#include "report/basis.h"
 #include "report/merge.h"
 #include "report/report.h"
 #include "report/words.h"
@@ -264,6 +265,33 @@ static void col_high(struct text *out, const struct line *l)
 		csv_number(out, l->row->j->band.high);
 }
 
+static void col_judged_by(struct text *out, const struct line *l)
+{
+	if (l->row->j->judged_by != JUDGED_NOTHING)
+		csv_text(out, judged_by_name(l->row->j->judged_by));
+}
+
+static void col_confidence(struct text *out, const struct line *l)
+{
+	static const char *const words[] = {"", "low", "medium", "high"};
+	const struct judgement *j = l->row->j;
+
+	if (j->has_band && j->band.confidence > 0 && j->band.confidence <= 3)
+		csv_text(out, words[j->band.confidence]);
+	else if (j->low_confidence)
+		csv_text(out, words[1]);
+}
+
+static void col_basis(struct text *out, const struct line *l)
+{
+	struct text words = {0};
+
+	basis_add(&words, l->row->j);
+	if (words.size)
+		csv_text(out, text_str(&words));
+	text_release(&words);
+}
+
 static void col_share(struct text *out, const struct line *l)
 {
 	if (l->row->j->share_of_bound > 0)
@@ -353,6 +381,9 @@ static const struct csv_column {
 	{"Device", .add = col_device},
 	{"Key", .add = col_key},
 	{"Reason", .add = col_reason},
+	{"JudgedBy", .add = col_judged_by},
+	{"Confidence", .add = col_confidence},
+	{"Basis", .add = col_basis},
 };
 
 static void add_line(struct text *out, const struct line *l)

@@ -119,6 +119,11 @@ void gap_conclusion(struct text *out, const struct view_row *row)
 
 	if (!count)
 		return;
+	if (row->j->has_explained_share) {
+		words_share(share, sizeof(share), fmax(row->j->explained_share, 0));
+		text_addf(out, "the factors account for %s of the gap to the bound", share);
+		return;
+	}
 	words_share(share, sizeof(share), fabs(steps[count - 1].value - 1));
 	if (row->j->explained)
 		text_addf(out, "explained: the factors reproduce the measurement within %s", share);

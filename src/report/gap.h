@@ -32,8 +32,8 @@ double gap_datasheet(const struct report_input *in, const struct gpu *gpu, const
 void gap_achieved(struct text *out, const struct view *v, const struct view_row *row);
 /* "clock ×0.705, costs 316 TFLOPS (1395 of 1980 MHz by stamps on every SM)" */
 void gap_step_text(struct text *out, const struct view_row *row, const struct gap_step *step);
-/* "explained: the factors reproduce the measurement within 0.4 %" or why not; nothing where there is no
- * chain. */
+/* "explained: the factors reproduce the measurement within 0.4 %" or why not; of a host link the share that
+ * is explained; nothing where there is no chain. */
 void gap_conclusion(struct text *out, const struct view_row *row);
 /* "clock, 29.5 %": the factor that costs most, in words; false where there is no chain. */
 bool gap_largest(struct text *out, const struct view_row *row);

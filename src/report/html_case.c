@@ -2,6 +2,7 @@
 /* One headline case: what it reached, the waterfall from bound to figure, the knobs. Bars are CSS, so they
  * fit any width. */
 #include <math.h>
+#include "report/basis.h"
 #include "report/gap.h"
 #include "report/html.h"
 #include "report/words.h"
@@ -123,6 +124,13 @@ void html_case(struct text *out, const struct view *v, const struct view_row *ro
 		html_add(out, row->reason);
 		text_add(out, ".</p>\n");
 	}
+	basis_add(&t, row->j);
+	if (t.size) {
+		text_add(out, "<p class=\"muted\">held against ");
+		html_names(out, v, text_str(&t));
+		text_add(out, "</p>\n");
+	}
+	text_release(&t);
 	waterfall(out, row);
 	knobs(out, v, row->j);
 	html_telemetry(out, v, row);

@@ -3,6 +3,7 @@
  * unknown. */
 #include <math.h>
 #include "report/about.h"
+#include "report/basis.h"
 #include "report/json.h"
 #include "report/report.h"
 #include "report/view.h"
@@ -99,7 +100,6 @@ static json_t *phases_json(struct builder *b, const struct record_case *c)
 }
 
 static const char *const bound_names[] = {"", "device", "ceiling", "datasheet"};
-static const char *const judged_names[] = {"", "band", "ceiling", "siblings", "history", "rule"};
 
 static void put_expected(struct builder *b, json_t *object, const struct judgement *j)
 {
@@ -121,8 +121,25 @@ static void put_expected(struct builder *b, json_t *object, const struct judgeme
 		put_text(b, band, "source", j->band.source);
 		put_text(b, band, "date", j->band.date);
 		put_text(b, band, "place", j->band.place);
+		put_text(b, band, "basis", j->band.basis);
 		put(b, object, "band", band);
 	}
+}
+
+static void put_basis(struct builder *b, json_t *object, const struct judgement *j)
+{
+	struct text words = {0};
+	json_t *basis;
+
+	if (j->judged_by == JUDGED_NOTHING)
+		return;
+	basis = json_object();
+	basis_add(&words, j);
+	put(b, basis, "kind", json_string(judged_by_name(j->judged_by)));
+	put(b, basis, "low_confidence", json_boolean(j->low_confidence));
+	put(b, basis, "text", text_value(b, text_str(&words)));
+	put(b, object, "basis", basis);
+	text_release(&words);
 }
 
 static void put_gap(struct builder *b, json_t *object, const struct judgement *j)
@@ -148,6 +165,8 @@ static void put_gap(struct builder *b, json_t *object, const struct judgement *j
 	if (j->unexplained > 0)
 		put_number(b, object, "unexplained", j->unexplained);
 	put(b, object, "explained", json_boolean(j->explained));
+	if (j->has_explained_share)
+		put_number(b, object, "explained_share", j->explained_share);
 }
 
 static json_t *advice_json(struct builder *b, const struct judgement *j)
@@ -185,7 +204,7 @@ static void put_judgement(struct builder *b, json_t *object, const struct view_r
 	put(b, object, "cause", json_string(cause_name(j->cause)));
 	put_text(b, object, "reason", row->reason);
 	put_text(b, object, "phase_judged", row->phase ? row->phase->name : "");
-	put(b, object, "judged_by", json_string(judged_names[j->judged_by]));
+	put(b, object, "judged_by", json_string(judged_by_name(j->judged_by)));
 	if (j->has_figure && isfinite(j->figure)) {
 		json_t *figure = json_object();
 
@@ -200,6 +219,7 @@ static void put_judgement(struct builder *b, json_t *object, const struct view_r
 	if (j->efficiency_held > 0)
 		put_number(b, object, "efficiency_held", j->efficiency_held);
 	put(b, object, "low_confidence", json_boolean(j->low_confidence));
+	put_basis(b, object, j);
 	put_gap(b, object, j);
 	put(b, object, "advice", advice_json(b, j));
 }

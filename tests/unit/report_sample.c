@@ -77,7 +77,7 @@ static void load_expected(struct judgement *j, const json_t *item)
 
 static void load_judgement(struct judgement *j, const json_t *item)
 {
-	static const char *const by[] = {"nothing", "band", "ceiling", "siblings", "history", "rule", NULL};
+	static const char *const by[] = {"nothing", "band", "ceiling", "siblings", "history", "rule", "bound", NULL};
 	char word[64];
 	json_t *advice;
 	size_t i;

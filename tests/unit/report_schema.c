@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "report/basis.h"
 #include "report_sample.h"
 #include "schema.h"
 
@@ -106,6 +107,84 @@ static void test_report_schema__the_closed_lists_are_the_programs(void **state)
 	json_decref(schema);
 }
 
+static const char *judged_by_at(int i)
+{
+	return judged_by_name((enum judged_by)i);
+}
+
+static const char *kind_at(int i)
+{
+	return judged_by_name((enum judged_by)(i + 1));
+}
+
+static void test_report_schema__the_kinds_of_reference_are_the_judges(void **state)
+{
+	json_t *schema = load_schema(), *defs = json_object_get(schema, "$defs");
+	json_t *properties = json_object_get(json_object_get(defs, "case"), "properties");
+	json_t *kind = json_object_get(
+		json_object_get(json_object_get(json_object_get(defs, "basis"), "properties"), "kind"),
+		"enum");
+
+	(void)state;
+	same_words(json_object_get(json_object_get(properties, "judged_by"), "enum"), judged_by_at,
+		   JUDGED_COUNT);
+	same_words(kind, kind_at, JUDGED_COUNT - 1);
+	json_decref(schema);
+}
+
+/* What a case was held against, whichever it was, is told and fits the schema. */
+static void test_report_schema__every_kind_of_reference_is_told(void **state)
+{
+	static const char *const words[JUDGED_COUNT] = {
+		"",
+		"a band of 1.00–2.00 TFLOPS, low confidence: one card, 3 runs of 6 s; a paper, 2026-01-02",
+		"this machine's own ceiling of the same run, low confidence",
+		"its siblings in this run, low confidence",
+		"earlier runs, low confidence",
+		"rules for its fields, low confidence",
+		"the bound of its device: 2 x 3",
+	};
+	struct judgement j = {.has_band = true,
+			      .low_confidence = true,
+			      .figure_unit = "FLOP/s",
+			      .bound = {.from = BOUND_DEVICE, .value = 3e12, .formula = "2 x 3"},
+			      .band = {.low = 1e12,
+				       .high = 2e12,
+				       .confidence = 1,
+				       .source = "a paper",
+				       .date = "2026-01-02",
+				       .basis = "one card, 3 runs of 6 s"}};
+	json_t *schema = load_schema(), *basis;
+	struct sample s;
+
+	(void)state;
+	sample_load(&s, "h200");
+	for (int by = 0; by < JUDGED_COUNT; by++) {
+		struct text out = {0}, told = {0};
+		char why[256] = "";
+		json_t *results;
+
+		j.judged_by = (enum judged_by)by;
+		j.has_band = by == JUDGED_BAND;
+		basis_add(&told, &j);
+		assert_string_equal(text_str(&told), words[by]);
+		s.judged.of_case[0] = j;
+		assert_int_equal(report_json(&out, &s.in, NULL), STATUS_OK);
+		results = json_loads(text_str(&out), 0, NULL);
+		if (!schema_valid(schema, results, why, sizeof(why)))
+			fail_msg("%s: %s", judged_by_name(j.judged_by), why);
+		basis = json_object_get(json_array_get(json_object_get(results, "cases"), 0), "basis");
+		assert_int_equal(basis != NULL, by != JUDGED_NOTHING);
+		if (basis)
+			assert_string_equal(json_string_value(json_object_get(basis, "text")), words[by]);
+		json_decref(results);
+		text_release(&out);
+		text_release(&told);
+	}
+	sample_release(&s);
+	json_decref(schema);
+}
+
 static void test_report_schema__parts_name_the_device_and_no_serial_number_of_its_own(void **state)
 {
 	json_t *results = results_of("h100-fault"), *parts = json_object_get(results, "parts"), *part;
@@ -127,6 +206,8 @@ int main(void)
 		cmocka_unit_test(test_report_schema__every_sample_is_valid),
 		cmocka_unit_test(test_report_schema__what_is_wrong_is_refused),
 		cmocka_unit_test(test_report_schema__the_closed_lists_are_the_programs),
+		cmocka_unit_test(test_report_schema__the_kinds_of_reference_are_the_judges),
+		cmocka_unit_test(test_report_schema__every_kind_of_reference_is_told),
 		cmocka_unit_test(test_report_schema__parts_name_the_device_and_no_serial_number_of_its_own),
 	};
 

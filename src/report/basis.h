@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a figure was held against, in words. */
+#ifndef REPORT_BASIS_H
+#define REPORT_BASIS_H
+#include "core/text.h"
+#include "judge/judge.h"
+
+/* "a band of 670–800 TFLOPS, low confidence: one card, 3 runs of 6 s; SOURCE, DATE"; nothing where
+ * nothing judged it. */
+void basis_add(struct text *out, const struct judgement *j);
+#endif
