@@ -70,6 +70,20 @@ static enum status keep_statement(const char *dir, const struct text *stated, st
 	return st;
 }
 
+/* A run directory that was removed in the middle of the run comes back with its journal alone. */
+static void keep_statement_again(const char *dir, const struct text *stated)
+{
+	char path[PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/journal.jsonl", dir);
+	if (!stated->size || access(path, F_OK))
+		return;
+	snprintf(path, sizeof(path), "%s/" JUDGE_SITE_FILE, dir);
+	if (access(path, F_OK))
+		file_write(path, text_str(stated), stated->size, NULL); /* the run's own error is told */
+}
+
+/* What was measured is shown even where the run directory takes no report any more. */
 static enum status judge_and_report(const struct command_context *c, const struct running_opts *o,
 				    const struct expectations *expectations, const char *dir, int *code,
 				    struct error *err)
@@ -77,17 +91,19 @@ static enum status judge_and_report(const struct command_context *c, const struc
 	static const struct judge_site kept = {0};
 	struct judged judged = {0};
 	struct text note = {0};
-	enum status st = judged_read(&judged, dir, expectations, &kept, o->real_names, err);
+	enum status st = judged_read(&judged, dir, expectations, &kept, o->real_names, err), shown;
 
 	if (st)
 		goto out;
 	st = report_write(dir, &judged.in, &note, err);
 	if (note.size)
 		log_info(c->log, LOG_TOPIC_RUN, "%.*s", (int)(note.size - 1), text_str(&note));
-	if (!st)
-		st = show_report(&judged.in, running_format(o), c->colour, err);
+	shown = show_report(&judged.in, running_format(o), c->colour, err);
+	st = st ? st : shown;
 	*code = judged.judgements.exit_code;
 out:
+	if (st == STATUS_BAD_INPUT) /* nothing that comes after the measuring is wrong usage */
+		st = err->status = STATUS_UNAVAILABLE;
 	text_release(&note);
 	judged_release(&judged);
 	return st;
@@ -195,8 +211,11 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 			st = runs_claim(dir, suite_name(s), &err);
 		if (!st)
 			st = keep_statement(dir, &stated, &err);
-		if (!st)
+		if (!st) {
 			st = run_it(c, &plan, m, o, dir, &summary, &err);
+			if (st)
+				keep_statement_again(dir, &stated);
+		}
 		if (!st)
 			st = judge_and_report(c, o, expectations, dir, &code, &err);
 		if (!st)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/file.h"
+#include "journal/place.h"
 
 #define X(name, text) text,
 static const char *const type_names[] = {JOURNAL_TYPES(X)};
@@ -273,7 +274,7 @@ enum status journal_create(struct journal **out, const char *dir, bool append, c
 			       j->path, dir);
 		goto out;
 	}
-	st = open_journal(&j->fd, j->path, O_WRONLY | O_CREAT | O_APPEND | (append ? 0 : O_EXCL),
+	st = open_journal(&j->fd, j->path, O_RDWR | O_CREAT | O_APPEND | (append ? 0 : O_EXCL),
 			  "cannot be created", err);
 	if (st)
 		goto out;
@@ -355,6 +356,8 @@ enum status journal_append(struct journal *j, enum journal_type type, const json
 	j->next++;
 	if (type == JOURNAL_END || type == JOURNAL_CLOSE)
 		st = sync_file(j, err);
+	if (!st)
+		st = place_check(j->fd, j->size, j->path, err);
 out:
 	free(text);
 	json_decref(line);

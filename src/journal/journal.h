@@ -62,7 +62,9 @@ struct journal;
 enum status journal_create(struct journal **j, const char *dir, bool append, const struct clock *clock,
 			   struct error *err);
 /* Appends one event; steals nothing: `body` is borrowed, and has no n, t or type of its own (BUG). A full
- * disk is NO_RESOURCE with cause DISK_FULL and what was written before still reads. */
+ * disk is NO_RESOURCE with cause DISK_FULL and what was written before still reads. A file that was removed
+ * or moved is UNAVAILABLE; a removed one is written to its place again, this line too, where that can be
+ * done. */
 enum status journal_append(struct journal *j, enum journal_type type, const json_t *body, struct error *err);
 /* Last sync and close; NULL-safe. */
 void journal_close(struct journal **j);

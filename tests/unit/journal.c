@@ -29,6 +29,14 @@ static void write_journal(const char *dir, unsigned count)
 	assert_null(j);
 }
 
+static void append_number(struct journal *j, unsigned i, enum status expected, struct error *err)
+{
+	json_t *body = json_pack("{s:i}", "case", (int)i);
+
+	assert_int_equal(journal_append(j, i ? JOURNAL_BEGIN : JOURNAL_OPEN, body, err), expected);
+	json_decref(body);
+}
+
 struct seen {
 	unsigned count, stop_after;
 	uint64_t t_last;
@@ -276,6 +284,101 @@ static void test_journal__a_read_only_directory_says_permission(void **state)
 	assert_int_equal(err.cause, CAUSE_PERMISSION);
 }
 
+/* A folder within the scratch, with a journal of one line that is still open. */
+static struct journal *begin_in(char dir[PATH_MAX], const char *scratch)
+{
+	struct journal *j = NULL;
+	struct error err = {0};
+
+	assert_true(snprintf(dir, PATH_MAX, "%s/runs/one", scratch) < PATH_MAX);
+	fake_clock_init(&fake, 1000);
+	assert_int_equal(journal_create(&j, dir, false, &fake.clock, &err), STATUS_OK);
+	append_number(j, 0, STATUS_OK, &err);
+	return j;
+}
+
+static void remove_tree(const char *dir)
+{
+	char command[PATH_MAX + 16];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	assert_int_equal(system(command), 0);
+}
+
+static void test_journal__one_that_was_removed_is_written_again(void **state)
+{
+	char dir[PATH_MAX], parent[PATH_MAX];
+	struct journal *j = begin_in(dir, *state);
+	struct seen seen = {0};
+	struct error err = {0};
+	uint64_t cut = 99;
+
+	assert_true(snprintf(parent, sizeof(parent), "%s/runs", (char *)*state) < PATH_MAX);
+	remove_tree(parent);
+	append_number(j, 1, STATUS_UNAVAILABLE, &err);
+	assert_non_null(strstr(err.text, dir));
+	assert_non_null(strstr(err.text, "was removed"));
+	assert_non_null(strstr(err.text, "written there again"));
+	journal_close(&j);
+	err = (struct error){0};
+	assert_int_equal(journal_read(dir, see, &seen, &cut, &err), STATUS_OK);
+	assert_int_equal(seen.count, 2);
+	assert_int_equal(cut, 0);
+}
+
+static void test_journal__one_that_cannot_be_written_again_says_why(void **state)
+{
+	char dir[PATH_MAX], path[PATH_MAX], *data;
+	struct journal *j = begin_in(dir, *state);
+	struct error err = {0};
+	size_t size;
+
+	path_in(path, dir);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(file_write(path, "mine", 4, &err), STATUS_OK);
+	append_number(j, 1, STATUS_UNAVAILABLE, &err);
+	assert_non_null(strstr(err.text, "is lost: "));
+	assert_non_null(strstr(err.text, "File exists"));
+	journal_close(&j);
+	err = (struct error){0};
+	assert_int_equal(file_read(&data, &size, path, 99, &err), STATUS_OK); /* what stands there stays */
+	assert_string_equal(data, "mine");
+	free(data);
+}
+
+static void test_journal__no_folder_to_write_it_again_says_why(void **state)
+{
+	char dir[PATH_MAX], parent[PATH_MAX];
+	struct journal *j = begin_in(dir, *state);
+	struct error err = {0};
+
+	assert_true(snprintf(parent, sizeof(parent), "%s/runs", (char *)*state) < PATH_MAX);
+	remove_tree(parent);
+	assert_int_equal(file_write(parent, "no folder", 9, &err), STATUS_OK);
+	append_number(j, 1, STATUS_UNAVAILABLE, &err);
+	assert_non_null(strstr(err.text, "is lost: "));
+	journal_close(&j);
+}
+
+static void test_journal__one_that_was_moved_is_named_where_it_is(void **state)
+{
+	char dir[PATH_MAX], moved[PATH_MAX];
+	struct journal *j = begin_in(dir, *state);
+	struct seen seen = {0};
+	struct error err = {0};
+	uint64_t cut;
+
+	assert_true(snprintf(moved, sizeof(moved), "%s/elsewhere", (char *)*state) < PATH_MAX);
+	assert_int_equal(rename(dir, moved), 0);
+	append_number(j, 1, STATUS_UNAVAILABLE, &err);
+	assert_non_null(strstr(err.text, "was moved"));
+	assert_non_null(strstr(err.text, "/elsewhere/" JOURNAL_FILE));
+	journal_close(&j);
+	err = (struct error){0};
+	assert_int_equal(journal_read(moved, see, &seen, &cut, &err), STATUS_OK);
+	assert_int_equal(seen.count, 2);
+}
+
 static void test_journal__a_body_may_not_hide_the_lines_own_words(void **state)
 {
 	struct journal *j = NULL;
@@ -318,6 +421,10 @@ int main(void)
 		scratch_test(test_journal__an_absent_directory_is_an_error),
 		scratch_test(test_journal__a_full_disk_leaves_what_was_written),
 		scratch_test(test_journal__a_read_only_directory_says_permission),
+		scratch_test(test_journal__one_that_was_removed_is_written_again),
+		scratch_test(test_journal__one_that_cannot_be_written_again_says_why),
+		scratch_test(test_journal__no_folder_to_write_it_again_says_why),
+		scratch_test(test_journal__one_that_was_moved_is_named_where_it_is),
 		scratch_test(test_journal__a_body_may_not_hide_the_lines_own_words),
 		cmocka_unit_test(test_journal__type_names_go_there_and_back),
 	};

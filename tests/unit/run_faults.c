@@ -346,6 +346,35 @@ static void test_run__a_directory_that_cannot_be_written_is_an_error_before_anyt
 	run_bed_release(&b);
 }
 
+static void remove_in_third_case(void *arg, size_t done, size_t total, const char *what, double seconds_left)
+{
+	char path[PATH_MAX];
+
+	(void)total, (void)seconds_left;
+	snprintf(path, sizeof(path), "%s/%s", (const char *)arg, JOURNAL_FILE);
+	if (done == 2 && strstr(what, "burst"))
+		unlink(path);
+}
+
+static void test_run__a_directory_removed_in_the_middle_ends_the_run_and_keeps_what_was_measured(void **state)
+{
+	struct record r;
+
+	run_bed_plan(&b, *state, false, POINT("cpu", "slot: [1, 2, 3, 4, 5]"));
+	b.o.progress = (struct run_progress){remove_in_third_case, *state};
+	assert_int_equal(run_bed_run(&b), STATUS_UNAVAILABLE);
+	assert_non_null(strstr(b.err.text, *state));
+	assert_non_null(strstr(b.err.text, "was removed while the run was going"));
+	assert_int_equal(record_read(&r, *state, NULL), STATUS_OK);
+	assert_int_equal(r.cut_bytes, 0);
+	assert_false(r.closed);
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(record_phase(&r.cases[i], "burst")->ns_count >= 2);
+	assert_false(r.cases[3].begun);
+	record_release(&r);
+	run_bed_release(&b);
+}
+
 static void test_run__a_run_is_not_written_over(void **state)
 {
 	run(state, false, POINT("cpu", "slot: 1"));
@@ -378,6 +407,8 @@ int main(int argc, char **argv)
 		scratch_test(test_run__a_second_request_waits_for_nothing),
 		scratch_test(test_run__a_full_disk_ends_the_run_with_what_was_written),
 		scratch_test(test_run__a_directory_that_cannot_be_written_is_an_error_before_anything_runs),
+		scratch_test(
+			test_run__a_directory_removed_in_the_middle_ends_the_run_and_keeps_what_was_measured),
 		scratch_test(test_run__a_run_is_not_written_over),
 	};
 	int code;
