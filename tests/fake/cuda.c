@@ -385,7 +385,7 @@ static CUresult enqueue(CUstream s, const struct operation *o)
 {
 	struct operation *more;
 
-	if (!s->capturing) {
+	if (!s || !s->capturing) { /* NULL: the device's default stream */
 		run(o);
 		return CUDA_SUCCESS;
 	}
@@ -399,12 +399,7 @@ static CUresult enqueue(CUstream s, const struct operation *o)
 
 static CUresult copy(CUstream s, void *to, const void *from, size_t bytes)
 {
-	struct operation o = {.to = to, .from = from, .bytes = bytes};
-
-	if (s)
-		return enqueue(s, &o);
-	run(&o);
-	return CUDA_SUCCESS;
+	return enqueue(s, &(struct operation){.to = to, .from = from, .bytes = bytes});
 }
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)

@@ -66,6 +66,4 @@ enum status kit_time(struct kit *k, enum status (*call)(void *arg, struct error 
 /* Compares words; MISMATCH names the first that differs. */
 enum status kit_compare(const char *what, const void *found, const void *expected, uint64_t size,
 			struct error *err);
-/* `assay`-independent line protocol for peers: docs/METHODS.md "Peers". Returns main's exit code. */
-int kit_serve(struct kit *k);
 #endif

@@ -2,8 +2,7 @@
 /*
  * The kernels' case table, run on a GPU machine: it links nothing but libc, libm and libdl. Without a GPU, or
  * built without kernels, it skips with the reason (exit 77). `test` runs each case against its C reference,
- * `time` does so too and then times every version and launch shape, `list` prints the table, `serve` times on
- * request, for peers.
+ * `time` does so too and then times every version and launch shape, `list` prints the table.
  */
 #include "cases.h"
 #include "kernel/fatbin.h"
@@ -16,7 +15,7 @@ static const struct kernel_group *const groups[] = {
 	&group_clock, &group_data, &group_hbm, &group_link, &group_memory, &group_mma, &group_operand,
 };
 
-static const char usage[] = "usage: kernel_cases test|time|list|serve [--small] [--gib N] [FILTER]\n";
+static const char usage[] = "usage: kernel_cases test|time|list [--small] [--gib N] [FILTER]\n";
 
 static int list(void)
 {
@@ -103,7 +102,7 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0); /* what was printed stays, however this ends */
 	if (!parse(&k, argc, argv) ||
-	    (strcmp(verb, "test") && strcmp(verb, "time") && strcmp(verb, "list") && strcmp(verb, "serve"))) {
+	    (strcmp(verb, "test") && strcmp(verb, "time") && strcmp(verb, "list"))) {
 		fputs(usage, stderr);
 		return 64;
 	}
@@ -115,10 +114,8 @@ int main(int argc, char **argv)
 	if (gpu_open(&k.device, NULL, &err) == STATUS_UNAVAILABLE)
 		return skip(err.text);
 	if (!err.status && !gpu_stream_create(k.device, &k.stream, &err)) {
-		if (strcmp(verb, "serve"))
-			printf("%s, sm_%u, %u SMs\n", gpu_name(k.device), gpu_cc(k.device),
-			       gpu_sm_count(k.device));
-		code = strcmp(verb, "serve") ? run(&k, !strcmp(verb, "time")) : kit_serve(&k);
+		printf("%s, sm_%u, %u SMs\n", gpu_name(k.device), gpu_cc(k.device), gpu_sm_count(k.device));
+		code = run(&k, !strcmp(verb, "time"));
 	}
 	if (err.status)
 		printf("FAIL %s\n", err.text);

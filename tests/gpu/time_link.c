@@ -2,8 +2,18 @@
 /* Times the link: the copy engine and kernels on pinned memory. */
 #include "cases.h"
 #include "kernel/link.h"
-#include "time_memory.h"
 #include <inttypes.h>
+
+/* Pinned host memory and device memory of `bytes` with the link between them. */
+struct transfer {
+	struct kit *kit;
+	struct gpu_kernel *kernel; /* NULL: the copy engine */
+	void *host;
+	gpu_ptr device, mapped;
+	uint64_t bytes;
+	unsigned per_sm, threads;
+	bool to_device;
+};
 
 static enum status call(void *arg, struct error *err)
 {
@@ -19,7 +29,7 @@ static enum status call(void *arg, struct error *err)
 			     0, &args, err);
 }
 
-enum status transfer_open(struct transfer *t, struct error *err)
+static enum status transfer_open(struct transfer *t, struct error *err)
 {
 	enum status st = gpu_host_alloc(t->kit->device, &t->host, t->bytes, err);
 
@@ -31,13 +41,13 @@ enum status transfer_open(struct transfer *t, struct error *err)
 	return st ? st : gpu_host_pointer(t->kit->device, t->host, &t->mapped, err);
 }
 
-void transfer_close(struct transfer *t)
+static void transfer_close(struct transfer *t)
 {
 	gpu_free(t->kit->device, &t->device);
 	gpu_host_free(t->kit->device, &t->host);
 }
 
-enum status transfer_time(struct transfer *t, unsigned calls, double *ns, struct error *err)
+static enum status transfer_time(struct transfer *t, unsigned calls, double *ns, struct error *err)
 {
 	return kit_time(t->kit, call, t, calls, ns, err);
 }

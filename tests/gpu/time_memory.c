@@ -9,12 +9,18 @@
 #include "gpu/move.h"
 #include "kernel/data.h"
 #include "kernel/memory.h"
-#include "time_memory.h"
 #include <inttypes.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-void streams_free(struct kit *k, struct streams *s)
+/* Three streams of kit->bytes of uniform random floats. */
+struct streams {
+	struct kit *kit;
+	struct move move;
+	struct move_arrays arrays;
+};
+
+static void streams_free(struct kit *k, struct streams *s)
 {
 	gpu_free(k->device, &s->arrays.in0);
 	gpu_free(k->device, &s->arrays.in1);
@@ -23,7 +29,7 @@ void streams_free(struct kit *k, struct streams *s)
 	*s = (struct streams){0};
 }
 
-enum status streams_make(struct kit *k, struct streams *s, struct error *err)
+static enum status streams_make(struct kit *k, struct streams *s, struct error *err)
 {
 	gpu_ptr *const p[] = {&s->arrays.in0, &s->arrays.in1, &s->arrays.out};
 	struct gpu_kernel *fill;
@@ -64,15 +70,16 @@ static enum status call_driver_set(void *arg, struct error *err)
 	return gpu_stream_fill32(s->kit->stream, s->arrays.out, 0x3f3f3f3fu, s->arrays.count, err);
 }
 
-enum status streams_time(struct streams *s, enum move_op op, const struct move_shape *shape, unsigned calls,
-			 double *ns, struct error *err)
+static enum status streams_time(struct streams *s, enum move_op op, const struct move_shape *shape,
+				unsigned calls, double *ns, struct error *err)
 {
 	enum status st = move_prepare(&s->move, s->kit->device, op, shape, s->arrays.count, err);
 
 	return st ? st : kit_time(s->kit, call_move, s, calls, ns, err);
 }
 
-enum status streams_time_driver(struct streams *s, bool set, unsigned calls, double *ns, struct error *err)
+static enum status streams_time_driver(struct streams *s, bool set, unsigned calls, double *ns,
+				       struct error *err)
 {
 	return kit_time(s->kit, set ? call_driver_set : call_driver_copy, s, calls, ns, err);
 }

@@ -14,6 +14,7 @@ import math
 import os
 import statistics
 import sys
+import time
 
 import torch
 
@@ -25,6 +26,19 @@ class Shape(ctypes.Structure):
                 ("m", ctypes.c_uint64), ("n", ctypes.c_uint64), ("k", ctypes.c_uint64),
                 ("transpose_a", ctypes.c_int32), ("transpose_b", ctypes.c_int32), ("fast", ctypes.c_int32),
                 ("scaled", ctypes.c_int32), ("candidates", ctypes.c_uint32)]
+
+
+class Arrays(ctypes.Structure):
+    """Of the memory kernels: device addresses, `count` floats each; partial: doubles."""
+    _fields_ = [(name, ctypes.c_uint64) for name in ("in0", "in1", "out", "partial", "partial_count", "count")]
+    _fields_ += [("factor", ctypes.c_float)]
+
+
+class Launch(ctypes.Structure):
+    """A memory kernel's launch shape. rung 0: the device's own number `index`; BULK: bulk copies."""
+    _fields_ = [(name, ctypes.c_uint32) for name in ("rung", "index", "threads", "per_sm", "resident", "tile_bytes", "stages",
+                                                     "evict_first")]
+    BULK = 11
 
 
 def library_in_use():
@@ -50,29 +64,60 @@ def pairs_library(assay):
     return beside(assay, "libpairs.so", "../tests/gpu/libpairs.so", "build/tests/gpu/libpairs.so")
 
 
-class Ours:
-    """Our plans on PyTorch's context and stream."""
+def stream():
+    return torch.cuda.current_stream().cuda_stream
 
-    def __init__(self, path, blas):
+
+class Ours:
+    """libpairs.so on PyTorch's context and stream: the clock, launches."""
+
+    def __init__(self, path):
         self.text = ctypes.create_string_buffer(512)
-        lib = self.lib = ctypes.CDLL(path)
-        text = [ctypes.c_char_p, ctypes.c_size_t]
-        lib.pairs_open.restype = ctypes.c_void_p
-        lib.pairs_open.argtypes = [ctypes.c_char_p, ctypes.c_char_p] + text
-        lib.pairs_plan.argtypes = [ctypes.c_void_p, ctypes.POINTER(Shape)] + text
-        lib.pairs_select.argtypes = [ctypes.c_void_p, ctypes.c_uint] + text
-        lib.pairs_run.argtypes = [ctypes.c_void_p] + [ctypes.c_uint64] * 5 + [ctypes.c_void_p] + text
-        lib.pairs_stamp.argtypes = [ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint, ctypes.c_void_p] + text
-        lib.pairs_clock.argtypes = [ctypes.c_void_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_double)] + text
-        lib.pairs_launches.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_double)] + text
-        lib.pairs_version.argtypes = [ctypes.c_void_p]
-        self.handle = lib.pairs_open(blas.encode() if blas else None, None, self.text, 512)
+        self.lib = ctypes.CDLL(path)
+        self.declare("open", ctypes.c_char_p, returns=ctypes.c_void_p)
+        self.declare("stamp", ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint, ctypes.c_void_p)
+        self.declare("clock", ctypes.c_void_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_double))
+        self.declare("launches", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_double))
+        self.handle = self.lib.pairs_open(None, self.text, 512)
         if not self.handle:
             sys.exit(f"{os.path.basename(sys.argv[0])}: {self.text.value.decode()}")
+
+    def declare(self, name, *arguments, returns=ctypes.c_int):
+        """Every call but few ends in the text for its error and its size."""
+        function = getattr(self.lib, "pairs_" + name)
+        function.restype = returns
+        function.argtypes = [*arguments, ctypes.c_char_p, ctypes.c_size_t]
 
     def done(self, failed):
         if failed:
             raise RuntimeError(self.text.value.decode())
+
+    def stamp(self, slot, which):
+        self.done(self.lib.pairs_stamp(self.handle, slot, which, stream(), self.text, 512))
+
+    def clock(self, slot):
+        hz = ctypes.c_double()
+        self.done(self.lib.pairs_clock(self.handle, slot, ctypes.byref(hz), self.text, 512))
+        return hz.value
+
+    def launches(self, count):
+        ns = (ctypes.c_double * count)()
+        self.done(self.lib.pairs_launches(self.handle, stream(), count, ns, self.text, 512))
+        return list(ns)
+
+
+class Products(Ours):
+    """Our matrix plans."""
+
+    def __init__(self, path, blas):
+        super().__init__(path)
+        self.declare("matmul", ctypes.c_void_p, ctypes.c_char_p)
+        self.declare("plan", ctypes.c_void_p, ctypes.POINTER(Shape), returns=ctypes.c_uint)
+        self.declare("select", ctypes.c_void_p, ctypes.c_uint)
+        self.declare("run", ctypes.c_void_p, *[ctypes.c_uint64] * 5, ctypes.c_void_p)
+        self.lib.pairs_version.argtypes = [ctypes.c_void_p]
+        if self.lib.pairs_matmul(self.handle, blas.encode() if blas else None, self.text, 512):
+            sys.exit(f"{os.path.basename(sys.argv[0])}: {self.text.value.decode()}")
 
     def version(self):
         return self.lib.pairs_version(self.handle)
@@ -88,21 +133,65 @@ class Ours:
 
     def run(self, a, b, d, scale):
         pointer = scale.data_ptr() if scale is not None else 0
-        self.done(self.lib.pairs_run(self.handle, a.data_ptr(), b.data_ptr(), d.data_ptr(), pointer, pointer,
-                                     torch.cuda.current_stream().cuda_stream, self.text, 512))
+        self.done(self.lib.pairs_run(self.handle, a.data_ptr(), b.data_ptr(), d.data_ptr(), pointer, pointer, stream(),
+                                     self.text, 512))
 
-    def stamp(self, slot, which):
-        self.done(self.lib.pairs_stamp(self.handle, slot, which, torch.cuda.current_stream().cuda_stream, self.text, 512))
 
-    def clock(self, slot):
-        hz = ctypes.c_double()
-        self.done(self.lib.pairs_clock(self.handle, slot, ctypes.byref(hz), self.text, 512))
-        return hz.value
+class Moves(Ours):
+    """Our memory kernels (Move), the driver's copy and fill, the link."""
 
-    def launches(self, count):
-        ns = (ctypes.c_double * count)()
-        self.done(self.lib.pairs_launches(self.handle, torch.cuda.current_stream().cuda_stream, count, ns, self.text, 512))
-        return list(ns)
+    def __init__(self, path):
+        super().__init__(path)
+        self.declare("move_open", ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(Launch), ctypes.POINTER(Arrays),
+                     returns=ctypes.c_void_p)
+        self.declare("move_run", ctypes.c_void_p, ctypes.c_void_p)
+        self.declare("move_sum", ctypes.c_void_p, ctypes.POINTER(ctypes.c_double))
+        self.lib.pairs_move_close.argtypes = [ctypes.c_void_p]
+        self.lib.pairs_move_close.restype = None
+        self.declare("copy", ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)
+        self.declare("fill", ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p)
+        self.declare("copy_to", ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)
+        self.declare("copy_from", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)
+
+    def copy(self, to, source):
+        self.done(self.lib.pairs_copy(self.handle, to.data_ptr(), source.data_ptr(), bytes_of(to), stream(), self.text, 512))
+
+    def fill(self, to, word):
+        self.done(self.lib.pairs_fill(self.handle, to.data_ptr(), word, bytes_of(to) // 4, stream(), self.text, 512))
+
+    def copy_to(self, to, host):
+        self.done(self.lib.pairs_copy_to(self.handle, to.data_ptr(), host.data_ptr(), bytes_of(to), stream(), self.text, 512))
+
+    def copy_from(self, host, source):
+        self.done(self.lib.pairs_copy_from(self.handle, host.data_ptr(), source.data_ptr(), bytes_of(host), stream(),
+                                           self.text, 512))
+
+
+class Move:
+    """One memory kernel in one launch shape over arrays that the caller keeps."""
+
+    def __init__(self, moves, op, launch, arrays):
+        self.moves = moves
+        self.handle = moves.lib.pairs_move_open(moves.handle, op.encode(), ctypes.byref(launch), ctypes.byref(arrays),
+                                                moves.text, 512)
+        moves.done(not self.handle)
+        self.name = moves.text.value.decode()
+
+    def run(self):
+        self.moves.done(self.moves.lib.pairs_move_run(self.handle, stream(), self.moves.text, 512))
+
+    def sum(self):
+        """What the last run of a read or dot summed."""
+        total = ctypes.c_double()
+        self.moves.done(self.moves.lib.pairs_move_sum(self.handle, ctypes.byref(total), self.moves.text, 512))
+        return total.value
+
+    def close(self):
+        self.moves.lib.pairs_move_close(self.handle)
+
+
+def bytes_of(tensor):
+    return tensor.numel() * tensor.element_size()
 
 
 def interval(values):
@@ -149,10 +238,14 @@ def round_of(ours, calls, count, order):
     return sides
 
 
-def rounds_of(ours, calls, count, rounds):
-    """`rounds` rounds, after one that only soaks."""
+def rounds_of(ours, calls, count, rounds, seconds=math.inf):
+    """`rounds` rounds after one that only soaks, or fewer: none begins when `seconds` are over."""
     orders = list(itertools.permutations(range(len(calls))))
-    return [round_of(ours, calls, count, orders[n % len(orders)]) for n in range(-1, rounds)][1:]
+    began, got = time.monotonic(), []
+    round_of(ours, calls, count, orders[-1])
+    while len(got) < rounds and time.monotonic() - began < seconds:
+        got.append(round_of(ours, calls, count, orders[len(got) % len(orders)]))
+    return got
 
 
 def ratio_of(rounds, ours, theirs):

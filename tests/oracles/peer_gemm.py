@@ -201,7 +201,7 @@ def main():
     torch.manual_seed(1)
     warm_up()
     blas = pairs.library_in_use()
-    ours = pairs.Ours(pairs.pairs_library(options.assay), blas)
+    ours = pairs.Products(pairs.pairs_library(options.assay), blas)
     record = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "cublaslt": blas,
               "cublaslt_version": ours.version(), "pairs": options.pairs, "results": []}
     failed = 0

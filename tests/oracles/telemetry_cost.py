@@ -119,7 +119,7 @@ def main():
     options = parser.parse_args()
     torch.manual_seed(1)
     peer_gemm.warm_up()
-    ours = pairs.Ours(pairs.pairs_library(options.assay), pairs.library_in_use())
+    ours = pairs.Products(pairs.pairs_library(options.assay), pairs.library_in_use())
     sampler = Sampler(options.assay)
     try:
         record = {"device": torch.cuda.get_device_name(), "gemm_bf16_8192": gemm_pairs(ours, sampler, options),
