@@ -2,6 +2,7 @@
 /* assay compare: one machine before and after, or several machines against each other. */
 #include "cmd/compare.h"
 #include "cmd/command.h"
+#include "cmd/judged.h"
 #include "cmd/runs.h"
 #include "cmd/show.h"
 
@@ -24,25 +25,28 @@ static const struct opt opts[] = {
 		.help = "the comparison as JSON instead of tables"),
 	OPT_ROW(struct compare_opts, all, .name = "all", .help = "also the cases that did not change"),
 	OPT_ROW(struct compare_opts, expectations, .name = "expectations", .shown = "DIR",
-		.help = "judge by this folder instead of the built-in expectations"),
+		.help = "judge by these instead of those each run keeps, or the built-in ones"),
 };
 
 enum { RUNS_MAX = 256 };
 
 /* What a run needs in memory. */
 struct loaded {
+	struct expectations *expectations;
 	struct record record;
 	struct judgements judged;
 };
 
-static enum status load(struct loaded *l, const char *dir, const struct expectations *e, struct error *err)
+static enum status load(struct loaded *l, const char *dir, const char *expectations, struct error *err)
 {
 	enum status status = record_read_run(&l->record, dir, err);
 
 	if (status ==
 	    STATUS_UNAVAILABLE) /* a folder named in the command that is not there, or not ours to read */
 		status = err->status = STATUS_BAD_INPUT;
-	return status ? status : judge_record(&l->judged, &l->record, e, NULL, err);
+	if (!status)
+		status = judged_expectations(&l->expectations, dir, expectations, err);
+	return status ? status : judge_record(&l->judged, &l->record, l->expectations, NULL, err);
 }
 
 static json_t *row_json(const struct compare_row *r)
@@ -140,16 +144,13 @@ static int run(const struct command_context *c, const void *values)
 	struct loaded *loaded = calloc(count + 1, sizeof(*loaded));
 	struct compare_run *runs = calloc(count + 1, sizeof(*runs));
 	struct comparison result = {0};
-	struct expectations *e = NULL;
 	int code;
 
 	if (!loaded || !runs)
 		status = error_set_cause(&err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %zu runs",
 					 count);
-	else if (!status)
-		status = expectations_load(&e, o->expectations, &err);
 	for (i = 0; i < count && !status; i++) {
-		status = load(&loaded[i], words.word[i], e, &err);
+		status = load(&loaded[i], words.word[i], o->expectations, &err);
 		runs[i] = (struct compare_run){
 			.name = words.word[i], .record = &loaded[i].record, .judged = &loaded[i].judged};
 	}
@@ -162,8 +163,8 @@ static int run(const struct command_context *c, const void *values)
 	for (i = 0; loaded && i < count; i++) {
 		judgements_release(&loaded[i].judged);
 		record_release(&loaded[i].record);
+		expectations_free(loaded[i].expectations);
 	}
-	expectations_free(e);
 	free(loaded);
 	free(runs);
 	free((void *)words.word);

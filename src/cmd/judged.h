@@ -6,17 +6,22 @@
 #include "report/report.h"
 
 struct judged {
+	struct expectations *expectations;
 	struct record record;
 	struct machine *machine;
 	struct judgements judgements;
 	struct report_input in; /* points into this struct: it is not moved once read */
 };
 
-/* Nothing stated in `site`: what the directory keeps is. Expectations: NULL for the built-in ones; lent to *j
- * as long as it lives. Owner: caller, judged_release. */
-enum status judged_read(struct judged *j, const char *dir, const struct expectations *expectations,
+/* Nothing stated in `site`: what the directory keeps is; expectations likewise (judged_expectations). Owner:
+ * caller, judged_release. */
+enum status judged_read(struct judged *j, const char *dir, const char *expectations,
 			const struct judge_site *site, bool real_names, struct error *err);
 void judged_release(struct judged *j);
+/* What judges the run in `dir`: `given` where it is not NULL, else what the directory keeps
+ * (JUDGE_EXPECTATIONS_FILE), else the built-in ones. Owner: caller, expectations_free. */
+enum status judged_expectations(struct expectations **e, const char *dir, const char *given,
+				struct error *err);
 
 /* Logs the error; the exit code it asks for. */
 int judged_complain(const struct command_context *c, const struct error *err);

@@ -17,7 +17,7 @@ static const struct opt opts[] = {
 		.help = "form of the report on stdout"),
 	OPT_ROW(struct report_opts, json, .name = "json", .help = "the same as --format json"),
 	OPT_ROW(struct report_opts, expectations, .name = "expectations", .shown = "DIR",
-		.help = "expectations instead of the built-in ones"),
+		.help = "expectations instead of those the run keeps, or the built-in ones"),
 	OPT_ROW(struct report_opts, expect, .name = "expect", .shown = "SKU:N",
 		.help = "what was bought: h100-sxm:8"),
 	OPT_ROW(struct report_opts, site, .name = "site", .shown = "FILE",
@@ -32,7 +32,6 @@ static int run(const struct command_context *c, const void *opts_)
 {
 	const struct report_opts *o = opts_;
 	struct judge_site site = {.expect = o->expect, .file = o->site};
-	struct expectations *expectations = NULL;
 	struct text note = {0};
 	struct judged judged = {0};
 	struct error err = {0};
@@ -43,9 +42,7 @@ static int run(const struct command_context *c, const void *opts_)
 		error_set(&err, STATUS_BAD_INPUT, "report needs the run directory");
 		return judged_complain(c, &err);
 	}
-	st = expectations_load(&expectations, o->expectations, &err);
-	if (!st)
-		st = judged_read(&judged, o->dir, expectations, &site, o->real_names, &err);
+	st = judged_read(&judged, o->dir, o->expectations, &site, o->real_names, &err);
 	if (!st)
 		st = show_report(&judged.in, o->json ? REPORT_JSON : (enum report_format)o->format, c->colour,
 				 &err);
@@ -56,7 +53,6 @@ static int run(const struct command_context *c, const void *opts_)
 	code = st ? judged_complain(c, &err) : judged.judgements.exit_code;
 	text_release(&note);
 	judged_release(&judged);
-	expectations_free(expectations);
 	return code;
 }
 
@@ -64,9 +60,9 @@ const struct command command_report = {
 	.name = "report",
 	.summary = "judge and render a run directory again",
 	.example = "assay report assay-runs/2026-11-21-quick --format html > report.html",
-	.help = "Reads a run directory, judges it by the built-in expectations or those of --expectations, "
-		"and prints "
-		"the report. The same directory and the same expectations give the same bytes on any "
+	.help = "Reads a run directory, judges it by the expectations it keeps (begun with "
+		"--expectations), the built-in ones or those of --expectations, and prints the report. The "
+		"same directory and the same expectations give the same bytes on any "
 		"machine. The exit "
 		"code is the run's: 0 all that is required was reached, 1 something failed, 2 inconclusive.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct report_opts)},

@@ -66,8 +66,7 @@ struct merged {
 	size_t count;
 };
 
-static enum status read_runs(struct merged *m, const struct roofline_opts *o,
-			     const struct expectations *expectations, struct error *err)
+static enum status read_runs(struct merged *m, const struct roofline_opts *o, struct error *err)
 {
 	struct judge_site site = {0};
 
@@ -75,7 +74,7 @@ static enum status read_runs(struct merged *m, const struct roofline_opts *o,
 		return error_set(err, STATUS_BAD_INPUT, "%zu runs: %d at most in one plot", o->runs.count,
 				 RUNS_MAX);
 	for (; m->count < o->runs.count; m->count++) {
-		enum status st = judged_read(&m->judged[m->count], o->runs.word[m->count], expectations,
+		enum status st = judged_read(&m->judged[m->count], o->runs.word[m->count], o->expectations,
 					     &site, o->real_names, err);
 
 		if (st)
@@ -88,14 +87,10 @@ static enum status read_runs(struct merged *m, const struct roofline_opts *o,
 static enum status merge(const struct command_context *c, const struct roofline_opts *o, const char *dir,
 			 struct error *err)
 {
-	struct expectations *expectations = NULL;
 	struct merged *m = calloc(1, sizeof(*m));
 	struct text note = {0};
-	enum status st = m ? expectations_load(&expectations, o->expectations, err)
-			   : error_errno(err, ENOMEM, "%s: the runs", dir);
+	enum status st = m ? read_runs(m, o, err) : error_errno(err, ENOMEM, "%s: the runs", dir);
 
-	if (!st)
-		st = read_runs(m, o, expectations, err);
 	if (!st)
 		st = file_make_dir(dir, err);
 	if (!st)
@@ -106,7 +101,6 @@ static enum status merge(const struct command_context *c, const struct roofline_
 		judged_release(&m->judged[i]);
 	free(m);
 	text_release(&note);
-	expectations_free(expectations);
 	return st;
 }
 

@@ -9,6 +9,7 @@
 #include "cmd/show.h"
 #include "core/file.h"
 #include "core/process.h"
+#include "journal/journal.h"
 #include "journal/record.h"
 #include "judge/judge.h"
 #include "probe/registry.h"
@@ -46,52 +47,69 @@ static enum status read_statement(const struct running_opts *o, struct expectati
 	if ((o->expect && !*o->expect) || (o->site && !*o->site)) /* a variable of a script that is not set */
 		return error_set(err, STATUS_BAD_INPUT, "--%s is empty",
 				 o->expect && !*o->expect ? "expect" : "site");
+	if (o->resume) /* a run that goes on keeps what was stated */
+		return judged_expectations(e, o->resume, NULL, err);
 	st = expectations_load(e, o->expectations, err);
-	if (!st && !o->resume) /* a run that goes on keeps what was stated */
+	if (!st)
 		st = judge_site_text(stated, &site, *e, err);
 	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there, or not ours to read */
 		st = err->status = STATUS_BAD_INPUT;
 	return st;
 }
 
-/* A finished run is not written over: run_plan refuses it. */
-static enum status keep_statement(const char *dir, const struct text *stated, struct error *err)
+static enum status keep(const char *dir, const char *name, const struct text *what, struct error *err)
 {
-	char path[PATH_MAX + 16];
+	char path[PATH_MAX + 32];
 	enum status st;
 
-	snprintf(path, sizeof(path), "%s/journal.jsonl", dir);
-	if (!stated->size || !access(path, F_OK))
+	if (!what->size)
 		return STATUS_OK;
-	snprintf(path, sizeof(path), "%s/" JUDGE_SITE_FILE, dir);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	st = file_make_dir(dir, err);
-	if (!st)
-		st = file_write(path, text_str(stated), stated->size, err);
-	return st;
+	return st ? st : file_write(path, text_str(what), what->size, err);
 }
 
-/* A run directory that was removed in the middle of the run comes back with its journal alone. */
-static void keep_statement_again(const char *dir, const struct text *stated)
+static bool has_file(const char *dir, const char *name)
 {
-	char path[PATH_MAX + 16];
+	char path[PATH_MAX + 32];
 
-	snprintf(path, sizeof(path), "%s/journal.jsonl", dir);
-	if (!stated->size || access(path, F_OK))
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return !access(path, F_OK);
+}
+
+/* What judges the run, so that it is judged alike later and elsewhere. A finished run is not written over:
+ * run_plan refuses it. */
+static enum status keep_statement(const char *dir, const struct text *stated, const struct expectations *e,
+				  struct error *err)
+{
+	enum status st;
+
+	if (has_file(dir, JOURNAL_FILE))
+		return STATUS_OK;
+	st = keep(dir, JUDGE_SITE_FILE, stated, err);
+	return st ? st : keep(dir, JUDGE_EXPECTATIONS_FILE, expectations_text(e), err);
+}
+
+/* A run directory that was removed in the middle of the run comes back with its journal alone. The run's own
+ * error is told. */
+static void keep_statement_again(const char *dir, const struct text *stated, const struct expectations *e)
+{
+	if (!has_file(dir, JOURNAL_FILE))
 		return;
-	snprintf(path, sizeof(path), "%s/" JUDGE_SITE_FILE, dir);
-	if (access(path, F_OK))
-		file_write(path, text_str(stated), stated->size, NULL); /* the run's own error is told */
+	if (!has_file(dir, JUDGE_SITE_FILE))
+		keep(dir, JUDGE_SITE_FILE, stated, NULL);
+	if (!has_file(dir, JUDGE_EXPECTATIONS_FILE))
+		keep(dir, JUDGE_EXPECTATIONS_FILE, expectations_text(e), NULL);
 }
 
 /* What was measured is shown even where the run directory takes no report any more. */
 static enum status judge_and_report(const struct command_context *c, const struct running_opts *o,
-				    const struct expectations *expectations, const char *dir, int *code,
-				    struct error *err)
+				    const char *dir, int *code, struct error *err)
 {
 	static const struct judge_site kept = {0};
 	struct judged judged = {0};
 	struct text note = {0};
-	enum status st = judged_read(&judged, dir, expectations, &kept, o->real_names, err), shown;
+	enum status st = judged_read(&judged, dir, NULL, &kept, o->real_names, err), shown;
 
 	if (st)
 		goto out;
@@ -210,14 +228,14 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 		if (!named)
 			st = runs_claim(dir, suite_name(s), &err);
 		if (!st)
-			st = keep_statement(dir, &stated, &err);
+			st = keep_statement(dir, &stated, expectations, &err);
 		if (!st) {
 			st = run_it(c, &plan, m, o, dir, &summary, &err);
 			if (st)
-				keep_statement_again(dir, &stated);
+				keep_statement_again(dir, &stated, expectations);
 		}
 		if (!st)
-			st = judge_and_report(c, o, expectations, dir, &code, &err);
+			st = judge_and_report(c, o, dir, &code, &err);
 		if (!st)
 			log_info(c->log, LOG_TOPIC_RUN, "report: %s/report.html", dir);
 		if (!st && summary.cancelled)

@@ -34,7 +34,7 @@ struct running_opts {
 	OPT_ROW(type, running.expect, .name = "expect", .shown = "SKU:N", .help = "what was bought: h100-sxm:8"),      \
 	OPT_ROW(type, running.site, .name = "site", .shown = "FILE", .help = "what the operator states of this site"), \
 	OPT_ROW(type, running.expectations, .name = "expectations", .shown = "DIR",                                    \
-		.help = "expectations instead of the built-in ones"),                                                    \
+		.help = "expectations instead of the built-in ones; kept with the run, which they judge from then on"),  \
 	OPT_ROW(type, running.wait, .name = "wait", .help = "wait until the GPUs are free"),                           \
 	OPT_ROW(type, running.beside, .name = "beside",                                                                \
 		.help = "run although others use the GPUs; such figures are untrusted"),                                 \

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"
+#include "core/text.h"
 #include "core/tree.h"
 #include "judge/judge.h"
 
@@ -158,7 +159,19 @@ struct expectations {
 	struct operator_row *operator_;
 	size_t sku_count, band_count, ceiling_count, unknown_count, rule_count, xid_count, operator_count;
 	char hash[65];
+	struct text text; /* what the hash covers; empty for the built-in set */
 };
+
+/* Of one set. */
+enum { EXPECT_FILES_MAX = 1024 };
+#define EXPECT_BYTES_MAX ((size_t)16 << 20)
+
+/* One file more of a set as one text (expectations_text). */
+void expect_kept_add(struct text *all, const char *name, const void *data, size_t size);
+/* Such a text, read from `path`, which stands in messages; BAD_INPUT where it is none. Rows are of
+ * "expectations/NAME", as the built-in ones. */
+enum status expect_read_kept(struct expectations *e, const char *path, const char *text, size_t size,
+			     struct error *err);
 
 /* A file's text into the set; `name` stands in messages and places. The tree is kept. */
 enum status expect_add(struct expectations *e, const char *name, const char *text, size_t size,

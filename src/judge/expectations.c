@@ -6,11 +6,12 @@
 #include "judge/expect.h"
 #include <dirent.h>
 #include <errno.h>
+#include <sys/stat.h>
 #include "core/embed.h"
 #include "core/file.h"
 #include "core/text.h"
 
-enum { FILE_MAX = 4 << 20, FILES_MAX = 1024 };
+enum { FILE_MAX = 4 << 20 };
 
 static const struct {
 	const char *key;
@@ -76,12 +77,6 @@ enum status expect_add(struct expectations *e, const char *name, const char *tex
 	return status;
 }
 
-static void hash_add(struct text *all, const char *name, const void *data, size_t size)
-{
-	text_addf(all, "%s %zu\n", name, size);
-	text_add_bytes(all, data, size);
-}
-
 static bool is_yaml(const char *name)
 {
 	size_t n = strlen(name);
@@ -99,7 +94,7 @@ static enum status load_embedded(struct expectations *e, struct text *all, struc
 	for (i = 0; !status && (f = embedded_at(i)); i++) {
 		if (strncmp(f->name, prefix, sizeof(prefix) - 1) || !is_yaml(f->name))
 			continue;
-		hash_add(all, f->name + sizeof(prefix) - 1, f->data, f->size);
+		expect_kept_add(all, f->name + sizeof(prefix) - 1, f->data, f->size);
 		status = expect_add(e, f->name, (const char *)f->data, f->size, err);
 	}
 	return status;
@@ -132,7 +127,7 @@ static enum status names_list(struct names *n, const char *dir, const char *belo
 		char **grown;
 
 		snprintf(name, sizeof(name), "%s%s%s", below, *below ? "/" : "", entry->d_name);
-		if (entry->d_name[0] == '.' || n->count == FILES_MAX)
+		if (entry->d_name[0] == '.')
 			continue;
 		if (!*below && !strchr(entry->d_name, '.')) {
 			status = names_list(n, dir, name, err);
@@ -140,6 +135,11 @@ static enum status names_list(struct names *n, const char *dir, const char *belo
 		}
 		if (!is_yaml(name))
 			continue;
+		if (n->count == EXPECT_FILES_MAX) {
+			status = error_set(err, STATUS_BAD_INPUT, "%s holds more than %d files", dir,
+					   EXPECT_FILES_MAX);
+			break;
+		}
 		grown = expect_grow(n->name, n->count, sizeof(*grown), err);
 		if (!grown) {
 			status = STATUS_NO_RESOURCE;
@@ -170,9 +170,13 @@ static enum status load_folder(struct expectations *e, struct text *all, const c
 		snprintf(path, sizeof(path), "%s/%s", dir, names.name[i]);
 		status = file_read(&data, &size, path, FILE_MAX, err);
 		if (!status) {
-			hash_add(all, names.name[i], data, size);
+			expect_kept_add(all, names.name[i], data, size);
 			status = expect_add(e, path, data, size, err);
 		}
+		if (!status && all->size > EXPECT_BYTES_MAX)
+			status = error_set(err, STATUS_BAD_INPUT,
+					   "%s holds more than %zu bytes of expectations", dir,
+					   EXPECT_BYTES_MAX);
 		free(data);
 	}
 	if (!status && !names.count)
@@ -183,7 +187,33 @@ static enum status load_folder(struct expectations *e, struct text *all, const c
 	return status;
 }
 
-enum status expectations_load(struct expectations **e, const char *dir, struct error *err)
+static enum status load_file(struct expectations *e, struct text *all, const char *path, struct error *err)
+{
+	char *data = NULL;
+	size_t size = 0;
+	enum status status = file_read(&data, &size, path, EXPECT_BYTES_MAX, err);
+
+	if (!status)
+		status = expect_read_kept(e, path, data, size, err);
+	text_add_bytes(all, data ? data : "", size);
+	free(data);
+	return status;
+}
+
+static enum status load_from(struct expectations *e, struct text *all, const char *from, struct error *err)
+{
+	struct stat info;
+	enum status status;
+
+	if (!from)
+		return load_embedded(e, all, err);
+	if (!stat(from, &info) && !S_ISDIR(info.st_mode))
+		return load_file(e, all, from, err);
+	status = load_folder(e, all, from, err);
+	return status ? status : expectations_check(e, err);
+}
+
+enum status expectations_load(struct expectations **e, const char *from, struct error *err)
 {
 	struct text all = {0};
 	struct expectations *set = calloc(1, sizeof(*set));
@@ -193,18 +223,27 @@ enum status expectations_load(struct expectations **e, const char *dir, struct e
 	if (!set)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for the expectations");
-	status = dir ? load_folder(set, &all, dir, err) : load_embedded(set, &all, err);
+	status = load_from(set, &all, from, err);
 	if (!status && all.failed)
 		status = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					 "no memory for the expectations");
-	if (!status) {
-		file_sha256(set->hash, all.data ? all.data : "", all.size);
-		*e = set;
-	} else {
+	if (status) {
+		text_release(&all);
 		expectations_free(set);
+		return status;
 	}
-	text_release(&all);
-	return status;
+	file_sha256(set->hash, text_str(&all), all.size);
+	if (from)
+		set->text = all;
+	else
+		text_release(&all);
+	*e = set;
+	return STATUS_OK;
+}
+
+const struct text *expectations_text(const struct expectations *e)
+{
+	return &e->text;
 }
 
 void expectations_free(struct expectations *e)
@@ -235,6 +274,7 @@ void expectations_free(struct expectations *e)
 	free(e->rule);
 	free(e->xid);
 	free(e->operator_);
+	text_release(&e->text);
 	free(e);
 }
 

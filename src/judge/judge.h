@@ -105,8 +105,17 @@ struct judgements {
 	size_t operator_input_count;
 };
 
-/* dir NULL: embedded. Owner: caller, expectations_free. */
-enum status expectations_load(struct expectations **e, const char *dir, struct error *err);
+/*
+ * From a folder, which is held against itself and physics as well, or from a file as a run keeps them; NULL:
+ * embedded. 16 MiB and 1024 files at most. BAD_INPUT with file, line and the rule that is broken. Owner:
+ * caller, expectations_free.
+ */
+enum status expectations_load(struct expectations **e, const char *from, struct error *err);
+/* The set as one file that expectations_load reads, in the run directory; its SHA-256 is the set's hash.
+ * Empty for the embedded set. Lent. */
+#define JUDGE_EXPECTATIONS_FILE "expectations.txt"
+struct text;
+const struct text *expectations_text(const struct expectations *e);
 void expectations_free(struct expectations *e);
 const char *expectations_hash(const struct expectations *e);
 /* SKU row name that fits this GPU ("h100-sxm-80"), or "" (never by name alone). Lent. */
@@ -122,7 +131,6 @@ struct judge_site {
  * that the run is judged alike later and elsewhere. BAD_INPUT with the place and the nearest name where it is
  * not understood: before anything is measured. */
 #define JUDGE_SITE_FILE "site.yaml"
-struct text;
 enum status judge_site_text(struct text *out, const struct judge_site *site, const struct expectations *e,
 			    struct error *err);
 

@@ -91,6 +91,41 @@ echo 'gpus: <script>' > site/site.yaml
 ok "a stranger's statement is refused with its place" expect 64 report site
 ok "by name" says 'site/site.yaml:1' err
 
+# A rule that only this folder has judges the run, here and wherever its directory goes.
+mkdir own
+cat > own/own.yaml <<-END
+	sources: {s: {title: a test, date: 2026-11-21}}
+	rules:
+	  - {name: slow, field: time_ns_median, above: 1, verdict: fail, cause: below_band, text: too slow for us, action: none,
+	     when: {probe: "null"}, source: s, confidence: high}
+END
+suite '  - {probe: "null", phases: burst, options: {time: 1ms}}'
+ok "expectations of one's own judge the run" expect 1 check --suite tiny.yaml --out mine --expectations own
+ok "and are kept with it" [ "$(sha256sum < mine/expectations.txt)" = "$(sed -n 's/.*"expectations_hash": "\([0-9a-f]*\)".*/\1  -/p' mine/results.json | head -n 1)" ]
+rm -r own
+mkdir away && mv mine away/mine
+ok "without their folder it fails as before" expect 1 report away/mine --format markdown
+ok "byte for byte" cmp -s out away/mine/REPORT.md
+ok "compare judges by them as well" sh -c '"$1" compare away/mine away/mine --json > out; grep -q "\"verdict_after\": \"fail\"" out' sh "$assay"
+cp -r away/mine away/built-in && rm away/built-in/expectations.txt
+ok "the built-in ones judge it otherwise" sh -c '"$1" report away/built-in > out; [ $? != 1 ]' sh "$assay"
+ok "what is kept is a set to name" expect 1 report away/built-in --expectations away/mine/expectations.txt
+echo 'own.yaml 99999' > away/mine/expectations.txt
+ok "what a stranger kept is refused with its place" expect 64 report away/mine
+ok "by file and byte" says 'away/mine/expectations.txt .*byte 0' err
+mkdir sour
+cat > sour/sour.yaml <<-END
+	sources: {s: {title: a test, date: 2026-11-21}}
+	bands:
+	  - {name: wide, when: {probe: gemm, type: fp64}, rate: [1 TFLOPS, 9 TFLOPS], source: s, confidence: low,
+	     basis: {cards: 1, runs: 1, windows: 1 s}}
+END
+ok "a band that judges nothing stops the run before it begins" expect 64 check --suite tiny.yaml --out sour-run --expectations sour
+ok "with its line and the rule it breaks" says 'sour/sour.yaml:3: wide is wider than a factor of two' err
+ok "and leaves nothing" [ ! -e sour-run ]
+ok "list expectations refuses it likewise" sh -c '"$1" list expectations --expectations sour > out 2> err; [ $? != 0 ]' sh "$assay"
+ok "with its line" says 'sour/sour.yaml:3: wide' err
+
 ok "the same run twice is one machine" sh -c '"$1" compare run run > out; grep -qE "^(one machine|nothing to compare):" out' sh "$assay"
 
 suite '  - {probe: "null", phases: burst, options: {time: 1ms, wrong: data}}'
