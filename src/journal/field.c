@@ -28,10 +28,13 @@ struct entry {
 	} value;
 };
 
+enum { LOST_MAX = 16 }; /* more are not named */
+
 struct result {
 	struct entry *entry; /* in the order first set */
 	size_t count, room;
-	unsigned nan_count;
+	const struct field *lost[LOST_MAX]; /* absent because its last value was not finite */
+	size_t lost_count;
 };
 
 struct result *result_create(void)
@@ -45,7 +48,7 @@ void result_clear(struct result *r)
 		if (r->entry[i].field->kind == FIELD_TEXT)
 			free(r->entry[i].value.text);
 	r->count = 0;
-	r->nan_count = 0;
+	r->lost_count = 0;
 }
 
 void result_destroy(struct result *r)
@@ -102,14 +105,31 @@ static void drop(struct result *r, const struct field *f)
 	*e = r->entry[--r->count];
 }
 
+static void find_again(struct result *r, const struct field *f)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->lost_count; i++)
+		if (strcmp(r->lost[i]->name, f->name))
+			r->lost[kept++] = r->lost[i];
+	r->lost_count = kept;
+}
+
+static void lose(struct result *r, const struct field *f)
+{
+	if (r->lost_count < LOST_MAX)
+		r->lost[r->lost_count++] = f;
+}
+
 void result_f64(struct result *r, const struct field *f, double value)
 {
 	struct entry *e;
 
 	assert(f->kind == FIELD_F64);
+	find_again(r, f);
 	if (!isfinite(value)) {
-		r->nan_count++;
 		drop(r, f);
+		lose(r, f);
 		return;
 	}
 	e = slot(r, f);
@@ -167,11 +187,6 @@ double result_get(const struct result *r, const struct field *f, double fallback
 	return fallback;
 }
 
-unsigned result_nan_count(const struct result *r)
-{
-	return r->nan_count;
-}
-
 void result_merge(struct result *r, const struct result *from)
 {
 	for (size_t i = 0; i < from->count; i++) {
@@ -190,7 +205,11 @@ void result_merge(struct result *r, const struct result *from)
 			break;
 		}
 	}
-	r->nan_count += from->nan_count;
+	for (size_t i = 0; i < from->lost_count; i++)
+		if (!find(r, from->lost[i])) {
+			find_again(r, from->lost[i]);
+			lose(r, from->lost[i]);
+		}
 }
 
 json_t *field_string(const char *text)
@@ -232,10 +251,27 @@ static json_t *value_json(const struct entry *e)
 	return NULL;
 }
 
+/* "power_w, clock_hz" */
+static json_t *lost_json(const struct result *r)
+{
+	char names[LOST_MAX * 64];
+	size_t used = 0;
+
+	*names = '\0';
+	for (size_t i = 0; i < r->lost_count && used < sizeof(names); i++)
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
+					 r->lost[i]->name);
+	return json_string(names);
+}
+
 json_t *result_json(const struct result *r)
 {
 	json_t *values = json_object();
 
+	if (values && r->lost_count && json_object_set_new(values, field_not_finite.name, lost_json(r))) {
+		json_decref(values);
+		return NULL;
+	}
 	for (size_t i = 0; values && i < r->count; i++)
 		if (json_object_set_new(values, r->entry[i].field->name, value_json(&r->entry[i]))) {
 			json_decref(values);

@@ -84,7 +84,8 @@ struct field {
 	X(nominated_ratio, "", F64, 1, "best variant over the first by brief turns, where the search was stopped") \
 	X(best_ratio, "", F64, 1, "best variant over the first, median of interleaved pairs")         \
 	X(best_ratio_low, "", F64, 1, "lower edge of its 95 % interval")                              \
-	X(best_ratio_high, "", F64, 1, "upper edge of its 95 % interval")
+	X(best_ratio_high, "", F64, 1, "upper edge of its 95 % interval")                              \
+	X(not_finite, "", TEXT, 0, "values that came as NaN or infinite, and are left out")
 /* clang-format on */
 
 #define X(name, unit, kind, better, help) extern const struct field field_##name;
@@ -95,7 +96,7 @@ extern const struct field *const result_fields[]; /* NULL ends */
 struct result; /* every value present or absent */
 struct result *result_create(void);
 void result_destroy(struct result *r);
-/* NaN and infinities: absent, counted. */
+/* NaN and infinities: absent, and named by not_finite in the JSON. */
 void result_f64(struct result *r, const struct field *f, double value);
 void result_u64(struct result *r, const struct field *f, uint64_t value);
 void result_text(struct result *r, const struct field *f, const char *value);
@@ -105,7 +106,6 @@ void result_clear(struct result *r);
 /* {"name": value, ..}; caller decrefs. BITS are hex text "0x4". `result_merge` copies what `from` has over
  * `r`. */
 json_t *result_json(const struct result *r);
-unsigned result_nan_count(const struct result *r);
 void result_merge(struct result *r, const struct result *from);
 /* A JSON string of foreign text: bytes that are not UTF-8 become '?'. NULL text is "". Caller decrefs. */
 json_t *field_string(const char *text);

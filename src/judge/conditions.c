@@ -153,3 +153,18 @@ void verdict_conditions(struct judgement *out, const struct subject *s)
 	verdict_cpu_time(out, s);
 	telemetry(out, s);
 }
+
+void verdict_left_out(struct judgement *out, const struct subject *s)
+{
+	size_t i, used;
+
+	for (i = 0; i < s->c->phase_count; i++) {
+		const char *names = record_text(&s->c->phase[i], "not_finite");
+
+		used = strlen(out->reason);
+		if (names)
+			snprintf(out->reason + used, sizeof(out->reason) - used,
+				 "%sleft out as no finite number: %s (%s)", used ? "; " : "", names,
+				 s->c->phase[i].name);
+	}
+}

@@ -222,6 +222,7 @@ enum status judge_run(struct judgements *out, const struct judge_context *ctx, c
 		subject_of(&s, ctx, &r->cases[i]);
 		gap_of(&out->of_case[i], &s);
 		advice_of(&out->of_case[i], &s);
+		verdict_left_out(&out->of_case[i], &s);
 	}
 	if (site.stated) {
 		out->has_stated = true;

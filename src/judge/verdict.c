@@ -200,10 +200,28 @@ static void figure_take(struct judgement *out, const struct subject *s)
 	out->has_figure = s->has_figure;
 }
 
+/* The figure itself came as NaN or infinite. */
+static bool figure_lost(const struct subject *s)
+{
+	const char *names = s->phase && *s->field ? record_text(s->phase, "not_finite") : NULL;
+	size_t n = strlen(s->field);
+
+	for (; names && *names; names += strspn(names, ", ")) {
+		if (!strncmp(names, s->field, n) && (names[n] == ',' || !names[n]))
+			return true;
+		names += strcspn(names, ",");
+	}
+	return false;
+}
+
 /* Bands, ceilings, two judgements of compute. */
 static void judge_rate(struct judgement *out, const struct subject *s)
 {
 	figure_take(out, s);
+	if (!s->has_figure && figure_lost(s)) {
+		finding(out, VERDICT_UNTRUSTED, CAUSE_NAN, "%s is no finite number", s->field);
+		return;
+	}
 	if (!s->has_figure) {
 		if (*s->field && !(out->verdict == VERDICT_FAIL))
 			finding(out, VERDICT_ERROR, CAUSE_DEFECT, "it ended well, but the record holds no %s",
@@ -277,17 +295,10 @@ const char *verdict_unjudged(const struct subject *s)
 	return "nothing sound to judge it by";
 }
 
-void verdict_of(struct judgement *out, const struct subject *s)
+static void judge_timed(struct judgement *out, const struct subject *s)
 {
 	unsigned judging;
 
-	*out = (struct judgement){.verdict = VERDICT_PASS};
-	if (verdict_ending(out, s))
-		return;
-	if (s->c->reading) {
-		verdict_reading(out, s);
-		return;
-	}
 	verdict_conditions(out, s);
 	judge_rate(out, s);
 	verdict_rules(out, s, &judging);
@@ -300,4 +311,15 @@ void verdict_of(struct judgement *out, const struct subject *s)
 		if (out->cause == CAUSE_NONE && out->low_confidence)
 			out->cause = CAUSE_LOW_CONFIDENCE;
 	}
+}
+
+void verdict_of(struct judgement *out, const struct subject *s)
+{
+	*out = (struct judgement){.verdict = VERDICT_PASS};
+	if (verdict_ending(out, s))
+		return;
+	if (s->c->reading)
+		verdict_reading(out, s);
+	else
+		judge_timed(out, s);
 }

@@ -45,4 +45,6 @@ void verdict_steadiness(struct judgement *out, const struct subject *s);
  * a timed case. */
 unsigned verdict_rules(struct judgement *out, const struct subject *s, unsigned *judging);
 void verdict_reading(struct judgement *out, const struct subject *s);
+/* Last of all: the values that came as no finite number are named in the reason; no verdict hangs on them. */
+void verdict_left_out(struct judgement *out, const struct subject *s);
 #endif

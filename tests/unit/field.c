@@ -34,12 +34,63 @@ static void test_field__nan_and_infinities_never_get_in(void **state)
 	result_f64(r, &field_clock_hz, INFINITY);
 	result_f64(r, &field_energy_j, -INFINITY);
 	assert_false(result_has(r, &field_power_w)); /* a value that became NaN is not the old one */
-	assert_int_equal(result_nan_count(r), 3);
+	result_f64(r, &field_clock_hz, NAN);
+	values = result_json(r);
+	assert_int_equal(json_object_size(values), 1);
+	assert_string_equal(json_string_value(json_object_get(values, "not_finite")),
+			    "power_w, energy_j, clock_hz");
+	json_decref(values);
+	result_f64(r, &field_energy_j, 5); /* what is there is not lost */
+	values = result_json(r);
+	assert_string_equal(json_string_value(json_object_get(values, "not_finite")), "power_w, clock_hz");
+	json_decref(values);
+	result_clear(r);
 	values = result_json(r);
 	assert_int_equal(json_object_size(values), 0);
 	json_decref(values);
-	result_clear(r);
-	assert_int_equal(result_nan_count(r), 0);
+	result_destroy(r);
+}
+
+static void test_field__what_was_not_finite_goes_with_a_merge(void **state)
+{
+	struct result *r = result_create(), *from = result_create();
+	json_t *values;
+
+	(void)state;
+	result_f64(r, &field_power_w, 3);
+	result_f64(r, &field_energy_j, NAN);
+	result_f64(from, &field_power_w, NAN); /* r keeps what it has */
+	result_f64(from, &field_clock_hz, NAN);
+	result_f64(from, &field_energy_j, 7);
+	result_merge(r, from);
+	values = result_json(r);
+	assert_string_equal(json_string_value(json_object_get(values, "not_finite")), "clock_hz");
+	assert_float_equal(result_get(r, &field_power_w, 0), 3, 0);
+	assert_float_equal(result_get(r, &field_energy_j, 0), 7, 0);
+	json_decref(values);
+	result_destroy(from);
+	result_destroy(r);
+}
+
+/* More than are named are still left out. */
+static void test_field__many_that_are_not_finite_are_named_as_far_as_there_is_room(void **state)
+{
+	struct result *r = result_create();
+	const char *names;
+	json_t *values;
+	size_t commas = 0;
+
+	(void)state;
+	for (size_t i = 0; result_fields[i]; i++)
+		if (result_fields[i]->kind == FIELD_F64)
+			result_f64(r, result_fields[i], NAN);
+	values = result_json(r);
+	assert_int_equal(json_object_size(values), 1);
+	names = json_string_value(json_object_get(values, "not_finite"));
+	for (; *names; names++)
+		commas += *names == ',';
+	assert_int_equal(commas, 15);
+	json_decref(values);
 	result_destroy(r);
 }
 
@@ -101,6 +152,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_field__absent_is_not_zero),
 		cmocka_unit_test(test_field__nan_and_infinities_never_get_in),
+		cmocka_unit_test(test_field__what_was_not_finite_goes_with_a_merge),
+		cmocka_unit_test(test_field__many_that_are_not_finite_are_named_as_far_as_there_is_room),
 		cmocka_unit_test(test_field__kinds_write_as_they_should),
 		cmocka_unit_test(test_field__a_merge_copies_over),
 		cmocka_unit_test(test_field__every_core_field_is_listed_once_with_its_unit),

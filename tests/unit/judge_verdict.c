@@ -514,11 +514,38 @@ static void test_verdict__latency_is_measured_and_unjudged(void **state)
 	assert_float_equal(world_of(&w, c)->figure, 2300, 0);
 }
 
+/* A side value that is no number changes no verdict, and is told; the figure itself leaves none to trust. */
+static void test_verdict__what_is_not_finite_is_told(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.918), *reading;
+	enum verdict was;
+
+	(void)state;
+	reading = world_reading(&w, "ecc", "gpu0", "ecc_mode=1");
+	world_judge(&w);
+	was = world_of(&w, c)->verdict;
+	world_text(c, "sustained", "not_finite", "energy_j, flop_rate_low");
+	world_text(reading, "once", "not_finite", "ecc_row_share");
+	world_judge(&w);
+	assert_int_equal(world_of(&w, c)->verdict, was);
+	assert_non_null(strstr(world_of(&w, c)->reason,
+			       "; left out as no finite number: energy_j, flop_rate_low (sustained)"));
+	assert_non_null(strstr(world_of(&w, reading)->reason, "no finite number: ecc_row_share (once)"));
+	json_object_del(world_phase(c, "sustained")->values, "flop_rate");
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_ERROR, CAUSE_DEFECT); /* absent for another reason */
+	world_text(c, "sustained", "not_finite", "energy_j, flop_rate");
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNTRUSTED, CAUSE_NAN);
+	assert_non_null(strstr(world_of(&w, c)->reason, "flop_rate is no finite number"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(test_verdict__##name, begin_h100, end)
 		T(a_healthy_gemm_passes_with_low_confidence),
+		T(what_is_not_finite_is_told),
 		T(below_the_band_warns_and_far_below_fails),
 		T(under_three_quarters_of_the_band_fails),
 		T(above_the_band_the_band_is_stale),
