@@ -85,7 +85,7 @@ class Streams:
         move = pairs.Move(self.ours, op, launch, self.arrays)
         return Side(name, lambda i: move.run(), move.name, lambda answer: move.sum(), move.close)
 
-    def torch(self, op):
+    def pytorch(self, op):
         a, b, out = self.a, self.b, self.out
         calls = {
             "read": lambda i: torch.sum(a),
@@ -108,7 +108,7 @@ class Streams:
 
     def makers(self, op):
         """Names and makers of ours, PyTorch's and, where there is one, the driver's side."""
-        makers = [self.maker(op, pairs.Launch(), op), ("PyTorch " + op, lambda: self.torch(op))]
+        makers = [self.maker(op, pairs.Launch(), op), ("PyTorch " + op, lambda: self.pytorch(op))]
         return makers + ([(DRIVERS[op], lambda: self.driver(op))] if op in DRIVERS else [])
 
     def chunks(self, op):
@@ -282,6 +282,7 @@ class Rows:
         """The sides that (name, make) give, each checked; a row of the record says why one is left out."""
         sides = []
         for name, make in makers:
+            side = None
             try:
                 if time.monotonic() - self.began > self.options.seconds:
                     raise RuntimeError(f"not begun: {self.options.seconds:g} s were over")
@@ -290,6 +291,8 @@ class Rows:
                 sides.append(side)
             except RuntimeError as e:
                 self.fail(name, e)
+                if side:
+                    side.close()
         return sides
 
     def row(self, sides, moved, against):
