@@ -83,7 +83,7 @@ static void read_skip(struct record_case *c, const json_t *plan)
 
 static void add_case(struct builder *b, const json_t *plan, bool together)
 {
-	static const char *const requires[] = {"judged", "measured", "nothing", NULL};
+	static const char *const requires[] = {"judged", "measured", "nothing", "known", NULL};
 	struct record *r = b->record;
 	const json_t *work = json_object_get(plan, "work");
 	struct record_case *cases, *c;
@@ -491,6 +491,11 @@ static bool options_within(const struct record_case *a, const struct record_case
 			return false;
 	}
 	return true;
+}
+
+bool record_asks_judgement(const struct record_case *c)
+{
+	return c->require == 0 || c->require == 3;
 }
 
 bool record_same_but(const struct record_case *a, const struct record_case *b, const char *const *but)

@@ -25,7 +25,7 @@ struct record_case {
 	const json_t *plan; /* the CASE object, borrowed from the record */
 	bool reading, together;
 	unsigned round; /* of several, 1 first; 0: the run has one */
-	int require;	/* enum require's values: 0 judged, 1 measured, 2 nothing */
+	int require;	/* enum require's values: 0 judged, 1 measured, 2 nothing, 3 known */
 	bool skipped;	/* by the plan */
 	enum status skip_status;
 	enum cause skip_cause;
@@ -65,6 +65,8 @@ bool record_number(const struct record_phase *p, const char *field, double *out)
 const char *record_text(const struct record_phase *p, const char *field); /* NULL: absent */
 /* An option of the case as text; NULL: no such option. */
 const char *record_option(const struct record_case *c, const char *name);
+/* Its figure is to be judged, where anything can judge it. */
+bool record_asks_judgement(const struct record_case *c);
 /* One probe, engine and target, and equal options but those named (NULL ends the list). */
 bool record_same_but(const struct record_case *a, const struct record_case *b, const char *const *but);
 const struct series *record_series(const struct record *r, const char *source, const char *signal);

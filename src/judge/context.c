@@ -75,6 +75,36 @@ static void phase_find(struct subject *s)
 	}
 }
 
+const struct rule *subject_judging_rule(const struct subject *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->ctx->e->rule_count; i++) {
+		const struct rule *r = &s->ctx->e->rule[i];
+
+		if (r->judges && when_matches(&r->when, subject_word, s))
+			return r;
+	}
+	return NULL;
+}
+
+/* A band, this machine's own ceiling or a rule is there to judge such a figure. */
+static bool has_reference(const struct subject *s)
+{
+	const struct expectations *e = s->ctx->e;
+	const struct band_row *tie;
+	int slot;
+
+	if (s->c->reading || expect_unknown(e, subject_word, s))
+		return false;
+	for (slot = BAND_RATE; slot <= BAND_EFFICIENCY; slot++)
+		if (expect_band(e, (enum band_slot)slot, subject_word, s, &tie) || tie)
+			return true;
+	if (!s->gpu && strcmp(s->c->probe, "peak") && expect_ceiling(e, subject_word, s))
+		return true;
+	return subject_judging_rule(s) != NULL;
+}
+
 void subject_of(struct subject *s, const struct judge_context *ctx, const struct record_case *c)
 {
 	const json_t *gpus = c->plan ? json_object_get(c->plan, "gpus") : NULL;
@@ -92,6 +122,9 @@ void subject_of(struct subject *s, const struct judge_context *ctx, const struct
 		s->type = c->limit + 8;
 	phase_find(s);
 	figure_find(s);
+	s->require = c->require;
+	if (c->require == CONTEXT_REQUIRE_KNOWN)
+		s->require = has_reference(s) ? CONTEXT_REQUIRE_JUDGED : CONTEXT_REQUIRE_MEASURED;
 }
 
 static bool power_changed(const struct gpu *g)

@@ -4,7 +4,12 @@
 #define JUDGE_CONTEXT_H
 #include "judge/expect.h"
 
-enum { CONTEXT_REQUIRE_JUDGED, CONTEXT_REQUIRE_MEASURED, CONTEXT_REQUIRE_NOTHING }; /* record_case.require */
+enum { /* record_case.require */
+       CONTEXT_REQUIRE_JUDGED,
+       CONTEXT_REQUIRE_MEASURED,
+       CONTEXT_REQUIRE_NOTHING,
+       CONTEXT_REQUIRE_KNOWN
+};
 
 struct judge_context {
 	const struct record *record;
@@ -24,6 +29,7 @@ struct subject {
 	const struct sku *flops;	  /* row that gives FLOP a clock: SKU or architecture; NULL: none */
 	const char *kind;		  /* "cpu" "gpu" "pair" "node" */
 	const char *type;		  /* "bf16" of limit compute.bf16; "" */
+	int require;			  /* JUDGED, MEASURED, NOTHING: KNOWN is settled */
 	const struct record_phase *phase; /* judged; NULL: none was recorded */
 	const char *phase_name;		  /* of it, or (ahead) of the one that would be */
 	const char *field, *unit;	  /* of the figure; "" none */
@@ -34,6 +40,8 @@ struct subject {
 /* The machine's facts tree of a record (docs/design/machine.md); NULL: the journal has none. Lent. */
 const json_t *context_facts(const struct record *r);
 void subject_of(struct subject *s, const struct judge_context *ctx, const struct record_case *c);
+/* The first rule that suffices to judge such a case; NULL: none. */
+const struct rule *subject_judging_rule(const struct subject *s);
 /* expect_look for a subject: every word of docs/design/expectations.md. */
 const char *subject_word(const void *subject, const char *word, char *buffer, size_t size);
 /* A number of the judged phase, else of any phase of the case ("once" first). */

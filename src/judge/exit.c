@@ -45,6 +45,7 @@ static bool of_gpu(const struct record_case *c)
 static void count(struct tally *t, const struct judgements *out, const struct judge_context *ctx)
 {
 	bool open_gpu = false;
+	struct subject s;
 	size_t i;
 
 	for (i = 0; i < out->count; i++) {
@@ -55,13 +56,14 @@ static void count(struct tally *t, const struct judgements *out, const struct ju
 			continue;
 		t->of[j->verdict]++;
 		t->asked += j->verdict != VERDICT_SKIP || j->cause != CAUSE_NOT_ASKED;
-		t->required += c->require != CONTEXT_REQUIRE_NOTHING;
+		subject_of(&s, ctx, c);
+		t->required += s.require != CONTEXT_REQUIRE_NOTHING;
 		t->measured += j->has_figure || (c->reading && case_sound(c));
-		if (exit_of_case(j, c->require) == 1 && !t->first_fail) {
+		if (exit_of_case(j, s.require) == 1 && !t->first_fail) {
 			t->first_fail = j;
 			t->fail_target = c->key;
 		}
-		if (exit_of_case(j, c->require) != 2)
+		if (exit_of_case(j, s.require) != 2)
 			continue;
 		t->open++;
 		if (!t->first_open || (!open_gpu && of_gpu(c))) {

@@ -4,7 +4,8 @@
 #define JUDGE_EXIT_H
 #include "judge/context.h"
 
-/* What one case asks of the exit code: 0, 1 or 2. `require` as in record_case. */
+/* What one case asks of the exit code: 0, 1 or 2. `require` as in a subject: KNOWN is
+ * settled. */
 int exit_of_case(const struct judgement *j, int require);
 /* Fills exit_code, verdict and headline from of_case (and `stated`, where has_stated). */
 void exit_judge(struct judgements *out, const struct judge_context *ctx);

@@ -88,26 +88,12 @@ static bool operator_input(struct judgements *out, const struct judge_context *c
 	return true;
 }
 
-/* The first rule that suffices to judge such a case; NULL: none. */
-static const struct rule *judging_rule(const struct subject *s)
-{
-	size_t i;
-
-	for (i = 0; i < s->ctx->e->rule_count; i++) {
-		const struct rule *r = &s->ctx->e->rule[i];
-
-		if (r->judges && when_matches(&r->when, subject_word, s))
-			return r;
-	}
-	return NULL;
-}
-
 /* What would judge a case that has not run. */
 static void ahead_of(struct judgement *out, const struct subject *s)
 {
 	const struct unknown_row *u = expect_unknown(s->ctx->e, subject_word, s);
 	const struct ceiling_row *c = s->gpu ? NULL : expect_ceiling(s->ctx->e, subject_word, s);
-	const struct rule *rule = judging_rule(s);
+	const struct rule *rule = subject_judging_rule(s);
 	const struct band_row *tie, *b = NULL;
 	char terms[100];
 	int slot;

@@ -226,7 +226,9 @@ static void put_judgement(struct builder *b, json_t *object, const struct view_r
 
 static const char *require_name(int require)
 {
-	return require == 0 ? "judged" : require == 1 ? "measured" : "nothing";
+	static const char *const names[] = {"judged", "measured", "nothing", "known"};
+
+	return require >= 0 && require < (int)(sizeof(names) / sizeof(names[0])) ? names[require] : "";
 }
 
 static json_t *case_json(struct builder *b, const struct view_row *row)

@@ -134,7 +134,7 @@ static void add_case(struct roofline *r, struct roofline_series *s, const struct
 {
 	double bytes = row->c->work_read + row->c->work_write, rate;
 	struct roofline_point point = {.verdict = row->j->verdict,
-				       .labelled = row->headline && row->c->require == 0};
+				       .labelled = row->headline && record_asks_judgement(row->c)};
 
 	if (row->c->work_flop <= 0 || bytes <= 0 || !strcmp(row->c->probe, "peak") ||
 	    !view_number(row, "flop_rate", &rate) || rate <= 0)

@@ -221,7 +221,7 @@ static enum status build_rows(struct view *v, struct error *err)
 			group->verdicts[j->verdict]++;
 			v->asked_verdicts[j->verdict]++;
 			if (view_badness(j->verdict) < view_badness(group->worst) &&
-			    (j->verdict != VERDICT_UNKNOWN || r->cases[i].require == 0))
+			    (j->verdict != VERDICT_UNKNOWN || record_asks_judgement(&r->cases[i])))
 				group->worst = j->verdict; /* nobody asked for the others to be judged */
 		}
 	}
@@ -256,7 +256,7 @@ bool view_asks(const struct view_row *row)
 
 	if (j->verdict == VERDICT_MEASURED)
 		return false;
-	return j->verdict != VERDICT_UNKNOWN || row->c->require == 0 ||
+	return j->verdict != VERDICT_UNKNOWN || record_asks_judgement(row->c) ||
 	       (j->cause != CAUSE_NONE && j->cause != CAUSE_NO_REFERENCE);
 }
 

@@ -6,7 +6,7 @@
 #include "run/target.h"
 
 static const char *const phase_words[] = {"headline", "burst", NULL};
-static const char *const require_words[] = {"judged", "measured", "nothing", NULL};
+static const char *const require_words[] = {"judged", "measured", "nothing", "known", NULL};
 
 enum status case_options(struct bench_case *c, const struct assignment *a, size_t count, struct error *err)
 {

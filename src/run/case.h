@@ -33,8 +33,8 @@ struct need {
 	double device_bytes, host_bytes;
 };
 
-/* What exit 0 asks of the case. */
-enum require { REQUIRE_JUDGED, REQUIRE_MEASURED, REQUIRE_NOTHING };
+/* What exit 0 asks of the case. KNOWN: judged where a reference for it is known, else measured. */
+enum require { REQUIRE_JUDGED, REQUIRE_MEASURED, REQUIRE_NOTHING, REQUIRE_KNOWN };
 /* HEADLINE: cold, ramp, burst, settle, sustained. BURST: cold, ramp, burst (points of a curve). */
 enum phases { PHASES_HEADLINE, PHASES_BURST };
 

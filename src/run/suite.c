@@ -8,7 +8,7 @@
 enum { NAME_MAX_BYTES = 64 };
 
 static const char *const phase_words[] = {"headline", "burst", NULL};
-static const char *const require_words[] = {"judged", "measured", "nothing", NULL};
+static const char *const require_words[] = {"judged", "measured", "nothing", "known", NULL};
 
 static enum status no_memory(const struct suite *s, struct error *err)
 {
@@ -422,6 +422,7 @@ static enum status fill_one(struct suite *s, const char *probe, const char *engi
 	if (!c)
 		return no_memory(s, err);
 	s->steps->count = 1;
+	c->require = REQUIRE_KNOWN;
 	c->probe = strdup(probe);
 	c->option = calloc(count + 1, sizeof(*c->option));
 	if (!c->probe || !c->option)

@@ -91,6 +91,9 @@ echo 'gpus: <script>' > site/site.yaml
 ok "a stranger's statement is refused with its place" expect 64 report site
 ok "by name" says 'site/site.yaml:1' err
 
+# On a machine that others use it may be untrusted; it is never open for want of a reference that nobody asked for.
+ok "a probe that nothing judges is not open" sh -c '"$1" probe null time=1ms --seconds 0.2 --json > out; grep -q "\"require\": \"known\"" out && ! grep -q "\"verdict\": \"unknown\"" out' sh "$assay"
+ok "one whose hardware is not here measures nothing" sh -c '"$1" probe sm > out 2> err; code=$?; grep -q "no NVIDIA GPU" out || exit 0; [ $code = 2 ] && grep -q "nothing was measured" out' sh "$assay"
 # A rule that only this folder has judges the run, here and wherever its directory goes.
 mkdir own
 cat > own/own.yaml <<-END

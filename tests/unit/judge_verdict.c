@@ -514,6 +514,44 @@ static void test_verdict__latency_is_measured_and_unjudged(void **state)
 	assert_float_equal(world_of(&w, c)->figure, 2300, 0);
 }
 
+/* What nobody could judge is measured; what should have been judged and was not stays open. */
+static void test_verdict__one_probe_is_judged_where_a_reference_is_known(void **state)
+{
+	struct record_case *peak = world_case(&w, "peak", "cpu", "compute.fp32", "type=fp32 threads=2"), *odd;
+	struct record_case *gemm = world_case(&w, "gemm", "cpu", "compute.fp32",
+					      "type=fp32 m=2048 n=2048 k=2048 batch=1 data=random");
+	struct record_case *banded = world_gemm(&w, "gpu0", "bf16", 8192, 400, 1395, 695, 0.918), *reading;
+	struct record_case *const cases[] = {peak, gemm, banded};
+
+	(void)state;
+	odd = world_gemm(&w, "gpu0", "int8", 8192, 900, 1395, 695, 0.918); /* listed as judged by nothing */
+	reading = world_reading(&w, "versions", "node", "driver_text=none");
+	reading->require = odd->require = 3;
+	for (size_t i = 0; i < 3; i++) {
+		cases[i]->require = 3;
+		world_set(cases[i], "sustained", "half_width_share", 0.002);
+		world_verified(cases[i]);
+	}
+	world_set(peak, "sustained", "flop_rate", 60e9);
+	world_set(gemm, "sustained", "flop_rate", 50e9);
+	world_judge(&w);
+	assert_verdict(&w, peak, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
+	assert_verdict(&w, odd, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
+	assert_verdict(&w, gemm, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_non_null(strstr(world_of(&w, gemm)->reason, "no sound ceiling of as many threads"));
+	assert_verdict(&w, banded, VERDICT_FAIL, CAUSE_BELOW_BAND);
+	assert_verdict(&w, reading, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_int_equal(w.out.exit_code, 1);
+	banded->require = 2;
+	world_set(banded, "sustained", "flop_rate", 689e12);
+	world_judge(&w);
+	assert_int_equal(w.out.exit_code, 2);
+	assert_non_null(strstr(w.out.headline, "1 of 5 cases stay open; first gemm"));
+	gemm->require = 2;
+	world_judge(&w);
+	assert_int_equal(w.out.exit_code, 0); /* a ceiling, a format and a reading that nothing judges */
+}
+
 /* A side value that is no number changes no verdict, and is told; the figure itself leaves none to trust. */
 static void test_verdict__what_is_not_finite_is_told(void **state)
 {
@@ -546,6 +584,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(test_verdict__##name, begin_h100, end)
 		T(a_healthy_gemm_passes_with_low_confidence),
 		T(what_is_not_finite_is_told),
+		T(one_probe_is_judged_where_a_reference_is_known),
 		T(below_the_band_warns_and_far_below_fails),
 		T(under_three_quarters_of_the_band_fails),
 		T(above_the_band_the_band_is_stale),

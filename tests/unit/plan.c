@@ -677,6 +677,7 @@ static void test_plan__one_probe_of_the_command_line_is_a_suite(void **state)
 	assert_int_equal(plan_build(&plan, s, &machine, registry, NULL, &err), STATUS_OK);
 	assert_int_equal(plan.case_count, 4);
 	assert_string_equal(nth(3)->key, "thing engine=big deep=false kind=green size=2KiB");
+	assert_int_equal(nth(3)->require, REQUIRE_KNOWN); /* a suite's line asks for judgement */
 	plan_release(&plan);
 	suite_free(s);
 	assert_int_equal(suite_of_probe(&s, "thing", NULL, NULL, bad, 1, &err), STATUS_BAD_INPUT);
