@@ -1,6 +1,7 @@
 #!/bin/sh
-# Every test: the ordinary build; one under ASan and UBSan with its modules; what has threads under TSan; each fuzz
-# target for five seconds on new input. A build that the compiler here cannot make is skipped with its reason.
+# Every test: the ordinary build; each build option off by itself; a build under ASan and UBSan with its modules; what has
+# threads under TSan; each fuzz target for five seconds on new input. A build that cannot be made here is skipped with its
+# reason.
 # Called by ./quickstart test.
 # usage: run.sh [--fast]     --fast: the ordinary build alone
 set -eu
@@ -43,6 +44,18 @@ able() { # compiler, flag: a program made with the flag starts here
 	"$1" "$2" -o build/able build/able.c > build/able.log 2>&1 && build/able -runs=1 >> build/able.log 2>&1
 }
 
+options() {
+	label="each build option off by itself"
+	echo "== $label"
+	tests/options.sh build > build/options.log 2>&1 || true
+	grep -E '^not ok|^#| # SKIP' build/options.log || true
+	all=$(grep -c '^ok ' build/options.log || true) bad=$(grep -c '^not ok ' build/options.log || true)
+	skip=$(grep -c '^ok .* # SKIP' build/options.log || true)
+	grep -q '^1\.\.' build/options.log || { tail -n 30 build/options.log; bad=$((bad + 1)); }
+	passed=$((passed + all - skip)) failed=$((failed + bad)) skipped=$((skipped + skip))
+	echo "$label: $((all - skip)) ok, $bad failed, $skip skipped"
+}
+
 left_out() {
 	echo "== $1: skipped, $2"
 	skipped=$((skipped + 1))
@@ -50,6 +63,7 @@ left_out() {
 
 run build "ordinary build"
 if [ "${1:-}" != --fast ]; then
+	options
 	build_in build-asan all -Db_sanitize=address,undefined -Db_lundef=false
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1 \
 		run build-asan "under ASan and UBSan"

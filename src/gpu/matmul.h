@@ -137,7 +137,6 @@ enum status matmul_plan_exhaust(struct matmul_plan *p, unsigned limit, const str
 				struct error *err);
 unsigned matmul_plan_count(const struct matmul_plan *p);
 enum status matmul_plan_select(struct matmul_plan *p, unsigned candidate, struct error *err);
-unsigned matmul_plan_selected(const struct matmul_plan *p);
 void matmul_plan_describe(const struct matmul_plan *p, unsigned candidate, struct matmul_description *out);
 /* Runs the selected candidate; may be captured. UNSUPPORTED: it does not run on these operands. */
 enum status matmul_plan_enqueue(struct matmul_plan *p, const struct matmul_operands *o, struct gpu_stream *s,

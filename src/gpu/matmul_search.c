@@ -295,11 +295,6 @@ unsigned matmul_plan_count(const struct matmul_plan *p)
 	return p->count;
 }
 
-unsigned matmul_plan_selected(const struct matmul_plan *p)
-{
-	return p->selected;
-}
-
 enum status matmul_plan_select(struct matmul_plan *p, unsigned candidate, struct error *err)
 {
 	if (candidate >= p->count)

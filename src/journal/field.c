@@ -187,31 +187,6 @@ double result_get(const struct result *r, const struct field *f, double fallback
 	return fallback;
 }
 
-void result_merge(struct result *r, const struct result *from)
-{
-	for (size_t i = 0; i < from->count; i++) {
-		const struct entry *e = &from->entry[i];
-
-		switch (e->field->kind) {
-		case FIELD_F64:
-			result_f64(r, e->field, e->value.f64);
-			break;
-		case FIELD_U64:
-		case FIELD_BITS:
-			result_u64(r, e->field, e->value.u64);
-			break;
-		case FIELD_TEXT:
-			result_text(r, e->field, e->value.text);
-			break;
-		}
-	}
-	for (size_t i = 0; i < from->lost_count; i++)
-		if (!find(r, from->lost[i])) {
-			find_again(r, from->lost[i]);
-			lose(r, from->lost[i]);
-		}
-}
-
 json_t *field_string(const char *text)
 {
 	json_t *s = json_string(text ? text : "");

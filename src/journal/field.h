@@ -103,10 +103,8 @@ void result_text(struct result *r, const struct field *f, const char *value);
 bool result_has(const struct result *r, const struct field *f);
 double result_get(const struct result *r, const struct field *f, double fallback);
 void result_clear(struct result *r);
-/* {"name": value, ..}; caller decrefs. BITS are hex text "0x4". `result_merge` copies what `from` has over
- * `r`. */
+/* {"name": value, ..}; caller decrefs. BITS are hex text "0x4". */
 json_t *result_json(const struct result *r);
-void result_merge(struct result *r, const struct result *from);
 /* A JSON string of foreign text: bytes that are not UTF-8 become '?'. NULL text is "". Caller decrefs. */
 json_t *field_string(const char *text);
 #endif

@@ -250,7 +250,7 @@ static enum status hire(struct run *r, struct worker *w, const struct bench_case
 		log_warn(r->o->log, LOG_TOPIC_RUN, "%s: its worker runs on any CPU: %s", c->target_text,
 			 why.text);
 		spec.cpu_numa = -1;
-		why = (struct error){0};
+		error_clear(&why);
 		st = process_start(&w->p, &spec, &why);
 	}
 	if (st) {

@@ -51,27 +51,6 @@ static void test_field__nan_and_infinities_never_get_in(void **state)
 	result_destroy(r);
 }
 
-static void test_field__what_was_not_finite_goes_with_a_merge(void **state)
-{
-	struct result *r = result_create(), *from = result_create();
-	json_t *values;
-
-	(void)state;
-	result_f64(r, &field_power_w, 3);
-	result_f64(r, &field_energy_j, NAN);
-	result_f64(from, &field_power_w, NAN); /* r keeps what it has */
-	result_f64(from, &field_clock_hz, NAN);
-	result_f64(from, &field_energy_j, 7);
-	result_merge(r, from);
-	values = result_json(r);
-	assert_string_equal(json_string_value(json_object_get(values, "not_finite")), "clock_hz");
-	assert_float_equal(result_get(r, &field_power_w, 0), 3, 0);
-	assert_float_equal(result_get(r, &field_energy_j, 0), 7, 0);
-	json_decref(values);
-	result_destroy(from);
-	result_destroy(r);
-}
-
 /* More than are named are still left out. */
 static void test_field__many_that_are_not_finite_are_named_as_far_as_there_is_room(void **state)
 {
@@ -115,26 +94,22 @@ static void test_field__kinds_write_as_they_should(void **state)
 	result_destroy(r);
 }
 
-static void test_field__a_merge_copies_over(void **state)
+static void test_field__a_value_takes_the_place_of_the_one_before(void **state)
 {
-	struct result *a = result_create(), *b = result_create();
+	struct result *r = result_create();
 
 	(void)state;
-	result_f64(a, &field_power_w, 1);
-	result_f64(a, &field_energy_j, 2);
-	result_text(a, &own_text, "old");
-	result_f64(b, &field_power_w, 10);
-	result_text(b, &own_text, "new");
-	result_u64(b, &own_bits, 3);
-	result_merge(a, b);
-	result_destroy(b);
-	assert_true(result_get(a, &field_power_w, 0) == 10);
-	assert_true(result_get(a, &field_energy_j, 0) == 2);
-	assert_true(result_get(a, &own_bits, 0) == 3);
-	assert_true(result_get(a, &own_text, -1) == -1); /* text is no number */
-	result_text(a, &own_text, NULL);
-	assert_false(result_has(a, &own_text));
-	result_destroy(a);
+	result_f64(r, &field_power_w, 1);
+	result_f64(r, &field_power_w, 10);
+	result_u64(r, &own_bits, 3);
+	result_text(r, &own_text, "old");
+	result_text(r, &own_text, "new");
+	assert_true(result_get(r, &field_power_w, 0) == 10);
+	assert_true(result_get(r, &own_bits, 0) == 3);
+	assert_true(result_get(r, &own_text, -1) == -1); /* text is no number */
+	result_text(r, &own_text, NULL);
+	assert_false(result_has(r, &own_text));
+	result_destroy(r);
 }
 
 static void test_field__every_core_field_is_listed_once_with_its_unit(void **state)
@@ -152,10 +127,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_field__absent_is_not_zero),
 		cmocka_unit_test(test_field__nan_and_infinities_never_get_in),
-		cmocka_unit_test(test_field__what_was_not_finite_goes_with_a_merge),
 		cmocka_unit_test(test_field__many_that_are_not_finite_are_named_as_far_as_there_is_room),
 		cmocka_unit_test(test_field__kinds_write_as_they_should),
-		cmocka_unit_test(test_field__a_merge_copies_over),
+		cmocka_unit_test(test_field__a_value_takes_the_place_of_the_one_before),
 		cmocka_unit_test(test_field__every_core_field_is_listed_once_with_its_unit),
 	};
 
