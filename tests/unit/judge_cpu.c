@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A CPU against its own ceilings: turns, stolen time, rounds. */
+#include "judge_bed.h"
+
+/* Two threads, FMA ceilings of one and both, dependent-add clock, read stream: as a small machine leaves
+ * them. */
+static void ceilings(void)
+{
+	struct record_case *c = world_case(&w, "peak", "cpu", "compute.fp32", "unit=fma type=fp32 threads=0");
+
+	world_set(c, "sustained", "flop_rate", 200e9);
+	world_set(c, "sustained", "threads", 2);
+	world_verified(c);
+	c = world_case(&w, "peak", "cpu", "compute.fp32", "unit=fma type=fp32 threads=1");
+	world_set(c, "sustained", "flop_rate", 110e9);
+	world_set(c, "sustained", "threads", 1);
+	world_verified(c);
+	c = world_case(&w, "peak", "cpu", "memory", "unit=read threads=0");
+	world_set(c, "sustained", "byte_rate", 20e9);
+	world_verified(c);
+}
+
+static struct record_case *sgemm(double gflops, double cpu_share)
+{
+	struct record_case *c =
+		world_case(&w, "gemm", "cpu", "compute.fp32", "type=fp32 m=2048 n=2048 k=2048 data=random");
+
+	c->engine = "openblas";
+	world_set(c, "sustained", "flop_rate", gflops * 1e9);
+	world_set(c, "sustained", "cpu_share", cpu_share);
+	world_set(c, "sustained", "threads", 2);
+	world_set(c, "sustained", "half_width_share", 0.003);
+	world_verified(c);
+	return c;
+}
+
+static void test_cpu__a_cpu_is_held_against_its_own_ceilings(void **state)
+{
+	static const struct {
+		double gflops;
+		enum verdict v;
+		enum cause cause;
+	} rows[] = {
+		{184, VERDICT_PASS, CAUSE_NONE},
+		{150, VERDICT_WARN, CAUSE_BELOW_CEILING},
+		{90, VERDICT_FAIL, CAUSE_BELOW_CEILING},
+		{230, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct record_case *c;
+		char key[8];
+
+		if (!i)
+			ceilings();
+		c = sgemm(rows[i].gflops, 0.999);
+		snprintf(key, sizeof(key), "k%zu", i); /* not a round of the one before */
+		json_object_set_new((json_t *)c->plan, "key", json_string(key));
+		c->key = json_string_value(json_object_get(c->plan, "key"));
+		world_judge(&w);
+		assert_verdict(&w, c, rows[i].v, rows[i].cause);
+		assert_int_equal(world_of(&w, c)->bound.from, BOUND_CEILING);
+		assert_int_equal(world_of(&w, c)->judged_by, JUDGED_CEILING);
+	}
+	assert_verdict(&w, &w.cases[0], VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+}
+
+static void test_cpu__a_cpu_memory_case_counts_what_the_store_moves(void **state)
+{
+	struct record_case *c;
+
+	(void)state;
+	ceilings();
+	c = world_case(&w, "memory", "cpu", "memory", "op=copy store=auto size=0");
+	world_set(c, "sustained", "byte_rate", 8e9);
+	world_text(c, "once", "store", "regular");
+	world_verified(c);
+	world_judge(&w);
+	/* 8 of 20 is 0.40, but 0.60 of what a copy with regular stores can reach */
+	assert_verdict(&w, c, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	world_text(c, "once", "store", "nontemporal");
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_WARN, CAUSE_BELOW_CEILING);
+}
+
+static void test_cpu__stolen_cpu_time_is_contention_and_a_quota_is_not(void **state)
+{
+	struct record_case *c;
+
+	(void)state;
+	ceilings();
+	c = sgemm(184, 0.93);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED);
+	w.cpu.quota = 1;
+	world_set(c, "sustained", "cpu_share", 0.499);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_PASS, CAUSE_CPU_QUOTA);
+}
+
+/* Takes the last case out of the world again. */
+static void forget(struct record_case *c)
+{
+	for (size_t p = 0; p < c->phase_count; p++)
+		json_decref(c->phase[p].values);
+	free(c->phase);
+	json_decref((json_t *)c->plan);
+	w.r.case_count--;
+}
+
+static const struct factor *factor_of(const struct judgement *j, const char *name)
+{
+	for (size_t i = 0; i < j->gap_count; i++)
+		if (!strcmp(j->gap[i].name, name))
+			return &j->gap[i];
+	fail_msg("no factor %s", name);
+	return NULL;
+}
+
+/* 150 GFLOPS that were timed in turns with the ceiling; each turn between low and high. */
+static struct record_case *in_turns(double ratio, double low, double high, double cpu_share, double steal)
+{
+	struct record_case *c = sgemm(150, cpu_share);
+
+	world_set(c, "sustained", "ceiling_ratio", ratio);
+	world_set(c, "sustained", "ceiling_ratio_low", low);
+	world_set(c, "sustained", "ceiling_ratio_high", high);
+	world_set(c, "sustained", "half_width_share", 0.2); /* of the rate: the ratio is what is judged */
+	world_set(c, "sustained", "clock_hz", 2.7e9);
+	if (steal > 0)
+		world_set(c, "sustained", "steal_share", steal);
+	world_text(c, "ceiling", "ceiling_by", "peak engine=cpu threads=0 type=fp32 unit=fma");
+	world_set(c, "ceiling", "cpu_share", 0.99);
+	world_set(c, "ceiling", "clock_hz", 3e9);
+	return c;
+}
+
+/* ratio, low, high, CPU share, steal: what is judged is the interval, and who took the CPU time. */
+static void test_cpu__a_case_in_turns_is_judged_by_their_interval(void **state)
+{
+	static const struct {
+		double ratio, low, high, cpu_share, steal;
+		enum verdict v;
+		enum cause cause;
+		const char *words;
+	} rows[] = {
+		{0.90, 0.88, 0.92, 0.999, 0, VERDICT_PASS, CAUSE_NONE,
+		 "0.90 (0.88 .. 0.92) of this machine's own"},
+		{0.64, 0.62, 0.66, 0.999, 0, VERDICT_WARN, CAUSE_BELOW_CEILING, "0.64 (0.62 .. 0.66)"},
+		{0.82, 0.70, 0.95, 0.999, 0, VERDICT_PASS, CAUSE_NONE, "(0.70 .. 0.95)"},
+		{0.45, 0.43, 0.47, 0.999, 0, VERDICT_FAIL, CAUSE_BELOW_CEILING, "under 0.50"},
+		{0.45, 0.35, 0.66, 0.999, 0, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD, "both sides of 0.50"},
+		{1.04, 0.90, 1.30, 0.999, 0, VERDICT_PASS, CAUSE_NONE, ""},
+		{1.20, 1.10, 1.30, 0.999, 0, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND, "one of the two"},
+		/* A neighbour that takes a tenth of both, a host that takes half of both, other work that
+		   takes half. */
+		{0.90, 0.86, 0.93, 0.900, 0, VERDICT_PASS, CAUSE_CPU_CONTENDED, "other work here took"},
+		{0.90, 0.80, 0.95, 0.500, 0.48, VERDICT_PASS, CAUSE_CPU_CONTENDED, "the host gave to others"},
+		{0.90, 0.86, 0.93, 0.500, 0.01, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED,
+		 "other work on this machine"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct record_case *c;
+
+		w.r.case_count = 0;
+		c = in_turns(rows[i].ratio, rows[i].low, rows[i].high, rows[i].cpu_share, rows[i].steal);
+		world_judge(&w);
+		assert_verdict(&w, c, rows[i].v, rows[i].cause);
+		assert_non_null(strstr(world_of(&w, c)->reason, rows[i].words));
+		assert_float_equal(world_of(&w, c)->share_of_bound, rows[i].ratio, 1e-9);
+		assert_float_equal(world_of(&w, c)->bound.value, 150e9 / rows[i].ratio, 1);
+		forget(c);
+	}
+}
+
+/* Clock, CPU time and the one-thread case explain; the residual is what sharing costs, and the knob was
+ * tried. */
+static void test_cpu__a_cpu_s_gap_has_signals_of_its_own(void **state)
+{
+	struct record_case *one, *both;
+	const struct judgement *j;
+
+	(void)state;
+	ceilings();
+	one = in_turns(0.88, 0.87, 0.89, 0.999, 0);
+	json_object_set_new(json_object_get((json_t *)one->plan, "options"), "threads", json_string("1"));
+	world_set(one, "sustained", "threads", 1);
+	world_set(one, "sustained", "flop_rate", 165e9);
+	both = in_turns(0.64, 0.62, 0.66, 0.98, 0);
+	json_object_set_new(json_object_get((json_t *)both->plan, "options"), "threads", json_string("0"));
+	world_judge(&w);
+	j = world_of(&w, both);
+	assert_float_equal(factor_of(j, "clock")->value, 0.9, 1e-9);
+	assert_float_equal(factor_of(j, "cpu time")->value, 0.98 / 0.99, 1e-9);
+	assert_float_equal(factor_of(j, "kernel")->value, 0.88, 1e-9);
+	assert_true(factor_of(j, "threads")->shown_only);
+	assert_float_equal(factor_of(j, "threads")->value, 200.0 / 220, 1e-9);
+	assert_float_equal(j->unexplained, 0.64 / (0.9 * 0.98 / 0.99 * 0.88), 1e-6);
+	assert_int_equal(j->cause, CAUSE_BELOW_CEILING); /* a residual on a CPU is no finding of its own */
+	assert_int_equal(j->advice_count, 2);
+	assert_non_null(strstr(j->advice[0].knob, "clock"));
+	assert_non_null(strstr(j->advice[1].knob, "one thread a core"));
+	assert_non_null(strstr(j->advice[1].gain, "x 1.10: one thread gave that here"));
+	/* The one-thread case itself has no such factor: it stays in the residual. */
+	assert_false(factor_of(world_of(&w, one), "kernel")->present);
+}
+
+static void test_cpu__a_point_of_a_curve_may_scatter(void **state)
+{
+	struct record_case *c = world_case(&w, "memory", "cpu", "latency", "op=chase size=65536");
+
+	(void)state;
+	c->phases = "burst";
+	c->require = 1;
+	world_set(c, "burst", "latency_ns", 5);
+	world_set(c, "burst", "half_width_share", 0.049);
+	world_set(c, "burst", "cpu_share", 0.9);
+	world_verified(c);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
+	world_set(c, "burst", "half_width_share", 0.09);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_WARN, CAUSE_WIDE_SPREAD);
+	world_set(c, "burst", "cpu_share", 0.5);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED);
+}
+
+/* The second round counts where it is better, the first where that is; a failure is never repeated away. */
+static void test_cpu__the_better_round_counts(void **state)
+{
+	static const struct {
+		double share[2];
+		int exit_code;
+	} rows[] = {{{0.5, 0.999}, 0}, {{0.999, 0.5}, 0}, {{0.5, 0.5}, 2}};
+	struct record_case *a, *b;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		w.r.case_count = 0;
+		a = in_turns(0.90, 0.89, 0.91, rows[i].share[0], 0);
+		b = in_turns(0.90, 0.89, 0.91, rows[i].share[1], 0);
+		json_object_set_new((json_t *)b->plan, "again", json_integer(0));
+		world_judge(&w);
+		assert_int_equal(w.out.exit_code, rows[i].exit_code);
+		assert_int_equal(world_of(&w, a)->superseded + world_of(&w, b)->superseded, 1);
+		forget(b);
+		forget(a);
+	}
+	a = in_turns(0.30, 0.29, 0.31, 0.999, 0);
+	b = in_turns(0.90, 0.89, 0.91, 0.999, 0);
+	json_object_set_new((json_t *)b->plan, "again", json_integer(0));
+	world_judge(&w);
+	assert_int_equal(w.out.exit_code, 1);
+}
+
+static void test_cpu__rounds_in_turns_are_compared_by_their_shares(void **state)
+{
+	struct record_case *b;
+
+	(void)state;
+	in_turns(0.90, 0.89, 0.91, 0.999, 0);
+	b = in_turns(0.91, 0.90, 0.92, 0.999, 0);
+	world_set(b, "sustained", "flop_rate", 120e9); /* slower by its clock, and so was the ceiling */
+	world_judge(&w);
+	assert_verdict(&w, b, VERDICT_PASS, CAUSE_NONE);
+	world_set(b, "sustained", "ceiling_ratio", 0.82);
+	world_set(b, "sustained", "ceiling_ratio_low", 0.81);
+	world_set(b, "sustained", "ceiling_ratio_high", 0.83);
+	world_judge(&w);
+	assert_verdict(&w, b, VERDICT_WARN, CAUSE_WIDE_SPREAD);
+}
+
+static void test_cpu__a_ceiling_that_others_slowed_judges_nothing(void **state)
+{
+	struct record_case *c;
+
+	(void)state;
+	ceilings();
+	c = sgemm(184, 0.999);
+	world_set(&w.cases[0], "sustained", "cpu_share", 0.80);
+	w.cases[0].key = "peak of two threads";
+	world_set(&w.cases[1], "sustained", "cpu_share", 0.70);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_int_equal(world_of(&w, c)->bound.from, BOUND_NONE);
+	assert_verdict(&w, &w.cases[0], VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED);
+}
+
+static void test_cpu__a_healthy_cpu_machine_ends_with_zero_and_says_what_that_means(void **state)
+{
+	struct record_case *log;
+	size_t i;
+
+	(void)state;
+	ceilings();
+	for (i = 0; i < w.r.case_count; i++)
+		w.cases[i].require = 1;
+	sgemm(184, 0.999);
+	log = world_reading(&w, "host_state", "cpu", "kernel_log_readable=0");
+	world_judge(&w);
+	assert_verdict(&w, log, VERDICT_UNKNOWN, CAUSE_NO_LOG);
+	assert_int_equal(w.out.exit_code, 0);
+	assert_int_equal(w.out.verdict, VERDICT_PASS);
+	assert_non_null(strstr(w.out.headline, "own ceilings: no reference for this CPU model"));
+	assert_int_equal(w.out.could_not_look_count, 1);
+	assert_true(w.out.operator_input_count >= 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(setup, name) cmocka_unit_test_setup_teardown(test_cpu__##name, setup, end)
+		T(begin_cpu, a_cpu_is_held_against_its_own_ceilings),
+		T(begin_cpu, a_cpu_memory_case_counts_what_the_store_moves),
+		T(begin_cpu, stolen_cpu_time_is_contention_and_a_quota_is_not),
+		T(begin_cpu, a_case_in_turns_is_judged_by_their_interval),
+		T(begin_cpu, a_cpu_s_gap_has_signals_of_its_own),
+		T(begin_cpu, a_point_of_a_curve_may_scatter),
+		T(begin_cpu, the_better_round_counts),
+		T(begin_cpu, rounds_in_turns_are_compared_by_their_shares),
+		T(begin_cpu, a_ceiling_that_others_slowed_judges_nothing),
+		T(begin_cpu, a_healthy_cpu_machine_ends_with_zero_and_says_what_that_means),
+#undef T
+	};
+
+	return cmocka_run_group_tests_name("judge_cpu", tests, NULL, NULL);
+}

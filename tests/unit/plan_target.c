@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which device each case is for, and why one is skipped: absent, busy, recorded, not asked. */
+#include "plan_bed.h"
+
+static void test_plan_target__no_gpu_is_a_skip_and_a_gpu_without_driver_is_not(void **state)
+{
+	const char *suite = "  - {probe: thing, target: gpu}\n  - {probe: ecc, target: gpu}\n";
+
+	(void)state;
+	assert_int_equal(build(suite), STATUS_OK);
+	expect(0, "thing engine=big deep=false kind=red size=4KiB", "gpu", STATUS_UNSUPPORTED,
+	       CAUSE_NO_HARDWARE);
+	expect(1, "ecc", "gpu", STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE);
+	plan_release(&plan);
+	fake_machine_init(&machine, 2);
+	machine.gpu[0].status = STATUS_UNAVAILABLE;
+	machine.gpu[0].cause = CAUSE_DRIVER_MISSING;
+	machine.gpu[1].status = STATUS_LOST;
+	assert_int_equal(build(suite), STATUS_OK);
+	assert_int_equal(nth(0)->skip, STATUS_UNAVAILABLE);
+	assert_int_equal(nth(0)->skip_cause, CAUSE_DRIVER_MISSING);
+	assert_non_null(strstr(nth(0)->skip_reason, "0000:1b:00.0"));
+	assert_int_equal(nth(1)->skip, STATUS_LOST);
+	assert_int_equal(nth(1)->skip_cause, CAUSE_GPU_LOST);
+	assert_int_equal(nth(2)->skip, STATUS_UNAVAILABLE); /* the reading too */
+	plan_release(&plan);
+}
+
+static void test_plan_target__each_granted_gpu_is_a_target(void **state)
+{
+	(void)state;
+	fake_machine_init(&machine, 3);
+	machine.gpu[1].granted = false;
+	assert_int_equal(build("  - {probe: thing, target: gpu}\n  - {probe: thing, target: gpu7}\n"),
+			 STATUS_OK);
+	assert_int_equal(plan.case_count, 4);
+	assert_string_equal(nth(0)->target_text, "gpu0");
+	assert_int_equal(nth(0)->skip, STATUS_OK);
+	assert_int_equal(nth(1)->skip_cause, CAUSE_NOT_GRANTED);
+	assert_int_equal(nth(2)->target.gpu[0], 2);
+	assert_int_equal(nth(3)->skip_cause, CAUSE_NO_HARDWARE);
+	assert_non_null(strstr(nth(3)->skip_reason, "this machine has 3"));
+	plan_release(&plan);
+}
+
+static void test_plan_target__a_busy_gpu_is_blocked_unless_beside(void **state)
+{
+	const struct plan_wishes beside = {.beside = true};
+
+	(void)state;
+	fake_machine_init(&machine, 1);
+	fake_gpu_fact(&machine.gpu[0], GPU_FACT_processes, 1);
+	assert_int_equal(build("  - {probe: thing, target: gpu}\n  - {probe: ecc, target: gpu}\n"),
+			 STATUS_OK);
+	assert_int_equal(nth(0)->skip, STATUS_UNAVAILABLE);
+	assert_int_equal(nth(0)->skip_cause, CAUSE_BUSY);
+	assert_non_null(strstr(nth(0)->skip_reason, "1 other process"));
+	assert_int_equal(nth(1)->skip, STATUS_OK); /* a reading disturbs nobody */
+	plan_release(&plan);
+	assert_int_equal(build_with("  - {probe: thing, target: gpu}\n", &beside), STATUS_OK);
+	assert_int_equal(nth(0)->skip, STATUS_OK);
+	assert_non_null(strstr(nth(0)->beside, "1 other process"));
+	plan_release(&plan);
+}
+
+static void test_plan_target__signs_of_use_are_told_apart(void **state)
+{
+	char reason[160];
+	struct gpu *g = &machine.gpu[0];
+
+	(void)state;
+	fake_machine_init(&machine, 1);
+	assert_false(gpu_busy(g, reason, sizeof(reason)));
+	fake_gpu_fact(g, GPU_FACT_memory_free_bytes, 70e9);
+	assert_true(gpu_busy(g, reason, sizeof(reason)));
+	assert_non_null(strstr(reason, "9.3 GiB"));
+	fake_gpu_fact(g, GPU_FACT_memory_free_bytes, 79.9e9);
+	fake_gpu_fact(g, GPU_FACT_utilization_share, 0.4);
+	assert_true(gpu_busy(g, reason, sizeof(reason)));
+	fake_gpu_fact(g, GPU_FACT_utilization_share, 0.01); /* an idle desktop */
+	fake_gpu_fact(g, GPU_FACT_processes, 2);
+	fake_gpu_fact(g, GPU_FACT_processes_graphics, 2);
+	assert_false(gpu_busy(g, reason, sizeof(reason)));
+	fake_gpu_fact(g, GPU_FACT_processes_graphics, 1);
+	assert_true(gpu_busy(g, reason, sizeof(reason)));
+}
+
+static void test_plan_target__a_recorded_machine_is_never_measured(void **state)
+{
+	(void)state;
+	fake_machine_init(&machine, 1);
+	machine.live = false;
+	fake_gpu_fact(&machine.gpu[0], GPU_FACT_processes, 5); /* of another day */
+	assert_int_equal(build("  - {probe: thing, target: [cpu, gpu]}\n  - {probe: ecc, target: gpu}\n"),
+			 STATUS_OK);
+	assert_int_equal(nth(0)->skip_cause, CAUSE_RECORDED);
+	assert_int_equal(nth(1)->skip_cause, CAUSE_RECORDED);
+	assert_int_equal(nth(2)->skip, STATUS_OK);
+	plan_release(&plan);
+}
+
+static void test_plan_target__numa_nodes_are_targets_where_there_are_several(void **state)
+{
+	(void)state;
+	assert_int_equal(build("  - {probe: thing, target: cpu-each-numa}\n"), STATUS_OK);
+	assert_int_equal(nth(0)->skip_cause, CAUSE_NO_HARDWARE);
+	plan_release(&plan);
+	machine.cpu.numa_count = 2;
+	machine.cpu.numa[1] = (struct numa){.node = 3};
+	assert_int_equal(build("  - {probe: thing, target: cpu-each-numa}\n"), STATUS_OK);
+	assert_string_equal(nth(0)->target_text, "cpu:node0");
+	assert_string_equal(nth(1)->target_text, "cpu:node3");
+	assert_int_equal(nth(1)->target.numa, 3);
+	assert_int_equal(nth(1)->skip_cause, CAUSE_NOT_GRANTED);
+	assert_int_equal(plan.count, 2); /* each is bound to its node: a worker each */
+	plan_release(&plan);
+}
+
+static void test_plan_target__together_is_a_step_of_its_own(void **state)
+{
+	(void)state;
+	fake_machine_init(&machine, 2);
+	assert_int_equal(build("  - {probe: thing, target: gpu0}\n"
+			       "  - together: [{probe: thing, target: gpu}, {probe: thing, seconds: 3s}]\n"
+			       "  - {probe: thing, target: gpu0}\n"),
+			 STATUS_OK);
+	assert_int_equal(plan.count, 3);
+	assert_true(plan.steps[1].together && plan.steps[1].count == 3);
+	assert_true(nth(1)->together && nth(1)->seconds == 2 && nth(3)->seconds == 3);
+	assert_false(plan.steps[2].together);
+	plan_release(&plan);
+}
+
+static void test_plan_target__a_target_asked_for_leaves_the_rest_out(void **state)
+{
+	const struct plan_wishes cpu = {.target = "cpu", .seconds = 4}, bad = {.target = "gpuu"};
+
+	(void)state;
+	fake_machine_init(&machine, 1);
+	assert_int_equal(build_with("  - {probe: thing, target: [cpu, gpu], seconds: 1s}\n", &cpu),
+			 STATUS_OK);
+	assert_int_equal(nth(0)->skip, STATUS_OK);
+	assert_true(nth(0)->seconds == 4);
+	assert_int_equal(nth(1)->skip_cause, CAUSE_NOT_ASKED);
+	plan_release(&plan);
+	assert_int_equal(build_with("  - {probe: thing}\n", &bad), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "command line: target"));
+}
+
+static void test_plan_target__a_gpu_asked_for_must_be_here(void **state)
+{
+	static const struct {
+		unsigned gpus;
+		const char *target, *says;
+	} wishes[] = {{0, "gpu9", "no NVIDIA GPU"}, {1, "gpu1", "has gpu0 and"}, {8, "gpu8", "gpu0 to gpu7"}};
+	const struct plan_wishes last = {.target = "gpu7"}, each = {.target = "cpu-each-numa"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
+		const struct plan_wishes wish = {.target = wishes[i].target};
+
+		fake_machine_init(&machine, wishes[i].gpus);
+		assert_int_equal(build_with("  - {probe: thing, target: gpu}\n", &wish), STATUS_BAD_INPUT);
+		assert_non_null(strstr(err.text, wishes[i].target));
+		if (!strstr(err.text, wishes[i].says))
+			fail_msg("%s", err.text);
+	}
+	assert_int_equal(build_with("  - {probe: thing, target: gpu}\n", &last), STATUS_OK);
+	assert_int_equal(nth(6)->skip_cause, CAUSE_NOT_ASKED);
+	assert_int_equal(nth(7)->skip, STATUS_OK);
+	plan_release(&plan);
+	machine.cpu.numa_count = 2;
+	machine.cpu.numa[1] = (struct numa){.node = 1, .cpus = 4};
+	assert_int_equal(build_with("  - {probe: thing, target: [cpu, cpu-each-numa]}\n", &each), STATUS_OK);
+	assert_int_equal(nth(0)->skip_cause, CAUSE_NOT_ASKED);
+	assert_int_equal(nth(2)->skip, STATUS_OK);
+	plan_release(&plan);
+}
+
+static void test_plan_target__together_on_one_gpu_is_a_skip(void **state)
+{
+	(void)state;
+	fake_machine_init(&machine, 1);
+	assert_int_equal(build("  - together: [{probe: thing, target: gpu}]\n"
+			       "  - together: [{probe: thing, target: gpu}, {probe: thing}]\n"),
+			 STATUS_OK);
+	assert_int_equal(nth(0)->skip_cause, CAUSE_NO_HARDWARE);
+	assert_non_null(strstr(nth(0)->skip_reason, "one GPU"));
+	assert_int_equal(nth(1)->skip, STATUS_OK);
+	plan_release(&plan);
+}
+
+static void test_plan_target__each_numa_node_is_a_case(void **state)
+{
+	static const char line[] = "  - {probe: thing, options: {size: [1KiB, 2KiB], numa: each}}\n";
+
+	(void)state;
+	fake_machine_init(&machine, 0);
+	assert_int_equal(build(line), STATUS_OK);
+	assert_int_equal(plan.case_count, 2);
+	assert_int_equal(nth(0)->skip_cause, CAUSE_NO_HARDWARE);
+	assert_non_null(strstr(nth(0)->skip_reason, "one NUMA node"));
+	plan_release(&plan);
+	machine.cpu.numa_count = 2;
+	machine.cpu.numa[1] = (struct numa){.node = 3, .cpus = 4};
+	assert_int_equal(build(line), STATUS_OK);
+	assert_int_equal(plan.case_count, 4);
+	assert_int_equal(nth(1)->skip, STATUS_OK);
+	assert_string_equal(((const struct opts *)nth(0)->opts)->numa, "0");
+	assert_string_equal(((const struct opts *)nth(1)->opts)->numa, "3");
+	plan_release(&plan);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define test(name) cmocka_unit_test_setup(test_plan_target__##name, setup)
+		test(no_gpu_is_a_skip_and_a_gpu_without_driver_is_not),
+		test(each_granted_gpu_is_a_target),
+		test(a_busy_gpu_is_blocked_unless_beside),
+		test(signs_of_use_are_told_apart),
+		test(a_recorded_machine_is_never_measured),
+		test(numa_nodes_are_targets_where_there_are_several),
+		test(together_is_a_step_of_its_own),
+		test(a_target_asked_for_leaves_the_rest_out),
+		test(a_gpu_asked_for_must_be_here),
+		test(together_on_one_gpu_is_a_skip),
+		test(each_numa_node_is_a_case),
+#undef test
+	};
+
+	return cmocka_run_group_tests_name("plan_target", tests, NULL, NULL);
+}
