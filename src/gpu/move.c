@@ -103,6 +103,10 @@ enum status move_prepare(struct move *m, struct gpu_device *d, enum move_op op,
 		return error_set(err, STATUS_UNSUPPORTED,
 				 "%s: bulk copies move 16 bytes at least; %" PRIu64 " floats don't fit",
 				 m->name, count);
+	if (shape->rung == MOVE_V10 && (!ops[op].writes || shape->per_sm || count / 4 >= UINT32_MAX))
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "%s: it is built for streams that write, up to 64 GiB, a tile a block",
+				 m->name);
 	snprintf(entry, sizeof(entry), bulk ? "%s_bulk" : "%s_v%d", ops[op].name, shape->rung);
 	st = gpu_kernel(d, &m->kernel, bulk ? "memory_bulk" : "memory", entry, err);
 	if (!st)
@@ -128,6 +132,7 @@ enum status move_launch(const struct move *m, const struct move_arrays *a, struc
 		.stages = m->shape.stages,
 		.evict_first = m->shape.evict_first,
 		.grouped = !m->shape.per_sm,
+		.vectors = (uint32_t)(a->count / 4),
 	};
 
 	return gpu_launch_1d(m->kernel, s, m->blocks, m->shape.threads, m->shared_bytes, &args, err);

@@ -35,12 +35,12 @@ static const struct move_shape narrow_copy[] = {
 	{.rung = MOVE_V4, .threads = 256, .resident = 3},
 	{.rung = MOVE_V7, .threads = 128, .resident = 4},
 	{.rung = MOVE_V9, .threads = 256, .resident = 6},
-	{.rung = MOVE_V10, .threads = 256},
+	{.rung = MOVE_V10, .threads = 128},
 };
 static const struct move_shape narrow_scale[] = {
 	{.rung = MOVE_V4, .threads = 256, .resident = 3},
 	{.rung = MOVE_V7, .threads = 128, .resident = 4},
-	{.rung = MOVE_V10, .threads = 256},
+	{.rung = MOVE_V10, .threads = 128},
 };
 static const struct move_shape narrow_sum[] = {
 	/* add, triad */
@@ -66,13 +66,13 @@ static const struct move_shape wide_write[] = {
 	{.rung = MOVE_V9, .threads = 128},
 };
 static const struct move_shape wide_copy[] = {
-	{.rung = MOVE_V10, .threads = 256},
+	{.rung = MOVE_V10, .threads = 128},
 	{.rung = MOVE_V9, .threads = 128},
 	{.rung = MOVE_V7, .threads = 512, .resident = 2},
 	{.rung = MOVE_BULK, .threads = 32, .tile_bytes = 2048, .stages = 1, .evict_first = 1},
 };
 static const struct move_shape wide_scale[] = {
-	{.rung = MOVE_V10, .threads = 256},
+	{.rung = MOVE_V10, .threads = 128},
 	{.rung = MOVE_V7, .threads = 1024},
 	{.rung = MOVE_V9, .threads = 128},
 };

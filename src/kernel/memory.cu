@@ -12,10 +12,11 @@
  *   NAME_v7  as v4, past the L1 and first to leave the L2
  *   NAME_v8  eight at once, a warp's next to each other (4 KiB a warp)
  *   NAME_v9  two at once in one tile: small tiles
- *   NAME_v10 one in one tile: the smallest tiles, most blocks, the narrowest window of the array at work at once
+ *   NAME_v10 one in one tile and no turns (writing streams only): the smallest tiles, most blocks, the narrowest window of
+ *            the array at work at once
  *
  * The bulk copies of memory_bulk.cu are the ladder's next step. Which rung wins differs by operation and device: see
- * docs/METHODS.md. Any grid is right: blocks go on by the grid until the array ends.
+ * docs/METHODS.md. Any grid is right, blocks go on by the grid until the array ends; v10's must cover the array.
  *
  *   gather_v1  one index a thread       gather_v2  four indices by one 16-byte load, four loads in flight
  *   gather_v3  eight in flight
@@ -176,32 +177,22 @@ template <class Op, int Unroll, layout L, caching C> static __device__ void stre
 }
 
 /*
- * One vector a turn, and turns are not unrolled: with a tile a block there is one, and the code stays short. There a
- * thread that writes ends with its vector, and those past the last vector take the rest: at a block's length of some
- * hundred instructions, a loop and a tail in every thread cost more than a percent.
+ * One vector a thread and no turns: the grid has a thread more than there are vectors, at least, and that one takes the
+ * rest. A block lives for some dozen instructions here: a loop, 64-bit indices and a tail in every thread cost more
+ * than a percent.
  */
 template <class Op, caching C> static __device__ void single(const memory_args &a)
 {
-	uint64_t threads = (uint64_t)gridDim.x * blockDim.x, count = a.count / 4;
-	uint64_t at = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-	float4 sum = make_float4(0, 0, 0, 0);
-	double rest;
+	unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
 
-	if (Op::writes && threads > count) {
-		if (at < count)
-			vectors<Op, 1, C, false>(a, at, 0, count, &sum);
-		else
-			for (uint64_t i = count * 4 + at - count; i < a.count; i += threads - count)
-				a.out[i] = Op::one(Op::inputs > 0 ? a.in0[i] : 0, Op::inputs > 1 ? a.in1[i] : 0,
-						   a.factor);
+	if (__builtin_expect(at < a.vectors, 1)) {
+		vectors<Op, 1, C, false>(a, at, 0, 0, nullptr);
 		return;
 	}
+	if (at == a.vectors)
 #pragma unroll 1
-	for (; at < count; at += threads)
-		vectors<Op, 1, C, false>(a, at, 0, count, &sum);
-	rest = scalar<Op>(a, count * 4);
-	if (!Op::writes)
-		sum_out(a, rest + sum.x + (double)sum.y + sum.z + (double)sum.w);
+		for (uint64_t i = (uint64_t)at * 4; i < a.count; i++)
+			a.out[i] = Op::one(Op::inputs > 0 ? a.in0[i] : 0, Op::inputs > 1 ? a.in1[i] : 0, a.factor);
 }
 
 #define LADDER(name)                                                                                                   \
@@ -221,15 +212,17 @@ template <class Op, caching C> static __device__ void single(const memory_args &
 	}                                                                                                              \
 	extern "C" __global__ void name##_v7(memory_args a) { stream<op_##name, 4, TILED, ONCE>(a); }                  \
 	extern "C" __global__ void name##_v8(memory_args a) { stream<op_##name, 8, WARPED, STREAMING>(a); }            \
-	extern "C" __global__ void name##_v9(memory_args a) { stream<op_##name, 2, TILED, STREAMING>(a); }             \
+	extern "C" __global__ void name##_v9(memory_args a) { stream<op_##name, 2, TILED, STREAMING>(a); }
+#define LADDER_WRITES(name)                                                                                            \
+	LADDER(name)                                                                                                   \
 	extern "C" __global__ void name##_v10(memory_args a) { single<op_##name, STREAMING>(a); }
 
 LADDER(read)
-LADDER(write)
-LADDER(copy)
-LADDER(scale)
-LADDER(add)
-LADDER(triad)
+LADDER_WRITES(write)
+LADDER_WRITES(copy)
+LADDER_WRITES(scale)
+LADDER_WRITES(add)
+LADDER_WRITES(triad)
 LADDER(dot)
 
 template <int Vectors> static __device__ void gather(const gather_args &a)

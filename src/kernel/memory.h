@@ -16,7 +16,7 @@ struct memory_args {
 	uint32_t stages;      /* bulk: tiles in flight a block, at most MEMORY_STAGES_MAX */
 	uint32_t evict_first; /* bulk: 1 asks the L2 to let the data go first */
 	uint32_t grouped;     /* bulk: 1: a block takes `stages` neighbouring tiles and ends */
-	uint32_t reserved;
+	uint32_t vectors;     /* v10: count / 4; the grid has more threads than that */
 };
 static_assert(sizeof(struct memory_args) == 64, "layout shared with nvcc");
 

@@ -328,8 +328,8 @@ static void test_gpu__a_device_with_more_memory_an_sm_takes_other_shapes(void **
 	every_shape_can_be_prepared(d);
 	assert_int_equal(move_prepare(&m, d, MOVE_COPY, move_shapes(d, MOVE_COPY, &count), 1 << 20, &err),
 			 STATUS_OK);
-	assert_string_equal(m.name, "copy_v10, 256 threads, a tile a block");
-	assert_int_equal(m.blocks, (1 << 20) / 4 / 256 + 1);
+	assert_string_equal(m.name, "copy_v10, 128 threads, a tile a block");
+	assert_int_equal(m.blocks, (1 << 20) / 4 / 128 + 1);
 	gpu_close(&d);
 }
 
@@ -337,6 +337,8 @@ static void test_gpu__moves_say_what_they_move_and_where_they_cannot_run(void **
 {
 	static const struct move_shape bulk = {
 		.rung = MOVE_BULK, .threads = 32, .tile_bytes = 32768, .stages = 8};
+	static const struct move_shape single = {.rung = MOVE_V10, .threads = 128};
+	static const struct move_shape persistent = {.rung = MOVE_V10, .threads = 128, .per_sm = 8};
 	struct gpu_device *d;
 	struct error err = {0};
 	struct move m;
@@ -350,6 +352,14 @@ static void test_gpu__moves_say_what_they_move_and_where_they_cannot_run(void **
 	assert_non_null(strstr(err.text, "shared memory"));
 	error_clear(&err);
 	assert_int_equal(move_prepare(&m, d, MOVE_COPY, &bulk, 1023, &err), STATUS_UNSUPPORTED);
+	error_clear(&err);
+	assert_int_equal(move_prepare(&m, d, MOVE_READ, &single, 1023, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "streams that write"));
+	error_clear(&err);
+	assert_int_equal(move_prepare(&m, d, MOVE_COPY, &persistent, 1023, &err), STATUS_UNSUPPORTED);
+	error_clear(&err);
+	assert_int_equal(move_prepare(&m, d, MOVE_COPY, &single, (uint64_t)UINT32_MAX * 4, &err),
+			 STATUS_UNSUPPORTED);
 	gpu_close(&d);
 }
 
