@@ -201,7 +201,7 @@ static void test_pairs__shapes_that_would_hang_or_overrun_are_refused(void **sta
 static void test_pairs__arrays_that_do_not_fit_are_refused(void **state)
 {
 	struct bed *b = *state;
-	struct pairs_launch copy = {.rung = 10, .threads = 256}, read = {.rung = 10, .threads = 256};
+	struct pairs_launch copy = {.rung = 10, .threads = 256}, read = {.rung = 2, .threads = 256};
 	const struct pairs_arrays good = b->arrays;
 
 	SKIP_WITHOUT_KERNELS(b);
