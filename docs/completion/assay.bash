@@ -37,7 +37,7 @@ _assay()
 	probe:memory:op) words='read write copy scale add triad dot gather chase set' ;;
 	probe:memory:store) words='auto regular nontemporal memcpy' ;;
 	probe:memory:search) words='first top' ;;
-	probe:peak:unit) words='fma add read mma' ;;
+	probe:peak:unit) words='fma add mma read read2 write read_write read2_write write_nt read_write_nt read2_write_nt' ;;
 	probe:peak:isa) words='auto sse2 avx2 avx512f avx512_bf16 avx512_vnni avx_vnni neon' ;;
 	probe:peak:type) words='fp64 fp32 tf32 fp16 bf16 e4m3 e5m2 int8' ;;
 	probe:sm:type) words='fp64 fp32 tf32 fp16 bf16 e4m3 e5m2 int8' ;;

@@ -131,7 +131,8 @@ double bound_ceiling(const struct judge_context *ctx, const struct record_case *
 		struct subject s;
 
 		if (strcmp(other->probe, "peak") || strcmp(other->limit, c->limit) ||
-		    strcmp(other->target, c->target) || !case_sound(other) || !same_threads(c, other))
+		    strcmp(other->target, c->target) || !case_sound(other) || !same_threads(c, other) ||
+		    !traffic_same(c, other))
 			continue;
 		subject_of(&s, ctx, other);
 		if (!s.has_figure || !(s.figure > best))
@@ -163,8 +164,11 @@ static void ceiling_bound(const struct subject *s, struct bound *out)
 	const struct record_case *peak, *disturbed;
 	const char *by = record_text(record_phase(s->c, "ceiling"), "ceiling_by");
 	struct turns turns;
+	char unit[32];
 	double value;
 
+	if (traffic_beside(s->c, unit, sizeof(unit)))
+		return; /* a loop of other traffic bounds nothing */
 	if (s->has_figure && bound_turns(s, &turns)) {
 		out->value = s->figure / turns.ratio;
 		out->from = BOUND_CEILING;

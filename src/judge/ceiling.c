@@ -25,6 +25,18 @@ static void interval_text(char *out, size_t size, const struct turns *t)
 		snprintf(out, size, "%.2f (%.2f .. %.2f)", t->ratio, t->low, t->high);
 }
 
+/* What the share is of, in words; NULL: of other traffic than the case's, which no row knows. *beside: of
+ * reading alone. */
+static const char *held_against(const struct subject *s, bool *beside)
+{
+	char unit[32];
+
+	*beside = !s->gpu && traffic_beside(s->c, unit, sizeof(unit));
+	if (!*beside)
+		return "this machine's own ceiling";
+	return strcmp(unit, "read") ? NULL : "reading alone, which bounds no other traffic";
+}
+
 /*
  * A failure needs the whole interval: on a shared machine a median under the limit alone proves nothing. Pass
  * or warn is the median's: both end well, and the interval stands beside it.
@@ -34,8 +46,10 @@ void verdict_ceiling(struct judgement *out, const struct subject *s)
 	const struct ceiling_row *row = expect_ceiling(s->ctx->e, subject_word, s);
 	struct turns t;
 	char share[48];
+	bool beside;
+	const char *of = held_against(s, &beside);
 
-	if (!row || out->bound.from != BOUND_CEILING)
+	if (!row || !of || (out->bound.from != BOUND_CEILING && !beside))
 		return;
 	if (s->require != CONTEXT_REQUIRE_JUDGED && !bound_turns(s, &t)) /* a ceiling of another moment */
 		return;
@@ -43,19 +57,16 @@ void verdict_ceiling(struct judgement *out, const struct subject *s)
 	out->low_confidence = row->source.confidence == 1;
 	t = share_of(out, s, row->traffic);
 	interval_text(share, sizeof(share), &t);
-	if (t.low > row->above)
+	if (!beside && t.low > row->above)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND,
-			"%s of this machine's own ceiling: one of the two figures is wrong", share);
+			"%s of %s: one of the two figures is wrong", share, of);
 	else if (t.high < row->fail)
-		finding(out, VERDICT_FAIL, CAUSE_BELOW_CEILING,
-			"%s of this machine's own ceiling, under %.2f", share, row->fail);
+		finding(out, VERDICT_FAIL, CAUSE_BELOW_CEILING, "%s of %s, under %.2f", share, of, row->fail);
 	else if (t.ratio < row->fail)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD,
-			"%s of this machine's own ceiling: its turns lie on both sides of %.2f", share,
-			row->fail);
+			"%s of %s: its turns lie on both sides of %.2f", share, of, row->fail);
 	else if (t.ratio < row->pass)
-		finding(out, VERDICT_WARN, CAUSE_BELOW_CEILING,
-			"%s of this machine's own ceiling, under %.2f", share, row->pass);
+		finding(out, VERDICT_WARN, CAUSE_BELOW_CEILING, "%s of %s, under %.2f", share, of, row->pass);
 }
 
 /* CPU time that was asked for and not had, as a share of what the quota grants: by anybody, and by other work
@@ -108,16 +119,16 @@ void verdict_ceiling_passed(struct judgement *out, const struct subject *s, cons
 	const struct ceiling_row *row = expect_ceiling(s->ctx->e, subject_word, s);
 	struct turns t = share_of(out, s, row ? row->traffic : 1);
 	double lost, others;
+	bool limited, beside;
+	const char *of = held_against(s, &beside);
 	char share[48];
-	bool limited;
 
 	interval_text(share, sizeof(share), &t);
 	if (out->cause == CAUSE_CPU_CONTENDED && missing(s, &lost, &others, &limited))
 		snprintf(out->reason, sizeof(out->reason),
-			 "%s, %s of this machine's own ceiling; both without %.0f %% of the CPU time, %s",
-			 figure, share, 100 * lost,
+			 "%s, %s of %s; both without %.0f %% of the CPU time, %s", figure, share, of,
+			 100 * lost,
 			 others > lost / 2 ? "which other work here took" : "which the host gave to others");
 	else
-		snprintf(out->reason, sizeof(out->reason), "%s, %s of this machine's own ceiling", figure,
-			 share);
+		snprintf(out->reason, sizeof(out->reason), "%s, %s of %s", figure, share, of);
 }

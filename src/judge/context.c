@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "judge/context.h"
+#include "judge/bound.h"
 #include <math.h>
 #include <stdarg.h>
 #include "core/text.h"
@@ -226,6 +227,8 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 		return library_major(s, buffer, size);
 	if (!strcmp(word, "stream_bytes"))
 		return stream_bytes(s, buffer, size);
+	if (!strcmp(word, "beside"))
+		return s->gpu ? NULL : traffic_beside(s->c, buffer, size);
 	if (!strcmp(word, "store") || !strcmp(word, "variant"))
 		found = case_text(s->c, word);
 	if (!strcmp(word, "fabric_state") && case_number(s->c, word, &value))

@@ -29,6 +29,7 @@ static const char *const known[] = {
 	"variant",
 	"fabric_state",
 	"library_major",
+	"beside",
 	/* options */
 	"accumulate",
 	"algorithm",

@@ -81,15 +81,6 @@ static bool kernel(struct judgement *out, const struct subject *s)
 	return false;
 }
 
-static void traffic(struct judgement *out, const struct subject *s)
-{
-	const struct ceiling_row *row = expect_ceiling(s->ctx->e, subject_word, s);
-
-	if (row && row->traffic < 1)
-		gap_add(out, "traffic", row->traffic, 0,
-			"a regular store first reads the line it writes: arithmetic");
-}
-
 /* FMA(n) over n FMA(1): what sharing cores and clock costs; part of the ceiling, so shown. */
 static void scaling(struct judgement *out, const struct subject *s)
 {
@@ -130,7 +121,6 @@ bool gap_cpu(struct judgement *out, const struct subject *s)
 	if (*s->type)
 		whole = clock(out, s);
 	whole = cpu_time(out, s) && whole;
-	traffic(out, s);
 	if (*s->type) {
 		whole = kernel(out, s) && whole;
 		scaling(out, s);

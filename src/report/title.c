@@ -86,6 +86,29 @@ static void title_memory(struct text *t, const struct record_case *c)
 		text_add(t, ", one thread");
 }
 
+static void title_streams(struct text *t, const char *unit)
+{
+	static const struct {
+		const char *name, *shown;
+	} rows[] = {
+		{"read", "read ceiling"},
+		{"read2", "ceiling of reading two streams"},
+		{"write", "write ceiling"},
+		{"write_nt", "write ceiling, past the cache"},
+		{"read_write", "ceiling of reading one stream and writing one"},
+		{"read_write_nt", "ceiling of reading one stream and writing one, past the cache"},
+		{"read2_write", "ceiling of reading two streams and writing one"},
+		{"read2_write_nt", "ceiling of reading two streams and writing one, past the cache"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (!strcmp(rows[i].name, unit)) {
+			text_add(t, rows[i].shown);
+			return;
+		}
+	text_addf(t, "ceiling, unit %s", unit[0] ? unit : "?");
+}
+
 static void title_peak(struct text *t, const struct record_case *c)
 {
 	const char *unit = option(c, "unit", "");
@@ -98,10 +121,8 @@ static void title_peak(struct text *t, const struct record_case *c)
 		text_addf(t, "%s matrix unit ceiling", shown);
 	else if (!strcmp(unit, "add"))
 		text_add(t, "clock by dependent adds");
-	else if (!strcmp(unit, "read"))
-		text_add(t, "read ceiling");
 	else
-		text_addf(t, "ceiling, unit %s", unit[0] ? unit : "?");
+		title_streams(t, unit);
 	if (strcmp(option(c, "isa", "auto"), "auto"))
 		text_addf(t, ", %s", option(c, "isa", ""));
 	if (option_is(c, "threads", "1"))

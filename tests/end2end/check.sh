@@ -198,4 +198,14 @@ ok "list engines" expect 0 list engines
 ok "list suites" expect 0 list suites
 ok "list causes as JSON" expect 0 list causes --json
 ok "list expectations" expect 0 list expectations --suite tiny.yaml
+
+# A memory case takes turns with the loop of its own traffic and stores, and no other bounds it.
+for row in "read auto read" "write regular write" "copy regular read_write"; do
+	set -- $row
+	"$assay" probe memory op="$1" store="$2" --target cpu --seconds 20ms --out "mix_$1" > out 2> err
+	ok "memory $1: beside the loop that moves the same" says "\"ceiling_by\":\"peak engine=cpu isa=auto threads=0 type=fp32 unit=$3\"" "mix_$1/journal.jsonl"
+	ok "which is told as its bound" says "in turns with peak .* unit=$3\"" "mix_$1/results.json"
+done
+"$assay" probe memory op=copy store=memcpy --target cpu --seconds 20ms --out mix_memcpy > out 2> err
+ok "the library's own copy has none" sh -c '! grep -q ceiling_by mix_memcpy/journal.jsonl && ! grep -q "in turns with" mix_memcpy/results.json'
 finish

@@ -67,22 +67,92 @@ static void test_cpu__a_cpu_is_held_against_its_own_ceilings(void **state)
 	assert_verdict(&w, &w.cases[0], VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
 }
 
-static void test_cpu__a_cpu_memory_case_counts_what_the_store_moves(void **state)
+/* Takes the last case out of the world again. */
+static void forget(struct record_case *c)
+{
+	for (size_t p = 0; p < c->phase_count; p++)
+		json_decref(c->phase[p].values);
+	free(c->phase);
+	json_decref((json_t *)c->plan);
+	w.r.case_count--;
+}
+
+/* A copy that was timed in turns with a loop of probe peak, reached `ratio` of it. */
+static struct record_case *copy_beside(const char *unit, const char *store, double ratio)
+{
+	struct record_case *c = world_case(&w, "memory", "cpu", "memory", "op=copy store=auto size=0");
+	char by[64];
+
+	snprintf(by, sizeof(by), "peak engine=cpu isa=auto threads=0 type=fp32 unit=%s", unit);
+	world_set(c, "sustained", "byte_rate", 24e9);
+	world_set(c, "sustained", "ceiling_ratio", ratio);
+	world_set(c, "sustained", "ceiling_ratio_low", ratio - 0.02);
+	world_set(c, "sustained", "ceiling_ratio_high", ratio + 0.02);
+	world_text(c, "once", "store", store);
+	world_text(c, "ceiling", "ceiling_by", by);
+	world_verified(c);
+	return c;
+}
+
+static void test_cpu__a_cpu_memory_case_is_held_against_its_own_traffic(void **state)
+{
+	static const struct {
+		const char *unit, *store;
+		double ratio;
+		enum verdict v;
+		enum cause cause;
+		enum bound_from from;
+		const char *why;
+	} rows[] = {
+		{"read_write_nt", "nontemporal", 0.95, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, BOUND_CEILING,
+		 "own ceiling"},
+		{"read_write_nt", "nontemporal", 0.70, VERDICT_WARN, CAUSE_BELOW_CEILING, BOUND_CEILING,
+		 "under 0.80"},
+		{"read_write_nt", "nontemporal", 0.40, VERDICT_FAIL, CAUSE_BELOW_CEILING, BOUND_CEILING,
+		 "under 0.50"},
+		{"read_write_nt", "nontemporal", 1.20, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND, BOUND_CEILING,
+		 "1.20 (1.18 .. 1.22) of this machine's own ceiling"},
+		{"read_write", "regular", 0.95, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, BOUND_CEILING, ""},
+		/* reading, which a copy may exceed and a regular store cannot reach */
+		{"read", "nontemporal", 1.20, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, BOUND_NONE,
+		 "of reading alone, which bounds no other traffic"},
+		{"read", "regular", 0.40, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, BOUND_NONE, "0.60"},
+		{"read", "nontemporal", 0.40, VERDICT_WARN, CAUSE_BELOW_CEILING, BOUND_NONE, "0.40"},
+		{"read_write", "nontemporal", 1.20, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, BOUND_NONE, ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct record_case *c = copy_beside(rows[i].unit, rows[i].store, rows[i].ratio);
+
+		world_judge(&w);
+		assert_verdict(&w, c, rows[i].v, rows[i].cause);
+		assert_int_equal(world_of(&w, c)->bound.from, rows[i].from);
+		assert_non_null(strstr(world_of(&w, c)->reason, rows[i].why));
+		forget(c);
+	}
+}
+
+/* Not in turns: the read stream of the run stands for reading, and for nothing else. */
+static void test_cpu__the_read_stream_bounds_no_copy(void **state)
 {
 	struct record_case *c;
 
 	(void)state;
 	ceilings();
-	c = world_case(&w, "memory", "cpu", "memory", "op=copy store=auto size=0");
-	world_set(c, "sustained", "byte_rate", 8e9);
-	world_text(c, "once", "store", "regular");
+	c = world_case(&w, "memory", "cpu", "memory", "op=read size=0");
+	world_set(c, "sustained", "byte_rate", 19e9);
 	world_verified(c);
 	world_judge(&w);
-	/* 8 of 20 is 0.40, but 0.60 of what a copy with regular stores can reach */
 	assert_verdict(&w, c, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	forget(c);
+	c = world_case(&w, "memory", "cpu", "memory", "op=copy size=0");
+	world_set(c, "sustained", "byte_rate", 19e9);
 	world_text(c, "once", "store", "nontemporal");
+	world_verified(c);
 	world_judge(&w);
-	assert_verdict(&w, c, VERDICT_WARN, CAUSE_BELOW_CEILING);
+	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_int_equal(world_of(&w, c)->bound.from, BOUND_NONE);
 }
 
 static void test_cpu__stolen_cpu_time_is_contention_and_a_quota_is_not(void **state)
@@ -98,16 +168,6 @@ static void test_cpu__stolen_cpu_time_is_contention_and_a_quota_is_not(void **st
 	world_set(c, "sustained", "cpu_share", 0.499);
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_PASS, CAUSE_CPU_QUOTA);
-}
-
-/* Takes the last case out of the world again. */
-static void forget(struct record_case *c)
-{
-	for (size_t p = 0; p < c->phase_count; p++)
-		json_decref(c->phase[p].values);
-	free(c->phase);
-	json_decref((json_t *)c->plan);
-	w.r.case_count--;
 }
 
 static const struct factor *factor_of(const struct judgement *j, const char *name)
@@ -316,7 +376,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(setup, name) cmocka_unit_test_setup_teardown(test_cpu__##name, setup, end)
 		T(begin_cpu, a_cpu_is_held_against_its_own_ceilings),
-		T(begin_cpu, a_cpu_memory_case_counts_what_the_store_moves),
+		T(begin_cpu, a_cpu_memory_case_is_held_against_its_own_traffic),
+		T(begin_cpu, the_read_stream_bounds_no_copy),
 		T(begin_cpu, stolen_cpu_time_is_contention_and_a_quota_is_not),
 		T(begin_cpu, a_case_in_turns_is_judged_by_their_interval),
 		T(begin_cpu, a_cpu_s_gap_has_signals_of_its_own),

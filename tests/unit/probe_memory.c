@@ -8,6 +8,7 @@
 #include "core/random.h"
 #include "probe/memory/cpu_loops.h"
 #include "probe/memory/memory.h"
+#include "probe/peak/peak.h"
 #include "unit/cpu_bench.h"
 
 extern const struct probe probe_memory;
@@ -50,18 +51,17 @@ static void run_case(struct cpu_bench *b, const struct memory_opts *o)
 static void every_operation_is_right_with_every_isa_and_store(void **state)
 {
 	static const uint64_t sizes[] = {192, 100 << 10, 2200 << 10};
+	static const uint32_t isas[] = {0, 1u << CPU_ISA_sse2, 1u << CPU_ISA_avx2, 1u << CPU_ISA_avx512f};
 	struct cpu_bench b;
 
 	(void)state;
 	cpu_bench_make(&b);
 	uint32_t have = b.machine.cpu.isa;
 
-	for (unsigned i = 0; memory_loops_at(i); i++) {
-		const struct memory_loops *l = memory_loops_at(i);
-
-		if ((l->isa_bits & have) != l->isa_bits)
+	for (size_t i = 0; i < sizeof(isas) / sizeof(isas[0]); i++) {
+		if ((isas[i] & have) != isas[i])
 			continue;
-		b.machine.cpu.isa = l->isa_bits;
+		b.machine.cpu.isa = isas[i];
 		for (uint32_t op = 0; op < MEMORY_OP_COUNT; op++)
 			for (uint32_t store = MEMORY_STORE_AUTO; store <= MEMORY_STORE_MEMCPY; store++)
 				for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
@@ -325,9 +325,53 @@ static void options_have_sound_presets(void **state)
 	assert_string_equal(key, " op=copy search=top size=0 store=auto threads=0");
 }
 
+/* What limits a case is the loop of its own traffic and stores; nothing where there is no such loop. */
+static void a_ceiling_moves_the_same_traffic(void **state)
+{
+	static const struct {
+		enum memory_op op;
+		enum memory_store store;
+		enum peak_unit unit; /* PEAK_FMA: none */
+	} rows[] = {
+		{MEMORY_READ, MEMORY_STORE_AUTO, PEAK_READ},
+		{MEMORY_DOT, MEMORY_STORE_AUTO, PEAK_READ2},
+		{MEMORY_WRITE, MEMORY_STORE_REGULAR, PEAK_WRITE},
+		{MEMORY_COPY, MEMORY_STORE_REGULAR, PEAK_READ_WRITE},
+		{MEMORY_TRIAD, MEMORY_STORE_REGULAR, PEAK_READ2_WRITE},
+#if defined(__x86_64__)
+		{MEMORY_WRITE, MEMORY_STORE_AUTO, PEAK_WRITE_NT},
+		{MEMORY_SCALE, MEMORY_STORE_AUTO, PEAK_READ_WRITE_NT},
+		{MEMORY_ADD, MEMORY_STORE_NONTEMPORAL, PEAK_READ2_WRITE_NT},
+#endif
+		{MEMORY_COPY, MEMORY_STORE_MEMCPY, PEAK_FMA},
+		{MEMORY_SET, MEMORY_STORE_AUTO, PEAK_FMA},
+		{MEMORY_GATHER, MEMORY_STORE_AUTO, PEAK_FMA},
+		{MEMORY_CHASE, MEMORY_STORE_AUTO, PEAK_FMA},
+	};
+	struct cpu_bench b;
+
+	(void)state;
+	cpu_bench_make(&b);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct memory_opts o = {.op = rows[i].op, .store = rows[i].store, .threads = 1};
+		struct ceiling found = {0};
+		const struct peak_opts *peak = (const struct peak_opts *)found.opts;
+		bool some = rows[i].unit != PEAK_FMA;
+
+		assert_int_equal(probe_memory.ceiling(&b.machine, &b.target, &o, &found), some);
+		if (some) {
+			assert_int_equal(peak->unit, rows[i].unit);
+			assert_int_equal(peak->threads, 1);
+		}
+		o.size = 8 << 10; /* a cache's rate */
+		assert_false(probe_memory.ceiling(&b.machine, &b.target, &o, &found));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_ceiling_moves_the_same_traffic),
 		cmocka_unit_test(every_operation_is_right_with_every_isa_and_store),
 		cmocka_unit_test(a_wrong_element_is_found_with_its_place),
 		cmocka_unit_test(nan_and_a_wrong_sum_are_found),

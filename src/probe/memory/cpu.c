@@ -321,28 +321,11 @@ static enum status streams_alloc(struct memory_cpu *s, struct error *err)
 	return st;
 }
 
-static bool beyond_caches(const struct memory_cpu *s, const struct bench *b)
+static const char *choose_stores(struct memory_cpu *s, enum memory_store store)
 {
-	return s->common.size * memory_streams(s->common.opts.op) >=
-	       4 * cpu_cache_bytes(b->machine, b->target);
-}
-
-/* auto: past the cache for streams judged as memory, since then no line is read only to be overwritten. */
-static const char *choose_stores(struct memory_cpu *s, const struct bench *b)
-{
-	const struct memory_opts *o = &s->common.opts;
-
-	s->stores = &s->loops->regular;
-	if (o->store == MEMORY_STORE_MEMCPY || o->op == MEMORY_SET) {
-		s->libc = true;
-		return "memcpy";
-	}
-	if (o->store == MEMORY_STORE_NONTEMPORAL ||
-	    (o->store == MEMORY_STORE_AUTO && beyond_caches(s, b) && s->loops->nontemporal.copy)) {
-		s->stores = &s->loops->nontemporal;
-		return "nontemporal";
-	}
-	return "regular";
+	s->stores = store == MEMORY_STORE_NONTEMPORAL ? &s->loops->nontemporal : &s->loops->regular;
+	s->libc = store == MEMORY_STORE_MEMCPY;
+	return s->libc ? "memcpy" : store == MEMORY_STORE_NONTEMPORAL ? "nontemporal" : "regular";
 }
 
 static void report(const struct memory_cpu *s, const struct bench *b, const char *store)
@@ -377,8 +360,9 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	memory_begin(&s->common, b, o, &memory_cpu_access);
 	s->passes = memory_passes(b->target, o->op, s->common.size);
 	s->grain = s->common.size < (1u << 20) ? 8 : 512;
-	s->loops = memory_loops_for(machine_cpu(b->machine)->isa, beyond_caches(s, b));
-	store = choose_stores(s, b);
+	s->loops = memory_loops_for(machine_cpu(b->machine)->isa,
+				    memory_beyond_caches(b->machine, b->target, o));
+	store = choose_stores(s, memory_store(b->machine, b->target, o));
 	st = cpu_bench_threads(b, o->op == MEMORY_CHASE ? 1 : o->threads, &s->threads, err);
 	if (!st)
 		st = cpu_pool_create(&s->pool, b->cpus, s->threads, err);

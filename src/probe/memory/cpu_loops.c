@@ -53,11 +53,6 @@ static const struct memory_loops *const all[] = {
 	&loops_portable,
 };
 
-const struct memory_loops *memory_loops_at(unsigned index)
-{
-	return index < sizeof(all) / sizeof(all[0]) ? all[index] : NULL;
-}
-
 /*
  * Vectors of 512 bits lower the clock of many cores (2.4 GHz instead of 3.1 where this was measured), and
  * what waits for memory gains nothing by them: copy went from 19.4 to 22 GB/s with half the width.

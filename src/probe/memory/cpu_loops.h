@@ -29,8 +29,6 @@ struct memory_loops {
 /* The widest that these ISA bits allow, 256 bits at most for what comes from memory; the portable one where
  * they allow none. Never NULL. */
 const struct memory_loops *memory_loops_for(uint32_t isa_bits, bool from_memory);
-/* All of this build, widest first; NULL past the last. */
-const struct memory_loops *memory_loops_at(unsigned index);
 
 double memory_gather(const double *a, const uint32_t *x, uint64_t n);
 

@@ -4,6 +4,7 @@
 #include "probe/peak/peak.h"
 #include "core/random.h"
 #include "probe/cpu_pool.h"
+#include "probe/memory/cpu_loops.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define GIB ((uint64_t)1 << 30)
@@ -135,16 +136,20 @@ uint64_t memory_size(const struct machine *m, const struct target *t, const stru
 	return size / 4096 * 4096;
 }
 
+bool memory_beyond_caches(const struct machine *m, const struct target *t, const struct memory_opts *o)
+{
+	uint64_t caches = t->kind == TARGET_GPU ? 8 : 4;
+
+	return memory_size(m, t, o) * memory_streams(o->op) >= caches * cache_bytes(m, t);
+}
+
 static struct work work(const struct machine *m, const struct target *t, const void *opts)
 {
 	const struct memory_opts *o = opts;
 	double size = (double)memory_size(m, t, o), passes = memory_passes(t, o->op, memory_size(m, t, o)),
 	       count = size / memory_element_bytes(t);
-	double cached = t->kind == TARGET_GPU ? 8 : 4;
-	struct work w = {.limit = "memory"};
+	struct work w = {.limit = memory_beyond_caches(m, t, o) ? "memory" : "cache"};
 
-	if (size * memory_streams(o->op) < cached * (double)cache_bytes(m, t))
-		w.limit = "cache";
 	switch ((enum memory_op)o->op) {
 	case MEMORY_READ:
 		w.read_bytes = size;
@@ -220,16 +225,44 @@ static enum status check(const void *opts, struct error *err)
 	return STATUS_OK;
 }
 
-/* Reading alone, on as many threads; a cache has none, and no walk either. */
+enum memory_store memory_store(const struct machine *m, const struct target *t, const struct memory_opts *o)
+{
+	bool past = memory_loops_for(machine_cpu(m)->isa, true)->nontemporal.copy;
+
+	if (o->store == MEMORY_STORE_MEMCPY || o->op == MEMORY_SET)
+		return MEMORY_STORE_MEMCPY;
+	if (o->store == MEMORY_STORE_NONTEMPORAL ||
+	    (o->store == MEMORY_STORE_AUTO && past && memory_beyond_caches(m, t, o)))
+		return MEMORY_STORE_NONTEMPORAL;
+	return MEMORY_STORE_REGULAR;
+}
+
+/*
+ * The bare loop of the same traffic, streams read and how one is written, on as many threads: another mix can
+ * be faster than this one. None for a cache, a walk, indices, and where the C library chooses its stores.
+ */
 static bool ceiling(const struct machine *m, const struct target *t, const void *opts, struct ceiling *out)
 {
+	static const struct {
+		enum peak_unit regular, past;
+	} units[MEMORY_OP_COUNT] = {
+		[MEMORY_READ] = {PEAK_READ, PEAK_READ},
+		[MEMORY_DOT] = {PEAK_READ2, PEAK_READ2},
+		[MEMORY_WRITE] = {PEAK_WRITE, PEAK_WRITE_NT},
+		[MEMORY_COPY] = {PEAK_READ_WRITE, PEAK_READ_WRITE_NT},
+		[MEMORY_SCALE] = {PEAK_READ_WRITE, PEAK_READ_WRITE_NT},
+		[MEMORY_ADD] = {PEAK_READ2_WRITE, PEAK_READ2_WRITE_NT},
+		[MEMORY_TRIAD] = {PEAK_READ2_WRITE, PEAK_READ2_WRITE_NT},
+	};
 	const struct memory_opts *o = opts;
 	struct peak_opts *peak = (struct peak_opts *)out->opts;
+	enum memory_store store = memory_store(m, t, o);
+	enum peak_unit unit = store == MEMORY_STORE_REGULAR ? units[o->op].regular : units[o->op].past;
 
 	out->probe = &probe_peak;
 	out->engine = &peak_cpu_engine;
-	*peak = (struct peak_opts){.unit = PEAK_READ, .type = PEAK_FP32, .threads = o->threads};
-	return !strcmp(work(m, t, opts).limit, "memory");
+	*peak = (struct peak_opts){.unit = unit, .type = PEAK_FP32, .threads = o->threads};
+	return peak_stream_count(unit) && store != MEMORY_STORE_MEMCPY && memory_beyond_caches(m, t, o);
 }
 
 static const struct engine *const engines[] = {

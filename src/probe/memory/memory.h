@@ -58,6 +58,11 @@ int memory_element(uint64_t seed, enum memory_stream stream, uint64_t i);
 /* Bytes of each stream that these options mean on this machine, a multiple of 4096 and at least that (curve
  * points below 4096: multiples of 64); work() and every engine use this one rule. METHODS "Memory sizes". */
 uint64_t memory_size(const struct machine *m, const struct target *t, const struct memory_opts *o);
+/* All streams together are 4 x the caches of a CPU, 8 x the L2 of a GPU, or more: the limit is memory. */
+bool memory_beyond_caches(const struct machine *m, const struct target *t, const struct memory_opts *o);
+/* CPU: the stores that these options mean: past the cache for streams judged as memory, since then no line is
+ * read only to be overwritten; never MEMORY_STORE_AUTO. */
+enum memory_store memory_store(const struct machine *m, const struct target *t, const struct memory_opts *o);
 /* Times that one iteration goes over its streams: on a CPU as often as moves 8 MiB, so that a small size is
  * not timed by its start; 1 on a GPU. work() counts them all. */
 unsigned memory_passes(const struct target *t, enum memory_op op, uint64_t size);

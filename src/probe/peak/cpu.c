@@ -3,8 +3,23 @@
  * function computes. */
 #include <math.h>
 #include <time.h>
-#include "probe/memory/memory.h"
 #include "probe/peak/cpu_state.h"
+
+/* A mix of traffic: its store must be there, and streams that outgrow the caches. */
+static enum status supports_streams(const struct machine *m, const struct target *t, enum peak_unit unit,
+				    struct error *err)
+{
+	uint64_t bytes = 8 * peak_stream_words(m, t, unit) * peak_stream_count(unit);
+	const char *isa;
+
+	if (!peak_stream_loop_for(machine_cpu(m)->isa, unit, &isa))
+		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+				       "peak: %s has no stores past the caches here", isa);
+	if (bytes < 4 * cpu_cache_bytes(m, t))
+		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_NO_MEMORY,
+				       "peak: a quarter of the memory holds no streams of 4 x the caches");
+	return STATUS_OK;
+}
 
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
 			    struct error *err)
@@ -22,10 +37,11 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	const struct peak_opts *o = opts;
 	enum peak_isa isa = peak_isa(m, o);
 
-	(void)t;
 	if (o->unit == PEAK_MMA)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "peak: unit=mma is for GPUs");
+	if (peak_stream_count(o->unit))
+		return supports_streams(m, t, o->unit, err);
 	if (o->unit != PEAK_FMA)
 		return STATUS_OK;
 	if ((machine_cpu(m)->isa & needs[isa]) != needs[isa])
@@ -52,26 +68,26 @@ static void iterate(void *arg, unsigned thread)
 {
 	struct peak_cpu *s = arg;
 	struct peak_slot *slot = &s->slot[thread];
-	uint64_t first, last, before;
+	uint64_t before;
 
-	switch ((enum peak_unit)s->common.opts.unit) {
-	case PEAK_FMA:
+	if (s->common.opts.unit == PEAK_FMA) {
 		s->fma(slot->end);
-		break;
-	case PEAK_ADD: /* the thread's own record of its time on the CPU: the clock does not run while it
-			  waits */
-		before = thread_cpu_ns();
-		slot->x = peak_add_chain(thread, PEAK_ADD_STEP);
-		slot->adds_cpu_ns += thread_cpu_ns() - before;
-		slot->adds += PEAK_ADDS;
-		break;
-	case PEAK_READ:
-		cpu_share(s->count, 512, thread, s->threads, &first, &last);
-		slot->sum = s->loops->read(s->stream + first, last - first);
-		break;
-	case PEAK_MMA:
-		break;
+		return;
 	}
+	/* the thread's own record of its time on the CPU: the clock does not run while it waits */
+	before = thread_cpu_ns();
+	slot->x = peak_add_chain(thread, PEAK_ADD_STEP);
+	slot->adds_cpu_ns += thread_cpu_ns() - before;
+	slot->adds += PEAK_ADDS;
+}
+
+static void run(struct peak_cpu *s)
+{
+	if (s->stream.parts)
+		peak_stream_run(s);
+	else
+		cpu_pool_run(s->pool, iterate, s);
+	s->ran = true;
 }
 
 static enum status enqueue(void *state, uint64_t i, struct error *err)
@@ -79,8 +95,7 @@ static enum status enqueue(void *state, uint64_t i, struct error *err)
 	struct peak_cpu *s = state;
 
 	(void)i, (void)err;
-	cpu_pool_run(s->pool, iterate, s);
-	s->ran = true;
+	run(s);
 	return STATUS_OK;
 }
 
@@ -91,9 +106,10 @@ static void poison(struct peak_cpu *s)
 	s->ran = false;
 	for (unsigned i = 0; i < s->threads; i++) {
 		memset(s->slot[i].end, 0xff, sizeof(s->slot[i].end)); /* NaN in every lane */
-		s->slot[i].sum = NAN;
 		s->slot[i].x = UINT64_MAX;
 	}
+	if (s->stream.parts)
+		peak_stream_poison(s);
 }
 
 static double fma_reference(const struct peak_cpu *s, unsigned chain)
@@ -161,53 +177,21 @@ static void check_fma(const struct peak_cpu *s, struct wrong *w)
 	}
 }
 
-/* The right sum of this thread's share. */
-static void sum_work(void *arg, unsigned thread)
-{
-	struct peak_cpu *s = arg;
-	int8_t value[4096];
-	uint64_t first, last;
-	int64_t sum = 0;
-
-	cpu_share(s->count, 512, thread, s->threads, &first, &last);
-	for (uint64_t at = first; at < last; at += sizeof(value)) {
-		size_t count = last - at < sizeof(value) ? last - at : sizeof(value);
-
-		memory_elements(s->seed, MEMORY_STREAM_A, at, count, value);
-		for (size_t j = 0; j < count; j++)
-			sum += value[j];
-	}
-	s->slot[thread].right = (double)sum;
-}
-
-static void check_read(struct peak_cpu *s, struct wrong *w)
-{
-	cpu_pool_run(s->pool, sum_work, s);
-	for (unsigned i = 0; i < s->threads; i++)
-		note(w, s->slot[i].right, s->slot[i].sum, "its sum", i, 0);
-}
-
 static enum status check(void *state, struct wrong *w, struct error *err)
 {
 	struct peak_cpu *s = state;
 
 	if (!s->ran)
-		cpu_pool_run(s->pool, iterate, s);
-	switch ((enum peak_unit)s->common.opts.unit) {
-	case PEAK_FMA:
+		for (unsigned i = 0; i < (s->stream.parts ? s->stream.parts : 1); i++)
+			run(s);
+	if (s->stream.parts)
+		peak_stream_check(s, w);
+	else if (s->common.opts.unit == PEAK_FMA)
 		check_fma(s, w);
-		break;
-	case PEAK_ADD:
+	else
 		for (unsigned i = 0; i < s->threads; i++)
 			note(w, (double)(i + (uint64_t)PEAK_ADDS * PEAK_ADD_STEP), (double)s->slot[i].x,
 			     "its sum", i, 0);
-		break;
-	case PEAK_READ:
-		check_read(s, w);
-		break;
-	case PEAK_MMA:
-		break;
-	}
 	w->total = w->checked;
 	poison(s);
 	if (w->count)
@@ -237,22 +221,6 @@ static enum status finish(void *state, struct result *out, struct error *err)
 
 /* -- life -- */
 
-static void fill(void *arg, unsigned thread)
-{
-	struct peak_cpu *s = arg;
-	uint64_t first, last;
-	int8_t value[4096];
-
-	cpu_share(s->count, 512, thread, s->threads, &first, &last);
-	for (uint64_t i = first; i < last; i += sizeof(value)) {
-		size_t count = last - i < sizeof(value) ? last - i : sizeof(value);
-
-		memory_elements(s->seed, MEMORY_STREAM_A, i, count, value);
-		for (size_t j = 0; j < count; j++)
-			s->stream[i + j] = value[j];
-	}
-}
-
 static void report(const struct peak_cpu *s, const struct bench *b)
 {
 	enum peak_unit unit = s->common.opts.unit;
@@ -264,22 +232,20 @@ static void report(const struct peak_cpu *s, const struct bench *b)
 		result_text(b->out, &peak_fields[PEAK_FIELD_instruction_set], peak_isa_name(s->isa));
 		result_u64(b->out, &peak_fields[PEAK_FIELD_chains], peak_chains(s->isa));
 	}
-	if (unit == PEAK_READ) {
-		result_text(b->out, &peak_fields[PEAK_FIELD_instruction_set], s->loops->isa);
-		result_u64(b->out, &peak_fields[PEAK_FIELD_stream_bytes], s->count * sizeof(*s->stream));
+	if (s->stream.parts) {
+		result_text(b->out, &peak_fields[PEAK_FIELD_instruction_set], s->stream.isa);
+		result_u64(b->out, &peak_fields[PEAK_FIELD_stream_bytes], s->stream.words * sizeof(uint64_t));
 	}
 }
 
 static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
 {
 	struct peak_cpu *s = state;
-	const struct memory_opts whole = {0};
 	enum status st;
 
 	s->common = (struct peak){.opts = *(const struct peak_opts *)opts, .check = check, .finish = finish};
 	s->isa = peak_isa(b->machine, opts);
 	s->fma = peak_fma_loop_for(s->isa, s->common.opts.type);
-	s->loops = memory_loops_for(machine_cpu(b->machine)->isa, true);
 	s->seed = b->seed;
 	st = cpu_bench_threads(b, s->common.opts.threads, &s->threads, err);
 	if (!st)
@@ -291,12 +257,8 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "peak: no room for %u threads", s->threads);
 	memset(s->slot, 0, s->threads * sizeof(*s->slot));
-	if (s->common.opts.unit == PEAK_READ) {
-		s->count = memory_size(b->machine, b->target, &whole) / sizeof(*s->stream);
-		st = cpu_pages_alloc((void **)&s->stream, s->count * sizeof(*s->stream), err);
-		if (!st)
-			cpu_pool_run(s->pool, fill, s);
-	}
+	if (peak_stream_count(s->common.opts.unit))
+		st = peak_stream_begin(s, b->machine, b->target, err);
 	if (!st) {
 		poison(s);
 		report(s, b);
@@ -314,7 +276,7 @@ static void release(void *state)
 	struct peak_cpu *s = state;
 
 	cpu_pool_destroy(&s->pool);
-	cpu_pages_free((void **)&s->stream, s->count * sizeof(*s->stream));
+	peak_stream_end(s);
 	free(s->slot);
 	*s = (struct peak_cpu){0};
 }

@@ -7,7 +7,9 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static const char *const units[] = {"fma", "add", "read", "mma", NULL};
+#define X(id, text, reads, put) text,
+static const char *const units[] = {"fma", "add", "mma", PEAK_STREAMS(X) NULL};
+#undef X
 #define X(id, text) text,
 static const char *const isas[] = {PEAK_ISAS(X) NULL};
 static const char *const types[] = {PEAK_TYPES(X) NULL};
@@ -18,8 +20,8 @@ static const char *const limits[] = {PEAK_TYPES(X)};
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct peak_opts, unit, .name = "unit", .preset = "fma", .choices = units,
-		.help = "multiply-adds in registers, a chain of adds (the clock), reading memory; GPU: "
-			"matrix instructions"),
+		.help = "multiply-adds in registers, a chain of adds (the clock), one mix of memory traffic "
+			"(nt: written past the caches); GPU: matrix instructions (mma)"),
 	OPT_ROW(struct peak_opts, isa, .name = "isa", .preset = "auto", .choices = isas,
 		.help = "CPU instruction set; auto: the widest there is"),
 	OPT_ROW(struct peak_opts, type, .name = "type", .preset = "fp32", .choices = types,
@@ -89,6 +91,35 @@ static unsigned products(enum peak_type type)
 	return type == PEAK_INT8 ? 4 : type == PEAK_BF16 ? 2 : 1;
 }
 
+struct peak_mix peak_mix(enum peak_unit unit)
+{
+#define X(id, text, reads_, put_) [PEAK_##id] = {.reads = (reads_), .put = (put_)},
+	static const struct peak_mix mix[PEAK_UNIT_COUNT] = {PEAK_STREAMS(X)};
+#undef X
+
+	return mix[unit];
+}
+
+unsigned peak_stream_count(enum peak_unit unit)
+{
+	struct peak_mix mix = peak_mix(unit);
+
+	return mix.reads + (mix.put != PEAK_PUT_NONE);
+}
+
+/* The case beside may hold half of the memory (cpu_memory_bytes) already. */
+uint64_t peak_stream_words(const struct machine *m, const struct target *t, enum peak_unit unit)
+{
+	uint64_t streams = peak_stream_count(unit), room = cpu_memory_bytes(m, t) / 2;
+	uint64_t size = memory_size(m, t, &(struct memory_opts){0}), step = 512 * streams;
+
+	if (!streams)
+		return 0;
+	if (room && size * streams > room)
+		size = room / streams;
+	return size / sizeof(uint64_t) / step * step;
+}
+
 static unsigned thread_count(const struct machine *m, const struct target *t, const struct peak_opts *o)
 {
 	return cpu_threads(m, t, o->threads);
@@ -97,8 +128,9 @@ static unsigned thread_count(const struct machine *m, const struct target *t, co
 static struct work work(const struct machine *m, const struct target *t, const void *opts)
 {
 	const struct peak_opts *o = opts;
-	const struct memory_opts whole = {0};
 	double threads = t->kind == TARGET_GPU ? 0 : thread_count(m, t, o);
+	struct peak_mix mix = peak_mix(o->unit);
+	double part;
 	const struct gpu *g;
 
 	switch ((enum peak_unit)o->unit) {
@@ -108,23 +140,25 @@ static struct work work(const struct machine *m, const struct target *t, const v
 				     .limit = limits[o->type]};
 	case PEAK_ADD:
 		return (struct work){.messages = PEAK_ADDS, .limit = "clock"};
-	case PEAK_READ:
-		return (struct work){.read_bytes = (double)memory_size(m, t, &whole), .limit = "memory"};
 	case PEAK_MMA:
 		g = t->kind == TARGET_GPU ? machine_gpu(m, t->gpu[0]) : NULL;
 		return (struct work){.flop = g ? PEAK_MMA_SM_FLOP * gpu_get(g, GPU_FACT_sm_count, 0) : 0,
 				     .limit = limits[o->type]};
+	default: /* an iteration goes over one part of each stream, so that all mixes take about as long */
+		part = 8.0 * (double)(peak_stream_words(m, t, o->unit) / peak_stream_count(o->unit));
+		return (struct work){.read_bytes = mix.reads * part,
+				     .write_bytes = mix.put == PEAK_PUT_NONE ? 0 : part,
+				     .limit = "memory"};
 	}
-	return (struct work){0};
 }
 
-/* Registers and caches do the work; reading has one stream of probe memory's own size. */
+/* Registers and caches do the work of the others. */
 static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
 {
 	const struct peak_opts *o = opts;
 
-	if (o->unit == PEAK_READ)
-		out->host_bytes = (double)memory_size(m, t, &(struct memory_opts){0});
+	if (peak_stream_count(o->unit))
+		out->host_bytes = 8.0 * (double)peak_stream_words(m, t, o->unit) * peak_stream_count(o->unit);
 }
 
 static enum status check(const void *opts, struct error *err)
@@ -161,7 +195,7 @@ static const struct engine *const engines[] = {
 
 const struct probe probe_peak = {
 	.name = "peak",
-	.summary = "ceilings: multiply-adds, the held clock, reading memory, matrix instructions",
+	.summary = "ceilings: multiply-adds, the held clock, memory traffic, matrix instructions",
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct peak_opts)},
 	.fields = peak_fields,

@@ -5,15 +5,32 @@
  *
  *   fma    CPU: independent chains of fused multiply-adds in registers, FLOP          limit compute.TYPE
  *   add    CPU: one chain of dependent integer adds, one a cycle: the held clock         limit clock
- *   read   CPU: sum of an array of 4 x the last cache, the read ceiling               limit memory
  *   mma    GPU: matrix instructions of one type in registers, on every SM             limit compute.TYPE
+ *   read .. read2_write_nt   CPU: one mix of traffic, streams of 4 x the last cache   limit memory
+ *          so many read, one written: by stores through the caches, or (nt) past them
  */
 #ifndef PROBE_PEAK_PEAK_H
 #define PROBE_PEAK_PEAK_H
 #include <stdint.h>
 #include "run/probe.h"
 
-enum peak_unit { PEAK_FMA, PEAK_ADD, PEAK_READ, PEAK_MMA };
+/* How a mix of traffic writes. */
+enum peak_put { PEAK_PUT_NONE, PEAK_PUT_CACHED, PEAK_PUT_PAST };
+/* name, text, streams read, how one is written. The second list: for ISAs with stores past the caches. */
+#define PEAK_CACHED_STREAMS(X)                                                                               \
+	X(READ, "read", 1, PEAK_PUT_NONE)                                                                    \
+	X(READ2, "read2", 2, PEAK_PUT_NONE)                                                                  \
+	X(WRITE, "write", 0, PEAK_PUT_CACHED)                                                                \
+	X(READ_WRITE, "read_write", 1, PEAK_PUT_CACHED)                                                      \
+	X(READ2_WRITE, "read2_write", 2, PEAK_PUT_CACHED)
+#define PEAK_PAST_STREAMS(X)                                                                                 \
+	X(WRITE_NT, "write_nt", 0, PEAK_PUT_PAST)                                                            \
+	X(READ_WRITE_NT, "read_write_nt", 1, PEAK_PUT_PAST)                                                  \
+	X(READ2_WRITE_NT, "read2_write_nt", 2, PEAK_PUT_PAST)
+#define PEAK_STREAMS(X) PEAK_CACHED_STREAMS(X) PEAK_PAST_STREAMS(X)
+#define X(name, ...) PEAK_##name,
+enum peak_unit { PEAK_FMA, PEAK_ADD, PEAK_MMA, PEAK_STREAMS(X) PEAK_UNIT_COUNT };
+#undef X
 
 #define PEAK_ISAS(X)                                                                                         \
 	X(AUTO, "auto")                                                                                      \
@@ -60,6 +77,17 @@ enum peak_isa peak_isa(const struct machine *m, const struct peak_opts *o);
 /* Independent accumulators a thread: latency 4..5 times 2 ports and two to spare; NEON 24. */
 unsigned peak_chains(enum peak_isa isa);
 unsigned peak_lanes(enum peak_isa isa, enum peak_type type);
+
+/* The traffic of a unit; both members 0 where it is none of streams. */
+struct peak_mix {
+	unsigned reads;
+	enum peak_put put;
+};
+struct peak_mix peak_mix(enum peak_unit unit);
+/* Words of 8 bytes in each stream of the mix, the same for work() and the engine: probe memory's size, less
+ * where all would take over a quarter of the memory; a multiple of 512 x the mix's streams. */
+uint64_t peak_stream_words(const struct machine *m, const struct target *t, enum peak_unit unit);
+unsigned peak_stream_count(enum peak_unit unit); /* read and written; 0: none of streams */
 const char *peak_type_name(enum peak_type type);
 const char *peak_isa_name(enum peak_isa isa);
 
@@ -78,7 +106,7 @@ struct peak {
 #define PEAK_FIELDS(X)                                                                                       \
 	X(instruction_set, "", TEXT, 0, "instruction set of the loop")                                       \
 	X(chains, "", U64, 0, "independent chains a thread (a warp on a GPU)")                               \
-	X(stream_bytes, "B", U64, 0, "unit read: bytes read by an iteration")                                \
+	X(stream_bytes, "B", U64, 0, "streams: bytes of each")                                               \
 	X(instruction, "", TEXT, 0, "unit mma: the instruction issued")                                      \
 	X(flop_per_clock, "FLOP", F64, 1, "unit mma: per clock and multiprocessor, by its own cycle counter")
 #define X(name, ...) PEAK_FIELD_##name,
