@@ -57,24 +57,29 @@ static enum status read_statement(const struct running_opts *o, struct expectati
 	return st;
 }
 
-static enum status keep(const char *dir, const char *name, const struct text *what, struct error *err)
-{
-	char path[PATH_MAX + 32];
-	enum status st;
-
-	if (!what->size)
-		return STATUS_OK;
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	st = file_make_dir(dir, err);
-	return st ? st : file_write(path, text_str(what), what->size, err);
-}
-
 static bool has_file(const char *dir, const char *name)
 {
 	char path[PATH_MAX + 32];
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	return !access(path, F_OK);
+}
+
+static enum status keep(const char *dir, const char *name, const struct text *what, struct error *err)
+{
+	char path[PATH_MAX + 32];
+	enum status st;
+
+	if (!what->size && has_file(dir, name))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s/%s would judge this run, and is of another: remove it, or name another folder",
+			dir, name);
+	if (!what->size)
+		return STATUS_OK;
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	st = file_make_dir(dir, err);
+	return st ? st : file_write(path, text_str(what), what->size, err);
 }
 
 /* What judges the run, so that it is judged alike later and elsewhere. A finished run is not written over:

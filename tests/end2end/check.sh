@@ -116,6 +116,9 @@ ok "what is kept is a set to name" expect 1 report away/built-in --expectations 
 echo 'own.yaml 99999' > away/mine/expectations.txt
 ok "what a stranger kept is refused with its place" expect 64 report away/mine
 ok "by file and byte" says 'away/mine/expectations.txt .*byte 0' err
+mkdir left && echo '{}' > left/expectations.txt
+ok "what another run left in a folder judges no new one" expect 64 check --suite tiny.yaml --out left
+ok "and is named" says 'left/expectations.txt would judge this run' err
 mkdir sour
 cat > sour/sour.yaml <<-END
 	sources: {s: {title: a test, date: 2026-11-21}}
