@@ -31,20 +31,32 @@ void gap_absent(struct judgement *out, const char *name, const char *why)
 		f->present = false;
 }
 
-static void explained_share(struct judgement *out, double product)
+/* Of the factors that are multiplied; `assumed`: those that nothing tells as well. */
+static double product_of(const struct judgement *j, bool assumed)
+{
+	double product = 1;
+	size_t i;
+
+	for (i = 0; i < j->gap_count; i++)
+		if (j->gap[i].present && !j->gap[i].shown_only && (assumed || !j->gap[i].assumed))
+			product *= j->gap[i].value;
+	return product;
+}
+
+static void explained_share(struct judgement *out)
 {
 	double gap = out->bound.value - out->figure;
 
 	out->has_explained_share = gap > 0;
-	if (gap > 0)
-		out->explained_share = out->bound.value * (1 - product) / gap;
+	if (!(gap > 0))
+		return;
+	out->explained_share = out->bound.value * (1 - product_of(out, false)) / gap;
+	out->assumed_share = out->bound.value * (1 - product_of(out, true)) / gap;
 }
 
 void gap_of(struct judgement *out, const struct subject *s)
 {
-	double product = 1;
 	bool whole = false, link = s->gpu && !strncmp(s->c->limit, "link", 4);
-	size_t i;
 
 	out->gap_count = 0;
 	out->unexplained = 0;
@@ -65,12 +77,9 @@ void gap_of(struct judgement *out, const struct subject *s)
 	if (!out->gap_count)
 		return;
 	gap_runs(out, s);
-	for (i = 0; i < out->gap_count; i++)
-		if (out->gap[i].present && !out->gap[i].shown_only)
-			product *= out->gap[i].value;
-	out->unexplained = out->figure / (out->bound.value * product);
+	out->unexplained = out->figure / (out->bound.value * product_of(out, true));
 	if (link)
-		explained_share(out, product);
+		explained_share(out);
 	if (out->cause ==
 	    CAUSE_TELEMETRY_GAP) /* the window's signals have holes: nothing is explained by them */
 		return;

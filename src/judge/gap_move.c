@@ -127,16 +127,20 @@ static void lanes(struct judgement *out, const struct subject *s, const char *fi
 
 bool gap_link(struct judgement *out, const struct subject *s)
 {
+	struct factor *assumed;
 	double payload;
 	bool told = subject_number(s, "pcie_max_payload", &payload) && payload > 0;
 
 	lanes(out, s, "pcie_width_loaded", "pcie_width", GPU_FACT_pcie_width_max, "width");
 	lanes(out, s, "pcie_gen_loaded", "pcie_gen", GPU_FACT_pcie_gen_max, "generation");
-	if (told)
+	if (told) {
 		gap_add(out, "packets", payload / (payload + 26), 0,
 			"payload %.0f B of packets with 26 B around it", payload);
-	else
-		gap_add(out, "packets", 256.0 / 282, 0.03,
-			"assumed 256 B payload: configuration space needs root");
-	return told;
+		return true;
+	}
+	assumed = gap_add(out, "packets", 256.0 / 282, 0.03,
+			  "assumed 256 B payload: configuration space needs root");
+	if (assumed)
+		assumed->assumed = true;
+	return false;
 }

@@ -55,6 +55,7 @@ struct factor {
 	char name[40], signal[120];
 	double value, error;  /* share; 1 = costs nothing */
 	bool shown_only;      /* part of another factor: shown, not multiplied */
+	bool assumed;	      /* multiplied, but nothing here tells it: it explains nothing */
 	bool present;	      /* false: no signal on this device, stays in the residual */
 	enum held_by held_by; /* of the factor "clock" */
 };
@@ -78,8 +79,9 @@ struct judgement {
 	size_t gap_count;
 	double unexplained; /* residual R/(B*product); 0: no chain */
 	bool explained;	    /* residual within [0.97, 1.03] and every needed factor present */
-	/* Host link: of bound less figure, what the factors account for; above 1: more than there is. */
-	double explained_share;
+	/* Host link: of bound less figure, what the factors account for that have a signal, and with those
+	 * that are assumed; above 1: more than there is. */
+	double explained_share, assumed_share;
 	bool has_explained_share;
 	struct advice {
 		char knob[96], evidence[200], gain[96];

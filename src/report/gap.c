@@ -121,7 +121,10 @@ void gap_conclusion(struct text *out, const struct view_row *row)
 		return;
 	if (row->j->has_explained_share) {
 		words_share(share, sizeof(share), fmax(row->j->explained_share, 0));
-		text_addf(out, "the factors account for %s of the gap to the bound", share);
+		text_addf(out, "signals account for %s of the gap to the bound", share);
+		words_share(share, sizeof(share), row->j->assumed_share);
+		if (row->j->assumed_share > row->j->explained_share)
+			text_addf(out, ", and %s with what is assumed", share);
 		return;
 	}
 	words_share(share, sizeof(share), fabs(steps[count - 1].value - 1));

@@ -154,6 +154,8 @@ static void put_gap(struct builder *b, json_t *object, const struct judgement *j
 		put_text(b, factor, "signal", f->signal);
 		put(b, factor, "present", json_boolean(f->present));
 		put(b, factor, "shown_only", json_boolean(f->shown_only));
+		if (f->assumed)
+			put(b, factor, "assumed", json_true());
 		if (f->present) {
 			put_number(b, factor, "value", f->value);
 			if (f->error > 0)
@@ -165,8 +167,10 @@ static void put_gap(struct builder *b, json_t *object, const struct judgement *j
 	if (j->unexplained > 0)
 		put_number(b, object, "unexplained", j->unexplained);
 	put(b, object, "explained", json_boolean(j->explained));
-	if (j->has_explained_share)
+	if (j->has_explained_share) {
 		put_number(b, object, "explained_share", j->explained_share);
+		put_number(b, object, "assumed_share", j->assumed_share);
+	}
 }
 
 static json_t *advice_json(struct builder *b, const struct judgement *j)

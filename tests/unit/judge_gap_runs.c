@@ -31,7 +31,14 @@ static void test_gap_runs__a_host_copy_prints_its_share_and_is_not_called_explai
 	assert_float_equal(j->unexplained, 55.3 / 63.0154 / (256.0 / 282), 0.001);
 	world_set(c, "once", "pcie_max_payload", 256);
 	world_judge(&w);
-	assert_int_equal(world_of(&w, c)->explained, world_of(&w, c)->unexplained >= 0.97);
+	j = world_of(&w, c);
+	assert_int_equal(j->explained, j->unexplained >= 0.97);
+	assert_true(j->has_explained_share);
+	assert_float_equal(j->explained_share, 63.0154 * (26.0 / 282) / (63.0154 - 55.3), 0.001);
+	assert_float_equal(j->assumed_share, j->explained_share, 1e-12);
+	world_set(c, "sustained", "link_rate", 64e9); /* above the bound: no gap */
+	world_judge(&w);
+	assert_false(world_of(&w, c)->has_explained_share);
 }
 
 static struct record_case *host_copy(const char *target, const char *options, double gb_s, unsigned step)
@@ -143,8 +150,10 @@ static void test_gap_runs__a_slow_node_measured_again_is_a_factor_of_the_link(vo
 	assert_true(shown(near, "numa")->shown_only); /* one window: it shows that it is the best */
 	assert_float_equal(world_of(&w, far)->unexplained, 44e9 / (bound * packets * numa), 1e-9);
 	/* the near node's share is what packets cost, the far one's what its node costs as well */
-	assert_float_equal(world_of(&w, near)->explained_share, bound * (1 - packets) / (bound - 55e9), 1e-9);
-	assert_float_equal(world_of(&w, far)->explained_share, bound * (1 - packets * numa) / (bound - 44e9),
+	assert_float_equal(world_of(&w, near)->assumed_share, bound * (1 - packets) / (bound - 55e9), 1e-9);
+	assert_float_equal(world_of(&w, near)->explained_share, 0, 1e-9); /* the payload is assumed */
+	assert_float_equal(world_of(&w, far)->explained_share, bound * (1 - numa) / (bound - 44e9), 1e-9);
+	assert_float_equal(world_of(&w, far)->assumed_share, bound * (1 - packets * numa) / (bound - 44e9),
 			   1e-9);
 	assert_true(world_of(&w, far)->explained_share > world_of(&w, near)->explained_share);
 	/* its own rate enters the residual alone */
