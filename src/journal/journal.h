@@ -8,9 +8,9 @@
  * A line without its newline is torn.
  *
  * One writer a file: its supervisor. Worker and sampler send lines over a socket pair, so a kill loses nothing that was
- * sent. fsync on `end` and `close`. Any prefix reads. Bodies are documented in docs/design/journal.md and below:
+ * sent but up to a second of telemetry, which waits to be journaled together. fsync on `end` and `close`. Any prefix reads. Bodies are documented in docs/design/journal.md and below:
  *
- * open      {"schema":1,"program":"0.1.0","command":[word..],"build":"..","wall":"..Z","node":"..","seed":N,"suite":"quick",
+ * open      {"schema":2,"program":"0.1.0","command":[word..],"build":"..","wall":"..Z","node":"..","seed":N,"suite":"quick",
  *            "expectations":"builtin"|dir,"options":{..},"started":ns?,"price_per_hour":x?}
  *            command: the words as given; build: of the program's file; node: a pseudonym unless options.real_names; started: when the program was started, as t
  * machine   {"facts":{..}}                            pseudonyms for serials, UUIDs, hosts, unless real names were asked for
@@ -27,7 +27,9 @@
  * phase     {"case":id,"phase":"prepare|cold|ramp|burst|settle|sustained|single|verify|search|pairs","t0":ns,"t1":ns}
  * samples   {"case":id,"phase":"burst","batch":N,"ns":[per-iteration ns a sample ..]}    in chunks of <= 4096
  * result    {"case":id,"phase":"cold"|"burst"|"sustained"|"best"|"once","values":{field:value..}}  once: readings, curves' own
- * telemetry {"source":"gpu:0000:1b:00.0"|"host","signal":"power_w","kind":"gauge|counter|bits","at":[ns..],"v":[number|null..]}
+ * telemetry {"source":"gpu:0000:1b:00.0"|"host","from":ns,"signals":{"power_w":{"kind":"gauge|counter|bits","after":[ns..],
+ *            "v":[number|null..]}..}}   about a second; after: since the reading before it, the first since from
+ *            schema 1: {"source","signal":"power_w","kind","at":[ns..],"v"}
  * end       {"case":id,"ending":"done","status":"ok","cause":"","text":"..","place":"file:line"?}
  * close     {"ending":"done"|"cancelled"|..,"text":""}
  */

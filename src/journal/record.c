@@ -8,12 +8,13 @@
 #include <limits.h>
 #include <errno.h>
 #include "core/text.h"
+#include "journal/block.h"
 #include "journal/journal.h"
 
 struct builder {
 	struct record *record;
 	uint64_t shift_ns; /* added to every time of the lines that follow */
-	size_t case_room, series_room;
+	size_t case_room;
 	unsigned step;	    /* steps taken so far */
 	enum status status; /* memory ran out: everything else in a bad line is passed over */
 	struct error *err;
@@ -289,45 +290,9 @@ static void on_end(struct builder *b, const json_t *body, uint64_t t_ns)
 	c->t1_ns = t_ns;
 }
 
-static struct series *series_of(struct builder *b, const json_t *body)
-{
-	static const char *const kinds[] = {"gauge", "counter", "bits", NULL};
-	const char *source = text_of(body, "source", ""), *signal = text_of(body, "signal", "");
-	struct record *r = b->record;
-	struct series *s;
-
-	if (!*source || !*signal || strlen(source) >= sizeof(s->source) ||
-	    strlen(signal) >= sizeof(s->signal))
-		return NULL;
-	for (size_t i = 0; i < r->series_count; i++)
-		if (!strcmp(r->series[i].source, source) && !strcmp(r->series[i].signal, signal))
-			return &r->series[i];
-	s = grown(b, r->series, r->series_count, &b->series_room, sizeof(*s));
-	if (!s)
-		return NULL;
-	r->series = s;
-	s += r->series_count++;
-	*s = (struct series){
-		.kind = (enum signal_kind)index_of(text_of(body, "kind", "gauge"), kinds, SIGNAL_GAUGE)};
-	text_copy(s->source, sizeof(s->source), source);
-	text_copy(s->signal, sizeof(s->signal), signal);
-	return s;
-}
-
 static void on_telemetry(struct builder *b, const json_t *body)
 {
-	const json_t *t = json_object_get(body, "at"), *v = json_object_get(body, "v");
-	struct series *s = series_of(b, body);
-
-	for (size_t i = 0; s && i < json_array_size(t) && i < json_array_size(v); i++) {
-		const json_t *time = json_array_get(t, i), *value = json_array_get(v, i);
-
-		if (!json_is_integer(time) || json_integer_value(time) < 0 || !json_is_number(value))
-			continue; /* null: not read */
-		/* One that is out of order is lost, and shows as a gap. */
-		series_add(s, (uint64_t)json_integer_value(time) + b->shift_ns, json_number_value(value),
-			   NULL);
-	}
+	b->status = block_read(body, &b->record->series, &b->record->series_count, b->shift_ns, b->err);
 }
 
 /* A new `open` is a resumed run. Time goes on behind the last event, a second apart, when the clock began

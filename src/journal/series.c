@@ -4,6 +4,38 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include "core/text.h"
+
+static bool fits(const char *name, size_t size)
+{
+	return name && *name && strlen(name) < size;
+}
+
+enum status series_find(struct series **out, struct series **array, size_t *count, const char *source,
+			const char *signal, enum signal_kind kind, struct error *err)
+{
+	struct series *grown, *s = NULL;
+
+	*out = NULL;
+	if (!fits(source, sizeof(s->source)) || !fits(signal, sizeof(s->signal)))
+		return error_set(err, STATUS_BAD_INPUT, "a series has no name of at most %zu bytes",
+				 sizeof(s->signal) - 1);
+	for (size_t i = 0; i < *count; i++)
+		if (!strcmp((*array)[i].source, source) && !strcmp((*array)[i].signal, signal)) {
+			*out = &(*array)[i];
+			return STATUS_OK;
+		}
+	grown = realloc(*array, (*count + 1) * sizeof(*grown));
+	if (!grown)
+		return error_errno(err, ENOMEM, "%s %s: a series", source, signal);
+	*array = grown;
+	s = &grown[(*count)++];
+	*s = (struct series){.kind = kind};
+	text_copy(s->source, sizeof(s->source), source);
+	text_copy(s->signal, sizeof(s->signal), signal);
+	*out = s;
+	return STATUS_OK;
+}
 
 enum status series_add(struct series *s, uint64_t t_ns, double value, struct error *err)
 {

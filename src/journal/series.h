@@ -35,6 +35,10 @@ struct span {
 	int went_back; /* counter ran backwards inside */
 };
 
+/* The series of that name in a growing array, added to it where it is new; moves the others. BAD_INPUT: a
+ * name that is none, empty or too long; NO_RESOURCE: no memory. */
+enum status series_find(struct series **out, struct series **array, size_t *count, const char *source,
+			const char *signal, enum signal_kind kind, struct error *err);
 enum status series_add(struct series *s, uint64_t t_ns, double value, struct error *err);
 /* UNAVAILABLE where no reading lies in [t0, t1]. */
 enum status series_over(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, struct span *out);

@@ -79,7 +79,7 @@ static void write_open(struct run *r, const json_t *facts)
 
 	process_build(build);
 	clock_wall_text(wall, sizeof(wall));
-	body = json_pack("{s:i, s:s, s:o, s:s, s:s, s:o, s:I, s:s, s:s, s:{s:b, s:b, s:b, s:b}}", "schema", 1,
+	body = json_pack("{s:i, s:s, s:o, s:s, s:s, s:o, s:I, s:s, s:s, s:{s:b, s:b, s:b, s:b}}", "schema", 2,
 			 "program", ASSAY_VERSION, "command", words_json(o->command), "build", build, "wall",
 			 wall, "node", field_string(node ? node : ""), "seed", (json_int_t)o->seed, "suite",
 			 r->plan->suite, "expectations", o->expectations ? o->expectations : "builtin",

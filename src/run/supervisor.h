@@ -4,6 +4,7 @@
 #define RUN_SUPERVISOR_H
 #include "core/process.h"
 #include "core/text.h"
+#include "journal/block.h"
 #include "journal/journal.h"
 #include "journal/series.h"
 #include "run/guard.h"
@@ -32,6 +33,8 @@ struct watch {
 	struct lines in;
 	struct series *series;
 	size_t series_count;
+	struct block block;	     /* what is not journaled yet */
+	uint64_t block_since_ns;     /* when its first reading came */
 	struct watch_window *window; /* waiting for telemetry to pass their end */
 	size_t window_count;
 	uint64_t heard_ns; /* last line */

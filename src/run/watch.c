@@ -8,6 +8,7 @@
 
 #define SLACK_NS 50000000u	/* telemetry has passed a window's end by so much: it is complete */
 #define PATIENCE_NS 2000000000u /* or this long has passed since: the sampler is not waited for */
+#define BLOCK_NS 1000000000u	/* readings wait so long to be journaled together: no crash loses more */
 #define KEEP_NS 120000000000u	/* readings older than this are dropped from memory; the journal has them */
 
 static const struct series *find(const struct series *series, size_t count, const char *source,
@@ -102,38 +103,6 @@ void watch_values(const struct series *series, size_t count, const char *source,
 		energy_values(&span, seconds, out);
 }
 
-static enum signal_kind kind_of(const json_t *body)
-{
-	const char *text = json_string_value(json_object_get(body, "kind"));
-
-	return !text			  ? SIGNAL_GAUGE
-	       : !strcmp(text, "counter") ? SIGNAL_COUNTER
-	       : !strcmp(text, "bits")	  ? SIGNAL_BITS
-					  : SIGNAL_GAUGE;
-}
-
-static struct series *series_for(struct watch *w, const json_t *body)
-{
-	const char *source = json_string_value(json_object_get(body, "source"));
-	const char *signal = json_string_value(json_object_get(body, "signal"));
-	struct series *grown, *s;
-
-	if (!source || !signal || strlen(source) >= sizeof(s->source) || strlen(signal) >= sizeof(s->signal))
-		return NULL;
-	for (size_t i = 0; i < w->series_count; i++)
-		if (!strcmp(w->series[i].source, source) && !strcmp(w->series[i].signal, signal))
-			return &w->series[i];
-	grown = realloc(w->series, (w->series_count + 1) * sizeof(*grown));
-	if (!grown)
-		return NULL;
-	w->series = grown;
-	s = &w->series[w->series_count++];
-	*s = (struct series){.kind = kind_of(body)};
-	text_copy(s->source, sizeof(s->source), source);
-	text_copy(s->signal, sizeof(s->signal), signal);
-	return s;
-}
-
 /* A day's run must not fill the memory. */
 static void forget_old(struct series *s)
 {
@@ -162,32 +131,48 @@ static void take_reading(struct run *r, struct series *s, uint64_t t_ns, double 
 	tell_guard(r, s, t_ns, value);
 }
 
+/* Readings that wait go into the journal, a line a source. */
+static void write_block(struct run *r)
+{
+	json_t *body;
+
+	while ((body = block_take(&r->watch.block)))
+		run_journal(r, JOURNAL_TELEMETRY, body);
+}
+
 /* A line of the sampler. What is no telemetry is passed over: it is not worth the run. */
 static bool take_line(void *arg, const char *line, size_t size)
 {
 	struct run *r = arg;
+	struct watch *w = &r->watch;
 	json_t *body = json_loadb(line, size, 0, NULL);
+	const char *source = json_string_value(json_object_get(body, "source"));
+	const char *signal = json_string_value(json_object_get(body, "signal"));
 	const json_t *at = json_object_get(body, "at"), *v = json_object_get(body, "v");
-	struct series *s = json_is_array(at) && json_array_size(at) == json_array_size(v)
-				   ? series_for(&r->watch, body)
-				   : NULL;
+	enum signal_kind kind = block_kind(body);
+	struct series *s;
 
-	if (!s) {
+	if (!json_is_array(at) || json_array_size(at) != json_array_size(v) ||
+	    series_find(&s, &w->series, &w->series_count, source, signal, kind, NULL)) {
 		log_debug(r->o->log, LOG_TOPIC_RUN, "the sampler wrote a line that is no telemetry");
 		json_decref(body);
 		return true;
 	}
-	r->watch.heard_ns = clock_now_ns(r->o->clock);
-	r->watch.stalled = false;
-	for (size_t i = 0; i < json_array_size(at); i++)
-		if (json_is_integer(json_array_get(at, i)) && json_is_number(json_array_get(v, i)))
-			take_reading(r, s, (uint64_t)json_integer_value(json_array_get(at, i)),
-				     json_number_value(json_array_get(v, i)));
+	w->heard_ns = clock_now_ns(r->o->clock);
+	w->stalled = false;
+	if (!w->block.readings)
+		w->block_since_ns = w->heard_ns;
+	for (size_t i = 0; i < json_array_size(at); i++) {
+		const json_t *time = json_array_get(at, i), *value = json_array_get(v, i);
+
+		if (!json_is_integer(time) || json_integer_value(time) < 0 || !json_is_number(value))
+			continue;
+		take_reading(r, s, (uint64_t)json_integer_value(time), json_number_value(value));
+		block_add(&w->block, source, signal, kind, (uint64_t)json_integer_value(time),
+			  json_number_value(value));
+	}
 	forget_old(s);
-	json_object_del(body, "n");
-	json_object_del(body, "t");
-	json_object_del(body, "type");
-	run_journal(r, JOURNAL_TELEMETRY, body);
+	json_decref(body);
 	return true;
 }
 
@@ -308,6 +293,7 @@ static void lose(struct run *r, const char *why)
 	struct watch *w = &r->watch;
 
 	log_warn(r->o->log, LOG_TOPIC_RUN, "telemetry ends here: %s", why);
+	write_block(r);
 	settle_windows(r, true);
 	sampler_stop(&w->sampler);
 	process_release(&w->sampler);
@@ -329,6 +315,8 @@ void watch_read(struct run *r)
 		log_warn(r->o->log, LOG_TOPIC_RUN,
 			 "the sampler has been silent for two seconds; the run goes on");
 	}
+	if (w->block.readings && clock_now_ns(r->o->clock) - w->block_since_ns >= BLOCK_NS)
+		write_block(r);
 	settle_windows(r, false);
 }
 
@@ -343,6 +331,7 @@ void watch_stop(struct run *r)
 		poll(&in, 1, 20);
 		watch_read(r);
 	}
+	write_block(r);
 	settle_windows(r, true);
 	if (w->alive) {
 		sampler_stop(&w->sampler);
@@ -352,6 +341,7 @@ void watch_stop(struct run *r)
 	for (size_t i = 0; i < w->series_count; i++)
 		series_release(&w->series[i]);
 	free(w->series);
+	block_release(&w->block);
 	free(w->window);
 	lines_release(&w->in);
 }

@@ -29,8 +29,10 @@ static const char *const lines[] = {
 	"{'n':8,'t':1044,'type':'telemetry','source':'host','signal':'e','kind':'counter','at':[1031,1035,"
 	"1033],'v':[1,null,2]}",
 	"{'n':9,'t':1045,'type':'result','case':0,'phase':'burst','values':{'power_w':300}}",
-	"{'n':10,'t':1046,'type':'end','case':0,'ending':'done','status':'ok','cause':'','text':'well'}",
-	"{'n':11,'t':1050,'type':'close','ending':'done','text':''}",
+	"{'n':10,'t':1046,'type':'telemetry','source':'host','from':1036,'signals':{'e':{'kind':'counter',"
+	"'after':[0,2],'v':[3,4]},'f':{'kind':'bits','after':[1],'v':[8]}}}",
+	"{'n':11,'t':1046,'type':'end','case':0,'ending':'done','status':'ok','cause':'','text':'well'}",
+	"{'n':12,'t':1050,'type':'close','ending':'done','text':''}",
 };
 enum { LINES = sizeof(lines) / sizeof(lines[0]) };
 
@@ -85,7 +87,9 @@ static void test_record__a_whole_run_is_there(void **state)
 	s = record_series(&r, "host", "e");
 	assert_non_null(s);
 	assert_int_equal(s->kind, SIGNAL_COUNTER);
-	assert_int_equal(s->count, 2); /* null is not read */
+	assert_int_equal(s->count, 4); /* null is not read; a block goes on where a line of schema 1 ended */
+	assert_true(s->t_ns[3] == 1038 && s->value[3] == 4);
+	assert_int_equal(record_series(&r, "host", "f")->kind, SIGNAL_BITS);
 	record_release(&r);
 	assert_null(r.cases);
 }
@@ -169,6 +173,8 @@ static void test_record__wrong_forms_are_passed_over(void **state)
 		"'type':'telemetry'",
 		"'type':'telemetry','source':'a','signal':'b','at':[1],'v':['x']",
 		"'type':'telemetry','source':'a','signal':'b','at':[-1],'v':[2]",
+		"'type':'telemetry','source':'a','from':1,'signals':{'b':{'after':[-1],'v':[2]}}",
+		"'type':'telemetry','source':'a','from':1,'signals':7",
 		"'type':'plan'",
 		"'type':'extend','steps':7",
 		"'type':'end','case':0,'ending':'nonsense','status':5",

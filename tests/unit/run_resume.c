@@ -99,15 +99,23 @@ static void test_resume__nothing_to_go_on_with_is_an_error(void **state)
 	run_bed_release(&b);
 }
 
-static void run_with_sampler(void **state, const char *how)
+static void run_with_sampler_for(void **state, const char *how, const char *seconds)
 {
+	char cases[128];
+
 	setenv("ASSAY_TEST_SAMPLER", how, 1);
-	run_bed_plan(&b, *state, false,
-		     "  - {probe: 'null', phases: burst, seconds: 300ms, options: {time: 1ms}}\n");
+	snprintf(cases, sizeof(cases),
+		 "  - {probe: 'null', phases: burst, seconds: %s, options: {time: 1ms}}\n", seconds);
+	run_bed_plan(&b, *state, false, cases);
 	b.o.sample = true;
 	assert_int_equal(run_bed_run(&b), STATUS_OK);
 	run_bed_expect(&b, 0, ENDING_DONE, STATUS_OK, CAUSE_NONE);
 	assert_true(b.record.closed);
+}
+
+static void run_with_sampler(void **state, const char *how)
+{
+	run_with_sampler_for(state, how, "300ms");
 }
 
 static void test_telemetry__means_of_a_window_join_its_result(void **state)
@@ -120,6 +128,39 @@ static void test_telemetry__means_of_a_window_join_its_result(void **state)
 	assert_true(record_number(record_phase(&b.record.cases[0], "burst"), "power_w", &v) && v > 0);
 	assert_true(record_number(record_phase(&b.record.cases[0], "burst"), "time_ns_mean", &v) && v > 0);
 	assert_non_null(record_series(&b.record, "host", "energy_j"));
+	run_bed_release(&b);
+}
+
+struct blocks {
+	unsigned lines;
+	uint64_t longest_ns; /* that a reading waited for its line */
+};
+
+static int look_at_block(void *arg, enum journal_type type, uint64_t t_ns, const json_t *body)
+{
+	struct blocks *blocks = arg;
+	uint64_t from_ns = (uint64_t)json_integer_value(json_object_get(body, "from"));
+
+	if (type != JOURNAL_TELEMETRY)
+		return 0;
+	blocks->lines++;
+	if (t_ns - from_ns > blocks->longest_ns)
+		blocks->longest_ns = t_ns - from_ns;
+	return 0;
+}
+
+/* The sampler sends two lines every 5 ms; a crash may lose a second. */
+static void test_telemetry__readings_of_a_second_are_journaled_together(void **state)
+{
+	struct blocks blocks = {0};
+	struct error err = {0};
+	uint64_t cut;
+
+	run_with_sampler_for(state, "good", "1500ms");
+	assert_int_equal(journal_read(*state, look_at_block, &blocks, &cut, &err), STATUS_OK);
+	assert_true(blocks.lines >= 2);
+	assert_true(record_series(&b.record, "host", "power_w")->count > 10 * blocks.lines);
+	assert_true(blocks.longest_ns >= 1000000000 && blocks.longest_ns < 3000000000);
 	run_bed_release(&b);
 }
 
@@ -146,6 +187,7 @@ int main(int argc, char **argv)
 		scratch_test(test_resume__another_plan_or_machine_is_refused),
 		scratch_test(test_resume__nothing_to_go_on_with_is_an_error),
 		scratch_test(test_telemetry__means_of_a_window_join_its_result),
+		scratch_test(test_telemetry__readings_of_a_second_are_journaled_together),
 		scratch_test(test_telemetry__a_sampler_that_dies_stalls_or_raves_costs_its_readings_alone),
 	};
 	int code;
