@@ -13,8 +13,8 @@ const struct bench_case *running_busy(const struct plan *p)
 	return NULL;
 }
 
-/* What a run may draw and write: the limits of the GPUs that it uses; some 20 bytes a sample, a sample a
- * millisecond. */
+/* What a run may draw and write: the limits of the GPUs that it uses; bytes a second as full runs on an H100
+ * and an H200 have them, samples and telemetry in blocks. */
 struct demand {
 	size_t runs, skips;
 	double watts;
@@ -42,7 +42,7 @@ static struct demand demand_of(const struct plan *p, const struct machine *m)
 			d.watts += gpu_get(machine_gpu(m, g), GPU_FACT_power_limit_w, 0);
 			d.watts_known = d.watts_known && gpu_has(machine_gpu(m, g), GPU_FACT_power_limit_w);
 		}
-	d.journal_bytes += p->seconds_expected * 20e3;
+	d.journal_bytes += p->seconds_expected * 12e3;
 	return d;
 }
 
