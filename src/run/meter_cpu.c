@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <time.h>
 #include <unistd.h>
+#include "core/adds.h"
 #include "core/file.h"
 
 enum {
@@ -45,25 +46,6 @@ static enum status once(struct meter *m, double *ns, struct error *err)
 	return st;
 }
 
-/* Each add waits for the one before, so a block's time is the clock's period times their number. */
-static uint64_t add_block(unsigned adds)
-{
-	uint64_t x = 1, y = 3;
-
-	__asm__ volatile("" : "+r"(y));
-
-	/* Or the compiler would know the sum. Sixteen a branch: a neighbour on the core halves taken
-	 * branches, not adds. */
-#define ADD                                                                                                  \
-	x += y;                                                                                              \
-	__asm__ volatile("" : "+r"(x));
-	for (unsigned i = 0; i < adds / 16; i++) {
-		ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD
-	}
-#undef ADD
-	return x;
-}
-
 /* No counter tells the clock without rights, so the spin is its own gauge: it is up when blocks no longer get
  * faster. */
 static enum status ramp(struct meter *m, uint64_t limit_ns, bool *reached, struct error *err)
@@ -75,7 +57,7 @@ static enum status ramp(struct meter *m, uint64_t limit_ns, bool *reached, struc
 	while (since_best < RAMP_BLOCKS && t - t0 < limit_ns) {
 		uint64_t ended, took;
 
-		add_block(RAMP_ADDS);
+		adds_chain(1, 3, RAMP_ADDS);
 		ended = now(m);
 		took = ended - t;
 		t = ended;
@@ -112,7 +94,7 @@ static void stamp(const struct meter *m, struct window *w)
 	for (unsigned i = 0; i < STAMP_BLOCKS; i++) {
 		uint64_t ended, took;
 
-		add_block(STAMP_ADDS);
+		adds_chain(1, 3, STAMP_ADDS);
 		ended = now(m);
 		took = ended - t;
 		t = ended;

@@ -3,6 +3,7 @@
  * function computes. */
 #include <math.h>
 #include <time.h>
+#include "core/adds.h"
 #include "probe/peak/cpu_state.h"
 
 /* A mix of traffic: its store must be there, and streams that outgrow the caches. */
@@ -76,7 +77,7 @@ static void iterate(void *arg, unsigned thread)
 	}
 	/* the thread's own record of its time on the CPU: the clock does not run while it waits */
 	before = thread_cpu_ns();
-	slot->x = peak_add_chain(thread, PEAK_ADD_STEP);
+	slot->x = adds_chain(thread, PEAK_ADD_STEP, PEAK_ADDS);
 	slot->adds_cpu_ns += thread_cpu_ns() - before;
 	slot->adds += PEAK_ADDS;
 }

@@ -173,17 +173,3 @@ bool peak_is_fused(enum peak_isa isa)
 {
 	return isa != PEAK_ISA_SSE2;
 }
-
-/* Register to register: newer cores rename adds of a constant away, which would read as a clock of several
- * GHz more. */
-uint64_t peak_add_chain(uint64_t x, uint64_t y)
-{
-#define ADD                                                                                                  \
-	x += y;                                                                                              \
-	__asm__ volatile("" : "+r"(x));
-	for (unsigned i = 0; i < PEAK_ADDS / 16; i++) {
-		ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD ADD
-	}
-#undef ADD
-	return x;
-}

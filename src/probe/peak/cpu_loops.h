@@ -25,7 +25,4 @@ typedef void peak_fma_loop(void *end);
 /* NULL: this build has no loop for it. */
 peak_fma_loop *peak_fma_loop_for(enum peak_isa isa, enum peak_type type);
 bool peak_is_fused(enum peak_isa isa);
-
-/* x + PEAK_ADDS * y by PEAK_ADDS dependent adds. */
-uint64_t peak_add_chain(uint64_t x, uint64_t y);
 #endif
