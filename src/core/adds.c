@@ -2,9 +2,9 @@
 #include "core/adds.h"
 
 /*
- * Register to register: newer cores rename adds of a constant away, which would read as a clock of several GHz
- * more. Sixteen a branch: a neighbour on the core halves taken branches, not adds. tests/peak_code.sh counts
- * them.
+ * Register to register: newer cores rename adds of a constant away, which would read as a clock of several
+ * GHz more. Sixteen a branch: a neighbour on the core halves taken branches, not adds. tests/peak_code.sh
+ * counts them.
  */
 __attribute__((noinline)) uint64_t adds_chain(uint64_t x, uint64_t y, unsigned adds)
 {

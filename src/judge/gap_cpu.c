@@ -65,6 +65,19 @@ static bool cpu_time(struct judgement *out, const struct subject *s)
 	return true;
 }
 
+/*
+ * The instructions that the ceiling issues multiply unsigned by signed bytes. With both signed, oneDNN shifts
+ * one operand and takes the shift back from every sum. METHODS "INT8 on CPUs" has what that and the packing
+ * cost.
+ */
+static bool shifts_operands(const struct subject *s)
+{
+	const char *kernel = case_text(s->c, "instruction_set");
+
+	return !strcmp(s->type, "int8") && !strcmp(s->c->engine, "onednn") && kernel &&
+	       strstr(kernel, "vnni");
+}
+
 /* What the library's code reaches on a thread by itself: another case of this run, timed in turns as this
  * one. */
 static bool kernel(struct judgement *out, const struct subject *s)
@@ -76,6 +89,12 @@ static bool kernel(struct judgement *out, const struct subject *s)
 		gap_add(out, "kernel", t.ratio, (t.high - t.low) / 2 / t.ratio,
 			"one thread alone over one thread's ceiling (case %u)", one.c->id);
 		return true;
+	}
+	if (shifts_operands(s)) {
+		gap_absent(out, "kernel",
+			   "signed bytes on unsigned x signed instructions: the library shifts, takes back "
+			   "and packs; nothing measures it");
+		return false;
 	}
 	gap_absent(out, "kernel", "the code's own efficiency has no signal on a CPU: it is the residual");
 	return false;

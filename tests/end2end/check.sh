@@ -211,4 +211,9 @@ for row in "read auto read" "write regular write" "copy regular read_write"; do
 done
 "$assay" probe memory op=copy store=memcpy --target cpu --seconds 20ms --out mix_memcpy > out 2> err
 ok "the library's own copy has none" sh -c '! grep -q ceiling_by mix_memcpy/journal.jsonl && ! grep -q "in turns with" mix_memcpy/results.json'
+mkdir empty
+ASSAY_LIB_ONEDNN=$PWD/empty "$assay" probe gemm type=int8 m=64 n=64 k=64 --target cpu --out no_onednn > out 2> err
+if grep -q avx512_vnni /proc/cpuinfo; then
+	ok "a library that is not there is named, with the soname looked for" says 'oneDNN: libdnnl.so.3 not found in ' no_onednn/REPORT.md
+fi
 finish

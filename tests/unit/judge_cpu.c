@@ -269,6 +269,33 @@ static void test_cpu__a_cpu_s_gap_has_signals_of_its_own(void **state)
 	assert_false(factor_of(world_of(&w, one), "kernel")->present);
 }
 
+/* oneDNN's VNNI kernel of signed bytes: the gap says what it does beside multiplying; no other kernel's does.
+ */
+static void test_cpu__int8_names_what_signs_cost(void **state)
+{
+	static const struct {
+		const char *kernel;
+		bool named;
+	} rows[] = {{"brg:avx512_core_vnni", true}, {"brg:avx512_core_amx_int8", false}, {"gemm:jit", false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct record_case *c = in_turns(0.61, 0.60, 0.62, 0.98, 0);
+		const struct factor *f;
+
+		c->engine = "onednn";
+		c->limit = "compute.int8";
+		world_text(c, "once", "instruction_set", rows[i].kernel);
+		world_judge(&w);
+		f = factor_of(world_of(&w, c), "kernel");
+		assert_false(f->present);
+		assert_int_equal(strstr(f->signal, "signed bytes on unsigned x signed instructions") != NULL,
+				 rows[i].named);
+		assert_true(strlen(f->signal) < sizeof(f->signal) - 1); /* not cut */
+		forget(c);
+	}
+}
+
 static void test_cpu__a_point_of_a_curve_may_scatter(void **state)
 {
 	struct record_case *c = world_case(&w, "memory", "cpu", "latency", "op=chase size=65536");
@@ -381,6 +408,7 @@ int main(void)
 		T(begin_cpu, stolen_cpu_time_is_contention_and_a_quota_is_not),
 		T(begin_cpu, a_case_in_turns_is_judged_by_their_interval),
 		T(begin_cpu, a_cpu_s_gap_has_signals_of_its_own),
+		T(begin_cpu, int8_names_what_signs_cost),
 		T(begin_cpu, a_point_of_a_curve_may_scatter),
 		T(begin_cpu, the_better_round_counts),
 		T(begin_cpu, rounds_in_turns_are_compared_by_their_shares),

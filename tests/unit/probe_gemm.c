@@ -130,7 +130,8 @@ static void a_missing_library_is_unavailable(void **state)
 	static const struct engine *const engines[] = {&gemm_openblas_engine, &gemm_onednn_engine};
 	static const enum gemm_type types[] = {GEMM_FP64, GEMM_INT8};
 	static const char *const variables[] = {"ASSAY_LIB_OPENBLAS", "ASSAY_LIB_ONEDNN"};
-	static const char *const names[] = {"openblas", "onednn"};
+	static const char *const names[] = {"openblas", "onednn"}, *const shown[] = {"OpenBLAS", "oneDNN"};
+	static const char *const sonames[] = {"libopenblas.so.0", "libdnnl.so.3"};
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
@@ -156,6 +157,14 @@ static void a_missing_library_is_unavailable(void **state)
 		b.machine.lib.cause = CAUSE_LIBRARY_MISSING;
 		assert_int_equal(engines[i]->supports(&b.machine, &b.target, &o, &err), STATUS_UNAVAILABLE);
 		assert_non_null(strstr(err.text, "no such soname"));
+		assert_non_null(strstr(err.text, shown[i]));
+
+		/* a record that does not say what was looked for: the soname */
+		error_clear(&err);
+		b.machine.lib.missing[0] = '\0';
+		assert_int_equal(engines[i]->supports(&b.machine, &b.target, &o, &err), STATUS_UNAVAILABLE);
+		assert_non_null(strstr(err.text, shown[i]));
+		assert_non_null(strstr(err.text, sonames[i]));
 	}
 }
 

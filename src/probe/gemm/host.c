@@ -38,14 +38,16 @@ enum status gemm_host_heeds(const struct gemm_opts *o, const char *library, stru
 	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "gemm: %s %s", library, what);
 }
 
-enum status gemm_host_library(const struct machine *m, const char *name, struct error *err)
+enum status gemm_host_library(const struct machine *m, const struct lib_spec *spec, const char *shown,
+			      struct error *err)
 {
-	const struct lib_found *lib = machine_lib(m, name);
+	const struct lib_found *lib = machine_lib(m, spec->name);
 
 	if (!lib || !lib->status)
 		return STATUS_OK;
 	return error_set_cause(err, lib->status, lib->cause ? lib->cause : CAUSE_LIBRARY_MISSING,
-			       "gemm: %s: %s", name, lib->missing[0] ? lib->missing : "not found");
+			       "gemm: %s: %s%s", shown, lib->missing[0] ? lib->missing : spec->sonames[0],
+			       lib->missing[0] ? "" : " not found");
 }
 
 /* -- filling: inputs rounded to their type, 4 or 32 elements a Philox call -- */

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include "probe/cpu_pool.h"
 #include "probe/gemm/gemm.h"
+#include "vendor/lib.h"
 
 enum { GEMM_HOST_SETS = 3 };
 
@@ -38,8 +39,10 @@ enum status gemm_host_fits(const struct machine *m, const struct target *t, cons
 			   struct error *err);
 /* For supports: STATUS_UNSUPPORTED where an option is set that only a GPU library heeds. */
 enum status gemm_host_heeds(const struct gemm_opts *o, const char *library, struct error *err);
-/* For supports: what the SOFTWARE layer says of the library; OK where that layer was not read. */
-enum status gemm_host_library(const struct machine *m, const char *name, struct error *err);
+/* For supports: what the SOFTWARE layer says of the library, which people know as `shown`, with the soname
+ * looked for; OK where that layer was not read. */
+enum status gemm_host_library(const struct machine *m, const struct lib_spec *spec, const char *shown,
+			      struct error *err);
 
 extern const struct engine gemm_openblas_engine, gemm_onednn_engine;
 #endif

@@ -44,7 +44,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 				       "gemm: this CPU has no %s instructions", gemm_type_name(o->type));
 	st = gemm_host_heeds(o, "oneDNN", err);
 	if (!st)
-		st = gemm_host_library(m, onednn_lib.name, err);
+		st = gemm_host_library(m, &onednn_lib, "oneDNN", err);
 	return st ? st : gemm_host_fits(m, t, o, err);
 }
 

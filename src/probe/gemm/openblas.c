@@ -23,7 +23,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 				       "gemm: OpenBLAS adds no bias");
 	st = gemm_host_heeds(o, "OpenBLAS", err);
 	if (!st)
-		st = gemm_host_library(m, openblas_lib.name, err);
+		st = gemm_host_library(m, &openblas_lib, "OpenBLAS", err);
 	return st ? st : gemm_host_fits(m, t, o, err);
 }
 
