@@ -84,9 +84,16 @@ static const struct library libraries[] = {
 	 "openblas_get_config",
 	 HOW_TEXT,
 	 SHAPE_NONE},
+	/* numpy's and scipy's own: ASSAY_LIB_OPENBLAS=PATH takes it for products */
+	{"openblas_wheel",
+	 {"libscipy_openblas*.so", NULL},
+	 "{numpy.libs,scipy.libs,scipy_openblas64/lib,scipy_openblas32/lib}",
+	 "openblas_get_config",
+	 HOW_TEXT,
+	 SHAPE_NONE},
 	{"mkl",
 	 {"libmkl_rt.so.2", "libmkl_rt.so.1", NULL},
-	 NULL,
+	 LIB_WHEEL_PREFIX,
 	 "MKL_Get_Version_String",
 	 HOW_TEXT_BUFFER,
 	 SHAPE_NONE},
@@ -96,7 +103,12 @@ static const struct library libraries[] = {
 	 "bli_info_get_version_str",
 	 HOW_TEXT,
 	 SHAPE_NONE},
-	{"onednn", {"libdnnl.so.3", "libdnnl.so.2", NULL}, NULL, "dnnl_version", HOW_STRUCT, SHAPE_NONE},
+	{"onednn",
+	 {"libdnnl.so.3", "libdnnl.so.2", NULL},
+	 LIB_WHEEL_PREFIX,
+	 "dnnl_version",
+	 HOW_STRUCT,
+	 SHAPE_NONE},
 	{"mpi",
 	 {"libmpi.so.40", "libmpi.so.12", NULL},
 	 NULL,
@@ -192,24 +204,32 @@ static void ask_version(const struct library *l, const union version_call *call,
 /* In the child: one JSON object to `fd`. */
 static void report(const struct library *l, int fd)
 {
-	const struct lib_symbol symbol = {l->function, 0, LIB_NEED_OPTIONAL};
+	/* OpenBLAS in wheels has a prefix, and with 64-bit integers a suffix. */
+	enum { NAMES = 3 };
+	const bool blas = l->function && !strcmp(l->function, "openblas_get_config");
+	const struct lib_symbol symbol[NAMES] = {
+		{l->function, 0, LIB_NEED_OPTIONAL},
+		{"scipy_openblas_get_config", sizeof(union version_call), LIB_NEED_OPTIONAL},
+		{"scipy_openblas_get_config64_", 2 * sizeof(union version_call), LIB_NEED_OPTIONAL},
+	};
 	const struct lib_spec spec = {.name = l->name,
 				      .sonames = l->sonames,
 				      .wheel = l->wheel,
-				      .symbols = &symbol,
-				      .symbol_count = l->function != NULL,
-				      .table_size = sizeof(union version_call)};
-	union version_call call;
+				      .symbols = symbol,
+				      .symbol_count = blas ? NAMES : l->function != NULL,
+				      .table_size = NAMES * sizeof(union version_call)};
+	union version_call call[NAMES];
 	struct lib_fact fact;
 	char version[128] = "", *out;
 	json_t *row = json_object();
 
-	if (lib_open(&call, &spec, NULL, &fact, NULL)) {
+	if (lib_open(call, &spec, NULL, &fact, NULL)) {
 		json_object_set_new(row, "missing", json_string(fact.missing ? fact.missing : "not found"));
 	} else {
 		json_object_set_new(row, "path", json_string(fact.path ? fact.path : ""));
-		if (call.any)
-			ask_version(l, &call, version, sizeof(version));
+		for (unsigned i = 0; i < NAMES; i++)
+			if (call[i].any && !version[0])
+				ask_version(l, &call[i], version, sizeof(version));
 		if (version[0])
 			json_object_set_new(row, "version", json_string(version));
 	}

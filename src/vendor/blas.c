@@ -13,7 +13,10 @@ static const char *const sonames[] = {"libopenblas.so.0", "libopenblas.so", NULL
 static int version(const void *table)
 {
 	const struct blas *blas = table;
-	const char *text = blas->get_config ? blas->get_config() : NULL;
+	char *(*config)(void) = blas->get_config	 ? blas->get_config
+				: blas->wheel_get_config ? blas->wheel_get_config
+							 : blas->wide_get_config;
+	const char *text = config ? config() : NULL;
 	int major, minor, patch;
 
 	if (!text || sscanf(text, "OpenBLAS %d.%d.%d", &major, &minor, &patch) != 3)
@@ -29,3 +32,48 @@ const struct lib_spec openblas_lib = {
 	.table_size = sizeof(struct blas),
 	.version = version,
 };
+
+enum status blas_settle(struct blas *b, const struct lib_fact *fact, struct error *err)
+{
+	if (!b->sgemm && b->wheel_sgemm) {
+		b->sgemm = b->wheel_sgemm;
+		b->dgemm = b->wheel_dgemm;
+		b->set_num_threads = b->wheel_set_num_threads;
+		b->get_config = b->wheel_get_config;
+		b->get_corename = b->wheel_get_corename;
+	} else if (!b->sgemm && b->wide_sgemm) {
+		b->set_num_threads = b->wide_set_num_threads;
+		b->get_config = b->wide_get_config;
+		b->get_corename = b->wide_get_corename;
+	} else if (b->sgemm && b->dgemm && b->get_config && strstr(b->get_config(), "USE64BITINT")) {
+		/* 64-bit integers under the plain names: the same functions, with other parameters. */
+		memcpy(&b->wide_sgemm, &b->sgemm, sizeof(b->sgemm));
+		memcpy(&b->wide_dgemm, &b->dgemm, sizeof(b->dgemm));
+		b->sgemm = NULL;
+		b->dgemm = NULL;
+	}
+	if (b->set_num_threads && ((b->sgemm && b->dgemm) || (!b->sgemm && b->wide_sgemm && b->wide_dgemm)))
+		return STATUS_OK;
+	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
+			       "library openblas: %s has no complete set of cblas_sgemm, cblas_dgemm and "
+			       "openblas_set_num_threads, nor under the names of Python's wheels",
+			       fact && fact->path ? fact->path : "OpenBLAS");
+}
+
+void blas_sgemm(const struct blas *b, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,
+		const float *x, int ldx, const float *y, int ldy, float *z, int ldz)
+{
+	if (b->sgemm)
+		b->sgemm(CblasRowMajor, ta, tb, m, n, k, 1, x, ldx, y, ldy, 0, z, ldz);
+	else
+		b->wide_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, x, ldx, y, ldy, 0, z, ldz);
+}
+
+void blas_dgemm(const struct blas *b, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,
+		const double *x, int ldx, const double *y, int ldy, double *z, int ldz)
+{
+	if (b->dgemm)
+		b->dgemm(CblasRowMajor, ta, tb, m, n, k, 1, x, ldx, y, ldy, 0, z, ldz);
+	else
+		b->wide_dgemm(CblasRowMajor, ta, tb, m, n, k, 1, x, ldx, y, ldy, 0, z, ldz);
+}

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenBLAS with 32-bit integers: the two products, its threads and what it says of itself. Types by hand, so
+ * OpenBLAS: the two products, its threads and what it says of itself. Types by hand, so
  * the program builds without its headers; tests/unit/vendor_headers.c holds the rows against cblas.h where
  * that is installed.
  */
 #ifndef VENDOR_BLAS_H
 #define VENDOR_BLAS_H
+#include <stdint.h>
 #include "vendor/lib.h"
 
 #ifndef CBLAS_H /* <cblas.h> was not included */
@@ -18,26 +19,65 @@ typedef enum CBLAS_TRANSPOSE { CblasNoTrans = 111, CblasTrans = 112, CblasConjTr
 	X(CblasNoTrans, 111)                                                                                 \
 	X(CblasTrans, 112)
 
-/* need, ret, field, symbol, params. C = alpha op(A) op(B) + beta C; with beta 0 C is not read. */
+/* need, ret, field, symbol, params. C = alpha op(A) op(B) + beta C; with beta 0 C is not read. What of these
+ * a library has, blas_settle says. */
 #define BLAS_CBLAS_FUNCTIONS(X)                                                                              \
-	X(REQUIRED, void, sgemm, cblas_sgemm,                                                                \
+	X(OPTIONAL, void, sgemm, cblas_sgemm,                                                                \
 	  (CBLAS_LAYOUT, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int m, int n, int k, float alpha, const float *a, \
 	   int lda, const float *b, int ldb, float beta, float *c, int ldc))                                 \
-	X(REQUIRED, void, dgemm, cblas_dgemm,                                                                \
+	X(OPTIONAL, void, dgemm, cblas_dgemm,                                                                \
 	  (CBLAS_LAYOUT, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int m, int n, int k, double alpha,                \
 	   const double *a, int lda, const double *b, int ldb, double beta, double *c, int ldc))
 #define BLAS_OPENBLAS_FUNCTIONS(X)                                                                           \
-	X(REQUIRED, void, set_num_threads, openblas_set_num_threads, (int count))                            \
+	X(OPTIONAL, void, set_num_threads, openblas_set_num_threads, (int count))                            \
 	X(OPTIONAL, int, get_num_threads, openblas_get_num_threads, (void))                                  \
 	X(OPTIONAL, char *, get_config, openblas_get_config, (void))                                         \
 	X(OPTIONAL, char *, get_corename, openblas_get_corename, (void))
-#define BLAS_FUNCTIONS(X) BLAS_CBLAS_FUNCTIONS(X) BLAS_OPENBLAS_FUNCTIONS(X)
+/* As Python's wheels have it: names with a prefix (scipy.libs), and with 64-bit integers a suffix
+ * (numpy.libs). */
+#define BLAS_WHEEL_FUNCTIONS(X)                                                                              \
+	X(OPTIONAL, void, wheel_sgemm, scipy_cblas_sgemm,                                                    \
+	  (CBLAS_LAYOUT, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int m, int n, int k, float alpha, const float *a, \
+	   int lda, const float *b, int ldb, float beta, float *c, int ldc))                                 \
+	X(OPTIONAL, void, wheel_dgemm, scipy_cblas_dgemm,                                                    \
+	  (CBLAS_LAYOUT, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int m, int n, int k, double alpha,                \
+	   const double *a, int lda, const double *b, int ldb, double beta, double *c, int ldc))             \
+	X(OPTIONAL, void, wheel_set_num_threads, scipy_openblas_set_num_threads, (int count))                \
+	X(OPTIONAL, char *, wheel_get_config, scipy_openblas_get_config, (void))                             \
+	X(OPTIONAL, char *, wheel_get_corename, scipy_openblas_get_corename, (void))
+#define BLAS_WIDE_FUNCTIONS(X)                                                                               \
+	X(OPTIONAL, void, wide_sgemm, scipy_cblas_sgemm64_,                                                  \
+	  (CBLAS_LAYOUT, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int64_t m, int64_t n, int64_t k, float alpha,     \
+	   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc))     \
+	X(OPTIONAL, void, wide_dgemm, scipy_cblas_dgemm64_,                                                  \
+	  (CBLAS_LAYOUT, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, int64_t m, int64_t n, int64_t k, double alpha,    \
+	   const double *a, int64_t lda, const double *b, int64_t ldb, double beta, double *c, int64_t ldc)) \
+	X(OPTIONAL, void, wide_set_num_threads, scipy_openblas_set_num_threads64_, (int count))              \
+	X(OPTIONAL, char *, wide_get_config, scipy_openblas_get_config64_, (void))                           \
+	X(OPTIONAL, char *, wide_get_corename, scipy_openblas_get_corename64_, (void))
+#define BLAS_FUNCTIONS(X)                                                                                    \
+	BLAS_CBLAS_FUNCTIONS(X)                                                                              \
+	BLAS_OPENBLAS_FUNCTIONS(X)                                                                           \
+	BLAS_WHEEL_FUNCTIONS(X)                                                                              \
+	BLAS_WIDE_FUNCTIONS(X)
 
 struct blas {
 #define X(need, ret, field, symbol, params) ret(*field) params;
 	BLAS_FUNCTIONS(X)
 #undef X
 };
+
+/*
+ * After lib_open: what the library has under other names into sgemm, dgemm, set_num_threads, get_config and
+ * get_corename; with 64-bit integers sgemm and dgemm are NULL and wide_sgemm, wide_dgemm are there.
+ * LIBRARY_MISSING where none of the sets is complete; `fact` names the file.
+ */
+enum status blas_settle(struct blas *b, const struct lib_fact *fact, struct error *err);
+/* C = A B of one type, row-major; leading dimensions as cblas has them. After blas_settle. */
+void blas_sgemm(const struct blas *b, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,
+		const float *x, int ldx, const float *y, int ldy, float *z, int ldz);
+void blas_dgemm(const struct blas *b, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,
+		const double *x, int ldx, const double *y, int ldy, double *z, int ldz);
 
 extern const struct lib_spec openblas_lib; /* "openblas" */
 #endif

@@ -20,6 +20,7 @@ static int version(const void *table)
 const struct lib_spec onednn_lib = {
 	.name = "onednn",
 	.sonames = sonames,
+	.wheel = LIB_WHEEL_PREFIX,
 	.symbols = symbols,
 	.symbol_count = sizeof(symbols) / sizeof(symbols[0]),
 	.table_size = sizeof(struct dnnl),

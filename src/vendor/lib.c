@@ -2,6 +2,7 @@
 #include "vendor/lib.h"
 #include <ctype.h>
 #include <dlfcn.h>
+#include <glob.h>
 #include <limits.h>
 #include <link.h>
 #include <stdbool.h>
@@ -90,6 +91,19 @@ static bool try_file(struct search *s, const char *name)
 	return true;
 }
 
+/* Wheels have a hash in their files' names. */
+static bool try_pattern(struct search *s, const char *pattern)
+{
+	glob_t g = {0};
+	bool found = false;
+
+	if (!glob(pattern, 0, NULL, &g))
+		for (size_t i = 0; i < g.gl_pathc && !found; i++)
+			found = try_file(s, g.gl_pathv[i]);
+	globfree(&g);
+	return found;
+}
+
 static bool try_dir(struct search *s, const char *dir)
 {
 	char path[PATH_MAX];
@@ -98,11 +112,13 @@ static bool try_dir(struct search *s, const char *dir)
 		if (!dir) {
 			if (!i)
 				preload(s->spec, NULL);
-			if (try_file(s, s->spec->sonames[i]))
+			if (!strchr(s->spec->sonames[i], '*') && try_file(s, s->spec->sonames[i]))
 				return true;
 			continue;
 		}
 		snprintf(path, sizeof(path), "%s/%s", dir, s->spec->sonames[i]);
+		if (strchr(s->spec->sonames[i], '*') && try_pattern(s, path))
+			return true;
 		if (access(path, F_OK))
 			continue;
 		preload(s->spec, dir);

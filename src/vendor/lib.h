@@ -20,14 +20,18 @@ struct lib_symbol {
 };
 
 struct lib_spec {
-	const char *name;	    /* "nvml", "cublaslt": as info software and engines name it */
-	const char *const *sonames; /* newest first; NULL ends */
+	const char *name; /* "nvml", "cublaslt": as info software and engines name it */
+	const char *const
+		*sonames; /* newest first; NULL ends; with a * a pattern, for the wheel's folder alone */
 	const char *const *preload; /* sonames opened before it (same folders); NULL: none */
-	const char *wheel;	    /* folder below site-packages, "nvidia/cu13/lib"; NULL: no wheel */
+	const char *wheel; /* folder below site-packages, "nvidia/cu13/lib"; {a,b}: either; NULL: no wheel */
 	const struct lib_symbol *symbols;
 	size_t symbol_count, table_size;
 	int (*version)(const void *table); /* 10203 style of the library itself; NULL: none */
 };
+
+/* Wheels that put their libraries into lib of the Python prefix itself, as Intel's of MKL and oneDNN do. */
+#define LIB_WHEEL_PREFIX "../.."
 
 struct lib_fact {	  /* filled on failure too; strings are owned by the fact, lib_fact_release */
 	const char *name; /* lent from the spec */

@@ -26,7 +26,7 @@ static void add_glob(struct lib_dirs *d, const char *pattern)
 {
 	glob_t g = {0};
 
-	if (!glob(pattern, GLOB_NOSORT, NULL, &g)) {
+	if (!glob(pattern, GLOB_NOSORT | GLOB_BRACE, NULL, &g)) {
 		for (size_t i = 0; i < g.gl_pathc; i++)
 			add_dir(d, g.gl_pathv[i]);
 	}

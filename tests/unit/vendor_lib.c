@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "vendor/blas.h"
 #include "vendor/cuda.h"
 #include "vendor/lib_path.h"
 #include "vendor/nvml.h"
@@ -222,6 +223,122 @@ static void test_vendor_lib__wheels_are_found_without_running_python(void **stat
 	assert_int_equal(system(line), 0);
 }
 
+/* numpy's OpenBLAS: a hash in its name, in a folder that is named by either of two words; oneDNN's in the
+ * prefix. */
+static void test_vendor_lib__wheels_with_a_hash_are_found_by_pattern(void **state)
+{
+	static const char *const pattern[] = {"libassay_pattern*.so", NULL}, *const plain[] = {
+										     "libassay_plain.so.1",
+										     NULL};
+	static const char *const places[] = {
+		"lib/python3.12/site-packages/scipy.libs/libassay_pattern64_-32a4b2a6.so",
+		"lib/libassay_plain.so.1"};
+	char root[] = "/tmp/assay-hash-XXXXXX", path[512];
+	struct lib_fact fact;
+	struct one table;
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	snprintf(path, sizeof(path), "%s/lib/python3.12/site-packages/scipy.libs", root);
+	make_dirs(path);
+	for (unsigned i = 0; i < 2; i++) {
+		struct lib_spec spec = spec_of(i ? plain : pattern, optional);
+
+		spec.wheel = i ? LIB_WHEEL_PREFIX : "{numpy.libs,scipy.libs}";
+		snprintf(path, sizeof(path), "%s/%s", root, places[i]);
+		setenv("VIRTUAL_ENV", root, 1);
+		assert_int_equal(lib_open(&table, &spec, NULL, &fact, NULL), STATUS_UNAVAILABLE);
+		lib_fact_release(&fact);
+		assert_int_equal(symlink(FAKE, path), 0);
+		assert_int_equal(lib_open(&table, &spec, NULL, &fact, NULL), STATUS_OK);
+		assert_non_null(table.init);
+		lib_fact_release(&fact);
+		unsetenv("VIRTUAL_ENV");
+		assert_int_equal(lib_open(&table, &spec, NULL, &fact, NULL), STATUS_UNAVAILABLE);
+		lib_fact_release(&fact);
+	}
+	snprintf(path, sizeof(path), "rm -r %s", root);
+	assert_int_equal(system(path), 0);
+}
+
+static int called; /* 1: 32-bit integers, 2: 64-bit */
+
+static void narrow(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,
+		   float alpha, const float *a, int lda, const float *b, int ldb, float beta, float *c,
+		   int ldc)
+{
+	(void)layout, (void)ta, (void)tb, (void)alpha, (void)a, (void)b, (void)beta, (void)c;
+	called = m == 2 && n == 3 && k == 4 && lda == 5 && ldb == 6 && ldc == 7 ? 1 : 0;
+}
+
+static void wide(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int64_t m, int64_t n, int64_t k,
+		 float alpha, const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+		 int64_t ldc)
+{
+	(void)layout, (void)ta, (void)tb, (void)alpha, (void)a, (void)b, (void)beta, (void)c;
+	called = m == 2 && n == 3 && k == 4 && lda == 5 && ldb == 6 && ldc == 7 ? 2 : 0;
+}
+
+static void wide_twice(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int64_t m, int64_t n,
+		       int64_t k, double alpha, const double *a, int64_t lda, const double *b, int64_t ldb,
+		       double beta, double *c, int64_t ldc)
+{
+	(void)layout, (void)ta, (void)tb, (void)alpha, (void)a, (void)b, (void)beta, (void)c, (void)lda,
+		(void)ldb, (void)ldc;
+	called = m == 2 && n == 3 && k == 4 ? 3 : 0;
+}
+
+static void narrow_twice(CBLAS_LAYOUT layout, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,
+			 double alpha, const double *a, int lda, const double *b, int ldb, double beta,
+			 double *c, int ldc)
+{
+	(void)layout, (void)ta, (void)tb, (void)alpha, (void)a, (void)b, (void)beta, (void)c, (void)lda,
+		(void)ldb, (void)ldc;
+	called = m == 2 && n == 3 && k == 4 ? 4 : 0;
+}
+
+static void threads(int count)
+{
+	(void)count;
+}
+
+static char *config(void)
+{
+	static char text[] = "OpenBLAS 0.3.29 USE64BITINT DYNAMIC_ARCH";
+
+	return text;
+}
+
+/* Whatever a library calls its products, they are called with integers of its width. */
+static void test_vendor_lib__products_are_called_by_their_integers(void **state)
+{
+	const struct blas narrow_names = {
+		.wheel_sgemm = narrow, .wheel_dgemm = narrow_twice, .wheel_set_num_threads = threads};
+	const struct blas wide_names = {
+		.wide_sgemm = wide, .wide_dgemm = wide_twice, .wide_set_num_threads = threads};
+	struct blas plain_wide = {.set_num_threads = threads, .get_config = config};
+	void (*const wide_functions[])(void) = {(void (*)(void))wide, (void (*)(void))wide_twice};
+	const struct blas half = {.sgemm = narrow, .set_num_threads = threads};
+	struct blas b[3];
+	struct error err = {0};
+
+	(void)state;
+	memcpy(&plain_wide.sgemm, &wide_functions[0], sizeof(plain_wide.sgemm));
+	memcpy(&plain_wide.dgemm, &wide_functions[1], sizeof(plain_wide.dgemm));
+	b[0] = narrow_names, b[1] = wide_names, b[2] = plain_wide;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(blas_settle(&b[i], NULL, &err), STATUS_OK);
+		assert_true(b[i].set_num_threads == threads);
+		blas_sgemm(&b[i], CblasNoTrans, CblasTrans, 2, 3, 4, NULL, 5, NULL, 6, NULL, 7);
+		assert_int_equal(called, i ? 2 : 1);
+		blas_dgemm(&b[i], CblasNoTrans, CblasTrans, 2, 3, 4, NULL, 5, NULL, 6, NULL, 7);
+		assert_int_equal(called, i ? 3 : 4);
+	}
+	b[0] = half;
+	assert_int_equal(blas_settle(&b[0], NULL, &err), STATUS_UNAVAILABLE);
+	assert_int_equal(err.cause, CAUSE_LIBRARY_MISSING);
+}
+
 static void test_vendor_lib__the_drivers_cache_is_left_alone_where_the_user_named_one(void **state)
 {
 	(void)state;
@@ -249,6 +366,8 @@ int main(void)
 		cmocka_unit_test(test_vendor_lib__a_named_path_is_obeyed_or_refused),
 		cmocka_unit_test(test_vendor_lib__a_broken_file_says_what_the_loader_said),
 		cmocka_unit_test(test_vendor_lib__the_drivers_cache_is_left_alone_where_the_user_named_one),
+		cmocka_unit_test(test_vendor_lib__wheels_with_a_hash_are_found_by_pattern),
+		cmocka_unit_test(test_vendor_lib__products_are_called_by_their_integers),
 		cmocka_unit_test(test_vendor_lib__wheels_are_found_without_running_python),
 	};
 

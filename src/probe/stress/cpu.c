@@ -132,11 +132,11 @@ static void multiply(struct stress_cpu *s, uint64_t i)
 
 	check_product(s); /* nobody asked for the last one: it is checked all the same */
 	if (wide(s))
-		s->blas.dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, n, n, 1, s->a, n,
-			      s->g[i % STRESS_SETS], n, 0, s->c, n);
+		blas_dgemm(&s->blas, CblasNoTrans, CblasTrans, n, n, n, s->a, n, s->g[i % STRESS_SETS], n,
+			   s->c, n);
 	else
-		s->blas.sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, n, n, 1, s->a, n,
-			      s->g[i % STRESS_SETS], n, 0, s->c, n);
+		blas_sgemm(&s->blas, CblasNoTrans, CblasTrans, n, n, n, s->a, n, s->g[i % STRESS_SETS], n,
+			   s->c, n);
 	s->pending = true;
 	s->pending_set = i % STRESS_SETS;
 }
@@ -231,6 +231,8 @@ static enum status prepare_tensor(struct stress_cpu *s, uint64_t seed, struct er
 	uint64_t n = s->common.n, size = n * n * (wide(s) ? 8 : 4);
 	enum status st = lib_open(&s->blas, &openblas_lib, NULL, &s->fact, err);
 
+	if (!st)
+		st = blas_settle(&s->blas, &s->fact, err);
 	if (st)
 		return st;
 	s->blas.set_num_threads((int)s->threads);
