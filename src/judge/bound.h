@@ -27,7 +27,7 @@ bool bound_turns(const struct subject *s, struct turns *out);
 /* Is this peak's traffic that of the CPU memory case? True for what is not limited by memory. */
 bool traffic_same(const struct record_case *c, const struct record_case *peak);
 /* The unit of probe peak that a CPU memory case took turns with where that moves other traffic than the case:
- * journals of before 2026-11-22 have reading beside everything. NULL: the same, or no turns. */
+ * older journals have reading beside everything. NULL: the same, or no turns. */
 const char *traffic_beside(const struct record_case *c, char *buffer, size_t size);
 /* Raw GT/s a lane and the share its encoding leaves. 0: no such generation. */
 double bound_pcie_lane(int gen, double *encoding);

@@ -44,6 +44,12 @@ void view_target_name(char *out, size_t size, const struct report_input *in, con
 	}
 }
 
+/* An instrument of the same run bounds what computes. What moves data may beat the bare loop it is held against. */
+static bool is_estimate(const struct view_row *row)
+{
+	return row->j->bound.from == BOUND_CEILING && !strcmp(row->c->limit, "memory");
+}
+
 static void expected_text(struct view_row *row)
 {
 	const struct judgement *j = row->j;
@@ -54,7 +60,7 @@ static void expected_text(struct view_row *row)
 		words_range(row->expected, sizeof(row->expected), j->band.low, j->band.high, j->figure_unit);
 	} else if (j->bound.from != BOUND_NONE && j->bound.value > 0 && isfinite(j->bound.value)) {
 		words_quantity(value, sizeof(value), j->bound.value, 0, j->figure_unit);
-		snprintf(row->expected, sizeof(row->expected), "≤ %s", value);
+		snprintf(row->expected, sizeof(row->expected), "%s %s", is_estimate(row) ? "≈" : "≤", value);
 	}
 }
 
@@ -98,6 +104,8 @@ static const char *over_bound(const struct view_row *row)
 		return "";
 	if (j->verdict == VERDICT_UNTRUSTED || j->verdict == VERDICT_ERROR)
 		return "do not use the figure";
+	if (is_estimate(row))
+		return "a bare loop of the same traffic is an estimate of the most, not a bound";
 	if (j->bound.from == BOUND_CEILING)
 		return "the ceiling is another case of this run, with a spread of its own";
 	if (efficiency > 0 && efficiency < j->share_of_bound)
