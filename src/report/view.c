@@ -44,7 +44,8 @@ void view_target_name(char *out, size_t size, const struct report_input *in, con
 	}
 }
 
-/* An instrument of the same run bounds what computes. What moves data may beat the bare loop it is held against. */
+/* An instrument of the same run bounds what computes. What moves data may beat the bare loop it is held
+ * against. */
 static bool is_estimate(const struct view_row *row)
 {
 	return row->j->bound.from == BOUND_CEILING && !strcmp(row->c->limit, "memory");

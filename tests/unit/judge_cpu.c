@@ -110,8 +110,10 @@ static void test_cpu__a_cpu_memory_case_is_held_against_its_own_traffic(void **s
 		 "under 0.80"},
 		{"read_write_nt", "nontemporal", 0.40, VERDICT_FAIL, CAUSE_BELOW_CEILING, BOUND_CEILING,
 		 "under 0.50"},
-		{"read_write_nt", "nontemporal", 1.20, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND, BOUND_CEILING,
-		 "1.20 (1.18 .. 1.22) of this machine's own ceiling"},
+		/* another loop of this traffic may be paced better; 4 streams counted for 3 are not that */
+		{"read_write_nt", "nontemporal", 1.20, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, BOUND_CEILING, ""},
+		{"read_write_nt", "nontemporal", 1.33, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND, BOUND_CEILING,
+		 "1.33 (1.31 .. 1.35) of this machine's own ceiling"},
 		{"read_write", "regular", 0.95, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, BOUND_CEILING, ""},
 		/* reading, which a copy may exceed and a regular store cannot reach */
 		{"read", "nontemporal", 1.20, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, BOUND_NONE,
