@@ -9,9 +9,11 @@
 
 /*
  * GPM counters come late: at the begin of windows readings lagged by 0.09 to 0.13 s (H100 and H200), and one
- * still showed a load that had ended.
+ * still showed a load that had ended. Intervals that begin before LAG do not count. The sampler begins them
+ * at ASK: on a host whose CPUs were busy one that began after 0.174 s still held idle time.
  */
 #define SERIES_GPM_LAG_NS 150000000ull
+#define SERIES_GPM_ASK_NS 190000000ull
 
 enum signal_kind { SIGNAL_GAUGE, SIGNAL_COUNTER, SIGNAL_BITS };
 

@@ -63,7 +63,7 @@ struct sample_gpu {
 void sample_gpu_init(struct sample_gpu *g, const struct nvml *nvml, nvmlDevice_t device, unsigned source,
 		     uint64_t now_ns);
 void sample_gpu_release(struct sample_gpu *g);
-/* The GPM interval that runs now ends SERIES_GPM_LAG_NS from now, and the others follow at their period. */
+/* The GPM interval that runs now ends SERIES_GPM_ASK_NS from now, and the others follow at their period. */
 void sample_gpu_align(struct sample_gpu *g, uint64_t now_ns);
 void sample_gpu_tick(struct sample_gpu *g, struct batch *b, const struct clock *clock);
 

@@ -292,7 +292,7 @@ void sample_gpu_align(struct sample_gpu *g, uint64_t now_ns)
 	uint64_t *due_ns = &g->schedule.due_ns[TELEMETRY_gpm_tensor_share];
 
 	if (*due_ns != UINT64_MAX)
-		*due_ns = now_ns + SERIES_GPM_LAG_NS;
+		*due_ns = now_ns + SERIES_GPM_ASK_NS;
 }
 
 void sample_gpu_tick(struct sample_gpu *g, struct batch *b, const struct clock *clock)

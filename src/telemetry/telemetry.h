@@ -62,7 +62,7 @@ struct telemetry_spec {
 /* Starts the sampler process; its lines come on process.channel (non-blocking). What it warns of goes to our
  * stderr. */
 enum status sampler_start(struct process *p, const struct telemetry_spec *spec, struct error *err);
-/* A window begins: GPM's intervals begin anew SERIES_GPM_LAG_NS from now, so that even a short one holds a
+/* A window begins: GPM's intervals begin anew SERIES_GPM_ASK_NS from now, so that even a short one holds a
  * whole interval (METHODS, "GPM"). Never waits; a sampler that does not listen goes on as it did. */
 void sampler_align(const struct process *p);
 /* TERM, KILL, leave behind. */

@@ -460,15 +460,15 @@ static void test_sample_gpu__a_window_that_begins_has_its_own_intervals(void **s
 	assert_int_equal(batch_init(&b, -1, 1, NULL), STATUS_OK);
 	sample_gpu_init(&g, &nvml, NULL, 0, 0);
 	tensor = &b.list[0][TELEMETRY_gpm_tensor_share];
-	for (unsigned ms = 0; ms < 620; ms += 10) {
+	for (unsigned ms = 0; ms < 660; ms += 10) {
 		time.now_ns = ms * 1000000u;
-		if (ms == 200) /* due at 250: now at 350 and 600 */
+		if (ms == 200) /* due at 250: now at 390 and 640 */
 			sample_gpu_align(&g, time.now_ns);
 		sample_gpu_tick(&g, &b, &clock);
 	}
 	assert_int_equal(tensor->count, 2);
-	assert_true(tensor->t_ns[0] >= 350000000u && tensor->t_ns[0] < 351000000u);
-	assert_true(tensor->t_ns[1] >= 600000000u && tensor->t_ns[1] < 601000000u);
+	assert_true(tensor->t_ns[0] >= 390000000u && tensor->t_ns[0] < 391000000u);
+	assert_true(tensor->t_ns[1] >= 640000000u && tensor->t_ns[1] < 641000000u);
 	sample_gpu_release(&g);
 	batch_release(&b);
 }
