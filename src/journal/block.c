@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kinds[] = {
-	[SIGNAL_GAUGE] = "gauge", [SIGNAL_COUNTER] = "counter", [SIGNAL_BITS] = "bits"};
-
 void block_add(struct block *b, const char *source, const char *signal, enum signal_kind kind, uint64_t t_ns,
 	       double value)
 {
@@ -48,7 +45,7 @@ static json_t *readings_json(const struct series *s, uint64_t from_ns)
 		json_array_append_new(v, number(s->value[i]));
 		from_ns = s->t_ns[i];
 	}
-	return json_pack("{s:s, s:o, s:o}", "kind", kinds[s->kind], "after", after, "v", v);
+	return json_pack("{s:s, s:o, s:o}", "kind", signal_kind_name(s->kind), "after", after, "v", v);
 }
 
 json_t *block_take(struct block *b)
@@ -87,11 +84,10 @@ void block_release(struct block *b)
 enum signal_kind block_kind(const json_t *object)
 {
 	const char *text = json_string_value(json_object_get(object, "kind"));
+	enum signal_kind kind = SIGNAL_GAUGE;
 
-	for (size_t i = 0; text && i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (!strcmp(text, kinds[i]))
-			return (enum signal_kind)i;
-	return SIGNAL_GAUGE;
+	signal_kind_from_name(text ? text : "", &kind);
+	return kind;
 }
 
 /* A reading that is null was not taken; one that is out of order is lost, and shows as a gap. */
@@ -129,31 +125,49 @@ static void add_at(struct series *s, const json_t *body, uint64_t shift_ns)
 	}
 }
 
-enum status block_read(const json_t *body, struct series **series, size_t *count, uint64_t shift_ns,
-		       struct error *err)
+/* A name that is none is passed over, and so is one too many: neither may fill the caller's error. */
+static enum status find_series(struct series **s, struct series **series, size_t *count, const char *source,
+			       const char *signal, enum signal_kind kind, struct error *err)
+{
+	enum status st = series_find(s, series, count, source, signal, kind, NULL);
+
+	return st == STATUS_NO_RESOURCE ? error_errno(err, ENOMEM, "%s %s: a series", source, signal)
+					: STATUS_OK;
+}
+
+static enum status read_block(const json_t *body, struct series **series, size_t *count, uint64_t shift_ns,
+			      struct error *err)
 {
 	const char *source = json_string_value(json_object_get(body, "source")), *name;
 	const json_t *from = json_object_get(body, "from");
-	json_t *signals = json_object_get(body, "signals"), *signal;
-	enum status st = STATUS_OK;
+	json_t *signal;
 	struct series *s;
 
-	if (!signals) {
-		name = json_string_value(json_object_get(body, "signal"));
-		st = series_find(&s, series, count, source, name, block_kind(body), err);
-		if (!st)
-			add_at(s, body, shift_ns);
-		return st == STATUS_BAD_INPUT ? STATUS_OK : st;
-	}
 	if (!json_is_integer(from) || json_integer_value(from) < 0)
 		return STATUS_OK;
-	json_object_foreach(signals, name, signal)
+	json_object_foreach(json_object_get(body, "signals"), name, signal)
 	{
-		st = series_find(&s, series, count, source, name, block_kind(signal), err);
-		if (st == STATUS_NO_RESOURCE)
+		enum status st = find_series(&s, series, count, source, name, block_kind(signal), err);
+
+		if (st)
 			return st;
-		if (!st)
+		if (s)
 			add_after(s, json_integer_value(from), signal, shift_ns);
 	}
 	return STATUS_OK;
+}
+
+enum status block_read(const json_t *body, struct series **series, size_t *count, uint64_t shift_ns,
+		       struct error *err)
+{
+	struct series *s;
+	enum status st;
+
+	if (json_object_get(body, "signals"))
+		return read_block(body, series, count, shift_ns, err);
+	st = find_series(&s, series, count, json_string_value(json_object_get(body, "source")),
+			 json_string_value(json_object_get(body, "signal")), block_kind(body), err);
+	if (s)
+		add_at(s, body, shift_ns);
+	return st;
 }

@@ -21,7 +21,8 @@ void block_release(struct block *b);
 
 /*
  * Adds what a `telemetry` body tells to the array of series, shift_ns later: a block, or a line of one signal
- * as schema 1 had it. What has a wrong form is passed over. NO_RESOURCE alone is an error.
+ * as schema 1 had it. What has a wrong form is passed over, and *err untouched. NO_RESOURCE alone is an
+ * error.
  */
 enum status block_read(const json_t *body, struct series **series, size_t *count, uint64_t shift_ns,
 		       struct error *err);

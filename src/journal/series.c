@@ -6,6 +6,24 @@
 #include <stdlib.h>
 #include "core/text.h"
 
+static const char *const kind_names[] = {
+	[SIGNAL_GAUGE] = "gauge", [SIGNAL_COUNTER] = "counter", [SIGNAL_BITS] = "bits"};
+
+const char *signal_kind_name(enum signal_kind kind)
+{
+	return kind_names[kind];
+}
+
+bool signal_kind_from_name(const char *name, enum signal_kind *kind)
+{
+	for (size_t i = 0; i < sizeof(kind_names) / sizeof(kind_names[0]); i++)
+		if (!strcmp(name, kind_names[i])) {
+			*kind = (enum signal_kind)i;
+			return true;
+		}
+	return false;
+}
+
 static bool fits(const char *name, size_t size)
 {
 	return name && *name && strlen(name) < size;
@@ -21,10 +39,13 @@ enum status series_find(struct series **out, struct series **array, size_t *coun
 		return error_set(err, STATUS_BAD_INPUT, "a series has no name of at most %zu bytes",
 				 sizeof(s->signal) - 1);
 	for (size_t i = 0; i < *count; i++)
-		if (!strcmp((*array)[i].source, source) && !strcmp((*array)[i].signal, signal)) {
+		if (!strcmp((*array)[i].signal, signal) && !strcmp((*array)[i].source, source)) {
 			*out = &(*array)[i];
 			return STATUS_OK;
 		}
+	if (*count >= SERIES_MAX)
+		return error_set(err, STATUS_BAD_INPUT, "%s %s: there are %d series already", source, signal,
+				 SERIES_MAX);
 	grown = realloc(*array, (*count + 1) * sizeof(*grown));
 	if (!grown)
 		return error_errno(err, ENOMEM, "%s %s: a series", source, signal);

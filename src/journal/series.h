@@ -17,6 +17,9 @@
 
 enum signal_kind { SIGNAL_GAUGE, SIGNAL_COUNTER, SIGNAL_BITS };
 
+/* A name is looked for among all, and a journal of a stranger may hold any number; a GPU has about twenty. */
+enum { SERIES_MAX = 4096 };
+
 struct series {
 	char source[40], signal[40];
 	enum signal_kind kind;
@@ -37,8 +40,11 @@ struct span {
 	int went_back; /* counter ran backwards inside */
 };
 
-/* The series of that name in a growing array, added to it where it is new; moves the others. BAD_INPUT: a
- * name that is none, empty or too long; NO_RESOURCE: no memory. */
+const char *signal_kind_name(enum signal_kind kind); /* "gauge" "counter" "bits" */
+bool signal_kind_from_name(const char *name, enum signal_kind *kind);
+/* The series of that name in a growing array, added to it where it is new; moves the others. NULL with
+ * BAD_INPUT: a name that is none, empty or too long, or a new one beside SERIES_MAX; NO_RESOURCE: no memory.
+ */
 enum status series_find(struct series **out, struct series **array, size_t *count, const char *source,
 			const char *signal, enum signal_kind kind, struct error *err);
 enum status series_add(struct series *s, uint64_t t_ns, double value, struct error *err);

@@ -5,9 +5,6 @@
 #include <unistd.h>
 #include "telemetry/sample.h"
 
-static const char *const kind_names[] = {
-	[SIGNAL_GAUGE] = "gauge", [SIGNAL_COUNTER] = "counter", [SIGNAL_BITS] = "bits"};
-
 enum status batch_init(struct batch *b, int fd, unsigned sources, struct error *err)
 {
 	*b = (struct batch){.fd = fd, .sources = sources, .queue_max = BATCH_QUEUE_BYTES};
@@ -55,7 +52,7 @@ static void add_line(struct batch *b, unsigned source, enum telemetry_signal_id 
 	if (!list->count)
 		return;
 	text_addf(&line, "{\"source\":\"%s\",\"signal\":\"%s\",\"kind\":\"%s\",\"at\":[", b->name[source],
-		  signal->name, kind_names[signal->kind]);
+		  signal->name, signal_kind_name(signal->kind));
 	for (i = 0; i < list->count; i++)
 		text_addf(&line, "%s%llu", i ? "," : "", (unsigned long long)list->t_ns[i]);
 	text_add(&line, "],\"v\":[");

@@ -27,6 +27,8 @@ static void read_text(struct read *r, const char *text, uint64_t shift_ns)
 		fail_msg("%s: %s", text, why.text);
 	*r = (struct read){0};
 	assert_int_equal(block_read(body, &r->series, &r->count, shift_ns, &err), STATUS_OK);
+	assert_int_equal(err.status, STATUS_OK); /* or a later mistake would be told in its words */
+	assert_string_equal(err.text, "");
 	json_decref(body);
 }
 
@@ -102,6 +104,11 @@ static void test_block__wrong_forms_are_passed_over(void **state)
 		{"{\"source\":\"a\",\"from\":-1,\"signals\":{\"b\":{\"after\":[0],\"v\":[1]}}}", 0},
 		{"{\"source\":7,\"from\":1,\"signals\":{\"b\":{\"after\":[0],\"v\":[1]}}}", 0},
 		{"{\"source\":\"a\",\"from\":1,\"signals\":[1]}", 0},
+		{"{\"source\":7,\"signal\":\"b\",\"at\":[1],\"v\":[1]}", 0},
+		{"{\"source\":\"a\",\"from\":1,\"signals\":{\"a name of more than thirty-nine bytes, by "
+		 "far\":"
+		 "{\"after\":[0],\"v\":[1]},\"b\":{\"after\":[0],\"v\":[1]}}}",
+		 1},
 		{"{\"source\":\"a\",\"from\":1,\"signals\":{\"\":{\"after\":[0],\"v\":[1]},\"c\":7}}", 0},
 		{"{\"source\":\"a\",\"from\":1,\"signals\":{\"b\":{\"after\":[0,-1,1],\"v\":[1,2,3]}}}", 1},
 		{"{\"source\":\"a\",\"from\":1,\"signals\":{\"b\":{\"after\":[0,\"x\",1],\"v\":[1,2,3]}}}",
@@ -128,12 +135,36 @@ static void test_block__wrong_forms_are_passed_over(void **state)
 	}
 }
 
+static void test_block__names_beyond_the_most_are_passed_over(void **state)
+{
+	json_t *signals = json_object(), *body;
+	struct error err = {0};
+	struct read r = {0};
+	char name[16];
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * SERIES_MAX; i++) {
+		snprintf(name, sizeof(name), "s%u", i);
+		json_object_set_new(signals, name, json_pack("{s:[i], s:[i]}", "after", 0, "v", 1));
+	}
+	body = json_pack("{s:s, s:i, s:o}", "source", "a", "from", 1, "signals", signals);
+	for (unsigned pass = 1; pass <= 2; pass++) { /* those that are there go on */
+		assert_int_equal(block_read(body, &r.series, &r.count, 0, &err), STATUS_OK);
+		assert_int_equal(r.count, SERIES_MAX);
+		assert_int_equal(r.series[SERIES_MAX - 1].count, pass);
+	}
+	assert_int_equal(err.status, STATUS_OK);
+	json_decref(body);
+	release(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_block__what_goes_in_comes_out),
 		cmocka_unit_test(test_block__lines_of_schema_1_still_read),
 		cmocka_unit_test(test_block__wrong_forms_are_passed_over),
+		cmocka_unit_test(test_block__names_beyond_the_most_are_passed_over),
 	};
 
 	return cmocka_run_group_tests_name("block", tests, NULL, NULL);
