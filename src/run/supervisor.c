@@ -42,6 +42,7 @@ void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum
 
 	if (body && *place)
 		json_object_set_new(body, "place", field_string(place));
+	watch_write(r); /* an end is synced, and what was read until then with it */
 	run_journal(r, JOURNAL_END, body);
 	log_debug(r->o->log, LOG_TOPIC_RUN, "case %u %s: %s, %s %s", c->id, c->key, ending_name(ending),
 		  status_name(status), text);

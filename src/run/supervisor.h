@@ -105,6 +105,8 @@ void second_round(struct run *r);
 
 void watch_start(struct run *r);
 void watch_read(struct run *r); /* what the sampler has sent */
+/* Journals all that the sampler has sent, so that the next synced line covers it. */
+void watch_write(struct run *r);
 /* Tells the sampler that a window is about to begin. */
 void watch_begin(const struct run *r);
 /* Wants the window's means in the case's results once telemetry has passed its end. */

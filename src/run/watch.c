@@ -8,7 +8,7 @@
 
 #define SLACK_NS 50000000u	/* telemetry has passed a window's end by so much: it is complete */
 #define PATIENCE_NS 2000000000u /* or this long has passed since: the sampler is not waited for */
-#define BLOCK_NS 1000000000u	/* readings wait so long to be journaled together: no crash loses more */
+#define BLOCK_NS 1000000000u	/* readings wait so long to be journaled together, or until a case ends */
 #define KEEP_NS 120000000000u	/* readings older than this are dropped from memory; the journal has them */
 
 static const struct series *find(const struct series *series, size_t count, const char *source,
@@ -318,6 +318,12 @@ void watch_read(struct run *r)
 	if (w->block.readings && clock_now_ns(r->o->clock) - w->block_since_ns >= BLOCK_NS)
 		write_block(r);
 	settle_windows(r, false);
+}
+
+void watch_write(struct run *r)
+{
+	watch_read(r);
+	write_block(r);
 }
 
 void watch_stop(struct run *r)

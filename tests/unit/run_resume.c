@@ -149,7 +149,7 @@ static int look_at_block(void *arg, enum journal_type type, uint64_t t_ns, const
 	return 0;
 }
 
-/* The sampler sends two lines every 5 ms; a crash may lose a second. */
+/* The sampler sends two lines every 5 ms; a crash within a case may lose a second. */
 static void test_telemetry__readings_of_a_second_are_journaled_together(void **state)
 {
 	struct blocks blocks = {0};
@@ -161,6 +161,23 @@ static void test_telemetry__readings_of_a_second_are_journaled_together(void **s
 	assert_true(blocks.lines >= 2);
 	assert_true(record_series(&b.record, "host", "power_w")->count > 10 * blocks.lines);
 	assert_true(blocks.longest_ns >= 1000000000 && blocks.longest_ns < 3000000000);
+	run_bed_release(&b);
+}
+
+/* As a kill right behind the end would leave the journal: no block of a second was full by then. */
+static void test_telemetry__an_ended_case_has_its_readings_in_the_journal(void **state)
+{
+	const struct series *power;
+	struct record cut;
+	struct error err = {0};
+
+	run_with_sampler(state, "good");
+	cut_after(*state, "\"type\":\"end\"", 1, 0);
+	assert_int_equal(record_read(&cut, *state, &err), STATUS_OK);
+	power = record_series(&cut, "host", "power_w");
+	assert_non_null(power);
+	assert_true(power->t_ns[power->count - 1] + 200000000 > cut.cases[0].t1_ns);
+	record_release(&cut);
 	run_bed_release(&b);
 }
 
@@ -188,6 +205,7 @@ int main(int argc, char **argv)
 		scratch_test(test_resume__nothing_to_go_on_with_is_an_error),
 		scratch_test(test_telemetry__means_of_a_window_join_its_result),
 		scratch_test(test_telemetry__readings_of_a_second_are_journaled_together),
+		scratch_test(test_telemetry__an_ended_case_has_its_readings_in_the_journal),
 		scratch_test(test_telemetry__a_sampler_that_dies_stalls_or_raves_costs_its_readings_alone),
 	};
 	int code;
