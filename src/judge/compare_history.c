@@ -78,6 +78,13 @@ static void changed(struct compare_row *r, bool lower_is_better)
 		r->change = better ? COMPARE_FASTER_CLOCK : COMPARE_SLOWER_CLOCK;
 }
 
+/* A GPU is stamped inside the window. A CPU's adds run after it, when a core may have left the clock it had.
+ */
+static bool clock_of_window(const struct record_case *c)
+{
+	return !strncmp(c->target, "gpu", 3);
+}
+
 static void row_compute(struct compare_row *r, const struct side *before, size_t n, const struct side *after)
 {
 	double figure[BASELINES_MAX], clocked[BASELINES_MAX], width = 0, base_clocked;
@@ -95,7 +102,8 @@ static void row_compute(struct compare_row *r, const struct side *before, size_t
 	r->after = after->figure;
 	r->raw = r->after / r->before - 1;
 	r->noise = sqrt(width * width + after->width * after->width);
-	r->has_normalised = clocks && (!strcmp(r->unit, "FLOP/s") || !strcmp(r->unit, "OP/s"));
+	r->has_normalised = clocks && clock_of_window(after->c) &&
+			    (!strcmp(r->unit, "FLOP/s") || !strcmp(r->unit, "OP/s"));
 	if (n >= 3) {
 		r->noise_raw = fmax(r->noise, between(figure, n));
 		r->noise = r->has_normalised ? fmax(r->noise, between(clocked, n)) : r->noise_raw;

@@ -95,6 +95,24 @@ static void test_compare__less_at_an_equal_clock_is_the_work(void **state)
 	assert_int_equal(result.exit_code, 1);
 }
 
+/* A CPU's stamp comes after the window: another one says nothing about equal rates. */
+static void test_compare__a_cpu_s_clock_normalises_nothing(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct record_case *c = world_case(&w[i], "gemm", "cpu", "compute.fp32", "type=fp32 m=2048");
+
+		world_set(c, "sustained", "flop_rate", i ? 250.5e9 : 250e9);
+		world_set(c, "sustained", "clock_hz", i ? 2.748e9 : 2.398e9);
+		world_verified(c);
+	}
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.row_count, 1);
+	assert_false(result.row[0].has_normalised);
+	assert_int_equal(result.row[0].change, COMPARE_SAME);
+	assert_float_equal(result.row[0].noise_raw, 0.02, 1e-9);
+}
+
 static void test_compare__faster_is_no_reason_to_fail(void **state)
 {
 	(void)state;
@@ -332,6 +350,7 @@ int main(void)
 		T(within_noise_nothing_changed),
 		T(a_hotter_day_is_told_from_worse_software),
 		T(less_at_an_equal_clock_is_the_work),
+		T(a_cpu_s_clock_normalises_nothing),
 		T(faster_is_no_reason_to_fail),
 		T(repeats_measure_the_noise),
 		T(latencies_are_better_when_lower),
