@@ -6,29 +6,39 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+static struct factor *add(struct judgement *out, const char *name, const struct factor *values,
+			  const char *format, va_list args)
+{
+	struct factor *f;
+
+	if (out->gap_count == COUNT(out->gap) || !isfinite(values->value) || !(values->value > 0))
+		return NULL;
+	f = &out->gap[out->gap_count++];
+	*f = *values;
+	text_copy(f->name, sizeof(f->name), name);
+	vsnprintf(f->signal, sizeof(f->signal), format, args);
+	return f;
+}
+
 struct factor *gap_add(struct judgement *out, const char *name, double value, double error,
 		       const char *format, ...)
 {
 	struct factor *f;
 	va_list args;
 
-	if (out->gap_count == COUNT(out->gap) || !isfinite(value) || !(value > 0))
-		return NULL;
-	f = &out->gap[out->gap_count++];
-	*f = (struct factor){.value = value, .error = error, .present = true};
-	text_copy(f->name, sizeof(f->name), name);
 	va_start(args, format);
-	vsnprintf(f->signal, sizeof(f->signal), format, args);
+	f = add(out, name, &(struct factor){.value = value, .error = error, .present = true}, format, args);
 	va_end(args);
 	return f;
 }
 
-void gap_absent(struct judgement *out, const char *name, const char *why)
+void gap_absent(struct judgement *out, const char *name, const char *why, ...)
 {
-	struct factor *f = gap_add(out, name, 1, 0, "%s", why);
+	va_list args;
 
-	if (f)
-		f->present = false;
+	va_start(args, why);
+	add(out, name, &(struct factor){.value = 1}, why, args);
+	va_end(args);
 }
 
 /* Of the factors that are multiplied; `assumed`: those that nothing tells as well. */
@@ -62,6 +72,7 @@ void gap_of(struct judgement *out, const struct subject *s)
 	out->unexplained = 0;
 	out->explained = false;
 	out->has_explained_share = false;
+	out->clock_recovered = false;
 	if (!out->has_figure || out->bound.from == BOUND_NONE || !(out->bound.value > 0) || !s->phase)
 		return;
 	if (!strcmp(s->c->probe, "stress") || !strcmp(s->c->probe, "hbm"))

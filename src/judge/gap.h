@@ -20,9 +20,12 @@ void gap_of(struct judgement *out, const struct subject *s);
 struct factor *gap_add(struct judgement *out, const char *name, double value, double error,
 		       const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* A factor that has no signal here: in the residual, and named so. */
-void gap_absent(struct judgement *out, const char *name, const char *why);
+void gap_absent(struct judgement *out, const char *name, const char *why, ...)
+	__attribute__((format(printf, 3, 4)));
 /* The chains. True: every factor that the limit needs has its signal. */
 bool gap_compute(struct judgement *out, const struct subject *s);
+/* The factor "pipe" of the compute chain; *share: its value, 0 where it is absent. */
+bool gap_pipe(struct judgement *out, const struct subject *s, double *share);
 bool gap_memory(struct judgement *out, const struct subject *s);
 bool gap_link(struct judgement *out, const struct subject *s);
 bool gap_cpu(struct judgement *out, const struct subject *s);

@@ -52,11 +52,11 @@ enum held_by {
 /* A factor's signal is never the rate it explains. One without a signal is merged into its neighbour and
  * named so. */
 struct factor {
-	char name[40], signal[120];
+	char name[40], signal[160];
 	double value, error;  /* share; 1 = costs nothing */
 	bool shown_only;      /* part of another factor: shown, not multiplied */
 	bool assumed;	      /* multiplied, but nothing here tells it: it explains nothing */
-	bool present;	      /* false: no signal on this device, stays in the residual */
+	bool present;	      /* false: nothing here tells it, stays in the residual */
 	enum held_by held_by; /* of the factor "clock" */
 };
 
@@ -77,8 +77,9 @@ struct judgement {
 	double efficiency_held; /* at the held clock; 0: not applicable */
 	struct factor gap[16];
 	size_t gap_count;
-	double unexplained; /* residual R/(B*product); 0: no chain */
-	bool explained;	    /* residual within [0.97, 1.03] and every needed factor present */
+	double unexplained;   /* residual R/(B*product); 0: no chain */
+	bool explained;	      /* residual within [0.97, 1.03] and every needed factor present */
+	bool clock_recovered; /* the stamp after the window tells a clock that the window did not have */
 	/* Host link: of bound less figure, what the factors account for that have a signal, and with those
 	 * that are assumed; above 1: more than there is. */
 	double explained_share, assumed_share;

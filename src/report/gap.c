@@ -89,8 +89,8 @@ void gap_step_text(struct text *out, const struct view_row *row, const struct ga
 
 	switch (step->kind) {
 	case GAP_ABSENT:
-		text_addf(out, "%s: no signal on this device; it stays in what is unexplained%s%s%s",
-			  step->name, step->signal[0] ? " (" : "", step->signal, step->signal[0] ? ")" : "");
+		text_addf(out, "%s: nothing here tells it; it stays in what is unexplained%s%s%s", step->name,
+			  step->signal[0] ? " (" : "", step->signal, step->signal[0] ? ")" : "");
 		return;
 	case GAP_PART:
 		text_addf(out, "of which %s", step->name);

@@ -10,7 +10,7 @@ enum { GAP_STEPS_MAX = 20 };
 enum gap_kind {
 	GAP_FACTOR,   /* before * value = after, in the figure's unit */
 	GAP_PART,     /* of the factor before it: shown, not multiplied */
-	GAP_ABSENT,   /* no signal on this device: stays in what is unexplained */
+	GAP_ABSENT,   /* nothing here tells it: stays in what is unexplained */
 	GAP_RESIDUAL, /* what no factor explains: the last */
 };
 

@@ -69,7 +69,7 @@ static void conditions_text(struct view_row *row)
 {
 	double value;
 
-	if (view_number(row, "clock_hz", &value))
+	if (!row->j->clock_recovered && view_number(row, "clock_hz", &value))
 		snprintf(row->clock, sizeof(row->clock), "%.0f MHz", value / 1e6);
 	else if (view_number(row, "clock_nvml_hz", &value))
 		snprintf(row->clock, sizeof(row->clock), "~%.0f MHz", value / 1e6);

@@ -271,6 +271,33 @@ static void test_cpu__a_cpu_s_gap_has_signals_of_its_own(void **state)
 	assert_false(factor_of(world_of(&w, one), "kernel")->present);
 }
 
+/* The adds tell the clock after the window: above the ceiling's a core has left the one it had. Noise is
+ * none.
+ */
+static void test_cpu__a_clock_above_the_ceiling_s_explains_nothing(void **state)
+{
+	static const struct {
+		double hz;
+		bool present;
+	} rows[] = {{3.012e9, true}, {3.876e9, false}};
+	const struct judgement *j;
+	struct record_case *c;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		c = in_turns(0.84, 0.83, 0.85, 0.99, 0);
+		world_set(c, "sustained", "clock_hz", rows[i].hz);
+		world_judge(&w);
+		j = world_of(&w, c);
+		assert_int_equal(factor_of(j, "clock")->present, rows[i].present);
+		assert_int_equal(j->clock_recovered, !rows[i].present);
+		assert_int_equal(strstr(factor_of(j, "clock")->signal, "is not the one in it") == NULL,
+				 rows[i].present);
+		assert_float_equal(j->unexplained, 0.84 / (rows[i].present ? 1.004 : 1), 1e-6);
+		forget(c);
+	}
+}
+
 /* oneDNN's VNNI kernel of signed bytes: the gap says what it does beside multiplying; no other kernel's does.
  */
 static void test_cpu__int8_names_what_signs_cost(void **state)
@@ -410,6 +437,7 @@ int main(void)
 		T(begin_cpu, stolen_cpu_time_is_contention_and_a_quota_is_not),
 		T(begin_cpu, a_case_in_turns_is_judged_by_their_interval),
 		T(begin_cpu, a_cpu_s_gap_has_signals_of_its_own),
+		T(begin_cpu, a_clock_above_the_ceiling_s_explains_nothing),
 		T(begin_cpu, int8_names_what_signs_cost),
 		T(begin_cpu, a_point_of_a_curve_may_scatter),
 		T(begin_cpu, the_better_round_counts),
