@@ -1,34 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clock, pipe, useful; parts of the pipe are shown beside it. */
+/* Clock, pipe (gap_pipe.c), useful; parts of the pipe are shown beside it. */
 #include "judge/gap.h"
 #include <math.h>
 
-#define PLAUSIBLE_KAPPA 0.2   /* a pipe that reads less while it never idles is not the one that works */
-#define PLAUSIBLE_SIGNAL 0.01 /* nor is one that reads next to nothing */
-
 enum { REASON_POWER = 0x4, REASON_THERMAL = 0x68, REASON_BRAKE = 0x80 };
-
-/* What GPM tells of the pipes. */
-enum pipe { PIPE_TENSOR, PIPE_FP32, PIPE_FP64, PIPES };
-
-static const struct {
-	const char *signal, *name;
-} pipes[PIPES] = {
-	[PIPE_TENSOR] = {"tensor", "tensor pipe (GPM 5)"},
-	[PIPE_FP32] = {"fp32", "FP32 pipe (GPM 12)"},
-	[PIPE_FP64] = {"fp64", "FP64 pipe (GPM 11)"},
-};
-
-/* Can work of this type show on this pipe? FP64 runs on the matrix units where there are such, else on its
- * own pipe. */
-static bool may_run(const char *type, enum pipe pipe)
-{
-	if (!strcmp(type, "fp32"))
-		return pipe == PIPE_FP32;
-	if (!strcmp(type, "fp64"))
-		return pipe == PIPE_TENSOR || pipe == PIPE_FP64;
-	return pipe == PIPE_TENSOR;
-}
 
 /* Why the clock was below its maximum, as far as watts, times and reason bits tell; text gets the words. */
 static enum held_by clock_held_by(const struct subject *s, double share, char *text, size_t size)
@@ -94,92 +69,6 @@ static bool clock_factor(struct judgement *out, const struct subject *s)
 	if (f)
 		f->held_by = held_by;
 	return stamped;
-}
-
-/*
- * What the signal reads when the pipe never idles: the MMA-only kernel of this run, of the same type, else (a
- * pipe that serves several) of another; *type: which. 0: none ran at full rate, or this is not the pipe it
- * ran on.
- */
-static double kappa(const struct subject *s, enum pipe pipe, const char **type)
-{
-	const struct record *r = s->ctx->record;
-	double best = 0, signal, clock, flop, share;
-	struct subject p;
-	bool same;
-	size_t i;
-
-	for (i = 0; i < r->case_count; i++) {
-		if (&r->cases[i] == s->c || strcmp(r->cases[i].probe, "peak") ||
-		    strcmp(r->cases[i].target, s->c->target) || !case_sound(&r->cases[i]))
-			continue;
-		subject_of(&p, s->ctx, &r->cases[i]);
-		same = !strcmp(p.type, s->type);
-		if (!*p.type || !may_run(p.type, pipe) || (best > 0 && !same) || !p.has_figure || !p.phase)
-			continue;
-		flop = bound_flop_per_clock(&p);
-		if (!subject_gpm(&p, pipes[pipe].signal, &signal) ||
-		    !record_number(p.phase, "clock_hz", &clock) || !(flop > 0) || !(clock > 0))
-			continue;
-		share = p.figure / (flop * clock);
-		if (share < 0.9 || share > 1.01 || signal / share < PLAUSIBLE_KAPPA)
-			continue; /* not at full rate itself, or at full rate on another pipe */
-		best = signal / share;
-		*type = p.type;
-		if (same)
-			break;
-	}
-	return best;
-}
-
-/* The pipe of the work by what calibration and case both show: the one calibrated, else the one that reads
- * more. */
-static enum pipe pipe_of(const struct subject *s, double *signal, double *k, const char **type)
-{
-	enum pipe pipe, best = PIPES;
-	const char *by = "";
-	double here, calibrated;
-
-	*signal = *k = 0;
-	for (pipe = PIPE_TENSOR; pipe < PIPES; pipe++) {
-		if (!may_run(s->type, pipe) || !subject_gpm(s, pipes[pipe].signal, &here) ||
-		    here < PLAUSIBLE_SIGNAL)
-			continue;
-		calibrated = kappa(s, pipe, &by);
-		if (best < PIPES &&
-		    ((*k > 0 && !(calibrated > 0)) || ((*k > 0) == (calibrated > 0) && here <= *signal)))
-			continue;
-		best = pipe;
-		*signal = here;
-		*k = calibrated;
-		*type = by;
-	}
-	return best;
-}
-
-static bool pipe_factor(struct judgement *out, const struct subject *s, double *pipe_share)
-{
-	char by[96] = "assumed: no MMA-only kernel of it at full rate";
-	const char *type = "";
-	double signal, k;
-	enum pipe pipe = pipe_of(s, &signal, &k, &type);
-
-	*pipe_share = 0;
-	if (pipe == PIPES) {
-		gap_absent(out, "pipe",
-			   subject_gpm(s, "sm", &signal)
-				   ? "no tensor signal on this device: GPM reads nothing for this type"
-				   : "no GPM reading lies wholly inside the window, or the device has none");
-		return false;
-	}
-	*pipe_share = signal / (k > 0 ? k : 1);
-	if (k > 0)
-		snprintf(by, sizeof(by), "this run's %.16s MMA-only kernel%s%.16s%s", type,
-			 strcmp(type, s->type) ? ", no " : "", strcmp(type, s->type) ? s->type : "",
-			 strcmp(type, s->type) ? " one ran at full rate" : "");
-	gap_add(out, "pipe", *pipe_share, k > 0 ? 0.005 : 0.013, "%s %.1f %% of elapsed, over %.3f (%s)",
-		pipes[pipe].name, 100 * signal, k > 0 ? k : 1.0, by);
-	return *pipe_share <= 1 + 0.013;
 }
 
 /* "128x256" */
@@ -261,7 +150,7 @@ static void parts(struct judgement *out, const struct subject *s, double pipe)
 bool gap_compute(struct judgement *out, const struct subject *s)
 {
 	double pipe;
-	bool clock = clock_factor(out, s), whole = pipe_factor(out, s, &pipe);
+	bool clock = clock_factor(out, s), whole = gap_pipe(out, s, &pipe);
 
 	whole = useful_factor(out, s) && whole;
 	parts(out, s, pipe);

@@ -219,6 +219,59 @@ static void test_gap__a_calibration_that_did_not_run_at_full_rate_is_not_used(vo
 	assert_float_equal(factor(world_of(&w, p), "pipe")->value, 0.70, 1e-9);
 }
 
+/* The disturbed quick run of an H100: the window of its BF16 kernel held idle time, and 16384 read more than
+ * it.
+ */
+static void test_gap__a_calibration_that_held_idle_time_is_refused_and_named(void **state)
+{
+	struct record_case *small = world_gemm(&w, "gpu0", "bf16", 8192, 686.3, 1376.9, 695, 0.9365);
+	struct record_case *large = world_gemm(&w, "gpu0", "bf16", 16384, 703.7, 1362.4, 695, 0.9707);
+	struct record_case *idle = mma("bf16", 0.9871, 0.9457), *fp16;
+	const struct judgement *j;
+
+	(void)state;
+	idle->require = 1;
+	world_judge(&w);
+	j = world_of(&w, small);
+	assert_false(factor(j, "pipe")->present); /* never assumed where a kernel ran that is doubted */
+	assert_non_null(strstr(factor(j, "pipe")->signal, "bf16 calibration kernel held idle time: its pipe "
+							  "read 0.958"));
+	assert_false(j->explained);
+
+	fp16 = mma("fp16", 0.9883, 0.9887);
+	world_judge(&w);
+	for (size_t i = 0; i < 2; i++) {
+		j = world_of(&w, i ? large : small);
+		assert_float_equal(factor(j, "pipe")->value, (i ? 0.9707 : 0.9365) / (0.9887 / 0.9883), 1e-6);
+		assert_non_null(
+			strstr(factor(j, "pipe")->signal,
+			       "this run's fp16 MMA-only kernel; that of bf16 held idle time: 0.958)"));
+		assert_true(j->explained);
+		assert_int_not_equal(j->cause, CAUSE_UNEXPLAINED);
+	}
+	/* The kernel itself is held against the other, and its figure contradicts its signal. */
+	j = world_of(&w, idle);
+	assert_non_null(strstr(factor(j, "pipe")->signal, "that of bf16 held idle time"));
+	assert_int_equal(j->cause, CAUSE_UNEXPLAINED);
+	/* What the refused one would have calibrated for want of another finds none. */
+	assert_non_null(
+		strstr(factor(world_of(&w, fp16), "pipe")->signal, "bf16 calibration kernel held idle"));
+}
+
+/* Signals of one type at another scale say nothing against a kernel. */
+static void test_gap__types_may_have_a_kappa_each(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.918);
+	struct record_case *e = world_gemm(&w, "gpu0", "e4m3", 8192, 1312, 1395, 695, 0.45);
+
+	(void)state;
+	mma("bf16", 0.99, 0.99);
+	mma("e4m3", 2 * 0.99, 0.495);
+	world_judge(&w);
+	assert_float_equal(factor(world_of(&w, c), "pipe")->value, 0.918, 1e-9);
+	assert_float_equal(factor(world_of(&w, e), "pipe")->value, 0.90, 1e-9);
+}
+
 /* A figure that nobody asked to judge may lose a rest; above what its own signals allow it is doubted. */
 static void test_gap__what_is_measured_alone_may_lose_a_rest(void **state)
 {
@@ -406,6 +459,8 @@ int main(void)
 		T(a_tile_moves_useful_and_the_residual),
 		T(kappa_comes_from_the_mma_only_kernel_of_this_run),
 		T(a_calibration_that_did_not_run_at_full_rate_is_not_used),
+		T(a_calibration_that_held_idle_time_is_refused_and_named),
+		T(types_may_have_a_kappa_each),
 		T(what_is_measured_alone_may_lose_a_rest),
 		T(without_a_signal_the_factor_stays_in_the_residual),
 		T(nvml_s_clock_is_no_proof),
