@@ -4,11 +4,11 @@
 #include <limits.h>
 #include <unistd.h>
 #include "core/clock.h"
-#include "core/units.h"
 #include "journal/journal.h"
 #include "judge/judge.h"
 #include "machine/machine.h"
 #include "probe/registry.h"
+#include "report/words.h"
 #include "run/case.h"
 
 /* judge sees a run directory only, so the plan is written as one: a journal of a machine and a plan, read and
@@ -43,24 +43,48 @@ static enum status record_of(struct record *r, const struct plan *p, const struc
 	return st;
 }
 
-static json_t *row_of(const struct record_case *c, const struct judgement *j)
+static json_t *range(double low, double high, const char *unit)
 {
-	char bound[64] = "", band[80] = "", low[32], high[32];
+	return json_pack("{s:f, s:f, s:s*}", "low", low, "high", high, "unit", unit);
+}
 
+/* For programs: numbers with their units; what there is not is absent. */
+static json_t *numbers_of(const struct record_case *c, const struct judgement *j)
+{
+	json_t *row = json_pack("{s:s, s:s, s:s}", "case", c->key, "target", c->target, "why", j->reason);
+
+	if (j->judged_by != JUDGED_NOTHING)
+		json_object_set_new(row, "judged_by", json_string(judged_by_name(j->judged_by)));
 	if (j->bound.value > 0)
-		units_format(bound, sizeof(bound), j->bound.value, j->figure_unit);
-	if (j->has_band) {
-		units_format(low, sizeof(low), j->band.low, j->figure_unit);
-		units_format(high, sizeof(high), j->band.high, j->figure_unit);
-		snprintf(band, sizeof(band), "%s .. %s", low, high);
-	} else if (j->band.high > 0)
-		snprintf(band, sizeof(band), "%.3f .. %.3f at held clock", j->band.low, j->band.high);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "case", c->key, "target", c->target, "bound", bound,
+		json_object_set_new(row, "bound",
+				    json_pack("{s:f, s:s, s:s}", "value", j->bound.value, "unit",
+					      j->figure_unit, "formula", j->bound.formula));
+	if (j->has_band)
+		json_object_set_new(row, "band", range(j->band.low, j->band.high, j->figure_unit));
+	else if (j->band.high > 0)
+		json_object_set_new(row, "share_at_held_clock", range(j->band.low, j->band.high, NULL));
+	return row;
+}
+
+/* For people: the case as reports title it. */
+static json_t *texts_of(const struct record_case *c, const struct judgement *j)
+{
+	char title[160], bound[64] = "-", band[80] = "-";
+
+	words_title(title, sizeof(title), c);
+	if (j->bound.value > 0)
+		words_quantity(bound, sizeof(bound), j->bound.value, 0, j->figure_unit);
+	if (j->has_band)
+		words_range(band, sizeof(band), j->band.low, j->band.high, j->figure_unit);
+	else if (j->band.high > 0)
+		snprintf(band, sizeof(band), "%.3f–%.3f at held clock", j->band.low, j->band.high);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "case", title, "target", c->target, "bound", bound,
 			 "band", band, "why", j->reason);
 }
 
-enum status list_ahead(json_t **rows, const char *suite, const char *machine, const char *expectations,
-		       const volatile sig_atomic_t *stop, const struct log *log, struct error *err)
+enum status list_ahead(json_t **rows, bool numbers, const char *suite, const char *machine,
+		       const char *expectations, const volatile sig_atomic_t *stop, const struct log *log,
+		       struct error *err)
 {
 	const struct machine_scope scope = {.up_to = LAYER_SOFTWARE, .stop = stop};
 	struct expectations *e = NULL;
@@ -83,7 +107,8 @@ enum status list_ahead(json_t **rows, const char *suite, const char *machine, co
 	if (!st)
 		st = judge_ahead(&judged, &record, e, err);
 	for (size_t i = 0; !st && i < record.case_count && i < judged.count; i++)
-		json_array_append_new(*rows, row_of(&record.cases[i], &judged.of_case[i]));
+		json_array_append_new(
+			*rows, (numbers ? numbers_of : texts_of)(&record.cases[i], &judged.of_case[i]));
 	judgements_release(&judged);
 	expectations_free(e);
 	record_release(&record);

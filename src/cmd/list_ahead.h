@@ -3,10 +3,13 @@
 #define CMD_LIST_AHEAD_H
 #include <jansson.h>
 #include <signal.h>
+#include <stdbool.h>
 #include "core/error.h"
 #include "core/log.h"
 
-/* Rows of what would judge each case of the suite here. Caller decrefs *rows. */
-enum status list_ahead(json_t **rows, const char *suite, const char *machine, const char *expectations,
-		       const volatile sig_atomic_t *stop, const struct log *log, struct error *err);
+/* Rows of what would judge each case of the suite here: objects with `numbers` and units, or all of texts.
+ * Caller decrefs *rows. */
+enum status list_ahead(json_t **rows, bool numbers, const char *suite, const char *machine,
+		       const char *expectations, const volatile sig_atomic_t *stop, const struct log *log,
+		       struct error *err);
 #endif

@@ -120,11 +120,21 @@ static json_t *cause_rows(void)
 	return rows;
 }
 
-/* Columns as wide as their widest entry; the last one runs free. */
-static void print_table(const json_t *rows)
+enum { COLUMNS = 8 };
+
+/* Characters on a terminal, about: bytes that begin one. */
+static int shown_width(const char *s)
 {
-	struct text out = {0};
-	int width[8] = {0};
+	int width = 0;
+
+	for (; *s; s++)
+		width += (*s & 0xc0) != 0x80;
+	return width;
+}
+
+/* As wide as the widest entry, or the name. */
+static void column_widths(const json_t *rows, int width[COLUMNS])
+{
 	const char *name;
 	json_t *row, *v;
 	size_t i;
@@ -135,29 +145,47 @@ static void print_table(const json_t *rows)
 
 		json_object_foreach(row, name, v)
 		{
-			int size = (int)json_string_length(v);
+			int entry = shown_width(json_string_value(v)), least = shown_width(name);
+			int widest = entry > least ? entry : least;
 
-			if (column < 8 && size > width[column])
-				width[column] = size;
+			if (column < COLUMNS && widest > width[column])
+				width[column] = widest;
 			column++;
 		}
 	}
-	json_array_foreach((json_t *)rows, i, row)
+}
+
+/* The names of the columns, or with `row` its entries; the last one runs free. */
+static void add_line(struct text *out, const json_t *row, bool names, const int width[COLUMNS])
+{
+	int column = 0, last = (int)json_object_size(row) - 1;
+	const char *name;
+	json_t *v;
+
+	json_object_foreach((json_t *)row, name, v)
 	{
-		int column = 0, last = (int)json_object_size(row) - 1;
+		struct text cell = {0};
 
-		json_object_foreach(row, name, v)
-		{
-			struct text cell = {0};
-
-			utf8_add_clean(&cell, json_string_value(v), UTF8_KEEP_NOTHING);
-			text_addf(&out, column == last ? "%-*s%s" : "%-*s  %s",
-				  column == last ? 0 : width[column], text_str(&cell), "");
-			text_release(&cell);
-			column++;
-		}
-		text_add(&out, "\n");
+		utf8_add_clean(&cell, names ? name : json_string_value(v), UTF8_KEEP_NOTHING);
+		text_add(out, text_str(&cell));
+		if (column < last && column < COLUMNS)
+			text_addf(out, "%*s", width[column] + 2 - shown_width(text_str(&cell)), "");
+		text_release(&cell);
+		column++;
 	}
+	text_add(out, "\n");
+}
+
+static void print_table(const json_t *rows)
+{
+	int width[COLUMNS] = {0};
+	struct text out = {0};
+	json_t *row;
+	size_t i;
+
+	column_widths(rows, width);
+	add_line(&out, json_array_get(rows, 0), true, width);
+	json_array_foreach((json_t *)rows, i, row) add_line(&out, row, false, width);
 	show_text(&out, UTF8_KEEP_NOTHING);
 	text_release(&out);
 }
@@ -187,7 +215,7 @@ static int run(const struct command_context *c, const void *opts_)
 		rows = suite_rows();
 	else if (!strcmp(o->what, "causes"))
 		rows = cause_rows();
-	else if (list_ahead(&rows, o->suite, o->machine, o->expectations, c->stop, c->log, &err))
+	else if (list_ahead(&rows, o->json, o->suite, o->machine, o->expectations, c->stop, c->log, &err))
 		return running_complain(c, &err);
 	if (o->json)
 		show_json(rows, JSON_INDENT(1));

@@ -201,6 +201,10 @@ ok "list engines" expect 0 list engines
 ok "list suites" expect 0 list suites
 ok "list causes as JSON" expect 0 list causes --json
 ok "list expectations" expect 0 list expectations --suite tiny.yaml
+ok "its columns have names" sh -c 'head -1 out | grep -Eq "^case +target +bound +band +why"'
+ok "its JSON has numbers and leaves out what there is not" sh -c \
+	'"$1" list expectations --json --machine "$2" > out && grep -q "\"low\": [0-9]" out && ! grep -Eq "\"(band|bound)\": \"" out' \
+	sh "$assay" "$(dirname "$0")/../replay/h100-sxm-1"
 
 # A memory case takes turns with the loop of its own traffic and stores, and no other bounds it.
 for row in "read auto read" "write regular write" "copy regular read_write"; do
