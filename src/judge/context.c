@@ -177,6 +177,23 @@ static const char *stream_bytes(const struct subject *s, char *buffer, size_t si
 	return number_text(fmin(STREAM_JUDGED, gpu_get(s->gpu, GPU_FACT_memory_bytes, 0) / 4), buffer, size);
 }
 
+/* Of a product: the smallest of m, n and k, which bounds how often an element is used. */
+static const char *least_dimension(const struct subject *s)
+{
+	static const char *const names[] = {"m", "n", "k"};
+	const char *least = NULL, *text;
+	size_t i;
+
+	for (i = 0; i < COUNT(names); i++) {
+		text = record_option(s->c, names[i]);
+		if (!text)
+			return NULL;
+		if (!least || strtod(text, NULL) < strtod(least, NULL))
+			least = text;
+	}
+	return least;
+}
+
 /* "cuBLASLt 13.1.0 /usr/lib/.." of the case; before it ran, what the machine has of its engine. */
 static const char *library_major(const struct subject *s, char *buffer, size_t size)
 {
@@ -227,6 +244,8 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 		return library_major(s, buffer, size);
 	if (!strcmp(word, "stream_bytes"))
 		return stream_bytes(s, buffer, size);
+	if (!strcmp(word, "least_dimension"))
+		return least_dimension(s);
 	if (!strcmp(word, "beside"))
 		return s->gpu ? NULL : traffic_beside(s->c, buffer, size);
 	if (!strcmp(word, "store") || !strcmp(word, "variant"))

@@ -235,8 +235,8 @@ const char *sku_fact_name(enum sku_fact fact);
 
 /*
  * The set against itself and against physics: a band above its SKU's bound, values that a unit slip would
- * leave, a datasheet figure that SMs x FLOP x its clock does not give, a missing source, two bands that may
- * tie. First finding as BAD_INPUT with its place.
+ * leave, a datasheet figure that SMs x FLOP x its clock does not give, a missing source, two bands or two
+ * ceilings that may tie. First finding as BAD_INPUT with its place.
  */
 enum status expectations_check(const struct expectations *e, struct error *err);
 #endif

@@ -143,25 +143,56 @@ static enum status rules_check(const struct expectations *e, struct error *err)
 	return STATUS_OK;
 }
 
+/* As many words, and a case that both fit: neither wins. */
+static bool may_tie(const struct when *a, const struct when *b)
+{
+	return a->count == b->count && when_compatible(a, b);
+}
+
+static enum status bands_check(const struct expectations *e, struct error *err)
+{
+	size_t i, j;
+
+	for (i = 0; i < e->band_count; i++)
+		for (j = i + 1; j < e->band_count; j++) {
+			const struct band_row *a = &e->band[i], *b = &e->band[j];
+
+			if (a->slot == b->slot && may_tie(&a->when, &b->when))
+				return error_set(err, STATUS_BAD_INPUT,
+						 "%s:%d: %s and %s (%s:%d) may tie: neither is more specific",
+						 b->file, b->line, b->name, a->name, a->file, a->line);
+		}
+	return STATUS_OK;
+}
+
+static enum status ceilings_check(const struct expectations *e, struct error *err)
+{
+	size_t i, j;
+
+	for (i = 0; i < e->ceiling_count; i++)
+		for (j = i + 1; j < e->ceiling_count; j++) {
+			const struct ceiling_row *a = &e->ceiling[i], *b = &e->ceiling[j];
+
+			if (may_tie(&a->when, &b->when))
+				return error_set(err, STATUS_BAD_INPUT,
+						 "%s:%d: %s and %s (%s:%d) may tie: neither is more specific",
+						 b->file, b->line, b->name, a->name, a->file, a->line);
+		}
+	return STATUS_OK;
+}
+
 enum status expectations_check(const struct expectations *e, struct error *err)
 {
 	enum status status = STATUS_OK;
-	size_t i, j;
+	size_t i;
 
 	for (i = 0; i < e->sku_count && !status; i++)
 		status = sku_check(&e->sku[i], err);
 	for (i = 0; i < e->band_count && !status; i++)
 		status = band_check(e, &e->band[i], err);
-	for (i = 0; i < e->band_count && !status; i++)
-		for (j = i + 1; j < e->band_count && !status; j++) {
-			const struct band_row *a = &e->band[i], *b = &e->band[j];
-
-			if (a->slot == b->slot && a->when.count == b->when.count &&
-			    when_compatible(&a->when, &b->when))
-				status = error_set(
-					err, STATUS_BAD_INPUT,
-					"%s:%d: %s and %s (%s:%d) may tie: neither is more specific", b->file,
-					b->line, b->name, a->name, a->file, a->line);
-		}
+	if (!status)
+		status = bands_check(e, err);
+	if (!status)
+		status = ceilings_check(e, err);
 	return status ? status : rules_check(e, err);
 }

@@ -26,6 +26,7 @@ static const char *const known[] = {
 	"siblings",
 	"gpus",
 	"stream_bytes",
+	"least_dimension",
 	"variant",
 	"fabric_state",
 	"library_major",

@@ -77,6 +77,43 @@ static void forget(struct record_case *c)
 	w.r.case_count--;
 }
 
+/* A sound product reaches as little of the FMA loop where memory, caches or its start bounds it. */
+static void test_cpu__only_a_large_product_is_held_against_multiply_adds(void **state)
+{
+	static const struct {
+		const char *options;
+		bool judged;
+	} rows[] = {
+		{"type=fp32 m=1 n=4096 k=4096", false},	    {"type=fp32 m=16 n=2048 k=2048", false},
+		{"type=fp32 m=4096 n=4096 k=1", false},	    {"type=fp32 m=1 n=1 k=1", false},
+		{"type=fp32 m=128 n=128 k=128", false},	    {"type=fp32 m=2048 n=1023 k=2048", false},
+		{"type=bf16 m=1 n=4096 k=4096", false},	    {"type=int8 m=4096 n=4096 k=64", false},
+		{"type=fp32 m=1024 n=1024 k=1024", true},   {"type=bf16 m=1024 n=8192 k=1024", true},
+		{"type=int8 m=8192 n=4096 k=100000", true},
+	};
+	size_t i;
+
+	(void)state;
+	ceilings();
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct record_case *c = world_case(&w, "gemm", "cpu", "compute.fp32", rows[i].options);
+
+		c->require = CONTEXT_REQUIRE_KNOWN;
+		world_set(c, "sustained", "flop_rate", 4e9);
+		world_set(c, "sustained", "threads", 2);
+		world_set(c, "sustained", "half_width_share", 0.003);
+		world_verified(c);
+		world_judge(&w);
+		if (rows[i].judged) {
+			assert_verdict(&w, c, VERDICT_FAIL, CAUSE_BELOW_CEILING);
+		} else {
+			assert_verdict(&w, c, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
+			assert_non_null(strstr(world_of(&w, c)->reason, "m, n or k is under 1024"));
+		}
+		forget(c);
+	}
+}
+
 /* A copy that was timed in turns with a loop of probe peak, reached `ratio` of it. */
 static struct record_case *copy_beside(const char *unit, const char *store, double ratio)
 {
@@ -432,6 +469,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(setup, name) cmocka_unit_test_setup_teardown(test_cpu__##name, setup, end)
 		T(begin_cpu, a_cpu_is_held_against_its_own_ceilings),
+		T(begin_cpu, only_a_large_product_is_held_against_multiply_adds),
 		T(begin_cpu, a_cpu_memory_case_is_held_against_its_own_traffic),
 		T(begin_cpu, the_read_stream_bounds_no_copy),
 		T(begin_cpu, stolen_cpu_time_is_contention_and_a_quota_is_not),

@@ -170,6 +170,27 @@ static void test_expectations__bands_that_may_tie_are_refused(void **state)
 		"may tie");
 }
 
+/* In files of a folder the later one won. */
+static void test_expectations__ceilings_that_may_tie_are_refused(void **state)
+{
+#define ROW(name, when, pass)                                                                                \
+	" - {name: " name ", when: {" when "}, pass: " pass ", fail: 0.1, source: s, confidence: low}\n"
+	struct error err = {0};
+
+	(void)state;
+	refused(SOURCES "ceilings:\n" ROW("a", "probe: gemm, target: cpu", "0.8")
+			ROW("b", "probe: gemm, target: cpu", "0.2"),
+		"t.yaml:4: b and a (t.yaml:3) may tie");
+	refused(SOURCES "ceilings:\n" ROW("a", "probe: gemm, least_dimension: {min: 1024}", "0.8")
+			ROW("b", "probe: gemm, type: [bf16, int8]", "0.2"),
+		"may tie");
+	if (hold(SOURCES "ceilings:\n" ROW("a", "probe: gemm, type: bf16", "0.8")
+			 ROW("b", "probe: gemm, type: int8", "0.2") ROW("c", "probe: gemm", "0.5"),
+		 &err))
+		fail_msg("%s", err.text);
+#undef ROW
+}
+
 static void test_expectations__what_stands_behind_a_band_is_told(void **state)
 {
 	static const struct {
@@ -397,6 +418,7 @@ int main(void)
 		cmocka_unit_test(test_expectations__a_sparse_datasheet_figure_is_refused),
 		cmocka_unit_test(test_expectations__a_missing_source_or_confidence_is_refused),
 		cmocka_unit_test(test_expectations__bands_that_may_tie_are_refused),
+		cmocka_unit_test(test_expectations__ceilings_that_may_tie_are_refused),
 		cmocka_unit_test(test_expectations__what_stands_behind_a_band_is_told),
 		cmocka_unit_test(test_expectations__bands_that_exclude_each_other_do_not_tie),
 		cmocka_unit_test(test_expectations__unknown_keys_and_words_name_the_nearest),
