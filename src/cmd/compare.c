@@ -56,6 +56,7 @@ static json_t *row_json(const struct compare_row *r)
 			      "verdict_before", verdict_name(r->verdict_before), "verdict_after",
 			      verdict_name(r->verdict_after));
 
+	json_object_set_new(o, "judged", json_boolean(r->judged));
 	if (r->change != COMPARE_NOT_COMPARABLE) {
 		json_object_set_new(o, "before", json_real(r->before));
 		json_object_set_new(o, "after", json_real(r->after));
@@ -175,10 +176,11 @@ const struct command command_compare = {
 	.name = "compare",
 	.summary = "hold runs against each other: regressions of one machine, outliers among several",
 	.example = "assay compare runs/monday runs/today   # what became slower, beyond noise; exit 1 if "
-		   "anything did",
+		   "a judged case did",
 	.help = "One machine: the last run against the median of those before. A change counts when it "
 		"leaves the "
-		"noise: within-run and between-run spread, 2 % until three earlier runs tell. For compute on "
+		"noise: within-run and between-run spread, 2 % (on a CPU, whose clock floats unseen, 5 %) "
+		"until three earlier runs tell. For compute on "
 		"a GPU "
 		"the change at an equal held clock stands beside the raw one, so a hotter day is told from "
 		"worse "
@@ -186,8 +188,8 @@ const struct command command_compare = {
 		"three "
 		"times their spread. Two machines are put side by side as ratios, without a verdict. "
 		"Differences "
-		"of inventory are listed. Exit codes: 0 nothing worse, 1 something slower, failing or an "
-		"outlier, "
+		"of inventory are listed. Exit codes: 0 nothing worse, 1 a judged case slower, one "
+		"failing or an outlier (a slower case that nothing judges is told), "
 		"2 no verdict: nothing comparable, or fewer than four parts of a kind.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct compare_opts)},
 	.run = run,

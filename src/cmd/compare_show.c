@@ -66,7 +66,8 @@ static void row_show(struct text *out, const struct compare_row *r)
 	cell(out, 8, WIDTH_RIGHT, raw);
 	cell(out, 9, WIDTH_RIGHT, at_clock);
 	cell(out, 6, WIDTH_RIGHT, noise);
-	text_add(out, compare_change_text(r->change));
+	text_addf(out, "%s%s", compare_change_text(r->change),
+		  compare_slower(r) && !r->judged ? ", not judged" : "");
 	if (r->verdict_before != r->verdict_after)
 		text_addf(out, "; was %s, is %s", verdict_name(r->verdict_before),
 			  verdict_name(r->verdict_after));

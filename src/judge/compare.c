@@ -11,6 +11,11 @@ const char *compare_change_text(enum compare_change change)
 	return change < COMPARE_CHANGE_COUNT ? change_texts[change] : "";
 }
 
+bool compare_slower(const struct compare_row *r)
+{
+	return r->change == COMPARE_SLOWER || r->change == COMPARE_SLOWER_CLOCK;
+}
+
 bool compare_fit(const struct judgement *j)
 {
 	if (!j->has_figure || !(j->figure > 0))
@@ -122,25 +127,27 @@ static void name_history(struct comparison *c, const struct compare_run *runs, s
 
 static void history_headline(struct comparison *c)
 {
-	size_t slower = 0, faster = 0, comparable = 0, i, worse = 0;
+	size_t slower = 0, judged = 0, faster = 0, comparable = 0, i, worse = 0;
 
 	for (i = 0; i < c->row_count; i++) {
 		const struct compare_row *r = &c->row[i];
 
 		comparable += r->change != COMPARE_NOT_COMPARABLE;
-		slower += r->change == COMPARE_SLOWER || r->change == COMPARE_SLOWER_CLOCK;
+		slower += compare_slower(r);
+		judged += compare_slower(r) && r->judged;
 		faster += r->change == COMPARE_FASTER || r->change == COMPARE_FASTER_CLOCK;
 		worse += r->verdict_after == VERDICT_FAIL && r->verdict_before != VERDICT_FAIL;
 	}
-	c->exit_code = slower || worse ? 1 : comparable ? 0 : 2;
+	c->exit_code = judged || worse ? 1 : comparable ? 0 : 2;
 	if (!comparable && !worse)
 		snprintf(c->headline, sizeof(c->headline),
 			 "nothing to compare: no case was measured soundly on both sides");
 	else
 		snprintf(c->headline, sizeof(c->headline),
-			 "one machine: %zu of %zu cases slower, %zu faster, %zu fail that did not; %zu "
-			 "differences of inventory",
-			 slower, comparable, faster, worse, c->difference_count);
+			 "one machine: %zu of %zu cases slower (%zu of them judged), %zu faster, %zu fail "
+			 "that "
+			 "did not; %zu differences of inventory",
+			 slower, comparable, judged, faster, worse, c->difference_count);
 }
 
 static void fleet_headline(struct comparison *c, size_t runs)

@@ -40,6 +40,8 @@ struct compare_row {
 	unsigned baselines;
 	enum compare_change change;
 	enum verdict verdict_before, verdict_after;
+	bool judged; /* after: held against a reference. A case that nobody asked to judge ends no comparison
+		      */
 	char why[200];
 };
 
@@ -77,7 +79,7 @@ struct comparison {
 	struct compare_difference *difference;
 	size_t difference_count;
 	size_t only_before, only_after; /* cases without a partner */
-	int exit_code;			/* 0, 1 slower, failing or an outlier; 2 nothing comparable */
+	int exit_code; /* 0, 1 slower and judged, failing or an outlier; 2 nothing comparable */
 	char headline[400];
 };
 
@@ -85,6 +87,8 @@ struct comparison {
 enum status compare_runs(struct comparison *out, const struct compare_run *runs, size_t count,
 			 enum compare_as as, struct error *err);
 void comparison_release(struct comparison *c);
+/* Beyond noise, by its work or by its clock. */
+bool compare_slower(const struct compare_row *r);
 
 /* For the parts. */
 enum status compare_inventory(struct comparison *out, const struct compare_run *runs, size_t count,

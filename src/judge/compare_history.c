@@ -8,7 +8,7 @@
 
 enum { BASELINES_MAX = 64 };
 #define NOISE_DEFAULT 0.02 /* where fewer than three repeats tell */
-#define NOISE_RAW 0.05	   /* of a rate whose clock floats under a power cap */
+#define NOISE_RAW 0.05	   /* of a rate whose clock floats: under a power cap, or unseen */
 
 struct side {
 	const struct record_case *c;
@@ -109,13 +109,23 @@ static void row_compute(struct compare_row *r, const struct side *before, size_t
 		r->noise = r->has_normalised ? fmax(r->noise, between(clocked, n)) : r->noise_raw;
 	} else {
 		r->noise = fmax(r->noise, NOISE_DEFAULT);
-		r->noise_raw = r->has_normalised ? fmax(r->noise, NOISE_RAW) : r->noise;
+		r->noise_raw = r->has_normalised || !clock_of_window(after->c) ? fmax(r->noise, NOISE_RAW)
+									       : r->noise;
+		r->noise = r->has_normalised ? r->noise : r->noise_raw;
 	}
 	if (r->has_normalised) {
 		base_clocked = stats_median(clocked, n);
 		r->normalised = r->after / after->clock / base_clocked - 1;
 	}
 	changed(r, !strcmp(r->unit, "ns"));
+}
+
+/* A bound refuses and passes nothing: what is only under it was not judged. */
+static bool was_judged(const struct judgement *j)
+{
+	bool verdict = j->verdict == VERDICT_PASS || j->verdict == VERDICT_WARN || j->verdict == VERDICT_FAIL;
+
+	return verdict && j->judged_by != JUDGED_NOTHING && j->judged_by != JUDGED_BOUND;
 }
 
 static void row_fill(struct compare_row *r, const struct compare_run *runs, size_t count,
@@ -133,6 +143,7 @@ static void row_fill(struct compare_row *r, const struct compare_run *runs, size
 	text_copy(r->unit, sizeof(r->unit), after->j->figure_unit);
 	text_copy(r->phase, sizeof(r->phase), after->j->phase);
 	r->verdict_after = after->j->verdict;
+	r->judged = was_judged(after->j);
 	*partners = 0;
 	for (i = 0; i + 1 < count && n < BASELINES_MAX; i++) {
 		if (!side_find(&one, &runs[i], after->c))

@@ -97,6 +97,14 @@ static enum status differ(struct comparison *out, const char *path, const json_t
 static enum status walk(struct comparison *out, const char *path, const json_t *a, const json_t *b,
 			const char *run, int depth, struct error *err);
 
+/* The folder that the run itself was told to write. */
+static bool own_folder(const json_t *place, const char *key)
+{
+	const char *role = json_string_value(json_object_get(place, "role"));
+
+	return role && !strcmp(role, "output") && !strcmp(key, "path");
+}
+
 static enum status walk_object(struct comparison *out, const char *path, const json_t *a, const json_t *b,
 			       const char *run, int depth, struct error *err)
 {
@@ -107,7 +115,7 @@ static enum status walk_object(struct comparison *out, const char *path, const j
 
 	json_object_foreach((json_t *)a, key, v)
 	{
-		if (moves(key) || status)
+		if (moves(key) || own_folder(a, key) || status)
 			continue;
 		snprintf(below, sizeof(below), "%.90s%s%.32s", path, *path ? "." : "", key);
 		status = walk(out, below, v, json_object_get(b, key), run, depth + 1, err);

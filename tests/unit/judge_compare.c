@@ -110,7 +110,31 @@ static void test_compare__a_cpu_s_clock_normalises_nothing(void **state)
 	assert_int_equal(result.row_count, 1);
 	assert_false(result.row[0].has_normalised);
 	assert_int_equal(result.row[0].change, COMPARE_SAME);
-	assert_float_equal(result.row[0].noise_raw, 0.02, 1e-9);
+	assert_float_equal(result.row[0].noise_raw, 0.05, 1e-9);
+}
+
+/* A launch that nothing judges became slower: it is told, and the code is for what was judged. */
+static void test_compare__what_nobody_asked_to_judge_sets_no_code(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct record_case *c = world_case(&w[i], "dispatch", "gpu0", "latency", "");
+
+		c->require = 1;
+		world_set(c, "sustained", "latency_ns", i ? 2600 : 2300);
+		gemm(i, 690, 1410);
+	}
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.row_count, 2);
+	assert_int_equal(result.row[0].change, COMPARE_SLOWER);
+	assert_false(result.row[0].judged);
+	assert_true(result.row[1].judged);
+	assert_int_equal(result.exit_code, 0);
+	assert_non_null(strstr(result.headline, "1 of 2 cases slower (0 of them judged)"));
+	world_set(&w[1].cases[1], "sustained", "flop_rate", 640e12);
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.exit_code, 1);
+	assert_non_null(strstr(result.headline, "2 of 2 cases slower (1 of them judged)"));
 }
 
 static void test_compare__faster_is_no_reason_to_fail(void **state)
@@ -300,6 +324,27 @@ static void test_compare__inventory_differences_leave_out_what_moves_by_itself(v
 	assert_string_equal(result.difference[0].after, "96.99");
 }
 
+static json_t *places_facts(const char *output, const char *home)
+{
+	return json_pack("{s:{s:s}, s:{s:[{s:s, s:s, s:s}, {s:s, s:s}]}, s:[]}", "cpu", "model", "Xeon",
+			 "storage", "places", "role", "output", "path", output, "mount", "/", "role", "home",
+			 "path", home, "gpus");
+}
+
+static void test_compare__a_run_s_own_folder_is_no_difference(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		json_decref(w[i].r.machine);
+		w[i].r.machine =
+			places_facts(i ? "/runs/tuesday" : "/runs/monday", i ? "/home/b" : "/home/a");
+		gemm(i, 689, 1395);
+	}
+	compare(2, COMPARE_HISTORY);
+	assert_int_equal(result.difference_count, 1);
+	assert_string_equal(result.difference[0].path, "storage.places[1].path");
+}
+
 /* Facts as record_read keeps them: without the wrapping of a machine record. */
 static json_t *cpu_facts(const char *hostname, const char *boot, const char *model)
 {
@@ -351,6 +396,8 @@ int main(void)
 		T(a_hotter_day_is_told_from_worse_software),
 		T(less_at_an_equal_clock_is_the_work),
 		T(a_cpu_s_clock_normalises_nothing),
+		T(what_nobody_asked_to_judge_sets_no_code),
+		T(a_run_s_own_folder_is_no_difference),
 		T(faster_is_no_reason_to_fail),
 		T(repeats_measure_the_noise),
 		T(latencies_are_better_when_lower),
