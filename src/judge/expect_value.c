@@ -93,14 +93,20 @@ enum status expect_range(double *low, double *high, const struct tree *list, con
 	return status;
 }
 
-static const char *const confidences[] = {"low", "medium", "high"};
+static const char *const confidences[] = {
+	[CONFIDENCE_LOW] = "low", [CONFIDENCE_MEDIUM] = "medium", [CONFIDENCE_HIGH] = "high"};
+
+const char *confidence_name(int confidence)
+{
+	return confidence >= CONFIDENCE_LOW && confidence <= CONFIDENCE_HIGH ? confidences[confidence] : "";
+}
 
 enum status expect_source(struct source *out, const struct tree *row, const struct tree *sources,
 			  struct error *err)
 {
 	const char *name = tree_text(row, "source", NULL), *confidence = tree_text(row, "confidence", NULL);
 	const struct tree *source;
-	size_t i;
+	int i;
 
 	if (!name)
 		return error_set(err, STATUS_BAD_INPUT, "%s:%d: the source is missing", row->file, row->line);
@@ -114,9 +120,9 @@ enum status expect_source(struct source *out, const struct tree *row, const stru
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%s:%d: source %s needs a title and a date YYYY-MM-DD", source->file,
 				 source->line, name);
-	for (i = 0; confidence && i < COUNT(confidences); i++)
-		if (!strcmp(confidence, confidences[i])) {
-			out->confidence = (int)i + 1;
+	for (i = CONFIDENCE_LOW; confidence && i <= CONFIDENCE_HIGH; i++)
+		if (!strcmp(confidence, confidence_name(i))) {
+			out->confidence = i;
 			return STATUS_OK;
 		}
 	return error_set(err, STATUS_BAD_INPUT, "%s:%d: confidence is %s, not low, medium or high", row->file,

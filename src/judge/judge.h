@@ -32,9 +32,12 @@ struct bound {
 enum judged_by { JUDGED_LIST(X) JUDGED_COUNT };
 #undef X
 const char *judged_by_name(enum judged_by by);
+enum { CONFIDENCE_LOW = 1, CONFIDENCE_MEDIUM, CONFIDENCE_HIGH };
+/* "low" "medium" "high"; "" of any other. */
+const char *confidence_name(int confidence);
 struct band {
 	double low, high;
-	int confidence;					  /* 1 low, 2 medium, 3 high */
+	int confidence;					  /* CONFIDENCE_LOW .. */
 	char phase[16], source[160], date[12], place[96]; /* place: file:line of the expectation */
 	char basis[64];					  /* "one card, 3 runs of 1.5 to 6 s" */
 };

@@ -3,14 +3,20 @@
 #include <math.h>
 #include "report/words.h"
 
-static const char *confidence(const struct judgement *j)
+const char *basis_confidence(const struct judgement *j)
 {
-	static const char *const words[] = {"", ", low confidence", ", medium confidence",
-					    ", high confidence"};
+	const char *word = j->has_band ? confidence_name(j->band.confidence) : "";
 
-	if (j->has_band && j->band.confidence > 0 && j->band.confidence <= 3)
-		return words[j->band.confidence];
-	return j->low_confidence ? words[1] : "";
+	return !word[0] && j->low_confidence ? confidence_name(CONFIDENCE_LOW) : word;
+}
+
+/* ", low confidence" */
+static void confidence_add(struct text *out, const struct judgement *j)
+{
+	const char *word = basis_confidence(j);
+
+	if (word[0])
+		text_addf(out, ", %s confidence", word);
 }
 
 static void band_add(struct text *out, const struct judgement *j)
@@ -22,7 +28,8 @@ static void band_add(struct text *out, const struct judgement *j)
 		words_range(range, sizeof(range), j->band.low, j->band.high, j->figure_unit);
 		text_addf(out, " of %s", range);
 	}
-	text_addf(out, "%s%s%s", confidence(j), j->band.basis[0] ? ": " : "", j->band.basis);
+	confidence_add(out, j);
+	text_addf(out, "%s%s", j->band.basis[0] ? ": " : "", j->band.basis);
 	if (j->band.source[0])
 		text_addf(out, "; %s%s%s", j->band.source, j->band.date[0] ? ", " : "", j->band.date);
 }
@@ -37,16 +44,20 @@ void basis_add(struct text *out, const struct judgement *j)
 		band_add(out, j);
 		return;
 	case JUDGED_CEILING:
-		text_addf(out, "this machine's own ceiling of the same run%s", confidence(j));
+		text_add(out, "this machine's own ceiling of the same run");
+		confidence_add(out, j);
 		return;
 	case JUDGED_SIBLINGS:
-		text_addf(out, "its siblings in this run%s", confidence(j));
+		text_add(out, "its siblings in this run");
+		confidence_add(out, j);
 		return;
 	case JUDGED_HISTORY:
-		text_addf(out, "earlier runs%s", confidence(j));
+		text_add(out, "earlier runs");
+		confidence_add(out, j);
 		return;
 	case JUDGED_RULE:
-		text_addf(out, "rules for its fields%s", confidence(j));
+		text_add(out, "rules for its fields");
+		confidence_add(out, j);
 		return;
 	case JUDGED_BOUND:
 		text_addf(out, "the bound of its device%s%s", j->bound.formula[0] ? ": " : "",

@@ -5,6 +5,8 @@
 #include "core/text.h"
 #include "judge/judge.h"
 
+/* "low" "medium" "high"; "" where nothing tells one. */
+const char *basis_confidence(const struct judgement *j);
 /* "a band of 670–800 TFLOPS, low confidence: one card, 3 runs of 6 s; SOURCE, DATE"; nothing where
  * nothing judged it. */
 void basis_add(struct text *out, const struct judgement *j);

@@ -273,13 +273,10 @@ static void col_judged_by(struct text *out, const struct line *l)
 
 static void col_confidence(struct text *out, const struct line *l)
 {
-	static const char *const words[] = {"", "low", "medium", "high"};
-	const struct judgement *j = l->row->j;
+	const char *word = basis_confidence(l->row->j);
 
-	if (j->has_band && j->band.confidence > 0 && j->band.confidence <= 3)
-		csv_text(out, words[j->band.confidence]);
-	else if (j->low_confidence)
-		csv_text(out, words[1]);
+	if (word[0])
+		csv_text(out, word);
 }
 
 static void col_basis(struct text *out, const struct line *l)
