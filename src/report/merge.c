@@ -18,6 +18,15 @@ static void cell(struct text *out, const char *s)
 	text_add(out, " |");
 }
 
+static void share_cell(struct text *out, const struct view_row *row)
+{
+	char share[24] = "";
+
+	if (row && row->share[0])
+		snprintf(share, sizeof(share), "%s%s", view_estimate(row) ? "≈ " : "", row->share);
+	cell(out, share);
+}
+
 static void figure_cells(struct text *out, const struct view *v, const struct view_group *g,
 			 const struct view_row *row)
 {
@@ -28,7 +37,7 @@ static void figure_cells(struct text *out, const struct view *v, const struct vi
 		words_share(share, sizeof(share), row->j->figure / datasheet);
 	cell(out, row ? row->title : "");
 	cell(out, row ? row->figure : "");
-	cell(out, row ? row->share : "");
+	share_cell(out, row);
 	cell(out, share);
 }
 
@@ -50,7 +59,7 @@ static void device_line(struct text *out, const struct view *v, const struct vie
 	cell(out, g->name);
 	figure_cells(out, v, g, compute);
 	cell(out, memory ? memory->figure : "");
-	cell(out, memory ? memory->share : "");
+	share_cell(out, memory);
 	cell(out, text_str(&largest));
 	cell(out, dollars);
 	text_add(out, "\n");
@@ -84,9 +93,11 @@ void merge_markdown(struct text *out, const struct view *views, size_t count)
 	for (size_t i = 0; i < count; i++)
 		for (size_t g = 0; g < views[i].group_count; g++)
 			device_line(out, &views[i], &views[i].groups[g], i);
-	text_add(out, "\nMFU is the achieved rate over the data sheet's dense peak. Solid lines of the plot "
-		      "were measured "
-		      "by these runs; dashed ones follow from the devices' facts or their data sheets.\n");
+	text_add(out,
+		 "\nMFU is the achieved rate over the data sheet's dense peak. Solid lines of the plot "
+		 "were measured "
+		 "by these runs; dashed ones follow from the devices' facts or their data sheets. ≈: a bare "
+		 "loop of the same traffic is an estimate of the most, not a bound.\n");
 	price_notes(out, views, count);
 	for (size_t i = 0; i < count; i++) {
 		text_addf(out, "\n---\n\n# Run %zu\n\n**", i + 1);

@@ -44,9 +44,7 @@ void view_target_name(char *out, size_t size, const struct report_input *in, con
 	}
 }
 
-/* An instrument of the same run bounds what computes. What moves data may beat the bare loop it is held
- * against. */
-static bool is_estimate(const struct view_row *row)
+bool view_estimate(const struct view_row *row)
 {
 	return row->j->bound.from == BOUND_CEILING && !strcmp(row->c->limit, "memory");
 }
@@ -61,7 +59,8 @@ static void expected_text(struct view_row *row)
 		words_range(row->expected, sizeof(row->expected), j->band.low, j->band.high, j->figure_unit);
 	} else if (j->bound.from != BOUND_NONE && j->bound.value > 0 && isfinite(j->bound.value)) {
 		words_quantity(value, sizeof(value), j->bound.value, 0, j->figure_unit);
-		snprintf(row->expected, sizeof(row->expected), "%s %s", is_estimate(row) ? "≈" : "≤", value);
+		snprintf(row->expected, sizeof(row->expected), "%s %s", view_estimate(row) ? "≈" : "≤",
+			 value);
 	}
 }
 
@@ -105,7 +104,7 @@ static const char *over_bound(const struct view_row *row)
 		return "";
 	if (j->verdict == VERDICT_UNTRUSTED || j->verdict == VERDICT_ERROR)
 		return "do not use the figure";
-	if (is_estimate(row))
+	if (view_estimate(row))
 		return "a bare loop of the same traffic is an estimate of the most, not a bound";
 	if (j->bound.from == BOUND_CEILING)
 		return "the ceiling is another case of this run, with a spread of its own";
@@ -252,11 +251,26 @@ static void add_todo(struct view *v, const struct view_row *row, const char *act
 					.action = action,
 					.reason = row->reason};
 		text_copy(t->target, sizeof(t->target), row->c->target);
+		t->residual_low = t->residual_high = row->j->unexplained;
 	}
+	t->residual_low = fmin(t->residual_low, row->j->unexplained);
+	t->residual_high = fmax(t->residual_high, row->j->unexplained);
 	text_addf(&t->cases, "%s%s", t->count ? "; " : "", row->title);
 	if (t->count < TODO_CASES)
 		text_addf(&t->some, "%s%s", t->count ? "; " : "", row->title);
 	t->count++;
+}
+
+/* The first case's reason tells of its own residual alone. */
+static void name_range(struct view_todo *t)
+{
+	if (t->cause != CAUSE_UNEXPLAINED || t->count < 2 || !isfinite(t->residual_low) ||
+	    !isfinite(t->residual_high))
+		return;
+	snprintf(t->range, sizeof(t->range),
+		 "the factors do not reproduce the figures: residual %.3f .. %.3f", t->residual_low,
+		 t->residual_high);
+	t->reason = t->range;
 }
 
 bool view_asks(const struct view_row *row)
@@ -280,9 +294,11 @@ static void build_todos(struct view *v)
 				continue;
 			add_todo(v, row, cause_action(row->j->cause));
 		}
-	for (size_t i = 0; i < v->todo_count; i++)
+	for (size_t i = 0; i < v->todo_count; i++) {
 		if (v->todos[i].count > TODO_CASES)
 			text_addf(&v->todos[i].some, "; and %u more", v->todos[i].count - TODO_CASES);
+		name_range(&v->todos[i]);
+	}
 }
 
 /* What a ticket for the part could be about, short of a failure. */

@@ -70,7 +70,9 @@ struct view_todo {
 	const char *action; /* static, or the judge's */
 	struct text cases;  /* all: "BF16 GEMM 8192, cuBLASLt; .." */
 	struct text some;   /* the first few, and how many more */
-	const char *reason; /* of the first case; lent from its row */
+	const char *reason; /* of the first case, lent from its row; of several residuals their range */
+	char range[80];
+	double residual_low, residual_high;
 	unsigned count;
 };
 
@@ -115,6 +117,9 @@ void view_release(struct view *v);
 
 /* The judged phase's value; false where absent. */
 bool view_number(const struct view_row *row, const char *field, double *out);
+/* Held against what it may beat, so that its share is marked: an instrument of the same run bounds what
+ * computes; what moves data may be faster than a bare loop of the same traffic. */
+bool view_estimate(const struct view_row *row);
 /* What the reason column shows. */
 const char *view_why(const struct view_row *row);
 /* Worth a ticket: it failed, broke, or the hardware is named as the cause of less. */

@@ -124,6 +124,36 @@ static void test_report__no_number_that_is_not_finite_is_printed(void **state)
 	}
 }
 
+/* One line stands for cases on both sides of 1: it tells how far they reach, not the first one's residual. */
+static void test_report__one_line_of_many_residuals_tells_their_range(void **state)
+{
+	static const double residuals[] = {1.043, 0.958, 0.961};
+	struct text out = {0};
+	struct sample s;
+	size_t set = 0;
+
+	(void)state;
+	sample_load(&s, "h200");
+	for (size_t i = 0; i < s.judged.count; i++) {
+		struct judgement *j = &s.judged.of_case[i];
+
+		if (set == 3 || strcmp(s.record.cases[i].target, "gpu0") || !j->has_figure)
+			continue;
+		j->verdict = VERDICT_WARN;
+		j->cause = CAUSE_UNEXPLAINED;
+		j->unexplained = residuals[set++];
+		snprintf(j->reason, sizeof(j->reason), "residual %.3f alone", j->unexplained);
+	}
+	assert_int_equal(set, 3);
+	report_json(&out, &s.in, NULL);
+	assert_non_null(strstr(text_str(&out), "do not reproduce the figures: residual 0.958 .. 1.043\""));
+	text_release(&out);
+	report_markdown(&out, &s.in);
+	assert_non_null(strstr(text_str(&out), "do not reproduce the figures: residual 0.958 .. 1.043"));
+	text_release(&out);
+	sample_release(&s);
+}
+
 static void test_report__foreign_text_stays_text(void **state)
 {
 	struct text html = {0}, terminal = {0}, md = {0}, csv = {0};
@@ -494,6 +524,7 @@ int main(void)
 		cmocka_unit_test(test_report__renderings_equal_what_is_committed),
 		cmocka_unit_test(test_report__the_same_input_gives_the_same_bytes),
 		cmocka_unit_test(test_report__no_number_that_is_not_finite_is_printed),
+		cmocka_unit_test(test_report__one_line_of_many_residuals_tells_their_range),
 		cmocka_unit_test(test_report__foreign_text_stays_text),
 		cmocka_unit_test(test_report__the_page_asks_for_nothing_from_elsewhere),
 		cmocka_unit_test(test_report__names_are_replaced_unless_asked_for),
