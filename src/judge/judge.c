@@ -156,7 +156,8 @@ static void second_rounds(struct judgements *out, const struct record *r)
 			a = b;
 			b = better;
 		}
-		a->superseded = a->verdict != VERDICT_FAIL && a->verdict != VERDICT_ERROR;
+		a->superseded = a->verdict == b->verdict ||
+				(a->verdict != VERDICT_FAIL && a->verdict != VERDICT_ERROR);
 		if (a->superseded) {
 			size_t used = strlen(a->reason);
 

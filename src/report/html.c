@@ -112,7 +112,7 @@ static void add_header(struct text *out, const struct view *v)
 	text_add(out, "<h1>");
 	html_add(out, v->headline);
 	text_add(out, "</h1><p class=\"muted\">");
-	view_counts(&counts, v->asked_verdicts, v->row_count - v->aside_count);
+	view_run_counts(&counts, v);
 	if (v->aside_count)
 		text_add(&counts, ". ");
 	view_aside(&counts, v);

@@ -64,7 +64,7 @@ static void add_head(struct text *out, const struct view *v)
 	text_addf(out, "# assay report: %s\n\n**", verdict_name(v->in->judged->verdict));
 	markdown_text(out, v->headline);
 	text_add(out, "**\n\n");
-	view_counts(out, v->asked_verdicts, v->row_count - v->aside_count);
+	view_run_counts(out, v);
 	text_add(out, ".\n");
 	if (v->aside_count) {
 		view_aside(&t, v);

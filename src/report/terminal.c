@@ -408,7 +408,7 @@ static void add_head(const struct paint *p, const struct view *v)
 	sgr(p, "\033[0m");
 	text_add(p->out, "\n");
 	text_release(&line);
-	view_counts(&line, v->asked_verdicts, v->row_count - v->aside_count);
+	view_run_counts(&line, v);
 	if (v->aside_count)
 		text_add(&line, "; ");
 	view_aside(&line, v);

@@ -126,6 +126,9 @@ static enum status build_row(struct view_row *row, struct view *v, const struct 
 	row->headline = row->phase && j->has_figure && isfinite(j->figure) && !c->reading &&
 			!strcmp(c->phases, "headline");
 	words_title(row->base, sizeof(row->base), c);
+	if (json_object_get(c->plan, "again"))
+		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base),
+			  ", second round");
 	text_copy(row->title, sizeof(row->title), row->base);
 	if (j->has_figure && isfinite(j->figure))
 		words_quantity(row->figure, sizeof(row->figure), j->figure, 0, j->figure_unit);
@@ -225,6 +228,11 @@ static enum status build_rows(struct view *v, struct error *err)
 				v->aside_count++;
 				continue;
 			}
+			if (j->superseded) {
+				v->round_count++;
+				continue;
+			}
+			v->asked_count++;
 			group->asked++;
 			group->verdicts[j->verdict]++;
 			v->asked_verdicts[j->verdict]++;
@@ -451,6 +459,13 @@ void view_release(struct view *v)
 	free(v->parts);
 	names_release(&v->names);
 	*v = (struct view){0};
+}
+
+void view_run_counts(struct text *out, const struct view *v)
+{
+	view_counts(out, v->asked_verdicts, v->asked_count);
+	if (v->round_count)
+		text_addf(out, "; %zu of them had another round", v->round_count);
 }
 
 void view_counts(struct text *out, const unsigned verdicts[VERDICT_COUNT], size_t cases)

@@ -106,8 +106,10 @@ struct view {
 	struct view_knob *knobs;
 	size_t knob_count;
 	size_t aside_count;
+	size_t round_count,
+		asked_count; /* rounds that another of their case counts for; the rest but those aside */
 	unsigned verdicts[VERDICT_COUNT];	/* all rows */
-	unsigned asked_verdicts[VERDICT_COUNT]; /* without those aside */
+	unsigned asked_verdicts[VERDICT_COUNT]; /* of asked_count */
 };
 
 /* Owner: caller, view_release. The input must outlive it. NO_RESOURCE out of memory; BUG where the judgements
@@ -143,6 +145,8 @@ void view_target_name(char *out, size_t size, const struct report_input *in, con
 		      const struct gpu **gpu);
 /* "12 cases: 10 pass, 1 warn, 1 skip" */
 void view_counts(struct text *out, const unsigned verdicts[VERDICT_COUNT], size_t cases);
+/* The run's own, with how many had another round. */
+void view_run_counts(struct text *out, const struct view *v);
 /* "assay check quick --seed 7": how to run this again. */
 void view_repeat(struct text *out, const struct view *v);
 #endif

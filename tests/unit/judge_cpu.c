@@ -409,6 +409,13 @@ static void test_cpu__the_better_round_counts(void **state)
 	json_object_set_new((json_t *)b->plan, "again", json_integer(0));
 	world_judge(&w);
 	assert_int_equal(w.out.exit_code, 1);
+	/* two failures of one case are one */
+	forget(b);
+	b = in_turns(0.31, 0.30, 0.32, 0.999, 0);
+	json_object_set_new((json_t *)b->plan, "again", json_integer(0));
+	world_judge(&w);
+	assert_int_equal(w.out.exit_code, 1);
+	assert_non_null(strstr(w.out.headline, "1 of 1 cases failed"));
 }
 
 static void test_cpu__rounds_in_turns_are_compared_by_their_shares(void **state)
