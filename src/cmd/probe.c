@@ -74,9 +74,8 @@ const struct command command_probe = {
 	.example = "assay probe gemm m=2048 n=2048 k=2048 type=fp32",
 	.help_topic = help_topic,
 	.help = "One case with the options given, reported as a suite's case is: judged where a reference "
-		"for it "
-		"is known, else measured (exit code 0 either way, where the figure is sound). `assay probe "
-		"NAME --help` shows the probe's own options.",
+		"for it is known, else measured (exit code 0 either way, where the figure is sound). "
+		"`assay probe NAME --help` shows the probe's own options.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct probe_opts)},
 	.run = run,
 };

@@ -62,9 +62,8 @@ const struct command command_report = {
 	.example = "assay report assay-runs/2026-11-21-quick --format html > report.html",
 	.help = "Reads a run directory, judges it by the expectations it keeps (begun with "
 		"--expectations), the built-in ones or those of --expectations, and prints the report. The "
-		"same directory and the same expectations give the same bytes on any "
-		"machine. The exit "
-		"code is the run's: 0 all that is required was reached, 1 something failed, 2 inconclusive.",
+		"same directory and the same expectations give the same bytes on any machine. The exit code "
+		"is the run's: 0 all that is required was reached, 1 something failed, 2 inconclusive.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct report_opts)},
 	.run = run,
 };

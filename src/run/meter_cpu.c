@@ -8,11 +8,9 @@
 #include "core/file.h"
 
 enum {
-	RAMP_ADDS = 1 << 20, /* dependent adds a block: about 0.3 ms */
-	RAMP_BLOCKS = 8,     /* so many without a new best: the clock is up */
-	STAMP_ADDS =
-		1
-		<< 16, /* about 20 us: well inside the time that a core keeps its clock after wide vectors */
+	RAMP_ADDS = 1 << 20,  /* dependent adds a block: about 0.3 ms */
+	RAMP_BLOCKS = 8,      /* so many without a new best: the clock is up */
+	STAMP_ADDS = 1 << 16, /* about 20 us a block */
 	STAMP_BLOCKS = 6,
 };
 
@@ -86,7 +84,8 @@ static bool steal(const struct meter *m, uint64_t *ns)
 	return told;
 }
 
-/* The clock that the window left: the fastest of a few chains of dependent adds, one add a cycle. */
+/* The clock behind the window: the fastest of a few chains of dependent adds, one add a cycle. A core that
+ * wide vectors had slowed may have recovered by then: the window's own clock can have been lower. */
 static void stamp(const struct meter *m, struct window *w)
 {
 	uint64_t best = UINT64_MAX, t = now(m);

@@ -96,7 +96,6 @@ struct peak {
 	struct peak_opts opts;
 	/* Compares what the last iteration left with an independent computation and poisons it; the engine's
 	 * own. */
-
 	enum status (*check)(void *state, struct wrong *wrong, struct error *err);
 	/* Fields after the phases; NULL: none. */
 	enum status (*finish)(void *state, struct result *out, struct error *err);
