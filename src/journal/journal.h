@@ -18,7 +18,7 @@
  *            "steps":[{"together":false,"cases":[CASE..]}]}
  *   CASE = {"case":id,"key":"gemm engine=..","probe":"gemm","engine":"cublaslt","options":{name:text..},
  *           "kind":"timed"|"reading","target":"gpu0"|"cpu"|"cpu:node1","gpus":["0000:1b:00.0"],"phases":"headline"|"burst",
- *           "require":"judged"|"measured"|"nothing"|"known","limit_ms":N,"group":"..",
+ *           "require":(journal/require.h),"limit_ms":N,"group":"..",
  *           "work":{"flop":x,"read_bytes":x,"write_bytes":x,"link_bytes":x,"messages":x,"limit":"compute.bf16"},
  *           "need":{"device_bytes":x,"host_bytes":x}?,"together":true?,"seconds":x?,"search_s":x?,"beside":"who uses the device"?,
  *           "skip":null|{"status":"unavailable","cause":"library_missing","reason":".."}}

@@ -59,14 +59,6 @@ static void *grown(struct builder *b, void *array, size_t count, size_t *room, s
 	return p;
 }
 
-static int index_of(const char *word, const char *const *words, int fallback)
-{
-	for (int i = 0; words[i]; i++)
-		if (!strcmp(word, words[i]))
-			return i;
-	return fallback;
-}
-
 /* The plan's word on whether the case runs at all. */
 static void read_skip(struct record_case *c, const json_t *plan)
 {
@@ -84,7 +76,6 @@ static void read_skip(struct record_case *c, const json_t *plan)
 
 static void add_case(struct builder *b, const json_t *plan, bool together)
 {
-	static const char *const requires[] = {"judged", "measured", "nothing", "known", NULL};
 	struct record *r = b->record;
 	const json_t *work = json_object_get(plan, "work");
 	struct record_case *cases, *c;
@@ -111,7 +102,7 @@ static void add_case(struct builder *b, const json_t *plan, bool together)
 		.reading = !strcmp(text_of(plan, "kind", ""), "reading"),
 		.together = together,
 		.round = u64_of(plan, "round", &round) && round <= UINT_MAX ? (unsigned)round : 0,
-		.require = index_of(text_of(plan, "require", ""), requires, 0),
+		.require = require_from_word(text_of(plan, "require", "")),
 		.ending = ENDING_NOT_RUN,
 		.work_flop = number_of(work, "flop"),
 		.work_read = number_of(work, "read_bytes"),
@@ -460,7 +451,7 @@ static bool options_within(const struct record_case *a, const struct record_case
 
 bool record_asks_judgement(const struct record_case *c)
 {
-	return c->require == 0 || c->require == 3;
+	return c->require == REQUIRE_JUDGED || c->require == REQUIRE_KNOWN;
 }
 
 bool record_same_but(const struct record_case *a, const struct record_case *b, const char *const *but)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/error.h"
+#include "journal/require.h"
 #include "journal/series.h"
 
 struct record_phase {
@@ -25,8 +26,8 @@ struct record_case {
 	const json_t *plan; /* the CASE object, borrowed from the record */
 	bool reading, together;
 	unsigned round; /* of several, 1 first; 0: the run has one */
-	int require;	/* enum require's values: 0 judged, 1 measured, 2 nothing, 3 known */
-	bool skipped;	/* by the plan */
+	enum require require;
+	bool skipped; /* by the plan */
 	enum status skip_status;
 	enum cause skip_cause;
 	const char *skip_reason;

@@ -51,7 +51,7 @@ void verdict_ceiling(struct judgement *out, const struct subject *s)
 
 	if (!row || !of || (out->bound.from != BOUND_CEILING && !beside))
 		return;
-	if (s->require != CONTEXT_REQUIRE_JUDGED && !bound_turns(s, &t)) /* a ceiling of another moment */
+	if (s->require != REQUIRE_JUDGED && !bound_turns(s, &t)) /* a ceiling of another moment */
 		return;
 	out->judged_by = JUDGED_CEILING;
 	out->low_confidence = row->source.confidence == 1;
@@ -100,7 +100,7 @@ void verdict_cpu_time(struct judgement *out, const struct subject *s)
 	if (!missing(s, &lost, &others, &limited))
 		return;
 	/* Turns with a ceiling cancel it; what need not be judged is a lower bound then. */
-	tolerant = bound_turns(s, &t) || s->require != CONTEXT_REQUIRE_JUDGED;
+	tolerant = bound_turns(s, &t) || s->require != REQUIRE_JUDGED;
 	stop = tolerant ? VERDICT_OTHERS_STOP : 1 - BOUND_CPU_SHARE;
 	if (others > stop)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED,

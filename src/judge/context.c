@@ -124,8 +124,8 @@ void subject_of(struct subject *s, const struct judge_context *ctx, const struct
 	phase_find(s);
 	figure_find(s);
 	s->require = c->require;
-	if (c->require == CONTEXT_REQUIRE_KNOWN)
-		s->require = has_reference(s) ? CONTEXT_REQUIRE_JUDGED : CONTEXT_REQUIRE_MEASURED;
+	if (c->require == REQUIRE_KNOWN)
+		s->require = has_reference(s) ? REQUIRE_JUDGED : REQUIRE_MEASURED;
 }
 
 static bool power_changed(const struct gpu *g)

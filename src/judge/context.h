@@ -4,13 +4,6 @@
 #define JUDGE_CONTEXT_H
 #include "judge/expect.h"
 
-enum { /* record_case.require */
-       CONTEXT_REQUIRE_JUDGED,
-       CONTEXT_REQUIRE_MEASURED,
-       CONTEXT_REQUIRE_NOTHING,
-       CONTEXT_REQUIRE_KNOWN
-};
-
 struct judge_context {
 	const struct record *record;
 	const struct expectations *e;
@@ -29,7 +22,7 @@ struct subject {
 	const struct sku *flops;	  /* row that gives FLOP a clock: SKU or architecture; NULL: none */
 	const char *kind;		  /* "cpu" "gpu" "pair" "node" */
 	const char *type;		  /* "bf16" of limit compute.bf16; "" */
-	int require;			  /* JUDGED, MEASURED, NOTHING: KNOWN is settled */
+	enum require require;		  /* JUDGED, MEASURED, NOTHING: KNOWN is settled */
 	const struct record_phase *phase; /* judged; NULL: none was recorded */
 	const char *phase_name;		  /* of it, or (ahead) of the one that would be */
 	const char *field, *unit;	  /* of the figure; "" none */

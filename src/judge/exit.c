@@ -7,7 +7,7 @@ static bool looked_at(const struct judgement *j)
 	return j->cause == CAUSE_NO_REFERENCE;
 }
 
-int exit_of_case(const struct judgement *j, int require)
+int exit_of_case(const struct judgement *j, enum require require)
 {
 	switch (j->verdict) {
 	case VERDICT_FAIL: /* whatever was required: something is wrong */
@@ -18,12 +18,12 @@ int exit_of_case(const struct judgement *j, int require)
 	case VERDICT_SKIP:
 		return 0;
 	case VERDICT_UNKNOWN:
-		if (require == CONTEXT_REQUIRE_NOTHING || j->cause == CAUSE_NO_LOG)
+		if (require == REQUIRE_NOTHING || j->cause == CAUSE_NO_LOG)
 			return 0;
-		return require == CONTEXT_REQUIRE_MEASURED && looked_at(j) ? 0 : 2;
+		return require == REQUIRE_MEASURED && looked_at(j) ? 0 : 2;
 	case VERDICT_UNTRUSTED:
 	case VERDICT_ERROR:
-		return require == CONTEXT_REQUIRE_NOTHING ? 0 : 2;
+		return require == REQUIRE_NOTHING ? 0 : 2;
 	case VERDICT_COUNT:
 		break;
 	}
@@ -57,7 +57,7 @@ static void count(struct tally *t, const struct judgements *out, const struct ju
 		t->of[j->verdict]++;
 		t->asked += j->verdict != VERDICT_SKIP || j->cause != CAUSE_NOT_ASKED;
 		subject_of(&s, ctx, c);
-		t->required += s.require != CONTEXT_REQUIRE_NOTHING;
+		t->required += s.require != REQUIRE_NOTHING;
 		t->measured += j->has_figure || (c->reading && case_sound(c));
 		if (exit_of_case(j, s.require) == 1 && !t->first_fail) {
 			t->first_fail = j;

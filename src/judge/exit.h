@@ -6,7 +6,7 @@
 
 /* What one case asks of the exit code: 0, 1 or 2. `require` as in a subject: KNOWN is
  * settled. */
-int exit_of_case(const struct judgement *j, int require);
+int exit_of_case(const struct judgement *j, enum require require);
 /* Fills exit_code, verdict and headline from of_case (and `stated`, where has_stated). */
 void exit_judge(struct judgements *out, const struct judge_context *ctx);
 #endif

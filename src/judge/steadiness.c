@@ -43,7 +43,7 @@ static bool swings(const struct subject *s)
 
 void verdict_steadiness(struct judgement *out, const struct subject *s)
 {
-	bool lenient = !s->gpu && s->require != CONTEXT_REQUIRE_JUDGED; /* a point of a CPU's curve */
+	bool lenient = !s->gpu && s->require != REQUIRE_JUDGED; /* a point of a CPU's curve */
 	double width, warn = lenient ? VERDICT_SPREAD_STOP : VERDICT_SPREAD_WARN;
 	bool told = record_number(s->phase, "half_width_share", &width);
 	struct turns turns;

@@ -109,7 +109,7 @@ void verdict_unreferenced(struct judgement *out, const struct subject *s, const 
 {
 	bool figure = s->ctx->ahead ? *s->field != '\0' : s->has_figure;
 
-	finding(out, figure && s->require != CONTEXT_REQUIRE_JUDGED ? VERDICT_MEASURED : VERDICT_UNKNOWN,
+	finding(out, figure && s->require != REQUIRE_JUDGED ? VERDICT_MEASURED : VERDICT_UNKNOWN,
 		CAUSE_NO_REFERENCE, "%s", why);
 }
 

@@ -228,13 +228,6 @@ static void put_judgement(struct builder *b, json_t *object, const struct view_r
 	put(b, object, "advice", advice_json(b, j));
 }
 
-static const char *require_name(int require)
-{
-	static const char *const names[] = {"judged", "measured", "nothing", "known"};
-
-	return require >= 0 && require < (int)(sizeof(names) / sizeof(names[0])) ? names[require] : "";
-}
-
 static json_t *case_json(struct builder *b, const struct view_row *row)
 {
 	const struct record_case *c = row->c;
@@ -247,7 +240,7 @@ static json_t *case_json(struct builder *b, const struct view_row *row)
 	put_text(b, object, "engine", c->engine);
 	put_text(b, object, "target", c->target);
 	put_text(b, object, "limit", c->limit);
-	put(b, object, "require", json_string(require_name(c->require)));
+	put(b, object, "require", json_string(require_words[c->require]));
 	put(b, object, "options", values_json(b, options));
 	put(b, object, "ending", json_string(c->skipped ? "skipped" : ending_name(c->ending)));
 	put(b, object, "status", json_string(status_name(c->skipped ? c->skip_status : c->status)));

@@ -5,8 +5,7 @@
 #include "core/text.h"
 #include "run/target.h"
 
-static const char *const phase_words[] = {"headline", "burst", NULL};
-static const char *const require_words[] = {"judged", "measured", "nothing", "known", NULL};
+const char *const phases_words[] = {[PHASES_HEADLINE] = "headline", [PHASES_BURST] = "burst", NULL};
 
 enum status case_options(struct bench_case *c, const struct assignment *a, size_t count, struct error *err)
 {
@@ -116,7 +115,7 @@ json_t *case_json(const struct bench_case *c, const struct machine *m)
 	if (!j)
 		return NULL;
 	if (timed) {
-		json_object_set_new(j, "phases", json_string(phase_words[c->phases]));
+		json_object_set_new(j, "phases", json_string(phases_words[c->phases]));
 		json_object_set_new(j, "work", work_json(&c->work));
 		if (c->need.known)
 			json_object_set_new(j, "need",
@@ -224,8 +223,8 @@ enum status case_from_json(struct bench_case *c, const json_t *json, const struc
 	}
 	text_copy(c->target_text, sizeof(c->target_text), target);
 	text_copy(c->group, sizeof(c->group), group ? group : "");
-	c->phases = (enum phases)word_index(json, "phases", phase_words);
-	c->require = (enum require)word_index(json, "require", require_words);
+	c->phases = (enum phases)word_index(json, "phases", phases_words);
+	c->require = require_from_word(json_string_value(json_object_get(json, "require")));
 	c->seconds = json_number_value(json_object_get(json, "seconds"));
 	c->seconds_capped = json_number_value(json_object_get(json, "seconds_capped"));
 	c->search_s = json_number_value(json_object_get(json, "search_s"));

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/error.h"
+#include "journal/require.h"
 
 struct machine;
 struct probe;
@@ -33,10 +34,9 @@ struct need {
 	double device_bytes, host_bytes;
 };
 
-/* What exit 0 asks of the case. KNOWN: judged where a reference for it is known, else measured. */
-enum require { REQUIRE_JUDGED, REQUIRE_MEASURED, REQUIRE_NOTHING, REQUIRE_KNOWN };
 /* HEADLINE: cold, ramp, burst, settle, sustained. BURST: cold, ramp, burst (points of a curve). */
 enum phases { PHASES_HEADLINE, PHASES_BURST };
+extern const char *const phases_words[]; /* by enum phases, then NULL */
 
 /*
  * key: all options as canonical text, sorted by name, after the probe and with the engine:

@@ -7,9 +7,6 @@
 
 enum { NAME_MAX_BYTES = 64 };
 
-static const char *const phase_words[] = {"headline", "burst", NULL};
-static const char *const require_words[] = {"judged", "measured", "nothing", "known", NULL};
-
 static enum status no_memory(const struct suite *s, struct error *err)
 {
 	return error_errno(err, ENOMEM, "%s", s->place);
@@ -195,7 +192,7 @@ static enum status read_case(const struct suite *s, struct suite_case *c, const 
 	if (!st && options)
 		st = read_options(s, c, options, err);
 	if (!st)
-		st = read_choice(s, map, "phases", phase_words, &phases, err);
+		st = read_choice(s, map, "phases", phases_words, &phases, err);
 	if (!st)
 		st = read_choice(s, map, "require", require_words, &require, err);
 	if (!st)

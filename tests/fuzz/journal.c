@@ -33,7 +33,7 @@ static void check_case(const struct record_case *c, size_t id)
 	FUZZ_CHECK(c->id == id && c->plan && c->key && c->probe && c->engine && c->target && c->limit &&
 		   c->phases && c->group);
 	FUZZ_CHECK(c->ended || c->ending == (c->begun ? ENDING_CUT : ENDING_NOT_RUN));
-	FUZZ_CHECK(c->require >= 0 && c->require <= 3 && c->ending < ENDING_COUNT &&
+	FUZZ_CHECK(c->require <= REQUIRE_KNOWN && c->ending < ENDING_COUNT &&
 		   c->status < STATUS_COUNT && c->cause < CAUSE_COUNT && c->skip_reason);
 	for (size_t i = 0; i < c->phase_count; i++) {
 		const struct record_phase *p = &c->phase[i];

@@ -98,7 +98,7 @@ static void test_cpu__only_a_large_product_is_held_against_multiply_adds(void **
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct record_case *c = world_case(&w, "gemm", "cpu", "compute.fp32", rows[i].options);
 
-		c->require = CONTEXT_REQUIRE_KNOWN;
+		c->require = REQUIRE_KNOWN;
 		world_set(c, "sustained", "flop_rate", 4e9);
 		world_set(c, "sustained", "threads", 2);
 		world_set(c, "sustained", "half_width_share", 0.003);
@@ -368,7 +368,7 @@ static void test_cpu__a_point_of_a_curve_may_scatter(void **state)
 
 	(void)state;
 	c->phases = "burst";
-	c->require = 1;
+	c->require = REQUIRE_MEASURED;
 	world_set(c, "burst", "latency_ns", 5);
 	world_set(c, "burst", "half_width_share", 0.049);
 	world_set(c, "burst", "cpu_share", 0.9);
@@ -459,7 +459,7 @@ static void test_cpu__a_healthy_cpu_machine_ends_with_zero_and_says_what_that_me
 	(void)state;
 	ceilings();
 	for (i = 0; i < w.r.case_count; i++)
-		w.cases[i].require = 1;
+		w.cases[i].require = REQUIRE_MEASURED;
 	sgemm(184, 0.999);
 	log = world_reading(&w, "host_state", "cpu", "kernel_log_readable=0");
 	world_judge(&w);

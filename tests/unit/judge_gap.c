@@ -288,7 +288,7 @@ static void test_gap__what_is_measured_alone_may_lose_a_rest(void **state)
 		struct record_case *c =
 			world_gemm(&w, "gpu0", "bf16", i ? 6144 : 7168, rows[i].tflops, 1395, 695, 0.918);
 
-		c->require = 1;
+		c->require = REQUIRE_MEASURED;
 		world_judge(&w);
 		assert_int_equal(world_of(&w, c)->verdict, rows[i].verdict);
 		assert_int_equal(world_of(&w, c)->cause, rows[i].cause);

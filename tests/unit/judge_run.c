@@ -107,7 +107,7 @@ static void test_run__a_run_of_measurements_alone_is_measured(void **state)
 	struct record_case *c = world_case(&w, "dispatch", "gpu0", "latency", "");
 
 	(void)state;
-	c->require = 2;
+	c->require = REQUIRE_NOTHING;
 	world_set(c, "sustained", "latency_ns", 2300);
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
@@ -115,7 +115,7 @@ static void test_run__a_run_of_measurements_alone_is_measured(void **state)
 	assert_int_equal(w.out.verdict, VERDICT_MEASURED);
 	assert_non_null(
 		strstr(w.out.headline, "0 passed, 0 deserve a look, 1 measured without being judged"));
-	c->require = 0;
+	c->require = REQUIRE_JUDGED;
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
 	assert_int_equal(w.out.exit_code, 2);
@@ -211,7 +211,7 @@ static void test_run__ahead_it_says_what_would_judge(void **state)
 	w.r.machine = json_pack("{s:{s:{s:s}}}", "software", "cublaslt", "version", "12.8.4");
 	world_judge(&w); /* another major of the library: nothing is known of its shares */
 	assert_verdict(&w, zeros, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
-	zeros->require = 1; /* nobody asks to judge it */
+	zeros->require = REQUIRE_MEASURED; /* nobody asks to judge it */
 	world_judge(&w);
 	assert_verdict(&w, zeros, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
 	json_decref(w.r.machine);

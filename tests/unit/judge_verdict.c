@@ -345,8 +345,8 @@ static void test_verdict__a_figure_that_nobody_asked_to_judge_is_measured(void *
 	struct record_case *odd = world_gemm(&w, "gpu0", "bf16", 5000, 600, 1400, 695, 0);
 
 	(void)state;
-	int8->require = 1;
-	odd->require = 2;
+	int8->require = REQUIRE_MEASURED;
+	odd->require = REQUIRE_NOTHING;
 	world_judge(&w);
 	assert_verdict(&w, int8, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
 	assert_non_null(strstr(world_of(&w, int8)->reason, "layout"));
@@ -365,7 +365,7 @@ static void test_verdict__without_a_figure_it_stays_unknown(void **state)
 	struct record_case *c = world_case(&w, "none", "gpu0", "", "");
 
 	(void)state;
-	c->require = 1;
+	c->require = REQUIRE_MEASURED;
 	world_verified(c);
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
@@ -526,9 +526,9 @@ static void test_verdict__one_probe_is_judged_where_a_reference_is_known(void **
 	(void)state;
 	odd = world_gemm(&w, "gpu0", "int8", 8192, 900, 1395, 695, 0.918); /* listed as judged by nothing */
 	reading = world_reading(&w, "versions", "node", "driver_text=none");
-	reading->require = odd->require = 3;
+	reading->require = odd->require = REQUIRE_KNOWN;
 	for (size_t i = 0; i < 3; i++) {
-		cases[i]->require = 3;
+		cases[i]->require = REQUIRE_KNOWN;
 		world_set(cases[i], "sustained", "half_width_share", 0.002);
 		world_verified(cases[i]);
 	}
@@ -542,12 +542,12 @@ static void test_verdict__one_probe_is_judged_where_a_reference_is_known(void **
 	assert_verdict(&w, banded, VERDICT_FAIL, CAUSE_BELOW_BAND);
 	assert_verdict(&w, reading, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
 	assert_int_equal(w.out.exit_code, 1);
-	banded->require = 2;
+	banded->require = REQUIRE_NOTHING;
 	world_set(banded, "sustained", "flop_rate", 689e12);
 	world_judge(&w);
 	assert_int_equal(w.out.exit_code, 2);
 	assert_non_null(strstr(w.out.headline, "1 of 5 cases stay open; first gemm"));
-	gemm->require = 2;
+	gemm->require = REQUIRE_NOTHING;
 	world_judge(&w);
 	assert_int_equal(w.out.exit_code, 0); /* a ceiling, a format and a reading that nothing judges */
 }

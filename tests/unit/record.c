@@ -68,7 +68,7 @@ static void test_record__a_whole_run_is_there(void **state)
 	assert_non_null(json_object_get(r.machine, "cpu"));
 	assert_string_equal(r.cases[0].key, "gemm engine=x m=1");
 	assert_string_equal(r.cases[0].limit, "compute.fp32");
-	assert_int_equal(r.cases[0].require, 1);
+	assert_int_equal(r.cases[0].require, REQUIRE_MEASURED);
 	assert_true(r.cases[0].work_flop == 2e9 && r.cases[0].work_read == 8 && r.cases[0].work_link == 0);
 	assert_true(r.cases[0].ended && r.cases[0].ending == ENDING_DONE && r.cases[0].status == STATUS_OK);
 	assert_string_equal(record_option(&r.cases[0], "m"), "1");
