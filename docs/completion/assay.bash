@@ -50,7 +50,7 @@ _assay()
 	check) words='--help --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json' ;;
 	compare) words='--help --as --json --all --expectations' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names' ;;
-	list) words='--help probes engines suites causes expectations --suite --machine --expectations --all --json' ;;
+	list) words='--help probes engines suites kernels causes expectations --suite --machine --expectations --all --json' ;;
 	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json --engine' ;;
 	report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;

@@ -7,6 +7,7 @@
 #include "cmd/show.h"
 #include "core/embed.h"
 #include "core/tree.h"
+#include "kernel/fatbin.h"
 #include "probe/registry.h"
 
 struct list_opts {
@@ -14,7 +15,8 @@ struct list_opts {
 	bool json, all;
 };
 
-static const char *const what_words[] = {"probes", "engines", "suites", "causes", "expectations", NULL};
+static const char *const what_words[] = {"probes", "engines",	   "suites", "kernels",
+					 "causes", "expectations", NULL};
 
 static const struct opt opts[] = {
 	OPT_ROW(struct list_opts, what, .name = "what", .positional = true, .preset = "probes",
@@ -106,6 +108,17 @@ static json_t *suite_rows(void)
 						      "description", tree_text(t, "description", "")));
 		tree_free(t);
 	}
+	return rows;
+}
+
+static json_t *kernel_rows(void)
+{
+	json_t *rows = json_array();
+	const struct kernel_fatbin *f;
+
+	for (size_t i = 0; (f = kernel_fatbin_at(i)); i++)
+		json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "kernels", f->name, "architectures",
+						      f->architectures, "ran", f->ran));
 	return rows;
 }
 
@@ -213,6 +226,8 @@ static int run(const struct command_context *c, const void *opts_)
 		rows = engine_rows(o->all);
 	else if (!strcmp(o->what, "suites"))
 		rows = suite_rows();
+	else if (!strcmp(o->what, "kernels"))
+		rows = kernel_rows();
 	else if (!strcmp(o->what, "causes"))
 		rows = cause_rows();
 	else if (list_ahead(&rows, o->json, o->suite, o->machine, o->expectations, c->stop, c->log, &err))
@@ -229,11 +244,11 @@ const struct command command_list_command = {
 	.name = "list",
 	.summary = "what can run, and what would judge it",
 	.example = "assay list expectations --suite quick",
-	.help = "probes and engines: what can be measured or read. suites: what check can run. causes: every "
-		"cause that a "
-		"verdict can have, and what to do. expectations: for each case of a suite on this machine, "
-		"the bound and the "
-		"band that would judge it and where they are from, before anything runs.",
+	.help = "probes and engines: what can be measured or read. suites: what check can run. kernels: each "
+		"file of GPU code, the architectures it holds, and those of them that a real device has run "
+		"(none where the program was built without nvcc). causes: every cause that a verdict can "
+		"have, and what to do. expectations: for each case of a suite on this machine, the bound and "
+		"the band that would judge it and where they are from, before anything runs.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct list_opts)},
 	.run = run,
 };

@@ -5,11 +5,25 @@
 #include <signal.h>
 #include <unistd.h>
 #include "journal/record.h"
+#include "kernel/fatbin.h"
 #include "machine/machine.h"
 
 bool run_stopping(const struct run *r)
 {
 	return r->o->stop && *r->o->stop;
+}
+
+void run_used_gpus(const struct run *r, bool used[RUN_GPUS])
+{
+	memset(used, 0, RUN_GPUS * sizeof(*used));
+	for (size_t i = 0; i < r->plan->count; i++)
+		for (size_t k = 0; k < r->plan->steps[i].count; k++) {
+			const struct bench_case *c = &r->plan->steps[i].cases[k];
+
+			for (unsigned g = 0; !c->skip && g < c->target.gpu_count; g++)
+				if (c->target.gpu[g] < RUN_GPUS)
+					used[c->target.gpu[g]] = true;
+		}
 }
 
 void run_journal(struct run *r, enum journal_type type, json_t *body)
@@ -229,6 +243,35 @@ static void count_skips(struct run *r)
 			}
 }
 
+static bool kernels_ran_on(unsigned cc)
+{
+	const struct kernel_fatbin *f;
+	size_t count = 0;
+
+	while ((f = kernel_fatbin_at(count)) && !kernel_fatbin_ran(f, cc))
+		count++;
+	return f || !count; /* without kernels there is nothing to warn of */
+}
+
+/* Kernels are built for more architectures than there were devices to try them on. */
+static void name_untried(const struct run *r)
+{
+	bool used[RUN_GPUS];
+
+	run_used_gpus(r, used);
+	for (unsigned i = 0; i < RUN_GPUS && i < machine_gpu_count(r->machine); i++) {
+		unsigned cc = (unsigned)gpu_get(machine_gpu(r->machine, i), GPU_FACT_cc, 0);
+
+		if (!used[i] || !cc || kernels_ran_on(cc))
+			continue;
+		log_warn(r->o->log, LOG_TOPIC_RUN,
+			 "gpu%u is sm_%u: no device of this architecture has run this program's kernels "
+			 "before (assay list kernels)",
+			 i, cc);
+		return; /* once is enough */
+	}
+}
+
 static void close_run(struct run *r)
 {
 	bool cancelled = run_stopping(r);
@@ -262,6 +305,7 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 	st = open_run(r, err);
 	if (!st) {
 		count_skips(r);
+		name_untried(r);
 		r->t0_ns = clock_now_ns(o->clock);
 		watch_start(r);
 		for (size_t i = 0; i < p->count && !run_stopping(r) && !r->status; i++)

@@ -86,6 +86,8 @@ struct run {
 };
 
 bool run_stopping(const struct run *r);
+/* The GPUs that a case of the plan will use. */
+void run_used_gpus(const struct run *r, bool used[RUN_GPUS]);
 /* Appends; steals `body`. After a failure nothing more is written. */
 void run_journal(struct run *r, enum journal_type type, json_t *body);
 /* Tells the command's bar that the case is in this phase. */

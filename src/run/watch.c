@@ -250,20 +250,12 @@ void watch_want(struct run *r, const struct bench_case *c, const char *phase, ui
 		text_copy(grown->source, sizeof(grown->source), "host");
 }
 
-/* The GPUs that a case of the plan will use, each once. */
 static unsigned watched_gpus(const struct run *r, const char **pci, unsigned room)
 {
-	bool used[RUN_GPUS] = {false};
+	bool used[RUN_GPUS];
 	unsigned count = 0;
 
-	for (size_t i = 0; i < r->plan->count; i++)
-		for (size_t k = 0; k < r->plan->steps[i].count; k++) {
-			const struct bench_case *c = &r->plan->steps[i].cases[k];
-
-			for (unsigned g = 0; !c->skip && g < c->target.gpu_count; g++)
-				if (c->target.gpu[g] < RUN_GPUS)
-					used[c->target.gpu[g]] = true;
-		}
+	run_used_gpus(r, used);
 	for (unsigned g = 0; g < RUN_GPUS && count < room; g++)
 		if (used[g])
 			pci[count++] = machine_gpu(r->machine, g)->pci;

@@ -199,6 +199,7 @@ ok "list probes" expect 0 list probes
 ok "hides the null probe" sh -c '! grep -q "^null" out'
 ok "list engines" expect 0 list engines
 ok "list suites" expect 0 list suites
+ok "list kernels" expect 0 list kernels
 ok "list causes as JSON" expect 0 list causes --json
 ok "list expectations" expect 0 list expectations --suite tiny.yaml
 ok "its columns have names" sh -c 'head -1 out | grep -Eq "^case +target +bound +band +why"'

@@ -4,6 +4,7 @@
 #include "gpu/gpu.h"
 #include "gpu/move.h"
 #include "kernel/data.h"
+#include "kernel/fatbin.h"
 
 #define FAKE FAKE_DIR "/libcuda.so.1"
 
@@ -363,6 +364,18 @@ static void test_gpu__moves_say_what_they_move_and_where_they_cannot_run(void **
 	gpu_close(&d);
 }
 
+static void test_gpu__what_a_device_ran_is_told_from_what_was_only_compiled(void **state)
+{
+	static const struct kernel_fatbin plain = {.ran = "sm_90"}, own = {.ran = "sm_80 sm_90a"},
+					  hundred = {.ran = "sm_100"}, none = {.ran = ""};
+
+	(void)state;
+	assert_true(kernel_fatbin_ran(&plain, 90) && !kernel_fatbin_ran(&plain, 80));
+	assert_true(kernel_fatbin_ran(&own, 90) && kernel_fatbin_ran(&own, 80));
+	assert_true(kernel_fatbin_ran(&hundred, 100) && !kernel_fatbin_ran(&hundred, 10));
+	assert_false(kernel_fatbin_ran(&none, 90));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -374,6 +387,7 @@ int main(void)
 		cmocka_unit_test(test_gpu__an_allocation_that_fails_names_the_call),
 		cmocka_unit_test(test_gpu__what_is_copied_arrives),
 		cmocka_unit_test(test_gpu__a_device_lost_in_the_middle_stays_lost),
+		cmocka_unit_test(test_gpu__what_a_device_ran_is_told_from_what_was_only_compiled),
 		cmocka_unit_test(test_gpu__a_kernel_is_loaded_once_and_fails_with_words),
 		cmocka_unit_test(test_gpu__a_launch_that_fails_is_the_vendors),
 		cmocka_unit_test(test_gpu__a_graph_runs_what_was_captured),

@@ -2,6 +2,7 @@
 /* Every way a worker can fail, and what the supervisor makes of it. */
 #include <sys/resource.h>
 #include "core/process.h"
+#include "kernel/fatbin.h"
 #include "run_bed.h"
 
 bool __real_process_stop(struct process *p, unsigned term_ms, unsigned kill_ms);
@@ -212,6 +213,44 @@ static void test_run__a_hot_gpu_is_stopped_by_force_where_need_be(void **state)
 	run_bed_release(&b);
 }
 
+/* The recorded machine, its GPU 2 of another compute capability. */
+static void give_capability(unsigned cc)
+{
+	json_t *facts = json_deep_copy(machine_json(b.machine));
+	json_t *gpu = json_array_get(json_object_get(facts, "gpus"), 2);
+
+	json_object_set_new(json_object_get(gpu, "facts"), "cc", json_integer(cc));
+	machine_free(b.machine);
+	assert_int_equal(machine_from_json(&b.machine, facts, &b.err), STATUS_OK);
+	json_decref(facts);
+}
+
+static void test_run__a_gpu_that_no_kernel_ever_ran_on_is_named(void **state)
+{
+	static const struct {
+		const char *target;
+		unsigned cc;
+		bool named;
+	} rows[] = {{"gpu2", 90, false}, {"gpu2", 100, true}, {"gpu2", 80, true}, {"gpu3", 80, false}};
+
+	if (!kernel_fatbin_at(0))
+		skip(); /* built without nvcc */
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char cases[160], sm[16];
+
+		snprintf(cases, sizeof(cases),
+			 "  - {probe: 'null', target: %s, phases: burst, seconds: 2ms, options: {time: 1ms}}\n",
+			 rows[i].target);
+		snprintf(sm, sizeof(sm), "sm_%u", rows[i].cc);
+		run_bed_plan(&b, *state, true, cases);
+		give_capability(rows[i].cc);
+		assert_int_equal(run_bed_run(&b), STATUS_OK);
+		assert_int_equal(strstr(b.warnings, sm) != NULL, rows[i].named);
+		run_bed_release(&b);
+		scratch_empty(*state);
+	}
+}
+
 static void test_run__together_all_start_on_one_signal(void **state)
 {
 	uint64_t last_ready = 0, first_ramp = UINT64_MAX;
@@ -399,6 +438,7 @@ int main(int argc, char **argv)
 		scratch_test(test_run__a_lost_gpu_is_not_used_again),
 		scratch_test(test_run__a_hot_gpu_is_stopped_and_not_used_again),
 		scratch_test(test_run__a_hot_gpu_is_stopped_by_force_where_need_be),
+		scratch_test(test_run__a_gpu_that_no_kernel_ever_ran_on_is_named),
 		scratch_test(test_run__together_all_start_on_one_signal),
 		scratch_test(test_run__garbage_on_the_channel_ends_the_case_not_the_run),
 		scratch_test(test_run__what_a_library_prints_disturbs_nothing),
