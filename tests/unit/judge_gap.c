@@ -258,6 +258,20 @@ static void test_gap__a_calibration_that_held_idle_time_is_refused_and_named(voi
 		strstr(factor(world_of(&w, fp16), "pipe")->signal, "bf16 calibration kernel held idle"));
 }
 
+/* More than a pipe that never idles: a reading to doubt, not a factor that gives. */
+static void test_gap__no_pipe_is_busier_than_always(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 1.02);
+	const struct judgement *j;
+
+	(void)state;
+	world_judge(&w);
+	j = world_of(&w, c);
+	assert_false(factor(j, "pipe")->present);
+	assert_non_null(strstr(factor(j, "pipe")->signal, "102.0 % of elapsed, above the 1.000 of a pipe"));
+	assert_false(j->explained);
+}
+
 /* Signals of one type at another scale say nothing against a kernel. */
 static void test_gap__types_may_have_a_kappa_each(void **state)
 {
@@ -460,6 +474,7 @@ int main(void)
 		T(kappa_comes_from_the_mma_only_kernel_of_this_run),
 		T(a_calibration_that_did_not_run_at_full_rate_is_not_used),
 		T(a_calibration_that_held_idle_time_is_refused_and_named),
+		T(no_pipe_is_busier_than_always),
 		T(types_may_have_a_kappa_each),
 		T(what_is_measured_alone_may_lose_a_rest),
 		T(without_a_signal_the_factor_stays_in_the_residual),

@@ -124,6 +124,28 @@ static void test_report__no_number_that_is_not_finite_is_printed(void **state)
 	}
 }
 
+/* A stamp that came too late is not shown as the clock that a case held. */
+static void test_report__a_clock_of_after_the_window_is_not_shown_as_held(void **state)
+{
+	size_t shown[2] = {0};
+	struct sample s;
+	struct view v;
+
+	(void)state;
+	sample_load(&s, "h200");
+	for (int recovered = 0; recovered < 2; recovered++) {
+		for (size_t i = 0; i < s.judged.count; i++)
+			s.judged.of_case[i].clock_recovered = recovered;
+		assert_int_equal(view_build(&v, &s.in, NULL), STATUS_OK);
+		for (size_t i = 0; i < v.row_count; i++)
+			shown[recovered] += v.rows[i].clock[0] && v.rows[i].clock[0] != '~';
+		view_release(&v);
+	}
+	assert_true(shown[0] > 0);
+	assert_int_equal(shown[1], 0);
+	sample_release(&s);
+}
+
 /* One line stands for cases on both sides of 1: it tells how far they reach, not the first one's residual. */
 static void test_report__one_line_of_many_residuals_tells_their_range(void **state)
 {
@@ -524,6 +546,7 @@ int main(void)
 		cmocka_unit_test(test_report__renderings_equal_what_is_committed),
 		cmocka_unit_test(test_report__the_same_input_gives_the_same_bytes),
 		cmocka_unit_test(test_report__no_number_that_is_not_finite_is_printed),
+		cmocka_unit_test(test_report__a_clock_of_after_the_window_is_not_shown_as_held),
 		cmocka_unit_test(test_report__one_line_of_many_residuals_tells_their_range),
 		cmocka_unit_test(test_report__foreign_text_stays_text),
 		cmocka_unit_test(test_report__the_page_asks_for_nothing_from_elsewhere),
