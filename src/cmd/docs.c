@@ -131,7 +131,9 @@ static void add_probes(struct text *out)
 	for (const struct probe *const *p = probe_list; *p; p++) {
 		text_addf(out, "\n## %s\n\n%s.\n", (*p)->name, (*p)->summary);
 		if ((*p)->kind == PROBE_READING)
-			text_add(out, "A reading: facts only; the rule is in `expectations/health.yaml`.\n");
+			text_addf(out,
+				  "A reading of %s: facts only; the rule is in `expectations/health.yaml`.\n",
+				  (*p)->reads == TARGET_GPU ? "each GPU" : "the node");
 		for (const struct engine *const *e = (*p)->engines; e && *e; e++)
 			text_addf(out, "%s`%s` on%s%s%s%s", e == (*p)->engines ? "\nEngines: " : ", ",
 				  (*e)->name, (*e)->targets & TARGET_CPU ? " CPU" : "",

@@ -39,8 +39,10 @@ void help_probe(FILE *to, const struct probe *p)
 	text_addf(&t, "assay probe %s: %s\n\nusage: assay probe %s%s [OPTION...]\n", p->name, p->summary,
 		  p->name, p->opts.count ? " [name=value[,value..]...]" : "");
 	if (p->kind == PROBE_READING)
-		text_add(&t, "\nA reading: it takes facts and no time; the rule is in "
-			     "expectations/health.yaml.\n");
+		text_addf(&t,
+			  "\nA reading of %s: it takes facts and no time; the rule is in "
+			  "expectations/health.yaml.\n",
+			  p->reads == TARGET_GPU ? "each GPU" : "the node");
 	if (p->opts.count) {
 		text_add(&t, "\n");
 		help_options(&t, &p->opts, HELP_PROBE);

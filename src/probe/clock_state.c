@@ -30,6 +30,7 @@ const struct probe probe_clock_state = {
 	.name = "clock_state",
 	.summary = "clock event reasons, power limit and temperature at rest",
 	.kind = PROBE_READING,
+	.reads = TARGET_GPU,
 	.fields = fields,
 	.field_count = COUNT,
 	.observe = observe,

@@ -76,6 +76,7 @@ const struct probe probe_contamination = {
 	.name = "contamination",
 	.summary = "foreign processes, memory in use and utilisation before the run",
 	.kind = PROBE_READING,
+	.reads = TARGET_GPU,
 	.fields = fields,
 	.field_count = COUNT,
 	.observe = observe,

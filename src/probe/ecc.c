@@ -25,6 +25,7 @@ const struct probe probe_ecc = {
 	.name = "ecc",
 	.summary = "memory errors that ECC counted",
 	.kind = PROBE_READING,
+	.reads = TARGET_GPU,
 	.fields = fields,
 	.field_count = COUNT,
 	.observe = observe,

@@ -139,6 +139,7 @@ const struct probe probe_gpu_count = {
 	.name = "gpu_count",
 	.summary = "GPUs on the bus, listed by the driver, granted, and lost",
 	.kind = PROBE_READING,
+	.reads = TARGET_NODE,
 	.fields = fields,
 	.field_count = COUNT,
 	.observe = observe,

@@ -25,6 +25,7 @@ const struct probe probe_gpu_mode = {
 	.name = "gpu_mode",
 	.summary = "recovery action, MIG, persistence, compute mode, counter permission",
 	.kind = PROBE_READING,
+	.reads = TARGET_GPU,
 	.fields = fields,
 	.field_count = COUNT,
 	.observe = observe,

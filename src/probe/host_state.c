@@ -91,6 +91,7 @@ const struct probe probe_host_state = {
 	.name = "host_state",
 	.summary = "kernel log, governor, clock source and load of the host",
 	.kind = PROBE_READING,
+	.reads = TARGET_NODE,
 	.fields = fields,
 	.field_count = COUNT,
 	.observe = observe,

@@ -115,6 +115,7 @@ const struct probe probe_limits = {
 	.name = "limits",
 	.summary = "CPUs, memory, locked memory, files and disk that we may use",
 	.kind = PROBE_READING,
+	.reads = TARGET_NODE,
 	.opts = {rows, sizeof(rows) / sizeof(rows[0]), sizeof(struct limits_opts)},
 	.fields = fields,
 	.field_count = COUNT,

@@ -44,6 +44,7 @@ const struct probe probe_nccl_env = {
 	.name = "nccl_env",
 	.summary = "environment variables that steer NCCL and CUDA",
 	.kind = PROBE_READING,
+	.reads = TARGET_NODE,
 	.fields = fields,
 	.field_count = COUNT,
 	.observe = observe,

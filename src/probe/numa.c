@@ -71,6 +71,7 @@ const struct probe probe_numa = {
 	.name = "numa",
 	.summary = "NUMA node of each GPU, and whether we may run there",
 	.kind = PROBE_READING,
+	.reads = TARGET_NODE,
 	.fields = fields,
 	.field_count = COUNT,
 	.observe = observe,

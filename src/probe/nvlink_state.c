@@ -84,6 +84,7 @@ const struct probe probe_nvlink_state = {
 	.name = "nvlink_state",
 	.summary = "NVLinks up, their errors, and the fabric's state",
 	.kind = PROBE_READING,
+	.reads = TARGET_GPU,
 	.fields = fields,
 	.field_count = COUNT,
 	.observe = observe,

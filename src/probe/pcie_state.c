@@ -66,6 +66,7 @@ const struct probe probe_pcie_state = {
 	.name = "pcie_state",
 	.summary = "PCIe lanes and generation at rest, replays, logged errors",
 	.kind = PROBE_READING,
+	.reads = TARGET_GPU,
 	.fields = fields,
 	.field_count = COUNT,
 	.observe = observe,

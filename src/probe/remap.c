@@ -25,6 +25,7 @@ const struct probe probe_remap = {
 	.name = "remap",
 	.summary = "remapped rows and retired pages of device memory",
 	.kind = PROBE_READING,
+	.reads = TARGET_GPU,
 	.fields = fields,
 	.field_count = COUNT,
 	.observe = observe,

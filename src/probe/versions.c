@@ -108,6 +108,7 @@ const struct probe probe_versions = {
 	.name = "versions",
 	.summary = "driver and library versions, and whether they fit",
 	.kind = PROBE_READING,
+	.reads = TARGET_NODE,
 	.fields = fields,
 	.field_count = COUNT,
 	.observe = observe,

@@ -82,6 +82,7 @@ const struct probe probe_xid = {
 	.name = "xid",
 	.summary = "Xids of the GPU in the kernel log, from before the run",
 	.kind = PROBE_READING,
+	.reads = TARGET_GPU,
 	.fields = fields,
 	.field_count = COUNT,
 	.observe = observe,

@@ -384,6 +384,18 @@ static enum status add_products(struct builder *b, struct choice *k)
 	return bound ? bound : turn_wheels(b, k);
 }
 
+/* A reading runs on what it reads and nowhere else. */
+static enum status check_reads(const struct builder *b, const struct choice *k, const char *place)
+{
+	const struct probe *p = k->probe;
+
+	if (p->kind != PROBE_READING || k->found->target.kind == p->reads)
+		return STATUS_OK;
+	return error_set(b->err, STATUS_BAD_INPUT, "%s: target: probe %s reads %s, not %s; its target is %s",
+			 place, p->name, p->reads == TARGET_GPU ? "a GPU" : "the node", k->found->text,
+			 target_default(p));
+}
+
 static enum status add_target(struct builder *b, struct choice *k, const char *word)
 {
 	struct target_found found[TARGETS_MAX];
@@ -395,7 +407,9 @@ static enum status add_target(struct builder *b, struct choice *k, const char *w
 	st = target_expand(found, &count, word, b->machine, place, b->err);
 	for (unsigned i = 0; !st && i < count; i++) {
 		k->found = &found[i];
-		st = add_products(b, k);
+		st = check_reads(b, k, place);
+		if (!st)
+			st = add_products(b, k);
 	}
 	return st;
 }

@@ -87,6 +87,7 @@ struct probe {
 	const char *name, *summary;
 	bool hidden; /* for tests: not listed */
 	enum probe_kind kind;
+	enum target_kind reads; /* a reading: TARGET_GPU or TARGET_NODE, where alone it runs */
 	struct opt_table opts;
 	const struct field *fields;
 	size_t field_count;

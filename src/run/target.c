@@ -242,7 +242,7 @@ bool gpu_busy(const struct gpu *g, char *reason, size_t size)
 const char *target_default(const struct probe *p)
 {
 	if (p->kind == PROBE_READING)
-		return "node";
+		return p->reads == TARGET_GPU ? "gpu" : "node";
 	for (const struct engine *const *e = p->engines; *e; e++)
 		if ((*e)->targets & TARGET_CPU)
 			return "cpu";

@@ -29,8 +29,8 @@ enum status target_wish(const char *word, const struct machine *m, struct error 
 /* Is a case on this target asked for by --target WORD (NULL, "all", "cpu", "gpu", "gpu0", "node")? */
 bool target_asked(const struct target *t, const char *text, const char *word);
 
-/* Where a case runs that names no target: a reading on the node, a probe with a CPU engine on the CPU.
- * Static. */
+/* Where a case runs that names no target: a reading on what it reads, a probe with a CPU engine on the
+ * CPU. Static. */
 const char *target_default(const struct probe *p);
 
 /* Who else uses the GPU, as the facts say: METHODS, "Manners". "" and false where nobody does. */

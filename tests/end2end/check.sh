@@ -93,6 +93,11 @@ ok "by name" says 'site/site.yaml:1' err
 
 # On a machine that others use it may be untrusted; it is never open for want of a reference that nobody asked for.
 ok "a probe that nothing judges is not open" sh -c '"$1" probe null time=1ms --seconds 0.2 --json > out; grep -q "\"require\": \"known\"" out && ! grep -q "\"verdict\": \"unknown\"" out' sh "$assay"
+for probe in clock_state contamination ecc gpu_mode nvlink_state pcie_state remap xid; do
+	ok "$probe of no GPU is a skip" expect 2 probe "$probe" --machine "$(dirname "$0")/../replay/cpu-vm-2core"
+	ok "and says so" says 'skip .*no NVIDIA GPU on the PCI bus' out
+done
+ok "a reading of a GPU is none of the node" expect 64 probe ecc --target node
 ok "one whose hardware is not here measures nothing" sh -c '"$1" probe sm > out 2> err; code=$?; grep -q "no NVIDIA GPU" out || exit 0; [ $code = 2 ] && grep -q "nothing was measured" out' sh "$assay"
 # A rule that only this folder has judges the run, here and wherever its directory goes.
 mkdir own

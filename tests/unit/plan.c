@@ -41,7 +41,7 @@ static void test_plan__an_engine_is_chosen_by_what_it_can_do_here(void **state)
 
 static void test_plan__rounds_repeat_what_is_timed(void **state)
 {
-	static const char cases[] = "  - {probe: ecc, target: node}\n  - {probe: thing}\n"
+	static const char cases[] = "  - {probe: limits}\n  - {probe: thing}\n"
 				    "  - together: [{probe: thing, target: gpu}]\n";
 	const struct plan_wishes twice = {.rounds = 2}, once = {.rounds = 1};
 	struct bench_case c;

@@ -101,8 +101,9 @@ static const struct probe hungry = {
 	.work = work,
 	.need = need,
 };
-static const struct probe ecc = {.name = "ecc", .kind = PROBE_READING};
-static const struct probe *const registry[] = {&ecc, &thing, &hungry, NULL};
+static const struct probe ecc = {.name = "ecc", .kind = PROBE_READING, .reads = TARGET_GPU};
+static const struct probe limits = {.name = "limits", .kind = PROBE_READING, .reads = TARGET_NODE};
+static const struct probe *const registry[] = {&ecc, &limits, &thing, &hungry, NULL};
 
 static struct machine machine;
 static struct plan plan;

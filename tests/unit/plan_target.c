@@ -26,6 +26,35 @@ static void test_plan_target__no_gpu_is_a_skip_and_a_gpu_without_driver_is_not(v
 	plan_release(&plan);
 }
 
+/* Nobody has to know which readings are of a GPU. */
+static void test_plan_target__a_reading_goes_where_it_reads_and_nowhere_else(void **state)
+{
+	static const struct {
+		const char *line, *why;
+	} refused[] = {
+		{"  - {probe: ecc, target: node}\n", "probe ecc reads a GPU, not node; its target is gpu"},
+		{"  - {probe: ecc, target: cpu}\n", "probe ecc reads a GPU, not cpu; its target is gpu"},
+		{"  - {probe: limits, target: gpu}\n",
+		 "probe limits reads the node, not gpu; its target is node"},
+	};
+
+	(void)state;
+	assert_int_equal(build("  - {probe: ecc}\n  - {probe: limits}\n"), STATUS_OK);
+	expect(0, "ecc", "gpu", STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE);
+	assert_string_equal(nth(0)->skip_reason, "no NVIDIA GPU on the PCI bus");
+	expect(1, "limits", "node", STATUS_OK, CAUSE_NONE);
+	plan_release(&plan);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		assert_int_equal(build(refused[i].line), STATUS_BAD_INPUT);
+		assert_non_null(strstr(err.text, refused[i].why));
+	}
+	fake_machine_init(&machine, 2);
+	assert_int_equal(build("  - {probe: ecc}\n"), STATUS_OK);
+	assert_int_equal(plan.case_count, 2);
+	assert_string_equal(nth(1)->target_text, "gpu1");
+	plan_release(&plan);
+}
+
 static void test_plan_target__each_granted_gpu_is_a_target(void **state)
 {
 	(void)state;
@@ -216,6 +245,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define test(name) cmocka_unit_test_setup(test_plan_target__##name, setup)
 		test(no_gpu_is_a_skip_and_a_gpu_without_driver_is_not),
+		test(a_reading_goes_where_it_reads_and_nowhere_else),
 		test(each_granted_gpu_is_a_target),
 		test(a_busy_gpu_is_blocked_unless_beside),
 		test(signs_of_use_are_told_apart),

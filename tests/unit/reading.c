@@ -132,6 +132,7 @@ static void test_reading__fields_of_facts_are_named_as_the_facts(void **state)
 			continue;
 		readings++;
 		assert_non_null((*p)->observe);
+		assert_true((*p)->reads == TARGET_GPU || (*p)->reads == TARGET_NODE);
 		for (i = 0; i < (*p)->field_count; i++)
 			for (k = 0; k < GPU_FACT_COUNT; k++)
 				if (!strcmp((*p)->fields[i].name, gpu_fact_name((enum gpu_fact)k)))
