@@ -20,12 +20,19 @@ static ssize_t read_some(int fd, void *data, size_t size)
 	return n;
 }
 
+/* A regular file: a FIFO or a device would be waited for, or never end. */
 static enum status open_read(int *fd, const char *path, struct error *err)
 {
-	*fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (*fd < 0)
+	struct stat about;
+
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (*fd < 0 && errno != ENXIO)
 		return error_errno(err, errno, "cannot open %s", path);
-	return STATUS_OK;
+	if (*fd >= 0 && !fstat(*fd, &about) && S_ISREG(about.st_mode))
+		return STATUS_OK;
+	if (*fd >= 0)
+		close(*fd);
+	return error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is no regular file", path);
 }
 
 enum status file_read(char **out, size_t *size, const char *path, size_t size_max, struct error *err)

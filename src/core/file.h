@@ -6,7 +6,7 @@
 #include "core/error.h"
 
 /* Owner: caller, free(). NUL-terminated after `size` bytes. Reads /proc and /sys files too (size unknown
- * before). Larger than size_max: BAD_INPUT. */
+ * before). Larger than size_max, or no regular file: BAD_INPUT, and never waited for. */
 enum status file_read(char **out, size_t *size, const char *path, size_t size_max, struct error *err);
 /* A file under way beside the one it will be: nothing else has its name, no link is followed. What stands at
  * `path` already is a regular file (else BAD_INPUT): device nodes, FIFOs, links and folders are not replaced.

@@ -241,12 +241,21 @@ static char *first_missing(const char *lines, const char *among)
 	return NULL;
 }
 
+/* What is there and is no file would be waited for, or never end; the module says why one cannot be read. */
+static bool is_other(const char *path)
+{
+	struct stat info;
+
+	return !stat(path, &info) && !S_ISREG(info.st_mode);
+}
+
 enum status pack_verify(const char *path, size_t *files, struct error *err)
 {
 	const struct pack_module *m;
 	struct checking c = {0};
 	char message[256] = "", *missing = NULL;
-	enum status st = module(&m, err);
+	enum status st = is_other(path) ? error_set(err, STATUS_BAD_INPUT, "%s: it is no regular file", path)
+					: module(&m, err);
 
 	if (st)
 		return st;

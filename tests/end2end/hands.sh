@@ -42,6 +42,31 @@ fi
 # Journals that are no files.
 mkdir pipe && mkfifo pipe/journal.jsonl
 ok "a FIFO is no journal, and is not waited for" timeout 20 sh -c '"$1" report pipe > out 2> err; [ $? = 64 ]' sh "$assay"
+
+# Nor are other files that are none.
+refused() { # ARGS..
+	timeout 20 "$assay" "$@" > out 2> err
+	[ $? = 64 ]
+}
+mkfifo site.fifo
+for file in expectations.txt site.yaml; do
+	rm -rf kx && cp -r run kx && mkfifo kx/$file
+	sed -i 's/,"kept":{[^}]*}//' kx/journal.jsonl
+	ok "a FIFO for $file is not waited for" refused report kx
+	ok "and is named" says "kx/$file.* no regular file" err
+done
+mkdir set && mkfifo set/x.yaml
+for set in set /dev/zero; do
+	ok "nor are expectations that are none: $set" refused report run --expectations $set
+	ok "which are named" says "$set.* no regular file" err
+done
+for site in site.fifo /dev/zero /dev/tty; do
+	ok "nor is a site file that is none: $site" refused report run --site $site
+	ok "which is named" says "$site" err
+	ok "neither before a run" refused check quick --plan --site $site
+done
+ok "nor is a suite" refused check --suite site.fifo --plan
+ok "nor is an archive" refused archive --check site.fifo
 ok "which it says" says 'no regular file' err
 mkdir device && ln -s /dev/zero device/journal.jsonl
 ok "nor is a device" timeout 20 sh -c '"$1" report device > out 2> err; [ $? = 64 ]' sh "$assay"
