@@ -2,6 +2,8 @@
 /* assay archive: a run directory as one file with checksums. */
 #include <limits.h>
 #include "cmd/judged.h"
+#include "cmd/kept.h"
+#include "cmd/runs.h"
 #include "cmd/show.h"
 #include "report/pack.h"
 
@@ -35,6 +37,24 @@ static void default_name(char out[PATH_MAX], const char *dir)
 	snprintf(out, PATH_MAX, "%.*s.tar.zst", (int)end, dir);
 }
 
+/* A run that would be judged otherwise where it is unpacked is not packed. */
+static enum status check_kept(const char *dir, struct error *err)
+{
+	struct record r;
+	enum status st;
+
+	if (!runs_is(dir))
+		return STATUS_OK; /* pack_write says so */
+	st = record_read(&r, dir, err);
+	if (st)
+		return st;
+	st = kept_check(&r, JUDGE_EXPECTATIONS_FILE, err);
+	if (!st)
+		st = kept_check(&r, JUDGE_SITE_FILE, err);
+	record_release(&r);
+	return st;
+}
+
 static int run(const struct command_context *c, const void *opts_)
 {
 	const struct archive_opts *o = opts_;
@@ -56,7 +76,9 @@ static int run(const struct command_context *c, const void *opts_)
 	} else {
 		default_name(out, o->dir);
 	}
-	st = o->check ? STATUS_OK : pack_write(out, o->dir, &err);
+	st = o->check ? STATUS_OK : check_kept(o->dir, &err);
+	if (!st && !o->check)
+		st = pack_write(out, o->dir, &err);
 	/* What was written is read back: an archive that cannot be read is no archive. */
 	if (!st)
 		st = pack_verify(out, &files, &err);

@@ -45,7 +45,7 @@ static enum status load(struct loaded *l, const char *dir, const char *expectati
 	    STATUS_UNAVAILABLE) /* a folder named in the command that is not there, or not ours to read */
 		status = err->status = STATUS_BAD_INPUT;
 	if (!status)
-		status = judged_expectations(&l->expectations, dir, expectations, err);
+		status = judged_expectations(&l->expectations, &l->record, expectations, err);
 	return status ? status : judge_record(&l->judged, &l->record, l->expectations, NULL, err);
 }
 

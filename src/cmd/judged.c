@@ -2,27 +2,36 @@
 #include "cmd/judged.h"
 #include <limits.h>
 #include <unistd.h>
+#include "cmd/kept.h"
 
 /* What is stated: `given` where it says anything, else what the run directory keeps (JUDGE_SITE_FILE), else
  * nothing. `path`, PATH_MAX bytes, may be lent to *out. */
-static void stated_site(struct judge_site *out, char *path, const char *dir, const struct judge_site *given)
+static enum status stated_site(struct judge_site *out, char *path, const struct record *r,
+			       const struct judge_site *given, struct error *err)
 {
-	*out = *given;
-	snprintf(path, PATH_MAX, "%s/" JUDGE_SITE_FILE, dir);
-	if (!given->expect && !given->file && !access(path, F_OK))
-		out->file = path;
-}
-
-enum status judged_expectations(struct expectations **e, const char *dir, const char *given,
-				struct error *err)
-{
-	char kept[PATH_MAX];
 	enum status st;
 
-	snprintf(kept, sizeof(kept), "%s/" JUDGE_EXPECTATIONS_FILE, dir);
+	*out = *given;
+	if (given->expect || given->file)
+		return STATUS_OK;
+	st = kept_check(r, JUDGE_SITE_FILE, err);
+	snprintf(path, PATH_MAX, "%s/" JUDGE_SITE_FILE, r->dir);
+	if (!st && !access(path, F_OK))
+		out->file = path;
+	return st;
+}
+
+enum status judged_expectations(struct expectations **e, const struct record *r, const char *given,
+				struct error *err)
+{
+	char kept[PATH_MAX + 32];
+	enum status st = given ? STATUS_OK : kept_check(r, JUDGE_EXPECTATIONS_FILE, err);
+
+	snprintf(kept, sizeof(kept), "%s/" JUDGE_EXPECTATIONS_FILE, r->dir);
 	if (!given && !access(kept, F_OK))
 		given = kept;
-	st = expectations_load(e, given, err);
+	if (!st)
+		st = expectations_load(e, given, err);
 	if (st == STATUS_UNAVAILABLE) /* named in the command and not there, or not ours to read */
 		st = err->status = STATUS_BAD_INPUT;
 	return st;
@@ -36,13 +45,14 @@ enum status judged_read(struct judged *j, const char *dir, const char *expectati
 	enum status st;
 
 	*j = (struct judged){0};
-	stated_site(&stated, path, dir, site);
 	st = record_read_run(&j->record, dir, err);
 	if (st ==
 	    STATUS_UNAVAILABLE) /* a folder named in the command that is not there, or not ours to read */
 		st = err->status = STATUS_BAD_INPUT;
 	if (!st)
-		st = judged_expectations(&j->expectations, dir, expectations, err);
+		st = judged_expectations(&j->expectations, &j->record, expectations, err);
+	if (!st)
+		st = stated_site(&stated, path, &j->record, site, err);
 	if (!st && j->record.machine)
 		st = machine_from_json(&j->machine, j->record.machine, err);
 	if (!st)

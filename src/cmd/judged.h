@@ -18,9 +18,9 @@ struct judged {
 enum status judged_read(struct judged *j, const char *dir, const char *expectations,
 			const struct judge_site *site, bool real_names, struct error *err);
 void judged_release(struct judged *j);
-/* What judges the run in `dir`: `given` where it is not NULL, else what the directory keeps
- * (JUDGE_EXPECTATIONS_FILE), else the built-in ones. Owner: caller, expectations_free. */
-enum status judged_expectations(struct expectations **e, const char *dir, const char *given,
+/* What judges the run: `given` where it is not NULL, else what its directory keeps (JUDGE_EXPECTATIONS_FILE,
+ * held against the sum in the journal), else the built-in ones. Owner: caller, expectations_free. */
+enum status judged_expectations(struct expectations **e, const struct record *r, const char *given,
 				struct error *err);
 
 /* Logs the error; the exit code it asks for. */

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <unistd.h>
 #include "cmd/judged.h"
+#include "cmd/kept.h"
 #include "cmd/running_plan.h"
 #include "cmd/runs.h"
 #include "cmd/show.h"
@@ -36,6 +37,21 @@ static enum report_format running_format(const struct running_opts *o)
 	return o->json ? REPORT_JSON : (enum report_format)o->format;
 }
 
+/* A run that goes on keeps what was stated with it; what is no longer there is told before it goes on. */
+static enum status read_kept(const char *dir, struct expectations **e, struct error *err)
+{
+	struct record earlier;
+	enum status st = record_read_run(&earlier, dir, err);
+
+	if (st)
+		return st;
+	st = judged_expectations(e, &earlier, NULL, err);
+	if (!st)
+		st = kept_check(&earlier, JUDGE_SITE_FILE, err);
+	record_release(&earlier);
+	return st;
+}
+
 /* What the run will be judged by: wrong words in it are told before anything is measured. `stated`: as the
  * run directory keeps it. */
 static enum status read_statement(const struct running_opts *o, struct expectations **e, struct text *stated,
@@ -47,8 +63,8 @@ static enum status read_statement(const struct running_opts *o, struct expectati
 	if ((o->expect && !*o->expect) || (o->site && !*o->site)) /* a variable of a script that is not set */
 		return error_set(err, STATUS_BAD_INPUT, "--%s is empty",
 				 o->expect && !*o->expect ? "expect" : "site");
-	if (o->resume) /* a run that goes on keeps what was stated */
-		return judged_expectations(e, o->resume, NULL, err);
+	if (o->resume)
+		return read_kept(o->resume, e, err);
 	st = expectations_load(e, o->expectations, err);
 	if (!st)
 		st = judge_site_text(stated, &site, *e, err);
@@ -152,11 +168,15 @@ static enum status run_it(const struct command_context *c, const struct plan *pl
 		.clock = clock_monotonic(),
 		.expectations = o->expectations,
 	};
-	enum status st;
+	json_t *kept = NULL;
+	enum status st = o->resume ? STATUS_OK : kept_read(&kept, dir, err);
 
+	ro.kept = kept;
 	if (c->terminal)
 		ro.progress.update = draw;
-	st = run_plan(plan, m, probe_list, &ro, summary, err);
+	if (!st)
+		st = run_plan(plan, m, probe_list, &ro, summary, err);
+	json_decref(kept);
 	if (c->terminal)
 		fprintf(stderr, "\r\033[K");
 	return st;

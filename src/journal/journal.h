@@ -11,8 +11,10 @@
  * sent but up to a second of telemetry, which waits to be journaled together. fsync on `end` and `close`. Any prefix reads. Bodies are documented in docs/design/journal.md and below:
  *
  * open      {"schema":2,"program":"0.1.0","command":[word..],"build":"..","wall":"..Z","node":"..","seed":N,"suite":"quick",
- *            "expectations":"builtin"|dir,"options":{..},"started":ns?,"price_per_hour":x?}
- *            command: the words as given; build: of the program's file; node: a pseudonym unless options.real_names; started: when the program was started, as t
+ *            "expectations":"builtin"|dir,"options":{..},"started":ns?,"price_per_hour":x?,
+ *            "kept":{"expectations.txt":sum?,"site.yaml":sum?}?}
+ *            command: the words as given; build: of the program's file; node: a pseudonym unless options.real_names; started: when the program was started, as t;
+ *            kept: SHA-256 of the files beside it that judge the run; not in later opens, nor before there was one
  * machine   {"facts":{..}}                            pseudonyms for serials, UUIDs, hosts, unless real names were asked for
  * plan      {"hash":"..","suite":"..","fields":{"gemm":[{"name","unit","kind","better","help"}..]},
  *            "steps":[{"together":false,"cases":[CASE..]}]}
@@ -56,7 +58,7 @@ const char *journal_type_name(enum journal_type type);
 int journal_type_from_name(const char *name, enum journal_type *out);
 
 #define JOURNAL_FILE "journal.jsonl"
-enum { JOURNAL_LINE_MAX = 16 << 20 };
+enum { JOURNAL_LINE_MAX = 16 << 20, JOURNAL_SCHEMA = 2 /* written; 1 is read too */ };
 
 struct journal;
 /* Creates the directory and the file (refuses an existing journal unless `append`, which cuts a torn last

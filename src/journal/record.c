@@ -16,7 +16,7 @@ struct builder {
 	uint64_t shift_ns; /* added to every time of the lines that follow */
 	size_t case_room;
 	unsigned step;	    /* steps taken so far */
-	enum status status; /* memory ran out: everything else in a bad line is passed over */
+	enum status status; /* memory ran out, or an unknown schema: all else in a bad line is passed over */
 	struct error *err;
 };
 
@@ -286,12 +286,32 @@ static void on_telemetry(struct builder *b, const json_t *body)
 	b->status = block_read(body, &b->record->series, &b->record->series_count, b->shift_ns, b->err);
 }
 
+/* What a later program wrote may mean something else under the same names: nothing is judged by guesses. */
+static enum status check_schema(const struct record *r, const json_t *body, struct error *err)
+{
+	const json_t *schema = json_object_get(body, "schema");
+	json_int_t number = json_integer_value(schema); /* 0 where it is none */
+	enum status st;
+	char *shown;
+
+	if (number >= 1 && number <= JOURNAL_SCHEMA)
+		return STATUS_OK;
+	shown = schema ? json_dumps(schema, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT) : NULL;
+	st = error_set(err, STATUS_BAD_INPUT,
+		       "%s/" JOURNAL_FILE ": written in schema %.40s; this assay reads 1 and %d: use the one "
+		       "that wrote it",
+		       r->dir, shown ? shown : "(none)", JOURNAL_SCHEMA);
+	free(shown);
+	return st;
+}
+
 /* A new `open` is a resumed run. Time goes on behind the last event, a second apart, when the clock began
  * anew. */
 static void on_open(struct builder *b, const json_t *body, uint64_t t_ns)
 {
 	struct record *r = b->record;
 
+	b->status = check_schema(r, body, b->err);
 	b->shift_ns = t_ns < r->t_last_ns ? r->t_last_ns - t_ns + 1000000000u : 0;
 	r->closed = false;
 	if (!r->open)

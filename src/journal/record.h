@@ -55,7 +55,8 @@ struct record {
 	uint64_t cut_bytes, t_first_ns, t_last_ns;
 };
 
-/* Owner: caller, record_release (empty again). A torn journal reads; cut_bytes says what was dropped. */
+/* Owner: caller, record_release (empty again). A torn journal reads; cut_bytes says what was dropped. One of
+ * a schema that is not known is BAD_INPUT. */
 enum status record_read(struct record *r, const char *dir, struct error *err);
 /* As record_read; BAD_INPUT where not even the first line of a run is there. */
 enum status record_read_run(struct record *r, const char *dir, struct error *err);

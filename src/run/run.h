@@ -30,6 +30,7 @@ struct run_options {
 	const struct log *log;
 	const struct clock *clock;
 	const char *expectations; /* for the record only: "builtin" or the directory */
+	const json_t *kept;	  /* for the record only: the open line's "kept"; NULL: none */
 };
 
 struct run_summary {

@@ -94,14 +94,16 @@ static void write_open(struct run *r, const json_t *facts)
 
 	process_build(build);
 	clock_wall_text(wall, sizeof(wall));
-	body = json_pack("{s:i, s:s, s:o, s:s, s:s, s:o, s:I, s:s, s:s, s:{s:b, s:b, s:b, s:b}}", "schema", 2,
-			 "program", ASSAY_VERSION, "command", words_json(o->command), "build", build, "wall",
-			 wall, "node", field_string(node ? node : ""), "seed", (json_int_t)o->seed, "suite",
-			 r->plan->suite, "expectations", o->expectations ? o->expectations : "builtin",
-			 "options", "resume", o->resume, "beside", o->beside, "sample", o->sample,
-			 "real_names", o->real_names);
+	body = json_pack("{s:i, s:s, s:o, s:s, s:s, s:o, s:I, s:s, s:s, s:{s:b, s:b, s:b, s:b}}", "schema",
+			 JOURNAL_SCHEMA, "program", ASSAY_VERSION, "command", words_json(o->command), "build",
+			 build, "wall", wall, "node", field_string(node ? node : ""), "seed",
+			 (json_int_t)o->seed, "suite", r->plan->suite, "expectations",
+			 o->expectations ? o->expectations : "builtin", "options", "resume", o->resume,
+			 "beside", o->beside, "sample", o->sample, "real_names", o->real_names);
 	if (body && o->started_ns)
 		json_object_set_new(body, "started", json_integer((json_int_t)o->started_ns));
+	if (body && o->kept)
+		json_object_set(body, "kept", (json_t *)o->kept);
 	if (body && o->price_per_hour > 0)
 		json_object_set_new(body, "price_per_hour", json_real(o->price_per_hour));
 	run_journal(r, JOURNAL_OPEN, body);

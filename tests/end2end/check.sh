@@ -87,6 +87,25 @@ ok "with what it says" says '^power_limit: 650 W$' site/site.yaml
 ok "another statement takes its place when asked for" says '1 x l40s' again
 ok "a statement that cannot be read stops before anything runs" expect 64 check --suite tiny.yaml --out never --expect h1OO:8
 ok "and leaves nothing" [ ! -e never ]
+# What judges a run does not go or change without a word.
+gone() { # DIR NAME WORDS: every command that judges says so
+	for command in "report $1" "check --resume $1" "roofline $1 --out drawn" "archive $1 --out packed.tar.zst"; do
+		ok "$command: $2 is told" expect 64 $command
+		ok "by name" says "$1/$2: .*$3" err
+	done
+	ok "nothing came of it" [ ! -e drawn ] && [ ! -e packed.tar.zst ]
+}
+cp -r site edited && echo 'nvlinks: 2' >> edited/site.yaml
+gone edited site.yaml 'was judged by a site file that is no longer here'
+cp -r site bare && rm bare/site.yaml
+gone bare site.yaml 'was judged by a site file that is no longer here'
+ok "another may take its place" expect 1 report bare --site site/site.yaml
+ok "and judges as before" expect 1 report bare --expect l40s:2
+cp -r run more && cp site/site.yaml more
+gone more site.yaml 'was judged without a site file'
+# A stranger's journal, or one of an earlier program, has no sums.
+sed -i 's/,"kept":{[^}]*}//' site/journal.jsonl
+ok "a journal without sums is judged by what is there" expect 1 report site
 echo 'gpus: <script>' > site/site.yaml
 ok "a stranger's statement is refused with its place" expect 64 report site
 ok "by name" says 'site/site.yaml:1' err
@@ -115,7 +134,17 @@ mkdir away && mv mine away/mine
 ok "without their folder it fails as before" expect 1 report away/mine --format markdown
 ok "byte for byte" cmp -s out away/mine/REPORT.md
 ok "compare judges by them as well" sh -c '"$1" compare away/mine away/mine --json > out; grep -q "\"verdict_after\": \"fail\"" out' sh "$assay"
+cp -r away/mine away/edited && echo '# mild' >> away/edited/expectations.txt
 cp -r away/mine away/built-in && rm away/built-in/expectations.txt
+for dir in away/edited away/built-in; do
+	gone $dir expectations.txt 'was judged by a set that is no longer here .*give --expectations DIR'
+	ok "compare says so too" expect 64 compare $dir $dir
+	ok "with its name" says "$dir/expectations.txt: was judged" err
+	ok "and takes another" expect 0 compare $dir $dir --expectations away/mine/expectations.txt
+done
+cp -r run late && cp away/mine/expectations.txt late
+gone late expectations.txt 'was judged without a set'
+sed -i 's/,"kept":{[^}]*}//' away/built-in/journal.jsonl away/mine/journal.jsonl
 ok "the built-in ones judge it otherwise" sh -c '"$1" report away/built-in > out; [ $? != 1 ]' sh "$assay"
 ok "what is kept is a set to name" expect 1 report away/built-in --expectations away/mine/expectations.txt
 echo 'own.yaml 99999' > away/mine/expectations.txt

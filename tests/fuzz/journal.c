@@ -56,7 +56,8 @@ static void a_file(const uint8_t *data, size_t size)
 	snprintf(path, sizeof(path), "%s/%s", dir, JOURNAL_FILE);
 	f = fopen(path, "wb");
 	FUZZ_CHECK(f && fwrite(data, 1, size, f) == size && !fclose(f));
-	FUZZ_CHECK(!record_read(&r, dir, &err));
+	if (record_read(&r, dir, &err)) /* a schema that is not known: refused with words, and nothing kept */
+		FUZZ_CHECK(err.status == STATUS_BAD_INPUT && *err.text && !r.cases && !r.open);
 	FUZZ_CHECK(r.cut_bytes <= size);
 	for (size_t i = 0; i < r.case_count; i++)
 		check_case(&r.cases[i], i);

@@ -118,7 +118,8 @@ static void test_record__a_second_attempt_counts_alone(void **state)
 	struct error err = {0};
 
 	write_lines(*state, 8,
-		    "{'n':8,'t':1100,'type':'open'}\n{'n':9,'t':1110,'type':'begin','case':0,'attempt':2}\n");
+		    "{'n':8,'t':1100,'type':'open','schema':2}\n{'n':9,'t':1110,'type':'begin','case':0,'"
+		    "attempt':2}\n");
 	assert_int_equal(record_read(&r, *state, &err), STATUS_OK);
 	assert_int_equal(r.cases[0].phase_count, 0);
 	assert_int_equal(r.cases[0].ending, ENDING_CUT);
@@ -133,7 +134,7 @@ static void test_record__a_clock_that_began_anew_goes_on_behind(void **state)
 	const struct record_phase *p;
 
 	write_lines(*state, 8,
-		    "{'n':8,'t':10,'type':'open'}\n{'n':9,'t':20,'type':'begin','case':0}\n"
+		    "{'n':8,'t':10,'type':'open','schema':2}\n{'n':9,'t':20,'type':'begin','case':0}\n"
 		    "{'n':10,'t':40,'type':'phase','case':0,'phase':'burst','t0':30,'t1':40}\n");
 	assert_int_equal(record_read(&r, *state, &err), STATUS_OK);
 	p = record_phase(&r.cases[0], "burst");
@@ -213,6 +214,38 @@ static void test_record__an_end_of_unknown_words_is_no_success(void **state)
 	record_release(&r);
 }
 
+static void test_record__an_unknown_schema_is_refused(void **state)
+{
+	static const char *const odd[][2] = {
+		{",'schema':3", "schema 3;"},
+		{",'schema':99", "schema 99;"},
+		{",'schema':0", "schema 0;"},
+		{",'schema':-1", "schema -1;"},
+		{",'schema':2.5", "schema 2.5;"},
+		{",'schema':'x'", "schema \"x\";"},
+		{",'schema':null", "schema null;"},
+		{",'schema':true", "schema true;"},
+		{"", "schema (none);"},
+	};
+
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
+		for (unsigned behind = 0; behind <= 8;
+		     behind += 8) { /* in the first line, and of a resumed run */
+			struct error err = {0};
+			struct record r;
+			char line[128];
+
+			snprintf(line, sizeof(line), "{'n':%u,'t':1100,'type':'open'%s}\n", behind,
+				 odd[i][0]);
+			write_lines(*state, behind, line);
+			assert_int_equal(record_read(&r, *state, &err), STATUS_BAD_INPUT);
+			assert_non_null(strstr(err.text, odd[i][1]));
+			assert_non_null(strstr(err.text, JOURNAL_FILE ": written in schema "));
+			assert_non_null(strstr(err.text, "reads 1 and 2: use the one that wrote it"));
+			assert_null(r.cases);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +256,7 @@ int main(void)
 		scratch_test(test_record__more_cases_join_the_plan),
 		scratch_test(test_record__wrong_forms_are_passed_over),
 		scratch_test(test_record__an_end_of_unknown_words_is_no_success),
+		scratch_test(test_record__an_unknown_schema_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("record", tests, NULL, NULL);
