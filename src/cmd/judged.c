@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <unistd.h>
 #include "cmd/kept.h"
+#include "cmd/vocabulary.h"
 
 /* What is stated: `given` where it says anything, else what the run directory keeps (JUDGE_SITE_FILE), else
  * nothing. `path`, PATH_MAX bytes, may be lent to *out. */
@@ -28,10 +29,10 @@ enum status judged_expectations(struct expectations **e, const struct record *r,
 	enum status st = given ? STATUS_OK : kept_check(r, JUDGE_EXPECTATIONS_FILE, err);
 
 	snprintf(kept, sizeof(kept), "%s/" JUDGE_EXPECTATIONS_FILE, r->dir);
-	if (!given && !access(kept, F_OK))
-		given = kept;
-	if (!st)
-		st = expectations_load(e, given, err);
+	if (!st && !given && !access(kept, F_OK)) /* held against its words when it was given */
+		st = expectations_load(e, kept, err);
+	else if (!st)
+		st = vocabulary_load(e, given, err);
 	if (st == STATUS_UNAVAILABLE) /* named in the command and not there, or not ours to read */
 		st = err->status = STATUS_BAD_INPUT;
 	return st;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/list_ahead.h"
+#include "cmd/vocabulary.h"
 #include <errno.h>
 #include <limits.h>
 #include <unistd.h>
@@ -103,7 +104,7 @@ enum status list_ahead(json_t **rows, bool numbers, const char *suite, const cha
 	if (!st)
 		st = record_of(&record, &plan, m, err);
 	if (!st)
-		st = expectations_load(&e, expectations, err);
+		st = vocabulary_load(&e, expectations, err);
 	if (!st)
 		st = judge_ahead(&judged, &record, e, err);
 	for (size_t i = 0; !st && i < record.case_count && i < judged.count; i++)

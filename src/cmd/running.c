@@ -8,6 +8,7 @@
 #include "cmd/running_plan.h"
 #include "cmd/runs.h"
 #include "cmd/show.h"
+#include "cmd/vocabulary.h"
 #include "core/file.h"
 #include "core/process.h"
 #include "journal/journal.h"
@@ -65,7 +66,7 @@ static enum status read_statement(const struct running_opts *o, struct expectati
 				 o->expect && !*o->expect ? "expect" : "site");
 	if (o->resume)
 		return read_kept(o->resume, e, err);
-	st = expectations_load(e, o->expectations, err);
+	st = vocabulary_load(e, o->expectations, err);
 	if (!st)
 		st = judge_site_text(stated, &site, *e, err);
 	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there, or not ours to read */

@@ -144,7 +144,7 @@ struct xid_row {
 
 struct operator_row {
 	struct when when;
-	const char *text;
+	const char *text, *file;
 };
 
 struct expectations {

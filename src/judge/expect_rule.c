@@ -209,6 +209,7 @@ enum status expect_read_operator(struct expectations *e, const struct tree *list
 			return STATUS_NO_RESOURCE;
 		e->operator_ = o;
 		o += e->operator_count++;
+		o->file = list->items[i]->file;
 		status = expect_need_text(&o->text, list->items[i], "text", err);
 		if (!status)
 			status = tree_check_keys(list->items[i], keys, err);

@@ -117,6 +117,12 @@ struct judgements {
  * caller, expectations_free.
  */
 enum status expectations_load(struct expectations **e, const char *from, struct error *err);
+/* Can a case have `text` for `word`, an option or the name of a probe or an engine? Else the known one
+ * nearest to it, or NULL. */
+typedef bool expect_values(const char *word, const char *text, const char **nearest);
+/* BAD_INPUT with its place where a row asks for a value that no case can have. `values` is of who knows the
+ * probes, which judging does not. */
+enum status expectations_check_values(const struct expectations *e, expect_values *values, struct error *err);
 /* The set as one file that expectations_load reads, in the run directory; its SHA-256 is the set's hash.
  * Empty for the embedded set. Lent. */
 #define JUDGE_EXPECTATIONS_FILE "expectations.txt"

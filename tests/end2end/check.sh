@@ -241,6 +241,16 @@ ok "its JSON has numbers and leaves out what there is not" sh -c \
 	'"$1" list expectations --json --machine "$2" > out && grep -q "\"low\": [0-9]" out && ! grep -Eq "\"(band|bound)\": \"" out' \
 	sh "$assay" "$(dirname "$0")/../replay/h100-sxm-1"
 
+mkdir words
+cat > words/w.yaml << 'YAML'
+sources: {s: {title: a test, date: 2026-11-21}}
+unknown:
+  - {name: u, when: {probe: gemm, type: bf61}, why: a slip, source: s, confidence: low}
+YAML
+ok "a value that no case has is wrong usage" expect 64 check --suite tiny.yaml --plan --expectations words
+ok "with its place and the nearest one" says 'words/w.yaml:3: no case has type bf61; the nearest is bf16' err
+ok "of every command that takes expectations" expect 64 report rounds --expectations words
+
 # A memory case takes turns with the loop of its own traffic and stores, and no other bounds it.
 for row in "read auto read" "write regular write" "copy regular read_write"; do
 	set -- $row

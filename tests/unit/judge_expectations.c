@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "cmd/vocabulary.h"
 #include "judge/expect.h"
 
 #define SOURCES "sources: {s: {title: a test, date: 2026-11-21}}\n"
@@ -189,6 +190,63 @@ static void test_expectations__ceilings_that_may_tie_are_refused(void **state)
 		 &err))
 		fail_msg("%s", err.text);
 #undef ROW
+}
+
+static enum status ask_values(struct expectations *e, struct error *err)
+{
+	return expectations_check_values(e, vocabulary_has, err);
+}
+
+static void test_expectations__a_value_that_no_case_has_is_refused(void **state)
+{
+	static const struct {
+		const char *when, *why;
+	} rows[] = {
+		{"probe: gem", "no case has probe gem; the nearest is gemm"},
+		{"engine: onednm", "the nearest is onednn"},
+		{"type: bf61", "t.yaml:3: no case has type bf61; the nearest is bf16"},
+		{"type: [fp32, bf61]", "bf61"},
+		{"data: randum", "the nearest is random"},
+		{"phase: sustaind", "the nearest is sustained"},
+		{"target: cpuu", "the nearest is cpu"},
+		{"limit: memry", "the nearest is memory"},
+		{"limit: compute.bf61", "the nearest is bf16"},
+		{"m: -1", "no case has m -1"},
+		{"m: many", "no case has m many"},
+		{"gpus: eight", "no case has gpus eight"},
+		{"sku: h100", "no case has sku h100"},
+		{"arch: 90", "no case has arch 90"},
+		{"beside: rea", "the nearest is read"},
+		{"mig: \"yes\"", "no case has mig yes"},
+		{"bias: perhaps", "no case has bias perhaps"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct expectations *e = calloc(1, sizeof(*e));
+		struct error err = {0};
+		char text[512];
+
+		snprintf(text, sizeof(text),
+			 SOURCES "unknown:\n - {name: u, when: {%s}, why: w, source: s, confidence: low}\n",
+			 rows[i].when);
+		assert_int_equal(expect_add(e, "t.yaml", text, strlen(text), &err), STATUS_OK);
+		assert_int_equal(ask_values(e, &err), STATUS_BAD_INPUT);
+		if (!strstr(err.text, rows[i].why))
+			fail_msg("\"%s\" does not say \"%s\"", err.text, rows[i].why);
+		expectations_free(e);
+	}
+}
+
+static void test_expectations__every_built_in_value_is_one_that_a_case_can_have(void **state)
+{
+	struct expectations *e = NULL;
+	struct error err = {0};
+
+	(void)state;
+	if (expectations_load(&e, NULL, &err) || ask_values(e, &err))
+		fail_msg("%s", err.text);
+	expectations_free(e);
 }
 
 static void test_expectations__what_stands_behind_a_band_is_told(void **state)
@@ -419,6 +477,8 @@ int main(void)
 		cmocka_unit_test(test_expectations__a_missing_source_or_confidence_is_refused),
 		cmocka_unit_test(test_expectations__bands_that_may_tie_are_refused),
 		cmocka_unit_test(test_expectations__ceilings_that_may_tie_are_refused),
+		cmocka_unit_test(test_expectations__a_value_that_no_case_has_is_refused),
+		cmocka_unit_test(test_expectations__every_built_in_value_is_one_that_a_case_can_have),
 		cmocka_unit_test(test_expectations__what_stands_behind_a_band_is_told),
 		cmocka_unit_test(test_expectations__bands_that_exclude_each_other_do_not_tie),
 		cmocka_unit_test(test_expectations__unknown_keys_and_words_name_the_nearest),
