@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker of the crew, what crew.c (steps), crew_worker.c (a worker's life) and crew_lines.c (its words)
+ * share. */
+#ifndef RUN_CREW_H
+#define RUN_CREW_H
+#include "run/supervisor.h"
+
+/* The case's GPUs are used no more in this run. */
+void crew_quarantine(struct run *r, const struct bench_case *c, enum lost why);
+
+/* Gives the case to the worker, hiring one where there is none that fits. */
+void worker_give(struct run *r, struct worker *w, const struct bench_case *c);
+/* Owns `line`. */
+enum status worker_send(struct worker *w, json_t *line, struct error *err);
+/* Its lines and words, as far as they have come; and its end, where it has ended. */
+void worker_hear(struct run *r, struct worker *w);
+/* TERM at once; the loop goes on hearing it until `patience_ns` have passed. */
+void worker_ask(struct run *r, struct worker *w, enum ending ending, enum cause cause, const char *why,
+		uint64_t patience_ns);
+/* TERM did not help. */
+void worker_force(struct run *r, struct worker *w);
+/* Ends it, with `term_ms` to leave by itself. */
+void worker_home(struct run *r, struct worker *w, unsigned term_ms);
+/* Told to end, it did, somehow. */
+void worker_fell_forced(struct run *r, struct worker *w, const char *how);
+
+/* One line of it, as lines_read hands it over; `arg` is the worker. False: none of ours. */
+bool worker_line(void *arg, const char *line, size_t size);
+#endif
