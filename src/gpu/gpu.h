@@ -65,6 +65,26 @@ enum status gpu_stream_after(struct gpu_stream *s, const struct gpu_event *e, st
 enum status gpu_stream_fill32(struct gpu_stream *s, gpu_ptr to, uint32_t value, uint64_t words,
 			      struct error *err);
 
+/*
+ * Two devices of one process. What is made on a device (memory, events, kernels, graphs) is made while it is
+ * current on this thread; gpu_open leaves its own current.
+ */
+enum status gpu_current(struct gpu_device *d, struct error *err);
+struct gpu_peer { /* of `d` towards `peer`, by the driver; -1: it does not say */
+	bool access;
+	int performance_rank, native_atomics;
+};
+enum status gpu_peer_attributes(const struct gpu_device *d, const struct gpu_device *peer,
+				struct gpu_peer *out, struct error *err);
+/* Kernels of `d` and copies between the two may reach the peer's memory directly from now on; `d` is current
+ * afterwards. *possible false, with OK: the driver allows it not, and copies go through the host. */
+enum status gpu_peer_enable(struct gpu_device *d, const struct gpu_device *peer, bool *possible,
+			    struct error *err);
+/* `s` belongs to either of the two; its device is the one that should be current. */
+enum status gpu_stream_copy_peer(struct gpu_stream *s, gpu_ptr to, const struct gpu_device *to_device,
+				 gpu_ptr from, const struct gpu_device *from_device, uint64_t size,
+				 struct error *err);
+
 enum status gpu_event_create(struct gpu_device *d, struct gpu_event **e, struct error *err);
 void gpu_event_destroy(struct gpu_event **e);
 enum status gpu_event_record(struct gpu_event *e, struct gpu_stream *s, struct error *err);

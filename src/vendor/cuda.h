@@ -26,6 +26,7 @@
 	X(CUDA_ERROR_INVALID_IMAGE, 200, UNSUPPORTED, UNSUPPORTED)             \
 	X(CUDA_ERROR_NO_BINARY_FOR_GPU, 209, UNSUPPORTED, UNSUPPORTED)         \
 	X(CUDA_ERROR_ECC_UNCORRECTABLE, 214, LOST, ECC)                        \
+	X(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, 217, UNSUPPORTED, UNSUPPORTED)   \
 	X(CUDA_ERROR_NVLINK_UNCORRECTABLE, 220, LOST, NVLINK_ERRORS)           \
 	X(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 222, UNAVAILABLE, DRIVER_OLD)    \
 	X(CUDA_ERROR_CONTAINED, 226, LOST, ECC)                                \
@@ -33,6 +34,7 @@
 	X(CUDA_ERROR_NOT_READY, 600, VENDOR, VENDOR_CALL)                      \
 	X(CUDA_ERROR_ILLEGAL_ADDRESS, 700, VENDOR, VENDOR_CALL)                \
 	X(CUDA_ERROR_LAUNCH_TIMEOUT, 702, VENDOR, VENDOR_CALL)                 \
+	X(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 704, VENDOR, VENDOR_CALL)    \
 	X(CUDA_ERROR_LAUNCH_FAILED, 719, VENDOR, VENDOR_CALL)                  \
 	X(CUDA_ERROR_NOT_PERMITTED, 800, UNAVAILABLE, PERMISSION)              \
 	X(CUDA_ERROR_NOT_SUPPORTED, 801, UNSUPPORTED, UNSUPPORTED)             \
@@ -70,6 +72,8 @@
 #define CUDA_CONSTANTS(X)                                    \
 	X(CU_STREAM_NON_BLOCKING, 1)                         \
 	X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)            \
+	X(CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK, 1)       \
+	X(CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, 3) \
 	X(CU_MEMHOSTALLOC_PORTABLE, 1)                       \
 	X(CU_MEMHOSTALLOC_DEVICEMAP, 2)                      \
 	X(CU_FUNC_ATTRIBUTE_NUM_REGS, 4)                     \
@@ -105,7 +109,8 @@ typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUuuid_st {
 	char bytes[16];
 } CUuuid;
-typedef unsigned CUstreamCaptureMode, CUjit_option, CUlibraryOption, CUfunction_attribute;
+typedef unsigned CUstreamCaptureMode, CUjit_option, CUlibraryOption, CUfunction_attribute,
+	CUdevice_P2PAttribute;
 #endif
 
 /* need, result, field, symbol, parameters */
@@ -124,9 +129,13 @@ typedef unsigned CUstreamCaptureMode, CUjit_option, CUlibraryOption, CUfunction_
 	X(REQUIRED, CUresult, device_memory, cuDeviceTotalMem_v2, (size_t *bytes, CUdevice d))                \
 	X(REQUIRED, CUresult, device_attribute, cuDeviceGetAttribute,                                         \
 	  (int *value, CUdevice_attribute attribute, CUdevice d))                                             \
+	X(REQUIRED, CUresult, device_peer, cuDeviceCanAccessPeer, (int *can, CUdevice d, CUdevice peer))      \
+	X(REQUIRED, CUresult, device_p2p, cuDeviceGetP2PAttribute,                                            \
+	  (int *value, CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to))                          \
 	X(REQUIRED, CUresult, primary_retain, cuDevicePrimaryCtxRetain, (CUcontext *c, CUdevice d))           \
 	X(REQUIRED, CUresult, primary_release, cuDevicePrimaryCtxRelease_v2, (CUdevice d))                    \
 	X(REQUIRED, CUresult, context_set, cuCtxSetCurrent, (CUcontext c))                                    \
+	X(REQUIRED, CUresult, context_peer, cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags))          \
 	X(REQUIRED, CUresult, context_synchronize, cuCtxSynchronize, (void))                                  \
 	X(REQUIRED, CUresult, memory_info, cuMemGetInfo_v2, (size_t *free_bytes, size_t *total_bytes))        \
 	X(REQUIRED, CUresult, memory_alloc, cuMemAlloc_v2, (CUdeviceptr *p, size_t bytes))                    \
@@ -145,6 +154,9 @@ typedef unsigned CUstreamCaptureMode, CUjit_option, CUlibraryOption, CUfunction_
 	  (void *to, CUdeviceptr from, size_t bytes, CUstream s))                                             \
 	X(REQUIRED, CUresult, copy_async, cuMemcpyDtoDAsync_v2,                                               \
 	  (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream s))                                       \
+	X(REQUIRED, CUresult, copy_peer, cuMemcpyPeerAsync,                                                   \
+	  (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,      \
+	   CUstream s))                                                                                       \
 	X(REQUIRED, CUresult, set32_async, cuMemsetD32Async,                                                  \
 	  (CUdeviceptr to, unsigned value, size_t words, CUstream s))                                         \
 	X(REQUIRED, CUresult, stream_create, cuStreamCreate, (CUstream *s, unsigned flags))                   \

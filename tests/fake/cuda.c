@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fake driver's functions; stage.h beside this says what it does and how failures are staged. */
 #include "stage.h"
+#include "kernel/link.h"
 #include "kernel/spin.h"
 #include "kernel/stamp.h"
 #include "ref.h"
@@ -18,7 +19,9 @@ CUDA_FUNCTIONS(X)
 			return (CUresult)staged_code;                                                        \
 	} while (0)
 
-enum { ARGS_MAX = 512, KERNELS = 256, LAUNCH_NS = 2000 };
+enum { ARGS_MAX = 512, KERNELS = 256, LAUNCH_NS = 2000, DEVICES = 16 };
+#define PEER_RATE 380.0 /* bytes a ns from GPU to GPU */
+#define STAGED_RATE 20.0 /* where it goes through the host */
 
 struct CUkern_st {
 	char entry[64];
@@ -27,6 +30,7 @@ struct CUevent_st {
 	double at_ns;
 };
 struct operation {
+	int source, destination; /* devices of a peer copy; the same: none */
 	const struct CUkern_st *kernel; /* NULL: a copy or fill of `bytes` */
 	struct ref_grid grid;
 	unsigned char args[ARGS_MAX];
@@ -48,6 +52,7 @@ struct CUgraphExec_st {
 };
 struct allocation {
 	struct allocation *next;
+	int device; /* -1: the host's */
 	uint64_t bytes;
 	unsigned char *data;
 };
@@ -57,7 +62,10 @@ static struct {
 	uint64_t used_bytes;
 	struct allocation *allocations;
 	struct CUkern_st kernels[KERNELS];
+	bool enabled[DEVICES][DEVICES]; /* [a][b]: a reaches b's memory */
 } device = {.now_ns = 1e9};
+
+static _Thread_local int current; /* whose context */
 
 /* Own names are resolved here, since cuGetErrorName and the like must not fail. */
 CUresult cuGetErrorName(CUresult r, const char **name)
@@ -213,8 +221,47 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d)
 
 CUresult cuCtxSetCurrent(CUcontext c)
 {
-	(void)c;
 	STAGED(cuCtxSetCurrent);
+	current = (int)(uintptr_t)c - 1;
+	return CUDA_SUCCESS;
+}
+
+/* Peers. */
+
+static bool denied(int a, int b)
+{
+	return stage_pair("peer", a, b, NULL) || stage_pair("peer", b, a, NULL);
+}
+
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice d, CUdevice peer)
+{
+	STAGED(cuDeviceCanAccessPeer);
+	*can = d != peer && !denied(d, peer);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to)
+{
+	STAGED(cuDeviceGetP2PAttribute);
+	if (from == to)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*value = !denied(from, to);
+	return attribute ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
+{
+	int other = (int)(uintptr_t)peer - 1;
+	bool *enabled;
+
+	(void)flags;
+	STAGED(cuCtxEnablePeerAccess);
+	if (other == current || denied(current, other))
+		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	enabled = &device.enabled[current % DEVICES][other % DEVICES];
+	if (*enabled)
+		return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+	*enabled = true;
 	return CUDA_SUCCESS;
 }
 
@@ -247,6 +294,7 @@ static void *take(size_t bytes, bool counted)
 	}
 	memset(a->data, 0xcd, bytes);
 	a->bytes = counted ? bytes : 0;
+	a->device = counted ? current : -1;
 	device.used_bytes += a->bytes;
 	a->next = device.allocations;
 	device.allocations = a;
@@ -360,9 +408,56 @@ static void stamp(const struct stamp_args *a)
 					      a->sequence, 0};
 }
 
+/* Whose memory an address is; -1: none's. */
+static int device_of(const void *p)
+{
+	for (const struct allocation *a = device.allocations; a; a = a->next)
+		if ((const unsigned char *)p >= a->data && (const unsigned char *)p < a->data + a->bytes)
+			return a->device;
+	return -1;
+}
+
+/* What moving so many bytes from GPU to GPU takes. */
+static double peer_ns(int from, int to, double bytes)
+{
+	double share = 1;
+
+	(void)stage_pair("slow", from, to, &share);
+	return bytes / (device.enabled[from][to] || device.enabled[to][from] ? PEER_RATE : STAGED_RATE) /
+	       share;
+}
+
+static void copy_peer(const struct operation *o)
+{
+	device.now_ns += peer_ns(o->source, o->destination, (double)o->bytes);
+	if (stage_pair("drop_peer", o->source, o->destination, NULL))
+		return;
+	memmove(o->to, o->from, o->bytes);
+	if (stage_pair("flip_peer", o->source, o->destination, NULL))
+		((uint32_t *)o->to)[o->bytes / 8] ^= 0x00400000u;
+}
+
+/* A kernel that reads or writes another GPU's memory waits for the link. */
+static void wait_for_link(const struct operation *o)
+{
+	const struct link_args *a = (const struct link_args *)(const void *)o->args;
+	const struct flag_args *hop = (const struct flag_args *)(const void *)o->args;
+	bool moves = !strncmp(o->kernel->entry, "link_v", 6);
+	int from, to;
+
+	if (!moves && strcmp(o->kernel->entry, "link_hop"))
+		return;
+	from = device_of((const void *)(uintptr_t)(moves ? a->from : hop->next));
+	to = device_of((const void *)(uintptr_t)(moves ? a->to : hop->at));
+	if (from >= 0 && to >= 0 && from != to)
+		device.now_ns += moves ? peer_ns(from, to, 16.0 * (double)a->count) : 700.0 * (double)hop->hops;
+}
+
 static void run(const struct operation *o)
 {
-	if (!o->kernel && o->from) {
+	if (o->source != o->destination) {
+		copy_peer(o);
+	} else if (!o->kernel && o->from) {
 		memmove(o->to, o->from, o->bytes);
 		device.now_ns += LAUNCH_NS + (double)o->bytes / 50;
 	} else if (!o->kernel) {
@@ -377,6 +472,7 @@ static void run(const struct operation *o)
 			device.now_ns += (double)((const struct spin_args *)(const void *)o->args)->ns;
 		else
 			ref_run(o->kernel->entry, o->grid, o->args);
+		wait_for_link(o);
 		fault(o->kernel, o->args);
 	}
 }
@@ -430,6 +526,19 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CU
 {
 	STAGED(cuMemcpyDtoDAsync_v2);
 	return copy(s, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+}
+
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+			   size_t bytes, CUstream s)
+{
+	struct operation o = {.to = (void *)(uintptr_t)to, .from = (const void *)(uintptr_t)from, .bytes = bytes};
+
+	STAGED(cuMemcpyPeerAsync);
+	o.source = (int)(uintptr_t)from_context - 1;
+	o.destination = (int)(uintptr_t)to_context - 1;
+	if (device_of(o.from) != o.source || device_of(o.to) != o.destination)
+		return CUDA_ERROR_INVALID_VALUE;
+	return enqueue(s, &o);
 }
 
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t words, CUstream s)

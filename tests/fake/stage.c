@@ -97,6 +97,22 @@ bool stage_due(const char *kind, const char *entry)
 	return due;
 }
 
+bool stage_pair(const char *word, int from, int to, double *number)
+{
+	const char *value;
+	int a, b, used = 0;
+	bool is;
+
+	pthread_mutex_lock(&lock);
+	reread();
+	value = value_of(word);
+	is = value && sscanf(value, "%d>%d%n", &a, &b, &used) == 2 && a == from && b == to;
+	if (is && number && value[used] == ':')
+		*number = strtod(value + used + 1, NULL);
+	pthread_mutex_unlock(&lock);
+	return is;
+}
+
 uint64_t stage_number(const char *word, uint64_t fallback)
 {
 	const char *value;
