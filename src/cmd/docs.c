@@ -135,9 +135,10 @@ static void add_probes(struct text *out)
 				  "A reading of %s: facts only; the rule is in `expectations/health.yaml`.\n",
 				  (*p)->reads == TARGET_GPU ? "each GPU" : "the node");
 		for (const struct engine *const *e = (*p)->engines; e && *e; e++)
-			text_addf(out, "%s`%s` on%s%s%s%s", e == (*p)->engines ? "\nEngines: " : ", ",
+			text_addf(out, "%s`%s` on%s%s%s%s%s", e == (*p)->engines ? "\nEngines: " : ", ",
 				  (*e)->name, (*e)->targets & TARGET_CPU ? " CPU" : "",
 				  (*e)->targets & TARGET_GPU ? " GPU" : "",
+				  (*e)->targets & TARGET_PAIR ? " pairs of GPUs" : "",
 				  (*e)->libs && *(*e)->libs ? " with " : "", (*e)->libs ? (*e)->libs : "");
 		text_add(out, (*p)->engines && *(*p)->engines ? "\n" : "");
 		add_option_table(out, &(*p)->opts, "");

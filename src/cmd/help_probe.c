@@ -27,8 +27,9 @@ static void add_engines(struct text *out, const struct probe *p)
 		return;
 	text_add(out, "\nengines (--engine NAME, else the first that can do it here):\n");
 	for (const struct engine *const *e = p->engines; *e; e++)
-		text_addf(out, "  %-12s on%s%s%s%s\n", (*e)->name, (*e)->targets & TARGET_CPU ? " CPU" : "",
+		text_addf(out, "  %-12s on%s%s%s%s%s\n", (*e)->name, (*e)->targets & TARGET_CPU ? " CPU" : "",
 			  (*e)->targets & TARGET_GPU ? " GPU" : "",
+			  (*e)->targets & TARGET_PAIR ? " pairs of GPUs" : "",
 			  (*e)->libs && *(*e)->libs ? ", with " : "", (*e)->libs ? (*e)->libs : "");
 }
 

@@ -35,7 +35,8 @@ static const struct opt opts[] = {
 
 static void target_words(unsigned targets, char *out, size_t size)
 {
-	snprintf(out, size, "%s%s%s", targets & TARGET_CPU ? "cpu " : "", targets & TARGET_GPU ? "gpu " : "",
+	snprintf(out, size, "%s%s%s%s", targets & TARGET_CPU ? "cpu " : "",
+		 targets & TARGET_GPU ? "gpu " : "", targets & TARGET_PAIR ? "pair " : "",
 		 targets & TARGET_NODE ? "node " : "");
 	if (*out)
 		out[strlen(out) - 1] = '\0';

@@ -25,7 +25,7 @@ struct view_row {
 };
 
 struct view_group {
-	char target[32];		  /* "gpu0" */
+	char target[96];		  /* "gpu0", "gpu0>gpu1" */
 	char name[160];			  /* "GPU 0, NVIDIA H200, 0000:1b:00.0"; the CPU's model */
 	const struct gpu *gpu;		  /* NULL: not one GPU */
 	size_t first, count;		  /* rows */

@@ -13,13 +13,15 @@ struct machine;
 struct probe;
 struct engine;
 
+enum { TARGET_GPUS = 16, TARGET_TEXT = 96 };
+/* PAIR: gpu[0] sends, gpu[1] receives; one thread drives both, so it has one rank. */
 enum target_kind { TARGET_CPU = 1, TARGET_GPU = 2, TARGET_PAIR = 4, TARGET_NODE = 8, TARGET_TEAM = 16 };
 
 struct target {
 	enum target_kind kind;
 	int numa; /* CPU: OS node, -1 all */
 	unsigned ranks, gpu_count;
-	uint16_t gpu[16]; /* machine_gpu index */
+	uint16_t gpu[TARGET_GPUS]; /* machine_gpu index */
 };
 
 struct work { /* one iteration, ONE rank */
@@ -52,7 +54,7 @@ struct bench_case {
 	struct work work;	     /* timed: what the probe says of these options; for the journal */
 	struct need need;	     /* timed: an estimate, no part of the identity */
 	struct target target;
-	char target_text[32]; /* "cpu", "cpu:node1", "gpu0" */
+	char target_text[TARGET_TEXT]; /* "cpu", "cpu:node1", "gpu0", "gpu0>gpu1" */
 	enum require require;
 	enum phases phases;
 	unsigned round;	       /* of several, 1 first; 0: the plan has one */
@@ -101,7 +103,7 @@ const char *suite_name(const struct suite *s);
 
 /* What the command line asks beside the suite. */
 struct plan_wishes {
-	const char *target;    /* "cpu", "gpu", "gpu0", "all"; NULL: all */
+	const char *target;    /* "cpu", "gpu", "gpu0", "pair", "all"; NULL: all */
 	double seconds;	       /* sustained window; 0: rule */
 	unsigned rounds;       /* timed cases so many times over; 0 or 1: once */
 	double search_seconds; /* budget for each case's variants; 0: rule */

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include "machine/machine.h"
 #include "run/crew.h"
+#include "run/device.h"
 
 enum { TICK_MS = 50, CREW_MAX = 256 };
 
@@ -134,9 +135,9 @@ static void in_order(struct run *r, const struct step *step)
 		if (w->alive && r->status)
 			worker_home(r, w, 500);
 		/* A worker that lost its device has nothing to keep. */
-		if (w->alive && step->cases[i].target.gpu_count &&
-		    r->lost[step->cases[i].target.gpu[0] % RUN_GPUS])
-			crew_dismiss(r, w);
+		for (unsigned g = 0; w->alive && g < step->cases[i].target.gpu_count; g++)
+			if (r->lost[step->cases[i].target.gpu[g] % RUN_GPUS])
+				crew_dismiss(r, w);
 	}
 }
 
@@ -153,7 +154,7 @@ static void all_together(struct run *r, const struct step *step)
 	for (size_t i = 0; i < step->count && count < room && !over(r); i++) {
 		if (!may_run(r, &step->cases[i]))
 			continue;
-		if (count && step->cases[i].target.kind == TARGET_GPU)
+		if (count && device_wanted(&step->cases[i]))
 			clock_sleep_ns(r->o->clock, RUN_STAGGER_NS);
 		crew[count] = (struct worker){.run = r, .p = {.channel = -1, .output = -1}};
 		worker_give(r, &crew[count++], &step->cases[i]);

@@ -7,6 +7,7 @@
 #include "machine/machine.h"
 #include "run/case_build.h"
 #include "run/crew.h"
+#include "run/device.h"
 #include "run/manners.h"
 
 enum { LEAVE_MS = 2000 };
@@ -120,6 +121,12 @@ static int node_of(const struct run *r, const struct target *t)
 	return -1;
 }
 
+/* Cases of one place share a worker: all pairs of GPUs have one, which opens each GPU once. */
+static const char *worker_place(const struct bench_case *c)
+{
+	return c->target.kind == TARGET_PAIR ? "pairs" : c->target_text;
+}
+
 static enum status hire(struct run *r, struct worker *w, const struct bench_case *c, struct error *err)
 {
 	static const char *const argv[] = {NULL, "__worker", NULL};
@@ -145,7 +152,7 @@ static enum status hire(struct run *r, struct worker *w, const struct bench_case
 	w->alive = true;
 	fcntl(w->p.output, F_SETFL, O_NONBLOCK);
 	text_copy(w->group, sizeof(w->group), c->group);
-	text_copy(w->target, sizeof(w->target), c->target_text);
+	text_copy(w->place, sizeof(w->place), worker_place(c));
 	return worker_send(w,
 			   json_pack("{s:O, s:I, s:i}", "machine", machine_json(r->machine), "seed",
 				     (json_int_t)r->o->seed, "topics",
@@ -167,10 +174,10 @@ void worker_give(struct run *r, struct worker *w, const struct bench_case *c)
 	struct error err = {0};
 	enum status st = STATUS_OK;
 
-	if (w->alive && (w->leaves || strcmp(w->group, c->group) || strcmp(w->target, c->target_text)))
+	if (w->alive && (w->leaves || strcmp(w->group, c->group) || strcmp(w->place, worker_place(c))))
 		crew_dismiss(r, w);
-	if (!w->alive && w->fell && c->engine && c->engine->streams && c->target.kind == TARGET_GPU)
-		manners_memory_back(r, c->target.gpu[0]);
+	for (unsigned i = 0; !w->alive && w->fell && device_wanted(c) && i < c->target.gpu_count; i++)
+		manners_memory_back(r, c->target.gpu[i]);
 	w->fell = false;
 	if (!w->alive)
 		st = hire(r, w, c, &err);

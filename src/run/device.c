@@ -5,39 +5,82 @@
 #include "core/text.h"
 #include "gpu/gpu.h"
 
-static bool wants_device(const struct bench_case *c)
+bool device_wanted(const struct bench_case *c)
 {
-	return c->target.kind == TARGET_GPU && c->engine && c->engine->streams;
+	return (c->target.kind == TARGET_GPU || c->target.kind == TARGET_PAIR) && c->engine &&
+	       c->engine->streams;
+}
+
+static void seat_leave(struct seat *s)
+{
+	if (s->device)
+		(void)gpu_current(s->device,
+				  NULL); /* a device that is gone refuses, and is left all the same */
+	for (unsigned i = 0; i < 2; i++)
+		if (s->stream[i])
+			gpu_stream_destroy(&s->stream[i]);
+	if (s->device)
+		gpu_close(&s->device);
+	*s = (struct seat){0};
 }
 
 void device_close(struct measure *w)
 {
-	for (unsigned i = 0; i < 2; i++)
-		if (w->stream[i])
-			gpu_stream_destroy(&w->stream[i]);
-	if (w->device)
-		gpu_close(&w->device);
-	w->device_pci[0] = '\0';
+	for (unsigned i = 0; i < TARGET_GPUS; i++)
+		seat_leave(&w->seat[i]);
 }
 
-static enum status open_gpu(struct measure *w, const struct bench_case *c, struct error *err)
+/* The seat of this GPU, or a free one. */
+static struct seat *seat_of(struct measure *w, const char *pci)
 {
-	const struct gpu *g = machine_gpu(w->machine, c->target.gpu[0]);
-	enum status st = STATUS_OK;
+	struct seat *found = NULL;
+
+	for (unsigned i = 0; i < TARGET_GPUS; i++)
+		if (w->seat[i].device && !strcmp(w->seat[i].pci, pci))
+			return &w->seat[i];
+		else if (!w->seat[i].device && !found)
+			found = &w->seat[i];
+	return found;
+}
+
+/* The GPU at this place of the target, current on this thread, with its streams. */
+static enum status open_gpu(struct measure *w, const struct bench_case *c, unsigned place, struct seat **out,
+			    struct error *err)
+{
+	const struct gpu *g = machine_gpu(w->machine, c->target.gpu[place]);
+	struct seat *s;
+	enum status st;
 
 	if (!g)
 		return error_set(err, STATUS_BUG, "%s: the machine has no such GPU", c->target_text);
-	if (!w->device || strcmp(w->device_pci, g->pci)) {
-		device_close(w);
-		st = gpu_open(&w->device, g->pci, err);
-		if (st)
-			return st;
-		text_copy(w->device_pci, sizeof(w->device_pci), g->pci);
-	}
+	s = seat_of(w, g->pci);
+	if (!s)
+		return error_set(err, STATUS_BUG, "%s: this worker holds %u GPUs already", c->target_text,
+				 (unsigned)TARGET_GPUS);
+	st = s->device ? gpu_current(s->device, err) : gpu_open(&s->device, g->pci, err);
+	if (!st)
+		text_copy(s->pci, sizeof(s->pci), g->pci);
 	for (unsigned i = 0; !st && i < c->engine->streams && i < 2; i++)
-		if (!w->stream[i])
-			st = gpu_stream_create(w->device, &w->stream[i], err);
+		if (!s->stream[i])
+			st = gpu_stream_create(s->device, &s->stream[i], err);
+	*out = s;
 	return st;
+}
+
+/* Both GPUs of a pair; the engine's own is current afterwards. */
+static enum status open_peer(struct measure *w, const struct bench_case *c, struct bench *b,
+			     struct error *err)
+{
+	struct seat *peer;
+	enum status st = open_gpu(w, c, !c->engine->seat, &peer, err);
+
+	if (!st)
+		st = gpu_current(b->device, err);
+	if (st)
+		return st;
+	b->peer = peer->device;
+	b->peer_stream = peer->stream[0];
+	return STATUS_OK;
 }
 
 /* The CPUs that this process may use: the supervisor has bound it to its node. */
@@ -57,6 +100,8 @@ static enum status own_cpus(struct bench *b, unsigned *cpus, struct error *err)
 enum status device_open(struct measure *w, const struct bench_case *c, struct bench *b, unsigned *cpus,
 			struct error *err)
 {
+	bool pair = c->target.kind == TARGET_PAIR;
+	struct seat *own;
 	enum status st;
 
 	*b = (struct bench){
@@ -67,19 +112,19 @@ enum status device_open(struct measure *w, const struct bench_case *c, struct be
 		.log = w->log,
 	};
 	st = own_cpus(b, cpus, err);
-	if (st || !wants_device(c))
+	if (st || !device_wanted(c))
 		return st;
-	st = open_gpu(w, c, err);
+	st = open_gpu(w, c, pair ? c->engine->seat : 0, &own, err);
 	if (st)
 		return st;
-	b->device = w->device;
-	b->stream[0] = w->stream[0];
-	b->stream[1] = w->stream[1];
-	return STATUS_OK;
+	b->device = own->device;
+	b->stream[0] = own->stream[0];
+	b->stream[1] = own->stream[1];
+	return pair ? open_peer(w, c, b, err) : STATUS_OK;
 }
 
 enum status device_meter(struct meter **m, const struct bench_case *c, const struct meter_spec *spec,
 			 struct error *err)
 {
-	return wants_device(c) ? meter_gpu_create(m, spec, err) : meter_cpu_create(m, spec, err);
+	return device_wanted(c) ? meter_gpu_create(m, spec, err) : meter_cpu_create(m, spec, err);
 }

@@ -19,6 +19,13 @@ struct emit {
 	void *arg;
 };
 
+/* One GPU that a worker has opened; `device` NULL: free. */
+struct seat {
+	struct gpu_device *device;
+	char pci[16];
+	struct gpu_stream *stream[2];
+};
+
 /* What a worker keeps from case to case. Zeroed but for the lent members; measure_release afterwards. */
 struct measure {
 	const struct machine *machine;
@@ -28,9 +35,7 @@ struct measure {
 	const volatile sig_atomic_t *stop; /* not 0: CANCELLED at the next sample */
 	struct emit emit;
 	/* Opened by the first case that needs it, kept for the next: a context takes 0.3 s. */
-	struct gpu_device *device;
-	char device_pci[16];
-	struct gpu_stream *stream[2];
+	struct seat seat[TARGET_GPUS];
 };
 
 /* The case's status; its text is complete. Whatever was measured before a failure has been emitted. LOST says

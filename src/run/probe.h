@@ -32,6 +32,10 @@ struct bench {
 	const struct team *team;   /* NULL: one rank */
 	struct gpu_device *device; /* NULL on a CPU target: context is current on this thread */
 	struct gpu_stream *stream[2];
+	/* Target PAIR: the other GPU and a stream of its own; never current here but inside an engine's call
+	 * that makes it so. */
+	struct gpu_device *peer;
+	struct gpu_stream *peer_stream;
 	const unsigned *cpus; /* logical CPUs to use, one a thread */
 	unsigned threads; /* of cpus; an engine that uses fewer says so: field_threads in out, at prepare */
 	uint64_t seed;
@@ -49,6 +53,9 @@ struct engine {
 	const char *libs;
 	unsigned targets; /* TARGET_* bits */
 	unsigned streams; /* 0: needs no device opened, and is timed by the CPU's clock on any target */
+	/* Target PAIR: which GPU of the target is `device`, whose stream is timed: 0 the sender, 1 the
+	 * receiver. */
+	unsigned seat;
 	/* GPU: every iteration is enqueued by itself, never replayed from a graph (what a launch costs). */
 	bool plain;
 	size_t state_size; /* probe's struct first */

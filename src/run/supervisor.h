@@ -46,7 +46,7 @@ struct watch {
 struct worker {
 	struct process p;
 	bool alive;
-	char group[32], target[32];
+	char group[32], place[TARGET_TEXT];
 	const struct bench_case *c; /* running; NULL: idle */
 	struct lines in;
 	char words[RUN_WORDS]; /* the end of what it wrote to stdout and stderr */

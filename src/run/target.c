@@ -34,22 +34,39 @@ static int gpu_number(const char *word)
 	return *end || n > 255 ? -1 : (int)n;
 }
 
-static void add_gpu(struct target_found *out, unsigned *count, const struct machine *m, unsigned index)
+/* "gpu3>gpu6" is what GPU 3 sends to GPU 6; false: no such word. */
+static bool pair_numbers(const char *word, unsigned pair[2])
+{
+	const char *second = strchr(word, '>');
+	char first[16];
+	int n[2];
+
+	if (!second || (size_t)(second - word) >= sizeof(first))
+		return false;
+	memcpy(first, word, (size_t)(second - word));
+	first[second - word] = '\0';
+	n[0] = gpu_number(first);
+	n[1] = gpu_number(second + 1);
+	pair[0] = (unsigned)n[0];
+	pair[1] = (unsigned)n[1];
+	return n[0] >= 0 && n[1] >= 0 && n[0] != n[1];
+}
+
+/* One more GPU of the target; where it cannot be used, that is the target's skip. */
+static void take_gpu(struct target_found *f, const struct machine *m, unsigned index)
 {
 	const struct gpu *g = machine_gpu(m, index);
-	struct target_found *f;
-	char text[32], reason[256];
+	char reason[256];
 
-	snprintf(text, sizeof(text), "gpu%u", index);
-	f = add(out, count, TARGET_GPU, text);
+	if (f->skip)
+		return;
 	if (!g) {
 		snprintf(reason, sizeof(reason), "no GPU %u: this machine has %u", index,
 			 machine_gpu_count(m));
 		skip(f, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE, reason);
 		return;
 	}
-	f->target.gpu_count = 1;
-	f->target.gpu[0] = (uint16_t)index;
+	f->target.gpu[f->target.gpu_count++] = (uint16_t)index;
 	if (g->status) {
 		enum cause fallback = g->status == STATUS_LOST ? CAUSE_GPU_LOST : CAUSE_DRIVER_MISSING;
 
@@ -60,6 +77,41 @@ static void add_gpu(struct target_found *out, unsigned *count, const struct mach
 		snprintf(reason, sizeof(reason), "%s is not granted to us", g->pci);
 		skip(f, STATUS_UNSUPPORTED, CAUSE_NOT_GRANTED, reason);
 	}
+}
+
+static void add_gpu(struct target_found *out, unsigned *count, const struct machine *m, unsigned index)
+{
+	char text[TARGET_TEXT];
+
+	snprintf(text, sizeof(text), "gpu%u", index);
+	take_gpu(add(out, count, TARGET_GPU, text), m, index);
+}
+
+static void add_pair(struct target_found *out, unsigned *count, const struct machine *m, unsigned from,
+		     unsigned to)
+{
+	struct target_found *f;
+	char text[TARGET_TEXT];
+
+	snprintf(text, sizeof(text), "gpu%u>gpu%u", from, to);
+	f = add(out, count, TARGET_PAIR, text);
+	take_gpu(f, m, from);
+	take_gpu(f, m, to);
+}
+
+/* Every ordered pair of the first TARGET_GPUS GPUs; `once`: each two of them in one order alone. */
+static void add_pairs(struct target_found *out, unsigned *count, const struct machine *m, bool once)
+{
+	unsigned gpus = machine_gpu_count(m) < TARGET_GPUS ? machine_gpu_count(m) : TARGET_GPUS;
+
+	if (gpus < 2)
+		skip(add(out, count, TARGET_PAIR, once ? "pair-once" : "pair"), STATUS_UNSUPPORTED,
+		     CAUSE_NO_HARDWARE,
+		     gpus ? "one GPU: there is none to pair it with" : "no NVIDIA GPU on the PCI bus");
+	for (unsigned from = 0; gpus > 1 && from < gpus; from++)
+		for (unsigned to = once ? from + 1 : 0; to < gpus; to++)
+			if (to != from)
+				add_pair(out, count, m, from, to);
 }
 
 static void add_gpus(struct target_found *out, unsigned *count, const struct machine *m)
@@ -100,8 +152,7 @@ static void add_node(struct target_found *out, unsigned *count, const struct mac
 {
 	struct target *t = &add(out, count, TARGET_NODE, "node")->target;
 
-	for (unsigned i = 0; i < machine_gpu_count(m) && t->gpu_count < sizeof(t->gpu) / sizeof(t->gpu[0]);
-	     i++)
+	for (unsigned i = 0; i < machine_gpu_count(m) && t->gpu_count < TARGET_GPUS; i++)
 		if (!machine_gpu(m, i)->status && machine_gpu(m, i)->granted)
 			t->gpu[t->gpu_count++] = (uint16_t)i;
 }
@@ -109,8 +160,10 @@ static void add_node(struct target_found *out, unsigned *count, const struct mac
 enum status target_expand(struct target_found *out, unsigned *count, const char *word,
 			  const struct machine *m, const char *place, struct error *err)
 {
-	static const char *const known[] = {"cpu", "cpu-each-numa", "gpu", "gpu0", "node"};
+	static const char *const known[] = {"cpu",  "cpu-each-numa", "gpu", "gpu0",
+					    "pair", "pair-once",     "node"};
 	const char *near;
+	unsigned pair[2];
 
 	*count = 0;
 	if (!strcmp(word, "cpu"))
@@ -121,6 +174,10 @@ enum status target_expand(struct target_found *out, unsigned *count, const char 
 		add_gpus(out, count, m);
 	else if (!strcmp(word, "node"))
 		add_node(out, count, m);
+	else if (!strcmp(word, "pair") || !strcmp(word, "pair-once"))
+		add_pairs(out, count, m, word[4] != '\0');
+	else if (pair_numbers(word, pair))
+		add_pair(out, count, m, pair[0], pair[1]);
 	else if (gpu_number(word) >= 0 && !machine_gpu_count(m)) {
 		add_gpus(out, count, m);
 		text_copy(out->text, sizeof(out->text), word);
@@ -130,22 +187,24 @@ enum status target_expand(struct target_found *out, unsigned *count, const char 
 		return STATUS_OK;
 	near = opt_nearest(word, known, sizeof(known) / sizeof(known[0]));
 	return error_set(err, STATUS_BAD_INPUT,
-			 "%s: target: \"%.40s\" is none of cpu, cpu-each-numa, gpu, gpuN, node%s%s", place,
-			 word, near ? "; did you mean " : "", near ? near : "");
+			 "%s: target: \"%.40s\" is none of cpu, cpu-each-numa, gpu, gpuN, pair, pair-once, "
+			 "gpuN>gpuM, node%s%s",
+			 place, word, near ? "; did you mean " : "", near ? near : "");
 }
 
 enum status target_wish(const char *word, const struct machine *m, struct error *err)
 {
 	static const char place[] = "command line: target";
 	struct target_found found[TARGETS_MAX];
-	unsigned gpus = machine_gpu_count(m), count;
+	unsigned gpus = machine_gpu_count(m), count, pair[2];
 	int gpu = gpu_number(word);
+	bool two = pair_numbers(word, pair);
 
 	if (!strcmp(word, "all") || !strncmp(word, "cpu:node", 8))
 		return STATUS_OK;
-	if (gpu < 0)
+	if (gpu < 0 && !two)
 		return target_expand(found, &count, word, m, "command line", err);
-	if ((unsigned)gpu < gpus)
+	if (two ? pair[0] < gpus && pair[1] < gpus : (unsigned)gpu < gpus)
 		return STATUS_OK;
 	if (!gpus)
 		return error_set(err, STATUS_BAD_INPUT,
@@ -172,6 +231,7 @@ static enum status find_gpu(struct target *t, const char *pci, const struct mach
 enum status target_parse(struct target *t, const char *text, const json_t *gpus, const struct machine *m,
 			 struct error *err)
 {
+	unsigned pair[2];
 	size_t i;
 	json_t *pci;
 
@@ -185,14 +245,19 @@ enum status target_parse(struct target *t, const char *text, const json_t *gpus,
 			return error_set(err, STATUS_BAD_INPUT, "\"%.40s\" is no target", text);
 		return STATUS_OK;
 	}
-	if (strcmp(text, "node") && gpu_number(text) < 0)
+	if (pair_numbers(text, pair))
+		t->kind = TARGET_PAIR;
+	else if (!strcmp(text, "node"))
+		t->kind = TARGET_NODE;
+	else if (gpu_number(text) >= 0)
+		t->kind = TARGET_GPU;
+	else
 		return error_set(err, STATUS_BAD_INPUT, "\"%.40s\" is no target", text);
-	t->kind = strcmp(text, "node") ? TARGET_GPU : TARGET_NODE;
 	json_array_foreach((json_t *)gpus, i, pci)
 	{
 		enum status st;
 
-		if (!json_is_string(pci) || t->gpu_count == sizeof(t->gpu) / sizeof(t->gpu[0]))
+		if (!json_is_string(pci) || t->gpu_count == TARGET_GPUS)
 			return error_set(err, STATUS_BAD_INPUT, "%.40s: its list of GPUs is wrong", text);
 		st = find_gpu(t, json_string_value(pci), m, err);
 		if (st)
@@ -200,6 +265,8 @@ enum status target_parse(struct target *t, const char *text, const json_t *gpus,
 	}
 	if (t->kind == TARGET_GPU && t->gpu_count != 1)
 		return error_set(err, STATUS_BAD_INPUT, "%.40s: one GPU belongs to it", text);
+	if (t->kind == TARGET_PAIR && (t->gpu_count != 2 || t->gpu[0] == t->gpu[1]))
+		return error_set(err, STATUS_BAD_INPUT, "%.40s: two GPUs belong to it", text);
 	return STATUS_OK;
 }
 
@@ -213,6 +280,10 @@ bool target_asked(const struct target *t, const char *text, const char *word)
 		return t->kind == TARGET_CPU && !strncmp(text, "cpu:node", 8);
 	if (!strcmp(word, "gpu"))
 		return t->kind == TARGET_GPU;
+	if (!strcmp(word, "pair"))
+		return t->kind == TARGET_PAIR;
+	if (!strcmp(word, "pair-once"))
+		return t->kind == TARGET_PAIR && t->gpu[0] < t->gpu[1];
 	return !strcmp(word, text);
 }
 
@@ -246,5 +317,5 @@ const char *target_default(const struct probe *p)
 	for (const struct engine *const *e = p->engines; *e; e++)
 		if ((*e)->targets & TARGET_CPU)
 			return "cpu";
-	return "gpu";
+	return p->engines[0]->targets & TARGET_GPU ? "gpu" : "pair";
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words of a suite ("cpu", "gpu", "gpu0") to targets of this machine, with the reason where there is none. */
+/* Words of a suite ("cpu", "gpu", "pair", "gpu0>gpu1") to targets of this machine, with the reason where
+ * there is none. */
 #ifndef RUN_TARGET_H
 #define RUN_TARGET_H
 #include "machine/machine.h"
@@ -9,24 +10,25 @@ struct probe;
 
 struct target_found {
 	struct target target;
-	char text[32];
+	char text[TARGET_TEXT];
 	enum status skip; /* STATUS_OK: it can be used */
 	enum cause cause;
 	char reason[256];
 };
 
-enum { TARGETS_MAX = 64 };
+enum { TARGETS_MAX = 256 }; /* every ordered pair of the GPUs that a target holds */
 
 /* Fills `out` (room for TARGETS_MAX) with what the word means here; at least one, with its reason where
  * nothing is there. An unknown word is BAD_INPUT, `place` leading the message. Pure. */
 enum status target_expand(struct target_found *out, unsigned *count, const char *word,
 			  const struct machine *m, const char *place, struct error *err);
-/* Back from a case's own text ("cpu:node1", "gpu0") and the PCI addresses beside it. */
+/* Back from a case's own text ("cpu:node1", "gpu0", "gpu0>gpu1") and the PCI addresses beside it. */
 enum status target_parse(struct target *t, const char *text, const json_t *gpus, const struct machine *m,
 			 struct error *err);
 /* What --target says must be a target of this machine; BAD_INPUT says which there are. */
 enum status target_wish(const char *word, const struct machine *m, struct error *err);
-/* Is a case on this target asked for by --target WORD (NULL, "all", "cpu", "gpu", "gpu0", "node")? */
+/* Is a case on this target asked for by --target WORD (NULL, "all", "cpu", "gpu", "gpu0", "pair",
+ * "gpu0>gpu1", "node")? */
 bool target_asked(const struct target *t, const char *text, const char *word);
 
 /* Where a case runs that names no target: a reading on what it reads, a probe with a CPU engine on the

@@ -243,9 +243,11 @@ void watch_want(struct run *r, const struct bench_case *c, const char *phase, ui
 	*grown = (struct watch_window){
 		.id = c->id, .t0_ns = t0_ns, .t1_ns = t1_ns, .since_ns = clock_now_ns(r->o->clock)};
 	text_copy(grown->phase, sizeof(grown->phase), phase);
-	if (c->target.kind == TARGET_GPU)
+	if (c->target.kind == TARGET_GPU || c->target.kind == TARGET_PAIR) /* of a pair: who is timed */
 		snprintf(grown->source, sizeof(grown->source), "gpu:%s",
-			 machine_gpu(r->machine, c->target.gpu[0])->pci);
+			 machine_gpu(r->machine,
+				     c->target.gpu[c->target.kind == TARGET_PAIR ? c->engine->seat : 0])
+				 ->pci);
 	else
 		text_copy(grown->source, sizeof(grown->source), "host");
 }

@@ -6,7 +6,7 @@
 
 struct machine {
 	struct cpu cpu;
-	struct gpu gpu[8];
+	struct gpu gpu[20];
 	unsigned gpus;
 	bool live;
 };

@@ -101,9 +101,19 @@ static const struct probe hungry = {
 	.work = work,
 	.need = need,
 };
+/* A probe between two GPUs. */
+static const struct engine across = {.name = "across", .libs = "big", .targets = TARGET_PAIR, .streams = 1};
+static const struct engine *const pair_engines[] = {&across, NULL};
+static const struct probe wire = {
+	.name = "wire",
+	.kind = PROBE_TIMED,
+	.opts = {rows, 5, sizeof(struct opts)},
+	.engines = pair_engines,
+	.work = work,
+};
 static const struct probe ecc = {.name = "ecc", .kind = PROBE_READING, .reads = TARGET_GPU};
 static const struct probe limits = {.name = "limits", .kind = PROBE_READING, .reads = TARGET_NODE};
-static const struct probe *const registry[] = {&ecc, &limits, &thing, &hungry, NULL};
+static const struct probe *const registry[] = {&ecc, &limits, &thing, &hungry, &wire, NULL};
 
 static struct machine machine;
 static struct plan plan;

@@ -240,6 +240,120 @@ static void test_plan_target__each_numa_node_is_a_case(void **state)
 	plan_release(&plan);
 }
 
+static void test_plan_target__pairs_are_ordered_and_each_once_is_not(void **state)
+{
+	static const struct {
+		unsigned gpus;
+		size_t pairs, once;
+	} tries[] = {{2, 2, 1}, {4, 12, 6}, {8, 56, 28}, {20, 240, 120} /* as many GPUs as a target holds */};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		fake_machine_init(&machine, tries[i].gpus);
+		assert_int_equal(build("  - {probe: wire}\n"), STATUS_OK); /* what has pairs alone is for pairs */
+		assert_int_equal(plan.case_count, tries[i].pairs);
+		assert_string_equal(nth(0)->target_text, "gpu0>gpu1");
+		assert_int_equal(nth(0)->target.gpu_count, 2);
+		assert_int_equal(nth(0)->target.ranks, 1);
+		assert_int_equal(nth(tries[i].gpus < 16 ? tries[i].gpus - 1 : 15)->target.gpu[0], 1);
+		assert_int_equal(nth(tries[i].gpus < 16 ? tries[i].gpus - 1 : 15)->target.gpu[1], 0);
+		plan_release(&plan);
+		assert_int_equal(build("  - {probe: wire, target: pair-once}\n"), STATUS_OK);
+		assert_int_equal(plan.case_count, tries[i].once);
+		for (size_t k = 0; k < plan.case_count; k++)
+			assert_true(nth(k)->target.gpu[0] < nth(k)->target.gpu[1]);
+		plan_release(&plan);
+	}
+}
+
+static void test_plan_target__a_pair_needs_two_gpus(void **state)
+{
+	static const char suite[] = "  - {probe: wire, target: [pair, pair-once, gpu0>gpu1]}\n";
+
+	(void)state;
+	fake_machine_init(&machine, 0);
+	assert_int_equal(build(suite), STATUS_OK);
+	for (size_t k = 0; k < 3; k++)
+		assert_int_equal(nth(k)->skip_cause, CAUSE_NO_HARDWARE);
+	plan_release(&plan);
+	fake_machine_init(&machine, 1);
+	assert_int_equal(build(suite), STATUS_OK);
+	expect(0, "wire engine=across deep=false kind=red size=4KiB", "pair", STATUS_UNSUPPORTED,
+	       CAUSE_NO_HARDWARE);
+	assert_non_null(strstr(nth(0)->skip_reason, "one GPU"));
+	assert_int_equal(nth(1)->skip_cause, CAUSE_NO_HARDWARE);
+	assert_non_null(strstr(nth(2)->skip_reason, "no GPU 1"));
+	plan_release(&plan);
+}
+
+static void test_plan_target__what_keeps_one_gpu_keeps_its_pairs(void **state)
+{
+	(void)state;
+	fake_machine_init(&machine, 3);
+	machine.gpu[2].granted = false;
+	fake_gpu_fact(&machine.gpu[1], GPU_FACT_processes, 1);
+	assert_int_equal(build("  - {probe: wire, target: [gpu0>gpu1, gpu1>gpu0, gpu0>gpu2, gpu2>gpu0]}\n"),
+			 STATUS_OK);
+	for (size_t k = 0; k < 2; k++) {
+		assert_int_equal(nth(k)->skip_cause, CAUSE_BUSY);
+		assert_non_null(strstr(nth(k)->skip_reason, "0000:1c:00.0"));
+	}
+	for (size_t k = 2; k < 4; k++) {
+		assert_int_equal(nth(k)->skip_cause, CAUSE_NOT_GRANTED);
+		assert_non_null(strstr(nth(k)->skip_reason, "0000:1d:00.0"));
+	}
+	plan_release(&plan);
+}
+
+static void test_plan_target__a_pair_is_read_back_and_no_other_text_is(void **state)
+{
+	static const char *const wrong[] = {"gpu0>gpu0", "gpu0>", ">gpu1", "gpu0>gpu1>gpu2", "gpu0 >gpu1", "gpu0>cpu"};
+	json_t *two, *one;
+	struct target t;
+
+	(void)state;
+	fake_machine_init(&machine, 4);
+	two = json_pack("[s, s]", machine.gpu[3].pci, machine.gpu[1].pci);
+	one = json_pack("[s]", machine.gpu[3].pci);
+	assert_int_equal(target_parse(&t, "gpu3>gpu1", two, &machine, &err), STATUS_OK);
+	assert_true(t.kind == TARGET_PAIR && t.gpu[0] == 3 && t.gpu[1] == 1);
+	assert_int_equal(target_parse(&t, "gpu3>gpu1", one, &machine, &err), STATUS_BAD_INPUT);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char suite[80];
+
+		assert_int_equal(target_parse(&t, wrong[i], two, &machine, &err), STATUS_BAD_INPUT);
+		snprintf(suite, sizeof(suite), "  - {probe: wire, target: \"%s\"}\n", wrong[i]);
+		assert_int_equal(build(suite), STATUS_BAD_INPUT);
+		assert_non_null(strstr(err.text, "pair-once"));
+	}
+	json_decref(one);
+	json_decref(two);
+}
+
+static void test_plan_target__pairs_can_be_asked_for(void **state)
+{
+	static const struct {
+		const char *wish;
+		size_t asked;
+	} tries[] = {{"pair", 12}, {"pair-once", 6}, {"gpu2>gpu1", 1}, {"gpu", 0}, {"all", 12}};
+	const struct plan_wishes absent = {.target = "gpu2>gpu4"};
+
+	(void)state;
+	fake_machine_init(&machine, 4);
+	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		const struct plan_wishes wish = {.target = tries[i].wish};
+		size_t asked = 0;
+
+		assert_int_equal(build_with("  - {probe: wire, target: pair}\n", &wish), STATUS_OK);
+		for (size_t k = 0; k < plan.case_count; k++)
+			asked += !nth(k)->skip;
+		assert_int_equal(asked, tries[i].asked);
+		plan_release(&plan);
+	}
+	assert_int_equal(build_with("  - {probe: wire}\n", &absent), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "gpu0 to gpu3"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +370,11 @@ int main(void)
 		test(a_gpu_asked_for_must_be_here),
 		test(together_on_one_gpu_is_a_skip),
 		test(each_numa_node_is_a_case),
+		test(pairs_are_ordered_and_each_once_is_not),
+		test(a_pair_needs_two_gpus),
+		test(what_keeps_one_gpu_keeps_its_pairs),
+		test(a_pair_is_read_back_and_no_other_text_is),
+		test(pairs_can_be_asked_for),
 #undef test
 	};
 
