@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `assay info links` and `fabric`: what GPUs reach each other and the world by. */
 #include "cmd/info.h"
+#include "machine/path.h"
 
 enum { MATRIX_MAX = 16 };
 
@@ -20,79 +21,17 @@ static bool link_up(const json_t *link)
 	return json_is_true(json_object_get(link, "active"));
 }
 
-/* "00000000:05:00.0" of NVML and "0000:05:00.0" of the kernel name one place. */
-static bool same_place(const char *remote, const char *pci)
-{
-	size_t n = strlen(remote), m = strlen(pci);
-
-	return m && n >= m && !strcasecmp(remote + n - m, pci);
-}
-
-/* Active NVLinks of GPU `a` that lead to `b`, straight or, where both have some, through switches. */
-static unsigned nvlinks_between(const struct machine *m, unsigned a, unsigned b)
-{
-	unsigned straight = 0, through = 0, back = 0;
-	const json_t *link;
-	size_t i;
-
-	json_array_foreach(json_object_get(gpu_row(m, a), "links"), i, link)
-	{
-		straight +=
-			link_up(link) && same_place(info_string(link, "remote_pci"), machine_gpu(m, b)->pci);
-		through += link_up(link) && !strcmp(info_string(link, "remote_type"), "switch");
-	}
-	json_array_foreach(json_object_get(gpu_row(m, b), "links"), i, link) back +=
-		link_up(link) && !strcmp(info_string(link, "remote_type"), "switch");
-	return straight ? straight : through < back ? through : back;
-}
-
-static const struct {
-	int level; /* NVML's, at most */
-	const char *word, *help;
-} levels[] = {
-	{0, "BOARD", "one board"},	{10, "PIX", "one PCIe switch"}, {20, "PXB", "several PCIe switches"},
-	{30, "PHB", "one host bridge"}, {40, "NODE", "one NUMA node"},	{1000, "SYS", "across NUMA nodes"},
-};
-enum { LEVELS = sizeof(levels) / sizeof(levels[0]) };
-
-/* NVML's topology goes by its own indices. -1: nothing is said of the pair. */
-static int level_of(const struct machine *m, unsigned a, unsigned b)
-{
-	int x = machine_gpu(m, a)->nvml_index, y = machine_gpu(m, b)->nvml_index;
-	const json_t *pair;
-	size_t i;
-
-	json_array_foreach(json_object_get(machine_json(m), "gpu_topology"), i, pair)
-	{
-		int p = (int)json_integer_value(json_array_get(pair, 0));
-		int q = (int)json_integer_value(json_array_get(pair, 1));
-
-		if ((p == x && q == y) || (p == y && q == x))
-			return (int)json_integer_value(json_array_get(pair, 2));
-	}
-	return -1;
-}
-
-static int level_index(int level)
-{
-	for (int i = 0; level >= 0 && i < LEVELS; i++) {
-		if (level <= levels[i].level)
-			return i;
-	}
-	return -1;
-}
-
 static void matrix_cell(struct text *t, const struct machine *m, unsigned a, unsigned b, unsigned *seen)
 {
-	unsigned links = a == b ? 0 : nvlinks_between(m, a, b);
-	int index = a == b ? -1 : level_index(level_of(m, a, b));
+	unsigned links = a == b ? 0 : machine_nvlinks(m, a, b);
+	int index = a == b ? -1 : machine_pci_path(m, a, b);
 
 	if (a == b) {
 		text_add(t, "\tX");
 	} else if (links) {
 		text_addf(t, "\tNV%u", links);
 	} else {
-		text_addf(t, "\t%s", index < 0 ? "?" : levels[index].word);
+		text_addf(t, "\t%s", index < 0 ? "?" : pci_paths[index].word);
 		*seen |= index < 0 ? 0 : 1u << index;
 	}
 }
@@ -123,9 +62,9 @@ static void matrix(struct text *t, const struct machine *m)
 	info_columns(t, text_str(&lines));
 	text_release(&lines);
 	text_add(t, "  NVn: n NVLinks, straight or through switches");
-	for (unsigned i = 0; i < LEVELS; i++) {
+	for (int i = 0; i < pci_path_count; i++) {
 		if (seen >> i & 1)
-			text_addf(t, "; %s: PCIe, %s", levels[i].word, levels[i].help);
+			text_addf(t, "; %s: PCIe, %s", pci_paths[i].word, pci_paths[i].help);
 	}
 	text_add(t, "\n");
 }
