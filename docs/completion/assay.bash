@@ -37,6 +37,7 @@ _assay()
 	probe:memory:op) words='read write copy scale add triad dot gather chase set' ;;
 	probe:memory:store) words='auto regular nontemporal memcpy' ;;
 	probe:memory:search) words='first top' ;;
+	probe:p2p:direction) words='to both latency' ;;
 	probe:peak:unit) words='fma add mma read read2 write read_write read2_write write_nt read_write_nt read2_write_nt' ;;
 	probe:peak:isa) words='auto sse2 avx2 avx512f avx512_bf16 avx512_vnni avx_vnni neon' ;;
 	probe:peak:type) words='fp64 fp32 tf32 fp16 bf16 e4m3 e5m2 int8' ;;
@@ -56,7 +57,7 @@ _assay()
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
-		words='clock_state contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state peak remap sm stress versions xid --help'
+		words='clock_state contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap sm stress versions xid --help'
 	elif [ "${COMP_WORDS[1]}" = probe ]; then
 		case ${COMP_WORDS[2]} in
 		dispatch) words="$words what= nodes=" ;;
@@ -65,6 +66,7 @@ _assay()
 		limits) words="$words path=" ;;
 		link) words="$words direction= memory= size= numa=" ;;
 		memory) words="$words op= size= store= threads= search=" ;;
+		p2p) words="$words direction= size=" ;;
 		peak) words="$words unit= isa= type= threads=" ;;
 		sm) words="$words type=" ;;
 		stress) words="$words unit= type= n= bytes= threads=" ;;

@@ -19,6 +19,7 @@
 	X(numa) \
 	X(nvlink_state) \
 	X(pcie_state) \
+	X(p2p) \
 	X(peak) \
 	X(remap) \
 	X(sm) \

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every word that crossed is compared on the receiver with a second buffer made there by the generator. The
+ * words depend on who sends to whom, and what arrives is poisoned before: a copy that went elsewhere, or
+ * came from elsewhere, shows.
+ */
+#include <inttypes.h>
+#include "core/random.h"
+#include "kernel/data.h"
+#include "probe/p2p/p2p.h"
+
+#define POISON 0xffffffffu
+
+static enum status poison(struct p2p_state *s, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	if (s->opts.direction == P2P_LATENCY) {
+		st = p2p_stand(s, 1, err);
+		if (!st)
+			st = gpu_copy_to(s->side[1].device, s->at, &(uint64_t){0}, sizeof(uint64_t), err);
+	}
+	for (unsigned from = 0; !st && from < 2; from++) {
+		const struct p2p_side *receiver = &s->side[!from];
+
+		if (!p2p_sends(s, from))
+			continue;
+		st = p2p_stand(s, !from, err);
+		if (!st)
+			st = gpu_stream_fill32(receiver->stream, receiver->in, POISON, s->bytes / 4, err);
+	}
+	return st ? st : p2p_wait(s, err);
+}
+
+static void place(struct wrong *w, const struct p2p_side *from, const struct p2p_side *to, uint64_t word)
+{
+	snprintf(w->place, sizeof(w->place), "gpu%u>gpu%u, byte 0x%" PRIx64, from->index, to->index,
+		 4 * word);
+}
+
+static enum status check_way(struct p2p_state *s, unsigned from, struct wrong *w, struct error *err)
+{
+	const struct p2p_side *sender = &s->side[from], *to = &s->side[!from];
+	struct compare_record r = {.first = UINT64_MAX};
+	struct gpu_kernel *compare;
+	uint32_t found = 0;
+	enum status st = p2p_stand(s, !from, err);
+
+	if (!st)
+		st = gpu_kernel(to->device, &compare, "data", "compare", err);
+	if (!st)
+		st = gpu_copy_to(to->device, to->record, &r, sizeof(r), err);
+	if (!st)
+		st = gpu_launch_1d(compare, to->stream, 4 * gpu_sm_count(to->device), 256, 0,
+				   &(struct hash_args){to->in, to->expected, to->record, s->bytes / 4}, err);
+	if (!st)
+		st = gpu_copy_from(to->device, &r, to->record, sizeof(r), err);
+	if (st)
+		return st;
+	w->checked += s->bytes / 4;
+	if (!r.count)
+		return STATUS_OK;
+	st = gpu_copy_from(to->device, &found, to->in + 4 * r.first, sizeof(found), err);
+	if (!w->count) {
+		w->first_index = r.first;
+		w->expected = random_u32(s->seed, p2p_words(sender, to), r.first);
+		w->found = found;
+		place(w, sender, to, r.first);
+	}
+	w->count += r.count;
+	return st;
+}
+
+static enum status check_chain(struct p2p_state *s, struct wrong *w, struct error *err)
+{
+	uint64_t expected = s->iterations * P2P_HOPS % P2P_PLACES * P2P_STEP % P2P_PLACES, found = 0;
+	enum status st = p2p_stand(s, 1, err);
+
+	if (!st)
+		st = gpu_copy_from(s->side[1].device, &found, s->at, sizeof(found), err);
+	w->total = w->checked = 1;
+	if (st || found == expected)
+		return st;
+	w->count = 1;
+	w->expected = (double)expected;
+	w->found = (double)found;
+	snprintf(w->place, sizeof(w->place), "gpu%u>gpu%u, the end of the chain", s->side[0].index,
+		 s->side[1].index);
+	return STATUS_OK;
+}
+
+static enum status check(struct p2p_state *s, struct wrong *w, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	if (s->opts.direction == P2P_LATENCY)
+		st = check_chain(s, w, err);
+	else
+		w->total = s->bytes / 4 * (s->opts.direction == P2P_BOTH ? 2 : 1);
+	for (unsigned from = 0; !st && from < 2; from++)
+		if (p2p_sends(s, from))
+			st = check_way(s, from, w, err);
+	if (!st && w->count)
+		st = error_set_cause(err, STATUS_MISMATCH, CAUSE_WRONG_RESULT,
+				     "p2p: %" PRIu64 " of %" PRIu64
+				     " words are wrong, the first is %s: expected %.0f, found %.0f",
+				     w->count, w->checked, w->place, w->expected, w->found);
+	return st;
+}
+
+enum status p2p_verify(void *state, struct wrong *w, struct error *err)
+{
+	struct p2p_state *s = state;
+	enum status st = STATUS_OK;
+
+	*w = (struct wrong){0};
+	if (!s->iterations || !s->ready) {
+		st = poison(s, err);
+		s->iterations = 0;
+		if (!st)
+			st = p2p_enqueue(s, err);
+	}
+	if (!st)
+		st = p2p_wait(s, err);
+	if (!st)
+		st = check(s, w, err);
+	if (st)
+		return st;
+	s->ready = true;
+	s->iterations = 0;
+	return poison(s, err);
+}
