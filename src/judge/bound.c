@@ -74,6 +74,55 @@ double bound_pcie_lane(int gen, double *encoding)
 	}
 }
 
+#define NVLINK_DATA (16.0 / 17) /* of the raw rate: METHODS, "GPU to GPU" */
+
+/* Lanes of one GPU one way, B/s; 0: not told. */
+static double pcie_one_way(const struct gpu *g)
+{
+	double encoding, rate = bound_pcie_lane((int)gpu_get(g, GPU_FACT_pcie_gen_max, 0), &encoding);
+
+	return gpu_get(g, GPU_FACT_pcie_width_max, 0) * rate * 1e9 / 8 * encoding;
+}
+
+/* NVLinks between the two as the case found them; before it ran, those that are up on the one that has fewer.
+ */
+static double nvlinks_of(const struct subject *s, double *raw)
+{
+	double links = 0, peers;
+
+	*raw = gpu_get(s->gpu, GPU_FACT_nvlink_rate_gbps, 0) * 1e9;
+	if (!s->ctx->ahead) {
+		(void)case_number(s->c, "nvlink_rate_raw", raw);
+		return case_number(s->c, "nvlinks", &links) ? links : 0;
+	}
+	links = gpu_get(s->gpu, GPU_FACT_nvlink_active, 0);
+	peers = s->peer ? gpu_get(s->peer, GPU_FACT_nvlink_active, 0) : 0;
+	return links < peers ? links : peers;
+}
+
+/* GPU to GPU: the NVLinks between them, else the narrower of their host links where the way is told to be
+ * PCIe. */
+static void p2p_bound(const struct subject *s, struct bound *out)
+{
+	const char *path = case_text(s->c, "path");
+	double raw, links = nvlinks_of(s, &raw), own, peers;
+	int ways = strstr(s->c->limit, "both") ? 2 : 1;
+	const char *twice = ways == 2 ? "2 x " : "";
+
+	if (links > 0 && raw > 0 && (!path || strcmp(path, "host"))) {
+		out->value = ways * links * raw * NVLINK_DATA;
+		snprintf(out->formula, sizeof(out->formula), "%s%.0f NVLinks x %.4f GB/s x 16/17", twice,
+			 links, raw / 1e9);
+	} else if (path && strcmp(path, "peer") && s->peer) {
+		own = pcie_one_way(s->gpu);
+		peers = pcie_one_way(s->peer);
+		out->value = ways * (own < peers ? own : peers);
+		snprintf(out->formula, sizeof(out->formula), "%sthe narrower PCIe link of the two", twice);
+	}
+	if (out->value > 0)
+		out->from = BOUND_DEVICE;
+}
+
 /* h2d, d2h: one way. both: the sum of two ways. */
 static void link_bound(const struct subject *s, struct bound *out)
 {
@@ -190,6 +239,8 @@ void bound_of(const struct subject *s, struct bound *out)
 		compute_bound(s, out);
 	else if (s->gpu && !strcmp(s->c->limit, "memory") && (s->ctx->ahead || subject_beyond_cache(s)))
 		memory_bound(s, out);
+	else if (s->gpu && !strncmp(s->c->limit, "link.p2p", 8))
+		p2p_bound(s, out);
 	else if (s->gpu && !strncmp(s->c->limit, "link", 4))
 		link_bound(s, out);
 	else if (!s->gpu && strcmp(s->c->probe, "peak") && (*s->type || !strcmp(s->c->limit, "memory")))

@@ -85,6 +85,8 @@ static double band_bound(const struct expectations *e, const struct band_row *b)
 	}
 	if (probe && !strcmp(probe, "link")) /* raw lanes both ways; the case's own bound is tighter */
 		return 2 * fact(s, SKU_pcie_width) * ldexp(1e9, (int)fact(s, SKU_pcie_gen) - 3);
+	if (probe && !strcmp(probe, "p2p")) /* raw, both ways */
+		return 2 * fact(s, SKU_nvlink_count) * fact(s, SKU_nvlink_rate);
 	return 0;
 }
 

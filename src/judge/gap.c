@@ -75,6 +75,8 @@ void gap_of(struct judgement *out, const struct subject *s)
 	out->clock_recovered = false;
 	if (!out->has_figure || out->bound.from == BOUND_NONE || !(out->bound.value > 0) || !s->phase)
 		return;
+	if (!strncmp(s->c->limit, "link.p2p", 8))
+		return; /* no signal tells what it lacks */
 	if (!strcmp(s->c->probe, "stress") || !strcmp(s->c->probe, "hbm"))
 		return; /* checking takes part of the time: the rate is not the aim */
 	if (!s->gpu)

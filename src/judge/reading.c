@@ -118,7 +118,8 @@ static bool own_number(const struct subject *s, const char *field, double *out)
 		return risen(s, field, out, &from);
 	if (subject_number(s, field, out))
 		return true;
-	if (strncmp(s->c->limit, "link", 4) || (!width && strcmp(field, "pcie_gen_loaded")) ||
+	if (strncmp(s->c->limit, "link", 4) || s->gpu_count > 1 ||
+	    (!width && strcmp(field, "pcie_gen_loaded")) ||
 	    !subject_span(s, width ? "pcie_width" : "pcie_gen", &span))
 		return false;
 	*out = span.max; /* an idle link may train down before and after; what it reached under load counts */

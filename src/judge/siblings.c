@@ -2,6 +2,7 @@
 #include "judge/siblings.h"
 #include <math.h>
 #include "core/stats.h"
+#include "core/units.h"
 
 enum { GROUP_MAX = 1024 };
 
@@ -101,6 +102,72 @@ static double hotter_by(const struct group *g, size_t i)
 	return n ? own - stats_median(t, n) : 0;
 }
 
+static bool flagged(const struct group *g, size_t i)
+{
+	double limit, off = siblings_deviation(g->figure, g->count, i, &limit);
+
+	return strcmp(g->subject[i].unit, "ns") ? off < -limit : off > limit;
+}
+
+static const struct gpu *end_of(const struct subject *s, bool receiver)
+{
+	return receiver ? s->peer : s->gpu;
+}
+
+/* The other direction of a pair: its figure and whether that is well. */
+static void tell_reverse(const struct group *g, size_t i, char *out, size_t size)
+{
+	const struct subject *s = &g->subject[i];
+	char figure[32];
+
+	for (size_t k = 0; k < g->count; k++) {
+		const struct subject *o = &g->subject[k];
+
+		if (!s->peer || o->gpu != s->peer || o->peer != s->gpu)
+			continue;
+		units_format(figure, sizeof(figure), o->figure, o->unit);
+		snprintf(out, size, "; %.32s %s is %s", o->c->target, figure,
+			 flagged(g, k) ? "slow as well" : "fine");
+	}
+}
+
+/* One GPU that most of its pairs are slow with, on the side where it stands: its links, not a pair. */
+static void tell_culprit(const struct group *g, size_t i, char *out, size_t size)
+{
+	const struct subject *s = &g->subject[i];
+
+	for (int receiver = 0; receiver < 2 && s->peer; receiver++) {
+		size_t slow = 0, all = 0;
+
+		for (size_t k = 0; k < g->count; k++)
+			if (end_of(&g->subject[k], receiver) == end_of(s, receiver)) {
+				all++;
+				slow += flagged(g, k);
+			}
+		if (slow < 2 || 2 * slow < all)
+			continue;
+		snprintf(out, size, "; %.15s %s slowly %s %zu of %zu: its links, not the pair",
+			 end_of(s, receiver)->pci, receiver ? "receives" : "sends", receiver ? "from" : "to",
+			 slow, all);
+		return;
+	}
+}
+
+/* A link between two GPUs: which direction, and how its reverse does. */
+static void judge_pair(struct judgement *out, enum verdict verdict, const struct group *g, size_t i,
+		       double off)
+{
+	const struct subject *s = &g->subject[i];
+	char figure[32], reverse[96] = "", culprit[96] = "";
+
+	units_format(figure, sizeof(figure), s->figure, s->unit);
+	tell_reverse(g, i, reverse, sizeof(reverse));
+	tell_culprit(g, i, culprit, sizeof(culprit));
+	finding(out, verdict, CAUSE_LINK_SLOW, "%.32s: %s, %.1f %% %s the median of the other %zu%s%s",
+		s->c->target, figure, 100 * fabs(off), off < 0 ? "below" : "above", g->count - 1, reverse,
+		culprit);
+}
+
 static void judge_one(struct judgement *out, const struct judge_context *ctx, const struct group *g, size_t i)
 {
 	const struct subject *s = &g->subject[i];
@@ -108,7 +175,7 @@ static void judge_one(struct judgement *out, const struct judge_context *ctx, co
 		      hotter = hotter_by(g, i);
 	double median = s->figure / (1 + off);
 	bool rate = strcmp(s->unit, "ns") != 0, worse = rate ? off < -limit : off > limit, hot;
-	bool pair = s->gpu_count == 2;
+	enum verdict verdict;
 	char heat[48] = "";
 
 	if (!worse) {
@@ -128,10 +195,13 @@ static void judge_one(struct judgement *out, const struct judge_context *ctx, co
 	if (hotter >= 1)
 		snprintf(heat, sizeof(heat), "; hotter by %.0f C", hotter);
 	out->judged_by = JUDGED_SIBLINGS;
-	finding(out,
-		fabs(off) > SIBLINGS_FAIL || hot || seen_again(ctx, s, median, limit, rate) ? VERDICT_FAIL
-											    : VERDICT_WARN,
-		pair ? CAUSE_LINK_SLOW : CAUSE_SIBLING_OUTLIER,
+	verdict = fabs(off) > SIBLINGS_FAIL || hot || seen_again(ctx, s, median, limit, rate) ? VERDICT_FAIL
+											      : VERDICT_WARN;
+	if (s->gpu_count == 2) {
+		judge_pair(out, verdict, g, i, off);
+		return;
+	}
+	finding(out, verdict, CAUSE_SIBLING_OUTLIER,
 		"%s (%s): %+.1f %% from the median of its %zu siblings, beyond %.1f %%%s%s", s->c->target,
 		s->gpu->pci, 100 * off, g->count - 1, 100 * limit,
 		hot ? "; slowed for its temperature (thermal_sw)" : "", heat);

@@ -94,7 +94,10 @@ static enum status prepare_chain(struct link_state *s, struct error *err)
 	st = link_host_alloc(s, 0, err);
 	for (uint64_t i = 0; i < LINK_PLACES && !st; i++)
 		((uint64_t *)(void *)s->host[0])[i] = (i + LINK_STEP) % LINK_PLACES;
-	return st ? st : gpu_alloc(s->device, &s->at, sizeof(uint64_t), err);
+	if (!st)
+		st = gpu_alloc(s->device, &s->at, sizeof(uint64_t), err);
+	/* It begins at place 0: what new memory holds may lead anywhere. */
+	return st ? st : gpu_copy_to(s->device, s->at, &(uint64_t){0}, sizeof(uint64_t), err);
 }
 
 static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)

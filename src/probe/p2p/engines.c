@@ -91,7 +91,9 @@ static enum status prepare_chain(struct p2p_state *s, struct error *err)
 		st = gpu_copy_to(s->side[0].device, s->chain, next, sizeof(next), err);
 	if (!st)
 		st = p2p_stand(s, 1, err);
-	return st ? st : gpu_alloc(s->side[1].device, &s->at, sizeof(uint64_t), err);
+	if (!st)
+		st = gpu_alloc(s->side[1].device, &s->at, sizeof(uint64_t), err);
+	return st ? st : gpu_copy_to(s->side[1].device, s->at, &(uint64_t){0}, sizeof(uint64_t), err);
 }
 
 static enum status prepare_kernel(struct p2p_state *s, unsigned side, struct error *err)
