@@ -137,6 +137,8 @@ static void tell_path(const struct p2p_state *s, const struct bench *b, bool acc
 	if (!(most[0] > 0) || !(most[1] > 0))
 		return;
 	result_u64(b->out, &p2p_fields[P2P_FIELD_nvlinks], links);
+	if (!access)
+		result_u64(b->out, &p2p_fields[P2P_FIELD_nvlinks_denied], links);
 	result_u64(b->out, &p2p_fields[P2P_FIELD_nvlinks_most],
 		   (uint64_t)(most[0] < most[1] ? most[0] : most[1]));
 	if (rate > 0)

@@ -31,6 +31,7 @@ struct p2p_opts {
 	X(peer_access, "", U64, 0, "1: the driver lets the two reach each other's memory")                   \
 	X(path, "", TEXT, 0, "NVn: n NVLinks; PIX .. SYS: PCIe; host: through host memory; peer: not told")  \
 	X(nvlinks, "", U64, 0, "NVLinks that are up between the two")                                        \
+	X(nvlinks_denied, "", U64, -1, "NVLinks that are up between two that get no access to each other")   \
 	X(nvlinks_most, "", U64, 0, "NVLinks of the one that has fewer, up or not")                          \
 	X(nvlink_rate_raw, "B/s", F64, 0, "raw rate of one link, one way")                                   \
 	X(native_atomics, "", U64, 0, "1: atomics reach the other's memory as one transaction")              \

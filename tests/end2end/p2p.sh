@@ -1,6 +1,6 @@
 #!/bin/sh
 # The real binary on four GPUs that are not there: what probe p2p measures, what it says of a slow direction, of a driver that
-# gives no access, of a wrong bit and of a copy that never arrives. usage: pairs.sh ASSAY FAKES ROOT
+# gives no access, of a wrong bit and of a copy that never arrives. usage: p2p.sh ASSAY FAKES ROOT
 set -u
 assay=$(realpath "$1") fakes=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d) || exit 1
@@ -58,7 +58,7 @@ ok "the latency of a read is load's alone" [ "$(grep -c 'measured by engine load
 ok "700 ns a hop, as staged" [ "$(value ways 8 latency_ns | cut -d . -f 1)" = 702 ]
 run "peer=1>3:deny" ways deny
 ok "without access the driver goes through the host" [ "$(value deny 0 path)" = host ]
-ok "and it is told" says 'no access to each other.s memory: copies go through the host' deny/results.csv
+ok "and it is told" says 'makes no use of them: copies go through the host' deny/results.csv
 ok "no kernel reaches the other" says '"case":2,"ending":"done","status":"unsupported".*no access to each other' deny/journal.jsonl
 run "cuMemcpyPeerAsync=999@200" to lost
 ok "a GPU lost on the way is inconclusive" [ $? = 2 ]
