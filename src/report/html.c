@@ -209,8 +209,8 @@ static void add_cards(struct text *out, const struct view *v)
 		const struct view_group *group = &v->groups[g];
 		struct text counts = {0};
 
-		if (!group->asked)
-			continue;
+		if (!group->asked || !view_group_any(v, g))
+			continue; /* nothing to show, or all of it in a matrix */
 		text_add(out, "<div class=\"card\">");
 		html_verdict(out, group->worst);
 		html_element(out, "h3", group->name);
@@ -266,7 +266,7 @@ static void add_gaps(struct text *out, const struct view *v)
 		bool named = false;
 
 		for (size_t i = group->first; i < group->first + group->count; i++) {
-			if (!v->rows[i].headline || !v->rows[i].share[0])
+			if (!v->rows[i].headline || !v->rows[i].share[0] || v->rows[i].in_matrix)
 				continue;
 			if (!any)
 				text_add(out,

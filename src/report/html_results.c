@@ -77,6 +77,33 @@ static void add_table(struct text *out, const struct view *v, const struct view_
 	text_add(out, "</tbody></table></div>\n");
 }
 
+static void add_matrix(struct text *out, const struct matrix *m)
+{
+	struct text note = {0};
+	char one[32];
+
+	html_element(out, "h3", m->title);
+	text_add(out, "\n<div class=\"wide\"><table class=\"matrix\"><thead><tr><th></th>");
+	for (size_t b = 0; b < m->count; b++)
+		text_addf(out, "<th class=\"num\">gpu%u</th>", m->gpu[b]);
+	text_add(out, "</tr></thead><tbody>\n");
+	for (size_t a = 0; a < m->count; a++) {
+		text_addf(out, "<tr><th>gpu%u</th>", m->gpu[a]);
+		for (size_t b = 0; b < m->count; b++) {
+			matrix_cell(one, sizeof(one), m, a, b);
+			text_add(out, "<td class=\"num\">");
+			html_add(out, one);
+			text_add(out, "</td>");
+		}
+		text_add(out, "</tr>\n");
+	}
+	text_add(out, "</tbody></table></div>\n<p class=\"muted\">");
+	matrix_note(&note, m);
+	html_add(out, text_str(&note));
+	text_add(out, ".</p>\n");
+	text_release(&note);
+}
+
 void html_results(struct text *out, const struct view *v)
 {
 	text_add(out, "<section id=\"results\"><h2>Results</h2>\n");
@@ -97,5 +124,7 @@ void html_results(struct text *out, const struct view *v)
 			if (v->curves[i].group == g)
 				html_curve(out, &v->curves[i]);
 	}
+	for (size_t i = 0; i < v->matrix_count; i++)
+		add_matrix(out, &v->matrices[i]);
 	text_add(out, "</section>\n");
 }

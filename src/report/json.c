@@ -452,6 +452,53 @@ static json_t *curves_json(struct builder *b)
 	return array;
 }
 
+static json_t *matrix_cells_json(struct builder *b, const struct matrix *m)
+{
+	json_t *cells = json_array();
+
+	for (size_t from = 0; from < m->count; from++)
+		for (size_t to = 0; to < m->count; to++) {
+			const struct view_row *row = m->cell[from][to];
+			json_t *object;
+
+			if (!row)
+				continue;
+			object = json_object();
+			put_count(b, object, "from", m->gpu[from]);
+			put_count(b, object, "to", m->gpu[to]);
+			put_count(b, object, "case", row->c->id);
+			put_number(b, object, "value", row->j->figure);
+			put(b, object, "verdict", json_string(verdict_name(row->j->verdict)));
+			put_text(b, object, "path", matrix_path(row));
+			push(b, cells, object);
+		}
+	return cells;
+}
+
+/* Of pairs of GPUs; values in the unit of their cases. */
+static json_t *p2p_json(struct builder *b)
+{
+	json_t *matrices = json_array(), *root = json_object();
+
+	for (size_t i = 0; i < b->v->matrix_count; i++) {
+		const struct matrix *m = &b->v->matrices[i];
+		json_t *object = json_object(), *worst;
+
+		put_text(b, object, "title", m->title);
+		put_text(b, object, "unit", m->scale < 1 ? "B/s" : m->unit);
+		put(b, object, "cells", matrix_cells_json(b, m));
+		if (m->worst) {
+			worst = json_object();
+			put_text(b, worst, "target", m->worst->c->target);
+			put_number(b, worst, "behind_share", m->behind);
+			put(b, object, "worst", worst);
+		}
+		push(b, matrices, object);
+	}
+	put(b, root, "matrix", matrices);
+	return root;
+}
+
 static json_t *stated_json(struct builder *b, const struct judgement *j)
 {
 	json_t *object = json_object();
@@ -483,6 +530,8 @@ static json_t *report_object(struct builder *b)
 		push(b, cases, case_json(b, &b->v->rows[i]));
 	put(b, root, "cases", cases);
 	put(b, root, "curves", curves_json(b));
+	if (b->v->matrix_count)
+		put(b, root, "p2p", p2p_json(b));
 	if (in->judged->has_stated)
 		put(b, root, "stated", stated_json(b, &in->judged->stated));
 	put(b, root, "parts", parts_json(b));

@@ -245,6 +245,33 @@ static void add_group(struct text *out, const struct view *v, size_t index)
 			add_curve(out, &v->curves[i], i);
 }
 
+static void add_matrix(struct text *out, const struct matrix *m)
+{
+	struct text note = {0};
+	char one[32];
+
+	text_add(out, "\n### ");
+	markdown_text(out, m->title);
+	text_add(out, "\n\n| |");
+	for (size_t b = 0; b < m->count; b++)
+		text_addf(out, " gpu%u |", m->gpu[b]);
+	text_add(out, "\n| --- |");
+	for (size_t b = 0; b < m->count; b++)
+		text_add(out, " ---: |");
+	for (size_t a = 0; a < m->count; a++) {
+		text_addf(out, "\n| gpu%u |", m->gpu[a]);
+		for (size_t b = 0; b < m->count; b++) {
+			matrix_cell(one, sizeof(one), m, a, b);
+			cell(out, one);
+		}
+	}
+	matrix_note(&note, m);
+	text_add(out, "\n\n");
+	markdown_text(out, text_str(&note));
+	text_add(out, ".\n");
+	text_release(&note);
+}
+
 static void add_results(struct text *out, const struct view *v)
 {
 	text_add(out, "\n## Results\n");
@@ -254,6 +281,8 @@ static void add_results(struct text *out, const struct view *v)
 	for (size_t g = 0; g < v->group_count; g++)
 		if (view_group_any(v, g))
 			add_group(out, v, g);
+	for (size_t i = 0; i < v->matrix_count; i++)
+		add_matrix(out, &v->matrices[i]);
 }
 
 /* One sentence a device: its best compute and memory case, and what cost most. */
@@ -323,7 +352,7 @@ static void add_gap(struct text *out, const struct view *v, const struct view_ro
 /* Without a bound there is no rest that could have gone anywhere. */
 static bool has_gap(const struct view_row *row)
 {
-	return row->headline && row->share[0];
+	return row->headline && row->share[0] && !row->in_matrix;
 }
 
 static bool any_gap(const struct view *v, const struct view_group *g)

@@ -154,6 +154,16 @@ static void title_link(struct text *t, const struct record_case *c)
 		text_addf(t, ", %s", memory);
 }
 
+static void title_p2p(struct text *t, const struct record_case *c)
+{
+	if (option_is(c, "direction", "latency")) {
+		text_add(t, "reading another GPU's memory, latency");
+		return;
+	}
+	text_add(t, option_is(c, "direction", "both") ? "GPU to GPU, both ways" : "GPU to GPU");
+	add_bytes(t, " ", option_bytes(c, "size", NULL));
+}
+
 static void title_dispatch(struct text *t, const struct record_case *c)
 {
 	if (option_is(c, "what", "graph"))
@@ -209,7 +219,8 @@ static void title_other(struct text *t, const struct record_case *c)
 /* Own loops and kernels are the rule; on a link they are the exception. */
 static bool says_engine(const struct record_case *c)
 {
-	return !strcmp(c->probe, "link") || (strcmp(c->engine, "own") && strcmp(c->engine, "cpu"));
+	return !strcmp(c->probe, "link") || !strcmp(c->probe, "p2p") ||
+	       (strcmp(c->engine, "own") && strcmp(c->engine, "cpu"));
 }
 
 void words_title(char *out, size_t size, const struct record_case *c)
@@ -219,7 +230,8 @@ void words_title(char *out, size_t size, const struct record_case *c)
 		void (*title)(struct text *t, const struct record_case *c);
 	} known[] = {
 		{"dispatch", title_dispatch}, {"gemm", title_gemm}, {"link", title_link},
-		{"memory", title_memory},     {"peak", title_peak}, {"stress", title_stress},
+		{"memory", title_memory},     {"p2p", title_p2p},   {"peak", title_peak},
+		{"stress", title_stress},
 	};
 	void (*title)(struct text *, const struct record_case *) = title_other;
 	struct text t = {0};

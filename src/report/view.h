@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "report/curve.h"
+#include "report/matrix.h"
 #include "report/names.h"
 #include "report/report.h"
 
@@ -16,7 +17,8 @@ struct view_row {
 	bool headline;			  /* has a sustained figure: shown with its gap */
 	bool aside;			  /* of the suite, but for a target nobody asked for: counted alone */
 	bool in_curve;			  /* a point of one of the curves: shown there alone */
-	char base[112];			  /* the title before it was told apart from its like */
+	bool in_matrix; /* a cell of a matrix; beside it shown only where it asks for something */
+	char base[112]; /* the title before it was told apart from its like */
 	char title[112], figure[40], expected[72], share[16], clock[24], power[16], temperature[16];
 	char *reason;	  /* names replaced; "" none */
 	const char *over; /* static: why its share may be above 100 %; "" where it is not above */
@@ -56,7 +58,7 @@ struct view_unjudged {
 /* A knob that could buy more, and the cases it is for with their gains; who is farthest from its bound first.
  */
 struct view_knob {
-	char target[32];
+	char target[96];
 	const char *knob;
 	struct text some; /* "BF16 GEMM 8192, cuBLASLt (at most x 1.47); .." */
 	unsigned count;
@@ -66,7 +68,7 @@ struct view_knob {
 struct view_todo {
 	enum verdict verdict;
 	enum cause cause;
-	char target[32];
+	char target[96];
 	const char *action; /* static, or the judge's */
 	struct text cases;  /* all: "BF16 GEMM 8192, cuBLASLt; .." */
 	struct text some;   /* the first few, and how many more */
@@ -99,6 +101,8 @@ struct view {
 	size_t part_count;
 	struct curve *curves;
 	size_t curve_count;
+	struct matrix *matrices;
+	size_t matrix_count;
 	struct view_fold *folds; /* by group; within one: what asks for something first */
 	size_t fold_count;
 	struct view_unjudged *unjudged;
@@ -126,7 +130,9 @@ bool view_estimate(const struct view_row *row);
 const char *view_why(const struct view_row *row);
 /* Worth a ticket: it failed, broke, or the hardware is named as the cause of less. */
 bool view_for_ticket(const struct judgement *j);
-/* Row of the table of figures: has one, and no curve shows it. */
+/* A cell of a matrix that is a finding: it stands in its table too. */
+bool view_matrix_asks(const struct view_row *row);
+/* Row of the table of figures: has one, and neither curve nor matrix says all there is to it. */
 bool view_tabled(const struct view_row *row);
 /* False where nothing of a group is shown under its name. */
 bool view_group_any(const struct view *v, size_t group);

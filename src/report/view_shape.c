@@ -8,7 +8,13 @@ enum { FOLD_CASES = 12, UNJUDGED_CASES = 3, KNOB_CASES = 3 };
 
 bool view_tabled(const struct view_row *row)
 {
-	return !row->aside && !row->in_curve && row->figure[0];
+	return !row->aside && !row->in_curve && row->figure[0] && (!row->in_matrix || view_matrix_asks(row));
+}
+
+bool view_matrix_asks(const struct view_row *row)
+{
+	return view_badness(row->j->verdict) <= view_badness(VERDICT_WARN) &&
+	       row->j->verdict != VERDICT_UNKNOWN;
 }
 
 const char *view_why(const struct view_row *row)
@@ -272,7 +278,8 @@ enum status view_shape(struct view *v, struct error *err)
 	v->folds = calloc(room, sizeof(*v->folds));
 	v->unjudged = calloc(room, sizeof(*v->unjudged));
 	v->knobs = calloc(advice, sizeof(*v->knobs));
-	if (!v->folds || !v->unjudged || !v->knobs || !curve_collect(&v->curves, &v->curve_count, v))
+	if (!v->folds || !v->unjudged || !v->knobs || !curve_collect(&v->curves, &v->curve_count, v) ||
+	    !matrix_collect(&v->matrices, &v->matrix_count, v))
 		return error_set(err, STATUS_NO_RESOURCE, "no memory for a report of %zu cases",
 				 v->row_count);
 	shape_table(v);
@@ -294,6 +301,7 @@ void view_shape_release(struct view *v)
 	free(v->unjudged);
 	free(v->knobs);
 	free(v->curves);
+	free(v->matrices);
 }
 
 void view_aside(struct text *out, const struct view *v)

@@ -43,11 +43,18 @@ ok "it is the one that fails" judged 11 slow fail link_slow
 ok "its reverse passes" judged 8 slow pass low_confidence
 ok "the reason names the direction, the loss and the reverse" \
 	says 'gpu3>gpu2: 190 GB/s, 50.0 % below the median of the other 11; gpu2>gpu3 380 GB/s is fine' slow/results.csv
-run "flip_peer=0>1" to flip
+ok "the matrix marks it on the terminal" says 'gpu3  *380  *380  *190 !  *-$' slow.out
+ok "and says how far it is behind" says 'NV18 between all; gpu3>gpu2 is 50.0 % behind' slow.out
+ok "what is well stands in the matrix alone" sh -c '! grep -q "^gpu2>gpu3$" slow.out && grep -q "^gpu3>gpu2$" slow.out'
+ok "the report in Markdown has it" says '^| gpu3 | 380 | 380 | 190 ! | - |$' slow/REPORT.md
+ok "the page has it" says '<tr><th>gpu3</th><td class="num">380</td><td class="num">380</td><td class="num">190 !</td>' slow/report.html
+ok "and results.json names the worst" sh -c 'tr -d " \n" < slow/results.json | grep -q "\"worst\":{\"target\":\"gpu3>gpu2\",\"behind_share\":0.5"'
+run "slow=3>2:0.5,flip_peer=0>1" to flip
 ok "a wrong bit fails the run" [ $? = 1 ]
 ok "its pair is named" judged 0 flip fail wrong_result
 ok "with the byte" says 'gpu0>gpu1, byte 0x8000' flip/journal.jsonl
 ok "the others are well" judged 1 flip pass low_confidence
+ok "but for the slow one" judged 11 flip fail link_slow
 run "drop_peer=2>3" to drop
 ok "a copy that never arrives fails the run" [ $? = 1 ]
 ok "all of it is missed" says '16384 of 16384 words are wrong, the first is gpu2>gpu3, byte 0x0' drop/journal.jsonl
@@ -65,4 +72,14 @@ ok "a GPU lost on the way is inconclusive" [ $? = 2 ]
 ok "both GPUs of its pair are left alone" says '"cause":"quarantined"' lost/journal.jsonl
 ok "and the pair of the other two is tried" says '"type":"begin","case":8' lost/journal.jsonl
 ok "in a worker of its own" [ "$(grep -o '"pid":[0-9]*' lost/journal.jsonl | sort -u | wc -l)" = 2 ]
+# A call of the driver that fails ends its case with its words, and nothing else.
+broken=0
+for staged in cuDeviceCanAccessPeer=1 cuDeviceGetP2PAttribute=1 cuCtxEnablePeerAccess=2 cuCtxEnablePeerAccess=704 cuCtxEnablePeerAccess=217 \
+	cuMemcpyPeerAsync=1@3 cuCtxSetCurrent=1@4 cuEventCreate=2 cuEventRecord=1 cuStreamWaitEvent=1 cuMemAlloc_v2=2@3 cuMemsetD32Async=1 \
+	cuCtxSynchronize=1 cuStreamCreate=2@2 cuDevicePrimaryCtxRetain=2@2 cuLibraryLoadData=200@2; do
+	run "$staged" ways "broken-$staged"
+	ended=$(grep -c '"type":"end","case":[0-8],"ending":"done"' "broken-$staged/journal.jsonl")
+	if [ "$ended" != 7 ]; then broken=$((broken + 1)) && echo "# $staged: $ended cases ended"; fi
+done
+ok "every call that fails is its case's end" [ "$broken" = 0 ]
 finish
