@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory through the link by a kernel. Reference: memcpy (tests/gpu/ref_link.c).
+ * Host memory, or another GPU's, through the link by a kernel. Reference: memcpy (tests/gpu/ref_link.c).
  *   link_v1  16 bytes a thread
  *   link_v2  four at once a thread, in one tile a block: what PCIe's round trip (about 1 us) needs in flight
- *   link_hop a chain of dependent reads by one thread: the latency of a read of host memory
+ *   link_hop a chain of dependent reads by one thread: the latency of a read of it
  */
 #include "kernel/link.h"
 

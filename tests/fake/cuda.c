@@ -27,6 +27,8 @@ struct CUkern_st {
 	char entry[64];
 };
 struct CUevent_st {
+	int device;
+	struct CUstream_st *captured; /* it was recorded on a stream that captures */
 	double at_ns;
 };
 struct operation {
@@ -40,6 +42,8 @@ struct operation {
 	unsigned value;
 };
 struct CUstream_st {
+	int device;
+	struct CUstream_st *leader; /* the capture of another stream that this one joined */
 	bool capturing;
 	struct CUgraph_st *graph;
 };
@@ -66,6 +70,7 @@ static struct {
 } device = {.now_ns = 1e9};
 
 static _Thread_local int current; /* whose context */
+static _Thread_local CUstream capture; /* the stream of this thread that captures */
 
 /* Own names are resolved here, since cuGetErrorName and the like must not fail. */
 CUresult cuGetErrorName(CUresult r, const char **name)
@@ -481,6 +486,8 @@ static CUresult enqueue(CUstream s, const struct operation *o)
 {
 	struct operation *more;
 
+	if (s && s->leader && s->leader == capture)
+		s = s->leader;
 	if (!s || !s->capturing) { /* NULL: the device's default stream */
 		run(o);
 		return CUDA_SUCCESS;
@@ -559,6 +566,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 
 	(void)extra;
 	STAGED(cuLaunchKernel);
+	if (s && s->device != current) /* kernels belong to a context, and so do streams */
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!gx || !gy || !gz || !bx || !by || !bz || bx * by * bz > 1024 || shared_bytes > 232448)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!strcmp(k->entry, "spin"))
@@ -642,6 +651,8 @@ CUresult cuStreamCreate(CUstream *s, unsigned flags)
 	(void)flags;
 	STAGED(cuStreamCreate);
 	*s = calloc(1, sizeof(**s));
+	if (*s)
+		(*s)->device = current;
 	return *s ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -661,8 +672,10 @@ CUresult cuStreamSynchronize(CUstream s)
 
 CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
 {
-	(void)s, (void)e, (void)flags;
+	(void)flags;
 	STAGED(cuStreamWaitEvent);
+	if (s != e->captured)
+		s->leader = e->captured;
 	return CUDA_SUCCESS;
 }
 
@@ -672,6 +685,7 @@ CUresult cuStreamBeginCapture_v2(CUstream s, CUstreamCaptureMode mode)
 	STAGED(cuStreamBeginCapture_v2);
 	s->graph = calloc(1, sizeof(*s->graph));
 	s->capturing = s->graph;
+	capture = s->graph ? s : NULL;
 	return s->graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -690,6 +704,7 @@ CUresult cuStreamEndCapture(CUstream s, CUgraph *g)
 	int code = stage_code("cuStreamEndCapture");
 
 	s->capturing = false;
+	capture = NULL;
 	s->graph = NULL;
 	if (code) {
 		if (captured)
@@ -740,6 +755,8 @@ CUresult cuEventCreate(CUevent *e, unsigned flags)
 	(void)flags;
 	STAGED(cuEventCreate);
 	*e = calloc(1, sizeof(**e));
+	if (*e)
+		(*e)->device = current;
 	return *e ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -752,9 +769,11 @@ CUresult cuEventDestroy_v2(CUevent e)
 
 CUresult cuEventRecord(CUevent e, CUstream s)
 {
-	(void)s;
 	STAGED(cuEventRecord);
+	if (s && s->device != e->device)
+		return CUDA_ERROR_INVALID_VALUE;
 	e->at_ns = device.now_ns;
+	e->captured = s && s->capturing ? s : NULL;
 	return CUDA_SUCCESS;
 }
 

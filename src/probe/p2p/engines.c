@@ -271,8 +271,11 @@ static enum status both_ways(struct p2p_state *s, struct error *err)
 		st = one_way(s, !from, err);
 	if (!st)
 		st = gpu_event_record(s->join, other, err);
-	if (!st)
-		st = p2p_stand(s, s->own, err);
+	if (st) {
+		(void)p2p_stand(s, s->own, NULL); /* the first failure is the one to tell */
+		return st;
+	}
+	st = p2p_stand(s, s->own, err);
 	return st ? st : gpu_stream_after(own, s->join, err);
 }
 

@@ -108,12 +108,10 @@ static enum status check(struct p2p_state *s, struct wrong *w, struct error *err
 	return st;
 }
 
-enum status p2p_verify(void *state, struct wrong *w, struct error *err)
+static enum status verify(struct p2p_state *s, struct wrong *w, struct error *err)
 {
-	struct p2p_state *s = state;
 	enum status st = STATUS_OK;
 
-	*w = (struct wrong){0};
 	if (!s->iterations || !s->ready) {
 		st = poison(s, err);
 		s->iterations = 0;
@@ -129,4 +127,16 @@ enum status p2p_verify(void *state, struct wrong *w, struct error *err)
 	s->ready = true;
 	s->iterations = 0;
 	return poison(s, err);
+}
+
+enum status p2p_verify(void *state, struct wrong *w, struct error *err)
+{
+	struct p2p_state *s = state;
+	enum status st;
+
+	*w = (struct wrong){0};
+	st = verify(s, w, err);
+	if (st)
+		(void)p2p_stand(s, s->own, NULL); /* the first failure is the one to tell */
+	return st;
 }
