@@ -180,15 +180,18 @@ static void test_file__a_failed_write_leaves_the_old_file(void **state)
 static void test_file__sha256_known_answers(void **state)
 {
 	struct error err = {0};
-	char hex[65];
+	char hex[65], path[128];
 
-	(void)state;
 	file_sha256(hex, "", 0);
 	assert_string_equal(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 	file_sha256(hex, "abc", 3);
 	assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-	assert_int_equal(file_sha256_of(hex, "/dev/null", &err), STATUS_OK);
+	snprintf(path, sizeof(path), "%s/empty", (char *)*state);
+	assert_int_equal(file_write(path, "", 0, &err), STATUS_OK);
+	assert_int_equal(file_sha256_of(hex, path, &err), STATUS_OK);
 	assert_memory_equal(hex, "e3b0c442", 8);
+	assert_int_not_equal(file_sha256_of(hex, "/dev/null", &err), STATUS_OK); /* no regular file */
+	error_clear(&err);
 	assert_int_equal(file_sha256_of(hex, "/nowhere", &err), STATUS_UNAVAILABLE);
 }
 
