@@ -42,6 +42,9 @@ static int run(const struct command_context *c, const void *opts_)
 		error_set(&err, STATUS_BAD_INPUT, "report needs the run directory");
 		return judged_complain(c, &err);
 	}
+	st = show_one_form(o->format, o->json, &err);
+	if (st)
+		return judged_complain(c, &err);
 	st = judged_read(&judged, o->dir, o->expectations, &site, o->real_names, &err);
 	if (!st)
 		st = show_report(&judged.in, o->json ? REPORT_JSON : (enum report_format)o->format, c->colour,

@@ -38,6 +38,22 @@ static enum report_format running_format(const struct running_opts *o)
 	return o->json ? REPORT_JSON : (enum report_format)o->format;
 }
 
+/* Wishes that contradict each other, of which one would be dropped. */
+static enum status check_wishes(const struct running_opts *o, struct error *err)
+{
+	enum report_format format = running_format(o);
+
+	if (o->out && !*o->out) /* a variable of a script that is not set */
+		return error_set(err, STATUS_BAD_INPUT, "--out is empty");
+	if (o->wait && o->beside)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--wait and --beside: wait until others are done, or run beside them");
+	if (o->plan && format != REPORT_TEXT && format != REPORT_JSON)
+		return error_set(err, STATUS_BAD_INPUT, "--plan shows text or json, not %s",
+				 report_formats[format]);
+	return show_one_form(o->format, o->json, err);
+}
+
 /* A run that goes on keeps what was stated with it; what is no longer there is told before it goes on. */
 static enum status read_kept(const char *dir, struct expectations **e, struct error *err)
 {
@@ -244,7 +260,9 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 		text_copy(dir, sizeof(dir), named);
 	else
 		runs_next(dir, suite_name(s));
-	st = read_statement(o, &expectations, &stated, &err);
+	st = check_wishes(o, &err);
+	if (!st)
+		st = read_statement(o, &expectations, &stated, &err);
 	if (!st)
 		st = prepare(c, s, o, &m, &plan, &err);
 	if (!st && o->plan) {

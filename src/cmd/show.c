@@ -51,6 +51,15 @@ unsigned show_columns(void)
 	return columns >= 20 && columns <= 1000 ? (unsigned)columns : 100;
 }
 
+enum status show_one_form(uint32_t format, bool json, struct error *err)
+{
+	if (json && format != REPORT_TEXT && format != REPORT_JSON)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--json and --format %s are two forms, and one is shown",
+				 report_formats[format]);
+	return STATUS_OK;
+}
+
 enum status show_report(const struct report_input *in, enum report_format format, bool colour,
 			struct error *err)
 {

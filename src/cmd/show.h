@@ -14,6 +14,8 @@ bool show_json(const json_t *j, size_t flags);
 void show_message(const char *prefix, const char *line);
 /* Columns of the terminal on stdout; COLUMNS where it is none; else 100. */
 unsigned show_columns(void);
+/* --json with another --format is BAD_INPUT: text is what --format says where nothing is given. */
+enum status show_one_form(uint32_t format, bool json, struct error *err);
 /* The report on stdout in the form asked for. */
 enum status show_report(const struct report_input *in, enum report_format format, bool colour,
 			struct error *err);

@@ -55,10 +55,24 @@ static enum status known_sku(const char *sku, const struct expectations *e, cons
 			 near ? ", did you mean \"" : "", near ? near : "", near ? "\"" : "");
 }
 
+/* The last one would win over the others, whatever was meant. */
+static enum status stated_once(const struct site *out, const char *place, struct error *err)
+{
+	const char *last = out->gpus[out->gpus_count - 1].sku;
+
+	for (size_t i = 0; i + 1 < out->gpus_count; i++)
+		if (!strcmp(out->gpus[i].sku, last))
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%s: %s is stated twice, as %u and as %u of them", place, last,
+					 out->gpus[i].count, out->gpus[out->gpus_count - 1].count);
+	return STATUS_OK;
+}
+
 /* "h100-sxm:8"; without a count: 1 */
 static enum status gpus_add(struct site *out, const char *text, size_t size, const struct expectations *e,
 			    const char *place, struct error *err)
 {
+	enum status status;
 	struct site_gpus *g;
 	const char *colon = memchr(text, ':', size);
 	size_t n = colon ? (size_t)(colon - text) : size;
@@ -80,7 +94,8 @@ static enum status gpus_add(struct site *out, const char *text, size_t size, con
 	g->count = (unsigned)count;
 	out->gpus_count++;
 	out->stated = true;
-	return known_sku(g->sku, e, place, err);
+	status = stated_once(out, place, err);
+	return status ? status : known_sku(g->sku, e, place, err);
 }
 
 static enum status option_read(struct site *out, const char *text, const struct expectations *e,

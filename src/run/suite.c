@@ -93,6 +93,22 @@ static enum status read_words(const struct suite *s, struct words *w, const stru
 	return st;
 }
 
+/* The same case twice in one cross product. */
+static enum status values_once(const struct suite *s, const struct suite_option *o, struct error *err)
+{
+	char place[300];
+
+	for (size_t i = 0; i < o->values.count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(o->values.word[i], o->values.word[k])) {
+				suite_place(s, o->line, place, sizeof(place));
+				return error_set(err, STATUS_BAD_INPUT,
+						 "%s: %s: the value %.60s is given twice", place, o->name,
+						 o->values.word[i]);
+			}
+	return STATUS_OK;
+}
+
 static enum status read_options(const struct suite *s, struct suite_case *c, const struct tree *map,
 				struct error *err)
 {
@@ -111,6 +127,8 @@ static enum status read_options(const struct suite *s, struct suite_case *c, con
 		if (!o->name)
 			return no_memory(s, err);
 		st = read_words(s, &o->values, map->items[i], map->keys[i], err);
+		if (!st)
+			st = values_once(s, o, err);
 		if (st)
 			return st;
 	}
@@ -400,6 +418,12 @@ static enum status check_once(const struct suite *s, const struct suite_case *c,
 				return error_set(err, STATUS_BAD_INPUT,
 						 "%s: %s is given twice; several values are %s=value,value",
 						 s->place, c->option[i].name, c->option[i].name);
+	for (size_t i = 0; i < c->option_count; i++) {
+		enum status st = values_once(s, &c->option[i], err);
+
+		if (st)
+			return st;
+	}
 	return STATUS_OK;
 }
 

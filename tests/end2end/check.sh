@@ -12,6 +12,17 @@ suite() { printf 'name: tiny\ncases:\n%s\n' "$1" > tiny.yaml; }
 ok "no such suite is wrong usage" expect 64 check qick
 ok "and the nearest one is named" says "did you mean quick" err
 ok "no such probe is wrong usage" expect 64 probe nul
+ok "so is a value twice" expect 64 probe memory op=triad,triad --plan
+ok "which is named" says 'op: the value triad is given twice' err
+ok "two forms of a report" expect 64 check --plan --json --format csv
+ok "of a report again" expect 64 report nowhere --json --format html
+ok "which are named" says 'json and --format html are two forms' err
+ok "a plan in a form that it has not" expect 64 check --plan --format html
+ok "to wait and not to" expect 64 check --plan --wait --beside
+ok "a plan into nothing" expect 64 check --plan --out ''
+ok "which is said" says 'out is empty' err
+ok "a SKU bought twice" expect 64 check --plan --expect h100-sxm:1,h100-sxm:2
+ok "with both counts" says 'h100-sxm is stated twice, as 1 and as 2 of them' err
 ok "no such option is wrong usage" expect 64 probe null tyme=1ms
 ok "with the nearest option" says 'did you mean "time"' err
 ok "two suites are wrong usage" expect 64 check --suite quick --suite health --plan

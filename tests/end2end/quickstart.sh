@@ -24,20 +24,22 @@ quick() { # CODE ARGS..
 	../tree/quickstart "$@" < /dev/null > out 2> err
 	[ $? = "$want" ]
 }
-no_verdict() { ! grep -q 'quickstart: verdict' out; }
+no_verdict() { ! grep -q 'quickstart: verdict' out err; }
 ok "a plan is a plan" quick 0 --suite tiny.yaml --plan
 ok "without a verdict" no_verdict
 ok "help is help" quick 0 quick --help
 ok "without a verdict" no_verdict
 ok "a suite that is not there is wrong usage" quick 64 --suite nowhere.yaml
 ok "without a verdict" no_verdict
-ok "no report, it says" says 'no report was written' out
+ok "no report, it says" says 'no report was written' err
 ok "an unknown suite too" quick 64 qick
 ok "a directory that cannot be made has no verdict" quick 2 --suite tiny.yaml --out /proc/assay
 ok "without one" no_verdict
 ok "a run that held says so, in the caller's folder" quick 0 --suite tiny.yaml
-ok "with the verdict" says 'verdict: everything that was required held' out
+ok "with the verdict" says 'verdict: everything that was required held' err
+ok "a report as JSON" quick 0 --suite tiny.yaml --json --out as_json
+ok "is JSON alone" sh -c 'head -c 1 out | grep -q "{" && tail -n 1 out | grep -q "^}" && ! grep -q quickstart: out'
 ok "and the report is there" sh -c 'ls assay-runs/*/report.html'
 ok "one that failed is a report too" quick 0 --suite bad.yaml --out failed
-ok "with its verdict" says 'verdict: something FAILED' out
+ok "with its verdict" says 'verdict: something FAILED' err
 finish
