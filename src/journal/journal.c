@@ -236,6 +236,27 @@ enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint6
 	return st;
 }
 
+/* What is about to be cut off joins what was cut before, in a file beside. */
+static enum status keep_cut(const struct journal *j, struct error *err)
+{
+	char path[PATH_MAX + 8];
+	struct stat info;
+	enum status st;
+	int fd;
+
+	if (fstat(j->fd, &info))
+		return error_errno(err, errno, "%s: its size cannot be read", j->path);
+	if (info.st_size <= j->size)
+		return STATUS_OK;
+	snprintf(path, sizeof(path), "%s" JOURNAL_CUT, j->path);
+	st = open_journal(&fd, path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, "cannot be created", err);
+	if (st)
+		return st;
+	st = place_copy(j->fd, j->size, info.st_size, fd, path, err);
+	close(fd);
+	return st;
+}
+
 /* Goes on behind the last good line; what is torn behind it is cut off. */
 static enum status go_on(struct journal *j, struct error *err)
 {
@@ -246,6 +267,8 @@ static enum status go_on(struct journal *j, struct error *err)
 		return st;
 	st = read_lines(fd, j->path, NULL, NULL, &j->size, &j->next, err);
 	close(fd);
+	if (!st)
+		st = keep_cut(j, err);
 	if (!st && ftruncate(j->fd, j->size))
 		st = error_errno(err, errno, "%s: its torn end cannot be cut off", j->path);
 	return st;

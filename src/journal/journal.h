@@ -58,11 +58,12 @@ const char *journal_type_name(enum journal_type type);
 int journal_type_from_name(const char *name, enum journal_type *out);
 
 #define JOURNAL_FILE "journal.jsonl"
+#define JOURNAL_CUT ".cut" /* behind its name: what a resumed run could not read */
 enum { JOURNAL_LINE_MAX = 16 << 20, JOURNAL_SCHEMA = 2 /* written; 1 is read too */ };
 
 struct journal;
-/* Creates the directory and the file (refuses an existing journal unless `append`, which cuts a torn last
- * line). */
+/* Creates the directory and the file (refuses an existing journal unless `append`, which cuts what
+ * cannot be read at its end and keeps that as JOURNAL_FILE JOURNAL_CUT). */
 enum status journal_create(struct journal **j, const char *dir, bool append, const struct clock *clock,
 			   struct error *err);
 /* Appends one event; steals nothing: `body` is borrowed, and has no n, t or type of its own (BUG). A full

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "core/file.h"
 #include "core/text.h"
+#include "journal/journal.h"
 
 /* True where it is not known: a name that cannot be looked at just now costs nobody his run. */
 static bool stands_at(const char *path, const struct stat *ours)
@@ -20,21 +21,22 @@ static bool stands_at(const char *path, const struct stat *ours)
 }
 
 /* One read and one write at a time, both whole or the end of it. */
-static enum status copy(int from, int to, off_t size, const char *path, struct error *err)
+enum status place_copy(int from, off_t at, off_t end, int to, const char *path, struct error *err)
 {
 	char block[1 << 16];
+	off_t begin = at;
 
-	for (off_t at = 0; at < size;) {
-		size_t wanted = size - at < (off_t)sizeof(block) ? (size_t)(size - at) : sizeof(block);
+	while (at < end) {
+		size_t wanted = end - at < (off_t)sizeof(block) ? (size_t)(end - at) : sizeof(block);
 		ssize_t got = pread(from, block, wanted, at), put = 0;
 
 		if (got > 0)
 			put = write(to, block, (size_t)got);
 		if (got < 0 || put < 0)
-			return error_errno(err, errno, "%s: cannot be written again", path);
+			return error_errno(err, errno, "%s: cannot be written", path);
 		if (!put)
 			return error_set(err, STATUS_NO_RESOURCE, "%s: ends at byte %lld of %lld", path,
-					 (long long)at, (long long)size);
+					 (long long)(at - begin), (long long)(end - begin));
 		at += put;
 	}
 	if (fsync(to))
@@ -42,24 +44,74 @@ static enum status copy(int from, int to, off_t size, const char *path, struct e
 	return STATUS_OK;
 }
 
-/* Whatever stands at `path` now is not ours and stays. */
-static enum status restore(int from, off_t size, const char *path, struct error *err)
+/* A new file, whole or not at all. Whatever stands at `path` now is not ours and stays. */
+static enum status write_at(int from, off_t size, const char *path, struct error *err)
+{
+	int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	enum status st;
+
+	if (to < 0)
+		return error_errno(err, errno, "%s: cannot be created again", path);
+	st = place_copy(from, 0, size, to, path, err);
+	close(to);
+	if (st)
+		unlink(path);
+	return st;
+}
+
+/* As a run directory among the temporary files, which `report` takes. */
+static enum status write_elsewhere(int from, off_t size, char place[PATH_MAX])
+{
+	const char *base = getenv("TMPDIR");
+	char dir[PATH_MAX - 32];
+
+	if (snprintf(dir, sizeof(dir), "%s/assay-run-XXXXXX", base && *base ? base : "/tmp") >=
+		    (int)sizeof(dir) ||
+	    !mkdtemp(dir))
+		return STATUS_UNAVAILABLE;
+	snprintf(place, PATH_MAX, "%s/" JOURNAL_FILE, dir);
+	if (!write_at(from, size, place, NULL))
+		return STATUS_OK;
+	rmdir(dir);
+	return STATUS_UNAVAILABLE;
+}
+
+/* To its own path, else beside it, else elsewhere: `place` says where. *err: why not to its own path. */
+static enum status restore(int from, off_t size, const char *path, char place[PATH_MAX], struct error *err)
 {
 	char dir[PATH_MAX];
 	enum status st;
-	int to;
 
 	text_copy(dir, sizeof(dir), path);
 	*strrchr(dir, '/') = '\0';
+	text_copy(place, PATH_MAX, path);
 	st = file_make_dir(dir, err);
-	if (st)
-		return st;
-	to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-	if (to < 0)
-		return error_errno(err, errno, "%s: cannot be created again", path);
-	st = copy(from, to, size, path, err);
-	close(to);
-	return st;
+	if (!st) {
+		st = write_at(from, size, path, err);
+		if (st && snprintf(place, PATH_MAX, "%s.1", path) < PATH_MAX)
+			st = write_at(from, size, place, NULL);
+	}
+	return st ? write_elsewhere(from, size, place) : STATUS_OK;
+}
+
+static enum status say_removed(int fd, off_t size, const char *path, struct error *err)
+{
+	struct error why = {0};
+	char place[PATH_MAX];
+
+	if (restore(fd, size, path, place, &why))
+		return error_set(err, STATUS_UNAVAILABLE,
+				 "%s was removed while the run was going, and what was measured is lost: %s",
+				 path, why.text);
+	if (!strcmp(place, path))
+		return error_set(err, STATUS_UNAVAILABLE,
+				 "%s was removed while the run was going, and the run ends here; what was "
+				 "measured until then is written there again",
+				 path);
+	return error_set(err, STATUS_UNAVAILABLE,
+			 "%s was replaced while the run was going, and the run ends here; what was measured "
+			 "until then is in %.400s",
+			 path, place);
 }
 
 static enum status say_moved(int fd, const char *path, struct error *err)
@@ -77,21 +129,24 @@ static enum status say_moved(int fd, const char *path, struct error *err)
 			 path, now);
 }
 
+/* What another cut off is gone; what another added ends the reading there. */
+static enum status say_changed(off_t is, off_t size, const char *path, struct error *err)
+{
+	return error_set(err, STATUS_UNAVAILABLE,
+			 "%s was %s by another while the run was going (it has %lld bytes, %lld were "
+			 "written), and the run ends here",
+			 path, is < size ? "cut" : "written into", (long long)is, (long long)size);
+}
+
 enum status place_check(int fd, off_t size, const char *path, struct error *err)
 {
-	struct error why = {0};
 	struct stat ours;
 
-	if (fstat(fd, &ours) || (ours.st_nlink && stands_at(path, &ours)))
+	if (fstat(fd, &ours))
 		return STATUS_OK;
-	if (ours.st_nlink)
+	if (!ours.st_nlink)
+		return say_removed(fd, size, path, err);
+	if (!stands_at(path, &ours))
 		return say_moved(fd, path, err);
-	if (restore(fd, size, path, &why))
-		return error_set(err, STATUS_UNAVAILABLE,
-				 "%s was removed while the run was going, and what was measured is lost: %s",
-				 path, why.text);
-	return error_set(err, STATUS_UNAVAILABLE,
-			 "%s was removed while the run was going, and the run ends here; what was measured "
-			 "until then is written there again",
-			 path);
+	return ours.st_size == size ? STATUS_OK : say_changed(ours.st_size, size, path, err);
 }

@@ -323,6 +323,7 @@ static int visit(void *arg, enum journal_type type, uint64_t t_ns, const json_t 
 	struct builder *b = arg;
 	struct record *r = b->record;
 
+	r->cut_line++;
 	if (type == JOURNAL_OPEN)
 		on_open(b, body, t_ns);
 	t_ns += b->shift_ns;
@@ -375,7 +376,7 @@ enum status record_read(struct record *r, const char *dir, struct error *err)
 	struct builder b = {.record = r, .err = err};
 	enum status st;
 
-	*r = (struct record){0};
+	*r = (struct record){.cut_line = 1}; /* and one on with each that reads */
 	text_copy(r->dir, sizeof(r->dir), dir);
 	st = journal_read(dir, visit, &b, &r->cut_bytes, err);
 	if (!st)

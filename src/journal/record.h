@@ -52,6 +52,7 @@ struct record {
 	size_t series_count;
 	bool closed;
 	enum ending close_ending;
+	uint64_t cut_line; /* 1 first: where what cannot be read begins; the bytes from there: 0 is nothing */
 	uint64_t cut_bytes, t_first_ns, t_last_ns;
 };
 

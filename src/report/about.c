@@ -219,7 +219,8 @@ void about_run(const struct view *v, about_visit *visit, void *arg)
 	else
 		say(&to, "Ended", "%s", ending_name(r->close_ending));
 	if (r->cut_bytes)
-		say(&to, "Cut", "%" PRIu64 " bytes at the journal's end could not be read", r->cut_bytes);
+		say(&to, "Cut", "%" PRIu64 " bytes from line %" PRIu64 " of the journal could not be read",
+		    r->cut_bytes, r->cut_line);
 }
 
 const char *about_sku(const struct view *v, const struct gpu *gpu)

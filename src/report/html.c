@@ -117,8 +117,9 @@ static void add_header(struct text *out, const struct view *v)
 		text_add(&counts, ". ");
 	view_aside(&counts, v);
 	html_add(out, text_str(&counts));
-	if (!r->closed || r->cut_bytes)
-		text_add(out, ". The record ends before the run did: what was written until then is shown");
+	text_release(&counts);
+	if (view_ends_early(&counts, r))
+		text_addf(out, ". The %s", text_str(&counts));
 	text_add(out, ".</p>");
 	text_release(&counts);
 	if (view_stated(&counts, v)) {

@@ -78,9 +78,9 @@ static void add_head(struct text *out, const struct view *v)
 		text_add(out, ".\n");
 		text_release(&t);
 	}
-	if (!r->closed || r->cut_bytes)
-		text_add(out,
-			 "\nThe record ends before the run did: what was written until then is shown.\n");
+	if (view_ends_early(&t, r))
+		text_addf(out, "\nThe %s.\n", text_str(&t));
+	text_release(&t);
 }
 
 static void add_todos(struct text *out, const struct view *v)

@@ -60,10 +60,10 @@ static enum status add_file(struct packing *p, const char *dir, const char *name
 /* What a run directory holds: the journal, what was stated, and what report_write makes of them. */
 static bool known(const char *name)
 {
-	static const char *const names[] = {JOURNAL_FILE,    JUDGE_SITE_FILE, JUDGE_EXPECTATIONS_FILE,
-					    "manifest.json", "results.csv",   "results.json",
-					    "REPORT.md",     "report.html",   "roofline.svg",
-					    "roofline.png",  "roofline.pdf"};
+	static const char *const names[] = {
+		JOURNAL_FILE,	 JUDGE_SITE_FILE, JUDGE_EXPECTATIONS_FILE, JOURNAL_FILE JOURNAL_CUT,
+		"manifest.json", "results.csv",	  "results.json",	   "REPORT.md",
+		"report.html",	 "roofline.svg",  "roofline.png",	   "roofline.pdf"};
 	unsigned curve;
 	char end;
 

@@ -451,9 +451,10 @@ static void add_head(const struct paint *p, const struct view *v)
 	text_release(&line);
 	if (view_stated(&line, v))
 		add_line(p, v->in->judged->stated.verdict, text_str(&line));
-	if (!r->closed || r->cut_bytes) {
-		width_wrap(p->out, "the record ends before the run did: what was written until then is shown",
-			   p->columns, 0, 2);
+	text_release(&line);
+	text_add(&line, "the ");
+	if (view_ends_early(&line, r)) {
+		width_wrap(p->out, text_str(&line), p->columns, 0, 2);
 		text_add(p->out, "\n");
 	}
 	text_release(&line);

@@ -142,6 +142,8 @@ bool view_fold_above(const struct view_fold *f);
 void view_aside(struct text *out, const struct view *v);
 /* "stated: all that was stated is here"; false: nothing was stated. */
 bool view_stated(struct text *out, const struct view *v);
+/* Behind "the": that the record is not the whole run, and from which line on; false: it is. */
+bool view_ends_early(struct text *out, const struct record *r);
 /* The best trusted sustained figure of a group for a limit ("compute", "memory", "link"); NULL: none. */
 const struct view_row *view_best(const struct view *v, const struct view_group *g, const char *limit);
 /* The order of badness, verdict_weight the other way round: 0 is the worst. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/view_shape.h"
+#include <inttypes.h>
 #include <math.h>
 #include "report/words.h"
 
@@ -319,6 +320,18 @@ void view_aside(struct text *out, const struct view *v)
 		first = false;
 	}
 	text_add(out, ")");
+}
+
+bool view_ends_early(struct text *out, const struct record *r)
+{
+	if (r->cut_bytes)
+		text_addf(out,
+			  "journal's line %" PRIu64 " and what is behind it, %" PRIu64
+			  " bytes, could not be read: what was written before them is shown",
+			  r->cut_line, r->cut_bytes);
+	else if (!r->closed)
+		text_add(out, "record ends before the run did: what was written until then is shown");
+	return r->cut_bytes || !r->closed;
 }
 
 bool view_stated(struct text *out, const struct view *v)

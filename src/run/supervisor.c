@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run from open to close: the only writer of its journal, and it opens no vendor library, ever. */
 #include "run/supervisor.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
@@ -184,6 +185,11 @@ static enum status take_up(struct run *r, struct error *err)
 
 	if (st)
 		return st;
+	if (earlier.cut_bytes)
+		log_warn(r->o->log, LOG_TOPIC_RUN,
+			 "%s/" JOURNAL_FILE ": %" PRIu64 " bytes from line %" PRIu64
+			 " could not be read and are cut; they are kept in " JOURNAL_FILE JOURNAL_CUT,
+			 r->o->dir, earlier.cut_bytes, earlier.cut_line);
 	st = check_begun(r, earlier.open, err);
 	if (!st)
 		st = check_same(r, &earlier, err);

@@ -53,7 +53,31 @@ mkdir other
 echo mine > other/journal.jsonl
 ok "another file in the journal's place ends the run" ended 2
 ok "and stays as it is" says '^mine$' other/journal.jsonl
-ok "that the figures are lost is told" says 'other/journal.jsonl.*is lost: ' run.err
+ok "what was measured is beside it, and that is told" says 'other/journal.jsonl was replaced .* is in other/journal.jsonl.1' run.err
+ok "with the finished case" says '"type":"end","case":0,' other/journal.jsonl.1
+
+mkdir temporary
+export TMPDIR="$tmp/temporary"
+begin taken --suite tiny.yaml
+rm -rf taken
+echo mine > taken
+ok "a file in the directory's place ends the run" ended 2
+ok "and stays as it is" says '^mine$' taken
+kept=$(sed -n "s#.*taken/journal.jsonl was replaced .* is in \\($TMPDIR/assay-run-[^/]*\\)/journal.jsonl.*#\\1#p" run.err)
+ok "what was measured is among the temporary files, and that is told" [ -n "$kept" ]
+ok "as a run that reads" sh -c '"$1" report "$2" --format json | tr -d " \n" | grep -q "\"time_ns_median\":[0-9]"' sh "$assay" "$kept"
+unset TMPDIR
+
+begin cut --suite tiny.yaml
+: > cut/journal.jsonl
+ok "a journal that another cut ends the run" ended 2
+ok "and that is told" says 'cut/journal.jsonl was cut by another' run.err
+begin mixed --suite tiny.yaml
+echo mine >> mixed/journal.jsonl
+ok "so does one that another wrote into" ended 2
+ok "and that is told" says 'mixed/journal.jsonl was written into by another' run.err
+"$assay" report mixed --format json > out 2> err
+ok "what was measured until then reads" sh -c 'tr -d " \n" < out | grep -q "\"time_ns_median\":[0-9]"'
 
 sed -i 's/60s/2s/' tiny.yaml
 begin shut --suite tiny.yaml

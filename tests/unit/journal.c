@@ -134,6 +134,42 @@ static void test_journal__going_on_cuts_the_torn_line_and_counts_on(void **state
 	assert_int_equal(cut, 0);
 }
 
+static void test_journal__what_going_on_cuts_is_kept_beside(void **state)
+{
+	char path[PATH_MAX], beside[PATH_MAX + 8], *before, *after, *cut;
+	struct error err = {0};
+	size_t size, good, kept;
+	struct journal *j = NULL;
+
+	write_journal(*state, 6);
+	path_in(path, *state);
+	snprintf(beside, sizeof(beside), "%s" JOURNAL_CUT, path);
+	assert_int_equal(file_read(&before, &size, path, 1 << 20, &err), STATUS_OK);
+	good = (size_t)(strstr(before, "{\"n\":2") - before);
+	before[good] = 'x';
+	assert_int_equal(file_write(path, before, size, &err), STATUS_OK);
+	for (unsigned times = 1; times <= 2; times++) { /* what is cut a second time joins the first */
+		assert_int_equal(journal_create(&j, *state, true, &fake.clock, &err), STATUS_OK);
+		journal_close(&j);
+		assert_int_equal(file_read(&cut, &kept, beside, 1 << 20, &err), STATUS_OK);
+		assert_int_equal(kept, times * (size - good));
+		assert_memory_equal(cut + kept - (size - good), before + good, size - good);
+		free(cut);
+		assert_int_equal(file_read(&after, &kept, path, 1 << 20, &err), STATUS_OK);
+		assert_int_equal(kept, good);
+		free(after);
+		assert_int_equal(file_write(path, before, size, &err), STATUS_OK);
+	}
+	assert_int_equal(unlink(beside), 0);
+	assert_int_equal(mkfifo(beside, 0600), 0);
+	assert_int_equal(journal_create(&j, *state, true, &fake.clock, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "no regular file"));
+	assert_int_equal(file_read(&after, &kept, path, 1 << 20, &err), STATUS_OK);
+	assert_int_equal(kept, size); /* nothing is cut that cannot be kept */
+	free(after);
+	free(before);
+}
+
 static void test_journal__an_existing_one_is_refused_unless_going_on(void **state)
 {
 	struct journal *j = NULL;
@@ -326,19 +362,36 @@ static void test_journal__one_that_was_removed_is_written_again(void **state)
 	assert_int_equal(cut, 0);
 }
 
-static void test_journal__one_that_cannot_be_written_again_says_why(void **state)
+/* The whole of a journal of two lines is in the file that the message names. */
+static void assert_two_lines_in(const char *path, const struct error *said)
 {
-	char dir[PATH_MAX], path[PATH_MAX], *data;
+	unsigned lines = 0;
+	struct error err = {0};
+	char *data;
+	size_t size;
+
+	assert_non_null(strstr(said->text, path));
+	assert_int_equal(file_read(&data, &size, path, 4096, &err), STATUS_OK);
+	for (size_t i = 0; i < size; i++)
+		lines += data[i] == '\n';
+	assert_int_equal(lines, 2);
+	free(data);
+}
+
+static void test_journal__where_its_name_is_taken_it_is_written_beside(void **state)
+{
+	char dir[PATH_MAX], path[PATH_MAX], beside[PATH_MAX + 8], *data;
 	struct journal *j = begin_in(dir, *state);
 	struct error err = {0};
 	size_t size;
 
 	path_in(path, dir);
+	snprintf(beside, sizeof(beside), "%s.1", path);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(file_write(path, "mine", 4, &err), STATUS_OK);
 	append_number(j, 1, STATUS_UNAVAILABLE, &err);
-	assert_non_null(strstr(err.text, "is lost: "));
-	assert_non_null(strstr(err.text, "File exists"));
+	assert_non_null(strstr(err.text, "was replaced"));
+	assert_two_lines_in(beside, &err);
 	journal_close(&j);
 	err = (struct error){0};
 	assert_int_equal(file_read(&data, &size, path, 99, &err), STATUS_OK); /* what stands there stays */
@@ -346,17 +399,75 @@ static void test_journal__one_that_cannot_be_written_again_says_why(void **state
 	free(data);
 }
 
-static void test_journal__no_folder_to_write_it_again_says_why(void **state)
+/* Removes the run's folder, and puts a file where its parent was. */
+static void put_file_for_folder(const char *scratch)
 {
-	char dir[PATH_MAX], parent[PATH_MAX];
-	struct journal *j = begin_in(dir, *state);
+	char parent[PATH_MAX];
 	struct error err = {0};
 
-	assert_true(snprintf(parent, sizeof(parent), "%s/runs", (char *)*state) < PATH_MAX);
+	assert_true(snprintf(parent, sizeof(parent), "%s/runs", scratch) < PATH_MAX);
 	remove_tree(parent);
 	assert_int_equal(file_write(parent, "no folder", 9, &err), STATUS_OK);
+}
+
+static void test_journal__where_its_folder_is_taken_it_is_written_elsewhere(void **state)
+{
+	char dir[PATH_MAX], path[PATH_MAX];
+	struct journal *j = begin_in(dir, *state);
+	struct error err = {0};
+	const char *place, *before = getenv("TMPDIR");
+	char *kept = before ? strdup(before) : NULL;
+
+	put_file_for_folder(*state);
+	assert_int_equal(setenv("TMPDIR", *state, 1), 0);
 	append_number(j, 1, STATUS_UNAVAILABLE, &err);
+	kept ? setenv("TMPDIR", kept, 1) : unsetenv("TMPDIR");
+	free(kept);
+	place = strstr(err.text, " is in ");
+	assert_non_null(place);
+	snprintf(path, sizeof(path), "%s", place + strlen(" is in "));
+	assert_non_null(strstr(path, "/assay-run-"));
+	assert_two_lines_in(path, &err);
+	journal_close(&j);
+}
+
+static void test_journal__one_that_can_be_written_nowhere_says_why(void **state)
+{
+	char dir[PATH_MAX];
+	struct journal *j = begin_in(dir, *state);
+	struct error err = {0};
+	const char *before = getenv("TMPDIR");
+	char *kept = before ? strdup(before) : NULL;
+
+	put_file_for_folder(*state);
+	assert_int_equal(setenv("TMPDIR", "/nowhere", 1), 0);
+	append_number(j, 1, STATUS_UNAVAILABLE, &err);
+	kept ? setenv("TMPDIR", kept, 1) : unsetenv("TMPDIR");
+	free(kept);
 	assert_non_null(strstr(err.text, "is lost: "));
+	journal_close(&j);
+}
+
+static void test_journal__one_that_another_wrote_into_or_cut_says_so(void **state)
+{
+	char dir[PATH_MAX], path[PATH_MAX];
+	struct journal *j = begin_in(dir, *state);
+	struct error err = {0};
+	struct stat info;
+	FILE *f;
+
+	path_in(path, dir);
+	f = fopen(path, "a");
+	assert_non_null(f);
+	fputs("mine\n", f);
+	fclose(f);
+	append_number(j, 1, STATUS_UNAVAILABLE, &err);
+	assert_non_null(strstr(err.text, "was written into by another"));
+	assert_int_equal(stat(path, &info), 0);
+	assert_int_equal(truncate(path, info.st_size - 6), 0);
+	err = (struct error){0};
+	append_number(j, 2, STATUS_UNAVAILABLE, &err);
+	assert_non_null(strstr(err.text, "was cut by another"));
 	journal_close(&j);
 }
 
@@ -414,6 +525,7 @@ int main(void)
 		scratch_test(test_journal__a_visitor_stops_the_reading),
 		scratch_test(test_journal__cut_at_every_byte_reads_up_to_the_cut),
 		scratch_test(test_journal__going_on_cuts_the_torn_line_and_counts_on),
+		scratch_test(test_journal__what_going_on_cuts_is_kept_beside),
 		scratch_test(test_journal__an_existing_one_is_refused_unless_going_on),
 		scratch_test(test_journal__two_writers_are_refused),
 		scratch_test(test_journal__garbage_in_the_middle_ends_the_reading_there),
@@ -422,8 +534,10 @@ int main(void)
 		scratch_test(test_journal__a_full_disk_leaves_what_was_written),
 		scratch_test(test_journal__a_read_only_directory_says_permission),
 		scratch_test(test_journal__one_that_was_removed_is_written_again),
-		scratch_test(test_journal__one_that_cannot_be_written_again_says_why),
-		scratch_test(test_journal__no_folder_to_write_it_again_says_why),
+		scratch_test(test_journal__where_its_name_is_taken_it_is_written_beside),
+		scratch_test(test_journal__where_its_folder_is_taken_it_is_written_elsewhere),
+		scratch_test(test_journal__one_that_can_be_written_nowhere_says_why),
+		scratch_test(test_journal__one_that_another_wrote_into_or_cut_says_so),
 		scratch_test(test_journal__one_that_was_moved_is_named_where_it_is),
 		scratch_test(test_journal__a_body_may_not_hide_the_lines_own_words),
 		cmocka_unit_test(test_journal__type_names_go_there_and_back),

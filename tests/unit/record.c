@@ -102,6 +102,7 @@ static void test_record__what_did_not_run_is_told_apart(void **state)
 	write_lines(*state, 8, "{'n':8,'t':1");
 	assert_int_equal(record_read(&r, *state, &err), STATUS_OK);
 	assert_int_equal(r.cut_bytes, 12);
+	assert_int_equal(r.cut_line, 9);
 	assert_false(r.closed);
 	assert_true(r.cases[0].begun && !r.cases[0].ended && r.cases[0].ending == ENDING_CUT);
 	assert_true(r.cases[1].skipped && r.cases[1].skip_status == STATUS_UNAVAILABLE);
