@@ -32,6 +32,7 @@ struct choice {
 	size_t count;
 	bool together;
 	bool one_node; /* asked for each NUMA node, and there is one */
+	bool any;      /* no engine was named */
 };
 
 static enum status no_memory(const struct builder *b)
@@ -158,6 +159,37 @@ static enum cause cause_of(const struct error *why)
 	return why->status == STATUS_UNSUPPORTED ? CAUSE_UNSUPPORTED : CAUSE_NONE;
 }
 
+/* Where nobody named an engine and none can: why each cannot. */
+static void ask_every_engine(const struct builder *b, const struct bench_case *c, struct error *why)
+{
+	size_t n = strlen(c->probe->name), engines = 0;
+	struct text t = {0};
+
+	for (const struct engine *const *e = c->probe->engines; *e; e++) {
+		struct error one = {0};
+		const char *words = one.text;
+
+		if (!((*e)->targets & (unsigned)c->target.kind) || !ask_engine(b, *e, c, &one))
+			continue;
+		if (!strncmp(words, c->probe->name, n) && !strncmp(words + n, ": ", 2))
+			words += n + 2;
+		text_addf(&t, "%s%s: %s", engines++ ? "; " : "", (*e)->name, words);
+	}
+	if (engines > 1 && !t.failed)
+		text_copy(why->text, sizeof(why->text), text_str(&t));
+	text_release(&t);
+}
+
+static enum status ask_choice(const struct builder *b, const struct choice *k, const struct engine *e,
+			      const struct bench_case *c, struct error *why)
+{
+	enum status st = ask_engine(b, e, c, why);
+
+	if (st == STATUS_UNSUPPORTED && k->any)
+		ask_every_engine(b, c, why);
+	return st;
+}
+
 /* One case on one engine (NULL: a reading), whether it can run or not. */
 static enum status add_on_engine(struct builder *b, const struct choice *k, const struct engine *e)
 {
@@ -191,7 +223,7 @@ static enum status add_on_engine(struct builder *b, const struct choice *k, cons
 		     "this machine has one NUMA node: numa auto is the same");
 	else if (k->found->skip)
 		skip(&c, k->found->skip, k->found->cause, k->found->reason);
-	else if (e && ask_engine(b, e, &c, &why))
+	else if (e && ask_choice(b, k, e, &c, &why))
 		skip(&c, why.status, cause_of(&why), why.text);
 	else if (need_check(&c, b->machine, &why))
 		skip(&c, why.status, cause_of(&why), why.text);
@@ -277,8 +309,10 @@ static enum status add_engines(struct builder *b, const struct choice *k)
 		return names->count ? unknown_engine(b, k, names->word[0]) : add_on_engine(b, k, NULL);
 	if (!names->count) {
 		const struct engine *e = pick_engine(b, k);
+		struct choice any = *k;
 
-		return e ? add_on_engine(b, k, e) : no_engine(b, k);
+		any.any = true;
+		return e ? add_on_engine(b, &any, e) : no_engine(b, k);
 	}
 	for (size_t i = 0; !st && i < names->count; i++) {
 		const struct engine *e = engine_by_name(k->probe, names->word[i]);

@@ -26,6 +26,13 @@ static void test_plan__an_engine_is_chosen_by_what_it_can_do_here(void **state)
 	assert_int_equal(nth(1)->skip_cause, CAUSE_LIBRARY_MISSING);
 	assert_string_equal(nth(1)->skip_reason, "libbig.so is not here");
 	plan_release(&plan);
+	assert_int_equal(build("  - {probe: thing, options: {size: 14}}\n"), STATUS_OK);
+	assert_int_equal(nth(0)->skip, STATUS_UNSUPPORTED);
+	assert_string_equal(nth(0)->skip_reason, "fast: not so many; big: this machine has no units");
+	plan_release(&plan);
+	assert_int_equal(build("  - {probe: thing, engine: fast, options: {size: 14}}\n"), STATUS_OK);
+	assert_string_equal(nth(0)->skip_reason, "thing: not so many"); /* the one asked for */
+	plan_release(&plan);
 	assert_int_equal(build("  - {probe: thing, engine: all, options: {size: 13}}\n"), STATUS_OK);
 	assert_int_equal(plan.case_count, 2);
 	assert_int_equal(nth(0)->skip, STATUS_UNSUPPORTED);

@@ -37,6 +37,8 @@ static inline enum status fast_supports(const struct machine *m, const struct ta
 	if (((const struct opts *)opts)->size == 99)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "fast: 99 is more than half of the memory");
+	if (((const struct opts *)opts)->size == 14)
+		return error_set(err, STATUS_UNSUPPORTED, "thing: not so many");
 	return ((const struct opts *)opts)->size == 13
 		       ? error_set(err, STATUS_UNSUPPORTED, "fast: no odd sizes")
 		       : STATUS_OK;
@@ -48,6 +50,8 @@ static inline enum status big_supports(const struct machine *m, const struct tar
 	uint64_t size = ((const struct opts *)opts)->size;
 
 	(void)m, (void)t;
+	if (size == 14)
+		return error_set(err, STATUS_UNSUPPORTED, "thing: this machine has no units");
 	return size == 7 || size == 13 ? error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
 							 "libbig.so is not here")
 				       : STATUS_OK;
