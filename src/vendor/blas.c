@@ -24,6 +24,14 @@ static int version(const void *table)
 	return major * 10000 + minor * 100 + patch;
 }
 
+/* The first that neither set of names has whole. */
+static const char *missing_symbol(const struct blas *b)
+{
+	if (!b->set_num_threads)
+		return "openblas_set_num_threads";
+	return b->sgemm || b->wide_sgemm ? "cblas_dgemm" : "cblas_sgemm";
+}
+
 const struct lib_spec openblas_lib = {
 	.name = "openblas",
 	.sonames = sonames,
@@ -55,9 +63,8 @@ enum status blas_settle(struct blas *b, const struct lib_fact *fact, struct erro
 	if (b->set_num_threads && ((b->sgemm && b->dgemm) || (!b->sgemm && b->wide_sgemm && b->wide_dgemm)))
 		return STATUS_OK;
 	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-			       "library openblas: %s has no complete set of cblas_sgemm, cblas_dgemm and "
-			       "openblas_set_num_threads, nor under the names of Python's wheels",
-			       fact && fact->path ? fact->path : "OpenBLAS");
+			       "library openblas: no symbol %s, nor by its name in Python's wheels, in %s",
+			       missing_symbol(b), fact && fact->path ? fact->path : "OpenBLAS");
 }
 
 void blas_sgemm(const struct blas *b, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,

@@ -79,7 +79,7 @@ static enum status open_library(struct cuda *cu, struct lib_fact *fact, struct e
 	if (!st)
 		return STATUS_OK;
 	return error_set_cause(err, STATUS_UNAVAILABLE,
-			       strstr(own.text, " has no ") ? CAUSE_DRIVER_OLD : CAUSE_DRIVER_MISSING, "%s",
+			       strstr(own.text, "no symbol ") ? CAUSE_DRIVER_OLD : CAUSE_DRIVER_MISSING, "%s",
 			       own.text);
 }
 

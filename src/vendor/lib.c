@@ -26,6 +26,20 @@ static void note(struct search *s, const char *what)
 			  what ? what : "unknown loader error");
 }
 
+/* The loader's "PATH: REASON" the other way round: what keeps it may cut a long path, and not the reason. */
+static void note_loader(struct search *s, const char *name, const char *why)
+{
+	size_t n = strlen(name);
+	char line[PATH_MAX + 256];
+
+	if (!why || strncmp(why, name, n) || strncmp(why + n, ": ", 2)) {
+		note(s, why);
+		return;
+	}
+	snprintf(line, sizeof(line), "%s: %s", why + n + 2, name);
+	note(s, line);
+}
+
 /* All or nothing. dlsym's result goes in by memcpy: ISO C has no conversion to a function pointer. */
 static bool fill(struct search *s, void *handle, const char *where)
 {
@@ -36,7 +50,7 @@ static bool fill(struct search *s, void *handle, const char *where)
 		if (!symbol && row->need == LIB_NEED_REQUIRED) {
 			char line[PATH_MAX + 160];
 
-			snprintf(line, sizeof(line), "%s has no %s", where, row->symbol);
+			snprintf(line, sizeof(line), "no symbol %s in %s", row->symbol, where);
 			note(s, line);
 			memset(s->table, 0, s->spec->table_size);
 			return false;
@@ -81,7 +95,7 @@ static bool try_file(struct search *s, const char *name)
 
 		/* "cannot open shared object file" of the very name asked for: simply not there. */
 		if (strchr(name, '/') || (why && strncmp(why, name, strlen(name))))
-			note(s, why);
+			note_loader(s, name, why);
 		return false;
 	}
 	if (!fill(s, handle, name))
@@ -136,7 +150,7 @@ static void try_named(struct search *s, const char *path)
 	if (stat(path, &st)) {
 		char line[PATH_MAX + 40];
 
-		snprintf(line, sizeof(line), "%s does not exist", path);
+		snprintf(line, sizeof(line), "there is no %s", path);
 		note(s, line);
 	} else if (S_ISDIR(st.st_mode)) {
 		(void)try_dir(s, path);
