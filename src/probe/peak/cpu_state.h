@@ -9,7 +9,7 @@
 enum { PEAK_END_BYTES = 24 * 64, PEAK_ADD_STEP = 3 };
 
 struct peak_slot { /* a thread's own, on lines of its own */
-	unsigned char end[PEAK_END_BYTES];
+	_Alignas(64) unsigned char end[PEAK_END_BYTES];
 	uint64_t sum;		    /* streams: of what the last iteration read */
 	uint64_t x;		    /* add: end of the chain */
 	uint64_t adds, adds_cpu_ns; /* add: all rounds, and the CPU time inside them */
