@@ -210,8 +210,8 @@ static void add_cards(struct text *out, const struct view *v)
 		const struct view_group *group = &v->groups[g];
 		struct text counts = {0};
 
-		if (!group->asked || !view_group_any(v, g))
-			continue; /* nothing to show, or all of it in a matrix */
+		if (!group->asked || (strchr(group->target, '>') && !view_group_any(v, g)))
+			continue; /* of a pair: all of it is in a matrix */
 		text_add(out, "<div class=\"card\">");
 		html_verdict(out, group->worst);
 		html_element(out, "h3", group->name);
