@@ -18,5 +18,6 @@
 	X(docs) \
 	X(facts) \
 	X(sample) \
+	X(team) \
 	X(worker)
 /* clang-format on */

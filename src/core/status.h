@@ -113,6 +113,9 @@
 	X(RECOVERY_ACTION, "recovery_action", "the driver asks for an action", "do what it names")     \
 	X(XID, "xid", "the driver logged an Xid", "see the Xid's action")                              \
 	X(VERSION_MISMATCH, "version_mismatch", "driver and libraries do not fit together", "update the older one") \
+	X(TEAM_LATE, "team_late", "a rank did not come in time", "see the rank named; --join where nodes start slowly") \
+	X(TEAM_LOST, "team_lost", "a rank of the team was lost", "see the rank and the node named") \
+	X(TEAM_REFUSED, "team_refused", "the ranks do not make one team", "see what is named: rank, size, secret or port") \
 	X(LIMIT_LOW, "limit_low", "a system limit is too low", "raise the limit named")                \
 	X(MIG_MODE, "mig", "the GPU is in MIG mode", "")                                               \
 	X(CRASHED, "crashed", "the worker crashed", "see the signal and the worker's last words")      \
