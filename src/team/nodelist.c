@@ -81,6 +81,8 @@ static enum status expand_bracket(struct expansion *e, const char *at, size_t us
 
 	if (!behind)
 		return refuse(e, "a bracket is not closed");
+	if (memchr(at, '[', (size_t)(behind - at)))
+		return refuse(e, "a bracket stands inside a bracket");
 	for (;; at++) {
 		if (!take_number(&at, &low, &width))
 			return refuse(

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A team over the loopback interface: a thread a rank, each with its own part to play. */
+#ifndef TESTS_TEAM_BED_H
+#define TESTS_TEAM_BED_H
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "core/text.h"
+#include "team/control.h"
+#include "team_env.h"
+
+enum { ACTORS = 6, LONG_MS = 60000, SHORT_MS = 400 };
+static const char *const secret_rows[] = {"ASSAY_TEAM_SECRET=0123456789abcdef", NULL};
+
+struct actor {
+	pthread_t thread;
+	struct control_options o;
+	enum status (*play)(struct actor *a);
+	struct control *control;
+	struct error err;
+	enum status st;
+	enum ending worst;
+	unsigned who, generation;
+	struct error agreed;
+	bool fell;
+	const struct team_shape *shape;
+};
+
+struct stage {
+	struct actor actor[ACTORS];
+	unsigned count;
+	uint16_t port;
+};
+
+/* A port with nobody on it and its seven neighbours, likely. */
+static inline uint16_t free_port(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&a, size) && !getsockname(fd, (struct sockaddr *)&a, &size));
+	close(fd);
+	return ntohs(a.sin_port) < 65000 ? ntohs(a.sin_port) : (uint16_t)(ntohs(a.sin_port) - 5000);
+}
+
+static inline void stage_set(struct stage *s, unsigned count, enum status (*play)(struct actor *a))
+{
+	*s = (struct stage){.count = count, .port = free_port()};
+	for (unsigned r = 0; r < count; r++)
+		s->actor[r] = (struct actor){
+			.play = play,
+			.o = {.place = {.launcher = TEAM_TOLD, .rank = r, .size = count, .host = "127.0.0.1", .port = s->port,
+					.node = "node-a", .job = "job"},
+			      .env = team_env(secret_rows),
+			      .build = "0123456789abcdef",
+			      .join_ms = LONG_MS,
+			      .quiet_ms = LONG_MS,
+			      .clock = clock_monotonic()}};
+}
+
+static inline void *act(void *arg)
+{
+	struct actor *a = arg;
+
+	a->st = control_join(&a->control, &a->o, &a->err);
+	a->shape = control_shape(a->control);
+	if (!a->st && a->play)
+		a->st = a->play(a);
+	return NULL;
+}
+
+static inline void stage_play(struct stage *s)
+{
+	for (unsigned r = 0; r < s->count; r++)
+		assert_int_equal(pthread_create(&s->actor[r].thread, NULL, act, &s->actor[r]), 0);
+	for (unsigned r = 0; r < s->count; r++)
+		pthread_join(s->actor[r].thread, NULL);
+}
+
+static inline void stage_clear(struct stage *s)
+{
+	for (unsigned r = 0; r < s->count; r++)
+		control_leave(&s->actor[r].control);
+}
+
+static inline void all_fail(const struct stage *s, enum cause cause, const char *one, const char *other)
+{
+	for (unsigned r = 0; r < s->count; r++) {
+		const struct actor *a = &s->actor[r];
+
+		if (!a->st || a->err.cause != cause || !strstr(a->err.text, one) || !strstr(a->err.text, other))
+			fail_msg("rank %u: %s, %s: %s", r, status_name(a->st), cause_name(a->err.cause), a->err.text);
+	}
+}
+
+static inline void all_well(const struct stage *s)
+{
+	for (unsigned r = 0; r < s->count; r++)
+		if (s->actor[r].st)
+			fail_msg("rank %u: %s", r, s->actor[r].err.text);
+}
+
+/* Attends for a while, or until the team is over. */
+static inline enum status attend(struct actor *a, unsigned for_ms)
+{
+	const struct clock *k = clock_monotonic();
+	uint64_t end = clock_now_ns(k) + for_ms * 1000000ull;
+	enum status st = STATUS_OK;
+	struct pollfd set[ACTORS];
+
+	while (!st && !a->fell && clock_now_ns(k) < end) {
+		poll(set, control_fds(a->control, set, ACTORS), 10);
+		st = control_attend(a->control, &a->fell, &a->err);
+	}
+	return st;
+}
+#endif
