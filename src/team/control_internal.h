@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the control plane share: control.c (connections), join*.c, shape.c, agree.c. */
+/* What the files of the control plane share: control.c (how it stands and ends), control_hear.c
+ * (what comes), join*.c, shape.c, agree.c. */
 #ifndef TEAM_CONTROL_INTERNAL_H
 #define TEAM_CONTROL_INTERNAL_H
 #include "team/channel.h"
@@ -66,6 +67,7 @@ enum status control_wait(struct control *c, bool (*done)(const struct control *,
 void control_look(struct control *c, unsigned wait_ms);
 /* Two halves of it, for who polls himself. */
 void control_take_in(struct control *c);
+void control_ping(struct control *c, struct peer *p);
 unsigned control_poll_set(const struct control *c, struct pollfd *out, unsigned room);
 /* To all peers that are here. */
 void control_tell_all(struct control *c, enum wire_kind kind, const void *payload, size_t size);

@@ -1,0 +1,186 @@
+#!/bin/sh
+# Teams of real processes: 64 of them, each launcher's environment, one killed, a cable cut between two hosts (network and
+# UTS namespaces). usage: team.sh ASSAY
+set -u
+assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
+script=$here/$(basename "$0")
+now() { date +%s%N; }
+milliseconds() { echo $((($(now) - $1) / 1000000)); }
+# rank R SIZE ARGS..: one rank of a team, in the background; its words are in out.R, its exit code in code.R
+rank() {
+	r=$1 size=$2
+	shift 2
+	(
+		"$assay" __team --rank "$r" --size "$size" "$@" > "out.$r" 2> "err.$r" &
+		echo $! > "pid.$r"
+		wait $!
+		echo $? > "code.$r"
+	) 2> /dev/null &
+}
+forget() { rm -f out.* err.* pid.* code.*; }
+all() { # SIZE CODE PATTERN: each rank ended so and says so; but for those in $but
+	bad=0
+	for r in $(seq 0 $(($1 - 1))); do
+		case " ${but:-} " in *" $r "*) continue ;; esac
+		[ "$(cat "code.$r" 2> /dev/null)" = "$2" ] && grep -q -- "$3" "out.$r" && continue
+		echo "rank $r: exit code $(cat "code.$r"), $(cat "out.$r" "err.$r")"
+		bad=1
+	done
+	return $bad
+}
+comes() { # COMMAND..: true within 30 s
+	for _ in $(seq 300); do
+		"$@" > /dev/null 2>&1 && return 0
+		sleep 0.1
+	done
+	return 1
+}
+within() { # LIMIT_MS SINCE
+	took=$(milliseconds "$2")
+	echo "took $took ms"
+	[ "$took" -le "$1" ]
+}
+. "$here/tap.sh"
+ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+export ASSAY_TEAM_SECRET
+
+# Ranks 0, 1 on this host, 2, 3 on another: a veth between them, which goes down. In namespaces of our own.
+two_hosts() {
+	hostname node-a
+	ip link set lo up
+	unshare -n -u sh -c 'hostname node-b; exec sleep 600' &
+	other=$!
+	trap 'kill $other' EXIT
+	there() { nsenter -t "$other" -n -u "$@"; }
+	comes sh -c "[ \"\$(nsenter -t $other -u hostname)\" = node-b ]" || return 1
+	ip link add va type veth peer name vb && ip link set vb netns "$other" && ip addr add 10.9.8.1/24 dev va &&
+		ip link set va up && there ip addr add 10.9.8.2/24 dev vb && there ip link set vb up && there ip link set lo up || return 1
+	begun=$(now)
+	for r in $(seq 0 2 63); do
+		rank "$r" 64 --master 10.9.8.1
+		( there "$assay" __team --rank $((r + 1)) --size 64 --master 10.9.8.1 > out.$((r + 1)) 2>&1; echo $? > code.$((r + 1)) ) &
+	done
+	comes sh -c '[ "$(ls code.* | wc -l)" = 64 ]'
+	milliseconds "$begun" > all64
+	all 64 0 '"name":"node-b".*"ending":"done"' && touch met64
+	sed -n 's/.*"join_ms":\([0-9]*\).*/\1/p' out.0 > joined64
+	forget
+	set -- --master 10.9.8.1 --silence 1500ms --time 60s --limit 90s
+	rank 0 4 "$@" --interface va
+	rank 1 4 "$@"
+	for r in 2 3; do
+		( there "$assay" __team --rank $r --size 4 "$@" > out.$r 2> err.$r; echo $? > code.$r ) &
+	done
+	comes sh -c '[ "$(ss -Htn state established sport = 29611 | wc -l)" = 3 ]' || return 1
+	sleep 1
+	begun=$(now)
+	ip link set va down
+	comes sh -c 'cat code.0 code.1 code.2 code.3'
+	milliseconds "$begun" > took
+	cat code.0 code.1 code.2 code.3
+}
+if [ "${2:-}" = two-hosts ]; then
+	two_hosts
+	exit
+fi
+
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+port=$((20000 + $$ % 4000 * 10))
+
+begun=$(now)
+for r in $(seq 0 63); do rank "$r" 64 --master "127.0.0.1:$port"; done
+wait
+took=$(milliseconds "$begun")
+ok "64 ranks meet, agree and part" all 64 0 '"ending":"done"'
+echo "# 64 ranks: $(sed -n 's/.*"join_ms":\([0-9]*\).*/\1/p' out.0) ms until all had joined, as rank 0 saw it; $took ms for the whole of 64 processes"
+ok "they did so within ten seconds" [ "$took" -le 10000 ]
+forget
+
+# A case of a minute, and a rank killed in it; at last rank 0 itself.
+for victim in $(($(od -An -N1 -tu1 /dev/urandom) % 7 + 1)) 0; do
+	for r in $(seq 0 7); do rank "$r" 8 --master "127.0.0.1:$port" --time 60s --limit 90s; done
+	sleep 1
+	kill -9 "$(cat pid.$victim)"
+	begun=$(now)
+	wait
+	took=$(milliseconds "$begun")
+	but=$victim
+	ok "rank $victim killed: all others end and name it" all 8 2 "lost rank $victim .*last: begin of case 1"
+	ok ".. within seconds ($took ms)" [ "$took" -le 15000 ]
+	but=
+	forget
+done
+
+# One that stands still answers nothing, and its descriptors live.
+for r in 0 1 2; do rank $r 3 --master "127.0.0.1:$port" --time 60s --limit 90s --silence 1s; done
+sleep 1
+kill -STOP "$(cat pid.1)"
+comes sh -c '[ -s code.0 ] && [ -s code.2 ]'
+kill -KILL "$(cat pid.1)"
+wait
+but=1
+ok "a rank that stands still is named by its silence" all 3 2 'lost rank 1.*silent for'
+but=
+forget
+
+for r in 0 1 2; do rank $r 3 --master "127.0.0.1:$port" --cases 2 --fall $((r == 2)) --skip $((r == 1 ? 2 : 0)) --time 1s; done
+wait
+ok "a worker that falls takes the case with it, and nothing else" all 3 0 '"ending":"crashed","rank":2'
+ok "a case that one rank skips is skipped by all" all 3 0 'this rank was told to skip case 2","generation":1'
+forget
+
+for r in 0 1 2; do rank $r 3 --master "127.0.0.1:$port" --build $((r == 1 ? 2 : 1)); done
+wait
+ok "mixed builds: every rank says so and fails" all 3 2 'version_mismatch.*rank 1 on .* build 2'
+forget
+for r in 0 1 2; do rank $r $((r == 1 ? 4 : 3)) --master "127.0.0.1:$port"; done
+wait
+ok "a wrong world size: every rank says so and fails" all 3 2 'team_refused.*rank 1 on .*one of 4 ranks'
+forget
+for r in 0 1; do rank $r 2 --master "127.0.0.1:$port" --gpus 0000:18:00.0; done
+wait
+ok "one GPU of two ranks: every rank says so and fails" all 2 2 'gpu_shared.*0000:18:00.0'
+forget
+expect 2 __team --rank 1 --size 2 --master "127.0.0.1:$port" --join 300ms
+ok "nobody there is told with where he was looked for" says "rank 1 did not reach rank 0 within 0.3 s: 127.0.0.1, port $port: Connection refused" out
+RANK=1 expect 64 __team
+ok "half an environment is refused" says 'RANK is set and WORLD_SIZE is not' err
+
+# The launchers' own words; the secret then lies in a file of the job.
+unset ASSAY_TEAM_SECRET
+HOME=$tmp/home
+export HOME
+mkdir "$HOME"
+launched() { # NAME COMMAND: two ranks, each started by `COMMAND` with $r set
+	for r in 0 1; do
+		( eval "$2" > "out.$r" 2> "err.$r"; echo $? > "code.$r" ) &
+	done
+	wait
+	ok "$1" all 2 0 '"size":2.*"ending":"done"'
+	forget
+}
+launched "as torchrun starts ranks" "RANK=\$r WORLD_SIZE=2 LOCAL_RANK=\$r LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$((port - 1)) \$assay __team"
+launched "as mpirun starts ranks" "OMPI_COMM_WORLD_RANK=\$r OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=\$r OMPI_COMM_WORLD_LOCAL_SIZE=2 \$assay __team"
+launched "as srun starts ranks" "SLURM_STEP_ID=0 SLURM_JOB_ID=$$ SLURM_PROCID=\$r SLURM_NTASKS=2 SLURM_LOCALID=\$r SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2 SLURM_STEP_NODELIST=n1 \$assay __team"
+launched "as a PMI starts ranks" "PMI_RANK=\$r PMI_SIZE=2 MPI_LOCALRANKID=\$r MPI_LOCALNRANKS=2 \$assay __team"
+ok "no secret is left behind" sh -c '[ -z "$(find home -type f)" ]'
+
+if why=$(unshare -Urnu sh -c 'hostname x && ip link add va type veth peer name vb' 2>&1); then
+	ASSAY_TEAM_SECRET=0123456789abcdef0123 unshare -Urnu "$script" "$assay" two-hosts > hosts.out 2>&1
+	ok "64 ranks on two hosts meet and part" [ -e met64 ]
+	ok ".. within ten seconds" [ "$(cat all64)" -le 10000 ]
+	echo "# 64 ranks on two hosts: $(cat joined64) ms until all had joined, as rank 0 saw it; $(cat all64) ms for the whole"
+	for r in 0 1 2 3; do
+		case $r in [01]) gone='rank [23] on node-b' ;; *) gone='rank 0 on node-a' ;; esac
+		ok "a cut cable: rank $r names who is gone" grep -q "team_lost.*lost $gone" "out.$r"
+	done
+	ok ".. by the quiet limit ($(cat took) ms)" [ "$(cat took)" -le 15000 ]
+	ok ".. and all fail" sh -c '[ "$(sort -u code.*)" = 2 ]'
+	sed 's/^/# /' hosts.out
+else
+	n=$((n + 1))
+	echo "ok $n - a cut cable # SKIP namespaces of our own are not permitted here: $why"
+fi
+finish
