@@ -127,6 +127,7 @@ static enum status run_case(struct control *c, const struct team_opts *o,
 	snprintf(key, sizeof(key), "nothing case=%u", ordinal);
 	st = control_begin(c, ordinal, key, &own, &agreed, &generation, in_ms(o->limit), err);
 	if (!st && !agreed.status) {
+		log_info(context->log, LOG_TOPIC_RUN, "case %u begins", ordinal);
 		if (ordinal == o->fall)
 			mine = ENDING_CRASHED;
 		else
