@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the fake driver's parts share. Several ranks' threads may call: what they share has locks or is
+ * atomic. */
+#ifndef TESTS_FAKE_CUDA_FAKE_H
+#define TESTS_FAKE_CUDA_FAKE_H
+#include "ref.h"
+#include "stage.h"
+#include "vendor/cuda.h"
+
+/* Every function is exported under the driver's own name and type: the table's rows are the prototypes. */
+#define X(need, ret, field, symbol, params) ret symbol params;
+CUDA_FUNCTIONS(X)
+#undef X
+
+#define STAGED(symbol)                                                                                       \
+	do {                                                                                                 \
+		int staged_code = stage_code(#symbol);                                                       \
+		if (staged_code)                                                                             \
+			return (CUresult)staged_code;                                                        \
+	} while (0)
+
+enum { ARGS_MAX = 512, DEVICES = 16 };
+
+struct CUkern_st {
+	char entry[64];
+};
+struct CUevent_st {
+	int device;
+	struct CUstream_st *captured; /* it was recorded on a stream that captures */
+	double at_ns;
+};
+struct operation {
+	int device;			/* whose time it takes */
+	int source, destination;	/* devices of a peer copy; the same: none */
+	const struct CUkern_st *kernel; /* NULL: a copy or fill of `bytes` */
+	struct ref_grid grid;
+	unsigned char args[ARGS_MAX];
+	void *to;
+	const void *from; /* NULL: fill with `value` */
+	size_t bytes;
+	unsigned value;
+};
+struct CUstream_st {
+	int device;
+	struct CUstream_st *leader; /* the capture of another stream that this one joined */
+	bool capturing;
+	struct CUgraph_st *graph;
+};
+struct CUgraph_st {
+	struct operation *operation;
+	size_t count;
+};
+struct CUgraphExec_st {
+	struct CUgraph_st graph;
+};
+
+/* cuda.c */
+/* The device whose context is current in this thread; 0 where none is. */
+int fake_current(void);
+/* A context is its device's number and 1. */
+int fake_device_of_context(CUcontext c);
+/* Time of a device: it goes on by what its streams do, and is never waited for. */
+double fake_now(int device);
+void fake_pass(int device, double ns);
+/* Where `device` is not there yet, it is: it waited for what ended then. */
+void fake_wait_until(int device, double ns);
+uint64_t fake_total_bytes(void);
+
+/* cuda_memory.c */
+/* Whose memory an address is; -1: none's. */
+int fake_device_of(const void *p);
+
+/* cuda_peer.c */
+void fake_copy_peer(const struct operation *o);
+/* A kernel that reads or writes another GPU's memory waits for the link. */
+void fake_wait_for_link(const struct operation *o);
+
+/* cuda_launch.c */
+CUresult fake_enqueue(CUstream s, const struct operation *o);
+void fake_run(const struct operation *o);
+
+/* cuda_stream.c */
+/* The stream whose capture takes what is put on `s`; NULL: it is done at once. */
+CUstream fake_capture_of(CUstream s);
+#endif

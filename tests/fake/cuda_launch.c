@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the fake driver does: kernels by their references, copies, fills; at once, or kept while a stream
+ * captures. */
+#include "cuda_fake.h"
+#include "kernel/spin.h"
+#include "kernel/stamp.h"
+#include <pthread.h>
+
+enum { KERNELS = 256, LAUNCH_NS = 2000 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct CUkern_st kernels[KERNELS];
+
+static void fault(const struct CUkern_st *k, const unsigned char *args)
+{
+	const struct ref_row *row = ref_find(k->entry);
+	uint64_t out = 0;
+
+	if (!row || row->out == REF_NO_OUT)
+		return;
+	memcpy(&out, args + row->out, sizeof(out));
+	if (stage_due("flip", k->entry))
+		*(uint32_t *)(uintptr_t)out ^= 0x00400000u;
+	if (stage_due("nan", k->entry))
+		*(uint32_t *)(uintptr_t)out = 0x7fc00000u;
+}
+
+static void stamp(int device, const struct stamp_args *a)
+{
+	struct stamp_record *r = (struct stamp_record *)(uintptr_t)a->record;
+	double mhz = (double)stage_number("clock", 1980), now = fake_now(device);
+
+	for (uint64_t sm = 0; sm < stage_number("sms", 132) && sm < a->slots; sm++)
+		r[sm] = (struct stamp_record){(uint64_t)(now * mhz / 1e3), (uint64_t)now, a->sequence, 0};
+}
+
+void fake_run(const struct operation *o)
+{
+	if (o->source != o->destination) {
+		fake_copy_peer(o);
+	} else if (!o->kernel && o->from) {
+		memmove(o->to, o->from, o->bytes);
+		fake_pass(o->device, LAUNCH_NS + (double)o->bytes / 50);
+	} else if (!o->kernel) {
+		for (size_t i = 0; i < o->bytes / 4; i++)
+			((uint32_t *)o->to)[i] = o->value;
+		fake_pass(o->device, LAUNCH_NS + (double)o->bytes / 3000);
+	} else if (!stage_due("drop", o->kernel->entry)) {
+		fake_pass(o->device, LAUNCH_NS);
+		if (!strcmp(o->kernel->entry, "stamp"))
+			stamp(o->device, (const struct stamp_args *)(const void *)o->args);
+		else if (!strcmp(o->kernel->entry, "spin"))
+			fake_pass(o->device, (double)((const struct spin_args *)(const void *)o->args)->ns);
+		else
+			ref_run(o->kernel->entry, o->grid, o->args);
+		fake_wait_for_link(o);
+		fault(o->kernel, o->args);
+	}
+}
+
+CUresult fake_enqueue(CUstream s, const struct operation *o)
+{
+	CUstream to = fake_capture_of(s);
+	struct operation own = *o, *more;
+
+	own.device = s ? s->device : fake_current(); /* NULL: the device's default stream */
+	if (!to) {
+		fake_run(&own);
+		return CUDA_SUCCESS;
+	}
+	more = realloc(to->graph->operation, (to->graph->count + 1) * sizeof(*more));
+	if (!more)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	to->graph->operation = more;
+	more[to->graph->count++] = own;
+	return CUDA_SUCCESS;
+}
+
+static CUresult copy(CUstream s, void *to, const void *from, size_t bytes)
+{
+	return fake_enqueue(s, &(struct operation){.to = to, .from = from, .bytes = bytes});
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
+{
+	STAGED(cuMemcpyHtoD_v2);
+	return copy(NULL, (void *)(uintptr_t)to, from, bytes);
+}
+
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
+{
+	STAGED(cuMemcpyDtoH_v2);
+	return copy(NULL, to, (const void *)(uintptr_t)from, bytes);
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream s)
+{
+	STAGED(cuMemcpyHtoDAsync_v2);
+	return copy(s, (void *)(uintptr_t)to, from, bytes);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream s)
+{
+	STAGED(cuMemcpyDtoHAsync_v2);
+	return copy(s, to, (const void *)(uintptr_t)from, bytes);
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream s)
+{
+	STAGED(cuMemcpyDtoDAsync_v2);
+	return copy(s, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+}
+
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+			   size_t bytes, CUstream s)
+{
+	struct operation o = {
+		.to = (void *)(uintptr_t)to, .from = (const void *)(uintptr_t)from, .bytes = bytes};
+
+	STAGED(cuMemcpyPeerAsync);
+	o.source = fake_device_of_context(from_context);
+	o.destination = fake_device_of_context(to_context);
+	if (fake_device_of(o.from) != o.source || fake_device_of(o.to) != o.destination)
+		return CUDA_ERROR_INVALID_VALUE;
+	return fake_enqueue(s, &o);
+}
+
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t words, CUstream s)
+{
+	struct operation o = {.to = (void *)(uintptr_t)to, .bytes = words * 4, .value = value};
+
+	STAGED(cuMemsetD32Async);
+	return fake_enqueue(s, &o);
+}
+
+CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+			unsigned bz, unsigned shared_bytes, CUstream s, void **params, void **extra)
+{
+	const struct CUkern_st *k = (const struct CUkern_st *)f;
+	const struct ref_row *row = ref_find(k->entry);
+	size_t size = row ? row->args_size : 16; /* spin, stamp */
+	struct operation o = {.kernel = k, .grid = {gx * gy * gz, bx * by * bz}};
+
+	(void)extra;
+	STAGED(cuLaunchKernel);
+	if (s && s->device != fake_current()) /* kernels belong to a context, and so do streams */
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!gx || !gy || !gz || !bx || !by || !bz || bx * by * bz > 1024 || shared_bytes > 232448)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!strcmp(k->entry, "spin"))
+		size = sizeof(struct spin_args);
+	memcpy(o.args, params[0], size);
+	return fake_enqueue(s, &o);
+}
+
+CUresult cuLibraryLoadData(CUlibrary *l, const void *code, CUjit_option *jit, void **jit_values,
+			   unsigned jit_count, CUlibraryOption *options, void **values, unsigned count)
+{
+	(void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
+	STAGED(cuLibraryLoadData);
+	*l = (CUlibrary)(uintptr_t)code;
+	return code ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+}
+
+CUresult cuLibraryUnload(CUlibrary l)
+{
+	(void)l;
+	STAGED(cuLibraryUnload);
+	return CUDA_SUCCESS;
+}
+
+static CUkernel kernel_slot(const char *name)
+{
+	CUkernel found = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < KERNELS && !found; i++) {
+		if (!kernels[i].entry[0])
+			snprintf(kernels[i].entry, sizeof(kernels[i].entry), "%s", name);
+		if (!strcmp(kernels[i].entry, name))
+			found = &kernels[i];
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+CUresult cuLibraryGetKernel(CUkernel *k, CUlibrary l, const char *name)
+{
+	(void)l;
+	STAGED(cuLibraryGetKernel);
+	if (!ref_find(name) && strcmp(name, "stamp") && strcmp(name, "spin"))
+		return CUDA_ERROR_NOT_FOUND;
+	*k = kernel_slot(name);
+	return *k ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuKernelGetFunction(CUfunction *f, CUkernel k)
+{
+	STAGED(cuKernelGetFunction);
+	*f = (CUfunction)k;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute attribute, int value)
+{
+	(void)f, (void)attribute;
+	STAGED(cuFuncSetAttribute);
+	return value <= 232448 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction f)
+{
+	(void)f, (void)attribute;
+	STAGED(cuFuncGetAttribute);
+	*value = 32;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction f, int threads,
+						     size_t shared_bytes)
+{
+	(void)f;
+	STAGED(cuOccupancyMaxActiveBlocksPerMultiprocessor);
+	*blocks = 2048 / threads;
+	if (shared_bytes && (size_t)*blocks > 232448 / shared_bytes)
+		*blocks = (int)(232448 / shared_bytes);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fake driver's streams, events and graphs. */
+#include "cuda_fake.h"
+
+static _Thread_local CUstream capture; /* the stream of this thread that captures */
+
+CUstream fake_capture_of(CUstream s)
+{
+	if (s && s->leader && s->leader == capture)
+		s = s->leader;
+	return s && s->capturing ? s : NULL;
+}
+
+CUresult cuStreamCreate(CUstream *s, unsigned flags)
+{
+	(void)flags;
+	STAGED(cuStreamCreate);
+	*s = calloc(1, sizeof(**s));
+	if (*s)
+		(*s)->device = fake_current();
+	return *s ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuStreamDestroy_v2(CUstream s)
+{
+	free(s);
+	STAGED(cuStreamDestroy_v2);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream s)
+{
+	(void)s;
+	STAGED(cuStreamSynchronize);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
+{
+	(void)flags;
+	STAGED(cuStreamWaitEvent);
+	if (s != e->captured)
+		s->leader = e->captured;
+	if (!e->captured)
+		fake_wait_until(s->device, e->at_ns);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream s, CUstreamCaptureMode mode)
+{
+	(void)mode;
+	STAGED(cuStreamBeginCapture_v2);
+	s->graph = calloc(1, sizeof(*s->graph));
+	s->capturing = s->graph;
+	capture = s->graph ? s : NULL;
+	return s->graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuGraphDestroy(CUgraph g)
+{
+	if (g)
+		free(g->operation);
+	free(g);
+	STAGED(cuGraphDestroy);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream s, CUgraph *g)
+{
+	CUgraph captured = s->graph;
+	int code = stage_code("cuStreamEndCapture");
+
+	s->capturing = false;
+	capture = NULL;
+	s->graph = NULL;
+	if (code) {
+		if (captured)
+			free(captured->operation);
+		free(captured);
+		return (CUresult)code;
+	}
+	*g = captured;
+	return captured ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *x, CUgraph g, unsigned long long flags)
+{
+	(void)flags;
+	STAGED(cuGraphInstantiateWithFlags);
+	*x = calloc(1, sizeof(**x));
+	if (!*x)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	(*x)->graph.operation = calloc(g->count ? g->count : 1, sizeof(struct operation));
+	if (!(*x)->graph.operation) {
+		free(*x);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	(*x)->graph.count = g->count;
+	if (g->count)
+		memcpy((*x)->graph.operation, g->operation, g->count * sizeof(struct operation));
+	return CUDA_SUCCESS;
+}
+
+/* All its devices begin with it, and it ends with the last. */
+CUresult cuGraphLaunch(CUgraphExec x, CUstream s)
+{
+	double begin = fake_now(s->device);
+
+	STAGED(cuGraphLaunch);
+	for (size_t i = 0; i < x->graph.count; i++)
+		fake_wait_until(x->graph.operation[i].device, begin);
+	for (size_t i = 0; i < x->graph.count; i++)
+		fake_run(&x->graph.operation[i]);
+	for (size_t i = 0; i < x->graph.count; i++)
+		fake_wait_until(s->device, fake_now(x->graph.operation[i].device));
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec x)
+{
+	free(x->graph.operation);
+	free(x);
+	STAGED(cuGraphExecDestroy);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent *e, unsigned flags)
+{
+	(void)flags;
+	STAGED(cuEventCreate);
+	*e = calloc(1, sizeof(**e));
+	if (*e)
+		(*e)->device = fake_current();
+	return *e ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuEventDestroy_v2(CUevent e)
+{
+	free(e);
+	STAGED(cuEventDestroy_v2);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent e, CUstream s)
+{
+	STAGED(cuEventRecord);
+	if (s && s->device != e->device)
+		return CUDA_ERROR_INVALID_VALUE;
+	e->at_ns = fake_now(e->device);
+	e->captured = s && s->capturing ? s : NULL;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventQuery(CUevent e)
+{
+	(void)e;
+	STAGED(cuEventQuery);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventSynchronize(CUevent e)
+{
+	(void)e;
+	STAGED(cuEventSynchronize);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
+{
+	STAGED(cuEventElapsedTime);
+	*ms = (float)((to->at_ns - from->at_ns) / 1e6);
+	return CUDA_SUCCESS;
+}
