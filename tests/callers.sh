@@ -9,6 +9,20 @@ info_gpu_shows every fact of a GPU is shown somewhere
 journal_parse_line one line, for the fuzzer
 move_bytes what tests/gpu divides by time
 move_op_name the words of tests/gpu
+team_agree for engines of several ranks
+team_answer run/ranks.c
+team_begin run/ranks.c
+team_board_take run/ranks.c
+team_board_text run/crew_worker.c
+team_collect run/ranks.c
+team_follow run/ranks.c
+team_gather for engines of several ranks
+team_leave run/ranks.c
+team_post run/ranks.c
+team_share for engines of several ranks
+team_threads_create run/ranks.c
+team_threads_destroy run/ranks.c
+team_threads_end run/ranks.c
 telemetry_signal_by_name a line of the sampler back to its row
 LIST
 }

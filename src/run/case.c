@@ -131,6 +131,10 @@ json_t *case_json(const struct bench_case *c, const struct machine *m)
 	json_object_set_new(j, "require", json_string(require_words[c->require]));
 	json_object_set_new(j, "limit_ms", json_integer(c->limit_ms));
 	json_object_set_new(j, "group", field_string(c->group));
+	if (c->target.ranks > 1)
+		json_object_set_new(j, "ranks", json_integer(c->target.ranks));
+	if (c->team)
+		json_object_set_new(j, "team", json_integer(c->team));
 	if (c->together)
 		json_object_set_new(j, "together", json_true());
 	if (c->round)
@@ -228,6 +232,9 @@ enum status case_from_json(struct bench_case *c, const json_t *json, const struc
 	c->seconds = json_number_value(json_object_get(json, "seconds"));
 	c->seconds_capped = json_number_value(json_object_get(json, "seconds_capped"));
 	c->search_s = json_number_value(json_object_get(json, "search_s"));
+	if (json_integer_value(json_object_get(json, "ranks")) > 1)
+		c->target.ranks = (unsigned)json_integer_value(json_object_get(json, "ranks"));
+	c->team = (unsigned)json_integer_value(json_object_get(json, "team"));
 	c->together = json_is_true(json_object_get(json, "together"));
 	c->round = (unsigned)json_integer_value(json_object_get(json, "round"));
 	c->limit_ms = json_is_integer(limit) ? (uint32_t)json_integer_value(limit) : 0;

@@ -12,15 +12,19 @@
 struct machine;
 struct probe;
 struct engine;
+struct team_shape;
 
-enum { TARGET_GPUS = 16, TARGET_TEXT = 96 };
-/* PAIR: gpu[0] sends, gpu[1] receives; one thread drives both, so it has one rank. */
+enum { TARGET_GPUS = 16, TARGET_TEXT = 96, TARGET_MEMBERS = 1024 };
+/* PAIR: gpu[0] sends, gpu[1] receives; one thread drives both, so it has one rank. NODE: timed, a rank a GPU
+ * of gpu[], or a launched process of this node. TEAM: every launched rank, gpu[] this one's own. */
 enum target_kind { TARGET_CPU = 1, TARGET_GPU = 2, TARGET_PAIR = 4, TARGET_NODE = 8, TARGET_TEAM = 16 };
 
 struct target {
 	enum target_kind kind;
-	int numa; /* CPU: OS node, -1 all */
-	unsigned ranks, gpu_count;
+	int numa;		   /* CPU: OS node, -1 all */
+	unsigned ranks, gpu_count; /* ranks: 1 but where the case is timed on NODE or TEAM */
+	/* TEAM: bit r % 64 of [r / 64] for each rank that takes part; all 0: every rank. */
+	uint64_t member[TARGET_MEMBERS / 64];
 	uint16_t gpu[TARGET_GPUS]; /* machine_gpu index */
 };
 
@@ -54,9 +58,11 @@ struct bench_case {
 	struct work work;	     /* timed: what the probe says of these options; for the journal */
 	struct need need;	     /* timed: an estimate, no part of the identity */
 	struct target target;
-	char target_text[TARGET_TEXT]; /* "cpu", "cpu:node1", "gpu0", "gpu0>gpu1" */
+	char target_text[TARGET_TEXT]; /* "cpu", "cpu:node1", "gpu0", "gpu0>gpu1", "node:0,2" */
 	enum require require;
 	enum phases phases;
+	unsigned line;	       /* of the suite, 1 first: where ranks of a team wait for each other */
+	unsigned team;	       /* the how many-th case of the whole team, 1 first; 0: this rank's own */
 	unsigned round;	       /* of several, 1 first; 0: the plan has one */
 	uint32_t limit_ms;     /* prepare to end, in the supervisor */
 	double seconds;	       /* wish for the sustained window; 0: the rule of METHODS */
@@ -103,11 +109,13 @@ const char *suite_name(const struct suite *s);
 
 /* What the command line asks beside the suite. */
 struct plan_wishes {
-	const char *target;    /* "cpu", "gpu", "gpu0", "pair", "all"; NULL: all */
-	double seconds;	       /* sustained window; 0: rule */
-	unsigned rounds;       /* timed cases so many times over; 0 or 1: once */
-	double search_seconds; /* budget for each case's variants; 0: rule */
-	bool beside;	       /* run although others use the device, marked untrusted */
+	const char *target;	       /* "cpu", "gpu", "gpu0", "pair", "all"; NULL: all */
+	const struct team_shape *team; /* launched ranks; NULL: alone */
+	unsigned rank;		       /* of them */
+	double seconds;		       /* sustained window; 0: rule */
+	unsigned rounds;	       /* timed cases so many times over; 0 or 1: once */
+	double search_seconds;	       /* budget for each case's variants; 0: rule */
+	bool beside;		       /* run although others use the device, marked untrusted */
 };
 
 /* Pure: same suite, facts, registry, wishes give the same plan, live or recorded. Every skip has its reason.

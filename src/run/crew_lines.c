@@ -55,7 +55,7 @@ static bool on_end(struct worker *w, const json_t *body)
 	const char *place = json_string_value(json_object_get(body, "place"));
 	const char *name = json_string_value(json_object_get(body, "status"));
 	const char *why = json_string_value(json_object_get(body, "cause"));
-	bool on_gpu = w->c && w->c->target.gpu_count && w->c->target.kind != TARGET_NODE;
+	bool on_gpu = w->c && w->c->target.gpu_count && (w->c->target.kind != TARGET_NODE || w->c->engine);
 	enum status status;
 	enum cause cause;
 

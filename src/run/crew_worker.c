@@ -121,10 +121,13 @@ static int node_of(const struct run *r, const struct target *t)
 	return -1;
 }
 
-/* Cases of one place share a worker: all pairs of GPUs have one, which opens each GPU once. */
+/* Cases of one place share a worker: all pairs of GPUs have one, and so have all parts of a node; it opens
+ * each GPU once. */
 static const char *worker_place(const struct bench_case *c)
 {
-	return c->target.kind == TARGET_PAIR ? "pairs" : c->target_text;
+	if (c->target.kind == TARGET_PAIR)
+		return "pairs";
+	return c->target.kind == TARGET_NODE ? "node" : c->target_text;
 }
 
 static enum status hire(struct run *r, struct worker *w, const struct bench_case *c, struct error *err)

@@ -7,8 +7,7 @@
 
 bool device_wanted(const struct bench_case *c)
 {
-	return (c->target.kind == TARGET_GPU || c->target.kind == TARGET_PAIR) && c->engine &&
-	       c->engine->streams;
+	return c->target.kind != TARGET_CPU && c->engine && c->engine->streams;
 }
 
 static void seat_leave(struct seat *s)

@@ -24,7 +24,7 @@ static enum status prepare(struct running *r, struct error *err)
 {
 	const struct engine *e = r->c->engine;
 	uint64_t t0 = clock_now_ns(r->w->clock);
-	struct meter_spec spec = {.engine = e, .bench = &r->bench, .clock = r->w->clock};
+	struct meter_spec spec = {.engine = e, .opts = r->c->opts, .bench = &r->bench, .clock = r->w->clock};
 	enum status st = timing_at(&r->timing, "prepare", err);
 
 	if (!st)

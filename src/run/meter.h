@@ -125,6 +125,7 @@ struct meter {
 struct meter_spec {
 	const struct engine *engine;
 	void *state;
+	const void *opts; /* the probe's, for engine->launch */
 	const struct bench
 		*bench; /* bench->device and bench->stream[0] are a GPU meter's device and stream */
 	const struct clock *clock;

@@ -38,6 +38,8 @@ struct meter_gpu {
 	struct gpu_graph *graph;
 	uint64_t graph_batch; /* iterations in it */
 	bool graph_refused;
+	enum launch launch;
+	bool together;	     /* with other ranks: a stretch begins when all of them have */
 	double iteration_ns; /* of the newest sample known; 0: none */
 	struct gpu_stamps *stamps, *ramp_stamps;
 	struct meter_nvml nvml;
@@ -187,7 +189,8 @@ static enum status capture(struct meter_gpu *g, uint64_t count, struct error *er
 		ended = gpu_capture_end(g->stream, &g->graph, &own);
 		st = st ? st : ended;
 	}
-	if (st == STATUS_LOST) {
+	if (st &&
+	    (st == STATUS_LOST || g->launch == LAUNCH_GRAPH)) { /* asked for: nothing else would be it */
 		*err = own;
 		return st;
 	}
@@ -199,10 +202,13 @@ static enum status capture(struct meter_gpu *g, uint64_t count, struct error *er
 	return STATUS_OK;
 }
 
+/* Ranks that work together must come to the same, so their own times decide nothing. */
 static bool wants_graph(const struct meter_gpu *g, uint64_t batch)
 {
-	return !g->base.engine->plain && !g->graph_refused && !g->base.window->check && batch > 1 &&
-	       g->iteration_ns > 0 && g->iteration_ns < GRAPH_BELOW_NS;
+	if (g->base.window->check || g->graph_refused || g->launch == LAUNCH_STREAM)
+		return false;
+	return g->launch == LAUNCH_GRAPH ||
+	       (batch > 1 && g->iteration_ns > 0 && g->iteration_ns < GRAPH_BELOW_NS);
 }
 
 static enum status enqueue_batch(struct meter_gpu *g, uint64_t batch, struct error *err)
@@ -240,6 +246,8 @@ static enum status sample(struct meter *m, uint64_t batch, struct error *err)
 		st = capture(g, batch < GRAPH_BATCH_MAX ? batch : GRAPH_BATCH_MAX, err);
 		g->last = NULL;
 	}
+	if (!st && !g->last && g->together)
+		st = enqueue(g, false, err); /* untimed: it ends when every rank has come to it */
 	if (!st && !g->last)
 		st = mark(g, &g->last, err);
 	f.from = g->last;
@@ -332,6 +340,15 @@ static const struct meter_ops ops = {
 	.destroy = destroy,
 };
 
+static enum launch launch_of(const struct meter_spec *spec, bool together)
+{
+	enum launch launch = spec->engine->launch ? spec->engine->launch(spec->opts) : LAUNCH_AUTO;
+
+	if (spec->engine->plain || (together && launch == LAUNCH_AUTO))
+		return LAUNCH_STREAM;
+	return launch;
+}
+
 enum status meter_gpu_create(struct meter **out, const struct meter_spec *spec, struct error *err)
 {
 	const struct gpu *facts = machine_gpu(spec->bench->machine, spec->bench->target->gpu[0]);
@@ -341,6 +358,8 @@ enum status meter_gpu_create(struct meter **out, const struct meter_spec *spec, 
 	*out = NULL;
 	if (!g)
 		return error_errno(err, ENOMEM, "a meter");
+	g->together = spec->bench->team && spec->bench->team->size > 1;
+	g->launch = launch_of(spec, g->together);
 	g->base = (struct meter){
 		.ops = &ops,
 		.engine = spec->engine,

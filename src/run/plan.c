@@ -7,7 +7,8 @@
 #include "run/case_build.h"
 #include "run/need.h"
 #include "run/suite.h"
-#include "run/target.h"
+#include "run/target_team.h"
+#include "team/control.h"
 
 enum { PRODUCT_MAX = 10000 };
 #define TOGETHER_SECONDS 2.0 /* windows that run together must cover each other: a fixed length */
@@ -19,6 +20,8 @@ struct builder {
 	const struct probe *const *registry;
 	const struct plan_wishes *wishes;
 	unsigned round; /* 0: the only one */
+	unsigned line;	/* of the suite, 1 first */
+	unsigned teams; /* cases of the whole team so far */
 	bool new_step;	/* the next case opens a step */
 	struct error *err;
 };
@@ -200,7 +203,7 @@ static enum status add_on_engine(struct builder *b, const struct choice *k, cons
 		.require = k->line->require,
 		.round = k->probe->kind == PROBE_TIMED ? b->round : 0,
 	};
-	struct error why = {0};
+	struct error why = {0}, other = {0}, few = {0};
 	enum status st = case_options(&c, k->assignment, k->count, b->err);
 
 	if (!st)
@@ -210,6 +213,12 @@ static enum status add_on_engine(struct builder *b, const struct choice *k, cons
 		return st;
 	}
 	text_copy(c.target_text, sizeof(c.target_text), k->found->text);
+	c.line = b->line;
+	if (target_shared(&c.target, e, b->wishes))
+		c.team = ++b->teams;
+	else
+		target_mine(&c.target, b->machine, b->wishes, &other);
+	target_ranks(&c.target, e, b->machine, b->wishes, &few);
 	fill_times(b, &c, k);
 	fill_group(&c, k);
 	if (c.probe->work)
@@ -221,8 +230,12 @@ static enum status add_on_engine(struct builder *b, const struct choice *k, cons
 	else if (k->one_node)
 		skip(&c, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
 		     "this machine has one NUMA node: numa auto is the same");
+	else if (other.status)
+		skip(&c, other.status, other.cause, other.text);
 	else if (k->found->skip)
 		skip(&c, k->found->skip, k->found->cause, k->found->reason);
+	else if (few.status)
+		skip(&c, few.status, few.cause, few.text);
 	else if (e && ask_choice(b, k, e, &c, &why))
 		skip(&c, why.status, cause_of(&why), why.text);
 	else if (need_check(&c, b->machine, &why))
@@ -438,7 +451,8 @@ static enum status add_target(struct builder *b, struct choice *k, const char *w
 	enum status st;
 
 	suite_place(b->suite, k->line->target_line, place, sizeof(place));
-	st = target_expand(found, &count, word, b->machine, place, b->err);
+	st = target_expand(found, &count, word, b->machine,
+			   b->wishes && b->wishes->team ? b->wishes->team->size : 0, place, b->err);
 	for (unsigned i = 0; !st && i < count; i++) {
 		k->found = &found[i];
 		st = check_reads(b, k, place);
@@ -496,9 +510,12 @@ double plan_case_seconds(const struct bench_case *c)
 /* The canonical text: what makes two plans the same. Reasons are words about it, not part of it. */
 static enum status finish(struct builder *b)
 {
+	const struct team_shape *team = b->wishes ? b->wishes->team : NULL;
 	struct plan *p = b->plan;
 	struct text t = {0};
 
+	if (team && team->size > 1)
+		text_addf(&t, "rank %u of %u on %u nodes\n", b->wishes->rank, team->size, team->nodes);
 	for (size_t i = 0; i < p->count; i++) {
 		double longest = 0, sum = 0;
 
@@ -546,6 +563,7 @@ static enum status add_round(struct builder *b)
 	for (size_t i = 0; !st && i < s->count; i++) {
 		const struct suite_step *step = &s->steps[i];
 
+		b->line++;
 		if (step->together)
 			b->new_step = true;
 		for (size_t k = 0; !st && k < step->count; k++)
@@ -571,6 +589,7 @@ enum status plan_build(struct plan *p, const struct suite *s, const struct machi
 	for (unsigned round = 1; !st && round <= rounds; round++) {
 		b.round = rounds > 1 ? round : 0;
 		b.new_step = true;
+		b.line = 0;
 		st = add_round(&b);
 	}
 	if (!st)

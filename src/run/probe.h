@@ -12,11 +12,11 @@
 #include "journal/field.h"
 #include "machine/machine.h"
 #include "run/case.h"
+#include "team/team.h"
 
 struct gpu;
 struct gpu_device;
 struct gpu_stream;
-struct team;
 
 struct wrong {
 	uint64_t checked, total, count, first_index;
@@ -29,7 +29,7 @@ struct wrong {
 struct bench {
 	const struct machine *machine;
 	const struct target *target;
-	const struct team *team;   /* NULL: one rank */
+	struct team *team;	   /* this rank among those that measure together; NULL: one rank */
 	struct gpu_device *device; /* NULL on a CPU target: context is current on this thread */
 	struct gpu_stream *stream[2];
 	/* Target PAIR: the other GPU and a stream of its own; never current here but inside an engine's call
@@ -46,6 +46,9 @@ struct bench {
 	const struct log *log;
 };
 
+/* How a GPU meter enqueues iterations. AUTO: short ones are replayed from a graph. */
+enum launch { LAUNCH_AUTO, LAUNCH_STREAM, LAUNCH_GRAPH };
+
 /* One way to do a probe's work: openblas, onednn, cublaslt, own, driver. Part of the key. */
 struct engine {
 	const char *name;
@@ -58,6 +61,11 @@ struct engine {
 	unsigned seat;
 	/* GPU: every iteration is enqueued by itself, never replayed from a graph (what a launch costs). */
 	bool plain;
+	/* Targets NODE and TEAM. False: a rank a GPU of the target; true: a rank a launched process. */
+	bool launched;
+	/* GPU, optional: how it wants to be enqueued with these options; all ranks alike. With several ranks
+	 * AUTO is STREAM: each by itself must come to the same. Pure. */
+	enum launch (*launch)(const void *opts);
 	size_t state_size; /* probe's struct first */
 	/* Supervisor, pure over facts. UNSUPPORTED = skip, UNAVAILABLE = unknown with its cause; prepare may
 	 * say the same later. NULL: always. */

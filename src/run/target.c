@@ -4,6 +4,7 @@
 #include "core/opt.h"
 #include "core/text.h"
 #include "run/probe.h"
+#include "run/target_team.h"
 
 static void skip(struct target_found *f, enum status status, enum cause cause, const char *reason)
 {
@@ -157,11 +158,40 @@ static void add_node(struct target_found *out, unsigned *count, const struct mac
 			t->gpu[t->gpu_count++] = (uint16_t)i;
 }
 
-enum status target_expand(struct target_found *out, unsigned *count, const char *word,
-			  const struct machine *m, const char *place, struct error *err)
+/* "node:0,2,3": these GPUs of the node. */
+static bool add_part_of_node(struct target_found *out, unsigned *count, const struct machine *m,
+			     const char *word)
 {
-	static const char *const known[] = {"cpu",  "cpu-each-numa", "gpu", "gpu0",
-					    "pair", "pair-once",     "node"};
+	uint64_t member[TARGET_MEMBERS / 64];
+	struct target_found *f;
+
+	if (strncmp(word, "node:", 5) || strlen(word) >= TARGET_TEXT ||
+	    !members_parse(member, word + 5, 256) || members_count(member) > TARGET_GPUS)
+		return false;
+	f = add(out, count, TARGET_NODE, word);
+	for (unsigned i = 0; i < 256; i++)
+		if (members_have(member, i))
+			take_gpu(f, m, i);
+	return true;
+}
+
+/* "team", and "team:0-3" for some of its ranks. */
+static bool add_team(struct target_found *out, unsigned *count, unsigned ranks, const char *word)
+{
+	uint64_t member[TARGET_MEMBERS / 64] = {0};
+
+	if (strncmp(word, "team", 4) || (word[4] && word[4] != ':') || strlen(word) >= TARGET_TEXT ||
+	    (word[4] && !members_parse(member, word + 5, ranks ? ranks : TARGET_MEMBERS)))
+		return false;
+	memcpy(add(out, count, TARGET_TEAM, word)->target.member, member, sizeof(member));
+	return true;
+}
+
+enum status target_expand(struct target_found *out, unsigned *count, const char *word,
+			  const struct machine *m, unsigned ranks, const char *place, struct error *err)
+{
+	static const char *const known[] = {"cpu",  "cpu-each-numa", "gpu",  "gpu0",
+					    "pair", "pair-once",     "node", "team"};
 	const char *near;
 	unsigned pair[2];
 
@@ -183,12 +213,12 @@ enum status target_expand(struct target_found *out, unsigned *count, const char 
 		text_copy(out->text, sizeof(out->text), word);
 	} else if (gpu_number(word) >= 0)
 		add_gpu(out, count, m, (unsigned)gpu_number(word));
-	if (*count)
+	if (*count || add_part_of_node(out, count, m, word) || add_team(out, count, ranks, word))
 		return STATUS_OK;
 	near = opt_nearest(word, known, sizeof(known) / sizeof(known[0]));
 	return error_set(err, STATUS_BAD_INPUT,
 			 "%s: target: \"%.40s\" is none of cpu, cpu-each-numa, gpu, gpuN, pair, pair-once, "
-			 "gpuN>gpuM, node%s%s",
+			 "gpuN>gpuM, node, node:LIST, team, team:LIST%s%s",
 			 place, word, near ? "; did you mean " : "", near ? near : "");
 }
 
@@ -203,7 +233,7 @@ enum status target_wish(const char *word, const struct machine *m, struct error 
 	if (!strcmp(word, "all") || !strncmp(word, "cpu:node", 8))
 		return STATUS_OK;
 	if (gpu < 0 && !two)
-		return target_expand(found, &count, word, m, "command line", err);
+		return target_expand(found, &count, word, m, 0, "command line", err);
 	if (two ? pair[0] < gpus && pair[1] < gpus : (unsigned)gpu < gpus)
 		return STATUS_OK;
 	if (!gpus)
@@ -247,8 +277,11 @@ enum status target_parse(struct target *t, const char *text, const json_t *gpus,
 	}
 	if (pair_numbers(text, pair))
 		t->kind = TARGET_PAIR;
-	else if (!strcmp(text, "node"))
+	else if (!strcmp(text, "node") || !strncmp(text, "node:", 5))
 		t->kind = TARGET_NODE;
+	else if (!strcmp(text, "team") ||
+		 (!strncmp(text, "team:", 5) && members_parse(t->member, text + 5, TARGET_MEMBERS)))
+		t->kind = TARGET_TEAM;
 	else if (gpu_number(text) >= 0)
 		t->kind = TARGET_GPU;
 	else
@@ -282,6 +315,10 @@ bool target_asked(const struct target *t, const char *text, const char *word)
 		return t->kind == TARGET_GPU;
 	if (!strcmp(word, "pair"))
 		return t->kind == TARGET_PAIR;
+	if (!strcmp(word, "node"))
+		return t->kind == TARGET_NODE;
+	if (!strcmp(word, "team"))
+		return t->kind == TARGET_TEAM;
 	if (!strcmp(word, "pair-once"))
 		return t->kind == TARGET_PAIR && t->gpu[0] < t->gpu[1];
 	return !strcmp(word, text);
@@ -317,5 +354,7 @@ const char *target_default(const struct probe *p)
 	for (const struct engine *const *e = p->engines; *e; e++)
 		if ((*e)->targets & TARGET_CPU)
 			return "cpu";
-	return p->engines[0]->targets & TARGET_GPU ? "gpu" : "pair";
+	if (p->engines[0]->targets & TARGET_GPU)
+		return "gpu";
+	return p->engines[0]->targets & TARGET_PAIR ? "pair" : "node";
 }

@@ -19,16 +19,18 @@ struct target_found {
 enum { TARGETS_MAX = 256 }; /* every ordered pair of the GPUs that a target holds */
 
 /* Fills `out` (room for TARGETS_MAX) with what the word means here; at least one, with its reason where
- * nothing is there. An unknown word is BAD_INPUT, `place` leading the message. Pure. */
+ * nothing is there. `ranks`: of the team, 0 alone: team:LIST is of those. An unknown word is BAD_INPUT,
+ * `place` leading the message. Pure. */
 enum status target_expand(struct target_found *out, unsigned *count, const char *word,
-			  const struct machine *m, const char *place, struct error *err);
-/* Back from a case's own text ("cpu:node1", "gpu0", "gpu0>gpu1") and the PCI addresses beside it. */
+			  const struct machine *m, unsigned ranks, const char *place, struct error *err);
+/* Back from a case's own text ("cpu:node1", "gpu0", "gpu0>gpu1", "node:0,2", "team:0-3") and the PCI
+ * addresses beside it. */
 enum status target_parse(struct target *t, const char *text, const json_t *gpus, const struct machine *m,
 			 struct error *err);
 /* What --target says must be a target of this machine; BAD_INPUT says which there are. */
 enum status target_wish(const char *word, const struct machine *m, struct error *err);
 /* Is a case on this target asked for by --target WORD (NULL, "all", "cpu", "gpu", "gpu0", "pair",
- * "gpu0>gpu1", "node")? */
+ * "gpu0>gpu1", "node", "team")? */
 bool target_asked(const struct target *t, const char *text, const char *word);
 
 /* Where a case runs that names no target: a reading on what it reads, a probe with a CPU engine on the

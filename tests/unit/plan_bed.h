@@ -115,9 +115,22 @@ static const struct probe wire = {
 	.engines = pair_engines,
 	.work = work,
 };
+/* A probe of several ranks: a GPU each, or a process each. */
+static const struct engine joint = {
+	.name = "joint", .libs = "big", .targets = TARGET_NODE | TARGET_TEAM, .streams = 1};
+static const struct engine crowd = {
+	.name = "crowd", .libs = "", .targets = TARGET_NODE | TARGET_TEAM, .launched = true};
+static const struct engine *const rank_engines[] = {&joint, &crowd, NULL};
+static const struct probe ring = {
+	.name = "ring",
+	.kind = PROBE_TIMED,
+	.opts = {rows, 5, sizeof(struct opts)},
+	.engines = rank_engines,
+	.work = work,
+};
 static const struct probe ecc = {.name = "ecc", .kind = PROBE_READING, .reads = TARGET_GPU};
 static const struct probe limits = {.name = "limits", .kind = PROBE_READING, .reads = TARGET_NODE};
-static const struct probe *const registry[] = {&ecc, &limits, &thing, &hungry, &wire, NULL};
+static const struct probe *const registry[] = {&ecc, &limits, &thing, &hungry, &wire, &ring, NULL};
 
 static struct machine machine;
 static struct plan plan;

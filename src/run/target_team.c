@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/target_team.h"
+#include <ctype.h>
+#include "run/probe.h"
+#include "team/control.h"
+
+/* -- lists of members -- */
+
+static void member_add(uint64_t *member, unsigned n)
+{
+	member[n / 64] |= (uint64_t)1 << (n % 64);
+}
+
+bool members_have(const uint64_t member[TARGET_MEMBERS / 64], unsigned n)
+{
+	return n < TARGET_MEMBERS && member[n / 64] >> (n % 64) & 1;
+}
+
+unsigned members_count(const uint64_t member[TARGET_MEMBERS / 64])
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < TARGET_MEMBERS / 64; i++)
+		count += (unsigned)__builtin_popcountll(member[i]);
+	return count;
+}
+
+/* A number at *text, which goes behind it; -1: none, or one too large. */
+static long number_at(const char **text, unsigned most)
+{
+	char *end;
+	unsigned long n;
+
+	if (!isdigit((unsigned char)**text))
+		return -1;
+	n = strtoul(*text, &end, 10);
+	*text = end;
+	return n < most ? (long)n : -1;
+}
+
+bool members_parse(uint64_t member[TARGET_MEMBERS / 64], const char *text, unsigned most)
+{
+	memset(member, 0, TARGET_MEMBERS / 8);
+	if (most > TARGET_MEMBERS)
+		most = TARGET_MEMBERS;
+	for (;;) {
+		long first = number_at(&text, most), last = first;
+
+		if (first >= 0 && *text == '-') {
+			text++;
+			last = number_at(&text, most);
+		}
+		if (first < 0 || last < first)
+			return false;
+		for (long n = first; n <= last; n++)
+			member_add(member, (unsigned)n);
+		if (!*text)
+			return true;
+		if (*text++ != ',')
+			return false;
+	}
+}
+
+/* -- who does what -- */
+
+bool target_shared(const struct target *t, const struct engine *e, const struct plan_wishes *wishes)
+{
+	if (!e || !wishes || !wishes->team || wishes->team->size < 2)
+		return false;
+	return t->kind == TARGET_TEAM || (t->kind == TARGET_NODE && e->launched);
+}
+
+unsigned target_own_gpus(uint16_t gpu[TARGET_GPUS], const struct machine *m, const struct plan_wishes *wishes)
+{
+	const struct team_rank *own = &wishes->team->rank[wishes->rank];
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < own->gpu_count; i++)
+		for (unsigned g = 0; g < machine_gpu_count(m) && count < TARGET_GPUS; g++)
+			if (!strcmp(machine_gpu(m, g)->pci, own->pci[i]))
+				gpu[count++] = (uint16_t)g;
+	return count;
+}
+
+enum status target_mine(const struct target *t, const struct machine *m, const struct plan_wishes *wishes,
+			struct error *why)
+{
+	const struct team_shape *team = wishes ? wishes->team : NULL;
+	uint16_t own[TARGET_GPUS];
+	unsigned count, leader;
+
+	if (!team || team->size < 2)
+		return STATUS_OK;
+	if (t->kind == TARGET_GPU && t->gpu_count) {
+		count = target_own_gpus(own, m, wishes);
+		for (unsigned i = 0; i < count; i++)
+			if (own[i] == t->gpu[0])
+				return STATUS_OK;
+		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
+				       "gpu%u is another rank's than rank %u", t->gpu[0], wishes->rank);
+	}
+	leader = team->node[team->rank[wishes->rank].node].leader;
+	if (leader == wishes->rank)
+		return STATUS_OK;
+	return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "rank %u does it for this node",
+			       leader);
+}
+
+/* -- how many -- */
+
+static enum status ranks_of_gpus(struct target *t, const struct machine *m, struct error *why)
+{
+	if (t->gpu_count > 1) {
+		t->ranks = t->gpu_count;
+		return STATUS_OK;
+	}
+	if (!machine_gpu_count(m))
+		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
+				       "no NVIDIA GPU on the PCI bus");
+	return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
+			       t->gpu_count ? "one GPU: there is none to work with it"
+					    : "no GPU of this node can be used");
+}
+
+/* A rank of a team of GPUs works on one of its own. */
+static enum status own_gpu(struct target *t, const struct machine *m, const struct plan_wishes *wishes,
+			   struct error *why)
+{
+	uint16_t own[TARGET_GPUS];
+	unsigned count = target_own_gpus(own, m, wishes);
+
+	if (count == 1) {
+		t->gpu[0] = own[0];
+		t->gpu_count = 1;
+		return STATUS_OK;
+	}
+	if (!count)
+		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE, "rank %u has no GPU",
+				       wishes->rank);
+	return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
+			       "rank %u has %u GPUs: launch a rank for each", wishes->rank, count);
+}
+
+enum status target_ranks(struct target *t, const struct engine *e, const struct machine *m,
+			 const struct plan_wishes *wishes, struct error *why)
+{
+	const struct team_shape *team = wishes ? wishes->team : NULL;
+	unsigned members = members_count(t->member);
+
+	if (!e || (t->kind != TARGET_NODE && t->kind != TARGET_TEAM))
+		return STATUS_OK;
+	if (t->kind == TARGET_NODE && !e->launched)
+		return ranks_of_gpus(t, m, why);
+	if (!team || team->size < 2)
+		return error_set_cause(
+			why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
+			"one process: several make a team (assay launch, torchrun, srun, mpirun)");
+	if (t->kind == TARGET_NODE && team->nodes > 1)
+		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
+				       "ranks on %u nodes: target team is all of them", team->nodes);
+	t->ranks = members ? members : team->size;
+	return e->launched ? STATUS_OK : own_gpu(t, m, wishes, why);
+}

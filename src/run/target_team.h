@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Targets of several ranks, and what is whose where ranks were launched. Pure. */
+#ifndef RUN_TARGET_TEAM_H
+#define RUN_TARGET_TEAM_H
+#include "run/target.h"
+
+struct engine;
+
+/* "0,2,5-7" as bits of t->member; false: no such list, or a number from `most` on. */
+bool members_parse(uint64_t member[TARGET_MEMBERS / 64], const char *text, unsigned most);
+unsigned members_count(const uint64_t member[TARGET_MEMBERS / 64]);
+bool members_have(const uint64_t member[TARGET_MEMBERS / 64], unsigned n);
+
+/* The ranks of a timed case on this engine, into t->ranks; why it cannot run as it stands (skip). */
+enum status target_ranks(struct target *t, const struct engine *e, const struct machine *m,
+			 const struct plan_wishes *wishes, struct error *why);
+/* A case of all ranks: each has it in its plan, in the same order. */
+bool target_shared(const struct target *t, const struct engine *e, const struct plan_wishes *wishes);
+/* Is what is no case of all done by this rank? A GPU's by its rank, the rest by the node's lowest. `why` says
+ * who does it. */
+enum status target_mine(const struct target *t, const struct machine *m, const struct plan_wishes *wishes,
+			struct error *why);
+/* Which GPUs of the machine are this rank's: the bits of their numbers. */
+unsigned target_own_gpus(uint16_t gpu[TARGET_GPUS], const struct machine *m,
+			 const struct plan_wishes *wishes);
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "team/board.h"
+#include <stdbool.h>
+#include <stdlib.h>
+#include "core/clock.h"
+#include "core/text.h"
+
+#define X(name, text) text,
+static const char *const ops[] = {TEAM_OPS(X)};
+#undef X
+
+void team_board_take(struct team_board *b, unsigned rank)
+{
+	if (!b)
+		return;
+	atomic_store(&b->rank, rank);
+	atomic_store(&b->used, 1);
+	team_at(b, TEAM_OP_IDLE);
+}
+
+void team_at(struct team_board *b, enum team_op op)
+{
+	if (!b || atomic_load_explicit(&b->op, memory_order_relaxed) == (uint32_t)op)
+		return;
+	atomic_store_explicit(&b->since_ns, clock_now_ns(clock_monotonic()), memory_order_relaxed);
+	atomic_store_explicit(&b->op, op, memory_order_release);
+	atomic_fetch_add_explicit(&b->sequence, 1, memory_order_relaxed);
+}
+
+struct standing {
+	unsigned rank, op;
+	double s;
+	bool others; /* it waits for other ranks: what it waits for stands elsewhere */
+};
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct standing *x = a, *y = b;
+
+	if (x->others != y->others)
+		return x->others ? 1 : -1;
+	if (x->op != y->op)
+		return x->op < y->op ? -1 : 1;
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static bool read_line(struct standing *out, const struct team_board *b, uint64_t now_ns)
+{
+	uint64_t since = atomic_load(&b->since_ns);
+	unsigned op = atomic_load(&b->op);
+
+	*out = (struct standing){.rank = atomic_load(&b->rank), .op = op};
+	if (atomic_load(&b->used) != 1 || op == TEAM_OP_IDLE || op >= TEAM_OP_COUNT || since > now_ns ||
+	    out->rank >= 65536)
+		return false;
+	out->s = (double)(now_ns - since) * 1e-9;
+	out->others = op == TEAM_OP_AGREE || op == TEAM_OP_COMMAND || op == TEAM_OP_ANSWER;
+	return true;
+}
+
+/* "rank 3", "ranks 0 to 2", "ranks 0, 2": those of one op, at most eight by name. */
+static void name_ranks(struct text *t, const struct standing *s, unsigned count)
+{
+	text_addf(t, count > 1 ? "ranks %u" : "rank %u", s[0].rank);
+	if (count > 1 && s[count - 1].rank - s[0].rank == count - 1)
+		text_addf(t, " to %u", s[count - 1].rank);
+	else
+		for (unsigned i = 1; i < count && i < 8; i++)
+			text_addf(t, ", %u", s[i].rank);
+	if (count > 8 && s[count - 1].rank - s[0].rank != count - 1)
+		text_addf(t, " and %u others", count - 8);
+}
+
+void team_board_text(char *out, size_t size, const struct team_board *board, unsigned lines, uint64_t now_ns)
+{
+	struct standing s[TEAM_BOARD_RANKS];
+	struct text t = {0};
+	unsigned count = 0;
+
+	*out = '\0';
+	for (unsigned i = 0; i < lines && i < TEAM_BOARD_RANKS; i++)
+		count += read_line(&s[count], &board[i], now_ns);
+	qsort(s, count, sizeof(*s), by_weight);
+	for (unsigned i = 0, n; i < count; i += n) {
+		double longest = 0;
+
+		for (n = 0; i + n < count && s[i + n].op == s[i].op; n++)
+			longest = s[i + n].s > longest ? s[i + n].s : longest;
+		if (i)
+			text_addf(&t, ", ");
+		name_ranks(&t, &s[i], n);
+		text_addf(&t, " waited %.1f s in %s", longest, ops[s[i].op]);
+	}
+	if (!t.failed && t.size)
+		text_copy(out, size, text_str(&t));
+	text_release(&t);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the ranks of a team reach each other: what threads.c (one process) and wires.c (several) implement. */
+#ifndef TEAM_LINKS_H
+#define TEAM_LINKS_H
+#include "team/team.h"
+
+/* What one rank says in an agreement. */
+struct team_verdict {
+	uint32_t status, cause, rank;
+	char text[500];
+};
+
+enum team_meeting { TEAM_MEET_AGREE, TEAM_MEET_SHARE, TEAM_MEET_GATHER };
+
+struct team_links_ops {
+	/* All ranks come with `size` bytes. AGREE: the worst verdict into `all`; SHARE: rank 0's bytes;
+	 * GATHER: everybody's, by rank. */
+	enum status (*meet)(struct team *t, enum team_meeting kind, const void *mine, size_t size, void *all,
+			    struct error *err);
+	enum status (*post)(struct team *t, const struct team_command *c, struct error *err);
+	enum status (*follow)(struct team *t, struct team_command *c, struct error *err);
+	enum status (*answer)(struct team *t, const void *bytes, size_t size, struct error *err);
+	enum status (*collect)(struct team *t, unsigned rank, void *bytes, size_t room, size_t *size,
+			       struct error *err);
+	void (*leave)(struct team *t, const struct error *why);
+	void (*begin)(struct team *t);
+};
+
+struct team_links { /* first member of either kind */
+	const struct team_links_ops *ops;
+};
+
+/* NO_RESOURCE, TIMED_OUT: "rank 2, rank 5 did not come to an agreement within 3.0 s". `here` by rank. */
+enum status team_late(const struct team *t, const bool *here, const char *what, struct error *err);
+#endif

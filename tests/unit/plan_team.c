@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cases of several ranks: the GPUs of a node, and ranks that were launched. */
+#include "plan_bed.h"
+#include "team/control.h"
+
+static struct team_rank ranks[4];
+static struct team_node nodes[2];
+static struct team_shape shape;
+
+/* Four ranks on so many nodes of the same machine; rank r has GPU r where `gpus`. */
+static struct plan_wishes launched(unsigned rank, unsigned count, bool gpus)
+{
+	memset(ranks, 0, sizeof(ranks));
+	memset(nodes, 0, sizeof(nodes));
+	for (unsigned r = 0; r < 4; r++) {
+		ranks[r].node = r * count / 4;
+		ranks[r].local_rank = r % (4 / count);
+		if (gpus) {
+			ranks[r].gpu_count = 1;
+			text_copy(ranks[r].pci[0], CONTROL_PCI, machine.gpu[r].pci);
+		}
+	}
+	for (unsigned n = 0; n < count; n++)
+		nodes[n] = (struct team_node){.leader = n * 4 / count, .ranks = 4 / count};
+	shape = (struct team_shape){.size = 4, .nodes = count, .rank = ranks, .node = nodes};
+	return (struct plan_wishes){.team = &shape, .rank = rank};
+}
+
+static void test_plan_team__a_node_has_a_rank_a_gpu(void **state)
+{
+	(void)state;
+	fake_machine_init(&machine, 4);
+	machine.gpu[1].granted = false;
+	assert_int_equal(build("  - {probe: ring, engine: joint, target: [node, \"node:0,2-3\", \"node:0,1\"]}\n"),
+			 STATUS_OK);
+	assert_int_equal(plan.case_count, 3);
+	assert_int_equal(nth(0)->skip, STATUS_OK);
+	assert_int_equal(nth(0)->target.ranks, 3);
+	assert_string_equal(nth(1)->target_text, "node:0,2-3");
+	assert_int_equal(nth(1)->target.ranks, 3);
+	assert_int_equal(nth(1)->target.gpu[2], 3);
+	assert_int_equal(nth(1)->team, 0);
+	assert_int_equal(nth(2)->skip_cause, CAUSE_NOT_GRANTED);
+	plan_release(&plan);
+	fake_machine_init(&machine, 1);
+	assert_int_equal(build("  - {probe: ring, engine: joint}\n"), STATUS_OK);
+	expect(0, "ring engine=joint deep=false kind=red size=4KiB", "node", STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE);
+	assert_non_null(strstr(nth(0)->skip_reason, "one GPU"));
+	plan_release(&plan);
+	fake_machine_init(&machine, 0);
+	assert_int_equal(build("  - {probe: ring, engine: joint, target: [node, team]}\n"), STATUS_OK);
+	assert_non_null(strstr(nth(0)->skip_reason, "no NVIDIA GPU"));
+	assert_int_equal(nth(1)->skip_cause, CAUSE_NOT_ASKED);
+	plan_release(&plan);
+}
+
+static void test_plan_team__words_that_are_no_list_are_refused(void **state)
+{
+	static const char *const wrong[] = {"node:", "node:0,", "node:2-1", "node:a", "team:", "team:1-", "team:0-1024",
+					    "teams", "node:0-16"};
+
+	(void)state;
+	fake_machine_init(&machine, 4);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char suite[80];
+
+		snprintf(suite, sizeof(suite), "  - {probe: ring, target: \"%s\"}\n", wrong[i]);
+		assert_int_equal(build(suite), STATUS_BAD_INPUT);
+		assert_non_null(strstr(err.text, "team:LIST"));
+	}
+}
+
+static void test_plan_team__all_ranks_have_the_same_cases_of_the_team(void **state)
+{
+	const char *suite = "  - {probe: ring, engine: joint, target: [team, \"team:0,2-3\"]}\n"
+			    "  - {probe: thing, target: cpu}\n"
+			    "  - {probe: ring, engine: crowd, target: [team, node]}\n";
+	char hash[65] = "";
+
+	(void)state;
+	fake_machine_init(&machine, 4);
+	for (unsigned rank = 0; rank < 4; rank++) {
+		struct plan_wishes w = launched(rank, 1, true);
+
+		assert_int_equal(build_with(suite, &w), STATUS_OK);
+		assert_int_equal(plan.case_count, 5);
+		assert_int_equal(nth(0)->target.ranks, 4);
+		assert_int_equal(nth(0)->target.gpu_count, 1);
+		assert_int_equal(nth(0)->target.gpu[0], rank);
+		assert_int_equal(nth(0)->team, 1);
+		assert_int_equal(nth(0)->line, 1);
+		assert_int_equal(nth(1)->team, 2);
+		assert_int_equal(nth(1)->target.ranks, 3);
+		assert_int_equal(nth(2)->team, 0);
+		assert_int_equal(nth(2)->line, 2);
+		assert_int_equal(nth(2)->skip_cause, rank ? CAUSE_NOT_ASKED : CAUSE_NONE);
+		assert_int_equal(nth(3)->team, 3);
+		assert_int_equal(nth(4)->team, 4);
+		assert_int_equal(nth(4)->target.ranks, 4);
+		assert_string_not_equal(plan.hash, hash);
+		text_copy(hash, sizeof(hash), plan.hash);
+		plan_release(&plan);
+	}
+}
+
+static void test_plan_team__what_is_not_of_all_is_done_once(void **state)
+{
+	const char *suite = "  - {probe: ecc}\n  - {probe: limits}\n  - {probe: thing, target: [cpu, gpu]}\n"
+			    "  - {probe: ring, engine: joint, target: node}\n"
+			    "  - {probe: ring, engine: crowd, target: node}\n";
+	unsigned done[2][16] = {{0}}, cases = 0;
+
+	(void)state;
+	fake_machine_init(&machine, 4);
+	for (unsigned rank = 0; rank < 4; rank++) {
+		struct plan_wishes w = launched(rank, 2, true);
+
+		assert_int_equal(build_with(suite, &w), STATUS_OK);
+		cases = (unsigned)plan.case_count;
+		for (unsigned k = 0; k < cases; k++)
+			done[rank / 2][k] += !nth(k)->skip;
+		assert_non_null(strstr(nth(cases - 1)->skip_reason, "2 nodes"));
+		plan_release(&plan);
+	}
+	assert_int_equal(cases, 4 + 1 + 1 + 4 + 1 + 1);
+	for (unsigned n = 0; n < 2; n++)
+		for (unsigned k = 0; k < cases; k++) {
+			bool gpu = k < 4 || (k >= 6 && k < 10), other = gpu && (k < 4 ? k : k - 6) / 2 != n;
+
+			assert_int_equal(done[n][k], other || k == cases - 1 ? 0 : 1);
+		}
+}
+
+static void test_plan_team__a_rank_of_gpus_has_one(void **state)
+{
+	struct plan_wishes w = launched(1, 1, false);
+
+	(void)state;
+	fake_machine_init(&machine, 4);
+	assert_int_equal(build_with("  - {probe: ring, engine: joint, target: team}\n", &w), STATUS_OK);
+	assert_int_equal(nth(0)->skip_cause, CAUSE_NO_HARDWARE);
+	assert_string_equal(nth(0)->skip_reason, "rank 1 has no GPU");
+	plan_release(&plan);
+	w = launched(1, 1, true);
+	ranks[1].gpu_count = 2;
+	text_copy(ranks[1].pci[1], CONTROL_PCI, machine.gpu[0].pci);
+	assert_int_equal(build_with("  - {probe: ring, engine: joint, target: team}\n", &w), STATUS_OK);
+	assert_string_equal(nth(0)->skip_reason, "rank 1 has 2 GPUs: launch a rank for each");
+	plan_release(&plan);
+	assert_int_equal(build_with("  - {probe: ring, target: \"team:0-4\"}\n", &w), STATUS_BAD_INPUT);
+}
+
+static void test_plan_team__a_case_of_ranks_is_read_back(void **state)
+{
+	static const char *const texts[] = {"node:0,2", "team:0,2-3", "team", "node"};
+	struct plan_wishes w = launched(2, 1, true);
+
+	(void)state;
+	fake_machine_init(&machine, 4);
+	assert_int_equal(build_with("  - {probe: ring, engine: joint, target: [\"node:0,2\", \"team:0,2-3\", team, node]}\n",
+				    &w),
+			 STATUS_OK);
+	for (unsigned k = 0; k < 4; k++) {
+		json_t *j = case_json(nth(k), &machine);
+		struct bench_case c;
+
+		assert_int_equal(case_from_json(&c, j, &machine, registry, &err), STATUS_OK);
+		assert_string_equal(c.target_text, texts[k]);
+		assert_int_equal(c.target.kind, nth(k)->target.kind);
+		assert_int_equal(c.target.ranks, nth(k)->target.ranks);
+		assert_int_equal(c.target.gpu_count, nth(k)->target.gpu_count);
+		assert_int_equal(c.team, nth(k)->team);
+		assert_memory_equal(c.target.member, nth(k)->target.member, sizeof(c.target.member));
+		case_release(&c);
+		json_decref(j);
+	}
+	plan_release(&plan);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define test(name) cmocka_unit_test_setup(test_plan_team__##name, setup)
+		test(a_node_has_a_rank_a_gpu),
+		test(words_that_are_no_list_are_refused),
+		test(all_ranks_have_the_same_cases_of_the_team),
+		test(what_is_not_of_all_is_done_once),
+		test(a_rank_of_gpus_has_one),
+		test(a_case_of_ranks_is_read_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
