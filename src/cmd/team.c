@@ -4,17 +4,19 @@
  * the shape and how each case ended as JSON, leaves. What a team of real supervisors does, without the work:
  * for tests of the wires.
  */
+#include <unistd.h>
 #include "cmd/command.h"
 #include "cmd/show.h"
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/process.h"
 #include "core/text.h"
+#include "journal/journal.h"
 #include "team/control.h"
 
 struct team_opts {
-	const char *rank, *size, *master, *node, *interface, *secret, *build, *gpus;
-	double join, quiet, limit, time;
+	const char *rank, *size, *master, *node, *interface, *secret, *build, *gpus, *send;
+	double join, quiet, limit, time, collect;
 	uint32_t cases, fall, skip;
 	uint64_t share;
 };
@@ -29,6 +31,10 @@ static const struct opt rows[] = {
 	OPT_ROW(struct team_opts, secret, .name = "team-secret", .help = "file of the secret"),
 	OPT_ROW(struct team_opts, build, .name = "build", .help = "say that we are another build"),
 	OPT_ROW(struct team_opts, gpus, .name = "gpus", .help = "PCI addresses, with commas between"),
+	OPT_ROW(struct team_opts, send, .name = "send", .shown = "DIR",
+		.help = "send the journal of DIR.rank-R to rank 0's DIR; one is written where there is none"),
+	OPT_ROW(struct team_opts, collect, .name = "collect", .help = "until all have sent", .preset = "20s",
+		.unit = "s", .min = 0.01, .max = 3600),
 	OPT_ROW(struct team_opts, join, .name = "join", .help = "until all have come", .preset = "60s",
 		.unit = "s", .min = 0.01, .max = 3600),
 	OPT_ROW(struct team_opts, quiet, .name = "silence", .help = "who says nothing is dead",
@@ -178,6 +184,46 @@ static enum status go_through(struct control *c, const struct team_place *p, con
 	return st ? st : control_part(c, in_ms(o->limit), err);
 }
 
+/* The journal of a run of nothing: who was there, and when. */
+static enum status write_journal(const char *dir, const struct control *c, unsigned rank, struct error *err)
+{
+	const struct team_shape *s = control_shape(c);
+	json_t *open = json_pack("{s:i,s:s,s:o}", "schema", JOURNAL_SCHEMA, "program", ASSAY_VERSION, "team",
+				 control_team_json(s, rank, false));
+	json_t *close = json_pack("{s:s,s:o}", "ending", "done", "team", control_team_json(s, rank, true));
+	struct journal *j = NULL;
+	enum status st = journal_create(&j, dir, false, clock_monotonic(), err);
+
+	if (!st)
+		st = journal_append(j, JOURNAL_OPEN, open, err);
+	if (!st)
+		st = journal_append(j, JOURNAL_CLOSE, close, err);
+	journal_close(&j);
+	json_decref(open);
+	json_decref(close);
+	return st;
+}
+
+/* Where the team ended early as well: what is there is sent. */
+static void send_journal(struct control *c, const struct team_place *p, const struct team_opts *o,
+			 json_t *out, struct error *err)
+{
+	char dir[4096], path[4096 + 32];
+	struct text missing = {0};
+	struct error own = {0};
+
+	snprintf(dir, sizeof(dir), p->rank ? "%.4000s.rank-%u" : "%.4000s", o->send, p->rank);
+	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, dir);
+	if (access(path, F_OK))
+		write_journal(dir, c, p->rank, &own);
+	if (!own.status)
+		control_collect(c, dir, in_ms(o->collect), &missing, &own);
+	json_object_set_new(out, "missing", json_string(text_str(&missing)));
+	text_release(&missing);
+	if (own.status && !err->status)
+		*err = own;
+}
+
 static int tell(json_t *out, const struct error *err)
 {
 	int code = err->status == STATUS_BAD_INPUT ? EXIT_USAGE : err->status ? EXIT_INCONCLUSIVE : EXIT_PASS;
@@ -220,6 +266,8 @@ static int run(const struct command_context *context, const void *opts)
 		json_object_set_new(out, "join_ms",
 				    json_integer((json_int_t)((clock_now_ns(c.clock) - begun) / 1000000)));
 		go_through(control, &c.place, o, context, cases, &err);
+		if (o->send)
+			send_journal(control, &c.place, o, out, &err);
 	}
 	json_object_set_new(out, "rank", json_integer(c.place.rank));
 	json_object_set_new(out, "size", json_integer(c.place.size));

@@ -11,9 +11,11 @@
  * sent but up to a second of telemetry, which waits to be journaled together. fsync on `end` and `close`. Any prefix reads. Bodies are documented in docs/design/journal.md and below:
  *
  * open      {"schema":2,"program":"0.1.0","command":[word..],"build":"..","wall":"..Z","node":"..","seed":N,"suite":"quick",
- *            "expectations":"builtin"|dir,"options":{..},"started":ns?,"price_per_hour":x?,
+ *            "expectations":"builtin"|dir,"options":{..},"started":ns?,"price_per_hour":x?,"team":{..}?,
  *            "kept":{"expectations.txt":sum?,"site.yaml":sum?}?}
  *            command: the words as given; build: of the program's file; node: a pseudonym unless options.real_names; started: when the program was started, as t;
+ *            team: {"rank":r,"size":n,"node":index,"nodes":[{"name","ranks":[r..],"offset_ns":its clock less rank 0's,"error_ns","at":ns of
+ *            rank 0's clock}..]}?  of a rank of several (docs/design/team.md); the journals of the others lie below nodes/
  *            kept: SHA-256 of the files beside it that judge the run; not in later opens, nor before there was one
  * machine   {"facts":{..}}                            pseudonyms for serials, UUIDs, hosts, unless real names were asked for
  * plan      {"hash":"..","suite":"..","fields":{"gemm":[{"name","unit","kind","better","help"}..]},
@@ -33,7 +35,7 @@
  *            "v":[number|null..]}..}}   about a second; after: since the reading before it, the first since from
  *            schema 1: {"source","signal":"power_w","kind","at":[ns..],"v"}
  * end       {"case":id,"ending":"done","status":"ok","cause":"","text":"..","place":"file:line"?}
- * close     {"ending":"done"|"cancelled"|..,"text":""}
+ * close     {"ending":"done"|"cancelled"|..,"text":"","team":{as in open, clocks read again at the end}?}
  */
 /* clang-format on */
 #ifndef JOURNAL_JOURNAL_H

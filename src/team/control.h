@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/text.h"
 #include "team/place.h"
 
 struct control; /* NULL: alone; every function takes NULL and is then a team of one */
@@ -24,7 +25,8 @@ enum {
 	CONTROL_PCI = 16,
 	CONTROL_JOIN_MS = 60000,
 	CONTROL_QUIET_MS = 15000,
-	CONTROL_PINGS = 32
+	CONTROL_PINGS = 32,
+	CONTROL_COLLECT_MS = 20000
 };
 
 struct control_options { /* what is pointed to outlives the control */
@@ -35,8 +37,8 @@ struct control_options { /* what is pointed to outlives the control */
 	const char *build;	    /* which program this is (process_build); all ranks have the same */
 	unsigned join_ms, quiet_ms; /* 0: CONTROL_JOIN_MS: all have joined; CONTROL_QUIET_MS: who says nothing
 				       is dead */
-	const json_t *
-		about; /* this rank's own; "boot": text, "gpus": [PCI addresses] are read here; may be NULL */
+	const json_t *about; /* this rank's own; "boot": text, "gpus": [PCI addresses], "shown": what files
+				and reports call the node, are read here; may be NULL */
 	const volatile sig_atomic_t *stop;
 	const struct clock *clock;
 	const struct log *log;
@@ -55,6 +57,7 @@ struct team_clock { /* a node's CLOCK_MONOTONIC less rank 0's; wrong by error_ns
 };
 struct team_node {
 	char name[64], boot[48], host[80]; /* host: its address as rank 0 sees it */
+	char shown[64];			   /* in files and reports: no two nodes' are the same */
 	unsigned leader, ranks;		   /* its lowest rank; how many */
 	struct team_clock joined, parted;
 };
@@ -69,6 +72,10 @@ struct team_shape {
  * told. A place of one: *c is NULL. Owner: control_leave. */
 enum status control_join(struct control **c, const struct control_options *o, struct error *err);
 const struct team_shape *control_shape(const struct control *c); /* NULL c: NULL */
+
+/* What the journal of rank `rank` says of its team (journal/journal.h, `open` and, where `parted`, `close`).
+ * NULL shape, or no memory: NULL. Caller decrefs. */
+json_t *control_team_json(const struct team_shape *s, unsigned rank, bool parted);
 
 /* Where all stand before line `line` of round `round` of the suite: the local cases of a line start at one
  * time. */
@@ -94,6 +101,13 @@ enum status control_attend(struct control *c, bool *fell, struct error *err);
 
 /* The last agreement: all have come to the end; the second readings of the clocks are in the shape. */
 enum status control_part(struct control *c, unsigned limit_ms, struct error *err);
+/* After control_part, the journal closed; or after the team ended early, from all who are still there. The
+ * files of each other rank (its journal, from `dir`) to rank 0's `dir`/nodes/NAME/rank-R (journal/nodes.h).
+ * Rank 0: OK unless it was stopped; *missing gains a sentence a rank whose files did not come whole within
+ * limit_ms. Others: UNAVAILABLE where rank 0 is gone, did not ask or did not take them within limit_ms: they
+ * stay in `dir`. Hears nothing else, ends no team. */
+enum status control_collect(struct control *c, const char *dir, unsigned limit_ms, struct text *missing,
+			    struct error *err);
 /* Tells the others and frees. Without control_part before it, the others' team ends with it. */
 void control_leave(struct control **c);
 #endif

@@ -15,6 +15,12 @@ static void lose(struct control *c, struct peer *p, const char *why)
 	struct error lost = {0};
 	char who[96];
 
+	if (c->collect) {
+		collect_lost(c, p, why);
+		channel_close(&p->ch);
+		p->here = false;
+		return;
+	}
 	control_rank_text(c, p->rank, who, sizeof(who));
 	error_set_cause(&lost, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST, "lost %s: %s%s%s", who, why,
 			*p->last ? "; last: " : "", p->last);
@@ -176,12 +182,21 @@ static void on_frame(struct control *c, struct peer *p, const struct wire_frame 
 		return;
 	case WIRE_GO:
 	case WIRE_SHARE:
+	case WIRE_COLLECT:
+	case WIRE_TAKEN:
 		if (!c->rank)
 			break;
 		hold(c, p, f);
 		return;
+	case WIRE_FILE:
+	case WIRE_DATA:
+	case WIRE_SENT:
+		if (!c->collect)
+			break;
+		collect_frame(c, p, f);
+		return;
 	case WIRE_BYE:
-		if (!c->parting)
+		if (!c->parting || c->collect)
 			lose(c, p, "it left the team");
 		p->left = true;
 		p->here = false;

@@ -34,6 +34,8 @@ struct peer {
 	struct measured clock;
 };
 
+struct collect; /* collect.c */
+
 struct control {
 	struct control_options o;
 	const struct clock *clock;
@@ -53,6 +55,7 @@ struct control {
 	bool fell;
 	unsigned fell_rank;
 	enum ending fell_ending;
+	struct collect *collect; /* rank 0: files are coming */
 };
 
 /* "rank 5 on node-b" */
@@ -81,6 +84,10 @@ void control_drop_held(struct peer *p);
 void control_name_late(const struct control *c, const char *what, unsigned limit_ms, struct error *why);
 /* Rank 0: pings leaders of all nodes; the best readings go to joined or parted. */
 enum status control_read_clocks(struct control *c, bool parted, struct error *err);
+/* Rank 0 while files come: a frame of FILE, DATA or SENT; and a peer that is gone, which then ends nothing.
+ */
+void collect_frame(struct control *c, const struct peer *p, const struct wire_frame *f);
+void collect_lost(struct control *c, const struct peer *p, const char *why);
 uint64_t control_deadline(const struct control *c, unsigned limit_ms);
 void control_free(struct control *c);
 

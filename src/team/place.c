@@ -181,7 +181,7 @@ static enum status slurm_host(struct team_place *p, const struct environment *en
 	return st;
 }
 
-/* Letters, digits and "-_." of `text`; others become "_". */
+/* Letters, digits and "-_." of `text`; others become "_", and so does a dot at the begin: it names a file. */
 static void job_add(struct team_place *p, const char *text)
 {
 	size_t used = strlen(p->job);
@@ -191,6 +191,8 @@ static void job_add(struct team_place *p, const char *text)
 	for (; *text && used + 1 < sizeof(p->job); text++)
 		p->job[used++] = isalnum((unsigned char)*text) || strchr("-_.", *text) ? *text : '_';
 	p->job[used] = '\0';
+	if (*p->job == '.')
+		*p->job = '_';
 }
 
 static void name_job(struct team_place *p, const struct launcher *l, const struct environment *env)

@@ -52,15 +52,28 @@ static bool take_gpus(struct team_rank *r, const json_t *list)
 	return true;
 }
 
+/* A name that another node has already gains this one's lowest rank. */
+static void show_as(struct team_shape *s, unsigned n, const char *shown)
+{
+	text_copy(s->node[n].shown, sizeof(s->node[n].shown), shown);
+	for (unsigned i = 0; i < n; i++)
+		if (!strcmp(s->node[i].shown, s->node[n].shown)) {
+			snprintf(s->node[n].shown, sizeof(s->node[n].shown), "%.50s-rank-%u", shown,
+				 s->node[n].leader);
+			return;
+		}
+}
+
 static enum status add_rank(struct control *c, unsigned rank, const json_t *said, struct error *err)
 {
 	struct team_shape *s = &c->shape;
-	char name[64], boot[48] = "";
+	char name[64], boot[48] = "", shown[64] = "";
 	unsigned n;
 
 	if (!join_text(name, sizeof(name), said, "node") ||
 	    !take_gpus(&s->rank[rank], json_object_get(said, "gpus")) ||
-	    (json_object_get(said, "boot") && !join_text(boot, sizeof(boot), said, "boot")))
+	    (json_object_get(said, "boot") && !join_text(boot, sizeof(boot), said, "boot")) ||
+	    (json_object_get(said, "shown") && !join_text(shown, sizeof(shown), said, "shown")))
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
 				       "rank %u says nothing sound of its node and GPUs", rank);
 	n = find_node(s, name, boot);
@@ -69,6 +82,7 @@ static enum status add_rank(struct control *c, unsigned rank, const json_t *said
 		text_copy(s->node[n].boot, sizeof(s->node[n].boot), boot);
 		text_copy(s->node[n].host, sizeof(s->node[n].host), c->peer[rank].host);
 		s->node[n].leader = rank;
+		show_as(s, n, *shown ? shown : name);
 		s->nodes++;
 	}
 	s->rank[rank].node = n;
@@ -128,10 +142,10 @@ json_t *shape_json(const struct team_shape *s)
 	for (unsigned n = 0; n < s->nodes; n++) {
 		const struct team_node *d = &s->node[n];
 
-		json_array_append_new(nodes,
-				      json_pack("{s:s,s:s,s:s,s:i,s:o,s:o}", "name", d->name, "boot", d->boot,
-						"host", d->host, "leader", (int)d->leader, "joined",
-						clock_json(&d->joined), "parted", clock_json(&d->parted)));
+		json_array_append_new(
+			nodes, json_pack("{s:s,s:s,s:s,s:s,s:i,s:o,s:o}", "name", d->name, "boot", d->boot,
+					 "host", d->host, "shown", d->shown, "leader", (int)d->leader,
+					 "joined", clock_json(&d->joined), "parted", clock_json(&d->parted)));
 	}
 	for (unsigned r = 0; r < s->size; r++) {
 		json_t *gpus = json_array();
@@ -150,6 +164,7 @@ static bool take_node(struct team_node *d, const json_t *j, unsigned size)
 	return join_text(d->name, sizeof(d->name), j, "name") &&
 	       join_text(d->boot, sizeof(d->boot), j, "boot") &&
 	       join_text(d->host, sizeof(d->host), j, "host") &&
+	       join_text(d->shown, sizeof(d->shown), j, "shown") &&
 	       join_number(&d->leader, j, "leader", (json_int_t)size - 1);
 }
 
@@ -184,6 +199,36 @@ void shape_clocks_take(struct team_shape *s, const json_t *j)
 	for (unsigned n = 0; n < s->nodes; n++)
 		s->node[n].parted =
 			clock_take(json_object_get(json_array_get(json_object_get(j, "nodes"), n), "parted"));
+}
+
+static json_t *ranks_of(const struct team_shape *s, unsigned node)
+{
+	json_t *ranks = json_array();
+
+	for (unsigned r = 0; r < s->size; r++)
+		if (s->rank[r].node == node)
+			json_array_append_new(ranks, json_integer(r));
+	return ranks;
+}
+
+json_t *control_team_json(const struct team_shape *s, unsigned rank, bool parted)
+{
+	json_t *nodes;
+
+	if (!s || !s->rank || rank >= s->size)
+		return NULL;
+	nodes = json_array();
+	for (unsigned n = 0; n < s->nodes; n++) {
+		const struct team_node *d = &s->node[n];
+		const struct team_clock *k = parted ? &d->parted : &d->joined;
+
+		json_array_append_new(nodes, json_pack("{s:s,s:o,s:I,s:I,s:I}", "name", d->shown, "ranks",
+						       ranks_of(s, n), "offset_ns", (json_int_t)k->offset_ns,
+						       "error_ns", (json_int_t)k->error_ns, "at",
+						       (json_int_t)k->at_ns));
+	}
+	return json_pack("{s:i,s:i,s:i,s:o}", "rank", (int)rank, "size", (int)s->size, "node",
+			 (int)s->rank[rank].node, "nodes", nodes);
 }
 
 void shape_release(struct team_shape *s)

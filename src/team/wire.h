@@ -4,7 +4,7 @@
  *
  *   0  magic "ASTM"        4  u8 version (1)   5  u8 kind   6  u16 zero
  *   8  u32 payload bytes  12  u32 sequence: 0, 1, 2 .. of this direction
- *  16  payload: JSON text, or raw bytes (SHARE)
+ *  16  payload: JSON text, or raw bytes (SHARE, DATA)
  *   +  16 bytes: HMAC-SHA256(key of this direction, header, payload), cut; from PROOF on. Before it frames
  * have none.
  *
@@ -30,7 +30,8 @@ enum {
 #define WIRE_KINDS(X) \
 	X(HELLO) X(CHALLENGE) X(PROOF) X(WELCOME) X(REFUSE) \
 	X(SHAPE) X(LINE) X(BEGIN) X(END) X(PART) X(GO) X(FELL) X(LATE) X(STOP) X(BYE) \
-	X(PING) X(PONG) X(SHARE)
+	X(PING) X(PONG) X(SHARE) \
+	X(COLLECT) X(FILE) X(DATA) X(SENT) X(TAKEN)
 /* clang-format on */
 #define X(name) WIRE_##name,
 enum wire_kind { WIRE_KINDS(X) WIRE_KIND_COUNT };

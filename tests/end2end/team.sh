@@ -146,6 +146,25 @@ ok "nobody there is told with where he was looked for" says "rank 1 did not reac
 RANK=1 expect 64 __team
 ok "half an environment is refused" says 'RANK is set and WORLD_SIZE is not' err
 
+# Journals to rank 0. The large one of rank 1 is under way when its sender is killed.
+for r in 0 1 2; do rank $r 3 --master "127.0.0.1:$port" --node "n$r" --send d; done
+wait
+ok "journals of three ranks come to rank 0" all 3 0 '"missing":""'
+ok ".. each as its sender has it" sh -c 'for r in 1 2; do cmp d.rank-$r/journal.jsonl d/nodes/n$r/rank-$r/journal.jsonl || exit; done'
+truncate -s 250M d.rank-1/journal.jsonl
+forget
+for r in 0 1 2; do rank $r 3 --master "127.0.0.1:$port" --node "n$r" --send d; done
+comes sh -c 'ls d/nodes/n1/rank-1/*.new'
+kill -9 "$(cat pid.1)"
+wait
+but=1
+ok "a rank killed while it sends is named, and the others' journals come" all 3 0 '"rank":[02]'
+but=
+ok ".. by name" grep -q 'nothing whole came of rank 1 on n1: ' out.0
+ok ".. and nothing of it lies there" sh -c '[ -z "$(ls d/nodes/n1/rank-1)" ] && cmp d.rank-2/journal.jsonl d/nodes/n2/rank-2/journal.jsonl'
+rm -rf d d.rank-*
+forget
+
 # The launchers' own words; the secret then lies in a file of the job.
 unset ASSAY_TEAM_SECRET
 HOME=$tmp/home

@@ -397,7 +397,7 @@ static void *play_host(void *arg)
 	if (h->how == HOST_ODD_SHAPE)
 		say(&ch, WIRE_SHAPE, "{\"nodes\":[{\"name\":\"a\"}],\"ranks\":[]}");
 	if (h->how == HOST_ODD_ANSWER) {
-		static const char shape[] = "{\"nodes\":[{\"name\":\"a\",\"boot\":\"\",\"host\":\"\",\"leader\":0}],"
+		static const char shape[] = "{\"nodes\":[{\"name\":\"a\",\"boot\":\"\",\"host\":\"\",\"shown\":\"a\",\"leader\":0}],"
 					    "\"ranks\":[{\"node\":0},{\"node\":0}]}";
 
 		channel_send(&ch, WIRE_SHAPE, shape, sizeof(shape) - 1, NULL);
