@@ -5,10 +5,19 @@ set -eu
 # For tests and tools, sorted.
 meant_for_tests() {
 	cat << LIST
+collective_answer the collectives' probe
+collective_given the collectives' probe
+collective_moved the collectives' probe
+collective_number the collectives' probe
+collective_suspect the collectives' probe
+collective_type_bytes the collectives' probe
 info_gpu_shows every fact of a GPU is shown somewhere
 journal_parse_line one line, for the fuzzer
 move_bytes what tests/gpu divides by time
 move_op_name the words of tests/gpu
+nccl_check the collectives' probe
+nccl_config the collectives' probe
+nccl_open the collectives' probe
 team_agree for engines of several ranks
 team_answer run/ranks.c
 team_begin run/ranks.c

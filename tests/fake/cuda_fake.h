@@ -32,6 +32,7 @@ struct CUevent_st {
 struct operation {
 	int device;			/* whose time it takes */
 	int source, destination;	/* devices of a peer copy; the same: none */
+	void (*call)(int device, const void *args); /* a library's above this one; NULL: none */
 	const struct CUkern_st *kernel; /* NULL: a copy or fill of `bytes` */
 	struct ref_grid grid;
 	unsigned char args[ARGS_MAX];

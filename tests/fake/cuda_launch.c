@@ -36,7 +36,9 @@ static void stamp(int device, const struct stamp_args *a)
 
 void fake_run(const struct operation *o)
 {
-	if (o->source != o->destination) {
+	if (o->call) {
+		o->call(o->device, o->args);
+	} else if (o->source != o->destination) {
 		fake_copy_peer(o);
 	} else if (!o->kernel && o->from) {
 		memmove(o->to, o->from, o->bytes);

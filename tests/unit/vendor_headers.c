@@ -23,11 +23,15 @@
 #if __has_include(<oneapi/dnnl/dnnl.h>)
 #include <oneapi/dnnl/dnnl.h>
 #endif
+#if __has_include(<nccl.h>) && __has_include(<cuda_runtime.h>)
+#include <nccl.h>
+#endif
 #include "vendor/blas.h"
 #include "vendor/cublaslt.h"
 #include "vendor/cublaslt_shapes.h"
 #include "vendor/cuda.h"
 #include "vendor/dnnl.h"
+#include "vendor/nccl.h"
 
 #ifdef HAVE_CUDA_H
 #define X(need, ret, field, symbol, params)                                                                \
@@ -104,6 +108,34 @@ DNNL_ARGUMENTS(X)
 #undef X
 #endif
 
+#ifdef NCCL_H_
+#define X(need, ret, field, symbol, params)                                                                \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(((struct nccl *)0)->field), __typeof__(&symbol)), \
+		       #symbol);
+NCCL_FUNCTIONS(X)
+#undef X
+#define X(name, value, status, cause) _Static_assert((int)name == value, #name);
+NCCL_RESULTS(X)
+#undef X
+#define X(name, value) _Static_assert((int)name == value, #name);
+NCCL_TYPES(X)
+NCCL_OPS(X)
+#undef X
+#endif
+/* What an older library reads of it lies where it did. */
+_Static_assert(offsetof(ncclConfig_t, blocking) == 16 && offsetof(ncclConfig_t, netName) == 32, "NCCL's configuration");
+_Static_assert(offsetof(ncclConfig_t, commName) == 48 && sizeof(ncclConfig_t) >= 80, "NCCL's configuration");
+
+static void test_vendor_headers__nccl_rows_are_the_headers(void **state)
+{
+	(void)state;
+#ifndef NCCL_H_
+	print_message("# no nccl.h on this machine: its rows are not held against it\n");
+	skip();
+#endif
+	assert_int_equal(nccl_lib.table_size, nccl_lib.symbol_count * sizeof(void (*)(void)));
+}
+
 static void test_vendor_headers__cublaslt_rows_are_the_headers(void **state)
 {
 	(void)state;
@@ -137,6 +169,7 @@ int main(void)
 		cmocka_unit_test(test_vendor_headers__blas_and_onednn_rows_are_the_headers),
 		cmocka_unit_test(test_vendor_headers__cublaslt_rows_are_the_headers),
 		cmocka_unit_test(test_vendor_headers__cuda_rows_are_the_headers),
+		cmocka_unit_test(test_vendor_headers__nccl_rows_are_the_headers),
 	};
 
 	return cmocka_run_group_tests_name("vendor_headers", tests, NULL, NULL);
