@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "journal/block.h"
 #include "journal/journal.h"
+#include "journal/record_merge.h"
 
 struct builder {
 	struct record *record;
@@ -95,6 +96,7 @@ static void add_case(struct builder *b, const json_t *plan, bool together)
 		.probe = text_of(plan, "probe", ""),
 		.engine = text_of(plan, "engine", ""),
 		.target = text_of(plan, "target", ""),
+		.where = text_of(plan, "target", ""),
 		.phases = text_of(plan, "phases", ""),
 		.group = text_of(plan, "group", ""),
 		.limit = text_of(work, "limit", ""),
@@ -160,7 +162,7 @@ static struct record_case *case_of(struct builder *b, const json_t *body)
 	return u64_of(body, "case", &id) && id < r->case_count ? &r->cases[id] : NULL;
 }
 
-static void drop_phases(struct record_case *c)
+void record_drop_phases(struct record_case *c)
 {
 	for (size_t i = 0; i < c->phase_count; i++) {
 		json_decref(c->phase[i].values);
@@ -200,7 +202,7 @@ static void on_begin(struct builder *b, const json_t *body, uint64_t t_ns)
 
 	if (!c)
 		return;
-	drop_phases(c); /* an attempt that was cut counts for nothing once it is made again */
+	record_drop_phases(c); /* an attempt that was cut counts for nothing once it is made again */
 	c->begun = true;
 	c->ended = false;
 	c->ending = ENDING_CUT;
@@ -363,6 +365,8 @@ static int visit(void *arg, enum journal_type type, uint64_t t_ns, const json_t 
 		r->closed = true;
 		r->close_ending = ENDING_CUT;
 		ending_from_name(text_of(body, "ending", ""), &r->close_ending);
+		json_decref(r->close);
+		r->close = json_incref((json_t *)body);
 		break;
 	case JOURNAL_OPEN:
 	case JOURNAL_TYPE_COUNT:
@@ -371,7 +375,7 @@ static int visit(void *arg, enum journal_type type, uint64_t t_ns, const json_t 
 	return b->status != STATUS_OK;
 }
 
-enum status record_read(struct record *r, const char *dir, struct error *err)
+enum status record_read_alone(struct record *r, const char *dir, struct error *err)
 {
 	struct builder b = {.record = r, .err = err};
 	enum status st;
@@ -381,6 +385,17 @@ enum status record_read(struct record *r, const char *dir, struct error *err)
 	st = journal_read(dir, visit, &b, &r->cut_bytes, err);
 	if (!st)
 		st = b.status;
+	if (st)
+		record_release(r);
+	return st;
+}
+
+enum status record_read(struct record *r, const char *dir, struct error *err)
+{
+	enum status st = record_read_alone(r, dir, err);
+
+	if (!st)
+		st = record_merge(r, err);
 	if (st)
 		record_release(r);
 	return st;
@@ -397,17 +412,33 @@ enum status record_read_run(struct record *r, const char *dir, struct error *err
 			 JOURNAL_FILE);
 }
 
+static void drop_series(struct series *series, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		series_release(&series[i]);
+	free(series);
+}
+
 void record_release(struct record *r)
 {
-	for (size_t i = 0; i < r->case_count; i++)
-		drop_phases(&r->cases[i]);
+	for (size_t i = 0; i < r->case_count; i++) {
+		record_drop_phases(&r->cases[i]);
+		for (size_t k = 0; k < r->cases[i].rank_count; k++)
+			json_decref(r->cases[i].ranks[k].values);
+		free(r->cases[i].ranks);
+	}
 	free(r->cases);
-	for (size_t i = 0; i < r->series_count; i++)
-		series_release(&r->series[i]);
-	free(r->series);
+	for (size_t n = 0; n < r->node_count; n++) {
+		drop_series(r->node[n].series, r->node[n].series_count);
+		json_decref(r->node[n].machine);
+	}
+	free(r->node);
+	drop_series(r->series, r->series_count);
 	json_decref(r->open);
+	json_decref(r->close);
 	json_decref(r->machine);
 	json_decref(r->plan);
+	json_decref(r->lent);
 	*r = (struct record){0};
 }
 

@@ -20,6 +20,14 @@ struct record_phase {
 	uint64_t batch;
 };
 
+/* What another rank of a team case told of it. */
+struct record_rank {
+	unsigned rank;
+	bool ended;
+	enum ending ending; /* CUT where it began and did not end */
+	json_t *values;	    /* of its phase "rank"; NULL: none */
+};
+
 struct record_case {
 	unsigned id, step;
 	const char *key, *probe, *engine, *target, *limit, *phases, *group; /* lent from `plan`; never NULL */
@@ -40,6 +48,36 @@ struct record_case {
 	struct record_phase *phase;
 	size_t phase_count;
 	double work_flop, work_read, work_write, work_link, work_messages; /* one iteration */
+	unsigned node, rank; /* whose journal has it; 0 in a run of one process */
+	const char *
+		where; /* its target, and of which node where there are several: no two parts have the same */
+	struct record_rank *ranks; /* the others of a team case, by rank */
+	size_t rank_count;
+};
+
+/* Of a team's node: all of its ranks' journals are whole; some are torn, open or not there; none is there. */
+#define RECORD_NODE_STATES(X) X(WHOLE, "whole") X(CUT, "cut") X(MISSING, "missing")
+#define X(name, word) NODE_##name,
+enum record_node_state { RECORD_NODE_STATES(X) };
+#undef X
+
+/* A node's clock less rank 0's at a time of rank 0's. */
+struct record_clock {
+	bool known;
+	int64_t offset_ns;
+	uint64_t error_ns, at_ns;
+};
+
+struct record_node {
+	char name[64];
+	enum record_node_state state;
+	char why[256]; /* not whole: whose journal, and what is wrong with it */
+	unsigned leader, ranks;
+	struct record_clock joined, parted;
+	json_t *machine; /* facts of its lowest rank, and the GPUs that only the others saw; NULL: none */
+	struct series *series;
+	size_t series_count;
+	size_t first_case, case_count; /* of the record's: a node's stand together */
 };
 
 struct record {
@@ -54,14 +92,26 @@ struct record {
 	enum ending close_ending;
 	uint64_t cut_line; /* 1 first: where what cannot be read begins; the bytes from there: 0 is nothing */
 	uint64_t cut_bytes, t_first_ns, t_last_ns;
+	json_t *close;		  /* body of the last `close`; NULL: none */
+	struct record_node *node; /* of a team whose journals lie here: rank 0's node first. Then cases are
+				     those of all, by node, rank, id, on rank 0's clock, and machine and
+				     series above are node 0's */
+	size_t node_count;	  /* 0: a run of one process */
+	json_t *lent;		  /* what cases of other ranks lend from */
 };
 
-/* Owner: caller, record_release (empty again). A torn journal reads; cut_bytes says what was dropped. One of
- * a schema that is not known is BAD_INPUT. */
+const char *record_node_state_word(enum record_node_state state);
+
+/* Owner: caller, record_release (empty again). Of rank 0 of a team with the journals below nodes/: one that
+ * is not there or not of this team leaves its rank's cases, as rank 0 has them, NOT_RUN with TEAM_LOST. A
+ * torn journal reads; cut_bytes says what was dropped. One of a schema that is not known is BAD_INPUT. */
 enum status record_read(struct record *r, const char *dir, struct error *err);
 /* As record_read; BAD_INPUT where not even the first line of a run is there. */
 enum status record_read_run(struct record *r, const char *dir, struct error *err);
 void record_release(struct record *r);
+/* One node of it as a record of its own, all lent: its cases (with their numbers in the whole), machine and
+ * series. A run of one process is its own only node. */
+void record_slice(struct record *out, const struct record *r, unsigned node);
 const struct record_phase *record_phase(const struct record_case *c, const char *name); /* NULL: not there */
 /* The phase's value as a number (BITS: their integer); false where absent. */
 bool record_number(const struct record_phase *p, const char *field, double *out);

@@ -11,6 +11,9 @@ struct judge_context {
 	size_t gpu_count;
 	const struct cpu *cpu; /* NULL: not recorded */
 	bool ahead;	       /* nothing ran: say what would judge */
+	const struct judge_context
+		*of_node; /* of several: by node, each of its slice of the record and its own
+			     machine; `gpu` is then all of theirs. NULL: this is the only one */
 };
 
 struct subject {
@@ -33,6 +36,7 @@ struct subject {
 
 /* The machine's facts tree of a record (docs/design/machine.md); NULL: the journal has none. Lent. */
 const json_t *context_facts(const struct record *r);
+/* In the context of the case's node. */
 void subject_of(struct subject *s, const struct judge_context *ctx, const struct record_case *c);
 /* The first rule that suffices to judge such a case; NULL: none. */
 const struct rule *subject_judging_rule(const struct subject *s);

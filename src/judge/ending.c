@@ -117,8 +117,8 @@ bool verdict_ending(struct judgement *out, const struct subject *s)
 		return true;
 	case ENDING_CANCELLED:
 		if (!by_cause(out, cause, c->text))
-			finding(out, VERDICT_UNKNOWN, CAUSE_INTERRUPTED, "%s",
-				why(c->text, cause_text(CAUSE_INTERRUPTED)));
+			finding(out, VERDICT_UNKNOWN, cause ? cause : CAUSE_INTERRUPTED, "%s",
+				why(c->text, cause_text(cause ? cause : CAUSE_INTERRUPTED)));
 		return true;
 	case ENDING_NOT_RUN:
 		if (!by_cause(out, cause, c->text))

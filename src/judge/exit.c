@@ -34,6 +34,7 @@ struct tally {
 	size_t of[VERDICT_COUNT], asked, required, measured, open;
 	const struct judgement *first_fail, *first_open;
 	const char *fail_target, *open_target;
+	const struct record_node *lost; /* the first node whose journals are not whole */
 };
 
 static bool of_gpu(const struct record_case *c)
@@ -44,9 +45,14 @@ static bool of_gpu(const struct record_case *c)
 /* The first failure; else the first case that stays open, a GPU's before a CPU's. */
 static void count(struct tally *t, const struct judgements *out, const struct judge_context *ctx)
 {
+	const struct record *r = ctx->record;
 	bool open_gpu = false;
 	struct subject s;
 	size_t i;
+
+	for (i = 0; i < r->node_count && !t->lost; i++)
+		if (r->node[i].state != NODE_WHOLE)
+			t->lost = &r->node[i];
 
 	for (i = 0; i < out->count; i++) {
 		const struct judgement *j = &out->of_case[i];
@@ -104,6 +110,10 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 			 out->count);
 	else if (!t->measured)
 		snprintf(out->headline, size, "nothing was measured");
+	else if (t->lost)
+		snprintf(out->headline, size,
+			 "inconclusive: node %s is %s (%.160s); %zu of %zu cases stay open", t->lost->name,
+			 record_node_state_word(t->lost->state), t->lost->why, t->open, t->asked);
 	else if (t->first_open)
 		snprintf(out->headline, size,
 			 "inconclusive: %zu of %zu cases stay open; first %.256s: %.160s", t->open, t->asked,
@@ -126,7 +136,7 @@ void exit_judge(struct judgements *out, const struct judge_context *ctx)
 	if (t.first_fail || (out->has_stated && out->stated.verdict == VERDICT_FAIL)) {
 		out->exit_code = 1;
 		out->verdict = VERDICT_FAIL;
-	} else if (t.first_open || !t.measured) {
+	} else if (t.first_open || t.lost || !t.measured) {
 		out->exit_code = 2;
 		out->verdict = t.first_open ? t.first_open->verdict : VERDICT_UNKNOWN;
 	} else {

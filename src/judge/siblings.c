@@ -60,7 +60,7 @@ static void group_fill(struct group *g, const struct judge_context *ctx, const s
 		subject_of(&s, ctx, &r->cases[i]);
 		if (!fit(&s) || !alike(&s, lead))
 			continue;
-		for (j = 0; j < g->count && strcmp(g->subject[j].c->target, s.c->target);)
+		for (j = 0; j < g->count && strcmp(g->subject[j].c->where, s.c->where);)
 			j++;
 		if (j < g->count)
 			continue;
@@ -80,7 +80,7 @@ static bool seen_again(const struct judge_context *ctx, const struct subject *s,
 
 	for (i = 0; i < r->case_count; i++) {
 		subject_of(&other, ctx, &r->cases[i]);
-		if (other.c == s->c || strcmp(other.c->target, s->c->target) ||
+		if (other.c == s->c || strcmp(other.c->where, s->c->where) ||
 		    strcmp(other.c->key, s->c->key) || !fit(&other))
 			continue;
 		if (slower ? other.figure < median * (1 - limit) : other.figure > median * (1 + limit))
@@ -126,7 +126,7 @@ static void tell_reverse(const struct group *g, size_t i, char *out, size_t size
 		if (!s->peer || o->gpu != s->peer || o->peer != s->gpu)
 			continue;
 		units_format(figure, sizeof(figure), o->figure, o->unit);
-		snprintf(out, size, "; %.32s %s is %s", o->c->target, figure,
+		snprintf(out, size, "; %.64s %s is %s", o->c->where, figure,
 			 flagged(g, k) ? "slow as well" : "fine");
 	}
 }
@@ -158,13 +158,13 @@ static void judge_pair(struct judgement *out, enum verdict verdict, const struct
 		       double off)
 {
 	const struct subject *s = &g->subject[i];
-	char figure[32], reverse[96] = "", culprit[96] = "";
+	char figure[32], reverse[160] = "", culprit[96] = "";
 
 	units_format(figure, sizeof(figure), s->figure, s->unit);
 	tell_reverse(g, i, reverse, sizeof(reverse));
 	tell_culprit(g, i, culprit, sizeof(culprit));
-	finding(out, verdict, CAUSE_LINK_SLOW, "%.32s: %s, %.1f %% %s the median of the other %zu%s%s",
-		s->c->target, figure, 100 * fabs(off), off < 0 ? "below" : "above", g->count - 1, reverse,
+	finding(out, verdict, CAUSE_LINK_SLOW, "%.64s: %s, %.1f %% %s the median of the other %zu%s%s",
+		s->c->where, figure, 100 * fabs(off), off < 0 ? "below" : "above", g->count - 1, reverse,
 		culprit);
 }
 
@@ -202,7 +202,7 @@ static void judge_one(struct judgement *out, const struct judge_context *ctx, co
 		return;
 	}
 	finding(out, verdict, CAUSE_SIBLING_OUTLIER,
-		"%s (%s): %+.1f %% from the median of its %zu siblings, beyond %.1f %%%s%s", s->c->target,
+		"%s (%s): %+.1f %% from the median of its %zu siblings, beyond %.1f %%%s%s", s->c->where,
 		s->gpu->pci, 100 * off, g->count - 1, 100 * limit,
 		hot ? "; slowed for its temperature (thermal_sw)" : "", heat);
 }

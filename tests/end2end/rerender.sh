@@ -1,13 +1,13 @@
 #!/bin/sh
 # Every run directory below results/ is judged and rendered again and gives its committed REPORT.md, byte for byte; so do the runs
-# that a roofline was drawn of.
+# that a roofline was drawn of. (Journals below nodes/ are part of the run above.)
 # usage: rerender.sh ASSAY ROOT [--update]     --update writes the reports instead
 set -eu
 assay=$1 root=$2 update=${3:-}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 count=0 fail=0
-[ -d "$root/results" ] && find "$root/results" -name journal.jsonl | LC_ALL=C sort > "$tmp/list" || : > "$tmp/list"
+[ -d "$root/results" ] && find "$root/results" -name journal.jsonl ! -path '*/nodes/*' | LC_ALL=C sort > "$tmp/list" || : > "$tmp/list"
 while read -r journal; do
 	dir=${journal%/journal.jsonl}
 	count=$((count + 1))

@@ -93,7 +93,7 @@ static void test_compare_show__a_run_beside_itself_is_within_noise(void **state)
 static void test_compare_show__what_cannot_be_compared_is_a_line_a_reason(void **state)
 {
 	struct record_case c = {
-		.key = "k", .target = "cpu", .probe = "memory", .engine = "own", .limit = "cache"};
+		.key = "k", .target = "cpu", .where = "cpu", .probe = "memory", .engine = "own", .limit = "cache"};
 	struct compare_row rows[3] = {
 		{.c = &c, .why = "after: 75.1 % of the CPU", .verdict_after = VERDICT_UNTRUSTED},
 		{.c = &c, .why = "after: 80 % of the CPU", .verdict_after = VERDICT_UNTRUSTED},
