@@ -11,6 +11,8 @@ collective_moved the collectives' probe
 collective_number the collectives' probe
 collective_suspect the collectives' probe
 collective_type_bytes the collectives' probe
+follow_begin run/follow_run.c
+follow_next run/follow_run.c
 info_gpu_shows every fact of a GPU is shown somewhere
 journal_parse_line one line, for the fuzzer
 move_bytes what tests/gpu divides by time
