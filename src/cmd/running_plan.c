@@ -177,7 +177,8 @@ static void print_text(const struct plan *p, const struct machine *m, const char
 	for (size_t i = 0; i < p->count; i++) {
 		if (!runs_any(&p->steps[i]))
 			continue;
-		text_addf(&out, "step %zu%s\n", i + 1, p->steps[i].together ? ", together" : "");
+		text_addf(&out, "step %zu%s%s\n", i + 1, p->steps[i].order ? ", " : "",
+			  step_words[p->steps[i].order]);
 		for (size_t k = 0; k < p->steps[i].count; k++)
 			if (!p->steps[i].cases[k].skip)
 				add_case(&out, &p->steps[i].cases[k]);

@@ -19,12 +19,12 @@
  *            kept: SHA-256 of the files beside it that judge the run; not in later opens, nor before there was one
  * machine   {"facts":{..}}                            pseudonyms for serials, UUIDs, hosts, unless real names were asked for
  * plan      {"hash":"..","suite":"..","fields":{"gemm":[{"name","unit","kind","better","help"}..]},
- *            "steps":[{"together":false,"cases":[CASE..]}]}
+ *            "steps":[{"together":false,"lockstep":true?,"cases":[CASE..]}]}
  *   CASE = {"case":id,"key":"gemm engine=..","probe":"gemm","engine":"cublaslt","options":{name:text..},
  *           "kind":"timed"|"reading","target":"gpu0"|"cpu"|"cpu:node1","gpus":["0000:1b:00.0"],"phases":"headline"|"burst",
  *           "require":(journal/require.h),"limit_ms":N,"group":"..",
  *           "work":{"flop":x,"read_bytes":x,"write_bytes":x,"link_bytes":x,"messages":x,"limit":"compute.bf16"},
- *           "need":{"device_bytes":x,"host_bytes":x}?,"together":true?,"seconds":x?,"search_s":x?,"beside":"who uses the device"?,
+ *           "need":{"device_bytes":x,"host_bytes":x}?,"together"|"lockstep":true?,"seconds":x?,"search_s":x?,"beside":"who uses the device"?,
  *           "skip":null|{"status":"unavailable","cause":"library_missing","reason":".."}}
  * extend    {"steps":[..]}                            more cases; ids go on: the second round, each with "again":id
  * begin     {"case":id,"attempt":k,"pid":N}

@@ -75,7 +75,7 @@ static void read_skip(struct record_case *c, const json_t *plan)
 	c->skip_reason = text_of(skip, "reason", "");
 }
 
-static void add_case(struct builder *b, const json_t *plan, bool together)
+static void add_case(struct builder *b, const json_t *plan, bool together, bool lockstep)
 {
 	struct record *r = b->record;
 	const json_t *work = json_object_get(plan, "work");
@@ -103,6 +103,7 @@ static void add_case(struct builder *b, const json_t *plan, bool together)
 		.plan = plan,
 		.reading = !strcmp(text_of(plan, "kind", ""), "reading"),
 		.together = together,
+		.lockstep = lockstep,
 		.round = u64_of(plan, "round", &round) && round <= UINT_MAX ? (unsigned)round : 0,
 		.require = require_from_word(text_of(plan, "require", "")),
 		.ending = ENDING_NOT_RUN,
@@ -123,10 +124,11 @@ static void add_steps(struct builder *b, const json_t *steps)
 	json_array_foreach((json_t *)steps, i, step)
 	{
 		bool together = json_is_true(json_object_get(step, "together"));
+		bool lockstep = json_is_true(json_object_get(step, "lockstep"));
 
 		json_array_foreach(json_object_get(step, "cases"), k, plan)
 		{
-			add_case(b, plan, together);
+			add_case(b, plan, together, lockstep);
 		}
 		b->step++;
 	}

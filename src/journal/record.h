@@ -32,7 +32,7 @@ struct record_case {
 	unsigned id, step;
 	const char *key, *probe, *engine, *target, *limit, *phases, *group; /* lent from `plan`; never NULL */
 	const json_t *plan; /* the CASE object, borrowed from the record */
-	bool reading, together;
+	bool reading, together, lockstep;
 	unsigned round; /* of several, 1 first; 0: the run has one */
 	enum require require;
 	bool skipped; /* by the plan */

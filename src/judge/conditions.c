@@ -109,15 +109,15 @@ static void shared(struct judgement *out, const struct subject *s)
 	const struct record *r = s->ctx->record;
 	size_t i;
 
-	if (!s->c->together || s->gpu_count != 1 || !s->gpu)
+	if ((!s->c->together && !s->c->lockstep) || s->gpu_count != 1 || !s->gpu)
 		return;
 	for (i = 0; i < r->case_count; i++) {
 		const struct record_case *other = &r->cases[i];
 		const json_t *gpus = other->plan ? json_object_get(other->plan, "gpus") : NULL;
 		const char *pci = json_string_value(json_array_get(gpus, 0));
 
-		if (other == s->c || other->step != s->c->step || !other->together ||
-		    json_array_size(gpus) != 1)
+		if (other == s->c || other->step != s->c->step ||
+		    (s->c->lockstep && strcmp(other->key, s->c->key)) || json_array_size(gpus) != 1)
 			continue;
 		if (pci && !strcmp(pci, s->gpu->pci))
 			finding(out, VERDICT_FAIL, CAUSE_GPU_SHARED, "case %u ran on %s at the same time",

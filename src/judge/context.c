@@ -158,6 +158,20 @@ static const char *gpu_word(const struct subject *s, const char *word, char *buf
 	return NULL;
 }
 
+/* Other GPUs did work at the same time. */
+static bool siblings_busy(const struct subject *s)
+{
+	const struct record *r = s->ctx->record;
+
+	if (!s->c->lockstep)
+		return s->c->together;
+	for (size_t i = 0; i < r->case_count; i++)
+		if (&r->cases[i] != s->c && r->cases[i].step == s->c->step && r->cases[i].begun &&
+		    !strcmp(r->cases[i].key, s->c->key))
+			return true;
+	return false;
+}
+
 static const char *number_text(double value, char *buffer, size_t size)
 {
 	snprintf(buffer, size, "%.17g", value);
@@ -238,7 +252,7 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 	if (!strcmp(word, "phases"))
 		return s->c->phases;
 	if (!strcmp(word, "siblings"))
-		return s->c->together ? "busy" : "idle";
+		return siblings_busy(s) ? "busy" : "idle";
 	if (!strcmp(word, "gpus"))
 		return number_text((double)s->ctx->gpu_count, buffer, size);
 	if (!strcmp(word, "ranks"))

@@ -23,13 +23,19 @@ static bool next_peer(const struct subject *s, const char *but, size_t *at, stru
 	return false;
 }
 
+/* The other GPUs were at work too. */
+static bool crowded(const struct record_case *c)
+{
+	return c->together || c->lockstep;
+}
+
 /* This very work in another window of the run, alone or together as the case was. */
 static bool measured_again(const struct subject *s, struct subject *again)
 {
 	size_t at = 0;
 
 	while (next_peer(s, NULL, &at, again))
-		if (again->c->together == s->c->together)
+		if (crowded(again->c) == crowded(s->c))
 			return true;
 	return false;
 }
@@ -40,7 +46,7 @@ static bool measured_alone(const struct subject *s, struct subject *alone)
 	size_t at = 0;
 
 	while (next_peer(s, "search", &at, alone))
-		if (!alone->c->together)
+		if (!crowded(alone->c))
 			return true;
 	return false;
 }
@@ -67,9 +73,9 @@ static bool siblings(struct judgement *out, const struct subject *s, const struc
 	char again[40] = "";
 	bool multiplied = multiplies(s, from);
 
-	for (size_t i = 0; s->c->together && i < r->case_count; i++)
-		others += &r->cases[i] != s->c && r->cases[i].together && r->cases[i].step == s->c->step &&
-			  !r->cases[i].skipped;
+	for (size_t i = 0; crowded(s->c) && i < r->case_count; i++)
+		others += &r->cases[i] != s->c && r->cases[i].step == s->c->step && !r->cases[i].skipped &&
+			  (s->c->together || !strcmp(r->cases[i].key, s->c->key));
 	if (!others || !measured_alone(s, &alone))
 		return false;
 	if (multiplied)
@@ -98,7 +104,7 @@ static bool best_node(const struct subject *from, struct subject *best)
 
 	*best = *from;
 	while (next_peer(from, "numa", &at, &other)) {
-		if (!node_of(other.c) || other.c->together != from->c->together ||
+		if (!node_of(other.c) || crowded(other.c) != crowded(from->c) ||
 		    !strcmp(node_of(other.c), node_of(from->c)))
 			continue;
 		any = true;
@@ -117,7 +123,7 @@ static void numa(struct judgement *out, const struct subject *s, const struct su
 
 	if (!node_of(s->c))
 		return;
-	if (s->c->together && measured_alone(s, &alone) && best_node(&alone, &best))
+	if (crowded(s->c) && measured_alone(s, &alone) && best_node(&alone, &best))
 		from = &alone;
 	else if (!best_node(from, &best))
 		return;

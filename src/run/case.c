@@ -5,6 +5,8 @@
 #include "core/text.h"
 #include "run/target.h"
 
+const char *const step_words[] = {
+	[STEP_IN_ORDER] = "", [STEP_TOGETHER] = "together", [STEP_LOCKSTEP] = "lockstep"};
 const char *const phases_words[] = {[PHASES_HEADLINE] = "headline", [PHASES_BURST] = "burst", NULL};
 
 enum status case_options(struct bench_case *c, const struct assignment *a, size_t count, struct error *err)
@@ -135,8 +137,8 @@ json_t *case_json(const struct bench_case *c, const struct machine *m)
 		json_object_set_new(j, "ranks", json_integer(c->target.ranks));
 	if (c->team)
 		json_object_set_new(j, "team", json_integer(c->team));
-	if (c->together)
-		json_object_set_new(j, "together", json_true());
+	if (c->order)
+		json_object_set_new(j, step_words[c->order], json_true());
 	if (c->round)
 		json_object_set_new(j, "round", json_integer(c->round));
 	if (*c->beside)
@@ -235,7 +237,9 @@ enum status case_from_json(struct bench_case *c, const json_t *json, const struc
 	if (json_integer_value(json_object_get(json, "ranks")) > 1)
 		c->target.ranks = (unsigned)json_integer_value(json_object_get(json, "ranks"));
 	c->team = (unsigned)json_integer_value(json_object_get(json, "team"));
-	c->together = json_is_true(json_object_get(json, "together"));
+	for (unsigned o = STEP_TOGETHER; o < STEP_ORDERS; o++)
+		if (json_is_true(json_object_get(json, step_words[o])))
+			c->order = (enum step_order)o;
 	c->round = (unsigned)json_integer_value(json_object_get(json, "round"));
 	c->limit_ms = json_is_integer(limit) ? (uint32_t)json_integer_value(limit) : 0;
 	return STATUS_OK;

@@ -40,6 +40,10 @@ struct need {
 	double device_bytes, host_bytes;
 };
 
+/* How the cases of a step follow each other: struct step. */
+enum step_order { STEP_IN_ORDER, STEP_TOGETHER, STEP_LOCKSTEP, STEP_ORDERS };
+extern const char *const step_words[]; /* by enum step_order: a suite's key, a flag of the journal */
+
 /* HEADLINE: cold, ramp, burst, settle, sustained. BURST: cold, ramp, burst (points of a curve). */
 enum phases { PHASES_HEADLINE, PHASES_BURST };
 extern const char *const phases_words[]; /* by enum phases, then NULL */
@@ -68,21 +72,26 @@ struct bench_case {
 	double seconds;	       /* wish for the sustained window; 0: the rule of METHODS */
 	double seconds_capped; /* at least so long where the power limit holds the clock; 0: no matter */
 	double search_s;       /* budget for timing variants; 0: half of the limit */
-	bool together;	  /* waits for one `go` with the other cases of its step; windows of fixed length */
-	char group[32];	  /* cases of one group share a worker */
-	char beside[160]; /* "": the device was free; else who uses it: measured all the same, not to be
-			     trusted */
-	enum status skip; /* STATUS_OK: runs */
+	enum step_order order; /* its step's. Not in order: waits for one `go` with the others; TOGETHER: its
+				  windows have a fixed length */
+	char group[32];	       /* cases of one group share a worker */
+	char beside[160];      /* "": the device was free; else who uses it: measured all the same, not to be
+				  trusted */
+	enum status skip;      /* STATUS_OK: runs */
 	enum cause skip_cause;
 	char skip_reason[256];
 };
 
-/* In order in ONE worker while each ends DONE; any other ending costs the worker and that case alone. Or
- * together: a worker each, one `go` (siblings, both ways, 8 GPUs at once). STUCK quarantines its devices. */
+/*
+ * In order, in ONE worker while each ends DONE; any other ending costs the worker and that case alone.
+ * Together: a worker each, one `go` for all (siblings, both ways). In lockstep: a worker a GPU, which keeps
+ * it to the step's end, and one `go` for the cases of one key (all GPUs do the same at the same time). STUCK
+ * quarantines its devices.
+ */
 struct step {
 	struct bench_case *cases;
 	size_t count;
-	bool together;
+	enum step_order order;
 };
 
 struct plan {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The workers of a step: one for cases in order, one each for cases together. The loop here waits for
- * whatever comes next (a line, some output, an end, a limit, a request to stop) and never for one of them
- * alone.
+ * The workers of a step: one for cases in order, one each for cases together, one a GPU for cases in
+ * lockstep. The loop here waits for whatever comes next (a line, some output, an end, a limit, a request to
+ * stop) and never for one of them alone.
  */
 #include <errno.h>
 #include <poll.h>
@@ -171,9 +171,95 @@ static void all_together(struct run *r, const struct step *step)
 	free(crew);
 }
 
+/* The worker of a GPU, which stays with it from row to row. */
+static struct worker *lane_of(struct worker *lane, const struct bench_case *c)
+{
+	return &lane[c->target.gpu[0] % RUN_GPUS];
+}
+
+/* Lanes whose worker cannot take the case of the row starting at `first` leave at the same time: closing a
+ * device takes its while. */
+static void change_lanes(struct run *r, const struct step *step, size_t first, const bool *begun,
+			 struct worker *lane)
+{
+	for (unsigned pass = 0; pass < 2; pass++)
+		for (size_t i = first; i < step->count; i++) {
+			const struct bench_case *c = &step->cases[i];
+			struct worker *w = lane_of(lane, c);
+
+			if (begun[i] || strcmp(c->key, step->cases[first].key) || !w->alive ||
+			    worker_fits(w, c))
+				continue;
+			if (pass)
+				crew_dismiss(r, w);
+			else
+				worker_hang_up(w);
+		}
+}
+
+/* The cases of one key, on every GPU at once; the next row begins when the last of them has ended. */
+static void run_row(struct run *r, const struct step *step, size_t first, bool *begun, struct worker *lane,
+		    size_t lanes)
+{
+	unsigned hired = 0;
+
+	change_lanes(r, step, first, begun, lane);
+	for (size_t i = first; i < step->count && !over(r); i++) {
+		const struct bench_case *c = &step->cases[i];
+		struct worker *w = lane_of(lane, c);
+
+		if (begun[i] || w->c || strcmp(c->key, step->cases[first].key))
+			continue;
+		begun[i] = true;
+		if (!may_run(r, c))
+			continue;
+		if (!w->alive && hired++ && device_wanted(c))
+			clock_sleep_ns(r->o->clock, RUN_STAGGER_NS);
+		worker_give(r, w, c);
+	}
+	while (any_at_work(lane, lanes) && !r->status) {
+		attend(r, lane, lanes);
+		start_together(lane, lanes);
+	}
+	for (size_t i = 0; i < lanes; i++) /* a worker that lost its device has nothing to keep */
+		if (lane[i].alive && r->lost[i])
+			crew_dismiss(r, &lane[i]);
+}
+
+static void in_lockstep(struct run *r, const struct step *step)
+{
+	size_t lanes = machine_gpu_count(r->machine);
+	struct worker *lane = calloc(RUN_GPUS, sizeof(*lane));
+	bool *begun = calloc(step->count, sizeof(*begun));
+
+	if (!lane || !begun) {
+		r->status = error_errno(r->err, ENOMEM, "%zu workers", lanes);
+		goto out;
+	}
+	lanes = lanes < RUN_GPUS ? lanes : RUN_GPUS;
+	crew_dismiss(r, &r->keeper);
+	for (size_t i = 0; i < lanes; i++)
+		lane[i] = (struct worker){.run = r, .p = {.channel = -1, .output = -1}};
+	for (size_t i = 0; i < step->count && !over(r); i++)
+		if (!begun[i])
+			run_row(r, step, i, begun, lane, lanes);
+	for (size_t i = 0; i < lanes; i++)
+		if (r->status)
+			worker_home(r, &lane[i], 500);
+		else if (lane[i].alive)
+			worker_hang_up(&lane[i]);
+	for (size_t i = 0; i < lanes; i++)
+		crew_dismiss(r, &lane[i]);
+out:
+	free(begun);
+	free(lane);
+}
+
 void crew_step(struct run *r, const struct step *step)
 {
-	if (step->together)
+	if (step->order == STEP_LOCKSTEP)
+		in_lockstep(r, step);
+	else if (step->order == STEP_TOGETHER)
 		all_together(r, step);
 	else
 		in_order(r, step);

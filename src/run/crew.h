@@ -10,6 +10,10 @@ void crew_quarantine(struct run *r, const struct bench_case *c, enum lost why);
 
 /* Gives the case to the worker, hiring one where there is none that fits. */
 void worker_give(struct run *r, struct worker *w, const struct bench_case *c);
+/* Whether it can take the case as it is; else another is hired. */
+bool worker_fits(const struct worker *w, const struct bench_case *c);
+/* An idle one is told to leave; crew_dismiss waits for it. */
+void worker_hang_up(struct worker *w);
 /* Owns `line`. */
 enum status worker_send(struct worker *w, json_t *line, struct error *err);
 /* Its lines and words, as far as they have come; and its end, where it has ended. */

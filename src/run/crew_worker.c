@@ -54,13 +54,19 @@ void worker_home(struct run *r, struct worker *w, unsigned term_ms)
 	clear(w);
 }
 
+void worker_hang_up(struct worker *w)
+{
+	if (w->p.channel >= 0)
+		close(w->p.channel);
+	w->p.channel = -1;
+}
+
 /* An idle worker ends when its channel closes; one that does not is ended. */
 void crew_dismiss(struct run *r, struct worker *w)
 {
 	if (!w->alive)
 		return;
-	close(w->p.channel);
-	w->p.channel = -1;
+	worker_hang_up(w);
 	for (unsigned ms = 0; ms < LEAVE_MS && !process_poll(&w->p) && !run_stopping(r); ms += 5) {
 		hear_words(w); /* or a full pipe would keep it */
 		clock_sleep_ns(clock_monotonic(), 5000000);
@@ -171,13 +177,18 @@ static void arm_guards(struct run *r, const struct bench_case *c)
 				  machine_gpu(r->machine, c->target.gpu[i]));
 }
 
+bool worker_fits(const struct worker *w, const struct bench_case *c)
+{
+	return !w->leaves && !strcmp(w->group, c->group) && !strcmp(w->place, worker_place(c));
+}
+
 /* Gives the case to the worker, hiring one where there is none that fits. */
 void worker_give(struct run *r, struct worker *w, const struct bench_case *c)
 {
 	struct error err = {0};
 	enum status st = STATUS_OK;
 
-	if (w->alive && (w->leaves || strcmp(w->group, c->group) || strcmp(w->place, worker_place(c))))
+	if (w->alive && !worker_fits(w, c))
 		crew_dismiss(r, w);
 	for (unsigned i = 0; !w->alive && w->fell && device_wanted(c) && i < c->target.gpu_count; i++)
 		manners_memory_back(r, c->target.gpu[i]);

@@ -77,7 +77,7 @@ struct need_peak need_peak(const struct plan *p)
 			peak.host_bytes = fmax(peak.host_bytes, c->need.host_bytes);
 			together += c->need.host_bytes;
 		}
-		if (p->steps[i].together)
+		if (p->steps[i].order)
 			peak.host_bytes = fmax(peak.host_bytes, together);
 	}
 	return peak;

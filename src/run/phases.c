@@ -372,7 +372,8 @@ static bool settle_enough(void *arg, const struct standing *now)
 enum status phase_settle(struct timing *t, struct error *err)
 {
 	double wish = t->c->seconds;
-	struct settling s = {.t = t, .err = err, .limit_s = PHASE_SETTLE_LIMIT_S, .fixed = t->c->together};
+	struct settling s = {
+		.t = t, .err = err, .limit_s = PHASE_SETTLE_LIMIT_S, .fixed = t->c->order == STEP_TOGETHER};
 	struct window w = timing_window(t);
 	enum status st;
 

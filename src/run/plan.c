@@ -33,7 +33,8 @@ struct choice {
 	const struct target_found *found;
 	const struct assignment *assignment;
 	size_t count;
-	bool together;
+	enum step_order order;
+	bool lockstep; /* as the suite has it; with one GPU the order is another */
 	bool one_node; /* asked for each NUMA node, and there is one */
 	bool any;      /* no engine was named */
 };
@@ -43,7 +44,7 @@ static enum status no_memory(const struct builder *b)
 	return error_errno(b->err, ENOMEM, "planning %s", b->suite->name);
 }
 
-static enum status step_add(struct builder *b, bool together)
+static enum status step_add(struct builder *b, enum step_order order)
 {
 	struct plan *p = b->plan;
 	struct step *grown = realloc(p->steps, (p->count + 1) * sizeof(*grown));
@@ -51,7 +52,7 @@ static enum status step_add(struct builder *b, bool together)
 	if (!grown)
 		return no_memory(b);
 	p->steps = grown;
-	p->steps[p->count++] = (struct step){.together = together};
+	p->steps[p->count++] = (struct step){.order = order};
 	return STATUS_OK;
 }
 
@@ -66,9 +67,9 @@ static enum status case_add(struct builder *b, struct bench_case *c)
 	enum status st = STATUS_OK;
 
 	if (b->new_step || !last ||
-	    (!c->together && (last->together || (before && (strcmp(before->group, c->group) ||
-							    strcmp(before->target_text, c->target_text))))))
-		st = step_add(b, c->together);
+	    (!c->order && (last->order || (before && (strcmp(before->group, c->group) ||
+						      strcmp(before->target_text, c->target_text))))))
+		st = step_add(b, c->order);
 	if (st)
 		return st;
 	b->new_step = false;
@@ -119,10 +120,10 @@ static void fill_times(const struct builder *b, struct bench_case *c, const stru
 	c->phases = k->line->phases;
 	c->seconds = wish > 0 && headline ? wish : k->line->seconds;
 	c->search_s = b->wishes && c->engine && c->engine->variants ? b->wishes->search_seconds : 0;
-	c->together = k->together;
-	if (c->together && !(c->seconds > 0))
+	c->order = k->order;
+	if (c->order == STEP_TOGETHER && !(c->seconds > 0))
 		c->seconds = TOGETHER_SECONDS;
-	else if (!c->together && headline && !(wish > 0))
+	else if (c->order != STEP_TOGETHER && headline && !(wish > 0))
 		c->seconds_capped = k->line->seconds_capped; /* what the command line says is meant */
 	if (!(limit > 0))
 		limit = (headline ? 120 : 60) + 3 * fmax(c->seconds, c->seconds_capped);
@@ -193,6 +194,24 @@ static enum status ask_choice(const struct builder *b, const struct choice *k, c
 	return st;
 }
 
+/* The same measurement stands in the plan: a line for one GPU alone, where all others are this one. */
+static bool planned(const struct builder *b, const struct bench_case *c, struct error *why)
+{
+	for (size_t i = 0; i < b->plan->count; i++)
+		for (size_t k = 0; k < b->plan->steps[i].count; k++) {
+			const struct bench_case *have = &b->plan->steps[i].cases[k];
+
+			if (c->target.kind != TARGET_GPU || c->order || have->order || have->skip ||
+			    have->round != c->round || have->phases != c->phases ||
+			    strcmp(have->key, c->key) || strcmp(have->target_text, c->target_text))
+				continue;
+			error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "case %u is the same",
+					have->id);
+			return true;
+		}
+	return false;
+}
+
 /* One case on one engine (NULL: a reading), whether it can run or not. */
 static enum status add_on_engine(struct builder *b, const struct choice *k, const struct engine *e)
 {
@@ -239,6 +258,8 @@ static enum status add_on_engine(struct builder *b, const struct choice *k, cons
 	else if (e && ask_choice(b, k, e, &c, &why))
 		skip(&c, why.status, cause_of(&why), why.text);
 	else if (need_check(&c, b->machine, &why))
+		skip(&c, why.status, cause_of(&why), why.text);
+	else if (planned(b, &c, &why))
 		skip(&c, why.status, cause_of(&why), why.text);
 	else
 		check_circumstances(b, &c);
@@ -443,6 +464,17 @@ static enum status check_reads(const struct builder *b, const struct choice *k, 
 			 target_default(p));
 }
 
+/* What keeps in step is GPUs: each does the same as the others. */
+static enum status check_lockstep(const struct builder *b, const struct choice *k, const char *place)
+{
+	if (!k->lockstep || (k->found->target.kind == TARGET_GPU && k->probe->kind == PROBE_TIMED))
+		return STATUS_OK;
+	return error_set(
+		b->err, STATUS_BAD_INPUT,
+		"%s: lockstep: what is timed on each GPU belongs here (target: gpu), not probe %s on %s",
+		place, k->probe->name, k->found->text);
+}
+
 static enum status add_target(struct builder *b, struct choice *k, const char *word)
 {
 	struct target_found found[TARGETS_MAX];
@@ -456,6 +488,8 @@ static enum status add_target(struct builder *b, struct choice *k, const char *w
 	for (unsigned i = 0; !st && i < count; i++) {
 		k->found = &found[i];
 		st = check_reads(b, k, place);
+		if (!st)
+			st = check_lockstep(b, k, place);
 		if (!st)
 			st = add_products(b, k);
 	}
@@ -479,9 +513,17 @@ static enum status find_probe(const struct builder *b, struct choice *k)
 			 k->line->probe, near ? "; did you mean " : "", near ? near : "");
 }
 
-static enum status add_line(struct builder *b, const struct suite_case *line, bool together)
+/* With one GPU there is nothing to keep in step: its cases share one worker in their order. */
+static enum step_order order_of(const struct builder *b, const struct suite_step *step)
 {
-	struct choice k = {.line = line, .together = together};
+	return step->order == STEP_LOCKSTEP && machine_gpu_count(b->machine) < 2 ? STEP_IN_ORDER
+										 : step->order;
+}
+
+static enum status add_line(struct builder *b, const struct suite_step *step, const struct suite_case *line)
+{
+	struct choice k = {
+		.line = line, .order = order_of(b, step), .lockstep = step->order == STEP_LOCKSTEP};
 	enum status st = find_probe(b, &k);
 
 	if (!st && b->round > 1 && k.probe->kind == PROBE_READING)
@@ -507,6 +549,24 @@ double plan_case_seconds(const struct bench_case *c)
 	return 1.0 + fmin(2, wish > 0 ? wish : 2) + (wish > 0 ? wish : 1.5);
 }
 
+/* Together: the longest; in lockstep: the GPU with the longest sum; else one after the other. */
+static double step_seconds(const struct step *s)
+{
+	double longest = 0, sum = 0, most = 0;
+
+	for (size_t i = 0; i < s->count; i++) {
+		double own = plan_case_seconds(&s->cases[i]), lane = 0;
+
+		sum += own;
+		longest = fmax(longest, own);
+		for (size_t k = 0; s->order == STEP_LOCKSTEP && k < s->count; k++)
+			if (!strcmp(s->cases[k].target_text, s->cases[i].target_text))
+				lane += plan_case_seconds(&s->cases[k]);
+		most = fmax(most, lane);
+	}
+	return s->order == STEP_TOGETHER ? longest : s->order == STEP_LOCKSTEP ? most : sum;
+}
+
 /* The canonical text: what makes two plans the same. Reasons are words about it, not part of it. */
 static enum status finish(struct builder *b)
 {
@@ -517,9 +577,10 @@ static enum status finish(struct builder *b)
 	if (team && team->size > 1)
 		text_addf(&t, "rank %u of %u on %u nodes\n", b->wishes->rank, team->size, team->nodes);
 	for (size_t i = 0; i < p->count; i++) {
-		double longest = 0, sum = 0;
-
-		text_addf(&t, "step together=%d\n", p->steps[i].together);
+		if (p->steps[i].order == STEP_LOCKSTEP)
+			text_add(&t, "step lockstep\n");
+		else
+			text_addf(&t, "step together=%d\n", p->steps[i].order == STEP_TOGETHER);
 		for (size_t k = 0; k < p->steps[i].count; k++) {
 			const struct bench_case *c = &p->steps[i].cases[k];
 
@@ -527,10 +588,8 @@ static enum status finish(struct builder *b)
 				  c->phases, c->seconds, status_name(c->skip), cause_name(c->skip_cause));
 			if (c->seconds_capped > 0)
 				text_addf(&t, "capped %.9g\n", c->seconds_capped);
-			sum += plan_case_seconds(c);
-			longest = fmax(longest, plan_case_seconds(c));
 		}
-		p->seconds_expected += p->steps[i].together ? longest : sum;
+		p->seconds_expected += step_seconds(&p->steps[i]);
 	}
 	file_sha256(p->hash, text_str(&t), t.size);
 	text_copy(p->suite, sizeof(p->suite), b->suite->name);
@@ -548,7 +607,7 @@ static void skip_lone(struct builder *b)
 {
 	struct step *last = b->plan->count ? &b->plan->steps[b->plan->count - 1] : NULL;
 
-	if (last && last->together && last->count == 1 && !last->cases[0].skip &&
+	if (last && last->order == STEP_TOGETHER && last->count == 1 && !last->cases[0].skip &&
 	    last->cases[0].target.kind == TARGET_GPU)
 		skip(&last->cases[0], STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
 		     "one GPU: there is none to run together with");
@@ -562,13 +621,14 @@ static enum status add_round(struct builder *b)
 
 	for (size_t i = 0; !st && i < s->count; i++) {
 		const struct suite_step *step = &s->steps[i];
+		enum step_order order = order_of(b, step);
 
 		b->line++;
-		if (step->together)
+		if (order)
 			b->new_step = true;
 		for (size_t k = 0; !st && k < step->count; k++)
-			st = add_line(b, &step->cases[k], step->together);
-		if (step->together) {
+			st = add_line(b, step, &step->cases[k]);
+		if (order) {
 			skip_lone(b);
 			b->new_step = true;
 		}
@@ -625,6 +685,16 @@ static json_t *fields_json(const struct probe *p)
 	return fields;
 }
 
+/* Takes `cases`. */
+static json_t *step_json(const struct step *s, json_t *cases)
+{
+	json_t *j = json_pack("{s:b, s:o}", "together", s->order == STEP_TOGETHER, "cases", cases);
+
+	if (j && s->order == STEP_LOCKSTEP)
+		json_object_set_new(j, "lockstep", json_true());
+	return j;
+}
+
 json_t *plan_json(const struct plan *p, const struct machine *m)
 {
 	json_t *steps = json_array(), *fields = json_object();
@@ -639,8 +709,7 @@ json_t *plan_json(const struct plan *p, const struct machine *m)
 			if (!json_object_get(fields, c->probe->name))
 				json_object_set_new(fields, c->probe->name, fields_json(c->probe));
 		}
-		json_array_append_new(
-			steps, json_pack("{s:b, s:o}", "together", p->steps[i].together, "cases", cases));
+		json_array_append_new(steps, step_json(&p->steps[i], cases));
 	}
 	return json_pack("{s:s, s:s, s:o, s:o}", "hash", p->hash, "suite", p->suite, "fields", fields,
 			 "steps", steps);

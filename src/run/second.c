@@ -36,7 +36,7 @@ void second_note(struct run *r, const struct bench_case *c, const char *phase, c
 	       ratio = number(values, "ceiling_ratio", 0);
 	double width = number(values, "ceiling_ratio_high", 0) - number(values, "ceiling_ratio_low", 0);
 
-	if (strcmp(phase, "sustained") || !shared_with_others(c) || c->together ||
+	if (strcmp(phase, "sustained") || !shared_with_others(c) || c->order == STEP_TOGETHER ||
 	    c->id >= r->plan->case_count || c->require == REQUIRE_NOTHING)
 		return;
 	if (cpu->quota > 0 && cpu->quota < threads)
@@ -57,6 +57,7 @@ static bool repeat(struct run *r, const struct bench_case *first, unsigned id)
 	json_t *body;
 
 	c.id = id;
+	c.order = STEP_IN_ORDER; /* what ran in lockstep is repeated by itself */
 	body = case_json(&c, r->machine);
 	if (body)
 		json_object_set_new(body, "again", json_integer(first->id));

@@ -224,21 +224,28 @@ static enum status read_case(const struct suite *s, struct suite_case *c, const 
 	return st;
 }
 
-/* An entry of `cases`: a case, or `together` with a list of them. */
+/* An entry of `cases`: a case, or `together` or `lockstep` with a list of them. */
 static enum status read_step(const struct suite *s, struct suite_step *step, const struct tree *node,
 			     struct error *err)
 {
-	static const char *const together_keys[] = {"together", NULL};
-	const struct tree *list = node->kind == TREE_MAP ? tree_get(node, "together") : NULL;
-	enum status st = list ? tree_check_keys(node, together_keys, err) : STATUS_OK;
-	size_t count = list ? list->count : 1;
+	const struct tree *list = NULL;
+	enum status st = STATUS_OK;
+	size_t count;
 
+	step->order = STEP_IN_ORDER;
+	for (unsigned o = STEP_TOGETHER; !list && node->kind == TREE_MAP && o < STEP_ORDERS; o++) {
+		const char *const keys[] = {step_words[o], NULL};
+
+		list = tree_get(node, step_words[o]);
+		step->order = list ? (enum step_order)o : STEP_IN_ORDER;
+		st = list ? tree_check_keys(node, keys, err) : STATUS_OK;
+	}
+	count = list ? list->count : 1;
 	if (st)
 		return st;
 	if (list && (list->kind != TREE_LIST || !count))
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: together: a list of cases belongs here",
-				 s->place, list->line);
-	step->together = list != NULL;
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: a list of cases belongs here", s->place,
+				 list->line, step_words[step->order]);
 	step->cases = calloc(count, sizeof(*step->cases));
 	if (!step->cases)
 		return no_memory(s, err);

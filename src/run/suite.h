@@ -30,7 +30,7 @@ struct suite_case {
 struct suite_step {
 	struct suite_case *cases;
 	size_t count;
-	bool together;
+	enum step_order order;
 };
 
 struct suite {

@@ -49,7 +49,7 @@ static bool find(const struct bench_case *c, const struct machine *m, struct cei
 {
 	struct error why = {0};
 
-	return c->target.kind == TARGET_CPU && !c->together && c->probe->ceiling &&
+	return c->target.kind == TARGET_CPU && c->order == STEP_IN_ORDER && c->probe->ceiling &&
 	       c->probe->ceiling(m, &c->target, c->opts, out) &&
 	       (!out->engine->supports || !out->engine->supports(m, &c->target, out->opts, &why));
 }

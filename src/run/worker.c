@@ -104,7 +104,7 @@ static enum status on_event(void *arg, const char *type, const json_t *body, str
 	enum status st = send_line(type, body, err);
 	json_t *go;
 
-	if (st || strcmp(type, "ready") || !o->now->together)
+	if (st || strcmp(type, "ready") || o->now->order == STEP_IN_ORDER)
 		return st;
 	go = next_line(o);
 	if (stop_requested)

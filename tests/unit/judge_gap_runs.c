@@ -86,6 +86,10 @@ static void test_gap_runs__what_ran_together_is_held_against_the_same_alone(void
 	assert_float_equal(shown(both, "siblings")->value, 0.8, 1e-9);
 	assert_true(shown(both, "siblings")->shown_only);
 	assert_non_null(strstr(shown(both, "siblings")->signal, "2 others at once over alone, case 0"));
+	both->together = other->together = lone->together = false;
+	both->lockstep = other->lockstep = lone->lockstep = true; /* in step are those of one key */
+	world_judge(&w);
+	assert_non_null(strstr(shown(both, "siblings")->signal, "1 others at once over alone, case 0"));
 	assert_null(shown(alone, "siblings"));
 	assert_null(shown(other, "siblings")); /* never alone in this run */
 	assert_float_equal(world_of(&w, both)->unexplained, residual, 1e-12);

@@ -185,7 +185,7 @@ static void test_phases__together_all_windows_have_fixed_length(void **state)
 
 	(void)state;
 	bed_init(&b, PHASES_HEADLINE, 1);
-	b.c.together = true;
+	b.c.order = STEP_TOGETHER;
 	bed_set(&b, "time", "1ms");
 	bed_run(&b);
 	near(length_s(&b, "settle"), 2, 1e-9); /* settled after 1 s already */

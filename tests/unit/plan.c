@@ -68,7 +68,7 @@ static void test_plan__rounds_repeat_what_is_timed(void **state)
 	assert_int_equal(nth(1)->round, 1);
 	assert_int_equal(nth(4)->round, 2);
 	assert_string_equal(nth(4)->key, nth(1)->key);
-	assert_true(nth(5)->together && nth(5)->round == 2);
+	assert_true(nth(5)->order == STEP_TOGETHER && nth(5)->round == 2);
 	assert_int_equal(plan.count, 5);
 	assert_string_not_equal(plan.hash, hash);
 	j = plan_json(&plan, &machine);

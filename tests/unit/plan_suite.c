@@ -33,6 +33,11 @@ static void test_plan_suite__what_is_not_understood_is_named_with_its_place(void
 		{"  - thing\n", "tiny.yaml:3: a case is a map"},
 		{"  - together: []\n", "together"},
 		{"  - {together: [{probe: thing}], probe: thing}\n", "tiny.yaml:3"},
+		{"  - lockstep: thing\n", "tiny.yaml:3: lockstep: a list of cases belongs here"},
+		{"  - {lockstep: [{probe: thing}], together: [{probe: thing}]}\n", "tiny.yaml:3"},
+		{"  - lockstep:\n    - {probe: thing, target: cpu}\n",
+		 "tiny.yaml:4: lockstep: what is timed on each GPU belongs here"},
+		{"  - lockstep:\n    - {probe: ecc, target: gpu}\n", "not probe ecc on gpu"},
 		{"", "a suite needs a name and a list of cases"},
 	};
 

@@ -154,10 +154,49 @@ static void test_plan_target__together_is_a_step_of_its_own(void **state)
 			       "  - {probe: thing, target: gpu0}\n"),
 			 STATUS_OK);
 	assert_int_equal(plan.count, 3);
-	assert_true(plan.steps[1].together && plan.steps[1].count == 3);
-	assert_true(nth(1)->together && nth(1)->seconds == 2 && nth(3)->seconds == 3);
-	assert_false(plan.steps[2].together);
+	assert_true(plan.steps[1].order == STEP_TOGETHER && plan.steps[1].count == 3);
+	assert_true(nth(1)->order == STEP_TOGETHER && nth(1)->seconds == 2 && nth(3)->seconds == 3);
+	assert_false(plan.steps[2].order);
 	plan_release(&plan);
+}
+
+#define LOCKSTEP                                                                                             \
+	"  - lockstep:\n    - {probe: thing, target: gpu, options: {size: [1KiB, 2KiB]}, seconds: 1s}\n"
+
+static void test_plan_target__lockstep_is_as_long_as_one_gpu(void **state)
+{
+	double alone;
+
+	(void)state;
+	fake_machine_init(&machine, 1);
+	assert_int_equal(build(LOCKSTEP), STATUS_OK);
+	alone = plan.seconds_expected;
+	assert_true(plan.steps[0].order == STEP_IN_ORDER && !nth(0)->order); /* nothing to keep in step */
+	plan_release(&plan);
+	fake_machine_init(&machine, 4);
+	assert_int_equal(build("  - {probe: thing, target: gpu0}\n" LOCKSTEP), STATUS_OK);
+	assert_int_equal(plan.count, 2);
+	assert_true(plan.steps[1].order == STEP_LOCKSTEP && plan.steps[1].count == 8);
+	assert_true(nth(1)->order == STEP_LOCKSTEP && nth(1)->seconds == 1);
+	assert_true(plan.seconds_expected - plan_case_seconds(nth(0)) - alone < 1e-9);
+	plan_release(&plan);
+}
+
+/* One GPU alone after all at once: with one GPU the plan has it already. */
+static void test_plan_target__one_alone_is_planned_once(void **state)
+{
+	(void)state;
+	for (unsigned gpus = 1; gpus <= 2; gpus++) {
+		fake_machine_init(&machine, gpus);
+		assert_int_equal(
+			build(LOCKSTEP
+			      "  - {probe: thing, target: gpu0, options: {size: 2KiB}, seconds: 1s}\n"),
+			STATUS_OK);
+		assert_int_equal(nth(2 * gpus)->skip_cause, gpus == 1 ? CAUSE_NOT_ASKED : CAUSE_NONE);
+		if (gpus == 1)
+			assert_string_equal(nth(2)->skip_reason, "case 1 is the same");
+		plan_release(&plan);
+	}
 }
 
 static void test_plan_target__a_target_asked_for_leaves_the_rest_out(void **state)
@@ -250,7 +289,8 @@ static void test_plan_target__pairs_are_ordered_and_each_once_is_not(void **stat
 	(void)state;
 	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
 		fake_machine_init(&machine, tries[i].gpus);
-		assert_int_equal(build("  - {probe: wire}\n"), STATUS_OK); /* what has pairs alone is for pairs */
+		assert_int_equal(build("  - {probe: wire}\n"),
+				 STATUS_OK); /* what has pairs alone is for pairs */
 		assert_int_equal(plan.case_count, tries[i].pairs);
 		assert_string_equal(nth(0)->target_text, "gpu0>gpu1");
 		assert_int_equal(nth(0)->target.gpu_count, 2);
@@ -307,7 +347,8 @@ static void test_plan_target__what_keeps_one_gpu_keeps_its_pairs(void **state)
 
 static void test_plan_target__a_pair_is_read_back_and_no_other_text_is(void **state)
 {
-	static const char *const wrong[] = {"gpu0>gpu0", "gpu0>", ">gpu1", "gpu0>gpu1>gpu2", "gpu0 >gpu1", "gpu0>cpu"};
+	static const char *const wrong[] = {"gpu0>gpu0",      "gpu0>",	    ">gpu1",
+					    "gpu0>gpu1>gpu2", "gpu0 >gpu1", "gpu0>cpu"};
 	json_t *two, *one;
 	struct target t;
 
@@ -366,6 +407,8 @@ int main(void)
 		test(a_recorded_machine_is_never_measured),
 		test(numa_nodes_are_targets_where_there_are_several),
 		test(together_is_a_step_of_its_own),
+		test(lockstep_is_as_long_as_one_gpu),
+		test(one_alone_is_planned_once),
 		test(a_target_asked_for_leaves_the_rest_out),
 		test(a_gpu_asked_for_must_be_here),
 		test(together_on_one_gpu_is_a_skip),

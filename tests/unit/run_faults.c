@@ -239,7 +239,8 @@ static void test_run__a_gpu_that_no_kernel_ever_ran_on_is_named(void **state)
 		char cases[160], sm[16];
 
 		snprintf(cases, sizeof(cases),
-			 "  - {probe: 'null', target: %s, phases: burst, seconds: 2ms, options: {time: 1ms}}\n",
+			 "  - {probe: 'null', target: %s, phases: burst, seconds: 2ms, options: {time: "
+			 "1ms}}\n",
 			 rows[i].target);
 		snprintf(sm, sizeof(sm), "sm_%u", rows[i].cc);
 		run_bed_plan(&b, *state, true, cases);
@@ -273,6 +274,47 @@ static void test_run__together_all_start_on_one_signal(void **state)
 	assert_true(first_ramp > last_ready); /* nobody began before the last was there */
 	run_bed_expect(&b, 8, ENDING_CRASHED, STATUS_NO_RESOURCE,
 		       CAUSE_CRASHED); /* and the others did not wait for it */
+	run_bed_release(&b);
+}
+
+/* Eight GPUs; one of them crashes in the second row and goes on with the third. */
+static void test_run__lockstep_goes_row_by_row(void **state)
+{
+	uint64_t last = 0;
+
+	run(state, true,
+	    "  - lockstep:\n"
+	    "    - {probe: 'null', target: gpu, phases: burst, seconds: 20ms, options: {time: 1ms}}\n"
+	    "    - {probe: 'null', target: gpu, phases: burst, seconds: 5ms, options: {time: 1ms, slot: [1, "
+	    "2]}}\n"
+	    "    - {probe: 'null', target: gpu3, phases: burst, seconds: 5ms, options: {time: 1ms, crash: "
+	    "prepare}}\n"
+	    "    - {probe: 'null', target: gpu, phases: burst, seconds: 5ms, options: {time: 1ms, slot: "
+	    "3}}\n");
+	assert_int_equal(b.record.case_count, 8 + 16 + 1 + 8);
+	for (unsigned row = 0; row < 3; row++) {
+		uint64_t ready = 0, ramp = UINT64_MAX, over = 0;
+
+		for (unsigned gpu = 0; gpu < 8; gpu++) { /* of a line: GPU by GPU, each with its products */
+			unsigned id = row ? 8 + 2 * gpu + row - 1 : gpu;
+			const struct record_case *c = &b.record.cases[id];
+
+			run_bed_expect(&b, id, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+			assert_true(c->lockstep && !c->together && c->t0_ns >= last);
+			assert_int_equal(run_bed_pid(*state, id, NULL), run_bed_pid(*state, gpu, NULL));
+			ready = c->t0_ns > ready ? c->t0_ns : ready;
+			ramp = record_phase(c, "ramp")->t0_ns < ramp ? record_phase(c, "ramp")->t0_ns : ramp;
+			over = c->t1_ns > over ? c->t1_ns : over;
+		}
+		assert_true(ramp > ready); /* nobody began before the last was there */
+		last = over;
+	}
+	run_bed_expect(&b, 24, ENDING_CRASHED, STATUS_NO_RESOURCE, CAUSE_CRASHED);
+	for (unsigned gpu = 0; gpu < 8; gpu++) {
+		run_bed_expect(&b, 25 + gpu, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+		if (gpu != 3)
+			assert_int_equal(run_bed_pid(*state, 25 + gpu, NULL), run_bed_pid(*state, gpu, NULL));
+	}
 	run_bed_release(&b);
 }
 
@@ -440,6 +482,7 @@ int main(int argc, char **argv)
 		scratch_test(test_run__a_hot_gpu_is_stopped_by_force_where_need_be),
 		scratch_test(test_run__a_gpu_that_no_kernel_ever_ran_on_is_named),
 		scratch_test(test_run__together_all_start_on_one_signal),
+		scratch_test(test_run__lockstep_goes_row_by_row),
 		scratch_test(test_run__garbage_on_the_channel_ends_the_case_not_the_run),
 		scratch_test(test_run__what_a_library_prints_disturbs_nothing),
 		scratch_test(test_run__a_request_to_stop_in_any_phase_closes_the_journal),

@@ -136,7 +136,7 @@ static void test_turns__points_of_a_curve_and_cases_together_have_none(void **st
 	assert_string_equal(b.seen.order, "prepare cold verify READY ramp burst verify");
 	bed_release(&b);
 	bed_turns(&b, 0.6);
-	b.c.together = true;
+	b.c.order = STEP_TOGETHER;
 	bed_run(&b);
 	assert_string_equal(b.seen.order, "prepare cold verify READY ramp burst settle sustained verify");
 	bed_release(&b);
