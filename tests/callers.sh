@@ -19,6 +19,8 @@ move_bytes what tests/gpu divides by time
 move_op_name the words of tests/gpu
 nccl_check the collectives' probe
 nccl_config the collectives' probe
+nccl_hooks_listen the collectives' probe
+nccl_hooks_offer the collectives' probe
 nccl_open the collectives' probe
 team_agree for engines of several ranks
 team_answer run/ranks.c

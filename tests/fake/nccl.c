@@ -92,7 +92,7 @@ ncclResult_t ncclGetVersion(int *version)
 
 const char *ncclGetErrorString(ncclResult_t r)
 {
-	return r == ncclSystemError	  ? "unhandled system error"
+	return r == ncclSuccess ? "no error" : r == ncclSystemError	  ? "unhandled system error"
 	       : r == ncclInvalidArgument ? "invalid argument"
 					  : "failed";
 }
