@@ -8,7 +8,7 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare info list probe report roofline --help --version' "$cur"
+		_assay_words 'archive check compare info list monitor probe report roofline --help --version' "$cur"
 		return
 	fi
 	# the shell splits name=value at the sign
@@ -51,7 +51,8 @@ _assay()
 	check) words='--help --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json' ;;
 	compare) words='--help --as --json --all --expectations' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names' ;;
-	list) words='--help probes engines suites kernels causes expectations --suite --machine --expectations --all --json' ;;
+	list) words='--help probes engines suites kernels causes expectations nccl --suite --machine --expectations --all --json' ;;
+	monitor) words='--help nccl nvlink ib all live --interval --count --pid --json --machine' ;;
 	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json --engine' ;;
 	report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;

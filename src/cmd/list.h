@@ -7,6 +7,7 @@
 	X(compare) \
 	X(info) \
 	X(list_command) \
+	X(monitor) \
 	X(probe) \
 	X(report) \
 	X(roofline)

@@ -8,6 +8,7 @@
 #include "core/embed.h"
 #include "core/tree.h"
 #include "kernel/fatbin.h"
+#include "machine/nccl_names.h"
 #include "probe/registry.h"
 
 struct list_opts {
@@ -16,7 +17,7 @@ struct list_opts {
 };
 
 static const char *const what_words[] = {"probes", "engines",	   "suites", "kernels",
-					 "causes", "expectations", NULL};
+					 "causes", "expectations", "nccl",   NULL};
 
 static const struct opt opts[] = {
 	OPT_ROW(struct list_opts, what, .name = "what", .positional = true, .preset = "probes",
@@ -134,6 +135,17 @@ static json_t *cause_rows(void)
 	return rows;
 }
 
+static json_t *nccl_rows(void)
+{
+	json_t *rows = json_array();
+	const struct nccl_name *n;
+
+	for (size_t i = 0; (n = nccl_name_at(i)); i++)
+		json_array_append_new(rows, json_pack("{s:s, s:s, s:s}", "variable", n->name, "read by",
+						      nccl_reader_word(n->reader), "meaning", n->help));
+	return rows;
+}
+
 enum { COLUMNS = 8 };
 
 /* Characters on a terminal, about: bytes that begin one. */
@@ -231,6 +243,8 @@ static int run(const struct command_context *c, const void *opts_)
 		rows = kernel_rows();
 	else if (!strcmp(o->what, "causes"))
 		rows = cause_rows();
+	else if (!strcmp(o->what, "nccl"))
+		rows = nccl_rows();
 	else if (list_ahead(&rows, o->json, o->suite, o->machine, o->expectations, c->stop, c->log, &err))
 		return running_complain(c, &err);
 	if (o->json)
@@ -248,7 +262,8 @@ const struct command command_list_command = {
 	.help = "probes and engines: what can be measured or read. suites: what check can run. kernels: each "
 		"file of GPU code, the architectures it holds, and those of them that a real device has run "
 		"(none where the program was built without nvcc). causes: every cause that a verdict can "
-		"have, and what to do. expectations: for each case of a suite on this machine, the bound and "
+		"have, and what to do. nccl: the variables that NCCL reads, and what they do. expectations: "
+		"for each case of a suite on this machine, the bound and "
 		"the band that would judge it and where they are from, before anything runs.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct list_opts)},
 	.run = run,

@@ -135,6 +135,10 @@ struct rule {
 	struct source source;
 };
 
+/* Both ends known. HAS_BITS and ABSENT are not for texts. */
+bool rule_compare(const struct rule *r, double value, double than);
+bool rule_compare_text(const struct rule *r, const char *text);
+
 struct xid_row {
 	int number, line;
 	const char *name, *action, *file;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules for readings, Xids, and the questions only the operator can answer. */
 #include "judge/expect.h"
+#include <math.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -139,6 +140,60 @@ enum status expect_read_rules(struct expectations *e, const struct tree *list, c
 		status = rule_read(&grown[e->rule_count++], list->items[i], sources, err);
 	}
 	return status;
+}
+
+bool rule_compare(const struct rule *r, double value, double than)
+{
+	switch (r->op) {
+	case RULE_ABOVE:
+		return value > than;
+	case RULE_BELOW:
+		return value < than;
+	case RULE_IS:
+		return fabs(value - than) < 1e-9;
+	case RULE_IS_NOT:
+		return fabs(value - than) >= 1e-9;
+	case RULE_HAS_BITS:
+		return ((uint64_t)value & (uint64_t)than) != 0;
+	case RULE_ABSENT:
+		break;
+	}
+	return false;
+}
+
+bool rule_compare_text(const struct rule *r, const char *text)
+{
+	return (strcmp(text, r->than_text) == 0) == (r->op == RULE_IS);
+}
+
+/* Whether it is about this field alone and this value of it breaks it. */
+static bool rule_alone_broken(const struct rule *r, const char *field, const char *value)
+{
+	double number;
+
+	if (strcmp(r->field, field) || r->when.count || r->unless.count || r->than_field ||
+	    r->op == RULE_ABSENT)
+		return false;
+	if (r->than_text)
+		return rule_compare_text(r, value);
+	return expect_parse(&number, value, "") && rule_compare(r, number, r->than);
+}
+
+bool expectations_rule(const struct expectations *e, const char *field, const char *value,
+		       struct broken_rule *out)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < e->rule_count; i++) {
+		const struct rule *r = &e->rule[i];
+
+		if (!rule_alone_broken(r, field, value) ||
+		    (found && verdict_weight(r->verdict) <= verdict_weight(out->verdict)))
+			continue;
+		*out = (struct broken_rule){r->verdict, r->cause, r->text, r->action, r->source.text};
+		found = true;
+	}
+	return found;
 }
 
 static enum status xid_read(struct xid_row *x, const struct tree *row, const struct tree *sources,

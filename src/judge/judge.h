@@ -133,6 +133,16 @@ const char *expectations_hash(const struct expectations *e);
 /* SKU row name that fits this GPU ("h100-sxm-80"), or "" (never by name alone). Lent. */
 const char *expectations_sku(const struct expectations *e, const struct gpu *g);
 
+/* A rule that a reading breaks. Lent by the set. */
+struct broken_rule {
+	enum verdict verdict;
+	enum cause cause;
+	const char *text, *action, *source;
+};
+/* The weightiest rule about `field` alone that this value breaks, without a case around it; false: none. */
+bool expectations_rule(const struct expectations *e, const char *field, const char *value,
+		       struct broken_rule *out);
+
 /* What the buyer said: "h100-sxm:8", or a site file (docs/design/exit.md). NULL: nothing stated. */
 struct judge_site {
 	const char *expect;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules of health.yaml over the fields of a case. */
 #include "judge/verdict.h"
-#include <math.h>
 #include "core/units.h"
 
 /* By its address: a number counts anew at every boot. */
@@ -145,36 +144,17 @@ static int applies(const struct subject *s, const struct rule *r)
 {
 	const char *text = case_text(s->c, r->field);
 	double value, than = r->than;
-	bool has = own_number(s, r->field, &value), same;
+	bool has = own_number(s, r->field, &value);
 
 	if (r->op == RULE_ABSENT)
 		return !has && !text && s->c->reading;
-	if (r->than_text) {
-		if (!text)
-			return -1;
-		same = !strcmp(text, r->than_text);
-		return r->op == RULE_IS ? same : !same;
-	}
+	if (r->than_text)
+		return text ? rule_compare_text(r, text) : -1;
 	if (!has && !(text && expect_parse(&value, text, "")))
 		return -1;
 	if (r->than_field && !other_number(s, r->than_field, &than))
 		return -1;
-	than *= r->than_field ? r->factor : 1;
-	switch (r->op) {
-	case RULE_ABOVE:
-		return value > than;
-	case RULE_BELOW:
-		return value < than;
-	case RULE_IS:
-		return fabs(value - than) < 1e-9;
-	case RULE_IS_NOT:
-		return fabs(value - than) >= 1e-9;
-	case RULE_HAS_BITS:
-		return ((uint64_t)value & (uint64_t)than) != 0;
-	case RULE_ABSENT:
-		break;
-	}
-	return -1;
+	return rule_compare(r, value, than * (r->than_field ? r->factor : 1));
 }
 
 /* Bytes read as people write them; the rest to six digits. */

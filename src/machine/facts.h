@@ -52,6 +52,9 @@ bool facts_cgroup(struct facts *f, const char *controller, char *out, size_t siz
 json_t *facts_pci_gpus(struct facts *f);
 /* What one GPU's NVML answers say, as facts and texts into `gpu`. */
 void facts_gpu_nvml(json_t *gpu, const json_t *raw);
+/* One link by its raw answers: whether it is up, what it leads to, its counters. False: NVML says nothing of
+ * it. */
+bool facts_nvlink(json_t *row, const json_t *raw);
 /* `granted` of each GPU by CUDA_VISIBLE_DEVICES and the device nodes. */
 void facts_granted(struct facts *f, json_t *gpus);
 #endif

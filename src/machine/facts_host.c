@@ -147,6 +147,9 @@ void facts_system(struct facts *f)
 	value = source_value(f->source, "environment");
 	if (value)
 		json_object_set(f->tree, "environment", (json_t *)value);
+	value = source_value(f->source, "nccl_files");
+	if (json_array_size(value))
+		json_object_set(f->tree, "nccl_files", (json_t *)value);
 }
 
 static double limit_of(const char *text)

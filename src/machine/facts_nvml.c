@@ -206,7 +206,6 @@ static const char *remote_name(double type)
 	return type == 0 ? "gpu" : type == 1 ? "cpu" : type == 2 ? "switch" : "unknown";
 }
 
-/* One link: whether it is up, what it leads to, its counters. False: NVML says nothing of it. */
 static bool link_facts(json_t *row, const json_t *raw, double *errors, bool *has_errors)
 {
 	static const char *const counters[] = {"error_replay", "error_recovery", "error_crc",
@@ -234,6 +233,14 @@ static bool link_facts(json_t *row, const json_t *raw, double *errors, bool *has
 		*has_errors = true;
 	}
 	return true;
+}
+
+bool facts_nvlink(json_t *row, const json_t *raw)
+{
+	double errors = 0;
+	bool has_errors = false;
+
+	return link_facts(row, raw, &errors, &has_errors);
 }
 
 static void nvlink_facts(json_t *gpu, const json_t *raw)

@@ -120,12 +120,36 @@ static void ethernet(struct facts *f, json_t *ports)
 	}
 }
 
+/* Every name that sockets may be bound to, bridges and their like too. */
+static void interfaces(struct facts *f)
+{
+	const json_t *names = source_list(f->source, "/sys/class/net"), *name;
+	json_t *list = json_array();
+	size_t i;
+
+	json_array_foreach((json_t *)names, i, name)
+	{
+		json_t *row = json_pack("{s:s}", "name", json_string_value(name));
+
+		if (!row)
+			continue;
+		facts_set_text(
+			row, "state",
+			source_textf(f->source, "/sys/class/net/%s/operstate", json_string_value(name)));
+		json_array_append_new(list, row);
+	}
+	if (names)
+		json_object_set(f->tree, "interfaces", list);
+	json_decref(list);
+}
+
 void facts_ports(struct facts *f)
 {
 	json_t *ports = json_array();
 
 	infiniband(f, ports);
 	ethernet(f, ports);
+	interfaces(f);
 	if (!source_list(f->source, "/sys/class/net"))
 		facts_unreadable(f, "network ports", facts_cause_of(source_why(f->source, "/sys/class/net")),
 				 source_why(f->source, "/sys/class/net"));

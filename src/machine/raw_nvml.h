@@ -21,4 +21,6 @@ void raw_nvml_ecc(const struct nvml *n, nvmlDevice_t d, json_t *calls);
 void raw_nvml_fields(const struct nvml *n, nvmlDevice_t d, json_t *fields);
 /* Its NVLinks, each with its own field values, in the order of their numbers. */
 void raw_nvml_links(const struct nvml *n, nvmlDevice_t d, json_t *links);
+/* The field values of one of them. */
+void raw_nvml_link_fields(const struct nvml *n, nvmlDevice_t d, unsigned link, json_t *fields);
 #endif

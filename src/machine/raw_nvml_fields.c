@@ -46,7 +46,7 @@ void raw_nvml_fields(const struct nvml *n, nvmlDevice_t d, json_t *fields)
 	}
 }
 
-static void link_fields(const struct nvml *n, nvmlDevice_t d, unsigned link, json_t *fields)
+void raw_nvml_link_fields(const struct nvml *n, nvmlDevice_t d, unsigned link, json_t *fields)
 {
 	static const struct {
 		const char *name;
@@ -108,7 +108,7 @@ static bool add_link(const struct nvml *n, nvmlDevice_t d, unsigned link, json_t
 	}
 	if (n->fields) {
 		fields = json_object();
-		link_fields(n, d, link, fields);
+		raw_nvml_link_fields(n, d, link, fields);
 		json_object_set_new(row, "fields", fields);
 	}
 	return true;

@@ -346,8 +346,7 @@ const char *source_linkf(struct source *s, const char *format, ...)
 	return link_text(s, path);
 }
 
-/* ASSAY_FACTS_LIMIT_MS overrides the layer's own, for machines that need more and tests that need less. */
-static unsigned limit_ms(enum layer layer)
+unsigned source_limit_ms(enum layer layer)
 {
 	const char *text = getenv("ASSAY_FACTS_LIMIT_MS");
 	char *end;
@@ -370,7 +369,7 @@ static json_t *ask_helper(const struct source *s, enum layer layer, struct error
 
 	for (size_t i = 0; layer == LAYER_SOFTWARE && s->libs && s->libs[i] && i < LIBS_MAX; i++)
 		argv[i + 3] = s->libs[i];
-	if (process_run(&spec, limit_ms(layer), LAYER_BYTES_MAX, &out, &size, &code, err)) {
+	if (process_run(&spec, source_limit_ms(layer), LAYER_BYTES_MAX, &out, &size, &code, err)) {
 		free(out);
 		answer = refusal(err->text);
 		json_object_set_new(answer, "cause", json_string(cause_name(err->cause)));

@@ -48,6 +48,9 @@ void source_want_libs(struct source *s, const char *const *libs);
 /* Why there is no answer of that layer; CAUSE_NONE where there is one or none was asked for. */
 enum cause source_layer_cause(const struct source *s, enum layer layer);
 const char *layer_name(enum layer layer);
+/* How long its helper may take. ASSAY_FACTS_LIMIT_MS overrides the layer's own, for machines that need more
+ * and tests that need less. */
+unsigned source_limit_ms(enum layer layer);
 
 /* printf path forms of the above. */
 const char *source_textf(struct source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <pwd.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -13,6 +14,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "machine/live.h"
+#include "machine/nccl_settings.h"
 #include "machine/source.h"
 
 json_t *live_refusal(const char *what, int errnum)
@@ -218,6 +220,15 @@ static json_t *read_user(void)
 	return json_pack("{s:s,s:s}", "home", home ? home : "", "name", user ? user : "");
 }
 
+static json_t *read_nccl_files(void)
+{
+	struct passwd entry, *found = NULL;
+	char buffer[4096];
+
+	getpwuid_r(geteuid(), &entry, buffer, sizeof(buffer), &found);
+	return nccl_files_read(getenv("NCCL_CONF_FILE"), found ? found->pw_dir : NULL, "");
+}
+
 json_t *source_live_value(const char *key)
 {
 	static const struct {
@@ -236,10 +247,12 @@ json_t *source_live_value(const char *key)
 		{"hypervisor", read_hypervisor},
 		{"marks", read_marks},
 		{"user", read_user},
+		{"nccl_files", read_nccl_files},
 		{"kernel_options", read_kernel_options},
+		{NULL, NULL},
 	};
 
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+	for (size_t i = 0; values[i].key; i++) {
 		if (!strcmp(values[i].key, key)) {
 			json_t *v = values[i].read();
 

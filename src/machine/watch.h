@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Links and ports whose counters somebody watches: read again and again by `assay __facts nvlink|ib MS`, in a
+ * process that may hang. Counters are cumulative; each link's and port's were read at its t_ns
+ * (CLOCK_MONOTONIC). What is not supported is not there.
+ */
+#ifndef MACHINE_WATCH_H
+#define MACHINE_WATCH_H
+#include <jansson.h>
+
+struct watch_nvlink;
+
+/* Opens NVML: helper process only. Owner: caller, watch_nvlink_close. NULL: out of memory. */
+struct watch_nvlink *watch_nvlink_open(void);
+/* {"gpus": [{"pci", "why"?, "links": [a row of the facts' links, with "t_ns", "data_tx_bytes",
+ * "data_rx_bytes", "raw_tx_bytes", "raw_rx_bytes", or "rates_why"], "links_why"?: no links}]}, or {"why",
+ * "cause"} where NVML does not answer at all. Owner: caller. */
+json_t *watch_nvlink_read(struct watch_nvlink *w);
+void watch_nvlink_close(struct watch_nvlink *w);
+
+/* {"ports": [{"device", "port", "kind", "state", "physical", "rate_gbit", "rate_text", "lid", "gid",
+ * "gid_index", "interface", "t_ns", "counters": {}, "errors": {}, "unreadable": {file: why}}]} below
+ * `sys`, which is "/sys" or a folder that has it; data in bytes. {"why"}: the folder is there and cannot be
+ * read. Owner: caller. */
+json_t *watch_ib_read(const char *sys);
+#endif
