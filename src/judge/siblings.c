@@ -39,7 +39,8 @@ struct group {
 static bool alike(const struct subject *a, const struct subject *b)
 {
 	return !strcmp(a->c->key, b->c->key) && !strcmp(a->kind, b->kind) && a->sku == b->sku &&
-	       a->c->together == b->c->together && !strcmp(a->phase_name, b->phase_name);
+	       a->c->together == b->c->together && a->c->lockstep == b->c->lockstep &&
+	       !strcmp(a->phase_name, b->phase_name);
 }
 
 static bool fit(const struct subject *s)

@@ -180,7 +180,8 @@ static void rounds(struct judgement *out, const struct subject *s)
 
 	for (i = 0; i < r->case_count && &r->cases[i] != s->c; i++) {
 		if (strcmp(r->cases[i].key, s->c->key) || strcmp(r->cases[i].target, s->c->target) ||
-		    r->cases[i].together != s->c->together || !case_sound(&r->cases[i]))
+		    r->cases[i].together != s->c->together || r->cases[i].lockstep != s->c->lockstep ||
+		    !case_sound(&r->cases[i]))
 			continue;
 		subject_of(&other, s->ctx, &r->cases[i]);
 		if (other.has_figure && strcmp(other.phase_name, s->phase_name) == 0 &&

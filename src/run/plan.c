@@ -4,47 +4,19 @@
 #include <math.h>
 #include "core/file.h"
 #include "core/text.h"
-#include "run/case_build.h"
 #include "run/need.h"
-#include "run/suite.h"
+#include "run/plan_build.h"
 #include "run/target_team.h"
 #include "team/control.h"
 
 enum { PRODUCT_MAX = 10000 };
-#define TOGETHER_SECONDS 2.0 /* windows that run together must cover each other: a fixed length */
 
-struct builder {
-	struct plan *plan;
-	const struct suite *suite;
-	const struct machine *machine;
-	const struct probe *const *registry;
-	const struct plan_wishes *wishes;
-	unsigned round; /* 0: the only one */
-	unsigned line;	/* of the suite, 1 first */
-	unsigned teams; /* cases of the whole team so far */
-	bool new_step;	/* the next case opens a step */
-	struct error *err;
-};
-
-/* One line of the suite on one target, with one choice of option values. */
-struct choice {
-	const struct suite_case *line;
-	const struct probe *probe;
-	const struct target_found *found;
-	const struct assignment *assignment;
-	size_t count;
-	enum step_order order;
-	bool lockstep; /* as the suite has it; with one GPU the order is another */
-	bool one_node; /* asked for each NUMA node, and there is one */
-	bool any;      /* no engine was named */
-};
-
-static enum status no_memory(const struct builder *b)
+static enum status no_memory(const struct plan_builder *b)
 {
 	return error_errno(b->err, ENOMEM, "planning %s", b->suite->name);
 }
 
-static enum status step_add(struct builder *b, enum step_order order)
+static enum status step_add(struct plan_builder *b, enum step_order order)
 {
 	struct plan *p = b->plan;
 	struct step *grown = realloc(p->steps, (p->count + 1) * sizeof(*grown));
@@ -57,7 +29,7 @@ static enum status step_add(struct builder *b, enum step_order order)
 }
 
 /* Cases that follow each other on one target in one group share a step, and so a worker. Takes *c. */
-static enum status case_add(struct builder *b, struct bench_case *c)
+enum status plan_case_add(struct plan_builder *b, struct bench_case *c)
 {
 	struct plan *p = b->plan;
 	const struct step *last = p->count ? &p->steps[p->count - 1] : NULL;
@@ -83,286 +55,6 @@ static enum status case_add(struct builder *b, struct bench_case *c)
 	*c = (struct bench_case){0};
 	return STATUS_OK;
 }
-
-static void skip(struct bench_case *c, enum status status, enum cause cause, const char *reason)
-{
-	c->skip = status;
-	c->skip_cause = cause;
-	text_copy(c->skip_reason, sizeof(c->skip_reason), reason);
-}
-
-/* What keeps a case that its engine supports from running now. */
-static void check_circumstances(const struct builder *b, struct bench_case *c)
-{
-	char reason[160];
-
-	if (c->probe->kind == PROBE_READING)
-		return;
-	for (unsigned i = 0; i < c->target.gpu_count && !*c->beside; i++)
-		if (machine_is_live(b->machine) &&
-		    gpu_busy(machine_gpu(b->machine, c->target.gpu[i]), reason, sizeof(reason)))
-			text_copy(c->beside, sizeof(c->beside), reason);
-	if (!machine_is_live(b->machine))
-		skip(c, STATUS_UNSUPPORTED, CAUSE_RECORDED, "a recorded machine is never measured");
-	else if (*c->beside && !(b->wishes && b->wishes->beside))
-		skip(c, STATUS_UNAVAILABLE, CAUSE_BUSY, c->beside);
-}
-
-static void fill_times(const struct builder *b, struct bench_case *c, const struct choice *k)
-{
-	double wish = b->wishes ? b->wishes->seconds : 0, limit = k->line->limit_s;
-	bool headline = k->line->phases == PHASES_HEADLINE;
-
-	if (c->probe->kind == PROBE_READING) {
-		c->limit_ms = limit > 0 ? (uint32_t)(limit * 1000) : 20000;
-		return;
-	}
-	c->phases = k->line->phases;
-	c->seconds = wish > 0 && headline ? wish : k->line->seconds;
-	c->search_s = b->wishes && c->engine && c->engine->variants ? b->wishes->search_seconds : 0;
-	c->order = k->order;
-	if (c->order == STEP_TOGETHER && !(c->seconds > 0))
-		c->seconds = TOGETHER_SECONDS;
-	else if (c->order != STEP_TOGETHER && headline && !(wish > 0))
-		c->seconds_capped = k->line->seconds_capped; /* what the command line says is meant */
-	if (!(limit > 0))
-		limit = (headline ? 120 : 60) + 3 * fmax(c->seconds, c->seconds_capped);
-	c->limit_ms = (uint32_t)fmin((limit + c->search_s) * 1000, UINT32_MAX);
-}
-
-static void fill_group(struct bench_case *c, const struct choice *k)
-{
-	if (k->line->group)
-		text_copy(c->group, sizeof(c->group), k->line->group);
-	else if (!c->engine)
-		text_copy(c->group, sizeof(c->group), "readings");
-	else
-		text_copy(c->group, sizeof(c->group),
-			  c->engine->libs && *c->engine->libs ? c->engine->libs : "own");
-}
-
-/* Why this engine cannot do it here; STATUS_OK: it can. */
-static enum status ask_engine(const struct builder *b, const struct engine *e, const struct bench_case *c,
-			      struct error *why)
-{
-	enum status st = e->supports ? e->supports(b->machine, &c->target, c->opts, why) : STATUS_OK;
-
-	if (st && !why->status)
-		error_set(why, st, "%s: %s", e->name, status_text(st));
-	if (st == STATUS_NO_RESOURCE &&
-	    why->cause == CAUSE_NO_MEMORY) /* known ahead: too large for this machine */
-		st = why->status = STATUS_UNSUPPORTED;
-	return st;
-}
-
-/* The cause as the engine said it, else as its status implies. */
-static enum cause cause_of(const struct error *why)
-{
-	if (why->cause)
-		return why->cause;
-	return why->status == STATUS_UNSUPPORTED ? CAUSE_UNSUPPORTED : CAUSE_NONE;
-}
-
-/* Where nobody named an engine and none can: why each cannot. */
-static void ask_every_engine(const struct builder *b, const struct bench_case *c, struct error *why)
-{
-	size_t n = strlen(c->probe->name), engines = 0;
-	struct text t = {0};
-
-	for (const struct engine *const *e = c->probe->engines; *e; e++) {
-		struct error one = {0};
-		const char *words = one.text;
-
-		if (!((*e)->targets & (unsigned)c->target.kind) || !ask_engine(b, *e, c, &one))
-			continue;
-		if (!strncmp(words, c->probe->name, n) && !strncmp(words + n, ": ", 2))
-			words += n + 2;
-		text_addf(&t, "%s%s: %s", engines++ ? "; " : "", (*e)->name, words);
-	}
-	if (engines > 1 && !t.failed)
-		text_copy(why->text, sizeof(why->text), text_str(&t));
-	text_release(&t);
-}
-
-static enum status ask_choice(const struct builder *b, const struct choice *k, const struct engine *e,
-			      const struct bench_case *c, struct error *why)
-{
-	enum status st = ask_engine(b, e, c, why);
-
-	if (st == STATUS_UNSUPPORTED && k->any)
-		ask_every_engine(b, c, why);
-	return st;
-}
-
-/* The same measurement stands in the plan: a line for one GPU alone, where all others are this one. */
-static bool planned(const struct builder *b, const struct bench_case *c, struct error *why)
-{
-	for (size_t i = 0; i < b->plan->count; i++)
-		for (size_t k = 0; k < b->plan->steps[i].count; k++) {
-			const struct bench_case *have = &b->plan->steps[i].cases[k];
-
-			if (c->target.kind != TARGET_GPU || c->order || have->order || have->skip ||
-			    have->round != c->round || have->phases != c->phases ||
-			    strcmp(have->key, c->key) || strcmp(have->target_text, c->target_text))
-				continue;
-			error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "case %u is the same",
-					have->id);
-			return true;
-		}
-	return false;
-}
-
-/* One case on one engine (NULL: a reading), whether it can run or not. */
-static enum status add_on_engine(struct builder *b, const struct choice *k, const struct engine *e)
-{
-	struct bench_case c = {
-		.probe = k->probe,
-		.engine = e,
-		.target = k->found->target,
-		.require = k->line->require,
-		.round = k->probe->kind == PROBE_TIMED ? b->round : 0,
-	};
-	struct error why = {0}, other = {0}, few = {0};
-	enum status st = case_options(&c, k->assignment, k->count, b->err);
-
-	if (!st)
-		st = case_key(&c, b->err);
-	if (st) {
-		case_release(&c);
-		return st;
-	}
-	text_copy(c.target_text, sizeof(c.target_text), k->found->text);
-	c.line = b->line;
-	if (target_shared(&c.target, e, b->wishes))
-		c.team = ++b->teams;
-	else
-		target_mine(&c.target, b->machine, b->wishes, &other);
-	target_ranks(&c.target, e, b->machine, b->wishes, &few);
-	fill_times(b, &c, k);
-	fill_group(&c, k);
-	if (c.probe->work)
-		c.work = c.probe->work(b->machine, &c.target, c.opts);
-	if (!k->found->skip)
-		need_estimate(&c, b->machine);
-	if (b->wishes && !target_asked(&c.target, c.target_text, b->wishes->target))
-		skip(&c, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "not on the target asked for");
-	else if (k->one_node)
-		skip(&c, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
-		     "this machine has one NUMA node: numa auto is the same");
-	else if (other.status)
-		skip(&c, other.status, other.cause, other.text);
-	else if (k->found->skip)
-		skip(&c, k->found->skip, k->found->cause, k->found->reason);
-	else if (few.status)
-		skip(&c, few.status, few.cause, few.text);
-	else if (e && ask_choice(b, k, e, &c, &why))
-		skip(&c, why.status, cause_of(&why), why.text);
-	else if (need_check(&c, b->machine, &why))
-		skip(&c, why.status, cause_of(&why), why.text);
-	else if (planned(b, &c, &why))
-		skip(&c, why.status, cause_of(&why), why.text);
-	else
-		check_circumstances(b, &c);
-	st = case_add(b, &c);
-	case_release(&c);
-	return st;
-}
-
-/* The first engine that can; else the one that only lacks something; else the first of its kind. NULL: none
- * of its kind. */
-static const struct engine *pick_engine(const struct builder *b, const struct choice *k)
-{
-	const struct engine *lacks = NULL, *first = NULL;
-	struct bench_case c = {.probe = k->probe, .target = k->found->target};
-
-	if (case_options(&c, k->assignment, k->count, NULL)) {
-		case_release(&c);
-		return k->probe->engines[0]; /* the options are wrong: making the case says how */
-	}
-	for (const struct engine *const *e = k->probe->engines; *e; e++) {
-		struct error why = {0};
-		enum status st;
-
-		if (!((*e)->targets & (unsigned)k->found->target.kind))
-			continue;
-		first = first ? first : *e;
-		st = k->found->skip ? STATUS_OK : ask_engine(b, *e, &c, &why);
-		if (!st) {
-			lacks = *e;
-			break;
-		}
-		if (st == STATUS_UNAVAILABLE && !lacks)
-			lacks = *e;
-	}
-	case_release(&c);
-	return lacks ? lacks : first;
-}
-
-static enum status no_engine(const struct builder *b, const struct choice *k)
-{
-	char place[300];
-
-	suite_place(b->suite, k->line->target_line, place, sizeof(place));
-	return error_set(b->err, STATUS_BAD_INPUT, "%s: no engine of probe %s runs on target %s", place,
-			 k->probe->name, k->found->text);
-}
-
-static enum status unknown_engine(const struct builder *b, const struct choice *k, const char *name)
-{
-	const char *known[32] = {"all"}, *near;
-	size_t count = 1;
-	char place[300];
-
-	for (const struct engine *const *e = k->probe->engines; e && *e && count < 32; e++)
-		known[count++] = (*e)->name;
-	near = opt_nearest(name, known, count);
-	suite_place(b->suite, k->line->engine_line, place, sizeof(place));
-	return error_set(b->err, STATUS_BAD_INPUT, "%s: engine: probe %s has no engine \"%.40s\"%s%s", place,
-			 k->probe->name, name, near ? "; did you mean " : "", near ? near : "");
-}
-
-static enum status add_all_engines(struct builder *b, const struct choice *k)
-{
-	enum status st = STATUS_OK;
-	bool any = false;
-
-	for (const struct engine *const *e = k->probe->engines; !st && *e; e++)
-		if ((*e)->targets & (unsigned)k->found->target.kind) {
-			any = true;
-			st = add_on_engine(b, k, *e);
-		}
-	return st || any ? st : no_engine(b, k);
-}
-
-static enum status add_engines(struct builder *b, const struct choice *k)
-{
-	const struct words *names = &k->line->engines;
-	enum status st = STATUS_OK;
-
-	if (k->probe->kind == PROBE_READING)
-		return names->count ? unknown_engine(b, k, names->word[0]) : add_on_engine(b, k, NULL);
-	if (!names->count) {
-		const struct engine *e = pick_engine(b, k);
-		struct choice any = *k;
-
-		any.any = true;
-		return e ? add_on_engine(b, &any, e) : no_engine(b, k);
-	}
-	for (size_t i = 0; !st && i < names->count; i++) {
-		const struct engine *e = engine_by_name(k->probe, names->word[i]);
-
-		if (!strcmp(names->word[i], "all"))
-			st = add_all_engines(b, k);
-		else if (!e)
-			st = unknown_engine(b, k, names->word[i]);
-		else if (!(e->targets & (unsigned)k->found->target.kind))
-			st = no_engine(b, k);
-		else
-			st = add_on_engine(b, k, e);
-	}
-	return st;
-}
-
 /* "numa: each" is every NUMA node of this machine. */
 struct each_node {
 	char text[64][12];
@@ -370,8 +62,8 @@ struct each_node {
 	struct words words;
 };
 
-static const struct words *values_of(const struct builder *b, const struct suite_option *o,
-				     struct each_node *each, struct choice *k)
+static const struct words *values_of(const struct plan_builder *b, const struct suite_option *o,
+				     struct each_node *each, struct plan_choice *k)
 {
 	const struct cpu *cpu = machine_cpu(b->machine);
 
@@ -390,7 +82,7 @@ static const struct words *values_of(const struct builder *b, const struct suite
 }
 
 /* A slip of the hand in a list of sizes is told, not planned for hours. */
-static enum status check_product(const struct builder *b, const struct suite_case *line)
+static enum status check_product(const struct plan_builder *b, const struct suite_case *line)
 {
 	double product = 1;
 	char place[300];
@@ -407,7 +99,7 @@ static enum status check_product(const struct builder *b, const struct suite_cas
 }
 
 /* Every choice of option values: an odometer whose last wheel turns fastest. */
-static enum status turn_wheels(struct builder *b, struct choice *k)
+static enum status turn_wheels(struct plan_builder *b, struct plan_choice *k)
 {
 	const struct suite_case *line = k->line;
 	struct assignment *a = calloc(line->option_count + 1, sizeof(*a));
@@ -430,7 +122,7 @@ static enum status turn_wheels(struct builder *b, struct choice *k)
 		}
 		k->assignment = a;
 		k->count = line->option_count;
-		st = add_engines(b, k);
+		st = plan_engines(b, k);
 		more = false;
 		for (size_t i = line->option_count; !more && i-- > 0;) {
 			more = ++wheel[i] < values[i]->count;
@@ -445,7 +137,7 @@ static enum status turn_wheels(struct builder *b, struct choice *k)
 	return st;
 }
 
-static enum status add_products(struct builder *b, struct choice *k)
+static enum status add_products(struct plan_builder *b, struct plan_choice *k)
 {
 	enum status bound = check_product(b, k->line);
 
@@ -453,7 +145,7 @@ static enum status add_products(struct builder *b, struct choice *k)
 }
 
 /* A reading runs on what it reads and nowhere else. */
-static enum status check_reads(const struct builder *b, const struct choice *k, const char *place)
+static enum status check_reads(const struct plan_builder *b, const struct plan_choice *k, const char *place)
 {
 	const struct probe *p = k->probe;
 
@@ -465,7 +157,8 @@ static enum status check_reads(const struct builder *b, const struct choice *k, 
 }
 
 /* What keeps in step is GPUs: each does the same as the others. */
-static enum status check_lockstep(const struct builder *b, const struct choice *k, const char *place)
+static enum status check_lockstep(const struct plan_builder *b, const struct plan_choice *k,
+				  const char *place)
 {
 	if (!k->lockstep || (k->found->target.kind == TARGET_GPU && k->probe->kind == PROBE_TIMED))
 		return STATUS_OK;
@@ -475,7 +168,7 @@ static enum status check_lockstep(const struct builder *b, const struct choice *
 		place, k->probe->name, k->found->text);
 }
 
-static enum status add_target(struct builder *b, struct choice *k, const char *word)
+static enum status add_target(struct plan_builder *b, struct plan_choice *k, const char *word)
 {
 	struct target_found found[TARGETS_MAX];
 	char place[300];
@@ -496,7 +189,7 @@ static enum status add_target(struct builder *b, struct choice *k, const char *w
 	return st;
 }
 
-static enum status find_probe(const struct builder *b, struct choice *k)
+static enum status find_probe(const struct plan_builder *b, struct plan_choice *k)
 {
 	const char *known[256], *near;
 	size_t count = 0;
@@ -514,15 +207,16 @@ static enum status find_probe(const struct builder *b, struct choice *k)
 }
 
 /* With one GPU there is nothing to keep in step: its cases share one worker in their order. */
-static enum step_order order_of(const struct builder *b, const struct suite_step *step)
+static enum step_order order_of(const struct plan_builder *b, const struct suite_step *step)
 {
 	return step->order == STEP_LOCKSTEP && machine_gpu_count(b->machine) < 2 ? STEP_IN_ORDER
 										 : step->order;
 }
 
-static enum status add_line(struct builder *b, const struct suite_step *step, const struct suite_case *line)
+static enum status add_line(struct plan_builder *b, const struct suite_step *step,
+			    const struct suite_case *line)
 {
-	struct choice k = {
+	struct plan_choice k = {
 		.line = line, .order = order_of(b, step), .lockstep = step->order == STEP_LOCKSTEP};
 	enum status st = find_probe(b, &k);
 
@@ -568,7 +262,7 @@ static double step_seconds(const struct step *s)
 }
 
 /* The canonical text: what makes two plans the same. Reasons are words about it, not part of it. */
-static enum status finish(struct builder *b)
+static enum status finish(struct plan_builder *b)
 {
 	const struct team_shape *team = b->wishes ? b->wishes->team : NULL;
 	struct plan *p = b->plan;
@@ -603,18 +297,18 @@ static enum status finish(struct builder *b)
 }
 
 /* What runs together on all GPUs says nothing new where there is one. */
-static void skip_lone(struct builder *b)
+static void skip_lone(struct plan_builder *b)
 {
 	struct step *last = b->plan->count ? &b->plan->steps[b->plan->count - 1] : NULL;
 
 	if (last && last->order == STEP_TOGETHER && last->count == 1 && !last->cases[0].skip &&
 	    last->cases[0].target.kind == TARGET_GPU)
-		skip(&last->cases[0], STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
-		     "one GPU: there is none to run together with");
+		plan_case_skip(&last->cases[0], STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
+			       "one GPU: there is none to run together with");
 }
 
 /* Every line of the suite once. */
-static enum status add_round(struct builder *b)
+static enum status add_round(struct plan_builder *b)
 {
 	const struct suite *s = b->suite;
 	enum status st = STATUS_OK;
@@ -640,7 +334,7 @@ enum status plan_build(struct plan *p, const struct suite *s, const struct machi
 		       const struct probe *const *registry, const struct plan_wishes *wishes,
 		       struct error *err)
 {
-	struct builder b = {
+	struct plan_builder b = {
 		.plan = p, .suite = s, .machine = m, .registry = registry, .wishes = wishes, .err = err};
 	unsigned rounds = wishes && wishes->rounds > 1 ? wishes->rounds : 1;
 	enum status st = wishes && wishes->target ? target_wish(wishes->target, m, err) : STATUS_OK;

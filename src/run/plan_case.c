@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One choice of a suite's line as cases: on which engine, for how long, and why not at all. Pure. */
+#include <math.h>
+#include "core/text.h"
+#include "machine/machine.h"
+#include "run/need.h"
+#include "run/plan_build.h"
+#include "run/target_team.h"
+
+#define TOGETHER_SECONDS 2.0 /* windows that run together must cover each other: a fixed length */
+
+void plan_case_skip(struct bench_case *c, enum status status, enum cause cause, const char *reason)
+{
+	c->skip = status;
+	c->skip_cause = cause;
+	text_copy(c->skip_reason, sizeof(c->skip_reason), reason);
+}
+
+/* What keeps a case that its engine supports from running now. */
+static void check_circumstances(const struct plan_builder *b, struct bench_case *c)
+{
+	char reason[160];
+
+	if (c->probe->kind == PROBE_READING)
+		return;
+	for (unsigned i = 0; i < c->target.gpu_count && !*c->beside; i++)
+		if (machine_is_live(b->machine) &&
+		    gpu_busy(machine_gpu(b->machine, c->target.gpu[i]), reason, sizeof(reason)))
+			text_copy(c->beside, sizeof(c->beside), reason);
+	if (!machine_is_live(b->machine))
+		plan_case_skip(c, STATUS_UNSUPPORTED, CAUSE_RECORDED, "a recorded machine is never measured");
+	else if (*c->beside && !(b->wishes && b->wishes->beside))
+		plan_case_skip(c, STATUS_UNAVAILABLE, CAUSE_BUSY, c->beside);
+}
+
+static void fill_times(const struct plan_builder *b, struct bench_case *c, const struct plan_choice *k)
+{
+	double wish = b->wishes ? b->wishes->seconds : 0, limit = k->line->limit_s;
+	bool headline = k->line->phases == PHASES_HEADLINE;
+
+	if (c->probe->kind == PROBE_READING) {
+		c->limit_ms = limit > 0 ? (uint32_t)(limit * 1000) : 20000;
+		return;
+	}
+	c->phases = k->line->phases;
+	c->seconds = wish > 0 && headline ? wish : k->line->seconds;
+	c->search_s = b->wishes && c->engine && c->engine->variants ? b->wishes->search_seconds : 0;
+	c->order = k->order;
+	if (c->order == STEP_TOGETHER && !(c->seconds > 0))
+		c->seconds = TOGETHER_SECONDS;
+	else if (c->order != STEP_TOGETHER && headline && !(wish > 0))
+		c->seconds_capped = k->line->seconds_capped; /* what the command line says is meant */
+	if (!(limit > 0))
+		limit = (headline ? 120 : 60) + 3 * fmax(c->seconds, c->seconds_capped);
+	c->limit_ms = (uint32_t)fmin((limit + c->search_s) * 1000, UINT32_MAX);
+}
+
+static void fill_group(struct bench_case *c, const struct plan_choice *k)
+{
+	if (k->line->group)
+		text_copy(c->group, sizeof(c->group), k->line->group);
+	else if (!c->engine)
+		text_copy(c->group, sizeof(c->group), "readings");
+	else
+		text_copy(c->group, sizeof(c->group),
+			  c->engine->libs && *c->engine->libs ? c->engine->libs : "own");
+}
+
+/* Why this engine cannot do it here; STATUS_OK: it can. */
+static enum status ask_engine(const struct plan_builder *b, const struct engine *e,
+			      const struct bench_case *c, struct error *why)
+{
+	enum status st = e->supports ? e->supports(b->machine, &c->target, c->opts, why) : STATUS_OK;
+
+	if (st && !why->status)
+		error_set(why, st, "%s: %s", e->name, status_text(st));
+	if (st == STATUS_NO_RESOURCE &&
+	    why->cause == CAUSE_NO_MEMORY) /* known ahead: too large for this machine */
+		st = why->status = STATUS_UNSUPPORTED;
+	return st;
+}
+
+/* The cause as the engine said it, else as its status implies. */
+static enum cause cause_of(const struct error *why)
+{
+	if (why->cause)
+		return why->cause;
+	return why->status == STATUS_UNSUPPORTED ? CAUSE_UNSUPPORTED : CAUSE_NONE;
+}
+
+/* Where nobody named an engine and none can: why each cannot. */
+static void ask_every_engine(const struct plan_builder *b, const struct bench_case *c, struct error *why)
+{
+	size_t n = strlen(c->probe->name), engines = 0;
+	struct text t = {0};
+
+	for (const struct engine *const *e = c->probe->engines; *e; e++) {
+		struct error one = {0};
+		const char *words = one.text;
+
+		if (!((*e)->targets & (unsigned)c->target.kind) || !ask_engine(b, *e, c, &one))
+			continue;
+		if (!strncmp(words, c->probe->name, n) && !strncmp(words + n, ": ", 2))
+			words += n + 2;
+		text_addf(&t, "%s%s: %s", engines++ ? "; " : "", (*e)->name, words);
+	}
+	if (engines > 1 && !t.failed)
+		text_copy(why->text, sizeof(why->text), text_str(&t));
+	text_release(&t);
+}
+
+static enum status ask_choice(const struct plan_builder *b, const struct plan_choice *k,
+			      const struct engine *e, const struct bench_case *c, struct error *why)
+{
+	enum status st = ask_engine(b, e, c, why);
+
+	if (st == STATUS_UNSUPPORTED && k->any)
+		ask_every_engine(b, c, why);
+	return st;
+}
+
+/* The same measurement stands in the plan: a line for one GPU alone, where all others are this one. */
+static bool planned(const struct plan_builder *b, const struct bench_case *c, struct error *why)
+{
+	for (size_t i = 0; i < b->plan->count; i++)
+		for (size_t k = 0; k < b->plan->steps[i].count; k++) {
+			const struct bench_case *have = &b->plan->steps[i].cases[k];
+
+			if (c->target.kind != TARGET_GPU || c->order || have->order || have->skip ||
+			    have->round != c->round || have->phases != c->phases ||
+			    strcmp(have->key, c->key) || strcmp(have->target_text, c->target_text))
+				continue;
+			error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "case %u is the same",
+					have->id);
+			return true;
+		}
+	return false;
+}
+
+/* One case on one engine (NULL: a reading), whether it can run or not. */
+static enum status add_on_engine(struct plan_builder *b, const struct plan_choice *k, const struct engine *e)
+{
+	struct bench_case c = {
+		.probe = k->probe,
+		.engine = e,
+		.target = k->found->target,
+		.require = k->line->require,
+		.round = k->probe->kind == PROBE_TIMED ? b->round : 0,
+	};
+	struct error why = {0}, other = {0}, few = {0};
+	enum status st = case_options(&c, k->assignment, k->count, b->err);
+
+	if (!st)
+		st = case_key(&c, b->err);
+	if (st) {
+		case_release(&c);
+		return st;
+	}
+	text_copy(c.target_text, sizeof(c.target_text), k->found->text);
+	c.line = b->line;
+	if (target_shared(&c.target, e, b->wishes))
+		c.team = ++b->teams;
+	else
+		target_mine(&c.target, b->machine, b->wishes, &other);
+	target_ranks(&c.target, e, b->machine, b->wishes, &few);
+	fill_times(b, &c, k);
+	fill_group(&c, k);
+	if (c.probe->work)
+		c.work = c.probe->work(b->machine, &c.target, c.opts);
+	if (!k->found->skip)
+		need_estimate(&c, b->machine);
+	if (b->wishes && !target_asked(&c.target, c.target_text, b->wishes->target))
+		plan_case_skip(&c, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "not on the target asked for");
+	else if (k->one_node)
+		plan_case_skip(&c, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
+			       "this machine has one NUMA node: numa auto is the same");
+	else if (other.status)
+		plan_case_skip(&c, other.status, other.cause, other.text);
+	else if (k->found->skip)
+		plan_case_skip(&c, k->found->skip, k->found->cause, k->found->reason);
+	else if (few.status)
+		plan_case_skip(&c, few.status, few.cause, few.text);
+	else if (e && ask_choice(b, k, e, &c, &why))
+		plan_case_skip(&c, why.status, cause_of(&why), why.text);
+	else if (need_check(&c, b->machine, &why))
+		plan_case_skip(&c, why.status, cause_of(&why), why.text);
+	else if (planned(b, &c, &why))
+		plan_case_skip(&c, why.status, cause_of(&why), why.text);
+	else
+		check_circumstances(b, &c);
+	st = plan_case_add(b, &c);
+	case_release(&c);
+	return st;
+}
+
+/* The first engine that can; else the one that only lacks something; else the first of its kind. NULL: none
+ * of its kind. */
+static const struct engine *pick_engine(const struct plan_builder *b, const struct plan_choice *k)
+{
+	const struct engine *lacks = NULL, *first = NULL;
+	struct bench_case c = {.probe = k->probe, .target = k->found->target};
+
+	if (case_options(&c, k->assignment, k->count, NULL)) {
+		case_release(&c);
+		return k->probe->engines[0]; /* the options are wrong: making the case says how */
+	}
+	for (const struct engine *const *e = k->probe->engines; *e; e++) {
+		struct error why = {0};
+		enum status st;
+
+		if (!((*e)->targets & (unsigned)k->found->target.kind))
+			continue;
+		first = first ? first : *e;
+		st = k->found->skip ? STATUS_OK : ask_engine(b, *e, &c, &why);
+		if (!st) {
+			lacks = *e;
+			break;
+		}
+		if (st == STATUS_UNAVAILABLE && !lacks)
+			lacks = *e;
+	}
+	case_release(&c);
+	return lacks ? lacks : first;
+}
+
+static enum status no_engine(const struct plan_builder *b, const struct plan_choice *k)
+{
+	char place[300];
+
+	suite_place(b->suite, k->line->target_line, place, sizeof(place));
+	return error_set(b->err, STATUS_BAD_INPUT, "%s: no engine of probe %s runs on target %s", place,
+			 k->probe->name, k->found->text);
+}
+
+static enum status unknown_engine(const struct plan_builder *b, const struct plan_choice *k, const char *name)
+{
+	const char *known[32] = {"all"}, *near;
+	size_t count = 1;
+	char place[300];
+
+	for (const struct engine *const *e = k->probe->engines; e && *e && count < 32; e++)
+		known[count++] = (*e)->name;
+	near = opt_nearest(name, known, count);
+	suite_place(b->suite, k->line->engine_line, place, sizeof(place));
+	return error_set(b->err, STATUS_BAD_INPUT, "%s: engine: probe %s has no engine \"%.40s\"%s%s", place,
+			 k->probe->name, name, near ? "; did you mean " : "", near ? near : "");
+}
+
+static enum status add_all_engines(struct plan_builder *b, const struct plan_choice *k)
+{
+	enum status st = STATUS_OK;
+	bool any = false;
+
+	for (const struct engine *const *e = k->probe->engines; !st && *e; e++)
+		if ((*e)->targets & (unsigned)k->found->target.kind) {
+			any = true;
+			st = add_on_engine(b, k, *e);
+		}
+	return st || any ? st : no_engine(b, k);
+}
+
+enum status plan_engines(struct plan_builder *b, const struct plan_choice *k)
+{
+	const struct words *names = &k->line->engines;
+	enum status st = STATUS_OK;
+
+	if (k->probe->kind == PROBE_READING)
+		return names->count ? unknown_engine(b, k, names->word[0]) : add_on_engine(b, k, NULL);
+	if (!names->count) {
+		const struct engine *e = pick_engine(b, k);
+		struct plan_choice any = *k;
+
+		any.any = true;
+		return e ? add_on_engine(b, &any, e) : no_engine(b, k);
+	}
+	for (size_t i = 0; !st && i < names->count; i++) {
+		const struct engine *e = engine_by_name(k->probe, names->word[i]);
+
+		if (!strcmp(names->word[i], "all"))
+			st = add_all_engines(b, k);
+		else if (!e)
+			st = unknown_engine(b, k, names->word[i]);
+		else if (!(e->targets & (unsigned)k->found->target.kind))
+			st = no_engine(b, k);
+		else
+			st = add_on_engine(b, k, e);
+	}
+	return st;
+}
