@@ -6,6 +6,7 @@
 	X(check) \
 	X(compare) \
 	X(info) \
+	X(launch) \
 	X(list_command) \
 	X(monitor) \
 	X(probe) \
@@ -18,6 +19,7 @@
 #define HIDDEN_COMMANDS(X) \
 	X(docs) \
 	X(facts) \
+	X(ranks) \
 	X(sample) \
 	X(team) \
 	X(worker)

@@ -24,6 +24,7 @@ struct launch {
 	const char *file;
 	char **argv, **env;
 	int channel, output, report; /* our ends for the child; -1: none. report: errno of a failed exec */
+	int input, errors;	     /* the caller's; -1: none */
 	pid_t parent;
 	bool pin, both; /* both: stderr goes where stdout goes */
 	cpu_set_t cpus;
@@ -131,9 +132,13 @@ static _Noreturn void child(const struct launch *l)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (l->pin && sched_setaffinity(0, sizeof(l->cpus), &l->cpus))
 		child_fail(l);
+	if (l->input >= 0 && dup2(l->input, STDIN_FILENO) < 0)
+		child_fail(l);
 	if (l->output >= 0 && dup2(l->output, STDOUT_FILENO) < 0)
 		child_fail(l);
 	if (l->output >= 0 && l->both && dup2(l->output, STDERR_FILENO) < 0)
+		child_fail(l);
+	if (l->errors >= 0 && dup2(l->errors, STDERR_FILENO) < 0)
 		child_fail(l);
 	if (l->channel >= 0 && dup2(l->channel, CHANNEL_FD) < 0)
 		child_fail(l);
@@ -231,7 +236,12 @@ out:
 
 enum status process_start(struct process *p, const struct process_spec *spec, struct error *err)
 {
-	struct launch l = {.channel = -1, .output = -1, .report = -1, .parent = getpid()};
+	struct launch l = {.channel = -1,
+			   .output = -1,
+			   .report = -1,
+			   .input = spec->input ? *spec->input : -1,
+			   .errors = spec->errors ? *spec->errors : -1,
+			   .parent = getpid()};
 	const char *const *word = spec->argv;
 	enum status st;
 	size_t count;

@@ -22,13 +22,14 @@ struct process {
 };
 
 struct process_spec {
-	const char *const *argv;	   /* NULL ends; argv[0] NULL: this very program (/proc/self/exe),
-					    * the words that follow are its arguments */
-	const char *const *env;		   /* "NAME=value" over ours; NULL ends; NULL: none */
-	bool channel;			   /* make a socket pair */
-	bool capture_output;		   /* stdout and stderr to `output`, else inherited */
-	bool stderr_apart;		   /* stderr stays ours, stdout alone is captured */
-	int cpu_numa;			   /* -1: anywhere */
+	const char *const *argv;   /* NULL ends; argv[0] NULL: this very program (/proc/self/exe),
+				    * the words that follow are its arguments */
+	const char *const *env;	   /* "NAME=value" over ours; NULL ends; NULL: none */
+	bool channel;		   /* make a socket pair */
+	bool capture_output;	   /* stdout and stderr to `output`, else inherited */
+	bool stderr_apart;	   /* stderr stays ours, stdout alone is captured */
+	const int *input, *errors; /* a descriptor that becomes the child's stdin, its stderr; NULL: ours */
+	int cpu_numa;		   /* -1: anywhere */
 	const volatile sig_atomic_t *stop; /* process_run: ended with CANCELLED once it is not 0, at once from
 					    * 2 on; NULL: never */
 };

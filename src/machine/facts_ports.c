@@ -23,6 +23,31 @@ static void add_place(struct facts *f, json_t *port, const char *folder)
 		facts_set_number(port, "numa_node", node);
 }
 
+/* The first RoCE v2 GID of an IPv4 address, else the first of any: tables begin with their own few, and
+ * asking for all 256 of each port takes its time. */
+static void roce_gid(struct facts *f, json_t *port, const char *folder)
+{
+	enum { LOOKED_AT = 16 };
+	static const char mapped[] = "0000:0000:0000:0000:0000:ffff:";
+	int found = -1;
+
+	for (int i = 0; i < LOOKED_AT; i++) {
+		const char *type = source_textf(f->source, "%s/gid_attrs/types/%d", folder, i), *gid;
+		bool ipv4;
+
+		if (!type || strcmp(type, "RoCE v2"))
+			continue;
+		gid = source_textf(f->source, "%s/gids/%d", folder, i);
+		ipv4 = gid && !strncmp(gid, mapped, strlen(mapped));
+		if (found < 0 || ipv4)
+			found = i;
+		if (ipv4)
+			break;
+	}
+	if (found >= 0)
+		facts_set_number(port, "gid_roce_v2", found);
+}
+
 static void infiniband_port(struct facts *f, json_t *ports, const char *device, const char *number)
 {
 	static const char *const base = "/sys/class/infiniband";
@@ -45,6 +70,10 @@ static void infiniband_port(struct facts *f, json_t *ports, const char *device, 
 	if (rate && strtod(rate, NULL) > 0)
 		facts_set_number(port, "rate_gbit", strtod(rate, NULL));
 	facts_set_text(port, "rate_text", rate);
+	if (layer && !strcmp(layer, "Ethernet")) {
+		snprintf(folder, sizeof(folder), "%s/%s/ports/%s", base, device, number);
+		roce_gid(f, port, folder);
+	}
 	facts_set_text(port, "gid", source_textf(f->source, "%s/%s/ports/%s/gids/0", base, device, number));
 	facts_set_text(port, "firmware", source_textf(f->source, "%s/%s/fw_ver", base, device));
 	facts_set_text(port, "board", source_textf(f->source, "%s/%s/board_id", base, device));

@@ -3,6 +3,7 @@
  * took. */
 #include "test.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -35,6 +36,34 @@ static void test_process__a_child_answers_on_descriptor_three(void **state)
 	assert_true(WIFEXITED(p.wait_status) && WEXITSTATUS(p.wait_status) == 0);
 	assert_true(process_stop(&p, 0, 0));
 	process_release(&p);
+	process_release(&p);
+}
+
+static void test_process__stdin_and_stderr_can_be_the_callers(void **state)
+{
+	static const char *const argv[] = {"sh", "-c", "read word; echo \"$word\" >&2", NULL};
+	struct process_spec spec = self(argv);
+	struct error err = {0};
+	int in[2], out[2];
+	struct process p;
+	char said[16] = "";
+
+	(void)state;
+	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	spec.input = &in[0];
+	spec.errors = &out[1];
+	assert_int_equal(process_start(&p, &spec, &err), STATUS_OK);
+	close(in[0]);
+	close(out[1]);
+	assert_int_equal(write(in[1], "ping\n", 5), 5);
+	assert_int_equal(read(out[0], said, sizeof(said) - 1), 5);
+	assert_string_equal(said, "ping\n");
+	assert_int_equal(read(out[0], said, 1), 0); /* nobody else holds it open */
+	close(in[1]);
+	close(out[0]);
+	while (!process_poll(&p))
+		usleep(1000);
 	process_release(&p);
 }
 
@@ -306,6 +335,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_process__what_cannot_be_killed_is_left_behind),
 		cmocka_unit_test(test_process__children_die_with_their_parent),
 		cmocka_unit_test(test_process__a_child_can_be_bound_to_a_node),
+		cmocka_unit_test(test_process__stdin_and_stderr_can_be_the_callers),
 	};
 
 	if (argc == 3 && !strcmp(argv[1], "child"))

@@ -40,6 +40,24 @@ static void test_machine__the_host_is_read_without_any_library(void **state)
 	machine_free(m);
 }
 
+static void test_machine__a_teams_secret_is_no_fact(void **state)
+{
+	struct machine *m;
+	char *facts;
+
+	(void)state;
+	assert_int_equal(setenv("ASSAY_TEAM_SECRET", "0123456789abcdef-secret", 1), 0);
+	assert_int_equal(setenv("ASSAY_RANK", "3", 1), 0);
+	m = read_live(LAYER_HOST);
+	facts = json_dumps(machine_json(m), 0);
+	assert_non_null(strstr(facts, "ASSAY_RANK"));
+	assert_null(strstr(facts, "0123456789abcdef-secret"));
+	unsetenv("ASSAY_TEAM_SECRET");
+	unsetenv("ASSAY_RANK");
+	free(facts);
+	machine_free(m);
+}
+
 static void test_machine__json_gives_the_same_machine(void **state)
 {
 	struct machine *m = read_live(LAYER_HOST), *again = NULL;
@@ -402,6 +420,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_machine__the_host_is_read_without_any_library),
+		cmocka_unit_test(test_machine__a_teams_secret_is_no_fact),
 		cmocka_unit_test(test_machine__json_gives_the_same_machine),
 		cmocka_unit_test(test_machine__facts_of_another_format_are_refused),
 		cmocka_unit_test(test_machine__absurd_numbers_count_as_absent),

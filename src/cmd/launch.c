@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay launch: a team of ranks, on this node, over ssh, by Slurm or by mpirun. */
+#include <limits.h>
+#include <unistd.h>
+#include "cmd/command.h"
+#include "cmd/list.h"
+#include "cmd/show.h"
+#include "launch/ranks.h"
+#include "launch/route.h"
+#include "launch/start.h"
+
+struct launch_opts {
+	uint32_t how, nodes;
+	const char *hosts, *hostfile, *gpus, *ranks, *time, *partition, *account, *sbatch, *script, *env,
+		*master, *ssh_config, *machine;
+	bool derive, mpi, print, wait, exports;
+};
+
+enum { HOW_AUTO = 0, CPU_RANKS = 4, LOCAL_RANKS_MAX = 1024 };
+
+#define X(id, name, text) name,
+static const char *const hows[] = {"auto", LAUNCH_HOWS(X) NULL};
+#undef X
+
+static const struct opt opts[] = {
+	OPT_ROW(struct launch_opts, how, .name = "how", .preset = "auto", .choices = hows,
+		.help = "who starts the ranks; auto: ssh with hosts, slurm with --nodes where sbatch is, "
+			"else this node alone"),
+	OPT_ROW(struct launch_opts, nodes, .name = "nodes", .max = 65536,
+		.help = "how many nodes; 0: as many as hosts, else 1"),
+	OPT_ROW(struct launch_opts, hosts, .name = "hosts", .shown = "LIST",
+		.help = "gpu1,user@gpu2 or gpu[01-04]; rank 0 is on the first"),
+	OPT_ROW(struct launch_opts, hostfile, .name = "hostfile", .shown = "FILE",
+		.help = "the same, a host a line"),
+	OPT_ROW(struct launch_opts, gpus, .name = "gpus-per-node", .shown = "N",
+		.help = "what each node has; else as this machine (plain) or --machine has"),
+	OPT_ROW(struct launch_opts, ranks, .name = "ranks-per-node", .shown = "N",
+		.help = "else one a GPU; without GPUs up to four"),
+	OPT_ROW(struct launch_opts, time, .name = "time", .shown = "TIME",
+		.help = "Slurm: the job's limit, 30 or 1:30:00 or 1-12"),
+	OPT_ROW(struct launch_opts, partition, .name = "partition", .shown = "NAME",
+		.help = "Slurm: where to"),
+	OPT_ROW(struct launch_opts, account, .name = "account", .shown = "NAME", .help = "Slurm: who pays"),
+	OPT_ROW(struct launch_opts, sbatch, .name = "sbatch", .shown = "WORDS",
+		.help = "Slurm: one more #SBATCH line"),
+	OPT_ROW(struct launch_opts, script, .name = "script", .shown = "FILE",
+		.help = "keep the script there"),
+	OPT_ROW(struct launch_opts, env, .name = "env", .shown = "WORDS",
+		.help = "NAME=value with blanks between, for all ranks"),
+	OPT_ROW(struct launch_opts, derive, .name = "derive", .preset = "true",
+		.help = "each node sets what its machine asks for"),
+	OPT_ROW(struct launch_opts, mpi, .name = "mpi",
+		.help = "the ranks do MPI of their own: srun --mpi=pmix, UCX's ports"),
+	OPT_ROW(struct launch_opts, master, .name = "master", .shown = "HOST[:PORT]",
+		.help = "where the others find rank 0"),
+	OPT_ROW(struct launch_opts, ssh_config, .name = "ssh-config", .shown = "FILE",
+		.help = "for ssh -F: ports, keys, names of hosts"),
+	OPT_ROW(struct launch_opts, machine, .name = "machine", .shown = "DIR",
+		.help = "a recording of such a node, for what is shown of its environment"),
+	OPT_ROW(struct launch_opts, print, .name = "print",
+		.help = "show the script, each line with its reason; start nothing"),
+	OPT_ROW(struct launch_opts, exports, .name = "exports",
+		.help = "show what this machine asks for as export lines, each with its reason; start "
+			"nothing"),
+	OPT_ROW(struct launch_opts, wait, .name = "wait",
+		.help = "Slurm: pass on the job's output and end with its exit code"),
+};
+
+/* All that a plan lends. */
+struct filled {
+	struct launch_plan plan;
+	struct env_rows rows;
+	char program[PATH_MAX], build[PROCESS_BUILD], label[160], route[64];
+	char *env_text;
+	const char *env[64];
+};
+
+static const char *const check_quick[] = {"check", "quick"};
+
+static bool is_command(const char *word)
+{
+	for (const struct command *const *c = command_list; *c; c++)
+		if (!strcmp((*c)->name, word) && (!(*c)->hidden || !strcmp(word, "__team")))
+			return strcmp(word, "launch");
+	return false;
+}
+
+static enum status take_words(struct launch_plan *p, const struct command_context *c, struct error *err)
+{
+	p->words = c->rest;
+	if (!p->words.count)
+		p->words = (struct opt_words){check_quick, 2};
+	if (is_command(p->words.word[0]))
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT,
+			 "behind -- stands \"%.40s\", which is no command of assay that ranks could run",
+			 p->words.word[0]);
+}
+
+static enum status take_env(struct filled *f, const char *text, struct error *err)
+{
+	char *save = NULL;
+	size_t n = 0;
+
+	f->env_text = strdup(text ? text : "");
+	if (!f->env_text)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for --env");
+	for (char *w = strtok_r(f->env_text, " ", &save); w && n < 63; w = strtok_r(NULL, " ", &save))
+		f->env[n++] = w;
+	f->plan.env = (struct opt_words){f->env, n};
+	return STATUS_OK;
+}
+
+static enum status take_hosts(struct launch_plan *p, const struct launch_opts *o, struct error *err)
+{
+	if (o->hosts && o->hostfile)
+		return error_set(err, STATUS_BAD_INPUT, "--hosts and --hostfile name hosts: give one");
+	if (o->hosts)
+		return hosts_parse(&p->hosts, o->hosts, "--hosts", err);
+	return o->hostfile ? hosts_read(&p->hosts, o->hostfile, err) : STATUS_OK;
+}
+
+static enum status choose_how(struct launch_plan *p, const struct launch_opts *o, struct error *err)
+{
+	if (o->how != HOW_AUTO)
+		p->how = (enum launch_how)(o->how - 1);
+	else
+		p->how = p->hosts.count		       ? LAUNCH_SSH
+			 : o->nodes && slurm_is_here() ? LAUNCH_SLURM
+						       : LAUNCH_PLAIN;
+	p->nodes = o->nodes ? o->nodes : p->hosts.count ? (unsigned)p->hosts.count : 1;
+	if (p->how == LAUNCH_SSH && !p->hosts.count)
+		return error_set(err, STATUS_BAD_INPUT, "--how ssh needs --hosts or --hostfile");
+	if (p->how == LAUNCH_PLAIN && (p->nodes > 1 || p->hosts.count))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%u nodes, and %s: give --hosts, or --how slurm or mpirun", p->nodes,
+				 o->how ? "--how plain is this one"
+					: "there is no sbatch here to ask for them");
+	if (p->how == LAUNCH_SLURM && p->hosts.count)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "Slurm chooses its nodes: --sbatch --nodelist=.. names some");
+	return STATUS_OK;
+}
+
+/* Options that another way alone heeds are mistakes, not wishes. */
+static enum status check_options(const struct launch_plan *p, const struct launch_opts *o, struct error *err)
+{
+	const struct {
+		bool given;
+		const char *name;
+		enum launch_how how;
+	} rows[] = {{o->time, "--time", LAUNCH_SLURM},		{o->partition, "--partition", LAUNCH_SLURM},
+		    {o->account, "--account", LAUNCH_SLURM},	{o->sbatch, "--sbatch", LAUNCH_SLURM},
+		    {o->wait, "--wait", LAUNCH_SLURM},		{o->script, "--script", LAUNCH_SLURM},
+		    {o->ssh_config, "--ssh-config", LAUNCH_SSH}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].given && rows[i].how != p->how)
+			return error_set(err, STATUS_BAD_INPUT, "%s is for --how %s, and this is %s",
+					 rows[i].name, hows[rows[i].how + 1], hows[p->how + 1]);
+	return STATUS_OK;
+}
+
+static enum status number(unsigned *out, const char *option, const char *text, unsigned most,
+			  struct error *err)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || value > most)
+		return error_set(err, STATUS_BAD_INPUT, "%s \"%.40s\" is no whole number up to %u", option,
+				 text, most);
+	*out = (unsigned)value;
+	return STATUS_OK;
+}
+
+/* GPUs granted to us, and how many ranks CPUs alone are good for. */
+static enum status count_gpus(unsigned *gpus, unsigned *cpus, const char *recording,
+			      const struct command_context *c, struct error *err)
+{
+	static const char *const none[] = {NULL};
+	const struct machine_scope scope = {.up_to = LAYER_HOST, .stop = c->stop, .libs = none};
+	struct machine *m = NULL;
+	enum status st = machine_read_scope(&m, &scope, recording, c->log, err);
+
+	if (st)
+		return st;
+	for (unsigned i = 0; i < machine_gpu_count(m); i++)
+		*gpus += machine_gpu(m, i)->granted;
+	*cpus = machine_cpu(m)->usable < CPU_RANKS ? machine_cpu(m)->usable : CPU_RANKS;
+	machine_free(m);
+	return STATUS_OK;
+}
+
+static enum status take_counts(struct launch_plan *p, const struct launch_opts *o,
+			       const struct command_context *c, struct error *err)
+{
+	unsigned cpus = CPU_RANKS;
+	enum status st = STATUS_OK;
+
+	if (o->gpus)
+		st = number(&p->gpus, "--gpus-per-node", o->gpus, LOCAL_RANKS_MAX, err);
+	else if (o->machine || p->how == LAUNCH_PLAIN)
+		st = count_gpus(&p->gpus, &cpus, o->machine, c, err);
+	else if (!o->ranks)
+		st = error_set(err, STATUS_BAD_INPUT,
+			       "what the nodes have is not known here: give --gpus-per-node, "
+			       "--ranks-per-node or --machine");
+	p->ranks = p->gpus ? p->gpus : cpus ? cpus : 1;
+	if (!st && o->ranks)
+		st = number(&p->ranks, "--ranks-per-node", o->ranks, LOCAL_RANKS_MAX, err);
+	return st;
+}
+
+/* What this machine, or a recorded one, asks for: nothing where the nodes are others. */
+static enum status take_rows(struct filled *f, const struct launch_opts *o, const struct command_context *c,
+			     struct error *err)
+{
+	struct launch_plan *p = &f->plan;
+	struct env_wish wish = {.ranks = p->ranks, .nodes = p->nodes, .mpi = p->mpi};
+	enum status st;
+
+	if (!o->machine && p->how != LAUNCH_PLAIN && !o->exports)
+		return STATUS_OK;
+	if (o->exports && p->hosts.count &&
+	    route_interface(f->route, sizeof(f->route), hosts_address(p->hosts.name[0])))
+		wish.route = f->route;
+	st = env_read(&f->rows, &wish, o->machine, f->label, c->stop, c->log, err);
+	p->rows = &f->rows;
+	p->machine = f->label;
+	return st;
+}
+
+static enum status find_program(struct filled *f, struct error *err)
+{
+	ssize_t n = readlink("/proc/self/exe", f->program, sizeof(f->program) - 1);
+
+	if (n <= 0)
+		return error_set(err, STATUS_UNAVAILABLE,
+				 "cannot find this program's own path: /proc/self/exe");
+	f->program[n] = '\0';
+	process_build(f->build);
+	f->plan.program = f->program;
+	f->plan.build = f->build;
+	return STATUS_OK;
+}
+
+static enum status fill(struct filled *f, const struct launch_opts *o, const struct command_context *c,
+			struct error *err)
+{
+	struct launch_plan *p = &f->plan;
+	enum status st;
+
+	p->master = o->master;
+	p->derive = o->derive;
+	p->mpi = o->mpi;
+	p->time = o->time;
+	p->partition = o->partition;
+	p->account = o->account;
+	p->sbatch = o->sbatch;
+	p->ssh_config = o->ssh_config;
+	st = take_words(p, c, err);
+	if (!st)
+		st = take_env(f, o->env, err);
+	if (!st)
+		st = take_hosts(p, o, err);
+	if (!st)
+		st = choose_how(p, o, err);
+	if (!st)
+		st = check_options(p, o, err);
+	if (!st)
+		st = take_counts(p, o, c, err);
+	if (!st)
+		st = find_program(f, err);
+	return st ? st : launch_check(p, err);
+}
+
+static void to_stdout(const char *data, size_t size)
+{
+	struct text t = {0};
+
+	text_add_bytes(&t, data, size);
+	show_text(&t, UTF8_KEEP_NOTHING);
+	fflush(stdout);
+	text_release(&t);
+}
+
+static enum status start_plain(const struct launch_plan *p, const struct filled *f, const struct starting *s,
+			       int *code, struct error *err)
+{
+	const char *words[WORDS_MAX + 1] = {0};
+	const struct ranks r = {.count = p->ranks,
+				.size = p->ranks,
+				.host = "127.0.0.1",
+				.words = words,
+				.stop = s->stop,
+				.lifeline = -1,
+				.log = s->log};
+
+	for (size_t i = 0; i < p->words.count; i++)
+		words[i] = p->words.word[i];
+	for (size_t i = 0; i < p->env.count; i++) {
+		*strchr(f->env[i], '=') = '\0';
+		setenv(f->env[i], f->env[i] + strlen(f->env[i]) + 1, 1);
+	}
+	setenv("ASSAY_TEAM_SECRET", s->secret, 1);
+	if (p->derive)
+		env_apply(&f->rows, s->log);
+	if (p->gpus && p->ranks > 1)
+		log_info(s->log, LOG_TOPIC_RUN, "one node: assay %s alone would run its GPUs in one process",
+			 p->words.word[0]);
+	return ranks_run(&r, code, err);
+}
+
+static enum status start_slurm(const struct launch_plan *p, const struct launch_opts *o,
+			       const struct starting *s, int *code, struct error *err)
+{
+	unsigned long job = 0;
+	enum status st = slurm_submit(&job, p, o->script, s, err);
+
+	*code = EXIT_PASS;
+	if (st)
+		return st;
+	if (o->wait) {
+		log_info(s->log, LOG_TOPIC_RUN, "job %lu is submitted", job);
+		return slurm_follow(job, s, code, err);
+	}
+	printf("%lu\n", job);
+	return STATUS_OK;
+}
+
+static enum status start(const struct filled *f, const struct launch_opts *o, const struct command_context *c,
+			 int *code, struct error *err)
+{
+	char secret[RANKS_SECRET];
+	const struct starting s = {.secret = secret, .stop = c->stop, .log = c->log, .out = to_stdout};
+	enum status st = ranks_secret(secret, err);
+
+	if (st)
+		return st;
+	switch (f->plan.how) {
+	case LAUNCH_SSH:
+		return start_ssh(&f->plan, &s, code, err);
+	case LAUNCH_SLURM:
+		return start_slurm(&f->plan, o, &s, code, err);
+	case LAUNCH_MPIRUN:
+		return start_mpirun(&f->plan, &s, code, err);
+	default:
+		return start_plain(&f->plan, f, &s, code, err);
+	}
+}
+
+/* What the chosen way must be asked before a script can be written. */
+static enum status ask_around(struct launch_plan *p, const struct command_context *c, struct error *err)
+{
+	if (p->how == LAUNCH_SLURM)
+		slurm_plugin(p, c->stop);
+	return p->how == LAUNCH_MPIRUN ? mpirun_is_mpich(&p->mpich, c->stop, err) : STATUS_OK;
+}
+
+static void print(const struct filled *f, bool exports)
+{
+	struct text t = {0};
+
+	if (exports)
+		script_exports(&t, &f->rows);
+	else
+		script_write(&t, &f->plan);
+	show_text(&t, UTF8_KEEP_NOTHING);
+	text_release(&t);
+}
+
+static int run(const struct command_context *c, const void *values)
+{
+	const struct launch_opts *o = values;
+	struct filled f = {0};
+	struct error err = {0};
+	int code = EXIT_PASS;
+	enum status st = fill(&f, o, c, &err);
+
+	if (!st && !o->exports)
+		st = ask_around(&f.plan, c, &err);
+	if (!st)
+		st = take_rows(&f, o, c, &err);
+	if (!st && (o->print || o->exports))
+		print(&f, o->exports);
+	else if (!st)
+		st = start(&f, o, c, &code, &err);
+	if (st) {
+		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
+		code = err.status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+	}
+	free(f.env_text);
+	hosts_release(&f.plan.hosts);
+	return code;
+}
+
+const struct command command_launch = {
+	.name = "launch",
+	.summary = "start ranks on one or many nodes: here, over ssh, by Slurm or mpirun",
+	.example = "assay launch --hosts gpu1,gpu2 --gpus-per-node 8 -- check quick   # 16 ranks, a report "
+		   "of both nodes",
+	.help = "What stands behind -- are the words of assay that each rank runs (check quick where nothing "
+		"does). Each node "
+		"sets the variables that its own machine asks for (threads, interface, InfiniBand ports), "
+		"says why, and sets "
+		"none that is the default already or that the user has set; --exports shows them for "
+		"programs of other kinds. "
+		"ssh: OpenSSH with keys and known hosts alone, the same path of the same build on each host. "
+		"Slurm: a script with "
+		"the reason of each line above it; --print shows it. The ranks' secret is new for each start "
+		"and stands on no "
+		"command line and in no file. Exit code: that of the ranks, or of the job with --wait; 64 "
+		"wrong usage; 2 where a "
+		"host or a program cannot be used.",
+	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct launch_opts)},
+	.run = run,
+};

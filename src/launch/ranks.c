@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/ranks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include "core/text.h"
+
+enum { ROWS = 6, ROW = 300 };
+
+/* "NAME=value" rows of one rank. */
+struct rank_env {
+	char text[ROWS][ROW];
+	const char *row[ROWS + 1];
+};
+
+static void fill(struct rank_env *e, const struct team_place *p)
+{
+	size_t n = 0;
+
+	snprintf(e->text[n++], ROW, "ASSAY_RANK=%u", p->rank);
+	snprintf(e->text[n++], ROW, "ASSAY_SIZE=%u", p->size);
+	if (p->local_size) {
+		snprintf(e->text[n++], ROW, "ASSAY_LOCAL_RANK=%u", p->local_rank);
+		snprintf(e->text[n++], ROW, "ASSAY_LOCAL_SIZE=%u", p->local_size);
+	}
+	snprintf(e->text[n++], ROW, "ASSAY_HOST=%s", p->host);
+	if (p->port)
+		snprintf(e->text[n++], ROW, "ASSAY_PORT=%u", p->port);
+	for (size_t i = 0; i < n; i++)
+		e->row[i] = e->text[i];
+	e->row[n] = NULL;
+}
+
+/* `program` and then the words; NULL ends. Owner: caller, free(). */
+static const char **command_line(const char *program, const char *const *words)
+{
+	size_t count = 0;
+	const char **argv;
+
+	while (words[count])
+		count++;
+	argv = calloc(count + 2, sizeof(*argv));
+	if (!argv)
+		return NULL;
+	argv[0] = program;
+	memcpy(argv + 1, words, count * sizeof(*argv));
+	return argv;
+}
+
+enum status ranks_run(const struct ranks *r, int *exit_code, struct error *err)
+{
+	const char **argv = command_line(NULL, r->words);
+	struct member *member = calloc(r->count, sizeof(*member));
+	struct rank_env *env = calloc(r->count, sizeof(*env));
+	struct crowd c = {
+		.member = member, .count = r->count, .lifeline = r->lifeline, .stop = r->stop, .log = r->log};
+	enum status st;
+
+	if (!argv || !member || !env) {
+		st = error_errno(err, ENOMEM, "no memory for %u ranks", r->count);
+		goto out;
+	}
+	for (unsigned i = 0; i < r->count; i++) {
+		struct team_place p = {.rank = r->first + i,
+				       .size = r->size,
+				       .local_rank = i,
+				       .local_size = r->count,
+				       .port = r->port};
+
+		text_copy(p.host, sizeof(p.host), r->host);
+		fill(&env[i], &p);
+		snprintf(member[i].name, sizeof(member[i].name), "rank %u", p.rank);
+		member[i].argv = argv;
+		member[i].env = env[i].row;
+	}
+	st = crowd_run(&c, err);
+	*exit_code = crowd_exit_code(&c);
+out:
+	free(argv);
+	free(member);
+	free(env);
+	return st;
+}
+
+enum status ranks_become(const struct team_place *p, const char *const *words, struct error *err)
+{
+	const char **argv = command_line("assay", words);
+	struct rank_env env;
+
+	if (!argv)
+		return error_errno(err, ENOMEM, "no memory for the rank's words");
+	fill(&env, p);
+	for (const char **row = env.row; *row; row++) {
+		char *equals = strchr(*row, '=');
+
+		*equals = '\0';
+		setenv(*row, equals + 1, 1);
+		*equals = '=';
+	}
+	execv("/proc/self/exe", (char **)(uintptr_t)argv);
+	free(argv);
+	return error_errno(err, errno, "cannot become a rank");
+}
+
+enum status ranks_secret(char out[RANKS_SECRET], struct error *err)
+{
+	unsigned char bytes[(RANKS_SECRET - 1) / 2];
+
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+		return error_errno(err, errno, "no random bits for the team's secret");
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+	return STATUS_OK;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranks of one node: their places and environment, told by ASSAY_*, and their processes. */
+#ifndef LAUNCH_RANKS_H
+#define LAUNCH_RANKS_H
+#include "core/opt.h"
+#include "launch/crowd.h"
+#include "team/place.h"
+
+/* The line that says on stderr that the ranks of a node are started: what ssh says comes before it. */
+#define RANKS_BEGIN "assay: the ranks of this node begin"
+
+struct ranks {
+	unsigned first, count, size;
+	const char *host;	  /* of rank 0 */
+	uint16_t port;		  /* 0: not told */
+	const char *const *words; /* of assay, NULL ends */
+	const volatile sig_atomic_t *stop;
+	int lifeline; /* as crowd's */
+	const struct log *log;
+};
+
+/* Starts them, waits, says how they ended. What else they are to find in their environment is in ours. */
+enum status ranks_run(const struct ranks *r, int *exit_code, struct error *err);
+/* One rank in the place of this process, which its launcher has started: sets ASSAY_* as `p` says and
+ * executes `words`. Returns only where that failed. */
+enum status ranks_become(const struct team_place *p, const char *const *words, struct error *err);
+/* 128 random bits as 32 digits. */
+enum { RANKS_SECRET = 33 };
+enum status ranks_secret(char out[RANKS_SECRET], struct error *err);
+#endif

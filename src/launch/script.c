@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/script.h"
+
+/* "# reason" and the line. A reason may have several lines. */
+static void explain(struct text *t, const char *reason)
+{
+	for (const char *at = reason, *end; *at; at = *end ? end + 1 : end) {
+		end = at + strcspn(at, "\n");
+		text_add(t, "# ");
+		text_add_bytes(t, at, (size_t)(end - at));
+		text_add(t, "\n");
+	}
+}
+
+static void line(struct text *t, const char *reason, const char *text)
+{
+	explain(t, reason);
+	text_add(t, text);
+	text_add(t, "\n");
+}
+
+static void __attribute__((format(printf, 3, 4)))
+linef(struct text *t, const char *reason, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	line(t, reason, text);
+}
+
+static void add_env(struct words *w, const struct launch_plan *p)
+{
+	struct text all = {0};
+
+	for (size_t i = 0; i < p->env.count; i++)
+		text_addf(&all, "%s%s", i ? " " : "", p->env.word[i]);
+	words_add(w, "--env");
+	words_add(w, text_str(&all));
+	text_release(&all);
+}
+
+/* Which ranks these are, where nobody else says it. */
+static void add_places(struct words *w, const struct launch_plan *p, unsigned node)
+{
+	if (node) {
+		words_add(w, "--first");
+		words_addf(w, "%u", node * p->ranks);
+	}
+	words_add(w, "--count");
+	words_addf(w, "%u", p->ranks);
+	words_add(w, "--size");
+	words_addf(w, "%u", p->nodes * p->ranks);
+}
+
+void script_ranks(struct words *w, const struct launch_plan *p, unsigned node, bool lifeline)
+{
+	const char *first = p->hosts.count && p->nodes > 1 ? hosts_address(p->hosts.name[0]) : NULL;
+	const char *master = p->master ? p->master : first;
+
+	words_add(w, p->program);
+	words_add(w, "__ranks");
+	if (p->how == LAUNCH_PLAIN || p->how == LAUNCH_SSH)
+		add_places(w, p, node);
+	if (master) {
+		words_add(w, "--master");
+		words_add(w, master);
+	}
+	if (p->how == LAUNCH_SSH) {
+		words_add(w, "--build");
+		words_add(w, p->build);
+		words_add(w, "--secret-stdin");
+	}
+	if (lifeline)
+		words_add(w, "--lifeline");
+	if (p->how == LAUNCH_SSH && p->env.count)
+		add_env(w, p);
+	if (!p->derive)
+		words_add(w, "--no-derive");
+	if (p->mpi)
+		words_add(w, "--mpi");
+	words_add(w, "--");
+	for (size_t i = 0; i < p->words.count; i++)
+		words_add(w, p->words.word[i]);
+}
+
+static void secret_lines(struct text *t, const char *how)
+{
+	struct text reason = {0};
+
+	text_addf(&reason, "what the ranks of this team know and nobody else: new at each start, told %s",
+		  how);
+	line(t, text_str(&reason), "ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')");
+	text_release(&reason);
+}
+
+static void told_lines(struct text *t, const struct launch_plan *p)
+{
+	struct text value = {0};
+
+	for (size_t i = 0; i < p->env.count; i++) {
+		const char *equals = strchr(p->env.word[i], '=');
+
+		text_addf(&value, "export %.*s=", (int)(equals - p->env.word[i]), p->env.word[i]);
+		words_quote(&value, equals + 1);
+		line(t, "told by --env", text_str(&value));
+		text_release(&value);
+	}
+}
+
+/* What the nodes will set themselves. */
+static void derived_lines(struct text *t, const struct launch_plan *p)
+{
+	struct text row = {0};
+
+	if (!p->derive) {
+		explain(t, "--no-derive: the environment stays as it is");
+		return;
+	}
+	explain(t, "each node sets what its own machine asks for as its ranks start, and says why on stderr");
+	for (size_t i = 0; p->rows && i < p->rows->count; i++) {
+		text_addf(&row, "  %s: ", p->machine);
+		env_explain(&row, &p->rows->row[i]);
+		explain(t, text_str(&row));
+		text_release(&row);
+	}
+}
+
+void script_exports(struct text *t, const struct env_rows *rows)
+{
+	struct text row = {0};
+
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct env_row *r = &rows->row[i];
+
+		env_explain(&row, r);
+		explain(t, text_str(&row));
+		text_release(&row);
+		if (r->kind != ENV_SET)
+			continue;
+		text_addf(t, "export %s=", r->name);
+		words_quote(t, r->value);
+		text_add(t, "\n");
+	}
+}
+
+/* `before`, of ours and thus as it is, and what the node executes. */
+static void ranks_line(struct text *t, const struct launch_plan *p, const char *before, const char *reason)
+{
+	struct words w = {0};
+
+	explain(t, reason);
+	script_ranks(&w, p, 0, false);
+	text_add(t, before);
+	words_join(t, &w);
+	text_add(t, "\n");
+	words_release(&w);
+}
+
+static void plain(struct text *t, const struct launch_plan *p)
+{
+	char reason[160];
+
+	secret_lines(t, "by environment");
+	text_add(t, "export ASSAY_TEAM_SECRET\n");
+	told_lines(t, p);
+	derived_lines(t, p);
+	snprintf(reason, sizeof(reason),
+		 "%u %s on this node; each gets ASSAY_RANK, ASSAY_SIZE, ASSAY_LOCAL_RANK, ASSAY_LOCAL_SIZE, "
+		 "ASSAY_HOST",
+		 p->ranks, p->ranks == 1 ? "rank" : "ranks");
+	ranks_line(t, p, "", reason);
+}
+
+void script_ssh(struct words *w, const struct launch_plan *p, unsigned node, bool lifeline)
+{
+	struct words ranks = {0};
+	struct text remote = {0};
+
+	script_ranks(&ranks, p, node, lifeline);
+	words_join(&remote, &ranks);
+	words_add(w, "ssh");
+	if (p->ssh_config) {
+		words_add(w, "-F");
+		words_add(w, p->ssh_config);
+	}
+	words_add(w, "-oBatchMode=yes");
+	words_add(w, "-oPreferredAuthentications=publickey");
+	words_add(w, "-oStrictHostKeyChecking=yes");
+	words_add(w, "-oConnectTimeout=10");
+	words_add(w, "-oServerAliveInterval=5");
+	words_add(w, "-Tax");
+	words_add(w, "--");
+	words_add(w, p->hosts.name[node]);
+	words_add(w, text_str(&remote));
+	w->failed = w->failed || ranks.failed || remote.failed;
+	text_release(&remote);
+	words_release(&ranks);
+}
+
+static void ssh_line(struct text *t, const struct launch_plan *p, unsigned node)
+{
+	struct words w = {0};
+	char reason[96];
+
+	snprintf(reason, sizeof(reason), "node %u of %u: ranks %u to %u", node + 1, p->nodes, node * p->ranks,
+		 (node + 1) * p->ranks - 1);
+	explain(t, reason);
+	script_ssh(&w, p, node, false);
+	text_add(t, "echo \"$ASSAY_TEAM_SECRET\" | ");
+	words_join(t, &w);
+	text_add(t, " &\n");
+	words_release(&w);
+}
+
+static void ssh(struct text *t, const struct launch_plan *p)
+{
+	secret_lines(t, "through ssh's input, on no command line");
+	derived_lines(t, p);
+	explain(t, "ssh: keys and known hosts alone, no question is asked; no terminal, agent or X11 goes "
+		   "along\n"
+		   "(assay launch keeps each input open as well, with --lifeline: ranks that lose it end)");
+	for (unsigned node = 0; node < p->nodes; node++)
+		ssh_line(t, p, node);
+	line(t, "until all nodes have ended", "wait");
+}
+
+static void slurm_head(struct text *t, const struct launch_plan *p)
+{
+	line(t, "its name in the queue", "#SBATCH --job-name=assay");
+	line(t, "stdout and stderr of all ranks, in the folder it was submitted from",
+	     "#SBATCH --output=assay-%j.out");
+	linef(t, "the nodes to prove", "#SBATCH --nodes=%u", p->nodes);
+	linef(t, p->gpus && p->gpus == p->ranks ? "a rank a GPU" : "ranks of each node",
+	      "#SBATCH --ntasks-per-node=%u", p->ranks);
+	if (p->gpus)
+		linef(t, "all GPUs of each node", "#SBATCH --gpus-per-node=%u", p->gpus);
+	line(t, "nothing else may run beside a measurement", "#SBATCH --exclusive");
+	line(t, "all memory of each node: host memory is measured too", "#SBATCH --mem=0");
+	if (p->time)
+		linef(t, "told by --time", "#SBATCH --time=%s", p->time);
+	line(t,
+	     "half a minute before the limit each rank closes its journal, so that what was measured is kept",
+	     "#SBATCH --signal=TERM@30");
+	if (p->partition)
+		linef(t, "told by --partition", "#SBATCH --partition=%s", p->partition);
+	if (p->account)
+		linef(t, "told by --account", "#SBATCH --account=%s", p->account);
+	if (p->sbatch)
+		linef(t, "told by --sbatch", "#SBATCH %s", p->sbatch);
+}
+
+static void slurm(struct text *t, const struct launch_plan *p)
+{
+	struct text srun = {0}, reason = {0};
+
+	slurm_head(t, p);
+	secret_lines(t, "by srun in the ranks' environment; it stands in no file");
+	text_add(t, "export ASSAY_TEAM_SECRET\n");
+	told_lines(t, p);
+	derived_lines(t, p);
+	text_addf(&srun, "srun --mpi=%s --cpu-bind=none", p->plugin);
+	text_addf(&reason, "--mpi=%s: %s\n", p->plugin, p->plugin_reason);
+	text_add(&reason, "--cpu-bind=none: a GPU's rank binds itself to the GPU's NUMA node; the node's "
+			  "first one measures all CPUs\n");
+	if (p->gpus) {
+		text_add(&srun, " --gpu-bind=none");
+		text_add(&reason, "--gpu-bind=none: peers must see each other's GPUs; each rank takes its "
+				  "own by its local rank\n");
+	}
+	text_add(&srun, " --kill-on-bad-exit=0 --wait=0 ");
+	text_add(&reason, "--kill-on-bad-exit=0 --wait=0: a rank that is lost must not take the others' "
+			  "journals with it");
+	ranks_line(t, p, text_str(&srun), text_str(&reason));
+	text_release(&srun);
+	text_release(&reason);
+}
+
+static void add_hosts(struct words *w, const struct launch_plan *p)
+{
+	struct text list = {0};
+
+	for (size_t i = 0; i < p->hosts.count; i++) {
+		text_addf(&list, "%s%s", i ? "," : "", p->hosts.name[i]);
+		if (!p->mpich)
+			text_addf(&list, ":%u", p->ranks);
+	}
+	words_add(w, p->mpich ? "-hosts" : "--host");
+	words_add(w, text_str(&list));
+	text_release(&list);
+}
+
+/* Open MPI hands on what it is told to; MPICH all that there is. */
+static void add_passed_on(struct words *w, const struct launch_plan *p)
+{
+	words_add(w, "-x");
+	words_add(w, "ASSAY_TEAM_SECRET");
+	for (size_t i = 0; i < p->env.count; i++) {
+		words_add(w, "-x");
+		words_add(w, p->env.word[i]);
+	}
+}
+
+void script_mpirun(struct words *w, const struct launch_plan *p)
+{
+	words_add(w, "mpirun");
+	words_add(w, "-n");
+	words_addf(w, "%u", p->nodes * p->ranks);
+	words_add(w, p->mpich ? "-ppn" : "--map-by");
+	words_addf(w, p->mpich ? "%u" : "ppr:%u:node", p->ranks);
+	words_add(w, p->mpich ? "-bind-to" : "--bind-to");
+	words_add(w, "none");
+	if (!p->mpich)
+		words_add(w, "--oversubscribe");
+	if (p->hosts.count)
+		add_hosts(w, p);
+	if (!p->mpich)
+		add_passed_on(w, p);
+	script_ranks(w, p, 0, false);
+}
+
+static void mpirun(struct text *t, const struct launch_plan *p)
+{
+	struct words w = {0};
+
+	secret_lines(t, "by mpirun in the ranks' environment");
+	text_add(t, "export ASSAY_TEAM_SECRET\n");
+	if (p->mpich)
+		told_lines(t, p);
+	else
+		line(t, "a rank that fails must not take the others' journals with it (Open MPI 4; 5)",
+		     "export OMPI_MCA_orte_abort_on_non_zero_status=0 "
+		     "PRTE_MCA_prte_abort_on_non_zero_status=0");
+	derived_lines(t, p);
+	explain(t, p->mpich ? "MPICH's words; a node's number of ranks is told, so that none has more"
+			    : "Open MPI's words; a node's number of ranks is told, so --oversubscribe may "
+			      "pass over its slots");
+	explain(t, "bind-to none: a GPU's rank binds itself to the GPU's NUMA node");
+	script_mpirun(&w, p);
+	words_join(t, &w);
+	text_add(t, "\n");
+	words_release(&w);
+}
+
+void script_write(struct text *t, const struct launch_plan *p)
+{
+	static void (*const ways[LAUNCH_HOW_COUNT])(struct text *, const struct launch_plan *) = {
+		[LAUNCH_PLAIN] = plain, [LAUNCH_SSH] = ssh, [LAUNCH_SLURM] = slurm, [LAUNCH_MPIRUN] = mpirun};
+
+	text_add(t, "#!/bin/sh\n");
+	ways[p->how](t, p);
+}

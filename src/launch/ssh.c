@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include "launch/ranks.h"
+#include "launch/start.h"
+
+enum { AT_ONCE = 32 };
+
+enum status start_ssh(const struct launch_plan *p, const struct starting *s, int *exit_code,
+		      struct error *err)
+{
+	struct words *node = calloc(p->nodes, sizeof(*node));
+	struct member *member = calloc(p->nodes, sizeof(*member));
+	char greeting[RANKS_SECRET + 1];
+	struct crowd c = {.member = member,
+			  .count = p->nodes,
+			  .greeting = greeting,
+			  .begins = RANKS_BEGIN,
+			  .starting = AT_ONCE,
+			  .lifeline = -1,
+			  .alone_ends_all = true,
+			  .stop = s->stop,
+			  .log = s->log};
+	enum status st = STATUS_OK;
+
+	if (!node || !member) {
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %u hosts",
+				     p->nodes);
+		goto out;
+	}
+	snprintf(greeting, sizeof(greeting), "%s\n", s->secret);
+	for (unsigned i = 0; i < p->nodes; i++) {
+		script_ssh(&node[i], p, i, true);
+		if (node[i].failed)
+			st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					     "no memory for the words of ssh");
+		member[i].argv = (const char *const *)node[i].word;
+		text_copy(member[i].name, sizeof(member[i].name), p->hosts.name[i]);
+	}
+	if (!st)
+		st = crowd_run(&c, err);
+	if (!st)
+		*exit_code = crowd_exit_code(&c);
+out:
+	for (unsigned i = 0; node && i < p->nodes; i++)
+		words_release(&node[i]);
+	free(node);
+	free(member);
+	return st;
+}

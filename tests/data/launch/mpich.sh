@@ -1,0 +1,10 @@
+#!/bin/sh
+# what the ranks of this team know and nobody else: new at each start, told by mpirun in the ranks' environment
+ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+export ASSAY_TEAM_SECRET
+# told by --env
+export A=1
+# each node sets what its own machine asks for as its ranks start, and says why on stderr
+# MPICH's words; a node's number of ranks is told, so that none has more
+# bind-to none: a GPU's rank binds itself to the GPU's NUMA node
+mpirun -n 8 -ppn 4 -bind-to none -hosts gpu1,gpu2 /opt/assay/assay __ranks --master gpu1 -- check quick

@@ -1,0 +1,266 @@
+#!/bin/sh
+# assay launch: its scripts word for word, each way of starting on stand-ins of ssh, sbatch, srun, scontrol and mpirun, and
+# each thing that can be wrong. usage: launch.sh ASSAY ROOT [--update]
+set -u
+assay=$(realpath "$1") root=$(realpath "$2") update=${3:-} here=$(cd "$(dirname "$0")" && pwd)
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+. "$here/tap.sh"
+unset OMP_NUM_THREADS NCCL_NVLS_ENABLE NCCL_SOCKET_IFNAME NCCL_IB_HCA ASSAY_TEAM_SECRET SLURM_JOB_ID
+mkdir bin
+PATH=$tmp/bin:$PATH
+stand_in() { # NAME: what it does comes on stdin
+	{ echo '#!/bin/sh'; cat; } > "bin/$1"
+	chmod +x "bin/$1"
+}
+machine=$root/tests/replay/derived-fabric-storage
+
+# Scripts, word for word. The program's path and build are this build's own.
+golden() { # NAME ARGS..
+	want=$root/tests/data/launch/$1.sh name=$1
+	shift
+	"$assay" launch --print "$@" > out 2> err || return 1
+	sed -e "s|$assay|/opt/assay/assay|g" -e 's/--build [0-9a-f]\{16\}/--build 0123456789abcdef/' out > "$name.sh"
+	[ "$update" != --update ] || cp "$name.sh" "$want"
+	sh -n "$name.sh" && diff "$want" "$name.sh"
+}
+stand_in srun << 'S'
+echo 'MPI plugin types are...' >&2
+echo '	none' >&2
+echo '	pmix' >&2
+S
+stand_in mpirun << 'S'
+echo 'mpirun (Open MPI) 4.1.4'
+S
+ok "the script of one node" golden plain --machine "$machine" --env "NCCL_DEBUG=WARN NOTE=it's" -- check quick
+ok "the script of ssh" golden ssh --hosts gpu1,root@gpu2 --gpus-per-node 8 --env "NCCL_DEBUG=WARN" -- check --site "my site.yaml"
+ok "the script of Slurm" golden slurm --how slurm --nodes 2 --machine "$machine" --time 30 --partition gpu --account us -- check quick
+ok "the script of Slurm with MPI" golden slurm-mpi --how slurm --nodes 2 --ranks-per-node 4 --mpi --sbatch --nodelist=n1,n2 --no-derive
+ok "the script of Open MPI" golden openmpi --how mpirun --hosts gpu1,gpu2 --ranks-per-node 4 --mpi --env "A=1"
+stand_in mpirun << 'S'
+echo 'HYDRA build details:'
+S
+ok "the script of MPICH" golden mpich --how mpirun --hosts gpu1,gpu2 --ranks-per-node 4 --env "A=1"
+stand_in srun << 'S'
+echo 'MPI plugin types are...	none' >&2
+S
+ok "a Slurm without pmix says so" golden slurm-no-pmix --how slurm --nodes 1 --ranks-per-node 4 --mpi
+expect 0 launch --exports --how slurm --nodes 2 --machine "$machine"
+ok "what a machine asks for can be had for other programs" sh -c '. ./out && [ "$OMP_NUM_THREADS" = 2 ] &&
+	[ "$NCCL_IB_HCA" = "=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,mlx5_4:1,mlx5_5:1,mlx5_6:1,mlx5_7:1" ]'
+
+# Wrong usage: what is wrong is named, nothing is started.
+wrong() { # PATTERN ARGS..
+	pattern=$1
+	shift
+	ok "refused: $pattern" expect 64 launch "$@"
+	ok ".. and named" says "$pattern" err
+}
+wrong 'names no host' --hosts ''
+wrong 'empty host name' --hosts a,,b --ranks-per-node 1
+wrong 'host a stands there twice' --hosts a,b,a --ranks-per-node 1
+wrong 'signs that no host has' --hosts '-oProxyCommand=touch${IFS}x' --ranks-per-node 1
+wrong 'is no host' --hosts=-x --ranks-per-node 1
+wrong 'needs --hosts' --how ssh
+wrong 'give one' --hosts a --hostfile b
+: > empty
+wrong 'empty names no host' --hostfile empty
+printf 'gpu1\ngpu2 slots=8\n' > slots
+wrong 'slots:2: host "gpu2 slots=8"' --hostfile slots
+wrong '"30m" is no time of Slurm' --how slurm --nodes 1 --ranks-per-node 1 --time 30m
+wrong 'what the nodes have is not known' --how slurm --nodes 2
+wrong '"eight" is no whole number' --how slurm --nodes 2 --gpus-per-node eight
+wrong '0 ranks a node' --ranks-per-node 0
+wrong '\-\-time is for --how slurm' --time 30
+wrong '\-\-wait is for --how slurm' --hosts a --ranks-per-node 1 --wait
+wrong '2 nodes' --how plain --nodes 2
+wrong '\-\-nodes is 3 and the hosts are 2' --nodes 3 --hosts a,b --ranks-per-node 1
+wrong 'is not written as NAME=value' --env 'A'
+wrong 'that one is what launch tells' --env 'ASSAY_TEAM_SECRET=x'
+wrong '"chek", which is no command' -- chek
+wrong 'which is no command' -- launch
+wrong 'has control characters' --sbatch "a
+b" --how slurm --nodes 1 --ranks-per-node 1
+ok "a hostfile that is not there is named" sh -c '! "$0" launch --hostfile nowhere 2> err && grep -q "nowhere: No such file" err' "$assay"
+ok "nothing was started by any of them" [ ! -e x ]
+
+# One node.
+port=$((20000 + $$ % 4000 * 10))
+ok "one node: four ranks meet" expect 0 launch --ranks-per-node 4 --env "A=b" -- __team
+ok ".. all four" [ "$(grep -c '"size":4.*"ending":"done"' out)" = 4 ]
+ok ".. and the secret is not told" sh -c '! grep -q SECRET out err'
+ok "an exit code of the ranks is ours" expect 2 launch --ranks-per-node 2 -- __team --build other --rank 0 --size 2 --join 300ms --master "127.0.0.1:$port"
+ok "wrong usage of a rank is wrong usage" expect 64 launch --ranks-per-node 2 -- __team --nonsense
+"$assay" launch --ranks-per-node 2 -- __team --time 60s --limit 90s > out 2> err &
+pid=$!
+for _ in $(seq 100); do [ "$(grep -c 'case 1 begins' err)" = 2 ] && break; sleep 0.1; done
+kill -TERM $pid
+wait $pid
+code=$?
+ok "a request to stop reaches each rank" [ "$(grep -c 'stopped on request' err)" -ge 2 ]
+ok ".. and the exit code says that nothing is known" [ $code = 2 ]
+sh plain.sh > /dev/null 2>&1 # its program is elsewhere
+sed "s|/opt/assay/assay|$assay|; s|check quick|__team|; s|--count [0-9]* --size [0-9]*|--count 3 --size 3|" plain.sh > own.sh
+ok "the script that is shown can be run" sh own.sh
+sh own.sh > out 2> err
+ok ".. and does the same" [ "$(grep -c '"size":3.*"ending":"done"' out)" = 3 ]
+
+# ssh: the last argument is what the host's shell gets, the one before it the host.
+stand_in ssh << 'S'
+while [ $# -gt 2 ]; do
+	echo "$1" >> words
+	shift
+done
+echo "$1" >> hosts
+echo "$2" >> remote
+case $1 in
+refuses) echo 'Warning: something before'  >&2; echo 'refuses: Permission denied (publickey).' >&2; exit 255 ;;
+nowhere) echo 'ssh: Could not resolve hostname nowhere: Name or service not known' >&2; exit 255 ;;
+silent) exit 255 ;;
+no-assay) echo 'sh: 1: /opt/assay: not found' >&2; exit 127 ;;
+older) exec sh -c "$(echo "$2" | sed 's/--build [0-9a-f]*/--build 0000000000000000/')" ;;
+lost) exec 3<&0; sh -c "$2" <&3 & sleep 1; echo 'client_loop: send disconnect: Broken pipe' >&2; exit 255 ;;
+esac
+exec env SSH_HOST="$1" sh -c "$2"
+S
+local_team="--master 127.0.0.1:$port"
+ok "ssh: two ranks on each of two hosts" expect 0 launch --hosts one,two --ranks-per-node 2 $local_team --env "A=1" -- __team
+ok ".. all four" [ "$(grep -c '"size":4.*"ending":"done"' out)" = 4 ]
+ok ".. each host was asked once" [ "$(sort hosts | tr '\n' ' ')" = "one two " ]
+ok ".. without a question" sh -c 'grep -qx -- -oBatchMode=yes words && grep -qx -- -oStrictHostKeyChecking=yes words && grep -qx -- -- words'
+ok ".. and no secret on a command line" sh -c '! grep -E "[0-9a-f]{32}" remote words'
+ok ".. what they say carries their names" says 'assay: two: assay: case 1 begins' err
+refused() { # HOST WORDS
+	ok "ssh: $1 is named" expect 2 launch --hosts "one,$1" --ranks-per-node 1 $local_team -- __team
+	ok ".. with its last words" says "$1 cannot be used: $2" err
+}
+refused refuses 'refuses: Permission denied (publickey). (exit code 255)'
+refused nowhere 'ssh: Could not resolve hostname nowhere'
+refused silent 'it said nothing (exit code 255)'
+refused no-assay '.*/opt/assay: not found (exit code 127)'
+refused older '.*version_mismatch: assay here is build'
+ok "ssh: a connection that is lost ends inconclusive" expect 2 launch --hosts one,lost --ranks-per-node 1 $local_team -- __team --time 60s --limit 90s
+ok ".. and is named with its last words" says 'lost ended with exit code 255: client_loop: send disconnect' err
+ok ".. and the ranks that were left end by themselves" sh -c 'for _ in $(seq 50); do pgrep -f "[m]aster 127.0.0.1:'"$port"'" > /dev/null || exit 0; sleep 0.1; done; exit 1'
+many=$(seq -s, -f 'h%.0f' 40)
+stand_in ssh << 'S'
+shift $(($# - 2))
+echo "$1" >> hosts
+[ "$1" != h1 ] || { sleep 2; wc -l < hosts > at_once; exit 255; }
+exec sleep 30
+S
+rm -f hosts
+ok "ssh: of forty hosts that do not answer one gives up" expect 2 launch --hosts "$many" --ranks-per-node 1 -- __team
+ok ".. when 32 were on the way" [ "$(cat at_once)" = 32 ]
+rm bin/ssh
+mkdir -p empty_path
+ok "no ssh: it is named" sh -c 'PATH=$1/empty_path "$0" launch --hosts a --ranks-per-node 1 -- __team 2> err; [ $? = 2 ] && grep -q "cannot start ssh: No such file" err' "$assay" "$tmp"
+ok "no mpirun: it is named" sh -c 'PATH=$1/empty_path "$0" launch --how mpirun --ranks-per-node 1 -- __team 2> err; [ $? = 2 ] && grep -q "cannot start mpirun: No such file" err' "$assay" "$tmp"
+ok "no sbatch: it is named" sh -c 'PATH=$1/empty_path "$0" launch --how slurm --nodes 1 --ranks-per-node 1 -- __team 2> err; [ $? = 2 ] && grep -q "cannot start sbatch: No such file" err' "$assay" "$tmp"
+ok "nodes without hosts or sbatch: what to give is told" sh -c 'PATH=$1/empty_path "$0" launch --nodes 2 --ranks-per-node 1 -- __team 2> err; [ $? = 64 ] && grep -q "there is no sbatch here" err' "$assay" "$tmp"
+
+# Slurm.
+stand_in sbatch << 'S'
+echo "$@" > sbatch.words
+for script; do :; done
+cp "$script" submitted
+echo 4711
+S
+ok "Slurm: a job is submitted" expect 0 launch --how slurm --nodes 2 --ranks-per-node 2 -- __team
+ok ".. its number is the answer" [ "$(cat out)" = 4711 ]
+"$assay" launch --how slurm --nodes 2 --ranks-per-node 2 --print -- __team > printed
+ok ".. and what was submitted is what --print shows" cmp submitted printed
+ok ".. of which nothing is left lying about" sh -c '! ls "${TMPDIR:-/tmp}"/assay-launch-* 2> /dev/null'
+ok "Slurm is chosen where nodes are asked for" expect 0 launch --nodes 2 --ranks-per-node 2 --script kept.sh -- __team
+ok ".. and its script kept where that is wanted" cmp kept.sh printed
+ok "a script that cannot be written is named" expect 2 launch --nodes 1 --ranks-per-node 1 --script /proc/nowhere/script.sh -- __team
+ok ".. with its path" says '/proc/nowhere/script.sh' err
+TMPDIR=$tmp/nowhere expect 2 launch --nodes 1 --ranks-per-node 1 -- __team
+ok "nor one without a folder for it" says 'cannot write the script .*/nowhere/assay-launch-' err
+job() { # states, one a call; the last stays
+	rm -f states
+	for state; do echo "$state" >> states; done
+}
+stand_in scontrol << 'S'
+line=$(head -n 1 states)
+[ "$(wc -l < states)" = 1 ] || sed -i 1d states
+case $line in error) echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1 ;; esac
+set -- $line
+echo "what the job says, ${1}" >> job.out
+echo "JobId=4711 JobName=assay JobState=$1 Reason=Resources ExitCode=${2:-0:0} NodeList=n[1-2] StdOut=$PWD/job.out"
+S
+stand_in scancel << 'S'
+echo "$@" > cancelled
+echo 'CANCELLED 0:15' > states
+S
+follow() { # CODE
+	rm -f job.out
+	expect "$1" launch --nodes 2 --ranks-per-node 1 --wait -- __team
+}
+job 'PENDING' 'RUNNING' 'COMPLETED 0:0'
+ok "--wait: a job that passes" follow 0
+ok ".. its states are told" sh -c 'grep -q "job 4711: PENDING, Resources" err && grep -q "job 4711: RUNNING on n\[1-2\]" err'
+ok ".. and its output passed on, once" [ "$(cat out)" = "$(cat job.out)" ]
+job 'FAILED 1:0'
+ok "--wait: one that fails" follow 1
+job 'RUNNING' 'TIMEOUT 0:15'
+ok "--wait: one over its time is inconclusive" follow 2
+ok ".. and told" says 'job 4711 ended as TIMEOUT (exit code 0, signal 15)' err
+job 'RUNNING' error error 'COMPLETED 0:0'
+ok "--wait: a controller that is away for a while" follow 0
+job 'nonsense'
+sed -i 's/JobState=/State=/' bin/scontrol
+( sleep 4; sed -i 's/ State=/ JobState=/' bin/scontrol; echo 'COMPLETED 0:0' > states ) &
+ok "--wait: an answer that cannot be read is asked for again" follow 0
+wait
+job 'RUNNING'
+"$assay" launch --nodes 2 --ranks-per-node 1 --wait -- __team > out 2> err &
+pid=$!
+for _ in $(seq 100); do grep -q RUNNING err && break; sleep 0.1; done
+kill -TERM $pid
+wait $pid
+code=$?
+ok "--wait: a request to stop cancels the job" [ "$(cat cancelled)" = 4711 ]
+ok ".. and waits for its end" says 'job 4711 ended as CANCELLED' err
+ok ".. which proves nothing" [ $code = 2 ]
+stand_in sbatch << 'S'
+echo 'sbatch: error: invalid partition specified: gpus' >&2
+exit 1
+S
+ok "sbatch that refuses" expect 2 launch --nodes 2 --ranks-per-node 1 -- __team
+ok ".. is named, with its reason above" sh -c 'grep -q "invalid partition" err && grep -q "sbatch refused (exit code 1)" err'
+stand_in sbatch << 'S'
+echo 'welcome to the cluster'
+S
+ok "sbatch that says no number" expect 2 launch --nodes 2 --ranks-per-node 1 -- __team
+ok ".. is quoted" says 'sbatch answered "welcome to the cluster' err
+
+# mpirun.
+stand_in mpirun << 'S'
+case $1 in --version) cat version; exit ;; esac
+echo "$@" > mpirun.words
+[ ! -e refuses ] || { echo 'There are not enough slots available' >&2; exit 213; }
+while [ "${1#/}" = "$1" ]; do shift; done
+for r in 0 1; do
+	OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=$r OMPI_COMM_WORLD_LOCAL_SIZE=2 "$@" &
+done
+wait
+S
+echo 'mpirun (Open MPI) 4.1.4' > version
+ok "mpirun: two ranks" expect 0 launch --how mpirun --ranks-per-node 2 -- __team
+ok ".. meet" [ "$(grep -c '"size":2.*"ending":"done"' out)" = 2 ]
+ok ".. without a secret on a command line" sh -c '! grep -E "[0-9a-f]{32}" mpirun.words'
+touch refuses
+ok "mpirun that refuses is inconclusive" expect 2 launch --how mpirun --ranks-per-node 2 -- __team
+ok ".. and told" says 'mpirun ended with exit code 213' err
+echo 'mpirun of another kind 1.0' > version
+ok "an mpirun of an unknown kind" expect 2 launch --how mpirun --ranks-per-node 2 -- __team
+ok ".. is quoted" says 'neither Open MPI.s nor MPICH.s: mpirun --version says "mpirun of another kind 1.0"' err
+
+# What the nodes run.
+ok "__ranks: no words" expect 64 __ranks --count 1 --size 1
+ok "__ranks: ranks past the size" expect 64 __ranks --first 1 --count 2 --size 2 -- __team
+ok "__ranks: no secret on stdin" sh -c '"$0" __ranks --count 1 --size 1 --secret-stdin -- __team < /dev/null 2> err; [ $? = 64 ] && grep -q "secret did not come" err' "$assay"
+ok "__ranks: a lifeline that is cut ends the ranks" sh -c '(echo 0123456789abcdef0123; sleep 2) | "$0" __ranks --count 2 --size 2 --secret-stdin --lifeline -- __team --time 60s --limit 90s > out 2> err; [ $? = 2 ] && grep -q "who started us is gone" err' "$assay"
+finish
