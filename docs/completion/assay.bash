@@ -8,7 +8,7 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare info list monitor probe report roofline --help --version' "$cur"
+		_assay_words 'archive check compare info launch list monitor probe report roofline --help --version' "$cur"
 		return
 	fi
 	# the shell splits name=value at the sign
@@ -19,6 +19,7 @@ _assay()
 	case ${COMP_WORDS[1]}:$key in
 	check:--format) words='text markdown html json csv' ;;
 	compare:--as) words='auto history fleet' ;;
+	launch:--how) words='auto plain ssh slurm mpirun' ;;
 	probe:--format) words='text markdown html json csv' ;;
 	report:--format) words='text markdown html json csv' ;;
 	roofline:--plot) words='svg png pdf' ;;
@@ -51,6 +52,7 @@ _assay()
 	check) words='--help --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json' ;;
 	compare) words='--help --as --json --all --expectations' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names' ;;
+	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
 	list) words='--help probes engines suites kernels causes expectations nccl --suite --machine --expectations --all --json' ;;
 	monitor) words='--help nccl nvlink ib all live --interval --count --pid --json --machine' ;;
 	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --real-names --format --json --engine' ;;
