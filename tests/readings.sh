@@ -96,6 +96,10 @@ derived-log-unreadable         host_state    node   unknown no_log              
 derived-foreign-process        contamination gpu0   warn    busy                0
 derived-memory-in-use          contamination gpu0   warn    busy                0
 # what the system grants
+derived-fabric-storage         limits        node   warn    limit_low           0
+derived-fabric-port-down       limits        node   pass    -                   0
+derived-fabric-roce            limits        node   pass    -                   0
+derived-fabric-roce-nccl-2-27  limits        node   pass    -                   0
 derived-cgroup-limits          limits        node   warn    limit_low           0
 derived-numa-far               numa          node   warn    numa_far            0
 derived-nccl-env               nccl_env      node   fail    nccl_env            1
