@@ -22,20 +22,6 @@ nccl_config the collectives' probe
 nccl_hooks_listen the collectives' probe
 nccl_hooks_offer the collectives' probe
 nccl_open the collectives' probe
-team_agree for engines of several ranks
-team_answer run/ranks.c
-team_begin run/ranks.c
-team_board_take run/ranks.c
-team_board_text run/crew_worker.c
-team_collect run/ranks.c
-team_follow run/ranks.c
-team_gather for engines of several ranks
-team_leave run/ranks.c
-team_post run/ranks.c
-team_share for engines of several ranks
-team_threads_create run/ranks.c
-team_threads_destroy run/ranks.c
-team_threads_end run/ranks.c
 telemetry_signal_by_name a line of the sampler back to its row
 LIST
 }

@@ -17,14 +17,15 @@
 
 extern char **environ;
 
-enum { CHANNEL_FD = 3, SPARE_FD = 64, POLL_MS = 5, STOP_MS = 100 };
+enum { CHANNEL_FD = 3, SHARED_FD = 4, SPARE_FD = 64, POLL_MS = 5, STOP_MS = 100 };
 
 /* What the child needs between fork and exec, made before: no allocation happens there. */
 struct launch {
 	const char *file;
 	char **argv, **env;
-	int channel, output, report; /* our ends for the child; -1: none. report: errno of a failed exec */
-	int input, errors;	     /* the caller's; -1: none */
+	int channel, output, shared,
+		report;	   /* our ends for the child; -1: none. report: errno of a failed exec */
+	int input, errors; /* the caller's; -1: none */
 	pid_t parent;
 	bool pin, both; /* both: stderr goes where stdout goes */
 	cpu_set_t cpus;
@@ -71,6 +72,16 @@ static enum status node_cpus(int node, cpu_set_t *cpus, struct error *err)
 	if (!cpu_list(text, cpus))
 		st = error_set(err, STATUS_BAD_INPUT, "NUMA node %d has no CPUs: %s", node, path);
 	free(text);
+	return st;
+}
+
+enum status process_bind_thread(int numa, struct error *err)
+{
+	cpu_set_t cpus;
+	enum status st = node_cpus(numa, &cpus, err);
+
+	if (!st && sched_setaffinity(0, sizeof(cpus), &cpus))
+		st = error_errno(err, errno, "NUMA node %d: this thread cannot be bound to it", numa);
 	return st;
 }
 
@@ -142,6 +153,8 @@ static _Noreturn void child(const struct launch *l)
 		child_fail(l);
 	if (l->channel >= 0 && dup2(l->channel, CHANNEL_FD) < 0)
 		child_fail(l);
+	if (l->shared >= 0 && dup2(l->shared, SHARED_FD) < 0)
+		child_fail(l);
 	execvpe(l->file, l->argv, l->env);
 	child_fail(l);
 }
@@ -184,7 +197,10 @@ static enum status make_pipes(struct process *p, struct launch *l, int *report,
 		p->output = pair[0];
 		l->output = raise_fd(pair[1]);
 	}
-	if (l->report < 0 || (spec->channel && l->channel < 0) || (spec->capture_output && l->output < 0))
+	if (spec->shared > 0)
+		l->shared = fcntl(spec->shared, F_DUPFD_CLOEXEC, SPARE_FD);
+	if (l->report < 0 || (spec->shared > 0 && l->shared < 0) || (spec->channel && l->channel < 0) ||
+	    (spec->capture_output && l->output < 0))
 		return error_errno(err, EMFILE, "cannot make a pipe to a child process");
 	return STATUS_OK;
 }
@@ -231,6 +247,7 @@ out:
 	close_fd(&l->report);
 	close_fd(&l->channel);
 	close_fd(&l->output);
+	close_fd(&l->shared);
 	return st;
 }
 
@@ -238,6 +255,7 @@ enum status process_start(struct process *p, const struct process_spec *spec, st
 {
 	struct launch l = {.channel = -1,
 			   .output = -1,
+			   .shared = -1,
 			   .report = -1,
 			   .input = spec->input ? *spec->input : -1,
 			   .errors = spec->errors ? *spec->errors : -1,

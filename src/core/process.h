@@ -29,6 +29,7 @@ struct process_spec {
 	bool capture_output;	   /* stdout and stderr to `output`, else inherited */
 	bool stderr_apart;	   /* stderr stays ours, stdout alone is captured */
 	const int *input, *errors; /* a descriptor that becomes the child's stdin, its stderr; NULL: ours */
+	int shared;		   /* a descriptor of ours that is the child's 4; 0: none */
 	int cpu_numa;		   /* -1: anywhere */
 	const volatile sig_atomic_t *stop; /* process_run: ended with CANCELLED once it is not 0, at once from
 					    * 2 on; NULL: never */
@@ -52,6 +53,8 @@ void process_release(struct process *p);
  * *exit_code otherwise. Owner of *out: caller, free(). */
 enum status process_run(const struct process_spec *spec, unsigned limit_ms, size_t size_max, char **out,
 			size_t *size, int *exit_code, struct error *err);
+/* The calling thread runs on the CPUs of this NUMA node alone from now on. */
+enum status process_bind_thread(int numa, struct error *err);
 /* When this process was started, CLOCK_MONOTONIC in steps of a clock tick (10 ms); 0 where it cannot be read.
  */
 uint64_t process_started_ns(void);

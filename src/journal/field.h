@@ -76,6 +76,13 @@ struct field {
 	X(wrong_total, "", U64, 0, "elements of the result")                                          \
 	X(wrong_count, "", U64, -1, "wrong elements found")                                           \
 	X(wrong_place, "", TEXT, 0, "where the first wrong element is, with expected and found")      \
+	X(ranks, "", U64, 0, "ranks that worked together")                                            \
+	X(rank_ns_min, "ns", F64, -1, "mean of the rank with the shortest iterations")                \
+	X(rank_ns_max, "ns", F64, -1, "mean of the rank with the longest iterations")                 \
+	X(rank_longest, "", U64, 0, "the rank with the longest iterations")                           \
+	X(wait_share, "", F64, -1, "waiting for the last rank, share of the time: single iterations beyond the shortest rank's") \
+	X(skew_ns, "ns", F64, -1, "longest less shortest rank of a single iteration, median: how far apart they begin") \
+	X(rank_late, "", U64, 0, "the rank that comes last to 80 % of single iterations or more: its own are the shortest") \
 	X(variant, "", TEXT, 0, "the variant timed: what the engine calls it")                        \
 	X(listing_s, "s", F64, -1, "time that listing the variants took, a part of the search's budget") \
 	X(variants_tried, "", U64, 0, "variants timed by the search")                                 \

@@ -16,6 +16,8 @@ static void clear(struct worker *w)
 {
 	process_release(&w->p);
 	lines_release(&w->in);
+	if (w->board)
+		team_board_destroy(&w->board, &w->board_fd);
 	/* That the one before was ended by force is for the next to know: its memory may not be back yet. */
 	*w = (struct worker){.p = {.channel = -1, .output = -1}, .run = w->run, .fell = w->fell};
 }
@@ -74,14 +76,25 @@ void crew_dismiss(struct run *r, struct worker *w)
 	worker_home(r, w, 500);
 }
 
+/* Who of its ranks waited where. */
+static void read_board(struct worker *w)
+{
+	if (w->board)
+		team_board_text(w->stood, sizeof(w->stood) - 100, w->board, TEAM_BOARD_RANKS,
+				clock_now_ns(clock_monotonic()));
+}
+
 /* A case whose worker did not report its end itself. The worker is gone, or left behind. */
 static void case_fell(struct run *r, struct worker *w, enum ending ending, enum cause cause, const char *what)
 {
 	const struct bench_case *c = w->c;
 	char text[512];
 
-	snprintf(text, sizeof(text), "%s%s%s%s%.200s", what, *w->phase ? " in phase " : "", w->phase,
-		 *w->words ? "; its last words: " : "", w->words);
+	if (!*w->stood)
+		read_board(w);
+	snprintf(text, sizeof(text), "%s%s%s%s%s%s%.*s", what, *w->phase ? " in phase " : "", w->phase,
+		 *w->stood ? "; " : "", w->stood, *w->words ? "; its last words: " : "",
+		 *w->stood ? 100 : 200, w->words);
 	if (ending == ENDING_STUCK)
 		crew_quarantine(r, c, LOST_GONE);
 	w->fell = true;
@@ -144,6 +157,9 @@ static enum status hire(struct run *r, struct worker *w, const struct bench_case
 	enum status st;
 
 	clear(w);
+	if (c->target.ranks > 1)
+		w->board = team_board_create(&w->board_fd);
+	spec.shared = w->board ? w->board_fd : 0;
 	spec.cpu_numa = node_of(r, &c->target);
 	st = process_start(&w->p, &spec, &why);
 	if (st && spec.cpu_numa >= 0 && c->target.kind == TARGET_GPU) {
@@ -163,9 +179,9 @@ static enum status hire(struct run *r, struct worker *w, const struct bench_case
 	text_copy(w->group, sizeof(w->group), c->group);
 	text_copy(w->place, sizeof(w->place), worker_place(c));
 	return worker_send(w,
-			   json_pack("{s:O, s:I, s:i}", "machine", machine_json(r->machine), "seed",
-				     (json_int_t)r->o->seed, "topics",
-				     r->o->log ? (int)r->o->log->topics : 0),
+			   json_pack("{s:O, s:I, s:i, s:b}", "machine", machine_json(r->machine), "seed",
+				     (json_int_t)r->o->seed, "topics", r->o->log ? (int)r->o->log->topics : 0,
+				     "board", w->board != NULL),
 			   err);
 }
 
@@ -207,7 +223,7 @@ void worker_give(struct run *r, struct worker *w, const struct bench_case *c)
 	w->forced = ENDING_DONE;
 	w->forced_cause = CAUSE_NONE;
 	arm_guards(r, c);
-	w->phase[0] = '\0';
+	w->phase[0] = w->stood[0] = '\0';
 	w->kill_ns = 0;
 	w->limit_ns = clock_now_ns(r->o->clock) + (uint64_t)c->limit_ms * 1000000u;
 	if (st) { /* it died between two cases, or could not be started */
@@ -242,6 +258,7 @@ void worker_ask(struct run *r, struct worker *w, enum ending ending, enum cause 
 	w->forced = ending;
 	w->forced_cause = cause;
 	text_copy(w->forced_text, sizeof(w->forced_text), why);
+	read_board(w);
 	if (!process_poll(&w->p))
 		kill(-w->p.pid, SIGTERM);
 	w->kill_ns = clock_now_ns(r->o->clock) + patience_ns;

@@ -96,16 +96,26 @@ static enum status own_cpus(struct bench *b, unsigned *cpus, struct error *err)
 	return STATUS_OK;
 }
 
-enum status device_open(struct measure *w, const struct bench_case *c, struct bench *b, unsigned *cpus,
-			struct error *err)
+/* The GPU of the target that this rank works on: its place in gpu[]. */
+static unsigned place_of(const struct bench_case *c, const struct team *team)
 {
-	bool pair = c->target.kind == TARGET_PAIR;
+	if (c->target.kind == TARGET_PAIR)
+		return c->engine->seat;
+	return c->target.kind == TARGET_NODE && team && team->in_process ? team->rank : 0;
+}
+
+enum status device_open(struct measure *w, const struct bench_case *c, struct team *team, struct bench *b,
+			unsigned *cpus, struct error *err)
+{
+	unsigned place = place_of(c, team);
 	struct seat *own;
 	enum status st;
 
 	*b = (struct bench){
 		.machine = w->machine,
 		.target = &c->target,
+		.team = team,
+		.gpu = place < c->target.gpu_count ? c->target.gpu[place] : 0,
 		.seed = w->seed,
 		.clock = w->clock,
 		.log = w->log,
@@ -113,13 +123,17 @@ enum status device_open(struct measure *w, const struct bench_case *c, struct be
 	st = own_cpus(b, cpus, err);
 	if (st || !device_wanted(c))
 		return st;
-	st = open_gpu(w, c, pair ? c->engine->seat : 0, &own, err);
+	if (team)
+		team_at(team->board, TEAM_OP_OPEN);
+	st = open_gpu(w, c, place, &own, err);
+	if (team)
+		team_at(team->board, TEAM_OP_PREPARE);
 	if (st)
 		return st;
 	b->device = own->device;
 	b->stream[0] = own->stream[0];
 	b->stream[1] = own->stream[1];
-	return pair ? open_peer(w, c, b, err) : STATUS_OK;
+	return c->target.kind == TARGET_PAIR ? open_peer(w, c, b, err) : STATUS_OK;
 }
 
 enum status device_meter(struct meter **m, const struct bench_case *c, const struct meter_spec *spec,

@@ -7,10 +7,10 @@
 
 enum { DEVICE_CPUS = 1024 };
 
-/* Fills target, machine, seed, device, streams, peer, cpus, threads of *b. `cpus` has room for DEVICE_CPUS
- * and is lent to it. */
-enum status device_open(struct measure *w, const struct bench_case *c, struct bench *b, unsigned *cpus,
-			struct error *err);
+/* Fills target, team, machine, seed, device, streams, peer, cpus, threads of *b. `cpus` has room for
+ * DEVICE_CPUS and is lent to it. `team`: this rank's, on this thread; NULL: one rank. */
+enum status device_open(struct measure *w, const struct bench_case *c, struct team *team, struct bench *b,
+			unsigned *cpus, struct error *err);
 /* Its engine works on a GPU that the worker opens, or on two. */
 bool device_wanted(const struct bench_case *c);
 /* Streams and devices, if any: at the worker's end. */

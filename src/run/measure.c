@@ -1,53 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/measure.h"
 #include <errno.h>
-#include "run/device.h"
 #include "run/phases.h"
+#include "run/ranks.h"
 
 /* One timed case on its way; what is set is released at its end. */
 struct running {
 	struct measure *w;
 	const struct bench_case *c;
-	struct bench bench;
-	unsigned cpus[DEVICE_CPUS];
-	void *state;
-	bool prepared; /* prepare was called, well or not */
+	struct part part; /* rank 0's, where there are several */
 	struct timing timing;
 };
 
 static enum status emit_once(const struct running *r, struct error *err)
 {
-	return timing_result(&r->timing, "once", r->bench.out, err);
+	return timing_result(&r->timing, "once", r->part.bench.out, err);
 }
 
 static enum status prepare(struct running *r, struct error *err)
 {
-	const struct engine *e = r->c->engine;
 	uint64_t t0 = clock_now_ns(r->w->clock);
-	struct meter_spec spec = {.engine = e, .opts = r->c->opts, .bench = &r->bench, .clock = r->w->clock};
+	const struct bench *b = &r->part.bench;
 	enum status st = timing_at(&r->timing, "prepare", err);
 
 	if (!st)
-		st = device_open(r->w, r->c, &r->bench, r->cpus, err);
+		st = ranks_prepare(&r->part, err);
 	if (st)
 		return st;
-	r->bench.search_s = timing_search_s(r->c);
-	r->bench.stop = r->w->stop;
-	r->bench.out = result_create();
-	r->state = calloc(1, e->state_size ? e->state_size : 1);
-	if (!r->state || !r->bench.out)
-		return error_errno(err, ENOMEM, "%s: its state", r->c->key);
-	r->prepared = true;
-	st = e->prepare(r->state, &r->bench, r->c->opts, err);
-	if (st)
-		return st;
-	spec.state = r->state;
-	st = device_meter(&r->timing.meter, r->c, &spec, err);
-	if (st)
-		return st;
-	r->timing.listing_s = result_get(r->bench.out, &field_listing_s, 0);
-	if (!r->bench.device)
-		r->timing.threads = (unsigned)result_get(r->bench.out, &field_threads, r->bench.threads);
+	r->timing.meter = r->part.meter;
+	r->timing.listing_s = result_get(b->out, &field_listing_s, 0);
+	if (!b->device)
+		r->timing.threads = (unsigned)result_get(b->out, &field_threads, b->threads);
 	return timing_phase(&r->timing, "prepare", t0, clock_now_ns(r->w->clock), err);
 }
 
@@ -58,7 +41,7 @@ static enum status time_headline(struct running *r, struct error *err)
 	enum status st;
 
 	if (phase_turns_apply(r->c, r->w->machine))
-		return phase_turns(&r->timing, &r->bench, err);
+		return phase_turns(&r->timing, &r->part.bench, err);
 	st = phase_settle(&r->timing, err);
 	return st ? st : phase_sustained(&r->timing, err);
 }
@@ -101,17 +84,17 @@ static enum status run_timed(struct running *r, struct error *err)
 		st = prepare(r, err);
 	if (st)
 		return st;
-	variants = e->variants && e->select ? e->variants(r->state) : 0;
+	variants = e->variants && e->select ? e->variants(r->part.state) : 0;
 	if (variants)
-		st = e->select(r->state, 0, &r->timing.variant, err);
+		st = ranks_select(&r->part, 0, &r->timing.variant, err);
 	if (!st)
 		st = time_phases(r, err);
 	if (!st && variants > 1)
 		st = phase_search(&r->timing, variants, err);
 	if (!st && variants > 1)
 		st = timing_verify(&r->timing, err); /* what the pairs left */
-	if (!st && p->finish)
-		st = p->finish(r->state, r->bench.out, err);
+	if (!st)
+		st = ranks_finish(&r->part, err);
 	return st ? st : emit_once(r, err);
 }
 
@@ -119,20 +102,16 @@ static enum status run_reading(struct running *r, struct error *err)
 {
 	enum status st;
 
-	r->bench.out = result_create();
-	if (!r->bench.out)
+	r->part.bench.out = result_create();
+	if (!r->part.bench.out)
 		return error_errno(err, ENOMEM, "%s: its values", r->c->key);
-	st = r->c->probe->observe(r->w->machine, &r->c->target, r->c->opts, r->bench.out, err);
+	st = r->c->probe->observe(r->w->machine, &r->c->target, r->c->opts, r->part.bench.out, err);
 	return st ? st : emit_once(r, err);
 }
 
 static void release(struct running *r)
 {
-	meter_destroy(&r->timing.meter);
-	if (r->prepared)
-		r->c->engine->release(r->state);
-	free(r->state);
-	result_destroy(r->bench.out);
+	ranks_release(&r->part);
 	timing_release(&r->timing);
 }
 
@@ -145,8 +124,11 @@ enum status measure_case(struct measure *w, const struct bench_case *c, struct e
 		return error_errno(err, ENOMEM, "%s", c->key);
 	r->w = w;
 	r->c = c;
+	r->part.w = w;
+	r->part.c = c;
 	r->timing.c = c;
 	r->timing.w = w;
+	r->timing.part = &r->part;
 	st = c->probe->kind == PROBE_READING ? run_reading(r, err) : run_timed(r, err);
 	release(r);
 	free(r);
@@ -155,5 +137,6 @@ enum status measure_case(struct measure *w, const struct bench_case *c, struct e
 
 void measure_release(struct measure *w)
 {
+	ranks_home(w);
 	device_close(w);
 }

@@ -8,6 +8,8 @@
 #include "core/log.h"
 #include "run/probe.h"
 
+struct ranks;
+
 /*
  * Events of a case, as they come: journal bodies (phase, samples, result), and two that are never journaled:
  * "at" {"case","phase"}: a phase begins (so that a hang can be named); "ready" {"case"}: prepared, verified
@@ -36,6 +38,8 @@ struct measure {
 	struct emit emit;
 	/* Opened by the first case that needs it, kept for the next: a context takes 0.3 s. */
 	struct seat seat[TARGET_GPUS];
+	struct ranks *ranks;	  /* of cases of several ranks; NULL: none yet */
+	struct team_board *board; /* for the supervisor, TEAM_BOARD_RANKS lines; NULL: nobody looks */
 };
 
 /* The case's status; its text is complete. Whatever was measured before a failure has been emitted. LOST says

@@ -38,6 +38,13 @@ struct sample {
 	uint64_t batch; /* iterations in it, as asked */
 };
 
+/* Several ranks: what each timed in a window, ns an iteration. */
+struct rank_times {
+	unsigned ranks;
+	size_t count;	   /* samples of each */
+	double *const *ns; /* by rank, `count` each */
+};
+
 /* One stretch of samples. The loop owns it, zeroes it, lends `sample`; the meter appends and fills the rest.
  */
 struct window {
@@ -67,6 +74,9 @@ struct window {
 	 * 10 ms. */
 	bool has_steal;
 	uint64_t steal_ns;
+	/* Several ranks: each one's own times; the samples above are those of the slowest. NULL: one rank.
+	 * Lent until the meter's next begin. */
+	const struct rank_times *ranks;
 };
 
 /* What the device holds now, for the settle phase. Absent is not zero. */

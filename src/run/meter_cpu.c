@@ -118,8 +118,16 @@ static enum status sample(struct meter *m, uint64_t batch, struct error *err)
 {
 	const struct engine *e = m->engine;
 	struct window *w = m->window;
-	uint64_t t0 = now(m), t1;
+	uint64_t t0, t1;
 
+	/* Untimed: it ends when every rank has come to it. */
+	if (m->bench->team && m->bench->team->size > 1) {
+		enum status st = e->enqueue(m->state, m->next++, err);
+
+		if (st)
+			return st;
+	}
+	t0 = now(m);
 	for (uint64_t i = 0; i < batch; i++) {
 		enum status st = e->enqueue(m->state, m->next, err);
 

@@ -17,6 +17,7 @@ enum {
 	GRAPH_BELOW_NS = 20000,	 /* shorter iterations are replayed: a launch costs the host 2 to 5 us */
 	GRAPH_BATCH_MAX = 20000, /* nodes of one graph; longer batches are several replays */
 	SPIN_NS = 5000000,
+	LOOK_NS = 10000, /* between two looks at a device that works with others */
 };
 
 struct flight {
@@ -59,22 +60,6 @@ static enum status enqueue(struct meter_gpu *g, bool check, struct error *err)
 	if (!st && check && m->engine->enqueue_check)
 		st = m->engine->enqueue_check(m->state, m->next, err);
 	m->next++;
-	return st;
-}
-
-static enum status once(struct meter *m, double *ns, struct error *err)
-{
-	struct meter_gpu *g = gpu_of(m);
-	uint64_t t0;
-	enum status st = gpu_synchronize(g->device, err);
-
-	if (st)
-		return st;
-	t0 = clock_now_ns(m->clock);
-	st = enqueue(g, false, err);
-	if (!st)
-		st = gpu_stream_wait(g->stream, err);
-	*ns = (double)(clock_now_ns(m->clock) - t0);
 	return st;
 }
 
@@ -140,12 +125,48 @@ static enum status begin(struct meter *m, struct window *w, struct error *err)
 	return st ? st : gpu_event_record(g->origin, g->stream, err);
 }
 
+/* With other ranks the device may wait for one that has failed: then nobody waits for the device. */
+static enum status await_event(struct meter_gpu *g, const struct gpu_event *e, struct error *err)
+{
+	struct team *t = g->base.bench->team;
+	struct error why = {0};
+
+	if (!g->together)
+		return gpu_event_wait(e, err);
+	team_at(t->board, TEAM_OP_WAIT);
+	while (!gpu_event_done(e)) {
+		if (team_left(t, &why))
+			return error_set_cause(err, why.status, why.cause, "%s", why.text);
+		clock_sleep_ns(clock_monotonic(), LOOK_NS);
+	}
+	team_at(t->board, TEAM_OP_ENQUEUE);
+	return gpu_event_wait(e, err);
+}
+
+static enum status once(struct meter *m, double *ns, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	uint64_t t0;
+	enum status st = gpu_synchronize(g->device, err);
+
+	if (st)
+		return st;
+	t0 = clock_now_ns(m->clock);
+	st = enqueue(g, false, err);
+	if (!st && g->together)
+		st = gpu_event_record(g->origin, g->stream, err);
+	if (!st)
+		st = g->together ? await_event(g, g->origin, err) : gpu_stream_wait(g->stream, err);
+	*ns = (double)(clock_now_ns(m->clock) - t0);
+	return st;
+}
+
 /* Waits for the oldest sample and appends it. */
 static enum status land(struct meter_gpu *g, struct error *err)
 {
 	const struct flight *f = &g->flight[g->flight_first];
 	double ns = 0, end_ns = 0;
-	enum status st = gpu_event_wait(f->to, err);
+	enum status st = await_event(g, f->to, err);
 
 	if (!st)
 		st = gpu_event_elapsed_ns(f->from, f->to, &ns, err);
@@ -351,7 +372,7 @@ static enum launch launch_of(const struct meter_spec *spec, bool together)
 
 enum status meter_gpu_create(struct meter **out, const struct meter_spec *spec, struct error *err)
 {
-	const struct gpu *facts = machine_gpu(spec->bench->machine, spec->bench->target->gpu[0]);
+	const struct gpu *facts = machine_gpu(spec->bench->machine, spec->bench->gpu);
 	struct meter_gpu *g = calloc(1, sizeof(*g));
 	enum status st;
 

@@ -37,6 +37,7 @@
 struct timing {
 	const struct bench_case *c;
 	const struct measure *w;
+	struct part *part; /* NULL: of the ceiling in turns */
 	struct meter *meter;
 	struct work work;
 	unsigned threads;    /* that the engine works with; 0: a device */
@@ -95,6 +96,10 @@ enum status timing_samples(const struct timing *t, const char *phase, const stru
 			   struct error *err);
 enum status timing_result(const struct timing *t, const char *phase, const struct result *r,
 			  struct error *err);
+/* Several ranks: how their times of a closed window differ. */
+void timing_rank_values(const struct window *w, struct result *r);
+/* Of single iterations: who waited for whom. */
+void timing_wait_values(const struct window *w, struct result *r);
 /* Times, rates, clock and CPU share of a closed window into r. */
 void timing_values(const struct timing *t, const struct window *w, struct result *r);
 /* Percentiles of single iterations into r, where the window's samples are such. */

@@ -31,6 +31,7 @@ struct bench {
 	const struct target *target;
 	struct team *team;	   /* this rank among those that measure together; NULL: one rank */
 	struct gpu_device *device; /* NULL on a CPU target: context is current on this thread */
+	unsigned gpu;		   /* its number in the machine */
 	struct gpu_stream *stream[2];
 	/* Target PAIR: the other GPU and a stream of its own; never current here but inside an engine's call
 	 * that makes it so. */
@@ -118,10 +119,11 @@ struct probe {
 	bool (*ceiling)(const struct machine *m, const struct target *t, const void *opts,
 			struct ceiling *out);
 	/* Independent of the engine, NaN-safe. Each variant before it is timed; and after sustained, on the
-	 * data that phase left. Fills *wrong; MISMATCH when wrong->count > 0. */
+	 * data that phase left. Fills *wrong; MISMATCH when wrong->count > 0. Several ranks: each its own
+	 * result, and who finds it wrong comes to every agreement all the same. */
 	enum status (*verify)(void *state, struct wrong *wrong, struct error *err);
-	/* After the phases: facts only the probe can derive from its own device-side records (per-SM times, a
-	 * curve's levels). Optional. */
+	/* After the phases, on every rank: facts only the probe can derive from its own device-side records
+	 * (per-SM times, a curve's levels). Optional. */
 	enum status (*finish)(void *state, struct result *out, struct error *err);
 	/* Facts to fields; the rule and its verdict are the judge's. */
 	enum status (*observe)(const struct machine *m, const struct target *t, const void *opts,

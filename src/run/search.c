@@ -4,6 +4,7 @@
  * winner is worth is the median ratio to the first over ABBA pairs, with its interval.
  */
 #include "run/phases.h"
+#include "run/ranks.h"
 #include <errno.h>
 #include <math.h>
 #include "core/stats.h"
@@ -20,7 +21,7 @@ enum {
 
 static enum status choose(struct timing *t, unsigned variant, struct error *err)
 {
-	return t->meter->engine->select(t->meter->state, variant, &t->variant, err);
+	return ranks_select(t->part, variant, &t->variant, err);
 }
 
 /* Samples for `least_ns` (at least one), none kept in flight afterwards. */

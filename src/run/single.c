@@ -59,6 +59,7 @@ enum status phase_single(struct timing *t, struct error *err)
 		st = run_single(t, &w, err);
 	if (!st) {
 		timing_single_values(t, &w, r);
+		timing_wait_values(&w, r);
 		st = timing_phase(t, "single", w.t0_ns, w.t1_ns, err);
 	}
 	if (!st)

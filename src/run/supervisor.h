@@ -10,6 +10,7 @@
 #include "run/guard.h"
 #include "run/lines.h"
 #include "run/run.h"
+#include "team/board.h"
 
 #define RUN_TERM_NS 2000000000u	  /* a case over its limit has so long to end by itself */
 #define RUN_STOP_NS 600000000u	  /* on a request to stop: the journal is closed within a second */
@@ -49,7 +50,10 @@ struct worker {
 	char group[32], place[TARGET_TEXT];
 	const struct bench_case *c; /* running; NULL: idle */
 	struct lines in;
-	char words[RUN_WORDS]; /* the end of what it wrote to stdout and stderr */
+	struct team_board *board; /* where its ranks stand; NULL: it has one */
+	int board_fd;		  /* with a board */
+	char stood[400];	  /* who waited where when it was told to end */
+	char words[RUN_WORDS];	  /* the end of what it wrote to stdout and stderr */
 	char phase[16];
 	bool ready, told_to_go, ended_case;
 	bool leaves;		    /* it said that its device is lost and goes by itself */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include "core/stats.h"
+#include "run/ranks.h"
 
 enum { CHUNK = 4096 /* samples an event */, ROOM = 1 << 14, ROOM_MAX = 1 << 20 };
 
@@ -178,6 +179,7 @@ void timing_values(const struct timing *t, const struct window *w, struct result
 		result_f64(r, &field_steal_share, (double)w->steal_ns / (t->threads * wall));
 	if (t->variant)
 		result_text(r, &field_variant, t->variant);
+	timing_rank_values(w, r);
 }
 
 static void wrong_values(const struct timing *t, const struct wrong *wrong, struct result *r)
@@ -219,9 +221,7 @@ enum status timing_verify(const struct timing *t, struct error *err)
 	st = timing_at(t, "verify", err);
 	if (st)
 		return st;
-	st = p->verify(t->meter->state, &wrong, &own);
-	if (!st && wrong.count)
-		st = STATUS_MISMATCH; /* whatever it returned: wrong is wrong */
+	st = ranks_verify(t->part, &wrong, &own);
 	r = result_create();
 	if (!r)
 		return error_errno(err, ENOMEM, "the values of verification");

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@
 #include "run/measure.h"
 #include "run/run.h"
 
-enum { CHANNEL = 3 };
+enum { CHANNEL = 3, BOARD = 4 };
 
 static volatile sig_atomic_t stop_requested;
 
@@ -31,6 +32,7 @@ struct office {
 	struct machine *machine;
 	struct measure measure;
 	struct log log;
+	pthread_mutex_t writing; /* ranks log from their threads */
 	struct lines in;
 	json_t *next; /* the last line taken */
 	bool garbled;
@@ -38,7 +40,7 @@ struct office {
 };
 
 /* {"type":type, body..} to the supervisor. */
-static enum status send_line(const char *type, const json_t *body, struct error *err)
+static enum status send_line(struct office *o, const char *type, const json_t *body, struct error *err)
 {
 	json_t *line = json_pack("{s:s}", "type", type);
 	enum status st = STATUS_OK;
@@ -53,7 +55,9 @@ static enum status send_line(const char *type, const json_t *body, struct error 
 		return error_errno(err, ENOMEM, "a line of type %s", type);
 	size = strlen(text);
 	text[size] = '\n'; /* instead of its NUL */
+	pthread_mutex_lock(&o->writing);
 	st = lines_write(CHANNEL, text, size + 1, err);
+	pthread_mutex_unlock(&o->writing);
 	free(text);
 	return st;
 }
@@ -101,7 +105,7 @@ static json_t *next_line(struct office *o)
 static enum status on_event(void *arg, const char *type, const json_t *body, struct error *err)
 {
 	struct office *o = arg;
-	enum status st = send_line(type, body, err);
+	enum status st = send_line(o, type, body, err);
 	json_t *go;
 
 	if (st || strcmp(type, "ready") || o->now->order == STEP_IN_ORDER)
@@ -120,12 +124,12 @@ static void log_to_channel(void *arg, enum log_level level, enum log_topic topic
 	json_t *body = json_pack("{s:i, s:i, s:o}", "level", (int)level, "topic", (int)topic, "text",
 				 field_string(text));
 
-	(void)arg;
-	send_line("log", body, NULL);
+	send_line(arg, "log", body, NULL);
 	json_decref(body);
 }
 
-static enum status send_end(unsigned id, enum status status, const struct error *err, struct error *sent)
+static enum status send_end(struct office *o, unsigned id, enum status status, const struct error *err,
+			    struct error *sent)
 {
 	char place[128] = "";
 	json_t *body;
@@ -136,7 +140,7 @@ static enum status send_end(unsigned id, enum status status, const struct error 
 	body = json_pack("{s:i, s:s, s:s, s:o, s:s}", "case", (int)id, "status", status_name(status), "cause",
 			 status ? cause_name(err->cause) : "", "text", field_string(status ? err->text : ""),
 			 "place", place);
-	st = send_line("end", body, sent);
+	st = send_line(o, "end", body, sent);
 	json_decref(body);
 	return st;
 }
@@ -155,7 +159,7 @@ static bool run_case(struct office *o, const json_t *json)
 		o->now = NULL;
 		case_release(&c);
 	}
-	return !send_end((unsigned)json_integer_value(id), st, &err, NULL) && st != STATUS_LOST &&
+	return !send_end(o, (unsigned)json_integer_value(id), st, &err, NULL) && st != STATUS_LOST &&
 	       !stop_requested;
 }
 
@@ -176,6 +180,7 @@ static enum status open_office(struct office *o, struct error *err)
 		.log = &o->log,
 		.stop = &stop_requested,
 		.emit = {on_event, o},
+		.board = json_is_true(json_object_get(line, "board")) ? team_board_open(BOARD) : NULL,
 	};
 	json_decref(line);
 	return st;
@@ -192,17 +197,19 @@ static void settle_in(void)
 	sigaction(SIGPIPE, &ignore, NULL);
 	setrlimit(RLIMIT_CORE, &no_core); /* a crash leaves no file behind; the ending tells it */
 	fcntl(CHANNEL, F_SETFD, FD_CLOEXEC);
+	fcntl(BOARD, F_SETFD, FD_CLOEXEC); /* where there is none that fails, and harms nothing */
 }
 
 int worker_main(const struct probe *const *registry)
 {
-	struct office o = {.registry = registry, .log = {.sink = log_to_channel}};
+	struct office o = {.registry = registry, .writing = PTHREAD_MUTEX_INITIALIZER};
 	struct error err = {0};
 	json_t *line;
 	enum status st;
 	bool open = true;
 
 	settle_in();
+	o.log = (struct log){.sink = log_to_channel, .arg = &o};
 	st = open_office(&o, &err);
 	while (!st && open && (line = next_line(&o))) {
 		open = run_case(&o, json_object_get(line, "run"));

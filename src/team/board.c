@@ -1,13 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "team/board.h"
 #include <stdbool.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "core/clock.h"
 #include "core/text.h"
 
 #define X(name, text) text,
 static const char *const ops[] = {TEAM_OPS(X)};
 #undef X
+
+enum { BOARD_SIZE = TEAM_BOARD_RANKS * sizeof(struct team_board) };
+
+/* Sealed: a child that cuts it cannot take us with it. */
+struct team_board *team_board_create(int *fd)
+{
+	void *memory = MAP_FAILED;
+
+	*fd = memfd_create("assay board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd >= 0 && !ftruncate(*fd, BOARD_SIZE) &&
+	    !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		memory = mmap(NULL, BOARD_SIZE, PROT_READ, MAP_SHARED, *fd, 0);
+	if (memory != MAP_FAILED)
+		return memory;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	return NULL;
+}
+
+struct team_board *team_board_open(int fd)
+{
+	struct stat info;
+	void *memory;
+
+	if (fstat(fd, &info) || info.st_size != BOARD_SIZE)
+		return NULL;
+	memory = mmap(NULL, BOARD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+void team_board_destroy(struct team_board **b, int *fd)
+{
+	if (*b)
+		munmap(*b, BOARD_SIZE);
+	if (*fd > 0)
+		close(*fd);
+	*b = NULL;
+	*fd = -1;
+}
 
 void team_board_take(struct team_board *b, unsigned rank)
 {

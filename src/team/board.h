@@ -33,6 +33,13 @@ struct team_board { /* one rank, a cache line; TEAM_BOARD_RANKS of them in the m
 enum { TEAM_BOARD_RANKS = 64 };
 _Static_assert(sizeof(struct team_board) == 64, "a cache line");
 
+/* Memory of TEAM_BOARD_RANKS lines that a child can be given: *fd is its descriptor here. NULL: there is
+ * none, and nothing is lost but sentences. Owner: caller, team_board_destroy. */
+struct team_board *team_board_create(int *fd);
+/* The child's side; NULL: that descriptor is no board. Lives as long as the process. */
+struct team_board *team_board_open(int fd);
+void team_board_destroy(struct team_board **b, int *fd);
+
 /* This line is of `rank` from now on. */
 void team_board_take(struct team_board *b, unsigned rank);
 /* Where the rank stands from now on. NULL is fine. */

@@ -23,6 +23,7 @@ struct team_links_ops {
 	enum status (*collect)(struct team *t, unsigned rank, void *bytes, size_t room, size_t *size,
 			       struct error *err);
 	void (*leave)(struct team *t, const struct error *why);
+	bool (*left)(struct team *t, struct error *why);
 	void (*begin)(struct team *t);
 };
 

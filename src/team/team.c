@@ -131,6 +131,11 @@ void team_leave(struct team *t, const struct error *why)
 	t->links->ops->leave(t, why);
 }
 
+bool team_left(struct team *t, struct error *why)
+{
+	return t->links->ops->left(t, why);
+}
+
 void team_begin(struct team *t)
 {
 	t->links->ops->begin(t);

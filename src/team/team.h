@@ -8,6 +8,7 @@
  */
 #ifndef TEAM_TEAM_H
 #define TEAM_TEAM_H
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,13 +21,16 @@ struct team_links;
 
 struct team { /* one rank's view; lent to the engine for the case, lives as long as the worker's ranks do */
 	unsigned rank, size, local_rank, local_size, node, nodes, generation;
-	bool in_process;	  /* all ranks are threads of this worker: pointers can be exchanged */
-	unsigned limit_ms;	  /* of each call below */
-	char name[48];		  /* "rank 2 (gpu2)": for sentences */
-	struct team_board *board; /* this rank's line; NULL: nobody looks */
+	bool in_process;   /* all ranks are threads of this worker: pointers can be exchanged */
+	unsigned limit_ms; /* of each call below */
+	const volatile sig_atomic_t *stop; /* not 0: all waits end, CANCELLED; NULL: never */
+	char name[48];			   /* "rank 2 (gpu2)": for sentences */
+	struct team_board *board;	   /* this rank's line; NULL: nobody looks */
 	struct team_links *links;
-	struct team_nccl *nccl; /* what engines keep from case to case, with how it is freed */
+	struct team_nccl *nccl; /* what engines keep from case to case */
 	struct team_mpi *mpi;
+	void (*close)(
+		struct team *t); /* frees those on this rank's thread at its end; NULL: nothing is kept */
 };
 
 enum { TEAM_LIMIT_MS = 60000, TEAM_BYTES_MAX = 1 << 16 /* of one share or one rank's gather */ };
@@ -64,6 +68,9 @@ void team_named(const struct team *t, struct error *err);
 /* This rank comes to no more agreements of this step, and why: who waits for it hears it at once. Over with
  * the conductor's team_begin. */
 void team_leave(struct team *t, const struct error *why);
+/* Has any rank left this step? *why: its words. Looks, and waits for nothing: for who waits for a device in
+ * turns. */
+bool team_left(struct team *t, struct error *why);
 /* Conductor, when all others wait for a command: nobody has left, nobody waits. */
 void team_begin(struct team *t);
 

@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "team/links.h"
 
-enum { COMMANDS = 64, SPIN_NS = 50000 };
+enum { COMMANDS = 64, SPIN_NS = 50000, LOOK_NS = 100000000 };
 
 struct answer {
 	struct answer *next;
@@ -52,17 +52,33 @@ static struct hall *hall_of(const struct team *t)
 	return (struct hall *)t->links;
 }
 
-static struct timespec deadline_of(const struct team *t)
+static uint64_t deadline_of(const struct team *t)
 {
-	uint64_t ns = clock_now_ns(clock_monotonic()) + (uint64_t)t->limit_ms * 1000000u;
-
-	return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+	return clock_now_ns(clock_monotonic()) + (uint64_t)t->limit_ms * 1000000u;
 }
 
-/* False: the limit has come. The lock is held. */
-static bool wait_until(struct hall *h, const struct timespec *deadline)
+/* Sleeps until there is news, a tenth of a second at most. False: the limit has come, or a request to stop.
+ * The lock is held. */
+static bool wait_until(struct hall *h, const struct team *t, uint64_t deadline)
 {
-	return pthread_cond_timedwait(&h->news, &h->lock, deadline) != ETIMEDOUT;
+	uint64_t now = clock_now_ns(clock_monotonic()), until = now + LOOK_NS;
+
+	if (now >= deadline || (t->stop && *t->stop))
+		return false;
+	until = until < deadline ? until : deadline;
+	pthread_cond_timedwait(&h->news, &h->lock,
+			       &(struct timespec){.tv_sec = (time_t)(until / 1000000000u),
+						  .tv_nsec = (long)(until % 1000000000u)});
+	return true;
+}
+
+/* Why wait_until was false. */
+static enum status waited(const struct team *t, struct error *err, const char *what)
+{
+	if (t->stop && *t->stop)
+		return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request");
+	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT, "%s within %.1f s", what,
+			       t->limit_ms / 1e3);
 }
 
 /* -- meetings -- */
@@ -128,7 +144,9 @@ static void name_late(struct hall *h, const struct team *t)
 
 	for (unsigned r = 0; here && r < h->size; r++)
 		here[r] = h->seat[r].here;
-	if (here)
+	if (t->stop && *t->stop)
+		waited(t, &h->left, "");
+	else if (here)
 		team_late(t, here, "an agreement", &h->left);
 	else
 		error_errno(&h->left, ENOMEM, "an agreement of %u ranks", h->size);
@@ -141,7 +159,7 @@ static enum status meet(struct team *t, enum team_meeting kind, const void *mine
 {
 	struct hall *h = hall_of(t);
 	struct seat *s = &h->seat[t->rank];
-	struct timespec deadline = deadline_of(t);
+	uint64_t deadline = deadline_of(t);
 	enum status st = STATUS_OK;
 	uint64_t meeting;
 	bool in_time = true;
@@ -157,7 +175,7 @@ static enum status meet(struct team *t, enum team_meeting kind, const void *mine
 	if (++h->arrived == h->size && !h->left.status)
 		open_meeting(h);
 	while (h->meetings == meeting && !h->left.status && in_time)
-		in_time = wait_until(h, &deadline);
+		in_time = wait_until(h, t, deadline);
 	if (h->meetings == meeting && !h->left.status)
 		name_late(h, t);
 	if (h->meetings == meeting) {
@@ -184,6 +202,19 @@ static void leave(struct team *t, const struct error *why)
 	pthread_mutex_unlock(&h->lock);
 }
 
+static bool left(struct team *t, struct error *why)
+{
+	struct hall *h = hall_of(t);
+	bool any;
+
+	pthread_mutex_lock(&h->lock);
+	any = h->left.status != STATUS_OK;
+	if (any)
+		*why = h->left;
+	pthread_mutex_unlock(&h->lock);
+	return any;
+}
+
 static void begin(struct team *t)
 {
 	struct hall *h = hall_of(t);
@@ -207,13 +238,13 @@ static uint64_t slowest(const struct hall *h)
 static enum status post(struct team *t, const struct team_command *c, struct error *err)
 {
 	struct hall *h = hall_of(t);
-	struct timespec deadline = deadline_of(t);
+	uint64_t deadline = deadline_of(t);
 	uint64_t posted = atomic_load_explicit(&h->posted, memory_order_relaxed);
 	bool in_time = true;
 
 	pthread_mutex_lock(&h->lock);
 	while (posted - slowest(h) >= COMMANDS && in_time)
-		in_time = wait_until(h, &deadline);
+		in_time = wait_until(h, t, deadline);
 	if (in_time) {
 		h->command[posted % COMMANDS] = *c;
 		atomic_store_explicit(&h->posted, posted + 1, memory_order_release);
@@ -222,8 +253,7 @@ static enum status post(struct team *t, const struct team_command *c, struct err
 	pthread_mutex_unlock(&h->lock);
 	if (in_time)
 		return STATUS_OK;
-	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT,
-			       "a rank has taken no command within %.1f s", t->limit_ms / 1e3);
+	return waited(t, err, "a rank has taken no command");
 }
 
 /* A little while without sleeping. */
@@ -288,20 +318,21 @@ static enum status collect(struct team *t, unsigned rank, void *bytes, size_t ro
 {
 	struct hall *h = hall_of(t);
 	struct seat *s = &h->seat[rank];
-	struct timespec deadline = deadline_of(t);
+	uint64_t deadline = deadline_of(t);
 	struct answer *a;
 	bool in_time = true;
+	char what[48];
 
 	pthread_mutex_lock(&h->lock);
 	while (!s->first && in_time)
-		in_time = wait_until(h, &deadline);
+		in_time = wait_until(h, t, deadline);
 	a = s->first;
 	if (a && !(s->first = a->next))
 		s->last = NULL;
 	pthread_mutex_unlock(&h->lock);
+	snprintf(what, sizeof(what), "rank %u did not answer", rank);
 	if (!a)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT,
-				       "rank %u did not answer within %.1f s", rank, t->limit_ms / 1e3);
+		return waited(t, err, what);
 	*size = a->size < room ? a->size : room;
 	memcpy(bytes, a->bytes, *size);
 	free(a);
@@ -315,6 +346,7 @@ static const struct team_links_ops ops = {
 	.answer = answer,
 	.collect = collect,
 	.leave = leave,
+	.left = left,
 	.begin = begin,
 };
 

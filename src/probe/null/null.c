@@ -27,7 +27,9 @@ enum lie { LIE_NONE, LIE_DATA, LIE_NAN };
 struct null_opts {
 	double time, drift, drift_time, scatter, cpu_share, ceiling, hog_at, hog_time;
 	uint64_t after, leak, garbage;
-	uint32_t fail, status, crash, signal, hang, wrong, wrong_variant, variants, slow_from, link, slot;
+	uint32_t fail, status, crash, signal, hang, wrong, wrong_variant, variants, slow_from, link, slot,
+		culprit;
+	double slow_share;
 	bool ignore_term;
 };
 
@@ -76,6 +78,10 @@ static const struct opt rows[] = {
 		.max = 1e8, .help = "bytes of garbage written to the channel at prepare"),
 	OPT_ROW(struct null_opts, link, .name = "link", .preset = "0", .unit = "B", .min = 0, .max = 4e9,
 		.help = "bytes over the host link an iteration"),
+	OPT_ROW(struct null_opts, culprit, .name = "culprit", .preset = "1000", .min = 0, .max = 1000,
+		.help = "the rank that hangs, dies, fails, is wrong or slow, of several; 1000: each of them"),
+	OPT_ROW(struct null_opts, slow_share, .name = "slow_share", .preset = "0", .min = 0, .max = 10,
+		.help = "share by which the culprit's iterations are longer"),
 	OPT_ROW(struct null_opts, slot, .name = "slot", .preset = "0",
 		.help = "any number: tells cases apart"),
 };
@@ -120,6 +126,37 @@ static enum status misbehave(const struct null_opts *o, enum point at, struct er
 	return STATUS_OK;
 }
 
+/* Is it this rank that the options mean? */
+static bool meant(const struct state *s)
+{
+	return !s->b->team || s->o->culprit == 1000 || s->b->team->rank == s->o->culprit;
+}
+
+static enum status act(const struct state *s, enum point at, struct error *err)
+{
+	return meant(s) ? misbehave(s->o, at, err) : STATUS_OK;
+}
+
+/* What ranks tell each other arrives, and at the right place. */
+static enum status meet(const struct state *s, enum status mine, struct error *err)
+{
+	struct team *t = s->b->team;
+	uint64_t seed = t->rank ? 0 : s->b->seed, *all = calloc(t->size, sizeof(*all));
+	enum status st = team_agree(t, mine ? mine : all ? STATUS_OK : STATUS_NO_RESOURCE, err);
+
+	if (!st)
+		st = team_share(t, &seed, sizeof(seed), err);
+	seed += t->rank;
+	if (!st)
+		st = team_gather(t, &seed, sizeof(seed), all, err);
+	for (unsigned r = 0; !st && r < t->size; r++)
+		if (all[r] != s->b->seed + r)
+			st = error_set(err, STATUS_BUG, "rank %u said %llu, not %llu", r,
+				       (unsigned long long)all[r], (unsigned long long)(s->b->seed + r));
+	free(all);
+	return st;
+}
+
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
 			    struct error *err)
 {
@@ -134,6 +171,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
 {
 	struct state *s = state;
+	enum status st;
 
 	s->o = opts;
 	s->b = b;
@@ -141,7 +179,8 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 		signal(SIGTERM, SIG_IGN);
 	spill(STDOUT_FILENO, s->o->leak, "null leaks a line\n");
 	spill(3, s->o->garbage, "{]garbage\x01\n");
-	return misbehave(s->o, PREPARE, err);
+	st = act(s, PREPARE, err);
+	return b->team ? meet(s, st, err) : st;
 }
 
 static double iteration_ns(struct state *s)
@@ -158,6 +197,8 @@ static double iteration_ns(struct state *s)
 	ns = o->time * (1 + o->drift * since_s) / (1 + 0.01 * s->variant);
 	if (o->slow_from && s->variant >= o->slow_from)
 		ns *= 2;
+	if (meant(s))
+		ns *= 1 + o->slow_share;
 	if (o->scatter > 0)
 		ns *= 1 + o->scatter * (double)random_f32(s->b->seed, 7, s->iterations);
 	return ns;
@@ -176,7 +217,7 @@ static enum status enqueue(void *state, uint64_t i, struct error *err)
 	double ns;
 
 	if (i >= s->o->after) {
-		enum status st = misbehave(s->o, ENQUEUE, err);
+		enum status st = act(s, ENQUEUE, err);
 
 		if (st)
 			return st;
@@ -204,7 +245,7 @@ static unsigned variants(void *state)
 static enum status select_variant(void *state, unsigned variant, const char **name, struct error *err)
 {
 	struct state *s = state;
-	enum status st = variant ? misbehave(s->o, SELECT, err) : STATUS_OK;
+	enum status st = variant ? act(s, SELECT, err) : STATUS_OK;
 
 	if (st)
 		return st;
@@ -219,7 +260,7 @@ static void release(void *state)
 	struct state *s = state;
 
 	if (s->o)
-		misbehave(s->o, RELEASE, NULL);
+		act(s, RELEASE, NULL);
 }
 
 static const struct engine own_engine = {
@@ -236,7 +277,23 @@ static const struct engine own_engine = {
 	.release = release,
 };
 
-static const struct engine *const engines[] = {&own_engine, NULL};
+/* A rank a launched process. */
+static const struct engine ranks_engine = {
+	.name = "ranks",
+	.libs = "",
+	.targets = TARGET_NODE | TARGET_TEAM,
+	.launched = true,
+	.state_size = sizeof(struct state),
+	.supports = supports,
+	.prepare = prepare,
+	.enqueue = enqueue,
+	.cpu_time_ns = cpu_time_ns,
+	.variants = variants,
+	.select = select_variant,
+	.release = release,
+};
+
+static const struct engine *const engines[] = {&own_engine, &ranks_engine, NULL};
 
 static struct work work(const struct machine *m, const struct target *t, const void *opts)
 {
@@ -266,7 +323,8 @@ static enum status verify(void *state, struct wrong *wrong, struct error *err)
 	const struct state *s = state;
 
 	*wrong = (struct wrong){.checked = 10, .total = 10};
-	if (s->iterations >= s->o->after && s->variant >= s->o->wrong_variant && s->o->wrong != LIE_NONE) {
+	if (s->iterations >= s->o->after && s->variant >= s->o->wrong_variant && s->o->wrong != LIE_NONE &&
+	    meant(s)) {
 		wrong->count = 1;
 		wrong->first_index = 3;
 		wrong->expected = 1;
@@ -274,7 +332,7 @@ static enum status verify(void *state, struct wrong *wrong, struct error *err)
 		wrong->nan = s->o->wrong == LIE_NAN;
 		snprintf(wrong->place, sizeof(wrong->place), "element 3");
 	}
-	return misbehave(s->o, VERIFY, err);
+	return act(s, VERIFY, err);
 }
 
 static enum status finish(void *state, struct result *out, struct error *err)
@@ -282,7 +340,7 @@ static enum status finish(void *state, struct result *out, struct error *err)
 	const struct state *s = state;
 
 	result_u64(out, &fields[0], s->iterations);
-	return misbehave(s->o, FINISH, err);
+	return act(s, FINISH, err);
 }
 
 const struct probe probe_null = {
