@@ -46,6 +46,12 @@ struct field {
 	X(clock_spread_share, "", F64, 0, "largest minus smallest SM's held clock, share of the mean") \
 	X(pcie_gen_loaded, "", U64, 0, "PCIe generation, read once while the window's copies ran")       \
 	X(pcie_width_loaded, "", U64, 0, "PCIe lanes, read once while the window's copies ran")          \
+	X(nvlink_tx_bytes, "B", U64, 0, "sent over NVLink in the window, by the device's counters")    \
+	X(nvlink_rx_bytes, "B", U64, 0, "received over NVLink in the window")                          \
+	X(nvlink_raw_tx_bytes, "B", U64, 0, "sent over NVLink with the protocol around the data")      \
+	X(nvlink_raw_rx_bytes, "B", U64, 0, "received over NVLink with the protocol around the data")  \
+	X(nvlink_errors_new, "", U64, -1, "NVLink replay, recovery and CRC errors in the window")       \
+	X(nvlink_errors_place, "", TEXT, 0, "links that counted them, and how many")                   \
 	X(clock_nvml_hz, "Hz", F64, 0, "mean of NVML's SM clock over the window")                     \
 	X(memory_clock_hz, "Hz", F64, 0, "mean of NVML's memory clock over the window")               \
 	X(power_w, "W", F64, 0, "mean power over the window, from the energy counter's own ticks")    \

@@ -508,10 +508,15 @@ bool record_asks_judgement(const struct record_case *c)
 	return c->require == REQUIRE_JUDGED || c->require == REQUIRE_KNOWN;
 }
 
+bool record_same_options(const struct record_case *a, const struct record_case *b, const char *const *but)
+{
+	return options_within(a, b, but) && options_within(b, a, but);
+}
+
 bool record_same_but(const struct record_case *a, const struct record_case *b, const char *const *but)
 {
 	return !strcmp(a->probe, b->probe) && !strcmp(a->engine, b->engine) &&
-	       !strcmp(a->target, b->target) && options_within(a, b, but) && options_within(b, a, but);
+	       !strcmp(a->target, b->target) && record_same_options(a, b, but);
 }
 
 const struct series *record_series(const struct record *r, const char *source, const char *signal)

@@ -122,5 +122,7 @@ const char *record_option(const struct record_case *c, const char *name);
 bool record_asks_judgement(const struct record_case *c);
 /* One probe, engine and target, and equal options but those named (NULL ends the list). */
 bool record_same_but(const struct record_case *a, const struct record_case *b, const char *const *but);
+/* Equal options but those named, whatever the engine and the target. */
+bool record_same_options(const struct record_case *a, const struct record_case *b, const char *const *but);
 const struct series *record_series(const struct record *r, const char *source, const char *signal);
 #endif

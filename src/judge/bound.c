@@ -74,8 +74,6 @@ double bound_pcie_lane(int gen, double *encoding)
 	}
 }
 
-#define NVLINK_DATA (16.0 / 17) /* of the raw rate: METHODS, "GPU to GPU" */
-
 /* Lanes of one GPU one way, B/s; 0: not told. */
 static double pcie_one_way(const struct gpu *g)
 {
@@ -84,8 +82,8 @@ static double pcie_one_way(const struct gpu *g)
 	return gpu_get(g, GPU_FACT_pcie_width_max, 0) * rate * 1e9 / 8 * encoding;
 }
 
-/* NVLinks between the two as the case found them; before it ran, those that are up on the one that has fewer.
- */
+/* NVLinks between the two, up or not, as the case found them, so that a link that is down shows as lost;
+ * before it ran, those that are up on the one that has fewer. */
 static double nvlinks_of(const struct subject *s, double *raw)
 {
 	double links = 0, peers;
@@ -93,7 +91,10 @@ static double nvlinks_of(const struct subject *s, double *raw)
 	*raw = gpu_get(s->gpu, GPU_FACT_nvlink_rate_gbps, 0) * 1e9;
 	if (!s->ctx->ahead) {
 		(void)case_number(s->c, "nvlink_rate_raw", raw);
-		return case_number(s->c, "nvlinks", &links) ? links : 0;
+		if (!case_number(s->c, "nvlinks", &links) || !(links > 0))
+			return 0;
+		(void)case_number(s->c, "nvlinks_most", &links);
+		return links;
 	}
 	links = gpu_get(s->gpu, GPU_FACT_nvlink_active, 0);
 	peers = s->peer ? gpu_get(s->peer, GPU_FACT_nvlink_active, 0) : 0;
@@ -110,7 +111,7 @@ static void p2p_bound(const struct subject *s, struct bound *out)
 	const char *twice = ways == 2 ? "2 x " : "";
 
 	if (links > 0 && raw > 0 && (!path || strcmp(path, "host"))) {
-		out->value = ways * links * raw * NVLINK_DATA;
+		out->value = ways * links * raw * BOUND_NVLINK_DATA;
 		snprintf(out->formula, sizeof(out->formula), "%s%.0f NVLinks x %.4f GB/s x 16/17", twice,
 			 links, raw / 1e9);
 	} else if (path && strcmp(path, "peer") && s->peer) {

@@ -5,8 +5,9 @@
 #define JUDGE_BOUND_H
 #include "judge/context.h"
 
-#define BOUND_SPREAD_STOP 0.05 /* half-width of the mean beyond which a figure is no instrument */
-#define BOUND_CPU_SHARE 0.97   /* of the CPU time asked for, below which others took it */
+#define BOUND_NVLINK_DATA (16.0 / 17) /* of the raw rate: METHODS, "GPU to GPU" */
+#define BOUND_SPREAD_STOP 0.05	      /* half-width of the mean beyond which a figure is no instrument */
+#define BOUND_CPU_SHARE 0.97	      /* of the CPU time asked for, below which others took it */
 
 /* from BOUND_NONE where nothing tells. METHODS "Bounds". */
 void bound_of(const struct subject *s, struct bound *out);

@@ -67,6 +67,7 @@ static void explained_share(struct judgement *out)
 void gap_of(struct judgement *out, const struct subject *s)
 {
 	bool whole = false, link = s->gpu && !strncmp(s->c->limit, "link", 4);
+	bool p2p = link && !strncmp(s->c->limit, "link.p2p", 8);
 
 	out->gap_count = 0;
 	out->unexplained = 0;
@@ -75,8 +76,6 @@ void gap_of(struct judgement *out, const struct subject *s)
 	out->clock_recovered = false;
 	if (!out->has_figure || out->bound.from == BOUND_NONE || !(out->bound.value > 0) || !s->phase)
 		return;
-	if (!strncmp(s->c->limit, "link.p2p", 8))
-		return; /* no signal tells what it lacks */
 	if (!strcmp(s->c->probe, "stress") || !strcmp(s->c->probe, "hbm"))
 		return; /* checking takes part of the time: the rate is not the aim */
 	if (!s->gpu)
@@ -85,6 +84,8 @@ void gap_of(struct judgement *out, const struct subject *s)
 		whole = gap_compute(out, s);
 	else if (!strcmp(s->c->limit, "memory"))
 		whole = gap_memory(out, s);
+	else if (p2p)
+		whole = gap_p2p(out, s);
 	else if (link)
 		whole = gap_link(out, s);
 	if (!out->gap_count)
@@ -99,7 +100,8 @@ void gap_of(struct judgement *out, const struct subject *s)
 	out->explained = whole && out->unexplained >= GAP_LOW && out->unexplained <= GAP_HIGH;
 	if (!whole || out->explained || !s->gpu) /* a CPU has no counter that would contradict the figure */
 		return;
-	if (link && out->unexplained < 1) /* its protocol and the host have no signal: the share is told */
+	if (link &&
+	    (p2p || out->unexplained < 1)) /* its protocol and the host have no signal: the share is told */
 		return;
 	if (out->verdict == VERDICT_MEASURED && out->unexplained < 1)
 		return; /* a rest that is lost somewhere: nobody asked where */

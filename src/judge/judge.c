@@ -5,6 +5,7 @@
 #include "judge/context.h"
 #include "judge/exit.h"
 #include "judge/gap.h"
+#include "judge/links.h"
 #include "judge/run.h"
 #include "judge/siblings.h"
 #include "judge/site.h"
@@ -203,8 +204,10 @@ enum status judge_run(struct judgements *out, const struct judge_context *ctx, c
 		}
 		verdict_of(&out->of_case[i], &s);
 	}
-	if (!ctx->ahead)
+	if (!ctx->ahead) {
 		siblings_judge(out->of_case, ctx);
+		links_judge(out->of_case, ctx);
+	}
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {
 		subject_of(&s, ctx, &r->cases[i]);
 		gap_of(&out->of_case[i], &s);

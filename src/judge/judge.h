@@ -91,6 +91,7 @@ struct judgement {
 		char knob[96], evidence[200], gain[96];
 	} advice[4];
 	size_t advice_count;
+	char part[16];	 /* PCI address of the GPU that the finding is about; "": the case's own */
 	bool superseded; /* another round of this case counts for the exit code */
 };
 

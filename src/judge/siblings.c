@@ -2,7 +2,6 @@
 #include "judge/siblings.h"
 #include <math.h>
 #include "core/stats.h"
-#include "core/units.h"
 
 enum { GROUP_MAX = 1024 };
 
@@ -43,10 +42,16 @@ static bool alike(const struct subject *a, const struct subject *b)
 	       !strcmp(a->phase_name, b->phase_name);
 }
 
+static bool sound(const struct subject *s)
+{
+	return !s->c->reading && s->gpu && case_sound(s->c) && s->has_figure && isfinite(s->figure) &&
+	       s->figure > 0;
+}
+
+/* Pairs are links.c's. */
 static bool fit(const struct subject *s)
 {
-	return !s->c->reading && s->gpu && s->gpu_count <= 2 && case_sound(s->c) && s->has_figure &&
-	       isfinite(s->figure) && s->figure > 0;
+	return s->gpu_count == 1 && sound(s);
 }
 
 /* First measurements of different targets; repeats are looked up apart. */
@@ -71,9 +76,8 @@ static void group_fill(struct group *g, const struct judge_context *ctx, const s
 	}
 }
 
-/* The same case on the same target later in the run, as far off again. */
-static bool seen_again(const struct judge_context *ctx, const struct subject *s, double median, double limit,
-		       bool slower)
+bool siblings_seen_again(const struct judge_context *ctx, const struct subject *s, double median,
+			 double limit, bool slower)
 {
 	const struct record *r = ctx->record;
 	struct subject other;
@@ -82,7 +86,7 @@ static bool seen_again(const struct judge_context *ctx, const struct subject *s,
 	for (i = 0; i < r->case_count; i++) {
 		subject_of(&other, ctx, &r->cases[i]);
 		if (other.c == s->c || strcmp(other.c->where, s->c->where) ||
-		    strcmp(other.c->key, s->c->key) || !fit(&other))
+		    strcmp(other.c->key, s->c->key) || !sound(&other))
 			continue;
 		if (slower ? other.figure < median * (1 - limit) : other.figure > median * (1 + limit))
 			return true;
@@ -103,70 +107,17 @@ static double hotter_by(const struct group *g, size_t i)
 	return n ? own - stats_median(t, n) : 0;
 }
 
-static bool flagged(const struct group *g, size_t i)
+void siblings_pass(struct judgement *out, const struct subject *s, double off, size_t others)
 {
-	double limit, off = siblings_deviation(g->figure, g->count, i, &limit);
-
-	return strcmp(g->subject[i].unit, "ns") ? off < -limit : off > limit;
-}
-
-static const struct gpu *end_of(const struct subject *s, bool receiver)
-{
-	return receiver ? s->peer : s->gpu;
-}
-
-/* The other direction of a pair: its figure and whether that is well. */
-static void tell_reverse(const struct group *g, size_t i, char *out, size_t size)
-{
-	const struct subject *s = &g->subject[i];
-	char figure[32];
-
-	for (size_t k = 0; k < g->count; k++) {
-		const struct subject *o = &g->subject[k];
-
-		if (!s->peer || o->gpu != s->peer || o->peer != s->gpu)
-			continue;
-		units_format(figure, sizeof(figure), o->figure, o->unit);
-		snprintf(out, size, "; %.64s %s is %s", o->c->where, figure,
-			 flagged(g, k) ? "slow as well" : "fine");
-	}
-}
-
-/* One GPU that most of its pairs are slow with, on the side where it stands: its links, not a pair. */
-static void tell_culprit(const struct group *g, size_t i, char *out, size_t size)
-{
-	const struct subject *s = &g->subject[i];
-
-	for (int receiver = 0; receiver < 2 && s->peer; receiver++) {
-		size_t slow = 0, all = 0;
-
-		for (size_t k = 0; k < g->count; k++)
-			if (end_of(&g->subject[k], receiver) == end_of(s, receiver)) {
-				all++;
-				slow += flagged(g, k);
-			}
-		if (slow < 2 || 2 * slow < all)
-			continue;
-		snprintf(out, size, "; %.15s %s slowly %s %zu of %zu: its links, not the pair",
-			 end_of(s, receiver)->pci, receiver ? "receives" : "sends", receiver ? "from" : "to",
-			 slow, all);
+	if (out->judged_by != JUDGED_NOTHING || out->cause != CAUSE_NO_REFERENCE ||
+	    (out->verdict != VERDICT_UNKNOWN && out->verdict != VERDICT_MEASURED) ||
+	    expect_unknown(s->ctx->e, subject_word, s))
 		return;
-	}
-}
-
-/* A link between two GPUs: which direction, and how its reverse does. */
-static void judge_pair(struct judgement *out, enum verdict verdict, const struct group *g, size_t i,
-		       double off)
-{
-	const struct subject *s = &g->subject[i];
-	char figure[32], reverse[160] = "", culprit[96] = "";
-
-	units_format(figure, sizeof(figure), s->figure, s->unit);
-	tell_reverse(g, i, reverse, sizeof(reverse));
-	tell_culprit(g, i, culprit, sizeof(culprit));
-	finding(out, verdict, CAUSE_LINK_SLOW, "%.64s: %s, %.1f %% %s the median of the other %zu%s%s",
-		s->c->where, figure, 100 * fabs(off), off < 0 ? "below" : "above", g->count - 1, reverse,
-		culprit);
+	out->verdict = VERDICT_PASS;
+	out->judged_by = JUDGED_SIBLINGS;
+	out->cause = CAUSE_LOW_CONFIDENCE;
+	out->low_confidence = true;
+	snprintf(out->reason, sizeof(out->reason), "%+.1f %% from %zu siblings; no band", 100 * off, others);
 }
 
 static void judge_one(struct judgement *out, const struct judge_context *ctx, const struct group *g, size_t i)
@@ -180,28 +131,16 @@ static void judge_one(struct judgement *out, const struct judge_context *ctx, co
 	char heat[48] = "";
 
 	if (!worse) {
-		if (out->judged_by == JUDGED_NOTHING &&
-		    (out->verdict == VERDICT_UNKNOWN || out->verdict == VERDICT_MEASURED) &&
-		    out->cause == CAUSE_NO_REFERENCE && !expect_unknown(ctx->e, subject_word, s)) {
-			out->verdict = VERDICT_PASS;
-			out->judged_by = JUDGED_SIBLINGS;
-			out->cause = CAUSE_LOW_CONFIDENCE;
-			out->low_confidence = true;
-			snprintf(out->reason, sizeof(out->reason), "%+.1f %% from %zu siblings; no band",
-				 100 * off, g->count - 1);
-		}
+		siblings_pass(out, s, off, g->count - 1);
 		return;
 	}
 	hot = subject_number(s, "clock_reasons_or", &reasons) && ((unsigned)reasons & 0x60) != 0;
 	if (hotter >= 1)
 		snprintf(heat, sizeof(heat), "; hotter by %.0f C", hotter);
 	out->judged_by = JUDGED_SIBLINGS;
-	verdict = fabs(off) > SIBLINGS_FAIL || hot || seen_again(ctx, s, median, limit, rate) ? VERDICT_FAIL
-											      : VERDICT_WARN;
-	if (s->gpu_count == 2) {
-		judge_pair(out, verdict, g, i, off);
-		return;
-	}
+	verdict = fabs(off) > SIBLINGS_FAIL || hot || siblings_seen_again(ctx, s, median, limit, rate)
+			  ? VERDICT_FAIL
+			  : VERDICT_WARN;
 	finding(out, verdict, CAUSE_SIBLING_OUTLIER,
 		"%s (%s): %+.1f %% from the median of its %zu siblings, beyond %.1f %%%s%s", s->c->where,
 		s->gpu->pci, 100 * off, g->count - 1, 100 * limit,

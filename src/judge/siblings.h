@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One lemon among alike: each GPU (or pair) against the others that did the same work in this run. */
+/* One lemon among alike: each GPU against the others that did the same work in this run. */
 #ifndef JUDGE_SIBLINGS_H
 #define JUDGE_SIBLINGS_H
 #include "judge/context.h"
@@ -13,6 +13,13 @@ enum { SIBLINGS_MIN = 4 };
 /* Deviation of x[i] from the median of the others, share of it; *limit: max(2 %, 3 MAD of the others over
  * it). 0 for fewer than 2 others or a median that is not positive. */
 double siblings_deviation(const double *x, size_t count, size_t i, double *limit);
+
+/* The same case on the same target elsewhere in the run, as far off again: beyond `limit` of the median, on
+ * its slower side. */
+bool siblings_seen_again(const struct judge_context *ctx, const struct subject *s, double median,
+			 double limit, bool slower);
+/* What is like its siblings passes where nothing else judges it. */
+void siblings_pass(struct judgement *out, const struct subject *s, double off, size_t others);
 
 /* Over every case of the record; `out` in the record's order, judged so far each by itself. */
 void siblings_judge(struct judgement *out, const struct judge_context *ctx);

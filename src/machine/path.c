@@ -27,20 +27,54 @@ static bool same_place(const char *remote, const char *pci)
 	return m && n >= m && !strcasecmp(remote + n - m, pci);
 }
 
-unsigned machine_nvlinks(const struct machine *m, unsigned a, unsigned b)
+static const json_t *links_of(const struct machine *m, unsigned gpu)
 {
-	unsigned straight = 0, through = 0, back = 0;
+	return json_object_get(gpu_row(m, gpu), "links");
+}
+
+/* Active links of a GPU to switches, and (PCI address not NULL) straight to another. */
+static unsigned count_links(const struct machine *m, unsigned gpu, const char *straight_to)
+{
 	const json_t *link;
+	unsigned count = 0;
 	size_t i;
 
-	json_array_foreach(json_object_get(gpu_row(m, a), "links"), i, link)
-	{
-		straight += link_up(link) && same_place(text_of(link, "remote_pci"), machine_gpu(m, b)->pci);
-		through += link_up(link) && !strcmp(text_of(link, "remote_type"), "switch");
-	}
-	json_array_foreach(json_object_get(gpu_row(m, b), "links"), i, link) back +=
-		link_up(link) && !strcmp(text_of(link, "remote_type"), "switch");
-	return straight ? straight : through < back ? through : back;
+	json_array_foreach((json_t *)links_of(m, gpu), i, link) if (link_up(link)) count +=
+		straight_to ? same_place(text_of(link, "remote_pci"), straight_to)
+			    : !strcmp(text_of(link, "remote_type"), "switch");
+	return count;
+}
+
+static unsigned count_up(const struct machine *m, unsigned gpu)
+{
+	const json_t *link;
+	unsigned count = 0;
+	size_t i;
+
+	json_array_foreach((json_t *)links_of(m, gpu), i, link) count += link_up(link);
+	return count;
+}
+
+static unsigned lesser(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+unsigned machine_nvlinks(const struct machine *m, unsigned a, unsigned b)
+{
+	unsigned straight = count_links(m, a, machine_gpu(m, b)->pci);
+
+	return straight ? straight : lesser(count_links(m, a, NULL), count_links(m, b, NULL));
+}
+
+unsigned machine_nvlinks_most(const struct machine *m, unsigned a, unsigned b)
+{
+	unsigned links = machine_nvlinks(m, a, b);
+
+	if (links != lesser(count_up(m, a), count_up(m, b)))
+		return 0;
+	return lesser((unsigned)gpu_get(machine_gpu(m, a), GPU_FACT_nvlink_count, 0),
+		      (unsigned)gpu_get(machine_gpu(m, b), GPU_FACT_nvlink_count, 0));
 }
 
 const struct pci_path pci_paths[] = {

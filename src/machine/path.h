@@ -6,6 +6,8 @@
 
 /* Active NVLinks of GPU `a` that lead to `b`, straight or, where both have some, through switches. */
 unsigned machine_nvlinks(const struct machine *m, unsigned a, unsigned b);
+/* NVLinks that could lead from one to the other, up or not; 0: not told, as where some lead elsewhere. */
+unsigned machine_nvlinks_most(const struct machine *m, unsigned a, unsigned b);
 
 /* What lies between two GPUs on PCIe, nearest first. */
 struct pci_path {

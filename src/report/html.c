@@ -376,9 +376,12 @@ static void add_parts(struct text *out, const struct view *v)
 		const struct view_part *p = &v->parts[i];
 
 		text_add(out, "<tr>");
-		html_element(out, "td", p->gpu->pci);
-		html_element(out, "td", p->gpu->slot[0] ? p->gpu->slot : WORDS_NONE);
-		html_element(out, "td", p->serial[0] ? p->serial : WORDS_NONE);
+		for (int column = 0; column < PART_COLUMNS; column++) {
+			char text[160];
+
+			view_part_text(text, sizeof(text), p, column);
+			html_element(out, "td", text);
+		}
 		text_add(out, "<td>");
 		html_verdict(out, p->verdict);
 		text_add(out, "</td>");

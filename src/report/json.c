@@ -334,6 +334,11 @@ static json_t *parts_json(struct builder *b)
 		put_text(b, object, "name", p->gpu->name);
 		put_text(b, object, "slot", p->gpu->slot);
 		put_text(b, object, "serial", p->serial);
+		if (p->peer) {
+			put_text(b, object, "peer_pci", p->peer->pci);
+			put_text(b, object, "peer_slot", p->peer->slot);
+			put_text(b, object, "peer_serial", p->peer_serial);
+		}
 		put(b, object, "verdict", json_string(verdict_name(p->verdict)));
 		put(b, object, "cause", json_string(cause_name(p->cause)));
 		for (size_t k = 0; k < b->v->row_count; k++) {

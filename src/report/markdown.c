@@ -443,9 +443,12 @@ static void add_parts(struct text *out, const struct view *v)
 
 		text_addf(&evidence, "%s: %s", p->row->title, p->row->reason);
 		text_add(out, "|");
-		cell(out, p->gpu->pci);
-		cell(out, p->gpu->slot);
-		cell(out, p->serial);
+		for (int column = 0; column < PART_COLUMNS; column++) {
+			char text[160];
+
+			view_part_text(text, sizeof(text), p, column);
+			cell(out, text);
+		}
 		cell(out, verdict_name(p->verdict));
 		cell(out, cause_name(p->cause));
 		cell(out, text_str(&evidence));

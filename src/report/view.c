@@ -346,6 +346,43 @@ bool view_for_ticket(const struct judgement *j)
 	       ((j->verdict == VERDICT_WARN || j->verdict == VERDICT_UNTRUSTED) && is_hardware(j->cause));
 }
 
+/* The ends of a pair, or the one of them that its finding is about. */
+static void part_of_pair(struct view_part *part, const struct machine *m)
+{
+	const char *accused = part->row->j->part;
+	unsigned from, to;
+
+	if (!m || sscanf(part->row->c->target, "gpu%u>gpu%u", &from, &to) != 2)
+		return;
+	part->gpu = machine_gpu(m, from);
+	part->peer = machine_gpu(m, to);
+	if (!part->gpu || !part->peer || !*accused)
+		return;
+	if (!strcmp(part->peer->pci, accused))
+		part->gpu = part->peer;
+	part->peer = NULL;
+}
+
+void view_part_text(char *out, size_t size, const struct view_part *p, enum part_column column)
+{
+	const char *own = column == PART_PCI ? p->gpu->pci : column == PART_SLOT ? p->gpu->slot : p->serial;
+	const char *peer = !p->peer		 ? NULL
+			   : column == PART_PCI	 ? p->peer->pci
+			   : column == PART_SLOT ? p->peer->slot
+						 : p->peer_serial;
+
+	snprintf(out, size, "%s%s%s", *own ? own : WORDS_NONE, peer ? " > " : "",
+		 !peer	 ? ""
+		 : *peer ? peer
+			 : WORDS_NONE);
+}
+
+static void copy_serial(struct view *v, char *out, size_t size, const struct gpu *g)
+{
+	if (g && g->serial[0])
+		names_copy(&v->names, out, size, g->serial);
+}
+
 static void build_parts(struct view *v)
 {
 	for (size_t g = 0; g < v->group_count; g++) {
@@ -353,7 +390,7 @@ static void build_parts(struct view *v)
 		struct view_part *part = &v->parts[v->part_count];
 
 		*part = (struct view_part){.gpu = group->gpu};
-		for (size_t i = group->first; group->gpu && i < group->first + group->count; i++) {
+		for (size_t i = group->first; i < group->first + group->count; i++) {
 			const struct view_row *row = &v->rows[i];
 
 			if (view_for_ticket(row->j) &&
@@ -364,9 +401,13 @@ static void build_parts(struct view *v)
 		}
 		if (!part->row)
 			continue;
+		if (!part->gpu)
+			part_of_pair(part, v->in->machine);
+		if (!part->gpu)
+			continue;
 		part->cause = part->row->j->cause;
-		if (group->gpu->serial[0])
-			names_copy(&v->names, part->serial, sizeof(part->serial), group->gpu->serial);
+		copy_serial(v, part->serial, sizeof(part->serial), part->gpu);
+		copy_serial(v, part->peer_serial, sizeof(part->peer_serial), part->peer);
 		v->part_count++;
 	}
 }

@@ -80,12 +80,18 @@ struct view_todo {
 
 /* A part that a ticket can name. Evidence is lent from rows. */
 struct view_part {
-	const struct gpu *gpu;
-	char serial[64]; /* "" unreadable */
+	const struct gpu *gpu, *peer;	  /* peer: of a pair, who receives; else NULL */
+	char serial[64], peer_serial[64]; /* "" unreadable */
 	enum verdict verdict;
 	enum cause cause;
 	const struct view_row *row; /* the first of the worst verdict */
 };
+
+/* PCI address, slot or serial number of a part; of both ends where it is a pair: "0000:1b:00.0 >
+ * 0000:5d:00.0".
+ */
+enum part_column { PART_PCI, PART_SLOT, PART_SERIAL, PART_COLUMNS };
+void view_part_text(char *out, size_t size, const struct view_part *p, enum part_column column);
 
 struct view {
 	const struct report_input *in;

@@ -67,6 +67,15 @@ struct window {
 	bool link;
 	bool has_link;
 	unsigned link_gen, link_width;
+	/* In: what crosses the device's NVLinks is wanted, read before the first and after the last sample.
+	 * Absent is not zero. */
+	bool nvlink;
+	bool has_nvlink, has_nvlink_errors;
+	struct nvlink_bytes { /* by the device's counters: payload, and raw with the protocol around it */
+		uint64_t tx, rx, raw_tx, raw_rx;
+	} nvlink_bytes;
+	uint64_t nvlink_errors; /* replay, recovery and CRC errors */
+	char nvlink_place[96];	/* "gpu3 link 7: 12" */
 	/* CPU time that the engine's threads used between t0 and t1: contamination check. */
 	bool has_cpu_time;
 	uint64_t cpu_time_ns;

@@ -9,7 +9,7 @@
 #include "gpu/gpu.h"
 #include "kernel/spin.h"
 #include "run/meter.h"
-#include "run/meter_nvml.h"
+#include "run/meter_nvlink.h"
 #include "vendor/cuda.h"
 
 enum {
@@ -45,6 +45,7 @@ struct meter_gpu {
 	struct gpu_stamps *stamps, *ramp_stamps;
 	struct meter_nvml nvml;
 	bool link_read; /* in this window, or not wanted */
+	struct meter_nvlink nvlink;
 };
 
 static struct meter_gpu *gpu_of(struct meter *m)
@@ -118,7 +119,8 @@ static enum status begin(struct meter *m, struct window *w, struct error *err)
 		st = gpu_stamps_create(g->device, &g->stamps, err);
 	g->link_read = !w->link;
 	if (w->link)
-		meter_nvml_open(&g->nvml);
+		(void)meter_nvml_open(&g->nvml);
+	meter_nvlink_begin(&g->nvlink, &g->nvml, w);
 	w->t0_ns = clock_now_ns(m->clock);
 	if (!st && w->stamp)
 		st = gpu_stamps_enqueue(g->stamps, 0, g->stream, err);
@@ -324,6 +326,8 @@ static enum status end(struct meter *m, struct error *err)
 	w->t1_ns = clock_now_ns(m->clock);
 	if (!st && w->stamp)
 		st = held_clock(g, w, err);
+	if (!st)
+		meter_nvlink_end(&g->nvlink, &g->nvml, w, g->base.bench->gpu);
 	m->window = NULL;
 	return st;
 }

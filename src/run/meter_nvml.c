@@ -7,7 +7,7 @@ void meter_nvml_name(struct meter_nvml *n, const char *pci)
 	text_copy(n->pci, sizeof(n->pci), pci);
 }
 
-static bool open_once(struct meter_nvml *n)
+bool meter_nvml_open(struct meter_nvml *n)
 {
 	struct lib_fact fact = {0};
 	unsigned limit_mw = 0;
@@ -48,7 +48,7 @@ void meter_nvml_read(struct meter_nvml *n, struct meter_state *out)
 	unsigned long long reasons = 0;
 
 	*out = (struct meter_state){0};
-	if (!open_once(n))
+	if (!meter_nvml_open(n))
 		return;
 	out->has_clock = n->nvml.clock && !n->nvml.clock(n->device, 1 /* SM */, &mhz);
 	out->clock_hz = mhz * 1e6;
@@ -59,15 +59,10 @@ void meter_nvml_read(struct meter_nvml *n, struct meter_state *out)
 	out->limit_w = n->limit_w;
 }
 
-void meter_nvml_open(struct meter_nvml *n)
-{
-	open_once(n);
-}
-
 bool meter_nvml_link(struct meter_nvml *n, unsigned *gen, unsigned *width)
 {
-	return open_once(n) && n->nvml.pcie_gen && n->nvml.pcie_width && !n->nvml.pcie_gen(n->device, gen) &&
-	       !n->nvml.pcie_width(n->device, width);
+	return meter_nvml_open(n) && n->nvml.pcie_gen && n->nvml.pcie_width &&
+	       !n->nvml.pcie_gen(n->device, gen) && !n->nvml.pcie_width(n->device, width);
 }
 
 void meter_nvml_close(struct meter_nvml *n)

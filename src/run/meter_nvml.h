@@ -16,8 +16,8 @@ struct meter_nvml { /* zeroed: not opened yet */
 
 void meter_nvml_name(struct meter_nvml *n, const char *pci);
 void meter_nvml_read(struct meter_nvml *n, struct meter_state *out);
-/* Ready for a reading inside a window: opening takes longer than the reading. */
-void meter_nvml_open(struct meter_nvml *n);
+/* Ready for a reading inside a window: opening takes longer than the reading. False: it cannot be. */
+bool meter_nvml_open(struct meter_nvml *n);
 /* Generation and lanes of the PCIe link now; false where they can't be read. */
 bool meter_nvml_link(struct meter_nvml *n, unsigned *gen, unsigned *width);
 void meter_nvml_close(struct meter_nvml *n);

@@ -214,7 +214,7 @@ static enum status burst_windows(struct timing *t, struct window *best, double l
 		w.sample += used;
 		w.room = used < w.room / 2 ? w.room / 2 : w.room - used;
 		w.stamp = true;
-		w.link = t->work.link_bytes > 0 && t->c->target.kind != TARGET_PAIR; /* the host's */
+		timing_wants_links(t, &w);
 		st = run_window(t, &w, burst_enough, &least_s, err);
 		if (st)
 			return st;
@@ -437,7 +437,7 @@ enum status phase_sustained(struct timing *t, struct error *err)
 	else if (t->capped)
 		s.least_s = PHASE_CAPPED_MIN_S;
 	w.stamp = true;
-	w.link = t->work.link_bytes > 0 && t->c->target.kind != TARGET_PAIR; /* the host's */
+	timing_wants_links(t, &w);
 	w.check = t->meter->engine->enqueue_check != NULL;
 	widen_batch(t, s.wish_s > 0 ? s.wish_s : PHASE_SUSTAINED_MAX_S);
 	if (!st)

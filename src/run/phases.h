@@ -108,6 +108,8 @@ void timing_single_values(struct timing *t, const struct window *w, struct resul
 double window_mean_ns(const struct window *w, size_t from, size_t to);
 /* An empty window on the case's samples. */
 struct window timing_window(const struct timing *t);
+/* Which links a judged window looks at: the host's of one GPU, NVLinks where several take part. */
+void timing_wants_links(const struct timing *t, struct window *w);
 bool timing_stopped(const struct timing *t);
 enum status timing_cancelled(struct error *err);
 /* Verifies; a mismatch is emitted in result "once" and named in *err. */

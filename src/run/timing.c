@@ -29,6 +29,14 @@ struct window timing_window(const struct timing *t)
 	return (struct window){.sample = t->sample, .room = t->room};
 }
 
+void timing_wants_links(const struct timing *t, struct window *w)
+{
+	bool moves = t->work.link_bytes > 0;
+
+	w->link = moves && t->c->target.kind == TARGET_GPU;
+	w->nvlink = moves && t->c->target.kind >= TARGET_PAIR;
+}
+
 bool timing_stopped(const struct timing *t)
 {
 	return t->w->stop && *t->w->stop;
@@ -141,6 +149,20 @@ static void spread_values(const struct window *w, struct result *r)
 	free(ns);
 }
 
+static void nvlink_values(const struct window *w, struct result *r)
+{
+	if (w->has_nvlink) {
+		result_u64(r, &field_nvlink_tx_bytes, w->nvlink_bytes.tx);
+		result_u64(r, &field_nvlink_rx_bytes, w->nvlink_bytes.rx);
+		result_u64(r, &field_nvlink_raw_tx_bytes, w->nvlink_bytes.raw_tx);
+		result_u64(r, &field_nvlink_raw_rx_bytes, w->nvlink_bytes.raw_rx);
+	}
+	if (w->has_nvlink_errors)
+		result_u64(r, &field_nvlink_errors_new, w->nvlink_errors);
+	if (w->nvlink_errors)
+		result_text(r, &field_nvlink_errors_place, w->nvlink_place);
+}
+
 void timing_values(const struct timing *t, const struct window *w, struct result *r)
 {
 	double mean = window_mean_ns(w, 0, w->count), wall = (double)(w->t1_ns - w->t0_ns);
@@ -171,6 +193,7 @@ void timing_values(const struct timing *t, const struct window *w, struct result
 		result_u64(r, &field_pcie_gen_loaded, w->link_gen);
 		result_u64(r, &field_pcie_width_loaded, w->link_width);
 	}
+	nvlink_values(w, r);
 	if (t->threads)
 		result_u64(r, &field_threads, t->threads);
 	if (t->threads && w->has_cpu_time && wall > 0)

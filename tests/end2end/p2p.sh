@@ -8,7 +8,7 @@ trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 . "$here/tap.sh"
 LD_LIBRARY_PATH=$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LD_LIBRARY_PATH FAKE_NVML_FILE="$root/tests/fake/h100x4.json"
+export LD_LIBRARY_PATH FAKE_NVML_FILE="$root/tests/fake/h100x4.json" FAKE_TRAFFIC="$tmp/traffic"
 value() { # RUN CASE FIELD: of a case's last result that has it
 	sed -n "s/.*\"type\":\"result\",\"case\":$2,.*\"$3\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" "$1/journal.jsonl" | tail -n 1
 }
@@ -49,6 +49,31 @@ ok "what is well stands in the matrix alone" sh -c '! grep -q "^gpu2>gpu3$" slow
 ok "the report in Markdown has it" says '^| gpu3 | 380 | 380 | 190 ! | - |$' slow/REPORT.md
 ok "the page has it" says '<tr><th>gpu3</th><td class="num">380</td><td class="num">380</td><td class="num">190 !</td>' slow/report.html
 ok "and results.json names the worst" sh -c 'tr -d " \n" < slow/results.json | grep -q "\"worst\":{\"target\":\"gpu3>gpu2\",\"behind_share\":0.5"'
+# What NVLink's own counters say of the window: each byte of each copy, 17/16 of it raw.
+whole() { # RUN CASE: payload that was sent is the iterations' size, but for parts of a KiB
+	sent=$(value "$1" "$2" nvlink_tx_bytes) copied=$(($(value "$1" "$2" iterations) * 65536))
+	[ "$sent" -le "$copied" ] && [ "$sent" -gt $((copied - 65536)) ]
+}
+ok "NVLink's counters tell what was sent" whole clean 0
+ok "and that nothing came back" [ "$(value clean 0 nvlink_rx_bytes)" = 0 ]
+ok "the gap is told by them" says '"name": "payload"' clean/results.json
+ok "the parts for a ticket name both ends of a slow pair" says '"peer_pci": "0000:8f:00.0"' slow/results.json
+FAKE_NVML_LINKWISE=1 run "" to linkwise
+ok "a driver that knows no sum is asked link by link" whole linkwise 3
+FAKE_NVML_RET=data_tx=3 run "" to uncounted
+ok "what it does not count is absent" [ -z "$(value uncounted 0 nvlink_tx_bytes)" ]
+ok "which costs nothing else" [ "$(grep -c '"type":"end".*"status":"ok"' uncounted/journal.jsonl)" = 12 ]
+FAKE_NVML_ERRORS=2:7 run "" to replays
+ok "replays that rise with our traffic are a warning" judged 6 replays warn nvlink_errors
+ok "with the link" says 'gpu2 link 7: [0-9]' replays/results.csv
+ok "for the GPU that sent, not for the others" judged 0 replays pass low_confidence
+FAKE_NVML_DOWN=1:12-17 run "slow=1>*:0.667+*>1:0.667" to narrow
+ok "12 of 18 links of one GPU fail the run" [ $? = 1 ]
+ok "as one finding" [ "$(grep '"fail",' narrow/results.csv | cut -d , -f 1 | sort -u)" = 0 ]
+ok "on the GPU, both ways" says 'gpu1 (0000:8e:00.0) sends slowly to 3 of 3 and receives slowly from 3 of 3: its links' narrow/results.csv
+ok "with the size of the loss" says '12 of 18 NVLinks up (0.667)' narrow/results.csv
+ok "the links are a factor of the gap" sh -c 'tr -d " \n" < narrow/results.json | grep -q "\"name\":\"links\",\"signal\":\"12of18[^}]*\"value\":0.666"'
+ok "the GPU is the part for a ticket" sh -c 'tr -d " \n" < narrow/results.json | grep -q "\"parts\":\[{\"pci\":\"0000:8e:00.0\""'
 run "slow=3>2:0.5,flip_peer=0>1" to flip
 ok "a wrong bit fails the run" [ $? = 1 ]
 ok "its pair is named" judged 0 flip fail wrong_result

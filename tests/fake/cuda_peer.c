@@ -2,6 +2,7 @@
 /* From GPU to GPU: who reaches whom, and what copies and kernels wait for. */
 #include "cuda_fake.h"
 #include "kernel/link.h"
+#include "traffic.h"
 #include <stdatomic.h>
 
 #define PEER_RATE 380.0	 /* bytes a ns from GPU to GPU */
@@ -46,14 +47,13 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 /* What moving so many bytes from GPU to GPU takes. */
 static double peer_ns(int from, int to, double bytes)
 {
+	bool direct = enabled[from % DEVICES][to % DEVICES] || enabled[to % DEVICES][from % DEVICES];
 	double share = 1;
 
 	(void)stage_pair("slow", from, to, &share);
-	return bytes /
-	       (enabled[from % DEVICES][to % DEVICES] || enabled[to % DEVICES][from % DEVICES]
-			? PEER_RATE
-			: STAGED_RATE) /
-	       share;
+	if (direct)
+		traffic_add(from, to, (uint64_t)bytes);
+	return bytes / (direct ? PEER_RATE : STAGED_RATE) / share;
 }
 
 void fake_copy_peer(const struct operation *o)

@@ -12,6 +12,9 @@
  *   FAKE_NVML_HANG=KEY          that call never returns ("init" too)
  *   FAKE_NVML_CRASH=KEY         that call kills the process
  *   FAKE_NVML_XID=94@0.3        an Xid event on device 0, 0.3 s after nvmlInit
+ *   FAKE_NVML_DOWN=1:12-17      device 1's NVLinks 12 to 17 are not up
+ *   FAKE_NVML_ERRORS=2:7        device 2's NVLink 7 replays once for each MiB that the device sends
+ *   FAKE_NVML_LINKWISE=1        throughput counters know no sum over all links
  * Energy: "energy_total" and "energy" grow with "power_instant", in steps of 0.1 s as on the real cards.
  */
 #ifndef TESTS_FAKE_NVML_FAKE_H
@@ -50,6 +53,9 @@ nvmlReturn_t fake_copy_text(const json_t *value, char *out, unsigned size);
 nvmlReturn_t fake_get_text(nvmlDevice_t d, const char *key, char *out, unsigned size);
 /* `count` numbers of a list answer; a number alone (FAKE_NVML_VALUE) stands for the first. */
 nvmlReturn_t fake_get_list(nvmlDevice_t d, const char *key, double *out, size_t count);
+/* A field that a link's traffic or staged faults change (FAKE_TRAFFIC, FAKE_NVML_ERRORS, FAKE_NVML_DOWN), of
+ * one link or of all (UINT_MAX); false: the file answers. */
+bool fake_link_field(nvmlDevice_t d, const char *key, nvmlFieldValue_t *f);
 /* {"bus_id", "device", "subsystem"} of an answer. */
 nvmlReturn_t fake_pci(const json_t *value, nvmlPciInfo_t *pci);
 #pragma GCC visibility pop

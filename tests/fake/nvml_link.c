@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PCIe, NVLink, fabric, topology. */
 #include "nvml_fake.h"
+#include <limits.h>
+#include "traffic.h"
 
 nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t d, nvmlPcieUtilCounter_t counter, unsigned int *out)
 {
@@ -17,12 +19,78 @@ static nvmlReturn_t link_number(nvmlDevice_t d, unsigned link, const char *key, 
 	return ret;
 }
 
+static unsigned link_count(nvmlDevice_t d)
+{
+	return (unsigned)json_array_size(json_object_get(fake_device(d), "links"));
+}
+
+/* Staged to be down. */
+static bool link_down(nvmlDevice_t d, unsigned link)
+{
+	const char *down = getenv("FAKE_NVML_DOWN");
+	unsigned device, first, last;
+
+	return down && sscanf(down, "%u:%u-%u", &device, &first, &last) == 3 && device == d->index &&
+	       link >= first && link <= last;
+}
+
+/* What the device sent or received so far, as this key counts it: by all links that are up, or one of them.
+ */
+static bool traffic_of(nvmlDevice_t d, const char *key, unsigned link, double *bytes)
+{
+	bool raw = !strncmp(key, "raw_", 4);
+	unsigned up = 0;
+
+	if (!raw && strncmp(key, "data_", 5))
+		return false;
+	for (unsigned i = 0; i < link_count(d); i++)
+		up += !link_down(d, i);
+	*bytes = (double)(strstr(key, "_tx") ? traffic_sent((int)d->index) : traffic_received((int)d->index));
+	*bytes *= raw ? 17.0 / 16 : 1;
+	if (link != UINT_MAX)
+		*bytes = up && !link_down(d, link) ? *bytes / up : 0;
+	return true;
+}
+
+static double replays_of(nvmlDevice_t d, const char *key, unsigned link)
+{
+	const char *errors = getenv("FAKE_NVML_ERRORS");
+	unsigned device, at;
+
+	if (!errors || strcmp(key, "error_replay") || sscanf(errors, "%u:%u", &device, &at) != 2 ||
+	    device != d->index || at != link)
+		return 0;
+	return (double)(traffic_sent((int)device) >> 20);
+}
+
+bool fake_link_field(nvmlDevice_t d, const char *key, nvmlFieldValue_t *f)
+{
+	const json_t *links = json_object_get(fake_device(d), "links"), *value = NULL;
+	unsigned first = f->scopeId == UINT_MAX ? 0 : f->scopeId;
+	double bytes = 0, replays = replays_of(d, key, f->scopeId);
+	bool traffic = traffic_of(d, key, f->scopeId, &bytes);
+
+	if (!traffic && !(replays > 0))
+		return false;
+	f->nvmlReturn = f->scopeId == UINT_MAX && getenv("FAKE_NVML_LINKWISE")
+				? NVML_ERROR_NOT_SUPPORTED
+				: fake_answer(d, json_object_get(json_array_get(links, first), "fields"), key,
+					      &value);
+	if (f->nvmlReturn)
+		return true;
+	f->timestamp = (long long)(1e6 * fake_now());
+	f->valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+	f->value.ullVal = (unsigned long long)(fake_number(d, key, json_number_value(value)) +
+					       (traffic ? bytes / 1024 : replays));
+	return true;
+}
+
 nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t d, unsigned int link, nvmlEnableState_t *out)
 {
 	double v;
 	nvmlReturn_t ret = link_number(d, link, "nvlink_state", &v);
 
-	*out = (nvmlEnableState_t)v;
+	*out = link_down(d, link) ? NVML_FEATURE_DISABLED : (nvmlEnableState_t)v;
 	return ret;
 }
 

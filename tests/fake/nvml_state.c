@@ -158,6 +158,8 @@ static void answer_field(nvmlDevice_t d, nvmlFieldValue_t *f)
 	f->nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
 	if (!key)
 		return;
+	if (per_link && fake_link_field(d, key, f))
+		return;
 	if (per_link)
 		map = json_array_get(json_object_get(map, "links"), f->scopeId);
 	f->nvmlReturn = fake_answer(d, json_object_get(map, "fields"), key, &value);

@@ -97,18 +97,32 @@ bool stage_due(const char *kind, const char *entry)
 	return due;
 }
 
+/* A device's number or '*'; what follows it, or NULL where it is another's. */
+static const char *is_device(const char *p, int device)
+{
+	char *end;
+
+	if (*p == '*')
+		return p + 1;
+	return strtol(p, &end, 10) == device && end != p ? end : NULL;
+}
+
 bool stage_pair(const char *word, int from, int to, double *number)
 {
-	const char *value;
-	int a, b, used = 0;
-	bool is;
+	const char *p;
+	bool is = false;
 
 	pthread_mutex_lock(&lock);
 	reread();
-	value = value_of(word);
-	is = value && sscanf(value, "%d>%d%n", &a, &b, &used) == 2 && a == from && b == to;
-	if (is && number && value[used] == ':')
-		*number = strtod(value + used + 1, NULL);
+	for (p = value_of(word); p && *p && *p != ',' && !is; p += *p == '+') {
+		const char *at = is_device(p, from);
+
+		at = at && *at == '>' ? is_device(at + 1, to) : NULL;
+		is = at;
+		if (is && number && *at == ':')
+			*number = strtod(at + 1, NULL);
+		p += strcspn(p, "+,");
+	}
 	pthread_mutex_unlock(&lock);
 	return is;
 }

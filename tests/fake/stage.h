@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A driver, libcuda.so.1, that a CPU can run: device memory is host memory, kernels are their references
- * (tests/gpu/ref_*.c), time is counted and not waited for. FAKE_CUDA stages what goes wrong, as words with
- * commas: SYMBOL=CODE[@N]   from its N-th call on (1: the first), this function returns CODE; codes of 700
- * and more, and those of lost devices, stick: every later call returns them flip=ENTRY[@N]    the N-th and
- * later launches of this kernel leave one wrong bit in the first word of their output nan=ENTRY[@N]     the
- * same, a NaN drop=ENTRY[@N]    those launches do nothing memory=MIB        device memory (81920)    sms=N
- * (132)    cc=N (90)    clock=MHZ (1980)    devices=N (1)
- * peer=A>B:deny    neither reaches the other's memory    slow=A>B:SHARE    copies from A to B at this share of their
- * rate    flip_peer=A>B    leaves a wrong bit in their middle    drop_peer=A>B    they move nothing. The words are read anew at each call; when they
- * change, all counts and what stuck are forgotten.
+ * (tests/gpu/ref_*.c), time is counted a device and not waited for. FAKE_CUDA stages what goes wrong, as
+ * words with commas:
+ *
+ *   SYMBOL=CODE[@N]   from its N-th call on (1: the first), this function returns CODE; codes of 700 and
+ *                     more, and those of lost devices, stick: every later call returns them
+ *   flip=ENTRY[@N]    the N-th and later launches of this kernel leave a wrong bit in their first word
+ *   nan=ENTRY[@N]     the same, a NaN
+ *   drop=ENTRY[@N]    those launches do nothing
+ *   memory=MIB        of a device (81920); sms=N (132), cc=N (90), clock=MHZ (1980), devices=N (1)
+ *   peer=A>B          neither reaches the other's memory
+ *   slow=A>B:SHARE    copies from A to B at this share of their rate
+ *   flip_peer=A>B     they leave a wrong bit in their middle
+ *   drop_peer=A>B     they move nothing
+ *
+ * A pair may be "A>*" or "*>B", and several stand with a plus between: slow=1>*:0.5+*>1:0.5. The words are
+ * read anew at each call; when they change, all counts and what stuck are forgotten.
  */
 #ifndef TESTS_FAKE_STAGE_H
 #define TESTS_FAKE_STAGE_H
@@ -22,7 +29,7 @@
 int stage_code(const char *symbol);
 /* Whether the fault of this kind ("flip") is due at this launch of `entry`. Counts the launch. */
 bool stage_due(const char *kind, const char *entry);
-/* Whether the word's value begins with "FROM>TO" of these devices; *number (unless NULL) is what follows a colon. */
+/* Whether one of the word's pairs is of these devices; *number (unless NULL) is what follows its colon. */
 bool stage_pair(const char *word, int from, int to, double *number);
 uint64_t stage_number(const char *word, uint64_t fallback);
 #endif

@@ -123,7 +123,7 @@ static void tell_path(const struct p2p_state *s, const struct bench *b, bool acc
 	unsigned from = s->side[0].index, to = s->side[1].index,
 		 links = machine_nvlinks(b->machine, from, to);
 	const struct gpu *g[2] = {machine_gpu(b->machine, from), machine_gpu(b->machine, to)};
-	double most[2] = {gpu_get(g[0], GPU_FACT_nvlink_count, 0), gpu_get(g[1], GPU_FACT_nvlink_count, 0)};
+	unsigned most = machine_nvlinks_most(b->machine, from, to);
 	double rate = gpu_get(g[0], GPU_FACT_nvlink_rate_gbps, 0);
 	int pci = machine_pci_path(b->machine, from, to);
 	char nv[16];
@@ -134,13 +134,13 @@ static void tell_path(const struct p2p_state *s, const struct bench *b, bool acc
 		    : links    ? nv
 		    : pci >= 0 ? pci_paths[pci].word
 			       : "peer");
-	if (!(most[0] > 0) || !(most[1] > 0))
+	if (!(gpu_get(g[0], GPU_FACT_nvlink_count, 0) > 0) || !(gpu_get(g[1], GPU_FACT_nvlink_count, 0) > 0))
 		return;
 	result_u64(b->out, &p2p_fields[P2P_FIELD_nvlinks], links);
 	if (!access)
 		result_u64(b->out, &p2p_fields[P2P_FIELD_nvlinks_denied], links);
-	result_u64(b->out, &p2p_fields[P2P_FIELD_nvlinks_most],
-		   (uint64_t)(most[0] < most[1] ? most[0] : most[1]));
+	if (most)
+		result_u64(b->out, &p2p_fields[P2P_FIELD_nvlinks_most], most);
 	if (rate > 0)
 		result_f64(b->out, &p2p_fields[P2P_FIELD_nvlink_rate_raw], rate * 1e9);
 }

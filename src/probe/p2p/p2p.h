@@ -32,7 +32,7 @@ struct p2p_opts {
 	X(path, "", TEXT, 0, "NVn: n NVLinks; PIX .. SYS: PCIe; host: through host memory; peer: not told")  \
 	X(nvlinks, "", U64, 0, "NVLinks that are up between the two")                                        \
 	X(nvlinks_denied, "", U64, -1, "NVLinks that are up between two that get no access to each other")   \
-	X(nvlinks_most, "", U64, 0, "NVLinks of the one that has fewer, up or not")                          \
+	X(nvlinks_most, "", U64, 0, "NVLinks that could lead from one to the other, up or not")              \
 	X(nvlink_rate_raw, "B/s", F64, 0, "raw rate of one link, one way")                                   \
 	X(native_atomics, "", U64, 0, "1: atomics reach the other's memory as one transaction")              \
 	X(performance_rank, "", U64, 0, "the driver's rank of the way, 0 best")                              \

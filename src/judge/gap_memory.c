@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chains of device memory and the host link. */
+/* The chain of device memory. */
 #include "judge/gap.h"
 #include <math.h>
 #include "core/stats.h"
@@ -96,51 +96,4 @@ bool gap_memory(struct judgement *out, const struct subject *s)
 	}
 	gap_add(out, "traffic", 1, 0, "algorithm's bytes are DRAM's: beyond 8 x L2");
 	return whole;
-}
-
-static void lanes(struct judgement *out, const struct subject *s, const char *field, const char *signal_name,
-		  enum gpu_fact most, const char *name)
-{
-	double now, maximum = gpu_get(s->gpu, most, 0), e1, e2, a, b;
-	struct span span;
-	bool gen = most == GPU_FACT_pcie_gen_max;
-
-	if (!subject_number(s, field, &now)) {
-		if (!subject_span(s, signal_name, &span)) {
-			gap_absent(out, name, "not read during the copy");
-			return;
-		}
-		now = span.max;
-	}
-	if (!(maximum > 0) || !(now > 0))
-		return;
-	if (!gen) {
-		gap_add(out, name, now / maximum, 0, "%.0f of %.0f lanes during the copy", now, maximum);
-		return;
-	}
-	a = bound_pcie_lane((int)now, &e1);
-	b = bound_pcie_lane((int)maximum, &e2);
-	if (a > 0 && b > 0)
-		gap_add(out, name, a * e1 / (b * e2), 0, "generation %.0f of %.0f during the copy", now,
-			maximum);
-}
-
-bool gap_link(struct judgement *out, const struct subject *s)
-{
-	struct factor *assumed;
-	double payload;
-	bool told = subject_number(s, "pcie_max_payload", &payload) && payload > 0;
-
-	lanes(out, s, "pcie_width_loaded", "pcie_width", GPU_FACT_pcie_width_max, "width");
-	lanes(out, s, "pcie_gen_loaded", "pcie_gen", GPU_FACT_pcie_gen_max, "generation");
-	if (told) {
-		gap_add(out, "packets", payload / (payload + 26), 0,
-			"payload %.0f B of packets with 26 B around it", payload);
-		return true;
-	}
-	assumed = gap_add(out, "packets", 256.0 / 282, 0.03,
-			  "assumed 256 B payload: configuration space needs root");
-	if (assumed)
-		assumed->assumed = true;
-	return false;
 }
