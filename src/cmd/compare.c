@@ -98,7 +98,7 @@ static void json_print(const struct comparison *c)
 		const struct compare_pair *p = &c->pair[i];
 
 		json_array_append_new(pairs, json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f}", "run",
-						       p->run, "target", p->c->target, "key", p->c->key,
+						       p->run, "target", p->c->where, "key", p->c->key,
 						       "unit", p->unit, "phase", p->phase, "first", p->first,
 						       "other", p->other, "ratio", p->ratio));
 	}

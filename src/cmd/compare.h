@@ -8,8 +8,4 @@
 /* Appends headline, tables and differences of inventory. `runs` are those of compare_runs; `all`: also the
  * cases that did not change, and each that could not be compared. */
 void compare_show(struct text *out, const struct comparison *c, const struct compare_run *runs, bool all);
-/* "GPU 0: memory bus width" for "gpus[0].facts.bus_bits"; "CPU: model" for "cpu.model". */
-void compare_label(char *out, size_t size, const char *path);
-/* A leaf as people read it: ids of PCI in hexadecimal, bytes with their unit; else as it stands. */
-void compare_leaf(char *out, size_t size, const char *path, const char *text);
 #endif

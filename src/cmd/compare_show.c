@@ -2,6 +2,7 @@
 /* A comparison as tables for a terminal. */
 #include "cmd/compare.h"
 #include <stdbool.h>
+#include "report/fact_label.h"
 #include "report/width.h"
 #include "report/words.h"
 
@@ -19,7 +20,7 @@ static void case_cells(struct text *out, const struct record_case *c)
 
 	words_title(title, sizeof(title), c);
 	cell(out, CASE_COLUMNS, WIDTH_LEFT, title);
-	cell(out, TARGET_COLUMNS, WIDTH_LEFT, c->target);
+	cell(out, TARGET_COLUMNS, WIDTH_LEFT, c->where);
 }
 
 static void case_headings(struct text *out)
@@ -190,9 +191,9 @@ static void inventory_show(struct text *out, const struct comparison *c)
 		const struct compare_difference *d = &c->difference[i];
 		char label[160], before[96], after[96];
 
-		compare_label(label, sizeof(label), d->path);
-		compare_leaf(before, sizeof(before), d->path, d->before);
-		compare_leaf(after, sizeof(after), d->path, d->after);
+		fact_label(label, sizeof(label), d->path);
+		fact_leaf(before, sizeof(before), d->path, d->before);
+		fact_leaf(after, sizeof(after), d->path, d->after);
 		cell(out, 40, WIDTH_LEFT, label);
 		cell(out, 30, WIDTH_LEFT, before);
 		text_add(out, "-> ");

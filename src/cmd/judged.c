@@ -38,6 +38,23 @@ enum status judged_expectations(struct expectations **e, const struct record *r,
 	return st;
 }
 
+static enum status node_machines(struct judged *j, struct error *err)
+{
+	const struct record *r = &j->record;
+	enum status st = STATUS_OK;
+
+	if (!r->node_count)
+		return STATUS_OK;
+	j->nodes = calloc(r->node_count, sizeof(struct machine *));
+	if (!j->nodes)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %zu nodes",
+				       r->node_count);
+	for (size_t i = 0; i < r->node_count && !st; i++)
+		if (r->node[i].machine)
+			st = machine_from_json(&j->nodes[i], r->node[i].machine, err);
+	return st;
+}
+
 enum status judged_read(struct judged *j, const char *dir, const char *expectations,
 			const struct judge_site *site, bool real_names, struct error *err)
 {
@@ -57,10 +74,13 @@ enum status judged_read(struct judged *j, const char *dir, const char *expectati
 	if (!st && j->record.machine)
 		st = machine_from_json(&j->machine, j->record.machine, err);
 	if (!st)
+		st = node_machines(j, err);
+	if (!st)
 		st = judge_record(&j->judgements, &j->record, j->expectations, &stated, err);
 	j->in = (struct report_input){
 		.record = &j->record,
 		.machine = j->machine,
+		.nodes = (const struct machine *const *)j->nodes,
 		.judged = &j->judgements,
 		.expectations = j->expectations,
 		.real_names = real_names,
@@ -73,6 +93,9 @@ enum status judged_read(struct judged *j, const char *dir, const char *expectati
 void judged_release(struct judged *j)
 {
 	judgements_release(&j->judgements);
+	for (size_t i = 0; j->nodes && i < j->record.node_count; i++)
+		machine_free(j->nodes[i]);
+	free(j->nodes);
 	machine_free(j->machine);
 	record_release(&j->record);
 	expectations_free(j->expectations);

@@ -9,6 +9,7 @@ struct judged {
 	struct expectations *expectations;
 	struct record record;
 	struct machine *machine;
+	struct machine **nodes; /* of several, by node; NULL: its facts are not known */
 	struct judgements judgements;
 	struct report_input in; /* points into this struct: it is not moved once read */
 };

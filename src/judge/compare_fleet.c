@@ -81,7 +81,7 @@ static enum status outliers(struct comparison *out, const struct compare_run *ru
 		o += out->outlier_count++;
 		*o = (struct compare_outlier){.c = c,
 					      .key = c->key,
-					      .target = c->target,
+					      .target = c->where,
 					      .run = runs[v[i].run].name,
 					      .value = v[i].figure,
 					      .median = v[i].figure / (1 + off),

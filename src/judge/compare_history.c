@@ -18,7 +18,7 @@ struct side {
 
 static bool same_measurement(const struct record_case *a, const struct record_case *b)
 {
-	return !strcmp(a->key, b->key) && !strcmp(a->target, b->target) && a->together == b->together;
+	return !strcmp(a->key, b->key) && !strcmp(a->where, b->where) && a->together == b->together;
 }
 
 static bool repeats_one_before(const struct record *r, const struct record_case *c)
@@ -137,7 +137,7 @@ static void row_fill(struct compare_row *r, const struct compare_run *runs, size
 	*r = (struct compare_row){
 		.c = after->c,
 		.key = after->c->key,
-		.target = after->c->target,
+		.target = after->c->where,
 		.change = COMPARE_NOT_COMPARABLE,
 	};
 	text_copy(r->unit, sizeof(r->unit), after->j->figure_unit);

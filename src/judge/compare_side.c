@@ -12,7 +12,7 @@ static const struct judgement *partner(const struct compare_run *run, const stru
 		const struct record_case *other = &run->record->cases[i];
 		const struct judgement *k = &run->judged->of_case[i];
 
-		if (!strcmp(other->key, c->key) && !strcmp(other->target, c->target) &&
+		if (!strcmp(other->key, c->key) && !strcmp(other->where, c->where) &&
 		    other->together == c->together && compare_fit(k) && !strcmp(k->phase, j->phase) &&
 		    !strcmp(k->figure_unit, j->figure_unit))
 			return k;

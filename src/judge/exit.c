@@ -35,6 +35,7 @@ struct tally {
 	const struct judgement *first_fail, *first_open;
 	const char *fail_target, *open_target;
 	const struct record_node *lost; /* the first node whose journals are not whole */
+	size_t differ;			/* facts in which nodes differ and that hurt */
 };
 
 static bool of_gpu(const struct record_case *c)
@@ -53,6 +54,8 @@ static void count(struct tally *t, const struct judgements *out, const struct ju
 	for (i = 0; i < r->node_count && !t->lost; i++)
 		if (r->node[i].state != NODE_WHOLE)
 			t->lost = &r->node[i];
+	for (i = 0; i < out->difference_count; i++)
+		t->differ += out->difference[i].hurts != NULL;
 
 	for (i = 0; i < out->count; i++) {
 		const struct judgement *j = &out->of_case[i];
@@ -96,6 +99,15 @@ static void begin_with(char *line, size_t size, const char *words)
 	line[more + used] = '\0';
 }
 
+static void tell_difference(struct judgements *out, size_t facts)
+{
+	size_t used = strlen(out->headline);
+
+	snprintf(out->headline + used, sizeof(out->headline) - used,
+		 "; nodes differ in %zu fact%s that hurt%s", facts, facts == 1 ? "" : "s",
+		 facts == 1 ? "s" : "");
+}
+
 static void headline(struct judgements *out, const struct judge_context *ctx, const struct tally *t)
 {
 	size_t size = sizeof(out->headline);
@@ -123,6 +135,8 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 			 "%zu passed, %zu deserve a look, %zu measured without being judged%s",
 			 t->of[VERDICT_PASS], t->of[VERDICT_WARN], t->of[VERDICT_MEASURED],
 			 by_own_ceilings(ctx));
+	if (t->differ && !t->lost)
+		tell_difference(out, t->differ);
 	if (ctx->record->closed && ctx->record->close_ending == ENDING_CANCELLED &&
 	    !strstr(out->headline, "stopped on request"))
 		begin_with(out->headline, size, "stopped on request; ");
@@ -141,9 +155,9 @@ void exit_judge(struct judgements *out, const struct judge_context *ctx)
 		out->verdict = t.first_open ? t.first_open->verdict : VERDICT_UNKNOWN;
 	} else {
 		out->exit_code = 0;
-		out->verdict = t.of[VERDICT_WARN]   ? VERDICT_WARN
-			       : t.of[VERDICT_PASS] ? VERDICT_PASS
-						    : VERDICT_MEASURED;
+		out->verdict = t.of[VERDICT_WARN] || t.differ ? VERDICT_WARN
+			       : t.of[VERDICT_PASS]	      ? VERDICT_PASS
+							      : VERDICT_MEASURED;
 	}
 	headline(out, ctx, &t);
 }

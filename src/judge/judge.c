@@ -6,6 +6,7 @@
 #include "judge/exit.h"
 #include "judge/gap.h"
 #include "judge/links.h"
+#include "judge/nodes.h"
 #include "judge/run.h"
 #include "judge/siblings.h"
 #include "judge/site.h"
@@ -219,6 +220,11 @@ enum status judge_run(struct judgements *out, const struct judge_context *ctx, c
 		site_judge(&out->stated, &site, ctx);
 	}
 	second_rounds(out, r);
+	status = nodes_judge(out, ctx, err);
+	if (status) {
+		judgements_release(out);
+		return status;
+	}
 	exit_judge(out, ctx);
 	if (could_not_look(out, ctx) && operator_input(out, ctx, &site))
 		return STATUS_OK;
@@ -230,6 +236,7 @@ no_memory:
 
 void judgements_release(struct judgements *j)
 {
+	nodes_release(j);
 	free(j->of_case);
 	free(j->could_not_look);
 	free(j->operator_input);

@@ -95,6 +95,20 @@ struct judgement {
 	bool superseded; /* another round of this case counts for the exit code */
 };
 
+/* A fact in which nodes differ: what most of them have, and who has what else. */
+struct judge_difference {
+	char fact[128];	   /* place in the facts tree; "[]": of every entry of a list */
+	char majority[96]; /* its value, of entries that differ "16 (7), 8" */
+	unsigned alike;	   /* nodes that have it */
+	struct judge_node_value {
+		unsigned node;
+		char value[96];
+	} * other;
+	size_t other_count;
+	bool how_many;		    /* values are lengths of a list */
+	const char *hurts, *source; /* what it does to a team, and who says so; NULL: nothing that is known */
+};
+
 struct judgements {
 	struct judgement *of_case; /* one a record case, same order */
 	size_t count;
@@ -110,6 +124,8 @@ struct judgements {
 	size_t could_not_look_count;
 	char (*operator_input)[200];
 	size_t operator_input_count;
+	struct judge_difference *difference; /* of several nodes; what hurts first */
+	size_t difference_count;
 };
 
 /*

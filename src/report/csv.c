@@ -15,7 +15,7 @@
 
 /* RFC 4180, control characters as spaces. A leading = + - @ would be a formula to a spreadsheet: it gets a
  * quote mark before it. */
-static void csv_text(struct text *out, const char *s)
+void csv_text(struct text *out, const char *s)
 {
 	size_t size;
 
@@ -195,25 +195,28 @@ static void col_case(struct text *out, const struct line *l)
 
 static void col_target(struct text *out, const struct line *l)
 {
-	csv_text(out, l->row->c->target);
+	csv_text(out, l->row->where);
 }
 
 /* The node, so that merged files of several machines stay apart. */
 static void col_node(struct text *out, const struct line *l)
 {
-	const char *node = json_string_value(json_object_get(l->v->in->record->open, "node"));
+	const struct record *r = l->v->in->record;
+	const char *node = json_string_value(json_object_get(r->open, "node"));
 	char shown[128];
 
+	if (r->node_count)
+		node = r->node[l->row->c->node].name;
 	names_copy(&l->v->names, shown, sizeof(shown), node ? node : "");
 	csv_text(out, shown);
 }
 
 static void col_device(struct text *out, const struct line *l)
 {
-	char name[160];
+	char name[256];
 	const struct gpu *gpu;
 
-	view_target_name(name, sizeof(name), l->v->in, l->row->c->target, &gpu);
+	view_target_name(name, sizeof(name), l->v, l->row->c, &gpu);
 	csv_text(out, gpu ? gpu->name : name);
 }
 

@@ -30,7 +30,7 @@ static bool is_point(const struct view_row *row)
 
 static bool same_block(const struct view_row *a, const struct view_row *b)
 {
-	return !strcmp(a->c->target, b->c->target) && !strcmp(a->c->probe, b->c->probe) &&
+	return !strcmp(a->c->where, b->c->where) && !strcmp(a->c->probe, b->c->probe) &&
 	       !strcmp(a->c->engine, b->c->engine);
 }
 
@@ -175,12 +175,13 @@ static const struct curve_series *series_of(const struct curve *c, bool time)
 /* Sizes of the target's caches as the machine tells them; 0: hidden. */
 static void known_caches(const struct view *v, const struct view_group *g, double size[3])
 {
-	const struct cpu *cpu = v->in->machine ? machine_cpu(v->in->machine) : NULL;
+	const struct machine *m = view_machine(v, g->lead);
+	const struct cpu *cpu = m ? machine_cpu(m) : NULL;
 
 	size[0] = size[1] = size[2] = 0;
 	if (g->gpu) {
 		size[1] = gpu_get(g->gpu, GPU_FACT_l2_bytes, 0);
-	} else if (cpu && !strncmp(g->target, "cpu", 3)) {
+	} else if (cpu && !strncmp(g->lead->target, "cpu", 3)) {
 		size[0] = (double)cpu->l1d_bytes;
 		size[1] = (double)cpu->l2_bytes;
 		size[2] = (double)cpu->l3_bytes;

@@ -50,10 +50,10 @@ void gap_achieved(struct text *out, const struct view *v, const struct view_row 
 {
 	const struct judgement *j = row->j;
 	const struct gpu *gpu;
-	char name[160], text[64];
+	char name[256], text[64];
 	double datasheet;
 
-	view_target_name(name, sizeof(name), v->in, row->c->target, &gpu);
+	view_target_name(name, sizeof(name), v, row->c, &gpu);
 	text_addf(out, "%s", row->figure[0] ? row->figure : "no figure");
 	if (row->phase)
 		text_addf(out, " (%s)", row->phase->name);

@@ -2,6 +2,7 @@
 /* report.html: one file that asks for nothing from elsewhere. Style and script are embedded; a policy in the
  * page allows that script alone, so foreign text that slipped through would still not run. */
 #include "report/html.h"
+#include "report/nodes.h"
 #include "core/embed.h"
 #include "core/file.h"
 #include "report/canvas.h"
@@ -438,6 +439,7 @@ void report_html(struct text *out, const struct report_input *in)
 	add_cards(out, &v);
 	add_knobs(out, &v);
 	add_unjudged(out, &v);
+	nodes_html(out, &v);
 	html_results(out, &v);
 	add_gaps(out, &v);
 	add_roofline(out, &v);

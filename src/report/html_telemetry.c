@@ -79,9 +79,9 @@ static void caption(struct text *out, unsigned colour, const char *what, const s
 static const struct gpu *gpu_of(const struct view *v, const struct view_row *row)
 {
 	const struct gpu *gpu;
-	char name[160];
+	char name[256];
 
-	view_target_name(name, sizeof(name), v->in, row->c->target, &gpu);
+	view_target_name(name, sizeof(name), v, row->c, &gpu);
 	return gpu;
 }
 
@@ -92,10 +92,12 @@ void html_telemetry(struct text *out, const struct view *v, const struct view_ro
 	struct trace traces[TRACES];
 	bool any = false;
 	struct canvas drawing;
+	struct record node;
 	char source[64];
 
 	if (!gpu || c->t1_ns <= c->t0_ns)
 		return;
+	record_slice(&node, v->in->record, c->node);
 	snprintf(source, sizeof(source), "gpu:%s", gpu->pci);
 	canvas_init(&drawing, WIDTH, HEIGHT);
 	if (row->phase && row->phase->has_window && row->phase->t1_ns > row->phase->t0_ns) {
@@ -108,7 +110,7 @@ void html_telemetry(struct text *out, const struct view *v, const struct view_ro
 	canvas_line(&drawing, CANVAS_grid, 1, CANVAS_SOLID, 0, HEIGHT - 3, WIDTH, HEIGHT - 3);
 	for (size_t i = 0; i < TRACES; i++) {
 		traces[i] = (struct trace){
-			.series = record_series(v->in->record, source, kinds[i].signal),
+			.series = record_series(&node, source, kinds[i].signal),
 			.role = (enum canvas_role)(CANVAS_s0 + i),
 			.full = gpu_get(gpu, kinds[i].most, 0),
 		};

@@ -5,6 +5,7 @@
 #include "report/about.h"
 #include "report/basis.h"
 #include "report/json.h"
+#include "report/nodes.h"
 #include "report/report.h"
 #include "report/view.h"
 
@@ -228,6 +229,29 @@ static void put_judgement(struct builder *b, json_t *object, const struct view_r
 	put(b, object, "advice", advice_json(b, j));
 }
 
+/* Of several nodes: whose journal the case is from, and what the others told of one of the whole team. */
+static void put_node(struct builder *b, json_t *object, const struct record_case *c)
+{
+	const struct record *r = b->v->in->record;
+	json_t *ranks = json_array();
+
+	if (r->node_count) {
+		put_text(b, object, "node", r->node[c->node].name);
+		put(b, object, "rank", json_integer(c->rank));
+	}
+	for (size_t i = 0; i < c->rank_count; i++) {
+		json_t *one = json_object();
+
+		put(b, one, "rank", json_integer(c->ranks[i].rank));
+		put(b, one, "ending", json_string(ending_name(c->ranks[i].ending)));
+		put(b, one, "values", values_json(b, c->ranks[i].values));
+		push(b, ranks, one);
+	}
+	if (c->rank_count)
+		put(b, object, "ranks", json_incref(ranks));
+	json_decref(ranks);
+}
+
 static json_t *case_json(struct builder *b, const struct view_row *row)
 {
 	const struct record_case *c = row->c;
@@ -239,6 +263,7 @@ static json_t *case_json(struct builder *b, const struct view_row *row)
 	put_text(b, object, "probe", c->probe);
 	put_text(b, object, "engine", c->engine);
 	put_text(b, object, "target", c->target);
+	put_node(b, object, c);
 	put_text(b, object, "limit", c->limit);
 	put(b, object, "require", json_string(require_words[c->require]));
 	put(b, object, "options", values_json(b, options));
@@ -345,7 +370,7 @@ static json_t *parts_json(struct builder *b)
 			const struct view_row *row = &b->v->rows[k];
 			struct text t = {0};
 
-			if (strcmp(row->c->target, p->row->c->target) || row->j->verdict != p->verdict ||
+			if (strcmp(row->c->where, p->row->c->where) || row->j->verdict != p->verdict ||
 			    !view_for_ticket(row->j))
 				continue;
 			text_addf(&t, "%s: %s", row->title, row->reason);
@@ -494,7 +519,7 @@ static json_t *p2p_json(struct builder *b)
 		put(b, object, "cells", matrix_cells_json(b, m));
 		if (m->worst) {
 			worst = json_object();
-			put_text(b, worst, "target", m->worst->c->target);
+			put_text(b, worst, "target", m->worst->where);
 			put_number(b, worst, "behind_share", m->behind);
 			put(b, object, "worst", worst);
 		}
@@ -537,6 +562,8 @@ static json_t *report_object(struct builder *b)
 	put(b, root, "curves", curves_json(b));
 	if (b->v->matrix_count)
 		put(b, root, "p2p", p2p_json(b));
+	if (nodes_any(b->v))
+		put(b, root, "team", nodes_json(b->v));
 	if (in->judged->has_stated)
 		put(b, root, "stated", stated_json(b, &in->judged->stated));
 	put(b, root, "parts", parts_json(b));

@@ -3,6 +3,7 @@
 #include "report/about.h"
 #include "report/gap.h"
 #include "report/merge.h"
+#include "report/nodes.h"
 #include "report/report.h"
 #include "report/sanity.h"
 #include "report/width.h"
@@ -408,7 +409,7 @@ void markdown_sanity(struct text *out, const struct view *v)
 		sanity_band_text(low, sizeof(low), &s);
 		words_quantity(figure, sizeof(figure), v->rows[i].j->figure, 0, v->rows[i].j->figure_unit);
 		text_add(out, "|");
-		cell(out, v->rows[i].c->target);
+		cell(out, v->rows[i].where);
 		cell(out, v->rows[i].title);
 		cell(out, figure);
 		cell(out, low);
@@ -493,6 +494,7 @@ void report_markdown(struct text *out, const struct report_input *in)
 	add_todos(out, &v);
 	add_knobs(out, &v);
 	add_unjudged(out, &v);
+	nodes_markdown(out, &v);
 	add_results(out, &v);
 	markdown_gaps(out, &v);
 	text_add(out, "\n## Roofline\n\n![roofline](roofline.svg)\n");

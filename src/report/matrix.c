@@ -20,7 +20,7 @@ static bool fits(const struct view_row *row)
 
 static bool alike(const struct view_row *a, const struct view_row *b)
 {
-	return !strcmp(a->c->key, b->c->key) && a->c->round == b->c->round &&
+	return a->c->node == b->c->node && !strcmp(a->c->key, b->c->key) && a->c->round == b->c->round &&
 	       a->c->together == b->c->together;
 }
 
@@ -160,9 +160,8 @@ void matrix_note(struct text *out, const struct matrix *m)
 	for (size_t a = 0; !one && a < m->count; a++)
 		for (size_t b = 0; b < m->count; b++)
 			if (m->cell[a][b] && *matrix_path(m->cell[a][b]))
-				text_addf(out, "; %s %s", m->cell[a][b]->c->target,
-					  matrix_path(m->cell[a][b]));
+				text_addf(out, "; %s %s", m->cell[a][b]->where, matrix_path(m->cell[a][b]));
 	if (m->worst)
-		text_addf(out, "; %s is %.1f %% behind the median of the others", m->worst->c->target,
+		text_addf(out, "; %s is %.1f %% behind the median of the others", m->worst->where,
 			  100 * m->behind);
 }

@@ -10,6 +10,7 @@ void merge_csv(struct text *out, const struct view *views, size_t count);
 void merge_markdown(struct text *out, const struct view *views, size_t count);
 
 /* Of one run, for the above (csv.c, markdown.c). */
+void csv_text(struct text *out, const char *s);
 void csv_heading(struct text *out);
 void csv_lines(struct text *out, const struct view *v);
 /* "## Where the rest went" of every device of the run at this heading level; nothing where no case has a

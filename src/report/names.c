@@ -48,24 +48,32 @@ static void learn_host(struct names *n, const char *name)
 		learn(n, "host", name);
 }
 
-void names_init(struct names *n, const struct record *r, const struct machine *m, bool real)
+void names_learn(struct names *n, const struct machine *m)
 {
-	*n = (struct names){.real = real};
-	if (real)
+	if (n->real || !m)
 		return;
-	for (unsigned i = 0; m && i < machine_gpu_count(m); i++) {
+	for (unsigned i = 0; i < machine_gpu_count(m); i++) {
 		const struct gpu *g = machine_gpu(m, i);
 
 		learn(n, "serial", g->serial);
 		learn(n, "uuid", g->uuid);
 	}
+	learn_host(n, json_string_value(
+			      json_object_get(json_object_get(machine_json(m), "system"), "hostname")));
+}
+
+void names_init(struct names *n, const struct record *r, const struct machine *m, bool real)
+{
+	*n = (struct names){.real = real};
+	if (real)
+		return;
+	names_learn(n, m);
 	if (r && r->open) {
 		learn_host(n, json_string_value(json_object_get(r->open, "node")));
 		learn_host(n, json_string_value(json_object_get(r->open, "hostname")));
 	}
-	if (m)
-		learn_host(n, json_string_value(json_object_get(json_object_get(machine_json(m), "system"),
-								"hostname")));
+	for (size_t i = 0; r && i < r->node_count; i++)
+		learn_host(n, r->node[i].name);
 }
 
 void names_release(struct names *n)

@@ -24,6 +24,8 @@ struct names {
 
 /* Collects what the record names. Owner: caller, names_release. */
 void names_init(struct names *n, const struct record *r, const struct machine *m, bool real);
+/* And what another machine of the same team has. */
+void names_learn(struct names *n, const struct machine *m);
 void names_release(struct names *n);
 /* Appends `s` with every known name and everything that looks like an IPv4, IPv6 or MAC address or a UUID
  * replaced. */

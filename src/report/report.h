@@ -11,7 +11,8 @@
 
 struct report_input {
 	const struct record *record;
-	const struct machine *machine; /* from the record */
+	const struct machine *machine;	    /* from the record */
+	const struct machine *const *nodes; /* of several: by node, NULL where its facts are not known */
 	const struct judgements *judged;
 	const struct expectations *expectations;
 	bool real_names; /* serials and addresses as they are; else pseudonyms */

@@ -27,13 +27,13 @@ bool sanity_of(const struct view *v, const struct view_row *row, struct sanity *
 	const char *n = record_option(row->c, "n"), *k = record_option(row->c, "k");
 	const char *data = record_option(row->c, "data");
 	const struct gpu *gpu;
-	char name[160];
+	char name[256];
 	double figure = row->j->figure;
 
 	if (!row->j->has_figure || strcmp(row->c->probe, "gemm") || !type || !m || !n || !k || strcmp(m, n) ||
 	    strcmp(m, k) || (data && strcmp(data, "random")))
 		return false;
-	view_target_name(name, sizeof(name), v->in, row->c->target, &gpu);
+	view_target_name(name, sizeof(name), v, row->c, &gpu);
 	for (size_t i = 0; i < sizeof(bands) / sizeof(bands[0]); i++) {
 		if (strncmp(about_sku(v, gpu), bands[i].sku, strlen(bands[i].sku)) ||
 		    strcmp(type, bands[i].type) || (bands[i].size && strtoul(m, NULL, 10) != bands[i].size))

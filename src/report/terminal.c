@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table on a terminal: headline, rows by target, what to do, what nobody could see. */
+#include "report/nodes.h"
 #include "report/report.h"
 #include "report/view.h"
 #include "report/width.h"
@@ -428,6 +429,57 @@ static void add_box(const struct paint *p, const struct view *v, const char *tit
 	}
 }
 
+static void add_node(void *arg, enum verdict verdict, const char *const *cells)
+{
+	const struct paint *p = arg;
+	struct text line = {0};
+
+	text_addf(&line, "%s: %s; ranks %s; GPUs %s; clock: %s", cells[0], cells[1], cells[2], cells[3],
+		  cells[4]);
+	add_line(p, verdict, text_str(&line));
+	text_release(&line);
+}
+
+struct differences {
+	const struct paint *p;
+	unsigned harmless; /* counted: the other forms have them */
+};
+
+static void add_difference(void *arg, enum verdict verdict, const char *const *cells)
+{
+	struct differences *d = arg;
+	const struct paint *p = d->p;
+	struct text line = {0};
+
+	if (verdict != VERDICT_WARN) {
+		d->harmless++;
+		return;
+	}
+	text_addf(&line, "%s: %s, but %s%s%s", cells[0], cells[1], cells[2], *cells[3] ? ": " : "", cells[3]);
+	add_line(p, verdict, text_str(&line));
+	text_release(&line);
+}
+
+static void add_nodes(struct paint *p, const struct view *v)
+{
+	struct differences d = {.p = p};
+	struct text line = {0};
+
+	if (!nodes_any(v))
+		return;
+	add_title(p, "nodes");
+	nodes_each(v, add_node, p);
+	if (v->in->judged->difference_count)
+		add_title(p, "where nodes differ");
+	nodes_each_difference(v, add_difference, &d);
+	if (d.harmless) {
+		text_addf(&line, "%u more fact%s, of which no harm is known: REPORT.md has them", d.harmless,
+			  d.harmless == 1 ? "" : "s");
+		add_line(p, VERDICT_MEASURED, text_str(&line));
+	}
+	text_release(&line);
+}
+
 static void add_head(const struct paint *p, const struct view *v)
 {
 	const struct record *r = v->in->record;
@@ -472,6 +524,7 @@ void report_terminal(struct text *out, const struct report_input *in, const stru
 		return;
 	}
 	add_head(&p, &v);
+	add_nodes(&p, &v);
 	for (size_t g = 0; g < v.group_count; g++) {
 		const struct layout l = lay_out(&v, &v.groups[g], columns);
 

@@ -18,25 +18,51 @@ bool view_number(const struct view_row *row, const char *field, double *out)
 	return row->phase && record_number(row->phase, field, out) && isfinite(*out);
 }
 
-void view_target_name(char *out, size_t size, const struct report_input *in, const char *target,
+const struct machine *view_machine(const struct view *v, const struct record_case *c)
+{
+	return v->in->nodes ? v->in->nodes[c->node] : v->in->machine;
+}
+
+void view_node_name(char *out, size_t size, const struct view *v, unsigned node)
+{
+	const struct record *r = v->in->record;
+
+	names_copy(&v->names, out, size, node < r->node_count ? r->node[node].name : "");
+}
+
+static void gpu_name(char *out, size_t size, const struct machine *m, unsigned index, const struct gpu **gpu)
+{
+	*gpu = m ? machine_gpu(m, index) : NULL;
+	if (*gpu)
+		snprintf(out, size, "GPU %u · %s · %s", index,
+			 (*gpu)->name[0] ? (*gpu)->name : "name unreadable", (*gpu)->pci);
+	else
+		snprintf(out, size, "GPU %u", index);
+}
+
+void view_target_name(char *out, size_t size, const struct view *v, const struct record_case *c,
 		      const struct gpu **gpu)
 {
-	const struct machine *m = in->machine;
+	/* Which GPU a lost rank had is not known. */
+	const struct machine *m =
+		c->cause == CAUSE_TEAM_LOST && !json_object_get(c->plan, "gpus") ? NULL : view_machine(v, c);
+	const struct cpu *cpu = m ? machine_cpu(m) : NULL;
+	const char *target = c->target, *node;
 	unsigned index;
 	char rest;
 
 	*gpu = NULL;
+	if (strcmp(c->where, target)) { /* one of several nodes: by its name */
+		names_copy(&v->names, out, size, c->where);
+		out[strlen(out) > strlen(target) ? strlen(out) - strlen(target) - 1 : 0] = '\0';
+		text_copy(out + strlen(out), size - strlen(out), " · ");
+		size -= strlen(out);
+		out += strlen(out);
+	}
 	if (sscanf(target, "gpu%u%c", &index, &rest) == 1) {
-		*gpu = m ? machine_gpu(m, index) : NULL;
-		if (*gpu)
-			snprintf(out, size, "GPU %u · %s · %s", index,
-				 (*gpu)->name[0] ? (*gpu)->name : "name unreadable", (*gpu)->pci);
-		else
-			snprintf(out, size, "GPU %u", index);
+		gpu_name(out, size, m, index, gpu);
 	} else if (!strncmp(target, "cpu", 3)) {
-		const struct cpu *cpu = m ? machine_cpu(m) : NULL;
-		const char *node = strstr(target, "node");
-
+		node = strstr(target, "node");
 		snprintf(out, size, "CPU%s%s%s%s", cpu && cpu->model[0] ? " · " : "", cpu ? cpu->model : "",
 			 node ? " · NUMA node " : "", node ? node + 4 : "");
 	} else {
@@ -121,6 +147,7 @@ static enum status build_row(struct view_row *row, struct view *v, const struct 
 
 	row->c = c;
 	row->j = j;
+	names_copy(&v->names, row->where, sizeof(row->where), c->where);
 	row->phase = c->skipped ? NULL : judged_phase(c, j);
 	row->aside = c->skipped && j->verdict == VERDICT_SKIP && c->skip_cause == CAUSE_NOT_ASKED;
 	row->headline = row->phase && j->has_figure && isfinite(j->figure) && !c->reading &&
@@ -155,8 +182,7 @@ static bool differs(const struct view *v, const struct view_row *row, const char
 		const struct view_row *other = &v->rows[i];
 		const char *theirs;
 
-		if (other == row || strcmp(other->base, row->base) ||
-		    strcmp(other->c->target, row->c->target))
+		if (other == row || strcmp(other->base, row->base) || strcmp(other->c->where, row->c->where))
 			continue;
 		theirs = record_option(other->c, key);
 		if (theirs && strcmp(theirs, value))
@@ -186,12 +212,21 @@ static void tell_apart(struct view *v)
 	}
 }
 
-static int find_group(const struct view *v, const char *target)
+static int find_group(const struct view *v, const struct record_case *c)
 {
 	for (size_t i = 0; i < v->group_count; i++)
-		if (!strcmp(v->groups[i].target, target))
+		if (!strcmp(v->groups[i].lead->where, c->where))
 			return (int)i;
 	return -1;
+}
+
+static void add_group(struct view *v, const struct record_case *lead)
+{
+	struct view_group *g = &v->groups[v->group_count++];
+
+	g->lead = lead;
+	names_copy(&v->names, g->target, sizeof(g->target), lead->where);
+	view_target_name(g->name, sizeof(g->name), v, lead, &g->gpu);
 }
 
 /* Rows become contiguous by target, targets in the order of their first case, cases in plan order. */
@@ -201,12 +236,8 @@ static enum status build_rows(struct view *v, struct error *err)
 	size_t at = 0;
 
 	for (size_t i = 0; i < r->case_count; i++)
-		if (find_group(v, r->cases[i].target) < 0) {
-			struct view_group *g = &v->groups[v->group_count++];
-
-			text_copy(g->target, sizeof(g->target), r->cases[i].target);
-			view_target_name(g->name, sizeof(g->name), v->in, g->target, &g->gpu);
-		}
+		if (find_group(v, &r->cases[i]) < 0)
+			add_group(v, &r->cases[i]);
 	for (size_t g = 0; g < v->group_count; g++) {
 		struct view_group *group = &v->groups[g];
 
@@ -216,7 +247,7 @@ static enum status build_rows(struct view *v, struct error *err)
 			const struct judgement *j = &v->in->judged->of_case[i];
 			enum status st;
 
-			if (strcmp(r->cases[i].target, group->target))
+			if (strcmp(r->cases[i].where, group->lead->where))
 				continue;
 			v->row_count = at + 1;
 			st = build_row(&v->rows[at++], v, &r->cases[i], j, err);
@@ -250,7 +281,7 @@ static void add_todo(struct view *v, const struct view_row *row, const char *act
 
 	for (size_t i = 0; i < v->todo_count && !t; i++)
 		if (v->todos[i].cause == row->j->cause && v->todos[i].verdict == row->j->verdict &&
-		    !strcmp(v->todos[i].target, row->c->target) && !strcmp(v->todos[i].action, action))
+		    !strcmp(v->todos[i].target, row->where) && !strcmp(v->todos[i].action, action))
 			t = &v->todos[i];
 	if (!t) {
 		t = &v->todos[v->todo_count++];
@@ -258,7 +289,7 @@ static void add_todo(struct view *v, const struct view_row *row, const char *act
 					.cause = row->j->cause,
 					.action = action,
 					.reason = row->reason};
-		text_copy(t->target, sizeof(t->target), row->c->target);
+		text_copy(t->target, sizeof(t->target), row->where);
 		t->residual_low = t->residual_high = row->j->unexplained;
 	}
 	t->residual_low = fmin(t->residual_low, row->j->unexplained);
@@ -460,6 +491,8 @@ enum status view_build(struct view *v, const struct report_input *in, struct err
 	if (in->judged->count != cases)
 		return error_set(err, STATUS_BUG, "%zu judgements for %zu cases", in->judged->count, cases);
 	names_init(&v->names, in->record, in->machine, in->real_names);
+	for (size_t i = 0; in->nodes && i < in->record->node_count; i++)
+		names_learn(&v->names, in->nodes[i]);
 	v->rows = calloc(room, sizeof(*v->rows));
 	v->groups = calloc(room, sizeof(*v->groups));
 	v->todos = calloc(room, sizeof(*v->todos));

@@ -14,6 +14,7 @@ struct view_row {
 	const struct record_case *c;
 	const struct judgement *j;
 	const struct record_phase *phase; /* the one judged; NULL: nothing was measured */
+	char where[192];		  /* its target, with its node where there are several */
 	bool headline;			  /* has a sustained figure: shown with its gap */
 	bool aside;			  /* of the suite, but for a target nobody asked for: counted alone */
 	bool in_curve;			  /* a point of one of the curves: shown there alone */
@@ -27,8 +28,9 @@ struct view_row {
 };
 
 struct view_group {
-	char target[96];		  /* "gpu0", "gpu0>gpu1" */
-	char name[160];			  /* "GPU 0, NVIDIA H200, 0000:1b:00.0"; the CPU's model */
+	const struct record_case *lead;	  /* its first */
+	char target[192];		  /* "gpu0", "gpu0>gpu1", "node-b/gpu0" */
+	char name[256];			  /* "GPU 0, NVIDIA H200, 0000:1b:00.0"; the CPU's model */
 	const struct gpu *gpu;		  /* NULL: not one GPU */
 	size_t first, count;		  /* rows */
 	size_t tabled;			  /* of them: rows for the table of figures */
@@ -58,7 +60,7 @@ struct view_unjudged {
 /* A knob that could buy more, and the cases it is for with their gains; who is farthest from its bound first.
  */
 struct view_knob {
-	char target[96];
+	char target[192];
 	const char *knob;
 	struct text some; /* "BF16 GEMM 8192, cuBLASLt (at most x 1.47); .." */
 	unsigned count;
@@ -68,7 +70,7 @@ struct view_knob {
 struct view_todo {
 	enum verdict verdict;
 	enum cause cause;
-	char target[96];
+	char target[192];
 	const char *action; /* static, or the judge's */
 	struct text cases;  /* all: "BF16 GEMM 8192, cuBLASLt; .." */
 	struct text some;   /* the first few, and how many more */
@@ -154,9 +156,13 @@ bool view_ends_early(struct text *out, const struct record *r);
 const struct view_row *view_best(const struct view *v, const struct view_group *g, const char *limit);
 /* The order of badness, verdict_weight the other way round: 0 is the worst. */
 unsigned view_badness(enum verdict verdict);
-/* The machine in words for one target; *gpu: the GPU it names, or NULL. */
-void view_target_name(char *out, size_t size, const struct report_input *in, const char *target,
+/* A case's target in words; *gpu: the GPU it names, or NULL. */
+void view_target_name(char *out, size_t size, const struct view *v, const struct record_case *c,
 		      const struct gpu **gpu);
+/* Of the case's node; NULL: its facts are not known. */
+const struct machine *view_machine(const struct view *v, const struct record_case *c);
+/* The node's name as the report may show it; "" in a run of one process. */
+void view_node_name(char *out, size_t size, const struct view *v, unsigned node);
 /* "12 cases: 10 pass, 1 warn, 1 skip" */
 void view_counts(struct text *out, const unsigned verdicts[VERDICT_COUNT], size_t cases);
 /* The run's own, with how many had another round. */

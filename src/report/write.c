@@ -5,6 +5,7 @@
 #include "report/html.h"
 #include "report/manifest.h"
 #include "report/merge.h"
+#include "report/nodes.h"
 #include "report/plot.h"
 #include "report/report.h"
 #include "report/roofline.h"
@@ -115,6 +116,8 @@ enum status report_write(const char *dir, const struct report_input *in, struct 
 	st = report_json(output(&o, "results.json"), in, err);
 	if (st)
 		goto out;
+	if (nodes_any(&v))
+		nodes_csv(output(&o, "nodes.csv"), &v);
 	report_markdown(output(&o, "REPORT.md"), in);
 	report_html(output(&o, "report.html"), in);
 	any = draw(&plot, output(&o, "roofline.svg"), &v, 1);

@@ -2,6 +2,7 @@
 /* What `assay compare` prints of the runs that are kept under results/. */
 #include "test.h"
 #include "cmd/compare.h"
+#include "report/fact_label.h"
 #include "core/text.h"
 #include "judge/judge.h"
 
@@ -132,7 +133,7 @@ static void test_compare_show__paths_get_labels(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		compare_label(label, sizeof(label), rows[i].path);
+		fact_label(label, sizeof(label), rows[i].path);
 		assert_string_equal(label, rows[i].label);
 	}
 }
@@ -153,7 +154,7 @@ static void test_compare_show__leaves_get_units(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		compare_leaf(text, sizeof(text), rows[i].path, rows[i].text);
+		fact_leaf(text, sizeof(text), rows[i].path, rows[i].text);
 		assert_string_equal(text, rows[i].shown);
 	}
 }

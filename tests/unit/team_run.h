@@ -49,8 +49,9 @@ static inline void team_lines_case(struct text *t, const struct team_run *o, uns
 	text_addf(t, "{'n':%u,'t':%llu,'type':'phase','case':%u,'phase':'%s','t0':%llu,'t1':%llu}\n", 4 + 4 * id, t1, id,
 		  id == 1 ? "rank" : "sustained", t0, t1);
 	text_addf(t,
-		  "{'n':%u,'t':%llu,'type':'result','case':%u,'phase':'%s','values':{'flop_rate':%g,'window_s':1,'time_ns_mean':"
-		  "%u}}\n",
+		  "{'n':%u,'t':%llu,'type':'result','case':%u,'phase':'%s','values':{'flop_rate':%g,'byte_rate':1e11,'window_s':2,"
+		  "'settled':1,'samples':200,'half_width_share':0.001,'wrong_checked':9,'wrong_total':9,'wrong_count':0,"
+		  "'time_ns_mean':%u}}\n",
 		  5 + 4 * id, t1, id, id == 1 ? "rank" : "sustained", o->rate > 0 ? o->rate : 1e12, 100 + o->rank);
 	text_addf(t, "{'n':%u,'t':%llu,'type':'end','case':%u,'ending':'done','status':'ok','cause':'','text':''}\n",
 		  6 + 4 * id, t1, id);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Paths and values of the facts tree (docs/design/machine.md) as people read them. */
-#include "cmd/compare.h"
+#include "report/fact_label.h"
+#include "core/text.h"
 #include "machine/machine.h"
 #include "report/words.h"
 
@@ -51,7 +52,7 @@ static void add_part(struct text *t, const char *path, size_t n)
 		text_add_bytes(t, path[i] == '_' ? " " : path + i, 1);
 }
 
-void compare_label(char *out, size_t size, const char *path)
+void fact_label(char *out, size_t size, const char *path)
 {
 	size_t n = strcspn(path, ".[");
 	const struct shown_fact *fact = gpu_fact_at(path);
@@ -61,7 +62,7 @@ void compare_label(char *out, size_t size, const char *path)
 	add_part(&t, path, n);
 	if (*rest == '[') {
 		n = strcspn(rest, "]");
-		text_add(&t, " ");
+		text_add(&t, n > 1 ? " " : "s"); /* "[]": all of them */
 		text_add_bytes(&t, rest + 1, n - 1);
 		rest += n + (rest[n] == ']');
 	}
@@ -86,7 +87,7 @@ static bool ends_with(const char *path, const char *end)
 	return n >= m && !strcmp(path + n - m, end);
 }
 
-void compare_leaf(char *out, size_t size, const char *path, const char *text)
+void fact_leaf(char *out, size_t size, const char *path, const char *text)
 {
 	const struct shown_fact *fact = gpu_fact_at(path);
 	char *rest;

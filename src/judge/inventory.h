@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two trees of facts held against each other: where they differ, less what moves by itself. */
+#ifndef JUDGE_INVENTORY_H
+#define JUDGE_INVENTORY_H
+#include <jansson.h>
+#include "core/error.h"
+
+/* A place ("gpus[0].facts.bus_bits") that differs; NULL: absent there. Lists of unequal length are one place.
+ */
+typedef enum status inventory_visit(void *arg, const char *path, const json_t *a, const json_t *b,
+				    struct error *err);
+/* `path`: what is before each place, "" for whole trees. Ends where `visit` is not OK. */
+enum status inventory_walk(const char *path, const json_t *a, const json_t *b, inventory_visit *visit,
+			   void *arg, struct error *err);
+/* A leaf as text; "absent" for NULL. */
+void inventory_leaf(const json_t *v, char *out, size_t size);
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/nodes.h"
+
+#include <math.h>
+#include "report/fact_label.h"
+#include "report/json.h"
+#include "report/merge.h"
+#include "report/words.h"
+
+const char *const nodes_headings[NODES_COLUMNS] = {"node", "state", "ranks", "GPUs", "clock"};
+const char *const nodes_difference_headings[NODES_DIFFERENCE_COLUMNS] = {"fact", "most nodes", "the others",
+									 "what it does"};
+
+bool nodes_any(const struct view *v)
+{
+	return v->in->record->node_count > 0;
+}
+
+const char *nodes_alike(const struct view *v)
+{
+	const struct record *r = v->in->record;
+	unsigned known = 0;
+
+	for (size_t i = 0; i < r->node_count; i++)
+		known += r->node[i].machine != NULL;
+	return known > 1 ? "No fact that is held against each other differs between them"
+			 : "Facts of one node are known: there is nothing to hold them against";
+}
+
+static void span_text(char *out, size_t size, double ns)
+{
+	const double a = fabs(ns);
+
+	if (a < 1e3)
+		snprintf(out, size, "%.0f ns", ns);
+	else if (a < 1e6)
+		snprintf(out, size, "%.1f µs", ns / 1e3);
+	else if (a < 1e9)
+		snprintf(out, size, "%.3f ms", ns / 1e6);
+	else
+		snprintf(out, size, "%.3f s", ns / 1e9);
+}
+
+/* "3.250 ms ahead of rank 0's, ± 40 ns; 1.0 µs more at the end" */
+static void clock_text(char *out, size_t size, const struct record_node *n)
+{
+	char offset[32], error[32], drift[32] = "";
+	double more;
+
+	if (!n->leader) {
+		text_copy(out, size, "the others' are shown on it");
+		return;
+	}
+	if (!n->joined.known) {
+		text_copy(out, size, "not read: its times are as they came");
+		return;
+	}
+	span_text(offset, sizeof(offset), fabs((double)n->joined.offset_ns));
+	span_text(error, sizeof(error), (double)n->joined.error_ns);
+	snprintf(out, size, "%s %s rank 0's, ± %s", offset, n->joined.offset_ns < 0 ? "behind" : "ahead of",
+		 error);
+	if (!n->parted.known)
+		return;
+	more = (double)(n->parted.offset_ns - n->joined.offset_ns);
+	span_text(drift, sizeof(drift), fabs(more));
+	snprintf(out + strlen(out), size - strlen(out), "; %s %s at the end", drift,
+		 more < 0 ? "less" : "more");
+}
+
+static void state_text(struct text *out, const struct view *v, const struct record_node *n)
+{
+	text_add(out, record_node_state_word(n->state));
+	if (!*n->why)
+		return;
+	text_add(out, ": ");
+	names_add(&v->names, out, n->why);
+}
+
+static void gpus_text(char *out, size_t size, const struct record_node *n)
+{
+	if (n->machine)
+		snprintf(out, size, "%zu", json_array_size(json_object_get(n->machine, "gpus")));
+	else
+		text_copy(out, size, WORDS_NONE);
+}
+
+void nodes_each(const struct view *v, nodes_visit *visit, void *arg)
+{
+	const struct record *r = v->in->record;
+
+	for (unsigned i = 0; i < r->node_count; i++) {
+		const struct record_node *n = &r->node[i];
+		char name[64], ranks[32], gpus[16], clock[128];
+		struct text state = {0};
+
+		view_node_name(name, sizeof(name), v, i);
+		state_text(&state, v, n);
+		snprintf(ranks, sizeof(ranks), "%u, from %u", n->ranks, n->leader);
+		gpus_text(gpus, sizeof(gpus), n);
+		clock_text(clock, sizeof(clock), n);
+		visit(arg, n->state == NODE_WHOLE ? VERDICT_MEASURED : VERDICT_WARN,
+		      (const char *const[NODES_COLUMNS]){name, text_str(&state), ranks, gpus, clock});
+		text_release(&state);
+	}
+}
+
+/* A value, in words, with the names that it may hold replaced. */
+static void value_text(struct text *out, const struct view *v, const struct judge_difference *d,
+		       const char *value)
+{
+	char leaf[128];
+
+	fact_leaf(leaf, sizeof(leaf), d->fact, value);
+	names_add(&v->names, out, d->how_many ? value : leaf);
+}
+
+static void label_text(char *out, size_t size, const struct judge_difference *d)
+{
+	char label[160];
+
+	fact_label(label, sizeof(label), d->fact);
+	snprintf(out, size, "%s%s", d->how_many ? "how many: " : "", label);
+}
+
+/* "8 (3 nodes)" and "7: node-b, node-d; 6: node-c" */
+static void others_text(struct text *out, const struct view *v, const struct judge_difference *d)
+{
+	for (size_t i = 0; i < d->other_count; i++) {
+		bool told = false;
+
+		for (size_t k = 0; k < i; k++)
+			told |= !strcmp(d->other[k].value, d->other[i].value);
+		if (told)
+			continue;
+		text_add(out, out->size ? "; " : "");
+		value_text(out, v, d, d->other[i].value);
+		for (size_t k = i; k < d->other_count; k++) {
+			char name[64];
+
+			if (strcmp(d->other[k].value, d->other[i].value))
+				continue;
+			view_node_name(name, sizeof(name), v, d->other[k].node);
+			text_addf(out, "%s%s", k == i ? ": " : ", ", name);
+		}
+	}
+}
+
+void nodes_each_difference(const struct view *v, nodes_visit *visit, void *arg)
+{
+	const struct judgements *j = v->in->judged;
+
+	for (size_t i = 0; i < j->difference_count; i++) {
+		const struct judge_difference *d = &j->difference[i];
+		struct text most = {0}, others = {0}, does = {0};
+		char label[192];
+
+		label_text(label, sizeof(label), d);
+		value_text(&most, v, d, d->majority);
+		text_addf(&most, " (%u node%s)", d->alike, d->alike == 1 ? "" : "s");
+		others_text(&others, v, d);
+		if (d->hurts)
+			text_addf(&does, "%s [%s]", d->hurts, d->source);
+		visit(arg, d->hurts ? VERDICT_WARN : VERDICT_MEASURED,
+		      (const char *const[NODES_DIFFERENCE_COLUMNS]){label, text_str(&most), text_str(&others),
+								    text_str(&does)});
+		text_release(&most);
+		text_release(&others);
+		text_release(&does);
+	}
+}
+
+/* ---- JSON ---- */
+
+static bool put(json_t *object, const char *key, json_t *value)
+{
+	return value && !json_object_set_new(object, key, value);
+}
+
+static json_t *shown(const struct view *v, const char *s)
+{
+	struct text t = {0};
+	json_t *value;
+
+	names_add(&v->names, &t, s);
+	value = json_text(text_str(&t));
+	text_release(&t);
+	return value;
+}
+
+static bool put_clock(json_t *object, const char *key, const struct record_clock *c)
+{
+	return !c->known || put(object, key,
+				json_pack("{s:I,s:I}", "offset_ns", (json_int_t)c->offset_ns, "error_ns",
+					  (json_int_t)c->error_ns));
+}
+
+static json_t *node_json(const struct view *v, const struct record_node *n)
+{
+	json_t *object = json_object();
+	bool well = put(object, "name", shown(v, n->name)) &&
+		    put(object, "state", json_string(record_node_state_word(n->state))) &&
+		    put(object, "ranks", json_integer(n->ranks)) &&
+		    put(object, "leader", json_integer(n->leader)) &&
+		    (!*n->why || put(object, "why", shown(v, n->why))) &&
+		    put_clock(object, "clock_joined", &n->joined) &&
+		    put_clock(object, "clock_parted", &n->parted);
+
+	if (well && n->machine)
+		well = put(object, "gpus",
+			   json_integer((json_int_t)json_array_size(json_object_get(n->machine, "gpus"))));
+	if (well)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static json_t *difference_json(const struct view *v, const struct judge_difference *d)
+{
+	json_t *object = json_object(), *others = json_array();
+	bool well = put(object, "fact", json_text(d->fact)) && put(object, "most", shown(v, d->majority)) &&
+		    put(object, "nodes", json_integer(d->alike));
+
+	for (size_t i = 0; i < d->other_count && well; i++) {
+		json_t *one = json_object();
+
+		well = put(one, "node", shown(v, v->in->record->node[d->other[i].node].name)) &&
+		       put(one, "value", shown(v, d->other[i].value));
+		well &= !json_array_append_new(others, one);
+	}
+	well &= put(object, "others", others);
+	if (well && d->hurts)
+		well = put(object, "hurts", json_string(d->hurts)) &&
+		       put(object, "source", json_string(d->source));
+	if (well)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+json_t *nodes_json(const struct view *v)
+{
+	const struct judgements *j = v->in->judged;
+	json_t *nodes = json_array(), *differences = json_array(), *object = json_object();
+	bool well = true;
+
+	for (size_t i = 0; i < v->in->record->node_count && well; i++)
+		well = !json_array_append_new(nodes, node_json(v, &v->in->record->node[i]));
+	for (size_t i = 0; i < j->difference_count && well; i++)
+		well = !json_array_append_new(differences, difference_json(v, &j->difference[i]));
+	well &= put(object, "nodes", nodes);
+	well &= put(object, "differences", differences);
+	if (well)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+/* ---- CSV ---- */
+
+void nodes_csv(struct text *out, const struct view *v)
+{
+	const struct judgements *j = v->in->judged;
+
+	text_add(out, "Fact,Node,Value,MostNodes,Hurts,Source\r\n");
+	for (size_t i = 0; i < j->difference_count; i++)
+		for (size_t k = 0; k < j->difference[i].other_count; k++) {
+			const struct judge_difference *d = &j->difference[i];
+			const char *const cells[] = {d->fact,
+						     v->in->record->node[d->other[k].node].name,
+						     d->other[k].value,
+						     d->majority,
+						     d->hurts ? d->hurts : "",
+						     d->source ? d->source : ""};
+
+			for (size_t c = 0; c < sizeof(cells) / sizeof(cells[0]); c++) {
+				struct text t = {0};
+
+				names_add(&v->names, &t, cells[c]);
+				text_add(out, c ? "," : "");
+				csv_text(out, text_str(&t));
+				text_release(&t);
+			}
+			text_add(out, "\r\n");
+		}
+}
