@@ -5,23 +5,15 @@ set -eu
 # For tests and tools, sorted.
 meant_for_tests() {
 	cat << LIST
-collective_answer the collectives' probe
-collective_given the collectives' probe
-collective_moved the collectives' probe
-collective_number the collectives' probe
-collective_suspect the collectives' probe
-collective_type_bytes the collectives' probe
+collective_given a rank's share, for who adds them up
+fit_latency_without the gap of collectives
+fit_of the report of collectives
 follow_begin run/follow_run.c
 follow_next run/follow_run.c
 info_gpu_shows every fact of a GPU is shown somewhere
 journal_parse_line one line, for the fuzzer
 move_bytes what tests/gpu divides by time
 move_op_name the words of tests/gpu
-nccl_check the collectives' probe
-nccl_config the collectives' probe
-nccl_hooks_listen the collectives' probe
-nccl_hooks_offer the collectives' probe
-nccl_open the collectives' probe
 telemetry_signal_by_name a line of the sampler back to its row
 LIST
 }

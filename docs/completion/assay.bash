@@ -25,6 +25,15 @@ _assay()
 	roofline:--plot) words='svg png pdf' ;;
 	esac
 	case ${COMP_WORDS[1]}:${COMP_WORDS[2]}:$key in
+	probe:collective:algorithm) words='auto ring tree nvls nvlstree collnetdirect collnetchain pat' ;;
+	probe:collective:buffers) words='plain registered window' ;;
+	probe:collective:launch) words='stream graph' ;;
+	probe:collective:op) words='allreduce allgather reducescatter alltoall broadcast reduce sendrecv' ;;
+	probe:collective:place) words='out in' ;;
+	probe:collective:protocol) words='auto ll ll128 simple' ;;
+	probe:collective:reduce) words='sum min max avg' ;;
+	probe:collective:search) words='first top' ;;
+	probe:collective:type) words='fp32 bf16 fp16 e4m3 e5m2 int8 int32 fp64' ;;
 	probe:dispatch:what) words='launch graph' ;;
 	probe:gemm:type) words='fp64 fp32 tf32 fp16 bf16 e4m3 e5m2 int8' ;;
 	probe:gemm:ta) words='n t' ;;
@@ -60,9 +69,10 @@ _assay()
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
-		words='clock_state contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap sm stress versions xid --help'
+		words='clock_state collective contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap sm stress versions xid --help'
 	elif [ "${COMP_WORDS[1]}" = probe ]; then
 		case ${COMP_WORDS[2]} in
+		collective) words="$words algorithm= buffers= ctas= launch= op= place= protocol= reduce= root= search= size= type=" ;;
 		dispatch) words="$words what= nodes=" ;;
 		gemm) words="$words type= m= n= k= ta= tb= batch= bias= accumulate= scale= search= data= threads=" ;;
 		hbm) words="$words size=" ;;

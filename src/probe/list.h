@@ -3,6 +3,7 @@
 /* clang-format off */
 #define PROBES(X) \
 	X(clock_state) \
+	X(collective) \
 	X(contamination) \
 	X(dispatch) \
 	X(ecc) \

@@ -164,6 +164,40 @@ static void title_p2p(struct text *t, const struct record_case *c)
 	add_bytes(t, " ", option_bytes(c, "size", NULL));
 }
 
+static void title_collective(struct text *t, const struct record_case *c)
+{
+	static const char *const names[][2] = {{"allreduce", "all-reduce"},
+					       {"allgather", "all-gather"},
+					       {"reducescatter", "reduce-scatter"},
+					       {"alltoall", "all-to-all"},
+					       {"sendrecv", "send and receive"}};
+	const char *op = option(c, "op", ""), *reduce = option(c, "reduce", "sum");
+	/* what is not the rule, with its word */
+	static const char *const rest[][3] = {{"place", "out", ""},	 {"buffers", "plain", " buffers"},
+					      {"launch", "stream", ""},	 {"algorithm", "auto", ""},
+					      {"protocol", "auto", ""},	 {"ctas", "0", " CTAs"},
+					      {"root", "0", " the root"}};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(op, names[i][0]))
+			op = names[i][1];
+	text_add(t, op);
+	add_bytes(t, " ", option_bytes(c, "size", NULL));
+	text_addf(t, ", %s", option(c, "type", ""));
+	if (strcmp(reduce, "sum"))
+		text_addf(t, " %s", reduce);
+	for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++) {
+		const char *value = option(c, rest[i][0], rest[i][1]);
+
+		if (!strcmp(rest[i][0], "place") && !strcmp(value, "in"))
+			text_add(t, ", in place");
+		else if (strcmp(value, rest[i][1]))
+			text_addf(t, ", %s%s", value, rest[i][2]);
+	}
+	if (option_is(c, "search", "top"))
+		text_add(t, ", searched");
+}
+
 static void title_dispatch(struct text *t, const struct record_case *c)
 {
 	if (option_is(c, "what", "graph"))
@@ -229,8 +263,13 @@ void words_title(char *out, size_t size, const struct record_case *c)
 		const char *probe;
 		void (*title)(struct text *t, const struct record_case *c);
 	} known[] = {
-		{"dispatch", title_dispatch}, {"gemm", title_gemm}, {"link", title_link},
-		{"memory", title_memory},     {"p2p", title_p2p},   {"peak", title_peak},
+		{"collective", title_collective},
+		{"dispatch", title_dispatch},
+		{"gemm", title_gemm},
+		{"link", title_link},
+		{"memory", title_memory},
+		{"p2p", title_p2p},
+		{"peak", title_peak},
 		{"stress", title_stress},
 	};
 	void (*title)(struct text *, const struct record_case *) = title_other;

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collectives of GPUs. What counts stands in collective.h; descriptor at the end. */
+#include "probe/collective/collective.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static const struct {
+	const char *name;
+	unsigned factor;
+	bool reduces, divided;
+} ops[] = {
+#define X(id, name, factor, reduces, divided) {name, factor, reduces, divided},
+	COLLECTIVE_OPS(X)
+#undef X
+};
+
+static const struct {
+	const char *name;
+	enum operand_type operand;
+	ncclDataType_t nccl;
+} types[] = {
+	{"fp32", OPERAND_F32, ncclFloat32},	{"bf16", OPERAND_BF16, ncclBfloat16},
+	{"fp16", OPERAND_F16, ncclFloat16},	{"e4m3", OPERAND_E4M3, ncclFloat8e4m3},
+	{"e5m2", OPERAND_E5M2, ncclFloat8e5m2}, {"int8", OPERAND_S8, ncclInt8},
+	{"int32", OPERAND_S32, ncclInt32},	{"fp64", OPERAND_F64, ncclFloat64},
+};
+
+#define X(id, name, factor, reduces, divided) name,
+static const char *const op_words[] = {COLLECTIVE_OPS(X) NULL};
+#undef X
+static const char *const reduce_words[] = {"sum", "min", "max", "avg", NULL};
+static const char *const type_words[] = {"fp32", "bf16",  "fp16", "e4m3", "e5m2",
+					 "int8", "int32", "fp64", NULL};
+static const char *const place_words[] = {"out", "in", NULL};
+static const char *const buffer_words[] = {"plain", "registered", "window", NULL};
+static const char *const launch_words[] = {"stream", "graph", NULL};
+static const char *const algorithm_words[] = {"auto",	       "ring",	       "tree", "nvls", "nvlstree",
+					      "collnetdirect", "collnetchain", "pat",  NULL};
+static const char *const protocol_words[] = {"auto", "ll", "ll128", "simple", NULL};
+static const char *const search_words[] = {"first", "top", NULL};
+
+static const struct opt opt_rows[] = {
+	OPT_ROW(struct collective_opts, algorithm, .name = "algorithm", .preset = "auto",
+		.choices = algorithm_words,
+		.help = "NCCL's choice, or this one: NCCL_ALGO while the communicator is made"),
+	OPT_ROW(struct collective_opts, buffers, .name = "buffers", .preset = "plain",
+		.choices = buffer_words,
+		.help = "memory of the driver, of NCCL and registered, or symmetric windows (NCCL 2.27)"),
+	OPT_ROW(struct collective_opts, ctas, .name = "ctas", .preset = "0", .max = 64,
+		.help = "CTAs of the communicator; 0: NCCL's choice"),
+	OPT_ROW(struct collective_opts, launch, .name = "launch", .preset = "stream", .choices = launch_words,
+		.help = "each call by itself, or chains of them replayed from a graph"),
+	OPT_ROW(struct collective_opts, op, .name = "op", .preset = "allreduce", .choices = op_words,
+		.help = "sendrecv: every rank to the next"),
+	OPT_ROW(struct collective_opts, place, .name = "place", .preset = "out", .choices = place_words,
+		.help = "in: the result takes the place of the input"),
+	OPT_ROW(struct collective_opts, protocol, .name = "protocol", .preset = "auto",
+		.choices = protocol_words,
+		.help = "NCCL's choice, or this one: NCCL_PROTO while the communicator is made"),
+	OPT_ROW(struct collective_opts, reduce, .name = "reduce", .preset = "sum", .choices = reduce_words,
+		.help = "of allreduce, reducescatter, reduce"),
+	OPT_ROW(struct collective_opts, root, .name = "root", .preset = "0", .max = COLLECTIVE_RANKS - 1,
+		.help = "of broadcast and reduce"),
+	OPT_ROW(struct collective_opts, search, .name = "search", .preset = "first", .choices = search_words,
+		.help = "NCCL's own choice, or the best of algorithms, protocols, CTAs and buffers too"),
+	OPT_ROW(struct collective_opts, size, .name = "size", .preset = "64MiB", .unit = "B", .min = 1,
+		.max = 0x1p34, .help = "the whole of the larger side, as nccl-tests has it"),
+	OPT_ROW(struct collective_opts, type, .name = "type", .preset = "bf16", .choices = type_words,
+		.help = "type of an element"),
+};
+
+#define X(id, unit_, kind_, better_, help_)                                                                  \
+	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
+const struct field collective_fields[] = {COLLECTIVE_FIELDS(X)};
+#undef X
+
+const char *collective_op_name(enum collective_op op)
+{
+	return ops[op].name;
+}
+
+bool collective_reduces(enum collective_op op)
+{
+	return ops[op].reduces;
+}
+
+enum operand_type collective_operand(const struct collective_opts *o)
+{
+	return types[o->type].operand;
+}
+
+ncclDataType_t collective_nccl_type(const struct collective_opts *o)
+{
+	return types[o->type].nccl;
+}
+
+const char *collective_type_name(const struct collective_opts *o)
+{
+	return types[o->type].name;
+}
+
+const char *collective_algorithm(uint32_t index)
+{
+	return index ? algorithm_words[index] : "";
+}
+
+const char *collective_protocol(uint32_t index)
+{
+	return index ? protocol_words[index] : "";
+}
+
+struct collective_shape collective_shape(const struct collective_opts *o, unsigned ranks)
+{
+	unsigned bytes = collective_type_bytes(collective_operand(o)), n = ranks ? ranks : 1;
+	uint64_t all = o->size / bytes, part = all / n;
+	struct collective_shape s = {.count = ops[o->op].divided ? part : all};
+
+	s.send = o->op == COLLECTIVE_REDUCE_SCATTER || o->op == COLLECTIVE_ALL_TO_ALL ? part * n : s.count;
+	s.receive = o->op == COLLECTIVE_ALL_GATHER || o->op == COLLECTIVE_ALL_TO_ALL ? part * n : s.count;
+	s.bytes = (s.send > s.receive ? s.send : s.receive) * bytes;
+	s.factor = ops[o->op].factor ? ops[o->op].factor * (n - 1.0) / n : 1;
+	return s;
+}
+
+static enum status refuse(struct error *err, const char *why)
+{
+	return error_set(err, STATUS_BAD_INPUT, "collective: %s", why);
+}
+
+static enum status check(const void *opts, struct error *err)
+{
+	const struct collective_opts *o = opts;
+	bool rooted = o->op == COLLECTIVE_BROADCAST || o->op == COLLECTIVE_REDUCE;
+
+	if (o->reduce && !ops[o->op].reduces)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "collective: %s moves data and reduces none: reduce=%s is of allreduce, "
+				 "reducescatter and reduce",
+				 ops[o->op].name, reduce_words[o->reduce]);
+	if (o->place == COLLECTIVE_IN && (o->op == COLLECTIVE_ALL_TO_ALL || o->op == COLLECTIVE_SEND_RECV))
+		return refuse(err, "alltoall and sendrecv have no place=in");
+	if (o->root && !rooted)
+		return refuse(err, "root is of broadcast and reduce");
+	if (o->size % collective_type_bytes(types[o->type].operand))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "collective: size is a multiple of %u bytes, an element of %s",
+				 collective_type_bytes(types[o->type].operand), types[o->type].name);
+	return STATUS_OK;
+}
+
+/* Both sides; a search holds them plain, registered and as windows. NCCL's own buffers come to it. */
+static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
+{
+	const struct collective_opts *o = opts;
+	const struct collective_shape s = collective_shape(o, t->ranks);
+	double bytes = (double)(s.send + s.receive) * collective_type_bytes(collective_operand(o));
+
+	(void)m;
+	if (o->place == COLLECTIVE_IN)
+		bytes = (double)s.bytes;
+	out->device_bytes = bytes * (o->search == COLLECTIVE_TOP ? 3 : 1);
+}
+
+static struct work work(const struct machine *m, const struct target *t, const void *opts)
+{
+#define X(id, name, factor, reduces, divided) "collective." name,
+	static const char *const limits[] = {COLLECTIVE_OPS(X)};
+#undef X
+	enum { LATENCY_TO = 32 << 10 }; /* the size up to which time is latency: METHODS, "Collectives" */
+	const struct collective_opts *o = opts;
+	const struct collective_shape s = collective_shape(o, t->ranks);
+	struct work w = {.limit = limits[o->op]};
+
+	(void)m;
+	w.link_bytes = (double)s.bytes * s.factor;
+	if (s.bytes <= LATENCY_TO) {
+		w.limit = "latency";
+		w.messages = 1;
+	}
+	return w;
+}
+
+static const struct engine *const engines[] = {&collective_nccl_engine, NULL};
+
+const struct probe probe_collective = {
+	.name = "collective",
+	.summary = "collectives of several GPUs: bus bandwidth, latency, what NCCL chooses",
+	.kind = PROBE_TIMED,
+	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct collective_opts)},
+	.fields = collective_fields,
+	.field_count = COLLECTIVE_FIELD_COUNT,
+	.engines = engines,
+	.work = work,
+	.need = need,
+	.check = check,
+	.verify = collective_verify,
+};

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Probe `collective`: what the GPUs of a node or a team get to each other by NCCL's collectives. Engine
+ * `nccl`, a rank a GPU. `size` is the whole of the larger side, as nccl-tests has it:
+ *
+ *   allreduce, broadcast, reduce, sendrecv   every rank's array
+ *   allgather                                what every rank has afterwards
+ *   reducescatter, alltoall                  what every rank gives
+ *
+ * Where it is divided by the ranks, what is left over is dropped. Bus bandwidth is size / time * factor
+ * (METHODS, "Collectives"): the core's link_rate, since work.link_bytes is size * factor.
+ */
+#ifndef PROBE_COLLECTIVE_COLLECTIVE_H
+#define PROBE_COLLECTIVE_COLLECTIVE_H
+#include "gpu/gpu.h"
+#include "probe/collective/expect.h"
+#include "run/probe.h"
+#include "team/nccl.h"
+#include "team/nccl_hooks.h"
+
+/* id, name, factor's numerator is: 0 one; 1 n - 1 over n; 2 twice that; reduces; divided by ranks */
+/* clang-format off */
+#define COLLECTIVE_OPS(X)                          \
+	X(ALL_REDUCE, "allreduce", 2, 1, 0)        \
+	X(ALL_GATHER, "allgather", 1, 0, 1)        \
+	X(REDUCE_SCATTER, "reducescatter", 1, 1, 1) \
+	X(ALL_TO_ALL, "alltoall", 1, 0, 1)         \
+	X(BROADCAST, "broadcast", 0, 0, 0)         \
+	X(REDUCE, "reduce", 0, 1, 0)               \
+	X(SEND_RECV, "sendrecv", 0, 0, 0)
+/* clang-format on */
+#define X(id, ...) COLLECTIVE_##id,
+enum collective_op { COLLECTIVE_OPS(X) COLLECTIVE_OP_COUNT };
+#undef X
+
+enum collective_place { COLLECTIVE_OUT, COLLECTIVE_IN };
+enum collective_buffers { COLLECTIVE_PLAIN, COLLECTIVE_REGISTERED, COLLECTIVE_WINDOW };
+enum collective_launch { COLLECTIVE_STREAM_LAUNCH, COLLECTIVE_GRAPH_LAUNCH };
+enum collective_search { COLLECTIVE_FIRST, COLLECTIVE_TOP };
+
+struct collective_opts {
+	uint64_t size;
+	uint32_t op, reduce, type, place, buffers, launch, root, algorithm, protocol, ctas, search;
+};
+
+/* What a case is at so many ranks. Elements of `type`. */
+struct collective_shape {
+	uint64_t count; /* that NCCL's function is called with */
+	uint64_t send, receive;
+	uint64_t bytes; /* of the larger side, as it is once divided */
+	double factor;
+};
+struct collective_shape collective_shape(const struct collective_opts *o, unsigned ranks);
+const char *collective_op_name(enum collective_op op);
+bool collective_reduces(enum collective_op op);
+enum operand_type collective_operand(const struct collective_opts *o);
+ncclDataType_t collective_nccl_type(const struct collective_opts *o);
+const char *collective_type_name(const struct collective_opts *o);
+/* NCCL's words for an option's; "" for auto. */
+const char *collective_algorithm(uint32_t index);
+const char *collective_protocol(uint32_t index);
+
+/* name, unit, kind, better, help */
+#define COLLECTIVE_FIELDS(X)                                                                                 \
+	X(bus_factor, "", F64, 0, "bytes over the busiest link for a byte of size")                          \
+	X(algorithm, "", TEXT, 0,                                                                            \
+	  "what NCCL chose, as it tells itself: ring, tree, nvls; symmetric: a kernel on windows")           \
+	X(protocol, "", TEXT, 0, "of it: ll, ll128, simple")                                                 \
+	X(channels, "", U64, 0, "channels, a CTA each")                                                      \
+	X(warps, "", U64, 0, "warps a CTA")                                                                  \
+	X(nvls, "", U64, 0, "1: the switch reduces (NVLS); 0: it does not")                                  \
+	X(told_by, "", TEXT, 0, "of which call algorithm and protocol are")                                  \
+	X(nccl_version, "", TEXT, 0, "of the library that was used")                                         \
+	X(calls, "", TEXT, 0, "the functions that one iteration calls")                                      \
+	X(buffers_registered, "", U64, 0, "1: NCCL took the registration of both buffers")                   \
+	X(init_ms, "ms", F64, -1, "making the communicator, host time")                                      \
+	X(first_ms, "ms", F64, -1, "its first call, host time: connections are made in it")                  \
+	X(check_tolerance_ulp, "", U64, 0, "what an element may be off, in units in the last place")
+#define X(name, ...) COLLECTIVE_FIELD_##name,
+enum collective_field { COLLECTIVE_FIELDS(X) COLLECTIVE_FIELD_COUNT };
+#undef X
+extern const struct field collective_fields[];
+
+/* Both arrays of one rank. In place one allocation holds both. */
+struct collective_memory {
+	enum collective_buffers kind;
+	const struct team_comm *comm; /* that they are registered with */
+	gpu_ptr base[2];	      /* send, receive; in place: base[1] is 0 */
+	uint64_t size[2];
+	void *handle[2]; /* of a registration, or a window */
+	gpu_ptr send, receive;
+};
+
+/* One way to do the case: what a search chooses among. */
+struct collective_way {
+	struct team_comm_spec spec;
+	enum collective_buffers buffers;
+	struct team_comm *comm;
+	struct collective_memory memory;
+	struct nccl_told told;
+	double first_ms;
+	bool made, filled, registered;
+	char name[64];
+};
+enum { COLLECTIVE_WAYS = 12 };
+
+struct collective_state {
+	struct collective_opts opts;
+	struct collective_shape shape;
+	struct collective_inputs inputs;
+	const struct bench *bench;
+	struct team *team;
+	const struct nccl *nccl;
+	struct gpu_kernel *fill, *check;
+	struct gpu_event *done;
+	gpu_ptr found; /* struct operand_found a block, then suspects */
+	struct collective_way way[COLLECTIVE_WAYS], *now;
+	unsigned ways;
+	uint64_t iterations; /* since the result was poisoned */
+};
+
+/* buffers.c: all ranks together. */
+enum status collective_memory_make(struct collective_state *s, struct collective_way *w, struct error *err);
+void collective_memory_free(struct collective_state *s, struct collective_way *w);
+
+/* ways.c */
+void collective_ways(struct collective_state *s);
+
+/* nccl.c */
+/* One call on the stream, by the way that is chosen. */
+enum status collective_call(struct collective_state *s, struct error *err);
+/* Until the stream is done; a rank that has left ends it, and the communicator with it. */
+enum status collective_wait(struct collective_state *s, struct error *err);
+extern const struct engine collective_nccl_engine;
+
+/* verify.c */
+/* Inputs of this rank, and a result that is none. */
+enum status collective_fill_inputs(struct collective_state *s, struct error *err);
+enum status collective_verify(void *state, struct wrong *wrong, struct error *err);
+#endif
