@@ -45,6 +45,7 @@ has() { # OPTION: what it needs is here
 	kernels) [ -n "$compiler" ] ;;
 	plot) pkg-config --exists cairo cairo-pdf ;;
 	archive) pkg-config --exists libarchive ;;
+	mpi) pkg-config --exists ompi-c || pkg-config --exists mpich ;;
 	tests) true ;;
 	esac > /dev/null 2>&1
 }
@@ -57,7 +58,7 @@ set_up() {
 # All options as they come, but one.
 switch_off() {
 	others=
-	for o in kernels plot archive tests; do
+	for o in kernels plot archive mpi tests; do
 		[ "$o" = "$1" ] || others="$others -D$o=auto"
 	done
 	# shellcheck disable=SC2086
@@ -84,6 +85,7 @@ ok "it is configured with all that is here" set_up
 rendered="report report_curve report_plot report_schema"
 without plot "$(unit $rendered) src/report/libassay-archive.so" "$rendered" src/report/libassay-plot.so
 without archive "$(unit $rendered) src/report/libassay-plot.so" "$rendered" src/report/libassay-archive.so
+without mpi "$(unit vendor_lib) src/report/libassay-plot.so" "vendor_lib" src/team/libassay-mpi.so
 devices="gpu matmul meter_gpu vendor_headers"
 without kernels "$(unit $devices) fakes" "$devices" 'src/kernel/*.fatbin'
 without tests "tests/fuzz/replay_tree" "fuzz_tree" tests/unit/test_core_opt

@@ -18,9 +18,10 @@ for extra in kernel_cases libpairs.so; do
 done
 modules=$(find "$build/src" -name 'libassay-*.so')
 for module in $modules; do cp "$module" "$dir/lib/"; done
-# glibc's own parts are the target's; everything else travels.
+# glibc's own parts are the target's, and MPI is the one that starts the ranks there; everything else travels.
 needed() { ldd "$1" | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|ld-linux[^/]*)\.so'; }
 for object in "$dir/assay" $modules; do
+	case $object in */libassay-mpi.so) continue ;; esac
 	for so in $(needed "$object" || true); do
 		[ -e "$dir/lib/$(basename "$so")" ] || cp -L "$so" "$dir/lib/"
 	done

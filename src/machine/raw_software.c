@@ -13,7 +13,8 @@
 
 /* How a library says its version. */
 enum how {
-	HOW_NONE,	  /* only after an initialisation that we do not want here */
+	HOW_MODULE, /* none: our own, which is there where it can be loaded with the library behind it */
+	HOW_NONE,   /* only after an initialisation that we do not want here */
 	HOW_INT_RETURNED, /* int f(void) or size_t f(void) */
 	HOW_INT_POINTER,  /* int f(int *) */
 	HOW_TEXT,	  /* const char *f(void) */
@@ -115,6 +116,7 @@ static const struct library libraries[] = {
 	 "MPI_Get_library_version",
 	 HOW_TEXT_BUFFER,
 	 SHAPE_NONE},
+	{"mpi_plugin", {"libassay-mpi.so", NULL}, NULL, NULL, HOW_MODULE, SHAPE_NONE},
 };
 enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]), LIMIT_MS = 20000 };
 
@@ -163,6 +165,7 @@ static void ask_version(const struct library *l, const union version_call *call,
 	char text[8192] = "";
 
 	switch (l->how) {
+	case HOW_MODULE:
 	case HOW_NONE:
 		break;
 	case HOW_INT_RETURNED:
@@ -215,6 +218,7 @@ static void report(const struct library *l, int fd)
 	const struct lib_spec spec = {.name = l->name,
 				      .sonames = l->sonames,
 				      .wheel = l->wheel,
+				      .module = l->how == HOW_MODULE,
 				      .symbols = symbol,
 				      .symbol_count = blas ? NAMES : l->function != NULL,
 				      .table_size = NAMES * sizeof(union version_call)};

@@ -4,9 +4,7 @@
 #define REPORT_MODULE_H
 #include "core/error.h"
 
-/* Opens lib<name>.so and finds `symbol`. Looked for in ASSAY_MODULE_DIR, in lib/ beside the program (the
- * bundle), in ../lib/assay (an installation), in report/ beside it (the build folder), in the folder it was
- * configured to be installed to. Never closed. UNAVAILABLE with cause LIBRARY_MISSING and the loader's words,
- * or the folders where it is in none of them. */
+/* Opens lib<name>.so from one of the folders of core/module.h and finds `symbol`. Never closed. UNAVAILABLE
+ * with cause LIBRARY_MISSING and the loader's words, or the folders where it is in none of them. */
 enum status module_open(const void **symbol_out, const char *name, const char *symbol, struct error *err);
 #endif

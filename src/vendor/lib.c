@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/module.h"
 #include "core/text.h"
 #include "vendor/lib_path.h"
 
@@ -182,6 +183,9 @@ static enum status not_found(struct search *s, const char *named, struct error *
 
 	if (s->failed.size) {
 		text_add(&t, text_str(&s->failed));
+	} else if (s->spec->module && !named) {
+		text_addf(&t, "%s not found beside the program, in its lib folder or in ASSAY_MODULE_DIR",
+			  s->spec->sonames[0]);
 	} else {
 		text_addf(&t, "%s not found %s%s%s", s->spec->sonames[0], named ? "in " : "",
 			  named ? named : "",
@@ -197,6 +201,15 @@ static enum status not_found(struct search *s, const char *named, struct error *
 			text_str(&t));
 	text_release(&t);
 	return STATUS_UNAVAILABLE;
+}
+
+static void try_modules(struct search *s)
+{
+	char dir[MODULE_FOLDER_TEXT];
+
+	for (unsigned i = 0; i < MODULE_FOLDERS && !s->found; i++)
+		if (module_folder(dir, i))
+			(void)try_dir(s, dir);
 }
 
 enum status lib_open(void *table, const struct lib_spec *spec, const char *path, struct lib_fact *fact,
@@ -217,6 +230,10 @@ enum status lib_open(void *table, const struct lib_spec *spec, const char *path,
 		goto out;
 	}
 	path = NULL;
+	if (spec->module) {
+		try_modules(&s);
+		goto out;
+	}
 	if (try_dir(&s, NULL))
 		goto out;
 	lib_dirs_find(&dirs, spec->wheel);

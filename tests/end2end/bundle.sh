@@ -39,6 +39,7 @@ for file in assay lib/libjansson.so.4 lib/libyaml-0.so.2 lib/libnettle.so.*; do
 done
 path=$(objdump -p "$run/assay" | sed -n 's/^ *RPATH *//p')
 ok "it looks for libraries beside itself alone" [ "$path" = '$ORIGIN/lib:$ORIGIN/../lib/assay' ]
+ok "no MPI travels in it" [ -z "$(find "$run/lib" -name 'libmpi*' -o -name 'libopen-*')" ]
 hex() { od -An -v -tx1 | tr -d ' \n'; }
 hex < "$run/assay" > hex
 for fatbin; do

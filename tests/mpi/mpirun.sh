@@ -1,0 +1,17 @@
+# mpirun on this machine alone, for the scripts beside it, which take it in with `.`: on fewer cores than ranks too, as root
+# too (a container), and with its own files in a folder of the test's. Output of all ranks is stdout's.
+TMPDIR=$tmp/mpi
+mkdir -p "$TMPDIR"
+OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# Shared memory copies need rights that a container may lack; and nothing leaves the machine.
+OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_mpi_yield_when_idle=1
+export TMPDIR OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_btl_vader_single_copy_mechanism OMPI_MCA_mpi_yield_when_idle
+# started RANKS COMMAND..
+started() {
+	count=$1
+	shift
+	case $(mpirun --version 2> /dev/null) in
+	*"Open MPI"* | *OpenRTE*) timeout 60 mpirun --oversubscribe --bind-to none -n "$count" "$@" ;;
+	*) timeout 60 mpirun -n "$count" "$@" ;;
+	esac
+}

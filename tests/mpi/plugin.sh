@@ -1,0 +1,57 @@
+#!/bin/sh
+# The MPI plug-in under mpirun: every collective, type and operation, parts of the ranks, what it refuses, a rank that dies.
+# usage: plugin.sh MPI_RANKS MODULE FAKE     MODULE: libassay-mpi.so; FAKE: a plug-in of another border
+set -u
+ranks=$(realpath "$1") module=$(realpath "$2") fake=$(realpath "$3")
+here=$(cd "$(dirname "$0")" && pwd)
+command -v mpirun > /dev/null 2>&1 || { echo "1..0 # SKIP mpirun is not installed"; exit 0; }
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+. "$here/../end2end/tap.sh"
+. "$here/mpirun.sh"
+ASSAY_MODULE_DIR=$(dirname "$module")
+export ASSAY_MODULE_DIR
+
+# drive CODE RANKS HOW
+drive() {
+	want=$1
+	started "$2" "$ranks" "$3" > out 2> err
+	code=$?
+	[ "$want" = any ] || [ "$code" = "$want" ]
+}
+count() { grep -c -- "$1" out; }
+
+ok "four ranks do every collective" drive 0 4 all
+ok "and all of them all: 4 x 936 cases, none wrong" [ "$(count ': 936 cases, 0 wrong')" = 4 ]
+ok "the plug-in tells its MPI" says '^version [A-Z].*[0-9]\.[0-9]' out
+ok "three of four, by numbers of their own" drive 0 4 subset
+ok "and none of theirs wrong" [ "$(count ': 702 cases, 0 wrong')" = 3 ]
+ok "what it cannot do it refuses, and goes on" drive 0 2 refuse
+ok "six times each" [ "$(count 'refused: ..')" = 12 ]
+ok "a count beyond an int is said" says 'MPI_Allreduce counts to 2147483647 elements, and not to 2147483648' out
+ok "MPI's own words are passed on" says 'MPI_Bcast: MPI_ERR_ROOT' out
+ok "a second begin in one process is refused" drive 0 2 twice
+ok "on both ranks, with a sentence" [ "$(count 'refused: MPI was begun in this process before')" = 2 ]
+ok "a second process in one rank slot is refused" drive 0 2 again
+ok "before MPI would abort it" [ "$(count 'refused: MPI was begun in rank slot . before, by a process that is gone')" = 2 ]
+ok "and leaves nothing of the launcher's behind" [ -z "$(find "$TMPDIR" -name 'assay-mpi-*')" ]
+began=$(date +%s)
+drive any 4 die
+ok "a killed rank ends the others" [ "$code" != 0 ]
+ok "within the launcher's time" [ $(($(date +%s) - began)) -lt 30 ]
+
+# Without it, without its MPI, and of another program.
+
+mkdir empty broken
+ok "named but absent, it is missing" sh -c '! ASSAY_LIB_MPI_PLUGIN=/none/libassay-mpi.so "$1" all > out' sh "$ranks"
+ok "which names the path" says 'unavailable, library_missing: library mpi_plugin: there is no /none/libassay-mpi.so' out
+sed 's/libmpi\.so\.40/libmpi.so.99/; s/libmpi\.so\.12/libmpi.so.99/' "$module" > broken/libassay-mpi.so
+ASSAY_LIB_MPI_PLUGIN=$tmp/broken/libassay-mpi.so
+export ASSAY_LIB_MPI_PLUGIN
+ok "without its MPI it is missing" sh -c '! "$1" all > out' sh "$ranks"
+ok "which names the MPI" says 'library_missing: .*libmpi.so.99' out
+ASSAY_LIB_MPI_PLUGIN=$fake
+ok "of another border it is refused" sh -c '! "$1" all > out' sh "$ranks"
+ok "as a mismatch" says 'unavailable, version_mismatch: the MPI plug-in .* is of another assay' out
+finish
