@@ -355,6 +355,7 @@ static json_t *parts_json(struct builder *b)
 		const struct view_part *p = &b->v->parts[i];
 		json_t *object = json_object(), *evidence = json_array();
 
+		put_text(b, object, "node", p->node);
 		put_text(b, object, "pci", p->gpu->pci);
 		put_text(b, object, "name", p->gpu->name);
 		put_text(b, object, "slot", p->gpu->slot);

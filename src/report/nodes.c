@@ -95,7 +95,10 @@ void nodes_each(const struct view *v, nodes_visit *visit, void *arg)
 
 		view_node_name(name, sizeof(name), v, i);
 		state_text(&state, v, n);
-		snprintf(ranks, sizeof(ranks), "%u, from %u", n->ranks, n->leader);
+		if (n->ranks == 1)
+			snprintf(ranks, sizeof(ranks), "rank %u", n->leader);
+		else
+			snprintf(ranks, sizeof(ranks), "%u from rank %u on", n->ranks, n->leader);
 		gpus_text(gpus, sizeof(gpus), n);
 		clock_text(clock, sizeof(clock), n);
 		visit(arg, n->state == NODE_WHOLE ? VERDICT_MEASURED : VERDICT_WARN,

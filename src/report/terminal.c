@@ -434,8 +434,7 @@ static void add_node(void *arg, enum verdict verdict, const char *const *cells)
 	const struct paint *p = arg;
 	struct text line = {0};
 
-	text_addf(&line, "%s: %s; ranks %s; GPUs %s; clock: %s", cells[0], cells[1], cells[2], cells[3],
-		  cells[4]);
+	text_addf(&line, "%s: %s; %s; GPUs %s; clock: %s", cells[0], cells[1], cells[2], cells[3], cells[4]);
 	add_line(p, verdict, text_str(&line));
 	text_release(&line);
 }

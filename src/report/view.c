@@ -402,7 +402,8 @@ void view_part_text(char *out, size_t size, const struct view_part *p, enum part
 			   : column == PART_SLOT ? p->peer->slot
 						 : p->peer_serial;
 
-	snprintf(out, size, "%s%s%s", *own ? own : WORDS_NONE, peer ? " > " : "",
+	snprintf(out, size, "%s%s%s%s%s", column == PART_PCI ? p->node : "",
+		 column == PART_PCI && *p->node ? "/" : "", *own ? own : WORDS_NONE, peer ? " > " : "",
 		 !peer	 ? ""
 		 : *peer ? peer
 			 : WORDS_NONE);
@@ -433,10 +434,11 @@ static void build_parts(struct view *v)
 		if (!part->row)
 			continue;
 		if (!part->gpu)
-			part_of_pair(part, v->in->machine);
+			part_of_pair(part, view_machine(v, part->row->c));
 		if (!part->gpu)
 			continue;
 		part->cause = part->row->j->cause;
+		view_node_name(part->node, sizeof(part->node), v, part->row->c->node);
 		copy_serial(v, part->serial, sizeof(part->serial), part->gpu);
 		copy_serial(v, part->peer_serial, sizeof(part->peer_serial), part->peer);
 		v->part_count++;

@@ -84,13 +84,14 @@ struct view_todo {
 struct view_part {
 	const struct gpu *gpu, *peer;	  /* peer: of a pair, who receives; else NULL */
 	char serial[64], peer_serial[64]; /* "" unreadable */
+	char node[64];			  /* of several; "" else */
 	enum verdict verdict;
 	enum cause cause;
 	const struct view_row *row; /* the first of the worst verdict */
 };
 
 /* PCI address, slot or serial number of a part; of both ends where it is a pair: "0000:1b:00.0 >
- * 0000:5d:00.0".
+ * 0000:5d:00.0". Of several nodes the address has its node before it.
  */
 enum part_column { PART_PCI, PART_SLOT, PART_SERIAL, PART_COLUMNS };
 void view_part_text(char *out, size_t size, const struct view_part *p, enum part_column column);
