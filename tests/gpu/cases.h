@@ -20,6 +20,7 @@ struct kernel_case {
 struct kit {
 	struct gpu_device *device;
 	struct gpu_stream *stream;
+	struct gpu_device *peer; /* a second GPU that both reach; NULL until kit_peer */
 	uint64_t seed;
 	uint64_t bytes;	    /* size of a stream in timings */
 	uint64_t count_max; /* larger cases are left out (--small: under a sanitizer) */
@@ -40,8 +41,8 @@ struct kernel_group {
 /* MISMATCH: differs from its reference, or wrote outside its output. UNSUPPORTED, UNAVAILABLE: not here. */
 typedef enum status kit_one(struct kit *k, const struct kernel_case *c, struct error *err);
 
-extern const struct kernel_group group_clock, group_collective, group_data, group_hbm, group_link, group_memory, group_mma,
-	group_operand;
+extern const struct kernel_group group_clock, group_collective, group_data, group_hbm, group_link,
+	group_memory, group_mma, group_operand;
 
 /* For groups whose cases name one kernel each: runs those that the filter wants. */
 void kit_cases(struct kit *k, const struct kernel_group *g, kit_one *one);
@@ -50,6 +51,10 @@ void kit_result(struct kit *k, const char *group, const char *name, const struct
 		enum status st, const struct error *err);
 /* False: the filter, or the limit on sizes, leaves it out. */
 bool kit_wants(const struct kit *k, const char *name, const struct kernel_case *c);
+
+/* Opens a second GPU, once, each with access to the other; the own one is current afterwards. UNSUPPORTED:
+ * there is none, or no access. */
+enum status kit_peer(struct kit *k, struct error *err);
 
 /* Device memory with guard words on both sides; filled with NaN patterns. Owner: caller, kit_free. */
 struct guarded {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cases.h"
+#include "gpu/internal.h"
 #include <inttypes.h>
 
 #define GUARD_BYTES 4096
@@ -75,6 +76,37 @@ enum status kit_guards(struct kit *k, const struct guarded *g, const char *what,
 			return st;
 	}
 	return STATUS_OK;
+}
+
+static enum status open_peer(struct kit *k, struct error *err)
+{
+	char own[16], pci[16];
+	int count = 0;
+
+	if (k->device->cu.device_count(&count) || count < 2)
+		return error_set(err, STATUS_UNSUPPORTED, "one GPU");
+	if (k->device->cu.device_pci(own, sizeof(own), k->device->id) ||
+	    k->device->cu.device_pci(pci, sizeof(pci), 0))
+		return error_set(err, STATUS_VENDOR, "a GPU tells no PCI address");
+	if (!strcmp(own, pci) && k->device->cu.device_pci(pci, sizeof(pci), 1))
+		return error_set(err, STATUS_VENDOR, "a GPU tells no PCI address");
+	return gpu_open(&k->peer, pci, err);
+}
+
+enum status kit_peer(struct kit *k, struct error *err)
+{
+	bool there = false, back = false;
+	enum status st = k->peer ? STATUS_OK : open_peer(k, err);
+
+	if (!st)
+		st = gpu_peer_enable(k->peer, k->device, &back, err);
+	if (!st)
+		st = gpu_peer_enable(k->device, k->peer, &there, err);
+	if (!st && !(there && back))
+		st = error_set(err, STATUS_UNSUPPORTED, "the two GPUs have no access to each other");
+	if (k->peer)
+		(void)gpu_current(k->device, NULL);
+	return st;
 }
 
 void kit_free(struct kit *k, struct guarded *g)
