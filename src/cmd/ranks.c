@@ -13,7 +13,7 @@
 struct ranks_opts {
 	uint32_t first, count, size;
 	const char *master, *build, *env;
-	bool secret_stdin, lifeline, derive, mpi;
+	bool secret_stdin, lifeline, shield, derive, mpi;
 };
 
 static const struct opt rows[] = {
@@ -27,6 +27,8 @@ static const struct opt rows[] = {
 	OPT_ROW(struct ranks_opts, secret_stdin, .name = "secret-stdin",
 		.help = "the first line of stdin is the secret"),
 	OPT_ROW(struct ranks_opts, lifeline, .name = "lifeline", .help = "the end of stdin ends the ranks"),
+	OPT_ROW(struct ranks_opts, shield, .name = "shield",
+		.help = "ranks but the first end with 0: who started them ends all when one does not"),
 	OPT_ROW(struct ranks_opts, derive, .name = "derive", .preset = "true",
 		.help = "set what this machine asks for"),
 	OPT_ROW(struct ranks_opts, mpi, .name = "mpi", .help = "the ranks do MPI of their own"),
@@ -127,6 +129,25 @@ static int complain(const struct error *err)
 	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
 }
 
+/* One rank of a launcher that ends all when one fails: rank 0 ends last and its exit code is the team's. */
+static int start_shielded(const struct ranks *of_node, const struct team_place *p, struct error *err)
+{
+	struct ranks r = *of_node;
+	int code = EXIT_INCONCLUSIVE;
+
+	r.first = p->rank;
+	r.count = 1;
+	r.size = p->size;
+	r.local_first = p->local_rank;
+	r.local_size = p->local_size;
+	if (ranks_run(&r, &code, err))
+		code = complain(err);
+	if (!p->rank || !code)
+		return code;
+	log_warn(r.log, LOG_TOPIC_RUN, "rank %u ended with exit code %d", p->rank, code);
+	return EXIT_PASS;
+}
+
 static int start(const struct command_context *c, const struct ranks_opts *o, const struct team_place *p,
 		 struct error *err)
 {
@@ -147,7 +168,9 @@ static int start(const struct command_context *c, const struct ranks_opts *o, co
 	memcpy(words, c->rest.word, c->rest.count * sizeof(*words));
 	if (o->lifeline)
 		fprintf(stderr, "%s\n", RANKS_BEGIN);
-	if (o->count ? ranks_run(&r, &code, err) : ranks_become(p, words, err))
+	if (!o->count && o->shield)
+		code = start_shielded(&r, p, err);
+	else if (o->count ? ranks_run(&r, &code, err) : ranks_become(p, words, err))
 		code = complain(err);
 	free(words);
 	return code;

@@ -244,7 +244,7 @@ static enum status attend(struct crowd *c, struct pollfd *set, struct error *err
 					       "stopped on request");
 		if (lifeline_cut(c, &set[c->count]))
 			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
-					       "who started us is gone");
+					       "told to end by who started us, or cut off from it");
 	}
 	return st || !fell_early(c) ? st : complain(fell_early(c), err);
 }
@@ -276,6 +276,11 @@ static int weight(int code)
 	return code == 64 ? 3 : code == 1 ? 2 : code ? 1 : 0;
 }
 
+bool crowd_code_is_ours(int code)
+{
+	return code == 0 || code == 1 || code == 2 || code == 64;
+}
+
 int crowd_exit_code(const struct crowd *c)
 {
 	int code = 0;
@@ -285,7 +290,7 @@ int crowd_exit_code(const struct crowd *c)
 		int own = WIFEXITED(m->process.wait_status) ? WEXITSTATUS(m->process.wait_status) : 2;
 		char how[64];
 
-		if (own != 0 && own != 1 && own != 2 && own != 64) {
+		if (!crowd_code_is_ours(own)) {
 			log_warn(c->log, LOG_TOPIC_RUN, "%s ended with exit code %d%s%s", m->name, own,
 				 *m->last ? ": " : "", m->last);
 			own = 2;

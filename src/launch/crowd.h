@@ -45,4 +45,6 @@ enum status crowd_run(struct crowd *c, struct error *err);
 /* The exit code that says most of how they ended: of wrong usage, then failure, then inconclusive; death by a
  * signal is inconclusive and is told. */
 int crowd_exit_code(const struct crowd *c);
+/* One of assay's own exit codes: 0, 1, 2, 64. */
+bool crowd_code_is_ours(int code);
 #endif

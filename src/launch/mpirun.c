@@ -32,8 +32,6 @@ enum status mpirun_is_mpich(bool *mpich, const volatile sig_atomic_t *stop, stru
 static void fill_environment(const struct launch_plan *p, const struct starting *s)
 {
 	setenv("ASSAY_TEAM_SECRET", s->secret, 1);
-	setenv("OMPI_MCA_orte_abort_on_non_zero_status", "0", 1);
-	setenv("PRTE_MCA_prte_abort_on_non_zero_status", "0", 1);
 	for (size_t i = 0; i < p->env.count && p->mpich; i++) {
 		const char *equals = strchr(p->env.word[i], '=');
 		char *name = strndup(p->env.word[i], (size_t)(equals - p->env.word[i]));

@@ -65,8 +65,8 @@ enum status ranks_run(const struct ranks *r, int *exit_code, struct error *err)
 	for (unsigned i = 0; i < r->count; i++) {
 		struct team_place p = {.rank = r->first + i,
 				       .size = r->size,
-				       .local_rank = i,
-				       .local_size = r->count,
+				       .local_rank = r->local_first + i,
+				       .local_size = r->local_size ? r->local_size : r->count,
 				       .port = r->port};
 
 		text_copy(p.host, sizeof(p.host), r->host);

@@ -11,9 +11,10 @@
 
 struct ranks {
 	unsigned first, count, size;
-	const char *host;	  /* of rank 0 */
-	uint16_t port;		  /* 0: not told */
-	const char *const *words; /* of assay, NULL ends */
+	unsigned local_first, local_size; /* of the node; 0: these are all of it */
+	const char *host;		  /* of rank 0 */
+	uint16_t port;			  /* 0: not told */
+	const char *const *words;	  /* of assay, NULL ends */
 	const volatile sig_atomic_t *stop;
 	int lifeline; /* as crowd's */
 	const struct log *log;

@@ -77,6 +77,8 @@ void script_ranks(struct words *w, const struct launch_plan *p, unsigned node, b
 		words_add(w, "--lifeline");
 	if (p->how == LAUNCH_SSH && p->env.count)
 		add_env(w, p);
+	if (p->how == LAUNCH_MPIRUN)
+		words_add(w, "--shield");
 	if (!p->derive)
 		words_add(w, "--no-derive");
 	if (p->mpi)
@@ -329,15 +331,13 @@ static void mpirun(struct text *t, const struct launch_plan *p)
 	text_add(t, "export ASSAY_TEAM_SECRET\n");
 	if (p->mpich)
 		told_lines(t, p);
-	else
-		line(t, "a rank that fails must not take the others' journals with it (Open MPI 4; 5)",
-		     "export OMPI_MCA_orte_abort_on_non_zero_status=0 "
-		     "PRTE_MCA_prte_abort_on_non_zero_status=0");
 	derived_lines(t, p);
 	explain(t, p->mpich ? "MPICH's words; a node's number of ranks is told, so that none has more"
 			    : "Open MPI's words; a node's number of ranks is told, so --oversubscribe may "
 			      "pass over its slots");
 	explain(t, "bind-to none: a GPU's rank binds itself to the GPU's NUMA node");
+	explain(t, "--shield: mpirun ends all ranks when one fails, so the exit code is rank 0's, the last "
+		   "to end; others' are told");
 	script_mpirun(&w, p);
 	words_join(t, &w);
 	text_add(t, "\n");

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/file.h"
-#include "core/process.h"
+#include "launch/crowd.h"
 #include "launch/start.h"
 
 enum {
@@ -248,7 +248,8 @@ enum status slurm_follow(unsigned long job, const struct starting *s, int *exit_
 	enum status st = until_over(&j, s, err);
 
 	*exit_code = 2;
-	if (!st && (!strcmp(j.state, "COMPLETED") || !strcmp(j.state, "FAILED")) && !j.signal)
+	if (!st && (!strcmp(j.state, "COMPLETED") || !strcmp(j.state, "FAILED")) && !j.signal &&
+	    crowd_code_is_ours(j.code))
 		*exit_code = j.code;
 	else if (!st)
 		log_warn(s->log, LOG_TOPIC_RUN, "job %lu ended as %s (exit code %d, signal %d)", job, j.state,

@@ -92,6 +92,7 @@ ok ".. all four" [ "$(grep -c '"size":4.*"ending":"done"' out)" = 4 ]
 ok ".. and the secret is not told" sh -c '! grep -q SECRET out err'
 ok "an exit code of the ranks is ours" expect 2 launch --ranks-per-node 2 -- __team --build other --rank 0 --size 2 --join 300ms --master "127.0.0.1:$port"
 ok "wrong usage of a rank is wrong usage" expect 64 launch --ranks-per-node 2 -- __team --nonsense
+: > err
 "$assay" launch --ranks-per-node 2 -- __team --time 60s --limit 90s > out 2> err &
 pid=$!
 for _ in $(seq 100); do [ "$(grep -c 'case 1 begins' err)" = 2 ] && break; sleep 0.1; done
@@ -215,6 +216,7 @@ sed -i 's/JobState=/State=/' bin/scontrol
 ok "--wait: an answer that cannot be read is asked for again" follow 0
 wait
 job 'RUNNING'
+: > err
 "$assay" launch --nodes 2 --ranks-per-node 1 --wait -- __team > out 2> err &
 pid=$!
 for _ in $(seq 100); do grep -q RUNNING err && break; sleep 0.1; done
@@ -262,5 +264,5 @@ ok ".. is quoted" says 'neither Open MPI.s nor MPICH.s: mpirun --version says "m
 ok "__ranks: no words" expect 64 __ranks --count 1 --size 1
 ok "__ranks: ranks past the size" expect 64 __ranks --first 1 --count 2 --size 2 -- __team
 ok "__ranks: no secret on stdin" sh -c '"$0" __ranks --count 1 --size 1 --secret-stdin -- __team < /dev/null 2> err; [ $? = 64 ] && grep -q "secret did not come" err' "$assay"
-ok "__ranks: a lifeline that is cut ends the ranks" sh -c '(echo 0123456789abcdef0123; sleep 2) | "$0" __ranks --count 2 --size 2 --secret-stdin --lifeline -- __team --time 60s --limit 90s > out 2> err; [ $? = 2 ] && grep -q "who started us is gone" err' "$assay"
+ok "__ranks: a lifeline that is cut ends the ranks" sh -c '(echo 0123456789abcdef0123; sleep 2) | "$0" __ranks --count 2 --size 2 --secret-stdin --lifeline -- __team --time 60s --limit 90s > out 2> err; [ $? = 2 ] && grep -q "told to end by who started us" err' "$assay"
 finish

@@ -7,4 +7,5 @@ export A=1
 # each node sets what its own machine asks for as its ranks start, and says why on stderr
 # MPICH's words; a node's number of ranks is told, so that none has more
 # bind-to none: a GPU's rank binds itself to the GPU's NUMA node
-mpirun -n 8 -ppn 4 -bind-to none -hosts gpu1,gpu2 /opt/assay/assay __ranks --master gpu1 -- check quick
+# --shield: mpirun ends all ranks when one fails, so the exit code is rank 0's, the last to end; others' are told
+mpirun -n 8 -ppn 4 -bind-to none -hosts gpu1,gpu2 /opt/assay/assay __ranks --master gpu1 --shield -- check quick

@@ -1,0 +1,60 @@
+#!/bin/sh
+# assay launch by a real Open MPI and a real MPICH, whichever are here, on this node. The ranks meet over TCP; no MPI is
+# needed of assay itself. usage: mpirun.sh ASSAY
+set -u
+assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
+. "$here/tap.sh"
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+mkdir bin
+PATH=$tmp/bin:$PATH
+unset OMP_NUM_THREADS
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # of this test alone: launch does not say so
+comes() { # COMMAND..: true within 20 s
+	for _ in $(seq 200); do
+		"$@" > /dev/null 2>&1 && return 0
+		sleep 0.1
+	done
+	return 1
+}
+long=67.$$s # tells our ranks from others'
+nothing_left() { ! pgrep -f "__team --time $long"; }
+proved=0
+
+prove() { # NAME
+	proved=$((proved + 1))
+	ok "$1: four ranks" expect 0 launch --how mpirun --ranks-per-node 4 --env "ASSAY_LIB_X=1 NOTE=here" -- __team
+	ok ".. meet and part" [ "$(grep -c '"size":4.*"ending":"done"' out)" = 4 ]
+	ok ".. and are told their threads once" [ "$(grep -c 'OMP_NUM_THREADS=1: ' err)" = 1 ]
+	"$assay" launch --how mpirun --ranks-per-node 2 --print --env "NOTE=here" -- __team > script
+	sh script > out 2> err
+	ok "$1: the script that is shown does the same" [ "$(grep -c '"size":2.*"ending":"done"' out)" = 2 ]
+	ok "$1: wrong usage of the ranks" expect 64 launch --how mpirun --ranks-per-node 2 -- __team --nonsense
+	: > err
+	"$assay" launch --how mpirun --ranks-per-node 4 -- __team --time "$long" --limit 90s > out 2> err &
+	pid=$!
+	comes sh -c '[ "$(cat out err | grep -c "case 1 begins")" = 4 ]'
+	kill -TERM $pid
+	wait $pid
+	code=$?
+	ok "$1: a request to stop ends inconclusive" [ $code = 2 ]
+	ok ".. and leaves nothing" comes nothing_left
+	: > err
+	"$assay" launch --how mpirun --ranks-per-node 4 -- __team --time "$long" --limit 90s > out 2> err &
+	pid=$!
+	comes sh -c '[ "$(cat out err | grep -c "case 1 begins")" = 4 ]'
+	kill -KILL "$(pgrep -f "^assay __team --time $long" | head -n 1)"
+	wait $pid
+	code=$?
+	ok "$1: a rank that is killed ends inconclusive" [ $code = 2 ]
+	ok ".. and leaves nothing" comes nothing_left
+}
+for kind in openmpi mpich; do
+	program=$(command -v "mpirun.$kind") || continue
+	printf '#!/bin/sh\nexec "%s" "$@"\n' "$program" > bin/mpirun && chmod +x bin/mpirun
+	prove "$kind"
+done
+if [ $proved = 0 ] && command -v mpirun > /dev/null; then prove "$(mpirun --version | head -n 1)"; fi
+[ $proved != 0 ] || { echo "1..0 # SKIP mpirun is not installed (package openmpi-bin)"; exit 0; }
+finish

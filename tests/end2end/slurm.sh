@@ -1,0 +1,136 @@
+#!/bin/sh
+# assay launch by a real Slurm: a controller and two nodes of this machine, with their own munge, all in a scratch folder on
+# ports of their own. usage: slurm.sh ASSAY
+set -u
+assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
+script=$here/$(basename "$0")
+PATH=$PATH:/usr/sbin:/sbin
+. "$here/tap.sh"
+skip() {
+	echo "1..0 # SKIP $1"
+	exit 0
+}
+for program in slurmctld slurmd srun sbatch munged; do
+	command -v $program > /dev/null || skip "$program is not installed (packages slurmctld slurmd slurm-client munge)"
+done
+[ "$(id -u)" = 0 ] || skip "slurmd starts jobs as root alone"
+# Names of nodes that can be looked up, in a mount namespace of our own.
+[ "${2:-}" = inside ] || { unshare -m true 2> /dev/null && exec unshare -m "$script" "$assay" inside; }
+
+tmp=$(mktemp -d) || exit 1
+pids=
+finish_daemons() {
+	for p in $pids; do kill "$p" 2> /dev/null; done
+	for _ in $(seq 50); do # slurmctld writes its state at the end
+		alive=no
+		for p in $pids; do kill -0 "$p" 2> /dev/null && alive=yes; done
+		[ $alive = no ] && break
+		sleep 0.1
+	done
+	rm -rf "$tmp"
+}
+trap finish_daemons EXIT
+chmod 755 "$tmp"
+cd "$tmp" || exit 1
+port=$((20000 + $$ % 4000 * 10 + 5))
+master=
+if [ "${2:-}" = inside ]; then
+	{ cat /etc/hosts; echo '127.0.0.1 proof1 proof2'; } > hosts
+	mount --bind hosts /etc/hosts || master="--master 127.0.0.1"
+else
+	master="--master 127.0.0.1"
+fi
+comes() { # COMMAND..: true within 30 s
+	for _ in $(seq 300); do
+		"$@" > /dev/null 2>&1 && return 0
+		sleep 0.1
+	done
+	return 1
+}
+mkdir state spool log
+(umask 077 && head -c 128 /dev/urandom > munge.key)
+munged --key-file="$tmp/munge.key" --socket="$tmp/munge.socket" --pid-file="$tmp/munged.pid" --log-file="$tmp/log/munged" \
+	--seed-file="$tmp/munge.seed" --force > log/munged.out 2>&1 || skip "munged does not start here: $(tail -n 1 log/munged.out)"
+comes [ -s munged.pid ] && pids=$(cat munged.pid)
+cat > slurm.conf << CONFIG
+ClusterName=proof
+SlurmctldHost=$(hostname)(127.0.0.1)
+SlurmctldPort=$port
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket=$tmp/munge.socket
+CredType=cred/munge
+StateSaveLocation=$tmp/state
+SlurmdSpoolDir=$tmp/spool/%n
+SlurmctldPidFile=$tmp/slurmctld.pid
+SlurmdPidFile=$tmp/slurmd.%n.pid
+SlurmctldLogFile=$tmp/log/slurmctld
+SlurmdLogFile=$tmp/log/slurmd.%n
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SwitchType=switch/none
+MpiDefault=none
+EnforcePartLimits=ALL
+ReturnToService=2
+KillWait=5
+NodeName=proof1 NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=$(nproc) RealMemory=200
+NodeName=proof2 NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=$(nproc) RealMemory=200
+PartitionName=all Nodes=proof1,proof2 Default=YES MaxTime=60 State=UP
+CONFIG
+export SLURM_CONF="$tmp/slurm.conf"
+slurmctld > log/out 2>&1 && slurmd -N proof1 >> log/out 2>&1 && slurmd -N proof2 >> log/out 2>&1 ||
+	skip "Slurm does not start here: $(tail -n 1 log/out)"
+comes sh -c '[ -s slurmctld.pid ] && [ -s slurmd.proof1.pid ] && [ -s slurmd.proof2.pid ]'
+pids="$(cat slurmd.proof1.pid slurmd.proof2.pid slurmctld.pid) $pids"
+comes sh -c '[ "$(sinfo -h -t idle -o %D)" = 2 ]' || skip "Slurm's nodes do not come up here: $(tail -n 1 log/slurmctld)"
+
+launch() { # CODE ARGS..
+	want=$1
+	shift
+	# shellcheck disable=SC2086
+	expect "$want" launch --nodes 2 --ranks-per-node 2 --time 5 $master "$@"
+}
+ok "a job of two nodes, and its end waited for" launch 0 --wait -- __team
+ok ".. its four ranks meet and part" [ "$(grep -c '"size":4.*"ending":"done"' out)" = 4 ]
+ok ".. on two nodes" says '"name":"proof1".*"name":"proof2"' out
+ok ".. and what it said lies in the folder" grep -q '"ending":"done"' assay-1.out
+ok "its script told the way before" sh -c '"$0" launch --nodes 2 --ranks-per-node 2 --time 5 --print -- __team > script && grep -q "^srun --mpi=none" script' "$assay"
+ok "a job that is not waited for" launch 0 -- __team
+job=$(cat out)
+ok ".. says its number" [ "$job" = 2 ]
+ok ".. and runs" comes grep -q '"ending":"done"' "assay-$job.out"
+ok "a job whose ranks refuse their words" launch 64 --wait -- __team --nonsense
+ok "a partition that is not there" launch 2 --partition nowhere -- __team
+ok ".. is refused with sbatch's reason" says 'invalid partition' err
+ok "more nodes than there are" expect 2 launch --nodes 3 --ranks-per-node 2 --time 5 -- __team
+ok ".. are refused with sbatch's reason" says 'sbatch refused' err
+begin() { # TIME: a team of four in a case of that time
+	: > out
+	# shellcheck disable=SC2086
+	"$assay" launch --nodes 2 --ranks-per-node 2 --time 5 $master --wait -- __team --time "$1" --limit 90s > out 2> err &
+	pid=$!
+	comes sh -c '[ "$(grep -c "case 1 begins" out)" = 4 ]'
+}
+begin 60s
+kill -TERM $pid
+wait $pid
+code=$?
+ok "a request to stop cancels the job" says 'ended as CANCELLED' err
+ok ".. each rank has heard it" [ "$(grep -c 'error: .*stopped on request' out)" -ge 4 ]
+ok ".. and nothing is known" [ $code = 2 ]
+ok ".. and nobody waits in the queue" comes sh -c '[ -z "$(squeue -h)" ]'
+long=67.$$s # tells our ranks from others'
+begin "$long"
+kill -KILL "$(pgrep -f "assay __team --time $long" | head -n 1)"
+wait $pid
+code=$?
+ok "a rank that is killed ends the job inconclusive" [ $code = 2 ]
+ok ".. as is told" says 'ended as FAILED (exit code 137' err
+ok ".. named by the three others" [ "$(grep -c '"error":"team_lost"' out)" = 3 ]
+[ "$fail" = 0 ] || tail -n 5 log/* | sed 's/^/# /'
+finish

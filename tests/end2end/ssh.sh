@@ -1,0 +1,148 @@
+#!/bin/sh
+# assay launch over real ssh: an sshd with its own keys, configuration and known hosts in a scratch folder, on two hosts
+# (network and UTS namespaces, a veth between them) where this is root, else on 127.0.0.1 and ::1. usage: ssh.sh ASSAY
+set -u
+assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
+script=$here/$(basename "$0")
+PATH=$PATH:/usr/sbin:/sbin
+. "$here/tap.sh"
+skip() {
+	echo "1..0 # SKIP $1"
+	exit 0
+}
+sshd=$(command -v sshd) || skip "sshd is not installed (package openssh-server)"
+command -v ssh > /dev/null && command -v ssh-keygen > /dev/null || skip "ssh is not installed (package openssh-client)"
+if [ "${2:-}" != inside ] && [ "$(id -u)" = 0 ] && unshare -m -n -u sh -c 'hostname x && mount -t tmpfs none /run' 2> /dev/null; then
+	exec unshare -m -n -u "$script" "$assay" inside
+fi
+
+tmp=$(mktemp -d) || exit 1
+pids=
+trap 'kill $pids 2> /dev/null; rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+port=$((20000 + $$ % 4000 * 10 + 9))
+comes() { # COMMAND..: true within 20 s
+	for _ in $(seq 200); do
+		"$@" > /dev/null 2>&1 && return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+# Keys and configuration of our own.
+for key in host other user stranger; do ssh-keygen -q -t ed25519 -N '' -C "$key" -f "$key" || exit 1; done
+server() { # NAME ADDRESS HOST-KEY
+	cat > "sshd.$1" << CONFIG
+ListenAddress $2
+Port $port
+HostKey $tmp/$3
+AuthorizedKeysFile $tmp/user.pub
+PidFile $tmp/sshd.$1.pid
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM no
+StrictModes no
+PermitRootLogin prohibit-password
+AcceptEnv no-such-name
+LogLevel VERBOSE
+CONFIG
+}
+client() { # NAME ADDRESS KEY
+	cat >> ssh_config << CONFIG
+Host $1
+	HostName $2
+	HostKeyAlias $1
+	IdentityFile $tmp/$3
+CONFIG
+}
+one=127.0.0.1 two=::1 first=127.0.0.1 second=::1 there=
+if [ "${2:-}" = inside ]; then
+	one=10.9.7.1 two=10.9.7.2 first=node-a second=node-b there='nsenter -t $other -n -u'
+	mount -t tmpfs none /run && mkdir /run/sshd
+	printf '127.0.0.1 localhost\n%s node-a\n%s node-b\n' $one $two > hosts
+	mount --bind hosts /etc/hosts
+	hostname node-a
+	ip link set lo up
+	unshare -n -u sh -c 'hostname node-b; exec sleep 600' &
+	other=$!
+	pids=$other
+	comes sh -c "[ \"\$(nsenter -t $other -u hostname)\" = node-b ]"
+	ip link add va type veth peer name vb && ip link set vb netns "$other" && ip addr add $one/24 dev va && ip link set va up
+	nsenter -t "$other" -n sh -c "ip addr add $two/24 dev vb && ip link set vb up && ip link set lo up"
+fi
+client "$first" $one user
+client "$second" $two user
+client unknown $one user
+client refused $one stranger
+client closed $one user
+cat >> ssh_config << CONFIG
+Host closed
+	Port 1
+Host *
+	Port $port
+	User $(id -un)
+	IdentitiesOnly yes
+	IdentityAgent none
+	UserKnownHostsFile $tmp/known_hosts
+	GlobalKnownHostsFile /dev/null
+CONFIG
+for name in "$first" "$second" refused; do echo "$name $(cut -d ' ' -f 1,2 host.pub)"; done > known_hosts
+echo "unknown $(cut -d ' ' -f 1,2 other.pub)" >> known_hosts
+server one $one host
+server two $two host
+"$sshd" -f "$tmp/sshd.one" -E sshd.one.log || skip "sshd does not start here: $(tail -n 1 sshd.one.log)"
+eval "$there $sshd -f $tmp/sshd.two -E sshd.two.log" || skip "sshd does not start on the second host: $(tail -n 1 sshd.two.log)"
+comes [ -s sshd.one.pid ] && comes [ -s sshd.two.pid ]
+pids="$pids $(cat sshd.one.pid sshd.two.pid)"
+
+launch() { # CODE HOSTS ARGS..
+	code=$1 hosts=$2
+	shift 2
+	expect "$code" launch --hosts "$hosts" --ranks-per-node 2 --ssh-config "$tmp/ssh_config" "$@"
+}
+long=67.$$s # a case that none waits for the end of, and that tells our ranks from others'
+ranks_left() { pgrep -f "assay __team --time $long" > /dev/null; }
+no_ranks_left() { ! ranks_left; }
+
+ok "two hosts: four ranks meet" launch 0 "$first,$second" -- __team
+ok ".. all four, and part" [ "$(grep -c '"size":4.*"ending":"done"' out)" = 4 ]
+[ "$first" != node-a ] || ok ".. on two nodes" says '"name":"node-a".*"name":"node-b"' out
+ok ".. what each says carries its host's name" sh -c 'grep -q "assay: $1: " err && grep -q "assay: $2: " err' sh "$first" "$second"
+ok "a word with blanks and quotes arrives as it is" launch 64 "$first,$second" -- __team --time "it's \$HOME; id"
+ok ".. and is refused by the program itself" says "it's \$HOME; id" err
+ok "a host whose key is another" launch 2 "$first,unknown" -- __team
+ok ".. is named with ssh's last line" says 'unknown cannot be used: .*[Vv]erification failed' err
+ok "a host that refuses our key" launch 2 "$first,refused" -- __team
+ok ".. is named with ssh's last line" says 'refused cannot be used: .*Permission denied' err
+ok "a host that does not answer" launch 2 "$first,closed" -- __team
+ok ".. is named with ssh's last line" says 'closed cannot be used: .*Connection refused' err
+ok "a host that nobody knows" launch 2 "$first,no-such-host.invalid" -- __team
+ok ".. is named with ssh's last line" says 'no-such-host.invalid cannot be used: .*\(not known\|resolve\)' err
+ok ".. and nothing is left of any" comes no_ranks_left
+
+begin() { # a team of four in a case of a minute
+	: > err
+	"$assay" launch --hosts "$first,$second" --ranks-per-node 2 --ssh-config "$tmp/ssh_config" -- __team --time "$long" --limit 90s > out 2> err &
+	pid=$!
+	comes sh -c '[ "$(grep -c "case 1 begins" err)" = 4 ]'
+}
+begin
+ok "a team under way" ranks_left
+kill -TERM $pid
+wait $pid
+code=$?
+ok "a request to stop ends inconclusive" [ $code = 2 ]
+ok ".. after each rank has heard it" [ "$(grep -c 'error: .*stopped on request' err)" -ge 4 ]
+ok ".. and leaves nothing" comes no_ranks_left
+begin
+kill -KILL $pid
+wait $pid 2> /dev/null
+ok "a launcher that is killed leaves nothing either" comes no_ranks_left
+begin
+for s in $(pgrep -f 'ssh .* -Tax -- '"$second"); do kill -KILL "$s"; done
+wait $pid
+code=$?
+ok "a connection that is lost ends inconclusive" [ $code = 2 ]
+ok ".. with a rank beyond it named by the others" says "$first: .*\(lost rank [23]\|rank [23] .*ended the team\)" err
+ok ".. and leaves nothing" comes no_ranks_left
+finish
