@@ -51,6 +51,7 @@ _assay()
 	probe:peak:unit) words='fma add mma read read2 write read_write read2_write write_nt read_write_nt read2_write_nt' ;;
 	probe:peak:isa) words='auto sse2 avx2 avx512f avx512_bf16 avx512_vnni avx_vnni neon' ;;
 	probe:peak:type) words='fp64 fp32 tf32 fp16 bf16 e4m3 e5m2 int8' ;;
+	probe:scaling:type) words='bf16 fp16' ;;
 	probe:sm:type) words='fp64 fp32 tf32 fp16 bf16 e4m3 e5m2 int8' ;;
 	probe:stress:unit) words='all tensor memory' ;;
 	probe:stress:type) words='bf16 fp16 tf32 fp32 fp64 e4m3 int8' ;;
@@ -69,7 +70,7 @@ _assay()
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
-		words='clock_state collective contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap sm stress versions xid --help'
+		words='clock_state collective contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap scaling sm stress versions xid --help'
 	elif [ "${COMP_WORDS[1]}" = probe ]; then
 		case ${COMP_WORDS[2]} in
 		collective) words="$words algorithm= buffers= ctas= launch= op= place= protocol= reduce= root= search= size= type=" ;;
@@ -81,6 +82,7 @@ _assay()
 		memory) words="$words op= size= store= threads= search=" ;;
 		p2p) words="$words direction= size=" ;;
 		peak) words="$words unit= isa= type= threads=" ;;
+		scaling) words="$words layers= m= width= buckets= type= overlap=" ;;
 		sm) words="$words type=" ;;
 		stress) words="$words unit= type= n= bytes= threads=" ;;
 		esac

@@ -23,6 +23,7 @@
 	X(p2p) \
 	X(peak) \
 	X(remap) \
+	X(scaling) \
 	X(sm) \
 	X(stress) \
 	X(versions) \

@@ -2,6 +2,7 @@
 /* The tables of figures on the page, a group at a time: what asks for something first, curves last. */
 #include <math.h>
 #include "report/html.h"
+#include "report/scaling.h"
 
 /* A cell; `value` sorts it where it is a number, `label` names it when the table becomes a list on a narrow
  * screen. */
@@ -104,8 +105,39 @@ static void add_matrix(struct text *out, const struct matrix *m)
 	text_release(&note);
 }
 
+static void add_scaling(struct text *out, const struct scaling_table *t)
+{
+	struct text note = {0};
+	char one[160];
+
+	text_add(out, "<h3>Scaling: ");
+	html_add(out, t->title);
+	text_add(out, "</h3>\n<div class=\"wide\"><table><thead><tr>");
+	for (int k = 0; k < SCALING_COLUMN_COUNT; k++)
+		text_addf(out, "<th%s>%s</th>", scaling_right((enum scaling_column)k) ? " class=\"num\"" : "",
+			  scaling_head((enum scaling_column)k));
+	text_add(out, "</tr></thead><tbody>\n");
+	for (size_t i = 0; i < t->count; i++) {
+		text_add(out, "<tr>");
+		for (int k = 0; k < SCALING_COLUMN_COUNT; k++) {
+			scaling_cell(one, sizeof(one), t->row[i], (enum scaling_column)k);
+			text_add(out, scaling_right((enum scaling_column)k) ? "<td class=\"num\">" : "<td>");
+			html_add(out, one);
+			text_add(out, "</td>");
+		}
+		text_add(out, "</tr>\n");
+	}
+	text_add(out, "</tbody></table></div>\n<p class=\"muted\">");
+	scaling_note(&note, t);
+	html_add(out, text_str(&note));
+	text_add(out, ".</p>\n");
+	text_release(&note);
+}
+
 void html_results(struct text *out, const struct view *v)
 {
+	struct scaling_tables scaling;
+
 	text_add(out, "<section id=\"results\"><h2>Results</h2>\n");
 	if (v->row_count == v->aside_count)
 		text_addf(out, "<p>%s</p>\n",
@@ -126,5 +158,8 @@ void html_results(struct text *out, const struct view *v)
 	}
 	for (size_t i = 0; i < v->matrix_count; i++)
 		add_matrix(out, &v->matrices[i]);
+	scaling_collect(&scaling, v);
+	for (size_t i = 0; i < scaling.count; i++)
+		add_scaling(out, &scaling.table[i]);
 	text_add(out, "</section>\n");
 }

@@ -8,6 +8,7 @@
 #include "report/sanity.h"
 #include "report/width.h"
 #include "report/words.h"
+#include "report/scaling.h"
 
 /* Markdown's own marks, HTML's angle brackets and the table's bar get a backslash; control characters become
  * spaces. */
@@ -273,8 +274,37 @@ static void add_matrix(struct text *out, const struct matrix *m)
 	text_release(&note);
 }
 
+static void add_scaling(struct text *out, const struct scaling_table *t)
+{
+	struct text note = {0};
+	char one[160];
+
+	text_add(out, "\n### Scaling: ");
+	markdown_text(out, t->title);
+	text_add(out, "\n\n|");
+	for (int k = 0; k < SCALING_COLUMN_COUNT; k++)
+		text_addf(out, " %s |", scaling_head((enum scaling_column)k));
+	text_add(out, "\n|");
+	for (int k = 0; k < SCALING_COLUMN_COUNT; k++)
+		text_add(out, scaling_right((enum scaling_column)k) ? " ---: |" : " --- |");
+	for (size_t i = 0; i < t->count; i++) {
+		text_add(out, "\n|");
+		for (int k = 0; k < SCALING_COLUMN_COUNT; k++) {
+			scaling_cell(one, sizeof(one), t->row[i], (enum scaling_column)k);
+			cell(out, one);
+		}
+	}
+	scaling_note(&note, t);
+	text_add(out, "\n\n");
+	markdown_text(out, text_str(&note));
+	text_add(out, ".\n");
+	text_release(&note);
+}
+
 static void add_results(struct text *out, const struct view *v)
 {
+	struct scaling_tables scaling;
+
 	text_add(out, "\n## Results\n");
 	if (v->row_count == v->aside_count)
 		text_add(out, v->row_count ? "\nNo case of the suite is for the target asked for.\n"
@@ -284,6 +314,9 @@ static void add_results(struct text *out, const struct view *v)
 			add_group(out, v, g);
 	for (size_t i = 0; i < v->matrix_count; i++)
 		add_matrix(out, &v->matrices[i]);
+	scaling_collect(&scaling, v);
+	for (size_t i = 0; i < scaling.count; i++)
+		add_scaling(out, &scaling.table[i]);
 }
 
 /* One sentence a device: its best compute and memory case, and what cost most. */

@@ -5,6 +5,7 @@
 #include "report/view.h"
 #include "report/width.h"
 #include "report/words.h"
+#include "report/scaling.h"
 
 enum { COLUMNS_LEAST = 24, TITLE_LEAST = 16, TITLE_WANTED = 28, VERDICT_WIDTH = 9, REASON_LEAST = 24 };
 
@@ -533,6 +534,7 @@ void report_terminal(struct text *out, const struct report_input *in, const stru
 	}
 	for (size_t i = 0; i < v.matrix_count; i++)
 		add_matrix(&p, &v.matrices[i]);
+	terminal_scaling(p.out, &v, columns);
 	add_left_out(&p, left_out);
 	add_todos(&p, &v);
 	add_knobs(&p, &v);

@@ -218,6 +218,17 @@ static void title_stress(struct text *t, const struct record_case *c)
 			  words_type(option(c, "type", "bf16"), shown, sizeof(shown)));
 }
 
+static void title_scaling(struct text *t, const struct record_case *c)
+{
+	char shown[32];
+
+	text_addf(t, "training step, %s layers of %s, %s rows, %s", option(c, "layers", "?"),
+		  option(c, "width", "?"), option(c, "m", "?"),
+		  words_type(option(c, "type", "bf16"), shown, sizeof(shown)));
+	if (option_is(c, "overlap", "false"))
+		text_add(t, ", no overlap");
+}
+
 static const struct {
 	const char *probe, *shown;
 } plain[] = {
@@ -270,6 +281,7 @@ void words_title(char *out, size_t size, const struct record_case *c)
 		{"memory", title_memory},
 		{"p2p", title_p2p},
 		{"peak", title_peak},
+		{"scaling", title_scaling},
 		{"stress", title_stress},
 	};
 	void (*title)(struct text *, const struct record_case *) = title_other;

@@ -43,7 +43,13 @@ void fake_wait_until(int device, double ns)
 		fake_pass(device, late);
 }
 
-/* For a fake library above this one: so much time passes on the device. */
+/* For a fake library above this one: the device that is current, and that so much time passes on it. */
+int fake_cuda_current(void);
+int fake_cuda_current(void)
+{
+	return fake_current();
+}
+
 void fake_cuda_pass(double ns);
 void fake_cuda_pass(double ns)
 {

@@ -123,3 +123,12 @@ enum status scaling_account(struct scaling_account *out, const struct scaling_tr
 	free(waited);
 	return st;
 }
+
+const char *scaling_loss_text(enum scaling_loss loss)
+{
+#define X(name, text) [SCALING_LOSS_##name] = (text),
+	static const char *const texts[] = {SCALING_LOSSES(X)};
+#undef X
+
+	return texts[loss];
+}

@@ -28,10 +28,10 @@ struct scaling_trace {
 /* name, what is lost to it */
 #define SCALING_LOSSES(X)                                                                                    \
 	X(NONE, "nothing")                                                                                   \
-	X(COMPUTE, "computation that takes longer on many GPUs at once (clock, power, host)")                \
-	X(CONTENTION, "computation beside a collective (multiprocessors, memory)")                           \
-	X(EXPOSED, "communication that nothing covers")                                                      \
-	X(WAITING, "waiting for the slowest rank")
+	X(COMPUTE, "computation")                                                                            \
+	X(CONTENTION, "contention")                                                                          \
+	X(EXPOSED, "communication")                                                                          \
+	X(WAITING, "waiting")
 #define X(name, text) SCALING_LOSS_##name,
 enum scaling_loss { SCALING_LOSSES(X) SCALING_LOSS_COUNT };
 #undef X
@@ -56,4 +56,5 @@ struct scaling_account {
 
 /* BAD_INPUT: no rank, no step, or a time that is none. */
 enum status scaling_account(struct scaling_account *out, const struct scaling_trace *t, struct error *err);
+const char *scaling_loss_text(enum scaling_loss loss);
 #endif

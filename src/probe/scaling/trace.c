@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The account's own steps, after the timed phases, in four turns that all ranks take together: the step on
+ * one rank after the other, the computation of all at once, the collectives alone, and the step with a mark
+ * after its first bucket's gradients, its last gradient and its last bucket. METHODS, "Scaling".
+ */
+#include <math.h>
+#include <stdlib.h>
+#include "probe/scaling/scaling.h"
+
+#define FIELD(name) (&scaling_fields[SCALING_FIELD_##name])
+
+enum { STEPS_LEAST = 8, WARM = 2 };
+#define TURN_NS 0.5e9
+
+enum { MARK_FIRST, MARK_READY, MARK_END };
+
+/* Times of one rank; gathered as they are. */
+struct turns {
+	double one, together, collective, first, wall;
+	double ready[SCALING_TRACE_MAX], drain[SCALING_TRACE_MAX];
+};
+
+typedef enum status turn_work(struct scaling_state *s, struct error *err);
+
+static enum status meet(struct scaling_state *s, enum status st, struct error *err)
+{
+	return team_agree(s->team, st, err);
+}
+
+/* `count` times the same on the stream of `which`, ns each by the device's events. */
+static enum status timed(struct scaling_state *s, turn_work *work, bool wire, unsigned count, double *ns,
+			 struct error *err)
+{
+	struct gpu_stream *on = wire ? scaling_wire(s) : s->bench->stream[0];
+	struct gpu_event *from = s->mark[MARK_FIRST][0], *to = s->mark[MARK_END][0];
+	enum status st = work(s, err);
+
+	if (!st)
+		st = gpu_event_record(from, on, err);
+	for (unsigned i = 0; i < count && !st; i++)
+		st = work(s, err);
+	if (!st)
+		st = gpu_event_record(to, on, err);
+	if (!st)
+		st = scaling_wait(s, err);
+	if (!st)
+		st = gpu_event_elapsed_ns(from, to, ns, err);
+	*ns /= count;
+	return st;
+}
+
+/* How many steps fit a turn: rank 0 says so for all. */
+static enum status count_steps(struct scaling_state *s, unsigned *steps, struct error *err)
+{
+	double ns = 0, fit;
+	uint32_t count;
+	enum status st = timed(s, scaling_compute, false, WARM, &ns, err);
+
+	fit = ns > 0 ? TURN_NS / ns : SCALING_TRACE_MAX;
+	count = fit < STEPS_LEAST ? STEPS_LEAST : fit > SCALING_TRACE_MAX ? SCALING_TRACE_MAX : (uint32_t)fit;
+	st = meet(s, st, err);
+	if (!st)
+		st = team_share(s->team, &count, sizeof(count), err);
+	*steps = count;
+	return st;
+}
+
+/* One rank computes, the others wait for it. */
+static enum status alone(struct scaling_state *s, struct turns *t, unsigned steps, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (unsigned r = 0; r < s->team->size && !st; r++) {
+		if (r == s->team->rank)
+			st = timed(s, scaling_compute, false, steps / 2, &t->one, err);
+		st = meet(s, st, err);
+	}
+	return st;
+}
+
+static enum status enqueue_marked(struct scaling_state *s, unsigned steps, struct error *err)
+{
+	enum status st = gpu_event_record(s->mark[MARK_END][0], s->bench->stream[0], err);
+
+	for (unsigned i = 1; i <= steps && !st; i++)
+		st = scaling_step(s,
+				  &(struct scaling_marks){s->mark[MARK_FIRST][i], s->mark[MARK_READY][i],
+							  s->mark[MARK_END][i]},
+				  err);
+	return st;
+}
+
+static enum status read_marks(struct scaling_state *s, struct turns *t, unsigned steps, struct error *err)
+{
+	enum status st = STATUS_OK;
+	double first;
+
+	t->first = 0;
+	for (unsigned i = 1; i <= steps && !st; i++) {
+		struct gpu_event *begin = s->mark[MARK_END][i - 1], *ready = s->mark[MARK_READY][i];
+
+		st = gpu_event_elapsed_ns(begin, s->mark[MARK_FIRST][i], &first, err);
+		if (!st)
+			st = gpu_event_elapsed_ns(begin, ready, &t->ready[i - 1], err);
+		if (!st)
+			st = gpu_event_elapsed_ns(ready, s->mark[MARK_END][i], &t->drain[i - 1], err);
+		t->first += first / steps;
+	}
+	return st;
+}
+
+/* A step that nobody marks brings all ranks to the same point first. */
+static enum status marked(struct scaling_state *s, struct turns *t, unsigned steps, struct error *err)
+{
+	uint64_t t0;
+	enum status st = scaling_step(s, NULL, err);
+
+	if (!st)
+		st = scaling_wait(s, err);
+	st = meet(s, st, err);
+	if (st)
+		return st;
+	t0 = clock_now_ns(s->bench->clock);
+	st = enqueue_marked(s, steps, err);
+	if (!st)
+		st = scaling_wait(s, err);
+	t->wall = (double)(clock_now_ns(s->bench->clock) - t0) / steps;
+	if (!st)
+		st = read_marks(s, t, steps, err);
+	return meet(s, st, err);
+}
+
+static enum status take_turns(struct scaling_state *s, struct turns *t, unsigned *steps, struct error *err)
+{
+	enum status st = count_steps(s, steps, err);
+
+	if (!st)
+		st = alone(s, t, *steps, err);
+	if (!st)
+		st = meet(s, timed(s, scaling_compute, false, *steps, &t->together, err), err);
+	if (!st)
+		st = meet(s, timed(s, scaling_communicate, true, *steps, &t->collective, err), err);
+	return st ? st : marked(s, t, *steps, err);
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values, unsigned count)
+{
+	qsort(values, count, sizeof(*values), ascending);
+	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+/* Every rank's times as one trace; `room` holds them: ready, drain, and one value a rank. */
+static void make_trace(struct scaling_trace *t, double *room, const struct turns *all, unsigned ranks,
+		       unsigned steps)
+{
+	double *ready = room, *drain = room + (size_t)ranks * steps, *one = drain + (size_t)ranks * steps;
+
+	*t = (struct scaling_trace){.ranks = ranks, .steps = steps, .ready = ready, .drain = drain};
+	for (unsigned r = 0; r < ranks; r++) {
+		memcpy(ready + (size_t)r * steps, all[r].ready, steps * sizeof(*ready));
+		memcpy(drain + (size_t)r * steps, all[r].drain, steps * sizeof(*drain));
+		one[r] = all[r].one;
+		t->wall = fmax(t->wall, all[r].wall);
+		t->together += all[r].together / ranks;
+		t->collective += all[r].collective / ranks;
+		t->first_ready += all[r].first / ranks;
+	}
+	t->one = median(one, ranks);
+}
+
+static void tell_slowest(const struct scaling_state *s, const struct scaling_account *a, struct result *out)
+{
+	char name[64] = "";
+
+	if (a->slowest >= 0 && s->bench->target->kind == TARGET_NODE)
+		snprintf(name, sizeof(name), "%d (gpu%u)", a->slowest, s->bench->target->gpu[a->slowest]);
+	else if (a->slowest >= 0)
+		snprintf(name, sizeof(name), "%d", a->slowest);
+	if (*name)
+		result_text(out, FIELD(slowest_rank), name);
+	result_f64(out, FIELD(slowest_share), a->slowest_share);
+}
+
+static void tell(const struct scaling_state *s, const struct scaling_account *a,
+		 const struct scaling_trace *t, struct result *out)
+{
+	double n = t->ranks, bucket = 2.0 * (double)scaling_bucket_count(&s->opts);
+	char version[24];
+
+	nccl_version_text(s->nccl, version, sizeof(version));
+	result_f64(out, FIELD(step_ns), a->step);
+	result_f64(out, FIELD(efficiency), a->efficiency);
+	result_f64(out, FIELD(tokens_rate), n * s->opts.m / (a->step * 1e-9));
+	result_f64(out, FIELD(compute_share), a->compute / a->step);
+	result_f64(out, FIELD(exposed_share), a->exposed / a->step);
+	result_f64(out, FIELD(waiting_share), a->waiting / a->step);
+	result_f64(out, FIELD(waiting_others_share), a->waiting_others / a->step);
+	result_f64(out, FIELD(contention_ratio), a->compute / t->together);
+	tell_slowest(s, a, out);
+	result_text(out, FIELD(largest_loss), scaling_loss_text(a->largest));
+	result_f64(out, FIELD(largest_loss_share), a->lost[a->largest] / a->step);
+	result_f64(out, FIELD(unexplained_share), a->unexplained_share);
+	result_f64(out, FIELD(one_ns), t->one);
+	result_f64(out, FIELD(together_ns), t->together);
+	result_f64(out, FIELD(collective_ns), t->collective);
+	result_f64(out, FIELD(bus_rate), bucket * s->opts.buckets * 2 * (n - 1) / n / (t->collective * 1e-9));
+	result_f64(out, FIELD(exposed_model_share), a->exposed_model / a->step);
+	result_u64(out, FIELD(bucket_bytes), (uint64_t)bucket);
+	result_u64(out, FIELD(account_steps), t->steps);
+	result_text(out, FIELD(nccl_version), version);
+}
+
+enum status scaling_finish(void *state, struct result *out, struct error *err)
+{
+	struct scaling_state *s = state;
+	unsigned ranks = s->team->size, steps = 0;
+	struct turns mine = {0}, *all = calloc(ranks, sizeof(*all));
+	double *room = calloc((size_t)ranks * (2 * SCALING_TRACE_MAX + 1), sizeof(*room));
+	struct scaling_trace t;
+	struct scaling_account a;
+	enum status st = all && room ? STATUS_OK
+				     : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+						       "scaling: no memory for the account");
+
+	st = meet(s, st, err);
+	if (!st)
+		st = take_turns(s, &mine, &steps, err);
+	if (!st)
+		st = team_gather(s->team, &mine, sizeof(mine), all, err);
+	if (!st) {
+		make_trace(&t, room, all, ranks, steps);
+		st = scaling_account(&a, &t, err);
+	}
+	if (!st)
+		tell(s, &a, &t, out);
+	free(all);
+	free(room);
+	return st;
+}
