@@ -8,8 +8,6 @@ meant_for_tests() {
 collective_given a rank's share, for who adds them up
 fit_latency_without the gap of collectives
 fit_of the report of collectives
-follow_begin run/follow_run.c
-follow_next run/follow_run.c
 info_gpu_shows every fact of a GPU is shown somewhere
 journal_parse_line one line, for the fuzzer
 move_bytes what tests/gpu divides by time

@@ -1,48 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/list_ahead.h"
+#include "cmd/ahead.h"
 #include "cmd/vocabulary.h"
-#include <errno.h>
-#include <limits.h>
-#include <unistd.h>
-#include "core/clock.h"
-#include "journal/journal.h"
 #include "judge/judge.h"
 #include "machine/machine.h"
 #include "probe/registry.h"
 #include "report/words.h"
 #include "run/case.h"
-
-/* judge sees a run directory only, so the plan is written as one: a journal of a machine and a plan, read and
- * removed. */
-static enum status record_of(struct record *r, const struct plan *p, const struct machine *m,
-			     struct error *err)
-{
-	const char *base = getenv("TMPDIR");
-	char dir[PATH_MAX], file[PATH_MAX + 32];
-	struct journal *j = NULL;
-	json_t *machine = NULL, *plan = NULL;
-	enum status st;
-
-	snprintf(dir, sizeof(dir), "%.3000s/assay-list-XXXXXX", base ? base : "/tmp");
-	if (!mkdtemp(dir))
-		return error_errno(err, errno, "%s: cannot be made", dir);
-	machine = json_pack("{s:O}", "facts", machine_json(m));
-	plan = plan_json(p, m);
-	st = journal_create(&j, dir, false, clock_monotonic(), err);
-	if (!st)
-		st = journal_append(j, JOURNAL_MACHINE, machine, err);
-	if (!st)
-		st = journal_append(j, JOURNAL_PLAN, plan, err);
-	journal_close(&j);
-	if (!st)
-		st = record_read(r, dir, err);
-	json_decref(machine);
-	json_decref(plan);
-	snprintf(file, sizeof(file), "%s/%s", dir, JOURNAL_FILE);
-	unlink(file);
-	rmdir(dir);
-	return st;
-}
 
 static json_t *range(double low, double high, const char *unit)
 {
@@ -102,7 +66,7 @@ enum status list_ahead(json_t **rows, bool numbers, const char *suite, const cha
 	if (!st)
 		st = plan_build(&plan, s, m, probe_list, NULL, err);
 	if (!st)
-		st = record_of(&record, &plan, m, err);
+		st = ahead_record(&record, &plan, m, err);
 	if (!st)
 		st = vocabulary_load(&e, expectations, err);
 	if (!st)

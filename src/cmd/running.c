@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/running.h"
+#include "cmd/ahead.h"
 #include <errno.h>
 #include <limits.h>
 #include <unistd.h>
@@ -166,8 +167,8 @@ out:
 }
 
 static enum status run_it(const struct command_context *c, const struct plan *plan, const struct machine *m,
-			  const struct running_opts *o, const char *dir, struct run_summary *summary,
-			  struct error *err)
+			  const struct running_opts *o, const struct expectations *e, const char *dir,
+			  struct run_summary *summary, struct error *err)
 {
 	struct run_options ro = {
 		.dir = dir,
@@ -184,15 +185,21 @@ static enum status run_it(const struct command_context *c, const struct plan *pl
 		.log = c->log,
 		.clock = clock_monotonic(),
 		.expectations = o->expectations,
+		.isolate = o->isolate,
 	};
 	json_t *kept = NULL;
+	double *low = NULL;
 	enum status st = o->resume ? STATUS_OK : kept_read(&kept, dir, err);
 
+	if (!st && o->isolate)
+		st = ahead_low(&low, plan, m, e, err);
 	ro.kept = kept;
+	ro.expected_low = low;
 	if (c->terminal)
 		ro.progress.update = draw;
 	if (!st)
 		st = run_plan(plan, m, probe_list, &ro, summary, err);
+	free(low);
 	json_decref(kept);
 	if (c->terminal)
 		fprintf(stderr, "\r\033[K");
@@ -274,7 +281,7 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 		if (!st)
 			st = keep_statement(dir, &stated, expectations, &err);
 		if (!st) {
-			st = run_it(c, &plan, m, o, dir, &summary, &err);
+			st = run_it(c, &plan, m, o, expectations, dir, &summary, &err);
 			if (st)
 				keep_statement_again(dir, &stated, expectations);
 		}

@@ -11,7 +11,7 @@ struct running_opts {
 	double seconds, search_seconds, price;
 	uint64_t seed, rounds;
 	uint32_t format;
-	bool json, plan, wait, beside, sample, real_names;
+	bool json, plan, wait, beside, sample, real_names, isolate;
 };
 
 /* Rows for the options that are the same word everywhere; `type` holds a struct running_opts named `running`.
@@ -41,6 +41,8 @@ struct running_opts {
 	OPT_ROW(type, running.price, .name = "price", .preset = "0", .min = 0, .max = 1e6,                             \
 		.help = "price of the machine an hour, for the record"),                                                 \
 	OPT_ROW(type, running.sample, .name = "telemetry", .preset = "true", .help = "sample power, clocks, temperatures"), \
+	OPT_ROW(type, running.isolate, .name = "isolate", .preset = "true",                                              \
+		.help = "follow a case of several GPUs that is slow or wrong until the bad one is named"),               \
 	OPT_ROW(type, running.real_names, .name = "real-names",                                                          \
 		.help = "serials, addresses and host names as they are in journal and reports, not as pseudonyms"),     \
 	OPT_ROW(type, running.format, .name = "format", .preset = "text", .choices = report_formats,                  \

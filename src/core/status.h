@@ -102,6 +102,8 @@
 	X(NVLINK_COUNT, "nvlink_count", "fewer NVLinks are up than the device has", "read the kernel log; reset or replace") \
 	X(NVLINK_ERRORS, "nvlink_errors", "NVLink errors rose", "watch it; reseat or replace when it goes on") \
 	X(LINK_SLOW, "link_slow", "one link is slower than the others", "see the pair and direction named") \
+	X(SLOW_RANK, "slow_rank", "one rank holds up the others", "look at the GPU named, and at what else runs on it; swap it to confirm") \
+	X(NODE_SLOW, "node_slow", "one node holds up the others", "look at the node named; swap it to confirm") \
 	X(NCCL_ENV, "nccl_env", "an NCCL variable slows the collectives", "unset it")                  \
 	X(FABRIC_STATE, "fabric_state", "the NVSwitch fabric is not ready", "start or wait for the fabric manager") \
 	X(SIBLING_OUTLIER, "sibling_outlier", "differs from its siblings", "see the part named; swap it to confirm") \

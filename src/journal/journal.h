@@ -26,11 +26,12 @@
  *           "work":{"flop":x,"read_bytes":x,"write_bytes":x,"link_bytes":x,"messages":x,"limit":"compute.bf16"},
  *           "need":{"device_bytes":x,"host_bytes":x}?,"together"|"lockstep":true?,"seconds":x?,"search_s":x?,"beside":"who uses the device"?,
  *           "skip":null|{"status":"unavailable","cause":"library_missing","reason":".."}}
- * extend    {"steps":[..]}                            more cases; ids go on: the second round, each with "again":id
+ * extend    {"steps":[..]}                            more cases; ids go on: the second round, each with "again":id; a search for what
+ *            is bad with a case (docs/design/isolation.md), each with "follows":{"case":id,"round":k,"why":".."}
  * begin     {"case":id,"attempt":k,"pid":N}
  * phase     {"case":id,"phase":"prepare|cold|ramp|burst|settle|sustained|single|verify|search|pairs","t0":ns,"t1":ns}
  * samples   {"case":id,"phase":"burst","batch":N,"ns":[per-iteration ns a sample ..]}    in chunks of <= 4096
- * result    {"case":id,"phase":"cold"|"burst"|"sustained"|"best"|"once","values":{field:value..}}  once: readings, curves' own
+ * result    {"case":id,"phase":"cold"|"burst"|"sustained"|"best"|"once"|"isolated","values":{field:value..}}  once: readings, curves' own
  * telemetry {"source":"gpu:0000:1b:00.0"|"host","from":ns,"signals":{"power_w":{"kind":"gauge|counter|bits","after":[ns..],
  *            "v":[number|null..]}..}}   about a second; after: since the reading before it, the first since from
  *            schema 1: {"source","signal":"power_w","kind","at":[ns..],"v"}

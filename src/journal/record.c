@@ -503,6 +503,11 @@ static bool options_within(const struct record_case *a, const struct record_case
 	return true;
 }
 
+bool record_follows(const struct record_case *c)
+{
+	return json_is_object(json_object_get(c->plan, "follows"));
+}
+
 bool record_asks_judgement(const struct record_case *c)
 {
 	return c->require == REQUIRE_JUDGED || c->require == REQUIRE_KNOWN;

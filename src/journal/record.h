@@ -118,6 +118,8 @@ bool record_number(const struct record_phase *p, const char *field, double *out)
 const char *record_text(const struct record_phase *p, const char *field); /* NULL: absent */
 /* An option of the case as text; NULL: no such option. */
 const char *record_option(const struct record_case *c, const char *name);
+/* A case of a search for what is bad with another: evidence, never judged by itself. */
+bool record_follows(const struct record_case *c);
 /* Its figure is to be judged, where anything can judge it. */
 bool record_asks_judgement(const struct record_case *c);
 /* One probe, engine and target, and equal options but those named (NULL ends the list). */

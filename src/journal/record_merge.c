@@ -218,18 +218,20 @@ static void shift_case(const struct record_node *n, struct record_case *c)
 	}
 }
 
-/* A second round names its first by its place in the own journal. */
-static enum status renumber(struct merge *m, json_t *plan, const size_t *place_of, size_t count)
+/* Another case is named by its place in the own journal: as `name` of this object. One that is not there is
+ * taken out. */
+static enum status renumber(struct merge *m, json_t *object, const char *name, const size_t *place_of,
+			    size_t count)
 {
-	const json_t *again = json_object_get(plan, "again");
+	const json_t *place = json_object_get(object, name);
 	size_t first;
 
-	if (!again)
+	if (!place)
 		return STATUS_OK;
-	first = json_is_integer(again) ? (size_t)json_integer_value(again) : count;
+	first = json_is_integer(place) ? (size_t)json_integer_value(place) : count;
 	if (first >= count || place_of[first] == SIZE_MAX)
-		json_object_del(plan, "again");
-	else if (json_object_set_new(plan, "again", json_integer((json_int_t)place_of[first])))
+		json_object_del(object, name);
+	else if (json_object_set_new(object, name, json_integer((json_int_t)place_of[first])))
 		return no_memory(m);
 	return STATUS_OK;
 }
@@ -253,7 +255,9 @@ static enum status take_cases(struct merge *m, struct record *sub, unsigned rank
 		retarget(n, plan);
 		st = place(m, c, rank, "");
 		if (!st)
-			st = renumber(m, plan, place_of, i);
+			st = renumber(m, plan, "again", place_of, i);
+		if (!st)
+			st = renumber(m, json_object_get(plan, "follows"), "case", place_of, i);
 		if (st)
 			break;
 		shift_case(n, c);
@@ -342,6 +346,7 @@ static enum status lose_rank(struct merge *m, unsigned rank, const char *why)
 		struct record_case c;
 
 		if (own.skipped || json_object_get(own.plan, "team") || json_object_get(own.plan, "again") ||
+		    json_object_get(own.plan, "follows") ||
 		    (n->leader != rank && strncmp(own.target, "gpu", 3)))
 			continue;
 		st = lost_case(m, &c, &own, rank, why);

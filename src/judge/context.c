@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include "core/text.h"
+#include "journal/figure.h"
 
 #define STREAM_JUDGED 0x1p32 /* a stream of a memory case that is judged */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -34,26 +35,12 @@ static const char *kind_of(const struct record_case *c, unsigned gpus)
 	return gpus == 1 || !strncmp(c->target, "gpu", 3) ? "gpu" : "cpu";
 }
 
-/* Which rate a limit is judged by. */
-static const struct {
-	const char *prefix, *field, *unit;
-} figures[] = {
-	{"compute.", "flop_rate", "FLOP/s"}, {"memory", "byte_rate", "B/s"},  {"cache", "byte_rate", "B/s"},
-	{"link", "link_rate", "B/s"},	     {"latency", "latency_ns", "ns"}, {"clock", "message_rate", "Hz"},
-	{"mixed", "flop_rate", "FLOP/s"},
-};
-
 static void figure_find(struct subject *s)
 {
-	size_t i;
+	const struct figure *f = figure_of_limit(s->c->limit);
 
-	s->field = s->unit = "";
-	for (i = 0; i < COUNT(figures); i++)
-		if (!strncmp(s->c->limit, figures[i].prefix, strlen(figures[i].prefix))) {
-			s->field = figures[i].field;
-			s->unit = figures[i].unit;
-			break;
-		}
+	s->field = f ? f->field : "";
+	s->unit = f ? f->unit : "";
 	if (!strcmp(s->type, "int8")) /* whole numbers are no floating point */
 		s->unit = "OP/s";
 	s->has_figure = *s->field && s->phase && record_number(s->phase, s->field, &s->figure);

@@ -5,6 +5,7 @@
 #include "judge/context.h"
 #include "judge/exit.h"
 #include "judge/gap.h"
+#include "judge/isolated.h"
 #include "judge/links.h"
 #include "judge/nodes.h"
 #include "judge/run.h"
@@ -208,6 +209,10 @@ enum status judge_run(struct judgements *out, const struct judge_context *ctx, c
 	if (!ctx->ahead) {
 		siblings_judge(out->of_case, ctx);
 		links_judge(out->of_case, ctx);
+	}
+	for (i = 0; i < r->case_count && !ctx->ahead; i++) {
+		subject_of(&s, ctx, &r->cases[i]);
+		isolated_tell(&out->of_case[i], &s);
 	}
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {
 		subject_of(&s, ctx, &r->cases[i]);

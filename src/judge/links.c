@@ -33,8 +33,9 @@ static bool fit(const struct subject *s)
 {
 	unsigned number[2];
 
-	return !s->c->reading && s->gpu && s->peer && numbers_of(s->c->target, number) && case_sound(s->c) &&
-	       s->has_figure && isfinite(s->figure) && s->figure > 0;
+	return !s->c->reading && !record_follows(s->c) && s->gpu && s->peer &&
+	       numbers_of(s->c->target, number) && case_sound(s->c) && s->has_figure && isfinite(s->figure) &&
+	       s->figure > 0;
 }
 
 /* Built alike: as many NVLinks, up or not; else the same way. A pair across sockets is no sibling of one

@@ -44,8 +44,8 @@ static bool alike(const struct subject *a, const struct subject *b)
 
 static bool sound(const struct subject *s)
 {
-	return !s->c->reading && s->gpu && case_sound(s->c) && s->has_figure && isfinite(s->figure) &&
-	       s->figure > 0;
+	return !s->c->reading && !record_follows(s->c) && s->gpu && case_sound(s->c) && s->has_figure &&
+	       isfinite(s->figure) && s->figure > 0;
 }
 
 /* Pairs are links.c's. */

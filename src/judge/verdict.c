@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A timed case: how it ended, what it met, then its figure against bound, bands and ceilings. */
 #include "judge/verdict.h"
+#include "judge/isolated.h"
 #include <float.h>
 #include <math.h>
 #include "core/text.h"
@@ -317,7 +318,7 @@ static void judge_timed(struct judgement *out, const struct subject *s)
 void verdict_of(struct judgement *out, const struct subject *s)
 {
 	*out = (struct judgement){.verdict = VERDICT_PASS};
-	if (verdict_ending(out, s))
+	if (isolated_case(out, s) || verdict_ending(out, s))
 		return;
 	if (s->c->reading)
 		verdict_reading(out, s);

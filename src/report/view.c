@@ -156,6 +156,8 @@ static enum status build_row(struct view_row *row, struct view *v, const struct 
 	if (json_object_get(c->plan, "again"))
 		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base),
 			  ", second round");
+	if (record_follows(c))
+		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base), ", search");
 	text_copy(row->title, sizeof(row->title), row->base);
 	if (j->has_figure && isfinite(j->figure))
 		words_quantity(row->figure, sizeof(row->figure), j->figure, 0, j->figure_unit);
@@ -260,7 +262,10 @@ static enum status build_rows(struct view *v, struct error *err)
 				continue;
 			}
 			if (j->superseded) {
-				v->round_count++;
+				if (record_follows(&r->cases[i]))
+					v->search_count++;
+				else
+					v->round_count++;
 				continue;
 			}
 			v->asked_count++;
@@ -358,6 +363,8 @@ static bool is_hardware(enum cause cause)
 	case CAUSE_NVLINK_COUNT:
 	case CAUSE_NVLINK_ERRORS:
 	case CAUSE_LINK_SLOW:
+	case CAUSE_SLOW_RANK:
+	case CAUSE_NODE_SLOW:
 	case CAUSE_SIBLING_OUTLIER:
 	case CAUSE_ECC:
 	case CAUSE_REMAP_PENDING:
@@ -542,6 +549,8 @@ void view_run_counts(struct text *out, const struct view *v)
 	view_counts(out, v->asked_verdicts, v->asked_count);
 	if (v->round_count)
 		text_addf(out, "; %zu of them had another round", v->round_count);
+	if (v->search_count)
+		text_addf(out, "; %zu more searched what is bad", v->search_count);
 }
 
 void view_counts(struct text *out, const unsigned verdicts[VERDICT_COUNT], size_t cases)

@@ -119,6 +119,7 @@ struct view {
 	struct view_knob *knobs;
 	size_t knob_count;
 	size_t aside_count;
+	size_t search_count; /* cases that searched what is bad with another */
 	size_t round_count,
 		asked_count; /* rounds that another of their case counts for; the rest but those aside */
 	unsigned verdicts[VERDICT_COUNT];	/* all rows */

@@ -43,6 +43,8 @@ static bool on_line(struct worker *w, const char *type, json_t *body)
 		const char *phase = json_string_value(json_object_get(body, "phase"));
 
 		second_note(r, w->c, phase ? phase : "", json_object_get(body, "values"));
+		note_result(&r->note[w->c->id], w->c->work.limit ? w->c->work.limit : "", phase ? phase : "",
+			    json_object_get(body, "values"));
 	}
 	run_journal(r, journal, json_incref(body));
 	return true;

@@ -15,7 +15,8 @@
  */
 #define REPEATS_SHARE 1.6
 #define REPEATS_SIGMAS 10.0
-enum { REPEATS_MOST = 6, REPEATS_WRONG = 2 /* a fault that comes and goes is looked for twice */ };
+/* Two at least: they tell the noise, and a fault that comes and goes is looked for twice. */
+enum { REPEATS_LEAST = 2, REPEATS_MOST = 6, VARIED_LEAST = 4 /* tests that tell noise well enough */ };
 
 static double noise_of(double sigma)
 {
@@ -56,9 +57,9 @@ static unsigned repeats(const struct follow *f)
 	double r;
 
 	if (f->start.fault == FOLLOW_WRONG)
-		return REPEATS_WRONG;
+		return REPEATS_LEAST;
 	r = REPEATS_SIGMAS * noise_of(f->start.sigma) / f->loss;
-	return (unsigned)fmin(fmax(ceil(REPEATS_SHARE * r * r), 1), REPEATS_MOST);
+	return (unsigned)fmin(fmax(ceil(REPEATS_SHARE * r * r), REPEATS_LEAST), REPEATS_MOST);
 }
 
 bool follow_round(struct follow *f, enum follow_state state, enum follow_traffic traffic, const char *format,
@@ -93,7 +94,7 @@ void follow_repeat(struct follow *f)
 	f->again = true;
 	for (unsigned i = 0; i < f->count; i++) {
 		f->test[i].ran = f->test[i].sound = f->test[i].wrong = false;
-		f->test[i].figure = 0;
+		f->test[i].figure = f->test[i].variance = 0;
 	}
 }
 
@@ -417,12 +418,12 @@ void follow_begin(struct follow *f, const struct follow_start *start)
 	f->a = f->b = f->held = f->slow_a = f->slow_b = -1;
 	f->loss = s->fault == FOLLOW_SLOW && s->expected > 0 ? 1 - s->whole / s->expected : 0;
 	f->rounds_most = follow_rounds_most(s);
-	if (s->members < 3 || s->members > FOLLOW_MEMBERS) {
-		follow_give_up(f, "%u members: no group is without the bad one", s->members);
-		return;
-	}
 	if (s->fault == FOLLOW_SLOW && !follow_worth(s->whole, s->expected, s->sigma)) {
 		follow_give_up(f, "slow once: not seen again when repeated");
+		return;
+	}
+	if (s->members < 3 || s->members > FOLLOW_MEMBERS) {
+		follow_give_up(f, "%u members: no group is without the bad one", s->members);
 		return;
 	}
 	for (unsigned m = 0; m < s->members; m++)
@@ -445,6 +446,26 @@ static bool all_sound(const struct follow *f)
 	return true;
 }
 
+/* Three repeats of the whole may have agreed by luck: what the tests themselves scatter by. */
+static bool too_noisy(struct follow *f)
+{
+	double sigma;
+
+	for (unsigned i = 0; i < f->count; i++)
+		if (isfinite(f->test[i].variance) && f->test[i].variance > 0) {
+			f->variance += f->test[i].variance;
+			f->varied++;
+		}
+	if (f->start.fault == FOLLOW_WRONG || f->varied < VARIED_LEAST)
+		return false;
+	sigma = sqrt(f->variance / f->varied);
+	if (f->loss >= FOLLOW_SIGMAS_SEEN * sigma)
+		return false;
+	follow_give_up(f, "figures scatter by %.1f %%: a loss of %.1f %% is not to be told from that",
+		       100 * sigma, 100 * f->loss);
+	return true;
+}
+
 void follow_next(struct follow *f)
 {
 	static void (*const look[FOLLOW_STATES])(struct follow *) = {
@@ -454,7 +475,7 @@ void follow_next(struct follow *f)
 		[FOLLOW_PAIRS] = follow_look_pairs, [FOLLOW_TRIANGLE] = follow_look_triangle,
 	};
 
-	if (f->done)
+	if (f->done || too_noisy(f))
 		return;
 	if (all_sound(f)) {
 		f->reference = reference(f);

@@ -14,9 +14,10 @@ enum {
 	FOLLOW_OVERLAP = 32 /* most members that are left out one by one */,
 	FOLLOW_FEW = 8
 };
-#define FOLLOW_LEAST 0.02   /* of the expectation: a smaller loss is not searched */
-#define FOLLOW_SIGMAS 4.0   /* nor one within so many deviations of the noise */
-#define FOLLOW_QUIET 0.0025 /* noise is never taken for less */
+#define FOLLOW_LEAST 0.02      /* of the expectation: a smaller loss is not searched */
+#define FOLLOW_SIGMAS 4.0      /* nor one within so many deviations of the noise */
+#define FOLLOW_SIGMAS_SEEN 3.0 /* of the noise that the search itself sees */
+#define FOLLOW_QUIET 0.0025    /* noise is never taken for less */
 
 enum follow_fault { FOLLOW_SLOW, FOLLOW_WRONG };
 enum follow_kind { FOLLOW_NOBODY, FOLLOW_MEMBER, FOLLOW_PAIR, FOLLOW_TWO /* members, each by itself */ };
@@ -38,7 +39,8 @@ struct follow_test {
 	double expected; /* what a good group of this size reaches; 0: held against the others of its round */
 	/* Filled in by the caller. sound: ended well, settled and undisturbed. */
 	bool ran, sound, wrong;
-	double figure; /* a rate, median of follow.repeats */
+	double figure;	 /* a rate, median of follow.repeats */
+	double variance; /* of the repeats about their mean, as a share of it squared; 0: not known */
 };
 
 enum follow_state {
@@ -80,6 +82,8 @@ struct follow {
 
 	/* The search's own. */
 	enum follow_state state;
+	double variance;  /* of the tests so far, summed */
+	unsigned varied;  /* tests in it */
 	double reference; /* of the round: what its good tests reach */
 	bool again;	  /* this round repeats the one before */
 	bool first_both;  /* halves: both were bad the first time, not neither */

@@ -30,7 +30,11 @@ struct run_options {
 	const struct log *log;
 	const struct clock *clock;
 	const char *expectations; /* for the record only: "builtin" or the directory */
-	const json_t *kept;	  /* for the record only: the open line's "kept"; NULL: none */
+	/* A case of the plan: below this rate it is slow (of a time: its inverse); 0: nobody knows. NULL:
+	 * none is known. */
+	const double *expected_low;
+	bool isolate; /* what is slow or wrong with several GPUs is followed until the bad one is named */
+	const json_t *kept; /* for the record only: the open line's "kept"; NULL: none */
 };
 
 struct run_summary {

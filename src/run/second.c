@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include "machine/machine.h"
-#include "run/case_build.h"
 #include "run/phases.h"
 #include "run/supervisor.h"
 
@@ -50,23 +49,13 @@ void second_note(struct run *r, const struct bench_case *c, const char *phase, c
 }
 
 /* One case more, in a step of its own. False: nothing runs any more. */
-static bool repeat(struct run *r, const struct bench_case *first, unsigned id)
+static bool repeat(struct run *r, const struct bench_case *first)
 {
 	struct bench_case c = *first; /* what it owns stays the plan's */
 	struct step step = {.cases = &c, .count = 1};
-	json_t *body;
 
-	c.id = id;
 	c.order = STEP_IN_ORDER; /* what ran in lockstep is repeated by itself */
-	body = case_json(&c, r->machine);
-	if (body)
-		json_object_set_new(body, "again", json_integer(first->id));
-	run_journal(r, JOURNAL_EXTEND,
-		    json_pack("{s:[{s:b, s:[o]}]}", "steps", "together", 0, "cases", body));
-	r->out->cases++;
-	r->case_done--; /* the bar does not go beyond its end */
-	crew_step(r, &step);
-	return !run_stopping(r) && !r->status;
+	return run_extend(r, &step, "again", json_pack("[i]", (int)first->id));
 }
 
 /* When the last repetition has to begin. */
@@ -82,7 +71,6 @@ static uint64_t last_begin(const struct run *r, uint64_t now)
 void second_round(struct run *r)
 {
 	uint64_t end = last_begin(r, clock_now_ns(r->o->clock));
-	unsigned id = (unsigned)r->plan->case_count;
 	bool on = !run_stopping(r) && !r->status && !r->repeated;
 
 	for (size_t i = 0; i < r->plan->count; i++)
@@ -90,6 +78,6 @@ void second_round(struct run *r)
 			const struct bench_case *c = &r->plan->steps[i].cases[k];
 
 			if (r->disturbed[c->id] && clock_now_ns(r->o->clock) < end)
-				on = repeat(r, c, id++);
+				on = repeat(r, c);
 		}
 }

@@ -39,13 +39,13 @@ void run_journal(struct run *r, enum journal_type type, json_t *body)
 void run_progress(struct run *r, const struct bench_case *c, const char *phase)
 {
 	const struct run_progress *p = &r->o->progress;
-	double share = r->plan->case_count ? (double)r->case_done / (double)r->plan->case_count : 1;
+	double share = r->out->cases ? (double)r->case_done / (double)r->out->cases : 1;
 	char what[160];
 
 	if (!p->update)
 		return;
 	snprintf(what, sizeof(what), "%s on %s: %s", c->probe->name, c->target_text, phase);
-	p->update(p->arg, r->case_done, r->plan->case_count, what, r->plan->seconds_expected * (1 - share));
+	p->update(p->arg, r->case_done, r->out->cases, what, r->plan->seconds_expected * (1 - share));
 }
 
 void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum status status,
@@ -57,6 +57,8 @@ void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum
 
 	if (body && *place)
 		json_object_set_new(body, "place", field_string(place));
+	r->note[c->id].done = ending == ENDING_DONE;
+	r->note[c->id].status = status;
 	watch_write(r); /* an end is synced, and what was read until then with it */
 	run_journal(r, JOURNAL_END, body);
 	log_debug(r->o->log, LOG_TOPIC_RUN, "case %u %s: %s, %s %s", c->id, c->key, ending_name(ending),
@@ -201,6 +203,10 @@ static enum status take_up(struct run *r, struct error *err)
 		r->done[i] = c->ended && c->ending != ENDING_CANCELLED && c->ending != ENDING_NOT_RUN &&
 			     c->ending != ENDING_CUT;
 		r->case_done += r->done[i];
+		if (r->done[i]) {
+			note_record(&r->note[i], c);
+			r->searched = r->searched || record_phase(c, "isolated");
+		}
 		if (r->done[i])
 			c->ending == ENDING_DONE && !c->status ? r->out->done++ : r->out->failed++;
 		if (again)
@@ -208,7 +214,9 @@ static enum status take_up(struct run *r, struct error *err)
 				 "case %u was begun and not ended, and runs again: %s on %s", c->id, c->key,
 				 c->target);
 	}
-	r->repeated = earlier.case_count > r->plan->case_count;
+	for (size_t i = r->plan->case_count; !st && i < earlier.case_count; i++)
+		r->repeated = r->repeated || json_object_get(earlier.cases[i].plan, "again");
+	r->next_id = (unsigned)earlier.case_count;
 	record_release(&earlier);
 	return st;
 }
@@ -216,13 +224,14 @@ static enum status take_up(struct run *r, struct error *err)
 static enum status open_run(struct run *r, struct error *err)
 {
 	size_t count = r->plan->case_count ? r->plan->case_count : 1;
-	enum status st = STATUS_OK;
+	enum status st = run_room(r, count, err);
 	json_t *facts;
 
-	r->attempt = calloc(2 * count, sizeof(*r->attempt)); /* with a second round of all */
-	r->done = calloc(2 * count, sizeof(*r->done));
+	if (st)
+		return st;
+	r->next_id = (unsigned)r->plan->case_count;
 	r->disturbed = calloc(count, sizeof(*r->disturbed));
-	if (!r->attempt || !r->done || !r->disturbed)
+	if (!r->disturbed)
 		return error_errno(err, ENOMEM, "%s: %zu cases", r->o->dir, count);
 	if (r->o->resume)
 		st = take_up(r, err);
@@ -299,13 +308,13 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 	struct run *r = calloc(1, sizeof(*r));
 	enum status st;
 
-	(void)registry; /* the workers have it */
 	if (!r)
 		return error_errno(err, ENOMEM, "a run in %s", o->dir);
 	*out = (struct run_summary){.cases = p->case_count};
 	text_copy(out->dir, sizeof(out->dir), o->dir);
 	r->plan = p;
 	r->machine = m;
+	r->registry = registry;
 	r->o = o;
 	r->out = out;
 	r->keeper = (struct worker){.p = {.channel = -1, .output = -1}, .run = r};
@@ -319,6 +328,7 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 		for (size_t i = 0; i < p->count && !run_stopping(r) && !r->status; i++)
 			crew_step(r, &p->steps[i]);
 		second_round(r);
+		follow_searches(r);
 		close_run(r);
 		st = r->status;
 	}
@@ -326,6 +336,7 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 	sigaction(SIGXFSZ, &before, NULL);
 	free(r->attempt);
 	free(r->done);
+	free(r->note);
 	free(r->disturbed);
 	free(r);
 	return st;

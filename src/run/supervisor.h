@@ -9,6 +9,7 @@
 #include "journal/series.h"
 #include "run/guard.h"
 #include "run/lines.h"
+#include "run/note.h"
 #include "run/run.h"
 #include "team/board.h"
 
@@ -72,15 +73,21 @@ enum lost { LOST_NOT, LOST_GONE, LOST_HOT };
 struct run {
 	const struct plan *plan;
 	const struct machine *machine;
+	const struct probe *const *registry;
 	const struct run_options *o;
 	struct run_summary *out;
 	struct journal *journal;
 	struct watch watch;
 	struct worker keeper; /* of the last step in order, for the next of its group and target */
-	unsigned *attempt;    /* a case: times begun */
-	bool *done;	      /* a case: ended in an earlier run */
-	bool *disturbed;      /* a case of the plan: wants a second round */
-	bool repeated;	      /* an earlier run had its second round */
+	/* Each has room for `room` cases: those of the plan, then those that came to it. */
+	unsigned *attempt; /* a case: times begun */
+	bool *done;	   /* a case: ended in an earlier run */
+	struct note *note; /* a case: what it came to */
+	size_t room;
+	unsigned next_id; /* of the next case beyond the plan */
+	bool searched;	  /* an earlier run has searched what was slow or wrong */
+	bool *disturbed;  /* a case of the plan: wants a second round */
+	bool repeated;	  /* an earlier run had its second round */
 	size_t case_done;
 	enum lost lost[RUN_GPUS]; /* quarantined: by the case lost_by */
 	unsigned lost_by[RUN_GPUS];
@@ -104,6 +111,15 @@ void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum
 void crew_step(struct run *r, const struct step *step);
 /* Sends an idle worker home. */
 void crew_dismiss(struct run *r, struct worker *w);
+
+/* Room for so many cases in all. */
+enum status run_room(struct run *r, size_t cases, struct error *err);
+/* Runs cases beyond the plan: numbers them, journals them as an `extend` with marks[i] as `mark` of the i-th
+ * (owned), and runs the step. False: nothing runs any more. */
+bool run_extend(struct run *r, struct step *step, const char *mark, json_t *marks);
+
+/* Looks for what makes the cases of several GPUs slow or wrong (follow_run.c). */
+void follow_searches(struct run *r);
 
 /* Looks at a case's result for what a second round may mend, and runs that at the end (second.c). */
 void second_note(struct run *r, const struct bench_case *c, const char *phase, const json_t *values);

@@ -79,7 +79,8 @@ static const struct opt rows[] = {
 	OPT_ROW(struct null_opts, link, .name = "link", .preset = "0", .unit = "B", .min = 0, .max = 4e9,
 		.help = "bytes over the host link an iteration"),
 	OPT_ROW(struct null_opts, culprit, .name = "culprit", .preset = "1000", .min = 0, .max = 1000,
-		.help = "the rank that hangs, dies, fails, is wrong or slow, of several; 1000: each of them"),
+		.help = "the GPU (or rank) that hangs, dies, fails, is wrong or slow, of several; 1000: "
+			"each"),
 	OPT_ROW(struct null_opts, slow_share, .name = "slow_share", .preset = "0", .min = 0, .max = 10,
 		.help = "share by which the culprit's iterations are longer"),
 	OPT_ROW(struct null_opts, slot, .name = "slot", .preset = "0",
@@ -126,10 +127,17 @@ static enum status misbehave(const struct null_opts *o, enum point at, struct er
 	return STATUS_OK;
 }
 
-/* Is it this rank that the options mean? */
+/* Is it this rank that the options mean? Of several GPUs by its own, so that it is the same in each part of
+ * them. */
 static bool meant(const struct state *s)
 {
-	return !s->b->team || s->o->culprit == 1000 || s->b->team->rank == s->o->culprit;
+	const struct target *t = s->b->target;
+	unsigned own;
+
+	if (!s->b->team || s->o->culprit == 1000)
+		return true;
+	own = s->b->team->rank;
+	return (t->gpu_count == s->b->team->size ? t->gpu[own] : own) == s->o->culprit;
 }
 
 static enum status act(const struct state *s, enum point at, struct error *err)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan before anything runs, as the judge sees it. */
+#ifndef CMD_AHEAD_H
+#define CMD_AHEAD_H
+#include "judge/judge.h"
+#include "run/case.h"
+
+/* Owner: caller, record_release. */
+enum status ahead_record(struct record *r, const struct plan *p, const struct machine *m, struct error *err);
+/* What each case of the plan has to reach at least, as a rate: the low edge of its band, of a time the
+ * inverse of the high one; 0: no band. By its number; caller frees *low. */
+enum status ahead_low(double **low, const struct plan *p, const struct machine *m,
+		      const struct expectations *e, struct error *err);
+#endif

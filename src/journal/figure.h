@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which of a case's rates is its figure: by what its work is limited by. */
+#ifndef JOURNAL_FIGURE_H
+#define JOURNAL_FIGURE_H
+#include <stdbool.h>
+
+/* NULL: such work has no figure. Static. */
+struct figure {
+	const char *limit; /* how its name begins */
+	const char *field, *unit;
+	bool lower; /* is better */
+};
+const struct figure *figure_of_limit(const char *limit);
+#endif

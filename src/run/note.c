@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/note.h"
+#include <math.h>
+#include <string.h>
+#include "journal/figure.h"
+#include "journal/record.h"
+
+#define NORMAL_95 1.96 /* deviations in the half-width of a 95 % interval */
+
+void note_result(struct note *n, const char *limit, const char *phase, const json_t *values)
+{
+	const struct figure *f = figure_of_limit(limit);
+	const json_t *suspect = json_object_get(values, "wrong_suspect");
+	double value = f ? json_number_value(json_object_get(values, f->field)) : 0;
+	double half = json_number_value(json_object_get(values, "half_width_share"));
+
+	if (json_is_integer(suspect))
+		n->suspect = (int)json_integer_value(suspect) + 1;
+	if ((strcmp(phase, "burst") && strcmp(phase, "sustained")) || !isfinite(value) || !(value > 0))
+		return;
+	n->rate = f->lower ? 1e9 / value : value;
+	n->noise = isfinite(half) && half > 0 ? half / NORMAL_95 : 0;
+}
+
+void note_record(struct note *n, const struct record_case *c)
+{
+	n->done = c->ended && c->ending == ENDING_DONE;
+	n->status = c->status;
+	for (size_t i = 0; i < c->phase_count; i++)
+		if (c->phase[i].values)
+			note_result(n, c->limit, c->phase[i].name, c->phase[i].values);
+}

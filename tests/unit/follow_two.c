@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Of two members: what each does by itself, and the two directions between them. */
+#include "test.h"
+
+#include <math.h>
+#include "run/follow_two.h"
+
+static struct follow_two two(const struct follow_two_row *rows, size_t count)
+{
+	struct follow_two out;
+
+	follow_two(&out, rows, count);
+	return out;
+}
+#define TWO(...) two((const struct follow_two_row[]){__VA_ARGS__}, sizeof((const struct follow_two_row[]){__VA_ARGS__}) / sizeof(struct follow_two_row))
+
+static void test_two__alike_names_nobody(void **state)
+{
+	struct follow_two t = TWO({"copies", true, {391, 394}, {0}}, {"reads", false, {4.62, 4.60}, {0}},
+				  {"multiplies", false, {755, 722}, {0}});
+
+	(void)state;
+	assert_int_equal(t.found, FOLLOW_NOBODY);
+	assert_null(t.shows);
+}
+
+static void test_two__the_one_that_is_slow_by_itself(void **state)
+{
+	struct follow_two t = TWO({"copies", true, {391, 394}, {0}}, {"reads", false, {4.62, 3.1}, {0}},
+				  {"multiplies", false, {755, 401}, {0}});
+
+	(void)state;
+	assert_int_equal(t.found, FOLLOW_MEMBER);
+	assert_int_equal(t.a, 1);
+	assert_string_equal(t.shows->what, "multiplies");
+	assert_true(fabs(t.loss - (1 - 401.0 / 755)) < 1e-12);
+}
+
+static void test_two__a_slow_direction_is_the_links(void **state)
+{
+	/* The kernels that go that way are as slow: that says nothing of who runs them. */
+	struct follow_two t = TWO({"copies", true, {391, 196}, {0}}, {"reads", false, {4.62, 4.6}, {0}},
+				  {"stores", false, {380, 190}, {0}}, {"loads", false, {190, 380}, {0}});
+
+	(void)state;
+	assert_int_equal(t.found, FOLLOW_PAIR);
+	assert_int_equal(t.a, 1);
+	assert_int_equal(t.b, 0);
+}
+
+static void test_two__what_contradicts_itself_names_nobody(void **state)
+{
+	struct follow_two t = TWO({"reads", false, {4.6, 3.1}, {0}}, {"multiplies", false, {401, 755}, {0}});
+
+	(void)state;
+	assert_int_equal(t.found, FOLLOW_NOBODY);
+}
+
+static void test_two__wrong_data_goes_before_all_else(void **state)
+{
+	struct follow_two t = TWO({"copies", true, {391, 196}, {0}},
+				  {"multiplies", false, {755, 754}, {false, true}});
+
+	(void)state;
+	assert_int_equal(t.found, FOLLOW_MEMBER);
+	assert_int_equal(t.a, 1);
+	t = TWO({"copies", true, {391, 390}, {true, false}});
+	assert_int_equal(t.found, FOLLOW_PAIR);
+	assert_int_equal(t.a, 0);
+	t = TWO({"copies", true, {391, 390}, {true, true}});
+	assert_int_equal(t.found, FOLLOW_NOBODY);
+}
+
+static void test_two__what_was_not_measured_says_nothing(void **state)
+{
+	struct follow_two t = TWO({"copies", true, {391, 0}, {0}}, {"reads", false, {0, 3.1}, {0}},
+				  {"multiplies", false, {NAN, 401}, {0}});
+
+	(void)state;
+	assert_int_equal(t.found, FOLLOW_NOBODY);
+	follow_two(&t, NULL, 0);
+	assert_int_equal(t.found, FOLLOW_NOBODY);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_two__alike_names_nobody),
+		cmocka_unit_test(test_two__the_one_that_is_slow_by_itself),
+		cmocka_unit_test(test_two__a_slow_direction_is_the_links),
+		cmocka_unit_test(test_two__what_contradicts_itself_names_nobody),
+		cmocka_unit_test(test_two__wrong_data_goes_before_all_else),
+		cmocka_unit_test(test_two__what_was_not_measured_says_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
