@@ -10,7 +10,7 @@
 
 #define FIELD(name) (&scaling_fields[SCALING_FIELD_##name])
 
-enum { STEPS_LEAST = 8, WARM = 2 };
+enum { STEPS_LEAST = 8, WARM = 2, LAUNCHES = 900 /* that the driver holds without making the host wait */ };
 #define TURN_NS 0.5e9
 
 enum { MARK_FIRST, MARK_READY, MARK_END };
@@ -28,37 +28,55 @@ static enum status meet(struct scaling_state *s, enum status st, struct error *e
 	return team_agree(s->team, st, err);
 }
 
-/* `count` times the same on the stream of `which`, ns each by the device's events. */
-static enum status timed(struct scaling_state *s, turn_work *work, bool wire, unsigned count, double *ns,
-			 struct error *err)
+static enum status put_timed(struct scaling_state *s, turn_work *work, struct gpu_stream *on, unsigned count,
+			     struct error *err)
 {
-	struct gpu_stream *on = wire ? scaling_wire(s) : s->bench->stream[0];
-	struct gpu_event *from = s->mark[MARK_FIRST][0], *to = s->mark[MARK_END][0];
 	enum status st = work(s, err);
 
 	if (!st)
-		st = gpu_event_record(from, on, err);
+		st = gpu_event_record(s->mark[MARK_FIRST][0], on, err);
 	for (unsigned i = 0; i < count && !st; i++)
 		st = work(s, err);
+	return st ? st : gpu_event_record(s->mark[MARK_END][0], on, err);
+}
+
+static enum status read_timed(struct scaling_state *s, unsigned count, double *ns, struct error *err)
+{
+	enum status st = scaling_wait(s, err);
+
 	if (!st)
-		st = gpu_event_record(to, on, err);
-	if (!st)
-		st = scaling_wait(s, err);
-	if (!st)
-		st = gpu_event_elapsed_ns(from, to, ns, err);
+		st = gpu_event_elapsed_ns(s->mark[MARK_FIRST][0], s->mark[MARK_END][0], ns, err);
 	*ns /= count;
 	return st;
+}
+
+/* `count` times the same computation, ns each by the device's events. */
+static enum status time_compute(struct scaling_state *s, unsigned count, double *ns, struct error *err)
+{
+	enum status st = put_timed(s, scaling_compute, s->bench->stream[0], count, err);
+
+	return st ? st : read_timed(s, count, ns, err);
+}
+
+/* The collectives: nobody waits for its device before all have put theirs on it, or a rank that could not
+ * would be waited for without end. */
+static enum status time_collectives(struct scaling_state *s, unsigned count, double *ns, struct error *err)
+{
+	enum status st = meet(s, put_timed(s, scaling_communicate, scaling_wire(s), count, err), err);
+
+	return st ? st : meet(s, read_timed(s, count, ns, err), err);
 }
 
 /* How many steps fit a turn: rank 0 says so for all. */
 static enum status count_steps(struct scaling_state *s, unsigned *steps, struct error *err)
 {
-	double ns = 0, fit;
+	double ns = 0, fit = SCALING_TRACE_MAX, held = LAUNCHES;
 	uint32_t count;
-	enum status st = timed(s, scaling_compute, false, WARM, &ns, err);
+	enum status st = time_compute(s, WARM, &ns, err);
 
-	fit = ns > 0 ? TURN_NS / ns : SCALING_TRACE_MAX;
-	count = fit < STEPS_LEAST ? STEPS_LEAST : fit > SCALING_TRACE_MAX ? SCALING_TRACE_MAX : (uint32_t)fit;
+	held /= SCALING_PRODUCTS * s->opts.layers + 3 * s->opts.buckets + 8;
+	fit = ns > 0 ? fmin(fit, TURN_NS / ns) : fit;
+	count = (uint32_t)fmax(STEPS_LEAST, fmin(fit, held));
 	st = meet(s, st, err);
 	if (!st)
 		st = team_share(s->team, &count, sizeof(count), err);
@@ -73,7 +91,7 @@ static enum status alone(struct scaling_state *s, struct turns *t, unsigned step
 
 	for (unsigned r = 0; r < s->team->size && !st; r++) {
 		if (r == s->team->rank)
-			st = timed(s, scaling_compute, false, steps / 2, &t->one, err);
+			st = time_compute(s, steps / 2, &t->one, err);
 		st = meet(s, st, err);
 	}
 	return st;
@@ -114,17 +132,17 @@ static enum status read_marks(struct scaling_state *s, struct turns *t, unsigned
 static enum status marked(struct scaling_state *s, struct turns *t, unsigned steps, struct error *err)
 {
 	uint64_t t0;
-	enum status st = scaling_step(s, NULL, err);
+	enum status st = meet(s, scaling_step(s, NULL, err), err);
 
 	if (!st)
-		st = scaling_wait(s, err);
-	st = meet(s, st, err);
+		st = meet(s, scaling_wait(s, err), err);
 	if (st)
 		return st;
 	t0 = clock_now_ns(s->bench->clock);
-	st = enqueue_marked(s, steps, err);
-	if (!st)
-		st = scaling_wait(s, err);
+	st = meet(s, enqueue_marked(s, steps, err), err);
+	if (st)
+		return st;
+	st = scaling_wait(s, err);
 	t->wall = (double)(clock_now_ns(s->bench->clock) - t0) / steps;
 	if (!st)
 		st = read_marks(s, t, steps, err);
@@ -138,9 +156,9 @@ static enum status take_turns(struct scaling_state *s, struct turns *t, unsigned
 	if (!st)
 		st = alone(s, t, *steps, err);
 	if (!st)
-		st = meet(s, timed(s, scaling_compute, false, *steps, &t->together, err), err);
+		st = meet(s, time_compute(s, *steps, &t->together, err), err);
 	if (!st)
-		st = meet(s, timed(s, scaling_communicate, true, *steps, &t->collective, err), err);
+		st = time_collectives(s, *steps, &t->collective, err);
 	return st ? st : marked(s, t, *steps, err);
 }
 
