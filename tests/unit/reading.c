@@ -447,6 +447,26 @@ static void test_reading__an_unset_variable_reads_as_empty(void **state)
 	done(&r);
 }
 
+static void test_reading__nccls_files_count_where_the_environment_says_nothing(void **state)
+{
+	struct reading r = read_it("nccl_env",
+				   "{\"nccl_files\":[{\"path\":\"~/"
+				   ".nccl.conf\",\"text\":\"NCCL_P2P_DISABLE=1\\nNCCL_ALGO=Tree\\n"
+				   "NCCL_DEBUG=trace\\nNCCL_SOCKET_IFNAME=eth7\\nCUDA_LAUNCH_BLOCKING=1\"},"
+				   "{\"path\":\"/etc/nccl.conf\",\"text\":\"NCCL_P2P_DISABLE=0\"}],"
+				   "\"interfaces\":[{\"name\":\"eth0\",\"state\":\"up\"}]}",
+				   NULL);
+
+	(void)state;
+	assert_string_equal(text(&r, "NCCL_ALGO"), "Ring"); /* the environment's */
+	assert_string_equal(text(&r, "NCCL_P2P_DISABLE"), "1");
+	assert_string_equal(text(&r, "NCCL_DEBUG"), "TRACE"); /* NCCL takes either case */
+	assert_string_equal(text(&r, "NCCL_SOCKET_IFNAME_missing"), "eth7 is not here");
+	assert_string_equal(text(&r, "NCCL_IB_HCA_missing"), "");
+	assert_string_equal(text(&r, "CUDA_LAUNCH_BLOCKING"), ""); /* CUDA does not read them */
+	done(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -465,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_reading__host_counts_what_its_kernel_logged),
 		cmocka_unit_test(test_reading__numa_finds_gpus_beyond_our_cpus),
 		cmocka_unit_test(test_reading__an_unset_variable_reads_as_empty),
+		cmocka_unit_test(test_reading__nccls_files_count_where_the_environment_says_nothing),
 	};
 
 	return cmocka_run_group_tests_name("reading", tests, NULL, NULL);
