@@ -5,16 +5,12 @@ set -eu
 # For tests and tools, sorted.
 meant_for_tests() {
 	cat << LIST
-collective_given a rank's share, for who adds them up
 fit_latency_without the gap of collectives
 fit_of the report of collectives
 info_gpu_shows every fact of a GPU is shown somewhere
 journal_parse_line one line, for the fuzzer
 move_bytes what tests/gpu divides by time
 move_op_name the words of tests/gpu
-team_mpi_barrier the collectives' probe
-team_mpi_call the collectives' probe
-team_mpi_join the collectives' probe
 telemetry_signal_by_name a line of the sampler back to its row
 LIST
 }

@@ -35,11 +35,18 @@ static bool cpu_time(const struct meter *m, uint64_t *ns)
 	return true;
 }
 
+static enum status align(const struct meter *m, struct error *err)
+{
+	return m->engine->align ? m->engine->align(m->state, err) : STATUS_OK;
+}
+
 static enum status once(struct meter *m, double *ns, struct error *err)
 {
+	enum status st = align(m, err);
 	uint64_t t0 = now(m);
-	enum status st = m->engine->enqueue(m->state, m->next++, err);
 
+	if (!st)
+		st = m->engine->enqueue(m->state, m->next++, err);
 	*ns = (double)(now(m) - t0);
 	return st;
 }
@@ -118,25 +125,17 @@ static enum status sample(struct meter *m, uint64_t batch, struct error *err)
 {
 	const struct engine *e = m->engine;
 	struct window *w = m->window;
-	uint64_t t0, t1;
+	enum status st = align(m, err);
+	uint64_t t0 = now(m), t1;
 
-	/* Untimed: it ends when every rank has come to it. */
-	if (m->bench->team && m->bench->team->size > 1) {
-		enum status st = e->enqueue(m->state, m->next++, err);
-
-		if (st)
-			return st;
-	}
-	t0 = now(m);
-	for (uint64_t i = 0; i < batch; i++) {
-		enum status st = e->enqueue(m->state, m->next, err);
-
+	for (uint64_t i = 0; i < batch && !st; i++) {
+		st = e->enqueue(m->state, m->next, err);
 		if (!st && w->check && e->enqueue_check)
 			st = e->enqueue_check(m->state, m->next, err);
-		if (st)
-			return st;
-		m->next++;
+		m->next += !st;
 	}
+	if (st)
+		return st;
 	t1 = now(m);
 	window_add(w, (double)(t1 - t0), (double)(t1 - w->t0_ns), batch);
 	return STATUS_OK;

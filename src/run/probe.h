@@ -77,6 +77,9 @@ struct engine {
 	/* GPU: enqueues on stream[0], may be captured: no sync, no allocation. CPU: does the work and
 	 * returns. i counts up and rotates buffers. */
 	enum status (*enqueue)(void *state, uint64_t i, struct error *err);
+	/* CPU, optional: all ranks are here when it returns. Called before each timed batch, outside of its
+	 * time, so that none is timed while it waits for another's start. */
+	enum status (*align)(void *state, struct error *err);
 	/* CPU, optional: CPU time used by the engine's own threads since prepare, ns (contamination check).
 	 * NULL: the process's CPU clock is used. */
 	uint64_t (*cpu_time_ns)(void *state);

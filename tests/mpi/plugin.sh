@@ -1,6 +1,6 @@
 #!/bin/sh
 # The MPI plug-in under mpirun: every collective, type and operation, parts of the ranks, what it refuses, a rank that dies.
-# usage: plugin.sh MPI_RANKS MODULE FAKE     MODULE: libassay-mpi.so; FAKE: a plug-in of another border
+# usage: plugin.sh MPI_RANKS MODULE FAKE     MODULE: libassay-mpi.so; FAKE: a plug-in with a fault
 set -u
 ranks=$(realpath "$1") module=$(realpath "$2") fake=$(realpath "$3")
 here=$(cd "$(dirname "$0")" && pwd)
@@ -51,7 +51,8 @@ ASSAY_LIB_MPI_PLUGIN=$tmp/broken/libassay-mpi.so
 export ASSAY_LIB_MPI_PLUGIN
 ok "without its MPI it is missing" sh -c '! "$1" all > out' sh "$ranks"
 ok "which names the MPI" says 'library_missing: .*libmpi.so.99' out
-ASSAY_LIB_MPI_PLUGIN=$fake
+ASSAY_LIB_MPI_PLUGIN=$fake FAKE_MPI=border
+export FAKE_MPI
 ok "of another border it is refused" sh -c '! "$1" all > out' sh "$ranks"
 ok "as a mismatch" says 'unavailable, version_mismatch: the MPI plug-in .* is of another assay' out
 finish

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives of GPUs. What counts stands in collective.h; descriptor at the end. */
+/* Collectives of GPUs and of CPUs. What counts stands in collective.h; descriptor at the end. */
 #include "probe/collective/collective.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -180,11 +180,17 @@ static struct work work(const struct machine *m, const struct target *t, const v
 	return w;
 }
 
-static const struct engine *const engines[] = {&collective_nccl_engine, NULL};
+static enum status verify(void *state, struct wrong *wrong, struct error *err)
+{
+	return ((const struct collective_own *)state)->verify(state, wrong, err);
+}
+
+static const struct engine *const engines[] = {&collective_nccl_engine, &collective_mpi_engine, NULL};
 
 const struct probe probe_collective = {
 	.name = "collective",
-	.summary = "collectives of several GPUs: bus bandwidth, latency, what NCCL chooses",
+	.summary = "collectives of several ranks: GPUs by NCCL, CPUs by MPI: bus bandwidth, latency, what "
+		   "NCCL chooses",
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct collective_opts)},
 	.fields = collective_fields,
@@ -193,5 +199,5 @@ const struct probe probe_collective = {
 	.work = work,
 	.need = need,
 	.check = check,
-	.verify = collective_verify,
+	.verify = verify,
 };

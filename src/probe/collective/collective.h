@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Probe `collective`: what the GPUs of a node or a team get to each other by NCCL's collectives. Engine
- * `nccl`, a rank a GPU. `size` is the whole of the larger side, as nccl-tests has it:
+ * Probe `collective`: what the ranks of a node or a team get to each other. Engine `nccl`, a rank a GPU;
+ * engine `mpi`, a rank a launched process with memory of the host. `size` is the whole of the larger side, as
+ * nccl-tests has it:
  *
  *   allreduce, broadcast, reduce, sendrecv   every rank's array
  *   allgather                                what every rank has afterwards
@@ -53,6 +54,33 @@ struct collective_shape {
 struct collective_shape collective_shape(const struct collective_opts *o, unsigned ranks);
 const char *collective_op_name(enum collective_op op);
 bool collective_reduces(enum collective_op op);
+/* A rank among those of a case. */
+struct collective_member {
+	const struct collective_opts *opts;
+	const struct collective_shape *shape;
+	unsigned rank, size;
+};
+
+/* A stretch of a rank's input or result with one law: what rank `from` gives, MOVE: to rank `to`. */
+struct collective_part {
+	uint64_t offset, count, first; /* elements: in this rank's array, and in the numbering */
+	unsigned from, to;
+};
+
+/* parts.c: what a rank gives, and what it gets: none for some. */
+enum collective_rule collective_rule_of(const struct collective_opts *o);
+unsigned collective_gifts(const struct collective_member *at);
+struct collective_part collective_gift(const struct collective_member *at, unsigned i);
+unsigned collective_parts(const struct collective_member *at);
+struct collective_part collective_part(const struct collective_member *at, unsigned i);
+/* Element `at` of the part is wrong on the rank of this name: place, found, expected into *w. */
+void collective_place_wrong(const struct collective_inputs *in, const struct collective_part *p, uint64_t at,
+			    const void *element, const char *rank, struct wrong *w);
+/* Whose share is missing or there twice, where that explains what is wrong; `suspect` as kernel/collective.h
+ * has it. */
+void collective_blame(const struct collective_inputs *in, const unsigned long long *suspect, struct wrong *w);
+enum status collective_mismatch(const struct collective_opts *o, const struct wrong *w, struct error *err);
+
 enum operand_type collective_operand(const struct collective_opts *o);
 ncclDataType_t collective_nccl_type(const struct collective_opts *o);
 const char *collective_type_name(const struct collective_opts *o);
@@ -70,6 +98,7 @@ const char *collective_protocol(uint32_t index);
 	X(warps, "", U64, 0, "warps a CTA")                                                                  \
 	X(nvls, "", U64, 0, "1: the switch reduces (NVLS); 0: it does not")                                  \
 	X(told_by, "", TEXT, 0, "of which call algorithm and protocol are")                                  \
+	X(mpi_version, "", TEXT, 0, "of the library that was used")                                          \
 	X(nccl_version, "", TEXT, 0, "of the library that was used")                                         \
 	X(calls, "", TEXT, 0, "the functions that one iteration calls")                                      \
 	X(buffers_registered, "", U64, 0, "1: NCCL took the registration of both buffers")                   \
@@ -104,7 +133,13 @@ struct collective_way {
 };
 enum { COLLECTIVE_WAYS = 12 };
 
-struct collective_state {
+/* First member of each engine's state. */
+struct collective_own {
+	enum status (*verify)(void *state, struct wrong *wrong, struct error *err);
+};
+
+struct collective_state { /* of engine nccl */
+	struct collective_own own;
 	struct collective_opts opts;
 	struct collective_shape shape;
 	struct collective_inputs inputs;
@@ -132,6 +167,9 @@ enum status collective_call(struct collective_state *s, struct error *err);
 /* Until the stream is done; a rank that has left ends it, and the communicator with it. */
 enum status collective_wait(struct collective_state *s, struct error *err);
 extern const struct engine collective_nccl_engine;
+
+/* mpi.c */
+extern const struct engine collective_mpi_engine;
 
 /* verify.c */
 /* Inputs of this rank, and a result that is none. */

@@ -256,14 +256,6 @@ static void tell(const struct collective_state *s, struct result *out)
 	tell_choice(s, out);
 }
 
-static enum collective_rule rule_of(const struct collective_opts *o)
-{
-	static const enum collective_rule rules[] = {COLLECTIVE_SUM, COLLECTIVE_MIN, COLLECTIVE_MAX,
-						     COLLECTIVE_AVG};
-
-	return collective_reduces(o->op) ? rules[o->reduce] : COLLECTIVE_MOVE;
-}
-
 /* What a rank needs of its own device, before it meets the others. */
 static enum status prepare_own(struct collective_state *s, struct error *err)
 {
@@ -285,13 +277,14 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	const struct collective_opts *o = opts;
 	enum status st;
 
+	s->own.verify = collective_verify;
 	s->opts = *o;
 	s->bench = b;
 	s->team = b->team;
 	if (!s->team || s->team->size < 2)
 		return error_set(err, STATUS_UNSUPPORTED, "collective: one rank has nobody to work with");
 	s->shape = collective_shape(o, s->team->size);
-	s->inputs = collective_inputs(collective_operand(o), rule_of(o), s->team->size, b->seed);
+	s->inputs = collective_inputs(collective_operand(o), collective_rule_of(o), s->team->size, b->seed);
 	st = team_nccl_open(s->team, err);
 	if (st)
 		return st;
