@@ -4,6 +4,7 @@
 set -u
 assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tap.sh"
+. "$here/walk.sh"
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
@@ -50,10 +51,30 @@ prove() { # NAME
 	ok "$1: a rank that is killed ends inconclusive" [ $code = 2 ]
 	ok ".. and leaves nothing" comes nothing_left
 }
+ln -s "$assay" bin/assay
+export HOME="$tmp" # where ranks started by hand keep their secret
+unset XDG_RUNTIME_DIR
+cat > bin/torchrun << 'S'
+#!/bin/sh
+# As torchrun starts ranks on one node: its words, its variables, a store at MASTER_PORT.
+[ "$1" = --nproc-per-node ] && [ "$3" = --no-python ] || exit 64
+size=$2 rank=0 code=0
+shift 3
+while [ $rank -lt "$size" ]; do
+	RANK=$rank WORLD_SIZE=$size LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$size MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 \
+		TORCHELASTIC_RUN_ID=none OMP_NUM_THREADS=1 "$@" &
+	pids="$pids $!"
+	rank=$((rank + 1))
+done
+for p in $pids; do wait "$p" || code=1; done
+exit $code
+S
+chmod +x bin/torchrun
 for kind in openmpi mpich; do
 	program=$(command -v "mpirun.$kind") || continue
 	printf '#!/bin/sh\nexec "%s" "$@"\n' "$program" > bin/mpirun && chmod +x bin/mpirun
 	prove "$kind"
+	[ "$kind" != openmpi ] || walks "By mpirun or torchrun"
 done
 if [ $proved = 0 ] && command -v mpirun > /dev/null; then prove "$(mpirun --version | head -n 1)"; fi
 [ $proved != 0 ] || { echo "1..0 # SKIP mpirun is not installed (package openmpi-bin)"; exit 0; }

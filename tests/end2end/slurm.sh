@@ -6,6 +6,7 @@ assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
 script=$here/$(basename "$0")
 PATH=$PATH:/usr/sbin:/sbin
 . "$here/tap.sh"
+. "$here/walk.sh"
 skip() {
 	echo "1..0 # SKIP $1"
 	exit 0
@@ -47,7 +48,7 @@ comes() { # COMMAND..: true within 30 s
 	done
 	return 1
 }
-mkdir state spool log
+mkdir state spool log tmp.proof1 tmp.proof2 # PMIx takes a folder of the node's in TmpFS
 (umask 077 && head -c 128 /dev/urandom > munge.key)
 munged --key-file="$tmp/munge.key" --socket="$tmp/munge.socket" --pid-file="$tmp/munged.pid" --log-file="$tmp/log/munged" \
 	--seed-file="$tmp/munge.seed" --force > log/munged.out 2>&1 || skip "munged does not start here: $(tail -n 1 log/munged.out)"
@@ -75,19 +76,24 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SwitchType=switch/none
 MpiDefault=none
+TmpFS=$tmp/tmp.%n
 EnforcePartLimits=ALL
 ReturnToService=2
 KillWait=5
-NodeName=proof1 NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=$(nproc) RealMemory=200
-NodeName=proof2 NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=$(nproc) RealMemory=200
+SlurmdParameters=config_overrides
+GresTypes=gpu
+NodeName=proof1 NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=8 RealMemory=200 Gres=gpu:8
+NodeName=proof2 NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=8 RealMemory=200 Gres=gpu:8
 PartitionName=all Nodes=proof1,proof2 Default=YES MaxTime=60 State=UP
 CONFIG
+touch gpu0 gpu1 gpu2 gpu3 gpu4 gpu5 gpu6 gpu7 # to be counted and handed out, not used
+echo "Name=gpu File=$tmp/gpu[0-7]" > gres.conf
 export SLURM_CONF="$tmp/slurm.conf"
 slurmctld > log/out 2>&1 && slurmd -N proof1 >> log/out 2>&1 && slurmd -N proof2 >> log/out 2>&1 ||
 	skip "Slurm does not start here: $(tail -n 1 log/out)"
 comes sh -c '[ -s slurmctld.pid ] && [ -s slurmd.proof1.pid ] && [ -s slurmd.proof2.pid ]'
 pids="$(cat slurmd.proof1.pid slurmd.proof2.pid slurmctld.pid) $pids"
-comes sh -c '[ "$(sinfo -h -t idle -o %D)" = 2 ]' || skip "Slurm's nodes do not come up here: $(tail -n 1 log/slurmctld)"
+comes sh -c '[ "$(sinfo -h -t idle -o %D)" = 2 ]' || skip "Slurm's nodes do not come up here: $(grep error log/slurmctld | head -n 3)"
 
 launch() { # CODE ARGS..
 	want=$1
@@ -100,9 +106,21 @@ ok ".. its four ranks meet and part" [ "$(grep -c '"size":4.*"ending":"done"' ou
 ok ".. on two nodes" says '"name":"proof1".*"name":"proof2"' out
 ok ".. and what it said lies in the folder" grep -q '"ending":"done"' assay-1.out
 ok "its script told the way before" sh -c '"$0" launch --nodes 2 --ranks-per-node 2 --time 5 --print -- __team > script && grep -q "^srun --mpi=none" script' "$assay"
+if srun --mpi=list 2>&1 | grep -q pmix; then
+	ok "with --mpi, by PMIx" launch 0 --mpi --wait -- __team
+	ok ".. four ranks meet too" [ "$(grep -c '"size":4.*"ending":"done"' out)" = 4 ]
+	ok ".. as its script says" sh -c '"$0" launch --nodes 2 --ranks-per-node 2 --mpi --print -- __team | grep -q "^srun --mpi=pmix"' "$assay"
+fi
+if [ -z "$master" ]; then
+	mkdir bin
+	ln -s "$assay" bin/assay
+	PATH=$tmp/bin:$PATH
+	walks "On a Slurm cluster"
+	comes sh -c '[ -z "$(squeue -h)" ]'
+fi
 ok "a job that is not waited for" launch 0 -- __team
 job=$(cat out)
-ok ".. says its number" [ "$job" = 2 ]
+ok ".. says its number" says '^[1-9][0-9]*$' out
 ok ".. and runs" comes grep -q '"ending":"done"' "assay-$job.out"
 ok "a job whose ranks refuse their words" launch 64 --wait -- __team --nonsense
 ok "a partition that is not there" launch 2 --partition nowhere -- __team

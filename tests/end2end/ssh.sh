@@ -6,6 +6,7 @@ assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
 script=$here/$(basename "$0")
 PATH=$PATH:/usr/sbin:/sbin
 . "$here/tap.sh"
+. "$here/walk.sh"
 skip() {
 	echo "1..0 # SKIP $1"
 	exit 0
@@ -57,16 +58,16 @@ CONFIG
 }
 one=127.0.0.1 two=::1 first=127.0.0.1 second=::1 there=
 if [ "${2:-}" = inside ]; then
-	one=10.9.7.1 two=10.9.7.2 first=node-a second=node-b there='nsenter -t $other -n -u'
+	one=10.9.7.1 two=10.9.7.2 first=gpu1 second=gpu2 there='nsenter -t $other -n -u'
 	mount -t tmpfs none /run && mkdir /run/sshd
-	printf '127.0.0.1 localhost\n%s node-a\n%s node-b\n' $one $two > hosts
-	mount --bind hosts /etc/hosts
-	hostname node-a
+	printf '127.0.0.1 localhost\n%s gpu1\n%s gpu2\n' $one $two > names
+	mount --bind names /etc/hosts
+	hostname gpu1
 	ip link set lo up
-	unshare -n -u sh -c 'hostname node-b; exec sleep 600' &
+	unshare -n -u sh -c 'hostname gpu2; exec sleep 600' &
 	other=$!
 	pids=$other
-	comes sh -c "[ \"\$(nsenter -t $other -u hostname)\" = node-b ]"
+	comes sh -c "[ \"\$(nsenter -t $other -u hostname)\" = gpu2 ]"
 	ip link add va type veth peer name vb && ip link set vb netns "$other" && ip addr add $one/24 dev va && ip link set va up
 	nsenter -t "$other" -n sh -c "ip addr add $two/24 dev vb && ip link set vb up && ip link set lo up"
 fi
@@ -106,8 +107,16 @@ no_ranks_left() { ! ranks_left; }
 
 ok "two hosts: four ranks meet" launch 0 "$first,$second" -- __team
 ok ".. all four, and part" [ "$(grep -c '"size":4.*"ending":"done"' out)" = 4 ]
-[ "$first" != node-a ] || ok ".. on two nodes" says '"name":"node-a".*"name":"node-b"' out
+[ "$first" != gpu1 ] || ok ".. on two nodes" says '"name":"gpu1".*"name":"gpu2"' out
 ok ".. what each says carries its host's name" sh -c 'grep -q "assay: $1: " err && grep -q "assay: $2: " err' sh "$first" "$second"
+if [ "$first" = gpu1 ]; then # as written, but for where the keys lie
+	mkdir bin
+	ln -s "$assay" bin/assay
+	printf '#!/bin/sh\nexec "%s" -F "%s" "$@"\n' "$(command -v ssh)" "$tmp/ssh_config" > bin/ssh && chmod +x bin/ssh
+	printf '# the rack\ngpu1\ngpu2   # lower\n' > hosts
+	PATH=$tmp/bin:$PATH
+	walks "Two nodes over ssh"
+fi
 ok "a word with blanks and quotes arrives as it is" launch 64 "$first,$second" -- __team --time "it's \$HOME; id"
 ok ".. and is refused by the program itself" says "it's \$HOME; id" err
 ok "a host whose key is another" launch 2 "$first,unknown" -- __team
