@@ -47,6 +47,9 @@ h200-sxm-1                     gpu_count     node   pass    -                   
 derived-h100-sxm-8             gpu_count     node   pass    -                   0
 derived-h100-sxm-8             numa          node   pass    -                   0
 derived-h100-sxm-8             nvlink_state  gpu7   pass    -                   0
+derived-h200-sxm-4             gpu_count     node   pass    -                   0
+derived-h200-sxm-4             numa          node   pass    -                   0
+derived-h200-sxm-4             nvlink_state  gpu1   pass    -                   0
 derived-llc-4                  numa          node   pass    -                   0
 # the driver, and GPUs that are not there
 derived-driver-missing         gpu_count     node   unknown driver_missing      2
@@ -71,6 +74,8 @@ derived-pcie-gen3              pcie_state    gpu0   warn    pcie_gen            
 derived-pcie-replays           pcie_state    gpu0   fail    pcie_errors         1
 # NVLink and its fabric
 derived-nvlink-12-of-18        nvlink_state  gpu0   fail    nvlink_count        1
+derived-h200-sxm-4-nvlink-12   nvlink_state  gpu1   fail    nvlink_count        1
+derived-h200-sxm-4-nvlink-12   nvlink_state  gpu0   pass    -                   0
 derived-nvlink-down            nvlink_state  gpu6   fail    nvlink_count        1
 derived-nvlink-down            nvlink_state  gpu5   pass    -                   0
 derived-nvlink-down            host_state    node   warn    xid                 0

@@ -80,6 +80,21 @@ static void test_siblings__two_cases_on_one_gpu_at_once_are_shared(void **state)
 	assert_verdict(&w, b, VERDICT_FAIL, CAUSE_GPU_SHARED);
 }
 
+static void test_siblings__eight_ranks_on_one_gpu_are_shared(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 80, 1395, 695, 0);
+
+		c->lockstep = true;
+		c->step = 3;
+	}
+	world_judge(&w);
+	for (unsigned i = 0; i < 8; i++)
+		assert_verdict(&w, &w.cases[i], VERDICT_FAIL, CAUSE_GPU_SHARED);
+	assert_int_equal(w.out.exit_code, 1);
+}
+
 static void test_siblings__the_leave_one_out_median_is_not_moved_by_the_outlier(void **state)
 {
 	const double x[] = {100, 101, 99, 60};
@@ -99,6 +114,7 @@ int main(void)
 		T(begin_eight, an_outlier_seen_twice_fails),
 		T(begin_eight, siblings_judge_what_no_band_knows),
 		T(begin_one, two_cases_on_one_gpu_at_once_are_shared),
+		T(begin_one, eight_ranks_on_one_gpu_are_shared),
 		T(begin_one, the_leave_one_out_median_is_not_moved_by_the_outlier),
 #undef T
 	};
