@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A state as text, and what it is worth. */
-#include "cmd/command.h"
+/* A state as tables. */
 #include "cmd/info.h"
 #include "cmd/monitor.h"
 #include "core/units.h"
@@ -19,8 +18,7 @@ static void add_rate(struct text *t, const json_t *rates, const char *name)
 	text_add(t, shown);
 }
 
-/* Sum of all that rose. */
-static json_int_t risen(const json_t *row)
+json_int_t monitor_risen(const json_t *row)
 {
 	json_int_t sum = 0;
 	const char *key;
@@ -38,8 +36,8 @@ static void add_errors(struct text *t, const json_t *row)
 		text_add(t, "-");
 	else
 		text_addf(t, "%lld", (long long)json_integer_value(count));
-	if (risen(row))
-		text_addf(t, " (+%lld)", (long long)risen(row));
+	if (monitor_risen(row))
+		text_addf(t, " (+%lld)", (long long)monitor_risen(row));
 }
 
 /* "error_replay +3, error_crc +1" */
@@ -100,7 +98,7 @@ static void link_lines(struct text *t, const json_t *links, bool all)
 		const json_t *rates = json_object_get(link, "rates");
 		bool up = json_is_true(json_object_get(link, "active"));
 
-		if (!all && up && !risen(link))
+		if (!all && up && !monitor_risen(link))
 			continue;
 		any = true;
 		text_addf(&lines, "%.0f\t%s\t%s\t%s %s\t", info_number(link, "link"), up ? "up" : "DOWN",
@@ -241,150 +239,6 @@ void monitor_text(struct text *out, const json_t *state, bool detail)
 		nvlink_text(out, nvlink, detail);
 	if (ib)
 		ib_text(out, ib);
-}
-
-/* What a line says of many rows. */
-struct tally {
-	size_t rows, up, links;
-	json_int_t risen;
-	double out, in;
-	bool out_known, in_known;
-	const char *why;
-};
-
-static void tally_rates(struct tally *s, const json_t *rates, const char *out, const char *in)
-{
-	s->out_known = s->out_known || json_object_get(rates, out);
-	s->in_known = s->in_known || json_object_get(rates, in);
-	s->out += info_number(rates, out);
-	s->in += info_number(rates, in);
-}
-
-static void add_tally(struct text *t, const struct tally *s)
-{
-	char out[32] = "-", in[32] = "-";
-
-	if (s->out_known)
-		units_format(out, sizeof(out), s->out, "B/s");
-	if (s->in_known)
-		units_format(in, sizeof(in), s->in, "B/s");
-	text_addf(t, ", out %s, in %s, errors +%lld", out, in, (long long)s->risen);
-	if (s->why)
-		text_addf(t, ", %s", s->why);
-}
-
-static void nvlink_line(struct text *t, const json_t *part)
-{
-	struct tally s = {0};
-	const json_t *gpu, *link;
-	size_t i, l;
-
-	json_array_foreach(json_object_get(part, "gpus"), i, gpu)
-	{
-		s.rows++;
-		s.up += (size_t)info_number(gpu, "up");
-		s.links += json_array_size(json_object_get(gpu, "links"));
-		tally_rates(&s, json_object_get(gpu, "sum"), "payload_tx", "payload_rx");
-		if (*info_string(gpu, "why"))
-			s.why = info_string(gpu, "why");
-		json_array_foreach(json_object_get(gpu, "links"), l, link) s.risen += risen(link);
-	}
-	if (*info_string(part, "why") || *info_string(part, "none")) {
-		text_addf(t, "; nvlink: %s%s", info_string(part, "why"), info_string(part, "none"));
-		return;
-	}
-	text_addf(t, "; nvlink %zu GPU%s, %zu of %zu up", s.rows, s.rows == 1 ? "" : "s", s.up, s.links);
-	add_tally(t, &s);
-}
-
-static void ib_line(struct text *t, const json_t *part)
-{
-	struct tally s = {0};
-	const json_t *port;
-	size_t i;
-
-	json_array_foreach(json_object_get(part, "ports"), i, port)
-	{
-		s.rows++;
-		s.up += !strcmp(info_string(port, "state"), "ACTIVE");
-		tally_rates(&s, json_object_get(port, "rates"), "tx", "rx");
-		s.risen += risen(port);
-	}
-	if (*info_string(part, "why") || *info_string(part, "none")) {
-		text_addf(t, "; ib: %s%s", info_string(part, "why"), info_string(part, "none"));
-		return;
-	}
-	text_addf(t, "; ib %zu of %zu ports ACTIVE", s.up, s.rows);
-	add_tally(t, &s);
-}
-
-static void nccl_line(struct text *t, const json_t *part)
-{
-	const json_t *row;
-	size_t i, hurts = 0, unknown = 0;
-
-	json_array_foreach(json_object_get(part, "settings"), i, row)
-	{
-		hurts += !strcmp(info_string(row, "verdict"), "hurts");
-		unknown += !strcmp(info_string(row, "verdict"), "unknown");
-	}
-	text_addf(t, "; nccl %zu set, %zu hurt, %zu unknown",
-		  json_array_size(json_object_get(part, "settings")), hurts, unknown);
-}
-
-void monitor_line(struct text *out, const json_t *state)
-{
-	text_add(out, info_string(state, "t"));
-	if (json_object_get(state, "nccl"))
-		nccl_line(out, json_object_get(state, "nccl"));
-	if (json_object_get(state, "nvlink"))
-		nvlink_line(out, json_object_get(state, "nvlink"));
-	if (json_object_get(state, "ib"))
-		ib_line(out, json_object_get(state, "ib"));
-	text_add(out, "\n");
-}
-
-static int worse(int a, int b)
-{
-	/* 1 says that something is wrong, 2 that we could not look; as a run has it, the first weighs more */
-	return a == EXIT_FAILED || b == EXIT_FAILED ? EXIT_FAILED : a > b ? a : b;
-}
-
-static int nvlink_code(const json_t *part)
-{
-	const json_t *gpu;
-	int code = *info_string(part, "why") ? EXIT_INCONCLUSIVE : EXIT_PASS;
-	size_t i;
-
-	json_array_foreach(json_object_get(part, "gpus"), i, gpu)
-	{
-		if (*info_string(gpu, "why"))
-			code = worse(code, EXIT_INCONCLUSIVE);
-		if ((size_t)info_number(gpu, "up") < json_array_size(json_object_get(gpu, "links")))
-			code = EXIT_FAILED;
-	}
-	return code;
-}
-
-int monitor_code(const json_t *state)
-{
-	const json_t *ib = json_object_get(state, "ib"), *nccl = json_object_get(state, "nccl"), *row;
-	int code = nvlink_code(json_object_get(state, "nvlink"));
-	size_t i;
-
-	if (*info_string(ib, "why") || json_array_size(json_object_get(nccl, "unreadable")))
-		code = worse(code, EXIT_INCONCLUSIVE);
-	json_array_foreach(json_object_get(ib, "ports"), i, row)
-	{
-		if (json_object_get(row, "unreadable"))
-			code = worse(code, EXIT_INCONCLUSIVE);
-	}
-	json_array_foreach(json_object_get(nccl, "settings"), i, row)
-	{
-		if (json_object_get(row, "fails"))
-			code = EXIT_FAILED;
-	}
-	return code;
 }
 
 void monitor_cut(struct text *out, const char *text, unsigned columns, unsigned rows)
