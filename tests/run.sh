@@ -69,7 +69,7 @@ if [ "${1:-}" != --fast ]; then
 		run build-asan "under ASan and UBSan"
 
 	if able "${CC:-cc}" -fsanitize=thread 'int main(void) { return 0; }'; then
-		threaded="cpu_pool machine run_ranks team_threads vendor_nvml"
+		threaded="cpu_pool machine run_ranks team_links vendor_nvml"
 		build_in build-tsan "$(for t in $threaded; do echo "tests/unit/test_$t"; done) fakes" -Db_sanitize=thread \
 			-Db_lundef=false -Dplot=disabled -Darchive=disabled
 		# shellcheck disable=SC2086

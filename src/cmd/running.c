@@ -7,6 +7,7 @@
 #include "cmd/judged.h"
 #include "cmd/kept.h"
 #include "cmd/running_plan.h"
+#include "cmd/running_team.h"
 #include "cmd/runs.h"
 #include "cmd/show.h"
 #include "cmd/vocabulary.h"
@@ -167,8 +168,9 @@ out:
 }
 
 static enum status run_it(const struct command_context *c, const struct plan *plan, const struct machine *m,
-			  const struct running_opts *o, const struct expectations *e, const char *dir,
-			  struct run_summary *summary, struct error *err)
+			  const struct running_opts *o, const struct expectations *e,
+			  const struct running_team *team, const char *dir, struct run_summary *summary,
+			  struct error *err)
 {
 	struct run_options ro = {
 		.dir = dir,
@@ -195,21 +197,23 @@ static enum status run_it(const struct command_context *c, const struct plan *pl
 		st = ahead_low(&low, plan, m, e, err);
 	ro.kept = kept;
 	ro.expected_low = low;
-	if (c->terminal)
+	ro.control = team->control;
+	ro.rank = team->place.rank;
+	if (c->terminal && !ro.rank)
 		ro.progress.update = draw;
 	if (!st)
 		st = run_plan(plan, m, probe_list, &ro, summary, err);
 	free(low);
 	json_decref(kept);
-	if (c->terminal)
+	if (ro.progress.update)
 		fprintf(stderr, "\r\033[K");
 	return st;
 }
 
 /* The machine, and the plan on it. With --wait both anew until no GPU is busy. */
 static enum status prepare(const struct command_context *c, const struct suite *s,
-			   const struct running_opts *o, struct machine **m, struct plan *plan,
-			   struct error *err)
+			   const struct running_opts *o, struct running_team *team, struct machine **m,
+			   struct plan *plan, struct error *err)
 {
 	struct plan_wishes wishes = {.target = o->target,
 				     .seconds = o->seconds,
@@ -233,6 +237,10 @@ static enum status prepare(const struct command_context *c, const struct suite *
 		if (st && o->machine) /* a wrong folder was named */
 			return err->status = STATUS_BAD_INPUT;
 		if (!st)
+			st = running_team_join(team, c, o, *m, err);
+		wishes.team = control_shape(team->control);
+		wishes.rank = team->place.rank;
+		if (!st)
 			st = plan_build(plan, s, *m, probe_list, &wishes, err);
 		busy = st ? NULL : running_busy(plan);
 		if (st || !o->wait || !busy || *c->stop)
@@ -250,57 +258,112 @@ static enum status prepare(const struct command_context *c, const struct suite *
 	}
 }
 
+/* A rank other than 0 tells nothing: rank 0's report has its cases. What failed here is our exit code all the
+ * same; what is inconclusive, where a case did not come to its end. */
+static enum status judge_silently(const struct running_opts *o, const char *dir,
+				  const struct run_summary *summary, int *code, struct error *err)
+{
+	static const struct judge_site kept = {0};
+	struct judged judged = {0};
+	enum status st = judged_read(&judged, dir, NULL, &kept, o->real_names, err);
+
+	if (!st && judged.judgements.exit_code == EXIT_FAILED)
+		*code = EXIT_FAILED;
+	else if (!st)
+		*code = summary->failed || summary->not_run || summary->cancelled ? EXIT_INCONCLUSIVE
+										  : EXIT_PASS;
+	judged_release(&judged);
+	return st;
+}
+
+/* What one run of the command holds. */
+struct doing {
+	const struct command_context *c;
+	const struct suite *suite;
+	const struct running_opts *o;
+	struct expectations *expectations;
+	struct machine *machine;
+	struct text stated;
+	struct plan plan;
+	struct running_team team;
+	char dir[PATH_MAX];
+	bool named; /* the directory, by the command */
+};
+
+/* The directory: named, or the next free one; of another rank beside rank 0's. */
+static enum status claim(struct doing *d, struct error *err)
+{
+	enum status st =
+		d->named || d->team.place.rank ? STATUS_OK : runs_claim(d->dir, suite_name(d->suite), err);
+
+	if (!st)
+		st = running_team_dir(&d->team, d->dir, err);
+	return st ? st : keep_statement(d->dir, &d->stated, d->expectations, err);
+}
+
+static enum status measure_and_tell(struct doing *d, int *code, struct error *err)
+{
+	struct run_summary summary = {0};
+	enum status st = claim(d, err);
+
+	if (!st) {
+		st = run_it(d->c, &d->plan, d->machine, d->o, d->expectations, &d->team, d->dir, &summary,
+			    err);
+		if (st)
+			keep_statement_again(d->dir, &d->stated, d->expectations);
+	}
+	if (!st && !summary.cancelled)
+		running_team_collect(&d->team, d->c, d->dir);
+	if (!st && d->team.place.rank)
+		st = judge_silently(d->o, d->dir, &summary, code, err);
+	else if (!st)
+		st = judge_and_report(d->c, d->o, d->dir, code, err);
+	if (!st && *code == EXIT_PASS && summary.team_over.status)
+		*code = EXIT_INCONCLUSIVE;
+	if (st || d->team.place.rank)
+		return st;
+	log_info(d->c->log, LOG_TOPIC_RUN, "report: %s/report.html", d->dir);
+	if (summary.cancelled && !d->team.control)
+		log_info(d->c->log, LOG_TOPIC_RUN, "stopped; assay %s --resume %s goes on", d->c->argv[1],
+			 d->dir);
+	return STATUS_OK;
+}
+
 int running_do(const struct command_context *c, const struct suite *s, const struct running_opts *o)
 {
-	struct expectations *expectations = NULL;
-	struct run_summary summary = {0};
-	struct machine *m = NULL;
+	struct doing d = {.c = c, .suite = s, .o = o, .named = o->resume || o->out};
 	struct error err = {0};
-	struct text stated = {0};
-	struct plan plan = {0};
-	const char *named = o->resume ? o->resume : o->out;
-	char dir[PATH_MAX];
 	int code = EXIT_INCONCLUSIVE;
 	enum status st;
 
-	if (named)
-		text_copy(dir, sizeof(dir), named);
+	if (d.named)
+		text_copy(d.dir, sizeof(d.dir), o->resume ? o->resume : o->out);
 	else
-		runs_next(dir, suite_name(s));
+		runs_next(d.dir, suite_name(s));
 	st = check_wishes(o, &err);
 	if (!st)
-		st = read_statement(o, &expectations, &stated, &err);
+		st = running_team_place(&d.team, o, &err);
 	if (!st)
-		st = prepare(c, s, o, &m, &plan, &err);
+		st = running_team_check(&d.team, o, &err);
+	if (!st)
+		st = read_statement(o, &d.expectations, &d.stated, &err);
+	if (!st)
+		st = prepare(c, s, o, &d.team, &d.machine, &d.plan, &err);
 	if (!st && o->plan) {
-		running_print_plan(&plan, m, dir, running_format(o) == REPORT_JSON);
+		running_print_plan(&d.plan, d.machine, d.dir, running_format(o) == REPORT_JSON);
 		code = EXIT_PASS;
 	} else if (!st) {
-		if (!named)
-			st = runs_claim(dir, suite_name(s), &err);
-		if (!st)
-			st = keep_statement(dir, &stated, expectations, &err);
-		if (!st) {
-			st = run_it(c, &plan, m, o, expectations, dir, &summary, &err);
-			if (st)
-				keep_statement_again(dir, &stated, expectations);
-		}
-		if (!st)
-			st = judge_and_report(c, o, dir, &code, &err);
-		if (!st)
-			log_info(c->log, LOG_TOPIC_RUN, "report: %s/report.html", dir);
-		if (!st && summary.cancelled)
-			log_info(c->log, LOG_TOPIC_RUN, "stopped; assay %s --resume %s goes on", c->argv[1],
-				 dir);
+		st = measure_and_tell(&d, &code, &err);
 	}
 	if (st) {
 		code = running_complain(c, &err);
-		if (!named)
-			rmdir(dir); /* where nothing came into it */
+		if (!d.named && !d.team.place.rank)
+			rmdir(d.dir); /* where nothing came into it */
 	}
-	plan_release(&plan);
-	machine_free(m);
-	text_release(&stated);
-	expectations_free(expectations);
+	running_team_leave(&d.team);
+	plan_release(&d.plan);
+	machine_free(d.machine);
+	text_release(&d.stated);
+	expectations_free(d.expectations);
 	return code;
 }

@@ -8,7 +8,8 @@
 
 struct running_opts {
 	const char *target, *out, *resume, *machine, *expect, *site, *expectations;
-	double seconds, search_seconds, price;
+	const char *node, *interface, *team_secret;
+	double seconds, search_seconds, price, join;
 	uint64_t seed, rounds;
 	uint32_t format;
 	bool json, plan, wait, beside, sample, real_names, isolate;
@@ -18,7 +19,7 @@ struct running_opts {
  */
 /* clang-format off */
 #define RUNNING_ROWS(type)                                                                                            \
-	OPT_ROW(type, running.target, .name = "target", .shown = "cpu|cpu-each-numa|gpu|gpuN|pair|pair-once|gpuN>gpuM|node|all", .help = "run only the cases on it"), \
+	OPT_ROW(type, running.target, .name = "target", .shown = "cpu|cpu-each-numa|gpu|gpuN|pair|pair-once|gpuN>gpuM|node|team|all", .help = "run only the cases on it"), \
 	OPT_ROW(type, running.out, .name = "out", .shown = "DIR", .help = "run directory; else assay-runs/DATE-NAME"),   \
 	OPT_ROW(type, running.seconds, .name = "seconds", .preset = "0", .unit = "s", .min = 0, .max = 1e7,            \
 		.help = "length of the measured windows; 0: as the suite or METHODS say"),                               \
@@ -43,6 +44,11 @@ struct running_opts {
 	OPT_ROW(type, running.sample, .name = "telemetry", .preset = "true", .help = "sample power, clocks, temperatures"), \
 	OPT_ROW(type, running.isolate, .name = "isolate", .preset = "true",                                              \
 		.help = "follow a case of several GPUs that is slow or wrong until the bad one is named"),               \
+	OPT_ROW(type, running.node, .name = "node", .shown = "NAME", .help = "in a team: what this node is called, else the host's name"), \
+	OPT_ROW(type, running.interface, .name = "interface", .shown = "NAME|ADDRESS", .help = "in a team: by which the ranks talk"), \
+	OPT_ROW(type, running.team_secret, .name = "team-secret", .shown = "FILE", .help = "in a team: file (0600) with what its ranks alone know"), \
+	OPT_ROW(type, running.join, .name = "join", .preset = "60s", .unit = "s", .min = 0.1, .max = 3600, \
+		.help = "in a team: until all ranks have come"), \
 	OPT_ROW(type, running.real_names, .name = "real-names",                                                          \
 		.help = "serials, addresses and host names as they are in journal and reports, not as pseudonyms"),     \
 	OPT_ROW(type, running.format, .name = "format", .preset = "text", .choices = report_formats,                  \

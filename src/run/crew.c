@@ -9,8 +9,9 @@
 #include "machine/machine.h"
 #include "run/crew.h"
 #include "run/device.h"
+#include "team/control.h"
 
-enum { TICK_MS = 50, CREW_MAX = 256 };
+enum { TICK_MS = 50, CREW_MAX = 256, TEAM_FDS = 1024 };
 
 void crew_quarantine(struct run *r, const struct bench_case *c, enum lost why)
 {
@@ -52,10 +53,9 @@ static void watch_time(struct run *r, struct worker *w)
 		worker_force(r, w);
 }
 
-/* Waits for the next thing to happen to any of them or to the sampler, then attends to it. */
-static void attend(struct run *r, struct worker *crew, size_t count)
+void crew_attend(struct run *r, struct worker *crew, size_t count)
 {
-	struct pollfd fds[2 * CREW_MAX + 1];
+	struct pollfd fds[2 * CREW_MAX + 1 + TEAM_FDS];
 	nfds_t n = 0;
 
 	for (size_t i = 0; i < count; i++)
@@ -65,12 +65,14 @@ static void attend(struct run *r, struct worker *crew, size_t count)
 		}
 	if (r->watch.alive)
 		fds[n++] = (struct pollfd){.fd = r->watch.sampler.channel, .events = POLLIN};
+	n += control_fds(r->o->control, fds + n, TEAM_FDS);
 	poll(fds, n, TICK_MS);
 	for (size_t i = 0; i < count; i++)
 		if (crew[i].alive)
 			worker_hear(r, &crew[i]);
 	for (size_t i = 0; i < count; i++)
 		watch_time(r, &crew[i]);
+	team_attend(r, crew);
 	watch_read(r);
 }
 
@@ -127,11 +129,16 @@ static void in_order(struct run *r, const struct step *step)
 
 	w->run = r;
 	for (size_t i = 0; i < step->count && !over(r); i++) {
+		team_line(r, &step->cases[i]);
+		if (step->cases[i].team) {
+			team_case(r, w, &step->cases[i]);
+			continue;
+		}
 		if (!may_run(r, &step->cases[i]))
 			continue;
 		worker_give(r, w, &step->cases[i]);
 		while (w->c && !r->status)
-			attend(r, w, 1);
+			crew_attend(r, w, 1);
 		if (w->alive && r->status)
 			worker_home(r, w, 500);
 		/* A worker that lost its device has nothing to keep. */
@@ -160,7 +167,7 @@ static void all_together(struct run *r, const struct step *step)
 		worker_give(r, &crew[count++], &step->cases[i]);
 	}
 	while (any_at_work(crew, count) && !r->status) {
-		attend(r, crew, count);
+		crew_attend(r, crew, count);
 		start_together(crew, count);
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -218,7 +225,7 @@ static void run_row(struct run *r, const struct step *step, size_t first, bool *
 		worker_give(r, w, c);
 	}
 	while (any_at_work(lane, lanes) && !r->status) {
-		attend(r, lane, lanes);
+		crew_attend(r, lane, lanes);
 		start_together(lane, lanes);
 	}
 	for (size_t i = 0; i < lanes; i++) /* a worker that lost its device has nothing to keep */
@@ -257,6 +264,8 @@ out:
 
 void crew_step(struct run *r, const struct step *step)
 {
+	if (step->count)
+		team_line(r, step->cases);
 	if (step->order == STEP_LOCKSTEP)
 		in_lockstep(r, step);
 	else if (step->order == STEP_TOGETHER)

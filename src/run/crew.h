@@ -8,6 +8,13 @@
 /* The case's GPUs are used no more in this run. */
 void crew_quarantine(struct run *r, const struct bench_case *c, enum lost why);
 
+/* Waits for the next thing to happen to any of them, to the sampler or to the team, then attends to it. */
+void crew_attend(struct run *r, struct worker *crew, size_t count);
+/* Another worker, where this one is not of the case's kind. */
+enum status worker_ready(struct run *r, struct worker *w, const struct bench_case *c, struct error *err);
+/* What a worker of the team is told first, and where rank 0's listens. Caller decrefs. */
+json_t *team_place_json(const struct run *r);
+json_t *team_links_json(const struct run *r);
 /* Gives the case to the worker, hiring one where there is none that fits. */
 void worker_give(struct run *r, struct worker *w, const struct bench_case *c);
 /* Whether it can take the case as it is; else another is hired. */

@@ -14,6 +14,11 @@ static bool on_line(struct worker *w, const char *type, json_t *body)
 			 LOG_TOPIC_RUN, "%.400s", json_string_value(json_object_get(body, "text")));
 		return true;
 	}
+	if (!strcmp(type, "listen")) {
+		w->port = (uint16_t)json_integer_value(json_object_get(body, "port"));
+		w->said_port = true;
+		return true;
+	}
 	if (!w->c || !json_is_integer(id) || json_integer_value(id) != (json_int_t)w->c->id)
 		return false;
 	if (!strcmp(type, "at")) {

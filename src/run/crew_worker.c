@@ -155,6 +155,7 @@ static enum status hire(struct run *r, struct worker *w, const struct bench_case
 	struct process_spec spec = {.argv = argv, .channel = true, .capture_output = true};
 	struct error why = {0};
 	enum status st;
+	json_t *line;
 
 	clear(w);
 	if (c->target.ranks > 1)
@@ -178,11 +179,12 @@ static enum status hire(struct run *r, struct worker *w, const struct bench_case
 	fcntl(w->p.output, F_SETFL, O_NONBLOCK);
 	text_copy(w->group, sizeof(w->group), c->group);
 	text_copy(w->place, sizeof(w->place), worker_place(c));
-	return worker_send(w,
-			   json_pack("{s:O, s:I, s:i, s:b}", "machine", machine_json(r->machine), "seed",
-				     (json_int_t)r->o->seed, "topics", r->o->log ? (int)r->o->log->topics : 0,
-				     "board", w->board != NULL),
-			   err);
+	line = json_pack("{s:O, s:I, s:i, s:b}", "machine", machine_json(r->machine), "seed",
+			 (json_int_t)r->o->seed, "topics", r->o->log ? (int)r->o->log->topics : 0, "board",
+			 w->board != NULL);
+	if (line && c->team)
+		json_object_set_new(line, "team", team_place_json(r));
+	return worker_send(w, line, err);
 }
 
 static void arm_guards(struct run *r, const struct bench_case *c)
@@ -198,26 +200,38 @@ bool worker_fits(const struct worker *w, const struct bench_case *c)
 	return !w->leaves && !strcmp(w->group, c->group) && !strcmp(w->place, worker_place(c));
 }
 
-/* Gives the case to the worker, hiring one where there is none that fits. */
-void worker_give(struct run *r, struct worker *w, const struct bench_case *c)
+enum status worker_ready(struct run *r, struct worker *w, const struct bench_case *c, struct error *err)
 {
-	struct error err = {0};
-	enum status st = STATUS_OK;
-
 	if (w->alive && !worker_fits(w, c))
 		crew_dismiss(r, w);
 	for (unsigned i = 0; !w->alive && w->fell && device_wanted(c) && i < c->target.gpu_count; i++)
 		manners_memory_back(r, c->target.gpu[i]);
 	w->fell = false;
-	if (!w->alive)
-		st = hire(r, w, c, &err);
+	return w->alive ? STATUS_OK : hire(r, w, c, err);
+}
+
+static json_t *run_line(const struct run *r, const struct bench_case *c)
+{
+	json_t *line = json_pack("{s:o}", "run", case_json(c, r->machine));
+
+	if (line && c->team)
+		json_object_set_new(line, "links", team_links_json(r));
+	return line;
+}
+
+/* Gives the case to the worker, hiring one where there is none that fits. */
+void worker_give(struct run *r, struct worker *w, const struct bench_case *c)
+{
+	struct error err = {0};
+	enum status st = worker_ready(r, w, c, &err);
+
 	r->attempt[c->id]++;
 	run_progress(r, c, "start");
 	run_journal(r, JOURNAL_BEGIN,
 		    json_pack("{s:i, s:i, s:i}", "case", (int)c->id, "attempt", (int)r->attempt[c->id], "pid",
 			      (int)w->p.pid));
 	if (!st)
-		st = worker_send(w, json_pack("{s:o}", "run", case_json(c, r->machine)), &err);
+		st = worker_send(w, run_line(r, c), &err);
 	w->c = c;
 	w->ready = w->told_to_go = w->garbled = w->ended_case = false;
 	w->forced = ENDING_DONE;

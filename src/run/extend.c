@@ -47,6 +47,7 @@ bool run_extend(struct run *r, struct step *step, const char *mark, json_t *mark
 		json_t *body;
 
 		step->cases[i].id = r->next_id++;
+		step->cases[i].line = 0; /* the other ranks of a team do not wait for it */
 		body = case_json(&step->cases[i], r->machine);
 		if (body)
 			json_object_set(body, mark, json_array_get(marks, i));

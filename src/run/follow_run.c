@@ -306,7 +306,7 @@ static double loss_of(const struct run *r, const struct bench_case *c, enum foll
 	const struct note *n = &r->note[c->id];
 	double low = r->o->expected_low ? r->o->expected_low[c->id] : 0;
 
-	if (c->skip || c->target.kind != TARGET_NODE || c->target.ranks < 2 ||
+	if (c->skip || c->team || c->target.kind != TARGET_NODE || c->target.ranks < 2 ||
 	    c->target.gpu_count != c->target.ranks || c->require == REQUIRE_NOTHING || !n->done)
 		return 0;
 	if (fault == FOLLOW_WRONG)

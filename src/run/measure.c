@@ -109,17 +109,20 @@ static enum status run_reading(struct running *r, struct error *err)
 	return st ? st : emit_once(r, err);
 }
 
-static void release(struct running *r)
+static void release(struct running *r, enum status st, const struct error *why)
 {
-	ranks_release(&r->part);
+	ranks_release(&r->part, st, why);
 	timing_release(&r->timing);
 }
 
 enum status measure_case(struct measure *w, const struct bench_case *c, struct error *err)
 {
-	struct running *r = calloc(1, sizeof(*r));
+	struct running *r;
 	enum status st;
 
+	if (c->team && w->team && w->team->rank)
+		return ranks_follow(w, c, err);
+	r = calloc(1, sizeof(*r));
 	if (!r)
 		return error_errno(err, ENOMEM, "%s", c->key);
 	r->w = w;
@@ -130,7 +133,7 @@ enum status measure_case(struct measure *w, const struct bench_case *c, struct e
 	r->timing.w = w;
 	r->timing.part = &r->part;
 	st = c->probe->kind == PROBE_READING ? run_reading(r, err) : run_timed(r, err);
-	release(r);
+	release(r, st, err);
 	free(r);
 	return st;
 }

@@ -9,6 +9,7 @@
 #include "run/probe.h"
 
 struct ranks;
+struct team;
 
 /*
  * Events of a case, as they come: journal bodies (phase, samples, result), and two that are never journaled:
@@ -38,6 +39,7 @@ struct measure {
 	struct emit emit;
 	/* Opened by the first case that needs it, kept for the next: a context takes 0.3 s. */
 	struct seat seat[TARGET_GPUS];
+	struct team *team;	  /* launched: this worker among the others of its generation; NULL: none */
 	struct ranks *ranks;	  /* of cases of several ranks; NULL: none yet */
 	struct team_board *board; /* for the supervisor, TEAM_BOARD_RANKS lines; NULL: nobody looks */
 };

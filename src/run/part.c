@@ -132,6 +132,8 @@ static enum status obey(struct part *p, const struct team_command *c, struct par
 	case PART_RELEASE:
 		part_release(p);
 		return STATUS_OK;
+	case PART_OUTCOME:
+		return STATUS_OK;
 	case PART_WORDS:
 		break;
 	}

@@ -38,6 +38,7 @@ enum part_word {
 	PART_VERIFY,
 	PART_FINISH,
 	PART_RELEASE,
+	PART_OUTCOME, /* launched ranks: how the case ended, by team_share */
 	PART_WORDS
 };
 enum { PART_STAMP = 1, PART_CHECK = 2 };

@@ -158,9 +158,11 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 	}
 	text_copy(c.target_text, sizeof(c.target_text), k->found->text);
 	c.line = b->line;
-	if (target_shared(&c.target, e, b->wishes))
+	if (target_shared(&c.target, e, b->wishes)) {
 		c.team = ++b->teams;
-	else
+		if (b->wishes->rank)
+			c.require = REQUIRE_NOTHING; /* its figures are rank 0's to tell and to judge */
+	} else
 		target_mine(&c.target, b->machine, b->wishes, &other);
 	target_ranks(&c.target, e, b->machine, b->wishes, &few);
 	fill_times(b, &c, k);

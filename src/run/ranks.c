@@ -1,51 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/ranks.h"
+#include "run/ranks_internal.h"
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include "core/process.h"
 #include "core/text.h"
-
-enum { BEYOND_MS = 10000 };
-
-struct rank { /* one thread's own */
-	struct ranks *all;
-	struct team *team;
-	struct measure w;
-	pthread_t thread;
-	bool started;
-	int numa; /* -1: anywhere */
-};
-
-struct ranks {
-	unsigned size;
-	uint16_t gpu[RANKS_MAX]; /* as the case's target has them */
-	bool opens;		 /* their engines open these GPUs */
-	struct team team[RANKS_MAX];
-	struct rank rank[RANKS_MAX];
-	const struct bench_case *c; /* set before PREPARE is posted */
-	void *answer;		    /* the newest, with its samples */
-	size_t answer_room;
-	bool broken; /* a rank did not answer: it may hang for ever */
-};
 
 static bool several(const struct part *p)
 {
 	return p->c->target.ranks > 1;
 }
 
-/* -- a follower's thread -- */
-
-static void bind_near(const struct rank *r)
+void ranks_home(struct measure *w)
 {
-	struct error why = {0};
+	struct ranks *s = w->ranks;
 
-	if (r->numa >= 0 && process_bind_thread(r->numa, &why))
-		log_warn(r->w.log, LOG_TOPIC_RUN, "%s runs on any CPU: %s", r->team->name, why.text);
+	w->ranks = NULL;
+	if (!s || s->broken) /* the thread of one that hangs uses all of this: it goes with the process */
+		return;
+	if (s->crowd)
+		ranks_end_threads(s);
+	free(s->answer);
+	free(s);
 }
 
 /* The new samples of the window go with the answer. */
-static enum status answer(struct part *p, struct part_answer *a, struct error *err)
+enum status ranks_answer(struct part *p, struct part_answer *a, struct error *err)
 {
 	size_t count = p->sample ? p->window.count - p->told : 0, size = sizeof(*a) + count * sizeof(double);
 	char *bytes = malloc(size);
@@ -62,137 +39,6 @@ static enum status answer(struct part *p, struct part_answer *a, struct error *e
 	free(bytes);
 	return st;
 }
-
-static void *follow(void *arg)
-{
-	struct rank *r = arg;
-	struct part *p = calloc(1, sizeof(*p));
-	struct part_answer a;
-	struct team_command c;
-	enum status st = STATUS_OK;
-
-	bind_near(r);
-	while (p && !st && !team_follow(r->team, &c, NULL)) {
-		if (c.word == PART_PREPARE)
-			*p = (struct part){.w = &r->w, .c = r->all->c, .team = r->team};
-		part_obey(p, &c, &a);
-		if (c.word != PART_SAMPLE)
-			st = answer(p, &a, NULL);
-		if (c.word == PART_RELEASE)
-			*p = (struct part){0};
-	}
-	if (r->team->close)
-		r->team->close(r->team);
-	device_close(&r->w);
-	free(p);
-	return NULL;
-}
-
-/* -- life -- */
-
-static int numa_of(const struct measure *w, const struct bench_case *c, unsigned rank)
-{
-	if (!device_wanted(c) || machine_cpu(w->machine)->numa_count < 2)
-		return -1;
-	return (int)gpu_get(machine_gpu(w->machine, c->target.gpu[rank]), GPU_FACT_numa_node, -1);
-}
-
-static void name_rank(struct ranks *s, struct measure *w, const struct bench_case *c, unsigned r)
-{
-	struct team *t = &s->team[r];
-
-	snprintf(t->name, sizeof(t->name), "rank %u (gpu%u)", r, c->target.gpu[r]);
-	t->stop = w->stop;
-	t->board = w->board && r < TEAM_BOARD_RANKS ? &w->board[r] : NULL;
-	team_board_take(t->board, r);
-	s->rank[r] = (struct rank){
-		.all = s,
-		.team = t,
-		.w = {.machine = w->machine,
-		      .seed = w->seed,
-		      .clock = w->clock,
-		      .log = w->log,
-		      .stop = w->stop},
-		.numa = numa_of(w, c, r),
-	};
-}
-
-/* A request to stop is for the worker's first thread, which polls. */
-static enum status start_threads(struct ranks *s, struct error *err)
-{
-	sigset_t polite, before;
-	int failed = 0;
-
-	sigemptyset(&polite);
-	sigaddset(&polite, SIGTERM);
-	sigaddset(&polite, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &polite, &before);
-	for (unsigned r = 1; r < s->size && !failed; r++) {
-		failed = pthread_create(&s->rank[r].thread, NULL, follow, &s->rank[r]);
-		s->rank[r].started = !failed;
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return failed ? error_errno(err, failed, "threads for %u ranks", s->size) : STATUS_OK;
-}
-
-static bool same_ranks(const struct ranks *s, const struct bench_case *c)
-{
-	return s && s->size == c->target.ranks && s->opens == device_wanted(c) &&
-	       !memcmp(s->gpu, c->target.gpu, s->size * sizeof(s->gpu[0]));
-}
-
-static enum status start(struct measure *w, const struct bench_case *c, struct error *err)
-{
-	struct ranks *s;
-	enum status st;
-
-	if (same_ranks(w->ranks, c))
-		return STATUS_OK;
-	ranks_home(w);
-	if (c->target.ranks > RANKS_MAX)
-		return error_set(err, STATUS_BUG, "%u ranks in one worker", c->target.ranks);
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return error_errno(err, ENOMEM, "%u ranks", c->target.ranks);
-	s->size = c->target.ranks;
-	s->opens = device_wanted(c);
-	memcpy(s->gpu, c->target.gpu, s->size * sizeof(s->gpu[0]));
-	st = team_threads_create(s->team, s->size, err);
-	if (st) {
-		free(s);
-		return st;
-	}
-	w->ranks = s;
-	for (unsigned r = 0; r < s->size; r++)
-		name_rank(s, w, c, r);
-	bind_near(&s->rank[0]);
-	st = start_threads(s, err);
-	if (st)
-		ranks_home(w);
-	return st;
-}
-
-void ranks_home(struct measure *w)
-{
-	struct ranks *s = w->ranks;
-
-	if (!s)
-		return;
-	w->ranks = NULL;
-	if (s->broken) /* its thread uses all of this: it goes with the process */
-		return;
-	team_threads_end(s->team);
-	if (s->team[0].close)
-		s->team[0].close(&s->team[0]);
-	for (unsigned r = 1; r < s->size; r++)
-		if (s->rank[r].started)
-			pthread_join(s->rank[r].thread, NULL);
-	team_threads_destroy(s->team);
-	free(s->answer);
-	free(s);
-}
-
-/* -- commands -- */
 
 static enum status make_room(struct ranks *s, size_t samples, struct error *err)
 {
@@ -280,13 +126,10 @@ enum status ranks_prepare(struct part *p, struct error *err)
 
 	if (!several(p))
 		return part_prepare(p, err);
-	st = start(p->w, p->c, err);
+	st = p->c->team ? ranks_start_team(p->w, p->c, err) : ranks_start_threads(p->w, p->c, err);
 	if (st)
 		return st;
-	p->team = &p->w->ranks->team[0];
-	for (unsigned r = 0; r < p->w->ranks->size;
-	     r++) /* beyond the case's own: the supervisor tells who hangs */
-		p->w->ranks->team[r].limit_ms = p->c->limit_ms ? p->c->limit_ms + BEYOND_MS : TEAM_LIMIT_MS;
+	p->team = p->w->ranks->team;
 	p->w->ranks->c = p->c;
 	st = ranks_do(p, &d.c, own_prepare, NULL, &d, err);
 	if (!st)
@@ -368,15 +211,18 @@ static enum status own_release(void *arg, struct error *err)
 	return STATUS_OK;
 }
 
-void ranks_release(struct part *p)
+void ranks_release(struct part *p, enum status st, const struct error *why)
 {
 	struct deed d = {.p = p, .c = {.word = PART_RELEASE}};
-	struct error why = {0};
+	struct error lost = {0};
 
-	if (several(p) && p->team)
-		ranks_do(p, &d.c, own_release, NULL, &d, &why);
-	else
+	if (!several(p) || !p->team) {
 		part_release(p);
-	if (why.status)
-		log_warn(p->w->log, LOG_TOPIC_RUN, "%s: %s", p->c->key, why.text);
+		return;
+	}
+	ranks_do(p, &d.c, own_release, NULL, &d, &lost);
+	if (lost.status)
+		log_warn(p->w->log, LOG_TOPIC_RUN, "%s: %s", p->c->key, lost.text);
+	else if (p->c->team)
+		ranks_tell_outcome(p, st, why);
 }

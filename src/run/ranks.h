@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ranks of a case, for who conducts it (measure_case on rank 0): each function does its thing on every
- * rank, or plainly where there is one. Here ranks are threads of this worker, kept from case to case.
+ * rank, or plainly where there is one. Ranks are threads of this worker, kept from case to case, or
+ * the workers of a launched team.
  */
 #ifndef RUN_RANKS_H
 #define RUN_RANKS_H
@@ -15,7 +16,10 @@ enum status ranks_select(struct part *p, unsigned variant, const char **name, st
 /* Wrong elements of all ranks; the place is of the first rank that has any. */
 enum status ranks_verify(struct part *p, struct wrong *wrong, struct error *err);
 enum status ranks_finish(struct part *p, struct error *err);
-void ranks_release(struct part *p);
+/* How the case ended goes to the others of a team. */
+void ranks_release(struct part *p, enum status st, const struct error *why);
+/* A rank of a launched team other than 0: does what rank 0's worker says, and ends as the case ends there. */
+enum status ranks_follow(struct measure *w, const struct bench_case *c, struct error *err);
 /* At the worker's end, and before other GPUs are to work together. */
 void ranks_home(struct measure *w);
 

@@ -9,6 +9,8 @@
 #include "core/clock.h"
 #include "run/probe.h"
 
+struct control;
+
 struct run_progress { /* for the command's bar; called when a case begins a phase ("gemm on cpu: burst") and
 			 when it ends */
 	void (*update)(void *arg, size_t done, size_t total, const char *what, double seconds_left);
@@ -34,12 +36,15 @@ struct run_options {
 	 * none is known. */
 	const double *expected_low;
 	bool isolate; /* what is slow or wrong with several GPUs is followed until the bad one is named */
-	const json_t *kept; /* for the record only: the open line's "kept"; NULL: none */
+	struct control *control; /* the other ranks of a launched team; NULL: alone */
+	unsigned rank;		 /* among them */
+	const json_t *kept;	 /* for the record only: the open line's "kept"; NULL: none */
 };
 
 struct run_summary {
 	size_t cases, done, failed, skipped, not_run;
 	bool cancelled;
+	struct error team_over; /* why the team ended before the run did; OK: it did not */
 	char dir[4096];
 };
 

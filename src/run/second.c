@@ -35,7 +35,7 @@ void second_note(struct run *r, const struct bench_case *c, const char *phase, c
 	       ratio = number(values, "ceiling_ratio", 0);
 	double width = number(values, "ceiling_ratio_high", 0) - number(values, "ceiling_ratio_low", 0);
 
-	if (strcmp(phase, "sustained") || !shared_with_others(c) || c->order == STEP_TOGETHER ||
+	if (strcmp(phase, "sustained") || !shared_with_others(c) || c->order == STEP_TOGETHER || c->team ||
 	    c->id >= r->plan->case_count || c->require == REQUIRE_NOTHING)
 		return;
 	if (cpu->quota > 0 && cpu->quota < threads)

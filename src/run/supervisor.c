@@ -8,6 +8,7 @@
 #include "journal/record.h"
 #include "kernel/fatbin.h"
 #include "machine/machine.h"
+#include "team/control.h"
 
 bool run_stopping(const struct run *r)
 {
@@ -51,9 +52,12 @@ void run_progress(struct run *r, const struct bench_case *c, const char *phase)
 void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum status status,
 	     enum cause cause, const char *text, const char *place)
 {
-	json_t *body = json_pack("{s:i, s:s, s:s, s:s, s:o}", "case", (int)c->id, "ending",
-				 ending_name(ending), "status", status_name(status), "cause",
-				 cause_name(cause), "text", field_string(text));
+	json_t *body;
+
+	r->last_ending = ending;
+	body = json_pack("{s:i, s:s, s:s, s:s, s:o}", "case", (int)c->id, "ending", ending_name(ending),
+			 "status", status_name(status), "cause", cause_name(cause), "text",
+			 field_string(text));
 
 	if (body && *place)
 		json_object_set_new(body, "place", field_string(place));
@@ -109,6 +113,9 @@ static void write_open(struct run *r, const json_t *facts)
 		json_object_set(body, "kept", (json_t *)o->kept);
 	if (body && o->price_per_hour > 0)
 		json_object_set_new(body, "price_per_hour", json_real(o->price_per_hour));
+	if (body && o->control)
+		json_object_set_new(body, "team",
+				    control_team_json(control_shape(o->control), o->rank, false));
 	run_journal(r, JOURNAL_OPEN, body);
 }
 
@@ -291,14 +298,19 @@ static void name_untried(const struct run *r)
 
 static void close_run(struct run *r)
 {
-	bool cancelled = run_stopping(r);
+	bool cancelled = run_stopping(r), parted;
+	json_t *body;
 
 	crew_dismiss(r, &r->keeper);
 	watch_stop(r);
+	parted = team_part(r);
 	r->out->cancelled = cancelled;
-	run_journal(r, JOURNAL_CLOSE,
-		    json_pack("{s:s, s:s}", "ending", ending_name(cancelled ? ENDING_CANCELLED : ENDING_DONE),
-			      "text", cancelled ? "stopped on request" : ""));
+	body = json_pack("{s:s, s:s}", "ending", ending_name(cancelled ? ENDING_CANCELLED : ENDING_DONE),
+			 "text", cancelled ? "stopped on request" : "");
+	if (body && r->o->control)
+		json_object_set_new(body, "team",
+				    control_team_json(control_shape(r->o->control), r->o->rank, parted));
+	run_journal(r, JOURNAL_CLOSE, body);
 }
 
 enum status run_plan(const struct plan *p, const struct machine *m, const struct probe *const *registry,

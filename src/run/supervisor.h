@@ -57,6 +57,8 @@ struct worker {
 	char words[RUN_WORDS];	  /* the end of what it wrote to stdout and stderr */
 	char phase[16];
 	bool ready, told_to_go, ended_case;
+	uint16_t port; /* rank 0's of a team: where it listens; 0: it has not said */
+	bool said_port;
 	bool leaves;		    /* it said that its device is lost and goes by itself */
 	bool fell;		    /* the one before it was ended by force or crashed */
 	bool garbled;		    /* it wrote what is no line of ours, or of another case */
@@ -69,6 +71,16 @@ struct worker {
 
 /* Why a GPU is used no more in this run. */
 enum lost { LOST_NOT, LOST_GONE, LOST_HOT };
+
+/* The team's worker here, kept from one case of the team to the next that stands right behind it. */
+struct run_team {
+	bool any;
+	unsigned id, generation, rank, size; /* rank, size: among the case's members */
+	char group[32], place[TARGET_TEXT];
+	char secret[40], host[80];
+	uint16_t port;
+	bool fell; /* another rank's worker, in this case */
+};
 
 struct run {
 	const struct plan *plan;
@@ -92,7 +104,11 @@ struct run {
 	enum lost lost[RUN_GPUS]; /* quarantined: by the case lost_by */
 	unsigned lost_by[RUN_GPUS];
 	uint64_t t0_ns;
-	enum status status; /* of the journal: once it cannot be written the run is over */
+	struct error team_over;	 /* why there are no more cases of the team; OK: there are */
+	struct run_team team;	 /* its last case */
+	unsigned line, round;	 /* of the suite: where this rank stands */
+	enum ending last_ending; /* of the case that ended last */
+	enum status status;	 /* of the journal: once it cannot be written the run is over */
 	struct error *err;
 };
 
@@ -120,6 +136,15 @@ bool run_extend(struct run *r, struct step *step, const char *mark, json_t *mark
 
 /* Looks for what makes the cases of several GPUs slow or wrong (follow_run.c). */
 void follow_searches(struct run *r);
+/* All ranks begin a line of the suite together. */
+void team_line(struct run *r, const struct bench_case *c);
+/* A case of the whole team: agreed, run here where this rank takes part, and ended by all. */
+void team_case(struct run *r, struct worker *w, const struct bench_case *c);
+/* While anything else is waited for: what the others say. `w`: the worker of a team's case, or any. */
+void team_attend(struct run *r, struct worker *w);
+
+/* At the end of the run: all have come to it. False: alone, or the team ended before. */
+bool team_part(struct run *r);
 
 /* Looks at a case's result for what a second round may mend, and runs that at the end (second.c). */
 void second_note(struct run *r, const struct bench_case *c, const char *phase, const json_t *values);

@@ -82,6 +82,16 @@ unsigned target_own_gpus(uint16_t gpu[TARGET_GPUS], const struct machine *m, con
 	return count;
 }
 
+/* A GPU of the node that no rank was given is left to its lowest. */
+static bool of_nobody(const struct team_shape *team, unsigned node, const char *pci)
+{
+	for (unsigned r = 0; r < team->size; r++)
+		for (unsigned i = 0; team->rank[r].node == node && i < team->rank[r].gpu_count; i++)
+			if (!strcmp(team->rank[r].pci[i], pci))
+				return false;
+	return true;
+}
+
 enum status target_mine(const struct target *t, const struct machine *m, const struct plan_wishes *wishes,
 			struct error *why)
 {
@@ -96,6 +106,9 @@ enum status target_mine(const struct target *t, const struct machine *m, const s
 		for (unsigned i = 0; i < count; i++)
 			if (own[i] == t->gpu[0])
 				return STATUS_OK;
+		if (of_nobody(team, team->rank[wishes->rank].node, machine_gpu(m, t->gpu[0])->pci) &&
+		    team->node[team->rank[wishes->rank].node].leader == wishes->rank)
+			return STATUS_OK;
 		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
 				       "gpu%u is another rank's than rank %u", t->gpu[0], wishes->rank);
 	}
@@ -158,6 +171,15 @@ enum status target_ranks(struct target *t, const struct engine *e, const struct 
 	if (t->kind == TARGET_NODE && team->nodes > 1)
 		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
 				       "ranks on %u nodes: target team is all of them", team->nodes);
+	if (members && !members_have(t->member, 0))
+		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+				       "rank 0 conducts, and is not among these");
+	if (members == 1)
+		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
+				       "one rank: there is none to work with it");
 	t->ranks = members ? members : team->size;
+	if (members && !members_have(t->member, wishes->rank))
+		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "rank %u is not among these",
+				       wishes->rank);
 	return e->launched ? STATUS_OK : own_gpu(t, m, wishes, why);
 }

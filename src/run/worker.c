@@ -16,6 +16,8 @@
 #include "run/lines.h"
 #include "run/measure.h"
 #include "run/run.h"
+#include "core/text.h"
+#include "team/wires.h"
 
 enum { CHANNEL = 3, BOARD = 4 };
 
@@ -37,6 +39,9 @@ struct office {
 	json_t *next; /* the last line taken */
 	bool garbled;
 	const struct bench_case *now;
+	/* A rank of a launched team: linked with the others' workers from its first case on. */
+	struct team team;
+	bool listens, linked;
 };
 
 /* {"type":type, body..} to the supervisor. */
@@ -145,8 +150,68 @@ static enum status send_end(struct office *o, unsigned id, enum status status, c
 	return st;
 }
 
+/* {"rank","size","generation","local_rank","local_size","node","nodes","name"} of the first line, and the
+ * secret where it is rank 0's: that one listens, and says where. */
+static enum status take_place(struct office *o, const json_t *j, struct error *err)
+{
+	struct team *t = &o->team;
+	struct wires_place place = {.stop = &stop_requested};
+	const char *name = NULL, *secret = NULL;
+	uint16_t port = 0;
+	json_t *body;
+	enum status st;
+
+	if (json_unpack((json_t *)j, "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s?s}", "rank", (int *)&t->rank,
+			"size", (int *)&t->size, "generation", (int *)&t->generation, "local_rank",
+			(int *)&t->local_rank, "local_size", (int *)&t->local_size, "node", (int *)&t->node,
+			"nodes", (int *)&t->nodes, "name", &name, "secret", &secret))
+		return error_set(err, STATUS_BUG, "the supervisor names this rank's place wrongly");
+	text_copy(t->name, sizeof(t->name), name);
+	t->limit_ms = TEAM_LIMIT_MS;
+	t->board = o->measure.board;
+	team_board_take(t->board, t->rank);
+	o->measure.team = t;
+	if (t->rank)
+		return STATUS_OK;
+	place.size = t->size;
+	place.limit_ms = TEAM_LIMIT_MS;
+	place.secret = secret ? secret : "";
+	st = wires_listen(t, &place, &port, err);
+	o->listens = !st;
+	body = json_pack("{s:i}", "port", st ? 0 : (int)port);
+	send_line(o, "listen", body, NULL);
+	json_decref(body);
+	return st;
+}
+
+/* With the first case: `links` says where rank 0's worker listens. */
+static enum status link_up(struct office *o, const json_t *links, struct error *err)
+{
+	struct wires_place place = {.rank = o->team.rank,
+				    .size = o->team.size,
+				    .limit_ms = TEAM_LIMIT_MS,
+				    .stop = &stop_requested};
+	enum status st;
+	int port = 0;
+
+	if (!o->measure.team || o->linked)
+		return STATUS_OK;
+	if (!o->team.rank) {
+		st = wires_gather(&o->team, err);
+	} else {
+		if (json_unpack((json_t *)links, "{s:s, s:i, s:s}", "host", &place.host, "port", &port,
+				"secret", &place.secret))
+			return error_set(err, STATUS_BUG,
+					 "the supervisor does not say where rank 0's worker is");
+		place.port = (uint16_t)port;
+		st = wires_connect(&o->team, &place, err);
+	}
+	o->linked = !st;
+	return st;
+}
+
 /* False: the worker should end (the channel is gone, or the device). */
-static bool run_case(struct office *o, const json_t *json)
+static bool run_case(struct office *o, const json_t *json, const json_t *links)
 {
 	struct bench_case c;
 	struct error err = {0};
@@ -155,7 +220,9 @@ static bool run_case(struct office *o, const json_t *json)
 
 	if (!st) {
 		o->now = &c;
-		st = measure_case(&o->measure, &c, &err);
+		st = link_up(o, links, &err);
+		if (!st)
+			st = measure_case(&o->measure, &c, &err);
 		o->now = NULL;
 		case_release(&c);
 	}
@@ -182,6 +249,8 @@ static enum status open_office(struct office *o, struct error *err)
 		.emit = {on_event, o},
 		.board = json_is_true(json_object_get(line, "board")) ? team_board_open(BOARD) : NULL,
 	};
+	if (!st && json_object_get(line, "team"))
+		st = take_place(o, json_object_get(line, "team"), err);
 	json_decref(line);
 	return st;
 }
@@ -212,12 +281,15 @@ int worker_main(const struct probe *const *registry)
 	o.log = (struct log){.sink = log_to_channel, .arg = &o};
 	st = open_office(&o, &err);
 	while (!st && open && (line = next_line(&o))) {
-		open = run_case(&o, json_object_get(line, "run"));
+		open = run_case(&o, json_object_get(line, "run"), json_object_get(line, "links"));
 		json_decref(line);
 	}
 	if (st)
 		log_error(&o.log, LOG_TOPIC_RUN, "%s", err.text);
 	measure_release(&o.measure);
+	if (o.team.close)
+		o.team.close(&o.team);
+	wires_close(&o.team);
 	lines_release(&o.in);
 	machine_free(o.machine);
 	return st ? 1 : 0;

@@ -3,6 +3,8 @@
 #include "team/control_internal.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <sys/socket.h>
 #include "core/text.h"
 
 enum {
@@ -267,6 +269,16 @@ void control_free(struct control *c)
 const struct team_shape *control_shape(const struct control *c)
 {
 	return c ? &c->shape : NULL;
+}
+
+void control_zero_host(const struct control *c, char out[80])
+{
+	struct sockaddr_storage a;
+	socklen_t size = sizeof(a);
+
+	text_copy(out, 80, "127.0.0.1");
+	if (c && c->rank && c->peers && !getpeername(c->peer[0].ch.fd, (struct sockaddr *)&a, &size))
+		getnameinfo((struct sockaddr *)&a, size, out, 80, NULL, 0, NI_NUMERICHOST);
 }
 
 unsigned control_fds(const struct control *c, struct pollfd *out, unsigned room)

@@ -93,6 +93,9 @@ enum status control_end(struct control *c, enum ending mine, enum ending *worst,
 /* Rank 0's bytes to all, `size` on each; at most WIRE_FRAME_MAX. */
 enum status control_share(struct control *c, void *bytes, size_t size, unsigned limit_ms, struct error *err);
 
+/* Where the others reach this team's rank 0: the address that they have joined at. "127.0.0.1" on rank 0. */
+void control_zero_host(const struct control *c, char out[80]);
+
 /* Between the calls above, several times a second: descriptors to poll (how many there are; `out` has room
  * for `room`), then what came. *fell: a peer's worker fell in this case: kill yours. Not OK: the team is
  * over. */

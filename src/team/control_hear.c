@@ -206,6 +206,11 @@ static void on_frame(struct control *c, struct peer *p, const struct wire_frame 
 	case WIRE_PROOF:
 	case WIRE_WELCOME:
 	case WIRE_REFUSE:
+	case WIRE_MEET: /* workers among themselves */
+	case WIRE_MET:
+	case WIRE_COMMAND:
+	case WIRE_ANSWER:
+	case WIRE_LEFT:
 	case WIRE_KIND_COUNT:
 		break;
 	}

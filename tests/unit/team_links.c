@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks as threads of one process: what they agree on, in what order, and how a wait ends. */
+/* Ranks as threads of one process, and over connections as workers have them: what they agree on, in what order,
+ * and how a wait ends. */
 #include "test.h"
 #include <pthread.h>
 #include "core/clock.h"
 #include "team/team.h"
+#include "team/wires.h"
 
 enum { RANKS = 5, ROUNDS = 300 };
 
@@ -20,16 +22,73 @@ struct stage {
 	struct part part[RANKS];
 };
 
+static bool by_wire; /* connections instead of threads' links */
+static const char secret[] = "0123456789abcdef0123456789abcdef";
+
+struct comer {
+	struct team *team;
+	struct wires_place place;
+	pthread_t thread;
+	enum status st;
+};
+
+static void *come(void *arg)
+{
+	struct comer *c = arg;
+	struct error err = {0};
+
+	c->st = wires_connect(c->team, &c->place, &err);
+	if (c->st)
+		print_message("# %s\n", err.text);
+	return NULL;
+}
+
+static void open_wires(struct team *team, unsigned limit_ms)
+{
+	struct wires_place place = {.size = RANKS, .limit_ms = 20000, .secret = secret, .host = "127.0.0.1"};
+	struct comer comer[RANKS];
+	struct error err = {0};
+
+	assert_int_equal(wires_listen(&team[0], &place, &place.port, &err), STATUS_OK);
+	for (unsigned r = 1; r < RANKS; r++) {
+		comer[r] = (struct comer){.team = &team[r], .place = place};
+		comer[r].place.rank = r;
+		assert_int_equal(pthread_create(&comer[r].thread, NULL, come, &comer[r]), 0);
+	}
+	assert_int_equal(wires_gather(&team[0], &err), STATUS_OK);
+	for (unsigned r = 1; r < RANKS; r++) {
+		pthread_join(comer[r].thread, NULL);
+		assert_int_equal(comer[r].st, STATUS_OK);
+	}
+	for (unsigned r = 0; r < RANKS; r++) {
+		snprintf(team[r].name, sizeof(team[r].name), "rank %u", r);
+		team[r].limit_ms = limit_ms;
+	}
+}
+
 static void stage_open(struct stage *s, unsigned limit_ms)
 {
 	struct error err = {0};
 
 	memset(s, 0, sizeof(*s));
-	assert_int_equal(team_threads_create(s->team, RANKS, &err), STATUS_OK);
+	if (by_wire)
+		open_wires(s->team, limit_ms);
+	else
+		assert_int_equal(team_threads_create(s->team, RANKS, &err), STATUS_OK);
 	for (unsigned r = 0; r < RANKS; r++) {
 		s->part[r].team = &s->team[r];
 		s->team[r].limit_ms = limit_ms;
 	}
+}
+
+static void stage_close(struct stage *s)
+{
+	if (!by_wire) {
+		team_threads_destroy(s->team);
+		return;
+	}
+	for (unsigned r = 0; r < RANKS; r++)
+		wires_close(&s->team[r]);
 }
 
 /* Every rank plays; rank 0 on this thread. */
@@ -61,7 +120,7 @@ static void *play_bytes(void *arg)
 	return NULL;
 }
 
-static void test_team_threads__bytes_come_from_the_right_rank_every_time(void **state)
+static void test_team_links__bytes_come_from_the_right_rank_every_time(void **state)
 {
 	struct stage s;
 
@@ -72,7 +131,7 @@ static void test_team_threads__bytes_come_from_the_right_rank_every_time(void **
 		assert_int_equal(s.part[r].st, STATUS_OK);
 		assert_int_equal(s.part[r].found, ROUNDS * (RANKS + 1));
 	}
-	team_threads_destroy(s.team);
+	stage_close(&s);
 }
 
 static void *play_worst(void *arg)
@@ -88,7 +147,7 @@ static void *play_worst(void *arg)
 	return NULL;
 }
 
-static void test_team_threads__the_worst_of_the_lowest_rank_is_everybodys(void **state)
+static void test_team_links__the_worst_of_the_lowest_rank_is_everybodys(void **state)
 {
 	struct stage s;
 
@@ -100,7 +159,7 @@ static void test_team_threads__the_worst_of_the_lowest_rank_is_everybodys(void *
 		assert_int_equal(s.part[r].err.cause, CAUSE_GPU_LOST);
 		assert_string_equal(s.part[r].err.text, "rank 3: said by 3");
 	}
-	team_threads_destroy(s.team);
+	stage_close(&s);
 }
 
 static void *play_absent(void *arg)
@@ -112,7 +171,7 @@ static void *play_absent(void *arg)
 	return NULL;
 }
 
-static void test_team_threads__who_does_not_come_is_named_at_the_limit(void **state)
+static void test_team_links__who_does_not_come_is_named_at_the_limit(void **state)
 {
 	struct stage s;
 
@@ -126,7 +185,20 @@ static void test_team_threads__who_does_not_come_is_named_at_the_limit(void **st
 		assert_int_equal(s.part[r].err.cause, CAUSE_TIMED_OUT);
 		assert_string_equal(s.part[r].err.text, "rank 2 did not come to an agreement within 0.2 s");
 	}
-	team_threads_destroy(s.team);
+	stage_close(&s);
+}
+
+/* As every step ends: the conductor knows that the others are through with it. */
+static void end_step(struct part *p)
+{
+	struct error own = {0};
+	size_t size;
+	char byte = 0;
+
+	if (p->team->rank)
+		assert_int_equal(team_answer(p->team, &byte, 1, &own), STATUS_OK);
+	for (unsigned r = 1; !p->team->rank && r < RANKS; r++)
+		assert_int_equal(team_collect(p->team, r, &byte, 1, &size, &own), STATUS_OK);
 }
 
 static void *play_leaver(void *arg)
@@ -137,6 +209,7 @@ static void *play_leaver(void *arg)
 	if (p->team->rank == 4) {
 		error_set_cause(&why, STATUS_VENDOR, CAUSE_VENDOR_CALL, "no stream");
 		team_leave(p->team, &why);
+		end_step(p);
 		return NULL;
 	}
 	p->st = team_agree(p->team, STATUS_OK, &p->err);
@@ -145,10 +218,26 @@ static void *play_leaver(void *arg)
 
 		assert_int_equal(team_agree(p->team, STATUS_OK, &again), STATUS_VENDOR);
 	}
+	end_step(p);
 	return NULL;
 }
 
-static void test_team_threads__who_leaves_ends_the_wait_of_all_at_once(void **state)
+/* The conductor's next step: nobody has left it. */
+static void *play_next_step(void *arg)
+{
+	struct part *p = arg;
+	struct team_command c = {.word = 1};
+
+	if (p->team->rank) {
+		p->st = team_follow(p->team, &c, &p->err);
+	} else {
+		team_begin(p->team);
+		p->st = team_post(p->team, &c, &p->err);
+	}
+	return p->st ? NULL : play_bytes(p);
+}
+
+static void test_team_links__who_leaves_ends_the_wait_of_all_at_once(void **state)
 {
 	uint64_t t0 = clock_now_ns(clock_monotonic());
 	struct stage s;
@@ -162,11 +251,11 @@ static void test_team_threads__who_leaves_ends_the_wait_of_all_at_once(void **st
 		s.part[r] = (struct part){.team = &s.team[r]};
 	}
 	assert_true(clock_now_ns(clock_monotonic()) - t0 < 20000000000u);
-	team_begin(s.team);
-	stage_play(&s, play_bytes);
+	s.part[4] = (struct part){.team = &s.team[4]};
+	stage_play(&s, play_next_step);
 	for (unsigned r = 0; r < RANKS; r++)
 		assert_int_equal(s.part[r].st, STATUS_OK);
-	team_threads_destroy(s.team);
+	stage_close(&s);
 }
 
 static void *play_other_step(void *arg)
@@ -179,7 +268,7 @@ static void *play_other_step(void *arg)
 	return NULL;
 }
 
-static void test_team_threads__different_agreements_are_a_bug_on_all(void **state)
+static void test_team_links__different_agreements_are_a_bug_on_all(void **state)
 {
 	struct stage s;
 
@@ -188,7 +277,7 @@ static void test_team_threads__different_agreements_are_a_bug_on_all(void **stat
 	stage_play(&s, play_other_step);
 	for (unsigned r = 0; r < RANKS; r++)
 		assert_int_equal(s.part[r].st, STATUS_BUG);
-	team_threads_destroy(s.team);
+	stage_close(&s);
 }
 
 static enum status follower_loop(struct part *p)
@@ -230,11 +319,14 @@ static void *play_commands(void *arg)
 			p->found += size == sizeof(got) && got == sum;
 		}
 	}
-	team_threads_end(p->team);
+	if (by_wire)
+		wires_close(p->team);
+	else
+		team_threads_end(p->team);
 	return NULL;
 }
 
-static void test_team_threads__commands_come_in_order_and_answers_of_each(void **state)
+static void test_team_links__commands_come_in_order_and_answers_of_each(void **state)
 {
 	struct stage s;
 
@@ -244,13 +336,13 @@ static void test_team_threads__commands_come_in_order_and_answers_of_each(void *
 	assert_int_equal(s.part[0].st, STATUS_OK);
 	assert_int_equal(s.part[0].found, 10 * (RANKS - 1));
 	for (unsigned r = 1; r < RANKS; r++) {
-		assert_int_equal(s.part[r].st, STATUS_CANCELLED);
+		assert_int_equal(s.part[r].st, by_wire ? STATUS_UNAVAILABLE : STATUS_CANCELLED);
 		assert_int_equal(s.part[r].found, 1000);
 	}
-	team_threads_destroy(s.team);
+	stage_close(&s);
 }
 
-static void test_team_threads__nobody_answering_or_taking_is_told(void **state)
+static void test_team_links__nobody_answering_or_taking_is_told(void **state)
 {
 	struct team_command c = {.word = 1};
 	struct stage s;
@@ -264,14 +356,113 @@ static void test_team_threads__nobody_answering_or_taking_is_told(void **state)
 	assert_int_equal(team_collect(s.team, 3, &got, sizeof(got), &size, &err), STATUS_NO_RESOURCE);
 	assert_string_equal(err.text, "rank 3 did not answer within 0.1 s");
 	error_clear(&err);
-	for (unsigned i = 0; i < 1000 && !st; i++)
+	for (unsigned i = 0; i < 1000000 && !st; i++)
 		st = team_post(s.team, &c, &err);
 	assert_int_equal(st, STATUS_NO_RESOURCE);
 	assert_int_equal(err.cause, CAUSE_TIMED_OUT);
-	team_threads_destroy(s.team);
+	stage_close(&s);
 }
 
-static void test_team_threads__a_team_of_one_agrees_with_itself(void **state)
+static void *play_lost(void *arg)
+{
+	struct part *p = arg;
+
+	if (p->team->rank == 2)
+		wires_close(p->team);
+	else
+		p->st = team_agree(p->team, STATUS_OK, &p->err);
+	return NULL;
+}
+
+static void test_team_links__a_worker_that_is_gone_is_named_to_all(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	by_wire = true;
+	stage_open(&s, 20000);
+	stage_play(&s, play_lost);
+	for (unsigned r = 0; r < RANKS; r++)
+		if (r != 2) {
+			assert_int_equal(s.part[r].st, STATUS_UNAVAILABLE);
+			assert_int_equal(s.part[r].err.cause, CAUSE_TEAM_LOST);
+			assert_non_null(strstr(s.part[r].err.text, "rank 2: its worker is gone"));
+		}
+	stage_close(&s);
+	by_wire = false;
+}
+
+static void *play_large(void *arg)
+{
+	struct part *p = arg;
+	size_t size = 3000000 + p->team->rank, got;
+	char *bytes = malloc(size);
+
+	memset(bytes, 'a' + (int)p->team->rank, size);
+	if (p->team->rank)
+		p->st = team_answer(p->team, bytes, size, &p->err);
+	for (unsigned r = 1; !p->team->rank && r < RANKS && !p->st; r++) {
+		char *in = malloc(size + RANKS);
+
+		p->st = team_collect(p->team, r, in, size + RANKS, &got, &p->err);
+		p->found += got == size + r && in[0] == 'a' + (int)r && in[got - 1] == 'a' + (int)r;
+		free(in);
+	}
+	if (!p->st) /* or its end takes what it has not sent with it */
+		p->st = team_agree(p->team, STATUS_OK, &p->err);
+	free(bytes);
+	return NULL;
+}
+
+static void test_team_links__long_answers_come_whole(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	stage_open(&s, 20000);
+	stage_play(&s, play_large);
+	assert_int_equal(s.part[0].found, RANKS - 1);
+	for (unsigned r = 0; r < RANKS; r++)
+		assert_int_equal(s.part[r].st, STATUS_OK);
+	stage_close(&s);
+}
+
+static void test_team_links__who_has_another_secret_or_none_is_not_let_in(void **state)
+{
+	struct wires_place place = {.size = 2, .limit_ms = 300, .secret = secret, .host = "127.0.0.1"};
+	struct team team[2] = {{0}};
+	struct comer thief = {.team = &team[1]};
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(wires_listen(&team[0], &place, &place.port, &err), STATUS_OK);
+	thief.place = place;
+	thief.place.rank = 1;
+	thief.place.secret = "ffffffffffffffff";
+	assert_int_equal(pthread_create(&thief.thread, NULL, come, &thief), 0);
+	assert_int_equal(wires_gather(&team[0], &err), STATUS_NO_RESOURCE);
+	assert_string_equal(err.text, "rank 1 did not come to rank 0's worker within 0.3 s");
+	pthread_join(thief.thread, NULL);
+	assert_int_equal(thief.st, STATUS_UNAVAILABLE);
+	wires_close(&team[0]);
+	wires_close(&team[1]);
+}
+
+static int over_wires(void **state)
+{
+	(void)state;
+	by_wire = true;
+	return 0;
+}
+
+static int over_threads(void **state)
+{
+	(void)state;
+	by_wire = false;
+	return 0;
+}
+
+static void test_team_links__a_team_of_one_agrees_with_itself(void **state)
 {
 	struct error err = {0};
 	int mine = 5, all = 0;
@@ -290,7 +481,7 @@ static void stand(struct team_board *b, unsigned rank, enum team_op op, uint64_t
 	b->since_ns = since_ns;
 }
 
-static void test_team_threads__the_board_says_who_waited_where(void **state)
+static void test_team_links__the_board_says_who_waited_where(void **state)
 {
 	struct team_board b[8] = {0};
 	char text[256];
@@ -314,9 +505,13 @@ static void test_team_threads__the_board_says_who_waited_where(void **state)
 	assert_string_equal(text, "rank 3 waited 4.1 s in making the communicator");
 }
 
-#define test(name) cmocka_unit_test(test_team_threads__##name)
 int main(void)
 {
+#define test(name)                                                                                  \
+	cmocka_unit_test_setup(test_team_links__##name, over_threads),                            \
+		{                                                                                   \
+			"wires: " #name, test_team_links__##name, over_wires, over_threads, NULL  \
+		}
 	const struct CMUnitTest tests[] = {
 		test(bytes_come_from_the_right_rank_every_time),
 		test(the_worst_of_the_lowest_rank_is_everybodys),
@@ -325,8 +520,11 @@ int main(void)
 		test(different_agreements_are_a_bug_on_all),
 		test(commands_come_in_order_and_answers_of_each),
 		test(nobody_answering_or_taking_is_told),
-		test(a_team_of_one_agrees_with_itself),
-		test(the_board_says_who_waited_where),
+		test(long_answers_come_whole),
+		cmocka_unit_test(test_team_links__a_worker_that_is_gone_is_named_to_all),
+		cmocka_unit_test(test_team_links__who_has_another_secret_or_none_is_not_let_in),
+		cmocka_unit_test(test_team_links__a_team_of_one_agrees_with_itself),
+		cmocka_unit_test(test_team_links__the_board_says_who_waited_where),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

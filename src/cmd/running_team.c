@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/running_team.h"
+#include <errno.h>
+#include "core/file.h"
+#include "core/process.h"
+
+enum { SHARE_MS = 120000 }; /* rank 0 may wait for a disk */
+
+static const char *from_environment(void *arg, const char *name)
+{
+	(void)arg;
+	return getenv(name);
+}
+
+static bool launched(const struct running_team *t)
+{
+	return t->place.size > 1;
+}
+
+enum status running_team_place(struct running_team *t, const struct running_opts *o, struct error *err)
+{
+	const struct environment env = {.get = from_environment};
+	const struct team_place_options told = {.node = o->node};
+
+	if (o->plan || o->machine)
+		return STATUS_OK;
+	return team_place(&t->place, &told, &env, err);
+}
+
+enum status running_team_check(const struct running_team *t, const struct running_opts *o, struct error *err)
+{
+	if (!launched(t) || (!o->resume && !o->wait))
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT, "--%s is for a run alone, and this is rank %u of %u, by %s",
+			 o->resume ? "resume" : "wait", t->place.rank, t->place.size, t->place.from);
+}
+
+/* Of GPUs that all ranks of a node see, the one of this rank's number; else all that it sees. */
+static json_t *own_gpus(const struct running_team *t, const struct machine *m)
+{
+	json_t *all = json_array(), *own = json_array();
+	bool one = t->place.local_size != 1;
+
+	for (unsigned i = 0; i < machine_gpu_count(m); i++)
+		if (machine_gpu(m, i)->granted)
+			json_array_append_new(all, json_string(machine_gpu(m, i)->pci));
+	if (!one || json_array_size(all) < 2) {
+		json_decref(own);
+		return all;
+	}
+	if (t->place.local_rank < json_array_size(all))
+		json_array_append(own, json_array_get(all, t->place.local_rank));
+	json_decref(all);
+	return own;
+}
+
+/* What this rank says of itself to all. */
+static json_t *about(const struct running_team *t, const struct running_opts *o, const struct machine *m)
+{
+	json_t *facts = o->real_names ? json_incref((json_t *)machine_json(m)) : machine_json_shared(m);
+	const json_t *shown = json_object_get(json_object_get(facts, "system"), "hostname");
+	json_t *j = json_pack("{s:o}", "gpus", own_gpus(t, m));
+	char *boot = NULL;
+	size_t size = 0;
+
+	if (j && json_is_string(shown) && json_string_length(shown) < 48)
+		json_object_set(j, "shown", (json_t *)shown);
+	if (j && !file_read(&boot, &size, "/proc/sys/kernel/random/boot_id", 64, NULL) && size)
+		json_object_set_new(j, "boot", json_stringn(boot, size - 1));
+	free(boot);
+	json_decref(facts);
+	return j;
+}
+
+enum status running_team_join(struct running_team *t, const struct command_context *c,
+			      const struct running_opts *o, const struct machine *m, struct error *err)
+{
+	char build[PROCESS_BUILD];
+	struct control_options options = {
+		.place = t->place,
+		.env = {.get = from_environment},
+		.secret_file = o->team_secret,
+		.interface = o->interface,
+		.build = build,
+		.join_ms = (unsigned)(o->join * 1e3),
+		.stop = c->stop,
+		.clock = clock_monotonic(),
+		.log = c->log,
+	};
+
+	if (!launched(t) || t->control)
+		return STATUS_OK;
+	process_build(build);
+	t->about = about(t, o, m);
+	options.about = t->about;
+	if (!t->about)
+		return error_errno(err, ENOMEM, "what rank %u says of itself", t->place.rank);
+	return control_join(&t->control, &options, err);
+}
+
+enum status running_team_dir(struct running_team *t, char dir[PATH_MAX], struct error *err)
+{
+	char shared[PATH_MAX] = "";
+	enum status st;
+
+	if (!t->control)
+		return STATUS_OK;
+	text_copy(shared, sizeof(shared), dir);
+	st = control_share(t->control, shared, sizeof(shared), SHARE_MS, err);
+	shared[sizeof(shared) - 1] = '\0';
+	if (!st && t->place.rank &&
+	    snprintf(dir, PATH_MAX, "%.*s.rank-%u", PATH_MAX - 32, shared, t->place.rank) >= PATH_MAX)
+		return error_set(err, STATUS_BAD_INPUT, "rank 0's directory has too long a name");
+	return st;
+}
+
+void running_team_collect(struct running_team *t, const struct command_context *c, const char *dir)
+{
+	struct text missing = {0};
+	struct error err = {0};
+
+	if (!t->control)
+		return;
+	if (control_collect(t->control, dir, CONTROL_COLLECT_MS, &missing, &err))
+		log_warn(c->log, LOG_TOPIC_RUN, "%s", err.text);
+	if (missing.size)
+		log_warn(c->log, LOG_TOPIC_RUN, "%s", text_str(&missing));
+	text_release(&missing);
+}
+
+void running_team_leave(struct running_team *t)
+{
+	control_leave(&t->control);
+	json_decref(t->about);
+	t->about = NULL;
+}

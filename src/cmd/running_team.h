@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run as one rank of several that a launcher started (torchrun, srun, mpirun, assay launch). */
+#ifndef CMD_RUNNING_TEAM_H
+#define CMD_RUNNING_TEAM_H
+#include <limits.h>
+#include "cmd/running.h"
+#include "machine/machine.h"
+#include "team/control.h"
+
+struct running_team { /* zeroed: alone */
+	struct control *control;
+	struct team_place place;
+	json_t *about;
+};
+
+/* What the command asks that a team cannot do. */
+enum status running_team_check(const struct running_team *t, const struct running_opts *o, struct error *err);
+/* Which rank this is; alone where nobody launched several, and where nothing is measured. */
+enum status running_team_place(struct running_team *t, const struct running_opts *o, struct error *err);
+/* Joins the others, once; alone: nothing. */
+enum status running_team_join(struct running_team *t, const struct command_context *c,
+			      const struct running_opts *o, const struct machine *m, struct error *err);
+/* Rank 0's directory to all; each other has one of its own beside it, whose name goes to `dir`. */
+enum status running_team_dir(struct running_team *t, char dir[PATH_MAX], struct error *err);
+/* The journals of all into rank 0's directory. What did not come is told, and is no error here. */
+void running_team_collect(struct running_team *t, const struct command_context *c, const char *dir);
+void running_team_leave(struct running_team *t);
+#endif

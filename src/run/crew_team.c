@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cases of a launched team, as one of its supervisors sees them: agreed before, run by a worker of each rank,
+ * ended by all. A worker that falls takes those of the other ranks with it; the next case has new ones. What
+ * ends the team for good is told once, and the run goes on with its own cases.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/random.h>
+#include "run/crew.h"
+#include "run/target_team.h"
+#include "team/control.h"
+
+enum {
+	GRACE_MS = 15000, /* beyond what the others' work may take */
+	WAIT_MOST_MS = 86400000,
+	LISTEN_MS = 20000, /* for rank 0's worker to start and say where it listens */
+	END_MS = 10000,	   /* beyond a case's limit: TERM, KILL and their seconds */
+	PART_MS = 600000,  /* a rank may have a second round of its own */
+};
+
+/* What rank 0's supervisor shares when a generation's workers start. */
+struct start {
+	uint32_t port;
+	char secret[40];
+};
+
+static bool over(struct run *r, enum status st, const struct error *err)
+{
+	if (st && !r->team_over.status && !run_stopping(r)) {
+		r->team_over = r->out->team_over = *err;
+		log_warn(r->o->log, LOG_TOPIC_RUN, "the team is over, each rank goes on alone: %s",
+			 err->text);
+	}
+	return r->team_over.status || st;
+}
+
+static unsigned bounded(uint64_t ms)
+{
+	return ms < WAIT_MOST_MS ? (unsigned)ms : WAIT_MOST_MS;
+}
+
+/* What all cases of the lines up to here may take where another rank runs them. */
+static unsigned line_limit(const struct run *r)
+{
+	uint64_t sum = GRACE_MS;
+
+	for (size_t i = 0; i < r->plan->count; i++)
+		for (size_t k = 0; k < r->plan->steps[i].count; k++) {
+			const struct bench_case *c = &r->plan->steps[i].cases[k];
+
+			if (c->line == r->line && c->round == r->round)
+				sum += c->limit_ms + END_MS;
+		}
+	return bounded(sum);
+}
+
+void team_line(struct run *r, const struct bench_case *c)
+{
+	struct error err = {0};
+	unsigned round = c->round ? c->round : 1, limit;
+
+	if (!r->o->control || r->team_over.status || run_stopping(r) || !c->line ||
+	    (c->line == r->line && round == r->round))
+		return;
+	limit = line_limit(r);
+	r->line = c->line;
+	r->round = round;
+	over(r, control_line(r->o->control, round, c->line, limit, &err), &err);
+}
+
+void team_attend(struct run *r, struct worker *w)
+{
+	struct error err = {0};
+	bool fell = false;
+
+	if (!r->o->control || r->team_over.status || run_stopping(r))
+		return;
+	over(r, control_attend(r->o->control, &fell, &err), &err);
+	r->team.fell = r->team.fell || fell;
+	if (!w->c || !w->c->team || w->kill_ns)
+		return;
+	if (r->team_over.status)
+		worker_ask(r, w, ENDING_CANCELLED, CAUSE_TEAM_LOST, r->team_over.text, RUN_STOP_NS);
+	else if (fell)
+		worker_ask(r, w, ENDING_CANCELLED, CAUSE_TEAM_LOST, "another rank's worker fell in this case",
+			   RUN_STOP_NS);
+}
+
+/* -- what workers are told -- */
+
+json_t *team_place_json(const struct run *r)
+{
+	const struct team_shape *s = control_shape(r->o->control);
+	const struct team_rank *own = &s->rank[r->o->rank];
+	const struct team_node *node = &s->node[own->node];
+	json_t *j;
+	char name[48];
+
+	snprintf(name, sizeof(name), "rank %u on %.24s", r->o->rank, node->shown);
+	j = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s}", "rank", (int)r->team.rank, "size",
+		      (int)r->team.size, "generation", (int)r->team.generation, "local_rank",
+		      (int)own->local_rank, "local_size", (int)node->ranks, "node", (int)own->node, "nodes",
+		      (int)s->nodes, "name", name);
+	if (j && !r->team.rank)
+		json_object_set_new(j, "secret", json_string(r->team.secret));
+	return j;
+}
+
+json_t *team_links_json(const struct run *r)
+{
+	return json_pack("{s:s, s:i, s:s}", "host", r->team.host, "port", (int)r->team.port, "secret",
+			 r->team.secret);
+}
+
+/* -- one case -- */
+
+static void not_run(struct run *r, const struct bench_case *c, const char *why)
+{
+	if (!c->skip)
+		run_end(r, c, ENDING_NOT_RUN, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST, why, "");
+}
+
+/* What another rank cannot do is nobody's case. */
+static void agreed_skip(struct run *r, const struct bench_case *c, const struct error *why)
+{
+	if (c->skip)
+		return;
+	r->attempt[c->id]++;
+	run_journal(r, JOURNAL_BEGIN,
+		    json_pack("{s:i, s:i, s:i}", "case", (int)c->id, "attempt", (int)r->attempt[c->id], "pid",
+			      0));
+	run_end(r, c, ENDING_DONE, why->status, why->cause, why->text, "");
+}
+
+/* Its place among those that take part: by rank. */
+static bool take_part(struct run *r, const struct bench_case *c)
+{
+	bool all = !members_count(c->target.member);
+
+	r->team.rank = r->o->rank;
+	r->team.size = c->target.ranks;
+	if (all)
+		return true;
+	r->team.rank = 0;
+	for (unsigned n = 0; n < r->o->rank; n++)
+		r->team.rank += members_have(c->target.member, n);
+	return members_have(c->target.member, r->o->rank);
+}
+
+/* Stands right behind the team's last case and is of its kind: then the workers of that one are there on
+ * every rank. All ranks come to the same. */
+static bool goes_on(const struct run *r, const struct bench_case *c, unsigned generation)
+{
+	const struct run_team *t = &r->team;
+
+	return t->any && t->id + 1 == c->id && t->generation == generation && !strcmp(t->group, c->group) &&
+	       !strcmp(t->place, c->target_text);
+}
+
+static enum status new_secret(char out[40], struct error *err)
+{
+	unsigned char bytes[16];
+
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+		return error_errno(err, errno, "no random bytes for the workers of a team");
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+	return STATUS_OK;
+}
+
+/* Rank 0: until its worker says where it listens; 0: it does not. */
+static uint16_t await_port(struct run *r, struct worker *w)
+{
+	uint64_t deadline = clock_now_ns(r->o->clock) + LISTEN_MS * 1000000ull;
+
+	while (w->alive && !w->said_port && !run_stopping(r) && clock_now_ns(r->o->clock) < deadline)
+		crew_attend(r, w, 1);
+	return w->alive ? w->port : 0;
+}
+
+/* New workers on all ranks that take part. *port 0: rank 0's could not be started. */
+static enum status start_workers(struct run *r, struct worker *w, const struct bench_case *c, bool part,
+				 struct error *err)
+{
+	struct start start = {0};
+	struct error own = {0};
+	enum status st;
+
+	if (w->alive)
+		crew_dismiss(r, w);
+	if (!r->o->rank && !new_secret(r->team.secret, &own) && !worker_ready(r, w, c, &own)) {
+		start.port = await_port(r, w);
+		text_copy(start.secret, sizeof(start.secret), r->team.secret);
+	} else if (r->o->rank && part && worker_ready(r, w, c, &own)) {
+		log_warn(r->o->log, LOG_TOPIC_RUN, "%s: %s", c->target_text, own.text);
+	}
+	if (run_stopping(r))
+		return STATUS_CANCELLED;
+	st = control_share(r->o->control, &start, sizeof(start), LISTEN_MS + GRACE_MS, err);
+	r->team.port = (uint16_t)start.port;
+	start.secret[sizeof(start.secret) - 1] = '\0';
+	text_copy(r->team.secret, sizeof(r->team.secret), start.secret);
+	control_zero_host(r->o->control, r->team.host);
+	return st;
+}
+
+/* This rank's part; how it ended here. */
+static enum ending run_here(struct run *r, struct worker *w, const struct bench_case *c)
+{
+	if (!r->team.port) {
+		not_run(r, c, "rank 0's worker could not be started");
+		return ENDING_CRASHED;
+	}
+	worker_give(r, w, c);
+	while (w->c && !r->status)
+		crew_attend(r, w, 1);
+	/* A worker that goes takes the links of all with it. */
+	return r->last_ending == ENDING_DONE && (!w->alive || w->leaves) ? ENDING_CRASHED : r->last_ending;
+}
+
+static void end_together(struct run *r, struct worker *w, const struct bench_case *c, enum ending mine)
+{
+	enum ending worst = ENDING_DONE;
+	struct error err = {0};
+	unsigned rank = 0;
+
+	if (run_stopping(r) || r->team_over.status)
+		return;
+	if (over(r,
+		 control_end(r->o->control, mine, &worst, &rank, bounded(c->limit_ms + END_MS + GRACE_MS),
+			     &err),
+		 &err) ||
+	    worst != ENDING_DONE)
+		worker_home(r, w, 0);
+}
+
+/* Settles with the others whether it runs. False: it does not, and that has been recorded. */
+static bool agree(struct run *r, const struct bench_case *c, bool part, unsigned *generation)
+{
+	struct error mine = {0}, agreed = {0}, err = {0};
+	char key[4096 + TARGET_TEXT];
+
+	if (part && c->skip)
+		error_set_cause(&mine, c->skip, c->skip_cause, "%s", c->skip_reason);
+	snprintf(key, sizeof(key), "%.4000s on %s", c->key, c->target_text);
+	if (over(r,
+		 control_begin(r->o->control, c->team, key, &mine, &agreed, generation, line_limit(r), &err),
+		 &err)) {
+		not_run(r, c, r->team_over.status ? r->team_over.text : err.text);
+		return false;
+	}
+	if (!agreed.status)
+		return true;
+	agreed_skip(r, c, &agreed);
+	return false;
+}
+
+void team_case(struct run *r, struct worker *w, const struct bench_case *c)
+{
+	struct error err = {0};
+	unsigned generation = 0;
+	bool part;
+
+	if (r->team_over.status) {
+		not_run(r, c, r->team_over.text);
+		return;
+	}
+	part = take_part(r, c);
+	if (!agree(r, c, part, &generation))
+		return;
+	r->team.fell = false;
+	if (!goes_on(r, c, generation)) {
+		r->team.generation = generation;
+		if (over(r, start_workers(r, w, c, part, &err), &err)) {
+			not_run(r, c, r->team_over.text);
+			worker_home(r, w, 0);
+			return;
+		}
+	}
+	r->team.any = true;
+	r->team.id = c->id;
+	text_copy(r->team.group, sizeof(r->team.group), c->group);
+	text_copy(r->team.place, sizeof(r->team.place), c->target_text);
+	end_together(r, w, c, part ? run_here(r, w, c) : ENDING_DONE);
+}
+
+bool team_part(struct run *r)
+{
+	struct error err = {0};
+
+	if (!r->o->control || r->team_over.status || run_stopping(r))
+		return false;
+	return !over(r, control_part(r->o->control, PART_MS, &err), &err);
+}
