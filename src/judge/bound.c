@@ -242,6 +242,8 @@ void bound_of(const struct subject *s, struct bound *out)
 		memory_bound(s, out);
 	else if (s->gpu && !strncmp(s->c->limit, "link.p2p", 8))
 		p2p_bound(s, out);
+	else if (s->gpu && !strncmp(s->c->limit, "collective.", 11))
+		bound_collective(s, out);
 	else if (s->gpu && !strncmp(s->c->limit, "link", 4))
 		link_bound(s, out);
 	else if (!s->gpu && strcmp(s->c->probe, "peak") && (*s->type || !strcmp(s->c->limit, "memory")))

@@ -28,7 +28,9 @@ static const struct gpu *gpu_by_pci(const struct judge_context *ctx, const char 
 
 static const char *kind_of(const struct record_case *c, unsigned gpus)
 {
-	if (gpus > 2)
+	if (!strncmp(c->target, "team", 4))
+		return "team";
+	if (gpus > 2 || !strncmp(c->target, "node", 4))
 		return "node";
 	if (gpus == 2)
 		return "pair";
@@ -243,7 +245,10 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 	if (!strcmp(word, "gpus"))
 		return number_text((double)s->ctx->gpu_count, buffer, size);
 	if (!strcmp(word, "ranks"))
-		return number_text(s->gpu_count > 1 ? s->gpu_count : 1, buffer, size);
+		return number_text(case_number(s->c, "ranks", &value) ? value
+				   : s->gpu_count > 1		      ? s->gpu_count
+								      : 1,
+				   buffer, size);
 	if (!strcmp(word, "library_major"))
 		return library_major(s, buffer, size);
 	if (!strcmp(word, "stream_bytes"))
@@ -252,8 +257,11 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 		return least_dimension(s);
 	if (!strcmp(word, "beside"))
 		return s->gpu ? NULL : traffic_beside(s->c, buffer, size);
-	if (!strcmp(word, "store") || !strcmp(word, "variant"))
-		found = case_text(s->c, word);
+	if (!strcmp(word, "store") || !strcmp(word, "variant") || !strcmp(word, "algorithm") ||
+	    !strcmp(word, "protocol"))
+		found = case_text(s->c, word); /* as it was told, else as it was asked */
+	if (!strcmp(word, "nvls"))
+		return case_number(s->c, word, &value) ? number_text(value, buffer, size) : NULL;
 	if (!strcmp(word, "fabric_state") && case_number(s->c, word, &value))
 		return number_text(value, buffer, size);
 	if (!found && s->gpu)

@@ -69,6 +69,7 @@ static double band_bound(const struct expectations *e, const struct band_row *b)
 		   *probe = asks(&b->when, "probe");
 	const struct sku *s = name ? expect_sku_by_name(e, name) : NULL;
 	const struct sku_value *flop = s && type ? sku_flop(s, type) : NULL;
+	bool moves = probe && (!strcmp(probe, "p2p") || !strcmp(probe, "collective"));
 	double memory;
 
 	if (b->slot == BAND_EFFICIENCY)
@@ -77,7 +78,7 @@ static double band_bound(const struct expectations *e, const struct band_row *b)
 		return 0;
 	if (b->slot == BAND_CLOCK)
 		return fact(s, SKU_sm_clock_max);
-	if (flop)
+	if (flop && !moves)
 		return s->sm_high * flop->value * fact(s, SKU_sm_clock_max);
 	if (probe && !strcmp(probe, "memory")) {
 		memory = 2 * fact(s, SKU_memory_clock_max) * fact(s, SKU_bus_bits) / 8;
@@ -85,7 +86,7 @@ static double band_bound(const struct expectations *e, const struct band_row *b)
 	}
 	if (probe && !strcmp(probe, "link")) /* raw lanes both ways; the case's own bound is tighter */
 		return 2 * fact(s, SKU_pcie_width) * ldexp(1e9, (int)fact(s, SKU_pcie_gen) - 3);
-	if (probe && !strcmp(probe, "p2p")) /* raw, both ways */
+	if (moves) /* raw, both ways */
 		return 2 * fact(s, SKU_nvlink_count) * fact(s, SKU_nvlink_rate);
 	return 0;
 }

@@ -11,7 +11,7 @@ static const struct {
 	const char *word;
 	const char *text[12];
 } derived[] = {
-	{"target", {"cpu", "gpu", "pair", "node"}},
+	{"target", {"cpu", "gpu", "pair", "node", "team"}},
 	{"phase", {"sustained", "burst", "once"}},
 	{"phases", {"headline", "burst"}},
 	{"power_limit", {"default", "changed"}},
@@ -20,13 +20,14 @@ static const struct {
 	{"siblings", {"busy", "idle"}},
 	{"limit",
 	 {"memory", "cache", "link.h2d", "link.d2h", "link.both", "link.p2p", "link.p2p.both", "latency",
-	  "clock", "mixed", "compute.TYPE"}},
+	  "clock", "mixed", "compute.TYPE", "collective.OP"}},
 	{"ranks", {0}},
 	{"gpus", {0}},
 	{"stream_bytes", {0}},
 	{"least_dimension", {0}},
 	{"fabric_state", {0}},
 	{"library_major", {0}},
+	{"nvls", {0}},
 };
 
 /* Who asks: the set, and the one who knows the probes. */
@@ -69,6 +70,8 @@ static bool known(const struct asking *a, const char *word, const char *text, co
 	*nearest = NULL;
 	if (!strcmp(word, "limit") && !strncmp(text, "compute.", 8))
 		return a->values("type", text + 8, nearest);
+	if (!strcmp(word, "limit") && !strncmp(text, "collective.", 11))
+		return a->values("op", text + 11, nearest);
 	if (!strcmp(word, "sku"))
 		return known_sku(a->e, text, nearest);
 	if (!strcmp(word, "beside")) /* a unit of probe peak */

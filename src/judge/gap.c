@@ -67,6 +67,7 @@ static void explained_share(struct judgement *out)
 void gap_of(struct judgement *out, const struct subject *s)
 {
 	bool whole = false, link = s->gpu && !strncmp(s->c->limit, "link", 4);
+	bool together = s->gpu && !strncmp(s->c->limit, "collective.", 11);
 	bool p2p = link && !strncmp(s->c->limit, "link.p2p", 8);
 
 	out->gap_count = 0;
@@ -88,11 +89,13 @@ void gap_of(struct judgement *out, const struct subject *s)
 		whole = gap_p2p(out, s);
 	else if (link)
 		whole = gap_link(out, s);
+	else if (together)
+		whole = gap_collective(out, s);
 	if (!out->gap_count)
 		return;
 	gap_runs(out, s);
 	out->unexplained = out->figure / (out->bound.value * product_of(out, true));
-	if (link)
+	if (link || together)
 		explained_share(out);
 	if (out->cause ==
 	    CAUSE_TELEMETRY_GAP) /* the window's signals have holes: nothing is explained by them */

@@ -150,6 +150,8 @@ static void against_bound(struct judgement *out, const struct subject *s)
 	if (out->bound.from == BOUND_NONE || !(out->bound.value > 0))
 		return;
 	out->share_of_bound = s->figure / out->bound.value;
+	if (collective_above_link(s, &out->bound))
+		remark(out, CAUSE_ABOVE_LINK);
 	if (out->bound.from == BOUND_CEILING || out->share_of_bound <= VERDICT_ABOVE * boost(s))
 		return;
 	out->judged_by = JUDGED_BOUND;
