@@ -206,10 +206,12 @@ static enum status start_workers(struct run *r, struct worker *w, const struct b
 }
 
 /* This rank's part; how it ended here. */
-static enum ending run_here(struct run *r, struct worker *w, const struct bench_case *c)
+static enum ending run_here(struct run *r, struct worker *w, const struct bench_case *c, bool fresh)
 {
-	if (!r->team.port) {
-		not_run(r, c, "rank 0's worker could not be started");
+	if (!r->team.port || (!fresh && !w->alive)) {
+		not_run(r, c,
+			r->team.port ? "this rank's worker fell between two cases"
+				     : "rank 0's worker could not be started");
 		return ENDING_CRASHED;
 	}
 	worker_give(r, w, c);
@@ -260,7 +262,7 @@ void team_case(struct run *r, struct worker *w, const struct bench_case *c)
 {
 	struct error err = {0};
 	unsigned generation = 0;
-	bool part;
+	bool part, fresh;
 
 	if (r->team_over.status) {
 		not_run(r, c, r->team_over.text);
@@ -270,7 +272,8 @@ void team_case(struct run *r, struct worker *w, const struct bench_case *c)
 	if (!agree(r, c, part, &generation))
 		return;
 	r->team.fell = false;
-	if (!goes_on(r, c, generation)) {
+	fresh = !goes_on(r, c, generation);
+	if (fresh) {
 		r->team.generation = generation;
 		if (over(r, start_workers(r, w, c, part, &err), &err)) {
 			not_run(r, c, r->team_over.text);
@@ -282,7 +285,7 @@ void team_case(struct run *r, struct worker *w, const struct bench_case *c)
 	r->team.id = c->id;
 	text_copy(r->team.group, sizeof(r->team.group), c->group);
 	text_copy(r->team.place, sizeof(r->team.place), c->target_text);
-	end_together(r, w, c, part ? run_here(r, w, c) : ENDING_DONE);
+	end_together(r, w, c, part ? run_here(r, w, c, fresh) : ENDING_DONE);
 }
 
 bool team_part(struct run *r)

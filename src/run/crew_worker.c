@@ -272,7 +272,7 @@ void worker_ask(struct run *r, struct worker *w, enum ending ending, enum cause 
 	w->forced = ending;
 	w->forced_cause = cause;
 	text_copy(w->forced_text, sizeof(w->forced_text), why);
-	read_board(w);
+	read_board(w); /* before TERM moves them */
 	if (!process_poll(&w->p))
 		kill(-w->p.pid, SIGTERM);
 	w->kill_ns = clock_now_ns(r->o->clock) + patience_ns;
