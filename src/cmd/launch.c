@@ -70,7 +70,7 @@ static const struct opt opts[] = {
 struct filled {
 	struct launch_plan plan;
 	struct env_rows rows;
-	char program[PATH_MAX], build[PROCESS_BUILD], label[160], route[64];
+	char program[PATH_MAX], folder[PATH_MAX], build[PROCESS_BUILD], label[160], route[64];
 	char *env_text;
 	const char *env[64];
 };
@@ -241,6 +241,7 @@ static enum status find_program(struct filled *f, struct error *err)
 	f->program[n] = '\0';
 	process_build(f->build);
 	f->plan.program = f->program;
+	f->plan.folder = getcwd(f->folder, sizeof(f->folder));
 	f->plan.build = f->build;
 	return STATUS_OK;
 }

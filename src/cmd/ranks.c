@@ -3,6 +3,7 @@
  * `assay __ranks -- WORDS`: what `assay launch` starts on each node. Sets what this machine asks for and
  * starts the node's ranks; where a launcher has started one process a rank, it becomes that rank.
  */
+#include <errno.h>
 #include <unistd.h>
 #include "cmd/command.h"
 #include "cmd/show.h"
@@ -12,7 +13,7 @@
 
 struct ranks_opts {
 	uint32_t first, count, size;
-	const char *master, *build, *env;
+	const char *master, *build, *env, *folder;
 	bool secret_stdin, lifeline, shield, derive, mpi;
 };
 
@@ -24,6 +25,7 @@ static const struct opt rows[] = {
 	OPT_ROW(struct ranks_opts, master, .name = "master", .help = "where rank 0 is: HOST[:PORT]"),
 	OPT_ROW(struct ranks_opts, build, .name = "build", .help = "the build that this program must be"),
 	OPT_ROW(struct ranks_opts, env, .name = "env", .help = "NAME=value with blanks between"),
+	OPT_ROW(struct ranks_opts, folder, .name = "folder", .help = "to run in, where it is here too"),
 	OPT_ROW(struct ranks_opts, secret_stdin, .name = "secret-stdin",
 		.help = "the first line of stdin is the secret"),
 	OPT_ROW(struct ranks_opts, lifeline, .name = "lifeline", .help = "the end of stdin ends the ranks"),
@@ -189,6 +191,9 @@ static int run(const struct command_context *c, const void *opts)
 	if (!err.status && o->secret_stdin)
 		take_secret(&err);
 	take_env(o->env);
+	if (o->folder && chdir(o->folder))
+		log_warn(c->log, LOG_TOPIC_RUN, "%s is not here: %s; the ranks run where ssh put them",
+			 o->folder, strerror(errno));
 	if (err.status || find_place(&p, o, &err) || set_environment(&p, o, c, &err))
 		return complain(&err);
 	return start(c, o, &p, &err);

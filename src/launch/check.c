@@ -110,6 +110,8 @@ enum status launch_check(const struct launch_plan *p, struct error *err)
 		st = check_text("--master", p->master, err);
 	if (!st)
 		st = check_text("--ssh-config", p->ssh_config, err);
+	if (!st)
+		st = check_text("the working folder's name", p->folder, err);
 	if (!st && p->env.count > ENV_MAX)
 		st = error_set(err, STATUS_BAD_INPUT, "--env has %zu variables, and %d are possible",
 			       p->env.count, ENV_MAX);

@@ -72,6 +72,10 @@ void script_ranks(struct words *w, const struct launch_plan *p, unsigned node, b
 		words_add(w, "--build");
 		words_add(w, p->build);
 		words_add(w, "--secret-stdin");
+		if (p->folder) {
+			words_add(w, "--folder");
+			words_add(w, p->folder);
+		}
 	}
 	if (lifeline)
 		words_add(w, "--lifeline");

@@ -27,6 +27,7 @@ enum launch_how { LAUNCH_HOWS(X) LAUNCH_HOW_COUNT };
 struct launch_plan {
 	enum launch_how how;
 	const char *program, *build; /* absolute path; PROCESS_BUILD's digits */
+	const char *folder;	     /* the working folder; NULL: not known */
 	struct opt_words words;	     /* of assay: "check", "quick", .. */
 	unsigned nodes, ranks, gpus; /* nodes; ranks and GPUs of each */
 	struct hosts hosts;	     /* ssh; mpirun may have none */

@@ -17,8 +17,11 @@ enum kind {
 	KIND_GUID,
 	KIND_USER,
 	KIND_COMMAND,
-	KIND_ID
+	KIND_ID,
+	KIND_MAPPED, /* a GUID that is an IPv4 address: which a RoCE port's are is a fact */
 };
+
+static const char mapped[] = "0000:0000:0000:0000:0000:ffff:";
 
 struct name {
 	char *text;
@@ -112,6 +115,9 @@ static void add_pseudonym(const struct pseudonyms *p, enum kind kind, const char
 	case KIND_GUID:
 		text_addf(out, "%.4s:%.4s:%.4s:%.4s", h, h + 4, h + 8, h + 12);
 		break;
+	case KIND_MAPPED: /* the documentation network again */
+		text_addf(out, "%sc000:02%.2s", mapped, h);
+		break;
 	case KIND_HOST:
 	case KIND_SERIAL:
 	case KIND_USER:
@@ -129,6 +135,9 @@ bool pseudonym_is(const char *text, size_t size)
 	static const char zeros[] = "-0000-0000-0000-000000000000", network[] = "192.0.2.";
 
 	if (size > strlen(network) && !strncmp(text, network, strlen(network)))
+		return true;
+	if (size > strlen(mapped) && !strncmp(text, mapped, strlen(mapped)) &&
+	    !strncmp(text + strlen(mapped), "c000:02", strlen("c000:02")))
 		return true;
 	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
 		size_t n = strlen(before[i]);
@@ -309,6 +318,8 @@ static size_t by_form(const char *s, enum kind *kind)
 	n = groups(s, guid, 4, ':');
 	if (!n)
 		n = groups(s, guid, 8, ':');
+	if (n > strlen(mapped) && !strncmp(s, mapped, strlen(mapped)))
+		*kind = KIND_MAPPED;
 	return n && strspn(s, "0:") != n ? n : 0;
 }
 

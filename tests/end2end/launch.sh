@@ -22,7 +22,7 @@ golden() { # NAME ARGS..
 	want=$root/tests/data/launch/$1.sh name=$1
 	shift
 	"$assay" launch --print "$@" > out 2> err || return 1
-	sed -e "s|$assay|/opt/assay/assay|g" -e 's/--build [0-9a-f]\{16\}/--build 0123456789abcdef/' out > "$name.sh"
+	sed -e "s|$assay|/opt/assay/assay|g" -e "s|--folder $tmp|--folder /home/me/proof|g" -e 's/--build [0-9a-f]\{16\}/--build 0123456789abcdef/' out > "$name.sh"
 	[ "$update" != --update ] || cp "$name.sh" "$want"
 	sh -n "$name.sh" && diff "$want" "$name.sh"
 }
@@ -103,7 +103,7 @@ code=$?
 ok "a request to stop reaches each rank" [ "$(grep -c 'stopped on request' err)" -ge 2 ]
 ok ".. and the exit code says that nothing is known" [ $code = 2 ]
 ln -s "$assay" bin/assay
-walks "Several ranks on one node"
+walks "Several ranks on one node" 4 1
 sed "s|/opt/assay/assay|$assay|; s|check quick|__team|; s|--count [0-9]* --size [0-9]*|--count 3 --size 3|" plain.sh > own.sh
 ok "the script that is shown can be run" sh own.sh
 sh own.sh > out 2> err

@@ -74,7 +74,7 @@ for kind in openmpi mpich; do
 	program=$(command -v "mpirun.$kind") || continue
 	printf '#!/bin/sh\nexec "%s" "$@"\n' "$program" > bin/mpirun && chmod +x bin/mpirun
 	prove "$kind"
-	[ "$kind" != openmpi ] || walks "By mpirun or torchrun"
+	[ "$kind" != openmpi ] || walks "By mpirun or torchrun" 4 1
 done
 if [ $proved = 0 ] && command -v mpirun > /dev/null; then prove "$(mpirun --version | head -n 1)"; fi
 [ $proved != 0 ] || { echo "1..0 # SKIP mpirun is not installed (package openmpi-bin)"; exit 0; }

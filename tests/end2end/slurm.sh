@@ -115,7 +115,7 @@ if [ -z "$master" ]; then
 	mkdir bin
 	ln -s "$assay" bin/assay
 	PATH=$tmp/bin:$PATH
-	walks "On a Slurm cluster"
+	walks "On a Slurm cluster" 16 2
 	comes sh -c '[ -z "$(squeue -h)" ]'
 fi
 ok "a job that is not waited for" launch 0 -- __team

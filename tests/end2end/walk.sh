@@ -1,15 +1,28 @@
-# The walks of docs/HOWTO.md for the scripts beside it, which take it in with `.` after tap.sh; $here is their folder.
-# walk HEADING: the section's commands, one a line, as written; but what the ranks run is a team that does nothing.
+# Runs of a small suite by several ranks, and the walks of docs/HOWTO.md, for the scripts beside it, which take it in with `.`
+# after tap.sh; $here is their folder.
+small_suite() { # a reading, and a case of all ranks together
+	printf 'name: small\ncases:\n  - {probe: limits}\n' > small.yaml
+	printf '  - {probe: "null", target: team, phases: burst, require: nothing, options: {time: 1ms}}\n' >> small.yaml
+}
+# proved RANKS NODES: the run told of in err has each node whole, a case of all ranks, a journal of each rank, and a report.
+proved() {
+	run=$(sed -n 's|.*report: \(.*\)/report.html.*|\1|p' err out | head -n 1)
+	[ -s "$run/report.html" ] && grep -q "\"ranks\":$1[,}]" "$run/journal.jsonl" &&
+		[ "$(grep -c '| whole |' "$run/REPORT.md")" = "$2" ] &&
+		[ "$(ls -d "$run"/nodes/*/rank-* | wc -l)" = $(($1 - 1)) ]
+}
+# walk HEADING: the section's commands, one a line, as written; but the small suite instead of quick.
 walk() {
 	awk -v heading="## $1" '/^## / { inside = $0 == heading; next } /^```/ { code = !code; next } inside && code' \
-		"$here/../../docs/HOWTO.md" | sed 's/check quick/__team/'
+		"$here/../../docs/HOWTO.md" | sed 's/check quick/check --suite small.yaml/'
 }
-# walks HEADING: each command does what it says: ranks meet and part, or something is shown.
+# walks HEADING RANKS NODES: each command does what it says: all ranks are in the report, or something is shown.
 walks() {
+	small_suite
 	walk "$1" > walk
 	[ -s walk ] || echo 'false # HOWTO has no such section' > walk
 	while read -r line; do
-		ok "HOWTO, $1: ${line%%  *}" walk_line "$line"
+		ok "HOWTO, $1: ${line%%  *}" walk_line "$line" "$2" "$3"
 	done < walk
 }
 walk_line() {
@@ -17,15 +30,9 @@ walk_line() {
 	case $1 in
 	*--print*) sh -n out && grep -q '^#!/bin/sh' out ;;
 	*--exports*) sh -n out && grep -q '^# OMP_NUM_THREADS' out ;;
-	*--wait* | *__team*) walk_met ;;
+	*--ranks-per-node\ [0-9]*) each=${1#*--ranks-per-node } && proved "${each%% *}" "$3" ;;
+	*--nodes*--wait* | *--hosts* | *--hostfile* | mpirun* | torchrun*) proved "$2" "$3" ;;
+	*--nodes*) grep -qx '[0-9][0-9]*' out ;; # the job's number
+	*) [ -s err ] && grep -q report.html err ;;
 	esac
-}
-# As many ranks as the team says met and parted. A job that nobody waits for says its number.
-walk_met() {
-	size=$(sed -n 's/.*"size":\([0-9]*\).*/\1/p' out | head -n 1)
-	if [ -z "$size" ]; then
-		grep -qx '[0-9][0-9]*' out
-	else
-		[ "$(grep -c "\"size\":$size.*\"ending\":\"done\"" out)" = "$size" ] && [ "$size" -gt 1 ]
-	fi
 }

@@ -46,7 +46,7 @@ static void test_pseudonym__forms_are_known_and_kept(void **state)
 	json_t *t = hidden(
 		"{\"uuid\": \"GPU-ad216db3-f10e-74c4-821f-8716bde4735f\", \"mac\": \"9c:63:c0:11:22:33\","
 		" \"guid\": \"fe80:0000:0000:0000:9c63:c003:0011:2233\", \"node_guid\": "
-		"\"9c63:c003:0011:2233\"}",
+		"\"9c63:c003:0011:2233\", \"gid\": \"0000:0000:0000:0000:0000:ffff:0a01:0203\"}",
 		"s");
 	unsigned a, b, c, d, e, f;
 
@@ -58,6 +58,9 @@ static void test_pseudonym__forms_are_known_and_kept(void **state)
 	assert_null(strstr(text_at(t, "mac"), "9c:63"));
 	assert_null(strstr(text_at(t, "guid"), "c003"));
 	assert_null(strstr(text_at(t, "node_guid"), "c003"));
+	assert_null(strstr(text_at(t, "gid"), "0a01"));
+	assert_int_equal(strncmp(text_at(t, "gid"), "0000:0000:0000:0000:0000:ffff:c000:02", 37), 0);
+	assert_true(pseudonym_is(text_at(t, "gid"), strlen(text_at(t, "gid"))));
 	json_decref(t);
 }
 
@@ -110,12 +113,13 @@ static void test_pseudonym__homes_name_their_users(void **state)
 static void test_pseudonym__what_is_one_stays(void **state)
 {
 	static const char *const ours[] = {
-		"host-e4fbdd19", "serial-427b4a74", "GPU-4d699d33", "GPU-4d699d33-0000-0000-0000-000000000000",
+		"host-e4fbdd19", "serial-427b4a74",
+		"GPU-4d699d33",	 "GPU-4d699d33-0000-0000-0000-000000000000",
 		"192.0.2.17",
 	};
 	static const char *const others[] = {
-		"host-17", "node-3.example", "GPU-ad216db3-f10e-74c4-821f-8716bde4735f", "192.0.21.7", "serial-427B4A74",
-		"host-e4fbdd190",
+		"host-17",    "node-3.example",	 "GPU-ad216db3-f10e-74c4-821f-8716bde4735f",
+		"192.0.21.7", "serial-427B4A74", "host-e4fbdd190",
 	};
 	json_t *once, *twice;
 	char *text;
@@ -125,8 +129,10 @@ static void test_pseudonym__what_is_one_stays(void **state)
 		assert_true(pseudonym_is(ours[i], strlen(ours[i])));
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		assert_false(pseudonym_is(others[i], strlen(others[i])));
-	once = hidden("{\"hostname\": \"rack7-node3\", \"serial\": \"1650224012345\", \"text\": \"rack7-node3 is up\","
-		       "\"uuid\": \"GPU-ad216db3-f10e-74c4-821f-8716bde4735f\"}", "one");
+	once = hidden("{\"hostname\": \"rack7-node3\", \"serial\": \"1650224012345\", \"text\": "
+		      "\"rack7-node3 is up\","
+		      "\"uuid\": \"GPU-ad216db3-f10e-74c4-821f-8716bde4735f\"}",
+		      "one");
 	assert_non_null(strstr(text_at(once, "uuid"), "-0000-0000-0000-000000000000"));
 	text = json_dumps(once, 0);
 	twice = hidden(text, "two"); /* another machine reads it */

@@ -5,8 +5,8 @@ ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 # ssh: keys and known hosts alone, no question is asked; no terminal, agent or X11 goes along
 # (assay launch keeps each input open as well, with --lifeline: ranks that lose it end)
 # node 1 of 2: ranks 0 to 7
-echo "$ASSAY_TEAM_SECRET" | ssh -oBatchMode=yes -oPreferredAuthentications=publickey -oStrictHostKeyChecking=yes -oConnectTimeout=10 -oServerAliveInterval=5 -Tax -- gpu1 '/opt/assay/assay __ranks --count 8 --size 16 --master gpu1 --build 0123456789abcdef --secret-stdin --env NCCL_DEBUG=WARN -- check --site '\''my site.yaml'\''' &
+echo "$ASSAY_TEAM_SECRET" | ssh -oBatchMode=yes -oPreferredAuthentications=publickey -oStrictHostKeyChecking=yes -oConnectTimeout=10 -oServerAliveInterval=5 -Tax -- gpu1 '/opt/assay/assay __ranks --count 8 --size 16 --master gpu1 --build 0123456789abcdef --secret-stdin --folder /home/me/proof --env NCCL_DEBUG=WARN -- check --site '\''my site.yaml'\''' &
 # node 2 of 2: ranks 8 to 15
-echo "$ASSAY_TEAM_SECRET" | ssh -oBatchMode=yes -oPreferredAuthentications=publickey -oStrictHostKeyChecking=yes -oConnectTimeout=10 -oServerAliveInterval=5 -Tax -- root@gpu2 '/opt/assay/assay __ranks --first 8 --count 8 --size 16 --master gpu1 --build 0123456789abcdef --secret-stdin --env NCCL_DEBUG=WARN -- check --site '\''my site.yaml'\''' &
+echo "$ASSAY_TEAM_SECRET" | ssh -oBatchMode=yes -oPreferredAuthentications=publickey -oStrictHostKeyChecking=yes -oConnectTimeout=10 -oServerAliveInterval=5 -Tax -- root@gpu2 '/opt/assay/assay __ranks --first 8 --count 8 --size 16 --master gpu1 --build 0123456789abcdef --secret-stdin --folder /home/me/proof --env NCCL_DEBUG=WARN -- check --site '\''my site.yaml'\''' &
 # until all nodes have ended
 wait
