@@ -45,6 +45,16 @@ struct rank_times {
 	double *const *ns; /* by rank, `count` each */
 };
 
+/* How they differ: METHODS, "Several ranks". */
+struct rank_spread {
+	unsigned ranks; /* 0: one rank */
+	double ns_min, ns_max;
+	unsigned longest;
+	bool single; /* samples of one iteration each: who waited for whom */
+	double wait_share, skew_ns;
+	int late; /* -1: none */
+};
+
 /* One stretch of samples. The loop owns it, zeroes it, lends `sample`; the meter appends and fills the rest.
  */
 struct window {
@@ -83,9 +93,8 @@ struct window {
 	 * 10 ms. */
 	bool has_steal;
 	uint64_t steal_ns;
-	/* Several ranks: each one's own times; the samples above are those of the slowest. NULL: one rank.
-	 * Lent until the meter's next begin. */
-	const struct rank_times *ranks;
+	/* Several ranks: the samples above are those of the slowest. */
+	struct rank_spread ranks;
 };
 
 /* What the device holds now, for the settle phase. Absent is not zero. */
@@ -149,6 +158,9 @@ struct meter_spec {
 		*bench; /* bench->device and bench->stream[0] are a GPU meter's device and stream */
 	const struct clock *clock;
 };
+
+/* Of a closed window. `single`: each sample is one iteration. */
+struct rank_spread rank_spread_of(const struct rank_times *t, bool single);
 
 /* Owner: caller, meter_destroy. */
 enum status meter_cpu_create(struct meter **m, const struct meter_spec *spec, struct error *err);

@@ -195,12 +195,20 @@ static enum status drain(struct meter *m, struct error *err)
 	return bring_together(team_of(m), PART_DRAIN, own_drain, err);
 }
 
+static bool single(const struct window *w)
+{
+	for (size_t i = 0; i < w->count; i++)
+		if (w->sample[i].batch != 1)
+			return false;
+	return w->count > 1;
+}
+
 static enum status end(struct meter *m, struct error *err)
 {
 	struct meter_team *t = team_of(m);
 	enum status st = bring_together(t, PART_END, own_end, err);
 
-	t->window->ranks = &t->times;
+	t->window->ranks = rank_spread_of(&t->times, single(t->window));
 	m->window = t->window = NULL;
 	return st;
 }

@@ -1,88 +1,105 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the ranks of a case differ in a window: METHODS "Several ranks". */
-#include <errno.h>
+/* How the ranks of a case differ in a window: METHODS, "Several ranks". */
 #include "core/stats.h"
 #include "run/phases.h"
 
 #define LATE_SHARE 0.8 /* of single iterations: a rank that is last in so many is named */
 
-static void mean_values(const struct rank_times *t, struct result *r)
+static void compare_means(const struct rank_times *t, struct rank_spread *out)
 {
-	double least = 0, most = 0;
-	unsigned longest = 0;
-
 	for (unsigned rank = 0; rank < t->ranks; rank++) {
-		double sum = 0;
+		double mean = 0;
 
 		for (size_t k = 0; k < t->count; k++)
-			sum += t->ns[rank][k];
-		if (!rank || sum < least)
-			least = sum;
-		if (!rank || sum > most) {
-			most = sum;
-			longest = rank;
+			mean += t->ns[rank][k] / (double)t->count;
+		if (!rank || mean < out->ns_min)
+			out->ns_min = mean;
+		if (!rank || mean > out->ns_max) {
+			out->ns_max = mean;
+			out->longest = rank;
 		}
 	}
-	result_f64(r, &field_rank_ns_min, least / (double)t->count);
-	result_f64(r, &field_rank_ns_max, most / (double)t->count);
-	result_u64(r, &field_rank_longest, longest);
+}
+
+/* One iteration on all ranks. */
+struct moment {
+	double least, most, mean;
+	unsigned shortest;
+};
+
+static struct moment moment_of(const struct rank_times *t, size_t k)
+{
+	struct moment m = {.least = t->ns[0][k], .most = t->ns[0][k]};
+
+	for (unsigned rank = 0; rank < t->ranks; rank++) {
+		double ns = t->ns[rank][k];
+
+		m.mean += ns / t->ranks;
+		m.most = ns > m.most ? ns : m.most;
+		if (ns < m.least) {
+			m.least = ns;
+			m.shortest = rank;
+		}
+	}
+	return m;
 }
 
 /* Of an operation in which nobody is done before all have begun: who comes last has the shortest. */
-static void tell_waits(const struct rank_times *t, struct result *r)
+static void compare_singles(const struct rank_times *t, struct rank_spread *out)
 {
 	double *skew = calloc(t->count, sizeof(*skew)), waited = 0, whole = 0;
 	size_t *last = calloc(t->ranks, sizeof(*last));
 
 	for (size_t k = 0; skew && last && k < t->count; k++) {
-		double least = t->ns[0][k], most = least, sum = 0;
-		unsigned shortest = 0;
+		struct moment m = moment_of(t, k);
 
-		for (unsigned rank = 0; rank < t->ranks; rank++) {
-			double ns = t->ns[rank][k];
-
-			sum += ns;
-			most = ns > most ? ns : most;
-			if (ns < least) {
-				least = ns;
-				shortest = rank;
-			}
-		}
-		skew[k] = most - least;
-		last[shortest]++;
-		waited += sum / t->ranks - least;
-		whole += most;
+		skew[k] = m.most - m.least;
+		last[m.shortest]++;
+		waited += m.mean - m.least;
+		whole += m.most;
 	}
 	if (skew && last && whole > 0) {
-		result_f64(r, &field_wait_share, waited / whole);
-		result_f64(r, &field_skew_ns, stats_median(skew, t->count));
+		out->single = true;
+		out->wait_share = waited / whole;
+		out->skew_ns = stats_median(skew, t->count);
 		for (unsigned rank = 0; rank < t->ranks; rank++)
 			if ((double)last[rank] >= LATE_SHARE * (double)t->count)
-				result_u64(r, &field_rank_late, rank);
+				out->late = (int)rank;
 	}
 	free(skew);
 	free(last);
 }
 
-static bool single(const struct window *w)
+struct rank_spread rank_spread_of(const struct rank_times *t, bool single)
 {
-	for (size_t i = 0; i < w->count; i++)
-		if (w->sample[i].batch != 1)
-			return false;
-	return w->count > 1;
+	struct rank_spread out = {.late = -1};
+
+	if (!t->count)
+		return out;
+	out.ranks = t->ranks;
+	compare_means(t, &out);
+	if (single)
+		compare_singles(t, &out);
+	return out;
 }
 
 void timing_wait_values(const struct window *w, struct result *r)
 {
-	if (w->ranks && single(w))
-		tell_waits(w->ranks, r);
+	if (!w->ranks.single)
+		return;
+	result_f64(r, &field_wait_share, w->ranks.wait_share);
+	result_f64(r, &field_skew_ns, w->ranks.skew_ns);
+	if (w->ranks.late >= 0)
+		result_u64(r, &field_rank_late, (uint64_t)w->ranks.late);
 }
 
 void timing_rank_values(const struct window *w, struct result *r)
 {
-	if (!w->ranks || !w->ranks->count)
+	if (!w->ranks.ranks)
 		return;
-	result_u64(r, &field_ranks, w->ranks->ranks);
-	mean_values(w->ranks, r);
+	result_u64(r, &field_ranks, w->ranks.ranks);
+	result_f64(r, &field_rank_ns_min, w->ranks.ns_min);
+	result_f64(r, &field_rank_ns_max, w->ranks.ns_max);
+	result_u64(r, &field_rank_longest, w->ranks.longest);
 	timing_wait_values(w, r);
 }

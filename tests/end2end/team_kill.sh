@@ -58,7 +58,11 @@ true_of() { # TRIAL RANK
 	begun=$(grep -c '"type":"begin"' "$j") ended=$(grep -c '"type":"end"' "$j")
 	good=$(grep '"type":"end"' "$j" | grep -c '"ending":"done","status":"ok"')
 	[ "$ended" = 3 ] && [ "$begun" -le 3 ] || { echo "rank $2: $begun begun, $ended ended of 3"; return 1; }
-	if [ "$code" = 0 ]; then [ "$good" = 3 ]; else [ "$good" -lt 3 ] || grep -q 'team is over\|warning' "t$1/err.$2"; fi ||
+	if [ "$code" = 0 ]; then # a busy machine may leave figures that nobody trusts
+		[ "$good" = 3 ]
+	else
+		[ "$good" -lt 3 ] || grep -q 'team is over\|untrusted' "t$1/err.$2" "t$1/out.$2"
+	fi ||
 		{ echo "rank $2: exit code $code with $good of 3 cases"; return 1; }
 }
 judge() { # TRIAL
@@ -80,7 +84,12 @@ since=$(date +%s%N)
 run 0
 for _ in $(seq 600); do over 0 && break; sleep 0.1; done
 whole=$((($(date +%s%N) - since) / 1000000))
-clean() { over 0 && [ "$(cat t0/code.*)" = "$(printf '0\n0\n0')" ] && judge 0; }
+clean() {
+	over 0 && judge 0 || return 1
+	for r in $ranks; do
+		[ "$(grep '"type":"end"' "$(journal 0 "$r")" | grep -c '"ending":"done","status":"ok"')" = 3 ] || return 1
+	done
+}
 ok "a team that nobody harms ends well, in $whole ms" clean
 over 0 || { tell 0; finish; }
 
