@@ -401,19 +401,15 @@ const struct command command_launch = {
 	.summary = "start ranks on one or many nodes: here, over ssh, by Slurm or mpirun",
 	.example = "assay launch --hosts gpu1,gpu2 --gpus-per-node 8 -- check quick   # 16 ranks, a report "
 		   "of both nodes",
-	.help = "What stands behind -- are the words of assay that each rank runs (check quick where nothing "
-		"does). Each node "
-		"sets the variables that its own machine asks for (threads, interface, InfiniBand ports), "
-		"says why, and sets "
-		"none that is the default already or that the user has set; --exports shows them for "
-		"programs of other kinds. "
-		"ssh: OpenSSH with keys and known hosts alone, the same path of the same build on each host. "
-		"Slurm: a script with "
-		"the reason of each line above it; --print shows it. The ranks' secret is new for each start "
-		"and stands on no "
-		"command line and in no file. Exit code: that of the ranks, or of the job with --wait; 64 "
-		"wrong usage; 2 where a "
-		"host or a program cannot be used.",
+	.help = "What stands behind -- are the words of assay that each rank runs (check quick where "
+		"nothing does). Each node sets the variables that its own machine asks for (threads, "
+		"interface, InfiniBand ports), says why, and sets none that is the default already or "
+		"that the user has set; --exports shows them for programs of other kinds. ssh: OpenSSH "
+		"with keys and known hosts alone, the same path of the same build on each host. Slurm: "
+		"a script with the reason of each line above it; --print shows it. The ranks' secret "
+		"is new for each start and stands on no command line and in no file. Exit code: what "
+		"says most of the ranks' (of mpirun's: rank 0's), or the job's with --wait; 64 wrong "
+		"usage; 2 where a host or a program cannot be used.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct launch_opts)},
 	.run = run,
 };

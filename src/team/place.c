@@ -269,10 +269,13 @@ static enum status find_host(struct team_place *p, const struct launcher *l,
 			     struct error *err)
 {
 	const char *host = l ? get(env, l->host) : NULL, *port = l ? get(env, l->port) : NULL;
+	const char *name = host ? l->host : "ASSAY_HOST", *own; /* which any user may set */
 	enum status st = STATUS_OK;
 
+	if (!host)
+		host = get(env, name);
 	if (host && snprintf(p->host, sizeof(p->host), "%s", host) >= (int)sizeof(p->host))
-		return error_set(err, STATUS_BAD_INPUT, "%s is longer than a host's name", l->host);
+		return error_set(err, STATUS_BAD_INPUT, "%s is longer than a host's name", name);
 	if (port)
 		st = port_of(&p->port, l->port, port, l->port_more, err);
 	if (!st && o->master)
@@ -287,9 +290,12 @@ static enum status find_host(struct team_place *p, const struct launcher *l,
 		st = slurm_host(p, env, err);
 	if (st || *p->host)
 		return st;
-	return error_set(err, STATUS_BAD_INPUT,
-			 "rank %u of %u by %s, and nothing says where rank 0 is: %s%s--master HOST", p->rank,
-			 p->size, p->from, l && l->host ? l->host : "", l && l->host ? " or " : "");
+	own = l && l->host && strcmp(l->host, "ASSAY_HOST") ? l->host : NULL;
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"rank %u of %u by %s, and nothing says where rank 0 is: set %s%sASSAY_HOST, or let assay "
+		"launch --master HOST start them",
+		p->rank, p->size, p->from, own ? own : "", own ? " or " : "");
 }
 
 static enum status told(struct team_place *p, const struct team_place_options *o, struct error *err)

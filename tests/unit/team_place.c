@@ -62,6 +62,16 @@ static void test_place__no_team_where_there_is_one_rank(void **state)
 	found(ENV("MASTER_ADDR=10.0.0.1", "MASTER_PORT=29500"), TEAM_ALONE, 0, 1, "", 0);
 }
 
+static void test_place__the_user_may_say_where_rank_0_is(void **state)
+{
+	(void)state;
+	found(ENV("OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", "ASSAY_HOST=gpu1"), TEAM_OPENMPI, 1, 4, "gpu1", 0);
+	found(ENV("PMI_RANK=1", "PMI_SIZE=4", "ASSAY_HOST=gpu1"), TEAM_PMI, 1, 4, "gpu1", 0);
+	/* What the launcher itself says counts. */
+	found(ENV("RANK=1", "WORLD_SIZE=4", "MASTER_ADDR=gpu2", "MASTER_PORT=1000", "ASSAY_HOST=gpu1"), TEAM_TORCHRUN, 1, 4,
+	      "gpu2", 1001);
+}
+
 static void test_place__who_started_whom(void **state)
 {
 	(void)state;
@@ -180,6 +190,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_place__each_launcher),
 		cmocka_unit_test(test_place__no_team_where_there_is_one_rank),
+		cmocka_unit_test(test_place__the_user_may_say_where_rank_0_is),
 		cmocka_unit_test(test_place__who_started_whom),
 		cmocka_unit_test(test_place__refused_with_the_variable),
 		cmocka_unit_test(test_place__options_outrank_the_environment),
