@@ -48,6 +48,8 @@ _assay()
 	probe:memory:store) words='auto regular nontemporal memcpy' ;;
 	probe:memory:search) words='first top' ;;
 	probe:p2p:direction) words='to both latency' ;;
+	probe:p2p:pattern) words='pair all out in' ;;
+	probe:p2p:search) words='first top' ;;
 	probe:peak:unit) words='fma add mma read read2 write read_write read2_write write_nt read_write_nt read2_write_nt' ;;
 	probe:peak:isa) words='auto sse2 avx2 avx512f avx512_bf16 avx512_vnni avx_vnni neon' ;;
 	probe:peak:type) words='fp64 fp32 tf32 fp16 bf16 e4m3 e5m2 int8' ;;
@@ -80,7 +82,7 @@ _assay()
 		limits) words="$words path=" ;;
 		link) words="$words direction= memory= size= numa=" ;;
 		memory) words="$words op= size= store= threads= search=" ;;
-		p2p) words="$words direction= size=" ;;
+		p2p) words="$words direction= pattern= search= size=" ;;
 		peak) words="$words unit= isa= type= threads=" ;;
 		scaling) words="$words layers= m= width= buckets= type= overlap=" ;;
 		sm) words="$words type=" ;;

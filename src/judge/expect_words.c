@@ -9,7 +9,7 @@
 /* What subject_word (context.c) answers for words that are not options. Those without texts are numbers. */
 static const struct {
 	const char *word;
-	const char *text[12];
+	const char *text[16];
 } derived[] = {
 	{"target", {"cpu", "gpu", "pair", "node", "team"}},
 	{"phase", {"sustained", "burst", "once"}},
@@ -19,8 +19,8 @@ static const struct {
 	{"virtual_gpu", {"yes", "no"}},
 	{"siblings", {"busy", "idle"}},
 	{"limit",
-	 {"memory", "cache", "link.h2d", "link.d2h", "link.both", "link.p2p", "link.p2p.both", "latency",
-	  "clock", "mixed", "compute.TYPE", "collective.OP"}},
+	 {"memory", "cache", "link.h2d", "link.d2h", "link.both", "link.p2p", "link.p2p.both", "link.p2p.all",
+	  "link.p2p.out", "link.p2p.in", "latency", "clock", "mixed", "compute.TYPE", "collective.OP"}},
 	{"ranks", {0}},
 	{"gpus", {0}},
 	{"stream_bytes", {0}},

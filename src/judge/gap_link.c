@@ -56,6 +56,8 @@ static bool crossed(const struct subject *s, double *payload, double *raw)
 	bool both = strstr(s->c->limit, "both") != NULL, back = !strcmp(s->c->engine, "load");
 	double tx, rx, raw_tx, raw_rx;
 
+	if (strstr(s->c->limit, ".in")) /* they are the first sender's, not the receiver's */
+		return false;
 	if (!record_number(s->phase, "nvlink_tx_bytes", &tx) ||
 	    !record_number(s->phase, "nvlink_rx_bytes", &rx) ||
 	    !record_number(s->phase, "nvlink_raw_tx_bytes", &raw_tx) ||
@@ -80,7 +82,8 @@ static void beside(struct judgement *out, const struct subject *s)
 		struct subject o;
 
 		if (c == s->c || strcmp(c->probe, s->c->probe) || strcmp(c->target, s->c->target) ||
-		    !case_sound(c) || !record_same_options(s->c, c, (const char *const[]){"direction", NULL}))
+		    !case_sound(c) ||
+		    !record_same_options(s->c, c, (const char *const[]){"direction", "search", NULL}))
 			continue;
 		subject_of(&o, s->ctx, c);
 		if (!o.has_figure || !(o.figure > 0) || strcmp(o.phase_name, s->phase_name))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine/path.h"
+#include <limits.h>
 #include <strings.h>
 
 static const json_t *gpu_row(const struct machine *m, unsigned index)
@@ -75,6 +76,24 @@ unsigned machine_nvlinks_most(const struct machine *m, unsigned a, unsigned b)
 		return 0;
 	return lesser((unsigned)gpu_get(machine_gpu(m, a), GPU_FACT_nvlink_count, 0),
 		      (unsigned)gpu_get(machine_gpu(m, b), GPU_FACT_nvlink_count, 0));
+}
+
+unsigned machine_nvlinks_node(const struct machine *m, const uint16_t *gpu, unsigned count, unsigned *most)
+{
+	unsigned least = UINT_MAX, whole = UINT_MAX;
+	bool told = true;
+
+	for (unsigned a = 0; a < count; a++) {
+		unsigned up = count_up(m, gpu[a]), reach = 0;
+
+		for (unsigned b = 0; b < count; b++)
+			reach += a == b ? 0 : machine_nvlinks(m, gpu[a], gpu[b]);
+		told &= reach >= up;
+		least = lesser(least, lesser(reach, up));
+		whole = lesser(whole, (unsigned)gpu_get(machine_gpu(m, gpu[a]), GPU_FACT_nvlink_count, 0));
+	}
+	*most = told && count ? whole : 0;
+	return count ? least : 0;
 }
 
 const struct pci_path pci_paths[] = {

@@ -9,6 +9,10 @@ unsigned machine_nvlinks(const struct machine *m, unsigned a, unsigned b);
 /* NVLinks that could lead from one to the other, up or not; 0: not told, as where some lead elsewhere. */
 unsigned machine_nvlinks_most(const struct machine *m, unsigned a, unsigned b);
 
+/* NVLinks by which one of these GPUs reaches the others, of the one that has fewest; *most: up or not, 0
+ * where not told. */
+unsigned machine_nvlinks_node(const struct machine *m, const uint16_t *gpu, unsigned count, unsigned *most);
+
 /* What lies between two GPUs on PCIe, nearest first. */
 struct pci_path {
 	int level; /* NVML's, at most */

@@ -524,6 +524,13 @@ static json_t *p2p_json(struct builder *b)
 			put_number(b, worst, "behind_share", m->behind);
 			put(b, object, "worst", worst);
 		}
+		if (m->at_once) {
+			json_t *all = json_object();
+
+			put_count(b, all, "case", m->at_once->c->id);
+			put_number(b, all, "value", m->at_once->j->figure);
+			put(b, object, "all_at_once", all);
+		}
 		push(b, matrices, object);
 	}
 	put(b, root, "matrix", matrices);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/matrix.h"
+#include "core/stats.h"
 #include "judge/siblings.h"
 #include "report/view.h"
 
@@ -89,6 +90,28 @@ static void find_worst(struct matrix *m)
 	}
 }
 
+/* What each GPU sends when all do, by the engine of these pairs. */
+static void find_at_once(struct matrix *m, const struct view *v, const struct view_row *lead)
+{
+	double figure[MATRIX_GPUS * MATRIX_GPUS];
+	size_t n = 0;
+
+	if (strcmp(lead->c->limit, "link.p2p"))
+		return;
+	for (size_t a = 0; a < m->count; a++)
+		for (size_t b = 0; b < m->count; b++)
+			if (m->cell[a][b])
+				figure[n++] = m->cell[a][b]->j->figure;
+	m->median = stats_median(figure, n);
+	for (size_t i = 0; i < v->row_count; i++) {
+		const struct view_row *row = &v->rows[i];
+
+		if (!row->aside && row->figure[0] && !strcmp(row->c->limit, "link.p2p.all") &&
+		    !strcmp(row->c->engine, lead->c->engine) && row->c->node == lead->c->node)
+			m->at_once = row;
+	}
+}
+
 static void mark(struct view *v, const struct view_row *lead)
 {
 	for (size_t i = v->row_count; i-- > 0;) /* the lead may be among them: last */
@@ -117,6 +140,7 @@ bool matrix_collect(struct matrix **out, size_t *count, struct view *v)
 		if (m->pairs < MATRIX_LEAST)
 			continue;
 		find_worst(m);
+		find_at_once(m, v, lead);
 		mark(v, lead);
 		++*count;
 	}
@@ -161,6 +185,9 @@ void matrix_note(struct text *out, const struct matrix *m)
 		for (size_t b = 0; b < m->count; b++)
 			if (m->cell[a][b] && *matrix_path(m->cell[a][b]))
 				text_addf(out, "; %s %s", m->cell[a][b]->where, matrix_path(m->cell[a][b]));
+	if (m->at_once && m->median > 0)
+		text_addf(out, "; all at once: %.0f GB/s sent by each, %.2f of a pair alone",
+			  m->at_once->j->figure * m->scale, m->at_once->j->figure / m->median);
 	if (m->worst)
 		text_addf(out, "; %s is %.1f %% behind the median of the others", m->worst->where,
 			  100 * m->behind);

@@ -21,6 +21,8 @@ struct matrix {
 	 */
 	const struct view_row *worst;
 	double behind;
+	const struct view_row *at_once; /* every GPU to all others, the same way; NULL: not measured */
+	double median;			/* of the pairs' figures */
 };
 
 /* Collects the matrices of a view into *out (caller frees); marks their rows `in_matrix`. False: no memory.
@@ -28,7 +30,8 @@ struct matrix {
 bool matrix_collect(struct matrix **out, size_t *count, struct view *v);
 /* "395", with a mark where its verdict asks for something; "" where nothing was measured. */
 void matrix_cell(char *out, size_t size, const struct matrix *m, size_t from, size_t to);
-/* "GB/s; rows send, columns receive; NV18 between all; gpu3>gpu2 is 50.1 % behind the median of the others"
+/* "GB/s; rows send, columns receive; NV18 between all; gpu3>gpu2 is 50.1 % behind the median of the others;
+ * all at once: 370 GB/s sent by each, 0.97 of a pair alone"
  */
 void matrix_note(struct text *out, const struct matrix *m);
 /* What lies between the two of a pair, as the case told it; "" where it did not. Lent. */

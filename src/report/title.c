@@ -160,7 +160,14 @@ static void title_p2p(struct text *t, const struct record_case *c)
 		text_add(t, "reading another GPU's memory, latency");
 		return;
 	}
-	text_add(t, option_is(c, "direction", "both") ? "GPU to GPU, both ways" : "GPU to GPU");
+	if (option_is(c, "pattern", "all"))
+		text_add(t, "every GPU to all others at once");
+	else if (option_is(c, "pattern", "out"))
+		text_add(t, "one GPU to all others at once");
+	else if (option_is(c, "pattern", "in"))
+		text_add(t, "all other GPUs to one at once");
+	else
+		text_add(t, option_is(c, "direction", "both") ? "GPU to GPU, both ways" : "GPU to GPU");
 	add_bytes(t, " ", option_bytes(c, "size", NULL));
 }
 

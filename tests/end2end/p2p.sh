@@ -84,6 +84,36 @@ run "drop_peer=2>3" to drop
 ok "a copy that never arrives fails the run" [ $? = 1 ]
 ok "all of it is missed" says '16384 of 16384 words are wrong, the first is gpu2>gpu3, byte 0x0' drop/journal.jsonl
 
+# All GPUs at once, a thread each; what one gets is another's to tell.
+cat > node.yaml << LIST
+name: node
+cases:
+  - {probe: p2p, engine: driver, target: pair, phases: burst, seconds: 5ms, require: measured, options: {size: 64KiB}}
+  - {probe: p2p, engine: [driver, store, load], target: node, phases: burst, seconds: 5ms, require: measured, options: {size: 64KiB, pattern: all}}
+  - {probe: p2p, engine: [driver, store, load], target: node, phases: burst, seconds: 5ms, require: measured, options: {size: 64KiB, pattern: [out, in]}}
+  - {probe: p2p, engine: store, target: gpu0>gpu1, phases: burst, seconds: 5ms, require: measured, options: {size: 64KiB, search: top}}
+LIST
+run "slow=*>3:0.333" node node # three that send to one share its links
+ok "a GPU that receives slowly fails the run" [ $? = 1 ]
+ok "each case of them" [ "$(grep -c '"type":"end".*"status":"ok"' node/journal.jsonl)" = 20 ]
+ok "all send at once as fast as alone, but to the slow one" [ "$(value node 12 link_rate | cut -c 1-3)" = 227 ]
+ok "a read has no pattern out or in" says 'out and in are sent' node/journal.jsonl
+ok "stores by all, 32 and 16 multiprocessors are tried" [ "$(value node 21 variants_tried)" = 3 ]
+ok "the matrix tells what all send at once" says 'all at once: 228 GB/s sent by each, 0.60 of a pair alone' node/REPORT.md
+ok "and results.json" sh -c 'tr -d " \n" < node/results.json | grep -q "\"all_at_once\":{\"case\":12,\"value\":22[78]"'
+run "flip_peer=2>1" node nodeflip
+ok "a wrong bit among all of them fails the run" [ $? = 1 ]
+ok "with who sent it to whom" says 'gpu2>gpu1, byte 0x8000' nodeflip/journal.jsonl
+run "peer=0>2" node nodedeny
+ok "where one pair has no access no kernel sends to all" says '"status":"unsupported".*no access to some of the others' nodedeny/journal.jsonl
+broken=0
+for staged in cuMemAlloc_v2=2@90 cuMemsetD32Async=1@40; do
+	run "$staged" node "nodebroken-$staged"
+	ended=$(grep -c '"type":"end","case":[0-9]*,"ending":"done"' "nodebroken-$staged/journal.jsonl")
+	if [ "$ended" -lt 20 ]; then broken=$((broken + 1)) && echo "# $staged: $ended cases ended"; fi
+done
+ok "a call that fails in one of the ranks ends the case of all" [ "$broken" = 0 ]
+
 run "" ways ways
 ok "every engine does both ways" [ "$(grep -c '"type":"end".*"status":"ok"' ways/journal.jsonl)" = 7 ]
 ok "the latency of a read is load's alone" [ "$(grep -c 'measured by engine load' ways/journal.jsonl)" = 1 ]

@@ -6,6 +6,7 @@
 #include "kernel/link.h"
 #include "probe/cpu_pool.h"
 #include "probe/link/link.h"
+#include "probe/words.h"
 
 enum {
 	OWN_PER_SM = 4,
@@ -51,17 +52,7 @@ static void fill_work(void *arg, unsigned thread)
 
 static enum status generate(struct link_state *s, gpu_ptr *p, uint32_t stream, struct error *err)
 {
-	struct gpu_kernel *fill;
-	enum status st = gpu_alloc(s->device, p, s->bytes, err);
-
-	if (!st)
-		st = gpu_kernel(s->device, &fill, "data", "fill_words", err);
-	return st ? st
-		  : gpu_launch_1d(
-			    fill, s->stream[0], 4 * gpu_sm_count(s->device), 256, 0,
-			    &(struct fill_args){
-				    .out = *p, .count = s->bytes / 4, .seed = s->seed, .stream = stream},
-			    err);
+	return words_generate(s->device, s->stream[0], p, s->bytes, s->seed, stream, err);
 }
 
 static enum status prepare_in(struct link_state *s, struct error *err)
@@ -74,7 +65,7 @@ static enum status prepare_in(struct link_state *s, struct error *err)
 	st = gpu_alloc(s->device, &s->data[0], s->bytes, err);
 	if (!st)
 		st = generate(s, &s->expected, LINK_STREAM, err);
-	return st ? st : gpu_alloc(s->device, &s->record, sizeof(struct compare_record), err);
+	return st ? st : words_record(s->device, &s->record, err);
 }
 
 static enum status prepare_out(struct link_state *s, struct error *err)

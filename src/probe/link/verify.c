@@ -5,9 +5,9 @@
  */
 #include <inttypes.h>
 #include "core/random.h"
-#include "kernel/data.h"
 #include "probe/cpu_pool.h"
 #include "probe/link/link.h"
+#include "probe/words.h"
 
 static bool to_device(const struct link_state *s)
 {
@@ -36,7 +36,7 @@ static enum status poison(struct link_state *s, struct error *err)
 	if (s->opts.direction == LINK_LATENCY)
 		return gpu_copy_to(s->device, s->at, &zero, sizeof(zero), err);
 	if (to_device(s))
-		st = gpu_stream_fill32(s->stream[0], s->data[0], 0xffffffffu, s->bytes / 4, err);
+		st = gpu_stream_fill32(s->stream[0], s->data[0], WORDS_POISON, s->bytes / 4, err);
 	if (to_host(s))
 		cpu_pool_run(s->pool, poison_work, s);
 	return st ? st : gpu_stream_wait(s->stream[0], err);
@@ -54,28 +54,18 @@ static void note(struct wrong *w, const char *side, uint64_t index, double expec
 
 static enum status check_device(struct link_state *s, struct wrong *w, struct error *err)
 {
-	struct compare_record r = {.first = UINT64_MAX};
-	struct gpu_kernel *compare;
-	uint32_t found = 0;
-	enum status st = gpu_kernel(s->device, &compare, "data", "compare", err);
+	struct words_found f;
+	enum status st =
+		words_compare(s->device, s->stream[0], s->data[0], s->expected, s->record, s->bytes, &f, err);
 
-	if (!st)
-		st = gpu_copy_to(s->device, s->record, &r, sizeof(r), err);
-	if (!st)
-		st = gpu_launch_1d(compare, s->stream[0], 4 * gpu_sm_count(s->device), 256, 0,
-				   &(struct hash_args){s->data[0], s->expected, s->record, s->bytes / 4},
-				   err);
-	if (!st)
-		st = gpu_copy_from(s->device, &r, s->record, sizeof(r), err);
 	if (st)
 		return st;
 	w->checked += s->bytes / 4;
-	if (!r.count)
+	if (!f.count)
 		return STATUS_OK;
-	st = gpu_copy_from(s->device, &found, s->data[0] + 4 * r.first, sizeof(found), err);
-	note(w, "device", r.first, random_u32(s->seed, LINK_STREAM, r.first), found);
-	w->count += r.count - 1;
-	return st;
+	note(w, "device", f.first, random_u32(s->seed, LINK_STREAM, f.first), f.word);
+	w->count += f.count - 1;
+	return STATUS_OK;
 }
 
 struct parts {

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engines of probe p2p: the driver's copy, and a kernel that stores to or loads from the other GPU. */
-#include "kernel/data.h"
+#include "kernel/link.h"
 #include "kernel/link.h"
 #include "machine/path.h"
 #include "probe/p2p/p2p.h"
+#include "probe/words.h"
 
-enum {
-	PER_SM = 4,
-	THREADS = 256
-}; /* 4 vectors a thread: 2 MB in flight on 132 SMs; 1 us at 450 GB/s is 0.45 */
-
-static enum status supports(const struct p2p_opts *o, bool load, struct error *err)
+static enum status supports(const struct target *t, const struct p2p_opts *o, bool load, struct error *err)
 {
+	if ((t->kind == TARGET_NODE) != (o->pattern != P2P_PAIR))
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "p2p: pattern pair is for target pair, the others are for target node");
+	if (t->kind == TARGET_NODE && t->gpu_count < 2)
+		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
+				       "p2p: one GPU has nobody to send to");
+	if (load && o->pattern > P2P_ALL)
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "p2p: out and in are sent, by engine driver or store");
 	if (o->direction == P2P_LATENCY && !load)
 		return error_set(err, STATUS_UNSUPPORTED,
 				 "p2p: the latency of a read is measured by engine load");
@@ -21,15 +26,15 @@ static enum status supports(const struct p2p_opts *o, bool load, struct error *e
 static enum status send_supports(const struct machine *m, const struct target *t, const void *opts,
 				 struct error *err)
 {
-	(void)m, (void)t;
-	return supports(opts, false, err);
+	(void)m;
+	return supports(t, opts, false, err);
 }
 
 static enum status load_supports(const struct machine *m, const struct target *t, const void *opts,
 				 struct error *err)
 {
-	(void)m, (void)t;
-	return supports(opts, true, err);
+	(void)m;
+	return supports(t, opts, true, err);
 }
 
 enum status p2p_stand(const struct p2p_state *s, unsigned side, struct error *err)
@@ -37,19 +42,9 @@ enum status p2p_stand(const struct p2p_state *s, unsigned side, struct error *er
 	return gpu_current(s->side[side].device, err);
 }
 
-enum status p2p_generate(struct p2p_state *s, unsigned side, gpu_ptr *p, uint32_t words, struct error *err)
+static enum status generate(struct p2p_state *s, unsigned side, gpu_ptr *p, uint32_t words, struct error *err)
 {
-	struct p2p_side *at = &s->side[side];
-	struct gpu_kernel *fill;
-	enum status st = gpu_alloc(at->device, p, s->bytes, err);
-
-	if (!st)
-		st = gpu_kernel(at->device, &fill, "data", "fill_words", err);
-	return st ? st
-		  : gpu_launch_1d(fill, at->stream, 4 * gpu_sm_count(at->device), 256, 0,
-				  &(struct fill_args){
-					  .out = *p, .count = s->bytes / 4, .seed = s->seed, .stream = words},
-				  err);
+	return words_generate(s->side[side].device, s->side[side].stream, p, s->bytes, s->seed, words, err);
 }
 
 /* Which side does the work of what `from` sends. */
@@ -65,15 +60,15 @@ static enum status prepare_way(struct p2p_state *s, unsigned from, struct error 
 	enum status st = p2p_stand(s, from, err);
 
 	if (!st)
-		st = p2p_generate(s, from, &sender->out, words, err);
+		st = generate(s, from, &sender->out, words, err);
 	if (!st)
 		st = p2p_stand(s, !from, err);
 	if (!st)
 		st = gpu_alloc(receiver->device, &receiver->in, s->bytes, err);
 	if (!st)
-		st = p2p_generate(s, !from, &receiver->expected, words, err);
+		st = generate(s, !from, &receiver->expected, words, err);
 	if (!st)
-		st = gpu_alloc(receiver->device, &receiver->record, sizeof(struct compare_record), err);
+		st = words_record(receiver->device, &receiver->record, err);
 	return st;
 }
 
@@ -162,7 +157,7 @@ static enum status tell(const struct p2p_state *s, const struct bench *b, bool a
 	if (s->opts.direction == P2P_LATENCY)
 		snprintf(way, sizeof(way), "link_hop, one thread");
 	else if (s->way != P2P_DRIVER)
-		snprintf(way, sizeof(way), "link_v2, %u threads, %u blocks an SM", THREADS, PER_SM);
+		snprintf(way, sizeof(way), "link_v2, %u threads, %u blocks an SM", P2P_THREADS, P2P_PER_SM);
 	result_text(b->out, &p2p_fields[P2P_FIELD_way], way);
 	tell_path(s, b, access);
 	return STATUS_OK;
@@ -201,6 +196,8 @@ static void seat(struct p2p_state *s, const struct bench *b, const void *opts, e
 	s->side[!s->own] = (struct p2p_side){.device = b->peer, .stream = b->peer_stream};
 	for (unsigned i = 0; i < 2; i++)
 		s->side[i].index = b->target->gpu[i];
+	s->blocks = P2P_PER_SM * gpu_sm_count(b->device);
+	s->threads = P2P_THREADS;
 }
 
 static enum status prepare(struct p2p_state *s, const struct bench *b, struct error *err)
@@ -223,22 +220,28 @@ static enum status prepare(struct p2p_state *s, const struct bench *b, struct er
 	return st ? st : p2p_wait(s, err);
 }
 
+static enum status prepare_any(struct p2p_state *s, const struct bench *b, const void *opts, enum p2p_way way,
+			       struct error *err)
+{
+	if (b->target->kind == TARGET_NODE)
+		return p2p_node_prepare(&s->node, b, opts, way, err);
+	seat(s, b, opts, way);
+	return prepare(s, b, err);
+}
+
 static enum status driver_prepare(void *state, const struct bench *b, const void *opts, struct error *err)
 {
-	seat(state, b, opts, P2P_DRIVER);
-	return prepare(state, b, err);
+	return prepare_any(state, b, opts, P2P_DRIVER, err);
 }
 
 static enum status store_prepare(void *state, const struct bench *b, const void *opts, struct error *err)
 {
-	seat(state, b, opts, P2P_STORE);
-	return prepare(state, b, err);
+	return prepare_any(state, b, opts, P2P_STORE, err);
 }
 
 static enum status load_prepare(void *state, const struct bench *b, const void *opts, struct error *err)
 {
-	seat(state, b, opts, P2P_LOAD);
-	return prepare(state, b, err);
+	return prepare_any(state, b, opts, P2P_LOAD, err);
 }
 
 /* What side `from` sends, by who does the work, who is current. */
@@ -250,7 +253,7 @@ static enum status one_way(struct p2p_state *s, unsigned from, struct error *err
 	if (s->way == P2P_DRIVER)
 		return gpu_stream_copy_peer(by->stream, receiver->in, receiver->device, sender->out,
 					    sender->device, s->bytes, err);
-	return gpu_launch_1d(by->kernel, by->stream, PER_SM * gpu_sm_count(by->device), THREADS, 0,
+	return gpu_launch_1d(by->kernel, by->stream, s->blocks, s->threads, 0,
 			     &(struct link_args){sender->out, receiver->in, s->bytes / 16}, err);
 }
 
@@ -290,8 +293,10 @@ enum status p2p_enqueue(struct p2p_state *s, struct error *err)
 
 static enum status enqueue(void *state, uint64_t i, struct error *err)
 {
+	struct p2p_state *s = state;
+
 	(void)i;
-	return p2p_enqueue(state, err);
+	return s->node ? p2p_node_enqueue(s->node, err) : p2p_enqueue(s, err);
 }
 
 enum status p2p_wait(struct p2p_state *s, struct error *err)
@@ -309,6 +314,7 @@ static void release(void *state)
 {
 	struct p2p_state *s = state;
 
+	p2p_node_release(&s->node);
 	for (unsigned i = 0; i < 2; i++) {
 		struct p2p_side *at = &s->side[i];
 		gpu_ptr *const all[] = {&at->out, &at->in, &at->expected, &at->record,
@@ -327,10 +333,37 @@ static void release(void *state)
 	*s = (struct p2p_state){0};
 }
 
+/* Multiprocessors that work: all of them, four blocks each; few, one large block each. */
+static const unsigned sm_counts[] = {0, 32, 16};
+
+static unsigned variants(void *state)
+{
+	const struct p2p_state *s = state;
+
+	return !s->node && s->opts.search && s->opts.direction != P2P_LATENCY ? 3 : 1;
+}
+
+static enum status choose(void *state, unsigned variant, const char **name, struct error *err)
+{
+	struct p2p_state *s = state;
+	unsigned sms = sm_counts[variant];
+
+	(void)err;
+	if (s->node) {
+		*name = "link_v2";
+		return STATUS_OK;
+	}
+	s->blocks = sms ? sms : P2P_PER_SM * gpu_sm_count(s->side[s->own].device);
+	s->threads = sms ? 1024 : P2P_THREADS;
+	snprintf(s->variant, sizeof(s->variant), "link_v2, %u blocks of %u", s->blocks, s->threads);
+	*name = s->variant;
+	return STATUS_OK;
+}
+
 const struct engine p2p_driver_engine = {
 	.name = "driver",
 	.libs = "cuda",
-	.targets = TARGET_PAIR,
+	.targets = TARGET_PAIR | TARGET_NODE,
 	.streams = 1,
 	.state_size = sizeof(struct p2p_state),
 	.supports = send_supports,
@@ -342,24 +375,28 @@ const struct engine p2p_driver_engine = {
 const struct engine p2p_store_engine = {
 	.name = "store",
 	.libs = "cuda",
-	.targets = TARGET_PAIR,
+	.targets = TARGET_PAIR | TARGET_NODE,
 	.streams = 1,
 	.state_size = sizeof(struct p2p_state),
 	.supports = send_supports,
 	.prepare = store_prepare,
 	.enqueue = enqueue,
+	.variants = variants,
+	.select = choose,
 	.release = release,
 };
 
 const struct engine p2p_load_engine = {
 	.name = "load",
 	.libs = "cuda",
-	.targets = TARGET_PAIR,
+	.targets = TARGET_PAIR | TARGET_NODE,
 	.streams = 1,
 	.seat = 1,
 	.state_size = sizeof(struct p2p_state),
 	.supports = load_supports,
 	.prepare = load_prepare,
 	.enqueue = enqueue,
+	.variants = variants,
+	.select = choose,
 	.release = release,
 };

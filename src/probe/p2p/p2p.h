@@ -4,6 +4,7 @@
  *
  *   to         `size` bytes one way; link_bytes counts them once
  *   both       the same in both directions at once, `size` each; link_bytes counts both
+ *   all, out, in (option pattern, target node): several GPUs at once
  *   latency    P2P_HOPS dependent reads of the sender's memory by one thread on the receiver
  *
  * Engines: `driver` (copy engines, issued by the sender), `store` (a kernel on the sender writes the
@@ -17,12 +18,18 @@
 #include "run/probe.h"
 
 enum p2p_direction { P2P_TO, P2P_BOTH, P2P_LATENCY };
+/* PAIR on target pair. On target node each GPU is a rank: ALL, each sends to every other one; OUT, the first
+ * to all others; IN, all others to the last. `size` bytes to each; link_bytes: what goes through one GPU's
+ * links one way. */
+enum p2p_pattern { P2P_PAIR, P2P_ALL, P2P_OUT, P2P_IN };
 enum p2p_way { P2P_DRIVER, P2P_STORE, P2P_LOAD };
 enum { P2P_HOPS = 1000, P2P_PLACES = 1024, P2P_STEP = 389 };
+/* 4 vectors a thread: 2 MB in flight on 132 SMs; 1 us at 450 GB/s is 0.45 */
+enum { P2P_PER_SM = 4, P2P_THREADS = 256 };
 
 struct p2p_opts {
 	uint64_t size;
-	uint32_t direction;
+	uint32_t direction, pattern, search;
 };
 
 /* name, unit, kind, better, help */
@@ -52,9 +59,14 @@ struct p2p_side {
 	gpu_ptr expected, record;  /* what should have come, what the comparison found */
 };
 
+struct p2p_node; /* node.c */
+
 struct p2p_state {
+	struct p2p_node *node; /* target node: all of it; the rest does not count */
 	struct p2p_opts opts;
 	enum p2p_way way;
+	unsigned blocks, threads; /* of the kernel, as selected */
+	char variant[48];
 	struct p2p_side side[2]; /* sender, receiver */
 	unsigned own;		 /* the side whose stream is timed */
 	uint64_t seed, bytes;
@@ -65,9 +77,14 @@ struct p2p_state {
 };
 
 /* The stream of words that GPU `from` sends to GPU `to`: none arrives as another's. */
+static inline uint32_t p2p_stream(unsigned from, unsigned to)
+{
+	return 48 + 16 * (from % 16) + to % 16;
+}
+
 static inline uint32_t p2p_words(const struct p2p_side *from, const struct p2p_side *to)
 {
-	return 48 + 16 * (from->index % 16) + to->index % 16;
+	return p2p_stream(from->index, to->index);
 }
 
 /* Which of the two sides has to send, and to receive. */
@@ -78,10 +95,17 @@ static inline bool p2p_sends(const struct p2p_state *s, unsigned side)
 
 /* The side is current on this thread from now on. */
 enum status p2p_stand(const struct p2p_state *s, unsigned side, struct error *err);
-enum status p2p_generate(struct p2p_state *s, unsigned side, gpu_ptr *p, uint32_t words, struct error *err);
 enum status p2p_enqueue(struct p2p_state *s, struct error *err);
 /* Both streams are waited for; the own side is current afterwards. */
 enum status p2p_wait(struct p2p_state *s, struct error *err);
+/* Target node; `b` lives as long. All ranks call the same in the same order. Owner: caller, p2p_node_release,
+ * which takes what a failed prepare left. */
+enum status p2p_node_prepare(struct p2p_node **n, const struct bench *b, const struct p2p_opts *o,
+			     enum p2p_way way, struct error *err);
+enum status p2p_node_enqueue(struct p2p_node *n, struct error *err);
+enum status p2p_node_verify(struct p2p_node *n, struct wrong *wrong, struct error *err);
+void p2p_node_release(struct p2p_node **n);
+
 enum status p2p_verify(void *state, struct wrong *wrong, struct error *err);
 
 extern const struct engine p2p_driver_engine, p2p_store_engine, p2p_load_engine;

@@ -6,10 +6,8 @@
  */
 #include <inttypes.h>
 #include "core/random.h"
-#include "kernel/data.h"
 #include "probe/p2p/p2p.h"
-
-#define POISON 0xffffffffu
+#include "probe/words.h"
 
 static enum status poison(struct p2p_state *s, struct error *err)
 {
@@ -27,7 +25,8 @@ static enum status poison(struct p2p_state *s, struct error *err)
 			continue;
 		st = p2p_stand(s, !from, err);
 		if (!st)
-			st = gpu_stream_fill32(receiver->stream, receiver->in, POISON, s->bytes / 4, err);
+			st = gpu_stream_fill32(receiver->stream, receiver->in, WORDS_POISON, s->bytes / 4,
+					       err);
 	}
 	return st ? st : p2p_wait(s, err);
 }
@@ -41,34 +40,23 @@ static void place(struct wrong *w, const struct p2p_side *from, const struct p2p
 static enum status check_way(struct p2p_state *s, unsigned from, struct wrong *w, struct error *err)
 {
 	const struct p2p_side *sender = &s->side[from], *to = &s->side[!from];
-	struct compare_record r = {.first = UINT64_MAX};
-	struct gpu_kernel *compare;
-	uint32_t found = 0;
+	struct words_found f = {0};
 	enum status st = p2p_stand(s, !from, err);
 
 	if (!st)
-		st = gpu_kernel(to->device, &compare, "data", "compare", err);
-	if (!st)
-		st = gpu_copy_to(to->device, to->record, &r, sizeof(r), err);
-	if (!st)
-		st = gpu_launch_1d(compare, to->stream, 4 * gpu_sm_count(to->device), 256, 0,
-				   &(struct hash_args){to->in, to->expected, to->record, s->bytes / 4}, err);
-	if (!st)
-		st = gpu_copy_from(to->device, &r, to->record, sizeof(r), err);
+		st = words_compare(to->device, to->stream, to->in, to->expected, to->record, s->bytes, &f,
+				   err);
 	if (st)
 		return st;
 	w->checked += s->bytes / 4;
-	if (!r.count)
-		return STATUS_OK;
-	st = gpu_copy_from(to->device, &found, to->in + 4 * r.first, sizeof(found), err);
-	if (!w->count) {
-		w->first_index = r.first;
-		w->expected = random_u32(s->seed, p2p_words(sender, to), r.first);
-		w->found = found;
-		place(w, sender, to, r.first);
+	if (f.count && !w->count) {
+		w->first_index = f.first;
+		w->expected = random_u32(s->seed, p2p_words(sender, to), f.first);
+		w->found = f.word;
+		place(w, sender, to, f.first);
 	}
-	w->count += r.count;
-	return st;
+	w->count += f.count;
+	return STATUS_OK;
 }
 
 static enum status check_chain(struct p2p_state *s, struct wrong *w, struct error *err)
@@ -135,6 +123,8 @@ enum status p2p_verify(void *state, struct wrong *w, struct error *err)
 	enum status st;
 
 	*w = (struct wrong){0};
+	if (s->node)
+		return p2p_node_verify(s->node, w, err);
 	st = verify(s, w, err);
 	if (st)
 		(void)p2p_stand(s, s->own, NULL); /* the first failure is the one to tell */
