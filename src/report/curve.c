@@ -276,6 +276,7 @@ bool curve_collect(struct curve **out, size_t *count, struct view *v)
 			if (!c->series_count)
 				continue;
 			find_levels(c, v);
+			curve_fits(c, v);
 			++*count;
 		}
 	}

@@ -3,6 +3,7 @@
 #ifndef REPORT_CURVE_H
 #define REPORT_CURVE_H
 #include "core/levels.h"
+#include "judge/fit.h"
 #include "report/canvas.h"
 
 struct view;
@@ -34,6 +35,15 @@ struct curve_level {
 	bool one_thread;      /* its rate is one thread's */
 };
 
+/* Latency and bandwidth lines through every size of one collective. */
+struct curve_fit {
+	char name[64]; /* of its series */
+	struct fit fit;
+	double factor;			       /* bytes over the link for a byte of size */
+	double from[FIT_SPANS], to[FIT_SPANS]; /* sizes, by line */
+	char way[FIT_SPANS][48];	       /* algorithm and protocol, where they were told; "" */
+};
+
 /* The series of one target, probe and engine. */
 struct curve {
 	size_t group; /* of the view */
@@ -45,7 +55,9 @@ struct curve {
 	size_t size_count;
 	struct curve_level level[LEVELS_MAX];
 	size_t level_count; /* 0, or 2 and more */
-	unsigned doubtful;  /* points that are not trusted */
+	struct curve_fit fit[CURVE_SERIES];
+	size_t fit_count;
+	unsigned doubtful; /* points that are not trusted */
 };
 
 /* Collects the curves of a view into *out (caller frees); marks their rows `in_curve`. False: no memory. */
@@ -54,6 +66,10 @@ bool curve_collect(struct curve **out, size_t *count, struct view *v);
 void curve_cell(char *out, size_t size, const struct curve_series *s, double bytes);
 /* "L1 of 32 KiB, to about 45 KiB: 147 GB/s, 1.10 ns" */
 void curve_level_text(char *out, size_t size, const struct curve_level *l);
+/* Lines of a collective's series into c->fit. */
+void curve_fits(struct curve *c, const struct view *v);
+/* "all-reduce, bf16: 8 B to 32 KiB by ring ll: 8.5 us ± 0.1 and 50 GB/s ± 2.0 %; they cross at 90 KiB; .." */
+void curve_fit_text(struct text *out, const struct curve_fit *f);
 /* "? not trusted: .." or "" */
 void curve_doubt_text(struct text *out, const struct curve *c);
 /* Rates and latencies over size, logarithmic all; the levels' ends marked. Any canvas from 360 x 200 up. */

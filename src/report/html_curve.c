@@ -46,6 +46,15 @@ void html_curve(struct text *out, const struct curve *c)
 		text_add(out, "</li>");
 	}
 	text_add(out, c->level_count ? "</ul>\n" : "");
+	for (size_t i = 0; i < c->fit_count; i++) {
+		struct text fit = {0};
+
+		curve_fit_text(&fit, &c->fit[i]);
+		text_add(out, "<p class=\"fit\">");
+		html_add(out, text_str(&fit));
+		text_add(out, "</p>\n");
+		text_release(&fit);
+	}
 	canvas_init(&drawing, CURVE_WIDTH, CURVE_HEIGHT);
 	curve_draw(&drawing, c);
 	text_add(out, "<div class=\"wide plot\">");

@@ -462,6 +462,35 @@ static json_t *levels_json(struct builder *b, const struct curve *c)
 	return levels;
 }
 
+static json_t *fit_json(struct builder *b, const struct curve_fit *f)
+{
+	json_t *object = json_object(), *lines = json_array();
+
+	put_text(b, object, "name", f->name);
+	put(b, object, "told", json_boolean(f->fit.told));
+	for (size_t i = 0; i < f->fit.lines; i++) {
+		const struct fit_line *l = &f->fit.line[i];
+		json_t *line = json_object();
+
+		put_count(b, line, "from_bytes", f->from[i]);
+		put_count(b, line, "to_bytes", f->to[i]);
+		if (*f->way[i])
+			put_text(b, line, "way", f->way[i]);
+		put_number(b, line, "latency_ns", l->latency_ns);
+		put_number(b, line, "latency_ns_half", l->latency_half);
+		if (l->rate > 0) {
+			put_number(b, line, "bytes_per_s", l->rate * 1e9);
+			put_number(b, line, "bytes_per_s_half", l->rate_half * 1e9);
+		}
+		put_number(b, line, "worst_share", l->worst);
+		if (i && f->fit.change[i - 1].at > 0)
+			put_number(b, line, "crosses_at_bytes", f->fit.change[i - 1].at / f->factor);
+		push(b, lines, line);
+	}
+	put(b, object, "lines", lines);
+	return object;
+}
+
 static json_t *curves_json(struct builder *b)
 {
 	json_t *array = json_array();
@@ -478,6 +507,13 @@ static json_t *curves_json(struct builder *b)
 			push(b, series, series_json(b, &c->series[k]));
 		put(b, object, "series", series);
 		put(b, object, "levels", levels_json(b, c));
+		if (c->fit_count) {
+			json_t *fits = json_array();
+
+			for (size_t k = 0; k < c->fit_count; k++)
+				push(b, fits, fit_json(b, &c->fit[k]));
+			put(b, object, "fits", fits);
+		}
 		push(b, array, object);
 	}
 	return array;

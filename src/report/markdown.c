@@ -196,6 +196,15 @@ static void add_curve(struct text *out, const struct curve *c, size_t index)
 		markdown_text(out, one);
 		text_add(out, "\n");
 	}
+	for (size_t i = 0; i < c->fit_count; i++) {
+		struct text fit = {0};
+
+		curve_fit_text(&fit, &c->fit[i]);
+		text_add(out, "- ");
+		markdown_text(out, text_str(&fit));
+		text_add(out, "\n");
+		text_release(&fit);
+	}
 	curve_file(file, sizeof(file), index);
 	text_addf(out, "\n![curve](%s)\n\n| size |", file);
 	for (size_t i = 0; i < c->series_count; i++)

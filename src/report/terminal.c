@@ -269,7 +269,11 @@ static void add_curve(const struct paint *p, const struct curve *c)
 		curve_level_text(one, sizeof(one), &c->level[i]);
 		text_addf(&line, "%s%s", i ? "; " : "", one);
 	}
-	for (size_t i = 0; i < c->series_count && !c->level_count; i++) {
+	for (size_t i = 0; i < c->fit_count; i++) {
+		text_add(&line, i ? "; " : "");
+		curve_fit_text(&line, &c->fit[i]);
+	}
+	for (size_t i = 0; i < c->series_count && !c->level_count && !c->fit_count; i++) {
 		const struct curve_series *s = &c->series[i];
 
 		text_addf(&line, "%s%s", i ? "; " : "", s->name);

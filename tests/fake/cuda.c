@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fake driver: devices and their contexts; cuda_fake.h beside this has its parts. */
+#include <unistd.h>
 #include "cuda_fake.h"
 #include <pthread.h>
 
@@ -218,5 +219,24 @@ CUresult cuCtxSetCurrent(CUcontext c)
 CUresult cuCtxSynchronize(void)
 {
 	STAGED(cuCtxSynchronize);
+	fake_await(fake_current());
 	return CUDA_SUCCESS;
+}
+
+static _Atomic bool sticks[DEVICES];
+
+void fake_stick(int device, bool stuck)
+{
+	sticks[device % DEVICES] = stuck;
+}
+
+bool fake_stuck(int device)
+{
+	return sticks[device % DEVICES];
+}
+
+void fake_await(int device)
+{
+	while (fake_stuck(device))
+		usleep(2000);
 }

@@ -30,10 +30,10 @@ struct CUevent_st {
 	double at_ns;
 };
 struct operation {
-	int device;			/* whose time it takes */
-	int source, destination;	/* devices of a peer copy; the same: none */
+	int device;				    /* whose time it takes */
+	int source, destination;		    /* devices of a peer copy; the same: none */
 	void (*call)(int device, const void *args); /* a library's above this one; NULL: none */
-	const struct CUkern_st *kernel; /* NULL: a copy or fill of `bytes` */
+	const struct CUkern_st *kernel;		    /* NULL: a copy or fill of `bytes` */
 	struct ref_grid grid;
 	unsigned char args[ARGS_MAX];
 	void *to;
@@ -66,6 +66,11 @@ void fake_pass(int device, double ns);
 /* Where `device` is not there yet, it is: it waited for what ended then. */
 void fake_wait_until(int device, double ns);
 uint64_t fake_total_bytes(void);
+/* What is on the device's streams never ends, or does again: events are not ready, and who waits for it
+ * sleeps. */
+void fake_stick(int device, bool stuck);
+bool fake_stuck(int device);
+void fake_await(int device);
 
 /* cuda_memory.c */
 /* Whose memory an address is; -1: none's. */

@@ -30,8 +30,8 @@ CUresult cuStreamDestroy_v2(CUstream s)
 
 CUresult cuStreamSynchronize(CUstream s)
 {
-	(void)s;
 	STAGED(cuStreamSynchronize);
+	fake_await(s->device);
 	return CUDA_SUCCESS;
 }
 
@@ -153,15 +153,14 @@ CUresult cuEventRecord(CUevent e, CUstream s)
 
 CUresult cuEventQuery(CUevent e)
 {
-	(void)e;
 	STAGED(cuEventQuery);
-	return CUDA_SUCCESS;
+	return fake_stuck(e->device) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 CUresult cuEventSynchronize(CUevent e)
 {
-	(void)e;
 	STAGED(cuEventSynchronize);
+	fake_await(e->device);
 	return CUDA_SUCCESS;
 }
 

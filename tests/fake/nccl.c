@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fake NCCL's functions; nccl_fake.h beside this says what it does and how failures are staged. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 #include <unistd.h>
 #include "cuda_fake.h"
 #include "nccl_fake.h"
@@ -176,6 +178,21 @@ static struct ncclComm *comm_make(struct group *g, unsigned rank, const ncclConf
 	return c;
 }
 
+/* Waits for the others. Where one hangs by plan, not for ever: a kernel would be waiting, and not the call.
+ */
+static bool given_up(struct group *g)
+{
+	struct timespec until;
+
+	if (!fake_nccl_staged("hang")) {
+		pthread_cond_wait(&g->turned, &g->lock);
+		return false;
+	}
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 1;
+	return pthread_cond_timedwait(&g->turned, &g->lock, &until) == ETIMEDOUT;
+}
+
 /* Until all have come to this turn; the last one does `work` for all. False: aborted. */
 static bool meet(struct group *g, void (*work)(struct group *g))
 {
@@ -190,8 +207,8 @@ static bool meet(struct group *g, void (*work)(struct group *g))
 		g->turn++;
 		pthread_cond_broadcast(&g->turned);
 	}
-	while (g->turn == turn && !g->aborted)
-		pthread_cond_wait(&g->turned, &g->lock);
+	while (g->turn == turn && !g->aborted && !given_up(g))
+		;
 	well = g->turn != turn;
 	return well;
 }
@@ -276,6 +293,7 @@ ncclResult_t ncclCommAbort(ncclComm_t c)
 
 	pthread_mutex_lock(&g->lock);
 	g->aborted = true;
+	DRIVER(fake_stick)(g->device[c->rank], false);
 	pthread_cond_broadcast(&g->turned);
 	pthread_mutex_unlock(&g->lock);
 	comm_free(c);
@@ -467,13 +485,15 @@ static void run(int device, const void *args)
 	struct group *g = l->comm->group;
 	uint64_t from = 1;
 
-	(void)device;
 	if (fake_nccl_rank("hang", l->comm->rank, &(uint64_t){0}, &from) && l->comm->count++ + 1 >= from)
 		for (;;)
 			pause();
+	if (DRIVER(fake_stuck)(device)) /* behind a call that never ends */
+		return;
 	pthread_mutex_lock(&g->lock);
 	g->call[l->comm->rank] = l->call;
-	meet(g, work);
+	if (!meet(g, work))
+		DRIVER(fake_stick)(device, true);
 	pthread_mutex_unlock(&g->lock);
 }
 

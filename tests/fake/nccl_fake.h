@@ -45,6 +45,7 @@ bool fake_nccl_choose(const struct fake_ask *a, struct fake_choice *out);
 
 /* nccl_stage.c: words of FAKE_NCCL, read anew at each call. */
 int fake_nccl_code(const char *symbol);
+bool fake_nccl_staged(const char *word);
 double fake_nccl_number(const char *word, double fallback);
 /* word=RANK[:VALUE][@N] is this rank's; N and VALUE where they stand. */
 bool fake_nccl_rank(const char *word, unsigned rank, uint64_t *value, uint64_t *from);

@@ -52,6 +52,11 @@ int fake_nccl_code(const char *symbol)
 	return count_up(symbol) >= (*end == '@' ? strtoull(end + 1, NULL, 10) : 1) ? code : 0;
 }
 
+bool fake_nccl_staged(const char *word)
+{
+	return value_of(word);
+}
+
 double fake_nccl_number(const char *word, double fallback)
 {
 	const char *value = value_of(word);

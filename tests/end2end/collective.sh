@@ -1,0 +1,135 @@
+#!/bin/sh
+# The real binary on four and eight GPUs that are not there: what probe collective measures and checks, what it says of a
+# wrong rank, of one that hangs, of an NCCL that is old or missing. usage: collective.sh ASSAY FAKES ROOT
+set -u
+assay=$(realpath "$1") fakes=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+. "$here/tap.sh"
+LD_LIBRARY_PATH=$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH FAKE_NVML_FILE="$root/tests/fake/h100x4.json"
+unset NCCL_ALGO NCCL_PROTO NCCL_PROFILER_PLUGIN
+# Eight GPUs: the four, and four more on the next buses.
+awk 'NR < 6 || NR > 9 { if (NR == 10) for (i = 1; i <= 4; i++) print more[i] (i < 4 ? "," : ""); print; next }
+	{ line = $0; sub(/,$/, "", line); print line ","; n++; more[n] = line
+	  split("91 92 93 94", to, " "); split("8D 8E 8F 90", from, " ")
+	  sub("00000000:" from[n], "00000000:" to[n], more[n]); sub("GPU-00000000-0000", "GPU-00000000-1000", more[n])
+	  sub("\"serial\": \\[0, \"0", "\"serial\": [0, \"1", more[n]) }' "$FAKE_NVML_FILE" > h100x8.json
+value() { # RUN CASE FIELD: of a case's last result that has it
+	sed -n "s/.*\"type\":\"result\",\"case\":$2,.*\"$3\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" "$1/journal.jsonl" | tail -n 1
+}
+ended() { # RUN CASE: its end
+	grep "\"type\":\"end\",\"case\":$2," "$1/journal.jsonl"
+}
+well() { # RUN: cases that ended well
+	grep -c '"type":"end".*"status":"ok"' "$1/journal.jsonl"
+}
+near() { # VALUE EXPECTED: within 2 %
+	[ -n "$1" ] && awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 0.98 * b && a < 1.02 * b) }'
+}
+suite() { # NAME OPTIONS..: a case a word, burst
+	name=$1
+	shift
+	printf 'name: %s\ncases:\n' "$name" > "$name.yaml"
+	for options in "$@"; do
+		printf '  - {probe: collective, target: node, phases: burst, seconds: 5ms, limit: 4s, require: measured, options: {%s}}\n' \
+			"$options" >> "$name.yaml"
+	done
+}
+run() { # STAGED SUITE OUT
+	FAKE_CUDA="devices=${gpus:-4}" FAKE_NCCL="$1" "$assay" check --suite "$2.yaml" --out "$3" > "$3.out" 2> "$3.err"
+}
+
+suite ops 'size: 1KiB, op: [allreduce, allgather, reducescatter, alltoall, broadcast, reduce, sendrecv]' \
+	'size: 1KiB, op: [broadcast, reduce], root: 3'
+suite types 'size: 1KiB, reduce: [sum, min, max, avg], type: [fp32, bf16, fp16, e4m3, e5m2, int8, int32, fp64]'
+suite moved 'size: 1KiB, op: [allgather, alltoall, sendrecv, broadcast], type: [fp32, e4m3, fp64]'
+suite in 'size: 1KiB, place: in, op: [allreduce, allgather, reducescatter, broadcast, reduce]'
+suite ways 'size: 8' 'size: 8, launch: graph' 'size: 8, launch: graph, buffers: window' 'size: 64KiB, buffers: registered' \
+	'size: 64KiB, algorithm: tree, protocol: simple' 'size: 64KiB'
+run "" ops ops
+ok "every operation passes on four GPUs" [ $? = 0 ]
+ok "all nine cases ended well" [ "$(well ops)" = 9 ]
+ok "every element was checked, of all ranks" [ "$(value ops 0 wrong_checked)" = 2048 ]
+ok "an all-gather's factor is 3/4" [ "$(value ops 1 bus_factor)" = 0.75 ]
+ok "the function is told" [ "$(value ops 3 calls)" = ncclAlltoAll ]
+run "" types types
+ok "every type and reduction is exact" [ "$(well types)" = 32 ]
+run "" moved moved
+ok "every bit that moves arrives" [ "$(well moved)" = 12 ]
+run "" in in
+ok "in place too" [ "$(well in)" = 5 ]
+run "" ways ways
+ok "8 bytes take what LL takes" near "$(value ways 0 latency_ns)" 8200
+ok "a graph's replay is shorter" near "$(value ways 1 latency_ns)" 7200
+ok "symmetric windows are the shortest" near "$(value ways 2 latency_ns)" 3400
+ok "NCCL tells what it chose" [ "$(value ways 0 algorithm) $(value ways 0 protocol) $(value ways 0 channels)" = "ring ll 24" ]
+ok "by a stream call where a graph was timed" [ "$(value ways 1 told_by)" = "a stream call" ]
+ok "of a symmetric kernel it tells nothing" [ "$(value ways 2 algorithm),$(value ways 2 protocol)" = symmetric, ]
+ok "the buffers were registered" [ "$(value ways 3 buffers_registered)" = 1 ]
+ok "an algorithm that is asked for is taken" [ "$(value ways 4 algorithm) $(value ways 4 protocol)" = "tree simple" ]
+ok "and no longer by the next" [ "$(value ways 5 algorithm)" = ring ]
+ok "bus bandwidth is size by time by factor" near "$(value ways 5 link_rate)" \
+	"$(awk -v t="$(value ways 5 time_ns_mean)" 'BEGIN { print 65536 * 1.5 / t * 1e9 }')"
+ok "the links bound it" says '18 NVLinks x 26.5620 GB/s x 16/17' ways/results.json
+ok "the library is told" [ "$(value ways 0 nccl_version)" = 2.28.9 ]
+ok "all ranks worked" [ "$(value ways 0 ranks)" = 4 ]
+
+suite one 'size: 1KiB'
+NCCL_PROFILER_PLUGIN=mine run "" one mine
+ok "a plug-in that the user named is kept, and nothing is told" [ "$(value mine 0 algorithm)" = "" ]
+ok "the figure is the same" near "$(value mine 0 latency_ns)" 8230
+NCCL_ALGO=tree run "" one asked
+ok "what the user has forced holds" [ "$(value asked 0 algorithm)" = tree ]
+gpus=8 FAKE_NVML_FILE=$tmp/h100x8.json run "" ops eight
+ok "eight GPUs pass" [ "$(well eight)" = 9 ]
+ok "eight ranks worked" [ "$(value eight 0 ranks)" = 8 ]
+ok "their factor is 7/4" [ "$(value eight 0 bus_factor)" = 1.75 ]
+printf 'name: best\ncases:\n  - {probe: collective, target: node, seconds: 5ms, require: measured, options: {size: 1KiB, search: top}}\n' > best.yaml
+run "" best best
+ok "a search ends well" [ $? = 0 ]
+ok "its best is the windows" [ "$(sed -n 's/.*"phase":"best".*"variant":"\([^"]*\)".*/\1/p' best/journal.jsonl)" = windows ]
+ok "by 2.4" near "$(value best 0 best_ratio)" 2.417
+
+suite two 'size: 1KiB' 'size: 2KiB, op: alltoall'
+run "spoil=2:77" two spoil
+ok "a wrong element fails the run" [ $? = 1 ]
+ok "rank, index, expected and found are named" sh -c 'grep -q "1 of 512 elements are wrong, the first is at rank 2 (gpu2), element 77: expected -\{0,1\}[0-9]*, found" spoil/journal.jsonl'
+ok "the sender too where it is moved" says 'rank 2 (gpu2), element 77, from rank 0' spoil/journal.jsonl
+run "missing=1:5" one missing
+ok "a missing share is wrong" says '"status":"mismatch","cause":"wrong_result"' missing/journal.jsonl
+ok "and its rank is named" says "rank 1's share is missing" missing/journal.jsonl
+begun=$(date +%s)
+run "hang=2@40" two hang
+ok "a rank that hangs makes the run inconclusive" [ $? = 2 ]
+ok "within the limits" [ $(($(date +%s) - begun)) -le 25 ]
+ok "who hangs is told, and who waits for it" sh -c 'grep "\"type\":\"end\",\"case\":0," hang/journal.jsonl | grep -q "timed_out.*rank 2 waited [0-9.]* s in enqueueing"'
+ok "the others waited for their devices" sh -c 'grep "\"type\":\"end\",\"case\":0," hang/journal.jsonl | grep -q "in waiting for the device"'
+run "ncclAllReduce=2@9" two failed
+ok "a call that fails is named with the library's words" says 'ncclAllReduce: unhandled system error: staged by the fake NCCL' failed/journal.jsonl
+ok "the next case goes on" [ "$(well failed)" = 1 ]
+
+ASSAY_LIB_NCCL=/nowhere/libnccl.so.2 run "" one none
+ok "without NCCL it is inconclusive" [ $? = 2 ]
+ok "the library is named" says 'library_missing.*/nowhere/libnccl.so.2' none/journal.jsonl
+ASSAY_LIB_NCCL=$fakes/libnccl_old.so.2 run "version=21703" one ancient
+ok "one that is too old is named with its version" says 'version_mismatch.*NCCL 2.17.3 is too old: 2.18 or newer is needed' ancient/journal.jsonl
+suite parts 'size: 1KiB' 'size: 1KiB, op: alltoall' 'size: 1KiB, buffers: window' 'size: 1KiB, type: e4m3'
+ASSAY_LIB_NCCL=$fakes/libnccl_old.so.2 run "version=21805" parts old
+ok "an older one does what it can" [ "$(well old)" = 2 ]
+ok "all-to-all by sends and receives" [ "$(value old 1 calls)" = "grouped ncclSend + ncclRecv" ]
+ok "windows are not there" says 'NCCL 2.18.5 has no symmetric windows: they need 2.27 or newer' old/journal.jsonl
+ok "nor are 8-bit floats" says 'NCCL 2.18.5 has no e4m3: 2.24 or newer has it' old/journal.jsonl
+suite refused 'size: 32GiB' 'size: 16GiB, op: alltoall, search: top' 'size: 8, op: allgather, type: fp64' 'size: 8, op: broadcast, root: 4'
+"$assay" check --suite refused.yaml --plan > refused.out 2> refused.err
+ok "a size beyond the table is refused" says 'size' refused.err
+sed -i '/32GiB/d' refused.yaml
+run "" refused refused
+ok "a size beyond memory is a skip with its figures" says 'needs 103 GB of device memory, 0000:8d:00.0 has 85.5 GB' refused/journal.jsonl
+ok "so is less than an element a rank" says 'allgather of 8 bytes has less than an element for each of 4 ranks' refused/journal.jsonl
+ok "and a root that is no rank" says 'root 4 is none of 4 ranks' refused/journal.jsonl
+expect 64 probe collective reduce=max op=allgather --target node
+ok "a reduction of what only moves is wrong usage" [ $? = 0 ]
+ok "and says why" says 'allgather moves data and reduces none' err
+finish
