@@ -92,6 +92,19 @@ ok "a search ends well" [ $? = 0 ]
 ok "its best is the windows" [ "$(sed -n 's/.*"phase":"best".*"variant":"\([^"]*\)".*/\1/p' best/journal.jsonl)" = windows ]
 ok "by 2.4" near "$(value best 0 best_ratio)" 2.417
 
+suite switch 'size: 64KiB, algorithm: nvls'
+run "nvls=1" switch switch
+ok "an all-reduce that the switch adds says so" [ "$(value switch 0 algorithm) $(value switch 0 nvls)" = "nvls 1" ]
+ok "and its bound is the switch's" says 'x 2 x 3 / 5: the switch adds' switch/results.json
+run "" switch noswitch
+ok "where there is none it is refused with NCCL's words" says 'ncclAllReduce: failed: staged by the fake NCCL' noswitch/journal.jsonl
+suite sizes 'size: [8, 64, 512, 4KiB, 32KiB, 128KiB]'
+run "" sizes sizes
+ok "latency and bandwidth of a curve are told" says 'all-reduce, bf16: 8 B to 128 KiB by ring ll: 8.2 us' sizes/REPORT.md
+ok "on the terminal too" says 'by ring ll: 8.2 us' sizes.out
+ok "and on the page" says 'by ring ll: 8.2 us' sizes/report.html
+ok "results.json has the line" sh -c 'tr -d " \n" < sizes/results.json | grep -q "\"fits\":\[{\"name\":\"all-reduce,bf16\",\"told\":true,\"lines\":\[{\"from_bytes\":8"'
+
 suite two 'size: 1KiB' 'size: 2KiB, op: alltoall'
 run "spoil=2:77" two spoil
 ok "a wrong element fails the run" [ $? = 1 ]

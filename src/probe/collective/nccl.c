@@ -185,6 +185,8 @@ static enum status make_way(struct collective_state *s, struct collective_way *w
 	if (!st)
 		st = first_call(s, w, err);
 	w->made = !st;
+	if (st && w != &s->way[0]) /* the search goes on without it */
+		collective_memory_free(s, w);
 	return st;
 }
 
