@@ -145,4 +145,15 @@ ok "and a root that is no rank" says 'root 4 is none of 4 ranks' refused/journal
 expect 64 probe collective reduce=max op=allgather --target node
 ok "a reduction of what only moves is wrong usage" [ $? = 0 ]
 ok "and says why" says 'allgather moves data and reduces none' err
+# nccl-tests beside it: a stand-in that says what its rows say.
+mkdir peer
+printf '#!/bin/sh\nfor s in 8 64 512 4096 32768; do echo "  $s  4  bfloat16  sum  -1  16.40  0.00 0.00  N/A  16.40  0.00  0.00  N/A"; done\n' \
+	> peer/all_reduce_perf
+chmod +x peer/all_reduce_perf
+FAKE_CUDA=devices=4 "$root/tools/peer_nccl" -t 4 -p 2 -o allreduce -w stream -l "$fakes/libnccl.so.2" "$assay" peer pairs > out 2> err
+ok "the peer's script ends well" [ $? = 0 ]
+ok "a pair of each size and turn" [ "$(grep -c '^allreduce,stream,' pairs/pairs.csv)" = 10 ]
+ok "the peer took twice as long" near "$(sed -n 's/^allreduce,stream,8,2,\([^,]*\),.*/\1/p' pairs/ratios.csv)" 2
+"$root/tools/peer_nccl" -t 4 "$assay" nowhere pairs > out 2> err
+ok "without nccl-tests it skips and says so" sh -c '[ $0 = 77 ] && grep -q "there is no nowhere/all_reduce_perf" err' $?
 finish
