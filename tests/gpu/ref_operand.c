@@ -96,9 +96,12 @@ double ref_operand_get(uint32_t type, const void *in, uint64_t i)
 static void fill(const char *entry, struct ref_grid grid, const void *args)
 {
 	const struct operand_fill_args *a = args;
+	/* A thread fills one span and no more: a grid that is too small leaves the rest as it was. */
+	uint64_t span = a->data == OPERAND_SPARSE ? 32 : a->data == OPERAND_DENSE ? 16 : 4;
+	uint64_t reach = span * grid.blocks * grid.threads;
 
-	(void)entry, (void)grid;
-	for (uint64_t i = 0; i < a->count; i++) {
+	(void)entry;
+	for (uint64_t i = 0; i < a->count && i < reach; i++) {
 		uint32_t nibble = random_u32(a->seed, a->stream, i / 8) >> (i % 8 * 4) & 15;
 		double v = 0;
 
@@ -256,7 +259,8 @@ const struct ref_row ref_operand[] = {
 	{"operand_compare", compare, sizeof(struct operand_compare_args), REF_NO_OUT},
 	{"operand_fill", fill, sizeof(struct operand_fill_args), offsetof(struct operand_fill_args, out)},
 	{"operand_judge", judge, sizeof(struct operand_judge_args), REF_NO_OUT},
-	{"operand_memory", memory, sizeof(struct operand_memory_args), offsetof(struct operand_memory_args, words)},
+	{"operand_memory", memory, sizeof(struct operand_memory_args),
+	 offsetof(struct operand_memory_args, words)},
 	{"operand_sums", sums, sizeof(struct operand_sums_args), REF_NO_OUT},
 	{"operand_turn", turn, sizeof(struct operand_memory_args), REF_NO_OUT},
 	{"sm_cluster", cluster, sizeof(struct sm_cluster_args), REF_NO_OUT},

@@ -3,7 +3,7 @@
 #include "kernel/operand.h"
 #include "probe/scaling/scaling.h"
 
-enum { LEAVE_NS = 2000000000, LOOK_NS = 20000 };
+enum { LEAVE_NS = 2000000000, LOOK_NS = 20000, THREADS = 256, SPAN = 4 /* elements a thread fills */ };
 
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
 			    struct error *err)
@@ -35,7 +35,10 @@ static enum status fill(struct scaling_state *s, gpu_ptr out, uint64_t count, ui
 	struct gpu_kernel *k;
 	enum status st = gpu_kernel(d, &k, "operand", "operand_fill", err);
 
-	return st ? st : gpu_launch_1d(k, s->bench->stream[0], 4 * gpu_sm_count(d), 256, 0, &args, err);
+	return st ? st
+		  : gpu_launch_1d(k, s->bench->stream[0],
+				  (unsigned)((count + SPAN * THREADS - 1) / (SPAN * THREADS)), THREADS, 0,
+				  &args, err);
 }
 
 static enum status allocate(struct scaling_state *s, struct error *err)
