@@ -77,7 +77,7 @@ void team_attend(struct run *r, struct worker *w)
 	if (!r->o->control || r->team_over.status || run_stopping(r))
 		return;
 	over(r, control_attend(r->o->control, &fell, &err), &err);
-	r->team.fell = r->team.fell || fell;
+	r->team->fell = r->team->fell || fell;
 	if (!w->c || !w->c->team || w->kill_ns)
 		return;
 	if (r->team_over.status)
@@ -98,19 +98,19 @@ json_t *team_place_json(const struct run *r)
 	char name[48];
 
 	snprintf(name, sizeof(name), "rank %u on %.24s", r->o->rank, node->shown);
-	j = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s}", "rank", (int)r->team.rank, "size",
-		      (int)r->team.size, "generation", (int)r->team.generation, "local_rank",
+	j = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s}", "rank", (int)r->team->rank, "size",
+		      (int)r->team->size, "generation", (int)r->team->generation, "local_rank",
 		      (int)own->local_rank, "local_size", (int)node->ranks, "node", (int)own->node, "nodes",
 		      (int)s->nodes, "name", name);
-	if (j && !r->team.rank)
-		json_object_set_new(j, "secret", json_string(r->team.secret));
+	if (j && !r->team->rank)
+		json_object_set_new(j, "secret", json_string(r->team->secret));
 	return j;
 }
 
 json_t *team_links_json(const struct run *r)
 {
-	return json_pack("{s:s, s:i, s:s}", "host", r->team.host, "port", (int)r->team.port, "secret",
-			 r->team.secret);
+	return json_pack("{s:s, s:i, s:s}", "host", r->team->host, "port", (int)r->team->port, "secret",
+			 r->team->secret);
 }
 
 /* -- one case -- */
@@ -138,23 +138,23 @@ static bool take_part(struct run *r, const struct bench_case *c)
 {
 	bool all = !members_count(c->target.member);
 
-	r->team.rank = r->o->rank;
-	r->team.size = c->target.ranks;
+	r->team->rank = r->o->rank;
+	r->team->size = c->target.ranks;
 	if (all)
 		return true;
-	r->team.rank = 0;
+	r->team->rank = 0;
 	for (unsigned n = 0; n < r->o->rank; n++)
-		r->team.rank += members_have(c->target.member, n);
+		r->team->rank += members_have(c->target.member, n);
 	return members_have(c->target.member, r->o->rank);
 }
 
 /* Stands right behind the team's last case and is of its kind: then the workers of that one are there on
  * every rank. All ranks come to the same. */
-static bool goes_on(const struct run *r, const struct bench_case *c, unsigned generation)
+static bool goes_on(const struct run *r, const struct bench_case *c)
 {
-	const struct run_team *t = &r->team;
+	const struct run_team *t = r->team;
 
-	return t->any && t->id + 1 == c->id && t->generation == generation && !strcmp(t->group, c->group) &&
+	return t->any && (c->engine->launched || t->id + 1 == c->id) && !strcmp(t->group, c->group) &&
 	       !strcmp(t->place, c->target_text);
 }
 
@@ -189,29 +189,29 @@ static enum status start_workers(struct run *r, struct worker *w, const struct b
 
 	if (w->alive)
 		crew_dismiss(r, w);
-	if (!r->o->rank && !new_secret(r->team.secret, &own) && !worker_ready(r, w, c, &own)) {
+	if (!r->o->rank && !new_secret(r->team->secret, &own) && !worker_ready(r, w, c, &own)) {
 		start.port = await_port(r, w);
-		text_copy(start.secret, sizeof(start.secret), r->team.secret);
+		text_copy(start.secret, sizeof(start.secret), r->team->secret);
 	} else if (r->o->rank && part && worker_ready(r, w, c, &own)) {
 		log_warn(r->o->log, LOG_TOPIC_RUN, "%s: %s", c->target_text, own.text);
 	}
 	if (run_stopping(r))
 		return STATUS_CANCELLED;
 	st = control_share(r->o->control, &start, sizeof(start), LISTEN_MS + GRACE_MS, err);
-	r->team.port = (uint16_t)start.port;
+	r->team->port = (uint16_t)start.port;
 	start.secret[sizeof(start.secret) - 1] = '\0';
-	text_copy(r->team.secret, sizeof(r->team.secret), start.secret);
-	control_zero_host(r->o->control, r->team.host);
+	text_copy(r->team->secret, sizeof(r->team->secret), start.secret);
+	control_zero_host(r->o->control, r->team->host);
 	return st;
 }
 
 /* This rank's part; how it ended here. */
 static enum ending run_here(struct run *r, struct worker *w, const struct bench_case *c, bool fresh)
 {
-	if (!r->team.port || (!fresh && !w->alive)) {
+	if (!r->team->port || (!fresh && !w->alive)) {
 		not_run(r, c,
-			r->team.port ? "this rank's worker fell between two cases"
-				     : "rank 0's worker could not be started");
+			r->team->port ? "this rank's worker fell between two cases"
+				      : "rank 0's worker could not be started");
 		return ENDING_CRASHED;
 	}
 	worker_give(r, w, c);
@@ -233,8 +233,10 @@ static void end_together(struct run *r, struct worker *w, const struct bench_cas
 		 control_end(r->o->control, mine, &worst, &rank, bounded(c->limit_ms + END_MS + GRACE_MS),
 			     &err),
 		 &err) ||
-	    worst != ENDING_DONE)
+	    worst != ENDING_DONE) {
 		worker_home(r, w, 0);
+		r->team->any = false; /* nor are the other ranks' */
+	}
 }
 
 /* Settles with the others whether it runs. False: it does not, and that has been recorded. */
@@ -268,23 +270,27 @@ void team_case(struct run *r, struct worker *w, const struct bench_case *c)
 		not_run(r, c, r->team_over.text);
 		return;
 	}
+	if (c->engine->launched)
+		w = &r->slot;
+	w->run = r;
+	r->team = &r->teams[c->engine->launched];
 	part = take_part(r, c);
 	if (!agree(r, c, part, &generation))
 		return;
-	r->team.fell = false;
-	fresh = !goes_on(r, c, generation);
+	r->team->fell = false;
+	fresh = !goes_on(r, c);
 	if (fresh) {
-		r->team.generation = generation;
+		r->team->generation = generation;
 		if (over(r, start_workers(r, w, c, part, &err), &err)) {
 			not_run(r, c, r->team_over.text);
 			worker_home(r, w, 0);
 			return;
 		}
 	}
-	r->team.any = true;
-	r->team.id = c->id;
-	text_copy(r->team.group, sizeof(r->team.group), c->group);
-	text_copy(r->team.place, sizeof(r->team.place), c->target_text);
+	r->team->any = true;
+	r->team->id = c->id;
+	text_copy(r->team->group, sizeof(r->team->group), c->group);
+	text_copy(r->team->place, sizeof(r->team->place), c->target_text);
 	end_together(r, w, c, part ? run_here(r, w, c, fresh) : ENDING_DONE);
 }
 

@@ -302,6 +302,7 @@ static void close_run(struct run *r)
 	json_t *body;
 
 	crew_dismiss(r, &r->keeper);
+	crew_dismiss(r, &r->slot);
 	watch_stop(r);
 	parted = team_part(r);
 	r->out->cancelled = cancelled;
@@ -329,7 +330,8 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 	r->registry = registry;
 	r->o = o;
 	r->out = out;
-	r->keeper = (struct worker){.p = {.channel = -1, .output = -1}, .run = r};
+	r->keeper = r->slot = (struct worker){.p = {.channel = -1, .output = -1}, .run = r};
+	r->team = r->teams;
 	sigaction(SIGXFSZ, &ignore, &before); /* a limit on file sizes is a full disk, not a death */
 	st = open_run(r, err);
 	if (!st) {

@@ -104,11 +104,13 @@ struct run {
 	enum lost lost[RUN_GPUS]; /* quarantined: by the case lost_by */
 	unsigned lost_by[RUN_GPUS];
 	uint64_t t0_ns;
-	struct error team_over;	 /* why there are no more cases of the team; OK: there are */
-	struct run_team team;	 /* its last case */
-	unsigned line, round;	 /* of the suite: where this rank stands */
-	enum ending last_ending; /* of the case that ended last */
-	enum status status;	 /* of the journal: once it cannot be written the run is over */
+	struct error team_over;	  /* why there are no more cases of the team; OK: there are */
+	struct worker slot;	  /* of launched engines: one for the whole run */
+	struct run_team teams[2]; /* the last case of each: launched engines second */
+	struct run_team *team;	  /* of the case at hand */
+	unsigned line, round;	  /* of the suite: where this rank stands */
+	enum ending last_ending;  /* of the case that ended last */
+	enum status status;	  /* of the journal: once it cannot be written the run is over */
 	struct error *err;
 };
 

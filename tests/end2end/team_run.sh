@@ -71,7 +71,7 @@ rm -rf run run.*
 three check --suite suite.yaml --no-telemetry --out run
 ok "all is well" codes '0 0 0'
 ok "the node's own cases are run once" eval 'end 0 2 "\"ok\"" && ! end 1 2 "\"ok\"" && ! end 2 2 "\"ok\""'
-ok "one worker has the cases that follow each other" eval '[ "$(grep "\"type\":\"begin\"" run.rank-1/journal.jsonl | grep -o "pid\":[0-9]*" | sort -u | wc -l)" = 2 ]'
+ok "one worker has all cases of launched ranks: MPI starts once" eval '[ "$(grep "\"type\":\"begin\"" run.rank-1/journal.jsonl | grep -o "pid\":[0-9]*" | sort -u | wc -l)" = 1 ]'
 ok "the others print nothing" eval '[ ! -s out.1 ] && [ ! -s out.2 ] && grep -q team out.0'
 
 three check --resume run
