@@ -18,6 +18,7 @@
 #include "judge/judge.h"
 #include "probe/registry.h"
 #include "report/report.h"
+#include "run/plant.h"
 #include "run/run.h"
 #include "run/scope.h"
 
@@ -44,9 +45,12 @@ static enum report_format running_format(const struct running_opts *o)
 static enum status check_wishes(const struct running_opts *o, struct error *err)
 {
 	enum report_format format = running_format(o);
+	struct plant plant;
 
 	if (o->out && !*o->out) /* a variable of a script that is not set */
 		return error_set(err, STATUS_BAD_INPUT, "--out is empty");
+	if (plant_asked(&plant, err))
+		return err->status;
 	if (o->wait && o->beside)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "--wait and --beside: wait until others are done, or run beside them");

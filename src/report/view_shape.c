@@ -147,7 +147,7 @@ static struct view_unjudged *unjudged_of(struct view *v, enum verdict verdict, c
 
 static const char *measured_why(const struct view_row *row)
 {
-	if (row->aside || row->j->verdict != VERDICT_MEASURED)
+	if (row->aside || row->j->verdict != VERDICT_MEASURED || record_follows(row->c))
 		return NULL;
 	return row->in_curve ? "points of a curve" : row->reason;
 }

@@ -15,7 +15,9 @@
  */
 #define REPEATS_SHARE 1.6
 #define REPEATS_SIGMAS 10.0
-/* Two at least: they tell the noise, and a fault that comes and goes is looked for twice. */
+#define LOSS_LARGE 0.15
+/* Two at least: they tell the noise, and a fault that comes and goes is looked for twice. A large loss is
+ * seen at once. */
 enum { REPEATS_LEAST = 2, REPEATS_MOST = 6, VARIED_LEAST = 4 /* tests that tell noise well enough */ };
 
 static double noise_of(double sigma)
@@ -54,12 +56,12 @@ unsigned follow_rounds_most(const struct follow_start *s)
 
 static unsigned repeats(const struct follow *f)
 {
-	double r;
+	double r, least = f->loss >= LOSS_LARGE ? 1 : REPEATS_LEAST;
 
 	if (f->start.fault == FOLLOW_WRONG)
 		return REPEATS_LEAST;
 	r = REPEATS_SIGMAS * noise_of(f->start.sigma) / f->loss;
-	return (unsigned)fmin(fmax(ceil(REPEATS_SHARE * r * r), REPEATS_LEAST), REPEATS_MOST);
+	return (unsigned)fmin(fmax(ceil(REPEATS_SHARE * r * r), least), REPEATS_MOST);
 }
 
 bool follow_round(struct follow *f, enum follow_state state, enum follow_traffic traffic, const char *format,

@@ -9,7 +9,7 @@
 #include "run/need.h"
 
 #define SHARE_OF_RUN 0.25
-#define LEAST_NS 20000000000u
+#define LEAST_NS 60000000000u
 #define MOST_NS 240000000000u
 #define RANGE_OF_THREE 1.693 /* expected range of three normal figures, in deviations */
 enum { WHOLE_REPEATS = 3, LIMIT_MS = 30000, REPEATS_ROOM = 8 };

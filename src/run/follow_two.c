@@ -90,12 +90,11 @@ static enum status local_plan(const struct hunt *h, struct plan *p, struct error
 		"name: isolation\n"
 		"cases:\n"
 		"  - {probe: memory, engine: own, target: [gpu%u, gpu%u], options: {op: read}, phases: "
-		"burst, "
-		"require: nothing}\n"
+		"burst, limit: 20s, require: nothing}\n"
 		"  - {probe: gemm, engine: cublaslt, target: [gpu%u, gpu%u], options: {type: bf16, m: 4096, "
-		"n: 4096, k: 4096}, phases: burst, require: nothing}\n"
+		"n: 4096, k: 4096}, phases: burst, limit: 20s, require: nothing}\n"
 		"  - {probe: p2p, engine: [driver, store, load], target: [gpu%u>gpu%u, gpu%u>gpu%u], "
-		"phases: burst, require: nothing}\n";
+		"phases: burst, limit: 20s, require: nothing}\n";
 	const uint16_t *g = h->trigger->target.gpu;
 	const struct plan_wishes wishes = {.beside = h->r->o->beside};
 	struct suite *s = NULL;
@@ -200,7 +199,7 @@ void hunt_two(struct hunt *h, struct hunt_finding *out)
 	h->r->status = local_plan(h, &p, h->r->err);
 	if (h->r->status)
 		return;
-	for (size_t i = 0; on && i < p.count; i++)
+	for (size_t i = 0; on && i < p.count && hunt_has_time(h, 1); i++)
 		on = run_local(h, &p.steps[i], rows);
 	plan_release(&p);
 	follow_two(&two, rows, ROWS);

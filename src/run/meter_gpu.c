@@ -10,6 +10,7 @@
 #include "kernel/spin.h"
 #include "run/meter.h"
 #include "run/meter_nvlink.h"
+#include "run/plant.h"
 #include "vendor/cuda.h"
 
 enum {
@@ -46,6 +47,7 @@ struct meter_gpu {
 	struct meter_nvml nvml;
 	bool link_read; /* in this window, or not wanted */
 	struct meter_nvlink nvlink;
+	struct plant_busy *busy; /* NULL but where a test planted it */
 };
 
 static struct meter_gpu *gpu_of(struct meter *m)
@@ -263,9 +265,9 @@ static enum status sample(struct meter *m, uint64_t batch, struct error *err)
 {
 	struct meter_gpu *g = gpu_of(m);
 	struct flight f = {.batch = batch};
-	enum status st = STATUS_OK;
+	enum status st = plant_busy_start(g->busy, err);
 
-	if (wants_graph(g, batch) && !g->graph && !g->flight_count) {
+	if (!st && wants_graph(g, batch) && !g->graph && !g->flight_count) {
 		st = capture(g, batch < GRAPH_BATCH_MAX ? batch : GRAPH_BATCH_MAX, err);
 		g->last = NULL;
 	}
@@ -295,6 +297,7 @@ static enum status drain(struct meter *m, struct error *err)
 
 	while (!st && g->flight_count)
 		st = land(g, err);
+	plant_busy_stop(g->busy);
 	g->last = NULL; /* the device goes idle: the next sample starts anew */
 	graph_drop(g);
 	return st;
@@ -344,6 +347,7 @@ static void destroy(struct meter *m)
 	struct meter_gpu *g = gpu_of(m);
 
 	graph_drop(g);
+	plant_busy_destroy(&g->busy);
 	for (unsigned i = 0; i < DEPTH + 2; i++)
 		gpu_event_destroy(&g->event[i]);
 	gpu_event_destroy(&g->origin);
@@ -398,6 +402,8 @@ enum status meter_gpu_create(struct meter **out, const struct meter_spec *spec, 
 	if (facts)
 		meter_nvml_name(&g->nvml, facts->pci);
 	st = gpu_event_create(g->device, &g->origin, err);
+	if (!st)
+		st = plant_busy_create(&g->busy, g->device, spec->bench->gpu, err);
 	for (unsigned i = 0; i < DEPTH + 2 && !st; i++)
 		st = gpu_event_create(g->device, &g->event[i], err);
 	if (st)

@@ -22,7 +22,8 @@ struct wrong {
 	uint64_t checked, total, count, first_index;
 	double expected, found;
 	bool nan;
-	char place[96]; /* "row 17 column 4011", "address 0x7f..": in the probe's own terms */
+	unsigned suspect; /* of several ranks: whose data it seems to be, 1 + rank; 0: nobody's */
+	char place[96];	  /* "row 17 column 4011", "address 0x7f..": in the probe's own terms */
 };
 
 /* What a worker hands to an engine. All lent for the case's life. */

@@ -111,6 +111,8 @@ static void write_open(struct run *r, const json_t *facts)
 		json_object_set_new(body, "started", json_integer((json_int_t)o->started_ns));
 	if (body && o->kept)
 		json_object_set(body, "kept", (json_t *)o->kept);
+	if (body && getenv("ASSAY_TEST_PLANT")) /* asked and allowed: plant_asked */
+		json_object_set_new(body, "planted", field_string(getenv("ASSAY_TEST_PLANT")));
 	if (body && o->price_per_hour > 0)
 		json_object_set_new(body, "price_per_hour", json_real(o->price_per_hour));
 	if (body && o->control)

@@ -217,6 +217,8 @@ static void wrong_values(const struct timing *t, const struct wrong *wrong, stru
 	snprintf(place, sizeof(place), "%s%s%s: expected %.9g, found %.9g", t->variant ? t->variant : "",
 		 t->variant ? ", " : "", wrong->place, wrong->expected, wrong->found);
 	result_text(r, &field_wrong_place, place);
+	if (wrong->suspect)
+		result_u64(r, &field_wrong_suspect, wrong->suspect - 1);
 }
 
 /* The first wrong element as the case's sentence, where the probe did not make one itself. */

@@ -466,7 +466,7 @@ static void work(struct group *g)
 
 		begin = now(g->device[r]) > begin ? now(g->device[r]) : begin;
 		ns = g->call[r]->ns > ns ? g->call[r]->ns : ns;
-		if (fake_nccl_rank("slow", r, &times, NULL))
+		if (fake_nccl_rank("slow", (unsigned)g->device[r], &times, NULL))
 			share = (double)times;
 	}
 	for (unsigned r = 0; r < g->ranks; r++)

@@ -94,7 +94,7 @@ static void check_round(const struct follow *f)
 
 	assert_in_range(f->count, 1, FOLLOW_MEMBERS / 2);
 	assert_in_range(f->round, 1, f->rounds_most);
-	assert_in_range(f->repeats, 2, 6);
+	assert_in_range(f->repeats, 1, 6);
 	for (unsigned i = 0; i < f->count; i++) {
 		const struct follow_test *t = &f->test[i];
 

@@ -88,15 +88,20 @@ void collective_place_wrong(const struct collective_inputs *in, const struct col
 		snprintf(w->place + end, sizeof(w->place) - end, ", from rank %u", p->from);
 }
 
+enum { BLAME_LEAST = 16 /* elements: what a few of them differ by may be any rank's by chance */ };
+
 void collective_blame(const struct collective_inputs *in, const unsigned long long *suspect, struct wrong *w)
 {
 	unsigned rank = 0;
 	bool twice = false;
 	size_t at = strlen(w->place);
 
-	if (in->rule != COLLECTIVE_MOVE && collective_suspect(suspect, in->ranks, &rank, &twice))
-		snprintf(w->place + at, sizeof(w->place) - at, ": rank %u's share is %s", rank,
-			 twice ? "in it twice" : "missing");
+	if (in->rule == COLLECTIVE_MOVE || !collective_suspect(suspect, in->ranks, &rank, &twice))
+		return;
+	snprintf(w->place + at, sizeof(w->place) - at, ": rank %u's share is %s", rank,
+		 twice ? "in it twice" : "missing");
+	if (w->count >= BLAME_LEAST)
+		w->suspect = 1 + rank;
 }
 
 enum status collective_mismatch(const struct collective_opts *o, const struct wrong *w, struct error *err)

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include "probe/collective/collective.h"
+#include "run/plant.h"
 
 #define POISON 0xffffffffu /* no answer: NaN, or -1 in every byte */
 
@@ -44,6 +45,19 @@ static enum status fill_part(const struct collective_state *s, const struct coll
 	return launch(s, s->fill, &a, err);
 }
 
+/* A fault of a test's own: one bit of what this rank puts in, the highest of four bytes. */
+static enum status plant_wrong(const struct collective_state *s, enum status st, struct error *err)
+{
+	gpu_ptr at = s->now->memory.send;
+	uint32_t word;
+
+	if (st || !plant_in(PLANT_WRONG, s->bench->gpu))
+		return st;
+	st = gpu_copy_from(s->bench->device, &word, at, sizeof(word), err);
+	word ^= 0x80000000u;
+	return st ? st : gpu_copy_to(s->bench->device, at, &word, sizeof(word), err);
+}
+
 /* In place the result is where the inputs are: what is not input is poisoned first. */
 enum status collective_fill_inputs(struct collective_state *s, struct error *err)
 {
@@ -60,7 +74,7 @@ enum status collective_fill_inputs(struct collective_state *s, struct error *err
 
 		st = fill_part(s, &p, err);
 	}
-	return st;
+	return plant_wrong(s, st, err);
 }
 
 /* The result begins where the rank receives; gathered in place, where its memory begins. */

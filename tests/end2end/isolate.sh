@@ -1,0 +1,93 @@
+#!/bin/sh
+# The real binary on four GPUs that are not there: a collective that one of them makes slow or wrong, and who is named for it.
+# usage: isolate.sh ASSAY FAKES ROOT
+set -u
+assay=$(realpath "$1") fakes=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+. "$here/tap.sh"
+LD_LIBRARY_PATH=$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH FAKE_NVML_FILE="$root/tests/fake/h100x4.json" FAKE_CUDA=devices=4
+suite() { # NAME TARGET
+	cat > "$1.yaml" << LIST
+name: $1
+cases:
+  - {probe: collective, target: $2, phases: burst, seconds: 2ms, require: known, options: {op: allreduce, size: 128KiB}}
+LIST
+}
+suite node node
+suite three "'node:0,1,3'"
+cp -r "$root/expectations" expected
+cat > expected/bands/of_a_test.yaml << LIST
+sources:
+  test: {title: "figures of a test", date: 2026-11-21}
+bands:
+  - name: test-collective
+    when: {probe: collective, phase: burst}
+    rate: [12 GB/s, 24 GB/s]
+    basis: {cards: 0, runs: 0, windows: as published}
+    source: test
+    confidence: low
+LIST
+run() { # SUITE OUT [WORD..]
+	suite=$1 out=$2
+	shift 2
+	"$assay" check --suite "$suite.yaml" --expectations expected --out "$out" "$@" > "$out.out" 2> "$out.err"
+}
+found() { # RUN FIELD
+	sed -n "s/.*\"phase\":\"isolated\".*\"isolated$2\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" "$1/journal.jsonl" | tail -n 1
+}
+# Of the first case alone: its search's cases are evidence.
+judged() { # RUN VERDICT CAUSE
+	grep '^0,' "$1/results.csv" > rows && ! grep -v ",\"$2\",\"$3\"," rows
+}
+unreasoned() { # RUN: what the report of a search's cases says must not fail anything
+	! grep -v '^0,' "$1/results.csv" | grep -q '"fail"'
+}
+
+run node clean
+ok "four good GPUs pass" [ $? = 0 ]
+ok "and nothing is searched" sh -c '! grep -q "\"type\":\"extend\"" clean/journal.jsonl'
+
+FAKE_NCCL=slow=2:4 run node slow
+ok "a slow GPU fails the run" [ $? = 1 ]
+ok "it is named" [ "$(found slow _place)" = gpu2 ]
+ok "with its address" [ "$(found slow _pci)" = "$(grep -o '"gpus":\["[^]]*' slow/journal.jsonl | head -n 1 | cut -d '"' -f 8)" ]
+ok "the case fails for it" judged slow fail slow_rank
+ok "with the evidence: with it, and without" says 'gpu2 (0000:[0-9a-f:.]*) is slow: without it [0-9.]* GB/s, with it [0-9.]* GB/s' slow/results.csv
+ok "on the terminal" says 'gpu2 (0000:' slow.out
+ok "in Markdown" says 'gpu2 (0000:[0-9a-f:.]*) is slow' slow/REPORT.md
+ok "on the page" says 'gpu2 (0000:[0-9a-f:.]*) is slow' slow/report.html
+ok "in JSON" says '"isolated_place": "gpu2"' slow/results.json
+ok "its cases are told as a search" says 'round 1, each of 4 left out in turn' slow/results.csv
+ok "and fail nothing" unreasoned slow
+ok "each is journaled with what it follows" [ "$(grep -o '"follows":{"case":0,' slow/journal.jsonl | wc -l)" = "$(found slow _tests)" ]
+cp -r slow again
+rm -f again/REPORT.md again/report.html again/results.csv again/results.json
+"$assay" report again --write > again.out 2> again.err
+for file in REPORT.md report.html results.csv results.json; do
+	ok "$file is the same, made again from the journal" cmp -s slow/$file again/$file
+done
+
+FAKE_NCCL=slow=2:4 run node unsearched --no-isolate
+ok "--no-isolate: slow all the same" [ $? = 1 ]
+ok "and nothing is searched" sh -c '! grep -q "\"type\":\"extend\"" unsearched/journal.jsonl'
+
+FAKE_NCCL=slow=3:4 run three three
+ok "of three GPUs the slow one is named" [ "$(found three _place)" = gpu3 ]
+
+ASSAY_TEST=1 ASSAY_TEST_PLANT=wrong:1 run node wrong
+ok "a wrong bit of one GPU fails the run" [ $? = 1 ]
+ok "it is named" [ "$(found wrong _place)" = gpu1 ]
+ok "as wrong" [ "$(found wrong _fault)" = wrong ]
+ok "the case fails for its data" judged wrong fail wrong_result
+ok "and says who" says 'gpu1 (0000:[0-9a-f:.]*) is wrong' wrong/results.csv
+ok "the journal says that it was planted" says '"planted":"wrong:1"' wrong/journal.jsonl
+
+ASSAY_TEST_PLANT=wrong:1 run node refused
+ok "a fault is planted in tests alone" [ $? = 64 ]
+ok "which is said" says 'ASSAY_TEST=1' refused.err
+ASSAY_TEST=1 ASSAY_TEST_PLANT=wrong:x run node unknown
+ok "and one that is none is refused" [ $? = 64 ]
+finish
