@@ -1,6 +1,6 @@
 #!/bin/sh
 # assay launch over real ssh: an sshd with its own keys, configuration and known hosts in a scratch folder, on two hosts
-# (network and UTS namespaces, a veth between them) where this is root, else on 127.0.0.1 and ::1. usage: ssh.sh ASSAY
+# (network and UTS namespaces, a veth between them) where this is root, else on two addresses of this one. usage: ssh.sh ASSAY
 set -u
 assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
 script=$here/$(basename "$0")
@@ -19,7 +19,8 @@ fi
 
 tmp=$(mktemp -d) || exit 1
 pids=
-trap 'kill $pids 2> /dev/null; rm -rf "$tmp"' EXIT
+made=
+trap 'kill $pids 2> /dev/null; rm -rf "$tmp"; [ -z "$made" ] || rmdir "$made"' EXIT
 cd "$tmp" || exit 1
 port=$((20000 + $$ % 4000 * 10 + 9))
 comes() { # COMMAND..: true within 20 s
@@ -56,10 +57,12 @@ Host $1
 	IdentityFile $tmp/$3
 CONFIG
 }
-one=127.0.0.1 two=::1 first=127.0.0.1 second=::1 there=
+one=127.0.0.1 two=127.0.0.2 there=
+if grep -q ' lo$' /proc/net/if_inet6 2> /dev/null; then two=::1; fi
+first=$one second=$two
 if [ "${2:-}" = inside ]; then
 	one=10.9.7.1 two=10.9.7.2 first=gpu1 second=gpu2 there='nsenter -t $other -n -u'
-	mount -t tmpfs none /run && mkdir /run/sshd
+	mount -t tmpfs none /run
 	printf '127.0.0.1 localhost\n%s gpu1\n%s gpu2\n' $one $two > names
 	mount --bind names /etc/hosts
 	hostname gpu1
@@ -70,6 +73,10 @@ if [ "${2:-}" = inside ]; then
 	comes sh -c "[ \"\$(nsenter -t $other -u hostname)\" = gpu2 ]"
 	ip link add va type veth peer name vb && ip link set vb netns "$other" && ip addr add $one/24 dev va && ip link set va up
 	nsenter -t "$other" -n sh -c "ip addr add $two/24 dev vb && ip link set vb up && ip link set lo up"
+fi
+if [ "$(id -u)" = 0 ] && [ ! -e /run/sshd ]; then # sshd asks for it where it is root
+	made=/run/sshd
+	mkdir $made
 fi
 client "$first" $one user
 client "$second" $two user
