@@ -236,6 +236,7 @@ static void take_in(struct control *c, struct peer *p)
 	struct error err = {0};
 	bool any = true;
 
+	take_frames(c, p); /* what came with the last word of the greeting: it may be why the other end closed */
 	for (int i = 0; i < CHUNKS_MAX && p->here && any; i++) {
 		if (channel_read(&p->ch, &any, &err))
 			lose(c, p, err.text);

@@ -148,13 +148,17 @@ static void test_control__a_rank_that_says_nonsense_of_itself(void **state)
 static void test_control__another_secret(void **state)
 {
 	struct stage s;
+	unsigned limit_ms = 1500;
 
 	(void)state;
-	stage_set(&s, 3, NULL);
-	s.actor[2].o.env = team_env(other_secret);
-	for (unsigned r = 0; r < 3; r++)
-		s.actor[r].o.join_ms = 1500;
-	stage_play(&s);
+	do {
+		stage_set(&s, 3, NULL);
+		s.actor[2].o.env = team_env(other_secret);
+		for (unsigned r = 0; r < 3; r++)
+			s.actor[r].o.join_ms = limit_ms;
+		stage_play(&s);
+		s.count = 2;
+	} while (again_longer(&s, &limit_ms, CAUSE_TEAM_LATE, "1 of 3 ranks", "with another secret"));
 	assert_int_equal(s.actor[2].err.cause, CAUSE_TEAM_REFUSED);
 	assert_non_null(strstr(s.actor[2].err.text, "another secret than rank 2"));
 	s.count = 2;
@@ -281,28 +285,36 @@ static void test_control__two_teams_at_one_port(void **state)
 	stage_clear(&b);
 }
 
+static unsigned line_ms;
+
 static enum status late_at_line(struct actor *a)
 {
 	if (a->o.place.rank == 2)
 		return attend(a, LONG_MS);
-	return control_line(a->control, 1, 7, SHORT_MS, &a->err);
+	return control_line(a->control, 1, 7, line_ms, &a->err);
 }
 
 static enum status zero_late(struct actor *a)
 {
-	return a->o.place.rank ? control_line(a->control, 1, 7, SHORT_MS, &a->err) : attend(a, LONG_MS);
+	return a->o.place.rank ? control_line(a->control, 1, 7, line_ms, &a->err) : attend(a, LONG_MS);
 }
 
 static void test_control__a_late_rank_is_named_to_all(void **state)
 {
+	static const char named[] = "rank 2 on node-b (last: its greeting) did not come to line 7 of round 1 within";
 	struct stage s;
 
 	(void)state;
-	stage_set(&s, 4, late_at_line);
-	text_copy(s.actor[2].o.place.node, 64, "node-b");
-	stage_play(&s);
-	all_fail(&s, CAUSE_TEAM_LATE, "rank 2 on node-b (last: its greeting) did not come to line 7 of round 1 within 0.4 s", "");
+	for (line_ms = SHORT_MS;; stage_clear(&s)) {
+		stage_set(&s, 4, late_at_line);
+		text_copy(s.actor[2].o.place.node, 64, "node-b");
+		stage_play(&s);
+		if (!again_longer(&s, &line_ms, CAUSE_TEAM_LATE, named, ""))
+			break;
+	}
+	all_fail(&s, CAUSE_TEAM_LATE, named, "");
 	stage_clear(&s);
+	line_ms = SHORT_MS;
 	stage_set(&s, 3, zero_late);
 	stage_play(&s);
 	all_fail(&s, CAUSE_TEAM_LATE, "rank 0 on node-a did not come to line 7 of round 1", "");
