@@ -236,7 +236,7 @@ enum status control_read_clocks(struct control *c, bool parted, struct error *er
 
 		if (!c->shape.node[n].leader)
 			continue;
-		p->clock = (struct measured){.left = CONTROL_PINGS};
+		p->clock = (struct measured){.left = CONTROL_PINGS, .begun_ns = clock_now_ns(c->clock)};
 		control_ping(c, p);
 	}
 	st = control_wait(c, clocks_read, NULL, control_deadline(c, c->o.quiet_ms), err);

@@ -18,6 +18,7 @@ struct held { /* a frame that nobody waited for yet */
 
 struct measured {      /* a clock's readings under way */
 	unsigned left; /* pings yet to send */
+	uint64_t begun_ns;
 	bool any;
 	struct team_clock best;
 };
