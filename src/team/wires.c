@@ -5,7 +5,6 @@
  */
 #include "team/wires_internal.h"
 #include <errno.h>
-#include <poll.h>
 #include "core/clock.h"
 #include "core/text.h"
 
@@ -18,19 +17,6 @@ enum {
 };
 static const uint64_t ms = 1000000;
 
-/* A frame of an answer: where it belongs. */
-struct answer_head {
-	uint64_t whole, at;
-};
-struct meet_head {
-	uint32_t kind, size;
-};
-/* A command: does it begin a step? */
-struct command_frame {
-	struct team_command command;
-	uint32_t fresh, reserved;
-};
-
 static struct wires *wires_of(const struct team *t)
 {
 	return (struct wires *)t->links;
@@ -39,193 +25,6 @@ static struct wires *wires_of(const struct team *t)
 static uint64_t now_ns(void)
 {
 	return clock_now_ns(clock_monotonic());
-}
-
-/* -- who has left -- */
-
-static void tell_left(struct wires *w, unsigned but)
-{
-	struct team_verdict v = {.status = w->left.status, .cause = w->left.cause};
-
-	text_copy(v.text, sizeof(v.text), w->left.text);
-	for (unsigned i = 0; i < w->mates; i++)
-		if (w->mate[i].here && (w->rank || i != but))
-			channel_send(&w->mate[i].ch, WIRE_LEFT, &v, sizeof(v), NULL);
-}
-
-/* The first to leave counts; rank 0 hands it on. */
-static void take_left(struct wires *w, const struct error *why, unsigned from, bool told)
-{
-	if (w->left.status)
-		return;
-	w->left = *why;
-	if (!told || !w->rank)
-		tell_left(w, from);
-}
-
-static void lose(struct wires *w, unsigned i, const char *why)
-{
-	struct mate *m = &w->mate[i];
-	struct error lost = {0};
-
-	channel_close(&m->ch);
-	m->here = false;
-	error_set_cause(&lost, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST, "rank %u: its worker is gone: %s",
-			w->rank ? 0 : i, why);
-	take_left(w, &lost, i, w->rank != 0);
-}
-
-/* -- what comes -- */
-
-static bool on_meet(struct mate *m, const struct wire_frame *f)
-{
-	struct meet_head head;
-
-	if (f->size < sizeof(head))
-		return false;
-	memcpy(&head, f->payload, sizeof(head));
-	if (head.size != f->size - sizeof(head) || m->meets)
-		return false;
-	free(m->word);
-	m->word = malloc(head.size ? head.size : 1);
-	if (!m->word)
-		return false;
-	memcpy(m->word, f->payload + sizeof(head), head.size);
-	m->kind = (enum team_meeting)head.kind;
-	m->size = head.size;
-	m->meets = true;
-	return true;
-}
-
-static bool parcel_add(struct mate *m, const void *bytes, size_t size, size_t at, size_t whole)
-{
-	struct parcel *p = at ? m->last : NULL;
-
-	if (!at) {
-		p = whole < ((size_t)1 << 32) ? malloc(sizeof(*p) + whole) : NULL;
-		if (!p)
-			return false;
-		*p = (struct parcel){.whole = whole};
-		if (m->last)
-			m->last->next = p;
-		else
-			m->first = p;
-		m->last = p;
-	}
-	if (!p || p->size != at || p->whole != whole || size > whole - at)
-		return false;
-	memcpy(p->bytes + at, bytes, size);
-	p->size += size;
-	return true;
-}
-
-static bool on_answer(struct mate *m, const struct wire_frame *f)
-{
-	struct answer_head head;
-
-	if (f->size < sizeof(head))
-		return false;
-	memcpy(&head, f->payload, sizeof(head));
-	return parcel_add(m, f->payload + sizeof(head), f->size - sizeof(head), head.at, head.whole);
-}
-
-static bool on_left(struct wires *w, unsigned i, const struct wire_frame *f)
-{
-	struct team_verdict v;
-	struct error why = {0};
-
-	if (f->size != sizeof(v))
-		return false;
-	memcpy(&v, f->payload, sizeof(v));
-	v.text[sizeof(v.text) - 1] = '\0';
-	if (!v.status || v.status >= STATUS_COUNT || v.cause >= CAUSE_COUNT)
-		return false;
-	error_set_cause(&why, (enum status)v.status, (enum cause)v.cause, "%s", v.text);
-	take_left(w, &why, i, true);
-	return true;
-}
-
-/* False: no word of ours. */
-static bool on_frame(struct wires *w, unsigned i, const struct wire_frame *f)
-{
-	struct mate *m = &w->mate[i];
-
-	switch (f->kind) {
-	case WIRE_LEFT:
-		return on_left(w, i, f);
-	case WIRE_MEET:
-		return !w->rank && on_meet(m, f);
-	case WIRE_MET:
-		return w->rank && on_meet(m, f);
-	case WIRE_ANSWER:
-		return !w->rank && on_answer(m, f);
-	case WIRE_COMMAND:
-		return w->rank && f->size == sizeof(struct command_frame) &&
-		       parcel_add(m, f->payload, f->size, 0, f->size);
-	default:
-		return false;
-	}
-}
-
-bool wires_take(struct wires *w, unsigned i)
-{
-	struct mate *m = &w->mate[i];
-	struct error why = {0};
-	enum wire_state state = WIRE_MORE;
-	struct wire_frame f;
-
-	while (m->here && (state = wire_take(&m->ch.in, &f, &why)) == WIRE_FRAME)
-		if (!on_frame(w, i, &f)) {
-			lose(w, i, "it says what nobody waits for");
-			return false;
-		}
-	if (state == WIRE_BROKEN)
-		lose(w, i, why.text);
-	return state != WIRE_BROKEN;
-}
-
-static void hear(struct wires *w, unsigned i)
-{
-	struct mate *m = &w->mate[i];
-	struct error why = {0};
-	bool any = true;
-
-	if (channel_flush(&m->ch, &why)) {
-		lose(w, i, why.text);
-		return;
-	}
-	while (any && m->here) {
-		enum status st = channel_read(&m->ch, &any, &why);
-
-		if (!wires_take(w, i))
-			return;
-		if (st) {
-			lose(w, i, why.text);
-			return;
-		}
-	}
-}
-
-/* One look: waits up to wait_ms for the first that has something. */
-static void look(struct wires *w, unsigned wait_ms)
-{
-	struct pollfd few[32], *set = w->mates <= 32 ? few : calloc(w->mates, sizeof(*set));
-	nfds_t count = 0;
-
-	for (unsigned i = 0; set && i < w->mates; i++)
-		if (w->mate[i].here)
-			set[count++] = (struct pollfd){
-				.fd = w->mate[i].ch.fd,
-				.events = w->mate[i].ch.out_size ? POLLIN | POLLOUT : POLLIN,
-			};
-	if (set)
-		poll(set, count, (int)wait_ms);
-	for (unsigned i = 0, n = 0; set && i < w->mates; i++)
-		if (w->mate[i].here && set[n++].revents)
-			hear(w, i);
-	if (set != few)
-		free(set);
-	w->looked_ns = now_ns();
 }
 
 /* A look as part of a wait. Not OK: a request to stop, or the limit. */
@@ -238,7 +37,8 @@ static enum status wait_once(struct team *t, uint64_t deadline, const char *what
 	if (now >= deadline)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT, "%s within %.1f s", what,
 				       t->limit_ms / 1e3);
-	look(wires_of(t), (deadline - now) / ms < LOOK_MS ? (unsigned)((deadline - now) / ms) + 1 : LOOK_MS);
+	wires_look(wires_of(t),
+		   (deadline - now) / ms < LOOK_MS ? (unsigned)((deadline - now) / ms) + 1 : LOOK_MS);
 	return STATUS_OK;
 }
 
@@ -270,7 +70,7 @@ static void name_late(struct team *t)
 	else
 		error_errno(&why, ENOMEM, "an agreement of %u ranks", w->size);
 	free(here);
-	take_left(w, &why, 0, false);
+	wires_take_left(w, &why, 0, false);
 }
 
 /* What all have said, as everybody gets it. Owner: caller; NULL: memory, or the ranks do not agree on what
@@ -335,7 +135,7 @@ static enum status lead(struct team *t, enum team_meeting kind, const void *mine
 	while (!w->left.status && !all_meet(w))
 		if (wait_once(t, deadline, "", &why)) {
 			if (why.status == STATUS_CANCELLED)
-				take_left(w, &why, 0, false);
+				wires_take_left(w, &why, 0, false);
 			else
 				name_late(t);
 		}
@@ -346,12 +146,12 @@ static enum status lead(struct team *t, enum team_meeting kind, const void *mine
 		w->mate[r].meets = false;
 	if (!out) {
 		error_set(&why, STATUS_BUG, "the ranks came to different agreements");
-		take_left(w, &why, 0, false);
+		wires_take_left(w, &why, 0, false);
 		return left_error(w, err);
 	}
 	for (unsigned r = 1; r < w->size; r++)
 		if (w->mate[r].here && send_word(&w->mate[r], WIRE_MET, kind, out, whole, &why))
-			lose(w, r, why.text);
+			wires_lose(w, r, why.text);
 	memcpy(all, out, whole);
 	free(out);
 	return STATUS_OK;
@@ -371,7 +171,7 @@ static enum status come(struct team *t, enum team_meeting kind, const void *mine
 		return left_error(w, err);
 	m->meets = false;
 	if (m->here && send_word(m, WIRE_MEET, kind, mine, kind == TEAM_MEET_SHARE ? 0 : size, &why))
-		lose(w, 0, why.text);
+		wires_lose(w, 0, why.text);
 	while (!st && !m->meets && !w->left.status)
 		st = wait_once(t, deadline, "rank 0 did not answer", err);
 	if (st)
@@ -399,7 +199,7 @@ static void leave(struct team *t, const struct error *why)
 	struct error named = *why;
 
 	team_named(t, &named);
-	take_left(wires_of(t), &named, UINT32_MAX, false);
+	wires_take_left(wires_of(t), &named, UINT32_MAX, false);
 }
 
 static bool left(struct team *t, struct error *why)
@@ -407,7 +207,7 @@ static bool left(struct team *t, struct error *why)
 	struct wires *w = wires_of(t);
 
 	if (!w->left.status && now_ns() - w->looked_ns > LOOK_AGAIN_NS)
-		look(w, 0);
+		wires_look(w, 0);
 	if (w->left.status)
 		*why = w->left;
 	return w->left.status != STATUS_OK;
@@ -423,7 +223,7 @@ static void begin(struct team *t)
 	for (unsigned r = 1; r < w->size; r++) {
 		w->mate[r].meets = false;
 		if (!w->mate[r].here)
-			lose(w, r, "it was lost before");
+			wires_lose(w, r, "it was lost before");
 	}
 }
 
@@ -454,7 +254,7 @@ static enum status post(struct team *t, const struct team_command *c, struct err
 
 		if (w->mate[r].here &&
 		    channel_send(&w->mate[r].ch, WIRE_COMMAND, &frame, sizeof(frame), &why))
-			lose(w, r, why.text);
+			wires_lose(w, r, why.text);
 		st = let_flow(t, &w->mate[r], deadline, err);
 	}
 	return st;
@@ -485,7 +285,7 @@ static enum status follow(struct team *t, struct team_command *c, struct error *
 		if (t->stop && *t->stop)
 			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
 					       "stopped on request");
-		look(w, LOOK_MS);
+		wires_look(w, LOOK_MS);
 	}
 	memcpy(&frame, p->bytes, sizeof(frame));
 	free(p);

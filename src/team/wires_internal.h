@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What wires.c (what ranks say to each other) and wires_join.c (how they come together) share. */
+/* What wires.c (who asks), wires_hear.c (what comes) and wires_join.c (how they come together) share. */
 #ifndef TEAM_WIRES_INTERNAL_H
 #define TEAM_WIRES_INTERNAL_H
 #include "team/channel.h"
@@ -35,6 +35,26 @@ struct wires {
 	uint64_t looked_ns;
 };
 
+/* A frame of an answer: where it belongs. */
+struct answer_head {
+	uint64_t whole, at;
+};
+struct meet_head {
+	uint32_t kind, size;
+};
+/* A command: does it begin a step? */
+struct command_frame {
+	struct team_command command;
+	uint32_t fresh, reserved;
+};
+
+/* The first that leaves this step counts; rank 0 hands it on, but to `from`. `told`: it came over the wires.
+ */
+void wires_take_left(struct wires *w, const struct error *why, unsigned from, bool told);
+/* A connection that broke is a rank that left, for good. */
+void wires_lose(struct wires *w, unsigned i, const char *why);
+/* One look: waits up to wait_ms for the first that has something. */
+void wires_look(struct wires *w, unsigned wait_ms);
 /* What has come from it already. False: it is lost. */
 bool wires_take(struct wires *w, unsigned i);
 extern const struct team_links_ops wires_ops;
