@@ -119,6 +119,13 @@ static enum status ask_choice(const struct plan_builder *b, const struct plan_ch
 	return st;
 }
 
+/* A list of all GPUs is the node; CPUs say by their text what they are. */
+static bool same_gpus(const struct target *a, const struct target *b)
+{
+	return a->kind == b->kind && (a->kind == TARGET_GPU || a->kind == TARGET_NODE) && a->gpu_count &&
+	       a->gpu_count == b->gpu_count && !memcmp(a->gpu, b->gpu, a->gpu_count * sizeof(*a->gpu));
+}
+
 /* The same measurement stands in the plan: a line for one GPU alone, where all others are this one. */
 static bool planned(const struct plan_builder *b, const struct bench_case *c, struct error *why)
 {
@@ -126,9 +133,9 @@ static bool planned(const struct plan_builder *b, const struct bench_case *c, st
 		for (size_t k = 0; k < b->plan->steps[i].count; k++) {
 			const struct bench_case *have = &b->plan->steps[i].cases[k];
 
-			if (c->target.kind != TARGET_GPU || c->order || have->order || have->skip ||
-			    have->round != c->round || have->phases != c->phases ||
-			    strcmp(have->key, c->key) || strcmp(have->target_text, c->target_text))
+			if (c->order || have->order || have->skip || have->round != c->round ||
+			    have->phases != c->phases || strcmp(have->key, c->key) ||
+			    !same_gpus(&have->target, &c->target))
 				continue;
 			error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "case %u is the same",
 					have->id);

@@ -39,6 +39,7 @@ static void test_plan_team__a_node_has_a_rank_a_gpu(void **state)
 	assert_string_equal(nth(1)->target_text, "node:0,2-3");
 	assert_int_equal(nth(1)->target.ranks, 3);
 	assert_int_equal(nth(1)->target.gpu[2], 3);
+	assert_string_equal(nth(1)->skip_reason, "case 0 is the same"); /* the list is the node */
 	assert_int_equal(nth(1)->team, 0);
 	assert_int_equal(nth(2)->skip_cause, CAUSE_NOT_GRANTED);
 	plan_release(&plan);
