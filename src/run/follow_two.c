@@ -38,14 +38,15 @@ static bool take_wrong(struct follow_two *out, const struct follow_two_row *rows
 }
 
 /* The row of this kind that shows most; none where rows contradict each other. */
-static bool take_slow(struct follow_two *out, const struct follow_two_row *rows, size_t count, bool link)
+static bool take_slow(struct follow_two *out, const struct follow_two_row *rows, size_t count, bool link,
+		      bool alone)
 {
 	const struct follow_two_row *shows = NULL;
 	double most = 0;
 	int who = 0, slow = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		double loss = rows[i].link == link ? below(&rows[i], &slow) : 0;
+		double loss = rows[i].link == link && rows[i].alone == alone ? below(&rows[i], &slow) : 0;
 
 		if (loss > 0 && shows && slow != who)
 			return false;
@@ -63,8 +64,9 @@ static bool take_slow(struct follow_two *out, const struct follow_two_row *rows,
 void follow_two(struct follow_two *out, const struct follow_two_row *rows, size_t count)
 {
 	*out = (struct follow_two){.found = FOLLOW_NOBODY, .a = -1, .b = -1};
-	if (!take_wrong(out, rows, count) && !take_slow(out, rows, count, true))
-		take_slow(out, rows, count, false);
+	if (!take_wrong(out, rows, count) && !take_slow(out, rows, count, false, true) &&
+	    !take_slow(out, rows, count, true, false))
+		take_slow(out, rows, count, false, false);
 }
 
 /* ---- the cases that it asks for ---- */
@@ -123,6 +125,7 @@ static void take_note(struct follow_two_row rows[ROWS], const struct hunt *h, co
 		member = whose == h->trigger->target.gpu[0] ? 0 : 1;
 		rows[i].what = works[i].what;
 		rows[i].link = i == ROW_LINK;
+		rows[i].alone = i == ROW_MEMORY || i == ROW_PRODUCT;
 		rows[i].wrong[member] = n->done && n->status == STATUS_MISMATCH;
 		if (n->done && !n->status)
 			rows[i].of[member] = n->rate;

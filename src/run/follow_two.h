@@ -16,6 +16,7 @@
 struct follow_two_row {
 	const char *what; /* "reads its memory": in a sentence */
 	bool link;
+	bool alone;   /* nothing of it goes between the two */
 	double of[2]; /* rates; 0: not measured */
 	bool wrong[2];
 };
@@ -28,8 +29,9 @@ struct follow_two {
 };
 
 /*
- * Wrong data first; then the directions of the link, as the copy engines see them; then the work of one that
- * is more than 5 % below the other's, where no other work shows the reverse.
+ * Wrong data first; then what one does alone more than 5 % more slowly than the other, where nothing else
+ * that they do alone shows the reverse: it slows copies as well; then the directions of the link, as the copy
+ * engines see them; then copies by the kernels of one.
  */
 void follow_two(struct follow_two *out, const struct follow_two_row *rows, size_t count);
 #endif

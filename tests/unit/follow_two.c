@@ -12,12 +12,15 @@ static struct follow_two two(const struct follow_two_row *rows, size_t count)
 	follow_two(&out, rows, count);
 	return out;
 }
-#define TWO(...) two((const struct follow_two_row[]){__VA_ARGS__}, sizeof((const struct follow_two_row[]){__VA_ARGS__}) / sizeof(struct follow_two_row))
+#define TWO(...)                                                                                             \
+	two((const struct follow_two_row[]){__VA_ARGS__},                                                    \
+	    sizeof((const struct follow_two_row[]){__VA_ARGS__}) / sizeof(struct follow_two_row))
 
 static void test_two__alike_names_nobody(void **state)
 {
-	struct follow_two t = TWO({"copies", true, {391, 394}, {0}}, {"reads", false, {4.62, 4.60}, {0}},
-				  {"multiplies", false, {755, 722}, {0}});
+	struct follow_two t =
+		TWO({"copies", true, false, {391, 394}, {0}}, {"reads", false, true, {4.62, 4.60}, {0}},
+		    {"multiplies", false, true, {755, 722}, {0}});
 
 	(void)state;
 	assert_int_equal(t.found, FOLLOW_NOBODY);
@@ -26,8 +29,9 @@ static void test_two__alike_names_nobody(void **state)
 
 static void test_two__the_one_that_is_slow_by_itself(void **state)
 {
-	struct follow_two t = TWO({"copies", true, {391, 394}, {0}}, {"reads", false, {4.62, 3.1}, {0}},
-				  {"multiplies", false, {755, 401}, {0}});
+	struct follow_two t =
+		TWO({"copies", true, false, {391, 394}, {0}}, {"reads", false, true, {4.62, 3.1}, {0}},
+		    {"multiplies", false, true, {755, 401}, {0}});
 
 	(void)state;
 	assert_int_equal(t.found, FOLLOW_MEMBER);
@@ -39,8 +43,9 @@ static void test_two__the_one_that_is_slow_by_itself(void **state)
 static void test_two__a_slow_direction_is_the_links(void **state)
 {
 	/* The kernels that go that way are as slow: that says nothing of who runs them. */
-	struct follow_two t = TWO({"copies", true, {391, 196}, {0}}, {"reads", false, {4.62, 4.6}, {0}},
-				  {"stores", false, {380, 190}, {0}}, {"loads", false, {190, 380}, {0}});
+	struct follow_two t =
+		TWO({"copies", true, false, {391, 196}, {0}}, {"reads", false, true, {4.62, 4.6}, {0}},
+		    {"stores", false, false, {380, 190}, {0}}, {"loads", false, false, {190, 380}, {0}});
 
 	(void)state;
 	assert_int_equal(t.found, FOLLOW_PAIR);
@@ -48,9 +53,21 @@ static void test_two__a_slow_direction_is_the_links(void **state)
 	assert_int_equal(t.b, 0);
 }
 
+/* A busy GPU slows the copies that it takes part in, one way more than the other. */
+static void test_two__what_one_does_alone_explains_its_copies(void **state)
+{
+	struct follow_two t =
+		TWO({"copies", true, false, {391, 300}, {0}}, {"reads", false, true, {2.9, 4.6}, {0}});
+
+	(void)state;
+	assert_int_equal(t.found, FOLLOW_MEMBER);
+	assert_int_equal(t.a, 0);
+}
+
 static void test_two__what_contradicts_itself_names_nobody(void **state)
 {
-	struct follow_two t = TWO({"reads", false, {4.6, 3.1}, {0}}, {"multiplies", false, {401, 755}, {0}});
+	struct follow_two t =
+		TWO({"reads", false, true, {4.6, 3.1}, {0}}, {"multiplies", false, true, {401, 755}, {0}});
 
 	(void)state;
 	assert_int_equal(t.found, FOLLOW_NOBODY);
@@ -58,23 +75,24 @@ static void test_two__what_contradicts_itself_names_nobody(void **state)
 
 static void test_two__wrong_data_goes_before_all_else(void **state)
 {
-	struct follow_two t = TWO({"copies", true, {391, 196}, {0}},
-				  {"multiplies", false, {755, 754}, {false, true}});
+	struct follow_two t = TWO({"copies", true, false, {391, 196}, {0}},
+				  {"multiplies", false, true, {755, 754}, {false, true}});
 
 	(void)state;
 	assert_int_equal(t.found, FOLLOW_MEMBER);
 	assert_int_equal(t.a, 1);
-	t = TWO({"copies", true, {391, 390}, {true, false}});
+	t = TWO({"copies", true, false, {391, 390}, {true, false}});
 	assert_int_equal(t.found, FOLLOW_PAIR);
 	assert_int_equal(t.a, 0);
-	t = TWO({"copies", true, {391, 390}, {true, true}});
+	t = TWO({"copies", true, false, {391, 390}, {true, true}});
 	assert_int_equal(t.found, FOLLOW_NOBODY);
 }
 
 static void test_two__what_was_not_measured_says_nothing(void **state)
 {
-	struct follow_two t = TWO({"copies", true, {391, 0}, {0}}, {"reads", false, {0, 3.1}, {0}},
-				  {"multiplies", false, {NAN, 401}, {0}});
+	struct follow_two t =
+		TWO({"copies", true, false, {391, 0}, {0}}, {"reads", false, true, {0, 3.1}, {0}},
+		    {"multiplies", false, true, {NAN, 401}, {0}});
 
 	(void)state;
 	assert_int_equal(t.found, FOLLOW_NOBODY);
@@ -88,6 +106,7 @@ int main(void)
 		cmocka_unit_test(test_two__alike_names_nobody),
 		cmocka_unit_test(test_two__the_one_that_is_slow_by_itself),
 		cmocka_unit_test(test_two__a_slow_direction_is_the_links),
+		cmocka_unit_test(test_two__what_one_does_alone_explains_its_copies),
 		cmocka_unit_test(test_two__what_contradicts_itself_names_nobody),
 		cmocka_unit_test(test_two__wrong_data_goes_before_all_else),
 		cmocka_unit_test(test_two__what_was_not_measured_says_nothing),
