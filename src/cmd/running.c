@@ -324,6 +324,8 @@ static enum status measure_and_tell(struct doing *d, int *code, struct error *er
 		st = judge_and_report(d->c, d->o, d->dir, code, err);
 	if (!st && *code == EXIT_PASS && summary.team_over.status)
 		*code = EXIT_INCONCLUSIVE;
+	if (d->team.place.rank)
+		running_team_await(&d->team);
 	if (st || d->team.place.rank)
 		return st;
 	log_info(d->c->log, LOG_TOPIC_RUN, "report: %s/report.html", d->dir);

@@ -4,7 +4,7 @@
 #include "core/file.h"
 #include "core/process.h"
 
-enum { SHARE_MS = 120000 }; /* rank 0 may wait for a disk */
+enum { SHARE_MS = 120000, REPORT_MS = 60000 }; /* rank 0 may wait for a disk */
 
 static const char *from_environment(void *arg, const char *name)
 {
@@ -126,6 +126,11 @@ void running_team_collect(struct running_team *t, const struct command_context *
 	if (missing.size)
 		log_warn(c->log, LOG_TOPIC_RUN, "%s", text_str(&missing));
 	text_release(&missing);
+}
+
+void running_team_await(struct running_team *t)
+{
+	control_await_zero(t->control, REPORT_MS);
 }
 
 void running_team_leave(struct running_team *t)

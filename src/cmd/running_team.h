@@ -24,5 +24,7 @@ enum status running_team_join(struct running_team *t, const struct command_conte
 enum status running_team_dir(struct running_team *t, char dir[PATH_MAX], struct error *err);
 /* The journals of all into rank 0's directory. What did not come is told, and is no error here. */
 void running_team_collect(struct running_team *t, const struct command_context *c, const char *dir);
+/* Another rank than 0 ends after rank 0 has written its report. */
+void running_team_await(struct running_team *t);
 void running_team_leave(struct running_team *t);
 #endif

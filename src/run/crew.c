@@ -131,7 +131,7 @@ static void in_order(struct run *r, const struct step *step)
 	for (size_t i = 0; i < step->count && !over(r); i++) {
 		team_line(r, &step->cases[i]);
 		if (step->cases[i].team) {
-			team_case(r, w, &step->cases[i]);
+			team_case(r, &step->cases[i]);
 			continue;
 		}
 		if (!may_run(r, &step->cases[i]))

@@ -154,6 +154,8 @@ static bool goes_on(const struct run *r, const struct bench_case *c)
 {
 	const struct run_team *t = r->team;
 
+	if (c->engine->once)
+		return t->any;
 	return t->any && (c->engine->launched || t->id + 1 == c->id) && !strcmp(t->group, c->group) &&
 	       !strcmp(t->place, c->target_text);
 }
@@ -236,6 +238,8 @@ static void end_together(struct run *r, struct worker *w, const struct bench_cas
 	    worst != ENDING_DONE) {
 		worker_home(r, w, 0);
 		r->team->any = false; /* nor are the other ranks' */
+		r->team->lost = r->team->lost || c->engine->once;
+		r->team->lost_by = c->id;
 	}
 }
 
@@ -260,20 +264,34 @@ static bool agree(struct run *r, const struct bench_case *c, bool part, unsigned
 	return false;
 }
 
-void team_case(struct run *r, struct worker *w, const struct bench_case *c)
+/* False: there is no worker any more that could run it, on any rank, and that has been recorded. */
+static bool can_begin(struct run *r, const struct bench_case *c)
 {
+	char text[128];
+
+	if (r->team_over.status) {
+		not_run(r, c, r->team_over.text);
+		return false;
+	}
+	if (!c->engine->once || !r->team->lost)
+		return true;
+	snprintf(text, sizeof(text),
+		 "%s begins once for each launched rank, and a rank's worker fell in case %u",
+		 c->engine->name, r->team->lost_by);
+	not_run(r, c, text);
+	return false;
+}
+
+void team_case(struct run *r, const struct bench_case *c)
+{
+	struct worker *w = c->engine->launched ? &r->slot : &r->keeper;
 	struct error err = {0};
 	unsigned generation = 0;
 	bool part, fresh;
 
-	if (r->team_over.status) {
-		not_run(r, c, r->team_over.text);
-		return;
-	}
-	if (c->engine->launched)
-		w = &r->slot;
-	w->run = r;
 	r->team = &r->teams[c->engine->launched];
+	if (!can_begin(r, c))
+		return;
 	part = take_part(r, c);
 	if (!agree(r, c, part, &generation))
 		return;

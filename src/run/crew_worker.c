@@ -10,7 +10,7 @@
 #include "run/device.h"
 #include "run/manners.h"
 
-enum { LEAVE_MS = 2000 };
+enum { LEAVE_MS = 2000, LEAVE_TOGETHER_MS = 10000 /* with the other ranks' workers */ };
 
 static void clear(struct worker *w)
 {
@@ -66,10 +66,12 @@ void worker_hang_up(struct worker *w)
 /* An idle worker ends when its channel closes; one that does not is ended. */
 void crew_dismiss(struct run *r, struct worker *w)
 {
+	unsigned limit = w == &r->slot ? LEAVE_TOGETHER_MS : LEAVE_MS;
+
 	if (!w->alive)
 		return;
 	worker_hang_up(w);
-	for (unsigned ms = 0; ms < LEAVE_MS && !process_poll(&w->p) && !run_stopping(r); ms += 5) {
+	for (unsigned ms = 0; ms < limit && !process_poll(&w->p) && !run_stopping(r); ms += 5) {
 		hear_words(w); /* or a full pipe would keep it */
 		clock_sleep_ns(clock_monotonic(), 5000000);
 	}
@@ -146,6 +148,8 @@ static const char *worker_place(const struct bench_case *c)
 {
 	if (c->target.kind == TARGET_PAIR)
 		return "pairs";
+	if (c->engine && c->engine->once)
+		return "once";
 	return c->target.kind == TARGET_NODE ? "node" : c->target_text;
 }
 
@@ -197,7 +201,9 @@ static void arm_guards(struct run *r, const struct bench_case *c)
 
 bool worker_fits(const struct worker *w, const struct bench_case *c)
 {
-	return !w->leaves && !strcmp(w->group, c->group) && !strcmp(w->place, worker_place(c));
+	bool group = !strcmp(w->group, c->group) || (c->engine && c->engine->once);
+
+	return !w->leaves && group && !strcmp(w->place, worker_place(c));
 }
 
 enum status worker_ready(struct run *r, struct worker *w, const struct bench_case *c, struct error *err)

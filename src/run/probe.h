@@ -65,6 +65,9 @@ struct engine {
 	bool plain;
 	/* Targets NODE and TEAM. False: a rank a GPU of the target; true: a rank a launched process. */
 	bool launched;
+	/* With `launched`: what its library begins can be begun once for each launched rank, and on all at
+	 * once. So one worker runs all its cases, kept to the run's end, and each case is of all ranks. */
+	bool once;
 	/* GPU, optional: how it wants to be enqueued with these options; all ranks alike. With several ranks
 	 * AUTO is STREAM: each by itself must come to the same. Pure. */
 	enum launch (*launch)(const void *opts);

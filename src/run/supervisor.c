@@ -304,9 +304,9 @@ static void close_run(struct run *r)
 	json_t *body;
 
 	crew_dismiss(r, &r->keeper);
-	crew_dismiss(r, &r->slot);
 	watch_stop(r);
 	parted = team_part(r);
+	crew_dismiss(r, &r->slot); /* now: what began on all ranks together ends so */
 	r->out->cancelled = cancelled;
 	body = json_pack("{s:s, s:s}", "ending", ending_name(cancelled ? ENDING_CANCELLED : ENDING_DONE),
 			 "text", cancelled ? "stopped on request" : "");

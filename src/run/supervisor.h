@@ -72,7 +72,8 @@ struct worker {
 /* Why a GPU is used no more in this run. */
 enum lost { LOST_NOT, LOST_GONE, LOST_HOT };
 
-/* The team's worker here, kept from one case of the team to the next that stands right behind it. */
+/* A team's worker here, kept from one case of the team to the next that stands right behind it; of engines
+ * that begin once, to the run's end. */
 struct run_team {
 	bool any;
 	unsigned id, generation, rank, size; /* rank, size: among the case's members */
@@ -80,6 +81,8 @@ struct run_team {
 	char secret[40], host[80];
 	uint16_t port;
 	bool fell; /* another rank's worker, in this case */
+	bool lost; /* a worker fell: for engines that begin once there is no other; lost_by: in which case */
+	unsigned lost_by;
 };
 
 struct run {
@@ -141,7 +144,7 @@ void follow_searches(struct run *r);
 /* All ranks begin a line of the suite together. */
 void team_line(struct run *r, const struct bench_case *c);
 /* A case of the whole team: agreed, run here where this rank takes part, and ended by all. */
-void team_case(struct run *r, struct worker *w, const struct bench_case *c);
+void team_case(struct run *r, const struct bench_case *c);
 /* While anything else is waited for: what the others say. `w`: the worker of a team's case, or any. */
 void team_attend(struct run *r, struct worker *w);
 

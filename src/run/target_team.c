@@ -164,6 +164,12 @@ enum status target_ranks(struct target *t, const struct engine *e, const struct 
 		return STATUS_OK;
 	if (t->kind == TARGET_NODE && !e->launched)
 		return ranks_of_gpus(t, m, why);
+	if ((!team || team->size < 2) && e->launched)
+		return error_set_cause(
+			why, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+			"one process, and engine %s works on several: start them as in mpirun -n 4 assay "
+			"..., or by assay launch",
+			e->name);
 	if (!team || team->size < 2)
 		return error_set_cause(
 			why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
@@ -177,6 +183,11 @@ enum status target_ranks(struct target *t, const struct engine *e, const struct 
 	if (members == 1)
 		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
 				       "one rank: there is none to work with it");
+	if (e->once && members && members < team->size)
+		return error_set_cause(
+			why, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+			"engine %s begins on all %u launched ranks together: target team is all of them",
+			e->name, team->size);
 	t->ranks = members ? members : team->size;
 	if (members && !members_have(t->member, wishes->rank))
 		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "rank %u is not among these",

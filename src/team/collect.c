@@ -268,3 +268,9 @@ enum status control_collect(struct control *c, const char *dir, unsigned limit_m
 		return STATUS_OK;
 	return c->rank ? send_all(c, dir, limit_ms, err) : take_all(c, dir, limit_ms, missing, err);
 }
+
+void control_await_zero(struct control *c, unsigned limit_ms)
+{
+	if (c && c->rank && c->peers)
+		look_until(c, never, zero_gone, control_deadline(c, limit_ms));
+}

@@ -111,6 +111,9 @@ enum status control_part(struct control *c, unsigned limit_ms, struct error *err
  * stay in `dir`. Hears nothing else, ends no team. */
 enum status control_collect(struct control *c, const char *dir, unsigned limit_ms, struct text *missing,
 			    struct error *err);
+/* After control_collect, on the others: returns when rank 0 has left, or at limit_ms. Launchers of MPI end
+ * all ranks when one ends with a code that is not 0, and rank 0 still has the report to write. */
+void control_await_zero(struct control *c, unsigned limit_ms);
 /* Tells the others and frees. Without control_part before it, the others' team ends with it. */
 void control_leave(struct control **c);
 #endif

@@ -33,6 +33,7 @@ static int say(int code, const char *call, char *text, uint32_t room)
 	if (code == MPI_SUCCESS)
 		return 0;
 	MPI_Error_string(code, why, &length);
+	why[strcspn(why, "\n")] = '\0'; /* MPICH tells its stack too */
 	snprintf(text, room, "%s: %s", call, *why ? why : "an error without words");
 	return -1;
 }

@@ -50,7 +50,7 @@ echo "op=allreduce type=fp32 size=4800B" > lines
 echo "op=alltoall type=int32 size=4800B" >> lines
 FAKE_MPI=element=77
 ok "one wrong element on rank 1" drive 0 4
-ok "is found on rank 1" [ "$(count 'rank 1: .*: mismatch, wrong_result: 1 wrong of 1200, .*rank 1, element 77')" = 2 ]
+ok "is found on rank 1" [ "$(count 'rank 1: .*: mismatch, wrong_result: 1 wrong of 1200, .*at element 77')" = 2 ]
 ok "and nowhere else" [ "$(count ': ok, : 0 wrong')" = 6 ]
 ok "whose it is, where data moved" says 'element 77, from rank 0: expected' out
 FAKE_MPI=lost

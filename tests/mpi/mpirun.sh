@@ -1,6 +1,7 @@
 # mpirun on this machine alone, for the scripts beside it, which take it in with `.`: on fewer cores than ranks too, as root
 # too (a container), and with its own files in a folder of the test's. Output of all ranks is stdout's.
 TMPDIR=$tmp/mpi
+unset LD_LIBRARY_PATH # a test harness has the folder of the fakes in it, GPUs among them
 mkdir -p "$TMPDIR"
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # Shared memory copies need rights that a container may lack; and nothing leaves the machine.

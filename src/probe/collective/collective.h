@@ -73,9 +73,9 @@ unsigned collective_gifts(const struct collective_member *at);
 struct collective_part collective_gift(const struct collective_member *at, unsigned i);
 unsigned collective_parts(const struct collective_member *at);
 struct collective_part collective_part(const struct collective_member *at, unsigned i);
-/* Element `at` of the part is wrong on the rank of this name: place, found, expected into *w. */
+/* Element `at` of the part is wrong: place, found, expected into *w. */
 void collective_place_wrong(const struct collective_inputs *in, const struct collective_part *p, uint64_t at,
-			    const void *element, const char *rank, struct wrong *w);
+			    const void *element, struct wrong *w);
 /* Whose share is missing or there twice, where that explains what is wrong; `suspect` as kernel/collective.h
  * has it. */
 void collective_blame(const struct collective_inputs *in, const unsigned long long *suspect, struct wrong *w);
@@ -104,6 +104,7 @@ const char *collective_protocol(uint32_t index);
 	X(buffers_registered, "", U64, 0, "1: NCCL took the registration of both buffers")                   \
 	X(init_ms, "ms", F64, -1, "making the communicator, host time")                                      \
 	X(first_ms, "ms", F64, -1, "its first call, host time: connections are made in it")                  \
+	X(oversubscribed, "", U64, 0, "1: the ranks of this node are more than its CPUs, and take turns")    \
 	X(check_tolerance_ulp, "", U64, 0, "what an element may be off, in units in the last place")
 #define X(name, ...) COLLECTIVE_FIELD_##name,
 enum collective_field { COLLECTIVE_FIELDS(X) COLLECTIVE_FIELD_COUNT };

@@ -74,7 +74,7 @@ static bool right(const struct collective_inputs *in, const struct collective_pa
 }
 
 void collective_host_check(const struct collective_inputs *in, const struct collective_part *part,
-			   const void *data, const char *rank, struct wrong *w, unsigned long long *suspect)
+			   const void *data, struct wrong *w, unsigned long long *suspect)
 {
 	unsigned bytes = collective_type_bytes(in->type);
 	const unsigned char *at = (const unsigned char *)data + part->offset * bytes;
@@ -86,7 +86,7 @@ void collective_host_check(const struct collective_inputs *in, const struct coll
 			continue;
 		found = collective_number(in->type, at);
 		if (!w->count)
-			collective_place_wrong(in, part, i, at, rank, w);
+			collective_place_wrong(in, part, i, at, w);
 		w->count++;
 		w->nan |= !isfinite(found);
 		if (in->rule == COLLECTIVE_SUM && suspect[2 * in->ranks] < LOOKED)

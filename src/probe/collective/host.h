@@ -11,5 +11,5 @@ void collective_host_fill(const struct collective_inputs *in, const struct colle
 /* Every element of one part of the result that begins at `data`: adds to checked, total, count and nan of *w,
  * the first wrong one with its place; sums only: to suspect[2 ranks + 1] as kernel/collective.h has it. */
 void collective_host_check(const struct collective_inputs *in, const struct collective_part *part,
-			   const void *data, const char *rank, struct wrong *w, unsigned long long *suspect);
+			   const void *data, struct wrong *w, unsigned long long *suspect);
 #endif

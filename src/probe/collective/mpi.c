@@ -170,7 +170,10 @@ static enum status enqueue(void *state, uint64_t i, struct error *err)
 
 static enum status align(void *state, struct error *err)
 {
-	return team_mpi_barrier(((struct state *)state)->team, err);
+	struct state *s = state;
+
+	team_at(s->team->board, TEAM_OP_MPI);
+	return team_mpi_barrier(s->team, err);
 }
 
 /* All ranks together: nobody enters MPI while another has failed. */
@@ -196,8 +199,7 @@ static void check(struct state *s, struct wrong *w)
 	for (unsigned i = 0; i < parts; i++) {
 		const struct collective_part part = collective_part(&me, i);
 
-		collective_host_check(&s->inputs, &part, given ? s->give : s->result, s->team->name, w,
-				      s->suspect);
+		collective_host_check(&s->inputs, &part, given ? s->give : s->result, w, s->suspect);
 	}
 	if (w->count)
 		collective_blame(&s->inputs, s->suspect, w);
@@ -245,6 +247,7 @@ static const char *call_text(enum collective_op op)
 static void tell(const struct state *s, double init_ms, double first_ms)
 {
 	struct result *out = s->bench->out;
+	bool crowded = s->bench->machine && s->team->local_size > machine_cpu(s->bench->machine)->threads;
 
 	result_text(out, FIELD(mpi_version), s->team->mpi->version);
 	result_f64(out, FIELD(bus_factor), s->shape.factor);
@@ -252,7 +255,10 @@ static void tell(const struct state *s, double init_ms, double first_ms)
 	result_f64(out, FIELD(init_ms), init_ms);
 	result_f64(out, FIELD(first_ms), first_ms);
 	result_u64(out, FIELD(check_tolerance_ulp), s->inputs.ulp);
-	result_u64(out, &field_threads, 1);
+	/* Ranks that take turns on a CPU are no sign of other work on it: no share of it is theirs to have.
+	 */
+	result_u64(out, FIELD(oversubscribed), crowded);
+	result_u64(out, &field_threads, crowded ? 0 : 1);
 }
 
 static double ms_since(const struct state *s, uint64_t t0)
@@ -308,6 +314,7 @@ const struct engine collective_mpi_engine = {
 	.libs = "mpi_plugin",
 	.targets = TARGET_NODE | TARGET_TEAM,
 	.launched = true,
+	.once = true,
 	.state_size = sizeof(struct state),
 	.supports = supports,
 	.prepare = prepare,

@@ -72,7 +72,7 @@ struct collective_part collective_part(const struct collective_member *at, unsig
 }
 
 void collective_place_wrong(const struct collective_inputs *in, const struct collective_part *p, uint64_t at,
-			    const void *element, const char *rank, struct wrong *w)
+			    const void *element, struct wrong *w)
 {
 	uint64_t moved =
 		in->rule == COLLECTIVE_MOVE ? collective_moved(in, p->from, p->to, p->first + at) : 0;
@@ -82,7 +82,7 @@ void collective_place_wrong(const struct collective_inputs *in, const struct col
 	w->found = collective_number(in->type, element);
 	w->expected = in->rule == COLLECTIVE_MOVE ? collective_number(in->type, &moved)
 						  : collective_answer(in, p->first + at);
-	snprintf(w->place, sizeof(w->place), "%s, element %" PRIu64, rank, w->first_index);
+	snprintf(w->place, sizeof(w->place), "element %" PRIu64, w->first_index);
 	end = strlen(w->place);
 	if (in->rule == COLLECTIVE_MOVE && in->ranks > 2)
 		snprintf(w->place + end, sizeof(w->place) - end, ", from rank %u", p->from);

@@ -120,7 +120,7 @@ static enum status look(const struct collective_state *s, const struct collectiv
 	enum status st =
 		gpu_copy_from(s->bench->device, &found, result_of(s) + (p->offset + at) * bytes, bytes, err);
 
-	collective_place_wrong(&s->inputs, p, at, &found, s->team->name, w);
+	collective_place_wrong(&s->inputs, p, at, &found, w);
 	return st;
 }
 

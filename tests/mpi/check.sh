@@ -1,0 +1,81 @@
+#!/bin/sh
+# assay itself under mpirun: four ranks check CPU collectives, each rank keeps its journal, rank 0 reports; wrong results, a
+# rank that dies or hangs inside MPI, a plug-in that is not there, no mpirun at all.
+# usage: check.sh ASSAY MODULE FAKE     MODULE: libassay-mpi.so; FAKE: a plug-in with a fault
+set -u
+assay=$(realpath "$1") module=$(realpath "$2") fake=$(realpath "$3")
+here=$(cd "$(dirname "$0")" && pwd)
+case $(mpirun --version 2> /dev/null) in
+*"Open MPI"* | *OpenRTE*) ;;
+*) echo "1..0 # SKIP there is no mpirun of Open MPI (package openmpi-bin)"; exit 0 ;;
+esac
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+. "$here/../end2end/tap.sh"
+. "$here/mpirun.sh"
+ASSAY_MODULE_DIR=$(dirname "$module")
+export ASSAY_MODULE_DIR
+
+cat > suite.yaml << 'SUITE'
+name: ranks
+cases:
+  - {probe: collective, engine: mpi, target: team, phases: burst, require: measured, limit: 20s, options: {type: fp32, size: [8, 64KiB]}}
+  - {probe: "null", phases: burst, require: measured, options: {time: 1ms}}
+  - {probe: collective, engine: mpi, target: node, phases: burst, require: measured, limit: 20s, options: {op: alltoall, type: int32, size: 64KiB}}
+SUITE
+sed 's/require: measured/require: nothing/' suite.yaml > good.yaml # whatever else this machine does meanwhile
+# team CODE DIR ARGS..: four ranks
+team() {
+	want=$1 dir=$2
+	shift 2
+	began=$(date +%s)
+	started 4 "$assay" "$@" --out "$dir" > out 2> err
+	code=$?
+	took=$(($(date +%s) - began))
+	[ "$want" = any ] || [ "$code" = "$want" ]
+}
+# ends DIR RANKS WORDS: so many cases of all journals ended like that
+ends() { [ "$(cat "$1"/journal.jsonl "$1".rank-*/journal.jsonl | grep '"type":"end"' | grep -c -- "$3")" = "$2" ]; }
+
+ok "mpirun -n 4 assay check" team 0 good check --suite good.yaml
+ok "each collective on each rank, and what is of one rank once" ends good 13 '"status":"ok"'
+ok "all through one worker a rank, though another case stands between" \
+	[ "$(grep -h '"probe":"collective"\|"type":"begin"' good.rank-1/journal.jsonl | grep '"type":"begin"' | sed 's/.*"pid":\([0-9]*\).*/\1/' | sort -u | wc -l)" = 1 ]
+ok "with MPI's version" says '"mpi_version":"Open MPI v' good/journal.jsonl
+ok "in one report" says 'all-to-all 64 KiB' out
+ok "which has the journals of all" [ "$(find good/nodes -name journal.jsonl | wc -l)" = 3 ]
+ok "nothing is left of the launcher's" [ -z "$(find "$TMPDIR" -name 'assay-mpi-*')" ]
+ok "assay probe too" team any probed probe collective --engine mpi --target team type=fp64 size=8KiB --seconds 0.1
+ok "on each rank" ends probed 4 '"status":"ok"'
+ok "bf16 is none of MPI's" team 2 none probe collective --engine mpi --target team
+ok "which says what is" says 'MPI has no bf16: type=fp32, fp64, int8 or int32' out
+ok "a part of the ranks is refused" team 2 part probe collective --engine mpi --target team:0-1 type=fp32
+ok "with why" says 'engine mpi begins on all 4 launched ranks together' out
+
+ok "one process is told how" expect 2 probe collective --engine mpi --target team type=fp32 --out alone
+ok "by mpirun or launch" says 'engine mpi works on several: start them as in mpirun -n 4 assay' alone/REPORT.md
+
+ok "without the plug-in it is open" env ASSAY_LIB_MPI_PLUGIN=/none/libassay-mpi.so sh -c '
+	. "$1/mpirun.sh"; started 4 "$2" check --suite suite.yaml --out lacks > out 2> err; [ $? = 2 ]' sh "$here" "$assay"
+ok "and says what is missing" says 'there is no /none/libassay-mpi.so' lacks/REPORT.md
+
+ASSAY_LIB_MPI_PLUGIN=$fake FAKE_MPI_REAL=$module
+export ASSAY_LIB_MPI_PLUGIN FAKE_MPI_REAL FAKE_MPI
+FAKE_MPI=lost
+ok "a rank whose share is lost fails" team 1 lost check --suite suite.yaml
+ok "and is named in rank 0's report" says "rank 1's share is missing" out
+sed -i 's/limit: 20s/limit: 5s/' suite.yaml
+FAKE_MPI=die=3
+ok "a worker that dies inside MPI is inconclusive" team 2 died check --suite suite.yaml
+ok "its own rank says how" says '"ending":"crashed".*signal 9' died.rank-1/journal.jsonl
+ok "the others whose it was" ends died 3 '"ending":"cancelled".*another rank.s worker fell'
+ok "what comes later is not run, and why" ends died 8 'mpi begins once for each launched rank, and a rank.s worker fell in case 0'
+ok "the rank's other cases are" ends died 1 '"status":"ok"'
+ok "rank 0 reports" [ -s died/report.html ]
+FAKE_MPI=hang=3
+ok "one that hangs inside MPI too" team 2 hung check --suite suite.yaml
+ok "within its limit" [ "$took" -lt 30 ]
+ok "all were in MPI" ends hung 4 '"ending":"timed_out".*waited [0-9.]* s in an MPI call'
+ok "rank 0 reports" [ -s hung/report.html ]
+finish
