@@ -8,6 +8,11 @@ static bool several(const struct part *p)
 	return p->c->target.ranks > 1;
 }
 
+bool ranks_hang(const struct measure *w)
+{
+	return w->ranks && w->ranks->broken;
+}
+
 void ranks_home(struct measure *w)
 {
 	struct ranks *s = w->ranks;
@@ -220,7 +225,12 @@ void ranks_release(struct part *p, enum status st, const struct error *why)
 		part_release(p);
 		return;
 	}
+	if (p->w->stop && *p->w->stop) { /* who does not hang is through in a moment, and is waited for */
+		p->team->stop = NULL;
+		p->team->limit_ms = RANKS_STOPPED_MS;
+	}
 	ranks_do(p, &d.c, own_release, NULL, &d, &lost);
+	p->team->stop = p->w->stop;
 	if (lost.status)
 		log_warn(p->w->log, LOG_TOPIC_RUN, "%s: %s", p->c->key, lost.text);
 	else if (p->c->team)

@@ -20,6 +20,8 @@ enum status ranks_finish(struct part *p, struct error *err);
 void ranks_release(struct part *p, enum status st, const struct error *why);
 /* A rank of a launched team other than 0: does what rank 0's worker says, and ends as the case ends there. */
 enum status ranks_follow(struct measure *w, const struct bench_case *c, struct error *err);
+/* A rank did not answer. Its thread may still use the case: this process should end. */
+bool ranks_hang(const struct measure *w);
 /* At the worker's end, and before other GPUs are to work together. */
 void ranks_home(struct measure *w);
 

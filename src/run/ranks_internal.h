@@ -5,6 +5,7 @@
 #define RUN_RANKS_INTERNAL_H
 #include "run/ranks.h"
 
+enum { RANKS_STOPPED_MS = 300 };  /* for the others to leave a case that was stopped */
 enum { RANKS_BEYOND_MS = 10000 }; /* over a case's limit: the supervisor's comes first, and tells who hangs */
 
 struct ranks {

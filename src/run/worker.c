@@ -15,6 +15,7 @@
 #include "run/case_build.h"
 #include "run/lines.h"
 #include "run/measure.h"
+#include "run/ranks.h"
 #include "run/run.h"
 #include "core/text.h"
 #include "team/wires.h"
@@ -224,6 +225,10 @@ static bool run_case(struct office *o, const json_t *json, const json_t *links)
 		if (!st)
 			st = measure_case(&o->measure, &c, &err);
 		o->now = NULL;
+		if (ranks_hang(&o->measure)) { /* nothing is freed under a thread's hands */
+			send_end(o, (unsigned)json_integer_value(id), st, &err, NULL);
+			_exit(1);
+		}
 		case_release(&c);
 	}
 	return !send_end(o, (unsigned)json_integer_value(id), st, &err, NULL) && st != STATUS_LOST &&
