@@ -58,6 +58,8 @@ struct CUgraphExec_st {
 /* cuda.c */
 /* The device whose context is current in this thread; 0 where none is. */
 int fake_current(void);
+/* The stream's device; NULL, the default stream: the current one. */
+int fake_device_of_stream(CUstream s);
 /* A context is its device's number and 1. */
 int fake_device_of_context(CUcontext c);
 /* Time of a device: it goes on by what its streams do, and is never waited for. */

@@ -65,7 +65,7 @@ CUresult fake_enqueue(CUstream s, const struct operation *o)
 	CUstream to = fake_capture_of(s);
 	struct operation own = *o, *more;
 
-	own.device = s ? s->device : fake_current(); /* NULL: the device's default stream */
+	own.device = fake_device_of_stream(s);
 	if (!to) {
 		fake_run(&own);
 		return CUDA_SUCCESS;

@@ -11,6 +11,11 @@ CUstream fake_capture_of(CUstream s)
 	return s && s->capturing ? s : NULL;
 }
 
+int fake_device_of_stream(CUstream s)
+{
+	return s ? s->device : fake_current();
+}
+
 CUresult cuStreamCreate(CUstream *s, unsigned flags)
 {
 	(void)flags;
@@ -31,7 +36,7 @@ CUresult cuStreamDestroy_v2(CUstream s)
 CUresult cuStreamSynchronize(CUstream s)
 {
 	STAGED(cuStreamSynchronize);
-	fake_await(s->device);
+	fake_await(fake_device_of_stream(s));
 	return CUDA_SUCCESS;
 }
 
@@ -42,7 +47,7 @@ CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
 	if (s != e->captured)
 		s->leader = e->captured;
 	if (!e->captured)
-		fake_wait_until(s->device, e->at_ns);
+		fake_wait_until(fake_device_of_stream(s), e->at_ns);
 	return CUDA_SUCCESS;
 }
 
@@ -104,7 +109,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *x, CUgraph g, unsigned long lo
 /* All its devices begin with it, and it ends with the last. */
 CUresult cuGraphLaunch(CUgraphExec x, CUstream s)
 {
-	double begin = fake_now(s->device);
+	double begin = fake_now(fake_device_of_stream(s));
 
 	STAGED(cuGraphLaunch);
 	for (size_t i = 0; i < x->graph.count; i++)
@@ -112,7 +117,7 @@ CUresult cuGraphLaunch(CUgraphExec x, CUstream s)
 	for (size_t i = 0; i < x->graph.count; i++)
 		fake_run(&x->graph.operation[i]);
 	for (size_t i = 0; i < x->graph.count; i++)
-		fake_wait_until(s->device, fake_now(x->graph.operation[i].device));
+		fake_wait_until(fake_device_of_stream(s), fake_now(x->graph.operation[i].device));
 	return CUDA_SUCCESS;
 }
 

@@ -81,7 +81,7 @@ static enum status test_fill(struct kit *k, const struct kernel_case *c, struct 
 	if (st)
 		goto out;
 	args.out = (uintptr_t)expected;
-	reference(c->entry, &args);
+	ref_run(c->entry, (struct ref_grid){grid[0], c->threads}, &args);
 	args.out = out.data;
 	st = launch(k, c->entry, grid, c->threads, &args, err);
 	if (!st)
