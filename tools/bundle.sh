@@ -13,7 +13,7 @@ dir=$out/$name
 rm -rf "$dir"
 mkdir -p "$dir/lib" "$dir/docs" "$dir/tools" "$dir/tests/oracles"
 cp "$build/src/assay" "$dir/assay"
-for extra in kernel_cases pairs_peer libpairs.so; do
+for extra in kernel_cases pairs_peer busy nccl_assume libpairs.so; do
 	[ ! -e "$build/tests/gpu/$extra" ] || cp "$build/tests/gpu/$extra" "$dir/"
 done
 modules=$(find "$build/src" -name 'libassay-*.so')
@@ -30,7 +30,7 @@ for object in "$dir/assay" "$dir"/lib/*.so* "$dir"/kernel_cases "$dir"/pairs_pee
 	[ ! -e "$object" ] || strip --strip-unneeded "$object" 2> /dev/null || true
 done
 cp "$source/LICENSE" "$dir/"
-cp "$source/tools/check-gpu" "$source/tools/get-wheels" "$dir/tools/"
+cp "$source/tools/check-gpu" "$source/tools/get-wheels" "$source/tools/peer_nccl" "$source/tools/plant" "$dir/tools/"
 cp "$source"/tests/oracles/*.py "$dir/tests/oracles/"
 cp -R "$source/docs/man" "$source/docs/completion" "$dir/docs/"
 # A long window: the same kernels stand in assay, kernel_cases and libpairs.so. Plain `zstd -d` and tar read it.
