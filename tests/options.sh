@@ -85,7 +85,7 @@ ok "it is configured with all that is here" set_up
 rendered="report report_curve report_plot report_schema"
 without plot "$(unit $rendered) src/report/libassay-archive.so" "$rendered" src/report/libassay-plot.so
 without archive "$(unit $rendered) src/report/libassay-plot.so" "$rendered" src/report/libassay-archive.so
-without mpi "$(unit vendor_lib) src/report/libassay-plot.so" "vendor_lib" src/team/libassay-mpi.so
+without mpi "$(unit vendor_lib) fakes src/report/libassay-plot.so" "vendor_lib" src/team/libassay-mpi.so
 devices="gpu matmul meter_gpu vendor_headers"
 without kernels "$(unit $devices) fakes" "$devices" 'src/kernel/*.fatbin'
 without tests "tests/fuzz/replay_tree" "fuzz_tree" tests/unit/test_core_opt
