@@ -160,13 +160,13 @@ static void add_node(struct target_found *out, unsigned *count, const struct mac
 
 /* "node:0,2,3": these GPUs of the node. */
 static bool add_part_of_node(struct target_found *out, unsigned *count, const struct machine *m,
-			     const char *word)
+			     const char *word, long *twice)
 {
 	uint64_t member[TARGET_MEMBERS / 64];
 	struct target_found *f;
 
 	if (strncmp(word, "node:", 5) || strlen(word) >= TARGET_TEXT ||
-	    !members_parse(member, word + 5, 256) || members_count(member) > TARGET_GPUS)
+	    !members_parse(member, word + 5, 256, twice) || members_count(member) > TARGET_GPUS)
 		return false;
 	f = add(out, count, TARGET_NODE, word);
 	for (unsigned i = 0; i < 256; i++)
@@ -176,12 +176,12 @@ static bool add_part_of_node(struct target_found *out, unsigned *count, const st
 }
 
 /* "team", and "team:0-3" for some of its ranks. */
-static bool add_team(struct target_found *out, unsigned *count, unsigned ranks, const char *word)
+static bool add_team(struct target_found *out, unsigned *count, unsigned ranks, const char *word, long *twice)
 {
 	uint64_t member[TARGET_MEMBERS / 64] = {0};
 
 	if (strncmp(word, "team", 4) || (word[4] && word[4] != ':') || strlen(word) >= TARGET_TEXT ||
-	    (word[4] && !members_parse(member, word + 5, ranks ? ranks : TARGET_MEMBERS)))
+	    (word[4] && !members_parse(member, word + 5, ranks ? ranks : TARGET_MEMBERS, twice)))
 		return false;
 	memcpy(add(out, count, TARGET_TEAM, word)->target.member, member, sizeof(member));
 	return true;
@@ -194,6 +194,7 @@ enum status target_expand(struct target_found *out, unsigned *count, const char 
 					    "pair", "pair-once",     "node", "team"};
 	const char *near;
 	unsigned pair[2];
+	long twice = -1;
 
 	*count = 0;
 	if (!strcmp(word, "cpu"))
@@ -213,8 +214,12 @@ enum status target_expand(struct target_found *out, unsigned *count, const char 
 		text_copy(out->text, sizeof(out->text), word);
 	} else if (gpu_number(word) >= 0)
 		add_gpu(out, count, m, (unsigned)gpu_number(word));
-	if (*count || add_part_of_node(out, count, m, word) || add_team(out, count, ranks, word))
+	if (*count || add_part_of_node(out, count, m, word, &twice) ||
+	    add_team(out, count, ranks, word, &twice))
 		return STATUS_OK;
+	if (twice >= 0)
+		return error_set(err, STATUS_BAD_INPUT, "%s: target: \"%.40s\" names %s %ld twice", place,
+				 word, *word == 'n' ? "GPU" : "rank", twice);
 	near = opt_nearest(word, known, sizeof(known) / sizeof(known[0]));
 	return error_set(err, STATUS_BAD_INPUT,
 			 "%s: target: \"%.40s\" is none of cpu, cpu-each-numa, gpu, gpuN, pair, pair-once, "
@@ -262,6 +267,7 @@ enum status target_parse(struct target *t, const char *text, const json_t *gpus,
 			 struct error *err)
 {
 	unsigned pair[2];
+	long twice;
 	size_t i;
 	json_t *pci;
 
@@ -280,7 +286,7 @@ enum status target_parse(struct target *t, const char *text, const json_t *gpus,
 	else if (!strcmp(text, "node") || !strncmp(text, "node:", 5))
 		t->kind = TARGET_NODE;
 	else if (!strcmp(text, "team") ||
-		 (!strncmp(text, "team:", 5) && members_parse(t->member, text + 5, TARGET_MEMBERS)))
+		 (!strncmp(text, "team:", 5) && members_parse(t->member, text + 5, TARGET_MEMBERS, &twice)))
 		t->kind = TARGET_TEAM;
 	else if (gpu_number(text) >= 0)
 		t->kind = TARGET_GPU;

@@ -38,7 +38,7 @@ static long number_at(const char **text, unsigned most)
 	return n < most ? (long)n : -1;
 }
 
-bool members_parse(uint64_t member[TARGET_MEMBERS / 64], const char *text, unsigned most)
+bool members_parse(uint64_t member[TARGET_MEMBERS / 64], const char *text, unsigned most, long *twice)
 {
 	memset(member, 0, TARGET_MEMBERS / 8);
 	if (most > TARGET_MEMBERS)
@@ -52,8 +52,13 @@ bool members_parse(uint64_t member[TARGET_MEMBERS / 64], const char *text, unsig
 		}
 		if (first < 0 || last < first)
 			return false;
-		for (long n = first; n <= last; n++)
+		for (long n = first; n <= last; n++) {
+			if (members_have(member, (unsigned)n)) {
+				*twice = n;
+				return false;
+			}
 			member_add(member, (unsigned)n);
+		}
 		if (!*text)
 			return true;
 		if (*text++ != ',')

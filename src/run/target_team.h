@@ -6,8 +6,9 @@
 
 struct engine;
 
-/* "0,2,5-7" as bits of t->member; false: no such list, or a number from `most` on. */
-bool members_parse(uint64_t member[TARGET_MEMBERS / 64], const char *text, unsigned most);
+/* "0,2,5-7" as bits of t->member; false: no such list, a number from `most` on, or one that stands there
+ * twice, which is told in *twice (else it is left as it is). */
+bool members_parse(uint64_t member[TARGET_MEMBERS / 64], const char *text, unsigned most, long *twice);
 unsigned members_count(const uint64_t member[TARGET_MEMBERS / 64]);
 bool members_have(const uint64_t member[TARGET_MEMBERS / 64], unsigned n);
 

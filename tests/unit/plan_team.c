@@ -71,6 +71,25 @@ static void test_plan_team__words_that_are_no_list_are_refused(void **state)
 	}
 }
 
+static void test_plan_team__a_member_named_twice_is_refused(void **state)
+{
+	static const char *const wrong[][2] = {{"node:0,0", "GPU 0 twice"},
+					       {"node:0,0,1", "GPU 0 twice"},
+					       {"node:0-2,1", "GPU 1 twice"},
+					       {"team:3,1-3", "rank 3 twice"}};
+
+	(void)state;
+	fake_machine_init(&machine, 4);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char suite[80];
+
+		snprintf(suite, sizeof(suite), "  - {probe: ring, target: \"%s\"}\n", wrong[i][0]);
+		assert_int_equal(build(suite), STATUS_BAD_INPUT);
+		assert_non_null(strstr(err.text, wrong[i][0]));
+		assert_non_null(strstr(err.text, wrong[i][1]));
+	}
+}
+
 static void test_plan_team__all_ranks_have_the_same_cases_of_the_team(void **state)
 {
 	const char *suite = "  - {probe: ring, engine: joint, target: [team, \"team:0,2-3\"]}\n"
@@ -190,6 +209,7 @@ int main(void)
 #define test(name) cmocka_unit_test_setup(test_plan_team__##name, setup)
 		test(a_node_has_a_rank_a_gpu),
 		test(words_that_are_no_list_are_refused),
+		test(a_member_named_twice_is_refused),
 		test(all_ranks_have_the_same_cases_of_the_team),
 		test(what_is_not_of_all_is_done_once),
 		test(a_rank_of_gpus_has_one),
