@@ -261,7 +261,7 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 	    !strcmp(word, "protocol"))
 		found = case_text(s->c, word); /* as it was told, else as it was asked */
 	if (!strcmp(word, "nvls"))
-		return case_number(s->c, word, &value) ? number_text(value, buffer, size) : NULL;
+		return case_number(s->c, word, &value) ? number_text(value, buffer, size) : s->nvls;
 	if (!strcmp(word, "fabric_state") && case_number(s->c, word, &value))
 		return number_text(value, buffer, size);
 	if (!found && s->gpu)

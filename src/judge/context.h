@@ -26,6 +26,7 @@ struct subject {
 	const struct sku *flops;	  /* row that gives FLOP a clock: SKU or architecture; NULL: none */
 	const char *kind;		  /* "cpu" "gpu" "pair" "node" */
 	const char *type;		  /* "bf16" of limit compute.bf16; "" */
+	const char *nvls;		  /* ahead: what is supposed of it; NULL: nothing */
 	enum require require;		  /* JUDGED, MEASURED, NOTHING: KNOWN is settled */
 	const struct record_phase *phase; /* judged; NULL: none was recorded */
 	const char *phase_name;		  /* of it, or (ahead) of the one that would be */

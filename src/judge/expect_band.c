@@ -101,7 +101,8 @@ void basis_text(const struct basis *b, char *out, size_t size)
 
 void band_terms(const struct band_row *b, char *out, size_t size)
 {
-	static const char *const words[] = {"phase", "data", "power_limit", "library_major", "memory"};
+	static const char *const words[] = {"phase",	     "data",   "power_limit",
+					    "library_major", "memory", "nvls"};
 	size_t i, w, n = 0;
 
 	if (size)

@@ -91,13 +91,32 @@ static bool operator_input(struct judgements *out, const struct judge_context *c
 	return true;
 }
 
+/* Whether the switch adds is told by the run alone: of the bands of either way the one that begins lower,
+ * which no good figure is below. */
+static const struct band_row *band_ahead(const struct subject *s, enum band_slot slot)
+{
+	static const char *const ways[] = {"0", "1"};
+	const struct band_row *tie, *lowest = NULL;
+	struct subject supposed = *s;
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		const struct band_row *b;
+
+		supposed.nvls = ways[i];
+		b = expect_band(s->ctx->e, slot, subject_word, &supposed, &tie);
+		if (b && (!lowest || b->low < lowest->low))
+			lowest = b;
+	}
+	return lowest;
+}
+
 /* What would judge a case that has not run. */
 static void ahead_of(struct judgement *out, const struct subject *s)
 {
 	const struct unknown_row *u = expect_unknown(s->ctx->e, subject_word, s);
 	const struct ceiling_row *c = s->gpu ? NULL : expect_ceiling(s->ctx->e, subject_word, s);
 	const struct rule *rule = subject_judging_rule(s);
-	const struct band_row *tie, *b = NULL;
+	const struct band_row *b = NULL;
 	char terms[100];
 	int slot;
 
@@ -112,7 +131,7 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 	}
 	bound_of(s, &out->bound);
 	for (slot = BAND_RATE; !u && !b && slot <= BAND_EFFICIENCY; slot++)
-		b = expect_band(s->ctx->e, (enum band_slot)slot, subject_word, s, &tie);
+		b = band_ahead(s, (enum band_slot)slot);
 	if (s->c->reading) {
 		out->judged_by = JUDGED_RULE;
 		text_copy(out->reason, sizeof(out->reason),

@@ -23,9 +23,16 @@ cat > expected/bands/of_a_test.yaml << LIST
 sources:
   test: {title: "figures of a test", date: 2026-11-21}
 bands:
+  # as those of the built-in set: of a way that the run alone tells
   - name: test-collective
-    when: {probe: collective, phase: burst}
+    when: {probe: collective, nvls: 0, phase: burst}
     rate: [12 GB/s, 24 GB/s]
+    basis: {cards: 0, runs: 0, windows: as published}
+    source: test
+    confidence: low
+  - name: test-collective-switch
+    when: {probe: collective, nvls: 1, phase: burst}
+    rate: [30 GB/s, 60 GB/s]
     basis: {cards: 0, runs: 0, windows: as published}
     source: test
     confidence: low

@@ -105,6 +105,20 @@ static void test_collective__bands_tell_the_switch_from_the_ring(void **state)
 	assert_verdict(&w, lost, VERDICT_FAIL, CAUSE_BELOW_BAND);
 }
 
+/* Which way it will go is not known yet: what is held against the figure then must not be above either's. */
+static void test_collective__ahead_of_the_run_the_lower_band_counts(void **state)
+{
+	struct record_case *four = all_reduce(4, "8GiB", 0, -1), *eight = all_reduce(8, "8GiB", 0, -1);
+
+	(void)state;
+	w.ctx.ahead = true;
+	world_judge(&w);
+	assert_true(world_of(&w, four)->has_band);
+	assert_float_equal(world_of(&w, four)->band.low, 358e9, 1e6);
+	assert_true(world_of(&w, eight)->has_band);
+	assert_float_equal(world_of(&w, eight)->band.low, 355e9, 1e6);
+}
+
 static double factor_of(const struct judgement *j, const char *name)
 {
 	for (size_t i = 0; i < j->gap_count; i++)
@@ -167,6 +181,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(test_collective__##name, begin_h200, end)
 		T(a_short_one_is_its_latency),
+		T(ahead_of_the_run_the_lower_band_counts),
 		T(bands_tell_the_switch_from_the_ring),
 		T(more_than_the_links_is_not_trusted),
 		T(the_gap_has_protocol_latency_and_skew),
