@@ -15,13 +15,16 @@ static int begin_h200(void **state)
 	return 0;
 }
 
-/* An all-reduce of bf16 over the first `ranks` GPUs; nvls below 0: not told. */
-static struct record_case *all_reduce(unsigned ranks, const char *size, double gbs, int nvls)
+/* An all-reduce of bf16 by `ranks` ranks, of which the first `gpus` GPUs are this node's; nvls below 0: not
+ * told. */
+static struct record_case *all_reduce_of(const char *kind, unsigned gpus, unsigned ranks, const char *size,
+					 double gbs, int nvls)
 {
-	char target[64] = "node", options[192];
+	char target[64], options[192];
 	struct record_case *c;
 
-	for (unsigned r = 0; r < ranks; r++)
+	snprintf(target, sizeof(target), "%s", kind);
+	for (unsigned r = 0; r < gpus; r++)
 		snprintf(target + strlen(target), sizeof(target) - strlen(target), " gpu%u", r);
 	snprintf(options, sizeof(options),
 		 "op=allreduce reduce=sum type=bf16 size=%s place=out buffers=plain launch=stream "
@@ -42,6 +45,12 @@ static struct record_case *all_reduce(unsigned ranks, const char *size, double g
 	}
 	world_verified(c);
 	return c;
+}
+
+/* Of one node. */
+static struct record_case *all_reduce(unsigned ranks, const char *size, double gbs, int nvls)
+{
+	return all_reduce_of("node", ranks, ranks, size, gbs, nvls);
 }
 
 static const struct judgement *judged(struct record_case *c)
@@ -103,6 +112,20 @@ static void test_collective__bands_tell_the_switch_from_the_ring(void **state)
 	assert_verdict(&w, ring, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
 	assert_int_equal(world_of(&w, slow)->verdict, VERDICT_WARN);
 	assert_verdict(&w, lost, VERDICT_FAIL, CAUSE_BELOW_BAND);
+}
+
+/* As many ranks and GPUs as the band asks for, but on two nodes: a network is between them. */
+static void test_collective__no_band_of_a_node_judges_a_team(void **state)
+{
+	struct record_case *node = all_reduce(8, "8GiB", 362, 0),
+			   *team = all_reduce_of("team", 4, 8, "8GiB", 190, 0);
+
+	(void)state;
+	world_judge(&w);
+	assert_verdict(&w, node, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	assert_verdict(&w, team, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_false(world_of(&w, team)->has_band);
+	assert_non_null(strstr(world_of(&w, team)->reason, "network"));
 }
 
 /* Which way it will go is not known yet: what is held against the figure then must not be above either's. */
@@ -184,6 +207,7 @@ int main(void)
 		T(ahead_of_the_run_the_lower_band_counts),
 		T(bands_tell_the_switch_from_the_ring),
 		T(more_than_the_links_is_not_trusted),
+		T(no_band_of_a_node_judges_a_team),
 		T(the_gap_has_protocol_latency_and_skew),
 		T(the_gpu_with_the_fewest_links_bounds_all),
 		T(the_links_bound_a_ring),
