@@ -27,9 +27,10 @@ struct turns {
 bool bound_turns(const struct subject *s, struct turns *out);
 /* Is this peak's traffic that of the CPU memory case? True for what is not limited by memory. */
 bool traffic_same(const struct record_case *c, const struct record_case *peak);
-/* A collective of several GPUs: their links; an all-reduce that the switch adds is allowed more. */
+/* A collective of several GPUs: their links; an all-reduce that the switch adds, or may where NCCL
+ * tells nothing of it, is allowed more. */
 void bound_collective(const struct subject *s, struct bound *out);
-/* It is faster than the links alone allow, and NCCL tells that the switch adds (NVLS). */
+/* It is faster than the links alone allow, and the switch adds (NVLS), or may: NCCL does not tell. */
 bool collective_above_link(const struct subject *s, const struct bound *b);
 /* The unit of probe peak that a CPU memory case took turns with where that moves other traffic than the case:
  * older journals have reading beside everything. NULL: the same, or no turns. */

@@ -42,36 +42,51 @@ static double fewest_links(const struct subject *s, double *raw)
 	return isfinite(fewest) ? fewest : 0;
 }
 
-/* NCCL tells that the switch adds. */
-static bool in_switch(const struct subject *s)
+enum switch_adds { SWITCH_NOT, SWITCH_ADDS, SWITCH_NOT_TOLD };
+
+enum { SWITCH_FROM_CC = 90, SWITCH_FROM_RANKS = 4 };
+
+/* As NCCL tells. Of windows, and where the user has a profiler of their own, it tells nothing: then the
+ * switch may add where it can, from sm_90 on, and gains by it, from four ranks on. Ahead of a run it does
+ * not. */
+static enum switch_adds switch_adds(const struct subject *s)
 {
 	double nvls;
 
-	return !strcmp(s->c->limit, "collective.allreduce") && case_number(s->c, "nvls", &nvls) && nvls > 0;
+	if (strcmp(s->c->limit, "collective.allreduce"))
+		return SWITCH_NOT;
+	if (case_number(s->c, "nvls", &nvls))
+		return nvls > 0 ? SWITCH_ADDS : SWITCH_NOT;
+	if (s->ctx->ahead || gpu_get(s->gpu, GPU_FACT_cc, 0) < SWITCH_FROM_CC ||
+	    s->gpu_count < SWITCH_FROM_RANKS)
+		return SWITCH_NOT;
+	return SWITCH_NOT_TOLD;
 }
 
 void bound_collective(const struct subject *s, struct bound *out)
 {
 	double raw, links = fewest_links(s, &raw), n = s->gpu_count;
+	enum switch_adds adds = switch_adds(s);
 
 	if (!(links > 0) || !(raw > 0) || n < 2 || !strncmp(s->c->target, "team", 4))
 		return; /* between nodes a network is the limit, of which the machine says nothing */
 	out->value = links * raw * BOUND_NVLINK_DATA;
 	out->from = BOUND_DEVICE;
 	snprintf(out->formula, sizeof(out->formula), "%.0f NVLinks x %.4f GB/s x 16/17", links, raw / 1e9);
-	if (!in_switch(s))
+	if (adds == SWITCH_NOT)
 		return;
 	out->value *= 2 * (n - 1) / (n + 1);
 	snprintf(out->formula, sizeof(out->formula),
-		 "%.0f NVLinks x %.4f GB/s x 16/17 x 2 x %.0f / %.0f: the switch adds", links, raw / 1e9,
-		 n - 1, n + 1);
+		 "%.0f NVLinks x %.4f GB/s x 16/17 x 2 x %.0f / %.0f: the switch %s", links, raw / 1e9, n - 1,
+		 n + 1, adds == SWITCH_ADDS ? "adds" : "may add, not told");
 }
 
 bool collective_above_link(const struct subject *s, const struct bound *b)
 {
 	double n = s->gpu_count;
 
-	return b->from != BOUND_NONE && in_switch(s) && s->figure > b->value * (n + 1) / (2 * (n - 1));
+	return b->from != BOUND_NONE && switch_adds(s) != SWITCH_NOT &&
+	       s->figure > b->value * (n + 1) / (2 * (n - 1));
 }
 
 /* Mean time of the judged phase, ns. */

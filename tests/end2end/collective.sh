@@ -80,6 +80,9 @@ suite one 'size: 1KiB'
 NCCL_PROFILER_PLUGIN=mine run "" one mine
 ok "a plug-in that the user named is kept, and nothing is told" [ "$(value mine 0 algorithm)" = "" ]
 ok "the figure is the same" near "$(value mine 0 latency_ns)" 8230
+suite untold 'size: 64KiB'
+NCCL_PROFILER_PLUGIN=mine run "" untold untold
+ok "whether the switch adds is not told either: its bound says so" says 'x 2 x 3 / 5: the switch may add, not told' untold/results.json
 NCCL_ALGO=tree run "" one asked
 ok "what the user has forced holds" [ "$(value asked 0 algorithm)" = tree ]
 gpus=8 FAKE_NVML_FILE=$tmp/h100x8.json run "" ops eight

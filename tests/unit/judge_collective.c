@@ -82,12 +82,37 @@ static void test_collective__the_gpu_with_the_fewest_links_bounds_all(void **sta
 
 static void test_collective__more_than_the_links_is_not_trusted(void **state)
 {
-	struct record_case *ring = all_reduce(4, "8GiB", 470, 0), *untold = all_reduce(4, "4GiB", 470, -1);
+	struct record_case *ring = all_reduce(4, "8GiB", 470, 0), *two = all_reduce(2, "8GiB", 470, -1);
 
 	(void)state;
 	world_judge(&w);
 	assert_verdict(&w, ring, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND);
-	assert_verdict(&w, untold, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND);
+	assert_verdict(&w, two, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND); /* the switch gains nothing there */
+}
+
+/* Of windows, and beside a user's own profiler, NCCL tells nothing. */
+static void test_collective__where_it_is_not_told_the_switch_may_add(void **state)
+{
+	struct record_case *good = all_reduce(4, "4GiB", 470, -1), *more = all_reduce(4, "2GiB", 560, -1);
+
+	(void)state;
+	good->require = REQUIRE_MEASURED;
+	world_judge(&w);
+	assert_verdict(&w, good, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
+	assert_true(fabs(world_of(&w, good)->bound.value - 450e9 * 6 / 5) < 0.2e9);
+	assert_non_null(strstr(world_of(&w, good)->bound.formula, "the switch may add, not told"));
+	assert_verdict(&w, more, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND);
+}
+
+static void test_collective__a_switch_that_cannot_add_explains_nothing(void **state)
+{
+	struct record_case *c = all_reduce(4, "4GiB", 470, -1);
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		world_fact(&w.gpu[i], GPU_FACT_cc, 80);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND);
 }
 
 static void test_collective__the_switch_explains_more_than_the_links(void **state)
@@ -204,6 +229,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(test_collective__##name, begin_h200, end)
 		T(a_short_one_is_its_latency),
+		T(a_switch_that_cannot_add_explains_nothing),
 		T(ahead_of_the_run_the_lower_band_counts),
 		T(bands_tell_the_switch_from_the_ring),
 		T(more_than_the_links_is_not_trusted),
@@ -213,6 +239,7 @@ int main(void)
 		T(the_links_bound_a_ring),
 		T(the_switch_explains_more_than_the_links),
 		T(what_is_not_told_has_no_chain),
+		T(where_it_is_not_told_the_switch_may_add),
 #undef T
 	};
 
