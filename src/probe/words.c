@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probe/words.h"
+#include <inttypes.h>
 #include "kernel/data.h"
 
 enum { PER_SM = 4, THREADS = 256 };
@@ -44,4 +45,14 @@ enum status words_compare(struct gpu_device *d, struct gpu_stream *s, gpu_ptr da
 	out->count = r.count;
 	out->first = r.first;
 	return gpu_copy_from(d, &out->word, data + 4 * r.first, sizeof(out->word), err);
+}
+
+enum status words_judge(const char *probe, const struct wrong *w, struct error *err)
+{
+	if (!w->count)
+		return STATUS_OK;
+	return error_set_cause(err, STATUS_MISMATCH, CAUSE_WRONG_RESULT,
+			       "%s: %" PRIu64 " of %" PRIu64
+			       " words are wrong, the first is %s: expected %.0f, found %.0f",
+			       probe, w->count, w->checked, w->place, w->expected, w->found);
 }

@@ -3,6 +3,7 @@
 #ifndef PROBE_WORDS_H
 #define PROBE_WORDS_H
 #include "gpu/gpu.h"
+#include "run/probe.h"
 
 /* What is there before a copy: expected of one word in 2^32. */
 #define WORDS_POISON 0xffffffffu
@@ -19,4 +20,6 @@ struct words_found {
 enum status words_compare(struct gpu_device *d, struct gpu_stream *s, gpu_ptr data, gpu_ptr expected,
 			  gpu_ptr record, uint64_t bytes, struct words_found *out, struct error *err);
 enum status words_record(struct gpu_device *d, gpu_ptr *record, struct error *err);
+/* MISMATCH where words were wrong, with their number and the first of them. */
+enum status words_judge(const char *probe, const struct wrong *w, struct error *err);
 #endif

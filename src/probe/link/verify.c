@@ -146,12 +146,7 @@ static enum status check(struct link_state *s, struct wrong *w, struct error *er
 		if (!st && to_host(s))
 			st = check_host(s, w, err);
 	}
-	if (!st && w->count)
-		st = error_set_cause(err, STATUS_MISMATCH, CAUSE_WRONG_RESULT,
-				     "link: %" PRIu64 " of %" PRIu64
-				     " words are wrong, the first is %s: expected %.0f, found %.0f",
-				     w->count, w->checked, w->place, w->expected, w->found);
-	return st;
+	return st ? st : words_judge("link", w, err);
 }
 
 enum status link_verify(void *state, struct wrong *w, struct error *err)

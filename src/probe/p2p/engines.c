@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engines of probe p2p: the driver's copy, and a kernel that stores to or loads from the other GPU. */
 #include "kernel/link.h"
-#include "kernel/link.h"
 #include "machine/path.h"
 #include "probe/p2p/p2p.h"
 #include "probe/words.h"

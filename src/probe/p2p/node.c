@@ -251,12 +251,7 @@ enum status p2p_node_verify(struct p2p_node *n, struct wrong *w, struct error *e
 		st = poison(n, err);
 	n->ready = !st;
 	n->iterations = 0;
-	if (!st && w->count)
-		st = error_set_cause(err, STATUS_MISMATCH, CAUSE_WRONG_RESULT,
-				     "p2p: %" PRIu64 " of %" PRIu64
-				     " words are wrong, the first is %s: expected %.0f, found %.0f",
-				     w->count, w->checked, w->place, w->expected, w->found);
-	return st;
+	return st ? st : words_judge("p2p", w, err);
 }
 
 void p2p_node_release(struct p2p_node **node)

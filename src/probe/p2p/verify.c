@@ -88,12 +88,7 @@ static enum status check(struct p2p_state *s, struct wrong *w, struct error *err
 	for (unsigned from = 0; !st && from < 2; from++)
 		if (p2p_sends(s, from))
 			st = check_way(s, from, w, err);
-	if (!st && w->count)
-		st = error_set_cause(err, STATUS_MISMATCH, CAUSE_WRONG_RESULT,
-				     "p2p: %" PRIu64 " of %" PRIu64
-				     " words are wrong, the first is %s: expected %.0f, found %.0f",
-				     w->count, w->checked, w->place, w->expected, w->found);
-	return st;
+	return st ? st : words_judge("p2p", w, err);
 }
 
 static enum status verify(struct p2p_state *s, struct wrong *w, struct error *err)
