@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/clock.h"
 #include "team/nccl_hooks.h"
+
+enum { LOOK_NS = 20000, DRAIN_NS = 2000000000 };
 
 struct team_nccl {
 	struct nccl table;
@@ -218,4 +219,37 @@ void team_nccl_abort(struct team *t, struct team_comm *c)
 	if (c->comm)
 		t->nccl->table.abort(c->comm);
 	c->comm = NULL;
+}
+
+enum status team_nccl_wait(struct team *t, struct team_comm *c, struct gpu_stream *s, struct gpu_event *mark,
+			   const struct clock *clock, struct error *err)
+{
+	struct error why = {0};
+	enum status st = gpu_event_record(mark, s, err);
+
+	team_at(t->board, TEAM_OP_WAIT);
+	while (!st && !gpu_event_done(mark)) {
+		if (team_left(t, &why)) {
+			team_nccl_abort(t, c);
+			return error_set_cause(err, why.status, why.cause, "%s", why.text);
+		}
+		clock_sleep_ns(clock, LOOK_NS);
+	}
+	return st ? st : gpu_stream_wait(s, err);
+}
+
+void team_nccl_drain(struct team *t, struct team_comm *c, struct gpu_stream *s, struct gpu_event *mark,
+		     const struct clock *clock)
+{
+	uint64_t t0 = clock_now_ns(clock);
+
+	if (!mark || !c || !c->comm || gpu_event_record(mark, s, NULL))
+		return;
+	while (!gpu_event_done(mark)) {
+		clock_sleep_ns(clock, LOOK_NS);
+		if (clock_now_ns(clock) - t0 < DRAIN_NS)
+			continue;
+		team_nccl_abort(t, c);
+		return;
+	}
 }

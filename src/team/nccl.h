@@ -5,6 +5,8 @@
  */
 #ifndef TEAM_NCCL_H
 #define TEAM_NCCL_H
+#include "core/clock.h"
+#include "gpu/gpu.h"
 #include "team/team.h"
 #include "vendor/nccl.h"
 
@@ -30,6 +32,14 @@ const struct nccl *team_nccl_table(const struct team *t);
  * who waited. */
 enum status team_nccl_comm(struct team *t, const struct team_comm_spec *spec, struct team_comm **out,
 			   struct error *err);
+/* This rank alone: until what it put on `s` is done; `mark` is an event of its own for that. A rank that left
+ * ends the wait, and the communicator with it. */
+enum status team_nccl_wait(struct team *t, struct team_comm *c, struct gpu_stream *s, struct gpu_event *mark,
+			   const struct clock *clock, struct error *err);
+/* This rank alone, before memory is freed: a collective that never ends would hold it, so its communicator is
+ * given up. `mark` and `c` may be NULL. */
+void team_nccl_drain(struct team *t, struct team_comm *c, struct gpu_stream *s, struct gpu_event *mark,
+		     const struct clock *clock);
 /* This rank alone: what is still on the device ends, and the communicator is no more. */
 void team_nccl_abort(struct team *t, struct team_comm *c);
 #endif

@@ -8,7 +8,7 @@
 
 #define FIELD(name) (&collective_fields[COLLECTIVE_FIELD_##name])
 
-enum { FP8_FROM_CC = 90, FP8_FROM_NCCL = 22400, LOOK_NS = 20000, LEAVE_NS = 2000000000 };
+enum { FP8_FROM_CC = 90, FP8_FROM_NCCL = 22400 };
 
 static bool is_fp8(const struct collective_opts *o)
 {
@@ -130,18 +130,7 @@ static enum status enqueue(void *state, uint64_t i, struct error *err)
 
 enum status collective_wait(struct collective_state *s, struct error *err)
 {
-	struct error why = {0};
-	enum status st = gpu_event_record(s->done, s->bench->stream[0], err);
-
-	team_at(s->team->board, TEAM_OP_WAIT);
-	while (!st && !gpu_event_done(s->done)) {
-		if (team_left(s->team, &why)) {
-			team_nccl_abort(s->team, s->now->comm);
-			return error_set_cause(err, why.status, why.cause, "%s", why.text);
-		}
-		clock_sleep_ns(s->bench->clock, LOOK_NS);
-	}
-	return st ? st : gpu_stream_wait(s->bench->stream[0], err);
+	return team_nccl_wait(s->team, s->now->comm, s->bench->stream[0], s->done, s->bench->clock, err);
 }
 
 /* The first call of a communicator on these buffers, with NCCL asked what it does. */
@@ -325,30 +314,14 @@ static enum status choose(void *state, unsigned variant, const char **name, stru
 	return st;
 }
 
-/* A call that never ends here would hold what is freed next: its communicator is given up. */
-static void leave(struct collective_state *s)
-{
-	uint64_t t0 = clock_now_ns(s->bench->clock);
-
-	if (!s->now || !s->now->comm || gpu_event_record(s->done, s->bench->stream[0], NULL))
-		return;
-	while (!gpu_event_done(s->done)) {
-		clock_sleep_ns(s->bench->clock, LOOK_NS);
-		if (clock_now_ns(s->bench->clock) - t0 < LEAVE_NS)
-			continue;
-		team_nccl_abort(s->team, s->now->comm);
-		return;
-	}
-}
-
 static void release(void *state)
 {
 	struct collective_state *s = state;
 
 	if (!s->bench || !s->bench->device)
 		return;
-	if (s->done)
-		leave(s);
+	if (s->now)
+		team_nccl_drain(s->team, s->now->comm, s->bench->stream[0], s->done, s->bench->clock);
 	for (unsigned i = 0; i < s->ways; i++)
 		collective_memory_free(s, &s->way[i]);
 	gpu_free(s->bench->device, &s->found);

@@ -3,7 +3,7 @@
 #include "kernel/operand.h"
 #include "probe/scaling/scaling.h"
 
-enum { LEAVE_NS = 2000000000, LOOK_NS = 20000, THREADS = 256, SPAN = 4 /* elements a thread fills */ };
+enum { THREADS = 256, SPAN = 4 /* elements a thread fills */ };
 
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
 			    struct error *err)
@@ -147,22 +147,6 @@ static enum status enqueue(void *state, uint64_t i, struct error *err)
 	return scaling_step(state, NULL, err);
 }
 
-/* A collective that never ends would hold what is freed next: its communicator is given up. */
-static void leave(struct scaling_state *s)
-{
-	uint64_t t0 = clock_now_ns(s->bench->clock);
-
-	if (!s->done || !s->comm || !s->comm->comm || gpu_event_record(s->done, scaling_wire(s), NULL))
-		return;
-	while (!gpu_event_done(s->done)) {
-		clock_sleep_ns(s->bench->clock, LOOK_NS);
-		if (clock_now_ns(s->bench->clock) - t0 < LEAVE_NS)
-			continue;
-		team_nccl_abort(s->team, s->comm);
-		return;
-	}
-}
-
 static void release(void *state)
 {
 	struct scaling_state *s = state;
@@ -172,7 +156,7 @@ static void release(void *state)
 
 	if (!d)
 		return;
-	leave(s);
+	team_nccl_drain(s->team, s->comm, scaling_wire(s), s->done, s->bench->clock);
 	for (int i = 0; i < SCALING_PRODUCTS; i++)
 		matmul_plan_destroy(&s->plan[i]);
 	matmul_close(&s->mm);

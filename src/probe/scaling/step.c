@@ -3,8 +3,6 @@
 #include <math.h>
 #include "probe/scaling/scaling.h"
 
-enum { LOOK_NS = 20000 };
-
 struct gpu_stream *scaling_wire(const struct scaling_state *s)
 {
 	return s->bench->stream[s->opts.overlap];
@@ -161,18 +159,7 @@ enum status scaling_step(struct scaling_state *s, const struct scaling_marks *ma
 
 enum status scaling_wait(struct scaling_state *s, struct error *err)
 {
-	struct error why = {0};
 	enum status st = join(s, err);
 
-	if (!st)
-		st = gpu_event_record(s->done, s->bench->stream[0], err);
-	team_at(s->team->board, TEAM_OP_WAIT);
-	while (!st && !gpu_event_done(s->done)) {
-		if (team_left(s->team, &why)) {
-			team_nccl_abort(s->team, s->comm);
-			return error_set_cause(err, why.status, why.cause, "%s", why.text);
-		}
-		clock_sleep_ns(s->bench->clock, LOOK_NS);
-	}
-	return st ? st : gpu_stream_wait(s->bench->stream[0], err);
+	return st ? st : team_nccl_wait(s->team, s->comm, s->bench->stream[0], s->done, s->bench->clock, err);
 }

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include "core/stats.h"
 #include "probe/scaling/scaling.h"
 
 #define FIELD(name) (&scaling_fields[SCALING_FIELD_##name])
@@ -162,19 +163,6 @@ static enum status take_turns(struct scaling_state *s, struct turns *t, unsigned
 	return st ? st : marked(s, t, *steps, err);
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, unsigned count)
-{
-	qsort(values, count, sizeof(*values), ascending);
-	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
-
 /* Every rank's times as one trace; `room` holds them: ready, drain, and one value a rank. */
 static void make_trace(struct scaling_trace *t, double *room, const struct turns *all, unsigned ranks,
 		       unsigned steps)
@@ -191,7 +179,7 @@ static void make_trace(struct scaling_trace *t, double *room, const struct turns
 		t->collective += all[r].collective / ranks;
 		t->first_ready += all[r].first / ranks;
 	}
-	t->one = median(one, ranks);
+	t->one = stats_median(one, ranks);
 }
 
 static void tell_slowest(const struct scaling_state *s, const struct scaling_account *a, struct result *out)
