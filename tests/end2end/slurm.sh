@@ -12,7 +12,7 @@ skip() {
 	exit 0
 }
 for program in slurmctld slurmd srun sbatch munged; do
-	command -v $program > /dev/null || skip "$program is not installed (packages slurmctld slurmd slurm-client munge)"
+	command -v $program > /dev/null || lacks "$program is not installed (packages slurmctld slurmd slurm-client munge)"
 done
 [ "$(id -u)" = 0 ] || skip "slurmd starts jobs as root alone"
 # Names of nodes that can be looked up, in a mount namespace of our own.

@@ -11,8 +11,8 @@ skip() {
 	echo "1..0 # SKIP $1"
 	exit 0
 }
-sshd=$(command -v sshd) || skip "sshd is not installed (package openssh-server)"
-command -v ssh > /dev/null && command -v ssh-keygen > /dev/null || skip "ssh is not installed (package openssh-client)"
+sshd=$(command -v sshd) || lacks "sshd is not installed (package openssh-server)"
+command -v ssh > /dev/null && command -v ssh-keygen > /dev/null || lacks "ssh is not installed (package openssh-client)"
 if [ "${2:-}" != inside ] && [ "$(id -u)" = 0 ] && unshare -m -n -u sh -c 'hostname x && mount -t tmpfs none /run' 2> /dev/null; then
 	exec unshare -m -n -u "$script" "$assay" inside
 fi

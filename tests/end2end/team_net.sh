@@ -6,6 +6,7 @@ assay=$(realpath "$1") relay=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd
 script=$here/$(basename "$0")
 . "$here/tap.sh"
 
+command -v ip > /dev/null || lacks "ip is not installed (package iproute2)"
 if [ "${3:-}" != inside ]; then
 	why=$(unshare -Urnu sh -c 'hostname x && ip link add name hub type bridge && ip link add va type veth peer name vb' 2>&1) || {
 		echo "ok 1 - hosts of our own # SKIP namespaces of our own are not permitted here: $why"
