@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A neighbour on one GPU: memory traffic on about half of each multiprocessor, for so many seconds. It says "busy" when
- * it has begun. usage: busy PCI-ADDRESS SECONDS
+ * A neighbour on one GPU: memory traffic on about half of each multiprocessor, for so many seconds. It says
+ * "busy" when it has begun. usage: busy PCI-ADDRESS SECONDS
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include "gpu/gpu.h"
 #include "kernel/collective.h"
+#include "kernel/fatbin.h"
 
 enum { WORDS = 64 << 20, BLOCKS_A_SM = 2, THREADS = 512 };
 
@@ -23,6 +24,10 @@ int main(int argc, char **argv)
 	if (!(seconds > 0)) {
 		fprintf(stderr, "usage: busy PCI-ADDRESS SECONDS\n");
 		return 64;
+	}
+	if (!kernel_fatbin_at(0)) {
+		puts("busy: built without kernels: no nvcc at build time");
+		return 77;
 	}
 	st = gpu_open(&d, argv[1], &err);
 	if (!st)
