@@ -30,6 +30,11 @@ static const struct type *type_of(ncclDataType_t t)
 	abort();
 }
 
+size_t fake_type_bytes(ncclDataType_t t)
+{
+	return type_of(t)->bytes;
+}
+
 double fake_call_bytes(const struct fake_call *c, unsigned ranks)
 {
 	double bytes = (double)c->count * (double)type_of(c->type)->bytes, all = 0;

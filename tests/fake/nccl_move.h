@@ -27,6 +27,7 @@ struct fake_call { /* of one rank */
 	struct fake_point to[FAKE_RANKS], from[FAKE_RANKS]; /* FAKE_POINT */
 };
 
+size_t fake_type_bytes(ncclDataType_t t);
 /* Of the larger side. */
 double fake_call_bytes(const struct fake_call *c, unsigned ranks);
 void fake_nccl_move(const struct fake_call *const *call, unsigned ranks);
