@@ -4,16 +4,11 @@
 #define REPORT_JSON_H
 #include <jansson.h>
 #include "report/about.h"
-#include "report/width.h"
 
 enum { REPORT_SCHEMA_VERSION = 1 };
 
-/* A JSON text of any bytes: what is no UTF-8 becomes U+FFFD. NULL: no memory. Caller decrefs, as below. */
-json_t *json_text(const char *s);
-/* The machine's GPUs with facts, SKU row, price; NULL: no memory. */
+/* The machine's GPUs with facts, SKU row, price; NULL: no memory. Caller decrefs, as below. */
 json_t *json_gpus(const struct view *v);
 /* {"name": "value", ..} of one of the about_* functions; NULL: no memory. */
 json_t *json_facts(const struct view *v, void (*facts)(const struct view *, about_visit *, void *));
-/* Appends the text of `root` and a newline; takes `root`, which may be NULL (then NO_RESOURCE). */
-enum status json_dump(struct text *out, json_t *root, struct error *err);
 #endif

@@ -2,6 +2,7 @@
 /* manifest.json: what a set of figures stands on, and the checksums of the files beside it. */
 #include "core/file.h"
 #include "report/json.h"
+#include "report/json_build.h"
 #include "report/manifest.h"
 
 static int put(json_t *object, const char *key, json_t *value)

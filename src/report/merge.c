@@ -2,6 +2,7 @@
 #include "report/merge.h"
 #include "report/about.h"
 #include "report/gap.h"
+#include "report/markdown.h"
 #include "report/words.h"
 
 void merge_csv(struct text *out, const struct view *views, size_t count)
@@ -11,20 +12,13 @@ void merge_csv(struct text *out, const struct view *views, size_t count)
 		csv_lines(out, &views[i]);
 }
 
-static void cell(struct text *out, const char *s)
-{
-	text_add(out, " ");
-	markdown_text(out, s[0] ? s : WORDS_NONE);
-	text_add(out, " |");
-}
-
 static void share_cell(struct text *out, const struct view_row *row)
 {
 	char share[24] = "";
 
 	if (row && row->share[0])
 		snprintf(share, sizeof(share), "%s%s", view_estimate(row) ? "≈ " : "", row->share);
-	cell(out, share);
+	markdown_cell(out, share);
 }
 
 static void figure_cells(struct text *out, const struct view *v, const struct view_group *g,
@@ -35,10 +29,10 @@ static void figure_cells(struct text *out, const struct view *v, const struct vi
 
 	if (row && datasheet > 0)
 		words_share(share, sizeof(share), row->j->figure / datasheet);
-	cell(out, row ? row->title : "");
-	cell(out, row ? row->figure : "");
+	markdown_cell(out, row ? row->title : "");
+	markdown_cell(out, row ? row->figure : "");
 	share_cell(out, row);
-	cell(out, share);
+	markdown_cell(out, share);
 }
 
 static void device_line(struct text *out, const struct view *v, const struct view_group *g, size_t run)
@@ -56,12 +50,12 @@ static void device_line(struct text *out, const struct view *v, const struct vie
 		snprintf(dollars, sizeof(dollars), price.low == price.high ? "%.2f" : "%.2f–%.2f", price.low,
 			 price.high);
 	text_addf(out, "| %zu |", run + 1);
-	cell(out, g->name);
+	markdown_cell(out, g->name);
 	figure_cells(out, v, g, compute);
-	cell(out, memory ? memory->figure : "");
+	markdown_cell(out, memory ? memory->figure : "");
 	share_cell(out, memory);
-	cell(out, text_str(&largest));
-	cell(out, dollars);
+	markdown_cell(out, text_str(&largest));
+	markdown_cell(out, dollars);
 	text_add(out, "\n");
 	text_release(&largest);
 }

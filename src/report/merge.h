@@ -9,14 +9,8 @@ void merge_csv(struct text *out, const struct view *views, size_t count);
 /* Devices side by side, then each device's gap, the runs' conditions. */
 void merge_markdown(struct text *out, const struct view *views, size_t count);
 
-/* Of one run, for the above (csv.c, markdown.c). */
+/* Of one run, for the above (csv.c). */
 void csv_text(struct text *out, const char *s);
 void csv_heading(struct text *out);
 void csv_lines(struct text *out, const struct view *v);
-/* "## Where the rest went" of every device of the run at this heading level; nothing where no case has a
- * figure. */
-void markdown_gaps(struct text *out, const struct view *v);
-void markdown_sanity(struct text *out, const struct view *v);
-void markdown_conditions(struct text *out, const struct view *v);
-void markdown_text(struct text *out, const char *s);
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/nodes.h"
-
 #include <math.h>
 #include "report/fact_label.h"
-#include "report/json.h"
 #include "report/merge.h"
 #include "report/words.h"
 
@@ -171,94 +169,6 @@ void nodes_each_difference(const struct view *v, nodes_visit *visit, void *arg)
 		text_release(&does);
 	}
 }
-
-/* ---- JSON ---- */
-
-static bool put(json_t *object, const char *key, json_t *value)
-{
-	return value && !json_object_set_new(object, key, value);
-}
-
-static json_t *shown(const struct view *v, const char *s)
-{
-	struct text t = {0};
-	json_t *value;
-
-	names_add(&v->names, &t, s);
-	value = json_text(text_str(&t));
-	text_release(&t);
-	return value;
-}
-
-static bool put_clock(json_t *object, const char *key, const struct record_clock *c)
-{
-	return !c->known || put(object, key,
-				json_pack("{s:I,s:I}", "offset_ns", (json_int_t)c->offset_ns, "error_ns",
-					  (json_int_t)c->error_ns));
-}
-
-static json_t *node_json(const struct view *v, const struct record_node *n)
-{
-	json_t *object = json_object();
-	bool well = put(object, "name", shown(v, n->name)) &&
-		    put(object, "state", json_string(record_node_state_word(n->state))) &&
-		    put(object, "ranks", json_integer(n->ranks)) &&
-		    put(object, "leader", json_integer(n->leader)) &&
-		    (!*n->why || put(object, "why", shown(v, n->why))) &&
-		    put_clock(object, "clock_joined", &n->joined) &&
-		    put_clock(object, "clock_parted", &n->parted);
-
-	if (well && n->machine)
-		well = put(object, "gpus",
-			   json_integer((json_int_t)json_array_size(json_object_get(n->machine, "gpus"))));
-	if (well)
-		return object;
-	json_decref(object);
-	return NULL;
-}
-
-static json_t *difference_json(const struct view *v, const struct judge_difference *d)
-{
-	json_t *object = json_object(), *others = json_array();
-	bool well = put(object, "fact", json_text(d->fact)) && put(object, "most", shown(v, d->majority)) &&
-		    put(object, "nodes", json_integer(d->alike));
-
-	for (size_t i = 0; i < d->other_count && well; i++) {
-		json_t *one = json_object();
-
-		well = put(one, "node", shown(v, v->in->record->node[d->other[i].node].name)) &&
-		       put(one, "value", shown(v, d->other[i].value));
-		well &= !json_array_append_new(others, one);
-	}
-	well &= put(object, "others", others);
-	if (well && d->hurts)
-		well = put(object, "hurts", json_string(d->hurts)) &&
-		       put(object, "source", json_string(d->source));
-	if (well)
-		return object;
-	json_decref(object);
-	return NULL;
-}
-
-json_t *nodes_json(const struct view *v)
-{
-	const struct judgements *j = v->in->judged;
-	json_t *nodes = json_array(), *differences = json_array(), *object = json_object();
-	bool well = true;
-
-	for (size_t i = 0; i < v->in->record->node_count && well; i++)
-		well = !json_array_append_new(nodes, node_json(v, &v->in->record->node[i]));
-	for (size_t i = 0; i < j->difference_count && well; i++)
-		well = !json_array_append_new(differences, difference_json(v, &j->difference[i]));
-	well &= put(object, "nodes", nodes);
-	well &= put(object, "differences", differences);
-	if (well)
-		return object;
-	json_decref(object);
-	return NULL;
-}
-
-/* ---- CSV ---- */
 
 void nodes_csv(struct text *out, const struct view *v)
 {

@@ -3,7 +3,6 @@
  * that every rendering shows the same. */
 #ifndef REPORT_NODES_H
 #define REPORT_NODES_H
-#include <jansson.h>
 #include "report/view.h"
 
 enum { NODES_COLUMNS = 5, NODES_DIFFERENCE_COLUMNS = 4 };
@@ -23,8 +22,6 @@ void nodes_each_difference(const struct view *v, nodes_visit *visit, void *arg);
 const char *nodes_alike(const struct view *v);
 void nodes_markdown(struct text *out, const struct view *v);
 void nodes_html(struct text *out, const struct view *v);
-/* {"nodes": [..], "differences": [..]} of results.json; NULL: no memory. Caller decrefs. */
-json_t *nodes_json(const struct view *v);
 /* nodes.csv: a row a fact and node that differs. */
 void nodes_csv(struct text *out, const struct view *v);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of nodes and of their differences, in Markdown and HTML. */
 #include "report/html.h"
-#include "report/merge.h"
+#include "report/markdown.h"
 #include "report/nodes.h"
 #include "report/words.h"
 

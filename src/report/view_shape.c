@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/view_shape.h"
+/* From rows to what is laid out: folds, what nothing judged, knobs, columns. */
+#include "report/view_build.h"
 #include <inttypes.h>
 #include <math.h>
 #include "report/words.h"
