@@ -15,6 +15,9 @@ static const char *const ops[] = {TEAM_OPS(X)};
 
 enum { BOARD_SIZE = TEAM_BOARD_RANKS * sizeof(struct team_board) };
 
+/* A wait that ended so long ago has nothing to do with what is told now. */
+#define JUST_NS UINT64_C(3000000000)
+
 /* Sealed: a child that cuts it cannot take us with it. */
 struct team_board *team_board_create(int *fd)
 {
@@ -64,9 +67,19 @@ void team_board_take(struct team_board *b, unsigned rank)
 
 void team_at(struct team_board *b, enum team_op op)
 {
-	if (!b || atomic_load_explicit(&b->op, memory_order_relaxed) == (uint32_t)op)
+	uint64_t now, took;
+	uint32_t was;
+
+	if (!b || (was = atomic_load_explicit(&b->op, memory_order_relaxed)) == (uint32_t)op)
 		return;
-	atomic_store_explicit(&b->since_ns, clock_now_ns(clock_monotonic()), memory_order_relaxed);
+	now = clock_now_ns(clock_monotonic());
+	took = now - atomic_load_explicit(&b->since_ns, memory_order_relaxed);
+	if (was != TEAM_OP_IDLE && took >= TEAM_LONG_NS) {
+		atomic_store_explicit(&b->long_op, was, memory_order_relaxed);
+		atomic_store_explicit(&b->long_ns, took, memory_order_relaxed);
+		atomic_store_explicit(&b->long_end_ns, now, memory_order_relaxed);
+	}
+	atomic_store_explicit(&b->since_ns, now, memory_order_relaxed);
 	atomic_store_explicit(&b->op, op, memory_order_release);
 	atomic_fetch_add_explicit(&b->sequence, 1, memory_order_relaxed);
 }
@@ -88,18 +101,28 @@ static int by_weight(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
+/* Where it stands, or what held it until a moment ago, whichever took longer. */
+static void read_wait(struct standing *out, const struct team_board *b, uint64_t now_ns)
+{
+	uint64_t since = atomic_load(&b->since_ns), took = atomic_load(&b->long_ns);
+	uint64_t end = atomic_load(&b->long_end_ns);
+
+	if (since <= now_ns && (out->op = atomic_load(&b->op)) != TEAM_OP_IDLE)
+		out->s = (double)(now_ns - since) * 1e-9;
+	if (end && end <= now_ns && now_ns - end <= JUST_NS && took <= end && (double)took * 1e-9 > out->s) {
+		out->op = atomic_load(&b->long_op);
+		out->s = (double)took * 1e-9;
+	}
+}
+
 static bool read_line(struct standing *out, const struct team_board *b, uint64_t now_ns)
 {
-	uint64_t since = atomic_load(&b->since_ns);
-	unsigned op = atomic_load(&b->op);
-
-	*out = (struct standing){.rank = atomic_load(&b->rank), .op = op};
-	if (atomic_load(&b->used) != 1 || op == TEAM_OP_IDLE || op >= TEAM_OP_COUNT || since > now_ns ||
-	    out->rank >= 65536)
+	*out = (struct standing){.rank = atomic_load(&b->rank), .op = TEAM_OP_IDLE};
+	if (atomic_load(&b->used) != 1 || out->rank >= 65536)
 		return false;
-	out->s = (double)(now_ns - since) * 1e-9;
-	out->others = op == TEAM_OP_AGREE || op == TEAM_OP_COMMAND || op == TEAM_OP_ANSWER;
-	return true;
+	read_wait(out, b, now_ns);
+	out->others = out->op == TEAM_OP_AGREE || out->op == TEAM_OP_COMMAND || out->op == TEAM_OP_ANSWER;
+	return out->op != TEAM_OP_IDLE && out->op < TEAM_OP_COUNT;
 }
 
 /* "rank 3", "ranks 0 to 2", "ranks 0, 2": those of one op, at most eight by name. */

@@ -28,9 +28,12 @@ enum team_op { TEAM_OPS(X) TEAM_OP_COUNT };
 struct team_board { /* one rank, a cache line; TEAM_BOARD_RANKS of them in the memfd */
 	_Atomic uint32_t used, rank, sequence, op;
 	_Atomic uint64_t since_ns; /* CLOCK_MONOTONIC */
-	uint64_t pad[5];
+	/* The last op that took TEAM_LONG_NS and is over: what others' ends cut short is still to be told. */
+	_Atomic uint64_t long_ns, long_end_ns;
+	_Atomic uint32_t long_op;
+	uint32_t pad[5];
 };
-enum { TEAM_BOARD_RANKS = 64 };
+enum { TEAM_BOARD_RANKS = 64, TEAM_LONG_NS = 500000000 };
 _Static_assert(sizeof(struct team_board) == 64, "a cache line");
 
 /* Memory of TEAM_BOARD_RANKS lines that a child can be given: *fd is its descriptor here. NULL: there is
@@ -45,7 +48,7 @@ void team_board_take(struct team_board *b, unsigned rank);
 /* Where the rank stands from now on. NULL is fine. */
 void team_at(struct team_board *b, enum team_op op);
 /* "rank 3 waited 4.1 s in making the communicator, ranks 0 to 2 in waiting for the device": who waits
- * for its own device or call before who waits for other ranks, the longest first; "" where nothing sound
- * stands there. Pure. */
+ * for its own device or call before who waits for other ranks, the longest first; of who has just left a
+ * long wait, since another rank ended first, that one; "" where nothing sound stands there. Pure. */
 void team_board_text(char *out, size_t size, const struct team_board *board, unsigned lines, uint64_t now_ns);
 #endif

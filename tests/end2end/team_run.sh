@@ -33,8 +33,9 @@ cat > head << 'EOF'
 name: faults
 cases:
 EOF
-line() { # TARGET OPTIONS
-	printf '  - {probe: "null", engine: ranks, target: "%s", phases: burst, seconds: 50ms, limit: 4s, require: measured, options: {time: 2ms, %s}}\n' "$1" "$2"
+line() { # TARGET OPTIONS; on a busy machine figures may not be trusted, which is not this test's matter
+	printf '  - {probe: "null", engine: ranks, target: "%s", phases: burst, seconds: 50ms, limit: 4s, require: %s, options: {time: 2ms, %s}}\n' \
+		"$1" "${require:-measured}" "$2"
 }
 
 {
@@ -61,10 +62,11 @@ ok "each rank's own mean stands in its journal" eval 'grep -q "\"phase\":\"rank\
 ok "rank 0 tells which rank took longest" eval 'grep -q "\"phase\":\"burst\".*\"rank_ns_max\".*" run/journal.jsonl'
 
 rm -rf run run.*
+require=nothing
 {
 	cat head
 	line team 'slot: [1, 2]'
-	printf '  - {probe: "null", engine: own, target: cpu, phases: burst, seconds: 50ms, require: measured, options: {time: 2ms}}\n'
+	printf '  - {probe: "null", engine: own, target: cpu, phases: burst, seconds: 50ms, require: nothing, options: {time: 2ms}}\n'
 	printf '  - {probe: versions, require: nothing}\n'
 	line team 'slot: 3'
 } > suite.yaml

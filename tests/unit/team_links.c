@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks as threads of one process, and over connections as workers have them: what they agree on, in what order,
- * and how a wait ends. */
+/* Ranks as threads of one process, and over connections as workers have them: what they agree on, in what
+ * order, and how a wait ends. */
 #include "test.h"
 #include <pthread.h>
 #include "core/clock.h"
@@ -505,13 +505,39 @@ static void test_team_links__the_board_says_who_waited_where(void **state)
 	assert_string_equal(text, "rank 3 waited 4.1 s in making the communicator");
 }
 
+/* One that another's end has just let go: what it waited for is told, not the moment since. */
+static void test_team_links__the_board_keeps_a_long_wait(void **state)
+{
+	struct team_board b[2] = {0};
+	uint64_t now = clock_now_ns(clock_monotonic());
+	char text[256];
+
+	(void)state;
+	stand(&b[0], 0, TEAM_OP_AGREE, now - 4000000000u);
+	team_at(&b[0], TEAM_OP_COMMAND);
+	stand(&b[1], 1, TEAM_OP_AGREE, now - TEAM_LONG_NS / 2);
+	team_at(&b[1], TEAM_OP_RELEASE);
+	b[0].since_ns = b[0].long_end_ns = now;
+	b[1].since_ns = now - 100000000u;
+	now += 100000000u;
+	team_board_text(text, sizeof(text), b, 2, now);
+	assert_string_equal(text, "rank 1 waited 0.2 s in releasing, "
+				  "rank 0 waited 4.0 s in agreeing with the other ranks");
+	b[1].used = 0;
+	team_board_text(text, sizeof(text), b, 2, now + 60000000000u); /* long ago: nobody's reason */
+	assert_string_equal(text, "rank 0 waited 60.1 s in waiting for rank 0's word");
+	b[0].long_op = 4711;
+	team_board_text(text, sizeof(text), b, 2, now);
+	assert_string_equal(text, "");
+}
+
 int main(void)
 {
-#define test(name)                                                                                  \
-	cmocka_unit_test_setup(test_team_links__##name, over_threads),                            \
-		{                                                                                   \
-			"wires: " #name, test_team_links__##name, over_wires, over_threads, NULL  \
-		}
+#define test(name)                                                                                           \
+	cmocka_unit_test_setup(test_team_links__##name, over_threads),                                       \
+	{                                                                                                    \
+		"wires: " #name, test_team_links__##name, over_wires, over_threads, NULL                     \
+	}
 	const struct CMUnitTest tests[] = {
 		test(bytes_come_from_the_right_rank_every_time),
 		test(the_worst_of_the_lowest_rank_is_everybodys),
@@ -525,6 +551,7 @@ int main(void)
 		cmocka_unit_test(test_team_links__who_has_another_secret_or_none_is_not_let_in),
 		cmocka_unit_test(test_team_links__a_team_of_one_agrees_with_itself),
 		cmocka_unit_test(test_team_links__the_board_says_who_waited_where),
+		cmocka_unit_test(test_team_links__the_board_keeps_a_long_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
