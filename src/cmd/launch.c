@@ -5,7 +5,6 @@
 #include "cmd/command.h"
 #include "cmd/list.h"
 #include "cmd/show.h"
-#include "launch/ranks.h"
 #include "launch/route.h"
 #include "launch/start.h"
 
@@ -304,7 +303,7 @@ static enum status start_plain(const struct launch_plan *p, const struct filled 
 		*strchr(f->env[i], '=') = '\0';
 		setenv(f->env[i], f->env[i] + strlen(f->env[i]) + 1, 1);
 	}
-	setenv("ASSAY_TEAM_SECRET", s->secret, 1);
+	ranks_tell(s->team->secret, s->team->job);
 	if (p->derive)
 		env_apply(&f->rows, s->log);
 	if (p->gpus && p->ranks > 1)
@@ -333,9 +332,9 @@ static enum status start_slurm(const struct launch_plan *p, const struct launch_
 static enum status start(const struct filled *f, const struct launch_opts *o, const struct command_context *c,
 			 int *code, struct error *err)
 {
-	char secret[RANKS_SECRET];
-	const struct starting s = {.secret = secret, .stop = c->stop, .log = c->log, .out = to_stdout};
-	enum status st = ranks_secret(secret, err);
+	struct ranks_team team;
+	const struct starting s = {.team = &team, .stop = c->stop, .log = c->log, .out = to_stdout};
+	enum status st = ranks_team(&team, err);
 
 	if (st)
 		return st;

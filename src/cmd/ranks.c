@@ -27,7 +27,7 @@ static const struct opt rows[] = {
 	OPT_ROW(struct ranks_opts, env, .name = "env", .help = "NAME=value with blanks between"),
 	OPT_ROW(struct ranks_opts, folder, .name = "folder", .help = "to run in, where it is here too"),
 	OPT_ROW(struct ranks_opts, secret_stdin, .name = "secret-stdin",
-		.help = "the first line of stdin is the secret"),
+		.help = "the first line of stdin is the secret, a blank, and the team's name"),
 	OPT_ROW(struct ranks_opts, lifeline, .name = "lifeline", .help = "the end of stdin ends the ranks"),
 	OPT_ROW(struct ranks_opts, shield, .name = "shield",
 		.help = "ranks but the first end with 0: who started them ends all when one does not"),
@@ -42,16 +42,21 @@ static const char *from_environment(void *arg, const char *name)
 	return getenv(name);
 }
 
-/* Byte by byte: what follows the line is not ours. */
-static enum status take_secret(struct error *err)
+/* "SECRET NAME", byte by byte: what follows the line is not ours. */
+static enum status take_team(struct error *err)
 {
-	char text[256];
+	char text[256], *blank;
 	size_t n = 0;
 
 	while (n + 1 < sizeof(text) && read(STDIN_FILENO, &text[n], 1) == 1 && text[n] != '\n')
 		n++;
 	text[n] = '\0';
-	if (!n || setenv("ASSAY_TEAM_SECRET", text, 1))
+	blank = strchr(text, ' ');
+	if (blank)
+		*blank++ = '\0';
+	if (*text)
+		ranks_tell(text, blank ? blank : "");
+	else
 		return error_set(err, STATUS_BAD_INPUT, "the team's secret did not come on stdin");
 	return STATUS_OK;
 }
@@ -189,7 +194,7 @@ static int run(const struct command_context *c, const void *opts)
 	if (!err.status)
 		check_build(o->build, &err);
 	if (!err.status && o->secret_stdin)
-		take_secret(&err);
+		take_team(&err);
 	take_env(o->env);
 	if (o->folder && chdir(o->folder))
 		log_warn(c->log, LOG_TOPIC_RUN, "%s is not here: %s; the ranks run where ssh put them",

@@ -31,7 +31,7 @@ enum status mpirun_is_mpich(bool *mpich, const volatile sig_atomic_t *stop, stru
 /* What the ranks inherit from mpirun; the secret is on no command line. */
 static void fill_environment(const struct launch_plan *p, const struct starting *s)
 {
-	setenv("ASSAY_TEAM_SECRET", s->secret, 1);
+	ranks_tell(s->team->secret, s->team->job);
 	for (size_t i = 0; i < p->env.count && p->mpich; i++) {
 		const char *equals = strchr(p->env.word[i], '=');
 		char *name = strndup(p->env.word[i], (size_t)(equals - p->env.word[i]));

@@ -104,13 +104,32 @@ enum status ranks_become(const struct team_place *p, const char *const *words, s
 	return error_errno(err, errno, "cannot become a rank");
 }
 
-enum status ranks_secret(char out[RANKS_SECRET], struct error *err)
+/* size - 1 random digits of base 16; size is odd. */
+static bool digits(char *out, size_t size)
 {
-	unsigned char bytes[(RANKS_SECRET - 1) / 2];
+	unsigned char bytes[16];
+	size_t count = (size - 1) / 2;
 
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-		return error_errno(err, errno, "no random bits for the team's secret");
-	for (size_t i = 0; i < sizeof(bytes); i++)
+	if (getrandom(bytes, count, 0) != (ssize_t)count)
+		return false;
+	for (size_t i = 0; i < count; i++)
 		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+	return true;
+}
+
+enum status ranks_team(struct ranks_team *t, struct error *err)
+{
+	char name[9];
+
+	if (!digits(t->secret, sizeof(t->secret)) || !digits(name, sizeof(name)))
+		return error_errno(err, errno, "no random bits for the team's secret");
+	snprintf(t->job, sizeof(t->job), "launch-%s", name);
 	return STATUS_OK;
+}
+
+void ranks_tell(const char *secret, const char *job)
+{
+	setenv("ASSAY_TEAM_SECRET", secret, 1);
+	if (*job)
+		setenv("ASSAY_JOB", job, 1);
 }

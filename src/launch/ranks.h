@@ -25,7 +25,13 @@ enum status ranks_run(const struct ranks *r, int *exit_code, struct error *err);
 /* One rank in the place of this process, which its launcher has started: sets ASSAY_* as `p` says and
  * executes `words`. Returns only where that failed. */
 enum status ranks_become(const struct team_place *p, const char *const *words, struct error *err);
-/* 128 random bits as 32 digits. */
-enum { RANKS_SECRET = 33 };
-enum status ranks_secret(char out[RANKS_SECRET], struct error *err);
+
+/* What the ranks of one start know and no others: 128 random bits as digits, and a name that tells them from
+ * other teams at the same ports. */
+struct ranks_team {
+	char secret[33], job[16];
+};
+enum status ranks_team(struct ranks_team *t, struct error *err);
+/* Into our own environment, which the ranks inherit. job "": none is told. */
+void ranks_tell(const char *secret, const char *job);
 #endif

@@ -92,13 +92,19 @@ void script_ranks(struct words *w, const struct launch_plan *p, unsigned node, b
 		words_add(w, p->words.word[i]);
 }
 
-static void secret_lines(struct text *t, const char *how)
+/* What ranks_team makes where assay launch starts them itself. */
+static void team_lines(struct text *t, const struct launch_plan *p, const char *how)
 {
 	struct text reason = {0};
 
 	text_addf(&reason, "what the ranks of this team know and nobody else: new at each start, told %s",
 		  how);
 	line(t, text_str(&reason), "ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')");
+	line(t, "its name: who meets rank 0 of another team on these hosts goes on to the next port",
+	     p->how == LAUNCH_SLURM ? "ASSAY_JOB=slurm-$SLURM_JOB_ID"
+				    : "ASSAY_JOB=launch-$(od -An -N4 -tx1 /dev/urandom | tr -d ' \\n')");
+	if (p->how != LAUNCH_SSH)
+		text_add(t, "export ASSAY_TEAM_SECRET ASSAY_JOB\n");
 	text_release(&reason);
 }
 
@@ -169,8 +175,7 @@ static void plain(struct text *t, const struct launch_plan *p)
 {
 	char reason[160];
 
-	secret_lines(t, "by environment");
-	text_add(t, "export ASSAY_TEAM_SECRET\n");
+	team_lines(t, p, "by environment");
 	told_lines(t, p);
 	derived_lines(t, p);
 	snprintf(reason, sizeof(reason),
@@ -215,7 +220,7 @@ static void ssh_line(struct text *t, const struct launch_plan *p, unsigned node)
 		 (node + 1) * p->ranks - 1);
 	explain(t, reason);
 	script_ssh(&w, p, node, false);
-	text_add(t, "echo \"$ASSAY_TEAM_SECRET\" | ");
+	text_add(t, "echo \"$ASSAY_TEAM_SECRET $ASSAY_JOB\" | ");
 	words_join(t, &w);
 	text_add(t, " &\n");
 	words_release(&w);
@@ -223,7 +228,7 @@ static void ssh_line(struct text *t, const struct launch_plan *p, unsigned node)
 
 static void ssh(struct text *t, const struct launch_plan *p)
 {
-	secret_lines(t, "through ssh's input, on no command line");
+	team_lines(t, p, "through ssh's input, on no command line");
 	derived_lines(t, p);
 	explain(t, "ssh: keys and known hosts alone, no question is asked; no terminal, agent or X11 goes "
 		   "along\n"
@@ -263,8 +268,7 @@ static void slurm(struct text *t, const struct launch_plan *p)
 	struct text srun = {0}, reason = {0};
 
 	slurm_head(t, p);
-	secret_lines(t, "by srun in the ranks' environment; it stands in no file");
-	text_add(t, "export ASSAY_TEAM_SECRET\n");
+	team_lines(t, p, "by srun in the ranks' environment; it stands in no file");
 	told_lines(t, p);
 	derived_lines(t, p);
 	text_addf(&srun, "srun --mpi=%s --cpu-bind=none", p->plugin);
@@ -303,6 +307,8 @@ static void add_passed_on(struct words *w, const struct launch_plan *p)
 {
 	words_add(w, "-x");
 	words_add(w, "ASSAY_TEAM_SECRET");
+	words_add(w, "-x");
+	words_add(w, "ASSAY_JOB");
 	for (size_t i = 0; i < p->env.count; i++) {
 		words_add(w, "-x");
 		words_add(w, p->env.word[i]);
@@ -331,8 +337,7 @@ static void mpirun(struct text *t, const struct launch_plan *p)
 {
 	struct words w = {0};
 
-	secret_lines(t, "by mpirun in the ranks' environment");
-	text_add(t, "export ASSAY_TEAM_SECRET\n");
+	team_lines(t, p, "by mpirun in the ranks' environment");
 	if (p->mpich)
 		told_lines(t, p);
 	derived_lines(t, p);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include "launch/ranks.h"
 #include "launch/start.h"
 
 enum { AT_ONCE = 32 };
@@ -10,7 +9,7 @@ enum status start_ssh(const struct launch_plan *p, const struct starting *s, int
 {
 	struct words *node = calloc(p->nodes, sizeof(*node));
 	struct member *member = calloc(p->nodes, sizeof(*member));
-	char greeting[RANKS_SECRET + 1];
+	char greeting[sizeof(struct ranks_team) + 2];
 	struct crowd c = {.member = member,
 			  .count = p->nodes,
 			  .greeting = greeting,
@@ -27,7 +26,7 @@ enum status start_ssh(const struct launch_plan *p, const struct starting *s, int
 				     p->nodes);
 		goto out;
 	}
-	snprintf(greeting, sizeof(greeting), "%s\n", s->secret);
+	snprintf(greeting, sizeof(greeting), "%s %s\n", s->team->secret, s->team->job);
 	for (unsigned i = 0; i < p->nodes; i++) {
 		script_ssh(&node[i], p, i, true);
 		if (node[i].failed)

@@ -3,11 +3,12 @@
 #ifndef LAUNCH_START_H
 #define LAUNCH_START_H
 #include "core/log.h"
+#include "launch/ranks.h"
 #include "launch/script.h"
 #include <signal.h>
 
 struct starting {
-	const char *secret; /* of the team */
+	const struct ranks_team *team;
 	const volatile sig_atomic_t *stop;
 	const struct log *log;
 	/* What a job says on its stdout. */

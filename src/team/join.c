@@ -166,8 +166,7 @@ static enum tried prove(struct control *c, struct channel *ch, const char *hello
 	error_clear(err);
 	error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
 			"rank 0 there has another secret than rank %u", c->rank);
-	return *c->secret.file ? TRIED_AGAIN
-			       : TRIED_FINAL; /* the job's file may be a dead run's, until rank 0 is up */
+	return TRIED_AGAIN; /* another team of no name, maybe: ours is at another port, or on its way */
 }
 
 static enum tried try_port(struct control *c, unsigned port, uint64_t deadline, unsigned *left_ms,

@@ -195,11 +195,14 @@ static void job_add(struct team_place *p, const char *text)
 		*p->job = '_';
 }
 
+/* ASSAY_JOB, which any user may set, or what the launcher calls it. */
 static void name_job(struct team_place *p, const struct launcher *l, const struct environment *env)
 {
-	const char *job = l ? get(env, l->job) : NULL;
+	const char *job = get(env, "ASSAY_JOB");
 	char port[8];
 
+	if (!job && l)
+		job = get(env, l->job);
 	if (!job && p->launcher == TEAM_OPENMPI)
 		job = get(env, "OMPI_MCA_ess_base_jobid");
 	if (!job && (p->launcher == TEAM_SLURM || p->launcher == TEAM_PMI) && get(env, "SLURM_JOB_ID")) {

@@ -8,7 +8,7 @@ trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 . "$here/tap.sh"
 . "$here/walk.sh"
-unset OMP_NUM_THREADS NCCL_NVLS_ENABLE NCCL_SOCKET_IFNAME NCCL_IB_HCA ASSAY_TEAM_SECRET SLURM_JOB_ID
+unset OMP_NUM_THREADS NCCL_NVLS_ENABLE NCCL_SOCKET_IFNAME NCCL_IB_HCA ASSAY_TEAM_SECRET ASSAY_JOB SLURM_JOB_ID
 mkdir bin
 PATH=$tmp/bin:$PATH
 stand_in() { # NAME: what it does comes on stdin
@@ -91,6 +91,13 @@ port=$((20000 + $$ % 4000 * 10))
 ok "one node: four ranks meet" expect 0 launch --ranks-per-node 4 --env "A=b" -- __team
 ok ".. all four" [ "$(grep -c '"size":4.*"ending":"done"' out)" = 4 ]
 ok ".. and the secret is not told" sh -c '! grep -q SECRET out err'
+launch_two() { # two teams at once, of one host and its ports
+	"$assay" launch --ranks-per-node 3 -- __team > other.out 2> other.err &
+	other=$!
+	expect 0 launch --ranks-per-node 2 -- __team && wait $other
+}
+ok "two teams at once do not meet" launch_two
+ok ".. and each has its own ranks" [ "$(grep -c '"size":2.*"ending":"done"' out) $(grep -c '"size":3.*"ending":"done"' other.out)" = "2 3" ]
 ok "an exit code of the ranks is ours" expect 2 launch --ranks-per-node 2 -- __team --build other --rank 0 --size 2 --join 300ms --master "127.0.0.1:$port"
 ok "wrong usage of a rank is wrong usage" expect 64 launch --ranks-per-node 2 -- __team --nonsense
 : > err

@@ -47,12 +47,15 @@ static void test_machine__a_teams_secret_is_no_fact(void **state)
 
 	(void)state;
 	assert_int_equal(setenv("ASSAY_TEAM_SECRET", "0123456789abcdef-secret", 1), 0);
+	assert_int_equal(setenv("ASSAY_JOB", "launch-0123", 1), 0);
 	assert_int_equal(setenv("ASSAY_RANK", "3", 1), 0);
 	m = read_live(LAYER_HOST);
 	facts = json_dumps(machine_json(m), 0);
 	assert_non_null(strstr(facts, "ASSAY_RANK"));
 	assert_null(strstr(facts, "0123456789abcdef-secret"));
+	assert_null(strstr(facts, "launch-0123"));
 	unsetenv("ASSAY_TEAM_SECRET");
+	unsetenv("ASSAY_JOB");
 	unsetenv("ASSAY_RANK");
 	free(facts);
 	machine_free(m);

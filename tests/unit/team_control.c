@@ -263,17 +263,18 @@ static void test_control__a_port_in_use(void **state)
 }
 
 /* Two teams that were told the same port, with secrets of their own. */
-static void test_control__two_teams_at_one_port(void **state)
+/* Both are told one port and have a secret each; job_of_b NULL: they have one name. */
+static void two_teams(const char *job_of_b)
 {
 	struct stage a, b;
 
-	(void)state;
 	stage_set(&a, 2, whole_run);
 	stage_set(&b, 2, whole_run);
 	for (unsigned r = 0; r < 2; r++) {
 		b.actor[r].o.place.port = a.port;
 		b.actor[r].o.env = team_env(other_secret);
-		text_copy(b.actor[r].o.place.job, 64, "job of b");
+		if (job_of_b)
+			text_copy(b.actor[r].o.place.job, 64, job_of_b);
 		pthread_create(&a.actor[r].thread, NULL, act, &a.actor[r]);
 	}
 	stage_play(&b);
@@ -283,6 +284,13 @@ static void test_control__two_teams_at_one_port(void **state)
 	all_well(&b);
 	stage_clear(&a);
 	stage_clear(&b);
+}
+
+static void test_control__two_teams_at_one_port(void **state)
+{
+	(void)state;
+	two_teams("job of b");
+	two_teams(NULL);
 }
 
 static unsigned line_ms;

@@ -183,6 +183,14 @@ static void test_place__jobs_have_names_that_are_files(void **state)
 			 STATUS_OK);
 	assert_string_equal(p.job, "1234");
 	assert_string_equal(p.from, "Open MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE)");
+	assert_int_equal(place(&p, ENV("ASSAY_JOB=mine", "PMI_RANK=0", "PMI_SIZE=2", "MPI_LOCALRANKID=0", "MPI_LOCALNRANKS=2"),
+			       NOTHING, &err),
+			 STATUS_OK);
+	assert_string_equal(p.job, "mine"); /* told by a user, of a launcher that has no name for it */
+	assert_int_equal(place(&p, ENV("ASSAY_JOB=mine"), (struct team_place_options){.rank = "0", .size = "2", .master = "a:9"},
+			       &err),
+			 STATUS_OK);
+	assert_string_equal(p.job, "mine.9");
 }
 
 int main(void)

@@ -1,7 +1,9 @@
 #!/bin/sh
 # what the ranks of this team know and nobody else: new at each start, told by environment
 ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-export ASSAY_TEAM_SECRET
+# its name: who meets rank 0 of another team on these hosts goes on to the next port
+ASSAY_JOB=launch-$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n')
+export ASSAY_TEAM_SECRET ASSAY_JOB
 # told by --env
 export NCCL_DEBUG=WARN
 # told by --env

@@ -17,7 +17,9 @@
 #SBATCH --nodelist=n1,n2
 # what the ranks of this team know and nobody else: new at each start, told by srun in the ranks' environment; it stands in no file
 ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-export ASSAY_TEAM_SECRET
+# its name: who meets rank 0 of another team on these hosts goes on to the next port
+ASSAY_JOB=slurm-$SLURM_JOB_ID
+export ASSAY_TEAM_SECRET ASSAY_JOB
 # --no-derive: the environment stays as it is
 # --mpi=pmix: --mpi was told, and srun lists pmix
 # --cpu-bind=none: a GPU's rank binds itself to the GPU's NUMA node; the node's first one measures all CPUs

@@ -15,7 +15,9 @@
 #SBATCH --signal=TERM@30
 # what the ranks of this team know and nobody else: new at each start, told by srun in the ranks' environment; it stands in no file
 ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-export ASSAY_TEAM_SECRET
+# its name: who meets rank 0 of another team on these hosts goes on to the next port
+ASSAY_JOB=slurm-$SLURM_JOB_ID
+export ASSAY_TEAM_SECRET ASSAY_JOB
 # each node sets what its own machine asks for as its ranks start, and says why on stderr
 # --mpi=none: --mpi was told, but srun --mpi=list names no pmix here: cases of engine mpi will be unavailable
 # --cpu-bind=none: a GPU's rank binds itself to the GPU's NUMA node; the node's first one measures all CPUs
