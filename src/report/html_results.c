@@ -2,7 +2,7 @@
 /* The tables of figures on the page, a group at a time: what asks for something first, curves last. */
 #include <math.h>
 #include "report/html.h"
-#include "report/scaling.h"
+#include "report/grid.h"
 
 /* A cell; `value` sorts it where it is a number, `label` names it when the table becomes a list on a narrow
  * screen. */
@@ -78,66 +78,13 @@ static void add_table(struct text *out, const struct view *v, const struct view_
 	text_add(out, "</tbody></table></div>\n");
 }
 
-static void add_matrix(struct text *out, const struct matrix *m)
+static void add_grid(void *arg, const struct grid *g)
 {
-	struct text note = {0};
-	char one[32];
-
-	html_element(out, "h3", m->title);
-	text_add(out, "\n<div class=\"wide\"><table class=\"matrix\"><thead><tr><th></th>");
-	for (size_t b = 0; b < m->count; b++)
-		text_addf(out, "<th class=\"num\">gpu%u</th>", m->gpu[b]);
-	text_add(out, "</tr></thead><tbody>\n");
-	for (size_t a = 0; a < m->count; a++) {
-		text_addf(out, "<tr><th>gpu%u</th>", m->gpu[a]);
-		for (size_t b = 0; b < m->count; b++) {
-			matrix_cell(one, sizeof(one), m, a, b);
-			text_add(out, "<td class=\"num\">");
-			html_add(out, one);
-			text_add(out, "</td>");
-		}
-		text_add(out, "</tr>\n");
-	}
-	text_add(out, "</tbody></table></div>\n<p class=\"muted\">");
-	matrix_note(&note, m);
-	html_add(out, text_str(&note));
-	text_add(out, ".</p>\n");
-	text_release(&note);
-}
-
-static void add_scaling(struct text *out, const struct scaling_table *t)
-{
-	struct text note = {0};
-	char one[160];
-
-	text_add(out, "<h3>Scaling: ");
-	html_add(out, t->title);
-	text_add(out, "</h3>\n<div class=\"wide\"><table><thead><tr>");
-	for (int k = 0; k < SCALING_COLUMN_COUNT; k++)
-		text_addf(out, "<th%s>%s</th>", scaling_right((enum scaling_column)k) ? " class=\"num\"" : "",
-			  scaling_head((enum scaling_column)k));
-	text_add(out, "</tr></thead><tbody>\n");
-	for (size_t i = 0; i < t->count; i++) {
-		text_add(out, "<tr>");
-		for (int k = 0; k < SCALING_COLUMN_COUNT; k++) {
-			scaling_cell(one, sizeof(one), t->row[i], (enum scaling_column)k);
-			text_add(out, scaling_right((enum scaling_column)k) ? "<td class=\"num\">" : "<td>");
-			html_add(out, one);
-			text_add(out, "</td>");
-		}
-		text_add(out, "</tr>\n");
-	}
-	text_add(out, "</tbody></table></div>\n<p class=\"muted\">");
-	scaling_note(&note, t);
-	html_add(out, text_str(&note));
-	text_add(out, ".</p>\n");
-	text_release(&note);
+	grid_html(arg, g);
 }
 
 void html_results(struct text *out, const struct view *v)
 {
-	struct scaling_tables scaling;
-
 	text_add(out, "<section id=\"results\"><h2>Results</h2>\n");
 	if (v->row_count == v->aside_count)
 		text_addf(out, "<p>%s</p>\n",
@@ -156,10 +103,6 @@ void html_results(struct text *out, const struct view *v)
 			if (v->curves[i].group == g)
 				html_curve(out, &v->curves[i]);
 	}
-	for (size_t i = 0; i < v->matrix_count; i++)
-		add_matrix(out, &v->matrices[i]);
-	scaling_collect(&scaling, v);
-	for (size_t i = 0; i < scaling.count; i++)
-		add_scaling(out, &scaling.table[i]);
+	grid_each(v, add_grid, out);
 	text_add(out, "</section>\n");
 }

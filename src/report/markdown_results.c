@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The section "Results" of REPORT.md: tables by target, curves, matrices, scaling. */
+/* The section "Results" of REPORT.md: tables by target, curves, grids. */
 #include "report/markdown.h"
-#include "report/scaling.h"
+#include "report/grid.h"
 #include "report/words.h"
 
 static void add_row(struct text *out, const struct view_group *g, const struct view_row *row)
@@ -110,64 +110,13 @@ static void add_group(struct text *out, const struct view *v, size_t index)
 			add_curve(out, &v->curves[i], i);
 }
 
-static void add_matrix(struct text *out, const struct matrix *m)
+static void add_grid(void *arg, const struct grid *g)
 {
-	struct text note = {0};
-	char one[32];
-
-	text_add(out, "\n### ");
-	markdown_text(out, m->title);
-	text_add(out, "\n\n| |");
-	for (size_t b = 0; b < m->count; b++)
-		text_addf(out, " gpu%u |", m->gpu[b]);
-	text_add(out, "\n| --- |");
-	for (size_t b = 0; b < m->count; b++)
-		text_add(out, " ---: |");
-	for (size_t a = 0; a < m->count; a++) {
-		text_addf(out, "\n| gpu%u |", m->gpu[a]);
-		for (size_t b = 0; b < m->count; b++) {
-			matrix_cell(one, sizeof(one), m, a, b);
-			markdown_cell(out, one);
-		}
-	}
-	matrix_note(&note, m);
-	text_add(out, "\n\n");
-	markdown_text(out, text_str(&note));
-	text_add(out, ".\n");
-	text_release(&note);
-}
-
-static void add_scaling(struct text *out, const struct scaling_table *t)
-{
-	struct text note = {0};
-	char one[160];
-
-	text_add(out, "\n### Scaling: ");
-	markdown_text(out, t->title);
-	text_add(out, "\n\n|");
-	for (int k = 0; k < SCALING_COLUMN_COUNT; k++)
-		text_addf(out, " %s |", scaling_head((enum scaling_column)k));
-	text_add(out, "\n|");
-	for (int k = 0; k < SCALING_COLUMN_COUNT; k++)
-		text_add(out, scaling_right((enum scaling_column)k) ? " ---: |" : " --- |");
-	for (size_t i = 0; i < t->count; i++) {
-		text_add(out, "\n|");
-		for (int k = 0; k < SCALING_COLUMN_COUNT; k++) {
-			scaling_cell(one, sizeof(one), t->row[i], (enum scaling_column)k);
-			markdown_cell(out, one);
-		}
-	}
-	scaling_note(&note, t);
-	text_add(out, "\n\n");
-	markdown_text(out, text_str(&note));
-	text_add(out, ".\n");
-	text_release(&note);
+	grid_markdown(arg, g);
 }
 
 void markdown_results(struct text *out, const struct view *v)
 {
-	struct scaling_tables scaling;
-
 	text_add(out, "\n## Results\n");
 	if (v->row_count == v->aside_count)
 		text_add(out, v->row_count ? "\nNo case of the suite is for the target asked for.\n"
@@ -175,9 +124,5 @@ void markdown_results(struct text *out, const struct view *v)
 	for (size_t g = 0; g < v->group_count; g++)
 		if (view_group_any(v, g))
 			add_group(out, v, g);
-	for (size_t i = 0; i < v->matrix_count; i++)
-		add_matrix(out, &v->matrices[i]);
-	scaling_collect(&scaling, v);
-	for (size_t i = 0; i < scaling.count; i++)
-		add_scaling(out, &scaling.table[i]);
+	grid_each(v, add_grid, out);
 }

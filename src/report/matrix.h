@@ -2,7 +2,7 @@
 /* Cases between pairs of GPUs that differ in the pair alone, as one table: rows send, columns receive. */
 #ifndef REPORT_MATRIX_H
 #define REPORT_MATRIX_H
-#include "core/text.h"
+#include "report/grid.h"
 
 struct view;
 struct view_row;
@@ -28,12 +28,7 @@ struct matrix {
 /* Collects the matrices of a view into *out (caller frees); marks their rows `in_matrix`. False: no memory.
  */
 bool matrix_collect(struct matrix **out, size_t *count, struct view *v);
-/* "395", with a mark where its verdict asks for something; "" where nothing was measured. */
-void matrix_cell(char *out, size_t size, const struct matrix *m, size_t from, size_t to);
-/* "GB/s; rows send, columns receive; NV18 between all; gpu3>gpu2 is 50.1 % behind the median of the others;
- * all at once: 370 GB/s sent by each, 0.97 of a pair alone"
- */
-void matrix_note(struct text *out, const struct matrix *m);
+void matrix_grid(struct grid *g, const struct matrix *m);
 /* What lies between the two of a pair, as the case told it; "" where it did not. Lent. */
 const char *matrix_path(const struct view_row *row);
 #endif

@@ -4,6 +4,21 @@
 /* The account may be off the host's clock by so much: METHODS, "Scaling". */
 #define CLOSED 0.03
 
+/* name, head, flush right */
+#define SCALING_COLUMNS(X)                                                                                   \
+	X(ranks, "ranks", 1)                                                                                 \
+	X(target, "target", 0)                                                                               \
+	X(step, "step", 1)                                                                                   \
+	X(efficiency, "efficiency", 1)                                                                       \
+	X(compute, "compute", 1)                                                                             \
+	X(exposed, "exposed", 1)                                                                             \
+	X(waiting, "waiting", 1)                                                                             \
+	X(slowest, "slowest", 0)                                                                             \
+	X(largest_loss, "most is lost to", 0)
+#define X(name, ...) SCALING_COLUMN_##name,
+enum scaling_column { SCALING_COLUMNS(X) SCALING_COLUMN_COUNT };
+#undef X
+
 static const struct record_phase *account(const struct view_row *row)
 {
 	return strcmp(row->c->probe, "scaling") ? NULL : record_phase(row->c, "once");
@@ -66,24 +81,6 @@ void scaling_collect(struct scaling_tables *out, const struct view *v)
 	}
 }
 
-const char *scaling_head(enum scaling_column column)
-{
-#define X(name, right) #name,
-	static const char *const heads[] = {SCALING_COLUMNS(X)};
-#undef X
-
-	return column == SCALING_COLUMN_largest_loss ? "most is lost to" : heads[column];
-}
-
-bool scaling_right(enum scaling_column column)
-{
-#define X(name, right) right,
-	static const bool rights[] = {SCALING_COLUMNS(X)};
-#undef X
-
-	return rights[column];
-}
-
 static void share(char *out, size_t size, const struct view_row *row, const char *field)
 {
 	double value;
@@ -92,7 +89,7 @@ static void share(char *out, size_t size, const struct view_row *row, const char
 		snprintf(out, size, "%.1f %%", 100 * value);
 }
 
-void scaling_cell(char *out, size_t size, const struct view_row *row, enum scaling_column column)
+static void cell_text(char *out, size_t size, const struct view_row *row, enum scaling_column column)
 {
 	const char *slowest = record_text(account(row), "slowest_rank");
 	const char *loss = record_text(account(row), "largest_loss");
@@ -131,7 +128,7 @@ void scaling_cell(char *out, size_t size, const struct view_row *row, enum scali
 	}
 }
 
-void scaling_note(struct text *out, const struct scaling_table *t)
+static void add_note(struct text *out, const struct scaling_table *t)
 {
 	text_add(out,
 		 "the same work on every rank; efficiency: one rank's step over this one; shares are of the "
@@ -144,4 +141,25 @@ void scaling_note(struct text *out, const struct scaling_table *t)
 				  "; on %u ranks the parts are %.1f %% off the host's clock: unexplained",
 				  ranks_of(t->row[i]), 100 * off);
 	}
+}
+
+void scaling_grid(struct grid *g, const struct scaling_table *t)
+{
+#define X(name, head, right) {head, right},
+	static const struct {
+		const char *head;
+		bool right;
+	} columns[] = {SCALING_COLUMNS(X)};
+#undef X
+	char one[160];
+
+	text_addf(&g->title, "Scaling: %s", t->title);
+	for (int k = 0; k < SCALING_COLUMN_COUNT; k++)
+		grid_column(g, columns[k].head, columns[k].right);
+	for (size_t i = 0; i < t->count; i++)
+		for (int k = 0; k < SCALING_COLUMN_COUNT; k++) {
+			cell_text(one, sizeof(one), t->row[i], (enum scaling_column)k);
+			grid_cell(g, one);
+		}
+	add_note(&g->note, t);
 }

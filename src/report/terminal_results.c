@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows by target on a terminal: each table laid out for itself, then curves and matrices. */
+/* Rows by target on a terminal: each table laid out for itself, then curves and grids. */
+#include "report/grid.h"
 #include "report/paint.h"
-#include "report/scaling.h"
 #include "report/width.h"
 #include "report/words.h"
 
@@ -248,40 +248,6 @@ static void add_group(const struct paint *p, const struct layout *l, const struc
 	add_folds(p, v, index, false);
 }
 
-/* Rows send, columns receive. */
-static void add_matrix(const struct paint *p, const struct matrix *m)
-{
-	struct text note = {0};
-	char one[32];
-	unsigned width = 6;
-
-	for (size_t a = 0; a < m->count; a++)
-		for (size_t b = 0; b < m->count; b++) {
-			matrix_cell(one, sizeof(one), m, a, b);
-			width = width_of(one) > width ? width_of(one) : width;
-		}
-	paint_title(p, m->title);
-	text_addf(p->out, "%-6s", "");
-	for (size_t b = 0; b < m->count; b++) {
-		snprintf(one, sizeof(one), "gpu%u", m->gpu[b]);
-		text_add(p->out, " ");
-		width_add(p->out, one, width, WIDTH_RIGHT);
-	}
-	for (size_t a = 0; a < m->count; a++) {
-		text_addf(p->out, "\ngpu%-3u", m->gpu[a]);
-		for (size_t b = 0; b < m->count; b++) {
-			matrix_cell(one, sizeof(one), m, a, b);
-			text_add(p->out, " ");
-			width_add(p->out, one, width, WIDTH_RIGHT);
-		}
-	}
-	matrix_note(&note, m);
-	text_add(p->out, "\n");
-	width_wrap(p->out, text_str(&note), p->columns, 0, 0);
-	text_add(p->out, "\n");
-	text_release(&note);
-}
-
 /* Which columns some table had no room for. */
 static void add_left_out(const struct paint *p, const bool left_out[COLUMN_COUNT])
 {
@@ -301,6 +267,11 @@ static void add_left_out(const struct paint *p, const bool left_out[COLUMN_COUNT
 	text_release(&line);
 }
 
+static void add_grid(void *arg, const struct grid *g)
+{
+	grid_terminal(arg, g);
+}
+
 void terminal_results(const struct paint *p, const struct view *v)
 {
 	bool left_out[COLUMN_COUNT] = {false};
@@ -312,8 +283,6 @@ void terminal_results(const struct paint *p, const struct view *v)
 		for (enum column k = 0; k < COLUMN_COUNT; k++)
 			left_out[k] |= l.left_out[k];
 	}
-	for (size_t i = 0; i < v->matrix_count; i++)
-		add_matrix(p, &v->matrices[i]);
-	terminal_scaling(p->out, v, p->columns);
+	grid_each(v, add_grid, (void *)p);
 	add_left_out(p, left_out);
 }

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A table besides those of targets, as texts, so that every rendering lays out the same: matrices of pairs,
+ * scaling. */
+#ifndef REPORT_GRID_H
+#define REPORT_GRID_H
+#include <stdbool.h>
+#include <stddef.h>
+#include "core/text.h"
+
+struct paint;
+struct view;
+
+enum { GRID_COLUMNS = 20 };
+
+struct grid {
+	struct text title, note; /* note: below it, without its full stop; "" none */
+	const char *style;	 /* the page's class for it; NULL: none */
+	bool row_heads;		 /* the first column heads its row */
+	size_t columns;
+	struct {
+		char head[24];
+		bool right; /* flush right: figures */
+	} column[GRID_COLUMNS];
+	char **cell; /* by row */
+	size_t cells;
+	bool failed; /* out of memory: what is there is not all */
+};
+
+void grid_release(struct grid *g);
+void grid_column(struct grid *g, const char *head, bool right);
+/* The next cell: row after row, as many a row as there are columns. */
+void grid_cell(struct grid *g, const char *s);
+size_t grid_rows(const struct grid *g);
+const char *grid_at(const struct grid *g, size_t row, size_t column);
+
+/* Every grid of the view, in the order in which reports show them; lent for the call. */
+typedef void grid_visit(void *arg, const struct grid *g);
+void grid_each(const struct view *v, grid_visit *visit, void *arg);
+
+void grid_markdown(struct text *out, const struct grid *g);
+void grid_html(struct text *out, const struct grid *g);
+void grid_terminal(const struct paint *p, const struct grid *g);
+#endif

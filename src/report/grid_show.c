@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A grid in Markdown, on the page and on a terminal. */
+#include "report/grid.h"
+#include "report/html.h"
+#include "report/markdown.h"
+#include "report/paint.h"
+#include "report/width.h"
+
+void grid_markdown(struct text *out, const struct grid *g)
+{
+	text_add(out, "\n### ");
+	markdown_text(out, text_str(&g->title));
+	text_add(out, "\n\n|");
+	for (size_t k = 0; k < g->columns; k++)
+		text_addf(out, *g->column[k].head ? " %s |" : " %s|", g->column[k].head);
+	text_add(out, "\n|");
+	for (size_t k = 0; k < g->columns; k++)
+		text_add(out, g->column[k].right ? " ---: |" : " --- |");
+	for (size_t i = 0; i < grid_rows(g); i++) {
+		text_add(out, "\n|");
+		for (size_t k = 0; k < g->columns; k++)
+			markdown_cell(out, grid_at(g, i, k));
+	}
+	text_add(out, "\n");
+	if (g->note.size) {
+		text_add(out, "\n");
+		markdown_text(out, text_str(&g->note));
+		text_add(out, ".\n");
+	}
+	out->failed |= g->failed;
+}
+
+void grid_html(struct text *out, const struct grid *g)
+{
+	html_element(out, "h3", text_str(&g->title));
+	text_add(out, "\n<div class=\"wide\"><table");
+	if (g->style)
+		text_addf(out, " class=\"%s\"", g->style);
+	text_add(out, "><thead><tr>");
+	for (size_t k = 0; k < g->columns; k++)
+		text_addf(out, "<th%s>%s</th>", g->column[k].right ? " class=\"num\"" : "",
+			  g->column[k].head);
+	text_add(out, "</tr></thead><tbody>\n");
+	for (size_t i = 0; i < grid_rows(g); i++) {
+		text_add(out, "<tr>");
+		for (size_t k = 0; k < g->columns; k++) {
+			const char *tag = !k && g->row_heads ? "th" : "td";
+
+			text_addf(out, "<%s%s>", tag, g->column[k].right ? " class=\"num\"" : "");
+			html_add(out, grid_at(g, i, k));
+			text_addf(out, "</%s>", tag);
+		}
+		text_add(out, "</tr>\n");
+	}
+	text_add(out, "</tbody></table></div>\n");
+	if (g->note.size) {
+		text_add(out, "<p class=\"muted\">");
+		html_add(out, text_str(&g->note));
+		text_add(out, ".</p>\n");
+	}
+	out->failed |= g->failed;
+}
+
+/* The heads where `row` is -1. The last column, where it is words, has what the others leave. */
+static void terminal_line(const struct paint *p, const struct grid *g, const unsigned *width, long row)
+{
+	unsigned used = 0;
+
+	for (size_t k = 0; k < g->columns; k++) {
+		const char *one = row < 0 ? g->column[k].head : grid_at(g, (size_t)row, k);
+		unsigned room = width[k];
+
+		if (k)
+			text_add(p->out, "  ");
+		used += k ? 2 : 0;
+		if (k + 1 == g->columns && !g->column[k].right) {
+			room = p->columns > used ? p->columns - used : 0;
+			room = width_of(one) < room ? width_of(one) : room;
+		}
+		width_add(p->out, one, room, g->column[k].right ? WIDTH_RIGHT : WIDTH_LEFT);
+		used += room;
+	}
+	text_add(p->out, "\n");
+}
+
+/* Columns that the widths take; of a last one that is words, no more than it needs to be read. */
+static unsigned wide(const struct grid *g, const unsigned *width)
+{
+	enum { WORDS_LEAST = 12 };
+	unsigned sum = 0;
+
+	for (size_t k = 0; k < g->columns; k++) {
+		bool words = k && k + 1 == g->columns && !g->column[k].right;
+
+		sum += (k ? 2 : 0) + (words && width[k] > WORDS_LEAST ? WORDS_LEAST : width[k]);
+	}
+	return sum;
+}
+
+/* Where the columns find no room side by side: a row is a sentence, "node-b: state whole; ranks 8". */
+static void terminal_sentence(const struct paint *p, const struct grid *g, size_t row)
+{
+	struct text line = {0};
+
+	text_addf(&line, "%s: ", grid_at(g, row, 0));
+	for (size_t k = 1; k < g->columns; k++)
+		if (*grid_at(g, row, k))
+			text_addf(&line, "%s%s %s", k > 1 ? "; " : "", g->column[k].head, grid_at(g, row, k));
+	width_wrap(p->out, text_str(&line), p->columns, 0, 2);
+	text_add(p->out, "\n");
+	text_release(&line);
+}
+
+void grid_terminal(const struct paint *p, const struct grid *g)
+{
+	unsigned width[GRID_COLUMNS];
+	bool table;
+
+	for (size_t k = 0; k < g->columns; k++) {
+		width[k] = width_of(g->column[k].head);
+		for (size_t i = 0; i < grid_rows(g); i++)
+			if (width_of(grid_at(g, i, k)) > width[k])
+				width[k] = width_of(grid_at(g, i, k));
+	}
+	table = wide(g, width) <= p->columns;
+	paint_title(p, text_str(&g->title));
+	if (table) {
+		paint_code(p, "\033[2m");
+		terminal_line(p, g, width, -1);
+		paint_code(p, "\033[0m");
+	}
+	for (size_t i = 0; i < grid_rows(g); i++) {
+		if (table)
+			terminal_line(p, g, width, (long)i);
+		else
+			terminal_sentence(p, g, i);
+	}
+	if (g->note.size) {
+		width_wrap(p->out, text_str(&g->note), p->columns, 0, 0);
+		text_add(p->out, "\n");
+	}
+	p->out->failed |= g->failed;
+}
