@@ -88,6 +88,9 @@ enum status gpu_stream_copy_peer(struct gpu_stream *s, gpu_ptr to, const struct 
 enum status gpu_event_create(struct gpu_device *d, struct gpu_event **e, struct error *err);
 void gpu_event_destroy(struct gpu_event **e);
 enum status gpu_event_record(struct gpu_event *e, struct gpu_stream *s, struct error *err);
+/* While `s` captures: the graph records it each time it runs. What only forks and joins the capture is
+ * gpu_event_record. */
+enum status gpu_event_record_captured(struct gpu_event *e, struct gpu_stream *s, struct error *err);
 enum status gpu_event_elapsed_ns(const struct gpu_event *from, const struct gpu_event *to, double *ns,
 				 struct error *err);
 bool gpu_event_done(const struct gpu_event *e);

@@ -98,6 +98,11 @@ enum status gpu_event_record(struct gpu_event *e, struct gpu_stream *s, struct e
 	return CUDA_CALL(&e->device->cu, err, event_record, e->raw, s->raw);
 }
 
+enum status gpu_event_record_captured(struct gpu_event *e, struct gpu_stream *s, struct error *err)
+{
+	return CUDA_CALL(&e->device->cu, err, event_record_flags, e->raw, s->raw, CU_EVENT_RECORD_EXTERNAL);
+}
+
 enum status gpu_event_elapsed_ns(const struct gpu_event *from, const struct gpu_event *to, double *ns,
 				 struct error *err)
 {

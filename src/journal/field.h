@@ -29,8 +29,12 @@ struct field {
 	X(time_ns_p99, "ns", F64, -1, "99th percentile of the samples, each the mean of its batch")   \
 	X(time_ns_max, "ns", F64, -1, "slowest sample")                                               \
 	X(iteration_ns_p50, "ns", F64, -1, "median of single iterations, timed one by one")           \
+	X(iteration_ns_p90, "ns", F64, -1, "90th percentile of single iterations, timed one by one")  \
 	X(iteration_ns_p99, "ns", F64, -1, "99th percentile of single iterations, timed one by one")  \
+	X(iteration_ns_max, "ns", F64, -1, "slowest of single iterations, timed one by one")          \
 	X(iteration_samples, "", U64, 0, "single iterations that these percentiles are of")           \
+	X(iteration_mark_ns, "ns", F64, 0, "what the mark between two of them takes by itself, an event or a look at the clock") \
+	X(iteration_starved_share, "", F64, -1, "of them, those that the device had to wait for: as long as the host took") \
 	X(half_width_share, "", F64, -1, "95 % half-width of the mean by batch means, share of it")   \
 	X(samples, "", U64, 0, "samples in the window")                                               \
 	X(batch, "", U64, 0, "iterations a sample")                                                   \

@@ -66,7 +66,7 @@ static enum status time_phases(struct running *r, struct error *err)
 		st = phase_burst(t, err);
 	if (!st && r->c->phases == PHASES_HEADLINE)
 		st = time_headline(r, err);
-	if (!st && r->c->phases == PHASES_HEADLINE)
+	if (!st)
 		st = phase_single(t, err);
 	return st ? st : timing_verify(t, err);
 }

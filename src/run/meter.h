@@ -10,6 +10,7 @@
  *   ramp                                     ramp
  *   begin, sample.., [drain,] end            burst, settle, sustained, search: a window
  *   begin, {sample, drain, select}.., end    pairs: the loop selects a variant only when nothing is in flight
+ *   begin, singles.., end                    single: a window of iterations timed one by one
  *
  * A sample is `batch` iterations timed as one; its result is appended to the window when it is known, which
  * may be many calls later: a GPU meter keeps up to `depth` samples in flight, so that the device never waits
@@ -30,12 +31,17 @@
 
 /* Shortest sample: events resolve 0.5 us and insert 1-2 us, so 1 ms keeps both below 0.3 %. */
 #define METER_SAMPLE_NS 1000000u
+/* Singles of one call. Each is a launch and an event: twice as many stay below the 1024 that a driver takes
+ * before a launch waits for the device. */
+#define METER_SINGLES 256u
 
 struct sample {
 	double ns;	/* one iteration: time of the batch / batch */
 	double end_ns;	/* when it ended, on the window's own axis: device or host time since the window's
 			   begin; grows */
 	uint64_t batch; /* iterations in it, as asked */
+	bool starved;	/* a single one on a device that had run dry before it came: its time holds the host's
+			 */
 };
 
 /* Several ranks: what each timed in a window, ns an iteration. */
@@ -93,6 +99,9 @@ struct window {
 	 * 10 ms. */
 	bool has_steal;
 	uint64_t steal_ns;
+	/* Singles: what the mark between two of them takes by itself, an event or a look at the clock. */
+	bool has_mark;
+	double mark_ns;
 	/* Several ranks: the samples above are those of the slowest. */
 	struct rank_spread ranks;
 };
@@ -124,6 +133,9 @@ struct meter_ops {
 	 * `depth` samples are in flight, else waits for the oldest. A CPU meter appends this very sample
 	 * before it returns. */
 	enum status (*sample)(struct meter *m, uint64_t batch, struct error *err);
+	/* `count` iterations (1 to METER_SINGLES) in a row, run as `sample` would, each a sample of its own.
+	 * Nothing is in flight before and after. A window has samples or singles. */
+	enum status (*singles)(struct meter *m, uint64_t count, struct error *err);
 	/* Waits until nothing is in flight; all samples are appended. The window stays open. */
 	enum status (*drain)(struct meter *m, struct error *err);
 	/* Drain, stamp 1, facts into the window, t1. Closes it. */
@@ -175,6 +187,7 @@ static inline void meter_destroy(struct meter **m)
 static inline void window_add(struct window *w, double ns_batch, double end_ns, uint64_t batch)
 {
 	if (w->count < w->room)
-		w->sample[w->count++] = (struct sample){ns_batch / (double)batch, end_ns, batch};
+		w->sample[w->count++] =
+			(struct sample){.ns = ns_batch / (double)batch, .end_ns = end_ns, .batch = batch};
 }
 #endif

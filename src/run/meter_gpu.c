@@ -9,6 +9,7 @@
 #include "gpu/gpu.h"
 #include "kernel/spin.h"
 #include "run/meter.h"
+#include "run/meter_chain.h"
 #include "run/meter_nvlink.h"
 #include "run/plant.h"
 #include "vendor/cuda.h"
@@ -40,6 +41,7 @@ struct meter_gpu {
 	struct gpu_graph *graph;
 	uint64_t graph_batch; /* iterations in it */
 	bool graph_refused;
+	struct chain chain; /* of singles */
 	enum launch launch;
 	bool together;	     /* with other ranks: a stretch begins when all of them have */
 	double iteration_ns; /* of the newest sample known; 0: none */
@@ -107,6 +109,7 @@ static void graph_drop(struct meter_gpu *g)
 {
 	gpu_graph_destroy(&g->graph);
 	g->graph_batch = 0;
+	chain_graph_drop(&g->chain);
 }
 
 static enum status begin(struct meter *m, struct window *w, struct error *err)
@@ -202,16 +205,30 @@ static enum status mark(struct meter_gpu *g, struct gpu_event **out, struct erro
 	return gpu_event_record(*out, g->stream, err);
 }
 
-/* Captures `count` iterations. An engine that cannot be captured is enqueued plainly from then on. */
-static enum status capture(struct meter_gpu *g, uint64_t count, struct error *err)
+/* Puts so many iterations on the stream, which captures or does not. */
+typedef enum status put_iterations(struct meter_gpu *g, uint64_t count, bool captured, struct error *err);
+
+static enum status put_batch(struct meter_gpu *g, uint64_t count, bool captured, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	(void)captured;
+	for (uint64_t i = 0; i < count && !st; i++)
+		st = enqueue(g, false, err);
+	return st;
+}
+
+/* Captures `count` iterations as `put` has them. An engine that cannot be captured is enqueued plainly from
+ * then on. */
+static enum status capture(struct meter_gpu *g, uint64_t count, put_iterations *put, struct gpu_graph **graph,
+			   uint64_t *in_graph, struct error *err)
 {
 	struct error own = {0};
 	enum status st = gpu_capture_begin(g->stream, &own), ended;
 
 	if (!st) {
-		for (uint64_t i = 0; i < count && !st; i++)
-			st = enqueue(g, false, &own);
-		ended = gpu_capture_end(g->stream, &g->graph, &own);
+		st = put(g, count, true, &own);
+		ended = gpu_capture_end(g->stream, graph, &own);
 		st = st ? st : ended;
 	}
 	if (st &&
@@ -223,7 +240,7 @@ static enum status capture(struct meter_gpu *g, uint64_t count, struct error *er
 	if (st)
 		graph_drop(g);
 	else
-		g->graph_batch = count;
+		*in_graph = count;
 	return STATUS_OK;
 }
 
@@ -268,7 +285,8 @@ static enum status sample(struct meter *m, uint64_t batch, struct error *err)
 	enum status st = plant_busy_start(g->busy, err);
 
 	if (!st && wants_graph(g, batch) && !g->graph && !g->flight_count) {
-		st = capture(g, batch < GRAPH_BATCH_MAX ? batch : GRAPH_BATCH_MAX, err);
+		st = capture(g, batch < GRAPH_BATCH_MAX ? batch : GRAPH_BATCH_MAX, put_batch, &g->graph,
+			     &g->graph_batch, err);
 		g->last = NULL;
 	}
 	if (!st && !g->last && g->together)
@@ -288,6 +306,55 @@ static enum status sample(struct meter *m, uint64_t batch, struct error *err)
 	if (g->flight_count == DEPTH)
 		st = land(g, err);
 	return st ? st : land_what_is_done(g, err);
+}
+
+/* -- singles -- */
+
+static enum status put_one(void *arg, struct error *err)
+{
+	return enqueue(arg, false, err);
+}
+
+/* With other ranks an untimed one comes first, which ends when every rank has come to it. */
+static enum status put_singles(struct meter_gpu *g, uint64_t count, bool captured, struct error *err)
+{
+	enum status st = g->together ? enqueue(g, false, err) : STATUS_OK;
+
+	return st ? st : chain_put(&g->chain, count, captured, put_one, g, err);
+}
+
+static enum status replay_singles(struct meter_gpu *g, uint64_t count, struct error *err)
+{
+	struct chain *c = &g->chain;
+	enum status st = STATUS_OK;
+
+	if (c->graph_count != count) {
+		chain_graph_drop(c);
+		st = capture(g, count, put_singles, &c->graph, &c->graph_count, err);
+	} else {
+		g->base.next += count + g->together;
+	}
+	if (!st && !c->graph)
+		return put_singles(g, count, false, err);
+	return st ? st : gpu_graph_launch(c->graph, g->stream, err);
+}
+
+static enum status singles(struct meter *m, uint64_t count, struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	struct gpu_event *done;
+	enum status st = chain_ready(&g->chain, err);
+
+	if (!st)
+		st = plant_busy_start(g->busy, err);
+	if (!st)
+		st = wants_graph(g, count) ? replay_singles(g, count, err)
+					   : put_singles(g, count, false, err);
+	if (!st)
+		st = mark(g, &done, err);
+	if (!st)
+		st = await_event(g, done, err);
+	return st ? st : chain_read(&g->chain, count, g->origin, m->window, err);
 }
 
 static enum status drain(struct meter *m, struct error *err)
@@ -351,6 +418,7 @@ static void destroy(struct meter *m)
 	for (unsigned i = 0; i < DEPTH + 2; i++)
 		gpu_event_destroy(&g->event[i]);
 	gpu_event_destroy(&g->origin);
+	chain_release(&g->chain);
 	gpu_stamps_destroy(&g->stamps);
 	gpu_stamps_destroy(&g->ramp_stamps);
 	meter_nvml_close(&g->nvml);
@@ -363,6 +431,7 @@ static const struct meter_ops ops = {
 	.ramp = ramp,
 	.begin = begin,
 	.sample = sample,
+	.singles = singles,
 	.drain = drain,
 	.end = end,
 	.state = state,
@@ -399,6 +468,7 @@ enum status meter_gpu_create(struct meter **out, const struct meter_spec *spec, 
 	};
 	g->device = spec->bench->device;
 	g->stream = spec->bench->stream[0];
+	g->chain = (struct chain){.device = g->device, .stream = g->stream};
 	if (facts)
 		meter_nvml_name(&g->nvml, facts->pci);
 	st = gpu_event_create(g->device, &g->origin, err);

@@ -5,6 +5,7 @@
  * sample lasts as long as on the slowest rank.
  */
 #include <errno.h>
+#include <math.h>
 #include "run/ranks.h"
 
 struct meter_team {
@@ -126,15 +127,29 @@ static enum status begin(struct meter *m, struct window *w, struct error *err)
 		   own_begin, NULL, err);
 }
 
-static enum status sample(struct meter *m, uint64_t batch, struct error *err)
+static enum status post_sample(struct meter_team *t, uint64_t batch, uint32_t how, struct error *err)
 {
-	struct meter_team *t = team_of(m);
-	const struct team_command c = {.word = PART_SAMPLE, .batch = batch};
+	const struct team_command c = {.word = PART_SAMPLE, .batch = batch, .variant = how};
 	enum status st = team_post(t->part->team, &c, err);
 
 	part_stand(t->part, PART_SAMPLE);
+	return st;
+}
+
+static enum status sample(struct meter *m, uint64_t batch, struct error *err)
+{
+	struct meter_team *t = team_of(m);
+	enum status st = post_sample(t, batch, 0, err);
 
 	return st ? st : t->own->ops->sample(t->own, batch, err);
+}
+
+static enum status singles(struct meter *m, uint64_t count, struct error *err)
+{
+	struct meter_team *t = team_of(m);
+	enum status st = post_sample(t, count, PART_SINGLES, err);
+
+	return st ? st : t->own->ops->singles(t->own, count, err);
 }
 
 /* Rank 0's own times, before those of others go over them. */
@@ -173,9 +188,12 @@ static void take_samples(void *arg, unsigned rank, const struct part_answer *a, 
 		return;
 	}
 	for (size_t i = 0; i < a->count; i++) {
-		t->ns[rank][from + i] = sample[i];
-		if (sample[i] > w->sample[from + i].ns)
-			w->sample[from + i].ns = sample[i];
+		struct sample *s = &w->sample[from + i];
+		double ns = fabs(sample[i]);
+
+		t->ns[rank][from + i] = ns;
+		s->ns = fmax(s->ns, ns);
+		s->starved = s->starved || signbit(sample[i]);
 	}
 }
 
@@ -238,6 +256,7 @@ static const struct meter_ops ops = {
 	.ramp = ramp,
 	.begin = begin,
 	.sample = sample,
+	.singles = singles,
 	.drain = drain,
 	.end = end,
 	.state = state,

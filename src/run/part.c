@@ -74,9 +74,11 @@ static enum status begin(struct part *p, const struct team_command *c, struct er
 /* An error waits for the next answer; the ranks that wait for this one on their device hear of it at once. */
 static void sample(struct part *p, const struct team_command *c)
 {
+	const struct meter_ops *ops = p->meter->ops;
+
 	if (p->failed.status || !p->meter->window)
 		return;
-	if (p->meter->ops->sample(p->meter, c->batch, &p->failed))
+	if ((c->variant & PART_SINGLES ? ops->singles : ops->sample)(p->meter, c->batch, &p->failed))
 		team_leave(p->team, &p->failed);
 }
 

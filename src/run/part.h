@@ -32,7 +32,7 @@ enum part_word {
 	PART_ONCE,
 	PART_RAMP,  /* number: limit, ns */
 	PART_BEGIN, /* number: room for samples, variant: PART_STAMP, PART_CHECK */
-	PART_SAMPLE /* batch; no answer */,
+	PART_SAMPLE /* batch, variant: PART_SINGLES; no answer */,
 	PART_DRAIN,
 	PART_END,
 	PART_VERIFY,
@@ -41,9 +41,9 @@ enum part_word {
 	PART_OUTCOME, /* launched ranks: how the case ended, by team_share */
 	PART_WORDS
 };
-enum { PART_STAMP = 1, PART_CHECK = 2 };
+enum { PART_STAMP = 1, PART_CHECK = 2, PART_SINGLES = 4 };
 
-/* A rank's answer; the samples that are new behind it, ns an iteration. */
+/* A rank's answer; the samples that are new behind it, ns an iteration, with a minus where one is starved. */
 struct part_answer {
 	uint32_t status, cause;
 	char text[512];

@@ -56,8 +56,7 @@ static enum status report_window(struct timing *t, const char *phase, const stru
 	if (!r)
 		return error_errno(err, ENOMEM, "the values of %s", phase);
 	timing_values(t, w, r);
-	if (!strcmp(phase, "sustained"))
-		timing_single_values(t, w, r);
+	timing_single_values(t, phase, w, r);
 	if (tell_settled)
 		result_u64(r, &field_settled, t->settled);
 	if (t->repeats && !strcmp(phase, "burst"))

@@ -26,9 +26,9 @@
 #define PHASE_TURN_CEILING_S 0.03      /* a window of the ceiling */
 #define PHASE_TURN_AGREE 0.05          /* the two ceilings around a turn */
 #define PHASE_BURST_MOST 3             /* windows of a point of a CPU's curve, while other work disturbs it */
-#define PHASE_SINGLE_FROM_NS 100e3     /* shorter iterations are not timed one by one: an event pair inserts 1 to 2 us */
-#define PHASE_SINGLE_MOST 64           /* iterations timed one by one */
-#define PHASE_SINGLE_S 0.15            /* and no longer than that in all */
+#define PHASE_SINGLE_FROM_NS 100e3     /* from here on the 1 to 2 us that an event inserts do not tell */
+#define PHASE_SINGLE_MOST 512          /* iterations timed one by one */
+#define PHASE_SINGLE_S 0.1             /* and no longer than that in all */
 #define PHASE_WIDE 0.05                /* half-width of the mean that says so */
 #define PHASE_CPU_SHARE 0.97           /* of the CPU time asked for, below which other work took it */
 /* clang-format on */
@@ -48,7 +48,7 @@ struct timing {
 	unsigned repeats;      /* windows of burst taken again */
 	bool capped;	       /* by the power limit, as settle ended */
 	double listing_s;      /* that the engine's list of variants took, of the search's budget */
-	bool single;	       /* iteration_ns_p50 and _p99 are told */
+	bool single;	       /* iteration_ns_p50 and the others are told */
 	struct sample *sample; /* lent to windows one after the other */
 	size_t room;
 };
@@ -65,10 +65,12 @@ enum status phase_burst(struct timing *t, struct error *err);
 enum status phase_settle(struct timing *t, struct error *err);
 enum status phase_sustained(struct timing *t, struct error *err);
 
-/* After the judged window: a pass of single iterations for their percentiles, where one takes
- * PHASE_SINGLE_FROM_NS and the window's samples were batches. Values go to "sustained"; samples of a batch of
- * one are those percentiles already. */
+/* After the judged window: a stretch of single iterations for their percentiles, where the window's samples
+ * were batches: samples of one are those percentiles already. For what several ranks move, for short copies
+ * of a pair, and for what leads and takes PHASE_SINGLE_FROM_NS. Values go to the judged window's. */
 enum status phase_single(struct timing *t, struct error *err);
+/* May the case have such a stretch whatever its iterations take? For the plan's time. */
+bool phase_single_several(const struct target *t, const struct work *w);
 
 /* For CPU cases instead of settle and sustained: turns with the ceiling that the probe names
  * (docs/design/turns.md). */
@@ -102,8 +104,9 @@ void timing_rank_values(const struct window *w, struct result *r);
 void timing_wait_values(const struct window *w, struct result *r);
 /* Times, rates, clock and CPU share of a closed window into r. */
 void timing_values(const struct timing *t, const struct window *w, struct result *r);
-/* Percentiles of single iterations into r, where the window's samples are such. */
-void timing_single_values(struct timing *t, const struct window *w, struct result *r);
+/* Percentiles of single iterations into r, where `phase` is the judged one and the window's samples are such.
+ */
+void timing_single_values(struct timing *t, const char *phase, const struct window *w, struct result *r);
 /* Means of the window's samples, ns an iteration; 0 where it has none. */
 double window_mean_ns(const struct window *w, size_t from, size_t to);
 /* An empty window on the case's samples. */

@@ -5,6 +5,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "run/need.h"
+#include "run/phases.h"
 #include "run/plan_build.h"
 #include "run/target_team.h"
 #include "team/control.h"
@@ -238,8 +239,8 @@ double plan_case_seconds(const struct bench_case *c)
 		return 0;
 	if (c->probe->kind == PROBE_READING)
 		return 0.01;
-	if (c->phases == PHASES_BURST)
-		return 0.25 + wish; /* as the committed runs took: tests/unit/plan_time.c */
+	if (c->phases == PHASES_BURST) /* as the committed runs took: tests/unit/plan_time.c */
+		return 0.25 + wish + (phase_single_several(&c->target, &c->work) ? PHASE_SINGLE_S : 0);
 	return 1.0 + fmin(2, wish > 0 ? wish : 2) + (wish > 0 ? wish : 1.5);
 }
 

@@ -37,8 +37,12 @@ enum status ranks_answer(struct part *p, struct part_answer *a, struct error *er
 		return error_errno(err, ENOMEM, "an answer with %zu samples", count);
 	a->count = count;
 	memcpy(bytes, a, sizeof(*a));
-	for (size_t i = 0; i < count; i++)
-		memcpy(bytes + sizeof(*a) + i * sizeof(double), &p->sample[p->told + i].ns, sizeof(double));
+	for (size_t i = 0; i < count; i++) {
+		const struct sample *s = &p->sample[p->told + i];
+		double ns = s->starved ? -s->ns : s->ns;
+
+		memcpy(bytes + sizeof(*a) + i * sizeof(ns), &ns, sizeof(ns));
+	}
 	p->told += count;
 	st = team_answer(p->team, bytes, size, err);
 	free(bytes);

@@ -321,7 +321,7 @@ static enum status tell_own(struct turns *s, const struct window *all, struct er
 		}
 	}
 	timing_values(s->t, &kept, r);
-	timing_single_values(s->t, &kept, r);
+	timing_single_values(s->t, "sustained", &kept, r);
 	tell_sums(&sum, s->t->threads, r);
 	tell_ratio(s, r);
 	st = timing_phase(s->t, "sustained", s->t0_ns, s->t1_ns, err);

@@ -72,6 +72,7 @@
 #define CUDA_CONSTANTS(X)                                    \
 	X(CU_STREAM_NON_BLOCKING, 1)                         \
 	X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)            \
+	X(CU_EVENT_RECORD_EXTERNAL, 1)                       \
 	X(CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK, 1)       \
 	X(CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, 3) \
 	X(CU_MEMHOSTALLOC_PORTABLE, 1)                       \
@@ -168,6 +169,8 @@ typedef unsigned CUstreamCaptureMode, CUjit_option, CUlibraryOption, CUfunction_
 	X(REQUIRED, CUresult, event_create, cuEventCreate, (CUevent *e, unsigned flags))                      \
 	X(REQUIRED, CUresult, event_destroy, cuEventDestroy_v2, (CUevent e))                                  \
 	X(REQUIRED, CUresult, event_record, cuEventRecord, (CUevent e, CUstream s))                           \
+	X(REQUIRED, CUresult, event_record_flags, cuEventRecordWithFlags,                                     \
+	  (CUevent e, CUstream s, unsigned flags))                                                            \
 	X(REQUIRED, CUresult, event_query, cuEventQuery, (CUevent e))                                         \
 	X(REQUIRED, CUresult, event_synchronize, cuEventSynchronize, (CUevent e))                             \
 	X(REQUIRED, CUresult, event_elapsed, cuEventElapsedTime, (float *ms, CUevent from, CUevent to))       \

@@ -28,10 +28,12 @@ struct CUevent_st {
 	int device;
 	struct CUstream_st *captured; /* it was recorded on a stream that captures */
 	double at_ns;
+	bool asked; /* since it was recorded */
 };
 struct operation {
 	int device;				    /* whose time it takes */
 	int source, destination;		    /* devices of a peer copy; the same: none */
+	struct CUevent_st *event;		    /* that is recorded; NULL: none */
 	void (*call)(int device, const void *args); /* a library's above this one; NULL: none */
 	const struct CUkern_st *kernel;		    /* NULL: a copy or fill of `bytes` */
 	struct ref_grid grid;
@@ -88,6 +90,7 @@ CUresult fake_enqueue(CUstream s, const struct operation *o);
 void fake_run(const struct operation *o);
 
 /* cuda_stream.c */
+void fake_record(CUevent e);
 /* The stream whose capture takes what is put on `s`; NULL: it is done at once. */
 CUstream fake_capture_of(CUstream s);
 #endif

@@ -36,7 +36,9 @@ static void stamp(int device, const struct stamp_args *a)
 
 void fake_run(const struct operation *o)
 {
-	if (o->call) {
+	if (o->event) {
+		fake_record(o->event);
+	} else if (o->call) {
 		o->call(o->device, o->args);
 	} else if (o->source != o->destination) {
 		fake_copy_peer(o);

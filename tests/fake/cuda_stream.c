@@ -146,19 +146,41 @@ CUresult cuEventDestroy_v2(CUevent e)
 	return CUDA_SUCCESS;
 }
 
+/* The device comes to it: it takes `event` ns. */
+void fake_record(CUevent e)
+{
+	fake_pass(e->device, (double)stage_number("event", 0));
+	e->at_ns = fake_now(e->device);
+	e->asked = false;
+}
+
 CUresult cuEventRecord(CUevent e, CUstream s)
 {
 	STAGED(cuEventRecord);
 	if (s && s->device != e->device)
 		return CUDA_ERROR_INVALID_VALUE;
-	e->at_ns = fake_now(e->device);
 	e->captured = s && s->capturing ? s : NULL;
+	if (!e->captured)
+		fake_record(e);
 	return CUDA_SUCCESS;
+}
+
+/* While the stream captures, the graph records it. */
+CUresult cuEventRecordWithFlags(CUevent e, CUstream s, unsigned flags)
+{
+	STAGED(cuEventRecordWithFlags);
+	if (!s || s->device != e->device || flags != CU_EVENT_RECORD_EXTERNAL || !fake_capture_of(s))
+		return CUDA_ERROR_INVALID_VALUE;
+	return fake_enqueue(s, &(struct operation){.event = e});
 }
 
 CUresult cuEventQuery(CUevent e)
 {
 	STAGED(cuEventQuery);
+	if (!e->captured && !e->asked && stage_number("ahead", 0)) {
+		e->asked = true;
+		return CUDA_ERROR_NOT_READY;
+	}
 	return fake_stuck(e->device) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 

@@ -10,6 +10,8 @@
  *   nan=ENTRY[@N]     the same, a NaN
  *   drop=ENTRY[@N]    those launches do nothing
  *   memory=MIB        of a device (81920); sms=N (132), cc=N (90), clock=MHZ (1980), devices=N (1)
+ *   event=NS          that an event takes on the device (0)
+ *   ahead=1           the host is ahead of its devices: the first look at an event finds it not ready
  *   peer=A>B          neither reaches the other's memory
  *   slow=A>B:SHARE    copies from A to B at this share of their rate
  *   flip_peer=A>B     they leave a wrong bit in their middle

@@ -10,7 +10,8 @@ static void test_phases__a_headline_case_runs_all_in_order(void **state)
 	bed_init(&b, PHASES_HEADLINE, 0);
 	bed_run(&b);
 	assert_int_equal(b.status, STATUS_OK);
-	assert_string_equal(b.seen.order, "prepare cold verify READY ramp burst settle sustained single verify");
+	assert_string_equal(b.seen.order,
+			    "prepare cold verify READY ramp burst settle sustained single verify");
 	bed_release(&b);
 }
 
@@ -279,7 +280,8 @@ static void test_phases__failures_keep_their_status_and_words(void **state)
 
 static void test_phases__a_stop_ends_any_phase(void **state)
 {
-	static const char *const phases[] = {"ramp", "burst", "settle", "sustained", "single", "search", "pairs"};
+	static const char *const phases[] = {"ramp",   "burst",	 "settle", "sustained",
+					     "single", "search", "pairs"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
@@ -311,41 +313,102 @@ static void test_phases__single_iterations_are_timed_apart_from_batches(void **s
 	assert_int_equal(b.status, STATUS_OK);
 	assert_true(whole(b.seen.batch, "sustained") >= 5);
 	assert_int_equal(whole(b.seen.batch, "single"), 1);
-	assert_int_equal(whole(b.seen.count, "single"), 64);
-	assert_true(value(&b, "sustained", "iteration_samples") == 64);
-	near(value(&b, "sustained", "iteration_ns_p50"), 200e3, 0.25);
-	assert_true(value(&b, "sustained", "iteration_ns_p99") > 1.4 * 200e3);
+	near(whole(b.seen.count, "single"), 500, 0.05);
+	assert_true(value(&b, "sustained", "iteration_samples") == whole(b.seen.count, "single"));
+	near(value(&b, "sustained", "iteration_ns_p50"), 200e3, 0.05);
+	near(value(&b, "sustained", "iteration_ns_p90"), 280e3, 0.03);
+	near(value(&b, "sustained", "iteration_ns_p99"), 298e3, 0.01);
+	assert_true(value(&b, "sustained", "iteration_ns_max") > value(&b, "sustained", "iteration_ns_p99"));
+	assert_true(value(&b, "sustained", "iteration_ns_max") <= 300e3);
 	assert_true(value(&b, "sustained", "time_ns_p99") < 1.4 * 200e3);
-	assert_true(length_s(&b, "single") < 64 * 0.31e-3);
+	assert_true(value(&b, "sustained", "iteration_mark_ns") == 0); /* a look at this clock is free */
+	assert_true(length_s(&b, "single") < 0.11);
 	assert_null(json_object_get(b.seen.values, "single"));
 	bed_release(&b);
 }
 
 static void test_phases__a_batch_of_one_is_a_single_iteration_already(void **state)
 {
+	static const struct {
+		enum phases phases;
+		const char *judged;
+	} rows[] = {{PHASES_HEADLINE, "sustained"}, {PHASES_BURST, "burst"}};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct bed b;
+
+		bed_init(&b, rows[i].phases, 1);
+		bed_set(&b, "time", "2ms");
+		bed_set(&b, "spike", "3ms");
+		bed_set(&b, "spike_every", "50");
+		bed_run(&b);
+		assert_null(strstr(b.seen.order, "single"));
+		assert_true(value(&b, rows[i].judged, "iteration_samples") ==
+			    value(&b, rows[i].judged, "samples"));
+		near(value(&b, rows[i].judged, "iteration_ns_p99"), value(&b, rows[i].judged, "time_ns_p99"),
+		     1e-12);
+		near(value(&b, rows[i].judged, "iteration_ns_p50"), 2e6, 1e-9);
+		near(value(&b, rows[i].judged, "iteration_ns_max"), 5e6, 1e-9);
+		assert_true(value(&b, rows[i].judged, "iteration_mark_ns") == -1); /* told of no stretch */
+		if (rows[i].phases == PHASES_HEADLINE)
+			assert_true(value(&b, "burst", "iteration_ns_p99") == -1);
+		bed_release(&b);
+	}
+}
+
+/* Where a pair moves something; null needs no GPU for it. */
+static void copies_of_a_pair(struct bed *b, const char *time, const char *spike_every)
+{
+	bed_init(b, PHASES_BURST, 0);
+	b->c.target = (struct target){.kind = TARGET_PAIR, .gpu_count = 2};
+	bed_set(b, "link", "64");
+	bed_set(b, "time", time);
+	bed_set(b, "spike", "90us");
+	bed_set(b, "spike_every", spike_every);
+	bed_run(b);
+	assert_int_equal(b->status, STATUS_OK);
+}
+
+static void test_phases__a_slow_iteration_in_64_is_the_99th_percentile_and_not_the_median(void **state)
+{
 	struct bed b;
 
 	(void)state;
-	bed_init(&b, PHASES_HEADLINE, 1);
-	bed_set(&b, "time", "2ms");
-	bed_run(&b);
-	assert_null(strstr(b.seen.order, "single"));
-	assert_true(value(&b, "sustained", "iteration_samples") == value(&b, "sustained", "samples"));
-	near(value(&b, "sustained", "iteration_ns_p99"), value(&b, "sustained", "time_ns_p99"), 1e-12);
+	copies_of_a_pair(&b, "10us", "64");
+	assert_string_equal(b.seen.order, "prepare cold verify READY ramp burst single verify");
+	assert_int_equal(whole(b.seen.count, "single"), 512);
+	assert_true(value(&b, "burst", "iteration_samples") == 512);
+	near(value(&b, "burst", "iteration_ns_p50"), 10e3, 1e-9);
+	near(value(&b, "burst", "iteration_ns_p90"), 10e3, 1e-9);
+	near(value(&b, "burst", "iteration_ns_p99"), 100e3, 1e-9);
+	near(value(&b, "burst", "iteration_ns_max"), 100e3, 1e-9);
+	assert_true(value(&b, "burst", "time_ns_max") < 20e3);
+	assert_true(value(&b, "burst", "iteration_starved_share") == 0);
 	bed_release(&b);
 }
 
-static void test_phases__short_iterations_and_points_of_a_curve_have_no_single_pass(void **state)
+static void test_phases__one_in_400_is_the_longest_alone(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	copies_of_a_pair(&b, "10us", "400");
+	near(value(&b, "burst", "iteration_ns_p99"), 10e3, 1e-9);
+	near(value(&b, "burst", "iteration_ns_max"), 100e3, 1e-9);
+	bed_release(&b);
+}
+
+static void test_phases__who_moves_nothing_between_gpus_has_no_single_pass(void **state)
 {
 	static const struct {
 		enum phases phases;
 		const char *time;
-	} rows[] = {{PHASES_HEADLINE, "99us"}, {PHASES_BURST, "200us"}, {PHASES_BURST, "2ms"}};
+	} rows[] = {{PHASES_HEADLINE, "99us"}, {PHASES_BURST, "200us"}, {PHASES_BURST, "10us"}};
+	struct bed b;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct bed b;
-
 		bed_init(&b, rows[i].phases, 1);
 		bed_set(&b, "time", rows[i].time);
 		bed_run(&b);
@@ -354,6 +417,9 @@ static void test_phases__short_iterations_and_points_of_a_curve_have_no_single_p
 				  "iteration_ns_p99") == -1);
 		bed_release(&b);
 	}
+	copies_of_a_pair(&b, "200us", "1000"); /* long copies: their rate counts */
+	assert_null(strstr(b.seen.order, "single"));
+	bed_release(&b);
 }
 
 /* A window of a day widens its batches: the pass is then of slow iterations, and ends by its time. */
@@ -366,8 +432,26 @@ static void test_phases__slow_single_iterations_end_by_their_time(void **state)
 	bed_set(&b, "time", "10ms");
 	bed_run(&b);
 	assert_true(whole(b.seen.batch, "sustained") > 1);
-	assert_int_equal(whole(b.seen.count, "single"), 15);
-	near(length_s(&b, "single"), 0.15, 1e-2);
+	assert_int_equal(whole(b.seen.count, "single"), 10);
+	near(length_s(&b, "single"), 0.1, 1e-2);
+	bed_release(&b);
+}
+
+static void test_phases__a_failure_among_single_iterations_keeps_the_window(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_init(&b, PHASES_HEADLINE, 1);
+	bed_set(&b, "time", "200us");
+	bed_set(&b, "fail", "enqueue");
+	bed_set(&b, "after", "10500"); /* in 0.1 s behind 50 ms, 1 s to settle and 1 s */
+	bed_run(&b);
+	assert_int_equal(b.status, STATUS_VENDOR);
+	assert_non_null(strstr(b.err.text, "null was asked to fail in enqueue"));
+	assert_non_null(strstr(b.seen.order, "sustained single"));
+	assert_true(value(&b, "sustained", "time_ns_mean") > 0);
+	assert_true(value(&b, "sustained", "iteration_ns_p50") == -1);
 	bed_release(&b);
 }
 
@@ -394,7 +478,11 @@ int main(void)
 		cmocka_unit_test(test_phases__a_stop_ends_any_phase),
 		cmocka_unit_test(test_phases__single_iterations_are_timed_apart_from_batches),
 		cmocka_unit_test(test_phases__a_batch_of_one_is_a_single_iteration_already),
-		cmocka_unit_test(test_phases__short_iterations_and_points_of_a_curve_have_no_single_pass),
+		cmocka_unit_test(
+			test_phases__a_slow_iteration_in_64_is_the_99th_percentile_and_not_the_median),
+		cmocka_unit_test(test_phases__one_in_400_is_the_longest_alone),
+		cmocka_unit_test(test_phases__who_moves_nothing_between_gpus_has_no_single_pass),
+		cmocka_unit_test(test_phases__a_failure_among_single_iterations_keeps_the_window),
 		cmocka_unit_test(test_phases__slow_single_iterations_end_by_their_time),
 	};
 

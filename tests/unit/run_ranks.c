@@ -8,6 +8,11 @@ static struct run_bed b;
 	"  - {probe: 'null', target: '" target "', phases: burst, seconds: 2ms, limit: 20s, options: {time: 1ms, " options \
 	"}}\n"
 
+/* Something goes from rank to rank, in less than a sample's millisecond. */
+#define MOVES(target, options)                                                                                         \
+	"  - {probe: 'null', target: '" target                                                                         \
+	"', phases: burst, seconds: 2ms, limit: 20s, options: {time: 200us, link: 64, " options "}}\n"
+
 static void run(void **state, const char *cases)
 {
 	run_bed_plan(&b, *state, true, cases);
@@ -59,6 +64,40 @@ static void test_run_ranks__a_case_is_as_long_as_on_its_slowest_rank(void **stat
 	assert_true(most >= 3e6 && most <= mean * 1.0001);
 	assert_true(least >= 1e6 && least < most);
 	run_bed_release(&b);
+}
+
+/* The longest of the ranks' k-th is the case's k-th, whatever it takes: rank 1's take twice as long. */
+static void test_run_ranks__what_moves_between_ranks_has_percentiles(void **state)
+{
+	run(state, MOVES("node:0-2", "culprit: 1, slow_share: 1") RANKS("node:0-2", "slot: 1"));
+	run_bed_expect(&b, 0, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+	assert_non_null(record_phase(&b.record.cases[0], "single"));
+	assert_true(value(0, "burst", "batch") > 1);
+	assert_true(value(0, "burst", "iteration_samples") >= 20);
+	assert_true(value(0, "burst", "iteration_ns_p50") >= 400e3);
+	assert_true(value(0, "burst", "iteration_ns_p99") >= value(0, "burst", "iteration_ns_p90"));
+	assert_true(value(0, "burst", "iteration_ns_max") >= value(0, "burst", "iteration_ns_p99"));
+	assert_true(value(0, "burst", "iteration_mark_ns") > 0);
+	if (value(1, "burst", "batch") > 1) /* it moves nothing: batches are left as they are */
+		assert_int_equal(value(1, "burst", "iteration_ns_p50"), -1);
+	run_bed_release(&b);
+}
+
+static void test_run_ranks__a_rank_that_fails_among_single_iterations_is_named(void **state)
+{
+	char cases[512];
+
+	for (unsigned culprit = 0; culprit < 2; culprit++) {
+		snprintf(cases, sizeof(cases),
+			 MOVES("node:0-1", "fail: enqueue, after: 70, culprit: %u") RANKS("node:0-1", "slot: 1"), culprit);
+		run(state, cases);
+		run_bed_expect(&b, 0, ENDING_DONE, STATUS_VENDOR, CAUSE_NONE);
+		assert_true(said(0, culprit ? "rank 1 (gpu1): null was asked to fail" : "null was asked to fail"));
+		assert_non_null(record_phase(&b.record.cases[0], "burst"));
+		run_bed_expect(&b, 1, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+		run_bed_release(&b);
+		scratch_empty(*state);
+	}
 }
 
 static void test_run_ranks__what_fails_on_one_rank_is_told_with_its_name(void **state)
@@ -172,6 +211,8 @@ int main(int argc, char **argv)
 #define test(name) cmocka_unit_test_setup_teardown(test_run_ranks__##name, scratch_create, scratch_remove)
 		test(cases_share_a_worker_and_its_ranks),
 		test(a_case_is_as_long_as_on_its_slowest_rank),
+		test(what_moves_between_ranks_has_percentiles),
+		test(a_rank_that_fails_among_single_iterations_is_named),
 		test(what_fails_on_one_rank_is_told_with_its_name),
 		test(rank_0_fails_and_the_others_follow),
 		test(a_wrong_rank_is_named),

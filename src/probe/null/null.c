@@ -25,8 +25,8 @@ static const char *const lies[] = {"none", "data", "nan", NULL};
 enum lie { LIE_NONE, LIE_DATA, LIE_NAN };
 
 struct null_opts {
-	double time, drift, drift_time, scatter, cpu_share, ceiling, hog_at, hog_time;
-	uint64_t after, leak, garbage;
+	double time, drift, drift_time, scatter, spike, cpu_share, ceiling, hog_at, hog_time;
+	uint64_t after, leak, garbage, spike_every;
 	uint32_t fail, status, crash, signal, hang, wrong, wrong_variant, variants, slow_from, link, slot,
 		culprit;
 	double slow_share;
@@ -42,6 +42,10 @@ static const struct opt rows[] = {
 		.max = 1e6, .help = "the drift ends so long after the first iteration"),
 	OPT_ROW(struct null_opts, scatter, .name = "scatter", .preset = "0", .min = 0, .max = 1,
 		.help = "share of the time by which iterations scatter either way"),
+	OPT_ROW(struct null_opts, spike, .name = "spike", .preset = "0", .unit = "ns", .min = 0, .max = 1e13,
+		.help = "time by which one iteration in `spike_every` is longer"),
+	OPT_ROW(struct null_opts, spike_every, .name = "spike_every", .preset = "1", .min = 1, .max = 1e9,
+		.help = "how many iterations are one such"),
 	OPT_ROW(struct null_opts, cpu_share, .name = "cpu_share", .preset = "1", .min = 0, .max = 1,
 		.help = "CPU time said to be used, share of threads times wall time"),
 	OPT_ROW(struct null_opts, ceiling, .name = "ceiling", .preset = "0", .unit = "ns", .min = 0,
@@ -209,7 +213,7 @@ static double iteration_ns(struct state *s)
 		ns *= 1 + o->slow_share;
 	if (o->scatter > 0)
 		ns *= 1 + o->scatter * (double)random_f32(s->b->seed, 7, s->iterations);
-	return ns;
+	return s->iterations % o->spike_every == o->spike_every - 1 ? ns + o->spike : ns;
 }
 
 static bool hogged(const struct state *s)
