@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <unistd.h>
 #include "core/clock.h"
+#include "core/file.h"
 #include "journal/figure.h"
 #include "journal/journal.h"
 #include "machine/machine.h"
@@ -13,7 +14,7 @@
 enum status ahead_record(struct record *r, const struct plan *p, const struct machine *m, struct error *err)
 {
 	const char *base = getenv("TMPDIR");
-	char dir[PATH_MAX], file[PATH_MAX + 32];
+	char dir[PATH_MAX];
 	struct journal *j = NULL;
 	json_t *machine = NULL, *plan = NULL;
 	enum status st;
@@ -33,9 +34,7 @@ enum status ahead_record(struct record *r, const struct plan *p, const struct ma
 		st = record_read(r, dir, err);
 	json_decref(machine);
 	json_decref(plan);
-	snprintf(file, sizeof(file), "%s/%s", dir, JOURNAL_FILE);
-	unlink(file);
-	rmdir(dir);
+	file_remove_tree(dir);
 	return st;
 }
 

@@ -3,6 +3,7 @@
  * opened. */
 #include "cmd/command.h"
 #include "cmd/info.h"
+#include "cmd/info_team.h"
 #include "cmd/show.h"
 
 struct info_opts {
@@ -11,6 +12,7 @@ struct info_opts {
 	const char *record;
 	const char *machine;
 	bool real_names;
+	bool alone;
 };
 
 enum { SECTIONS = 8 };
@@ -48,6 +50,8 @@ static const struct opt opts[] = {
 		.help = "show a recorded machine instead of this one"),
 	OPT_ROW(struct info_opts, real_names, .name = "real-names",
 		.help = "record serials, addresses and names as they are, not as pseudonyms"),
+	OPT_ROW(struct info_opts, alone, .name = "alone",
+		.help = "this machine, whatever launched us: wait for no other rank"),
 };
 
 static const struct section *section_of(const char *name)
@@ -65,11 +69,10 @@ static int complain(const struct command_context *c, const struct error *err)
 	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
 }
 
-static int print_json(const struct machine *m, const struct section *s)
+/* What --json shows of one machine. Owner: caller. */
+static json_t *json_part(const json_t *tree, const struct section *s)
 {
-	const json_t *tree = machine_json(m);
 	json_t *part = json_object();
-	int code;
 
 	if (!s) {
 		json_object_update(part, (json_t *)tree);
@@ -83,8 +86,15 @@ static int print_json(const struct machine *m, const struct section *s)
 				json_object_set(part, s->keys[i], json_object_get(tree, s->keys[i]));
 		}
 	}
-	code = show_json(part, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) ? EXIT_PASS : EXIT_INCONCLUSIVE;
-	json_decref(part);
+	return part;
+}
+
+/* Takes `j`. */
+static int print_json(json_t *j)
+{
+	int code = show_json(j, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) ? EXIT_PASS : EXIT_INCONCLUSIVE;
+
+	json_decref(j);
 	return code;
 }
 
@@ -117,28 +127,95 @@ static json_t *clean(const json_t *value)
 	return out;
 }
 
-static enum status print_text(const struct machine *m, const struct section *s, struct error *err)
+static enum status text_part(struct text *t, const json_t *tree, const struct section *s, struct error *err)
 {
-	json_t *facts = clean(machine_json(m));
+	json_t *facts = clean(tree);
 	struct machine *shown = NULL;
 	enum status st = machine_from_json(&shown, facts, err);
-	struct text t = {0};
 
 	if (!st && s) {
-		s->print(&t, shown);
+		s->print(t, shown);
 	} else if (!st) {
 		for (size_t i = 0; i < SECTIONS; i++) {
-			sections[i].print(&t, shown);
-			text_add(&t, "\n");
+			sections[i].print(t, shown);
+			text_add(t, "\n");
 		}
-		info_unreadable(&t, shown);
+		info_unreadable(t, shown);
 	}
-	if (!st)
-		show_text(&t, UTF8_KEEP_NOTHING);
-	text_release(&t);
 	machine_free(shown);
 	json_decref(facts);
 	return st;
+}
+
+/* The summary of a team is a row a node; any other part stands there once a node. */
+static enum status team_text(struct text *t, const struct info_team *all, const struct section *s,
+			     struct error *err)
+{
+	const struct record *r = &all->judged.record;
+	enum status st = info_team_nodes(t, all, err);
+
+	for (size_t i = 0; i < r->node_count && s != &sections[0] && !st; i++) {
+		text_addf(t, "\n== %s ==\n", r->node[i].name);
+		if (r->node[i].machine)
+			st = text_part(t, r->node[i].machine, s, err);
+	}
+	text_add(t, "\n");
+	return st ? st : info_team_differences(t, all, err);
+}
+
+/* "team" of results.json, with each node's facts. */
+static json_t *team_json(const struct info_team *all, const struct section *s, struct error *err)
+{
+	const struct record *r = &all->judged.record;
+	json_t *team = info_team_json(all, err), *nodes = json_object_get(team, "nodes");
+
+	for (size_t i = 0; i < r->node_count && i < json_array_size(nodes); i++)
+		if (r->node[i].machine)
+			json_object_set_new(json_array_get(nodes, i), "facts",
+					    json_part(r->node[i].machine, s));
+	return team;
+}
+
+static enum status show_team(const struct info_team *all, const struct section *s, bool json, int *code,
+			     struct error *err)
+{
+	struct text t = {0};
+	json_t *team = json ? team_json(all, s, err) : NULL;
+	enum status st = json ? err->status : team_text(&t, all, s, err);
+
+	*code = EXIT_PASS;
+	if (!st && json)
+		*code = print_json(team);
+	else if (!st)
+		show_text(&t, UTF8_KEEP_NOTHING);
+	if (!info_team_whole(all))
+		*code = EXIT_INCONCLUSIVE;
+	text_release(&t);
+	return st;
+}
+
+/* Rank 0 shows all; of ranks that do not come together each says why, and rank 0 what it is itself. */
+static enum status show(const struct command_context *c, struct info_team *all, const struct machine *m,
+			const struct info_opts *o, int *code, struct error *err)
+{
+	const struct section *s = section_of(o->what);
+	bool alone = all->team.place.size <= 1;
+	enum status st = alone ? STATUS_OK : info_team_gather(all, c, m, err), own = STATUS_OK;
+	struct text t = {0};
+
+	*code = EXIT_PASS;
+	if (all->team.place.rank)
+		return st;
+	if (!alone && !st)
+		return show_team(all, s, o->json, code, err);
+	if (o->json)
+		*code = print_json(json_part(machine_json(m), s));
+	else
+		own = text_part(&t, machine_json(m), s, st ? NULL : err);
+	if (!own)
+		show_text(&t, UTF8_KEEP_NOTHING);
+	text_release(&t);
+	return st ? st : own;
 }
 
 static int run(const struct command_context *c, const void *opts_)
@@ -146,6 +223,8 @@ static int run(const struct command_context *c, const void *opts_)
 	const struct info_opts *o = opts_;
 	const struct section *s = section_of(o->what);
 	const struct machine_scope scope = {.up_to = s ? s->layer : LAYER_SOFTWARE, .stop = c->stop};
+	const struct running_opts place = {.plan = o->record || o->machine || o->alone};
+	struct info_team all = {0};
 	struct machine *m = NULL;
 	struct error err = {0};
 	int code;
@@ -164,11 +243,9 @@ static int run(const struct command_context *c, const void *opts_)
 		code = complain(c, &err);
 		return o->machine ? EXIT_USAGE : code; /* a wrong folder was named */
 	}
-	code = EXIT_PASS;
-	if (o->json)
-		code = print_json(m, s);
-	else if (print_text(m, s, &err))
+	if (running_team_place(&all.team, &place, &err) || show(c, &all, m, o, &code, &err))
 		code = complain(c, &err);
+	info_team_release(&all);
 	machine_free(m);
 	return code;
 }
@@ -181,7 +258,9 @@ const struct command command_info = {
 		"helper process. "
 		"What cannot be read is said to be unreadable, and why. --record writes the raw readings, "
 		"which --machine "
-		"shows elsewhere.",
+		"shows elsewhere. As one of several launched ranks (assay launch -- info): a row a node, and "
+		"the facts in which the nodes differ, told by rank 0 alone; exit code 2 where a rank is "
+		"missing.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct info_opts)},
 	.run = run,
 };

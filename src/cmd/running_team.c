@@ -58,13 +58,14 @@ static json_t *own_gpus(const struct running_team *t, const struct machine *m)
 static json_t *about(const struct running_team *t, const struct running_opts *o, const struct machine *m)
 {
 	json_t *facts = o->real_names ? json_incref((json_t *)machine_json(m)) : machine_json_shared(m);
-	const json_t *shown = json_object_get(json_object_get(facts, "system"), "hostname");
-	json_t *j = json_pack("{s:o}", "gpus", own_gpus(t, m));
+	const json_t *host = json_object_get(json_object_get(facts, "system"), "hostname");
+	const char *shown = o->real_names && *t->place.node ? t->place.node : json_string_value(host);
+	json_t *j = json_pack("{s:o}", "gpus", t->looks_only ? json_array() : own_gpus(t, m));
 	char *boot = NULL;
 	size_t size = 0;
 
-	if (j && json_is_string(shown) && json_string_length(shown) < 48)
-		json_object_set(j, "shown", (json_t *)shown);
+	if (j && shown && strlen(shown) < 48)
+		json_object_set_new(j, "shown", json_string(shown));
 	if (j && !file_read(&boot, &size, "/proc/sys/kernel/random/boot_id", 64, NULL) && size)
 		json_object_set_new(j, "boot", json_stringn(boot, size - 1));
 	free(boot);

@@ -11,6 +11,7 @@ struct running_team { /* zeroed: alone */
 	struct control *control;
 	struct team_place place;
 	json_t *about;
+	bool looks_only; /* measures nothing: ranks may see the same GPUs */
 };
 
 /* What the command asks that a team cannot do. */

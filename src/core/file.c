@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <nettle/sha2.h>
 #include <stdint.h>
@@ -165,6 +166,22 @@ enum status file_make_dir(const char *path, struct error *err)
 	if (!S_ISDIR(about.st_mode))
 		return error_set(err, STATUS_BAD_INPUT, "%s exists and is no directory", path);
 	return STATUS_OK;
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+	(void)info;
+	(void)kind;
+	(void)at;
+	remove(path);
+	return 0;
+}
+
+void file_remove_tree(const char *path)
+{
+	enum { DESCRIPTORS = 16 };
+
+	nftw(path, remove_one, DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
 }
 
 static void digest_hex(char hex[65], struct sha256_ctx *sha)

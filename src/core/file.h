@@ -21,6 +21,8 @@ enum status file_new_end(struct file_new *f, enum status st, struct error *err);
 /* Writes beside and renames; a full disk leaves the old file. */
 enum status file_write(const char *path, const void *data, size_t size, struct error *err);
 enum status file_make_dir(const char *path, struct error *err); /* with parents */
+/* With all that is below it, as far as that can be; follows no link. */
+void file_remove_tree(const char *path);
 /* 64 hex digits and NUL. */
 void file_sha256(char hex[65], const void *data, size_t size);
 enum status file_sha256_of(char hex[65], const char *path, struct error *err);

@@ -43,6 +43,12 @@ static const char *const moving[] = {
 	"address", /* of a port */
 	"guid",
 	"pci",
+	"RANK", /* which rank of which start this was */
+	"LOCAL_RANK",
+	"ASSAY_RANK",
+	"ASSAY_LOCAL_RANK",
+	"SLURMD_NODENAME",
+	"SLURM_JOB_ID",
 };
 
 static bool moves(const char *key)

@@ -47,6 +47,37 @@ if objdump -T "$assay" 2> /dev/null | grep -q __asan_init; then limit=1000; fi
 echo "# a summary takes $ms ms of CPU time"
 ok "the summary is quick" [ "$ms" -le "$limit" ]
 
+# Ranks that were launched: two nodes by name, of which the second has a fake GPU and the first none.
+rank() { # RANK NODE WORDS..
+	r=$1 node=$2
+	shift 2
+	ASSAY_SIZE=2 ASSAY_HOST=127.0.0.1 ASSAY_JOB=info-$$ ASSAY_TEAM_SECRET=0123456789abcdef ASSAY_RANK=$r SLURMD_NODENAME=$node "$assay" "$@"
+}
+both() { # CODE, what rank 1 does, WORDS..: of rank 0
+	want=$1 other=$2
+	shift 2
+	# shellcheck disable=SC2086
+	ASSAY_LIB_NVML=$nvml rank 1 node-b $other > other.out 2> other.err &
+	ASSAY_LIB_NVML=$tmp/none rank 0 node-a "$@" > out 2> err
+	code=$?
+	wait $! && [ $code = "$want" ]
+}
+mkdir temporary
+export TMPDIR="$tmp/temporary"
+ok "a team of two nodes" both 0 info info
+ok ".. each a row" sh -c 'grep -Eq "^ +node-a +whole +rank 0 .* none" out && grep -Eq "^ +node-b +whole +rank 1 .*1 x NVIDIA H100" out'
+ok ".. what differs flagged" grep -Eq '^ *! +how many: GPU +0 \(1 node\) +1: node-b +a team waits for the node with the fewest' out
+ok ".. which rank it was is no difference" sh -c '! grep -E "variable: .*(ASSAY_RANK|SLURMD_NODENAME)" out'
+ok ".. told by rank 0 alone" [ ! -s other.out ]
+ok "as JSON, with each node's facts" both 0 info info --json
+ok ".. and the same differences" sh -c 'tr -d " \n" < out | grep -q "\"name\":\"node-b\".*\"gpus\":1,\"facts\":{.*\"name\":\"NVIDIAH100.*\"differences\":.*{\"fact\":\"gpus\",\"most\":\"0\""'
+ok "a part for each node" both 0 "info cpu" info cpu
+ok ".. by name" sh -c 'grep -A1 -x "== node-a ==" out | grep -qx CPU && grep -A1 -x "== node-b ==" out | grep -qx CPU'
+ok "a rank that brings nothing" both 2 "__team --cases 0" info
+ok ".. its node is shown missing" grep -Eq '^ *! +node-b +missing: rank 1: its journal did not come' out
+ok "asked for alone it waits for nobody" sh -c 'ASSAY_SIZE=2 ASSAY_RANK=1 ASSAY_HOST=127.0.0.1 timeout 20 "$0" info --alone > out && grep -q "^Machine" out' "$assay"
+ok "nothing is left behind" [ -z "$(ls temporary)" ]
+unset TMPDIR
 ok "a recording is not recorded again" expect 64 info --record again --machine real
 ok "nor written over another" expect 64 info --record real
 ok "no recording is none" expect 64 info --machine nowhere
