@@ -42,8 +42,10 @@ static double low_rate(const struct record_case *c, const struct judgement *j)
 {
 	const struct figure *f = figure_of_limit(c->limit);
 
-	if (!f || !j->has_band)
+	if (!f)
 		return 0;
+	if (!j->has_band)
+		return f->lower ? 0 : j->least.value;
 	return f->lower ? 1e9 / j->band.high : j->band.low;
 }
 

@@ -28,6 +28,10 @@ static json_t *numbers_of(const struct record_case *c, const struct judgement *j
 		json_object_set_new(row, "band", range(j->band.low, j->band.high, j->figure_unit));
 	else if (j->band.high > 0)
 		json_object_set_new(row, "share_at_held_clock", range(j->band.low, j->band.high, NULL));
+	if (j->least.value > 0)
+		json_object_set_new(row, "least",
+				    json_pack("{s:f, s:s, s:f}", "value", j->least.value, "unit",
+					      j->figure_unit, "share_of_links", j->least.share));
 	return row;
 }
 

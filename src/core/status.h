@@ -77,6 +77,7 @@
 	X(HBM_DATA, "hbm_data", "device memory returned other data than was written", "stop using this device; replace it") \
 	X(SLOW_SM, "slow_sm", "one multiprocessor is slower than its siblings", "repeat with assay probe sm; replace the GPU") \
 	X(BELOW_BAND, "below_band", "slower than healthy devices of this kind", "see the gap; compare siblings") \
+	X(BELOW_BOUND, "below_bound", "a small share of what its links allow, where no band is known", "see who is named; compare with a healthy sibling: assay compare") \
 	X(BELOW_CEILING, "below_ceiling", "far under this machine's own ceiling", "see the gap")       \
 	X(LOW_EFFICIENCY, "low_efficiency", "slow at the clock that was held", "check library versions; compare siblings") \
 	X(LOW_CLOCK, "low_clock", "held clock is low for this power limit", "check cooling and power delivery") \

@@ -32,6 +32,8 @@ bool traffic_same(const struct record_case *c, const struct record_case *peak);
 void bound_collective(const struct subject *s, struct bound *out);
 /* It is faster than the links alone allow, and the switch adds (NVLS), or may: NCCL does not tell. */
 bool collective_above_link(const struct subject *s, const struct bound *b);
+/* What a share of the bound is of: for a collective the links alone, whatever a switch adds. */
+double bound_of_links(const struct subject *s, const struct bound *b);
 /* The unit of probe peak that a CPU memory case took turns with where that moves other traffic than the case:
  * older journals have reading beside everything. NULL: the same, or no turns. */
 const char *traffic_beside(const struct record_case *c, char *buffer, size_t size);

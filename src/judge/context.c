@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "judge/context.h"
 #include "judge/bound.h"
+#include "judge/choice.h"
 #include <math.h>
 #include <stdarg.h>
 #include "core/text.h"
@@ -24,6 +25,13 @@ static const struct gpu *gpu_by_pci(const struct judge_context *ctx, const char 
 		if (!strcmp(ctx->gpu[i]->pci, pci))
 			return ctx->gpu[i];
 	return NULL;
+}
+
+const struct gpu *subject_gpu(const struct subject *s, size_t i)
+{
+	const json_t *gpus = s->c->plan ? json_object_get(s->c->plan, "gpus") : NULL;
+
+	return gpu_by_pci(s->ctx, json_string_value(json_array_get(gpus, i)));
 }
 
 static const char *kind_of(const struct record_case *c, unsigned gpus)
@@ -257,11 +265,12 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 		return least_dimension(s);
 	if (!strcmp(word, "beside"))
 		return s->gpu ? NULL : traffic_beside(s->c, buffer, size);
-	if (!strcmp(word, "store") || !strcmp(word, "variant") || !strcmp(word, "algorithm") ||
-	    !strcmp(word, "protocol"))
+	if (!strcmp(word, "store") || !strcmp(word, "variant"))
 		found = case_text(s->c, word); /* as it was told, else as it was asked */
-	if (!strcmp(word, "nvls"))
-		return case_number(s->c, word, &value) ? number_text(value, buffer, size) : s->nvls;
+	if (!strcmp(word, "algorithm") || !strcmp(word, "protocol") || !strcmp(word, "nvls"))
+		return choice_word(s, word, buffer, size);
+	if (!strcmp(word, "nvlinks") || !strcmp(word, "nvlink_gen") || !strcmp(word, "pcie_gen"))
+		return choice_link_word(s, word, buffer, size);
 	if (!strcmp(word, "fabric_state") && case_number(s->c, word, &value))
 		return number_text(value, buffer, size);
 	if (!found && s->gpu)

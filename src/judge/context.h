@@ -16,6 +16,11 @@ struct judge_context {
 			     machine; `gpu` is then all of theirs. NULL: this is the only one */
 };
 
+/* What NCCL chose, or may; NULL: nothing is told of it. */
+struct choice {
+	const char *algorithm, *protocol, *nvls;
+};
+
 struct subject {
 	const struct judge_context *ctx;
 	const struct record_case *c;
@@ -26,7 +31,7 @@ struct subject {
 	const struct sku *flops;	  /* row that gives FLOP a clock: SKU or architecture; NULL: none */
 	const char *kind;		  /* "cpu" "gpu" "pair" "node" */
 	const char *type;		  /* "bf16" of limit compute.bf16; "" */
-	const char *nvls;		  /* ahead: what is supposed of it; NULL: nothing */
+	const struct choice *supposed;	  /* of what the case does not tell itself; NULL: nothing */
 	enum require require;		  /* JUDGED, MEASURED, NOTHING: KNOWN is settled */
 	const struct record_phase *phase; /* judged; NULL: none was recorded */
 	const char *phase_name;		  /* of it, or (ahead) of the one that would be */
@@ -43,6 +48,8 @@ void subject_of(struct subject *s, const struct judge_context *ctx, const struct
 const struct rule *subject_judging_rule(const struct subject *s);
 /* expect_look for a subject: every word of docs/design/expectations.md. */
 const char *subject_word(const void *subject, const char *word, char *buffer, size_t size);
+/* The i-th GPU of the case; NULL: the machine has it not. */
+const struct gpu *subject_gpu(const struct subject *s, size_t i);
 /* A number of the judged phase, else of any phase of the case ("once" first). */
 bool subject_number(const struct subject *s, const char *field, double *out);
 bool case_number(const struct record_case *c, const char *field, double *out);

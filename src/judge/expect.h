@@ -110,6 +110,15 @@ struct ceiling_row {
 	struct source source;
 };
 
+/* Where no band fits: the share of the bound that sound machines reach at least. It passes nothing. */
+struct share_row {
+	const char *name, *file;
+	int line;
+	struct when when;
+	double share;
+	struct source source;
+};
+
 /* Things that nothing sound judges yet. */
 struct unknown_row {
 	const char *name, *why, *file;
@@ -157,11 +166,13 @@ struct expectations {
 	struct sku *sku;
 	struct band_row *band;
 	struct ceiling_row *ceiling;
+	struct share_row *share;
 	struct unknown_row *unknown;
 	struct rule *rule;
 	struct xid_row *xid;
 	struct operator_row *operator_;
-	size_t sku_count, band_count, ceiling_count, unknown_count, rule_count, xid_count, operator_count;
+	size_t sku_count, band_count, ceiling_count, share_count, unknown_count, rule_count, xid_count,
+		operator_count;
 	char hash[65];
 	struct text text; /* what the hash covers; empty for the built-in set */
 };
@@ -188,6 +199,8 @@ enum status expect_read_bands(struct expectations *e, const struct tree *list, c
 			      struct error *err);
 enum status expect_read_ceilings(struct expectations *e, const struct tree *list, const struct tree *sources,
 				 struct error *err);
+enum status expect_read_shares(struct expectations *e, const struct tree *list, const struct tree *sources,
+			       struct error *err);
 enum status expect_read_unknowns(struct expectations *e, const struct tree *list, const struct tree *sources,
 				 struct error *err);
 enum status expect_read_rules(struct expectations *e, const struct tree *list, const struct tree *sources,
@@ -226,6 +239,7 @@ void band_terms(const struct band_row *b, char *out, size_t size);
 /* "one card, 3 runs of 1.5 to 6 s", "published figures alone" */
 void basis_text(const struct basis *b, char *out, size_t size);
 const struct ceiling_row *expect_ceiling(const struct expectations *e, expect_look *look, const void *arg);
+const struct share_row *expect_share(const struct expectations *e, expect_look *look, const void *arg);
 const struct unknown_row *expect_unknown(const struct expectations *e, expect_look *look, const void *arg);
 const struct xid_row *expect_xid(const struct expectations *e, int number);
 
@@ -239,8 +253,8 @@ const char *sku_fact_name(enum sku_fact fact);
 
 /*
  * The set against itself and against physics: a band above its SKU's bound, values that a unit slip would
- * leave, a datasheet figure that SMs x FLOP x its clock does not give, a missing source, two bands or two
- * ceilings that may tie. First finding as BAD_INPUT with its place.
+ * leave, a datasheet figure that SMs x FLOP x its clock does not give, a missing source, two bands, ceilings
+ * or shares that may tie. First finding as BAD_INPUT with its place.
  */
 enum status expectations_check(const struct expectations *e, struct error *err);
 #endif

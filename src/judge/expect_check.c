@@ -184,6 +184,22 @@ static enum status ceilings_check(const struct expectations *e, struct error *er
 	return STATUS_OK;
 }
 
+static enum status shares_check(const struct expectations *e, struct error *err)
+{
+	size_t i, j;
+
+	for (i = 0; i < e->share_count; i++)
+		for (j = i + 1; j < e->share_count; j++) {
+			const struct share_row *a = &e->share[i], *b = &e->share[j];
+
+			if (may_tie(&a->when, &b->when))
+				return error_set(err, STATUS_BAD_INPUT,
+						 "%s:%d: %s and %s (%s:%d) may tie: neither is more specific",
+						 b->file, b->line, b->name, a->name, a->file, a->line);
+		}
+	return STATUS_OK;
+}
+
 enum status expectations_check(const struct expectations *e, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -197,5 +213,7 @@ enum status expectations_check(const struct expectations *e, struct error *err)
 		status = bands_check(e, err);
 	if (!status)
 		status = ceilings_check(e, err);
+	if (!status)
+		status = shares_check(e, err);
 	return status ? status : rules_check(e, err);
 }

@@ -28,6 +28,13 @@ static const struct {
 	{"fabric_state", {0}},
 	{"library_major", {0}},
 	{"nvls", {0}},
+	{"nvlinks", {0}},
+	{"nvlink_gen", {0}},
+	{"pcie_gen", {0}},
+	/* as NCCL tells; auto: it was left to it, and it told nothing */
+	{"algorithm",
+	 {"ring", "tree", "nvls", "nvlstree", "collnetdirect", "collnetchain", "pat", "symmetric", "auto"}},
+	{"protocol", {"ll", "ll128", "simple", "auto"}},
 };
 
 /* Who asks: the set, and the one who knows the probes. */
@@ -122,6 +129,8 @@ enum status expectations_check_values(const struct expectations *e, expect_value
 		st = when_check(&a, e->band[i].file, &e->band[i].when, err);
 	for (i = 0; i < e->ceiling_count && !st; i++)
 		st = when_check(&a, e->ceiling[i].file, &e->ceiling[i].when, err);
+	for (i = 0; i < e->share_count && !st; i++)
+		st = when_check(&a, e->share[i].file, &e->share[i].when, err);
 	for (i = 0; i < e->unknown_count && !st; i++)
 		st = when_check(&a, e->unknown[i].file, &e->unknown[i].when, err);
 	for (i = 0; i < e->rule_count && !st; i++)

@@ -18,9 +18,10 @@ static const struct {
 	enum status (*read)(struct expectations *e, const struct tree *list, const struct tree *sources,
 			    struct error *err);
 } sections[] = {
-	{"skus", expect_read_skus},	    {"bands", expect_read_bands}, {"ceilings", expect_read_ceilings},
-	{"unknown", expect_read_unknowns},  {"rules", expect_read_rules}, {"xids", expect_read_xids},
-	{"operator", expect_read_operator},
+	{"skus", expect_read_skus},	    {"bands", expect_read_bands},
+	{"ceilings", expect_read_ceilings}, {"shares", expect_read_shares},
+	{"unknown", expect_read_unknowns},  {"rules", expect_read_rules},
+	{"xids", expect_read_xids},	    {"operator", expect_read_operator},
 };
 
 static enum status sources_check(const struct tree *sources, struct error *err)
@@ -46,8 +47,8 @@ static enum status sources_check(const struct tree *sources, struct error *err)
 enum status expect_add(struct expectations *e, const char *name, const char *text, size_t size,
 		       struct error *err)
 {
-	static const char *const keys[] = {"sources", "skus", "bands",	  "ceilings", "unknown",
-					   "rules",   "xids", "operator", NULL};
+	static const char *const keys[] = {"sources", "skus",  "bands", "ceilings", "shares",
+					   "unknown", "rules", "xids",	"operator", NULL};
 	struct tree **trees = expect_grow(e->tree, e->tree_count, sizeof(*trees), err);
 	const struct tree *root, *list, *sources;
 	enum status status;
@@ -256,6 +257,8 @@ void expectations_free(struct expectations *e)
 		free(e->band[i].when.condition);
 	for (i = 0; i < e->ceiling_count; i++)
 		free(e->ceiling[i].when.condition);
+	for (i = 0; i < e->share_count; i++)
+		free(e->share[i].when.condition);
 	for (i = 0; i < e->unknown_count; i++)
 		free(e->unknown[i].when.condition);
 	for (i = 0; i < e->rule_count; i++) {
@@ -270,6 +273,7 @@ void expectations_free(struct expectations *e)
 	free(e->sku);
 	free(e->band);
 	free(e->ceiling);
+	free(e->share);
 	free(e->unknown);
 	free(e->rule);
 	free(e->xid);

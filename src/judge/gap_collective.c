@@ -16,17 +16,6 @@ static const struct {
 	{"ll", 0.5, "protocol ll: 8 of 16 bytes are data"},
 };
 
-static const struct gpu *gpu_at(const struct subject *s, size_t i)
-{
-	const json_t *gpus = s->c->plan ? json_object_get(s->c->plan, "gpus") : NULL;
-	const char *pci = json_string_value(json_array_get(gpus, i));
-
-	for (size_t k = 0; pci && k < s->ctx->gpu_count; k++)
-		if (!strcmp(s->ctx->gpu[k]->pci, pci))
-			return s->ctx->gpu[k];
-	return NULL;
-}
-
 /* The GPU with the fewest NVLinks up is what a ring goes through. */
 static double fewest_links(const struct subject *s, double *raw)
 {
@@ -34,7 +23,7 @@ static double fewest_links(const struct subject *s, double *raw)
 
 	*raw = gpu_get(s->gpu, GPU_FACT_nvlink_rate_gbps, 0) * 1e9;
 	for (size_t i = 0; i < s->gpu_count; i++) {
-		const struct gpu *g = gpu_at(s, i);
+		const struct gpu *g = subject_gpu(s, i);
 		double links = g ? gpu_get(g, GPU_FACT_nvlink_active, 0) : 0;
 
 		fewest = links < fewest ? links : fewest;
@@ -81,12 +70,16 @@ void bound_collective(const struct subject *s, struct bound *out)
 		 n + 1, adds == SWITCH_ADDS ? "adds" : "may add, not told");
 }
 
-bool collective_above_link(const struct subject *s, const struct bound *b)
+double bound_of_links(const struct subject *s, const struct bound *b)
 {
 	double n = s->gpu_count;
 
-	return b->from != BOUND_NONE && switch_adds(s) != SWITCH_NOT &&
-	       s->figure > b->value * (n + 1) / (2 * (n - 1));
+	return n < 2 || switch_adds(s) == SWITCH_NOT ? b->value : b->value * (n + 1) / (2 * (n - 1));
+}
+
+bool collective_above_link(const struct subject *s, const struct bound *b)
+{
+	return b->from != BOUND_NONE && switch_adds(s) != SWITCH_NOT && s->figure > bound_of_links(s, b);
 }
 
 /* Mean time of the judged phase, ns. */

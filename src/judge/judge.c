@@ -2,6 +2,7 @@
 /* A whole record: every case by itself, then siblings, gap and advice, then what the run is worth. */
 #include "judge/judge.h"
 #include "judge/advice.h"
+#include "judge/choice.h"
 #include "judge/context.h"
 #include "judge/exit.h"
 #include "judge/gap.h"
@@ -91,25 +92,6 @@ static bool operator_input(struct judgements *out, const struct judge_context *c
 	return true;
 }
 
-/* Whether the switch adds is told by the run alone: of the bands of either way the one that begins lower,
- * which no good figure is below. */
-static const struct band_row *band_ahead(const struct subject *s, enum band_slot slot)
-{
-	static const char *const ways[] = {"0", "1"};
-	const struct band_row *tie, *lowest = NULL;
-	struct subject supposed = *s;
-
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-		const struct band_row *b;
-
-		supposed.nvls = ways[i];
-		b = expect_band(s->ctx->e, slot, subject_word, &supposed, &tie);
-		if (b && (!lowest || b->low < lowest->low))
-			lowest = b;
-	}
-	return lowest;
-}
-
 /* What would judge a case that has not run. */
 static void ahead_of(struct judgement *out, const struct subject *s)
 {
@@ -117,7 +99,7 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 	const struct ceiling_row *c = s->gpu ? NULL : expect_ceiling(s->ctx->e, subject_word, s);
 	const struct rule *rule = subject_judging_rule(s);
 	const struct band_row *b = NULL;
-	char terms[100];
+	char terms[240];
 	int slot;
 
 	*out = (struct judgement){.verdict = VERDICT_PASS};
@@ -131,7 +113,7 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 	}
 	bound_of(s, &out->bound);
 	for (slot = BAND_RATE; !u && !b && slot <= BAND_EFFICIENCY; slot++)
-		b = band_ahead(s, (enum band_slot)slot);
+		b = choice_band(s, (enum band_slot)slot);
 	if (s->c->reading) {
 		out->judged_by = JUDGED_RULE;
 		text_copy(out->reason, sizeof(out->reason),
@@ -154,7 +136,9 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 		snprintf(out->reason, sizeof(out->reason), "rule %.60s: %.160s", rule->name,
 			 rule->source.text);
 	} else {
-		verdict_unreferenced(out, s, verdict_unjudged(s));
+		verdict_least(out, s);
+		verdict_unjudged(out, s, terms, sizeof(terms));
+		verdict_unreferenced(out, s, terms);
 	}
 }
 

@@ -42,6 +42,14 @@ struct band {
 	char basis[64];					  /* "one card, 3 runs of 1.5 to 6 s" */
 };
 
+/* Where no band fits: what sound machines reach at least, a share of the bound. Below it a figure is looked
+ * into; above it nothing is said. */
+struct least {
+	double value, share; /* value: in the figure's unit; 0: none */
+	int confidence;
+	char source[160], date[12], place[96];
+};
+
 /* What kept the clock below its maximum. */
 enum held_by {
 	HELD_BY_NOTHING,
@@ -76,6 +84,7 @@ struct judgement {
 	enum judged_by judged_by;
 	struct band band;
 	bool has_band, low_confidence;
+	struct least least;
 	double share_of_bound;	/* 0: no bound */
 	double efficiency_held; /* at the held clock; 0: not applicable */
 	struct factor gap[16];

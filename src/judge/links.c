@@ -161,6 +161,7 @@ static bool ours_to_say(const struct judgement *j)
 	case CAUSE_NO_REFERENCE:
 	case CAUSE_LOW_CONFIDENCE:
 	case CAUSE_BELOW_BAND:
+	case CAUSE_BELOW_BOUND:
 	case CAUSE_NVLINK_COUNT:
 	case CAUSE_WIDE_SPREAD:
 		return j->verdict != VERDICT_UNTRUSTED && j->verdict != VERDICT_ERROR;

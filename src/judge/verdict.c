@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A timed case: how it ended, what it met, then its figure against bound, bands and ceilings. */
 #include "judge/verdict.h"
+#include "judge/choice.h"
 #include "judge/isolated.h"
 #include <float.h>
 #include <math.h>
@@ -114,6 +115,38 @@ void verdict_unreferenced(struct judgement *out, const struct subject *s, const 
 		CAUSE_NO_REFERENCE, "%s", why);
 }
 
+void verdict_least(struct judgement *out, const struct subject *s)
+{
+	const struct share_row *row = expect_share(s->ctx->e, subject_word, s);
+	struct least *l = &out->least;
+
+	if (!row || out->bound.from != BOUND_DEVICE || !(out->bound.value > 0))
+		return;
+	l->share = row->share;
+	l->value = row->share * bound_of_links(s, &out->bound);
+	l->confidence = row->source.confidence;
+	text_copy(l->source, sizeof(l->source), row->source.text);
+	text_copy(l->date, sizeof(l->date), row->source.date);
+	snprintf(l->place, sizeof(l->place), "%.80s:%d", row->file, row->line);
+}
+
+/* A share of the bound passes nothing: below it the case is slow, above it as open as it was. */
+static void against_least(struct judgement *out, const struct subject *s)
+{
+	char figure[32], least[32];
+
+	verdict_least(out, s);
+	if (!(s->figure < out->least.value))
+		return;
+	units_format(figure, sizeof(figure), s->figure, s->unit);
+	units_format(least, sizeof(least), out->least.value, s->unit);
+	out->judged_by = JUDGED_BOUND;
+	out->low_confidence = out->least.confidence == CONFIDENCE_LOW;
+	finding(out, s->require == REQUIRE_JUDGED ? VERDICT_UNKNOWN : VERDICT_WARN, CAUSE_BELOW_BOUND,
+		"%s, under %s: no band fits, and sound machines reach %.2f of what the links allow at least",
+		figure, least, out->least.share);
+}
+
 static void against_band(struct judgement *out, const struct subject *s)
 {
 	const struct unknown_row *u = expect_unknown(s->ctx->e, subject_word, s);
@@ -129,6 +162,8 @@ static void against_band(struct judgement *out, const struct subject *s)
 		verdict_band(out, s, b);
 		at_clock(s, why, sizeof(why));
 		band_hold(out, s->figure, b, CAUSE_BELOW_BAND, s->phase_name, s->unit, why);
+	} else {
+		against_least(out, s);
 	}
 	if (*s->type && s->gpu)
 		compute_twice(out, s);
@@ -280,7 +315,7 @@ static void passed(struct judgement *out, const struct subject *s)
 	}
 }
 
-const char *verdict_unjudged(const struct subject *s)
+static const char *unjudged(const struct subject *s)
 {
 	const struct record_case *peak, *disturbed;
 
@@ -294,9 +329,37 @@ const char *verdict_unjudged(const struct subject *s)
 			       : "this run holds no sound ceiling of as many threads to judge it by (probe "
 				 "peak)";
 	}
+	if (s->gpu && (!strcmp(s->c->probe, "collective") || !strcmp(s->c->probe, "p2p")))
+		return "no band for this operation, size, way and number of GPUs";
 	if (!strcmp(s->c->phases, "burst"))
 		return "a burst, which has no reference";
 	return "nothing sound to judge it by";
+}
+
+void verdict_unjudged(const struct judgement *out, const struct subject *s, char *text, size_t size)
+{
+	const struct band_row *asks = !s->ctx->ahead && choice_untold(s) ? choice_band(s, BAND_RATE) : NULL;
+	char least[32];
+	size_t used;
+
+	if (asks)
+		snprintf(text, size, "band %.40s asks what NCCL chose, which it did not tell", asks->name);
+	else
+		text_copy(text, size, unjudged(s));
+	if (!s->ctx->ahead || !(out->least.value > 0))
+		return;
+	used = strlen(text);
+	units_format(least, sizeof(least), out->least.value, s->unit);
+	snprintf(text + used, size - used, "; looked into below %s, %.2f of what the links allow", least,
+		 out->least.share);
+}
+
+static void judge_nothing(struct judgement *out, const struct subject *s)
+{
+	char why[240];
+
+	verdict_unjudged(out, s, why, sizeof(why));
+	verdict_unreferenced(out, s, why);
 }
 
 static void judge_timed(struct judgement *out, const struct subject *s)
@@ -309,7 +372,7 @@ static void judge_timed(struct judgement *out, const struct subject *s)
 	if (judging && out->judged_by == JUDGED_NOTHING)
 		out->judged_by = JUDGED_RULE;
 	if (out->judged_by == JUDGED_NOTHING)
-		verdict_unreferenced(out, s, verdict_unjudged(s));
+		judge_nothing(out, s);
 	if (out->verdict == VERDICT_PASS && !*out->reason) {
 		passed(out, s);
 		if (out->cause == CAUSE_NONE && out->low_confidence)

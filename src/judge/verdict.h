@@ -25,8 +25,10 @@ void verdict_of(struct judgement *out, const struct subject *s);
 /* What has no reference: `measured` where the plan asks for a figure alone and there is one, else `unknown`.
  */
 void verdict_unreferenced(struct judgement *out, const struct subject *s, const char *why);
-/* Why nothing judges it: of a case without band, ceiling and rule. */
-const char *verdict_unjudged(const struct subject *s);
+/* Why nothing judges it: of a case without band, ceiling and rule, whose bound is known already. */
+void verdict_unjudged(const struct judgement *out, const struct subject *s, char *text, size_t size);
+/* What sound machines reach of the bound, where no band fits: into the judgement. */
+void verdict_least(struct judgement *out, const struct subject *s);
 /* True where how the case ended decides alone. */
 bool verdict_ending(struct judgement *out, const struct subject *s);
 /* Wrong data, heat, brakes, Xids, other work on the device: what no good figure outweighs. */

@@ -62,6 +62,9 @@ void basis_add(struct text *out, const struct judgement *j)
 	case JUDGED_BOUND:
 		text_addf(out, "the bound of its device%s%s", j->bound.formula[0] ? ": " : "",
 			  j->bound.formula);
+		if (j->least.value > 0 && j->figure < j->least.value)
+			text_addf(out, "; of which %.2f at least, %s confidence: %s, %s", j->least.share,
+				  confidence_name(j->least.confidence), j->least.source, j->least.date);
 		return;
 	}
 }

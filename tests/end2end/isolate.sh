@@ -84,6 +84,29 @@ ok "and nothing is searched" sh -c '! grep -q "\"type\":\"extend\"" unsearched/j
 FAKE_NCCL=slow=3:4 run three three
 ok "of three GPUs the slow one is named" [ "$(found three _place)" = gpu3 ]
 
+# The built-in set knows no band of an all-gather that small, or of such links: a share of what they allow is expected. Its sizes alone
+# are made small, and the links slow, for GPUs that are not there.
+cp -r "$root/expectations" builtin
+sed 's/min: 64 MiB, max: 1023 MiB/min: 64 KiB, max: 1023 MiB/' "$root/expectations/bands/shares.yaml" > builtin/bands/shares.yaml
+sed 's/26562/1500/g' "$root/tests/fake/h100x4.json" > slow_links.json
+cat > gather.yaml << LIST
+name: gather
+cases:
+  - {probe: collective, target: node, phases: burst, seconds: 2ms, require: known, options: {op: allgather, size: 128KiB}}
+LIST
+gather() { # OUT
+	FAKE_NVML_FILE=$tmp/slow_links.json "$assay" check --suite gather.yaml --expectations builtin --out "$1" > "$1.out" 2> "$1.err"
+}
+gather even
+ok "an all-gather without a band is measured, not judged" judged even measured no_reference
+ok "and not searched" sh -c '! grep -q "\"type\":\"extend\"" even/journal.jsonl'
+FAKE_NCCL=slow=2:4 gather uneven
+ok "a slow one is followed all the same" [ "$(found uneven _place)" = gpu2 ]
+ok "and fails for its GPU" judged uneven fail slow_rank
+ok "which says that no band stands behind it" says 'no band fits' uneven/results.csv
+FAKE_NCCL=rate=2 gather alike
+ok "where nobody can be named it is a warning" judged alike warn below_bound
+
 ASSAY_TEST=1 ASSAY_TEST_PLANT=wrong:1 run node wrong
 ok "a wrong bit of one GPU fails the run" [ $? = 1 ]
 ok "it is named" [ "$(found wrong _place)" = gpu1 ]

@@ -167,6 +167,164 @@ static void test_collective__ahead_of_the_run_the_lower_band_counts(void **state
 	assert_float_equal(world_of(&w, eight)->band.low, 355e9, 1e6);
 }
 
+/* Another operation by as many GPUs; NCCL tells its choice of what reduces or gathers. */
+static struct record_case *other_op(const char *op, unsigned ranks, const char *size, double gbs, int nvls)
+{
+	struct record_case *c = all_reduce(ranks, size, gbs, nvls);
+	char limit[32], key[400];
+
+	snprintf(limit, sizeof(limit), "collective.%s", op);
+	snprintf(key, sizeof(key), "%s of %u %s", c->key, ranks, op);
+	json_object_set_new((json_t *)c->plan, "key", json_string(key));
+	c->key = json_string_value(json_object_get(c->plan, "key"));
+	json_object_set_new((json_t *)c->plan, "limit", json_string(limit));
+	c->limit = json_string_value(json_object_get(c->plan, "limit"));
+	json_object_set_new(json_object_get(c->plan, "options"), "op", json_string(op));
+	return c;
+}
+
+static void band_is(struct record_case *c, double low, double high)
+{
+	const struct judgement *j = world_of(&w, c);
+
+	if (!j->has_band)
+		fail_msg("%s %s has no band: %s", c->limit, c->key, j->reason);
+	assert_float_equal(j->band.low, low * 1e9, 1e6);
+	assert_float_equal(j->band.high, high * 1e9, 1e6);
+}
+
+static void test_collective__bands_go_by_operation_count_and_size(void **state)
+{
+	static const struct {
+		const char *op;
+		unsigned ranks;
+		const char *size;
+		int nvls;
+		double good, low, high;
+	} rows[] = {
+		{"allreduce", 4, "4GiB", 0, 363, 358, 368},   {"allreduce", 4, "512MiB", 0, 349, 332, 365},
+		{"allreduce", 2, "1GiB", 0, 331, 318, 362},   {"allreduce", 8, "1GiB", 1, 466, 455, 483},
+		{"allreduce", 8, "256MiB", 1, 434, 419, 482}, {"allreduce", 6, "8GiB", 1, 435, 422, 449},
+		{"allgather", 4, "4GiB", 0, 350, 335, 363},   {"allgather", 2, "4GiB", 0, 294, 273, 324},
+		{"allgather", 8, "16GiB", 0, 361, 350, 373},  {"reducescatter", 2, "8GiB", 0, 290, 264, 313},
+		{"alltoall", 4, "4GiB", -1, 350, 338, 363},   {"broadcast", 2, "2GiB", 0, 366, 353, 380},
+		{"sendrecv", 4, "4GiB", -1, 364, 353, 375},   {"reduce", 2, "4GiB", 0, 372, 353, 391},
+	};
+	struct record_case *c[sizeof(rows) / sizeof(rows[0])];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		c[i] = other_op(rows[i].op, rows[i].ranks, rows[i].size, rows[i].good, rows[i].nvls);
+	world_judge(&w);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		band_is(c[i], rows[i].low, rows[i].high);
+		assert_int_equal(world_of(&w, c[i])->verdict, VERDICT_PASS);
+	}
+}
+
+/* Another count, another way, another place of the data: no band of a neighbour is taken for it. */
+static void test_collective__what_no_figure_is_known_of_has_no_band(void **state)
+{
+	struct record_case *c[] = {
+		other_op("allgather", 5, "4GiB", 340, 0), /* no figure of five */
+		other_op("allreduce", 6, "8GiB", 360, 0), /* of six with the switch alone */
+		other_op("allreduce", 4, "16MiB", 250, 0),
+		other_op("allgather", 8, "4GiB", 350, 1),
+	};
+
+	(void)state;
+	world_judge(&w);
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		assert_false(world_of(&w, c[i])->has_band);
+		assert_verdict(&w, c[i], VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+		assert_non_null(strstr(world_of(&w, c[i])->reason, "no band for this operation"));
+	}
+}
+
+/* Twelve links a GPU are another product; twelve of eighteen are this one, damaged. */
+static void test_collective__bands_go_by_the_links_that_are_there(void **state)
+{
+	struct record_case *damaged = all_reduce(4, "8GiB", 240, 0), *half;
+
+	(void)state;
+	world_fact(&w.gpu[2], GPU_FACT_nvlink_active, 12);
+	world_judge(&w);
+	band_is(damaged, 358, 368);
+	assert_verdict(&w, damaged, VERDICT_FAIL, CAUSE_BELOW_BAND);
+	for (unsigned i = 0; i < 4; i++) {
+		world_fact(&w.gpu[i], GPU_FACT_nvlink_active, 12);
+		world_fact(&w.gpu[i], GPU_FACT_nvlink_count, 12);
+	}
+	half = all_reduce(4, "8GiB", 240, 0);
+	world_judge(&w);
+	assert_false(world_of(&w, half)->has_band);
+	assert_verdict(&w, half, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+}
+
+/* Where no band fits: of the links alone, whatever the switch adds; it warns, and passes nothing. */
+static void test_collective__without_a_band_a_share_of_the_links_is_looked_into(void **state)
+{
+	struct record_case *slow = other_op("allgather", 5, "4GiB", 290, 0),
+			   *fair = other_op("allgather", 5, "4GiB", 300, 0),
+			   *added = all_reduce(5, "4GiB", 290, 1), *small = all_reduce(5, "32MiB", 10, 0),
+			   *strict = other_op("alltoall", 6, "4GiB", 200, -1);
+
+	(void)state;
+	slow->require = fair->require = added->require = small->require = REQUIRE_MEASURED;
+	strict->require = REQUIRE_JUDGED;
+	world_judge(&w);
+	assert_verdict(&w, slow, VERDICT_WARN, CAUSE_BELOW_BOUND);
+	assert_float_equal(world_of(&w, slow)->least.value, 0.65 * 450e9, 0.1e9);
+	assert_int_equal(world_of(&w, slow)->judged_by, JUDGED_BOUND);
+	assert_non_null(strstr(world_of(&w, slow)->reason, "no band fits"));
+	assert_verdict(&w, fair, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
+	assert_verdict(&w, added, VERDICT_WARN, CAUSE_BELOW_BOUND);
+	assert_float_equal(world_of(&w, added)->least.value, 0.65 * 450e9, 0.1e9);
+	assert_verdict(&w, small, VERDICT_MEASURED, CAUSE_NO_REFERENCE); /* time, not links */
+	assert_verdict(&w, strict, VERDICT_UNKNOWN, CAUSE_BELOW_BOUND);
+}
+
+static void test_collective__a_team_has_no_share_either(void **state)
+{
+	struct record_case *team = all_reduce_of("team", 4, 8, "4GiB", 20, 0);
+
+	(void)state;
+	world_judge(&w);
+	assert_verdict(&w, team, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE);
+	assert_true(world_of(&w, team)->least.value <= 0);
+}
+
+static void test_collective__what_nccl_did_not_tell_meets_no_band_that_asks(void **state)
+{
+	struct record_case *c = all_reduce(8, "8GiB", 362, -1), *low = all_reduce(8, "8GiB", 200, -1);
+
+	(void)state;
+	c->require = low->require = REQUIRE_MEASURED;
+	world_judge(&w);
+	assert_false(world_of(&w, c)->has_band);
+	assert_verdict(&w, c, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
+	assert_non_null(strstr(world_of(&w, c)->reason,
+			       "band h200-allreduce-8 asks what NCCL chose, which it did not tell"));
+	assert_verdict(&w, low, VERDICT_WARN, CAUSE_BELOW_BOUND);
+}
+
+/* What is asked for ahead of the run: a share where there is no band, the lower band where there are two. */
+static void test_collective__ahead_of_the_run_a_share_stands_in(void **state)
+{
+	struct record_case *c = other_op("allgather", 5, "4GiB", 0, -1),
+			   *one = other_op("allgather", 8, "1GiB", 0, -1),
+			   *banded = other_op("allgather", 4, "4GiB", 0, -1);
+
+	(void)state;
+	w.ctx.ahead = true;
+	world_judge(&w);
+	assert_float_equal(world_of(&w, c)->least.value, 0.65 * 450e9, 0.1e9);
+	assert_non_null(strstr(world_of(&w, c)->reason, "looked into below"));
+	assert_float_equal(world_of(&w, one)->least.value, 0.55 * 450e9, 0.1e9);
+	band_is(banded, 335, 363);
+	assert_true(world_of(&w, banded)->least.value <= 0);
+}
+
 static double factor_of(const struct judgement *j, const char *name)
 {
 	for (size_t i = 0; i < j->gap_count; i++)
@@ -229,6 +387,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(test_collective__##name, begin_h200, end)
 		T(a_short_one_is_its_latency),
+		T(a_team_has_no_share_either),
+		T(ahead_of_the_run_a_share_stands_in),
+		T(bands_go_by_operation_count_and_size),
+		T(bands_go_by_the_links_that_are_there),
+		T(what_nccl_did_not_tell_meets_no_band_that_asks),
+		T(what_no_figure_is_known_of_has_no_band),
+		T(without_a_band_a_share_of_the_links_is_looked_into),
 		T(a_switch_that_cannot_add_explains_nothing),
 		T(ahead_of_the_run_the_lower_band_counts),
 		T(bands_tell_the_switch_from_the_ring),
