@@ -13,6 +13,7 @@
 #include "judge/siblings.h"
 #include "judge/site.h"
 #include "judge/verdict.h"
+#include "judge/ways.h"
 #include "core/text.h"
 
 enum { LINES_MAX = 64, LINE_SIZE = 200 };
@@ -229,6 +230,8 @@ enum status judge_run(struct judgements *out, const struct judge_context *ctx, c
 	}
 	second_rounds(out, r);
 	status = nodes_judge(out, ctx, err);
+	if (!status && !ctx->ahead)
+		status = ways_judge(out, r, err);
 	if (status) {
 		judgements_release(out);
 		return status;
@@ -245,6 +248,7 @@ no_memory:
 void judgements_release(struct judgements *j)
 {
 	nodes_release(j);
+	ways_release(j);
 	free(j->of_case);
 	free(j->could_not_look);
 	free(j->operator_input);

@@ -118,6 +118,21 @@ struct judge_difference {
 	const char *hurts, *source; /* what it does to a team, and who says so; NULL: nothing that is known */
 };
 
+/* Of one collective at one size, run in several ways: the one that takes least. Texts are lent from the
+ * record; NULL: not told. */
+struct judge_way {
+	size_t best, plain; /* cases; plain: NCCL's own way, by stream */
+	bool has_plain;
+	bool searched;			  /* best is what that case's search found, not the case's own way */
+	const char *variant;		  /* of the search */
+	const char *algorithm, *protocol; /* what NCCL told of the best */
+	double figure;			  /* of the best, in `unit`; NaN: its search kept none */
+	char unit[16];
+	double ratio;	      /* plain's time over the best's; 1: it is the best; 0: there is no plain */
+	double low, high;     /* 95 % interval of it; 0: not known */
+	unsigned ways, tried; /* cases that were held against each other, and variants of their searches */
+};
+
 struct judgements {
 	struct judgement *of_case; /* one a record case, same order */
 	size_t count;
@@ -135,6 +150,8 @@ struct judgements {
 	size_t operator_input_count;
 	struct judge_difference *difference; /* of several nodes; what hurts first */
 	size_t difference_count;
+	struct judge_way *way; /* of each collective by growing size */
+	size_t way_count;
 };
 
 /*

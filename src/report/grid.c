@@ -2,6 +2,7 @@
 #include "report/grid.h"
 #include "report/scaling.h"
 #include "report/view.h"
+#include "report/ways.h"
 
 void grid_release(struct grid *g)
 {
@@ -55,6 +56,15 @@ void grid_each(const struct view *v, grid_visit *visit, void *arg)
 		struct grid g = {0};
 
 		matrix_grid(&g, &v->matrices[i]);
+		visit(arg, &g);
+		grid_release(&g);
+	}
+	for (size_t i = 0; i < v->in->judged->way_count; i++) {
+		struct grid g = {0};
+
+		if (!ways_lead(v, i))
+			continue;
+		ways_grid(&g, v, i);
 		visit(arg, &g);
 		grid_release(&g);
 	}

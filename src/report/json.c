@@ -186,6 +186,8 @@ static json_t *report_object(struct json_build *b)
 	json_put(b, root, "curves", json_curves(b));
 	if (b->v->matrix_count)
 		json_put(b, root, "p2p", json_p2p(b));
+	if (in->judged->way_count)
+		json_put(b, root, "best_ways", json_ways(b));
 	if (nodes_any(b->v))
 		json_put(b, root, "team", json_nodes(b));
 	if (in->judged->has_stated)

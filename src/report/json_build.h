@@ -32,6 +32,8 @@ json_t *json_case(struct json_build *b, const struct view_row *row);
 json_t *json_curves(struct json_build *b);
 /* Of pairs of GPUs; values in the unit of their cases. */
 json_t *json_p2p(struct json_build *b);
+/* The best way to run each collective. */
+json_t *json_ways(struct json_build *b);
 /* {"nodes": [..], "differences": [..]} */
 json_t *json_nodes(struct json_build *b);
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the figures of several cases make together, in results.json: curves, and matrices of pairs. */
+/* What the figures of several cases make together, in results.json: curves, matrices of pairs, the best
+ * way to run a collective. */
 #include "report/json_build.h"
+#include "report/ways.h"
 
 static json_t *series_json(struct json_build *b, const struct curve_series *s)
 {
@@ -153,4 +155,45 @@ json_t *json_p2p(struct json_build *b)
 	}
 	json_put(b, root, "matrix", matrices);
 	return root;
+}
+
+static json_t *way_json(struct json_build *b, const struct judge_way *w)
+{
+	const struct record_case *cases = b->v->in->record->cases, *c = &cases[w->best];
+	json_t *object = json_object();
+	struct text name = {0};
+
+	ways_name(&name, b->v, w);
+	json_put_text(b, object, "target", c->where);
+	json_put_text(b, object, "operation", record_option(c, "op"));
+	json_put_text(b, object, "size", record_option(c, "size"));
+	json_put_text(b, object, "way", text_str(&name));
+	json_put_count(b, object, "case", c->id);
+	json_put(b, object, "searched", json_boolean(w->searched));
+	json_put_number(b, object, "value", w->figure);
+	json_put_text(b, object, "unit", w->unit);
+	json_put_text(b, object, "algorithm", w->algorithm);
+	json_put_text(b, object, "protocol", w->protocol);
+	json_put_count(b, object, "ways", w->ways);
+	json_put_count(b, object, "variants", w->tried);
+	if (w->has_plain)
+		json_put_count(b, object, "default_case", cases[w->plain].id);
+	if (w->ratio > 0)
+		json_put_number(b, object, "over_default", w->ratio);
+	if (w->low > 0) {
+		json_put_number(b, object, "over_default_low", w->low);
+		json_put_number(b, object, "over_default_high", w->high);
+	}
+	text_release(&name);
+	return object;
+}
+
+json_t *json_ways(struct json_build *b)
+{
+	const struct judgements *j = b->v->in->judged;
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < j->way_count; i++)
+		json_push(b, array, way_json(b, &j->way[i]));
+	return array;
 }

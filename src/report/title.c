@@ -171,38 +171,70 @@ static void title_p2p(struct text *t, const struct record_case *c)
 	add_bytes(t, " ", option_bytes(c, "size", NULL));
 }
 
-static void title_collective(struct text *t, const struct record_case *c)
+/* What is not the rule, with its word. How: it is the same work, run in another way. */
+static const struct {
+	const char *option, *own, *behind;
+	bool how;
+} collective_rest[] = {
+	{"place", "out", "", false},	   {"buffers", "plain", " buffers", true},
+	{"launch", "stream", "", true},	   {"algorithm", "auto", "", true},
+	{"protocol", "auto", "", true},	   {"ctas", "0", " CTAs", true},
+	{"root", "0", " the root", false},
+};
+
+static void add_rest(struct text *t, const struct record_case *c, bool what, bool how)
+{
+	for (size_t i = 0; i < sizeof(collective_rest) / sizeof(collective_rest[0]); i++) {
+		const char *name = collective_rest[i].option, *own = collective_rest[i].own;
+		const char *value = option(c, name, own);
+
+		if (!strcmp(value, own) || !(collective_rest[i].how ? how : what))
+			continue;
+		text_addf(t, "%s%s%s", t->size ? ", " : "", !strcmp(name, "place") ? "in place" : value,
+			  collective_rest[i].behind);
+	}
+}
+
+static const char *collective_name(const struct record_case *c)
 {
 	static const char *const names[][2] = {{"allreduce", "all-reduce"},
 					       {"allgather", "all-gather"},
 					       {"reducescatter", "reduce-scatter"},
 					       {"alltoall", "all-to-all"},
 					       {"sendrecv", "send and receive"}};
-	const char *op = option(c, "op", ""), *reduce = option(c, "reduce", "sum");
-	/* what is not the rule, with its word */
-	static const char *const rest[][3] = {{"place", "out", ""},	 {"buffers", "plain", " buffers"},
-					      {"launch", "stream", ""},	 {"algorithm", "auto", ""},
-					      {"protocol", "auto", ""},	 {"ctas", "0", " CTAs"},
-					      {"root", "0", " the root"}};
+	const char *op = option(c, "op", "");
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(op, names[i][0]))
-			op = names[i][1];
-	text_add(t, op);
-	add_bytes(t, " ", option_bytes(c, "size", NULL));
+			return names[i][1];
+	return op;
+}
+
+static void add_element(struct text *t, const struct record_case *c)
+{
+	const char *reduce = option(c, "reduce", "sum");
+
 	text_addf(t, ", %s", option(c, "type", ""));
 	if (strcmp(reduce, "sum"))
 		text_addf(t, " %s", reduce);
-	for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++) {
-		const char *value = option(c, rest[i][0], rest[i][1]);
+}
 
-		if (!strcmp(rest[i][0], "place") && !strcmp(value, "in"))
-			text_add(t, ", in place");
-		else if (strcmp(value, rest[i][1]))
-			text_addf(t, ", %s%s", value, rest[i][2]);
-	}
+static void title_collective(struct text *t, const struct record_case *c)
+{
+	text_add(t, collective_name(c));
+	add_bytes(t, " ", option_bytes(c, "size", NULL));
+	add_element(t, c);
+	add_rest(t, c, true, true);
 	if (option_is(c, "search", "top"))
 		text_add(t, ", searched");
+}
+
+void words_collective(struct text *what, struct text *how, const struct record_case *c)
+{
+	text_add(what, collective_name(c));
+	add_element(what, c);
+	add_rest(what, c, true, false);
+	add_rest(how, c, false, true);
 }
 
 static void title_dispatch(struct text *t, const struct record_case *c)

@@ -19,6 +19,9 @@ void words_range(char *out, size_t size, double low, double high, const char *un
 void words_share(char *out, size_t size, double share);
 /* "BF16 GEMM 8192, cuBLASLt" from probe, engine and options. */
 void words_title(char *out, size_t size, const struct record_case *c);
+/* Of a case of probe collective: what it does, "all-reduce, bf16", and how it is run where that was asked
+ * for, "window buffers, graph"; both are appended. */
+void words_collective(struct text *what, struct text *how, const struct record_case *c);
 /* "cuBLASLt" from "cublaslt"; the name itself where it is not known. */
 const char *words_engine(const char *engine);
 /* "BF16" from "bf16", "compute.bf16"; the name in capitals where it is not known. `out` of >= 16 bytes. */

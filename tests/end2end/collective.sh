@@ -94,6 +94,10 @@ run "" best best
 ok "a search ends well" [ $? = 0 ]
 ok "its best is the windows" [ "$(sed -n 's/.*"phase":"best".*"variant":"\([^"]*\)".*/\1/p' best/journal.jsonl)" = windows ]
 ok "by 2.4" near "$(value best 0 best_ratio)" 2.417
+ok "what NCCL does in the winner's way is told too" [ "$(value best 0 best_algorithm),$(value best 0 algorithm)" = symmetric,ring ]
+ok "the report has the winner and what it gains" grep -q '^| 1 KiB | windows | .* | x 2\.[34].* | symmetric | search of ' best/REPORT.md
+ok "of three ways to run 8 bytes it has the best" grep -q '^| 8 B | window buffers, graph | 3\.4. us | x 2\.4.* | symmetric | least of 3 ways |' ways/REPORT.md
+ok "on the terminal too" says '8 B  window buffers, graph' ways.out
 
 suite switch 'size: 64KiB, algorithm: nvls'
 run "nvls=1" switch switch

@@ -2,55 +2,9 @@
 /* The report of a team (team_run.h) in every form: nodes, their clocks, what differs, who is missing. */
 #include "test.h"
 
-#include "cmd/judged.h"
 #include "report/nodes.h"
-#include "schema.h"
+#include "report_shown.h"
 #include "team_run.h"
-
-struct shown {
-	struct judged j;
-	struct text text[REPORT_CSV + 1];
-};
-
-static void show(struct shown *s, const char *dir)
-{
-	static const struct judge_site nothing = {NULL, NULL};
-	const struct report_style style = {.columns = 200};
-	struct error err = {0};
-
-	*s = (struct shown){.text = {{0}}};
-	if (judged_read(&s->j, dir, NULL, &nothing, true, &err))
-		fail_msg("%s", err.text);
-	for (int f = REPORT_TEXT; f <= REPORT_CSV; f++)
-		assert_int_equal(report_render(&s->text[f], (enum report_format)f, &s->j.in, &style, &err), STATUS_OK);
-}
-
-static void release(struct shown *s)
-{
-	for (int f = REPORT_TEXT; f <= REPORT_CSV; f++)
-		text_release(&s->text[f]);
-	judged_release(&s->j);
-}
-
-static void all_say(const struct shown *s, const char *what)
-{
-	for (int f = REPORT_TEXT; f <= REPORT_HTML; f++)
-		if (!strstr(text_str(&s->text[f]), what))
-			fail_msg("%s does not say \"%s\":\n%s", report_formats[f], what, text_str(&s->text[f]));
-}
-
-static void valid(const struct shown *s, json_t **results)
-{
-	json_t *schema = json_load_file(SOURCE_DIR "/docs/schema/results.schema.json", 0, NULL);
-	char why[256] = "";
-
-	*results = json_loads(text_str(&s->text[REPORT_JSON]), 0, NULL);
-	assert_non_null(schema);
-	assert_non_null(*results);
-	if (!schema_valid(schema, *results, why, sizeof(why)))
-		fail_msg("%s", why);
-	json_decref(schema);
-}
 
 static void another_driver_on_node_b(const char *dir)
 {
@@ -71,16 +25,16 @@ static void test_nodes__who_was_there_and_what_differs(void **state)
 	struct view v;
 
 	another_driver_on_node_b(*state);
-	show(&s, *state);
-	all_say(&s, "node-b");
-	all_say(&s, "5.000 ms ahead of rank 0");
-	all_say(&s, "1.0 µs more at the end");
-	all_say(&s, "driver: version");
-	all_say(&s, "570: node-b");
-	all_say(&s, "another driver manages clocks, power and links in its own way");
-	all_say(&s, "node-b · GPU 1");
+	shown_read(&s, *state);
+	shown_all_say(&s, "node-b");
+	shown_all_say(&s, "5.000 ms ahead of rank 0");
+	shown_all_say(&s, "1.0 µs more at the end");
+	shown_all_say(&s, "driver: version");
+	shown_all_say(&s, "570: node-b");
+	shown_all_say(&s, "another driver manages clocks, power and links in its own way");
+	shown_all_say(&s, "node-b · GPU 1");
 	assert_non_null(strstr(text_str(&s.text[REPORT_CSV]), "\"node-b/gpu1\""));
-	valid(&s, &results);
+	shown_valid(&s, &results);
 	team = json_object_get(results, "team");
 	assert_int_equal(json_array_size(json_object_get(team, "nodes")), 2);
 	one = json_array_get(json_object_get(team, "differences"), 0);
@@ -103,7 +57,7 @@ static void test_nodes__who_was_there_and_what_differs(void **state)
 	assert_non_null(strstr(text_str(&csv), "\"driver.version\",\"node-b\",\"570\",\"580\",\"another driver"));
 	view_release(&v);
 	text_release(&csv);
-	release(&s);
+	shown_release(&s);
 }
 
 /* 2 GPUs on node-b, 1 on node-a: how many is a fact, and both have the same board. */
@@ -113,7 +67,7 @@ static void test_nodes__lists_of_other_lengths(void **state)
 	struct shown s;
 
 	team_write_all(*state);
-	show(&s, *state);
+	shown_read(&s, *state);
 	assert_int_equal(s.j.judgements.difference_count, 1);
 	d = &s.j.judgements.difference[0];
 	assert_string_equal(d->fact, "gpus");
@@ -121,8 +75,8 @@ static void test_nodes__lists_of_other_lengths(void **state)
 	assert_string_equal(d->majority, "1");
 	assert_string_equal(d->other[0].value, "2");
 	assert_int_equal(d->other[0].node, 1);
-	all_say(&s, "how many: GPU");
-	release(&s);
+	shown_all_say(&s, "how many: GPU");
+	shown_release(&s);
 }
 
 static void test_nodes__a_missing_node_is_told_and_nothing_passes(void **state)
@@ -138,7 +92,7 @@ static void test_nodes__a_missing_node_is_told_and_nothing_passes(void **state)
 		snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, at);
 		assert_int_equal(unlink(path), 0);
 	}
-	show(&s, *state);
+	shown_read(&s, *state);
 	assert_int_equal(s.j.judgements.exit_code, 2);
 	assert_non_null(strstr(s.j.judgements.headline,
 			       "inconclusive: node node-b is missing (rank 1: its journal did not come)"));
@@ -148,11 +102,11 @@ static void test_nodes__a_missing_node_is_told_and_nothing_passes(void **state)
 			lost++;
 		}
 	assert_int_equal(lost, 3);
-	all_say(&s, "missing: rank 1: its journal did not come");
-	all_say(&s, "told nothing of it");
-	valid(&s, &results);
+	shown_all_say(&s, "missing: rank 1: its journal did not come");
+	shown_all_say(&s, "told nothing of it");
+	shown_valid(&s, &results);
 	json_decref(results);
-	release(&s);
+	shown_release(&s);
 }
 
 /* The journal of node-b says that its name is something that other formats would take for theirs. */

@@ -185,6 +185,16 @@ static enum status verify(void *state, struct wrong *wrong, struct error *err)
 	return ((const struct collective_own *)state)->verify(state, wrong, err);
 }
 
+static enum status finish(void *state, struct result *out, struct error *err)
+{
+	const struct collective_own *own = state;
+
+	(void)err;
+	if (own->finish)
+		own->finish(state, out);
+	return STATUS_OK;
+}
+
 static const struct engine *const engines[] = {&collective_nccl_engine, &collective_mpi_engine, NULL};
 
 const struct probe probe_collective = {
@@ -200,4 +210,5 @@ const struct probe probe_collective = {
 	.need = need,
 	.check = check,
 	.verify = verify,
+	.finish = finish,
 };

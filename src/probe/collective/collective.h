@@ -98,6 +98,9 @@ const char *collective_protocol(uint32_t index);
 	X(warps, "", U64, 0, "warps a CTA")                                                                  \
 	X(nvls, "", U64, 0, "1: the switch reduces (NVLS); 0: it does not")                                  \
 	X(told_by, "", TEXT, 0, "of which call algorithm and protocol are")                                  \
+	X(best_algorithm, "", TEXT, 0, "as algorithm, of what the search found best")                        \
+	X(best_protocol, "", TEXT, 0, "as protocol, of what the search found best")                          \
+	X(best_channels, "", U64, 0, "as channels, of what the search found best")                           \
 	X(mpi_version, "", TEXT, 0, "of the library that was used")                                          \
 	X(nccl_version, "", TEXT, 0, "of the library that was used")                                         \
 	X(calls, "", TEXT, 0, "the functions that one iteration calls")                                      \
@@ -137,6 +140,7 @@ enum { COLLECTIVE_WAYS = 12 };
 /* First member of each engine's state. */
 struct collective_own {
 	enum status (*verify)(void *state, struct wrong *wrong, struct error *err);
+	void (*finish)(const void *state, struct result *out); /* NULL: it has nothing to add */
 };
 
 struct collective_state { /* of engine nccl */

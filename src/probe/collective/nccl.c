@@ -208,26 +208,50 @@ static const char *calls_text(const struct collective_state *s)
 	return names[s->opts.op];
 }
 
+/* What a way's algorithm is called; NULL: not told. */
+static const char *algorithm_of(const struct collective_state *s, const struct collective_way *w)
+{
+	bool points_only = s->opts.op == COLLECTIVE_SEND_RECV || s->opts.op == COLLECTIVE_ALL_TO_ALL;
+
+	if (w->told.told)
+		return w->told.algorithm;
+	return w->buffers == COLLECTIVE_WINDOW && !points_only ? "symmetric" : NULL;
+}
+
 static void tell_choice(const struct collective_state *s, struct result *out)
 {
 	const struct collective_way *w = &s->way[0];
-	const char *asked = getenv("NCCL_NVLS_ENABLE");
-	bool points_only = s->opts.op == COLLECTIVE_SEND_RECV || s->opts.op == COLLECTIVE_ALL_TO_ALL;
+	const char *asked = getenv("NCCL_NVLS_ENABLE"), *algorithm = algorithm_of(s, w);
 
+	if (algorithm)
+		result_text(out, FIELD(algorithm), algorithm);
 	if (w->told.told) {
-		result_text(out, FIELD(algorithm), w->told.algorithm);
 		result_text(out, FIELD(protocol), w->told.protocol);
 		result_u64(out, FIELD(channels), w->told.channels);
 		result_u64(out, FIELD(warps), w->told.warps);
 		result_u64(out, FIELD(nvls), strstr(w->told.algorithm, "nvls") != NULL);
 		result_text(out, FIELD(told_by),
 			    s->opts.launch == COLLECTIVE_GRAPH_LAUNCH ? "a stream call" : "such a call");
-		return;
-	}
-	if (w->buffers == COLLECTIVE_WINDOW && !points_only)
-		result_text(out, FIELD(algorithm), "symmetric");
-	if (asked && !strcmp(asked, "0"))
+	} else if (asked && !strcmp(asked, "0")) {
 		result_u64(out, FIELD(nvls), 0);
+	}
+}
+
+/* What NCCL does in the way that the search left chosen. */
+static void tell_best(const void *state, struct result *out)
+{
+	const struct collective_state *s = state;
+	const char *algorithm;
+
+	if (s->ways < 2)
+		return;
+	algorithm = algorithm_of(s, s->now);
+	if (algorithm)
+		result_text(out, FIELD(best_algorithm), algorithm);
+	if (!s->now->told.told)
+		return;
+	result_text(out, FIELD(best_protocol), s->now->told.protocol);
+	result_u64(out, FIELD(best_channels), s->now->told.channels);
 }
 
 static void tell(const struct collective_state *s, struct result *out)
@@ -268,7 +292,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	const struct collective_opts *o = opts;
 	enum status st;
 
-	s->own.verify = collective_verify;
+	s->own = (struct collective_own){.verify = collective_verify, .finish = tell_best};
 	s->opts = *o;
 	s->bench = b;
 	s->team = b->team;
