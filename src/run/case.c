@@ -260,3 +260,12 @@ const struct engine *engine_by_name(const struct probe *p, const char *name)
 			return *e;
 	return NULL;
 }
+
+const char *case_place(const struct bench_case *c)
+{
+	if (c->target.kind == TARGET_PAIR)
+		return "pairs";
+	if (c->engine && c->engine->once)
+		return "once";
+	return c->target.kind == TARGET_NODE ? "node" : c->target_text;
+}

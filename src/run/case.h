@@ -132,13 +132,17 @@ struct plan_wishes {
 enum status plan_build(struct plan *p, const struct suite *s, const struct machine *m,
 		       const struct probe *const *registry, const struct plan_wishes *wishes,
 		       struct error *err);
-/* What a case will take, roughly: when it settles at once. 0: it is skipped. A suite's total is within 1.3 x.
- */
+/* What a case will take beside its worker's start, roughly: when it settles at once. 0: it is skipped. */
 double plan_case_seconds(const struct bench_case *c);
+/* All of it, workers' starts too. A suite's is within 1.25 x. */
+double plan_seconds(const struct plan *p);
 void plan_release(struct plan *p);
 json_t *plan_json(const struct plan *p, const struct machine *m); /* the journal's body; caller decrefs */
 /* A worker rebuilds one case from the journal's CASE object. Owner: caller, case_release. */
 enum status case_from_json(struct bench_case *c, const json_t *json, const struct machine *m,
 			   const struct probe *const *registry, struct error *err);
+/* Cases of one place and group that follow each other share a worker: all pairs of GPUs are one place, and so
+ * are all parts of a node; it opens each GPU once. Static, or the case's own. */
+const char *case_place(const struct bench_case *c);
 void case_release(struct bench_case *c);
 #endif

@@ -142,17 +142,6 @@ static int node_of(const struct run *r, const struct target *t)
 	return -1;
 }
 
-/* Cases of one place share a worker: all pairs of GPUs have one, and so have all parts of a node; it opens
- * each GPU once. */
-static const char *worker_place(const struct bench_case *c)
-{
-	if (c->target.kind == TARGET_PAIR)
-		return "pairs";
-	if (c->engine && c->engine->once)
-		return "once";
-	return c->target.kind == TARGET_NODE ? "node" : c->target_text;
-}
-
 static enum status hire(struct run *r, struct worker *w, const struct bench_case *c, struct error *err)
 {
 	static const char *const argv[] = {NULL, "__worker", NULL};
@@ -182,7 +171,7 @@ static enum status hire(struct run *r, struct worker *w, const struct bench_case
 	w->alive = true;
 	fcntl(w->p.output, F_SETFL, O_NONBLOCK);
 	text_copy(w->group, sizeof(w->group), c->group);
-	text_copy(w->place, sizeof(w->place), worker_place(c));
+	text_copy(w->place, sizeof(w->place), case_place(c));
 	line = json_pack("{s:O, s:I, s:i, s:b}", "machine", machine_json(r->machine), "seed",
 			 (json_int_t)r->o->seed, "topics", r->o->log ? (int)r->o->log->topics : 0, "board",
 			 w->board != NULL);
@@ -203,7 +192,7 @@ bool worker_fits(const struct worker *w, const struct bench_case *c)
 {
 	bool group = !strcmp(w->group, c->group) || (c->engine && c->engine->once);
 
-	return !w->leaves && group && !strcmp(w->place, worker_place(c));
+	return !w->leaves && group && !strcmp(w->place, case_place(c));
 }
 
 enum status worker_ready(struct run *r, struct worker *w, const struct bench_case *c, struct error *err)

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A suite resolved on a machine. Pure: nothing is opened, nothing is read but facts. */
 #include <errno.h>
-#include <math.h>
 #include "core/file.h"
 #include "core/text.h"
 #include "run/need.h"
-#include "run/phases.h"
 #include "run/plan_build.h"
 #include "run/target_team.h"
 #include "team/control.h"
@@ -231,37 +229,6 @@ static enum status add_line(struct plan_builder *b, const struct suite_step *ste
 	return st;
 }
 
-double plan_case_seconds(const struct bench_case *c)
-{
-	double wish = fmax(c->seconds, c->seconds_capped);
-
-	if (c->skip)
-		return 0;
-	if (c->probe->kind == PROBE_READING)
-		return 0.01;
-	if (c->phases == PHASES_BURST) /* as the committed runs took: tests/unit/plan_time.c */
-		return 0.25 + wish + (phase_single_several(&c->target, &c->work) ? PHASE_SINGLE_S : 0);
-	return 1.0 + fmin(2, wish > 0 ? wish : 2) + (wish > 0 ? wish : 1.5);
-}
-
-/* Together: the longest; in lockstep: the GPU with the longest sum; else one after the other. */
-static double step_seconds(const struct step *s)
-{
-	double longest = 0, sum = 0, most = 0;
-
-	for (size_t i = 0; i < s->count; i++) {
-		double own = plan_case_seconds(&s->cases[i]), lane = 0;
-
-		sum += own;
-		longest = fmax(longest, own);
-		for (size_t k = 0; s->order == STEP_LOCKSTEP && k < s->count; k++)
-			if (!strcmp(s->cases[k].target_text, s->cases[i].target_text))
-				lane += plan_case_seconds(&s->cases[k]);
-		most = fmax(most, lane);
-	}
-	return s->order == STEP_TOGETHER ? longest : s->order == STEP_LOCKSTEP ? most : sum;
-}
-
 /* The canonical text: what makes two plans the same. Reasons are words about it, not part of it. */
 static enum status finish(struct plan_builder *b)
 {
@@ -284,8 +251,8 @@ static enum status finish(struct plan_builder *b)
 			if (c->seconds_capped > 0)
 				text_addf(&t, "capped %.9g\n", c->seconds_capped);
 		}
-		p->seconds_expected += step_seconds(&p->steps[i]);
 	}
+	p->seconds_expected = plan_seconds(p);
 	file_sha256(p->hash, text_str(&t), t.size);
 	text_copy(p->suite, sizeof(p->suite), b->suite->name);
 	p->within_s = b->suite->within_s;

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a plan will take. The seconds are those of the committed runs: tests/unit/plan_time.c. */
+#include <math.h>
+#include "run/device.h"
+#include "run/phases.h"
+
+/* clang-format off */
+#define READING_S 0.01
+#define START_S 0.4           /* a worker that opens a GPU */
+#define START_GPU_S 0.1       /* and each GPU of it: its context, or its turn among workers that start together */
+#define POINT_S 0.05          /* memory, verification and ramp of a burst on a GPU */
+#define HEADLINE_S 0.5        /* the same of a headline, and its burst */
+#define SETTLE_MOST_S 2.0     /* where it settles at once */
+#define SUSTAINED_S 1.5       /* of no wished length */
+#define SEARCH_S 1.0          /* a GPU's variants, listed and timed */
+#define CPU_POINT_S 0.03
+#define CPU_WINDOWS 1.7       /* of a point, disturbed ones taken again */
+#define CPU_HEADLINE_S 0.9
+#define CPU_TURNS 2.1         /* turns with the ceiling, as windows */
+/* clang-format on */
+
+static bool searches(const struct bench_case *c)
+{
+	return c->engine->variants && strstr(c->key, " search=") && !strstr(c->key, " search=first");
+}
+
+double plan_case_seconds(const struct bench_case *c)
+{
+	double wish = fmax(c->seconds, c->seconds_capped),
+	       singles = phase_single_several(&c->target, &c->work) ? PHASE_SINGLE_S : 0;
+	bool gpu = device_wanted(c);
+
+	if (c->skip)
+		return 0;
+	if (c->probe->kind == PROBE_READING)
+		return READING_S;
+	if (c->phases == PHASES_BURST) {
+		wish = wish > 0 ? wish : PHASE_BURST_NS * 1e-9;
+		return gpu ? POINT_S + wish + singles : CPU_POINT_S + CPU_WINDOWS * wish + singles;
+	}
+	if (!gpu)
+		return CPU_HEADLINE_S + CPU_TURNS * (wish > 0 ? wish : SUSTAINED_S);
+	return HEADLINE_S + (wish > 0 ? fmin(SETTLE_MOST_S, wish) + wish : SETTLE_MOST_S + SUSTAINED_S) +
+	       (searches(c) ? SEARCH_S : 0) + singles;
+}
+
+/* Of the worker of a case on a GPU, where the one that worked last is another; *last becomes this one.
+ * `beside`: so many start with it. */
+static double start_seconds(const struct bench_case **last, const struct bench_case *c, unsigned beside)
+{
+	const struct bench_case *before = *last;
+
+	if (c->skip || !c->engine)
+		return 0;
+	*last = c;
+	if (!device_wanted(c) ||
+	    (before && !strcmp(before->group, c->group) && !strcmp(case_place(before), case_place(c))))
+		return 0;
+	return START_S + START_GPU_S * (beside > c->target.gpu_count ? beside : c->target.gpu_count);
+}
+
+/* What one target of a step in lockstep does, with so many beside it. */
+static double lane_seconds(const struct step *s, const char *target, unsigned lanes)
+{
+	const struct bench_case *last = NULL;
+	double sum = 0;
+
+	for (size_t i = 0; i < s->count; i++)
+		if (!strcmp(s->cases[i].target_text, target))
+			sum += start_seconds(&last, &s->cases[i], lanes) + plan_case_seconds(&s->cases[i]);
+	return sum;
+}
+
+static unsigned lanes_of(const struct step *s)
+{
+	unsigned lanes = 0;
+
+	for (size_t i = 0; i < s->count; i++)
+		lanes += !strcmp(s->cases[i].key, s->cases[0].key);
+	return lanes;
+}
+
+/* Together: the longest; in lockstep: the GPU with the longest sum; else one after the other. */
+static double step_seconds(const struct step *s, const struct bench_case **last)
+{
+	unsigned lanes = s->count && s->order ? lanes_of(s) : 0;
+	const struct bench_case *none = NULL;
+	double sum = 0, most = 0;
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct bench_case *c = &s->cases[i];
+
+		if (s->order == STEP_TOGETHER)
+			most = fmax(most, start_seconds(&none, c, (unsigned)s->count) + plan_case_seconds(c));
+		else if (s->order == STEP_LOCKSTEP && !strcmp(c->key, s->cases[0].key))
+			most = fmax(most, lane_seconds(s, c->target_text, lanes));
+		else if (!s->order)
+			sum += start_seconds(last, c, 0) + plan_case_seconds(c);
+	}
+	if (s->order)
+		*last = NULL; /* its workers are gone */
+	return sum + most;
+}
+
+double plan_seconds(const struct plan *p)
+{
+	const struct bench_case *last = NULL;
+	double sum = 0;
+
+	for (size_t i = 0; i < p->count; i++)
+		sum += step_seconds(&p->steps[i], &last);
+	return sum;
+}
