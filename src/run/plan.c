@@ -175,8 +175,8 @@ static enum status add_target(struct plan_builder *b, struct plan_choice *k, con
 	enum status st;
 
 	suite_place(b->suite, k->line->target_line, place, sizeof(place));
-	st = target_expand(found, &count, word, b->machine,
-			   b->wishes && b->wishes->team ? b->wishes->team->size : 0, place, b->err);
+	st = target_expand(found, &count, word, b->machine, b->wishes ? b->wishes->team : NULL, place,
+			   b->err);
 	for (unsigned i = 0; !st && i < count; i++) {
 		k->found = &found[i];
 		st = check_reads(b, k, place);

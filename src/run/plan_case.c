@@ -119,14 +119,8 @@ static enum status ask_choice(const struct plan_builder *b, const struct plan_ch
 	return st;
 }
 
-/* A list of all GPUs is the node; CPUs say by their text what they are. */
-static bool same_gpus(const struct target *a, const struct target *b)
-{
-	return a->kind == b->kind && (a->kind == TARGET_GPU || a->kind == TARGET_NODE) && a->gpu_count &&
-	       a->gpu_count == b->gpu_count && !memcmp(a->gpu, b->gpu, a->gpu_count * sizeof(*a->gpu));
-}
-
-/* The same measurement stands in the plan: a line for one GPU alone, where all others are this one. */
+/* The same measurement stands in the plan: a line for one GPU alone, where all others are this one; of the
+ * team, where one node has all of its GPUs. Of the node's GPUs rank 0 knows, and its skip is all ranks'. */
 static bool planned(const struct plan_builder *b, const struct bench_case *c, struct error *why)
 {
 	for (size_t i = 0; i < b->plan->count; i++)
@@ -135,7 +129,7 @@ static bool planned(const struct plan_builder *b, const struct bench_case *c, st
 
 			if (c->order || have->order || have->skip || have->round != c->round ||
 			    have->phases != c->phases || strcmp(have->key, c->key) ||
-			    !same_gpus(&have->target, &c->target))
+			    !target_same_gpus(&have->target, &c->target, b->machine, b->wishes))
 				continue;
 			error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "case %u is the same",
 					have->id);

@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "run/probe.h"
 #include "run/target_team.h"
+#include "team/control.h"
 
 static void skip(struct target_found *f, enum status status, enum cause cause, const char *reason)
 {
@@ -175,6 +176,55 @@ static bool add_part_of_node(struct target_found *out, unsigned *count, const st
 	return true;
 }
 
+/* The first 2, 4, 8 .. of the node's GPUs, then all of them. */
+static void add_node_doubling(struct target_found *out, unsigned *count, const struct machine *m)
+{
+	unsigned wholes = 0;
+	struct target all;
+
+	add_node(out, &wholes, m);
+	all = out->target;
+	for (unsigned n = 2; n < all.gpu_count; n *= 2) {
+		uint64_t member[TARGET_MEMBERS / 64] = {0};
+		char list[TARGET_TEXT - 5], text[TARGET_TEXT];
+		struct target *t;
+
+		for (unsigned i = 0; i < n; i++)
+			members_add(member, all.gpu[i]);
+		members_text(list, sizeof(list), member); /* 16 numbers fit */
+		snprintf(text, sizeof(text), "node:%s", list);
+		t = &add(out, count, TARGET_NODE, text)->target;
+		memcpy(t->gpu, all.gpu, n * sizeof(*t->gpu));
+		t->gpu_count = n;
+	}
+	add_node(out, count, m);
+}
+
+/* The ranks of the first 1, 2, 4 .. nodes, then all of them. */
+static void add_team_doubling(struct target_found *out, unsigned *count, const struct team_shape *team)
+{
+	for (unsigned nodes = 1; team && nodes < team->nodes; nodes *= 2) {
+		char list[TARGET_TEXT - 5], text[TARGET_TEXT];
+		uint64_t member[TARGET_MEMBERS / 64] = {0};
+		struct target_found *f;
+		bool fits;
+
+		for (unsigned r = 0; r < team->size && r < TARGET_MEMBERS; r++)
+			if (team->rank[r].node < nodes)
+				members_add(member, r);
+		if (members_count(member) < 2)
+			continue; /* a rank a node: one node alone has nothing to work together */
+		fits = members_text(list, sizeof(list), member);
+		snprintf(text, sizeof(text), "team:%s", list);
+		f = add(out, count, TARGET_TEAM, fits ? text : "team");
+		memcpy(f->target.member, member, sizeof(member));
+		if (!fits)
+			skip(f, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+			     "the ranks of the first nodes make too long a list: number them node by node");
+	}
+	add(out, count, TARGET_TEAM, "team");
+}
+
 /* "team", and "team:0-3" for some of its ranks. */
 static bool add_team(struct target_found *out, unsigned *count, unsigned ranks, const char *word, long *twice)
 {
@@ -188,10 +238,12 @@ static bool add_team(struct target_found *out, unsigned *count, unsigned ranks, 
 }
 
 enum status target_expand(struct target_found *out, unsigned *count, const char *word,
-			  const struct machine *m, unsigned ranks, const char *place, struct error *err)
+			  const struct machine *m, const struct team_shape *team, const char *place,
+			  struct error *err)
 {
 	static const char *const known[] = {"cpu",  "cpu-each-numa", "gpu",  "gpu0",
-					    "pair", "pair-once",     "node", "team"};
+					    "pair", "pair-once",     "node", "node-doubling",
+					    "team", "team-doubling"};
 	const char *near;
 	unsigned pair[2];
 	long twice = -1;
@@ -205,6 +257,10 @@ enum status target_expand(struct target_found *out, unsigned *count, const char 
 		add_gpus(out, count, m);
 	else if (!strcmp(word, "node"))
 		add_node(out, count, m);
+	else if (!strcmp(word, "node-doubling"))
+		add_node_doubling(out, count, m);
+	else if (!strcmp(word, "team-doubling"))
+		add_team_doubling(out, count, team);
 	else if (!strcmp(word, "pair") || !strcmp(word, "pair-once"))
 		add_pairs(out, count, m, word[4] != '\0');
 	else if (pair_numbers(word, pair))
@@ -215,7 +271,7 @@ enum status target_expand(struct target_found *out, unsigned *count, const char 
 	} else if (gpu_number(word) >= 0)
 		add_gpu(out, count, m, (unsigned)gpu_number(word));
 	if (*count || add_part_of_node(out, count, m, word, &twice) ||
-	    add_team(out, count, ranks, word, &twice))
+	    add_team(out, count, team ? team->size : 0, word, &twice))
 		return STATUS_OK;
 	if (twice >= 0)
 		return error_set(err, STATUS_BAD_INPUT, "%s: target: \"%.40s\" names %s %ld twice", place,
@@ -223,7 +279,7 @@ enum status target_expand(struct target_found *out, unsigned *count, const char 
 	near = opt_nearest(word, known, sizeof(known) / sizeof(known[0]));
 	return error_set(err, STATUS_BAD_INPUT,
 			 "%s: target: \"%.40s\" is none of cpu, cpu-each-numa, gpu, gpuN, pair, pair-once, "
-			 "gpuN>gpuM, node, node:LIST, team, team:LIST%s%s",
+			 "gpuN>gpuM, node, node-doubling, node:LIST, team, team-doubling, team:LIST%s%s",
 			 place, word, near ? "; did you mean " : "", near ? near : "");
 }
 
@@ -238,7 +294,7 @@ enum status target_wish(const char *word, const struct machine *m, struct error 
 	if (!strcmp(word, "all") || !strncmp(word, "cpu:node", 8))
 		return STATUS_OK;
 	if (gpu < 0 && !two)
-		return target_expand(found, &count, word, m, 0, "command line", err);
+		return target_expand(found, &count, word, m, NULL, "command line", err);
 	if (two ? pair[0] < gpus && pair[1] < gpus : (unsigned)gpu < gpus)
 		return STATUS_OK;
 	if (!gpus)
@@ -321,9 +377,9 @@ bool target_asked(const struct target *t, const char *text, const char *word)
 		return t->kind == TARGET_GPU;
 	if (!strcmp(word, "pair"))
 		return t->kind == TARGET_PAIR;
-	if (!strcmp(word, "node"))
+	if (!strcmp(word, "node") || !strcmp(word, "node-doubling"))
 		return t->kind == TARGET_NODE;
-	if (!strcmp(word, "team"))
+	if (!strcmp(word, "team") || !strcmp(word, "team-doubling"))
 		return t->kind == TARGET_TEAM;
 	if (!strcmp(word, "pair-once"))
 		return t->kind == TARGET_PAIR && t->gpu[0] < t->gpu[1];

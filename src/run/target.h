@@ -19,10 +19,10 @@ struct target_found {
 enum { TARGETS_MAX = 256 }; /* every ordered pair of the GPUs that a target holds */
 
 /* Fills `out` (room for TARGETS_MAX) with what the word means here; at least one, with its reason where
- * nothing is there. `ranks`: of the team, 0 alone: team:LIST is of those. An unknown word is BAD_INPUT,
- * `place` leading the message. Pure. */
+ * nothing is there. `team` NULL: alone. An unknown word is BAD_INPUT, `place` leading the message. Pure. */
 enum status target_expand(struct target_found *out, unsigned *count, const char *word,
-			  const struct machine *m, unsigned ranks, const char *place, struct error *err);
+			  const struct machine *m, const struct team_shape *team, const char *place,
+			  struct error *err);
 /* Back from a case's own text ("cpu:node1", "gpu0", "gpu0>gpu1", "node:0,2", "team:0-3") and the PCI
  * addresses beside it. */
 enum status target_parse(struct target *t, const char *text, const json_t *gpus, const struct machine *m,

@@ -6,7 +6,7 @@
 
 /* -- lists of members -- */
 
-static void member_add(uint64_t *member, unsigned n)
+void members_add(uint64_t member[TARGET_MEMBERS / 64], unsigned n)
 {
 	member[n / 64] |= (uint64_t)1 << (n % 64);
 }
@@ -23,6 +23,27 @@ unsigned members_count(const uint64_t member[TARGET_MEMBERS / 64])
 	for (unsigned i = 0; i < TARGET_MEMBERS / 64; i++)
 		count += (unsigned)__builtin_popcountll(member[i]);
 	return count;
+}
+
+bool members_text(char *out, size_t size, const uint64_t member[TARGET_MEMBERS / 64])
+{
+	size_t used = 0;
+
+	*out = '\0';
+	for (unsigned n = 0; n < TARGET_MEMBERS && used < size; n++) {
+		unsigned last = n;
+
+		if (!members_have(member, n))
+			continue;
+		while (members_have(member, last + 1))
+			last++;
+		used += (size_t)snprintf(out + used, size - used, "%s%u", used ? "," : "", n);
+		if (last > n && used < size)
+			used += (size_t)snprintf(out + used, size - used, "%c%u", last > n + 1 ? '-' : ',',
+						 last);
+		n = last;
+	}
+	return used < size;
 }
 
 /* A number at *text, which goes behind it; -1: none, or one too large. */
@@ -57,7 +78,7 @@ bool members_parse(uint64_t member[TARGET_MEMBERS / 64], const char *text, unsig
 				*twice = n;
 				return false;
 			}
-			member_add(member, (unsigned)n);
+			members_add(member, (unsigned)n);
 		}
 		if (!*text)
 			return true;
@@ -124,6 +145,37 @@ enum status target_mine(const struct target *t, const struct machine *m, const s
 			       leader);
 }
 
+/* Is each rank of the team on this node, and its GPU among these, which are no more? */
+static bool team_has(const struct target *team, const struct target *gpus, const struct machine *m,
+		     const struct plan_wishes *wishes)
+{
+	const struct team_shape *s = wishes ? wishes->team : NULL;
+	unsigned node = s ? s->rank[wishes->rank].node : 0, ranks = 0, found = 0;
+
+	for (unsigned r = 0; s && r < s->size; r++) {
+		if (members_count(team->member) && !members_have(team->member, r))
+			continue;
+		ranks++;
+		for (unsigned g = 0; s->rank[r].node == node && g < gpus->gpu_count; g++)
+			found += s->rank[r].gpu_count == 1 &&
+				 !strcmp(s->rank[r].pci[0], machine_gpu(m, gpus->gpu[g])->pci);
+	}
+	return found == ranks && ranks == gpus->gpu_count;
+}
+
+bool target_same_gpus(const struct target *a, const struct target *b, const struct machine *m,
+		      const struct plan_wishes *wishes)
+{
+	if (!a->gpu_count || !b->gpu_count)
+		return false;
+	if (a->kind == TARGET_NODE && b->kind == TARGET_TEAM)
+		return team_has(b, a, m, wishes);
+	if (a->kind == TARGET_TEAM && b->kind == TARGET_NODE)
+		return team_has(a, b, m, wishes);
+	return a->kind == b->kind && (a->kind == TARGET_GPU || a->kind == TARGET_NODE) &&
+	       a->gpu_count == b->gpu_count && !memcmp(a->gpu, b->gpu, a->gpu_count * sizeof(*a->gpu));
+}
+
 /* -- how many -- */
 
 static enum status ranks_of_gpus(struct target *t, const struct machine *m, struct error *why)
@@ -152,6 +204,9 @@ static enum status own_gpu(struct target *t, const struct machine *m, const stru
 		t->gpu_count = 1;
 		return STATUS_OK;
 	}
+	if (!machine_gpu_count(m))
+		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
+				       "no NVIDIA GPU on the PCI bus");
 	if (!count)
 		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE, "rank %u has no GPU",
 				       wishes->rank);

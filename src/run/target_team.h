@@ -9,12 +9,19 @@ struct engine;
 /* "0,2,5-7" as bits of t->member; false: no such list, a number from `most` on, or one that stands there
  * twice, which is told in *twice (else it is left as it is). */
 bool members_parse(uint64_t member[TARGET_MEMBERS / 64], const char *text, unsigned most, long *twice);
+/* As such a list, "0,2-5"; false: it does not fit. */
+bool members_text(char *out, size_t size, const uint64_t member[TARGET_MEMBERS / 64]);
+void members_add(uint64_t member[TARGET_MEMBERS / 64], unsigned n);
 unsigned members_count(const uint64_t member[TARGET_MEMBERS / 64]);
 bool members_have(const uint64_t member[TARGET_MEMBERS / 64], unsigned n);
 
 /* The ranks of a timed case on this engine, into t->ranks; why it cannot run as it stands (skip). */
 enum status target_ranks(struct target *t, const struct engine *e, const struct machine *m,
 			 const struct plan_wishes *wishes, struct error *why);
+/* Does one of them come to the same GPUs as the other? A list of all GPUs is the node, and so is a team on
+ * one node whose ranks have all of these. */
+bool target_same_gpus(const struct target *a, const struct target *b, const struct machine *m,
+		      const struct plan_wishes *wishes);
 /* A case of all ranks: each has it in its plan, in the same order. */
 bool target_shared(const struct target *t, const struct engine *e, const struct plan_wishes *wishes);
 /* Is what is no case of all done by this rank? A GPU's by its rank, the rest by the node's lowest. `why` says

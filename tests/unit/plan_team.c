@@ -176,6 +176,100 @@ static void test_plan_team__a_rank_of_gpus_has_one(void **state)
 	plan_release(&plan);
 }
 
+/* A suite for any count says neither 2 nor 4. */
+static void test_plan_team__doubling_is_the_first_of_them_and_all(void **state)
+{
+	static const char *const of_nodes[][3] = {{"team"}, {"team:0,1", "team"}};
+	struct plan_wishes w;
+
+	(void)state;
+	fake_machine_init(&machine, 7);
+	machine.gpu[1].granted = false;
+	assert_int_equal(build("  - {probe: ring, engine: joint, target: node-doubling}\n"), STATUS_OK);
+	assert_int_equal(plan.case_count, 3);
+	assert_string_equal(nth(0)->target_text, "node:0,2");
+	assert_string_equal(nth(1)->target_text, "node:0,2-4");
+	assert_int_equal(nth(1)->target.ranks, 4);
+	assert_int_equal(nth(1)->target.gpu[3], 4);
+	assert_string_equal(nth(2)->target_text, "node");
+	assert_int_equal(nth(2)->target.ranks, 6);
+	plan_release(&plan);
+	fake_machine_init(&machine, 2);
+	assert_int_equal(build("  - {probe: ring, engine: joint, target: [node-doubling, team-doubling]}\n"),
+			 STATUS_OK);
+	assert_int_equal(plan.case_count, 2);
+	assert_string_equal(nth(0)->target_text, "node");
+	assert_int_equal(nth(1)->skip_cause, CAUSE_NOT_ASKED); /* nobody launched */
+	plan_release(&plan);
+	fake_machine_init(&machine, 4);
+	for (unsigned count = 1; count <= 2; count++) {
+		w = launched(0, count, true);
+		assert_int_equal(build_with("  - {probe: ring, engine: joint, target: team-doubling}\n", &w),
+				 STATUS_OK);
+		assert_int_equal(plan.case_count, count);
+		for (unsigned k = 0; k < count; k++) {
+			assert_string_equal(nth(k)->target_text, of_nodes[count - 1][k]);
+			assert_int_equal(nth(k)->skip, STATUS_OK);
+		}
+		assert_int_equal(nth(count - 1)->target.ranks, 4);
+		plan_release(&plan);
+	}
+}
+
+/* Ranks that went round the nodes; a list that is too long for a target's name. */
+static void test_plan_team__the_ranks_of_the_first_nodes_are_a_list(void **state)
+{
+	static struct team_rank many[TARGET_MEMBERS];
+	static struct team_node each[4];
+	struct plan_wishes w = launched(0, 2, true);
+
+	(void)state;
+	fake_machine_init(&machine, 4);
+	ranks[1].node = 1;
+	ranks[2].node = 0;
+	assert_int_equal(build_with("  - {probe: ring, engine: joint, target: team-doubling}\n", &w), STATUS_OK);
+	assert_string_equal(nth(0)->target_text, "team:0,2");
+	plan_release(&plan);
+	for (unsigned r = 0; r < TARGET_MEMBERS; r++) {
+		many[r] = (struct team_rank){.node = r % 2, .gpu_count = 1};
+		text_copy(many[r].pci[0], CONTROL_PCI, machine.gpu[0].pci);
+	}
+	shape = (struct team_shape){.size = TARGET_MEMBERS, .nodes = 2, .rank = many, .node = each};
+	assert_int_equal(build_with("  - {probe: ring, engine: joint, target: team-doubling}\n", &w), STATUS_OK);
+	assert_non_null(strstr(nth(0)->skip_reason, "too long a list"));
+	assert_int_equal(nth(1)->skip, STATUS_OK);
+	assert_int_equal(nth(1)->target.ranks, TARGET_MEMBERS);
+	plan_release(&plan);
+}
+
+/* A node by threads and the same GPUs by processes: one of them will do, whichever stands first. */
+static void test_plan_team__a_team_that_is_the_node_is_planned_once(void **state)
+{
+	static const char *const lines[] = {"  - {probe: ring, engine: joint, target: [node, team]}\n",
+					    "  - {probe: ring, engine: joint, target: [team, node]}\n"};
+	struct plan_wishes w;
+
+	(void)state;
+	fake_machine_init(&machine, 4);
+	for (unsigned i = 0; i < 2; i++) {
+		w = launched(0, 1, true);
+		assert_int_equal(build_with(lines[i], &w), STATUS_OK);
+		assert_int_equal(nth(0)->skip, STATUS_OK);
+		assert_int_equal(nth(1)->skip_cause, CAUSE_NOT_ASKED);
+		assert_string_equal(nth(1)->skip_reason, "case 0 is the same");
+		plan_release(&plan);
+		w = launched(0, 2, true); /* the others' GPUs are elsewhere */
+		assert_int_equal(build_with(lines[i], &w), STATUS_OK);
+		assert_int_equal(nth(1)->skip, STATUS_OK);
+		plan_release(&plan);
+	}
+	w = launched(0, 1, true);
+	shape.size = 3; /* the node has a GPU more */
+	assert_int_equal(build_with(lines[0], &w), STATUS_OK);
+	assert_int_equal(nth(1)->skip, STATUS_OK);
+	plan_release(&plan);
+}
+
 static void test_plan_team__a_case_of_ranks_is_read_back(void **state)
 {
 	static const char *const texts[] = {"node:0,2", "team:0,2-3", "team", "node"};
@@ -213,6 +307,9 @@ int main(void)
 		test(all_ranks_have_the_same_cases_of_the_team),
 		test(what_is_not_of_all_is_done_once),
 		test(a_rank_of_gpus_has_one),
+		test(doubling_is_the_first_of_them_and_all),
+		test(the_ranks_of_the_first_nodes_are_a_list),
+		test(a_team_that_is_the_node_is_planned_once),
 		test(a_case_of_ranks_is_read_back),
 	};
 
