@@ -1,18 +1,19 @@
 #!/bin/sh
 # Every test: the ordinary build; each build option off by itself; a build under ASan and UBSan with its modules; what has
 # threads under TSan; each fuzz target for five seconds on new input. A build that cannot be made here is skipped with its
-# reason.
+# reason. Many tests wait more than they compute: several run at once, and the next builds are made beside them.
 # Called by ./quickstart test.
 # usage: run.sh [--fast]     --fast: the ordinary build alone
 set -eu
 cd "$(dirname "$0")/.."
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 together=$(nproc)
+[ "$together" -ge 4 ] || together=4
 
 run() { # folder, label, arguments of meson test
 	folder=$1 label=$2
 	shift 2
 	echo "== $label"
-	if meson test -C "$folder" --no-rebuild --print-errorlogs "$@" > "$folder/test.log" 2>&1; then :; else
+	if meson test -C "$folder" --no-rebuild --print-errorlogs --num-processes "$together" "$@" > "$folder/test.log" 2>&1; then :; else
 		grep -vE '^\[?[0-9]+/[0-9]+\]? .*OK ' "$folder/test.log" | tail -n 200
 	fi
 	count() { sed -n "s/^$1: *\([0-9]*\).*/\1/p" "$folder/test.log" | tail -n 1; }
@@ -31,11 +32,11 @@ build_in() { # folder, targets or "all", arguments of meson setup; CC as it stan
 	shift 2
 	if [ ! -f "$folder/build.ninja" ]; then
 		meson setup "$folder" -Dkernels=disabled "$@" > "build/$folder-setup.log" 2>&1 ||
-			{ tail -n 20 "build/$folder-setup.log"; exit 1; }
+			{ tail -n 20 "build/$folder-setup.log"; return 1; }
 	fi
 	# shellcheck disable=SC2086
-	ninja -C "$folder" $targets > "build/$folder.log" 2>&1 ||
-		{ grep -E 'error|FAILED' "build/$folder.log" | head -n 20; exit 1; }
+	nice ninja -C "$folder" $targets > "build/$folder.log" 2>&1 ||
+		{ grep -E 'error|FAILED' "build/$folder.log" | head -n 20; return 1; }
 }
 
 able() { # compiler, flag: a program made with the flag starts here
@@ -61,26 +62,50 @@ left_out() {
 	skipped=$((skipped + 1))
 }
 
-run build "ordinary build"
-if [ "${1:-}" != --fast ]; then
+threaded="cpu_pool machine run_ranks team_links vendor_nvml"
+# One build after the other, beside the tests; how each went is a file that its tests wait for.
+build_all() {
+	made() { # build_in and its arguments
+		code=0
+		"$@" || code=$?
+		shift
+		echo $code > "build/$1.made.new" && mv "build/$1.made.new" "build/$1.made"
+	}
+	made build_in build-asan all -Db_sanitize=address,undefined -Db_lundef=false
+	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) fakes" -Db_sanitize=thread \
+		-Db_lundef=false -Dplot=disabled -Darchive=disabled
+	export CC=clang
+	[ $fuzz = no ] || made build_in build-fuzz fuzzers -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled
+}
+await() { # folder
+	while [ ! -f "build/$1.made" ] && kill -0 "$builder" 2> /dev/null; do sleep 1; done
+	[ "$(cat "build/$1.made")" = 0 ] || { cat build/builds.log; exit 1; }
+}
+
+tsan=no fuzz=no
+if [ "${1:-}" = --fast ]; then
+	run build "ordinary build"
+else
+	able "${CC:-cc}" -fsanitize=thread 'int main(void) { return 0; }' && tsan=yes
+	able clang -fsanitize=fuzzer '' && fuzz=yes
+	rm -f build/build-*.made
+	build_all > build/builds.log 2>&1 &
+	builder=$!
+	trap 'kill $builder 2> /dev/null || :' EXIT
+	run build "ordinary build"
 	options
-	build_in build-asan all -Db_sanitize=address,undefined -Db_lundef=false
+	await build-asan
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1 \
 		run build-asan "under ASan and UBSan"
-
-	if able "${CC:-cc}" -fsanitize=thread 'int main(void) { return 0; }'; then
-		threaded="cpu_pool machine run_ranks team_links vendor_nvml"
-		build_in build-tsan "$(for t in $threaded; do echo "tests/unit/test_$t"; done) fakes" -Db_sanitize=thread \
-			-Db_lundef=false -Dplot=disabled -Darchive=disabled
+	if [ $tsan = yes ]; then
+		await build-tsan
 		# shellcheck disable=SC2086
 		run build-tsan "threads under TSan" --suite unit $threaded
 	else
 		left_out "threads under TSan" "${CC:-cc} makes no program with -fsanitize=thread that starts here"
 	fi
-
-	if able clang -fsanitize=fuzzer ''; then
-		export CC=clang
-		build_in build-fuzz fuzzers -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled
+	if [ $fuzz = yes ]; then
+		await build-fuzz
 		run build-fuzz "fuzz targets on new input" --suite fuzz_new
 	else
 		left_out "fuzz targets on new input" "clang with libFuzzer is not installed"
