@@ -384,6 +384,11 @@ static const struct csv_column {
 	{"JudgedBy", .add = col_judged_by},
 	{"Confidence", .add = col_confidence},
 	{"Basis", .add = col_basis},
+	{"IterationP90Ns", .field = "iteration_ns_p90", .scale = 1},
+	{"IterationMaxNs", .field = "iteration_ns_max", .scale = 1},
+	{"IterationSamples", .field = "iteration_samples", .scale = 1},
+	{"IterationMarkNs", .field = "iteration_mark_ns", .scale = 1},
+	{"IterationStarvedShare", .field = "iteration_starved_share", .scale = 1},
 };
 
 static void add_line(struct text *out, const struct line *l)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/grid.h"
 #include "report/scaling.h"
+#include "report/singles.h"
 #include "report/view.h"
 #include "report/ways.h"
 
@@ -51,6 +52,7 @@ const char *grid_at(const struct grid *g, size_t row, size_t column)
 void grid_each(const struct view *v, grid_visit *visit, void *arg)
 {
 	struct scaling_tables scaling;
+	struct grid singles = {0};
 
 	for (size_t i = 0; i < v->matrix_count; i++) {
 		struct grid g = {0};
@@ -76,4 +78,7 @@ void grid_each(const struct view *v, grid_visit *visit, void *arg)
 		visit(arg, &g);
 		grid_release(&g);
 	}
+	if (singles_grid(&singles, v))
+		visit(arg, &singles);
+	grid_release(&singles);
 }

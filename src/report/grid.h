@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A table besides those of targets, as texts, so that every rendering lays out the same: matrices of pairs,
- * scaling. */
+ * scaling, single iterations. */
 #ifndef REPORT_GRID_H
 #define REPORT_GRID_H
 #include <stdbool.h>
@@ -16,6 +16,7 @@ struct grid {
 	struct text title, note; /* note: below it, without its full stop; "" none */
 	const char *style;	 /* the page's class for it; NULL: none */
 	bool row_heads;		 /* the first column heads its row */
+	size_t brief;		 /* rows on a terminal at most; 0: all */
 	size_t columns;
 	struct {
 		char head[24];

@@ -113,12 +113,13 @@ static void terminal_sentence(const struct paint *p, const struct grid *g, size_
 
 void grid_terminal(const struct paint *p, const struct grid *g)
 {
+	size_t shown = g->brief && g->brief < grid_rows(g) ? g->brief : grid_rows(g);
 	unsigned width[GRID_COLUMNS];
 	bool table;
 
 	for (size_t k = 0; k < g->columns; k++) {
 		width[k] = width_of(g->column[k].head);
-		for (size_t i = 0; i < grid_rows(g); i++)
+		for (size_t i = 0; i < shown; i++)
 			if (width_of(grid_at(g, i, k)) > width[k])
 				width[k] = width_of(grid_at(g, i, k));
 	}
@@ -129,12 +130,14 @@ void grid_terminal(const struct paint *p, const struct grid *g)
 		terminal_line(p, g, width, -1);
 		paint_code(p, "\033[0m");
 	}
-	for (size_t i = 0; i < grid_rows(g); i++) {
+	for (size_t i = 0; i < shown; i++) {
 		if (table)
 			terminal_line(p, g, width, (long)i);
 		else
 			terminal_sentence(p, g, i);
 	}
+	if (shown < grid_rows(g))
+		text_addf(p->out, "and %zu more: REPORT.md has them\n", grid_rows(g) - shown);
 	if (g->note.size) {
 		width_wrap(p->out, text_str(&g->note), p->columns, 0, 0);
 		text_add(p->out, "\n");

@@ -42,6 +42,8 @@ ok "mpirun -n 4 assay check" team 0 good check --suite good.yaml
 ok "each collective on each rank, and what is of one rank once" ends good 13 '"status":"ok"'
 ok "all through one worker a rank, though another case stands between" \
 	[ "$(grep -h '"probe":"collective"\|"type":"begin"' good.rank-1/journal.jsonl | grep '"type":"begin"' | sed 's/.*"pid":\([0-9]*\).*/\1/' | sort -u | wc -l)" = 1 ]
+ok "with iterations timed one by one" says '"phase":"burst","values":{.*"iteration_ns_p99":[0-9.]*,"iteration_ns_max":' good/journal.jsonl
+ok "which the report shows" says '^| all-reduce 8 B, fp32, MPI | [0-9]' good/REPORT.md
 ok "with MPI's version" says '"mpi_version":"Open MPI v' good/journal.jsonl
 ok "in one report" says 'all-to-all 64 KiB' out
 ok "which has the journals of all" [ "$(find good/nodes -name journal.jsonl | wc -l)" = 3 ]
