@@ -22,6 +22,9 @@ enum status case_options(struct bench_case *c, const struct assignment *a, size_
 	if (!c->opts)
 		return error_errno(err, ENOMEM, "%s: its options", c->probe->name);
 	st = opt_defaults(t, c->opts, err);
+	for (size_t i = 0; !st && c->engine && c->engine->presets && c->engine->presets[i][0]; i++)
+		st = opt_set(t, c->opts, c->engine->presets[i][0], c->engine->presets[i][1], c->engine->name,
+			     err);
 	texts = (char *)c->opts + t->size;
 	for (size_t i = 0; !st && i < count; i++) {
 		size_t length = strlen(a[i].value) + 1;

@@ -8,8 +8,8 @@ struct assignment {
 	const char *name, *value, *place; /* place leads the message: "file:line" */
 };
 
-/* Presets, then these; then the probe's own check. The block holds copies of the texts. On failure
- * case_release. */
+/* Presets of the probe, those of the case's engine, then these; then the probe's own check. The block holds
+ * copies of the texts. On failure case_release. */
 enum status case_options(struct bench_case *c, const struct assignment *a, size_t count, struct error *err);
 enum status case_key(struct bench_case *c, struct error *err);
 json_t *case_json(const struct bench_case *c, const struct machine *m); /* caller decrefs; NULL: no memory */

@@ -201,20 +201,19 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 static const struct engine *pick_engine(const struct plan_builder *b, const struct plan_choice *k)
 {
 	const struct engine *lacks = NULL, *first = NULL;
-	struct bench_case c = {.probe = k->probe, .target = k->found->target};
 
-	if (case_options(&c, k->assignment, k->count, NULL)) {
-		case_release(&c);
-		return k->probe->engines[0]; /* the options are wrong: making the case says how */
-	}
 	for (const struct engine *const *e = k->probe->engines; *e; e++) {
+		struct bench_case c = {.probe = k->probe, .engine = *e, .target = k->found->target};
 		struct error why = {0};
 		enum status st;
 
 		if (!((*e)->targets & (unsigned)k->found->target.kind))
 			continue;
 		first = first ? first : *e;
-		st = k->found->skip ? STATUS_OK : ask_engine(b, *e, &c, &why);
+		st = case_options(&c, k->assignment, k->count, NULL);
+		if (!st && !k->found->skip)
+			st = ask_engine(b, *e, &c, &why);
+		case_release(&c);
 		if (!st) {
 			lacks = *e;
 			break;
@@ -222,8 +221,7 @@ static const struct engine *pick_engine(const struct plan_builder *b, const stru
 		if (st == STATUS_UNAVAILABLE && !lacks)
 			lacks = *e;
 	}
-	case_release(&c);
-	return lacks ? lacks : first;
+	return lacks ? lacks : first; /* options that are wrong: making the case says how */
 }
 
 static enum status no_engine(const struct plan_builder *b, const struct plan_choice *k)

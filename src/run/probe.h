@@ -57,6 +57,9 @@ struct engine {
 	/* "cublaslt cuda": machine_lib names its supports may ask for; also groups workers. */
 	const char *libs;
 	unsigned targets; /* TARGET_* bits */
+	/* Of options whose default here is another than the probe's: name and value, a NULL name at the end;
+	 * NULL: of none. */
+	const char *const (*presets)[2];
 	unsigned streams; /* 0: needs no device opened, and is timed by the CPU's clock on any target */
 	/* Target PAIR: which GPU of the target is `device`, whose stream is timed: 0 the sender, 1 the
 	 * receiver. */

@@ -160,6 +160,11 @@ ok "and a root that is no rank" says 'root 4 is none of 4 ranks' refused/journal
 expect 64 probe collective reduce=max op=allgather --target node
 ok "a reduction of what only moves is wrong usage" [ $? = 0 ]
 ok "and says why" says 'allgather moves data and reduces none' err
+preset() { # ENGINE TYPE: what it takes where nobody says
+	expect 0 probe collective --engine "$1" --target team --plan --format json && says "\"collective engine=$1 .*type=$2\"" out
+}
+ok "the type that nobody names is bf16" preset nccl bf16
+ok "of engine mpi one that MPI has" preset mpi fp32
 # nccl-tests beside it: a stand-in that says what its rows say.
 mkdir peer
 printf '#!/bin/sh\nfor s in 8 64 512 4096 32768; do echo "  $s  4  bfloat16  sum  -1  16.40  0.00 0.00  N/A  16.40  0.00  0.00  N/A"; done\n' \

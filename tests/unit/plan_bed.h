@@ -118,8 +118,12 @@ static const struct probe wire = {
 /* A probe of several ranks: a GPU each, or a process each. */
 static const struct engine joint = {
 	.name = "joint", .libs = "big", .targets = TARGET_NODE | TARGET_TEAM, .streams = 1};
-static const struct engine crowd = {
-	.name = "crowd", .libs = "", .targets = TARGET_NODE | TARGET_TEAM, .launched = true};
+static const char *const crowd_presets[][2] = {{"kind", "green"}, {NULL, NULL}};
+static const struct engine crowd = {.name = "crowd",
+				    .libs = "",
+				    .targets = TARGET_NODE | TARGET_TEAM,
+				    .presets = crowd_presets,
+				    .launched = true};
 static const struct engine *const rank_engines[] = {&joint, &crowd, NULL};
 static const struct probe ring = {
 	.name = "ring",

@@ -232,7 +232,7 @@ static void test_plan_team__the_ranks_of_the_first_nodes_are_a_list(void **state
 	plan_release(&plan);
 	for (unsigned r = 0; r < TARGET_MEMBERS; r++) {
 		many[r] = (struct team_rank){.node = r % 2, .gpu_count = 1};
-		text_copy(many[r].pci[0], CONTROL_PCI, machine.gpu[0].pci);
+		snprintf(many[r].pci[0], CONTROL_PCI, "%04x:1b:00.0", r);
 	}
 	shape = (struct team_shape){.size = TARGET_MEMBERS, .nodes = 2, .rank = many, .node = each};
 	assert_int_equal(build_with("  - {probe: ring, engine: joint, target: team-doubling}\n", &w), STATUS_OK);
@@ -267,6 +267,22 @@ static void test_plan_team__a_team_that_is_the_node_is_planned_once(void **state
 	shape.size = 3; /* the node has a GPU more */
 	assert_int_equal(build_with(lines[0], &w), STATUS_OK);
 	assert_int_equal(nth(1)->skip, STATUS_OK);
+	plan_release(&plan);
+}
+
+static void test_plan_team__an_engine_has_presets_of_its_own(void **state)
+{
+	struct plan_wishes w = launched(0, 1, true);
+
+	(void)state;
+	fake_machine_init(&machine, 4);
+	assert_int_equal(build_with("  - {probe: ring, engine: [joint, crowd], target: team}\n"
+				    "  - {probe: ring, engine: crowd, target: team, options: {kind: red}}\n",
+				    &w),
+			 STATUS_OK);
+	assert_string_equal(nth(0)->key, "ring engine=joint deep=false kind=red size=4KiB");
+	assert_string_equal(nth(1)->key, "ring engine=crowd deep=false kind=green size=4KiB");
+	assert_string_equal(nth(2)->key, "ring engine=crowd deep=false kind=red size=4KiB");
 	plan_release(&plan);
 }
 
@@ -310,6 +326,7 @@ int main(void)
 		test(doubling_is_the_first_of_them_and_all),
 		test(the_ranks_of_the_first_nodes_are_a_list),
 		test(a_team_that_is_the_node_is_planned_once),
+		test(an_engine_has_presets_of_its_own),
 		test(a_case_of_ranks_is_read_back),
 	};
 

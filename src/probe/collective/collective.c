@@ -66,7 +66,7 @@ static const struct opt opt_rows[] = {
 	OPT_ROW(struct collective_opts, size, .name = "size", .preset = "64MiB", .unit = "B", .min = 1,
 		.max = 0x1p34, .help = "the whole of the larger side, as nccl-tests has it"),
 	OPT_ROW(struct collective_opts, type, .name = "type", .preset = "bf16", .choices = type_words,
-		.help = "type of an element"),
+		.help = "type of an element; of engine mpi fp32, where none is said"),
 };
 
 #define X(id, unit_, kind_, better_, help_)                                                                  \

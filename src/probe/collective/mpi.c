@@ -309,10 +309,14 @@ static void release(void *state)
 	free(s->suspect);
 }
 
+/* The probe's own default, bf16, is none of MPI's types. */
+static const char *const presets[][2] = {{"type", "fp32"}, {NULL, NULL}};
+
 const struct engine collective_mpi_engine = {
 	.name = "mpi",
 	.libs = "mpi_plugin",
 	.targets = TARGET_NODE | TARGET_TEAM,
+	.presets = presets,
 	.launched = true,
 	.once = true,
 	.state_size = sizeof(struct state),
