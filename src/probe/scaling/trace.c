@@ -20,6 +20,7 @@ enum { MARK_FIRST, MARK_READY, MARK_END };
 struct turns {
 	double one, together, collective, first, wall;
 	double ready[SCALING_TRACE_MAX], drain[SCALING_TRACE_MAX];
+	char name[48]; /* the rank's, without the word */
 };
 
 typedef enum status turn_work(struct scaling_state *s, struct error *err);
@@ -182,20 +183,15 @@ static void make_trace(struct scaling_trace *t, double *room, const struct turns
 	t->one = stats_median(one, ranks);
 }
 
-static void tell_slowest(const struct scaling_state *s, const struct scaling_account *a, struct result *out)
+/* "2 (gpu2)", "2 on node-b": as its team calls it. */
+static void tell_slowest(const struct turns *all, const struct scaling_account *a, struct result *out)
 {
-	char name[64] = "";
-
-	if (a->slowest >= 0 && s->bench->target->kind == TARGET_NODE)
-		snprintf(name, sizeof(name), "%d (gpu%u)", a->slowest, s->bench->target->gpu[a->slowest]);
-	else if (a->slowest >= 0)
-		snprintf(name, sizeof(name), "%d", a->slowest);
-	if (*name)
-		result_text(out, FIELD(slowest_rank), name);
+	if (a->slowest >= 0)
+		result_text(out, FIELD(slowest_rank), all[a->slowest].name);
 	result_f64(out, FIELD(slowest_share), a->slowest_share);
 }
 
-static void tell(const struct scaling_state *s, const struct scaling_account *a,
+static void tell(const struct scaling_state *s, const struct turns *all, const struct scaling_account *a,
 		 const struct scaling_trace *t, struct result *out)
 {
 	double n = t->ranks, bucket = 2.0 * (double)scaling_bucket_count(&s->opts);
@@ -210,7 +206,7 @@ static void tell(const struct scaling_state *s, const struct scaling_account *a,
 	result_f64(out, FIELD(waiting_share), a->waiting / a->step);
 	result_f64(out, FIELD(waiting_others_share), a->waiting_others / a->step);
 	result_f64(out, FIELD(contention_ratio), a->compute / t->together);
-	tell_slowest(s, a, out);
+	tell_slowest(all, a, out);
 	result_text(out, FIELD(largest_loss), scaling_loss_text(a->largest));
 	result_f64(out, FIELD(largest_loss_share), a->lost[a->largest] / a->step);
 	result_f64(out, FIELD(unexplained_share), a->unexplained_share);
@@ -239,6 +235,8 @@ enum status scaling_finish(void *state, struct result *out, struct error *err)
 	st = meet(s, st, err);
 	if (!st)
 		st = take_turns(s, &mine, &steps, err);
+	snprintf(mine.name, sizeof(mine.name), "%s",
+		 s->team->name + (strncmp(s->team->name, "rank ", 5) ? 0 : 5));
 	if (!st)
 		st = team_gather(s->team, &mine, sizeof(mine), all, err);
 	if (!st) {
@@ -246,7 +244,7 @@ enum status scaling_finish(void *state, struct result *out, struct error *err)
 		st = scaling_account(&a, &t, err);
 	}
 	if (!st)
-		tell(s, &a, &t, out);
+		tell(s, all, &a, &t, out);
 	free(all);
 	free(room);
 	return st;
