@@ -263,8 +263,8 @@ static enum status prepare(const struct command_context *c, const struct suite *
 }
 
 /* A rank other than 0 tells nothing: rank 0's report has its cases. What failed here is our exit code all the
- * same; what is inconclusive, where a case did not come to its end. */
-static enum status judge_silently(const struct running_opts *o, const char *dir,
+ * same; what is inconclusive, where a case did not come to its end, or the team's could not begin for us. */
+static enum status judge_silently(const struct running_opts *o, const char *dir, const struct plan *plan,
 				  const struct run_summary *summary, int *code, struct error *err)
 {
 	static const struct judge_site kept = {0};
@@ -274,8 +274,9 @@ static enum status judge_silently(const struct running_opts *o, const char *dir,
 	if (!st && judged.judgements.exit_code == EXIT_FAILED)
 		*code = EXIT_FAILED;
 	else if (!st)
-		*code = summary->failed || summary->not_run || summary->cancelled ? EXIT_INCONCLUSIVE
-										  : EXIT_PASS;
+		*code = summary->failed || summary->not_run || summary->cancelled || running_lacks(plan)
+				? EXIT_INCONCLUSIVE
+				: EXIT_PASS;
 	judged_release(&judged);
 	return st;
 }
@@ -319,7 +320,7 @@ static enum status measure_and_tell(struct doing *d, int *code, struct error *er
 	if (!st && !summary.cancelled)
 		running_team_collect(&d->team, d->c, d->dir);
 	if (!st && d->team.place.rank)
-		st = judge_silently(d->o, d->dir, &summary, code, err);
+		st = judge_silently(d->o, d->dir, &d->plan, &summary, code, err);
 	else if (!st)
 		st = judge_and_report(d->c, d->o, d->dir, code, err);
 	if (!st && *code == EXIT_PASS && summary.team_over.status)

@@ -13,6 +13,18 @@ const struct bench_case *running_busy(const struct plan *p)
 	return NULL;
 }
 
+bool running_lacks(const struct plan *p)
+{
+	for (size_t i = 0; i < p->count; i++)
+		for (size_t k = 0; k < p->steps[i].count; k++) {
+			const struct bench_case *c = &p->steps[i].cases[k];
+
+			if (c->team && c->skip == STATUS_UNAVAILABLE && c->require != REQUIRE_NOTHING)
+				return true;
+		}
+	return false;
+}
+
 /* What a run may draw and write: the limits of the GPUs that it uses; bytes a second as full runs on an H100
  * and an H200 have them, samples and telemetry in blocks. */
 struct demand {

@@ -35,20 +35,34 @@ enum status running_team_check(const struct running_team *t, const struct runnin
 			 o->resume ? "resume" : "wait", t->place.rank, t->place.size, t->place.from);
 }
 
-/* Of GPUs that all ranks of a node see, the one of this rank's number; else all that it sees. */
+/* Whether what this rank sees was given to it: by its launcher's words, or because there is more in the
+ * machine. A GPU that nothing restricts is what all ranks of the node see. */
+static bool given(const struct machine *m, size_t seen)
+{
+	static const char *const giving[] = {"CUDA_VISIBLE_DEVICES", "SLURM_STEP_GPUS"};
+
+	for (size_t i = 0; i < sizeof(giving) / sizeof(giving[0]); i++)
+		if (getenv(giving[i]))
+			return true;
+	return seen < machine_gpu_count(m);
+}
+
+/* Of GPUs that all ranks of a node see, the one of this rank's number, if there is one; else all that it
+ * sees. docs/design/team.md, "Whose GPU". */
 static json_t *own_gpus(const struct running_team *t, const struct machine *m)
 {
 	json_t *all = json_array(), *own = json_array();
-	bool one = t->place.local_size != 1;
+	size_t seen;
 
 	for (unsigned i = 0; i < machine_gpu_count(m); i++)
 		if (machine_gpu(m, i)->granted)
 			json_array_append_new(all, json_string(machine_gpu(m, i)->pci));
-	if (!one || json_array_size(all) < 2) {
+	seen = json_array_size(all);
+	if (t->place.local_size == 1 || (seen == 1 && given(m, seen))) {
 		json_decref(own);
 		return all;
 	}
-	if (t->place.local_rank < json_array_size(all))
+	if (t->place.local_rank < seen)
 		json_array_append(own, json_array_get(all, t->place.local_rank));
 	json_decref(all);
 	return own;
@@ -73,6 +87,23 @@ static json_t *about(const struct running_team *t, const struct running_opts *o,
 	return j;
 }
 
+/* All ranks that have it say so: rank 0's report alone tells it else. */
+static void warn_of_shared(const struct running_team *t, const struct command_context *c)
+{
+	const struct team_shape *s = control_shape(t->control);
+	const struct team_rank *own = &s->rank[t->place.rank];
+
+	for (unsigned i = 0; i < own->gpu_count; i++) {
+		struct text names = {0};
+
+		if (control_gpu_ranks(s, own->node, own->pci[i], NULL, &names) > 1)
+			log_warn(c->log, LOG_TOPIC_RUN,
+				 "ranks %s of %s all have the GPU %s: nothing is measured on it",
+				 text_str(&names), s->node[own->node].shown, own->pci[i]);
+		text_release(&names);
+	}
+}
+
 enum status running_team_join(struct running_team *t, const struct command_context *c,
 			      const struct running_opts *o, const struct machine *m, struct error *err)
 {
@@ -88,6 +119,7 @@ enum status running_team_join(struct running_team *t, const struct command_conte
 		.clock = clock_monotonic(),
 		.log = c->log,
 	};
+	enum status st;
 
 	if (!launched(t) || t->control)
 		return STATUS_OK;
@@ -96,7 +128,10 @@ enum status running_team_join(struct running_team *t, const struct command_conte
 	options.about = t->about;
 	if (!t->about)
 		return error_errno(err, ENOMEM, "what rank %u says of itself", t->place.rank);
-	return control_join(&t->control, &options, err);
+	st = control_join(&t->control, &options, err);
+	if (!st)
+		warn_of_shared(t, c);
+	return st;
 }
 
 enum status running_team_dir(struct running_team *t, char dir[PATH_MAX], struct error *err)

@@ -15,7 +15,7 @@
 #include "team/control.h"
 
 struct team_opts {
-	const char *rank, *size, *master, *node, *interface, *secret, *build, *gpus, *send;
+	const char *rank, *size, *master, *node, *interface, *secret, *build, *send;
 	double join, quiet, limit, time, collect;
 	uint32_t cases, fall, skip;
 	uint64_t share;
@@ -30,7 +30,6 @@ static const struct opt rows[] = {
 		.help = "by which to talk: a name or an address"),
 	OPT_ROW(struct team_opts, secret, .name = "team-secret", .help = "file of the secret"),
 	OPT_ROW(struct team_opts, build, .name = "build", .help = "say that we are another build"),
-	OPT_ROW(struct team_opts, gpus, .name = "gpus", .help = "PCI addresses, with commas between"),
 	OPT_ROW(struct team_opts, send, .name = "send", .shown = "DIR",
 		.help = "send the journal of DIR.rank-R to rank 0's DIR; one is written where there is none"),
 	OPT_ROW(struct team_opts, collect, .name = "collect", .help = "until all have sent", .preset = "20s",
@@ -56,18 +55,12 @@ static const char *from_environment(void *arg, const char *name)
 	return getenv(name);
 }
 
-static json_t *about_us(const struct team_opts *o)
+static json_t *about_us(void)
 {
-	json_t *about = json_object(), *gpus = json_array();
-	const char *at = o->gpus, *end;
+	json_t *about = json_object();
 	char *boot = NULL;
 	size_t size = 0;
 
-	for (; at && *at; at = *end ? end + 1 : end) {
-		end = at + strcspn(at, ",");
-		json_array_append_new(gpus, json_stringn(at, (size_t)(end - at)));
-	}
-	json_object_set_new(about, "gpus", gpus);
 	if (!file_read(&boot, &size, "/proc/sys/kernel/random/boot_id", 64, NULL) && size)
 		json_object_set_new(about, "boot", json_stringn(boot, size - 1));
 	free(boot);
@@ -245,7 +238,7 @@ static int run(const struct command_context *context, const void *opts)
 	const struct environment env = {.get = from_environment};
 	const struct team_place_options told = {o->rank, o->size, o->master, o->node};
 	char build[PROCESS_BUILD] = "";
-	json_t *about = about_us(o), *cases = json_array(), *out = json_object();
+	json_t *about = about_us(), *cases = json_array(), *out = json_object();
 	struct control_options c = {.env = env,
 				    .secret_file = o->secret,
 				    .interface = o->interface,

@@ -66,7 +66,7 @@
 	X(PERMISSION, "permission", "reading it needs rights that we lack", "run with the right named, or ask the operator") \
 	X(NO_LOG, "no_log", "the kernel log could not be read", "let the user read the kernel log (group adm or systemd-journal), or run as root") \
 	X(BUSY, "busy", "another process uses the device", "free the device, or --wait, or --beside") \
-	X(GPU_SHARED, "gpu_shared", "several ranks ran on one GPU", "give each rank its own GPU (LOCAL_RANK, CUDA_VISIBLE_DEVICES)") \
+	X(GPU_SHARED, "gpu_shared", "several ranks share one GPU", "give each rank its own GPU (LOCAL_RANK, CUDA_VISIBLE_DEVICES)") \
 	X(NOT_GRANTED, "not_granted", "the device is not granted to us", "ask for it: CUDA_VISIBLE_DEVICES, cgroup, container runtime") \
 	X(GPU_MISSING, "gpu_missing", "fewer GPUs answer than stand on the PCI bus or were bought", "reseat or replace the GPU; read the kernel log") \
 	X(GPU_LOST, "gpu_lost", "listed, but does not answer", "reboot; if it returns, replace the GPU") \

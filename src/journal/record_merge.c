@@ -208,6 +208,21 @@ static enum status add_part(struct merge *m, const struct record_case *c, unsign
 	return STATUS_OK;
 }
 
+/* A GPU that several ranks share is no case of any: the first of them has said so. */
+static bool said_before(const struct merge *m, const struct record_case *c)
+{
+	if (!c->skipped || c->skip_cause != CAUSE_GPU_SHARED)
+		return false;
+	for (size_t i = 0; i < m->r->case_count; i++) {
+		const struct record_case *have = &m->r->cases[i];
+
+		if (have->skipped && have->skip_cause == CAUSE_GPU_SHARED && have->node == c->node &&
+		    have->round == c->round && !strcmp(have->where, c->where) && !strcmp(have->key, c->key))
+			return true;
+	}
+	return false;
+}
+
 static void shift_case(const struct record_node *n, struct record_case *c)
 {
 	c->t0_ns = record_clock_zero(n, c->t0_ns);
@@ -254,6 +269,8 @@ static enum status take_cases(struct merge *m, struct record *sub, unsigned rank
 		}
 		retarget(n, plan);
 		st = place(m, c, rank, "");
+		if (!st && said_before(m, c))
+			continue;
 		if (!st)
 			st = renumber(m, plan, "again", place_of, i);
 		if (!st)

@@ -148,7 +148,7 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 		.require = k->line->require,
 		.round = k->probe->kind == PROBE_TIMED ? b->round : 0,
 	};
-	struct error why = {0}, other = {0}, few = {0};
+	struct error why = {0}, other = {0}, few = {0}, shared = {0};
 	enum status st = case_options(&c, k->assignment, k->count, b->err);
 
 	if (!st)
@@ -159,13 +159,12 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 	}
 	text_copy(c.target_text, sizeof(c.target_text), k->found->text);
 	c.line = b->line;
-	if (target_shared(&c.target, e, b->wishes)) {
+	if (target_shared(&c.target, e, b->wishes))
 		c.team = ++b->teams;
-		if (b->wishes->rank)
-			c.require = REQUIRE_NOTHING; /* its figures are rank 0's to tell and to judge */
-	} else
+	else
 		target_mine(&c.target, b->machine, b->wishes, &other);
 	target_ranks(&c.target, e, b->machine, b->wishes, &few);
+	target_unshared(&c.target, k->probe->kind == PROBE_READING, b->machine, b->wishes, &shared);
 	fill_times(b, &c, k);
 	fill_group(&c, k);
 	if (c.probe->work)
@@ -183,6 +182,8 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 		plan_case_skip(&c, k->found->skip, k->found->cause, k->found->reason);
 	else if (few.status)
 		plan_case_skip(&c, few.status, few.cause, few.text);
+	else if (shared.status)
+		plan_case_skip(&c, shared.status, shared.cause, shared.text);
 	else if (e && ask_choice(b, k, e, &c, &why))
 		plan_case_skip(&c, why.status, cause_of(&why), why.text);
 	else if (need_check(&c, b->machine, &why))
@@ -191,6 +192,8 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 		plan_case_skip(&c, why.status, cause_of(&why), why.text);
 	else
 		check_circumstances(b, &c);
+	if (c.team && b->wishes->rank && c.skip != STATUS_UNAVAILABLE)
+		c.require = REQUIRE_NOTHING; /* its figures are rank 0's to tell and to judge */
 	st = plan_case_add(b, &c);
 	case_release(&c);
 	return st;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/target_team.h"
 #include <ctype.h>
+#include "core/text.h"
 #include "run/probe.h"
 #include "team/control.h"
 
@@ -108,37 +109,29 @@ unsigned target_own_gpus(uint16_t gpu[TARGET_GPUS], const struct machine *m, con
 	return count;
 }
 
-/* A GPU of the node that no rank was given is left to its lowest. */
-static bool of_nobody(const struct team_shape *team, unsigned node, const char *pci)
-{
-	for (unsigned r = 0; r < team->size; r++)
-		for (unsigned i = 0; team->rank[r].node == node && i < team->rank[r].gpu_count; i++)
-			if (!strcmp(team->rank[r].pci[i], pci))
-				return false;
-	return true;
-}
-
 enum status target_mine(const struct target *t, const struct machine *m, const struct plan_wishes *wishes,
 			struct error *why)
 {
 	const struct team_shape *team = wishes ? wishes->team : NULL;
 	uint16_t own[TARGET_GPUS];
-	unsigned count, leader;
+	unsigned count, node, leader;
 
 	if (!team || team->size < 2)
 		return STATUS_OK;
+	node = team->rank[wishes->rank].node;
+	leader = team->node[node].leader;
 	if (t->kind == TARGET_GPU && t->gpu_count) {
 		count = target_own_gpus(own, m, wishes);
 		for (unsigned i = 0; i < count; i++)
 			if (own[i] == t->gpu[0])
 				return STATUS_OK;
-		if (of_nobody(team, team->rank[wishes->rank].node, machine_gpu(m, t->gpu[0])->pci) &&
-		    team->node[team->rank[wishes->rank].node].leader == wishes->rank)
+		/* One that no rank was given is left to the lowest. */
+		if (leader == wishes->rank &&
+		    !control_gpu_ranks(team, node, machine_gpu(m, t->gpu[0])->pci, NULL, NULL))
 			return STATUS_OK;
 		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
 				       "gpu%u is another rank's than rank %u", t->gpu[0], wishes->rank);
 	}
-	leader = team->node[team->rank[wishes->rank].node].leader;
 	if (leader == wishes->rank)
 		return STATUS_OK;
 	return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "rank %u does it for this node",
@@ -174,6 +167,30 @@ bool target_same_gpus(const struct target *a, const struct target *b, const stru
 		return team_has(a, b, m, wishes);
 	return a->kind == b->kind && (a->kind == TARGET_GPU || a->kind == TARGET_NODE) &&
 	       a->gpu_count == b->gpu_count && !memcmp(a->gpu, b->gpu, a->gpu_count * sizeof(*a->gpu));
+}
+
+enum status target_unshared(const struct target *t, bool reads, const struct machine *m,
+			    const struct plan_wishes *wishes, struct error *why)
+{
+	const struct team_shape *team = wishes ? wishes->team : NULL;
+	unsigned node = team ? team->rank[wishes->rank].node : 0, lowest = 0;
+	enum status st = STATUS_OK;
+
+	for (unsigned i = 0; team && i < t->gpu_count && !st; i++) {
+		const char *pci = machine_gpu(m, t->gpu[i])->pci;
+		struct text names = {0};
+		unsigned ranks = control_gpu_ranks(team, node, pci, &lowest, &names);
+
+		if (ranks > 1 && !reads)
+			st = error_set_cause(why, STATUS_UNAVAILABLE, CAUSE_GPU_SHARED,
+					     "ranks %s of %s all have the GPU %s", text_str(&names),
+					     team->node[node].shown, pci);
+		else if (ranks > 1 && lowest != wishes->rank && t->kind == TARGET_GPU)
+			st = error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED,
+					     "rank %u reads it for ranks %s", lowest, text_str(&names));
+		text_release(&names);
+	}
+	return st;
 }
 
 /* -- how many -- */

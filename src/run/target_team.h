@@ -28,6 +28,10 @@ bool target_shared(const struct target *t, const struct engine *e, const struct 
  * who does it. */
 enum status target_mine(const struct target *t, const struct machine *m, const struct plan_wishes *wishes,
 			struct error *why);
+/* Is each GPU of this case one rank's at most? GPU_SHARED names those that have another together: it is no
+ * case of any of them; the lowest alone `reads` it (NOT_ASKED of the others). */
+enum status target_unshared(const struct target *t, bool reads, const struct machine *m,
+			    const struct plan_wishes *wishes, struct error *why);
 /* Which GPUs of the machine are this rank's: the bits of their numbers. */
 unsigned target_own_gpus(uint16_t gpu[TARGET_GPUS], const struct machine *m,
 			 const struct plan_wishes *wishes);

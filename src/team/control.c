@@ -22,7 +22,7 @@ uint64_t control_deadline(const struct control *c, unsigned limit_ms)
 static const char *node_of(const struct control *c, unsigned rank)
 {
 	if (c->shape.rank)
-		return c->shape.node[c->shape.rank[rank].node].name;
+		return c->shape.node[c->shape.rank[rank].node].shown; /* what it says is journaled */
 	if (rank == c->rank)
 		return c->o.place.node;
 	for (unsigned i = 0; i < c->peers; i++)

@@ -68,10 +68,15 @@ struct team_shape {
 };
 
 /* Rank 0 listens (both families), the others connect and try again until join_ms. UNAVAILABLE with TEAM_LATE,
- * TEAM_REFUSED, VERSION_MISMATCH, GPU_SHARED or TEAM_LOST and the ranks: on every rank that can still be
+ * TEAM_REFUSED, VERSION_MISMATCH or TEAM_LOST and the ranks: on every rank that can still be
  * told. A place of one: *c is NULL. Owner: control_leave. */
 enum status control_join(struct control **c, const struct control_options *o, struct error *err);
 const struct team_shape *control_shape(const struct control *c); /* NULL c: NULL */
+
+/* How many ranks of this node have the GPU. `lowest` (may be NULL): of them; `names` (may be NULL) gains
+ * "0-3, 6". A GPU that several have is no case of theirs: run/target_team.h. */
+unsigned control_gpu_ranks(const struct team_shape *s, unsigned node, const char *pci, unsigned *lowest,
+			   struct text *names);
 
 /* What the journal of rank `rank` says of its team (journal/journal.h, `open` and, where `parted`, `close`).
  * NULL shape, or no memory: NULL. Caller decrefs. */

@@ -90,28 +90,36 @@ static enum status add_rank(struct control *c, unsigned rank, const json_t *said
 	return STATUS_OK;
 }
 
-static bool share_gpu(const struct team_rank *a, const struct team_rank *b, const char **pci)
+static bool has_gpu(const struct team_shape *s, unsigned rank, unsigned node, const char *pci)
 {
-	for (unsigned i = 0; a->node == b->node && i < a->gpu_count; i++)
-		for (unsigned j = 0; j < b->gpu_count; j++)
-			if (!strcmp(a->pci[i], b->pci[j])) {
-				*pci = a->pci[i];
-				return true;
-			}
+	const struct team_rank *r = &s->rank[rank];
+
+	for (unsigned i = 0; r->node == node && i < r->gpu_count; i++)
+		if (!strcmp(r->pci[i], pci))
+			return true;
 	return false;
 }
 
-static enum status check_gpus(const struct team_shape *s, struct error *err)
+unsigned control_gpu_ranks(const struct team_shape *s, unsigned node, const char *pci, unsigned *lowest,
+			   struct text *names)
 {
-	const char *pci;
+	unsigned count = 0;
 
-	for (unsigned a = 0; a < s->size; a++)
-		for (unsigned b = a + 1; b < s->size; b++)
-			if (share_gpu(&s->rank[a], &s->rank[b], &pci))
-				return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_GPU_SHARED,
-						       "ranks %u and %u on %s both have the GPU %s", a, b,
-						       s->node[s->rank[a].node].name, pci);
-	return STATUS_OK;
+	for (unsigned r = 0; r < s->size; r++) {
+		unsigned end = r;
+
+		if (!has_gpu(s, r, node, pci))
+			continue;
+		while (end + 1 < s->size && has_gpu(s, end + 1, node, pci))
+			end++;
+		if (names)
+			text_addf(names, end > r ? "%s%u-%u" : "%s%u", count ? ", " : "", r, end);
+		if (lowest && !count)
+			*lowest = r;
+		count += end - r + 1;
+		r = end;
+	}
+	return count;
 }
 
 enum status shape_make(struct control *c, json_t *const *said, struct error *err)
@@ -120,7 +128,7 @@ enum status shape_make(struct control *c, json_t *const *said, struct error *err
 
 	for (unsigned r = 0; r < c->size && !st; r++)
 		st = add_rank(c, r, said[r], err);
-	return st ? st : check_gpus(&c->shape, err);
+	return st;
 }
 
 static json_t *clock_json(const struct team_clock *k)

@@ -97,10 +97,6 @@ for r in 0 1 2; do rank $r $((r == 1 ? 4 : 3)) --master "127.0.0.1:$port"; done
 wait
 ok "a wrong world size: every rank says so and fails" all 3 2 'team_refused.*rank 1 on .*one of 4 ranks'
 forget
-for r in 0 1; do rank $r 2 --master "127.0.0.1:$port" --gpus 0000:18:00.0; done
-wait
-ok "one GPU of two ranks: every rank says so and fails" all 2 2 'gpu_shared.*0000:18:00.0'
-forget
 expect 2 __team --rank 1 --size 2 --master "127.0.0.1:$port" --join 300ms
 ok "nobody there is told with where he was looked for" says "rank 1 did not reach rank 0 within 0.3 s: 127.0.0.1, port $port: Connection refused" out
 RANK=1 expect 64 __team

@@ -270,6 +270,40 @@ static void test_plan_team__a_team_that_is_the_node_is_planned_once(void **state
 	plan_release(&plan);
 }
 
+/* A GPU of several ranks is no case of any of them, and each says so; the lowest reads it. */
+static void test_plan_team__what_several_ranks_have_is_not_measured(void **state)
+{
+	const char *suite = "  - {probe: ring, engine: joint, target: [team, node]}\n"
+			    "  - {probe: thing, engine: big, target: gpu, options: {size: 8}}\n  - {probe: ecc}\n";
+	unsigned reads = 0;
+
+	(void)state;
+	fake_machine_init(&machine, 4);
+	for (unsigned rank = 0; rank < 4; rank++) {
+		struct plan_wishes w = launched(rank, 1, true);
+
+		text_copy(nodes[0].shown, sizeof(nodes[0].shown), "node-a");
+		for (unsigned r = 0; r < 3; r++)
+			text_copy(ranks[r].pci[0], CONTROL_PCI, machine.gpu[2].pci);
+		assert_int_equal(build_with(suite, &w), STATUS_OK);
+		assert_int_equal(plan.case_count, 2 + 4 + 4);
+		assert_int_equal(nth(0)->skip_cause, rank < 3 ? CAUSE_GPU_SHARED : CAUSE_NONE);
+		assert_int_equal(nth(0)->skip, rank < 3 ? STATUS_UNAVAILABLE : STATUS_OK);
+		assert_int_equal(nth(1)->skip_cause, rank ? CAUSE_NOT_ASKED : CAUSE_GPU_SHARED);
+		assert_int_equal(nth(2 + 2)->skip_cause, rank < 3 ? CAUSE_GPU_SHARED : CAUSE_NOT_ASKED);
+		assert_int_equal(nth(2 + 3)->skip_cause, rank < 3 ? CAUSE_NOT_ASKED : CAUSE_NONE);
+		if (rank < 3) {
+			char words[80];
+
+			snprintf(words, sizeof(words), "ranks 0-2 of node-a all have the GPU %s", machine.gpu[2].pci);
+			assert_string_equal(nth(0)->skip_reason, words);
+		}
+		reads += !nth(2 + 4 + 2)->skip;
+		plan_release(&plan);
+	}
+	assert_int_equal(reads, 1);
+}
+
 static void test_plan_team__an_engine_has_presets_of_its_own(void **state)
 {
 	struct plan_wishes w = launched(0, 1, true);
@@ -326,6 +360,7 @@ int main(void)
 		test(doubling_is_the_first_of_them_and_all),
 		test(the_ranks_of_the_first_nodes_are_a_list),
 		test(a_team_that_is_the_node_is_planned_once),
+		test(what_several_ranks_have_is_not_measured),
 		test(an_engine_has_presets_of_its_own),
 		test(a_case_of_ranks_is_read_back),
 	};

@@ -119,16 +119,31 @@ static void test_control__mixed_builds(void **state)
 	all_fail(&s, CAUSE_VERSION_MISMATCH, "rank 1 on node-a", "build fedcba9876543210");
 }
 
-static void test_control__one_gpu_of_two_ranks(void **state)
+/* They join: what they cannot measure is said by their cases. */
+static void test_control__ranks_of_one_gpu_are_named(void **state)
 {
 	json_t *about = json_pack("{s:s,s:[s]}", "boot", "b1", "gpus", "0000:18:00.0");
+	struct text names = {0};
 	struct stage s;
+	unsigned lowest = 9;
 
 	(void)state;
-	stage_set(&s, 3, NULL);
-	s.actor[1].o.about = s.actor[2].o.about = about;
+	stage_set(&s, 5, NULL);
+	s.actor[1].o.about = s.actor[2].o.about = s.actor[4].o.about = about;
 	stage_play(&s);
-	all_fail(&s, CAUSE_GPU_SHARED, "ranks 1 and 2 on node-a", "0000:18:00.0");
+	all_well(&s);
+	for (unsigned r = 0; r < 5; r++) {
+		const struct team_shape *shape = s.actor[r].shape;
+		unsigned node = shape->rank[1].node;
+
+		assert_int_equal(control_gpu_ranks(shape, node, "0000:18:00.0", &lowest, &names), 3);
+		assert_int_equal(lowest, 1);
+		assert_string_equal(text_str(&names), "1-2, 4");
+		assert_int_equal(control_gpu_ranks(shape, node, "0000:19:00.0", NULL, NULL), 0);
+		assert_int_equal(control_gpu_ranks(shape, !node, "0000:18:00.0", NULL, NULL), 0);
+		text_release(&names);
+	}
+	stage_clear(&s);
 	json_decref(about);
 }
 
@@ -548,7 +563,7 @@ int main(void)
 		cmocka_unit_test(test_control__a_wrong_world_size),
 		cmocka_unit_test(test_control__a_rank_twice),
 		cmocka_unit_test(test_control__mixed_builds),
-		cmocka_unit_test(test_control__one_gpu_of_two_ranks),
+		cmocka_unit_test(test_control__ranks_of_one_gpu_are_named),
 		cmocka_unit_test(test_control__a_rank_that_says_nonsense_of_itself),
 		cmocka_unit_test(test_control__another_secret),
 		cmocka_unit_test(test_control__nobody_there),

@@ -1,0 +1,181 @@
+#!/bin/bash
+# Launched ranks with a GPU each that is not there: collectives and training steps over their processes, what is said of a wrong
+# element, a rank without NCCL or with another, one that hangs or dies; and whose a GPU is that several ranks see.
+# usage: team_gpu.sh ASSAY FAKES ROOT
+set -u
+assay=$(realpath "$1") fakes=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+. "$here/tap.sh"
+LD_LIBRARY_PATH=$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+export LD_LIBRARY_PATH ASSAY_TEAM_SECRET FAKE_NCCL_MEET=$tmp FAKE_NVML_FILE="$root/tests/fake/h100x4.json" FAKE_CUDA=devices=4
+unset NCCL_ALGO NCCL_PROTO NCCL_PROFILER_PLUGIN CUDA_VISIBLE_DEVICES SLURM_STEP_GPUS
+port=$((30000 + $$ % 2000 * 15))
+declare -A own=() # by rank: variables of its own
+start() { # RANKS ARGS..: a run that begins anew; words are in out.R and err.R, exit codes in code.R
+	ranks=$1
+	port=$((port + 10))
+	shift
+	rm -rf run run.* code.* out.* err.*
+	for ((r = 0; r < ranks; r++)); do
+		(
+			env ASSAY_SIZE="$ranks" ASSAY_LOCAL_SIZE="$ranks" ASSAY_HOST=127.0.0.1 ASSAY_PORT=$port ASSAY_JOB=job$port \
+				ASSAY_RANK="$r" ASSAY_LOCAL_RANK="$r" ${own[$r]:-} \
+				timeout 60 "$assay" check --no-telemetry --out run "$@" > "out.$r" 2> "err.$r"
+			echo $? > "code.$r"
+		) 2> /dev/null & # the shell's own words on who was killed
+	done
+}
+team() { # RANKS ARGS..: the same, to its end
+	start "$@"
+	wait
+	own=()
+}
+codes() {
+	for ((r = 0; r < ranks; r++)); do cat "code.$r"; done | tr '\n' ' ' > codes
+	[ "$(cat codes)" = "$1 " ] || { cat codes err.*; return 1; }
+}
+journal() { [ "$1" = 0 ] && echo run/journal.jsonl || echo "run.rank-$1/journal.jsonl"; }
+end() { # RANK CASE WORDS: how the case ended there
+	grep '"type":"end"' "$(journal "$1")" | grep "\"case\":$2," > end.of
+	grep -q -- "$3" end.of || { cat end.of; return 1; }
+}
+all_end() { # CASE WORDS
+	for ((r = 0; r < ranks; r++)); do end "$r" "$1" "$2" || return 1; done
+}
+well() { # CASES: so many ended well on every rank
+	for ((r = 0; r < ranks; r++)); do
+		[ "$(grep -c '"type":"end".*"status":"ok"' "$(journal "$r")")" = "$1" ] || { grep '"type":"end"' "$(journal "$r")"; return 1; }
+	done
+}
+value() { # RANK CASE FIELD: of a case's last result that has it
+	sed -n "s/.*\"type\":\"result\",\"case\":$2,.*\"$3\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" "$(journal "$1")" | tail -n 1
+}
+near() { # VALUE EXPECTED: within 2 %
+	[ -n "$1" ] && awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 0.98 * b && a < 1.02 * b) }'
+}
+collective() { # OPTIONS [MORE]
+	printf '  - {probe: collective, engine: nccl, target: team, phases: burst, seconds: 5ms, limit: 4s, require: measured%s, options: {%s}}\n' \
+		"${2:-}" "$1"
+}
+scaling='  - {probe: scaling, target: team, phases: burst, seconds: 2ms, require: measured, options: {m: 16, width: 16, layers: 4, buckets: 1}}'
+
+{
+	printf 'name: clean\ncases:\n'
+	collective 'size: 1KiB, op: [allreduce, allgather, reducescatter, alltoall, broadcast, reduce, sendrecv]'
+	collective 'size: 1KiB, place: in, op: [allreduce, allgather]'
+	collective 'size: 64KiB, type: fp32'
+	collective 'size: 64KiB, buffers: registered, algorithm: tree, protocol: simple'
+	collective 'size: 64KiB'
+	collective 'size: 8, launch: graph'
+	collective 'size: 8, launch: graph, buffers: window'
+	collective 'size: 1KiB' | sed 's/: team/: "team:0,2"/'
+	echo "$scaling"
+} > clean.yaml
+for r in 0 1 2 3; do own[$r]="SLURMD_NODENAME=n$((r / 2)) NCCL_HOSTID=n$((r / 2))"; done
+team 4 --suite clean.yaml
+ok "collectives of four processes pass on every rank" codes '0 0 0 0'
+ok "all cases ended well, two without the ranks that are not in them" eval '[ "$(grep -c "\"type\":\"end\".*\"ok\"" run/journal.jsonl)" = 16 ] &&
+	[ "$(grep -c "\"type\":\"end\".*\"ok\"" run.rank-1/journal.jsonl)" = 15 ]'
+ok "each rank has looked at all of its elements" eval '[ "$(value 0 0 wrong_checked) $(value 1 0 wrong_checked) $(value 3 0 wrong_checked)" = "2048 512 512" ]'
+ok "time is what LL takes" near "$(value 0 0 latency_ns)" 8230
+ok "on every rank" near "$(value 3 0 time_ns_mean)" 8230
+ok "an all-gather's factor is 3/4" [ "$(value 0 1 bus_factor)" = 0.75 ]
+ok "bandwidth is size by time by factor" near "$(value 0 11 link_rate)" \
+	"$(awk -v t="$(value 0 11 time_ns_mean)" 'BEGIN { print 65536 * 1.5 / t * 1e9 }')"
+ok "NCCL tells what it chose" [ "$(value 0 0 algorithm) $(value 0 0 protocol) $(value 0 0 channels)" = "ring ll 24" ]
+ok "an algorithm that is asked for is set in every process" [ "$(value 0 10 algorithm) $(value 0 10 protocol)" = "tree simple" ]
+ok "and put back" [ "$(value 0 11 algorithm)" = ring ]
+ok "buffers are registered" [ "$(value 0 10 buffers_registered)" = 1 ]
+ok "a graph's replay is shorter" near "$(value 0 12 latency_ns)" 7200
+ok "symmetric windows are the shortest" near "$(value 0 13 latency_ns)" 3400
+ok "two of four ranks work alone" [ "$(value 0 14 ranks) $(value 0 0 ranks)" = "2 4" ]
+ok "the journal tells who is on which node" says '"nodes":\[{"name":"[^"]*","ranks":\[0,1\],.*{"name":"[^"]*-rank-2","ranks":\[2,3\],' run/journal.jsonl
+ok "each rank has the GPU of its number" eval 'for r in 0 1 2 3; do
+	grep -o "\"case\":0,\"key\".*\"gpus\":\[[^]]*" $(journal $r) | sed "s/\"case\":1,.*//" | grep -q "\"0000:$(printf %x $((0x8d + r))):00.0\"" || exit 1; done'
+ok "gradients were looked at on every rank" [ "$(value 0 15 wrong_checked)" = 128 ]
+ok "training over processes is efficient" awk -v e="$(value 0 15 efficiency)" 'BEGIN { exit !(e > 0.9 && e < 1.001) }'
+ok "nobody meets any more: no file is left" eval '! ls nccl-*'
+
+{
+	printf 'name: faults\ncases:\n'
+	collective 'size: 1KiB'
+	collective 'size: 2KiB, op: alltoall'
+	echo "$scaling"
+} > faults.yaml
+export FAKE_NCCL=spoil=2:77
+FAKE_CUBLASLT=late=210 team 4 --suite faults.yaml
+ok "a wrong element fails the run on every rank" codes '1 1 1 1'
+ok "rank, index, expected and found are named by all" all_end 0 'rank 2 on .*: .*1 of 512 elements are wrong, the first is at element 77: expected -\{0,1\}[0-9]*, found'
+ok "the sender too where it is moved" end 0 1 'rank 2 on .* the first is at element 77, from rank 0'
+ok "a slow GPU is named by its rank" says '"slowest_rank":"2 on ' run/journal.jsonl
+FAKE_NCCL=missing=1:5 team 4 --suite faults.yaml
+ok "a missing share's rank is named" all_end 0 "wrong_result.*rank 1's share is missing"
+begun=$(date +%s)
+head -n 3 faults.yaml > hang.yaml
+FAKE_NCCL=hang=2@40 team 4 --suite hang.yaml
+ok "a rank that hangs is ended at the limit on every rank" eval 'codes "2 2 2 2" && all_end 0 timed_out'
+ok "who hangs is told" end 2 0 'rank 2 waited [0-9.]* s in enqueueing'
+ok "who waits for it too" end 1 0 'in waiting for the device'
+ok "within the limits" [ $(($(date +%s) - begun)) -le 25 ]
+unset FAKE_NCCL
+
+{
+	printf 'name: one\ncases:\n'
+	collective 'size: 1KiB'
+	printf '  - {probe: "null", engine: ranks, target: team, phases: burst, seconds: 50ms, require: measured, options: {time: 2ms}}\n'
+} > one.yaml
+own[1]=ASSAY_LIB_NCCL=/nowhere/libnccl.so.2
+team 3 --suite one.yaml
+ok "a rank without NCCL is named on every rank" eval 'codes "2 2 2" && grep -q "rank 1 on .*: .*/nowhere/libnccl.so.2" run/journal.jsonl &&
+	end 2 0 "library_missing.*rank 1 on "'
+own[2]=FAKE_NCCL=version=22703
+team 3 --suite one.yaml
+ok "so is one with another" all_end 0 'version_mismatch.*rank 2 on .*: NCCL 2.27.3 here and 2.28.9 on rank 0 do not work together'
+ok "and the team goes on" all_end 1 '"ok"'
+
+# A worker is killed in a window; then a whole rank.
+sed -i '3s/5ms, limit: 4s/100s, limit: 30s/' one.yaml
+started() { # RANK: pid of its worker, in the window
+	for ((i = 0; i < 200; i++)); do
+		grep -q '"phase":"ramp"' run/journal.jsonl 2> /dev/null && break
+		sleep 0.1
+	done
+	sleep 0.3
+	sed -n 's/.*"type":"begin","case":0,.*"pid":\([0-9]*\).*/\1/p' "$(journal "$1")" | head -n 1
+}
+begun=$(date +%s)
+start 3 --suite one.yaml
+kill -KILL "$(started 1)"
+wait
+ok "a worker that is killed is a crash there" end 1 0 '"ending":"crashed".*signal 9'
+ok "and a lost team to the others, at once" eval 'end 0 0 team_lost && end 2 0 team_lost && [ $(($(date +%s) - begun)) -le 20 ]'
+ok "who meet again" all_end 1 '"ok"'
+begun=$(date +%s)
+start 3 --suite one.yaml
+kill -KILL "$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$(started 2)/status")"
+wait
+ok "a rank that is killed ends the team, at once and by name" eval 'end 0 0 "team_lost.*rank 2 on " && end 1 0 "team_lost" && [ $(($(date +%s) - begun)) -le 25 ]'
+ok "the others are inconclusive" eval '[ "$(cat code.0) $(cat code.1)" = "2 2" ]'
+
+# One GPU.
+unset FAKE_NVML_FILE
+export FAKE_CUDA=devices=1
+{
+	printf 'name: single\ncases:\n'
+	collective 'size: 1KiB' ', options: {}' | sed 's/, options: {}, /, /'
+	printf '  - {probe: dispatch, phases: burst, seconds: 5ms, require: measured}\n  - {probe: ecc}\n'
+	printf '  - {probe: "null", engine: ranks, target: team, phases: burst, seconds: 50ms, require: measured, options: {time: 2ms}}\n'
+} > single.yaml
+team 4 --suite single.yaml
+ok "a GPU that all ranks of a node see is the first one's" eval 'codes "0 0 0 0" && end 0 1 "\"ok\"" && end 0 3 "\"ok\""'
+ok "the others have none" says 'rank 1 has no GPU' run/results.csv
+CUDA_VISIBLE_DEVICES=0 team 8 --suite single.yaml
+ok "a GPU that eight ranks were given fails the run on every rank" codes '1 1 1 1 1 1 1 1'
+ok "the report names ranks and GPU" grep -q '"fail","gpu_shared".*ranks 0-7 of .* all have the GPU 0000:8d:00.0' run/results.csv
+ok "once" [ "$(grep -c '"dispatch".*"gpu_shared"' run/results.csv)" = 1 ]
+ok "every rank says it" eval '[ "$(grep -l "ranks 0-7 of .* all have the GPU 0000:8d:00.0" err.? | wc -l)" = 8 ]'
+ok "what needs none is measured" all_end 3 '"ok"'
+finish
