@@ -5,7 +5,6 @@
 #include <unistd.h>
 #include "core/clock.h"
 #include "core/file.h"
-#include "journal/figure.h"
 #include "journal/journal.h"
 #include "machine/machine.h"
 
@@ -38,18 +37,7 @@ enum status ahead_record(struct record *r, const struct plan *p, const struct ma
 	return st;
 }
 
-static double low_rate(const struct record_case *c, const struct judgement *j)
-{
-	const struct figure *f = figure_of_limit(c->limit);
-
-	if (!f)
-		return 0;
-	if (!j->has_band)
-		return f->lower ? 0 : j->least.value;
-	return f->lower ? 1e9 / j->band.high : j->band.low;
-}
-
-enum status ahead_low(double **low, const struct plan *p, const struct machine *m,
+enum status ahead_low(struct figure_low **low, const struct plan *p, const struct machine *m,
 		      const struct expectations *e, struct error *err)
 {
 	struct judgements judged = {0};
@@ -62,7 +50,7 @@ enum status ahead_low(double **low, const struct plan *p, const struct machine *
 	if (!st)
 		st = judge_ahead(&judged, &record, e, err);
 	for (size_t i = 0; !st && i < record.case_count && i < judged.count && i < p->case_count; i++)
-		(*low)[i] = low_rate(&record.cases[i], &judged.of_case[i]);
+		(*low)[i] = judged.of_case[i].low;
 	judgements_release(&judged);
 	record_release(&record);
 	if (st) {

@@ -194,7 +194,7 @@ static enum status run_it(const struct command_context *c, const struct plan *pl
 		.isolate = o->isolate,
 	};
 	json_t *kept = NULL;
-	double *low = NULL;
+	struct figure_low *low = NULL;
 	enum status st = o->resume ? STATUS_OK : kept_read(&kept, dir, err);
 
 	if (!st && o->isolate)

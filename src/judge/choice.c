@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "judge/choice.h"
 #include <math.h>
+#include "judge/verdict.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -43,9 +44,9 @@ bool choice_untold(const struct subject *s)
 	return s->gpu && !strcmp(s->c->probe, "collective") && !case_text(s->c, "algorithm");
 }
 
-const struct band_row *choice_band(const struct subject *s, enum band_slot slot)
+const struct band_row *choice_band(const struct subject *s, enum band_slot slot, const char *nvls)
 {
-	const struct band_row *tie, *lowest = NULL;
+	const struct band_row *tie, *easiest = NULL;
 	struct subject supposed = *s;
 
 	if (!choice_untold(s))
@@ -53,12 +54,32 @@ const struct band_row *choice_band(const struct subject *s, enum band_slot slot)
 	for (size_t i = 0; i < COUNT(choices); i++) {
 		const struct band_row *b;
 
+		if (nvls && choices[i].nvls && strcmp(nvls, choices[i].nvls))
+			continue;
 		supposed.supposed = &choices[i];
 		b = expect_band(s->ctx->e, slot, subject_word, &supposed, &tie);
-		if (b && (!lowest || b->low < lowest->low))
-			lowest = b;
+		if (b && (!easiest || (slot == BAND_TIME ? b->high > easiest->high : b->low < easiest->low)))
+			easiest = b;
 	}
-	return lowest;
+	return easiest;
+}
+
+static double low_of(const struct judgement *j, const struct subject *s, const char *nvls)
+{
+	bool time = !strcmp(s->unit, "ns");
+	const struct band_row *b = choice_band(s, time ? BAND_TIME : BAND_RATE, nvls);
+
+	if (b)
+		return time ? 1e9 / b->high : b->low;
+	return time ? 0 : j->least.value;
+}
+
+void choice_lows(struct judgement *out, const struct subject *s)
+{
+	verdict_least(out, s);
+	out->low.rate[FIGURE_LINKS] = low_of(out, s, "0");
+	out->low.rate[FIGURE_SWITCH] = low_of(out, s, "1");
+	out->low.rate[FIGURE_UNTOLD] = fmin(out->low.rate[FIGURE_LINKS], out->low.rate[FIGURE_SWITCH]);
 }
 
 /* By the raw rate of one link; 25 GB/s was that of two generations. 0: not known. */

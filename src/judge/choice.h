@@ -12,11 +12,13 @@ const char *choice_word(const struct subject *s, const char *word, char *buffer,
  */
 const char *choice_link_word(const struct subject *s, const char *word, char *buffer, size_t size);
 /*
- * The band of `slot` under every choice that NCCL may make where the case tells none (ahead of a run): of
- * those that fit the one that begins lowest, which no good figure is below. NULL: none fits, whatever it
- * chooses.
+ * The band of `slot` under every choice that NCCL may make where the case tells none (ahead of a run), or of
+ * those of one `nvls` ("0", "1"; NULL: any): of those that fit the one that begins lowest (of times: ends
+ * highest), which no good figure under a choice that has a band is worse than. NULL: none fits.
  */
-const struct band_row *choice_band(const struct subject *s, enum band_slot slot);
+const struct band_row *choice_band(const struct subject *s, enum band_slot slot, const char *nvls);
+/* Ahead of a run: judgement.low, and its least. */
+void choice_lows(struct judgement *out, const struct subject *s);
 /* A collective of GPUs whose algorithm NCCL did not tell. */
 bool choice_untold(const struct subject *s);
 #endif

@@ -90,13 +90,13 @@ struct basis {
 	const char *windows; /* how long they measured */
 };
 
-enum band_slot { BAND_RATE, BAND_EFFICIENCY, BAND_CLOCK, BAND_SLOT_COUNT };
+enum band_slot { BAND_RATE, BAND_TIME, BAND_EFFICIENCY, BAND_CLOCK, BAND_SLOT_COUNT };
 struct band_row {
 	const char *name, *file;
 	int line;
 	struct when when;
 	enum band_slot slot;
-	double low, high; /* FLOP/s or B/s; share; Hz */
+	double low, high; /* FLOP/s or B/s; ns, of which less is better; share; Hz */
 	struct basis basis;
 	struct source source;
 };

@@ -8,6 +8,7 @@ static const struct {
 	const char *key, *unit;
 } slots[BAND_SLOT_COUNT] = {
 	[BAND_RATE] = {"rate", NULL},
+	[BAND_TIME] = {"time", "s"},
 	[BAND_EFFICIENCY] = {"efficiency_held", ""},
 	[BAND_CLOCK] = {"clock_held", "Hz"},
 };
@@ -33,8 +34,9 @@ static enum status band_value(struct band_row *b, const struct tree *row, struct
 		}
 	}
 	if (!found)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s needs rate, efficiency_held or clock_held",
-				 row->file, row->line, b->name);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s:%d: %s needs rate, time, efficiency_held or clock_held", row->file,
+				 row->line, b->name);
 	unit = slots[b->slot].unit;
 	if (!unit) /* a rate: operations or bytes a second, as its low end says */
 		unit = found->kind == TREE_LIST && found->count && found->items[0]->kind == TREE_SCALAR &&
@@ -45,6 +47,10 @@ static enum status band_value(struct band_row *b, const struct tree *row, struct
 	if (!status && !(b->low > 0))
 		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %s begins at or below zero", row->file,
 				   row->line, b->name);
+	if (b->slot == BAND_TIME) { /* figures of time are ns */
+		b->low *= 1e9;
+		b->high *= 1e9;
+	}
 	return status;
 }
 
@@ -121,9 +127,8 @@ void band_terms(const struct band_row *b, char *out, size_t size)
 static enum status band_read(struct band_row *b, const struct tree *row, const struct tree *sources,
 			     struct error *err)
 {
-	static const char *const keys[] = {"name",	 "when",  "rate",   "efficiency_held",
-					   "clock_held", "basis", "source", "confidence",
-					   NULL};
+	static const char *const keys[] = {"name",	 "when",  "rate",   "time",	  "efficiency_held",
+					   "clock_held", "basis", "source", "confidence", NULL};
 	enum status status = expect_need_text(&b->name, row, "name", err);
 
 	b->file = row->file;

@@ -74,6 +74,8 @@ static double band_bound(const struct expectations *e, const struct band_row *b)
 
 	if (b->slot == BAND_EFFICIENCY)
 		return 1;
+	if (b->slot == BAND_TIME)
+		return 0;
 	if (!s)
 		return 0;
 	if (b->slot == BAND_CLOCK)

@@ -103,8 +103,9 @@ void gap_of(struct judgement *out, const struct subject *s)
 	out->explained = whole && out->unexplained >= GAP_LOW && out->unexplained <= GAP_HIGH;
 	if (!whole || out->explained || !s->gpu) /* a CPU has no counter that would contradict the figure */
 		return;
-	if (link &&
-	    (p2p || out->unexplained < 1)) /* its protocol and the host have no signal: the share is told */
+	/* The host and its protocol have no signal: the share is told. Of several pairs at once the counters
+	 * are one GPU's; more bytes than we count are others' copies. */
+	if (link && (out->unexplained < 1 || (p2p && !s->peer)))
 		return;
 	if (out->verdict == VERDICT_MEASURED && out->unexplained < 1)
 		return; /* a rest that is lost somewhere: nobody asked where */

@@ -113,8 +113,10 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 		return;
 	}
 	bound_of(s, &out->bound);
+	if (!u && !s->c->reading)
+		choice_lows(out, s);
 	for (slot = BAND_RATE; !u && !b && slot <= BAND_EFFICIENCY; slot++)
-		b = choice_band(s, (enum band_slot)slot);
+		b = choice_band(s, (enum band_slot)slot, NULL);
 	if (s->c->reading) {
 		out->judged_by = JUDGED_RULE;
 		text_copy(out->reason, sizeof(out->reason),
@@ -122,11 +124,12 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 	} else if (u) {
 		verdict_unreferenced(out, s, u->why);
 	} else if (b) {
+		out->least = (struct least){0};
 		verdict_band(out, s, b);
-		out->has_band = b->slot == BAND_RATE; /* a share's band has no rate before a clock was held */
+		out->has_band = b->slot <= BAND_TIME; /* a share's band has no rate before a clock was held */
 		band_terms(b, terms, sizeof(terms));
-		snprintf(out->reason, sizeof(out->reason), "band %.40s: %.90s; %.60s; %.110s", b->name, terms,
-			 out->band.basis, b->source.text);
+		snprintf(out->reason, sizeof(out->reason), "band %.40s: %.90s%s%.60s; %.110s", b->name, terms,
+			 *terms ? "; " : "", out->band.basis, b->source.text);
 	} else if (c && strcmp(s->c->probe, "peak")) {
 		out->judged_by = JUDGED_CEILING;
 		out->bound.from = BOUND_CEILING;
@@ -137,7 +140,6 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 		snprintf(out->reason, sizeof(out->reason), "rule %.60s: %.160s", rule->name,
 			 rule->source.text);
 	} else {
-		verdict_least(out, s);
 		verdict_unjudged(out, s, terms, sizeof(terms));
 		verdict_unreferenced(out, s, terms);
 	}

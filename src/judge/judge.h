@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"
+#include "journal/figure.h"
 #include "journal/record.h"
 #include "machine/machine.h"
 
@@ -85,6 +86,7 @@ struct judgement {
 	struct band band;
 	bool has_band, low_confidence;
 	struct least least;
+	struct figure_low low;	/* ahead of a run */
 	double share_of_bound;	/* 0: no bound */
 	double efficiency_held; /* at the held clock; 0: not applicable */
 	struct factor gap[16];

@@ -32,6 +32,12 @@ static const struct band_row *band_find(struct judgement *out, const struct subj
 	return NULL;
 }
 
+/* Which kind of band its figure is held against. */
+static enum band_slot slot_of(const struct subject *s)
+{
+	return !strcmp(s->unit, "ns") ? BAND_TIME : BAND_RATE;
+}
+
 static void value_text(char *out, size_t size, double value, const char *unit)
 {
 	if (*unit)
@@ -48,22 +54,24 @@ static const char *thin(const struct band_row *b)
 	return b->basis.cards == 1 ? "; band from one card" : "";
 }
 
-/* Below, far below, above: what a band says of a value. `low` is the cause for too little. */
+/* Worse, far worse, better: what a band says of a value. `low` is the cause for too little. */
 static void band_hold(struct judgement *out, double value, const struct band_row *b, enum cause low,
 		      const char *what, const char *unit, const char *why)
 {
+	bool time = b->slot == BAND_TIME;
+	double worse = time ? b->high / value : value / b->low;
 	char v[32], l[32], h[32];
 	enum verdict verdict;
 
 	value_text(v, sizeof(v), value, unit);
 	value_text(l, sizeof(l), b->low, unit);
 	value_text(h, sizeof(h), b->high, unit);
-	if (value < b->low) {
-		verdict = value < VERDICT_FAIL_SHARE * b->low ? VERDICT_FAIL : VERDICT_WARN;
+	if (time ? value > b->high : value < b->low) {
+		verdict = worse < VERDICT_FAIL_SHARE ? VERDICT_FAIL : VERDICT_WARN;
 		finding(out, verdict, low, "%s %s, expected %s .. %s%s%s", what, v, l, h, why, thin(b));
-	} else if (value > b->high) {
-		finding(out, VERDICT_WARN, CAUSE_BAND_STALE, "%s %s, above the band's %s .. %s%s", what, v, l,
-			h, thin(b));
+	} else if (time ? value < b->low : value > b->high) {
+		finding(out, VERDICT_WARN, CAUSE_BAND_STALE, "%s %s, %s the band's %s .. %s%s", what, v,
+			time ? "below" : "above", l, h, thin(b));
 	}
 }
 
@@ -157,7 +165,7 @@ static void against_band(struct judgement *out, const struct subject *s)
 		verdict_unreferenced(out, s, u->why);
 		return;
 	}
-	b = band_find(out, s, BAND_RATE);
+	b = band_find(out, s, slot_of(s));
 	if (b) {
 		verdict_band(out, s, b);
 		at_clock(s, why, sizeof(why));
@@ -338,7 +346,8 @@ static const char *unjudged(const struct subject *s)
 
 void verdict_unjudged(const struct judgement *out, const struct subject *s, char *text, size_t size)
 {
-	const struct band_row *asks = !s->ctx->ahead && choice_untold(s) ? choice_band(s, BAND_RATE) : NULL;
+	const struct band_row *asks =
+		!s->ctx->ahead && choice_untold(s) ? choice_band(s, slot_of(s), NULL) : NULL;
 	char least[32];
 	size_t used;
 

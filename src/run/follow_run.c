@@ -275,6 +275,12 @@ static void journal_finding(const struct hunt *h, const struct hunt_finding *fou
 			      values));
 }
 
+/* Whether the switch adds is told by the first call, before anything is expected of it. */
+static double expected_of(const struct run *r, const struct bench_case *c)
+{
+	return r->o->expected_low ? r->o->expected_low[c->id].rate[r->note[c->id].way] : 0;
+}
+
 static void follow_case(struct run *r, const struct bench_case *trigger, enum follow_fault fault)
 {
 	struct hunt *h = calloc(1, sizeof(*h));
@@ -291,7 +297,7 @@ static void follow_case(struct run *r, const struct bench_case *trigger, enum fo
 	h->r = r;
 	h->trigger = trigger;
 	h->fault = fault;
-	h->expected = r->o->expected_low ? r->o->expected_low[trigger->id] : 0;
+	h->expected = expected_of(r, trigger);
 	h->begin_ns = now;
 	h->end_ns = now + (budget < MOST_NS ? budget : MOST_NS);
 	search(h, &found);
@@ -304,7 +310,7 @@ static void follow_case(struct run *r, const struct bench_case *trigger, enum fo
 static double loss_of(const struct run *r, const struct bench_case *c, enum follow_fault fault)
 {
 	const struct note *n = &r->note[c->id];
-	double low = r->o->expected_low ? r->o->expected_low[c->id] : 0;
+	double low = expected_of(r, c);
 
 	if (c->skip || c->team || c->target.kind != TARGET_NODE || c->target.ranks < 2 ||
 	    c->target.gpu_count != c->target.ranks || c->require == REQUIRE_NOTHING || !n->done)

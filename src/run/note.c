@@ -2,7 +2,6 @@
 #include "run/note.h"
 #include <math.h>
 #include <string.h>
-#include "journal/figure.h"
 #include "journal/record.h"
 
 #define NORMAL_95 1.96 /* deviations in the half-width of a 95 % interval */
@@ -12,8 +11,11 @@ void note_result(struct note *n, const char *limit, const char *phase, const jso
 	const struct figure *f = figure_of_limit(limit);
 	const json_t *suspect = json_object_get(values, "wrong_suspect");
 	double value = f ? json_number_value(json_object_get(values, f->field)) : 0;
+	const json_t *nvls = json_object_get(values, "nvls");
 	double half = json_number_value(json_object_get(values, "half_width_share"));
 
+	if (json_is_integer(nvls))
+		n->way = json_integer_value(nvls) ? FIGURE_SWITCH : FIGURE_LINKS;
 	if (json_is_integer(suspect))
 		n->suspect = (int)json_integer_value(suspect) + 1;
 	if ((strcmp(phase, "burst") && strcmp(phase, "sustained")) || !isfinite(value) || !(value > 0))

@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include "core/status.h"
+#include "journal/figure.h"
 
 struct record_case;
 
@@ -14,7 +15,8 @@ struct note {
 	enum status status;
 	double rate;  /* its figure; of a time, its inverse; 0: none */
 	double noise; /* standard error of it, as a share; 0: not known */
-	int suspect;  /* the rank whose data its probe suspects, counted from 1; 0: none */
+	enum figure_way way;
+	int suspect; /* the rank whose data its probe suspects, counted from 1; 0: none */
 };
 
 /* Takes what a result of one phase says; of several phases that have the figure the last counts. */

@@ -7,6 +7,7 @@
 #define RUN_RUN_H
 #include <signal.h>
 #include "core/clock.h"
+#include "journal/figure.h"
 #include "run/probe.h"
 
 struct control;
@@ -32,9 +33,9 @@ struct run_options {
 	const struct log *log;
 	const struct clock *clock;
 	const char *expectations; /* for the record only: "builtin" or the directory */
-	/* A case of the plan: below this rate it is slow (of a time: its inverse); 0: nobody knows. NULL:
-	 * none is known. */
-	const double *expected_low;
+	/* A case of the plan, by what it tells: below this rate it is slow (of a time: its inverse); 0:
+	 * nobody knows. NULL: none is known. */
+	const struct figure_low *expected_low;
 	bool isolate; /* what is slow or wrong with several GPUs is followed until the bad one is named */
 	struct control *control; /* the other ranks of a launched team; NULL: alone */
 	unsigned rank;		 /* among them */

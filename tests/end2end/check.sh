@@ -252,6 +252,20 @@ ok "its JSON has numbers and leaves out what there is not" sh -c \
 	'"$1" list expectations --json --machine "$2" > out && grep -q "\"low\": [0-9]" out && ! grep -Eq "\"(band|bound)\": \"" out' \
 	sh "$assay" "$(dirname "$0")/../replay/h100-sxm-1"
 
+# A collective of several GPUs has a band, a share of its links, or the reason why there is neither.
+replay=$(dirname "$0")/../replay results=$(dirname "$0")/../../results
+ahead() { "$assay" list expectations --suite full --machine "$1" > out 2> err; }
+ahead "$replay/derived-h200-sxm-4"
+ok "four H200: the band of an all-gather" says '^all-gather 4 GiB, bf16, NCCL  .*335–363 GB/s .*band h200-allgather-4: nvls 0' out
+ok "a time for what graphs replay" says '^all-reduce 8 B, bf16, graph, NCCL .*6.80–8.50 us' out
+ok "a share where no band fits" says '^reduce 4 GiB, bf16, NCCL .*no band for .*; looked into below 292 GB/s, 0.65 of what the links allow' out
+ok "or neither" says '^all-gather 1 MiB, bf16, NCCL .*no band for this operation, size, way and number of GPUs$' out
+ahead "$replay/derived-h100-sxm-8"
+ok "eight H100: that of a switch which adds" says '^all-reduce 1 GiB, bf16, NCCL .*440–482 GB/s .*h100-allreduce-8-switch-1gib: nvls 1' out
+ok "and the share of an all-to-all" says '^all-to-all 4 GiB, bf16, NCCL .*looked into below 292 GB/s' out
+ahead "$results/2026-11-21-h200-sxm-x2/recording"
+ok "two H200: that of two" says '^reduce-scatter 4 GiB, bf16, NCCL .*264–313 GB/s' out
+
 mkdir words
 cat > words/w.yaml << 'YAML'
 sources: {s: {title: a test, date: 2026-11-21}}

@@ -325,6 +325,32 @@ static void test_collective__ahead_of_the_run_a_share_stands_in(void **state)
 	assert_true(world_of(&w, banded)->least.value <= 0);
 }
 
+static void lows_are(struct record_case *c, double untold, double links, double added)
+{
+	const struct figure_low *low = &world_of(&w, c)->low;
+
+	assert_float_equal(low->rate[FIGURE_UNTOLD], untold * 1e9, 1e8);
+	assert_float_equal(low->rate[FIGURE_LINKS], links * 1e9, 1e8);
+	assert_float_equal(low->rate[FIGURE_SWITCH], added * 1e9, 1e8);
+}
+
+/* Bands of 1 GiB are of a switch that adds: a ring's good 360 GB/s must not be searched for being below them.
+ */
+static void test_collective__ahead_of_the_run_each_way_has_its_own(void **state)
+{
+	struct record_case *switched = all_reduce(8, "1GiB", 0, -1), *both = all_reduce(8, "8GiB", 0, -1),
+			   *ring = all_reduce(4, "8GiB", 0, -1),
+			   *team = all_reduce_of("team", 4, 8, "8GiB", 0, -1);
+
+	(void)state;
+	w.ctx.ahead = true;
+	world_judge(&w);
+	lows_are(switched, 0.55 * 450, 0.55 * 450, 455);
+	lows_are(both, 355, 355, 465);
+	lows_are(ring, 0.65 * 450, 358, 0.65 * 450);
+	lows_are(team, 0, 0, 0);
+}
+
 static double factor_of(const struct judgement *j, const char *name)
 {
 	for (size_t i = 0; i < j->gap_count; i++)
@@ -382,6 +408,55 @@ static void test_collective__a_short_one_is_its_latency(void **state)
 	assert_string_equal(j->figure_unit, "ns");
 }
 
+/* 8 bytes by graph: of a time less is better. */
+static struct record_case *short_one(const char *launch, const char *buffers, double us)
+{
+	struct record_case *c = other_op("allreduce", 4, "8", 1, 0);
+	json_t *options = json_object_get(c->plan, "options");
+
+	json_object_set_new(options, "launch", json_string(launch));
+	json_object_set_new(options, "buffers", json_string(buffers));
+	c->limit = "latency";
+	c->phases = "burst";
+	c->require = REQUIRE_KNOWN;
+	c->step += 100; /* no round of the others */
+	c->key = buffers;
+	world_set(c, "sustained", "latency_ns", us * 1e3);
+	return c;
+}
+
+static void test_collective__bands_of_times_are_held_the_other_way(void **state)
+{
+	struct record_case *good = short_one("graph", "plain", 7.5);
+	const struct judgement *j = judged(good);
+
+	(void)state;
+	assert_verdict(&w, good, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	assert_float_equal(j->band.low, 6800, 1e-6);
+	assert_float_equal(j->band.high, 8500, 1e-6);
+	world_set(good, "sustained", "latency_ns", 9000);
+	judged(good);
+	assert_verdict(&w, good, VERDICT_WARN, CAUSE_BELOW_BAND);
+	world_set(good, "sustained", "latency_ns", 12000);
+	judged(good);
+	assert_verdict(&w, good, VERDICT_FAIL, CAUSE_BELOW_BAND);
+	world_set(good, "sustained", "latency_ns", 6000);
+	judged(good);
+	assert_verdict(&w, good, VERDICT_WARN, CAUSE_BAND_STALE);
+}
+
+static void test_collective__times_by_stream_and_untold_windows_have_no_band(void **state)
+{
+	struct record_case *stream = short_one("stream", "plain", 20),
+			   *window = short_one("graph", "window", 2);
+
+	(void)state;
+	json_object_del(world_phase(window, "once")->values, "nvls"); /* the switch may be on */
+	world_judge(&w);
+	assert_verdict(&w, stream, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
+	assert_verdict(&w, window, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,7 +464,10 @@ int main(void)
 		T(a_short_one_is_its_latency),
 		T(a_team_has_no_share_either),
 		T(ahead_of_the_run_a_share_stands_in),
+		T(ahead_of_the_run_each_way_has_its_own),
 		T(bands_go_by_operation_count_and_size),
+		T(bands_of_times_are_held_the_other_way),
+		T(times_by_stream_and_untold_windows_have_no_band),
 		T(bands_go_by_the_links_that_are_there),
 		T(what_nccl_did_not_tell_meets_no_band_that_asks),
 		T(what_no_figure_is_known_of_has_no_band),

@@ -265,12 +265,28 @@ static void test_links__a_miscount_shows_in_the_residual(void **state)
 	count_nvlink(&w.cases[0], bytes, bytes * 17 / 16);
 	world_set(&w.cases[0], "sustained", "time_ns_mean", 0x1p26 / 195);
 	count_nvlink(&w.cases[1], bytes / 2, bytes / 2 * 17 / 16);
+	w.cases[1].require = REQUIRE_MEASURED;
 	world_judge(&w);
 	j = world_of(&w, &w.cases[0]);
 	assert_float_equal(factor_of(j, "links")->value, 0.5, 1e-9);
 	assert_float_equal(j->unexplained, 1, 1e-3);
 	assert_float_equal(world_of(&w, &w.cases[1])->unexplained, 2, 1e-3);
 	assert_false(world_of(&w, &w.cases[1])->explained);
+	assert_int_equal(world_of(&w, &w.cases[1])->verdict, VERDICT_WARN);
+	assert_int_equal(world_of(&w, &w.cases[1])->cause, CAUSE_UNEXPLAINED);
+}
+
+/* More crossed than was copied: copies of others, which contradict nothing. */
+static void test_links__what_others_copy_is_no_miscount(void **state)
+{
+	const double bytes = 1000 * 0x1p26;
+
+	(void)state;
+	all_pairs(2, "link.p2p");
+	count_nvlink(&w.cases[1], 2 * bytes, 2 * bytes * 17 / 16);
+	world_judge(&w);
+	assert_float_equal(world_of(&w, &w.cases[1])->unexplained, 0.5, 1e-3);
+	assert_int_not_equal(world_of(&w, &w.cases[1])->cause, CAUSE_UNEXPLAINED);
 }
 
 static void test_links__other_ways_of_the_same_copy_stand_beside(void **state)
@@ -377,6 +393,7 @@ int main(void)
 		T(a_wrong_result_stays_one),
 		T(counters_of_nvlink_explain_the_gap),
 		T(a_miscount_shows_in_the_residual),
+		T(what_others_copy_is_no_miscount),
 		T(other_ways_of_the_same_copy_stand_beside),
 		T(errors_that_rose_in_a_window_name_their_link),
 		T(links_bound_a_pair),

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A case of a node's GPUs that is slow or wrong, followed to the one that makes it so: real processes, null probes. */
+/* A case of a node's GPUs that is slow or wrong, followed to the one that makes it so: real processes, null
+ * probes. */
 #include <math.h>
 #include "run_bed.h"
 
 static struct run_bed b;
-static double low[4];
+static struct figure_low low[4];
 
 /* Eight ranks of 4 ms an iteration: 250 000 FLOP/s, less where one of them is slow. */
 #define NODE(target, options)                                                                                \
@@ -16,7 +17,7 @@ static void plan(void **state, const char *cases)
 {
 	run_bed_plan(&b, *state, true, cases);
 	for (size_t i = 0; i < sizeof(low) / sizeof(low[0]); i++)
-		low[i] = 0.8 * GOOD_RATE;
+		low[i].rate[FIGURE_UNTOLD] = 0.8 * GOOD_RATE;
 	b.o.isolate = true;
 	b.o.expected_low = low;
 }
@@ -62,7 +63,8 @@ static void test_follow__the_slow_gpu_is_named(void **state)
 	assert_true(found_number("isolated_without") > 1.2 * found_number("isolated_with"));
 	assert_int_equal((int)found_number("isolated_tests"), (int)b.record.case_count - 1);
 	assert_int_equal(b.summary.cases, b.record.case_count);
-	for (size_t i = 1; i < b.record.case_count; i++) { /* the whole thrice, each left out, and the proof */
+	for (size_t i = 1; i < b.record.case_count;
+	     i++) { /* the whole thrice, each left out, and the proof */
 		unsigned round = (unsigned)json_integer_value(json_object_get(follows(i), "round"));
 
 		assert_int_equal(json_integer_value(json_object_get(follows(i), "case")), 0);
@@ -129,7 +131,7 @@ static void test_follow__nothing_is_searched_where_that_was_not_asked(void **sta
 static void test_follow__a_small_loss_names_nobody(void **state)
 {
 	plan(state, NODE("node", "slow_share: 0"));
-	low[0] = 1.005 * GOOD_RATE;
+	low[0].rate[FIGURE_UNTOLD] = 1.005 * GOOD_RATE;
 	run();
 	assert_string_equal(found("isolated"), "nobody");
 	assert_true(b.record.case_count >= 4);
