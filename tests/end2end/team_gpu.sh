@@ -99,6 +99,17 @@ ok "gradients were looked at on every rank" [ "$(value 0 15 wrong_checked)" = 12
 ok "training over processes is efficient" awk -v e="$(value 0 15 efficiency)" 'BEGIN { exit !(e > 0.9 && e < 1.001) }'
 ok "nobody meets any more: no file is left" eval '! ls nccl-*'
 
+# The same as assay launch starts it. The fakes have no GPUs on the PCI bus, where it counts them.
+{
+	printf 'name: launched\ncases:\n'
+	collective 'size: 1KiB, op: [allreduce, alltoall]'
+} > launched.yaml
+echo "$scaling" >> launched.yaml
+rm -rf run run.*
+ok "assay launch starts a rank a GPU" expect 0 launch --ranks-per-node 4 -- check --suite launched.yaml --no-telemetry --out run
+ok "which all end well" eval 'ranks=4; well 3'
+ok "and have looked at what they received" [ "$(value 0 0 wrong_checked) $(value 3 0 wrong_checked)" = "2048 512" ]
+
 {
 	printf 'name: faults\ncases:\n'
 	collective 'size: 1KiB'
@@ -111,11 +122,11 @@ ok "a wrong element fails the run on every rank" codes '1 1 1 1'
 ok "rank, index, expected and found are named by all" all_end 0 'rank 2 on .*: .*1 of 512 elements are wrong, the first is at element 77: expected -\{0,1\}[0-9]*, found'
 ok "the sender too where it is moved" end 0 1 'rank 2 on .* the first is at element 77, from rank 0'
 ok "a slow GPU is named by its rank" says '"slowest_rank":"2 on ' run/journal.jsonl
-FAKE_NCCL=missing=1:5 team 4 --suite faults.yaml
+head -n 3 faults.yaml > first.yaml
+FAKE_NCCL=missing=1:5 team 4 --suite first.yaml
 ok "a missing share's rank is named" all_end 0 "wrong_result.*rank 1's share is missing"
 begun=$(date +%s)
-head -n 3 faults.yaml > hang.yaml
-FAKE_NCCL=hang=2@40 team 4 --suite hang.yaml
+FAKE_NCCL=hang=2@40 team 4 --suite first.yaml
 ok "a rank that hangs is ended at the limit on every rank" eval 'codes "2 2 2 2" && all_end 0 timed_out'
 ok "who hangs is told" end 2 0 'rank 2 waited [0-9.]* s in enqueueing'
 ok "who waits for it too" end 1 0 'in waiting for the device'
