@@ -123,7 +123,7 @@ static void look(struct judge_way *w, struct group *g, size_t at, const struct t
  */
 static void compare(struct judge_way *w, const struct group *g)
 {
-	double half = hypot(g->plain.half, g->best.half);
+	double half = sqrt(g->plain.half * g->plain.half + g->best.half * g->best.half);
 
 	if (by_default(&g->r->cases[w->best]))
 		return;
