@@ -89,7 +89,9 @@ struct field {
 	X(wrong_place, "", TEXT, 0, "where the first wrong element is, with expected and found")      \
 	X(ranks, "", U64, 0, "ranks that worked together")                                            \
 	X(rank_ns_min, "ns", F64, -1, "mean of the rank with the shortest iterations")                \
+	X(rank_ns_median, "ns", F64, -1, "median of the ranks' means")                                \
 	X(rank_ns_max, "ns", F64, -1, "mean of the rank with the longest iterations")                 \
+	X(rank_shortest, "", U64, 0, "the rank with the shortest iterations")                         \
 	X(rank_longest, "", U64, 0, "the rank with the longest iterations")                           \
 	X(wait_share, "", F64, -1, "waiting for the last rank, share of the time: single iterations beyond the shortest rank's") \
 	X(skew_ns, "ns", F64, -1, "longest less shortest rank of a single iteration, median: how far apart they begin") \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/grid.h"
+#include "report/ranks.h"
 #include "report/scaling.h"
 #include "report/singles.h"
 #include "report/view.h"
@@ -49,36 +50,35 @@ const char *grid_at(const struct grid *g, size_t row, size_t column)
 	return g->cell[row * g->columns + column];
 }
 
-void grid_each(const struct view *v, grid_visit *visit, void *arg)
+static void show(struct grid *g, grid_visit *visit, void *arg)
+{
+	if (g->cells || g->failed)
+		visit(arg, g);
+	grid_release(g);
+}
+
+void grid_each(const struct view *v, bool brief, grid_visit *visit, void *arg)
 {
 	struct scaling_tables scaling;
-	struct grid singles = {0};
+	struct grid g = {0};
 
 	for (size_t i = 0; i < v->matrix_count; i++) {
-		struct grid g = {0};
-
 		matrix_grid(&g, &v->matrices[i]);
-		visit(arg, &g);
-		grid_release(&g);
+		show(&g, visit, arg);
 	}
 	for (size_t i = 0; i < v->in->judged->way_count; i++) {
-		struct grid g = {0};
-
 		if (!ways_lead(v, i))
 			continue;
 		ways_grid(&g, v, i);
-		visit(arg, &g);
-		grid_release(&g);
+		show(&g, visit, arg);
 	}
 	scaling_collect(&scaling, v);
 	for (size_t i = 0; i < scaling.count; i++) {
-		struct grid g = {0};
-
 		scaling_grid(&g, &scaling.table[i]);
-		visit(arg, &g);
-		grid_release(&g);
+		show(&g, visit, arg);
 	}
-	if (singles_grid(&singles, v))
-		visit(arg, &singles);
-	grid_release(&singles);
+	(void)singles_grid(&g, v);
+	show(&g, visit, arg);
+	ranks_grid(&g, v, brief);
+	show(&g, visit, arg);
 }

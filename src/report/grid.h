@@ -17,6 +17,7 @@ struct grid {
 	const char *style;	 /* the page's class for it; NULL: none */
 	bool row_heads;		 /* the first column heads its row */
 	size_t brief;		 /* rows on a terminal at most; 0: all */
+	bool folded;		 /* on the page: unfolds */
 	size_t columns;
 	struct {
 		char head[24];
@@ -34,9 +35,10 @@ void grid_cell(struct grid *g, const char *s);
 size_t grid_rows(const struct grid *g);
 const char *grid_at(const struct grid *g, size_t row, size_t column);
 
-/* Every grid of the view, in the order in which reports show them; lent for the call. */
+/* Every grid of the view, in the order in which reports show them; lent for the call. `brief`: without rows
+ * that ask for nobody's attention, where all of them would hide what does. */
 typedef void grid_visit(void *arg, const struct grid *g);
-void grid_each(const struct view *v, grid_visit *visit, void *arg);
+void grid_each(const struct view *v, bool brief, grid_visit *visit, void *arg);
 
 void grid_markdown(struct text *out, const struct grid *g);
 void grid_html(struct text *out, const struct grid *g);

@@ -32,7 +32,13 @@ void grid_markdown(struct text *out, const struct grid *g)
 
 void grid_html(struct text *out, const struct grid *g)
 {
-	html_element(out, "h3", text_str(&g->title));
+	if (g->folded) {
+		text_add(out, "<details><summary>");
+		html_element(out, "b", text_str(&g->title));
+		text_addf(out, "<span class=\"muted\">%zu rows</span></summary>", grid_rows(g));
+	} else {
+		html_element(out, "h3", text_str(&g->title));
+	}
 	text_add(out, "\n<div class=\"wide\"><table");
 	if (g->style)
 		text_addf(out, " class=\"%s\"", g->style);
@@ -58,6 +64,8 @@ void grid_html(struct text *out, const struct grid *g)
 		html_add(out, text_str(&g->note));
 		text_add(out, ".</p>\n");
 	}
+	if (g->folded)
+		text_add(out, "</details>\n");
 	out->failed |= g->failed;
 }
 

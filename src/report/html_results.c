@@ -103,6 +103,6 @@ void html_results(struct text *out, const struct view *v)
 			if (v->curves[i].group == g)
 				html_curve(out, &v->curves[i]);
 	}
-	grid_each(v, add_grid, out);
+	grid_each(v, false, add_grid, out);
 	text_add(out, "</section>\n");
 }

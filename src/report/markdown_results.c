@@ -124,5 +124,5 @@ void markdown_results(struct text *out, const struct view *v)
 	for (size_t g = 0; g < v->group_count; g++)
 		if (view_group_any(v, g))
 			add_group(out, v, g);
-	grid_each(v, add_grid, out);
+	grid_each(v, false, add_grid, out);
 }

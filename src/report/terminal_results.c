@@ -283,6 +283,6 @@ void terminal_results(const struct paint *p, const struct view *v)
 		for (enum column k = 0; k < COLUMN_COUNT; k++)
 			left_out[k] |= l.left_out[k];
 	}
-	grid_each(v, add_grid, (void *)p);
+	grid_each(v, true, add_grid, (void *)p);
 	add_left_out(p, left_out);
 }

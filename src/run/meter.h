@@ -53,9 +53,9 @@ struct rank_times {
 
 /* How they differ: METHODS, "Several ranks". */
 struct rank_spread {
-	unsigned ranks; /* 0: one rank */
-	double ns_min, ns_max;
-	unsigned longest;
+	unsigned ranks;			  /* 0: one rank */
+	double ns_min, ns_median, ns_max; /* of the ranks' means */
+	unsigned shortest, longest;
 	bool single; /* samples of one iteration each: who waited for whom */
 	double wait_share, skew_ns;
 	int late; /* -1: none */

@@ -7,18 +7,28 @@
 
 static void compare_means(const struct rank_times *t, struct rank_spread *out)
 {
-	for (unsigned rank = 0; rank < t->ranks; rank++) {
+	double *means = calloc(t->ranks, sizeof(*means));
+
+	for (unsigned rank = 0; means && rank < t->ranks; rank++) {
 		double mean = 0;
 
 		for (size_t k = 0; k < t->count; k++)
 			mean += t->ns[rank][k] / (double)t->count;
-		if (!rank || mean < out->ns_min)
+		if (!rank || mean < out->ns_min) {
 			out->ns_min = mean;
+			out->shortest = rank;
+		}
 		if (!rank || mean > out->ns_max) {
 			out->ns_max = mean;
 			out->longest = rank;
 		}
+		means[rank] = mean;
 	}
+	if (means) {
+		out->ranks = t->ranks;
+		out->ns_median = stats_median(means, t->ranks);
+	}
+	free(means);
 }
 
 /* One iteration on all ranks. */
@@ -76,7 +86,6 @@ struct rank_spread rank_spread_of(const struct rank_times *t, bool single)
 
 	if (!t->count)
 		return out;
-	out.ranks = t->ranks;
 	compare_means(t, &out);
 	if (single)
 		compare_singles(t, &out);
@@ -99,7 +108,9 @@ void timing_rank_values(const struct window *w, struct result *r)
 		return;
 	result_u64(r, &field_ranks, w->ranks.ranks);
 	result_f64(r, &field_rank_ns_min, w->ranks.ns_min);
+	result_f64(r, &field_rank_ns_median, w->ranks.ns_median);
 	result_f64(r, &field_rank_ns_max, w->ranks.ns_max);
+	result_u64(r, &field_rank_shortest, w->ranks.shortest);
 	result_u64(r, &field_rank_longest, w->ranks.longest);
 	timing_wait_values(w, r);
 }

@@ -16,6 +16,8 @@ static void test_rank_spread__the_last_to_begin_has_the_shortest(void **state)
 	(void)state;
 	assert_int_equal(s.ranks, RANKS);
 	assert_int_equal(s.longest, 0);
+	assert_int_equal(s.shortest, 1);
+	assert_true(fabs(s.ns_median - 9) < 1e-9);
 	assert_true(fabs(s.ns_max - 10) < 1e-9 && fabs(s.ns_min - 5.6) < 1e-9);
 	assert_true(s.single);
 	assert_int_equal(s.late, 1); /* four of five */

@@ -43,16 +43,19 @@ static inline unsigned long long team_own_time(unsigned rank, unsigned t)
 
 static inline void team_lines_case(struct text *t, const struct team_run *o, unsigned id, unsigned at)
 {
+	static const char of_ranks[] = ",'ranks':3,'rank_ns_min':90,'rank_ns_median':100,'rank_ns_max':120,'rank_shortest':0,"
+				       "'rank_longest':2";
 	unsigned long long t0 = team_own_time(o->rank, at), t1 = team_own_time(o->rank, at + 1000);
 
 	text_addf(t, "{'n':%u,'t':%llu,'type':'begin','case':%u,'attempt':1,'pid':5}\n", 3 + 4 * id, t0, id);
 	text_addf(t, "{'n':%u,'t':%llu,'type':'phase','case':%u,'phase':'%s','t0':%llu,'t1':%llu}\n", 4 + 4 * id, t1, id,
-		  id == 1 ? "rank" : "sustained", t0, t1);
+		  id == 1 && o->rank ? "rank" : "sustained", t0, t1);
 	text_addf(t,
 		  "{'n':%u,'t':%llu,'type':'result','case':%u,'phase':'%s','values':{'flop_rate':%g,'byte_rate':1e11,'window_s':2,"
 		  "'settled':1,'samples':200,'half_width_share':0.001,'wrong_checked':9,'wrong_total':9,'wrong_count':0,"
-		  "'time_ns_mean':%u}}\n",
-		  5 + 4 * id, t1, id, id == 1 ? "rank" : "sustained", o->rate > 0 ? o->rate : 1e12, 100 + o->rank);
+		  "'time_ns_mean':%u%s}}\n",
+		  5 + 4 * id, t1, id, id == 1 && o->rank ? "rank" : "sustained", o->rate > 0 ? o->rate : 1e12, 100 + o->rank,
+		  id == 1 && !o->rank ? of_ranks : "");
 	text_addf(t, "{'n':%u,'t':%llu,'type':'end','case':%u,'ending':'done','status':'ok','cause':'','text':''}\n",
 		  6 + 4 * id, t1, id);
 }

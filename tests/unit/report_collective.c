@@ -11,7 +11,7 @@ static void add_case(struct text *t, unsigned id, const char *size, const char *
 {
 	text_addf(t,
 		  "%s{'case':%u,'key':'collective engine=nccl size=%s number=%u','probe':'collective','engine':'nccl','options':{'op':"
-		  "'allreduce','type':'bf16','size':'%s',%s},'kind':'timed','target':'node','phases':'burst','require':'measured',"
+		  "'allreduce','type':'bf16','size':'%s',%s},'kind':'timed','target':'node','gpus':['0000:10:00.0','0000:20:00.0','0000:30:00.0'],'phases':'burst','require':'measured',"
 		  "'work':{'messages':1,'limit':'latency'},'skip':null}",
 		  id ? "," : "", id, size, id, size, how);
 }
@@ -136,9 +136,82 @@ static void test_ways__a_narrow_terminal_has_sentences(void **state)
 	shown_release(&s);
 }
 
+/* Two cases on four GPUs: of the first the ranks are alike, the second waits for rank 2. */
+static void write_ranks(const char *dir)
+{
+	struct text t = {0};
+	unsigned n = 3;
+
+	text_add(&t, "{'n':0,'t':1000,'type':'open','schema':2,'program':'0.1.0','build':'b','seed':7,'node':'x'}\n"
+		     "{'n':1,'t':1001,'type':'machine','facts':{'format':1,'gpus':[{'pci':'0000:10:00.0','status':'ok'},"
+		     "{'pci':'0000:20:00.0','status':'ok'},{'pci':'0000:30:00.0','status':'ok'}]}}\n"
+		     "{'n':2,'t':1002,'type':'plan','hash':'h','suite':'tiny','steps':[{'together':false,'cases':[");
+	add_case(&t, 0, "8", "'launch':'stream'");
+	add_case(&t, 1, "1GiB", "'launch':'stream'");
+	text_add(&t, "]}]}\n");
+	add_run(&t, &n, 0, "'algorithm':'ring'", 8.5);
+	add_result(&t, &n, 0, "burst",
+		   "'ranks':3,'rank_ns_min':8490,'rank_ns_median':8495,'rank_ns_max':8500,'rank_shortest':0,'rank_longest':1");
+	add_end(&t, &n, 0);
+	add_run(&t, &n, 1, "'algorithm':'ring'", 4000);
+	add_result(&t, &n, 1, "burst",
+		   "'ranks':3,'rank_ns_min':3e6,'rank_ns_median':3.98e6,'rank_ns_max':4e6,'rank_shortest':2,'rank_longest':1,"
+		   "'wait_share':0.165,'skew_ns':1e6,'rank_late':2");
+	add_end(&t, &n, 1);
+	text_addf(&t, "{'n':%u,'t':%u,'type':'close','ending':'done','text':''}\n", n, 1000 + n);
+	write_run(dir, &t);
+}
+
+static void test_ranks__each_form_names_who_comes_last(void **state)
+{
+	struct shown s;
+
+	write_ranks(*state);
+	shown_read(&s, *state);
+	shown_all_say(&s, "3.00 ms, rank 2 (gpu2)");
+	shown_all_say(&s, "3.98 ms");
+	shown_all_say(&s, "4.00 ms, rank 1 (gpu1)");
+	shown_all_say(&s, "25.0 %");
+	shown_all_say(&s, "16.5 %");
+	shown_all_say(&s, "1.00 ms");
+	shown_release(&s);
+}
+
+static void test_ranks__a_terminal_has_those_that_differ_alone(void **state)
+{
+	const char *all = "8.49 us, rank 0 (gpu0)";
+	const char *text;
+	struct shown s;
+
+	write_ranks(*state);
+	shown_read(&s, *state);
+	text = text_str(&s.text[REPORT_TEXT]);
+	assert_non_null(strstr(text, "Ranks that differ"));
+	assert_null(strstr(text, all));
+	assert_non_null(strstr(text_str(&s.text[REPORT_MARKDOWN]), all));
+	assert_non_null(strstr(text_str(&s.text[REPORT_HTML]), all));
+	assert_non_null(strstr(text_str(&s.text[REPORT_HTML]), "<details><summary><b>Ranks</b><span class=\"muted\">2 rows"));
+	shown_release(&s);
+}
+
+/* Of a run whose cases have one rank each there is no such table. */
+static void test_ranks__one_rank_has_no_table(void **state)
+{
+	struct shown s;
+
+	write_ways(*state);
+	shown_read(&s, *state);
+	for (int f = REPORT_TEXT; f <= REPORT_HTML; f++)
+		assert_null(strstr(text_str(&s.text[f]), "comes last"));
+	shown_release(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		scratch_test(test_ranks__a_terminal_has_those_that_differ_alone),
+		scratch_test(test_ranks__each_form_names_who_comes_last),
+		scratch_test(test_ranks__one_rank_has_no_table),
 		scratch_test(test_ways__a_narrow_terminal_has_sentences),
 		scratch_test(test_ways__each_form_has_the_best_of_each_size),
 		scratch_test(test_ways__json_has_the_cases),
