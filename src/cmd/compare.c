@@ -105,8 +105,14 @@ static void json_print(const struct comparison *c)
 	for (i = 0; i < c->difference_count; i++) {
 		const struct compare_difference *d = &c->difference[i];
 
-		json_array_append_new(differences, json_pack("{s:s, s:s, s:s, s:s}", "path", d->path, "first",
-							     d->before, "other", d->after, "run", d->run));
+		json_t *one = json_pack("{s:s, s:s, s:s, s:s}", "path", d->path, "first", d->before, "other",
+					d->after, "run", d->run);
+
+		if (*d->node) {
+			json_object_set_new(one, "node", json_string(d->node));
+			json_object_set_new(one, "nodes", json_integer(d->nodes));
+		}
+		json_array_append_new(differences, one);
 	}
 	json_object_set_new(root, "cases", rows);
 	json_object_set_new(root, "outliers", outliers);

@@ -181,6 +181,16 @@ static void pairs_show(struct text *out, const struct comparison *c, const char 
 	}
 }
 
+/* "node-b and 3 more: driver: version" */
+static void node_label(char *out, size_t size, const struct compare_difference *d, const char *label)
+{
+	char more[32] = "";
+
+	if (d->nodes > 1)
+		snprintf(more, sizeof(more), " and %u more", d->nodes - 1);
+	snprintf(out, size, "%s%s%s%s", d->node, more, *d->node ? ": " : "", label);
+}
+
 static void inventory_show(struct text *out, const struct comparison *c)
 {
 	size_t i;
@@ -189,12 +199,13 @@ static void inventory_show(struct text *out, const struct comparison *c)
 		text_add(out, "\nInventory\n");
 	for (i = 0; i < c->difference_count; i++) {
 		const struct compare_difference *d = &c->difference[i];
-		char label[160], before[96], after[96];
+		char label[160], before[96], after[96], where[288];
 
 		fact_label(label, sizeof(label), d->path);
+		node_label(where, sizeof(where), d, label);
 		fact_leaf(before, sizeof(before), d->path, d->before);
 		fact_leaf(after, sizeof(after), d->path, d->after);
-		cell(out, 40, WIDTH_LEFT, label);
+		cell(out, 40, WIDTH_LEFT, where);
 		cell(out, 30, WIDTH_LEFT, before);
 		text_add(out, "-> ");
 		cell(out, 30, WIDTH_LEFT, after);

@@ -65,10 +65,9 @@ static bool same_text(const json_t *a, const json_t *b, const char *part, const 
 }
 
 /* GPUs by UUID, else CPU model and start of the kernel (boot id) or host name. */
-static bool same_machine(const struct record *a, const struct record *b)
+static bool same_machine(const json_t *fa, const json_t *fb)
 {
-	const json_t *fa = context_facts(a), *fb = context_facts(b), *ga = json_object_get(fa, "gpus");
-	const json_t *gb = json_object_get(fb, "gpus"), *gpu;
+	const json_t *ga = json_object_get(fa, "gpus"), *gb = json_object_get(fb, "gpus"), *gpu;
 	size_t i;
 
 	if (!fa || !fb || json_array_size(ga) != json_array_size(gb))
@@ -91,10 +90,9 @@ static bool same_machine(const struct record *a, const struct record *b)
 
 /* The same models everywhere: one machine whose names changed (a VM has a new MAC or boot id at every start)
  * looks so, as twins do. */
-static bool alike(const struct record *a, const struct record *b)
+static bool alike(const json_t *fa, const json_t *fb)
 {
-	const json_t *fa = context_facts(a), *fb = context_facts(b), *ga = json_object_get(fa, "gpus");
-	const json_t *gb = json_object_get(fb, "gpus"), *gpu;
+	const json_t *ga = json_object_get(fa, "gpus"), *gb = json_object_get(fb, "gpus"), *gpu;
 	size_t i;
 
 	if (!fa || !fb || json_array_size(ga) != json_array_size(gb) || !same_text(fa, fb, "cpu", "model"))
@@ -110,17 +108,29 @@ static bool alike(const struct record *a, const struct record *b)
 	return true;
 }
 
+/* As many nodes, each of which is so to its own of the other run. */
+static bool each_node(const struct record *a, const struct record *b,
+		      bool (*so)(const json_t *fa, const json_t *fb))
+{
+	if (compare_nodes(a) != compare_nodes(b))
+		return false;
+	for (size_t i = 0; i < compare_nodes(a); i++)
+		if (!so(compare_node_facts(a, i), compare_node_facts(b, compare_node_of(a, i, b))))
+			return false;
+	return true;
+}
+
 /* Who knows better than the names can say so. */
 static void name_history(struct comparison *c, const struct compare_run *runs, size_t count)
 {
 	size_t used = strlen(c->headline), i;
 
 	for (i = 1; i < count; i++)
-		if (!alike(runs[0].record, runs[i].record))
+		if (!each_node(runs[0].record, runs[i].record, alike))
 			return;
 	snprintf(c->headline + used, sizeof(c->headline) - used,
 		 "; their models are the same and %s told them apart: if it is one machine, --as history",
-		 json_array_size(json_object_get(context_facts(runs[0].record), "gpus"))
+		 json_array_size(json_object_get(compare_node_facts(runs[0].record, 0), "gpus"))
 			 ? "the GPUs' UUIDs or the host name"
 			 : "the host name and the start of the kernel");
 }
@@ -186,7 +196,7 @@ enum status compare_runs(struct comparison *out, const struct compare_run *runs,
 		return error_set(err, STATUS_BAD_INPUT, "comparing takes two runs or more");
 	out->fleet = as == COMPARE_FLEET;
 	for (i = 1; as == COMPARE_AUTO && i < count; i++)
-		out->fleet = out->fleet || !same_machine(runs[0].record, runs[i].record);
+		out->fleet = out->fleet || !each_node(runs[0].record, runs[i].record, same_machine);
 	status = compare_inventory(out, runs, count, err);
 	if (!status)
 		status = out->fleet ? compare_fleet(out, runs, count, err)

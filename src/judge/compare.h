@@ -65,6 +65,8 @@ struct compare_pair {
 struct compare_difference {
 	char path[128], before[96], after[96];
 	const char *run; /* which differs from the first */
+	char node[64];	 /* the first of those of which it holds; "" in runs of one process */
+	unsigned nodes;	 /* of which it holds */
 };
 
 struct comparison {
@@ -90,7 +92,15 @@ void comparison_release(struct comparison *c);
 /* Beyond noise, by its work or by its clock. */
 bool compare_slower(const struct compare_row *r);
 
-/* For the parts. */
+/* For the parts. A run of one process is its only node, whose name is "". */
+enum { COMPARE_NO_NODE = 0xffff };
+size_t compare_nodes(const struct record *r);
+const char *compare_node_name(const struct record *r, size_t node);
+/* Lent; NULL: not known. */
+const json_t *compare_node_facts(const struct record *r, size_t node);
+/* Which of the other run's nodes this is: the one of its name; what has its name on one side alone goes by
+ * its order there. COMPARE_NO_NODE: none. Each is at most one's. */
+size_t compare_node_of(const struct record *r, size_t node, const struct record *other);
 enum status compare_inventory(struct comparison *out, const struct compare_run *runs, size_t count,
 			      struct error *err);
 enum status compare_fleet(struct comparison *out, const struct compare_run *runs, size_t count,

@@ -74,11 +74,9 @@ static enum status outliers(struct comparison *out, const struct compare_run *ru
 		off = siblings_deviation(x, n, i, &limit);
 		if (fabs(off) <= limit)
 			continue;
-		o = expect_grow(out->outlier, out->outlier_count, sizeof(*o), err);
+		o = expect_push(&out->outlier, &out->outlier_count, sizeof(*o), err);
 		if (!o)
 			return STATUS_NO_RESOURCE;
-		out->outlier = o;
-		o += out->outlier_count++;
 		*o = (struct compare_outlier){.c = c,
 					      .key = c->key,
 					      .target = c->where,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What differs between machines, or on one machine over time. */
+/* What differs between machines, or on one machine over time; of several nodes each against its own. */
 #include "judge/compare.h"
-#include "judge/context.h"
 #include "core/text.h"
 #include "judge/expect.h"
 #include "judge/inventory.h"
@@ -10,41 +9,102 @@ enum { DIFFERENCES_MAX = 200 };
 
 struct into {
 	struct comparison *out;
-	const char *run;
+	const char *run, *node;
 };
+
+/* The same on another node is no second row. */
+static bool counted(const struct into *into, const struct compare_difference *d)
+{
+	for (size_t i = 0; i < into->out->difference_count; i++) {
+		struct compare_difference *other = &into->out->difference[i];
+
+		if (other->run != d->run || strcmp(other->path, d->path) ||
+		    strcmp(other->before, d->before) || strcmp(other->after, d->after))
+			continue;
+		other->nodes++;
+		return true;
+	}
+	return false;
+}
+
+static enum status add(const struct into *into, struct compare_difference *d, struct error *err)
+{
+	struct compare_difference *more;
+
+	d->run = into->run;
+	d->nodes = 1;
+	text_copy(d->node, sizeof(d->node), into->node);
+	if (counted(into, d) || into->out->difference_count == DIFFERENCES_MAX)
+		return STATUS_OK;
+	more = expect_push(&into->out->difference, &into->out->difference_count, sizeof(*more), err);
+	if (!more)
+		return STATUS_NO_RESOURCE;
+	*more = *d;
+	return STATUS_OK;
+}
 
 static enum status differ(void *arg, const char *path, const json_t *a, const json_t *b, struct error *err)
 {
-	struct comparison *out = ((struct into *)arg)->out;
-	struct compare_difference *d;
+	struct compare_difference d = {.path = ""};
 
-	if (out->difference_count == DIFFERENCES_MAX)
-		return STATUS_OK;
-	d = expect_grow(out->difference, out->difference_count, sizeof(*d), err);
-	if (!d)
-		return STATUS_NO_RESOURCE;
-	out->difference = d;
-	d += out->difference_count++;
-	text_copy(d->path, sizeof(d->path), path);
-	inventory_leaf(a, d->before, sizeof(d->before));
-	inventory_leaf(b, d->after, sizeof(d->after));
-	d->run = ((struct into *)arg)->run;
-	return STATUS_OK;
+	text_copy(d.path, sizeof(d.path), path);
+	inventory_leaf(a, d.before, sizeof(d.before));
+	inventory_leaf(b, d.after, sizeof(d.after));
+	return add(arg, &d, err);
+}
+
+/* A node that one of the two runs lacks, or whose facts it lacks. */
+static enum status lacks(const struct into *into, const char *before, const char *after, struct error *err)
+{
+	struct compare_difference d = {.path = "node", .before = "", .after = ""};
+
+	text_copy(d.before, sizeof(d.before), before);
+	text_copy(d.after, sizeof(d.after), after);
+	return add(into, &d, err);
+}
+
+static const char *known(const json_t *facts)
+{
+	return facts ? "there" : "there, its facts not known";
+}
+
+/* Every node of the first run against the other's, then those that the other has alone. */
+static enum status between(struct into *into, const struct record *first, const struct record *other,
+			   struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; i < compare_nodes(first) && !st; i++) {
+		size_t k = compare_node_of(first, i, other);
+		const json_t *a = compare_node_facts(first, i),
+			     *b = k == COMPARE_NO_NODE ? NULL : compare_node_facts(other, k);
+
+		into->node = compare_node_name(first, i);
+		if (k == COMPARE_NO_NODE)
+			st = lacks(into, known(a), "absent", err);
+		else if (a && b)
+			st = inventory_walk("", a, b, differ, into, err);
+		else if (a || b)
+			st = lacks(into, known(a), known(b), err);
+	}
+	for (size_t k = 0; k < compare_nodes(other) && !st; k++) {
+		if (compare_node_of(other, k, first) != COMPARE_NO_NODE)
+			continue;
+		into->node = compare_node_name(other, k);
+		st = lacks(into, "absent", known(compare_node_facts(other, k)), err);
+	}
+	return st;
 }
 
 enum status compare_inventory(struct comparison *out, const struct compare_run *runs, size_t count,
 			      struct error *err)
 {
-	enum status status = STATUS_OK;
-	const json_t *first, *other;
-	size_t i;
+	enum status st = STATUS_OK;
 
-	first = context_facts(runs[0].record);
-	for (i = 1; i < count && !status; i++) {
-		other = context_facts(runs[i].record);
-		if (first && other)
-			status = inventory_walk("", first, other, differ, &(struct into){out, runs[i].name},
-						err);
+	for (size_t i = 1; i < count && !st; i++) {
+		struct into into = {.out = out, .run = runs[i].name};
+
+		st = between(&into, runs[0].record, runs[i].record, err);
 	}
-	return status;
+	return st;
 }

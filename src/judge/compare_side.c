@@ -23,12 +23,10 @@ static const struct judgement *partner(const struct compare_run *run, const stru
 static enum status pair(struct comparison *out, const struct record_case *c, const struct judgement *first,
 			const struct judgement *other, const char *run, struct error *err)
 {
-	struct compare_pair *p = expect_grow(out->pair, out->pair_count, sizeof(*p), err);
+	struct compare_pair *p = expect_push(&out->pair, &out->pair_count, sizeof(*p), err);
 
 	if (!p)
 		return STATUS_NO_RESOURCE;
-	out->pair = p;
-	p += out->pair_count++;
 	*p = (struct compare_pair){
 		.c = c,
 		.run = run,

@@ -225,6 +225,8 @@ enum status expect_range(double *low, double *high, const struct tree *list, con
 			 struct error *err);
 /* The array with room for one more, zeroed. NULL: no memory, *err set. */
 void *expect_grow(void *array, size_t count, size_t size, struct error *err);
+/* One more entry, zeroed, of the array that `array` points to the pointer of; counts it. NULL likewise. */
+void *expect_push(void *array, size_t *count, size_t size, struct error *err);
 
 /* What a case says for a word: NULL where it has none. `buffer` may be used for the answer. */
 typedef const char *expect_look(const void *arg, const char *word, char *buffer, size_t size);

@@ -148,3 +148,15 @@ void *expect_grow(void *array, size_t count, size_t size, struct error *err)
 	memset(grown + count * size, 0, size);
 	return grown;
 }
+
+void *expect_push(void *array, size_t *count, size_t size, struct error *err)
+{
+	void *old, *grown;
+
+	memcpy(&old, array, sizeof(old));
+	grown = expect_grow(old, *count, size, err);
+	if (!grown)
+		return NULL;
+	memcpy(array, &grown, sizeof(grown));
+	return (char *)grown + size * (*count)++;
+}

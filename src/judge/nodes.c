@@ -90,11 +90,9 @@ static enum status add_fact(struct judgements *out, const char *path, bool how_m
 		}
 	if (out->difference_count == FACTS_MAX)
 		return STATUS_OK;
-	d = expect_grow(out->difference, out->difference_count, sizeof(*d), err);
+	d = expect_push(&out->difference, &out->difference_count, sizeof(*d), err);
 	if (!d)
 		return STATUS_NO_RESOURCE;
-	out->difference = d;
-	d += out->difference_count++;
 	*d = (struct judge_difference){.how_many = how_many};
 	text_copy(d->fact, sizeof(d->fact), fact);
 	hurt = hurt_of(fact);
@@ -185,12 +183,10 @@ static void value_of(char *out, size_t size, const json_t *machine, const struct
 
 static enum status add_other(struct judge_difference *d, unsigned node, const char *value, struct error *err)
 {
-	struct judge_node_value *more = expect_grow(d->other, d->other_count, sizeof(*more), err);
+	struct judge_node_value *more = expect_push(&d->other, &d->other_count, sizeof(*more), err);
 
 	if (!more)
 		return STATUS_NO_RESOURCE;
-	d->other = more;
-	more += d->other_count++;
 	more->node = node;
 	text_copy(more->value, sizeof(more->value), value);
 	return STATUS_OK;

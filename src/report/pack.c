@@ -8,10 +8,11 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "journal/journal.h"
+#include "journal/nodes.h"
 #include "judge/judge.h"
 #include "report/module.h"
 
-enum { FILES_MAX = 4096 };
+enum { FILES_MAX = 16384 };
 #define FILE_LIMIT ((size_t)1 << 30)
 
 struct packing {
@@ -60,10 +61,19 @@ static enum status add_file(struct packing *p, const char *dir, const char *name
 /* What a run directory holds: the journal, what was stated, and what report_write makes of them. */
 static bool known(const char *name)
 {
-	static const char *const names[] = {
-		JOURNAL_FILE,	 JUDGE_SITE_FILE, JUDGE_EXPECTATIONS_FILE, JOURNAL_FILE JOURNAL_CUT,
-		"manifest.json", "results.csv",	  "results.json",	   "REPORT.md",
-		"report.html",	 "roofline.svg",  "roofline.png",	   "roofline.pdf"};
+	static const char *const names[] = {JOURNAL_FILE,
+					    JUDGE_SITE_FILE,
+					    JUDGE_EXPECTATIONS_FILE,
+					    JOURNAL_FILE JOURNAL_CUT,
+					    "manifest.json",
+					    "results.csv",
+					    "nodes.csv",
+					    "results.json",
+					    "REPORT.md",
+					    "report.html",
+					    "roofline.svg",
+					    "roofline.png",
+					    "roofline.pdf"};
 	unsigned curve;
 	char end;
 
@@ -72,11 +82,6 @@ static bool known(const char *name)
 			return true;
 	return sscanf(name, "curve-%3u.sv%c", &curve, &end) == 2 && end == 'g' && !strchr(name, ' ') &&
 	       strlen(name) <= strlen("curve-999.svg");
-}
-
-static int wanted(const struct dirent *entry)
-{
-	return known(entry->d_name);
 }
 
 static int by_bytes(const struct dirent **a, const struct dirent **b)
@@ -93,29 +98,6 @@ static bool has_journal(const char *dir)
 	return !lstat(path, &info) && S_ISREG(info.st_mode);
 }
 
-static enum status collect(struct packing *p, const char *dir, struct error *err)
-{
-	struct dirent **entries;
-	enum status st = STATUS_OK;
-	int count;
-
-	if (!has_journal(dir))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s is no run directory: there is no " JOURNAL_FILE " in it", dir);
-	count = scandir(dir, &entries, wanted, by_bytes);
-	if (count < 0)
-		return error_errno(err, errno, "%s: reading the run directory", dir);
-	for (int i = 0; i < count; i++) {
-		if (!st)
-			st = add_file(p, dir, entries[i]->d_name, err);
-		free(entries[i]);
-	}
-	free(entries);
-	if (!st && p->sums.failed)
-		st = error_errno(err, ENOMEM, "%s: its checksums", dir);
-	return st;
-}
-
 /* One name of a file or folder, in ASCII, as anybody may unpack and print it. */
 static bool plain(const char *name, size_t size)
 {
@@ -123,6 +105,76 @@ static bool plain(const char *name, size_t size)
 		if (name[i] <= ' ' || name[i] >= 0x7f || name[i] == '/' || name[i] == '\\')
 			return false;
 	return size && name[0] != '.';
+}
+
+/* Where the other ranks' journals are (journal/nodes.h): the folder of this name, so many folders down. */
+static bool is_nodes(const char *name, unsigned depth)
+{
+	unsigned rank;
+	int used = 0;
+
+	switch (depth) {
+	case 0:
+		return !strcmp(name, NODES_DIR);
+	case 1:
+		return plain(name, strlen(name));
+	case 2:
+		return sscanf(name, "rank-%9u%n", &rank, &used) == 1 && !name[used];
+	default:
+		return false;
+	}
+}
+enum { NODES_DEPTH = 3 };
+
+static bool is_folder(const char *dir, const char *name)
+{
+	char path[4400];
+	struct stat info;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return !lstat(path, &info) && S_ISDIR(info.st_mode);
+}
+
+/* `below`: "" or folders that end with a slash. */
+static enum status collect(struct packing *p, const char *dir, const char *below, unsigned depth,
+			   struct error *err)
+{
+	struct dirent **entries;
+	enum status st = STATUS_OK;
+	char path[4400], name[512];
+	int count;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, below);
+	count = scandir(path, &entries, NULL, by_bytes);
+	if (count < 0)
+		return error_errno(err, errno, "%s: reading the run directory", path);
+	for (int i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "%s%.255s", below, entries[i]->d_name);
+		if (st)
+			;
+		else if ((!depth || depth == NODES_DEPTH) && known(entries[i]->d_name))
+			st = add_file(p, dir, name, err);
+		else if (is_nodes(entries[i]->d_name, depth) && is_folder(dir, name)) {
+			text_copy(name + strlen(name), sizeof(name) - strlen(name), "/");
+			st = collect(p, dir, name, depth + 1, err);
+		}
+		free(entries[i]);
+	}
+	free(entries);
+	return st;
+}
+
+static enum status collect_run(struct packing *p, const char *dir, struct error *err)
+{
+	enum status st;
+
+	if (!has_journal(dir))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s is no run directory: there is no " JOURNAL_FILE " in it", dir);
+	st = collect(p, dir, "", 0, err);
+	if (!st && p->sums.failed)
+		st = error_errno(err, ENOMEM, "%s: its checksums", dir);
+	return st;
 }
 
 /* "assay-runs/2026-11-21-quick/" gives "2026-11-21-quick". */
@@ -148,7 +200,7 @@ enum status pack_write(const char *out, const char *dir, struct error *err)
 	enum status st = p ? module(&m, err) : error_errno(err, ENOMEM, "%s: packing it", dir);
 
 	if (!st)
-		st = collect(p, dir, err);
+		st = collect_run(p, dir, err);
 	if (st)
 		goto out;
 	p->files[p->count] =
@@ -178,6 +230,26 @@ struct checking {
 	char which[160];
 };
 
+/* A name in the archive's folder, or that of another rank's file below it. */
+static bool is_member(const char *file)
+{
+	char name[256];
+	size_t n;
+
+	for (unsigned depth = 0; depth < NODES_DEPTH && strchr(file, '/'); depth++) {
+		n = strcspn(file, "/");
+		if (n >= sizeof(name))
+			return false;
+		snprintf(name, sizeof(name), "%.*s", (int)n, file);
+		if (!is_nodes(name, depth))
+			return false;
+		file += n + 1;
+		if (!strchr(file, '/') && depth + 1 < NODES_DEPTH)
+			return false;
+	}
+	return plain(file, strlen(file));
+}
+
 /* Why a member is none of ours; NULL: it is. */
 static const char *refuse(struct checking *c, const char *name, const void *data, size_t folder)
 {
@@ -186,7 +258,7 @@ static const char *refuse(struct checking *c, const char *name, const void *data
 
 	if (!data)
 		return "is no regular file";
-	if (!name[folder] || !plain(name, folder) || !plain(file, strlen(file)))
+	if (!name[folder] || !plain(name, folder) || !is_member(file))
 		return "is not a plain name in one folder";
 	if (!c->folder[0])
 		snprintf(c->folder, sizeof(c->folder), "%.*s", (int)folder, name);

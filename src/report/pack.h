@@ -33,11 +33,11 @@ struct pack_module {
 		    char *message, size_t size);
 };
 
-/* Packs the files of the run directory `dir`, those that a run has and no other, into `out`: beside and
- * renamed, over nothing but a regular file. BAD_INPUT where there is no journal; UNAVAILABLE where the module
- * is missing. */
+/* Packs the files of the run directory `dir`, those that a run has and no other, and those of a team's other
+ * ranks below nodes/, into `out`: beside and renamed, over nothing but a regular file. BAD_INPUT where there
+ * is no journal; UNAVAILABLE where the module is missing. */
 enum status pack_write(const char *out, const char *dir, struct error *err);
-/* Reads it back: one folder of plain names, a journal among them, each regular and as its checksum says.
- * MISMATCH names the first that is not. */
+/* Reads it back: one folder of plain names (and nodes/NAME/rank-R below it), a journal among them, each
+ * regular and as its checksum says. MISMATCH names the first that is not. */
 enum status pack_verify(const char *path, size_t *files, struct error *err);
 #endif

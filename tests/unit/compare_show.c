@@ -159,6 +159,23 @@ static void test_compare_show__leaves_get_units(void **state)
 	}
 }
 
+static void test_compare_show__a_difference_says_of_which_nodes_it_is(void **state)
+{
+	struct compare_difference d[] = {{.path = "driver.version", .before = "570", .after = "580", .run = "b", .node = "node-b",
+					  .nodes = 3},
+					 {.path = "node", .before = "absent", .after = "there", .run = "b", .node = "node-c",
+					  .nodes = 1}};
+	const struct comparison c = {.difference = d, .difference_count = 2};
+	const struct compare_run runs[2] = {{.name = "a"}, {.name = "b"}};
+	struct text out = {0};
+
+	(void)state;
+	compare_show(&out, &c, runs, false);
+	HAS(out, "node-b and 2 more: driver: version ");
+	HAS(out, "node-c: node ");
+	text_release(&out);
+}
+
 #define T(name) cmocka_unit_test(test_compare_show__##name)
 
 int main(void)
@@ -170,6 +187,7 @@ int main(void)
 		T(what_cannot_be_compared_is_a_line_a_reason),
 		T(paths_get_labels),
 		T(leaves_get_units),
+		T(a_difference_says_of_which_nodes_it_is),
 	};
 
 	return cmocka_run_group_tests_name("compare_show", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The drawing code, the roofline, the files that report_write makes, the modules for PNG, PDF and archives.
+/* The drawing code, the roofline, the files that report_write makes, the modules for PNG and PDF.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,6 @@
 #include "report/label.h"
 #include "report/merge.h"
 #include "report/module.h"
-#include "report/pack.h"
 #include "report/plot.h"
 #include "report/module.h"
 #include "report/roofline.h"
@@ -202,14 +201,6 @@ static const char *module_folder(void)
 	return stated ? stated : "";
 }
 
-static bool has_module(const char *name)
-{
-	char path[300];
-
-	snprintf(path, sizeof(path), "%s/lib%s.so", module_folder(), name);
-	return !access(path, R_OK);
-}
-
 static void test_report_plot__png_and_pdf_are_the_same_every_time(void **state)
 {
 	static const char *const names[] = {"h200"};
@@ -219,7 +210,7 @@ static void test_report_plot__png_and_pdf_are_the_same_every_time(void **state)
 	struct canvas c;
 
 	(void)state;
-	if (!has_module(PLOT_MODULE))
+	if (!sample_has_module(PLOT_MODULE))
 		skip();
 	draw(&c, names, 1, NULL);
 	for (int i = 0; i < 2; i++) {
@@ -376,110 +367,6 @@ static void test_report_plot__a_folder_that_cannot_be_written_is_an_error(void *
 	sample_release(&s);
 }
 
-static void test_report_plot__an_archive_reads_back_with_every_checksum(void **state)
-{
-	struct error err = {0};
-	char out[160], again[160], *first, *second;
-	size_t files = 0, size, size_again;
-
-	(void)state;
-	if (!has_module(PACK_MODULE))
-		skip();
-	text_copy(out, sizeof(out), in_folder("a.tar.zst"));
-	text_copy(again, sizeof(again), in_folder("b.tar.zst"));
-	assert_int_equal(pack_write(out, SOURCE_DIR "/tests/data/report/cpu/", &err), STATUS_OK);
-	assert_int_equal(pack_verify(out, &files, &err), STATUS_OK);
-	assert_true(files >= 2);
-	assert_int_equal(pack_write(again, SOURCE_DIR "/tests/data/report/cpu", &err), STATUS_OK);
-	assert_int_equal(file_read(&first, &size, out, 1 << 24, &err), STATUS_OK);
-	assert_int_equal(file_read(&second, &size_again, again, 1 << 24, &err), STATUS_OK);
-	assert_int_equal(size, size_again);
-	assert_memory_equal(first, second, size);
-	/* one byte of the compressed data: the archive no longer reads, or a checksum no longer holds */
-	first[size / 2] = (char)(first[size / 2] ^ 0x10);
-	assert_int_equal(file_write(out, first, size, &err), STATUS_OK);
-	assert_int_not_equal(pack_verify(out, &files, &err), STATUS_OK);
-	free(first);
-	free(second);
-}
-
-/* An archive of these members, each with its checksum, written past pack_write. */
-static void write_members(const char *path, const char *const *names, size_t count)
-{
-	const struct pack_module *m;
-	struct pack_file files[8];
-	struct error err = {0};
-	struct file_new f;
-	char why[256], hex[65];
-	struct text sums = {0};
-
-	assert_int_equal(module_open((const void **)&m, PACK_MODULE, PACK_SYMBOL, &err), STATUS_OK);
-	for (size_t i = 0; i < count; i++) {
-		const char *slash = strchr(names[i], '/');
-
-		files[i] = (struct pack_file){.name = names[i], .data = "x", .size = 1};
-		file_sha256(hex, "x", 1);
-		text_addf(&sums, "%s  %s\n", hex, slash ? slash + 1 : names[i]);
-	}
-	files[count] = (struct pack_file){.name = "run/" PACK_SUMS, .data = sums.data, .size = sums.size};
-	assert_int_equal(file_new_begin(&f, path, &err), STATUS_OK);
-	assert_int_equal(m->write(f.fd, "", files, count + 1, why, sizeof(why)), 0);
-	assert_int_equal(file_new_end(&f, STATUS_OK, &err), STATUS_OK);
-	text_release(&sums);
-}
-
-static void test_report_plot__hostile_members_are_no_archive_of_a_run(void **state)
-{
-	static const char *const good[] = {"run/journal.jsonl", "run/REPORT.md"};
-	static const char *const hostile[] = {
-		"/etc/cron.d/x",    "run/../../../tmp/pwn", "run/.bashrc",   "run/sub/file",
-		"../journal.jsonl", "other/journal.jsonl",  "run/a\x1b[31m", "run/a\nb",
-		"run/a b",	    "run/journal.jsonl",    "journal.jsonl",
-	};
-	static const char *const no_journal[] = {"run/REPORT.md"};
-	struct error err = {0};
-	size_t files = 0;
-
-	(void)state;
-	if (!has_module(PACK_MODULE))
-		skip();
-	write_members(in_folder("good.tar.zst"), good, 2);
-	assert_int_equal(pack_verify(in_folder("good.tar.zst"), &files, &err), STATUS_OK);
-	assert_int_equal(files, 2);
-	for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
-		const char *members[] = {"run/journal.jsonl", hostile[i]};
-
-		write_members(in_folder("bad.tar.zst"), members, 2);
-		error_clear(&err);
-		assert_int_equal(pack_verify(in_folder("bad.tar.zst"), &files, &err), STATUS_MISMATCH);
-		assert_non_null(strstr(err.text, "no archive of a run"));
-	}
-	write_members(in_folder("bad.tar.zst"), no_journal, 1);
-	error_clear(&err);
-	assert_int_equal(pack_verify(in_folder("bad.tar.zst"), &files, &err), STATUS_MISMATCH);
-}
-
-static void test_report_plot__what_is_no_run_is_not_packed(void **state)
-{
-	struct error err = {0};
-	char empty[160];
-	size_t files;
-
-	(void)state;
-	if (!has_module(PACK_MODULE))
-		skip();
-	text_copy(empty, sizeof(empty), in_folder("empty"));
-	assert_int_equal(mkdir(empty, 0700), 0);
-	assert_int_equal(pack_write(in_folder("x.tar.zst"), empty, &err), STATUS_BAD_INPUT);
-	error_clear(&err);
-	assert_int_equal(pack_write("/dev/null", SOURCE_DIR "/tests/data/report/cpu", &err),
-			 STATUS_BAD_INPUT);
-	error_clear(&err);
-	assert_int_not_equal(pack_write(in_folder("x.tar.zst"), "/no/such/run", &err), STATUS_OK);
-	error_clear(&err);
-	assert_int_not_equal(pack_verify("/no/such/archive", &files, &err), STATUS_OK);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -496,9 +383,6 @@ int main(void)
 		cmocka_unit_test(test_report_plot__an_estimate_is_marked_beside_other_runs),
 		cmocka_unit_test(test_report_plot__runs_merge_into_one_report),
 		cmocka_unit_test(test_report_plot__a_folder_that_cannot_be_written_is_an_error),
-		cmocka_unit_test(test_report_plot__an_archive_reads_back_with_every_checksum),
-		cmocka_unit_test(test_report_plot__hostile_members_are_no_archive_of_a_run),
-		cmocka_unit_test(test_report_plot__what_is_no_run_is_not_packed),
 	};
 
 	return cmocka_run_group_tests_name("report_plot", tests, make_folder, drop_folder);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <unistd.h>
 #include "core/file.h"
 #include "report_sample.h"
 
@@ -188,4 +189,13 @@ void sample_golden(const char *name, const char *file, const char *text)
 		fail_msg("%s: %s (UPDATE=1 writes it)", path, err.text);
 	assert_string_equal(text, want);
 	free(want);
+}
+
+bool sample_has_module(const char *name)
+{
+	const char *folder = getenv("ASSAY_MODULE_DIR");
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/lib%s.so", folder ? folder : "", name);
+	return !access(path, R_OK);
 }

@@ -19,4 +19,7 @@ void sample_release(struct sample *s);
 
 /* Compares with tests/data/report/NAME/FILE; with UPDATE=1 in the environment writes it instead. */
 void sample_golden(const char *name, const char *file, const char *text);
+
+/* False: this build has none of that name. */
+bool sample_has_module(const char *name);
 #endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run directory as one archive: what goes in comes back, of a team with its other ranks, and what is none is refused. */
+#include "test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include "report/module.h"
+#include "report/pack.h"
+#include "report_sample.h"
+#include "report_shown.h"
+#include "team_run.h"
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof(folder), "/tmp/assay-test-XXXXXX");
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int drop_folder(void **state)
+{
+	(void)state;
+	scratch_empty(folder);
+	return rmdir(folder);
+}
+
+static const char *in_folder(const char *name)
+{
+	static char path[160];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return path;
+}
+
+static void test_pack__an_archive_reads_back_with_every_checksum(void **state)
+{
+	struct error err = {0};
+	char out[160], again[160], *first, *second;
+	size_t files = 0, size, size_again;
+
+	(void)state;
+	if (!sample_has_module(PACK_MODULE))
+		skip();
+	text_copy(out, sizeof(out), in_folder("a.tar.zst"));
+	text_copy(again, sizeof(again), in_folder("b.tar.zst"));
+	assert_int_equal(pack_write(out, SOURCE_DIR "/tests/data/report/cpu/", &err), STATUS_OK);
+	assert_int_equal(pack_verify(out, &files, &err), STATUS_OK);
+	assert_true(files >= 2);
+	assert_int_equal(pack_write(again, SOURCE_DIR "/tests/data/report/cpu", &err), STATUS_OK);
+	assert_int_equal(file_read(&first, &size, out, 1 << 24, &err), STATUS_OK);
+	assert_int_equal(file_read(&second, &size_again, again, 1 << 24, &err), STATUS_OK);
+	assert_int_equal(size, size_again);
+	assert_memory_equal(first, second, size);
+	/* one byte of the compressed data: the archive no longer reads, or a checksum no longer holds */
+	first[size / 2] = (char)(first[size / 2] ^ 0x10);
+	assert_int_equal(file_write(out, first, size, &err), STATUS_OK);
+	assert_int_not_equal(pack_verify(out, &files, &err), STATUS_OK);
+	free(first);
+	free(second);
+}
+
+/* An archive of these members, each with its checksum, written past pack_write. */
+static void write_members(const char *path, const char *const *names, size_t count)
+{
+	const struct pack_module *m;
+	struct pack_file files[8];
+	struct error err = {0};
+	struct file_new f;
+	char why[256], hex[65];
+	struct text sums = {0};
+
+	assert_int_equal(module_open((const void **)&m, PACK_MODULE, PACK_SYMBOL, &err), STATUS_OK);
+	for (size_t i = 0; i < count; i++) {
+		const char *slash = strchr(names[i], '/');
+
+		files[i] = (struct pack_file){.name = names[i], .data = "x", .size = 1};
+		file_sha256(hex, "x", 1);
+		text_addf(&sums, "%s  %s\n", hex, slash ? slash + 1 : names[i]);
+	}
+	files[count] = (struct pack_file){.name = "run/" PACK_SUMS, .data = sums.data, .size = sums.size};
+	assert_int_equal(file_new_begin(&f, path, &err), STATUS_OK);
+	assert_int_equal(m->write(f.fd, "", files, count + 1, why, sizeof(why)), 0);
+	assert_int_equal(file_new_end(&f, STATUS_OK, &err), STATUS_OK);
+	text_release(&sums);
+}
+
+static void test_pack__hostile_members_are_no_archive_of_a_run(void **state)
+{
+	static const char *const good[] = {"run/journal.jsonl", "run/REPORT.md"};
+	static const char *const hostile[] = {
+		"/etc/cron.d/x",    "run/../../../tmp/pwn", "run/.bashrc",   "run/sub/file",
+		"../journal.jsonl", "other/journal.jsonl",  "run/a\x1b[31m", "run/a\nb",
+		"run/a b",	    "run/journal.jsonl",    "journal.jsonl",	"run/nodes/b",
+		"run/nodes/b/journal.jsonl", "run/nodes/../rank-1/journal.jsonl", "run/nodes/b/rank-x/journal.jsonl",
+		"run/nodes/b/rank-1/sub/journal.jsonl",
+	};
+	static const char *const no_journal[] = {"run/REPORT.md"};
+	struct error err = {0};
+	size_t files = 0;
+
+	(void)state;
+	if (!sample_has_module(PACK_MODULE))
+		skip();
+	write_members(in_folder("good.tar.zst"), good, 2);
+	assert_int_equal(pack_verify(in_folder("good.tar.zst"), &files, &err), STATUS_OK);
+	assert_int_equal(files, 2);
+	for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
+		const char *members[] = {"run/journal.jsonl", hostile[i]};
+
+		write_members(in_folder("bad.tar.zst"), members, 2);
+		error_clear(&err);
+		assert_int_equal(pack_verify(in_folder("bad.tar.zst"), &files, &err), STATUS_MISMATCH);
+		assert_non_null(strstr(err.text, "no archive of a run"));
+	}
+	write_members(in_folder("bad.tar.zst"), no_journal, 1);
+	error_clear(&err);
+	assert_int_equal(pack_verify(in_folder("bad.tar.zst"), &files, &err), STATUS_MISMATCH);
+}
+
+static void test_pack__what_is_no_run_is_not_packed(void **state)
+{
+	struct error err = {0};
+	char empty[160];
+	size_t files;
+
+	(void)state;
+	if (!sample_has_module(PACK_MODULE))
+		skip();
+	text_copy(empty, sizeof(empty), in_folder("empty"));
+	assert_int_equal(mkdir(empty, 0700), 0);
+	assert_int_equal(pack_write(in_folder("x.tar.zst"), empty, &err), STATUS_BAD_INPUT);
+	error_clear(&err);
+	assert_int_equal(pack_write("/dev/null", SOURCE_DIR "/tests/data/report/cpu", &err),
+			 STATUS_BAD_INPUT);
+	error_clear(&err);
+	assert_int_not_equal(pack_write(in_folder("x.tar.zst"), "/no/such/run", &err), STATUS_OK);
+	error_clear(&err);
+	assert_int_not_equal(pack_verify("/no/such/archive", &files, &err), STATUS_OK);
+}
+
+static int unpack(void *arg, const char *name, const void *data, size_t size)
+{
+	char path[PATH_MAX], *slash;
+
+	(void)arg;
+	snprintf(path, sizeof(path), "%s/out/%s", folder, name);
+	slash = strrchr(path, '/');
+	*slash = '\0';
+	assert_int_equal(file_make_dir(path, NULL), STATUS_OK);
+	*slash = '/';
+	assert_int_equal(file_write(path, data, size, NULL), STATUS_OK);
+	return 0;
+}
+
+/* A team's directory, packed and unpacked elsewhere, gives the same report. */
+static void test_pack__a_team_keeps_its_other_ranks(void **state)
+{
+	const struct pack_module *m;
+	struct error err = {0};
+	char run[160], why[256];
+	struct shown before, after;
+	size_t files = 0;
+
+	(void)state;
+	if (!sample_has_module(PACK_MODULE))
+		skip();
+	text_copy(run, sizeof(run), in_folder("team"));
+	assert_int_equal(mkdir(run, 0700), 0);
+	team_write_all(run);
+	assert_int_equal(file_write(in_folder("team/nodes/node-b/rank-1/notes.txt"), "x", 1, NULL), STATUS_OK);
+	assert_int_equal(mkdir(in_folder("team/nodes/node-b/mine"), 0700), 0);
+	assert_int_equal(file_write(in_folder("team/nodes/node-b/mine/" JOURNAL_FILE), "x", 1, NULL), STATUS_OK);
+	if (pack_write(in_folder("team.tar.zst"), run, &err) || pack_verify(in_folder("team.tar.zst"), &files, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(files, 3); /* a journal a rank, and nothing that is none of a run's */
+	assert_int_equal(module_open((const void **)&m, PACK_MODULE, PACK_SYMBOL, &err), STATUS_OK);
+	assert_int_equal(m->read(in_folder("team.tar.zst"), 1 << 24, unpack, NULL, why, sizeof(why)), 0);
+	shown_read(&before, run);
+	shown_read(&after, in_folder("out/team"));
+	assert_int_equal(after.j.in.record->node_count, 2);
+	assert_string_equal(text_str(&before.text[REPORT_MARKDOWN]), text_str(&after.text[REPORT_MARKDOWN]));
+	assert_string_equal(text_str(&before.text[REPORT_CSV]), text_str(&after.text[REPORT_CSV]));
+	shown_release(&before);
+	shown_release(&after);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pack__a_team_keeps_its_other_ranks),
+		cmocka_unit_test(test_pack__an_archive_reads_back_with_every_checksum),
+		cmocka_unit_test(test_pack__hostile_members_are_no_archive_of_a_run),
+		cmocka_unit_test(test_pack__what_is_no_run_is_not_packed),
+	};
+
+	return cmocka_run_group_tests_name("report_pack", tests, make_folder, drop_folder);
+}
