@@ -2,6 +2,7 @@
 /* The tables of figures on the page, a group at a time: what asks for something first, curves last. */
 #include <math.h>
 #include "report/html.h"
+#include "report/nodes.h"
 #include "report/grid.h"
 
 /* A cell; `value` sorts it where it is a number, `label` names it when the table becomes a list on a narrow
@@ -83,6 +84,25 @@ static void add_grid(void *arg, const struct grid *g)
 	grid_html(arg, g);
 }
 
+/* Of many nodes each target unfolds; what asks for something is open. */
+static void add_name(struct text *out, const struct view *v, const struct view_group *group)
+{
+	struct text counts = {0};
+
+	if (!nodes_many(v)) {
+		html_element(out, "h3", group->name);
+		text_add(out, "\n");
+		return;
+	}
+	text_addf(out, "<details%s><summary>", view_group_quiet(group) ? "" : " open");
+	html_element(out, "b", group->name);
+	view_counts(&counts, group->verdicts, group->asked);
+	text_addf(out, "<span class=\"muted\">%s</span>", text_str(&counts));
+	html_verdict(out, group->worst);
+	text_add(out, "</summary>\n");
+	text_release(&counts);
+}
+
 void html_results(struct text *out, const struct view *v)
 {
 	text_add(out, "<section id=\"results\"><h2>Results</h2>\n");
@@ -93,8 +113,7 @@ void html_results(struct text *out, const struct view *v)
 	for (size_t g = 0; g < v->group_count; g++) {
 		if (!view_group_any(v, g))
 			continue;
-		html_element(out, "h3", v->groups[g].name);
-		text_add(out, "\n");
+		add_name(out, v, &v->groups[g]);
 		add_folds(out, v, g, true);
 		if (v->groups[g].tabled)
 			add_table(out, v, &v->groups[g]);
@@ -102,6 +121,7 @@ void html_results(struct text *out, const struct view *v)
 		for (size_t i = 0; i < v->curve_count; i++)
 			if (v->curves[i].group == g)
 				html_curve(out, &v->curves[i]);
+		text_add(out, nodes_many(v) ? "</details>\n" : "");
 	}
 	grid_each(v, false, add_grid, out);
 	text_add(out, "</section>\n");

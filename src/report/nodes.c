@@ -14,6 +14,13 @@ bool nodes_any(const struct view *v)
 	return v->in->record->node_count > 0;
 }
 
+bool nodes_many(const struct view *v)
+{
+	enum { FEW = 8 };
+
+	return v->in->record->node_count > FEW;
+}
+
 const char *nodes_alike(const struct view *v)
 {
 	const struct record *r = v->in->record;
@@ -60,6 +67,8 @@ static void clock_text(char *out, size_t size, const struct record_node *n)
 	if (!n->parted.known)
 		return;
 	more = (double)(n->parted.offset_ns - n->joined.offset_ns);
+	if (more == 0)
+		return;
 	span_text(drift, sizeof(drift), fabs(more));
 	snprintf(out + strlen(out), size - strlen(out), "; %s %s at the end", drift,
 		 more < 0 ? "less" : "more");
@@ -123,27 +132,47 @@ static void label_text(char *out, size_t size, const struct judge_difference *d)
 	snprintf(out, size, "%s%s", d->how_many ? "how many: " : "", label);
 }
 
-/* "8 (3 nodes)" and "7: node-b, node-d; 6: node-c" */
+/* "node-b, node-d and 3 more": who has the value of the other `from`. */
+static void holders_text(struct text *out, const struct view *v, const struct judge_difference *d,
+			 size_t from)
+{
+	enum { NAMES = 8 };
+	unsigned count = 0;
+	char name[64];
+
+	for (size_t k = from; k < d->other_count; k++) {
+		if (strcmp(d->other[k].value, d->other[from].value) || count++ >= NAMES)
+			continue;
+		view_node_name(name, sizeof(name), v, d->other[k].node);
+		text_addf(out, "%s%s", k == from ? ": " : ", ", name);
+	}
+	if (count > NAMES)
+		text_addf(out, " and %u more", count - NAMES);
+}
+
+static bool told_before(const struct judge_difference *d, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(d->other[k].value, d->other[i].value))
+			return true;
+	return false;
+}
+
+/* "7: node-b, node-d; 6: node-c"; nodes.csv and results.json have all of many. */
 static void others_text(struct text *out, const struct view *v, const struct judge_difference *d)
 {
-	for (size_t i = 0; i < d->other_count; i++) {
-		bool told = false;
+	enum { VALUES = 6 };
+	unsigned values = 0;
 
-		for (size_t k = 0; k < i; k++)
-			told |= !strcmp(d->other[k].value, d->other[i].value);
-		if (told)
+	for (size_t i = 0; i < d->other_count; i++) {
+		if (told_before(d, i) || values++ >= VALUES)
 			continue;
 		text_add(out, out->size ? "; " : "");
 		value_text(out, v, d, d->other[i].value);
-		for (size_t k = i; k < d->other_count; k++) {
-			char name[64];
-
-			if (strcmp(d->other[k].value, d->other[i].value))
-				continue;
-			view_node_name(name, sizeof(name), v, d->other[k].node);
-			text_addf(out, "%s%s", k == i ? ": " : ", ", name);
-		}
+		holders_text(out, v, d, i);
 	}
+	if (values > VALUES)
+		text_addf(out, "; and %u more values (nodes.csv has them)", values - VALUES);
 }
 
 void nodes_each_difference(const struct view *v, nodes_visit *visit, void *arg)

@@ -13,6 +13,8 @@ extern const char *const nodes_difference_headings[NODES_DIFFERENCE_COLUMNS];
 
 /* False: a run of one process; there is no such section. */
 bool nodes_any(const struct view *v);
+/* So many that a reader is told of those alone that ask for something, where there is no room for all. */
+bool nodes_many(const struct view *v);
 typedef void nodes_visit(void *arg, enum verdict verdict, const char *const *cells);
 /* A row a node. WARN: its journals are not whole. */
 void nodes_each(const struct view *v, nodes_visit *visit, void *arg);

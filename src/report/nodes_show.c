@@ -69,7 +69,7 @@ static void html_row(void *arg, enum verdict verdict, const char *const *cells)
 
 static void html_head(const struct table *t, const char *const *headings)
 {
-	text_add(t->out, "<div class=\"scroll\"><table><thead><tr><th></th>");
+	text_add(t->out, "<div class=\"wide\"><table><thead><tr><th></th>");
 	for (unsigned i = 0; i < t->columns; i++)
 		html_element(t->out, "th", headings[i]);
 	text_add(t->out, "</tr></thead><tbody>\n");

@@ -77,13 +77,23 @@ static void add_box(const struct paint *p, const struct view *v, const char *tit
 	}
 }
 
+/* Of many nodes those alone that are not whole; the others are one line. */
+struct attendance {
+	const struct paint *p;
+	unsigned whole;
+	bool brief;
+};
+
 static void add_node(void *arg, enum verdict verdict, const char *const *cells)
 {
-	const struct paint *p = arg;
+	struct attendance *a = arg;
 	struct text line = {0};
 
+	a->whole += verdict != VERDICT_WARN;
+	if (a->brief && verdict != VERDICT_WARN)
+		return;
 	text_addf(&line, "%s: %s; %s; GPUs %s; clock: %s", cells[0], cells[1], cells[2], cells[3], cells[4]);
-	paint_line(p, verdict, text_str(&line));
+	paint_line(a->p, verdict, text_str(&line));
 	text_release(&line);
 }
 
@@ -109,13 +119,20 @@ static void add_difference(void *arg, enum verdict verdict, const char *const *c
 
 static void add_nodes(struct paint *p, const struct view *v)
 {
+	struct attendance a = {.p = p, .brief = nodes_many(v)};
 	struct differences d = {.p = p};
 	struct text line = {0};
 
 	if (!nodes_any(v))
 		return;
 	paint_title(p, "nodes");
-	nodes_each(v, add_node, p);
+	nodes_each(v, add_node, &a);
+	if (a.brief) {
+		text_addf(&line, "%u of %zu nodes are whole: REPORT.md has a row for each", a.whole,
+			  v->in->record->node_count);
+		paint_line(p, VERDICT_MEASURED, text_str(&line));
+		text_release(&line);
+	}
 	if (v->in->judged->difference_count)
 		paint_title(p, "where nodes differ");
 	nodes_each_difference(v, add_difference, &d);

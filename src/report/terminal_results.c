@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows by target on a terminal: each table laid out for itself, then curves and grids. */
 #include "report/grid.h"
+#include "report/nodes.h"
 #include "report/paint.h"
 #include "report/width.h"
 #include "report/words.h"
@@ -229,12 +230,32 @@ static void add_curve(const struct paint *p, const struct curve *c)
 	text_release(&line);
 }
 
+/* One target of many nodes', of which nothing asks for anything: its counts say enough. */
+static bool is_quiet(const struct view *v, const struct view_group *group)
+{
+	return nodes_many(v) && view_group_quiet(group);
+}
+
+static void add_quiet(const struct paint *p, const struct view_group *group)
+{
+	struct text line = {0};
+
+	text_addf(&line, "%s: ", group->name);
+	view_counts(&line, group->verdicts, group->asked);
+	paint_line(p, group->worst, text_str(&line));
+	text_release(&line);
+}
+
 static void add_group(const struct paint *p, const struct layout *l, const struct view *v, size_t index)
 {
 	const struct view_group *group = &v->groups[index];
 
 	if (!view_group_any(v, index))
 		return;
+	if (is_quiet(v, group)) {
+		add_quiet(p, group);
+		return;
+	}
 	paint_title(p, group->name);
 	add_folds(p, v, index, true);
 	if (group->tabled)

@@ -146,6 +146,8 @@ bool view_matrix_asks(const struct view_row *row);
 bool view_tabled(const struct view_row *row);
 /* False where nothing of a group is shown under its name. */
 bool view_group_any(const struct view *v, size_t group);
+/* Every case of it passed, was measured or is none of this machine's. */
+bool view_group_quiet(const struct view_group *g);
 /* A fold that asks for something stands above the table, the others below it. */
 bool view_fold_above(const struct view_fold *f);
 /* "61 more cases of the suite are for other targets (gpu, node)"; nothing where there are none. */

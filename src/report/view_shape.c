@@ -35,6 +35,12 @@ bool view_group_any(const struct view *v, size_t group)
 	return any;
 }
 
+bool view_group_quiet(const struct view_group *g)
+{
+	return g->verdicts[VERDICT_PASS] + g->verdicts[VERDICT_MEASURED] + g->verdicts[VERDICT_SKIP] ==
+	       g->asked;
+}
+
 bool view_fold_above(const struct view_fold *f)
 {
 	return view_badness(f->verdict) <= view_badness(VERDICT_WARN) && f->verdict != VERDICT_UNKNOWN;

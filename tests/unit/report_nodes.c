@@ -130,6 +130,74 @@ static void test_nodes__names_are_hidden_and_escaped(void **state)
 	judged_release(&j);
 }
 
+enum { MANY = 12 };
+
+/* Twelve nodes with a GPU each; every third has another driver, each another kernel. */
+static void write_of_many(const char *dir, unsigned rank)
+{
+	char to[PATH_MAX], name[16], path[PATH_MAX + 32];
+	struct text t = {0}, team = {0};
+
+	text_addf(&team, "'team':{'rank':%u,'size':%d,'node':%u,'nodes':[", rank, MANY, rank);
+	for (unsigned i = 0; i < MANY; i++)
+		text_addf(&team, "%s{'name':'n%u','ranks':[%u],'offset_ns':0,'error_ns':9,'at':0}", i ? "," : "", i, i);
+	text_add(&team, "]}");
+	text_addf(&t,
+		  "{'n':0,'t':10,'type':'open','schema':2,'program':'0.1.0','build':'b','seed':7,'node':'x',%s}\n"
+		  "{'n':1,'t':11,'type':'machine','facts':{'format':1,'driver':{'version':'%s'},'system':{'kernel':'6.%u'},'gpus':"
+		  "[{'pci':'0000:10:00.0','status':'ok','name':'NVIDIA X'}]}}\n",
+		  text_str(&team), rank % 3 ? "580" : "570", rank);
+	text_add(&t, "{'n':2,'t':12,'type':'plan','hash':'h','suite':'tiny','steps':[{'together':false,'cases':[{'case':0,'key':"
+		     "'gemm engine=x m=1','probe':'gemm','engine':'x','options':{'m':'1'},'kind':'timed','target':'gpu0','gpus':["
+		     "'0000:10:00.0'],'phases':'headline','require':'measured','work':{'flop':1e9,'limit':'compute.fp32'},'skip':"
+		     "null}]}]}\n{'n':3,'t':13,'type':'begin','case':0,'attempt':1,'pid':5}\n"
+		     "{'n':4,'t':14,'type':'result','case':0,'phase':'sustained','values':{'flop_rate':1e12,'window_s':2,'settled':1,"
+		     "'samples':200,'half_width_share':0.001,'wrong_checked':9,'wrong_total':9,'wrong_count':0}}\n"
+		     "{'n':5,'t':15,'type':'end','case':0,'ending':'done','status':'ok','cause':'','text':''}\n");
+	text_addf(&t, "{'n':6,'t':16,'type':'close','ending':'done','text':'',%s}\n", text_str(&team));
+	for (size_t i = 0; i < t.size; i++)
+		t.data[i] = t.data[i] == '\'' ? '"' : t.data[i];
+	snprintf(name, sizeof(name), "n%u", rank);
+	snprintf(to, sizeof(to), "%s", dir);
+	if (rank)
+		nodes_rank_dir(to, sizeof(to), dir, name, rank);
+	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, to);
+	assert_int_equal(file_make_dir(to, NULL), STATUS_OK);
+	assert_int_equal(file_write(path, t.data, t.size, NULL), STATUS_OK);
+	text_release(&t);
+	text_release(&team);
+}
+
+static bool says(const struct shown *s, enum report_format form, const char *what)
+{
+	return strstr(text_str(&s->text[form]), what) != NULL;
+}
+
+/* Of many nodes a terminal has those that ask for something; the page unfolds; long lists are counted. */
+static void test_nodes__of_many_only_what_asks_for_something_is_laid_out(void **state)
+{
+	char path[PATH_MAX];
+	struct shown s;
+
+	for (unsigned r = 0; r < MANY; r++)
+		write_of_many(*state, r);
+	nodes_rank_dir(path, sizeof(path), *state, "n5", 5);
+	text_copy(path + strlen(path), sizeof(path) - strlen(path), "/" JOURNAL_FILE);
+	assert_int_equal(unlink(path), 0);
+	shown_read(&s, *state);
+	assert_true(says(&s, REPORT_TEXT, "11 of 12 nodes are whole: REPORT.md has a row for each"));
+	assert_true(says(&s, REPORT_TEXT, "n5: missing: rank 5: its journal did not come"));
+	assert_false(says(&s, REPORT_TEXT, "n4: whole"));
+	assert_true(says(&s, REPORT_MARKDOWN, "| n4 | whole | rank 4 | 1 |"));
+	assert_true(says(&s, REPORT_TEXT, "n4 · GPU 0 · NVIDIA X · 0000:10:00.0: 1 case: 1 pass"));
+	assert_false(says(&s, REPORT_MARKDOWN, "at the end")); /* no clock gained anything */
+	assert_true(says(&s, REPORT_MARKDOWN, "570: n0, n3, n6, n9"));
+	assert_true(says(&s, REPORT_MARKDOWN, "and 4 more values (nodes.csv has them)"));
+	assert_true(says(&s, REPORT_HTML, "<details><summary><b>n4 · GPU 0"));
+	assert_true(says(&s, REPORT_HTML, "<details open><summary><b>n5 · GPU 0"));
+	shown_release(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +205,7 @@ int main(void)
 		scratch_test(test_nodes__lists_of_other_lengths),
 		scratch_test(test_nodes__a_missing_node_is_told_and_nothing_passes),
 		scratch_test(test_nodes__names_are_hidden_and_escaped),
+		scratch_test(test_nodes__of_many_only_what_asks_for_something_is_laid_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
