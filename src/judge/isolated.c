@@ -67,9 +67,11 @@ static void begin_with(struct judgement *out, const char *text)
 	text_copy(out->reason + used, sizeof(out->reason) - used, old);
 }
 
-static enum cause cause_of(const char *kind)
+static enum cause cause_of(const char *kind, const char *of)
 {
-	return strcmp(kind, "pair") ? CAUSE_SLOW_RANK : CAUSE_LINK_SLOW;
+	if (!strcmp(kind, "pair"))
+		return CAUSE_LINK_SLOW;
+	return strcmp(of, "node") ? CAUSE_SLOW_RANK : CAUSE_NODE_SLOW;
 }
 
 void isolated_tell(struct judgement *out, const struct subject *s)
@@ -77,23 +79,26 @@ void isolated_tell(struct judgement *out, const struct subject *s)
 	const struct record_phase *p = record_phase(s->c, "isolated");
 	const char *kind = p ? word(p, "isolated") : "";
 	bool wrong = p && !strcmp(word(p, "isolated_fault"), "wrong");
-	char text[sizeof(out->reason)], with[96];
+	char text[sizeof(out->reason)], with[96], address[64] = "";
+	const char *of = p ? word(p, "isolated_of") : "";
 
 	if (!*kind)
 		return;
 	figures(p, s, with, sizeof(with));
 	if (!strcmp(kind, "nobody")) {
-		snprintf(text, sizeof(text), "no GPU or link named: %.190s", word(p, "isolated_why"));
+		snprintf(text, sizeof(text), "no %s or link named: %.190s",
+			 strcmp(of, "gpu") ? "rank, node" : "GPU", word(p, "isolated_why"));
 		begin_with(out, text);
 		return;
 	}
-	snprintf(text, sizeof(text), "%.40s (%.48s) is %s: %s%.110s", word(p, "isolated_place"),
-		 word(p, "isolated_pci"), wrong ? "wrong" : "slow", wrong ? "" : with,
-		 word(p, "isolated_why"));
+	if (*word(p, "isolated_pci"))
+		snprintf(address, sizeof(address), " (%.48s)", word(p, "isolated_pci"));
+	snprintf(text, sizeof(text), "%.90s%s is %s: %s%.130s", word(p, "isolated_place"), address,
+		 wrong ? "wrong" : "slow", wrong ? "" : with, word(p, "isolated_why"));
 	begin_with(out, text);
 	if (wrong)
 		return;
 	if (verdict_weight(out->verdict) < verdict_weight(VERDICT_UNTRUSTED))
 		out->verdict = VERDICT_FAIL;
-	out->cause = cause_of(kind);
+	out->cause = cause_of(kind, of);
 }

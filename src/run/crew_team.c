@@ -19,12 +19,6 @@ enum {
 	PART_MS = 600000,  /* a rank may have a second round of its own */
 };
 
-/* What rank 0's supervisor shares when a generation's workers start. */
-struct start {
-	uint32_t port;
-	char secret[40];
-};
-
 static bool over(struct run *r, enum status st, const struct error *err)
 {
 	if (st && !r->team_over.status && !run_stopping(r)) {
@@ -33,6 +27,11 @@ static bool over(struct run *r, enum status st, const struct error *err)
 			 err->text);
 	}
 	return r->team_over.status || st;
+}
+
+void team_ended(struct run *r, const struct error *err)
+{
+	over(r, err->status, err);
 }
 
 static unsigned bounded(uint64_t ms)
@@ -98,10 +97,10 @@ json_t *team_place_json(const struct run *r)
 	char name[48];
 
 	snprintf(name, sizeof(name), "rank %u on %.24s", r->o->rank, node->shown);
-	j = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s}", "rank", (int)r->team->rank, "size",
-		      (int)r->team->size, "generation", (int)r->team->generation, "local_rank",
-		      (int)own->local_rank, "local_size", (int)node->ranks, "node", (int)own->node, "nodes",
-		      (int)s->nodes, "name", name);
+	j = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s}", "rank", (int)r->team->rank, "size",
+		      (int)r->team->size, "launched", (int)r->o->rank, "generation", (int)r->team->generation,
+		      "local_rank", (int)own->local_rank, "local_size", (int)node->ranks, "node",
+		      (int)own->node, "nodes", (int)s->nodes, "name", name);
 	if (j && !r->team->rank)
 		json_object_set_new(j, "secret", json_string(r->team->secret));
 	return j;
@@ -133,16 +132,18 @@ static void agreed_skip(struct run *r, const struct bench_case *c, const struct 
 	run_end(r, c, ENDING_DONE, why->status, why->cause, why->text, "");
 }
 
-/* Its place among those that take part: by rank. */
+/* Its place among those that take part: by rank, the lowest is their first. */
 static bool take_part(struct run *r, const struct bench_case *c)
 {
 	bool all = !members_count(c->target.member);
 
 	r->team->rank = r->o->rank;
 	r->team->size = c->target.ranks;
+	r->team->first = 0;
 	if (all)
 		return true;
 	r->team->rank = 0;
+	r->team->first = members_first(c->target.member);
 	for (unsigned n = 0; n < r->o->rank; n++)
 		r->team->rank += members_have(c->target.member, n);
 	return members_have(c->target.member, r->o->rank);
@@ -171,7 +172,7 @@ static enum status new_secret(char out[40], struct error *err)
 	return STATUS_OK;
 }
 
-/* Rank 0: until its worker says where it listens; 0: it does not. */
+/* The first's: until its worker says where it listens; 0: it does not. */
 static uint16_t await_port(struct run *r, struct worker *w)
 {
 	uint64_t deadline = clock_now_ns(r->o->clock) + LISTEN_MS * 1000000ull;
@@ -181,39 +182,57 @@ static uint16_t await_port(struct run *r, struct worker *w)
 	return w->alive ? w->port : 0;
 }
 
-/* New workers on all ranks that take part. *port 0: rank 0's could not be started. */
+/* Where the first's worker listens, as its supervisor said. */
+static void take_door(struct run_team *t, const json_t *door)
+{
+	json_int_t port = json_integer_value(json_object_get(door, "port"));
+	const char *secret = json_string_value(json_object_get(door, "secret"));
+
+	t->port = secret && port > 0 && port <= UINT16_MAX ? (uint16_t)port : 0;
+	text_copy(t->secret, sizeof(t->secret), secret ? secret : "");
+}
+
+/* New workers on all ranks that take part; `c`: what this one does. Port 0: the first's could not be started.
+ */
 static enum status start_workers(struct run *r, struct worker *w, const struct bench_case *c, bool part,
 				 struct error *err)
 {
-	struct start start = {0};
+	struct run_team *t = r->team;
+	json_t *mine = json_object(), *all = NULL;
 	struct error own = {0};
 	enum status st;
 
 	if (w->alive)
 		crew_dismiss(r, w);
-	if (!r->o->rank && !new_secret(r->team->secret, &own) && !worker_ready(r, w, c, &own)) {
-		start.port = await_port(r, w);
-		text_copy(start.secret, sizeof(start.secret), r->team->secret);
-	} else if (r->o->rank && part && worker_ready(r, w, c, &own)) {
+	if (part && !t->rank)
+		new_secret(t->secret, &own);
+	if (part && !own.status)
+		worker_ready(r, w, c, &own);
+	if (part && own.status)
 		log_warn(r->o->log, LOG_TOPIC_RUN, "%s: %s", c->target_text, own.text);
+	if (part && !t->rank && !own.status) {
+		json_object_set_new(mine, "port", json_integer(await_port(r, w)));
+		json_object_set_new(mine, "secret", json_string(t->secret));
 	}
-	if (run_stopping(r))
+	if (run_stopping(r)) {
+		json_decref(mine);
 		return STATUS_CANCELLED;
-	st = control_share(r->o->control, &start, sizeof(start), LISTEN_MS + GRACE_MS, err);
-	r->team->port = (uint16_t)start.port;
-	start.secret[sizeof(start.secret) - 1] = '\0';
-	text_copy(r->team->secret, sizeof(r->team->secret), start.secret);
-	control_zero_host(r->o->control, r->team->host);
+	}
+	st = control_gather(r->o->control, "where workers listen", mine, &all, LISTEN_MS + GRACE_MS, err);
+	take_door(t, json_array_get(all, t->first));
+	json_decref(all);
+	control_rank_host(r->o->control, t->first, t->host);
 	return st;
 }
 
 /* This rank's part; how it ended here. */
 static enum ending run_here(struct run *r, struct worker *w, const struct bench_case *c, bool fresh)
 {
+	char text[64];
+
 	if (!r->team->port || (!fresh && !w->alive)) {
-		not_run(r, c,
-			r->team->port ? "this rank's worker fell between two cases"
-				      : "rank 0's worker could not be started");
+		snprintf(text, sizeof(text), "rank %u's worker could not be started", r->team->first);
+		not_run(r, c, r->team->port ? "this rank's worker fell between two cases" : text);
 		return ENDING_CRASHED;
 	}
 	worker_give(r, w, c);
@@ -243,25 +262,49 @@ static void end_together(struct run *r, struct worker *w, const struct bench_cas
 	}
 }
 
-/* Settles with the others whether it runs. False: it does not, and that has been recorded. */
-static bool agree(struct run *r, const struct bench_case *c, bool part, unsigned *generation)
+/* Settles with the others whether it runs; `c`: this rank's case, NULL: it has none. False: it does not run,
+ * and that has been recorded. */
+static bool agree(struct run *r, const struct bench_case *c, const struct run_wave *v, unsigned limit_ms)
 {
 	struct error mine = {0}, agreed = {0}, err = {0};
-	char key[4096 + TARGET_TEXT];
 
-	if (part && c->skip)
+	if (c && c->skip)
 		error_set_cause(&mine, c->skip, c->skip_cause, "%s", c->skip_reason);
-	snprintf(key, sizeof(key), "%.4000s on %s", c->key, c->target_text);
 	if (over(r,
-		 control_begin(r->o->control, c->team, key, &mine, &agreed, generation, line_limit(r), &err),
+		 control_begin(r->o->control, v->ordinal, v->what, &mine, &agreed, &r->team->agreed, limit_ms,
+			       &err),
 		 &err)) {
-		not_run(r, c, r->team_over.status ? r->team_over.text : err.text);
+		if (c)
+			not_run(r, c, r->team_over.status ? r->team_over.text : err.text);
 		return false;
 	}
-	if (!agreed.status)
-		return true;
-	agreed_skip(r, c, &agreed);
-	return false;
+	if (agreed.status && c)
+		agreed_skip(r, c, &agreed);
+	return !agreed.status;
+}
+
+/* All that take part do it, and all wait for its end. `limit`: a case whose limit all know. */
+static void work_together(struct run *r, const struct bench_case *c, const struct bench_case *limit,
+			  bool fresh)
+{
+	struct worker *w = limit->engine->launched ? &r->slot : &r->keeper;
+	struct error err = {0};
+
+	r->team->fell = false;
+	if (fresh) {
+		r->team->generation = r->team->agreed;
+		if (over(r, start_workers(r, w, c, c != NULL, &err), &err)) {
+			if (c)
+				not_run(r, c, r->team_over.text);
+			worker_home(r, w, 0);
+			return;
+		}
+	}
+	r->team->any = true;
+	r->team->id = limit->id;
+	text_copy(r->team->group, sizeof(r->team->group), limit->group);
+	text_copy(r->team->place, sizeof(r->team->place), limit->target_text);
+	end_together(r, w, limit, c ? run_here(r, w, c, fresh) : ENDING_DONE);
 }
 
 /* False: there is no worker any more that could run it, on any rank, and that has been recorded. */
@@ -284,32 +327,30 @@ static bool can_begin(struct run *r, const struct bench_case *c)
 
 void team_case(struct run *r, const struct bench_case *c)
 {
-	struct worker *w = c->engine->launched ? &r->slot : &r->keeper;
-	struct error err = {0};
-	unsigned generation = 0;
-	bool part, fresh;
+	char what[4096 + TARGET_TEXT];
+	const struct run_wave v = {.ordinal = c->team, .what = what};
+	bool part;
 
 	r->team = &r->teams[c->engine->launched];
 	if (!can_begin(r, c))
 		return;
+	snprintf(what, sizeof(what), "%.4000s on %s", c->key, c->target_text);
 	part = take_part(r, c);
-	if (!agree(r, c, part, &generation))
-		return;
-	r->team->fell = false;
-	fresh = !goes_on(r, c);
-	if (fresh) {
-		r->team->generation = generation;
-		if (over(r, start_workers(r, w, c, part, &err), &err)) {
-			not_run(r, c, r->team_over.text);
-			worker_home(r, w, 0);
-			return;
-		}
-	}
-	r->team->any = true;
-	r->team->id = c->id;
-	text_copy(r->team->group, sizeof(r->team->group), c->group);
-	text_copy(r->team->place, sizeof(r->team->place), c->target_text);
-	end_together(r, w, c, part ? run_here(r, w, c, fresh) : ENDING_DONE);
+	if (agree(r, part ? c : NULL, &v, line_limit(r)))
+		work_together(r, part ? c : NULL, c, !goes_on(r, c));
+}
+
+bool team_wave(struct run *r, const struct run_wave *v)
+{
+	r->team = &r->teams[v->like->engine->launched];
+	if (v->own)
+		take_part(r, v->own);
+	if (r->team_over.status && v->own)
+		not_run(r, v->own, r->team_over.text);
+	if (r->team_over.status || !agree(r, v->own, v, PART_MS))
+		return false;
+	work_together(r, v->own, v->like, !v->again || !r->team->any);
+	return !r->team_over.status;
 }
 
 bool team_part(struct run *r)

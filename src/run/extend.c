@@ -32,7 +32,7 @@ enum status run_room(struct run *r, size_t cases, struct error *err)
 	return STATUS_OK;
 }
 
-bool run_extend(struct run *r, struct step *step, const char *mark, json_t *marks)
+bool run_extend_tell(struct run *r, struct step *step, const char *mark, json_t *marks)
 {
 	json_t *cases = json_array();
 
@@ -56,6 +56,13 @@ bool run_extend(struct run *r, struct step *step, const char *mark, json_t *mark
 	json_decref(marks);
 	run_journal(r, JOURNAL_EXTEND, json_pack("{s:[{s:b, s:o}]}", "steps", "together", 0, "cases", cases));
 	r->out->cases += step->count;
+	return !run_stopping(r) && !r->status;
+}
+
+bool run_extend(struct run *r, struct step *step, const char *mark, json_t *marks)
+{
+	if (!run_extend_tell(r, step, mark, marks))
+		return false;
 	crew_step(r, step);
 	return !run_stopping(r) && !r->status;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The search of follow.h bound to a run: a case of several GPUs that was slow or wrong is followed by groups
- * of them until the one is named that makes it so (docs/design/isolation.md). What follow_run.c (groups) and
- * follow_two.c (two GPUs, of which no group can be without the bad one) share.
+ * of them until the one is named that makes it so (docs/design/isolation.md). What follow_run.c (the search),
+ * follow_tests.c (its tests as cases), follow_two.c (two GPUs, of which no group can be without the bad one)
+ * and follow_ranks.c (launched ranks) share.
  */
 #ifndef RUN_HUNT_H
 #define RUN_HUNT_H
-#include "run/follow.h"
+#include "run/follow_team.h"
 #include "run/supervisor.h"
 
 struct hunt {
@@ -16,16 +17,58 @@ struct hunt {
 	double expected; /* SLOW: what the trigger's case should reach */
 	uint64_t begin_ns, end_ns;
 	struct follow f;
-	unsigned tests; /* cases run so far */
+	struct follow_team team;	  /* of launched ranks: the search of which `f` is a round */
+	unsigned node_of[FOLLOW_MEMBERS]; /* of the layout's nodes: their numbers in the team's shape */
+	unsigned tests;			  /* cases run so far */
+	char stopped[256];		  /* why it goes no further */
+};
+
+/* A round as it is told to every rank. */
+struct hunt_order {
+	struct run *r;
+	const struct bench_case *trigger;
+	enum follow_fault fault;
+	enum follow_traffic traffic;
+	unsigned round, repeats;
+	const char *what;
+};
+
+/* One group of it. */
+struct hunt_group {
+	const char *text; /* target */
+	json_t *gpus;	  /* owned */
+	unsigned ranks, team;
 };
 
 /* What is found goes into the record of the trigger: its phase "isolated". */
 struct hunt_finding {
 	enum follow_kind found;
-	char place[64], pci[64];
+	const char *of; /* what was searched: "gpu", "rank", "node" */
+	char place[160], pci[64];
 	double with, without; /* the trigger's figure as rates: with what was found, and without; 0: none */
 	char why[256];
 };
+
+/* Runs the tests of h->f; *first: the id of the first, then test after test, and all again for each repeat.
+ * False: nothing runs any more. */
+bool hunt_tests(struct hunt *h, unsigned repeats, unsigned *first);
+/* What they came to, into h->f. */
+void hunt_answers(struct hunt *h, unsigned first);
+unsigned hunt_round(const struct hunt *h);
+/* The trigger's case for this group, as a burst. */
+enum status hunt_case(const struct hunt_order *o, const struct hunt_group *g, struct bench_case *out,
+		      struct error *err);
+json_t *hunt_mark(const struct hunt_order *o);
+
+/* follow_ranks.c: rank 0's search, and what it asks of all. */
+void ranks_whole(struct hunt *h);
+bool ranks_tests(struct hunt *h, const struct hunt_order *o);
+void ranks_search(struct hunt *h, const struct follow_start *s, struct hunt_finding *out);
+/* Can groups of its ranks do it? */
+bool ranks_can(const struct run *r, const struct bench_case *c);
+/* Rank 0: there are no more rounds. The others: all rounds, until there are no more. */
+void ranks_end(struct run *r);
+void ranks_obey(struct run *r);
 
 /* The search where the trigger has two GPUs: what each does by itself, and the links between them. */
 void hunt_two(struct hunt *h, struct hunt_finding *out);

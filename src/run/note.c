@@ -24,6 +24,25 @@ void note_result(struct note *n, const char *limit, const char *phase, const jso
 	n->noise = isfinite(half) && half > 0 ? half / NORMAL_95 : 0;
 }
 
+void note_take(struct note *n, double rate, double noise)
+{
+	n->rate = isfinite(rate) && rate > 0 ? rate : 0;
+	n->noise = isfinite(noise) && noise > 0 ? noise : 0;
+}
+
+json_t *note_values(const struct note *n, const char *limit)
+{
+	const struct figure *f = figure_of_limit(limit ? limit : "");
+	json_t *values = json_object();
+
+	if (!f || !(n->rate > 0))
+		return values;
+	json_object_set_new(values, f->field, json_real(f->lower ? 1e9 / n->rate : n->rate));
+	if (n->noise > 0)
+		json_object_set_new(values, "half_width_share", json_real(n->noise * NORMAL_95));
+	return values;
+}
+
 void note_record(struct note *n, const struct record_case *c)
 {
 	n->done = c->ended && c->ending == ENDING_DONE;

@@ -13,6 +13,7 @@ struct record_case;
 struct note {
 	bool done; /* it ended by itself, well or not */
 	enum status status;
+	enum cause cause;
 	double rate;  /* its figure; of a time, its inverse; 0: none */
 	double noise; /* standard error of it, as a share; 0: not known */
 	enum figure_way way;
@@ -21,6 +22,10 @@ struct note {
 
 /* Takes what a result of one phase says; of several phases that have the figure the last counts. */
 void note_result(struct note *n, const char *limit, const char *phase, const json_t *values);
+/* What another rank says that it came to. */
+void note_take(struct note *n, double rate, double noise);
+/* Its figure as a result tells it, with its half-width; empty where it has none. Caller decrefs. */
+json_t *note_values(const struct note *n, const char *limit);
 /* What an earlier run recorded of the case. */
 void note_record(struct note *n, const struct record_case *c);
 #endif

@@ -63,6 +63,7 @@ void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum
 		json_object_set_new(body, "place", field_string(place));
 	r->note[c->id].done = ending == ENDING_DONE;
 	r->note[c->id].status = status;
+	r->note[c->id].cause = cause;
 	watch_write(r); /* an end is synced, and what was read until then with it */
 	run_journal(r, JOURNAL_END, body);
 	log_debug(r->o->log, LOG_TOPIC_RUN, "case %u %s: %s, %s %s", c->id, c->key, ending_name(ending),
@@ -259,14 +260,17 @@ static enum status open_run(struct run *r, struct error *err)
 	return r->status;
 }
 
-static void count_skips(struct run *r)
+static void count_cases(struct run *r)
 {
 	for (size_t i = 0; i < r->plan->count; i++)
-		for (size_t k = 0; k < r->plan->steps[i].count; k++)
+		for (size_t k = 0; k < r->plan->steps[i].count; k++) {
+			if (r->plan->steps[i].cases[k].team)
+				r->team_cases++;
 			if (r->plan->steps[i].cases[k].skip) {
 				r->out->skipped++;
 				r->case_done++;
 			}
+		}
 }
 
 static bool kernels_ran_on(unsigned cc)
@@ -337,7 +341,7 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 	sigaction(SIGXFSZ, &ignore, &before); /* a limit on file sizes is a full disk, not a death */
 	st = open_run(r, err);
 	if (!st) {
-		count_skips(r);
+		count_cases(r);
 		name_untried(r);
 		r->t0_ns = clock_now_ns(o->clock);
 		watch_start(r);

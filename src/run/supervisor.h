@@ -77,6 +77,8 @@ enum lost { LOST_NOT, LOST_GONE, LOST_HOT };
 struct run_team {
 	bool any;
 	unsigned id, generation, rank, size; /* rank, size: among the case's members */
+	unsigned first;			     /* of them: the launched rank that conducts */
+	unsigned agreed;		     /* generation of the next workers */
 	char group[32], place[TARGET_TEXT];
 	char secret[40], host[80];
 	uint16_t port;
@@ -99,10 +101,11 @@ struct run {
 	bool *done;	   /* a case: ended in an earlier run */
 	struct note *note; /* a case: what it came to */
 	size_t room;
-	unsigned next_id; /* of the next case beyond the plan */
-	bool searched;	  /* an earlier run has searched what was slow or wrong */
-	bool *disturbed;  /* a case of the plan: wants a second round */
-	bool repeated;	  /* an earlier run had its second round */
+	unsigned next_id;    /* of the next case beyond the plan */
+	unsigned team_cases; /* of the whole team, so far; the same on all ranks */
+	bool searched;	     /* an earlier run has searched what was slow or wrong */
+	bool *disturbed;     /* a case of the plan: wants a second round */
+	bool repeated;	     /* an earlier run had its second round */
 	size_t case_done;
 	enum lost lost[RUN_GPUS]; /* quarantined: by the case lost_by */
 	unsigned lost_by[RUN_GPUS];
@@ -138,6 +141,8 @@ enum status run_room(struct run *r, size_t cases, struct error *err);
 /* Runs cases beyond the plan: numbers them, journals them as an `extend` with marks[i] as `mark` of the i-th
  * (owned), and runs the step. False: nothing runs any more. */
 bool run_extend(struct run *r, struct step *step, const char *mark, json_t *marks);
+/* The same, but for the running. */
+bool run_extend_tell(struct run *r, struct step *step, const char *mark, json_t *marks);
 
 /* Looks for what makes the cases of several GPUs slow or wrong (follow_run.c). */
 void follow_searches(struct run *r);
@@ -145,9 +150,21 @@ void follow_searches(struct run *r);
 void team_line(struct run *r, const struct bench_case *c);
 /* A case of the whole team: agreed, run here where this rank takes part, and ended by all. */
 void team_case(struct run *r, const struct bench_case *c);
+/* Groups of launched ranks that work at one time, no rank in two of them. All ranks come to it. */
+struct run_wave {
+	unsigned ordinal;	       /* of its first case among those of the team */
+	const char *what;	       /* the same on all ranks */
+	const struct bench_case *like; /* of the plan: its engine and limit are those of all groups */
+	const struct bench_case *own;  /* this rank's; NULL: it is in no group */
+	bool again;		       /* the groups of the wave before: their workers are there */
+};
+/* False: no rank has begun it, or the team is over; of its own case that has been recorded. */
+bool team_wave(struct run *r, const struct run_wave *v);
 /* While anything else is waited for: what the others say. `w`: the worker of a team's case, or any. */
 void team_attend(struct run *r, struct worker *w);
 
+/* A word to the others, or of them, did not come: the team is over. */
+void team_ended(struct run *r, const struct error *err);
 /* At the end of the run: all have come to it. False: alone, or the team ended before. */
 bool team_part(struct run *r);
 

@@ -26,6 +26,14 @@ unsigned members_count(const uint64_t member[TARGET_MEMBERS / 64])
 	return count;
 }
 
+unsigned members_first(const uint64_t member[TARGET_MEMBERS / 64])
+{
+	for (unsigned n = 0; n < TARGET_MEMBERS; n++)
+		if (members_have(member, n))
+			return n;
+	return 0;
+}
+
 bool members_text(char *out, size_t size, const uint64_t member[TARGET_MEMBERS / 64])
 {
 	size_t used = 0;

@@ -14,6 +14,8 @@ bool members_text(char *out, size_t size, const uint64_t member[TARGET_MEMBERS /
 void members_add(uint64_t member[TARGET_MEMBERS / 64], unsigned n);
 unsigned members_count(const uint64_t member[TARGET_MEMBERS / 64]);
 bool members_have(const uint64_t member[TARGET_MEMBERS / 64], unsigned n);
+/* The lowest; 0 where there are none: then it is everybody. */
+unsigned members_first(const uint64_t member[TARGET_MEMBERS / 64]);
 
 /* The ranks of a timed case on this engine, into t->ranks; why it cannot run as it stands (skip). */
 enum status target_ranks(struct target *t, const struct engine *e, const struct machine *m,

@@ -151,8 +151,8 @@ static enum status send_end(struct office *o, unsigned id, enum status status, c
 	return st;
 }
 
-/* {"rank","size","generation","local_rank","local_size","node","nodes","name"} of the first line, and the
- * secret where it is rank 0's: that one listens, and says where. */
+/* {"rank","size","launched","generation","local_rank","local_size","node","nodes","name"} of the first line,
+ * and the secret where it is rank 0's: that one listens, and says where. */
 static enum status take_place(struct office *o, const json_t *j, struct error *err)
 {
 	struct team *t = &o->team;
@@ -162,10 +162,11 @@ static enum status take_place(struct office *o, const json_t *j, struct error *e
 	json_t *body;
 	enum status st;
 
-	if (json_unpack((json_t *)j, "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s?s}", "rank", (int *)&t->rank,
-			"size", (int *)&t->size, "generation", (int *)&t->generation, "local_rank",
-			(int *)&t->local_rank, "local_size", (int *)&t->local_size, "node", (int *)&t->node,
-			"nodes", (int *)&t->nodes, "name", &name, "secret", &secret))
+	if (json_unpack((json_t *)j, "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s?s}", "rank",
+			(int *)&t->rank, "size", (int *)&t->size, "launched", (int *)&t->launched,
+			"generation", (int *)&t->generation, "local_rank", (int *)&t->local_rank,
+			"local_size", (int *)&t->local_size, "node", (int *)&t->node, "nodes",
+			(int *)&t->nodes, "name", &name, "secret", &secret))
 		return error_set(err, STATUS_BUG, "the supervisor names this rank's place wrongly");
 	text_copy(t->name, sizeof(t->name), name);
 	t->limit_ms = TEAM_LIMIT_MS;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Agreements: every rank tells rank 0, rank 0 answers all at once. */
+#include <errno.h>
 #include "core/file.h"
 #include "core/text.h"
 #include "team/control_internal.h"
@@ -359,4 +360,40 @@ enum status control_share(struct control *c, void *bytes, size_t size, unsigned 
 				 WIRE_FRAME_MAX);
 	return c->rank ? share_to_us(c, bytes, size, limit_ms, err)
 		       : share_from_zero(c, bytes, size, limit_ms, err);
+}
+
+/* What each said, by rank. */
+static json_t *answer_gather(struct control *c, json_t *const *all, struct error *err)
+{
+	json_t *said = json_array();
+
+	(void)err;
+	for (unsigned r = 0; r < c->size; r++)
+		json_array_append(said, all[r]);
+	return json_pack("{s:o}", "all", said);
+}
+
+enum status control_gather(struct control *c, const char *what, json_t *mine, json_t **all, unsigned limit_ms,
+			   struct error *err)
+{
+	const struct error few = {STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED, NULL, 0,
+				  "rank 0 did not tell what each rank said"};
+	struct step s = {.kind = WIRE_GATHER, .limit_ms = limit_ms, .answer = answer_gather};
+	json_t *answer = NULL;
+	enum status st;
+
+	if (!c) {
+		*all = json_pack("[o]", mine);
+		return *all ? STATUS_OK : error_errno(err, ENOMEM, "a word to the team");
+	}
+	*all = NULL;
+	text_copy(s.what, sizeof(s.what), what);
+	st = take_step(c, &s, mine, &answer, err);
+	if (!st && json_array_size(json_object_get(answer, "all")) != c->size)
+		st = control_over(c, &few, err);
+	if (!st)
+		*all = json_incref(json_object_get(answer, "all"));
+	json_decref(mine);
+	json_decref(answer);
+	return st;
 }

@@ -271,14 +271,39 @@ const struct team_shape *control_shape(const struct control *c)
 	return c ? &c->shape : NULL;
 }
 
-void control_zero_host(const struct control *c, char out[80])
+/* The address that this rank has joined at. */
+static void zero_host(const struct control *c, char out[80])
 {
 	struct sockaddr_storage a;
 	socklen_t size = sizeof(a);
 
-	text_copy(out, 80, "127.0.0.1");
-	if (c && c->rank && c->peers && !getpeername(c->peer[0].ch.fd, (struct sockaddr *)&a, &size))
+	if (c->rank && !getpeername(c->peer[0].ch.fd, (struct sockaddr *)&a, &size))
 		getnameinfo((struct sockaddr *)&a, size, out, 80, NULL, 0, NI_NUMERICHOST);
+}
+
+/* Of "10.0.0.7:41000" or "[fe80::7]:41000" what stands before the port. */
+static void host_of(const char *address, char out[80])
+{
+	const char *port = strrchr(address, ':');
+
+	snprintf(out, 80, "%.*s", (int)(port ? port - address : 0), address);
+	if (*out == '[') {
+		memmove(out, out + 1, strlen(out));
+		out[strcspn(out, "]")] = '\0';
+	}
+}
+
+void control_rank_host(const struct control *c, unsigned rank, char out[80])
+{
+	unsigned node = c ? c->shape.rank[rank].node : 0;
+
+	text_copy(out, 80, "127.0.0.1");
+	if (!c)
+		return;
+	if (node == c->shape.rank[0].node)
+		zero_host(c, out);
+	else if (node != c->shape.rank[c->rank].node)
+		host_of(c->shape.node[node].host, out);
 }
 
 unsigned control_fds(const struct control *c, struct pollfd *out, unsigned room)

@@ -56,7 +56,7 @@ struct team_clock { /* a node's CLOCK_MONOTONIC less rank 0's; wrong by error_ns
 	uint64_t error_ns, at_ns;
 };
 struct team_node {
-	char name[64], boot[48], host[80]; /* host: its address as rank 0 sees it */
+	char name[64], boot[48], host[80]; /* host: its address as rank 0 sees it, with a port */
 	char shown[64];			   /* in files and reports: no two nodes' are the same */
 	unsigned leader, ranks;		   /* its lowest rank; how many */
 	struct team_clock joined, parted;
@@ -98,8 +98,15 @@ enum status control_end(struct control *c, enum ending mine, enum ending *worst,
 /* Rank 0's bytes to all, `size` on each; at most WIRE_FRAME_MAX. */
 enum status control_share(struct control *c, void *bytes, size_t size, unsigned limit_ms, struct error *err);
 
-/* Where the others reach this team's rank 0: the address that they have joined at. "127.0.0.1" on rank 0. */
-void control_zero_host(const struct control *c, char out[80]);
+/* Every rank's word, an object, to all: (*all)[rank], in which "what" is added. Takes `mine`; owner of *all:
+ * caller, NULL where it fails. `what` is the same on all ranks. All words together are at most
+ * WIRE_FRAME_MAX. */
+enum status control_gather(struct control *c, const char *what, json_t *mine, json_t **all, unsigned limit_ms,
+			   struct error *err);
+
+/* Where this rank reaches a process of rank `rank`: on rank 0's node the address that it has joined at, on
+ * another as rank 0 sees it. "127.0.0.1" on its own node. */
+void control_rank_host(const struct control *c, unsigned rank, char out[80]);
 
 /* Between the calls above, several times a second: descriptors to poll (how many there are; `out` has room
  * for `room`), then what came. *fell: a peer's worker fell in this case: kill yours. Not OK: the team is

@@ -175,6 +175,7 @@ static void on_frame(struct control *c, struct peer *p, const struct wire_frame 
 		return;
 	case WIRE_LINE:
 	case WIRE_BEGIN:
+	case WIRE_GATHER:
 	case WIRE_PART:
 		if (c->rank)
 			break;

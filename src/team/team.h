@@ -21,6 +21,7 @@ struct team_links;
 
 struct team { /* one rank's view; lent to the engine for the case, lives as long as the worker's ranks do */
 	unsigned rank, size, local_rank, local_size, node, nodes, generation;
+	unsigned launched; /* this rank among all that were launched, of a part of them too */
 	bool in_process;   /* all ranks are threads of this worker: pointers can be exchanged */
 	unsigned limit_ms; /* of each call below */
 	const volatile sig_atomic_t *stop; /* not 0: all waits end, CANCELLED; NULL: never */

@@ -62,6 +62,63 @@ static void test_control__a_run_from_join_to_leave(void **state)
 	json_decref(about);
 }
 
+/* Each rank's own word reaches each, by rank. */
+static enum status say_and_hear(struct actor *a)
+{
+	unsigned sum = 0;
+	json_t *all, *one;
+	size_t r;
+	enum status st = control_gather(a->control, "what each has", json_pack("{s:i}", "own", 1 << a->o.place.rank), &all,
+					LONG_MS, &a->err);
+
+	json_array_foreach(all, r, one) sum += (unsigned)json_integer_value(json_object_get(one, "own")) * (r + 1);
+	json_decref(all);
+	if (!st && sum != 1 * 1 + 2 * 2 + 4 * 3)
+		st = STATUS_MISMATCH;
+	control_rank_host(a->control, 2, a->agreed.text);
+	return st ? st : control_part(a->control, LONG_MS, &a->err);
+}
+
+static void test_control__a_word_of_each_to_all(void **state)
+{
+	struct stage s;
+	json_t *all = NULL;
+
+	(void)state;
+	stage_set(&s, 3, say_and_hear);
+	text_copy(s.actor[2].o.place.node, 64, "node-b");
+	stage_play(&s);
+	all_well(&s);
+	for (unsigned r = 0; r < 3; r++) /* without the port that rank 0 saw it come from */
+		assert_string_equal(s.actor[r].agreed.text, "127.0.0.1");
+	stage_clear(&s);
+	assert_int_equal(control_gather(NULL, "alone", json_pack("{s:i}", "own", 7), &all, 0, NULL), STATUS_OK);
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(all, 0), "own")), 7);
+	json_decref(all);
+}
+
+/* Who asks another question stands elsewhere; who does not come is named. */
+static enum status say_another(struct actor *a)
+{
+	json_t *all;
+	enum status st = control_gather(a->control, a->o.place.rank == 1 ? "figures" : "groups", json_object(), &all,
+					LONG_MS, &a->err);
+
+	assert_null(all);
+	return st;
+}
+
+static void test_control__words_of_two_questions(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	stage_set(&s, 3, say_another);
+	stage_play(&s);
+	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 1 on node-a stands at figures", "rank 0 stands at groups");
+	stage_clear(&s);
+}
+
 static void test_control__alone_it_is_a_team_of_one(void **state)
 {
 	struct actor a = {.o.place = {.size = 1}};
@@ -559,6 +616,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_control__a_run_from_join_to_leave),
+		cmocka_unit_test(test_control__a_word_of_each_to_all),
+		cmocka_unit_test(test_control__words_of_two_questions),
 		cmocka_unit_test(test_control__alone_it_is_a_team_of_one),
 		cmocka_unit_test(test_control__a_wrong_world_size),
 		cmocka_unit_test(test_control__a_rank_twice),

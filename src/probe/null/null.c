@@ -28,7 +28,7 @@ struct null_opts {
 	double time, drift, drift_time, scatter, spike, cpu_share, ceiling, hog_at, hog_time;
 	uint64_t after, leak, garbage, spike_every;
 	uint32_t fail, status, crash, signal, hang, wrong, wrong_variant, variants, slow_from, link, slot,
-		culprit;
+		culprit, culprit_node;
 	double slow_share;
 	bool ignore_term;
 };
@@ -85,6 +85,9 @@ static const struct opt rows[] = {
 	OPT_ROW(struct null_opts, culprit, .name = "culprit", .preset = "1000", .min = 0, .max = 1000,
 		.help = "the GPU (or rank) that hangs, dies, fails, is wrong or slow, of several; 1000: "
 			"each"),
+	OPT_ROW(struct null_opts, culprit_node, .name = "culprit_node", .preset = "1000", .min = 0,
+		.max = 1000,
+		.help = "of launched ranks, the node of which each does so; 1000: as culprit says"),
 	OPT_ROW(struct null_opts, slow_share, .name = "slow_share", .preset = "0", .min = 0, .max = 10,
 		.help = "share by which the culprit's iterations are longer"),
 	OPT_ROW(struct null_opts, slot, .name = "slot", .preset = "0",
@@ -131,17 +134,20 @@ static enum status misbehave(const struct null_opts *o, enum point at, struct er
 	return STATUS_OK;
 }
 
-/* Is it this rank that the options mean? Of several GPUs by its own, so that it is the same in each part of
- * them. */
+/* Is it this rank that the options mean? Of several GPUs by its own, of launched ranks by its place among
+ * all, so that it is the same in each part of them. */
 static bool meant(const struct state *s)
 {
+	const struct team *team = s->b->team;
 	const struct target *t = s->b->target;
-	unsigned own;
 
-	if (!s->b->team || s->o->culprit == 1000)
+	if (team && s->o->culprit_node != 1000)
+		return team->node == s->o->culprit_node;
+	if (!team || s->o->culprit == 1000)
 		return true;
-	own = s->b->team->rank;
-	return (t->gpu_count == s->b->team->size ? t->gpu[own] : own) == s->o->culprit;
+	if (team->in_process && t->gpu_count == team->size)
+		return t->gpu[team->rank] == s->o->culprit;
+	return (team->in_process ? team->rank : team->launched) == s->o->culprit;
 }
 
 static enum status act(const struct state *s, enum point at, struct error *err)

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A search among launched ranks. Rank 0 decides and tells each round to all; each rank makes the cases that
+ * it takes part in, rank 0 all of them. Groups work in waves; what each comes to is told to all by its first.
+ */
+#include <errno.h>
+#include "core/text.h"
+#include "machine/machine.h"
+#include "run/case_build.h"
+#include "run/hunt.h"
+#include "run/target_team.h"
+#include "team/control.h"
+
+enum {
+	ORDER_MS = 900000, /* a rank may have searches of its own */
+	FIGURES_MS = 60000,
+	GROUPS_MOST = FOLLOW_MEMBERS / 2,
+	REPEATS_MOST = 8
+};
+static const char orders[] = "the next round of a search", figures[] = "figures of a search";
+
+/* A round, as every rank has it. */
+struct round {
+	struct hunt_order o;
+	const json_t *groups; /* targets */
+	size_t count, cases;  /* groups; times repeats */
+	bool beside;
+	unsigned ordinal; /* of the first case among those of the team */
+	/* This rank's: step.cases[at[s]] is test s % count, repeat s / count; SIZE_MAX: it has no part in it.
+	 */
+	struct step step;
+	size_t *at;
+};
+
+/* ---- waves ---- */
+
+static bool lead(const struct run *r)
+{
+	return !r->o->rank;
+}
+
+static bool is_member(const struct run *r, const struct target *t)
+{
+	return !members_count(t->member) || members_have(t->member, r->o->rank);
+}
+
+/* What this rank's group came to, if it is its first; else nothing. */
+static json_t *own_figure(const struct run *r, const struct bench_case *own)
+{
+	const struct note *n = own ? &r->note[own->id] : NULL;
+
+	if (!own || members_first(own->target.member) != r->o->rank)
+		return json_object();
+	return json_pack("{s:s, s:s, s:s, s:f, s:f}", "ending", ending_name(r->last_ending), "status",
+			 status_name(n->status), "cause", cause_name(n->cause), "rate", n->rate, "noise",
+			 n->noise);
+}
+
+/* Rank 0 writes down what a group that it is not in has done. */
+static void record_figure(struct run *r, const struct bench_case *c, const json_t *figure)
+{
+	const struct team_shape *s = control_shape(r->o->control);
+	unsigned first = members_first(c->target.member);
+	enum ending ending = ENDING_NOT_RUN;
+	enum status status = STATUS_UNAVAILABLE;
+	enum cause cause = CAUSE_TEAM_LOST;
+	char text[128];
+
+	ending_from_name(json_string_value(json_object_get(figure, "ending")), &ending);
+	status_from_name(json_string_value(json_object_get(figure, "status")), &status);
+	cause_from_name(json_string_value(json_object_get(figure, "cause")), &cause);
+	snprintf(text, sizeof(text), "rank %u on %.60s %s", first, s->node[s->rank[first].node].shown,
+		 ending == ENDING_NOT_RUN ? "told nothing of it" : "tells it so");
+	r->attempt[c->id]++;
+	run_journal(r, JOURNAL_BEGIN,
+		    json_pack("{s:i, s:i, s:i}", "case", (int)c->id, "attempt", (int)r->attempt[c->id], "pid",
+			      0));
+	note_take(&r->note[c->id], json_number_value(json_object_get(figure, "rate")),
+		  json_number_value(json_object_get(figure, "noise")));
+	if (r->note[c->id].rate > 0)
+		run_journal(r, JOURNAL_RESULT,
+			    json_pack("{s:i, s:s, s:o}", "case", (int)c->id, "phase", "burst", "values",
+				      note_values(&r->note[c->id], c->work.limit)));
+	run_end(r, c, ending, status, cause, status ? text : "", "");
+}
+
+static struct bench_case *case_of(const struct round *d, size_t s)
+{
+	return d->at[s] == SIZE_MAX ? NULL : &d->step.cases[d->at[s]];
+}
+
+/* The tests from..to of one repeat at one time. `again`: as the wave before. False: the search is over. */
+static bool wave(struct run *r, const struct round *d, unsigned repeat, size_t from, size_t to, bool again)
+{
+	size_t base = repeat * d->count;
+	struct run_wave v = {
+		.ordinal = d->ordinal + (unsigned)(base + from), .like = d->o.trigger, .again = again};
+	json_t *all = NULL;
+	struct text what = {0};
+	struct error err = {0};
+	bool on;
+
+	text_addf(&what, "%s on", d->o.trigger->key);
+	for (size_t i = from; i < to; i++) {
+		struct bench_case *c = case_of(d, base + i);
+
+		text_addf(&what, " %s", json_string_value(json_array_get(d->groups, i)));
+		if (c && is_member(r, &c->target))
+			v.own = c;
+	}
+	v.what = text_str(&what);
+	on = team_wave(r, &v);
+	text_release(&what);
+	if (on && control_gather(r->o->control, figures, own_figure(r, v.own), &all, FIGURES_MS, &err)) {
+		on = false;
+		team_ended(r, &err);
+	}
+	for (size_t i = from; i < to && lead(r); i++) {
+		const struct bench_case *c = case_of(d, base + i);
+
+		if (!is_member(r, &c->target))
+			record_figure(r, c, json_array_get(all, members_first(c->target.member)));
+	}
+	json_decref(all);
+	return on && !run_stopping(r) && !r->status;
+}
+
+/* Groups on nodes of their own at one time; else one after the other, each with all its repeats: the next one
+ * has other workers. */
+static bool waves(struct run *r, const struct round *d)
+{
+	bool on = true;
+
+	if (d->beside) {
+		for (unsigned k = 0; on && k < d->o.repeats; k++)
+			on = wave(r, d, k, 0, d->count, k > 0);
+		return on;
+	}
+	for (size_t i = 0; on && i < d->count; i++)
+		for (unsigned k = 0; on && k < d->o.repeats; k++)
+			on = wave(r, d, k, i, i + 1, k > 0);
+	return on;
+}
+
+/* ---- a round ---- */
+
+static json_t *own_gpus(const struct run *r, const struct bench_case *trigger, bool part)
+{
+	json_t *gpus = json_array();
+
+	for (unsigned i = 0; part && i < trigger->target.gpu_count; i++)
+		json_array_append_new(gpus,
+				      json_string(machine_gpu(r->machine, trigger->target.gpu[i])->pci));
+	return gpus;
+}
+
+/* This rank's case of the s-th; rank 0 has each. */
+static enum status add_case(struct run *r, struct round *d, size_t s, json_t *marks, struct error *err)
+{
+	const char *text = json_string_value(json_array_get(d->groups, s % d->count));
+	struct hunt_group g = {.text = text ? text : "", .team = d->ordinal + (unsigned)s};
+	struct target t;
+	enum status st = target_parse(&t, g.text, NULL, r->machine, err);
+	bool part = !st && is_member(r, &t);
+
+	d->at[s] = SIZE_MAX;
+	if (st || (!part && !lead(r)))
+		return st;
+	g.ranks = members_count(t.member);
+	if (!g.ranks)
+		g.ranks = control_shape(r->o->control)->size;
+	g.gpus = own_gpus(r, d->o.trigger, part);
+	st = hunt_case(&d->o, &g, &d->step.cases[d->step.count], err);
+	if (st)
+		return st;
+	d->at[s] = d->step.count++;
+	json_array_append_new(marks, hunt_mark(&d->o));
+	return STATUS_OK;
+}
+
+/* On every rank: makes its cases, and runs them with the others. False: the search is over. */
+static bool do_round(struct run *r, struct round *d)
+{
+	json_t *marks = json_array();
+	bool on;
+
+	d->cases = d->count * d->o.repeats;
+	d->step.cases = calloc(d->cases, sizeof(*d->step.cases));
+	d->at = calloc(d->cases, sizeof(*d->at));
+	d->ordinal = r->team_cases + 1;
+	r->team_cases += (unsigned)d->cases;
+	if (!d->step.cases || !d->at || !marks)
+		r->status = error_errno(r->err, ENOMEM, "%zu cases of a search", d->cases);
+	for (size_t s = 0; s < d->cases && !r->status; s++)
+		r->status = add_case(r, d, s, marks, r->err);
+	on = !r->status && run_extend_tell(r, &d->step, "follows", json_incref(marks)) && waves(r, d);
+	json_decref(marks);
+	for (size_t i = 0; i < d->step.count; i++)
+		case_release(&d->step.cases[i]);
+	free(d->step.cases);
+	free(d->at);
+	return on;
+}
+
+/* ---- rank 0 ---- */
+
+/* "team:0-3,8"; false: it has no room. */
+static bool group_text(const struct hunt *h, const struct follow_test *t, char text[TARGET_TEXT])
+{
+	const struct follow_team *team = &h->team;
+	uint64_t member[TARGET_MEMBERS / 64] = {0};
+
+	for (unsigned i = 0; i < t->count; i++)
+		for (unsigned n = 0; n < team->layout.ranks; n++)
+			if (team->member_of[n] == h->f.group[t->first + i])
+				members_add(member, n);
+	if (members_count(member) == h->trigger->target.ranks) {
+		text_copy(text, TARGET_TEXT, h->trigger->target_text);
+		return true;
+	}
+	memcpy(text, "team:", 6);
+	return members_text(text + 5, TARGET_TEXT - 5, member);
+}
+
+static json_t *groups_json(const struct hunt *h)
+{
+	json_t *groups = json_array();
+	char text[TARGET_TEXT];
+
+	for (unsigned i = 0; i < h->f.count; i++) {
+		if (!group_text(h, &h->f.test[i], text)) {
+			json_decref(groups);
+			return NULL;
+		}
+		json_array_append_new(groups, json_string(text));
+	}
+	return groups;
+}
+
+bool ranks_tests(struct hunt *h, const struct hunt_order *o)
+{
+	struct run *r = h->r;
+	json_t *groups = groups_json(h), *all = NULL;
+	struct round d = {.o = *o,
+			  .groups = groups,
+			  .count = h->f.count,
+			  .beside = h->f.count > 1 && h->team.beside && h->f.at_once};
+	struct error err = {0};
+	bool on = groups;
+
+	if (!groups)
+		text_copy(h->stopped, sizeof(h->stopped), "the ranks of a group are too many to be listed");
+	if (on &&
+	    control_gather(r->o->control, orders,
+			   json_pack("{s:i, s:i, s:i, s:i, s:i, s:s, s:b, s:O}", "team",
+				     (int)o->trigger->team, "fault", (int)o->fault, "traffic",
+				     (int)o->traffic, "round", (int)o->round, "repeats", (int)o->repeats,
+				     "why", o->what, "beside", d.beside, "groups", groups),
+			   &all, ORDER_MS, &err)) {
+		on = false;
+		team_ended(r, &err);
+	}
+	json_decref(all);
+	on = on && do_round(r, &d);
+	json_decref(groups);
+	if (!on && r->team_over.status)
+		snprintf(h->stopped, sizeof(h->stopped), "the team is over: %.200s", r->team_over.text);
+	return on;
+}
+
+/* The nodes of the ranks that take part, numbered by their lowest rank. */
+static void layout_of(struct hunt *h, struct follow_layout *l)
+{
+	const struct team_shape *s = control_shape(h->r->o->control);
+	const struct target *t = &h->trigger->target;
+	bool all = !members_count(t->member);
+
+	*l = (struct follow_layout){.ranks = s->size < FOLLOW_MEMBERS ? s->size : FOLLOW_MEMBERS};
+	for (unsigned r = 0; r < l->ranks; r++) {
+		unsigned n = 0;
+
+		l->node_of[r] = FOLLOW_NO_MEMBER;
+		if (!all && !members_have(t->member, r))
+			continue;
+		while (n < l->nodes && h->node_of[n] != s->rank[r].node)
+			n++;
+		if (n == l->nodes)
+			h->node_of[l->nodes++] = s->rank[r].node;
+		l->node_of[r] = (uint16_t)n;
+	}
+}
+
+void ranks_whole(struct hunt *h)
+{
+	struct follow_layout layout;
+
+	layout_of(h, &layout);
+	follow_team_whole(&h->team, &h->f, &layout);
+}
+
+/* "node-b", "node-b (rank 3)" where that is all of it, "rank 5 on node-b"; the address of a rank's GPU. */
+static void name_one(const struct hunt *h, int member, char place[72], char pci[24])
+{
+	const struct team_shape *s = control_shape(h->r->o->control);
+	const struct follow_team *t = &h->team;
+	unsigned rank = (unsigned)member;
+	const char *node;
+
+	*pci = '\0';
+	if (!t->node || follow_team_ranks(t, (unsigned)member, &rank) == 1)
+		text_copy(pci, 24, s->rank[rank].gpu_count == 1 ? s->rank[rank].pci[0] : "");
+	node = s->node[s->rank[rank].node].shown;
+	if (!t->node)
+		snprintf(place, 72, "rank %u on %.50s", rank, node);
+	else if (follow_team_ranks(t, (unsigned)member, &rank) == 1)
+		snprintf(place, 72, "%.50s (rank %u)", node, rank);
+	else
+		snprintf(place, 72, "%.50s", node);
+}
+
+static void name_members(const struct hunt *h, struct hunt_finding *out)
+{
+	const struct follow_team *t = &h->team;
+	const char *between = t->found == FOLLOW_PAIR ? " <> " : " and ";
+	char place[2][72], pci[2][24];
+
+	if (t->found == FOLLOW_NOBODY)
+		return;
+	name_one(h, t->a, place[0], pci[0]);
+	text_copy(out->place, sizeof(out->place), place[0]);
+	text_copy(out->pci, sizeof(out->pci), pci[0]);
+	if (t->found == FOLLOW_MEMBER)
+		return;
+	name_one(h, t->b, place[1], pci[1]);
+	snprintf(out->place, sizeof(out->place), "%s%s%s", place[0], between, place[1]);
+	if (*pci[0] && *pci[1])
+		snprintf(out->pci, sizeof(out->pci), "%s%s%s", pci[0], between, pci[1]);
+}
+
+void ranks_search(struct hunt *h, const struct follow_start *s, struct hunt_finding *out)
+{
+	struct follow_team *t = &h->team;
+	unsigned first;
+
+	for (follow_team_begin(t, s); !t->done; follow_team_next(t)) {
+		if (!hunt_has_time(h, h->f.count * h->f.repeats)) {
+			snprintf(h->stopped, sizeof(h->stopped), "no time for round %u", hunt_round(h));
+			break;
+		}
+		if (!hunt_tests(h, h->f.repeats, &first))
+			break;
+		hunt_answers(h, first);
+	}
+	out->of = t->node ? "node" : "rank"; /* what was named before the search had to stop stays so */
+	out->found = t->found;
+	out->with = t->with;
+	out->without = t->without;
+	snprintf(out->why, sizeof(out->why), "%.120s%s%.120s", t->why, *t->why && *h->stopped ? "; " : "",
+		 h->stopped);
+	name_members(h, out);
+}
+
+bool ranks_can(const struct run *r, const struct bench_case *c)
+{
+	return r->o->control && lead(r) && !r->team_over.status && c->engine->targets & TARGET_TEAM &&
+	       !c->engine->once;
+}
+
+void ranks_end(struct run *r)
+{
+	struct error err = {0};
+	json_t *all = NULL;
+
+	if (!r->o->control || r->team_over.status || run_stopping(r))
+		return;
+	if (control_gather(r->o->control, orders, json_object(), &all, ORDER_MS, &err))
+		team_ended(r, &err);
+	json_decref(all);
+}
+
+/* ---- the others ---- */
+
+static const struct bench_case *team_case_of(const struct run *r, json_int_t ordinal)
+{
+	for (size_t i = 0; i < r->plan->count; i++)
+		for (size_t k = 0; k < r->plan->steps[i].count; k++)
+			if (ordinal > 0 && r->plan->steps[i].cases[k].team == ordinal)
+				return &r->plan->steps[i].cases[k];
+	return NULL;
+}
+
+/* False: there is nothing more to do. */
+static bool obey(struct run *r, const json_t *order)
+{
+	const json_t *groups = json_object_get(order, "groups");
+	const char *why = json_string_value(json_object_get(order, "why"));
+	struct round d = {
+		.o = {.r = r,
+		      .trigger = team_case_of(r, json_integer_value(json_object_get(order, "team"))),
+		      .fault = json_integer_value(json_object_get(order, "fault")) ? FOLLOW_WRONG
+										   : FOLLOW_SLOW,
+		      .traffic = (enum follow_traffic)json_integer_value(json_object_get(order, "traffic")),
+		      .round = (unsigned)json_integer_value(json_object_get(order, "round")),
+		      .repeats = (unsigned)json_integer_value(json_object_get(order, "repeats")),
+		      .what = why ? why : ""},
+		.groups = groups,
+		.count = json_array_size(groups),
+		.beside = json_is_true(json_object_get(order, "beside")),
+	};
+
+	if (!d.o.trigger || !d.count || d.count > GROUPS_MOST || !d.o.repeats || d.o.repeats > REPEATS_MOST)
+		return false;
+	return do_round(r, &d);
+}
+
+void ranks_obey(struct run *r)
+{
+	bool on = r->o->control;
+
+	while (on && !r->team_over.status && !run_stopping(r) && !r->status) {
+		struct error err = {0};
+		json_t *all = NULL;
+
+		if (control_gather(r->o->control, orders, json_object(), &all, ORDER_MS, &err))
+			team_ended(r, &err);
+		else
+			on = json_object_get(json_array_get(all, 0), "groups") &&
+			     (obey(r, json_array_get(all, 0)) || !r->team_over.status);
+		json_decref(all);
+	}
+}
