@@ -219,6 +219,9 @@ static void test_expectations__a_value_that_no_case_has_is_refused(void **state)
 		{"beside: rea", "the nearest is read"},
 		{"mig: \"yes\"", "no case has mig yes"},
 		{"bias: perhaps", "no case has bias perhaps"},
+		{"algorithm: rings", "the nearest is ring"},
+		{"protocol: simpel", "the nearest is simple"},
+		{"nvlinks: all", "no case has nvlinks all"},
 	};
 
 	(void)state;
@@ -411,6 +414,17 @@ static void test_expectations__malformed_rows_are_refused(void **state)
 			 "confidence: low}\n",
 		 "fail < pass"},
 		{SOURCES "unknown:\n - {name: u, why: w, source: s, confidence: low}\n", "every case"},
+		{SOURCES
+		 "shares:\n - {name: h, when: {probe: p2p}, share: 0.95, source: s, confidence: low}\n",
+		 "share of 0.95 lies outside 0.1 .. 0.9"},
+		{SOURCES "shares:\n - {name: h, when: {probe: p2p}, source: s, confidence: low}\n",
+		 "h needs when and share"},
+		{SOURCES "shares:\n - {name: h, when: {probe: p2p}, share: 0.5, source: s, confidence: low}\n"
+			 " - {name: i, when: {engine: nccl}, share: 0.4, source: s, confidence: low}\n",
+		 "i and h (t.yaml:3) may tie"},
+		{SOURCES "bands:\n - {name: b, when: {limit: latency}, time: [5 GB/s, 6 GB/s], " BASIS
+			 "source: s, confidence: low}\n",
+		 "5 GB/s is no number with a unit of s"},
 		{"- a\n", "is a map"},
 	};
 
