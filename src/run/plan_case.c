@@ -213,7 +213,10 @@ static const struct engine *pick_engine(const struct plan_builder *b, const stru
 		if (!((*e)->targets & (unsigned)k->found->target.kind))
 			continue;
 		first = first ? first : *e;
-		st = case_options(&c, k->assignment, k->count, NULL);
+		st = target_ranks(&c.target, *e, b->machine, b->wishes,
+				  NULL); /* its options are held against them */
+		if (!st)
+			st = case_options(&c, k->assignment, k->count, NULL);
 		if (!st && !k->found->skip)
 			st = ask_engine(b, *e, &c, &why);
 		case_release(&c);
