@@ -39,7 +39,13 @@ static unsigned bounded(uint64_t ms)
 	return ms < WAIT_MOST_MS ? (unsigned)ms : WAIT_MOST_MS;
 }
 
-/* What all cases of the lines up to here may take where another rank runs them. */
+/* 0 in a plan of one round. */
+static unsigned round_of(const struct bench_case *c)
+{
+	return c->round ? c->round : 1;
+}
+
+/* What all cases of the line under way may take where another rank runs them. */
 static unsigned line_limit(const struct run *r)
 {
 	uint64_t sum = GRACE_MS;
@@ -48,7 +54,7 @@ static unsigned line_limit(const struct run *r)
 		for (size_t k = 0; k < r->plan->steps[i].count; k++) {
 			const struct bench_case *c = &r->plan->steps[i].cases[k];
 
-			if (c->line == r->line && c->round == r->round)
+			if (c->line == r->line && round_of(c) == r->round)
 				sum += c->limit_ms + END_MS;
 		}
 	return bounded(sum);
@@ -57,7 +63,7 @@ static unsigned line_limit(const struct run *r)
 void team_line(struct run *r, const struct bench_case *c)
 {
 	struct error err = {0};
-	unsigned round = c->round ? c->round : 1, limit;
+	unsigned round = round_of(c), limit;
 
 	if (!r->o->control || r->team_over.status || run_stopping(r) || !c->line ||
 	    (c->line == r->line && round == r->round))
