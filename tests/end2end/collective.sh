@@ -1,14 +1,7 @@
 #!/bin/sh
 # The real binary on four and eight GPUs that are not there: what probe collective measures and checks, what it says of a
 # wrong rank, of one that hangs, of an NCCL that is old or missing. usage: collective.sh ASSAY FAKES ROOT
-set -u
-assay=$(realpath "$1") fakes=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-cd "$tmp" || exit 1
-. "$here/tap.sh"
-LD_LIBRARY_PATH=$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LD_LIBRARY_PATH FAKE_NVML_FILE="$root/tests/fake/h100x4.json"
+. "$(dirname "$0")/gpus.sh"
 unset NCCL_ALGO NCCL_PROTO NCCL_PROFILER_PLUGIN
 # Eight GPUs: the four, and four more on the next buses.
 awk 'NR < 6 || NR > 9 { if (NR == 10) for (i = 1; i <= 4; i++) print more[i] (i < 4 ? "," : ""); print; next }
@@ -16,9 +9,6 @@ awk 'NR < 6 || NR > 9 { if (NR == 10) for (i = 1; i <= 4; i++) print more[i] (i 
 	  split("91 92 93 94", to, " "); split("8D 8E 8F 90", from, " ")
 	  sub("00000000:" from[n], "00000000:" to[n], more[n]); sub("GPU-00000000-0000", "GPU-00000000-1000", more[n])
 	  sub("\"serial\": \\[0, \"0", "\"serial\": [0, \"1", more[n]) }' "$FAKE_NVML_FILE" > h100x8.json
-value() { # RUN CASE FIELD: of a case's last result that has it
-	sed -n "s/.*\"type\":\"result\",\"case\":$2,.*\"$3\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" "$1/journal.jsonl" | tail -n 1
-}
 ended() { # RUN CASE: its end
 	grep "\"type\":\"end\",\"case\":$2," "$1/journal.jsonl"
 }

@@ -2,25 +2,16 @@
 # The real binary on a GPU that is not there: the fake driver, cuBLASLt and NVML stage what a GPU's run meets. Searches and
 # their budget, waiting for a busy GPU and for memory to come back, memory that does not suffice, a GPU lost on the way.
 # usage: faked.sh ASSAY FAKES ROOT
-set -u
-assay=$(realpath "$1") fakes=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-cd "$tmp" || exit 1
-. "$here/tap.sh"
-LD_LIBRARY_PATH=$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LD_LIBRARY_PATH FAKE_NVML_FILE="$tmp/nvml.json"
+. "$(dirname "$0")/gpus.sh"
+FAKE_NVML_FILE=$tmp/nvml.json
 cp "$root/tests/fake/h100.json" free.json
 # 60 GB of its memory belong to somebody
 sed 's/84980727808, 2162688\]/24980727808, 60002162688]/; s/84980727808, 540082176\]/24980727808, 60540082176]/' free.json > taken.json
 put() { cp "$1" nvml.new && mv nvml.new nvml.json; } # at once: somebody may be reading
-value() { # of a field in the last result of a phase of a run
+of_phase() { # RUN PHASE FIELD: of the last result of that phase
 	sed -n "s/.*\"type\":\"result\".*\"phase\":\"$2\".*\"$3\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" "$1/journal.jsonl" | tail -n 1
 }
 stamp() { sed -n "s/.*\"t\":\\([0-9]*\\)[0-9]\\{6\\},\"type\":\"$2\",\"case\":$3,.*/\\1/p" "$1/journal.jsonl" | head -n 1; } # ms
-judged() { # CASE RUN VERDICT CAUSE: in every row that the case has
-	grep "^$1," "$2/results.csv" > rows && ! grep -v ",\"$3\",\"$4\"," rows
-}
 wait_for() { # PATTERN FILE
 	for _ in $(seq 300); do
 		grep -qs -- "$1" "$2" && return 0
@@ -33,12 +24,12 @@ gemm="probe gemm m=16 n=16 k=16 type=bf16 search=exhaustive --engine cublaslt --
 
 put free.json
 "$assay" $gemm --search-seconds 60 --out search > out 2> err
-ok "a search confirms its best in pairs" [ -n "$(value search best best_ratio_low)" ]
-ok "it has looked at all" [ "$(value search best variants_left)" = 0 ]
-ok "the faster heuristic has won" [ "$(value search best variant)" = "algo66 128x128 stages64xauto" ]
-ok "hopeless candidates were dropped" [ "$(value search best variants_dropped)" -gt 0 ]
+ok "a search confirms its best in pairs" [ -n "$(of_phase search best best_ratio_low)" ]
+ok "it has looked at all" [ "$(of_phase search best variants_left)" = 0 ]
+ok "the faster heuristic has won" [ "$(of_phase search best variant)" = "algo66 128x128 stages64xauto" ]
+ok "hopeless candidates were dropped" [ "$(of_phase search best variants_dropped)" -gt 0 ]
 "$assay" $gemm --search-seconds 0.01 --out short > out 2> err
-ok "a search over its budget says what is left" [ "$(value short best variants_left)" -gt 0 ]
+ok "a search over its budget says what is left" [ "$(of_phase short best variants_left)" -gt 0 ]
 ok "and is no failure" says '"type":"end","case":0,"ending":"done","status":"ok"' short/journal.jsonl
 FAKE_CUBLASLT=slow=1 "$assay" $gemm --search-seconds 60 --out stopped > out 2> err &
 pid=$!
@@ -47,9 +38,9 @@ sleep 1
 kill -INT $pid
 wait $pid
 ok "a stopped search is inconclusive" [ $? = 2 ]
-ok "and keeps the best so far" [ -n "$(value stopped best nominated_ratio)" ]
-ok "with its name" [ -n "$(value stopped best variant)" ]
-ok "and what was left" [ "$(value stopped best variants_left)" -gt 0 ]
+ok "and keeps the best so far" [ -n "$(of_phase stopped best nominated_ratio)" ]
+ok "with its name" [ -n "$(of_phase stopped best variant)" ]
+ok "and what was left" [ "$(of_phase stopped best variants_left)" -gt 0 ]
 ok "the case itself was cancelled" says '"ending":"cancelled"' stopped/journal.jsonl
 
 # A busy GPU blocks, unless told to wait or to run beside.

@@ -1,14 +1,8 @@
 #!/bin/sh
 # The real binary on four GPUs that are not there: a collective that one of them makes slow or wrong, and who is named for it.
 # usage: isolate.sh ASSAY FAKES ROOT
-set -u
-assay=$(realpath "$1") fakes=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-cd "$tmp" || exit 1
-. "$here/tap.sh"
-LD_LIBRARY_PATH=$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LD_LIBRARY_PATH FAKE_NVML_FILE="$root/tests/fake/h100x4.json" FAKE_CUDA=devices=4
+. "$(dirname "$0")/gpus.sh"
+export FAKE_CUDA=devices=4
 suite() { # NAME TARGET
 	cat > "$1.yaml" << LIST
 name: $1

@@ -1,20 +1,8 @@
 #!/bin/sh
 # The real binary on four GPUs that are not there: what probe p2p measures, what it says of a slow direction, of a driver that
 # gives no access, of a wrong bit and of a copy that never arrives. usage: p2p.sh ASSAY FAKES ROOT
-set -u
-assay=$(realpath "$1") fakes=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-cd "$tmp" || exit 1
-. "$here/tap.sh"
-LD_LIBRARY_PATH=$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LD_LIBRARY_PATH FAKE_NVML_FILE="$root/tests/fake/h100x4.json" FAKE_TRAFFIC="$tmp/traffic"
-value() { # RUN CASE FIELD: of a case's last result that has it
-	sed -n "s/.*\"type\":\"result\",\"case\":$2,.*\"$3\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" "$1/journal.jsonl" | tail -n 1
-}
-judged() { # CASE RUN VERDICT CAUSE: in every row that the case has
-	grep "^$1," "$2/results.csv" > rows && ! grep -v ",\"$3\",\"$4\"," rows
-}
+. "$(dirname "$0")/gpus.sh"
+export FAKE_TRAFFIC="$tmp/traffic"
 cat > to.yaml << LIST
 name: to
 cases:

@@ -2,17 +2,8 @@
 # The real binary trains on four GPUs that are not there: the account of a step, a GPU that is ten percent slower, products that are
 # dropped, a collective that fails. The fakes count time and do not wait for it, so the host's clock is far off the account's sum
 # here, and that has to be said. usage: scaling.sh ASSAY FAKES ROOT
-set -u
-assay=$(realpath "$1") fakes=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-cd "$tmp" || exit 1
-. "$here/tap.sh"
-LD_LIBRARY_PATH=$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LD_LIBRARY_PATH FAKE_NVML_FILE="$root/tests/fake/h100x4.json" FAKE_CUDA=devices=4
-value() { # RUN CASE FIELD: of a case's last result that has it
-	sed -n "s/.*\"type\":\"result\",\"case\":$2,.*\"$3\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" "$1/journal.jsonl" | tail -n 1
-}
+. "$(dirname "$0")/gpus.sh"
+export FAKE_CUDA=devices=4
 between() { awk -v x="$1" -v low="$2" -v high="$3" 'BEGIN { exit !(x != "" && x >= low && x <= high) }'; }
 cat > train.yaml << LIST
 name: train

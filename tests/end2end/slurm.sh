@@ -1,22 +1,18 @@
 #!/bin/sh
 # assay launch by a real Slurm: a controller and two nodes of this machine, with their own munge, all in a scratch folder on
-# ports of their own. usage: slurm.sh ASSAY
+# ports of their own. usage: slurm.sh ASSAY [MODULE]     MODULE: libassay-mpi.so, for collectives by MPI
 set -u
-assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
+assay=$(realpath "$1") module=${2:+$(realpath "$2")} here=$(cd "$(dirname "$0")" && pwd)
 script=$here/$(basename "$0")
 PATH=$PATH:/usr/sbin:/sbin
 . "$here/tap.sh"
 . "$here/walk.sh"
-skip() {
-	echo "1..0 # SKIP $1"
-	exit 0
-}
 for program in slurmctld slurmd srun sbatch munged; do
 	command -v $program > /dev/null || lacks "$program is not installed (packages slurmctld slurmd slurm-client munge)"
 done
-[ "$(id -u)" = 0 ] || skip "slurmd starts jobs as root alone"
+[ "$(id -u)" = 0 ] || lacks "slurmd starts jobs as root alone"
 # Names of nodes that can be looked up, in a mount namespace of our own.
-[ "${2:-}" = inside ] || { unshare -m true 2> /dev/null && exec unshare -m "$script" "$assay" inside; }
+[ "${3:-}" = inside ] || { unshare -m true 2> /dev/null && exec unshare -m "$script" "$assay" "$module" inside; }
 
 tmp=$(mktemp -d) || exit 1
 pids=
@@ -35,7 +31,7 @@ chmod 755 "$tmp"
 cd "$tmp" || exit 1
 port=$((20000 + $$ % 4000 * 10 + 5))
 master=
-if [ "${2:-}" = inside ]; then
+if [ "${3:-}" = inside ]; then
 	{ cat /etc/hosts; echo '127.0.0.1 proof1 proof2'; } > hosts
 	mount --bind hosts /etc/hosts || master="--master 127.0.0.1"
 else
@@ -51,7 +47,7 @@ comes() { # COMMAND..: true within 30 s
 mkdir state spool log tmp.proof1 tmp.proof2 # PMIx takes a folder of the node's in TmpFS
 (umask 077 && head -c 128 /dev/urandom > munge.key)
 munged --key-file="$tmp/munge.key" --socket="$tmp/munge.socket" --pid-file="$tmp/munged.pid" --log-file="$tmp/log/munged" \
-	--seed-file="$tmp/munge.seed" --force > log/munged.out 2>&1 || skip "munged does not start here: $(tail -n 1 log/munged.out)"
+	--seed-file="$tmp/munge.seed" --force > log/munged.out 2>&1 || lacks "munged does not start here: $(tail -n 1 log/munged.out)"
 comes [ -s munged.pid ] && pids=$(cat munged.pid)
 cat > slurm.conf << CONFIG
 ClusterName=proof
@@ -90,10 +86,10 @@ touch gpu0 gpu1 gpu2 gpu3 gpu4 gpu5 gpu6 gpu7 # to be counted and handed out, no
 echo "Name=gpu File=$tmp/gpu[0-7]" > gres.conf
 export SLURM_CONF="$tmp/slurm.conf"
 slurmctld > log/out 2>&1 && slurmd -N proof1 >> log/out 2>&1 && slurmd -N proof2 >> log/out 2>&1 ||
-	skip "Slurm does not start here: $(tail -n 1 log/out)"
+	lacks "Slurm does not start here: $(tail -n 1 log/out)"
 comes sh -c '[ -s slurmctld.pid ] && [ -s slurmd.proof1.pid ] && [ -s slurmd.proof2.pid ]'
 pids="$(cat slurmd.proof1.pid slurmd.proof2.pid slurmctld.pid) $pids"
-comes sh -c '[ "$(sinfo -h -t idle -o %D)" = 2 ]' || skip "Slurm's nodes do not come up here: $(grep error log/slurmctld | head -n 3)"
+comes sh -c '[ "$(sinfo -h -t idle -o %D)" = 2 ]' || lacks "Slurm's nodes do not come up here: $(grep error log/slurmctld | head -n 3)"
 
 launch() { # CODE ARGS..
 	want=$1
@@ -110,6 +106,21 @@ if srun --mpi=list 2>&1 | grep -q pmix; then
 	ok "with --mpi, by PMIx" launch 0 --mpi --wait -- __team
 	ok ".. four ranks meet too" [ "$(grep -c '"size":4.*"ending":"done"' out)" = 4 ]
 	ok ".. as its script says" sh -c '"$0" launch --nodes 2 --ranks-per-node 2 --mpi --print -- __team | grep -q "^srun --mpi=pmix"' "$assay"
+fi
+# Collectives by MPI, whose ranks srun starts by PMIx. Over TCP: the two nodes are one machine, and Open MPI's segments of shared
+# memory, which both number from 0, would be the same ones.
+if [ -n "$module" ] && srun --mpi=list 2>&1 | grep -q pmix; then
+	cat > mpi.yaml <<- 'SUITE'
+		name: mpi
+		cases:
+		  - {probe: collective, engine: mpi, target: team, phases: burst, require: nothing, limit: 20s, options: {type: fp32, size: 64KiB, op: [allreduce, alltoall]}}
+	SUITE
+	ASSAY_MODULE_DIR=$(dirname "$module")
+	export ASSAY_MODULE_DIR OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo
+	ok "collectives by MPI, in a job" launch 0 --mpi --wait -- check --suite mpi.yaml --out mpi
+	ok ".. end well on each of four ranks" \
+		[ "$(cat mpi/journal.jsonl mpi/nodes/*/rank-*/journal.jsonl | grep '"type":"end"' | grep -c '"status":"ok"')" = 8 ]
+	ok ".. with the right results" [ "$(grep -cE ', fp32, MPI","passed","success",.*"burst"' mpi/results.csv)" = 2 ]
 fi
 if [ -z "$master" ]; then
 	mkdir bin

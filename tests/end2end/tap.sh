@@ -1,5 +1,11 @@
-# TAP for the scripts beside it, which take it in with `.` after they went to a folder of their own.
+# TAP for the scripts beside it, which take it in with `.`.
 n=0 fail=0
+# scratch: to a folder of the test's own, $tmp, which goes when the test ends
+scratch() {
+	tmp=$(mktemp -d) || exit 1
+	trap 'rm -rf "$tmp"' EXIT
+	cd "$tmp" || exit 1
+}
 # ok NAME CONDITION..: one line of TAP
 ok() {
 	name=$1
@@ -22,7 +28,7 @@ expect() {
 	[ "$code" = "$want" ]
 }
 says() { grep -q -- "$1" "$2"; }
-# lacks WORDS: what a package would bring is not here: nothing is tested, which fails where all packages were to be installed.
+# lacks WORDS: a program is not here, or does not start: nothing is tested, which fails where all of them were to be installed.
 lacks() {
 	if [ "${ASSAY_TEST_DAEMONS:-no}" = yes ]; then
 		printf '1..1\nnot ok 1 - %s\n' "$1"

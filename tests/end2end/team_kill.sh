@@ -4,10 +4,8 @@
 # usage: team_kill.sh ASSAY [TRIALS [SEED]]
 set -u
 assay=$(realpath "$1") trials=${2:-50} RANDOM=${3:-4711} here=$(cd "$(dirname "$0")" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
 . "$here/tap.sh"
+scratch
 ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 export ASSAY_TEAM_SECRET ASSAY_SIZE=3 ASSAY_LOCAL_SIZE=3 ASSAY_HOST=127.0.0.1
 limit=45 together=4 ranks="0 1 2"
@@ -16,7 +14,7 @@ name: three
 cases:
   - {probe: "null", engine: ranks, target: team, phases: burst, seconds: 100ms, limit: 8s, require: measured, options: {time: 2ms, slot: [1, 2, 3]}}
 EOF
-run() { # TRIAL: three ranks, in the background
+start() { # TRIAL
 	mkdir -p "t$1"
 	for r in $ranks; do
 		(
@@ -28,93 +26,4 @@ run() { # TRIAL: three ranks, in the background
 		) 2> /dev/null &
 	done
 }
-journal() { [ "$2" = 0 ] && echo "t$1/run/journal.jsonl" || echo "t$1/run.rank-$2/journal.jsonl"; }
-over() { for r in $ranks; do [ -s "t$1/code.$r" ] || return 1; done; }
-all_over() { for t in "$@"; do over "$t" || return 1; done; }
-strike() { # TRIAL WHAT RANK AFTER(ms): kills, by SIGKILL
-	sleep "$(printf '%d.%03d' $(($4 / 1000)) $(($4 % 1000)))"
-	pid=$(cat "t$1/pid.$3")
-	if [ "$2" = worker ]; then # the next that is there
-		of=$pid pid=
-		for _ in $(seq 40); do
-			pid=$(ps -o pid=,args= --ppid "$of" | awk '/__worker/ { print $1; exit }')
-			[ -z "$pid" ] || break
-			sleep 0.05
-		done
-	fi
-	echo "$2 of rank $3 after $4 ms: pid ${pid:-none}" > "t$1/deed"
-	[ -n "$pid" ] && kill -KILL "$pid" && echo "$2 $3" > "t$1/struck"
-} 2> /dev/null
-# What a survivor's journal says, its exit code says too.
-true_of() { # TRIAL RANK
-	j=$(journal "$1" "$2") code=$(cat "t$1/code.$2")
-	[ "$code" -le 2 ] || { echo "rank $2: exit code $code"; return 1; }
-	if [ ! -s "$j" ]; then # it never came to begin
-		[ "$code" != 0 ] && [ -s "t$1/err.$2" ] && return 0
-		echo "rank $2: no journal, exit code $code"
-		return 1
-	fi
-	tail -n 1 "$j" | grep -q '"type":"close"' || { echo "rank $2: its journal is open"; return 1; }
-	begun=$(grep -c '"type":"begin"' "$j") ended=$(grep -c '"type":"end"' "$j")
-	good=$(grep '"type":"end"' "$j" | grep -c '"ending":"done","status":"ok"')
-	[ "$ended" = 3 ] && [ "$begun" -le 3 ] || { echo "rank $2: $begun begun, $ended ended of 3"; return 1; }
-	if [ "$code" = 0 ]; then # a busy machine may leave figures that nobody trusts
-		[ "$good" = 3 ]
-	else
-		[ "$good" -lt 3 ] || grep -q 'team is over\|untrusted' "t$1/err.$2" "t$1/out.$2"
-	fi ||
-		{ echo "rank $2: exit code $code with $good of 3 cases"; return 1; }
-}
-judge() { # TRIAL
-	dead=$(sed -n 's/^supervisor //p' "t$1/struck" 2> /dev/null)
-	for r in $ranks; do
-		[ "$r" = "${dead:-none}" ] || true_of "$1" "$r" || return 1
-	done
-	[ "${dead:-1}" = 0 ] || [ ! -s "t$1/run/journal.jsonl" ] || "$assay" report t"$1"/run > "t$1/report" 2>&1 || [ $? -le 2 ]
-}
-tell() { # TRIAL
-	cat "t$1/deed"
-	for r in $ranks; do
-		echo "rank $r: $(cat "t$1/code.$r" 2> /dev/null) $(tail -n 3 "t$1/err.$r")"
-		grep '"type":"end"' "$(journal "$1" "$r")" 2> /dev/null | cut -c 1-300
-	done
-}
-
-since=$(date +%s%N)
-run 0
-for _ in $(seq 600); do over 0 && break; sleep 0.1; done
-whole=$((($(date +%s%N) - since) / 1000000))
-clean() {
-	over 0 && judge 0 || return 1
-	for r in $ranks; do
-		[ "$(grep '"type":"end"' "$(journal 0 "$r")" | grep -c '"ending":"done","status":"ok"')" = 3 ] || return 1
-	done
-}
-ok "a team that nobody harms ends well, in $whole ms" clean
-over 0 || { tell 0; finish; }
-
-hung=0 lies=0 struck=0
-for first in $(seq 1 $together "$trials"); do
-	batch=$(seq "$first" $((first + together - 1 < trials ? first + together - 1 : trials)))
-	for t in $batch; do
-		run "$t"
-		strike "$t" "$([ $((RANDOM % 2)) = 0 ] && echo worker || echo supervisor)" $((RANDOM % 3)) $((RANDOM % whole + 50)) &
-	done
-	# shellcheck disable=SC2086
-	for _ in $(seq $((limit * 10))); do all_over $batch && break; sleep 0.1; done
-	for t in $batch; do
-		if ! over "$t"; then
-			hung=$((hung + 1))
-			echo "# trial $t hangs: $(tell "$t" | tr '\n' '|')"
-			for r in $ranks; do kill -KILL "$(cat "t$t/pid.$r")" 2> /dev/null; done
-		elif ! judge "$t" > why; then
-			lies=$((lies + 1))
-			echo "# trial $t: $(cat why) $(tell "$t" | tr '\n' '|')"
-		fi
-		[ ! -s "t$t/struck" ] || struck=$((struck + 1))
-	done
-done
-ok "of $trials teams none hangs" [ "$hung" = 0 ]
-ok "every survivor's journal is whole, and its exit code true" [ "$lies" = 0 ]
-ok "most were struck while they ran: $struck" [ $((struck * 2)) -ge "$trials" ]
-finish
+. "$here/kills.sh"

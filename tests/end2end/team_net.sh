@@ -9,9 +9,7 @@ script=$here/$(basename "$0")
 command -v ip > /dev/null || lacks "ip is not installed (package iproute2)"
 if [ "${3:-}" != inside ]; then
 	why=$(unshare -Urnu sh -c 'hostname x && ip link add name hub type bridge && ip link add va type veth peer name vb' 2>&1) || {
-		echo "ok 1 - hosts of our own # SKIP namespaces of our own are not permitted here: $why"
-		echo "1..1"
-		exit 0
+		lacks "namespaces of our own are not permitted here: $why"
 	}
 	tmp=$(mktemp -d) || exit 1
 	trap 'rm -rf "$tmp"' EXIT
@@ -93,17 +91,24 @@ ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 export ASSAY_TEAM_SECRET
 trap 'for h in $(seq $((HOSTS - 1))); do kill "$(cat "host.$h")" 2> /dev/null; done' EXIT
 build_hosts > build.out 2>&1 || {
-	echo "ok 1 - hosts of our own # SKIP $(tr '\n' ' ' < build.out)"
-	echo "1..1"
-	exit 0
+	lacks "hosts of our own do not come up: $(tr '\n' ' ' < build.out)"
 }
 
-# 64 ranks on eight hosts.
-since=$(now)
-for r in $(seq 0 63); do rank $((r % HOSTS)) "$r" 64 --master 10.9.8.1; done
+# 64 ranks on eight hosts. They start together with whatever else wants the CPUs: two seconds are the limit for what is ours of them,
+# the best of three counts.
+limit=$(awk -v cpus="$(nproc)" '{ print int(2000 * ($1 > cpus ? $1 / cpus : 1)) }' /proc/loadavg)
+best=
+for _ in 1 2 3; do
+	forget
+	since=$(now)
+	for r in $(seq 0 63); do rank $((r % HOSTS)) "$r" 64 --master 10.9.8.1; done
+	all 64 0 '"ending":"done"' > met || break
+	echo "# 64 ranks on eight hosts: $(joined) ms until all had joined, as rank 0 saw it; $(milliseconds "$since") ms for the whole"
+	[ "$(joined)" -ge "${best:-999999}" ] || best=$(joined)
+	[ "$best" -gt "$limit" ] || break
+done
 ok "64 ranks on eight hosts meet, agree and part" all 64 0 '"ending":"done"'
-echo "# 64 ranks on eight hosts: $(joined) ms until all had joined, as rank 0 saw it; $(milliseconds "$since") ms for the whole"
-ok "they met within six seconds" [ "$(joined)" -le 6000 ]
+ok "they met within $limit ms" [ "${best:-999999}" -le "$limit" ]
 ok "each host is a node" sh -c '[ "$(grep -o "\"name\":\"node-[0-7]\"" out.5 | sort -u | wc -l)" = 8 ]'
 forget
 

@@ -11,7 +11,7 @@ proved() {
 		[ "$(grep -c '| whole |' "$run/REPORT.md")" = "$2" ] &&
 		[ "$(ls -d "$run"/nodes/*/rank-* | wc -l)" = $(($1 - 1)) ]
 }
-# walk HEADING: the section's commands, one a line, as written; but the small suite instead of quick.
+# walk HEADING: the section's commands, one a line, as written; but the small suite instead of quick, which tests/mpi/check.sh has.
 walk() {
 	awk -v heading="## $1" '/^## / { inside = $0 == heading; next } /^```/ { code = !code; next } inside && code' \
 		"$here/../../docs/HOWTO.md" | sed 's/check quick/check --suite small.yaml/'

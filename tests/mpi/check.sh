@@ -1,21 +1,10 @@
 #!/bin/sh
-# assay itself under mpirun: four ranks check CPU collectives, each rank keeps its journal, rank 0 reports; wrong results, a
+# assay itself under mpirun: four ranks run check quick and CPU collectives, each rank keeps its journal, rank 0 reports; wrong results, a
 # rank that dies or hangs inside MPI, a plug-in that is not there, no mpirun at all.
 # usage: check.sh ASSAY MODULE FAKE     MODULE: libassay-mpi.so; FAKE: a plug-in with a fault
-set -u
-assay=$(realpath "$1") module=$(realpath "$2") fake=$(realpath "$3")
-here=$(cd "$(dirname "$0")" && pwd)
-case $(mpirun --version 2> /dev/null) in
-*"Open MPI"* | *OpenRTE*) ;;
-*) echo "1..0 # SKIP there is no mpirun of Open MPI (package openmpi-bin)"; exit 0 ;;
-esac
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-cd "$tmp" || exit 1
-. "$here/../end2end/tap.sh"
-. "$here/mpirun.sh"
-ASSAY_MODULE_DIR=$(dirname "$module")
-export ASSAY_MODULE_DIR
+. "$(dirname "$0")/mpirun.sh"
+only_open_mpi
+assay=$program
 
 cat > suite.yaml << 'SUITE'
 name: ranks
@@ -24,7 +13,6 @@ cases:
   - {probe: "null", phases: burst, require: measured, options: {time: 1ms}}
   - {probe: collective, engine: mpi, target: node, phases: burst, require: measured, limit: 20s, options: {op: alltoall, type: int32, size: 64KiB}}
 SUITE
-sed 's/require: measured/require: nothing/' suite.yaml > good.yaml # whatever else this machine does meanwhile
 # team CODE DIR ARGS..: four ranks
 team() {
 	want=$1 dir=$2
@@ -38,7 +26,22 @@ team() {
 # ends DIR RANKS WORDS: so many cases of all journals ended like that
 ends() { [ "$(cat "$1"/journal.jsonl "$1".rank-*/journal.jsonl | grep '"type":"end"' | grep -c -- "$3")" = "$2" ]; }
 
-ok "mpirun -n 4 assay check" team 0 good check --suite good.yaml
+# What is required is held; no more is excused than that others had the CPUs, or what a ceiling was taken with.
+sound() { # DIR
+	[ "$code" = 0 ] && return 0
+	grep -oE '"(pass|measured|warn|fail|unknown|skip|untrusted|error)","[a-z_]*"' "$1/results.csv" | sort | uniq -c > verdicts
+	[ "$code" = 2 ] && grep -q cpu_contended verdicts &&
+		! grep -Ev '"(pass|measured|warn|skip)"|"untrusted","(cpu_contended|above_bound)"' verdicts
+}
+patience=240 # a quarter of a minute where nobody else is
+ok "mpirun -n 4 assay check quick" team any quick check quick
+patience=60
+ok "holds what quick requires" sound quick
+echo "# it took $took s"
+ok "MPI's collectives are in it, and right" \
+	[ "$(grep -cE '"all-reduce (8 B|1 MiB), fp32, MPI","passed","success",.*"burst"' quick/results.csv)" = 2 ]
+ok "mpirun -n 4 assay check, where each is required" team any good check --suite suite.yaml
+ok "holds it" sound good
 ok "each collective on each rank, and what is of one rank once" ends good 13 '"status":"ok"'
 ok "all through one worker a rank, though another case stands between" \
 	[ "$(grep -h '"probe":"collective"\|"type":"begin"' good.rank-1/journal.jsonl | grep '"type":"begin"' | sed 's/.*"pid":\([0-9]*\).*/\1/' | sort -u | wc -l)" = 1 ]
@@ -58,8 +61,11 @@ ok "with why" says 'engine mpi begins on all 4 launched ranks together' out
 ok "one process is told how" expect 2 probe collective --engine mpi --target team type=fp32 --out alone
 ok "by mpirun or launch" says 'engine mpi works on several: start them as in mpirun -n 4 assay' alone/REPORT.md
 
-ok "without the plug-in it is open" env ASSAY_LIB_MPI_PLUGIN=/none/libassay-mpi.so sh -c '
-	. "$1/mpirun.sh"; started 4 "$2" check --suite suite.yaml --out lacks > out 2> err; [ $? = 2 ]' sh "$here" "$assay"
+without_plugin() (
+	export ASSAY_LIB_MPI_PLUGIN=/none/libassay-mpi.so
+	team 2 lacks check --suite suite.yaml
+)
+ok "without the plug-in it is open" without_plugin
 ok "and says what is missing" says 'there is no /none/libassay-mpi.so' lacks/REPORT.md
 
 ASSAY_LIB_MPI_PLUGIN=$fake FAKE_MPI_REAL=$module

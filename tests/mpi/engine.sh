@@ -1,20 +1,9 @@
 #!/bin/sh
 # Engine mpi under mpirun: every operation and type with all of its elements checked on every rank, faults that are found.
 # usage: engine.sh MPI_ENGINE MODULE FAKE     MODULE: libassay-mpi.so; FAKE: a plug-in with a fault
-set -u
-engine=$(realpath "$1") module=$(realpath "$2") fake=$(realpath "$3")
-here=$(cd "$(dirname "$0")" && pwd)
-case $(mpirun --version 2> /dev/null) in
-*"Open MPI"* | *OpenRTE*) ;;
-*) echo "1..0 # SKIP there is no mpirun of Open MPI"; exit 0 ;;
-esac
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-cd "$tmp" || exit 1
-. "$here/../end2end/tap.sh"
-. "$here/mpirun.sh"
-ASSAY_MODULE_DIR=$(dirname "$module")
-export ASSAY_MODULE_DIR
+. "$(dirname "$0")/mpirun.sh"
+only_open_mpi
+engine=$program
 
 # drive CODE RANKS: the cases of `lines`
 drive() {

@@ -1,17 +1,8 @@
 #!/bin/sh
 # The MPI plug-in under mpirun: every collective, type and operation, parts of the ranks, what it refuses, a rank that dies.
 # usage: plugin.sh MPI_RANKS MODULE FAKE     MODULE: libassay-mpi.so; FAKE: a plug-in with a fault
-set -u
-ranks=$(realpath "$1") module=$(realpath "$2") fake=$(realpath "$3")
-here=$(cd "$(dirname "$0")" && pwd)
-command -v mpirun > /dev/null 2>&1 || { echo "1..0 # SKIP mpirun is not installed"; exit 0; }
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-cd "$tmp" || exit 1
-. "$here/../end2end/tap.sh"
-. "$here/mpirun.sh"
-ASSAY_MODULE_DIR=$(dirname "$module")
-export ASSAY_MODULE_DIR
+. "$(dirname "$0")/mpirun.sh"
+ranks=$program
 
 # drive CODE RANKS HOW
 drive() {
