@@ -136,12 +136,20 @@ static enum status post_sample(struct meter_team *t, uint64_t batch, uint32_t ho
 	return st;
 }
 
+/* The others wait for their devices, which wait for this rank's: they hear that it has failed. */
+static enum status left_on_failure(struct meter_team *t, enum status st, struct error *err)
+{
+	if (st)
+		part_leave(t->part, st, err);
+	return st;
+}
+
 static enum status sample(struct meter *m, uint64_t batch, struct error *err)
 {
 	struct meter_team *t = team_of(m);
 	enum status st = post_sample(t, batch, 0, err);
 
-	return st ? st : t->own->ops->sample(t->own, batch, err);
+	return st ? st : left_on_failure(t, t->own->ops->sample(t->own, batch, err), err);
 }
 
 static enum status singles(struct meter *m, uint64_t count, struct error *err)
@@ -149,7 +157,7 @@ static enum status singles(struct meter *m, uint64_t count, struct error *err)
 	struct meter_team *t = team_of(m);
 	enum status st = post_sample(t, count, PART_SINGLES, err);
 
-	return st ? st : t->own->ops->singles(t->own, count, err);
+	return st ? st : left_on_failure(t, t->own->ops->singles(t->own, count, err), err);
 }
 
 /* Rank 0's own times, before those of others go over them. */

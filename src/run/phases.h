@@ -29,6 +29,7 @@
 #define PHASE_SINGLE_FROM_NS 100e3     /* from here on the 1 to 2 us that an event inserts do not tell */
 #define PHASE_SINGLE_MOST 512          /* iterations timed one by one */
 #define PHASE_SINGLE_S 0.1             /* and no longer than that in all */
+#define PHASE_SINGLE_STARVED 0.1       /* share of them that waited for their launch: beyond it they tell of the hosts */
 #define PHASE_WIDE 0.05                /* half-width of the mean that says so */
 #define PHASE_CPU_SHARE 0.97           /* of the CPU time asked for, below which other work took it */
 /* clang-format on */

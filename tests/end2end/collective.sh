@@ -69,6 +69,8 @@ ok "512 single iterations were timed" [ "$(value ways 0 iteration_samples)" = 51
 ok "by stream each is a call's, and the device waited for them" \
 	sh -c '[ "$1" = 1.0 ] && awk -v a="$2" "BEGIN { exit !(a > 8100 && a < 8300) }"' . "$(value ways 0 iteration_starved_share)" "$(value ways 0 iteration_ns_p99)"
 ok "in a graph it waits for none" [ "$(value ways 1 iteration_starved_share)" = 0.0 ]
+ok "who waits for whom is told of busy devices alone" \
+	sh -c '[ -z "$1" ] && [ -n "$2" ]' . "$(value ways 0 skew_ns)" "$(value ways 1 skew_ns)"
 ok "and its iterations are a replay's" near "$(value ways 1 iteration_ns_p50)" 7200
 ok "those of windows too" near "$(value ways 2 iteration_ns_max)" 3400
 ok "the report has a row of each" [ "$(sed -n '/^### Single iterations/,/^##/s/^| all-reduce.* us | 512 |.*/x/p' ways/REPORT.md | grep -c x)" = 6 ]
