@@ -63,6 +63,9 @@ static void group_fill(struct group *g, const struct judge_context *ctx, const s
 
 	g->count = 0;
 	for (i = 0; i < r->case_count && g->count < GROUP_MAX; i++) {
+		if (strcmp(r->cases[i].key,
+			   lead->c->key)) /* before all that a subject costs: nodes have many */
+			continue;
 		subject_of(&s, ctx, &r->cases[i]);
 		if (!fit(&s) || !alike(&s, lead))
 			continue;
@@ -84,9 +87,12 @@ bool siblings_seen_again(const struct judge_context *ctx, const struct subject *
 	size_t i;
 
 	for (i = 0; i < r->case_count; i++) {
-		subject_of(&other, ctx, &r->cases[i]);
-		if (other.c == s->c || strcmp(other.c->where, s->c->where) ||
-		    strcmp(other.c->key, s->c->key) || !sound(&other))
+		const struct record_case *c = &r->cases[i];
+
+		if (c == s->c || strcmp(c->where, s->c->where) || strcmp(c->key, s->c->key))
+			continue;
+		subject_of(&other, ctx, c);
+		if (!sound(&other))
 			continue;
 		if (slower ? other.figure < median * (1 - limit) : other.figure > median * (1 + limit))
 			return true;
