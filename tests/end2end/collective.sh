@@ -157,6 +157,18 @@ preset() { # ENGINE TYPE: what it takes where nobody says
 }
 ok "the type that nobody names is bf16" preset nccl bf16
 ok "of engine mpi one that MPI has" preset mpi fp32
+# Four launched ranks on one node: what it does by threads is not done again by processes; three of them are another case.
+cat > ranks.yaml << LIST
+name: ranks
+cases:
+  - {probe: collective, engine: nccl, target: [node-doubling, team-doubling, "team:0-2"], phases: burst, seconds: 5ms, limit: 8s, require: measured, options: {size: 1KiB}}
+LIST
+mkdir meet
+FAKE_CUDA=devices=4 FAKE_NCCL_MEET="$tmp/meet" "$assay" launch --ranks-per-node 4 -- check --suite ranks.yaml --out ranks > ranks.out 2> ranks.err
+ok "two GPUs, all four and three ranks have measured" [ "$(well ranks)" = 3 ]
+ok "the first two as threads of rank 0" says '"target":"node:0,1"' ranks/journal.jsonl
+ok "the ranks of the node are the node" says '"target":"team",.*"reason":"case 1 is the same"' ranks/journal.jsonl
+ok "the others hear it from rank 0" [ "$(cat ranks/nodes/*/rank-*/journal.jsonl | grep -c '"type":"end",.*rank 0 on .*: case 1 is the same')" = 3 ]
 # nccl-tests beside it: a stand-in that says what its rows say.
 mkdir peer
 printf '#!/bin/sh\nfor s in 8 64 512 4096 32768; do echo "  $s  4  bfloat16  sum  -1  16.40  0.00 0.00  N/A  16.40  0.00  0.00  N/A"; done\n' \

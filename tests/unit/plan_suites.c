@@ -11,8 +11,9 @@
 
 static struct plan plan;
 
-/* A recorded machine as if it were this one: of a recording every case is skipped. */
-static struct machine *live(const char *recording)
+/* A recorded machine as if it were this one: of a recording every case is skipped. With this much memory a
+ * GPU; 0: as recorded. */
+static struct machine *live_with(const char *recording, double memory)
 {
 	struct machine *m = NULL, *now = NULL;
 	struct error err = {0};
@@ -24,11 +25,22 @@ static struct machine *live(const char *recording)
 		fail_msg("%s", err.text);
 	facts = json_deep_copy(machine_json(m));
 	json_object_set_new(facts, "live", json_true());
+	for (size_t i = 0; memory > 0 && i < json_array_size(json_object_get(facts, "gpus")); i++) {
+		json_t *g = json_object_get(json_array_get(json_object_get(facts, "gpus"), i), "facts");
+
+		json_object_set_new(g, "memory_bytes", json_real(memory));
+		json_object_set_new(g, "memory_free_bytes", json_real(memory - 1e9));
+	}
 	if (machine_from_json(&now, facts, &err))
 		fail_msg("%s", err.text);
 	json_decref(facts);
 	machine_free(m);
 	return now;
+}
+
+static struct machine *live(const char *recording)
+{
+	return live_with(recording, 0);
 }
 
 static void plan_suite(const char *name, const struct machine *m, const struct plan_wishes *wishes)
@@ -121,6 +133,28 @@ static void test_plan_suites__the_matrix_and_every_collective_fit_a_minute(void 
 		fail_msg("%.1f s", seconds);
 	plan_release(&plan);
 	machine_free(m);
+}
+
+/* 16 GiB to send and 16 to receive: a GPU of 40 GB has room for them, one of 32 has not. */
+static void test_plan_suites__the_largest_all_reduce_is_where_memory_allows(void **state)
+{
+	static const double memory[] = {80e9, 40e9, 32e9};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct machine *m = live_with("derived-h200-sxm-4", memory[i]);
+		const struct bench_case *largest = NULL;
+
+		plan_suite("full", m, NULL);
+		for (size_t k = 0; k < plan.case_count; k++)
+			if (!strcmp(nth(k)->probe->name, "collective") && strstr(nth(k)->key, "size=16GiB"))
+				largest = nth(k);
+		assert_non_null(largest);
+		assert_int_equal(largest->skip_cause, i < 2 ? CAUSE_NONE : CAUSE_NO_MEMORY);
+		assert_true(i < 2 || strstr(largest->skip_reason, "of device memory"));
+		plan_release(&plan);
+		machine_free(m);
+	}
 }
 
 /* -- launched ranks -- */
@@ -217,6 +251,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(quick_and_full_take_no_longer_than_they_say),
 		test(the_matrix_and_every_collective_fit_a_minute),
+		test(the_largest_all_reduce_is_where_memory_allows),
 		test(a_node_is_measured_by_its_lowest_rank_and_all_of_them_by_the_team),
 		test(on_one_node_nothing_is_measured_twice),
 	};
