@@ -171,6 +171,18 @@ wait
 ok "a rank that is killed ends the team, at once and by name" eval 'end 0 0 "team_lost.*rank 2 on " && end 1 0 "team_lost" && [ $(($(date +%s) - begun)) -le 25 ]'
 ok "the others are inconclusive" eval '[ "$(cat code.0) $(cat code.1)" = "2 2" ]'
 
+# A bit that one rank turns: groups with and without rank 0, each of new processes and a communicator of their own.
+{
+	printf 'name: bad\ncases:\n'
+	collective 'op: allreduce, size: 64KiB'
+} > bad.yaml
+for bad in 0 3; do
+	own[$bad]="ASSAY_TEST=1 ASSAY_TEST_PLANT=wrong:$bad"
+	team 4 --suite bad.yaml
+	ok "rank $bad, which puts in a wrong bit, is named with its GPU" eval 'says "\"isolated_place\":\"rank $bad on host-[^\"]*\",\"isolated_pci\":\"0000:" run/journal.jsonl'
+done
+ok "the others worked without it, and without rank 0" says '"target":"team:1-3"' run/journal.jsonl
+
 # One GPU.
 unset FAKE_NVML_FILE
 export FAKE_CUDA=devices=1
