@@ -32,7 +32,7 @@ run() { # STAGED SUITE OUT
 }
 
 suite ops 'size: 1KiB, op: [allreduce, allgather, reducescatter, alltoall, broadcast, reduce, sendrecv]' \
-	'size: 1KiB, op: [broadcast, reduce], root: 3'
+	'size: 1KiB, op: [broadcast, reduce], root: 3, type: fp32'
 suite types 'size: 1KiB, reduce: [sum, min, max, avg], type: [fp32, bf16, fp16, e4m3, e5m2, int8, int32, fp64]'
 suite moved 'size: 1KiB, op: [allgather, alltoall, sendrecv, broadcast], type: [fp32, e4m3, fp64]'
 suite in 'size: 1KiB, place: in, op: [allreduce, allgather, reducescatter, broadcast, reduce]'

@@ -51,9 +51,10 @@ ok "with MPI's version" says '"mpi_version":"Open MPI v' good/journal.jsonl
 ok "in one report" says 'all-to-all 64 KiB' out
 ok "which has the journals of all" [ "$(find good/nodes -name journal.jsonl | wc -l)" = 3 ]
 ok "nothing is left of the launcher's" [ -z "$(find "$TMPDIR" -name 'assay-mpi-*')" ]
-ok "assay probe too" team any probed probe collective --engine mpi --target team type=fp64 size=8KiB --seconds 0.1
+ok "assay probe too, with a type that MPI has where none is named" \
+	team any probed probe collective --engine mpi --target team size=8KiB --seconds 0.1
 ok "on each rank" ends probed 4 '"status":"ok"'
-ok "bf16 is none of MPI's" team 2 none probe collective --engine mpi --target team
+ok "bf16 is none of MPI's" team 2 none probe collective --engine mpi --target team type=bf16
 ok "which says what is" says 'MPI has no bf16: type=fp32, fp64, int8 or int32' out
 ok "a part of the ranks is refused" team 2 part probe collective --engine mpi --target team:0-1 type=fp32
 ok "with why" says 'engine mpi begins on all 4 launched ranks together' out
