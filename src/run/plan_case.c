@@ -6,6 +6,7 @@
 #include "run/need.h"
 #include "run/plan_build.h"
 #include "run/target_team.h"
+#include "team/control.h"
 
 #define TOGETHER_SECONDS 2.0 /* windows that run together must cover each other: a fixed length */
 
@@ -204,6 +205,7 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 static const struct engine *pick_engine(const struct plan_builder *b, const struct plan_choice *k)
 {
 	const struct engine *lacks = NULL, *first = NULL;
+	bool launched = b->wishes && b->wishes->team && b->wishes->team->size > 1;
 
 	for (const struct engine *const *e = k->probe->engines; *e; e++) {
 		struct bench_case c = {.probe = k->probe, .engine = *e, .target = k->found->target};
@@ -213,10 +215,12 @@ static const struct engine *pick_engine(const struct plan_builder *b, const stru
 		if (!((*e)->targets & (unsigned)k->found->target.kind))
 			continue;
 		first = first ? first : *e;
-		st = target_ranks(&c.target, *e, b->machine, b->wishes,
-				  NULL); /* its options are held against them */
-		if (!st)
-			st = case_options(&c, k->assignment, k->count, NULL);
+		if ((*e)->launched && !launched)
+			continue;
+		/* Its options are held against the ranks. Whether this one can be one is not asked: all
+		 * choose alike. */
+		target_ranks(&c.target, *e, b->machine, b->wishes, NULL);
+		st = case_options(&c, k->assignment, k->count, NULL);
 		if (!st && !k->found->skip)
 			st = ask_engine(b, *e, &c, &why);
 		case_release(&c);

@@ -195,6 +195,9 @@ export FAKE_CUDA=devices=1
 team 4 --suite single.yaml
 ok "a GPU that all ranks of a node see is the first one's" eval 'codes "0 0 0 0" && end 0 1 "\"ok\"" && end 0 3 "\"ok\""'
 ok "the others have none" says 'rank 1 has no GPU' run/results.csv
+sed '/collective/s/engine: nccl, //; 4,$d' single.yaml > choice.yaml
+team 3 --suite choice.yaml
+ok "whoever has one, all choose the same engine" end 0 0 'rank 1 has no GPU'
 CUDA_VISIBLE_DEVICES=0 team 8 --suite single.yaml
 ok "a GPU that eight ranks were given fails the run on every rank" codes '1 1 1 1 1 1 1 1'
 ok "the report names ranks and GPU" grep -q '"fail","gpu_shared".*ranks 0-7 of .* all have the GPU 0000:8d:00.0' run/results.csv
