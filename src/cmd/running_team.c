@@ -78,6 +78,8 @@ static json_t *about(const struct running_team *t, const struct running_opts *o,
 	char *boot = NULL;
 	size_t size = 0;
 
+	if (!o->real_names && (!shown || strlen(shown) >= 48))
+		shown = "node"; /* the others would take its real name */
 	if (j && shown && strlen(shown) < 48)
 		json_object_set_new(j, "shown", json_string(shown));
 	if (j && !file_read(&boot, &size, "/proc/sys/kernel/random/boot_id", 64, NULL) && size)

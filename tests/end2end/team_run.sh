@@ -47,7 +47,13 @@ line() { # TARGET OPTIONS; on a busy machine figures may not be trusted, which i
 	line 'team:0,2' 'slot: 1'
 	line team 'slot: [2, 3]'
 } > suite.yaml
-three check --suite suite.yaml --no-telemetry --out run
+three check --suite suite.yaml --no-telemetry --node polaris --out run
+named() { # NAME: stands in some rank's journal, but for the words of the command itself
+	sed 's/"command":\[[^]]*\],//' run/journal.jsonl run/nodes/*/rank-*/journal.jsonl run.rank-*/journal.jsonl | grep -w -- "$1"
+}
+ended_with() { grep -h '"type":"\(end\|close\)"' run/journal.jsonl run.rank-*/journal.jsonl | grep -w -- "$1"; }
+ok "no rank's journal has the node's name" eval '! named polaris'
+ok "who failed is told by the host's pseudonym" eval 'ended_with "rank 1 on host-[0-9a-f]*" && ! ended_with "$(hostname)"'
 ok "a worker that dies is a crash there" end 1 0 '"ending":"crashed".*signal 11'
 ok "and a lost team to the others" eval 'end 0 0 "team_lost" && end 2 0 "team_lost"'
 ok "a rank that hangs is ended, and says where it stood" end 2 1 '"cause":"\(timed_out\|team_lost\)".*rank 2 waited .* in preparing'
@@ -71,7 +77,8 @@ require=nothing
 	printf '  - {probe: versions, require: nothing}\n'
 	line team 'slot: 3'
 } > suite.yaml
-three check --suite suite.yaml --no-telemetry --out run
+three check --suite suite.yaml --no-telemetry --node polaris --real-names --out run
+ok "asked for, each has the node's name" [ "$(named '"name":"polaris"' | grep -c '"type":"open"')" = 5 ]
 ok "all is well" codes '0 0 0'
 ok "the node's own cases are run once" eval 'end 0 2 "\"ok\"" && ! end 1 2 "\"ok\"" && ! end 2 2 "\"ok\""'
 ok "one worker has all cases of launched ranks: MPI starts once" eval '[ "$(grep "\"type\":\"begin\"" run.rank-1/journal.jsonl | grep -o "pid\":[0-9]*" | sort -u | wc -l)" = 1 ]'
