@@ -149,10 +149,12 @@ static void add_todos(struct text *out, const struct view *v)
 	for (size_t i = 0; i < v->todo_count; i++) {
 		const struct view_todo *t = &v->todos[i];
 
+		if (t->spread.said)
+			continue;
 		text_add(out, "<li><span>");
 		html_verdict(out, t->verdict);
 		text_add(out, "</span><span>");
-		html_add(out, t->target);
+		html_add(out, t->spread.where);
 		text_add(out, ": ");
 		html_element(out, "b", t->action[0] ? t->action : "look at the case");
 		text_add(out, "<br><span class=\"muted\">");
@@ -172,8 +174,10 @@ static void add_knobs(struct text *out, const struct view *v)
 		return;
 	text_add(out, "<section id=\"knobs\"><h2>What would buy more</h2>\n");
 	for (size_t i = 0; i < v->knob_count; i++) {
+		if (v->knobs[i].spread.said)
+			continue;
 		text_add(out, "<div class=\"knob\">");
-		html_add(out, v->knobs[i].target);
+		html_add(out, v->knobs[i].spread.where);
 		text_add(out, ": <b>");
 		html_names(out, v, v->knobs[i].knob);
 		text_add(out, "</b><br><span class=\"muted\">");

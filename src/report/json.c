@@ -144,7 +144,7 @@ static json_t *todos_json(struct json_build *b)
 
 		json_put(b, object, "verdict", json_string(verdict_name(t->verdict)));
 		json_put(b, object, "cause", json_string(cause_name(t->cause)));
-		json_put_text(b, object, "target", t->target);
+		json_put_text(b, object, "target", t->spread.target);
 		json_put_text(b, object, "action", t->action);
 		json_put_text(b, object, "cases", text_str(&t->cases));
 		json_put_text(b, object, "reason", t->reason);

@@ -85,14 +85,18 @@ static void add_head(struct text *out, const struct view *v)
 
 static void add_todos(struct text *out, const struct view *v)
 {
+	unsigned number = 0;
+
 	text_add(out, "\n## What to do\n\n");
 	if (!v->todo_count)
 		text_add(out, v->row_count ? "Nothing: no case asks for anything.\n" : "Nothing ran.\n");
 	for (size_t i = 0; i < v->todo_count; i++) {
 		const struct view_todo *t = &v->todos[i];
 
-		text_addf(out, "%zu. **%s**, ", i + 1, verdict_name(t->verdict));
-		markdown_text(out, t->target);
+		if (t->spread.said)
+			continue;
+		text_addf(out, "%u. **%s**, ", ++number, verdict_name(t->verdict));
+		markdown_text(out, t->spread.where);
 		text_add(out, ": ");
 		markdown_text(out, t->action[0] ? t->action : "look at the case");
 		text_add(out, ". ");
@@ -110,8 +114,10 @@ static void add_knobs(struct text *out, const struct view *v)
 	if (v->knob_count)
 		text_add(out, "\n## What would buy more\n\n");
 	for (size_t i = 0; i < v->knob_count; i++) {
+		if (v->knobs[i].spread.said)
+			continue;
 		text_add(out, "- ");
-		markdown_text(out, v->knobs[i].target);
+		markdown_text(out, v->knobs[i].spread.where);
 		text_add(out, ", **");
 		md_names(out, v, v->knobs[i].knob);
 		text_add(out, "**: ");

@@ -32,7 +32,9 @@ static void add_todos(const struct paint *p, const struct view *v)
 						    : cause_text(t->cause);
 		struct text line = {0};
 
-		text_addf(&line, "%s: %s (%s", t->target, action[0] ? action : "look at the case",
+		if (t->spread.said)
+			continue;
+		text_addf(&line, "%s: %s (%s", t->spread.where, action[0] ? action : "look at the case",
 			  text_str(&t->some));
 		text_addf(&line, t->cause != CAUSE_NONE ? "; %s)" : "%s)",
 			  t->cause != CAUSE_NONE ? cause_name(t->cause) : "");
@@ -50,7 +52,9 @@ static void add_knobs(const struct paint *p, const struct view *v)
 		const struct view_knob *k = &v->knobs[i];
 		struct text line = {0};
 
-		text_addf(&line, "%s, ", k->target);
+		if (k->spread.said)
+			continue;
+		text_addf(&line, "%s, ", k->spread.where);
 		names_add(&v->names, &line, k->knob);
 		text_add(&line, ": ");
 		names_add(&v->names, &line, text_str(&k->some));

@@ -194,6 +194,8 @@ enum status view_build(struct view *v, const struct report_input *in, struct err
 	view_todos_build(v);
 	view_parts_build(v);
 	st = view_shape(v, err);
+	if (!st)
+		st = view_spread_build(v, err);
 out:
 	if (st)
 		view_release(v);

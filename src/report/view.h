@@ -57,10 +57,18 @@ struct view_unjudged {
 	unsigned count;
 };
 
+/* Whom advice is for. Of the same advice for many targets the first speaks for all. */
+struct view_spread {
+	char target[192]; /* its own */
+	unsigned node;
+	bool said;	 /* by an earlier one: not laid out */
+	char where[640]; /* its target, or "64 targets on 64 nodes, such as n0/gpu0, .." */
+};
+
 /* A knob that could buy more, and the cases it is for with their gains; who is farthest from its bound first.
  */
 struct view_knob {
-	char target[192];
+	struct view_spread spread;
 	const char *knob;
 	struct text some; /* "BF16 GEMM 8192, cuBLASLt (at most x 1.47); .." */
 	unsigned count;
@@ -70,7 +78,7 @@ struct view_knob {
 struct view_todo {
 	enum verdict verdict;
 	enum cause cause;
-	char target[192];
+	struct view_spread spread;
 	const char *action; /* static, or the judge's */
 	struct text cases;  /* all: "BF16 GEMM 8192, cuBLASLt; .." */
 	struct text some;   /* the first few, and how many more */

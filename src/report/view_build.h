@@ -14,6 +14,8 @@ void view_parts_build(struct view *v);
 /* From rows to what is laid out: curves, folds, what nothing judged, knobs. After rows, titles and todos.
  * NO_RESOURCE out of memory. */
 enum status view_shape(struct view *v, struct error *err);
+/* What advice is laid out, and for whom; after todos and knobs. NO_RESOURCE out of memory. */
+enum status view_spread_build(struct view *v, struct error *err);
 void view_shape_release(struct view *v);
 /* False for what nobody asked to judge and only lacks a reference. */
 bool view_asks(const struct view_row *row);

@@ -216,7 +216,7 @@ static void build_unjudged(struct view *v)
 static const struct advice *turns(const struct view_row *row, const struct view_knob *knob)
 {
 	for (size_t i = 0; i < row->j->advice_count; i++)
-		if (!strcmp(row->where, knob->target) && !strcmp(row->j->advice[i].knob, knob->knob))
+		if (!strcmp(row->where, knob->spread.target) && !strcmp(row->j->advice[i].knob, knob->knob))
 			return &row->j->advice[i];
 	return NULL;
 }
@@ -266,9 +266,10 @@ static void build_knobs(struct view *v)
 			bool known = false;
 
 			*knob = (struct view_knob){.knob = v->rows[i].j->advice[a].knob};
-			text_copy(knob->target, sizeof(knob->target), v->rows[i].where);
+			text_copy(knob->spread.target, sizeof(knob->spread.target), v->rows[i].where);
+			knob->spread.node = v->rows[i].c->node;
 			for (size_t k = 0; k < v->knob_count && !known; k++)
-				known = !strcmp(v->knobs[k].target, knob->target) &&
+				known = !strcmp(v->knobs[k].spread.target, knob->spread.target) &&
 					!strcmp(v->knobs[k].knob, knob->knob);
 			if (known)
 				continue;

@@ -12,7 +12,7 @@ static void add_todo(struct view *v, const struct view_row *row, const char *act
 
 	for (size_t i = 0; i < v->todo_count && !t; i++)
 		if (v->todos[i].cause == row->j->cause && v->todos[i].verdict == row->j->verdict &&
-		    !strcmp(v->todos[i].target, row->where) && !strcmp(v->todos[i].action, action))
+		    !strcmp(v->todos[i].spread.target, row->where) && !strcmp(v->todos[i].action, action))
 			t = &v->todos[i];
 	if (!t) {
 		t = &v->todos[v->todo_count++];
@@ -20,7 +20,8 @@ static void add_todo(struct view *v, const struct view_row *row, const char *act
 					.cause = row->j->cause,
 					.action = action,
 					.reason = row->reason};
-		text_copy(t->target, sizeof(t->target), row->where);
+		text_copy(t->spread.target, sizeof(t->spread.target), row->where);
+		t->spread.node = row->c->node;
 		t->residual_low = t->residual_high = row->j->unexplained;
 	}
 	t->residual_low = fmin(t->residual_low, row->j->unexplained);

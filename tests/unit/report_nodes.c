@@ -132,8 +132,8 @@ static void test_nodes__names_are_hidden_and_escaped(void **state)
 
 enum { MANY = 12 };
 
-/* Twelve nodes with a GPU each; every third has another driver, each another kernel. */
-static void write_of_many(const char *dir, unsigned rank)
+/* Twelve nodes with a GPU each; every third has another driver, each another kernel. `wrong` elements of nine. */
+static void write_of_many(const char *dir, unsigned rank, unsigned wrong)
 {
 	char to[PATH_MAX], name[16], path[PATH_MAX + 32];
 	struct text t = {0}, team = {0};
@@ -147,13 +147,14 @@ static void write_of_many(const char *dir, unsigned rank)
 		  "{'n':1,'t':11,'type':'machine','facts':{'format':1,'driver':{'version':'%s'},'system':{'kernel':'6.%u'},'gpus':"
 		  "[{'pci':'0000:10:00.0','status':'ok','name':'NVIDIA X'}]}}\n",
 		  text_str(&team), rank % 3 ? "580" : "570", rank);
-	text_add(&t, "{'n':2,'t':12,'type':'plan','hash':'h','suite':'tiny','steps':[{'together':false,'cases':[{'case':0,'key':"
+	text_addf(&t, "{'n':2,'t':12,'type':'plan','hash':'h','suite':'tiny','steps':[{'together':false,'cases':[{'case':0,'key':"
 		     "'gemm engine=x m=1','probe':'gemm','engine':'x','options':{'m':'1'},'kind':'timed','target':'gpu0','gpus':["
 		     "'0000:10:00.0'],'phases':'headline','require':'measured','work':{'flop':1e9,'limit':'compute.fp32'},'skip':"
 		     "null}]}]}\n{'n':3,'t':13,'type':'begin','case':0,'attempt':1,'pid':5}\n"
 		     "{'n':4,'t':14,'type':'result','case':0,'phase':'sustained','values':{'flop_rate':1e12,'window_s':2,'settled':1,"
-		     "'samples':200,'half_width_share':0.001,'wrong_checked':9,'wrong_total':9,'wrong_count':0}}\n"
-		     "{'n':5,'t':15,'type':'end','case':0,'ending':'done','status':'ok','cause':'','text':''}\n");
+		     "'samples':200,'half_width_share':0.001,'wrong_checked':9,'wrong_total':9,'wrong_count':%u}}\n"
+		     "{'n':5,'t':15,'type':'end','case':0,'ending':'done','status':'%s','cause':'%s','text':''}\n",
+		  wrong, wrong ? "mismatch" : "ok", wrong ? "wrong_result" : "");
 	text_addf(&t, "{'n':6,'t':16,'type':'close','ending':'done','text':'',%s}\n", text_str(&team));
 	for (size_t i = 0; i < t.size; i++)
 		t.data[i] = t.data[i] == '\'' ? '"' : t.data[i];
@@ -180,7 +181,7 @@ static void test_nodes__of_many_only_what_asks_for_something_is_laid_out(void **
 	struct shown s;
 
 	for (unsigned r = 0; r < MANY; r++)
-		write_of_many(*state, r);
+		write_of_many(*state, r, 0);
 	nodes_rank_dir(path, sizeof(path), *state, "n5", 5);
 	text_copy(path + strlen(path), sizeof(path) - strlen(path), "/" JOURNAL_FILE);
 	assert_int_equal(unlink(path), 0);
@@ -198,6 +199,40 @@ static void test_nodes__of_many_only_what_asks_for_something_is_laid_out(void **
 	shown_release(&s);
 }
 
+static unsigned times(const char *text, const char *what)
+{
+	unsigned n = 0;
+
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+/* Wrong on every node but one: said once for eleven, of each in JSON. Wrong on three: said of each. */
+static void test_nodes__the_same_advice_for_many_is_said_once(void **state)
+{
+	static const unsigned bad[] = {MANY - 1, 3};
+	const char *action = cause_action(CAUSE_WRONG_RESULT);
+	json_t *results;
+	struct shown s;
+
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned r = 0; r < MANY; r++)
+			write_of_many(*state, r, r < bad[i] ? 2 : 0);
+		shown_read(&s, *state);
+		if (i)
+			assert_false(says(&s, REPORT_MARKDOWN, "targets on"));
+		else
+			shown_all_say(&s, "11 targets on 11 nodes, such as n0/gpu0, n1/gpu0, n2/gpu0");
+		for (int f = REPORT_TEXT; f <= REPORT_HTML; f++)
+			assert_int_equal(times(text_str(&s.text[f]), action), i ? 3 : 1);
+		shown_valid(&s, &results);
+		assert_int_equal(json_array_size(json_object_get(results, "what_to_do")), bad[i]);
+		json_decref(results);
+		shown_release(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +241,7 @@ int main(void)
 		scratch_test(test_nodes__a_missing_node_is_told_and_nothing_passes),
 		scratch_test(test_nodes__names_are_hidden_and_escaped),
 		scratch_test(test_nodes__of_many_only_what_asks_for_something_is_laid_out),
+		scratch_test(test_nodes__the_same_advice_for_many_is_said_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
