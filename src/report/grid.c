@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/grid.h"
+#include "report/growth.h"
 #include "report/ranks.h"
 #include "report/scaling.h"
 #include "report/singles.h"
@@ -75,6 +76,12 @@ void grid_each(const struct view *v, bool brief, grid_visit *visit, void *arg)
 	scaling_collect(&scaling, v);
 	for (size_t i = 0; i < scaling.count; i++) {
 		scaling_grid(&g, &scaling.table[i]);
+		show(&g, visit, arg);
+	}
+	for (size_t i = 0; i < v->row_count; i++) {
+		if (!growth_lead(v, i) || (brief && !growth_brief(v, i)))
+			continue;
+		growth_grid(&g, v, i);
 		show(&g, visit, arg);
 	}
 	(void)singles_grid(&g, v);

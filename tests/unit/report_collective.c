@@ -206,9 +206,77 @@ static void test_ranks__one_rank_has_no_table(void **state)
 	shown_release(&s);
 }
 
+/* All-reduce of 1 GiB on 8, 4 and 2 GPUs, in this order; of the last the search for who is slow follows; all-gather on all alone. */
+static void write_groups(const char *dir)
+{
+	static const struct {
+		const char *op, *target, *more;
+		unsigned ranks;
+		double gb;
+	} cases[] = {{"allreduce", "node", "", 8, 306},
+		     {"allreduce", "node:0,1,2,3", "", 4, 342},
+		     {"allreduce", "node:0,1", "", 2, 360},
+		     {"allreduce", "node:4,5,6", "'follows':{'case':2},", 3, 100},
+		     {"allgather", "node", "", 8, 300}};
+	struct text t = {0};
+	char values[300];
+	unsigned n = 3;
+
+	text_add(&t, "{'n':0,'t':1000,'type':'open','schema':2,'program':'0.1.0','build':'b','seed':7,'node':'x'}\n"
+		     "{'n':1,'t':1001,'type':'machine','facts':{'format':1,'gpus':[]}}\n"
+		     "{'n':2,'t':1002,'type':'plan','hash':'h','suite':'tiny','steps':[{'together':false,'cases':[");
+	for (unsigned i = 0; i < 5; i++)
+		text_addf(&t,
+			  "%s{'case':%u,'key':'collective engine=nccl op=%s','probe':'collective','engine':'nccl','options':{'op':'%s',"
+			  "'type':'bf16','size':'1GiB'},'kind':'timed','target':'%s',%s'gpus':[],'phases':'burst','require':'measured',"
+			  "'work':{'link_bytes':1073741824,'limit':'collective.%s'},'skip':null}",
+			  i ? "," : "", i, cases[i].op, cases[i].op, cases[i].target, cases[i].more, cases[i].op);
+	text_add(&t, "]}]}\n");
+	for (unsigned i = 0; i < 5; i++) {
+		add_run(&t, &n, i, "'algorithm':'ring'", 4000);
+		snprintf(values, sizeof(values), "'link_rate':%g,'ranks':%u", 1e9 * cases[i].gb, cases[i].ranks);
+		add_result(&t, &n, i, "burst", values);
+		add_end(&t, &n, i);
+	}
+	text_addf(&t, "{'n':%u,'t':%u,'type':'close','ending':'done','text':''}\n", n, 1000 + n);
+	write_run(dir, &t);
+}
+
+static void test_groups__one_collective_over_growing_groups_is_a_table(void **state)
+{
+	static const char *const said[] = {"The collective alone over growing groups: all-reduce 1 GiB, bf16", "95.0 %", "85.0 %",
+					   "342 GB/s", "306 GB/s"};
+	static const struct {
+		unsigned ranks, id;
+		double share;
+	} groups[] = {{2, 2, 1}, {4, 1, 0.95}, {8, 0, 0.85}};
+	json_t *results, *all, *one;
+	struct shown s;
+
+	write_groups(*state);
+	shown_read(&s, *state);
+	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+		shown_all_say(&s, said[i]);
+	assert_null(strstr(text_str(&s.text[REPORT_MARKDOWN]), "groups: all-gather"));
+	shown_valid(&s, &results);
+	all = json_object_get(results, "collective_groups");
+	assert_int_equal(json_array_size(all), 1);
+	all = json_object_get(json_array_get(all, 0), "groups");
+	assert_int_equal(json_array_size(all), 3);
+	for (unsigned i = 0; i < 3; i++) {
+		one = json_array_get(all, i);
+		assert_int_equal(json_integer_value(json_object_get(one, "ranks")), groups[i].ranks);
+		assert_int_equal(json_integer_value(json_object_get(one, "case")), groups[i].id);
+		assert_true(json_number_value(json_object_get(one, "of_smallest")) == groups[i].share);
+	}
+	json_decref(results);
+	shown_release(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		scratch_test(test_groups__one_collective_over_growing_groups_is_a_table),
 		scratch_test(test_ranks__a_terminal_has_those_that_differ_alone),
 		scratch_test(test_ranks__each_form_names_who_comes_last),
 		scratch_test(test_ranks__one_rank_has_no_table),
