@@ -85,7 +85,9 @@ struct field {
 	X(wrong_checked, "", U64, 0, "elements checked by verification")                              \
 	X(wrong_total, "", U64, 0, "elements of the result")                                          \
 	X(wrong_count, "", U64, -1, "wrong elements found")                                           \
-	X(wrong_suspect, "", U64, 0, "the rank whose share seems to be missing in what is wrong, or twice in it") \
+	X(wrong_suspect, "", U64, 0, "the rank whose share is what is wrong, or seems to be missing in it, or twice in it") \
+	X(wrong_ranks, "", U64, -1, "ranks that found something wrong")                               \
+	X(wrong_rank, "", U64, 0, "the first of them")                                                \
 	X(wrong_place, "", TEXT, 0, "where the first wrong element is, with expected and found")      \
 	X(ranks, "", U64, 0, "ranks that worked together")                                            \
 	X(rank_ns_min, "ns", F64, -1, "mean of the rank with the shortest iterations")                \

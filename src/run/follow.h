@@ -21,8 +21,9 @@ enum {
 
 enum follow_fault { FOLLOW_SLOW, FOLLOW_WRONG };
 enum follow_kind { FOLLOW_NOBODY, FOLLOW_MEMBER, FOLLOW_PAIR, FOLLOW_TWO /* members, each by itself */ };
-/* What a round's tests send: the work that was slow, what uses every pair of the group, or one pair alone. */
-enum follow_traffic { FOLLOW_SAME, FOLLOW_EVERY_PAIR, FOLLOW_ONE_PAIR };
+/* What a round's tests send: the work that was slow, what uses every pair of the group, one pair alone, or
+ * parts that come from one member each, to all. */
+enum follow_traffic { FOLLOW_SAME, FOLLOW_EVERY_PAIR, FOLLOW_ONE_PAIR, FOLLOW_PARTS };
 
 struct follow_start {
 	unsigned members;

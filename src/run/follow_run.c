@@ -21,14 +21,14 @@ bool hunt_has_time(const struct hunt *h, unsigned cases)
 
 /* ---- the whole search ---- */
 
-static void gpus_whole(struct follow *f, unsigned members)
+void hunt_all(struct follow *f, unsigned members, const char *what)
 {
 	memset(f, 0, sizeof(*f));
 	f->count = 1;
 	f->test[0] = (struct follow_test){.count = members};
 	for (unsigned m = 0; m < members; m++)
 		f->group[m] = (uint16_t)m;
-	text_copy(f->what, sizeof(f->what), "all of them again");
+	text_copy(f->what, sizeof(f->what), what);
 }
 
 /* The whole once more, three times: was it slow (or wrong) once only? */
@@ -41,7 +41,7 @@ static bool whole_again(struct hunt *h, struct follow_start *s)
 	if (h->trigger->team)
 		ranks_whole(h);
 	else
-		gpus_whole(f, s->members);
+		hunt_all(f, s->members, "all of them again");
 	if (!hunt_tests(h, WHOLE_REPEATS, &first))
 		return false;
 	for (unsigned k = 0; k < WHOLE_REPEATS; k++) {

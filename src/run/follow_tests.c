@@ -11,18 +11,31 @@
 
 enum { LIMIT_MS = 30000, REPEATS_ROOM = 8 };
 
-/* Options of the trigger's, but what travels: every pair, or one pair. A wrong result is sought in the work
- * that showed it. */
+static void set_word(json_t *options, const char *name, const char *word)
+{
+	if (json_object_get(options, name))
+		json_object_set_new(options, name, json_string(word));
+}
+
+/* Options of the trigger's, but what travels. Groups are wrong in the work that showed it; whose part is
+ * wrong is seen where each comes from one. What is of the trigger's operation alone goes back to its default.
+ */
 static void set_traffic(json_t *options, const struct hunt_order *o)
 {
-	if (!json_object_get(options, "op") || o->fault == FOLLOW_WRONG || o->traffic == FOLLOW_SAME)
+	static const char *const ops[] = {[FOLLOW_EVERY_PAIR] = "alltoall",
+					  [FOLLOW_ONE_PAIR] = "sendrecv",
+					  [FOLLOW_PARTS] = "allgather"};
+
+	if (o->traffic == FOLLOW_SAME || (o->fault == FOLLOW_WRONG && o->traffic != FOLLOW_PARTS))
 		return;
-	json_object_set_new(options, "op",
-			    json_string(o->traffic == FOLLOW_EVERY_PAIR ? "alltoall" : "sendrecv"));
-	if (json_object_get(options, "place"))
-		json_object_set_new(options, "place", json_string("out"));
-	if (json_object_get(options, "reduce"))
-		json_object_set_new(options, "reduce", json_string("sum"));
+	if (!json_object_get(options, "op"))
+		return;
+	set_word(options, "op", ops[o->traffic]);
+	set_word(options, "place", "out");
+	set_word(options, "reduce", "sum");
+	set_word(options, "root", "0");
+	set_word(options, "algorithm", "auto");
+	set_word(options, "protocol", "auto");
 }
 
 enum status hunt_case(const struct hunt_order *o, const struct hunt_group *g, struct bench_case *out,

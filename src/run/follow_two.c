@@ -71,14 +71,25 @@ void follow_two(struct follow_two *out, const struct follow_two_row *rows, size_
 
 /* ---- the cases that it asks for ---- */
 
-enum { ROW_LINK, ROW_MEMORY, ROW_PRODUCT, ROW_STORE, ROW_LOAD, ROWS };
+enum {
+	ROW_LINK,
+	ROW_MEMORY,
+	ROW_PRODUCT,
+	ROW_STORE,
+	ROW_LOAD,
+	WORKS,
+	ROW_GIVES = WORKS, /* what a GPU puts in is wrong wherever it is seen */
+	ROW_ARRIVES,	   /* what comes from it is wrong at the other alone */
+	ROWS
+};
+enum { PARTS_REPEATS = 2 };
 
 /* By probe and engine. Kernels of stores are the sender's, those of loads the receiver's: whose they are
  * slows them. */
 static const struct {
 	const char *probe, *engine, *what;
 	bool receiver; /* the second GPU of its target does the work */
-} works[ROWS] = {
+} works[WORKS] = {
 	[ROW_LINK] = {"p2p", "driver", "is sent to the other", false},
 	[ROW_MEMORY] = {"memory", "own", "reads its own memory", false},
 	[ROW_PRODUCT] = {"gemm", "cublaslt", "multiplies", false},
@@ -116,7 +127,7 @@ static void take_note(struct follow_two_row rows[ROWS], const struct hunt *h, co
 {
 	const struct note *n = &h->r->note[c->id];
 
-	for (unsigned i = 0; i < ROWS; i++) {
+	for (unsigned i = 0; i < WORKS; i++) {
 		unsigned whose, member;
 
 		if (strcmp(works[i].probe, c->probe->name) || strcmp(works[i].engine, c->engine->name))
@@ -138,8 +149,9 @@ static bool run_local(struct hunt *h, struct step *step, struct follow_two_row r
 	json_t *marks = json_array();
 
 	for (size_t i = 0; i < step->count; i++)
-		json_array_append_new(marks, json_pack("{s:i, s:i, s:s}", "case", (int)h->trigger->id,
-						       "round", 1, "why", "each of the two by itself"));
+		json_array_append_new(marks,
+				      json_pack("{s:i, s:i, s:s}", "case", (int)h->trigger->id, "round",
+						(int)h->f.round, "why", "each of the two by itself"));
 	h->tests += (unsigned)step->count;
 	if (!run_extend(h->r, step, "follows", marks))
 		return false;
@@ -148,13 +160,70 @@ static bool run_local(struct hunt *h, struct step *step, struct follow_two_row r
 	return true;
 }
 
-static void tell(const struct hunt *h, const struct follow_two *two, struct hunt_finding *out)
+/* Each part of an all-gather comes from one rank, and all see it: what both see is what was put in, what the
+ * sender does not see came about on the way. */
+static void take_parts(struct follow_two_row rows[ROWS], const struct note *n)
+{
+	unsigned from = (unsigned)n->suspect - 1;
+	bool on_the_way = n->wrong_ranks == 1 && n->wrong_rank != from;
+
+	rows[ROW_ARRIVES].link = true;
+	if (n->done && n->status == STATUS_MISMATCH && n->wrong_ranks && from < 2)
+		rows[on_the_way ? ROW_ARRIVES : ROW_GIVES].wrong[from] = true;
+}
+
+/* Whose part is wrong? False: not known, since it could not be run. */
+static bool run_parts(struct hunt *h, struct follow_two_row rows[ROWS])
+{
+	unsigned first;
+	bool known = true;
+
+	h->f.round = 0;
+	if (h->fault != FOLLOW_WRONG || strcmp(h->trigger->probe->name, "collective") ||
+	    !hunt_has_time(h, PARTS_REPEATS))
+		return false;
+	hunt_all(&h->f, 2, "whose part of an all-gather is wrong");
+	h->f.round = 1;
+	h->f.traffic = FOLLOW_PARTS;
+	if (!hunt_tests(h, PARTS_REPEATS, &first))
+		return false;
+	for (unsigned k = 0; k < PARTS_REPEATS; k++) {
+		const struct note *n = &h->r->note[first + k];
+
+		take_parts(rows, n);
+		known = known && n->done && (!n->status || n->status == STATUS_MISMATCH);
+	}
+	return known;
+}
+
+static bool tell_part(const struct follow_two *two, const struct follow_two_row rows[ROWS], unsigned a,
+		      unsigned b, struct hunt_finding *out)
+{
+	if (two->shows == &rows[ROW_GIVES])
+		snprintf(out->why, sizeof(out->why),
+			 "in an all-gather, where each part comes from one GPU, gpu%u's is wrong, gpu%u's is "
+			 "not",
+			 a, b);
+	else if (two->shows == &rows[ROW_ARRIVES])
+		snprintf(out->why, sizeof(out->why),
+			 "in an all-gather gpu%u's part arrives wrong on gpu%u, on gpu%u itself it is right",
+			 a, b, a);
+	else
+		return false;
+	return true;
+}
+
+static void tell(const struct hunt *h, const struct follow_two *two, const struct follow_two_row rows[ROWS],
+		 struct hunt_finding *out)
 {
 	unsigned a = h->trigger->target.gpu[two->a], b = h->trigger->target.gpu[!two->a];
 	const char *what = two->shows->what;
 
 	snprintf(out->place, sizeof(out->place), two->found == FOLLOW_PAIR ? "gpu%u>gpu%u" : "gpu%u", a, b);
 	text_copy(out->pci, sizeof(out->pci), machine_gpu(h->r->machine, a)->pci);
+	out->found = two->found;
+	if (tell_part(two, rows, a, b, out))
+		return;
 	if (two->shows->wrong[two->a] && two->found == FOLLOW_PAIR)
 		snprintf(out->why, sizeof(out->why),
 			 "copies from gpu%u to gpu%u arrive wrong, those back do not", a, b);
@@ -167,19 +236,21 @@ static void tell(const struct hunt *h, const struct follow_two *two, struct hunt
 	else
 		snprintf(out->why, sizeof(out->why), "by itself gpu%u %s %.0f %% more slowly than gpu%u", a,
 			 what, 100 * two->loss, b);
-	out->found = two->found;
 }
 
 /* Nothing that each does by itself shows it; what was wrong may still bear a rank's mark. */
-static void tell_suspect(const struct hunt *h, struct hunt_finding *out)
+static void tell_suspect(const struct hunt *h, bool parts, struct hunt_finding *out)
 {
-	int suspect = h->r->note[h->trigger->id].suspect;
+	const struct note *n = &h->r->note[h->trigger->id];
+	int suspect = n->suspect;
 	unsigned gpu;
 
-	text_copy(out->why, sizeof(out->why),
-		  "two GPUs, alike in what each does by itself and in both directions between them: one of "
-		  "them, or their link");
-	if (h->fault != FOLLOW_WRONG || suspect < 1 || suspect > 2)
+	snprintf(out->why, sizeof(out->why),
+		 "two GPUs, alike in what each does by itself and in both directions between them%s: one of "
+		 "them, or "
+		 "their link",
+		 parts ? ", and in the parts of an all-gather" : "");
+	if (h->fault != FOLLOW_WRONG || suspect < 1 || suspect > 2 || n->wrong_ranks < 2)
 		return;
 	gpu = h->trigger->target.gpu[suspect - 1];
 	out->found = FOLLOW_MEMBER;
@@ -191,23 +262,32 @@ static void tell_suspect(const struct hunt *h, struct hunt_finding *out)
 		 gpu);
 }
 
+/* What each does by itself, and the two directions. */
+static void run_works(struct hunt *h, struct follow_two_row rows[ROWS])
+{
+	struct plan p = {0};
+	bool on = true;
+
+	h->f.round++;
+	h->r->status = local_plan(h, &p, h->r->err);
+	for (size_t i = 0; on && i < p.count && hunt_has_time(h, 1); i++)
+		on = run_local(h, &p.steps[i], rows);
+	plan_release(&p);
+}
+
 void hunt_two(struct hunt *h, struct hunt_finding *out)
 {
 	struct follow_two_row rows[ROWS] = {{0}};
 	struct follow_two two;
-	struct plan p = {0};
-	bool on = true;
+	bool parts = run_parts(h, rows);
 
-	h->f.round = 1;
-	h->r->status = local_plan(h, &p, h->r->err);
-	if (h->r->status)
-		return;
-	for (size_t i = 0; on && i < p.count && hunt_has_time(h, 1); i++)
-		on = run_local(h, &p.steps[i], rows);
-	plan_release(&p);
 	follow_two(&two, rows, ROWS);
+	if (two.found == FOLLOW_NOBODY && !h->r->status && !run_stopping(h->r)) {
+		run_works(h, rows);
+		follow_two(&two, rows, ROWS);
+	}
 	if (two.found == FOLLOW_NOBODY)
-		tell_suspect(h, out);
+		tell_suspect(h, parts, out);
 	else
-		tell(h, &two, out);
+		tell(h, &two, rows, out);
 }

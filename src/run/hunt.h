@@ -49,6 +49,8 @@ struct hunt_finding {
 	char why[256];
 };
 
+/* A round whose one test is of all members. */
+void hunt_all(struct follow *f, unsigned members, const char *what);
 /* Runs the tests of h->f; *first: the id of the first, then test after test, and all again for each repeat.
  * False: nothing runs any more. */
 bool hunt_tests(struct hunt *h, unsigned repeats, unsigned *first);

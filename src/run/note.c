@@ -18,6 +18,10 @@ void note_result(struct note *n, const char *limit, const char *phase, const jso
 		n->way = json_integer_value(nvls) ? FIGURE_SWITCH : FIGURE_LINKS;
 	if (json_is_integer(suspect))
 		n->suspect = (int)json_integer_value(suspect) + 1;
+	if (json_object_get(values, "wrong_ranks")) {
+		n->wrong_ranks = (unsigned)json_integer_value(json_object_get(values, "wrong_ranks"));
+		n->wrong_rank = (unsigned)json_integer_value(json_object_get(values, "wrong_rank"));
+	}
 	if ((strcmp(phase, "burst") && strcmp(phase, "sustained")) || !isfinite(value) || !(value > 0))
 		return;
 	n->rate = f->lower ? 1e9 / value : value;

@@ -18,6 +18,7 @@ struct note {
 	double noise; /* standard error of it, as a share; 0: not known */
 	enum figure_way way;
 	int suspect; /* the rank whose data its probe suspects, counted from 1; 0: none */
+	unsigned wrong_ranks, wrong_rank; /* so many ranks found something wrong, the first of them */
 };
 
 /* Takes what a result of one phase says; of several phases that have the figure the last counts. */

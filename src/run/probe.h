@@ -23,7 +23,9 @@ struct wrong {
 	double expected, found;
 	bool nan;
 	unsigned suspect; /* of several ranks: whose data it seems to be, 1 + rank; 0: nobody's */
-	char place[96];	  /* "row 17 column 4011", "address 0x7f..": in the probe's own terms */
+	unsigned ranks,
+		rank;	/* of several: so many found something wrong, the first of them; not the probe's */
+	char place[96]; /* "row 17 column 4011", "address 0x7f..": in the probe's own terms */
 };
 
 /* What a worker hands to an engine. All lent for the case's life. */

@@ -173,10 +173,12 @@ static enum status own_verify(void *arg, struct error *err)
 
 	if (own.count)
 		snprintf(d->wrong->place, sizeof(own.place), "rank 0, %.70s", own.place);
+	d->wrong->ranks = own.count > 0;
 	return st;
 }
 
-/* Counts add up; what is told of the first wrong element is of the first rank that has one. */
+/* Counts add up; what is told of the first wrong element is of the first rank that has one. Who is suspected
+ * is so by all. */
 static void add_wrong(void *arg, unsigned rank, const struct part_answer *a, const double *sample)
 {
 	struct wrong *sum = ((struct deed *)arg)->wrong, one = a->wrong;
@@ -189,6 +191,10 @@ static void add_wrong(void *arg, unsigned rank, const struct part_answer *a, con
 	first.total = sum->total + one.total;
 	first.count = sum->count + one.count;
 	first.nan = sum->nan || one.nan;
+	first.ranks = sum->ranks + (one.count > 0);
+	first.rank = sum->count ? sum->rank : rank;
+	if (one.count && one.suspect != first.suspect)
+		first.suspect = 0;
 	*sum = first;
 }
 

@@ -219,6 +219,10 @@ static void wrong_values(const struct timing *t, const struct wrong *wrong, stru
 	result_text(r, &field_wrong_place, place);
 	if (wrong->suspect)
 		result_u64(r, &field_wrong_suspect, wrong->suspect - 1);
+	if (!wrong->ranks)
+		return;
+	result_u64(r, &field_wrong_ranks, wrong->ranks);
+	result_u64(r, &field_wrong_rank, wrong->rank);
 }
 
 /* The first wrong element as the case's sentence, where the probe did not make one itself. */

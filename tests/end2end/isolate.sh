@@ -109,6 +109,20 @@ ok "the case fails for its data" judged wrong fail wrong_result
 ok "and says who" says 'gpu1 (0000:[0-9a-f:.]*) is wrong' wrong/results.csv
 ok "the journal says that it was planted" says '"planted":"wrong:1"' wrong/journal.jsonl
 
+# Of two no group is without the wrong one: the parts of an all-gather tell.
+suite two "'node:1,3'"
+for gpu in 1 3; do
+	ASSAY_TEST=1 ASSAY_TEST_PLANT=wrong:$gpu run two two-$gpu
+	ok "of two GPUs wrong gpu$gpu is named" [ "$(found two-$gpu _fault),$(found two-$gpu ""),$(found two-$gpu _place)" = "wrong,member,gpu$gpu" ]
+done
+ok "with its address" [ "$(found two-3 _pci)" = "$(grep -o '"gpus":\["[^]]*' two-3/journal.jsonl | head -n 1 | cut -d '"' -f 6)" ]
+ok "the case fails for its data" judged two-3 fail wrong_result
+ok "and says who, and how it is known" says 'gpu3 (0000:[0-9a-f:.]*) is wrong.*each part comes from one GPU, gpu3.s is wrong, gpu1.s is not' two-3/results.csv
+ok "both saw it, twice" [ "$(grep -o '"wrong_suspect":1,"wrong_ranks":2,"wrong_rank":0' two-3/journal.jsonl | wc -l)" = 2 ]
+FAKE_NCCL=spoil=0:40000 run two way
+ok "what arrives wrong at one alone is the way to it" [ "$(found way ""),$(found way _place)" = 'pair,gpu3>gpu1' ]
+ok "which is said" says 'part arrives wrong on gpu1, on gpu3 itself it is right' way/results.csv
+
 ASSAY_TEST_PLANT=wrong:1 run node refused
 ok "a fault is planted in tests alone" [ $? = 64 ]
 ok "which is said" says 'ASSAY_TEST=1' refused.err

@@ -88,6 +88,22 @@ static void test_two__wrong_data_goes_before_all_else(void **state)
 	assert_int_equal(t.found, FOLLOW_NOBODY);
 }
 
+/* What one gives, and what arrives: rows without a figure. */
+static void test_two__whose_part_is_wrong_is_named(void **state)
+{
+	struct follow_two t = TWO({"gives", false, false, {0}, {true, false}});
+
+	(void)state;
+	assert_int_equal(t.found, FOLLOW_MEMBER);
+	assert_int_equal(t.a, 0);
+	t = TWO({"gives", false, false, {0}, {0}}, {"arrives", true, false, {0}, {false, true}});
+	assert_int_equal(t.found, FOLLOW_PAIR);
+	assert_int_equal(t.a, 1);
+	assert_int_equal(t.b, 0);
+	t = TWO({"gives", false, false, {0}, {true, true}}); /* once the one's, once the other's */
+	assert_int_equal(t.found, FOLLOW_NOBODY);
+}
+
 static void test_two__what_was_not_measured_says_nothing(void **state)
 {
 	struct follow_two t =
@@ -109,6 +125,7 @@ int main(void)
 		cmocka_unit_test(test_two__what_one_does_alone_explains_its_copies),
 		cmocka_unit_test(test_two__what_contradicts_itself_names_nobody),
 		cmocka_unit_test(test_two__wrong_data_goes_before_all_else),
+		cmocka_unit_test(test_two__whose_part_is_wrong_is_named),
 		cmocka_unit_test(test_two__what_was_not_measured_says_nothing),
 	};
 

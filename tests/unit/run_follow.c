@@ -83,12 +83,18 @@ static void test_follow__the_slow_gpu_is_named(void **state)
 
 static void test_follow__the_wrong_gpu_is_named(void **state)
 {
+	double ranks, rank;
+
 	plan(state, NODE("node", "culprit: 3, wrong: data"));
 	run();
 	run_bed_expect(&b, 0, ENDING_DONE, STATUS_MISMATCH, CAUSE_WRONG_RESULT);
 	assert_string_equal(found("isolated"), "member");
 	assert_string_equal(found("isolated_fault"), "wrong");
 	assert_string_equal(found("isolated_place"), "gpu3");
+	assert_true(record_number(record_phase(&b.record.cases[0], "once"), "wrong_ranks", &ranks));
+	assert_true(record_number(record_phase(&b.record.cases[0], "once"), "wrong_rank", &rank));
+	assert_int_equal((int)ranks, 1);
+	assert_int_equal((int)rank, 3);
 	run_bed_release(&b);
 }
 

@@ -79,6 +79,10 @@ void collective_place_wrong(const struct collective_inputs *in, const struct col
 /* Whose share is missing or there twice, where that explains what is wrong; `suspect` as kernel/collective.h
  * has it. */
 void collective_blame(const struct collective_inputs *in, const unsigned long long *suspect, struct wrong *w);
+/* So many elements of the part are wrong, which *w counts not yet: where data is moved, it is its sender's as
+ * long as no other's is. */
+void collective_blame_sender(const struct collective_inputs *in, const struct collective_part *p,
+			     uint64_t wrong, struct wrong *w);
 enum status collective_mismatch(const struct collective_opts *o, const struct wrong *w, struct error *err);
 
 enum operand_type collective_operand(const struct collective_opts *o);

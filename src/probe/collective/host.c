@@ -87,6 +87,7 @@ void collective_host_check(const struct collective_inputs *in, const struct coll
 		found = collective_number(in->type, at);
 		if (!w->count)
 			collective_place_wrong(in, part, i, at, w);
+		collective_blame_sender(in, part, 1, w);
 		w->count++;
 		w->nan |= !isfinite(found);
 		if (in->rule == COLLECTIVE_SUM && suspect[2 * in->ranks] < LOOKED)

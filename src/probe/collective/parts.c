@@ -104,6 +104,13 @@ void collective_blame(const struct collective_inputs *in, const unsigned long lo
 		w->suspect = 1 + rank;
 }
 
+void collective_blame_sender(const struct collective_inputs *in, const struct collective_part *p,
+			     uint64_t wrong, struct wrong *w)
+{
+	if (in->rule == COLLECTIVE_MOVE && wrong)
+		w->suspect = w->count && w->suspect != 1 + p->from ? 0 : 1 + p->from;
+}
+
 enum status collective_mismatch(const struct collective_opts *o, const struct wrong *w, struct error *err)
 {
 	return error_set_cause(err, STATUS_MISMATCH, CAUSE_WRONG_RESULT,

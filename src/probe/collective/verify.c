@@ -151,6 +151,7 @@ static enum status count(struct collective_state *s, struct operand_found *found
 		w->nan |= found[i].nan != 0;
 		if (found[i].wrong && !w->count)
 			st = look(s, &p, found[i].first, w, err);
+		collective_blame_sender(&s->inputs, &p, found[i].wrong, w);
 		w->count += found[i].wrong;
 	}
 	return st;
