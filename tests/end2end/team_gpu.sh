@@ -2,15 +2,9 @@
 # Launched ranks with a GPU each that is not there: collectives and training steps over their processes, what is said of a wrong
 # element, a rank without NCCL or with another, one that hangs or dies; and whose a GPU is that several ranks see.
 # usage: team_gpu.sh ASSAY FAKES ROOT
-set -u
-assay=$(realpath "$1") fakes=$(realpath "$2") root=$(realpath "$3") here=$(cd "$(dirname "$0")" && pwd)
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-cd "$tmp" || exit 1
-. "$here/tap.sh"
-LD_LIBRARY_PATH=$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+. "$(dirname "$0")/gpus.sh"
 ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-export LD_LIBRARY_PATH ASSAY_TEAM_SECRET FAKE_NCCL_MEET=$tmp FAKE_NVML_FILE="$root/tests/fake/h100x4.json" FAKE_CUDA=devices=4
+export ASSAY_TEAM_SECRET FAKE_NCCL_MEET=$tmp FAKE_CUDA=devices=4
 unset NCCL_ALGO NCCL_PROTO NCCL_PROFILER_PLUGIN CUDA_VISIBLE_DEVICES SLURM_STEP_GPUS
 port=$((30000 + $$ % 2000 * 15))
 declare -A own=() # by rank: variables of its own
@@ -37,7 +31,8 @@ codes() {
 	for ((r = 0; r < ranks; r++)); do cat "code.$r"; done | tr '\n' ' ' > codes
 	[ "$(cat codes)" = "$1 " ] || { cat codes err.*; return 1; }
 }
-journal() { [ "$1" = 0 ] && echo run/journal.jsonl || echo "run.rank-$1/journal.jsonl"; }
+of_rank() { [ "$1" = 0 ] && echo run || echo "run.rank-$1"; }
+journal() { echo "$(of_rank "$1")/journal.jsonl"; }
 end() { # RANK CASE WORDS: how the case ended there
 	grep '"type":"end"' "$(journal "$1")" | grep "\"case\":$2," > end.of
 	grep -q -- "$3" end.of || { cat end.of; return 1; }
@@ -50,8 +45,8 @@ well() { # CASES: so many ended well on every rank
 		[ "$(grep -c '"type":"end".*"status":"ok"' "$(journal "$r")")" = "$1" ] || { grep '"type":"end"' "$(journal "$r")"; return 1; }
 	done
 }
-value() { # RANK CASE FIELD: of a case's last result that has it
-	sed -n "s/.*\"type\":\"result\",\"case\":$2,.*\"$3\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" "$(journal "$1")" | tail -n 1
+told() { # RANK CASE FIELD
+	value "$(of_rank "$1")" "$2" "$3"
 }
 near() { # VALUE EXPECTED: within 2 %
 	[ -n "$1" ] && awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 0.98 * b && a < 1.02 * b) }'
@@ -79,24 +74,24 @@ team 4 --suite clean.yaml
 ok "collectives of four processes pass on every rank" codes '0 0 0 0'
 ok "all cases ended well, two without the ranks that are not in them" eval '[ "$(grep -c "\"type\":\"end\".*\"ok\"" run/journal.jsonl)" = 16 ] &&
 	[ "$(grep -c "\"type\":\"end\".*\"ok\"" run.rank-1/journal.jsonl)" = 15 ]'
-ok "each rank has looked at all of its elements" eval '[ "$(value 0 0 wrong_checked) $(value 1 0 wrong_checked) $(value 3 0 wrong_checked)" = "2048 512 512" ]'
-ok "time is what LL takes" near "$(value 0 0 latency_ns)" 8230
-ok "on every rank" near "$(value 3 0 time_ns_mean)" 8230
-ok "an all-gather's factor is 3/4" [ "$(value 0 1 bus_factor)" = 0.75 ]
-ok "bandwidth is size by time by factor" near "$(value 0 11 link_rate)" \
-	"$(awk -v t="$(value 0 11 time_ns_mean)" 'BEGIN { print 65536 * 1.5 / t * 1e9 }')"
-ok "NCCL tells what it chose" [ "$(value 0 0 algorithm) $(value 0 0 protocol) $(value 0 0 channels)" = "ring ll 24" ]
-ok "an algorithm that is asked for is set in every process" [ "$(value 0 10 algorithm) $(value 0 10 protocol)" = "tree simple" ]
-ok "and put back" [ "$(value 0 11 algorithm)" = ring ]
-ok "buffers are registered" [ "$(value 0 10 buffers_registered)" = 1 ]
-ok "a graph's replay is shorter" near "$(value 0 12 latency_ns)" 7200
-ok "symmetric windows are the shortest" near "$(value 0 13 latency_ns)" 3400
-ok "two of four ranks work alone" [ "$(value 0 14 ranks) $(value 0 0 ranks)" = "2 4" ]
+ok "each rank has looked at all of its elements" eval '[ "$(told 0 0 wrong_checked) $(told 1 0 wrong_checked) $(told 3 0 wrong_checked)" = "2048 512 512" ]'
+ok "time is what LL takes" near "$(told 0 0 latency_ns)" 8230
+ok "on every rank" near "$(told 3 0 time_ns_mean)" 8230
+ok "an all-gather's factor is 3/4" [ "$(told 0 1 bus_factor)" = 0.75 ]
+ok "bandwidth is size by time by factor" near "$(told 0 11 link_rate)" \
+	"$(awk -v t="$(told 0 11 time_ns_mean)" 'BEGIN { print 65536 * 1.5 / t * 1e9 }')"
+ok "NCCL tells what it chose" [ "$(told 0 0 algorithm) $(told 0 0 protocol) $(told 0 0 channels)" = "ring ll 24" ]
+ok "an algorithm that is asked for is set in every process" [ "$(told 0 10 algorithm) $(told 0 10 protocol)" = "tree simple" ]
+ok "and put back" [ "$(told 0 11 algorithm)" = ring ]
+ok "buffers are registered" [ "$(told 0 10 buffers_registered)" = 1 ]
+ok "a graph's replay is shorter" near "$(told 0 12 latency_ns)" 7200
+ok "symmetric windows are the shortest" near "$(told 0 13 latency_ns)" 3400
+ok "two of four ranks work alone" [ "$(told 0 14 ranks) $(told 0 0 ranks)" = "2 4" ]
 ok "the journal tells who is on which node" says '"nodes":\[{"name":"[^"]*","ranks":\[0,1\],.*{"name":"[^"]*-rank-2","ranks":\[2,3\],' run/journal.jsonl
 ok "each rank has the GPU of its number" eval 'for r in 0 1 2 3; do
 	grep -o "\"case\":0,\"key\".*\"gpus\":\[[^]]*" $(journal $r) | sed "s/\"case\":1,.*//" | grep -q "\"0000:$(printf %x $((0x8d + r))):00.0\"" || exit 1; done'
-ok "gradients were looked at on every rank" [ "$(value 0 15 wrong_checked)" = 128 ]
-ok "training over processes is efficient" awk -v e="$(value 0 15 efficiency)" 'BEGIN { exit !(e > 0.9 && e < 1.001) }'
+ok "gradients were looked at on every rank" [ "$(told 0 15 wrong_checked)" = 128 ]
+ok "training over processes is efficient" awk -v e="$(told 0 15 efficiency)" 'BEGIN { exit !(e > 0.9 && e < 1.001) }'
 ok "nobody meets any more: no file is left" eval '! ls nccl-*'
 
 # The same as assay launch starts it. The fakes have no GPUs on the PCI bus, where it counts them.
@@ -108,7 +103,7 @@ echo "$scaling" >> launched.yaml
 rm -rf run run.*
 ok "assay launch starts a rank a GPU" expect 0 launch --ranks-per-node 4 -- check --suite launched.yaml --no-telemetry --out run
 ok "which all end well" eval 'ranks=4; well 3'
-ok "and have looked at what they received" [ "$(value 0 0 wrong_checked) $(value 3 0 wrong_checked)" = "2048 512" ]
+ok "and have looked at what they received" [ "$(told 0 0 wrong_checked) $(told 3 0 wrong_checked)" = "2048 512" ]
 
 {
 	printf 'name: faults\ncases:\n'
