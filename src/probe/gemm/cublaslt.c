@@ -2,46 +2,20 @@
 /*
  * Engine `cublaslt` of probe gemm: plans of gpu/matmul over three or more sets of A, B and C, so that no
  * iteration finds its operands in the cache. The first heuristic is what PyTorch runs with the same library:
- * same operation, same compute type, same workspace. Checking is by kernels of our own (kernel/operand.cu,
- * kernel/data.cu).
+ * same operation, same compute type, same workspace. Its products are checked by cublaslt_check.c.
  */
 #include <inttypes.h>
 #include "gpu/gpu.h"
-#include "gpu/matmul.h"
 #include "kernel/data.h"
-#include "kernel/operand.h"
 #include "vendor/cuda.h"
-#include "probe/gemm/gemm.h"
+#include "probe/gemm/cublaslt.h"
 
 enum {
 	TOP = 32,	  /* heuristics asked for by search=top */
 	EXHAUSTIVE = 512, /* candidates at most by search=exhaustive */
-	THREADS = 256,
-	COMPARE_BLOCKS = 1024,
 };
-#define POISON_FLOAT 0x7fffffffu /* NaN in FP64, FP32, FP16 and BF16 */
-#define POISON_INT 0x80000000u	 /* INT32_MIN */
 #define ONE_FLOAT 0x3f800000u
 #define ONE_UE8M0 0x7f7f7f7fu
-
-struct set {
-	gpu_ptr a, b, c;
-};
-
-struct gemm_cublaslt {
-	struct gemm common;
-	struct gpu_device *device;
-	struct gpu_stream *stream;
-	struct matmul *matmul;
-	struct matmul_plan *plan;
-	struct matmul_shape shape;
-	struct set set[GEMM_SETS_MAX];
-	gpu_ptr bias, scale_a, scale_b, sums, odd, record;
-	uint64_t c_words; /* 32-bit words of one C, the last one padded */
-	uint8_t *tried;	  /* by candidate: 1 it runs, 2 it does not */
-	char name[96];
-	struct gpu_kernel *fill, *products, *compare, *hash;
-};
 
 static const struct {
 	enum matmul_type in, out;
@@ -181,54 +155,7 @@ static enum status alloc_small(struct gemm_cublaslt *s, struct error *err)
 	return st;
 }
 
-/* -- what verification asks -- */
-
-static enum status fill_one(struct gemm_cublaslt *s, gpu_ptr out, enum matmul_type type, uint64_t count,
-			    enum gemm_stream stream, enum gemm_data data, struct error *err)
-{
-	static const uint32_t kernels_data[] = {[GEMM_DATA_RANDOM] = OPERAND_RANDOM,
-						[GEMM_DATA_ZEROS] = OPERAND_ZEROS,
-						[GEMM_DATA_INTEGER] = OPERAND_SPARSE};
-	struct operand_fill_args args = {.out = out,
-					 .count = count,
-					 .seed = s->common.seed,
-					 .stream = stream,
-					 .type = type,
-					 .data = kernels_data[data]};
-	uint64_t threads = (count + 3) / 4; /* fewest elements a thread fills */
-
-	return gpu_launch_1d(s->fill, s->stream, (unsigned)((threads + THREADS - 1) / THREADS), THREADS, 0,
-			     &args, err);
-}
-
-static enum status fill(void *state, enum gemm_data data, struct error *err)
-{
-	struct gemm_cublaslt *s = state;
-	const struct matmul_shape *h = &s->shape;
-	enum status st = STATUS_OK;
-
-	for (unsigned i = 0; !st && i < s->common.sets; i++) {
-		st = fill_one(s, s->set[i].a, h->a, matmul_a_count(h), GEMM_STREAM_A, data, err);
-		if (!st)
-			st = fill_one(s, s->set[i].b, h->b, matmul_b_count(h), GEMM_STREAM_B, data, err);
-	}
-	if (!st && s->bias)
-		st = fill_one(s, s->bias, h->bias, h->n, GEMM_STREAM_BIAS, data, err);
-	return st ? st : gpu_stream_wait(s->stream, err);
-}
-
-static enum status poison(void *state, struct error *err)
-{
-	struct gemm_cublaslt *s = state;
-	uint32_t word = s->shape.d == MATMUL_S32 ? POISON_INT : POISON_FLOAT;
-	enum status st = STATUS_OK;
-
-	for (unsigned i = 0; !st && i < s->common.sets; i++)
-		st = gpu_stream_fill32(s->stream, s->set[i].c, word, s->c_words, err);
-	return st ? st : gpu_stream_wait(s->stream, err);
-}
-
-static enum status multiply(struct gemm_cublaslt *s, unsigned set, struct error *err)
+enum status gemm_cublaslt_multiply(struct gemm_cublaslt *s, unsigned set, struct error *err)
 {
 	struct matmul_operands o = {.a = s->set[set].a,
 				    .b = s->set[set].b,
@@ -241,162 +168,7 @@ static enum status multiply(struct gemm_cublaslt *s, unsigned set, struct error 
 	return matmul_plan_enqueue(s->plan, &o, s->stream, err);
 }
 
-static enum status run(void *state, unsigned set, struct error *err)
-{
-	struct gemm_cublaslt *s = state;
-	enum status st = multiply(s, set, err);
-
-	return st ? st : gpu_stream_wait(s->stream, err);
-}
-
-static enum status read_products(struct gemm_cublaslt *s, struct gemm_products *out, struct error *err)
-{
-	uint64_t m = s->shape.m, n = s->shape.n;
-	struct {
-		void *to;
-		gpu_ptr from;
-		uint64_t bytes;
-	} part[] = {
-		{out->cw[0], s->sums, m * 8},
-		{out->cw[1], s->sums + m * 8, m * 8},
-		{out->wc[0], s->sums + 2 * m * 8, n * 8},
-		{out->wc[1], s->sums + (2 * m + n) * 8, n * 8},
-		{out->odd_row, s->odd, m * 4},
-		{out->odd_column, s->odd + m * 4, n * 4},
-	};
-	enum status st = STATUS_OK;
-
-	for (size_t i = 0; !st && i < sizeof(part) / sizeof(part[0]); i++)
-		st = gpu_copy_from(s->device, part[i].to, part[i].from, part[i].bytes, err);
-	return st;
-}
-
-static enum status products(void *state, unsigned set, uint32_t b, struct gemm_products *out,
-			    struct error *err)
-{
-	struct gemm_cublaslt *s = state;
-	uint64_t m = s->shape.m, n = s->shape.n;
-	struct operand_sums_args args = {
-		.c = s->set[set].c + (uint64_t)b * m * n * gemm_out_bytes(s->common.opts.type),
-		.cw = s->sums,
-		.wc = s->sums + 2 * m * 8,
-		.odd_row = s->odd,
-		.odd_column = s->odd + m * 4,
-		.rows = m,
-		.columns = n,
-		.row_step = n,
-		.type = s->shape.d,
-		.limit = s->common.opts.k + 1,
-	};
-	const unsigned grid[3] = {(unsigned)((n + OPERAND_SUMS_COLUMNS - 1) / OPERAND_SUMS_COLUMNS),
-				  (unsigned)((m + OPERAND_SUMS_ROWS - 1) / OPERAND_SUMS_ROWS), 1};
-	const unsigned block[3] = {OPERAND_SUMS_THREADS, 1, 1};
-	enum status st;
-
-	st = gpu_stream_fill32(s->stream, s->sums, 0, 4 * (m + n), err);
-	if (!st)
-		st = gpu_stream_fill32(s->stream, s->odd, 0, m + n, err);
-	if (!st)
-		st = gpu_launch(s->products, s->stream, grid, block, 0, &args, err);
-	if (!st)
-		st = gpu_stream_wait(s->stream, err);
-	return st ? st : read_products(s, out, err);
-}
-
-static enum status elements(void *state, unsigned set, const uint64_t *index, size_t count, double *out,
-			    struct error *err)
-{
-	struct gemm_cublaslt *s = state;
-	enum gemm_type type = s->common.opts.type;
-	unsigned bytes = gemm_out_bytes(type);
-	enum status st = STATUS_OK;
-
-	for (size_t i = 0; !st && i < count; i++) {
-		double value = 0;
-
-		st = gpu_copy_from(s->device, &value, s->set[set].c + index[i] * bytes, bytes, err);
-		out[i] = gemm_value_out(type, &value, 0);
-	}
-	return st;
-}
-
-static enum status record_clear(struct gemm_cublaslt *s, struct error *err)
-{
-	const struct compare_record clear = {.first = UINT64_MAX};
-
-	return gpu_copy_to(s->device, s->record, &clear, sizeof(clear), err);
-}
-
-static enum status record_read(struct gemm_cublaslt *s, struct compare_record *out, struct error *err)
-{
-	enum status st = gpu_stream_wait(s->stream, err);
-
-	return st ? st : gpu_copy_from(s->device, out, s->record, sizeof(*out), err);
-}
-
-static enum status hash(void *state, unsigned set, uint64_t *out, struct error *err)
-{
-	struct gemm_cublaslt *s = state;
-	struct hash_args args = {.words = s->set[set].c, .record = s->record, .count = s->c_words};
-	struct compare_record found = {0};
-	enum status st = record_clear(s, err);
-
-	if (!st)
-		st = gpu_launch_1d(s->hash, s->stream, COMPARE_BLOCKS, THREADS, 0, &args, err);
-	if (!st)
-		st = record_read(s, &found, err);
-	*out = (uint64_t)found.sum;
-	return st;
-}
-
-static enum status differences(void *state, unsigned set, double tolerance, uint64_t *count,
-			       uint64_t *first_index, struct error *err)
-{
-	struct gemm_cublaslt *s = state;
-	struct operand_found found = {.first = UINT64_MAX};
-	struct operand_compare_args args = {.a = s->set[set].c,
-					    .b = s->set[0].c,
-					    .found = s->record,
-					    .count = matmul_d_count(&s->shape),
-					    .tolerance = tolerance,
-					    .type = s->shape.d};
-	enum status st = gpu_copy_to(s->device, s->record, &found, sizeof(found), err);
-
-	if (!st)
-		st = gpu_launch_1d(s->compare, s->stream, COMPARE_BLOCKS, THREADS, 0, &args, err);
-	if (!st)
-		st = gpu_stream_wait(s->stream, err);
-	if (!st)
-		st = gpu_copy_from(s->device, &found, s->record, sizeof(found), err);
-	*count = found.wrong;
-	*first_index = found.first;
-	return st;
-}
-
-static const struct gemm_access access_table = {
-	.fill = fill,
-	.poison = poison,
-	.run = run,
-	.products = products,
-	.elements = elements,
-	.hash = hash,
-	.differences = differences,
-};
-
 /* -- the engine -- */
-
-static enum status get_kernels(struct gemm_cublaslt *s, struct error *err)
-{
-	enum status st = gpu_kernel(s->device, &s->fill, "operand", "operand_fill", err);
-
-	if (!st)
-		st = gpu_kernel(s->device, &s->products, "operand", "operand_sums", err);
-	if (!st)
-		st = gpu_kernel(s->device, &s->compare, "operand", "operand_compare", err);
-	if (!st)
-		st = gpu_kernel(s->device, &s->hash, "data", "hash", err);
-	return st;
-}
 
 /* Listing every candidate may take half of what the search may; the other half is for timing them. */
 struct listing {
@@ -478,12 +250,12 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	struct gemm_cublaslt *s = state;
 	enum status st;
 
-	gemm_begin(&s->common, b, opts, &access_table, 0);
+	gemm_begin(&s->common, b, opts, &gemm_cublaslt_access, 0);
 	s->device = b->device;
 	s->stream = b->stream[0];
 	shape_of(s);
 	s->c_words = (matmul_d_count(&s->shape) * gemm_out_bytes(s->common.opts.type) + 3) / 4;
-	st = get_kernels(s, err);
+	st = gemm_cublaslt_kernels(s, err);
 	if (!st)
 		st = matmul_open(&s->matmul, s->device, NULL, 0, err);
 	if (!st)
@@ -495,9 +267,9 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	if (!st)
 		st = alloc_sets(s, err);
 	if (!st)
-		st = fill(s, s->common.opts.data, err);
+		st = gemm_cublaslt_access.fill(s, s->common.opts.data, err);
 	if (!st)
-		st = poison(s, err);
+		st = gemm_cublaslt_access.poison(s, err);
 	if (!st && b->out)
 		report(s, b->out);
 	return st;
@@ -509,7 +281,7 @@ static enum status enqueue(void *state, uint64_t i, struct error *err)
 	unsigned set = (unsigned)(i % s->common.sets);
 
 	s->common.written |= 1u << set;
-	return multiply(s, set, err);
+	return gemm_cublaslt_multiply(s, set, err);
 }
 
 static unsigned variants(void *state)
@@ -533,7 +305,7 @@ static enum status select_variant(void *state, unsigned variant, const char **na
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "gemm: %s does not run",
 				       s->name);
 	if (!s->tried[variant]) {
-		st = run(s, 0, err);
+		st = gemm_cublaslt_access.run(s, 0, err);
 		s->tried[variant] = st ? 2 : 1;
 		s->common.integer_done = false;
 	}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of engine `cublaslt` share. */
+#ifndef PROBE_GEMM_CUBLASLT_H
+#define PROBE_GEMM_CUBLASLT_H
+#include "gpu/matmul.h"
+#include "probe/gemm/gemm.h"
+
+struct gemm_set {
+	gpu_ptr a, b, c;
+};
+
+struct gemm_cublaslt {
+	struct gemm common;
+	struct gpu_device *device;
+	struct gpu_stream *stream;
+	struct matmul *matmul;
+	struct matmul_plan *plan;
+	struct matmul_shape shape;
+	struct gemm_set set[GEMM_SETS_MAX];
+	gpu_ptr bias, scale_a, scale_b, sums, odd, record;
+	uint64_t c_words; /* 32-bit words of one C, the last one padded */
+	uint8_t *tried;	  /* by candidate: 1 it runs, 2 it does not */
+	char name[96];
+	struct gpu_kernel *fill, *products, *compare, *hash;
+};
+
+/* Enqueues the product of one set. */
+enum status gemm_cublaslt_multiply(struct gemm_cublaslt *s, unsigned set, struct error *err);
+/* Before the table below is used: the kernels that it calls. */
+enum status gemm_cublaslt_kernels(struct gemm_cublaslt *s, struct error *err);
+extern const struct gemm_access gemm_cublaslt_access;
+#endif
