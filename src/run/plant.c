@@ -6,6 +6,7 @@
 #include <string.h>
 #include "gpu/gpu.h"
 #include "kernel/collective.h"
+#include "kernel/spin.h"
 
 /*
  * Kernels of a millisecond that fill every multiprocessor, one behind the other: what the case enqueues comes
@@ -16,6 +17,8 @@ enum { WORDS = 64 << 20, BLOCKS_A_SM = 2, THREADS = 1024, CHUNK_NS = 1000000, CH
 
 enum status plant_asked(struct plant *p, struct error *err)
 {
+	static const char *const kinds[] = {
+		[PLANT_BUSY] = "busy", [PLANT_WRONG] = "wrong", [PLANT_LATE] = "late"};
 	const char *words = getenv("ASSAY_TEST_PLANT"), *test = getenv("ASSAY_TEST"), *colon;
 	char *end = NULL;
 
@@ -30,14 +33,13 @@ enum status plant_asked(struct plant *p, struct error *err)
 	colon = strchr(words, ':');
 	if (colon && isdigit((unsigned char)colon[1]))
 		p->gpu = (unsigned)strtoul(colon + 1, &end, 10);
-	if (end && !*end && !strncmp(words, "busy:", 5))
-		p->kind = PLANT_BUSY;
-	else if (end && !*end && !strncmp(words, "wrong:", 6))
-		p->kind = PLANT_WRONG;
-	else
-		return error_set(err, STATUS_BAD_INPUT,
-				 "ASSAY_TEST_PLANT=%.40s is none of busy:GPU, wrong:GPU", words);
-	return STATUS_OK;
+	for (int k = PLANT_BUSY; k <= PLANT_LATE && end && !*end; k++)
+		if (strlen(kinds[k]) == (size_t)(colon - words) &&
+		    !strncmp(words, kinds[k], (size_t)(colon - words)))
+			p->kind = (enum plant_kind)k;
+	return p->kind ? STATUS_OK
+		       : error_set(err, STATUS_BAD_INPUT,
+				   "ASSAY_TEST_PLANT=%.40s is none of busy:GPU, wrong:GPU, late:GPU", words);
 }
 
 bool plant_in(enum plant_kind kind, unsigned gpu)
@@ -129,4 +131,17 @@ void plant_busy_destroy(struct plant_busy **out)
 	gpu_free(b->device, &b->memory);
 	free(b);
 	*out = NULL;
+}
+
+enum status plant_late_find(struct plant_late *l, struct gpu_device *d, unsigned gpu, struct error *err)
+{
+	*l = (struct plant_late){0};
+	return plant_in(PLANT_LATE, gpu) ? gpu_kernel(d, &l->spin, "spin", "spin", err) : STATUS_OK;
+}
+
+enum status plant_late_put(const struct plant_late *l, struct gpu_stream *on, struct error *err)
+{
+	const struct spin_args a = {.ns = l->ns};
+
+	return l->ns ? gpu_launch_1d(l->spin, on, 1, 32, 0, &a, err) : STATUS_OK;
 }

@@ -47,6 +47,13 @@ ok "as last in each step" between "$(value late 0 slowest_share)" 0.8 1
 ok "the others wait a tenth of their computation" between "$(value late 0 waiting_others_share)" 0.08 0.12
 ok "that is where the most is lost" [ "$(value late 0 largest_loss)" = waiting ]
 ok "the verdict names it" says 'the ranks wait for a slower one.*: 2 (gpu2)' late/results.csv
+ASSAY_TEST=1 ASSAY_TEST_PLANT=late:2 run whole planted
+ok "so is one whose steps were planted to be a tenth longer" [ "$(value planted 0 slowest_rank),$(value planted 1 slowest_rank)" = "2 (gpu2),1 (gpu2)" ]
+ok "the others wait for that tenth" between "$(value planted 0 waiting_others_share)" 0.08 0.1
+ok "it is what the most is lost to" [ "$(value planted 0 largest_loss)" = waiting ]
+ok "and the journal says that it was planted" says '"planted":"late:2"' planted/journal.jsonl
+ASSAY_TEST_PLANT=late:2 run whole unasked
+ok "in tests alone" [ $? = 64 ]
 FAKE_CUBLASLT=late=205 run apart apart
 ok "without overlap too" [ "$(value apart 0 slowest_rank)" = "2 (gpu2)" ]
 ok "all communication is exposed then" between "$(awk "BEGIN { print $(value apart 0 exposed_share) * $(value apart 0 step_ns) / $(value apart 0 collective_ns) }")" 0.8 1.2

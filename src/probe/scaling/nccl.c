@@ -138,7 +138,9 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	if (!st)
 		st = fill_all(s, err);
 	st = team_agree(s->team, st, err);
-	return st ? st : team_nccl_comm(s->team, &(struct team_comm_spec){0}, &s->comm, err);
+	if (!st)
+		st = team_nccl_comm(s->team, &(struct team_comm_spec){0}, &s->comm, err);
+	return st ? st : scaling_plant_late(s, err);
 }
 
 static enum status enqueue(void *state, uint64_t i, struct error *err)

@@ -12,6 +12,7 @@
 #include "gpu/gpu.h"
 #include "gpu/matmul.h"
 #include "probe/scaling/account.h"
+#include "run/plant.h"
 #include "run/probe.h"
 #include "team/nccl.h"
 
@@ -68,6 +69,7 @@ struct scaling_state {
 	gpu_ptr weight, gradient, moved;			/* (layers, width, width) */
 	struct gpu_event *ready[SCALING_BUCKETS_MAX], *drained, *done;
 	struct gpu_event *mark[3][SCALING_TRACE_MAX + 1]; /* of the account: see trace.c */
+	struct plant_late late;				  /* of a test's own */
 	uint64_t steps;
 };
 
@@ -89,6 +91,8 @@ enum status scaling_step(struct scaling_state *s, const struct scaling_marks *ma
 enum status scaling_wait(struct scaling_state *s, struct error *err);
 
 /* trace.c */
+/* Where a test planted it, this rank's steps take longer from now on. */
+enum status scaling_plant_late(struct scaling_state *s, struct error *err);
 enum status scaling_finish(void *state, struct result *out, struct error *err);
 /* verify.c */
 enum status scaling_verify(void *state, struct wrong *wrong, struct error *err);

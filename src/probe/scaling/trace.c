@@ -60,6 +60,21 @@ static enum status time_compute(struct scaling_state *s, unsigned count, double 
 	return st ? st : read_timed(s, count, ns, err);
 }
 
+/* Measured once its clock has risen. */
+enum status scaling_plant_late(struct scaling_state *s, struct error *err)
+{
+	double ns = 0;
+	enum status st = plant_late_find(&s->late, s->bench->device, s->bench->gpu, err);
+
+	if (st || !s->late.spin)
+		return st;
+	st = time_compute(s, STEPS_LEAST, &ns, err);
+	if (!st)
+		st = time_compute(s, STEPS_LEAST, &ns, err);
+	s->late.ns = st ? 0 : (uint64_t)(PLANT_LATE_SHARE * ns);
+	return st;
+}
+
 /* The collectives: nobody waits for its device before all have put theirs on it, or a rank that could not
  * would be waited for without end. */
 static enum status time_collectives(struct scaling_state *s, unsigned count, double *ns, struct error *err)
