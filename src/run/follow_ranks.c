@@ -241,10 +241,7 @@ bool ranks_tests(struct hunt *h, const struct hunt_order *o)
 {
 	struct run *r = h->r;
 	json_t *groups = groups_json(h), *all = NULL;
-	struct round d = {.o = *o,
-			  .groups = groups,
-			  .count = h->f.count,
-			  .beside = h->f.count > 1 && h->team.beside && h->f.at_once};
+	struct round d = {.o = *o, .groups = groups, .count = h->f.count, .beside = hunt_beside(h)};
 	struct error err = {0};
 	bool on = groups;
 
@@ -343,7 +340,7 @@ void ranks_search(struct hunt *h, const struct follow_start *s, struct hunt_find
 	unsigned first;
 
 	for (follow_team_begin(t, s); !t->done; follow_team_next(t)) {
-		if (!hunt_has_time(h, h->f.count * h->f.repeats)) {
+		if (!hunt_has_time(h, hunt_waves(h, h->f.repeats))) {
 			snprintf(h->stopped, sizeof(h->stopped), "no time for round %u", hunt_round(h));
 			break;
 		}

@@ -12,11 +12,21 @@
 #define RANGE_OF_THREE 1.693 /* expected range of three normal figures, in deviations */
 enum { WHOLE_REPEATS = 3 };
 
-bool hunt_has_time(const struct hunt *h, unsigned cases)
+bool hunt_beside(const struct hunt *h)
 {
-	uint64_t now = clock_now_ns(h->r->o->clock), each = h->tests ? (now - h->begin_ns) / h->tests : 0;
+	return h->trigger->team && h->f.count > 1 && h->team.beside && h->f.at_once;
+}
 
-	return now + each * cases < h->end_ns;
+unsigned hunt_waves(const struct hunt *h, unsigned repeats)
+{
+	return hunt_beside(h) ? repeats : h->f.count * repeats;
+}
+
+bool hunt_has_time(const struct hunt *h, unsigned waves)
+{
+	uint64_t now = clock_now_ns(h->r->o->clock), each = h->waves ? (now - h->begin_ns) / h->waves : 0;
+
+	return now + each * waves < h->end_ns;
 }
 
 /* ---- the whole search ---- */
@@ -108,7 +118,7 @@ static void search(struct hunt *h, struct hunt_finding *out)
 		return;
 	}
 	for (follow_begin(f, &s); !f->done; follow_next(f)) {
-		if (!hunt_has_time(h, f->count * f->repeats)) {
+		if (!hunt_has_time(h, hunt_waves(h, f->repeats))) {
 			snprintf(out->why, sizeof(out->why), "no time for round %u", f->round);
 			return;
 		}

@@ -157,6 +157,7 @@ bool hunt_tests(struct hunt *h, unsigned repeats, unsigned *first)
 
 	*first = h->r->next_id;
 	h->tests += h->f.count * repeats;
+	h->waves += hunt_waves(h, repeats);
 	return h->trigger->team ? ranks_tests(h, &o) : run_tests(h, &o);
 }
 

@@ -153,6 +153,7 @@ static bool run_local(struct hunt *h, struct step *step, struct follow_two_row r
 				      json_pack("{s:i, s:i, s:s}", "case", (int)h->trigger->id, "round",
 						(int)h->f.round, "why", "each of the two by itself"));
 	h->tests += (unsigned)step->count;
+	h->waves++;
 	if (!run_extend(h->r, step, "follows", marks))
 		return false;
 	for (size_t i = 0; i < step->count; i++)

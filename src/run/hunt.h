@@ -19,8 +19,8 @@ struct hunt {
 	struct follow f;
 	struct follow_team team;	  /* of launched ranks: the search of which `f` is a round */
 	unsigned node_of[FOLLOW_MEMBERS]; /* of the layout's nodes: their numbers in the team's shape */
-	unsigned tests;			  /* cases run so far */
-	char stopped[256];		  /* why it goes no further */
+	unsigned tests, waves; /* run so far: cases, and their turns: groups at one time take one */
+	char stopped[256];     /* why it goes no further */
 };
 
 /* A round as it is told to every rank. */
@@ -74,6 +74,10 @@ void ranks_obey(struct run *r);
 
 /* The search where the trigger has two GPUs: what each does by itself, and the links between them. */
 void hunt_two(struct hunt *h, struct hunt_finding *out);
-/* Is there time for so many more cases? */
-bool hunt_has_time(const struct hunt *h, unsigned cases);
+/* Do the groups of the round at hand run at one time? */
+bool hunt_beside(const struct hunt *h);
+/* What `repeats` of the round at hand take: what runs at one time is one wave. */
+unsigned hunt_waves(const struct hunt *h, unsigned repeats);
+/* Is there time for so many more of them, each as long as those so far? */
+bool hunt_has_time(const struct hunt *h, unsigned waves);
 #endif
