@@ -138,21 +138,15 @@ static void agreed_skip(struct run *r, const struct bench_case *c, const struct 
 	run_end(r, c, ENDING_DONE, why->status, why->cause, why->text, "");
 }
 
-/* Its place among those that take part: by rank, the lowest is their first. */
+/* Its place among those that take part: by rank, the lowest is their first. False: it is none of them. */
 static bool take_part(struct run *r, const struct bench_case *c)
 {
-	bool all = !members_count(c->target.member);
-
-	r->team->rank = r->o->rank;
-	r->team->size = c->target.ranks;
-	r->team->first = 0;
-	if (all)
-		return true;
 	r->team->rank = 0;
+	r->team->size = c->target.ranks;
 	r->team->first = members_first(c->target.member);
 	for (unsigned n = 0; n < r->o->rank; n++)
-		r->team->rank += members_have(c->target.member, n);
-	return members_have(c->target.member, r->o->rank);
+		r->team->rank += target_takes(&c->target, n);
+	return target_takes(&c->target, r->o->rank);
 }
 
 /* Stands right behind the team's last case and is of its kind: then the workers of that one are there on

@@ -39,11 +39,6 @@ static bool lead(const struct run *r)
 	return !r->o->rank;
 }
 
-static bool is_member(const struct run *r, const struct target *t)
-{
-	return !members_count(t->member) || members_have(t->member, r->o->rank);
-}
-
 /* What this rank's group came to, if it is its first; else nothing. */
 static json_t *own_figure(const struct run *r, const struct bench_case *own)
 {
@@ -105,7 +100,7 @@ static bool wave(struct run *r, const struct round *d, unsigned repeat, size_t f
 		struct bench_case *c = case_of(d, base + i);
 
 		text_addf(&what, " %s", json_string_value(json_array_get(d->groups, i)));
-		if (c && is_member(r, &c->target))
+		if (c && target_takes(&c->target, r->o->rank))
 			v.own = c;
 	}
 	v.what = text_str(&what);
@@ -118,7 +113,7 @@ static bool wave(struct run *r, const struct round *d, unsigned repeat, size_t f
 	for (size_t i = from; i < to && lead(r); i++) {
 		const struct bench_case *c = case_of(d, base + i);
 
-		if (!is_member(r, &c->target))
+		if (!target_takes(&c->target, r->o->rank))
 			record_figure(r, c, json_array_get(all, members_first(c->target.member)));
 	}
 	json_decref(all);
@@ -161,7 +156,7 @@ static enum status add_case(struct run *r, struct round *d, size_t s, json_t *ma
 	struct hunt_group g = {.text = text ? text : "", .team = d->ordinal + (unsigned)s};
 	struct target t;
 	enum status st = target_parse(&t, g.text, NULL, r->machine, err);
-	bool part = !st && is_member(r, &t);
+	bool part = !st && target_takes(&t, r->o->rank);
 
 	d->at[s] = SIZE_MAX;
 	if (st || (!part && !lead(r)))
@@ -270,14 +265,13 @@ static void layout_of(struct hunt *h, struct follow_layout *l)
 {
 	const struct team_shape *s = control_shape(h->r->o->control);
 	const struct target *t = &h->trigger->target;
-	bool all = !members_count(t->member);
 
 	*l = (struct follow_layout){.ranks = s->size < FOLLOW_MEMBERS ? s->size : FOLLOW_MEMBERS};
 	for (unsigned r = 0; r < l->ranks; r++) {
 		unsigned n = 0;
 
 		l->node_of[r] = FOLLOW_NO_MEMBER;
-		if (!all && !members_have(t->member, r))
+		if (!target_takes(t, r))
 			continue;
 		while (n < l->nodes && h->node_of[n] != s->rank[r].node)
 			n++;

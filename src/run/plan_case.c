@@ -6,7 +6,6 @@
 #include "run/need.h"
 #include "run/plan_build.h"
 #include "run/target_team.h"
-#include "team/control.h"
 
 #define TOGETHER_SECONDS 2.0 /* windows that run together must cover each other: a fixed length */
 
@@ -201,11 +200,10 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 }
 
 /* The first engine that can; else the one that only lacks something; else the first of its kind. NULL: none
- * of its kind. */
+ * of its kind. Of a case of all ranks this one's libraries are not asked: each comes to the same. */
 static const struct engine *pick_engine(const struct plan_builder *b, const struct plan_choice *k)
 {
 	const struct engine *lacks = NULL, *first = NULL;
-	bool launched = b->wishes && b->wishes->team && b->wishes->team->size > 1;
 
 	for (const struct engine *const *e = k->probe->engines; *e; e++) {
 		struct bench_case c = {.probe = k->probe, .engine = *e, .target = k->found->target};
@@ -215,13 +213,11 @@ static const struct engine *pick_engine(const struct plan_builder *b, const stru
 		if (!((*e)->targets & (unsigned)k->found->target.kind))
 			continue;
 		first = first ? first : *e;
-		if ((*e)->launched && !launched)
+		if (!target_fits(&c.target, *e, b->wishes))
 			continue;
-		/* Its options are held against the ranks. Whether this one can be one is not asked: all
-		 * choose alike. */
-		target_ranks(&c.target, *e, b->machine, b->wishes, NULL);
+		target_ranks(&c.target, *e, b->machine, b->wishes, NULL); /* options are held against them */
 		st = case_options(&c, k->assignment, k->count, NULL);
-		if (!st && !k->found->skip)
+		if (!st && !k->found->skip && !target_shared(&c.target, *e, b->wishes))
 			st = ask_engine(b, *e, &c, &why);
 		case_release(&c);
 		if (!st) {

@@ -98,6 +98,11 @@ bool members_parse(uint64_t member[TARGET_MEMBERS / 64], const char *text, unsig
 
 /* -- who does what -- */
 
+bool target_takes(const struct target *t, unsigned rank)
+{
+	return !members_count(t->member) || members_have(t->member, rank);
+}
+
 bool target_shared(const struct target *t, const struct engine *e, const struct plan_wishes *wishes)
 {
 	if (!e || !wishes || !wishes->team || wishes->team->size < 2)
@@ -154,7 +159,7 @@ static bool team_has(const struct target *team, const struct target *gpus, const
 	unsigned node = s ? s->rank[wishes->rank].node : 0, ranks = 0, found = 0;
 
 	for (unsigned r = 0; s && r < s->size; r++) {
-		if (members_count(team->member) && !members_have(team->member, r))
+		if (!target_takes(team, r))
 			continue;
 		ranks++;
 		for (unsigned g = 0; s->rank[r].node == node && g < gpus->gpu_count; g++)
@@ -201,6 +206,28 @@ enum status target_unshared(const struct target *t, bool reads, const struct mac
 	return st;
 }
 
+/* That the ranks of a target have together, as each of them knows. */
+static unsigned gpus_of_ranks(const struct target *t, const struct team_shape *team)
+{
+	unsigned gpus = 0;
+
+	for (unsigned r = 0; r < team->size; r++)
+		gpus += target_takes(t, r) ? team->rank[r].gpu_count : 0;
+	return gpus;
+}
+
+bool target_fits(const struct target *t, const struct engine *e, const struct plan_wishes *wishes)
+{
+	const struct team_shape *team = wishes ? wishes->team : NULL;
+
+	if (!team || team->size < 2)
+		return !e->launched;
+	if (t->kind != TARGET_NODE && t->kind != TARGET_TEAM)
+		return true;
+	/* A node's GPUs work together from two on. In a team one is enough: ranks without are told so. */
+	return e->launched == (gpus_of_ranks(t, team) < (t->kind == TARGET_NODE ? 2 : 1));
+}
+
 /* -- how many -- */
 
 static enum status ranks_of_gpus(struct target *t, const struct machine *m, struct error *why)
@@ -229,6 +256,10 @@ static enum status own_gpu(struct target *t, const struct machine *m, const stru
 		t->gpu_count = 1;
 		return STATUS_OK;
 	}
+	if (!count && gpus_of_ranks(t, wishes->team))
+		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
+				       "rank %u has no GPU, others have: name an engine that needs none",
+				       wishes->rank);
 	if (!machine_gpu_count(m))
 		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE,
 				       "no NVIDIA GPU on the PCI bus");
@@ -274,7 +305,7 @@ enum status target_ranks(struct target *t, const struct engine *e, const struct 
 			"engine %s begins on all %u launched ranks together: target team is all of them",
 			e->name, team->size);
 	t->ranks = members ? members : team->size;
-	if (members && !members_have(t->member, wishes->rank))
+	if (!target_takes(t, wishes->rank))
 		return error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "rank %u is not among these",
 				       wishes->rank);
 	return e->launched ? STATUS_OK : own_gpu(t, m, wishes, why);

@@ -24,6 +24,12 @@ enum status target_ranks(struct target *t, const struct engine *e, const struct 
  * one node whose ranks have all of these. */
 bool target_same_gpus(const struct target *a, const struct target *b, const struct machine *m,
 		      const struct plan_wishes *wishes);
+/* Is this rank of the team one of the target's? A list of none is all of them. */
+bool target_takes(const struct target *t, unsigned rank);
+/* Where nobody named an engine: is it one to be chosen? Among launched ranks one that works on GPUs where
+ * ranks have them, else one that works on processes: by what all know of each other, so that all come to the
+ * same. Alone: one that needs no other process. */
+bool target_fits(const struct target *t, const struct engine *e, const struct plan_wishes *wishes);
 /* A case of all ranks: each has it in its plan, in the same order. */
 bool target_shared(const struct target *t, const struct engine *e, const struct plan_wishes *wishes);
 /* Is what is no case of all done by this rank? A GPU's by its rank, the rest by the node's lowest. `why` says

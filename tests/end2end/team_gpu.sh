@@ -40,6 +40,9 @@ end() { # RANK CASE WORDS: how the case ended there
 all_end() { # CASE WORDS
 	for ((r = 0; r < ranks; r++)); do end "$r" "$1" "$2" || return 1; done
 }
+chosen() { # ENGINE: of the first case, on every rank
+	for ((r = 0; r < ranks; r++)); do grep '"type":"plan"' "$(journal "$r")" | grep -q "\"collective engine=$1 " || { cat err.*; return 1; }; done
+}
 well() { # CASES: so many ended well on every rank
 	for ((r = 0; r < ranks; r++)); do
 		[ "$(grep -c '"type":"end".*"status":"ok"' "$(journal "$r")")" = "$1" ] || { grep '"type":"end"' "$(journal "$r")"; return 1; }
@@ -141,6 +144,14 @@ own[2]=FAKE_NCCL=version=22703
 team 3 --suite one.yaml
 ok "so is one with another" all_end 0 'version_mismatch.*rank 2 on .*: NCCL 2.27.3 here and 2.28.9 on rank 0 do not work together'
 ok "and the team goes on" all_end 1 '"ok"'
+
+sed '3s/engine: nccl, //' one.yaml > choice.yaml
+own[1]=ASSAY_LIB_NCCL=/nowhere/libnccl.so.2
+team 3 --suite choice.yaml
+ok "where none is named, all choose NCCL" chosen nccl
+ok "and a rank without it is named" eval 'end 0 0 "library_missing.*rank 1 on " && end 2 0 "library_missing.*rank 1 on " && all_end 1 "\"ok\""'
+FAKE_CUDA=devices=0 FAKE_NVML_FILE='' team 3 --suite choice.yaml
+ok "ranks without a GPU choose MPI, although NCCL is here" chosen mpi
 
 # A worker is killed in a window; then a whole rank.
 sed -i '3s/5ms, limit: 4s/100s, limit: 30s/' one.yaml

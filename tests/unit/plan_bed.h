@@ -115,9 +115,23 @@ static const struct probe wire = {
 	.engines = pair_engines,
 	.work = work,
 };
-/* A probe of several ranks: a GPU each, or a process each. */
-static const struct engine joint = {
-	.name = "joint", .libs = "big", .targets = TARGET_NODE | TARGET_TEAM, .streams = 1};
+/* A probe of several ranks: a GPU each, by a library that may be missing here, or a process each. */
+static bool joint_missing;
+
+static inline enum status joint_supports(const struct machine *m, const struct target *t, const void *opts,
+					 struct error *err)
+{
+	(void)m, (void)t, (void)opts;
+	return joint_missing ? error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
+					       "libjoint.so is not here")
+			     : STATUS_OK;
+}
+
+static const struct engine joint = {.name = "joint",
+				    .libs = "big",
+				    .targets = TARGET_NODE | TARGET_TEAM,
+				    .streams = 1,
+				    .supports = joint_supports};
 static const char *const crowd_presets[][2] = {{"kind", "green"}, {NULL, NULL}};
 static const struct engine crowd = {.name = "crowd",
 				    .libs = "",
@@ -187,6 +201,7 @@ static inline int setup(void **state)
 {
 	(void)state;
 	fake_machine_init(&machine, 0);
+	joint_missing = false;
 	return 0;
 }
 #endif

@@ -176,6 +176,59 @@ static void test_plan_team__a_rank_of_gpus_has_one(void **state)
 	plan_release(&plan);
 }
 
+/* Where nobody names one: by the GPUs that ranks have, whatever each has in libraries and finds on its bus. */
+static void test_plan_team__all_ranks_choose_the_same_engine(void **state)
+{
+	static const struct {
+		const char *target;
+		unsigned have, in_machine; /* ranks with a GPU, as bits; GPUs on each rank's bus */
+		const struct engine *engine;
+	} row[] = {
+		{"team", 0xf, 4, &joint},	  {"team", 0, 4, &crowd}, {"team", 0, 0, &crowd},
+		{"team", 0x1, 1, &joint},	  {"node", 0xf, 4, &joint}, {"node", 0, 0, &crowd},
+		{"node", 0x1, 1, &crowd},	  {"\"team:0,2\"", 0x5, 4, &joint},
+		{"\"team:0,2\"", 0xa, 4, &crowd},
+	};
+	char suite[80];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+		for (unsigned rank = 0; rank < 4; rank++) {
+			struct plan_wishes w;
+
+			fake_machine_init(&machine, 4);
+			w = launched(rank, 1, true);
+			for (unsigned r = 0; r < 4; r++)
+				ranks[r].gpu_count = row[i].have >> r & 1;
+			machine.gpus = row[i].in_machine;
+			joint_missing = rank == 2;
+			snprintf(suite, sizeof(suite), "  - {probe: ring, target: %s}\n", row[i].target);
+			assert_int_equal(build_with(suite, &w), STATUS_OK);
+			assert_ptr_equal(nth(0)->engine, row[i].engine);
+			plan_release(&plan);
+		}
+}
+
+/* What is missing is told of the engine chosen. */
+static void test_plan_team__a_rank_without_its_library_is_skipped_by_name(void **state)
+{
+	struct plan_wishes w;
+
+	(void)state;
+	fake_machine_init(&machine, 4);
+	joint_missing = true;
+	w = launched(2, 1, true);
+	assert_int_equal(build_with("  - {probe: ring, target: team}\n", &w), STATUS_OK);
+	expect(0, "ring engine=joint deep=false kind=red size=4KiB", "team", STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING);
+	assert_string_equal(nth(0)->skip_reason, "libjoint.so is not here");
+	plan_release(&plan);
+	ranks[2].gpu_count = 0;
+	assert_int_equal(build_with("  - {probe: ring, target: team}\n", &w), STATUS_OK);
+	expect(0, "ring engine=joint deep=false kind=red size=4KiB", "team", STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE);
+	assert_string_equal(nth(0)->skip_reason, "rank 2 has no GPU, others have: name an engine that needs none");
+	plan_release(&plan);
+}
+
 /* A suite for any count says neither 2 nor 4. */
 static void test_plan_team__doubling_is_the_first_of_them_and_all(void **state)
 {
@@ -357,6 +410,8 @@ int main(void)
 		test(all_ranks_have_the_same_cases_of_the_team),
 		test(what_is_not_of_all_is_done_once),
 		test(a_rank_of_gpus_has_one),
+		test(all_ranks_choose_the_same_engine),
+		test(a_rank_without_its_library_is_skipped_by_name),
 		test(doubling_is_the_first_of_them_and_all),
 		test(the_ranks_of_the_first_nodes_are_a_list),
 		test(a_team_that_is_the_node_is_planned_once),
