@@ -10,6 +10,11 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+void stats_sort(double *x, size_t count)
+{
+	qsort(x, count, sizeof(*x), compare);
+}
+
 /* A sorted copy; NULL where a sample is NaN (which has no order) or memory is out. Owner: caller, free(). */
 static double *sorted_copy(const double *x, size_t count)
 {
@@ -23,7 +28,7 @@ static double *sorted_copy(const double *x, size_t count)
 	if (!copy)
 		return NULL;
 	memcpy(copy, x, count * sizeof(*copy));
-	qsort(copy, count, sizeof(*copy), compare);
+	stats_sort(copy, count);
 	return copy;
 }
 
@@ -90,7 +95,7 @@ struct stats stats_of(const double *x, size_t count)
 	s.stddev = sqrt(variance_of(x, count, s.mean));
 	for (i = 0; i < count; i++)
 		sorted[i] = fabs(sorted[i] - s.median);
-	qsort(sorted, count, sizeof(*sorted), compare);
+	stats_sort(sorted, count);
 	s.mad = stats_percentile(sorted, count, 0.5);
 	free(sorted);
 	return s;

@@ -13,6 +13,8 @@ struct stats {
  * 1). mad: median absolute deviation from the median, unscaled. Does not reorder `x`. Percentiles by linear
  * interpolation (type 7). */
 struct stats stats_of(const double *x, size_t count);
+/* Ascending, in place. */
+void stats_sort(double *x, size_t count);
 double stats_percentile(const double *sorted, size_t count, double share);
 double stats_median(const double *x, size_t count);
 /* 95 % half-width of the mean by batch means over `batches` (>= 2) equal blocks, Student's t; 0 batches: 20.

@@ -120,13 +120,6 @@ static enum status verify(void *state, struct wrong *wrong, struct error *err)
 	return gpu_stream_wait(s->stream, err); /* a launch that failed says so here */
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static enum status event_facts(struct dispatch *s, struct result *out, struct error *err)
 {
 	double gap[EVENTS - 1], step = 0;
@@ -140,7 +133,7 @@ static enum status event_facts(struct dispatch *s, struct result *out, struct er
 		st = gpu_event_elapsed_ns(s->event[i], s->event[i + 1], &gap[i], err);
 	if (st)
 		return st;
-	qsort(gap, COUNT(gap), sizeof(gap[0]), ascending);
+	stats_sort(gap, COUNT(gap));
 	for (unsigned i = 0; i + 1 < COUNT(gap); i++) {
 		double difference = gap[i + 1] - gap[i];
 

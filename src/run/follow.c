@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "core/stats.h"
 
@@ -133,13 +132,6 @@ void follow_split(const struct follow_set *from, unsigned at, struct follow_set 
 	follow_set_add(b, from->m + at, from->count - at);
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* What a good test of the round reaches, where nobody says: the others tell. The best of them; of many pairs
  * the upper quartile, since the best of many was partly lucky. */
 static double reference(const struct follow *f)
@@ -152,7 +144,7 @@ static double reference(const struct follow *f)
 	}
 	if (f->state != FOLLOW_PAIRS || f->count < 4) /* of three there may be no good one */
 		return f->state == FOLLOW_TRIANGLE && f->turns ? fmax(best, f->without) : best;
-	qsort(x, f->count, sizeof(*x), ascending);
+	stats_sort(x, f->count);
 	return stats_percentile(x, f->count, 0.75);
 }
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/meter_chain.h"
+#include <math.h>
 #include "kernel/spin.h"
 
 enum {
-	MARKS = 32,	  /* events in a row, to know what one takes */
+	MARKS = 32, /* events in a row, to know what one takes */
+	TRIES = 3,  /* the least counts: a host held up between two of them takes longer than the device */
 	HOLD_NS = 200000, /* the device is kept busy while the host puts them there */
 };
 
 /* Behind something that lasts longer than the host needs for all of them: no event waits for the host. */
-static enum status time_mark(struct chain *c, struct error *err)
+static enum status try_mark(struct chain *c, double *ns, struct error *err)
 {
 	struct gpu_kernel *spin;
-	double ns;
 	enum status st = gpu_kernel(c->device, &spin, "spin", "spin", err);
 
 	if (!st)
@@ -21,9 +22,22 @@ static enum status time_mark(struct chain *c, struct error *err)
 	if (!st)
 		st = gpu_event_wait(c->event[MARKS], err);
 	if (!st)
-		st = gpu_event_elapsed_ns(c->event[0], c->event[MARKS], &ns, err);
+		st = gpu_event_elapsed_ns(c->event[0], c->event[MARKS], ns, err);
+	return st;
+}
+
+static enum status time_mark(struct chain *c, struct error *err)
+{
+	double ns, least = INFINITY;
+	enum status st = STATUS_OK;
+
+	for (unsigned i = 0; i < TRIES && !st; i++) {
+		st = try_mark(c, &ns, err);
+		if (!st)
+			least = fmin(least, ns);
+	}
 	if (!st)
-		c->mark_ns = ns / MARKS;
+		c->mark_ns = least / MARKS;
 	return st;
 }
 

@@ -15,9 +15,8 @@ enum {
 	TURN_NS = 30000000,	/* one side of a pair, after its soak */
 	PAIRS_LIMIT_NS = 2000000000,
 };
-#define SEARCH_HOPELESS                                                                                      \
-	1.25 /* of the best's time: two samples beyond it and no more is asked of a variant                  \
-	      */
+/* Of the best's time: two samples beyond it, and no more is asked of a variant. */
+#define SEARCH_HOPELESS 1.25
 
 static enum status choose(struct timing *t, unsigned variant, struct error *err)
 {

@@ -85,9 +85,11 @@ static enum status run_single(struct timing *t, struct window *w, struct error *
 {
 	struct meter *m = t->meter;
 	uint64_t left = (uint64_t)fmin(PHASE_SINGLE_MOST, fmax(1, PHASE_SINGLE_S * 1e9 / t->iteration_ns));
+	uint64_t until = clock_now_ns(t->w->clock) + (uint64_t)(PHASE_SINGLE_S * 1e9);
 	enum status st = m->ops->begin(m, w, err);
 
-	while (!st && left) {
+	/* The time is looked at too: one by one they may take far longer than in batches. */
+	while (!st && left && (!w->count || clock_now_ns(t->w->clock) < until)) {
 		uint64_t now = left < METER_SINGLES ? left : METER_SINGLES;
 
 		if (timing_stopped(t))
