@@ -168,7 +168,7 @@ static enum status go_through(struct control *c, const struct team_place *p, con
 	enum status st = STATUS_OK;
 
 	for (unsigned i = 1; i <= o->cases && !st; i++) {
-		st = control_line(c, 1, i, in_ms(o->limit), err);
+		st = control_line(c, 1, i, NULL, in_ms(o->limit), err);
 		if (!st)
 			st = share(c, p, o, err);
 		if (!st)

@@ -45,33 +45,39 @@ static unsigned round_of(const struct bench_case *c)
 	return c->round ? c->round : 1;
 }
 
-/* What all cases of the line under way may take where another rank runs them. */
-static unsigned line_limit(const struct run *r)
+/* What this rank's cases of a line may take. */
+static unsigned line_work(const struct run *r, unsigned line, unsigned round)
 {
-	uint64_t sum = GRACE_MS;
+	uint64_t sum = 0;
 
 	for (size_t i = 0; i < r->plan->count; i++)
 		for (size_t k = 0; k < r->plan->steps[i].count; k++) {
 			const struct bench_case *c = &r->plan->steps[i].cases[k];
 
-			if (c->line == r->line && round_of(c) == r->round)
+			if (c->line == line && round_of(c) == round)
 				sum += c->limit_ms + END_MS;
 		}
 	return bounded(sum);
 }
 
+/* How long to wait for others: they may have more to do in the line under way than this rank has. */
+static unsigned line_limit(const struct run *r)
+{
+	return bounded((uint64_t)GRACE_MS + r->line_ms);
+}
+
 void team_line(struct run *r, const struct bench_case *c)
 {
 	struct error err = {0};
-	unsigned round = round_of(c), limit;
+	unsigned round = round_of(c), limit = line_limit(r);
 
 	if (!r->o->control || r->team_over.status || run_stopping(r) || !c->line ||
 	    (c->line == r->line && round == r->round))
 		return;
-	limit = line_limit(r);
 	r->line = c->line;
 	r->round = round;
-	over(r, control_line(r->o->control, round, c->line, limit, &err), &err);
+	r->line_ms = line_work(r, c->line, round);
+	over(r, control_line(r->o->control, round, c->line, &r->line_ms, limit, &err), &err);
 }
 
 void team_attend(struct run *r, struct worker *w)
@@ -122,7 +128,11 @@ json_t *team_links_json(const struct run *r)
 
 static void not_run(struct run *r, const struct bench_case *c, const char *why)
 {
-	if (!c->skip)
+	if (c->skip)
+		return;
+	if (run_stopping(r))
+		run_end(r, c, ENDING_NOT_RUN, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request", "");
+	else
 		run_end(r, c, ENDING_NOT_RUN, STATUS_UNAVAILABLE, CAUSE_TEAM_LOST, why, "");
 }
 
@@ -263,24 +273,26 @@ static void end_together(struct run *r, struct worker *w, const struct bench_cas
 }
 
 /* Settles with the others whether it runs; `c`: this rank's case, NULL: it has none. False: it does not run,
- * and that has been recorded. */
-static bool agree(struct run *r, const struct bench_case *c, const struct run_wave *v, unsigned limit_ms)
+ * which has been recorded, and *why. */
+static bool agree(struct run *r, const struct bench_case *c, const struct run_wave *v, unsigned limit_ms,
+		  struct error *why)
 {
-	struct error mine = {0}, agreed = {0}, err = {0};
+	struct error mine = {0}, err = {0};
 
 	if (c && c->skip)
 		error_set_cause(&mine, c->skip, c->skip_cause, "%s", c->skip_reason);
 	if (over(r,
-		 control_begin(r->o->control, v->ordinal, v->what, &mine, &agreed, &r->team->agreed, limit_ms,
+		 control_begin(r->o->control, v->ordinal, v->what, &mine, why, &r->team->agreed, limit_ms,
 			       &err),
 		 &err)) {
+		*why = r->team_over.status ? r->team_over : err;
 		if (c)
-			not_run(r, c, r->team_over.status ? r->team_over.text : err.text);
+			not_run(r, c, why->text);
 		return false;
 	}
-	if (agreed.status && c)
-		agreed_skip(r, c, &agreed);
-	return !agreed.status;
+	if (why->status && c)
+		agreed_skip(r, c, why);
+	return !why->status;
 }
 
 /* All that take part do it, and all wait for its end. `limit`: a case whose limit all know. */
@@ -329,6 +341,7 @@ void team_case(struct run *r, const struct bench_case *c)
 {
 	char what[4096 + TARGET_TEXT];
 	const struct run_wave v = {.ordinal = c->team, .what = what};
+	struct error why = {0};
 	bool part;
 
 	r->team = &r->teams[c->engine->launched];
@@ -336,19 +349,23 @@ void team_case(struct run *r, const struct bench_case *c)
 		return;
 	snprintf(what, sizeof(what), "%.4000s on %s", c->key, c->target_text);
 	part = take_part(r, c);
-	if (agree(r, part ? c : NULL, &v, line_limit(r)))
+	if (agree(r, part ? c : NULL, &v, line_limit(r), &why))
 		work_together(r, part ? c : NULL, c, !goes_on(r, c));
 }
 
-bool team_wave(struct run *r, const struct run_wave *v)
+bool team_wave_begin(struct run *r, const struct run_wave *v, struct error *why)
 {
+	*why = r->team_over;
 	r->team = &r->teams[v->like->engine->launched];
 	if (v->own)
 		take_part(r, v->own);
 	if (r->team_over.status && v->own)
 		not_run(r, v->own, r->team_over.text);
-	if (r->team_over.status || !agree(r, v->own, v, PART_MS))
-		return false;
+	return !r->team_over.status && agree(r, v->own, v, PART_MS, why);
+}
+
+bool team_wave_work(struct run *r, const struct run_wave *v)
+{
 	work_together(r, v->own, v->like, !v->again || !r->team->any);
 	return !r->team_over.status;
 }

@@ -51,7 +51,33 @@ static json_t *own_figure(const struct run *r, const struct bench_case *own)
 			 n->noise);
 }
 
-/* Rank 0 writes down what a group that it is not in has done. */
+/* Rank 0 writes down what a group that it is not in does: begins, */
+static void record_begin(struct run *r, const struct bench_case *c)
+{
+	r->attempt[c->id]++;
+	run_journal(r, JOURNAL_BEGIN,
+		    json_pack("{s:i, s:i, s:i}", "case", (int)c->id, "attempt", (int)r->attempt[c->id], "pid",
+			      0));
+}
+
+/* does not come to its end, or to its figure: all have stopped, or all skip it, or the team is over; */
+static void record_none(struct run *r, const struct bench_case *c, const struct error *why)
+{
+	bool begun = r->attempt[c->id] > 0, stopped = run_stopping(r);
+
+	if (stopped || r->team_over.status) {
+		run_end(r, c, begun ? ENDING_CANCELLED : ENDING_NOT_RUN,
+			begun || stopped ? STATUS_CANCELLED : STATUS_UNAVAILABLE,
+			stopped ? CAUSE_INTERRUPTED : CAUSE_TEAM_LOST,
+			stopped ? "stopped on request" : r->team_over.text, "");
+		return;
+	}
+	if (!begun)
+		record_begin(r, c);
+	run_end(r, c, ENDING_DONE, why->status, why->cause, why->text, "");
+}
+
+/* and has done. */
 static void record_figure(struct run *r, const struct bench_case *c, const json_t *figure)
 {
 	const struct team_shape *s = control_shape(r->o->control);
@@ -66,10 +92,6 @@ static void record_figure(struct run *r, const struct bench_case *c, const json_
 	cause_from_name(json_string_value(json_object_get(figure, "cause")), &cause);
 	snprintf(text, sizeof(text), "rank %u on %.60s %s", first, s->node[s->rank[first].node].shown,
 		 ending == ENDING_NOT_RUN ? "told nothing of it" : "tells it so");
-	r->attempt[c->id]++;
-	run_journal(r, JOURNAL_BEGIN,
-		    json_pack("{s:i, s:i, s:i}", "case", (int)c->id, "attempt", (int)r->attempt[c->id], "pid",
-			      0));
 	note_take(&r->note[c->id], json_number_value(json_object_get(figure, "rate")),
 		  json_number_value(json_object_get(figure, "noise")));
 	if (r->note[c->id].rate > 0)
@@ -84,6 +106,30 @@ static struct bench_case *case_of(const struct round *d, size_t s)
 	return d->at[s] == SIZE_MAX ? NULL : &d->step.cases[d->at[s]];
 }
 
+/* The cases from..to begin, as far as rank 0 is in none of them; */
+static void others_begin(struct run *r, const struct round *d, size_t from, size_t to)
+{
+	for (size_t s = from; s < to && lead(r); s++)
+		if (!target_takes(&case_of(d, s)->target, r->o->rank))
+			record_begin(r, case_of(d, s));
+}
+
+/* `all`: what each rank told of them; NULL: nobody was asked, and why. */
+static void others_end(struct run *r, const struct round *d, size_t from, size_t to, const json_t *all,
+		       const struct error *why)
+{
+	for (size_t s = from; s < to && lead(r); s++) {
+		const struct bench_case *c = case_of(d, s);
+
+		if (target_takes(&c->target, r->o->rank))
+			continue;
+		if (all)
+			record_figure(r, c, json_array_get(all, members_first(c->target.member)));
+		else
+			record_none(r, c, why);
+	}
+}
+
 /* The tests from..to of one repeat at one time. `again`: as the wave before. False: the search is over. */
 static bool wave(struct run *r, const struct round *d, unsigned repeat, size_t from, size_t to, bool again)
 {
@@ -92,7 +138,7 @@ static bool wave(struct run *r, const struct round *d, unsigned repeat, size_t f
 		.ordinal = d->ordinal + (unsigned)(base + from), .like = d->o.trigger, .again = again};
 	json_t *all = NULL;
 	struct text what = {0};
-	struct error err = {0};
+	struct error why = {0};
 	bool on;
 
 	text_addf(&what, "%s on", d->o.trigger->key);
@@ -104,18 +150,17 @@ static bool wave(struct run *r, const struct round *d, unsigned repeat, size_t f
 			v.own = c;
 	}
 	v.what = text_str(&what);
-	on = team_wave(r, &v);
+	on = team_wave_begin(r, &v, &why);
 	text_release(&what);
-	if (on && control_gather(r->o->control, figures, own_figure(r, v.own), &all, FIGURES_MS, &err)) {
+	if (on) {
+		others_begin(r, d, base + from, base + to);
+		on = team_wave_work(r, &v);
+	}
+	if (on && control_gather(r->o->control, figures, own_figure(r, v.own), &all, FIGURES_MS, &why)) {
 		on = false;
-		team_ended(r, &err);
+		team_ended(r, &why);
 	}
-	for (size_t i = from; i < to && lead(r); i++) {
-		const struct bench_case *c = case_of(d, base + i);
-
-		if (!target_takes(&c->target, r->o->rank))
-			record_figure(r, c, json_array_get(all, members_first(c->target.member)));
-	}
+	others_end(r, d, base + from, base + to, all, &why);
 	json_decref(all);
 	return on && !run_stopping(r) && !r->status;
 }

@@ -115,6 +115,7 @@ struct run {
 	struct run_team teams[2]; /* the last case of each: launched engines second */
 	struct run_team *team;	  /* of the case at hand */
 	unsigned line, round;	  /* of the suite: where this rank stands */
+	unsigned line_ms;	  /* what the line may take on the rank that has most to do; 0: no line */
 	enum ending last_ending;  /* of the case that ended last */
 	enum status status;	  /* of the journal: once it cannot be written the run is over */
 	struct error *err;
@@ -158,8 +159,10 @@ struct run_wave {
 	const struct bench_case *own;  /* this rank's; NULL: it is in no group */
 	bool again;		       /* the groups of the wave before: their workers are there */
 };
-/* False: no rank has begun it, or the team is over; of its own case that has been recorded. */
-bool team_wave(struct run *r, const struct run_wave *v);
+/* False: no rank begins it. Of its own case that has been recorded; *why says it of the others'. */
+bool team_wave_begin(struct run *r, const struct run_wave *v, struct error *why);
+/* After that. False: the team is over. */
+bool team_wave_work(struct run *r, const struct run_wave *v);
 /* While anything else is waited for: what the others say. `w`: the worker of a team's case, or any. */
 void team_attend(struct run *r, struct worker *w);
 

@@ -155,18 +155,31 @@ static enum status take_step(struct control *c, const struct step *s, json_t *mi
 	return st;
 }
 
-enum status control_line(struct control *c, unsigned round, unsigned line, unsigned limit_ms,
-			 struct error *err)
+static json_t *answer_line(struct control *c, json_t *const *all, struct error *err)
 {
-	struct step s = {.kind = WIRE_LINE, .limit_ms = limit_ms};
+	unsigned most = 0, one;
+
+	(void)err;
+	for (unsigned r = 0; r < c->size; r++)
+		if (join_number(&one, all[r], "work_ms", INT32_MAX) && one > most)
+			most = one;
+	return json_pack("{s:I}", "work_ms", (json_int_t)most);
+}
+
+enum status control_line(struct control *c, unsigned round, unsigned line, unsigned *work_ms,
+			 unsigned limit_ms, struct error *err)
+{
+	struct step s = {.kind = WIRE_LINE, .limit_ms = limit_ms, .answer = answer_line};
 	json_t *mine, *answer;
 	enum status st;
 
 	if (!c)
 		return STATUS_OK;
 	snprintf(s.what, sizeof(s.what), "line %u of round %u", line, round);
-	mine = json_object();
+	mine = json_pack("{s:I}", "work_ms", (json_int_t)(work_ms ? *work_ms : 0));
 	st = take_step(c, &s, mine, &answer, err);
+	if (!st && work_ms)
+		join_number(work_ms, answer, "work_ms", INT32_MAX);
 	json_decref(mine);
 	json_decref(answer);
 	return st;

@@ -83,9 +83,10 @@ unsigned control_gpu_ranks(const struct team_shape *s, unsigned node, const char
 json_t *control_team_json(const struct team_shape *s, unsigned rank, bool parted);
 
 /* Where all stand before line `line` of round `round` of the suite: the local cases of a line start at one
- * time. */
-enum status control_line(struct control *c, unsigned round, unsigned line, unsigned limit_ms,
-			 struct error *err);
+ * time. *work_ms (may be NULL): what this rank's cases of the line may take; after it what they may take on
+ * the rank that has most to do, which is how long others have to wait for it. */
+enum status control_line(struct control *c, unsigned round, unsigned line, unsigned *work_ms,
+			 unsigned limit_ms, struct error *err);
 /* Begins a team case: every rank's `key` is the same, or their suites differ, which ends the team. `mine` is
  * what this rank's plan says of it (its status OK, or its skip); *agreed: the worst of all with whose it was;
  * *generation: of the workers to use, a new number where the last case fell. */

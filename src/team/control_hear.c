@@ -150,77 +150,58 @@ static void on_json(struct control *c, struct peer *p, const struct wire_frame *
 	json_decref(j);
 }
 
+static void on_file(struct control *c, struct peer *p, const struct wire_frame *f)
+{
+	collect_frame(c, p, f);
+}
+
+static void on_bye(struct control *c, struct peer *p, const struct wire_frame *f)
+{
+	(void)f;
+	if (!c->parting || c->collect)
+		lose(c, p, "it left the team");
+	p->left = true;
+	p->here = false;
+}
+
+/* Who may say it to whom, once the team stands. */
+enum way {
+	NEVER, /* while it forms, or workers among themselves */
+	ANY,
+	FROM_ZERO,
+	TO_ZERO,
+	COLLECTING, /* to rank 0 that has asked for files */
+};
+static const struct {
+	enum way way;
+	void (*take)(struct control *c, struct peer *p, const struct wire_frame *f);
+} heard[WIRE_KIND_COUNT] = {
+	[WIRE_PING] = {ANY, on_json},	     [WIRE_PONG] = {ANY, on_json},
+	[WIRE_STOP] = {ANY, on_json},	     [WIRE_FELL] = {FROM_ZERO, on_json},
+	[WIRE_LATE] = {TO_ZERO, on_json},    [WIRE_SHAPE] = {ANY, hold},
+	[WIRE_LINE] = {TO_ZERO, hold},	     [WIRE_BEGIN] = {TO_ZERO, hold},
+	[WIRE_GATHER] = {TO_ZERO, hold},     [WIRE_PART] = {TO_ZERO, hold},
+	[WIRE_END] = {TO_ZERO, on_end},	     [WIRE_GO] = {FROM_ZERO, hold},
+	[WIRE_SHARE] = {FROM_ZERO, hold},    [WIRE_COLLECT] = {FROM_ZERO, hold},
+	[WIRE_TAKEN] = {FROM_ZERO, hold},    [WIRE_FILE] = {COLLECTING, on_file},
+	[WIRE_DATA] = {COLLECTING, on_file}, [WIRE_SENT] = {COLLECTING, on_file},
+	[WIRE_BYE] = {ANY, on_bye},
+};
+
 static void on_frame(struct control *c, struct peer *p, const struct wire_frame *f)
 {
-	switch (f->kind) {
-	case WIRE_PING:
-	case WIRE_PONG:
-	case WIRE_STOP:
-		on_json(c, p, f);
-		return;
-	case WIRE_FELL:
-		if (c->rank) {
-			on_json(c, p, f);
-			return;
-		}
-		break;
-	case WIRE_LATE:
-		if (!c->rank) {
-			on_json(c, p, f);
-			return;
-		}
-		break;
-	case WIRE_SHAPE:
-		hold(c, p, f);
-		return;
-	case WIRE_LINE:
-	case WIRE_BEGIN:
-	case WIRE_GATHER:
-	case WIRE_PART:
-		if (c->rank)
-			break;
-		hold(c, p, f);
-		return;
-	case WIRE_END:
-		if (c->rank)
-			break;
-		on_end(c, p, f);
-		return;
-	case WIRE_GO:
-	case WIRE_SHARE:
-	case WIRE_COLLECT:
-	case WIRE_TAKEN:
-		if (!c->rank)
-			break;
-		hold(c, p, f);
-		return;
-	case WIRE_FILE:
-	case WIRE_DATA:
-	case WIRE_SENT:
-		if (!c->collect)
-			break;
-		collect_frame(c, p, f);
-		return;
-	case WIRE_BYE:
-		if (!c->parting || c->collect)
-			lose(c, p, "it left the team");
-		p->left = true;
-		p->here = false;
-		return;
-	case WIRE_HELLO:
-	case WIRE_CHALLENGE:
-	case WIRE_PROOF:
-	case WIRE_WELCOME:
-	case WIRE_REFUSE:
-	case WIRE_MEET: /* workers among themselves */
-	case WIRE_MET:
-	case WIRE_COMMAND:
-	case WIRE_ANSWER:
-	case WIRE_LEFT:
-	case WIRE_KIND_COUNT:
-		break;
-	}
-	lose(c, p, "it sent a frame out of turn");
+	const bool in_turn[] = {
+		[NEVER] = false,
+		[ANY] = true,
+		[FROM_ZERO] = c->rank != 0,
+		[TO_ZERO] = c->rank == 0,
+		[COLLECTING] = c->collect != NULL,
+	};
+
+	if (f->kind < WIRE_KIND_COUNT && in_turn[heard[f->kind].way])
+		heard[f->kind].take(c, p, f);
+	else
+		lose(c, p, "it sent a frame out of turn");
 }
 
 static void take_frames(struct control *c, struct peer *p)

@@ -51,6 +51,11 @@ named() { # OUT OF PLACE
 judged() { # OUT VERDICT CAUSE: its case; those of the search fail nothing
 	grep -q "^0,.*,\"$2\",\"$3\"," "$1/results.csv" && ! grep -v '^0,' "$1/results.csv" | grep '"fail"'
 }
+lasted() { # OUT TARGET: its last case lasts 20 ms at least, from its begin to its end
+	id=$(grep '"type":"extend"' "$1/journal.jsonl" | grep -o '"case":[0-9]*,"key"\|"target":"[^"]*"' | grep -B 1 "\"$2\"" | sed -n 's/"case":\([0-9]*\),.*/\1/p' | tail -n 1)
+	sed -n "s/.*\"t\":\([0-9]*\),\"type\":\"\(begin\|end\)\",\"case\":$id,.*/\1/p" "$1/journal.jsonl" | paste -s -d ' ' |
+		awk '{ exit !(NF == 2 && $2 - $1 > 2e7) }'
+}
 groups() { # OUT WORD: the groups of the rounds that are called so, one after the other
 	grep '"type":"extend"' "$1/journal.jsonl" | grep "$2" | grep -o '"target":"[^"]*' | cut -d '"' -f 4 | sort -u | tr '\n' ' '
 }
@@ -66,6 +71,7 @@ for file in rank.out.0 rank/REPORT.md rank/report.html; do
 	ok "${file#rank/} says so" says 'rank 5 on host-[^ ]* is slow' "$file"
 done
 ok "figures of groups without rank 0 come to it" says '"follows":{[^}]*halves.*"target":"team:4-7"' rank/journal.jsonl
+ok "which last as long as they take" lasted rank 'team:4-7'
 ok "each rank has what it took part in" [ "$(cat rank/nodes/*/rank-7/journal.jsonl | grep -c '"type":"begin"')" -ge 6 ]
 ok "which a report says again, byte for byte" sh -c "cp -r rank again && rm again/REPORT.md again/results.csv && '$assay' report again --write > /dev/null; cmp rank/REPORT.md again/REPORT.md && cmp rank/results.csv again/results.csv"
 
@@ -95,4 +101,15 @@ wait
 ok "a rank that dies during the search ends it" says 'the team is over: .*rank 2' killed/journal.jsonl
 ok "nobody is named" [ "$(found killed '')" = nobody ]
 ok "and the report stands: slow all the same" eval '[ $code = 1 ] && says "no rank, node or link named: the team is over" killed/REPORT.md'
+
+launch 4 1 stopped 'culprit: 3, slow_share: 2'
+for i in $(seq 600); do
+	grep -q '"why":"halves of 4' stopped/journal.jsonl 2> /dev/null && break
+	sleep 0.02
+done
+kill -INT "$(pgrep -P "${pid[0]}")"
+wait
+ok "a search that is stopped says so" says '"type":"close","ending":"cancelled"' stopped/journal.jsonl
+ok "of the groups without rank 0 too" says '"cause":"interrupted"' stopped/journal.jsonl
+ok "and not that they were lost" sh -c '! grep -q "told nothing of it\|\"cause\":\"team_lost\"" stopped/journal.jsonl'
 finish

@@ -103,7 +103,8 @@ static void answer(struct world *w, struct follow_team *t)
 			rate[k] = once(w, bad);
 		s = stats_of(rate, t->f->repeats);
 		x->ran = true;
-		x->sound = !(w->dead && t->f->count == 2 && in[w->b * w->each] && !in[w->a * w->each]);
+		x->sound = !(w->dead && t->f->count == 2 && x->count == 1 && in[w->b * w->each] &&
+			     !in[w->a * w->each]);
 		x->wrong = bad && w->fault == FOLLOW_WRONG;
 		x->figure = s.median;
 		x->variance = t->f->repeats > 1 ? s.stddev * s.stddev / (s.mean * s.mean) : 0;
@@ -225,12 +226,15 @@ static void test_follow_team__two_nodes(void **state)
 
 static void test_follow_team__no_group_is_without_the_bad_one(void **state)
 {
+	static struct follow_team t;
 	struct world pair = {.nodes = 2, .each = 1, .plant = RANK, .a = 1};
 	struct world between = {.nodes = 2, .each = 4, .plant = WAY, .a = 0};
 	struct world node = {.nodes = 1, .each = 2, .plant = RANK, .a = 1};
 
 	(void)state;
 	named(&pair, FOLLOW_NOBODY, false, -1, -1);
+	search(&pair, &t);
+	assert_non_null(strstr(t.why, "cannot be held against each other by themselves"));
 	named(&between, FOLLOW_NOBODY, false, -1, -1);
 	named(&node, FOLLOW_NOBODY, false, -1, -1);
 }
@@ -257,10 +261,15 @@ static void test_follow_team__nodes_of_different_sizes(void **state)
 
 static void test_follow_team__what_cannot_be_measured_names_no_rank(void **state)
 {
+	static struct follow_team t;
 	struct world w = {.nodes = 2, .each = 4, .plant = RANK, .a = 0, .b = 1, .dead = true};
+	struct world beside = {.nodes = 4, .each = 4, .plant = NODE, .a = 0, .b = 1, .dead = true};
 
 	(void)state;
 	named(&w, FOLLOW_NOBODY, false, -1, -1);
+	named(&beside, FOLLOW_MEMBER, true, 0, -1); /* the node is known by then */
+	search(&beside, &t);
+	assert_non_null(strstr(t.why, "its ranks could not be measured by themselves"));
 }
 
 /* The whole is as it should be now. */

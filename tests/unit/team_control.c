@@ -13,7 +13,7 @@ static enum status whole_run(struct actor *a)
 	const struct error mine = {0};
 	unsigned rank = a->o.place.rank;
 	char word[8] = "-------";
-	enum status st = control_line(a->control, 1, 3, LONG_MS, &a->err);
+	enum status st = control_line(a->control, 1, 3, NULL, LONG_MS, &a->err);
 
 	if (!rank)
 		memcpy(word, "address", 8);
@@ -60,6 +60,35 @@ static void test_control__a_run_from_join_to_leave(void **state)
 	}
 	stage_clear(&s);
 	json_decref(about);
+}
+
+/* Who has little to do in a line waits for who has more. */
+static enum status tell_work(struct actor *a)
+{
+	unsigned work_ms = 1000 * (1 + a->o.place.rank % 2 * 80);
+	enum status st = control_line(a->control, 1, 1, &work_ms, LONG_MS, &a->err);
+
+	a->generation = work_ms;
+	work_ms = 7;
+	if (!st)
+		st = control_line(a->control, 1, 2, &work_ms, LONG_MS, &a->err);
+	a->who = work_ms;
+	return st ? st : control_part(a->control, LONG_MS, &a->err);
+}
+
+static void test_control__the_longest_work_of_a_line_is_told_to_all(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	stage_set(&s, 3, tell_work);
+	stage_play(&s);
+	all_well(&s);
+	for (unsigned r = 0; r < 3; r++) {
+		assert_int_equal(s.actor[r].generation, 81000); /* rank 1's */
+		assert_int_equal(s.actor[r].who, 7);
+	}
+	stage_clear(&s);
 }
 
 /* Each rank's own word reaches each, by rank. */
@@ -128,7 +157,7 @@ static void test_control__alone_it_is_a_team_of_one(void **state)
 	assert_int_equal(control_join(&a.control, &a.o, &a.err), STATUS_OK);
 	assert_null(a.control);
 	assert_null(control_shape(NULL));
-	assert_int_equal(control_line(NULL, 1, 1, 0, &a.err), STATUS_OK);
+	assert_int_equal(control_line(NULL, 1, 1, NULL, 0, &a.err), STATUS_OK);
 	assert_int_equal(control_begin(NULL, 1, "k", &mine, &a.agreed, &a.generation, 0, &a.err), STATUS_OK);
 	assert_string_equal(a.agreed.text, "no such engine");
 	assert_int_equal(control_end(NULL, ENDING_CRASHED, &a.worst, &a.who, 0, &a.err), STATUS_OK);
@@ -371,12 +400,12 @@ static enum status late_at_line(struct actor *a)
 {
 	if (a->o.place.rank == 2)
 		return attend(a, LONG_MS);
-	return control_line(a->control, 1, 7, line_ms, &a->err);
+	return control_line(a->control, 1, 7, NULL, line_ms, &a->err);
 }
 
 static enum status zero_late(struct actor *a)
 {
-	return a->o.place.rank ? control_line(a->control, 1, 7, line_ms, &a->err) : attend(a, LONG_MS);
+	return a->o.place.rank ? control_line(a->control, 1, 7, NULL, line_ms, &a->err) : attend(a, LONG_MS);
 }
 
 static void test_control__a_late_rank_is_named_to_all(void **state)
@@ -399,14 +428,14 @@ static void test_control__a_late_rank_is_named_to_all(void **state)
 	stage_play(&s);
 	all_fail(&s, CAUSE_TEAM_LATE, "rank 0 on node-a did not come to line 7 of round 1", "");
 	/* What ended the team is said again at once. */
-	assert_int_equal(control_line(s.actor[1].control, 1, 8, LONG_MS, NULL), STATUS_UNAVAILABLE);
+	assert_int_equal(control_line(s.actor[1].control, 1, 8, NULL, LONG_MS, NULL), STATUS_UNAVAILABLE);
 	assert_int_equal(control_share(s.actor[1].control, &s, 1, LONG_MS, NULL), STATUS_UNAVAILABLE);
 	stage_clear(&s);
 }
 
 static enum status another_line(struct actor *a)
 {
-	return control_line(a->control, 1, a->o.place.rank == 1 ? 8 : 7, LONG_MS, &a->err);
+	return control_line(a->control, 1, a->o.place.rank == 1 ? 8 : 7, NULL, LONG_MS, &a->err);
 }
 
 static enum status another_key(struct actor *a)
@@ -533,7 +562,7 @@ static enum status stop_in_line(struct actor *a)
 {
 	if (a->o.place.rank == 1)
 		stop_one = 1;
-	return control_line(a->control, 1, a->o.place.rank == 2 ? 99 : 1, LONG_MS, &a->err);
+	return control_line(a->control, 1, a->o.place.rank == 2 ? 99 : 1, NULL, LONG_MS, &a->err);
 }
 
 static enum status stop_while_waiting(struct actor *a)
@@ -616,6 +645,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_control__a_run_from_join_to_leave),
+		cmocka_unit_test(test_control__the_longest_work_of_a_line_is_told_to_all),
 		cmocka_unit_test(test_control__a_word_of_each_to_all),
 		cmocka_unit_test(test_control__words_of_two_questions),
 		cmocka_unit_test(test_control__alone_it_is_a_team_of_one),

@@ -117,7 +117,7 @@ static void join(struct channel *ch, uint16_t port, unsigned rank, unsigned size
 
 static enum status go_on(struct actor *a)
 {
-	return control_line(a->control, 1, 1, LONG_MS, &a->err);
+	return control_line(a->control, 1, 1, NULL, LONG_MS, &a->err);
 }
 
 static void start(struct stage *s)
@@ -459,7 +459,7 @@ static void *answer_pings(void *arg)
 
 static enum status ask_shortly(struct actor *a)
 {
-	return control_line(a->control, 1, 1, SHORT_MS, &a->err);
+	return control_line(a->control, 1, 1, NULL, SHORT_MS, &a->err);
 }
 
 static void test_strangers__a_rank_that_answers_pings_alone_is_late(void **state)
