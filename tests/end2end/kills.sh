@@ -66,6 +66,7 @@ clean() {
 ok "a team that nobody harms ends well, in $whole ms" clean
 over 0 || { tell 0; finish; }
 
+begun() { for r in $ranks; do [ ! -s "t$1/pid.$r" ] || return 0; done; return 1; }
 hung=0 lies=0 struck=0
 for first in $(seq 1 $together "$trials"); do
 	batch=$(seq "$first" $((first + together - 1 < trials ? first + together - 1 : trials)))
@@ -76,7 +77,9 @@ for first in $(seq 1 $together "$trials"); do
 	# shellcheck disable=SC2086
 	for _ in $(seq $((limit * 10))); do all_over $batch && break; sleep 0.1; done
 	for t in $batch; do
-		if ! over "$t"; then
+		if ! begun "$t"; then # what launches them did not: no team of ours
+			echo "# trial $t did not begin: $(tail -n 3 "t$t/mpirun" 2> /dev/null | tr '\n' '|')"
+		elif ! over "$t"; then
 			hung=$((hung + 1))
 			echo "# trial $t hangs: $(tell "$t" | tr '\n' '|')"
 			for r in $ranks; do kill -KILL "$(cat "t$t/pid.$r")" 2> /dev/null; done
