@@ -47,25 +47,15 @@ static bool given(const struct machine *m, size_t seen)
 	return seen < machine_gpu_count(m);
 }
 
-/* Of GPUs that all ranks of a node see, the one of this rank's number, if there is one; else all that it
- * sees. docs/design/team.md, "Whose GPU". */
-static json_t *own_gpus(const struct running_team *t, const struct machine *m)
+/* Which of them is its own is found where all ranks' lists are: docs/design/team.md, "Whose GPU". */
+static json_t *seen_gpus(const struct machine *m)
 {
-	json_t *all = json_array(), *own = json_array();
-	size_t seen;
+	json_t *seen = json_array();
 
-	for (unsigned i = 0; i < machine_gpu_count(m); i++)
+	for (unsigned i = 0; i < machine_gpu_count(m) && json_array_size(seen) < CONTROL_GPUS; i++)
 		if (machine_gpu(m, i)->granted)
-			json_array_append_new(all, json_string(machine_gpu(m, i)->pci));
-	seen = json_array_size(all);
-	if (t->place.local_size == 1 || (seen == 1 && given(m, seen))) {
-		json_decref(own);
-		return all;
-	}
-	if (t->place.local_rank < seen)
-		json_array_append(own, json_array_get(all, t->place.local_rank));
-	json_decref(all);
-	return own;
+			json_array_append_new(seen, json_string(machine_gpu(m, i)->pci));
+	return seen;
 }
 
 /* What this rank says of itself to all. */
@@ -74,7 +64,8 @@ static json_t *about(const struct running_team *t, const struct running_opts *o,
 	json_t *facts = o->real_names ? json_incref((json_t *)machine_json(m)) : machine_json_shared(m);
 	const json_t *host = json_object_get(json_object_get(facts, "system"), "hostname");
 	const char *shown = o->real_names && *t->place.node ? t->place.node : json_string_value(host);
-	json_t *j = json_pack("{s:o}", "gpus", t->looks_only ? json_array() : own_gpus(t, m));
+	json_t *gpus = t->looks_only ? json_array() : seen_gpus(m);
+	json_t *j = json_pack("{s:b, s:o}", "given", given(m, json_array_size(gpus)), "gpus", gpus);
 	char *boot = NULL;
 	size_t size = 0;
 

@@ -37,8 +37,9 @@ struct control_options { /* what is pointed to outlives the control */
 	const char *build;	    /* which program this is (process_build); all ranks have the same */
 	unsigned join_ms, quiet_ms; /* 0: CONTROL_JOIN_MS: all have joined; CONTROL_QUIET_MS: who says nothing
 				       is dead */
-	const json_t *about; /* this rank's own; "boot": text, "gpus": [PCI addresses], "shown": what files
-				and reports call the node, are read here; may be NULL */
+	const json_t *about; /* this rank's own, may be NULL. Read here: "boot": text, "gpus": [PCI addresses]
+				that it sees, "given": whether one alone was given to it, "shown": what files
+				and reports call the node */
 	const volatile sig_atomic_t *stop;
 	const struct clock *clock;
 	const struct log *log;
@@ -47,7 +48,7 @@ struct control_options { /* what is pointed to outlives the control */
 /* All know all of it after join. */
 struct team_rank {
 	unsigned node, local_rank; /* local_rank: the how many-th of its node */
-	unsigned gpu_count;
+	unsigned gpu_count;	   /* of its own: of what it sees as docs/design/team.md has it */
 	char pci[CONTROL_GPUS][CONTROL_PCI];
 };
 struct team_clock { /* a node's CLOCK_MONOTONIC less rank 0's; wrong by error_ns at most. Read at at_ns of

@@ -6,9 +6,12 @@
 /* What this rank says of itself. */
 json_t *shape_about(const struct control *c)
 {
+	const struct team_place *p = &c->o.place;
 	json_t *about = c->o.about ? json_deep_copy(c->o.about) : json_object();
 
-	if (about && json_object_set_new(about, "node", json_string(c->o.place.node))) {
+	if (about && (json_object_set_new(about, "node", json_string(p->node)) ||
+		      json_object_set_new(about, "local_rank", json_integer(p->local_rank)) ||
+		      json_object_set_new(about, "local_size", json_integer(p->local_size)))) {
 		json_decref(about);
 		return NULL;
 	}
@@ -90,45 +93,13 @@ static enum status add_rank(struct control *c, unsigned rank, const json_t *said
 	return STATUS_OK;
 }
 
-static bool has_gpu(const struct team_shape *s, unsigned rank, unsigned node, const char *pci)
-{
-	const struct team_rank *r = &s->rank[rank];
-
-	for (unsigned i = 0; r->node == node && i < r->gpu_count; i++)
-		if (!strcmp(r->pci[i], pci))
-			return true;
-	return false;
-}
-
-unsigned control_gpu_ranks(const struct team_shape *s, unsigned node, const char *pci, unsigned *lowest,
-			   struct text *names)
-{
-	unsigned count = 0;
-
-	for (unsigned r = 0; r < s->size; r++) {
-		unsigned end = r;
-
-		if (!has_gpu(s, r, node, pci))
-			continue;
-		while (end + 1 < s->size && has_gpu(s, end + 1, node, pci))
-			end++;
-		if (names)
-			text_addf(names, end > r ? "%s%u-%u" : "%s%u", count ? ", " : "", r, end);
-		if (lowest && !count)
-			*lowest = r;
-		count += end - r + 1;
-		r = end;
-	}
-	return count;
-}
-
 enum status shape_make(struct control *c, json_t *const *said, struct error *err)
 {
 	enum status st = room_for(&c->shape, c->size, err);
 
 	for (unsigned r = 0; r < c->size && !st; r++)
 		st = add_rank(c, r, said[r], err);
-	return st;
+	return st ? st : shape_own_gpus(&c->shape, said, err);
 }
 
 static json_t *clock_json(const struct team_clock *k)

@@ -208,7 +208,7 @@ static void test_control__mixed_builds(void **state)
 /* They join: what they cannot measure is said by their cases. */
 static void test_control__ranks_of_one_gpu_are_named(void **state)
 {
-	json_t *about = json_pack("{s:s,s:[s]}", "boot", "b1", "gpus", "0000:18:00.0");
+	json_t *about = json_pack("{s:s,s:[s],s:b}", "boot", "b1", "gpus", "0000:18:00.0", "given", 1);
 	struct text names = {0};
 	struct stage s;
 	unsigned lowest = 9;
@@ -231,6 +231,52 @@ static void test_control__ranks_of_one_gpu_are_named(void **state)
 	}
 	stage_clear(&s);
 	json_decref(about);
+}
+
+/* A list of one's own: its first. One that several see: each has another of it, as its launcher numbers them where all
+ * of the node see it. */
+static void test_control__each_rank_has_one_of_the_gpus_it_sees(void **state)
+{
+	static const struct {
+		const char *seen[3], *own[3];
+		bool backwards; /* as the launcher numbers them */
+	} row[] = {
+		{{"01", "23", "45"}, {"0", "2", "4"}, false}, {{"01", "23", "45"}, {"0", "2", "4"}, true},
+		{{"012", "012", "012"}, {"0", "1", "2"}, false}, {{"012", "012", "012"}, {"2", "1", "0"}, true},
+		{{"01", "01", "23"}, {"0", "1", "2"}, false}, {{"01", "01", "01"}, {"0", "1", ""}, false},
+		{{"5", "5", "5"}, {"5", "", ""}, false},      {{"01", "", "01"}, {"0", "", "1"}, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		json_t *about[3];
+		struct stage s;
+
+		stage_set(&s, 3, NULL);
+		for (unsigned r = 0; r < 3; r++) {
+			json_t *gpus = json_array();
+
+			for (const char *g = row[i].seen[r]; *g; g++)
+				json_array_append_new(gpus, json_stringn(g, 1));
+			s.actor[r].o.about = about[r] = json_pack("{s:o}", "gpus", gpus);
+			if (row[i].backwards) {
+				s.actor[r].o.place.local_rank = 2 - r;
+				s.actor[r].o.place.local_size = 3;
+			}
+		}
+		stage_play(&s);
+		all_well(&s);
+		for (unsigned r = 0; r < 3; r++)
+			for (unsigned q = 0; q < 3; q++) {
+				const struct team_rank *t = &s.actor[r].shape->rank[q];
+
+				assert_int_equal(t->gpu_count, strlen(row[i].own[q]));
+				assert_string_equal(t->gpu_count ? t->pci[0] : "", row[i].own[q]);
+			}
+		stage_clear(&s);
+		for (unsigned r = 0; r < 3; r++)
+			json_decref(about[r]);
+	}
 }
 
 static void test_control__a_rank_that_says_nonsense_of_itself(void **state)
@@ -653,6 +699,7 @@ int main(void)
 		cmocka_unit_test(test_control__a_rank_twice),
 		cmocka_unit_test(test_control__mixed_builds),
 		cmocka_unit_test(test_control__ranks_of_one_gpu_are_named),
+		cmocka_unit_test(test_control__each_rank_has_one_of_the_gpus_it_sees),
 		cmocka_unit_test(test_control__a_rank_that_says_nonsense_of_itself),
 		cmocka_unit_test(test_control__another_secret),
 		cmocka_unit_test(test_control__nobody_there),
