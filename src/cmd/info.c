@@ -13,6 +13,7 @@ struct info_opts {
 	const char *machine;
 	bool real_names;
 	bool alone;
+	struct running_opts running; /* how ranks meet */
 };
 
 enum { SECTIONS = 8 };
@@ -52,6 +53,7 @@ static const struct opt opts[] = {
 		.help = "record serials, addresses and names as they are, not as pseudonyms"),
 	OPT_ROW(struct info_opts, alone, .name = "alone",
 		.help = "this machine, whatever launched us: wait for no other rank"),
+	RUNNING_TEAM_ROWS(struct info_opts),
 };
 
 static const struct section *section_of(const char *name)
@@ -200,7 +202,7 @@ static enum status show(const struct command_context *c, struct info_team *all, 
 {
 	const struct section *s = section_of(o->what);
 	bool alone = all->team.place.size <= 1;
-	enum status st = alone ? STATUS_OK : info_team_gather(all, c, m, err), own = STATUS_OK;
+	enum status st = alone ? STATUS_OK : info_team_gather(all, c, &o->running, m, err), own = STATUS_OK;
 	struct text t = {0};
 
 	*code = EXIT_PASS;
@@ -223,7 +225,8 @@ static int run(const struct command_context *c, const void *opts_)
 	const struct info_opts *o = opts_;
 	const struct section *s = section_of(o->what);
 	const struct machine_scope scope = {.up_to = s ? s->layer : LAYER_SOFTWARE, .stop = c->stop};
-	const struct running_opts place = {.plan = o->record || o->machine || o->alone};
+	const struct running_opts place = {.plan = o->record || o->machine || o->alone,
+					   .node = o->running.node};
 	struct info_team all = {0};
 	struct machine *m = NULL;
 	struct error err = {0};

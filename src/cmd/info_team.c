@@ -63,13 +63,14 @@ static enum status make_dir(struct info_team *t, struct error *err)
 	return err->status;
 }
 
-enum status info_team_gather(struct info_team *t, const struct command_context *c, const struct machine *m,
-			     struct error *err)
+enum status info_team_gather(struct info_team *t, const struct command_context *c,
+			     const struct running_opts *o, const struct machine *m, struct error *err)
 {
-	static const struct running_opts opts = {.real_names = true, .join = 60};
+	struct running_opts opts = *o;
 	static const struct judge_site nothing = {NULL, NULL};
 	enum status st;
 
+	opts.real_names = true;
 	t->team.looks_only = true;
 	st = running_team_join(&t->team, c, &opts, m, err);
 	if (!st)

@@ -14,8 +14,8 @@ struct info_team {
 
 /* Joins the others and gathers what `m` is on each. Where the ranks do not come together, the sentence that
  * names who is missing. Owner: caller, info_team_release, also after an error. */
-enum status info_team_gather(struct info_team *t, const struct command_context *c, const struct machine *m,
-			     struct error *err);
+enum status info_team_gather(struct info_team *t, const struct command_context *c,
+			     const struct running_opts *o, const struct machine *m, struct error *err);
 void info_team_release(struct info_team *t);
 
 /* Rank 0: a row a node; then a row a fact in which they differ, with "!" where that hurts a team. */

@@ -15,6 +15,15 @@ struct running_opts {
 	bool json, plan, wait, beside, sample, real_names, isolate;
 };
 
+/* Those of them that say how launched ranks meet. */
+/* clang-format off */
+#define RUNNING_TEAM_ROWS(type) \
+	OPT_ROW(type, running.node, .name = "node", .shown = "NAME", .help = "in a team: what this node is called, else the host's name"), \
+	OPT_ROW(type, running.interface, .name = "interface", .shown = "NAME|ADDRESS", .help = "in a team: by which the ranks talk"), \
+	OPT_ROW(type, running.team_secret, .name = "team-secret", .shown = "FILE", .help = "in a team: file (0600) with what its ranks alone know"), \
+	OPT_ROW(type, running.join, .name = "join", .preset = "60s", .unit = "s", .min = 0.1, .max = 3600, \
+		.help = "in a team: until all ranks have come")
+/* clang-format on */
 /* Rows for the options that are the same word everywhere; `type` holds a struct running_opts named `running`.
  */
 /* clang-format off */
@@ -44,11 +53,7 @@ struct running_opts {
 	OPT_ROW(type, running.sample, .name = "telemetry", .preset = "true", .help = "sample power, clocks, temperatures"), \
 	OPT_ROW(type, running.isolate, .name = "isolate", .preset = "true",                                              \
 		.help = "follow a case of several GPUs that is slow or wrong until the bad one is named"),               \
-	OPT_ROW(type, running.node, .name = "node", .shown = "NAME", .help = "in a team: what this node is called, else the host's name"), \
-	OPT_ROW(type, running.interface, .name = "interface", .shown = "NAME|ADDRESS", .help = "in a team: by which the ranks talk"), \
-	OPT_ROW(type, running.team_secret, .name = "team-secret", .shown = "FILE", .help = "in a team: file (0600) with what its ranks alone know"), \
-	OPT_ROW(type, running.join, .name = "join", .preset = "60s", .unit = "s", .min = 0.1, .max = 3600, \
-		.help = "in a team: until all ranks have come"), \
+	RUNNING_TEAM_ROWS(type), \
 	OPT_ROW(type, running.real_names, .name = "real-names",                                                          \
 		.help = "serials, addresses and host names as they are in journal and reports, not as pseudonyms"),     \
 	OPT_ROW(type, running.format, .name = "format", .preset = "text", .choices = report_formats,                  \

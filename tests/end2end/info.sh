@@ -69,6 +69,10 @@ ok ".. each a row" sh -c 'grep -Eq "^ +node-a +whole +rank 0 .* none" out && gre
 ok ".. what differs flagged" grep -Eq '^ *! +how many: GPU +0 \(1 node\) +1: node-b +a team waits for the node with the fewest' out
 ok ".. which rank it was is no difference" sh -c '! grep -E "variable: .*(ASSAY_RANK|SLURMD_NODENAME)" out'
 ok ".. told by rank 0 alone" [ ! -s other.out ]
+ok "named by the command line" both 0 "info --node right" info --node left
+ok ".. as a run's are" sh -c 'grep -Eq "^ +left +whole" out && grep -Eq "^ +right +whole" out'
+ok "nobody comes: as long as is asked" both 2 "list" info --join 300ms
+ok ".. and who is missing is named" says 'within 0.3 s' err
 ok "as JSON, with each node's facts" both 0 info info --json
 ok ".. and the same differences" sh -c 'tr -d " \n" < out | grep -q "\"name\":\"node-b\".*\"gpus\":1,\"facts\":{.*\"name\":\"NVIDIAH100.*\"differences\":.*{\"fact\":\"gpus\",\"most\":\"0\""'
 ok "a part for each node" both 0 "info cpu" info cpu
