@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/random.h"
+#include <stdio.h>
+#include <sys/random.h>
 
 /* Multipliers and Weyl constants of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11. */
 static const uint32_t multiplier[2] = {0xD2511F53u, 0xCD9E8D57u};
@@ -42,4 +44,16 @@ uint32_t random_u32(uint64_t seed, uint32_t stream, uint64_t index)
 float random_f32(uint64_t seed, uint32_t stream, uint64_t index)
 {
 	return (float)(((double)random_u32(seed, stream, index) + 0.5) * 0x1p-31 - 1.0);
+}
+
+bool random_hex(char *out, size_t size)
+{
+	unsigned char bytes[16];
+	size_t count = (size - 1) / 2;
+
+	if (count > sizeof(bytes) || getrandom(bytes, count, 0) != (ssize_t)count)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+	return true;
 }

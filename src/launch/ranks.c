@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
+#include "core/random.h"
 #include "core/text.h"
 
 enum { ROWS = 6, ROW = 300 };
@@ -104,24 +104,11 @@ enum status ranks_become(const struct team_place *p, const char *const *words, s
 	return error_errno(err, errno, "cannot become a rank");
 }
 
-/* size - 1 random digits of base 16; size is odd. */
-static bool digits(char *out, size_t size)
-{
-	unsigned char bytes[16];
-	size_t count = (size - 1) / 2;
-
-	if (getrandom(bytes, count, 0) != (ssize_t)count)
-		return false;
-	for (size_t i = 0; i < count; i++)
-		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-	return true;
-}
-
 enum status ranks_team(struct ranks_team *t, struct error *err)
 {
 	char name[9];
 
-	if (!digits(t->secret, sizeof(t->secret)) || !digits(name, sizeof(name)))
+	if (!random_hex(t->secret, sizeof(t->secret)) || !random_hex(name, sizeof(name)))
 		return error_errno(err, errno, "no random bits for the team's secret");
 	snprintf(t->job, sizeof(t->job), "launch-%s", name);
 	return STATUS_OK;

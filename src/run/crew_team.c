@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <sys/random.h>
+#include "core/random.h"
 #include "run/crew.h"
 #include "run/target_team.h"
 #include "team/control.h"
@@ -173,13 +173,8 @@ static bool goes_on(const struct run *r, const struct bench_case *c)
 
 static enum status new_secret(char out[40], struct error *err)
 {
-	unsigned char bytes[16];
-
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-		return error_errno(err, errno, "no random bytes for the workers of a team");
-	for (unsigned i = 0; i < sizeof(bytes); i++)
-		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-	return STATUS_OK;
+	return random_hex(out, 33) ? STATUS_OK
+				   : error_errno(err, errno, "no random bytes for the workers of a team");
 }
 
 /* The first's: until its worker says where it listens; 0: it does not. */

@@ -2,8 +2,8 @@
 /* How a rank other than 0 finds rank 0 and shows that it is of the team. What both sides need stands here
  * too. */
 #include <errno.h>
-#include <sys/random.h>
 #include <unistd.h>
+#include "core/random.h"
 #include "core/text.h"
 #include "team/control_internal.h"
 #include "team/rendezvous.h"
@@ -23,13 +23,8 @@ enum tried { TRIED_JOINED, TRIED_AGAIN, TRIED_NEXT_HOST, TRIED_FINAL };
 
 enum status join_nonce(char out[33], struct error *err)
 {
-	unsigned char bytes[16];
-
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-		return error_errno(err, errno, "no random bytes to join a team with");
-	for (unsigned i = 0; i < sizeof(bytes); i++)
-		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-	return STATUS_OK;
+	return random_hex(out, 33) ? STATUS_OK
+				   : error_errno(err, errno, "no random bytes to join a team with");
 }
 
 bool join_text(char *out, size_t size, const json_t *j, const char *name)

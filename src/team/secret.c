@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/file.h"
+#include "core/random.h"
 #include "core/text.h"
 
 enum { JOB_SECRET_BYTES = 16 };
@@ -104,15 +104,15 @@ static enum status job_file(struct secret *s, const struct team_place *p, const 
 /* What lies there already is of a run that was killed: only rank 0 writes it. */
 static enum status make_secret(struct secret *s, struct error *err)
 {
-	unsigned char bytes[JOB_SECRET_BYTES];
+	char hex[2 * JOB_SECRET_BYTES + 1];
 	struct text t = {0};
 	enum status st;
 	int fd;
 
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+	if (!random_hex(hex, sizeof(hex)))
 		return error_errno(err, errno, "no random bytes for the team's secret");
-	for (unsigned i = 0; i < sizeof(bytes); i++)
-		text_addf(&t, "%02x", bytes[i]);
+	text_add(&t, hex);
+	explicit_bzero(hex, sizeof(hex));
 	st = take(s, text_str(&t), t.size, s->file, err);
 	unlink(s->file);
 	fd = open(s->file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
