@@ -335,42 +335,23 @@ void ranks_whole(struct hunt *h)
 }
 
 /* "node-b", "node-b (rank 3)" where that is all of it, "rank 5 on node-b"; the address of a rank's GPU. */
-static void name_one(const struct hunt *h, int member, char place[72], char pci[24])
+static struct hunt_place member_place(const struct hunt *h, unsigned member)
 {
 	const struct team_shape *s = control_shape(h->r->o->control);
 	const struct follow_team *t = &h->team;
-	unsigned rank = (unsigned)member;
-	const char *node;
+	unsigned rank = member, ranks = t->node ? follow_team_ranks(t, member, &rank) : 1;
+	const char *node = s->node[s->rank[rank].node].shown;
+	struct hunt_place p = {0};
 
-	*pci = '\0';
-	if (!t->node || follow_team_ranks(t, (unsigned)member, &rank) == 1)
-		text_copy(pci, 24, s->rank[rank].gpu_count == 1 ? s->rank[rank].pci[0] : "");
-	node = s->node[s->rank[rank].node].shown;
+	if (ranks == 1 && s->rank[rank].gpu_count == 1)
+		text_copy(p.pci, sizeof(p.pci), s->rank[rank].pci[0]);
 	if (!t->node)
-		snprintf(place, 72, "rank %u on %.50s", rank, node);
-	else if (follow_team_ranks(t, (unsigned)member, &rank) == 1)
-		snprintf(place, 72, "%.50s (rank %u)", node, rank);
+		snprintf(p.place, sizeof(p.place), "rank %u on %.50s", rank, node);
+	else if (ranks == 1)
+		snprintf(p.place, sizeof(p.place), "%.50s (rank %u)", node, rank);
 	else
-		snprintf(place, 72, "%.50s", node);
-}
-
-static void name_members(const struct hunt *h, struct hunt_finding *out)
-{
-	const struct follow_team *t = &h->team;
-	const char *between = t->found == FOLLOW_PAIR ? " <> " : " and ";
-	char place[2][72], pci[2][24];
-
-	if (t->found == FOLLOW_NOBODY)
-		return;
-	name_one(h, t->a, place[0], pci[0]);
-	text_copy(out->place, sizeof(out->place), place[0]);
-	text_copy(out->pci, sizeof(out->pci), pci[0]);
-	if (t->found == FOLLOW_MEMBER)
-		return;
-	name_one(h, t->b, place[1], pci[1]);
-	snprintf(out->place, sizeof(out->place), "%s%s%s", place[0], between, place[1]);
-	if (*pci[0] && *pci[1])
-		snprintf(out->pci, sizeof(out->pci), "%s%s%s", pci[0], between, pci[1]);
+		snprintf(p.place, sizeof(p.place), "%.50s", node);
+	return p;
 }
 
 void ranks_search(struct hunt *h, const struct follow_start *s, struct hunt_finding *out)
@@ -393,7 +374,7 @@ void ranks_search(struct hunt *h, const struct follow_start *s, struct hunt_find
 	out->without = t->without;
 	snprintf(out->why, sizeof(out->why), "%.120s%s%.120s", t->why, *t->why && *h->stopped ? "; " : "",
 		 h->stopped);
-	name_members(h, out);
+	hunt_name(h, member_place, t->found, t->a, t->b, out);
 }
 
 bool ranks_can(const struct run *r, const struct bench_case *c)

@@ -71,25 +71,33 @@ static bool whole_again(struct hunt *h, struct follow_start *s)
 	return h->fault == FOLLOW_WRONG ? wrong > 0 : n > 0;
 }
 
-static void name_members(const struct hunt *h, struct hunt_finding *out)
+void hunt_name(const struct hunt *h, hunt_namer *name, enum follow_kind found, int a, int b,
+	       struct hunt_finding *out)
 {
-	static const char *const between[] = {[FOLLOW_PAIR] = " <> ", [FOLLOW_TWO] = " and "};
-	const struct follow *f = &h->f;
-	const struct gpu *a, *b;
-	unsigned i, k;
+	const char *between = found == FOLLOW_PAIR ? " <> " : " and ";
+	struct hunt_place one, other;
 
-	if (f->found == FOLLOW_NOBODY)
+	if (found == FOLLOW_NOBODY)
 		return;
-	i = h->trigger->target.gpu[f->a];
-	a = machine_gpu(h->r->machine, i);
-	snprintf(out->place, sizeof(out->place), "gpu%u", i);
-	text_copy(out->pci, sizeof(out->pci), a->pci);
-	if (f->found == FOLLOW_MEMBER)
+	one = name(h, (unsigned)a);
+	text_copy(out->place, sizeof(out->place), one.place);
+	text_copy(out->pci, sizeof(out->pci), one.pci);
+	if (found == FOLLOW_MEMBER)
 		return;
-	k = h->trigger->target.gpu[f->b];
-	b = machine_gpu(h->r->machine, k);
-	snprintf(out->place, sizeof(out->place), "gpu%u%sgpu%u", i, between[f->found], k);
-	snprintf(out->pci, sizeof(out->pci), "%.20s%s%.20s", a->pci, between[f->found], b->pci);
+	other = name(h, (unsigned)b);
+	snprintf(out->place, sizeof(out->place), "%s%s%s", one.place, between, other.place);
+	if (*one.pci && *other.pci)
+		snprintf(out->pci, sizeof(out->pci), "%s%s%s", one.pci, between, other.pci);
+}
+
+static struct hunt_place gpu_place(const struct hunt *h, unsigned member)
+{
+	unsigned gpu = h->trigger->target.gpu[member];
+	struct hunt_place p;
+
+	snprintf(p.place, sizeof(p.place), "gpu%u", gpu);
+	text_copy(p.pci, sizeof(p.pci), machine_gpu(h->r->machine, gpu)->pci);
+	return p;
 }
 
 static void search(struct hunt *h, struct hunt_finding *out)
@@ -130,7 +138,7 @@ static void search(struct hunt *h, struct hunt_finding *out)
 	out->with = f->with;
 	out->without = f->without;
 	text_copy(out->why, sizeof(out->why), f->why);
-	name_members(h, out);
+	hunt_name(h, gpu_place, h->f.found, h->f.a, h->f.b, out);
 }
 
 static void journal_finding(const struct hunt *h, const struct hunt_finding *found)

@@ -49,6 +49,14 @@ struct hunt_finding {
 	char why[256];
 };
 
+/* How a member is called, and the PCI address of its GPU; "": it has none of its own, or several. */
+struct hunt_place {
+	char place[72], pci[24];
+};
+typedef struct hunt_place hunt_namer(const struct hunt *h, unsigned member);
+/* Member a, or a and b, as `found` says; of FOLLOW_NOBODY neither is looked at. */
+void hunt_name(const struct hunt *h, hunt_namer *name, enum follow_kind found, int a, int b,
+	       struct hunt_finding *out);
 /* A round whose one test is of all members. */
 void hunt_all(struct follow *f, unsigned members, const char *what);
 /* Runs the tests of h->f; *first: the id of the first, then test after test, and all again for each repeat.

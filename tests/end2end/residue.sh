@@ -5,8 +5,8 @@ set -u
 assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
-mkdir "$tmp/home" "$tmp/temporary" "$tmp/cache" "$tmp/work"
-cd "$tmp/work" || exit 1
+mkdir "$tmp/home" "$tmp/temporary" "$tmp/cache" "$tmp/runs"
+cd "$tmp/runs" || exit 1
 . "$here/tap.sh"
 HOME="$tmp/home" TMPDIR="$tmp/temporary" XDG_CACHE_HOME="$tmp/cache" ASSAY_RESIDUE="$tmp"
 export HOME TMPDIR XDG_CACHE_HOME ASSAY_RESIDUE
@@ -19,9 +19,9 @@ ours() {
 			tr '\0' ' ' < "$p/cmdline" 2> /dev/null | grep -q "__\|$assay\|^/proc/self/exe" && echo "$pid"
 	done
 }
-files() { # all but the work folder; of /dev/shm what is ours by user
+files() { # all but the runs; of /dev/shm what is ours by user
 	find "$tmp/home" "$tmp/temporary" "$tmp/cache" -mindepth 1
-	find /dev/shm -mindepth 1 -user "$(id -u)" -newer "$tmp/work/began" 2> /dev/null | grep assay
+	find /dev/shm -mindepth 1 -user "$(id -u)" -newer "$tmp/runs/began" 2> /dev/null | grep assay
 }
 clean() {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do

@@ -40,7 +40,8 @@ static inline uint16_t free_port(void)
 	socklen_t size = sizeof(a);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&a, size) && !getsockname(fd, (struct sockaddr *)&a, &size));
+	assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&a, size) &&
+		    !getsockname(fd, (struct sockaddr *)&a, &size));
 	close(fd);
 	return ntohs(a.sin_port) < 65000 ? ntohs(a.sin_port) : (uint16_t)(ntohs(a.sin_port) - 5000);
 }
@@ -49,15 +50,19 @@ static inline void stage_set(struct stage *s, unsigned count, enum status (*play
 {
 	*s = (struct stage){.count = count, .port = free_port()};
 	for (unsigned r = 0; r < count; r++)
-		s->actor[r] = (struct actor){
-			.play = play,
-			.o = {.place = {.launcher = TEAM_TOLD, .rank = r, .size = count, .host = "127.0.0.1", .port = s->port,
-					.node = "node-a", .job = "job"},
-			      .env = team_env(secret_rows),
-			      .build = "0123456789abcdef",
-			      .join_ms = LONG_MS,
-			      .quiet_ms = LONG_MS,
-			      .clock = clock_monotonic()}};
+		s->actor[r] = (struct actor){.play = play,
+					     .o = {.place = {.launcher = TEAM_TOLD,
+							     .rank = r,
+							     .size = count,
+							     .host = "127.0.0.1",
+							     .port = s->port,
+							     .node = "node-a",
+							     .job = "job"},
+						   .env = team_env(secret_rows),
+						   .build = "0123456789abcdef",
+						   .join_ms = LONG_MS,
+						   .quiet_ms = LONG_MS,
+						   .clock = clock_monotonic()}};
 }
 
 static inline void *act(void *arg)
@@ -96,12 +101,13 @@ static inline void all_fail(const struct stage *s, enum cause cause, const char 
 		const struct actor *a = &s->actor[r];
 
 		if (!failed_so(a, cause, one, other))
-			fail_msg("rank %u: %s, %s: %s", r, status_name(a->st), cause_name(a->err.cause), a->err.text);
+			fail_msg("rank %u: %s, %s: %s", r, status_name(a->st), cause_name(a->err.cause),
+				 a->err.text);
 	}
 }
 
-/* A short limit, which must pass for one rank and for no other, is too short on a machine that has other work: it is
- * tried again with a longer one, up to a minute, until all say what they should. */
+/* A short limit, which must pass for one rank and for no other, is too short on a machine that has other
+ * work: it is tried again with a longer one, up to a minute, until all say what they should. */
 static inline bool again_longer(const struct stage *s, unsigned *limit_ms, enum cause cause, const char *one,
 				const char *other)
 {
@@ -133,5 +139,29 @@ static inline enum status attend(struct actor *a, unsigned for_ms)
 		st = control_attend(a->control, &a->fell, &a->err);
 	}
 	return st;
+}
+
+/* Every step of a run once. */
+static inline enum status whole_run(struct actor *a)
+{
+	const struct error mine = {0};
+	unsigned rank = a->o.place.rank;
+	char word[8] = "-------";
+	enum status st = control_line(a->control, 1, 3, NULL, LONG_MS, &a->err);
+
+	if (!rank)
+		memcpy(word, "address", 8);
+	if (!st)
+		st = control_share(a->control, word, sizeof(word), LONG_MS, &a->err);
+	if (!st && strcmp(word, "address"))
+		return STATUS_MISMATCH;
+	if (!st)
+		st = control_begin(a->control, 1, "key a", &mine, &a->agreed, &a->generation, LONG_MS,
+				   &a->err);
+	if (!st)
+		st = attend(a, 30);
+	if (!st)
+		st = control_end(a->control, ENDING_DONE, &a->worst, &a->who, LONG_MS, &a->err);
+	return st ? st : control_part(a->control, LONG_MS, &a->err);
 }
 #endif
