@@ -187,7 +187,7 @@ static double half_width(const struct window *w)
 	return width;
 }
 
-/* How much other work disturbed a CPU's window: missing CPU time and scatter; 0 where neither shows. */
+/* How much other work disturbed a window: missing CPU time and scatter; 0 where neither shows. */
 static double disturbance(const struct timing *t, const struct window *w)
 {
 	double width = half_width(w), wall = (double)(w->t1_ns - w->t0_ns), lost = 0;
@@ -197,11 +197,18 @@ static double disturbance(const struct timing *t, const struct window *w)
 	return (lost > 1 - PHASE_CPU_SHARE ? lost : 0) + (isfinite(width) && width > PHASE_WIDE ? width : 0);
 }
 
-/* A point of a CPU's curve takes its window again, twice at most, while it is disturbed; the best of them
+/* A point whose pace the host sets: a CPU's, or short operations of several ranks, each launched by a thread.
+ */
+static bool paced_by_host(const struct timing *t)
+{
+	return t->threads || (t->c->target.ranks > 1 && t->iteration_ns < PHASE_SINGLE_FROM_NS);
+}
+
+/* Such a point of a curve takes its window again, twice at most, while it is disturbed; the best of them
  * counts. */
 static enum status burst_windows(struct timing *t, struct window *best, double least_s, struct error *err)
 {
-	bool point = t->threads && t->c->phases == PHASES_BURST;
+	bool point = paced_by_host(t) && t->c->phases == PHASES_BURST;
 	double least = INFINITY;
 
 	for (t->repeats = 0;; t->repeats++) {

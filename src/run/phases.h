@@ -25,7 +25,7 @@
 #define PHASE_TURNS_MOST 12            /* disturbed ones are taken again */
 #define PHASE_TURN_CEILING_S 0.03      /* a window of the ceiling */
 #define PHASE_TURN_AGREE 0.05          /* the two ceilings around a turn */
-#define PHASE_BURST_MOST 3             /* windows of a point of a CPU's curve, while other work disturbs it */
+#define PHASE_BURST_MOST 3             /* windows of a point that the host paces, while other work disturbs it */
 #define PHASE_SINGLE_FROM_NS 100e3     /* from here on the 1 to 2 us that an event inserts do not tell */
 #define PHASE_SINGLE_MOST 512          /* iterations timed one by one */
 #define PHASE_SINGLE_S 0.1             /* and no longer than that in all */

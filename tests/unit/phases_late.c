@@ -14,7 +14,10 @@ struct late_meter {
 	bool capped;
 	double limit_w, power_w, swing_w; /* the power swings around its mean from look to look */
 	unsigned looks;
-	double free_s; /* capped only in every second stretch of so long; 0: always */
+	double one_ns;	/* an iteration */
+	bool jolts;	/* the tenth sample of a window takes a hundred times as long */
+	uint64_t begun; /* of `asked`, as the window began */
+	double free_s;	/* capped only in every second stretch of so long; 0: always */
 };
 
 static enum status late_once(struct meter *m, double *ns, struct error *err)
@@ -38,6 +41,7 @@ static enum status late_begin(struct meter *m, struct window *w, struct error *e
 	m->window = w;
 	w->t0_ns = clock_now_ns(m->clock);
 	((struct late_meter *)m)->end_ns = 0;
+	((struct late_meter *)m)->begun = ((struct late_meter *)m)->asked;
 	return STATUS_OK;
 }
 
@@ -52,13 +56,15 @@ static void yield_oldest(struct late_meter *l)
 static enum status late_sample(struct meter *m, uint64_t batch, struct error *err)
 {
 	struct late_meter *l = (struct late_meter *)m;
-	double ns = 100e3 * (double)batch;
+	double ns = l->one_ns * (double)batch;
 
 	(void)err;
 	if (l->pending == m->depth) {
 		clock_sleep_ns(m->clock, (uint64_t)l->pending_ns[0]);
 		yield_oldest(l);
 	}
+	if (l->jolts && l->asked - l->begun == 10)
+		ns *= 100;
 	l->pending_batch = batch;
 	l->pending_ns[l->pending++] = ns;
 	l->asked++;
@@ -126,6 +132,7 @@ static void late_init(struct late_meter *l, struct timing *t, struct bed *b)
 	*l = (struct late_meter){
 		.base = {.ops = &late_ops, .engine = b->c.engine, .clock = &b->fake.clock, .depth = 8},
 		.clock_hz = 1.98e9,
+		.one_ns = 100e3,
 	};
 	*t = (struct timing){.c = &b->c, .w = &b->w, .meter = &l->base};
 	assert_int_equal(timing_init(t, &err), STATUS_OK);
@@ -151,6 +158,42 @@ static void test_phases__late_samples_do_not_prolong_a_window(void **state)
 	assert_true(value(&b, "burst", "threads") == -1);
 	timing_release(&t);
 	bed_release(&b);
+}
+
+static void test_phases__short_operations_of_ranks_take_a_wide_window_again(void **state)
+{
+	static const struct {
+		unsigned ranks;
+		double one_ns;
+		bool jolts;
+		double repeats; /* -1: not told */
+	} rows[] = {
+		{2, 20e3, true, 2},
+		{2, 20e3, false, -1}, /* a quiet machine */
+		{2, 200e3, true, -1}, /* the device paces these */
+		{1, 20e3, true, -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct late_meter l;
+		struct timing t;
+		struct bed b;
+		struct error err = {0};
+
+		late_init(&l, &t, &b);
+		b.c.phases = PHASES_BURST;
+		b.c.seconds = 0.5;
+		b.c.target = (struct target){.kind = TARGET_NODE, .ranks = rows[i].ranks};
+		l.jolts = rows[i].jolts;
+		l.one_ns = t.iteration_ns = rows[i].one_ns;
+		assert_int_equal(phase_burst(&t, &err), STATUS_OK);
+		assert_true(value(&b, "burst", "repeats") == rows[i].repeats);
+		if (rows[i].one_ns < 100e3)
+			assert_true((value(&b, "burst", "half_width_share") > PHASE_WIDE) == rows[i].jolts);
+		timing_release(&t);
+		bed_release(&b);
+	}
 }
 
 static void test_phases__a_falling_clock_has_not_settled_though_the_rate_has(void **state)
@@ -296,6 +339,7 @@ int main(void)
 		cmocka_unit_test(test_phases__a_cap_is_known_by_its_bit_and_the_mean_power),
 		cmocka_unit_test(test_phases__under_the_cap_the_window_covers_its_swings),
 		cmocka_unit_test(test_phases__late_samples_do_not_prolong_a_window),
+		cmocka_unit_test(test_phases__short_operations_of_ranks_take_a_wide_window_again),
 		cmocka_unit_test(test_phases__a_falling_clock_has_not_settled_though_the_rate_has),
 		cmocka_unit_test(test_phases__a_second_under_the_power_cap_counts_as_settled),
 		cmocka_unit_test(test_phases__a_short_case_settles_under_the_cap_in_half_its_window),
