@@ -5,7 +5,10 @@
 #include "core/text.h"
 #include "team/control_internal.h"
 
-enum { ANSWER_GRACE_MS = 5000 }; /* rank 0 names who is late within it, or is gone itself */
+enum {
+	ANSWER_GRACE_MS = 5000, /* rank 0 names who is late within it, or is gone itself */
+	SAY_MS = 10000		/* a wait for rank 0 that may be long, and is, is told: it is no hang */
+};
 
 /* Rank 0's answer of what all said (by rank); takes no ownership. NULL: memory. */
 typedef json_t *(*answer_fn)(struct control *c, json_t *const *all, struct error *err);
@@ -15,6 +18,7 @@ struct step {
 	char what[64]; /* "line 3 of round 1": the same on all, or their suites differ */
 	unsigned limit_ms;
 	answer_fn answer;
+	bool told; /* a long wait for rank 0 is */
 };
 
 static bool all_spoke(const struct control *c, const void *arg)
@@ -114,6 +118,18 @@ static enum status ask_who_is_late(struct control *c, const struct step *s, stru
 	return control_over(c, &why, err);
 }
 
+static enum status await_zero(struct control *c, const struct step *s, struct error *err)
+{
+	unsigned silent_ms = s->told && s->limit_ms > SAY_MS ? SAY_MS : s->limit_ms;
+	enum status st = control_wait(c, zero_spoke, NULL, control_deadline(c, silent_ms), err);
+
+	if (!st || c->over.status || silent_ms == s->limit_ms)
+		return st;
+	log_info(c->log, LOG_TOPIC_RUN, "waiting for rank 0 to come to %s, %u s at most", s->what,
+		 (s->limit_ms - silent_ms) / 1000);
+	return control_wait(c, zero_spoke, NULL, control_deadline(c, s->limit_ms - silent_ms), err);
+}
+
 static enum status follow(struct control *c, const struct step *s, const json_t *mine, json_t **answer,
 			  struct error *err)
 {
@@ -123,7 +139,7 @@ static enum status follow(struct control *c, const struct step *s, const json_t 
 	enum status st;
 
 	control_tell_json(c, &c->peer[0], s->kind, json_deep_copy(mine));
-	st = control_wait(c, zero_spoke, NULL, control_deadline(c, s->limit_ms), err);
+	st = await_zero(c, s, err);
 	if (st && !c->over.status)
 		st = ask_who_is_late(c, s, err);
 	if (st)
@@ -391,7 +407,7 @@ enum status control_gather(struct control *c, const char *what, json_t *mine, js
 {
 	const struct error few = {STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED, NULL, 0,
 				  "rank 0 did not tell what each rank said"};
-	struct step s = {.kind = WIRE_GATHER, .limit_ms = limit_ms, .answer = answer_gather};
+	struct step s = {.kind = WIRE_GATHER, .limit_ms = limit_ms, .answer = answer_gather, .told = true};
 	json_t *answer = NULL;
 	enum status st;
 

@@ -102,7 +102,7 @@ enum status control_share(struct control *c, void *bytes, size_t size, unsigned 
 
 /* Every rank's word, an object, to all: (*all)[rank], in which "what" is added. Takes `mine`; owner of *all:
  * caller, NULL where it fails. `what` is the same on all ranks. All words together are at most
- * WIRE_FRAME_MAX. */
+ * WIRE_FRAME_MAX. Who waits for rank 0 for more than 10 s says so in the log. */
 enum status control_gather(struct control *c, const char *what, json_t *mine, json_t **all, unsigned limit_ms,
 			   struct error *err);
 

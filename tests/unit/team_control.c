@@ -106,6 +106,58 @@ static void test_control__a_word_of_each_to_all(void **state)
 	json_decref(all);
 }
 
+/* A clock that is twenty times as fast: what rank 0 takes half a second for, takes ten here. */
+static uint64_t hasty_now(void *arg)
+{
+	(void)arg;
+	return 20 * clock_now_ns(clock_monotonic());
+}
+static const struct clock hasty = {.now_ns = hasty_now};
+
+static void keep_line(void *arg, enum log_level level, enum log_topic topic, const char *line)
+{
+	(void)topic;
+	if (level == LOG_INFO)
+		text_addf(arg, "%s\n", line);
+}
+
+static enum status wait_for_zero(struct actor *a)
+{
+	json_t *all = NULL;
+	enum status st;
+
+	if (!a->o.place.rank)
+		clock_sleep_ns(clock_monotonic(), 700000000);
+	st = control_gather(a->control, "the next round", json_object(), &all, 20 * LONG_MS, &a->err);
+	json_decref(all);
+	return st ? st : control_part(a->control, 20 * LONG_MS, &a->err);
+}
+
+static void test_control__a_long_wait_for_rank_0_is_told_once(void **state)
+{
+	struct text said[3] = {{0}};
+	struct log log[3];
+	struct stage s;
+
+	(void)state;
+	stage_set(&s, 3, wait_for_zero);
+	for (unsigned r = 0; r < 3; r++) {
+		log[r] = (struct log){.sink = keep_line, .arg = &said[r]};
+		s.actor[r].o.log = &log[r];
+		s.actor[r].o.quiet_ms = 20 * LONG_MS;
+	}
+	s.actor[1].o.clock = &hasty;
+	s.actor[1].o.join_ms = 20 * LONG_MS;
+	stage_play(&s);
+	all_well(&s);
+	assert_string_equal(text_str(&said[0]), "");
+	assert_string_equal(text_str(&said[1]), "waiting for rank 0 to come to the next round, 1190 s at most\n");
+	assert_string_equal(text_str(&said[2]), ""); /* it has waited less than a second */
+	for (unsigned r = 0; r < 3; r++)
+		text_release(&said[r]);
+	stage_clear(&s);
+}
+
 /* Who asks another question stands elsewhere; who does not come is named. */
 static enum status say_another(struct actor *a)
 {
@@ -411,6 +463,7 @@ int main(void)
 		cmocka_unit_test(test_control__a_run_from_join_to_leave),
 		cmocka_unit_test(test_control__the_longest_work_of_a_line_is_told_to_all),
 		cmocka_unit_test(test_control__a_word_of_each_to_all),
+		cmocka_unit_test(test_control__a_long_wait_for_rank_0_is_told_once),
 		cmocka_unit_test(test_control__words_of_two_questions),
 		cmocka_unit_test(test_control__alone_it_is_a_team_of_one),
 		cmocka_unit_test(test_control__a_late_rank_is_named_to_all),
