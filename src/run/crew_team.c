@@ -361,7 +361,10 @@ bool team_wave_begin(struct run *r, const struct run_wave *v, struct error *why)
 
 bool team_wave_work(struct run *r, const struct run_wave *v)
 {
-	work_together(r, v->own, v->like, !v->again || !r->team->any);
+	bool kept =
+		v->again || v->like->engine->once; /* one worker a rank does all that it begins once for */
+
+	work_together(r, v->own, v->like, !kept || !r->team->any);
 	return !r->team_over.status;
 }
 

@@ -130,6 +130,14 @@ static void others_end(struct run *r, const struct round *d, size_t from, size_t
 	}
 }
 
+bool ranks_figures(struct run *r, json_t *mine, json_t **all, struct error *why)
+{
+	if (!control_gather(r->o->control, figures, mine, all, FIGURES_MS, why))
+		return true;
+	team_ended(r, why);
+	return false;
+}
+
 /* The tests from..to of one repeat at one time. `again`: as the wave before. False: the search is over. */
 static bool wave(struct run *r, const struct round *d, unsigned repeat, size_t from, size_t to, bool again)
 {
@@ -156,10 +164,7 @@ static bool wave(struct run *r, const struct round *d, unsigned repeat, size_t f
 		others_begin(r, d, base + from, base + to);
 		on = team_wave_work(r, &v);
 	}
-	if (on && control_gather(r->o->control, figures, own_figure(r, v.own), &all, FIGURES_MS, &why)) {
-		on = false;
-		team_ended(r, &why);
-	}
+	on = on && ranks_figures(r, own_figure(r, v.own), &all, &why);
 	others_end(r, d, base + from, base + to, all, &why);
 	json_decref(all);
 	return on && !run_stopping(r) && !r->status;
@@ -277,32 +282,45 @@ static json_t *groups_json(const struct hunt *h)
 	return groups;
 }
 
+bool ranks_order(struct hunt *h, const struct hunt_order *o, json_t *round)
+{
+	struct run *r = h->r;
+	json_t *all = NULL,
+	       *order = json_pack("{s:i, s:i, s:i, s:i, s:i, s:s}", "team", (int)o->trigger->team, "fault",
+				  (int)o->fault, "traffic", (int)o->traffic, "round", (int)o->round,
+				  "repeats", (int)o->repeats, "why", o->what);
+	struct error err = {0};
+	bool on = order && !json_object_update(order, round) &&
+		  !control_gather(r->o->control, orders, json_incref(order), &all, ORDER_MS, &err);
+
+	if (err.status)
+		team_ended(r, &err);
+	json_decref(all);
+	json_decref(order);
+	json_decref(round);
+	return on;
+}
+
+bool ranks_over(struct hunt *h)
+{
+	if (h->r->team_over.status)
+		snprintf(h->stopped, sizeof(h->stopped), "the team is over: %.200s", h->r->team_over.text);
+	return false;
+}
+
 bool ranks_tests(struct hunt *h, const struct hunt_order *o)
 {
 	struct run *r = h->r;
-	json_t *groups = groups_json(h), *all = NULL;
+	json_t *groups = groups_json(h);
 	struct round d = {.o = *o, .groups = groups, .count = h->f.count, .beside = hunt_beside(h)};
-	struct error err = {0};
 	bool on = groups;
 
 	if (!groups)
 		text_copy(h->stopped, sizeof(h->stopped), "the ranks of a group are too many to be listed");
-	if (on &&
-	    control_gather(r->o->control, orders,
-			   json_pack("{s:i, s:i, s:i, s:i, s:i, s:s, s:b, s:O}", "team",
-				     (int)o->trigger->team, "fault", (int)o->fault, "traffic",
-				     (int)o->traffic, "round", (int)o->round, "repeats", (int)o->repeats,
-				     "why", o->what, "beside", d.beside, "groups", groups),
-			   &all, ORDER_MS, &err)) {
-		on = false;
-		team_ended(r, &err);
-	}
-	json_decref(all);
-	on = on && do_round(r, &d);
+	on = on && ranks_order(h, o, json_pack("{s:b, s:O}", "beside", d.beside, "groups", groups)) &&
+	     do_round(r, &d);
 	json_decref(groups);
-	if (!on && r->team_over.status)
-		snprintf(h->stopped, sizeof(h->stopped), "the team is over: %.200s", r->team_over.text);
-	return on;
+	return on || ranks_over(h);
 }
 
 /* The nodes of the ranks that take part, numbered by their lowest rank. */
@@ -335,7 +353,7 @@ void ranks_whole(struct hunt *h)
 }
 
 /* "node-b", "node-b (rank 3)" where that is all of it, "rank 5 on node-b"; the address of a rank's GPU. */
-static struct hunt_place member_place(const struct hunt *h, unsigned member)
+struct hunt_place ranks_name(const struct hunt *h, unsigned member)
 {
 	const struct team_shape *s = control_shape(h->r->o->control);
 	const struct follow_team *t = &h->team;
@@ -354,11 +372,26 @@ static struct hunt_place member_place(const struct hunt *h, unsigned member)
 	return p;
 }
 
+/* Which two they are. */
+static void tell_nodes(struct hunt *h, struct hunt_finding *out)
+{
+	struct hunt_place one, other;
+	char why[sizeof(out->why)];
+
+	h->team.node = true;
+	one = ranks_name(h, 0);
+	other = ranks_name(h, 1);
+	text_copy(why, sizeof(why), out->why);
+	snprintf(out->why, sizeof(out->why), "%.60s and %.60s: %.120s", one.place, other.place, why);
+}
+
 void ranks_search(struct hunt *h, const struct follow_start *s, struct hunt_finding *out)
 {
 	struct follow_team *t = &h->team;
 	unsigned first;
 
+	if (ranks_pair(h, s, out))
+		return;
 	for (follow_team_begin(t, s); !t->done; follow_team_next(t)) {
 		if (!hunt_has_time(h, hunt_waves(h, h->f.repeats))) {
 			snprintf(h->stopped, sizeof(h->stopped), "no time for round %u", hunt_round(h));
@@ -374,13 +407,16 @@ void ranks_search(struct hunt *h, const struct follow_start *s, struct hunt_find
 	out->without = t->without;
 	snprintf(out->why, sizeof(out->why), "%.120s%s%.120s", t->why, *t->why && *h->stopped ? "; " : "",
 		 h->stopped);
-	hunt_name(h, member_place, t->found, t->a, t->b, out);
+	if (t->found == FOLLOW_NOBODY && t->layout.nodes == 2)
+		tell_nodes(h, out);
+	hunt_name(h, t->found, t->a, t->b, out);
 }
 
-bool ranks_can(const struct run *r, const struct bench_case *c)
+bool ranks_can(const struct run *r, const struct bench_case *c, enum follow_fault fault)
 {
-	return r->o->control && lead(r) && !r->team_over.status && c->engine->targets & TARGET_TEAM &&
-	       !c->engine->once;
+	bool able = !c->engine->once || (fault == FOLLOW_WRONG && !r->teams[c->engine->launched].lost);
+
+	return r->o->control && lead(r) && !r->team_over.status && c->engine->targets & TARGET_TEAM && able;
 }
 
 void ranks_end(struct run *r)
@@ -425,6 +461,13 @@ static bool obey(struct run *r, const json_t *order)
 		.beside = json_is_true(json_object_get(order, "beside")),
 	};
 
+	if (d.o.trigger && json_is_true(json_object_get(order, "works"))) {
+		json_t *all = NULL;
+		bool on = ranks_works(&d.o, &all);
+
+		json_decref(all);
+		return on;
+	}
 	if (!d.o.trigger || !d.count || d.count > GROUPS_MOST || !d.o.repeats || d.o.repeats > REPEATS_MOST)
 		return false;
 	return do_round(r, &d);
@@ -441,7 +484,7 @@ void ranks_obey(struct run *r)
 		if (control_gather(r->o->control, orders, json_object(), &all, ORDER_MS, &err))
 			team_ended(r, &err);
 		else
-			on = json_object_get(json_array_get(all, 0), "groups") &&
+			on = json_object_get(json_array_get(all, 0), "round") &&
 			     (obey(r, json_array_get(all, 0)) || !r->team_over.status);
 		json_decref(all);
 	}

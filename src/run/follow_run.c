@@ -71,20 +71,19 @@ static bool whole_again(struct hunt *h, struct follow_start *s)
 	return h->fault == FOLLOW_WRONG ? wrong > 0 : n > 0;
 }
 
-void hunt_name(const struct hunt *h, hunt_namer *name, enum follow_kind found, int a, int b,
-	       struct hunt_finding *out)
+void hunt_name(const struct hunt *h, enum follow_kind found, int a, int b, struct hunt_finding *out)
 {
 	const char *between = found == FOLLOW_PAIR ? " <> " : " and ";
 	struct hunt_place one, other;
 
 	if (found == FOLLOW_NOBODY)
 		return;
-	one = name(h, (unsigned)a);
+	one = h->name(h, (unsigned)a);
 	text_copy(out->place, sizeof(out->place), one.place);
 	text_copy(out->pci, sizeof(out->pci), one.pci);
 	if (found == FOLLOW_MEMBER)
 		return;
-	other = name(h, (unsigned)b);
+	other = h->name(h, (unsigned)b);
 	snprintf(out->place, sizeof(out->place), "%s%s%s", one.place, between, other.place);
 	if (*one.pci && *other.pci)
 		snprintf(out->pci, sizeof(out->pci), "%s%s%s", one.pci, between, other.pci);
@@ -138,7 +137,7 @@ static void search(struct hunt *h, struct hunt_finding *out)
 	out->with = f->with;
 	out->without = f->without;
 	text_copy(out->why, sizeof(out->why), f->why);
-	hunt_name(h, gpu_place, h->f.found, h->f.a, h->f.b, out);
+	hunt_name(h, h->f.found, h->f.a, h->f.b, out);
 }
 
 static void journal_finding(const struct hunt *h, const struct hunt_finding *found)
@@ -185,6 +184,7 @@ static void follow_case(struct run *r, const struct bench_case *trigger, enum fo
 	h->trigger = trigger;
 	h->fault = fault;
 	h->expected = expected_of(r, trigger);
+	h->name = trigger->team ? ranks_name : gpu_place;
 	h->begin_ns = now;
 	h->end_ns = now + (budget < MOST_NS ? budget : MOST_NS);
 	search(h, &found);
@@ -206,7 +206,7 @@ static double loss_of(const struct run *r, const struct bench_case *c, enum foll
 	double low = expected_of(r, c);
 
 	if (c->skip || c->target.ranks < 2 || c->require == REQUIRE_NOTHING || !n->done ||
-	    !(c->team ? ranks_can(r, c) : gpus_can(c)))
+	    !(c->team ? ranks_can(r, c, fault) : gpus_can(c)))
 		return 0;
 	if (fault == FOLLOW_WRONG)
 		return n->status == STATUS_MISMATCH;

@@ -338,10 +338,15 @@ static void begin_nodes(struct follow_team *t)
 	look_nodes(t);
 }
 
+bool follow_team_groups(const struct follow_team *t)
+{
+	unsigned first, ranks = follow_team_ranks(t, 0, &first);
+
+	return t->layout.nodes == 2 ? ranks > 1 && alike(t, 0) == 1 : t->layout.nodes > 2 || ranks > 2;
+}
+
 void follow_team_begin(struct follow_team *t, const struct follow_start *s)
 {
-	unsigned first;
-
 	t->start = *s;
 	t->rounds = t->f->round = 0;
 	if (s->fault == FOLLOW_SLOW && !follow_worth(s->whole, s->expected, s->sigma))
@@ -350,12 +355,10 @@ void follow_team_begin(struct follow_team *t, const struct follow_start *s)
 		begin_nodes(t);
 	else if (t->layout.nodes < 2)
 		begin_ranks(t, 0, s->whole, s->expected, s->sigma);
-	else if (follow_team_ranks(t, 0, &first) > 1 && alike(t, 0) == 1)
+	else if (follow_team_groups(t))
 		begin_alone(t, FOLLOW_TEAM_TWO_NODES, 0, 1);
 	else
-		finish(t,
-		       "two nodes that cannot be held against each other by themselves: no group is without "
-		       "the bad one");
+		finish(t, "two nodes that cannot be held against each other by themselves");
 }
 
 void follow_team_next(struct follow_team *t)

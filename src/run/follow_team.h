@@ -48,6 +48,9 @@ void follow_team_whole(struct follow_team *t, struct follow *f, const struct fol
 /* Begins at a round, or is done. `s`: fault, and the whole as it was seen again. */
 void follow_team_begin(struct follow_team *t, const struct follow_start *s);
 void follow_team_next(struct follow_team *t);
+/* Are there groups without the bad one? Not of two ranks, nor of two nodes that cannot be held against each
+ * other: one has more ranks, or one alone. */
+bool follow_team_groups(const struct follow_team *t);
 /* The how many-th round of the whole search this is. */
 unsigned follow_team_round(const struct follow_team *t);
 /* How many ranks of the node take part; *first: the lowest. */

@@ -4,17 +4,28 @@
 #include <errno.h>
 #include <math.h>
 #include "core/stats.h"
+#include "core/units.h"
 #include "machine/machine.h"
 #include "run/case_build.h"
 #include "run/hunt.h"
 #include "run/need.h"
 
 enum { LIMIT_MS = 30000, REPEATS_ROOM = 8 };
+#define PARTS_LEAST 65536 /* bytes: of 8 an all-gather has nothing of each rank */
 
 static void set_word(json_t *options, const char *name, const char *word)
 {
 	if (json_object_get(options, name))
 		json_object_set_new(options, name, json_string(word));
+}
+
+static void set_size(json_t *options)
+{
+	const char *size = json_string_value(json_object_get(options, "size"));
+	uint64_t bytes;
+
+	if (size && !units_parse_u64(&bytes, size, "B", NULL) && bytes < PARTS_LEAST)
+		json_object_set_new(options, "size", json_sprintf("%d", PARTS_LEAST));
 }
 
 /* Options of the trigger's, but what travels. Groups are wrong in the work that showed it; whose part is
@@ -36,6 +47,8 @@ static void set_traffic(json_t *options, const struct hunt_order *o)
 	set_word(options, "root", "0");
 	set_word(options, "algorithm", "auto");
 	set_word(options, "protocol", "auto");
+	if (o->traffic == FOLLOW_PARTS)
+		set_size(options);
 }
 
 enum status hunt_case(const struct hunt_order *o, const struct hunt_group *g, struct bench_case *out,

@@ -2,13 +2,20 @@
 /*
  * The search of follow.h bound to a run: a case of several GPUs that was slow or wrong is followed by groups
  * of them until the one is named that makes it so (docs/design/isolation.md). What follow_run.c (the search),
- * follow_tests.c (its tests as cases), follow_two.c (two GPUs, of which no group can be without the bad one)
- * and follow_ranks.c (launched ranks) share.
+ * follow_tests.c (its tests as cases), follow_ranks.c (launched ranks), hunt_two.c (two GPUs, of which no
+ * group can be without the bad one) and hunt_pair.c (two launched ranks) share.
  */
 #ifndef RUN_HUNT_H
 #define RUN_HUNT_H
 #include "run/follow_team.h"
 #include "run/supervisor.h"
+
+/* How a member is called, and the PCI address of its GPU; "": it has none of its own, or several. */
+struct hunt_place {
+	char place[72], pci[24];
+};
+struct hunt;
+typedef struct hunt_place hunt_namer(const struct hunt *h, unsigned member);
 
 struct hunt {
 	struct run *r;
@@ -21,6 +28,7 @@ struct hunt {
 	unsigned node_of[FOLLOW_MEMBERS]; /* of the layout's nodes: their numbers in the team's shape */
 	unsigned tests, waves; /* run so far: cases, and their turns: groups at one time take one */
 	char stopped[256];     /* why it goes no further */
+	hunt_namer *name;      /* of the trigger's GPUs; of launched ranks, or of nodes while team.node */
 };
 
 /* A round as it is told to every rank. */
@@ -49,14 +57,8 @@ struct hunt_finding {
 	char why[256];
 };
 
-/* How a member is called, and the PCI address of its GPU; "": it has none of its own, or several. */
-struct hunt_place {
-	char place[72], pci[24];
-};
-typedef struct hunt_place hunt_namer(const struct hunt *h, unsigned member);
 /* Member a, or a and b, as `found` says; of FOLLOW_NOBODY neither is looked at. */
-void hunt_name(const struct hunt *h, hunt_namer *name, enum follow_kind found, int a, int b,
-	       struct hunt_finding *out);
+void hunt_name(const struct hunt *h, enum follow_kind found, int a, int b, struct hunt_finding *out);
 /* A round whose one test is of all members. */
 void hunt_all(struct follow *f, unsigned members, const char *what);
 /* Runs the tests of h->f; *first: the id of the first, then test after test, and all again for each repeat.
@@ -71,11 +73,24 @@ enum status hunt_case(const struct hunt_order *o, const struct hunt_group *g, st
 json_t *hunt_mark(const struct hunt_order *o);
 
 /* follow_ranks.c: rank 0's search, and what it asks of all. */
+hunt_namer ranks_name;
 void ranks_whole(struct hunt *h);
 bool ranks_tests(struct hunt *h, const struct hunt_order *o);
 void ranks_search(struct hunt *h, const struct follow_start *s, struct hunt_finding *out);
-/* Can groups of its ranks do it? */
-bool ranks_can(const struct run *r, const struct bench_case *c);
+/* Where the team is over, the search stops for that. False. */
+bool ranks_over(struct hunt *h);
+/* Can its ranks be searched? Where no groups of them can do it, for wrong data alone. */
+bool ranks_can(const struct run *r, const struct bench_case *c, enum follow_fault fault);
+/* A round that is no groups' (`round` gains what it is; owned), told to every rank. False: the team is over.
+ */
+bool ranks_order(struct hunt *h, const struct hunt_order *o, json_t *round);
+/* What each rank says of it, by rank; takes `mine`, caller decrefs *all. False: the team is over. */
+bool ranks_figures(struct run *r, json_t *mine, json_t **all, struct error *why);
+
+/* hunt_pair.c: the search where groups tell nothing. False: they do. */
+bool ranks_pair(struct hunt *h, const struct follow_start *s, struct hunt_finding *out);
+/* On every rank: what it does by itself, told to all. False: the search is over. */
+bool ranks_works(const struct hunt_order *o, json_t **all);
 /* Rank 0: there are no more rounds. The others: all rounds, until there are no more. */
 void ranks_end(struct run *r);
 void ranks_obey(struct run *r);

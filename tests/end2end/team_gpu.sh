@@ -3,43 +3,7 @@
 # element, a rank without NCCL or with another, one that hangs or dies; and whose a GPU is that several ranks see.
 # usage: team_gpu.sh ASSAY FAKES ROOT
 . "$(dirname "$0")/gpus.sh"
-ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-export ASSAY_TEAM_SECRET FAKE_NCCL_MEET=$tmp FAKE_CUDA=devices=4
-unset NCCL_ALGO NCCL_PROTO NCCL_PROFILER_PLUGIN CUDA_VISIBLE_DEVICES SLURM_STEP_GPUS
-port=$((30000 + $$ % 2000 * 15))
-declare -A own=() # by rank: variables of its own
-start() { # RANKS ARGS..: a run that begins anew; words are in out.R and err.R, exit codes in code.R
-	ranks=$1
-	port=$((port + 10))
-	shift
-	rm -rf run run.* code.* out.* err.*
-	for ((r = 0; r < ranks; r++)); do
-		(
-			env ASSAY_SIZE="$ranks" ASSAY_LOCAL_SIZE="$ranks" ASSAY_HOST=127.0.0.1 ASSAY_PORT=$port ASSAY_JOB=job$port \
-				ASSAY_RANK="$r" ASSAY_LOCAL_RANK="$r" ${own[$r]:-} \
-				timeout 60 "$assay" check --no-telemetry --out run "$@" > "out.$r" 2> "err.$r"
-			echo $? > "code.$r"
-		) 2> /dev/null & # the shell's own words on who was killed
-	done
-}
-team() { # RANKS ARGS..: the same, to its end
-	start "$@"
-	wait
-	own=()
-}
-codes() {
-	for ((r = 0; r < ranks; r++)); do cat "code.$r"; done | tr '\n' ' ' > codes
-	[ "$(cat codes)" = "$1 " ] || { cat codes err.*; return 1; }
-}
-of_rank() { [ "$1" = 0 ] && echo run || echo "run.rank-$1"; }
-journal() { echo "$(of_rank "$1")/journal.jsonl"; }
-end() { # RANK CASE WORDS: how the case ended there
-	grep '"type":"end"' "$(journal "$1")" | grep "\"case\":$2," > end.of
-	grep -q -- "$3" end.of || { cat end.of; return 1; }
-}
-all_end() { # CASE WORDS
-	for ((r = 0; r < ranks; r++)); do end "$r" "$1" "$2" || return 1; done
-}
+. "$here/gpu_ranks.sh"
 gpu_of() { # RANK BUS: what it works on in the first case
 	grep '"type":"plan"' "$(journal "$1")" | grep -o '"gpus":\["[^]]*' | head -n 1 | grep -q "\"0000:$2:00.0\""
 }

@@ -71,9 +71,17 @@ ok "and says what is missing" says 'there is no /none/libassay-mpi.so' lacks/REP
 
 ASSAY_LIB_MPI_PLUGIN=$fake FAKE_MPI_REAL=$module
 export ASSAY_LIB_MPI_PLUGIN FAKE_MPI_REAL FAKE_MPI
+found() { # DIR FIELD: of the search
+	sed -n "s/.*\"phase\":\"isolated\".*\"isolated$2\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$1/journal.jsonl" | tail -n 1
+}
 FAKE_MPI=lost
 ok "a rank whose share is lost fails" team 1 lost check --suite suite.yaml
-ok "and is named in rank 0's report" says "rank 1's share is missing" out
+ok "and is named in rank 0's journal" says "rank 1's share is missing" lost/journal.jsonl
+ok "the parts of an all-gather show whose it is" \
+	sh -c 'echo "$1" | grep -q "^member wrong rank 1 on "' - "$(found lost '') $(found lost _fault) $(found lost _place)"
+ok "which is said, with how it is known" says 'rank 1 on [^ ]* is wrong: its part of an all-gather is wrong, on 4 of 4' lost/results.csv
+ok "in the workers that MPI has begun in" \
+	[ "$(grep -h '"probe":"collective"\|"type":"begin"' lost.rank-1/journal.jsonl | grep '"type":"begin"' | sed 's/.*"pid":\([0-9]*\).*/\1/' | sort -u | wc -l)" = 1 ]
 sed -i 's/limit: 20s/limit: 5s/' suite.yaml
 FAKE_MPI=die=3
 ok "a worker that dies inside MPI is inconclusive" team 2 died check --suite suite.yaml

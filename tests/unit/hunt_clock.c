@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "run/hunt.h"
+#include "run/probe.h"
 #include "team/control.h"
 
 #define BUDGET_NS (240 * 1000000000ull) /* the most that a search takes */
@@ -26,6 +27,7 @@ static struct world w;
 static struct hunt h;
 static struct run r;
 static struct bench_case trigger;
+static const struct engine engine;
 
 static uint64_t now(void *arg)
 {
@@ -89,11 +91,12 @@ static void set(unsigned nodes, unsigned a, unsigned b)
 		layout.node_of[n] = (uint16_t)n;
 		h.node_of[n] = n;
 	}
-	trigger = (struct bench_case){.team = 1, .target = {.kind = TARGET_TEAM, .ranks = nodes}};
+	trigger = (struct bench_case){.team = 1, .engine = &engine, .target = {.kind = TARGET_TEAM, .ranks = nodes}};
 	r = (struct run){.o = &options};
 	h.r = &r;
 	h.trigger = &trigger;
 	h.fault = FOLLOW_SLOW;
+	h.name = ranks_name;
 	h.begin_ns = 0;
 	h.end_ns = BUDGET_NS;
 	h.tests = h.waves = 0;
