@@ -37,25 +37,25 @@ enum status ahead_record(struct record *r, const struct plan *p, const struct ma
 	return st;
 }
 
-enum status ahead_low(struct figure_low **low, const struct plan *p, const struct machine *m,
-		      const struct expectations *e, struct error *err)
+enum status ahead_expected(struct expected_ahead **out, const struct plan *p, const struct machine *m,
+			   const struct expectations *e, struct error *err)
 {
 	struct judgements judged = {0};
 	struct record record = {0};
 	enum status st = ahead_record(&record, p, m, err);
 
-	*low = calloc(p->case_count + 1, sizeof(**low));
-	if (!st && !*low)
+	*out = calloc(p->case_count + 1, sizeof(**out));
+	if (!st && !*out)
 		st = error_errno(err, ENOMEM, "what %zu cases should reach", p->case_count);
 	if (!st)
 		st = judge_ahead(&judged, &record, e, err);
 	for (size_t i = 0; !st && i < record.case_count && i < judged.count && i < p->case_count; i++)
-		(*low)[i] = judged.of_case[i].low;
+		(*out)[i] = judged.of_case[i].ahead;
 	judgements_release(&judged);
 	record_release(&record);
 	if (st) {
-		free(*low);
-		*low = NULL;
+		free(*out);
+		*out = NULL;
 	}
 	return st;
 }

@@ -7,9 +7,9 @@
 
 /* Owner: caller, record_release. */
 enum status ahead_record(struct record *r, const struct plan *p, const struct machine *m, struct error *err);
-/* What each case of the plan has to reach at least (run_options.expected_low), by its number: the low edge of
- * its band, of a time the inverse of the high one; where no band fits, the share of the bound that sound
- * machines reach; 0: neither. Caller frees *low. */
-enum status ahead_low(struct figure_low **low, const struct plan *p, const struct machine *m,
-		      const struct expectations *e, struct error *err);
+/* What is known before the run of what each case of the plan has to reach (run_options.expected), by its
+ * number: the low edge of its band, of a time the inverse of the high one; the share of the bound that sound
+ * machines reach. Caller frees *out. */
+enum status ahead_expected(struct expected_ahead **out, const struct plan *p, const struct machine *m,
+			   const struct expectations *e, struct error *err);
 #endif

@@ -194,20 +194,20 @@ static enum status run_it(const struct command_context *c, const struct plan *pl
 		.isolate = o->isolate,
 	};
 	json_t *kept = NULL;
-	struct figure_low *low = NULL;
+	struct expected_ahead *expected = NULL;
 	enum status st = o->resume ? STATUS_OK : kept_read(&kept, dir, err);
 
 	if (!st && o->isolate)
-		st = ahead_low(&low, plan, m, e, err);
+		st = ahead_expected(&expected, plan, m, e, err);
 	ro.kept = kept;
-	ro.expected_low = low;
+	ro.expected = expected;
 	ro.control = team->control;
 	ro.rank = team->place.rank;
 	if (c->terminal && !ro.rank)
 		ro.progress.update = draw;
 	if (!st)
 		st = run_plan(plan, m, probe_list, &ro, summary, err);
-	free(low);
+	free(expected);
 	json_decref(kept);
 	if (ro.progress.update)
 		fprintf(stderr, "\r\033[K");

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include "core/file.h"
 #include "core/process.h"
+#include "machine/network.h"
 
 enum { SHARE_MS = 120000, REPORT_MS = 60000 }; /* rank 0 may wait for a disk */
 
@@ -66,9 +67,15 @@ static json_t *about(const struct running_team *t, const struct running_opts *o,
 	const char *shown = o->real_names && *t->place.node ? t->place.node : json_string_value(host);
 	json_t *gpus = t->looks_only ? json_array() : seen_gpus(m);
 	json_t *j = json_pack("{s:b, s:o}", "given", given(m, json_array_size(gpus)), "gpus", gpus);
+	struct network network;
 	char *boot = NULL;
 	size_t size = 0;
 
+	network_of(&network, machine_json(m));
+	if (j)
+		json_object_set_new(
+			j, "network",
+			json_pack("{s:f, s:i}", "rate", network.rate, "gpus", (int)machine_gpu_count(m)));
 	if (!o->real_names && (!shown || strlen(shown) >= 48))
 		shown = "node"; /* the others would take its real name */
 	if (j && shown && strlen(shown) < 48)

@@ -83,7 +83,7 @@
 	X(LOW_CLOCK, "low_clock", "held clock is low for this power limit", "check cooling and power delivery") \
 	X(BAND_STALE, "band_stale", "faster than the band's top: the band is old", "tell us, with the run directory") \
 	X(ABOVE_BOUND, "above_bound", "faster than physics allows: the figure is wrong", "do not use the figure; report it as a defect") \
-	X(ABOVE_LINK, "above_link", "faster than the links alone allow: the switch adds (NVLS)", "")  \
+	X(ABOVE_LINK, "above_link", "faster than the links alone allow: the switch adds (NVLS), or the network (SHARP)", "")  \
 	X(UNEXPLAINED, "unexplained", "the factors do not reproduce the measurement", "see the gap's residual") \
 	X(UNSETTLED, "unsettled", "clock, power or rate had not settled", "repeat with a longer --seconds") \
 	X(WIDE_SPREAD, "wide_spread", "the samples scatter too widely", "repeat on a quiet machine")   \

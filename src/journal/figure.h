@@ -15,7 +15,4 @@ const struct figure *figure_of_limit(const char *limit);
 /* What a run may tell of a collective (field nvls), and what is expected of it goes by: nothing, that the
  * links move it alone, that the switch adds. */
 enum figure_way { FIGURE_UNTOLD, FIGURE_LINKS, FIGURE_SWITCH, FIGURE_WAYS };
-struct figure_low {
-	double rate[FIGURE_WAYS]; /* below it a case is slow (of a time: its inverse); 0: nobody knows */
-};
 #endif

@@ -64,22 +64,16 @@ const struct band_row *choice_band(const struct subject *s, enum band_slot slot,
 	return easiest;
 }
 
-static double low_of(const struct judgement *j, const struct subject *s, const char *nvls)
+void choice_ahead(struct judgement *out, const struct subject *s)
 {
-	bool time = !strcmp(s->unit, "ns");
-	const struct band_row *b = choice_band(s, time ? BAND_TIME : BAND_RATE, nvls);
+	enum band_slot slot = verdict_slot(s);
+	struct expected_known *way = out->ahead.way;
 
-	if (b)
-		return time ? 1e9 / b->high : b->low;
-	return time ? 0 : j->least.value;
-}
-
-void choice_lows(struct judgement *out, const struct subject *s)
-{
-	verdict_least(out, s);
-	out->low.rate[FIGURE_LINKS] = low_of(out, s, "0");
-	out->low.rate[FIGURE_SWITCH] = low_of(out, s, "1");
-	out->low.rate[FIGURE_UNTOLD] = fmin(out->low.rate[FIGURE_LINKS], out->low.rate[FIGURE_SWITCH]);
+	way[FIGURE_LINKS] = verdict_known(out, s, choice_band(s, slot, "0"));
+	way[FIGURE_SWITCH] = verdict_known(out, s, choice_band(s, slot, "1"));
+	way[FIGURE_UNTOLD] = way[expected_of(&way[FIGURE_LINKS]).rate < expected_of(&way[FIGURE_SWITCH]).rate
+					 ? FIGURE_LINKS
+					 : FIGURE_SWITCH];
 }
 
 /* By the raw rate of one link; 25 GB/s was that of two generations. 0: not known. */

@@ -17,8 +17,8 @@ const char *choice_link_word(const struct subject *s, const char *word, char *bu
  * highest), which no good figure under a choice that has a band is worse than. NULL: none fits.
  */
 const struct band_row *choice_band(const struct subject *s, enum band_slot slot, const char *nvls);
-/* Ahead of a run: judgement.low, and its least. */
-void choice_lows(struct judgement *out, const struct subject *s);
+/* Ahead of a run: judgement.ahead, and its least. */
+void choice_ahead(struct judgement *out, const struct subject *s);
 /* A collective of GPUs whose algorithm NCCL did not tell. */
 bool choice_untold(const struct subject *s);
 #endif

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include "core/text.h"
+#include "journal/between.h"
 #include "journal/figure.h"
 
 #define STREAM_JUDGED 0x1p32 /* a stream of a memory case that is judged */
@@ -27,11 +28,17 @@ static const struct gpu *gpu_by_pci(const struct judge_context *ctx, const char 
 	return NULL;
 }
 
+/* Of launched ranks on one node those of all of them. */
+static const json_t *gpus_of(const struct record_case *c)
+{
+	const json_t *all = json_object_get(json_object_get(c->plan, "layout"), "gpus");
+
+	return all ? all : json_object_get(c->plan, "gpus");
+}
+
 const struct gpu *subject_gpu(const struct subject *s, size_t i)
 {
-	const json_t *gpus = s->c->plan ? json_object_get(s->c->plan, "gpus") : NULL;
-
-	return gpu_by_pci(s->ctx, json_string_value(json_array_get(gpus, i)));
+	return gpu_by_pci(s->ctx, json_string_value(json_array_get(gpus_of(s->c), i)));
 }
 
 static const char *kind_of(const struct record_case *c, unsigned gpus)
@@ -105,7 +112,7 @@ static bool has_reference(const struct subject *s)
 
 void subject_of(struct subject *s, const struct judge_context *ctx, const struct record_case *c)
 {
-	const json_t *gpus = c->plan ? json_object_get(c->plan, "gpus") : NULL;
+	const json_t *gpus = gpus_of(c);
 	double cc;
 
 	if (ctx->of_node)
@@ -230,10 +237,24 @@ static const char *library_major(const struct subject *s, char *buffer, size_t s
 	return buffer;
 }
 
+/* As it told, else as it was planned. */
+static double ranks_of(const struct subject *s)
+{
+	const json_t *planned = json_object_get(s->c->plan, "ranks");
+	double told;
+
+	if (case_number(s->c, "ranks", &told))
+		return told;
+	if (planned)
+		return json_number_value(planned);
+	return s->gpu_count > 1 ? s->gpu_count : 1;
+}
+
 const char *subject_word(const void *subject, const char *word, char *buffer, size_t size)
 {
 	const struct subject *s = subject;
 	const char *found = NULL;
+	struct between nodes;
 	double value;
 
 	if (!strcmp(word, "probe"))
@@ -253,9 +274,10 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 	if (!strcmp(word, "gpus"))
 		return number_text((double)s->ctx->gpu_count, buffer, size);
 	if (!strcmp(word, "ranks"))
-		return number_text(case_number(s->c, "ranks", &value) ? value
-				   : s->gpu_count > 1		      ? s->gpu_count
-								      : 1,
+		return number_text(ranks_of(s), buffer, size);
+	if (!strcmp(word, "nodes"))
+		return number_text(between_read(&nodes, json_object_get(s->c->plan, "layout")) ? nodes.nodes
+											       : 1,
 				   buffer, size);
 	if (!strcmp(word, "library_major"))
 		return library_major(s, buffer, size);

@@ -26,7 +26,7 @@ struct subject {
 	const struct record_case *c;
 	const struct gpu *gpu;		  /* the case's first; NULL: none */
 	const struct gpu *peer;		  /* a pair's second, which receives; NULL: none */
-	unsigned gpu_count;		  /* of the case */
+	unsigned gpu_count;		  /* of the case; on several nodes this rank's own */
 	const struct sku *sku;		  /* NULL: not known */
 	const struct sku *flops;	  /* row that gives FLOP a clock: SKU or architecture; NULL: none */
 	const char *kind;		  /* "cpu" "gpu" "pair" "node" */

@@ -15,6 +15,7 @@ static const char *const known[] = {
 	"engine",
 	"limit",
 	"target",
+	"nodes",
 	"ranks",
 	"phase",
 	"phases",

@@ -22,6 +22,7 @@ static const struct {
 	 {"memory", "cache", "link.h2d", "link.d2h", "link.both", "link.p2p", "link.p2p.both", "link.p2p.all",
 	  "link.p2p.out", "link.p2p.in", "latency", "clock", "mixed", "compute.TYPE", "collective.OP"}},
 	{"ranks", {0}},
+	{"nodes", {0}},
 	{"gpus", {0}},
 	{"stream_bytes", {0}},
 	{"least_dimension", {0}},

@@ -2,6 +2,7 @@
 /* Collectives of several GPUs: what their links allow, and where the rest went. METHODS, "Collectives". */
 #include <math.h>
 #include "core/units.h"
+#include "journal/between.h"
 #include "judge/fit.h"
 #include "judge/gap.h"
 
@@ -52,13 +53,56 @@ static enum switch_adds switch_adds(const struct subject *s)
 	return SWITCH_NOT_TOLD;
 }
 
-void bound_collective(const struct subject *s, struct bound *out)
+/* Between nodes: in rings where NCCL tells a ring, or ahead of a run; by collnet, and by nvls, which goes by
+ * it there, the network adds. */
+static enum between_way way_between(const struct subject *s)
+{
+	const char *algorithm = case_text(s->c, "algorithm");
+
+	if (s->ctx->ahead || (algorithm && !strcmp(algorithm, "ring")))
+		return BETWEEN_RING;
+	if (!algorithm || !strncmp(algorithm, "collnet", 7) || !strcmp(algorithm, "nvls") ||
+	    !strcmp(algorithm, "symmetric"))
+		return BETWEEN_ADDS;
+	return BETWEEN_LEAST;
+}
+
+static const char *op_of(const struct subject *s)
+{
+	const char *dot = strchr(s->c->limit, '.');
+
+	return dot ? dot + 1 : "";
+}
+
+static bool nodes_of(const struct subject *s, struct between *b)
+{
+	return between_read(b, json_object_get(s->c->plan, "layout"));
+}
+
+static void bound_between(const struct subject *s, const struct between *b, struct bound *out)
+{
+	static const char *const ways[] = {[BETWEEN_RING] = "by rings",
+					   [BETWEEN_LEAST] = "the least that must cross",
+					   [BETWEEN_ADDS] = "where the network may add"};
+	enum between_way way = way_between(s);
+	double network = between_network(b), value = between_bound(b, op_of(s), way);
+
+	if (!(value > 0))
+		return;
+	out->value = value;
+	out->from = BOUND_DEVICE;
+	snprintf(out->formula, sizeof(out->formula),
+		 "ports of a node (sysfs): %.1f GB/s x %.3f, %s of %u ranks on %u nodes", network / 1e9,
+		 value / network, ways[way], b->ranks, b->nodes);
+}
+
+static void bound_of_nvlinks(const struct subject *s, struct bound *out)
 {
 	double raw, links = fewest_links(s, &raw), n = s->gpu_count;
 	enum switch_adds adds = switch_adds(s);
 
-	if (!(links > 0) || !(raw > 0) || n < 2 || !strncmp(s->c->target, "team", 4))
-		return; /* between nodes a network is the limit, of which the machine says nothing */
+	if (!(links > 0) || !(raw > 0) || n < 2)
+		return;
 	out->value = links * raw * BOUND_NVLINK_DATA;
 	out->from = BOUND_DEVICE;
 	snprintf(out->formula, sizeof(out->formula), "%.0f NVLinks x %.4f GB/s x 16/17", links, raw / 1e9);
@@ -70,16 +114,36 @@ void bound_collective(const struct subject *s, struct bound *out)
 		 n + 1, adds == SWITCH_ADDS ? "adds" : "may add, not told");
 }
 
+void bound_collective(const struct subject *s, struct bound *out)
+{
+	struct between nodes;
+
+	if (nodes_of(s, &nodes))
+		bound_between(s, &nodes, out);
+	else
+		bound_of_nvlinks(s, out);
+}
+
 double bound_of_links(const struct subject *s, const struct bound *b)
 {
 	double n = s->gpu_count;
+	struct between nodes;
 
+	if (nodes_of(s, &nodes))
+		return between_usual(&nodes, op_of(s));
 	return n < 2 || switch_adds(s) == SWITCH_NOT ? b->value : b->value * (n + 1) / (2 * (n - 1));
 }
 
 bool collective_above_link(const struct subject *s, const struct bound *b)
 {
-	return b->from != BOUND_NONE && switch_adds(s) != SWITCH_NOT && s->figure > bound_of_links(s, b);
+	struct between nodes;
+
+	if (b->from == BOUND_NONE)
+		return false;
+	if (nodes_of(s, &nodes))
+		return way_between(s) == BETWEEN_ADDS &&
+		       s->figure > between_bound(&nodes, op_of(s), BETWEEN_LEAST);
+	return switch_adds(s) != SWITCH_NOT && s->figure > bound_of_links(s, b);
 }
 
 /* Mean time of the judged phase, ns. */
@@ -162,8 +226,9 @@ static void skew(struct judgement *out, const struct subject *s, double ns)
 static void links(struct judgement *out, const struct subject *s)
 {
 	double raw, up = fewest_links(s, &raw), most = gpu_get(s->gpu, GPU_FACT_nvlink_count, 0);
+	struct between nodes;
 
-	if (most > 0 && up > 0 && up < most)
+	if (!nodes_of(s, &nodes) && most > 0 && up > 0 && up < most)
 		gap_absent(out, "links", "the bound is that of %.0f of %.0f NVLinks", up, most);
 }
 

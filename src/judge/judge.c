@@ -114,7 +114,7 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 	}
 	bound_of(s, &out->bound);
 	if (!u && !s->c->reading)
-		choice_lows(out, s);
+		choice_ahead(out, s);
 	for (slot = BAND_RATE; !u && !b && slot <= BAND_EFFICIENCY; slot++)
 		b = choice_band(s, (enum band_slot)slot, NULL);
 	if (s->c->reading) {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"
-#include "journal/figure.h"
+#include "journal/expected.h"
 #include "journal/record.h"
 #include "machine/machine.h"
 
@@ -43,10 +43,11 @@ struct band {
 	char basis[64];					  /* "one card, 3 runs of 1.5 to 6 s" */
 };
 
-/* Where no band fits: what sound machines reach at least, a share of the bound. Below it a figure is looked
- * into; above it nothing is said. */
+/* Where no band fits: what sound machines reach at least, a share of the bound or of what fewer nodes of this
+ * run reached. Below it a figure is looked into; above it nothing is said. */
 struct least {
-	double value, share; /* value: in the figure's unit; 0: none */
+	enum expected_from from; /* EXPECTED_SHARE, EXPECTED_GROUP */
+	double value, share;	 /* value: in the figure's unit; 0: none */
 	int confidence;
 	char source[160], date[12], place[96];
 };
@@ -86,9 +87,9 @@ struct judgement {
 	struct band band;
 	bool has_band, low_confidence;
 	struct least least;
-	struct figure_low low;	/* ahead of a run */
-	double share_of_bound;	/* 0: no bound */
-	double efficiency_held; /* at the held clock; 0: not applicable */
+	struct expected_ahead ahead; /* ahead of a run */
+	double share_of_bound;	     /* 0: no bound */
+	double efficiency_held;	     /* at the held clock; 0: not applicable */
 	struct factor gap[16];
 	size_t gap_count;
 	double unexplained;   /* residual R/(B*product); 0: no chain */

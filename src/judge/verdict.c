@@ -7,6 +7,7 @@
 #include <math.h>
 #include "core/text.h"
 #include "core/units.h"
+#include "journal/between.h"
 
 void verdict_band(struct judgement *out, const struct subject *s, const struct band_row *b)
 {
@@ -32,8 +33,7 @@ static const struct band_row *band_find(struct judgement *out, const struct subj
 	return NULL;
 }
 
-/* Which kind of band its figure is held against. */
-static enum band_slot slot_of(const struct subject *s)
+enum band_slot verdict_slot(const struct subject *s)
 {
 	return !strcmp(s->unit, "ns") ? BAND_TIME : BAND_RATE;
 }
@@ -123,41 +123,10 @@ void verdict_unreferenced(struct judgement *out, const struct subject *s, const 
 		CAUSE_NO_REFERENCE, "%s", why);
 }
 
-void verdict_least(struct judgement *out, const struct subject *s)
-{
-	const struct share_row *row = expect_share(s->ctx->e, subject_word, s);
-	struct least *l = &out->least;
-
-	if (!row || out->bound.from != BOUND_DEVICE || !(out->bound.value > 0))
-		return;
-	l->share = row->share;
-	l->value = row->share * bound_of_links(s, &out->bound);
-	l->confidence = row->source.confidence;
-	text_copy(l->source, sizeof(l->source), row->source.text);
-	text_copy(l->date, sizeof(l->date), row->source.date);
-	snprintf(l->place, sizeof(l->place), "%.80s:%d", row->file, row->line);
-}
-
-/* A share of the bound passes nothing: below it the case is slow, above it as open as it was. */
-static void against_least(struct judgement *out, const struct subject *s)
-{
-	char figure[32], least[32];
-
-	verdict_least(out, s);
-	if (!(s->figure < out->least.value))
-		return;
-	units_format(figure, sizeof(figure), s->figure, s->unit);
-	units_format(least, sizeof(least), out->least.value, s->unit);
-	out->judged_by = JUDGED_BOUND;
-	out->low_confidence = out->least.confidence == CONFIDENCE_LOW;
-	finding(out, s->require == REQUIRE_JUDGED ? VERDICT_UNKNOWN : VERDICT_WARN, CAUSE_BELOW_BOUND,
-		"%s, under %s: no band fits, and sound machines reach %.2f of what the links allow at least",
-		figure, least, out->least.share);
-}
-
 static void against_band(struct judgement *out, const struct subject *s)
 {
 	const struct unknown_row *u = expect_unknown(s->ctx->e, subject_word, s);
+	struct expected_known known;
 	const struct band_row *b;
 	char why[80];
 
@@ -165,13 +134,14 @@ static void against_band(struct judgement *out, const struct subject *s)
 		verdict_unreferenced(out, s, u->why);
 		return;
 	}
-	b = band_find(out, s, slot_of(s));
-	if (b) {
+	b = band_find(out, s, verdict_slot(s));
+	known = verdict_known(out, s, b);
+	if (expected_of(&known).from == EXPECTED_BAND) {
 		verdict_band(out, s, b);
 		at_clock(s, why, sizeof(why));
 		band_hold(out, s->figure, b, CAUSE_BELOW_BAND, s->phase_name, s->unit, why);
 	} else {
-		against_least(out, s);
+		verdict_least(out, s);
 	}
 	if (*s->type && s->gpu)
 		compute_twice(out, s);
@@ -325,7 +295,9 @@ static void passed(struct judgement *out, const struct subject *s)
 
 static const char *unjudged(const struct subject *s)
 {
+	const json_t *layout = json_object_get(s->c->plan, "layout");
 	const struct record_case *peak, *disturbed;
+	struct between nodes;
 
 	if (!strcmp(s->c->probe, "peak"))
 		return "a ceiling for other cases, judged by nothing";
@@ -337,6 +309,8 @@ static const char *unjudged(const struct subject *s)
 			       : "this run holds no sound ceiling of as many threads to judge it by (probe "
 				 "peak)";
 	}
+	if (s->gpu && !strcmp(s->c->probe, "collective") && between_read(&nodes, layout))
+		return "no band between nodes: the network is each site's own";
 	if (s->gpu && (!strcmp(s->c->probe, "collective") || !strcmp(s->c->probe, "p2p")))
 		return "no band for this operation, size, way and number of GPUs";
 	if (!strcmp(s->c->phases, "burst"))
@@ -347,7 +321,7 @@ static const char *unjudged(const struct subject *s)
 void verdict_unjudged(const struct judgement *out, const struct subject *s, char *text, size_t size)
 {
 	const struct band_row *asks =
-		!s->ctx->ahead && choice_untold(s) ? choice_band(s, slot_of(s), NULL) : NULL;
+		!s->ctx->ahead && choice_untold(s) ? choice_band(s, verdict_slot(s), NULL) : NULL;
 	char least[32];
 	size_t used;
 

@@ -27,7 +27,12 @@ void verdict_of(struct judgement *out, const struct subject *s);
 void verdict_unreferenced(struct judgement *out, const struct subject *s, const char *why);
 /* Why nothing judges it: of a case without band, ceiling and rule, whose bound is known already. */
 void verdict_unjudged(const struct judgement *out, const struct subject *s, char *text, size_t size);
-/* What sound machines reach of the bound, where no band fits: into the judgement. */
+/* Which kind of band its figure is held against. */
+enum band_slot verdict_slot(const struct subject *s);
+/* All that is known of what it should reach, by this band (NULL: none fits) and a bound that is known
+ * already; what counts where it is no band goes into the judgement's `least`. */
+struct expected_known verdict_known(struct judgement *out, const struct subject *s, const struct band_row *b);
+/* Its figure against that. */
 void verdict_least(struct judgement *out, const struct subject *s);
 /* True where how the case ended decides alone. */
 bool verdict_ending(struct judgement *out, const struct subject *s);

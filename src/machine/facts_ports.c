@@ -19,6 +19,10 @@ static void add_place(struct facts *f, json_t *port, const char *folder)
 	name = link ? strrchr(link, '/') : NULL;
 	if (name && strchr(name, ':'))
 		facts_set_text(port, "pci", name + 1);
+	link = source_linkf(f->source, "%s/device/physfn", folder);
+	name = link ? strrchr(link, '/') : NULL;
+	if (name && strchr(name, ':'))
+		facts_set_text(port, "function_of", name + 1);
 	if (facts_number(source_textf(f->source, "%s/device/numa_node", folder), &node))
 		facts_set_number(port, "numa_node", node);
 }

@@ -34,6 +34,13 @@ static void band_add(struct text *out, const struct judgement *j)
 		text_addf(out, "; %s%s%s", j->band.source, j->band.date[0] ? ", " : "", j->band.date);
 }
 
+static void least_add(struct text *out, const struct least *l)
+{
+	text_addf(out, "%s%.2f at least, %s confidence: %s%s%s",
+		  l->from == EXPECTED_GROUP ? "; of fewer nodes " : "; of which ", l->share,
+		  confidence_name(l->confidence), l->source, *l->date ? ", " : "", l->date);
+}
+
 void basis_add(struct text *out, const struct judgement *j)
 {
 	switch (j->judged_by) {
@@ -60,11 +67,13 @@ void basis_add(struct text *out, const struct judgement *j)
 		confidence_add(out, j);
 		return;
 	case JUDGED_BOUND:
-		text_addf(out, "the bound of its device%s%s", j->bound.formula[0] ? ": " : "",
-			  j->bound.formula);
+		if (j->bound.from == BOUND_NONE)
+			text_add(out, "the same on fewer nodes");
+		else
+			text_addf(out, "the bound of its device%s%s", j->bound.formula[0] ? ": " : "",
+				  j->bound.formula);
 		if (j->least.value > 0 && j->figure < j->least.value)
-			text_addf(out, "; of which %.2f at least, %s confidence: %s, %s", j->least.share,
-				  confidence_name(j->least.confidence), j->least.source, j->least.date);
+			least_add(out, &j->least);
 		return;
 	}
 }

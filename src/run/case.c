@@ -61,6 +61,7 @@ void case_release(struct bench_case *c)
 {
 	free(c->key);
 	free(c->opts);
+	json_decref(c->layout);
 	*c = (struct bench_case){0};
 }
 
@@ -140,6 +141,8 @@ json_t *case_json(const struct bench_case *c, const struct machine *m)
 		json_object_set_new(j, "ranks", json_integer(c->target.ranks));
 	if (c->team)
 		json_object_set_new(j, "team", json_integer(c->team));
+	if (c->layout)
+		json_object_set(j, "layout", c->layout);
 	if (c->order)
 		json_object_set_new(j, step_words[c->order], json_true());
 	if (c->round)
@@ -240,6 +243,7 @@ enum status case_from_json(struct bench_case *c, const json_t *json, const struc
 	if (json_integer_value(json_object_get(json, "ranks")) > 1)
 		c->target.ranks = (unsigned)json_integer_value(json_object_get(json, "ranks"));
 	c->team = (unsigned)json_integer_value(json_object_get(json, "team"));
+	c->layout = json_incref(json_object_get(json, "layout"));
 	for (unsigned o = STEP_TOGETHER; o < STEP_ORDERS; o++)
 		if (json_is_true(json_object_get(json, step_words[o])))
 			c->order = (enum step_order)o;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include "core/stats.h"
+#include "journal/expected.h"
 #include "machine/machine.h"
 #include "run/hunt.h"
 
@@ -161,10 +162,41 @@ static void journal_finding(const struct hunt *h, const struct hunt_finding *fou
 			      values));
 }
 
-/* Whether the switch adds is told by the first call, before anything is expected of it. */
-static double expected_of(const struct run *r, const struct bench_case *c)
+static struct expected_case as_expected(const struct run *r, const struct bench_case *c)
 {
-	return r->o->expected_low ? r->o->expected_low[c->id].rate[r->note[c->id].way] : 0;
+	const struct note *n = &r->note[c->id];
+
+	return (struct expected_case){.key = c->key,
+				      .limit = c->work.limit ? c->work.limit : "",
+				      .layout = c->layout,
+				      .rate = n->done && !n->status ? n->rate : 0};
+}
+
+/* By what fewer nodes of this run reached. */
+static double by_groups(const struct run *r, const struct bench_case *whole)
+{
+	const struct expected_case w = as_expected(r, whole);
+	double most = 0;
+
+	for (size_t i = 0; whole->layout && i < r->plan->count; i++)
+		for (size_t k = 0; k < r->plan->steps[i].count; k++) {
+			const struct expected_case g = as_expected(r, &r->plan->steps[i].cases[k]);
+
+			most = fmax(most, expected_by_group(&w, &g));
+		}
+	return most;
+}
+
+/* Whether the switch adds is told by the first call, before anything is expected of it. */
+static double expected_rate(const struct run *r, const struct bench_case *c)
+{
+	struct expected_known known = {0};
+
+	if (!r->o->expected)
+		return 0;
+	known = r->o->expected[c->id].way[r->note[c->id].way];
+	known.group = by_groups(r, c);
+	return expected_of(&known).rate;
 }
 
 static void follow_case(struct run *r, const struct bench_case *trigger, enum follow_fault fault)
@@ -183,7 +215,7 @@ static void follow_case(struct run *r, const struct bench_case *trigger, enum fo
 	h->r = r;
 	h->trigger = trigger;
 	h->fault = fault;
-	h->expected = expected_of(r, trigger);
+	h->expected = expected_rate(r, trigger);
 	h->name = trigger->team ? ranks_name : gpu_place;
 	h->begin_ns = now;
 	h->end_ns = now + (budget < MOST_NS ? budget : MOST_NS);
@@ -203,7 +235,7 @@ static bool gpus_can(const struct bench_case *c)
 static double loss_of(const struct run *r, const struct bench_case *c, enum follow_fault fault)
 {
 	const struct note *n = &r->note[c->id];
-	double low = expected_of(r, c);
+	double low = expected_rate(r, c);
 
 	if (c->skip || c->target.ranks < 2 || c->require == REQUIRE_NOTHING || !n->done ||
 	    !(c->team ? ranks_can(r, c, fault) : gpus_can(c)))

@@ -70,6 +70,7 @@ enum status hunt_case(const struct hunt_order *o, const struct hunt_group *g, st
 	json_object_set_new(body, "phases", json_string(phases_words[PHASES_BURST]));
 	json_object_set_new(body, "require", json_string(require_words[REQUIRE_NOTHING]));
 	json_object_set_new(body, "limit_ms", json_integer(t->limit_ms < LIMIT_MS ? t->limit_ms : LIMIT_MS));
+	json_object_del(body, "layout");
 	json_object_del(body, "round");
 	json_object_del(body, "seconds_capped");
 	json_object_del(body, "search_s");

@@ -3,6 +3,7 @@
 #include <math.h>
 #include "core/text.h"
 #include "machine/machine.h"
+#include "run/layout.h"
 #include "run/need.h"
 #include "run/plan_build.h"
 #include "run/target_team.h"
@@ -164,6 +165,7 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 	else
 		target_mine(&c.target, b->machine, b->wishes, &other);
 	target_ranks(&c.target, e, b->machine, b->wishes, &few);
+	c.layout = layout_json(&c.target, b->wishes);
 	target_unshared(&c.target, k->probe->kind == PROBE_READING, b->machine, b->wishes, &shared);
 	fill_times(b, &c, k);
 	fill_group(&c, k);

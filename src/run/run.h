@@ -7,7 +7,7 @@
 #define RUN_RUN_H
 #include <signal.h>
 #include "core/clock.h"
-#include "journal/figure.h"
+#include "journal/expected.h"
 #include "run/probe.h"
 
 struct control;
@@ -33,9 +33,8 @@ struct run_options {
 	const struct log *log;
 	const struct clock *clock;
 	const char *expectations; /* for the record only: "builtin" or the directory */
-	/* A case of the plan, by what it tells: below this rate it is slow (of a time: its inverse); 0:
-	 * nobody knows. NULL: none is known. */
-	const struct figure_low *expected_low;
+	/* What is known of each case of the plan, by its number; NULL: of none. */
+	const struct expected_ahead *expected;
 	bool isolate; /* what is slow or wrong with several GPUs is followed until the bad one is named */
 	struct control *control; /* the other ranks of a launched team; NULL: alone */
 	unsigned rank;		 /* among them */

@@ -39,7 +39,8 @@ struct control_options { /* what is pointed to outlives the control */
 				       is dead */
 	const json_t *about; /* this rank's own, may be NULL. Read here: "boot": text, "gpus": [PCI addresses]
 				that it sees, "given": whether one alone was given to it, "shown": what files
-				and reports call the node */
+				and reports call the node, "network": {"rate": B/s that the node's ports carry
+				one way, "gpus": of the node} */
 	const volatile sig_atomic_t *stop;
 	const struct clock *clock;
 	const struct log *log;
@@ -60,6 +61,8 @@ struct team_node {
 	char name[64], boot[48], host[80]; /* host: its address as rank 0 sees it, with a port */
 	char shown[64];			   /* in files and reports: no two nodes' are the same */
 	unsigned leader, ranks;		   /* its lowest rank; how many */
+	double network;			   /* B/s one way, all its ports together; 0: not known */
+	unsigned gpus;			   /* that it has, a rank's or not; 0: not known */
 	struct team_clock joined, parted;
 };
 struct team_shape {

@@ -67,6 +67,21 @@ static void show_as(struct team_shape *s, unsigned n, const char *shown)
 		}
 }
 
+enum { NODE_GPUS_MOST = 64 };
+#define NETWORK_MOST 1e15
+
+/* What a node's lowest rank says of its ports; nothing is as sound as something. */
+static bool take_network(struct team_node *d, const json_t *said)
+{
+	const json_t *network = json_object_get(said, "network");
+
+	if (!network)
+		return true;
+	d->network = json_number_value(json_object_get(network, "rate"));
+	return d->network >= 0 && d->network <= NETWORK_MOST &&
+	       join_number(&d->gpus, network, "gpus", NODE_GPUS_MOST);
+}
+
 static enum status add_rank(struct control *c, unsigned rank, const json_t *said, struct error *err)
 {
 	struct team_shape *s = &c->shape;
@@ -86,6 +101,9 @@ static enum status add_rank(struct control *c, unsigned rank, const json_t *said
 		text_copy(s->node[n].host, sizeof(s->node[n].host), c->peer[rank].host);
 		s->node[n].leader = rank;
 		show_as(s, n, *shown ? shown : name);
+		if (!take_network(&s->node[n], said))
+			return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_REFUSED,
+					       "rank %u says nothing sound of its node's network", rank);
 		s->nodes++;
 	}
 	s->rank[rank].node = n;
@@ -122,8 +140,9 @@ json_t *shape_json(const struct team_shape *s)
 		const struct team_node *d = &s->node[n];
 
 		json_array_append_new(
-			nodes, json_pack("{s:s,s:s,s:s,s:s,s:i,s:o,s:o}", "name", d->name, "boot", d->boot,
-					 "host", d->host, "shown", d->shown, "leader", (int)d->leader,
+			nodes, json_pack("{s:s,s:s,s:s,s:s,s:i,s:{s:f,s:i},s:o,s:o}", "name", d->name, "boot",
+					 d->boot, "host", d->host, "shown", d->shown, "leader",
+					 (int)d->leader, "network", "rate", d->network, "gpus", (int)d->gpus,
 					 "joined", clock_json(&d->joined), "parted", clock_json(&d->parted)));
 	}
 	for (unsigned r = 0; r < s->size; r++) {
@@ -143,7 +162,7 @@ static bool take_node(struct team_node *d, const json_t *j, unsigned size)
 	return join_text(d->name, sizeof(d->name), j, "name") &&
 	       join_text(d->boot, sizeof(d->boot), j, "boot") &&
 	       join_text(d->host, sizeof(d->host), j, "host") &&
-	       join_text(d->shown, sizeof(d->shown), j, "shown") &&
+	       join_text(d->shown, sizeof(d->shown), j, "shown") && take_network(d, j) &&
 	       join_number(&d->leader, j, "leader", (json_int_t)size - 1);
 }
 

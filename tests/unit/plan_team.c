@@ -269,6 +269,53 @@ static void test_plan_team__doubling_is_the_first_of_them_and_all(void **state)
 	}
 }
 
+static void layout_is(unsigned n, const char *text)
+{
+	json_t *expected = json_loads(text, 0, NULL);
+
+	assert_non_null(expected);
+	if (!json_equal(nth(n)->layout, expected))
+		fail_msg("%s", json_dumps(nth(n)->layout, JSON_COMPACT));
+	json_decref(expected);
+}
+
+/* On one node its GPUs; on several what each has: for a bound of what moves between them. */
+static void test_plan_team__where_ranks_stand_is_in_the_plan(void **state)
+{
+	static const char doubling[] = "  - {probe: ring, engine: joint, target: team-doubling}\n";
+	struct plan_wishes w;
+	char gpus[96];
+
+	(void)state;
+	fake_machine_init(&machine, 4);
+	w = launched(0, 2, true);
+	nodes[0] = (struct team_node){.boot = "a", .ranks = 2, .network = 4e11, .gpus = 8};
+	nodes[1] = (struct team_node){.boot = "b", .ranks = 2, .network = 4e11, .gpus = 8};
+	assert_int_equal(build_with(doubling, &w), STATUS_OK);
+	snprintf(gpus, sizeof(gpus), "{\"gpus\": [\"%s\", \"%s\"]}", machine.gpu[0].pci, machine.gpu[1].pci);
+	layout_is(0, gpus);
+	layout_is(1,
+		  "{\"nodes\": [{\"nodes\": 2, \"ranks\": 2, \"gpus\": 8, \"next\": 1, \"network\": 4e11}]}");
+	plan_release(&plan);
+	nodes[1].network = 2e11; /* unlike; and ranks go round the nodes */
+	ranks[1].node = 1;
+	ranks[2].node = 0;
+	assert_int_equal(build_with(doubling, &w), STATUS_OK);
+	layout_is(1, "{\"nodes\": [{\"nodes\": 1, \"ranks\": 2, \"gpus\": 8, \"next\": 2, \"network\": 4e11},"
+		     " {\"nodes\": 1, \"ranks\": 2, \"gpus\": 8, \"next\": 2, \"network\": 2e11}]}");
+	plan_release(&plan);
+	text_copy(nodes[1].boot, sizeof(nodes[1].boot),
+		  "a"); /* one machine: its ports are not between them */
+	nodes[1].network = 4e11;
+	assert_int_equal(build_with(doubling, &w), STATUS_OK);
+	layout_is(1,
+		  "{\"nodes\": [{\"nodes\": 2, \"ranks\": 2, \"gpus\": 8, \"next\": 2, \"network\": 0.0}]}");
+	plan_release(&plan);
+	assert_int_equal(build_with("  - {probe: ring, engine: joint, target: node}\n", NULL), STATUS_OK);
+	assert_null(nth(0)->layout);
+	plan_release(&plan);
+}
+
 /* Ranks that went round the nodes; a list that is too long for a target's name. */
 static void test_plan_team__the_ranks_of_the_first_nodes_are_a_list(void **state)
 {
@@ -393,6 +440,7 @@ static void test_plan_team__a_case_of_ranks_is_read_back(void **state)
 		assert_int_equal(c.target.ranks, nth(k)->target.ranks);
 		assert_int_equal(c.target.gpu_count, nth(k)->target.gpu_count);
 		assert_int_equal(c.team, nth(k)->team);
+		assert_true(nth(k)->layout ? json_equal(c.layout, nth(k)->layout) : !c.layout);
 		assert_memory_equal(c.target.member, nth(k)->target.member, sizeof(c.target.member));
 		case_release(&c);
 		json_decref(j);
@@ -414,6 +462,7 @@ int main(void)
 		test(a_rank_without_its_library_is_skipped_by_name),
 		test(doubling_is_the_first_of_them_and_all),
 		test(the_ranks_of_the_first_nodes_are_a_list),
+		test(where_ranks_stand_is_in_the_plan),
 		test(a_team_that_is_the_node_is_planned_once),
 		test(what_several_ranks_have_is_not_measured),
 		test(an_engine_has_presets_of_its_own),

@@ -5,7 +5,7 @@
 #include "run_bed.h"
 
 static struct run_bed b;
-static struct figure_low low[4];
+static struct expected_ahead ahead[4];
 
 /* Eight ranks of 4 ms an iteration: 250 000 FLOP/s, less where one of them is slow. */
 #define NODE(target, options)                                                                                \
@@ -16,10 +16,10 @@ static struct figure_low low[4];
 static void plan(void **state, const char *cases)
 {
 	run_bed_plan(&b, *state, true, cases);
-	for (size_t i = 0; i < sizeof(low) / sizeof(low[0]); i++)
-		low[i].rate[FIGURE_UNTOLD] = 0.8 * GOOD_RATE;
+	for (size_t i = 0; i < sizeof(ahead) / sizeof(ahead[0]); i++)
+		ahead[i].way[FIGURE_UNTOLD].band = 0.8 * GOOD_RATE;
 	b.o.isolate = true;
-	b.o.expected_low = low;
+	b.o.expected = ahead;
 }
 
 static void run(void)
@@ -128,7 +128,7 @@ static void test_follow__nothing_is_searched_where_that_was_not_asked(void **sta
 	snprintf(dir, sizeof(dir), "%s/again", (const char *)*state);
 	plan(state, NODE("node", "culprit: 3, slow_share: 3"));
 	b.o.dir = dir; /* the other one holds a journal */
-	b.o.expected_low = NULL;
+	b.o.expected = NULL;
 	run();
 	assert_int_equal(b.record.case_count, 1);
 	run_bed_release(&b);
@@ -138,7 +138,7 @@ static void test_follow__nothing_is_searched_where_that_was_not_asked(void **sta
 static void test_follow__a_small_loss_names_nobody(void **state)
 {
 	plan(state, NODE("node", "slow_share: 0"));
-	low[0].rate[FIGURE_UNTOLD] = 1.005 * GOOD_RATE;
+	ahead[0].way[FIGURE_UNTOLD].band = 1.005 * GOOD_RATE;
 	run();
 	assert_string_equal(found("isolated"), "nobody");
 	assert_true(b.record.case_count >= 4);

@@ -8,7 +8,8 @@
 
 static void test_control__a_run_from_join_to_leave(void **state)
 {
-	json_t *about = json_pack("{s:s,s:[s]}", "boot", "b1", "gpus", "0000:18:00.0");
+	json_t *about = json_pack("{s:s,s:[s],s:{s:f,s:i}}", "boot", "b1", "gpus", "0000:18:00.0", "network", "rate",
+				  4e11, "gpus", 8);
 	struct stage s;
 
 	(void)state;
@@ -25,6 +26,9 @@ static void test_control__a_run_from_join_to_leave(void **state)
 		assert_int_equal(shape->nodes, 3); /* rank 1 has no boot id: another host of that name */
 		assert_string_equal(shape->rank[0].pci[0], "0000:18:00.0");
 		assert_int_equal(shape->rank[1].gpu_count, 0);
+		assert_float_equal(shape->node[0].network, 4e11, 1);
+		assert_int_equal(shape->node[0].gpus, 8);
+		assert_float_equal(shape->node[2].network, 0, 0.5);
 		assert_string_equal(shape->node[2].name, "node-b");
 		assert_int_equal(shape->node[2].leader, 2);
 		assert_int_equal(shape->node[2].ranks, 2);
