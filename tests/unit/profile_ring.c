@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ring files: what the injected library's writer leaves, read back; cut, full and strange ones. */
+#include "test.h"
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include "core/text.h"
+#include "profile/inject/writer.h"
+#include "profile/timeline.h"
+#include "scratch.h"
+
+enum { SMALL = RING_SEGMENTS_MIN * RING_SEGMENT };
+#define CUPTI_AHEAD 5000000000ull /* of our clock: what clock pairs must take away */
+
+static void add_clock(struct writer *w, uint64_t own_ns)
+{
+	struct ring_clock c = {.head = {.type = RING_CLOCK, .size = sizeof(c)},
+			       .before_ns = own_ns - 50,
+			       .cupti_ns = own_ns + CUPTI_AHEAD,
+			       .after_ns = own_ns + 50};
+
+	writer_add(w, &c);
+}
+
+static void add_kernel(struct writer *w, const char *name, uint64_t start_ns, uint64_t ns,
+		       uint32_t correlation)
+{
+	struct ring_kernel k = {
+		.head = {.type = RING_KERNEL, .size = sizeof(k), .name = writer_string(w, name)},
+		.start = start_ns + CUPTI_AHEAD,
+		.end = start_ns + ns + CUPTI_AHEAD,
+		.stream = 7,
+		.context = 1,
+		.correlation = correlation,
+		.grid = {132, 1, 1},
+		.block = {256, 1, 1}};
+
+	writer_add(w, &k);
+}
+
+static void add_call(struct writer *w, const char *name, uint64_t start_ns, uint64_t ns, uint32_t correlation)
+{
+	struct ring_api a = {.head = {.type = RING_API, .size = sizeof(a), .name = writer_string(w, name)},
+			     .start = start_ns + CUPTI_AHEAD,
+			     .end = start_ns + ns + CUPTI_AHEAD,
+			     .thread = 42,
+			     .correlation = correlation,
+			     .domain = 2};
+
+	writer_add(w, &a);
+}
+
+static void add_range(struct writer *w, enum ring_range_kind kind, const char *name, uint64_t at_ns,
+		      uint32_t thread, uint64_t id)
+{
+	struct ring_range r = {
+		.head = {.type = RING_RANGE, .size = sizeof(r), .name = writer_string(w, name)},
+		.at_ns = at_ns,
+		.id = id,
+		.thread = thread,
+		.kind = (uint8_t)kind};
+
+	writer_add(w, &r);
+}
+
+static void read_back(struct timeline *t, const char *dir)
+{
+	struct text note = {0};
+	struct error err = {0};
+
+	assert_int_equal(timeline_read(t, dir, 0, &note, &err), STATUS_OK);
+	assert_string_equal(text_str(&note), "");
+	text_release(&note);
+}
+
+static const struct timeline_event *named(const struct timeline *t, const char *name)
+{
+	for (size_t i = 0; i < t->events; i++)
+		if (!strcmp(timeline_name(t, t->event[i].name), name))
+			return &t->event[i];
+	fail_msg("no event %s", name);
+	return NULL;
+}
+
+static void test_ring__what_is_written_reads_on_our_clock(void **state)
+{
+	struct writer w;
+	struct timeline t;
+	const struct timeline_event *e;
+
+	assert_true(writer_open(&w, *state, SMALL));
+	add_clock(&w, 1000000);
+	add_clock(&w, 9000000);
+	add_kernel(&w, "_Z4scalev", 2000000, 500, 11);
+	add_kernel(&w, "gemm", 1500000, 700, 12);
+	add_call(&w, "cudaLaunchKernel", 1490000, 5000, 12);
+	writer_close(&w);
+	writer_forget(&w);
+	read_back(&t, *state);
+	assert_int_equal(t.processes, 1);
+	assert_int_equal(t.process[0].pid, getpid());
+	assert_true(t.process[0].closed);
+	assert_int_equal(t.process[0].clock_pairs, 2);
+	assert_int_equal(t.events, 3);
+	assert_int_equal(t.event[0].kind, TIMELINE_RUNTIME);
+	e = named(&t, "gemm");
+	assert_int_equal(e->start_ns, 1500000);
+	assert_int_equal(e->end_ns, 1500700);
+	assert_int_equal(t.kernel[e->detail].grid[0], 132);
+	assert_ptr_equal(timeline_call(&t, e), &t.event[0]);
+	assert_int_equal(t.track[e->track].stream, 7);
+	assert_int_equal(t.track[e->track].count, 2);
+	assert_int_equal(t.by_track[t.track[e->track].first], e - t.event);
+	assert_null(timeline_call(&t, &t.event[2])); /* its call was not recorded */
+	timeline_release(&t);
+}
+
+static void test_ring__ranges_nest_by_thread_and_end_with_the_recording(void **state)
+{
+	struct writer w;
+	struct timeline t;
+	const struct timeline_event *e;
+
+	assert_true(writer_open(&w, *state, SMALL));
+	add_range(&w, RING_PUSH, "step", 100, 1, 0);
+	add_range(&w, RING_PUSH, "forward", 110, 1, 0);
+	add_range(&w, RING_PUSH, "other thread", 115, 2, 0);
+	add_range(&w, RING_POP, NULL, 120, 1, 0);
+	add_range(&w, RING_START, "loose", 125, 1, 77);
+	add_range(&w, RING_POP, NULL, 130, 1, 0);
+	add_range(&w, RING_END, NULL, 140, 2, 77);
+	add_range(&w, RING_POP, NULL, 150, 1, 0); /* of none */
+	add_range(&w, RING_MARK, "here", 160, 1, 0);
+	writer_forget(&w); /* as when the process was killed */
+	read_back(&t, *state);
+	assert_false(t.process[0].closed);
+	assert_int_equal(t.process[0].odd, 1);
+	assert_int_equal(t.events, 5);
+	e = named(&t, "step");
+	assert_int_equal(e->end_ns, 130);
+	assert_false(t.range[e->detail].cut);
+	assert_int_equal(named(&t, "forward")->end_ns, 120);
+	assert_int_equal(named(&t, "loose")->end_ns, 140);
+	assert_int_equal(named(&t, "here")->kind, TIMELINE_MARK);
+	e = named(&t, "other thread");
+	assert_true(t.range[e->detail].cut);
+	assert_int_equal(e->end_ns, t.process[0].ended_ns);
+	timeline_release(&t);
+}
+
+static void test_ring__payloads_are_told_by_their_schema(void **state)
+{
+	struct {
+		struct ring_schema s;
+		struct ring_field f[3];
+	} schema = {.s = {.head = {.type = RING_SCHEMA, .size = sizeof(schema)}, .id = 5, .fields = 3}};
+	struct {
+		struct ring_range r;
+		uint64_t payload[3];
+	} range = {.r = {.head = {.type = RING_RANGE, .size = sizeof(range)},
+			 .kind = RING_MARK,
+			 .payload_kind = RING_PAYLOAD_SCHEMA,
+			 .payload_size = 24},
+		   .payload = {5, 1ull << 40, 0xfffffffeull}};
+	const struct timeline_range *r;
+	struct writer w;
+	struct timeline t;
+
+	assert_true(writer_open(&w, *state, SMALL));
+	schema.f[0] = (struct ring_field){.type = 18, .offset = 0, .name = writer_string(&w, "bytes")};
+	schema.f[1] = (struct ring_field){.type = 15, .offset = 8, .name = writer_string(&w, "root")};
+	schema.f[2] = (struct ring_field){.type = 18, .offset = 4000000000u}; /* outside: not there */
+	writer_add(&w, &schema);
+	range.r.head.name = writer_string(&w, "ncclAllReduce");
+	writer_add(&w, &range);
+	writer_forget(&w);
+	read_back(&t, *state);
+	r = &t.range[t.event[0].detail];
+	assert_int_equal(r->values, 2);
+	assert_string_equal(timeline_name(&t, t.value[r->value_first].name), "bytes");
+	assert_int_equal(t.value[r->value_first].u64, 1ull << 40);
+	assert_int_equal((int64_t)t.value[r->value_first + 1].u64, -2);
+	timeline_release(&t);
+}
+
+static void test_ring__at_the_limit_the_oldest_make_room_and_are_counted(void **state)
+{
+	enum { KERNELS = 200000 }; /* 19 MB into 4 */
+	struct writer w;
+	struct timeline t;
+
+	assert_true(writer_open(&w, *state, SMALL));
+	add_clock(&w, 1000);
+	for (uint32_t i = 0; i < KERNELS; i++)
+		add_kernel(&w, "k", 1000 + 10 * i, 5, i + 1);
+	writer_close(&w);
+	writer_forget(&w);
+	read_back(&t, *state);
+	assert_true(t.events > 20000);
+	assert_int_equal(t.events + t.process[0].overwritten, KERNELS);
+	assert_int_equal(t.event[t.events - 1].correlation, KERNELS); /* the last are kept, without holes */
+	for (size_t i = 1; i < t.events; i++)
+		assert_int_equal(t.event[i].correlation, t.event[i - 1].correlation + 1);
+	assert_string_equal(timeline_name(&t, t.event[0].name), "k");
+	timeline_release(&t);
+}
+
+static void test_ring__a_limit_of_events_leaves_the_later_ones_out(void **state)
+{
+	struct writer w;
+	struct timeline t;
+	struct text note = {0};
+	struct error err = {0};
+
+	assert_true(writer_open(&w, *state, SMALL));
+	add_clock(&w, 1000);
+	for (uint32_t i = 0; i < 100; i++)
+		add_kernel(&w, "k", 1000 + 10 * i, 5, i + 1);
+	writer_forget(&w);
+	assert_int_equal(timeline_read(&t, *state, 30, &note, &err), STATUS_OK);
+	assert_int_equal(t.events, 30);
+	assert_int_equal(t.process[0].left_out, 70);
+	timeline_release(&t);
+	text_release(&note);
+}
+
+/* A limit of the file's size takes effect as a full disk does, and kills nobody. */
+static void test_ring__a_file_that_may_not_grow_keeps_what_it_has(void **state)
+{
+	struct rlimit limit = {.rlim_cur = 3 << 20, .rlim_max = 3 << 20};
+	struct timeline t;
+	struct writer w;
+	pid_t child = fork();
+	int how = -1;
+
+	if (!child) {
+		if (setrlimit(RLIMIT_FSIZE, &limit) || !writer_open(&w, *state, 64 << 20))
+			_exit(1);
+		add_clock(&w, 1000);
+		for (uint32_t i = 0; i < 100000; i++)
+			add_kernel(&w, "k", 1000 + 10 * i, 5, i + 1);
+		writer_close(&w);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &how, 0), child);
+	assert_int_equal(how, 0);
+	read_back(&t, *state);
+	assert_int_equal(t.process[0].stop, RING_STOP_FILE_LIMIT);
+	assert_int_equal(t.events + t.process[0].overwritten + t.process[0].dropped, 100000);
+	assert_true(t.events > 1000);
+	timeline_release(&t);
+}
+
+static void cut_file(const char *dir, off_t size)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%d.ring", dir, (int)getpid());
+	assert_int_equal(truncate(path, size), 0);
+}
+
+static void test_ring__a_cut_file_reads_up_to_the_cut(void **state)
+{
+	struct writer w;
+	struct timeline t;
+
+	assert_true(writer_open(&w, *state, SMALL));
+	add_clock(&w, 1000);
+	for (uint32_t i = 0; i < 1000; i++)
+		add_kernel(&w, "k", 1000 + 10 * i, 5, i + 1);
+	writer_forget(&w);
+	cut_file(*state, (off_t)(ring_segments_at(RING_SEGMENTS_MIN) + RING_SEGMENT +
+				 100 * sizeof(struct ring_kernel) + 40));
+	read_back(&t, *state);
+	assert_int_equal(t.events, 100);
+	assert_int_equal(t.process[0].cut_bytes, 900 * sizeof(struct ring_kernel));
+	timeline_release(&t);
+}
+
+static void test_ring__what_is_no_ring_file_is_said_and_passed_over(void **state)
+{
+	struct timeline t;
+	struct text note = {0};
+	struct error err = {0};
+	char path[PATH_MAX];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/1.ring", (char *)*state);
+	close(open(path, O_CREAT | O_WRONLY, 0600));
+	snprintf(path, sizeof(path), "%s/2.ring", (char *)*state);
+	f = fopen(path, "w");
+	fprintf(f, "hello");
+	fclose(f);
+	assert_int_equal(timeline_read(&t, *state, 0, &note, &err), STATUS_OK);
+	assert_int_equal(t.processes, 0);
+	assert_non_null(strstr(text_str(&note), "1.ring is empty"));
+	assert_non_null(strstr(text_str(&note), "2.ring is no ring file"));
+	timeline_release(&t);
+	text_release(&note);
+	assert_int_equal(timeline_read(&t, "/nonexistent/folder", 0, &note, &err), STATUS_UNAVAILABLE);
+	text_release(&note);
+}
+
+static void test_ring__a_second_file_of_a_process_number_has_another_name(void **state)
+{
+	struct writer first, second;
+	struct timeline t;
+
+	assert_true(writer_open(&first, *state, SMALL));
+	assert_true(writer_open(&second, *state, SMALL));
+	add_range(&first, RING_MARK, "one", 10, 1, 0);
+	add_range(&second, RING_MARK, "two", 20, 1, 0);
+	writer_forget(&first);
+	writer_forget(&second);
+	read_back(&t, *state);
+	assert_int_equal(t.processes, 2);
+	assert_int_equal(t.events, 2);
+	timeline_release(&t);
+}
+
+static void test_ring__no_folder_no_file_and_no_harm(void **state)
+{
+	struct writer w;
+
+	(void)state;
+	assert_false(writer_open(&w, "/nonexistent/folder", SMALL));
+	add_range(&w, RING_MARK, "nowhere", 10, 1, 0);
+	assert_int_equal(writer_string(&w, "x"), 0);
+	writer_close(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(test_ring__what_is_written_reads_on_our_clock),
+		scratch_test(test_ring__ranges_nest_by_thread_and_end_with_the_recording),
+		scratch_test(test_ring__payloads_are_told_by_their_schema),
+		scratch_test(test_ring__at_the_limit_the_oldest_make_room_and_are_counted),
+		scratch_test(test_ring__a_limit_of_events_leaves_the_later_ones_out),
+		scratch_test(test_ring__a_file_that_may_not_grow_keeps_what_it_has),
+		scratch_test(test_ring__a_cut_file_reads_up_to_the_cut),
+		scratch_test(test_ring__what_is_no_ring_file_is_said_and_passed_over),
+		scratch_test(test_ring__a_second_file_of_a_process_number_has_another_name),
+		scratch_test(test_ring__no_folder_no_file_and_no_harm),
+	};
+
+	return cmocka_run_group_tests_name("profile_ring", tests, NULL, NULL);
+}
