@@ -98,7 +98,7 @@ static enum status pass_time(struct control *c, const struct team_opts *o,
 			     const struct command_context *context, bool *fell, struct error *err)
 {
 	uint64_t end = clock_now_ns(clock_monotonic()) + (uint64_t)(o->time * 1e9);
-	struct pollfd set[1024];
+	struct pollfd set[CONTROL_RANKS];
 	enum status st;
 
 	for (;;) {

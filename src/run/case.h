@@ -14,7 +14,7 @@ struct probe;
 struct engine;
 struct team_shape;
 
-enum { TARGET_GPUS = 16, TARGET_TEXT = 96, TARGET_MEMBERS = 1024 };
+enum { TARGET_GPUS = 16, TARGET_TEXT = 96, TARGET_MEMBERS = 4096 };
 /* PAIR: gpu[0] sends, gpu[1] receives; one thread drives both, so it has one rank. NODE: timed, a rank a GPU
  * of gpu[], or a launched process of this node. TEAM: every launched rank, gpu[] this one's own. */
 enum target_kind { TARGET_CPU = 1, TARGET_GPU = 2, TARGET_PAIR = 4, TARGET_NODE = 8, TARGET_TEAM = 16 };

@@ -11,7 +11,7 @@
 #include "run/device.h"
 #include "team/control.h"
 
-enum { TICK_MS = 50, CREW_MAX = 256, TEAM_FDS = 1024 };
+enum { TICK_MS = 50, CREW_MAX = 256, TEAM_FDS = CONTROL_RANKS };
 
 void crew_quarantine(struct run *r, const struct bench_case *c, enum lost why)
 {

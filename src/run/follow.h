@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-	FOLLOW_MEMBERS = 1024,
+	FOLLOW_MEMBERS = 4096,
 	FOLLOW_OVERLAP = 32 /* most members that are left out one by one */,
 	FOLLOW_FEW = 8
 };

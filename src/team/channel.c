@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { OUT_MAX = 4 * WIRE_FRAME_MAX };
+enum { OUT_MAX = 4 * WIRE_FRAME_MAX, OUT_KEPT = 4096 };
 
 void channel_open(struct channel *ch, int fd)
 {
@@ -44,6 +44,11 @@ enum status channel_flush(struct channel *ch, struct error *err)
 	ch->out_size -= sent;
 	if (sent)
 		memmove(ch->out, ch->out + sent, ch->out_size);
+	if (!ch->out_size && ch->out_room > OUT_KEPT) { /* of thousands of channels it would be gigabytes */
+		free(ch->out);
+		ch->out = NULL;
+		ch->out_room = 0;
+	}
 	return STATUS_OK;
 }
 

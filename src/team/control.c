@@ -10,7 +10,9 @@
 enum {
 	FAREWELL_MS = 1000, /* for the last words to go */
 	NAMED_MAX = 4,	    /* ranks by name in one sentence */
-	POLL_MAX = 2048,
+	POLL_MAX = CONTROL_RANKS,
+	ROOM_MS = 5000,		/* for the ranks to take what they are sent, before more is laid ready */
+	QUEUED_MOST = 64 << 20, /* bytes laid ready for all ranks together */
 };
 static const uint64_t ms = 1000000;
 
@@ -66,10 +68,44 @@ void control_tell(struct control *c, struct peer *p, enum wire_kind kind, const 
 		log_debug(c->log, LOG_TOPIC_RUN, "rank %u: %s", p->rank, err.text);
 }
 
+static size_t queued(const struct control *c)
+{
+	size_t sum = 0;
+
+	for (unsigned i = 0; i < c->peers; i++)
+		sum += c->peer[i].here ? c->peer[i].ch.out_size : 0;
+	return sum;
+}
+
+/* A word of a megabyte to thousands of ranks would be gigabytes laid ready: until `deadline` it waits for
+ * what lies here to go. */
+static void make_room(struct control *c, size_t size, uint64_t deadline)
+{
+	struct pollfd set[POLL_MAX];
+
+	while (queued(c) + size > QUEUED_MOST && clock_now_ns(c->clock) < deadline) {
+		unsigned count = 0;
+
+		for (unsigned i = 0; i < c->peers && count < POLL_MAX; i++)
+			if (c->peer[i].here && c->peer[i].ch.out_size)
+				set[count++] = (struct pollfd){.fd = c->peer[i].ch.fd, .events = POLLOUT};
+		if (!count || (poll(set, count, CONTROL_PORTION_MS) < 0 && errno != EINTR))
+			return;
+		for (unsigned i = 0; i < c->peers; i++)
+			if (c->peer[i].here && c->peer[i].ch.out_size)
+				channel_flush(&c->peer[i].ch, NULL); /* a broken one shows at the next read */
+	}
+}
+
 void control_tell_all(struct control *c, enum wire_kind kind, const void *payload, size_t size)
 {
-	for (unsigned i = 0; i < c->peers; i++)
+	uint64_t deadline = control_deadline(c, ROOM_MS);
+
+	for (unsigned i = 0; i < c->peers; i++) {
+		if ((i + 1) * size > QUEUED_MOST)
+			make_room(c, size, deadline);
 		control_tell(c, &c->peer[i], kind, payload, size);
+	}
 }
 
 void control_tell_json(struct control *c, struct peer *p, enum wire_kind kind, json_t *j)

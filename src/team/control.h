@@ -21,6 +21,7 @@
 struct control; /* NULL: alone; every function takes NULL and is then a team of one */
 
 enum {
+	CONTROL_RANKS = 4096, /* of a team, at most: 512 nodes of eight */
 	CONTROL_GPUS = 16,
 	CONTROL_PCI = 16,
 	CONTROL_JOIN_MS = 60000,

@@ -9,7 +9,6 @@
 #include "team/rendezvous.h"
 
 enum {
-	RANKS_MAX = 1024,
 	HANDSHAKE_MS = 5000, /* of one connection, in all */
 	CONNECT_MS = 2000,
 	RETRY_MS_FIRST = 50,
@@ -326,9 +325,9 @@ enum status control_join(struct control **c, const struct control_options *o, st
 	*c = NULL;
 	if (o->place.size <= 1)
 		return STATUS_OK;
-	if (o->place.size > RANKS_MAX)
+	if (o->place.size > CONTROL_RANKS)
 		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_TEAM_REFUSED,
-				       "a team has %d ranks at most, and this is one of %u", RANKS_MAX,
+				       "a team has %d ranks at most, and this is one of %u", CONTROL_RANKS,
 				       o->place.size);
 	st = make(c, o, err);
 	if (st)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rank 0 takes the others in. Who has not proved himself costs a few hundred bytes, five seconds and one line
  * of the log. */
+#include <errno.h>
+#include <sys/resource.h>
 #include "core/text.h"
 #include "team/control_internal.h"
 #include "team/rendezvous.h"
@@ -11,7 +13,8 @@ enum {
 	STRANGER_OLD_MS = 500, /* then another may have the place */
 	LINGER_MS = 2000,      /* who comes after the team was refused is told too */
 	PORTION_MS = 100,
-	POLL_ROOM = 2 + STRANGERS + 1024,
+	POLL_ROOM = 2 + STRANGERS + CONTROL_RANKS,
+	FILES_OWN = 64, /* open beside those of the ranks and of strangers */
 };
 static const uint64_t ms = 1000000;
 
@@ -334,11 +337,33 @@ static enum status settle(struct door *d, struct error *err)
 	return d->c->over.status ? control_over(d->c, &d->c->over, err) : STATUS_OK;
 }
 
+/* A connection a rank: as many as the hard limit lets us. */
+static enum status open_files(unsigned ranks, struct error *err)
+{
+	rlim_t need = ranks + STRANGERS + FILES_OWN;
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= need)
+		return STATUS_OK;
+	if (l.rlim_max < need)
+		return error_set_cause(
+			err, STATUS_NO_RESOURCE, CAUSE_TEAM_REFUSED,
+			"rank 0 of %u ranks needs %lu open files, and may have %lu: ulimit -Hn", ranks,
+			(unsigned long)need, (unsigned long)l.rlim_max);
+	l.rlim_cur = need;
+	return setrlimit(RLIMIT_NOFILE, &l)
+		       ? error_errno(err, errno, "%lu open files for rank 0", (unsigned long)need)
+		       : STATUS_OK;
+}
+
 enum status join_zero(struct control *c, uint64_t deadline_ns, struct error *err)
 {
-	struct door *d = calloc(1, sizeof(*d));
-	enum status st;
+	enum status st = open_files(c->size, err);
+	struct door *d;
 
+	if (st)
+		return st;
+	d = calloc(1, sizeof(*d));
 	if (d)
 		d->said = calloc(c->size, sizeof(*d->said));
 	if (!d || !d->said) {

@@ -21,9 +21,9 @@ enum {
 	WIRE_VERSION = 1,
 	WIRE_HEADER = 16,
 	WIRE_MAC = 16,
-	WIRE_STRANGER_MAX = 512, /* bytes of a payload until its sender is known */
-	WIRE_FRAME_MAX = 1 << 20,
-	WIRE_CHUNK = 1 << 16, /* what is read at once */
+	WIRE_STRANGER_MAX = 512,  /* bytes of a payload until its sender is known */
+	WIRE_FRAME_MAX = 1 << 21, /* what 4096 ranks say in one */
+	WIRE_CHUNK = 1 << 16,	  /* what is read at once */
 };
 
 /* clang-format off */

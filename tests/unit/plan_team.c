@@ -57,7 +57,7 @@ static void test_plan_team__a_node_has_a_rank_a_gpu(void **state)
 
 static void test_plan_team__words_that_are_no_list_are_refused(void **state)
 {
-	static const char *const wrong[] = {"node:", "node:0,", "node:2-1", "node:a", "team:", "team:1-", "team:0-1024",
+	static const char *const wrong[] = {"node:", "node:0,", "node:2-1", "node:a", "team:", "team:1-", "team:0-4096",
 					    "teams", "node:0-16"};
 
 	(void)state;

@@ -148,7 +148,7 @@ static void test_wire__a_stranger_is_held_to_little(void **state)
 	wire_release(&in);
 	assert_int_equal(wire_put(&in, bytes, size + WIRE_MAC, &err), STATUS_BAD_INPUT);
 	error_clear(&err);
-	in.most = WIRE_FRAME_MAX; /* known: a megabyte, no more */
+	in.most = WIRE_FRAME_MAX; /* known: two megabytes, no more */
 	size = wire_build(bytes, WIRE_SHARE, bytes + WIRE_HEADER, WIRE_FRAME_MAX, 0, NULL);
 	for (size_t at = 0; at < size; at += WIRE_CHUNK)
 		assert_int_equal(wire_put(&in, bytes + at, size - at < WIRE_CHUNK ? size - at : WIRE_CHUNK, &err), STATUS_OK);
