@@ -25,6 +25,12 @@ _assay()
 	roofline:--plot) words='svg png pdf' ;;
 	esac
 	case ${COMP_WORDS[1]}:${COMP_WORDS[2]}:$key in
+	probe:attention:type) words='fp16 bf16 e4m3' ;;
+	probe:attention:out) words='wide same' ;;
+	probe:attention:mask) words='none causal window' ;;
+	probe:attention:layout) words='bhsd bshd' ;;
+	probe:attention:pattern) words='none mask strided random file' ;;
+	probe:attention:data) words='random large' ;;
 	probe:collective:algorithm) words='auto ring tree nvls nvlstree collnetdirect collnetchain pat' ;;
 	probe:collective:buffers) words='plain registered window' ;;
 	probe:collective:launch) words='stream graph' ;;
@@ -72,9 +78,10 @@ _assay()
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
-		words='clock_state collective contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap scaling sm stress versions xid --help'
+		words='attention clock_state collective contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap scaling sm stress versions xid --help'
 	elif [ "${COMP_WORDS[1]}" = probe ]; then
 		case ${COMP_WORDS[2]} in
+		attention) words="$words type= out= batch= heads= kv_heads= seq= kv_seq= head_dim= mask= left= right= layout= lengths= pattern= density= block_q= block_k= file= seed= data= threads=" ;;
 		collective) words="$words algorithm= buffers= ctas= launch= op= place= protocol= reduce= root= search= size= type=" ;;
 		dispatch) words="$words what= nodes=" ;;
 		gemm) words="$words type= m= n= k= ta= tb= batch= bias= accumulate= scale= search= data= threads=" ;;

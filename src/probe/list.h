@@ -2,6 +2,7 @@
 /* One line a probe, sorted. The name is the file's (or folder's) and the symbol's (probe_NAME). */
 /* clang-format off */
 #define PROBES(X) \
+	X(attention) \
 	X(clock_state) \
 	X(collective) \
 	X(contamination) \

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the options to the problem: lengths, layout, block lists; and the work of one iteration. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include "core/clock.h"
+#include "core/random.h"
+#include "probe/attention/attention.h"
+#include "probe/attention/kept.h"
+
+enum { STREAM_LENGTHS = 97 };
+
+static enum status no_room(struct error *err)
+{
+	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+			       "attention: no room for the problem");
+}
+
+/* -- lengths -- */
+
+/* One number of "512+300+77" and what follows it. */
+static enum status next_length(const char **at, const struct attention_opts *o, uint32_t *out,
+			       struct error *err)
+{
+	char *end = NULL;
+	unsigned long value = **at >= '0' && **at <= '9' ? strtoul(*at, &end, 10) : 0;
+
+	if (!end || (*end && *end != '+'))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"attention: lengths=%.60s: \"random\", or a number a sequence with + between",
+			o->lengths);
+	if (value > o->seq)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "attention: lengths=%.60s: %lu is longer than seq=%" PRIu32, o->lengths,
+				 value, o->seq);
+	*out = (uint32_t)value;
+	*at = *end ? end + 1 : end;
+	return STATUS_OK;
+}
+
+static enum status list_lengths(uint32_t *starts, const struct attention_opts *o, struct error *err)
+{
+	const char *at = o->lengths;
+	uint32_t longest = 0, length = 0;
+	enum status st = STATUS_OK;
+
+	for (uint32_t b = 0; !st && b < o->batch; b++) {
+		if (b && !*at)
+			return error_set(err, STATUS_BAD_INPUT,
+					 "attention: lengths=%.60s: %" PRIu32 " of the %" PRIu32
+					 " sequences of batch",
+					 o->lengths, b, o->batch);
+		st = next_length(&at, o, &length, err);
+		starts[b + 1] = starts[b] + length;
+		longest = length > longest ? length : longest;
+	}
+	if (!st && *at)
+		st = error_set(err, STATUS_BAD_INPUT,
+			       "attention: lengths=%.60s: more than the %" PRIu32 " sequences of batch",
+			       o->lengths, o->batch);
+	if (!st && longest != o->seq)
+		st = error_set(err, STATUS_BAD_INPUT,
+			       "attention: lengths=%.60s: the longest has %" PRIu32
+			       " tokens, and seq=%" PRIu32,
+			       o->lengths, longest, o->seq);
+	return st;
+}
+
+static enum status make_starts(struct attention_case *c, const struct attention_opts *o, struct error *err)
+{
+	if (o->kv_seq && o->kv_seq != o->seq)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "attention: lengths are of queries and keys alike: kv_seq=%" PRIu32
+				 " is not seq=%" PRIu32,
+				 o->kv_seq, o->seq);
+	if ((double)o->batch * o->seq > INT32_MAX)
+		return error_set(err, STATUS_BAD_INPUT, "attention: sequences of more than %d tokens in all",
+				 INT32_MAX);
+	c->starts = calloc((size_t)o->batch + 1, sizeof(*c->starts));
+	if (!c->starts)
+		return no_room(err);
+	c->problem.q_starts = c->problem.kv_starts = c->starts;
+	if (strcmp(o->lengths, "random"))
+		return list_lengths(c->starts, o, err);
+	for (uint32_t b = 0; b < o->batch; b++) { /* the first has all; the others 1 .. seq */
+		uint64_t word = b ? random_u32(o->seed, STREAM_LENGTHS, b) : UINT32_MAX;
+
+		c->starts[b + 1] = c->starts[b] + 1 + (uint32_t)(word * o->seq >> 32);
+	}
+	return STATUS_OK;
+}
+
+/* -- layout -- */
+
+static struct attention_strides strides_of(const struct attention_problem *p, enum attention_layout layout,
+					   uint32_t heads, uint32_t rows)
+{
+	uint64_t d = p->head_dim, all = p->q_starts ? p->q_starts[p->batch] : rows;
+
+	if (layout == ATTENTION_BSHD)
+		return (struct attention_strides){.batch = all * heads * d, .head = d, .row = heads * d};
+	return (struct attention_strides){.batch = all * heads * d, .head = (all ? all : 1) * d, .row = d};
+}
+
+static void lay_out(struct attention_problem *p, enum attention_layout layout)
+{
+	p->q = p->o = strides_of(p, layout, p->heads, p->q_len);
+	p->k = p->v = strides_of(p, layout, p->kv_heads, p->kv_len);
+}
+
+uint32_t attention_tensor_heads(const struct attention_problem *p, enum attention_tensor t)
+{
+	return t == ATTENTION_K || t == ATTENTION_V ? p->kv_heads : p->heads;
+}
+
+uint32_t attention_tensor_rows(const struct attention_problem *p, enum attention_tensor t, uint32_t b)
+{
+	return t == ATTENTION_K || t == ATTENTION_V ? attention_kv_len(p, b) : attention_q_len(p, b);
+}
+
+uint64_t attention_tensor_at(const struct attention_problem *p, enum attention_tensor t, uint32_t b,
+			     uint32_t h, uint32_t row)
+{
+	bool keys = t == ATTENTION_K || t == ATTENTION_V;
+	struct attention_strides s = t == ATTENTION_Q	? attention_q_strides(p)
+				     : t == ATTENTION_K ? attention_k_strides(p)
+				     : t == ATTENTION_V ? attention_v_strides(p)
+							: attention_o_strides(p);
+	const uint32_t *starts = keys ? p->kv_starts : p->q_starts;
+
+	if (t == ATTENTION_LSE)
+		return ((uint64_t)b * p->heads + h) * p->q_len + row;
+	return h * s.head + (starts ? (starts[b] + (uint64_t)row) * s.row : b * s.batch + row * s.row);
+}
+
+enum attention_type attention_tensor_type(const struct attention_problem *p, enum attention_tensor t)
+{
+	return t == ATTENTION_O ? p->out_type : p->type;
+}
+
+uint64_t attention_tensor_bytes(const struct attention_problem *p, enum attention_tensor t)
+{
+	switch (t) {
+	case ATTENTION_Q:
+		return attention_q_count(p) * attention_type_bytes(p->type);
+	case ATTENTION_K:
+		return attention_k_count(p) * attention_type_bytes(p->type);
+	case ATTENTION_V:
+		return attention_v_count(p) * attention_type_bytes(p->type);
+	case ATTENTION_O:
+		return attention_o_count(p) * attention_type_bytes(p->out_type);
+	default:
+		return attention_lse_count(p) * sizeof(float);
+	}
+}
+
+double attention_set_bytes(const struct attention_problem *p)
+{
+	double bytes = 0;
+
+	for (int t = 0; t < ATTENTION_TENSORS; t++)
+		bytes += (double)attention_tensor_bytes(p, (enum attention_tensor)t);
+	return bytes;
+}
+
+/* -- the case -- */
+
+static enum status make_blocks(struct attention_case *c, const struct attention_opts *o, struct error *err)
+{
+	static const enum attention_pattern patterns[] = {
+		[ATTENTION_LISTS_MASK] = ATTENTION_BY_MASK,
+		[ATTENTION_LISTS_STRIDED] = ATTENTION_STRIDED,
+		[ATTENTION_LISTS_RANDOM] = ATTENTION_RANDOM,
+	};
+	enum status st;
+
+	if (o->pattern == ATTENTION_LISTS_NONE)
+		return STATUS_OK;
+	if (o->pattern != ATTENTION_LISTS_FILE)
+		return attention_blocks_build(&c->blocks, &c->problem,
+					      &(struct attention_pattern_of){patterns[o->pattern], o->block_q,
+									     o->block_k, o->density, o->seed},
+					      err);
+	st = attention_blocks_read(&c->blocks, o->file, err);
+	return st ? st : attention_blocks_fit(c->blocks, &c->problem, o->file, err);
+}
+
+/* Options that belong to another's value. */
+static enum status check_belonging(const struct attention_opts *o, struct error *err)
+{
+	bool dense = o->pattern == ATTENTION_LISTS_STRIDED || o->pattern == ATTENTION_LISTS_RANDOM;
+
+	if ((o->left || o->right) && o->mask != ATTENTION_WINDOW)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "attention: left and right are of mask=window, not %s",
+				 attention_mask_name((enum attention_mask)o->mask));
+	if ((o->density < 1 || o->density > 1) && !dense)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "attention: density is of pattern=strided and pattern=random");
+	if (!o->file != (o->pattern != ATTENTION_LISTS_FILE))
+		return error_set(err, STATUS_BAD_INPUT, "attention: pattern=file and file=PATH go together");
+	return STATUS_OK;
+}
+
+static enum status make_problem(struct attention_case *c, const struct attention_opts *o, struct error *err)
+{
+	struct attention_problem *p = &c->problem;
+	enum status st = check_belonging(o, err);
+
+	*p = (struct attention_problem){
+		.type = (enum attention_type)o->type,
+		.out_type = o->type == ATTENTION_E4M3 && o->out == ATTENTION_OUT_WIDE
+				    ? ATTENTION_BF16
+				    : (enum attention_type)o->type,
+		.batch = o->batch,
+		.heads = o->heads,
+		.kv_heads = o->kv_heads ? o->kv_heads : o->heads,
+		.q_len = o->seq,
+		.kv_len = o->kv_seq ? o->kv_seq : o->seq,
+		.head_dim = o->head_dim,
+		.mask = (enum attention_mask)o->mask,
+		.window_left = o->left,
+		.window_right = o->right,
+		.want_lse = true,
+	};
+	if (!st && o->lengths)
+		st = make_starts(c, o, err);
+	if (st)
+		return st;
+	lay_out(p, (enum attention_layout)o->layout);
+	st = attention_check(p, err);
+	if (!st && attention_set_bytes(p) > 0x1p40)
+		st = error_set(err, STATUS_BAD_INPUT,
+			       "attention: Q, K, V and O of %.3g bytes, more than 2^40",
+			       attention_set_bytes(p));
+	return st;
+}
+
+enum status attention_case_make(struct attention_case *c, const struct attention_opts *o,
+				const struct clock *clock, struct error *err)
+{
+	enum status st;
+	uint64_t t0;
+
+	*c = (struct attention_case){0};
+	st = make_problem(c, o, err);
+	t0 = clock ? clock_now_ns(clock) : 0;
+	if (!st)
+		st = make_blocks(c, o, err);
+	c->build_s = clock ? (double)(clock_now_ns(clock) - t0) * 1e-9 : 0;
+	if (st)
+		attention_case_release(c);
+	return st;
+}
+
+void attention_case_release(struct attention_case *c)
+{
+	attention_blocks_free(c->blocks);
+	free(c->starts);
+	*c = (struct attention_case){0};
+}
+
+/* -- work -- */
+
+double attention_case_flop(const struct attention_case *c)
+{
+	if (!c->blocks)
+		return attention_flop(&c->problem);
+	return 4 * (double)c->problem.head_dim * attention_kept_pairs(&c->problem, c->blocks);
+}
+
+double attention_case_read_bytes(const struct attention_case *c)
+{
+	const struct attention_problem *p = &c->problem;
+	double rows = p->kv_starts ? (double)p->kv_starts[p->batch] : (double)p->batch * p->kv_len;
+	double elements = rows * p->kv_heads * p->head_dim, left = 1 - attention_kept_keys(p, c->blocks);
+
+	return attention_bytes(p) - attention_case_write_bytes(c) -
+	       2 * left * elements * attention_type_bytes(p->type);
+}
+
+double attention_case_write_bytes(const struct attention_case *c)
+{
+	const struct attention_problem *p = &c->problem;
+	double rows = p->q_starts ? (double)p->q_starts[p->batch] : (double)p->batch * p->q_len;
+
+	return rows * p->heads * ((double)p->head_dim * attention_type_bytes(p->out_type) + sizeof(float));
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stands in Q, K and V, row by row. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include "core/random.h"
+#include "probe/attention/attention.h"
+#include "probe/attention/kept.h"
+#include "probe/attention/number.h"
+#include "probe/cpu_pool.h"
+
+enum { STREAM_CODES = 98, INDEX_BITS = 20, GRAIN = 16 /* rows */ };
+
+static const float unit = 1.7320508f, large = 32 * 1.7320508f; /* uniform in +- sqrt 3: variance 1 */
+
+/* Of the row's first element among all of the tensor; rows of shorter sequences leave a gap. */
+static uint64_t index_of(const struct attention_problem *p, enum attention_tensor t, uint32_t b, uint32_t h,
+			 uint32_t row)
+{
+	uint64_t rows = t == ATTENTION_Q ? p->q_len : p->kv_len;
+
+	return (((uint64_t)b * attention_tensor_heads(p, t) + h) * rows + row) * p->head_dim;
+}
+
+/* Four elements a call of the generator: head_dim is a multiple of 8. */
+static void random_row(const struct attention *a, enum attention_tensor t, uint64_t index, float scale,
+		       float *out)
+{
+	const uint32_t key[2] = {(uint32_t)a->seed, (uint32_t)(a->seed >> 32)};
+
+	for (uint32_t d = 0; d < a->c.problem.head_dim; d += 4) {
+		uint64_t block = (index + d) / 4;
+		uint32_t word[4];
+
+		philox4x32(word,
+			   (const uint32_t[4]){(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)t + 1, 0},
+			   key);
+		for (unsigned i = 0; i < 4; i++)
+			out[d + i] = (float)(((double)word[i] + 0.5) * 0x1p-31 - 1.0) * scale;
+	}
+}
+
+/* -1, 0 or 1: two bits an element, so that sums of a million are exact in FP32. */
+static void integer_row(const struct attention *a, enum attention_tensor t, uint64_t index, float *out)
+{
+	for (uint32_t d = 0; d < a->c.problem.head_dim; d += 8) {
+		uint32_t word = random_u32(a->seed, (uint32_t)t + 1, (index + d) / 8);
+
+		for (unsigned i = 0; i < 8; i++)
+			out[d + i] = (float)((int)(word >> 2 * i & 3) == 0) -
+				     (float)((int)(word >> 2 * i & 3) == 1);
+	}
+}
+
+/* -- selecting -- */
+
+/* A power of two for which one differing sign takes 24 off the logit: exp(-24) of all others together is less
+ * than any type here sees. */
+static double amplitude(const struct attention_problem *p)
+{
+	return exp2(ceil(log2(12 / attention_scale(p))));
+}
+
+double attention_select_logit(const struct attention_problem *p)
+{
+	return amplitude(p) * p->head_dim * attention_scale(p);
+}
+
+bool attention_can_select(const struct attention_problem *p)
+{
+	return p->head_dim >= INDEX_BITS || p->kv_len <= 1u << p->head_dim;
+}
+
+/* The key's own signs: its number, then noise. */
+static void code_row(const struct attention *a, uint32_t b, uint32_t g, uint32_t key, float size, float *out)
+{
+	const struct attention_problem *p = &a->c.problem;
+	uint64_t index = index_of(p, ATTENTION_K, b, g, key) / p->head_dim * 8;
+	uint32_t word = 0;
+
+	for (uint32_t d = 0; d < p->head_dim; d++) {
+		bool minus;
+
+		if (d % 32 == 0)
+			word = random_u32(a->seed, STREAM_CODES, index + d / 32);
+		minus = d < INDEX_BITS ? key >> d & 1 : word >> d % 32 & 1;
+		out[d] = minus ? -size : size;
+	}
+}
+
+uint32_t attention_selected(const struct attention *a, const struct attention_keys *span, uint32_t spans,
+			    uint32_t b, uint32_t row)
+{
+	const struct attention_problem *p = &a->c.problem;
+	int64_t own = (int64_t)row + attention_kv_len(p, b) - attention_q_len(p, b);
+	uint64_t keys = 0, wanted;
+
+	for (uint32_t i = 0; i < spans; i++) {
+		/* Of a mask every other query finds its own place: then each key is found by one of them. */
+		if (p->mask != ATTENTION_FULL && row % 2 && own >= span[i].from && own < span[i].to)
+			return (uint32_t)own;
+		keys += span[i].to - span[i].from;
+	}
+	wanted =
+		((uint64_t)row * 2654435761u + b) % keys; /* a prime: all keys in turn where none is masked */
+	for (uint32_t i = 0;; i++) {
+		uint32_t here = span[i].to - span[i].from;
+
+		if (wanted < here || i + 1 == spans)
+			return span[i].from + (uint32_t)wanted;
+		wanted -= here;
+	}
+}
+
+/* -- rows -- */
+
+void attention_row_values(const struct attention *a, enum attention_data data, enum attention_tensor t,
+			  uint32_t b, uint32_t h, uint32_t row, float *out)
+{
+	const struct attention_problem *p = &a->c.problem;
+	uint64_t index = index_of(p, t, b, h, row);
+
+	if (data == ATTENTION_DATA_MEAN && t == ATTENTION_Q)
+		memset(out, 0, p->head_dim * sizeof(*out));
+	else if (data == ATTENTION_DATA_MEAN && t == ATTENTION_V)
+		integer_row(a, t, index, out);
+	else if (data == ATTENTION_DATA_SELECT && t == ATTENTION_K)
+		code_row(a, b, h, row, 1, out);
+	else
+		random_row(a, t, index, data == ATTENTION_DATA_LARGE && t == ATTENTION_Q ? large : unit, out);
+	for (uint32_t d = 0; d < p->head_dim; d++)
+		out[d] = attention_decode(p->type, attention_encode(p->type, out[d]));
+}
+
+/* A query that finds one key. */
+static void select_row(const struct attention *a, struct attention_keys *span, uint32_t b, uint32_t h,
+		       uint32_t row, float *out)
+{
+	const struct attention_problem *p = &a->c.problem;
+	uint32_t spans = attention_kept(p, a->c.blocks, b, h, row, span);
+
+	if (spans)
+		code_row(a, b, h / (p->heads / p->kv_heads), attention_selected(a, span, spans, b, row),
+			 (float)amplitude(p), out);
+	else
+		memset(out, 0, p->head_dim * sizeof(*out));
+}
+
+/* -- filling -- */
+
+struct filling { /* for the pool */
+	const struct attention *a;
+	enum attention_data data;
+	enum attention_tensor t;
+	unsigned char *to;
+	struct attention_keys *span; /* (room) each thread, SELECT's Q alone */
+	uint32_t room;
+};
+
+static void fill_work(void *arg, unsigned thread)
+{
+	const struct filling *f = arg;
+	const struct attention_problem *p = &f->a->c.problem;
+	uint32_t heads = attention_tensor_heads(p, f->t), rows = f->t == ATTENTION_Q ? p->q_len : p->kv_len;
+	float values[ATTENTION_HEAD_DIM_MAX];
+	uint64_t first, last;
+
+	cpu_share((uint64_t)p->batch * heads * rows, GRAIN, thread, cpu_pool_count(f->a->pool), &first,
+		  &last);
+	for (uint64_t i = first; i < last; i++) {
+		uint32_t row = (uint32_t)(i % rows), h = (uint32_t)(i / rows % heads),
+			 b = (uint32_t)(i / rows / heads);
+
+		if (row >= attention_tensor_rows(p, f->t, b))
+			continue;
+		if (f->span)
+			select_row(f->a, f->span + (size_t)thread * f->room, b, h, row, values);
+		else
+			attention_row_values(f->a, f->data, f->t, b, h, row, values);
+		attention_store(p->type,
+				f->to + attention_tensor_at(p, f->t, b, h, row) *
+						attention_type_bytes(p->type),
+				values, p->head_dim);
+	}
+}
+
+static enum status fill_tensor(struct attention *a, enum attention_data data, enum attention_tensor t,
+			       struct error *err)
+{
+	struct filling f = {.a = a, .data = data, .t = t, .room = attention_kept_room(a->c.blocks)};
+	bool selects = data == ATTENTION_DATA_SELECT && t == ATTENTION_Q;
+	enum status st = STATUS_OK;
+
+	f.to = malloc(attention_tensor_bytes(&a->c.problem, t));
+	if (selects)
+		f.span = malloc((size_t)cpu_pool_count(a->pool) * f.room * sizeof(*f.span));
+	if (!f.to || (selects && !f.span))
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				     "attention: no room for its data");
+	if (!st) {
+		cpu_pool_run(a->pool, fill_work, &f);
+		st = a->access->write(a, t, f.to, err);
+	}
+	free(f.span);
+	free(f.to);
+	return st;
+}
+
+enum status attention_fill(struct attention *a, enum attention_data data, struct error *err)
+{
+	enum status st = fill_tensor(a, data, ATTENTION_Q, err);
+
+	if (!st)
+		st = fill_tensor(a, data, ATTENTION_K, err);
+	return st ? st : fill_tensor(a, data, ATTENTION_V, err);
+}
