@@ -15,6 +15,9 @@ static const struct {
 	const char *option, *own; /* what it is where nothing was asked for */
 } how[] = {{"algorithm", "auto"}, {"buffers", "plain"}, {"ctas", "0"},
 	   {"launch", "stream"},  {"protocol", "auto"}, {"search", "first"}};
+/* What two windows that lie apart differ by on a machine where nothing changed, at least. */
+#define BETWEEN_WINDOWS 0.01
+
 enum { HOW = sizeof(how) / sizeof(how[0]) };
 
 /* Equal but for how they are run, and for the options in `but`. */
@@ -119,11 +122,12 @@ static void look(struct judge_way *w, struct group *g, size_t at, const struct t
 		take(w, g, at, t->ns / won.ratio, 0, &won);
 }
 
-/* What it gains over NCCL's own way by stream: a search's pairs say it by themselves, else the two windows.
- */
+/* What it gains over NCCL's own way by stream: a search's pairs say it by themselves, else the two windows,
+ * of which neither's scatter tells what changed from one to the other. */
 static void compare(struct judge_way *w, const struct group *g)
 {
-	double half = sqrt(g->plain.half * g->plain.half + g->best.half * g->best.half);
+	double within = sqrt(g->plain.half * g->plain.half + g->best.half * g->best.half);
+	double half = fmax(within, BETWEEN_WINDOWS);
 
 	if (by_default(&g->r->cases[w->best]))
 		return;

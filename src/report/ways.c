@@ -126,5 +126,6 @@ void ways_grid(struct grid *g, const struct view *v, size_t way)
 	text_add(&g->note,
 		 "gain: time by NCCL's own choice, on plain buffers and each call by itself on a stream, "
 		 "over the "
-		 "best's, with its 95 % interval where that is known; algorithm: what NCCL told of the best");
+		 "best's, with its 95 % interval where that is known, of two windows 1 % at least; "
+		 "algorithm: what NCCL told of the best");
 }

@@ -3,9 +3,8 @@
 # usage: isolate_pair.sh ASSAY FAKES ROOT
 . "$(dirname "$0")/gpus.sh"
 . "$here/gpu_ranks.sh"
-# The built-in set knows nothing of a team's collectives, whatever band a site has: here they are of one machine.
+# Between nodes on one machine nothing is known of two, so a site's band says what is expected.
 cp -r "$root/expectations" expected
-sed '/name: team-collective/,/confidence/d' "$root/expectations/bands/unknown.yaml" > expected/bands/unknown.yaml
 cat > expected/bands/of_a_test.yaml << LIST
 sources:
   test: {title: "figures of a test", date: 2026-11-21}

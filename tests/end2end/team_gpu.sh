@@ -155,6 +155,27 @@ for bad in 0 3; do
 done
 ok "the others worked without it, and without rank 0" says '"target":"team:1-3"' run/journal.jsonl
 
+# Four nodes of one rank each, the last of which is slow: no band and no port's rate is known, so what the first two reach is
+# what all are held against. By the built-in expectations.
+{
+	printf 'name: between\ncases:\n'
+	collective 'op: allreduce, size: 64KiB' | sed 's/: team/: team-doubling/; s/4s/20s/'
+} > between.yaml
+each_alone() {
+	for r in 0 1 2 3; do own[$r]="SLURMD_NODENAME=n$r NCCL_HOSTID=n$r ASSAY_LOCAL_SIZE=1 ASSAY_LOCAL_RANK=0 CUDA_VISIBLE_DEVICES=$r"; done
+}
+each_alone
+FAKE_NCCL=slow=3:4 team 4 --suite between.yaml
+ok "a slow node fails the run, and nobody brought a band" [ "$(cat code.0)" = 1 ]
+ok "half of what two nodes reach is what four are held against" says 'under [0-9.]* GB/s: no band fits, and team:0,1 reaches [0-9.]* GB/s in this run' run/results.csv
+ok "the node is searched for, and named" says '"isolated":"member","isolated_of":"node","isolated_place":"host-[^"]*rank 3)' run/journal.jsonl
+ok "with the evidence" says 'rank 3).* is slow: without it [0-9.]* GB/s, with it [0-9.]* GB/s' run/results.csv
+ok "the case fails for it" grep -q '^1,.*"fail","node_slow"' run/results.csv
+ok "nodes on one machine have no ports between them" says '"layout":{"nodes":\[{"nodes":4,"ranks":1,"gpus":[0-9]*,"next":1,"network":0.0}\]}' run/journal.jsonl
+each_alone
+team 4 --suite between.yaml
+ok "of four that are alike none is searched" sh -c '! grep -q "\"type\":\"extend\"" run/journal.jsonl'
+
 # One GPU.
 unset FAKE_NVML_FILE
 export FAKE_CUDA=devices=1

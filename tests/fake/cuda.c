@@ -93,18 +93,36 @@ CUresult cuDriverGetVersion(int *version)
 	return CUDA_SUCCESS;
 }
 
+/* The device of a number among those that CUDA_VISIBLE_DEVICES lists, by numbers alone; -1: none. */
+static int device_of(int ordinal)
+{
+	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+	int devices = (int)stage_number("devices", 1), d = ordinal;
+
+	for (; list && ordinal >= 0; ordinal--) {
+		char *end;
+
+		d = (int)strtoul(list, &end, 10);
+		if (end == list)
+			return -1;
+		list = *end == ',' ? end + 1 : end;
+	}
+	return d < devices ? d : -1;
+}
+
 CUresult cuDeviceGetCount(int *count)
 {
 	STAGED(cuDeviceGetCount);
-	*count = (int)stage_number("devices", 1);
+	for (*count = 0; device_of(*count) >= 0; ++*count)
+		;
 	return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGet(CUdevice *d, int ordinal)
 {
 	STAGED(cuDeviceGet);
-	*d = ordinal;
-	return ordinal < (int)stage_number("devices", 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+	*d = device_of(ordinal);
+	return *d >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 /* The device's bus is 8d, as the fake NVML's; a second one's is 8e, .. */

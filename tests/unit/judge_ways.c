@@ -70,12 +70,30 @@ static void test_ways__the_shortest_of_three_and_what_it_gains(void **state)
 	assert_false(b->searched);
 	assert_int_equal(b->ways, 3);
 	assert_true(near(b->ratio, 2.5));
-	assert_true(near(b->low, 2.5 * (1 - 0.005)));
-	assert_true(near(b->high, 2.5 * (1 + 0.005)));
+	assert_true(near(b->low, 2.5 * (1 - 0.01)));
+	assert_true(near(b->high, 2.5 * (1 + 0.01)));
 	assert_true(near(b->figure, 3400));
 	assert_string_equal(b->unit, "ns");
 	assert_string_equal(b->algorithm, "symmetric");
 	assert_null(b->protocol);
+}
+
+/* Windows that scatter little lie apart all the same; those that scatter more say so themselves. */
+static void test_ways__what_lies_apart_is_known_to_a_hundredth(void **state)
+{
+	static const char graph[] = "buffers=plain launch=graph algorithm=auto protocol=auto ctas=0 search=first";
+
+	(void)state;
+	run_as("8", OWN, 8.04, 0.001);
+	run_as("8", graph, 8, 0.001);
+	run_as("512", OWN, 8.4, 0.03);
+	run_as("512", graph, 8, 0.04);
+	world_judge(&w);
+	assert_int_equal(w.out.way_count, 2);
+	assert_true(near(w.out.way[0].ratio, 1.005));
+	assert_true(near(w.out.way[0].low, 1.005 * 0.99)); /* not told apart */
+	assert_true(near(w.out.way[1].low, 1.05 * 0.95));
+	assert_true(near(w.out.way[1].high, 1.05 * 1.05));
 }
 
 static void test_ways__one_way_alone_is_none(void **state)
@@ -186,6 +204,7 @@ int main(void)
 		T(a_search_says_by_its_pairs),
 		T(a_search_that_proves_nothing_leaves_nccls_own),
 		T(one_way_alone_is_none),
+		T(what_lies_apart_is_known_to_a_hundredth),
 		T(other_work_is_another_row_by_size),
 		T(the_shortest_of_three_and_what_it_gains),
 		T(what_cannot_be_trusted_is_no_best),
