@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attention forward, O = softmax(scale Q K^T) V a head, with the logarithm of the sums of exponentials beside
+ * it. docs/design/attention_kernels.md says what each version buys.
+ *
+ * A row r of q_len sees the keys from r + kv_len - q_len - left to r + kv_len - q_len + right: masks are
+ * aligned at the bottom right. ATTENTION_OPEN: no limit on that side; causal is right = 0. A row that sees no
+ * key gets zeros, and -inf in lse. Query head h reads key head h / (heads / kv_heads).
+ */
+#ifndef KERNEL_ATTENTION_H
+#define KERNEL_ATTENTION_H
+#include "kernel/args.h"
+
+#define ATTENTION_OPEN (1 << 29) /* a window's side without limit; sequences are shorter than this */
+
+/* Strides in elements; columns of a row stand side by side. */
+struct attention_steps {
+	int64_t batch, head, row;
+};
+
+/*
+ * Entries of file attention (portable): naive_TYPE and flash_TYPE_dD, TYPE fp16 or bf16. With starts (batch +
+ * 1 rows each), sequence b is rows q_starts[b] .. q_starts[b + 1] of q and o, kv_starts likewise; lengths are
+ * then the longest, batch strides are not used, and lse is still [batch, heads, q_len].
+ */
+struct attention_args {
+	DEVICE_PTR(const void) q;
+	DEVICE_PTR(const void) k;
+	DEVICE_PTR(const void) v;
+	DEVICE_PTR(void) o;
+	DEVICE_PTR(float) lse; /* may be 0 */
+	DEVICE_PTR(const uint32_t) q_starts;
+	DEVICE_PTR(const uint32_t) kv_starts;
+	struct attention_steps q_step, k_step, v_step, o_step;
+	uint32_t batch, heads, kv_heads, q_len, kv_len, head_dim;
+	int32_t left, right;
+	float scale;
+	uint32_t reserved;
+};
+static_assert(sizeof(struct attention_args) == 192, "layout shared with nvcc");
+
+enum {
+	/* naive: a warp a query row; flash: 64 query rows a block of 4 warps, 64 keys at a time */
+	ATTENTION_NAIVE_THREADS = 128,
+	ATTENTION_FLASH_THREADS = 128,
+	ATTENTION_FLASH_ROWS = 64,
+	ATTENTION_FLASH_KEYS = 64,
+};
+
+/* A CUtensorMap: rank 4, (column, row, head, batch), 64 columns a box, swizzled by 128 bytes. */
+#ifdef __CUDACC__
+struct __align__(64) tensor_map
+{
+	uint64_t opaque[16];
+};
+#else
+struct tensor_map {
+	_Alignas(64) uint64_t opaque[16];
+};
+#endif
+
+/*
+ * Entries of file attention_sm90, by shape (gpu/attention_own.c has their table). Boxes: Q 64 rows, K and V
+ * the entry's keys, O 16 rows. Work is cut in units of one head and groups x passes tiles of 64 query rows.
+ */
+struct attention_sm90_args {
+	struct tensor_map q_map, k_map, v_map, o_map;
+	DEVICE_PTR(void) o;
+	DEVICE_PTR(float) lse;
+	DEVICE_PTR(const uint32_t) q_starts;
+	DEVICE_PTR(const uint32_t) kv_starts;
+	struct attention_steps o_step;
+	uint32_t batch, heads, kv_heads, q_len, kv_len;
+	int32_t left, right;
+	float scale_log2; /* scale x log2(e), above 0 */
+	uint32_t passes;  /* tiles a warpgroup takes one after the other; above 1 all keys of a head fit the
+			     slots */
+	uint32_t head_units; /* units a head */
+	uint32_t section;    /* heads whose units are ordered by length together */
+	uint32_t zigzag; /* every other round of units is dealt backwards: for masks, whose units differ */
+	uint32_t reserved[2];
+};
+static_assert(sizeof(struct attention_sm90_args) == 640, "layout shared with nvcc");
+
+enum { ATTENTION_SM90_ROWS = 64 }; /* of a warpgroup's tile */
+
+/* Dynamic shared memory of an entry: slots of keys and of values, queries (`q_slots` a warpgroup), O, 64
+ * bytes a warp, barriers, and what aligning to 1024 takes. */
+#define ATTENTION_SM90_SHARED(d, groups, keys, slots, q_slots)                                               \
+	(2 * (d) * (2 * (slots) * (keys) + 64 * (groups) * ((q_slots) + 1)) + (groups)*4 * 64 +              \
+	 8 * (4 * (slots) + 2 * (groups) * (q_slots)) + 1024)
+#endif

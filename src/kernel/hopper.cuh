@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hopper's own instructions for kernels of sm_90a: barriers, bulk tensor copies, register shares, fences. */
+#ifndef KERNEL_HOPPER_CUH
+#define KERNEL_HOPPER_CUH
+#include "kernel/args.h"
+
+static __device__ __forceinline__ uint32_t shared_at(const void *p)
+{
+	return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+/* -- barriers in shared memory: `at` is the address of an 8-byte word -- */
+
+static __device__ __forceinline__ void barrier_init(uint32_t at, unsigned arrivals)
+{
+	asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory");
+}
+
+static __device__ __forceinline__ void barrier_expect(uint32_t at, unsigned bytes)
+{
+	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+}
+
+static __device__ __forceinline__ void barrier_arrive(uint32_t at)
+{
+	asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
+}
+
+static __device__ __forceinline__ void barrier_wait(uint32_t at, unsigned parity)
+{
+	asm volatile("{\n\t.reg .pred done;\n\t"
+		     "again:\n\t"
+		     "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n\t"
+		     "@done bra over;\n\t"
+		     "bra again;\n\t"
+		     "over:\n\t}" ::"r"(at),
+		     "r"(parity)
+		     : "memory");
+}
+
+/* What barrier_init wrote is seen by the copy engine. */
+static __device__ __forceinline__ void barrier_init_fence()
+{
+	asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/* Named barriers of the block: numbers 1 .. 15. */
+static __device__ __forceinline__ void named_sync(unsigned number, unsigned threads)
+{
+	asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+static __device__ __forceinline__ void named_arrive(unsigned number, unsigned threads)
+{
+	asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+/* -- bulk tensor copies of a rank-4 map -- */
+
+static __device__ __forceinline__ void tensor_prefetch_map(const void *map)
+{
+	asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+static __device__ __forceinline__ void tensor_load(uint32_t to, const void *map, uint32_t barrier, int c0, int c1,
+						   int c2, int c3)
+{
+	asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+		     "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+		     "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+		     : "memory");
+}
+
+static __device__ __forceinline__ void tensor_store(const void *map, uint32_t from, int c0, int c1, int c2, int c3)
+{
+	asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
+		     "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+		     : "memory");
+	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/* Until the stores of this thread have read their shared memory. */
+static __device__ __forceinline__ void tensor_store_wait_read()
+{
+	asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
+static __device__ __forceinline__ void tensor_store_wait()
+{
+	asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+/* Ordinary shared stores before, the copy engine or the matrix unit after. */
+static __device__ __forceinline__ void proxy_fence()
+{
+	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* -- registers of a warpgroup -- */
+
+template <int COUNT> static __device__ __forceinline__ void registers_grow()
+{
+	asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+
+template <int COUNT> static __device__ __forceinline__ void registers_shrink()
+{
+	asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+
+/* -- matrix fragments -- */
+
+static __device__ __forceinline__ void matrix_load(uint32_t (&r)[4], uint32_t at)
+{
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+		     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+		     : "r"(at)
+		     : "memory");
+}
+
+static __device__ __forceinline__ void matrix_store(uint32_t at, const uint32_t (&r)[4])
+{
+	asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%4], {%0, %1, %2, %3};" ::"r"(r[0]), "r"(r[1]),
+		     "r"(r[2]), "r"(r[3]), "r"(at)
+		     : "memory");
+}
+#endif
