@@ -64,6 +64,7 @@ static void round_begin(struct follow_team *t, enum follow_team_stage stage, con
 	memset(f, 0, sizeof(*f));
 	f->round = 1;
 	f->repeats = FOLLOW_TEAM_REPEATS;
+	f->at_once = t->beside;
 	va_start(list, format);
 	vsnprintf(f->what, sizeof(f->what), format, list);
 	va_end(list);
