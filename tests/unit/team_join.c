@@ -132,6 +132,20 @@ static void test_join__a_rank_that_says_nonsense_of_itself(void **state)
 	json_decref(about);
 }
 
+static void test_join__a_node_whose_network_is_nonsense(void **state)
+{
+	json_t *about = json_pack("{s:{s:f, s:i}}", "network", "rate", -1.0, "gpus", 8);
+	struct stage s;
+
+	(void)state;
+	stage_set(&s, 2, NULL);
+	s.actor[1].o.about = about;
+	text_copy(s.actor[1].o.place.node, 64, "node-b");
+	stage_play(&s);
+	all_fail(&s, CAUSE_TEAM_REFUSED, "rank 1 says nothing sound", "network");
+	json_decref(about);
+}
+
 static void test_join__another_secret(void **state)
 {
 	struct stage s;
@@ -289,6 +303,7 @@ int main(void)
 		cmocka_unit_test(test_join__ranks_of_one_gpu_are_named),
 		cmocka_unit_test(test_join__each_rank_has_one_of_the_gpus_it_sees),
 		cmocka_unit_test(test_join__a_rank_that_says_nonsense_of_itself),
+		cmocka_unit_test(test_join__a_node_whose_network_is_nonsense),
 		cmocka_unit_test(test_join__another_secret),
 		cmocka_unit_test(test_join__nobody_there),
 		cmocka_unit_test(test_join__a_host_that_cannot_be_reached),
