@@ -30,6 +30,7 @@ _assay()
 	probe:attention:mask) words='none causal window' ;;
 	probe:attention:layout) words='bhsd bshd' ;;
 	probe:attention:pattern) words='none mask strided random file' ;;
+	probe:attention:search) words='first top exhaustive' ;;
 	probe:attention:data) words='random large' ;;
 	probe:collective:algorithm) words='auto ring tree nvls nvlstree collnetdirect collnetchain pat' ;;
 	probe:collective:buffers) words='plain registered window' ;;
@@ -73,7 +74,7 @@ _assay()
 	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
 	list) words='--help probes engines suites kernels causes expectations nccl --suite --machine --expectations --all --json' ;;
 	monitor) words='--help nccl nvlink ib all live --interval --count --pid --json --machine' ;;
-	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --json --engine' ;;
+	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --json --engine --preset' ;;
 	report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
 	esac
@@ -81,7 +82,7 @@ _assay()
 		words='attention clock_state collective contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap scaling sm stress versions xid --help'
 	elif [ "${COMP_WORDS[1]}" = probe ]; then
 		case ${COMP_WORDS[2]} in
-		attention) words="$words type= out= batch= heads= kv_heads= seq= kv_seq= head_dim= mask= left= right= layout= lengths= pattern= density= block_q= block_k= file= seed= data= threads=" ;;
+		attention) words="$words type= out= batch= heads= kv_heads= seq= kv_seq= head_dim= mask= left= right= layout= lengths= pattern= density= block_q= block_k= file= seed= search= data= threads=" ;;
 		collective) words="$words algorithm= buffers= ctas= launch= op= place= protocol= reduce= root= search= size= type=" ;;
 		dispatch) words="$words what= nodes=" ;;
 		gemm) words="$words type= m= n= k= ta= tb= batch= bias= accumulate= scale= search= data= threads=" ;;

@@ -33,6 +33,20 @@ static void add_engines(struct text *out, const struct probe *p)
 			  (*e)->libs && *(*e)->libs ? ", with " : "", (*e)->libs ? (*e)->libs : "");
 }
 
+static void add_presets(struct text *out, const struct probe *p)
+{
+	if (!p->presets)
+		return;
+	text_add(out, "\npresets (--preset NAME):\n");
+	for (const struct probe_preset *at = p->presets; at->name; at++) {
+		text_addf(out, "  %-12s %s:", at->name, at->summary);
+		for (const char *const *option = at->options; *option; option++)
+			text_addf(out, " %s", *option);
+		text_addf(out, "%s%s%s%s\n", at->engine ? "; --engine " : "", at->engine ? at->engine : "",
+			  at->target ? "; --target " : "", at->target ? at->target : "");
+	}
+}
+
 void help_probe(FILE *to, const struct probe *p)
 {
 	struct text t = {0};
@@ -49,6 +63,7 @@ void help_probe(FILE *to, const struct probe *p)
 		help_options(&t, &p->opts, HELP_PROBE);
 	}
 	add_engines(&t, p);
+	add_presets(&t, p);
 	text_add(&t, "\nThe options of every probe (--target, --seconds, --out, ..): assay probe --help\n");
 	fputs(text_str(&t), to);
 	text_release(&t);

@@ -3,10 +3,11 @@
 #include "cmd/again.h"
 #include "cmd/help.h"
 #include "cmd/running.h"
+#include "run/probe.h"
 
 struct probe_opts {
 	struct running_opts running;
-	const char *name, *engine;
+	const char *name, *engine, *preset;
 	struct opt_words options;
 };
 
@@ -14,6 +15,9 @@ static const struct opt opts[] = {
 	RUNNING_ROWS(struct probe_opts),
 	OPT_ROW(struct probe_opts, engine, .name = "engine", .shown = "NAME|all",
 		.help = "the engine; else the first that can do it here"),
+	OPT_ROW(struct probe_opts, preset, .name = "preset", .shown = "NAME",
+		.help = "options that belong together (assay probe NAME --help); those given beside go "
+			"first"),
 	OPT_ROW(struct probe_opts, name, .name = "name", .positional = true, .shown = "NAME",
 		.help = "the probe (assay list probes)"),
 	OPT_ROW(struct probe_opts, options, .name = "options", .positional = true, .many = true,
@@ -22,11 +26,65 @@ static const struct opt opts[] = {
 
 extern const struct command command_probe;
 
+static enum status preset_named(const struct probe_preset **out, const struct probe *p, const char *name,
+				struct error *err)
+{
+	const char *known[16], *near;
+	size_t count = 0;
+
+	for (const struct probe_preset *at = p->presets; at && at->name; at++) {
+		if (!strcmp(at->name, name)) {
+			*out = at;
+			return STATUS_OK;
+		}
+		if (count < sizeof(known) / sizeof(known[0]))
+			known[count++] = at->name;
+	}
+	near = opt_nearest(name, known, count);
+	return error_set(err, STATUS_BAD_INPUT,
+			 near ? "probe %s has no preset '%.40s': did you mean '%s'?"
+			      : "probe %s has no preset '%.40s'",
+			 p->name, name, near);
+}
+
+/* Is "name=.." of a preset given by the user too? */
+static bool given(const struct opt_words *words, const char *option)
+{
+	size_t length = strcspn(option, "=") + 1;
+
+	for (size_t i = 0; i < words->count; i++)
+		if (!strncmp(words->word[i], option, length))
+			return true;
+	return false;
+}
+
+/* The suite of a preset, under the user's own words. */
+static enum status preset_suite(struct suite **s, const struct probe_opts *o, const char *target,
+				struct error *err)
+{
+	const struct probe *p = help_probe_named(o->name, err);
+	const struct probe_preset *preset = NULL;
+	const char *option[64];
+	size_t count = 0;
+	enum status st = p ? preset_named(&preset, p, o->preset, err) : err->status;
+
+	if (st)
+		return st;
+	for (size_t i = 0; preset->options[i] && count < 64; i++)
+		if (!given(&o->options, preset->options[i]))
+			option[count++] = preset->options[i];
+	for (size_t i = 0; i < o->options.count && count < 64; i++)
+		option[count++] = o->options.word[i];
+	return suite_of_probe(s, o->name, o->engine ? o->engine : preset->engine,
+			      target ? target : preset->target, option, count, err);
+}
+
 static int probe(const struct command_context *c, const struct probe_opts *o)
 {
 	struct running_opts running = o->running;
 	struct suite *s = NULL;
 	struct error err = {0};
+	enum status st;
 	int code;
 
 	if (!o->name) {
@@ -35,7 +93,12 @@ static int probe(const struct command_context *c, const struct probe_opts *o)
 	}
 	if (running.target && !strcmp(running.target, "all"))
 		running.target = NULL;
-	if (suite_of_probe(&s, o->name, o->engine, running.target, o->options.word, o->options.count, &err))
+	if (o->preset)
+		st = preset_suite(&s, o, running.target, &err);
+	else
+		st = suite_of_probe(&s, o->name, o->engine, running.target, o->options.word, o->options.count,
+				    &err);
+	if (st)
 		return running_complain(c, &err);
 	code = running_do(c, s, &running);
 	suite_free(s);

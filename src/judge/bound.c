@@ -16,7 +16,7 @@ static double sku_or(const struct subject *s, enum sku_fact fact)
 	return s->sku && s->sku->fact[fact].present ? s->sku->fact[fact].value : 0;
 }
 
-static void compute_bound(const struct subject *s, struct bound *out)
+void bound_compute(const struct subject *s, struct bound *out)
 {
 	double flop = bound_flop_per_clock(s), clock = gpu_get(s->gpu, GPU_FACT_sm_clock_max_mhz, 0) * 1e6;
 	double sms = gpu_get(s->gpu, GPU_FACT_sm_count, s->sku ? s->sku->sm_low : 0);
@@ -34,7 +34,7 @@ static void compute_bound(const struct subject *s, struct bound *out)
 		 clock / 1e9);
 }
 
-static void memory_bound(const struct subject *s, struct bound *out)
+void bound_memory(const struct subject *s, struct bound *out)
 {
 	double clock = gpu_get(s->gpu, GPU_FACT_memory_clock_max_mhz, 0) * 1e6,
 	       bits = gpu_get(s->gpu, GPU_FACT_bus_bits, 0);
@@ -236,10 +236,12 @@ static void ceiling_bound(const struct subject *s, struct bound *out)
 void bound_of(const struct subject *s, struct bound *out)
 {
 	*out = (struct bound){.from = BOUND_NONE};
-	if (s->gpu && *s->type)
-		compute_bound(s, out);
+	if (s->gpu && *s->type && !strcmp(s->c->probe, "attention"))
+		bound_attention(s, out);
+	else if (s->gpu && *s->type)
+		bound_compute(s, out);
 	else if (s->gpu && !strcmp(s->c->limit, "memory") && (s->ctx->ahead || subject_beyond_cache(s)))
-		memory_bound(s, out);
+		bound_memory(s, out);
 	else if (s->gpu && !strncmp(s->c->limit, "link.p2p", 8))
 		p2p_bound(s, out);
 	else if (s->gpu && !strncmp(s->c->limit, "collective.", 11))

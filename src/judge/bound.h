@@ -11,6 +11,13 @@
 
 /* from BOUND_NONE where nothing tells. METHODS "Bounds". */
 void bound_of(const struct subject *s, struct bound *out);
+/* Of the units that do the subject's type, FLOP/s; of device memory, B/s. */
+void bound_compute(const struct subject *s, struct bound *out);
+void bound_memory(const struct subject *s, struct bound *out);
+/* What limits an attention. */
+enum attention_limit { ATTENTION_BY_MATRIX, ATTENTION_BY_EXP, ATTENTION_BY_MEMORY };
+/* The lowest of the matrix units', the exponentials' and device memory's bound, in FLOP/s. */
+enum attention_limit bound_attention(const struct subject *s, struct bound *out);
 /* SMs x FLOP an SM and clock of the subject's type: FLOP a clock; 0: not known. */
 double bound_flop_per_clock(const struct subject *s);
 /*

@@ -81,6 +81,8 @@ void gap_of(struct judgement *out, const struct subject *s)
 		return; /* checking takes part of the time: the rate is not the aim */
 	if (!s->gpu)
 		whole = gap_cpu(out, s);
+	else if (!strcmp(s->c->probe, "attention"))
+		whole = gap_attention(out, s);
 	else if (*s->type)
 		whole = gap_compute(out, s);
 	else if (!strcmp(s->c->limit, "memory"))

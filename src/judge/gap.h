@@ -26,6 +26,9 @@ void gap_absent(struct judgement *out, const char *name, const char *why, ...)
 bool gap_compute(struct judgement *out, const struct subject *s);
 /* The factor "pipe" of the compute chain; *share: its value, 0 where it is absent. */
 bool gap_pipe(struct judgement *out, const struct subject *s, double *share);
+/* Its factor "clock": the SMs' over their maximum. True: by stamps. */
+bool gap_clock(struct judgement *out, const struct subject *s);
+bool gap_attention(struct judgement *out, const struct subject *s);
 bool gap_memory(struct judgement *out, const struct subject *s);
 bool gap_link(struct judgement *out, const struct subject *s);
 bool gap_p2p(struct judgement *out, const struct subject *s);

@@ -49,7 +49,7 @@ static enum held_by clock_held_by(const struct subject *s, double share, char *t
 	return HELD_BY_UNNAMED;
 }
 
-static bool clock_factor(struct judgement *out, const struct subject *s)
+bool gap_clock(struct judgement *out, const struct subject *s)
 {
 	double maximum = gpu_get(s->gpu, GPU_FACT_sm_clock_max_mhz, 0) * 1e6, clock;
 	bool stamped = record_number(s->phase, "clock_hz", &clock);
@@ -150,7 +150,7 @@ static void parts(struct judgement *out, const struct subject *s, double pipe)
 bool gap_compute(struct judgement *out, const struct subject *s)
 {
 	double pipe;
-	bool clock = clock_factor(out, s), whole = gap_pipe(out, s, &pipe);
+	bool clock = gap_clock(out, s), whole = gap_pipe(out, s, &pipe);
 
 	whole = useful_factor(out, s) && whole;
 	parts(out, s, pipe);

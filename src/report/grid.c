@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/grid.h"
+#include "report/attention.h"
 #include "report/growth.h"
 #include "report/ranks.h"
 #include "report/scaling.h"
@@ -84,6 +85,8 @@ void grid_each(const struct view *v, bool brief, grid_visit *visit, void *arg)
 		growth_grid(&g, v, i);
 		show(&g, visit, arg);
 	}
+	(void)attention_grid(&g, v);
+	show(&g, visit, arg);
 	(void)singles_grid(&g, v);
 	show(&g, visit, arg);
 	ranks_grid(&g, v, brief);

@@ -66,6 +66,37 @@ static void title_gemm(struct text *t, const struct record_case *c)
 		text_add(t, ", one thread");
 }
 
+/* "H 96/8": query heads and the key heads they share. */
+static void title_attention(struct text *t, const struct record_case *c)
+{
+	const char *kv_heads = option(c, "kv_heads", "0"), *kv_seq = option(c, "kv_seq", "0");
+	const char *pattern = option(c, "pattern", "none");
+	char shown[32];
+
+	text_addf(t, "%s attention B%s H%s", words_type(option(c, "type", ""), shown, sizeof(shown)),
+		  option(c, "batch", "?"), option(c, "heads", "?"));
+	if (strcmp(kv_heads, "0") && strcmp(kv_heads, option(c, "heads", "?")))
+		text_addf(t, "/%s", kv_heads);
+	text_addf(t, " S%s", option(c, "seq", "?"));
+	if (strcmp(kv_seq, "0") && strcmp(kv_seq, option(c, "seq", "?")))
+		text_addf(t, "×%s", kv_seq);
+	text_addf(t, " D%s", option(c, "head_dim", "?"));
+	if (!option_is(c, "mask", "none"))
+		text_addf(t, " %s", option(c, "mask", ""));
+	if (option_is(c, "mask", "window"))
+		text_addf(t, " %s:%s", option(c, "left", "0"), option(c, "right", "0"));
+	if (strcmp(option(c, "lengths", "-"), "-"))
+		text_add(t, " of different lengths");
+	if (strcmp(pattern, "none"))
+		text_addf(t, ", %s blocks", pattern);
+	if (!strcmp(pattern, "random") || !strcmp(pattern, "strided"))
+		text_addf(t, " %s", option(c, "density", "1"));
+	if (option_is(c, "data", "large"))
+		text_add(t, ", large logits");
+	if (strcmp(option(c, "search", "first"), "first") && strcmp(option(c, "search", "first"), "top"))
+		text_addf(t, ", %s search", option(c, "search", ""));
+}
+
 static void title_memory(struct text *t, const struct record_case *c)
 {
 	const char *op = option(c, "op", "read");
@@ -300,10 +331,11 @@ static void title_other(struct text *t, const struct record_case *c)
 	}
 }
 
-/* Own loops and kernels are the rule; on a link they are the exception. */
+/* Own loops and kernels are the rule; on a link they are the exception, and attention is by several side by
+ * side. */
 static bool says_engine(const struct record_case *c)
 {
-	return !strcmp(c->probe, "link") || !strcmp(c->probe, "p2p") ||
+	return !strcmp(c->probe, "link") || !strcmp(c->probe, "p2p") || !strcmp(c->probe, "attention") ||
 	       (strcmp(c->engine, "own") && strcmp(c->engine, "cpu"));
 }
 
@@ -313,6 +345,7 @@ void words_title(char *out, size_t size, const struct record_case *c)
 		const char *probe;
 		void (*title)(struct text *t, const struct record_case *c);
 	} known[] = {
+		{"attention", title_attention},
 		{"collective", title_collective},
 		{"dispatch", title_dispatch},
 		{"gemm", title_gemm},

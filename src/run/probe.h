@@ -109,6 +109,13 @@ struct ceiling {
 	_Alignas(16) unsigned char opts[256]; /* of that probe, all set */
 };
 
+/* Options that belong together, by one word: `assay probe NAME --preset WORD`. */
+struct probe_preset {
+	const char *name, *summary;
+	const char *target, *engine; /* where the command line names none; NULL: as without a preset */
+	const char *const *options;  /* "name=value[,value..]"; NULL ends */
+};
+
 enum probe_kind { PROBE_TIMED, PROBE_READING }; /* a reading (ECC, versions) has observe alone; replays too */
 
 struct probe {
@@ -117,6 +124,7 @@ struct probe {
 	enum probe_kind kind;
 	enum target_kind reads; /* a reading: TARGET_GPU or TARGET_NODE, where alone it runs */
 	struct opt_table opts;
+	const struct probe_preset *presets; /* a NULL name ends; NULL: none */
 	const struct field *fields;
 	size_t field_count;
 	const struct engine *const *engines; /* CPU and GPU ones; NULL ends; NULL for a reading */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "probe/attention/kept.h"
-#include "probe/cpu_pool.h"
+#include "probe/sets.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -20,6 +20,7 @@ static const char *const masks[] = {ATTENTION_MASKS(X) NULL};
 static const char *const outs[] = {"wide", "same", NULL};
 static const char *const layouts[] = {"bhsd", "bshd", NULL};
 static const char *const patterns[] = {"none", "mask", "strided", "random", "file", NULL};
+static const char *const searches[] = {"first", "top", "exhaustive", NULL};
 static const char *const datas[] = {"random", "large", NULL};
 
 static const struct opt opt_rows[] = {
@@ -62,10 +63,24 @@ static const struct opt opt_rows[] = {
 		.help = "pattern=file: the block file"),
 	OPT_ROW(struct attention_opts, seed, .name = "seed", .preset = "1", .max = 0x1p53,
 		.help = "of random blocks and lengths"),
+	OPT_ROW(struct attention_opts, search, .name = "search", .preset = "first", .choices = searches,
+		.help = "the library's first choice, the best of its top ones, or of all"),
 	OPT_ROW(struct attention_opts, data, .name = "data", .preset = "random", .choices = datas,
 		.help = "inputs: random of variance 1, or with Q enlarged so that one key takes nearly all"),
 	OPT_ROW(struct attention_opts, threads, .name = "threads", .preset = "0", .max = 4096,
 		.help = "CPU threads; 0: all usable"),
+};
+
+/* docs/METHODS.md, "Attention": the table that published figures are of. */
+static const char *const d0_options[] = {
+	"type=fp16", "batch=16", "heads=8,16,32,64,96,128", "seq=512", "head_dim=64", "mask=none", NULL};
+static const struct probe_preset presets[] = {
+	{.name = "d0",
+	 .summary = "the published table, microseconds a head",
+	 .target = "gpu",
+	 .engine = "all",
+	 .options = d0_options},
+	{0},
 };
 
 #define X(id, unit_, kind_, better_, help_)                                                                  \
@@ -126,15 +141,15 @@ static struct work work(const struct machine *m, const struct target *t, const v
 static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
 {
 	struct attention_case c;
-	double set, sets = 3, room = (double)cpu_memory_bytes(m, t);
+	double set;
 
 	if (attention_case_make(&c, opts, NULL, NULL))
 		return;
 	set = attention_set_bytes(&c.problem);
 	attention_case_release(&c);
-	if (room > 0 && room < sets * set)
-		sets = room < set ? 1 : floor(room / set);
-	out->host_bytes = set * (sets + 1); /* verification has one tensor and one output beside */
+	sets_need(m, t, set, out);
+	out->host_bytes +=
+		2 * set; /* verification's: a tensor to write, what is read back and held against it */
 }
 
 static enum status check(const void *opts, struct error *err)
@@ -170,6 +185,7 @@ const struct probe probe_attention = {
 	.summary = "attention, dense and block-sparse, every mask and type the engines take",
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct attention_opts)},
+	.presets = presets,
 	.fields = attention_fields,
 	.field_count = ATTENTION_FIELD_COUNT,
 	.engines = engines,

@@ -29,9 +29,11 @@ enum attention_data {
 	ATTENTION_DATA_SELECT
 };
 
+enum attention_search { ATTENTION_SEARCH_FIRST, ATTENTION_SEARCH_TOP, ATTENTION_SEARCH_EXHAUSTIVE };
+
 struct attention_opts {
 	uint32_t type, out, batch, heads, kv_heads, seq, kv_seq, head_dim, mask, left, right, layout;
-	uint32_t pattern, block_q, block_k, data, threads;
+	uint32_t pattern, block_q, block_k, search, data, threads;
 	double density;
 	uint64_t seed;
 	const char *file, *lengths;
@@ -73,8 +75,6 @@ uint64_t attention_tensor_at(const struct attention_problem *p, enum attention_t
 uint64_t attention_tensor_bytes(const struct attention_problem *p, enum attention_tensor t);
 enum attention_type attention_tensor_type(const struct attention_problem *p, enum attention_tensor t);
 
-enum { ATTENTION_SETS_MAX = 32 }; /* attention.written has a bit a set */
-
 /* What verification asks of an engine. Every call waits until the device is done. */
 struct attention_access {
 	/* Puts these bytes (attention_tensor_bytes) into Q, K or V of every set. */
@@ -108,8 +108,9 @@ struct attention {
 	enum attention_data data;
 	uint64_t seed;
 	const struct attention_access *access;
-	unsigned sets;	       /* Q, K, V, O rotated by enqueue: set i % sets; all hold the same inputs */
-	uint32_t written;      /* bit a set: enqueue wrote its O since the last poison; enqueue sets it */
+	unsigned sets;	  /* Q, K, V, O rotated by enqueue: set i % sets; all hold the same inputs */
+	uint32_t written; /* bit a set (SETS_MAX): enqueue wrote its O since the last poison; enqueue sets it
+			   */
 	struct cpu_pool *pool; /* an engine's own, or verify's for as long as it runs */
 	bool ready;	       /* the first verify was done */
 	bool exact_done;       /* the exact passes went well */

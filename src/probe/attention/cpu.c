@@ -40,13 +40,17 @@ struct tile_place {
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
 			    struct error *err)
 {
+	const struct attention_opts *o = opts;
 	struct attention_case c;
-	enum status st = attention_case_make(&c, opts, NULL, err);
+	enum status st = attention_case_make(&c, o, NULL, err);
 	double need = st ? 0 : attention_set_bytes(&c.problem), room = (double)cpu_memory_bytes(m, t);
 
 	if (st)
 		return st;
 	attention_case_release(&c);
+	if (o->search != ATTENTION_SEARCH_FIRST)
+		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+				       "attention: the CPU engine has one algorithm: nothing to search");
 	if (room > 0 && need > room)
 		return error_set_cause(
 			err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include "gpu/gpu.h"
 #include "kernel/data.h"
-#include "vendor/cuda.h"
 #include "probe/gemm/cublaslt.h"
 
 enum {
@@ -106,9 +105,7 @@ static enum status alloc_sets(struct gemm_cublaslt *s, struct error *err)
 	const struct gemm_opts *o = &s->common.opts;
 	uint64_t a = matmul_a_count(&s->shape) * gemm_in_bytes(o->type);
 	uint64_t b = matmul_b_count(&s->shape) * gemm_in_bytes(o->type);
-	uint64_t c = s->c_words * 4, each = a + b + c, usable = gpu_memory_usable(s->device);
-	int l2 = gpu_attribute(s->device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
-	uint64_t wanted = gemm_device_sets(each, l2 > 0 ? (uint64_t)l2 : 0, usable);
+	uint64_t c = s->c_words * 4, wanted = sets_on_device(s->device, a + b + c);
 	enum status st = STATUS_OK;
 
 	for (unsigned i = 0; !st && i < wanted; i++) {
@@ -319,7 +316,7 @@ static void release(void *state)
 	gemm_end(&s->common);
 	if (!s->device)
 		return;
-	for (unsigned i = 0; i < GEMM_SETS_MAX; i++) {
+	for (unsigned i = 0; i < SETS_MAX; i++) {
 		gpu_free(s->device, &s->set[i].a);
 		gpu_free(s->device, &s->set[i].b);
 		gpu_free(s->device, &s->set[i].c);

@@ -4,6 +4,7 @@
 #define PROBE_GEMM_CUBLASLT_H
 #include "gpu/matmul.h"
 #include "probe/gemm/gemm.h"
+#include "probe/sets.h"
 
 struct gemm_set {
 	gpu_ptr a, b, c;
@@ -16,7 +17,7 @@ struct gemm_cublaslt {
 	struct matmul *matmul;
 	struct matmul_plan *plan;
 	struct matmul_shape shape;
-	struct gemm_set set[GEMM_SETS_MAX];
+	struct gemm_set set[SETS_MAX];
 	gpu_ptr bias, scale_a, scale_b, sums, odd, record;
 	uint64_t c_words; /* 32-bit words of one C, the last one padded */
 	uint8_t *tried;	  /* by candidate: 1 it runs, 2 it does not */

@@ -8,6 +8,7 @@
 #include "probe/peak/peak.h"
 #include "core/random.h"
 #include "probe/gemm/host.h"
+#include "probe/sets.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -132,36 +133,10 @@ double gemm_set_bytes(const struct gemm_opts *o)
 				   (double)out_bytes[o->type] * o->m * o->n);
 }
 
-uint64_t gemm_device_sets(uint64_t set_bytes, uint64_t l2_bytes, uint64_t usable)
-{
-	const uint64_t least = 3, caches = 4; /* what the sets hold together, in L2 caches */
-	uint64_t sets = l2_bytes && set_bytes ? caches * l2_bytes / set_bytes + 1 : least;
-
-	sets = sets < least ? least : sets > GEMM_SETS_MAX ? GEMM_SETS_MAX : sets;
-	if (usable && set_bytes && sets > usable / set_bytes)
-		sets = usable / set_bytes ? usable / set_bytes : 1;
-	return sets;
-}
-
 /* Sets as the engines take them; workspace and sums of verification are small beside. */
 static void need(const struct machine *m, const struct target *t, const void *opts, struct need *out)
 {
-	const struct gemm_opts *o = opts;
-	const struct gpu *g = t->kind == TARGET_GPU ? machine_gpu(m, t->gpu[0]) : NULL;
-	double set = gemm_set_bytes(o),
-	       room = g ? gpu_get(g, GPU_FACT_memory_free_bytes, 0) - 3.0 * (1 << 30) : 0;
-	uint64_t fit = 3;
-
-	if (t->kind == TARGET_GPU) {
-		out->device_bytes =
-			set * (double)gemm_device_sets((uint64_t)set,
-						       g ? (uint64_t)gpu_get(g, GPU_FACT_l2_bytes, 0) : 0,
-						       room > 0 ? (uint64_t)room : 0);
-		return;
-	}
-	if (set > 0 && cpu_memory_bytes(m, t) > 0)
-		fit = (uint64_t)((double)cpu_memory_bytes(m, t) / set);
-	out->host_bytes = set * (double)(fit < 1 ? 1 : fit > 3 ? 3 : fit);
+	sets_need(m, t, gemm_set_bytes(opts), out);
 }
 
 static enum status check(const void *opts, struct error *err)

@@ -91,12 +91,8 @@ struct gemm_access {
 				   uint64_t *first_index, struct error *err);
 };
 
-enum { GEMM_SETS_MAX = 32 }; /* gemm.written has a bit a set */
 /* Bytes of one A, B and C. */
 double gemm_set_bytes(const struct gemm_opts *o);
-/* Sets that a GPU rotates over: three or as many as outgrow its L2 (0: not known), within `usable` bytes (0:
- * not known). */
-uint64_t gemm_device_sets(uint64_t set_bytes, uint64_t l2_bytes, uint64_t usable);
 
 enum { GEMM_SAMPLES = 64 }; /* elements of the random pass */
 
@@ -106,7 +102,8 @@ struct gemm {
 	uint64_t seed;
 	const struct gemm_access *access;
 	unsigned sets;	  /* A, B, C rotated by enqueue: set i % sets; all hold the same inputs */
-	uint32_t written; /* bit a set: enqueue wrote its C since the last poison; enqueue sets it */
+	uint32_t written; /* bit a set (SETS_MAX): enqueue wrote its C since the last poison; enqueue sets it
+			   */
 	uint64_t hash;	  /* of the C that verification accepted; valid when hashed */
 	bool hashed;
 	bool integer_done; /* the integer pass went well; select clears it: each variant is passed once */

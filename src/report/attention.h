@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention, engines side by side: time, microseconds a head, rate, against the best library and,
+ * block-sparse, against the dense case; beside the shape that figures were published of, those. */
+#ifndef REPORT_ATTENTION_H
+#define REPORT_ATTENTION_H
+#include "report/grid.h"
+#include "report/view.h"
+
+/* False: no case of probe attention has a figure. */
+bool attention_grid(struct grid *g, const struct view *v);
+#endif
