@@ -17,6 +17,9 @@
 #define HAVE_CUBLASLT_H
 #endif
 #endif
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+#endif
 #if __has_include(<cblas.h>)
 #include <cblas.h>
 #endif
@@ -30,6 +33,7 @@
 #include "vendor/cublaslt.h"
 #include "vendor/cublaslt_shapes.h"
 #include "vendor/cuda.h"
+#include "vendor/cudnn.h"
 #include "vendor/dnnl.h"
 #include "vendor/nccl.h"
 
@@ -73,6 +77,17 @@ CUBLASLT_CLUSTERS(X)
 #define X(type, size) _Static_assert(sizeof(type) == size, #type);
 CUBLASLT_SIZES(X)
 #undef X
+
+#if defined(CUDNN_GRAPH_H_) && CUDNN_VERSION >= 91301 /* the first with the fused operation's names */
+#define X(need, ret, field, symbol, params)                                                                 \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(((struct cudnn *)0)->field), __typeof__(&symbol)), \
+		       #symbol);
+CUDNN_FUNCTIONS(X)
+#undef X
+#define X(name, value) _Static_assert((int)name == value, #name);
+CUDNN_CONSTANTS(X)
+#undef X
+#endif
 
 #define X(need, ret, field, symbol, params)                                                                \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(((struct blas *)0)->field), __typeof__(&symbol)), \
@@ -146,6 +161,16 @@ static void test_vendor_headers__cublaslt_rows_are_the_headers(void **state)
 	assert_int_equal(cublaslt_lib.table_size, cublaslt_lib.symbol_count * sizeof(void (*)(void)));
 }
 
+static void test_vendor_headers__cudnn_rows_are_the_headers(void **state)
+{
+	(void)state;
+#ifndef CUDNN_GRAPH_H_
+	print_message("# no cudnn.h on this machine: its rows are not held against it\n");
+	skip();
+#endif
+	assert_int_equal(cudnn_lib.table_size, cudnn_lib.symbol_count * sizeof(void (*)(void)));
+}
+
 static void test_vendor_headers__cuda_rows_are_the_headers(void **state)
 {
 	(void)state;
@@ -169,6 +194,7 @@ int main(void)
 		cmocka_unit_test(test_vendor_headers__blas_and_onednn_rows_are_the_headers),
 		cmocka_unit_test(test_vendor_headers__cublaslt_rows_are_the_headers),
 		cmocka_unit_test(test_vendor_headers__cuda_rows_are_the_headers),
+		cmocka_unit_test(test_vendor_headers__cudnn_rows_are_the_headers),
 		cmocka_unit_test(test_vendor_headers__nccl_rows_are_the_headers),
 	};
 
