@@ -230,15 +230,6 @@ double attention_bytes(const struct attention_problem *p)
 	       (p->want_lse ? e.lse * sizeof(float) : 0.0);
 }
 
-double attention_bytes_backward(const struct attention_problem *p)
-{
-	struct elements e = elements_of(p);
-
-	/* Q, dQ and K, V, dK, dV; O and dO; lse. */
-	return (2.0 * e.q + 4.0 * e.kv) * attention_type_bytes(p->type) +
-	       2.0 * e.q * attention_type_bytes(p->out_type) + e.lse * sizeof(float);
-}
-
 static enum status check_sizes(const struct attention_problem *p, struct error *err)
 {
 	const struct {

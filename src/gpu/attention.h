@@ -109,9 +109,8 @@ double attention_pairs(const struct attention_problem *p);
  * counted. Backward is five products: 10 head_dim. */
 double attention_flop(const struct attention_problem *p);
 double attention_flop_backward(const struct attention_problem *p);
-/* Q, K, V read once and O (and lse) written once. Backward reads them and dO, and writes dQ, dK, dV. */
+/* Q, K, V read once and O (and lse) written once. */
 double attention_bytes(const struct attention_problem *p);
-double attention_bytes_backward(const struct attention_problem *p);
 
 const char *attention_type_name(enum attention_type type);
 unsigned attention_type_bytes(enum attention_type type);
