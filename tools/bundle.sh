@@ -16,7 +16,7 @@ cp "$build/src/assay" "$dir/assay"
 for extra in kernel_cases pairs_peer busy nccl_assume libpairs.so; do
 	[ ! -e "$build/tests/gpu/$extra" ] || cp "$build/tests/gpu/$extra" "$dir/"
 done
-modules=$(find "$build/src" -name 'libassay-*.so')
+modules=$(find "$build/src" -name 'libassay[-_]*.so')
 for module in $modules; do cp "$module" "$dir/lib/"; done
 # glibc's own parts are the target's, and MPI is the one that starts the ranks there; everything else travels.
 needed() { ldd "$1" | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|ld-linux[^/]*)\.so'; }

@@ -8,7 +8,7 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare info launch list monitor probe report roofline --help --version' "$cur"
+		_assay_words 'archive check compare info launch list monitor probe profile report roofline --help --version' "$cur"
 		return
 	fi
 	# the shell splits name=value at the sign
@@ -21,6 +21,7 @@ _assay()
 	compare:--as) words='auto history fleet' ;;
 	launch:--how) words='auto plain ssh slurm mpirun' ;;
 	probe:--format) words='text markdown html json csv' ;;
+	profile:--graphs) words='nodes whole' ;;
 	report:--format) words='text markdown html json csv' ;;
 	roofline:--plot) words='svg png pdf' ;;
 	esac
@@ -75,6 +76,7 @@ _assay()
 	list) words='--help probes engines suites kernels causes expectations nccl --suite --machine --expectations --all --json' ;;
 	monitor) words='--help nccl nvlink ib all live --interval --count --pid --json --machine' ;;
 	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --json --engine --preset' ;;
+	profile) words='--help --out --kernels-only --api --graphs --limit-size --flush --trace --telemetry --real-names --json' ;;
 	report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
 	esac

@@ -10,6 +10,7 @@
 	X(list_command) \
 	X(monitor) \
 	X(probe) \
+	X(profile) \
 	X(report) \
 	X(roofline)
 /* clang-format on */

@@ -254,3 +254,16 @@ json_t *result_json(const struct result *r)
 		}
 	return values;
 }
+
+json_t *field_rows_json(const struct field *fields, size_t count)
+{
+	static const char *const kinds[] = {
+		[FIELD_F64] = "f64", [FIELD_U64] = "u64", [FIELD_TEXT] = "text", [FIELD_BITS] = "bits"};
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:i, s:s}", "name", fields[i].name,
+						      "unit", fields[i].unit, "kind", kinds[fields[i].kind],
+						      "better", fields[i].better, "help", fields[i].help));
+	return rows;
+}

@@ -127,6 +127,8 @@ double result_get(const struct result *r, const struct field *f, double fallback
 void result_clear(struct result *r);
 /* {"name": value, ..}; caller decrefs. BITS are hex text "0x4". */
 json_t *result_json(const struct result *r);
+/* The table as a plan's line carries it; caller decrefs. */
+json_t *field_rows_json(const struct field *fields, size_t count);
 /* A JSON string of foreign text: bytes that are not UTF-8 become '?'. NULL text is "". Caller decrefs. */
 json_t *field_string(const char *text);
 #endif

@@ -332,21 +332,6 @@ void plan_release(struct plan *p)
 	*p = (struct plan){0};
 }
 
-static json_t *fields_json(const struct probe *p)
-{
-	static const char *const kinds[] = {"f64", "u64", "text", "bits"};
-	json_t *fields = json_array();
-
-	for (size_t i = 0; i < p->field_count; i++) {
-		const struct field *f = &p->fields[i];
-
-		json_array_append_new(fields, json_pack("{s:s, s:s, s:s, s:i, s:s}", "name", f->name, "unit",
-							f->unit, "kind", kinds[f->kind], "better", f->better,
-							"help", f->help));
-	}
-	return fields;
-}
-
 /* Takes `cases`. */
 static json_t *step_json(const struct step *s, json_t *cases)
 {
@@ -369,7 +354,8 @@ json_t *plan_json(const struct plan *p, const struct machine *m)
 
 			json_array_append_new(cases, case_json(c, m));
 			if (!json_object_get(fields, c->probe->name))
-				json_object_set_new(fields, c->probe->name, fields_json(c->probe));
+				json_object_set_new(fields, c->probe->name,
+						    field_rows_json(c->probe->fields, c->probe->field_count));
 		}
 		json_array_append_new(steps, step_json(&p->steps[i], cases));
 	}

@@ -17,6 +17,7 @@ struct search {
 	struct cupti *cupti;
 	int (*start)(struct cupti *c, char why[CUPTI_TEXT]);
 	char *path, *why;  /* CUPTI_TEXT each */
+	bool told;	   /* `why` is of one that was found: the first says most */
 	char loaded[PATH]; /* of the library that was looked for among the loaded ones */
 	const char *wanted;
 	bool done;
@@ -64,12 +65,14 @@ static void attempt(struct search *s, const char *path, int flags)
 	snprintf(why, sizeof(why), "cuptiGetVersion fails");
 	s->done = bind(s->cupti, handle, why) && !s->cupti->version(&s->cupti->version_told) &&
 		  s->start(s->cupti, why);
-	if (s->done)
+	if (s->done) {
 		snprintf(s->path, CUPTI_TEXT, "%.255s", path);
-	else
+		return;
+	}
+	if (!s->told)
 		snprintf(s->why, CUPTI_TEXT, "%.120s: %.120s", path, why);
-	if (!s->done)
-		*s->cupti = (struct cupti){0};
+	s->told = true;
+	*s->cupti = (struct cupti){0};
 }
 
 static int look_at_loaded(struct dl_phdr_info *info, size_t size, void *arg)
@@ -143,8 +146,10 @@ int cupti_open(struct cupti *c, int (*start)(struct cupti *c, char why[CUPTI_TEX
 		attempt(&s, named, 0);
 		return s.done;
 	}
-	if (is_loaded(&s, "libcupti.so."))
+	if (is_loaded(&s, "libcupti.so.")) { /* two of them in one process do not go together */
 		attempt(&s, s.loaded, RTLD_NOLOAD);
+		return s.done;
+	}
 	attempt_siblings(&s);
 	for (unsigned i = 0; i < MAJORS; i++)
 		attempt(&s, sonames[i], 0);

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay profile -- CMD: timeline of any CUDA program. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "cmd/running.h"
+#include "cmd/runs.h"
+#include "cmd/show.h"
+#include "core/file.h"
+#include "core/module.h"
+#include "journal/journal.h"
+#include "machine/machine.h"
+#include "profile/inject/inject.h"
+#include "profile/page.h"
+#include "profile/program.h"
+#include "profile/trace.h"
+#include "run/job.h"
+
+enum { CODE_NOT_EXECUTABLE = 126, CODE_NOT_FOUND = 127, WAIT_MS = 200, BATCH = 1 << 20 };
+
+struct profile_opts {
+	const char *out;
+	uint64_t limit_bytes, flush_ms;
+	uint32_t graphs;
+	bool kernels_only, api, sample, real_names, json, trace;
+};
+
+static const char *const graph_words[] = {"nodes", "whole", NULL};
+
+static const struct opt opts[] = {
+	OPT_ROW(struct profile_opts, out, .name = "out", .shown = "DIR",
+		.help = "run directory; else assay-runs/DATE-profile"),
+	OPT_ROW(struct profile_opts, kernels_only, .name = "kernels-only",
+		.help = "what devices do, without the program's calls: cheapest"),
+	OPT_ROW(struct profile_opts, api, .name = "api",
+		.help = "every CUDA call; else those that launch, copy, wait or allocate"),
+	OPT_ROW(struct profile_opts, graphs, .name = "graphs", .preset = "nodes", .choices = graph_words,
+		.help = "a CUDA graph as its nodes, or as one event: cheaper"),
+	OPT_ROW(struct profile_opts, limit_bytes, .name = "limit-size", .preset = "256MiB", .unit = "B",
+		.min = 4 << 20, .max = 17179869184.0,
+		.help = "most that a process records; beyond it the oldest events make room, and are "
+			"counted"),
+	OPT_ROW(struct profile_opts, flush_ms, .name = "flush", .preset = "500ms", .unit = "ms", .min = 1,
+		.max = 60000, .help = "records reach the disk so often: what a killed program may lose"),
+	OPT_ROW(struct profile_opts, trace, .name = "trace", .preset = "true",
+		.help = "write trace.json; the rings are kept either way"),
+	OPT_ROW(struct profile_opts, sample, .name = "telemetry", .preset = "true",
+		.help = "sample power, clocks, temperatures, GPM counters beside it"),
+	OPT_ROW(struct profile_opts, real_names, .name = "real-names",
+		.help = "serials, addresses and host names as they are in the journal, not as pseudonyms"),
+	OPT_ROW(struct profile_opts, json, .name = "json",
+		.help = "summary.json on stdout, behind what the program wrote"),
+};
+
+/* name, unit, help */
+/* clang-format off */
+#define PROFILE_FIELDS(X) \
+	X(exit_code, "", "of the program; 128 and the number of the signal that ended it") \
+	X(wall_s, "s", "from its start to its end") \
+	X(processes, "", "that used CUDA or NVTX") \
+	X(kernels, "", "recorded") \
+	X(kernel_s, "s", "their durations, added") \
+	X(copies, "", "and sets, recorded") \
+	X(calls, "", "of the CUDA interfaces, recorded") \
+	X(busy_share, "", "of the time from first to last event, all devices: some kernel, copy or set ran") \
+	X(events_lost, "", "that were overwritten, dropped or left out")
+/* clang-format on */
+static const struct field fields[] = {
+#define X(name, unit, help) {#name, unit, help, FIELD_F64, 0},
+	PROFILE_FIELDS(X)
+#undef X
+};
+
+struct profiling {
+	const struct command_context *c;
+	const struct profile_opts *o;
+	char dir[PATH_MAX], rings[PATH_MAX + 16];
+	struct text command; /* its words, a blank between */
+	struct program program;
+	struct job *job;
+	struct timeline timeline;
+	struct summary summary;
+	struct text note;
+	uint64_t start_ns, end_ns;
+	char ending[64];
+};
+
+static enum status find_library(char out[MODULE_FOLDER_TEXT + 32], struct error *err)
+{
+	char folder[MODULE_FOLDER_TEXT];
+
+	for (unsigned i = 0; i < MODULE_FOLDERS; i++)
+		if (module_folder(folder, i)) {
+			snprintf(out, MODULE_FOLDER_TEXT + 32, "%s/libassay_inject.so", folder);
+			if (!access(out, R_OK))
+				return STATUS_OK;
+		}
+	return error_set_cause(
+		err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
+		"libassay_inject.so lies in none of the folders of assay's modules: ASSAY_MODULE_DIR "
+		"names another");
+}
+
+static enum status check_wishes(const struct profiling *p, struct error *err)
+{
+	const struct opt_words *words = &p->c->rest;
+
+	if (!words->count)
+		return error_set(err, STATUS_BAD_INPUT, "which program? assay profile -- CMD ..");
+	if (p->o->kernels_only && p->o->api)
+		return error_set(err, STATUS_BAD_INPUT, "--kernels-only and --api contradict each other");
+	if (p->o->out && !*p->o->out)
+		return error_set(err, STATUS_BAD_INPUT, "--out is empty");
+	return STATUS_OK;
+}
+
+/* The folder, absolute: the program may work in another one. */
+static enum status make_folders(struct profiling *p, struct error *err)
+{
+	char journal[PATH_MAX + 32];
+	enum status st;
+
+	if (p->o->out)
+		text_copy(p->dir, sizeof(p->dir), p->o->out);
+	else
+		runs_next(p->dir, "profile");
+	snprintf(journal, sizeof(journal), "%s/%s", p->dir, JOURNAL_FILE);
+	if (!access(journal, F_OK))
+		return error_set(err, STATUS_BAD_INPUT, "%s holds a run already: --out names another folder",
+				 p->dir);
+	st = file_make_dir(p->dir, err);
+	if (!st && !realpath(p->dir, p->rings))
+		st = error_errno(err, errno, "cannot find %s", p->dir);
+	if (st)
+		return st;
+	if (strlen(p->rings) + 7 > PATH_MAX)
+		return error_set(err, STATUS_BAD_INPUT, "the path of %s is too long", p->dir);
+	memcpy(p->rings + strlen(p->rings), "/rings", 7);
+	return file_make_dir(p->rings, err);
+}
+
+static enum status begin_job(struct profiling *p, struct error *err)
+{
+	const struct machine_scope scope = {
+		.up_to = p->o->sample ? LAYER_NVML : LAYER_HOST, .out = p->dir, .stop = p->c->stop};
+	char key[200];
+	const struct job_spec spec = {.dir = p->dir,
+				      .command = (const char *const *)p->c->argv,
+				      .name = "profile",
+				      .key = key,
+				      .fields = fields,
+				      .field_count = sizeof(fields) / sizeof(fields[0]),
+				      .sample = p->o->sample,
+				      .real_names = p->o->real_names,
+				      .started_ns = process_started_ns(),
+				      .log = p->c->log,
+				      .clock = clock_monotonic()};
+	struct machine *m = NULL;
+	enum status st = machine_read_scope(&m, &scope, NULL, p->c->log, err);
+
+	snprintf(key, sizeof(key), "profile %.180s", text_str(&p->command));
+	if (!st)
+		st = job_begin(&p->job, &spec, m, err);
+	machine_free(m);
+	return st;
+}
+
+static enum status start(struct profiling *p, const char *library, struct error *err)
+{
+	char cuda[PATH_MAX + 64], nvtx[PATH_MAX + 64], dir[PATH_MAX + 64], limit[64], flush[64], what[64],
+		graphs[64];
+	const char *const env[] = {cuda, nvtx, dir, limit, flush, what, graphs, NULL};
+	const char *kept = p->o->kernels_only ? INJECT_WHAT_KERNELS
+			   : p->o->api	      ? INJECT_WHAT_ALL
+					      : INJECT_WHAT_API;
+
+	snprintf(cuda, sizeof(cuda), "CUDA_INJECTION64_PATH=%s", library);
+	snprintf(nvtx, sizeof(nvtx), "NVTX_INJECTION64_PATH=%s", library);
+	snprintf(dir, sizeof(dir), INJECT_DIR "=%s", p->rings);
+	snprintf(limit, sizeof(limit), INJECT_LIMIT "=%" PRIu64, p->o->limit_bytes);
+	snprintf(flush, sizeof(flush), INJECT_FLUSH "=%" PRIu64, p->o->flush_ms);
+	snprintf(what, sizeof(what), INJECT_WHAT "=%s", kept);
+	snprintf(graphs, sizeof(graphs), INJECT_GRAPHS "=%s", graph_words[p->o->graphs]);
+	p->start_ns = clock_now_ns(clock_monotonic());
+	return program_start(&p->program, p->c->rest.word, env, err);
+}
+
+static void follow(struct profiling *p)
+{
+	while (!program_wait(&p->program, job_channel(p->job), WAIT_MS))
+		job_hear(p->job);
+	p->end_ns = clock_now_ns(clock_monotonic());
+	process_wait_text(p->program.wait_status, p->ending, sizeof(p->ending));
+	program_release(&p->program);
+	job_quiet(p->job);
+}
+
+static double busy_share(const struct summary *s)
+{
+	double busy = 0, whole = 0;
+
+	for (size_t i = 0; i < s->devices; i++) {
+		busy += (double)s->device[i].busy_ns;
+		whole += (double)(s->device[i].last_ns - s->device[i].first_ns);
+	}
+	return whole > 0 ? busy / whole : 0;
+}
+
+static json_t *values(const struct profiling *p)
+{
+	const struct timeline *t = &p->timeline;
+	const struct summary *s = &p->summary;
+	double lost = 0;
+	json_t *v;
+
+	for (size_t i = 0; i < t->processes; i++)
+		lost += (double)(t->process[i].overwritten + t->process[i].dropped +
+				 t->process[i].dropped_cupti + t->process[i].left_out);
+	v = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "exit_code",
+		      (double)program_code(&p->program), "wall_s", (double)(p->end_ns - p->start_ns) * 1e-9,
+		      "processes", (double)t->processes, "kernels", (double)s->count[TIMELINE_KERNEL],
+		      "kernel_s", s->total_ns[TIMELINE_KERNEL] * 1e-9, "copies",
+		      (double)(s->count[TIMELINE_COPY] + s->count[TIMELINE_SET]), "calls",
+		      (double)(s->count[TIMELINE_RUNTIME] + s->count[TIMELINE_DRIVER]), "events_lost", lost);
+	if (v && s->devices)
+		json_object_set_new(v, "busy_share", json_real(busy_share(s)));
+	return v;
+}
+
+static enum status write_text(const struct profiling *p, const char *name, const struct text *text,
+			      struct error *err)
+{
+	char path[PATH_MAX + 32];
+
+	if (text->failed)
+		return error_errno(err, ENOMEM, "%s", name);
+	snprintf(path, sizeof(path), "%s/%s", p->dir, name);
+	return file_write(path, text_str(text), text->size, err);
+}
+
+static enum status write_json(const struct profiling *p, json_t *summary, struct error *err)
+{
+	struct text text = {0};
+	char *dumped = summary ? json_dumps(summary, JSON_INDENT(1)) : NULL;
+	enum status st;
+
+	if (!dumped)
+		return error_errno(err, ENOMEM, "summary.json");
+	text_add(&text, dumped);
+	text_add(&text, "\n");
+	free(dumped);
+	st = write_text(p, "summary.json", &text, err);
+	text_release(&text);
+	return st;
+}
+
+/* Holistic Trace Analysis wants a file a rank. */
+static enum status write_traces(const struct profiling *p, struct error *err)
+{
+	const struct timeline *t = &p->timeline;
+	char path[PATH_MAX + 64];
+	size_t count = 0;
+	const struct series *series = job_series(p->job, &count);
+	enum status st;
+
+	snprintf(path, sizeof(path), "%s/trace.json", p->dir);
+	st = trace_write(path, t, TRACE_ALL, series, count, err);
+	for (size_t i = 0; !st && t->processes > 1 && i < t->processes; i++) {
+		if (t->process[i].rank < 0 || !t->process[i].events)
+			continue;
+		snprintf(path, sizeof(path), "%s/ranks", p->dir);
+		st = file_make_dir(path, err);
+		snprintf(path, sizeof(path), "%s/ranks/rank-%d-pid-%u.json", p->dir, t->process[i].rank,
+			 t->process[i].pid);
+		if (!st)
+			st = trace_write(path, t, (uint16_t)i, series, count, err);
+	}
+	return st;
+}
+
+/* All files; one that fails does not keep the others from being written. The first error is told. */
+static enum status write_all(struct profiling *p, const struct page_told *told, struct error *err)
+{
+	struct text page = {0}, csv = {0};
+	json_t *summary = summary_json(&p->summary, &p->timeline);
+	enum status st, next;
+
+	page_write(&page, &p->summary, &p->timeline, told);
+	summary_csv(&csv, &p->summary, &p->timeline);
+	st = write_text(p, "PROFILE.md", &page, err);
+	next = write_text(p, "summary.csv", &csv, err);
+	st = st ? st : next;
+	next = write_json(p, summary, err);
+	st = st ? st : next;
+	next = p->o->trace ? write_traces(p, err) : STATUS_OK;
+	st = st ? st : next;
+	if (p->o->json && summary && !show_json(summary, JSON_INDENT(1)) && !st)
+		st = error_set(err, STATUS_NO_RESOURCE, "the summary could not be written to stdout");
+	json_decref(summary);
+	text_release(&page);
+	text_release(&csv);
+	return st;
+}
+
+static void tell_lines(const struct profiling *p, const struct text *text, bool warn)
+{
+	for (const char *line = text_str(text), *end; *line && (end = strchr(line, '\n')); line = end + 1) {
+		if (warn)
+			log_warn(p->c->log, LOG_TOPIC_RUN, "%.*s", (int)(end - line), line);
+		else
+			log_info(p->c->log, LOG_TOPIC_RUN, "%.*s", (int)(end - line), line);
+	}
+}
+
+static void tell(const struct profiling *p, const struct page_told *told)
+{
+	struct text brief = {0}, missing = {0};
+
+	page_brief(&brief, &p->summary, &p->timeline, told);
+	page_missing(&missing, &p->timeline);
+	text_add(&missing, told->note);
+	tell_lines(p, &brief, false);
+	tell_lines(p, &missing, true);
+	log_info(p->c->log, LOG_TOPIC_RUN, "profile: %s/PROFILE.md", p->dir);
+	text_release(&brief);
+	text_release(&missing);
+}
+
+/* The program has ended; whatever fails now, its rings and its exit code stay. */
+static enum status conclude(struct profiling *p, struct error *err)
+{
+	struct page_told told = {.command = text_str(&p->command), .ending = p->ending};
+	struct error journal = {0};
+	enum status st = timeline_read(&p->timeline, p->rings, 0, &p->note, err), ended;
+	enum ending ending = p->program.told_to_end ? ENDING_CANCELLED : ENDING_DONE;
+	bool well = !program_code(&p->program);
+
+	told.note = text_str(&p->note);
+	told.wall_s = (double)(p->end_ns - p->start_ns) * 1e-9;
+	if (!st)
+		st = summary_of(&p->summary, &p->timeline, err);
+	if (!st)
+		st = write_all(p, &told, err);
+	job_phase(p->job, "once", p->start_ns, p->end_ns, p->summary.row ? values(p) : NULL);
+	ended = job_end(&p->job, ending, well ? STATUS_OK : STATUS_VENDOR, well ? CAUSE_NONE : CAUSE_CRASHED,
+			p->ending, &journal);
+	if (p->summary.row)
+		tell(p, &told);
+	if (!st && ended)
+		st = error_set_cause(err, ended, journal.cause, "%s", journal.text);
+	return st;
+}
+
+static int start_code(const struct error *err)
+{
+	return err->status == STATUS_UNAVAILABLE && err->cause != CAUSE_PERMISSION ? CODE_NOT_FOUND
+										   : CODE_NOT_EXECUTABLE;
+}
+
+static int profile(struct profiling *p, struct error *err)
+{
+	char library[MODULE_FOLDER_TEXT + 32];
+	int code;
+
+	if (check_wishes(p, err) || find_library(library, err) || make_folders(p, err) || begin_job(p, err))
+		return running_complain(p->c, err);
+	if (start(p, library, err)) {
+		job_end(&p->job, ENDING_DONE, err->status, err->cause, err->text, NULL);
+		running_complain(p->c, err);
+		return start_code(err);
+	}
+	follow(p);
+	code = program_code(&p->program);
+	if (conclude(p, err)) {
+		running_complain(p->c, err);
+		return code ? code : EXIT_INCONCLUSIVE;
+	}
+	return code;
+}
+
+static int run(const struct command_context *c, const void *opts_)
+{
+	struct profiling *p = calloc(1, sizeof(*p));
+	struct error err = {0};
+	int code;
+
+	if (!p) {
+		error_errno(&err, ENOMEM, "a profile");
+		return running_complain(c, &err);
+	}
+	p->c = c;
+	p->o = opts_;
+	for (size_t i = 0; i < c->rest.count; i++)
+		text_addf(&p->command, "%s%s", i ? " " : "", c->rest.word[i]);
+	code = profile(p, &err);
+	timeline_release(&p->timeline);
+	summary_release(&p->summary);
+	text_release(&p->command);
+	text_release(&p->note);
+	free(p);
+	return code;
+}
+
+const struct command command_profile = {
+	.name = "profile",
+	.summary = "timeline of any CUDA program: kernels, copies, calls, NVTX ranges",
+	.example = "assay profile -- python3 train.py",
+	.help = "Runs the program as it is, its child processes too, and records what it does on the GPUs: "
+		"by "
+		"CUPTI's activity records and NVTX, which need no rights. The run directory holds "
+		"PROFILE.md, "
+		"summary.csv and .json, trace.json (Perfetto, Holistic Trace Analysis), the journal with "
+		"power, "
+		"clocks and GPM counters, and the records themselves. The exit code is the program's; 128 "
+		"and "
+		"its number after a signal; 127 where there is no such program; 2 where it ended well and "
+		"its "
+		"profile could not be written.",
+	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct profile_opts)},
+	.run = run,
+};

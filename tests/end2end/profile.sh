@@ -1,0 +1,157 @@
+#!/bin/sh
+# assay profile on programs that use a fake CUPTI: what they did is in the summary however they end.
+# usage: profile.sh ASSAY FAKES     FAKES: the folder of the fake libraries
+set -u
+assay=$(realpath "$1") fakes=$(realpath "$2")
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/tap.sh"
+scratch
+ASSAY_MODULE_DIR=$(dirname "$assay")/profile
+export ASSAY_MODULE_DIR
+unset CUDA_INJECTION64_PATH NVTX_INJECTION64_PATH
+p=$fakes/profiled
+ranges=$(grep -q nvtxRangePushA "$p" && echo yes || echo no) # built with NVTX's headers
+
+# profile CODE OPTIONS -- WORDS: the run directory is run; words of the program follow
+profile() {
+	want=$1
+	shift
+	rm -rf run
+	"$assay" profile --out run --no-telemetry "$@" > out 2> err
+	code=$?
+	[ "$code" = "$want" ]
+}
+count() { awk -F, -v kind="$1" '$1 == kind { sub(/^[^"]*"[^"]*",/, ""); n += $1 } END { print n + 0 }' run/summary.csv; }
+has() { # KIND NUMBER: so many events of it
+	[ "$(count "$1")" = "$2" ] || { echo "$(count "$1") of $1, not $2"; return 1; }
+}
+field() { sed -n "s/^ *\"$1\": \([^,]*\),*$/\1/p" run/summary.json | head -n 1; }
+fields() { sed -n "s/^ *\"$1\": \([^,]*\),*$/\1/p" run/summary.json; }
+
+work() {
+	profile 0 -- "$p" init steps 10 nccl && has kernel 40 && has copy 20 && has set 10 && has runtime 50 && has sync 10 &&
+		[ "$(field closed)" = true ] && [ "$(field overwritten)" = 0 ] && [ "$(field odd)" = 0 ]
+}
+ok "kernels, copies, sets, calls and waits of a program are counted" work
+calls() { says '^runtime,"cudaLaunchKernel",20,' run/summary.csv && ! says cudaGetDevice run/summary.csv; }
+ok "calls have their plain names, and those that do nothing are left out" calls
+ok "the times are the program's" says '^kernel,"softmax_kernel",20,150000,7500.0,5000,' run/summary.csv
+ok "names of C++ are told as people write them" says 'gemm_<128>\|_Z5gemm_' run/summary.csv
+if [ $ranges = yes ]; then
+	nvtx() { has range 11 && says '"NCCL communicator ID":77,"Message size \[bytes\]":33554432' run/trace.json; }
+	ok "ranges are there, and what NCCL says of a message" nvtx
+fi
+trace() {
+	says '"deviceProperties":\[{"id":0,"name":"Fake H100"' run/trace.json && says '"schemaVersion":1' run/trace.json &&
+		says '"cat":"kernel","name":"softmax_kernel","args":{"queued":0,"device":0,"context":1,"stream":7,"correlation":2,' run/trace.json &&
+		says '"blocks per SM":2,"warps per SM":16,"est. achieved occupancy %":25,"cluster":\[2,1,1\]' run/trace.json &&
+		says '"name":"Memcpy HtoD (Pinned -> Device)"' run/trace.json && says '"graph id":9,"graph node id":4000000009' run/trace.json &&
+		[ "$(grep -c '"ph":"s"' run/trace.json)" = "$(grep -c '"ph":"f"' run/trace.json)" ] &&
+		tail -n 1 run/trace.json | grep -q '^\]}$'
+}
+ok "the trace has Kineto's keys" trace
+reads() { "$assay" report run > report 2>&1; says 'profile' report && says '"type":"close"' run/journal.jsonl; }
+ok "the run directory is a run like any other" reads
+page() { says 'ended with exit code 0' run/PROFILE.md && ! says 'What is missing' run/PROFILE.md && says 'softmax' run/PROFILE.md; }
+ok "the page tells it, and of nothing missing" page
+
+kernels_only() { profile 0 --kernels-only -- "$p" init steps 10 && has kernel 40 && has runtime 0 && has sync 0; }
+ok "--kernels-only records what devices do alone" kernels_only
+api() { profile 0 --api -- "$p" init steps 10 && says '^runtime,"cudaGetDevice",10,' run/summary.csv; }
+ok "--api records every call" api
+
+for version in 17 18 130001 140002; do # records of 176, 208 and 216 bytes a kernel
+	old() {
+		FAKE_CUPTI_VERSION=$version profile 0 -- "$p" init steps 3 && has kernel 12 && has copy 6 && has runtime 15 &&
+			[ "$(field cupti_version)" = $version ] || return 1
+		clusters=$(grep -c '"cluster":\[2,1,1\]' run/trace.json)
+		[ "$clusters" = "$([ $version = 17 ] && echo 0 || echo 12)" ]
+	}
+	ok "records of CUPTI's version $version are read as it writes them" old
+done
+ancient() { FAKE_CUPTI_VERSION=9 profile 0 -- "$p" init steps 1 && has kernel 0 && says "version 9 is too old" err; }
+ok "a version that is too old is said" ancient
+refused() { FAKE_CUPTI_REFUSE=39 profile 0 -- "$p" init steps 1 && says "another profiler holds CUPTI" err; }
+ok "another profiler in the program is said" refused
+dropped() { FAKE_CUPTI_DROP=123 profile 0 -- "$p" init steps 1 && says "CUPTI dropped 123 records" err; }
+ok "what CUPTI dropped is said" dropped
+elsewhere() { ASSAY_LIB_CUPTI=/nonexistent/libcupti.so profile 0 -- "$p" init steps 1 && has kernel 0 && says "cannot be loaded" err; }
+ok "a CUPTI that cannot be loaded is said, and the program goes on" elsewhere
+
+ok "the program's exit code is ours" profile 42 -- "$p" init steps 1 exit 42
+ok "what it did is there all the same" has kernel 4
+ok "128 and the signal's number where one ended it" profile 139 -- "$p" init steps 1 segv
+told() { says 'signal 11' err && says 'signal 11' run/PROFILE.md && says '"text":"signal 11' run/journal.jsonl; }
+ok "and the signal is told" told
+killed() { profile 137 --flush 20ms -- "$p" init steps 50 sleep 400 kill && has kernel 200 && [ "$(field closed)" = false ] && says "last half second" err; }
+ok "a killed program keeps what it did" killed
+left() { profile 3 --flush 20ms -- "$p" init steps 50 sleep 400 _exit 3 && has kernel 200; }
+ok "so does one that leaves by _exit" left
+ok "no such program: 127, as a shell says" profile 127 -- ./nonexistent-program
+ok "and it is said" says "nonexistent-program" err
+ok "not a program: 126" profile 126 -- /dev/null
+nothing() { profile 0 -- true && says "no process of it began to use CUDA" err; }
+ok "a program without CUDA is said to be one" nothing
+ok "no program at all is wrong usage" profile 64
+forked() { profile 0 -- "$p" fork init steps 5 && has kernel 40 && [ "$(fields pid | sort -u | wc -l)" = 2 ]; }
+ok "a child of fork has a file of its own" forked
+late() { profile 0 -- "$p" init steps 5 fork steps 5 && has kernel 40; }
+ok "a child of a program that uses CUDA leaves its parent's file alone" late
+execed() { profile 0 --flush 20ms -- "$p" init steps 5 sleep 200 exec init steps 7 && has kernel 48 && ls run/rings | grep -q -- '-2.ring'; }
+ok "a program that becomes another keeps both" execed
+ok "a program that closes all descriptors is none the worse" profile 0 -- "$p" init steps 5 close kernels 30000
+ok "and is recorded" has kernel 30020
+shell() { profile 5 -- sh -c "'$p' init steps 2; '$p' init steps 3; exit 5" && has kernel 20; }
+ok "children of a shell are recorded" shell
+
+million() { # 96 MB of kernels into 8
+	profile 0 --limit-size 8MiB --no-trace -- "$p" init kernels 1000000 || return 1
+	kept=$(count kernel) lost=$(field overwritten)
+	[ $((kept + lost)) = 1000000 ] && [ "$kept" -gt 50000 ] && says "made room for later ones" err &&
+		[ "$(du -sm run/rings | cut -f 1)" -le 9 ]
+}
+ok "a million kernels in a small ring: the last are kept, the rest counted" million
+sed -n 's/^- pid.*: an activity record/# an activity record/p' run/PROFILE.md
+limited() { (ulimit -f 6144 && profile 0 -- "$p" init kernels 100000) && [ "$(field stop)" = '"file_limit"' ] && says "ulimit -f" err; }
+ok "a limit on the size of files kills nobody" limited
+# on_disk SIZE WORDS: with the run directory on a small disk; its files are in listing
+on_disk() {
+	mount -t tmpfs -o "size=$1" tmpfs small || return 1
+	shift
+	"$assay" profile --out small/run --no-telemetry -- "$p" "$@" > out 2> err
+	code=$?
+	ls small/run > listing
+	umount small
+}
+if mkdir small && mount -t tmpfs -o size=3m tmpfs small 2> /dev/null; then
+	umount small
+	ring_full() { on_disk 3m init kernels 100000 && [ $code = 0 ] && says "the disk is full" err && says PROFILE.md listing; }
+	ok "a disk too small for the records: the program ends well, and it is said" ring_full
+	trace_full() {
+		on_disk 3m init kernels 9000 exit 0 && [ $code = 2 ] && says "trace.json: No space left" err &&
+			says PROFILE.md listing && ! says trace.json listing
+	}
+	ok "a disk too small for the trace: 2, no half trace, and the page is there" trace_full
+else
+	n=$((n + 2))
+	echo "ok $((n - 1)) - a disk too small for the records # SKIP no tmpfs can be mounted here"
+	echo "ok $n - a disk too small for the trace # SKIP no tmpfs can be mounted here"
+fi
+signals() {
+	rm -rf run
+	"$assay" profile --out run --no-telemetry -- "$p" init steps 2 trap > out 2> err &
+	pid=$!
+	for _ in $(seq 100); do
+		says trapping out 2> /dev/null && break
+		sleep 0.05
+	done
+	kill -TERM $pid
+	wait $pid
+	[ $? = 7 ] && has kernel 8
+}
+ok "a signal for us is the program's, and it ends as it likes" signals
+twice() { "$assay" profile --out run -- true > out 2> err; [ $? = 64 ] && says "holds a run already" err; }
+ok "a run directory is not written over" twice
+json() { rm -rf run; "$assay" profile --out run --no-telemetry --json -- "$p" init steps 1 > out 2> err && says '"rows"' out; }
+ok "--json tells the summary" json
+finish

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A ring file of any bytes becomes a timeline whose indices hold, and all that is made of one. The input is
+ * the file without its gaps: head and table, then what each segment holds, one behind the other.
+ */
+#include "fuzz.h"
+#include <fcntl.h>
+#include <unistd.h>
+#include "core/text.h"
+#include "profile/inject/ring.h"
+#include "profile/page.h"
+#include "profile/timeline.h"
+
+static void check(const struct timeline *t)
+{
+	uint64_t before = 0;
+	size_t tracked = 0;
+
+	for (size_t i = 0; i < t->events; i++) {
+		const struct timeline_event *e = &t->event[i];
+
+		FUZZ_CHECK(e->start_ns >= before && e->end_ns >= e->start_ns);
+		before = e->start_ns;
+		FUZZ_CHECK(e->process < t->processes && e->name < t->names && e->kind < TIMELINE_KIND_COUNT);
+		FUZZ_CHECK(e->track == TIMELINE_NONE || e->track < t->tracks);
+		FUZZ_CHECK(e->kind != TIMELINE_KERNEL || e->detail < t->kernels);
+		FUZZ_CHECK((e->kind != TIMELINE_COPY && e->kind != TIMELINE_SET) || e->detail < t->copies);
+		if (e->kind == TIMELINE_RANGE || e->kind == TIMELINE_MARK) {
+			FUZZ_CHECK(e->detail < t->ranges);
+			FUZZ_CHECK(t->range[e->detail].values <= t->values);
+		}
+		FUZZ_CHECK(!timeline_call(t, e) || timeline_call(t, e)->correlation == e->correlation);
+	}
+	for (size_t i = 0; i < t->tracks; i++)
+		tracked += t->track[i].count;
+	FUZZ_CHECK(tracked <= t->events);
+}
+
+/* The segments go to their places. */
+static void spread(int fd, const uint8_t *data, size_t size)
+{
+	struct ring_header h;
+	uint64_t head = ring_segments_at(RING_SEGMENTS_MIN), at = head;
+
+	if (size <= head) {
+		FUZZ_CHECK(pwrite(fd, data, size, 0) == (ssize_t)size);
+		return;
+	}
+	memcpy(&h, data, sizeof(h));
+	FUZZ_CHECK(pwrite(fd, data, head, 0) == (ssize_t)head);
+	for (unsigned i = 0; i < RING_SEGMENTS_MIN && at < size; i++) {
+		struct ring_segment s;
+		size_t part;
+
+		memcpy(&s, data + sizeof(h) + i * sizeof(s), sizeof(s));
+		part = s.used < size - at ? s.used : size - at;
+		part = part < RING_SEGMENT ? part : RING_SEGMENT;
+		FUZZ_CHECK(pwrite(fd, data + at, part, (off_t)(head + (uint64_t)i * RING_SEGMENT)) ==
+			   (ssize_t)part);
+		at += part;
+	}
+}
+
+static void write_file(const char *dir, const uint8_t *data, size_t size)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/1.ring", dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	FUZZ_CHECK(fd >= 0);
+	spread(fd, data, size);
+	close(fd);
+}
+
+static char dir[64]; /* of memory, where /dev/shm is */
+
+static void remove_dir(void)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/1.ring", dir);
+	unlink(path);
+	rmdir(dir);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct page_told told = {.command = "x", .ending = "exit code 0", .note = ""};
+	struct timeline t;
+	struct summary s;
+	struct text note = {0}, page = {0};
+	struct error err = {0};
+
+	if (!*dir) {
+		snprintf(dir, sizeof(dir), "%s/assay-fuzz-XXXXXX",
+			 access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+		FUZZ_CHECK(mkdtemp(dir));
+		atexit(remove_dir);
+	}
+	write_file(dir, data, size);
+	if (!timeline_read(&t, dir, 100000, &note, &err)) {
+		check(&t);
+		FUZZ_CHECK(!summary_of(&s, &t, &err));
+		page_write(&page, &s, &t, &told);
+		summary_csv(&page, &s, &t);
+		summary_release(&s);
+	}
+	timeline_release(&t);
+	text_release(&note);
+	text_release(&page);
+	return 0;
+}
