@@ -19,16 +19,24 @@
  * seen at once. */
 enum { REPEATS_LEAST = 2, REPEATS_MOST = 6, VARIED_LEAST = 4 /* tests that tell noise well enough */ };
 
-static double noise_of(double sigma)
+/* What a figure scatters by, as a share of what is expected: of a tenth of that 40 % are 4 %. */
+static double of_expected(double figure, double expected, double sigma)
 {
-	return isfinite(sigma) && sigma > FOLLOW_QUIET ? sigma : FOLLOW_QUIET;
+	return figure > 0 && figure < expected ? sigma * figure / expected : sigma;
+}
+
+static double noise_of(double whole, double expected, double sigma)
+{
+	double noise = of_expected(whole, expected, sigma);
+
+	return isfinite(noise) && noise > FOLLOW_QUIET ? noise : FOLLOW_QUIET;
 }
 
 bool follow_worth(double whole, double expected, double sigma)
 {
 	double loss = expected > 0 && whole > 0 ? 1 - whole / expected : 0;
 
-	return loss >= fmax(FOLLOW_LEAST, FOLLOW_SIGMAS * noise_of(sigma));
+	return loss >= fmax(FOLLOW_LEAST, FOLLOW_SIGMAS * noise_of(whole, expected, sigma));
 }
 
 static unsigned log2_up(unsigned n)
@@ -59,7 +67,7 @@ static unsigned repeats(const struct follow *f)
 
 	if (f->start.fault == FOLLOW_WRONG)
 		return REPEATS_LEAST;
-	r = REPEATS_SIGMAS * noise_of(f->start.sigma) / f->loss;
+	r = REPEATS_SIGMAS * noise_of(f->start.whole, f->start.expected, f->start.sigma) / f->loss;
 	return (unsigned)fmin(fmax(ceil(REPEATS_SHARE * r * r), least), REPEATS_MOST);
 }
 
@@ -445,11 +453,15 @@ static bool too_noisy(struct follow *f)
 {
 	double sigma;
 
-	for (unsigned i = 0; i < f->count; i++)
-		if (isfinite(f->test[i].variance) && f->test[i].variance > 0) {
-			f->variance += f->test[i].variance;
+	for (unsigned i = 0; i < f->count; i++) {
+		const struct follow_test *t = &f->test[i];
+
+		if (isfinite(t->variance) && t->variance > 0) {
+			sigma = of_expected(t->figure, f->start.expected, sqrt(t->variance));
+			f->variance += sigma * sigma;
 			f->varied++;
 		}
+	}
 	if (f->start.fault == FOLLOW_WRONG || f->varied < VARIED_LEAST)
 		return false;
 	sigma = sqrt(f->variance / f->varied);

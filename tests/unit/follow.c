@@ -297,6 +297,8 @@ static void test_follow__small_losses_are_not_searched(void **state)
 		{0.959, 1, 0.01, true},	  {1.2, 1, 0.01, false}, {0, 1, 0.01, false},
 		{0.5, 0, 0.01, false},	  {NAN, 1, 0.01, false}, {0.9, 1, NAN, true},
 		{0.9, 1, INFINITY, true}, {-1, 1, 0.01, false},	 {0.9, NAN, 0.01, false},
+		{0.08, 1, 0.4, true}, /* slow and wild: each repeat is far below */
+		{0.8, 1, 0.4, false},
 	};
 	struct follow f;
 
