@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Engine `cudnn` of probe attention: plans of gpu/sdpa. The first heuristic is what the library's own front
+ * runs. */
+#include "gpu/sdpa.h"
+#include "probe/attention/device.h"
+
+enum {
+	TOP = 16,	  /* heuristics asked for by search=top */
+	EXHAUSTIVE = 256, /* candidates at most by search=exhaustive */
+};
+
+struct attention_cudnn {
+	struct attention_device device;
+	struct sdpa *sdpa;
+	struct sdpa_plan *plan;
+	char name[128];
+};
+
+static enum status refuse(struct error *err, const char *why)
+{
+	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "attention: %s", why);
+}
+
+/* What holds for every version; the rest is the library's answer in prepare. */
+static enum status supports(const struct machine *m, const struct target *t, const void *opts,
+			    struct error *err)
+{
+	const struct attention_opts *o = opts;
+	const struct gpu *g = machine_gpu(m, t->gpu[0]);
+	const struct lib_found *lib = machine_lib(m, "cudnn");
+	double cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0;
+
+	if (attention_device_heeds(o, err))
+		return STATUS_UNSUPPORTED;
+	if (lib && lib->status)
+		return error_set_cause(err, lib->status, lib->cause, "attention: cuDNN: %s", lib->missing);
+	if (o->pattern != ATTENTION_LISTS_NONE)
+		return refuse(err, "cuDNN takes no block lists before sm_100");
+	if (o->type == ATTENTION_E4M3 && cc > 0 && cc < 90)
+		return refuse(err, "cuDNN attends in FP8 from sm_90 on");
+	return STATUS_OK;
+}
+
+static enum status attend(struct attention_device *s, const struct attention_operands *o, struct error *err)
+{
+	return sdpa_plan_enqueue(((struct attention_cudnn *)s)->plan, o, NULL, s->stream, err);
+}
+
+/* Listing every candidate may take half of what the search may; the other half is for timing them. */
+struct listing {
+	const struct bench *bench;
+	uint64_t t0_ns;
+};
+
+static enum status go_on(void *arg, bool *enough, struct error *err)
+{
+	const struct listing *l = arg;
+	double spent_s = (double)(clock_now_ns(l->bench->clock) - l->t0_ns) * 1e-9;
+
+	if (l->bench->stop && *l->bench->stop)
+		return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request");
+	*enough = l->bench->search_s > 0 && spent_s > 0.5 * l->bench->search_s;
+	return STATUS_OK;
+}
+
+static enum status find_candidates(struct attention_cudnn *s, const struct bench *b,
+				   enum attention_search search, struct error *err)
+{
+	struct listing l = {.bench = b, .t0_ns = clock_now_ns(b->clock)};
+	const struct sdpa_pace pace = {go_on, &l};
+	enum status st = search == ATTENTION_SEARCH_FIRST ? sdpa_plan_first(s->plan, err)
+							  : sdpa_plan_candidates(s->plan, TOP, err);
+
+	if (st || search != ATTENTION_SEARCH_EXHAUSTIVE)
+		return st;
+	st = sdpa_plan_exhaust(s->plan, EXHAUSTIVE, &pace, err);
+	result_f64(b->out, &field_listing_s, (double)(clock_now_ns(b->clock) - l.t0_ns) * 1e-9);
+	return st;
+}
+
+static void tell(const struct attention_cudnn *s, struct result *out)
+{
+	int version = sdpa_version(s->sdpa);
+	struct sdpa_description d;
+	char text[512];
+
+	sdpa_plan_describe(s->plan, 0, &d);
+	snprintf(text, sizeof(text), "cuDNN %d.%d.%d %s", version / 10000, version / 100 % 100, version % 100,
+		 sdpa_path(s->sdpa));
+	result_text(out, &attention_fields[ATTENTION_FIELD_library], text);
+	result_text(out, &attention_fields[ATTENTION_FIELD_kernel], d.name);
+	result_u64(out, &attention_fields[ATTENTION_FIELD_workspace_bytes], d.workspace_bytes);
+	attention_tell(&s->device.common, out);
+}
+
+static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
+{
+	struct attention_cudnn *s = state;
+	const struct attention_opts *o = opts;
+	enum status st = attention_device_begin(&s->device, b, o, attend, err);
+
+	if (!st)
+		st = sdpa_open(&s->sdpa, b->device, NULL, 0, err);
+	if (!st)
+		st = sdpa_plan_create(&s->plan, s->sdpa, &s->device.common.c.problem, SDPA_FORWARD, err);
+	if (!st)
+		st = find_candidates(s, b, (enum attention_search)o->search, err);
+	if (!st)
+		st = attention_device_fill(&s->device, err);
+	if (!st && b->out)
+		tell(s, b->out);
+	return st;
+}
+
+static unsigned variants(void *state)
+{
+	return sdpa_plan_count(((struct attention_cudnn *)state)->plan);
+}
+
+static enum status select_variant(void *state, unsigned variant, const char **name, struct error *err)
+{
+	struct attention_cudnn *s = state;
+	struct sdpa_description d;
+	enum status st = sdpa_plan_select(s->plan, variant, err);
+
+	if (st)
+		return st;
+	sdpa_plan_describe(s->plan, variant, &d);
+	memcpy(s->name, d.name, sizeof(s->name));
+	*name = s->name;
+	s->device.common.exact_done = false; /* each variant is verified whole */
+	return STATUS_OK;
+}
+
+static void release(void *state)
+{
+	struct attention_cudnn *s = state;
+
+	attention_device_end(&s->device);
+	sdpa_plan_destroy(&s->plan);
+	sdpa_close(&s->sdpa);
+}
+
+const struct engine attention_cudnn_engine = {
+	.name = "cudnn",
+	.libs = "cudnn cuda",
+	.targets = TARGET_GPU,
+	.streams = 1,
+	.state_size = sizeof(struct attention_cudnn),
+	.supports = supports,
+	.prepare = prepare,
+	.enqueue = attention_device_enqueue,
+	.variants = variants,
+	.select = select_variant,
+	.release = release,
+};

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The probe's engine over cuDNN, on the fake driver and the fake library, which runs the graphs it is given. */
+#include "test.h"
+
+#include "core/clock.h"
+#include "gpu/gpu.h"
+#include "probe/attention/attention.h"
+#include "unit/cpu_bench.h"
+
+extern const struct probe probe_attention;
+
+struct bed {
+	struct cpu_bench bench;
+	struct attention_opts opts;
+	struct attention *state;
+	struct gpu_device *device;
+	struct gpu_stream *stream;
+	struct result *out;
+	struct error err;
+};
+
+static int set_up(void **state)
+{
+	struct bed *b = calloc(1, sizeof(*b));
+
+	setenv("ASSAY_LIB_CUDA", FAKE_DIR "/libcuda.so.1", 1);
+	setenv("ASSAY_LIB_CUDNN", FAKE_DIR "/libcudnn.so.9", 1);
+	unsetenv("FAKE_CUDA");
+	unsetenv("FAKE_CUDNN");
+	*state = b;
+	return !b || gpu_open(&b->device, NULL, NULL) || gpu_stream_create(b->device, &b->stream, NULL);
+}
+
+static int tear_down(void **state)
+{
+	struct bed *b = *state;
+
+	gpu_stream_destroy(&b->stream);
+	gpu_close(&b->device);
+	free(b);
+	return 0;
+}
+
+static void choose(struct bed *b, const char *words)
+{
+	static char text[256]; /* options point into it */
+	char *save = NULL;
+
+	snprintf(text, sizeof(text), "%s", words);
+	b->err = (struct error){0};
+	assert_int_equal(opt_defaults(&probe_attention.opts, &b->opts, &b->err), STATUS_OK);
+	for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+		char *value = strchr(word, '=');
+
+		*value = '\0';
+		assert_int_equal(opt_set(&probe_attention.opts, &b->opts, word, value + 1, "test", &b->err), STATUS_OK);
+	}
+	assert_int_equal(probe_attention.check(&b->opts, &b->err), STATUS_OK);
+	cpu_bench_make(&b->bench);
+	b->bench.target = (struct target){.kind = TARGET_GPU, .gpu_count = 1};
+	b->bench.bench.device = b->device;
+	b->bench.bench.stream[0] = b->stream;
+	b->bench.bench.clock = clock_monotonic();
+}
+
+static enum status begin(struct bed *b)
+{
+	b->state = calloc(1, attention_cudnn_engine.state_size);
+	b->out = result_create();
+	assert_true(b->state && b->out);
+	b->bench.bench.out = b->out;
+	return attention_cudnn_engine.prepare(b->state, &b->bench.bench, &b->opts, &b->err);
+}
+
+static void end(struct bed *b)
+{
+	attention_cudnn_engine.release(b->state);
+	free(b->state);
+	result_destroy(b->out);
+}
+
+/* Verified, run over the sets, verified again: and the fields say by what. */
+static void test_cudnn(void **state)
+{
+	static const char *const cases[] = {
+		"batch=2 heads=2 seq=24 head_dim=32",
+		"batch=1 heads=4 kv_heads=2 seq=20 kv_seq=33 head_dim=32 mask=causal type=bf16",
+		"batch=1 heads=2 seq=30 head_dim=32 mask=window left=7 layout=bshd",
+		"batch=3 heads=2 seq=16 head_dim=32 lengths=5+16+9 mask=causal",
+	};
+	struct bed *b = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *name;
+		struct wrong wrong;
+		json_t *fields;
+
+		choose(b, cases[i]);
+		if (begin(b) || attention_verify(b->state, &wrong, &b->err))
+			fail_msg("%s: %s", cases[i], b->err.text);
+		assert_true(b->state->sets >= 3);
+		for (uint64_t n = 0; n < b->state->sets; n++)
+			assert_int_equal(attention_cudnn_engine.enqueue(b->state, n, &b->err), STATUS_OK);
+		assert_int_equal(attention_verify(b->state, &wrong, &b->err), STATUS_OK);
+		assert_true(wrong.checked == wrong.total && wrong.total > 0);
+		assert_int_equal(attention_cudnn_engine.variants(b->state), 1);
+		assert_int_equal(attention_cudnn_engine.select(b->state, 0, &name, &b->err), STATUS_OK);
+		assert_false(b->state->exact_done); /* to be verified whole */
+		assert_int_equal(probe_attention.finish(b->state, b->out, &b->err), STATUS_OK);
+		fields = result_json(b->out);
+		assert_non_null(strstr(json_string_value(json_object_get(fields, "library")), "cuDNN "));
+		assert_string_equal(json_string_value(json_object_get(fields, "kernel")), name);
+		assert_true(json_real_value(json_object_get(fields, "error_rms")) > 0);
+		assert_true(json_real_value(json_object_get(fields, "error_max")) < 0.01);
+		json_decref(fields);
+		end(b);
+	}
+}
+
+static void test_search(void **state)
+{
+	struct bed *b = *state;
+	struct wrong wrong;
+	const char *name;
+
+	choose(b, "batch=1 heads=1 seq=16 head_dim=32 search=exhaustive");
+	assert_int_equal(begin(b), STATUS_OK);
+	assert_true(attention_cudnn_engine.variants(b->state) > 1);
+	for (unsigned i = 0; i < attention_cudnn_engine.variants(b->state) && i < 3; i++) {
+		assert_int_equal(attention_cudnn_engine.select(b->state, i, &name, &b->err), STATUS_OK);
+		assert_int_equal(attention_verify(b->state, &wrong, &b->err), STATUS_OK);
+	}
+	end(b);
+}
+
+/* A library that errs at once, and one that begins to after it was verified. */
+static void test_faults(void **state)
+{
+	static const struct {
+		const char *stage;
+		enum cause cause;
+		const char *says;
+	} faults[] = {
+		{"flip=1", CAUSE_WRONG_RESULT, "means of values"}, {"nan=1", CAUSE_NAN, "means of values"},
+		{"drop=1", CAUSE_NAN, "means of values"},	   {"flip=3", CAUSE_WRONG_RESULT, "random data"},
+		{"nan=4", CAUSE_NAN, "after timing"},		   {"drop=4", CAUSE_NAN, "after timing"},
+	};
+	struct bed *b = *state;
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		struct wrong wrong;
+		enum status st;
+
+		setenv("FAKE_CUDNN", faults[i].stage, 1);
+		choose(b, "batch=1 heads=2 seq=24 head_dim=32");
+		assert_int_equal(begin(b), STATUS_OK);
+		st = attention_verify(b->state, &wrong, &b->err);
+		for (uint64_t n = 0; !st && n < b->state->sets; n++)
+			assert_int_equal(attention_cudnn_engine.enqueue(b->state, n, &b->err), STATUS_OK);
+		st = st ? st : attention_verify(b->state, &wrong, &b->err);
+		assert_int_equal(st, STATUS_MISMATCH);
+		if (b->err.cause != faults[i].cause || !strstr(b->err.text, faults[i].says))
+			fail_msg("%s: %s", faults[i].stage, b->err.text);
+		assert_true(wrong.count > 0);
+		end(b);
+	}
+	unsetenv("FAKE_CUDNN");
+}
+
+/* What it does not do is said before anything is opened. */
+static void test_refused(void **state)
+{
+	static const struct {
+		const char *words, *says;
+	} bad[] = {
+		{"threads=2", "threads are of CPU engines"},
+		{"pattern=mask", "no block lists before sm_100"},
+	};
+	struct bed *b = *state;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		choose(b, bad[i].words);
+		assert_int_equal(attention_cudnn_engine.supports(&b->bench.machine, &b->bench.target, &b->opts, &b->err),
+				 STATUS_UNSUPPORTED);
+		assert_non_null(strstr(b->err.text, bad[i].says));
+	}
+	choose(b, "");
+	b->bench.machine.lib = (struct lib_found){.status = STATUS_UNAVAILABLE, .cause = CAUSE_LIBRARY_MISSING};
+	snprintf(b->bench.machine.lib.name, sizeof(b->bench.machine.lib.name), "cudnn");
+	snprintf(b->bench.machine.lib.missing, sizeof(b->bench.machine.lib.missing), "libcudnn.so.9");
+	assert_int_equal(attention_cudnn_engine.supports(&b->bench.machine, &b->bench.target, &b->opts, &b->err),
+			 STATUS_UNAVAILABLE);
+	assert_int_equal(b->err.cause, CAUSE_LIBRARY_MISSING);
+	assert_non_null(strstr(b->err.text, "libcudnn.so.9"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_cudnn, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_search, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_faults, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
