@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attention forward over block lists. Entries of file attention_sparse_sm90: sparse_TYPE_dD_kK, TYPE fp16 or
+ * bf16, K the keys of a block, 64 or 128; query blocks are of 128.
+ */
+#ifndef KERNEL_ATTENTION_SPARSE_H
+#define KERNEL_ATTENTION_SPARSE_H
+#include "kernel/attention.h"
+#include "kernel/attention_block.h"
+
+/* In `dense`, passes, head_units, section and zigzag are not used; K's and V's boxes have the rows of a
+ * block. */
+struct attention_sparse_args {
+	struct attention_sm90_args dense;
+	struct attention_block_lists lists;
+	DEVICE_PTR(const uint32_t) order; /* of units, kernel/attention_lists.h */
+	DEVICE_PTR(const uint32_t) bits; /* of partial blocks, likewise; 0: mask and lengths alone cut them */
+	DEVICE_PTR(uint32_t) turn;	 /* two words, 0 before the first launch and after each */
+	uint64_t reserved[2];
+};
+static_assert(sizeof(struct attention_sparse_args) == 768, "layout shared with nvcc");
+
+enum { ATTENTION_SPARSE_ROWS = 128, ATTENTION_SPARSE_THREADS = 384 };
+
+/* Dynamic shared memory of an entry: the dense one's of two warpgroups, and a few words of units and places.
+ */
+#define ATTENTION_SPARSE_SHARED(d) (ATTENTION_SM90_SHARED(d, 2, 128, 256 / (d), 2) + 128)
+#endif
