@@ -10,6 +10,7 @@
 #include "journal/journal.h"
 #include "probe/registry.h"
 #include "telemetry/telemetry.h"
+#include "counter/counter.h"
 #include "vendor/list.h"
 
 static const char generated[] =
@@ -145,6 +146,59 @@ static void add_probes(struct text *out)
 	}
 }
 
+/* ---- counters ---- */
+
+static const char *const counter_sets[] = {
+#define X(name) #name,
+	COUNTER_SETS(X)
+#undef X
+};
+
+static void add_counter_metrics(struct text *out, const char *metrics)
+{
+	while (*metrics) {
+		size_t n = strcspn(metrics, "|");
+
+		text_addf(out, "`%.*s`%s", (int)n, metrics, metrics[n] ? " or " : "");
+		metrics += n + (metrics[n] == '|');
+	}
+}
+
+static void add_counters(struct text *out)
+{
+	text_addf(out,
+		  "# Counters\n\nThis page is %s.\nHardware counters of a GPU by CUPTI's names "
+		  "(docs/design/counter.md). Sums are told for one iteration.\n\n## Of a range of work\n\n"
+		  "| counter | set | unit | CUPTI's metric | what |\n|---|---|---|---|---|\n",
+		  generated);
+	for (unsigned i = 0; i < COUNTER_METRIC_COUNT; i++) {
+		const struct counter_row *row = &counter_rows[i];
+		unsigned set = 0;
+
+		while (!(row->set & 1u << set))
+			set++;
+		text_addf(out, "| `%s` | %s | %s | ", row->name, counter_sets[set], row->unit);
+		add_counter_metrics(out, row->metric ? row->metric : "");
+		text_addf(out, "%s | %s |\n", row->metric ? "" : "by type, below", row->meaning);
+	}
+	text_add(out, "\nFLOP of the tensor pipe, by the type of the operands:\n\n"
+		      "| type | CUPTI's metric |\n|---|---|\n");
+#define X(type, metric)                                                                                      \
+	text_add(out, "| " #type " | ");                                                                     \
+	add_counter_metrics(out, metric);                                                                    \
+	text_add(out, " |\n");
+	COUNTER_TENSOR_TYPES(X)
+#undef X
+	text_add(out,
+		 "\n## Sampled by time\n\n| counter | unit | CUPTI's metric | what |\n|---|---|---|---|\n");
+	for (unsigned i = 0; i < COUNTER_SAMPLED_COUNT; i++) {
+		const struct counter_row *row = &counter_sampled_rows[i];
+
+		text_addf(out, "| `%s` | %s | `%s` | %s |\n", row->name, row->unit, row->metric,
+			  row->meaning);
+	}
+}
+
 /* ---- vendor functions ---- */
 
 static void add_library(struct text *out, const struct lib_spec *spec)
@@ -176,10 +230,15 @@ static const struct page {
 	const char *path;
 	void (*write)(struct text *out);
 } pages[] = {
-	{"docs/reference/lists.md", add_lists},	      {"docs/reference/fields.md", add_fields},
-	{"docs/reference/commands.md", add_commands}, {"docs/reference/probes.md", add_probes},
-	{"docs/reference/vendor.md", add_vendor},     {"docs/man/assay.1", docs_manual},
-	{"docs/completion/assay.bash", docs_bash},    {"docs/completion/_assay", docs_zsh},
+	{"docs/reference/lists.md", add_lists},
+	{"docs/reference/fields.md", add_fields},
+	{"docs/reference/commands.md", add_commands},
+	{"docs/reference/probes.md", add_probes},
+	{"docs/reference/counters.md", add_counters},
+	{"docs/reference/vendor.md", add_vendor},
+	{"docs/man/assay.1", docs_manual},
+	{"docs/completion/assay.bash", docs_bash},
+	{"docs/completion/_assay", docs_zsh},
 };
 
 static enum status write_page(const char *root, const struct page *page, struct error *err)

@@ -88,6 +88,16 @@ unsigned gpu_cc(const struct gpu_device *d)
 	return d->cc;
 }
 
+int gpu_ordinal(const struct gpu_device *d)
+{
+	return d->id;
+}
+
+void *gpu_context_raw(const struct gpu_device *d)
+{
+	return d->context;
+}
+
 double gpu_dram_rate(const struct gpu_device *d)
 {
 	double khz = gpu_attribute(d, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);

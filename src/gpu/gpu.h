@@ -27,7 +27,9 @@ const char *gpu_name(const struct gpu_device *d);
 /* Driver attribute by its CUdevice_attribute number; -1 where the driver refuses. */
 int gpu_attribute(const struct gpu_device *d, int attribute);
 unsigned gpu_sm_count(const struct gpu_device *d);
-unsigned gpu_cc(const struct gpu_device *d); /* 90 for sm_90 */
+unsigned gpu_cc(const struct gpu_device *d);	   /* 90 for sm_90 */
+int gpu_ordinal(const struct gpu_device *d);	   /* CUDA's number of it in this process: a CUdevice */
+void *gpu_context_raw(const struct gpu_device *d); /* CUcontext */
 /* Bytes a second by twice the memory clock times the bus; 0 where the driver does not say. */
 double gpu_dram_rate(const struct gpu_device *d);
 enum status gpu_memory(const struct gpu_device *d, uint64_t *free_bytes, uint64_t *total_bytes,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUPTI's activity interface without a GPU: a program plants records (cupti_fake.h), and they come out as
- * CUPTI's would, at the size that the version's records have, what lies behind the fields of old versions
- * filled with rubbish. FAKE_CUPTI_VERSION=N   as cuptiGetVersion tells (130001) FAKE_CUPTI_REFUSE=CODE
- * enabling kernels fails with it FAKE_CUPTI_DROP=N      so many records are told as dropped, once
+ * CUPTI's activity interface without a GPU (its counters are cupti_profiler.c's): a program plants records
+ * (cupti_fake.h), and they come out as CUPTI's would, at the size that the version's records have, what lies
+ * behind the fields of old versions filled with rubbish. FAKE_CUPTI_VERSION=N   as cuptiGetVersion tells
+ * (130001) FAKE_CUPTI_REFUSE=CODE enabling kernels fails with it FAKE_CUPTI_DROP=N      so many records are
+ * told as dropped, once
  */
 #include "cupti_fake.h"
 #include <pthread.h>
@@ -169,12 +170,6 @@ int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *dr
 	(void)context, (void)stream;
 	*dropped = to_drop;
 	to_drop = 0;
-	return 0;
-}
-
-int cuptiGetResultString(int code, const char **text)
-{
-	*text = code == 35 ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES" : "CUPTI_ERROR_UNKNOWN";
 	return 0;
 }
 

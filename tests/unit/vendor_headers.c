@@ -20,6 +20,16 @@
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
 #endif
+#if __has_include(<cupti_range_profiler.h>) && __has_include(<cupti_pmsampling.h>) && HAVE_CUDA_H
+#include <cupti_pmsampling.h>
+#include <cupti_profiler_host.h> /* C but for an include of <string>: of no file, see unit/plain */
+#include <cupti_range_profiler.h>
+#include <cupti_target.h>
+#include <cupti_version.h>
+#if CUPTI_API_VERSION >= 130000 /* older ones have the structures, and not every result */
+#define HAVE_CUPTI_H
+#endif
+#endif
 #if __has_include(<cblas.h>)
 #include <cblas.h>
 #endif
@@ -34,6 +44,7 @@
 #include "vendor/cublaslt_shapes.h"
 #include "vendor/cuda.h"
 #include "vendor/cudnn.h"
+#include "vendor/cupti.h"
 #include "vendor/dnnl.h"
 #include "vendor/nccl.h"
 
@@ -86,6 +97,30 @@ CUDNN_FUNCTIONS(X)
 #undef X
 #define X(name, value) _Static_assert((int)name == value, #name);
 CUDNN_CONSTANTS(X)
+#undef X
+#endif
+#ifdef HAVE_CUPTI_H
+/* Each of our structures beside CUPTI's: the function's type, the size told, every member's place and size. */
+#define MEMBER(type, own, its)                                                              \
+	_Static_assert(offsetof(ours, own) == offsetof(theirs, its), #its);                 \
+	_Static_assert(sizeof(((ours *)0)->own) == sizeof(((theirs *)0)->its), #its " of " #own);
+#define X(need, name, symbol, real, members)                                                                        \
+	__attribute__((unused)) static void check_##name(void)                                                      \
+	{                                                                                                           \
+		typedef struct cupti_##name ours;                                                                   \
+		typedef real theirs;                                                                                \
+		_Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), CUptiResult(*)(theirs *)), #symbol); \
+		_Static_assert(offsetof(ours, end) == real##_STRUCT_SIZE, #real);                                   \
+		members(MEMBER)                                                                                     \
+	}
+CUPTI_FUNCTIONS(X)
+#undef X
+#undef MEMBER
+#define X(name, value, status, cause) _Static_assert((int)name == value, #name);
+CUPTI_RESULTS(X)
+#undef X
+#define X(name, value) _Static_assert((int)name == value, #name);
+CUPTI_CONSTANTS(X)
 #undef X
 #endif
 
@@ -141,6 +176,16 @@ NCCL_OPS(X)
 _Static_assert(offsetof(ncclConfig_t, blocking) == 16 && offsetof(ncclConfig_t, netName) == 32, "NCCL's configuration");
 _Static_assert(offsetof(ncclConfig_t, commName) == 48 && sizeof(ncclConfig_t) >= 80, "NCCL's configuration");
 
+static void test_vendor_headers__cupti_rows_are_the_headers(void **state)
+{
+	(void)state;
+#ifndef HAVE_CUPTI_H
+	print_message("# no CUPTI headers of CUDA 13 on this machine: its rows are not held against it\n");
+	skip();
+#endif
+	assert_int_equal(cupti_lib.table_size, cupti_lib.symbol_count * sizeof(void (*)(void)));
+}
+
 static void test_vendor_headers__nccl_rows_are_the_headers(void **state)
 {
 	(void)state;
@@ -195,6 +240,7 @@ int main(void)
 		cmocka_unit_test(test_vendor_headers__cublaslt_rows_are_the_headers),
 		cmocka_unit_test(test_vendor_headers__cuda_rows_are_the_headers),
 		cmocka_unit_test(test_vendor_headers__cudnn_rows_are_the_headers),
+		cmocka_unit_test(test_vendor_headers__cupti_rows_are_the_headers),
 		cmocka_unit_test(test_vendor_headers__nccl_rows_are_the_headers),
 	};
 
