@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuDNN's attention by our plans: every mask, type, layout and direction against double precision, and timed.
- * What this version or device does not have is skipped with its words. usage: sdpa_cases test|plans|time
+ * What this version or device does not have is skipped with its words. usage: sdpa_cases test|plans|odd|time
  * [--small] [--each N] [--part I/N] [FILTER]
  * --small: short sequences alone; --each: candidates of a case, 8; --part: every Nth case from the Ith on, as
  * building kernels takes long and goes on beside others.
@@ -21,7 +21,7 @@
 
 /* How rows lie: heads apart, heads side by side, Q K V of one token side by side, sequences of different
  * length. */
-enum layout { HEADS, TOKENS, JOINED, LENGTHS };
+enum layout { HEADS, TOKENS, JOINED, LENGTHS, MORE_QUERIES };
 
 struct sdpa_case {
 	enum attention_type type;
@@ -30,6 +30,7 @@ struct sdpa_case {
 	uint32_t left, right;
 	enum layout layout;
 	bool backward;
+	double scale; /* 0: the usual */
 };
 
 #define F16 ATTENTION_F16
@@ -38,64 +39,81 @@ struct sdpa_case {
 #define FULL ATTENTION_FULL, 0, 0
 #define CAUSAL ATTENTION_CAUSAL, 0, 0
 #define WINDOW(left, right) ATTENTION_WINDOW, left, right
+#define FORWARD false, 0.0
+#define BACKWARD true, 0.0
 
 static const struct sdpa_case tests[] = {
-	{F16, 2, 2, 2, 128, 128, 64, FULL, HEADS, false},
-	{BF16, 2, 2, 2, 128, 128, 64, FULL, HEADS, false},
-	{F16, 1, 2, 2, 256, 256, 128, FULL, TOKENS, false},
-	{BF16, 1, 4, 2, 192, 192, 64, FULL, JOINED, false},
-	{F16, 1, 2, 1, 200, 77, 64, FULL, HEADS, false},
-	{BF16, 2, 1, 1, 65, 300, 128, FULL, HEADS, false},
-	{F16, 1, 1, 1, 128, 128, 256, FULL, HEADS, false},
-	{F16, 1, 1, 1, 1, 300, 64, FULL, HEADS, false},
-	{F16, 2, 2, 2, 128, 128, 64, CAUSAL, HEADS, false},
-	{BF16, 1, 4, 1, 256, 256, 128, CAUSAL, TOKENS, false},
-	{F16, 1, 2, 2, 200, 200, 64, CAUSAL, HEADS, false},
-	{F16, 1, 2, 2, 100, 300, 64, CAUSAL, HEADS, false},
-	{BF16, 1, 2, 2, 64, 257, 128, CAUSAL, HEADS, false},
-	{F16, 1, 2, 2, 300, 300, 64, WINDOW(64, 0), HEADS, false},
-	{F16, 1, 2, 2, 128, 300, 64, WINDOW(100, 0), HEADS, false},
-	{BF16, 1, 2, 2, 256, 256, 128, WINDOW(17, 9), HEADS, false},
-	{F16, 1, 2, 2, 256, 256, 64, WINDOW(NO, 31), HEADS, false},
-	{F16, 1, 2, 2, 256, 256, 64, WINDOW(31, NO), HEADS, false},
-	{F16, 3, 2, 2, 200, 200, 64, FULL, LENGTHS, false},
-	{BF16, 3, 4, 2, 256, 256, 128, CAUSAL, LENGTHS, false},
-	{F16, 3, 2, 2, 200, 200, 64, WINDOW(40, 0), LENGTHS, false},
-	{E4M3, 1, 2, 2, 128, 128, 64, FULL, HEADS, false},
-	{E4M3, 1, 2, 2, 256, 256, 128, FULL, TOKENS, false},
-	{E4M3, 1, 2, 2, 256, 256, 128, CAUSAL, HEADS, false},
-	{E4M3, 1, 4, 2, 256, 256, 64, CAUSAL, TOKENS, false},
-	{F16, 2, 2, 2, 128, 128, 64, FULL, HEADS, true},
-	{BF16, 1, 2, 2, 256, 256, 128, FULL, TOKENS, true},
-	{BF16, 1, 4, 2, 256, 256, 64, CAUSAL, HEADS, true},
-	{F16, 1, 2, 2, 200, 200, 64, FULL, HEADS, true},
-	{F16, 1, 2, 2, 200, 200, 64, CAUSAL, HEADS, true},
-	{F16, 1, 2, 2, 128, 256, 128, CAUSAL, HEADS, true},
-	{BF16, 1, 2, 2, 256, 256, 128, WINDOW(64, 0), HEADS, true},
-	{BF16, 3, 2, 2, 200, 200, 64, CAUSAL, LENGTHS, true},
-	{BF16, 3, 4, 2, 256, 256, 128, FULL, LENGTHS, true},
+	{F16, 2, 2, 2, 128, 128, 64, FULL, HEADS, FORWARD},
+	{BF16, 2, 2, 2, 128, 128, 64, FULL, HEADS, FORWARD},
+	{F16, 1, 2, 2, 256, 256, 128, FULL, TOKENS, FORWARD},
+	{BF16, 1, 4, 2, 192, 192, 64, FULL, JOINED, FORWARD},
+	{F16, 1, 2, 1, 200, 77, 64, FULL, HEADS, FORWARD},
+	{BF16, 2, 1, 1, 65, 300, 128, FULL, HEADS, FORWARD},
+	{F16, 1, 1, 1, 128, 128, 256, FULL, HEADS, FORWARD},
+	{F16, 1, 1, 1, 1, 300, 64, FULL, HEADS, FORWARD},
+	{F16, 2, 2, 2, 128, 128, 64, CAUSAL, HEADS, FORWARD},
+	{BF16, 1, 4, 1, 256, 256, 128, CAUSAL, TOKENS, FORWARD},
+	{F16, 1, 2, 2, 200, 200, 64, CAUSAL, HEADS, FORWARD},
+	{F16, 1, 2, 2, 100, 300, 64, CAUSAL, HEADS, FORWARD},
+	{BF16, 1, 2, 2, 64, 257, 128, CAUSAL, HEADS, FORWARD},
+	{F16, 1, 2, 2, 300, 300, 64, WINDOW(64, 0), HEADS, FORWARD},
+	{F16, 1, 2, 2, 128, 300, 64, WINDOW(100, 0), HEADS, FORWARD},
+	{BF16, 1, 2, 2, 256, 256, 128, WINDOW(17, 9), HEADS, FORWARD},
+	{F16, 1, 2, 2, 256, 256, 64, WINDOW(NO, 31), HEADS, FORWARD},
+	{F16, 1, 2, 2, 256, 256, 64, WINDOW(31, NO), HEADS, FORWARD},
+	{F16, 3, 2, 2, 200, 200, 64, FULL, LENGTHS, FORWARD},
+	{BF16, 3, 4, 2, 256, 256, 128, CAUSAL, LENGTHS, FORWARD},
+	{F16, 3, 2, 2, 200, 200, 64, WINDOW(40, 0), LENGTHS, FORWARD},
+	{E4M3, 1, 2, 2, 128, 128, 64, FULL, HEADS, FORWARD},
+	{E4M3, 1, 2, 2, 256, 256, 128, FULL, TOKENS, FORWARD},
+	{E4M3, 1, 2, 2, 256, 256, 128, CAUSAL, HEADS, FORWARD},
+	{E4M3, 1, 4, 2, 256, 256, 64, CAUSAL, TOKENS, FORWARD},
+	{F16, 2, 2, 2, 128, 128, 64, FULL, HEADS, BACKWARD},
+	{BF16, 1, 2, 2, 256, 256, 128, FULL, TOKENS, BACKWARD},
+	{BF16, 1, 4, 2, 256, 256, 64, CAUSAL, HEADS, BACKWARD},
+	{F16, 1, 2, 2, 200, 200, 64, FULL, HEADS, BACKWARD},
+	{F16, 1, 2, 2, 200, 200, 64, CAUSAL, HEADS, BACKWARD},
+	{F16, 1, 2, 2, 128, 256, 128, CAUSAL, HEADS, BACKWARD},
+	{BF16, 1, 2, 2, 256, 256, 128, WINDOW(64, 0), HEADS, BACKWARD},
+	{BF16, 3, 2, 2, 200, 200, 64, CAUSAL, LENGTHS, BACKWARD},
+	{BF16, 3, 4, 2, 256, 256, 128, FULL, LENGTHS, BACKWARD},
+};
+
+/* What a caller has to know before it relies on it: rows that keep nothing, large logits, captured runs, the
+ * same bits. */
+static const struct sdpa_case odd[] = {
+	{F16, 2, 2, 2, 512, 512, 64, FULL, HEADS, FORWARD},
+	{F16, 2, 2, 2, 512, 512, 64, FULL, HEADS, false, 30.0},
+	{BF16, 2, 2, 2, 512, 512, 128, CAUSAL, HEADS, false, 30.0},
+	{E4M3, 2, 2, 2, 512, 512, 128, CAUSAL, HEADS, false, 30.0},
+	{F16, 3, 2, 2, 200, 150, 64, CAUSAL, MORE_QUERIES, FORWARD},
+	{F16, 3, 2, 2, 200, 150, 64, WINDOW(16, 0), MORE_QUERIES, FORWARD},
+	{F16, 3, 2, 2, 200, 150, 64, CAUSAL, MORE_QUERIES, BACKWARD},
+	{BF16, 2, 4, 4, 512, 512, 64, CAUSAL, HEADS, BACKWARD},
+	{BF16, 2, 4, 2, 320, 320, 128, CAUSAL, HEADS, BACKWARD},
+	{BF16, 2, 4, 4, 1024, 1024, 128, FULL, HEADS, BACKWARD},
 };
 
 static const struct sdpa_case timings[] = {
-	{F16, 16, 8, 8, 512, 512, 64, FULL, HEADS, false},
-	{F16, 16, 16, 16, 512, 512, 64, FULL, HEADS, false},
-	{F16, 16, 32, 32, 512, 512, 64, FULL, HEADS, false},
-	{F16, 16, 64, 64, 512, 512, 64, FULL, HEADS, false},
-	{F16, 16, 96, 96, 512, 512, 64, FULL, HEADS, false},
-	{F16, 16, 128, 128, 512, 512, 64, FULL, HEADS, false},
-	{F16, 16, 96, 96, 512, 512, 64, CAUSAL, HEADS, false},
-	{F16, 16, 96, 96, 512, 512, 128, FULL, HEADS, false},
-	{BF16, 4, 32, 32, 4096, 4096, 128, FULL, HEADS, false},
-	{BF16, 4, 32, 32, 4096, 4096, 128, CAUSAL, HEADS, false},
-	{BF16, 2, 32, 32, 8192, 8192, 64, FULL, HEADS, false},
-	{BF16, 4, 32, 8, 4096, 4096, 128, CAUSAL, TOKENS, false},
-	{BF16, 4, 32, 32, 4096, 4096, 128, WINDOW(1023, 0), HEADS, false},
-	{E4M3, 16, 96, 96, 512, 512, 64, FULL, HEADS, false},
-	{E4M3, 4, 32, 32, 4096, 4096, 128, FULL, HEADS, false},
-	{E4M3, 4, 32, 32, 4096, 4096, 128, CAUSAL, HEADS, false},
-	{BF16, 4, 32, 32, 4096, 4096, 128, FULL, HEADS, true},
-	{BF16, 4, 32, 8, 4096, 4096, 128, CAUSAL, HEADS, true},
-	{F16, 16, 96, 96, 512, 512, 64, FULL, HEADS, true},
+	{F16, 16, 8, 8, 512, 512, 64, FULL, HEADS, FORWARD},
+	{F16, 16, 16, 16, 512, 512, 64, FULL, HEADS, FORWARD},
+	{F16, 16, 32, 32, 512, 512, 64, FULL, HEADS, FORWARD},
+	{F16, 16, 64, 64, 512, 512, 64, FULL, HEADS, FORWARD},
+	{F16, 16, 96, 96, 512, 512, 64, FULL, HEADS, FORWARD},
+	{F16, 16, 128, 128, 512, 512, 64, FULL, HEADS, FORWARD},
+	{F16, 16, 96, 96, 512, 512, 64, CAUSAL, HEADS, FORWARD},
+	{F16, 16, 96, 96, 512, 512, 128, FULL, HEADS, FORWARD},
+	{BF16, 4, 32, 32, 4096, 4096, 128, FULL, HEADS, FORWARD},
+	{BF16, 4, 32, 32, 4096, 4096, 128, CAUSAL, HEADS, FORWARD},
+	{BF16, 2, 32, 32, 8192, 8192, 64, FULL, HEADS, FORWARD},
+	{BF16, 4, 32, 8, 4096, 4096, 128, CAUSAL, TOKENS, FORWARD},
+	{BF16, 4, 32, 32, 4096, 4096, 128, WINDOW(1023, 0), HEADS, FORWARD},
+	{E4M3, 16, 96, 96, 512, 512, 64, FULL, HEADS, FORWARD},
+	{E4M3, 4, 32, 32, 4096, 4096, 128, FULL, HEADS, FORWARD},
+	{E4M3, 4, 32, 32, 4096, 4096, 128, CAUSAL, HEADS, FORWARD},
+	{BF16, 4, 32, 32, 4096, 4096, 128, FULL, HEADS, BACKWARD},
+	{BF16, 4, 32, 8, 4096, 4096, 128, CAUSAL, HEADS, BACKWARD},
+	{F16, 16, 96, 96, 512, 512, 64, FULL, HEADS, BACKWARD},
 };
 
 struct bench {
@@ -108,7 +126,7 @@ struct bench {
 	unsigned ran, failed, skipped;
 };
 
-/* Sequences of q_len, 1 and about half as many tokens. */
+/* Sequences of the longest, 1 and about half as many tokens. */
 static void different_lengths(const struct attention_problem *p, uint32_t *starts, uint32_t longest)
 {
 	starts[0] = 0;
@@ -150,7 +168,8 @@ static void shape_of(struct shape *s, const struct sdpa_case *c)
 	}
 	if (c->layout == JOINED)
 		p->q = p->k = p->v = (struct attention_strides){c->q_len * tokens * d, d, tokens * d};
-	if (c->layout == LENGTHS) {
+	p->scale = c->scale;
+	if (c->layout == LENGTHS || c->layout == MORE_QUERIES) {
 		different_lengths(p, s->q_starts, c->q_len);
 		different_lengths(p, s->kv_starts, c->kv_len);
 		p->q_starts = s->q_starts;
@@ -299,7 +318,7 @@ static enum status compare_lse(struct life *l, const double *want, struct text *
 
 	for (uint64_t i = 0; !st && i < count; i++)
 		if (!isnan(want[i])) {
-			double off = fabs((double)got[i] - want[i]);
+			double off = (double)got[i] == want[i] ? 0.0 : fabs((double)got[i] - want[i]);
 
 			wrong = isnan(off) ? (double)INFINITY : fmax(wrong, off);
 		}
@@ -419,6 +438,71 @@ static enum status list_one(struct life *l, struct text *said, struct error *err
 	return st;
 }
 
+static enum status runs_captured(struct life *l, struct sdpa_plan *plan, struct error *err)
+{
+	struct gpu_graph *graph = NULL;
+	enum status st = gpu_capture_begin(l->b->stream, err), ended;
+
+	if (st)
+		return st;
+	st = enqueue(l, plan, err);
+	ended = gpu_capture_end(l->b->stream, &graph, st ? NULL : err);
+	st = st ? st : ended;
+	if (!st)
+		st = gpu_graph_launch(graph, l->b->stream, err);
+	if (!st)
+		st = gpu_stream_wait(l->b->stream, err);
+	gpu_graph_destroy(&graph);
+	return st;
+}
+
+static enum status copy_out(struct life *l, unsigned which, void *to, struct error *err)
+{
+	struct tensor *t = &l->t[which];
+
+	return gpu_copy_from(l->b->device, to, t->device, t->count * attention_type_bytes(t->type), err);
+}
+
+/* What a second run, captured, leaves in a tensor that was made NaN before it. */
+static enum status again(struct life *l, struct sdpa_plan *plan, unsigned which, struct text *said,
+			 struct error *err)
+{
+	struct tensor *t = &l->t[which];
+	uint64_t bytes = t->count * attention_type_bytes(t->type);
+	void *first = malloc(bytes), *second = malloc(bytes);
+	enum status st = first && second ? copy_out(l, which, first, err)
+					 : error_set(err, STATUS_NO_RESOURCE, "no memory for a tensor");
+
+	if (!st)
+		st = gpu_stream_fill32(l->b->stream, t->device, UINT32_MAX, bytes / 4, err);
+	if (!st)
+		st = runs_captured(l, plan, err);
+	if (!st)
+		st = copy_out(l, which, second, err);
+	if (!st)
+		text_add(said, memcmp(first, second, bytes) ? ", captured: other bits"
+							    : ", captured: the same bits");
+	free(first);
+	free(second);
+	return st;
+}
+
+static enum status odd_one(struct life *l, struct text *said, struct error *err)
+{
+	enum status st = test_one(l, said, err);
+
+	if (st == STATUS_MISMATCH) { /* said by now, and the rest is worth knowing too */
+		text_addf(said, " WRONG: %s", err->text);
+		st = again(l, l->forward, O, said, NULL);
+		return STATUS_MISMATCH;
+	}
+	if (!st)
+		st = again(l, l->forward, O, said, err);
+	if (!st && l->back)
+		st = again(l, l->back, D_Q, said, err);
+	return st;
+}
+
 enum { REPEATS = 15 };
 
 static enum status time_selected(struct life *l, struct sdpa_plan *plan, double *us, struct error *err)
@@ -511,16 +595,31 @@ static void run_case(struct bench *b, const struct sdpa_case *c, one *what)
 
 static int run(struct bench *b, const char *verb)
 {
-	bool timed = !strcmp(verb, "time");
-	const struct sdpa_case *cases = timed ? timings : tests;
-	size_t count = timed ? COUNT(timings) : COUNT(tests);
-	one *what = timed ? time_one : !strcmp(verb, "plans") ? list_one : test_one;
+	static const struct {
+		const char *verb;
+		const struct sdpa_case *cases;
+		size_t count;
+		one *what;
+	} verbs[] = {
+		{"test", tests, COUNT(tests), test_one},
+		{"plans", tests, COUNT(tests), list_one},
+		{"odd", odd, COUNT(odd), odd_one},
+		{"time", timings, COUNT(timings), time_one},
+	};
+	size_t v = 0;
+
+	while (v < COUNT(verbs) && strcmp(verbs[v].verb, verb))
+		v++;
+	if (v == COUNT(verbs)) {
+		printf("%s is not test, plans, odd or time\n", verb);
+		return 64;
+	}
 
 	printf("%s, sm_%u, cuDNN %d, %s\n", gpu_name(b->device), gpu_cc(b->device), sdpa_version(b->sdpa),
 	       sdpa_path(b->sdpa));
-	for (size_t i = b->part; i < count; i += b->parts)
-		if (!b->small || cases[i].q_len <= 128)
-			run_case(b, &cases[i], what);
+	for (size_t i = b->part; i < verbs[v].count; i += b->parts)
+		if (!b->small || verbs[v].cases[i].q_len <= 128)
+			run_case(b, &verbs[v].cases[i], verbs[v].what);
 	printf("%u cases, %u failed, %u skipped\n", b->ran, b->failed, b->skipped);
 	return b->failed || b->ran == b->skipped;
 }
