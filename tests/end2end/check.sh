@@ -263,7 +263,7 @@ ok "or neither" says '^all-gather 1 MiB, bf16, NCCL .*no band for this operation
 ahead "$replay/derived-h100-sxm-8"
 ok "eight H100: that of a switch which adds" says '^all-reduce 1 GiB, bf16, NCCL .*440–482 GB/s .*h100-allreduce-8-switch-1gib: nvls 1' out
 ok "and the share of an all-to-all" says '^all-to-all 4 GiB, bf16, NCCL .*looked into below 292 GB/s' out
-ahead "$results/2026-11-21-h200-sxm-x2/recording"
+ahead "$results/2026-11-22-h200-sxm-x2/recording"
 ok "two H200: that of two" says '^reduce-scatter 4 GiB, bf16, NCCL .*264–313 GB/s' out
 
 mkdir words
