@@ -359,9 +359,7 @@ template <int N> static __device__ __forceinline__ void accumulator_scale(float 
 
 /* -- consumer -- */
 
-/* How a warpgroup walks over a tile's steps. SELF derives from it and says of step n whether all rows see it whole, and
- * masks its scores where not. */
-template <typename C, typename SELF> struct attention_walk {
+template <typename C> struct attention_consumer {
 	const attention_sm90_args &a;
 	attention_room<C> room;
 	const volatile attention_unit *u; /* in shared memory, the warp's own */
@@ -468,15 +466,24 @@ template <typename C, typename SELF> struct attention_walk {
 			named_arrive(1 + (group + 1) % C::GROUPS, 256);
 	}
 
+	__device__ __forceinline__ void mask(float (&s)[C::KEYS / 2], unsigned n, int tile)
+	{
+		const int kv_len = u->kv_len, row = tile * C::ROWS + warp * 16 + lane / 4 + kv_len - u->q_len;
+		const int low[2] = {row - a.left, row + 8 - a.left};
+		const int high[2] = {min(row + a.right, kv_len - 1), min(row + 8 + a.right, kv_len - 1)};
+
+		scores_mask(s, low, high, (u->from + (int)(n - fill)) * C::KEYS + lane % 4 * 2);
+	}
+
 	/* Softmax of a block's scores. */
 	__device__ __forceinline__ bool block(float (&s)[C::KEYS / 2], softmax_rows &x, const walk_range &r, unsigned n,
 					      bool &ready, uint32_t (&p)[C::KEYS / 4], float (&factor)[2])
 	{
-		const bool whole = static_cast<SELF *>(this)->whole(r, n);
+		const bool whole = n >= r.whole_first && n < r.whole_end;
 		bool grown;
 
 		if (!whole)
-			static_cast<SELF *>(this)->mask(s, n, r.tile);
+			mask(s, n, r.tile);
 		grown = scores_take<C>(s, x, a.scale_log2, ready && whole, p, factor);
 		if (C::STALE)
 			ready = ready || whole;
@@ -595,8 +602,8 @@ template <typename C, typename SELF> struct attention_walk {
 		float s[C::KEYS / 2], factor[2], sum[2];
 
 		ahead_issue(s, o, p, r, n);
-		if (!static_cast<SELF *>(this)->whole(r, n))
-			static_cast<SELF *>(this)->mask(s, n, r.tile);
+		if (n < r.whole_first || n >= r.whole_end)
+			mask(s, n, r.tile);
 		scores_top(s, x, a.scale_log2, factor);
 		const float shift[2] = {x.shift[0] == INFINITY ? 0.f : x.shift[0],
 					x.shift[1] == INFINITY ? 0.f : x.shift[1]};
@@ -719,29 +726,6 @@ template <typename C, typename SELF> struct attention_walk {
 		}
 		__syncwarp();
 	}
-};
-
-template <typename C> struct attention_consumer : attention_walk<C, attention_consumer<C>> {
-	typedef attention_walk<C, attention_consumer<C>> walk_of;
-	typedef typename walk_of::walk_range walk_range;
-	using walk_of::a;
-	using walk_of::fill;
-	using walk_of::group;
-	using walk_of::u;
-
-	__device__ __forceinline__ bool whole(const walk_range &r, unsigned n) const
-	{
-		return n >= r.whole_first && n < r.whole_end;
-	}
-
-	__device__ __forceinline__ void mask(float (&s)[C::KEYS / 2], unsigned n, int tile)
-	{
-		const int kv_len = u->kv_len, row = tile * C::ROWS + this->warp * 16 + this->lane / 4 + kv_len - u->q_len;
-		const int low[2] = {row - a.left, row + 8 - a.left};
-		const int high[2] = {min(row + a.right, kv_len - 1), min(row + 8 + a.right, kv_len - 1)};
-
-		scores_mask(s, low, high, (u->from + (int)(n - fill)) * C::KEYS + this->lane % 4 * 2);
-	}
 
 	/* Which blocks the tile sees, and which of them all its rows see whole. */
 	__device__ __forceinline__ walk_range range_of(int tile, bool last)
@@ -770,29 +754,29 @@ template <typename C> struct attention_consumer : attention_walk<C, attention_co
 		if (!there || r.first >= r.end)
 			r.first = r.end = all;
 		if (there)
-			this->queries_take();
+			queries_take();
 		if (last)
-			this->skip(fill, r.first);
+			skip(fill, r.first);
 		if (there) {
 			float o[C::D / 2];
 			softmax_rows x = {{INFINITY, INFINITY}, {0, 0}};
 
 			if (r.first < r.end) {
 				if (C::AHEAD)
-					this->walk_ahead(o, x, r);
+					walk_ahead(o, x, r);
 				else
-					this->walk(o, x, r);
+					walk(o, x, r);
 			} else {
 				if (!C::Q_REGISTERS)
-					this->queries_done();
+					queries_done();
 #pragma unroll
 				for (int i = 0; i < C::D / 2; i++)
 					o[i] = 0;
 			}
-			this->store(o, x, tile);
+			store(o, x, tile);
 		}
 		if (last)
-			this->skip(r.end, all);
+			skip(r.end, all);
 	}
 
 	__device__ __forceinline__ void run(attention_unit *shared)
@@ -806,14 +790,14 @@ template <typename C> struct attention_consumer : attention_walk<C, attention_co
 			if (number < 0 || !unit_find<C>(a, number, found))
 				continue;
 			__syncwarp();
-			if (this->lane == 0)
+			if (lane == 0)
 				*shared = found;
 			__syncwarp();
 			for (int i = 0; i < (int)a.passes; i++)
 				pass(tile_of_pass<C>(u->tile, i, group), i + 1 == (int)a.passes);
 			fill += u->to - u->from;
 		}
-		if (this->lane == 0)
+		if (lane == 0)
 			tensor_store_wait();
 	}
 };
@@ -851,7 +835,7 @@ template <typename C> static __device__ __forceinline__ void attention_run(const
 	} else {
 		registers_grow<C::REGISTERS>();
 		attention_unit *unit = (attention_unit *)(attention_shared + (room.base - shared_at(attention_shared)) + room.unit());
-		attention_consumer<C> consumer = {{a, room, unit, warp / 4 - 1, warp % 4, lane, 0, 0}};
+		attention_consumer<C> consumer = {a, room, unit, warp / 4 - 1, warp % 4, lane, 0, 0};
 
 		consumer.run(unit);
 	}

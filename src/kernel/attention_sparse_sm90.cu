@@ -1,176 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Block-sparse attention forward on Hopper: the dense kernel's products and softmax, fed from lists. A unit is one query
- * block, two tiles of 64 rows that walk the same list, so both warpgroups always have equally many steps. Blocks take
- * units by a counter, in the order given (long ones first), and one producing thread looks a unit up while the one
- * before is being multiplied. A step is one slot of 128 keys: a block, or two of 64. Partial blocks come first.
+ * Block-sparse attention forward on Hopper. A unit is one query block, two tiles of 64 rows that walk the same list, so
+ * both warpgroups always have equally many steps. Blocks take units by a counter, in the order given (long ones first),
+ * and one producing thread looks a unit up while the one before is being multiplied (kernel/attention_sparse.cuh). A step
+ * is one slot of 128 keys: a block, or two of 64. Partial blocks come first. docs/design/attention_kernels.md
  */
-#include "kernel/attention_sm90.cuh"
-#include "kernel/attention_sparse.h"
+#include "kernel/attention_sparse.cuh"
 
-template <typename C, int K_BLOCK_> struct sparse_shape : C {
-	enum {
-		K_BLOCK = K_BLOCK_,
-		PARTS = C::KEYS / K_BLOCK_,
-		UNITS = 2,
-		PLACES = 2 * C::SLOTS, /* a slot's are still read when its keys were given back */
-		FULL_UNIT = C::BARRIERS,
-		EMPTY_UNIT = FULL_UNIT + UNITS,
-		PLACES_AT = C::BARRIERS_AT + (EMPTY_UNIT + UNITS) * 8,
-		SHARED_BYTES = PLACES_AT + PLACES * PARTS * 4 + 1024,
-	};
-	static_assert(C::GROUPS == 2 && UNITS * C::UNIT_BYTES <= C::BARRIERS_AT - C::UNITS_AT, "room for units");
-};
-
-struct sparse_unit {
-	attention_unit in;	      /* tile: -1 where there are no more */
-	uint32_t partial, total;      /* blocks */
-	uint32_t full_at, partial_at; /* in the lists */
-	uint32_t reserved;
-};
-static_assert(sizeof(sparse_unit) == 64, "its place in shared memory");
-
-/* -- producer -- */
-
-template <typename C> struct sparse_producer {
-	const attention_sparse_args &s;
-	attention_room<C> room;
-	unsigned char *shared;
-	unsigned fill, q_fill;
-
-	__device__ __forceinline__ sparse_unit find(uint32_t number) const
-	{
-		const attention_sm90_args &a = s.dense;
-		const attention_block_lists &l = s.lists;
-		sparse_unit u;
-
-		u.in.tile = -1;
-		if (number >= a.batch * a.heads * l.q_blocks)
-			return u;
-		const uint32_t unit = s.order[number], pair = unit / l.q_blocks, q = unit - pair * l.q_blocks;
-		u.in.sequence = pair / a.heads;
-		u.in.head = pair - u.in.sequence * a.heads;
-		const uint32_t row = ((u.in.sequence % l.batches) * l.heads + u.in.head % l.heads) * l.q_blocks + q;
-		u.partial_at = l.partial_begin[row];
-		u.partial = l.partial_begin[row + 1] - u.partial_at;
-		u.full_at = l.full_begin[row];
-		u.total = u.partial + l.full_begin[row + 1] - u.full_at;
-		u.in.kv_head = u.in.head / (int)(a.heads / a.kv_heads);
-		u.in.batch = a.q_starts ? 0 : u.in.sequence;
-		u.in.q_row = a.q_starts ? (int)a.q_starts[u.in.sequence] : 0;
-		u.in.kv_row = a.q_starts ? (int)a.kv_starts[u.in.sequence] : 0;
-		u.in.q_len = a.q_starts ? (int)a.q_starts[u.in.sequence + 1] - u.in.q_row : (int)a.q_len;
-		u.in.kv_len = a.q_starts ? (int)a.kv_starts[u.in.sequence + 1] - u.in.kv_row : (int)a.kv_len;
-		u.in.tile = q * (ATTENTION_SPARSE_ROWS / C::ROWS);
-		u.in.from = u.in.to = 0;
-		return u;
-	}
-
-	/* Key block of an entry of the unit's lists; one behind the last repeats it. */
-	__device__ __forceinline__ int place(const sparse_unit &u, uint32_t entry) const
-	{
-		entry = min(entry, u.total - 1);
-		return entry < u.partial ? s.lists.partial[u.partial_at + entry] : s.lists.full[u.full_at + entry - u.partial];
-	}
-
-	__device__ __forceinline__ void load(uint32_t to, unsigned full, const tensor_map *map, const sparse_unit &u,
-					     const int (&places)[C::PARTS])
-	{
-		barrier_expect(room.barrier(full), C::KV_BYTES);
-#pragma unroll
-		for (int p = 0; p < C::PARTS; p++)
-#pragma unroll
-			for (int c = 0; c < C::CHUNKS; c++)
-				tensor_load(to + (c * C::KEYS + p * C::K_BLOCK) * 128, map, room.barrier(full), c * 64,
-					    u.in.kv_row + places[p] * C::K_BLOCK, u.in.kv_head, u.in.batch);
-	}
-
-	/* `cut`: not all of the step's pairs are kept. */
-	__device__ __forceinline__ void step(const sparse_unit &u, const int (&places)[C::PARTS], bool cut)
-	{
-		const unsigned slot = fill % C::SLOTS, parity = fill / C::SLOTS % 2 ^ 1;
-		volatile int *told = (volatile int *)(shared + C::PLACES_AT) + fill % C::PLACES * C::PARTS;
-
-		barrier_wait(room.barrier(C::EMPTY_K + slot), parity);
-#pragma unroll
-		for (int p = 0; p < C::PARTS; p++)
-			told[p] = places[p] | (cut ? 1 << 31 : 0);
-		load(room.k(slot), C::FULL_K + slot, &s.dense.k_map, u, places);
-		barrier_wait(room.barrier(C::EMPTY_V + slot), parity);
-		load(room.v(slot), C::FULL_V + slot, &s.dense.v_map, u, places);
-		fill++;
-	}
-
-	__device__ __forceinline__ void queries(const sparse_unit &u)
-	{
-#pragma unroll
-		for (int g = 0; g < C::GROUPS; g++) {
-			const unsigned slot = q_fill % C::Q_SLOTS, at = g * C::Q_SLOTS + slot;
-
-			barrier_wait(room.barrier(C::EMPTY_Q + at), q_fill / C::Q_SLOTS % 2 ^ 1);
-			barrier_expect(room.barrier(C::FULL_Q + at), C::Q_BYTES);
-#pragma unroll
-			for (int c = 0; c < C::CHUNKS; c++)
-				tensor_load(room.q(g, slot) + c * 64 * 128, &s.dense.q_map, room.barrier(C::FULL_Q + at), c * 64,
-					    u.in.q_row + (u.in.tile + g) * C::ROWS, u.in.head, u.in.batch);
-		}
-		q_fill++;
-	}
-
-	__device__ __forceinline__ void announce(const sparse_unit &u, unsigned number)
-	{
-		barrier_wait(room.barrier(C::EMPTY_UNIT + number % C::UNITS), number / C::UNITS % 2 ^ 1);
-		*(sparse_unit *)(shared + C::UNITS_AT + number % C::UNITS * C::UNIT_BYTES) = u;
-		barrier_arrive(room.barrier(C::FULL_UNIT + number % C::UNITS));
-	}
-
-	/* The last block to find the counter at its end sets it back. */
-	__device__ __forceinline__ void leave()
-	{
-		if (atomicAdd(s.turn + 1, 1u) == gridDim.x - 1) {
-			s.turn[0] = 0;
-			s.turn[1] = 0;
-		}
-	}
-
-	__device__ __forceinline__ void run()
-	{
-		sparse_unit u = find(blockIdx.x);
-
-		for (unsigned number = 0;; number++) {
-			const uint32_t steps = (u.total + C::PARTS - 1) / C::PARTS;
-			int places[C::PARTS], coming[C::PARTS];
-			sparse_unit next;
-
-			announce(u, number);
-			if (u.in.tile < 0)
-				break;
-			const uint32_t turn = gridDim.x + atomicAdd(s.turn, 1u);
-			queries(u);
-			if (steps)
-#pragma unroll
-				for (int p = 0; p < C::PARTS; p++)
-					coming[p] = place(u, p);
-			for (uint32_t i = 0; i < max(steps, 1u); i++) {
-				if (i < steps) {
-#pragma unroll
-					for (int p = 0; p < C::PARTS; p++) {
-						places[p] = coming[p];
-						coming[p] = place(u, (i + 1) * C::PARTS + p);
-					}
-					step(u, places, i * C::PARTS < u.partial || (i + 1) * C::PARTS > u.total);
-				}
-				if (i == (steps > 1))
-					next = find(turn);
-			}
-			u = next;
-		}
-		leave();
-	}
-};
-
-/* -- consumer: as few registers as can be; what it knows of its unit stays in shared memory -- */
-
+/* What a consumer knows of its unit stays in shared memory: scores have no registers to spare. */
 static __device__ __forceinline__ uint32_t shared_word(uint32_t at)
 {
 	uint32_t x;
@@ -190,26 +27,83 @@ static __device__ __forceinline__ uint32_t shift_left(uint32_t x, uint32_t by)
 
 #define UNIT_WORD(member) shared_word(unit_at() + offsetof(sparse_unit, member))
 
-template <typename C> struct sparse_consumer : attention_walk<C, sparse_consumer<C>> {
-	typedef attention_walk<C, sparse_consumer<C>> W;
+template <typename C> struct sparse_consumer {
 	const attention_sparse_args &s;
-	unsigned number; /* of the unit */
-
-	__device__ __forceinline__ sparse_consumer(const W &walk, const attention_sparse_args &args) : W(walk), s(args), number(0)
-	{
-	}
+	attention_room<C> room;
+	unsigned group, warp, lane;
+	unsigned number;      /* of the unit: its queries have the same */
+	unsigned first, end;  /* its steps, as numbers of fills */
+	uint32_t q[C::Q_REGISTERS ? C::D / 4 : 1];
 
 	__device__ __forceinline__ uint32_t unit_at() const
 	{
-		return this->room.base + C::UNITS_AT + number % C::UNITS * C::UNIT_BYTES;
+		return room.base + C::UNITS_AT + number % C::UNITS * C::UNIT_BYTES;
 	}
 
 	__device__ __forceinline__ uint32_t place_at(unsigned n) const
 	{
-		return this->room.base + C::PLACES_AT + n % C::PLACES * (C::PARTS * 4);
+		return room.base + C::PLACES_AT + n % C::PLACES * (C::PARTS * 4);
 	}
 
-	__device__ __forceinline__ bool whole(const typename W::walk_range &, unsigned n) const
+	/* -- slots -- */
+
+	__device__ __forceinline__ void release(unsigned barrier)
+	{
+		if (lane == 0)
+			barrier_arrive(room.barrier(barrier));
+	}
+
+	__device__ __forceinline__ void wait(unsigned full, unsigned n)
+	{
+		barrier_wait(room.barrier(full + n % C::SLOTS), n / C::SLOTS % 2);
+	}
+
+	__device__ __forceinline__ void turn_wait()
+	{
+		if (C::TURNS)
+			named_sync(1 + group, 256);
+	}
+
+	__device__ __forceinline__ void turn_pass()
+	{
+		if (C::TURNS)
+			named_arrive(1 + (group + 1) % C::GROUPS, 256);
+	}
+
+	__device__ __forceinline__ unsigned queries_slot() const
+	{
+		return group * C::Q_SLOTS + number % C::Q_SLOTS;
+	}
+
+	__device__ __forceinline__ void queries_done()
+	{
+		__syncwarp();
+		release(C::EMPTY_Q + queries_slot());
+	}
+
+	__device__ __forceinline__ void queries_take()
+	{
+		const unsigned row = warp * 16 + lane % 16;
+
+		barrier_wait(room.barrier(C::FULL_Q + queries_slot()), number / C::Q_SLOTS % 2);
+		if (C::Q_REGISTERS) {
+#pragma unroll
+			for (int i = 0; i < C::D / 16; i++) {
+				const uint32_t at = room.q(group, number % C::Q_SLOTS) + i / 4 * 64 * 128 + row * 128;
+				uint32_t four[4];
+
+				matrix_load(four, at + ((i % 4 * 2 + lane / 16) ^ row % 8) * 16);
+#pragma unroll
+				for (int e = 0; e < 4; e++)
+					q[C::Q_REGISTERS ? 4 * i + e : 0] = four[e];
+			}
+			queries_done();
+		}
+	}
+
+	/* -- masks -- */
+
+	__device__ __forceinline__ bool whole(unsigned n) const
 	{
 		return (int)shared_word(place_at(n)) >= 0;
 	}
@@ -220,7 +114,7 @@ template <typename C> struct sparse_consumer : attention_walk<C, sparse_consumer
 	__device__ __forceinline__ void cut(float (&x)[C::KEYS / 2], int low, int high, int end, const uint32_t *bits) const
 	{
 		enum { EACH = C::K_BLOCK / 2, WORDS = C::K_BLOCK / 32 };
-		const int column = this->lane % 4 * 2;
+		const int column = lane % 4 * 2;
 
 #pragma unroll
 		for (int r = 0; r < 2; r++)
@@ -242,11 +136,11 @@ template <typename C> struct sparse_consumer : attention_walk<C, sparse_consumer
 	template <int PART> __device__ __forceinline__ void mask_part(float (&x)[C::KEYS / 2], unsigned n) const
 	{
 		enum { WORDS = C::K_BLOCK / 32, FAR = 1 << 29 };
-		const uint32_t entry = (n - this->fill) * C::PARTS + PART;
-		const int place = shared_word(place_at(n) + 4 * PART) & 0x7fffffff, row = this->group * 64 + this->warp * 16 + this->lane / 4;
-		const int kv_len = UNIT_WORD(in.kv_len), first = place * C::K_BLOCK;
-		const int own = (int)UNIT_WORD(in.tile) * C::ROWS + row + kv_len - (int)UNIT_WORD(in.q_len) - first;
-		int low = own - s.dense.left, high = own + s.dense.right, end = kv_len - 1 - first;
+		const uint32_t entry = (n - first) * C::PARTS + PART;
+		const int place = shared_word(place_at(n) + 4 * PART) & 0x7fffffff, row = group * 64 + warp * 16 + lane / 4;
+		const int kv_len = UNIT_WORD(in.kv_len), key = place * C::K_BLOCK;
+		const int own = (int)UNIT_WORD(in.tile) * C::ROWS + row + kv_len - (int)UNIT_WORD(in.q_len) - key;
+		int low = own - s.dense.left, high = own + s.dense.right, end = kv_len - 1 - key;
 		const uint32_t *bits = nullptr;
 
 		if (entry >= UNIT_WORD(total))
@@ -258,58 +152,247 @@ template <typename C> struct sparse_consumer : attention_walk<C, sparse_consumer
 		cut<PART>(x, low, high, end, bits);
 	}
 
-	__device__ __forceinline__ void mask(float (&x)[C::KEYS / 2], unsigned n, int) const
+	__device__ __forceinline__ void mask(float (&x)[C::KEYS / 2], unsigned n) const
 	{
 		mask_part<0>(x, n);
 		if (C::PARTS > 1)
 			mask_part<C::PARTS - 1>(x, n);
 	}
 
+	/* -- products: scores of step n, values of step n -- */
+
+	__device__ __forceinline__ void scores_issue(float (&x)[C::KEYS / 2], unsigned n)
+	{
+		const uint64_t k = wgmma_tile(room.k(n % C::SLOTS));
+		const uint64_t t = wgmma_tile(room.q(group, number % C::Q_SLOTS));
+
+#pragma unroll
+		for (int i = 0; i < C::D / 16; i++) {
+			const uint64_t kb = k + ((i / 4 * C::KEYS * 128 + i % 4 * 32) >> 4);
+
+			if (C::Q_REGISTERS)
+				wgmma_rs(typename C::T(), x, q + (C::Q_REGISTERS ? 4 * i : 0), kb, i > 0);
+			else
+				wgmma_ss(typename C::T(), x, t + ((i / 4 * 64 * 128 + i % 4 * 32) >> 4), kb, i > 0);
+		}
+		wgmma_commit();
+	}
+
+	__device__ __forceinline__ void values_issue(float (&o)[C::D / 2], const uint32_t (&p)[C::KEYS / 4], unsigned n)
+	{
+		const uint64_t v = wgmma_tile(room.v(n % C::SLOTS), C::KEYS * 128);
+
+#pragma unroll
+		for (int i = 0; i < C::KEYS / 16; i++)
+			wgmma_rs_across(typename C::T(), o, p + 4 * i, v + (i * 2048 >> 4), i > 0 || n > first);
+		wgmma_commit();
+	}
+
+	__device__ __forceinline__ void scores_done(float (&x)[C::KEYS / 2], unsigned n)
+	{
+		wgmma_hold(x);
+		release(C::EMPTY_K + n % C::SLOTS);
+		if (!C::Q_REGISTERS && n + 1 == end)
+			queries_done();
+	}
+
+	__device__ __forceinline__ void values_done(float (&o)[C::D / 2], unsigned n)
+	{
+		wgmma_wait<0>();
+		wgmma_hold(o);
+		release(C::EMPTY_V + n % C::SLOTS);
+	}
+
+	/* -- steps -- */
+
+	__device__ __forceinline__ bool softmax(float (&x)[C::KEYS / 2], softmax_rows &rows, unsigned n, bool &ready,
+						uint32_t (&p)[C::KEYS / 4], float (&factor)[2])
+	{
+		const bool all = whole(n);
+		bool grown;
+
+		if (!all)
+			mask(x, n);
+		grown = scores_take<C>(x, rows, s.dense.scale_log2, ready && all, p, factor);
+		ready = ready || all;
+		return grown;
+	}
+
+	__device__ __forceinline__ void step_first(softmax_rows &rows, bool &ready, uint32_t (&p)[C::KEYS / 4])
+	{
+		float x[C::KEYS / 2], factor[2];
+
+		wait(C::FULL_K, first);
+		turn_wait();
+		wgmma_fence();
+		scores_issue(x, first);
+		turn_pass();
+		wgmma_wait<0>();
+		scores_done(x, first);
+		softmax(x, rows, first, ready, p, factor);
+	}
+
+	/* Step n's scores go to the matrix unit before the values of the one before, whose product runs on below the
+	 * softmax of step n. Scores stay until the new pairs are known to be good, so pairs have two sets of registers. */
+	__device__ __forceinline__ void step(float (&o)[C::D / 2], softmax_rows &rows, unsigned n, bool &ready,
+					     uint32_t (&before)[C::KEYS / 4], uint32_t (&p)[C::KEYS / 4])
+	{
+		float x[C::KEYS / 2], factor[2];
+		bool grown;
+
+		wait(C::FULL_K, n);
+		wait(C::FULL_V, n - 1);
+		turn_wait();
+		wgmma_fence();
+		scores_issue(x, n);
+		values_issue(o, before, n - 1);
+		turn_pass();
+		wgmma_wait<1>();
+		scores_done(x, n);
+		grown = softmax(x, rows, n, ready, p, factor);
+		values_done(o, n - 1);
+		wgmma_hold(before);
+		if (grown)
+			accumulator_scale(o, factor);
+	}
+
+	__device__ __forceinline__ void step_last(float (&o)[C::D / 2], const uint32_t (&p)[C::KEYS / 4])
+	{
+		wait(C::FULL_V, end - 1);
+		wgmma_fence();
+		values_issue(o, p, end - 1);
+		values_done(o, end - 1);
+	}
+
+	__device__ __forceinline__ void walk(float (&o)[C::D / 2], softmax_rows &rows)
+	{
+		uint32_t p0[C::KEYS / 4], p1[C::KEYS / 4];
+		bool ready = false;
+
+		step_first(rows, ready, p0);
+		for (unsigned n = first + 1; n < end; n++) {
+			step(o, rows, n, ready, p0, p1);
+			if (++n >= end) {
+				step_last(o, p1);
+				return;
+			}
+			step(o, rows, n, ready, p1, p0);
+		}
+		step_last(o, p0);
+	}
+
+	/* -- O through shared memory to its rows, each warp its own 16 -- */
+
+	__device__ __forceinline__ void store_sums(const softmax_rows &rows, int row, float (&inverse)[2])
+	{
+		const attention_sm90_args &a = s.dense;
+
+#pragma unroll
+		for (int r = 0; r < 2; r++) {
+			const int64_t line = ((int64_t)UNIT_WORD(in.sequence) * a.heads + UNIT_WORD(in.head)) * a.q_len;
+			const int own = row + lane / 4 + 8 * r;
+			float sum = rows.sum[r];
+
+			sum += __shfl_xor_sync(~0u, sum, 1);
+			sum += __shfl_xor_sync(~0u, sum, 2);
+			inverse[r] = sum == 0 ? 0.f : 1.f / sum;
+			if (a.lse && lane % 4 == 0 && own < (int)UNIT_WORD(in.q_len))
+				a.lse[line + own] = sum == 0 ? -INFINITY : (log2f(sum) - rows.shift[r]) * 0.69314718056f;
+		}
+	}
+
+	/* The end of a packed sequence: the next one's rows are not touched. */
+	__device__ void store_rows(int row, uint32_t at)
+	{
+		const attention_sm90_args &a = s.dense;
+		const int64_t first_row = UNIT_WORD(in.q_row) + row, head = UNIT_WORD(in.head);
+
+		for (unsigned i = lane; i < 16 * C::D / 8; i += 32) {
+			const unsigned line = i / (C::D / 8), piece = i % (C::D / 8);
+			uint4 v;
+
+			if (row + (int)line >= (int)UNIT_WORD(in.q_len))
+				break;
+			asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+				     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+				     : "r"(at + piece / 8 * 64 * 128 + line * 128 + (piece % 8 ^ line % 8) * 16));
+			*(uint4 *)((typename C::T *)a.o + (first_row + line) * a.o_step.row + head * a.o_step.head +
+				   piece * 8) = v;
+		}
+		__syncwarp();
+	}
+
+	__device__ __forceinline__ void store(const float (&o)[C::D / 2], const softmax_rows &rows, int row)
+	{
+		const uint32_t at = room.o(group) + warp * 16 * 128;
+		float inverse[2];
+
+		store_sums(rows, row, inverse);
+		if (lane == 0)
+			tensor_store_wait_read();
+		__syncwarp();
+#pragma unroll
+		for (int i = 0; i < C::D / 16; i++) {
+			const unsigned line = lane % 16, piece = (i % 4 * 2 + lane / 16) ^ line % 8;
+			uint32_t four[4];
+
+#pragma unroll
+			for (int e = 0; e < 4; e++)
+				four[e] = pack2(typename C::T(), o[8 * i + 2 * e] * inverse[e % 2],
+						o[8 * i + 2 * e + 1] * inverse[e % 2]);
+			matrix_store(at + i / 4 * 64 * 128 + line * 128 + piece * 16, four);
+		}
+		proxy_fence();
+		__syncwarp();
+		if (s.dense.q_starts && row + 16 > (int)UNIT_WORD(in.q_len)) {
+			store_rows(row, at);
+		} else if (lane == 0) {
+#pragma unroll
+			for (int c = 0; c < C::CHUNKS; c++)
+				tensor_store(&s.dense.o_map, at + c * 64 * 128, c * 64, UNIT_WORD(in.q_row) + row,
+					     UNIT_WORD(in.head), UNIT_WORD(in.batch));
+		}
+		__syncwarp();
+	}
+
+	/* -- units -- */
+
 	__device__ __forceinline__ void unit()
 	{
-		typename W::walk_range r = {};
-		softmax_rows x = {{INFINITY, INFINITY}, {0, 0}};
+		const int row = ((int)UNIT_WORD(in.tile) + (int)group) * C::ROWS + warp * 16;
+		softmax_rows rows = {{INFINITY, INFINITY}, {0, 0}};
 		float o[C::D / 2];
 
-		r.first = this->fill;
-		r.end = this->fill + (UNIT_WORD(total) + C::PARTS - 1) / C::PARTS;
-		r.last = true;
-		this->queries_take();
-		if (r.first < r.end) {
-			if (C::AHEAD)
-				this->walk_ahead(o, x, r);
-			else
-				this->walk(o, x, r);
+		end = first + (UNIT_WORD(total) + C::PARTS - 1) / C::PARTS;
+		queries_take();
+		if (first < end) {
+			walk(o, rows);
 		} else {
 			if (!C::Q_REGISTERS)
-				this->queries_done();
+				queries_done();
 #pragma unroll
 			for (int i = 0; i < C::D / 2; i++)
 				o[i] = 0;
 		}
-		const int tile = UNIT_WORD(in.tile) + this->group;
-
-		if (tile * C::ROWS < (int)UNIT_WORD(in.q_len))
-			this->store(o, x, tile);
-		this->fill = r.end;
+		if (row < (int)UNIT_WORD(in.q_len))
+			store(o, rows, row);
+		first = end;
 	}
 
-	__device__ __forceinline__ void run(unsigned char *shared)
+	__device__ __forceinline__ void run()
 	{
-		if (C::TURNS && this->group == C::GROUPS - 1)
+		if (C::TURNS && group == C::GROUPS - 1)
 			named_arrive(1, 256);
-		for (number = 0;; number++) {
+		for (;; number++) {
 			const unsigned slot = number % C::UNITS;
 
-			barrier_wait(this->room.barrier(C::FULL_UNIT + slot), number / C::UNITS % 2);
-			this->u = (const volatile attention_unit *)(shared + C::UNITS_AT + slot * C::UNIT_BYTES);
+			barrier_wait(room.barrier(C::FULL_UNIT + slot), number / C::UNITS % 2);
 			if ((int)UNIT_WORD(in.tile) < 0)
 				break;
 			unit();
-			__syncwarp();
-			this->release(C::EMPTY_UNIT + slot);
+			release(C::EMPTY_UNIT + slot);
 		}
-		if (this->lane == 0)
+		if (lane == 0)
 			tensor_store_wait();
 	}
 };
@@ -338,26 +421,25 @@ template <typename C> static __device__ __forceinline__ void sparse_run(const at
 		}
 	} else {
 		registers_grow<C::REGISTERS>();
-		sparse_consumer<C> consumer({s.dense, room, nullptr, warp / 4 - 1, warp % 4, lane, 0, 0}, s);
+		sparse_consumer<C> consumer = {s, room, warp / 4 - 1, warp % 4, lane, 0, 0, 0};
 
-		consumer.run(shared);
+		consumer.run();
 	}
 }
-#define ENTRY(NAME, T, D, SLOTS, HOW, K_BLOCK)                                                                          \
-	static_assert(sparse_shape<attention_shape<T, D, 2, 128, SLOTS, HOW>, K_BLOCK>::SHARED_BYTES <=                 \
-			      ATTENTION_SPARSE_SHARED(D),                                                              \
+#define SHAPE(T, D, HOW, TURNS, K_BLOCK) sparse_shape<attention_shape<T, D, 2, 128, 256 / D, HOW>, K_BLOCK, TURNS>
+#define ENTRY(NAME, T, D, HOW, TURNS, K_BLOCK)                                                                          \
+	static_assert(SHAPE(T, D, HOW, TURNS, K_BLOCK)::SHARED_BYTES <= ATTENTION_SPARSE_SHARED(D),                    \
 		      "the host asks for it");                                                                         \
 	extern "C" __global__ void __launch_bounds__(ATTENTION_SPARSE_THREADS, 1)                                      \
 		sparse_##NAME##_k##K_BLOCK(const __grid_constant__ attention_sparse_args a)                            \
 	{                                                                                                              \
-		sparse_run<sparse_shape<attention_shape<T, D, 2, 128, SLOTS, HOW>, K_BLOCK>>(a);                       \
+		sparse_run<SHAPE(T, D, HOW, TURNS, K_BLOCK)>(a);                                                       \
 	}
-
-ENTRY(fp16_d64, __half, 64, 4, HOW_AHEAD | HOW_STALE, 64)
-ENTRY(fp16_d64, __half, 64, 4, HOW_AHEAD | HOW_STALE, 128)
-ENTRY(bf16_d64, __nv_bfloat16, 64, 4, HOW_AHEAD | HOW_STALE, 64)
-ENTRY(bf16_d64, __nv_bfloat16, 64, 4, HOW_AHEAD | HOW_STALE, 128)
-ENTRY(fp16_d128, __half, 128, 2, HOW_AHEAD | HOW_STALE, 64)
-ENTRY(fp16_d128, __half, 128, 2, HOW_AHEAD | HOW_STALE, 128)
-ENTRY(bf16_d128, __nv_bfloat16, 128, 2, HOW_AHEAD | HOW_STALE, 64)
-ENTRY(bf16_d128, __nv_bfloat16, 128, 2, HOW_AHEAD | HOW_STALE, 128)
+/* At D 128 the products are the limit, and turns keep them fed; at D 64 the exponentials are. */
+#define ENTRIES(TYPE, T, K_BLOCK)                                                                                      \
+	ENTRY(TYPE##_d64, T, 64, HOW_STALE | HOW_Q_REGISTERS, false, K_BLOCK)                                          \
+	ENTRY(TYPE##_d128, T, 128, HOW_STALE, true, K_BLOCK)
+ENTRIES(fp16, __half, 64)
+ENTRIES(fp16, __half, 128)
+ENTRIES(bf16, __nv_bfloat16, 64)
+ENTRIES(bf16, __nv_bfloat16, 128)
