@@ -82,11 +82,11 @@ struct attention_sm90_args {
 };
 static_assert(sizeof(struct attention_sm90_args) == 640, "layout shared with nvcc");
 
-enum { ATTENTION_SM90_ROWS = 64 }; /* of a warpgroup's tile */
+enum { ATTENTION_SM90_ROWS = 64, ATTENTION_SM90_O_ROWS = 16 }; /* of a warpgroup's tile, of a warp's share */
 
 /* Dynamic shared memory of an entry: slots of keys and of values, queries (`q_slots` a warpgroup), O, 64
  * bytes a warp, barriers, and what aligning to 1024 takes. */
 #define ATTENTION_SM90_SHARED(d, groups, keys, slots, q_slots)                                               \
-	(2 * (d) * (2 * (slots) * (keys) + 64 * (groups) * ((q_slots) + 1)) + (groups)*4 * 64 +              \
+	(2 * (d) * (2 * (slots) * (keys) + 64 * (groups) * ((q_slots) + 1)) + (groups)*4 * 128 +             \
 	 8 * (4 * (slots) + 2 * (groups) * (q_slots)) + 1024)
 #endif

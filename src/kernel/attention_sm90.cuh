@@ -14,12 +14,8 @@
 #include "kernel/wgmma.cuh"
 
 enum how {
-	HOW_AHEAD = 1,	   /* the next scores are multiplied before this block's values, and overlap its softmax */
-	HOW_Q_REGISTERS = 2, /* queries as register operands: their slot is free at once */
-	HOW_TURNS = 4,	   /* warpgroups issue products in turns; all must have equally many (no mask) */
-	HOW_STALE = 8,	   /* exponents by the first block's maximum as long as sums stay small */
-	HOW_POLY_4 = 16,   /* a quarter of the exponentials by polynomial instead of the special function unit */
-	HOW_POLY_8 = 32,   /* an eighth */
+	HOW_Q_REGISTERS = 1, /* queries as register operands: their slot is free at once */
+	HOW_STALE = 2,	     /* exponents by the first block's maximum as long as sums stay small */
 };
 
 template <typename T_, int D_, int GROUPS_, int KEYS_, int SLOTS_, unsigned HOW_> struct attention_shape {
@@ -30,27 +26,24 @@ template <typename T_, int D_, int GROUPS_, int KEYS_, int SLOTS_, unsigned HOW_
 		KEYS = KEYS_,
 		SLOTS = SLOTS_,
 		HOW = HOW_,
-		AHEAD = !!(HOW_ & HOW_AHEAD),
 		Q_REGISTERS = !!(HOW_ & HOW_Q_REGISTERS),
-		TURNS = !!(HOW_ & HOW_TURNS),
 		STALE = !!(HOW_ & HOW_STALE),
-		POLY = HOW_ & HOW_POLY_4 ? 4 : (HOW_ & HOW_POLY_8 ? 8 : 0),
 		THREADS = 128 * (GROUPS_ + 1),
-		REGISTERS = GROUPS_ == 2 ? 232 : (GROUPS_ == 3 ? 160 : 112), /* of a consuming thread */
-		LOAD_REGISTERS = GROUPS_ == 2 ? 40 : 32,
+		REGISTERS = GROUPS_ == 2 ? 240 : (GROUPS_ == 3 ? 160 : 112), /* of a consuming thread */
+		LOAD_REGISTERS = GROUPS_ == 2 ? 24 : 32,
 		ROWS = ATTENTION_SM90_ROWS,
 		CHUNKS = D_ / 64,
 		KV_BYTES = KEYS_ * D_ * 2,
 		Q_BYTES = 64 * D_ * 2,
 		Q_SLOTS = HOW_ & HOW_Q_REGISTERS ? 1 : 2,
-		UNIT_BYTES = 64,
+		UNIT_BYTES = 64, /* two a consuming warp */
 		/* places in shared memory */
 		K_AT = 0,
 		V_AT = SLOTS_ * KV_BYTES,
 		Q_AT = 2 * SLOTS_ * KV_BYTES,
 		O_AT = Q_AT + GROUPS_ * Q_SLOTS * Q_BYTES,
-		UNITS_AT = O_AT + GROUPS_ * Q_BYTES, /* a copy for each consuming warp: registers are scarce */
-		BARRIERS_AT = UNITS_AT + GROUPS_ * 4 * UNIT_BYTES,
+		UNITS_AT = O_AT + GROUPS_ * Q_BYTES, /* copies for each consuming warp: registers are scarce */
+		BARRIERS_AT = UNITS_AT + GROUPS_ * 4 * 2 * UNIT_BYTES,
 		FULL_K = 0,
 		EMPTY_K = FULL_K + SLOTS_,
 		FULL_V = EMPTY_K + SLOTS_,
@@ -73,7 +66,7 @@ template <typename C> struct attention_room {
 		return base + C::Q_AT + (group * C::Q_SLOTS + slot) * C::Q_BYTES;
 	}
 	__device__ uint32_t o(unsigned group) const { return base + C::O_AT + group * C::Q_BYTES; }
-	__device__ unsigned unit() const { return C::UNITS_AT + (threadIdx.x / 32 - 4) * C::UNIT_BYTES; }
+	__device__ unsigned units() const { return C::UNITS_AT + (threadIdx.x / 32 - 4) * 2 * C::UNIT_BYTES; }
 	__device__ uint32_t barrier(unsigned number) const { return base + C::BARRIERS_AT + number * 8; }
 };
 
@@ -84,7 +77,7 @@ struct attention_unit {
 	int sequence;		  /* batch element */
 	int q_row, kv_row;	  /* first row of the sequence in the maps */
 	int q_len, kv_len;
-	int tile; /* first */
+	int tile, tiles; /* first, and how many */
 	int from, to; /* blocks of keys that any tile of it sees */
 };
 
@@ -112,7 +105,7 @@ static __device__ __forceinline__ bool unit_find(const attention_sm90_args &a, i
 	const int all = a.batch * a.heads, per = a.section * a.head_units, section = number / per;
 	const int rest = number - section * per, wide = min((int)a.section, all - section * (int)a.section);
 	const int across = rest / wide, pair = section * a.section + rest - across * wide;
-	const int tiles = C::GROUPS * a.passes;
+	const int most = C::GROUPS * a.passes;
 
 	u.sequence = pair / (int)a.heads;
 	u.head = pair - u.sequence * a.heads;
@@ -122,12 +115,12 @@ static __device__ __forceinline__ bool unit_find(const attention_sm90_args &a, i
 	u.kv_row = a.q_starts ? (int)a.kv_starts[u.sequence] : 0;
 	u.q_len = a.q_starts ? (int)a.q_starts[u.sequence + 1] - u.q_row : (int)a.q_len;
 	u.kv_len = a.q_starts ? (int)a.kv_starts[u.sequence + 1] - u.kv_row : (int)a.kv_len;
-	u.tile = (a.head_units - 1 - across) * tiles;
+	u.tile = (a.head_units - 1 - across) * most;
 	if (u.tile * C::ROWS >= u.q_len)
 		return false;
-	const int last = min(u.tile + tiles, (u.q_len + C::ROWS - 1) / C::ROWS) - 1;
+	u.tiles = min(most, (u.q_len + C::ROWS - 1) / C::ROWS - u.tile);
 	u.from = tile_range<C>(a, u.kv_len, u.q_len, u.tile).from;
-	u.to = max(tile_range<C>(a, u.kv_len, u.q_len, last).to, u.from);
+	u.to = max(tile_range<C>(a, u.kv_len, u.q_len, u.tile + u.tiles - 1).to, u.from);
 	return true;
 }
 
@@ -146,12 +139,16 @@ static __device__ __forceinline__ int unit_rounds(const attention_sm90_args &a)
 	return (a.batch * a.heads * a.head_units + gridDim.x - 1) / gridDim.x;
 }
 
-/* The tile of a warpgroup in a pass: back and forth, so that a mask's long and short ones add up alike; the last
- * pass has the longest. */
-template <typename C>
-static __device__ __forceinline__ int tile_of_pass(int first, int pass, int group)
+/*
+ * A warpgroup's tile of a unit in its i-th pass; tiles or more: it has none. Where warpgroups have equally many they are
+ * dealt back and forth, so that a mask's short and long ones add up alike, the longest last. Else they are dealt on and
+ * on: `turn`, the tiles of the units before, says whose turn it is.
+ */
+template <typename C> static __device__ __forceinline__ int tile_dealt(int tiles, int turn, int i, int group)
 {
-	return first + pass * C::GROUPS + (pass % 2 ? C::GROUPS - 1 - group : group);
+	if (tiles % C::GROUPS == 0)
+		return i * C::GROUPS + (i % 2 ? C::GROUPS - 1 - group : group);
+	return i * C::GROUPS + (group + C::GROUPS - turn) % C::GROUPS;
 }
 
 /* -- producer -- */
@@ -189,6 +186,7 @@ static __device__ void load_keys_values(const attention_sm90_args &a, const atte
 template <typename C> static __device__ void load_queries(const attention_sm90_args &a, const attention_room<C> &room)
 {
 	unsigned fill[C::GROUPS] = {};
+	int turn = 0;
 
 	for (int round = 0; round < unit_rounds(a); round++) {
 		const int number = unit_of_round(a, round);
@@ -199,10 +197,10 @@ template <typename C> static __device__ void load_queries(const attention_sm90_a
 		for (int pass = 0; pass < (int)a.passes; pass++) {
 #pragma unroll
 			for (int g = 0; g < C::GROUPS; g++) {
-				const int row = tile_of_pass<C>(u.tile, pass, g) * C::ROWS;
+				const int tile = tile_dealt<C>(u.tiles, turn, pass, g), row = (u.tile + tile) * C::ROWS;
 				const unsigned slot = fill[g] % C::Q_SLOTS, at = g * C::Q_SLOTS + slot;
 
-				if (row >= u.q_len)
+				if (tile >= u.tiles)
 					continue;
 				barrier_wait(room.barrier(C::EMPTY_Q + at), fill[g] / C::Q_SLOTS % 2 ^ 1);
 				barrier_expect(room.barrier(C::FULL_Q + at), C::Q_BYTES);
@@ -214,6 +212,7 @@ template <typename C> static __device__ void load_queries(const attention_sm90_a
 				fill[g]++;
 			}
 		}
+		turn = (turn + u.tiles) % C::GROUPS;
 	}
 }
 
@@ -225,24 +224,6 @@ static __device__ __forceinline__ float exp2_unit(float x)
 
 	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
 	return y;
-}
-
-/* 2^x on the multiply-add pipes: the integer part goes to the exponent, the rest through a polynomial (relative error
- * below 2^-13.7, minimax); x below -126 gives 2^-126 or so. */
-static __device__ __forceinline__ float exp2_poly(float x)
-{
-	const float magic = 12582912.f; /* 1.5 x 2^23: adding it rounds to an integer in the low bits */
-	const float bound = fmaxf(x, -126.f), t = bound + magic, f = bound - (t - magic);
-	const float y = fmaf(fmaf(fmaf(0.05517167f, f, 0.24261112f), f, 0.69326099f), f, 0.99992807f);
-
-	return __int_as_float(__float_as_int(y) + (__float_as_int(t) << 23));
-}
-
-template <int EVERY> static __device__ __forceinline__ float exp2_mixed(float x, int i)
-{
-	if (EVERY && i % (EVERY ? EVERY : 1) == (EVERY ? EVERY : 1) - 1)
-		return exp2_poly(x);
-	return exp2_unit(x);
 }
 
 struct softmax_rows {
@@ -267,7 +248,7 @@ static __device__ __forceinline__ void scores_mask(float (&s)[N], const int (&lo
 }
 
 /* Exponentials of scores into pairs; their sums by row. */
-template <typename T, int POLY, int N>
+template <typename T, int N>
 static __device__ __forceinline__ void scores_exp(const float (&s)[N], const float (&shift)[2], float scale_log2,
 						  uint32_t (&p)[N / 2], float (&sum)[2])
 {
@@ -275,8 +256,8 @@ static __device__ __forceinline__ void scores_exp(const float (&s)[N], const flo
 #pragma unroll
 	for (int i = 0; i < N / 2; i++) {
 		const int r = i % 2;
-		const float e0 = exp2_mixed<POLY>(fmaf(s[2 * i], scale_log2, shift[r]), 2 * (i / 2));
-		const float e1 = exp2_mixed<POLY>(fmaf(s[2 * i + 1], scale_log2, shift[r]), 2 * (i / 2) + 1);
+		const float e0 = exp2_unit(fmaf(s[2 * i], scale_log2, shift[r]));
+		const float e1 = exp2_unit(fmaf(s[2 * i + 1], scale_log2, shift[r]));
 
 		sum[r] += e0;
 		sum[r] += e1;
@@ -335,7 +316,7 @@ static __device__ __forceinline__ bool scores_take(const float (&s)[N], softmax_
 	float sum[2];
 
 	if (C::STALE && ready) {
-		scores_exp<typename C::T, C::POLY>(s, x.shift, scale_log2, p, sum);
+		scores_exp<typename C::T>(s, x.shift, scale_log2, p, sum);
 		if (__all_sync(~0u, sum[0] < STALE_LIMIT && sum[1] < STALE_LIMIT)) {
 			x.sum[0] += sum[0];
 			x.sum[1] += sum[1];
@@ -344,7 +325,7 @@ static __device__ __forceinline__ bool scores_take(const float (&s)[N], softmax_
 	}
 	scores_top(s, x, scale_log2, factor);
 	const float shift[2] = {x.shift[0] == INFINITY ? 0.f : x.shift[0], x.shift[1] == INFINITY ? 0.f : x.shift[1]};
-	scores_exp<typename C::T, 0>(s, shift, scale_log2, p, sum);
+	scores_exp<typename C::T>(s, shift, scale_log2, p, sum);
 	x.sum[0] = x.sum[0] * factor[0] + sum[0];
 	x.sum[1] = x.sum[1] * factor[1] + sum[1];
 	return __any_sync(~0u, factor[0] != 1.f || factor[1] != 1.f);
@@ -359,21 +340,25 @@ template <int N> static __device__ __forceinline__ void accumulator_scale(float 
 
 /* -- consumer -- */
 
+/* What a warpgroup does with one tile. Blocks of keys are known by the number of their fill. */
+struct attention_item {
+	unsigned first, end;		 /* blocks seen; none: the same */
+	unsigned whole_first, whole_end; /* of these, what all rows see whole */
+	unsigned skip_from, skip_end;	 /* the unit's, if it is the last tile: the other blocks are given back unread */
+	int tile;			 /* -1: none; skipping is all there is to do */
+	int unit;			 /* which of the two copies in shared memory */
+	bool last;			 /* blocks are given back after use */
+};
+
 template <typename C> struct attention_consumer {
 	const attention_sm90_args &a;
 	attention_room<C> room;
-	const volatile attention_unit *u; /* in shared memory, the warp's own */
+	volatile attention_unit *units; /* two, in shared memory, the warp's own */
 	unsigned group, warp, lane;
-	unsigned fill;	 /* of the unit's first block of keys */
+	unsigned fill;	 /* of the current unit's first block of keys */
 	unsigned q_fill; /* of the warpgroup's queries */
+	int round, pass, turn, unit;
 	uint32_t q[C::Q_REGISTERS ? C::D / 4 : 1];
-
-	/* The blocks of one pass: numbers of fills for the slots, and which of them all rows see whole. */
-	struct walk_range {
-		unsigned first, end, whole_first, whole_end;
-		int tile;
-		bool last;
-	};
 
 	__device__ __forceinline__ void release(unsigned number)
 	{
@@ -428,17 +413,17 @@ template <typename C> struct attention_consumer {
 
 	__device__ __forceinline__ void scores_issue(float (&s)[C::KEYS / 2], unsigned n)
 	{
-		const uint64_t k = wgmma_tile(room.k(n % C::SLOTS));
-		const uint64_t t = wgmma_tile(room.q(group, q_fill % C::Q_SLOTS));
+		const uint64_t k = wgmma_tile(warp_uniform(room.k(n % C::SLOTS)));
+		const uint64_t t = C::Q_REGISTERS ? 0 : wgmma_tile(warp_uniform(room.q(group, q_fill % C::Q_SLOTS)));
 
 #pragma unroll
 		for (int i = 0; i < C::D / 16; i++) {
-			const uint64_t kb = k + ((i / 4 * C::KEYS * 128 + i % 4 * 32) >> 4);
+			const uint64_t kb = wgmma_on(k, i / 4 * C::KEYS * 128 + i % 4 * 32);
 
 			if (C::Q_REGISTERS)
 				wgmma_rs(typename C::T(), s, q + (C::Q_REGISTERS ? 4 * i : 0), kb, i > 0);
 			else
-				wgmma_ss(typename C::T(), s, t + ((i / 4 * 64 * 128 + i % 4 * 32) >> 4), kb, i > 0);
+				wgmma_ss(typename C::T(), s, wgmma_on(t, i / 4 * 64 * 128 + i % 4 * 32), kb, i > 0);
 		}
 		wgmma_commit();
 	}
@@ -446,124 +431,68 @@ template <typename C> struct attention_consumer {
 	__device__ __forceinline__ void values_issue(float (&o)[C::D / 2], const uint32_t (&p)[C::KEYS / 4], unsigned n,
 						     bool add)
 	{
-		const uint64_t v = wgmma_tile(room.v(n % C::SLOTS), C::KEYS * 128);
+		const uint64_t v = wgmma_tile(warp_uniform(room.v(n % C::SLOTS)), C::KEYS * 128);
 
 #pragma unroll
 		for (int i = 0; i < C::KEYS / 16; i++)
-			wgmma_rs_across(typename C::T(), o, p + 4 * i, v + (i * 2048 >> 4), i > 0 || add);
+			wgmma_rs_across(typename C::T(), o, p + 4 * i, wgmma_on(v, i * 2048), i > 0 || add);
 		wgmma_commit();
 	}
 
-	__device__ __forceinline__ void turn_wait()
+	__device__ __forceinline__ void mask(float (&s)[C::KEYS / 2], const attention_item &r, unsigned n)
 	{
-		if (C::TURNS)
-			named_sync(1 + group, 256);
-	}
-
-	__device__ __forceinline__ void turn_pass()
-	{
-		if (C::TURNS)
-			named_arrive(1 + (group + 1) % C::GROUPS, 256);
-	}
-
-	__device__ __forceinline__ void mask(float (&s)[C::KEYS / 2], unsigned n, int tile)
-	{
-		const int kv_len = u->kv_len, row = tile * C::ROWS + warp * 16 + lane / 4 + kv_len - u->q_len;
+		const volatile attention_unit &u = units[r.unit];
+		const int kv_len = u.kv_len, row = r.tile * C::ROWS + warp * 16 + lane / 4 + kv_len - u.q_len;
 		const int low[2] = {row - a.left, row + 8 - a.left};
 		const int high[2] = {min(row + a.right, kv_len - 1), min(row + 8 + a.right, kv_len - 1)};
 
-		scores_mask(s, low, high, (u->from + (int)(n - fill)) * C::KEYS + lane % 4 * 2);
+		scores_mask(s, low, high, (u.from + (int)(n - r.skip_from)) * C::KEYS + lane % 4 * 2);
 	}
 
-	/* Softmax of a block's scores. */
-	__device__ __forceinline__ bool block(float (&s)[C::KEYS / 2], softmax_rows &x, const walk_range &r, unsigned n,
+	/* Softmax of a block's scores into fresh pairs. */
+	__device__ __forceinline__ bool block(float (&s)[C::KEYS / 2], softmax_rows &x, const attention_item &r, unsigned n,
 					      bool &ready, uint32_t (&p)[C::KEYS / 4], float (&factor)[2])
 	{
 		const bool whole = n >= r.whole_first && n < r.whole_end;
 		bool grown;
 
 		if (!whole)
-			mask(s, n, r.tile);
+			mask(s, r, n);
 		grown = scores_take<C>(s, x, a.scale_log2, ready && whole, p, factor);
 		if (C::STALE)
 			ready = ready || whole;
 		return grown;
 	}
 
-	/* The last values. */
-	__device__ __forceinline__ void finish(float (&o)[C::D / 2], const uint32_t (&p)[C::KEYS / 4], unsigned n,
-					       bool add, bool last)
+	/* The scores of an item's first block are asked for. */
+	__device__ __forceinline__ void start(float (&s)[C::KEYS / 2], const attention_item &r)
 	{
+		queries_take();
+		wait(C::FULL_K, r.first);
 		wgmma_fence();
-		values_issue(o, p, n, add);
-		wgmma_wait<0>();
-		wgmma_hold(o);
-		if (last)
-			release(C::EMPTY_V + n % C::SLOTS);
+		scores_issue(s, r.first);
 	}
 
-	/* Waits for block n's scores, and with them the values of the one before; then its softmax. */
-	__device__ __forceinline__ void walk_block(float (&s)[C::KEYS / 2], float (&o)[C::D / 2], uint32_t (&p)[C::KEYS / 4],
-						   softmax_rows &x, const walk_range &r, unsigned n, bool &ready)
+	__device__ __forceinline__ void started_wait(float (&s)[C::KEYS / 2], const attention_item &r)
 	{
-		float factor[2];
-
 		wgmma_wait<0>();
 		wgmma_hold(s);
-		wgmma_hold(o);
-		wgmma_hold(p);
-		if (r.last) {
-			release(C::EMPTY_K + n % C::SLOTS);
-			if (n > r.first)
-				release(C::EMPTY_V + (n - 1) % C::SLOTS);
-		}
-		if (block(s, x, r, n, ready, p, factor) && n > r.first)
-			accumulator_scale(o, factor);
-		wait(C::FULL_V, n);
-	}
-
-	/* Scores, softmax and values one after the other; the next scores follow the values in the matrix unit's queue. */
-	__device__ __forceinline__ void walk(float (&o)[C::D / 2], softmax_rows &x, const walk_range &r)
-	{
-		float s[C::KEYS / 2];
-		uint32_t p[C::KEYS / 4];
-		unsigned n = r.first;
-		bool ready = false;
-
-		wait(C::FULL_K, n);
-		turn_wait();
-		wgmma_fence();
-		scores_issue(s, n);
-		turn_pass();
-		for (; n + 1 < r.end; n++) {
-			walk_block(s, o, p, x, r, n, ready);
-			wait(C::FULL_K, n + 1);
-			turn_wait();
-			wgmma_fence();
-			values_issue(o, p, n, n > r.first);
-			scores_issue(s, n + 1);
-			turn_pass();
-		}
-		walk_block(s, o, p, x, r, n, ready);
-		if (!C::Q_REGISTERS)
+		if (r.last)
+			release(C::EMPTY_K + r.first % C::SLOTS);
+		if (!C::Q_REGISTERS && r.first + 1 == r.end)
 			queries_done();
-		turn_wait();
-		finish(o, p, n, n > r.first, r.last);
-		turn_pass();
 	}
 
 	/* Block n's scores go to the matrix unit before the values of the one before, whose product runs on below the
 	 * softmax of block n. */
-	__device__ __forceinline__ void ahead_issue(float (&s)[C::KEYS / 2], float (&o)[C::D / 2],
-						    const uint32_t (&before)[C::KEYS / 4], const walk_range &r, unsigned n)
+	__device__ __forceinline__ void issue(float (&s)[C::KEYS / 2], float (&o)[C::D / 2],
+					      const uint32_t (&before)[C::KEYS / 4], const attention_item &r, unsigned n)
 	{
 		wait(C::FULL_K, n);
 		wait(C::FULL_V, n - 1);
-		turn_wait();
 		wgmma_fence();
 		scores_issue(s, n);
 		values_issue(o, before, n - 1, n > r.first + 1);
-		turn_pass();
 		wgmma_wait<1>();
 		wgmma_hold(s);
 		if (r.last)
@@ -572,101 +501,113 @@ template <typename C> struct attention_consumer {
 			queries_done();
 	}
 
-	__device__ __forceinline__ void ahead_values_done(float (&o)[C::D / 2], const walk_range &r, unsigned n)
+	__device__ __forceinline__ void values_done(float (&o)[C::D / 2], const attention_item &r, unsigned n)
 	{
 		wgmma_wait<0>();
 		wgmma_hold(o);
 		if (r.last)
-			release(C::EMPTY_V + (n - 1) % C::SLOTS);
+			release(C::EMPTY_V + n % C::SLOTS);
 	}
 
 	/* Scores stay until the new pairs are known to be good, so pairs take turns in two sets of registers. */
-	__device__ __forceinline__ void step_ahead(float (&o)[C::D / 2], softmax_rows &x, const walk_range &r, unsigned n,
-						   bool &ready, uint32_t (&before)[C::KEYS / 4],
-						   uint32_t (&p)[C::KEYS / 4])
+	__device__ __forceinline__ void step(float (&s)[C::KEYS / 2], float (&o)[C::D / 2], softmax_rows &x,
+					     const attention_item &r, unsigned n, bool &ready,
+					     uint32_t (&before)[C::KEYS / 4], uint32_t (&p)[C::KEYS / 4])
 	{
-		float s[C::KEYS / 2], factor[2];
+		float factor[2];
 		bool grown;
 
-		ahead_issue(s, o, before, r, n);
+		issue(s, o, before, r, n);
 		grown = block(s, x, r, n, ready, p, factor);
-		ahead_values_done(o, r, n);
+		values_done(o, r, n - 1);
 		wgmma_hold(before);
 		if (grown)
 			accumulator_scale(o, factor);
 	}
 
-	__device__ __forceinline__ void step_ahead_in_place(float (&o)[C::D / 2], softmax_rows &x, const walk_range &r,
-							    unsigned n, uint32_t (&p)[C::KEYS / 4])
+	__device__ __forceinline__ void step_in_place(float (&s)[C::KEYS / 2], float (&o)[C::D / 2], softmax_rows &x,
+						      const attention_item &r, unsigned n, uint32_t (&p)[C::KEYS / 4])
 	{
-		float s[C::KEYS / 2], factor[2], sum[2];
+		float factor[2], sum[2];
 
-		ahead_issue(s, o, p, r, n);
+		issue(s, o, p, r, n);
 		if (n < r.whole_first || n >= r.whole_end)
-			mask(s, n, r.tile);
+			mask(s, r, n);
 		scores_top(s, x, a.scale_log2, factor);
 		const float shift[2] = {x.shift[0] == INFINITY ? 0.f : x.shift[0],
 					x.shift[1] == INFINITY ? 0.f : x.shift[1]};
 		scores_exp_in_place(s, shift, a.scale_log2, sum);
 		x.sum[0] = x.sum[0] * factor[0] + sum[0];
 		x.sum[1] = x.sum[1] * factor[1] + sum[1];
-		ahead_values_done(o, r, n);
+		values_done(o, r, n - 1);
 		wgmma_hold(p);
 		scores_pack<typename C::T>(s, p);
 		if (__any_sync(~0u, factor[0] != 1.f || factor[1] != 1.f))
 			accumulator_scale(o, factor);
 	}
 
-	__device__ __forceinline__ void ahead_first(softmax_rows &x, const walk_range &r, bool &ready,
-						    uint32_t (&p)[C::KEYS / 4])
+	/* The last values and O; behind the values, where nothing has to be given back first, the next item's first scores:
+	 * true where these are there. */
+	__device__ __forceinline__ bool finish(float (&s)[C::KEYS / 2], float (&o)[C::D / 2],
+					       const uint32_t (&p)[C::KEYS / 4], const softmax_rows &x, const attention_item &r,
+					       attention_item &then, bool &more)
 	{
-		float s[C::KEYS / 2], factor[2];
-
-		wait(C::FULL_K, r.first);
-		turn_wait();
+		more = next(then);
+		wait(C::FULL_V, r.end - 1);
+		if (more && then.tile >= 0 && then.first < then.end && (!r.last || r.end == r.skip_end) &&
+		    (!then.last || then.first == then.skip_from)) {
+			queries_take();
+			wait(C::FULL_K, then.first);
+			wgmma_fence();
+			values_issue(o, p, r.end - 1, r.end - r.first > 1);
+			scores_issue(s, then.first);
+			wgmma_wait<1>();
+			wgmma_hold(o);
+			if (r.last)
+				release(C::EMPTY_V + (r.end - 1) % C::SLOTS);
+			store(o, x, r);
+			started_wait(s, then);
+			return true;
+		}
 		wgmma_fence();
-		scores_issue(s, r.first);
-		turn_pass();
-		wgmma_wait<0>();
-		wgmma_hold(s);
-		if (r.last)
-			release(C::EMPTY_K + r.first % C::SLOTS);
-		if (!C::Q_REGISTERS && r.first + 1 == r.end)
-			queries_done();
-		block(s, x, r, r.first, ready, p, factor);
+		values_issue(o, p, r.end - 1, r.end - r.first > 1);
+		values_done(o, r, r.end - 1);
+		store(o, x, r);
+		return false;
 	}
 
-	__device__ __forceinline__ void walk_ahead(float (&o)[C::D / 2], softmax_rows &x, const walk_range &r)
+	/* One tile from its first scores to O. */
+	__device__ __forceinline__ bool walk(float (&s)[C::KEYS / 2], const attention_item &r, attention_item &then,
+					     bool &more)
 	{
 		uint32_t p0[C::KEYS / 4];
-		unsigned n = r.first;
+		softmax_rows x = {{INFINITY, INFINITY}, {0, 0}};
+		float o[C::D / 2], factor[2];
+		unsigned n = r.first + 1;
 		bool ready = false;
 
-		ahead_first(x, r, ready, p0);
+		block(s, x, r, r.first, ready, p0, factor);
 		if (!C::STALE) {
-			for (n++; n < r.end; n++)
-				step_ahead_in_place(o, x, r, n, p0);
+			for (; n < r.end; n++)
+				step_in_place(s, o, x, r, n, p0);
 		} else {
 			uint32_t p1[C::KEYS / 4];
 
-			for (n++; n < r.end; n++) {
-				step_ahead(o, x, r, n, ready, p0, p1);
-				if (++n >= r.end) {
-					wait(C::FULL_V, n - 1);
-					finish(o, p1, n - 1, true, r.last);
-					return;
-				}
-				step_ahead(o, x, r, n, ready, p1, p0);
+			for (; n < r.end; n++) {
+				step(s, o, x, r, n, ready, p0, p1);
+				if (++n >= r.end)
+					return finish(s, o, p1, x, r, then, more);
+				step(s, o, x, r, n, ready, p1, p0);
 			}
 		}
-		wait(C::FULL_V, n - 1);
-		finish(o, p0, n - 1, r.end - r.first > 1, r.last);
+		return finish(s, o, p0, x, r, then, more);
 	}
 
 	/* O through shared memory to its rows, each warp its own 16. */
-	__device__ __forceinline__ void store(const float (&o)[C::D / 2], const softmax_rows &x, int tile)
+	__device__ __forceinline__ void store(const float (&o)[C::D / 2], const softmax_rows &x, const attention_item &item)
 	{
-		const int first = tile * C::ROWS + warp * 16, q_len = u->q_len;
+		const volatile attention_unit &u = units[item.unit];
+		const int first = item.tile * C::ROWS + warp * 16, q_len = u.q_len;
 		const uint32_t at = room.o(group) + warp * 16 * 128;
 		float inverse[2];
 
@@ -679,7 +620,7 @@ template <typename C> struct attention_consumer {
 			sum += __shfl_xor_sync(~0u, sum, 2);
 			inverse[r] = sum == 0 ? 0.f : 1.f / sum;
 			if (a.lse && lane % 4 == 0 && row < q_len)
-				a.lse[((int64_t)u->sequence * a.heads + u->head) * a.q_len + row] =
+				a.lse[((int64_t)u.sequence * a.heads + u.head) * a.q_len + row] =
 					sum == 0 ? -INFINITY : (log2f(sum) - x.shift[r]) * 0.69314718056f;
 		}
 		if (lane == 0)
@@ -702,100 +643,135 @@ template <typename C> struct attention_consumer {
 #pragma unroll
 			for (int c = 0; c < C::CHUNKS; c++)
 				if (lane == 0)
-					tensor_store(&a.o_map, at + c * 64 * 128, c * 64, u->q_row + first, u->head,
-						     u->batch);
+					tensor_store(&a.o_map, at + c * 64 * 128, c * 64, u.q_row + first, u.head,
+						     u.batch);
 		} else {
-			store_rows(first, at);
+			store_rows(u, first, at);
 		}
 	}
 
 	/* The end of a packed sequence: the next one's rows are not touched. */
-	__device__ void store_rows(int first, uint32_t at)
+	__device__ void store_rows(const volatile attention_unit &u, int first, uint32_t at)
 	{
 		for (unsigned i = lane; i < 16 * C::D / 8; i += 32) {
 			const unsigned row = i / (C::D / 8), piece = i % (C::D / 8);
 			uint4 v;
 
-			if (first + (int)row >= u->q_len)
+			if (first + (int)row >= u.q_len)
 				break;
 			asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
 				     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
 				     : "r"(at + piece / 8 * 64 * 128 + row * 128 + (piece % 8 ^ row % 8) * 16));
-			*(uint4 *)((typename C::T *)a.o + (int64_t)(u->q_row + first + row) * a.o_step.row +
-				   u->head * a.o_step.head + piece * 8) = v;
+			*(uint4 *)((typename C::T *)a.o + (int64_t)(u.q_row + first + row) * a.o_step.row +
+				   u.head * a.o_step.head + piece * 8) = v;
 		}
 		__syncwarp();
 	}
 
 	/* Which blocks the tile sees, and which of them all its rows see whole. */
-	__device__ __forceinline__ walk_range range_of(int tile, bool last)
+	__device__ __forceinline__ void item_find(attention_item &r, int dealt)
 	{
-		const int from = u->from, kv_len = u->kv_len, shift = kv_len - u->q_len;
+		const volatile attention_unit &u = units[unit];
+		const int from = u.from, kv_len = u.kv_len, shift = kv_len - u.q_len, tile = u.tile + dealt;
 		const int row = tile * C::ROWS + shift, row_last = row + C::ROWS - 1;
 		const int seen_first = max(row_last - a.left, 0), seen_end = min(row + a.right, kv_len - 1) + 1;
-		const attention_range t = tile_range<C>(a, kv_len, u->q_len, tile);
-		walk_range r;
+		const attention_range t = tile_range<C>(a, kv_len, u.q_len, tile);
 
+		r.unit = unit;
+		r.skip_from = fill;
+		r.skip_end = fill + u.to - from;
 		r.tile = tile;
-		r.last = last;
 		r.first = fill + t.from - from;
 		r.end = fill + t.to - from;
 		r.whole_first = fill + (seen_first + C::KEYS - 1) / C::KEYS - from;
 		r.whole_end = fill + max(seen_end, 0) / C::KEYS - from;
-		return r;
-	}
-
-	__device__ __forceinline__ void pass(int tile, bool last)
-	{
-		const bool there = tile * C::ROWS < u->q_len;
-		const unsigned all = fill + u->to - u->from;
-		walk_range r = range_of(tile, last);
-
-		if (!there || r.first >= r.end)
-			r.first = r.end = all;
-		if (there)
-			queries_take();
-		if (last)
-			skip(fill, r.first);
-		if (there) {
-			float o[C::D / 2];
-			softmax_rows x = {{INFINITY, INFINITY}, {0, 0}};
-
-			if (r.first < r.end) {
-				if (C::AHEAD)
-					walk_ahead(o, x, r);
-				else
-					walk(o, x, r);
-			} else {
-				if (!C::Q_REGISTERS)
-					queries_done();
-#pragma unroll
-				for (int i = 0; i < C::D / 2; i++)
-					o[i] = 0;
-			}
-			store(o, x, tile);
+		if (dealt >= u.tiles) {
+			r.tile = -1;
+			r.end = r.first;
 		}
-		if (last)
-			skip(r.end, all);
+		if (r.first >= r.end)
+			r.first = r.end = r.skip_end;
 	}
 
-	__device__ __forceinline__ void run(attention_unit *shared)
+	/* The warpgroup's next item; false: there is none. */
+	__device__ __forceinline__ bool next(attention_item &r)
 	{
-		if (C::TURNS && group == C::GROUPS - 1)
-			named_arrive(1, 256);
-		for (int round = 0; round < unit_rounds(a); round++) {
+		int dealt = round < 0 ? 0 : tile_dealt<C>(units[unit].tiles, turn, ++pass, group);
+
+		if (round < 0 || dealt >= units[unit].tiles) {
+			if (!unit_next())
+				return false;
+			dealt = tile_dealt<C>(units[unit].tiles, turn, 0, group);
+		}
+		item_find(r, dealt);
+		r.last = tile_dealt<C>(units[unit].tiles, turn, pass + 1, group) >= units[unit].tiles;
+		return true;
+	}
+
+	__device__ __forceinline__ bool unit_next()
+	{
+		attention_unit found;
+
+		if (round >= 0) {
+			fill += units[unit].to - units[unit].from;
+			turn = (turn + units[unit].tiles) % C::GROUPS;
+		}
+		for (round++; round < unit_rounds(a); round++) {
 			const int number = unit_of_round(a, round);
-			attention_unit found;
 
 			if (number < 0 || !unit_find<C>(a, number, found))
 				continue;
+			unit ^= 1;
+			pass = 0;
 			__syncwarp();
 			if (lane == 0)
-				*shared = found;
+				*(attention_unit *)(units + unit) = found;
 			__syncwarp();
-			for (int i = 0; i < (int)a.passes; i++)
-				pass(tile_of_pass<C>(u->tile, i, group), i + 1 == (int)a.passes);
-			fill += u->to - u->from;
+			return true;
+		}
+		return false;
+	}
+
+	/* A tile that sees no key, or none at all. */
+	__device__ __forceinline__ void empty(const attention_item &r)
+	{
+		const softmax_rows x = {{0, 0}, {0, 0}};
+		float o[C::D / 2];
+
+		if (r.tile < 0)
+			return;
+		queries_take();
+		if (!C::Q_REGISTERS)
+			queries_done();
+#pragma unroll
+		for (int i = 0; i < C::D / 2; i++)
+			o[i] = 0;
+		store(o, x, r);
+	}
+
+	__device__ __forceinline__ void run()
+	{
+		float s[C::KEYS / 2];
+		attention_item item, then;
+		bool started = false, more = next(item);
+
+		while (more) {
+			if (!started && item.last)
+				skip(item.skip_from, item.first);
+			if (item.first < item.end) {
+				if (!started) {
+					start(s, item);
+					started_wait(s, item);
+				}
+				started = walk(s, item, then, more);
+				if (!started && item.last)
+					skip(item.end, item.skip_end);
+			} else {
+				empty(item);
+				more = next(then);
+				started = false;
+			}
+			item = then;
 		}
 		if (lane == 0)
 			tensor_store_wait();
@@ -834,10 +810,11 @@ template <typename C> static __device__ __forceinline__ void attention_run(const
 			load_queries(a, room);
 	} else {
 		registers_grow<C::REGISTERS>();
-		attention_unit *unit = (attention_unit *)(attention_shared + (room.base - shared_at(attention_shared)) + room.unit());
-		attention_consumer<C> consumer = {a, room, unit, warp / 4 - 1, warp % 4, lane, 0, 0};
+		unsigned char *aligned = attention_shared + (room.base - shared_at(attention_shared));
+		attention_consumer<C> consumer = {a, room, (attention_unit *)(aligned + room.units()), warp / 4 - 1, warp % 4, lane,
+						  0, 0, -1, 0, 0, 1};
 
-		consumer.run(unit);
+		consumer.run();
 	}
 }
 #endif

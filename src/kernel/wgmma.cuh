@@ -51,6 +51,19 @@ static __device__ __forceinline__ uint64_t wgmma_tile(uint32_t at, uint32_t chun
 	       (uint64_t)1 << 62;
 }
 
+/* The same value in all threads of a warp, where the compiler cannot know it: in a uniform register, where descriptors
+ * have to be and are counted on. */
+static __device__ __forceinline__ uint32_t warp_uniform(uint32_t v)
+{
+	return __reduce_or_sync(~0u, v);
+}
+
+/* A descriptor some bytes further on. */
+static __device__ __forceinline__ uint64_t wgmma_on(uint64_t tile, uint32_t bytes)
+{
+	return (tile & 0xffffffff00000000) | ((uint32_t)tile + (bytes >> 4));
+}
+
 #define W4(c, o) "+f"(c[o]), "+f"(c[o + 1]), "+f"(c[o + 2]), "+f"(c[o + 3])
 #define W16(c, o) W4(c, o), W4(c, o + 4), W4(c, o + 8), W4(c, o + 12)
 #define W32(c) W16(c, 0), W16(c, 16)

@@ -78,6 +78,12 @@
 	X(CU_MEMHOSTALLOC_PORTABLE, 1)                       \
 	X(CU_MEMHOSTALLOC_DEVICEMAP, 2)                      \
 	X(CU_FUNC_ATTRIBUTE_NUM_REGS, 4)                     \
+	X(CU_TENSOR_MAP_DATA_TYPE_UINT8, 0)                  \
+	X(CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 6)                \
+	X(CU_TENSOR_MAP_INTERLEAVE_NONE, 0)                  \
+	X(CU_TENSOR_MAP_SWIZZLE_128B, 3)                     \
+	X(CU_TENSOR_MAP_L2_PROMOTION_L2_256B, 3)             \
+	X(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, 0)              \
 	X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)
 /* clang-format on */
 
@@ -112,6 +118,11 @@ typedef struct CUuuid_st {
 } CUuuid;
 typedef unsigned CUstreamCaptureMode, CUjit_option, CUlibraryOption, CUfunction_attribute,
 	CUdevice_P2PAttribute;
+typedef unsigned CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+	CUtensorMapFloatOOBfill;
+typedef struct CUtensorMap_st {
+	_Alignas(64) uint64_t opaque[16];
+} CUtensorMap;
 #endif
 
 /* need, result, field, symbol, parameters */
@@ -186,6 +197,10 @@ typedef unsigned CUstreamCaptureMode, CUjit_option, CUlibraryOption, CUfunction_
 	  (int *value, CUfunction_attribute attribute, CUfunction f))                                         \
 	X(REQUIRED, CUresult, occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor,                         \
 	  (int *blocks, CUfunction f, int threads, size_t shared_bytes))                                      \
+	X(OPTIONAL, CUresult, tensor_map, cuTensorMapEncodeTiled,                                             \
+	  (CUtensorMap *map, CUtensorMapDataType type, uint32_t rank, void *address, const uint64_t *sizes,   \
+	   const uint64_t *strides, const uint32_t *box, const uint32_t *steps, CUtensorMapInterleave interleave, \
+	   CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill))       \
 	X(REQUIRED, CUresult, launch, cuLaunchKernel,                                                         \
 	  (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,        \
 	   unsigned shared_bytes, CUstream s, void **params, void **extra))                                   \

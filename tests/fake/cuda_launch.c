@@ -137,6 +137,25 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t words, CUstream
 	return fake_enqueue(s, &o);
 }
 
+/* What a reference needs of a map stands in it plainly (ref_attention_own.c). */
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, uint32_t rank, void *address,
+				const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,
+				const uint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+				CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
+{
+	STAGED(cuTensorMapEncodeTiled);
+	(void)type, (void)interleave, (void)promotion, (void)fill;
+	if (rank != 4 || (uintptr_t)address % 16 || swizzle != CU_TENSOR_MAP_SWIZZLE_128B)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < rank; i++)
+		if (!sizes[i] || !box[i] || box[i] > 256 || steps[i] != 1 || (i && strides[i - 1] % 16))
+			return CUDA_ERROR_INVALID_VALUE;
+	map->opaque[0] = (uintptr_t)address;
+	memcpy(map->opaque + 1, sizes, 4 * sizeof(*sizes));
+	memcpy(map->opaque + 5, strides, 3 * sizeof(*strides));
+	return CUDA_SUCCESS;
+}
+
 CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
 			unsigned bz, unsigned shared_bytes, CUstream s, void **params, void **extra)
 {

@@ -3,8 +3,14 @@
 
 const struct ref_row *ref_find(const char *entry)
 {
-	static const struct ref_row *const files[] = {
-		ref_attention_lists, ref_collective, ref_memory, ref_data, ref_hbm, ref_link, ref_operand};
+	static const struct ref_row *const files[] = {ref_attention_lists,
+						      ref_attention_own,
+						      ref_collective,
+						      ref_memory,
+						      ref_data,
+						      ref_hbm,
+						      ref_link,
+						      ref_operand};
 
 	for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++) {
 		for (const struct ref_row *r = files[f]; r->entry; r++) {

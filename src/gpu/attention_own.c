@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/attention_own.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "gpu/tensor_map.h"
+#include "kernel/attention.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define LOG2_E 1.4426950408889634
+#define SECTION_BYTES                                                                                        \
+	(24.0 * 1024 * 1024) /* K and V of the heads at work at one time: half of an H100's L2 */
+
+enum { ALIGNED = 8, CANDIDATES_MAX = 8 }; /* elements of 16 bits in 16 bytes */
+
+enum family { NAIVE, FLASH, SM90 };
+
+struct kernel_row {
+	const char *file, *entry;
+	enum family family;
+	enum attention_type type;
+	unsigned head_dim; /* the largest; flash: exactly */
+	/* SM90's: warpgroups, keys a block, slots of keys, slots of queries a warpgroup */
+	unsigned groups, keys, slots, q_slots;
+};
+
+/* Fastest first where several take a problem. */
+static const struct kernel_row kernels[] = {
+	{"attention_sm90", "sm90_fp16_d64", SM90, ATTENTION_F16, 64, 3, 64, 8, 1},
+	{"attention_sm90", "sm90_bf16_d64", SM90, ATTENTION_BF16, 64, 3, 64, 8, 1},
+	{"attention_sm90", "sm90_fp16_d128", SM90, ATTENTION_F16, 128, 2, 128, 2, 2},
+	{"attention_sm90", "sm90_bf16_d128", SM90, ATTENTION_BF16, 128, 2, 128, 2, 2},
+	{"attention", "flash_fp16_d64", FLASH, ATTENTION_F16, 64, 0, 0, 0, 0},
+	{"attention", "flash_bf16_d64", FLASH, ATTENTION_BF16, 64, 0, 0, 0, 0},
+	{"attention", "flash_fp16_d128", FLASH, ATTENTION_F16, 128, 0, 0, 0, 0},
+	{"attention", "flash_bf16_d128", FLASH, ATTENTION_BF16, 128, 0, 0, 0, 0},
+	{"attention", "flash_fp16_d256", FLASH, ATTENTION_F16, 256, 0, 0, 0, 0},
+	{"attention", "flash_bf16_d256", FLASH, ATTENTION_BF16, 256, 0, 0, 0, 0},
+	{"attention", "naive_fp16", NAIVE, ATTENTION_F16, 256, 0, 0, 0, 0},
+	{"attention", "naive_bf16", NAIVE, ATTENTION_BF16, 256, 0, 0, 0, 0},
+};
+
+struct candidate {
+	const struct kernel_row *kernel;
+	bool resident; /* all keys of a head stay in the slots */
+	char name[64];
+};
+
+struct attention_own {
+	struct gpu_device *device;
+	struct attention_problem problem;
+	struct attention_strides q, k, v, o;
+	uint64_t q_rows, kv_rows; /* of the whole tensor, or of a batch element */
+	struct candidate candidate[CANDIDATES_MAX];
+	unsigned count;
+	const struct candidate *selected;
+	struct gpu_kernel *kernel;
+};
+
+/* -- which take it -- */
+
+static bool steps_aligned(struct attention_strides s)
+{
+	return s.row % ALIGNED == 0 && s.head % ALIGNED == 0 && s.batch % ALIGNED == 0;
+}
+
+static bool all_aligned(const struct attention_problem *p)
+{
+	return p->head_dim % ALIGNED == 0 && steps_aligned(attention_q_strides(p)) &&
+	       steps_aligned(attention_k_strides(p)) && steps_aligned(attention_v_strides(p)) &&
+	       steps_aligned(attention_o_strides(p));
+}
+
+static bool takes(const struct kernel_row *r, const struct attention_problem *p, unsigned cc)
+{
+	if (r->type != p->type || p->out_type != p->type || p->head_dim > r->head_dim)
+		return false;
+	if (r->family == NAIVE)
+		return cc >= 80;
+	if (r->family == FLASH)
+		return cc >= 80 && p->head_dim == r->head_dim && all_aligned(p);
+	/* The rows of a packed sequence's end are written whole; the next larger head dim is the next row's.
+	 */
+	return cc == 90 && all_aligned(p) && p->head_dim > r->head_dim - 64 &&
+	       (!p->q_starts || p->head_dim == r->head_dim) && attention_scale(p) > 0;
+}
+
+enum status attention_own_supports(const struct attention_problem *p, unsigned cc, struct error *err)
+{
+	enum status st = attention_check(p, err);
+
+	for (size_t i = 0; i < COUNT(kernels) && !st; i++)
+		if (takes(&kernels[i], p, cc))
+			return STATUS_OK;
+	if (st)
+		return st;
+	if (p->type == ATTENTION_E4M3)
+		return error_set(err, STATUS_UNSUPPORTED, "our kernels have no attention of type %s",
+				 attention_type_name(p->type));
+	return error_set(err, STATUS_UNSUPPORTED, "our attention kernels need sm_80 or newer, this is sm_%u",
+			 cc);
+}
+
+static unsigned tiles_of(const struct attention_problem *p)
+{
+	return (p->q_len + ATTENTION_SM90_ROWS - 1) / ATTENTION_SM90_ROWS;
+}
+
+static bool fits_resident(const struct kernel_row *r, const struct attention_problem *p)
+{
+	return r->family == SM90 && p->kv_len <= r->keys * r->slots && tiles_of(p) > r->groups;
+}
+
+static void add(struct attention_own *a, const struct kernel_row *r, bool resident)
+{
+	struct candidate *c = &a->candidate[a->count];
+
+	if (a->count == CANDIDATES_MAX)
+		return;
+	*c = (struct candidate){.kernel = r, .resident = resident};
+	snprintf(c->name, sizeof(c->name), "%s%s", r->entry, resident ? ", resident" : "");
+	a->count++;
+}
+
+/* A head that stays is one unit of work: worth it where heads keep the SMs busy. */
+static void list(struct attention_own *a)
+{
+	const struct attention_problem *p = &a->problem;
+	const bool many = (uint64_t)p->batch * p->heads * 4 >= (uint64_t)gpu_sm_count(a->device) * 3;
+
+	for (size_t i = 0; i < COUNT(kernels); i++) {
+		if (!takes(&kernels[i], p, gpu_cc(a->device)))
+			continue;
+		if (fits_resident(&kernels[i], p)) {
+			add(a, &kernels[i], many);
+			add(a, &kernels[i], !many);
+		} else {
+			add(a, &kernels[i], false);
+		}
+	}
+}
+
+enum status attention_own_create(struct attention_own **out, struct gpu_device *d,
+				 const struct attention_problem *p, struct error *err)
+{
+	enum status st = attention_own_supports(p, gpu_cc(d), err);
+	struct attention_own *a;
+
+	*out = NULL;
+	if (st)
+		return st;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for an attention");
+	*a = (struct attention_own){.device = d,
+				    .problem = *p,
+				    .q = attention_q_strides(p),
+				    .k = attention_k_strides(p),
+				    .v = attention_v_strides(p),
+				    .o = attention_o_strides(p),
+				    .q_rows = p->q_starts ? p->q_starts[p->batch] : p->q_len,
+				    .kv_rows = p->kv_starts ? p->kv_starts[p->batch] : p->kv_len};
+	list(a);
+	st = attention_own_select(a, 0, err);
+	if (st)
+		attention_own_destroy(&a);
+	*out = a;
+	return st;
+}
+
+void attention_own_destroy(struct attention_own **a)
+{
+	free(*a);
+	*a = NULL;
+}
+
+unsigned attention_own_count(const struct attention_own *a)
+{
+	return a->count;
+}
+
+const char *attention_own_name(const struct attention_own *a, unsigned candidate)
+{
+	return a->candidate[candidate].name;
+}
+
+enum status attention_own_select(struct attention_own *a, unsigned candidate, struct error *err)
+{
+	const struct candidate *c = &a->candidate[candidate];
+
+	a->selected = c;
+	return gpu_kernel(a->device, &a->kernel, c->kernel->file, c->kernel->entry, err);
+}
+
+/* -- launch -- */
+
+static int32_t side(uint32_t keys)
+{
+	return keys < ATTENTION_OPEN ? (int32_t)keys : ATTENTION_OPEN;
+}
+
+static int32_t left_of(const struct attention_problem *p)
+{
+	return p->mask == ATTENTION_WINDOW ? side(p->window_left) : ATTENTION_OPEN;
+}
+
+static int32_t right_of(const struct attention_problem *p)
+{
+	return p->mask == ATTENTION_WINDOW ? side(p->window_right)
+					   : (p->mask == ATTENTION_CAUSAL ? 0 : ATTENTION_OPEN);
+}
+
+static struct attention_steps steps(struct attention_strides s)
+{
+	return (struct attention_steps){(int64_t)s.batch, (int64_t)s.head, (int64_t)s.row};
+}
+
+static enum status launch_portable(struct attention_own *a, const struct attention_operands *o,
+				   struct gpu_stream *stream, struct error *err)
+{
+	const struct attention_problem *p = &a->problem;
+	const bool flash = a->selected->kernel->family == FLASH;
+	const unsigned rows = flash ? ATTENTION_FLASH_ROWS : ATTENTION_NAIVE_THREADS / 32;
+	const unsigned grid[3] = {(p->q_len + rows - 1) / rows, p->heads, p->batch};
+	const unsigned block[3] = {flash ? ATTENTION_FLASH_THREADS : ATTENTION_NAIVE_THREADS, 1, 1};
+	const unsigned tiles = ATTENTION_FLASH_ROWS + 2 * ATTENTION_FLASH_KEYS;
+	const struct attention_args args = {.q = o->q,
+					    .k = o->k,
+					    .v = o->v,
+					    .o = o->o,
+					    .lse = o->lse,
+					    .q_starts = o->q_starts,
+					    .kv_starts = o->kv_starts,
+					    .q_step = steps(a->q),
+					    .k_step = steps(a->k),
+					    .v_step = steps(a->v),
+					    .o_step = steps(a->o),
+					    .batch = p->batch,
+					    .heads = p->heads,
+					    .kv_heads = p->kv_heads,
+					    .q_len = p->q_len,
+					    .kv_len = p->kv_len,
+					    .head_dim = p->head_dim,
+					    .left = left_of(p),
+					    .right = right_of(p),
+					    .scale = (float)attention_scale(p)};
+
+	return gpu_launch(a->kernel, stream, grid, block, flash ? tiles * p->head_dim * 2 : 0, &args, err);
+}
+
+static enum status map(struct attention_own *a, struct tensor_map *m, gpu_ptr data, uint64_t rows,
+		       uint32_t heads, struct attention_strides s, unsigned box_rows, struct error *err)
+{
+	const struct attention_problem *p = &a->problem;
+	const struct gpu_tensor t = {.data = data,
+				     .element_bytes = attention_type_bytes(p->type),
+				     .columns = p->head_dim,
+				     .rows = rows,
+				     .heads = heads,
+				     .batches = p->q_starts ? 1 : p->batch,
+				     .row_step = s.row,
+				     .head_step = s.head,
+				     .batch_step = p->q_starts ? rows * s.row : s.batch};
+
+	return gpu_tensor_map(a->device, m, &t, box_rows, err);
+}
+
+static enum status maps(struct attention_own *a, struct attention_sm90_args *args,
+			const struct attention_operands *o, struct error *err)
+{
+	const struct attention_problem *p = &a->problem;
+	const unsigned keys = a->selected->kernel->keys;
+	enum status st = map(a, &args->q_map, o->q, a->q_rows, p->heads, a->q, ATTENTION_SM90_ROWS, err);
+
+	if (!st)
+		st = map(a, &args->k_map, o->k, a->kv_rows, p->kv_heads, a->k, keys, err);
+	if (!st)
+		st = map(a, &args->v_map, o->v, a->kv_rows, p->kv_heads, a->v, keys, err);
+	if (!st)
+		st = map(a, &args->o_map, o->o, a->q_rows, p->heads, a->o, ATTENTION_SM90_O_ROWS, err);
+	return st;
+}
+
+/* How many heads are ordered by length together: as many as the L2 holds keys and values of. */
+static uint32_t section_of(const struct attention_problem *p)
+{
+	double head = 2.0 * p->kv_len * p->head_dim * attention_type_bytes(p->type) * p->kv_heads / p->heads;
+	double heads = fmin(SECTION_BYTES / head, (double)p->batch * p->heads);
+
+	return heads < 1 ? 1 : (uint32_t)heads;
+}
+
+static enum status launch_sm90(struct attention_own *a, const struct attention_operands *o,
+			       struct gpu_stream *stream, struct error *err)
+{
+	const struct attention_problem *p = &a->problem;
+	const struct kernel_row *r = a->selected->kernel;
+	const unsigned passes = a->selected->resident ? (tiles_of(p) + r->groups - 1) / r->groups : 1;
+	const unsigned head_units = (tiles_of(p) + r->groups * passes - 1) / (r->groups * passes);
+	const uint64_t units = (uint64_t)p->batch * p->heads * head_units;
+	const bool uneven = head_units > 1 && (p->mask != ATTENTION_FULL || p->q_starts);
+	struct attention_sm90_args args = {.o = o->o,
+					   .lse = o->lse,
+					   .q_starts = o->q_starts,
+					   .kv_starts = o->kv_starts,
+					   .o_step = steps(a->o),
+					   .batch = p->batch,
+					   .heads = p->heads,
+					   .kv_heads = p->kv_heads,
+					   .q_len = p->q_len,
+					   .kv_len = p->kv_len,
+					   .left = left_of(p),
+					   .right = right_of(p),
+					   .scale_log2 = (float)(attention_scale(p) * LOG2_E),
+					   .passes = passes,
+					   .head_units = head_units,
+					   .section = uneven ? section_of(p) : 1,
+					   .zigzag = uneven};
+	enum status st = maps(a, &args, o, err);
+
+	if (st)
+		return st;
+	return gpu_launch_1d(a->kernel, stream,
+			     units < gpu_sm_count(a->device) ? (unsigned)units : gpu_sm_count(a->device),
+			     128 * (r->groups + 1),
+			     ATTENTION_SM90_SHARED(r->head_dim, r->groups, r->keys, r->slots, r->q_slots),
+			     &args, err);
+}
+
+enum status attention_own_enqueue(struct attention_own *a, const struct attention_operands *o,
+				  struct gpu_stream *stream, struct error *err)
+{
+	return a->selected->kernel->family == SM90 ? launch_sm90(a, o, stream, err)
+						   : launch_portable(a, o, stream, err);
+}
