@@ -345,7 +345,7 @@ void sdpa_plan_destroy(struct sdpa_plan **p)
 
 	if (!m)
 		return;
-	sdpa_desc_destroy(m->s, &m->pack);
+	sdpa_packs_clear(m);
 	sdpa_candidates_clear(m);
 	free(m->candidates);
 	for (unsigned i = 0; i < m->graph_count; i++) {

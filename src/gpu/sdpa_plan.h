@@ -187,7 +187,14 @@ struct sdpa_candidate {
 	uint64_t workspace_bytes; /* the library's, without the graph's */
 };
 
-enum { SDPA_GRAPHS_MAX = 2 };
+/* Addresses, bound: operands in turn, so that caches are cold, are bound once each. */
+struct sdpa_pack {
+	cudnnBackendDescriptor_t desc;
+	struct attention_operands operands;
+	struct sdpa_gradients gradients;
+};
+
+enum { SDPA_GRAPHS_MAX = 2, SDPA_PACKS = 16 };
 
 struct sdpa_plan {
 	struct sdpa *s;
@@ -200,9 +207,8 @@ struct sdpa_plan {
 	unsigned count, room, selected;
 	gpu_ptr own, workspace; /* numbers; the selected candidate's */
 	uint64_t workspace_bytes;
-	cudnnBackendDescriptor_t pack; /* the addresses below, bound */
-	struct attention_operands bound;
-	struct sdpa_gradients bound_gradients;
+	struct sdpa_pack packs[SDPA_PACKS];
+	unsigned packs_made; /* of the selected candidate; the oldest is replaced */
 };
 
 /* Bytes of workspace that a candidate needs: the graph's tensors, then the library's. */
@@ -214,4 +220,5 @@ uint64_t sdpa_candidate_bytes(const struct sdpa_candidate *c);
 enum status sdpa_candidate_take(struct sdpa_plan *p, struct sdpa_candidate *c, struct error *why,
 				struct error *err);
 void sdpa_candidates_clear(struct sdpa_plan *p);
+void sdpa_packs_clear(struct sdpa_plan *p);
 #endif

@@ -3,6 +3,13 @@
 #include "gpu/sdpa.h"
 #include "gpu/sdpa_plan.h"
 
+void sdpa_packs_clear(struct sdpa_plan *p)
+{
+	for (unsigned i = 0; i < SDPA_PACKS; i++)
+		sdpa_desc_destroy(p->s, &p->packs[i].desc);
+	p->packs_made = 0;
+}
+
 enum status sdpa_plan_select(struct sdpa_plan *p, unsigned candidate, struct error *err)
 {
 	uint64_t bytes;
@@ -10,7 +17,7 @@ enum status sdpa_plan_select(struct sdpa_plan *p, unsigned candidate, struct err
 
 	if (candidate >= p->count)
 		return error_set(err, STATUS_BUG, "attention plan: candidate %u of %u", candidate, p->count);
-	sdpa_desc_destroy(p->s, &p->pack);
+	sdpa_packs_clear(p);
 	p->selected = candidate;
 	bytes = sdpa_candidate_bytes(&p->candidates[candidate]);
 	if (bytes <= p->workspace_bytes)
@@ -76,8 +83,7 @@ static void *slot_address(const struct sdpa_plan *p, struct sdpa_slot *slot,
 }
 
 /* Addresses into a pack of the library's. */
-static enum status make_pack(struct sdpa_plan *p, const struct attention_operands *o,
-			     const struct sdpa_gradients *gradients, struct error *err)
+static enum status make_pack(struct sdpa_plan *p, struct sdpa_pack *pack, struct error *err)
 {
 	struct sdpa *s = p->s;
 	struct sdpa_graph *g = p->candidates[p->selected].graph;
@@ -87,42 +93,51 @@ static enum status make_pack(struct sdpa_plan *p, const struct attention_operand
 
 	for (unsigned i = 0; i < g->slot_count; i++) {
 		uids[i] = g->slots[i].uid;
-		pointers[i] = slot_address(p, &g->slots[i], o, gradients);
+		pointers[i] = slot_address(p, &g->slots[i], &pack->operands, &pack->gradients);
 		if (!pointers[i])
 			return error_set(err, STATUS_BUG,
 					 "an attention plan is run without one of its operands");
 	}
-	st = sdpa_desc_create(s, &p->pack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, err);
+	st = sdpa_desc_create(s, &pack->desc, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, err);
 	if (!st)
-		st = DNN_CALL(s, err, desc_set, p->pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
-			      g->slot_count, uids);
+		st = DNN_CALL(s, err, desc_set, pack->desc, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
+			      CUDNN_TYPE_INT64, g->slot_count, uids);
 	if (!st)
-		st = DNN_CALL(s, err, desc_set, p->pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+		st = DNN_CALL(s, err, desc_set, pack->desc, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
 			      CUDNN_TYPE_VOID_PTR, g->slot_count, pointers);
 	if (!st)
-		st = DNN_CALL(s, err, desc_set, p->pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
+		st = DNN_CALL(s, err, desc_set, pack->desc, CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
 			      CUDNN_TYPE_VOID_PTR, 1, &workspace);
 	if (!st)
-		st = DNN_CALL(s, err, desc_finalize, p->pack);
+		st = DNN_CALL(s, err, desc_finalize, pack->desc);
 	if (st)
-		sdpa_desc_destroy(s, &p->pack);
+		sdpa_desc_destroy(s, &pack->desc);
 	return st;
 }
 
-/* A pack is made when an address changed. */
+/* The pack of these addresses: an older one, or a new one in the oldest's place. */
 static enum status bind(struct sdpa_plan *p, const struct attention_operands *o,
-			const struct sdpa_gradients *gradients, struct error *err)
+			const struct sdpa_gradients *gradients, struct sdpa_pack **out, struct error *err)
 {
-	static const struct sdpa_gradients none;
-	const struct sdpa_gradients *g = gradients ? gradients : &none;
+	struct sdpa_pack wanted = {.operands = *o};
+	struct sdpa_pack *oldest = &p->packs[p->packs_made % SDPA_PACKS];
 	enum status st;
 
-	if (p->pack && !memcmp(&p->bound, o, sizeof(*o)) && !memcmp(&p->bound_gradients, g, sizeof(*g)))
-		return STATUS_OK;
-	sdpa_desc_destroy(p->s, &p->pack);
-	st = make_pack(p, o, g, err);
-	p->bound = *o;
-	p->bound_gradients = *g;
+	if (gradients)
+		wanted.gradients = *gradients;
+	for (unsigned i = 0; i < SDPA_PACKS; i++) {
+		struct sdpa_pack *pack = &p->packs[i];
+
+		*out = pack;
+		if (pack->desc && !memcmp(&pack->operands, o, sizeof(*o)) &&
+		    !memcmp(&pack->gradients, &wanted.gradients, sizeof(wanted.gradients)))
+			return STATUS_OK;
+	}
+	sdpa_desc_destroy(p->s, &oldest->desc);
+	st = make_pack(p, &wanted, err);
+	*oldest = wanted;
+	*out = oldest;
+	p->packs_made += !st;
 	return st;
 }
 
@@ -132,16 +147,17 @@ enum status sdpa_plan_enqueue(struct sdpa_plan *p, const struct attention_operan
 {
 	struct sdpa *s = p->s;
 	void *raw = gpu_stream_raw(stream);
+	struct sdpa_pack *pack;
 	enum status st;
 
 	if (p->selected >= p->count)
 		return error_set(err, STATUS_BUG, "an attention plan is run before a candidate was selected");
-	st = bind(p, o, gradients, err);
+	st = bind(p, o, gradients, &pack, err);
 	if (!st && s->stream != raw) {
 		st = DNN_CALL(s, err, set_stream, s->handle, raw);
 		s->stream = st ? s->stream : raw;
 	}
 	if (st)
 		return st;
-	return DNN_CALL(s, err, execute, s->handle, p->candidates[p->selected].plan, p->pack);
+	return DNN_CALL(s, err, execute, s->handle, p->candidates[p->selected].plan, pack->desc);
 }

@@ -585,6 +585,35 @@ static void a_plan_is_not_run_too_early(void **state)
 	end(&l);
 }
 
+/* More sets of operands in turn than are kept bound: each run writes its own O. */
+static void operands_may_take_turns(void **state)
+{
+	const struct fixture *f = *state;
+	struct attention_problem p = small(ATTENTION_F16, ATTENTION_CAUSAL);
+	gpu_ptr o[40] = {0};
+	struct life l;
+
+	begin(&l, f, &p);
+	plan(&l, SDPA_FORWARD, &l.forward);
+	for (unsigned turn = 0; turn < 3; turn++)
+		for (unsigned i = 0; i < 40; i++) {
+			if (!o[i])
+				assert_int_equal(gpu_alloc(f->device, &o[i], l.count[O] * 2, NULL),
+						 STATUS_OK);
+			assert_int_equal(gpu_stream_fill32(f->stream, o[i], UINT32_MAX, l.count[O] / 2, NULL),
+					 STATUS_OK);
+			l.operands.o = o[i];
+			run_forward(&l);
+			assert_int_equal(gpu_stream_copy(f->stream, l.device[O], o[i], l.count[O] * 2, NULL),
+					 STATUS_OK);
+			if (turn == 0 || i % 13 == turn)
+				check_against_definition(&l, false);
+		}
+	for (unsigned i = 0; i < 40; i++)
+		gpu_free(f->device, &o[i]);
+	end(&l);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -596,6 +625,7 @@ int main(void)
 		TEST(the_fused_operation_comes_first),	 TEST(refusals_keep_the_librarys_words),
 		TEST(memory_that_is_not_there_is_said),	 TEST(no_library_is_said),
 		TEST(what_a_version_lacks_is_named),	 TEST(a_plan_is_not_run_too_early),
+		TEST(operands_may_take_turns),
 	};
 
 	return cmocka_run_group_tests_name("sdpa", tests, NULL, NULL);
