@@ -4,7 +4,8 @@
 #define VENDOR_LIST_H
 #include "vendor/lib.h"
 
-#define VENDOR_LIBS(X) X(cublaslt) X(cuda) X(cudnn) X(cupti) X(mpi_plugin) X(nccl) X(nvml) X(onednn) X(openblas)
+#define VENDOR_LIBS(X)                                                                                       \
+	X(cublaslt) X(cuda) X(cudnn) X(cupti) X(mpi_plugin) X(nccl) X(nvml) X(onednn) X(openblas)
 
 #define X(name) extern const struct lib_spec name##_lib;
 VENDOR_LIBS(X)
