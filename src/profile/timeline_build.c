@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/timeline_build.h"
 
+enum { SHORT_NS = 1000000 };
+#define LONGEST_NS (UINT64_C(1) << 62)
+
 void *build_more(struct build *b, void **array, size_t *count, size_t *room, size_t size)
 {
 	size_t wanted = *room ? *room * 2 : 64;
@@ -125,12 +128,15 @@ static struct timeline_event *timed(struct build *b, enum timeline_kind kind, ui
 {
 	uint64_t from_ns, to_ns;
 
-	if (!start || end < start || !clock_map_own(&b->clock, start, &from_ns) ||
+	if (!start || end < start || end - start > LONGEST_NS || !clock_map_own(&b->clock, start, &from_ns) ||
 	    !clock_map_own(&b->clock, end, &to_ns)) {
 		b->t->process[b->process].odd++;
 		return NULL;
 	}
-	return build_event(b, kind, from_ns, to_ns < from_ns ? from_ns : to_ns);
+	/* What is short keeps its length to the nanosecond: no clock drifts so far in it. */
+	if (end - start < SHORT_NS || to_ns < from_ns)
+		to_ns = from_ns + (end - start);
+	return build_event(b, kind, from_ns, to_ns);
 }
 
 static uint32_t stream_track(struct build *b, uint32_t device, uint32_t context, uint32_t stream)

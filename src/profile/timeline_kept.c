@@ -6,11 +6,10 @@ static void keep_string(struct build *b, const struct ring_string *r)
 {
 	uint32_t id = r->head.name;
 
-	/* Ids count from 1 without holes but where a segment was lost. */
-	if (!id || id > RING_SEGMENTS_MAX * (RING_SEGMENT / 16u))
+	if (!id || id > RING_STRINGS)
 		return;
 	if (id >= b->strings) {
-		size_t room = id + id / 2 + 64;
+		size_t room = id + id / 2 + 64; /* they count from 1 */
 		uint32_t *grown = realloc(b->string, room * sizeof(*grown));
 
 		if (!grown) {

@@ -20,13 +20,21 @@ static const struct {
 };
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
+/* signal, metric, units of the metric (percent, MiB/s) in one of the signal. */
 static const struct {
 	enum telemetry_signal_id id;
 	unsigned metric;
+	double scale;
 } gpm_metrics[] = {
-	{TELEMETRY_gpm_sm_share, NVML_GPM_SM},	   {TELEMETRY_gpm_tensor_share, NVML_GPM_TENSOR},
-	{TELEMETRY_gpm_dram_share, NVML_GPM_DRAM}, {TELEMETRY_gpm_fp64_share, NVML_GPM_FP64},
-	{TELEMETRY_gpm_fp32_share, NVML_GPM_FP32},
+	{TELEMETRY_gpm_sm_share, NVML_GPM_SM, 1e-2},
+	{TELEMETRY_gpm_tensor_share, NVML_GPM_TENSOR, 1e-2},
+	{TELEMETRY_gpm_dram_share, NVML_GPM_DRAM, 1e-2},
+	{TELEMETRY_gpm_fp64_share, NVML_GPM_FP64, 1e-2},
+	{TELEMETRY_gpm_fp32_share, NVML_GPM_FP32, 1e-2},
+	{TELEMETRY_gpm_pcie_tx_rate, NVML_GPM_PCIE_TX, 1048576},
+	{TELEMETRY_gpm_pcie_rx_rate, NVML_GPM_PCIE_RX, 1048576},
+	{TELEMETRY_gpm_nvlink_rx_rate, NVML_GPM_NVLINK_RX, 1048576},
+	{TELEMETRY_gpm_nvlink_tx_rate, NVML_GPM_NVLINK_TX, 1048576},
 };
 enum { GPM_METRICS = sizeof(gpm_metrics) / sizeof(gpm_metrics[0]) };
 
@@ -235,7 +243,8 @@ static void take_gpm(struct sample_gpu *g, struct batch *b, uint64_t t_ns)
 		return; /* an interval that NVML will not divide by: absent */
 	for (i = 0; i < GPM_METRICS; i++)
 		if (!get.metrics[i].nvmlReturn)
-			batch_add(b, g->source, gpm_metrics[i].id, t_ns, get.metrics[i].value * 1e-2);
+			batch_add(b, g->source, gpm_metrics[i].id, t_ns,
+				  get.metrics[i].value * gpm_metrics[i].scale);
 }
 
 /* The sample just taken ends one interval and begins the next: two buffers take turns. */

@@ -34,6 +34,10 @@
 	X(gpm_fp32_share, "", GAUGE, 250, "GPM 12")                                     \
 	X(gpm_sm_share, "", GAUGE, 250, "GPM 2, SM utilisation")                        \
 	X(gpm_dram_share, "", GAUGE, 250, "GPM 10, DRAM bandwidth")                     \
+	X(gpm_pcie_tx_rate, "B/s", GAUGE, 250, "GPM 20, PCIe traffic from the GPU")     \
+	X(gpm_pcie_rx_rate, "B/s", GAUGE, 250, "GPM 21, PCIe traffic to the GPU")       \
+	X(gpm_nvlink_rx_rate, "B/s", GAUGE, 250, "GPM 60, NVLink traffic to the GPU")   \
+	X(gpm_nvlink_tx_rate, "B/s", GAUGE, 250, "GPM 61, NVLink traffic from the GPU") \
 	X(pcie_gen, "", GAUGE, 500, "PCIe generation")                                  \
 	X(pcie_width, "", GAUGE, 500, "PCIe lanes")                                     \
 	X(pcie_replays, "", COUNTER, 1000, "PCIe replays")                              \

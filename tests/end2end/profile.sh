@@ -59,6 +59,8 @@ kernels_only() { profile 0 --kernels-only -- "$p" init steps 10 && has kernel 40
 ok "--kernels-only records what devices do alone" kernels_only
 api() { profile 0 --api -- "$p" init steps 10 && says '^runtime,"cudaGetDevice",10,' run/summary.csv; }
 ok "--api records every call" api
+graphs() { profile 0 --graphs whole -- "$p" init steps 10 && says '^graph,"CUDA graph",10,550000,' run/summary.csv; }
+ok "--graphs whole has graphs as one event" graphs
 
 for version in 17 18 130001 140002; do # records of 176, 208 and 216 bytes a kernel
 	old() {
@@ -154,4 +156,13 @@ twice() { "$assay" profile --out run -- true > out 2> err; [ $? = 64 ] && says "
 ok "a run directory is not written over" twice
 json() { rm -rf run; "$assay" profile --out run --no-telemetry --json -- "$p" init steps 1 > out 2> err && says '"rows"' out; }
 ok "--json tells the summary" json
+
+python=${ASSAY_TEST_PYTHON:-python3}
+if "$python" -c 'import hta' 2> /dev/null; then
+	analysed() { profile 0 -- "$p" init steps 200 nccl && "$python" -B "$here/../oracles/profile_hta.py" run; }
+	ok "Holistic Trace Analysis reads the trace, and finds what the summary says" analysed
+else
+	n=$((n + 1))
+	echo "ok $n - Holistic Trace Analysis reads the trace # SKIP HolisticTraceAnalysis (PyPI) is not installed for $python"
+fi
 finish

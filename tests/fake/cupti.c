@@ -18,7 +18,8 @@ static cupti_buffer_request *request;
 static cupti_buffer_complete *complete;
 static uint8_t *buffer;
 static size_t size, used;
-static uint64_t enabled; /* bit a kind */
+static uint64_t enabled;		   /* bit a kind */
+static uint8_t calls[2][FAKE_CUPTI_CALLS]; /* enabled one by one */
 static size_t to_drop;
 
 static uint64_t number(const char *name, uint64_t otherwise)
@@ -74,6 +75,16 @@ static void hand_out(void)
 		complete(NULL, 0, full, size, valid);
 }
 
+static bool is_enabled(uint32_t kind, const void *record)
+{
+	const struct cupti_api *a = record;
+
+	if (enabled >> kind & 1)
+		return true;
+	return (kind == CUPTI_KIND_RUNTIME || kind == CUPTI_KIND_DRIVER) && a->cbid < FAKE_CUPTI_CALLS &&
+	       calls[kind == CUPTI_KIND_RUNTIME][a->cbid];
+}
+
 void fake_cupti_plant(const void *record, size_t bytes)
 {
 	size_t most;
@@ -83,7 +94,7 @@ void fake_cupti_plant(const void *record, size_t bytes)
 	memcpy(&kind, record, sizeof(kind));
 	whole = size_of(kind, bytes);
 	pthread_mutex_lock(&lock);
-	if (request && enabled >> kind & 1) {
+	if (request && is_enabled(kind, record)) {
 		if (buffer && used + whole > size)
 			hand_out();
 		if (!buffer)
@@ -130,6 +141,27 @@ int cuptiActivityEnable(uint32_t kind)
 		return refuse;
 	enabled |= 1ull << kind;
 	return 0;
+}
+
+/* By itself, not with its kind. */
+static int enable_call(unsigned domain, uint32_t cbid, uint8_t enable)
+{
+	if (version() < 26) /* of CUDA 12.8 */
+		return 11;  /* CUPTI_ERROR_API_NOT_IMPLEMENTED */
+	if (cbid >= FAKE_CUPTI_CALLS)
+		return 1;
+	calls[domain - 1][cbid] = enable;
+	return 0;
+}
+
+int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable)
+{
+	return enable_call(CUPTI_DOMAIN_RUNTIME, cbid, enable);
+}
+
+int cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t enable)
+{
+	return enable_call(CUPTI_DOMAIN_DRIVER, cbid, enable);
 }
 
 int cuptiActivityDisable(uint32_t kind)

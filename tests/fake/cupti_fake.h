@@ -11,7 +11,8 @@ enum {
 	FAKE_CUPTI_COPY = 41,
 	FAKE_CUPTI_SYNC = 165,
 	FAKE_CUPTI_GET = 17,
-	FAKE_CUPTI_GRAPH = 311
+	FAKE_CUPTI_GRAPH = 311,
+	FAKE_CUPTI_CALLS = 512
 };
 
 /* One record, its kind first; not kept where its kind is not enabled. */
@@ -21,6 +22,8 @@ int cuptiGetTimestamp(uint64_t *out);
 int cuptiActivityRegisterCallbacks(cupti_buffer_request *on_request, cupti_buffer_complete *on_complete);
 int cuptiActivityEnable(uint32_t kind);
 int cuptiActivityDisable(uint32_t kind);
+int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable);
+int cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t enable);
 int cuptiActivityFlushAll(uint32_t flag);
 int cuptiActivityGetNextRecord(uint8_t *at, size_t valid, void **record);
 int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *dropped);

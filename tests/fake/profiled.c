@@ -171,10 +171,29 @@ static void wait_for_all(uint64_t start)
 	fake_cupti_plant(&o, sizeof(o));
 }
 
+/* Told where graphs are traced as a whole. */
+static void graph(uint64_t start)
+{
+	struct cupti_graph_trace g = {.kind = CUPTI_KIND_GRAPH_TRACE,
+				      .correlation = correlation,
+				      .start = start,
+				      .end = start + 55000,
+				      .graph = 9,
+				      .context = 1,
+				      .stream = 7};
+
+	fake_cupti_plant(&g, sizeof(g));
+}
+
+/* One behind the other, as on a device. */
 static void step(void)
 {
+	static uint64_t free_at;
 	uint64_t t = now();
 
+	if (t < free_at)
+		t = free_at;
+	free_at = t + 300000;
 	nvtxRangePushA("step");
 	correlation++;
 	call(FAKE_CUPTI_LAUNCH, t, 3000);
@@ -191,6 +210,7 @@ static void step(void)
 	call(FAKE_CUPTI_GRAPH, t + 12000, 4000);
 	kernel(kernel_a, t + 200000, 50000, 9);
 	kernel(kernel_b, t + 250000, 5000, 9);
+	graph(t + 200000);
 	correlation++;
 	call(FAKE_CUPTI_SYNC, t + 20000, 240000);
 	wait_for_all(t + 20000);

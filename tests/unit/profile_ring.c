@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include "core/text.h"
 #include "profile/inject/writer.h"
 #include "profile/timeline.h"
@@ -329,6 +330,38 @@ static void test_ring__no_folder_no_file_and_no_harm(void **state)
 	writer_close(&w);
 }
 
+static uint64_t cpu_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+/* Not asserted: the machine is shared. CPU time of a record, beside CUPTI's part. */
+static void test_ring__what_a_record_costs(void **state)
+{
+	enum { RECORDS = 100000 };
+	uint64_t begin_ns, kernel_ns, range_ns;
+	struct writer w;
+
+	assert_true(writer_open(&w, *state, 32 << 20));
+	begin_ns = cpu_ns();
+	for (uint32_t i = 0; i < RECORDS; i++)
+		add_kernel(&w,
+			   i % 2 ? "ampere_bf16_s16816gemm_bf16_256x128_ldg8_f2f_stages_64x3_tn" : "softmax",
+			   i, 5, i);
+	kernel_ns = cpu_ns() - begin_ns;
+	begin_ns = cpu_ns();
+	for (uint32_t i = 0; i < RECORDS; i++)
+		add_range(&w, i % 2 ? RING_POP : RING_PUSH, i % 2 ? NULL : "forward", writer_now_ns(), 1, 0);
+	range_ns = cpu_ns() - begin_ns;
+	assert_int_equal(w.header->records, 2 * RECORDS + 3); /* three names */
+	writer_forget(&w);
+	print_message("# a kernel %.0f ns, a push or pop %.0f ns\n", (double)kernel_ns / RECORDS,
+		      (double)range_ns / RECORDS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -342,6 +375,7 @@ int main(void)
 		scratch_test(test_ring__what_is_no_ring_file_is_said_and_passed_over),
 		scratch_test(test_ring__a_second_file_of_a_process_number_has_another_name),
 		scratch_test(test_ring__no_folder_no_file_and_no_harm),
+		scratch_test(test_ring__what_a_record_costs),
 	};
 
 	return cmocka_run_group_tests_name("profile_ring", tests, NULL, NULL);

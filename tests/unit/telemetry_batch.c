@@ -436,6 +436,7 @@ static void test_sample_gpu__gpm_marks_the_end_of_each_interval(void **state)
 	assert_true(tensor->t_ns[1] >= 500000000u && tensor->t_ns[1] < 500001000u);
 	assert_true(tensor->value[1] == 0.5);
 	assert_true(fabs(b.list[0][TELEMETRY_gpm_fp32_share].value[0] - 1.2) < 1e-12);
+	assert_true(b.list[0][TELEMETRY_gpm_nvlink_rx_rate].value[0] == 600.0 * 1048576); /* MiB/s */
 	assert_int_equal(b.list[0][TELEMETRY_gpm_fp64_share].count, 0);
 	sample_gpu_release(&g);
 	assert_int_equal(gpm_allocated, 0);

@@ -131,6 +131,33 @@ static bool is_wanted(const struct activity *a, const char *name)
 	return a->all_calls;
 }
 
+typedef int enable_call(uint32_t cbid, uint8_t enable);
+
+/* How many of them could be. */
+static unsigned enable_wanted(const struct activity *a, int domain, enable_call *enable)
+{
+	unsigned count = 0;
+	const char *name;
+
+	for (uint32_t cbid = 1; enable && cbid < ACTIVITY_CALLS; cbid++) {
+		name = NULL;
+		if (!a->cupti->callback_name(domain, cbid, &name) && name && is_wanted(a, name))
+			count += !enable(cbid, 1);
+	}
+	return count;
+}
+
+void activity_enable_calls(const struct activity *a)
+{
+	const struct cupti *c = a->cupti;
+	bool some = !a->all_calls && c->callback_name;
+
+	if (!some || !enable_wanted(a, CUPTI_DOMAIN_RUNTIME, c->enable_runtime_call))
+		c->enable(CUPTI_KIND_RUNTIME);
+	if (!some || !enable_wanted(a, CUPTI_DOMAIN_DRIVER, c->enable_driver_call))
+		c->enable(CUPTI_KIND_DRIVER);
+}
+
 /* Whether a call is kept, and as which string. "cudaLaunchKernel_v7000" is told without what follows "_v". */
 static uint32_t look_up_call(const struct activity *a, int domain, uint32_t cbid)
 {

@@ -25,6 +25,9 @@ struct activity {
 	uint32_t converting; /* one buffer at a time: the tables are shared */
 };
 
+/* Switches the recording of calls on: those alone that are kept where CUPTI (from 12.8 on) can do so, since
+ * each call that it looks at costs the program; else all of them, of which activity_convert keeps some. */
+void activity_enable_calls(const struct activity *a);
 /* All records of a buffer that CUPTI has filled, and what it dropped before it. Calls from several threads
  * take turns. */
 void activity_convert(struct activity *a, uint8_t *buffer, size_t valid);

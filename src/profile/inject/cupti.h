@@ -142,7 +142,9 @@ typedef void cupti_buffer_complete(void *context, uint32_t stream, uint8_t *buff
 	X(REQUIRED, dropped, cuptiActivityGetNumDroppedRecords, (void *, uint32_t, size_t *))                \
 	X(REQUIRED, error_text, cuptiGetResultString, (int, const char **))                                  \
 	X(OPTIONAL, callback_name, cuptiGetCallbackName, (int, uint32_t, const char **))                     \
-	X(OPTIONAL, set_attribute, cuptiActivitySetAttribute, (uint32_t, size_t *, void *))
+	X(OPTIONAL, set_attribute, cuptiActivitySetAttribute, (uint32_t, size_t *, void *))                  \
+	X(OPTIONAL, enable_driver_call, cuptiActivityEnableDriverApi, (uint32_t, uint8_t))                   \
+	X(OPTIONAL, enable_runtime_call, cuptiActivityEnableRuntimeApi, (uint32_t, uint8_t))
 /* clang-format on */
 
 struct cupti {

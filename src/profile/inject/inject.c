@@ -217,7 +217,6 @@ static int start_cupti(struct cupti *c, char why[CUPTI_TEXT])
 {
 	static const uint32_t device[] = {CUPTI_KIND_DEVICE,  CUPTI_KIND_CONTEXT, CUPTI_KIND_MEMCPY,
 					  CUPTI_KIND_MEMCPY2, CUPTI_KIND_MEMSET,  CUPTI_KIND_OVERHEAD};
-	static const uint32_t calls[] = {CUPTI_KIND_RUNTIME, CUPTI_KIND_DRIVER, CUPTI_KIND_SYNCHRONIZATION};
 	uint8_t zeroed = 1;
 	size_t size = sizeof(zeroed);
 	int code;
@@ -242,9 +241,10 @@ static int start_cupti(struct cupti *c, char why[CUPTI_TEXT])
 	code = c->enable(CUPTI_KIND_CONCURRENT_KERNEL);
 	if (code)
 		return failed(c, "cuptiActivityEnable of kernels", code, why);
-	for (size_t i = 0; !is_told(INJECT_WHAT, INJECT_WHAT_KERNELS) && i < sizeof(calls) / sizeof(calls[0]);
-	     i++)
-		c->enable(calls[i]);
+	if (!is_told(INJECT_WHAT, INJECT_WHAT_KERNELS)) {
+		activity_enable_calls(&state.activity);
+		c->enable(CUPTI_KIND_SYNCHRONIZATION);
+	}
 	return 1;
 }
 

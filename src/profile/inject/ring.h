@@ -23,6 +23,7 @@ enum {
 	RING_COMMAND = 2048,
 	RING_NOTE = 256,
 	RING_STRING_MAX = 4096, /* longer names are cut */
+	RING_STRINGS = 98304,	/* names of a process */
 	RING_PAYLOAD_MAX = 64,	/* bytes of an NVTX payload */
 	RING_SCHEMA_FIELDS = 16,
 };

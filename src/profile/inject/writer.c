@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 enum {
-	STRINGS = 1 << 17,
-	SPINS = 64,	/* looks at the lock before the CPU is given away */
-	TURNS = 20000,	/* then so often: a lock that is not free by then never will be (a signal's handler
-			 * inside it, a thread that is gone) */
-	KEPT_SHARE = 4, /* of all segments, one in so many may be kept ones */
-	ZEROES = 64 << 10,
+	STRINGS = 1 << 17, /* slots, a quarter of them free */
+	SPINS = 64,	   /* looks at the lock before the CPU is given away */
+	TURNS = 20000,	   /* then so often: a lock that is not free by then never will be (a signal's handler
+			    * inside it, a thread that is gone) */
+	KEPT_SHARE = 4,	   /* of all segments, one in so many may be kept ones */
+	ZEROES = 4 << 10,
 };
 
 /* What is known of a string: it stands in the file. */
@@ -227,7 +227,7 @@ static uint32_t intern(struct writer *w, const char *text, size_t size)
 		if (is_same(w, &w->strings[i], hash, text, size))
 			return w->strings[i].id;
 	head.head.name = w->string_count + 1;
-	at = w->string_count < STRINGS / 4 * 3 ? put(w, &head, sizeof(head), text, size) : NULL;
+	at = w->string_count < RING_STRINGS ? put(w, &head, sizeof(head), text, size) : NULL;
 	if (!at) {
 		w->header->strings_lost++;
 		return 0;
