@@ -8,11 +8,13 @@
 /* The first `open`: later ones are of earlier resumptions. */
 static int take_words(void *arg, enum journal_type type, uint64_t t_ns, const json_t *body)
 {
-	json_t **words = arg;
+	struct again *a = arg;
 
 	(void)t_ns;
-	if (type == JOURNAL_OPEN)
-		*words = json_incref(json_object_get(body, "command"));
+	if (type == JOURNAL_OPEN) {
+		a->words = json_incref(json_object_get(body, "command"));
+		a->team = json_object_get(body, "team") != NULL;
+	}
 	return 1;
 }
 
@@ -23,7 +25,7 @@ static enum status read_words(struct again *a, const char *command, const char *
 	json_t *word;
 	size_t i;
 
-	st = journal_read(dir, take_words, &a->words, &cut, err);
+	st = journal_read(dir, take_words, a, &cut, err);
 	if (st ==
 	    STATUS_UNAVAILABLE) /* a folder named in the command that is not there, or not ours to read */
 		st = err->status = STATUS_BAD_INPUT;
@@ -32,6 +34,11 @@ static enum status read_words(struct again *a, const char *command, const char *
 	if (json_array_size(a->words) < 2)
 		return error_set(err, STATUS_BAD_INPUT, "%s: its journal does not say how the run was begun",
 				 dir);
+	if (a->team)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s is a team's run, which is not gone on with: begin anew in another directory",
+			dir);
 	a->argv = calloc(json_array_size(a->words) + 1, sizeof(*a->argv));
 	if (!a->argv)
 		return error_errno(err, ENOMEM, "%s: its command", dir);

@@ -3,12 +3,14 @@
 #ifndef CMD_AGAIN_H
 #define CMD_AGAIN_H
 #include <jansson.h>
+#include <stdbool.h>
 #include "cmd/command.h"
 
 struct again {
 	void *values; /* the command's options as they were, with the words of now over them */
 	json_t *words;
 	char **argv; /* lent from words; values point into both */
+	bool team;   /* the run is a launched team's */
 };
 
 /* Options that are given now and differ are refused by name, but for those that change neither plan nor

@@ -54,6 +54,16 @@ bool view_asks(const struct view_row *row)
 	       (j->cause != CAUSE_NONE && j->cause != CAUSE_NO_REFERENCE);
 }
 
+/* Going on is for a run of one process: a team's begins anew. */
+static const char *action_of(const struct view *v, enum cause cause)
+{
+	bool stopped = cause == CAUSE_INTERRUPTED || cause == CAUSE_CUT;
+
+	if (stopped && json_object_get(v->in->record->open, "team"))
+		return "begin anew: a team's run is not gone on with";
+	return cause_action(cause);
+}
+
 /* Worst first; within one verdict the order of the rows. */
 void view_todos_build(struct view *v)
 {
@@ -63,7 +73,7 @@ void view_todos_build(struct view *v)
 
 			if (view_badness(row->j->verdict) != badness || !view_asks(row))
 				continue;
-			add_todo(v, row, cause_action(row->j->cause));
+			add_todo(v, row, action_of(v, row->j->cause));
 		}
 	for (size_t i = 0; i < v->todo_count; i++) {
 		if (v->todos[i].count > TODO_CASES)

@@ -135,25 +135,39 @@ static enum status read_options(const struct suite *s, struct suite_case *c, con
 	return STATUS_OK;
 }
 
+static enum status refuse_word(const struct suite *s, const struct tree *node, const char *key,
+			       const char *const *words, struct error *err)
+{
+	char known[160] = "";
+	size_t count = 0, used = 0;
+	const char *near;
+
+	for (; words[count]; count++)
+		if (used < sizeof(known))
+			used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
+						 count ? ", " : "", words[count]);
+	if (node->kind != TREE_SCALAR)
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: one word belongs here, of %s", s->place,
+				 node->line, key, known);
+	near = opt_nearest(node->text, words, count);
+	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: \"%.40s\" is none of %s%s%s", s->place,
+			 node->line, key, node->text, known, near ? "; did you mean " : "", near ? near : "");
+}
+
 /* One of a few words; absent leaves *out alone. */
 static enum status read_choice(const struct suite *s, const struct tree *map, const char *key,
 			       const char *const *words, int *out, struct error *err)
 {
 	const struct tree *node = tree_get(map, key);
-	size_t count = 0;
-	const char *near;
 
 	if (!node)
 		return STATUS_OK;
-	for (; words[count]; count++)
-		if (node->kind == TREE_SCALAR && !strcmp(node->text, words[count])) {
-			*out = (int)count;
+	for (size_t i = 0; words[i]; i++)
+		if (node->kind == TREE_SCALAR && !strcmp(node->text, words[i])) {
+			*out = (int)i;
 			return STATUS_OK;
 		}
-	near = node->kind == TREE_SCALAR ? opt_nearest(node->text, words, count) : NULL;
-	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: \"%.40s\" is none of its words%s%s", s->place,
-			 node->line, key, node->kind == TREE_SCALAR ? node->text : "",
-			 near ? "; did you mean " : "", near ? near : "");
+	return refuse_word(s, node, key, words, err);
 }
 
 static enum status read_seconds(const struct suite *s, const struct tree *map, const char *key, double *out,

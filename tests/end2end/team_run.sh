@@ -84,6 +84,12 @@ ok "the node's own cases are run once" eval 'end 0 2 "\"ok\"" && ! end 1 2 "\"ok
 ok "one worker has all cases of launched ranks: MPI starts once" eval '[ "$(grep "\"type\":\"begin\"" run.rank-1/journal.jsonl | grep -o "pid\":[0-9]*" | sort -u | wc -l)" = 1 ]'
 ok "the others print nothing" eval '[ ! -s out.1 ] && [ ! -s out.2 ] && grep -q team out.0'
 
-three check --resume run
+"$assay" check --suite suite.yaml --no-telemetry --out alone > out 2> err
+three check --resume alone
 ok "a team does not resume: every rank says so" eval 'codes "64 64 64" && grep -q "resume is for a run alone" err.2'
+ok "nor is its run gone on with alone" expect 64 check --resume run
+ok "and that is why" says "is a team's run" err
+sed '/"type":"end","case":3/,$d' run/journal.jsonl > cut.jsonl && mkdir cut && mv cut.jsonl cut/journal.jsonl && cp -r run/nodes cut/
+"$assay" report cut > out 2> err
+ok "of one that was cut nobody is told to resume it" eval 'says "begin anew" out && ! says "--resume" out'
 finish
