@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Engine `own` of probe attention: the kernels of gpu/attention_own, dense. The search times the rungs below the best. */
+#include "gpu/attention_own.h"
+#include "probe/attention/device.h"
+
+struct attention_own_engine {
+	struct attention_device device;
+	struct attention_own *own;
+	enum attention_search search;
+};
+
+static enum status supports(const struct machine *m, const struct target *t, const void *opts,
+			    struct error *err)
+{
+	const struct attention_opts *o = opts;
+	const struct gpu *g = machine_gpu(m, t->gpu[0]);
+	double cc = g ? gpu_get(g, GPU_FACT_cc, 0) : 0;
+	struct attention_case c;
+	enum status st = attention_device_heeds(o, err);
+
+	if (!st && o->pattern != ATTENTION_LISTS_NONE)
+		st = error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+				     "attention: the dense kernels take no block lists");
+	if (!st)
+		st = attention_case_make(&c, o, NULL, err);
+	if (st)
+		return st;
+	if (cc > 0)
+		st = attention_own_supports(&c.problem, (unsigned)cc, err);
+	attention_case_release(&c);
+	return st;
+}
+
+static enum status attend(struct attention_device *s, const struct attention_operands *o, struct error *err)
+{
+	return attention_own_enqueue(((struct attention_own_engine *)s)->own, o, s->stream, err);
+}
+
+static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
+{
+	struct attention_own_engine *s = state;
+	const struct attention_opts *o = opts;
+	enum status st = attention_device_begin(&s->device, b, o, attend, err);
+
+	s->search = (enum attention_search)o->search;
+	if (!st)
+		st = attention_own_create(&s->own, b->device, &s->device.common.c.problem, err);
+	if (!st)
+		st = attention_device_fill(&s->device, err);
+	if (st || !b->out)
+		return st;
+	result_text(b->out, &attention_fields[ATTENTION_FIELD_kernel], attention_own_name(s->own, 0));
+	attention_tell(&s->device.common, b->out);
+	return STATUS_OK;
+}
+
+static unsigned variants(void *state)
+{
+	const struct attention_own_engine *s = state;
+
+	return s->search == ATTENTION_SEARCH_FIRST ? 1 : attention_own_count(s->own);
+}
+
+static enum status select_variant(void *state, unsigned variant, const char **name, struct error *err)
+{
+	struct attention_own_engine *s = state;
+
+	*name = attention_own_name(s->own, variant);
+	s->device.common.exact_done = false; /* each variant is verified whole */
+	return attention_own_select(s->own, variant, err);
+}
+
+static void release(void *state)
+{
+	struct attention_own_engine *s = state;
+
+	attention_device_end(&s->device);
+	attention_own_destroy(&s->own);
+}
+
+const struct engine attention_own_engine = {
+	.name = "own",
+	.libs = "cuda",
+	.targets = TARGET_GPU,
+	.streams = 1,
+	.state_size = sizeof(struct attention_own_engine),
+	.supports = supports,
+	.prepare = prepare,
+	.enqueue = attention_device_enqueue,
+	.variants = variants,
+	.select = select_variant,
+	.release = release,
+};
