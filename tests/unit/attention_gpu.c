@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The probe's engine over cuDNN, on the fake driver and the fake library, which runs the graphs it is given. */
+/* The probe's engines of a GPU, on the fake driver: over the fake cuDNN, which runs the graphs it is given, and over our
+ * kernels, which the fake has by hand. */
 #include "test.h"
 
 #include "core/clock.h"
@@ -12,6 +13,7 @@ extern const struct probe probe_attention;
 struct bed {
 	struct cpu_bench bench;
 	struct attention_opts opts;
+	const struct engine *engine;
 	struct attention *state;
 	struct gpu_device *device;
 	struct gpu_stream *stream;
@@ -28,6 +30,8 @@ static int set_up(void **state)
 	unsetenv("FAKE_CUDA");
 	unsetenv("FAKE_CUDNN");
 	*state = b;
+	if (b)
+		b->engine = &attention_cudnn_engine;
 	return !b || gpu_open(&b->device, NULL, NULL) || gpu_stream_create(b->device, &b->stream, NULL);
 }
 
@@ -65,16 +69,16 @@ static void choose(struct bed *b, const char *words)
 
 static enum status begin(struct bed *b)
 {
-	b->state = calloc(1, attention_cudnn_engine.state_size);
+	b->state = calloc(1, b->engine->state_size);
 	b->out = result_create();
 	assert_true(b->state && b->out);
 	b->bench.bench.out = b->out;
-	return attention_cudnn_engine.prepare(b->state, &b->bench.bench, &b->opts, &b->err);
+	return b->engine->prepare(b->state, &b->bench.bench, &b->opts, &b->err);
 }
 
 static void end(struct bed *b)
 {
-	attention_cudnn_engine.release(b->state);
+	b->engine->release(b->state);
 	free(b->state);
 	result_destroy(b->out);
 }
@@ -100,11 +104,11 @@ static void test_cudnn(void **state)
 			fail_msg("%s: %s", cases[i], b->err.text);
 		assert_true(b->state->sets >= 3);
 		for (uint64_t n = 0; n < b->state->sets; n++)
-			assert_int_equal(attention_cudnn_engine.enqueue(b->state, n, &b->err), STATUS_OK);
+			assert_int_equal(b->engine->enqueue(b->state, n, &b->err), STATUS_OK);
 		assert_int_equal(attention_verify(b->state, &wrong, &b->err), STATUS_OK);
 		assert_true(wrong.checked == wrong.total && wrong.total > 0);
-		assert_int_equal(attention_cudnn_engine.variants(b->state), 1);
-		assert_int_equal(attention_cudnn_engine.select(b->state, 0, &name, &b->err), STATUS_OK);
+		assert_int_equal(b->engine->variants(b->state), 1);
+		assert_int_equal(b->engine->select(b->state, 0, &name, &b->err), STATUS_OK);
 		assert_false(b->state->exact_done); /* to be verified whole */
 		assert_int_equal(probe_attention.finish(b->state, b->out, &b->err), STATUS_OK);
 		fields = result_json(b->out);
@@ -117,6 +121,47 @@ static void test_cudnn(void **state)
 	}
 }
 
+static void test_own(void **state)
+{
+	static const char *const cases[] = {
+		"batch=2 heads=2 seq=100",
+		"batch=1 heads=4 kv_heads=2 seq=70 kv_seq=133 mask=causal type=bf16",
+		"batch=1 heads=2 seq=150 head_dim=128 mask=window left=17 layout=bshd",
+		"batch=3 heads=2 seq=66 lengths=5+66+30 mask=causal",
+		"batch=1 heads=2 seq=128 data=large search=top",
+	};
+	struct bed *b = *state;
+
+	b->engine = &attention_own_engine;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wrong wrong;
+		const char *name;
+		enum status st;
+
+		choose(b, cases[i]);
+		assert_int_equal(b->engine->supports(&b->bench.machine, &b->bench.target, &b->opts, &b->err), STATUS_OK);
+		st = begin(b);
+		if (st == STATUS_UNAVAILABLE) {
+			end(b);
+			print_message("# built without kernels\n");
+			skip();
+		}
+		for (unsigned v = 0; !st && v < b->engine->variants(b->state); v++) {
+			assert_int_equal(b->engine->select(b->state, v, &name, &b->err), STATUS_OK);
+			st = attention_verify(b->state, &wrong, &b->err);
+		}
+		if (st)
+			fail_msg("%s: %s", cases[i], b->err.text);
+		for (uint64_t n = 0; n < b->state->sets; n++)
+			assert_int_equal(b->engine->enqueue(b->state, n, &b->err), STATUS_OK);
+		assert_int_equal(attention_verify(b->state, &wrong, &b->err), STATUS_OK);
+		assert_true(wrong.checked == wrong.total && b->state->exact_done);
+		end(b);
+	}
+	choose(b, "pattern=mask");
+	assert_int_equal(b->engine->supports(&b->bench.machine, &b->bench.target, &b->opts, &b->err), STATUS_UNSUPPORTED);
+}
+
 static void test_search(void **state)
 {
 	struct bed *b = *state;
@@ -125,9 +170,9 @@ static void test_search(void **state)
 
 	choose(b, "batch=1 heads=1 seq=16 head_dim=32 search=exhaustive");
 	assert_int_equal(begin(b), STATUS_OK);
-	assert_true(attention_cudnn_engine.variants(b->state) > 1);
-	for (unsigned i = 0; i < attention_cudnn_engine.variants(b->state) && i < 3; i++) {
-		assert_int_equal(attention_cudnn_engine.select(b->state, i, &name, &b->err), STATUS_OK);
+	assert_true(b->engine->variants(b->state) > 1);
+	for (unsigned i = 0; i < b->engine->variants(b->state) && i < 3; i++) {
+		assert_int_equal(b->engine->select(b->state, i, &name, &b->err), STATUS_OK);
 		assert_int_equal(attention_verify(b->state, &wrong, &b->err), STATUS_OK);
 	}
 	end(b);
@@ -156,7 +201,7 @@ static void test_faults(void **state)
 		assert_int_equal(begin(b), STATUS_OK);
 		st = attention_verify(b->state, &wrong, &b->err);
 		for (uint64_t n = 0; !st && n < b->state->sets; n++)
-			assert_int_equal(attention_cudnn_engine.enqueue(b->state, n, &b->err), STATUS_OK);
+			assert_int_equal(b->engine->enqueue(b->state, n, &b->err), STATUS_OK);
 		st = st ? st : attention_verify(b->state, &wrong, &b->err);
 		assert_int_equal(st, STATUS_MISMATCH);
 		if (b->err.cause != faults[i].cause || !strstr(b->err.text, faults[i].says))
@@ -180,7 +225,7 @@ static void test_refused(void **state)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		choose(b, bad[i].words);
-		assert_int_equal(attention_cudnn_engine.supports(&b->bench.machine, &b->bench.target, &b->opts, &b->err),
+		assert_int_equal(b->engine->supports(&b->bench.machine, &b->bench.target, &b->opts, &b->err),
 				 STATUS_UNSUPPORTED);
 		assert_non_null(strstr(b->err.text, bad[i].says));
 	}
@@ -188,7 +233,7 @@ static void test_refused(void **state)
 	b->bench.machine.lib = (struct lib_found){.status = STATUS_UNAVAILABLE, .cause = CAUSE_LIBRARY_MISSING};
 	snprintf(b->bench.machine.lib.name, sizeof(b->bench.machine.lib.name), "cudnn");
 	snprintf(b->bench.machine.lib.missing, sizeof(b->bench.machine.lib.missing), "libcudnn.so.9");
-	assert_int_equal(attention_cudnn_engine.supports(&b->bench.machine, &b->bench.target, &b->opts, &b->err),
+	assert_int_equal(b->engine->supports(&b->bench.machine, &b->bench.target, &b->opts, &b->err),
 			 STATUS_UNAVAILABLE);
 	assert_int_equal(b->err.cause, CAUSE_LIBRARY_MISSING);
 	assert_non_null(strstr(b->err.text, "libcudnn.so.9"));
@@ -198,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_cudnn, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_own, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_search, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_faults, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),

@@ -176,6 +176,7 @@ static enum status finish(void *state, struct result *out, struct error *err)
 }
 
 static const struct engine *const engines[] = {
+	&attention_own_engine,
 	&attention_cudnn_engine,
 	&attention_cpu_engine,
 	NULL,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine `own` of probe attention: the kernels of gpu/attention_own, dense. The search times the rungs below the best. */
+/* Engine `own` of probe attention: the kernels of gpu/attention_own, dense. The search times the rungs below
+ * the best. */
 #include "gpu/attention_own.h"
 #include "probe/attention/device.h"
 
