@@ -45,7 +45,9 @@ static enum status check_kept(const char *dir, struct error *err)
 
 	if (!runs_is(dir))
 		return STATUS_OK; /* pack_write says so */
-	st = record_read(&r, dir, err);
+	st = runs_whole(dir, err);
+	if (!st)
+		st = record_read(&r, dir, err);
 	if (st)
 		return st;
 	st = kept_check(&r, JUDGE_EXPECTATIONS_FILE, err);

@@ -2,6 +2,7 @@
 /* assay report: judge a run directory and render it again. Nothing in it is changed unless --write says so.
  */
 #include "cmd/judged.h"
+#include "cmd/runs.h"
 #include "cmd/show.h"
 
 struct report_opts {
@@ -43,6 +44,8 @@ static int run(const struct command_context *c, const void *opts_)
 		return judged_complain(c, &err);
 	}
 	st = show_one_form(o->format, o->json, &err);
+	if (!st)
+		st = runs_whole(o->dir, &err);
 	if (st)
 		return judged_complain(c, &err);
 	st = judged_read(&judged, o->dir, o->expectations, &site, o->real_names, &err);

@@ -309,6 +309,7 @@ static enum status claim(struct doing *d, struct error *err)
 static enum status measure_and_tell(struct doing *d, int *code, struct error *err)
 {
 	struct run_summary summary = {0};
+	bool taken = false;
 	enum status st = claim(d, err);
 
 	if (!st) {
@@ -318,11 +319,13 @@ static enum status measure_and_tell(struct doing *d, int *code, struct error *er
 			keep_statement_again(d->dir, &d->stated, d->expectations);
 	}
 	if (!st && !summary.cancelled)
-		running_team_collect(&d->team, d->c, d->dir);
+		taken = running_team_collect(&d->team, d->c, d->dir);
 	if (!st && d->team.place.rank)
 		st = judge_silently(d->o, d->dir, &d->plan, &summary, code, err);
 	else if (!st)
 		st = judge_and_report(d->c, d->o, d->dir, code, err);
+	if (!st && taken)
+		running_team_clear(d->dir);
 	if (!st && *code == EXIT_PASS && summary.team_over.status)
 		*code = EXIT_INCONCLUSIVE;
 	if (d->team.place.rank)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/running_team.h"
 #include <errno.h>
+#include <unistd.h>
 #include "core/file.h"
 #include "core/process.h"
+#include "journal/journal.h"
+#include "judge/judge.h"
 #include "machine/network.h"
 
 enum { SHARE_MS = 120000, REPORT_MS = 60000 }; /* rank 0 may wait for a disk */
@@ -150,18 +153,32 @@ enum status running_team_dir(struct running_team *t, char dir[PATH_MAX], struct 
 	return st;
 }
 
-void running_team_collect(struct running_team *t, const struct command_context *c, const char *dir)
+bool running_team_collect(struct running_team *t, const struct command_context *c, const char *dir)
 {
 	struct text missing = {0};
 	struct error err = {0};
 
 	if (!t->control)
-		return;
+		return false;
 	if (control_collect(t->control, dir, CONTROL_COLLECT_MS, &missing, &err))
 		log_warn(c->log, LOG_TOPIC_RUN, "%s", err.text);
 	if (missing.size)
 		log_warn(c->log, LOG_TOPIC_RUN, "%s", text_str(&missing));
 	text_release(&missing);
+	return t->place.rank && !err.status;
+}
+
+void running_team_clear(const char *dir)
+{
+	static const char *const names[] = {JOURNAL_FILE, JOURNAL_FILE JOURNAL_CUT, JUDGE_SITE_FILE,
+					    JUDGE_EXPECTATIONS_FILE};
+	char path[PATH_MAX + 32];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		unlink(path);
+	}
+	rmdir(dir);
 }
 
 void running_team_await(struct running_team *t)

@@ -23,8 +23,12 @@ enum status running_team_join(struct running_team *t, const struct command_conte
 			      const struct running_opts *o, const struct machine *m, struct error *err);
 /* Rank 0's directory to all; each other has one of its own beside it, whose name goes to `dir`. */
 enum status running_team_dir(struct running_team *t, char dir[PATH_MAX], struct error *err);
-/* The journals of all into rank 0's directory. What did not come is told, and is no error here. */
-void running_team_collect(struct running_team *t, const struct command_context *c, const char *dir);
+/* The journals of all into rank 0's directory. What did not come is told, and is no error here. True: of
+ * another rank than 0, rank 0 has all that this one kept. */
+bool running_team_collect(struct running_team *t, const struct command_context *c, const char *dir);
+/* Another rank's own directory, of which rank 0 has a copy: what a run writes there, and the folder where
+ * nothing else lies in it. */
+void running_team_clear(const char *dir);
 /* Another rank than 0 ends after rank 0 has written its report. */
 void running_team_await(struct running_team *t);
 void running_team_leave(struct running_team *t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/runs.h"
 #include <errno.h>
+#include <jansson.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,6 +58,58 @@ bool runs_is(const char *dir)
 	       !access(path, F_OK);
 }
 
+/* The journal's first line; NULL: there is none. Owner: caller, free(). */
+static char *first_line(const char *dir)
+{
+	char path[PATH_MAX + 32], *line = NULL;
+	size_t room = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, dir);
+	f = fopen(path, "re");
+	if (f && getline(&line, &room, f) < 0) {
+		free(line);
+		line = NULL;
+	}
+	if (f)
+		fclose(f);
+	return line;
+}
+
+enum status runs_whole(const char *dir, struct error *err)
+{
+	char *line = first_line(dir);
+	json_t *open = line ? json_loads(line, 0, NULL) : NULL;
+	const json_t *team = json_object_get(open, "team");
+	json_int_t rank = json_integer_value(json_object_get(team, "rank"));
+	json_int_t size = json_integer_value(json_object_get(team, "size"));
+	enum status st = STATUS_OK;
+
+	if (rank > 0)
+		st = error_set(err, STATUS_BAD_INPUT,
+			       "%s: what rank %lld of %lld kept; the run of all is in rank 0's folder", dir,
+			       (long long)rank, (long long)size);
+	json_decref(open);
+	free(line);
+	return st;
+}
+
+static bool fit(const char *dir)
+{
+	return runs_is(dir) && !runs_whole(dir, NULL);
+}
+
+static void passed_over(const struct log *log, const char *dir)
+{
+	struct error why = {0};
+
+	if (runs_is(dir) && runs_whole(dir, &why))
+		log_warn(log, LOG_TOPIC_RUN, "passed over: %s", why.text);
+	else
+		log_warn(log, LOG_TOPIC_RUN,
+			 "%s: passed over: no run directory, " JOURNAL_FILE " is not in it", dir);
+}
+
 enum status runs_pick(struct opt_words *out, const struct opt_words *given, const struct log *log,
 		      struct error *err)
 {
@@ -67,17 +120,15 @@ enum status runs_pick(struct opt_words *out, const struct opt_words *given, cons
 	if (!kept)
 		return error_errno(err, ENOMEM, "%zu runs", given->count);
 	for (size_t i = 0; i < given->count; i++)
-		if (runs_is(given->word[i]))
+		if (fit(given->word[i]))
 			kept[count++] = given->word[i];
 	if (!count) {
 		memcpy(kept, given->word, given->count * sizeof(*kept));
 		count = given->count;
 	}
 	for (size_t i = 0; count < given->count && i < given->count; i++)
-		if (!runs_is(given->word[i]))
-			log_warn(log, LOG_TOPIC_RUN,
-				 "%s: passed over: no run directory, " JOURNAL_FILE " is not in it",
-				 given->word[i]);
+		if (!fit(given->word[i]))
+			passed_over(log, given->word[i]);
 	out->count = count;
 	return STATUS_OK;
 }

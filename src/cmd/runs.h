@@ -12,6 +12,9 @@ void runs_next(char out[PATH_MAX], const char *name);
 enum status runs_claim(char out[PATH_MAX], const char *name, struct error *err);
 /* Whether a journal lies in the folder. */
 bool runs_is(const char *dir);
+/* BAD_INPUT where the journal is another rank's than 0: the run of all is in rank 0's folder. What cannot be
+ * read is for others to say. */
+enum status runs_whole(const char *dir, struct error *err);
 /* Of several words those that are run directories; what else a pattern brought is said and passed over. One
  * word alone, and nothing but others, are for the caller to read and refuse. Owner of out->word: caller,
  * free(). */

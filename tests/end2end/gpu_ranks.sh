@@ -28,7 +28,12 @@ codes() {
 	for ((r = 0; r < ranks; r++)); do cat "code.$r"; done | tr '\n' ' ' > codes
 	[ "$(cat codes)" = "$1 " ] || { cat codes err.*; return 1; }
 }
-of_rank() { [ "$1" = 0 ] && echo run || echo "run.rank-$1"; }
+of_rank() { # where its journal is: beside the run, and with rank 0 once that has all of it
+	at=run.rank-$1
+	[ "$1" = 0 ] && at=run
+	[ -d "$at" ] || at=$(ls -d run/nodes/*/rank-"$1" 2> /dev/null | head -n 1)
+	echo "$at"
+}
 journal() { echo "$(of_rank "$1")/journal.jsonl"; }
 end() { # RANK CASE WORDS: how the case ended there
 	grep '"type":"end"' "$(journal "$1")" | grep "\"case\":$2," > end.of

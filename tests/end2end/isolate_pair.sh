@@ -51,7 +51,7 @@ ok "and the case fails all the same" judged fail below_band
 for r in 0 1; do
 	ok "rank $r has done on its GPU what it does by itself" eval '[ "$(grep -o "\"probe\":\"[a-z]*\",[^{]*{[^}]*},\"kind\":\"timed\",\"target\":\"gpu$r\"" $(journal $r) | cut -d "\"" -f 4 | tr "\n" " ")" = "memory gemm " ]'
 done
-ok "as a search of its case" says '"follows":{"case":0,"round":1,"why":"each of the two by itself"}' run.rank-1/journal.jsonl
+ok "as a search of its case" says '"follows":{"case":0,"round":1,"why":"each of the two by itself"}' run/nodes/*/rank-1/journal.jsonl
 
 for bad in 0 1; do
 	own[$bad]="ASSAY_TEST=1 ASSAY_TEST_PLANT=wrong:$bad"

@@ -1,7 +1,13 @@
 # Teams of three ranks of which one is struck at a random moment, again and again, for the scripts that take it in with `.`. They
 # say how a team begins: start TRIAL, in the background, writes out, err, pid and code of each rank R to tTRIAL/NAME.R and lets rank 0
 # keep its run in tTRIAL/run, of three cases. And $trials, $together (teams at once), $ranks, $limit (seconds of a trial).
-journal() { [ "$2" = 0 ] && echo "t$1/run/journal.jsonl" || echo "t$1/run.rank-$2/journal.jsonl"; }
+# Another rank's is with rank 0 once that has all of it.
+journal() {
+	own=t$1/run.rank-$2
+	[ "$2" = 0 ] && own=t$1/run
+	[ -d "$own" ] || own=$(ls -d "t$1"/run/nodes/*/rank-"$2" 2> /dev/null | head -n 1)
+	echo "$own/journal.jsonl"
+}
 over() { for r in $ranks; do [ -s "t$1/code.$r" ] || return 1; done; }
 all_over() { for t in "$@"; do over "$t" || return 1; done; }
 strike() { # TRIAL WHAT RANK AFTER(ms): kills, by SIGKILL

@@ -23,7 +23,7 @@ three() { # ARGS..: a run of three ranks; their words are in out.R and err.R, th
 	cat code.0 code.1 code.2 | tr '\n' ' ' > codes
 }
 codes() { [ "$(cat codes)" = "$1 " ] || { cat codes err.*; return 1; }; }
-journal() { [ "$1" = 0 ] && echo run/journal.jsonl || echo "run.rank-$1/journal.jsonl"; }
+journal() { [ "$1" = 0 ] && echo run/journal.jsonl || echo run/nodes/*/rank-"$1"/journal.jsonl; }
 end() { # RANK CASE WORDS: how the case ended there
 	grep '"type":"end"' "$(journal "$1")" | grep "\"case\":$2," > end.of
 	grep -q -- "$3" end.of || { cat end.of; return 1; }
@@ -49,7 +49,7 @@ line() { # TARGET OPTIONS; on a busy machine figures may not be trusted, which i
 } > suite.yaml
 three check --suite suite.yaml --no-telemetry --node polaris --out run
 named() { # NAME: stands in some rank's journal, but for the words of the command itself
-	sed 's/"command":\[[^]]*\],//' run/journal.jsonl run/nodes/*/rank-*/journal.jsonl run.rank-*/journal.jsonl | grep -w -- "$1"
+	sed 's/"command":\[[^]]*\],//' run/journal.jsonl run/nodes/*/rank-*/journal.jsonl | grep -w -- "$1"
 }
 ended_with() { grep -h '"type":"\(end\|close\)"' run/journal.jsonl run.rank-*/journal.jsonl | grep -w -- "$1"; }
 ok "no rank's journal has the node's name" eval '! named polaris'
@@ -65,7 +65,14 @@ ok "part of a team works without the others" eval 'end 0 4 "\"ok\"" && end 2 4 "
 ok "and all go on" eval 'all_end 5 "\"ok\"" && all_end 6 "\"ok\""'
 ok "the wrong result is everybody's exit code" codes '1 1 1'
 ok "the journals of all are with rank 0" eval '[ "$(ls run/nodes/*/rank-*/journal.jsonl | wc -l)" = 2 ]'
-ok "each rank's own mean stands in its journal" eval 'grep -q "\"phase\":\"rank\".*time_ns_mean" run.rank-1/journal.jsonl'
+ok "and nothing of the others is left beside the run" eval '! ls -d run.*'
+"$assay" report run/nodes/*/rank-2 > out 2> err
+ok "what another rank kept is no run: report says whose it is" [ "$?" = 64 -a -n "$(grep 'what rank 2 of 3 kept; the run of all is in rank 0.s folder' err)" ]
+cp -r run/nodes/*/rank-1 run.rank-1
+"$assay" compare run* > out 2> err
+ok "compare passes over it" grep -q 'passed over: run.rank-1: what rank 1 of 3 kept' err
+rm -r run.rank-1
+ok "each rank's own mean stands in its journal" eval 'grep -q "\"phase\":\"rank\".*time_ns_mean" run/nodes/*/rank-1/journal.jsonl'
 ok "rank 0 tells which rank took longest" eval 'grep -q "\"phase\":\"burst\".*\"rank_ns_max\".*" run/journal.jsonl'
 
 rm -rf run run.*
@@ -78,10 +85,10 @@ require=nothing
 	line team 'slot: 3'
 } > suite.yaml
 three check --suite suite.yaml --no-telemetry --node polaris --real-names --out run
-ok "asked for, each has the node's name" [ "$(named '"name":"polaris"' | grep -c '"type":"open"')" = 5 ]
+ok "asked for, each has the node's name" [ "$(named '"name":"polaris"' | grep -c '"type":"open"')" = 3 ]
 ok "all is well" codes '0 0 0'
 ok "the node's own cases are run once" eval 'end 0 2 "\"ok\"" && ! end 1 2 "\"ok\"" && ! end 2 2 "\"ok\""'
-ok "one worker has all cases of launched ranks: MPI starts once" eval '[ "$(grep "\"type\":\"begin\"" run.rank-1/journal.jsonl | grep -o "pid\":[0-9]*" | sort -u | wc -l)" = 1 ]'
+ok "one worker has all cases of launched ranks: MPI starts once" eval '[ "$(grep "\"type\":\"begin\"" run/nodes/*/rank-1/journal.jsonl | grep -o "pid\":[0-9]*" | sort -u | wc -l)" = 1 ]'
 ok "the others print nothing" eval '[ ! -s out.1 ] && [ ! -s out.2 ] && grep -q team out.0'
 
 "$assay" check --suite suite.yaml --no-telemetry --out alone > out 2> err
