@@ -10,6 +10,8 @@
 template <typename C, int K_BLOCK_, bool TURNS_> struct sparse_shape : C {
 	enum {
 		TURNS = TURNS_,
+		REGISTERS = 232, /* of a consuming thread; the producing one has much to look up */
+		LOAD_REGISTERS = 40,
 		K_BLOCK = K_BLOCK_,
 		PARTS = C::KEYS / K_BLOCK_,
 		UNITS = 2,

@@ -47,7 +47,7 @@ ok "with the nearest" says "did you mean 'd0'" err
 
 # A machine without a GPU: each case of the preset says why it is not measured.
 "$assay" probe attention --preset d0 --machine "$root/tests/replay/cpu-vm-2core" --out none > out 2> err
-ok "without a GPU the table's six shapes stay in the plan" says '^6 cases: 6 skip' out
+ok "without a GPU the table's six shapes stay in the plan, for each engine" says '^18 cases: 18 skip' out
 ok "each with its reason" says '"cause":"no_hardware"' none/journal.jsonl
 
 # The preset on a GPU that is not there.

@@ -72,6 +72,15 @@ static const struct engine_case cases[] = {
 	{"dispatch", "own", "what=launch", 0, 0, 1000},
 	{"dispatch", "own", "what=graph", 0, 0, 100},
 	{"hbm", "own", "", 33554432, 4096, 8},
+	{"attention", "sparse", "batch=1 heads=1 seq=150 head_dim=64 pattern=random density=0.7", 0, 0, 4},
+	{"attention", "sparse",
+	 "batch=1 heads=2 kv_heads=1 seq=40 kv_seq=150 head_dim=128 type=bf16 mask=causal pattern=mask "
+	 "block_k=64",
+	 0, 0, 4},
+	{"attention", "sparse",
+	 "batch=3 heads=1 seq=130 head_dim=64 lengths=130+0+20 mask=causal pattern=strided density=0.5 "
+	 "block_k=64",
+	 0, 0, 4},
 };
 
 struct life {
@@ -236,9 +245,10 @@ static int run(struct gpu_device *d, struct gpu_stream *s, struct gpu_stream *ot
 	l.opts = calloc(1, l.probe->opts.size);
 	l.state = calloc(1, l.engine->state_size);
 	l.bench.out = l.out = result_create();
-	snprintf(text, sizeof(text), "%s%s", c->options, small && !strcmp(c->probe, "stress") ? " bytes=1MiB" : "");
-	st = l.opts && l.state && l.out ? set_options(&l, text, size, &err) :
-					  error_set(&err, STATUS_NO_RESOURCE, "no memory");
+	snprintf(text, sizeof(text), "%s%s", c->options,
+		 small && !strcmp(c->probe, "stress") ? " bytes=1MiB" : "");
+	st = l.opts && l.state && l.out ? set_options(&l, text, size, &err)
+					: error_set(&err, STATUS_NO_RESOURCE, "no memory");
 	if (!st) {
 		struct engine_case shorter = *c;
 

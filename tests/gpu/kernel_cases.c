@@ -12,8 +12,17 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const struct kernel_group *const groups[] = {
-	&group_attention, &group_attention_lists, &group_clock, &group_collective, &group_data, &group_hbm,
-	&group_link,	  &group_memory,	  &group_mma,	&group_operand,
+	&group_attention,
+	&group_attention_lists,
+	&group_attention_sparse,
+	&group_clock,
+	&group_collective,
+	&group_data,
+	&group_hbm,
+	&group_link,
+	&group_memory,
+	&group_mma,
+	&group_operand,
 };
 
 static const char usage[] = "usage: kernel_cases test|time|list [--small] [--gib N] [FILTER]\n";

@@ -5,6 +5,7 @@ const struct ref_row *ref_find(const char *entry)
 {
 	static const struct ref_row *const files[] = {ref_attention_lists,
 						      ref_attention_own,
+						      ref_attention_sparse,
 						      ref_collective,
 						      ref_memory,
 						      ref_data,

@@ -179,6 +179,7 @@ static const struct engine *const engines[] = {
 	&attention_own_engine,
 	&attention_cudnn_engine,
 	&attention_cpu_engine,
+	&attention_sparse_engine,
 	NULL,
 };
 

@@ -177,5 +177,6 @@ enum attention_field { ATTENTION_FIELDS(X) ATTENTION_FIELD_COUNT };
 #undef X
 extern const struct field attention_fields[];
 
-extern const struct engine attention_cpu_engine, attention_cudnn_engine, attention_own_engine;
+extern const struct engine attention_cpu_engine, attention_cudnn_engine, attention_own_engine,
+	attention_sparse_engine;
 #endif
