@@ -105,6 +105,14 @@ ok "a program that closes all descriptors is none the worse" profile 0 -- "$p" i
 ok "and is recorded" has kernel 30020
 shell() { profile 5 -- sh -c "'$p' init steps 2; '$p' init steps 3; exit 5" && has kernel 20; }
 ok "children of a shell are recorded" shell
+ranks() {
+	profile 0 -- sh -c "RANK=0 WORLD_SIZE=2 '$p' init steps 2 & RANK=1 WORLD_SIZE=2 '$p' init steps 3; wait" && has kernel 20 &&
+		grep -q '"distributedInfo":{"backend":"nccl","rank":1,"world_size":2}' run/ranks/rank-1-pid-*.json &&
+		[ "$(grep -c '"cat":"kernel"' run/ranks/rank-0-pid-*.json)" = 8 ] &&
+		[ "$(grep -c '"cat":"kernel"' run/ranks/rank-1-pid-*.json)" = 12 ] && [ "$(grep -c '"cat":"kernel"' run/trace.json)" = 20 ] &&
+		[ "$(grep -o '"pid":[12]000,"tid":7' run/trace.json | sort -u | wc -l)" = 2 ]
+}
+ok "ranks have a trace each, and devices of their own in the common one" ranks
 
 million() { # 96 MB of kernels into 8
 	profile 0 --limit-size 8MiB --no-trace -- "$p" init kernels 1000000 || return 1

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include "core/text.h"
+#include "profile/clock_map.h"
 #include "profile/inject/writer.h"
 #include "profile/timeline.h"
 #include "scratch.h"
@@ -62,6 +63,35 @@ static void add_range(struct writer *w, enum ring_range_kind kind, const char *n
 		.kind = (uint8_t)kind};
 
 	writer_add(w, &r);
+}
+
+/* CUPTI's clock as one that runs 100 ppm fast, with a pair that was interrupted. */
+static void test_ring__clocks_that_drift_are_told_and_taken_away(void **state)
+{
+	enum { SECONDS = 10 };
+	const uint64_t second = 1000000000, begin = 5 * second;
+	struct clock_map m = {0};
+	uint64_t own_ns;
+
+	(void)state;
+	for (uint64_t i = 0; i <= SECONDS; i++) {
+		uint64_t own = begin + i * second, foreign = own + 7 * second + i * 100000;
+
+		assert_true(clock_map_add(&m, own - 40, foreign, own + 40));
+	}
+	assert_true(clock_map_add(&m, begin + 2 * second, begin + 9 * second + 900000,
+				  begin + 2 * second + 4000000));
+	assert_false(clock_map_add(&m, 10, 10, 9)); /* backwards */
+	clock_map_fit(&m);
+	assert_int_equal(m.count, SECONDS + 1);
+	assert_int_equal(m.error_ns, 40);
+	assert_true(m.drift < -99.9e-6 && m.drift > -100.1e-6);
+	assert_true(clock_map_own(&m, begin + 7 * second + second / 2 + 50000, &own_ns));
+	assert_true(own_ns >= begin + second / 2 - 10 && own_ns <= begin + second / 2 + 10);
+	assert_true(clock_map_own(&m, begin + 7 * second - 1000, &own_ns)); /* before all */
+	assert_int_equal(own_ns, begin - 1000);
+	clock_map_release(&m);
+	assert_false(clock_map_own(&m, 1, &own_ns));
 }
 
 static void read_back(struct timeline *t, const char *dir)
@@ -366,6 +396,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_ring__what_is_written_reads_on_our_clock),
+		cmocka_unit_test(test_ring__clocks_that_drift_are_told_and_taken_away),
 		scratch_test(test_ring__ranges_nest_by_thread_and_end_with_the_recording),
 		scratch_test(test_ring__payloads_are_told_by_their_schema),
 		scratch_test(test_ring__at_the_limit_the_oldest_make_room_and_are_counted),
