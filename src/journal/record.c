@@ -102,6 +102,7 @@ static void add_case(struct builder *b, const json_t *plan, bool together, bool 
 		.limit = text_of(work, "limit", ""),
 		.plan = plan,
 		.reading = !strcmp(text_of(plan, "kind", ""), "reading"),
+		.job = !strcmp(text_of(plan, "kind", ""), "job"),
 		.together = together,
 		.lockstep = lockstep,
 		.round = u64_of(plan, "round", &round) && round <= UINT_MAX ? (unsigned)round : 0,

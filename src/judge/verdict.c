@@ -363,6 +363,13 @@ static void judge_timed(struct judgement *out, const struct subject *s)
 	}
 }
 
+/* It came to its end well, and nobody asked what it is worth. */
+static void judge_job(struct judgement *out, const struct subject *s)
+{
+	out->verdict = VERDICT_MEASURED;
+	text_copy(out->reason, sizeof(out->reason), s->c->text);
+}
+
 void verdict_of(struct judgement *out, const struct subject *s)
 {
 	*out = (struct judgement){.verdict = VERDICT_PASS};
@@ -370,6 +377,8 @@ void verdict_of(struct judgement *out, const struct subject *s)
 		return;
 	if (s->c->reading)
 		verdict_reading(out, s);
+	else if (s->c->job)
+		judge_job(out, s);
 	else
 		judge_timed(out, s);
 }

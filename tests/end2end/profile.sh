@@ -50,7 +50,7 @@ trace() {
 		tail -n 1 run/trace.json | grep -q '^\]}$'
 }
 ok "the trace has Kineto's keys" trace
-reads() { "$assay" report run > report 2>&1; says 'profile' report && says '"type":"close"' run/journal.jsonl; }
+reads() { "$assay" report run > report 2>&1; says '1 case: 1 measured' report && says '"type":"close"' run/journal.jsonl; }
 ok "the run directory is a run like any other" reads
 page() { says 'ended with exit code 0' run/PROFILE.md && ! says 'What is missing' run/PROFILE.md && says 'softmax' run/PROFILE.md; }
 ok "the page tells it, and of nothing missing" page
