@@ -122,7 +122,8 @@ static void json_print(const struct comparison *c)
 	json_decref(root);
 }
 
-static void print(const struct comparison *c, const struct compare_run *runs, const struct compare_opts *o)
+static void print(const struct comparison *c, const struct compare_run *runs, size_t count,
+		  const struct compare_opts *o)
 {
 	struct text out = {0};
 
@@ -130,7 +131,7 @@ static void print(const struct comparison *c, const struct compare_run *runs, co
 		json_print(c);
 		return;
 	}
-	compare_show(&out, c, runs, o->all);
+	compare_show(&out, c, runs, count, o->all);
 	show_text(&out, UTF8_KEEP_NOTHING);
 	text_release(&out);
 }
@@ -164,7 +165,7 @@ static int run(const struct command_context *c, const void *values)
 	if (!status)
 		status = compare_runs(&result, runs, count, (enum compare_as)o->as, &err);
 	if (!status)
-		print(&result, runs, o);
+		print(&result, runs, count, o);
 	code = status ? complain(c, &err) : result.exit_code;
 	comparison_release(&result);
 	for (i = 0; loaded && i < count; i++) {

@@ -63,7 +63,7 @@ struct compare_pair {
 };
 
 struct compare_difference {
-	char path[128], before[96], after[96];
+	char path[128], before[512], after[512];
 	const char *run; /* which differs from the first */
 	char node[64];	 /* the first of those of which it holds; "" in runs of one process */
 	unsigned nodes;	 /* of which it holds */

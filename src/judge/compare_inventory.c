@@ -48,8 +48,7 @@ static enum status differ(void *arg, const char *path, const json_t *a, const js
 	struct compare_difference d = {.path = ""};
 
 	text_copy(d.path, sizeof(d.path), path);
-	inventory_leaf(a, d.before, sizeof(d.before));
-	inventory_leaf(b, d.after, sizeof(d.after));
+	inventory_two(a, b, d.before, d.after, sizeof(d.before));
 	return add(arg, &d, err);
 }
 

@@ -78,6 +78,63 @@ void inventory_leaf(const json_t *v, char *out, size_t size)
 	free(text);
 }
 
+/* What an entry of a list is known by; NULL: nothing. */
+static const char *entry_name(const json_t *entry)
+{
+	const char *name = json_string_value(json_object_get(entry, "path"));
+
+	name = name ? name : json_string_value(json_object_get(entry, "name"));
+	return name ? name : json_string_value(entry);
+}
+
+static bool has_entry(const json_t *list, const char *name)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach(list, i, entry)
+	{
+		const char *other = entry_name(entry);
+
+		if (other && !strcmp(other, name))
+			return true;
+	}
+	return false;
+}
+
+/* "3", "4 with /dev/nvidia3" */
+static void list_text(const json_t *list, const json_t *other, char *out, size_t size)
+{
+	const json_t *entry;
+	struct text t = {0};
+	bool alone = false;
+	size_t i;
+
+	text_addf(&t, "%zu", json_array_size(list));
+	json_array_foreach(list, i, entry)
+	{
+		const char *name = entry_name(entry);
+
+		if (!name || has_entry(other, name))
+			continue;
+		text_addf(&t, "%s%s", alone ? ", " : " with ", name);
+		alone = true;
+	}
+	text_copy(out, size, text_str(&t));
+	text_release(&t);
+}
+
+void inventory_two(const json_t *a, const json_t *b, char *before, char *after, size_t size)
+{
+	if (json_is_array(a) && json_is_array(b) && json_array_size(a) != json_array_size(b)) {
+		list_text(a, b, before, size);
+		list_text(b, a, after, size);
+		return;
+	}
+	inventory_leaf(a, before, size);
+	inventory_leaf(b, after, size);
+}
+
 struct walk {
 	inventory_visit *visit;
 	void *arg;

@@ -12,6 +12,8 @@ typedef enum status inventory_visit(void *arg, const char *path, const json_t *a
 /* `path`: what is before each place, "" for whole trees. Ends where `visit` is not OK. */
 enum status inventory_walk(const char *path, const json_t *a, const json_t *b, inventory_visit *visit,
 			   void *arg, struct error *err);
+/* Both of a place as text. Lists of unequal length by their number, and by name what one alone has. */
+void inventory_two(const json_t *a, const json_t *b, char *before, char *after, size_t size);
 /* A leaf as text; "absent" for NULL. */
 void inventory_leaf(const json_t *v, char *out, size_t size);
 #endif
