@@ -27,7 +27,7 @@ enum counter_metric { COUNTER_METRICS(X) COUNTER_METRIC_COUNT };
 enum counter_sampled { COUNTER_SAMPLED(X) COUNTER_SAMPLED_COUNT };
 #undef X
 
-enum counter_kind { COUNTER_SHARE, COUNTER_RATE, COUNTER_SUM };
+enum counter_kind { COUNTER_SUM, COUNTER_OF_CYCLES, COUNTER_OF_TIME, COUNTER_OF_ACTIVE, COUNTER_OF_L2 };
 
 /* A row of counter/metrics.h. Static. */
 struct counter_row {
@@ -45,6 +45,7 @@ const char *counter_tensor_metric(const char *type);
 struct counter_wish {
 	unsigned sets;	  /* of enum counter_set */
 	const char *type; /* for COUNTER_TENSOR; NULL: none */
+	unsigned ranges;  /* of a pass, at most */
 };
 
 /* Of a range, in our units; sums over the whole of it. */
@@ -53,12 +54,16 @@ struct counter_values {
 	double value[COUNTER_METRIC_COUNT];
 };
 
+/* What `whole` counted beyond `part`, as if it were a range of its own; what cannot be told is absent. */
+struct counter_values counter_beyond(const struct counter_values *whole, const struct counter_values *part);
+
 /*
- * Counters over a range of work on the device's context, for as long as it is open. Every pass runs the same
- * work once: begin, work, wait for it, end, until *done; then read. Nothing is saved or restored between the
- * passes. Owner: caller, counter_range_close; the device outlives it, and is current on this thread. A metric
- * that the chip does not know is absent. UNAVAILABLE: no library (LIBRARY_MISSING), not permitted
- * (PERMISSION), held by another (BUSY), of another version (VERSION_MISMATCH); UNSUPPORTED: this device.
+ * Counters over ranges of work on the device's context, for as long as it is open. Every pass does the same
+ * once more: begin, for each range push, work, wait for it, pop, then end, until *done; then read each range.
+ * Nothing is saved or restored between the passes. Owner: caller, counter_range_close; the device outlives
+ * it, and is current on this thread. A metric that the chip does not know is absent. UNAVAILABLE: no library
+ * (LIBRARY_MISSING), not permitted (PERMISSION), held by another (BUSY), of another version
+ * (VERSION_MISMATCH); UNSUPPORTED: this device.
  */
 struct counter_range;
 enum status counter_range_open(struct counter_range **r, const struct gpu_device *d,
@@ -66,8 +71,12 @@ enum status counter_range_open(struct counter_range **r, const struct gpu_device
 void counter_range_close(struct counter_range **r);
 unsigned counter_range_passes(const struct counter_range *r);
 enum status counter_range_begin(struct counter_range *r, struct error *err);
+enum status counter_range_push(struct counter_range *r, struct error *err);
+enum status counter_range_pop(struct counter_range *r, struct error *err);
 enum status counter_range_end(struct counter_range *r, bool *done, struct error *err);
-enum status counter_range_read(struct counter_range *r, struct counter_values *out, struct error *err);
+/* The ranges in the order in which they were pushed. */
+enum status counter_range_read(struct counter_range *r, unsigned index, struct counter_values *out,
+			       struct error *err);
 
 /*
  * Counters of the whole device every interval_ns, whoever works on it. `room`: samples kept between two

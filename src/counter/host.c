@@ -42,19 +42,38 @@ static enum status ask_supported(struct counter_host *h, int type, struct error 
 	return s.all == CUPTI_PROFILER_CONFIGURATION_SUPPORTED ? STATUS_OK : unsupported(h, &s, err);
 }
 
+static enum status image_room(struct counter_host *h, size_t size, struct error *err)
+{
+	h->availability = calloc(1, size ? size : 1);
+	return h->availability ? STATUS_OK : error_errno(err, ENOMEM, "what counters %s has", h->device_name);
+}
+
 /* Which counters this very device has: some are fused off. Asked twice: the size, then the image. */
 static enum status read_availability(struct counter_host *h, const struct gpu_device *d, struct error *err)
 {
 	struct cupti_availability a = CUPTI_PARAMS(availability, .context = gpu_context_raw(d));
 	enum status st = CUPTI_CALL(&h->cu, err, availability, &a);
 
-	if (st)
-		return st;
-	h->availability = calloc(1, a.image_size ? a.image_size : 1);
-	if (!h->availability)
-		return error_errno(err, ENOMEM, "what counters %s has", h->device_name);
+	if (!st)
+		st = image_room(h, a.image_size, err);
 	a.image = h->availability;
-	return CUPTI_CALL(&h->cu, err, availability, &a);
+	return st ? st : CUPTI_CALL(&h->cu, err, availability, &a);
+}
+
+/* The same for sampling, whose counters are others. */
+static enum status read_sampled(struct counter_host *h, struct error *err)
+{
+	struct cupti_pm_availability a = CUPTI_PARAMS(pm_availability, .device = (size_t)h->device);
+	enum status st;
+
+	if (!h->cu.pm_availability)
+		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
+				       "this CUPTI does not sample counters: CUDA 12.6's and newer do");
+	st = CUPTI_CALL(&h->cu, err, pm_availability, &a);
+	if (!st)
+		st = image_room(h, a.image_size, err);
+	a.image = h->availability;
+	return st ? st : CUPTI_CALL(&h->cu, err, pm_availability, &a);
 }
 
 enum status counter_host_open(struct counter_host *h, const struct gpu_device *d, int type, struct error *err)
@@ -75,7 +94,8 @@ enum status counter_host_open(struct counter_host *h, const struct gpu_device *d
 	if (!st)
 		st = CUPTI_CALL(&h->cu, err, chip, &chip);
 	if (!st)
-		st = read_availability(h, d, err);
+		st = type == CUPTI_PROFILER_TYPE_PM_SAMPLING ? read_sampled(h, err)
+							     : read_availability(h, d, err);
 	if (st)
 		return st;
 	open.chip = chip.chip;

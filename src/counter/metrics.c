@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 #include "counter/counter.h"
 
@@ -10,7 +11,7 @@ const struct counter_row counter_rows[COUNTER_METRIC_COUNT] = {
 };
 
 const struct counter_row counter_sampled_rows[COUNTER_SAMPLED_COUNT] = {
-#define X(name, metric, factor, unit, meaning) {#name, metric, unit, meaning, factor, 0, COUNTER_SHARE},
+#define X(name, metric, factor, unit, meaning) {#name, metric, unit, meaning, factor, 0, COUNTER_OF_TIME},
 	COUNTER_SAMPLED(X)
 #undef X
 };
@@ -29,4 +30,46 @@ const char *counter_tensor_metric(const char *type)
 		if (!strcmp(type, rows[i].type))
 			return rows[i].metric;
 	return NULL;
+}
+
+static double sum(const struct counter_values *v, enum counter_metric m)
+{
+	return v->has[m] ? v->value[m] : NAN;
+}
+
+/* What a share or rate is a share of; a sum is itself. */
+static double over(const struct counter_values *v, enum counter_kind kind)
+{
+	double cycles = sum(v, COUNTER_METRIC_sm_cycles);
+
+	switch (kind) {
+	case COUNTER_OF_CYCLES:
+		return cycles;
+	case COUNTER_OF_TIME:
+		return sum(v, COUNTER_METRIC_time_ns);
+	case COUNTER_OF_ACTIVE:
+		return cycles * sum(v, COUNTER_METRIC_sm_active_share);
+	case COUNTER_OF_L2:
+		return sum(v, COUNTER_METRIC_l2_bytes);
+	case COUNTER_SUM:
+		break;
+	}
+	return 1;
+}
+
+struct counter_values counter_beyond(const struct counter_values *whole, const struct counter_values *part)
+{
+	struct counter_values out = {0};
+
+	for (unsigned i = 0; i < COUNTER_METRIC_COUNT; i++) {
+		enum counter_kind kind = counter_rows[i].kind;
+		double w = over(whole, kind), p = over(part, kind);
+		double value = sum(whole, i) * w - sum(part, i) * p;
+
+		if (kind != COUNTER_SUM)
+			value /= w - p;
+		out.has[i] = isfinite(value) && value >= 0;
+		out.value[i] = out.has[i] ? value : 0;
+	}
+	return out;
 }

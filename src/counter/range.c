@@ -8,16 +8,17 @@
 struct counter_range {
 	struct counter_host host;
 	void *profiler;
+	unsigned number; /* of the next range of the pass */
 	bool started, pushed;
 };
 
-/* Room for one range, and how it is to be counted. */
-static enum status configure(struct counter_range *r, struct error *err)
+/* Room for the ranges, and how they are to be counted. */
+static enum status configure(struct counter_range *r, unsigned ranges, struct error *err)
 {
 	struct counter_host *h = &r->host;
 	struct cupti_range_data_size size =
 		CUPTI_PARAMS(range_data_size, .profiler = r->profiler, .metrics = h->metric,
-			     .count = h->count, .ranges = 1, .nodes = 1);
+			     .count = h->count, .ranges = ranges, .nodes = ranges);
 	enum status st = CUPTI_CALL(&h->cu, err, range_data_size, &size);
 
 	if (st)
@@ -35,8 +36,8 @@ static enum status configure(struct counter_range *r, struct error *err)
 			  &CUPTI_PARAMS(range_config, .profiler = r->profiler, .image = h->image,
 					.image_size = h->image_size, .data = h->data,
 					.data_size = h->data_size, .range = CUPTI_UserRange,
-					.replay = CUPTI_UserReplay, .ranges = 1, .levels = 1, .level_min = 1,
-					.level = 1));
+					.replay = CUPTI_UserReplay, .ranges = ranges, .levels = 1,
+					.level_min = 1, .level = 1));
 }
 
 static void choose(struct counter_host *h, const struct counter_wish *wish)
@@ -69,7 +70,7 @@ enum status counter_range_open(struct counter_range **out, const struct gpu_devi
 		st = CUPTI_CALL(&r->host.cu, err, range_enable, &enable);
 	if (!st) {
 		r->profiler = enable.profiler;
-		st = configure(r, err);
+		st = configure(r, wish->ranges ? wish->ranges : 1, err);
 	}
 	if (st)
 		counter_range_close(&r);
@@ -106,45 +107,56 @@ enum status counter_range_begin(struct counter_range *r, struct error *err)
 				    &CUPTI_PARAMS(range_start, .profiler = r->profiler));
 
 	r->started = !st;
-	if (!st)
-		st = CUPTI_CALL(&r->host.cu, err, range_push,
-				&CUPTI_PARAMS(range_push, .profiler = r->profiler, .name = "range"));
+	r->number = 0;
+	return st;
+}
+
+enum status counter_range_push(struct counter_range *r, struct error *err)
+{
+	char name[16]; /* one of its own: ranges of one name are counted as one */
+	enum status st;
+
+	snprintf(name, sizeof(name), "%u", r->number++);
+	st = CUPTI_CALL(&r->host.cu, err, range_push,
+			&CUPTI_PARAMS(range_push, .profiler = r->profiler, .name = name));
 	r->pushed = !st;
 	return st;
+}
+
+enum status counter_range_pop(struct counter_range *r, struct error *err)
+{
+	r->pushed = false;
+	return CUPTI_CALL(&r->host.cu, err, range_pop, &CUPTI_PARAMS(range_pop, .profiler = r->profiler));
 }
 
 enum status counter_range_end(struct counter_range *r, bool *done, struct error *err)
 {
 	struct cupti_range_stop stop = CUPTI_PARAMS(range_stop, .profiler = r->profiler);
-	enum status st =
-		CUPTI_CALL(&r->host.cu, err, range_pop, &CUPTI_PARAMS(range_pop, .profiler = r->profiler));
+	enum status st = CUPTI_CALL(&r->host.cu, err, range_stop, &stop);
 
-	r->pushed = false;
-	if (!st)
-		st = CUPTI_CALL(&r->host.cu, err, range_stop, &stop);
 	r->started = st != STATUS_OK;
 	*done = stop.all;
+	if (!st && stop.all)
+		st = CUPTI_CALL(&r->host.cu, err, range_decode,
+				&CUPTI_PARAMS(range_decode, .profiler = r->profiler));
 	return st;
 }
 
-enum status counter_range_read(struct counter_range *r, struct counter_values *out, struct error *err)
+enum status counter_range_read(struct counter_range *r, unsigned index, struct counter_values *out,
+			       struct error *err)
 {
 	struct counter_host *h = &r->host;
-	struct cupti_range_decode decode = CUPTI_PARAMS(range_decode, .profiler = r->profiler);
-	struct cupti_range_info info = CUPTI_PARAMS(range_info, .data_size = h->data_size);
+	struct cupti_range_info info = CUPTI_PARAMS(range_info, .data = h->data, .data_size = h->data_size);
 	double value[COUNTER_CHOSEN_MAX];
-	enum status st = CUPTI_CALL(&h->cu, err, range_decode, &decode);
+	enum status st = CUPTI_CALL(&h->cu, err, range_info, &info);
 
 	*out = (struct counter_values){0};
-	info.data = h->data;
-	if (!st)
-		st = CUPTI_CALL(&h->cu, err, range_info, &info);
-	if (!st && !info.ranges)
+	if (!st && index >= info.ranges)
 		st = error_set_cause(err, STATUS_VENDOR, CAUSE_VENDOR_CALL,
-				     "CUPTI counted no range of %s: %zu were dropped", h->device_name,
-				     decode.dropped);
+				     "CUPTI counted %zu ranges of %s, and dropped what was behind them",
+				     info.ranges, h->device_name);
 	if (!st)
-		st = counter_host_values(h, 0, value, err);
+		st = counter_host_values(h, index, value, err);
 	for (size_t i = 0; !st && i < h->count; i++) {
 		/* What the hardware did not count comes as no number. */
 		out->has[h->row[i]] = isfinite(value[i]);

@@ -59,9 +59,6 @@ enum status counter_sampling_open(struct counter_sampling **out, const struct gp
 	if (!s)
 		return error_errno(err, ENOMEM, "the counters of %s", gpu_name(d));
 	st = counter_host_open(&s->host, d, CUPTI_PROFILER_TYPE_PM_SAMPLING, err);
-	if (!st && !s->host.cu.pm_enable)
-		st = error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-				     "this CUPTI does not sample counters: CUDA 12.6's and newer do");
 	if (!st) {
 		for (unsigned i = 0; i < COUNTER_SAMPLED_COUNT; i++)
 			counter_host_choose(&s->host, i, counter_sampled_rows[i].metric);

@@ -72,6 +72,24 @@ struct field {
 	X(fp64_active_share, "", F64, 0, "FP64 pipe active over elapsed cycles, GPM")                 \
 	X(sm_active_share, "", F64, 0, "SMs with a warp over elapsed cycles, GPM")                    \
 	X(dram_active_share, "", F64, 0, "DRAM bandwidth used, share of peak, GPM")                   \
+	X(counter_tensor_active_share, "", F64, 0, "tensor pipe active over elapsed cycles, CUPTI") \
+	X(counter_sm_active_share, "", F64, 0, "SMs with a warp over elapsed cycles, CUPTI") \
+	X(counter_occupancy_share, "", F64, 0, "achieved occupancy: warps on active SMs, share of what an SM holds, CUPTI") \
+	X(counter_xu_active_share, "", F64, 0, "XU pipe (exponentials) over its peak, CUPTI") \
+	X(counter_fma_active_share, "", F64, 0, "FP32 pipe active over elapsed cycles, CUPTI") \
+	X(counter_fp64_active_share, "", F64, 0, "FP64 pipe active over elapsed cycles, CUPTI") \
+	X(counter_dram_share, "", F64, 0, "DRAM throughput, share of peak, CUPTI") \
+	X(counter_dram_read_bytes, "B", F64, 0, "read from DRAM by one iteration, CUPTI") \
+	X(counter_dram_write_bytes, "B", F64, 0, "written to DRAM by one iteration, CUPTI") \
+	X(counter_l2_bytes, "B", F64, 0, "through L2 in one iteration, CUPTI") \
+	X(counter_l2_hit_share, "", F64, 0, "of them, found there, CUPTI") \
+	X(counter_tensor_flop, "FLOP", F64, 0, "executed on the tensor pipe by one iteration, CUPTI") \
+	X(counter_sm_cycles, "", F64, 0, "SM cycles of one iteration, CUPTI") \
+	X(counter_time_ns, "ns", F64, 0, "one iteration while it was counted, CUPTI") \
+	X(counter_clock_hz, "Hz", F64, 0, "clock while it was counted, CUPTI") \
+	X(counter_iterations, "", U64, 0, "iterations that were counted, a pass") \
+	X(counter_passes, "", U64, 0, "passes that the counters took") \
+	X(counter_note, "", TEXT, 0, "why hardware counters were not read, and what to do") \
 	X(cpu_share, "", F64, 0, "thread CPU time over threads times wall time")                      \
 	X(threads, "", U64, 0, "CPU threads that worked")                                             \
 	X(steal_share, "", F64, -1, "share of the threads' time that the host gave to others (steal)") \

@@ -366,6 +366,21 @@ bool subject_gpm(const struct subject *s, const char *name, double *out)
 	return record_number(s->phase, text, out);
 }
 
+#define COUNTED_AGREE 0.03 /* of the cycles of an iteration, counted and in the window */
+
+bool subject_counter(const struct subject *s, const char *name, double *out)
+{
+	double cycles, clock, ns;
+	char text[48];
+
+	if (!s->phase || !record_number(s->phase, "counter_sm_cycles", &cycles) ||
+	    !record_number(s->phase, "clock_hz", &clock) || !record_number(s->phase, "time_ns_mean", &ns) ||
+	    fabs(cycles / (clock * ns * 1e-9) - 1) > COUNTED_AGREE)
+		return false;
+	snprintf(text, sizeof(text), "counter_%s", name);
+	return record_number(s->phase, text, out);
+}
+
 bool subject_beyond_cache(const struct subject *s)
 {
 	double l2 = s->gpu ? gpu_get(s->gpu, GPU_FACT_l2_bytes, 0x1p27) : 0x1p27;

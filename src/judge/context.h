@@ -63,6 +63,12 @@ bool subject_span(const struct subject *s, const char *signal, struct span *out)
  * has them (whole intervals inside the window alone), else the field of the judged phase. False: absent.
  */
 bool subject_gpm(const struct subject *s, const char *name, double *out);
+/*
+ * A value of hardware counters over some iterations behind the judged window, by its name of
+ * docs/reference/counters.md. False: absent, or they took other cycles an iteration than the window's did: it
+ * is not the window's work that they saw.
+ */
+bool subject_counter(const struct subject *s, const char *name, double *out);
 /* 8 x L2 or more a step: too large for the cache to flatter. Unknown L2: 1 GiB. */
 bool subject_beyond_cache(const struct subject *s);
 

@@ -3,6 +3,8 @@
 #include "judge/gap.h"
 #include <math.h>
 
+#define LEAST_USEFUL 0.3 /* a product of tiles that are mostly padding: less is something else */
+
 enum { REASON_POWER = 0x4, REASON_THERMAL = 0x68, REASON_BRAKE = 0x80 };
 
 /* Why the clock was below its maximum, as far as watts, times and reason bits tell; text gets the words. */
@@ -94,18 +96,41 @@ static double option(const struct subject *s, const char *name, double fallback)
 	return text && expect_parse(&value, text, "") ? value : fallback;
 }
 
+/* FLOP asked for over those that the tensor pipe executed. Not above 1: then one of the two is miscounted,
+ * and that must show; nor beside a tile that says otherwise. */
+static bool counted_useful(struct judgement *out, const struct subject *s, double by_tile)
+{
+	double executed, useful;
+
+	if (!subject_counter(s, "tensor_flop", &executed) || !(executed > 0) || !(s->c->work_flop > 0))
+		return false;
+	useful = s->c->work_flop / executed;
+	if (useful > GAP_ABOVE || useful < LEAST_USEFUL || (by_tile > 0 && fabs(useful / by_tile - 1) > 0.01))
+		return false;
+	gap_add(out, "useful", useful, 0.001, "%.4g FLOP asked for, %.4g executed on the tensor pipe (CUPTI)",
+		s->c->work_flop, executed);
+	return true;
+}
+
 /* Padding: FLOP asked for over FLOP of whole tiles. A tile of 320 pads 8192 to 8320; where the tile is not
  * told, sizes that 256 divides are taken as whole. */
 static bool useful_factor(struct judgement *out, const struct subject *s)
 {
-	double m = option(s, "m", 0), n = option(s, "n", 0), k = option(s, "k", 0), tm, tn, useful;
+	double m = option(s, "m", 0), n = option(s, "n", 0), k = option(s, "k", 0), tm, tn, useful = 0;
+	bool tiled;
 
 	if (strcmp(s->c->probe, "gemm")) {
+		if (counted_useful(out, s, 0))
+			return true;
 		gap_add(out, "useful", 1, 0, "every instruction counted is asked for");
 		return true;
 	}
-	if (tile_read(s, &tm, &tn) && m >= 1 && n >= 1) {
+	tiled = tile_read(s, &tm, &tn) && m >= 1 && n >= 1;
+	if (tiled)
 		useful = m * n / (ceil(m / tm) * tm * ceil(n / tn) * tn);
+	if (counted_useful(out, s, useful))
+		return true;
+	if (tiled) {
 		gap_add(out, "useful", useful, useful < 1 ? 0.005 : 0,
 			"%.0f x %.0f in whole tiles of %.0f x %.0f", m, n, tm, tn);
 		return true;
@@ -131,6 +156,7 @@ static void parts(struct judgement *out, const struct subject *s, double pipe)
 {
 	double tm, tn, split = 1, active, waves = 0, tiles, sms = gpu_get(s->gpu, GPU_FACT_sm_count, 0);
 	double batch = option(s, "batch", 1);
+	bool counted;
 
 	case_number(s->c, "split_k", &split);
 	if (tile_read(s, &tm, &tn) && split <= 1 && sms > 0) {
@@ -138,11 +164,13 @@ static void parts(struct judgement *out, const struct subject *s, double pipe)
 		waves = tiles / (sms * ceil(tiles / sms));
 		show(out, "waves", waves, "part of pipe: tiles over SMs x whole waves");
 	}
-	if (!subject_gpm(s, "sm", &active) || !(active > 0) || active > 1)
+	counted = subject_counter(s, "sm_active_share", &active);
+	if ((!counted && !subject_gpm(s, "sm", &active)) || !(active > 0) || active > 1)
 		return;
 	if (waves > 0 && active / waves <= 1)
 		show(out, "residency", active / waves,
-		     "part of pipe: SM active over elapsed (GPM 2), less waves");
+		     counted ? "part of pipe: SM active over elapsed (CUPTI), less waves"
+			     : "part of pipe: SM active over elapsed (GPM 2), less waves");
 	if (pipe > 0)
 		show(out, "issue", pipe / active, "part of pipe: pipe over SM active");
 }

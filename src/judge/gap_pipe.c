@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The share of time that a pipe worked: GPM's signal over what it reads when the pipe never idles. */
+/* The share of time that a pipe worked: counters', else GPM's signal over what it reads when the pipe never
+ * idles. */
 #include "judge/gap.h"
+#include <math.h>
 
 #define PLAUSIBLE_KAPPA 0.2   /* a pipe that reads less while it never idles is not the one that works */
 #define PLAUSIBLE_SIGNAL 0.01 /* nor is one that reads next to nothing */
@@ -150,19 +152,60 @@ static void told_by(char *text, size_t size, const struct subject *s, const stru
 			 same ? "" : ", no ", same ? "" : s->type, same ? "" : " one ran at full rate");
 }
 
+/* By hardware counters, of elapsed cycles: a pipe that never idles reads 1, so that nothing calibrates it. */
+static bool counted(struct judgement *out, const struct subject *s, double *share)
+{
+	static const struct {
+		const char *name, *text;
+	} counters[PIPES] = {
+		[PIPE_TENSOR] = {"tensor_active_share", "tensor pipe"},
+		[PIPE_FP32] = {"fma_active_share", "FP32 pipe"},
+		[PIPE_FP64] = {"fp64_active_share", "FP64 pipe"},
+	};
+	const char *text = NULL;
+	double here;
+
+	*share = 0;
+	for (enum pipe pipe = PIPE_TENSOR; pipe < PIPES; pipe++) {
+		if (!may_run(s->type, pipe) || !subject_counter(s, counters[pipe].name, &here) ||
+		    here <= fmax(*share, PLAUSIBLE_SIGNAL) || here > GAP_ABOVE)
+			continue;
+		*share = here;
+		text = counters[pipe].text;
+	}
+	if (text)
+		gap_add(out, "pipe", *share, 0.005,
+			"%s %.1f %% of elapsed cycles (CUPTI, iterations behind the window)", text,
+			100 * *share);
+	return text;
+}
+
+/* What to say where no signal tells. */
+static void none(struct judgement *out, const struct subject *s)
+{
+	const char *note = record_text(s->phase, "counter_note");
+	double sm;
+
+	gap_absent(out, "pipe", "%s%s%s",
+		   subject_gpm(s, "sm", &sm)
+			   ? "no tensor signal on this device: GPM reads nothing for this type"
+			   : "no GPM reading lies wholly inside the window, or the device has none",
+		   note ? "; no counters: " : "", note ? note : "");
+}
+
 bool gap_pipe(struct judgement *out, const struct subject *s, double *share)
 {
 	struct calibration by;
 	double signal, kappa;
-	enum pipe pipe = pipe_of(s, &signal, &by);
+	enum pipe pipe;
 	char text[96];
 
+	if (counted(out, s, share))
+		return true;
 	*share = 0;
+	pipe = pipe_of(s, &signal, &by);
 	if (pipe == PIPES) {
-		gap_absent(out, "pipe",
-			   subject_gpm(s, "sm", &signal)
-				   ? "no tensor signal on this device: GPM reads nothing for this type"
-				   : "no GPM reading lies wholly inside the window, or the device has none");
+		none(out, s);
 		return false;
 	}
 	if (!(by.kappa > 0) && by.refused > 0) {

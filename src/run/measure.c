@@ -68,6 +68,8 @@ static enum status time_phases(struct running *r, struct error *err)
 		st = time_headline(r, err);
 	if (!st)
 		st = phase_single(t, err);
+	if (!st)
+		st = phase_counted(t, err);
 	return st ? st : timing_verify(t, err);
 }
 

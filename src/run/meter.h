@@ -11,6 +11,7 @@
  *   begin, sample.., [drain,] end            burst, settle, sustained, search: a window
  *   begin, {sample, drain, select}.., end    pairs: the loop selects a variant only when nothing is in flight
  *   begin, singles.., end                    single: a window of iterations timed one by one
+ *   begin, counted.., end                    counted: iterations under hardware counters, not timed
  *
  * A sample is `batch` iterations timed as one; its result is appended to the window when it is known, which
  * may be many calls later: a GPU meter keeps up to `depth` samples in flight, so that the device never waits
@@ -117,6 +118,9 @@ struct meter_state {
 
 struct meter;
 
+/* Before iterations that are counted, and behind them. */
+typedef void meter_mark(void *arg, bool before);
+
 struct meter_ops {
 	const char *name; /* "cpu", "gpu", "fake" */
 	/* One iteration from an idle device: host time from before enqueue until its work is done. Nothing is
@@ -136,6 +140,10 @@ struct meter_ops {
 	/* `count` iterations (1 to METER_SINGLES) in a row, run as `sample` would, each a sample of its own.
 	 * Nothing is in flight before and after. A window has samples or singles. */
 	enum status (*singles)(struct meter *m, uint64_t count, struct error *err);
+	/* Optional, GPU: `count` iterations in a row, run as `sample` would, with `mark` called before and
+	 * behind them while nothing is in flight; nothing is timed or appended. NULL: no counters there. */
+	enum status (*counted)(struct meter *m, uint64_t count, meter_mark *mark, void *arg,
+			       struct error *err);
 	/* Waits until nothing is in flight; all samples are appended. The window stays open. */
 	enum status (*drain)(struct meter *m, struct error *err);
 	/* Drain, stamp 1, facts into the window, t1. Closes it. */

@@ -357,6 +357,30 @@ static enum status singles(struct meter *m, uint64_t count, struct error *err)
 	return st ? st : chain_read(&g->chain, count, g->origin, m->window, err);
 }
 
+/* -- counted -- */
+
+static enum status counted(struct meter *m, uint64_t count, meter_mark *mark_range, void *arg,
+			   struct error *err)
+{
+	struct meter_gpu *g = gpu_of(m);
+	enum status st = STATUS_OK;
+
+	/* What a window captured, it replays. */
+	if (wants_graph(g, count) && !g->graph)
+		st = capture(g, count < GRAPH_BATCH_MAX ? count : GRAPH_BATCH_MAX, put_batch, &g->graph,
+			     &g->graph_batch, err);
+	if (!st)
+		st = gpu_stream_wait(g->stream, err);
+	if (st)
+		return st;
+	mark_range(arg, true);
+	st = enqueue_batch(g, count, err);
+	if (!st)
+		st = gpu_stream_wait(g->stream, err);
+	mark_range(arg, false);
+	return st;
+}
+
 static enum status drain(struct meter *m, struct error *err)
 {
 	struct meter_gpu *g = gpu_of(m);
@@ -432,6 +456,7 @@ static const struct meter_ops ops = {
 	.begin = begin,
 	.sample = sample,
 	.singles = singles,
+	.counted = counted,
 	.drain = drain,
 	.end = end,
 	.state = state,

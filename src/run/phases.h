@@ -30,6 +30,10 @@
 #define PHASE_SINGLE_MOST 512          /* iterations timed one by one */
 #define PHASE_SINGLE_S 0.1             /* and no longer than that in all */
 #define PHASE_SINGLE_STARVED 0.1       /* share of them that waited for their launch: beyond it they tell of the hosts */
+#define PHASE_COUNTED_NS 30e6          /* of iterations under counters, a pass */
+#define PHASE_COUNTED_FROM_S 2.0       /* a wished window that is worth the third of a second that counters take */
+#define PHASE_COUNTED_LEAST 3          /* of them, where one takes longer */
+#define PHASE_COUNTED_HEAD 16          /* a range of so many times fewer is taken off: what begins and ends a range */
 #define PHASE_WIDE 0.05                /* half-width of the mean that says so */
 #define PHASE_CPU_SHARE 0.97           /* of the CPU time asked for, below which other work took it */
 /* clang-format on */
@@ -73,6 +77,12 @@ enum status phase_single(struct timing *t, struct error *err);
 /* May the case have such a stretch whatever its iterations take? For the plan's time. */
 bool phase_single_several(const struct target *t, const struct work *w);
 
+/* Behind all that is timed of the first variant: some iterations once more under hardware counters, where the
+ * probe says so and they may be read. Values go to the judged window's; else why not. */
+enum status phase_counted(struct timing *t, struct error *err);
+/* May the case have such iterations? For the plan. */
+bool phase_counted_may(const struct bench_case *c);
+
 /* For CPU cases instead of settle and sustained: turns with the ceiling that the probe names
  * (docs/design/turns.md). */
 bool phase_turns_apply(const struct bench_case *c, const struct machine *m);
@@ -115,6 +125,8 @@ struct window timing_window(const struct timing *t);
 /* Which links a judged window looks at: the host's of one GPU, NVLinks where several take part. */
 void timing_wants_links(const struct timing *t, struct window *w);
 bool timing_stopped(const struct timing *t);
+/* Which phase is judged: what belongs to it and is taken behind it is told with it. */
+const char *timing_judged(const struct timing *t);
 enum status timing_cancelled(struct error *err);
 /* Verifies; a mismatch is emitted in result "once" and named in *err. */
 enum status timing_verify(const struct timing *t, struct error *err);

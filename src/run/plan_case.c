@@ -5,6 +5,7 @@
 #include "machine/machine.h"
 #include "run/layout.h"
 #include "run/need.h"
+#include "run/phases.h"
 #include "run/plan_build.h"
 #include "run/target_team.h"
 
@@ -64,7 +65,9 @@ static void fill_group(struct bench_case *c, const struct plan_choice *k)
 		text_copy(c->group, sizeof(c->group), "readings");
 	else
 		text_copy(c->group, sizeof(c->group),
-			  c->engine->libs && *c->engine->libs ? c->engine->libs : "own");
+			  c->engine->libs && *c->engine->libs ? c->engine->libs
+			  : phase_counted_may(c) ? "counted" /* launches cost more from then on */
+						 : "own");
 }
 
 /* Why this engine cannot do it here; STATUS_OK: it can. */

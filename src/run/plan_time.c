@@ -12,6 +12,7 @@
 #define HEADLINE_S 0.5        /* the same of a headline, and its burst */
 #define SETTLE_MOST_S 2.0     /* where it settles at once */
 #define SUSTAINED_S 1.5       /* of no wished length */
+#define COUNTED_S 0.4         /* a session of counters, its passes, and each worker's first */
 #define SEARCH_S 1.0          /* a GPU's variants, listed and timed */
 #define CPU_POINT_S 0.03
 #define CPU_WINDOWS 1.7       /* of a point, disturbed ones taken again */
@@ -40,6 +41,8 @@ double plan_case_seconds(const struct bench_case *c)
 	}
 	if (!gpu)
 		return CPU_HEADLINE_S + CPU_TURNS * (wish > 0 ? wish : SUSTAINED_S);
+	if (phase_counted_may(c))
+		singles += COUNTED_S;
 	return HEADLINE_S + (wish > 0 ? fmin(SETTLE_MOST_S, wish) + wish : SETTLE_MOST_S + SUSTAINED_S) +
 	       (searches(c) ? SEARCH_S : 0) + singles;
 }

@@ -121,6 +121,9 @@ enum probe_kind { PROBE_TIMED, PROBE_READING }; /* a reading (ECC, versions) has
 struct probe {
 	const char *name, *summary;
 	bool hidden; /* for tests: not listed */
+	/* On one GPU: hardware counters are read over some iterations behind the timed ones (phase counted).
+	 */
+	bool counted;
 	enum probe_kind kind;
 	enum target_kind reads; /* a reading: TARGET_GPU or TARGET_NODE, where alone it runs */
 	struct opt_table opts;

@@ -5,12 +5,6 @@
 #include <math.h>
 #include "core/stats.h"
 
-/* Which window is judged: single iterations are told beside it. */
-static const char *judged(const struct timing *t)
-{
-	return t->c->phases == PHASES_HEADLINE ? "sustained" : "burst";
-}
-
 static bool all_single(const struct window *w)
 {
 	for (size_t i = 0; i < w->count; i++)
@@ -40,7 +34,7 @@ void timing_single_values(struct timing *t, const char *phase, const struct wind
 	double *ns;
 	struct stats s;
 
-	if (strcmp(phase, judged(t)) || !all_single(w))
+	if (strcmp(phase, timing_judged(t)) || !all_single(w))
 		return;
 	ns = malloc(w->count * sizeof(*ns));
 	if (!ns)
@@ -115,7 +109,7 @@ enum status phase_single(struct timing *t, struct error *err)
 	if (!st)
 		st = run_single(t, &w, err);
 	if (!st) {
-		timing_single_values(t, judged(t), &w, r);
+		timing_single_values(t, timing_judged(t), &w, r);
 		if (w.count && fed(&w))
 			timing_wait_values(&w, r);
 		st = timing_phase(t, "single", w.t0_ns, w.t1_ns, err);
@@ -123,7 +117,7 @@ enum status phase_single(struct timing *t, struct error *err)
 	if (!st)
 		st = timing_samples(t, "single", &w, err);
 	if (!st && t->single)
-		st = timing_result(t, judged(t), r, err);
+		st = timing_result(t, timing_judged(t), r, err);
 	result_destroy(r);
 	return st;
 }

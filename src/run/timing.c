@@ -42,6 +42,11 @@ bool timing_stopped(const struct timing *t)
 	return t->w->stop && *t->w->stop;
 }
 
+const char *timing_judged(const struct timing *t)
+{
+	return t->c->phases == PHASES_HEADLINE ? "sustained" : "burst";
+}
+
 enum status timing_cancelled(struct error *err)
 {
 	return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request");

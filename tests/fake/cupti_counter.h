@@ -24,7 +24,7 @@ struct session {
 	const struct image *image;
 	struct data *data;
 	bool started, pushed;
-	uint32_t pass;
+	uint32_t pass, ranges;
 	double begin_ns, range_ns, interval_ns;
 };
 

@@ -80,8 +80,10 @@ static const struct {
 	double factor;
 	bool sum, second;
 } rows[] = {
-#define SHARE false
-#define RATE false
+#define OF_CYCLES false
+#define OF_TIME false
+#define OF_ACTIVE false
+#define OF_L2 false
 #define SUM true
 #define CORE false
 #define CACHE true
@@ -333,7 +335,7 @@ int cuptiRangeProfilerGetCounterDataSize(struct cupti_range_data_size *p)
 {
 	STAGED(cuptiRangeProfilerGetCounterDataSize);
 	p->data_size = sizeof(struct data);
-	return p->ranges == 1 && p->nodes >= p->ranges ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+	return p->ranges && p->nodes >= p->ranges ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
 
 int cuptiRangeProfilerCounterDataImageInitialize(struct cupti_range_data *p)
@@ -359,6 +361,7 @@ int cuptiRangeProfilerStart(struct cupti_range_start *p)
 	if (!s->data || s->started)
 		return CUPTI_ERROR_INVALID_OPERATION;
 	s->started = true;
+	s->ranges = 0;
 	return CUPTI_SUCCESS;
 }
 
@@ -367,7 +370,7 @@ int cuptiRangeProfilerPushRange(struct cupti_range_push *p)
 	struct session *s = p->profiler;
 
 	STAGED(cuptiRangeProfilerPushRange);
-	if (!s->started || s->pushed || !p->name)
+	if (!s->started || s->pushed || !p->name || s->ranges >= SAMPLES_MAX)
 		return CUPTI_ERROR_INVALID_OPERATION;
 	s->pushed = true;
 	s->begin_ns = fake_now_ns(s->device);
@@ -382,7 +385,7 @@ int cuptiRangeProfilerPopRange(struct cupti_range_pop *p)
 	if (!s->pushed)
 		return CUPTI_ERROR_INVALID_OPERATION;
 	s->pushed = false;
-	s->range_ns = fake_now_ns(s->device) - s->begin_ns;
+	s->data->end_ns[s->ranges++] = fake_now_ns(s->device) - s->begin_ns;
 	return CUPTI_SUCCESS;
 }
 
@@ -407,8 +410,7 @@ int cuptiRangeProfilerDecodeData(struct cupti_range_decode *p)
 	if (s->started || s->pass < s->image->passes)
 		return CUPTI_ERROR_INVALID_OPERATION;
 	p->dropped = fake_staged("lost") != NULL;
-	s->data->count = !p->dropped;
-	s->data->end_ns[0] = s->range_ns;
+	s->data->count = p->dropped ? 0 : s->ranges;
 	return CUPTI_SUCCESS;
 }
 

@@ -58,11 +58,15 @@ static enum status count(struct bed *b, struct counter_range *r, unsigned *passe
 	for (*passes = 0; !st && !done; ++*passes) {
 		st = counter_range_begin(r, err);
 		if (!st)
+			st = counter_range_push(r, err);
+		if (!st)
 			st = work(b, err);
+		if (!st)
+			st = counter_range_pop(r, err);
 		if (!st)
 			st = counter_range_end(r, &done, err);
 	}
-	return st ? st : counter_range_read(r, v, err);
+	return st ? st : counter_range_read(r, 0, v, err);
 }
 
 static const struct counter_wish core = {.sets = COUNTER_CORE};
@@ -154,6 +158,39 @@ static void test_counter__a_type_without_a_tensor_metric_has_no_flop(void **stat
 	assert_null(counter_tensor_metric("bf1"));
 	assert_string_equal(counter_tensor_metric("bf16"), "sm__ops_path_tensor_src_bf16_dst_fp32.sum");
 	assert_string_equal(counter_tensor_metric("e5m2"), counter_tensor_metric("e4m3"));
+}
+
+/* Of two ranges the longer less the shorter: what begin and end of a range cost is in both. */
+static void test_counter__what_a_range_counts_beyond_a_shorter_one(void **state)
+{
+	struct counter_values part = {0}, all = {0}, v;
+	const struct {
+		enum counter_metric metric;
+		double part, whole, beyond;
+	} rows[] = {
+		{COUNTER_METRIC_sm_cycles, 1000, 3000, 2000},
+		{COUNTER_METRIC_time_ns, 600, 1600, 1000},
+		{COUNTER_METRIC_tensor_active_share, 0.45, 0.75, 0.9}, /* 450 and 2250 cycles */
+		{COUNTER_METRIC_sm_active_share, 0.5, 0.8333333333333334, 1},
+		{COUNTER_METRIC_occupancy_share, 0.2, 0.16, 0.15}, /* of 500 and 2500 active cycles */
+		{COUNTER_METRIC_dram_share, 0.3, 0.6, 0.78},
+		{COUNTER_METRIC_dram_read_bytes, 10, 30, 20},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		part.has[rows[i].metric] = all.has[rows[i].metric] = true;
+		part.value[rows[i].metric] = rows[i].part;
+		all.value[rows[i].metric] = rows[i].whole;
+	}
+	v = counter_beyond(&all, &part);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_true(v.has[rows[i].metric]);
+		assert_float_equal(v.value[rows[i].metric], rows[i].beyond, 1e-9);
+	}
+	assert_false(v.has[COUNTER_METRIC_l2_hit_share] || v.has[COUNTER_METRIC_tensor_flop]);
+	v = counter_beyond(&part, &part); /* nothing beyond: no share of nothing */
+	assert_false(v.has[COUNTER_METRIC_tensor_active_share]);
 }
 
 static void test_counter__one_client_holds_the_counters(void **state)
@@ -361,6 +398,7 @@ int main(void)
 		cmocka_unit_test(test_counter__cache_and_flop_take_a_second_pass),
 		cmocka_unit_test(test_counter__a_metric_that_the_chip_lacks_or_did_not_count_is_absent),
 		cmocka_unit_test(test_counter__a_type_without_a_tensor_metric_has_no_flop),
+		cmocka_unit_test(test_counter__what_a_range_counts_beyond_a_shorter_one),
 		cmocka_unit_test(test_counter__one_client_holds_the_counters),
 		cmocka_unit_test(test_counter__refusals_say_what_to_do),
 		cmocka_unit_test(test_counter__every_call_that_fails_ends_the_range_alone),

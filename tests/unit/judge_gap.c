@@ -63,6 +63,75 @@ static void test_gap__the_factors_reproduce_what_both_cards_measured(void **stat
 	}
 }
 
+/* What phase counted tells beside the window; `cycles` of an iteration as a share of the window's own. */
+static void count(struct record_case *c, double tensor, double sm, double executed, double cycles)
+{
+	double hz = 0, ns = 0;
+
+	assert_true(record_number(record_phase(c, "sustained"), "clock_hz", &hz));
+	assert_true(record_number(record_phase(c, "sustained"), "time_ns_mean", &ns));
+	world_set(c, "sustained", "counter_sm_cycles", cycles * hz * ns * 1e-9);
+	world_set(c, "sustained", "counter_tensor_active_share", tensor);
+	world_set(c, "sustained", "counter_sm_active_share", sm);
+	world_set(c, "sustained", "counter_tensor_flop", executed);
+}
+
+/* An H100's BF16 8192: tiles of 320 pad it to 65/64, which GPM alone leaves in the residual. */
+static void test_gap__counters_tell_the_pipe_and_the_padding(void **state)
+{
+	struct record_case *by_gpm = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.918);
+	struct record_case *counted = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.918);
+	const struct judgement *j;
+
+	(void)state;
+	world_set(counted, "sustained", "time_ns_mean", counted->work_flop / 689e12 * 1e9);
+	count(counted, 0.9293, 0.957, counted->work_flop * 65 / 64, 1.004);
+	world_judge(&w);
+	j = world_of(&w, counted);
+	assert_float_equal(factor(j, "pipe")->value, 0.9293, 1e-9);
+	assert_non_null(strstr(factor(j, "pipe")->signal, "CUPTI"));
+	assert_float_equal(factor(j, "useful")->value, 64.0 / 65, 1e-9);
+	assert_true(j->explained);
+	assert_true(fabs(j->unexplained - 1) < 0.003);
+	assert_true(fabs(j->unexplained - 1) < fabs(world_of(&w, by_gpm)->unexplained - 1));
+	assert_null(strstr(factor(world_of(&w, by_gpm), "pipe")->signal, "CUPTI"));
+}
+
+static void test_gap__counters_of_other_work_are_not_used(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.918);
+
+	(void)state;
+	world_set(c, "sustained", "time_ns_mean", c->work_flop / 689e12 * 1e9);
+	count(c, 0.5, 0.6, c->work_flop, 1.2);
+	world_judge(&w);
+	assert_float_equal(factor(world_of(&w, c), "pipe")->value, 0.918, 0.02);
+	assert_non_null(strstr(factor(world_of(&w, c), "pipe")->signal, "GPM"));
+}
+
+/* A tenth too much declared is no padding: it stays where it is seen. */
+static void test_gap__counted_flop_hide_no_miscounted_work(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 758, 1395, 695, 0.918);
+
+	(void)state;
+	world_set(c, "sustained", "time_ns_mean", c->work_flop / 758e12 * 1e9);
+	count(c, 0.918, 0.957, c->work_flop / 1.1, 1);
+	world_judge(&w);
+	assert_float_equal(factor(world_of(&w, c), "useful")->value, 1, 1e-9);
+	assert_true(world_of(&w, c)->unexplained > 1.05);
+}
+
+static void test_gap__where_no_counter_told_the_note_stands_with_the_pipe(void **state)
+{
+	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0);
+
+	(void)state;
+	world_text(c, "sustained", "counter_note", "run as root");
+	world_judge(&w);
+	assert_non_null(strstr(factor(world_of(&w, c), "pipe")->signal, "no counters: run as root"));
+}
+
 static void test_gap__the_power_limit_is_told_from_a_current_limit(void **state)
 {
 	struct record_case *random = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.918);
@@ -466,6 +535,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(test_gap__##name, begin_one, end)
 		T(the_factors_reproduce_what_both_cards_measured),
+		T(counters_tell_the_pipe_and_the_padding),
+		T(counters_of_other_work_are_not_used),
+		T(counted_flop_hide_no_miscounted_work),
+		T(where_no_counter_told_the_note_stands_with_the_pipe),
 		T(the_power_limit_is_told_from_a_current_limit),
 		T(ten_percent_too_much_work_is_an_unexplained_residual),
 		T(bytes_that_dram_does_not_show_are_not_explained),

@@ -186,6 +186,7 @@ static const struct engine *const engines[] = {
 const struct probe probe_attention = {
 	.name = "attention",
 	.summary = "attention, dense and block-sparse, every mask and type the engines take",
+	.counted = true,
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct attention_opts)},
 	.presets = presets,

@@ -188,6 +188,7 @@ static const struct engine *const engines[] = {
 const struct probe probe_gemm = {
 	.name = "gemm",
 	.summary = "matrix product, every type the machine multiplies",
+	.counted = true,
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct gemm_opts)},
 	.fields = gemm_fields,
