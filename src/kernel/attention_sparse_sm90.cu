@@ -108,10 +108,10 @@ template <typename C> struct sparse_consumer {
 		return (int)shared_word(place_at(n)) >= 0;
 	}
 
-	/* Of a part of a step: the block's keys low .. high are kept by the thread's first row, one more by each row
-	 * below; `bits`: its block's, or NULL. All of it in one pass, word by word: scores have no registers to spare. */
+	/* Of a part of a step: the thread's first row keeps the block's keys low .. high, each row below it those one
+	 * further, none behind `limit`; `bits`: its block's, or NULL. All of it in one pass, word by word: scores have no registers to spare. */
 	template <int PART>
-	__device__ __forceinline__ void cut(float (&x)[C::KEYS / 2], int low, int high, int end, const uint32_t *bits) const
+	__device__ __forceinline__ void cut(float (&x)[C::KEYS / 2], int low, int high, int limit, const uint32_t *bits) const
 	{
 		enum { EACH = C::K_BLOCK / 2, WORDS = C::K_BLOCK / 32 };
 		const int column = lane % 4 * 2;
@@ -120,7 +120,7 @@ template <typename C> struct sparse_consumer {
 		for (int r = 0; r < 2; r++)
 #pragma unroll
 			for (int w = 0; w < WORDS; w++) {
-				const int from = low + 8 * r - w * 32, to = min(high + 8 * r, end) - w * 32;
+				const int from = low + 8 * r - w * 32, to = min(high + 8 * r, limit) - w * 32;
 				uint32_t word = shift_left(~0u, max(from, 0)) & ~shift_left(~0u, max(to + 1, 0));
 
 				if (bits)
@@ -140,16 +140,16 @@ template <typename C> struct sparse_consumer {
 		const int place = shared_word(place_at(n) + 4 * PART) & 0x7fffffff, row = group * 64 + warp * 16 + lane / 4;
 		const int kv_len = UNIT_WORD(in.kv_len), key = place * C::K_BLOCK;
 		const int own = (int)UNIT_WORD(in.tile) * C::ROWS + row + kv_len - (int)UNIT_WORD(in.q_len) - key;
-		int low = own - s.dense.left, high = own + s.dense.right, end = kv_len - 1 - key;
+		int low = own - s.dense.left, high = own + s.dense.right, limit = kv_len - 1 - key;
 		const uint32_t *bits = nullptr;
 
 		if (entry >= UNIT_WORD(total))
-			end = -1;
+			limit = -1;
 		else if (entry >= UNIT_WORD(partial))
-			low = -FAR, high = end = FAR;
+			low = -FAR, high = limit = FAR;
 		else if (s.bits)
 			bits = s.bits + ((uint64_t)(UNIT_WORD(partial_at) + entry) * ATTENTION_SPARSE_ROWS + row) * WORDS;
-		cut<PART>(x, low, high, end, bits);
+		cut<PART>(x, low, high, limit, bits);
 	}
 
 	__device__ __forceinline__ void mask(float (&x)[C::KEYS / 2], unsigned n) const
