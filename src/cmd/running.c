@@ -146,9 +146,25 @@ static void keep_statement_again(const char *dir, const struct text *stated, con
 		keep(dir, JUDGE_EXPECTATIONS_FILE, expectations_text(e), NULL);
 }
 
+/* Who reads the terminal may know which node is which; what other programs read is as the files are. */
+static enum status show_with_names(const struct report_input *in, const struct running_team *team,
+				   enum report_format format, bool colour, struct error *err)
+{
+	struct report_input named = *in;
+	struct report_called *called =
+		format == REPORT_TEXT ? running_team_called(team, &named.called_count) : NULL;
+	enum status st;
+
+	named.called = called;
+	st = show_report(&named, format, colour, err);
+	free(called);
+	return st;
+}
+
 /* What was measured is shown even where the run directory takes no report any more. */
 static enum status judge_and_report(const struct command_context *c, const struct running_opts *o,
-				    const char *dir, int *code, struct error *err)
+				    const struct running_team *team, const char *dir, int *code,
+				    struct error *err)
 {
 	static const struct judge_site kept = {0};
 	struct judged judged = {0};
@@ -160,7 +176,7 @@ static enum status judge_and_report(const struct command_context *c, const struc
 	st = report_write(dir, &judged.in, &note, err);
 	if (note.size)
 		log_info(c->log, LOG_TOPIC_RUN, "%.*s", (int)(note.size - 1), text_str(&note));
-	shown = show_report(&judged.in, running_format(o), c->colour, err);
+	shown = show_with_names(&judged.in, team, running_format(o), c->colour, err);
 	st = st ? st : shown;
 	*code = judged.judgements.exit_code;
 out:
@@ -323,7 +339,7 @@ static enum status measure_and_tell(struct doing *d, int *code, struct error *er
 	if (!st && d->team.place.rank)
 		st = judge_silently(d->o, d->dir, &d->plan, &summary, code, err);
 	else if (!st)
-		st = judge_and_report(d->c, d->o, d->dir, code, err);
+		st = judge_and_report(d->c, d->o, &d->team, d->dir, code, err);
 	if (!st && taken)
 		running_team_clear(d->dir);
 	if (!st && *code == EXIT_PASS && summary.team_over.status)

@@ -181,6 +181,33 @@ void running_team_clear(const char *dir)
 	rmdir(dir);
 }
 
+/* Of two nodes of one name each has its lowest rank behind it. */
+static void call(struct report_called *out, const struct team_shape *s, unsigned n)
+{
+	const struct team_node *node = &s->node[n];
+	bool alone = true;
+
+	for (unsigned i = 0; i < s->nodes; i++)
+		alone = alone && (i == n || strcmp(s->node[i].name, node->name));
+	text_copy(out->shown, sizeof(out->shown), node->shown);
+	if (alone)
+		text_copy(out->name, sizeof(out->name), node->name);
+	else
+		snprintf(out->name, sizeof(out->name), "%s-rank-%u", node->name, node->leader);
+}
+
+struct report_called *running_team_called(const struct running_team *t, size_t *count)
+{
+	const struct team_shape *s = control_shape(t->control);
+	struct report_called *out = s ? calloc(s->nodes + 1, sizeof(*out)) : NULL;
+
+	*count = 0;
+	for (unsigned n = 0; out && n < s->nodes; n++)
+		if (*s->node[n].name && strcmp(s->node[n].name, s->node[n].shown))
+			call(&out[(*count)++], s, n);
+	return out;
+}
+
 void running_team_await(struct running_team *t)
 {
 	control_await_zero(t->control, REPORT_MS);

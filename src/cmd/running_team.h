@@ -5,6 +5,7 @@
 #include <limits.h>
 #include "cmd/running.h"
 #include "machine/machine.h"
+#include "report/report.h"
 #include "team/control.h"
 
 struct running_team { /* zeroed: alone */
@@ -29,6 +30,8 @@ bool running_team_collect(struct running_team *t, const struct command_context *
 /* Another rank's own directory, of which rank 0 has a copy: what a run writes there, and the folder where
  * nothing else lies in it. */
 void running_team_clear(const char *dir);
+/* Names of nodes that the journals call otherwise: for a terminal. Owner: caller, free(); NULL, 0: none. */
+struct report_called *running_team_called(const struct running_team *t, size_t *count);
 /* Another rank than 0 ends after rank 0 has written its report. */
 void running_team_await(struct running_team *t);
 void running_team_leave(struct running_team *t);

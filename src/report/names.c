@@ -14,21 +14,19 @@ static void make_pseudonym(char out[32], const char *prefix, const char *value)
 	snprintf(out, 32, "%.16s-%.8s", prefix, hex);
 }
 
-static void learn(struct names *n, const char *prefix, const char *value)
+/* A pair for the value, which has none yet; NULL: it has, or there is no memory. */
+static struct names_pair *new_pair(struct names *n, const char *value)
 {
-	/* One or two letters would be found inside other words. */
-	if (!value || strlen(value) < 3 || pseudonym_is(value, strlen(value)) || !strcmp(value, "localhost"))
-		return;
 	for (size_t i = 0; i < n->count; i++)
 		if (!strcmp(n->pair[i].value, value))
-			return;
+			return NULL;
 	if (n->count == n->room) {
 		size_t room = n->room ? 2 * n->room : 16;
 		void *more = realloc(n->pair, room * sizeof(*n->pair));
 
 		if (!more) {
 			n->failed = true;
-			return;
+			return NULL;
 		}
 		n->pair = more;
 		n->room = room;
@@ -36,15 +34,44 @@ static void learn(struct names *n, const char *prefix, const char *value)
 	n->pair[n->count].value = strdup(value);
 	if (!n->pair[n->count].value) {
 		n->failed = true;
-		return;
+		return NULL;
 	}
-	make_pseudonym(n->pair[n->count++].shown, prefix, value);
+	return &n->pair[n->count++];
+}
+
+static void learn(struct names *n, const char *prefix, const char *value)
+{
+	struct names_pair *pair;
+
+	/* One or two letters would be found inside other words. */
+	if (!value || strlen(value) < 3 || pseudonym_is(value, strlen(value)) || !strcmp(value, "localhost"))
+		return;
+	pair = new_pair(n, value);
+	if (pair)
+		make_pseudonym(pair->shown, prefix, value);
+}
+
+void names_tell(struct names *n, const char *shown, const char *name)
+{
+	struct names_pair *pair = n->real ? NULL : new_pair(n, shown);
+
+	if (pair)
+		text_copy(pair->shown, sizeof(pair->shown), name);
+}
+
+/* "host-11ccc27a-rank-4": of two nodes of one pseudonym the second has its lowest rank behind it. */
+static bool stands_for_node(const char *name)
+{
+	const char *rank = strstr(name, "-rank-");
+
+	return rank && pseudonym_is(name, (size_t)(rank - name)) && rank[6] &&
+	       strspn(rank + 6, "0123456789") == strlen(rank + 6);
 }
 
 /* "host" and "node" are words of every report; a name that could be one of them is left alone. */
 static void learn_host(struct names *n, const char *name)
 {
-	if (name && (strlen(name) >= 8 || strpbrk(name, "0123456789-._")))
+	if (name && !stands_for_node(name) && (strlen(name) >= 8 || strpbrk(name, "0123456789-._")))
 		learn(n, "host", name);
 }
 
@@ -212,7 +239,7 @@ void names_add(const struct names *n, struct text *out, const char *s)
 		size_t size = pair ? strlen(pair->value) : inside ? 0 : looks_like(start, s, &prefix);
 		char value[64], shown[32];
 
-		if (size && pseudonym_is(s, size)) { /* the recording or the journal did it */
+		if (!pair && size && pseudonym_is(s, size)) { /* the recording or the journal did it */
 			s += size;
 			inside = true;
 			continue;

@@ -17,7 +17,7 @@ struct names {
 	size_t count, room;
 	struct names_pair {
 		char *value;
-		char shown[32];
+		char shown[80];
 	} * pair;
 	bool failed; /* out of memory: names_add then hides whole texts */
 };
@@ -26,6 +26,8 @@ struct names {
 void names_init(struct names *n, const struct record *r, const struct machine *m, bool real);
 /* And what another machine of the same team has. */
 void names_learn(struct names *n, const struct machine *m);
+/* `shown`, as the record has it, is to be read as `name`: a pseudonym whose owner is known here. */
+void names_tell(struct names *n, const char *shown, const char *name);
 void names_release(struct names *n);
 /* Appends `s` with every known name and everything that looks like an IPv4, IPv6 or MAC address or a UUID
  * replaced. */

@@ -9,6 +9,10 @@
 #include "judge/judge.h"
 #include "report/plot.h"
 
+/* What the record calls a node, and its name. */
+struct report_called {
+	char shown[64], name[80];
+};
 struct report_input {
 	const struct record *record;
 	const struct machine *machine;	    /* from the record */
@@ -16,6 +20,9 @@ struct report_input {
 	const struct judgements *judged;
 	const struct expectations *expectations;
 	bool real_names; /* serials and addresses as they are; else pseudonyms */
+	/* Nodes whose names are told for all that, where a person reads who is there: in no file. */
+	const struct report_called *called;
+	size_t called_count;
 };
 
 struct report_style {

@@ -174,6 +174,8 @@ enum status view_build(struct view *v, const struct report_input *in, struct err
 	if (in->judged->count != cases)
 		return error_set(err, STATUS_BUG, "%zu judgements for %zu cases", in->judged->count, cases);
 	names_init(&v->names, in->record, in->machine, in->real_names);
+	for (size_t i = 0; i < in->called_count; i++)
+		names_tell(&v->names, in->called[i].shown, in->called[i].name);
 	for (size_t i = 0; in->nodes && i < in->record->node_count; i++)
 		names_learn(&v->names, in->nodes[i]);
 	v->rows = calloc(room, sizeof(*v->rows));

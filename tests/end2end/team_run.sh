@@ -53,6 +53,7 @@ named() { # NAME: stands in some rank's journal, but for the words of the comman
 }
 ended_with() { grep -h '"type":"\(end\|close\)"' run/journal.jsonl run.rank-*/journal.jsonl | grep -w -- "$1"; }
 ok "no rank's journal has the node's name" eval '! named polaris'
+ok "the terminal names the node, and no file of the report does" eval 'grep -q "rank 1 on polaris" out.0 && ! grep -w polaris run/REPORT.md run/results.csv run/results.json run/report.html'
 ok "who failed is told by the host's pseudonym" eval 'ended_with "rank 1 on host-[0-9a-f]*" && ! ended_with "$(hostname)"'
 ok "a worker that dies is a crash there" end 1 0 '"ending":"crashed".*signal 11'
 ok "and a lost team to the others" eval 'end 0 0 "team_lost" && end 2 0 "team_lost"'

@@ -261,6 +261,30 @@ static void replaced(const char *in, const char *want)
 	assert_string_equal(out, want);
 }
 
+static void test_report__a_nodes_pseudonym_stays_or_is_told_by_name(void **state)
+{
+	struct record_node nodes[2] = {{.name = "host-11ccc27a"}, {.name = "host-11ccc27a-rank-4"}};
+	const struct record r = {.node = nodes, .node_count = 2};
+	static const char in[] = "rank 5 on host-11ccc27a-rank-4, not host-11ccc27a; host-11ccc27a-rank-40";
+	struct names n;
+	char out[256];
+
+	(void)state;
+	names_init(&n, &r, NULL, false);
+	names_copy(&n, out, sizeof(out), in);
+	assert_string_equal(out, in); /* what stands for a name already is not replaced again */
+	names_tell(&n, "host-11ccc27a", "gpu1");
+	names_tell(&n, "host-11ccc27a-rank-4", "gpu2");
+	names_copy(&n, out, sizeof(out), in);
+	assert_string_equal(out, "rank 5 on gpu2, not gpu1; gpu1-rank-40");
+	names_release(&n);
+	text_copy(nodes[0].name, sizeof(nodes[0].name), "rack1-rank-4"); /* a name that is real */
+	names_init(&n, &r, NULL, false);
+	names_copy(&n, out, sizeof(out), "rack1-rank-4");
+	assert_null(strstr(out, "rack1"));
+	names_release(&n);
+}
+
 static void test_report__versions_and_pci_addresses_are_no_names(void **state)
 {
 	(void)state;
@@ -551,6 +575,7 @@ int main(void)
 		cmocka_unit_test(test_report__foreign_text_stays_text),
 		cmocka_unit_test(test_report__the_page_asks_for_nothing_from_elsewhere),
 		cmocka_unit_test(test_report__names_are_replaced_unless_asked_for),
+		cmocka_unit_test(test_report__a_nodes_pseudonym_stays_or_is_told_by_name),
 		cmocka_unit_test(test_report__versions_and_pci_addresses_are_no_names),
 		cmocka_unit_test(test_report__lines_fit_the_terminal),
 		cmocka_unit_test(test_report__width_counts_columns_not_bytes),
