@@ -117,7 +117,8 @@ static int run_command(const struct command *cmd, struct command_context *contex
 	if (!opts)
 		return usage_error(&err, cmd->name);
 	if (opt_defaults(&cmd->opts, opts, &err) ||
-	    opt_from_argv(&cmd->opts, opts, context->argc - 2, context->argv + 2, &context->rest, &err))
+	    opt_from_argv(&cmd->opts, opts, context->argc - 2, context->argv + 2,
+			  cmd->rest ? &context->rest : NULL, &err))
 		code = usage_error(&err, cmd->name);
 	else
 		code = cmd->run(context, opts);

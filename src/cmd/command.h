@@ -15,7 +15,7 @@ struct command_context {
 	const volatile sig_atomic_t *stop;
 	bool terminal;	       /* stderr is one: progress may be drawn */
 	bool colour;	       /* stdout is one and NO_COLOR is not set */
-	struct opt_words rest; /* words after "--" */
+	struct opt_words rest; /* words after "--", where the command takes some */
 	int argc;	       /* the whole command line, for the record */
 	char **argv;
 };
@@ -28,6 +28,7 @@ struct command {
 	 * none. */
 	bool (*help_topic)(FILE *to, const char *word);
 	struct opt_table opts;
+	const char *rest; /* as help writes what stands behind the options: "-- PROGRAM"; NULL: nothing may */
 	bool hidden; /* __worker and its kin */
 	bool raw;    /* parses argv itself (hidden ones) */
 	int (*run)(const struct command_context *c, const void *opts);

@@ -120,6 +120,8 @@ static void add_commands(struct text *out)
 		text_addf(out, "\n## assay %s\n\n%s.\n", (*c)->name, (*c)->summary);
 		if ((*c)->help)
 			text_addf(out, "\n%s\n", (*c)->help);
+		if ((*c)->rest)
+			text_addf(out, "\nUsage: `assay %s [OPTION...] %s`\n", (*c)->name, (*c)->rest);
 		add_option_table(out, &(*c)->opts, "--");
 		if ((*c)->example)
 			text_addf(out, "\n```\n%s\n```\n", (*c)->example);

@@ -60,6 +60,8 @@ static void add_option(struct text *out, const struct opt *row, enum help_style 
 		text_addf(out, ": %s", word);
 	if (row->preset && *row->preset && row->kind != OPT_KIND_BOOL)
 		text_addf(out, " (default %s)", row->preset);
+	else if (style == HELP_COMMAND && row->preset && !strcmp(row->preset, "true"))
+		text_addf(out, " (on; --no-%s: off)", row->name);
 	text_add(out, "\n");
 }
 
@@ -100,7 +102,7 @@ void help_command(FILE *to, const struct command *cmd)
 			text_addf(&t, " [%s%s]",
 				  cmd->opts.rows[i].shown ? cmd->opts.rows[i].shown : cmd->opts.rows[i].name,
 				  cmd->opts.rows[i].many ? "..." : "");
-	text_add(&t, " [OPTION...]\n");
+	text_addf(&t, " [OPTION...]%s%s\n", cmd->rest ? " " : "", cmd->rest ? cmd->rest : "");
 	if (cmd->help)
 		text_addf(&t, "\n%s\n", cmd->help);
 	if (cmd->opts.count) {

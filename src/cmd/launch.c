@@ -410,5 +410,6 @@ const struct command command_launch = {
 		"says most of the ranks' (of mpirun's: rank 0's), or the job's with --wait; 64 wrong "
 		"usage; 2 where a host or a program cannot be used.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct launch_opts)},
+	.rest = "[-- COMMAND [WORD...]]",
 	.run = run,
 };

@@ -81,6 +81,11 @@ void docs_manual(struct text *out)
 			add_roff(out, (*c)->help);
 			text_add(out, "\n");
 		}
+		if ((*c)->rest) {
+			text_addf(out, ".PP\nUsage: assay %s [OPTION...] ", (*c)->name);
+			add_roff(out, (*c)->rest);
+			text_add(out, "\n");
+		}
 		add_manual_options(out, &(*c)->opts, HELP_COMMAND);
 		if ((*c)->example) {
 			text_add(out, ".PP\nExample:\n.PP\n.nf\n    ");

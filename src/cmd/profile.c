@@ -419,5 +419,6 @@ const struct command command_profile = {
 		"its "
 		"profile could not be written.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct profile_opts)},
+	.rest = "-- PROGRAM [WORD...]",
 	.run = run,
 };

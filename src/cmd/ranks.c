@@ -208,6 +208,7 @@ const struct command command_ranks = {
 	.name = "__ranks",
 	.summary = "the ranks of this node",
 	.opts = {rows, sizeof(rows) / sizeof(rows[0]), sizeof(struct ranks_opts)},
+	.rest = "[-- COMMAND [WORD...]]",
 	.hidden = true,
 	.run = run,
 };

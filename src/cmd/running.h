@@ -28,7 +28,7 @@ struct running_opts {
  */
 /* clang-format off */
 #define RUNNING_ROWS(type)                                                                                            \
-	OPT_ROW(type, running.target, .name = "target", .shown = "cpu|cpu-each-numa|gpu|gpuN|pair|pair-once|gpuN>gpuM|node|node-doubling|team|team-doubling|all", .help = "run only the cases on it"), \
+	OPT_ROW(type, running.target, .name = "target", .shown = "cpu|cpu-each-numa|gpu|gpuN|pair|pair-once|gpuN>gpuM|node|node-doubling|node:LIST|team|team-doubling|team:LIST|all", .help = "run only the cases on it"), \
 	OPT_ROW(type, running.out, .name = "out", .shown = "DIR", .help = "run directory; else assay-runs/DATE-NAME"),   \
 	OPT_ROW(type, running.seconds, .name = "seconds", .preset = "0", .unit = "s", .min = 0, .max = 1e7,            \
 		.help = "length of the measured windows; 0: as the suite or METHODS say"),                               \

@@ -110,7 +110,7 @@ static void keep_word(struct reader *r)
 }
 
 /* Gives the bare words to the positional rows, in row order. */
-static enum status place_words(struct reader *r, struct error *err)
+static enum status place_words(struct reader *r, bool has_rest, struct error *err)
 {
 	enum status st;
 	int used = 0;
@@ -133,8 +133,8 @@ static enum status place_words(struct reader *r, struct error *err)
 			return st;
 	}
 	if (used < r->words)
-		return error_set(err, STATUS_BAD_INPUT, "%s: \"%.64s\" is one word too many", place,
-				 r->argv[used]);
+		return error_set(err, STATUS_BAD_INPUT, "%s: \"%.64s\" is one word too many%s", place,
+				 r->argv[used], has_rest ? "; what is to run stands behind --" : "");
 	return STATUS_OK;
 }
 
@@ -164,5 +164,5 @@ enum status opt_from_argv(const struct opt_table *t, void *values, int argc, cha
 		else
 			st = read_short(&r, word + 1, err);
 	}
-	return st ? st : place_words(&r, err);
+	return st ? st : place_words(&r, rest, err);
 }

@@ -30,7 +30,8 @@ static enum status can_begin(const struct team *t, struct error *err)
 
 	if (!all)
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "no MPI started these ranks: start them by mpirun, or by srun --mpi=pmix");
+				 "no MPI started these ranks: assay launch --how mpirun does, or mpirun, or "
+				 "srun --mpi=pmix");
 	if (all != t->size)
 		return error_set(
 			err, STATUS_UNSUPPORTED,

@@ -14,6 +14,9 @@ ln -s "$assay" tree/build/src/assay
 for tool in ninja meson cc gcc pkg-config apt-get nvcc; do # what is asked of them is done
 	printf '#!/bin/sh\nexit 0\n' > bin/$tool && chmod +x bin/$tool
 done
+printf '#!/bin/sh\necho "$*" > asked\necho "[7/9] Compiling"\nsleep ${SLOW:-0}\n' > bin/ninja
+mkdir tree/tests
+printf '#!/bin/sh\n' > tree/tests/run.sh && chmod +x tree/tests/run.sh
 PATH=$tmp/bin:$PATH
 cd elsewhere || exit 1
 printf 'name: tiny\ncases:\n  - {probe: "null", phases: burst, require: measured, options: {time: 1ms}}\n' > tiny.yaml
@@ -29,6 +32,10 @@ ok "a plan is a plan" quick 0 --suite tiny.yaml --plan
 ok "without a verdict" no_verdict
 ok "help is help" quick 0 quick --help
 ok "without a verdict" no_verdict
+ok "a run builds what running needs" says 'build program$' ../tree/asked
+ok "and says so" says 'building the program (log: build/build.log)' err
+ok "the tests build all" sh -c '../tree/quickstart test && grep -q "build all$" ../tree/asked'
+ok "a terminal sees the build go on" sh -c 'SLOW=3 script -qec "../tree/quickstart --suite tiny.yaml --plan" seen > seen.out && grep -q "7/9. steps" seen'
 ok "a suite that is not there is wrong usage" quick 64 --suite nowhere.yaml
 ok "without a verdict" no_verdict
 ok "no report, it says" says 'no report was written' err

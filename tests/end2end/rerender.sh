@@ -24,6 +24,12 @@ while read -r journal; do
 		diff "$dir/REPORT.md" "$tmp/REPORT.md" | head -n 20 || true
 		fail=1
 	fi
+	# results/README.md says of each run which build it is and how its report ends.
+	run=${dir#"$root/results/"} build=$(sed -n '1s/.*"build":"\(........\).*/\1/p' "$journal")
+	grep -q "^| .$run. |.*| .$build. | $code\(:.*\)\? |$" "$root/results/README.md" || {
+		echo "$dir: results/README.md has no row of it with build $build and exit code $code"
+		fail=1
+	}
 done < "$tmp/list"
 # runs.txt beside a roofline names its runs, below results/.
 for list in "$root"/results/*/runs.txt; do

@@ -193,6 +193,7 @@ static void test_opt__a_command_line_is_refused_with_a_reason(void **state)
 	static const struct opt_table one_word = {rows, 8, sizeof(struct sample)};
 	static const char *const many[] = {"quick", "more", NULL};
 	struct error err = {0};
+	struct opt_words rest;
 	struct sample v;
 	char *argv[4];
 	size_t i;
@@ -210,6 +211,11 @@ static void test_opt__a_command_line_is_refused_with_a_reason(void **state)
 	assert_int_equal(opt_from_argv(&one_word, &v, words_of(argv, many), argv, NULL, &err),
 			 STATUS_BAD_INPUT);
 	assert_string_equal(err.text, "command line: \"more\" is one word too many");
+	error_clear(&err);
+	assert_int_equal(opt_from_argv(&one_word, &v, words_of(argv, many), argv, &rest, &err),
+			 STATUS_BAD_INPUT);
+	assert_string_equal(err.text,
+			    "command line: \"more\" is one word too many; what is to run stands behind --");
 }
 
 static void test_opt__no_switches_a_bool_off(void **state)
