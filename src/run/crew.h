@@ -13,6 +13,8 @@ void crew_attend(struct run *r, struct worker *crew, size_t count);
 /* Another worker, where this one is not of the case's kind. */
 enum status worker_ready(struct run *r, struct worker *w, const struct bench_case *c, struct error *err);
 /* What a worker of the team is told first, and where rank 0's listens. Caller decrefs. */
+/* "rank 2 on node-a": this launched one. */
+void team_own_name(const struct run *r, char *text, size_t size);
 json_t *team_place_json(const struct run *r);
 json_t *team_links_json(const struct run *r);
 /* Gives the case to the worker, hiring one where there is none that fits. */

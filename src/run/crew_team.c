@@ -100,6 +100,13 @@ void team_attend(struct run *r, struct worker *w)
 
 /* -- what workers are told -- */
 
+void team_own_name(const struct run *r, char *text, size_t size)
+{
+	const struct team_shape *s = control_shape(r->o->control);
+
+	snprintf(text, size, "rank %u on %.24s", r->o->rank, s->node[s->rank[r->o->rank].node].shown);
+}
+
 json_t *team_place_json(const struct run *r)
 {
 	const struct team_shape *s = control_shape(r->o->control);
@@ -108,7 +115,7 @@ json_t *team_place_json(const struct run *r)
 	json_t *j;
 	char name[48];
 
-	snprintf(name, sizeof(name), "rank %u on %.24s", r->o->rank, node->shown);
+	team_own_name(r, name, sizeof(name));
 	j = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s}", "rank", (int)r->team->rank, "size",
 		      (int)r->team->size, "launched", (int)r->o->rank, "generation", (int)r->team->generation,
 		      "local_rank", (int)own->local_rank, "local_size", (int)node->ranks, "node",

@@ -90,13 +90,15 @@ static void read_board(struct worker *w)
 static void case_fell(struct run *r, struct worker *w, enum ending ending, enum cause cause, const char *what)
 {
 	const struct bench_case *c = w->c;
-	char text[512];
+	char text[512], who[64] = "";
 
 	if (!*w->stood)
 		read_board(w);
-	snprintf(text, sizeof(text), "%s%s%s%s%s%s%.*s", what, *w->phase ? " in phase " : "", w->phase,
-		 *w->stood ? "; " : "", w->stood, *w->words ? "; its last words: " : "",
-		 *w->stood ? 100 : 200, w->words);
+	if (r->team && r->o->control)
+		team_own_name(r, who, sizeof(who));
+	snprintf(text, sizeof(text), "%s%s%s%s%s%s%s%s%.*s", who, *who ? ": " : "", what,
+		 *w->phase ? " in phase " : "", w->phase, *w->stood ? "; " : "", w->stood,
+		 *w->words ? "; its last words: " : "", *w->stood ? 100 : 200, w->words);
 	if (ending == ENDING_STUCK)
 		crew_quarantine(r, c, LOST_GONE);
 	w->fell = true;

@@ -31,6 +31,18 @@ static bool take_wrong(struct follow_two *out, const struct follow_two_row *rows
 	return false;
 }
 
+/* By itself the one did not end within its limit what the other did. */
+static bool take_late(struct follow_two *out, const struct follow_two_row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (int a = 0; a < 2; a++)
+			if (rows[i].alone && rows[i].late[a] && rows[i].of[!a] > 0) {
+				take(out, FOLLOW_MEMBER, a, &rows[i], 1);
+				return true;
+			}
+	return false;
+}
+
 /* The row of this kind that shows most; none where rows contradict each other. */
 static bool take_slow(struct follow_two *out, const struct follow_two_row *rows, size_t count, bool link,
 		      bool alone)
@@ -58,7 +70,7 @@ static bool take_slow(struct follow_two *out, const struct follow_two_row *rows,
 void follow_two(struct follow_two *out, const struct follow_two_row *rows, size_t count)
 {
 	*out = (struct follow_two){.found = FOLLOW_NOBODY, .a = -1, .b = -1};
-	if (!take_wrong(out, rows, count) && !take_slow(out, rows, count, false, true) &&
-	    !take_slow(out, rows, count, true, false))
+	if (!take_wrong(out, rows, count) && !take_late(out, rows, count) &&
+	    !take_slow(out, rows, count, false, true) && !take_slow(out, rows, count, true, false))
 		take_slow(out, rows, count, false, false);
 }

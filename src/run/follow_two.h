@@ -19,6 +19,7 @@ struct follow_two_row {
 	bool alone;   /* nothing of it goes between the two */
 	double of[2]; /* rates; 0: not measured */
 	bool wrong[2];
+	bool late[2]; /* not done within its limit */
 };
 
 struct follow_two {
@@ -29,7 +30,7 @@ struct follow_two {
 };
 
 /*
- * Wrong data first; then what one does alone more than 5 % more slowly than the other, where nothing else
+ * Wrong data first; then what one alone did not end within its limit and the other did; then what one does alone more than 5 % more slowly than the other, where nothing else
  * that they do alone shows the reverse: it slows copies as well; then the directions of the link, as the copy
  * engines see them; then copies by the kernels of one.
  */

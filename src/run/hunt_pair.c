@@ -17,10 +17,10 @@ static json_t *works_json(const struct follow_two_row rows[WORKS])
 	json_t *said = json_object();
 
 	for (unsigned i = 0; i < WORKS; i++)
-		if (rows[i].of[0] > 0 || rows[i].wrong[0])
-			json_object_set_new(
-				said, works_words[i],
-				json_pack("{s:f, s:b}", "rate", rows[i].of[0], "wrong", rows[i].wrong[0]));
+		if (rows[i].of[0] > 0 || rows[i].wrong[0] || rows[i].late[0])
+			json_object_set_new(said, works_words[i],
+					    json_pack("{s:f, s:b, s:b}", "rate", rows[i].of[0], "wrong",
+						      rows[i].wrong[0], "late", rows[i].late[0]));
 	return said;
 }
 
@@ -31,6 +31,7 @@ static void works_take(struct follow_two_row rows[WORKS], unsigned member, const
 
 		rows[i].of[member] = json_number_value(json_object_get(one, "rate"));
 		rows[i].wrong[member] = json_is_true(json_object_get(one, "wrong"));
+		rows[i].late[member] = json_is_true(json_object_get(one, "late"));
 	}
 }
 

@@ -68,6 +68,7 @@ static void take_note(struct follow_two_row rows[WORKS], const struct note *n, c
 		if (strcmp(works[i].probe, c->probe->name) || strcmp(works[i].engine, c->engine->name))
 			continue;
 		rows[i].wrong[member] = n->done && n->status == STATUS_MISMATCH;
+		rows[i].late[member] = !n->done && n->cause == CAUSE_TIMED_OUT;
 		if (n->done && !n->status)
 			rows[i].of[member] = n->rate;
 	}
@@ -147,6 +148,10 @@ bool works_tell(const struct hunt *h, const struct follow_two_row rows[WORKS], c
 		snprintf(out->why, sizeof(out->why), "copies that way arrive wrong, those back do not");
 	else if (two.shows->wrong[two.a])
 		snprintf(out->why, sizeof(out->why), "by itself it %s wrongly, the other does not",
+			 two.shows->what);
+	else if (two.shows->late[two.a])
+		snprintf(out->why, sizeof(out->why),
+			 "by itself it was not done within the limit of what the other does: it %s",
 			 two.shows->what);
 	else if (two.found == FOLLOW_PAIR)
 		snprintf(out->why, sizeof(out->why), "copies that way are %.0f %% slower than back", percent);

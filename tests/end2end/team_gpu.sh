@@ -133,7 +133,7 @@ begun=$(date +%s)
 start 3 --suite one.yaml
 kill -KILL "$(started 1)"
 wait
-ok "a worker that is killed is a crash there" end 1 0 '"ending":"crashed".*signal 9'
+ok "a worker that is killed is a crash there" end 1 0 '"ending":"crashed".*rank 1 on .*: signal 9'
 ok "and a lost team to the others, at once" eval 'end 0 0 team_lost && end 2 0 team_lost && [ $(($(date +%s) - begun)) -le 20 ]'
 ok "who meet again" all_end 1 '"ok"'
 begun=$(date +%s)
