@@ -164,7 +164,7 @@ static void parts(struct judgement *out, const struct subject *s, double pipe)
 		waves = tiles / (sms * ceil(tiles / sms));
 		show(out, "waves", waves, "part of pipe: tiles over SMs x whole waves");
 	}
-	counted = subject_counter(s, "sm_active_share", &active);
+	counted = subject_counter(s, "sm_active_share", &active) && active > 0;
 	if ((!counted && !subject_gpm(s, "sm", &active)) || !(active > 0) || active > 1)
 		return;
 	if (waves > 0 && active / waves <= 1)
