@@ -18,19 +18,31 @@ static const struct opt opts[] = {
 
 extern const struct command command_check;
 
+static enum status read_suite(struct suite **s, const struct check_opts *o, struct error *err)
+{
+	if (o->suite && o->word)
+		return error_set(err, STATUS_BAD_INPUT, "one suite at a time: \"%.64s\" or --suite %.64s",
+				 o->word, o->suite);
+	return suite_read(s, o->suite ? o->suite : o->word ? o->word : "quick", err);
+}
+
+static enum status check_words(const void *opts_, struct error *err)
+{
+	const struct check_opts *o = opts_;
+	struct suite *s = NULL;
+	enum status st = o->running.resume ? STATUS_OK : read_suite(&s, o, err);
+
+	suite_free(s);
+	return st;
+}
+
 static int check(const struct command_context *c, const struct check_opts *o)
 {
-	const char *name = o->suite ? o->suite : o->word ? o->word : "quick";
 	struct suite *s = NULL;
 	struct error err = {0};
 	int code;
 
-	if (o->suite && o->word) {
-		error_set(&err, STATUS_BAD_INPUT, "one suite at a time: \"%.64s\" or --suite %.64s", o->word,
-			  o->suite);
-		return running_complain(c, &err);
-	}
-	if (suite_read(&s, name, &err)) {
+	if (read_suite(&s, o, &err)) {
 		if (err.status == STATUS_UNAVAILABLE) /* a file named in the command that is not there */
 			err.status = STATUS_BAD_INPUT;
 		return running_complain(c, &err);
@@ -68,5 +80,6 @@ const struct command command_check = {
 		"DIR "
 		"goes on.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct check_opts)},
+	.check = check_words,
 	.run = run,
 };

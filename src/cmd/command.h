@@ -27,6 +27,8 @@ struct command {
 	/* Optional: --help with a first bare word that names a subject of its own (a probe). False: it names
 	 * none. */
 	bool (*help_topic)(FILE *to, const char *word);
+	/* Optional: what of its words is wrong wherever they are run. UNAVAILABLE: a file is not here. */
+	enum status (*check)(const void *opts, struct error *err);
 	struct opt_table opts;
 	const char *rest; /* as help writes what stands behind the options: "-- PROGRAM"; NULL: nothing may */
 	bool hidden; /* __worker and its kin */

@@ -3,8 +3,10 @@
 #include <limits.h>
 #include <unistd.h>
 #include "cmd/command.h"
+#include "cmd/launch_words.h"
 #include "cmd/list.h"
 #include "cmd/show.h"
+#include "core/file.h"
 #include "launch/route.h"
 #include "launch/start.h"
 
@@ -43,7 +45,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct launch_opts, sbatch, .name = "sbatch", .shown = "WORDS",
 		.help = "Slurm: one more #SBATCH line"),
 	OPT_ROW(struct launch_opts, script, .name = "script", .shown = "FILE",
-		.help = "keep the script there"),
+		.help = "keep the script there, with --print as well"),
 	OPT_ROW(struct launch_opts, env, .name = "env", .shown = "WORDS",
 		.help = "NAME=value with blanks between, for all ranks"),
 	OPT_ROW(struct launch_opts, derive, .name = "derive", .preset = "true",
@@ -76,24 +78,12 @@ struct filled {
 
 static const char *const check_quick[] = {"check", "quick"};
 
-static bool is_command(const char *word)
-{
-	for (const struct command *const *c = command_list; *c; c++)
-		if (!strcmp((*c)->name, word) && (!(*c)->hidden || !strcmp(word, "__team")))
-			return strcmp(word, "launch");
-	return false;
-}
-
 static enum status take_words(struct launch_plan *p, const struct command_context *c, struct error *err)
 {
 	p->words = c->rest;
 	if (!p->words.count)
 		p->words = (struct opt_words){check_quick, 2};
-	if (is_command(p->words.word[0]))
-		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT,
-			 "behind -- stands \"%.40s\", which is no command of assay that ranks could run",
-			 p->words.word[0]);
+	return launch_words_check(&p->words, err);
 }
 
 static enum status take_env(struct filled *f, const char *text, struct error *err)
@@ -350,24 +340,39 @@ static enum status start(const struct filled *f, const struct launch_opts *o, co
 	}
 }
 
-/* What the chosen way must be asked before a script can be written. */
-static enum status ask_around(struct launch_plan *p, const struct command_context *c, struct error *err)
+/* What the chosen way must be asked before a script can be written. One that is only shown needs no mpirun
+ * here. */
+static enum status ask_around(struct launch_plan *p, bool print, const struct command_context *c,
+			      struct error *err)
 {
+	enum status st = STATUS_OK;
+
 	if (p->how == LAUNCH_SLURM)
 		slurm_plugin(p, c->stop);
-	return p->how == LAUNCH_MPIRUN ? mpirun_is_mpich(&p->mpich, c->stop, err) : STATUS_OK;
+	else if (p->how == LAUNCH_MPIRUN)
+		st = mpirun_is_mpich(&p->mpich, c->stop, err);
+	if (!st || !print)
+		return st;
+	log_info(c->log, LOG_TOPIC_RUN, "%s: Open MPI's words are shown", err->text);
+	*err = (struct error){0};
+	return STATUS_OK;
 }
 
-static void print(const struct filled *f, bool exports)
+static enum status print(const struct filled *f, const struct launch_opts *o, struct error *err)
 {
 	struct text t = {0};
+	enum status st = STATUS_OK;
 
-	if (exports)
+	if (o->exports)
 		script_exports(&t, &f->rows);
 	else
 		script_write(&t, &f->plan);
-	show_text(&t, UTF8_KEEP_NOTHING);
+	if (o->script)
+		st = file_write(o->script, text_str(&t), t.size, err);
+	if (!st)
+		show_text(&t, UTF8_KEEP_NOTHING);
 	text_release(&t);
+	return st;
 }
 
 static int run(const struct command_context *c, const void *values)
@@ -379,11 +384,11 @@ static int run(const struct command_context *c, const void *values)
 	enum status st = fill(&f, o, c, &err);
 
 	if (!st && !o->exports)
-		st = ask_around(&f.plan, c, &err);
+		st = ask_around(&f.plan, o->print, c, &err);
 	if (!st)
 		st = take_rows(&f, o, c, &err);
 	if (!st && (o->print || o->exports))
-		print(&f, o->exports);
+		st = print(&f, o, &err);
 	else if (!st)
 		st = start(&f, o, c, &code, &err);
 	if (st) {

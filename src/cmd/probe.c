@@ -79,26 +79,42 @@ static enum status preset_suite(struct suite **s, const struct probe_opts *o, co
 			      target ? target : preset->target, option, count, err);
 }
 
+/* With the target that all have taken for none. */
+static enum status read_suite(struct suite **s, struct running_opts *running, const struct probe_opts *o,
+			      struct error *err)
+{
+	if (!o->name)
+		return error_set(err, STATUS_BAD_INPUT, "which probe? assay list probes shows them");
+	if (running->target && !strcmp(running->target, "all"))
+		running->target = NULL;
+	if (o->preset)
+		return preset_suite(s, o, running->target, err);
+	return suite_of_probe(s, o->name, o->engine, running->target, o->options.word, o->options.count, err);
+}
+
+static enum status check_words(const void *opts_, struct error *err)
+{
+	const struct probe_opts *o = opts_;
+	struct running_opts running = o->running;
+	struct suite *s = NULL;
+	enum status st = STATUS_OK;
+
+	if (!running.resume && o->name && !help_probe_named(o->name, err))
+		return err->status;
+	if (!running.resume)
+		st = read_suite(&s, &running, o, err);
+	suite_free(s);
+	return st;
+}
+
 static int probe(const struct command_context *c, const struct probe_opts *o)
 {
 	struct running_opts running = o->running;
 	struct suite *s = NULL;
 	struct error err = {0};
-	enum status st;
 	int code;
 
-	if (!o->name) {
-		error_set(&err, STATUS_BAD_INPUT, "which probe? assay list probes shows them");
-		return running_complain(c, &err);
-	}
-	if (running.target && !strcmp(running.target, "all"))
-		running.target = NULL;
-	if (o->preset)
-		st = preset_suite(&s, o, running.target, &err);
-	else
-		st = suite_of_probe(&s, o->name, o->engine, running.target, o->options.word, o->options.count,
-				    &err);
-	if (st)
+	if (read_suite(&s, &running, o, &err))
 		return running_complain(c, &err);
 	code = running_do(c, s, &running);
 	suite_free(s);
@@ -140,5 +156,6 @@ const struct command command_probe = {
 		"for it is known, else measured (exit code 0 either way, where the figure is sound). "
 		"`assay probe NAME --help` shows the probe's own options.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct probe_opts)},
+	.check = check_words,
 	.run = run,
 };

@@ -222,7 +222,7 @@ static void ssh_line(struct text *t, const struct launch_plan *p, unsigned node)
 	script_ssh(&w, p, node, false);
 	text_add(t, "echo \"$ASSAY_TEAM_SECRET $ASSAY_JOB\" | ");
 	words_join(t, &w);
-	text_add(t, " &\n");
+	text_add(t, " &\npids=\"$pids $!\"\n");
 	words_release(&w);
 }
 
@@ -233,9 +233,20 @@ static void ssh(struct text *t, const struct launch_plan *p)
 	explain(t, "ssh: keys and known hosts alone, no question is asked; no terminal, agent or X11 goes "
 		   "along\n"
 		   "(assay launch keeps each input open as well, with --lifeline: ranks that lose it end)");
+	text_add(t, "pids=\n");
 	for (unsigned node = 0; node < p->nodes; node++)
 		ssh_line(t, p, node);
-	line(t, "until all nodes have ended", "wait");
+	line(t, "until all nodes have ended; what says most of their exit codes is this one's",
+	     "code=0\n"
+	     "for pid in $pids; do\n"
+	     "    wait \"$pid\" || case $?:$code in\n"
+	     "    64:*) code=64 ;;\n"
+	     "    1:64) ;;\n"
+	     "    1:*) code=1 ;;\n"
+	     "    *:0) code=2 ;;\n"
+	     "    esac\n"
+	     "done\n"
+	     "exit $code");
 }
 
 static void slurm_head(struct text *t, const struct launch_plan *p)
@@ -344,6 +355,9 @@ static void mpirun(struct text *t, const struct launch_plan *p)
 	explain(t, p->mpich ? "MPICH's words; a node's number of ranks is told, so that none has more"
 			    : "Open MPI's words; a node's number of ranks is told, so --oversubscribe may "
 			      "pass over its slots");
+	if (p->nodes > 1 && !p->hosts.count && !p->master)
+		explain(t, "where rank 0 is nobody tells here: mpirun in a Slurm job finds it; else give "
+			   "--master HOST, or --hosts");
 	explain(t, "bind-to none: a GPU's rank binds itself to the GPU's NUMA node");
 	explain(t, "--shield: mpirun ends all ranks when one fails, so the exit code is rank 0's, the last "
 		   "to end; others' are told");

@@ -36,6 +36,13 @@ echo 'mpirun (Open MPI) 4.1.4'
 S
 ok "the script of one node" golden plain --machine "$machine" --env "NCCL_DEBUG=WARN NOTE=it's" -- check quick
 ok "the script of ssh" golden ssh --hosts gpu1,root@gpu2 --gpus-per-node 8 --env "NCCL_DEBUG=WARN" -- check --site "my site.yaml"
+# Saved and run, it ends as assay launch would: with what says most of the hosts' exit codes.
+mkdir shown
+for codes in 0:0:0 0:1:1 1:0:1 2:1:1 255:0:2 0:64:64 64:1:64 1:64:64; do
+	printf '#!/bin/sh\ncat > /dev/null\ncase " $* " in *" -- one "*) exit %s ;; esac\nexit %s\n' "${codes%%:*}" "$(echo $codes | cut -d: -f2)" > shown/ssh
+	chmod +x shown/ssh
+	ok "the script of ssh ends with ${codes##*:}, where hosts end with ${codes%:*}" eval '"$assay" launch --print --hosts one,two --ranks-per-node 1 > saved && { PATH=$tmp/shown:$PATH sh saved; [ $? = ${codes##*:} ]; }'
+done
 ok "the script of Slurm" golden slurm --how slurm --nodes 2 --machine "$machine" --time 30 --partition gpu --account us -- check quick
 ok "the script of Slurm with MPI" golden slurm-mpi --how slurm --nodes 2 --ranks-per-node 4 --mpi --sbatch --nodelist=n1,n2 --no-derive
 ok "the script of Open MPI" golden openmpi --how mpirun --hosts gpu1,gpu2 --ranks-per-node 4 --mpi --env "A=1"
@@ -59,6 +66,14 @@ wrong() { # PATTERN ARGS..
 	ok ".. and named" says "$pattern" err
 }
 wrong 'names no host' --hosts ''
+for how in 'plain' 'slurm --nodes 2' 'ssh --hosts a,b' 'mpirun'; do # shellcheck disable=SC2086
+	wrong 'there is no suite "nosuch"' --how $how --ranks-per-node 1 --print -- check nosuch
+done
+wrong 'unknown option "targt"' --print -- check --quiet full --targt team
+wrong 'gemmm' --ranks-per-node 1 -- probe gemmm
+wrong 'one suite at a time' --ranks-per-node 1 -- check quick --suite full
+ok "a file that may lie on the nodes alone is theirs to miss" expect 0 launch --print --ranks-per-node 1 -- check --suite ./of_the_nodes.yaml
+ok "what another command takes is let through" expect 0 launch --print --ranks-per-node 1 -- check --help --targt
 wrong 'empty host name' --hosts a,,b --ranks-per-node 1
 wrong 'host a stands there twice' --hosts a,b,a --ranks-per-node 1
 wrong 'signs that no host has' --hosts '-oProxyCommand=touch${IFS}x' --ranks-per-node 1
@@ -167,6 +182,7 @@ rm bin/ssh
 mkdir -p empty_path
 ok "no ssh: it is named" sh -c 'PATH=$1/empty_path "$0" launch --hosts a --ranks-per-node 1 -- __team 2> err; [ $? = 2 ] && grep -q "cannot start ssh: No such file" err' "$assay" "$tmp"
 ok "no mpirun: it is named" sh -c 'PATH=$1/empty_path "$0" launch --how mpirun --ranks-per-node 1 -- __team 2> err; [ $? = 2 ] && grep -q "cannot start mpirun: No such file" err' "$assay" "$tmp"
+ok ".. but for a script that is only shown, of Open MPI's words" sh -c 'PATH=$1/empty_path "$0" launch --print --how mpirun --nodes 2 --ranks-per-node 1 > out 2> err && grep -q "cannot start mpirun: .*: Open MPI.s words are shown" err && grep -q "oversubscribe.* --shield -- check quick" out && grep -q "give --master HOST" out' "$assay" "$tmp"
 ok "no sbatch: it is named" sh -c 'PATH=$1/empty_path "$0" launch --how slurm --nodes 1 --ranks-per-node 1 -- __team 2> err; [ $? = 2 ] && grep -q "cannot start sbatch: No such file" err' "$assay" "$tmp"
 ok "nodes without hosts or sbatch: what to give is told" sh -c 'PATH=$1/empty_path "$0" launch --nodes 2 --ranks-per-node 1 -- __team 2> err; [ $? = 64 ] && grep -q "there is no sbatch here" err' "$assay" "$tmp"
 
@@ -184,6 +200,8 @@ ok ".. and what was submitted is what --print shows" cmp submitted printed
 ok ".. of which nothing is left lying about" sh -c '! ls "${TMPDIR:-/tmp}"/assay-launch-* 2> /dev/null'
 ok "Slurm is chosen where nodes are asked for" expect 0 launch --nodes 2 --ranks-per-node 2 --script kept.sh -- __team
 ok ".. and its script kept where that is wanted" cmp kept.sh printed
+rm kept.sh
+ok "with --print it is kept too" eval '"$assay" launch --how slurm --nodes 2 --ranks-per-node 2 --script kept.sh --print -- __team > out && cmp kept.sh out && cmp out printed'
 ok "a script that cannot be written is named" expect 2 launch --nodes 1 --ranks-per-node 1 --script /proc/nowhere/script.sh -- __team
 ok ".. with its path" says '/proc/nowhere/script.sh' err
 TMPDIR=$tmp/nowhere expect 2 launch --nodes 1 --ranks-per-node 1 -- __team

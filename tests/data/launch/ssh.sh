@@ -6,9 +6,21 @@ ASSAY_JOB=launch-$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n')
 # each node sets what its own machine asks for as its ranks start, and says why on stderr
 # ssh: keys and known hosts alone, no question is asked; no terminal, agent or X11 goes along
 # (assay launch keeps each input open as well, with --lifeline: ranks that lose it end)
+pids=
 # node 1 of 2: ranks 0 to 7
 echo "$ASSAY_TEAM_SECRET $ASSAY_JOB" | ssh -oBatchMode=yes -oPreferredAuthentications=publickey -oStrictHostKeyChecking=yes -oConnectTimeout=10 -oServerAliveInterval=5 -Tax -- gpu1 '/opt/assay/assay __ranks --count 8 --size 16 --master gpu1 --build 0123456789abcdef --secret-stdin --folder /home/me/proof --env NCCL_DEBUG=WARN -- check --site '\''my site.yaml'\''' &
+pids="$pids $!"
 # node 2 of 2: ranks 8 to 15
 echo "$ASSAY_TEAM_SECRET $ASSAY_JOB" | ssh -oBatchMode=yes -oPreferredAuthentications=publickey -oStrictHostKeyChecking=yes -oConnectTimeout=10 -oServerAliveInterval=5 -Tax -- root@gpu2 '/opt/assay/assay __ranks --first 8 --count 8 --size 16 --master gpu1 --build 0123456789abcdef --secret-stdin --folder /home/me/proof --env NCCL_DEBUG=WARN -- check --site '\''my site.yaml'\''' &
-# until all nodes have ended
-wait
+pids="$pids $!"
+# until all nodes have ended; what says most of their exit codes is this one's
+code=0
+for pid in $pids; do
+    wait "$pid" || case $?:$code in
+    64:*) code=64 ;;
+    1:64) ;;
+    1:*) code=1 ;;
+    *:0) code=2 ;;
+    esac
+done
+exit $code
