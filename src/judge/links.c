@@ -7,6 +7,9 @@
 
 enum { PAIRS_MAX = 256, SENDS = 0, RECEIVES = 1, REASON = 768 /* the judgement cuts it */ };
 
+/* A link's latency differs by 7 % from run to run on a healthy pair: METHODS "Siblings". */
+#define LATENCY_APART 0.10
+
 struct pair {
 	struct subject s;
 	size_t index;		  /* of the case */
@@ -95,7 +98,7 @@ static void flag(struct links *l)
 		struct pair *p = &l->pair[i];
 
 		p->off = siblings_deviation(figure, l->count, i, &limit);
-		p->slow = l->time ? p->off > limit : p->off < -limit;
+		p->slow = l->time ? p->off > fmax(limit, LATENCY_APART) : p->off < -limit;
 	}
 }
 
@@ -210,7 +213,7 @@ static void tell_reverse(const struct links *l, const struct pair *p, char *out,
 
 static enum verdict weight_of(const struct judge_context *ctx, const struct links *l, const struct pair *p)
 {
-	double limit = SIBLINGS_FLAG, median = p->s.figure / (1 + p->off);
+	double limit = l->time ? LATENCY_APART : SIBLINGS_FLAG, median = p->s.figure / (1 + p->off);
 
 	return fabs(p->off) > SIBLINGS_FAIL || siblings_seen_again(ctx, &p->s, median, limit, !l->time)
 		       ? VERDICT_FAIL
@@ -316,7 +319,7 @@ static void judge_reverse(struct judgement *out, const struct links *l)
 	char figure[32], back[32], reason[REASON], own[64], peers[64];
 
 	if (slow->gpu[SENDS] != fast->gpu[RECEIVES] || slow->gpu[RECEIVES] != fast->gpu[SENDS] ||
-	    !(loss > SIBLINGS_FAIL))
+	    !(loss > (l->time ? LATENCY_APART : SIBLINGS_FAIL)))
 		return;
 	units_format(figure, sizeof(figure), slow->s.figure, slow->s.unit);
 	units_format(back, sizeof(back), fast->s.figure, fast->s.unit);

@@ -186,6 +186,51 @@ static void test_links__ways_that_differ_are_not_compared(void **state)
 		assert_int_equal(world_of(&w, &w.cases[i])->verdict, VERDICT_PASS);
 }
 
+/* Every ordered pair of the first `gpus`, so many ns to read a word of the other's memory. */
+static void all_latencies(unsigned gpus, double ns)
+{
+	for (unsigned a = 0; a < gpus; a++)
+		for (unsigned b = 0; b < gpus; b++) {
+			struct record_case *c;
+			char target[16];
+
+			if (a == b)
+				continue;
+			snprintf(target, sizeof(target), "gpu%u>gpu%u", a, b);
+			c = world_case(&w, "p2p", target, "latency", "direction=latency");
+			c->engine = "load";
+			world_set(c, "sustained", "latency_ns", ns);
+			world_verified(c);
+		}
+}
+
+/* Latencies of healthy pairs were 803 and 857 ns in one run, and 861 and 859 in the next. */
+static void test_links__a_latency_is_slow_beyond_a_tenth(void **state)
+{
+	(void)state;
+	all_latencies(2, 803);
+	world_set(pair("gpu0>gpu1"), "sustained", "latency_ns", 857);
+	world_judge(&w);
+	assert_int_equal(world_of(&w, pair("gpu0>gpu1"))->verdict, world_of(&w, pair("gpu1>gpu0"))->verdict);
+	world_set(pair("gpu0>gpu1"), "sustained", "latency_ns", 900);
+	world_judge(&w);
+	verdict_of_pair("gpu0>gpu1", VERDICT_WARN, CAUSE_LINK_SLOW);
+	assert_string_equal(reason("gpu0>gpu1"),
+			    "gpu0>gpu1: 900 ns, 12.1 % above its reverse, gpu1>gpu0 803 ns");
+}
+
+static void test_links__nor_among_siblings_below_it(void **state)
+{
+	(void)state;
+	all_latencies(4, 803);
+	world_set(pair("gpu0>gpu1"), "sustained", "latency_ns", 857);
+	world_judge(&w);
+	assert_int_equal(world_of(&w, pair("gpu0>gpu1"))->verdict, world_of(&w, pair("gpu1>gpu0"))->verdict);
+	world_set(pair("gpu0>gpu1"), "sustained", "latency_ns", 900);
+	world_judge(&w);
+	verdict_of_pair("gpu0>gpu1", VERDICT_FAIL, CAUSE_LINK_SLOW);
+}
+
 static void test_links__two_gpus_are_held_against_each_other(void **state)
 {
 	(void)state;
@@ -389,6 +434,8 @@ int main(void)
 		T(half_width_links_of_one_gpu_are_one_finding_with_their_count),
 		T(a_narrow_pcie_link_is_told),
 		T(ways_that_differ_are_not_compared),
+		T(a_latency_is_slow_beyond_a_tenth),
+		T(nor_among_siblings_below_it),
 		T(two_gpus_are_held_against_each_other),
 		T(a_wrong_result_stays_one),
 		T(counters_of_nvlink_explain_the_gap),
