@@ -176,11 +176,7 @@ static enum status finish(void *state, struct result *out, struct error *err)
 }
 
 static const struct engine *const engines[] = {
-	&attention_own_engine,
-	&attention_cudnn_engine,
-	&attention_cpu_engine,
-	&attention_sparse_engine,
-	NULL,
+	&attention_own_engine, &attention_cudnn_engine, &attention_cpu_engine, &attention_sparse_engine, NULL,
 };
 
 const struct probe probe_attention = {
