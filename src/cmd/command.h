@@ -31,8 +31,8 @@ struct command {
 	enum status (*check)(const void *opts, struct error *err);
 	struct opt_table opts;
 	const char *rest; /* as help writes what stands behind the options: "-- PROGRAM"; NULL: nothing may */
-	bool hidden; /* __worker and its kin */
-	bool raw;    /* parses argv itself (hidden ones) */
+	bool hidden;	  /* __worker and its kin */
+	bool raw;	  /* parses argv itself (hidden ones) */
 	int (*run)(const struct command_context *c, const void *opts);
 	int (*run_raw)(const struct command_context *c, int argc, char **argv);
 };

@@ -88,6 +88,7 @@
 	X(UNSETTLED, "unsettled", "clock, power or rate had not settled", "repeat with a longer --seconds") \
 	X(WIDE_SPREAD, "wide_spread", "the samples scatter too widely", "repeat on a quiet machine")   \
 	X(CPU_CONTENDED, "cpu_contended", "other work took the CPUs during the case", "stop other work, or pin the run") \
+	X(CPU_CROWDED, "cpu_crowded", "ranks of one node outnumber its CPUs and take turns", "start as many ranks a node as it has CPUs (--ranks-per-node)") \
 	X(CPU_QUOTA, "cpu_quota", "a cgroup quota limits the CPUs", "raise the quota (cpu.max; cgroup v1: cpu.cfs_quota_us)")       \
 	X(POWER_LIMIT_LOWERED, "power_limit_lowered", "the enforced power limit is below the default", "ask the operator to restore the default power limit") \
 	X(POWER_BRAKE, "power_brake", "the external power brake slowed the GPU", "check power supplies and the brake signal") \

@@ -125,6 +125,18 @@ static void shared(struct judgement *out, const struct subject *s)
 	}
 }
 
+/* Ranks that take turns on CPUs: each call waits until the last has had its turn. */
+static void crowded(struct judgement *out, const struct subject *s)
+{
+	double told = 0;
+
+	if (case_number(s->c, "oversubscribed", &told) && told > 0)
+		finding(out, VERDICT_WARN, CAUSE_CPU_CROWDED,
+			"the node's ranks are more than its CPUs and take turns: the figure is of that, not "
+			"of the "
+			"collective");
+}
+
 static void telemetry(struct judgement *out, const struct subject *s)
 {
 	static const char *const watched[] = {"power_w", "sm_clock_mhz"};
@@ -151,6 +163,7 @@ void verdict_conditions(struct judgement *out, const struct subject *s)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_BUSY, "it ran beside other work on the device: %.200s",
 			beside(s));
 	verdict_cpu_time(out, s);
+	crowded(out, s);
 	telemetry(out, s);
 }
 

@@ -83,6 +83,29 @@ static void state_text(struct text *out, const struct view *v, const struct reco
 	names_add(&v->names, out, n->why);
 }
 
+static unsigned cpus_of(const struct record_node *n)
+{
+	return (unsigned)json_number_value(json_object_get(json_object_get(n->machine, "cpu"), "threads"));
+}
+
+/* More ranks than CPUs, which take turns; false where the CPUs are not known. */
+static bool crowded(const struct record_node *n)
+{
+	return cpus_of(n) && n->ranks > cpus_of(n);
+}
+
+/* "4 from rank 0 on, in turns on 2 CPUs" */
+static void ranks_text(char *out, size_t size, const struct record_node *n)
+{
+	if (n->ranks == 1)
+		snprintf(out, size, "rank %u", n->leader);
+	else
+		snprintf(out, size, "%u from rank %u on", n->ranks, n->leader);
+	if (crowded(n))
+		snprintf(out + strlen(out), size - strlen(out), ", in turns on %u CPU%s", cpus_of(n),
+			 cpus_of(n) == 1 ? "" : "s");
+}
+
 static void gpus_text(char *out, size_t size, const struct record_node *n)
 {
 	if (n->machine)
@@ -97,18 +120,15 @@ void nodes_each(const struct view *v, nodes_visit *visit, void *arg)
 
 	for (unsigned i = 0; i < r->node_count; i++) {
 		const struct record_node *n = &r->node[i];
-		char name[64], ranks[32], gpus[16], clock[128];
+		char name[64], ranks[64], gpus[16], clock[128];
 		struct text state = {0};
 
 		view_node_name(name, sizeof(name), v, i);
 		state_text(&state, v, n);
-		if (n->ranks == 1)
-			snprintf(ranks, sizeof(ranks), "rank %u", n->leader);
-		else
-			snprintf(ranks, sizeof(ranks), "%u from rank %u on", n->ranks, n->leader);
+		ranks_text(ranks, sizeof(ranks), n);
 		gpus_text(gpus, sizeof(gpus), n);
 		clock_text(clock, sizeof(clock), n);
-		visit(arg, n->state == NODE_WHOLE ? VERDICT_MEASURED : VERDICT_WARN,
+		visit(arg, n->state == NODE_WHOLE && !crowded(n) ? VERDICT_MEASURED : VERDICT_WARN,
 		      (const char *const[NODES_COLUMNS]){name, text_str(&state), ranks, gpus, clock});
 		text_release(&state);
 	}

@@ -16,7 +16,7 @@ bool nodes_any(const struct view *v);
 /* So many that a reader is told of those alone that ask for something, where there is no room for all. */
 bool nodes_many(const struct view *v);
 typedef void nodes_visit(void *arg, enum verdict verdict, const char *const *cells);
-/* A row a node. WARN: its journals are not whole. */
+/* A row a node. WARN: its journals are not whole, or its ranks outnumber its CPUs. */
 void nodes_each(const struct view *v, nodes_visit *visit, void *arg);
 /* A row a fact, what hurts first, with WARN; the others are only shown (MEASURED). */
 void nodes_each_difference(const struct view *v, nodes_visit *visit, void *arg);

@@ -24,7 +24,7 @@ team() {
 	[ "$want" = any ] || [ "$code" = "$want" ]
 }
 # ends DIR RANKS WORDS: so many cases of all journals ended like that
-ends() { [ "$(cat "$1"/journal.jsonl "$1".rank-*/journal.jsonl | grep '"type":"end"' | grep -c -- "$3")" = "$2" ]; }
+ends() { [ "$(cat "$1"/journal.jsonl "$1"/nodes/*/rank-*/journal.jsonl | grep '"type":"end"' | grep -c -- "$3")" = "$2" ]; }
 
 # What is required is held; no more is excused than that others had the CPUs, or what a ceiling was taken with.
 sound() { # DIR
@@ -38,13 +38,19 @@ ok "mpirun -n 4 assay check quick" team any quick check quick
 patience=60
 ok "holds what quick requires" sound quick
 echo "# it took $took s"
+turns_told() { # of more ranks than CPUs, and of no others
+	told=no
+	! says '4 from rank 0 on, in turns on' quick/REPORT.md || told=yes
+	[ "$told" = "$([ "$(nproc --all)" -lt 4 ] && echo yes || echo no)" ]
+}
+ok "it says whether ranks took turns" turns_told
 ok "MPI's collectives are in it, and right" \
 	[ "$(grep -cE '"all-reduce (8 B|1 MiB), fp32, MPI","passed","success",.*"burst"' quick/results.csv)" = 2 ]
 ok "mpirun -n 4 assay check, where each is required" team any good check --suite suite.yaml
 ok "holds it" sound good
 ok "each collective on each rank, and what is of one rank once" ends good 13 '"status":"ok"'
 ok "all through one worker a rank, though another case stands between" \
-	[ "$(grep -h '"probe":"collective"\|"type":"begin"' good.rank-1/journal.jsonl | grep '"type":"begin"' | sed 's/.*"pid":\([0-9]*\).*/\1/' | sort -u | wc -l)" = 1 ]
+	[ "$(grep -h '"probe":"collective"\|"type":"begin"' good/nodes/*/rank-1/journal.jsonl | grep '"type":"begin"' | sed 's/.*"pid":\([0-9]*\).*/\1/' | sort -u | wc -l)" = 1 ]
 ok "with iterations timed one by one" says '"phase":"burst","values":{.*"iteration_ns_p99":[0-9.]*,"iteration_ns_max":' good/journal.jsonl
 ok "which the report shows" says '^| all-reduce 8 B, fp32, MPI | [0-9]' good/REPORT.md
 ok "with MPI's version" says '"mpi_version":"Open MPI v' good/journal.jsonl
@@ -81,11 +87,11 @@ ok "the parts of an all-gather show whose it is" \
 	sh -c 'echo "$1" | grep -q "^member wrong rank 1 on "' - "$(found lost '') $(found lost _fault) $(found lost _place)"
 ok "which is said, with how it is known" says 'rank 1 on [^ ]* is wrong: its part of an all-gather is wrong, on 4 of 4' lost/results.csv
 ok "in the workers that MPI has begun in" \
-	[ "$(grep -h '"probe":"collective"\|"type":"begin"' lost.rank-1/journal.jsonl | grep '"type":"begin"' | sed 's/.*"pid":\([0-9]*\).*/\1/' | sort -u | wc -l)" = 1 ]
+	[ "$(grep -h '"probe":"collective"\|"type":"begin"' lost/nodes/*/rank-1/journal.jsonl | grep '"type":"begin"' | sed 's/.*"pid":\([0-9]*\).*/\1/' | sort -u | wc -l)" = 1 ]
 sed -i 's/limit: 20s/limit: 5s/' suite.yaml
 FAKE_MPI=die=3
 ok "a worker that dies inside MPI is inconclusive" team 2 died check --suite suite.yaml
-ok "its own rank says how" says '"ending":"crashed".*signal 9' died.rank-1/journal.jsonl
+ok "its own rank says how" says '"ending":"crashed".*signal 9' died/nodes/*/rank-1/journal.jsonl
 ok "the others whose it was" ends died 3 '"ending":"cancelled".*another rank.s worker fell'
 ok "what comes later is not run, and why" ends died 8 'mpi begins once for each launched rank, and a rank.s worker fell in case 0'
 ok "the rank's other cases are" ends died 1 '"status":"ok"'

@@ -209,6 +209,20 @@ static void test_cpu__stolen_cpu_time_is_contention_and_a_quota_is_not(void **st
 	assert_verdict(&w, c, VERDICT_PASS, CAUSE_CPU_QUOTA);
 }
 
+static void test_cpu__ranks_that_take_turns_are_told(void **state)
+{
+	struct record_case *c;
+
+	(void)state;
+	ceilings();
+	c = sgemm(184, 0.93);
+	w.cpu.quota = 1;
+	world_set(c, "sustained", "cpu_share", 0.93);
+	world_set(c, "once", "oversubscribed", 1);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_WARN, CAUSE_CPU_CROWDED);
+}
+
 static const struct factor *factor_of(const struct judgement *j, const char *name)
 {
 	for (size_t i = 0; i < j->gap_count; i++)
@@ -480,6 +494,7 @@ int main(void)
 		T(begin_cpu, a_cpu_memory_case_is_held_against_its_own_traffic),
 		T(begin_cpu, the_read_stream_bounds_no_copy),
 		T(begin_cpu, stolen_cpu_time_is_contention_and_a_quota_is_not),
+		T(begin_cpu, ranks_that_take_turns_are_told),
 		T(begin_cpu, a_case_in_turns_is_judged_by_their_interval),
 		T(begin_cpu, a_cpu_s_gap_has_signals_of_its_own),
 		T(begin_cpu, a_clock_above_the_ceiling_s_explains_nothing),
