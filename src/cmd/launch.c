@@ -34,7 +34,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct launch_opts, hostfile, .name = "hostfile", .shown = "FILE",
 		.help = "the same, a host a line"),
 	OPT_ROW(struct launch_opts, gpus, .name = "gpus-per-node", .shown = "N",
-		.help = "what each node has; else as this machine (plain) or --machine has"),
+		.help = "what each node has; else as this machine, where it is the one, or --machine has"),
 	OPT_ROW(struct launch_opts, ranks, .name = "ranks-per-node", .shown = "N",
 		.help = "else one a GPU; without GPUs up to four"),
 	OPT_ROW(struct launch_opts, time, .name = "time", .shown = "TIME",
@@ -181,6 +181,12 @@ static enum status count_gpus(unsigned *gpus, unsigned *cpus, const char *record
 	return STATUS_OK;
 }
 
+/* The one node is this machine. */
+static bool is_here(const struct launch_plan *p)
+{
+	return p->how == LAUNCH_PLAIN || (p->how == LAUNCH_MPIRUN && p->nodes == 1 && !p->hosts.count);
+}
+
 static enum status take_counts(struct launch_plan *p, const struct launch_opts *o,
 			       const struct command_context *c, struct error *err)
 {
@@ -189,7 +195,7 @@ static enum status take_counts(struct launch_plan *p, const struct launch_opts *
 
 	if (o->gpus)
 		st = number(&p->gpus, "--gpus-per-node", o->gpus, LOCAL_RANKS_MAX, err);
-	else if (o->machine || p->how == LAUNCH_PLAIN)
+	else if (o->machine || is_here(p))
 		st = count_gpus(&p->gpus, &cpus, o->machine, c, err);
 	else if (!o->ranks)
 		st = error_set(err, STATUS_BAD_INPUT,

@@ -5,6 +5,7 @@
 #include "core/opt.h"
 
 /* BAD_INPUT where the ranks could only refuse them: no command of theirs, options that it has not, a suite or
- * a probe that is not built in. A file that they name may lie on their nodes alone: that is for them to say. */
+ * a probe that is not built in. A file that they name may lie on their nodes alone: that is for them to say.
+ */
 enum status launch_words_check(const struct opt_words *words, struct error *err);
 #endif

@@ -61,30 +61,47 @@ static enum status add(struct hosts *h, const char *name, const char *place, str
 	return STATUS_OK;
 }
 
+/* "gpu[01-04]", "user@gpu[01-04]": the user is each one's. */
 static enum status add_nodes(struct hosts *h, const char *text, const char *place, struct error *err)
 {
+	const char *nodes_at = hosts_address(text);
 	struct nodelist nodes = {0};
-	enum status st = nodelist_parse(&nodes, text, HOSTS_MAX, err);
+	char name[2 * HOST_NAME];
+	enum status st = nodelist_parse(&nodes, nodes_at, HOSTS_MAX, err);
 
-	for (size_t i = 0; i < nodes.count && !st; i++)
-		st = add(h, nodes.name[i], place, err);
+	for (size_t i = 0; i < nodes.count && !st; i++) {
+		snprintf(name, sizeof(name), "%.*s%s", (int)(nodes_at - text), text, nodes.name[i]);
+		st = add(h, name, place, err);
+	}
 	nodelist_release(&nodes);
 	return st;
 }
 
+/* Up to the comma that is in no bracket. */
+static size_t item_size(const char *text)
+{
+	size_t n = 0;
+
+	for (bool inside = false; text[n] && (inside || text[n] != ','); n++)
+		inside = text[n] == '[' || (inside && text[n] != ']');
+	return n;
+}
+
 enum status hosts_parse(struct hosts *h, const char *text, const char *place, struct error *err)
 {
-	char item[HOST_NAME + 1];
 	enum status st = STATUS_OK;
 
 	if (!*text)
 		return error_set(err, STATUS_BAD_INPUT, "%s names no host", place);
-	if (strchr(text, '['))
-		return add_nodes(h, text, place, err);
 	for (const char *at = text, *end; at && !st; at = *end ? end + 1 : NULL) {
-		end = at + strcspn(at, ",");
-		snprintf(item, sizeof(item), "%.*s", (int)(end - at), at);
-		st = add(h, item, place, err);
+		char *item = strndup(at, item_size(at));
+
+		end = at + item_size(at);
+		if (!item)
+			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %s",
+					       place);
+		st = strchr(item, '[') ? add_nodes(h, item, place, err) : add(h, item, place, err);
+		free(item);
 	}
 	return st;
 }

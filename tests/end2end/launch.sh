@@ -79,6 +79,9 @@ wrong 'host a stands there twice' --hosts a,b,a --ranks-per-node 1
 wrong 'signs that no host has' --hosts '-oProxyCommand=touch${IFS}x' --ranks-per-node 1
 wrong 'is no host' --hosts=-x --ranks-per-node 1
 wrong 'needs --hosts' --how ssh
+wrong 'empty host name' --hosts 'a[1-2],,b' --ranks-per-node 1
+wrong 'node list "gpu.1-"' --hosts 'me@gpu[1-' --ranks-per-node 1
+ok "lists in brackets, with a user and among other hosts" eval '"$assay" launch --print --hosts "a,me@gpu[01-02,4],b-[1-2]" --ranks-per-node 1 > out && [ "$(grep -o -- "-- [a-z@0-9-]* .*__ranks" out | cut -d" " -f2 | tr "\n" " ")" = "a me@gpu01 me@gpu02 me@gpu4 b-1 b-2 " ]'
 wrong 'give one' --hosts a --hostfile b
 : > empty
 wrong 'empty names no host' --hostfile empty

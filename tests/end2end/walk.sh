@@ -11,10 +11,11 @@ proved() {
 		[ "$(grep -c '| whole |' "$run/REPORT.md")" = "$2" ] &&
 		[ "$(ls -d "$run"/nodes/*/rank-* | wc -l)" = $(($1 - 1)) ]
 }
-# walk HEADING: the section's commands, one a line, as written; but the small suite instead of quick, which tests/mpi/check.sh has.
+# walk HEADING: the section's commands, one a line, as written; but the small suite instead of quick, which tests/mpi/check.sh has, and
+# without mpirun's own ranks of this node, which need an MPI.
 walk() {
 	awk -v heading="## $1" '/^## / { inside = $0 == heading; next } /^```/ { code = !code; next } inside && code' \
-		"$here/../../docs/HOWTO.md" | sed 's/check quick/check --suite small.yaml/'
+		"$here/../../docs/HOWTO.md" | sed '/--how mpirun -- check/d; s/check quick/check --suite small.yaml/'
 }
 # walks HEADING RANKS NODES: each command does what it says: all ranks are in the report, or something is shown.
 walks() {
