@@ -33,7 +33,7 @@ struct record_case {
 	const char *key, *probe, *engine, *target, *limit, *phases, *group; /* lent from `plan`; never NULL */
 	const json_t *plan; /* the CASE object, borrowed from the record */
 	bool reading, together, lockstep;
-	bool job; /* long work that is no probe (run/job.h) */
+	bool job;	/* long work that is no probe (run/job.h) */
 	unsigned round; /* of several, 1 first; 0: the run has one */
 	enum require require;
 	bool skipped; /* by the plan */

@@ -30,9 +30,10 @@ struct follow_two {
 };
 
 /*
- * Wrong data first; then what one alone did not end within its limit and the other did; then what one does alone more than 5 % more slowly than the other, where nothing else
- * that they do alone shows the reverse: it slows copies as well; then the directions of the link, as the copy
- * engines see them; then copies by the kernels of one.
+ * Wrong data first; then what one alone did not end within its limit and the other did; then what one does
+ * alone more than 5 % more slowly than the other, where nothing else that they do alone shows the reverse: it
+ * slows copies as well; then the directions of the link, as the copy engines see them; then copies by the
+ * kernels of one.
  */
 void follow_two(struct follow_two *out, const struct follow_two_row *rows, size_t count);
 #endif
