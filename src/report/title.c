@@ -362,6 +362,8 @@ void words_title(char *out, size_t size, const struct record_case *c)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!strcmp(known[i].probe, c->probe))
 			title = known[i].title;
+	if (title == title_attention && !*option(c, "seq", "")) /* a journal with other options */
+		title = title_other;
 	title(&t, c);
 	if (c->together)
 		text_add(&t, ", together");
