@@ -62,10 +62,13 @@ bool runs_is(const char *dir)
 static char *first_line(const char *dir)
 {
 	char path[PATH_MAX + 32], *line = NULL;
+	struct stat info;
 	size_t room = 0;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, dir);
+	if (stat(path, &info) || !S_ISREG(info.st_mode)) /* a FIFO would be waited for */
+		return NULL;
 	f = fopen(path, "re");
 	if (f && getline(&line, &room, f) < 0) {
 		free(line);

@@ -67,7 +67,9 @@ ok "the case fails for it" judged rank fail slow_rank
 ok "nodes are halved first, side by side, with and without rank 0" [ "$(groups rank 'halves of 4')" = "team:0-3 team:4-7 " ]
 ok "the bad one's ranks then work alone, beside a good one's" [ "$(groups rank 'by itself')" = "team:0,1 team:4,5 " ]
 ok "with the evidence" says 'rank 5 on host-[^ ]* is slow: without it [0-9.]* kFLOP/s, with it [0-9.]* kFLOP/s' rank/results.csv
-for file in rank.out.0 rank/REPORT.md rank/report.html; do
+tr -s '\n ' '  ' < rank.out.0 > rank.terminal # which breaks lines, and calls nodes by name
+ok "the terminal says so" says 'rank 5 on [^ ]* is slow' rank.terminal
+for file in rank/REPORT.md rank/report.html; do
 	ok "${file#rank/} says so" says 'rank 5 on host-[^ ]* is slow' "$file"
 done
 ok "figures of groups without rank 0 come to it" says '"follows":{[^}]*halves.*"target":"team:4-7"' rank/journal.jsonl
