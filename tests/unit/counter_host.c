@@ -122,6 +122,11 @@ static void test_counter_host__hopper_knows_every_metric(void **state)
 
 int main(void)
 {
+#ifdef __SANITIZE_ADDRESS__
+	/* The host library opens a part of itself in a way that ends such a program. */
+	puts("1..0 # SKIP CUPTI's host library does not run under AddressSanitizer");
+	return 0;
+#endif
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counter_host__core_is_one_pass_and_all_of_a_type_two),
 		cmocka_unit_test(test_counter_host__hopper_knows_every_metric),
