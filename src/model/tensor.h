@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Element types, matrices in memory, tensors as they lie in a file. Row-major throughout, outermost dimension
+ * first.
+ */
+#ifndef MODEL_TENSOR_H
+#define MODEL_TENSOR_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/*
+ * name, safetensors' word ("": has none), ggml's id (-1: has none), elements and bytes of a block. The first
+ * ones are computed with; the rest is met in files, and dtype_reads says which of them become numbers.
+ */
+/* clang-format off */
+#define DTYPE_LIST(X)                     \
+	X(F32, "F32", 0, 1, 4)            \
+	X(BF16, "BF16", 30, 1, 2)         \
+	X(F16, "F16", 1, 1, 2)            \
+	X(E4M3, "F8_E4M3", -1, 1, 1)      \
+	X(I32, "I32", 26, 1, 4)           \
+	X(F64, "F64", 28, 1, 8)           \
+	X(Q8_0, "", 8, 32, 34)            \
+	X(Q4_1, "", 3, 32, 20)            \
+	X(Q4_0, "", 2, 32, 18)            \
+	X(E5M2, "F8_E5M2", -1, 1, 1)      \
+	X(I64, "I64", 27, 1, 8)           \
+	X(I16, "I16", 25, 1, 2)           \
+	X(I8, "I8", 24, 1, 1)             \
+	X(U64, "U64", -1, 1, 8)           \
+	X(U32, "U32", -1, 1, 4)           \
+	X(U16, "U16", -1, 1, 2)           \
+	X(U8, "U8", -1, 1, 1)             \
+	X(BOOL, "BOOL", -1, 1, 1)         \
+	X(Q5_0, "", 6, 32, 22)            \
+	X(Q5_1, "", 7, 32, 24)            \
+	X(Q8_1, "", 9, 32, 36)            \
+	X(Q2_K, "", 10, 256, 84)          \
+	X(Q3_K, "", 11, 256, 110)         \
+	X(Q4_K, "", 12, 256, 144)         \
+	X(Q5_K, "", 13, 256, 176)         \
+	X(Q6_K, "", 14, 256, 210)         \
+	X(Q8_K, "", 15, 256, 292)         \
+	X(IQ2_XXS, "", 16, 256, 66)       \
+	X(IQ2_XS, "", 17, 256, 74)        \
+	X(IQ3_XXS, "", 18, 256, 98)       \
+	X(IQ1_S, "", 19, 256, 50)         \
+	X(IQ4_NL, "", 20, 32, 18)         \
+	X(IQ3_S, "", 21, 256, 110)        \
+	X(IQ2_S, "", 22, 256, 82)         \
+	X(IQ4_XS, "", 23, 256, 136)       \
+	X(IQ1_M, "", 29, 256, 56)         \
+	X(TQ1_0, "", 34, 256, 54)         \
+	X(TQ2_0, "", 35, 256, 66)         \
+	X(MXFP4, "", 39, 32, 17)
+/* clang-format on */
+
+#define X(name, ...) DTYPE_##name,
+enum dtype { DTYPE_LIST(X) DTYPE_COUNT };
+#undef X
+
+/* A matrix in memory; ld = elements from row to row, so slices and fused weights are views. */
+struct mat {
+	void *data;	  /* host or device; NULL while planning */
+	float *row_scale; /* E4M3 only: one a row */
+	int64_t rows, cols, ld;
+	enum dtype dtype;
+};
+
+enum { TENSOR_RANK_MAX = 8 };
+
+/* A tensor of a mapped file. The reader has checked that `size` is what dtype and dimensions need. */
+struct tensor {
+	const char *name; /* borrowed from the file's reader, as is data */
+	const uint8_t *data;
+	uint64_t size; /* bytes */
+	int64_t dim[TENSOR_RANK_MAX];
+	int rank; /* 0: a single number */
+	enum dtype dtype;
+};
+
+static inline float bf16_to_f32(uint16_t b)
+{
+	uint32_t bits = (uint32_t)b << 16;
+	float f;
+
+	memcpy(&f, &bits, sizeof(f));
+	return f;
+}
+
+/* To nearest, ties to even; a NaN stays one. */
+static inline uint16_t bf16_of_f32(float f)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &f, sizeof(bits));
+	if ((bits & 0x7fffffffu) > 0x7f800000u)
+		return (uint16_t)(bits >> 16 | 0x40u);
+	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+#endif

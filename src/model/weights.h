@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A model on disk: a folder of Hugging Face's (config.json, safetensors, sharded or not) or a GGUF file.
+ * Opening it reads headers alone and holds every tensor against the shape: missing, extra, wrong size or
+ * type are refused then. Numbers are taken straight from the mapped file into memory that the caller owns.
+ */
+#ifndef MODEL_WEIGHTS_H
+#define MODEL_WEIGHTS_H
+#include "model/names.h"
+#include "model/shape.h"
+#include "model/tensor.h"
+
+struct gguf;
+struct shards;
+
+struct weights {
+	struct shape shape;
+	struct gguf *gguf;     /* NULL: a folder */
+	struct shards *shards; /* NULL: a GGUF file */
+	char path[4096];       /* as given: the folder, or the GGUF file */
+};
+
+/* Owner: caller, weights_release. */
+enum status weights_open(struct weights *w, const char *path, struct error *err);
+void weights_release(struct weights *w);
+
+/* Where a tensor goes: by Hugging Face's name, F32, BF16 or F16, any ld; a vector is one row. */
+struct weights_slot {
+	const char *name;
+	struct mat to;
+};
+
+/* Each slot filled; none names what the model has not, in another size. Conversions round to nearest even.
+ * A NaN or infinity in the file is refused: it says which tensor. */
+enum status weights_load(const struct weights *w, const struct weights_slot *slots, size_t count,
+			 struct error *err);
+
+/* A tensor as it lies in the file, for who keeps it quantised. */
+struct weights_raw {
+	const struct tensor *tensor;
+	int64_t interleaved; /* heads; 0: rows stand in order */
+};
+
+/* False: there is none of this name (a tied head has none of its own). */
+bool weights_find(struct weights_raw *raw, const struct weights *w, const char *name);
+/* The bytes of the model's row `row`, wherever the file keeps it: tensor's bytes / rows long. */
+const uint8_t *weights_row(const struct weights_raw *raw, int64_t row);
+#endif
