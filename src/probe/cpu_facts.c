@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the CPU engines take from the machine's facts: threads, cache and memory of a target. Pure. */
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 
 static const struct numa *node_of(const struct cpu *c, const struct target *t)
 {
@@ -60,4 +60,13 @@ uint64_t cpu_memory_bytes(const struct machine *m, const struct target *t)
 	if (c->memory_limit_bytes && c->memory_limit_bytes < total)
 		total = c->memory_limit_bytes;
 	return total / 2;
+}
+
+enum status cpu_bench_threads(const struct bench *b, unsigned wanted, unsigned *threads, struct error *err)
+{
+	*threads = cpu_threads(b->machine, b->target, wanted);
+	if (b->cpus && *threads > b->threads)
+		return error_set(err, STATUS_NO_RESOURCE,
+				 "%u threads are asked for, but this case has %u CPUs", *threads, b->threads);
+	return STATUS_OK;
 }

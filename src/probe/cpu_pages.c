@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 #include "core/file.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 
 #define HUGE ((uint64_t)2 << 20)
 #define GUARD ((uint64_t)64 << 10) /* a multiple of every page size in use on Linux */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probe/sets.h"
 #include "gpu/gpu.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 #include "vendor/cuda.h"
 
 enum { LEAST = 3, CACHES = 4 }; /* sets; what they hold together, in L2 caches */

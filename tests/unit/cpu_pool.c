@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <stdatomic.h>
 #include <time.h>
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 #include "unit/cpu_bench.h"
 
 struct tally {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "machine/facts.h"
 #include "machine/raw.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 
 #define FAKE FAKE_DIR "/libnvidia-ml.so.1"
 

@@ -12,7 +12,7 @@
 #include "probe/attention/cpu_loops.h"
 #include "probe/attention/kept.h"
 #include "probe/attention/number.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 
 enum { SETS = 3 };
 

@@ -7,7 +7,7 @@
 #include "probe/attention/attention.h"
 #include "probe/attention/kept.h"
 #include "probe/attention/number.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 
 enum { STREAM_CODES = 98, INDEX_BITS = 20, GRAIN = 16 /* rows */ };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probe/attention/device.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 
 static enum status run(void *state, unsigned set, struct error *err)
 {

@@ -13,7 +13,7 @@
 #include "probe/attention/attention.h"
 #include "probe/attention/kept.h"
 #include "probe/attention/number.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 
 struct checking { /* for the pool */
 	struct attention *a;

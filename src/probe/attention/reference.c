@@ -10,7 +10,7 @@
 #include "probe/attention/attention.h"
 #include "probe/attention/kept.h"
 #include "probe/attention/number.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 
 enum { STREAM_PLACES = 99 };
 

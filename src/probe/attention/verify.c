@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include "probe/attention/attention.h"
 #include "probe/attention/number.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 
 static enum status mismatch(const struct attention *a, const struct wrong *w, const char *pass,
 			    struct error *err)

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 #include "core/random.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 #include "probe/gemm/gemm.h"
 
 /* The same entry of both weightings side by side: one load serves the two. */

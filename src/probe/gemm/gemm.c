@@ -3,7 +3,7 @@
  * Matrix product. One iteration is 2 m n k FLOP a batch; bytes are what must move at least once: A and B
  * read, C written. Descriptor at the end; checking in check.c; one file an engine.
  */
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 #include "probe/gemm/gemm.h"
 #include "probe/peak/peak.h"
 #include "core/random.h"

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include "core/random.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 #include "probe/gemm/gemm.h"
 
 enum { STREAM_PLACES = 100 };

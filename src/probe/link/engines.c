@@ -4,7 +4,7 @@
 #include "core/random.h"
 #include "kernel/data.h"
 #include "kernel/link.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 #include "probe/link/link.h"
 #include "probe/words.h"
 

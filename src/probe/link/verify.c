@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 #include "core/random.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 #include "probe/link/link.h"
 #include "probe/words.h"
 

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include "core/random.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 #include "probe/memory/cpu_loops.h"
 #include "probe/memory/memory.h"
 

@@ -3,7 +3,7 @@
 #include "probe/memory/memory.h"
 #include "probe/peak/peak.h"
 #include "core/random.h"
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 #include "probe/memory/cpu_loops.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engine `openblas`: products by OpenBLAS, memory walked by pinned threads, checks in plain C. */
 #include <math.h>
-#include "probe/cpu_pool.h"
+#include "probe/cpu.h"
 #include "probe/gemm/gemm.h"
 #include "probe/stress/stress.h"
 #include "vendor/blas.h"

@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned worker threads for CPU engines: every round starts on one go and ends when the last has ended. */
-#ifndef PROBE_CPU_POOL_H
-#define PROBE_CPU_POOL_H
-#include "run/probe.h"
-
-/*
- * Threads that a CPU case uses: `wanted` or, for 0, every logical CPU of the target (one NUMA node, or all
- * usable); never more than usable ones, nor than a cgroup quota rounded up. At least 1. Pure: work() and
- * prepare agree by it.
+/* Worker threads: every round starts on one go and ends when the last has ended. Pinned where CPUs are named.
  */
-unsigned cpu_threads(const struct machine *m, const struct target *t, unsigned wanted);
-
-/* Last-level cache of the target, all instances as far as known, in bytes; 32 MiB where the facts are hidden.
- */
-uint64_t cpu_cache_bytes(const struct machine *m, const struct target *t);
-/* Memory that a case may take: half of the smaller of MemTotal (or the node's) and the cgroup's limit. */
-uint64_t cpu_memory_bytes(const struct machine *m, const struct target *t);
+#ifndef CORE_CPU_POOL_H
+#define CORE_CPU_POOL_H
+#include <stdint.h>
+#include "core/error.h"
 
 struct cpu_pool;
 /*
@@ -37,17 +26,6 @@ void cpu_pool_run(struct cpu_pool *p, void (*work)(void *arg, unsigned thread), 
  * waited for the slowest at the end of rounds, ns: what is missing to threads x wall is time that threads
  * with work to do were kept from their CPUs. */
 uint64_t cpu_pool_time_ns(const struct cpu_pool *p);
-
-/* The CPUs and the number of threads a case gets: cpu_threads of the target, checked against what the bench
- * lends. */
-enum status cpu_bench_threads(const struct bench *b, unsigned wanted, unsigned *threads, struct error *err);
-
-/* Pages on a 2 MiB boundary with huge pages advised, zero-filled on first touch: untouched here, so that the
- * working thread's first touch places them. Owner: caller, cpu_pages_free. */
-enum status cpu_pages_alloc(void **out, uint64_t size, struct error *err);
-void cpu_pages_free(void **p, uint64_t size);
-/* Share of the range that huge pages back, 0 .. 1; -1 where the kernel does not tell. */
-double cpu_pages_huge_share(const void *p, uint64_t size);
 
 /* [first, last) of `count` items for one of `threads`, in multiples of `grain`. */
 void cpu_share(uint64_t count, uint64_t grain, unsigned thread, unsigned threads, uint64_t *first,

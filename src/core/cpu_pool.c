@@ -2,8 +2,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <time.h>
-#include "probe/cpu_pool.h"
+#include "core/cpu_pool.h"
 
 /* Pauses before a thread sleeps: about 0.2 ms between rounds, 2 ms at a round's end. */
 enum { SPINS_IDLE = 4000, SPINS_END = 40000 };
@@ -250,15 +252,6 @@ uint64_t cpu_pool_time_ns(const struct cpu_pool *p)
 			sum += waited(m);
 	}
 	return sum;
-}
-
-enum status cpu_bench_threads(const struct bench *b, unsigned wanted, unsigned *threads, struct error *err)
-{
-	*threads = cpu_threads(b->machine, b->target, wanted);
-	if (b->cpus && *threads > b->threads)
-		return error_set(err, STATUS_NO_RESOURCE,
-				 "%u threads are asked for, but this case has %u CPUs", *threads, b->threads);
-	return STATUS_OK;
 }
 
 void cpu_share(uint64_t count, uint64_t grain, unsigned thread, unsigned threads, uint64_t *first,

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU as back end: F32 throughout, products by OpenBLAS where it is there, by loops of our own else. */
+#ifndef MODEL_CPU_H
+#define MODEL_CPU_H
+#include "model/ops.h"
+
+struct cpu_options {
+	unsigned threads; /* 0: as many as the process may use */
+	bool own_gemm;	  /* no OpenBLAS even where it is there */
+};
+/* Owner: caller, cpu_back_release; the arena is the caller's. */
+enum status cpu_back_create(struct back *back, const struct cpu_options *options, struct arena *arena,
+			    struct error *err);
+void cpu_back_release(struct back *back);
+/* "OpenBLAS 0.3.21 .." or "own". */
+const char *cpu_back_gemm(const struct back *back);
+#endif

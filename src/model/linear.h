@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * y = x W' + bias + residual + s * drop(x) A' B': the only file that knows what is added to a linear map.
+ * Fused maps (q, k, v; gate, up) are one W of stacked rows; their adapters share one stacked A, and each has
+ * its own B on its own columns of y.
+ */
+#ifndef MODEL_LINEAR_H
+#define MODEL_LINEAR_H
+#include "model/ops.h"
+#include "model/peft.h"
+
+/* A parameter: what products read; frozen, it is that alone. Trained, `master` and `grad` are its parts of
+ * the flat vector, and w is master itself or its copy in the activations' type. */
+struct weight {
+	struct mat w, master, grad; /* rows 0: absent */
+};
+
+struct adapter {
+	enum peft_target target;
+	int64_t out, out_begin; /* its columns of y */
+	struct weight b;	/* [out, rank] */
+};
+
+struct linear {
+	int64_t in, out;
+	struct weight w, bias; /* [out, in]; [1, out] or absent */
+	int64_t rank;
+	int adapters;	 /* 0 .. 3, in the order of their columns */
+	struct weight a; /* [adapters * rank, in] */
+	struct adapter adapter[3];
+	float lora_scale;
+	uint32_t site; /* its layer's number: with the target, dropout's site */
+};
+
+struct linear_run {
+	struct back *back;
+	float dropout_p; /* 0: none, as in evaluation */
+	uint64_t dropout_seed, row_begin;
+};
+
+/* x [T, in]; residual [T, out] or absent, may be y; u [T, adapters * rank] is kept for backward. */
+enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
+			   struct mat residual, struct mat u, struct error *err);
+/* Adds to the gradient of what is trained; dx (absent: not wanted) = dx_beta * dx + its gradient. */
+enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
+			    struct mat dy, struct mat dx, float dx_beta, struct error *err);
+bool linear_is_trained(const struct linear *l);
+/* W += s B A on a W that is not trained: for generation. Its adapters are gone then. */
+enum status linear_merge(struct back *back, struct linear *l, struct error *err);
+/* Trained weights' copies after the flat vector has changed; nothing where w is master itself. */
+enum status weight_refresh(struct back *back, const struct weight *w, struct error *err);
+enum status linear_refresh(struct back *back, const struct linear *l, struct error *err);
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The only door to a device: one table of operations, three back ends: cpu, gpu, and plan, which touches
+ * nothing and counts. Operations neither allocate (what they need beside their operands comes from
+ * back->arena and is given back) nor synchronise nor communicate; each adds its work to back->cost.
+ *
+ * Matrices are row-major. T = rows of the packed micro-batch. Activations are of back->dtype, statistics and
+ * losses of back->stat; parameters, their gradient and moments are F32 (F64 where the back end is compiled
+ * in double for tests). An optional matrix that is absent has rows = 0.
+ */
+#ifndef MODEL_OPS_H
+#define MODEL_OPS_H
+#include "model/arena.h"
+#include "model/batch.h"
+
+struct op_cost {
+	double flop;  /* of products and attention alone, as METHODS counts them */
+	double bytes; /* each operand once */
+	double gemm_flop;
+};
+
+struct ops;
+struct back {
+	const struct ops *ops;
+	void *device; /* the back end's own */
+	struct arena *arena;
+	struct op_cost cost; /* since the caller cleared it */
+	enum dtype dtype, stat;
+	int threads; /* of a cpu: workspace depends on it, so a plan has it too */
+};
+
+/* d = alpha op(a) op(b) + beta c + bias (a row; F32). c may be d. op(a) is [d.rows, k]. */
+struct gemm {
+	struct mat a, b, c, d, bias;
+	bool trans_a, trans_b;
+	float alpha, beta;
+};
+struct attention {
+	int heads, kv_heads, head_dim;
+	float scale;
+};
+/* Element (row, col) of x is kept where the generator's number at (seed, site, row_begin + row, col) says so:
+ * the same when recomputed or dealt to other ranks. p in [0, 1). */
+struct dropout {
+	uint64_t seed, row_begin;
+	uint32_t site;
+	float p;
+};
+/* g is multiplied by clip_scale first; correction = 1 - beta^step; decay is decoupled (AdamW). */
+struct adamw {
+	float lr, beta1, beta2, eps, decay, clip_scale, correction1, correction2;
+};
+enum reduction { REDUCE_SUM, REDUCE_SUM_SQUARES };
+
+struct ops {
+	const char *name;
+	enum status (*zero)(struct back *, struct mat x, struct error *);
+	enum status (*gemm)(struct back *, const struct gemm *, struct error *);
+	/* x[t] = table[token[t]]; backward adds rows of dx to dtable. */
+	enum status (*embed)(struct back *, const struct batch *, struct mat table, struct mat x,
+			     struct error *);
+	enum status (*embed_bwd)(struct back *, const struct batch *, struct mat dx, struct mat dtable,
+				 struct error *);
+	/* y = x / rms(x) * w, rounded to the activations' type before w (as transformers does); rstd [T, 1].
+	 */
+	enum status (*rmsnorm)(struct back *, struct mat x, struct mat w, float eps, struct mat y,
+			       struct mat rstd, struct error *);
+	/* dx_add += gradient; dw += where it is there. */
+	enum status (*rmsnorm_bwd)(struct back *, struct mat dy, struct mat x, struct mat w, struct mat rstd,
+				   struct mat dx_add, struct mat dw, struct error *);
+	/* In place on x [T, heads * d]: RMSNorm of each head where w [1, d] is there (the input goes to
+	 * `raw`, 1/rms to rstd [T, heads]), then rotation by cos_sin [positions, d] (d/2 cosines, d/2 sines),
+	 * half against half. */
+	enum status (*head_norm_rope)(struct back *, struct mat x, int heads, struct mat w, float eps,
+				      const int32_t *position, struct mat cos_sin, struct mat raw,
+				      struct mat rstd, struct error *);
+	enum status (*head_norm_rope_bwd)(struct back *, struct mat dx, int heads, struct mat w,
+					  const int32_t *position, struct mat cos_sin, struct mat raw,
+					  struct mat rstd, struct mat dw, struct error *);
+	/* Causal within each document. qkv [T, (heads + 2 kv_heads) d]; o [T, heads d]; lse [T, heads],
+	 * natural log. */
+	enum status (*attention)(struct back *, const struct attention *, const struct batch *,
+				 struct mat qkv, struct mat o, struct mat lse, struct error *);
+	enum status (*attention_bwd)(struct back *, const struct attention *, const struct batch *,
+				     struct mat qkv, struct mat o, struct mat lse, struct mat d_o,
+				     struct mat dqkv, struct error *);
+	/* h = silu(gate) * up of gate_up [T, 2 ffn]; backward turns gate_up into its gradient. */
+	enum status (*swiglu)(struct back *, struct mat gate_up, struct mat h, struct error *);
+	enum status (*swiglu_bwd)(struct back *, struct mat dh, struct mat gate_up, struct error *);
+	/* loss[i] = -log softmax(logits[i])[target[row[i]]]; logits become the gradient times grad_scale;
+	 * with grad_scale 0 they are left as they are. */
+	enum status (*cross_entropy)(struct back *, struct mat logits, const int32_t *target,
+				     const int32_t *row, float grad_scale, struct mat loss, struct error *);
+	/* to[i] = from[row[i]]; with scatter_add to[row[i]] += from[i] (no row twice). */
+	enum status (*rows_copy)(struct back *, struct mat from, struct mat to, const int32_t *row,
+				 bool scatter_add, struct error *);
+	/* y = or += mask(x) / (1 - p). */
+	enum status (*dropout)(struct back *, struct mat x, const struct dropout *, struct mat y, bool add,
+			       struct error *);
+	/* y += x (types may differ); to = from rounded to its type. */
+	enum status (*convert)(struct back *, struct mat from, struct mat to, struct error *);
+	enum status (*column_sum)(struct back *, struct mat x, struct mat sum_add,
+				  struct error *); /* bias gradient */
+	/* *sum += over all elements, in double and in an order that no thread count changes; device memory.
+	 */
+	enum status (*reduce)(struct back *, struct mat x, enum reduction, double *sum, struct error *);
+	/* One step on rows of the flat vector. */
+	enum status (*adamw)(struct back *, struct mat g, struct mat m, struct mat v, struct mat master,
+			     const struct adamw *, struct error *);
+};
+#endif
