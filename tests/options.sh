@@ -46,6 +46,7 @@ has() { # OPTION: what it needs is here
 	plot) pkg-config --exists cairo cairo-pdf ;;
 	archive) pkg-config --exists libarchive ;;
 	mpi) pkg-config --exists ompi-c || pkg-config --exists mpich ;;
+	tensorboard) pkg-config --exists libprotobuf-c && command -v protoc-c ;;
 	tests) true ;;
 	esac > /dev/null 2>&1
 }
@@ -58,7 +59,7 @@ set_up() {
 # All options as they come, but one.
 switch_off() {
 	others=
-	for o in kernels plot archive mpi tests; do
+	for o in kernels plot archive mpi tensorboard tests; do
 		[ "$o" = "$1" ] || others="$others -D$o=auto"
 	done
 	# shellcheck disable=SC2086
@@ -86,6 +87,7 @@ rendered="report report_curve report_plot report_schema"
 without plot "$(unit $rendered) src/report/libassay-archive.so" "$rendered" src/report/libassay-plot.so
 without archive "$(unit $rendered) src/report/libassay-plot.so" "$rendered" src/report/libassay-archive.so
 without mpi "$(unit vendor_lib) fakes src/report/libassay-plot.so" "vendor_lib" src/team/libassay-mpi.so
+without tensorboard "$(unit train_events)" "train_events" src/train/event.pb-c.h
 devices="gpu matmul meter_gpu vendor_headers"
 without kernels "$(unit $devices) fakes" "$devices" 'src/kernel/*.fatbin'
 without tests "tests/fuzz/replay_tree" "fuzz_tree" tests/unit/test_core_opt
