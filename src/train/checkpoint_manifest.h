@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint.json, and the files of a checkpoint's folder by their checksums. */
+#ifndef TRAIN_CHECKPOINT_MANIFEST_H
+#define TRAIN_CHECKPOINT_MANIFEST_H
+#include <jansson.h>
+#include "model/params.h"
+
+#define CHECKPOINT_MANIFEST "checkpoint.json"
+#define CHECKPOINT_STATE "trainer_state.json"
+#define CHECKPOINT_OPTIMIZER "optimizer.bin"
+enum { CHECKPOINT_SCHEMA = 1, CHECKPOINT_FILES_MAX = 64 };
+
+/* Of the files in `dir` now. Owner: caller. */
+enum status manifest_make(json_t **out, const char *dir, uint64_t step, const struct params *p,
+			  struct error *err);
+/* Parses a manifest and checks its form; nothing else is opened. Owner: caller. (Fuzzed.) */
+enum status manifest_parse(json_t **out, const char *path, const char *text, size_t size, struct error *err);
+/* Reads it and holds every file of the folder against it. Owner: caller. */
+enum status manifest_check(json_t **out, const char *dir, struct error *err);
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folders of checkpoints in a run directory. */
+#ifndef TRAIN_CHECKPOINT_NAMES_H
+#define TRAIN_CHECKPOINT_NAMES_H
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/error.h"
+
+#define CHECKPOINT_NEW ".new"	      /* behind the name: being written, or left half written */
+#define CHECKPOINT_DAMAGED ".damaged" /* its files are not what its manifest says */
+
+enum checkpoint_name { CHECKPOINT_NAMED, CHECKPOINT_HALF };
+struct checkpoint_list {
+	struct {
+		uint64_t step;
+		enum checkpoint_name state;
+	} * entry; /* newest first */
+	size_t count;
+};
+
+void checkpoint_path(char out[PATH_MAX + 64], const char *run, uint64_t step, const char *suffix);
+/* Owner: caller, checkpoint_list_release. */
+enum status checkpoint_list_read(struct checkpoint_list *list, const char *run, struct error *err);
+void checkpoint_list_release(struct checkpoint_list *list);
+#endif

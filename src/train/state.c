@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/state.h"
+#include <inttypes.h>
+#include <math.h>
+
+void train_state_release(struct train_state *s)
+{
+	json_decref(s->history);
+	*s = (struct train_state){0};
+}
+
+void train_state_log(struct train_state *s, json_t *values)
+{
+	if (!s->history)
+		s->history = json_array();
+	json_object_set_new(values, "epoch", json_real(s->epoch));
+	json_object_set_new(values, "step", json_integer((json_int_t)s->step));
+	json_array_append_new(s->history, values);
+}
+
+bool train_state_evaluated(struct train_state *s, double loss, double threshold)
+{
+	bool better = isfinite(loss) && (!s->has_best || loss < s->best_loss - threshold);
+
+	s->worse = better ? 0 : s->worse + 1;
+	if (!better)
+		return false;
+	s->has_best = true;
+	s->best_loss = loss;
+	s->best_step = s->step;
+	return true;
+}
+
+json_t *train_state_json(const struct train_state *s, const struct config_training *t)
+{
+	json_t *j, *history = s->history ? json_deep_copy(s->history) : json_array();
+	char best[64];
+
+	j = json_pack("{s:n, s:n, s:f, s:I, s:b, s:b, s:b, s:o, s:I, s:f, s:I, s:I, s:I, s:f, s:I}",
+		      "best_metric", "best_model_checkpoint", "epoch", s->epoch, "global_step",
+		      (json_int_t)s->step, "is_hyper_param_search", 0, "is_local_process_zero", 1,
+		      "is_world_process_zero", 1, "log_history", history, "logging_steps",
+		      (json_int_t)t->logging_steps, "num_train_epochs", t->num_train_epochs, "max_steps",
+		      (json_int_t)s->max_steps, "eval_steps", (json_int_t)t->eval_steps, "save_steps",
+		      (json_int_t)t->save_steps, "total_flos", s->flop, "train_batch_size",
+		      (json_int_t)t->per_device_train_batch_size);
+	if (!j)
+		return NULL;
+	if (s->has_best) {
+		snprintf(best, sizeof(best), "checkpoint-%" PRIu64, s->best_step);
+		json_object_set_new(j, "best_metric", json_real(s->best_loss));
+		json_object_set_new(j, "best_model_checkpoint", json_string(best));
+	}
+	json_object_set_new(j, "assay",
+			    json_pack("{s:I, s:I, s:I, s:I, s:I}", "tokens", (json_int_t)s->tokens, "targets",
+				      (json_int_t)s->targets, "rows", (json_int_t)s->rows, "best_step",
+				      (json_int_t)s->best_step, "worse", (json_int_t)s->worse));
+	return j;
+}
+
+static bool count_of(const json_t *map, const char *key, uint64_t *out)
+{
+	const json_t *v = json_object_get(map, key);
+
+	*out = (uint64_t)json_integer_value(v);
+	return json_is_integer(v) && json_integer_value(v) >= 0;
+}
+
+enum status train_state_parse(struct train_state *s, const json_t *j, const char *path, struct error *err)
+{
+	const json_t *own = json_object_get(j, "assay"), *best = json_object_get(j, "best_metric"),
+		     *history = json_object_get(j, "log_history");
+	uint64_t worse = 0;
+
+	*s = (struct train_state){0};
+	if (!count_of(j, "global_step", &s->step) || !count_of(j, "max_steps", &s->max_steps) ||
+	    !json_is_number(json_object_get(j, "epoch")) || !json_is_array(history))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: it lacks global_step, max_steps, epoch or log_history", path);
+	if (!count_of(own, "tokens", &s->tokens) || !count_of(own, "targets", &s->targets) ||
+	    !count_of(own, "rows", &s->rows) || !count_of(own, "best_step", &s->best_step) ||
+	    !count_of(own, "worse", &worse) || worse > UINT32_MAX)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: it lacks tokens, targets, rows, best_step or worse below \"assay\"",
+				 path);
+	s->epoch = json_number_value(json_object_get(j, "epoch"));
+	s->flop = json_number_value(json_object_get(j, "total_flos"));
+	s->worse = (uint32_t)worse;
+	s->has_best = json_is_number(best);
+	s->best_loss = json_number_value(best);
+	s->history = json_deep_copy(history);
+	return s->history ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "%s: no memory", path);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far a run is: trainer_state.json with transformers' keys, and under "assay" what going on needs beside
+ * them. */
+#ifndef TRAIN_STATE_H
+#define TRAIN_STATE_H
+#include <jansson.h>
+#include "train/config.h"
+
+struct train_state {
+	uint64_t step, max_steps; /* done; in all */
+	double epoch;
+	uint64_t tokens, targets, rows; /* seen in training */
+	double flop;
+	bool has_best;
+	double best_loss;
+	uint64_t best_step;
+	uint32_t worse;	 /* evaluations since the best one */
+	json_t *history; /* log_history; owner */
+};
+
+/* Valid where zeroed first. */
+void train_state_release(struct train_state *s);
+/* An entry of log_history: takes `values` over and adds epoch and step. */
+void train_state_log(struct train_state *s, json_t *values);
+/* An evaluation's loss. True: it is the best one. */
+bool train_state_evaluated(struct train_state *s, double loss, double threshold);
+/* Owner: caller; NULL: no memory. */
+json_t *train_state_json(const struct train_state *s, const struct config_training *t);
+/* BAD_INPUT names `path` and what is missing. */
+enum status train_state_parse(struct train_state *s, const json_t *j, const char *path, struct error *err);
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <math.h>
+#include "train/state.h"
+
+static const struct config_training training = {.logging_steps = 1, .num_train_epochs = 1};
+
+static void it_reads_back_bit_for_bit(void **state)
+{
+	struct train_state s = {.step = 7, .max_steps = 9, .epoch = 0.1 + 0.2, .tokens = 123, .targets = 45, .rows = 6,
+				.flop = 1e18 / 3},
+			   again;
+	struct error err = {0};
+	char *text;
+	json_t *j;
+
+	(void)state;
+	assert_true(train_state_evaluated(&s, 1.0 / 3, 0));
+	train_state_log(&s, json_pack("{s:f}", "eval_loss", 1.0 / 3));
+	j = train_state_json(&s, &training);
+	assert_string_equal(json_string_value(json_object_get(j, "best_model_checkpoint")), "checkpoint-7");
+	text = json_dumps(j, JSON_REAL_PRECISION(17));
+	json_decref(j);
+	j = json_loads(text, 0, NULL);
+	free(text);
+	assert_int_equal(train_state_parse(&again, j, "f", &err), STATUS_OK);
+	json_decref(j);
+	assert_true(again.epoch == s.epoch && again.flop == s.flop && again.best_loss == s.best_loss);
+	assert_true(again.has_best && again.best_step == 7 && again.worse == 0 && again.step == 7);
+	assert_int_equal(again.tokens, 123);
+	assert_int_equal(json_array_size(again.history), 1);
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(again.history, 0), "step")), 7);
+	train_state_release(&s);
+	train_state_release(&again);
+}
+
+static void the_best_is_by_more_than_the_threshold(void **state)
+{
+	struct train_state s = {.step = 1};
+
+	(void)state;
+	assert_false(train_state_evaluated(&s, NAN, 0));
+	assert_int_equal(s.worse, 1);
+	assert_true(train_state_evaluated(&s, 2, 0.1));
+	s.step = 2;
+	assert_false(train_state_evaluated(&s, 1.95, 0.1));
+	assert_int_equal(s.worse, 1);
+	assert_int_equal(s.best_step, 1);
+	assert_true(train_state_evaluated(&s, 1.8, 0.1));
+	assert_int_equal(s.best_step, 2);
+	assert_int_equal(s.worse, 0);
+}
+
+static void what_is_missing_is_told(void **state)
+{
+	static const char *const texts[] = {
+		"{}", "[]", "{\"global_step\": -1, \"max_steps\": 1, \"epoch\": 0, \"log_history\": []}",
+		"{\"global_step\": 1, \"max_steps\": 1, \"epoch\": 0, \"log_history\": []}",
+		"{\"global_step\": 1, \"max_steps\": 1, \"epoch\": 0, \"log_history\": [], \"assay\": "
+		"{\"tokens\":1,\"targets\":1,\"rows\":1,\"best_step\":0,\"worse\":99999999999}}"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		json_t *j = json_loads(texts[i], 0, NULL);
+		struct error err = {0};
+		struct train_state s;
+
+		assert_non_null(j);
+		assert_int_equal(train_state_parse(&s, j, "f.json", &err), STATUS_BAD_INPUT);
+		assert_non_null(strstr(err.text, "f.json: it lacks"));
+		json_decref(j);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_reads_back_bit_for_bit),
+		cmocka_unit_test(the_best_is_by_more_than_the_threshold),
+		cmocka_unit_test(what_is_missing_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
