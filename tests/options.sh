@@ -45,6 +45,7 @@ has() { # OPTION: what it needs is here
 	kernels) [ -n "$compiler" ] ;;
 	plot) pkg-config --exists cairo cairo-pdf ;;
 	archive) pkg-config --exists libarchive ;;
+	tokenizer) pkg-config --exists libpcre2-8 libutf8proc ;;
 	mpi) pkg-config --exists ompi-c || pkg-config --exists mpich ;;
 	tensorboard) pkg-config --exists libprotobuf-c && command -v protoc-c ;;
 	tests) true ;;
@@ -59,7 +60,7 @@ set_up() {
 # All options as they come, but one.
 switch_off() {
 	others=
-	for o in kernels plot archive mpi tensorboard tests; do
+	for o in kernels plot archive mpi tensorboard tokenizer tests; do
 		[ "$o" = "$1" ] || others="$others -D$o=auto"
 	done
 	# shellcheck disable=SC2086
@@ -90,5 +91,6 @@ without mpi "$(unit vendor_lib) fakes src/report/libassay-plot.so" "vendor_lib" 
 without tensorboard "$(unit train_events)" "train_events" src/train/event.pb-c.h
 devices="gpu matmul meter_gpu vendor_headers"
 without kernels "$(unit $devices) fakes" "$devices" 'src/kernel/*.fatbin'
+without tokenizer "$(unit core_text)" core_text src/libassay.a.p/model_pretoken.c.o
 without tests "tests/fuzz/replay_tree" "fuzz_tree" tests/unit/test_core_opt
 finish

@@ -8,7 +8,7 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare info launch list monitor probe profile report roofline --help --version' "$cur"
+		_assay_words 'archive check compare info launch list monitor probe profile report roofline tokens --help --version' "$cur"
 		return
 	fi
 	# the shell splits name=value at the sign
@@ -79,6 +79,7 @@ _assay()
 	profile) words='--help --out --kernels-only --api --graphs --limit-size --flush --trace --telemetry --real-names --json' ;;
 	report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
+	tokens) words='--help --file --control --json' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
 		words='attention clock_state collective contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap scaling sm stress versions xid --help'

@@ -12,7 +12,8 @@
 	X(probe) \
 	X(profile) \
 	X(report) \
-	X(roofline)
+	X(roofline) \
+	X(tokens)
 /* clang-format on */
 
 /* Processes of our own: `assay __NAME`, never shown. */
