@@ -73,6 +73,7 @@
 	X(CONFIG_MISMATCH, "config_mismatch", "the machine is not what was stated", "compare with the order: --expect or the site file") \
 	X(WRONG_RESULT, "wrong_result", "the computed answer is wrong", "stop using this device; repeat with assay probe stress") \
 	X(UNVERIFIED, "unverified", "the result was not checked", "report it with the run directory") \
+	X(INACCURATE, "inaccurate", "errs more than the library does on the same data", "compare kernels with search=exhaustive; report it with the run directory") \
 	X(NAN, "nan", "NaN or infinity where a finite number belongs", "stop using this device; repeat with assay probe stress") \
 	X(HBM_DATA, "hbm_data", "device memory returned other data than was written", "stop using this device; replace it") \
 	X(SLOW_SM, "slow_sm", "one multiprocessor is slower than its siblings", "repeat with assay probe sm; replace the GPU") \

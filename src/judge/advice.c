@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "judge/advice.h"
 #include <stdarg.h>
+#include "judge/attention.h"
 #include "judge/gap.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static struct advice *advice_add(struct judgement *out, const char *knob, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static struct advice *advice_add(struct judgement *out, const char *knob, const char *format, ...)
+struct advice *advice_add(struct judgement *out, const char *knob, const char *format, ...)
 {
 	struct advice *a;
 	va_list args;
@@ -102,7 +100,10 @@ static void about_pipe(struct judgement *out, const struct subject *s)
 	const struct factor *pipe = factor(out, "pipe"), *waves = factor(out, "waves");
 	struct advice *a;
 
-	(void)s;
+	if (!strcmp(s->c->probe, "attention")) {
+		attention_advice(out, s);
+		return;
+	}
 	if (waves && waves->value < 0.95)
 		a = advice_add(out, "shape: whole waves of tiles", "waves %.3f", waves->value);
 	else if (pipe && pipe->value < 0.90)
@@ -113,6 +114,23 @@ static void about_pipe(struct judgement *out, const struct subject *s)
 		snprintf(a->gain, sizeof(a->gain), "at most x %.2f%s",
 			 1 / (waves && waves->value < 0.95 ? waves : pipe)->value,
 			 power_capped(out) ? "; about none while the power cap binds" : "");
+}
+
+/* Launch gaps, or fewer blocks than SMs: of a product whose waves tell less it is the shape. */
+static void about_sms(struct judgement *out, const struct subject *s)
+{
+	const struct metric *sm = &out->metric[METRIC_SM];
+	const struct factor *waves = factor(out, "waves");
+	struct advice *a;
+
+	if (!*s->type || !sm->from || sm->value > metric_rows[METRIC_SM].target || !(sm->value > 0) ||
+	    (waves && waves->value < 0.95))
+		return;
+	a = advice_add(out,
+		       "work for every SM: a larger shape or batch, a graph that closes the gaps of launches",
+		       "SMs with a warp in flight %.1f %% of elapsed cycles (%s)", 100 * sm->value, sm->from);
+	if (a)
+		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", 1 / sm->value);
 }
 
 static void about_one(struct judgement *out, const char *name, double below, const char *knob)
@@ -174,6 +192,7 @@ void advice_of(struct judgement *out, const struct subject *s)
 	about_clock(out, s);
 	about_variant(out, s);
 	about_pipe(out, s);
+	about_sms(out, s);
 	about_one(out, "useful", 0.97, "shape: multiples of the tile");
 	about_one(out, "memory clock", 0.99, "what holds the memory clock down");
 	about_one(out, "width", 0.99, "PCIe lanes: reseat the card or riser");

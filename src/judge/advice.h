@@ -7,4 +7,7 @@
 
 /* After gap_of. Gains are promised from an A/B measurement of this run alone; else "at most". */
 void advice_of(struct judgement *out, const struct subject *s);
+/* For the kinds of advice. NULL: no room. */
+struct advice *advice_add(struct judgement *out, const char *knob, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 #endif

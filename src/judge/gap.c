@@ -32,6 +32,14 @@ struct factor *gap_add(struct judgement *out, const char *name, double value, do
 	return f;
 }
 
+void gap_show(struct judgement *out, const char *name, double value, const char *signal)
+{
+	struct factor *f = gap_add(out, name, value, 0.01, "%s", signal);
+
+	if (f)
+		f->shown_only = true;
+}
+
 void gap_absent(struct judgement *out, const char *name, const char *why, ...)
 {
 	va_list args;

@@ -19,6 +19,8 @@ void gap_of(struct judgement *out, const struct subject *s);
 /* For the chains. NULL: no room, which drops the factor (16 are more than any chain has). */
 struct factor *gap_add(struct judgement *out, const char *name, double value, double error,
 		       const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* A part of another factor: shown, not multiplied. */
+void gap_show(struct judgement *out, const char *name, double value, const char *signal);
 /* A factor that has no signal here: in the residual, and named so. */
 void gap_absent(struct judgement *out, const char *name, const char *why, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -26,10 +28,15 @@ void gap_absent(struct judgement *out, const char *name, const char *why, ...)
 bool gap_compute(struct judgement *out, const struct subject *s);
 /* The factor "pipe" of the compute chain; *share: its value, 0 where it is absent. */
 bool gap_pipe(struct judgement *out, const struct subject *s, double *share);
+/* Its factor "useful" by counters: FLOP declared over FLOP executed. `by_tile`: what the tile says of it, or
+ * 0. False: not counted, or contradicted. */
+bool gap_useful_counted(struct judgement *out, const struct subject *s, double by_tile);
 /* Its factor "clock": the SMs' over their maximum. True: by stamps. */
 bool gap_clock(struct judgement *out, const struct subject *s);
 bool gap_attention(struct judgement *out, const struct subject *s);
 bool gap_memory(struct judgement *out, const struct subject *s);
+/* The memory chain's factor "memory clock"; its value, or 0 where nothing tells it. */
+double gap_memory_clock(struct judgement *out, const struct subject *s);
 bool gap_link(struct judgement *out, const struct subject *s);
 bool gap_p2p(struct judgement *out, const struct subject *s);
 bool gap_cpu(struct judgement *out, const struct subject *s);

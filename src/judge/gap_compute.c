@@ -98,7 +98,7 @@ static double option(const struct subject *s, const char *name, double fallback)
 
 /* FLOP asked for over those that the tensor pipe executed. Not above 1: then one of the two is miscounted,
  * and that must show; nor beside a tile that says otherwise. */
-static bool counted_useful(struct judgement *out, const struct subject *s, double by_tile)
+bool gap_useful_counted(struct judgement *out, const struct subject *s, double by_tile)
 {
 	double executed, useful;
 
@@ -120,7 +120,7 @@ static bool useful_factor(struct judgement *out, const struct subject *s)
 	bool tiled;
 
 	if (strcmp(s->c->probe, "gemm")) {
-		if (counted_useful(out, s, 0))
+		if (gap_useful_counted(out, s, 0))
 			return true;
 		gap_add(out, "useful", 1, 0, "every instruction counted is asked for");
 		return true;
@@ -128,7 +128,7 @@ static bool useful_factor(struct judgement *out, const struct subject *s)
 	tiled = tile_read(s, &tm, &tn) && m >= 1 && n >= 1;
 	if (tiled)
 		useful = m * n / (ceil(m / tm) * tm * ceil(n / tn) * tn);
-	if (counted_useful(out, s, useful))
+	if (gap_useful_counted(out, s, useful))
 		return true;
 	if (tiled) {
 		gap_add(out, "useful", useful, useful < 1 ? 0.005 : 0,
@@ -143,14 +143,6 @@ static bool useful_factor(struct judgement *out, const struct subject *s)
 	return false;
 }
 
-static void show(struct judgement *out, const char *name, double value, const char *signal)
-{
-	struct factor *f = gap_add(out, name, value, 0.01, "%s", signal);
-
-	if (f)
-		f->shown_only = true;
-}
-
 /* What the pipe's share is made of; never multiplied. */
 static void parts(struct judgement *out, const struct subject *s, double pipe)
 {
@@ -162,17 +154,17 @@ static void parts(struct judgement *out, const struct subject *s, double pipe)
 	if (tile_read(s, &tm, &tn) && split <= 1 && sms > 0) {
 		tiles = batch * ceil(option(s, "m", 1) / tm) * ceil(option(s, "n", 1) / tn);
 		waves = tiles / (sms * ceil(tiles / sms));
-		show(out, "waves", waves, "part of pipe: tiles over SMs x whole waves");
+		gap_show(out, "waves", waves, "part of pipe: tiles over SMs x whole waves");
 	}
 	counted = subject_counter(s, "sm_active_share", &active) && active > 0;
 	if ((!counted && !subject_gpm(s, "sm", &active)) || !(active > 0) || active > 1)
 		return;
 	if (waves > 0 && active / waves <= 1)
-		show(out, "residency", active / waves,
-		     counted ? "part of pipe: SM active over elapsed (CUPTI), less waves"
-			     : "part of pipe: SM active over elapsed (GPM 2), less waves");
+		gap_show(out, "residency", active / waves,
+			 counted ? "part of pipe: SM active over elapsed (CUPTI), less waves"
+				 : "part of pipe: SM active over elapsed (GPM 2), less waves");
 	if (pipe > 0)
-		show(out, "issue", pipe / active, "part of pipe: pipe over SM active");
+		gap_show(out, "issue", pipe / active, "part of pipe: pipe over SM active");
 }
 
 bool gap_compute(struct judgement *out, const struct subject *s)

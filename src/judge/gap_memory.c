@@ -71,18 +71,23 @@ static double dram_kappa(const struct subject *s, size_t *from)
 	return n >= 2 ? stats_median(k, n) : 1;
 }
 
+double gap_memory_clock(struct judgement *out, const struct subject *s)
+{
+	double clock = memory_clock(s);
+
+	if (clock > 0)
+		gap_add(out, "memory clock", clock, 0.002, "NVML: now over maximum");
+	else
+		gap_absent(out, "memory clock", "not recorded");
+	return clock;
+}
+
 bool gap_memory(struct judgement *out, const struct subject *s)
 {
-	double clock = memory_clock(s), busy, k;
-	bool whole = true;
+	bool whole = gap_memory_clock(out, s) > 0;
+	double busy, k;
 	size_t from;
 
-	if (clock > 0) {
-		gap_add(out, "memory clock", clock, 0.002, "NVML: now over maximum");
-	} else {
-		gap_absent(out, "memory clock", "not recorded");
-		whole = false;
-	}
 	if (subject_gpm(s, "dram", &busy) && busy > 0) {
 		k = dram_kappa(s, &from);
 		gap_add(out, "busy", busy / k, from >= 2 ? 0.01 : 0.04,

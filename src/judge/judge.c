@@ -2,12 +2,14 @@
 /* A whole record: every case by itself, then siblings, gap and advice, then what the run is worth. */
 #include "judge/judge.h"
 #include "judge/advice.h"
+#include "judge/attention.h"
 #include "judge/choice.h"
 #include "judge/context.h"
 #include "judge/exit.h"
 #include "judge/gap.h"
 #include "judge/isolated.h"
 #include "judge/links.h"
+#include "judge/metrics.h"
 #include "judge/nodes.h"
 #include "judge/run.h"
 #include "judge/siblings.h"
@@ -222,7 +224,9 @@ enum status judge_run(struct judgements *out, const struct judge_context *ctx, c
 	}
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {
 		subject_of(&s, ctx, &r->cases[i]);
+		attention_accuracy(&out->of_case[i], &s);
 		gap_of(&out->of_case[i], &s);
+		metrics_of(&out->of_case[i], &s);
 		advice_of(&out->of_case[i], &s);
 		verdict_left_out(&out->of_case[i], &s);
 	}

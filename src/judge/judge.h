@@ -73,6 +73,27 @@ struct factor {
 	enum held_by held_by; /* of the factor "clock" */
 };
 
+/* How far units of the GPU were used while the judged iterations ran, beside the targets that are published
+ * for such kernels: name, shown, unit, target. They decide nothing. METHODS "Metrics against targets". */
+#define JUDGE_METRICS(X)                                                                                     \
+	X(SM, "sm_active", "SM active", "", 0.85)                                                            \
+	X(TENSOR, "tensor_active", "tensor pipe", "", 0.90)                                                  \
+	X(MEMORY, "memory_rate", "memory", "B/s", 2.5e12)                                                    \
+	X(OCCUPANCY, "occupancy", "occupancy", "", 0.85)
+#define X(id, ...) METRIC_##id,
+enum metric_id { JUDGE_METRICS(X) METRIC_COUNT };
+#undef X
+#define JUDGE_ERROR_GATE 1.2 /* times the library's error: METHODS "Attention", "Tolerance" */
+struct metric_row {
+	const char *name, *shown, *unit;
+	double target;
+};
+extern const struct metric_row metric_rows[METRIC_COUNT];
+struct metric {
+	double value;	  /* reached: above the row's target */
+	const char *from; /* what told it, static; NULL: nothing did */
+};
+
 struct judgement {
 	enum verdict verdict;
 	enum cause cause;
@@ -101,10 +122,13 @@ struct judgement {
 	bool has_explained_share;
 	struct advice {
 		char knob[96], evidence[200], gain[96];
-	} advice[4];
+	} advice[6];
 	size_t advice_count;
-	char part[16];	 /* PCI address of the GPU that the finding is about; "": the case's own */
-	bool superseded; /* another round of this case counts for the exit code */
+	struct metric metric[METRIC_COUNT];
+	double error_over_library; /* attention: its error over the library's on the same data; 0: not both
+				      are known */
+	char part[16];		   /* PCI address of the GPU that the finding is about; "": the case's own */
+	bool superseded;	   /* another round of this case counts for the exit code */
 };
 
 /* A fact in which nodes differ: what most of them have, and who has what else. */

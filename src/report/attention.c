@@ -191,6 +191,9 @@ static void add_row(struct grid *g, const struct view *v, const struct view_row 
 	if (c->dense)
 		add_sparse(g, v, row);
 	add_number(g, "%.1e", once(row, "error_rms"));
+	if (c->library)
+		add_number(g, "%.2f",
+			   row->j->error_over_library > 0 ? row->j->error_over_library : (double)NAN);
 }
 
 static void add_note(struct grid *g, const struct columns *c)
@@ -200,7 +203,7 @@ static void add_note(struct grid *g, const struct columns *c)
 	if (c->library)
 		text_add(&g->note,
 			 "; of cuDNN's: time over the library's of the same problem in this run, not "
-			 "taken in turns");
+			 "taken in turns; of its error: up to 1.2 is rounding");
 	if (c->dense)
 		text_add(&g->note,
 			 "; kept: share of the pairs that the mask leaves; gain: the dense case's time "
@@ -238,10 +241,50 @@ bool attention_grid(struct grid *g, const struct view *v)
 				grid_column(g, "lists made in", true);
 			}
 			grid_column(g, "error", true);
+			if (c.library)
+				grid_column(g, "of cuDNN's error", true);
 		}
 		add_row(g, v, &v->rows[i], &c);
 	}
 	if (rows)
 		add_note(g, &c);
 	return rows;
+}
+
+static json_t *row_json(struct json_build *b, const struct view_row *row)
+{
+	const struct view_row *library = library_of(b->v, row), *dense = dense_of(b->v, row);
+	json_t *object = json_object();
+
+	json_put_count(b, object, "case", row->c->id);
+	json_put_text(b, object, "title", row->title);
+	json_put_text(b, object, "engine", row->c->engine);
+	json_put_number(b, object, "time_ns", time_of(row));
+	json_put_number(b, object, "time_ns_a_head", time_of(row) / heads_of(row));
+	json_put_number(b, object, "published_ns_a_head", published_of(row) * 1e3);
+	json_put_number(b, object, "flop_rate", number(row->phase, "flop_rate"));
+	if (library) {
+		json_put_count(b, object, "library_case", library->c->id);
+		json_put_number(b, object, "time_over_library", time_of(row) / time_of(library));
+	}
+	if (row->j->error_over_library > 0)
+		json_put_number(b, object, "error_over_library", row->j->error_over_library);
+	json_put_number(b, object, "error_rms", once(row, "error_rms"));
+	if (block_sparse(row))
+		json_put_number(b, object, "pairs_share", once(row, "pairs_share"));
+	if (dense) {
+		json_put_count(b, object, "dense_case", dense->c->id);
+		json_put_number(b, object, "gain_over_dense", time_of(dense) / time_of(row));
+	}
+	return object;
+}
+
+json_t *attention_json(struct json_build *b)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < b->v->row_count; i++)
+		if (fits(&b->v->rows[i]))
+			json_push(b, array, row_json(b, &b->v->rows[i]));
+	return array;
 }

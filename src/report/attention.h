@@ -4,8 +4,10 @@
 #ifndef REPORT_ATTENTION_H
 #define REPORT_ATTENTION_H
 #include "report/grid.h"
-#include "report/view.h"
+#include "report/json_build.h"
 
 /* False: no case of probe attention has a figure. */
 bool attention_grid(struct grid *g, const struct view *v);
+/* An object a case; an empty array: none. Caller decrefs. */
+json_t *attention_json(struct json_build *b);
 #endif

@@ -2,6 +2,8 @@
 #include "report/grid.h"
 #include "report/attention.h"
 #include "report/growth.h"
+#include "report/metrics.h"
+#include "report/products.h"
 #include "report/ranks.h"
 #include "report/scaling.h"
 #include "report/singles.h"
@@ -85,7 +87,13 @@ void grid_each(const struct view *v, bool brief, grid_visit *visit, void *arg)
 		growth_grid(&g, v, i);
 		show(&g, visit, arg);
 	}
+	(void)products_grid(&g, v);
+	show(&g, visit, arg);
 	(void)attention_grid(&g, v);
+	show(&g, visit, arg);
+	(void)metrics_grid(&g, v);
+	show(&g, visit, arg);
+	(void)metrics_advice_grid(&g, v);
 	show(&g, visit, arg);
 	(void)singles_grid(&g, v);
 	show(&g, visit, arg);

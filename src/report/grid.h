@@ -20,7 +20,7 @@ struct grid {
 	bool folded;		 /* on the page: unfolds */
 	size_t columns;
 	struct {
-		char head[24];
+		char head[32];
 		bool right; /* flush right: figures */
 	} column[GRID_COLUMNS];
 	char **cell; /* by row */

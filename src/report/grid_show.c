@@ -5,6 +5,7 @@
 #include "report/markdown.h"
 #include "report/paint.h"
 #include "report/width.h"
+#include "report/words.h"
 
 void grid_markdown(struct text *out, const struct grid *g)
 {
@@ -109,11 +110,17 @@ static unsigned wide(const struct grid *g, const unsigned *width)
 static void terminal_sentence(const struct paint *p, const struct grid *g, size_t row)
 {
 	struct text line = {0};
+	const char *between = ": ";
 
-	text_addf(&line, "%s: ", grid_at(g, row, 0));
-	for (size_t k = 1; k < g->columns; k++)
-		if (*grid_at(g, row, k))
-			text_addf(&line, "%s%s %s", k > 1 ? "; " : "", g->column[k].head, grid_at(g, row, k));
+	text_add(&line, grid_at(g, row, 0));
+	for (size_t k = 1; k < g->columns; k++) {
+		const char *one = grid_at(g, row, k);
+
+		if (!*one || !strcmp(one, WORDS_NONE))
+			continue;
+		text_addf(&line, "%s%s %s", between, g->column[k].head, one);
+		between = "; ";
+	}
 	width_wrap(p->out, text_str(&line), p->columns, 0, 2);
 	text_add(p->out, "\n");
 	text_release(&line);

@@ -3,6 +3,7 @@
  * unknown. */
 #include "report/about.h"
 #include "report/json.h"
+#include "report/attention.h"
 #include "report/growth.h"
 #include "report/json_build.h"
 #include "report/nodes.h"
@@ -164,10 +165,18 @@ static json_t *stated_json(struct json_build *b, const struct judgement *j)
 	return object;
 }
 
+static void put_unless_empty(struct json_build *b, json_t *object, const char *key, json_t *array)
+{
+	if (json_array_size(array))
+		json_put(b, object, key, array);
+	else
+		json_decref(array);
+}
+
 static json_t *report_object(struct json_build *b)
 {
 	const struct report_input *in = b->v->in;
-	json_t *root = json_object(), *cases = json_array(), *groups;
+	json_t *root = json_object(), *cases = json_array();
 
 	json_put(b, root, "schema", json_string("assay.results"));
 	json_put(b, root, "schema_version", json_integer(REPORT_SCHEMA_VERSION));
@@ -189,11 +198,8 @@ static json_t *report_object(struct json_build *b)
 		json_put(b, root, "p2p", json_p2p(b));
 	if (in->judged->way_count)
 		json_put(b, root, "best_ways", json_ways(b));
-	groups = growth_json(b);
-	if (json_array_size(groups))
-		json_put(b, root, "collective_groups", groups);
-	else
-		json_decref(groups);
+	put_unless_empty(b, root, "collective_groups", growth_json(b));
+	put_unless_empty(b, root, "attention", attention_json(b));
 	if (nodes_any(b->v))
 		json_put(b, root, "team", json_nodes(b));
 	if (in->judged->has_stated)

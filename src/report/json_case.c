@@ -3,6 +3,7 @@
 #include <math.h>
 #include "report/basis.h"
 #include "report/json_build.h"
+#include "report/metrics.h"
 
 /* The journal's own values, texts with names replaced; what is no number, text or flag is dropped. */
 static json_t *values_json(struct json_build *b, const json_t *values)
@@ -147,6 +148,7 @@ static json_t *work_json(struct json_build *b, const struct record_case *c)
 static void put_judgement(struct json_build *b, json_t *object, const struct view_row *row)
 {
 	const struct judgement *j = row->j;
+	json_t *metrics;
 
 	json_put(b, object, "verdict", json_string(verdict_name(j->verdict)));
 	json_put(b, object, "cause", json_string(cause_name(j->cause)));
@@ -170,6 +172,11 @@ static void put_judgement(struct json_build *b, json_t *object, const struct vie
 	put_basis(b, object, j);
 	put_gap(b, object, j);
 	json_put(b, object, "advice", advice_json(b, j));
+	metrics = metrics_json(b, row);
+	if (json_array_size(metrics))
+		json_put(b, object, "metrics", metrics);
+	else
+		json_decref(metrics);
 }
 
 /* Of several nodes: whose journal the case is from, and what the others told of one of the whole team. */

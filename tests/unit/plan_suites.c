@@ -72,6 +72,7 @@ static void test_plan_suites__quick_and_full_take_no_longer_than_they_say(void *
 		{"h200-sxm-1", "quick", 60},	      {"derived-h200-sxm-4", "quick", 90},
 		{"derived-h100-sxm-8", "quick", 120}, {"h200-sxm-1", "full", 600},
 		{"derived-h200-sxm-4", "full", 600},  {"derived-h100-sxm-8", "full", 600},
+		{"h200-sxm-1", "attention", 180},
 	};
 
 	(void)state;
