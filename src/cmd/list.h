@@ -8,6 +8,7 @@
 	X(info) \
 	X(launch) \
 	X(list_command) \
+	X(make_model) \
 	X(monitor) \
 	X(probe) \
 	X(profile) \

@@ -116,6 +116,11 @@ enum status file_new_begin(struct file_new *f, const char *path, struct error *e
 	return f->fd < 0 ? error_errno(err, errno, "cannot create %s", f->beside) : STATUS_OK;
 }
 
+enum status file_new_write(struct file_new *f, const void *data, size_t size, struct error *err)
+{
+	return write_all(f->fd, data, size, f->beside, err);
+}
+
 enum status file_new_end(struct file_new *f, enum status st, struct error *err)
 {
 	if (f->fd < 0)
@@ -138,7 +143,7 @@ enum status file_write(const char *path, const void *data, size_t size, struct e
 	enum status st = file_new_begin(&f, path, err);
 
 	if (!st)
-		st = write_all(f.fd, data, size, f.beside, err);
+		st = file_new_write(&f, data, size, err);
 	return file_new_end(&f, st, err);
 }
 

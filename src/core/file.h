@@ -16,6 +16,7 @@ struct file_new {
 	int fd; /* write to it; file_new_end closes it */
 };
 enum status file_new_begin(struct file_new *f, const char *path, struct error *err);
+enum status file_new_write(struct file_new *f, const void *data, size_t size, struct error *err);
 /* `st` OK: to the disk and renamed; else taken away. Returns the first that failed. */
 enum status file_new_end(struct file_new *f, enum status st, struct error *err);
 /* Writes beside and renames; a full disk leaves the old file. */

@@ -31,19 +31,42 @@ void philox4x32(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2
 	out[3] = x3;
 }
 
-uint32_t random_u32(uint64_t seed, uint32_t stream, uint64_t index)
+/* The four words that hold element `index`. */
+static void four(uint32_t out[4], uint64_t seed, uint32_t stream, uint64_t index)
 {
 	const uint32_t counter[4] = {(uint32_t)(index >> 2), (uint32_t)(index >> 34), stream, 0};
 	const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-	uint32_t out[4];
 
 	philox4x32(out, counter, key);
+}
+
+static float to_f32(uint32_t word)
+{
+	return (float)(((double)word + 0.5) * 0x1p-31 - 1.0);
+}
+
+uint32_t random_u32(uint64_t seed, uint32_t stream, uint64_t index)
+{
+	uint32_t out[4];
+
+	four(out, seed, stream, index);
 	return out[index & 3];
 }
 
 float random_f32(uint64_t seed, uint32_t stream, uint64_t index)
 {
-	return (float)(((double)random_u32(seed, stream, index) + 0.5) * 0x1p-31 - 1.0);
+	return to_f32(random_u32(seed, stream, index));
+}
+
+void random_fill_f32(float *out, size_t count, uint64_t seed, uint32_t stream, uint64_t first)
+{
+	uint32_t words[4];
+
+	for (size_t i = 0; i < count; i++) {
+		if (!i || !((first + i) & 3))
+			four(words, seed, stream, first + i);
+		out[i] = to_f32(words[(first + i) & 3]);
+	}
 }
 
 bool random_hex(char *out, size_t size)

@@ -13,6 +13,8 @@ void philox4x32(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2
 uint32_t random_u32(uint64_t seed, uint32_t stream, uint64_t index);
 /* Uniform in [-1, 1]: (u32 + 0.5) * 2^-31 - 1, exact in double, rounded to float once. */
 float random_f32(uint64_t seed, uint32_t stream, uint64_t index);
+/* random_f32 of `count` neighbours from `first` on, four a round. */
+void random_fill_f32(float *out, size_t count, uint64_t seed, uint32_t stream, uint64_t first);
 /* Nobody's to guess: size - 1 digits of base 16 (an even number, 32 at most) of the kernel's random bits, and
  * a NUL. False: errno. */
 bool random_hex(char *out, size_t size);

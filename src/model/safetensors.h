@@ -26,8 +26,6 @@ enum status safetensors_open(struct safetensors *s, const char *path, struct err
 enum status safetensors_parse(struct safetensors *s, const char *path, const void *data, uint64_t size,
 			      struct error *err);
 void safetensors_release(struct safetensors *s);
-/* The string that "__metadata__" has under key, or NULL. */
-const char *safetensors_metadata(const struct safetensors *s, const char *key);
 
 struct safetensors_writer {
 	struct file_new file;
