@@ -41,6 +41,9 @@ struct linear_run {
 /* x [T, in]; residual [T, out] or absent, may be y; u [T, adapters * rank] is kept for backward. */
 enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
 			   struct mat residual, struct mat u, struct error *err);
+/* u again, where forward's was not kept. */
+enum status linear_remake(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
+			  struct error *err);
 /* Adds to the gradient of what is trained; dx (absent: not wanted) = dx_beta * dx + its gradient. */
 enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
 			    struct mat dy, struct mat dx, float dx_beta, struct error *err);

@@ -68,19 +68,20 @@ enum status blas_settle(struct blas *b, const struct lib_fact *fact, struct erro
 }
 
 void blas_sgemm(const struct blas *b, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,
-		const float *x, int ldx, const float *y, int ldy, float *z, int ldz)
+		float alpha, const float *x, int ldx, const float *y, int ldy, float beta, float *z, int ldz)
 {
 	if (b->sgemm)
-		b->sgemm(CblasRowMajor, ta, tb, m, n, k, 1, x, ldx, y, ldy, 0, z, ldz);
+		b->sgemm(CblasRowMajor, ta, tb, m, n, k, alpha, x, ldx, y, ldy, beta, z, ldz);
 	else
-		b->wide_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, x, ldx, y, ldy, 0, z, ldz);
+		b->wide_sgemm(CblasRowMajor, ta, tb, m, n, k, alpha, x, ldx, y, ldy, beta, z, ldz);
 }
 
 void blas_dgemm(const struct blas *b, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,
-		const double *x, int ldx, const double *y, int ldy, double *z, int ldz)
+		double alpha, const double *x, int ldx, const double *y, int ldy, double beta, double *z,
+		int ldz)
 {
 	if (b->dgemm)
-		b->dgemm(CblasRowMajor, ta, tb, m, n, k, 1, x, ldx, y, ldy, 0, z, ldz);
+		b->dgemm(CblasRowMajor, ta, tb, m, n, k, alpha, x, ldx, y, ldy, beta, z, ldz);
 	else
-		b->wide_dgemm(CblasRowMajor, ta, tb, m, n, k, 1, x, ldx, y, ldy, 0, z, ldz);
+		b->wide_dgemm(CblasRowMajor, ta, tb, m, n, k, alpha, x, ldx, y, ldy, beta, z, ldz);
 }

@@ -73,11 +73,12 @@ struct blas {
  * LIBRARY_MISSING where none of the sets is complete; `fact` names the file.
  */
 enum status blas_settle(struct blas *b, const struct lib_fact *fact, struct error *err);
-/* C = A B of one type, row-major; leading dimensions as cblas has them. After blas_settle. */
+/* C = alpha A B + beta C of one type, row-major; leading dimensions as cblas has them. After blas_settle. */
 void blas_sgemm(const struct blas *b, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,
-		const float *x, int ldx, const float *y, int ldy, float *z, int ldz);
+		float alpha, const float *x, int ldx, const float *y, int ldy, float beta, float *z, int ldz);
 void blas_dgemm(const struct blas *b, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,
-		const double *x, int ldx, const double *y, int ldy, double *z, int ldz);
+		double alpha, const double *x, int ldx, const double *y, int ldy, double beta, double *z,
+		int ldz);
 
 extern const struct lib_spec openblas_lib; /* "openblas" */
 #endif

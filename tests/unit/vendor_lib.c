@@ -331,9 +331,9 @@ static void test_vendor_lib__products_are_called_by_their_integers(void **state)
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(blas_settle(&b[i], NULL, &err), STATUS_OK);
 		assert_true(b[i].set_num_threads == threads);
-		blas_sgemm(&b[i], CblasNoTrans, CblasTrans, 2, 3, 4, NULL, 5, NULL, 6, NULL, 7);
+		blas_sgemm(&b[i], CblasNoTrans, CblasTrans, 2, 3, 4, 1, NULL, 5, NULL, 6, 0, NULL, 7);
 		assert_int_equal(called, i ? 2 : 1);
-		blas_dgemm(&b[i], CblasNoTrans, CblasTrans, 2, 3, 4, NULL, 5, NULL, 6, NULL, 7);
+		blas_dgemm(&b[i], CblasNoTrans, CblasTrans, 2, 3, 4, 1, NULL, 5, NULL, 6, 0, NULL, 7);
 		assert_int_equal(called, i ? 3 : 4);
 	}
 	b[0] = half;

@@ -42,11 +42,11 @@ static enum status multiply(struct gemm_host *h, unsigned set, struct error *err
 			 ic = (uint64_t)b * o->m * o->n;
 
 		if (o->type == GEMM_FP64)
-			blas_dgemm(blas, ta, tb, m, n, k, (double *)h->a[set] + ia, lda,
-				   (double *)h->b[set] + ib, ldb, (double *)h->c[set] + ic, n);
+			blas_dgemm(blas, ta, tb, m, n, k, 1, (double *)h->a[set] + ia, lda,
+				   (double *)h->b[set] + ib, ldb, 0, (double *)h->c[set] + ic, n);
 		else
-			blas_sgemm(blas, ta, tb, m, n, k, (float *)h->a[set] + ia, lda,
-				   (float *)h->b[set] + ib, ldb, (float *)h->c[set] + ic, n);
+			blas_sgemm(blas, ta, tb, m, n, k, 1, (float *)h->a[set] + ia, lda,
+				   (float *)h->b[set] + ib, ldb, 0, (float *)h->c[set] + ic, n);
 	}
 	return STATUS_OK;
 }

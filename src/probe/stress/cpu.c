@@ -132,11 +132,11 @@ static void multiply(struct stress_cpu *s, uint64_t i)
 
 	check_product(s); /* nobody asked for the last one: it is checked all the same */
 	if (wide(s))
-		blas_dgemm(&s->blas, CblasNoTrans, CblasTrans, n, n, n, s->a, n, s->g[i % STRESS_SETS], n,
-			   s->c, n);
+		blas_dgemm(&s->blas, CblasNoTrans, CblasTrans, n, n, n, 1, s->a, n, s->g[i % STRESS_SETS], n,
+			   0, s->c, n);
 	else
-		blas_sgemm(&s->blas, CblasNoTrans, CblasTrans, n, n, n, s->a, n, s->g[i % STRESS_SETS], n,
-			   s->c, n);
+		blas_sgemm(&s->blas, CblasNoTrans, CblasTrans, n, n, n, 1, s->a, n, s->g[i % STRESS_SETS], n,
+			   0, s->c, n);
 	s->pending = true;
 	s->pending_set = i % STRESS_SETS;
 }

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/cost.h"
+#include "model/mat.h"
+
+void cost_touch(struct back *back, const struct mat *m, double times)
+{
+	back->cost.bytes += times * (double)m->rows * (double)m->cols * (double)mat_bytes(m->dtype);
+}
+
+void cost_gemm(struct back *back, const struct gemm *g)
+{
+	int64_t k = g->trans_a ? g->a.rows : g->a.cols;
+	double flop = 2 * (double)g->d.rows * (double)g->d.cols * (double)k;
+
+	back->cost.flop += flop;
+	back->cost.gemm_flop += flop;
+	cost_touch(back, &g->a, 1);
+	cost_touch(back, &g->b, 1);
+	cost_touch(back, &g->d, 1);
+	if (g->beta != 0)
+		cost_touch(back, &g->c, 1);
+}
+
+void cost_attention(struct back *back, const struct attention *at, const struct batch *b, bool backward)
+{
+	double pairs = 0, width = (double)(at->heads + 2 * at->kv_heads) * at->head_dim;
+
+	for (int64_t i = 0; i < b->docs; i++) {
+		double length = b->doc_start[i + 1] - b->doc_start[i];
+
+		pairs += length * (length + 1) / 2;
+	}
+	back->cost.flop += (backward ? 2.5 : 1) * 4 * pairs * at->head_dim * at->heads;
+	back->cost.bytes += (backward ? 3 : 1) * (double)b->tokens * width * (double)mat_bytes(back->dtype);
+}
+
+/* A tile of scores a thread; backward a second one, and a thread's sum of key gradients is its own items'. */
+enum status workspace_attention(struct back *back, const struct batch *b, bool backward, struct mat *tile,
+				struct error *err)
+{
+	*tile = (struct mat){
+		.rows = (int64_t)back->threads * (backward ? 2 : 1) * ATTENTION_ROWS,
+		.cols = b->doc_len_max,
+		.dtype = back->stat,
+	};
+	return arena_mat(back->arena, MEM_WORKSPACE, tile, "scores of attention", err);
+}
+
+enum status workspace_reduce(struct back *back, const struct mat *x, struct mat *sums, struct error *err)
+{
+	*sums = (struct mat){
+		.rows = 1,
+		.cols = (x->rows * x->cols + REDUCE_BLOCK - 1) / REDUCE_BLOCK,
+		.dtype = DTYPE_F64,
+	};
+	return arena_mat(back->arena, MEM_WORKSPACE, sums, "sums of blocks", err);
+}

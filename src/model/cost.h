@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What operations cost and what they need beside their operands: the same for the back end that works and
+ * the one that plans. FLOP are those of products and attention; docs/METHODS derives a step's.
+ */
+#ifndef MODEL_COST_H
+#define MODEL_COST_H
+#include "model/ops.h"
+
+void cost_gemm(struct back *back, const struct gemm *g);
+/* Pairs kept by the causal mask, once forward and 2.5 times backward (P is made again). */
+void cost_attention(struct back *back, const struct attention *at, const struct batch *b, bool backward);
+/* Elements of m read and written so many times. */
+void cost_touch(struct back *back, const struct mat *m, double times);
+
+enum { ATTENTION_ROWS = 64 };  /* queries that a thread of a CPU takes at once */
+enum { REDUCE_BLOCK = 65536 }; /* elements summed before sums are summed */
+/* Places of a CPU's operations; the caller gives them back by the arena's mark. */
+enum status workspace_attention(struct back *back, const struct batch *b, bool backward, struct mat *tile,
+				struct error *err);
+enum status workspace_reduce(struct back *back, const struct mat *x, struct mat *sums, struct error *err);
+#endif

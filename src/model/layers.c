@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include "model/layers.h"
+#include "model/mat.h"
+
+static enum status norm(const struct layer_run *run, const struct weight *w, struct mat x, struct mat y,
+			struct mat rstd, struct error *err)
+{
+	struct back *back = run->linear.back;
+
+	return back->ops->rmsnorm(back, x, w->w, (float)run->shape->norm_eps, y, rstd, err);
+}
+
+/* q's or k's columns of a matrix that holds q, k (and v) side by side. */
+static struct mat heads_of(const struct layer_run *run, const struct mat *m, bool k)
+{
+	const struct shape *s = run->shape;
+
+	if (!m->rows)
+		return *m;
+	return mat_cols(m, k ? s->heads * s->head_dim : 0, (k ? s->kv_heads : s->heads) * s->head_dim);
+}
+
+static struct mat rstd_of(const struct layer_run *run, const struct mat *m, bool k)
+{
+	if (!m->rows)
+		return *m;
+	return mat_cols(m, k ? run->shape->heads : 0, k ? run->shape->kv_heads : run->shape->heads);
+}
+
+static enum status rope(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			struct error *err)
+{
+	struct back *back = run->linear.back;
+	enum status st = STATUS_OK;
+
+	for (int k = 0; !st && k < 2; k++)
+		st = back->ops->head_norm_rope(
+			back, heads_of(run, &s->qkv, k), (int)(k ? run->shape->kv_heads : run->shape->heads),
+			k ? l->k_norm.w : l->q_norm.w, (float)run->shape->norm_eps, run->batch->position,
+			run->cos_sin, heads_of(run, &s->raw, k), rstd_of(run, &s->head_rstd, k), err);
+	return st;
+}
+
+static enum status rope_bwd(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			    struct mat dqkv, struct error *err)
+{
+	struct back *back = run->linear.back;
+	enum status st = STATUS_OK;
+
+	for (int k = 0; !st && k < 2; k++) {
+		const struct weight *w = k ? &l->k_norm : &l->q_norm;
+
+		st = back->ops->head_norm_rope_bwd(
+			back, heads_of(run, &dqkv, k), (int)(k ? run->shape->kv_heads : run->shape->heads),
+			w->w, run->batch->position, run->cos_sin, heads_of(run, &s->raw, k),
+			rstd_of(run, &s->head_rstd, k), w->grad, err);
+	}
+	return st;
+}
+
+static struct attention attention_of(const struct shape *s)
+{
+	return (struct attention){
+		.heads = (int)s->heads,
+		.kv_heads = (int)s->kv_heads,
+		.head_dim = (int)s->head_dim,
+		.scale = (float)(1 / sqrt((double)s->head_dim)),
+	};
+}
+
+/* From the layer's input to what `down` multiplies. */
+static enum status forward_to_h(const struct layer_run *run, const struct layer *l,
+				const struct layer_saved *s, struct error *err)
+{
+	const struct linear_run *linear = &run->linear;
+	const struct attention at = attention_of(run->shape);
+	const struct ops *ops = linear->back->ops;
+	enum status st = norm(run, &l->norm1, s->x, s->n1, s->rstd1, err);
+
+	if (!st)
+		st = linear_forward(linear, &l->qkv, s->n1, s->qkv, (struct mat){0}, s->u_qkv, err);
+	if (!st)
+		st = rope(run, l, s, err);
+	if (!st)
+		st = ops->attention(linear->back, &at, run->batch, s->qkv, s->o, s->lse, err);
+	if (!st)
+		st = linear_forward(linear, &l->o, s->o, s->x2, s->x, s->u_o, err);
+	if (!st)
+		st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
+	if (!st)
+		st = linear_forward(linear, &l->gate_up, s->n2, s->gate_up, (struct mat){0}, s->u_gate_up,
+				    err);
+	if (!st)
+		st = ops->swiglu(linear->back, s->gate_up, s->h, err);
+	return st;
+}
+
+enum status layer_forward(const struct layer_run *run, const struct layer *l, const struct layer_saved *saved,
+			  struct mat out, struct error *err)
+{
+	enum status st = forward_to_h(run, l, saved, err);
+
+	if (!st)
+		st = linear_forward(&run->linear, &l->down, saved->h, out, saved->x2, saved->u_down, err);
+	return st;
+}
+
+/* What forward did not keep. */
+static enum status remake(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			  struct error *err)
+{
+	struct back *back = run->linear.back;
+	enum status st;
+
+	if (run->recompute == RECOMPUTE_NONE)
+		return STATUS_OK;
+	if (run->recompute == RECOMPUTE_FULL) {
+		st = forward_to_h(run, l, s, err);
+		return st ? st : linear_remake(&run->linear, &l->down, s->h, s->u_down, err);
+	}
+	st = norm(run, &l->norm1, s->x, s->n1, s->rstd1, err);
+	if (!st)
+		st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
+	if (!st)
+		st = back->ops->swiglu(back, s->gate_up, s->h, err);
+	return st;
+}
+
+static enum status scratch(const struct layer_run *run, int64_t cols, struct mat *m, const char *name,
+			   struct error *err)
+{
+	*m = (struct mat){.rows = run->batch->tokens, .cols = cols, .dtype = run->linear.back->dtype};
+	return arena_mat(run->linear.back->arena, MEM_SCRATCH, m, name, err);
+}
+
+static enum status norm_bwd(const struct layer_run *run, const struct weight *w, struct mat dy, struct mat x,
+			    struct mat rstd, struct mat dx_add, struct error *err)
+{
+	struct back *back = run->linear.back;
+
+	return back->ops->rmsnorm_bwd(back, dy, x, w->w, rstd, dx_add, w->grad, err);
+}
+
+/* dx: of the output, becomes that of x2. */
+static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			   struct mat dx, struct error *err)
+{
+	struct back *back = run->linear.back;
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat dh, dn;
+	enum status st = scratch(run, run->shape->hidden, &dn, "gradient of a norm", err);
+
+	if (!st)
+		st = scratch(run, run->shape->ffn, &dh, "gradient of h", err);
+	if (!st)
+		st = linear_backward(&run->linear, &l->down, s->h, s->u_down, dx, dh, 0, err);
+	if (!st)
+		st = back->ops->swiglu_bwd(back, dh, s->gate_up, err);
+	if (!st)
+		st = linear_backward(&run->linear, &l->gate_up, s->n2, s->u_gate_up, s->gate_up, dn, 0, err);
+	if (!st)
+		st = norm_bwd(run, &l->norm2, dn, s->x2, s->rstd2, dx, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+/* dx: of x2, becomes that of x. */
+static enum status attention_bwd(const struct layer_run *run, const struct layer *l,
+				 const struct layer_saved *s, struct mat dx, bool input_wanted,
+				 struct error *err)
+{
+	struct back *back = run->linear.back;
+	const struct arena_mark mark = arena_mark(back->arena);
+	const struct attention at = attention_of(run->shape);
+	const bool norm_wanted = input_wanted || l->norm1.grad.rows;
+	struct mat d_o, dqkv, dn = {0};
+	enum status st = scratch(run, s->o.cols, &d_o, "gradient of attention", err);
+
+	if (!st)
+		st = scratch(run, s->qkv.cols, &dqkv, "gradient of q, k, v", err);
+	if (!st && norm_wanted)
+		st = scratch(run, run->shape->hidden, &dn, "gradient of a norm", err);
+	if (!st)
+		st = linear_backward(&run->linear, &l->o, s->o, s->u_o, dx, d_o, 0, err);
+	if (!st)
+		st = back->ops->attention_bwd(back, &at, run->batch, s->qkv, s->o, s->lse, d_o, dqkv, err);
+	if (!st)
+		st = rope_bwd(run, l, s, dqkv, err);
+	if (!st)
+		st = linear_backward(&run->linear, &l->qkv, s->n1, s->u_qkv, dqkv, dn, 0, err);
+	if (!st && norm_wanted)
+		st = norm_bwd(run, &l->norm1, dn, s->x, s->rstd1, dx, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+enum status layer_backward(const struct layer_run *run, const struct layer *l,
+			   const struct layer_saved *saved, struct mat dx, bool input_wanted,
+			   struct error *err)
+{
+	enum status st = remake(run, l, saved, err);
+
+	if (!st)
+		st = mlp_bwd(run, l, saved, dx, err);
+	if (!st)
+		st = attention_bwd(run, l, saved, dx, input_wanted, err);
+	return st;
+}

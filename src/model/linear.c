@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/linear.h"
+#include "model/mat.h"
+
+bool linear_is_trained(const struct linear *l)
+{
+	return l->adapters > 0 || l->w.grad.rows > 0 || l->bias.grad.rows > 0;
+}
+
+/* d = alpha op(a) op(b) + beta d */
+static enum status product(struct back *back, struct mat a, bool trans_a, struct mat b, bool trans_b,
+			   float alpha, float beta, struct mat d, struct error *err)
+{
+	const struct gemm g = {.a = a,
+			       .b = b,
+			       .c = d,
+			       .d = d,
+			       .trans_a = trans_a,
+			       .trans_b = trans_b,
+			       .alpha = alpha,
+			       .beta = beta};
+
+	return back->ops->gemm(back, &g, err);
+}
+
+static struct mat of_adapter(const struct linear *l, const struct mat *stacked, int i)
+{
+	return mat_rows(stacked, i * l->rank, l->rank);
+}
+
+static struct dropout mask_of(const struct linear_run *run, const struct linear *l, int i)
+{
+	return (struct dropout){
+		.seed = run->dropout_seed,
+		.row_begin = run->row_begin,
+		.site = l->site * PEFT_TARGET_COUNT + l->adapter[i].target,
+		.p = run->dropout_p,
+	};
+}
+
+/* Place for a masked input, or a gradient before its mask: one adapter's at a time. */
+static enum status place_masked(const struct linear_run *run, const struct mat *x, struct mat *masked,
+				struct error *err)
+{
+	*masked = (struct mat){.rows = x->rows, .cols = x->cols, .dtype = run->back->dtype};
+	return arena_mat(run->back->arena, MEM_SCRATCH, masked, "input behind dropout", err);
+}
+
+/* u = x A' at once, or behind each adapter's own mask. */
+static enum status down(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
+			struct error *err)
+{
+	const struct arena_mark mark = arena_mark(run->back->arena);
+	struct mat masked;
+	enum status st;
+
+	if (run->dropout_p == 0)
+		return product(run->back, x, false, l->a.w, true, 1, 0, u, err);
+	st = place_masked(run, &x, &masked, err);
+	for (int i = 0; !st && i < l->adapters; i++) {
+		const struct dropout mask = mask_of(run, l, i);
+
+		st = run->back->ops->dropout(run->back, x, &mask, masked, false, err);
+		if (!st)
+			st = product(run->back, masked, false, of_adapter(l, &l->a.w, i), true, 1, 0,
+				     mat_cols(&u, i * l->rank, l->rank), err);
+	}
+	arena_reset(run->back->arena, &mark);
+	return st;
+}
+
+enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
+			   struct mat residual, struct mat u, struct error *err)
+{
+	const struct gemm base = {
+		.a = x,
+		.b = l->w.w,
+		.c = residual,
+		.d = y,
+		.bias = l->bias.w,
+		.trans_b = true,
+		.alpha = 1,
+		.beta = residual.rows ? 1 : 0,
+	};
+	enum status st = run->back->ops->gemm(run->back, &base, err);
+
+	if (st || !l->adapters)
+		return st;
+	st = down(run, l, x, u, err);
+	for (int i = 0; !st && i < l->adapters; i++)
+		st = product(run->back, mat_cols(&u, i * l->rank, l->rank), false, l->adapter[i].b.w, true,
+			     l->lora_scale, 1, mat_cols(&y, l->adapter[i].out_begin, l->adapter[i].out), err);
+	return st;
+}
+
+enum status linear_remake(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
+			  struct error *err)
+{
+	return l->adapters ? down(run, l, x, u, err) : STATUS_OK;
+}
+
+/* v = s dy B for each adapter, and dB += s dy' u. */
+static enum status up_bwd(const struct linear_run *run, const struct linear *l, struct mat u, struct mat dy,
+			  struct mat v, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int i = 0; !st && i < l->adapters; i++) {
+		const struct adapter *a = &l->adapter[i];
+		struct mat slice = mat_cols(&dy, a->out_begin, a->out);
+
+		st = product(run->back, slice, false, a->b.w, false, l->lora_scale, 0,
+			     mat_cols(&v, i * l->rank, l->rank), err);
+		if (!st)
+			st = product(run->back, slice, true, mat_cols(&u, i * l->rank, l->rank), false,
+				     l->lora_scale, 1, a->b.grad, err);
+	}
+	return st;
+}
+
+/* dA += v' drop(x), dx += drop'(v A) */
+static enum status down_bwd(const struct linear_run *run, const struct linear *l, struct mat x, struct mat v,
+			    struct mat dx, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(run->back->arena);
+	struct back *back = run->back;
+	struct mat masked;
+	enum status st;
+
+	if (run->dropout_p == 0) {
+		st = product(back, v, true, x, false, 1, 1, l->a.grad, err);
+		return st || !dx.rows ? st : product(back, v, false, l->a.w, false, 1, 1, dx, err);
+	}
+	st = place_masked(run, &x, &masked, err);
+	for (int i = 0; !st && i < l->adapters; i++) {
+		const struct dropout mask = mask_of(run, l, i);
+		struct mat vi = mat_cols(&v, i * l->rank, l->rank);
+
+		st = back->ops->dropout(back, x, &mask, masked, false, err);
+		if (!st)
+			st = product(back, vi, true, masked, false, 1, 1, of_adapter(l, &l->a.grad, i), err);
+		if (st || !dx.rows)
+			continue;
+		st = product(back, vi, false, of_adapter(l, &l->a.w, i), false, 1, 0, masked, err);
+		if (!st)
+			st = back->ops->dropout(back, masked, &mask, dx, true, err);
+	}
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+static enum status adapters_bwd(const struct linear_run *run, const struct linear *l, struct mat x,
+				struct mat u, struct mat dy, struct mat dx, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(run->back->arena);
+	struct mat v = {.rows = x.rows, .cols = l->adapters * l->rank, .dtype = run->back->dtype};
+	enum status st = arena_mat(run->back->arena, MEM_SCRATCH, &v, "gradient of x A'", err);
+
+	if (!st)
+		st = up_bwd(run, l, u, dy, v, err);
+	if (!st)
+		st = down_bwd(run, l, x, v, dx, err);
+	arena_reset(run->back->arena, &mark);
+	return st;
+}
+
+enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
+			    struct mat dy, struct mat dx, float dx_beta, struct error *err)
+{
+	struct back *back = run->back;
+	enum status st = STATUS_OK;
+
+	if (dx.rows)
+		st = product(back, dy, false, l->w.w, false, 1, dx_beta, dx, err);
+	if (!st && l->w.grad.rows)
+		st = product(back, dy, true, x, false, 1, 1, l->w.grad, err);
+	if (!st && l->bias.grad.rows)
+		st = back->ops->column_sum(back, dy, l->bias.grad, err);
+	if (!st && l->adapters)
+		st = adapters_bwd(run, l, x, u, dy, dx, err);
+	return st;
+}
+
+enum status linear_merge(struct back *back, struct linear *l, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int i = 0; !st && i < l->adapters; i++)
+		st = product(back, l->adapter[i].b.w, false, of_adapter(l, &l->a.w, i), false, l->lora_scale,
+			     1, mat_rows(&l->w.w, l->adapter[i].out_begin, l->adapter[i].out), err);
+	if (!st)
+		l->adapters = 0;
+	return st;
+}
+
+enum status weight_refresh(struct back *back, const struct weight *w, struct error *err)
+{
+	if (!w->master.rows || w->master.data == w->w.data)
+		return STATUS_OK;
+	return back->ops->convert(back, w->master, w->w, err);
+}
+
+enum status linear_refresh(struct back *back, const struct linear *l, struct error *err)
+{
+	enum status st = weight_refresh(back, &l->w, err);
+
+	if (!st)
+		st = weight_refresh(back, &l->bias, err);
+	if (!st)
+		st = weight_refresh(back, &l->a, err);
+	for (int i = 0; !st && i < l->adapters; i++)
+		st = weight_refresh(back, &l->adapter[i].b, err);
+	return st;
+}

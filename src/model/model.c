@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+#include "core/random.h"
+#include "model/mat.h"
+#include "model/rope.h"
+#include "model/tensors.h"
+
+/* Full fine-tuning: every tensor, in the order of LAYER_TENSORS. */
+static enum status add_all(struct model *m, struct error *err)
+{
+	const struct shape *s = &m->shape;
+	struct layer_tensor t[LAYER_TENSOR_COUNT];
+	char name[PARAM_NAME];
+	enum status st = params_add(&m->params, NAME_EMBED, s->vocab, s->hidden, 1, err);
+
+	layer_tensors(s, t);
+	for (int64_t layer = 0; !st && layer < s->layers; layer++)
+		for (int i = 0; !st && i < LAYER_TENSOR_COUNT; i++) {
+			tensor_name(name, layer, t[i].name);
+			if (t[i].rows)
+				st = params_add(&m->params, name, t[i].rows, t[i].cols, t[i].rows > 1 ? 1 : 0,
+						err);
+		}
+	if (!st)
+		st = params_add(&m->params, NAME_NORM, 1, s->hidden, 0, err);
+	if (!st && !s->tied)
+		st = params_add(&m->params, NAME_HEAD, s->vocab, s->hidden, 1, err);
+	return st;
+}
+
+/* One linear map's adapters: every A, so that they are one matrix, then every B. */
+static enum status add_map(struct model *m, int64_t layer, size_t linear, struct error *err)
+{
+	struct linear *l = layer_linear(&m->layer[layer], linear);
+	char name[PARAM_NAME];
+	enum status st = STATUS_OK;
+
+	for (int part = 0; part < 2; part++)
+		for (int i = 0; !st && i < l->adapters; i++) {
+			const struct lora_target at = lora_target(&m->shape, l->adapter[i].target);
+
+			lora_name(name, layer, l->adapter[i].target, part ? 'B' : 'A');
+			st = params_add(&m->params, name, part ? at.out : l->rank, part ? l->rank : at.in, 1,
+					err);
+		}
+	return st;
+}
+
+static enum status add_lora(struct model *m, struct error *err)
+{
+	static const size_t maps[] = {
+		offsetof(struct layer, qkv),
+		offsetof(struct layer, o),
+		offsetof(struct layer, gate_up),
+		offsetof(struct layer, down),
+	};
+	const struct shape *s = &m->shape;
+	enum status st = STATUS_OK;
+
+	if (m->lora.save & PEFT_SAVE_EMBED)
+		st = params_add(&m->params, NAME_EMBED, s->vocab, s->hidden, 1, err);
+	for (int64_t layer = 0; !st && layer < s->layers; layer++)
+		for (size_t i = 0; !st && i < sizeof(maps) / sizeof(maps[0]); i++)
+			st = add_map(m, layer, maps[i], err);
+	if (!st && m->lora.save & PEFT_SAVE_HEAD)
+		st = params_add(&m->params, NAME_HEAD, s->vocab, s->hidden, 1, err);
+	return st;
+}
+
+static double scale_of(const struct peft_config *c)
+{
+	return c->alpha / (c->rslora ? sqrt((double)c->rank) : (double)c->rank);
+}
+
+/* Sizes of the linear maps, and which adapters they have. */
+static void lay_out(struct model *m)
+{
+	for (int64_t layer = 0; layer < m->shape.layers; layer++)
+		for (int target = 0; target < PEFT_TARGET_COUNT; target++) {
+			const struct lora_target at = lora_target(&m->shape, target);
+			struct linear *l = layer_linear(&m->layer[layer], at.linear);
+
+			l->in = at.in;
+			l->out += at.out;
+			l->site = (uint32_t)layer;
+			if (!(m->lora.targets >> target & 1))
+				continue;
+			l->rank = m->lora.rank;
+			l->lora_scale = (float)scale_of(&m->lora);
+			l->adapter[l->adapters++] =
+				(struct adapter){.target = target, .out = at.out, .out_begin = at.out_begin};
+		}
+}
+
+static enum status check_options(const struct model_options *o, struct error *err)
+{
+	if (o->positions < 1)
+		return error_set(err, STATUS_BAD_INPUT, "a model of no positions");
+	if (o->full && o->lora)
+		return error_set(err, STATUS_BAD_INPUT, "full fine-tuning has no adapter");
+	if (o->lora && o->lora->targets && o->lora->rank < 1)
+		return error_set(err, STATUS_BAD_INPUT, "lora: r is %lld; it must be 1 or more",
+				 (long long)o->lora->rank);
+	if (o->lora && !(o->lora->dropout >= 0 && o->lora->dropout < 1))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "lora: dropout is %g; it must be at least 0 and below 1", o->lora->dropout);
+	return STATUS_OK;
+}
+
+enum status model_create(struct model **out, const struct shape *shape, const struct model_options *options,
+			 struct error *err)
+{
+	enum status st = check_options(options, err);
+	struct model *m;
+
+	if (st)
+		return st;
+	m = calloc(1, sizeof(*m));
+	if (!m || !(m->layer = calloc((size_t)shape->layers, sizeof(*m->layer)))) {
+		free(m);
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no room for a model's tables");
+	}
+	m->shape = *shape;
+	m->full = options->full;
+	m->inference = options->inference;
+	m->positions = options->positions;
+	if (options->lora)
+		m->lora = *options->lora;
+	lay_out(m);
+	if (m->full)
+		st = add_all(m, err);
+	else if (options->lora)
+		st = add_lora(m, err);
+	if (st)
+		model_release(m);
+	else
+		*out = m;
+	return st;
+}
+
+void model_release(struct model *m)
+{
+	if (!m)
+		return;
+	params_release(&m->params);
+	free(m->layer);
+	free(m);
+}
+
+enum status model_place(struct model *m, struct back *back, struct error *err)
+{
+	const enum dtype flat = back->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+	enum status st = params_place(&m->params, back->arena, flat, !m->inference, err);
+
+	if (!st)
+		st = tensors_place(m, back, err);
+	m->cos_sin = (struct mat){.rows = m->positions, .cols = m->shape.head_dim, .dtype = flat};
+	if (!st)
+		st = arena_mat(back->arena, MEM_WEIGHTS, &m->cos_sin, "table of RoPE", err);
+	return st;
+}
+
+static enum status zero_flat(struct model *m, struct back *back, struct error *err)
+{
+	const struct mat *flat[] = {&m->params.grad, &m->params.m, &m->params.v};
+	enum status st = STATUS_OK;
+
+	for (int i = 0; !st && !m->inference && i < 3; i++)
+		st = back->ops->zero(back, *flat[i], err);
+	return st;
+}
+
+enum status model_loaded(struct model *m, struct back *back, struct error *err)
+{
+	const struct mat *head = m->head.master.rows ? &m->head.master : &m->head.w;
+	const struct mat *embed = m->embed.master.rows ? &m->embed.master : &m->embed.w;
+	enum status st = zero_flat(m, back, err);
+
+	rope_table(&m->shape, m->cos_sin);
+	if (!st && m->shape.tied && head->data != embed->data)
+		st = back->ops->convert(back, *embed, *head, err);
+	return st ? st : model_refresh(m, back, err);
+}
+
+enum status model_refresh(struct model *m, struct back *back, struct error *err)
+{
+	enum status st = weight_refresh(back, &m->embed, err);
+
+	for (int64_t i = 0; !st && i < m->shape.layers; i++) {
+		const struct layer *l = &m->layer[i];
+		const struct weight *norms[] = {&l->norm1, &l->norm2, &l->q_norm, &l->k_norm};
+		const struct linear *maps[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
+
+		for (int j = 0; !st && j < 4; j++) {
+			st = weight_refresh(back, norms[j], err);
+			if (!st)
+				st = linear_refresh(back, maps[j], err);
+		}
+	}
+	if (!st)
+		st = weight_refresh(back, &m->norm, err);
+	return st ? st : weight_refresh(back, &m->head, err);
+}
+
+enum status model_merge(struct model *m, struct back *back, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int64_t i = 0; !st && i < m->shape.layers; i++) {
+		struct layer *l = &m->layer[i];
+		struct linear *maps[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
+
+		for (int j = 0; !st && j < 4; j++)
+			st = linear_merge(back, maps[j], err);
+	}
+	return st;
+}
+
+/* A's element i of a tensor: stream = place of the tensor in the table, so that each has numbers of its own.
+ */
+static void init_a(const struct params *p, int index, uint64_t seed)
+{
+	const struct param *param = &p->table[index];
+	const double bound = 1 / sqrt((double)param->cols);
+
+	for (int64_t i = 0; i < param->rows * param->cols; i++) {
+		double value = (double)random_f32(seed, (uint32_t)index, (uint64_t)i) * bound;
+
+		if (p->master.dtype == DTYPE_F64)
+			((double *)p->master.data)[param->offset + (size_t)i] = value;
+		else
+			((float *)p->master.data)[param->offset + (size_t)i] = (float)value;
+	}
+}
+
+void model_init_adapter(struct model *m, uint64_t seed)
+{
+	const struct params *p = &m->params;
+
+	for (int i = 0; i < p->count; i++) {
+		if (strstr(p->table[i].name, ".lora_A."))
+			init_a(p, i, seed);
+		else if (strstr(p->table[i].name, ".lora_B."))
+			memset((uint8_t *)p->master.data + p->table[i].offset * mat_bytes(p->master.dtype), 0,
+			       (size_t)(p->table[i].rows * p->table[i].cols) * mat_bytes(p->master.dtype));
+	}
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forward and backward over all layers; the head is head.c's. */
+#include <stdlib.h>
+#include "model/head.h"
+#include "model/mat.h"
+
+enum status saved_create(struct saved *saved, const struct model *m, enum recompute mode, struct error *err)
+{
+	*saved = (struct saved){.mode = mode};
+	saved->layer = calloc((size_t)m->shape.layers, sizeof(*saved->layer));
+	if (!saved->layer)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no room for a table of layers");
+	return STATUS_OK;
+}
+
+void saved_release(struct saved *saved)
+{
+	free(saved->layer);
+	*saved = (struct saved){0};
+}
+
+struct field {
+	const char *name;
+	size_t at;
+	int64_t cols;
+	bool stat, cheap, full; /* of statistics' type; kept by these modes */
+};
+enum { SAVED_FIELDS = sizeof(struct layer_saved) / sizeof(struct mat) };
+
+static void fields_of(const struct model *m, struct field out[SAVED_FIELDS])
+{
+	const struct shape *s = &m->shape;
+	const struct layer *l = m->layer;
+	const struct field all[] = {
+#define X(field, columns, is_stat, by_cheap, by_full)                                                        \
+	{.name = #field,                                                                                     \
+	 .at = offsetof(struct layer_saved, field),                                                          \
+	 .cols = columns,                                                                                    \
+	 .stat = is_stat,                                                                                    \
+	 .cheap = by_cheap,                                                                                  \
+	 .full = by_full},
+		LAYER_SAVED(X)
+#undef X
+#define U(map)                                                                                               \
+	{.name = "u of " #map,                                                                               \
+	 .at = offsetof(struct layer_saved, u_##map),                                                        \
+	 .cols = l->map.adapters * l->map.rank,                                                              \
+	 .cheap = true},
+			U(qkv) U(o) U(gate_up) U(down)
+#undef U
+	};
+
+	_Static_assert(sizeof(all) / sizeof(all[0]) == SAVED_FIELDS,
+		       "each matrix of struct layer_saved has a row");
+	memcpy(out, all, sizeof(all));
+}
+
+static struct mat *field_of(struct layer_saved *s, const struct field *f)
+{
+	return (struct mat *)((uint8_t *)s + f->at);
+}
+
+/* What is not kept is one matrix for all layers. */
+static enum status place_saved(const struct pass *p, struct error *err)
+{
+	struct field field[SAVED_FIELDS];
+	struct back *back = p->back;
+	struct saved *saved = p->saved;
+	enum status st = STATUS_OK;
+
+	fields_of(p->model, field);
+	for (int i = 0; !st && i < SAVED_FIELDS; i++) {
+		const struct field *f = &field[i];
+		bool kept = saved->mode == RECOMPUTE_NONE ||
+			    (saved->mode == RECOMPUTE_CHEAP ? f->cheap : f->full);
+		struct mat m = {
+			.rows = f->cols ? p->batch->tokens : 0,
+			.cols = f->cols,
+			.dtype = f->stat ? back->stat : back->dtype,
+		};
+
+		for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++) {
+			if (f->cols && (kept || layer == 0))
+				st = arena_mat(back->arena, kept ? MEM_SAVED : MEM_SCRATCH, &m, f->name, err);
+			*field_of(&saved->layer[layer], f) = m;
+		}
+	}
+	saved->out =
+		(struct mat){.rows = p->batch->tokens, .cols = p->model->shape.hidden, .dtype = back->dtype};
+	return st ? st : arena_mat(back->arena, MEM_SAVED, &saved->out, "output of the layers", err);
+}
+
+static struct layer_run run_of(const struct pass *p)
+{
+	return (struct layer_run){
+		.linear = {.back = p->back,
+			   .dropout_p = p->dropout ? (float)p->model->lora.dropout : 0,
+			   .dropout_seed = p->dropout_seed,
+			   .row_begin = p->batch->row_begin},
+		.shape = &p->model->shape,
+		.batch = p->batch,
+		.cos_sin = p->model->cos_sin,
+		.recompute = p->saved->mode,
+	};
+}
+
+static enum status hook(const struct pass *p, bool after, int64_t layer, bool backward, struct error *err)
+{
+	enum status (*call)(void *, int, bool, struct error *) = !p->hooks ? NULL
+								 : after   ? p->hooks->after
+									   : p->hooks->before;
+
+	return call ? call(p->hooks->arg, (int)layer, backward, err) : STATUS_OK;
+}
+
+static enum status check_pass(const struct pass *p, struct error *err)
+{
+	if (p->batch->doc_len_max > p->model->positions)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "a document of %lld rows, but the model was placed for %lld",
+				 (long long)p->batch->doc_len_max, (long long)p->model->positions);
+	return STATUS_OK;
+}
+
+enum status model_forward(const struct pass *p, struct error *err)
+{
+	const struct layer_run run = run_of(p);
+	const int64_t layers = p->model->shape.layers;
+	struct layer_saved *saved = p->saved->layer;
+	enum status st = check_pass(p, err);
+
+	if (!st)
+		st = place_saved(p, err);
+	if (!st)
+		st = p->back->ops->embed(p->back, p->batch, p->model->embed.w, saved[0].x, err);
+	for (int64_t i = 0; !st && i < layers; i++) {
+		st = hook(p, false, i, false, err);
+		if (!st)
+			st = layer_forward(&run, &p->model->layer[i], &saved[i],
+					   i + 1 < layers ? saved[i + 1].x : p->saved->out, err);
+		if (!st)
+			st = hook(p, true, i, false, err);
+	}
+	return st;
+}
+
+static bool layer_is_trained(const struct layer *l)
+{
+	return linear_is_trained(&l->qkv) || linear_is_trained(&l->o) || linear_is_trained(&l->gate_up) ||
+	       linear_is_trained(&l->down) || l->norm1.grad.rows;
+}
+
+/* The lowest layer that backward enters; the number of layers where nothing but the head is trained. */
+static int64_t lowest_trained(const struct model *m)
+{
+	int64_t layer = 0;
+
+	if (m->embed.grad.rows)
+		return 0;
+	while (layer < m->shape.layers && !layer_is_trained(&m->layer[layer]))
+		layer++;
+	return layer;
+}
+
+static enum status layers_backward(const struct pass *p, struct mat dx, struct error *err)
+{
+	const struct layer_run run = run_of(p);
+	const int64_t lowest = lowest_trained(p->model);
+	enum status st = STATUS_OK;
+
+	for (int64_t i = p->model->shape.layers - 1; !st && i >= lowest; i--) {
+		bool input_wanted = i > lowest || p->model->embed.grad.rows;
+
+		st = hook(p, false, i, true, err);
+		if (!st)
+			st = layer_backward(&run, &p->model->layer[i], &p->saved->layer[i], dx, input_wanted,
+					    err);
+		if (!st)
+			st = hook(p, true, i, true, err);
+	}
+	if (!st && p->model->embed.grad.rows)
+		st = p->back->ops->embed_bwd(p->back, p->batch, dx, p->model->embed.grad, err);
+	return st;
+}
+
+enum status model_backward(const struct pass *p, float grad_scale, double *loss_sum, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(p->back->arena);
+	struct mat dx = {.rows = p->batch->tokens, .cols = p->model->shape.hidden, .dtype = p->back->dtype};
+	enum status st;
+
+	if (!p->batch->targets)
+		return STATUS_OK;
+	st = arena_mat(p->back->arena, MEM_SCRATCH, &dx, "gradient of the layers' output", err);
+	if (!st)
+		st = p->back->ops->zero(p->back, dx, err);
+	if (!st)
+		st = head_backward(p, grad_scale, dx, loss_sum, err);
+	if (!st)
+		st = layers_backward(p, dx, err);
+	arena_reset(p->back->arena, &mark);
+	return st;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each entry counts what the CPU's entry of the same name counts and takes the same workspace;
+ * tests/unit/model_plan.c holds a step of both against each other. */
+#include "model/cost.h"
+#include "model/plan.h"
+
+/* Signatures are the table's; to count takes few of their operands. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+static enum status touch(struct back *back, const struct mat *m, double times)
+{
+	cost_touch(back, m, times);
+	return STATUS_OK;
+}
+
+static enum status plan_zero(struct back *back, struct mat x, struct error *err)
+{
+	return touch(back, &x, 1);
+}
+
+static enum status plan_gemm(struct back *back, const struct gemm *g, struct error *err)
+{
+	cost_gemm(back, g);
+	return STATUS_OK;
+}
+
+static enum status plan_embed(struct back *back, const struct batch *b, struct mat table, struct mat x,
+			      struct error *err)
+{
+	return touch(back, &x, 2);
+}
+
+static enum status plan_embed_bwd(struct back *back, const struct batch *b, struct mat dx, struct mat dtable,
+				  struct error *err)
+{
+	return touch(back, &dx, 3);
+}
+
+static enum status plan_rmsnorm(struct back *back, struct mat x, struct mat w, float eps, struct mat y,
+				struct mat rstd, struct error *err)
+{
+	return touch(back, &x, 2);
+}
+
+static enum status plan_rmsnorm_bwd(struct back *back, struct mat dy, struct mat x, struct mat w,
+				    struct mat rstd, struct mat dx_add, struct mat dw, struct error *err)
+{
+	return touch(back, &x, dw.rows ? 6 : 4);
+}
+
+static enum status plan_head_norm_rope(struct back *back, struct mat x, int heads, struct mat w, float eps,
+				       const int32_t *position, struct mat cos_sin, struct mat raw,
+				       struct mat rstd, struct error *err)
+{
+	return touch(back, &x, w.rows ? 3 : 2);
+}
+
+static enum status plan_head_norm_rope_bwd(struct back *back, struct mat dx, int heads, struct mat w,
+					   const int32_t *position, struct mat cos_sin, struct mat raw,
+					   struct mat rstd, struct mat dw, struct error *err)
+{
+	return touch(back, &dx, w.rows ? 5 : 2);
+}
+
+static enum status plan_attention(struct back *back, const struct attention *at, const struct batch *b,
+				  struct mat qkv, struct mat o, struct mat lse, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat tile;
+	enum status st = workspace_attention(back, b, false, &tile, err);
+
+	cost_attention(back, at, b, false);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+static enum status plan_attention_bwd(struct back *back, const struct attention *at, const struct batch *b,
+				      struct mat qkv, struct mat o, struct mat lse, struct mat d_o,
+				      struct mat dqkv, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat tile;
+	enum status st = workspace_attention(back, b, true, &tile, err);
+
+	cost_attention(back, at, b, true);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+static enum status plan_swiglu(struct back *back, struct mat gate_up, struct mat h, struct error *err)
+{
+	return touch(back, &h, 3);
+}
+
+static enum status plan_swiglu_bwd(struct back *back, struct mat dh, struct mat gate_up, struct error *err)
+{
+	return touch(back, &dh, 5);
+}
+
+static enum status plan_cross_entropy(struct back *back, struct mat logits, const int32_t *target,
+				      const int32_t *row, float grad_scale, struct mat loss,
+				      struct error *err)
+{
+	return touch(back, &logits, grad_scale != 0 ? 2 : 1);
+}
+
+static enum status plan_rows_copy(struct back *back, struct mat from, struct mat to, const int32_t *row,
+				  bool scatter_add, struct error *err)
+{
+	return touch(back, scatter_add ? &from : &to, scatter_add ? 3 : 2);
+}
+
+static enum status plan_dropout(struct back *back, struct mat x, const struct dropout *drop, struct mat y,
+				bool add, struct error *err)
+{
+	return touch(back, &x, add ? 3 : 2);
+}
+
+static enum status plan_convert(struct back *back, struct mat from, struct mat to, struct error *err)
+{
+	cost_touch(back, &from, 1);
+	return touch(back, &to, 1);
+}
+
+static enum status plan_column_sum(struct back *back, struct mat x, struct mat sum_add, struct error *err)
+{
+	return touch(back, &x, 1);
+}
+
+static enum status plan_reduce(struct back *back, struct mat x, enum reduction reduction, double *sum,
+			       struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat sums;
+	enum status st = workspace_reduce(back, &x, &sums, err);
+
+	cost_touch(back, &x, 1);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+static enum status plan_adamw(struct back *back, struct mat g, struct mat m, struct mat v, struct mat master,
+			      const struct adamw *a, struct error *err)
+{
+	return touch(back, &g, 7);
+}
+
+static const struct ops plan_ops = {
+	.name = "plan",
+	.zero = plan_zero,
+	.gemm = plan_gemm,
+	.embed = plan_embed,
+	.embed_bwd = plan_embed_bwd,
+	.rmsnorm = plan_rmsnorm,
+	.rmsnorm_bwd = plan_rmsnorm_bwd,
+	.head_norm_rope = plan_head_norm_rope,
+	.head_norm_rope_bwd = plan_head_norm_rope_bwd,
+	.attention = plan_attention,
+	.attention_bwd = plan_attention_bwd,
+	.swiglu = plan_swiglu,
+	.swiglu_bwd = plan_swiglu_bwd,
+	.cross_entropy = plan_cross_entropy,
+	.rows_copy = plan_rows_copy,
+	.dropout = plan_dropout,
+	.convert = plan_convert,
+	.column_sum = plan_column_sum,
+	.reduce = plan_reduce,
+	.adamw = plan_adamw,
+};
+
+void plan_back_cpu(struct back *back, unsigned threads, struct arena *arena)
+{
+	*back = (struct back){
+		.ops = &plan_ops,
+		.arena = arena,
+		.dtype = DTYPE_F32,
+		.stat = DTYPE_F32,
+		.threads = (int)threads,
+	};
+}

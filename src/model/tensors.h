@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tensors of a layer, in the order in which a flat vector holds them: which weight of struct layer each
+ * is a part of, and where in it. Names, slots and places all come from this one table.
+ */
+#ifndef MODEL_TENSORS_H
+#define MODEL_TENSORS_H
+#include "model/model.h"
+
+/* name below "model.layers.N.", weight of struct layer, first row in it (of a vector: column), rows, columns
+ */
+/* clang-format off */
+#define LAYER_TENSORS(X)                                                                     \
+	X("input_layernorm.weight", norm1, 0, 1, s->hidden)                                  \
+	X("self_attn.q_proj.weight", qkv.w, 0, q, s->hidden)                                 \
+	X("self_attn.k_proj.weight", qkv.w, q, kv, s->hidden)                                \
+	X("self_attn.v_proj.weight", qkv.w, q + kv, kv, s->hidden)                           \
+	X("self_attn.q_proj.bias", qkv.bias, 0, s->qkv_bias, q)                              \
+	X("self_attn.k_proj.bias", qkv.bias, q, s->qkv_bias, kv)                             \
+	X("self_attn.v_proj.bias", qkv.bias, q + kv, s->qkv_bias, kv)                        \
+	X("self_attn.q_norm.weight", q_norm, 0, s->qk_norm, s->head_dim)                     \
+	X("self_attn.k_norm.weight", k_norm, 0, s->qk_norm, s->head_dim)                     \
+	X("self_attn.o_proj.weight", o.w, 0, s->hidden, q)                                   \
+	X("post_attention_layernorm.weight", norm2, 0, 1, s->hidden)                         \
+	X("mlp.gate_proj.weight", gate_up.w, 0, s->ffn, s->hidden)                           \
+	X("mlp.up_proj.weight", gate_up.w, s->ffn, s->ffn, s->hidden)                        \
+	X("mlp.down_proj.weight", down.w, 0, s->hidden, s->ffn)
+/* clang-format on */
+#define X(...) +1
+enum { LAYER_TENSOR_COUNT = 0 LAYER_TENSORS(X) };
+#undef X
+
+struct layer_tensor {
+	const char *name;
+	size_t weight;	    /* offset of its struct weight in struct layer */
+	int64_t begin;	    /* first row; of a vector the first column */
+	int64_t rows, cols; /* rows 0: this shape has none */
+};
+/* All of a shape's layers are alike. */
+void layer_tensors(const struct shape *s, struct layer_tensor out[LAYER_TENSOR_COUNT]);
+static inline struct weight *layer_weight(const struct layer *l, const struct layer_tensor *t)
+{
+	return (struct weight *)((uint8_t *)l + t->weight);
+}
+
+/* LoRA's targets: the linear map of struct layer, its place in it, what it reads. */
+struct lora_target {
+	size_t linear;
+	int64_t out_begin, out, in;
+};
+struct lora_target lora_target(const struct shape *s, enum peft_target target);
+static inline struct linear *layer_linear(const struct layer *l, size_t linear)
+{
+	return (struct linear *)((uint8_t *)l + linear);
+}
+/* "self_attn.q_proj". */
+const char *lora_module(enum peft_target target);
+
+/* Names as the table of parameters has them; part: A or B. */
+void tensor_name(char out[PARAM_NAME], int64_t layer, const char *below);
+void lora_name(char out[PARAM_NAME], int64_t layer, enum peft_target target, char part);
+#define NAME_EMBED "model.embed_tokens.weight"
+#define NAME_NORM "model.norm.weight"
+#define NAME_HEAD "lm_head.weight"
+
+/* What stays in memory, from the table of what is trained. */
+enum status tensors_place(struct model *m, struct back *back, struct error *err);
+#endif
