@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A conversation with its tools, read from the field's JSON: {"messages": [..], "tools": [..]}. */
+#ifndef MODEL_CHAT_H
+#define MODEL_CHAT_H
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include "core/error.h"
+
+/* name, other names that files have */
+#define CHAT_ROLES(X)                                                                                        \
+	X(SYSTEM, "system", "developer", NULL)                                                               \
+	X(USER, "user", "human", NULL)                                                                       \
+	X(ASSISTANT, "assistant", "gpt", "model")                                                            \
+	X(TOOL, "tool", "function", "observation")
+
+#define X(name, ...) CHAT_##name,
+enum chat_role { CHAT_ROLES(X) CHAT_ROLE_COUNT };
+#undef X
+const char *chat_role_name(enum chat_role role);
+/* CHAT_ROLE_COUNT where it is none. */
+enum chat_role chat_role_of(const char *name);
+
+struct chat_call {
+	const char *name;
+	const json_t *arguments; /* an object; or the JSON text of one, which goes out as it stands */
+};
+
+/* Texts are the root's, never NULL. */
+struct chat_message {
+	enum chat_role role;
+	const char *content, *reasoning;
+	bool has_reasoning; /* a field of its own, "" too */
+	bool untrained;	    /* "weight": 0 */
+	struct chat_call *calls;
+	size_t call_count;
+};
+
+struct chat {
+	json_t *root;
+	struct chat_message *messages;
+	size_t count;
+	const json_t *tools; /* an array, not empty; NULL: none */
+};
+
+/*
+ * Takes `root` over, on failure too. A message's content is text, null (none) or a list of parts of type
+ * text; calls stand in "tool_calls" or "function_call"; tools are an array, or the text of one. BAD_INPUT
+ * names the place: "messages[2].role: ..". Owner: caller, chat_release.
+ */
+enum status chat_read(struct chat *c, json_t *root, struct error *err);
+void chat_release(struct chat *c);
+#endif
