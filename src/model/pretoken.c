@@ -10,12 +10,6 @@
 const char pretoken_gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 const char pretoken_digits[] = "\\p{N}+";
 const char pretoken_digit[] = "\\p{N}";
-const char pretoken_llama3[] =
-	"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
-	"\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
-const char pretoken_qwen2[] =
-	"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
-	"\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 /* PCRE2's \s has U+180E, which is White_Space no longer, so it is written out. */
 #define WHITE_SPACE "\\x09-\\x0d\\x20\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 /* clang-format on */

@@ -12,8 +12,6 @@ enum { PRETOKEN_STEPS_MAX = 8 };
 
 /* The expressions of GPT-2 and of single digits, which tokenizer.json names without writing them. */
 extern const char pretoken_gpt2[], pretoken_digits[], pretoken_digit[];
-/* What GGUF files name: llama-bpe and qwen2. */
-extern const char pretoken_llama3[], pretoken_qwen2[];
 
 struct pretoken_step; /* a compiled expression; immutable, shared by threads */
 struct pretoken {

@@ -3,8 +3,7 @@
 #include "model/nfc.h"
 #include "model/pretoken.h"
 
-const char pretoken_gpt2[] = "", pretoken_digits[] = "", pretoken_digit[] = "", pretoken_llama3[] = "",
-	   pretoken_qwen2[] = "";
+const char pretoken_gpt2[] = "", pretoken_digits[] = "", pretoken_digit[] = "";
 
 static enum status refuse(struct error *err)
 {

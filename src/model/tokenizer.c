@@ -6,6 +6,8 @@
 
 #include "core/file.h"
 #include "core/utf8.h"
+#include "model/gguf.h"
+#include "model/tokenizer_files.h"
 #include "model/tokenizer_parts.h"
 
 enum { TOKENIZER_JSON_MAX = 256 << 20 };
@@ -41,6 +43,36 @@ static enum status open_json(struct tokenizer *t, const char *folder, const char
 	return st ? st : tokenizer_read_config(t, folder, err);
 }
 
+static enum status open_gguf(struct tokenizer *t, const char *path, struct error *err)
+{
+	json_t *root = NULL, *config = NULL;
+	struct gguf g = {0};
+	enum status st = gguf_open(&g, path, err);
+
+	if (st)
+		return st;
+	st = tokenizer_files_json_of_gguf(&root, &config, &g, err);
+	if (!st)
+		st = tokenizer_take_json(t, path, root, err);
+	if (!st)
+		st = tokenizer_take_config(t, config, err);
+	json_decref(root);
+	json_decref(config);
+	gguf_release(&g);
+	return st;
+}
+
+static bool is_gguf(const char *path)
+{
+	char magic[4] = "";
+	FILE *f = fopen(path, "rb");
+	bool is = f && fread(magic, 1, 4, f) == 4 && !memcmp(magic, "GGUF", 4);
+
+	if (f)
+		fclose(f);
+	return is;
+}
+
 enum status tokenizer_open(struct tokenizer **out, const char *path, struct error *err)
 {
 	struct tokenizer *t = calloc(1, sizeof(*t));
@@ -61,7 +93,8 @@ enum status tokenizer_open(struct tokenizer **out, const char *path, struct erro
 	else
 		text_add_bytes(&folder, slash ? path : ".", slash ? (size_t)(slash - path) : 1);
 	text_addf(&file, "%s%s", path, S_ISDIR(info.st_mode) ? "/tokenizer.json" : "");
-	st = open_json(t, text_str(&folder), text_str(&file), err);
+	st = S_ISREG(info.st_mode) && is_gguf(path) ? open_gguf(t, path, err)
+						    : open_json(t, text_str(&folder), text_str(&file), err);
 out:
 	text_release(&file);
 	text_release(&folder);

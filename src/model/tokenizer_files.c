@@ -135,22 +135,35 @@ static json_t *generation_json(const struct tokenizer_facts *f)
 	return j;
 }
 
+enum status tokenizer_files_json(json_t **tokenizer, json_t **config, struct tokenizer_facts *f,
+				 const char *from, struct error *err)
+{
+	for (size_t i = 0; i < sizeof(pres) / sizeof(pres[0]); i++) {
+		if (strcmp(pres[i].name, f->pre) != 0)
+			continue;
+		*tokenizer = tokenizer_json(f, &pres[i]);
+		*config = config_json(f);
+		return STATUS_OK;
+	}
+	return error_set(err, STATUS_UNSUPPORTED,
+			 "%s: pre-tokenizer \"%.40s\" is not done; qwen2, llama-bpe and smollm are", from,
+			 f->pre);
+}
+
 enum status tokenizer_files_write(const char *dir, struct tokenizer_facts *f, const char *from,
 				  struct error *err)
 {
-	const struct pre *p = NULL;
-	enum status st;
+	json_t *tokenizer = NULL, *config = NULL;
+	enum status st = tokenizer_files_json(&tokenizer, &config, f, from, err);
 
-	for (size_t i = 0; i < sizeof(pres) / sizeof(pres[0]); i++) {
-		if (!strcmp(pres[i].name, f->pre))
-			p = &pres[i];
+	if (st)
+		return st;
+	st = json_file_write(dir, "tokenizer.json", tokenizer, 0, err);
+	if (st) {
+		json_decref(config);
+		return st;
 	}
-	st = p ? json_file_write(dir, "tokenizer.json", tokenizer_json(f, p), 0, err)
-	       : error_set(err, STATUS_UNSUPPORTED,
-			   "%s: pre-tokenizer \"%.40s\" is not done; qwen2, llama-bpe and smollm are", from,
-			   f->pre);
-	if (!st)
-		st = json_file_write(dir, "tokenizer_config.json", config_json(f), JSON_INDENT(2), err);
+	st = json_file_write(dir, "tokenizer_config.json", config, JSON_INDENT(2), err);
 	if (!st)
 		st = json_file_write(dir, "generation_config.json", generation_json(f), JSON_INDENT(2), err);
 	return st;

@@ -16,6 +16,9 @@ enum status tokenizer_files_copy(const char *dir, const char *from, struct error
 /* tokenizer.json, tokenizer_config.json, generation_config.json: byte-level BPE with the pre-tokenizer that
  * the GGUF names (qwen2, llama-bpe, smollm); another is UNSUPPORTED. */
 enum status tokenizer_files_of_gguf(const char *dir, const struct gguf *g, struct error *err);
+/* The first two of these in memory. Owner: caller, json_decref. */
+enum status tokenizer_files_json_of_gguf(json_t **tokenizer, json_t **config, const struct gguf *g,
+					 struct error *err);
 /* The same three for a vocabulary of the 256 bytes and the markers of chats in ChatML and of Llama 3. */
 enum status tokenizer_files_of_bytes(const char *dir, struct error *err);
 
@@ -32,6 +35,9 @@ struct tokenizer_facts {
 /* Writes them. UNSUPPORTED: another pre-tokenizer; `from` leads the message. */
 enum status tokenizer_files_write(const char *dir, struct tokenizer_facts *f, const char *from,
 				  struct error *err);
+/* tokenizer.json and tokenizer_config.json in memory, likewise. Owner: caller, json_decref. */
+enum status tokenizer_files_json(json_t **tokenizer, json_t **config, struct tokenizer_facts *f,
+				 const char *from, struct error *err);
 /* An added token, and nothing of its text is changed before it is looked for. NULL: not UTF-8. */
 json_t *tokenizer_files_added(int64_t id, const char *text, bool special);
 #endif

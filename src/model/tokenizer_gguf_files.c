@@ -128,26 +128,52 @@ static enum status read_words(struct tokenizer_facts *f, struct texts *t, const 
 	return st;
 }
 
+static enum status facts_of(struct tokenizer_facts *f, struct texts *t, const struct gguf *g,
+			    struct error *err)
+{
+	enum status st;
+
+	*f = (struct tokenizer_facts){.vocab = json_object(), .merges = json_array(), .added = json_array()};
+	st = add_tokens(f, g, err);
+	if (!st)
+		st = add_merges(f, g, err);
+	return st ? st : read_words(f, t, g, err);
+}
+
+static void facts_release(struct tokenizer_facts *f, struct texts *t)
+{
+	json_decref(f->vocab);
+	json_decref(f->merges);
+	json_decref(f->added);
+	free(t->model);
+	free(t->pre);
+	free(t->template);
+	free(t->bos);
+	free(t->eos);
+	free(t->pad);
+}
+
 enum status tokenizer_files_of_gguf(const char *dir, const struct gguf *g, struct error *err)
 {
-	struct tokenizer_facts f = {.vocab = json_object(), .merges = json_array(), .added = json_array()};
+	struct tokenizer_facts f;
 	struct texts t = {0};
-	enum status st = add_tokens(&f, g, err);
+	enum status st = facts_of(&f, &t, g, err);
 
 	if (!st)
-		st = add_merges(&f, g, err);
-	if (!st)
-		st = read_words(&f, &t, g, err);
-	if (!st)
 		st = tokenizer_files_write(dir, &f, g->path, err);
-	json_decref(f.vocab);
-	json_decref(f.merges);
-	json_decref(f.added);
-	free(t.model);
-	free(t.pre);
-	free(t.template);
-	free(t.bos);
-	free(t.eos);
-	free(t.pad);
+	facts_release(&f, &t);
+	return st;
+}
+
+enum status tokenizer_files_json_of_gguf(json_t **tokenizer, json_t **config, const struct gguf *g,
+					 struct error *err)
+{
+	struct tokenizer_facts f;
+	struct texts t = {0};
+	enum status st = facts_of(&f, &t, g, err);
+
+	if (!st)
+		st = tokenizer_files_json(tokenizer, config, &f, g->path, err);
+	facts_release(&f, &t);
 	return st;
 }

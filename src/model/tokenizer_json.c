@@ -299,15 +299,11 @@ static enum status read_model(struct reading *r, const json_t *root)
 	return STATUS_OK;
 }
 
-enum status tokenizer_parse_json(struct tokenizer *t, const char *name, const char *text, size_t size,
-				 struct error *err)
+enum status tokenizer_take_json(struct tokenizer *t, const char *name, const json_t *root, struct error *err)
 {
 	struct reading r = {.t = t, .name = name, .err = err};
-	json_t *root;
-	enum status st = parse(&root, name, text, size, err);
+	enum status st;
 
-	if (st)
-		return st;
 	byte_level_init(&r.bytes);
 	st = read_model(&r, root);
 	if (!st)
@@ -318,8 +314,20 @@ enum status tokenizer_parse_json(struct tokenizer *t, const char *name, const ch
 		st = REFUSE(&r, STATUS_UNSUPPORTED, "%s", "no pre-tokenizer is ByteLevel");
 	if (!st)
 		read_post_processor(&r, json_object_get(root, "post_processor"));
-	json_decref(root);
 	text_release(&r.token);
+	return st;
+}
+
+enum status tokenizer_parse_json(struct tokenizer *t, const char *name, const char *text, size_t size,
+				 struct error *err)
+{
+	json_t *root;
+	enum status st = parse(&root, name, text, size, err);
+
+	if (st)
+		return st;
+	st = tokenizer_take_json(t, name, root, err);
+	json_decref(root);
 	return st;
 }
 
@@ -362,6 +370,16 @@ static enum status keep_template(struct tokenizer *t, const char *text, struct e
 	return t->chat_template ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "a chat template");
 }
 
+enum status tokenizer_take_config(struct tokenizer *t, const json_t *config, struct error *err)
+{
+	const json_t *eos = json_object_get(config, "eos_token");
+	const char *jinja = template_of(config);
+
+	t->eos = tokenizer_added(t, json_is_object(eos) ? text_of(eos, "content")
+							: text_of(config, "eos_token"));
+	return *jinja ? keep_template(t, jinja, err) : STATUS_OK;
+}
+
 static enum status read_jinja(struct tokenizer *t, const char *folder, struct error *err)
 {
 	struct text path = {0};
@@ -384,18 +402,10 @@ static enum status read_jinja(struct tokenizer *t, const char *folder, struct er
 enum status tokenizer_read_config(struct tokenizer *t, const char *folder, struct error *err)
 {
 	json_t *config;
-	const json_t *eos;
 	enum status st = read_beside(&config, folder, "tokenizer_config.json", err);
 
-	if (st)
-		return st;
-	if (config) {
-		eos = json_object_get(config, "eos_token");
-		t->eos = tokenizer_added(t, json_is_object(eos) ? text_of(eos, "content")
-								: text_of(config, "eos_token"));
-		if (*template_of(config))
-			st = keep_template(t, template_of(config), err);
-		json_decref(config);
-	}
+	if (!st && config)
+		st = tokenizer_take_config(t, config, err);
+	json_decref(config);
 	return st ? st : read_jinja(t, folder, err);
 }

@@ -2,6 +2,7 @@
 /* What a tokenizer is made of; for the files that read one and tokenizer.c. */
 #ifndef MODEL_TOKENIZER_PARTS_H
 #define MODEL_TOKENIZER_PARTS_H
+#include <jansson.h>
 #include "model/added.h"
 #include "model/nfc.h"
 #include "model/pretoken.h"
@@ -21,7 +22,10 @@ struct tokenizer {
 /* Fills an empty tokenizer from the bytes of a tokenizer.json. Messages begin with `name`. */
 enum status tokenizer_parse_json(struct tokenizer *t, const char *name, const char *text, size_t size,
 				 struct error *err);
-/* Adds eos and chat template from tokenizer_config.json, generation_config.json and chat_template.jinja
+/* The same from what was parsed, or made of a GGUF's metadata. */
+enum status tokenizer_take_json(struct tokenizer *t, const char *name, const json_t *root, struct error *err);
+enum status tokenizer_take_config(struct tokenizer *t, const json_t *config, struct error *err);
+/* Adds eos and chat template from tokenizer_config.json and chat_template.jinja
  * beside it, where they are. */
 enum status tokenizer_read_config(struct tokenizer *t, const char *folder, struct error *err);
 void tokenizer_release(struct tokenizer *t);
