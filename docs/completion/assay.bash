@@ -8,7 +8,7 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare info launch list make-model monitor probe profile report roofline tokens --help --version' "$cur"
+		_assay_words 'archive check compare info launch list make-model merge monitor probe profile report roofline tokens --help --version' "$cur"
 		return
 	fi
 	# the shell splits name=value at the sign
@@ -22,6 +22,7 @@ _assay()
 	launch:--how) words='auto plain ssh slurm mpirun' ;;
 	make-model:--shape) words='tiny tiny-qwen3 tiny-llama smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
 	make-model:--dtype) words='bf16 f16 f32' ;;
+	merge:--dtype) words='base bf16 f16 f32' ;;
 	probe:--format) words='text markdown html json csv' ;;
 	profile:--graphs) words='nodes whole' ;;
 	report:--format) words='text markdown html json csv' ;;
@@ -77,6 +78,7 @@ _assay()
 	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
 	list) words='--help probes engines suites kernels causes expectations nccl --suite --machine --expectations --all --json' ;;
 	make-model) words='--help --out --shape --seed --dtype --shard --tokenizer --holes' ;;
+	merge) words='--help --out --dtype --shard' ;;
 	monitor) words='--help nccl nvlink ib all live --interval --count --pid --json --machine' ;;
 	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --json --engine --preset' ;;
 	profile) words='--help --out --kernels-only --api --graphs --limit-size --flush --trace --telemetry --real-names --json' ;;

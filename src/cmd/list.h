@@ -9,6 +9,7 @@
 	X(launch) \
 	X(list_command) \
 	X(make_model) \
+	X(merge) \
 	X(monitor) \
 	X(probe) \
 	X(profile) \

@@ -132,6 +132,8 @@ static enum status write_tensor(struct writing *w, struct safetensors_writer *ou
 
 	if (!p)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->dir);
+	if (w->o->begin)
+		st = w->o->begin(w->o->arg, n, err);
 	for (int64_t row = 0; row < n->rows && !st; row += rows) {
 		*p = (struct part){.w = w, .n = n, .row = row};
 		p->rows = n->rows - row < rows ? n->rows - row : rows;

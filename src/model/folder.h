@@ -14,6 +14,8 @@ struct folder_options {
 	uint64_t shard_bytes; /* the most that one file holds, beyond a tensor that is larger by itself */
 	const json_t *config; /* config.json; NULL: made of the shape */
 	bool holes;	      /* no numbers: files with holes, zeros that take no disk */
+	/* Optional: before a tensor's first rows, alone. */
+	enum status (*begin)(void *arg, const struct named *n, struct error *err);
 	/* Rows [row, row + rows) of the tensor as floats. Called by several threads, each with rows of its
 	 * own. */
 	enum status (*rows)(void *arg, const struct named *n, int64_t row, int64_t rows, float *out,

@@ -64,6 +64,8 @@ struct peft_slot {
 	struct mat mat; /* F32 */
 };
 
+/* The matrix beside the weight `base` of the model, or NULL. */
+const struct tensor *peft_find(const struct peft *p, const char *base, enum peft_part part);
 /* Each slot filled from the file; names and sizes must be the adapter's. */
 enum status peft_load(const struct peft *p, const struct peft_slot *slots, size_t count, struct error *err);
 /*

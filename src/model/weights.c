@@ -235,6 +235,21 @@ static enum status load_one(const struct weights *w, const struct weights_slot *
 	return STATUS_OK;
 }
 
+enum status weights_rows(const struct weights *w, const char *name, int64_t row, int64_t rows, float *out,
+			 struct error *err)
+{
+	struct weights_raw raw;
+	struct named n;
+
+	if (!names_find(&n, &w->shape, name) || !weights_find(&raw, w, name) || row < 0 || rows < 0 ||
+	    row + rows > n.rows)
+		return error_set(err, STATUS_BUG, "%s: %.100s has no rows %" PRId64 " to %" PRId64, w->path,
+				 name, row, row + rows);
+	for (int64_t i = 0; i < rows; i++)
+		dtype_unpack(raw.tensor->dtype, weights_row(&raw, row + i), out + i * n.cols, (size_t)n.cols);
+	return STATUS_OK;
+}
+
 enum status weights_load(const struct weights *w, const struct weights_slot *slots, size_t count,
 			 struct error *err)
 {

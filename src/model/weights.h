@@ -35,6 +35,10 @@ struct weights_slot {
 enum status weights_load(const struct weights *w, const struct weights_slot *slots, size_t count,
 			 struct error *err);
 
+/* Rows of a tensor as floats; a vector is one row. */
+enum status weights_rows(const struct weights *w, const char *name, int64_t row, int64_t rows, float *out,
+			 struct error *err);
+
 /* A tensor as it lies in the file, for who keeps it quantised. */
 struct weights_raw {
 	const struct tensor *tensor;
