@@ -93,7 +93,7 @@ static void lay_out(struct model *m)
 		}
 }
 
-static enum status check_options(const struct model_options *o, struct error *err)
+static enum status check_options(const struct shape *s, const struct model_options *o, struct error *err)
 {
 	if (o->positions < 1)
 		return error_set(err, STATUS_BAD_INPUT, "a model of no positions");
@@ -105,13 +105,13 @@ static enum status check_options(const struct model_options *o, struct error *er
 	if (o->lora && !(o->lora->dropout >= 0 && o->lora->dropout < 1))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "lora: dropout is %g; it must be at least 0 and below 1", o->lora->dropout);
-	return STATUS_OK;
+	return shape_check(s, "model", err);
 }
 
 enum status model_create(struct model **out, const struct shape *shape, const struct model_options *options,
 			 struct error *err)
 {
-	enum status st = check_options(options, err);
+	enum status st = check_options(shape, options, err);
 	struct model *m;
 
 	if (st)

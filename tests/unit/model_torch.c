@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Against transformers and PEFT (tests/oracles/model_gradients.py): logits, loss, every gradient, 50 steps.
+ */
+#include "unit/test.h"
+#include <math.h>
+#include "model/cpu.h"
+#include "model/model.h"
+#include "model/safetensors.h"
+
+enum { ROWS = 64 };
+static const char *const models[] = {"qwen2", "qwen3", "llama", "llama_tied"};
+
+struct bed {
+	char dir[512];
+	struct weights weights;
+	struct safetensors expected, adapter;
+	struct peft_config lora;
+	struct arena arena;
+	struct back back;
+	struct model *model;
+	struct saved saved;
+	struct batch batch;
+	struct pass pass;
+	int32_t position[ROWS], trained[ROWS], doc_start[ROWS];
+};
+
+static void must(enum status st, const struct error *err)
+{
+	if (st)
+		fail_msg("%s: %s", status_name(st), err->text);
+}
+
+static const struct tensor *tensor(const struct safetensors *s, const char *prefix, const char *name)
+{
+	char full[256];
+
+	snprintf(full, sizeof(full), "%s%s", prefix, name);
+	for (size_t i = 0; i < s->count; i++)
+		if (!strcmp(s->tensors[i].name, full))
+			return &s->tensors[i];
+	fail_msg("%s holds no %s", s->path, full);
+	return NULL;
+}
+
+static float at(const struct tensor *t, size_t i)
+{
+	float value;
+
+	memcpy(&value, t->data + 4 * i, 4);
+	return value;
+}
+
+static void open_file(struct safetensors *s, const struct bed *b, const char *name)
+{
+	char path[1024];
+	struct error err = {0};
+
+	snprintf(path, sizeof(path), "%s/%s", b->dir, name);
+	must(safetensors_open(s, path, &err), &err);
+}
+
+/* The documents that transformers saw one by one, packed. */
+static void make_batch(struct bed *b)
+{
+	const struct tensor *docs = tensor(&b->expected, "", "documents");
+	const int32_t *target = (const int32_t *)(const void *)tensor(&b->expected, "", "target")->data;
+	int32_t row = 0, longest = 0, trained = 0;
+	int64_t count = docs->dim[0];
+
+	for (int64_t d = 0; d < count; d++) {
+		int32_t length;
+
+		memcpy(&length, docs->data + 4 * d, 4);
+		longest = length > longest ? length : longest;
+		for (int32_t t = 0; t < length; t++, row++) {
+			b->position[row] = t;
+			if (target[row] >= 0)
+				b->trained[trained++] = row;
+		}
+		b->doc_start[d + 1] = row;
+	}
+	b->batch = (struct batch){
+		.token = (const int32_t *)(const void *)tensor(&b->expected, "", "token")->data,
+		.position = b->position,
+		.target = target,
+		.doc_start = b->doc_start,
+		.trained = b->trained,
+		.tokens = row,
+		.docs = count,
+		.doc_len_max = longest,
+		.targets = trained,
+	};
+}
+
+static void load(struct bed *b, bool lora)
+{
+	struct weights_slot *slots;
+	struct named *names;
+	struct error err = {0};
+	size_t count;
+
+	must(model_weight_slots(b->model, &slots, &names, &count, &err), &err);
+	must(weights_load(&b->weights, slots, count, &err), &err);
+	free(slots);
+	free(names);
+	must(model_loaded(b->model, &b->back, &err), &err);
+	for (int i = 0; lora && i < b->model->params.count; i++) {
+		const struct param *p = &b->model->params.table[i];
+
+		memcpy((float *)b->model->params.master.data + p->offset,
+		       tensor(&b->adapter, "base_model.model.", p->name)->data,
+		       (size_t)(p->rows * p->cols) * 4);
+	}
+	must(model_refresh(b->model, &b->back, &err), &err);
+}
+
+static void open_bed(struct bed *b, const char *name, bool lora)
+{
+	struct error err = {0};
+	json_t *config;
+	char path[1024];
+
+	memset(b, 0, sizeof(*b));
+	snprintf(b->dir, sizeof(b->dir), "%s/tests/data/model/%s", SOURCE_DIR, name);
+	must(weights_open(&b->weights, b->dir, &err), &err);
+	open_file(&b->expected, b, "expected.safetensors");
+	open_file(&b->adapter, b, "adapter/adapter_model.safetensors");
+	snprintf(path, sizeof(path), "%s/adapter/adapter_config.json", b->dir);
+	config = json_load_file(path, 0, NULL);
+	assert_non_null(config);
+	b->lora = (struct peft_config){
+		.rank = json_integer_value(json_object_get(config, "r")),
+		.alpha = json_number_value(json_object_get(config, "lora_alpha")),
+		.rslora = json_is_true(json_object_get(config, "use_rslora")),
+		.targets = json_array_size(json_object_get(config, "target_modules")) == 7
+				   ? (1 << PEFT_TARGET_COUNT) - 1
+				   : 1 << PEFT_Q | 1 << PEFT_V | 1 << PEFT_UP,
+	};
+	json_decref(config);
+	make_batch(b);
+	must(cpu_back_create(&b->back, &(struct cpu_options){.threads = 2}, &b->arena, &err), &err);
+	b->arena.size = 16u << 20;
+	b->arena.base = aligned_alloc(ARENA_ALIGN, b->arena.size);
+	assert_non_null(b->arena.base);
+	must(model_create(
+		     &b->model, &b->weights.shape,
+		     &(struct model_options){.lora = lora ? &b->lora : NULL, .full = !lora, .positions = 64},
+		     &err),
+	     &err);
+	must(model_place(b->model, &b->back, &err), &err);
+	must(saved_create(&b->saved, b->model, RECOMPUTE_NONE, &err), &err);
+	load(b, lora);
+	b->pass = (struct pass){.model = b->model, .back = &b->back, .batch = &b->batch, .saved = &b->saved};
+}
+
+static void close_bed(struct bed *b)
+{
+	saved_release(&b->saved);
+	model_release(b->model);
+	cpu_back_release(&b->back);
+	free(b->arena.base);
+	safetensors_release(&b->expected);
+	safetensors_release(&b->adapter);
+	weights_release(&b->weights);
+}
+
+/* Every element within 1e-5 of the tensor's largest. */
+static void near(const char *what, const float *found, const struct tensor *t)
+{
+	size_t count = t->size / 4;
+	double most = 0, apart = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		most = fmax(most, fabs((double)at(t, i)));
+		apart = fmax(apart, fabs((double)at(t, i) - (double)found[i]));
+	}
+	if (!(apart <= 1e-5 * most) || most == 0)
+		fail_msg("%s: %g apart, largest element %g", what, apart, most);
+}
+
+/* Mean loss of the batch, its gradient in the flat vector. */
+static double step_loss(struct bed *b)
+{
+	const struct arena_mark mark = arena_mark(&b->arena);
+	struct error err = {0};
+	double sum = 0;
+
+	must(b->back.ops->zero(&b->back, b->model->params.grad, &err), &err);
+	must(model_forward(&b->pass, &err), &err);
+	must(model_backward(&b->pass, 1.0f / (float)b->batch.targets, &sum, &err), &err);
+	arena_reset(&b->arena, &mark);
+	return sum / (double)b->batch.targets;
+}
+
+static void check_logits(struct bed *b, const char *prefix)
+{
+	const struct arena_mark mark = arena_mark(&b->arena);
+	struct mat logits = {.rows = b->batch.tokens, .cols = b->model->shape.vocab, .dtype = DTYPE_F32};
+	int32_t row[ROWS];
+	struct error err = {0};
+
+	for (int i = 0; i < ROWS; i++)
+		row[i] = i;
+	must(arena_mat(&b->arena, MEM_LOGITS, &logits, "logits", &err), &err);
+	must(model_forward(&b->pass, &err), &err);
+	must(model_logits(&b->pass, row, b->batch.tokens, logits, &err), &err);
+	near("logits", logits.data, tensor(&b->expected, prefix, "logits"));
+	arena_reset(&b->arena, &mark);
+}
+
+static void check_gradients(bool lora)
+{
+	const char *prefix = lora ? "lora." : "full.";
+	char grad[64];
+
+	snprintf(grad, sizeof(grad), "%sgrad.", prefix);
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+		struct bed b;
+		size_t gradients = 0;
+
+		open_bed(&b, models[i], lora);
+		check_logits(&b, prefix);
+		assert_true(fabs(step_loss(&b) / (double)at(tensor(&b.expected, prefix, "loss"), 0) - 1) <
+			    1e-5);
+		for (int j = 0; j < b.model->params.count; j++) {
+			const struct param *p = &b.model->params.table[j];
+			char name[256];
+
+			snprintf(name, sizeof(name), "%s: %s", models[i], p->name);
+			near(name, (float *)b.model->params.grad.data + p->offset,
+			     tensor(&b.expected, grad, p->name));
+		}
+		for (size_t j = 0; j < b.expected.count; j++)
+			gradients += !strncmp(b.expected.tensors[j].name, grad, strlen(grad));
+		assert_int_equal(gradients, b.model->params.count);
+		close_bed(&b);
+	}
+}
+
+static void test_torch__every_gradient_of_full_fine_tuning(void **state)
+{
+	(void)state;
+	check_gradients(false);
+}
+
+static void test_torch__every_gradient_of_peft_s_adapter(void **state)
+{
+	(void)state;
+	check_gradients(true);
+}
+
+/* AdamW after clipping to 1, as PyTorch: gradients are scaled by 1 / (norm + 1e-6) where the norm is above.
+ */
+static void adamw(struct bed *b, int step, float rate)
+{
+	struct params *p = &b->model->params;
+	struct error err = {0};
+	double squares = 0, scale;
+
+	must(b->back.ops->reduce(&b->back, p->grad, REDUCE_SUM_SQUARES, &squares, &err), &err);
+	scale = fmin(1, 1 / (sqrt(squares) + 1e-6));
+	for (int i = 0; i < p->count; i++) {
+		const struct param *t = &p->table[i];
+		const struct adamw a = {
+			.lr = rate,
+			.beta1 = 0.9f,
+			.beta2 = 0.999f,
+			.eps = 1e-8f,
+			.decay = 0.01f * t->decay,
+			.clip_scale = (float)scale,
+			.correction1 = (float)(1 - pow(0.9, step)),
+			.correction2 = (float)(1 - pow(0.999, step)),
+		};
+
+		must(b->back.ops->adamw(&b->back, params_view(&p->grad, t), params_view(&p->m, t),
+					params_view(&p->v, t), params_view(&p->master, t), &a, &err),
+		     &err);
+	}
+	must(model_refresh(b->model, &b->back, &err), &err);
+}
+
+static void check_curve(bool lora)
+{
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+		const struct tensor *curve;
+		struct bed b;
+
+		open_bed(&b, models[i], lora);
+		curve = tensor(&b.expected, lora ? "lora." : "full.", "curve");
+		assert_int_equal(curve->dim[0], 50);
+		for (int step = 0; step < 50; step++) {
+			double loss = step_loss(&b), expected = (double)at(curve, (size_t)step);
+
+			if (!(fabs(loss - expected) <= 1e-4))
+				fail_msg("%s: step %d: loss %.6f, torch %.6f", models[i], step, loss,
+					 expected);
+			adamw(&b, step + 1, 1e-3f);
+		}
+		close_bed(&b);
+	}
+}
+
+static void test_torch__fifty_steps_of_full_fine_tuning(void **state)
+{
+	(void)state;
+	check_curve(false);
+}
+
+static void test_torch__fifty_steps_of_an_adapter(void **state)
+{
+	(void)state;
+	check_curve(true);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_torch__every_gradient_of_full_fine_tuning),
+		cmocka_unit_test(test_torch__every_gradient_of_peft_s_adapter),
+		cmocka_unit_test(test_torch__fifty_steps_of_full_fine_tuning),
+		cmocka_unit_test(test_torch__fifty_steps_of_an_adapter),
+	};
+
+	return cmocka_run_group_tests_name("torch", tests, NULL, NULL);
+}
