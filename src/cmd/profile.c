@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "cmd/profile_files.h"
 #include "cmd/running.h"
 #include "cmd/runs.h"
 #include "cmd/show.h"
@@ -13,9 +14,7 @@
 #include "journal/journal.h"
 #include "machine/machine.h"
 #include "profile/inject/inject.h"
-#include "profile/page.h"
 #include "profile/program.h"
-#include "profile/trace.h"
 #include "run/job.h"
 
 enum { CODE_NOT_EXECUTABLE = 126, CODE_NOT_FOUND = 127, WAIT_MS = 200, BATCH = 1 << 20 };
@@ -81,7 +80,8 @@ struct profiling {
 	struct program program;
 	struct job *job;
 	struct timeline timeline;
-	struct summary summary;
+	struct findings findings;
+	double link_rate; /* between host and GPU, B/s; 0: not known */
 	struct text note;
 	uint64_t start_ns, end_ns;
 	char ending[64];
@@ -163,6 +163,7 @@ static enum status begin_job(struct profiling *p, struct error *err)
 	snprintf(key, sizeof(key), "profile %.180s", text_str(&p->command));
 	if (!st)
 		st = job_begin(&p->job, &spec, m, err);
+	p->link_rate = profile_files_link_rate(m);
 	machine_free(m);
 	return st;
 }
@@ -211,7 +212,7 @@ static double busy_share(const struct summary *s)
 static json_t *values(const struct profiling *p)
 {
 	const struct timeline *t = &p->timeline;
-	const struct summary *s = &p->summary;
+	const struct summary *s = &p->findings.summary;
 	double lost = 0;
 	json_t *v;
 
@@ -229,81 +230,6 @@ static json_t *values(const struct profiling *p)
 	return v;
 }
 
-static enum status write_text(const struct profiling *p, const char *name, const struct text *text,
-			      struct error *err)
-{
-	char path[PATH_MAX + 32];
-
-	if (text->failed)
-		return error_errno(err, ENOMEM, "%s", name);
-	snprintf(path, sizeof(path), "%s/%s", p->dir, name);
-	return file_write(path, text_str(text), text->size, err);
-}
-
-static enum status write_json(const struct profiling *p, json_t *summary, struct error *err)
-{
-	struct text text = {0};
-	char *dumped = summary ? json_dumps(summary, JSON_INDENT(1)) : NULL;
-	enum status st;
-
-	if (!dumped)
-		return error_errno(err, ENOMEM, "summary.json");
-	text_add(&text, dumped);
-	text_add(&text, "\n");
-	free(dumped);
-	st = write_text(p, "summary.json", &text, err);
-	text_release(&text);
-	return st;
-}
-
-/* Holistic Trace Analysis wants a file a rank. */
-static enum status write_traces(const struct profiling *p, struct error *err)
-{
-	const struct timeline *t = &p->timeline;
-	char path[PATH_MAX + 64];
-	size_t count = 0;
-	const struct series *series = job_series(p->job, &count);
-	enum status st;
-
-	snprintf(path, sizeof(path), "%s/trace.json", p->dir);
-	st = trace_write(path, t, TRACE_ALL, series, count, err);
-	for (size_t i = 0; !st && t->processes > 1 && i < t->processes; i++) {
-		if (t->process[i].rank < 0 || !t->process[i].events)
-			continue;
-		snprintf(path, sizeof(path), "%s/ranks", p->dir);
-		st = file_make_dir(path, err);
-		snprintf(path, sizeof(path), "%s/ranks/rank-%d-pid-%u.json", p->dir, t->process[i].rank,
-			 t->process[i].pid);
-		if (!st)
-			st = trace_write(path, t, (uint16_t)i, series, count, err);
-	}
-	return st;
-}
-
-/* All files; one that fails does not keep the others from being written. The first error is told. */
-static enum status write_all(struct profiling *p, const struct page_told *told, struct error *err)
-{
-	struct text page = {0}, csv = {0};
-	json_t *summary = summary_json(&p->summary, &p->timeline);
-	enum status st, next;
-
-	page_write(&page, &p->summary, &p->timeline, told);
-	summary_csv(&csv, &p->summary, &p->timeline);
-	st = write_text(p, "PROFILE.md", &page, err);
-	next = write_text(p, "summary.csv", &csv, err);
-	st = st ? st : next;
-	next = write_json(p, summary, err);
-	st = st ? st : next;
-	next = p->o->trace ? write_traces(p, err) : STATUS_OK;
-	st = st ? st : next;
-	if (p->o->json && summary && !show_json(summary, JSON_INDENT(1)) && !st)
-		st = error_set(err, STATUS_NO_RESOURCE, "the summary could not be written to stdout");
-	json_decref(summary);
-	text_release(&page);
-	text_release(&csv);
-	return st;
-}
-
 static void tell_lines(const struct profiling *p, const struct text *text, bool warn)
 {
 	for (const char *line = text_str(text), *end; *line && (end = strchr(line, '\n')); line = end + 1) {
@@ -314,13 +240,13 @@ static void tell_lines(const struct profiling *p, const struct text *text, bool 
 	}
 }
 
-static void tell(const struct profiling *p, const struct page_told *told)
+static void tell(const struct profiling *p, const struct page *page)
 {
 	struct text brief = {0}, missing = {0};
 
-	page_brief(&brief, &p->summary, &p->timeline, told);
+	page_brief(&brief, page);
 	page_missing(&missing, &p->timeline);
-	text_add(&missing, told->note);
+	text_add(&missing, page->note);
 	tell_lines(p, &brief, false);
 	tell_lines(p, &missing, true);
 	log_info(p->c->log, LOG_TOPIC_RUN, "profile: %s/PROFILE.md", p->dir);
@@ -328,26 +254,44 @@ static void tell(const struct profiling *p, const struct page_told *told)
 	text_release(&missing);
 }
 
+static enum status write_files(const struct profiling *p, const struct page *page, struct error *err)
+{
+	struct profile_files files = {.dir = p->dir, .page = *page, .trace = p->o->trace};
+	json_t *all;
+	enum status st;
+
+	files.series = job_series(p->job, &files.series_count);
+	st = profile_files_write(&files, err);
+	if (!p->o->json)
+		return st;
+	all = findings_json(&p->findings);
+	if ((!all || !show_json(all, JSON_INDENT(1))) && !st)
+		st = error_set(err, STATUS_NO_RESOURCE, "the summary could not be written to stdout");
+	json_decref(all);
+	return st;
+}
+
 /* The program has ended; whatever fails now, its rings and its exit code stay. */
 static enum status conclude(struct profiling *p, struct error *err)
 {
-	struct page_told told = {.command = text_str(&p->command), .ending = p->ending};
+	struct page page = {.f = &p->findings, .command = text_str(&p->command), .ending = p->ending};
 	struct error journal = {0};
 	enum status st = timeline_read(&p->timeline, p->rings, 0, &p->note, err), ended;
 	enum ending ending = p->program.told_to_end ? ENDING_CANCELLED : ENDING_DONE;
-	bool well = !program_code(&p->program);
+	bool well = !program_code(&p->program), found;
 
-	told.note = text_str(&p->note);
-	told.wall_s = (double)(p->end_ns - p->start_ns) * 1e-9;
+	page.note = text_str(&p->note);
+	page.wall_s = (double)(p->end_ns - p->start_ns) * 1e-9;
 	if (!st)
-		st = summary_of(&p->summary, &p->timeline, err);
-	if (!st)
-		st = write_all(p, &told, err);
-	job_phase(p->job, "once", p->start_ns, p->end_ns, p->summary.row ? values(p) : NULL);
+		st = findings_of(&p->findings, &p->timeline, p->link_rate, err);
+	found = !st;
+	if (found)
+		st = write_files(p, &page, err);
+	job_phase(p->job, "once", p->start_ns, p->end_ns, found ? values(p) : NULL);
 	ended = job_end(&p->job, ending, well ? STATUS_OK : STATUS_VENDOR, well ? CAUSE_NONE : CAUSE_CRASHED,
 			p->ending, &journal);
-	if (p->summary.row)
-		tell(p, &told);
+	if (found)
+		tell(p, &page);
 	if (!st && ended)
 		st = error_set_cause(err, ended, journal.cause, "%s", journal.text);
 	return st;
@@ -396,7 +340,7 @@ static int run(const struct command_context *c, const void *opts_)
 		text_addf(&p->command, "%s%s", i ? " " : "", c->rest.word[i]);
 	code = profile(p, &err);
 	timeline_release(&p->timeline);
-	summary_release(&p->summary);
+	findings_release(&p->findings);
 	text_release(&p->command);
 	text_release(&p->note);
 	free(p);

@@ -2,6 +2,7 @@
 /* assay report: judge a run directory and render it again. Nothing in it is changed unless --write says so.
  */
 #include "cmd/judged.h"
+#include "cmd/profile_files.h"
 #include "cmd/runs.h"
 #include "cmd/show.h"
 
@@ -54,6 +55,8 @@ static int run(const struct command_context *c, const void *opts_)
 				 &err);
 	if (!st && o->write)
 		st = report_write(o->dir, &judged.in, &note, &err);
+	if (!st && o->write)
+		st = profile_files_again(&judged.record, judged.machine, &err);
 	if (note.size)
 		log_info(c->log, LOG_TOPIC_RUN, "%.*s", (int)(note.size - 1), text_str(&note));
 	code = st ? judged_complain(c, &err) : judged.judgements.exit_code;

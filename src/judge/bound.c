@@ -74,8 +74,7 @@ double bound_pcie_lane(int gen, double *encoding)
 	}
 }
 
-/* Lanes of one GPU one way, B/s; 0: not told. */
-static double pcie_one_way(const struct gpu *g)
+double bound_pcie_one_way(const struct gpu *g)
 {
 	double encoding, rate = bound_pcie_lane((int)gpu_get(g, GPU_FACT_pcie_gen_max, 0), &encoding);
 
@@ -115,8 +114,8 @@ static void p2p_bound(const struct subject *s, struct bound *out)
 		snprintf(out->formula, sizeof(out->formula), "%s%.0f NVLinks x %.4f GB/s x 16/17", twice,
 			 links, raw / 1e9);
 	} else if (path && strcmp(path, "peer") && s->peer) {
-		own = pcie_one_way(s->gpu);
-		peers = pcie_one_way(s->peer);
+		own = bound_pcie_one_way(s->gpu);
+		peers = bound_pcie_one_way(s->peer);
 		out->value = ways * (own < peers ? own : peers);
 		snprintf(out->formula, sizeof(out->formula), "%sthe narrower PCIe link of the two", twice);
 	}

@@ -46,4 +46,6 @@ double bound_of_links(const struct subject *s, const struct bound *b);
 const char *traffic_beside(const struct record_case *c, char *buffer, size_t size);
 /* Raw GT/s a lane and the share its encoding leaves. 0: no such generation. */
 double bound_pcie_lane(int gen, double *encoding);
+/* Lanes of one GPU one way, B/s; 0: not told. */
+double bound_pcie_one_way(const struct gpu *g);
 #endif

@@ -3,91 +3,13 @@
 #include <inttypes.h>
 #include "core/units.h"
 #include "core/utf8.h"
+#include "profile/savings.h"
 #include "profile/inject/ring.h"
+#include "profile/page_internal.h"
+#include "report/html.h"
+#include "report/markdown.h"
 
-enum { ROWS = 30, BRIEF_ROWS = 8, NAME_MAX_SHOWN = 96 };
-
-static const char *time_text(char out[32], double ns)
-{
-	units_format(out, 32, ns * 1e-9, "s");
-	return out;
-}
-
-/* A name in a Markdown cell: no line of its own, no column, no code of ours. */
-static void add_name(struct text *out, const char *name, size_t most)
-{
-	struct text clean = {0};
-
-	utf8_add_clean(&clean, name, UTF8_KEEP_NOTHING);
-	for (size_t i = 0; i < clean.size && i < most; i++) {
-		if (strchr("|`<>*_\\[]", clean.data[i]))
-			text_add(out, "\\");
-		text_add_bytes(out, &clean.data[i], 1);
-	}
-	if (clean.size > most)
-		text_add(out, "…");
-	text_release(&clean);
-}
-
-static void add_row(struct text *out, const struct summary_row *r, const struct timeline *t, bool with_rate)
-{
-	char total[32], mean[32], p50[32], p99[32], most[32], rate[32];
-
-	text_add(out, "| ");
-	add_name(out, timeline_name(t, r->name), NAME_MAX_SHOWN);
-	text_addf(out, " | %" PRIu64 " | %s | %.1f %% | %s | %s | %s | %s |", r->count,
-		  time_text(total, r->total), 100 * r->share, time_text(mean, r->mean),
-		  time_text(p50, r->p50), time_text(p99, r->p99), time_text(most, r->max));
-	if (with_rate) {
-		units_format(rate, sizeof(rate), r->total > 0 ? (double)r->bytes / r->total * 1e9 : 0, "B/s");
-		text_addf(out, " %s |", rate);
-	}
-	text_add(out, "\n");
-}
-
-static void add_table(struct text *out, const struct summary *s, const struct timeline *t, const char *title,
-		      unsigned kinds, bool with_rate)
-{
-	size_t shown = 0, rows = 0;
-
-	for (size_t i = 0; i < s->rows; i++)
-		rows += kinds >> s->row[i].kind & 1;
-	if (!rows)
-		return;
-	text_addf(out, "\n## %s\n\n| name | count | total | share | mean | median | p99 | max |%s\n", title,
-		  with_rate ? " rate |" : "");
-	text_addf(out, "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |%s\n",
-		  with_rate ? " ---: |" : "");
-	for (size_t i = 0; i < s->rows && shown < ROWS; i++)
-		if (kinds >> s->row[i].kind & 1) {
-			add_row(out, &s->row[i], t, with_rate);
-			shown++;
-		}
-	if (rows > shown)
-		text_addf(out, "\n%zu more in summary.csv.\n", rows - shown);
-}
-
-static void add_devices(struct text *out, const struct summary *s, const struct timeline *t)
-{
-	char busy[32], span[32], kernels[32];
-
-	if (!s->devices)
-		return;
-	text_add(out, "\n## Devices\n\n| device | busy | kernels | from first to last | busy share |\n"
-		      "| --- | ---: | ---: | ---: | ---: |\n");
-	for (size_t i = 0; i < s->devices; i++) {
-		const struct summary_device *d = &s->device[i];
-		const struct timeline_device *known = timeline_device_of(t, d->process, d->device);
-		double whole = (double)(d->last_ns - d->first_ns);
-
-		text_addf(out, "| GPU %u of pid %u%s", d->device, t->process[d->process].pid,
-			  known ? ", " : "");
-		add_name(out, known ? timeline_name(t, known->name) : "", NAME_MAX_SHOWN);
-		text_addf(out, " | %s | %s | %s | %.1f %% |\n", time_text(busy, (double)d->busy_ns),
-			  time_text(kernels, (double)d->kernel_ns), time_text(span, whole),
-			  whole > 0 ? 100 * (double)d->busy_ns / whole : 0);
-	}
-}
+enum { BRIEF_ROWS = 8 };
 
 static void missing_of(struct text *out, const struct timeline_process *p)
 {
@@ -134,94 +56,221 @@ void page_missing(struct text *out, const struct timeline *t)
 		missing_of(out, &t->process[i]);
 }
 
-static void add_processes(struct text *out, const struct timeline *t)
+/* What is missing of the timeline and of its files. */
+static void all_missing(struct text *out, const struct page *p)
 {
-	text_add(out, "\n## Processes\n\n| pid | rank | events | command | CUPTI | clock error | drift |\n"
-		      "| ---: | ---: | ---: | --- | --- | ---: | ---: |\n");
-	for (size_t i = 0; i < t->processes; i++) {
-		const struct timeline_process *p = &t->process[i];
-		char rank[16] = "", error[32] = "", drift[32] = "";
+	page_missing(out, p->f->t);
+	text_add(out, p->note);
+}
 
-		if (p->rank >= 0)
-			snprintf(rank, sizeof(rank), "%d", p->rank);
-		if (p->clock_pairs) {
-			time_text(error, p->clock_error_ns);
-			snprintf(drift, sizeof(drift), "%.2f ppm", p->clock_drift * 1e6);
-		}
-		text_addf(out, "| %u | %s | %" PRIu64 " | ", p->pid, rank, p->events);
-		add_name(out, p->command, NAME_MAX_SHOWN);
-		text_add(out, " | ");
-		add_name(out, p->library ? p->library : "", NAME_MAX_SHOWN);
-		text_addf(out, " | %s | %s |\n", error, drift);
+typedef void line_visit(struct text *out, const char *line);
+
+static void each_line(struct text *out, const struct text *lines, line_visit *visit)
+{
+	struct text one = {0};
+
+	for (const char *line = text_str(lines), *end; (end = strchr(line, '\n')); line = end + 1) {
+		text_add_bytes(&one, line, (size_t)(end - line));
+		visit(out, text_str(&one));
+		text_release(&one);
 	}
 }
 
-static void add_cost(struct text *out, const struct timeline *t)
+static void each_cost(struct text *out, const struct timeline *t, line_visit *visit)
 {
-	char text[32];
+	char cost[32];
+	struct text line = {0};
 
-	for (size_t i = 0; i < t->processes; i++)
-		if (t->process[i].convert_ns > 0)
-			text_addf(out,
-				  "- pid %u: an activity record cost %s to write down, beside the program's "
-				  "threads\n",
-				  t->process[i].pid, time_text(text, t->process[i].convert_ns));
+	for (size_t i = 0; i < t->processes; i++) {
+		if (t->process[i].convert_ns <= 0)
+			continue;
+		text_addf(&line,
+			  "pid %u: an activity record cost %s to write down, beside the program's threads",
+			  t->process[i].pid, page_time(cost, t->process[i].convert_ns));
+		visit(out, text_str(&line));
+		text_release(&line);
+	}
 }
 
-void page_write(struct text *out, const struct summary *s, const struct timeline *t,
-		const struct page_told *told)
+/* "ended with exit code 0 after 12.0 s" */
+static void add_ending(struct text *out, const struct page *p)
 {
-	struct text missing = {0};
 	char wall[32];
 
-	units_format(wall, sizeof(wall), told->wall_s, "s");
-	text_add(out, "# Profile\n\n`");
-	utf8_add_clean(out, told->command, UTF8_KEEP_NOTHING);
-	text_addf(out, "` ended with %s after %s.\n", told->ending, wall);
-	page_missing(&missing, t);
-	text_add(&missing, told->note);
-	if (missing.size) {
-		text_add(out, "\n## What is missing\n\n");
-		for (char *line = missing.data, *end; *line; line = end + 1) {
-			end = strchr(line, '\n');
-			text_add(out, "- ");
-			text_add_bytes(out, line, (size_t)(end + 1 - line));
-		}
-	}
-	add_devices(out, s, t);
-	add_table(out, s, t, "Kernels", 1u << TIMELINE_KERNEL | 1u << TIMELINE_GRAPH, false);
-	add_table(out, s, t, "Copies and sets", 1u << TIMELINE_COPY | 1u << TIMELINE_SET, true);
-	add_table(out, s, t, "CUDA calls", 1u << TIMELINE_RUNTIME | 1u << TIMELINE_DRIVER, false);
-	add_table(out, s, t, "Synchronisation", 1u << TIMELINE_SYNC, false);
-	add_table(out, s, t, "Ranges (NVTX)", 1u << TIMELINE_RANGE, false);
-	add_processes(out, t);
-	text_add(out, "\n## What it cost\n\n");
-	add_cost(out, t);
-	add_table(out, s, t, "CUPTI's own overhead", 1u << TIMELINE_OVERHEAD, false);
-	text_add(out, "\ntrace.json opens in Perfetto, chrome://tracing and Holistic Trace Analysis.\n");
-	text_release(&missing);
+	units_format(wall, sizeof(wall), p->wall_s, "s");
+	text_addf(out, "ended with %s after %s", p->ending, wall);
 }
 
-void page_brief(struct text *out, const struct summary *s, const struct timeline *t,
-		const struct page_told *told)
+static void markdown_line(struct text *out, const char *line)
 {
+	text_add(out, "- ");
+	markdown_text(out, line);
+	text_add(out, "\n");
+}
+
+static void markdown_advice(struct text *out, const struct page *p)
+{
+	const struct savings a = savings_of(p->f);
+
+	if (a.lines)
+		text_add(out, "\n## What would buy time\n\n");
+	for (size_t i = 0; i < a.lines; i++) {
+		text_add(out, "- **");
+		markdown_text(out, a.line[i].knob);
+		text_addf(out, "**: at most %.1f %% of the devices' time; ", 100 * a.line[i].share);
+		markdown_text(out, a.line[i].evidence);
+		text_add(out, ".\n");
+	}
+}
+
+static void markdown_grid(void *arg, const char *section, const struct grid *g)
+{
+	struct text *out = arg;
+
+	if (section)
+		text_addf(out, "\n## %s\n", section);
+	grid_markdown(out, g);
+}
+
+void page_markdown(struct text *out, const struct page *p)
+{
+	struct text missing = {0};
+
+	text_add(out, "# Profile\n\n");
+	markdown_text(out, p->command);
+	text_add(out, " ");
+	add_ending(out, p);
+	text_add(out, ".\n");
+	all_missing(&missing, p);
+	if (missing.size) {
+		text_add(out, "\n## What is missing\n\n");
+		each_line(out, &missing, markdown_line);
+	}
+	text_release(&missing);
+	markdown_advice(out, p);
+	page_each(p, markdown_grid, out);
+	text_add(out, "\n## What it cost\n\n");
+	each_cost(out, p->f->t, markdown_line);
+	text_add(out, "\ntrace.json opens in Perfetto, chrome://tracing and Holistic Trace Analysis.\n");
+}
+
+static void html_line(struct text *out, const char *line)
+{
+	html_element(out, "li", line);
+	text_add(out, "\n");
+}
+
+static void html_advice(struct text *out, const struct page *p)
+{
+	const struct savings a = savings_of(p->f);
+
+	if (!a.lines)
+		return;
+	text_add(out, "<section id=\"knobs\"><h2>What would buy time</h2>\n");
+	for (size_t i = 0; i < a.lines; i++) {
+		text_add(out, "<div class=\"knob\">");
+		html_element(out, "b", a.line[i].knob);
+		text_addf(out, "<br><span class=\"muted\">at most %.1f %% of the devices' time; ",
+			  100 * a.line[i].share);
+		html_add(out, a.line[i].evidence);
+		text_add(out, ".</span></div>\n");
+	}
+	text_add(out, "</section>\n");
+}
+
+struct html_page {
+	struct text *out;
+	bool open; /* a section is */
+};
+
+static void html_grid(void *arg, const char *section, const struct grid *g)
+{
+	struct html_page *h = arg;
+
+	if (section) {
+		text_add(h->out, h->open ? "</section>\n<section>" : "<section>");
+		html_element(h->out, "h2", section);
+		h->open = true;
+	}
+	grid_html(h->out, g);
+}
+
+static void html_lines(struct text *out, const char *title, const struct text *lines)
+{
+	if (!lines->size)
+		return;
+	text_add(out, "<section class=\"box\">");
+	html_element(out, "h2", title);
+	text_add(out, "<ul>\n");
+	each_line(out, lines, html_line);
+	text_add(out, "</ul></section>\n");
+}
+
+void page_html(struct text *out, const struct page *p)
+{
+	struct text ending = {0}, missing = {0};
+	struct html_page h = {.out = out};
+
+	html_begin(out, p->command);
+	text_add(out, "<header><h1>");
+	html_add(out, p->command);
+	text_add(out, "</h1><p class=\"muted\">");
+	add_ending(&ending, p);
+	html_add(out, text_str(&ending));
+	text_add(out, ".</p></header>\n<main>\n");
+	text_release(&ending);
+	all_missing(&missing, p);
+	html_lines(out, "What is missing", &missing);
+	text_release(&missing);
+	html_advice(out, p);
+	page_each(p, html_grid, &h);
+	text_add(out, h.open ? "</section>\n" : "");
+	text_add(out, "<section><h2>What it cost</h2><ul>\n");
+	each_cost(out, p->f->t, html_line);
+	text_add(out, "</ul></section>\n</main>\n<footer>trace.json opens in Perfetto, chrome://tracing and "
+		      "Holistic Trace Analysis. GB = 10⁹ bytes.</footer>\n");
+	html_end(out);
+}
+
+static void brief_states(struct text *out, const struct findings *f)
+{
+	double state[BREAKDOWN_STATE_COUNT] = {0}, whole = findings_device_s(f) * 1e9;
+	bool any = false;
+
+	for (size_t i = 0; i < f->breakdown.devices; i++)
+		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
+			state[k] += (double)f->breakdown.device[i].state_ns[k];
+	for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
+		if (whole > 0 && state[k] / whole >= 0.001) {
+			text_addf(out, "%s%s %.1f %%", any ? ", " : "devices: ", breakdown_name(k),
+				  100 * state[k] / whole);
+			any = true;
+		}
+	text_add(out, any ? "\n" : "");
+}
+
+void page_brief(struct text *out, const struct page *p)
+{
+	const struct summary *s = &p->f->summary;
+	const struct timeline *t = p->f->t;
 	char total[32], mean[32], wall[32];
 	size_t shown = 0;
 
-	units_format(wall, sizeof(wall), told->wall_s, "s");
+	units_format(wall, sizeof(wall), p->wall_s, "s");
 	text_addf(out,
 		  "%s after %s; %zu process%s, %" PRIu64 " kernels (%s), %" PRIu64 " copies, %" PRIu64
 		  " calls\n",
-		  told->ending, wall, t->processes, t->processes == 1 ? "" : "es", s->count[TIMELINE_KERNEL],
-		  time_text(total, s->total_ns[TIMELINE_KERNEL]), s->count[TIMELINE_COPY],
+		  p->ending, wall, t->processes, t->processes == 1 ? "" : "es", s->count[TIMELINE_KERNEL],
+		  page_time(total, s->total_ns[TIMELINE_KERNEL]), s->count[TIMELINE_COPY],
 		  s->count[TIMELINE_RUNTIME] + s->count[TIMELINE_DRIVER]);
+	brief_states(out, p->f);
 	for (size_t i = 0; i < s->rows && shown < BRIEF_ROWS; i++) {
 		const struct summary_row *r = &s->row[i];
 
 		if (!timeline_on_device(r->kind))
 			continue;
 		text_addf(out, "%5.1f %% %10s %8" PRIu64 " x %-9s ", 100 * r->share,
-			  time_text(total, r->total), r->count, time_text(mean, r->mean));
+			  page_time(total, r->total), r->count, page_time(mean, r->mean));
 		utf8_add_clean(out, timeline_name(t, r->name), UTF8_KEEP_NOTHING);
 		text_add(out, "\n");
 		shown++;

@@ -90,6 +90,8 @@ static bool is_sound(const union ring_any *r)
 	case RING_RANGE:
 		return r->RANGE.payload_size <= 8 + RING_PAYLOAD_MAX && r->RANGE.payload_size <= more &&
 		       r->RANGE.kind <= RING_MARK;
+	case RING_COMM:
+		return r->COMM.size <= RING_PAYLOAD_MAX && r->COMM.size <= more;
 	default:
 		return !more;
 	}

@@ -195,6 +195,7 @@ void timeline_release(struct timeline *t)
 	free(t->copy);
 	free(t->range);
 	free(t->value);
+	free(t->comm);
 	free(t->call);
 	*t = (struct timeline){0};
 }

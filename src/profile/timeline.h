@@ -100,6 +100,15 @@ struct timeline_device {
 		shared_per_block, threads_per_block, blocks_per_sm, registers_per_block, warp;
 };
 
+/* A communicator of NCCL's, as one of its ranks told when it was made. */
+struct timeline_comm {
+	uint16_t process;
+	bool split;	     /* `ranks` is its parent's: how many split off is not told */
+	uint64_t id, parent; /* its hash, the same on all ranks; parent 0: none */
+	uint32_t ranks;	     /* 0: not told */
+	uint32_t rank;	     /* TIMELINE_NONE: all are this process's, or not told */
+};
+
 struct timeline_process {
 	uint32_t pid, parent;
 	int rank, local_rank, world; /* -1: none */
@@ -134,8 +143,9 @@ struct timeline {
 	struct timeline_copy *copy;
 	struct timeline_range *range;
 	struct timeline_value *value;
+	struct timeline_comm *comm;
 	char **name; /* demangled where that can be done; [0] is "" */
-	size_t processes, devices, tracks, events, kernels, copies, ranges, values, names;
+	size_t processes, devices, tracks, events, kernels, copies, ranges, values, comms, names;
 	uint64_t start_ns, end_ns; /* first start and last end; 0 without events */
 	uint32_t *call; /* indices to `event` of calls, by process and correlation (timeline_call) */
 	size_t calls;

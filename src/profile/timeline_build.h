@@ -25,7 +25,7 @@ uint64_t hash_bytes(const void *data, size_t size);
 struct build {
 	struct timeline *t;
 	size_t events_max, event_room, kernel_room, copy_room, range_room, value_room, name_room, track_room,
-		device_room, process_room;
+		device_room, process_room, comm_room;
 	struct hash names, tracks;
 	/* Of the file that is read now. */
 	uint16_t process;
@@ -53,6 +53,7 @@ struct build_open {
 
 struct ring_schema_known {
 	uint64_t id;
+	uint32_t domain; /* index to `name`; 0: any, files of old had none */
 	uint32_t fields;
 	struct ring_field field[RING_SCHEMA_FIELDS]; /* name: index to `name` */
 };
@@ -72,6 +73,11 @@ struct timeline_event *build_event(struct build *b, enum timeline_kind kind, uin
 /* A record of NVTX; then, at the file's end, ranges that are still open end at end_ns. */
 void build_range(struct build *b, const union ring_any *r);
 void build_ranges_end(struct build *b, uint64_t end_ns);
+/* What a payload of that schema holds; NULL: not told. */
+const struct ring_schema_known *build_schema(const struct build *b, uint64_t id, uint32_t domain);
+/* The field's number of a payload; false: it is none, or lies outside. */
+bool build_field(struct timeline_value *v, const struct ring_field *f, const uint8_t *data, size_t size);
+void build_comm(struct build *b, const struct ring_comm *r);
 /* What the head says of the process; a kept record. */
 void build_describe(struct build *b, const struct ring_header *h);
 int build_keep(void *arg, const union ring_any *r);

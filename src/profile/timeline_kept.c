@@ -59,6 +59,7 @@ static void keep_schema(struct build *b, const struct ring_schema *r)
 	if (!s)
 		return;
 	s->id = r->id;
+	s->domain = build_string(b, r->domain);
 	s->fields = r->fields;
 	memcpy(s->field, r + 1, r->fields * sizeof(s->field[0]));
 	for (uint32_t i = 0; i < s->fields; i++)
@@ -103,6 +104,9 @@ int build_keep(void *arg, const union ring_any *r)
 		break;
 	case RING_THREAD:
 		keep_thread(b, &r->THREAD);
+		break;
+	case RING_COMM:
+		build_comm(b, &r->COMM);
 		break;
 	default:
 		break;

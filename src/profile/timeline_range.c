@@ -78,21 +78,45 @@ static void read_number(struct timeline_value *v, const uint8_t *at, unsigned by
 		v->u64 = (uint64_t)((int64_t)(v->u64 << spare) >> spare);
 }
 
+const struct ring_schema_known *build_schema(const struct build *b, uint64_t id, uint32_t domain)
+{
+	for (size_t i = 0; i < b->schemas; i++)
+		if (b->schema[i].id == id && (!b->schema[i].domain || b->schema[i].domain == domain))
+			return &b->schema[i];
+	return NULL;
+}
+
+bool build_field(struct timeline_value *v, const struct ring_field *f, const uint8_t *data, size_t size)
+{
+	*v = (struct timeline_value){.name = f->name};
+	for (size_t k = 0; k < sizeof(field_types) / sizeof(field_types[0]); k++)
+		if (field_types[k].type == f->type && f->offset <= size &&
+		    field_types[k].bytes <= size - f->offset) {
+			read_number(v, data + f->offset, field_types[k].bytes, field_types[k].kind);
+			return true;
+		}
+	return false;
+}
+
 static void add_fields(struct build *b, struct timeline_range *range, const struct ring_schema_known *schema,
 		       const uint8_t *data, size_t size)
 {
-	for (uint32_t i = 0; i < schema->fields; i++) {
-		const struct ring_field *f = &schema->field[i];
-		struct timeline_value v = {.name = f->name};
+	struct timeline_value v;
 
-		for (size_t k = 0; k < sizeof(field_types) / sizeof(field_types[0]); k++) {
-			if (field_types[k].type != f->type || f->offset > size ||
-			    field_types[k].bytes > size - f->offset)
-				continue;
-			read_number(&v, data + f->offset, field_types[k].bytes, field_types[k].kind);
+	for (uint32_t i = 0; i < schema->fields; i++)
+		if (build_field(&v, &schema->field[i], data, size))
 			add_value(b, range, v);
-		}
-	}
+}
+
+/* A range's numbers lie together: what comes later moves those that are there behind all others. */
+static void move_values(struct build *b, struct timeline_range *range)
+{
+	uint32_t first = range->value_first, count = range->values;
+
+	range->value_first = (uint32_t)b->t->values;
+	range->values = 0;
+	for (uint32_t i = 0; i < count; i++)
+		add_value(b, range, b->t->value[first + i]);
 }
 
 static void add_payload(struct build *b, struct timeline_range *range, const struct ring_range *r)
@@ -105,20 +129,20 @@ static void add_payload(struct build *b, struct timeline_range *range, const str
 	struct timeline_value v = {0};
 	uint64_t schema;
 
-	range->value_first = (uint32_t)b->t->values;
+	const struct ring_schema_known *known;
+
 	if (r->payload_size < 8 || !r->payload_kind)
 		return;
+	move_values(b, range);
 	if (r->payload_kind <= sizeof(plain) / sizeof(plain[0])) {
 		read_number(&v, data, plain[r->payload_kind - 1].bytes, plain[r->payload_kind - 1].kind);
 		add_value(b, range, v);
 		return;
 	}
 	memcpy(&schema, data, sizeof(schema));
-	for (size_t i = 0; r->payload_kind == RING_PAYLOAD_SCHEMA && i < b->schemas; i++)
-		if (b->schema[i].id == schema) {
-			add_fields(b, range, &b->schema[i], data + 8, r->payload_size - 8u);
-			return;
-		}
+	known = r->payload_kind == RING_PAYLOAD_SCHEMA ? build_schema(b, schema, range->domain) : NULL;
+	if (known)
+		add_fields(b, range, known, data + 8, r->payload_size - 8u);
 }
 
 /* The event's index, or TIMELINE_NONE. */
@@ -148,7 +172,7 @@ static uint32_t begin(struct build *b, const struct ring_range *r)
 	return (uint32_t)(b->t->events - 1);
 }
 
-static void end(struct build *b, struct build_open *o, uint64_t at_ns)
+static void end(struct build *b, struct build_open *o, const struct ring_range *r)
 {
 	struct timeline_event *e;
 
@@ -157,8 +181,9 @@ static void end(struct build *b, struct build_open *o, uint64_t at_ns)
 		return;
 	}
 	e = &b->t->event[o->event];
-	e->end_ns = at_ns > e->start_ns ? at_ns : e->start_ns;
+	e->end_ns = r->at_ns > e->start_ns ? r->at_ns : e->start_ns;
 	b->t->range[e->detail].cut = false;
+	add_payload(b, &b->t->range[e->detail], r);
 	o->event = b->below[e->detail];
 }
 
@@ -176,7 +201,7 @@ void build_range(struct build *b, const union ring_any *any)
 	}
 	o = open_of(b, r->thread, r->domain, has_id ? r->id : 0, opens);
 	if (!opens) {
-		end(b, o, r->at_ns);
+		end(b, o, r);
 		return;
 	}
 	index = o ? begin(b, r) : TIMELINE_NONE;

@@ -80,7 +80,7 @@ static void add_script_hash(struct text *out, const struct embedded *script)
 	text_add(out, "'");
 }
 
-static void add_document_head(struct text *out, const struct view *v)
+void html_begin(struct text *out, const char *title)
 {
 	const struct embedded *style = embedded_find("src/report/html/report.css");
 	const struct embedded *script = embedded_find("src/report/html/report.js");
@@ -94,12 +94,24 @@ static void add_document_head(struct text *out, const struct view *v)
 	else
 		text_add(out, "'none'");
 	text_add(out, "\">\n<title>assay: ");
-	html_add(out, v->headline);
+	html_add(out, title);
 	text_add(out, "</title>\n<style>\n");
 	if (style)
 		text_add_bytes(out, (const char *)style->data, style->size);
 	canvas_css(out);
 	text_add(out, "</style>\n</head>\n<body>\n");
+}
+
+void html_end(struct text *out)
+{
+	const struct embedded *script = embedded_find("src/report/html/report.js");
+
+	if (script) {
+		text_add(out, "<script>");
+		text_add_bytes(out, (const char *)script->data, script->size);
+		text_add(out, "</script>\n");
+	}
+	text_add(out, "</body>\n</html>\n");
 }
 
 static void add_header(struct text *out, const struct view *v)
@@ -428,7 +440,6 @@ static void add_machine(struct text *out, const struct view *v)
 
 void report_html(struct text *out, const struct report_input *in)
 {
-	const struct embedded *script = embedded_find("src/report/html/report.js");
 	const struct judgements *j = in->judged;
 	struct view v;
 
@@ -436,7 +447,7 @@ void report_html(struct text *out, const struct report_input *in)
 		out->failed = 1;
 		return;
 	}
-	add_document_head(out, &v);
+	html_begin(out, v.headline);
 	add_header(out, &v);
 	text_add(out, "<main>\n");
 	add_todos(out, &v);
@@ -458,11 +469,6 @@ void report_html(struct text *out, const struct report_input *in)
 		      "scaled random numbers unless a case says otherwise. GB = 10⁹ bytes. Low confidence: "
 		      "the band that "
 		      "judges it rests on few cards. No reference: nothing sound judges it.</footer>\n");
-	if (script) {
-		text_add(out, "<script>");
-		text_add_bytes(out, (const char *)script->data, script->size);
-		text_add(out, "</script>\n");
-	}
-	text_add(out, "</body>\n</html>\n");
+	html_end(out);
 	view_release(&v);
 }

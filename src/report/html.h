@@ -12,6 +12,11 @@ void html_verdict(struct text *out, enum verdict verdict);
 /* The same text with names replaced first. */
 void html_names(struct text *out, const struct view *v, const char *s);
 
+/* A page from its doctype to the open body: style and script are in it, and a policy that allows these alone;
+ * then its end, script and all. */
+void html_begin(struct text *out, const char *title);
+void html_end(struct text *out);
+
 /* As an element of its own: <tag>text</tag>. */
 void html_element(struct text *out, const char *tag, const char *s);
 

@@ -58,7 +58,8 @@ static enum status add_file(struct packing *p, const char *dir, const char *name
 	return st;
 }
 
-/* What a run directory holds: the journal, what was stated, and what report_write makes of them. */
+/* What a run directory holds: the journal, what was stated, and what report_write and a profile make of them;
+ * of a profile not its rings and traces, which are large. */
 static bool known(const char *name)
 {
 	static const char *const names[] = {JOURNAL_FILE,
@@ -73,7 +74,14 @@ static bool known(const char *name)
 					    "report.html",
 					    "roofline.svg",
 					    "roofline.png",
-					    "roofline.pdf"};
+					    "roofline.pdf",
+					    "PROFILE.md",
+					    "PROFILE.html",
+					    "summary.csv",
+					    "summary.json",
+					    "nccl.csv",
+					    "breakdown.csv",
+					    "copies.csv"};
 	unsigned curve;
 	char end;
 

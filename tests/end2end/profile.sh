@@ -29,17 +29,24 @@ field() { sed -n "s/^ *\"$1\": \([^,]*\),*$/\1/p" run/summary.json | head -n 1; 
 fields() { sed -n "s/^ *\"$1\": \([^,]*\),*$/\1/p" run/summary.json; }
 
 work() {
-	profile 0 -- "$p" init steps 10 nccl && has kernel 40 && has copy 20 && has set 10 && has runtime 50 && has sync 10 &&
+	profile 0 -- "$p" init steps 10 nccl && has kernel 42 && has copy 20 && has set 10 && has runtime 52 && has sync 10 &&
 		[ "$(field closed)" = true ] && [ "$(field overwritten)" = 0 ] && [ "$(field odd)" = 0 ]
 }
 ok "kernels, copies, sets, calls and waits of a program are counted" work
-calls() { says '^runtime,"cudaLaunchKernel",20,' run/summary.csv && ! says cudaGetDevice run/summary.csv; }
+calls() { says '^runtime,"cudaLaunchKernel",22,' run/summary.csv && ! says cudaGetDevice run/summary.csv; }
 ok "calls have their plain names, and those that do nothing are left out" calls
-ok "the times are the program's" says '^kernel,"softmax_kernel",20,150000,7500.0,5000,' run/summary.csv
+ok "the times are the program's" says '^kernel,"softmax_kernel",21,230000,10952.4,5000,' run/summary.csv
 ok "names of C++ are told as people write them" says 'gemm_<128>\|_Z5gemm_' run/summary.csv
 if [ $ranges = yes ]; then
-	nvtx() { has range 11 && says '"NCCL communicator ID":77,"Message size \[bytes\]":33554432' run/trace.json; }
+	nvtx() { has range 12 && says '"NCCL communicator ID":77,"Message size \[bytes\]":33554432' run/trace.json; }
 	ok "ranges are there, and what NCCL says of a message" nvtx
+	threads() { # a range of the program and its calls lie on one track
+		tid=$(sed -n 's/.*"tid":\([0-9]*\).*"name":"step".*/\1/p' run/trace.json | sort -u) && [ "$(echo "$tid" | wc -l)" = 1 ] &&
+			[ "$(sed -n 's/.*"tid":\([0-9]*\).*"cat":"cuda_runtime".*/\1/p' run/trace.json | sort -u)" = "$tid" ]
+	}
+	ok "calls and ranges of a thread have one track" threads
+	joined() { says '^allreduce,4d,2,33554432,1,0,1,0,100000,' run/nccl.csv && says '| allreduce | 4d | 2 | 32 MiB | 1 |' run/PROFILE.md; }
+	ok "an operation of NCCL's has its kernel, communicator and size" joined
 fi
 trace() {
 	says '"deviceProperties":\[{"id":0,"name":"Fake H100"' run/trace.json && says '"schemaVersion":1' run/trace.json &&
@@ -52,6 +59,11 @@ trace() {
 ok "the trace has Kineto's keys" trace
 reads() { "$assay" report run > report 2>&1; says '1 case: 1 measured' report && says '"type":"close"' run/journal.jsonl; }
 ok "the run directory is a run like any other" reads
+again() { # the files are a function of the rings and the journal
+	mkdir -p kept && cp run/PROFILE.* run/*.csv run/summary.json run/trace.json kept && rm run/PROFILE.* run/*.csv run/summary.json &&
+		"$assay" report run --write > /dev/null && (cd kept && for f in *; do cmp "$f" "../run/$f" || return 1; done)
+}
+ok "report --write makes the same files of the rings" again
 page() { says 'ended with exit code 0' run/PROFILE.md && ! says 'What is missing' run/PROFILE.md && says 'softmax' run/PROFILE.md; }
 ok "the page tells it, and of nothing missing" page
 

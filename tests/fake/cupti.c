@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cupti_buffer_request *request;
@@ -21,6 +23,7 @@ static size_t size, used;
 static uint64_t enabled;		   /* bit a kind */
 static uint8_t calls[2][FAKE_CUPTI_CALLS]; /* enabled one by one */
 static size_t to_drop;
+static int thread_ids;
 
 static uint64_t number(const char *name, uint64_t otherwise)
 {
@@ -219,6 +222,17 @@ int cuptiGetCallbackName(int domain, uint32_t cbid, const char **name)
 		return 1;
 	*name = names[cbid];
 	return 0;
+}
+
+int cuptiSetThreadIdType(int type)
+{
+	thread_ids = type;
+	return 0;
+}
+
+uint32_t fake_cupti_thread(void)
+{
+	return thread_ids ? (uint32_t)syscall(SYS_gettid) : (uint32_t)(uintptr_t)pthread_self();
 }
 
 int cuptiActivitySetAttribute(uint32_t attribute, size_t *bytes, void *value)

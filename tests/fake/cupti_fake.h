@@ -29,5 +29,8 @@ int cuptiActivityGetNextRecord(uint8_t *at, size_t valid, void **record);
 int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *dropped);
 int cuptiGetResultString(int code, const char **text);
 int cuptiGetCallbackName(int domain, uint32_t cbid, const char **name);
+/* The id that a record of the calling thread has, as it was asked for. */
+uint32_t fake_cupti_thread(void);
+int cuptiSetThreadIdType(int type);
 int cuptiActivitySetAttribute(uint32_t attribute, size_t *bytes, void *value);
 #endif

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program that behaves to the injected library as one of CUDA does: what its "driver" does is planted into
- * the fake CUPTI. Words, in order: init         as cuInit: loads CUDA_INJECTION64_PATH steps N      N steps:
- * a range, two kernels with their launches, a copy, a set, a graph of two nodes, a call that nobody waits
- * for, a synchronisation kernels N    N kernels alone nccl         a range of NCCL's with its payload sleep
- * MS  fork (the child does the rest too)  exec (starts itself with the rest)  close (all descriptors above 2)
- *   kill  segv  _exit N  exit N  trap (ends with 7 after TERM)
+ * the fake CUPTI. Words, in order:
+ *
+ * - init: as cuInit, loads CUDA_INJECTION64_PATH
+ * - steps N: a range, two kernels with their launches, a copy, a set, a graph of two nodes, a call that
+ * nobody waits for, a synchronisation
+ * - kernels N: kernels alone
+ * - nccl: a communicator and an all-reduce of NCCL's, half of it under a kernel
+ * - sleep MS, exit N, _exit N, kill, segv
+ * - fork (the child does the rest too), exec (starts itself with the rest)
+ * - close (all descriptors above 2), trap (ends with 7 after TERM)
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -13,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,7 +37,8 @@
 #include "cupti_fake.h"
 
 static uint32_t correlation;
-static const char kernel_a[] = "_Z5gemm_ILi128EEvPKfPf", kernel_b[] = "softmax_kernel";
+static const char kernel_a[] = "_Z5gemm_ILi128EEvPKfPf", kernel_b[] = "softmax_kernel",
+		  kernel_c[] = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL";
 
 static uint64_t now(void)
 {
@@ -89,20 +94,27 @@ static void call(uint32_t cbid, uint64_t start, uint64_t ns)
 			      .start = start,
 			      .end = start + ns,
 			      .process = (uint32_t)getpid(),
-			      .thread = (uint32_t)syscall(SYS_gettid),
+			      .thread = fake_cupti_thread(),
 			      .correlation = correlation};
 
 	fake_cupti_plant(&a, sizeof(a));
 }
 
-static void kernel(const char *name, uint64_t start, uint64_t ns, uint32_t graph)
+static void sleep_ms(unsigned long ms)
+{
+	const struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+
+	nanosleep(&time, NULL);
+}
+
+static void kernel_on(uint32_t stream, const char *name, uint64_t start, uint64_t ns, uint32_t graph)
 {
 	struct cupti_kernel k = {.kind = CUPTI_KIND_CONCURRENT_KERNEL,
 				 .registers = 128,
 				 .start = start,
 				 .end = start + ns,
 				 .context = 1,
-				 .stream = 7,
+				 .stream = stream,
 				 .grid = {264, 1, 1},
 				 .block = {256, 1, 1},
 				 .shared_dynamic = 32768,
@@ -113,6 +125,11 @@ static void kernel(const char *name, uint64_t start, uint64_t ns, uint32_t graph
 				 .cluster = {2, 1, 1}};
 
 	fake_cupti_plant(&k, sizeof(k));
+}
+
+static void kernel(const char *name, uint64_t start, uint64_t ns, uint32_t graph)
+{
+	kernel_on(7, name, start, ns, graph);
 }
 
 static void copy(uint64_t start)
@@ -165,7 +182,7 @@ static void wait_for_all(uint64_t start)
 				   .overhead = 1 << 16,
 				   .start = start,
 				   .end = start + 700,
-				   .thread = (uint32_t)syscall(SYS_gettid)};
+				   .thread = fake_cupti_thread()};
 
 	fake_cupti_plant(&s, sizeof(s));
 	fake_cupti_plant(&o, sizeof(o));
@@ -227,36 +244,97 @@ static void kernels(unsigned long count)
 	}
 }
 
-static void nccl(void)
+/* NCCL's, and half a softmax beside it. */
+static void reduce_kernels(void)
 {
+	uint64_t t = now();
+
+	sleep_ms(1); /* a call takes its time, so that it lies in its range by any clock */
+	correlation++;
+	call(FAKE_CUPTI_LAUNCH, t + 400000, 3000);
+	kernel_on(20, kernel_c, t + 450000, 100000, 0);
+	correlation++;
+	call(FAKE_CUPTI_LAUNCH, t + 410000, 3000);
+	kernel_on(7, kernel_b, t + 500000, 80000, 0);
+}
+
 #ifndef NO_NVTX
-	const nvtxPayloadSchemaEntry_t entries[] = {
-		{.type = NVTX_PAYLOAD_ENTRY_TYPE_UINT64, .name = "NCCL communicator ID"},
-		{.type = NVTX_PAYLOAD_ENTRY_TYPE_SIZE, .name = "Message size [bytes]", .offset = 8}};
-	const nvtxPayloadSchemaAttr_t schema = {.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE |
-							     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
-							     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES |
-							     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE,
+#define SCHEMA_HAS                                                                                           \
+	(NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |                      \
+	 NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE |           \
+	 NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID)
+enum { COMM = 77, RANKS = 2 };
+
+/* NCCL's own ids of its schemas. */
+static uint64_t schema_of(nvtxDomainHandle_t domain, unsigned number, const nvtxPayloadSchemaEntry_t *entries,
+			  size_t count, size_t bytes)
+{
+	const nvtxPayloadSchemaAttr_t schema = {.fieldMask = SCHEMA_HAS,
 						.type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC,
 						.entries = entries,
-						.numEntries = 2,
-						.payloadStaticSize = 16};
-	nvtxDomainHandle_t domain = nvtxDomainCreateA("NCCL");
+						.numEntries = count,
+						.payloadStaticSize = bytes,
+						.schemaId = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + number};
+
+	return nvtxPayloadSchemaRegister(domain, &schema);
+}
+
+static nvtxEventAttributes_t range_of(nvtxDomainHandle_t domain, const char *name)
+{
+	return (nvtxEventAttributes_t){.version = NVTX_VERSION,
+				       .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+				       .messageType = NVTX_MESSAGE_TYPE_REGISTERED,
+				       .message.registered = nvtxDomainRegisterStringA(domain, name)};
+}
+
+/* As ncclCommInitRank tells: with the end of its range. */
+static void make_comm(nvtxDomainHandle_t domain)
+{
+	static const nvtxPayloadSchemaEntry_t entries[] = {
+		{.type = NVTX_PAYLOAD_ENTRY_TYPE_UINT64, .name = "NCCL communicator ID"},
+		{.type = NVTX_PAYLOAD_ENTRY_TYPE_INT, .name = "No. of ranks", .offset = 8},
+		{.type = NVTX_PAYLOAD_ENTRY_TYPE_INT, .name = "Rank", .offset = 12}};
+	struct {
+		uint64_t comm;
+		int ranks, rank;
+	} value = {COMM, RANKS, getenv("RANK") && *getenv("RANK") == '1'};
+	nvtxEventAttributes_t a = range_of(domain, "ncclCommInitRank");
+	nvtxPayloadData_t data = {schema_of(domain, 0, entries, 3, sizeof(value)), sizeof(value), &value};
+
+	nvtxDomainRangePushEx(domain, &a);
+	nvtxRangePopPayload(domain, &data, 1);
+}
+
+static void all_reduce(nvtxDomainHandle_t domain, size_t bytes)
+{
+	static const nvtxPayloadSchemaEntry_t entries[] = {
+		{.type = NVTX_PAYLOAD_ENTRY_TYPE_UINT64, .name = "NCCL communicator ID"},
+		{.type = NVTX_PAYLOAD_ENTRY_TYPE_SIZE, .name = "Message size [bytes]", .offset = 8}};
 	struct {
 		uint64_t comm;
 		size_t bytes;
-	} value = {77, 1 << 25};
-	nvtxPayloadData_t data = {nvtxPayloadSchemaRegister(domain, &schema), sizeof(value), &value};
-	nvtxEventAttributes_t a = {.version = NVTX_VERSION,
-				   .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
-				   .payloadType = NVTX_PAYLOAD_TYPE_EXT,
-				   .reserved0 = 1,
-				   .payload.ullValue = (uint64_t)(uintptr_t)&data,
-				   .messageType = NVTX_MESSAGE_TYPE_REGISTERED,
-				   .message.registered = nvtxDomainRegisterStringA(domain, "ncclAllReduce")};
+	} value = {COMM, bytes};
+	nvtxPayloadData_t data = {schema_of(domain, 5, entries, 2, sizeof(value)), sizeof(value), &value};
+	nvtxEventAttributes_t a = range_of(domain, "ncclAllReduce");
 
+	a.payloadType = NVTX_PAYLOAD_TYPE_EXT;
+	a.reserved0 = 1;
+	a.payload.ullValue = (uint64_t)(uintptr_t)&data;
 	nvtxDomainRangePushEx(domain, &a);
+	reduce_kernels();
 	nvtxDomainRangePop(domain);
+}
+#endif
+
+static void nccl(void)
+{
+#ifndef NO_NVTX
+	nvtxDomainHandle_t domain = nvtxDomainCreateA("NCCL");
+
+	make_comm(domain);
+	all_reduce(domain, 1 << 25);
+#else
+	reduce_kernels();
 #endif
 }
 
@@ -286,13 +364,6 @@ static void fork_here(void)
 
 	if (child > 0)
 		waitpid(child, &how, 0);
-}
-
-static void sleep_ms(unsigned long ms)
-{
-	const struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
-
-	nanosleep(&time, NULL);
 }
 
 /* Words that take no number; false: it is none. */

@@ -36,6 +36,26 @@ static void check(const struct timeline *t)
 	FUZZ_CHECK(tracked <= t->events);
 }
 
+/* States add up to the whole, whatever the records say. */
+static void check_found(const struct findings *f)
+{
+	for (size_t i = 0; i < f->breakdown.devices; i++) {
+		const struct breakdown_device *d = &f->breakdown.device[i];
+		uint64_t sum = 0;
+
+		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
+			sum += d->state_ns[k];
+		FUZZ_CHECK(sum == d->last_ns - d->first_ns);
+		FUZZ_CHECK(d->hidden_ns <= d->communication_ns && d->hidden_ns <= d->compute_ns);
+	}
+	for (size_t i = 0; i < f->nccl.launches; i++) {
+		const struct nccl_launch *l = &f->nccl.launch[i];
+
+		FUZZ_CHECK(l->start_ns <= l->ready_ns && l->ready_ns <= l->end_ns);
+		FUZZ_CHECK(l->fastest_ns <= l->end_ns - l->start_ns);
+	}
+}
+
 /* The segments go to their places. */
 static void spread(int fd, const uint8_t *data, size_t size)
 {
@@ -86,10 +106,10 @@ static void remove_dir(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct page_told told = {.command = "x", .ending = "exit code 0", .note = ""};
+	struct page page = {.command = "x", .ending = "exit code 0", .note = ""};
 	struct timeline t;
-	struct summary s;
-	struct text note = {0}, page = {0};
+	struct findings found;
+	struct text note = {0}, out = {0};
 	struct error err = {0};
 
 	if (!*dir) {
@@ -101,13 +121,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	write_file(dir, data, size);
 	if (!timeline_read(&t, dir, 100000, &note, &err)) {
 		check(&t);
-		FUZZ_CHECK(!summary_of(&s, &t, &err));
-		page_write(&page, &s, &t, &told);
-		summary_csv(&page, &s, &t);
-		summary_release(&s);
+		FUZZ_CHECK(!findings_of(&found, &t, 0, &err));
+		check_found(&found);
+		page.f = &found;
+		page_markdown(&out, &page);
+		page_html(&out, &page);
+		summary_csv(&out, &found.summary, &t);
+		findings_nccl_csv(&out, &found);
+		json_decref(findings_json(&found));
+		findings_release(&found);
 	}
 	timeline_release(&t);
 	text_release(&note);
-	text_release(&page);
+	text_release(&out);
 	return 0;
 }

@@ -5,65 +5,11 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
-#include "core/text.h"
 #include "profile/clock_map.h"
-#include "profile/inject/writer.h"
-#include "profile/timeline.h"
+#include "profile_bed.h"
 #include "scratch.h"
 
 enum { SMALL = RING_SEGMENTS_MIN * RING_SEGMENT };
-#define CUPTI_AHEAD 5000000000ull /* of our clock: what clock pairs must take away */
-
-static void add_clock(struct writer *w, uint64_t own_ns)
-{
-	struct ring_clock c = {.head = {.type = RING_CLOCK, .size = sizeof(c)},
-			       .before_ns = own_ns - 50,
-			       .cupti_ns = own_ns + CUPTI_AHEAD,
-			       .after_ns = own_ns + 50};
-
-	writer_add(w, &c);
-}
-
-static void add_kernel(struct writer *w, const char *name, uint64_t start_ns, uint64_t ns,
-		       uint32_t correlation)
-{
-	struct ring_kernel k = {
-		.head = {.type = RING_KERNEL, .size = sizeof(k), .name = writer_string(w, name)},
-		.start = start_ns + CUPTI_AHEAD,
-		.end = start_ns + ns + CUPTI_AHEAD,
-		.stream = 7,
-		.context = 1,
-		.correlation = correlation,
-		.grid = {132, 1, 1},
-		.block = {256, 1, 1}};
-
-	writer_add(w, &k);
-}
-
-static void add_call(struct writer *w, const char *name, uint64_t start_ns, uint64_t ns, uint32_t correlation)
-{
-	struct ring_api a = {.head = {.type = RING_API, .size = sizeof(a), .name = writer_string(w, name)},
-			     .start = start_ns + CUPTI_AHEAD,
-			     .end = start_ns + ns + CUPTI_AHEAD,
-			     .thread = 42,
-			     .correlation = correlation,
-			     .domain = 2};
-
-	writer_add(w, &a);
-}
-
-static void add_range(struct writer *w, enum ring_range_kind kind, const char *name, uint64_t at_ns,
-		      uint32_t thread, uint64_t id)
-{
-	struct ring_range r = {
-		.head = {.type = RING_RANGE, .size = sizeof(r), .name = writer_string(w, name)},
-		.at_ns = at_ns,
-		.id = id,
-		.thread = thread,
-		.kind = (uint8_t)kind};
-
-	writer_add(w, &r);
-}
 
 /* CUPTI's clock as one that runs 100 ppm fast, with a pair that was interrupted. */
 static void test_ring__clocks_that_drift_are_told_and_taken_away(void **state)
@@ -92,25 +38,6 @@ static void test_ring__clocks_that_drift_are_told_and_taken_away(void **state)
 	assert_int_equal(own_ns, begin - 1000);
 	clock_map_release(&m);
 	assert_false(clock_map_own(&m, 1, &own_ns));
-}
-
-static void read_back(struct timeline *t, const char *dir)
-{
-	struct text note = {0};
-	struct error err = {0};
-
-	assert_int_equal(timeline_read(t, dir, 0, &note, &err), STATUS_OK);
-	assert_string_equal(text_str(&note), "");
-	text_release(&note);
-}
-
-static const struct timeline_event *named(const struct timeline *t, const char *name)
-{
-	for (size_t i = 0; i < t->events; i++)
-		if (!strcmp(timeline_name(t, t->event[i].name), name))
-			return &t->event[i];
-	fail_msg("no event %s", name);
-	return NULL;
 }
 
 static void test_ring__what_is_written_reads_on_our_clock(void **state)
@@ -211,6 +138,38 @@ static void test_ring__payloads_are_told_by_their_schema(void **state)
 	assert_string_equal(timeline_name(&t, t.value[r->value_first].name), "bytes");
 	assert_int_equal(t.value[r->value_first].u64, 1ull << 40);
 	assert_int_equal((int64_t)t.value[r->value_first + 1].u64, -2);
+	timeline_release(&t);
+}
+
+/* NCCL tells of a communicator as the call that made it ends; that outlives the events around it. */
+static void test_ring__what_comes_with_a_ranges_end_is_its_too(void **state)
+{
+	const struct bed_field
+		begun[] = {{"asked", 5}, {0}},
+		told[] = {{"NCCL communicator ID", 0xfeed}, {"No. of ranks", 8}, {"Rank", 3}, {0}},
+		shrunk[] = {{"NCCL communicator ID", 0xbeef}, {"No. of ranks", 8}, {"num_exclude", 2}, {0}};
+	const struct timeline_range *r;
+	struct writer w;
+	struct timeline t;
+
+	bed_open(&w, *state);
+	bed_nccl(&w, RING_PUSH, "ncclCommInitRank", 10, 1, begun, false);
+	bed_nccl(&w, RING_PUSH, "ncclCommShrink", 11, 1, NULL, false);
+	bed_nccl(&w, RING_POP, NULL, 12, 1, shrunk, true);
+	bed_nccl(&w, RING_POP, NULL, 20, 1, told, true);
+	bed_close(&w);
+	read_back(&t, *state);
+	r = &t.range[named(&t, "ncclCommInitRank")->detail];
+	assert_int_equal(r->values, 4);
+	assert_string_equal(timeline_name(&t, t.value[r->value_first].name), "asked");
+	assert_int_equal(t.value[r->value_first].u64, 5);
+	assert_int_equal(t.value[r->value_first + 1].u64, 0xfeed);
+	assert_int_equal(t.comms, 2);
+	assert_int_equal(t.comm[0].ranks, 6);
+	assert_int_equal(t.comm[0].rank, TIMELINE_NONE);
+	assert_int_equal(t.comm[1].id, 0xfeed);
+	assert_int_equal(t.comm[1].ranks, 8);
+	assert_int_equal(t.comm[1].rank, 3);
 	timeline_release(&t);
 }
 
@@ -399,6 +358,7 @@ int main(void)
 		cmocka_unit_test(test_ring__clocks_that_drift_are_told_and_taken_away),
 		scratch_test(test_ring__ranges_nest_by_thread_and_end_with_the_recording),
 		scratch_test(test_ring__payloads_are_told_by_their_schema),
+		scratch_test(test_ring__what_comes_with_a_ranges_end_is_its_too),
 		scratch_test(test_ring__at_the_limit_the_oldest_make_room_and_are_counted),
 		scratch_test(test_ring__a_limit_of_events_leaves_the_later_ones_out),
 		scratch_test(test_ring__a_file_that_may_not_grow_keeps_what_it_has),

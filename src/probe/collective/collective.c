@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives of GPUs and of CPUs. What counts stands in collective.h; descriptor at the end. */
 #include "probe/collective/collective.h"
+#include "core/bus.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const struct {
 	const char *name;
-	unsigned factor;
+	enum bus_load load;
 	bool reduces, divided;
 } ops[] = {
-#define X(id, name, factor, reduces, divided) {name, factor, reduces, divided},
+#define X(id, name, load, reduces, divided) {name, load, reduces, divided},
 	COLLECTIVE_OPS(X)
 #undef X
 };
@@ -25,7 +26,7 @@ static const struct {
 	{"int32", OPERAND_S32, ncclInt32},	{"fp64", OPERAND_F64, ncclFloat64},
 };
 
-#define X(id, name, factor, reduces, divided) name,
+#define X(id, name, load, reduces, divided) name,
 static const char *const op_words[] = {COLLECTIVE_OPS(X) NULL};
 #undef X
 static const char *const reduce_words[] = {"sum", "min", "max", "avg", NULL};
@@ -118,7 +119,7 @@ struct collective_shape collective_shape(const struct collective_opts *o, unsign
 	s.send = o->op == COLLECTIVE_REDUCE_SCATTER || o->op == COLLECTIVE_ALL_TO_ALL ? part * n : s.count;
 	s.receive = o->op == COLLECTIVE_ALL_GATHER || o->op == COLLECTIVE_ALL_TO_ALL ? part * n : s.count;
 	s.bytes = (s.send > s.receive ? s.send : s.receive) * bytes;
-	s.factor = ops[o->op].factor ? ops[o->op].factor * (n - 1.0) / n : 1;
+	s.factor = bus_factor(ops[o->op].load, n);
 	return s;
 }
 
@@ -163,7 +164,7 @@ static void need(const struct machine *m, const struct target *t, const void *op
 
 static struct work work(const struct machine *m, const struct target *t, const void *opts)
 {
-#define X(id, name, factor, reduces, divided) "collective." name,
+#define X(id, name, load, reduces, divided) "collective." name,
 	static const char *const limits[] = {COLLECTIVE_OPS(X)};
 #undef X
 	enum { LATENCY_TO = 32 << 10 }; /* the size up to which time is latency: METHODS, "Collectives" */

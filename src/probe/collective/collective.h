@@ -19,16 +19,16 @@
 #include "team/nccl.h"
 #include "team/nccl_hooks.h"
 
-/* id, name, factor's numerator is: 0 one; 1 n - 1 over n; 2 twice that; reduces; divided by ranks */
+/* id, name, its bytes on a link (core/bus.h), reduces, divided by ranks */
 /* clang-format off */
-#define COLLECTIVE_OPS(X)                          \
-	X(ALL_REDUCE, "allreduce", 2, 1, 0)        \
-	X(ALL_GATHER, "allgather", 1, 0, 1)        \
-	X(REDUCE_SCATTER, "reducescatter", 1, 1, 1) \
-	X(ALL_TO_ALL, "alltoall", 1, 0, 1)         \
-	X(BROADCAST, "broadcast", 0, 0, 0)         \
-	X(REDUCE, "reduce", 0, 1, 0)               \
-	X(SEND_RECV, "sendrecv", 0, 0, 0)
+#define COLLECTIVE_OPS(X)                                     \
+	X(ALL_REDUCE, "allreduce", BUS_OTHERS_TWICE, 1, 0)    \
+	X(ALL_GATHER, "allgather", BUS_OTHERS, 0, 1)          \
+	X(REDUCE_SCATTER, "reducescatter", BUS_OTHERS, 1, 1)  \
+	X(ALL_TO_ALL, "alltoall", BUS_OTHERS, 0, 1)           \
+	X(BROADCAST, "broadcast", BUS_ALL, 0, 0)              \
+	X(REDUCE, "reduce", BUS_ALL, 1, 0)                    \
+	X(SEND_RECV, "sendrecv", BUS_ALL, 0, 0)
 /* clang-format on */
 #define X(id, ...) COLLECTIVE_##id,
 enum collective_op { COLLECTIVE_OPS(X) COLLECTIVE_OP_COUNT };

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include "core/bus.h"
 #include "core/stats.h"
 #include "probe/scaling/scaling.h"
 
@@ -228,7 +229,9 @@ static void tell(const struct scaling_state *s, const struct turns *all, const s
 	result_f64(out, FIELD(one_ns), t->one);
 	result_f64(out, FIELD(together_ns), t->together);
 	result_f64(out, FIELD(collective_ns), t->collective);
-	result_f64(out, FIELD(bus_rate), bucket * s->opts.buckets * 2 * (n - 1) / n / (t->collective * 1e-9));
+	result_f64(out, FIELD(bus_rate),
+		   bucket * s->opts.buckets * bus_factor(BUS_OTHERS_TWICE, t->ranks) /
+			   (t->collective * 1e-9));
 	result_f64(out, FIELD(exposed_model_share), a->exposed_model / a->step);
 	result_u64(out, FIELD(bucket_bytes), (uint64_t)bucket);
 	result_u64(out, FIELD(account_steps), t->steps);

@@ -28,6 +28,7 @@ enum {
 	CUPTI_MULTIPLE_SUBSCRIBERS = 39,
 	CUPTI_FLUSH_FORCED = 1,
 	CUPTI_ATTRIBUTE_ZEROED = 5,
+	CUPTI_THREAD_IDS_KERNEL = 1, /* else the lower half of pthread_self() */
 	CUPTI_DOMAIN_DRIVER = 1,
 	CUPTI_DOMAIN_RUNTIME = 2,
 	CUPTI_RECORD_ALIGN = 8,
@@ -143,6 +144,7 @@ typedef void cupti_buffer_complete(void *context, uint32_t stream, uint8_t *buff
 	X(REQUIRED, error_text, cuptiGetResultString, (int, const char **))                                  \
 	X(OPTIONAL, callback_name, cuptiGetCallbackName, (int, uint32_t, const char **))                     \
 	X(OPTIONAL, set_attribute, cuptiActivitySetAttribute, (uint32_t, size_t *, void *))                  \
+	X(OPTIONAL, set_thread_ids, cuptiSetThreadIdType, (int))                                             \
 	X(OPTIONAL, enable_driver_call, cuptiActivityEnableDriverApi, (uint32_t, uint8_t))                   \
 	X(OPTIONAL, enable_runtime_call, cuptiActivityEnableRuntimeApi, (uint32_t, uint8_t))
 /* clang-format on */

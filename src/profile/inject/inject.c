@@ -234,6 +234,8 @@ static int start_cupti(struct cupti *c, char why[CUPTI_TEXT])
 		return failed(c, "cuptiActivityRegisterCallbacks", code, why);
 	if (c->set_attribute)
 		c->set_attribute(CUPTI_ATTRIBUTE_ZEROED, &size, &zeroed);
+	if (c->set_thread_ids) /* as NVTX's ranges have them: both lie on one track */
+		c->set_thread_ids(CUPTI_THREAD_IDS_KERNEL);
 	for (size_t i = 0; i < sizeof(device) / sizeof(device[0]); i++)
 		c->enable(device[i]);
 	if (is_told(INJECT_GRAPHS, "whole"))

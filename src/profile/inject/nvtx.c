@@ -4,7 +4,9 @@
 #include <unistd.h>
 #include "profile/inject/inject.h"
 
-enum { TEXT = 1024, SCHEMA_ID_FIRST = 1 << 24 };
+enum { TEXT = 1024 };
+/* NVTX's own first for ids that a tool gives: below are those that programs choose. */
+#define SCHEMA_ID_FIRST (UINT64_C(1) << 32)
 
 /* A domain or a registered string: its text. The handle outlives a fork; ids of the ring file do not. */
 struct named {
@@ -287,7 +289,6 @@ static uint64_t PayloadSchemaRegister(void *domain, const struct nvtx_schema *s)
 	struct writer *w = inject_writer();
 	size_t count = s && s->mask & NVTX_SCHEMA_HAS_ENTRIES && s->entries ? s->count : 0;
 
-	(void)domain;
 	out.schema.id =
 		s && s->mask & NVTX_SCHEMA_HAS_ID ? s->id : __atomic_fetch_add(&last, 1, __ATOMIC_RELAXED);
 	if (!w->open || !s)
@@ -299,6 +300,7 @@ static uint64_t PayloadSchemaRegister(void *domain, const struct nvtx_schema *s)
 						   .offset = (uint32_t)s->entries[i].offset,
 						   .name = writer_string(w, s->entries[i].name)};
 	out.schema.head.name = s->mask & NVTX_SCHEMA_HAS_NAME ? writer_string(w, s->name) : 0;
+	out.schema.domain = named_id(w, domain);
 	out.schema.fields = (uint32_t)count;
 	out.schema.head.size = (uint16_t)(sizeof(out.schema) + count * sizeof(out.field[0]));
 	writer_add(w, &out);
@@ -315,10 +317,36 @@ static int RangePushPayload(void *domain, const struct nvtx_payload *p, size_t c
 	return 0;
 }
 
+static bool is_nccl(const struct named *domain)
+{
+	return domain && !strcmp(domain->text, "NCCL");
+}
+
+static void keep_comm(void *domain, const struct nvtx_payload *p)
+{
+	struct {
+		struct ring_comm comm;
+		uint64_t payload[RING_PAYLOAD_MAX / 8];
+	} out = {.comm = {.head = {.type = RING_COMM}, .schema = p->schema, .size = (uint32_t)p->size}};
+	struct writer *w = inject_writer();
+
+	if (!w->open || !p->data || !p->size || p->size > RING_PAYLOAD_MAX)
+		return;
+	out.comm.domain = named_id(w, domain);
+	out.comm.head.size = (uint16_t)((sizeof(out.comm) + p->size + 7) & ~(size_t)7);
+	memcpy(out.payload, p->data, p->size);
+	writer_add(w, &out);
+}
+
 static int RangePopPayload(void *domain, const struct nvtx_payload *p, size_t count)
 {
-	(void)p, (void)count;
-	emit(RING_POP, domain, NULL, NULL, 0);
+	struct nvtx_attributes a = {.payload_type = NVTX_PAYLOAD_EXT,
+				    .payload_count = count ? 1 : 0,
+				    .payload = (uint64_t)(uintptr_t)p};
+
+	emit(RING_POP, domain, &a, NULL, 0);
+	if (p && count && is_nccl(domain))
+		keep_comm(domain, p);
 	return 0;
 }
 

@@ -67,7 +67,7 @@ struct ring_segment {
 	uint64_t used;	   /* bytes */
 };
 
-/* Kept: names, devices, contexts, clocks, schemas. Events: the rest. */
+/* Kept: names, devices, contexts, clocks, schemas, communicators. Events: the rest. */
 /* clang-format off */
 #define RING_TYPES(X)                            \
 	X(STRING, ring_string)                   \
@@ -83,7 +83,8 @@ struct ring_segment {
 	X(SYNC, ring_sync)                       \
 	X(GRAPH, ring_graph)                     \
 	X(OVERHEAD, ring_overhead)               \
-	X(RANGE, ring_range)
+	X(RANGE, ring_range)                     \
+	X(COMM, ring_comm)
 /* clang-format on */
 #define X(name, type) RING_##name,
 enum ring_type { RING_NONE, RING_TYPES(X) RING_TYPE_COUNT };
@@ -121,7 +122,7 @@ struct ring_field { /* of an NVTX payload */
 struct ring_schema {
 	struct ring_record head;
 	uint64_t id;
-	uint32_t fields, reserved; /* then so many struct ring_field */
+	uint32_t fields, domain; /* domain: string's id, as a range's. Then so many struct ring_field */
 };
 struct ring_thread {
 	struct ring_record head; /* name: as NVTX was told */
@@ -187,6 +188,17 @@ struct ring_range {
 	uint32_t reserved; /* then the payload, its schema's id first where it has one */
 };
 enum { RING_PAYLOAD_SCHEMA = 9 };
+/* What NCCL tells as one of its ranges ends: of a communicator that was made. It is kept, since that is long
+ * before what is done with it. */
+struct ring_comm {
+	struct ring_record head;
+	uint64_t schema;
+	uint32_t domain, size; /* size: of the payload, which follows */
+};
+static inline int ring_is_kept(unsigned type)
+{
+	return type < RING_KERNEL || type == RING_COMM;
+}
 
 _Static_assert(sizeof(struct ring_header) % 8 == 0 && sizeof(struct ring_segment) % 8 == 0, "aligned table");
 _Static_assert(sizeof(struct ring_kernel) == 96 && sizeof(struct ring_api) == 40, "no holes in what is many");

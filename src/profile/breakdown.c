@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One sweep over a device's events: those that touch are a cluster, whose moments are told apart by what
+ * covers them; between two clusters nothing ran, and idle.c says why.
+ */
+#include "profile/breakdown.h"
+#include <errno.h>
+#include "profile/idle.h"
+
+static const struct {
+	const char *key, *name;
+	bool idle;
+} states[] = {
+#define X(id, key, name, idle) [BREAKDOWN_##id] = {key, name, idle},
+	BREAKDOWN_STATES(X)
+#undef X
+};
+
+const char *breakdown_key(enum breakdown_state state)
+{
+	return states[state].key;
+}
+
+const char *breakdown_name(enum breakdown_state state)
+{
+	return states[state].name;
+}
+
+uint64_t breakdown_idle_ns(const struct breakdown_device *d)
+{
+	uint64_t idle_ns = 0;
+
+	for (unsigned i = 0; i < BREAKDOWN_STATE_COUNT; i++)
+		idle_ns += states[i].idle ? d->state_ns[i] : 0;
+	return idle_ns;
+}
+
+/* Where the cover of a moment by events of one state changes. */
+struct edge {
+	uint64_t at_ns;
+	int8_t change;
+	uint8_t state;
+};
+
+struct sweep {
+	struct edge *edge;
+	size_t edges, room;
+	uint64_t until_ns; /* the furthest end of the cluster */
+};
+
+struct sweeping {
+	const struct timeline *t;
+	const struct nccl *n;
+	struct breakdown *b;
+	struct sweep *sweep; /* by device of the breakdown */
+	struct idle idle;
+	uint8_t *is_nccl; /* by name */
+	size_t room;
+	bool out_of_memory;
+};
+
+static bool add_edge(struct sweep *s, uint64_t at_ns, int8_t change, enum breakdown_state state)
+{
+	size_t wanted = s->room ? 2 * s->room : 256;
+	struct edge *grown;
+
+	if (s->edges == s->room) {
+		grown = realloc(s->edge, wanted * sizeof(*grown));
+		if (!grown)
+			return false;
+		s->edge = grown;
+		s->room = wanted;
+	}
+	s->edge[s->edges++] = (struct edge){.at_ns = at_ns, .change = change, .state = (uint8_t)state};
+	return true;
+}
+
+static bool add_span(struct sweep *s, uint64_t from_ns, uint64_t to_ns, enum breakdown_state state)
+{
+	return from_ns >= to_ns || (add_edge(s, from_ns, 1, state) && add_edge(s, to_ns, -1, state));
+}
+
+static int by_time(const void *a_, const void *b_)
+{
+	const struct edge *a = a_, *b = b_;
+
+	return (a->at_ns > b->at_ns) - (a->at_ns < b->at_ns);
+}
+
+/* So long this was covered. */
+static void add_moment(struct breakdown_device *d, const uint32_t *cover, uint64_t ns)
+{
+	bool communicates = cover[BREAKDOWN_COMMUNICATION] || cover[BREAKDOWN_PEER];
+	unsigned state = 0;
+
+	while (state < BREAKDOWN_STATE_COUNT && !cover[state])
+		state++;
+	if (state == BREAKDOWN_STATE_COUNT)
+		return;
+	d->state_ns[state] += ns;
+	d->busy_ns += ns;
+	d->data_copy_ns += state == BREAKDOWN_DATA ? ns : 0;
+	d->communication_ns += communicates ? ns : 0;
+	d->compute_ns += cover[BREAKDOWN_COMPUTE] ? ns : 0;
+	d->hidden_ns += communicates && cover[BREAKDOWN_COMPUTE] ? ns : 0;
+}
+
+static void end_cluster(struct sweep *s, struct breakdown_device *d)
+{
+	uint32_t cover[BREAKDOWN_STATE_COUNT] = {0};
+
+	if (s->edges)
+		qsort(s->edge, s->edges, sizeof(*s->edge), by_time);
+	for (size_t i = 0; i < s->edges; i++) {
+		if (i)
+			add_moment(d, cover, s->edge[i].at_ns - s->edge[i - 1].at_ns);
+		cover[s->edge[i].state] += (uint32_t)(int32_t)s->edge[i].change;
+	}
+	s->edges = 0;
+}
+
+/* The device's place in the breakdown; SIZE_MAX: no memory. */
+static size_t place_of(struct sweeping *w, const struct timeline_event *e)
+{
+	uint32_t id = w->t->track[e->track].device_id;
+	struct breakdown *b = w->b;
+	struct breakdown_device *device;
+	struct sweep *sweep;
+	size_t wanted = w->room ? 2 * w->room : 8;
+
+	for (size_t i = 0; i < b->devices; i++)
+		if (b->device[i].process == e->process && b->device[i].device == id)
+			return i;
+	if (b->devices == w->room) {
+		device = realloc(b->device, wanted * sizeof(*device));
+		b->device = device ? device : b->device;
+		sweep = realloc(w->sweep, wanted * sizeof(*sweep));
+		w->sweep = sweep ? sweep : w->sweep;
+		if (!device || !sweep)
+			return SIZE_MAX;
+		w->room = wanted;
+	}
+	b->device[b->devices] = (struct breakdown_device){
+		.process = e->process, .device = id, .first_ns = e->start_ns, .last_ns = e->start_ns};
+	w->sweep[b->devices] = (struct sweep){.until_ns = e->start_ns};
+	return b->devices++;
+}
+
+static bool add_communication(struct sweeping *w, struct sweep *s, uint32_t event)
+{
+	const struct timeline_event *e = &w->t->event[event];
+	const struct nccl_launch *l = nccl_launch_of(w->n, event);
+	uint64_t ready_ns = l && l->ready_ns > e->start_ns ? l->ready_ns : e->start_ns;
+
+	ready_ns = ready_ns < e->end_ns ? ready_ns : e->end_ns;
+	return add_span(s, e->start_ns, ready_ns, BREAKDOWN_PEER) &&
+	       add_span(s, ready_ns, e->end_ns, BREAKDOWN_COMMUNICATION);
+}
+
+static bool add_event(struct sweeping *w, struct sweep *s, uint32_t event)
+{
+	const struct timeline_event *e = &w->t->event[event];
+
+	switch ((enum timeline_kind)e->kind) {
+	case TIMELINE_KERNEL:
+		if (w->is_nccl[e->name])
+			return add_communication(w, s, event);
+		return add_span(s, e->start_ns, e->end_ns, BREAKDOWN_COMPUTE);
+	case TIMELINE_COPY:
+		return add_span(s, e->start_ns, e->end_ns,
+				idle_brings(w->t, e) ? BREAKDOWN_DATA : BREAKDOWN_COPY);
+	case TIMELINE_SET:
+		return add_span(s, e->start_ns, e->end_ns, BREAKDOWN_COPY);
+	default: /* a graph as a whole: what it holds is not told */
+		return add_span(s, e->start_ns, e->end_ns, BREAKDOWN_COMPUTE);
+	}
+}
+
+static void take(struct sweeping *w, uint32_t event)
+{
+	const struct timeline_event *e = &w->t->event[event];
+	size_t place = place_of(w, e);
+	struct breakdown_device *d;
+	struct sweep *s;
+
+	if (place == SIZE_MAX) {
+		w->out_of_memory = true;
+		return;
+	}
+	d = &w->b->device[place];
+	s = &w->sweep[place];
+	if (e->start_ns > s->until_ns) {
+		end_cluster(s, d);
+		idle_explain(&w->idle, d, s->until_ns, e);
+	}
+	w->out_of_memory |= !add_event(w, s, event);
+	s->until_ns = e->end_ns > s->until_ns ? e->end_ns : s->until_ns;
+	d->last_ns = s->until_ns;
+}
+
+static bool sweep_all(struct sweeping *w)
+{
+	const struct timeline *t = w->t;
+
+	w->is_nccl = calloc(t->names + 1, sizeof(*w->is_nccl));
+	if (!w->is_nccl || !idle_begin(&w->idle, t))
+		return false;
+	for (size_t i = 0; i < t->names; i++)
+		w->is_nccl[i] = nccl_is_kernel(t->name[i]);
+	for (size_t i = 0; i < t->events && !w->out_of_memory; i++)
+		if (timeline_on_device(t->event[i].kind) && t->event[i].track != TIMELINE_NONE)
+			take(w, (uint32_t)i);
+	for (size_t i = 0; i < w->b->devices; i++) {
+		end_cluster(&w->sweep[i], &w->b->device[i]);
+		free(w->sweep[i].edge);
+	}
+	return !w->out_of_memory;
+}
+
+enum status breakdown_of(struct breakdown *b, const struct timeline *t, const struct nccl *n,
+			 struct error *err)
+{
+	struct sweeping w = {.t = t, .n = n, .b = b};
+	bool made;
+
+	*b = (struct breakdown){0};
+	made = sweep_all(&w);
+	idle_end(&w.idle);
+	free(w.sweep);
+	free(w.is_nccl);
+	if (made)
+		return STATUS_OK;
+	breakdown_release(b);
+	return error_errno(err, ENOMEM, "where the time of %zu events went", t->events);
+}
+
+void breakdown_release(struct breakdown *b)
+{
+	free(b->device);
+	*b = (struct breakdown){0};
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All that is found in a timeline. A function of it alone, so that kept rings give the same again. */
+#ifndef PROFILE_FINDINGS_H
+#define PROFILE_FINDINGS_H
+#include <jansson.h>
+#include "core/text.h"
+#include "profile/breakdown.h"
+#include "profile/copies.h"
+#include "profile/nccl.h"
+#include "profile/summary.h"
+
+enum { FINDINGS_SCHEMA_VERSION = 1 };
+
+struct findings {
+	const struct timeline *t; /* lent */
+	struct summary summary;
+	struct nccl nccl;
+	struct breakdown breakdown;
+	struct copies copies;
+};
+
+/* link_rate: as copies_of has it. NO_RESOURCE: memory; nothing is to be released then. */
+enum status findings_of(struct findings *f, const struct timeline *t, double link_rate, struct error *err);
+void findings_release(struct findings *f);
+/* From first to last event, all devices, s. */
+double findings_device_s(const struct findings *f);
+
+/* summary.json (docs/schema/profile.schema.json). NULL: memory. Caller decrefs. */
+json_t *findings_json(const struct findings *f);
+/* nccl.csv, breakdown.csv and copies.csv; sizes in bytes, times in ns, rates in B/s. */
+void findings_nccl_csv(struct text *out, const struct findings *f);
+void findings_breakdown_csv(struct text *out, const struct findings *f);
+void findings_copies_csv(struct text *out, const struct findings *f);
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was found, for programs: JSON and CSV. */
+#include <inttypes.h>
+#include "journal/field.h"
+#include "profile/savings.h"
+#include "profile/findings.h"
+
+/* Absent is absent: nothing where it is not known. */
+static void put_rate(json_t *row, const char *key, double rate)
+{
+	if (rate > 0)
+		json_object_set_new(row, key, json_real(rate));
+}
+
+static void put_count(json_t *row, const char *key, uint64_t count)
+{
+	if (count)
+		json_object_set_new(row, key, json_integer((json_int_t)count));
+}
+
+static json_t *nccl_row_json(const struct nccl_row *r)
+{
+	json_t *row = json_pack("{s:s, s:I, s:b, s:I, s:I}", "operation", nccl_operation_name(r->operation),
+				"calls", (json_int_t)r->calls, "graph", r->graph, "count",
+				(json_int_t)r->count, "paired", (json_int_t)r->paired);
+	json_t *times =
+		json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "total_ns", r->total, "mean_ns",
+			  r->mean, "min_ns", r->min, "p50_ns", r->p50, "p90_ns", r->p90, "p99_ns", r->p99,
+			  "max_ns", r->max, "fastest_p50_ns", r->fastest_p50, "waiting_ns", r->waiting);
+	char comm[32];
+
+	json_object_update(row, times);
+	json_decref(times);
+	snprintf(comm, sizeof(comm), "%" PRIx64, r->comm);
+	if (r->comm)
+		json_object_set_new(row, "communicator", json_string(comm));
+	put_count(row, "ranks", r->ranks);
+	put_count(row, "size_bytes", r->size);
+	put_rate(row, "algorithm_rate", r->algorithm_rate);
+	put_rate(row, "bus_rate", r->bus_rate);
+	return row;
+}
+
+static json_t *nccl_json(const struct nccl *n)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < n->rows; i++)
+		json_array_append_new(rows, nccl_row_json(&n->row[i]));
+	return json_pack("{s:I, s:I, s:o}", "calls", (json_int_t)n->calls, "calls_without_kernel",
+			 (json_int_t)n->lonely, "rows", rows);
+}
+
+static json_t *breakdown_json(const struct findings *f)
+{
+	json_t *devices = json_array();
+
+	for (size_t i = 0; i < f->breakdown.devices; i++) {
+		const struct breakdown_device *d = &f->breakdown.device[i];
+		json_t *states = json_object();
+
+		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
+			json_object_set_new(states, breakdown_key(k),
+					    json_integer((json_int_t)d->state_ns[k]));
+		json_array_append_new(
+			devices,
+			json_pack("{s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pid",
+				  (json_int_t)f->t->process[d->process].pid, "device", (json_int_t)d->device,
+				  "span_ns", (json_int_t)(d->last_ns - d->first_ns), "states_ns", states,
+				  "idle_ns", (json_int_t)breakdown_idle_ns(d), "busy_ns",
+				  (json_int_t)d->busy_ns, "compute_ns", (json_int_t)d->compute_ns,
+				  "communication_ns", (json_int_t)d->communication_ns,
+				  "communication_hidden_ns", (json_int_t)d->hidden_ns, "data_copy_ns",
+				  (json_int_t)d->data_copy_ns, "gaps", (json_int_t)d->gaps, "longest_gap_ns",
+				  (json_int_t)d->longest_gap_ns, "gaps_after_waits", (json_int_t)d->waits));
+	}
+	return devices;
+}
+
+static json_t *copies_json(const struct copies *c)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < c->rows; i++) {
+		const struct copies_row *r = &c->row[i];
+		char name[64];
+		json_t *row;
+
+		copies_name(name, sizeof(name), r);
+		row = json_pack("{s:s, s:I, s:I, s:f, s:f}", "name", name, "count", (json_int_t)r->count,
+				"bytes", (json_int_t)r->bytes, "total_ns", r->total, "rate", r->rate);
+		put_rate(row, "fastest_rate", r->fastest);
+		put_rate(row, "bound_rate", r->bound);
+		json_array_append_new(rows, row);
+	}
+	return rows;
+}
+
+static json_t *savings_json(const struct findings *f)
+{
+	const struct savings a = savings_of(f);
+	json_t *lines = json_array();
+
+	for (size_t i = 0; i < a.lines; i++)
+		json_array_append_new(lines,
+				      json_pack("{s:s, s:o, s:f}", "knob", a.line[i].knob, "evidence",
+						field_string(a.line[i].evidence), "share", a.line[i].share));
+	return lines;
+}
+
+json_t *findings_json(const struct findings *f)
+{
+	json_t *all = summary_json(&f->summary, f->t);
+
+	if (!all)
+		return NULL;
+	json_object_set_new(all, "schema_version", json_integer(FINDINGS_SCHEMA_VERSION));
+	json_object_set_new(all, "breakdown", breakdown_json(f));
+	json_object_set_new(all, "nccl", nccl_json(&f->nccl));
+	json_object_set_new(all, "copies", copies_json(&f->copies));
+	json_object_set_new(all, "savings", savings_json(f));
+	return all;
+}
+
+void findings_nccl_csv(struct text *out, const struct findings *f)
+{
+	text_add(out, "operation,communicator,ranks,size_bytes,calls,graph,count,paired,total_ns,mean_ns,min_"
+		      "ns,p50_ns,"
+		      "p90_ns,p99_ns,max_ns,fastest_p50_ns,waiting_ns,algorithm_rate,bus_rate\n");
+	for (size_t i = 0; i < f->nccl.rows; i++) {
+		const struct nccl_row *r = &f->nccl.row[i];
+
+		text_addf(out, "%s,%" PRIx64 ",%u,%" PRIu64 ",%u,%d,%" PRIu64 ",%" PRIu64 ",",
+			  nccl_operation_name(r->operation), r->comm, r->ranks, r->size, r->calls, r->graph,
+			  r->count, r->paired);
+		text_addf(out, "%.0f,%.1f,%.0f,%.1f,%.1f,%.1f,%.0f,%.1f,%.0f,%.0f,%.0f\n", r->total, r->mean,
+			  r->min, r->p50, r->p90, r->p99, r->max, r->fastest_p50, r->waiting,
+			  r->algorithm_rate, r->bus_rate);
+	}
+}
+
+void findings_breakdown_csv(struct text *out, const struct findings *f)
+{
+	text_add(out, "pid,device,span_ns");
+	for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
+		text_addf(out, ",%s_ns", breakdown_key(k));
+	text_add(out, ",busy_ns,compute_union_ns,communication_union_ns,communication_hidden_ns\n");
+	for (size_t i = 0; i < f->breakdown.devices; i++) {
+		const struct breakdown_device *d = &f->breakdown.device[i];
+
+		text_addf(out, "%u,%u,%" PRIu64, f->t->process[d->process].pid, d->device,
+			  d->last_ns - d->first_ns);
+		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
+			text_addf(out, ",%" PRIu64, d->state_ns[k]);
+		text_addf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", d->busy_ns,
+			  d->compute_ns, d->communication_ns, d->hidden_ns);
+	}
+}
+
+void findings_copies_csv(struct text *out, const struct findings *f)
+{
+	text_add(out, "name,count,bytes,total_ns,rate,fastest_rate,bound_rate\n");
+	for (size_t i = 0; i < f->copies.rows; i++) {
+		const struct copies_row *r = &f->copies.row[i];
+		char name[64];
+
+		copies_name(name, sizeof(name), r);
+		text_addf(out, "\"%s\",%" PRIu64 ",%" PRIu64 ",%.0f,%.0f,%.0f,%.0f\n", name, r->count,
+			  r->bytes, r->total, r->rate, r->fastest, r->bound);
+	}
+}

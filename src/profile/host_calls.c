@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/host_calls.h"
+
+/* Calls that return when the device has come so far; freeing memory waits for it too. */
+static bool is_waiting(const char *name)
+{
+	static const char *const frees[] = {"cudaFree", "cudaFreeHost", "cuMemFree_v2", "cuMemFreeHost"};
+
+	for (size_t i = 0; i < sizeof(frees) / sizeof(frees[0]); i++)
+		if (!strcmp(name, frees[i]))
+			return true;
+	return strstr(name, "Synchronize") || (strstr(name, "Memcpy") && !strstr(name, "Async"));
+}
+
+static bool is_call(const struct timeline_event *e)
+{
+	return e->kind == TIMELINE_RUNTIME || e->kind == TIMELINE_DRIVER;
+}
+
+/* The thread's calls that lie in no other one. */
+static uint32_t take_thread(struct host_calls *h, const struct timeline_track *track, uint32_t at)
+{
+	uint64_t until_ns = 0;
+
+	for (uint32_t i = 0; i < track->count; i++) {
+		uint32_t index = h->t->by_track[track->first + i];
+		const struct timeline_event *e = &h->t->event[index];
+
+		if (!is_call(e) || e->end_ns <= until_ns)
+			continue;
+		h->call[at++] = index;
+		until_ns = e->end_ns;
+	}
+	return at;
+}
+
+/* Calls by process, those that touch as one. */
+static void take_spans(struct host_calls *h)
+{
+	const struct timeline *t = h->t;
+	size_t at = 0;
+
+	for (size_t i = 0; i < t->events; i++)
+		if (is_call(&t->event[i]))
+			h->span_count[t->event[i].process]++;
+	for (size_t p = 0; p < t->processes; p++) {
+		h->span_first[p] = at;
+		at += h->span_count[p];
+		h->span_count[p] = 0;
+	}
+	for (size_t i = 0; i < t->events; i++) {
+		const struct timeline_event *e = &t->event[i];
+		struct host_span *next;
+
+		if (!is_call(e))
+			continue;
+		next = h->span + h->span_first[e->process] + h->span_count[e->process];
+		if (h->span_count[e->process] && e->start_ns <= next[-1].end_ns) {
+			next[-1].end_ns = e->end_ns > next[-1].end_ns ? e->end_ns : next[-1].end_ns;
+			continue;
+		}
+		*next = (struct host_span){e->start_ns, e->end_ns};
+		h->span_count[e->process]++;
+	}
+}
+
+bool host_calls_of(struct host_calls *h, const struct timeline *t)
+{
+	size_t calls = 0;
+	uint32_t at = 0;
+
+	*h = (struct host_calls){.t = t};
+	for (size_t i = 0; i < t->events; i++)
+		calls += is_call(&t->event[i]);
+	h->call = calloc(calls + 1, sizeof(*h->call));
+	h->first = calloc(t->tracks + 1, sizeof(*h->first));
+	h->span = calloc(calls + 1, sizeof(*h->span));
+	h->span_first = calloc(t->processes + 1, sizeof(*h->span_first));
+	h->span_count = calloc(t->processes + 1, sizeof(*h->span_count));
+	h->waits = calloc(t->names + 1, sizeof(*h->waits));
+	if (!h->call || !h->first || !h->span || !h->span_first || !h->span_count || !h->waits) {
+		host_calls_release(h);
+		return false;
+	}
+	for (size_t i = 0; i < t->names; i++)
+		h->waits[i] = is_waiting(t->name[i]);
+	for (size_t i = 0; i < t->tracks; i++) {
+		h->first[i] = at;
+		at = t->track[i].device ? at : take_thread(h, &t->track[i], at);
+	}
+	h->first[t->tracks] = at;
+	take_spans(h);
+	return true;
+}
+
+void host_calls_release(struct host_calls *h)
+{
+	free(h->call);
+	free(h->first);
+	free(h->span);
+	free(h->span_first);
+	free(h->span_count);
+	free(h->waits);
+	*h = (struct host_calls){0};
+}
+
+/* The first of the thread's calls that ends after that time; NULL: none. */
+static const struct timeline_event *first_after(const struct host_calls *h, uint32_t track, uint64_t at_ns)
+{
+	uint32_t low = h->first[track], high = h->first[track + 1];
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (h->t->event[h->call[middle]].end_ns <= at_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < h->first[track + 1] ? &h->t->event[h->call[low]] : NULL;
+}
+
+static const struct timeline_event *waiting(const struct host_calls *h, uint32_t track, uint64_t at_ns)
+{
+	const struct timeline_event *e = first_after(h, track, at_ns);
+
+	return e && e->start_ns <= at_ns && h->waits[e->name] ? e : NULL;
+}
+
+const struct timeline_event *host_calls_waiting(const struct host_calls *h, uint32_t track, uint64_t at_ns,
+						uint64_t until_ns)
+{
+	const struct timeline_event *own = first_after(h, track, at_ns), *found = NULL;
+
+	if (own && own->start_ns < until_ns)
+		return waiting(h, track, at_ns);
+	for (size_t i = 0; i < h->t->tracks && !found; i++)
+		if (!h->t->track[i].device && h->t->track[i].process == h->t->track[track].process)
+			found = waiting(h, (uint32_t)i, at_ns);
+	return found;
+}
+
+uint64_t host_calls_silence(const struct host_calls *h, uint16_t process, uint64_t from_ns, uint64_t to_ns,
+			    uint64_t least_ns)
+{
+	const struct host_span *span = h->span + h->span_first[process];
+	size_t low = 0, high = h->span_count[process];
+	uint64_t silent_ns = 0, at_ns = from_ns;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (span[middle].end_ns <= from_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t i = low; at_ns < to_ns; i++) {
+		bool any = i < h->span_count[process] && span[i].start_ns < to_ns;
+		uint64_t next_ns = any ? span[i].start_ns : to_ns;
+
+		if (next_ns > at_ns && next_ns - at_ns >= least_ns)
+			silent_ns += next_ns - at_ns;
+		if (!any)
+			break;
+		at_ns = span[i].end_ns;
+	}
+	return silent_ns;
+}

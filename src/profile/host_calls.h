@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the threads of the host did in CUDA: the outermost calls of each, one after another. */
+#ifndef PROFILE_HOST_CALLS_H
+#define PROFILE_HOST_CALLS_H
+#include "profile/timeline.h"
+
+struct host_span {
+	uint64_t start_ns, end_ns;
+};
+
+struct host_calls {
+	const struct timeline *t;
+	uint32_t *call;		/* indices to events, a thread's together, by start */
+	uint32_t *first;	/* by track; the next one's is its end */
+	struct host_span *span; /* when some thread of a process was in a call, a process's together */
+	size_t *span_first, *span_count; /* by process */
+	bool *waits;			 /* by name: such a call returns once the device has done something */
+};
+
+bool host_calls_of(struct host_calls *h, const struct timeline *t); /* false: no memory */
+void host_calls_release(struct host_calls *h);
+/* The waiting call in which the thread was at `at_ns`; where it made no call from then to `until_ns`, that of
+ * any thread of its process. NULL: none. */
+const struct timeline_event *host_calls_waiting(const struct host_calls *h, uint32_t track, uint64_t at_ns,
+						uint64_t until_ns);
+/* How much of [from, to) lies in stretches of at least that length in which no thread of the process made a
+ * call. */
+uint64_t host_calls_silence(const struct host_calls *h, uint16_t process, uint64_t from_ns, uint64_t to_ns,
+			    uint64_t least_ns);
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of a page, the same in every form; page.c's own. */
+#ifndef PROFILE_PAGE_INTERNAL_H
+#define PROFILE_PAGE_INTERNAL_H
+#include "profile/page.h"
+#include "report/grid.h"
+
+/* Each table that has rows, in order; `section` where one begins, else NULL. Lent for the call. */
+typedef void page_visit(void *arg, const char *section, const struct grid *g);
+void page_each(const struct page *p, page_visit *visit, void *arg);
+
+/* Into an empty grid; without rows there is nothing to show. */
+void page_devices(struct grid *g, const struct page *p);
+void page_overlap(struct grid *g, const struct page *p);
+void page_nccl(struct grid *g, const struct page *p);
+void page_copies(struct grid *g, const struct page *p);
+
+const char *page_time(char out[32], double ns);
+/* "GPU 1 of pid 77, NVIDIA H100" */
+void page_device_name(struct text *out, const struct timeline *t, uint16_t process, uint32_t device);
+/* "12.3 %"; "" where there is no whole. */
+void page_cell_share(struct grid *g, double part, double whole);
+void page_cell_time(struct grid *g, double ns);
+void page_cell_count(struct grid *g, uint64_t count);
+#endif

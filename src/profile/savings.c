@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/savings.h"
+#include "core/units.h"
+
+/* Below this share of the devices' time a line is not worth its reading. */
+#define LEAST_SHARE 0.02
+
+struct saving {
+	const struct findings *f;
+	struct savings *out;
+	double whole_ns, state_ns[BREAKDOWN_STATE_COUNT];
+};
+
+static const char *seconds(char out[32], double ns)
+{
+	units_format(out, 32, ns * 1e-9, "s");
+	return out;
+}
+
+static void add(struct saving *a, double ns, const char *knob, const char *evidence)
+{
+	struct savings_line *line = &a->out->line[a->out->lines];
+
+	if (a->whole_ns <= 0 || ns / a->whole_ns < LEAST_SHARE || a->out->lines == SAVINGS_LINES)
+		return;
+	line->knob = knob;
+	line->share = ns / a->whole_ns;
+	text_copy(line->evidence, sizeof(line->evidence), evidence);
+	a->out->lines++;
+}
+
+static void advise_launch(struct saving *a)
+{
+	const struct summary *s = &a->f->summary;
+	double ns = a->state_ns[BREAKDOWN_LAUNCH], count = (double)s->count[TIMELINE_KERNEL];
+	char line[400], idle[32], mean[32];
+
+	snprintf(line, sizeof(line),
+		 "devices were idle for %s until the next work was launched; %.0f kernels of %s on average",
+		 seconds(idle, ns), count,
+		 seconds(mean, count > 0 ? s->total_ns[TIMELINE_KERNEL] / count : 0));
+	add(a, ns,
+	    "launch less: CUDA graphs (torch.compile mode=\"reduce-overhead\", torch.cuda.graph), fused "
+	    "kernels, larger "
+	    "batches",
+	    line);
+}
+
+static void advise_sync(struct saving *a)
+{
+	const struct breakdown *b = &a->f->breakdown;
+	double ns = a->state_ns[BREAKDOWN_SYNC];
+	char line[400], idle[32];
+	const char *call = "";
+	uint64_t waits = 0, most = 0;
+
+	for (size_t i = 0; i < b->devices; i++) {
+		waits += b->device[i].waits;
+		if (b->device[i].waited_in_ns > most) {
+			most = b->device[i].waited_in_ns;
+			call = timeline_name(a->f->t, b->device[i].waited_in);
+		}
+	}
+	snprintf(line, sizeof(line),
+		 "devices ran dry %llu times while the host waited for them%s%.80s, and were idle for %s",
+		 (unsigned long long)waits, *call ? ", mostly in " : "", call, seconds(idle, ns));
+	add(a, ns,
+	    "wait less: .item(), .cpu(), printed tensors and synchronisations out of the step, or once in "
+	    "many steps",
+	    line);
+}
+
+static void advise_data(struct saving *a)
+{
+	double ns = a->state_ns[BREAKDOWN_DATA], copies = 0;
+	char line[400], idle[32], copied[32];
+
+	for (size_t i = 0; i < a->f->breakdown.devices; i++)
+		copies += (double)a->f->breakdown.device[i].data_copy_ns;
+	snprintf(line, sizeof(line),
+		 "devices waited %s for data: %s while it was copied to them, the rest before such a copy",
+		 seconds(idle, ns), seconds(copied, copies));
+	add(a, ns,
+	    "bring data earlier: more loader workers (num_workers), pin_memory=True with non_blocking=True, "
+	    "the next "
+	    "batch copied on a stream of its own",
+	    line);
+}
+
+static void advise_rest(struct saving *a)
+{
+	double ns = a->state_ns[BREAKDOWN_REST];
+	char line[400], idle[32];
+
+	snprintf(line, sizeof(line),
+		 "devices were idle for %s while the host made no CUDA call for a millisecond and more, or "
+		 "its calls were not recorded",
+		 seconds(idle, ns));
+	add(a, ns,
+	    "look at what the host does between steps (loading, logging, checkpoints): NVTX ranges around it "
+	    "show in "
+	    "trace.json",
+	    line);
+}
+
+/* The process whose ranks waited least is the one that the others waited for. */
+static void advise_peer(struct saving *a)
+{
+	const struct nccl *n = &a->f->nccl;
+	const struct timeline *t = a->f->t;
+	double ns = a->state_ns[BREAKDOWN_PEER];
+	uint64_t last = 0, paired = 0;
+	char line[400], idle[32];
+	size_t slowest = 0;
+
+	for (size_t p = 0; p < t->processes; p++) {
+		uint64_t came_last = 0;
+
+		for (size_t i = 0; i < n->launches; i++)
+			came_last += n->launch[i].process == p && n->launch[i].paired &&
+				     n->launch[i].ready_ns == n->launch[i].start_ns;
+		if (came_last > last) {
+			last = came_last;
+			slowest = p;
+		}
+	}
+	for (size_t i = 0; i < n->launches; i++)
+		paired += n->launch[i].process == slowest && n->launch[i].paired;
+	if (!paired)
+		return;
+	snprintf(line, sizeof(line),
+		 "devices waited %s in NCCL for a rank that came later; rank %d (pid %u) was last, or made "
+		 "nobody wait, in %llu of its %llu operations",
+		 seconds(idle, ns), t->process[slowest].rank, t->process[slowest].pid,
+		 (unsigned long long)last, (unsigned long long)paired);
+	add(a, ns, "even the ranks out: the same work for each, then that rank's clocks, data and host",
+	    line);
+}
+
+static void advise_exposed(struct saving *a)
+{
+	double all = 0, hidden = 0, exposed = a->state_ns[BREAKDOWN_COMMUNICATION];
+	char line[400], text[32], whole[32];
+
+	for (size_t i = 0; i < a->f->breakdown.devices; i++) {
+		all += (double)a->f->breakdown.device[i].communication_ns;
+		hidden += (double)a->f->breakdown.device[i].hidden_ns;
+	}
+	snprintf(line, sizeof(line),
+		 "%s of communication ran while nothing was computed, of %s in all; %.0f %% were hidden",
+		 seconds(text, exposed), seconds(whole, all), all > 0 ? 100 * hidden / all : 0);
+	add(a, exposed,
+	    "hide communication: DDP's bucket_cap_mb, FSDP's forward_prefetch and backward_prefetch, NCCL on "
+	    "a stream of "
+	    "high priority",
+	    line);
+}
+
+/* Pageable copies go through a buffer of the driver's, and make the host wait. */
+static void advise_pageable(struct saving *a)
+{
+	const struct copies *c = &a->f->copies;
+	const struct copies_row *pageable = NULL, *pinned = NULL;
+	char line[400], rate[32], better[32], bytes[32];
+
+	for (size_t i = 0; i < c->rows; i++) {
+		char name[64];
+
+		copies_name(name, sizeof(name), &c->row[i]);
+		if (!strcmp(name, "host to device, pageable"))
+			pageable = &c->row[i];
+		else if (!strcmp(name, "host to device, pinned"))
+			pinned = &c->row[i];
+	}
+	if (!pageable || pageable->rate <= 0)
+		return;
+	units_format(rate, sizeof(rate), pageable->rate, "B/s");
+	units_format(bytes, sizeof(bytes), (double)pageable->bytes, "B");
+	if (pinned)
+		units_format(better, sizeof(better), pinned->rate, "B/s");
+	snprintf(line, sizeof(line), "%s went to devices from pageable memory at %s%s%s", bytes, rate,
+		 pinned ? "; from pinned at " : "", pinned ? better : "");
+	add(a, pageable->total, "pin the host's memory: pin_memory=True, cudaHostAlloc, cudaHostRegister",
+	    line);
+}
+
+static int by_share(const void *a_, const void *b_)
+{
+	const struct savings_line *a = a_, *b = b_;
+
+	return (a->share < b->share) - (a->share > b->share);
+}
+
+struct savings savings_of(const struct findings *f)
+{
+	struct savings out = {.lines = 0};
+	struct saving a = {.f = f, .out = &out, .whole_ns = findings_device_s(f) * 1e9};
+
+	for (size_t i = 0; i < f->breakdown.devices; i++)
+		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
+			a.state_ns[k] += (double)f->breakdown.device[i].state_ns[k];
+	advise_launch(&a);
+	advise_sync(&a);
+	advise_data(&a);
+	advise_rest(&a);
+	advise_peer(&a);
+	advise_exposed(&a);
+	advise_pageable(&a);
+	qsort(out.line, out.lines, sizeof(out.line[0]), by_share);
+	return out;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages and JSON of a profile: the schema, and text that is not ours. */
+#include "test.h"
+#include "profile/page.h"
+#include "profile_bed.h"
+#include "schema.h"
+#include "scratch.h"
+
+#define MS 1000000ull
+static const char hostile[] = "<script>alert(1)</script> | `x` \x1b[2J **b**";
+
+/* Two ranks that communicate, copy and wait; a kernel whose name is an attack. */
+static void write_run(const char *dir)
+{
+	for (uint32_t rank = 0; rank < 2; rank++) {
+		struct ring_copy c = {.head = {.type = RING_COPY, .size = sizeof(c)},
+				      .start = 40 * MS + CUPTI_AHEAD,
+				      .end = 41 * MS + CUPTI_AHEAD,
+				      .bytes = 1 << 24,
+				      .context = 1,
+				      .kind = 1,
+				      .from = 1};
+		struct writer w;
+
+		bed_open(&w, dir);
+		bed_comm(&w, 0xfeedbeef, 2, rank);
+		bed_launch(&w, (struct bed_kernel){hostile, 1 * MS, 2 * MS, 5 * MS, .thread = 1});
+		bed_call(&w, "ncclAllReduce", 4 * MS, 0xfeedbeef, 1 << 26, 0);
+		bed_launch(&w,
+			   (struct bed_kernel){"ncclDevKernel_AllReduce_Sum_f32_RING_LL", 4 * MS + 1000,
+					       (5 + rank) * MS, (8 - rank) * MS, .thread = 1, .stream = 20});
+		add_call(&w, "cudaDeviceSynchronize", 12 * MS, 8 * MS, 7);
+		writer_add(&w, &c);
+		w.header->rank = (int32_t)rank;
+		bed_close(&w);
+	}
+}
+
+static void find(struct findings *f, struct timeline *t, const char *dir)
+{
+	struct error err = {0};
+
+	write_run(dir);
+	read_back(t, dir);
+	assert_int_equal(findings_of(f, t, 64e9, &err), STATUS_OK);
+}
+
+static void done(struct findings *f, struct timeline *t)
+{
+	findings_release(f);
+	timeline_release(t);
+}
+
+static void test_page__json_fits_its_schema(void **state)
+{
+	json_t *schema = json_load_file(SOURCE_DIR "/docs/schema/profile.schema.json", 0, NULL), *all;
+	struct findings f;
+	struct timeline t;
+	char why[256] = "";
+
+	find(&f, &t, *state);
+	all = findings_json(&f);
+	assert_non_null(schema);
+	assert_non_null(all);
+	assert_int_equal(json_array_size(json_object_get(all, "savings")) > 0, 1);
+	if (!schema_valid(schema, all, why, sizeof(why)))
+		fail_msg("%s", why);
+	json_object_del(json_array_get(json_object_get(json_object_get(all, "nccl"), "rows"), 0), "count");
+	assert_false(schema_valid(schema, all, why, sizeof(why)));
+	json_decref(schema);
+	json_decref(all);
+	done(&f, &t);
+}
+
+static void test_page__both_forms_have_every_table(void **state)
+{
+	static const char *const words[] = {"What would buy time",
+					    "waiting for a peer",
+					    "Communication under compute",
+					    "feedbeef",
+					    "allreduce",
+					    "host to device, pageable",
+					    "Processes",
+					    "rank 1"};
+	struct page page = {.command = "train", .ending = "exit code 0", .note = ""};
+	struct text markdown = {0}, html = {0};
+	struct findings f;
+	struct timeline t;
+
+	find(&f, &t, *state);
+	page.f = &f;
+	page_markdown(&markdown, &page);
+	page_html(&html, &page);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strstr(text_str(&markdown), words[i]) || !strstr(text_str(&html), words[i]))
+			fail_msg("not in both: %s", words[i]);
+	text_release(&markdown);
+	text_release(&html);
+	done(&f, &t);
+}
+
+static void test_page__foreign_text_is_text(void **state)
+{
+	struct page page = {.command = hostile, .ending = "exit code 0", .note = "a <b>note</b>\n"};
+	struct text markdown = {0}, html = {0};
+	struct findings f;
+	struct timeline t;
+
+	find(&f, &t, *state);
+	page.f = &f;
+	page_markdown(&markdown, &page);
+	page_html(&html, &page);
+	assert_null(strstr(text_str(&html), "<script>alert"));
+	assert_null(strstr(text_str(&html), "<b>note"));
+	assert_non_null(strstr(text_str(&html), "&lt;script&gt;alert(1)"));
+	assert_null(strstr(text_str(&html), "http://"));
+	assert_null(strstr(text_str(&html), "https://"));
+	assert_null(strchr(text_str(&html), '\x1b'));
+	assert_null(strstr(text_str(&markdown), "<script>"));
+	assert_non_null(strstr(text_str(&markdown), "\\<script\\>alert(1)\\</script\\> \\| \\`x\\`"));
+	assert_null(strchr(text_str(&markdown), '\x1b'));
+	text_release(&markdown);
+	text_release(&html);
+	done(&f, &t);
+}
+
+static void test_page__a_table_for_programs_has_a_row_each(void **state)
+{
+	struct text nccl = {0}, states = {0}, copies = {0};
+	struct findings f;
+	struct timeline t;
+
+	find(&f, &t, *state);
+	findings_nccl_csv(&nccl, &f);
+	findings_breakdown_csv(&states, &f);
+	findings_copies_csv(&copies, &f);
+	assert_non_null(strstr(text_str(&nccl), "\nallreduce,feedbeef,2,67108864,1,0,2,2,15000000,"));
+	assert_non_null(strstr(text_str(&copies), "\n\"host to device, pageable\",2,33554432,2000000,"));
+	/* first kernel to copy: 39 ms; rank 0 waits under the kernel; 27 ms before the copy and it. */
+	assert_non_null(strstr(text_str(&states), ",0,39000000,5000000,6000000,0,0,28000000,0,0,0,"));
+	text_release(&nccl);
+	text_release(&states);
+	text_release(&copies);
+	done(&f, &t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(test_page__json_fits_its_schema),
+		scratch_test(test_page__both_forms_have_every_table),
+		scratch_test(test_page__foreign_text_is_text),
+		scratch_test(test_page__a_table_for_programs_has_a_row_each),
+	};
+
+	return cmocka_run_group_tests_name("profile_page", tests, NULL, NULL);
+}
