@@ -30,7 +30,8 @@ static const struct opt rows[] = {
 		.help = "the first line of stdin is the secret, a blank, and the team's name"),
 	OPT_ROW(struct ranks_opts, lifeline, .name = "lifeline", .help = "the end of stdin ends the ranks"),
 	OPT_ROW(struct ranks_opts, shield, .name = "shield",
-		.help = "ranks but the first end with 0: who started them ends all when one does not"),
+		.help = "ranks but the first end with 0: who started them ends all when one does not; another exit "
+			"code has 100 added"),
 	OPT_ROW(struct ranks_opts, derive, .name = "derive", .preset = "true",
 		.help = "set what this machine asks for"),
 	OPT_ROW(struct ranks_opts, mpi, .name = "mpi", .help = "the ranks do MPI of their own"),
@@ -183,9 +184,8 @@ static int start(const struct command_context *c, const struct ranks_opts *o, co
 	return code;
 }
 
-static int run(const struct command_context *c, const void *opts)
+static int run_ranks(const struct command_context *c, const struct ranks_opts *o)
 {
-	const struct ranks_opts *o = opts;
 	struct team_place p;
 	struct error err = {0};
 
@@ -202,6 +202,14 @@ static int run(const struct command_context *c, const void *opts)
 	if (err.status || find_place(&p, o, &err) || set_environment(&p, o, c, &err))
 		return complain(&err);
 	return start(c, o, &p, &err);
+}
+
+static int run(const struct command_context *c, const void *opts)
+{
+	const struct ranks_opts *o = opts;
+	int code = run_ranks(c, o);
+
+	return code && o->shield ? RANKS_SHIELDED + code : code;
 }
 
 const struct command command_ranks = {

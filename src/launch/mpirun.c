@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
+#include <sys/wait.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "launch/crowd.h"
@@ -42,6 +42,22 @@ static void fill_environment(const struct launch_plan *p, const struct starting 
 	}
 }
 
+/* Rank 0's exit code, or inconclusive: mpirun's own says nothing of the machine. */
+static int team_code(const struct member *m, const struct log *log)
+{
+	int code = WIFEXITED(m->process.wait_status) ? WEXITSTATUS(m->process.wait_status) : -1;
+	char how[64];
+
+	if (!code)
+		return 0;
+	if (code > RANKS_SHIELDED && crowd_code_is_ours(code - RANKS_SHIELDED))
+		return code - RANKS_SHIELDED;
+	process_wait_text(m->process.wait_status, how, sizeof(how));
+	log_warn(log, LOG_TOPIC_RUN, "mpirun failed by itself (%s), no rank did; its reason stands above",
+		 how);
+	return 2;
+}
+
 enum status start_mpirun(const struct launch_plan *p, const struct starting *s, int *exit_code,
 			 struct error *err)
 {
@@ -57,7 +73,7 @@ enum status start_mpirun(const struct launch_plan *p, const struct starting *s, 
 					"no memory for mpirun's words")
 		      : crowd_run(&c, err);
 	if (!st)
-		*exit_code = crowd_exit_code(&c);
+		*exit_code = team_code(&member, s->log);
 	words_release(&w);
 	return st;
 }

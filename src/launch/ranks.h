@@ -9,6 +9,9 @@
 /* The line that says on stderr that the ranks of a node are started: what ssh says comes before it. */
 #define RANKS_BEGIN "assay: the ranks of this node begin"
 
+/* What `assay __ranks --shield` adds to an exit code that is not 0: a launcher's own codes are below. */
+enum { RANKS_SHIELDED = 100 };
+
 struct ranks {
 	unsigned first, count, size;
 	unsigned local_first, local_size; /* of the node; 0: these are all of it */

@@ -364,6 +364,13 @@ static void mpirun(struct text *t, const struct launch_plan *p)
 	script_mpirun(&w, p);
 	words_join(t, &w);
 	text_add(t, "\n");
+	line(t, "rank 0 has added 100 to its exit code; another one is mpirun's own, and nothing is known",
+	     "case $? in\n"
+	     "0) exit 0 ;;\n"
+	     "101) exit 1 ;;\n"
+	     "164) exit 64 ;;\n"
+	     "*) exit 2 ;;\n"
+	     "esac");
 	words_release(&w);
 }
 

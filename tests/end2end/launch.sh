@@ -285,7 +285,7 @@ ok ".. meet" [ "$(grep -c '"size":2.*"ending":"done"' out)" = 2 ]
 ok ".. without a secret on a command line" sh -c '! grep -E "[0-9a-f]{32}" mpirun.words'
 touch refuses
 ok "mpirun that refuses is inconclusive" expect 2 launch --how mpirun --ranks-per-node 2 -- __team
-ok ".. and told" says 'mpirun ended with exit code 213' err
+ok ".. and told" says 'mpirun failed by itself (exit code 213)' err
 echo 'mpirun of another kind 1.0' > version
 ok "an mpirun of an unknown kind" expect 2 launch --how mpirun --ranks-per-node 2 -- __team
 ok ".. is quoted" says 'neither Open MPI.s nor MPICH.s: mpirun --version says "mpirun of another kind 1.0"' err

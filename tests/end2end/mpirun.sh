@@ -19,6 +19,21 @@ comes() { # COMMAND..: true within 20 s
 	done
 	return 1
 }
+cat > fails.yaml << 'S'
+name: fails
+cases:
+  - {probe: "null", phases: burst, require: judged, options: {time: 1ms, wrong: data}}
+S
+# Open MPI's own exit code of an error that it finds before it starts anything is 1, as assay's of a failed case.
+unreachable() { # MPICH's waits for such a host for ever
+	expect 2 launch --how mpirun --hosts nosuch.invalid --ranks-per-node 1 --master 127.0.0.1 -- __team && says 'mpirun failed by itself' err
+}
+refused_root() (
+	unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
+	code=0
+	mpirun -n 1 true > /dev/null 2>&1 || code=$?
+	[ $code = 1 ] && expect 2 launch --how mpirun --ranks-per-node 1 -- __team && says 'mpirun failed by itself (exit code 1)' err
+)
 long=67.$$s # tells our ranks from others'
 nothing_left() { ! pgrep -f "__team --time $long"; }
 proved=0
@@ -32,6 +47,9 @@ prove() { # NAME
 	sh script > out 2> err
 	ok "$1: the script that is shown does the same" [ "$(grep -c '"size":2.*"ending":"done"' out)" = 2 ]
 	ok "$1: wrong usage of the ranks" expect 64 launch --how mpirun --ranks-per-node 2 -- __team --nonsense
+	ok ".. and of the script that is shown" sh -c 'sed "s/ __team$/ __team --nonsense/" script | sh 2> err; [ $? = 64 ]'
+	ok "$1: a case that fails" expect 1 launch --how mpirun --ranks-per-node 2 -- check --suite fails.yaml --out "fails-$1"
+	ok "$1: a program that is not there: nothing is known" sh -c 'sed "s|[^ ]*/assay __ranks|/nowhere/assay __ranks|" script | sh 2> err; [ $? = 2 ]'
 	: > err
 	"$assay" launch --how mpirun --ranks-per-node 4 -- __team --time "$long" --limit 90s > out 2> err &
 	pid=$!
@@ -83,6 +101,8 @@ for kind in openmpi mpich; do
 	program=$(command -v "mpirun.$kind") || continue
 	printf '#!/bin/sh\nexec "%s" "$@"\n' "$program" > bin/mpirun && chmod +x bin/mpirun
 	prove "$kind"
+	[ "$kind" != openmpi ] || ok "a host that cannot be reached: nothing is known" unreachable
+	[ "$kind" != openmpi ] || [ "$(id -u)" != 0 ] || ok "an mpirun that refuses root by exit code 1 is no case that failed" refused_root
 	[ "$kind" != openmpi ] || walks "By mpirun or torchrun" 4 1
 done
 if [ $proved = 0 ] && command -v mpirun > /dev/null; then prove "$(mpirun --version | head -n 1)"; fi
