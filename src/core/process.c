@@ -462,12 +462,3 @@ uint64_t process_started_ns(void)
 		(double)ticks / (double)sysconf(_SC_CLK_TCK);
 	return (uint64_t)(((double)monotonic.tv_sec - ago_s) * 1e9) + (uint64_t)monotonic.tv_nsec;
 }
-
-void process_build(char out[PROCESS_BUILD])
-{
-	char hex[65] = "";
-
-	if (file_sha256_of(hex, "/proc/self/exe", NULL))
-		hex[0] = '\0';
-	text_copy(out, PROCESS_BUILD, hex);
-}

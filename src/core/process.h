@@ -59,7 +59,8 @@ enum status process_bind_thread(int numa, struct error *err);
  */
 uint64_t process_started_ns(void);
 enum { PROCESS_BUILD = 17 };
-/* Which program this is: the first 16 digits of its file's SHA-256; "" where it cannot be read. */
+/* Which program this is: the first 16 digits of the linker's build id, or of its file's SHA-256 where it has
+ * none; "" where that cannot be read. */
 void process_build(char out[PROCESS_BUILD]);
 /* "signal 11 (Segmentation fault)" or "exit code 3". */
 void process_wait_text(int wait_status, char *out, size_t size);

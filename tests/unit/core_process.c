@@ -131,6 +131,27 @@ static void test_process__knows_when_it_was_started(void **state)
 		    40000000u); /* and asked again it says the same */
 }
 
+/* What binutils read of the same file. */
+static void test_process__knows_which_build_it_is(void **state)
+{
+	char build[PROCESS_BUILD], exe[4096] = "";
+	const char *const argv[] = {"readelf", "-n", exe, NULL};
+	const struct process_spec spec = {.argv = argv, .cpu_numa = -1};
+	struct error err = {0};
+	int code = -1;
+	char *out;
+
+	(void)state;
+	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
+	process_build(build);
+	assert_int_equal(strlen(build), PROCESS_BUILD - 1);
+	if (process_run(&spec, 60000, 65536, &out, NULL, &code, &err))
+		skip();
+	assert_int_equal(code, 0);
+	assert_non_null(strstr(strstr(out, "Build ID:"), build));
+	free(out);
+}
+
 static void test_process__a_command_that_is_not_there_is_an_error(void **state)
 {
 	static const char *const argv[] = {"/nowhere/tool", NULL};
@@ -329,6 +350,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_process__run_refuses_a_flood),
 		cmocka_unit_test(test_process__run_tells_hanging_from_crashing),
 		cmocka_unit_test(test_process__knows_when_it_was_started),
+		cmocka_unit_test(test_process__knows_which_build_it_is),
 		cmocka_unit_test(test_process__a_command_that_is_not_there_is_an_error),
 		cmocka_unit_test(test_process__term_is_enough_for_the_well_behaved),
 		cmocka_unit_test(test_process__kill_takes_the_whole_group),
