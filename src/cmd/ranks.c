@@ -30,7 +30,8 @@ static const struct opt rows[] = {
 		.help = "the first line of stdin is the secret, a blank, and the team's name"),
 	OPT_ROW(struct ranks_opts, lifeline, .name = "lifeline", .help = "the end of stdin ends the ranks"),
 	OPT_ROW(struct ranks_opts, shield, .name = "shield",
-		.help = "ranks but the first end with 0: who started them ends all when one does not; another exit "
+		.help = "ranks but the first end with 0: who started them ends all when one does not; "
+			"another exit "
 			"code has 100 added"),
 	OPT_ROW(struct ranks_opts, derive, .name = "derive", .preset = "true",
 		.help = "set what this machine asks for"),

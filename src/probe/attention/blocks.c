@@ -61,7 +61,8 @@ struct attention_row attention_blocks_row(const struct attention_blocks *l, uint
 {
 	size_t row = ((size_t)(b % l->batches) * l->heads + h % l->heads) * l->q_blocks + q;
 
-	return (struct attention_row){ /* a list that holds nothing has no place */
+	return (struct attention_row){
+		/* a list that holds nothing has no place */
 		.full = l->full ? l->full + l->full_begin[row] : NULL,
 		.partial = l->partial ? l->partial + l->partial_begin[row] : NULL,
 		.full_count = l->full_begin[row + 1] - l->full_begin[row],
