@@ -132,8 +132,8 @@
 	X(DISK_FULL, "disk_full", "no space left in the run directory", "free space, or --out elsewhere") \
 	X(BAD_INPUT, "bad_input", "an option or file is wrong", "see the place named")                 \
 	X(VENDOR_CALL, "vendor_call", "a vendor call failed", "see the call and its error")            \
-	X(INTERRUPTED, "interrupted", "stopped on request", "assay check --resume DIR goes on")        \
-	X(CUT, "cut", "the record ends inside this case", "assay check --resume DIR goes on")          \
+	X(INTERRUPTED, "interrupted", "stopped on request", "--resume DIR goes on")        \
+	X(CUT, "cut", "the record ends inside this case", "--resume DIR goes on")          \
 	X(OPERATOR_INPUT, "operator_input", "only the operator knows", "state it: --expect or a site file") \
 	X(DEFECT, "defect", "assay broke its own invariant", "report it with the run directory")
 /* clang-format on */

@@ -4,10 +4,11 @@
 #include <string.h>
 
 static const struct figure figures[] = {
-	{"compute.", "flop_rate", "FLOP/s", false}, {"memory", "byte_rate", "B/s", false},
-	{"cache", "byte_rate", "B/s", false},	    {"link", "link_rate", "B/s", false},
-	{"latency", "latency_ns", "ns", true},	    {"clock", "message_rate", "Hz", false},
-	{"mixed", "flop_rate", "FLOP/s", false},    {"collective", "link_rate", "B/s", false},
+	{"compute.", "flop_rate", "FLOP/s", false},	{"memory", "byte_rate", "B/s", false},
+	{"cache", "byte_rate", "B/s", false},		{"link", "link_rate", "B/s", false},
+	{"latency", "latency_ns", "ns", true},		{"clock", "message_rate", "Hz", false},
+	{"mixed", "flop_rate", "FLOP/s", false},	{"collective", "link_rate", "B/s", false},
+	{"training", "tokens_per_s", "token/s", false},
 };
 
 const struct figure *figure_of_limit(const char *limit)

@@ -367,6 +367,7 @@ static void judge_timed(struct judgement *out, const struct subject *s)
 static void judge_job(struct judgement *out, const struct subject *s)
 {
 	out->verdict = VERDICT_MEASURED;
+	figure_take(out, s);
 	text_copy(out->reason, sizeof(out->reason), s->c->text);
 }
 

@@ -7,6 +7,7 @@
 #include "report/ranks.h"
 #include "report/scaling.h"
 #include "report/singles.h"
+#include "report/training.h"
 #include "report/view.h"
 #include "report/ways.h"
 
@@ -98,5 +99,9 @@ void grid_each(const struct view *v, bool brief, grid_visit *visit, void *arg)
 	(void)singles_grid(&g, v);
 	show(&g, visit, arg);
 	ranks_grid(&g, v, brief);
+	show(&g, visit, arg);
+	(void)training_grid(&g, v);
+	show(&g, visit, arg);
+	(void)training_steps_grid(&g, v);
 	show(&g, visit, arg);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/job.h"
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include "core/file.h"
 #include "core/process.h"
 #include "core/text.h"
 #include "journal/block.h"
 #include "journal/journal.h"
+#include "journal/record.h"
 #include "machine/machine.h"
 #include "run/lines.h"
 #include "telemetry/telemetry.h"
@@ -62,6 +64,8 @@ static void write_open(struct job *j, const json_t *facts)
 			 build, "wall", wall, "node", field_string(node ? node : ""), "seed", 0, "suite",
 			 s->name, "expectations", "builtin", "options", "sample", s->sample, "real_names",
 			 s->real_names);
+	if (body && s->resume)
+		json_object_set_new(json_object_get(body, "options"), "resume", json_true());
 	if (body && s->started_ns)
 		json_object_set_new(body, "started", json_integer((json_int_t)s->started_ns));
 	write_line(j, JOURNAL_OPEN, body);
@@ -78,11 +82,11 @@ static void write_plan(struct job *j, const struct machine *m)
 	one = json_pack("{s:i, s:o, s:s, s:s, s:{}, s:s, s:s, s:o, s:s, s:s, s:i, s:s, s:{s:s}, s:n}", "case",
 			0, "key", field_string(s->key), "probe", s->name, "engine", "", "options", "kind",
 			"job", "target", "node", "gpus", gpus, "phases", "once", "require", "measured",
-			"limit_ms", 0, "group", s->name, "work", "limit", "", "skip");
+			"limit_ms", 0, "group", s->name, "work", "limit", s->limit ? s->limit : "", "skip");
 	write_line(j, JOURNAL_PLAN,
-		   json_pack("{s:s, s:s, s:{s:o}, s:[{s:b, s:[o]}]}", "hash", "", "suite", s->name, "fields",
-			     s->name, field_rows_json(s->fields, s->field_count), "steps", "together", 0,
-			     "cases", one));
+		   json_pack("{s:s, s:s, s:{s:o}, s:[{s:b, s:[o]}]}", "hash", s->hash ? s->hash : "", "suite",
+			     s->name, "fields", s->name, field_rows_json(s->fields, s->field_count), "steps",
+			     "together", 0, "cases", one));
 }
 
 static void start_sampler(struct job *j, const struct machine *m)
@@ -110,27 +114,58 @@ static void free_job(struct job *j)
 	free(j);
 }
 
+/* What was begun: the same job, asked the same. *attempt: the number of this one. */
+static enum status take_up(const struct job_spec *s, int *attempt, struct error *err)
+{
+	struct record earlier;
+	enum status st = record_read_run(&earlier, s->dir, err);
+	const char *hash;
+
+	if (st)
+		return st;
+	hash = json_string_value(json_object_get(earlier.plan, "hash"));
+	if (!earlier.case_count || strcmp(earlier.cases[0].probe, s->name))
+		st = error_set(err, STATUS_BAD_INPUT, "%s: the run there is of no %s", s->dir, s->name);
+	else if (s->hash && (!hash || strcmp(hash, s->hash)))
+		st = error_set(err, STATUS_BAD_INPUT, "%s: it was begun with another configuration", s->dir);
+	if (!st && earlier.cut_bytes)
+		log_warn(s->log, LOG_TOPIC_RUN,
+			 "%s/" JOURNAL_FILE ": %llu bytes from line %llu could not be read and are cut; they "
+			 "are kept in " JOURNAL_FILE JOURNAL_CUT,
+			 s->dir, (unsigned long long)earlier.cut_bytes, (unsigned long long)earlier.cut_line);
+	*attempt = 2;
+	record_release(&earlier);
+	return st;
+}
+
 enum status job_begin(struct job **out, const struct job_spec *s, const struct machine *m, struct error *err)
 {
 	struct job *j = calloc(1, sizeof(*j));
 	json_t *facts = NULL;
-	enum status st;
+	enum status st = STATUS_OK;
+	int attempt = 1;
 
 	*out = NULL;
 	if (!j)
 		return error_errno(err, ENOMEM, "a job");
 	j->spec = *s;
 	j->sampler = (struct process){.channel = -1, .output = -1};
-	st = journal_create(&j->journal, s->dir, false, s->clock, err);
+	if (s->resume)
+		st = take_up(s, &attempt, err);
+	if (!st)
+		st = journal_create(&j->journal, s->dir, s->resume, s->clock, err);
 	if (st) {
 		free_job(j);
 		return st;
 	}
 	facts = s->real_names ? json_deep_copy(machine_json(m)) : machine_json_shared(m);
 	write_open(j, facts);
-	write_line(j, JOURNAL_MACHINE, json_pack("{s:o}", "facts", facts ? facts : json_object()));
-	write_plan(j, m);
-	write_line(j, JOURNAL_BEGIN, json_pack("{s:i, s:i, s:i}", "case", 0, "attempt", 1, "pid", 0));
+	if (!s->resume) {
+		write_line(j, JOURNAL_MACHINE, json_pack("{s:O}", "facts", facts));
+		write_plan(j, m);
+	}
+	json_decref(facts);
+	write_line(j, JOURNAL_BEGIN, json_pack("{s:i, s:i, s:i}", "case", 0, "attempt", attempt, "pid", 0));
 	if (j->status) {
 		st = error_set_cause(err, j->status, j->err.cause, "%s", j->err.text);
 		free_job(j);
@@ -217,6 +252,20 @@ void job_hear(struct job *j)
 	}
 	if (j->block.readings && clock_now_ns(j->spec.clock) - j->block_since_ns >= BLOCK_NS)
 		write_block(j);
+}
+
+void job_tell(struct job *j, const char *source, uint64_t t_ns, const struct job_reading *readings,
+	      size_t count)
+{
+	struct block one = {0};
+	json_t *body;
+
+	for (size_t i = 0; i < count; i++)
+		if (isfinite(readings[i].value))
+			block_add(&one, source, readings[i].signal, SIGNAL_GAUGE, t_ns, readings[i].value);
+	while ((body = block_take(&one)))
+		write_line(j, JOURNAL_TELEMETRY, body);
+	block_release(&one);
 }
 
 void job_phase(struct job *j, const char *phase, uint64_t t0_ns, uint64_t t1_ns, json_t *values)

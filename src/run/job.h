@@ -16,12 +16,15 @@
 struct machine;
 
 struct job_spec {
-	const char *dir;	    /* run directory; must not hold a journal */
+	const char *dir;	    /* run directory; must not hold a journal, unless resume */
 	const char *const *command; /* our words, for the record; NULL ends */
 	const char *name;	    /* of the job: the record's suite and probe */
 	const char *key;	    /* of this case: name and what it is of, one line */
 	const struct field *fields; /* its results' */
 	size_t field_count;
+	const char *limit; /* of its work: says which result is its figure (journal/figure.h); NULL: none */
+	const char *hash;  /* of what it was asked to do; NULL: none. One that goes on has the same */
+	bool resume;	   /* goes on with the journal, as another attempt */
 	bool sample, real_names;
 	uint64_t started_ns; /* of the program; 0: not known */
 	const struct log *log;
@@ -36,6 +39,14 @@ enum status job_begin(struct job **out, const struct job_spec *s, const struct m
 int job_channel(const struct job *j);
 /* Takes what the sampler has sent. Call it when the channel has input, or every second. */
 void job_hear(struct job *j);
+/* What the job says of itself at one moment, as telemetry of that source: journaled at once. What is not
+ * finite is left out. */
+struct job_reading {
+	const char *signal;
+	double value;
+};
+void job_tell(struct job *j, const char *source, uint64_t t_ns, const struct job_reading *readings,
+	      size_t count);
 /* A phase that has ended, and values of it (stolen; NULL: none). */
 void job_phase(struct job *j, const char *phase, uint64_t t0_ns, uint64_t t1_ns, json_t *values);
 /* Ends the sampler once it has passed this moment, so that job_series is whole. */

@@ -2,8 +2,7 @@
 #include "train/diagnose.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "core/stats.h"
 
 enum { STEPS_BEFORE = 8 /* seen before a step can stand out */, STEPS_WAITED = 5 };
 static const double spike_mads = 8, spike_share = 0.5, exploding_times = 20, waited_share = 0.1,
@@ -56,38 +55,13 @@ void diagnose_before(struct findings *out, const struct diagnose_before *b)
 		    b->end_token, b->end_norm, b->median_norm);
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-static double median(const double *values, unsigned count)
-{
-	double sorted[DIAGNOSE_WINDOW];
-
-	memcpy(sorted, values, count * sizeof(*values));
-	qsort(sorted, count, sizeof(*sorted), by_value);
-	return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
-}
-
-/* Median of the distances from the median. */
-static double scatter(const double *values, unsigned count, double middle)
-{
-	double away[DIAGNOSE_WINDOW];
-
-	for (unsigned i = 0; i < count; i++)
-		away[i] = fabs(values[i] - middle);
-	return median(away, count);
-}
-
 static void look_at_loss(const struct diagnose *d, struct findings *out, const struct diagnose_step *s,
 			 unsigned n)
 {
-	double middle = median(d->loss, n), mad = scatter(d->loss, n, middle), over = s->loss - middle;
+	struct stats before = stats_of(d->loss, n);
+	double middle = before.median, over = s->loss - middle;
 
-	if (over > spike_mads * mad && over > spike_share * middle)
+	if (over > spike_mads * before.mad && over > spike_share * middle)
 		ADD(out, FINDING_LOSS_SPIKE, "step %llu: the loss is %.4g after a median of %.4g",
 		    (unsigned long long)s->step, s->loss, middle);
 }
@@ -95,7 +69,7 @@ static void look_at_loss(const struct diagnose *d, struct findings *out, const s
 static void look_at_norm(const struct diagnose *d, struct findings *out, const struct diagnose_step *s,
 			 unsigned n)
 {
-	double middle = median(d->norm, n);
+	double middle = stats_median(d->norm, n);
 
 	if (s->grad_norm > exploding_times * middle && s->grad_norm > 1)
 		ADD(out, FINDING_EXPLODING, "step %llu: the gradient's norm is %.4g after a median of %.4g",

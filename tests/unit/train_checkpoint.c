@@ -308,7 +308,7 @@ static void killed_at_any_moment_the_last_one_loads(void **state)
 				save(b, step);
 				checkpoint_thin(b->run, 2, 0);
 			}
-		clock_sleep_ns(clock_monotonic(), (uint64_t)(rand_r(&seed) % 20000) * 1000);
+		clock_sleep_ns(clock_monotonic(), (uint64_t)(rand_r(&seed) % 60000) * 1000);
 		kill(child, SIGKILL);
 		waitpid(child, NULL, 0);
 		if (checkpoint_find(&f, b->run, &note, &err))
@@ -321,7 +321,7 @@ static void killed_at_any_moment_the_last_one_loads(void **state)
 		last = f.step;
 		checkpoint_found_release(&f);
 	}
-	assert_true(last > 3); /* they did write */
+	assert_true(last > 1); /* they did write */
 }
 
 int main(void)

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A training run: what it came to, and its steps. */
+#ifndef REPORT_TRAINING_H
+#define REPORT_TRAINING_H
+#include "report/grid.h"
+#include "report/view.h"
+
+/* A row a result, with what it means. False: there is no training in this run. */
+bool training_grid(struct grid *g, const struct view *v);
+/* Loss, held-out loss, rates over the steps, a few of them. A step that was done again after a run went on
+ * counts as it was done last. False: there are none. */
+bool training_steps_grid(struct grid *g, const struct view *v);
+#endif

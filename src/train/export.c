@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/export.h"
+#include <stdlib.h>
+#include "core/file.h"
+#include "model/folder.h"
+#include "model/tokenizer_files.h"
+
+bool export_has_effect(const struct params *p)
+{
+	for (int i = 0; i < p->count; i++) {
+		const struct param *one = &p->table[i];
+		const float *value = (const float *)p->master.data + one->offset;
+
+		if (strstr(one->name, ".lora_A."))
+			continue;
+		if (!strstr(one->name, ".lora_B."))
+			return true;
+		for (int64_t k = 0; k < one->rows * one->cols; k++)
+			if (value[k] != 0)
+				return true;
+	}
+	return false;
+}
+
+enum status export_adapter(const char *dir, const struct model *m, const struct mat *master,
+			   struct error *err)
+{
+	struct peft_slot *slots = NULL;
+	struct named *names = NULL;
+	size_t count = 0;
+	enum status st = model_peft_slots(m, master, &slots, &names, &count, err);
+
+	if (!st)
+		st = file_make_dir(dir, err);
+	if (!st)
+		st = peft_write(dir, &m->lora, &m->shape, slots, count, err);
+	free(slots);
+	free(names);
+	return st;
+}
+
+struct whole {
+	const struct model *model;
+	const struct weights *from;
+};
+
+static enum status rows_of(void *arg, const struct named *n, int64_t row, int64_t rows, float *out,
+			   struct error *err)
+{
+	const struct whole *w = arg;
+	const struct params *p = &w->model->params;
+	const struct param *one = params_find(p, n->hf);
+
+	if (!one)
+		return error_set(err, STATUS_BUG, "%s is none of the trained parameters", n->hf);
+	memcpy(out, (const float *)p->master.data + one->offset + row * one->cols,
+	       (size_t)(rows * one->cols) * sizeof(*out));
+	return STATUS_OK;
+}
+
+static enum status write_tokenizer(void *arg, const char *dir, struct error *err)
+{
+	const struct whole *w = arg;
+
+	return w->from->gguf ? tokenizer_files_of_gguf(dir, w->from->gguf, err)
+			     : tokenizer_files_copy(dir, w->from->path, err);
+}
+
+enum status export_model(const char *dir, const struct model *m, const struct weights *from,
+			 struct error *err)
+{
+	struct whole w = {m, from};
+	const struct folder_options o = {.shape = &m->shape,
+					 .dtype = DTYPE_F32,
+					 .shard_bytes = 5000000000u,
+					 .rows = rows_of,
+					 .more = write_tokenizer,
+					 .arg = &w};
+
+	return folder_write(dir, &o, err);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a training run comes to: the results of its phase `once`. */
+#ifndef TRAIN_FIELDS_H
+#define TRAIN_FIELDS_H
+#include "journal/field.h"
+
+/* name, unit, better, help */
+/* clang-format off */
+#define TRAIN_FIELDS(X)                                                                               \
+	X(steps, "", 0, "optimiser steps done")                                                       \
+	X(loss_first, "", 0, "of the first step, a target token's mean")                              \
+	X(loss, "", -1, "of the last step")                                                           \
+	X(eval_loss_first, "", 0, "held-out rows, first evaluation")                                  \
+	X(eval_loss, "", -1, "held-out rows, last evaluation")                                        \
+	X(eval_loss_best, "", -1, "held-out rows, best evaluation")                                   \
+	X(tokens, "", 0, "trained on, padding apart")                                                 \
+	X(targets, "", 0, "of them, those with a loss")                                               \
+	X(rows, "", 0, "trained on")                                                                  \
+	X(tokens_per_s, "token/s", 1, "tokens over the time of all steps")                                 \
+	X(rows_per_s, "row/s", 1, "rows over the time of all steps")                                     \
+	X(step_s, "s", -1, "a step, median")                                                          \
+	X(half_width_share, "", -1, "95 % half-width of the steps' mean, share of it")                 \
+	X(forward_share, "", 0, "of the steps' time: forward passes")                                 \
+	X(backward_share, "", 0, "of the steps' time: backward passes, head and loss among them")     \
+	X(optimiser_share, "", 0, "of the steps' time: clipping and AdamW")                           \
+	X(wait_share, "", -1, "of the steps' time: waiting for rows")                                 \
+	X(flop_rate, "FLOP/s", 1, "what the steps must compute over their time")                      \
+	X(mfu, "", 1, "of it the share of the GEMM rate that this machine showed at the start")       \
+	X(memory_bytes, "B", -1, "the arena: weights, what is trained, activations")
+/* clang-format on */
+#endif

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps of a small model of random weights: what a step is must not depend on how it is cut. */
+#include "test.h"
+
+#include <math.h>
+#include <unistd.h>
+#include "core/file.h"
+#include "core/random.h"
+#include "model/random_weights.h"
+#include "train/checkpoint.h"
+#include "train/step.h"
+
+enum { DOCS = 8, LENGTH_MAX = 24, THREADS = 2 };
+
+/* Documents of unequal length, with unequal numbers of targets: 1 and 2 tokens among them. */
+static const int lengths[DOCS] = {1, 2, 24, 7, 16, 3, 11, 5};
+static const int first_target[DOCS] = {0, 0, 20, 1, 3, 0, 9, 2};
+
+struct rows {
+	int32_t token[DOCS * LENGTH_MAX], position[DOCS * LENGTH_MAX], target[DOCS * LENGTH_MAX],
+		trained[DOCS * LENGTH_MAX], start[DOCS + 1];
+	struct batch b;
+};
+
+/* Documents [first, last) end to end. */
+static void make(struct rows *r, const struct shape *s, int first, int last)
+{
+	uint64_t begin = 0;
+
+	*r = (struct rows){0};
+	for (int d = 0; d < first; d++)
+		begin += (uint64_t)lengths[d];
+	for (int d = first; d < last; d++) {
+		for (int i = 0; i < lengths[d]; i++) {
+			int64_t at = r->b.tokens++;
+
+			r->token[at] = (int32_t)(random_u32(7, (uint32_t)d, (uint64_t)i) % (uint32_t)s->vocab);
+			r->position[at] = i;
+			r->target[at] = BATCH_UNTRAINED;
+			if (i >= first_target[d] && i + 1 < lengths[d]) {
+				r->target[at] = (int32_t)(random_u32(7, (uint32_t)d, (uint64_t)i + 1) %
+							  (uint32_t)s->vocab);
+				r->trained[r->b.targets++] = (int32_t)at;
+			}
+		}
+		r->start[++r->b.docs] = (int32_t)r->b.tokens;
+		r->b.doc_len_max = lengths[d] > r->b.doc_len_max ? lengths[d] : r->b.doc_len_max;
+	}
+	r->b.token = r->token;
+	r->b.position = r->position;
+	r->b.target = r->target;
+	r->b.doc_start = r->start;
+	r->b.trained = r->trained;
+	r->b.row_begin = begin;
+}
+
+static void configure(struct config *c, const char *lora, const char *training)
+{
+	struct error err = {0};
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		 "model: {path: /m}\n%s\ndata: {train: /t, max_seq_length: %d}\n"
+		 "training: {per_device_train_batch_size: %d, learning_rate: 1e-2, weight_decay: 0.01, %s}\n",
+		 lora, LENGTH_MAX, DOCS, training);
+	if (config_parse(c, "t", text, strlen(text), &err))
+		fail_msg("%s", err.text);
+}
+
+static void begin(struct stepper *s, const struct config *c)
+{
+	struct weights_slot *slots = NULL;
+	struct named *names = NULL;
+	struct error err = {0};
+	struct shape shape;
+	size_t count = 0;
+
+	assert_int_equal(shape_by_name(&shape, "tiny", &err), STATUS_OK);
+	if (stepper_create(s, &shape, c, THREADS, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(model_weight_slots(s->model, &slots, &names, &count, &err), STATUS_OK);
+	for (size_t i = 0; i < count; i++) {
+		struct named n;
+
+		assert_true(names_find(&n, &shape, slots[i].name));
+		assert_true(slots[i].to.rows == 1 || slots[i].to.ld == slots[i].to.cols);
+		random_weights(&n, 3, 0, n.rows, slots[i].to.data);
+	}
+	free(slots);
+	free(names);
+	model_init_adapter(s->model, 5);
+	assert_int_equal(model_loaded(s->model, &s->back, &err), STATUS_OK);
+}
+
+/* One step of all documents in micro-batches of `each`. */
+static double step(struct stepper *s, int each, uint64_t number, double *norm)
+{
+	struct step_part took = {0};
+	struct error err = {0};
+	struct rows r, all;
+	double loss;
+
+	make(&all, &s->model->shape, 0, DOCS);
+	assert_int_equal(stepper_begin(s, &err), STATUS_OK);
+	for (int d = 0; d < DOCS; d += each) {
+		make(&r, &s->model->shape, d, d + each);
+		assert_int_equal(batch_check(&r.b, s->model->shape.vocab, &err), STATUS_OK);
+		assert_int_equal(stepper_micro(s, &r.b, number, (uint64_t)all.b.targets, &took, &err), STATUS_OK);
+	}
+	assert_int_equal(stepper_end(s, 1e-2, number, &loss, norm, &err), STATUS_OK);
+	assert_true(took.forward_s > 0 && took.backward_s > 0);
+	return loss / (double)all.b.targets;
+}
+
+static double worst_difference(const struct mat *a, const struct mat *b)
+{
+	const float *x = a->data, *y = b->data;
+	double worst = 0, largest = 0;
+
+	for (int64_t i = 0; i < a->cols; i++) {
+		double d = fabs((double)x[i] - y[i]), v = fabs((double)x[i]);
+
+		worst = d > worst ? d : worst;
+		largest = v > largest ? v : largest;
+	}
+	assert_true(largest > 0);
+	return worst / largest;
+}
+
+/* 8 x 1, 2 x 4, 1 x 8: the same loss, the same gradient, the same parameters. */
+static void accumulation_changes_nothing(const char *lora, const char *training)
+{
+	struct stepper one, many;
+	struct config c;
+	double norm_one, norm_many;
+
+	configure(&c, lora, training);
+	begin(&one, &c);
+	for (int each = 1; each <= 4; each *= 4) {
+		double a, b;
+
+		begin(&many, &c);
+		if (each == 1) {
+			a = step(&one, DOCS, 0, &norm_one);
+		} else {
+			stepper_release(&one);
+			begin(&one, &c);
+			a = step(&one, DOCS, 0, &norm_one);
+		}
+		b = step(&many, each, 0, &norm_many);
+		assert_true(fabs(a - b) < 1e-5 * a);
+		assert_true(fabs(norm_one - norm_many) < 1e-4 * norm_one);
+		assert_true(worst_difference(&one.model->params.grad, &many.model->params.grad) < 1e-4);
+		stepper_release(&many);
+	}
+	stepper_release(&one);
+	config_release(&c);
+}
+
+static void accumulation_of_an_adapter(void **state)
+{
+	(void)state;
+	accumulation_changes_nothing("lora: {r: 4, dropout: 0.1, modules_to_save: [lm_head]}", "");
+}
+
+static void accumulation_of_everything(void **state)
+{
+	(void)state;
+	accumulation_changes_nothing("", "full_finetuning: true, gradient_checkpointing: true");
+}
+
+static void save(const char *run, const struct stepper *s, uint64_t number)
+{
+	json_t *state = json_object();
+	struct checkpoint_source source = {
+		.run = run, .step = number, .params = &s->model->params, .state = state};
+	struct error err = {0};
+
+	assert_int_equal(checkpoint_write(&source, &err), STATUS_OK);
+	json_decref(state);
+}
+
+static void load(const char *run, struct stepper *s)
+{
+	struct checkpoint_found f;
+	struct text note = {0};
+	struct error err = {0};
+
+	assert_int_equal(checkpoint_find(&f, run, &note, &err), STATUS_OK);
+	assert_int_equal(checkpoint_load(&f, &s->model->params, &err), STATUS_OK);
+	assert_int_equal(model_refresh(s->model, &s->back, &err), STATUS_OK);
+	checkpoint_found_release(&f);
+	text_release(&note);
+}
+
+/* Ten steps, and five, a checkpoint, another process's five: bit for bit, with dropout and clipping. */
+static void a_resumed_run_is_the_uninterrupted_one(void **state)
+{
+	char run[] = "/tmp/train_step.XXXXXX";
+	struct stepper whole, cut;
+	struct config c;
+	double loss[10], norm, first = 0;
+
+	(void)state;
+	assert_non_null(mkdtemp(run));
+	configure(&c, "lora: {r: 4, dropout: 0.2}", "max_grad_norm: 0.5");
+	begin(&whole, &c);
+	for (uint64_t i = 0; i < 10; i++) {
+		loss[i] = step(&whole, 4, i, &norm);
+		if (i == 4)
+			save(run, &whole, 5);
+	}
+	begin(&cut, &c);
+	load(run, &cut);
+	for (uint64_t i = 5; i < 10; i++) {
+		first = step(&cut, 4, i, &norm);
+		assert_true(first == loss[i]);
+	}
+	assert_memory_equal(cut.model->params.master.data, whole.model->params.master.data,
+			    whole.model->params.length * sizeof(float));
+	assert_memory_equal(cut.model->params.v.data, whole.model->params.v.data,
+			    whole.model->params.length * sizeof(float));
+	assert_true(loss[9] < loss[0]);
+	stepper_release(&whole);
+	stepper_release(&cut);
+	config_release(&c);
+	file_remove_tree(run);
+}
+
+/* A full micro-batch uses the arena to its last byte. */
+static void the_plan_is_what_is_used(void **state)
+{
+	static const char *const modes[] = {"recompute: none", "recompute: cheap", "recompute: full"};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct stepper s, plan;
+		struct step_part took = {0};
+		struct error err = {0};
+		struct config c;
+		static int32_t token[DOCS * LENGTH_MAX], position[DOCS * LENGTH_MAX], trained[DOCS * LENGTH_MAX],
+			start[DOCS + 1];
+		struct batch b = {.token = token,
+				  .position = position,
+				  .target = token,
+				  .doc_start = start,
+				  .trained = trained,
+				  .tokens = DOCS * LENGTH_MAX,
+				  .docs = DOCS,
+				  .doc_len_max = LENGTH_MAX,
+				  .targets = DOCS * LENGTH_MAX};
+		double loss, norm;
+
+		configure(&c, "lora: {r: 4, dropout: 0.1}", modes[i]);
+		begin(&s, &c);
+		for (int k = 0; k < DOCS * LENGTH_MAX; k++) {
+			token[k] = k % 50;
+			position[k] = k % LENGTH_MAX;
+			trained[k] = k;
+			start[k / LENGTH_MAX + 1] = (k / LENGTH_MAX + 1) * LENGTH_MAX;
+		}
+		assert_int_equal(stepper_plan(&plan, &s.model->shape, &c, THREADS, &err), STATUS_OK);
+		assert_int_equal(stepper_begin(&s, &err), STATUS_OK);
+		assert_int_equal(stepper_micro(&s, &b, 0, (uint64_t)b.targets, &took, &err), STATUS_OK);
+		assert_int_equal(stepper_end(&s, 1e-3, 0, &loss, &norm, &err), STATUS_OK);
+		assert_int_equal(s.arena.peak, plan.arena.peak);
+		assert_memory_equal(s.arena.kind_at_peak, plan.arena.kind_at_peak, sizeof(plan.arena.kind_at_peak));
+		stepper_release(&s);
+		stepper_release(&plan);
+		config_release(&c);
+	}
+}
+
+/* AdamW by its definition, in double: decay apart, corrections, the norm scaled down to max_norm. */
+static void the_optimiser_is_the_definition(void **state)
+{
+	enum { N = 5 };
+	struct param table[2] = {{.rows = 1, .cols = 3, .decay = 1}, {.rows = 1, .cols = 2, .offset = 3, .decay = 0}};
+	float memory[4][N] = {{1, -2, 3, 0.5f, 4}, {3, 4, 0, 0, 12}};
+	double x[N], m[N] = {0}, v[N] = {0};
+	struct params p = {.table = table, .count = 2, .length = N};
+	struct mat *flat[] = {&p.master, &p.grad, &p.m, &p.v};
+	const struct optimiser o = {.beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-8f, .decay = 0.1f, .max_norm = 1};
+	const struct cpu_options options = {.threads = 1};
+	static uint8_t place[65536] __attribute__((aligned(ARENA_ALIGN)));
+	struct arena arena = {.base = place, .size = sizeof(place)};
+	struct error err = {0};
+	struct back back;
+	double norm;
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		*flat[i] = (struct mat){.data = memory[i], .rows = 1, .cols = N, .ld = N, .dtype = DTYPE_F32};
+	for (int i = 0; i < N; i++)
+		x[i] = memory[0][i];
+	assert_int_equal(cpu_back_create(&back, &options, &arena, &err), STATUS_OK);
+	for (int t = 1; t <= 6; t++) {
+		assert_int_equal(optimiser_step(&o, &back, &p, 0.01, (uint64_t)t, &norm, &err), STATUS_OK);
+		assert_true(fabs(norm - 13) < 1e-6);
+		for (int i = 0; i < N; i++) {
+			double g = memory[1][i] / (13 + 1e-6), decay = i < 3 ? 0.1 : 0;
+
+			x[i] -= 0.01 * decay * x[i];
+			m[i] = 0.9 * m[i] + 0.1 * g;
+			v[i] = 0.99 * v[i] + 0.01 * g * g;
+			x[i] -= 0.01 * m[i] / (1 - pow(0.9, t)) / (sqrt(v[i] / (1 - pow(0.99, t))) + 1e-8);
+			assert_true(fabs(memory[0][i] - x[i]) < 1e-5);
+		}
+	}
+	memory[1][2] = NAN; /* nothing is changed */
+	assert_int_equal(optimiser_step(&o, &back, &p, 0.01, 7, &norm, &err), STATUS_OK);
+	assert_false(isfinite(norm));
+	assert_true(fabs(memory[0][0] - x[0]) < 1e-5);
+	cpu_back_release(&back);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(accumulation_of_an_adapter),
+		cmocka_unit_test(accumulation_of_everything),
+		cmocka_unit_test(a_resumed_run_is_the_uninterrupted_one),
+		cmocka_unit_test(the_plan_is_what_is_used),
+		cmocka_unit_test(the_optimiser_is_the_definition),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
