@@ -179,10 +179,17 @@ ok "--json tells the summary" json
 
 python=${ASSAY_TEST_PYTHON:-python3}
 if "$python" -c 'import hta' 2> /dev/null; then
-	analysed() { profile 0 -- "$p" init steps 200 nccl && "$python" -B "$here/../oracles/profile_hta.py" run; }
-	ok "Holistic Trace Analysis reads the trace, and finds what the summary says" analysed
+	agrees() { "$python" -B "$here/../oracles/profile_hta.py" run; }
+	analysed() { profile 0 -- "$p" init steps 200 nccl nccl nccl && agrees; }
+	ok "Holistic Trace Analysis reads the trace, and finds what the summary says: counts, times, idle, overlap" analysed
+	analysed_ranks() {
+		profile 0 -- sh -c "RANK=0 WORLD_SIZE=2 '$p' init steps 40 nccl & RANK=1 WORLD_SIZE=2 '$p' init steps 60 nccl; wait" && agrees
+	}
+	ok "of two ranks too" analysed_ranks
 else
-	n=$((n + 1))
-	echo "ok $n - Holistic Trace Analysis reads the trace # SKIP HolisticTraceAnalysis (PyPI) is not installed for $python"
+	n=$((n + 2))
+	for of in $((n - 1)) $n; do
+		echo "ok $of - Holistic Trace Analysis reads the trace # SKIP HolisticTraceAnalysis (PyPI) is not installed for $python"
+	done
 fi
 finish

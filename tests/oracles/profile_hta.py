@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What Holistic Trace Analysis (PyPI: HolisticTraceAnalysis) reads in a trace of `assay profile`, against its summary.
+"""What Holistic Trace Analysis (PyPI: HolisticTraceAnalysis) reads in the traces of `assay profile`, against its summary.
 
-usage: profile_hta.py RUN     exits 1 where a count differs, or a time by more than HTA's rounding to whole microseconds"""
+usage: profile_hta.py RUN     exits 1 where a count differs, or a time by more than HTA's rounding to whole microseconds
+
+HTA cuts each event to whole microseconds, inwards: up to one is lost an event, and of a union as many."""
 import csv
+import glob
 import json
 import os
+import re
 import sys
 import warnings
 
@@ -13,7 +17,11 @@ warnings.filterwarnings("ignore")
 from hta.trace_analysis import TraceAnalysis  # noqa: E402
 
 run = os.path.abspath(sys.argv[1])
-analysis = TraceAnalysis(trace_files={0: run + "/trace.json"}, trace_dir="/")
+with open(run + "/summary.json") as f:
+    summary = json.load(f)
+files = {int(re.search(r"rank-(\d+)-pid", path)[1]): path for path in glob.glob(run + "/ranks/rank-*.json")}
+files = files or {0: run + "/trace.json"}
+analysis = TraceAnalysis(trace_files=files, trace_dir="/")
 wrong = 0
 
 
@@ -24,24 +32,64 @@ def hold(what, ours, theirs, slack):
     print(f"{'ok' if good else 'WRONG'}: {what}: assay {ours:.3f}, HTA {theirs:.3f}, slack {slack:.3f}")
 
 
-with open(run + "/summary.csv", newline="") as f:
-    rows = [r for r in csv.DictReader(f)]
-with open(run + "/summary.json") as f:
-    devices = json.load(f)["devices"]
-frame = analysis.t.get_trace(0) if hasattr(analysis.t, "get_trace") else analysis.t.traces[0]
-names = analysis.t.symbol_table.get_sym_table()
-frame = frame.assign(text=[names[i] for i in frame["name"]])
-for row in rows:
-    if row["kind"] not in ("kernel", "runtime"):
-        continue
-    mine = frame[frame["text"] == row["name"]]
-    if row["kind"] == "kernel":
-        mine = mine[mine["stream"] >= 0]
-    count = int(row["count"])
-    hold(row["kind"] + " " + row["name"] + ", count", count, len(mine), 0)
-    hold(row["kind"] + " " + row["name"] + ", us", float(row["total_ns"]) / 1e3, float(mine["dur"].sum()), count)
-broken_down = analysis.get_temporal_breakdown(visualize=False).iloc[0]
-busy = float(broken_down["compute_time(us)"] + broken_down["non_compute_time(us)"])
-events = sum(int(r["count"]) for r in rows if r["kind"] in ("kernel", "copy", "set"))
-hold("device busy, us", sum(d["busy_ns"] for d in devices) / 1e3, busy, events)
+def pid_of(rank):
+    if len(files) == 1:
+        return summary["processes"][0]["pid"]
+    return next(p["pid"] for p in summary["processes"] if p.get("rank") == rank)
+
+
+def hold_rows(frames, names):
+    """Kernels and calls of all ranks by name."""
+    with open(run + "/summary.csv", newline="") as f:
+        rows = [r for r in csv.DictReader(f) if r["kind"] in ("kernel", "runtime")]
+    for row in rows:
+        count, us = 0, 0.0
+        for frame in frames:
+            mine = frame[frame["name"].map(lambda i: names[i]) == row["name"]]
+            mine = mine[mine["stream"] >= 0] if row["kind"] == "kernel" else mine
+            count, us = count + len(mine), us + float(mine["dur"].sum())
+        hold(f"{row['kind']} {row['name']}, count", int(row["count"]), count, 0)
+        hold(f"{row['kind']} {row['name']}, us", float(row["total_ns"]) / 1e3, us, count)
+
+
+def hold_devices(events):
+    """Idle, compute and overlap of each rank."""
+    temporal = analysis.get_temporal_breakdown(visualize=False).set_index("rank")
+    overlap = analysis.get_comm_comp_overlap(visualize=False).set_index("rank")
+    for rank in sorted(files):
+        ours = next(d for d in summary["breakdown"] if d["pid"] == pid_of(rank))
+        theirs, slack = temporal.loc[rank], events[rank]
+        idle = (ours["span_ns"] - ours["busy_ns"]) / 1e3
+        hold(f"rank {rank} idle, us", idle, float(theirs["idle_time(us)"]), slack)
+        hold(f"rank {rank} compute, us", ours["compute_ns"] / 1e3, float(theirs["compute_time(us)"]), slack)
+        busy = float(theirs["compute_time(us)"] + theirs["non_compute_time(us)"])
+        hold(f"rank {rank} busy, us", ours["busy_ns"] / 1e3, busy, slack)
+        reasons = sum(ours["states_ns"].values())
+        hold(f"rank {rank} states add up, ns", reasons, ours["span_ns"], 0)
+        if ours["communication_ns"]:
+            share = 100 * ours["communication_hidden_ns"] / ours["communication_ns"]
+            counted = sum(r["count"] for r in summary["nccl"]["rows"])
+            # Two microseconds an operation, of its time, and HTA's two decimals.
+            slack = 100 * 2e3 * counted / ours["communication_ns"] + 0.005
+            hold(f"rank {rank} overlap, %", share, float(overlap.loc[rank]["comp_comm_overlap_pctg"]), slack)
+
+
+def hold_kinds(events):
+    """What kernels of each kind took, all ranks."""
+    kinds, _ = analysis.get_gpu_kernel_breakdown(visualize=False, include_memory_kernels=True)
+    theirs = dict(zip(kinds["kernel_type"], kinds["sum"]))
+    for name in ("compute_ns", "communication_ns"):
+        kind = "COMPUTATION" if name == "compute_ns" else "COMMUNICATION"
+        # HTA splits what overlaps into kinds of their own ("COMPUTATION overlapping COMMUNICATION").
+        us = sum(float(v) for k, v in theirs.items() if kind in k.split(" overlapping "))
+        counted = sum(r["count"] for r in summary["nccl"]["rows"])
+        slack = 2 * counted if kind == "COMMUNICATION" else sum(events.values())
+        hold(f"{kind.lower()}, us", sum(d[name] for d in summary["breakdown"]) / 1e3, us, slack)
+
+
+frames = {rank: analysis.t.get_trace(rank) for rank in files}
+events = {rank: int((frame["stream"] >= 0).sum()) for rank, frame in frames.items()}
+hold_rows(frames.values(), analysis.t.symbol_table.get_sym_table())
+hold_devices(events)
+hold_kinds(events)
 sys.exit(1 if wrong else 0)
