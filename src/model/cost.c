@@ -34,6 +34,15 @@ void cost_attention(struct back *back, const struct attention *at, const struct 
 	back->cost.bytes += (backward ? 3 : 1) * (double)b->tokens * width * (double)mat_bytes(back->dtype);
 }
 
+void cost_cached(struct back *back, const struct attention *at, int64_t begin, int64_t rows)
+{
+	double pairs = (double)rows * (double)begin + (double)rows * (double)(rows + 1) / 2;
+
+	back->cost.flop += 4 * pairs * at->head_dim * at->heads;
+	back->cost.bytes +=
+		2.0 * (double)(begin + rows) * at->kv_heads * at->head_dim * (double)mat_bytes(back->dtype);
+}
+
 /* A tile of scores a thread; backward a second one, and a thread's sum of key gradients is its own items'. */
 enum status workspace_attention(struct back *back, const struct batch *b, bool backward, struct mat *tile,
 				struct error *err)
@@ -44,6 +53,12 @@ enum status workspace_attention(struct back *back, const struct batch *b, bool b
 		.dtype = back->stat,
 	};
 	return arena_mat(back->arena, MEM_WORKSPACE, tile, "scores of attention", err);
+}
+
+enum status workspace_cached(struct back *back, int64_t keys, struct mat *scores, struct error *err)
+{
+	*scores = (struct mat){.rows = back->threads, .cols = keys, .dtype = back->stat};
+	return arena_mat(back->arena, MEM_WORKSPACE, scores, "scores of cached attention", err);
 }
 
 enum status workspace_reduce(struct back *back, const struct mat *x, struct mat *sums, struct error *err)

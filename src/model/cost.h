@@ -10,6 +10,7 @@
 void cost_gemm(struct back *back, const struct gemm *g);
 /* Pairs kept by the causal mask, once forward and 2.5 times backward (P is made again). */
 void cost_attention(struct back *back, const struct attention *at, const struct batch *b, bool backward);
+void cost_cached(struct back *back, const struct attention *at, int64_t begin, int64_t rows);
 /* Elements of m read and written so many times. */
 void cost_touch(struct back *back, const struct mat *m, double times);
 
@@ -18,5 +19,6 @@ enum { REDUCE_BLOCK = 65536 }; /* elements summed before sums are summed */
 /* Places of a CPU's operations; the caller gives them back by the arena's mark. */
 enum status workspace_attention(struct back *back, const struct batch *b, bool backward, struct mat *tile,
 				struct error *err);
+enum status workspace_cached(struct back *back, int64_t keys, struct mat *scores, struct error *err);
 enum status workspace_reduce(struct back *back, const struct mat *x, struct mat *sums, struct error *err);
 #endif

@@ -5,7 +5,8 @@
  */
 #include "model/cpu_real.h"
 
-enum { GRAIN = 16 }; /* rows or columns: a register block of the libraries */
+enum { GRAIN = 16 };	/* rows or columns: a register block of the libraries */
+enum { THIN_ROWS = 4 }; /* of x: fewer are read faster than y is packed */
 
 /* z[0..n) += a * y[0..n) */
 VECTOR static void axpy(real *restrict z, const real *restrict y, real a, int64_t n)
@@ -54,7 +55,7 @@ void cpu_product(const struct cpu *cpu, const struct product *p)
 
 	if (p->m < 1 || p->n < 1)
 		return;
-	if (!cpu->blas.set_num_threads) {
+	if (!cpu->blas.set_num_threads || (p->m <= THIN_ROWS && p->ty && !p->tx)) {
 		for (int64_t i = 0; i < p->m; i++)
 			own_row(p, i);
 		return;

@@ -13,6 +13,7 @@ const struct ops cpu_ops = {
 	.head_norm_rope_bwd = cpu_head_norm_rope_bwd,
 	.attention = cpu_attention,
 	.attention_bwd = cpu_attention_bwd,
+	.attention_cached = cpu_attention_cached,
 	.swiglu = cpu_swiglu,
 	.swiglu_bwd = cpu_swiglu_bwd,
 	.cross_entropy = cpu_cross_entropy,

@@ -21,6 +21,7 @@ typedef double real;
 #define cpu_head_norm_rope_bwd cpu_head_norm_rope_bwd_f64
 #define cpu_attention cpu_attention_f64
 #define cpu_attention_bwd cpu_attention_bwd_f64
+#define cpu_attention_cached cpu_attention_cached_f64
 #define cpu_swiglu cpu_swiglu_f64
 #define cpu_swiglu_bwd cpu_swiglu_bwd_f64
 #define cpu_cross_entropy cpu_cross_entropy_f64
@@ -92,6 +93,7 @@ extern __typeof__(*((struct ops *)0)->head_norm_rope) cpu_head_norm_rope;
 extern __typeof__(*((struct ops *)0)->head_norm_rope_bwd) cpu_head_norm_rope_bwd;
 extern __typeof__(*((struct ops *)0)->attention) cpu_attention;
 extern __typeof__(*((struct ops *)0)->attention_bwd) cpu_attention_bwd;
+extern __typeof__(*((struct ops *)0)->attention_cached) cpu_attention_cached;
 extern __typeof__(*((struct ops *)0)->swiglu) cpu_swiglu;
 extern __typeof__(*((struct ops *)0)->swiglu_bwd) cpu_swiglu_bwd;
 extern __typeof__(*((struct ops *)0)->cross_entropy) cpu_cross_entropy;

@@ -69,12 +69,28 @@ static struct attention attention_of(const struct shape *s)
 	};
 }
 
+static enum status attend(const struct layer_run *run, const struct layer_saved *s, struct error *err)
+{
+	const struct attention at = attention_of(run->shape);
+	struct back *back = run->linear.back;
+	const int64_t q = s->o.cols;
+	enum status st;
+
+	if (!run->cache)
+		return back->ops->attention(back, &at, run->batch, s->qkv, s->o, s->lse, err);
+	st = back->ops->convert(back, mat_cols(&s->qkv, q, s->qkv.cols - q),
+				mat_rows(&run->cache->kv, run->cache->begin, s->qkv.rows), err);
+	if (st)
+		return st;
+	return back->ops->attention_cached(back, &at, mat_cols(&s->qkv, 0, q), run->cache->kv,
+					   run->cache->begin, s->o, err);
+}
+
 /* From the layer's input to what `down` multiplies. */
 static enum status forward_to_h(const struct layer_run *run, const struct layer *l,
 				const struct layer_saved *s, struct error *err)
 {
 	const struct linear_run *linear = &run->linear;
-	const struct attention at = attention_of(run->shape);
 	const struct ops *ops = linear->back->ops;
 	enum status st = norm(run, &l->norm1, s->x, s->n1, s->rstd1, err);
 
@@ -83,7 +99,7 @@ static enum status forward_to_h(const struct layer_run *run, const struct layer 
 	if (!st)
 		st = rope(run, l, s, err);
 	if (!st)
-		st = ops->attention(linear->back, &at, run->batch, s->qkv, s->o, s->lse, err);
+		st = attend(run, s, err);
 	if (!st)
 		st = linear_forward(linear, &l->o, s->o, s->x2, s->x, s->u_o, err);
 	if (!st)

@@ -46,12 +46,19 @@ struct layer_hooks {
 	enum status (*after)(void *arg, int layer, bool backward, struct error *err);
 };
 
+/* Keys and values of one document's rows so far. */
+struct layer_cache {
+	struct mat kv; /* [room, 2 kv_heads head_dim] */
+	int64_t begin; /* rows that it holds */
+};
+
 struct layer_run {
 	struct linear_run linear;
 	const struct shape *shape;
 	const struct batch *batch;
 	struct mat cos_sin; /* [positions, head_dim] */
 	enum recompute recompute;
+	const struct layer_cache *cache; /* NULL: the batch's documents stand for themselves */
 };
 
 /* saved->x is the input; the output goes to `out`, which may be another layer's x. */

@@ -62,6 +62,12 @@ struct saved {
 enum status saved_create(struct saved *saved, const struct model *m, enum recompute mode, struct error *err);
 void saved_release(struct saved *saved);
 
+/* Keys and values of one document in all layers. */
+struct cache {
+	struct mat *kv; /* [layers] */
+	int64_t rows;	/* that it holds */
+};
+
 struct pass {
 	struct model *model;
 	struct back *back;
@@ -69,10 +75,11 @@ struct pass {
 	struct saved *saved;
 	const struct layer_hooks *hooks; /* NULL: none */
 	uint64_t dropout_seed;
-	bool dropout;	    /* as the adapter's configuration says; false in evaluation */
-	int64_t head_chunk; /* rows of logits at once; 0: 1024 */
+	bool dropout;	     /* as the adapter's configuration says; false in evaluation */
+	struct cache *cache; /* NULL: none; else the batch continues its one document */
+	int64_t head_chunk;  /* rows of logits at once; 0: 1024 */
 };
-/* Places saved's matrices and runs all layers. */
+/* Places saved's matrices and runs all layers; a cache grows by the batch's rows. */
 enum status model_forward(const struct pass *p, struct error *err);
 /* After model_forward: *loss_sum += the sum over trained rows (device memory). */
 enum status model_loss(const struct pass *p, double *loss_sum, struct error *err);

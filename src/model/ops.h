@@ -84,6 +84,10 @@ struct ops {
 	enum status (*attention_bwd)(struct back *, const struct attention *, const struct batch *,
 				     struct mat qkv, struct mat o, struct mat lse, struct mat d_o,
 				     struct mat dqkv, struct error *);
+	/* q [n, heads d]: rows begin .. begin + n - 1 of one document, whose keys and values up to the last
+	 * of them are rows of kv [.., 2 kv_heads d]. */
+	enum status (*attention_cached)(struct back *, const struct attention *, struct mat q, struct mat kv,
+					int64_t begin, struct mat o, struct error *);
 	/* h = silu(gate) * up of gate_up [T, 2 ffn]; backward turns gate_up into its gradient. */
 	enum status (*swiglu)(struct back *, struct mat gate_up, struct mat h, struct error *);
 	enum status (*swiglu_bwd)(struct back *, struct mat dh, struct mat gate_up, struct error *);

@@ -116,6 +116,10 @@ static enum status hook(const struct pass *p, bool after, int64_t layer, bool ba
 
 static enum status check_pass(const struct pass *p, struct error *err)
 {
+	if (p->cache && (p->batch->docs != 1 || p->cache->rows + p->batch->tokens > p->cache->kv[0].rows))
+		return error_set(err, STATUS_BAD_INPUT, "%lld rows and %lld more do not fit the cache's %lld",
+				 (long long)p->cache->rows, (long long)p->batch->tokens,
+				 (long long)p->cache->kv[0].rows);
 	if (p->batch->doc_len_max > p->model->positions)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "a document of %lld rows, but the model was placed for %lld",
@@ -125,7 +129,8 @@ static enum status check_pass(const struct pass *p, struct error *err)
 
 enum status model_forward(const struct pass *p, struct error *err)
 {
-	const struct layer_run run = run_of(p);
+	struct layer_run run = run_of(p);
+	struct layer_cache cache;
 	const int64_t layers = p->model->shape.layers;
 	struct layer_saved *saved = p->saved->layer;
 	enum status st = check_pass(p, err);
@@ -135,6 +140,10 @@ enum status model_forward(const struct pass *p, struct error *err)
 	if (!st)
 		st = p->back->ops->embed(p->back, p->batch, p->model->embed.w, saved[0].x, err);
 	for (int64_t i = 0; !st && i < layers; i++) {
+		if (p->cache) {
+			cache = (struct layer_cache){.kv = p->cache->kv[i], .begin = p->cache->rows};
+			run.cache = &cache;
+		}
 		st = hook(p, false, i, false, err);
 		if (!st)
 			st = layer_forward(&run, &p->model->layer[i], &saved[i],
@@ -142,6 +151,8 @@ enum status model_forward(const struct pass *p, struct error *err)
 		if (!st)
 			st = hook(p, true, i, false, err);
 	}
+	if (!st && p->cache)
+		p->cache->rows += p->batch->tokens;
 	return st;
 }
 

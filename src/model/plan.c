@@ -87,6 +87,18 @@ static enum status plan_attention_bwd(struct back *back, const struct attention 
 	return st;
 }
 
+static enum status plan_attention_cached(struct back *back, const struct attention *at, struct mat q,
+					 struct mat kv, int64_t begin, struct mat o, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat scores;
+	enum status st = workspace_cached(back, begin + q.rows, &scores, err);
+
+	cost_cached(back, at, begin, q.rows);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
 static enum status plan_swiglu(struct back *back, struct mat gate_up, struct mat h, struct error *err)
 {
 	return touch(back, &h, 3);
@@ -157,6 +169,7 @@ static const struct ops plan_ops = {
 	.head_norm_rope_bwd = plan_head_norm_rope_bwd,
 	.attention = plan_attention,
 	.attention_bwd = plan_attention_bwd,
+	.attention_cached = plan_attention_cached,
 	.swiglu = plan_swiglu,
 	.swiglu_bwd = plan_swiglu_bwd,
 	.cross_entropy = plan_cross_entropy,

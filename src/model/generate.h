@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text a token at a time, with keys and values of what came before kept. One document, host memory. */
+#ifndef MODEL_GENERATE_H
+#define MODEL_GENERATE_H
+#include "model/model.h"
+#include "model/sampling.h"
+
+enum { GENERATE_ROWS = 256 }; /* of a prompt at once */
+
+struct generator;
+/* Cache and room for passes in back->arena (which may plan); `positions` tokens in all, at most the model's.
+ * Owner: caller, generator_release; its places go back by the arena's mark. */
+enum status generator_create(struct generator **g, struct model *m, struct back *back, int64_t positions,
+			     struct error *err);
+void generator_release(struct generator **g);
+/* Appends tokens to the document; logits [vocab] of what follows the last, lent until the next call. */
+enum status generator_feed(struct generator *g, const int32_t *ids, size_t count, const float **logits,
+			   struct error *err);
+/* The document is its first `rows` tokens again. */
+void generator_rewind(struct generator *g, int64_t rows);
+int64_t generator_rows(const struct generator *g);
+
+struct generate_options {
+	struct sampling sampling;
+	int64_t tokens;	     /* most to make */
+	int64_t vocab;	     /* ids below it may be made: the tokenizer's, where the model has more rows */
+	const int32_t *stop; /* ids that end the text; they are not handed on */
+	size_t stops;
+};
+enum generate_end { GENERATE_STOPPED, GENERATE_FULL, GENERATE_ENDED_BY_CALLER };
+/* Feeds the prompt (1 token or more), then makes tokens: each goes to take(arg, id), which ends the text by
+ * false. */
+enum status generate(struct generator *g, const int32_t *prompt, size_t count,
+		     const struct generate_options *options, bool (*take)(void *arg, int32_t id), void *arg,
+		     enum generate_end *end, struct error *err);
+#endif

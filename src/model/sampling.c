@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+#include "core/random.h"
+#include "model/sampling.h"
+
+struct candidate {
+	double share; /* not divided by their sum */
+	int32_t id;
+};
+struct sampler_room {
+	int64_t vocab;
+	struct candidate candidate[];
+};
+
+enum status sampling_check(const struct sampling *s, struct error *err)
+{
+	if (!(s->temperature >= 0 && isfinite(s->temperature)))
+		return error_set(err, STATUS_BAD_INPUT, "temperature is %g; it must be 0 or more",
+				 s->temperature);
+	if (s->top_k < 0)
+		return error_set(err, STATUS_BAD_INPUT, "top_k is %lld; it must be 0 (all) or more",
+				 (long long)s->top_k);
+	if (!(s->top_p > 0 && s->top_p <= 1))
+		return error_set(err, STATUS_BAD_INPUT, "top_p is %g; it must be above 0 and at most 1",
+				 s->top_p);
+	return STATUS_OK;
+}
+
+enum status sampler_room_create(struct sampler_room **room, int64_t vocab, struct error *err)
+{
+	*room = malloc(sizeof(**room) + (size_t)vocab * sizeof((*room)->candidate[0]));
+	if (!*room)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no room for %lld candidates", (long long)vocab);
+	(*room)->vocab = vocab;
+	return STATUS_OK;
+}
+
+void sampler_room_destroy(struct sampler_room **room)
+{
+	free(*room);
+	*room = NULL;
+}
+
+static int32_t likeliest(const float *logits, int64_t vocab)
+{
+	int64_t best = 0;
+
+	for (int64_t i = 1; i < vocab; i++)
+		if (logits[i] > logits[best])
+			best = i;
+	return (int32_t)best;
+}
+
+/* Likeliest first; equals by id, so that the order is one. */
+static int by_share(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->share != y->share)
+		return x->share > y->share ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* How many of the sorted candidates stay. */
+static int64_t cut(const struct sampling *s, const struct candidate *c, int64_t count)
+{
+	double all = 0, sum = 0;
+
+	if (s->top_k && s->top_k < count)
+		count = s->top_k;
+	for (int64_t i = 0; i < count; i++)
+		all += c[i].share;
+	for (int64_t i = 0; i < count; i++) {
+		sum += c[i].share;
+		if (sum >= s->top_p * all)
+			return i + 1;
+	}
+	return count;
+}
+
+int32_t sampling_choose(const struct sampling *s, struct sampler_room *room, const float *logits,
+			int64_t vocab, uint64_t index)
+{
+	struct candidate *c = room->candidate;
+	int64_t count = vocab < room->vocab ? vocab : room->vocab;
+	const double most = (double)logits[likeliest(logits, count)];
+	double all = 0, sum = 0, point;
+
+	if (s->temperature == 0)
+		return likeliest(logits, count);
+	for (int64_t i = 0; i < count; i++)
+		c[i] = (struct candidate){.share = exp(((double)logits[i] - most) / s->temperature),
+					  .id = (int32_t)i};
+	if (s->top_k || s->top_p < 1) {
+		qsort(c, (size_t)count, sizeof(*c), by_share);
+		count = cut(s, c, count);
+	}
+	for (int64_t i = 0; i < count; i++)
+		all += c[i].share;
+	point = ((double)random_u32(s->seed, 0, index) + 0.5) * 0x1p-32 * all;
+	for (int64_t i = 0; i < count; i++) {
+		sum += c[i].share;
+		if (point < sum)
+			return c[i].id;
+	}
+	return c[count - 1].id;
+}
