@@ -119,6 +119,15 @@ int32_t tokenizer_size(const struct tokenizer *t)
 	return t->vocab.count;
 }
 
+enum status tokenizer_check_rows(const struct tokenizer *t, int64_t rows, struct error *err)
+{
+	if (t->vocab.count <= rows)
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT,
+			 "tokenizer and model don't fit: ids go up to %d, the embedding has %lld rows",
+			 t->vocab.count - 1, (long long)rows);
+}
+
 int32_t tokenizer_added(const struct tokenizer *t, const char *text)
 {
 	const struct added_token *found = *text ? added_at(&t->added, text, strlen(text)) : NULL;

@@ -21,6 +21,8 @@ enum status tokenizer_open(struct tokenizer **out, const char *path, struct erro
 void tokenizer_close(struct tokenizer **t); /* NULL is fine; sets NULL */
 /* One more than the largest id. */
 int32_t tokenizer_size(const struct tokenizer *t);
+/* BAD_INPUT where a model of `rows` embedding rows lacks some for the tokenizer's ids. */
+enum status tokenizer_check_rows(const struct tokenizer *t, int64_t rows, struct error *err);
 /* The id of an added token by its text, "<|im_end|>"; -1 where there is none. */
 int32_t tokenizer_added(const struct tokenizer *t, const char *text);
 /* What the model's files name as end of a turn or text: id or -1; and their chat template, "" for none. */

@@ -322,6 +322,18 @@ static void test_tokenizer__what_is_no_utf8_is_refused_with_its_place(void **sta
 	bed_close(&b);
 }
 
+static void test_tokenizer__a_model_too_small_for_it_is_refused(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, "cut");
+	assert_int_equal(tokenizer_check_rows(b.t, 151936, &b.err), STATUS_OK);
+	assert_int_equal(tokenizer_check_rows(b.t, 151668, &b.err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(b.err.text, "don't fit"));
+	bed_close(&b);
+}
+
 /* A part of the file, what it is made into, and what the message says. */
 static void test_tokenizer__a_file_that_it_cannot_do_is_named(void **state)
 {
@@ -414,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_tokenizer__a_stream_replaces_what_is_no_character),
 		cmocka_unit_test(test_tokenizer__a_long_word_is_no_square),
 		cmocka_unit_test(test_tokenizer__what_is_no_utf8_is_refused_with_its_place),
+		cmocka_unit_test(test_tokenizer__a_model_too_small_for_it_is_refused),
 		cmocka_unit_test(test_tokenizer__a_file_that_it_cannot_do_is_named),
 		cmocka_unit_test(test_tokenizer__the_files_beside_it_name_end_and_template),
 	};
