@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One case as data: its options' block, its JSON, and back. */
 #include "run/case_build.h"
+#include <ctype.h>
 #include <errno.h>
 #include "core/text.h"
 #include "run/target.h"
@@ -8,6 +9,39 @@
 const char *const step_words[] = {
 	[STEP_IN_ORDER] = "", [STEP_TOGETHER] = "together", [STEP_LOCKSTEP] = "lockstep"};
 const char *const phases_words[] = {[PHASES_HEADLINE] = "headline", [PHASES_BURST] = "burst", NULL};
+
+static bool is_of_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Where `name` stands in the sentence as a word; past its end: nowhere. */
+static size_t mention(const char *sentence, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = sentence; (at = strstr(at, name)); at++)
+		if ((at == sentence || !is_of_word(at[-1])) && !is_of_word(at[length]))
+			return (size_t)(at - sentence);
+	return strlen(sentence);
+}
+
+/* Options held against each other. The place is that of the option that the refusal names first. */
+static enum status check_together(const struct bench_case *c, const struct assignment *a, size_t count,
+				  struct error *err)
+{
+	struct error own = {0};
+	enum status st = c->probe->check ? c->probe->check(c->opts, &own) : STATUS_OK;
+	size_t first = 0;
+
+	if (!st)
+		return STATUS_OK;
+	for (size_t i = 1; i < count; i++)
+		if (mention(own.text, a[i].name) < mention(own.text, a[first].name))
+			first = i;
+	return error_set_at(err, st, own.cause, own.file, own.line, "%s%s%s", count ? a[first].place : "",
+			    count ? ": " : "", own.text);
+}
 
 enum status case_options(struct bench_case *c, const struct assignment *a, size_t count, struct error *err)
 {
@@ -38,9 +72,7 @@ enum status case_options(struct bench_case *c, const struct assignment *a, size_
 		st = opt_set(t, c->opts, a[i].name, texts, a[i].place, err);
 		texts += length;
 	}
-	if (!st && c->probe->check)
-		st = c->probe->check(c->opts, err);
-	return st;
+	return st ? st : check_together(c, a, count, err);
 }
 
 enum status case_key(struct bench_case *c, struct error *err)
