@@ -250,11 +250,21 @@ static double ranks_of(const struct subject *s)
 	return s->gpu_count > 1 ? s->gpu_count : 1;
 }
 
+/* That its ranks are on; of a team that does not tell who is where, none. */
+static const char *node_count(const struct subject *s, char *buffer, size_t size)
+{
+	const json_t *layout = json_object_get(s->c->plan, "layout");
+	struct between nodes;
+
+	if (!layout && !strcmp(s->kind, "team"))
+		return NULL;
+	return number_text(between_read(&nodes, layout) ? nodes.nodes : 1, buffer, size);
+}
+
 const char *subject_word(const void *subject, const char *word, char *buffer, size_t size)
 {
 	const struct subject *s = subject;
 	const char *found = NULL;
-	struct between nodes;
 	double value;
 
 	if (!strcmp(word, "probe"))
@@ -276,9 +286,7 @@ const char *subject_word(const void *subject, const char *word, char *buffer, si
 	if (!strcmp(word, "ranks"))
 		return number_text(ranks_of(s), buffer, size);
 	if (!strcmp(word, "nodes"))
-		return number_text(between_read(&nodes, json_object_get(s->c->plan, "layout")) ? nodes.nodes
-											       : 1,
-				   buffer, size);
+		return node_count(s, buffer, size);
 	if (!strcmp(word, "library_major"))
 		return library_major(s, buffer, size);
 	if (!strcmp(word, "stream_bytes"))

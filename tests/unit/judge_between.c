@@ -148,13 +148,26 @@ static void test_judge_between__on_one_node_its_nvlinks_bound_a_team(void **stat
 	(void)state;
 	world_judge(&w);
 	assert_string_equal(world_of(&w, fair)->bound.formula, "18 NVLinks x 26.5625 GB/s x 16/17");
-	assert_verdict(&w, fair, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
 	assert_verdict(&w, false_one, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND);
-	assert_int_equal(world_of(&w, adds)->verdict, VERDICT_MEASURED);
+	assert_int_equal(world_of(&w, adds)->verdict, VERDICT_PASS);
 	assert_verdict(&w, slow, VERDICT_WARN, CAUSE_BELOW_BOUND);
 	world_fact(&w.gpu[2], GPU_FACT_nvlink_active, 12);
 	world_judge(&w);
 	assert_float_equal(world_of(&w, fair)->bound.value, 300e9, 0.1e9); /* a GPU of another rank */
+}
+
+/* What the node's GPUs reach in one process is asked of a process each too; of two nodes it is not. */
+static void test_judge_between__on_one_node_its_bands_judge_a_team(void **state)
+{
+	struct record_case *fair = on_one_node(4, "8GiB", 363, 0), *low = on_one_node(4, "9GiB", 300, 0),
+			   *two = between(2, "8GiB", 363, "ring", true);
+
+	(void)state;
+	world_judge(&w);
+	assert_verdict(&w, fair, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	assert_non_null(strstr(world_of(&w, fair)->reason, "363 GB/s, in 358 GB/s .. 368 GB/s"));
+	assert_verdict(&w, low, VERDICT_WARN, CAUSE_BELOW_BAND); /* a band of one host */
+	assert_verdict(&w, two, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
 }
 
 int main(void)
@@ -163,7 +176,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(test_judge_between__##name, begin_h200, end)
 		T(a_network_that_adds_explains_more),	 T(ahead_of_the_run_the_ports_are_known),
 		T(fewer_nodes_tell_what_is_expected),	 T(half_of_the_ports_is_looked_into),
-		T(on_one_node_its_nvlinks_bound_a_team), T(ports_bound_what_crosses_them),
+		T(on_one_node_its_bands_judge_a_team),	 T(on_one_node_its_nvlinks_bound_a_team),
+		T(ports_bound_what_crosses_them),
 #undef T
 	};
 
