@@ -8,7 +8,7 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare info launch list make-model merge monitor probe profile report roofline tokens --help --version' "$cur"
+		_assay_words 'archive check compare info launch list make-model merge monitor probe profile report roofline rows tokens --help --version' "$cur"
 		return
 	fi
 	# the shell splits name=value at the sign
@@ -27,6 +27,8 @@ _assay()
 	profile:--graphs) words='nodes whole' ;;
 	report:--format) words='text markdown html json csv' ;;
 	roofline:--plot) words='svg png pdf' ;;
+	rows:--format) words='auto chat glaive sharegpt bfcl' ;;
+	rows:--chat-template) words='auto chatml llama3 llama3.1 qwen2 qwen2.5 qwen3 qwen3-instruct smollm2' ;;
 	esac
 	case ${COMP_WORDS[1]}:${COMP_WORDS[2]}:$key in
 	probe:attention:type) words='fp16 bf16 e4m3' ;;
@@ -84,6 +86,7 @@ _assay()
 	profile) words='--help --out --kernels-only --api --graphs --limit-size --flush --trace --telemetry --real-names --json' ;;
 	report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
+	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --json' ;;
 	tokens) words='--help --file --control --json' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then

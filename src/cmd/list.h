@@ -15,6 +15,7 @@
 	X(profile) \
 	X(report) \
 	X(roofline) \
+	X(rows) \
 	X(tokens)
 /* clang-format on */
 

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows as tokens: what is left out and why, what is kept in a file, and rows made of bfcl-eval and divided.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "core/file.h"
+#include "train/bfcl.h"
+#include "train/halves.h"
+#include "train/tokenised.h"
+
+struct bed {
+	char folder[32], rows[64], cache[64];
+	const char *word;
+	struct tokenizer *tokenizer;
+	char tokenizer_path[512];
+	struct tokenised_ask ask;
+	struct tokenised t;
+	struct error err;
+};
+
+static void write_in(const char *path, const char *text)
+{
+	struct error err = {0};
+
+	if (file_write(path, text, strlen(text), &err))
+		fail_msg("%s", err.text);
+}
+
+static void bed_open(struct bed *b, const char *rows)
+{
+	*b = (struct bed){.folder = "/tmp/tokenised-XXXXXX"};
+	assert_non_null(mkdtemp(b->folder));
+	snprintf(b->rows, sizeof(b->rows), "%s/rows.jsonl", b->folder);
+	snprintf(b->cache, sizeof(b->cache), "%s/kept", b->folder);
+	snprintf(b->tokenizer_path, sizeof(b->tokenizer_path), "%s/tests/data/tokenizer/qwen.json",
+		 SOURCE_DIR);
+	write_in(b->rows, rows);
+	b->word = b->rows;
+	assert_int_equal(tokenizer_open(&b->tokenizer, b->tokenizer_path, &b->err), STATUS_OK);
+	b->ask = (struct tokenised_ask){.files = {.word = &b->word, .count = 1},
+					.tokenizer = b->tokenizer,
+					.tokenizer_path = b->tokenizer_path,
+					.length_max = 1000};
+	assert_int_equal(template_find(&b->ask.template, "chatml", NULL, &b->err), STATUS_OK);
+}
+
+static void bed_close(struct bed *b)
+{
+	tokenised_release(&b->t);
+	tokenizer_close(&b->tokenizer);
+	file_remove_tree(b->folder);
+}
+
+#define ROW(question, answer)                                                                                \
+	"{\"messages\":[{\"role\":\"user\",\"content\":\"" question                                          \
+	"\"},{\"role\":\"assistant\",\"content\":\"" answer "\"}]}\n"
+static const char good[] = ROW("hello", "world") ROW("the", "cat");
+
+static void test_tokenised__ids_and_targets_of_a_row(void **state)
+{
+	struct bed b;
+	struct text text = {0};
+
+	(void)state;
+	bed_open(&b, good);
+	if (tokenised_read(&b.t, &b.ask, &b.err))
+		fail_msg("%s", b.err.text);
+	assert_int_equal(b.t.rows, 2);
+	assert_int_equal(b.t.begin[2], b.t.tokens);
+	for (uint64_t i = 0; i < b.t.begin[1]; i++) {
+		int32_t id = b.t.token[i] & ~TOKENISED_TRAINED;
+
+		if (b.t.token[i] & TOKENISED_TRAINED)
+			tokenizer_decode(b.tokenizer, &id, 1, true, &text);
+	}
+	assert_string_equal(text_str(&text), "world<|im_end|>");
+	text_release(&text);
+	bed_close(&b);
+}
+
+static void test_tokenised__a_bad_row_is_named_and_ends_it_unless_allowed(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, ROW("a", "b") "{\"messages\":[{\"role\":\"robot\"}]}\n" ROW("c", "d") "5\n");
+	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(b.err.text, "rows.jsonl:2: messages[0].role: \"robot\""));
+	error_clear(&b.err);
+	b.ask.bad_max = 1;
+	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(b.err.text, "rows.jsonl:4: "));
+	assert_non_null(strstr(b.err.text, "max_bad_rows"));
+	error_clear(&b.err);
+	b.ask.bad_max = 2;
+	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_OK);
+	assert_int_equal(b.t.rows, 2);
+	assert_int_equal(b.t.bad, 2);
+	bed_close(&b);
+}
+
+static void test_tokenised__rows_with_tools_need_a_template_with_a_place_for_them(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tools\":[{\"name\":\"f\"}]}\n");
+	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(b.err.text, "rows.jsonl:1: the chat template chatml"));
+	bed_close(&b);
+}
+
+static void test_tokenised__long_rows_are_dropped_or_cut_and_counted(void **state)
+{
+	uint64_t whole;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, good);
+	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_OK);
+	whole = b.t.begin[1];
+	tokenised_release(&b.t);
+	b.ask.length_max = whole - 1;
+	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_OK);
+	assert_int_equal(b.t.rows + b.t.dropped, 2);
+	assert_true(b.t.dropped >= 1);
+	tokenised_release(&b.t);
+	b.ask.truncate = true;
+	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_OK);
+	assert_int_equal(b.t.dropped, 0);
+	assert_true(b.t.truncated >= 1);
+	assert_int_equal(b.t.begin[1], whole - 1);
+	bed_close(&b);
+}
+
+static void test_tokenised__nothing_to_train_on_is_refused_with_the_counts(void **state)
+{
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n" ROW("a", "b"));
+	b.ask.length_max = 3;
+	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(b.err.text, "2 longer than 3 tokens"));
+	error_clear(&b.err);
+	b.ask.length_max = 1000;
+	b.ask.rows_max = 1;
+	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(b.err.text, "1 without anything said by an assistant"));
+	bed_close(&b);
+}
+
+/* Overwrites one byte of the only file in a folder. */
+static void damage(const char *folder)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command),
+		 "f=$(echo %s/*.tokens); printf x | dd of=\"$f\" bs=1 seek=40 conv=notrunc 2>/dev/null",
+		 folder);
+	assert_int_equal(system(command), 0);
+}
+
+static void test_tokenised__what_was_kept_is_taken_and_what_is_broken_is_made_again(void **state)
+{
+	struct tokenised first;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, good);
+	b.ask.cache_dir = b.cache;
+	assert_int_equal(tokenised_read(&first, &b.ask, &b.err), STATUS_OK);
+	assert_true(first.bytes > 0);
+	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_OK);
+	assert_int_equal(b.t.bytes, 0); /* nothing was tokenised */
+	assert_int_equal(b.t.tokens, first.tokens);
+	assert_memory_equal(b.t.token, first.token, first.tokens * sizeof(*first.token));
+	tokenised_release(&b.t);
+	damage(b.cache);
+	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_OK);
+	assert_int_equal(b.t.bytes, first.bytes);
+	assert_memory_equal(b.t.token, first.token, first.tokens * sizeof(*first.token));
+	tokenised_release(&b.t);
+	assert_int_equal(template_find(&b.ask.template, "qwen2", NULL, &b.err), STATUS_OK);
+	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_OK);
+	assert_true(b.t.bytes > 0 && b.t.tokens > first.tokens);
+	tokenised_release(&first);
+	bed_close(&b);
+}
+
+static void test_bfcl__answers_become_calls(void **state)
+{
+	static const char *const categories[] = {"simple_python",     "multiple",    "parallel",
+						 "parallel_multiple", "live_simple", "live_multiple"};
+	char folder[] = "/tmp/bfcl-XXXXXX", path[128];
+	struct error err = {0};
+	json_t *rows = NULL;
+	char *text;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/possible_answer", folder);
+	assert_int_equal(file_make_dir(path, &err), STATUS_OK);
+	for (size_t i = 0; i < 6; i++) {
+		snprintf(path, sizeof(path), "%s/BFCL_v4_%s.json", folder, categories[i]);
+		write_in(path, "{\"id\":\"a\",\"question\":[[{\"role\":\"user\",\"content\":\"q\"}]],"
+			       "\"function\":[{\"name\":"
+			       "\"m.f\",\"parameters\":{\"type\":\"dict\",\"properties\":{\"type\":{\"type\":"
+			       "\"float\"}}}}]}\n");
+		snprintf(path, sizeof(path), "%s/possible_answer/BFCL_v4_%s.json", folder, categories[i]);
+		write_in(path, "{\"id\":\"a\",\"ground_truth\":[{\"m.f\":{\"x\":[1,2],\"y\":[\"\",3],\"z\":[{"
+			       "\"k\":[true],"
+			       "\"o\":[\"\"],\"bare\":5}],\"l\":[[{\"k\":[1]}]]}}]}\n");
+	}
+	if (bfcl_read(&rows, folder, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(json_array_size(rows), 6);
+	text = json_dumps(json_array_get(rows, 0), JSON_COMPACT);
+	assert_string_equal(
+		text,
+		"{\"messages\":[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":"
+		"\"\","
+		"\"tool_calls\":[{\"type\":\"function\",\"function\":{\"name\":\"m.f\",\"arguments\":{\"x\":"
+		"1,"
+		"\"z\":{\"k\":true,\"bare\":5},\"l\":[{\"k\":1}]}}}]}],\"tools\":[{\"type\":\"function\","
+		"\"function\":{\"name\":\"m.f\",\"parameters\":{\"type\":\"object\",\"properties\":{\"type\":"
+		"{\"type\":\"number\"}}}}}]}");
+	free(text);
+	json_decref(rows);
+	write_in(path, "{\"id\":\"b\",\"ground_truth\":[]}\n");
+	assert_int_equal(bfcl_read(&rows, folder, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "a has no question, functions or answer"));
+	error_clear(&err);
+	write_in(path, "{}\n");
+	assert_int_equal(bfcl_read(&rows, folder, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "BFCL_v4_live_multiple.json:1: a row without an id"));
+	file_remove_tree(folder);
+}
+
+static void test_halves__no_function_is_in_both(void **state)
+{
+	bool held[200], in[2][100] = {{false}};
+	json_t *rows = json_array();
+	struct error err = {0};
+	size_t count = 0;
+
+	(void)state;
+	for (int i = 0; i < 200; i++) { /* functions 0 to 99; row i has two of them */
+		char one[8], other[8];
+
+		snprintf(one, sizeof(one), "f%d", i / 4 * 2);
+		snprintf(other, sizeof(other), "f%d", i / 4 * 2 + i % 2);
+		json_array_append_new(
+			rows, json_pack("{s[{s{ss}}{ss}]}", "tools", "function", "name", one, "name", other));
+	}
+	assert_int_equal(halves_split(held, rows, 0.25, 1, &err), STATUS_OK);
+	for (int i = 0; i < 200; i++) {
+		in[held[i]][i / 4 * 2] = in[held[i]][i / 4 * 2 + i % 2] = true;
+		count += held[i];
+	}
+	assert_int_equal(count, 48); /* twelve groups of four: fifty would be a quarter */
+	for (int f = 0; f < 100; f++)
+		assert_false(in[0][f] && in[1][f]);
+	json_decref(rows);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tokenised__ids_and_targets_of_a_row),
+		cmocka_unit_test(test_tokenised__a_bad_row_is_named_and_ends_it_unless_allowed),
+		cmocka_unit_test(test_tokenised__rows_with_tools_need_a_template_with_a_place_for_them),
+		cmocka_unit_test(test_tokenised__long_rows_are_dropped_or_cut_and_counted),
+		cmocka_unit_test(test_tokenised__nothing_to_train_on_is_refused_with_the_counts),
+		cmocka_unit_test(test_tokenised__what_was_kept_is_taken_and_what_is_broken_is_made_again),
+		cmocka_unit_test(test_bfcl__answers_become_calls),
+		cmocka_unit_test(test_halves__no_function_is_in_both),
+	};
+
+	return cmocka_run_group_tests_name("tokenised", tests, NULL, NULL);
+}
