@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <regex.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cmd/profile_files.h"
@@ -20,10 +21,10 @@
 enum { CODE_NOT_EXECUTABLE = 126, CODE_NOT_FOUND = 127, WAIT_MS = 200, BATCH = 1 << 20 };
 
 struct profile_opts {
-	const char *out;
-	uint64_t limit_bytes, flush_ms;
+	const char *out, *counters;
+	uint64_t limit_bytes, flush_ms, counters_skip, counters_count;
 	uint32_t graphs;
-	bool kernels_only, api, sample, real_names, json, trace;
+	bool kernels_only, api, counters_flop, sample, real_names, json, trace;
 };
 
 static const char *const graph_words[] = {"nodes", "whole", NULL};
@@ -37,6 +38,15 @@ static const struct opt opts[] = {
 		.help = "every CUDA call; else those that launch, copy, wait or allocate"),
 	OPT_ROW(struct profile_opts, graphs, .name = "graphs", .preset = "nodes", .choices = graph_words,
 		.help = "a CUDA graph as its nodes, or as one event: cheaper"),
+	OPT_ROW(struct profile_opts, counters, .name = "counters", .shown = "REGEX",
+		.help = "hardware counters of the kernels whose names match, each run alone, instead of the "
+			"timeline: . is all"),
+	OPT_ROW(struct profile_opts, counters_skip, .name = "counters-skip", .max = 1e15,
+		.help = "kernels that match and are passed over first, in each process"),
+	OPT_ROW(struct profile_opts, counters_count, .name = "counters-count", .preset = "100", .min = 1,
+		.max = 1e15, .help = "kernels that are counted behind them"),
+	OPT_ROW(struct profile_opts, counters_flop, .name = "counters-flop",
+		.help = "executed tensor FLOP too, for a roofline: each kernel runs again on saved memory"),
 	OPT_ROW(struct profile_opts, limit_bytes, .name = "limit-size", .preset = "256MiB", .unit = "B",
 		.min = 4 << 20, .max = 17179869184.0,
 		.help = "most that a process records; beyond it the oldest events make room, and are "
@@ -81,7 +91,7 @@ struct profiling {
 	struct job *job;
 	struct timeline timeline;
 	struct findings findings;
-	double link_rate; /* between host and GPU, B/s; 0: not known */
+	struct findings_bounds bounds;
 	struct text note;
 	uint64_t start_ns, end_ns;
 	char ending[64];
@@ -103,6 +113,21 @@ static enum status find_library(char out[MODULE_FOLDER_TEXT + 32], struct error 
 		"names another");
 }
 
+static enum status check_pattern(const char *pattern, struct error *err)
+{
+	regex_t compiled;
+	int code = regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB);
+	char why[128];
+
+	if (!*pattern || code) {
+		regerror(code, &compiled, why, sizeof(why));
+		return error_set(err, STATUS_BAD_INPUT, "--counters: \"%.80s\" is no regular expression%s%s",
+				 pattern, code ? ": " : "", code ? why : "");
+	}
+	regfree(&compiled);
+	return STATUS_OK;
+}
+
 static enum status check_wishes(const struct profiling *p, struct error *err)
 {
 	const struct opt_words *words = &p->c->rest;
@@ -111,6 +136,13 @@ static enum status check_wishes(const struct profiling *p, struct error *err)
 		return error_set(err, STATUS_BAD_INPUT, "which program? assay profile -- CMD ..");
 	if (p->o->kernels_only && p->o->api)
 		return error_set(err, STATUS_BAD_INPUT, "--kernels-only and --api contradict each other");
+	if (p->o->counters && (p->o->kernels_only || p->o->api))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--counters has no timeline: --kernels-only and --api are of one");
+	if (p->o->counters_flop && !p->o->counters)
+		return error_set(err, STATUS_BAD_INPUT, "--counters-flop of which kernels? --counters .");
+	if (p->o->counters && check_pattern(p->o->counters, err))
+		return STATUS_BAD_INPUT;
 	if (p->o->out && !*p->o->out)
 		return error_set(err, STATUS_BAD_INPUT, "--out is empty");
 	return STATUS_OK;
@@ -163,7 +195,7 @@ static enum status begin_job(struct profiling *p, struct error *err)
 	snprintf(key, sizeof(key), "profile %.180s", text_str(&p->command));
 	if (!st)
 		st = job_begin(&p->job, &spec, m, err);
-	p->link_rate = profile_files_link_rate(m);
+	p->bounds = profile_files_bounds(m);
 	machine_free(m);
 	return st;
 }
@@ -171,8 +203,10 @@ static enum status begin_job(struct profiling *p, struct error *err)
 static enum status start(struct profiling *p, const char *library, struct error *err)
 {
 	char cuda[PATH_MAX + 64], nvtx[PATH_MAX + 64], dir[PATH_MAX + 64], limit[64], flush[64], what[64],
-		graphs[64];
-	const char *const env[] = {cuda, nvtx, dir, limit, flush, what, graphs, NULL};
+		graphs[64], skip[64], count[64], *counters = NULL;
+	/* Those of counters last: without a pattern they are not set. */
+	const char *env[] = {cuda, nvtx, dir, limit, flush, what, graphs, NULL, NULL, NULL, NULL, NULL};
+	enum status st;
 	const char *kept = p->o->kernels_only ? INJECT_WHAT_KERNELS
 			   : p->o->api	      ? INJECT_WHAT_ALL
 					      : INJECT_WHAT_API;
@@ -184,8 +218,18 @@ static enum status start(struct profiling *p, const char *library, struct error 
 	snprintf(flush, sizeof(flush), INJECT_FLUSH "=%" PRIu64, p->o->flush_ms);
 	snprintf(what, sizeof(what), INJECT_WHAT "=%s", kept);
 	snprintf(graphs, sizeof(graphs), INJECT_GRAPHS "=%s", graph_words[p->o->graphs]);
+	if (p->o->counters) {
+		if (asprintf(&counters, INJECT_COUNTERS "=%s", p->o->counters) < 0)
+			return error_errno(err, ENOMEM, "the environment of the program");
+		snprintf(skip, sizeof(skip), INJECT_COUNTERS_SKIP "=%" PRIu64, p->o->counters_skip);
+		snprintf(count, sizeof(count), INJECT_COUNTERS_COUNT "=%" PRIu64, p->o->counters_count);
+		memcpy(env + 7, (const char *[]){counters, skip, count}, 3 * sizeof(*env));
+		env[10] = p->o->counters_flop ? INJECT_COUNTERS_FLOP "=1" : NULL;
+	}
 	p->start_ns = clock_now_ns(clock_monotonic());
-	return program_start(&p->program, p->c->rest.word, env, err);
+	st = program_start(&p->program, p->c->rest.word, env, err);
+	free(counters);
+	return st;
 }
 
 static void follow(struct profiling *p)
@@ -283,7 +327,7 @@ static enum status conclude(struct profiling *p, struct error *err)
 	page.note = text_str(&p->note);
 	page.wall_s = (double)(p->end_ns - p->start_ns) * 1e-9;
 	if (!st)
-		st = findings_of(&p->findings, &p->timeline, p->link_rate, err);
+		st = findings_of(&p->findings, &p->timeline, &p->bounds, err);
 	found = !st;
 	if (found)
 		st = write_files(p, &page, err);

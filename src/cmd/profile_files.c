@@ -83,7 +83,8 @@ enum status profile_files_write(const struct profile_files *f, struct error *err
 		void (*fill)(struct text *out, const struct findings *found);
 	} tables[] = {{"nccl.csv", findings_nccl_csv},
 		      {"breakdown.csv", findings_breakdown_csv},
-		      {"copies.csv", findings_copies_csv}};
+		      {"copies.csv", findings_copies_csv},
+		      {"counters.csv", findings_counters_csv}};
 	struct writing w = {.f = f, .err = err};
 	struct text text = {0};
 
@@ -103,15 +104,42 @@ enum status profile_files_write(const struct profile_files *f, struct error *err
 	return w.st;
 }
 
-double profile_files_link_rate(const struct machine *m)
+/* Types of the tensor pipe, as a roofline calls them. */
+static void add_compute(struct findings_bounds *b, const struct expectations *e, const struct gpu *g)
 {
-	double most = 0, rate;
+	static const struct {
+		const char *type, *name;
+	} types[] = {{"tf32", "TF32"}, {"bf16", "BF16"}, {"fp8", "FP8"}};
+	struct subject s = {.gpu = g, .sku = expect_sku(e, g)};
+	size_t count = 0;
+
+	s.flops = s.sku ? s.sku : expect_arch(e, (int)gpu_get(g, GPU_FACT_cc, 0));
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		struct bound bound = {0};
+
+		s.type = types[i].type;
+		bound_compute(&s, &bound);
+		if (bound.value <= 0)
+			continue;
+		b->compute[count].name = types[i].name;
+		b->compute[count++].rate = bound.value;
+	}
+}
+
+struct findings_bounds profile_files_bounds(const struct machine *m)
+{
+	struct findings_bounds b = {0};
+	struct expectations *e = NULL;
+	double rate;
 
 	for (unsigned i = 0; m && i < machine_gpu_count(m); i++) {
 		rate = bound_pcie_one_way(machine_gpu(m, i));
-		most = rate > most ? rate : most;
+		b.link_rate = rate > b.link_rate ? rate : b.link_rate;
 	}
-	return most;
+	if (m && machine_gpu_count(m) && !expectations_load(&e, NULL, NULL))
+		add_compute(&b, e, machine_gpu(m, 0));
+	expectations_free(e);
+	return b;
 }
 
 /* The program's words of ours, a blank between. */
@@ -131,15 +159,15 @@ static void command_of(struct text *out, const struct record *r)
 	}
 }
 
-static enum status write_again(const struct record *r, const struct timeline *t, double link_rate,
-			       const char *note, struct error *err)
+static enum status write_again(const struct record *r, const struct timeline *t,
+			       const struct findings_bounds *bounds, const char *note, struct error *err)
 {
 	const struct record_case *c = r->case_count ? &r->cases[0] : NULL;
 	struct findings found;
 	struct text command = {0};
 	struct profile_files f = {.dir = r->dir, .series = r->series, .series_count = r->series_count};
 	char trace[PATH_MAX + 32];
-	enum status st = findings_of(&found, t, link_rate, err);
+	enum status st = findings_of(&found, t, bounds, err);
 
 	if (st)
 		return st;
@@ -163,6 +191,7 @@ enum status profile_files_again(const struct record *r, const struct machine *m,
 	struct timeline t;
 	struct text note = {0};
 	char rings[PATH_MAX + 32];
+	struct findings_bounds bounds;
 	enum status st;
 
 	snprintf(rings, sizeof(rings), "%s/rings", r->dir);
@@ -170,7 +199,8 @@ enum status profile_files_again(const struct record *r, const struct machine *m,
 		return STATUS_OK;
 	st = timeline_read(&t, rings, 0, &note, err);
 	if (!st) {
-		st = write_again(r, &t, profile_files_link_rate(m), text_str(&note), err);
+		bounds = profile_files_bounds(m);
+		st = write_again(r, &t, &bounds, text_str(&note), err);
 		timeline_release(&t);
 	}
 	text_release(&note);

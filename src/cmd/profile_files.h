@@ -14,11 +14,11 @@ struct profile_files {
 	bool trace; /* trace.json too, and one a rank */
 };
 
-/* PROFILE.md, PROFILE.html, summary.csv and .json, nccl.csv, breakdown.csv, copies.csv, traces. One that
- * fails does not keep the others from being written; the first error is told. */
+/* PROFILE.md, PROFILE.html, summary.csv and .json, nccl.csv, breakdown.csv, copies.csv, counters.csv, traces.
+ * One that fails does not keep the others from being written; the first error is told. */
 enum status profile_files_write(const struct profile_files *f, struct error *err);
 /* The same of a run directory that is read again, where it holds rings: else nothing, and OK. */
 enum status profile_files_again(const struct record *r, const struct machine *m, struct error *err);
-/* Of the GPU with the fastest way to the host, one way, B/s; 0: not known. */
-double profile_files_link_rate(const struct machine *m);
+/* What the machine's GPUs can do at most, by their facts and the expectations that are built in. */
+struct findings_bounds profile_files_bounds(const struct machine *m);
 #endif

@@ -6,29 +6,43 @@
 #include "core/text.h"
 #include "profile/breakdown.h"
 #include "profile/copies.h"
+#include "profile/counted.h"
 #include "profile/nccl.h"
 #include "profile/summary.h"
 
 enum { FINDINGS_SCHEMA_VERSION = 1 };
 
+/* What the machine can do at most, as far as it is known; 0: not. */
+struct findings_bounds {
+	double link_rate; /* of the GPU with the fastest way to the host, one way, B/s */
+	struct {
+		const char *name; /* static: "BF16"; NULL ends */
+		double rate;	  /* FLOP/s of one GPU */
+	} compute[4];
+};
+
 struct findings {
 	const struct timeline *t; /* lent */
+	struct findings_bounds bounds;
 	struct summary summary;
 	struct nccl nccl;
 	struct breakdown breakdown;
 	struct copies copies;
+	struct counted counted;
 };
 
-/* link_rate: as copies_of has it. NO_RESOURCE: memory; nothing is to be released then. */
-enum status findings_of(struct findings *f, const struct timeline *t, double link_rate, struct error *err);
+/* bounds: NULL: none is known. NO_RESOURCE: memory; nothing is to be released then. */
+enum status findings_of(struct findings *f, const struct timeline *t, const struct findings_bounds *bounds,
+			struct error *err);
 void findings_release(struct findings *f);
 /* From first to last event, all devices, s. */
 double findings_device_s(const struct findings *f);
 
 /* summary.json (docs/schema/profile.schema.json). NULL: memory. Caller decrefs. */
 json_t *findings_json(const struct findings *f);
-/* nccl.csv, breakdown.csv and copies.csv; sizes in bytes, times in ns, rates in B/s. */
+/* nccl.csv, breakdown.csv, copies.csv and counters.csv; sizes in bytes, times in ns, rates in B/s. */
 void findings_nccl_csv(struct text *out, const struct findings *f);
 void findings_breakdown_csv(struct text *out, const struct findings *f);
 void findings_copies_csv(struct text *out, const struct findings *f);
+void findings_counters_csv(struct text *out, const struct findings *f);
 #endif

@@ -108,6 +108,23 @@ static json_t *savings_json(const struct findings *f)
 	return lines;
 }
 
+static json_t *counters_json(const struct findings *f)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < f->counted.rows; i++) {
+		const struct counted_row *r = &f->counted.row[i];
+		json_t *row = json_pack("{s:o, s:I}", "name", field_string(timeline_name(f->t, r->name)),
+					"count", (json_int_t)r->count);
+
+		for (unsigned m = 0; m < COUNTED_METRICS; m++)
+			if (counted_has(r, m))
+				json_object_set_new(row, counted_metric_name(m), json_real(r->value[m]));
+		json_array_append_new(rows, row);
+	}
+	return rows;
+}
+
 json_t *findings_json(const struct findings *f)
 {
 	json_t *all = summary_json(&f->summary, f->t);
@@ -118,6 +135,7 @@ json_t *findings_json(const struct findings *f)
 	json_object_set_new(all, "breakdown", breakdown_json(f));
 	json_object_set_new(all, "nccl", nccl_json(&f->nccl));
 	json_object_set_new(all, "copies", copies_json(&f->copies));
+	json_object_set_new(all, "counters", counters_json(f));
 	json_object_set_new(all, "savings", savings_json(f));
 	return all;
 }
@@ -167,5 +185,25 @@ void findings_copies_csv(struct text *out, const struct findings *f)
 		copies_name(name, sizeof(name), r);
 		text_addf(out, "\"%s\",%" PRIu64 ",%" PRIu64 ",%.0f,%.0f,%.0f,%.0f\n", name, r->count,
 			  r->bytes, r->total, r->rate, r->fastest, r->bound);
+	}
+}
+
+void findings_counters_csv(struct text *out, const struct findings *f)
+{
+	text_add(out, "name,count");
+	for (unsigned m = 0; m < COUNTED_METRICS; m++)
+		text_addf(out, ",%s", counted_metric_name(m));
+	text_add(out, "\n");
+	for (size_t i = 0; i < f->counted.rows; i++) {
+		const struct counted_row *r = &f->counted.row[i];
+
+		summary_csv_text(out, timeline_name(f->t, r->name));
+		text_addf(out, ",%" PRIu64, r->count);
+		for (unsigned m = 0; m < COUNTED_METRICS; m++) {
+			text_add(out, ",");
+			if (counted_has(r, m))
+				text_addf(out, "%.9g", r->value[m]);
+		}
+		text_add(out, "\n");
 	}
 }

@@ -132,6 +132,19 @@ static void markdown_grid(void *arg, const char *section, const struct grid *g)
 	grid_markdown(out, g);
 }
 
+static void markdown_roofline(struct text *out, const struct page *p)
+{
+	struct text svg = {0};
+	const char *why;
+
+	text_add(out, "\n## Roofline\n\n");
+	if (page_roofline(&svg, p, &why))
+		text_add(out, "PROFILE.html has it.\n");
+	else
+		text_addf(out, "None: %s.\n", why);
+	text_release(&svg);
+}
+
 void page_markdown(struct text *out, const struct page *p)
 {
 	struct text missing = {0};
@@ -149,6 +162,7 @@ void page_markdown(struct text *out, const struct page *p)
 	text_release(&missing);
 	markdown_advice(out, p);
 	page_each(p, markdown_grid, out);
+	markdown_roofline(out, p);
 	text_add(out, "\n## What it cost\n\n");
 	each_cost(out, p->f->t, markdown_line);
 	text_add(out, "\ntrace.json opens in Perfetto, chrome://tracing and Holistic Trace Analysis.\n");
@@ -206,6 +220,26 @@ static void html_lines(struct text *out, const char *title, const struct text *l
 	text_add(out, "</ul></section>\n");
 }
 
+static void html_roofline(struct text *out, const struct page *p)
+{
+	struct text svg = {0};
+	const char *why;
+
+	text_add(out, "<section class=\"roofline\"><h2>Roofline</h2>\n");
+	if (page_roofline(&svg, p, &why)) {
+		text_add(out, "<div class=\"wide\">");
+		text_add_bytes(out, svg.data, svg.size);
+		text_add(out, "</div>");
+	} else {
+		text_add(out, "<p>None: ");
+		html_add(out, why);
+		text_add(out, ".</p>");
+	}
+	text_add(out, "</section>\n");
+	out->failed |= svg.failed;
+	text_release(&svg);
+}
+
 void page_html(struct text *out, const struct page *p)
 {
 	struct text ending = {0}, missing = {0};
@@ -225,6 +259,7 @@ void page_html(struct text *out, const struct page *p)
 	html_advice(out, p);
 	page_each(p, html_grid, &h);
 	text_add(out, h.open ? "</section>\n" : "");
+	html_roofline(out, p);
 	text_add(out, "<section><h2>What it cost</h2><ul>\n");
 	each_cost(out, p->f->t, html_line);
 	text_add(out, "</ul></section>\n</main>\n<footer>trace.json opens in Perfetto, chrome://tracing and "
@@ -263,6 +298,8 @@ void page_brief(struct text *out, const struct page *p)
 		  p->ending, wall, t->processes, t->processes == 1 ? "" : "es", s->count[TIMELINE_KERNEL],
 		  page_time(total, s->total_ns[TIMELINE_KERNEL]), s->count[TIMELINE_COPY],
 		  s->count[TIMELINE_RUNTIME] + s->count[TIMELINE_DRIVER]);
+	if (t->counteds)
+		text_addf(out, "counters of %zu kernels\n", t->counteds);
 	brief_states(out, p->f);
 	for (size_t i = 0; i < s->rows && shown < BRIEF_ROWS; i++) {
 		const struct summary_row *r = &s->row[i];

@@ -37,8 +37,7 @@ void page_cell_count(struct grid *g, uint64_t count)
 	grid_cell(g, cell);
 }
 
-/* Names of C++ fill pages: what is shown of them tells them apart, summary.csv has all. */
-static void cell_name(struct grid *g, const char *name)
+void page_cell_name(struct grid *g, const char *name)
 {
 	struct text clean = {0};
 
@@ -85,7 +84,7 @@ static void rows_grid(struct grid *g, const struct page *p, const char *title, u
 
 		if (!(kinds >> r->kind & 1) || rows++ >= ROWS)
 			continue;
-		cell_name(g, timeline_name(p->f->t, r->name));
+		page_cell_name(g, timeline_name(p->f->t, r->name));
 		page_cell_count(g, r->count);
 		page_cell_time(g, r->total);
 		page_cell_share(g, r->share, 1);
@@ -148,8 +147,8 @@ static void page_processes(struct grid *g, const struct page *p)
 		page_cell_count(g, one->pid);
 		grid_cell(g, rank);
 		page_cell_count(g, one->events);
-		cell_name(g, one->command);
-		cell_name(g, one->library ? one->library : "");
+		page_cell_name(g, one->command);
+		page_cell_name(g, one->library ? one->library : "");
 		grid_cell(g, error);
 		grid_cell(g, drift);
 	}
@@ -166,6 +165,7 @@ void page_each(const struct page *p, page_visit *visit, void *arg)
 		{"Communication", page_nccl},
 		{"Kernels and copies", page_kernels},
 		{"Kernels and copies", page_copies},
+		{"Counters", page_counters},
 		{"The host", page_calls},
 		{"The host", page_syncs},
 		{"The host", page_ranges},

@@ -14,6 +14,11 @@ void page_devices(struct grid *g, const struct page *p);
 void page_overlap(struct grid *g, const struct page *p);
 void page_nccl(struct grid *g, const struct page *p);
 void page_copies(struct grid *g, const struct page *p);
+void page_counters(struct grid *g, const struct page *p);
+/* Kernels under the ceilings of their device, as SVG; why there is none, where there is none. */
+bool page_roofline(struct text *svg, const struct page *p, const char **why);
+/* Names of C++ fill pages: what is shown of them tells them apart, the CSV files have all. */
+void page_cell_name(struct grid *g, const char *name);
 
 const char *page_time(char out[32], double ns);
 /* "GPU 1 of pid 77, NVIDIA H100" */

@@ -37,6 +37,8 @@ enum status summary_of(struct summary *s, const struct timeline *t, struct error
 void summary_release(struct summary *s);
 /* kind,name,count,total_ns,mean_ns,min_ns,p50_ns,p90_ns,p99_ns,max_ns,share,bytes */
 void summary_csv(struct text *out, const struct summary *s, const struct timeline *t);
+/* Quoted, with its quotes doubled; control characters are blanks, as a table's lines are lines. */
+void summary_csv_text(struct text *out, const char *s);
 /* {"rows":[{..}],"devices":[{..}],"processes":[{..}]}; caller decrefs. NULL: memory. */
 json_t *summary_json(const struct summary *s, const struct timeline *t);
 #endif

@@ -4,8 +4,7 @@
 #include "profile/inject/ring.h"
 #include "profile/summary.h"
 
-/* Quoted, with its quotes doubled; control characters are blanks, as a table's lines are lines. */
-static void add_quoted(struct text *out, const char *s)
+void summary_csv_text(struct text *out, const char *s)
 {
 	text_add(out, "\"");
 	for (; *s; s++) {
@@ -25,7 +24,7 @@ void summary_csv(struct text *out, const struct summary *s, const struct timelin
 		const struct summary_row *r = &s->row[i];
 
 		text_addf(out, "%s,", timeline_kind_name(r->kind));
-		add_quoted(out, timeline_name(t, r->name));
+		summary_csv_text(out, timeline_name(t, r->name));
 		text_addf(out, ",%" PRIu64 ",%.0f,%.1f,%.0f,%.1f,%.1f,%.1f,%.0f,%.6f,", r->count, r->total,
 			  r->mean, r->min, r->p50, r->p90, r->p99, r->max, r->share);
 		if (r->kind == TIMELINE_COPY || r->kind == TIMELINE_SET)

@@ -196,6 +196,7 @@ void timeline_release(struct timeline *t)
 	free(t->range);
 	free(t->value);
 	free(t->comm);
+	free(t->counted);
 	free(t->call);
 	*t = (struct timeline){0};
 }

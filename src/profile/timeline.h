@@ -32,6 +32,7 @@ const char *timeline_kind_name(enum timeline_kind kind);
 const char *timeline_kind_category(enum timeline_kind kind);
 bool timeline_on_device(enum timeline_kind kind);
 
+enum { TIMELINE_COUNTERS = 16 };
 enum { TIMELINE_NONE = UINT32_MAX }; /* no track, no event, no detail */
 
 struct timeline_event {
@@ -100,6 +101,14 @@ struct timeline_device {
 		shared_per_block, threads_per_block, blocks_per_sm, registers_per_block, warp;
 };
 
+/* Counters of one kernel's run: by their places in counter/metrics.h, in its units. */
+struct timeline_counted {
+	uint64_t at_ns; /* CLOCK_MONOTONIC, when it was through */
+	uint16_t process;
+	uint32_t device, name, has; /* has: bit a counter */
+	double value[TIMELINE_COUNTERS];
+};
+
 /* A communicator of NCCL's, as one of its ranks told when it was made. */
 struct timeline_comm {
 	uint16_t process;
@@ -144,8 +153,9 @@ struct timeline {
 	struct timeline_range *range;
 	struct timeline_value *value;
 	struct timeline_comm *comm;
-	char **name; /* demangled where that can be done; [0] is "" */
-	size_t processes, devices, tracks, events, kernels, copies, ranges, values, comms, names;
+	struct timeline_counted *counted; /* in the order of their runs, a process's together */
+	char **name;			  /* demangled where that can be done; [0] is "" */
+	size_t processes, devices, tracks, events, kernels, copies, ranges, values, comms, counteds, names;
 	uint64_t start_ns, end_ns; /* first start and last end; 0 without events */
 	uint32_t *call; /* indices to `event` of calls, by process and correlation (timeline_call) */
 	size_t calls;

@@ -293,6 +293,31 @@ static void take_overhead(struct build *b, const struct ring_overhead *r)
 	e->detail = r->kind;
 }
 
+static void take_counted(struct build *b, const struct ring_counted *r)
+{
+	struct timeline_counted *c;
+
+	_Static_assert((int)TIMELINE_COUNTERS == (int)RING_COUNTERS, "the same counters");
+	if (b->t->counteds >= b->events_max) {
+		b->t->process[b->process].left_out++;
+		return;
+	}
+	c = BUILD_MORE(b, b->t->counted, b->t->counteds, b->counted_room);
+	if (!c)
+		return;
+	b->t->process[b->process].events++;
+	*c = (struct timeline_counted){.at_ns = r->at_ns,
+				       .process = b->process,
+				       .device = r->device,
+				       .name = build_string(b, r->head.name),
+				       .has = r->has};
+	for (unsigned i = 0; i < RING_COUNTERS; i++) /* what is no number was not counted */
+		if (r->value[i] - r->value[i] == 0)
+			c->value[i] = r->value[i];
+		else
+			c->has &= ~(1u << i);
+}
+
 static int take_event(void *arg, const union ring_any *r)
 {
 	struct build *b = arg;
@@ -321,6 +346,9 @@ static int take_event(void *arg, const union ring_any *r)
 		break;
 	case RING_RANGE:
 		build_range(b, r);
+		break;
+	case RING_COUNTED:
+		take_counted(b, &r->COUNTED);
 		break;
 	default: /* kept ones do not stand here */
 		break;

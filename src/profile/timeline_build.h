@@ -25,7 +25,7 @@ uint64_t hash_bytes(const void *data, size_t size);
 struct build {
 	struct timeline *t;
 	size_t events_max, event_room, kernel_room, copy_room, range_room, value_room, name_room, track_room,
-		device_room, process_room, comm_room;
+		device_room, process_room, comm_room, counted_room;
 	struct hash names, tracks;
 	/* Of the file that is read now. */
 	uint16_t process;

@@ -81,7 +81,8 @@ static bool known(const char *name)
 					    "summary.json",
 					    "nccl.csv",
 					    "breakdown.csv",
-					    "copies.csv"};
+					    "copies.csv",
+					    "counters.csv"};
 	unsigned curve;
 	char end;
 

@@ -36,6 +36,7 @@
 #define CUPTI_CONSTANTS(X)                                                                   \
 	X(CUPTI_PROFILER_TYPE_RANGE_PROFILER, 0) X(CUPTI_PROFILER_TYPE_PM_SAMPLING, 1)       \
 	X(CUPTI_UserRange, 2)                    X(CUPTI_UserReplay, 3)                      \
+	X(CUPTI_AutoRange, 1)                    X(CUPTI_KernelReplay, 2)                    \
 	X(CUPTI_PROFILER_RANGE_PROFILING, 0)     X(CUPTI_PROFILER_PM_SAMPLING, 3)            \
 	X(CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED, 1) X(CUPTI_PROFILER_CONFIGURATION_DISABLED, 2) \
 	X(CUPTI_PROFILER_CONFIGURATION_SUPPORTED, 3)                                         \

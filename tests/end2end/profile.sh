@@ -92,6 +92,32 @@ ok "what CUPTI dropped is said" dropped
 elsewhere() { ASSAY_LIB_CUPTI=/nonexistent/libcupti.so profile 0 -- "$p" init steps 1 && has kernel 0 && says "cannot be loaded" err; }
 ok "a CUPTI that cannot be loaded is said, and the program goes on" elsewhere
 
+FAKE_CUPTI=sm_active_share=0.91,dram_read_bytes=1e12,dram_write_bytes=5e11,clock_hz=1.7e9,tensor_flop=1e14
+export FAKE_CUPTI
+counted() { # a step launches two kernels; those of graphs are not counted, nor are NCCL's
+	profile 0 --counters . --counters-skip 3 --counters-count 10 -- "$p" init steps 10 nccl && has kernel 0 &&
+		says '^"void gemm_<128>(float const\*, float\*)",5,0.91,.*,500000000,250000000,850000,500000,1.7e+09,,,,' run/counters.csv &&
+		says '^"softmax_kernel",5,' run/counters.csv && ! says nccl run/counters.csv && says 'counters of 10 kernels' err
+}
+ok "--counters counts the kernels that match, behind those it is to skip, and not more" counted
+matched() { profile 0 --counters 'soft|none' -- "$p" init steps 10 nccl && says '^"softmax_kernel",11,' run/counters.csv && ! says gemm run/counters.csv; }
+ok "by a regular expression of their names" matched
+flop() {
+	profile 0 --counters gemm --counters-flop -- "$p" init steps 10 && says 'FLOP a byte' run/PROFILE.md && says '| 600 TFLOP/s | 400 |' run/PROFILE.md &&
+		says '<svg' run/PROFILE.html && says 'PROFILE.html has it' run/PROFILE.md
+}
+ok "with FLOP there is a roofline" flop
+for refusal in cuptiRangeProfilerEnable=35:NVreg_RestrictProfilingToAdminUsers=0 cuptiRangeProfilerStart=26:dcgmi cuptiSubscribe=39:followed \
+	cuptiRangeProfilerDecodeData=1:range_decode; do
+	refused_counters() {
+		FAKE_CUPTI=${refusal%%:*} profile 0 --counters . -- "$p" init steps 10 && says "no counters: .*${refusal#*:}" err && [ "$(wc -l < run/counters.csv)" = 1 ]
+	}
+	ok "counters that are refused (${refusal%%:*}) are said, and the program goes on" refused_counters
+done
+ok "a regular expression that is none is wrong usage" profile 64 --counters '(' -- "$p" init
+ok "so are counters with a timeline" profile 64 --counters . --api -- "$p" init
+unset FAKE_CUPTI
+
 ok "the program's exit code is ours" profile 42 -- "$p" init steps 1 exit 42
 ok "what it did is there all the same" has kernel 4
 ok "128 and the signal's number where one ended it" profile 139 -- "$p" init steps 1 segv

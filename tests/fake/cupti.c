@@ -7,6 +7,7 @@
  * told as dropped, once
  */
 #include "cupti_fake.h"
+#include "cupti_launch.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,6 +219,10 @@ int cuptiGetCallbackName(int domain, uint32_t cbid, const char **name)
 		[FAKE_CUPTI_GRAPH] = "cudaGraphLaunch_v10000",
 	};
 
+	if (domain == CUPTI_DOMAIN_DRIVER && cbid == FAKE_CUPTI_DRIVER_LAUNCH) {
+		*name = "cuLaunchKernel";
+		return 0;
+	}
 	if (domain != CUPTI_DOMAIN_RUNTIME || cbid >= sizeof(names) / sizeof(names[0]) || !names[cbid])
 		return 1;
 	*name = names[cbid];

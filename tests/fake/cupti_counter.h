@@ -23,7 +23,7 @@ struct session {
 	int device;
 	const struct image *image;
 	struct data *data;
-	bool started, pushed;
+	bool started, pushed, kernels; /* kernels: each is a range, and replayed until all is counted */
 	uint32_t pass, ranges;
 	double begin_ns, range_ns, interval_ns;
 };
@@ -47,4 +47,6 @@ int fake_let_go(void *session);
 int fake_empty(uint8_t *data, size_t size);
 int fake_use(struct session *s, const uint8_t *image, size_t image_size, uint8_t *data);
 int fake_availability(uint8_t *image, size_t *size);
+/* A kernel ran for so long. */
+void fake_count_kernel(double ns);
 #endif

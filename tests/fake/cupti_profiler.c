@@ -346,10 +346,14 @@ int cuptiRangeProfilerCounterDataImageInitialize(struct cupti_range_data *p)
 
 int cuptiRangeProfilerSetConfig(struct cupti_range_config *p)
 {
+	struct session *s = p->profiler;
+	bool user = p->range == CUPTI_UserRange && p->replay == CUPTI_UserReplay;
+
 	STAGED(cuptiRangeProfilerSetConfig);
-	if (p->range != CUPTI_UserRange || p->replay != CUPTI_UserReplay || p->levels != 1 ||
+	if ((!user && (p->range != CUPTI_AutoRange || p->replay != CUPTI_KernelReplay)) || p->levels != 1 ||
 	    p->level_min != 1)
 		return CUPTI_ERROR_INVALID_PARAMETER;
+	s->kernels = !user;
 	return fake_use(p->profiler, p->image, p->image_size, p->data);
 }
 
@@ -397,9 +401,16 @@ int cuptiRangeProfilerStop(struct cupti_range_stop *p)
 	if (!s->started || s->pushed)
 		return CUPTI_ERROR_INVALID_OPERATION;
 	s->started = false;
-	p->pass = ++s->pass;
+	s->pass = s->kernels ? s->image->passes : s->pass + 1;
+	p->pass = s->pass;
 	p->all = s->pass >= s->image->passes;
 	return CUPTI_SUCCESS;
+}
+
+void fake_count_kernel(double ns)
+{
+	if (holder && holder->kernels && holder->started && holder->ranges < SAMPLES_MAX)
+		holder->data->end_ns[holder->ranges++] = ns;
 }
 
 int cuptiRangeProfilerDecodeData(struct cupti_range_decode *p)

@@ -35,6 +35,7 @@
 #define NO_NVTX 1
 #endif
 #include "cupti_fake.h"
+#include "cupti_launch.h"
 
 static uint32_t correlation;
 static const char kernel_a[] = "_Z5gemm_ILi128EEvPKfPf", kernel_b[] = "softmax_kernel",
@@ -125,6 +126,8 @@ static void kernel_on(uint32_t stream, const char *name, uint64_t start, uint64_
 				 .cluster = {2, 1, 1}};
 
 	fake_cupti_plant(&k, sizeof(k));
+	if (!graph)
+		fake_cupti_launch(name, correlation, (double)ns);
 }
 
 static void kernel(const char *name, uint64_t start, uint64_t ns, uint32_t graph)

@@ -121,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	write_file(dir, data, size);
 	if (!timeline_read(&t, dir, 100000, &note, &err)) {
 		check(&t);
-		FUZZ_CHECK(!findings_of(&found, &t, 0, &err));
+		FUZZ_CHECK(!findings_of(&found, &t, NULL, &err));
 		check_found(&found);
 		page.f = &found;
 		page_markdown(&out, &page);

@@ -14,7 +14,7 @@ static void find(struct findings *f, struct timeline *t, const char *dir)
 	struct error err = {0};
 
 	read_back(t, dir);
-	assert_int_equal(findings_of(f, t, 0, &err), STATUS_OK);
+	assert_int_equal(findings_of(f, t, NULL, &err), STATUS_OK);
 }
 
 static void done(struct findings *f, struct timeline *t)

@@ -23,6 +23,7 @@
 #define HAVE_NVTX_H 1
 #endif
 #include "profile/inject/cupti.h"
+#include "profile/inject/launch.h"
 #include "profile/inject/nvtx_types.h"
 
 #define AT(ours, field, theirs, member)                                                                      \
@@ -142,6 +143,18 @@ AT(cupti_graph_trace, stream, CUpti_ActivityGraphTrace2, streamId)
 AT(cupti_overhead, overhead, CUpti_ActivityOverhead3, overheadKind)
 AT(cupti_overhead, thread, CUpti_ActivityOverhead3, objectId.pt.threadId)
 AT(cupti_overhead, start, CUpti_ActivityOverhead3, start)
+AT(launch_told, site, CUpti_CallbackData, callbackSite)
+AT(launch_told, function, CUpti_CallbackData, functionName)
+AT(launch_told, params, CUpti_CallbackData, functionParams)
+AT(launch_told, symbol, CUpti_CallbackData, symbolName)
+AT(launch_told, context, CUpti_CallbackData, context)
+AT(launch_told, correlation, CUpti_CallbackData, correlationId)
+AT(launch_params, stream, cuLaunchKernel_params, hStream)
+AT(launch_params, stream, cuLaunchCooperativeKernel_params, hStream)
+AT(launch_config, stream, CUlaunchConfig, hStream)
+_Static_assert(offsetof(cuLaunchKernelEx_params, config) == 0, "the first");
+_Static_assert((int)CUPTI_API_ENTER == 0 && (int)CUPTI_API_EXIT == 1, "site");
+_Static_assert((int)CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM == CUPTI_THREAD_IDS_KERNEL, "threads");
 DEVICE(CUpti_ActivityDevice5)
 #endif
 #if CUPTI_API_VERSION >= 18

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pages and JSON of a profile: the schema, and text that is not ours. */
 #include "test.h"
-#include "profile/page.h"
+#include "profile/page_internal.h"
 #include "profile_bed.h"
 #include "schema.h"
 #include "scratch.h"
@@ -36,13 +36,29 @@ static void write_run(const char *dir)
 	}
 }
 
+static void count(struct writer *w, const char *name, double ns, double active, double flop)
+{
+	struct ring_counted c = {
+		.head = {.type = RING_COUNTED, .size = sizeof(c), .name = writer_string(w, name)},
+		.has = 1u << COUNTED_time_ns | 1u << COUNTED_sm_active_share | 1u << COUNTED_dram_read_bytes |
+		       1u << COUNTED_dram_write_bytes};
+
+	c.value[COUNTED_time_ns] = ns;
+	c.value[COUNTED_sm_active_share] = active;
+	c.value[COUNTED_dram_read_bytes] = 1e6;
+	c.value[COUNTED_dram_write_bytes] = 1e6;
+	c.value[COUNTED_tensor_flop] = flop;
+	c.has |= flop > 0 ? 1u << COUNTED_tensor_flop : 0;
+	writer_add(w, &c);
+}
+
 static void find(struct findings *f, struct timeline *t, const char *dir)
 {
 	struct error err = {0};
 
 	write_run(dir);
 	read_back(t, dir);
-	assert_int_equal(findings_of(f, t, 64e9, &err), STATUS_OK);
+	assert_int_equal(findings_of(f, t, &(struct findings_bounds){.link_rate = 64e9}, &err), STATUS_OK);
 }
 
 static void done(struct findings *f, struct timeline *t)
@@ -144,6 +160,65 @@ static void test_page__a_table_for_programs_has_a_row_each(void **state)
 	done(&f, &t);
 }
 
+/* Sums add up; shares and rates weigh by time; what one run lacks the row has not. */
+static void test_page__counters_of_a_name_are_one_row_and_a_point(void **state)
+{
+	const struct findings_bounds bounds = {.compute = {{"BF16", 1e15}}};
+	struct page page = {.command = "train", .ending = "exit code 0", .note = ""};
+	const struct counted_row *r;
+	struct text svg = {0}, csv = {0};
+	struct error err = {0};
+	struct findings f;
+	struct timeline t;
+	struct writer w;
+	const char *why;
+
+	bed_open(&w, *state);
+	count(&w, "gemm", 1000, 0.9, 2e9);
+	count(&w, "softmax", 5000, 0.2, 0);
+	count(&w, "gemm", 3000, 0.5, 2e9);
+	bed_close(&w);
+	read_back(&t, *state);
+	assert_int_equal(findings_of(&f, &t, &bounds, &err), STATUS_OK);
+	assert_int_equal(f.counted.rows, 2);
+	r = &f.counted.row[1];
+	assert_string_equal(timeline_name(&t, r->name), "gemm");
+	assert_int_equal(r->count, 2);
+	assert_true(r->value[COUNTED_time_ns] == 4000);
+	assert_true(r->value[COUNTED_sm_active_share] > 0.5999 && r->value[COUNTED_sm_active_share] < 0.6001);
+	assert_true(counted_dram_bytes(r) == 4e6);
+	assert_true(r->value[COUNTED_tensor_flop] == 4e9);
+	assert_false(counted_has(&f.counted.row[0], COUNTED_tensor_flop));
+	page.f = &f;
+	assert_true(page_roofline(&svg, &page, &why));
+	assert_non_null(strstr(text_str(&svg), "gemm"));
+	assert_non_null(strstr(text_str(&svg), "BF16"));
+	assert_null(strstr(text_str(&svg), "softmax")); /* no FLOP: nowhere on it */
+	findings_counters_csv(&csv, &f);
+	assert_non_null(strstr(text_str(&csv), "\n\"gemm\",2,0.6,"));
+	text_release(&svg);
+	text_release(&csv);
+	done(&f, &t);
+}
+
+static void test_page__without_counters_the_roofline_says_how(void **state)
+{
+	struct page page = {.command = "train", .ending = "exit code 0", .note = ""};
+	struct text svg = {0}, markdown = {0};
+	struct findings f;
+	struct timeline t;
+	const char *why;
+
+	find(&f, &t, *state);
+	page.f = &f;
+	assert_false(page_roofline(&svg, &page, &why));
+	page_markdown(&markdown, &page);
+	assert_non_null(strstr(text_str(&markdown), "--counters-flop"));
+	text_release(&svg);
+	text_release(&markdown);
+	done(&f, &t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +226,8 @@ int main(void)
 		scratch_test(test_page__both_forms_have_every_table),
 		scratch_test(test_page__foreign_text_is_text),
 		scratch_test(test_page__a_table_for_programs_has_a_row_each),
+		scratch_test(test_page__counters_of_a_name_are_one_row_and_a_point),
+		scratch_test(test_page__without_counters_the_roofline_says_how),
 	};
 
 	return cmocka_run_group_tests_name("profile_page", tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <time.h>
 #include "profile/inject/activity.h"
 #include "profile/inject/compat.h"
+#include "profile/inject/counters.h"
 #include "profile/inject/nvtx.h"
 
 COMPAT(pthread_create);
@@ -212,6 +213,19 @@ static int failed(const struct cupti *c, const char *what, int code, char why[CU
 	return 0;
 }
 
+/* Counters and records of kernels do not go together: of what devices do there is nothing else then. */
+static int start_counters(struct cupti *c, char why[CUPTI_TEXT])
+{
+	const struct counters_wish wish = {.pattern = getenv(INJECT_COUNTERS),
+					   .skip = number(INJECT_COUNTERS_SKIP, 0),
+					   .count = number(INJECT_COUNTERS_COUNT, UINT64_MAX),
+					   .flop = is_told(INJECT_COUNTERS_FLOP, "1")};
+
+	c->enable(CUPTI_KIND_DEVICE);
+	c->enable(CUPTI_KIND_CONTEXT);
+	return counters_begin(c->handle, &state.writer, &wish, why);
+}
+
 /* What is asked for; kernels must come, the rest may be refused by an old version. */
 static int start_cupti(struct cupti *c, char why[CUPTI_TEXT])
 {
@@ -236,6 +250,8 @@ static int start_cupti(struct cupti *c, char why[CUPTI_TEXT])
 		c->set_attribute(CUPTI_ATTRIBUTE_ZEROED, &size, &zeroed);
 	if (c->set_thread_ids) /* as NVTX's ranges have them: both lie on one track */
 		c->set_thread_ids(CUPTI_THREAD_IDS_KERNEL);
+	if (getenv(INJECT_COUNTERS))
+		return start_counters(c, why);
 	for (size_t i = 0; i < sizeof(device) / sizeof(device[0]); i++)
 		c->enable(device[i]);
 	if (is_told(INJECT_GRAPHS, "whole"))

@@ -84,7 +84,8 @@ struct ring_segment {
 	X(GRAPH, ring_graph)                     \
 	X(OVERHEAD, ring_overhead)               \
 	X(RANGE, ring_range)                     \
-	X(COMM, ring_comm)
+	X(COMM, ring_comm)                       \
+	X(COUNTED, ring_counted)
 /* clang-format on */
 #define X(name, type) RING_##name,
 enum ring_type { RING_NONE, RING_TYPES(X) RING_TYPE_COUNT };
@@ -194,6 +195,14 @@ struct ring_comm {
 	struct ring_record head;
 	uint64_t schema;
 	uint32_t domain, size; /* size: of the payload, which follows */
+};
+/* Counters of one kernel's run, by their places in counter/metrics.h, in its units. */
+enum { RING_COUNTERS = 16 };
+struct ring_counted {
+	struct ring_record head;		     /* name: the kernel's */
+	uint64_t at_ns;				     /* CLOCK_MONOTONIC, when it was through */
+	uint32_t device, correlation, has, reserved; /* has: bit a counter */
+	double value[RING_COUNTERS];
 };
 static inline int ring_is_kept(unsigned type)
 {

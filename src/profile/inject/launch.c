@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/inject/launch.h"
+#include <dlfcn.h>
+#include <string.h>
+#include "profile/inject/compat.h"
+
+COMPAT(dlopen);
+COMPAT(dlsym);
+
+enum { DRIVER = 1, CALLS = 2048 };
+#define PER_THREAD_STREAM ((void *)2)
+
+/* The calls of the driver that launch one kernel each. */
+static bool launches(const char *name)
+{
+	static const char *const names[] = {"cuLaunchKernel", "cuLaunchKernelEx",
+					    "cuLaunchCooperativeKernel"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t n = strlen(names[i]);
+
+		if (!strncmp(name, names[i], n) && (!name[n] || !strcmp(name + n, "_ptsz")))
+			return true;
+	}
+	return false;
+}
+
+static void *stream_of(const struct launch_told *told)
+{
+	const struct launch_params *plain = told->params;
+	const struct launch_config *const *extended = told->params;
+	void *stream;
+
+	if (!told->params || !told->function)
+		return NULL;
+	if (strncmp(told->function, "cuLaunchKernelEx", 16))
+		stream = plain->stream;
+	else
+		stream = *extended ? (*extended)->stream : NULL;
+	if (!stream && strstr(told->function, "_ptsz"))
+		return PER_THREAD_STREAM;
+	return stream;
+}
+
+static void on_told(void *arg, int domain, uint32_t cbid, const struct launch_told *told)
+{
+	const struct launch_calls *c = arg;
+	struct launch l;
+
+	(void)cbid;
+	if (domain != DRIVER || !told)
+		return;
+	l = (struct launch){.begins = told->site == 0,
+			    .kernel = told->symbol,
+			    .context = told->context,
+			    .stream = stream_of(told),
+			    .correlation = told->correlation};
+	c->visit(&l);
+}
+
+static void *find(void *library, const char *name)
+{
+	return library ? dlsym(library, name) : NULL;
+}
+
+/* How many calls there are to follow. */
+static unsigned enable_all(const struct launch_calls *c, bool on)
+{
+	unsigned count = 0;
+	const char *name;
+
+	for (uint32_t cbid = 1; cbid < CALLS; cbid++) {
+		name = NULL;
+		if (!c->name_of(DRIVER, cbid, &name) && name && launches(name))
+			count += !c->enable(on, c->subscriber, DRIVER, cbid);
+	}
+	return count;
+}
+
+bool launch_open(struct launch_calls *c, void *cupti, launch_visit *visit)
+{
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+	const struct {
+		void *library;
+		const char *name;
+		void *to;
+	} functions[] = {{cupti, "cuptiSubscribe", &c->subscribe},
+			 {cupti, "cuptiEnableCallback", &c->enable},
+			 {cupti, "cuptiGetCallbackName", &c->name_of},
+			 {cupti, "cuptiGetDeviceId", &c->device_of},
+			 {driver, "cuStreamIsCapturing", &c->is_capturing}};
+
+	*c = (struct launch_calls){.visit = visit};
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		void *found = find(functions[i].library, functions[i].name);
+
+		memcpy(functions[i].to, &found, sizeof(found));
+	}
+	return c->subscribe && c->enable && c->name_of && c->device_of &&
+	       !c->subscribe(&c->subscriber, on_told, c) && enable_all(c, true);
+}
+
+void launch_follow(struct launch_calls *c, bool on)
+{
+	enable_all(c, on);
+}
+
+bool launch_device(const struct launch_calls *c, void *context, uint32_t *device)
+{
+	return !c->device_of(context, device);
+}
+
+bool launch_is_captured(const struct launch_calls *c, const struct launch *l)
+{
+	int status = 0;
+
+	return c->is_capturing && (c->is_capturing(l->stream, &status) || status);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUPTI's callbacks around a launch: one subscriber, told of cuLaunchKernel. */
+#include "cupti_counter.h"
+#include "cupti_launch.h"
+
+enum { DRIVER = 1 };
+static void *subscriber_arg;
+static launch_told_visit *subscriber;
+static bool followed;
+
+int cuptiSubscribe(void **out, launch_told_visit *visit, void *arg)
+{
+	if (fake_staged("cuptiSubscribe"))
+		return (int)strtol(fake_staged("cuptiSubscribe"), NULL, 10);
+	if (subscriber)
+		return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+	subscriber = visit;
+	subscriber_arg = arg;
+	*out = &subscriber;
+	return CUPTI_SUCCESS;
+}
+
+int cuptiEnableCallback(uint32_t enable, void *of, int domain, uint32_t cbid)
+{
+	if (of != &subscriber || domain != DRIVER || cbid != FAKE_CUPTI_DRIVER_LAUNCH)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	followed = enable;
+	return CUPTI_SUCCESS;
+}
+
+/* A context is its device's number and 1. */
+int cuptiGetDeviceId(void *context, uint32_t *device)
+{
+	*device = (uint32_t)((uintptr_t)context - 1);
+	return CUPTI_SUCCESS;
+}
+
+void fake_cupti_launch(const char *kernel, uint32_t correlation, double ns)
+{
+	const struct launch_params params = {.stream = NULL};
+	struct launch_told told = {.function = "cuLaunchKernel",
+				   .params = &params,
+				   .symbol = kernel,
+				   .context = (void *)1,
+				   .correlation = correlation};
+
+	if (followed)
+		subscriber(subscriber_arg, DRIVER, FAKE_CUPTI_DRIVER_LAUNCH, &told);
+	fake_count_kernel(ns);
+	told.site = 1;
+	if (followed)
+		subscriber(subscriber_arg, DRIVER, FAKE_CUPTI_DRIVER_LAUNCH, &told);
+}
