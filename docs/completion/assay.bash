@@ -8,7 +8,7 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare info launch list make-model merge monitor probe profile report roofline rows tokens --help --version' "$cur"
+		_assay_words 'archive check compare info launch list make-model merge monitor probe profile report roofline rows tokens train --help --version' "$cur"
 		return
 	fi
 	# the shell splits name=value at the sign
@@ -88,6 +88,7 @@ _assay()
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
 	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --json' ;;
 	tokens) words='--help --file --control --json' ;;
+	train) words='--help --out --resume --plan --telemetry --real-names --json' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
 		words='attention clock_state collective contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap scaling sm stress versions xid --help'

@@ -10,6 +10,9 @@
 #include "journal/journal.h"
 #include "probe/registry.h"
 #include "telemetry/telemetry.h"
+#include "train/config.h"
+#include "train/diagnose.h"
+#include "train/fields.h"
 #include "counter/counter.h"
 #include "vendor/list.h"
 
@@ -89,6 +92,39 @@ static void add_fields(struct text *out)
 		for (size_t i = 0; i < (*p)->field_count; i++)
 			add_field(out, &(*p)->fields[i]);
 	}
+}
+
+/* ---- training ---- */
+
+static void add_option_table(struct text *out, const struct opt_table *t, const char *dashes);
+
+static void add_training(struct text *out)
+{
+	text_addf(out,
+		  "# Training\n\nThis page is %s.\nThe configuration of `assay train` is YAML or JSON: these "
+		  "sections, "
+		  "each a map. A list may be written for one word. Other programs' words are taken too: "
+		  "`lora_alpha`, "
+		  "`lora_dropout`, `model_name_or_path`, `gradient_clipping`, `train_file`. `deepspeed`, a "
+		  "file or a map, "
+		  "gives stage, micro-batch, accumulation, clipping and bf16; what else stands there is "
+		  "named and "
+		  "ignored.\n",
+		  generated);
+	for (size_t i = 0; i < config_section_count; i++) {
+		text_addf(out, "\n## %s: %s\n", config_sections[i].name, config_sections[i].help);
+		add_option_table(out, &config_sections[i].table, "");
+	}
+	text_add(out, "\n## Findings\n\nWhat goes wrong, and the setting to turn.\n\n"
+		      "| finding | ends the run | setting |\n|---|---|---|\n");
+	for (int i = 0; i < FINDING_COUNT; i++)
+		text_addf(out, "| `%s` | %s | %s |\n", finding_word((enum finding)i),
+			  finding_ends((enum finding)i) ? "yes" : "no", finding_knob((enum finding)i));
+	text_add(out, "\n## Results\n\n| field | unit | better | what |\n|---|---|---|---|\n");
+#define X(name, unit, better, help)                                                                          \
+	text_addf(out, "| `%s` | %s | %s | %s |\n", #name, cell(unit), better_word(better), help);
+	TRAIN_FIELDS(X)
+#undef X
 }
 
 /* ---- commands and probes ---- */
@@ -232,15 +268,11 @@ static const struct page {
 	const char *path;
 	void (*write)(struct text *out);
 } pages[] = {
-	{"docs/reference/lists.md", add_lists},
-	{"docs/reference/fields.md", add_fields},
-	{"docs/reference/commands.md", add_commands},
-	{"docs/reference/probes.md", add_probes},
-	{"docs/reference/counters.md", add_counters},
-	{"docs/reference/vendor.md", add_vendor},
-	{"docs/man/assay.1", docs_manual},
-	{"docs/completion/assay.bash", docs_bash},
-	{"docs/completion/_assay", docs_zsh},
+	{"docs/reference/lists.md", add_lists},	      {"docs/reference/fields.md", add_fields},
+	{"docs/reference/commands.md", add_commands}, {"docs/reference/probes.md", add_probes},
+	{"docs/reference/counters.md", add_counters}, {"docs/reference/vendor.md", add_vendor},
+	{"docs/reference/training.md", add_training}, {"docs/man/assay.1", docs_manual},
+	{"docs/completion/assay.bash", docs_bash},    {"docs/completion/_assay", docs_zsh},
 };
 
 static enum status write_page(const char *root, const struct page *page, struct error *err)

@@ -16,7 +16,8 @@
 	X(report) \
 	X(roofline) \
 	X(rows) \
-	X(tokens)
+	X(tokens) \
+	X(train)
 /* clang-format on */
 
 /* Processes of our own: `assay __NAME`, never shown. */
@@ -27,5 +28,6 @@
 	X(ranks) \
 	X(sample) \
 	X(team) \
+	X(trainer) \
 	X(worker)
 /* clang-format on */

@@ -109,6 +109,10 @@ void diagnose_step(struct diagnose *d, struct findings *out, const struct diagno
 	else if (!isfinite(s->loss) || !isfinite(s->grad_norm))
 		ADD(out, FINDING_NOT_FINITE, "step %llu: the %s is no finite number",
 		    (unsigned long long)s->step, isfinite(s->loss) ? "gradient" : "loss");
+	else if (s->grad_norm == 0)
+		ADD(out, FINDING_ZERO_GRADIENT,
+		    "step %llu: every gradient is zero: nothing is learned any more",
+		    (unsigned long long)s->step);
 	else {
 		if (d->count >= STEPS_BEFORE) {
 			look_at_loss(d, out, s, n);

@@ -16,6 +16,7 @@
 	X(ALL_MASKED, "all_masked", true, "data: format, model: chat_template, or a longer max_seq_length") \
 	X(END_UNTRAINED, "end_untrained", false, "lora: modules_to_save: [embed_tokens, lm_head], or an instruct model") \
 	X(NOT_FINITE, "not_finite", true, "training: a lower learning_rate, a longer warmup_steps, max_grad_norm: 1") \
+	X(ZERO_GRADIENT, "zero_gradient", true, "training: a lower learning_rate, lora: a lower alpha; what was learned went over the edge of float32") \
 	X(EXPLODING, "exploding_gradient", false, "training: max_grad_norm: 1, or a lower learning_rate") \
 	X(LOSS_SPIKE, "loss_spike", false, "training: a lower learning_rate or a longer warmup_steps; look at the rows of these steps") \
 	X(DATA_BOUND, "data_bound", false, "data: cache_dir, shorter rows, or more CPUs")

@@ -271,7 +271,9 @@ enum status tokenised_read(struct tokenised *t, const struct tokenised_ask *ask,
 		st = error_set(err, STATUS_BAD_INPUT,
 			       "no row to train on is left: %" PRIu64 " longer than %" PRIu64
 			       " tokens, %" PRIu64 " wrong, %" PRIu64
-			       " without anything said by an assistant",
+			       " without anything said by an assistant; the settings to turn: data: "
+			       "max_seq_length, format; "
+			       "model: chat_template",
 			       t->dropped, ask->length_max, t->bad, t->untrained);
 	if (st)
 		tokenised_release(t);

@@ -74,6 +74,9 @@ static void a_step_that_stands_out_is_found(void **state)
 	assert_int_equal(planted(s, "the gradient is no finite number"), FINDING_NOT_FINITE);
 	assert_true(finding_ends(FINDING_NOT_FINITE));
 	s = healthy(20);
+	s.grad_norm = 0;
+	assert_int_equal(planted(s, "every gradient is zero"), FINDING_ZERO_GRADIENT);
+	s = healthy(20);
 	s.targets = 0;
 	assert_int_equal(planted(s, "none of its tokens"), FINDING_ALL_MASKED);
 	assert_true(finding_ends(FINDING_ALL_MASKED));

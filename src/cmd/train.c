@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay train CONFIG: fine-tuning, as a job with a worker of its own. */
+#include "cmd/train.h"
+#include <errno.h>
+#include <unistd.h>
+#include "cmd/judged.h"
+#include "cmd/running.h"
+#include "cmd/runs.h"
+#include "cmd/show.h"
+#include "core/file.h"
+#include "journal/journal.h"
+#include "machine/machine.h"
+#include "train/fields.h"
+#include "train/plan.h"
+
+#define KEPT_CONFIG "config.yaml"
+
+static const struct opt opts[] = {
+	OPT_ROW(struct train_opts, config, .name = "config", .shown = "CONFIG", .positional = true,
+		.help = "YAML or JSON: model, lora, training, data (docs/reference/training.md)"),
+	OPT_ROW(struct train_opts, out, .name = "out", .shown = "DIR",
+		.help = "run directory; else training: output_dir, else assay-runs/DATE-train"),
+	OPT_ROW(struct train_opts, resume, .name = "resume", .shown = "DIR",
+		.help = "go on with the run in DIR from its newest checkpoint, as it was begun"),
+	OPT_ROW(struct train_opts, plan, .name = "plan",
+		.help = "show what memory and work it would take; train nothing"),
+	OPT_ROW(struct train_opts, sample, .name = "telemetry", .preset = "true",
+		.help = "sample power, clocks, temperatures beside it"),
+	OPT_ROW(struct train_opts, real_names, .name = "real-names",
+		.help = "serials, addresses and host names as they are in the journal, not as pseudonyms"),
+	OPT_ROW(struct train_opts, json, .name = "json",
+		.help = "steps, evaluations, checkpoints as JSON Lines on stdout"),
+};
+
+static const struct field fields[] = {
+#define X(name, unit, better, help) {#name, unit, help, FIELD_F64, better},
+	TRAIN_FIELDS(X)
+#undef X
+};
+
+static enum status check_wishes(const struct train_opts *o, struct error *err)
+{
+	if (!o->config == !o->resume)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			o->config ? "--resume goes on with DIR's own configuration: CONFIG is one too many"
+				  : "which configuration? assay train CONFIG, or --resume DIR");
+	if (o->resume && (o->out || o->plan))
+		return error_set(err, STATUS_BAD_INPUT, "--resume and --%s contradict each other",
+				 o->out ? "out" : "plan");
+	if ((o->out && !*o->out) || (o->resume && !*o->resume))
+		return error_set(err, STATUS_BAD_INPUT, "--%s is empty", o->out ? "out" : "resume");
+	return STATUS_OK;
+}
+
+static enum status read_config(struct training *t, struct error *err)
+{
+	char path[PATH_MAX + 32];
+	enum status st;
+
+	snprintf(path, sizeof(path), "%s/" KEPT_CONFIG, t->o->resume ? t->o->resume : "");
+	st = config_read(&t->config, t->o->resume ? path : t->o->config, err);
+	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there */
+		st = err->status = STATUS_BAD_INPUT;
+	if (!st)
+		config_write(&t->written, &t->config);
+	for (const char *line = text_str(&t->config.ignored), *end; (end = strchr(line, '\n'));
+	     line = end + 1)
+		log_warn(t->c->log, LOG_TOPIC_RUN, "%.*s", (int)(end - line), line);
+	return st;
+}
+
+/* The run directory with its configuration in it; one that holds a run is not begun over. */
+static enum status make_folder(struct training *t, struct error *err)
+{
+	const char *out = t->o->out ? t->o->out : t->config.training.output_dir;
+	char path[PATH_MAX + 32];
+	enum status st;
+
+	if (t->o->resume || out)
+		text_copy(t->dir, sizeof(t->dir), t->o->resume ? t->o->resume : out);
+	else
+		runs_next(t->dir, "train");
+	snprintf(path, sizeof(path), "%s/%s", t->dir, JOURNAL_FILE);
+	if (t->o->resume)
+		return STATUS_OK;
+	if (!access(path, F_OK))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s holds a run already: --resume %s goes on with it, --out names another folder",
+			t->dir, t->dir);
+	st = file_make_dir(t->dir, err);
+	snprintf(path, sizeof(path), "%s/" KEPT_CONFIG, t->dir);
+	return st ? st : file_write(path, text_str(&t->written), t->written.size, err);
+}
+
+/* What makes two runs comparable: model, what is trained, the size of a step and their number. */
+static void write_key(char *key, size_t size, const struct config *c)
+{
+	const char *base = strrchr(c->model.name_or_path, '/');
+	const struct config_training *t = &c->training;
+	char what[32] = "full";
+
+	if (c->has_lora)
+		snprintf(what, sizeof(what), "lora-r%u", c->lora.r);
+	snprintf(key, size, "train %.80s %s batch=%ux%u tokens=%llu steps=%llu",
+		 base ? base + 1 : c->model.name_or_path, what, t->per_device_train_batch_size,
+		 t->gradient_accumulation_steps, (unsigned long long)c->data.max_seq_length,
+		 (unsigned long long)t->max_steps);
+}
+
+static enum status begin_job(struct training *t, struct error *err)
+{
+	const struct machine_scope scope = {
+		.up_to = t->o->sample ? LAYER_NVML : LAYER_HOST, .out = t->dir, .stop = t->c->stop};
+	struct machine *m = NULL;
+	char key[200], hash[65];
+	const struct job_spec spec = {.dir = t->dir,
+				      .command = (const char *const *)t->c->argv,
+				      .name = "train",
+				      .key = key,
+				      .limit = "training",
+				      .fields = fields,
+				      .field_count = sizeof(fields) / sizeof(fields[0]),
+				      .hash = hash,
+				      .resume = t->o->resume,
+				      .sample = t->o->sample,
+				      .real_names = t->o->real_names,
+				      .started_ns = process_started_ns(),
+				      .log = t->c->log,
+				      .clock = clock_monotonic()};
+	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, err);
+
+	write_key(key, sizeof(key), &t->config);
+	file_sha256(hash, text_str(&t->written), t->written.size);
+	if (!st)
+		st = job_begin(&t->job, &spec, m, err);
+	machine_free(m);
+	return st;
+}
+
+static enum status write_report(const struct training *t, struct error *err)
+{
+	static const struct judge_site site = {0};
+	struct judged judged = {0};
+	struct text note = {0};
+	enum status st = judged_read(&judged, t->dir, NULL, &site, t->o->real_names, err);
+
+	if (!st)
+		st = report_write(t->dir, &judged.in, &note, err);
+	if (!st && !t->o->json)
+		st = show_report(&judged.in, REPORT_TEXT, t->c->colour, err);
+	text_release(&note);
+	judged_release(&judged);
+	return st;
+}
+
+/* The worker has ended, somehow: the journal says how, and the report is made of it. */
+static int conclude(struct training *t, struct error *err)
+{
+	bool cancelled = t->status == STATUS_CANCELLED;
+	enum ending ending = cancelled ? ENDING_CANCELLED : t->ended ? ENDING_DONE : ENDING_CRASHED;
+	uint64_t now_ns = clock_now_ns(clock_monotonic());
+	enum status st;
+
+	job_quiet(t->job);
+	job_phase(t->job, "once", t->start_ns, now_ns, json_incref(t->values));
+	st = job_end(&t->job, ending, t->status, t->cause, t->text, err);
+	if (!st)
+		st = write_report(t, err);
+	if (t->status && !cancelled)
+		log_error(t->c->log, LOG_TOPIC_RUN, "%s", t->text);
+	if (cancelled)
+		log_info(t->c->log, LOG_TOPIC_RUN, "stopped on request; assay train --resume %s goes on",
+			 t->dir);
+	if (st)
+		return running_complain(t->c, err);
+	return !t->status ? EXIT_PASS : t->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+}
+
+static int show_plan(const struct training *t, struct error *err)
+{
+	struct text out = {0};
+	json_t *json = NULL;
+	enum status st = train_plan(&t->config, t->o->json ? NULL : &out, t->o->json ? &json : NULL, err);
+
+	if (!st && !t->o->json)
+		show_text(&out, UTF8_KEEP_NOTHING);
+	else if (!st && !show_json(json, JSON_INDENT(1)))
+		st = error_set(err, STATUS_NO_RESOURCE, "the plan could not be written to stdout");
+	json_decref(json);
+	text_release(&out);
+	return st ? running_complain(t->c, err) : EXIT_PASS;
+}
+
+static int train(struct training *t, struct error *err)
+{
+	enum status st;
+
+	if (check_wishes(t->o, err) || read_config(t, err))
+		return running_complain(t->c, err);
+	if (t->o->plan)
+		return show_plan(t, err);
+	if (make_folder(t, err) || begin_job(t, err))
+		return running_complain(t->c, err);
+	t->start_ns = clock_now_ns(clock_monotonic());
+	st = train_follow(t, err);
+	if (st) {
+		job_end(&t->job, ENDING_DONE, err->status, err->cause, err->text, NULL);
+		return running_complain(t->c, err);
+	}
+	return conclude(t, err);
+}
+
+static int run(const struct command_context *c, const void *opts_)
+{
+	struct training *t = calloc(1, sizeof(*t));
+	struct error err = {0};
+	int code;
+
+	if (!t) {
+		error_errno(&err, ENOMEM, "a training run");
+		return running_complain(c, &err);
+	}
+	t->c = c;
+	t->o = opts_;
+	code = train(t, &err);
+	config_release(&t->config);
+	text_release(&t->written);
+	lines_release(&t->in);
+	json_decref(t->values);
+	json_decref(t->ready);
+	free(t);
+	return code;
+}
+
+const struct command command_train = {
+	.name = "train",
+	.summary = "fine-tune a model: LoRA or all of it, from Hugging Face files to a PEFT adapter",
+	.example = "assay train examples/train.yaml",
+	.help = "Reads model, tokenizer and rows as the configuration names them, and trains. The run "
+		"directory holds "
+		"config.yaml (every setting as understood), the journal with loss, rates and telemetry, "
+		"checkpoints, "
+		"TensorBoard's events and in the end the adapter. Ctrl-C saves a checkpoint and ends; "
+		"--resume goes on "
+		"from the newest one that is whole, bit for bit as if it had not been cut. Exit codes: 0 "
+		"trained, 2 it "
+		"could not be, 64 wrong usage or a wrong configuration.",
+	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},
+	.run = run,
+};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `assay train` is made of: the supervisor's side of a training run. */
+#ifndef CMD_TRAIN_H
+#define CMD_TRAIN_H
+#include <limits.h>
+#include "cmd/command.h"
+#include "core/process.h"
+#include "run/job.h"
+#include "run/lines.h"
+#include "train/config.h"
+
+struct train_opts {
+	const char *config, *out, *resume;
+	bool plan, json, sample, real_names;
+};
+
+struct training {
+	const struct command_context *c;
+	const struct train_opts *o;
+	struct config config;
+	char dir[PATH_MAX];
+	struct text written; /* the configuration as the run directory keeps it */
+	struct job *job;
+	struct process worker;
+	struct lines in;
+	uint64_t start_ns, phase_ns;
+	char phase[16];
+	bool garbled, ended, asked; /* by the worker: nonsense, its `end`; by us: to end */
+	enum status status;
+	enum cause cause;
+	char text[512];
+	json_t *values; /* results, as `end` has them */
+	json_t *ready;	/* what was known before the first step */
+};
+
+/* Starts the worker and follows it to its end; its lines go to the journal, to stdout with --json, to the
+ * terminal. */
+enum status train_follow(struct training *t, struct error *err);
+
+/* A line of progress over itself on the terminal, from a `step` line; and a note to the log, from the other
+ * lines. */
+void train_show_step(const struct training *t, const json_t *line);
+void train_show_line(const struct training *t, const char *type, const json_t *line);
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker of a training run, started, heard and ended; its lines go where they belong. */
+#include <poll.h>
+#include <signal.h>
+#include "cmd/show.h"
+#include "cmd/train.h"
+
+enum { WAIT_MS = 200, LEAVE_MS = 5000, KILL_MS = 2000, READINGS = 32 };
+
+/* Every number of a line but its place in time. */
+static void tell_numbers(struct training *t, const json_t *line)
+{
+	struct job_reading readings[READINGS];
+	const char *name;
+	const json_t *value;
+	size_t count = 0;
+
+	json_object_foreach((json_t *)line, name, value) if (json_is_number(value) && count < READINGS)
+		readings[count++] = (struct job_reading){name, json_number_value(value)};
+	job_tell(t->job, "train", clock_now_ns(clock_monotonic()), readings, count);
+}
+
+static void end_phase(struct training *t)
+{
+	if (*t->phase)
+		job_phase(t->job, t->phase, t->phase_ns, clock_now_ns(clock_monotonic()), NULL);
+	*t->phase = '\0';
+}
+
+static void on_end(struct training *t, const json_t *line)
+{
+	t->ended = true;
+	if (!status_from_name(json_string_value(json_object_get(line, "status")), &t->status))
+		t->status = STATUS_BUG;
+	if (!cause_from_name(json_string_value(json_object_get(line, "cause")), &t->cause))
+		t->cause = CAUSE_NONE;
+	text_copy(t->text, sizeof(t->text), json_string_value(json_object_get(line, "text")));
+	t->values = json_incref(json_object_get(line, "values"));
+}
+
+static void on_log(const struct training *t, const json_t *line)
+{
+	int level = (int)json_integer_value(json_object_get(line, "level"));
+
+	log_line(t->c->log, level >= LOG_DEBUG && level <= LOG_ERROR ? (enum log_level)level : LOG_WARN,
+		 LOG_TOPIC_RUN, "%s", json_string_value(json_object_get(line, "text")));
+}
+
+static bool take_line(void *arg, const char *text, size_t size)
+{
+	struct training *t = arg;
+	json_t *line = json_loadb(text, size, 0, NULL);
+	const char *type = json_string_value(json_object_get(line, "type"));
+
+	if (!type) {
+		t->garbled = true;
+		json_decref(line);
+		return false;
+	}
+	if (!strcmp(type, "at")) {
+		end_phase(t);
+		text_copy(t->phase, sizeof(t->phase), json_string_value(json_object_get(line, "phase")));
+		t->phase_ns = clock_now_ns(clock_monotonic());
+	} else if (!strcmp(type, "step") || !strcmp(type, "eval")) {
+		tell_numbers(t, line);
+	} else if (!strcmp(type, "ready")) {
+		json_decref(t->ready);
+		t->ready = json_incref(line);
+	} else if (!strcmp(type, "end")) {
+		on_end(t, line);
+	} else if (!strcmp(type, "log")) {
+		on_log(t, line);
+	}
+	if (t->o->json && strcmp(type, "log") && strcmp(type, "at")) {
+		show_json(line, JSON_COMPACT);
+		fflush(stdout);
+	}
+	if (!strcmp(type, "step"))
+		train_show_step(t, line);
+	else
+		train_show_line(t, type, line);
+	json_decref(line);
+	return true;
+}
+
+static enum status start(struct training *t, struct error *err)
+{
+	static const char *const argv[] = {NULL, "__train", NULL};
+	struct process_spec spec = {.argv = argv, .channel = true, .cpu_numa = -1};
+	json_t *first = json_pack("{s:s, s:b}", "dir", t->dir, "resume", t->o->resume != NULL);
+	char *text = first ? json_dumps(first, JSON_COMPACT) : NULL;
+	enum status st =
+		text ? process_start(&t->worker, &spec, err)
+		     : error_set(err, STATUS_BUG, "%s: a path that is not UTF-8 cannot be passed on", t->dir);
+
+	json_decref(first);
+	if (!st)
+		st = lines_write(t->worker.channel, text, strlen(text), err);
+	if (!st)
+		st = lines_write(t->worker.channel, "\n", 1, err);
+	free(text);
+	return st;
+}
+
+/* The first wish to end is passed on, and the worker saves; the second ends it. */
+static void pass_on_stop(struct training *t)
+{
+	if (*t->c->stop && !t->asked) {
+		t->asked = true;
+		if (!process_poll(&t->worker))
+			kill(-t->worker.pid, SIGTERM);
+		log_info(t->c->log, LOG_TOPIC_RUN,
+			 "stopping: this step is finished and saved; once more ends at once");
+	}
+	if (*t->c->stop > 1)
+		process_stop(&t->worker, 0, KILL_MS);
+}
+
+/* It has hung up: how did it end? */
+static void on_leave(struct training *t)
+{
+	char how[96];
+
+	for (unsigned ms = 0; ms < LEAVE_MS && !process_poll(&t->worker); ms += 5)
+		clock_sleep_ns(clock_monotonic(), 5000000);
+	if (t->ended)
+		return;
+	if (!process_stop(&t->worker, 0, KILL_MS))
+		text_copy(how, sizeof(how), "KILL did not end it");
+	else
+		process_wait_text(t->worker.wait_status, how, sizeof(how));
+	t->status = *t->c->stop ? STATUS_CANCELLED : STATUS_NO_RESOURCE;
+	t->cause = *t->c->stop ? CAUSE_INTERRUPTED : CAUSE_CRASHED;
+	snprintf(t->text, sizeof(t->text),
+		 "the training process ended in phase %s: %s; assay train --resume %.300s goes on "
+		 "from the newest checkpoint",
+		 *t->phase ? t->phase : "start", how, t->dir);
+}
+
+enum status train_follow(struct training *t, struct error *err)
+{
+	enum lines_state state = LINES_MORE;
+	enum status st = start(t, err);
+
+	while (!st && state == LINES_MORE && !t->garbled) {
+		struct pollfd in[2] = {{.fd = t->worker.channel, .events = POLLIN},
+				       {.fd = job_channel(t->job), .events = POLLIN}};
+
+		poll(in, 2, WAIT_MS);
+		state = lines_read(&t->in, t->worker.channel, take_line, t);
+		job_hear(t->job);
+		pass_on_stop(t);
+	}
+	if (!st)
+		on_leave(t);
+	end_phase(t);
+	process_release(&t->worker);
+	return st;
+}

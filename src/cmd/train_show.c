@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Progress, notes and the plan of a training run, for people. */
+#include <stdio.h>
+#include "cmd/running.h"
+#include "cmd/show.h"
+#include "cmd/train.h"
+#include "core/units.h"
+
+static double number(const json_t *line, const char *name)
+{
+	return json_number_value(json_object_get(line, name));
+}
+
+static void time_text(char *out, size_t size, double seconds)
+{
+	unsigned long s = (unsigned long)(seconds + 0.5);
+
+	if (s >= 3600)
+		snprintf(out, size, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+	else
+		snprintf(out, size, "%lu:%02lu", s / 60, s % 60);
+}
+
+static void step_text(struct text *out, const struct training *t, const json_t *line)
+{
+	double step_s = number(line, "step_s"), steps = number(t->ready, "steps");
+	char left[32], rate[32];
+
+	time_text(left, sizeof(left), number(line, "left_s"));
+	units_format(rate, sizeof(rate), number(line, "flop_rate"), "FLOPS");
+	text_addf(out, "step %.0f/%.0f loss %.4f lr %.2e norm %.3g | %.0f tokens/s %.2f rows/s %s",
+		  number(line, "step"), steps, number(line, "loss"), number(line, "learning_rate"),
+		  number(line, "grad_norm"), number(line, "tokens_per_s"), number(line, "rows_per_s"), rate);
+	if (json_object_get(line, "mfu"))
+		text_addf(out, " MFU %.0f %%", 100 * number(line, "mfu"));
+	if (step_s > 0)
+		text_addf(out, " | forward %.0f backward %.0f optimiser %.0f wait %.0f %%",
+			  100 * number(line, "forward_s") / step_s, 100 * number(line, "backward_s") / step_s,
+			  100 * number(line, "optimiser_s") / step_s, 100 * number(line, "wait_s") / step_s);
+	text_addf(out, " | %s left", left);
+}
+
+void train_show_step(const struct training *t, const json_t *line)
+{
+	struct text out = {0};
+
+	step_text(&out, t, line);
+	if (t->c->terminal)
+		fprintf(stderr, "\r\033[K%.*s", (int)show_columns() - 1, text_str(&out));
+	else if (!t->o->json)
+		log_info(t->c->log, LOG_TOPIC_RUN, "%s", text_str(&out));
+	fflush(stderr);
+	text_release(&out);
+}
+
+static void clear_bar(const struct training *t)
+{
+	if (t->c->terminal)
+		fputs("\r\033[K", stderr);
+}
+
+static void show_ready(const struct training *t, const json_t *line)
+{
+	char memory[32];
+
+	units_format(memory, sizeof(memory), number(line, "memory_bytes"), "B");
+	log_info(t->c->log, LOG_TOPIC_RUN,
+		 "%.4g of %.4g parameters are trained; %.0f rows with %.0f tokens, %.0f of them targets; "
+		 "%.0f steps; %s of "
+		 "memory",
+		 number(line, "trained"), number(line, "parameters"), number(line, "rows"),
+		 number(line, "tokens"), number(line, "targets"), number(line, "steps"), memory);
+}
+
+void train_show_line(const struct training *t, const char *type, const json_t *line)
+{
+	const char *path = json_string_value(json_object_get(line, "path"));
+
+	if (t->o->json && strcmp(type, "finding"))
+		return;
+	clear_bar(t);
+	if (!strcmp(type, "ready"))
+		show_ready(t, line);
+	else if (!strcmp(type, "eval"))
+		log_info(t->c->log, LOG_TOPIC_RUN, "step %.0f: held-out loss %.4f", number(line, "step"),
+			 number(line, "eval_loss"));
+	else if (!strcmp(type, "saved"))
+		log_info(t->c->log, LOG_TOPIC_RUN, "saved: %s", path ? path : "?");
+	else if (!strcmp(type, "finding"))
+		log_warn(t->c->log, LOG_TOPIC_RUN, "%s: %s; the setting to turn: %s",
+			 json_string_value(json_object_get(line, "finding")),
+			 json_string_value(json_object_get(line, "text")),
+			 json_string_value(json_object_get(line, "knob")));
+}

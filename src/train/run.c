@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/run.h"
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+#include "core/clock.h"
+#include "core/stats.h"
+#include "train/run_internal.h"
+
+enum { HALF_WIDTH_BATCHES = 5 };
+
+static double now_s(void)
+{
+	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
+}
+
+static double wall_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+enum status run_emit(struct train *t, const char *type, json_t *body, struct error *err)
+{
+	if (!body)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a line of type %s", type);
+	return t->job->emit(t->job->arg, type, body, err);
+}
+
+enum status run_findings(struct train *t, const struct findings *f, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; i < f->count && !st; i++) {
+		enum finding what = f->found[i].what;
+
+		st = run_emit(t, "finding",
+			      json_pack("{s:s, s:s, s:s, s:I}", "finding", finding_word(what), "text",
+					f->found[i].text, "knob", finding_knob(what), "step",
+					(json_int_t)t->state.step),
+			      err);
+		train_state_log(&t->state, json_pack("{s:s, s:s, s:s}", "finding", finding_word(what), "text",
+						     f->found[i].text, "knob", finding_knob(what)));
+		if (!st && finding_ends(what))
+			st = error_set_cause(err, STATUS_BAD_INPUT,
+					     what == FINDING_NOT_FINITE ? CAUSE_NAN : CAUSE_NONE,
+					     "%s: %s; the setting to turn: %s", finding_word(what),
+					     f->found[i].text, finding_knob(what));
+	}
+	return st;
+}
+
+struct figures { /* of one step */
+	struct data_step size;
+	struct step_part part;
+	double loss, norm, rate, step_s, optimiser_s, wait_s;
+};
+
+static enum status one_step(struct train *t, struct figures *f, struct error *err)
+{
+	uint64_t step = t->state.step;
+	double t0 = now_s(), t1, sum = 0;
+	enum status st = stepper_begin(&t->stepper, err);
+
+	*f = (struct figures){.size = data_step(t->data, step), .rate = schedule_rate(&t->schedule, step)};
+	for (uint64_t i = 0; i < f->size.micro_batches && !st; i++) {
+		const struct batch *b;
+		double wait_s = 0;
+
+		st = data_next(t->data, step, i, &b, &wait_s, err);
+		f->wait_s += wait_s;
+		if (!st)
+			st = stepper_micro(&t->stepper, b, step, f->size.targets, &f->part, err);
+	}
+	t1 = now_s();
+	if (!st && f->size.targets)
+		st = stepper_end(&t->stepper, f->rate, step, &sum, &f->norm, err);
+	f->optimiser_s = now_s() - t1;
+	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
+	f->step_s = now_s() - t0;
+	return st;
+}
+
+static void add_up(struct train *t, const struct figures *f)
+{
+	struct run_totals *sum = &t->totals;
+
+	sum->each_s[sum->steps++] = f->step_s;
+	sum->step_s += f->step_s;
+	sum->forward_s += f->part.forward_s;
+	sum->backward_s += f->part.backward_s;
+	sum->optimiser_s += f->optimiser_s;
+	sum->wait_s += f->wait_s;
+	sum->tokens += f->size.tokens;
+	sum->rows += f->size.rows;
+	sum->flop += t->flop_per_token * (double)f->size.tokens;
+	if (!sum->has_loss)
+		sum->loss_first = f->loss;
+	sum->has_loss = true;
+	sum->loss = f->loss;
+	t->state.step++;
+	t->state.epoch = (double)t->state.step / (double)data_steps(t->data);
+	t->state.tokens += f->size.tokens;
+	t->state.targets += f->size.targets;
+	t->state.rows += f->size.rows;
+	t->state.flop += t->flop_per_token * (double)f->size.tokens;
+}
+
+static json_t *step_line(const struct train *t, const struct figures *f)
+{
+	double rate = t->flop_per_token * (double)f->size.tokens / f->step_s;
+	double mean_s = t->totals.step_s / (double)t->totals.steps;
+	json_t *line = json_pack(
+		"{s:I, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+		"step", (json_int_t)t->state.step, "epoch", t->state.epoch, "loss", f->loss, "grad_norm",
+		f->norm, "learning_rate", f->rate, "tokens", (json_int_t)f->size.tokens, "targets",
+		(json_int_t)f->size.targets, "rows", (json_int_t)f->size.rows, "step_s", f->step_s,
+		"forward_s", f->part.forward_s, "backward_s", f->part.backward_s, "optimiser_s",
+		f->optimiser_s, "wait_s", f->wait_s, "tokens_per_s", (double)f->size.tokens / f->step_s,
+		"rows_per_s", (double)f->size.rows / f->step_s, "flop_rate", rate, "left_s",
+		(double)(t->state.max_steps - t->state.step) * mean_s);
+
+	if (line && t->gemm_rate > 0)
+		json_object_set_new(line, "mfu", json_real(rate / t->gemm_rate));
+	return line;
+}
+
+static enum status write_events(struct train *t, const struct scalar *scalars, size_t count,
+				struct error *err)
+{
+	return t->events ? events_add(t->events, wall_s(), (int64_t)t->state.step, scalars, count, err)
+			 : STATUS_OK;
+}
+
+static enum status tell_step(struct train *t, const struct figures *f, struct error *err)
+{
+	const struct scalar scalars[] = {
+		{"train/loss", f->loss},
+		{"train/grad_norm", f->norm},
+		{"train/learning_rate", f->rate},
+		{"train/epoch", t->state.epoch},
+		{"train/tokens_per_s", (double)f->size.tokens / f->step_s},
+		{"train/wait_share", f->wait_s / f->step_s},
+	};
+	enum status st;
+
+	if (t->state.step % t->config.training.logging_steps && t->state.step != t->state.max_steps)
+		return STATUS_OK;
+	train_state_log(&t->state, json_pack("{s:f, s:f, s:f}", "loss", f->loss, "grad_norm", f->norm,
+					     "learning_rate", f->rate));
+	st = run_emit(t, "step", step_line(t, f), err);
+	return st ? st : write_events(t, scalars, sizeof(scalars) / sizeof(scalars[0]), err);
+}
+
+/* What a step that ends the run was like is told too. */
+static enum status look_at(struct train *t, const struct figures *f, struct error *err)
+{
+	const struct diagnose_step s = {.step = t->state.step,
+					.loss = f->loss,
+					.grad_norm = f->norm,
+					.rate = f->rate,
+					.targets = f->size.targets,
+					.step_s = f->step_s,
+					.wait_s = f->wait_s};
+	struct findings found;
+
+	diagnose_step(&t->diagnose, &found, &s);
+	return run_findings(t, &found, err);
+}
+
+static enum status evaluate(struct train *t, struct error *err)
+{
+	struct data_counts counts = data_eval_counts(t->data);
+	double sum = 0, t0 = now_s(), loss;
+	struct scalar scalar = {.tag = "eval/loss"};
+	enum status st = STATUS_OK;
+
+	if (!counts.targets)
+		return STATUS_OK;
+	for (uint64_t i = 0; i < data_eval_micros(t->data) && !st && !*t->job->stop; i++) {
+		const struct batch *b;
+
+		st = data_eval(t->data, i, &b, err);
+		if (!st)
+			st = stepper_evaluate(&t->stepper, b, &sum, err);
+	}
+	if (st || *t->job->stop)
+		return st;
+	scalar.value = loss = sum / (double)counts.targets;
+	if (!t->totals.has_eval)
+		t->totals.eval_first = loss;
+	t->totals.has_eval = t->evaluated = true;
+	t->totals.eval_last = loss;
+	t->evaluated_step = t->state.step;
+	train_state_evaluated(&t->state, loss, t->config.training.early_stopping_threshold);
+	train_state_log(&t->state, json_pack("{s:f, s:f}", "eval_loss", loss, "eval_runtime", now_s() - t0));
+	st = run_emit(t, "eval",
+		      json_pack("{s:I, s:f, s:f}", "step", (json_int_t)t->state.step, "eval_loss", loss,
+				"eval_s", now_s() - t0),
+		      err);
+	return st ? st : write_events(t, &scalar, 1, err);
+}
+
+static bool due(uint64_t step, uint64_t every)
+{
+	return every && step % every == 0;
+}
+
+/* After a step: evaluation, then the checkpoint that knows of it. */
+static enum status look_around(struct train *t, struct error *err)
+{
+	const struct config_training *c = &t->config.training;
+	bool eval = due(t->state.step, c->eval_steps), best;
+	enum status st = eval ? evaluate(t, err) : STATUS_OK;
+
+	best = eval && c->load_best_model_at_end && t->state.best_step == t->state.step;
+	if (!st && (due(t->state.step, c->save_steps) || best) && t->state.step < t->state.max_steps)
+		st = run_save(t, false, err);
+	return st;
+}
+
+static bool enough(const struct train *t)
+{
+	uint32_t patience = t->config.training.early_stopping_patience;
+
+	return t->state.step >= t->state.max_steps || (patience && t->state.worse >= patience);
+}
+
+static enum status all_steps(struct train *t, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	while (!st && !enough(t) && !*t->job->stop) {
+		struct figures f;
+
+		st = one_step(t, &f, err);
+		if (st)
+			break;
+		add_up(t, &f);
+		st = tell_step(t, &f, err);
+		if (!st)
+			st = look_at(t, &f, err);
+		if (!st)
+			st = look_around(t, err);
+	}
+	return st;
+}
+
+/* What the run leaves: the last state, and the adapter. */
+static enum status finish(struct train *t, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	if (!t->evaluated || t->evaluated_step != t->state.step)
+		st = evaluate(t, err);
+	if (!st)
+		st = run_emit(t, "at", json_pack("{s:s}", "phase", "save"), err);
+	if (!st && t->state.step)
+		st = run_save(t, true, err);
+	if (!st && *t->job->stop)
+		return error_set_cause(
+			err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request at step %llu of %llu",
+			(unsigned long long)t->state.step, (unsigned long long)t->state.max_steps);
+	return st ? st : run_export(t, err);
+}
+
+static json_t *results(struct train *t)
+{
+	struct run_totals *sum = &t->totals;
+	json_t *v;
+	double s = sum->step_s > 0 ? sum->step_s : 1;
+
+	if (!sum->steps)
+		return json_object();
+	v = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "steps",
+		      (double)t->state.step, "loss_first", sum->loss_first, "loss", sum->loss, "tokens",
+		      (double)t->state.tokens, "targets", (double)t->state.targets, "rows",
+		      (double)t->state.rows, "tokens_per_s", (double)sum->tokens / s, "rows_per_s",
+		      (double)sum->rows / s, "step_s", stats_median(sum->each_s, sum->steps), "forward_share",
+		      sum->forward_s / s, "backward_share", sum->backward_s / s, "optimiser_share",
+		      sum->optimiser_s / s, "wait_share", sum->wait_s / s, "flop_rate", sum->flop / s,
+		      "memory_bytes", (double)t->stepper.arena.peak);
+	if (v && sum->steps >= 2 * HALF_WIDTH_BATCHES)
+		json_object_set_new(
+			v, "half_width_share",
+			json_real(stats_batch_half_width(sum->each_s, sum->steps, HALF_WIDTH_BATCHES) *
+				  (double)sum->steps / s));
+	if (v && t->gemm_rate > 0)
+		json_object_set_new(v, "mfu", json_real(sum->flop / s / t->gemm_rate));
+	if (v && sum->has_eval) {
+		json_object_set_new(v, "eval_loss_first", json_real(sum->eval_first));
+		json_object_set_new(v, "eval_loss", json_real(sum->eval_last));
+	}
+	if (v && t->state.has_best)
+		json_object_set_new(v, "eval_loss_best", json_real(t->state.best_loss));
+	return v;
+}
+
+static enum status work(struct train *t, struct error *err)
+{
+	enum status st = run_load(t, err);
+
+	if (!st)
+		st = run_emit(t, "at", json_pack("{s:s}", "phase", "train"), err);
+	if (!st && t->config.training.eval_on_start && !t->state.step)
+		st = evaluate(t, err);
+	if (!st)
+		st = all_steps(t, err);
+	return st ? st : finish(t, err);
+}
+
+enum status train_run(const struct train_job *job, json_t **values, struct error *err)
+{
+	struct train *t = calloc(1, sizeof(*t));
+	struct error late = {0};
+	enum status st, last;
+
+	*values = NULL;
+	if (!t)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a training run");
+	t->job = job;
+	st = work(t, err);
+	*values = results(t);
+	last = t->writer ? checkpoint_writer_wait(t->writer, &late) : STATUS_OK;
+	if (!st && last)
+		st = error_set_cause(err, last, late.cause, "%s", late.text);
+	checkpoint_writer_free(t->writer);
+	events_close(&t->events);
+	data_close(&t->data);
+	stepper_release(&t->stepper);
+	weights_release(&t->weights);
+	train_state_release(&t->state);
+	config_release(&t->config);
+	free(t->totals.each_s);
+	free(t);
+	return st;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A training run from its configuration to its adapter, in one process. What happens is told line by line,
+ * each a type and a JSON object:
+ *
+ * at       {"phase": "load" | "train" | "save"}
+ * ready
+ * {"parameters","trained","rows","tokens","targets","steps","flop_per_token","memory_bytes","gemm_rate","gemm"}
+ * step     {"step","epoch","loss","grad_norm","learning_rate","tokens","targets","rows","step_s","forward_s",
+ *           "backward_s","optimiser_s","wait_s","tokens_per_s","rows_per_s","flop_rate","mfu","left_s"}
+ * eval     {"step","eval_loss","eval_s"}
+ * saved    {"step","path"}
+ * finding  {"finding","text","knob","step"}
+ */
+#ifndef TRAIN_RUN_H
+#define TRAIN_RUN_H
+#include <jansson.h>
+#include <signal.h>
+#include "core/log.h"
+#include "train/config.h"
+
+struct train_job {
+	const char *dir; /* run directory, with config.yaml */
+	bool resume;
+	const volatile sig_atomic_t *stop; /* not 0: the step is finished, saved, and CANCELLED returned */
+	const struct log *log;
+	/* Steals body. */
+	enum status (*emit)(void *arg, const char *type, json_t *body, struct error *err);
+	void *arg;
+};
+
+/* *values: results by train/fields.h, as far as it came; owner: caller. */
+enum status train_run(const struct train_job *job, json_t **values, struct error *err);
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run under way, as run.c, run_load.c and run_save.c see it. */
+#ifndef TRAIN_RUN_INTERNAL_H
+#define TRAIN_RUN_INTERNAL_H
+#include "train/checkpoint.h"
+#include "train/data.h"
+#include "train/diagnose.h"
+#include "train/events.h"
+#include "train/run.h"
+#include "train/schedule.h"
+#include "train/state.h"
+#include "train/step.h"
+
+struct run_totals { /* of this process; a resumed run's earlier part is not among them */
+	double step_s, forward_s, backward_s, optimiser_s, wait_s, flop;
+	uint64_t steps, tokens, rows;
+	double *each_s; /* a step */
+	double loss_first, loss, eval_first, eval_last;
+	bool has_loss, has_eval;
+};
+
+struct train {
+	const struct train_job *job;
+	struct config config;
+	struct weights weights;
+	struct data *data;
+	struct stepper stepper;
+	struct schedule schedule;
+	struct train_state state;
+	struct diagnose diagnose;
+	struct events *events;
+	struct checkpoint_writer *writer;
+	struct run_totals totals;
+	double flop_per_token; /* planned */
+	double gemm_rate;      /* 0: not measured */
+	uint64_t saved_step, evaluated_step;
+	bool evaluated;
+};
+
+/* Everything up to the first step (run_load.c). */
+enum status run_load(struct train *t, struct error *err);
+/* Begins a checkpoint of this moment; `wait`: it is on the disk when this returns (run_save.c). */
+enum status run_save(struct train *t, bool wait, struct error *err);
+/* The adapter, or the model, as others read it, into the run directory. */
+enum status run_export(struct train *t, struct error *err);
+/* Tells and keeps what was found; an error where it ends the run. */
+enum status run_findings(struct train *t, const struct findings *f, struct error *err);
+enum status run_emit(struct train *t, const char *type, json_t *body, struct error *err);
+#endif

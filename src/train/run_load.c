@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From files to the first step: configuration, model, rows, memory, parameters, or where an earlier run
+ * stood. */
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+#include "core/clock.h"
+#include "core/stats.h"
+#include "train/run_internal.h"
+
+enum { GEMM_SIZE = 768, GEMM_TIMES = 6, NORM_SAMPLE = 1024 };
+
+static enum status read_config(struct train *t, struct error *err)
+{
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/config.yaml", t->job->dir);
+	return config_read(&t->config, path, err);
+}
+
+static enum status plan_steps(struct train *t, struct error *err)
+{
+	const struct config_training *c = &t->config.training;
+	uint64_t steps = c->max_steps;
+
+	if (!steps)
+		steps = (uint64_t)ceil(c->num_train_epochs * (double)data_steps(t->data));
+	t->state.max_steps = steps;
+	t->totals.each_s = calloc(steps ? steps : 1, sizeof(double));
+	if (!t->totals.each_s)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for the times of %llu steps", (unsigned long long)steps);
+	return schedule_of(&t->schedule, c, steps, err);
+}
+
+/* The best of a few products, after one that wakes the threads up. */
+static enum status measure_gemm(struct train *t, struct error *err)
+{
+	const size_t bytes = (size_t)GEMM_SIZE * GEMM_SIZE * sizeof(float);
+	float *data = calloc(3, bytes);
+	struct mat m[3];
+	struct back *back = &t->stepper.back;
+	enum status st = STATUS_OK;
+
+	if (!data)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory to time a product");
+	for (int i = 0; i < 3; i++)
+		m[i] = (struct mat){.data = data + (size_t)i * GEMM_SIZE * GEMM_SIZE,
+				    .rows = GEMM_SIZE,
+				    .cols = GEMM_SIZE,
+				    .ld = GEMM_SIZE,
+				    .dtype = DTYPE_F32};
+	for (int i = 0; i < 2 * GEMM_SIZE * GEMM_SIZE; i++)
+		data[i] = (float)(i % 7) - 3;
+	for (int i = 0; i <= GEMM_TIMES && !st; i++) {
+		const struct gemm g = {
+			.a = m[0], .b = m[1], .c = m[2], .d = m[2], .trans_b = true, .alpha = 1};
+		uint64_t t0 = clock_now_ns(clock_monotonic());
+		double rate;
+
+		st = back->ops->gemm(back, &g, err);
+		rate = 2e9 * GEMM_SIZE * GEMM_SIZE * GEMM_SIZE /
+		       (double)(clock_now_ns(clock_monotonic()) - t0);
+		if (i && rate > t->gemm_rate)
+			t->gemm_rate = rate;
+	}
+	free(data);
+	return st;
+}
+
+static enum status load_weights(struct train *t, struct error *err)
+{
+	struct model *m = t->stepper.model;
+	struct weights_slot *slots = NULL;
+	struct named *names = NULL;
+	size_t count = 0;
+	enum status st = model_weight_slots(m, &slots, &names, &count, err);
+
+	if (!st)
+		st = weights_load(&t->weights, slots, count, err);
+	free(slots);
+	free(names);
+	if (!st)
+		model_init_adapter(m, t->config.training.seed);
+	return st ? st : model_loaded(m, &t->stepper.back, err);
+}
+
+static void log_note(const struct train *t, const struct text *note)
+{
+	for (const char *line = text_str(note), *end; (end = strchr(line, '\n')); line = end + 1)
+		log_warn(t->job->log, LOG_TOPIC_RUN, "%.*s", (int)(end - line), line);
+}
+
+/* A run that was cut before its first checkpoint begins anew. */
+static enum status take_up(struct train *t, struct error *err)
+{
+	struct checkpoint_found f = {0};
+	uint64_t steps = t->state.max_steps;
+	struct text note = {0};
+	struct error why = {0};
+	json_t *state = NULL;
+	enum status st = checkpoint_find(&f, t->job->dir, &note, &why);
+
+	log_note(t, &note);
+	text_release(&note);
+	if (st == STATUS_UNAVAILABLE) {
+		log_warn(t->job->log, LOG_TOPIC_RUN, "%s: it begins anew", why.text);
+		return STATUS_OK;
+	}
+	if (st)
+		return error_set_cause(err, st, why.cause, "%s", why.text);
+	st = checkpoint_load(&f, &t->stepper.model->params, err);
+	if (!st)
+		st = checkpoint_state(&f, &state, err);
+	if (!st)
+		st = train_state_parse(&t->state, state, f.path, err);
+	if (!st && (t->state.step != f.step || t->state.max_steps != steps))
+		st = error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: it is of step %llu of %llu, and this run has %llu: its rows are other ones",
+			f.path, (unsigned long long)t->state.step, (unsigned long long)t->state.max_steps,
+			(unsigned long long)steps);
+	if (!st)
+		log_info(t->job->log, LOG_TOPIC_RUN, "goes on from %s", f.path);
+	json_decref(state);
+	checkpoint_found_release(&f);
+	return st ? st : model_refresh(t->stepper.model, &t->stepper.back, err);
+}
+
+static enum status open_events(struct train *t, struct error *err)
+{
+	char dir[PATH_MAX + 16];
+	struct error why = {0};
+	enum status st;
+
+	if (!t->config.training.tensorboard)
+		return STATUS_OK;
+	snprintf(dir, sizeof(dir), "%s/runs", t->job->dir);
+	st = events_open(&t->events, dir, (double)time(NULL), &why);
+	if (st == STATUS_UNAVAILABLE && why.cause == CAUSE_LIBRARY_MISSING) {
+		log_warn(t->job->log, LOG_TOPIC_RUN, "%s", why.text);
+		return STATUS_OK;
+	}
+	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
+}
+
+static double row_norm(const struct mat *m, int64_t row)
+{
+	const float *x = (const float *)m->data + row * m->ld;
+	double sum = 0;
+
+	for (int64_t i = 0; i < m->cols; i++)
+		sum += (double)x[i] * x[i];
+	return sqrt(sum);
+}
+
+static double median_norm(const struct mat *m)
+{
+	double norm[NORM_SAMPLE];
+	int64_t n = m->rows < NORM_SAMPLE ? m->rows : NORM_SAMPLE;
+
+	for (int64_t i = 0; i < n; i++)
+		norm[i] = row_norm(m, i * m->rows / n);
+	return stats_median(norm, (size_t)n);
+}
+
+static enum status look_before(struct train *t, struct error *err)
+{
+	const struct model *m = t->stepper.model;
+	const struct data_counts counts = data_train_counts(t->data);
+	struct diagnose_before b = {.targets = counts.targets, .rows = counts.rows};
+	int32_t end = data_end_token(t->data, &b.end_token);
+	struct findings found;
+
+	for (uint64_t step = 0; step < t->state.max_steps; step++) {
+		double rate = schedule_rate(&t->schedule, step);
+
+		b.rate_max = rate > b.rate_max ? rate : b.rate_max;
+	}
+	b.end_trained = m->full || m->lora.save;
+	if (end >= 0 && end < m->head.w.rows && m->head.w.dtype == DTYPE_F32) {
+		b.end_norm = row_norm(&m->head.w, end);
+		b.median_norm = median_norm(&m->head.w);
+	}
+	diagnose_before(&found, &b);
+	return run_findings(t, &found, err);
+}
+
+static enum status tell_ready(struct train *t, struct error *err)
+{
+	const struct data_counts c = data_train_counts(t->data);
+	const struct data_counts held = data_eval_counts(t->data);
+
+	return run_emit(t, "ready",
+			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:f, s:s}",
+				  "parameters", (json_int_t)shape_parameters(&t->weights.shape), "trained",
+				  (json_int_t)t->stepper.model->params.length, "rows", (json_int_t)c.rows,
+				  "tokens", (json_int_t)c.tokens, "targets", (json_int_t)c.targets,
+				  "eval_rows", (json_int_t)held.rows, "dropped", (json_int_t)c.dropped,
+				  "truncated", (json_int_t)c.truncated, "bad", (json_int_t)c.bad, "steps",
+				  (json_int_t)t->state.max_steps, "flop_per_token", t->flop_per_token,
+				  "memory_bytes", (json_int_t)t->stepper.arena.size, "gemm_rate",
+				  t->gemm_rate, "gemm", cpu_back_gemm(&t->stepper.back)),
+			err);
+}
+
+static enum status plan_work(struct train *t, struct error *err)
+{
+	struct stepper plan;
+	enum status st = stepper_plan(&plan, &t->weights.shape, &t->config, stepper_threads(), err);
+
+	t->flop_per_token =
+		(plan.forward.flop + plan.backward.flop) / (double)stepper_size(&t->config).tokens;
+	stepper_release(&plan);
+	return st;
+}
+
+enum status run_load(struct train *t, struct error *err)
+{
+	enum status st = run_emit(t, "at", json_pack("{s:s}", "phase", "load"), err);
+
+	if (!st)
+		st = read_config(t, err);
+	if (!st)
+		st = weights_open(&t->weights, t->config.model.name_or_path, err);
+	if (!st)
+		st = data_open(&t->data, &t->config, &t->weights.shape, t->job->log, err);
+	if (!st)
+		st = plan_steps(t, err);
+	if (!st)
+		st = plan_work(t, err);
+	if (!st)
+		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, stepper_threads(), err);
+	if (!st)
+		st = load_weights(t, err);
+	if (!st && t->job->resume)
+		st = take_up(t, err);
+	if (!st)
+		st = measure_gemm(t, err);
+	if (!st)
+		st = open_events(t, err);
+	if (!st)
+		st = checkpoint_writer_create(&t->writer, &t->stepper.model->params,
+					      t->config.training.save_total_limit, err);
+	if (!st)
+		st = tell_ready(t, err);
+	return st ? st : look_before(t, err);
+}

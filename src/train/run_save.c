@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run writes: checkpoints on the way, and in the end the files that others read. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include "core/file.h"
+#include "train/checkpoint_names.h"
+#include "train/export.h"
+#include "train/run_internal.h"
+
+/* Of a checkpoint: the adapter beside the optimiser's state. With a B of zeros alone there is none yet: the
+ * first step of a warm-up changes nothing. Full fine-tuning's parameters are in the state already. */
+static enum status write_adapter(void *arg, const char *dir, const struct params *params, struct error *err)
+{
+	const struct train *t = arg;
+
+	if (t->stepper.model->full || !export_has_effect(params))
+		return STATUS_OK;
+	return export_adapter(dir, t->stepper.model, &params->master, err);
+}
+
+enum status run_save(struct train *t, bool wait, struct error *err)
+{
+	char path[PATH_MAX + 64];
+	json_t *state = train_state_json(&t->state, &t->config.training);
+	const struct checkpoint_source source = {.run = t->job->dir,
+						 .step = t->state.step,
+						 .params = &t->stepper.model->params,
+						 .state = state,
+						 .more = write_adapter,
+						 .arg = t};
+	enum status st = state ? checkpoint_writer_begin(t->writer, &source, t->state.best_step, err)
+			       : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+						 "no memory for a checkpoint");
+
+	json_decref(state);
+	if (!st && wait)
+		st = checkpoint_writer_wait(t->writer, err);
+	checkpoint_path(path, t->job->dir, t->state.step, "");
+	t->saved_step = t->state.step;
+	return st ? st
+		  : run_emit(t, "saved",
+			     json_pack("{s:I, s:s}", "step", (json_int_t)t->state.step, "path", path), err);
+}
+
+/* The best evaluation's parameters instead of the last step's. */
+static enum status take_best(struct train *t, struct error *err)
+{
+	struct checkpoint_found f;
+	enum status st;
+
+	if (!t->config.training.load_best_model_at_end || !t->state.has_best ||
+	    t->state.best_step == t->state.step)
+		return STATUS_OK;
+	st = checkpoint_open(&f, t->job->dir, t->state.best_step, err);
+	if (!st)
+		st = checkpoint_load(&f, &t->stepper.model->params, err);
+	checkpoint_found_release(&f);
+	return st ? st : model_refresh(t->stepper.model, &t->stepper.back, err);
+}
+
+enum status run_export(struct train *t, struct error *err)
+{
+	const struct model *m = t->stepper.model;
+	char path[PATH_MAX];
+	enum status st = take_best(t, err);
+
+	snprintf(path, sizeof(path), "%s/%s", t->job->dir, m->full ? "model" : "adapter");
+	if (!st)
+		st = m->full ? export_model(path, m, &t->weights, err)
+			     : export_adapter(path, m, &m->params.master, err);
+	return st ? st
+		  : run_emit(t, "saved",
+			     json_pack("{s:I, s:s}", "step", (json_int_t)t->state.step, "path", path), err);
+}

@@ -1,0 +1,167 @@
+#!/bin/sh
+# Fine-tuning of a small model of random weights, from its configuration to its adapter: a job with a worker of its own that
+# is stopped, killed, resumed and refused. usage: train.sh ASSAY ROOT
+set -u
+assay=$(realpath "$1") root=$(realpath "$2")
+. "$root/tests/end2end/tap.sh"
+scratch
+
+# rows FILE FIRST LAST: short conversations; none is of another range
+rows() {
+	for i in $(seq "$2" "$3"); do
+		echo '{"messages":[{"role":"user","content":"town '"$i"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
+	done > "$1"
+}
+tools='"tools":[{"type":"function","function":{"name":"ask","parameters":{"type":"object","properties":{"station":{"type":"integer"}}}}}]'
+# config NAME LINES..: a configuration; lines are added to its training
+config() {
+	name=$1
+	shift
+	cat > "$name" << CONFIG
+model: {name_or_path: ${model:-model}, chat_template: ${template:-qwen2.5}}
+lora: ${lora:-"{r: 4, alpha: 8, dropout: 0.1}"}
+data: {train: ${data:-rows.jsonl}, eval: held.jsonl, max_seq_length: ${length:-160}}
+training:
+  per_device_train_batch_size: 1
+  learning_rate: 1e-2
+  save_total_limit: 2
+CONFIG
+	for line; do echo "  $line" >> "$name"; done
+}
+figure() { sed -n "s/.*\"$1\": *\([-0-9.e+]*\).*/\1/p" "${2:-out}" | head -n 1; }
+less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
+
+expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
+rows rows.jsonl 1 24
+rows held.jsonl 101 106
+
+config whole.yaml "max_steps: 120" "eval_steps: 60" "eval_on_start: true" "save_steps: 30" "warmup_steps: 2"
+ok "a plan is made without reading the model" expect 0 train whole.yaml --plan
+ok "it names memory and work" says '^  saved ' out
+ok "and is JSON when asked" sh -c '"$1" train whole.yaml --plan --json | grep -q "\"memory_bytes\": [1-9]"' sh "$assay"
+
+ok "it trains" expect 0 train whole.yaml --out whole
+ok "each step is told" says 'step 120/120 loss' err
+ok "the report has its figures" says '^loss_first ' out
+ok "and its steps" says '^ *120 ' out
+"$assay" report whole --format json > report.json
+ok "the held-out loss went down" less "$(figure eval_loss report.json)" "$(figure eval_loss_first report.json)"
+ok "the adapter is there in PEFT's files" [ -s whole/adapter/adapter_model.safetensors ]
+ok "and says of what model" says '"peft_type": "LORA"' whole/adapter/adapter_config.json
+ok "the newest checkpoint is named" says '^checkpoint-120$' whole/latest
+ok "older ones are gone but two and the best" [ "$(find whole -maxdepth 1 -name 'checkpoint-*' | wc -l)" -le 3 ]
+ok "the configuration is kept as understood" says 'gradient_accumulation_steps: 1' whole/config.yaml
+ok "a run is not begun over" expect 64 train whole.yaml --out whole
+ok "and how to go on is said" says '--resume whole goes on with it' err
+
+ok "steps are JSON Lines when asked" expect 0 train whole.yaml --out again --json
+ok "each a whole object" sh -c 'grep -c "^{\"type\": *\"step\".*}$" out | grep -qx 120'
+ok "two runs can be compared" expect 0 compare --all whole again
+ok "by their rate" says 'token/s' out
+ok "the same seed gives the same adapter" cmp whole/adapter/adapter_model.safetensors again/adapter/adapter_model.safetensors
+
+# Stopped in the middle, killed in the middle: the same as never stopped.
+same_as_whole() { # DIR
+	cmp "$1/checkpoint-120/optimizer.bin" whole/checkpoint-120/optimizer.bin &&
+		cmp "$1/adapter/adapter_model.safetensors" whole/adapter/adapter_model.safetensors
+}
+begin() { # DIR: a run that has done a few steps
+	"$assay" train whole.yaml --out "$1" > out 2> err &
+	pid=$!
+	for _ in $(seq 300); do
+		grep -qs 'step 6/120' err && return
+		sleep 0.02
+	done
+}
+ended() { wait "$pid"; [ $? = "$1" ]; }
+worker_of() { # PID: its child that trains
+	for one in /proc/[0-9]*; do
+		tr '\0' ' ' < "$one/cmdline" 2> /dev/null | grep -q ' __train ' || continue
+		[ "$(sed 's/.*) [A-Z] \([0-9]*\).*/\1/' "$one/stat" 2> /dev/null)" = "$1" ] && echo "${one#/proc/}"
+	done
+}
+begin stopped
+kill -INT "$pid"
+ok "Ctrl-C ends it, inconclusive" ended 2
+ok "and says how to go on" says 'assay train --resume stopped goes on' err
+ok "the journal has it" says '"ending":"cancelled","status":"cancelled"' stopped/journal.jsonl
+ok "what was done is saved" sh -c '[ "$(sed s/checkpoint-// stopped/latest)" -ge 6 ]'
+ok "it goes on" expect 0 train --resume stopped
+ok "and is the uninterrupted run, bit for bit" same_as_whole stopped
+begin killed
+worker=$(worker_of "$pid")
+kill -KILL "$pid"
+wait "$pid" 2> /dev/null
+sleep 0.2
+ok "after a kill the report shows what was written" expect 2 report killed
+ok "its worker died with it" sh -c '[ -n "$1" ] && ! grep -qs "^State:[[:space:]]*[^Z[:space:]]" "/proc/$1/status"' sh "$worker"
+ok "a killed run goes on" expect 0 train --resume killed
+ok "and is the uninterrupted run, bit for bit" same_as_whole killed
+begin fallen
+kill -KILL "$(worker_of "$pid")"
+ok "a worker that is killed ends the run" ended 2
+ok "which says so" says 'the training process ended in phase train: signal 9' err
+ok "and goes on" expect 0 train --resume fallen
+ok "to the same end" same_as_whole fallen
+sed -i 's/^  seed: 42$/  seed: 7/' fallen/config.yaml
+ok "another configuration is not gone on with" expect 64 train --resume fallen
+ok "and that is said" says 'begun with another configuration' err
+
+# A disk that is full: the checkpoint before stays.
+config full.yaml "max_steps: 4" "save_steps: 2" "tensorboard: false"
+(ulimit -f 100; exec "$assay" train full.yaml --out full --no-telemetry > out 2> err)
+code=$?
+ok "a full disk ends the run" [ "$code" = 2 ]
+ok "and is named" says 'may not grow\|No space' err
+ok "nothing half written has a checkpoint's name" sh -c '! ls -d full/checkpoint-* 2> /dev/null | grep -v "new$" | grep .'
+
+# refused NAME CODE WORDS: the configuration there is refused so
+refused() {
+	rm -rf refused
+	expect "$2" train "$1" --out refused && says "$3" err
+}
+config steps.yaml "max_steps: 2"
+cp -r model broken
+shard=$(find broken -name '*.safetensors' | head -n 1)
+truncate -s -100 "$shard"
+model=broken config broken.yaml "max_steps: 2"
+ok "a truncated shard is refused and named" refused broken.yaml 64 "$(basename "$shard")"
+rm "$shard"
+ok "a missing one too" refused broken.yaml 64 "$(basename "$shard")"
+lora="{r: 0}" config r0.yaml
+ok "r 0" refused r0.yaml 64 'r: "0" is outside 1'
+lora="{target_modules: [q_prj]}" config target.yaml
+ok "an unknown target module, with the nearest" refused target.yaml 64 'did you mean "q_proj"'
+: > empty.jsonl
+data=empty.jsonl config empty.yaml "max_steps: 2"
+ok "an empty file of rows" refused empty.yaml 64 'empty.jsonl'
+echo '{"messages":[{"role":"user","content":"hello"}]}' > masked.jsonl
+data=masked.jsonl config masked.yaml "max_steps: 2"
+ok "rows of which nothing is to be learned" refused masked.yaml 64 'chat_template'
+config zero.yaml "max_steps: 2"
+sed -i 's/learning_rate: 1e-2/learning_rate: 0/' zero.yaml
+ok "a learning rate of zero" refused zero.yaml 64 'learning_rate_zero: .*training: learning_rate'
+config huge.yaml "max_steps: 30" "max_grad_norm: 0"
+sed -i 's/learning_rate: 1e-2/learning_rate: 10/; s/alpha: 8/alpha: 100000/' huge.yaml
+ok "a model that no longer learns ends the run" refused huge.yaml 64 'zero_gradient'
+ok "and the setting is named" says 'a lower learning_rate' err
+echo '{"messages":' >> masked.jsonl
+cat rows.jsonl >> masked.jsonl
+data=masked.jsonl config bad.yaml "max_steps: 2"
+ok "a bad row is named by its line" refused bad.yaml 64 'masked.jsonl:2'
+sed "s/}$/,$tools}/" held.jsonl > tools.jsonl
+data=tools.jsonl template=smollm config smollm.yaml "max_steps: 2"
+ok "tools that a template has no place for" refused smollm.yaml 64 'chat_template'
+length=16 config short.yaml "max_steps: 2"
+ok "rows that are all too long" refused short.yaml 64 'max_seq_length'
+ok "no configuration" expect 64 train
+ok "one that is not there" expect 64 train nowhere.yaml
+
+# Everything, instead of an adapter.
+config everything.yaml "max_steps: 2" "full_finetuning: true" "gradient_checkpointing: true"
+sed -i '/^lora:/d' everything.yaml
+ok "full fine-tuning" expect 0 train everything.yaml --out everything
+ok "gives a model's folder" sh -c '[ -s everything/model/config.json ] && [ -s everything/model/tokenizer.json ]'
+ok "which is a model again" expect 0 merge everything/model --out copied
+ok "an adapter is merged" expect 0 merge model whole/adapter --out merged
+finish
