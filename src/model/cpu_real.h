@@ -65,7 +65,7 @@ static inline float real_exp(float x)
 
 	x = x < -87.0f ? -87.0f : x;
 	x = x > 88.0f ? 88.0f : x;
-	n = (int32_t)(x * 1.44269504088896341f + (x < 0 ? -0.5f : 0.5f));
+	n = (int32_t)(x * 1.44269504088896341f + copysignf(0.5f, x));
 	z = (float)n;
 	r = x - z * 0.693359375f;
 	r = r - z * -2.12194440e-4f;

@@ -3,12 +3,14 @@
 #include "unit/test.h"
 #include <math.h>
 #include "model/cpu.h"
+#include "model/generate.h"
 #include "model/model.h"
 #include "model/plan.h"
 #include "model/tokenizer.h"
 
-static const char text[] = "The capital of France is Paris. The quick brown fox jumps over the lazy dog. Water boils at "
-			   "100 degrees Celsius at sea level, and freezes at 0 degrees.";
+static const char text[] =
+	"The capital of France is Paris. The quick brown fox jumps over the lazy dog. Water boils at "
+	"100 degrees Celsius at sea level, and freezes at 0 degrees.";
 enum { ROWS = 128 };
 
 struct bed {
@@ -35,7 +37,8 @@ static void place(struct bed *b, size_t extra)
 	must(model_create(&b->model, &b->weights.shape, &options, &err), &err);
 	plan_back_cpu(&plan, 2, &b->arena);
 	must(model_place(b->model, &plan, &err), &err);
-	b->arena = (struct arena){.size = (b->arena.used + extra + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN};
+	b->arena =
+		(struct arena){.size = (b->arena.used + extra + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN};
 	b->arena.base = aligned_alloc(ARENA_ALIGN, b->arena.size);
 	assert_non_null(b->arena.base);
 	must(cpu_back_create(&b->back, &(struct cpu_options){.threads = 2}, &b->arena, &err), &err);
@@ -121,7 +124,8 @@ static void test_smollm2__mean_loss_of_a_paragraph(void **state)
 	must(batch_check(&batch, b->model->shape.vocab, &err), &err);
 	must(saved_create(&saved, b->model, RECOMPUTE_FULL, &err), &err);
 	{
-		const struct pass pass = {.model = b->model, .back = &b->back, .batch = &batch, .saved = &saved};
+		const struct pass pass = {
+			.model = b->model, .back = &b->back, .batch = &batch, .saved = &saved};
 		const struct arena_mark mark = arena_mark(&b->arena);
 
 		must(model_forward(&pass, &err), &err);
@@ -133,10 +137,46 @@ static void test_smollm2__mean_loss_of_a_paragraph(void **state)
 	assert_true(fabs(loss - 2.228) < 0.002);
 }
 
+struct taken {
+	int32_t id[32];
+	size_t count;
+};
+
+static bool take(void *arg, int32_t id)
+{
+	struct taken *t = arg;
+
+	t->id[t->count++] = id;
+	return t->count < 24;
+}
+
+/* transformers, from the same file: model.generate(ids, max_new_tokens=24, do_sample=False). */
+static void test_smollm2__greedy_text_is_the_reference_s(void **state)
+{
+	static const int32_t prompt[] = {504, 3575, 282, 4649, 314}; /* The capital of France is */
+	static const int32_t expected[] = {7042, 30, 198, 198, 504, 2988, 314, 42,  216, 34, 32, 33,
+					   40,	 29, 32,  33,  29,  34,	  34,  216, 33,	 34, 42, 33};
+	const struct generate_options o = {.sampling = {.top_p = 1}, .tokens = 24, .vocab = 49152};
+	struct bed *b = *state;
+	struct taken taken = {0};
+	enum generate_end end;
+	struct generator *g;
+	struct error err = {0};
+
+	if (!b->model)
+		skip();
+	must(generator_create(&g, b->model, &b->back, 40, &err), &err);
+	must(generate(g, prompt, sizeof(prompt) / sizeof(prompt[0]), &o, take, &taken, &end, &err), &err);
+	generator_release(&g);
+	assert_int_equal(taken.count, 24);
+	assert_memory_equal(taken.id, expected, sizeof(expected));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_smollm2__mean_loss_of_a_paragraph),
+		cmocka_unit_test(test_smollm2__greedy_text_is_the_reference_s),
 	};
 
 	return cmocka_run_group_tests_name("smollm2", tests, open_bed, close_bed);
