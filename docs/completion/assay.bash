@@ -31,6 +31,7 @@ _assay()
 	rows:--chat-template) words='auto chatml llama3 llama3.1 qwen2 qwen2.5 qwen3 qwen3-instruct smollm2' ;;
 	esac
 	case ${COMP_WORDS[1]}:${COMP_WORDS[2]}:$key in
+	probe:attention:pass) words='forward backward' ;;
 	probe:attention:type) words='fp16 bf16 e4m3' ;;
 	probe:attention:out) words='wide same' ;;
 	probe:attention:mask) words='none causal window' ;;
@@ -94,7 +95,7 @@ _assay()
 		words='attention clock_state collective contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap scaling sm stress versions xid --help'
 	elif [ "${COMP_WORDS[1]}" = probe ]; then
 		case ${COMP_WORDS[2]} in
-		attention) words="$words type= out= batch= heads= kv_heads= seq= kv_seq= head_dim= mask= left= right= layout= lengths= pattern= density= block_q= block_k= file= seed= search= data= threads=" ;;
+		attention) words="$words pass= type= out= batch= heads= kv_heads= seq= kv_seq= head_dim= mask= left= right= layout= lengths= pattern= density= block_q= block_k= file= seed= search= data= threads=" ;;
 		collective) words="$words algorithm= buffers= ctas= launch= op= place= protocol= reduce= root= search= size= type=" ;;
 		dispatch) words="$words what= nodes=" ;;
 		gemm) words="$words type= m= n= k= ta= tb= batch= bias= accumulate= scale= search= data= threads=" ;;

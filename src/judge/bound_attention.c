@@ -5,12 +5,12 @@
 
 #define EXP_A_CLOCK 16.0 /* exponentials an SM and clock, from sm_70 to sm_100 */
 
-/* FLOP an exponential: 4 head dimensions a kept pair. */
+/* FLOP an exponential: 4 head dimensions a kept pair, backward 10. */
 static double flop_an_exp(const struct subject *s)
 {
-	const char *text = record_option(s->c, "head_dim");
+	const char *text = record_option(s->c, "head_dim"), *pass = record_option(s->c, "pass");
 
-	return text ? 4 * strtod(text, NULL) : 0;
+	return text ? (pass && !strcmp(pass, "backward") ? 10 : 4) * strtod(text, NULL) : 0;
 }
 
 static void lower(struct bound *out, double value, const char *formula)

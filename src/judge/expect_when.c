@@ -64,6 +64,7 @@ static const char *const known[] = {
 	"n",
 	"op",
 	"out",
+	"pass",
 	"pattern",
 	"pinned",
 	"place",

@@ -61,8 +61,9 @@ static double heads_of(const struct view_row *row)
 static double published_of(const struct view_row *row)
 {
 	static const char *const shape[][2] = {
-		{"type", "fp16"},   {"batch", "16"},  {"seq", "512"},	   {"kv_seq", "0"}, {"kv_heads", "0"},
-		{"head_dim", "64"}, {"mask", "none"}, {"pattern", "none"}, {"lengths", ""},
+		{"pass", "forward"}, {"type", "fp16"},	{"batch", "16"},    {"seq", "512"},
+		{"kv_seq", "0"},     {"kv_heads", "0"}, {"head_dim", "64"}, {"mask", "none"},
+		{"pattern", "none"}, {"lengths", ""},
 	};
 
 	for (size_t i = 0; i < sizeof(shape) / sizeof(shape[0]); i++)
@@ -77,10 +78,10 @@ static double published_of(const struct view_row *row)
 /* Same options on the same target, but for those of block lists where `dense`. */
 static bool same_problem(const struct view_row *a, const struct view_row *b, bool dense)
 {
-	static const char *const names[] = {"type",	"out",	   "batch",   "heads",	 "kv_heads",
-					    "seq",	"kv_seq",  "mask",    "left",	 "right",
-					    "head_dim", "lengths", "data",    "pattern", "density",
-					    "file",	"block_q", "block_k", "seed"};
+	static const char *const names[] = {"pass",	"type",	    "out",     "batch",	  "heads",
+					    "kv_heads", "seq",	    "kv_seq",  "mask",	  "left",
+					    "right",	"head_dim", "lengths", "data",	  "pattern",
+					    "density",	"file",	    "block_q", "block_k", "seed"};
 	size_t count = sizeof(names) / sizeof(names[0]) - (dense ? 6 : 0);
 
 	for (size_t i = 0; i < count; i++)
@@ -198,8 +199,9 @@ static void add_row(struct grid *g, const struct view *v, const struct view_row 
 
 static void add_note(struct grid *g, const struct columns *c)
 {
-	text_add(&g->note, "FLOPS: 4 times the head dimension a kept pair of query and key; error: root mean "
-			   "square of sampled rows against double precision");
+	text_add(&g->note, "FLOPS: 4 times the head dimension a kept pair of query and key, backward 10 "
+			   "times; error: root mean "
+			   "square of sampled rows (backward: of whole heads) against double precision");
 	if (c->library)
 		text_add(&g->note,
 			 "; of cuDNN's: time over the library's of the same problem in this run, not "

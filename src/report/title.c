@@ -91,6 +91,8 @@ static void title_attention(struct text *t, const struct record_case *c)
 		text_addf(t, ", %s blocks", pattern);
 	if (!strcmp(pattern, "random") || !strcmp(pattern, "strided"))
 		text_addf(t, " %s", option(c, "density", "1"));
+	if (option_is(c, "pass", "backward"))
+		text_add(t, ", backward");
 	if (option_is(c, "data", "large"))
 		text_add(t, ", large logits");
 	if (strcmp(option(c, "search", "first"), "first") && strcmp(option(c, "search", "first"), "top"))

@@ -21,6 +21,10 @@ ok "the report has their table" says 'us a head' cpu/REPORT.md
 ok "which names kernel and engine" says 'FP16 attention B1 H2 S256 D32 causal.*own loops.*tiles of 64 x 64' cpu/REPORT.md
 ok "making the lists is told apart" [ -n "$(value cpu 1 blocks_build_s)" ]
 
+ok "so do its gradients" measured back $small seq=128 mask=causal pass=backward --target cpu
+ok "in every element too" whole back 0
+ok "with two and a half times the work" says 'own loops.*in double precision' back/REPORT.md
+
 # A block file: two query blocks of 128; the second sees both key blocks, the first its own.
 n32() { for x in "$@"; do printf "\\$(printf %03o $((x % 256)))\\$(printf %03o $((x / 256)))\\000\\000"; done; }
 { printf assayblk; n32 1 1 1 2 2 128 128 0 1 0 0 2 0 0 1; } > good.blocks

@@ -272,7 +272,8 @@ static struct wrong verify_faulty(const char *words, int how, uint64_t at, bool 
 	fault.how = how;
 	fault.at = at;
 	fault.runs = 0;
-	access = (struct attention_access){faulty_write, fault.real->poison, faulty_run, faulty_read};
+	access = (struct attention_access){
+		.write = faulty_write, .poison = fault.real->poison, .run = faulty_run, .read = faulty_read};
 	b.state->access = &access;
 	attention_verify(b.state, &wrong, &b.err);
 	if (timed) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention. One iteration is 4 head_dim FLOP a kept pair. Descriptor at the end; one file an engine. */
+/* Attention. One iteration is 4 head_dim FLOP a kept pair, backward 10. Descriptor at the end; one file an
+ * engine. */
 #include "probe/attention/attention.h"
 #include <math.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static const char *const limits[] = {ATTENTION_TYPES(X)};
 #define X(id, name) name,
 static const char *const masks[] = {ATTENTION_MASKS(X) NULL};
 #undef X
+static const char *const passes[] = {"forward", "backward", NULL};
 static const char *const outs[] = {"wide", "same", NULL};
 static const char *const layouts[] = {"bhsd", "bshd", NULL};
 static const char *const patterns[] = {"none", "mask", "strided", "random", "file", NULL};
@@ -24,6 +26,8 @@ static const char *const searches[] = {"first", "top", "exhaustive", NULL};
 static const char *const datas[] = {"random", "large", NULL};
 
 static const struct opt opt_rows[] = {
+	OPT_ROW(struct attention_opts, pass, .name = "pass", .preset = "forward", .choices = passes,
+		.help = "O and its log-sum-exp of Q, K and V, or the gradients of these of O's"),
 	OPT_ROW(struct attention_opts, type, .name = "type", .preset = "fp16", .choices = types,
 		.help = "type of Q, K and V, and of O where it has 16 bits"),
 	OPT_ROW(struct attention_opts, out, .name = "out", .preset = "wide", .choices = outs,
@@ -102,6 +106,8 @@ void attention_end(struct attention *a)
 	attention_case_release(&a->c);
 	free(a->sample);
 	a->sample = NULL;
+	attention_gradient_reference_free(a->gradients);
+	a->gradients = NULL;
 }
 
 void attention_tell(const struct attention *a, struct result *out)
@@ -145,7 +151,7 @@ static void need(const struct machine *m, const struct target *t, const void *op
 
 	if (attention_case_make(&c, opts, NULL, NULL))
 		return;
-	set = attention_set_bytes(&c.problem);
+	set = attention_set_bytes(&c);
 	attention_case_release(&c);
 	sets_need(m, t, set, out);
 	out->host_bytes +=
@@ -171,7 +177,8 @@ static enum status finish(void *state, struct result *out, struct error *err)
 		return STATUS_OK;
 	result_f64(out, &attention_fields[ATTENTION_FIELD_error_rms], sqrt(e->squares / (double)e->count));
 	result_f64(out, &attention_fields[ATTENTION_FIELD_error_max], e->most);
-	result_f64(out, &attention_fields[ATTENTION_FIELD_error_lse_max], e->lse_most);
+	if (!((struct attention *)state)->c.backward)
+		result_f64(out, &attention_fields[ATTENTION_FIELD_error_lse_max], e->lse_most);
 	return STATUS_OK;
 }
 

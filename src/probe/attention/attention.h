@@ -11,6 +11,7 @@
 #include "probe/attention/blocks.h"
 #include "run/probe.h"
 
+enum attention_pass { ATTENTION_FORWARD, ATTENTION_BACKWARD };
 enum attention_out { ATTENTION_OUT_WIDE, ATTENTION_OUT_SAME }; /* FP8: BF16, or FP8 too */
 enum attention_layout { ATTENTION_BHSD, ATTENTION_BSHD };
 enum attention_lists {
@@ -26,13 +27,14 @@ enum attention_data {
 	ATTENTION_DATA_RANDOM,
 	ATTENTION_DATA_LARGE,
 	ATTENTION_DATA_MEAN,
-	ATTENTION_DATA_SELECT
+	ATTENTION_DATA_SELECT,
+	ATTENTION_DATA_KEYLESS /* backward's: K is 0 */
 };
 
 enum attention_search { ATTENTION_SEARCH_FIRST, ATTENTION_SEARCH_TOP, ATTENTION_SEARCH_EXHAUSTIVE };
 
 struct attention_opts {
-	uint32_t type, out, batch, heads, kv_heads, seq, kv_seq, head_dim, mask, left, right, layout;
+	uint32_t pass, type, out, batch, heads, kv_heads, seq, kv_seq, head_dim, mask, left, right, layout;
 	uint32_t pattern, block_q, block_k, search, data, threads;
 	double density;
 	uint64_t seed;
@@ -44,6 +46,7 @@ struct attention_case {
 	struct attention_problem problem;
 	struct attention_blocks *blocks; /* NULL: dense */
 	uint32_t *starts;		 /* (batch + 1), or NULL */
+	bool backward;			 /* dQ, dK and dV of O, log-sum-exp and dO; dense, 16 bits */
 	double build_s;			 /* what making the lists took, where a clock was given */
 };
 /* `clock` may be NULL. Owner: caller, attention_case_release. BAD_INPUT: what does not fit. */
@@ -51,11 +54,12 @@ enum status attention_case_make(struct attention_case *c, const struct attention
 				const struct clock *clock, struct error *err);
 void attention_case_release(struct attention_case *c);
 double attention_case_flop(const struct attention_case *c);
-/* Bytes that must move once: Q, the keys and values that anybody attends to, O and the log-sum-exp. */
+/* Bytes that must move once: Q, the keys and values that anybody attends to, O and the log-sum-exp. Backward
+ * reads all of these and dO, and writes dQ, dK and dV. */
 double attention_case_read_bytes(const struct attention_case *c);
 double attention_case_write_bytes(const struct attention_case *c);
-/* One Q, K, V, O and log-sum-exp. */
-double attention_set_bytes(const struct attention_problem *p);
+/* One of each tensor that the pass needs. */
+double attention_set_bytes(const struct attention_case *c);
 
 /* Tensors, which are streams of the generator too. */
 enum attention_tensor {
@@ -64,8 +68,16 @@ enum attention_tensor {
 	ATTENTION_V,
 	ATTENTION_O,
 	ATTENTION_LSE,
+	ATTENTION_D_O, /* backward's, laid out as O, Q, K and V */
+	ATTENTION_D_Q,
+	ATTENTION_D_K,
+	ATTENTION_D_V,
 	ATTENTION_TENSORS
 };
+/* Does the pass need, and does it write, this tensor? */
+bool attention_has(const struct attention_case *c, enum attention_tensor t);
+bool attention_writes(const struct attention_case *c, enum attention_tensor t);
+const char *attention_tensor_name(enum attention_tensor t);
 /* How a tensor lies: heads, rows of a sequence, and where a row begins. The log-sum-exp is dense, one element
  * a row. */
 uint32_t attention_tensor_heads(const struct attention_problem *p, enum attention_tensor t);
@@ -77,15 +89,17 @@ enum attention_type attention_tensor_type(const struct attention_problem *p, enu
 
 /* What verification asks of an engine. Every call waits until the device is done. */
 struct attention_access {
-	/* Puts these bytes (attention_tensor_bytes) into Q, K or V of every set. */
+	/* Puts these bytes (attention_tensor_bytes) into Q, K, V or dO of every set. */
 	enum status (*write)(void *state, enum attention_tensor t, const void *data, struct error *err);
-	/* Overwrites O and log-sum-exp of every set by NaN. */
+	/* Overwrites what the pass writes, of every set, by NaN. */
 	enum status (*poison)(void *state, struct error *err);
 	/* One attention on this set, as enqueue does it. */
 	enum status (*run)(void *state, unsigned set, struct error *err);
-	/* O or log-sum-exp of a set. */
+	/* What the pass writes, of a set. */
 	enum status (*read)(void *state, unsigned set, enum attention_tensor t, void *data,
 			    struct error *err);
+	/* Backward: O and log-sum-exp of every set, of what was written. */
+	enum status (*forward)(void *state, struct error *err);
 };
 
 enum { ATTENTION_SAMPLED_HEADS = 8, ATTENTION_SAMPLED_ROWS = 8 }; /* of each of these heads */
@@ -96,6 +110,9 @@ struct attention_sample {
 	double lse, lse_allowed;
 	double o[ATTENTION_HEAD_DIM_MAX], allowed[ATTENTION_HEAD_DIM_MAX];
 };
+
+/* Backward's reference of one key head, by all its query heads (gradient_check.c). */
+struct attention_gradients;
 
 struct attention_errors { /* of the rows sampled, against double precision */
 	uint64_t count;
@@ -118,6 +135,7 @@ struct attention {
 	bool samples_known;
 	struct attention_sample *sample; /* (SAMPLED_HEADS * SAMPLED_ROWS) */
 	unsigned sample_count;
+	struct attention_gradients *gradients; /* backward: instead of samples */
 	struct attention_errors errors;
 };
 
@@ -154,9 +172,22 @@ enum status attention_check_exact(struct attention *a, enum attention_data data,
 enum status attention_reference(struct attention *a, struct error *err);
 /* Sampled rows of this O and log-sum-exp against it; adds to a->errors. */
 void attention_check_samples(struct attention *a, const void *o, const float *lse, struct wrong *wrong);
-/* Counts a wrong element (d: column, or -1 the log-sum-exp); the first is kept with its place. */
-void attention_note(const struct attention_problem *p, struct wrong *w, uint32_t b, uint32_t h, uint32_t row,
-		    int d, double expected, double found);
+/* Counts a wrong element (of the log-sum-exp d is 0); the first is kept with its place. */
+void attention_note(const struct attention_problem *p, struct wrong *w, enum attention_tensor t, uint32_t b,
+		    uint32_t h, uint32_t row, uint32_t d, double expected, double found);
+/* What a thread counted; threads have rising shares, so the first that found something has the first place.
+ */
+void attention_wrong_add(struct wrong *to, const struct wrong *from);
+/* (gradient_exact.c) Every element of dQ and dV (data MEAN), or dK (KEYLESS), as set 0 holds them. */
+enum status attention_check_gradients(struct attention *a, enum attention_data data, struct wrong *wrong,
+				      struct error *err);
+/* (gradient_check.c) Whole key heads in double precision; computed once. */
+enum status attention_gradient_reference(struct attention *a, struct error *err);
+void attention_gradient_reference_free(struct attention_gradients *g);
+/* These heads of gradients (indexed by tensor) against it; adds to a->errors. */
+void attention_check_gradient_heads(struct attention *a, void *const *found, struct wrong *wrong);
+/* How far two right results may be apart, elements of this gradient. */
+double attention_gradient_apart(const struct attention *a, enum attention_tensor t);
 
 /* The probe's own fields. Engines fill what they know. */
 #define ATTENTION_FIELDS(X)                                                                                  \
@@ -169,8 +200,10 @@ void attention_note(const struct attention_problem *p, struct wrong *w, uint32_t
 	X(blocks_listed, "", U64, 0, "blocks listed, full and partial, of all rows of lists")                \
 	X(blocks_density, "", F64, 0, "blocks listed over all that there are")                               \
 	X(blocks_build_s, "s", F64, -1, "time that making the block lists took; no part of an iteration")    \
-	X(error_rms, "", F64, -1, "root mean square error of O's sampled rows against double precision")     \
-	X(error_max, "", F64, -1, "largest error of O's sampled rows against double precision")              \
+	X(error_rms, "", F64, -1,                                                                            \
+	  "root mean square error of O's sampled rows, or of sampled heads' gradients, against double "      \
+	  "precision")                                                                                       \
+	X(error_max, "", F64, -1, "largest error of the same")                                               \
 	X(error_lse_max, "", F64, -1, "largest error of their log-sum-exp")
 #define X(name, ...) ATTENTION_FIELD_##name,
 enum attention_field { ATTENTION_FIELDS(X) ATTENTION_FIELD_COUNT };

@@ -108,25 +108,59 @@ static void lay_out(struct attention_problem *p, enum attention_layout layout)
 	p->k = p->v = strides_of(p, layout, p->kv_heads, p->kv_len);
 }
 
+/* As what a gradient is laid out. */
+static enum attention_tensor like(enum attention_tensor t)
+{
+	static const enum attention_tensor as[ATTENTION_TENSORS] = {
+		ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_O, ATTENTION_LSE,
+		ATTENTION_O, ATTENTION_Q, ATTENTION_K, ATTENTION_V,
+	};
+
+	return as[t];
+}
+
+static bool of_keys(enum attention_tensor t)
+{
+	return like(t) == ATTENTION_K || like(t) == ATTENTION_V;
+}
+
+bool attention_has(const struct attention_case *c, enum attention_tensor t)
+{
+	return c->backward || t <= ATTENTION_LSE;
+}
+
+bool attention_writes(const struct attention_case *c, enum attention_tensor t)
+{
+	return c->backward ? t >= ATTENTION_D_Q : t == ATTENTION_O || t == ATTENTION_LSE;
+}
+
+const char *attention_tensor_name(enum attention_tensor t)
+{
+	static const char *const names[ATTENTION_TENSORS] = {"Q",  "K",	 "V",  "O", "log-sum-exp",
+							     "dO", "dQ", "dK", "dV"};
+
+	return names[t];
+}
+
 uint32_t attention_tensor_heads(const struct attention_problem *p, enum attention_tensor t)
 {
-	return t == ATTENTION_K || t == ATTENTION_V ? p->kv_heads : p->heads;
+	return of_keys(t) ? p->kv_heads : p->heads;
 }
 
 uint32_t attention_tensor_rows(const struct attention_problem *p, enum attention_tensor t, uint32_t b)
 {
-	return t == ATTENTION_K || t == ATTENTION_V ? attention_kv_len(p, b) : attention_q_len(p, b);
+	return of_keys(t) ? attention_kv_len(p, b) : attention_q_len(p, b);
 }
 
 uint64_t attention_tensor_at(const struct attention_problem *p, enum attention_tensor t, uint32_t b,
 			     uint32_t h, uint32_t row)
 {
-	bool keys = t == ATTENTION_K || t == ATTENTION_V;
-	struct attention_strides s = t == ATTENTION_Q	? attention_q_strides(p)
-				     : t == ATTENTION_K ? attention_k_strides(p)
-				     : t == ATTENTION_V ? attention_v_strides(p)
-							: attention_o_strides(p);
-	const uint32_t *starts = keys ? p->kv_starts : p->q_starts;
+	enum attention_tensor as = like(t);
+	struct attention_strides s = as == ATTENTION_Q	 ? attention_q_strides(p)
+				     : as == ATTENTION_K ? attention_k_strides(p)
+				     : as == ATTENTION_V ? attention_v_strides(p)
+							 : attention_o_strides(p);
+	const uint32_t *starts = of_keys(t) ? p->kv_starts : p->q_starts;
 
 	if (t == ATTENTION_LSE)
 		return ((uint64_t)b * p->heads + h) * p->q_len + row;
@@ -135,12 +169,12 @@ uint64_t attention_tensor_at(const struct attention_problem *p, enum attention_t
 
 enum attention_type attention_tensor_type(const struct attention_problem *p, enum attention_tensor t)
 {
-	return t == ATTENTION_O ? p->out_type : p->type;
+	return like(t) == ATTENTION_O ? p->out_type : p->type;
 }
 
 uint64_t attention_tensor_bytes(const struct attention_problem *p, enum attention_tensor t)
 {
-	switch (t) {
+	switch (like(t)) {
 	case ATTENTION_Q:
 		return attention_q_count(p) * attention_type_bytes(p->type);
 	case ATTENTION_K:
@@ -154,12 +188,13 @@ uint64_t attention_tensor_bytes(const struct attention_problem *p, enum attentio
 	}
 }
 
-double attention_set_bytes(const struct attention_problem *p)
+double attention_set_bytes(const struct attention_case *c)
 {
 	double bytes = 0;
 
 	for (int t = 0; t < ATTENTION_TENSORS; t++)
-		bytes += (double)attention_tensor_bytes(p, (enum attention_tensor)t);
+		if (attention_has(c, (enum attention_tensor)t))
+			bytes += (double)attention_tensor_bytes(&c->problem, (enum attention_tensor)t);
 	return bytes;
 }
 
@@ -197,6 +232,10 @@ static enum status check_belonging(const struct attention_opts *o, struct error 
 	if ((o->density < 1 || o->density > 1) && !dense)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "attention: density is of pattern=strided and pattern=random");
+	if (o->pass == ATTENTION_BACKWARD &&
+	    (o->pattern != ATTENTION_LISTS_NONE || o->type == ATTENTION_E4M3))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "attention: pass=backward is of types of 16 bits, without block lists");
 	if (!o->file != (o->pattern != ATTENTION_LISTS_FILE))
 		return error_set(err, STATUS_BAD_INPUT, "attention: pattern=file and file=PATH go together");
 	return STATUS_OK;
@@ -229,10 +268,10 @@ static enum status make_problem(struct attention_case *c, const struct attention
 		return st;
 	lay_out(p, (enum attention_layout)o->layout);
 	st = attention_check(p, err);
-	if (!st && attention_set_bytes(p) > 0x1p40)
+	if (!st && attention_set_bytes(c) > 0x1p40)
 		st = error_set(err, STATUS_BAD_INPUT,
 			       "attention: Q, K, V and O of %.3g bytes, more than 2^40",
-			       attention_set_bytes(p));
+			       attention_set_bytes(c));
 	return st;
 }
 
@@ -242,7 +281,7 @@ enum status attention_case_make(struct attention_case *c, const struct attention
 	enum status st;
 	uint64_t t0;
 
-	*c = (struct attention_case){0};
+	*c = (struct attention_case){.backward = o->pass == ATTENTION_BACKWARD};
 	st = make_problem(c, o, err);
 	t0 = clock ? clock_now_ns(clock) : 0;
 	if (!st)
@@ -264,25 +303,49 @@ void attention_case_release(struct attention_case *c)
 
 double attention_case_flop(const struct attention_case *c)
 {
+	if (c->backward)
+		return attention_flop_backward(&c->problem);
 	if (!c->blocks)
 		return attention_flop(&c->problem);
 	return 4 * (double)c->problem.head_dim * attention_kept_pairs(&c->problem, c->blocks);
 }
 
+static double q_elements(const struct attention_problem *p)
+{
+	double rows = p->q_starts ? (double)p->q_starts[p->batch] : (double)p->batch * p->q_len;
+
+	return rows * p->heads * p->head_dim;
+}
+
+static double k_elements(const struct attention_problem *p)
+{
+	double rows = p->kv_starts ? (double)p->kv_starts[p->batch] : (double)p->batch * p->kv_len;
+
+	return rows * p->kv_heads * p->head_dim;
+}
+
+static double forward_write_bytes(const struct attention_problem *p)
+{
+	return q_elements(p) * attention_type_bytes(p->out_type) +
+	       q_elements(p) / p->head_dim * sizeof(float);
+}
+
 double attention_case_read_bytes(const struct attention_case *c)
 {
 	const struct attention_problem *p = &c->problem;
-	double rows = p->kv_starts ? (double)p->kv_starts[p->batch] : (double)p->batch * p->kv_len;
-	double elements = rows * p->kv_heads * p->head_dim, left = 1 - attention_kept_keys(p, c->blocks);
+	double left = 1 - attention_kept_keys(p, c->blocks);
 
-	return attention_bytes(p) - attention_case_write_bytes(c) -
-	       2 * left * elements * attention_type_bytes(p->type);
+	if (c->backward)
+		return attention_bytes(p) + q_elements(p) * attention_type_bytes(p->out_type);
+	return attention_bytes(p) - forward_write_bytes(p) -
+	       2 * left * k_elements(p) * attention_type_bytes(p->type);
 }
 
 double attention_case_write_bytes(const struct attention_case *c)
 {
 	const struct attention_problem *p = &c->problem;
-	double rows = p->q_starts ? (double)p->q_starts[p->batch] : (double)p->batch * p->q_len;
 
-	return rows * p->heads * ((double)p->head_dim * attention_type_bytes(p->out_type) + sizeof(float));
+	if (c->backward)
+		return (q_elements(p) + 2 * k_elements(p)) * attention_type_bytes(p->type);
+	return forward_write_bytes(p);
 }

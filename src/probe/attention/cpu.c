@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "probe/attention/attention.h"
+#include "probe/attention/cpu_backward.h"
 #include "probe/attention/cpu_loops.h"
 #include "probe/attention/kept.h"
 #include "probe/attention/number.h"
@@ -29,8 +30,9 @@ struct attention_cpu {
 	struct worker *worker; /* (threads) */
 	unsigned threads;
 	void *tensor[SETS][ATTENTION_TENSORS];
-	unsigned set;		   /* the iteration's */
-	atomic_uint_fast64_t next; /* tile of the iteration */
+	unsigned set;				 /* the iteration's */
+	atomic_uint_fast64_t next;		 /* tile of the iteration */
+	struct attention_cpu_backward *backward; /* NULL: forward */
 };
 
 struct tile_place {
@@ -43,7 +45,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	const struct attention_opts *o = opts;
 	struct attention_case c;
 	enum status st = attention_case_make(&c, o, NULL, err);
-	double need = st ? 0 : attention_set_bytes(&c.problem), room = (double)cpu_memory_bytes(m, t);
+	double need = st ? 0 : attention_set_bytes(&c), room = (double)cpu_memory_bytes(m, t);
 
 	if (st)
 		return st;
@@ -201,14 +203,33 @@ static void attend_work(void *arg, unsigned thread)
 	}
 }
 
+static void attend_all(struct attention_cpu *s, unsigned set)
+{
+	s->set = set;
+	atomic_store(&s->next, 0);
+	cpu_pool_run(s->pool, attend_work, s);
+}
+
 static enum status run(void *state, unsigned set, struct error *err)
 {
 	struct attention_cpu *s = state;
 
 	(void)err;
-	s->set = set;
-	atomic_store(&s->next, 0);
-	cpu_pool_run(s->pool, attend_work, s);
+	if (s->backward)
+		attention_cpu_backward_run(s->backward, s->tensor[set]);
+	else
+		attend_all(s, set);
+	return STATUS_OK;
+}
+
+/* What backward reads beside; its own arithmetic needs neither O nor the log-sum-exp. */
+static enum status forward(void *state, struct error *err)
+{
+	struct attention_cpu *s = state;
+
+	(void)err;
+	for (unsigned set = 0; set < s->common.sets; set++)
+		attend_all(s, set);
 	return STATUS_OK;
 }
 
@@ -239,10 +260,10 @@ static enum status poison(void *state, struct error *err)
 	const struct attention_problem *p = &s->common.c.problem;
 
 	(void)err;
-	for (unsigned set = 0; set < s->common.sets; set++) {
-		memset(s->tensor[set][ATTENTION_O], 0xff, attention_tensor_bytes(p, ATTENTION_O)); /* NaN */
-		memset(s->tensor[set][ATTENTION_LSE], 0xff, attention_tensor_bytes(p, ATTENTION_LSE));
-	}
+	for (unsigned set = 0; set < s->common.sets; set++)
+		for (enum attention_tensor t = 0; t < ATTENTION_TENSORS; t++)
+			if (attention_writes(&s->common.c, t)) /* NaN */
+				memset(s->tensor[set][t], 0xff, attention_tensor_bytes(p, t));
 	return STATUS_OK;
 }
 
@@ -261,6 +282,7 @@ static const struct attention_access cpu_access = {
 	.poison = poison,
 	.run = run,
 	.read = read_tensor,
+	.forward = forward,
 };
 
 /* -- life -- */
@@ -289,14 +311,14 @@ static enum status workers_alloc(struct attention_cpu *s, struct error *err)
 static enum status sets_alloc(struct attention_cpu *s, const struct bench *b, struct error *err)
 {
 	const struct attention_problem *p = &s->common.c.problem;
-	double fit = (double)cpu_memory_bytes(b->machine, b->target) / attention_set_bytes(p);
+	double fit = (double)cpu_memory_bytes(b->machine, b->target) / attention_set_bytes(&s->common.c);
 	enum status st = STATUS_OK;
 
 	s->common.sets = fit < 1 ? 1 : fit > SETS ? SETS : (unsigned)fit;
 	for (unsigned set = 0; !st && set < s->common.sets; set++)
-		for (int t = 0; !st && t < ATTENTION_TENSORS; t++)
-			st = cpu_pages_alloc(&s->tensor[set][t],
-					     attention_tensor_bytes(p, (enum attention_tensor)t), err);
+		for (enum attention_tensor t = 0; !st && t < ATTENTION_TENSORS; t++)
+			if (attention_has(&s->common.c, t))
+				st = cpu_pages_alloc(&s->tensor[set][t], attention_tensor_bytes(p, t), err);
 	return st;
 }
 
@@ -304,8 +326,11 @@ static void tell(const struct attention_cpu *s, struct result *out)
 {
 	char text[64];
 
-	snprintf(text, sizeof(text), "tiles of %d x %d in fp32, %s", ATTENTION_ROWS, ATTENTION_KEYS,
-		 s->loops->isa);
+	if (s->backward)
+		snprintf(text, sizeof(text), "a row at a time in double precision");
+	else
+		snprintf(text, sizeof(text), "tiles of %d x %d in fp32, %s", ATTENTION_ROWS, ATTENTION_KEYS,
+			 s->loops->isa);
 	result_text(out, &attention_fields[ATTENTION_FIELD_kernel], text);
 	result_u64(out, &field_threads, s->threads);
 	attention_tell(&s->common, out);
@@ -326,6 +351,8 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 		return st;
 	s->common.pool = s->pool;
 	st = workers_alloc(s, err);
+	if (!st && s->common.c.backward)
+		st = attention_cpu_backward_create(&s->backward, &s->common, err);
 	if (!st)
 		st = sets_alloc(s, b, err);
 	if (!st)
@@ -355,6 +382,7 @@ static void release(void *state)
 		free(s->worker[i].span);
 	}
 	free(s->worker);
+	attention_cpu_backward_free(&s->backward);
 	cpu_pool_destroy(&s->pool);
 	attention_end(&s->common);
 }

@@ -12,7 +12,8 @@ enum {
 struct attention_cudnn {
 	struct attention_device device;
 	struct sdpa *sdpa;
-	struct sdpa_plan *plan;
+	struct sdpa_plan *plan;	   /* what is timed */
+	struct sdpa_plan *forward; /* backward: of what it reads */
 	char name[128];
 };
 
@@ -43,7 +44,28 @@ static enum status supports(const struct machine *m, const struct target *t, con
 
 static enum status attend(struct attention_device *s, const struct attention_operands *o, struct error *err)
 {
-	return sdpa_plan_enqueue(((struct attention_cudnn *)s)->plan, o, NULL, s->stream, err);
+	struct attention_cudnn *c = (struct attention_cudnn *)s;
+
+	return sdpa_plan_enqueue(c->forward ? c->forward : c->plan, o, NULL, s->stream, err);
+}
+
+static enum status differentiate(struct attention_device *s, const struct attention_operands *o,
+				 const struct sdpa_gradients *g, struct error *err)
+{
+	return sdpa_plan_enqueue(((struct attention_cudnn *)s)->plan, o, g, s->stream, err);
+}
+
+static enum status make_plans(struct attention_cudnn *s, struct error *err)
+{
+	const struct attention_case *c = &s->device.common.c;
+	enum status st = sdpa_plan_create(&s->plan, s->sdpa, &c->problem,
+					  c->backward ? SDPA_BACKWARD : SDPA_FORWARD, err);
+
+	if (st || !c->backward)
+		return st;
+	s->device.differentiate = differentiate;
+	st = sdpa_plan_create(&s->forward, s->sdpa, &c->problem, SDPA_FORWARD, err);
+	return st ? st : sdpa_plan_first(s->forward, err);
 }
 
 /* Listing every candidate may take half of what the search may; the other half is for timing them. */
@@ -102,7 +124,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	if (!st)
 		st = sdpa_open(&s->sdpa, b->device, NULL, 0, err);
 	if (!st)
-		st = sdpa_plan_create(&s->plan, s->sdpa, &s->device.common.c.problem, SDPA_FORWARD, err);
+		st = make_plans(s, err);
 	if (!st)
 		st = find_candidates(s, b, (enum attention_search)o->search, err);
 	if (!st)
@@ -137,6 +159,7 @@ static void release(void *state)
 	struct attention_cudnn *s = state;
 
 	attention_device_end(&s->device);
+	sdpa_plan_destroy(&s->forward);
 	sdpa_plan_destroy(&s->plan);
 	sdpa_close(&s->sdpa);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands in Q, K and V, row by row. */
+/* What stands in Q, K, V and dO, row by row. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static const float unit = 1.7320508f, large = 32 * 1.7320508f; /* uniform in +- 
 static uint64_t index_of(const struct attention_problem *p, enum attention_tensor t, uint32_t b, uint32_t h,
 			 uint32_t row)
 {
-	uint64_t rows = t == ATTENTION_Q ? p->q_len : p->kv_len;
+	uint64_t rows = t == ATTENTION_Q || t == ATTENTION_D_O ? p->q_len : p->kv_len;
 
 	return (((uint64_t)b * attention_tensor_heads(p, t) + h) * rows + row) * p->head_dim;
 }
@@ -119,10 +119,11 @@ void attention_row_values(const struct attention *a, enum attention_data data, e
 {
 	const struct attention_problem *p = &a->c.problem;
 	uint64_t index = index_of(p, t, b, h, row);
+	bool means = data == ATTENTION_DATA_MEAN || data == ATTENTION_DATA_KEYLESS;
 
-	if (data == ATTENTION_DATA_MEAN && t == ATTENTION_Q)
+	if (means && t == (data == ATTENTION_DATA_MEAN ? ATTENTION_Q : ATTENTION_K))
 		memset(out, 0, p->head_dim * sizeof(*out));
-	else if (data == ATTENTION_DATA_MEAN && t == ATTENTION_V)
+	else if (means && (t == ATTENTION_V || t == ATTENTION_D_O))
 		integer_row(a, t, index, out);
 	else if (data == ATTENTION_DATA_SELECT && t == ATTENTION_K)
 		code_row(a, b, h, row, 1, out);
@@ -161,7 +162,8 @@ static void fill_work(void *arg, unsigned thread)
 {
 	const struct filling *f = arg;
 	const struct attention_problem *p = &f->a->c.problem;
-	uint32_t heads = attention_tensor_heads(p, f->t), rows = f->t == ATTENTION_Q ? p->q_len : p->kv_len;
+	uint32_t heads = attention_tensor_heads(p, f->t),
+		 rows = f->t == ATTENTION_Q || f->t == ATTENTION_D_O ? p->q_len : p->kv_len;
 	float values[ATTENTION_HEAD_DIM_MAX];
 	uint64_t first, last;
 
@@ -208,9 +210,11 @@ static enum status fill_tensor(struct attention *a, enum attention_data data, en
 
 enum status attention_fill(struct attention *a, enum attention_data data, struct error *err)
 {
-	enum status st = fill_tensor(a, data, ATTENTION_Q, err);
+	static const enum attention_tensor filled[] = {ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_D_O};
+	enum status st = STATUS_OK;
 
-	if (!st)
-		st = fill_tensor(a, data, ATTENTION_K, err);
-	return st ? st : fill_tensor(a, data, ATTENTION_V, err);
+	for (unsigned i = 0; !st && i < sizeof(filled) / sizeof(filled[0]); i++)
+		if (attention_has(&a->c, filled[i]))
+			st = fill_tensor(a, data, filled[i], err);
+	return st || !a->c.backward ? st : a->access->forward(a, err);
 }

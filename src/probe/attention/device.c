@@ -2,9 +2,8 @@
 #include "probe/attention/device.h"
 #include "probe/cpu.h"
 
-static enum status run(void *state, unsigned set, struct error *err)
+static struct attention_operands operands(const struct attention_device *s, unsigned set)
 {
-	struct attention_device *s = state;
 	const gpu_ptr *t = s->tensor[set];
 	struct attention_operands o = {
 		.q = t[ATTENTION_Q],
@@ -18,7 +17,20 @@ static enum status run(void *state, unsigned set, struct error *err)
 
 	if (s->common.c.problem.type == ATTENTION_E4M3)
 		o.descale_q = o.descale_k = o.descale_v = o.scale_o = s->one;
-	return s->attend(s, &o, err);
+	return o;
+}
+
+static enum status run(void *state, unsigned set, struct error *err)
+{
+	struct attention_device *s = state;
+	const struct attention_operands o = operands(s, set);
+	const gpu_ptr *t = s->tensor[set];
+	const struct sdpa_gradients g = {.d_o = t[ATTENTION_D_O],
+					 .d_q = t[ATTENTION_D_Q],
+					 .d_k = t[ATTENTION_D_K],
+					 .d_v = t[ATTENTION_D_V]};
+
+	return s->common.c.backward ? s->differentiate(s, &o, &g, err) : s->attend(s, &o, err);
 }
 
 enum status attention_device_enqueue(void *state, uint64_t i, struct error *err)
@@ -59,10 +71,11 @@ static enum status poison(void *state, struct error *err)
 	enum status st = STATUS_OK;
 
 	for (unsigned set = 0; !st && set < s->common.sets; set++)
-		for (int t = ATTENTION_O; !st && t <= ATTENTION_LSE; t++)
-			st = gpu_stream_fill32(s->stream, s->tensor[set][t],
-					       0xffffffffu /* NaN in each type */,
-					       attention_tensor_bytes(p, (enum attention_tensor)t) / 4, err);
+		for (enum attention_tensor t = 0; !st && t < ATTENTION_TENSORS; t++)
+			if (attention_writes(&s->common.c, t))
+				st = gpu_stream_fill32(s->stream, s->tensor[set][t],
+						       0xffffffffu /* NaN in each type */,
+						       attention_tensor_bytes(p, t) / 4, err);
 	return st ? st : gpu_stream_wait(s->stream, err);
 }
 
@@ -75,11 +88,25 @@ static enum status read_tensor(void *state, unsigned set, enum attention_tensor 
 			     attention_tensor_bytes(&s->common.c.problem, t), err);
 }
 
+static enum status forward(void *state, struct error *err)
+{
+	struct attention_device *s = state;
+	enum status st = STATUS_OK;
+
+	for (unsigned set = 0; !st && set < s->common.sets; set++) {
+		const struct attention_operands o = operands(s, set);
+
+		st = s->attend(s, &o, err);
+	}
+	return st ? st : gpu_stream_wait(s->stream, err);
+}
+
 static const struct attention_access device_access = {
 	.write = write_tensor,
 	.poison = poison,
 	.run = run_once,
 	.read = read_tensor,
+	.forward = forward,
 };
 
 /* -- life -- */
@@ -118,11 +145,12 @@ static enum status sets_alloc(struct attention_device *s, struct error *err)
 	const struct attention_problem *p = &s->common.c.problem;
 	enum status st = STATUS_OK;
 
-	s->common.sets = (unsigned)sets_on_device(s->device, (uint64_t)attention_set_bytes(p));
+	s->common.sets = (unsigned)sets_on_device(s->device, (uint64_t)attention_set_bytes(&s->common.c));
 	for (unsigned set = 0; !st && set < s->common.sets; set++)
-		for (int t = 0; !st && t < ATTENTION_TENSORS; t++)
-			st = gpu_alloc(s->device, &s->tensor[set][t],
-				       attention_tensor_bytes(p, (enum attention_tensor)t), err);
+		for (enum attention_tensor t = 0; !st && t < ATTENTION_TENSORS; t++)
+			if (attention_has(&s->common.c, t))
+				st = gpu_alloc(s->device, &s->tensor[set][t], attention_tensor_bytes(p, t),
+					       err);
 	return st;
 }
 

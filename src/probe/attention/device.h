@@ -4,6 +4,7 @@
 #ifndef PROBE_ATTENTION_DEVICE_H
 #define PROBE_ATTENTION_DEVICE_H
 #include "gpu/gpu.h"
+#include "gpu/sdpa.h"
 #include "probe/attention/attention.h"
 #include "probe/sets.h"
 
@@ -16,6 +17,9 @@ struct attention_device { /* first member of each engine's state */
 	/* Enqueues one attention: the engine's own. */
 	enum status (*attend)(struct attention_device *s, const struct attention_operands *o,
 			      struct error *err);
+	/* Enqueues its gradients; NULL: an engine that refuses them. */
+	enum status (*differentiate)(struct attention_device *s, const struct attention_operands *o,
+				     const struct sdpa_gradients *g, struct error *err);
 };
 
 /* Problem and lists, before anything is opened. On failure attention_device_end is called all the same. */

@@ -111,9 +111,9 @@ static void check_row(const struct checking *c, const struct head *k, uint32_t h
 		       p->head_dim);
 	for (uint32_t d = 0; d < p->head_dim; d++)
 		if (!(fabs((double)found[d] - k->value[d]) <= (k->spans ? allowed(p, k->value[d]) : 0)))
-			attention_note(p, wrong, k->b, h, row, (int)d, k->value[d], (double)found[d]);
+			attention_note(p, wrong, ATTENTION_O, k->b, h, row, d, k->value[d], (double)found[d]);
 	if (k->spans ? !(fabs(lse - k->lse) <= lse_allowed(c->data, k->lse)) : !(isinf(lse) && lse < 0))
-		attention_note(p, wrong, k->b, h, row, -1, k->lse, lse);
+		attention_note(p, wrong, ATTENTION_LSE, k->b, h, row, 0, k->lse, lse);
 	wrong->checked += p->head_dim;
 }
 
@@ -159,20 +159,6 @@ static void check_work(void *arg, unsigned thread)
 	free(k.span);
 }
 
-/* Threads have rising shares of the batch: the first that found something has the first place. */
-static void gather(struct wrong *to, const struct wrong *from)
-{
-	uint64_t checked = to->checked + from->checked, count = to->count + from->count, total = to->total;
-	bool nan = to->nan || from->nan;
-
-	if (!to->count && from->count)
-		*to = *from;
-	to->checked = checked;
-	to->count = count;
-	to->total = total;
-	to->nan = nan;
-}
-
 static enum status check_all(struct checking *c, struct wrong *wrong, struct error *err)
 {
 	unsigned threads = cpu_pool_count(c->a->pool);
@@ -182,7 +168,7 @@ static enum status check_all(struct checking *c, struct wrong *wrong, struct err
 		if (!c->room[i])
 			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					       "attention: no room to verify");
-		gather(wrong, &c->wrong[i]);
+		attention_wrong_add(wrong, &c->wrong[i]);
 	}
 	return STATUS_OK;
 }

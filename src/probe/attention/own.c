@@ -22,6 +22,9 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	if (!st && o->pattern != ATTENTION_LISTS_NONE)
 		st = error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				     "attention: the dense kernels take no block lists");
+	if (!st && o->pass == ATTENTION_BACKWARD)
+		st = error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+				     "attention: our kernels have no backward pass");
 	if (!st)
 		st = attention_case_make(&c, o, NULL, err);
 	if (st)

@@ -239,11 +239,11 @@ void attention_check_samples(struct attention *a, const void *o, const float *ls
 
 			add_error(&a->errors, error);
 			if (!(fabs(error) <= s->allowed[d]))
-				attention_note(p, wrong, s->b, s->h, s->row, (int)d, s->o[d],
+				attention_note(p, wrong, ATTENTION_O, s->b, s->h, s->row, d, s->o[d],
 					       (double)found[d]);
 		}
 		if (isinf(s->lse) ? !(isinf(sum) && sum < 0) : !(fabs(sum - s->lse) <= s->lse_allowed))
-			attention_note(p, wrong, s->b, s->h, s->row, -1, s->lse, sum);
+			attention_note(p, wrong, ATTENTION_LSE, s->b, s->h, s->row, 0, s->lse, sum);
 		else if (!isinf(s->lse))
 			a->errors.lse_most = fmax(a->errors.lse_most, fabs(sum - s->lse));
 		wrong->checked += p->head_dim;

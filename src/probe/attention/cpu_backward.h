@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backward of the CPU engine: the double-precision gradients, rounded to the type. */
+#ifndef PROBE_ATTENTION_CPU_BACKWARD_H
+#define PROBE_ATTENTION_CPU_BACKWARD_H
+#include "probe/attention/gradient.h"
+
+/* Owner: caller, attention_cpu_backward_free. NO_RESOURCE. */
+struct attention_cpu_backward;
+enum status attention_cpu_backward_create(struct attention_cpu_backward **w, const struct attention *a,
+					  struct error *err);
+void attention_cpu_backward_free(struct attention_cpu_backward **w);
+/* dQ, dK and dV of a set of tensors. */
+void attention_cpu_backward_run(struct attention_cpu_backward *w, void *const tensor[ATTENTION_TENSORS]);
+#endif
