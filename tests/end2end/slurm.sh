@@ -107,6 +107,33 @@ if srun --mpi=list 2>&1 | grep -q pmix; then
 	ok ".. four ranks meet too" [ "$(grep -c '"size":4.*"ending":"done"' out)" = 4 ]
 	ok ".. as its script says" sh -c '"$0" launch --nodes 2 --ranks-per-node 2 --mpi --print -- __team | grep -q "^srun --mpi=pmix"' "$assay"
 fi
+# A job that is judged: by a rule that its ranks hold, then by one that they cannot.
+mkdir rules
+judged_by() { # MOST(ns)
+	cat > rules/proof.yaml <<- RULE
+		sources:
+		  proof: {title: "what the case is told to take", date: 2026-11-22}
+		rules:
+		  - name: an iteration of 50 ms
+		    field: time_ns_mean
+		    when: {probe: "null", target: team}
+		    above: $1
+		    judges: true
+		    verdict: fail
+		    cause: below_band
+		    text: "the ranks took longer than they were allowed"
+		    action: "look at who else uses the CPUs"
+		    source: proof
+		    confidence: high
+	RULE
+}
+printf 'name: judged\ncases:\n  - {probe: "null", engine: ranks, target: team, phases: burst, require: judged, options: {time: 50ms}}\n' > judged.yaml
+judged_by 5e9
+ok "a job that is judged, and passes" launch 0 --wait -- check --suite judged.yaml --expectations rules --out judged
+ok ".. as its report says" grep -q '"null probe, ranks",.*"burst",1,"pass",' judged/results.csv
+judged_by 40e6
+ok "one that fails ends with 1" launch 1 --wait -- check --suite judged.yaml --expectations rules --out fails
+ok ".. for that reason" grep -q '"null probe, ranks",.*"burst",1,"fail","below_band"' fails/results.csv
 # Collectives by MPI, whose ranks srun starts by PMIx. Over TCP: the two nodes are one machine, and Open MPI's segments of shared
 # memory, which both number from 0, would be the same ones.
 if [ -n "$module" ] && srun --mpi=list 2>&1 | grep -q pmix; then

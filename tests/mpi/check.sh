@@ -3,6 +3,7 @@
 # rank that dies or hangs inside MPI, a plug-in that is not there, no mpirun at all.
 # usage: check.sh ASSAY MODULE FAKE     MODULE: libassay-mpi.so; FAKE: a plug-in with a fault
 . "$(dirname "$0")/mpirun.sh"
+. "$here/../end2end/walk.sh"
 only_open_mpi
 assay=$program
 
@@ -26,17 +27,10 @@ team() {
 # ends DIR RANKS WORDS: so many cases of all journals ended like that
 ends() { [ "$(cat "$1"/journal.jsonl "$1"/nodes/*/rank-*/journal.jsonl | grep '"type":"end"' | grep -c -- "$3")" = "$2" ]; }
 
-# What is required is held; no more is excused than that others had the CPUs, or what a ceiling was taken with.
-sound() { # DIR
-	[ "$code" = 0 ] && return 0
-	grep -oE '"(pass|measured|warn|fail|unknown|skip|untrusted|error)","[a-z_]*"' "$1/results.csv" | sort | uniq -c > verdicts
-	[ "$code" = 2 ] && grep -q cpu_contended verdicts &&
-		! grep -Ev '"(pass|measured|warn|skip)"|"untrusted","(cpu_contended|above_bound)"' verdicts
-}
 patience=240 # a quarter of a minute where nobody else is
 ok "mpirun -n 4 assay check quick" team any quick check quick
 patience=60
-ok "holds what quick requires" sound quick
+ok "holds what quick requires" sound "$code" quick
 echo "# it took $took s"
 turns_told() { # of more ranks than CPUs, and of no others
 	told=no
@@ -47,7 +41,7 @@ ok "it says whether ranks took turns" turns_told
 ok "MPI's collectives are in it, and right" \
 	[ "$(grep -cE '"all-reduce (8 B|1 MiB), fp32, MPI","passed","success",.*"burst"' quick/results.csv)" = 2 ]
 ok "mpirun -n 4 assay check, where each is required" team any good check --suite suite.yaml
-ok "holds it" sound good
+ok "holds it" sound "$code" good
 ok "each collective on each rank, and what is of one rank once" ends good 13 '"status":"ok"'
 ok "all through one worker a rank, though another case stands between" \
 	[ "$(grep -h '"probe":"collective"\|"type":"begin"' good/nodes/*/rank-1/journal.jsonl | grep '"type":"begin"' | sed 's/.*"pid":\([0-9]*\).*/\1/' | sort -u | wc -l)" = 1 ]
