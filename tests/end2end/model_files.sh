@@ -1,0 +1,79 @@
+#!/bin/sh
+# assay make-model and merge: files of models made, broken and refused. usage: model_files.sh ASSAY
+set -u
+assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
+. "$here/tap.sh"
+scratch
+
+expect 0 make-model --out m
+ok "a model is a folder with all that is needed" eval '[ "$(cd m && echo *)" = "config.json generation_config.json model.safetensors tokenizer.json tokenizer_config.json" ]'
+ok "and says what it is" says "m: tiny, 253024 parameters, random numbers" out
+"$assay" make-model --out again > /dev/null
+"$assay" make-model --out other --seed 2 > /dev/null
+ok "the same seed gives the same file" cmp m/model.safetensors again/model.safetensors
+ok "another seed another one" eval '! cmp -s m/model.safetensors other/model.safetensors'
+ok "a folder that holds something is left alone" expect 64 make-model --out m
+ok "which is said" says "m is there and not empty" err
+ok "a shape that is none is refused" expect 64 make-model --shape qwen2-8b --out x
+ok "with the nearest" says 'did you mean "qwen2-7b"' err
+ok "a model needs a place" expect 64 make-model
+(
+	trap '' XFSZ
+	ulimit -f 100
+	expect 2 make-model --out full || expect 64 make-model --out full
+) 2> /dev/null
+ok "a disk that is full leaves nothing" eval 'says "cannot write" err && [ ! -e full ] && ! ls -d full.* 2> /dev/null'
+
+# Through F32 and back every number is what it was, whatever the files are cut into.
+ok "a model in another type and in shards" expect 0 merge m --dtype f32 --shard 300kB --out wide
+ok "has an index" test -e wide/model.safetensors.index.json
+ok "and comes back" eval 'expect 0 merge wide --dtype bf16 --out back && cmp m/model.safetensors back/model.safetensors'
+ok "with its tokenizer" cmp m/tokenizer.json back/tokenizer.json
+
+refused() { # NAME WORDS: merge of `broken` is refused with words
+	ok "$1 is refused" eval 'expect 64 merge broken --out x || expect 2 merge broken --out x'
+	ok "$1 is named" says "$2" err
+	[ ! -e x ] || ok "$1 leaves nothing" false
+	rm -rf broken
+}
+cp -r wide broken
+rm broken/model-00003-of-*.safetensors
+refused "a missing shard" "cannot open broken/model-00003-of-0000..safetensors"
+cp -r wide broken
+truncate -s -1 broken/model-00002-of-*.safetensors
+refused "a shard cut by a byte" "broken/model-00002-of-0000..safetensors: model.layers..* ends at byte"
+cp -r m broken
+printf x >> broken/model.safetensors
+refused "a byte too many" "1 bytes behind the last tensor, lm_head.weight"
+cp -r m broken
+sed -i 's/"intermediate_size": 160/"intermediate_size": 128/' broken/config.json
+refused "a size that does not fit" "broken: model.layers.0.mlp.gate_proj.weight is 2-dimensional, 160 x 96"
+cp -r m broken
+sed -i 's/"model_type": "qwen2"/"model_type": "qwen9"/' broken/config.json
+refused "a family that is not done" "model_type qwen9 is not done; llama, qwen2 and qwen3 are"
+cp -r m broken
+echo '{' > broken/config.json
+refused "a configuration that is no JSON" "broken/config.json:"
+mkdir broken
+refused "an empty folder" "cannot open broken/config.json"
+printf 'GGUF\003\000\000\000' > broken
+refused "a GGUF that is cut" "broken: ends inside its head"
+
+mkdir adapter
+printf '\002\0\0\0\0\0\0\0{}' > adapter/adapter_model.safetensors
+adapter() { # CONFIG WORDS
+	echo "$1" > adapter/adapter_config.json
+	ok "an adapter is refused: $2" eval 'expect 64 merge m adapter --out x || expect 2 merge m adapter --out x'
+	ok "in these words" says "$2" err
+}
+adapter '{"peft_type": "LORA", "rank_pattern": {"q_proj": 4}}' "rank_pattern is not empty"
+adapter '{"peft_type": "LORA", "r": 0}' "r is 0"
+adapter '{"peft_type": "LORA", "target_modules": ["query"]}' "target_modules has query"
+adapter '{"peft_type": "LORA"}' "adapter/adapter_model.safetensors: holds no matrix"
+adapter '{"peft_type": "LORA", "target_modules": ["q_proj"]}' "q_proj is one of target_modules and not there"
+
+# Headers of a 7B model: read whole, with files that take no disk.
+ok "a shape of 7B is made of holes" expect 0 make-model --shape qwen2-7b --holes --out big
+ok "with as many parameters as it has" says "7615616512 parameters" out
+ok "which take no disk" eval '[ "$(du -sk big | cut -f 1)" -lt 1000 ]'
+finish

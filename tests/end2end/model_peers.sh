@@ -1,0 +1,12 @@
+#!/bin/sh
+# transformers and PEFT on the files of make-model and merge, where python3 has them. usage: model_peers.sh ASSAY ROOT
+set -u
+assay=$(realpath "$1") root=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
+. "$here/tap.sh"
+if ! python3 -c 'import torch, transformers, peft, safetensors' 2> /dev/null; then
+	echo "1..0 # SKIP python3 has no torch, transformers and peft"
+	exit 0
+fi
+scratch
+ok "transformers and PEFT agree with make-model and merge" python3 -W ignore "$root/tests/oracles/model_files.py" "$assay" peers
+finish
