@@ -6,10 +6,6 @@ set -eu
 meant_for_tests() {
 	cat << LIST
 attention_flop_backward what tests/gpu divides by time
-counter_sampling_has for the tracks of a profile, which are GPM's as yet
-counter_sampling_open the same
-counter_sampling_read the same
-counter_sampling_start the same
 info_gpu_shows every fact of a GPU is shown somewhere
 journal_parse_line one line, for the fuzzer
 move_bytes what tests/gpu divides by time

@@ -28,6 +28,7 @@
 	X(ranks) \
 	X(sample) \
 	X(team) \
+	X(tracks) \
 	X(trainer) \
 	X(worker)
 /* clang-format on */

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cmd/profile_files.h"
+#include "cmd/profile_tracks.h"
 #include "cmd/running.h"
 #include "cmd/runs.h"
 #include "cmd/show.h"
@@ -22,7 +23,7 @@ enum { CODE_NOT_EXECUTABLE = 126, CODE_NOT_FOUND = 127, WAIT_MS = 200, BATCH = 1
 
 struct profile_opts {
 	const char *out, *counters;
-	uint64_t limit_bytes, flush_ms, counters_skip, counters_count;
+	uint64_t limit_bytes, flush_ms, counters_skip, counters_count, tracks_ns;
 	uint32_t graphs;
 	bool kernels_only, api, counters_flop, sample, real_names, json, trace;
 };
@@ -57,6 +58,9 @@ static const struct opt opts[] = {
 		.help = "write trace.json; the rings are kept either way"),
 	OPT_ROW(struct profile_opts, sample, .name = "telemetry", .preset = "true",
 		.help = "sample power, clocks, temperatures, GPM counters beside it"),
+	OPT_ROW(struct profile_opts, tracks_ns, .name = "tracks-every", .unit = "ns", .min = 20e3, .max = 1e9,
+		.help = "hardware counters of the GPUs by time as tracks (SM, tensor, DRAM, NVLink, PCIe), "
+			"sampled so often: 10ms; else GPM's every 250 ms"),
 	OPT_ROW(struct profile_opts, real_names, .name = "real-names",
 		.help = "serials, addresses and host names as they are in the journal, not as pseudonyms"),
 	OPT_ROW(struct profile_opts, json, .name = "json",
@@ -92,6 +96,7 @@ struct profiling {
 	struct timeline timeline;
 	struct findings findings;
 	struct findings_bounds bounds;
+	struct profile_tracks tracks;
 	struct text note;
 	uint64_t start_ns, end_ns;
 	char ending[64];
@@ -136,6 +141,10 @@ static enum status check_wishes(const struct profiling *p, struct error *err)
 		return error_set(err, STATUS_BAD_INPUT, "which program? assay profile -- CMD ..");
 	if (p->o->kernels_only && p->o->api)
 		return error_set(err, STATUS_BAD_INPUT, "--kernels-only and --api contradict each other");
+	if (p->o->counters && p->o->tracks_ns)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"--counters and --tracks-every want the same counters: one program holds them");
 	if (p->o->counters && (p->o->kernels_only || p->o->api))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "--counters has no timeline: --kernels-only and --api are of one");
@@ -175,8 +184,10 @@ static enum status make_folders(struct profiling *p, struct error *err)
 
 static enum status begin_job(struct profiling *p, struct error *err)
 {
-	const struct machine_scope scope = {
-		.up_to = p->o->sample ? LAYER_NVML : LAYER_HOST, .out = p->dir, .stop = p->c->stop};
+	const struct machine_scope scope = {.up_to =
+						    p->o->sample || p->o->tracks_ns ? LAYER_NVML : LAYER_HOST,
+					    .out = p->dir,
+					    .stop = p->c->stop};
 	char key[200];
 	const struct job_spec spec = {.dir = p->dir,
 				      .command = (const char *const *)p->c->argv,
@@ -196,6 +207,8 @@ static enum status begin_job(struct profiling *p, struct error *err)
 	if (!st)
 		st = job_begin(&p->job, &spec, m, err);
 	p->bounds = profile_files_bounds(m);
+	if (!st && p->o->tracks_ns)
+		profile_tracks_start(&p->tracks, m, p->o->tracks_ns, p->c->log);
 	machine_free(m);
 	return st;
 }
@@ -234,11 +247,14 @@ static enum status start(struct profiling *p, const char *library, struct error 
 
 static void follow(struct profiling *p)
 {
-	while (!program_wait(&p->program, job_channel(p->job), WAIT_MS))
+	while (!program_wait(&p->program, job_channel(p->job), WAIT_MS)) {
 		job_hear(p->job);
+		profile_tracks_hear(&p->tracks, p->job);
+	}
 	p->end_ns = clock_now_ns(clock_monotonic());
 	process_wait_text(p->program.wait_status, p->ending, sizeof(p->ending));
 	program_release(&p->program);
+	profile_tracks_stop(&p->tracks, p->job);
 	job_quiet(p->job);
 }
 
@@ -355,6 +371,7 @@ static int profile(struct profiling *p, struct error *err)
 	if (check_wishes(p, err) || find_library(library, err) || make_folders(p, err) || begin_job(p, err))
 		return running_complain(p->c, err);
 	if (start(p, library, err)) {
+		profile_tracks_stop(&p->tracks, p->job);
 		job_end(&p->job, ENDING_DONE, err->status, err->cause, err->text, NULL);
 		running_complain(p->c, err);
 		return start_code(err);

@@ -204,8 +204,7 @@ static void thin(struct series *s)
 	s->count = kept;
 }
 
-/* What is no telemetry is passed over: it is not worth the job. */
-static bool take_line(void *arg, const char *line, size_t size)
+bool job_take_line(void *arg, const char *line, size_t size)
 {
 	struct job *j = arg;
 	json_t *body = json_loadb(line, size, 0, NULL);
@@ -245,7 +244,7 @@ static void lose_sampler(struct job *j)
 
 void job_hear(struct job *j)
 {
-	if (j->sampling && lines_read(&j->in, j->sampler.channel, take_line, j) != LINES_MORE) {
+	if (j->sampling && lines_read(&j->in, j->sampler.channel, job_take_line, j) != LINES_MORE) {
 		log_warn(j->spec.log, LOG_TOPIC_RUN,
 			 "telemetry ends here: the sampler died or wrote garbage");
 		lose_sampler(j);

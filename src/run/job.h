@@ -39,6 +39,9 @@ enum status job_begin(struct job **out, const struct job_spec *s, const struct m
 int job_channel(const struct job *j);
 /* Takes what the sampler has sent. Call it when the channel has input, or every second. */
 void job_hear(struct job *j);
+/* A line of telemetry as a sampler writes it, of another one than the job's; lines_read calls it with the
+ * job. What is no telemetry is passed over: it is not worth the job. Always true. */
+bool job_take_line(void *job, const char *line, size_t size);
 /* What the job says of itself at one moment, as telemetry of that source: journaled at once. What is not
  * finite is left out. */
 struct job_reading {

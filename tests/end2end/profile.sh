@@ -118,6 +118,25 @@ ok "a regular expression that is none is wrong usage" profile 64 --counters '(' 
 ok "so are counters with a timeline" profile 64 --counters . --api -- "$p" init
 unset FAKE_CUPTI
 
+# Beside the program: NVML's and GPM's, and what CUPTI samples by time.
+tracked() {
+	rm -rf run
+	FAKE_CUPTI=$1 ASSAY_LIB_NVML=$fakes/libnvidia-ml.so.1 ASSAY_LIB_CUDA=$fakes/libcuda.so.1 ASSAY_LIB_CUPTI=$fakes/libcupti.so.13 \
+		FAKE_NVML_FILE=$here/../fake/h100.json "$assay" profile --out run --tracks-every 10ms -- "$p" init steps 2 sleep 900 steps 2 > out 2> err
+}
+track() { for name; do says "\"ph\":\"C\".*\"name\":\"$name\"" run/trace.json || { echo "no track $name"; return 1; }; done; }
+tracks() {
+	tracked real=1,sm_active_share=0.5,nvlink_tx_rate=1e9,pcie_read_rate=2e9 &&
+		track power_w sm_clock_mhz gpm_sm_share gpm_dram_share gpm_pcie_rx_rate pm_sm_active_share pm_tensor_active_share pm_dram_share \
+			pm_nvlink_tx_rate pm_pcie_read_rate && says '"pm_nvlink_tx_rate":1e+09' run/trace.json &&
+		[ "$(grep -c '"name":"pm_sm_active_share"' run/trace.json)" -gt 50 ] && "$assay" report run 2> /dev/null | grep -q '1 measured'
+}
+ok "power, clocks, SM, DRAM, NVLink and PCIe are tracks, CUPTI's where they are asked for" tracks
+untracked() { tracked real=1,cuptiPmSamplingEnable=35 && says "no counters by time of GPU .*GPM's stay" err && track gpm_sm_share && ! says '"name":"pm_' run/trace.json; }
+ok "where they are refused it is said, and GPM's stay" untracked
+both() { profile 64 --counters . --tracks-every 10ms -- true; }
+ok "one program holds the counters: not both" both
+
 ok "the program's exit code is ours" profile 42 -- "$p" init steps 1 exit 42
 ok "what it did is there all the same" has kernel 4
 ok "128 and the signal's number where one ended it" profile 139 -- "$p" init steps 1 segv

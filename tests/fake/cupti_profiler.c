@@ -8,12 +8,14 @@
  *   NAME=VALUE       what our metric of that name reads; nan=NAME: it was not counted
  *   unknown=PART     the chip knows no metric with PART in CUPTI's name of it
  *   level=VALUE      the support level of the device (3), and of virtual GPUs
+ *   real=1           the device's time is that of the clock, not what the fake driver counts
  *   lost=1           ranges are dropped, samples overflow (cupti_sampling.c)
  */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "counter/metrics.h"
 #include "cupti_counter.h"
 
@@ -65,6 +67,12 @@ double fake_now_ns(int device)
 	const char *named = getenv("ASSAY_LIB_CUDA");
 	void *driver = now ? NULL : dlopen(named ? named : "libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
 
+	if (fake_staged("real")) {
+		struct timespec t;
+
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		return (double)t.tv_sec * 1e9 + (double)t.tv_nsec + 5e12; /* a clock of its own */
+	}
 	if (driver) {
 		void *found = dlsym(driver, "fake_now");
 
