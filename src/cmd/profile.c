@@ -410,19 +410,23 @@ static int run(const struct command_context *c, const void *opts_)
 
 const struct command command_profile = {
 	.name = "profile",
-	.summary = "timeline of any CUDA program: kernels, copies, calls, NVTX ranges",
+	.summary = "where any CUDA program's time goes: kernels, copies, NCCL, idle time by reason",
 	.example = "assay profile -- python3 train.py",
 	.help = "Runs the program as it is, its child processes too, and records what it does on the GPUs: "
-		"by "
-		"CUPTI's activity records and NVTX, which need no rights. The run directory holds "
-		"PROFILE.md, "
-		"summary.csv and .json, trace.json (Perfetto, Holistic Trace Analysis), the journal with "
-		"power, "
-		"clocks and GPM counters, and the records themselves. The exit code is the program's; 128 "
-		"and "
-		"its number after a signal; 127 where there is no such program; 2 where it ended well and "
-		"its "
-		"profile could not be written.",
+		"by CUPTI's "
+		"activity records and NVTX, which need no rights. The run directory holds PROFILE.md and "
+		".html (where each "
+		"device's time went, idle time by reason, NCCL operations with size and bus bandwidth, "
+		"kernels, copies, "
+		"calls, what would buy time), the same as CSV and summary.json, trace.json (Perfetto, "
+		"Holistic Trace "
+		"Analysis), the journal with power, clocks and GPM counters, and the records themselves. "
+		"--counters takes "
+		"hardware counters of kernels instead, which need the permission that counters need. The "
+		"exit code is the "
+		"program's; 128 and its number after a signal; 127 where there is no such program; 2 where "
+		"it ended well "
+		"and its profile could not be written.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct profile_opts)},
 	.rest = "-- PROGRAM [WORD...]",
 	.run = run,

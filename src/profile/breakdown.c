@@ -119,7 +119,10 @@ static void end_cluster(struct sweep *s, struct breakdown_device *d)
 	s->edges = 0;
 }
 
-/* The device's place in the breakdown; SIZE_MAX: no memory. */
+/* No machine has more; a file may say anything. */
+enum { DEVICES_MAX = 1024 };
+
+/* The device's place in the breakdown; SIZE_MAX: one too many, or no memory. */
 static size_t place_of(struct sweeping *w, const struct timeline_event *e)
 {
 	uint32_t id = w->t->track[e->track].device_id;
@@ -131,12 +134,15 @@ static size_t place_of(struct sweeping *w, const struct timeline_event *e)
 	for (size_t i = 0; i < b->devices; i++)
 		if (b->device[i].process == e->process && b->device[i].device == id)
 			return i;
+	if (b->devices == DEVICES_MAX)
+		return SIZE_MAX;
 	if (b->devices == w->room) {
 		device = realloc(b->device, wanted * sizeof(*device));
 		b->device = device ? device : b->device;
 		sweep = realloc(w->sweep, wanted * sizeof(*sweep));
 		w->sweep = sweep ? sweep : w->sweep;
-		if (!device || !sweep)
+		w->out_of_memory |= !device || !sweep;
+		if (w->out_of_memory)
 			return SIZE_MAX;
 		w->room = wanted;
 	}
@@ -183,10 +189,8 @@ static void take(struct sweeping *w, uint32_t event)
 	struct breakdown_device *d;
 	struct sweep *s;
 
-	if (place == SIZE_MAX) {
-		w->out_of_memory = true;
+	if (place == SIZE_MAX)
 		return;
-	}
 	d = &w->b->device[place];
 	s = &w->sweep[place];
 	if (e->start_ns > s->until_ns) {

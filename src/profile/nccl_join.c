@@ -38,7 +38,8 @@ struct join {
 	struct call *call; /* since the outermost ncclGroupStart */
 	uint32_t *peers;   /* room for as many */
 	size_t issueds, issued_next, calls, call_room, launch_room, kernel_room;
-	uint16_t process;
+	uint64_t comm_asked; /* whose ranks are known */
+	uint32_t comm_ranks;
 	uint32_t depth; /* of groups */
 	bool out_of_memory;
 };
@@ -253,6 +254,16 @@ static void describe_collective(struct nccl_launch *l, uint64_t told)
 	}
 }
 
+/* Of one communicator after another: mostly it is the same. */
+static uint32_t ranks_of(struct join *j, uint64_t comm)
+{
+	if (comm && comm == j->comm_asked)
+		return j->comm_ranks;
+	j->comm_asked = comm;
+	j->comm_ranks = nccl_ranks(j->t, comm);
+	return j->comm_ranks;
+}
+
 /* What the pending calls ask of each of so many devices. */
 static void describe(struct join *j, struct nccl_launch *l, uint32_t devices)
 {
@@ -272,7 +283,7 @@ static void describe(struct join *j, struct nccl_launch *l, uint32_t devices)
 	if (!one_comm)
 		return;
 	l->comm = j->call[0].comm;
-	l->ranks = nccl_ranks(j->t, l->comm);
+	l->ranks = ranks_of(j, l->comm);
 	if (j->calls % devices || (!one_kind && !messages))
 		return;
 	if (messages && devices == 1) {

@@ -103,38 +103,48 @@ static void advise_rest(struct saving *a)
 	    line);
 }
 
-/* The process whose ranks waited least is the one that the others waited for. */
+/* Of a process: operations that were held against the other ranks', and those for which it was the last. */
+struct lateness {
+	uint64_t paired, last;
+};
+
+/* The process that the others waited for most often. */
+static size_t find_latest(const struct findings *f, struct lateness *of)
+{
+	size_t latest = 0;
+
+	for (size_t i = 0; i < f->nccl.launches; i++) {
+		const struct nccl_launch *l = &f->nccl.launch[i];
+
+		of[l->process].paired += l->paired;
+		of[l->process].last += l->paired && l->ready_ns == l->start_ns;
+	}
+	for (size_t p = 1; p < f->t->processes; p++)
+		if (of[p].last > of[latest].last)
+			latest = p;
+	return latest;
+}
+
 static void advise_peer(struct saving *a)
 {
-	const struct nccl *n = &a->f->nccl;
 	const struct timeline *t = a->f->t;
+	struct lateness *of = calloc(t->processes + 1, sizeof(*of));
+	size_t latest = of ? find_latest(a->f, of) : 0;
 	double ns = a->state_ns[BREAKDOWN_PEER];
-	uint64_t last = 0, paired = 0;
 	char line[400], idle[32];
-	size_t slowest = 0;
 
-	for (size_t p = 0; p < t->processes; p++) {
-		uint64_t came_last = 0;
-
-		for (size_t i = 0; i < n->launches; i++)
-			came_last += n->launch[i].process == p && n->launch[i].paired &&
-				     n->launch[i].ready_ns == n->launch[i].start_ns;
-		if (came_last > last) {
-			last = came_last;
-			slowest = p;
-		}
+	if (of && of[latest].paired) {
+		snprintf(line, sizeof(line),
+			 "devices waited %s in NCCL for a rank that came later; rank %d (pid %u) was last, "
+			 "or made "
+			 "nobody wait, in %llu of its %llu operations",
+			 seconds(idle, ns), t->process[latest].rank, t->process[latest].pid,
+			 (unsigned long long)of[latest].last, (unsigned long long)of[latest].paired);
+		add(a, ns,
+		    "even the ranks out: the same work for each, then that rank's clocks, data and host",
+		    line);
 	}
-	for (size_t i = 0; i < n->launches; i++)
-		paired += n->launch[i].process == slowest && n->launch[i].paired;
-	if (!paired)
-		return;
-	snprintf(line, sizeof(line),
-		 "devices waited %s in NCCL for a rank that came later; rank %d (pid %u) was last, or made "
-		 "nobody wait, in %llu of its %llu operations",
-		 seconds(idle, ns), t->process[slowest].rank, t->process[slowest].pid,
-		 (unsigned long long)last, (unsigned long long)paired);
-	add(a, ns, "even the ranks out: the same work for each, then that rank's clocks, data and host",
-	    line);
+	free(of);
 }
 
 static void advise_exposed(struct saving *a)

@@ -59,6 +59,17 @@ trace() {
 ok "the trace has Kineto's keys" trace
 reads() { "$assay" report run > report 2>&1; says '1 case: 1 measured' report && says '"type":"close"' run/journal.jsonl; }
 ok "the run directory is a run like any other" reads
+if [ $ranges = yes ]; then
+	held() { # two ranks of one communicator
+		mkdir -p one && rm -rf one && mv run one &&
+			profile 0 -- sh -c "RANK=0 WORLD_SIZE=2 '$p' init nccl & RANK=1 WORLD_SIZE=2 '$p' init nccl; wait" &&
+			says '^allreduce,4d,2,33554432,1,0,2,2,200000,' run/nccl.csv && says 'of rank 1, pid' run/PROFILE.html
+		good=$?
+		rm -rf run && mv one run
+		return $good
+	}
+	ok "ranks of a communicator are held against each other" held
+fi
 again() { # the files are a function of the rings and the journal
 	mkdir -p kept && cp run/PROFILE.* run/*.csv run/summary.json run/trace.json kept && rm run/PROFILE.* run/*.csv run/summary.json &&
 		"$assay" report run --write > /dev/null && (cd kept && for f in *; do cmp "$f" "../run/$f" || return 1; done)
