@@ -236,6 +236,7 @@ enum status bpe_word(struct bpe *b, const struct vocab *v, bool whole_first, con
 				.size = (uint8_t)size,
 				.count = (uint8_t)(out->count - before)};
 	memcpy(slot->bytes, word, size);
-	memcpy(slot->id, out->id + before, slot->count * sizeof(*slot->id));
+	if (slot->count)
+		memcpy(slot->id, out->id + before, slot->count * sizeof(*slot->id));
 	return STATUS_OK;
 }

@@ -1,20 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/json_text.h"
 
+/* What JSON writes in another way. */
+static bool is_escaped(char c)
+{
+	return (unsigned char)c < 0x20 || c == '"' || c == '\\';
+}
+
 static void add_string(struct text *out, const char *s, size_t size)
 {
 	static const char named[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+	size_t at = 0, plain;
 
 	text_add(out, "\"");
-	for (size_t i = 0; i < size; i++) {
-		const char *name = s[i] ? strchr(named, s[i]) : NULL;
+	while (at < size) {
+		const char *name;
 
+		for (plain = at; plain < size && !is_escaped(s[plain]);)
+			plain++;
+		text_add_bytes(out, s + at, plain - at);
+		if (plain == size)
+			break;
+		name = s[plain] ? strchr(named, s[plain]) : NULL;
 		if (name)
 			text_addf(out, "\\%c", letters[name - named]);
-		else if ((unsigned char)s[i] < 0x20)
-			text_addf(out, "\\u%04x", (unsigned)s[i]);
 		else
-			text_add_bytes(out, s + i, 1);
+			text_addf(out, "\\u%04x", (unsigned)s[plain]);
+		at = plain + 1;
 	}
 	text_add(out, "\"");
 }

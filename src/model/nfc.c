@@ -53,56 +53,80 @@ void nfc_destroy(struct nfc **n)
 	*n = NULL;
 }
 
-/* True where no character of the text asks for the long way. */
-static int is_composed(const struct nfc *n, const unsigned char *s, size_t size)
+static unsigned next_code(const unsigned char *s, size_t *size)
 {
-	size_t i = 0;
-
-	while (i < size) {
-		unsigned code = s[i];
-
-		if (code < 0x80) {
-			i++;
-			continue;
-		}
-		if (code < 0xe0) {
-			code = (code & 0x1f) << 6 | (s[i + 1] & 0x3f);
-			i += 2;
-		} else if (code < 0xf0) {
-			code = (code & 0xf) << 12 | (unsigned)(s[i + 1] & 0x3f) << 6 | (s[i + 2] & 0x3f);
-			i += 3;
-		} else {
-			code = (code & 7) << 18 | (unsigned)(s[i + 1] & 0x3f) << 12 |
-			       (unsigned)(s[i + 2] & 0x3f) << 6 | (s[i + 3] & 0x3f);
-			i += 4;
-		}
-		if (code < NFC_CODES && n->unsure[code / 8] >> code % 8 & 1)
-			return 0;
+	if (s[0] < 0x80) {
+		*size = 1;
+		return s[0];
 	}
-	return 1;
+	if (s[0] < 0xe0) {
+		*size = 2;
+		return (unsigned)(s[0] & 0x1f) << 6 | (s[1] & 0x3f);
+	}
+	if (s[0] < 0xf0) {
+		*size = 3;
+		return (unsigned)(s[0] & 0xf) << 12 | (unsigned)(s[1] & 0x3f) << 6 | (s[2] & 0x3f);
+	}
+	*size = 4;
+	return (unsigned)(s[0] & 7) << 18 | (unsigned)(s[1] & 0x3f) << 12 | (unsigned)(s[2] & 0x3f) << 6 |
+	       (s[3] & 0x3f);
+}
+
+/* The first stretch from `from` that may change: characters in doubt, and the one before them, which they may
+ * compose with. False: there is none. */
+static int find_unsure(const struct nfc *n, const unsigned char *s, size_t size, size_t from, size_t *begin,
+		       size_t *end)
+{
+	size_t at = from, before = from, taken;
+	int found = 0;
+
+	for (; at < size; at += taken) {
+		unsigned code = next_code(s + at, &taken);
+		int unsure = code < NFC_CODES && n->unsure[code / 8] >> code % 8 & 1;
+
+		if (unsure && !found)
+			*begin = before;
+		found |= unsure;
+		if (found && !unsure)
+			break;
+		before = at;
+	}
+	*end = at;
+	return found;
+}
+
+static enum status compose(const char *text, size_t size, struct text *out, struct error *err)
+{
+	utf8proc_uint8_t *made;
+	utf8proc_ssize_t made_size = utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)size,
+						  &made, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+
+	if (made_size < 0)
+		return error_set(err, STATUS_NO_RESOURCE, "composing %zu bytes: %s", size,
+				 utf8proc_errmsg(made_size));
+	text_add_bytes(out, (const char *)made, (size_t)made_size);
+	free(made);
+	return STATUS_OK;
 }
 
 enum status nfc_apply(const struct nfc *n, const char *text, size_t size, struct text *scratch,
 		      const char **out, size_t *out_size, struct error *err)
 {
-	utf8proc_uint8_t *made;
-	utf8proc_ssize_t made_size;
+	size_t done = 0, begin, end;
+	enum status st = STATUS_OK;
 
 	*out = text;
 	*out_size = size;
-	if (is_composed(n, (const unsigned char *)text, size))
-		return STATUS_OK;
-	made_size = utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)size, &made,
-				 UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-	if (made_size < 0)
-		return error_set(err, STATUS_NO_RESOURCE, "composing %zu bytes: %s", size,
-				 utf8proc_errmsg(made_size));
 	scratch->size = 0;
-	text_add_bytes(scratch, (const char *)made, (size_t)made_size);
-	free(made);
-	if (scratch->failed)
-		return error_set(err, STATUS_NO_RESOURCE, "composing %zu bytes", size);
+	while (!st && find_unsure(n, (const unsigned char *)text, size, done, &begin, &end)) {
+		text_add_bytes(scratch, text + done, begin - done);
+		st = compose(text + begin, end - begin, scratch, err);
+		done = end;
+	}
+	if (st || !done)
+		return st;
+	text_add_bytes(scratch, text + done, size - done);
 	*out = text_str(scratch);
 	*out_size = scratch->size;
-	return STATUS_OK;
+	return scratch->failed ? error_set(err, STATUS_NO_RESOURCE, "composing %zu bytes", size) : STATUS_OK;
 }

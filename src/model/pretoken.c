@@ -23,6 +23,7 @@ enum {
 
 struct pretoken_step {
 	pcre2_code *code;
+	bool jit;
 };
 
 struct pretoken_match {
@@ -77,7 +78,7 @@ static enum status compile(struct pretoken_step *step, const char *pattern, stru
 			       pattern, (const char *)why);
 		goto out;
 	}
-	pcre2_jit_compile(step->code, PCRE2_JIT_COMPLETE); /* where there is no JIT it is slower */
+	step->jit = !pcre2_jit_compile(step->code, PCRE2_JIT_COMPLETE); /* where there is none it is slower */
 out:
 	text_release(&written);
 	return st;
@@ -149,6 +150,17 @@ struct splitting {
 	void *arg;
 };
 
+/* The next match, as pcre2_match says it. */
+static int next_match(const struct pretoken_step *step, struct pretoken_match *m, const char *text,
+		      size_t size, size_t from)
+{
+	if (step->jit)
+		return pcre2_jit_match(step->code, (PCRE2_SPTR)text, size, from, PCRE2_NOTEMPTY, m->data,
+				       m->context);
+	return pcre2_match(step->code, (PCRE2_SPTR)text, size, from, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY,
+			   m->data, m->context);
+}
+
 /* Cuts a piece by step `at` and what follows; after the last step a piece is a word. */
 static enum status split(const struct splitting *s, size_t at, const char *text, size_t size,
 			 struct error *err)
@@ -160,8 +172,7 @@ static enum status split(const struct splitting *s, size_t at, const char *text,
 		return s->word(s->arg, text, size, err);
 	while (done < size) {
 		size_t begin = size, end = size;
-		int found = pcre2_match(s->p->steps[at]->code, (PCRE2_SPTR)text, size, done,
-					PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, s->m->data, s->m->context);
+		int found = next_match(s->p->steps[at], s->m, text, size, done);
 
 		if (found >= 0) {
 			const PCRE2_SIZE *place = pcre2_get_ovector_pointer(s->m->data);

@@ -86,6 +86,21 @@ static enum status add_vocab(struct reading *r, json_t *vocab)
 	return STATUS_OK;
 }
 
+/* Whether the vocabulary has this text under this id, as characters or by the alphabet of bytes. */
+static bool is_same_token(struct reading *r, const struct added_token *token)
+{
+	size_t size, made;
+	const char *bytes = vocab_bytes(&r->t->vocab, token->id, &size);
+
+	if (size == token->size && !memcmp(bytes, token->text, size))
+		return true;
+	r->token.size = 0;
+	text_add_bytes(&r->token, token->text, token->size);
+	return !r->token.failed &&
+	       byte_level_decode(&r->bytes, token->text, token->size, r->token.data, &made) && made == size &&
+	       !memcmp(bytes, r->token.data, size);
+}
+
 /* An added token that the vocabulary has already is the same token, found in another way. */
 static enum status add_added(struct reading *r, size_t i, const json_t *entry)
 {
@@ -109,6 +124,9 @@ static enum status add_added(struct reading *r, size_t i, const json_t *entry)
 		return REFUSE(r, STATUS_BAD_INPUT, "added_tokens[%zu] has no id or no content", i);
 	if (json_is_true(json_object_get(entry, "single_word")))
 		return REFUSE(r, STATUS_UNSUPPORTED, "added token \"%.100s\" is single_word", token.text);
+	if (vocab_kind_of(&r->t->vocab, token.id) != VOCAB_HOLE && !is_same_token(r, &token))
+		return REFUSE(r, STATUS_BAD_INPUT, "added token \"%.100s\": id %d is another token",
+			      token.text, token.id);
 	if (vocab_kind_of(&r->t->vocab, token.id) == VOCAB_HOLE)
 		st = vocab_add(&r->t->vocab, token.id, token.text, size, kind, &why);
 	else

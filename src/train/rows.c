@@ -78,27 +78,41 @@ static enum status find_items(struct rows *r, const char *text, size_t size, str
 		  : error_set(err, STATUS_BAD_INPUT, "%s:%zu: the array of rows has no end", r->path, line);
 }
 
-enum status rows_open(struct rows *r, const char *path, struct error *err)
+enum status rows_scan(struct rows *r, const char *path, const char *text, uint64_t size, struct error *err)
 {
-	const char *text;
 	size_t first = 0;
 	enum status st;
 
 	*r = (struct rows){.path = strdup(path)};
 	if (!r->path)
 		return error_set(err, STATUS_NO_RESOURCE, "rows");
-	st = mapped_open(&r->map, &r->map_size, path, err);
-	text = r->map;
-	while (!st && first < r->map_size && is_blank(text[first]))
+	while (first < size && is_blank(text[first]))
 		first++;
-	if (!st)
-		st = first < r->map_size && text[first] == '[' ? find_items(r, text, r->map_size, err)
-							       : find_lines(r, text, r->map_size, err);
+	st = first < size && text[first] == '[' ? find_items(r, text, size, err)
+						: find_lines(r, text, size, err);
 	if (!st && !r->count)
 		st = error_set(err, STATUS_BAD_INPUT, "%s: no rows", path);
 	if (st)
 		rows_release(r);
 	return st;
+}
+
+enum status rows_open(struct rows *r, const char *path, struct error *err)
+{
+	void *map;
+	uint64_t size;
+	enum status st = mapped_open(&map, &size, path, err);
+
+	*r = (struct rows){0};
+	if (!st)
+		st = rows_scan(r, path, map, size, err);
+	if (st) {
+		mapped_close(map, size);
+		return st;
+	}
+	r->map = map;
+	r->map_size = size;
+	return STATUS_OK;
 }
 
 void rows_release(struct rows *r)

@@ -27,6 +27,8 @@ struct rows {
 
 /* Maps the file and finds its rows. No rows: BAD_INPUT. Owner: caller, rows_release. */
 enum status rows_open(struct rows *r, const char *path, struct error *err);
+/* The same from memory, which outlives *r; `path` leads messages. */
+enum status rows_scan(struct rows *r, const char *path, const char *text, uint64_t size, struct error *err);
 void rows_release(struct rows *r);
 /* Row i as a conversation; AUTO goes by its keys. BAD_INPUT: "path:line: why". Owner: caller, chat_release.
  */

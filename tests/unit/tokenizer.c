@@ -354,6 +354,7 @@ static void test_tokenizer__a_file_that_it_cannot_do_is_named(void **state)
 		{"\"a\":", "\"~~~\":-1,\"a\":", "token id -1", STATUS_BAD_INPUT},
 		{"\"model\":{", "\"model\":{,", ".json:1: ", STATUS_BAD_INPUT},
 		{"\"content\":\"<|im_end|>\"", "\"content\":\"\"", "added_tokens[2]", STATUS_BAD_INPUT},
+		{"\"id\":902", "\"id\":901", "is another token", STATUS_BAD_INPUT},
 	};
 	char path[] = "/tmp/tokenizer-XXXXXX.json", *good = data_file("qwen.json");
 	int fd = mkstemps(path, 5);
