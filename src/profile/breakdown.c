@@ -221,6 +221,20 @@ static bool sweep_all(struct sweeping *w)
 	return !w->out_of_memory;
 }
 
+/* As people count them: by rank, then process. */
+static int by_rank(const void *a_, const void *b_, void *arg)
+{
+	const struct timeline *t = arg;
+	const struct breakdown_device *a = a_, *b = b_;
+	int rank_a = t->process[a->process].rank, rank_b = t->process[b->process].rank;
+
+	if (rank_a != rank_b)
+		return rank_a < rank_b ? -1 : 1;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return (a->device > b->device) - (a->device < b->device);
+}
+
 enum status breakdown_of(struct breakdown *b, const struct timeline *t, const struct nccl *n,
 			 struct error *err)
 {
@@ -232,6 +246,8 @@ enum status breakdown_of(struct breakdown *b, const struct timeline *t, const st
 	idle_end(&w.idle);
 	free(w.sweep);
 	free(w.is_nccl);
+	if (made && b->devices)
+		qsort_r(b->device, b->devices, sizeof(*b->device), by_rank, (void *)(uintptr_t)t);
 	if (made)
 		return STATUS_OK;
 	breakdown_release(b);

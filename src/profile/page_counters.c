@@ -119,7 +119,11 @@ bool page_roofline(struct text *svg, const struct page *p, const char **why)
 	const struct timeline_device *d = device_of(p->f->t);
 	struct roofline_point *point = calloc(p->f->counted.rows + 1, sizeof(*point));
 	struct roofline_series series = {.ceiling = ceiling, .point = point};
-	struct roofline r = {.series = &series, .count = 1};
+	struct roofline r = {
+		.series = &series,
+		.count = 1,
+		.key = "lines: dashed device facts or data sheet · marks: kernels, those that took most time "
+		       "by name"};
 	struct canvas c;
 
 	*why = !p->f->counted.rows

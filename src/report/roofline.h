@@ -34,7 +34,8 @@ struct roofline_series {
 struct roofline {
 	struct roofline_series *series;
 	size_t count, room;
-	bool failed; /* out of memory */
+	const char *key; /* what lines and marks are; NULL: of a run's cases */
+	bool failed;	 /* out of memory */
 };
 
 /* Adds what a run measured. */

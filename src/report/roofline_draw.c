@@ -412,8 +412,9 @@ static void label_points(struct plot *p)
  * height. */
 static double draw_legend(struct canvas *c, const struct roofline *r)
 {
-	static const char key[] = "lines: solid measured here, dashed device facts or data sheet · marks: "
-				  "filled passed, open not or not judged; names: headline cases";
+	static const char of_cases[] =
+		"lines: solid measured here, dashed device facts or data sheet · marks: "
+		"filled passed, open not or not judged; names: headline cases";
 	double x = LEFT, y = HEAD;
 
 	for (size_t i = 0; i < r->count; i++) {
@@ -429,7 +430,8 @@ static double draw_legend(struct canvas *c, const struct roofline *r)
 			    y, name);
 		x += width;
 	}
-	canvas_text(c, &(struct canvas_style){.role = CANVAS_muted, .size = FONT}, LEFT, y + 18, key);
+	canvas_text(c, &(struct canvas_style){.role = CANVAS_muted, .size = FONT}, LEFT, y + 18,
+		    r->key ? r->key : of_cases);
 	return y + 30;
 }
 
