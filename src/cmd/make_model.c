@@ -7,6 +7,7 @@
 #include "cmd/show.h"
 #include "model/gguf.h"
 #include "model/random_weights.h"
+#include "model/tokenizer.h"
 #include "model/tokenizer_files.h"
 #include "model/weights.h"
 
@@ -67,6 +68,23 @@ static enum status add_tokenizer(void *arg, const char *dir, struct error *err)
 	return st;
 }
 
+/* The model has a row for each id. A program without tokenizers cannot tell. */
+static enum status check_tokenizer(const char *path, const struct shape *s, struct error *err)
+{
+	struct tokenizer *t = NULL;
+	struct error why = {0};
+	enum status st = tokenizer_open(&t, path, &why);
+
+	if (st == STATUS_UNAVAILABLE && why.cause == CAUSE_LIBRARY_MISSING)
+		return STATUS_OK;
+	if (st)
+		*err = why;
+	else
+		st = tokenizer_check_rows(t, s->vocab, err);
+	tokenizer_close(&t);
+	return st;
+}
+
 static bool progress(void *arg, uint64_t done, uint64_t all)
 {
 	struct making *m = arg;
@@ -105,6 +123,8 @@ static int run(const struct command_context *c, const void *opts_)
 
 	st = o->out ? shape_by_name(&shape, o->shape, &err)
 		    : error_set(&err, STATUS_BAD_INPUT, "make-model needs --out DIR");
+	if (!st && o->tokenizer)
+		st = check_tokenizer(o->tokenizer, &shape, &err);
 	if (!st)
 		st = folder_write(o->out, &fo, &err);
 	if (!st)

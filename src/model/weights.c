@@ -3,7 +3,9 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
+#include "core/cpu_pool.h"
 #include "model/dtype.h"
 #include "model/gguf.h"
 #include "model/json_file.h"
@@ -250,12 +252,46 @@ enum status weights_rows(const struct weights *w, const char *name, int64_t row,
 	return STATUS_OK;
 }
 
+/* Threads take slots in turn, so that a large one holds up no other. */
+struct loading {
+	const struct weights *w;
+	const struct weights_slot *slots;
+	size_t count;
+	atomic_size_t next;
+	enum status *st;
+	struct error *err; /* one a thread: its first */
+};
+
+static void load_some(void *arg, unsigned thread)
+{
+	struct loading *l = arg;
+	size_t i;
+
+	while (!l->st[thread] && (i = atomic_fetch_add(&l->next, 1)) < l->count)
+		l->st[thread] = load_one(l->w, &l->slots[i], &l->err[thread]);
+}
+
 enum status weights_load(const struct weights *w, const struct weights_slot *slots, size_t count,
 			 struct error *err)
 {
-	enum status st = STATUS_OK;
+	struct loading l = {.w = w, .slots = slots, .count = count};
+	struct cpu_pool *pool = NULL;
+	enum status st = cpu_pool_usable(&pool, err);
+	unsigned threads = st ? 0 : cpu_pool_count(pool);
 
-	for (size_t i = 0; i < count && !st; i++)
-		st = load_one(w, &slots[i], err);
+	l.st = calloc(threads + 1, sizeof(*l.st));
+	l.err = calloc(threads + 1, sizeof(*l.err));
+	if (!st && (!l.st || !l.err))
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->path);
+	if (!st)
+		cpu_pool_run(pool, load_some, &l);
+	for (unsigned i = 0; i < threads && !st; i++) {
+		st = l.st[i];
+		if (st && err && !err->status)
+			*err = l.err[i];
+	}
+	cpu_pool_destroy(&pool);
+	free(l.st);
+	free(l.err);
 	return st;
 }

@@ -30,8 +30,8 @@ struct weights_slot {
 	struct mat to;
 };
 
-/* Each slot filled; none names what the model has not, in another size. Conversions round to nearest even.
- * A NaN or infinity in the file is refused: it says which tensor. */
+/* Each slot filled, by as many threads as there are CPUs; none names what the model has not, in another size.
+ * Conversions round to nearest even. A NaN or infinity in the file is refused: it says which tensor. */
 enum status weights_load(const struct weights *w, const struct weights_slot *slots, size_t count,
 			 struct error *err);
 

@@ -24,6 +24,11 @@ ok "a model needs a place" expect 64 make-model
 ) 2> /dev/null
 ok "a disk that is full leaves nothing" eval 'says "cannot write" err && [ ! -e full ] && ! ls -d full.* 2> /dev/null'
 
+sed 's/"id": 266/"id": 999/' m/tokenizer.json > many.json
+if "$assay" make-model --tokenizer m --out reads > /dev/null 2>&1; then # else it was built without tokenizers
+	ok "a tokenizer with more ids than the model has rows is refused" expect 64 make-model --tokenizer many.json --out x
+fi
+
 # Through F32 and back every number is what it was, whatever the files are cut into.
 ok "a model in another type and in shards" expect 0 merge m --dtype f32 --shard 300kB --out wide
 ok "has an index" test -e wide/model.safetensors.index.json

@@ -13,7 +13,7 @@ struct gguf_bed {
 static inline void bed_bytes(struct gguf_bed *b, uint64_t value, int bytes)
 {
 	for (int i = 0; i < bytes; i++)
-		text_add_bytes(&b->head, &(char){(char)(value >> 8 * i)}, 1);
+		text_add_bytes(&b->head, &(char){(char)(i < 8 ? value >> 8 * i : 0)}, 1);
 }
 
 static inline void bed_text(struct gguf_bed *b, const char *text)
