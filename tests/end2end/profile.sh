@@ -121,9 +121,10 @@ ok "with FLOP there is a roofline" flop
 for refusal in cuptiRangeProfilerEnable=35:NVreg_RestrictProfilingToAdminUsers=0 cuptiRangeProfilerStart=26:dcgmi cuptiSubscribe=39:followed \
 	cuptiRangeProfilerDecodeData=1:range_decode; do
 	refused_counters() {
-		FAKE_CUPTI=${refusal%%:*} profile 0 --counters . -- "$p" init steps 10 && says "no counters: .*${refusal#*:}" err && [ "$(wc -l < run/counters.csv)" = 1 ]
+		FAKE_CUPTI=${refusal%%:*} profile 0 --counters . -- "$p" init steps 10 && says "no counters: .*${refusal#*:}" err && [ "$(wc -l < run/counters.csv)" = 1 ] &&
+			[ "$(count kernel)" -ge 39 ] && says '^runtime,"cudaLaunchKernel",' run/summary.csv
 	}
-	ok "counters that are refused (${refusal%%:*}) are said, and the program goes on" refused_counters
+	ok "counters that are refused (${refusal%%:*}) are said, and there is a timeline" refused_counters
 done
 ok "a regular expression that is none is wrong usage" profile 64 --counters '(' -- "$p" init
 ok "so are counters with a timeline" profile 64 --counters . --api -- "$p" init

@@ -42,6 +42,7 @@ static struct {
 	uint64_t matched, skip, left;
 	struct session session[SESSIONS_MAX];
 	struct session *open; /* counts the launch that holds the lock */
+	void (*refused)(void);
 	size_t sessions;
 } counting;
 
@@ -177,6 +178,18 @@ static void stop_counting(void)
 	launch_follow(&counting.launches, false);
 }
 
+/* There will be no counters more, for this reason. */
+static void give_up(const char *why)
+{
+	stop_counting();
+	for (size_t i = 0; i < counting.sessions; i++)
+		(void)counting.cu.range_disable(
+			&CUPTI_PARAMS(range_disable, .profiler = counting.session[i].profiler));
+	counting.sessions = 0;
+	writer_note(counting.writer, why);
+	counting.refused();
+}
+
 static struct session *session_of(void *context)
 {
 	char why[COUNTERS_TEXT] = "no counters: out of memory, or CUPTI knows none of our metrics";
@@ -194,8 +207,7 @@ static struct session *session_of(void *context)
 		counting.sessions++;
 		return s;
 	}
-	writer_note(counting.writer, why);
-	stop_counting();
+	give_up(why);
 	return NULL;
 }
 
@@ -214,8 +226,7 @@ static bool start(struct session *s)
 			      .levels = 1, .level_min = 1, .level = 1)) &&
 	    ASK(why, range_start, &CUPTI_PARAMS(range_start, .profiler = s->profiler)))
 		return true;
-	writer_note(counting.writer, why);
-	stop_counting();
+	give_up(why);
 	return false;
 }
 
@@ -245,8 +256,7 @@ static void stop(struct session *s, const struct launch *l)
 	if (!ASK(why, range_stop, &CUPTI_PARAMS(range_stop, .profiler = s->profiler)) ||
 	    !ASK(why, range_decode, &CUPTI_PARAMS(range_decode, .profiler = s->profiler)) ||
 	    !ASK(why, range_info, &info)) {
-		writer_note(counting.writer, why);
-		stop_counting();
+		give_up(why);
 		return;
 	}
 	if (!info.ranges ||
@@ -328,6 +338,7 @@ bool counters_begin(void *cupti, struct writer *w, const struct counters_wish *w
 	counting.skip = wish->skip;
 	counting.left = wish->count;
 	counting.flop = wish->flop;
+	counting.refused = wish->refused;
 	if (!bind(cupti, why))
 		return false;
 	if (regcomp(&counting.pattern, wish->pattern, REG_EXTENDED | REG_NOSUB)) {

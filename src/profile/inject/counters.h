@@ -12,9 +12,10 @@
 enum { COUNTERS_TEXT = 256 };
 
 struct counters_wish {
-	const char *pattern;  /* extended regular expression, of the name as the linker has it */
-	uint64_t skip, count; /* of the kernels that match, in this process */
-	bool flop;	      /* executed tensor FLOP too: more passes */
+	const char *pattern;   /* extended regular expression, of the name as the linker has it */
+	uint64_t skip, count;  /* of the kernels that match, in this process */
+	bool flop;	       /* executed tensor FLOP too: more passes */
+	void (*refused)(void); /* once, where counters end before the wanted ones were taken */
 };
 
 /* `cupti`: the library's handle. False: *why says why there will be none. */

@@ -213,24 +213,29 @@ static int failed(const struct cupti *c, const char *what, int code, char why[CU
 	return 0;
 }
 
-/* Counters and records of kernels do not go together: of what devices do there is nothing else then. */
-static int start_counters(struct cupti *c, char why[CUPTI_TEXT])
-{
-	const struct counters_wish wish = {.pattern = getenv(INJECT_COUNTERS),
-					   .skip = number(INJECT_COUNTERS_SKIP, 0),
-					   .count = number(INJECT_COUNTERS_COUNT, UINT64_MAX),
-					   .flop = is_told(INJECT_COUNTERS_FLOP, "1")};
-
-	c->enable(CUPTI_KIND_DEVICE);
-	c->enable(CUPTI_KIND_CONTEXT);
-	return counters_begin(c->handle, &state.writer, &wish, why);
-}
-
-/* What is asked for; kernels must come, the rest may be refused by an old version. */
-static int start_cupti(struct cupti *c, char why[CUPTI_TEXT])
+/* What devices do, and the calls: kernels must come, the rest may be refused by an old version. */
+static int start_timeline(struct cupti *c, char why[CUPTI_TEXT])
 {
 	static const uint32_t device[] = {CUPTI_KIND_DEVICE,  CUPTI_KIND_CONTEXT, CUPTI_KIND_MEMCPY,
 					  CUPTI_KIND_MEMCPY2, CUPTI_KIND_MEMSET,  CUPTI_KIND_OVERHEAD};
+	int code;
+
+	for (size_t i = 0; i < sizeof(device) / sizeof(device[0]); i++)
+		c->enable(device[i]);
+	if (is_told(INJECT_GRAPHS, "whole"))
+		c->enable(CUPTI_KIND_GRAPH_TRACE);
+	code = c->enable(CUPTI_KIND_CONCURRENT_KERNEL);
+	if (code)
+		return failed(c, "cuptiActivityEnable of kernels", code, why);
+	if (!is_told(INJECT_WHAT, INJECT_WHAT_KERNELS)) {
+		activity_enable_calls(&state.activity);
+		c->enable(CUPTI_KIND_SYNCHRONIZATION);
+	}
+	return 1;
+}
+
+static int start_cupti(struct cupti *c, char why[CUPTI_TEXT])
+{
 	uint8_t zeroed = 1;
 	size_t size = sizeof(zeroed);
 	int code;
@@ -250,20 +255,33 @@ static int start_cupti(struct cupti *c, char why[CUPTI_TEXT])
 		c->set_attribute(CUPTI_ATTRIBUTE_ZEROED, &size, &zeroed);
 	if (c->set_thread_ids) /* as NVTX's ranges have them: both lie on one track */
 		c->set_thread_ids(CUPTI_THREAD_IDS_KERNEL);
-	if (getenv(INJECT_COUNTERS))
-		return start_counters(c, why);
-	for (size_t i = 0; i < sizeof(device) / sizeof(device[0]); i++)
-		c->enable(device[i]);
-	if (is_told(INJECT_GRAPHS, "whole"))
-		c->enable(CUPTI_KIND_GRAPH_TRACE);
-	code = c->enable(CUPTI_KIND_CONCURRENT_KERNEL);
-	if (code)
-		return failed(c, "cuptiActivityEnable of kernels", code, why);
-	if (!is_told(INJECT_WHAT, INJECT_WHAT_KERNELS)) {
-		activity_enable_calls(&state.activity);
-		c->enable(CUPTI_KIND_SYNCHRONIZATION);
-	}
-	return 1;
+	return getenv(INJECT_COUNTERS) ? 1 : start_timeline(c, why);
+}
+
+/* Where there are no counters, a timeline is what there is. */
+static void on_refusal(void)
+{
+	char why[CUPTI_TEXT];
+
+	start_timeline(&state.cupti, why);
+}
+
+/* Counters and records of kernels do not go together: of what devices do there is nothing else then. */
+static void start_counters(struct cupti *c)
+{
+	const struct counters_wish wish = {.pattern = getenv(INJECT_COUNTERS),
+					   .skip = number(INJECT_COUNTERS_SKIP, 0),
+					   .count = number(INJECT_COUNTERS_COUNT, UINT64_MAX),
+					   .flop = is_told(INJECT_COUNTERS_FLOP, "1"),
+					   .refused = on_refusal};
+	char why[COUNTERS_TEXT];
+
+	c->enable(CUPTI_KIND_DEVICE);
+	c->enable(CUPTI_KIND_CONTEXT);
+	if (counters_begin(c->handle, &state.writer, &wish, why))
+		return;
+	writer_note(&state.writer, why);
+	on_refusal();
 }
 
 static void collect(struct ring_header *h)
@@ -282,6 +300,8 @@ static void collect(struct ring_header *h)
 	state.flush_ns = (flush_ms ? flush_ms < FLUSH_MS_MAX ? flush_ms : FLUSH_MS_MAX : 1) * 1000000u;
 	activity_clock(&state.activity);
 	state.collecting = 1;
+	if (getenv(INJECT_COUNTERS))
+		start_counters(&state.cupti);
 	if (!start_tick())
 		writer_note(&state.writer, "no thread could be started: records leave CUPTI only when its "
 					   "buffers are full or the program ends");
