@@ -417,6 +417,21 @@ static void test_numbers(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		assert_int_equal(attention_encode(known[i].type, known[i].x), known[i].bits);
+	/* Rounding in place is storing and loading: exponents of every size, halves, the largest, what is beyond. */
+	for (int type = 0; type < ATTENTION_TYPE_COUNT; type++)
+		for (uint32_t i = 0; i < 1u << 18; i++) {
+			uint32_t bits = i * 0x4001u ^ i << 31, same;
+			float x, r;
+
+			memcpy(&x, &bits, sizeof(x));
+			r = x;
+			attention_round((enum attention_type)type, &r, 1);
+			x = attention_decode((enum attention_type)type, attention_encode((enum attention_type)type, x));
+			same = !memcmp(&r, &x, sizeof(x)) || (isnan(r) && isnan(x));
+			if (!same)
+				fail_msg("%s of 0x%08x: %a is not %a", attention_type_name((enum attention_type)type), bits,
+					 (double)r, (double)x);
+		}
 	for (int type = 0; type < ATTENTION_TYPE_COUNT; type++)
 		for (uint32_t bits = 0; bits < 1u << 8 * attention_type_bytes((enum attention_type)type); bits++) {
 			float x = attention_decode((enum attention_type)type, bits);

@@ -43,12 +43,22 @@ static void random_row(const struct attention *a, enum attention_tensor t, uint6
 /* -1, 0 or 1: two bits an element, so that sums of a million are exact in FP32. */
 static void integer_row(const struct attention *a, enum attention_tensor t, uint64_t index, float *out)
 {
-	for (uint32_t d = 0; d < a->c.problem.head_dim; d += 8) {
-		uint32_t word = random_u32(a->seed, (uint32_t)t + 1, (index + d) / 8);
+	const uint32_t key[2] = {(uint32_t)a->seed, (uint32_t)(a->seed >> 32)};
+	uint32_t word[4];
 
+	for (uint32_t d = 0; d < a->c.problem.head_dim; d += 8) {
+		uint64_t at = (index + d) / 8, block = at / 4;
+		uint32_t bits;
+
+		if (!d || at % 4 == 0)
+			philox4x32(word,
+				   (const uint32_t[4]){(uint32_t)block, (uint32_t)(block >> 32),
+						       (uint32_t)t + 1, 0},
+				   key);
+		bits = word[at % 4];
 		for (unsigned i = 0; i < 8; i++)
-			out[d + i] = (float)((int)(word >> 2 * i & 3) == 0) -
-				     (float)((int)(word >> 2 * i & 3) == 1);
+			out[d + i] = (float)((int)(bits >> 2 * i & 3) == 0) -
+				     (float)((int)(bits >> 2 * i & 3) == 1);
 	}
 }
 
@@ -114,8 +124,9 @@ uint32_t attention_selected(const struct attention *a, const struct attention_ke
 
 /* -- rows -- */
 
-void attention_row_values(const struct attention *a, enum attention_data data, enum attention_tensor t,
-			  uint32_t b, uint32_t h, uint32_t row, float *out)
+/* As the type will hold it once it is stored. True: it is what the type holds already. */
+static bool raw_row(const struct attention *a, enum attention_data data, enum attention_tensor t, uint32_t b,
+		    uint32_t h, uint32_t row, float *out)
 {
 	const struct attention_problem *p = &a->c.problem;
 	uint64_t index = index_of(p, t, b, h, row);
@@ -127,10 +138,18 @@ void attention_row_values(const struct attention *a, enum attention_data data, e
 		integer_row(a, t, index, out);
 	else if (data == ATTENTION_DATA_SELECT && t == ATTENTION_K)
 		code_row(a, b, h, row, 1, out);
-	else
+	else {
 		random_row(a, t, index, data == ATTENTION_DATA_LARGE && t == ATTENTION_Q ? large : unit, out);
-	for (uint32_t d = 0; d < p->head_dim; d++)
-		out[d] = attention_decode(p->type, attention_encode(p->type, out[d]));
+		return false;
+	}
+	return true;
+}
+
+void attention_row_values(const struct attention *a, enum attention_data data, enum attention_tensor t,
+			  uint32_t b, uint32_t h, uint32_t row, float *out)
+{
+	if (!raw_row(a, data, t, b, h, row, out))
+		attention_round(a->c.problem.type, out, a->c.problem.head_dim);
 }
 
 /* A query that finds one key. */
@@ -178,7 +197,7 @@ static void fill_work(void *arg, unsigned thread)
 		if (f->span)
 			select_row(f->a, f->span + (size_t)thread * f->room, b, h, row, values);
 		else
-			attention_row_values(f->a, f->data, f->t, b, h, row, values);
+			(void)raw_row(f->a, f->data, f->t, b, h, row, values); /* storing rounds */
 		attention_store(p->type,
 				f->to + attention_tensor_at(p, f->t, b, h, row) *
 						attention_type_bytes(p->type),

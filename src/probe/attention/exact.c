@@ -20,6 +20,7 @@ struct checking { /* for the pool */
 	enum attention_data data;
 	const unsigned char *o;
 	const float *lse;
+	double share, least; /* of a value, and beside it, that an element may err */
 	struct wrong *wrong; /* (threads) */
 	bool *room;	     /* (threads) false: a thread had no memory */
 };
@@ -84,13 +85,14 @@ static void expect_selected(const struct attention *a, struct head *k, uint32_t 
 
 /* Beyond O's own rounding: probabilities of 16 bits may be rounded once more than their sum was, and where
  * values cancel what is left of FP32's rounding stays; the least that a pair too many changes is 2^-20. */
-static double allowed(const struct attention_problem *p, double value)
+static void allow(struct checking *c)
 {
-	double share = attention_roundoff(p->out_type) + 0x1p-20;
+	const struct attention_problem *p = &c->a->c.problem;
 
+	c->share = attention_roundoff(p->out_type) + 0x1p-20;
 	if (p->type != ATTENTION_E4M3)
-		share += attention_roundoff(p->type);
-	return share * fabs(value) + attention_underflow(p->out_type) + 0x1p-22;
+		c->share += attention_roundoff(p->type);
+	c->least = attention_underflow(p->out_type) + 0x1p-22;
 }
 
 static double lse_allowed(enum attention_data data, double lse)
@@ -110,7 +112,8 @@ static void check_row(const struct checking *c, const struct head *k, uint32_t h
 				       attention_type_bytes(p->out_type),
 		       p->head_dim);
 	for (uint32_t d = 0; d < p->head_dim; d++)
-		if (!(fabs((double)found[d] - k->value[d]) <= (k->spans ? allowed(p, k->value[d]) : 0)))
+		if (!(fabs((double)found[d] - k->value[d]) <=
+		      (k->spans ? c->share * fabs(k->value[d]) + c->least : 0)))
 			attention_note(p, wrong, ATTENTION_O, k->b, h, row, d, k->value[d], (double)found[d]);
 	if (k->spans ? !(fabs(lse - k->lse) <= lse_allowed(c->data, k->lse)) : !(isinf(lse) && lse < 0))
 		attention_note(p, wrong, ATTENTION_LSE, k->b, h, row, 0, k->lse, lse);
@@ -188,6 +191,7 @@ enum status attention_check_exact(struct attention *a, enum attention_data data,
 			     .room = calloc(threads, sizeof(*c.room))};
 	enum status st = STATUS_OK;
 
+	allow(&c);
 	if (!o || !lse || !c.wrong || !c.room)
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				     "attention: no room to verify");

@@ -75,28 +75,56 @@ float attention_decode(enum attention_type type, uint32_t bits)
 	return decode(&formats[type], attention_type_bytes(type), bits);
 }
 
+/* Each type's loop by itself, so that its format is a constant there. */
+#define EACH_TYPE(type, loop)                                                                                \
+	switch (type) {                                                                                      \
+	case ATTENTION_F16:                                                                                  \
+		loop(ATTENTION_F16, 2, uint16_t);                                                            \
+		break;                                                                                       \
+	case ATTENTION_BF16:                                                                                 \
+		loop(ATTENTION_BF16, 2, uint16_t);                                                           \
+		break;                                                                                       \
+	default:                                                                                             \
+		loop(ATTENTION_E4M3, 1, uint8_t);                                                            \
+	}
+
 void attention_store(enum attention_type type, void *to, const float *from, size_t count)
 {
-	const struct format f = formats[type];
-
-	if (attention_type_bytes(type) == 1)
-		for (size_t i = 0; i < count; i++)
-			((uint8_t *)to)[i] = (uint8_t)encode(&f, 1, from[i]);
-	else
-		for (size_t i = 0; i < count; i++)
-			((uint16_t *)to)[i] = (uint16_t)encode(&f, 2, from[i]);
+#define STORE(type, bytes, word)                                                                             \
+	for (size_t i = 0; i < count; i++)                                                                   \
+	((word *)to)[i] = (word)encode(&formats[type], bytes, from[i])
+	EACH_TYPE(type, STORE)
+#undef STORE
 }
 
 void attention_load(enum attention_type type, float *to, const void *from, size_t count)
 {
-	const struct format f = formats[type];
+#define LOAD(type, bytes, word)                                                                              \
+	for (size_t i = 0; i < count; i++)                                                                   \
+	to[i] = decode(&formats[type], bytes, ((const word *)from)[i])
+	EACH_TYPE(type, LOAD)
+#undef LOAD
+}
 
-	if (attention_type_bytes(type) == 1)
-		for (size_t i = 0; i < count; i++)
-			to[i] = decode(&f, 1, ((const uint8_t *)from)[i]);
-	else
-		for (size_t i = 0; i < count; i++)
-			to[i] = decode(&f, 2, ((const uint16_t *)from)[i]);
+/* Of a normal number the bits that the type has not are rounded away, a carry into the exponent included. */
+static inline float rounded(const struct format *f, unsigned bytes, float x)
+{
+	const unsigned shift = 23 - f->fraction;
+	const uint32_t low = (1u << shift) - 1, bits = bits_of(x), size = bits & 0x7fffffff;
+	uint32_t out = (size + (low >> 1) + (size >> shift & 1)) & ~low;
+
+	if (size < (128 - f->bias) << 23 || out > (f->most << shift) + ((127 - f->bias) << 23))
+		return decode(f, bytes, encode(f, bytes, x));
+	return float_of((bits & 0x80000000) | out);
+}
+
+void attention_round(enum attention_type type, float *x, size_t count)
+{
+#define ROUND(type, bytes, word)                                                                             \
+	for (size_t i = 0; i < count; i++)                                                                   \
+	x[i] = rounded(&formats[type], bytes, x[i])
+	EACH_TYPE(type, ROUND)
+#undef ROUND
 }
 
 double attention_roundoff(enum attention_type type)

@@ -94,18 +94,23 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 	return hash ^ hash >> 32;
 }
 
+/* Four chains side by side: one alone waits for its multiplications. */
 static uint64_t hash_bytes(uint64_t hash, const void *data, uint64_t size)
 {
+	enum { CHAINS = 4 };
 	const unsigned char *p = data;
-	uint64_t word;
+	uint64_t chain[CHAINS] = {hash, 1, 2, 3}, word[CHAINS];
 
 	for (; size >= sizeof(word); p += sizeof(word), size -= sizeof(word)) {
-		memcpy(&word, p, sizeof(word));
-		hash = mix(hash, word);
+		memcpy(word, p, sizeof(word));
+		for (int i = 0; i < CHAINS; i++)
+			chain[i] = mix(chain[i], word[i]);
 	}
-	word = 0;
-	memcpy(&word, p, size);
-	return mix(hash, word);
+	memset(word, 0, sizeof(word));
+	memcpy(word, p, size);
+	for (int i = 0; i < CHAINS; i++)
+		hash = mix(mix(hash, chain[i]), word[i]);
+	return hash;
 }
 
 /* Rows that sequences do not have are nobody's: only rows that are there count. */
