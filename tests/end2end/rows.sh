@@ -1,0 +1,43 @@
+#!/bin/sh
+# assay rows and assay tokens: rows of every format counted, converted, divided, shown and refused. usage: rows.sh ASSAY ROOT
+set -u
+assay=$(realpath "$1") root=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
+. "$here/tap.sh"
+scratch
+model=$root/tests/data/tokenizer/qwen.json
+"$assay" tokens "$model" x > out 2> err || {
+	grep -q 'built without tokenizers' err || cat err
+	echo "1..0 # SKIP this build has no tokenizers"
+	exit 0
+}
+ok "a text's tokens have ids and pieces" eval 'expect 0 tokens "$model" "hello world" && says "\"hello\"" out'
+ok "a text of people has no control token" eval 'expect 0 tokens "$model" "<|im_end|>" && ! says "902 " out'
+ok "unless asked" eval 'expect 0 tokens "$model" "<|im_end|>" --control && says "902  \"<|im_end|>\"" out'
+printf 'hello\377' > bad
+ok "what is no UTF-8 is refused with its place" eval 'expect 64 tokens "$model" --file bad || expect 2 tokens "$model" --file bad; says "byte 5" err'
+ok "a model that is not there is named" eval '! expect 0 tokens no/such x && says "no/such" err'
+
+for i in 1 2 3 4 5 6 7 8 9 10; do
+	printf '{"messages":[{"role":"user","content":"q%s"},{"role":"assistant","content":"a<|im_end|>"}],"tools":[{"name":"f%s"}]}\n' $i $((i / 2))
+done > chat.jsonl
+printf '{"conversations":[{"from":"human","value":"x"},{"from":"gpt","value":"y"}]}\n' > share.jsonl
+printf '[{"system":"SYSTEM: Be kind.",\n"chat":"USER: x\\n\\n\\nASSISTANT: y <|endoftext|>"}]' > glaive.json
+ok "every format is read by its keys" eval 'expect 0 rows chat.jsonl share.jsonl glaive.json --json && says "\"rows\": 12" out'
+ok "tokens are counted as training counts them" expect 0 rows share.jsonl glaive.json --model "$model" --chat-template chatml
+ok "with what is trained" eval 'says "^rows  *2$" out && says "^targets  *4$" out'
+ok "a row is shown with what of it is trained" eval 'expect 0 rows glaive.json --model "$model" --chat-template chatml --show 1 && says "^\[\[y<|im_end|>\]\]$" out'
+ok "tools without a place for them name the setting" eval '! expect 0 rows chat.jsonl --model "$model" --chat-template chatml && says "chat.jsonl:1: .*set chat_template" err'
+ok "a template that files do not carry is asked for" eval '! expect 0 rows share.jsonl --model "$model" && says "chat_template" err'
+
+ok "rows are written, and a share of them apart" expect 0 rows chat.jsonl share.jsonl --out a.jsonl --held-out b.jsonl --share 0.3
+ok "each in one of the two" [ "$(cat a.jsonl b.jsonl | wc -l)" = 11 ]
+ok "at most that share" eval '[ "$(wc -l < b.jsonl)" -gt 0 ] && [ "$(wc -l < b.jsonl)" -le 3 ]'
+functions() { grep -o '"f[0-9]"' "$1" | sort -u; }
+ok "no function in both" [ -z "$(functions a.jsonl > fa; functions b.jsonl > fb; comm -12 fa fb)" ]
+
+printf '{"messages":[{"role":"user","content":"q"}]}\n\n{"messages":5}\n' > wrong.jsonl
+ok "a wrong row ends it, with file and line" eval '! expect 0 rows wrong.jsonl && says "wrong.jsonl:3: messages is no array" err'
+ok "unless so many may be wrong" eval 'expect 0 rows wrong.jsonl --max-bad 1 && says "^bad  *1$" out && says "wrong.jsonl:3: .*left out" err'
+: > empty.jsonl
+ok "a file without rows is refused" eval '! expect 0 rows empty.jsonl && says "empty.jsonl: no rows" err'
+finish
