@@ -126,6 +126,10 @@ for refusal in cuptiRangeProfilerEnable=35:NVreg_RestrictProfilingToAdminUsers=0
 	}
 	ok "counters that are refused (${refusal%%:*}) are said, and there is a timeline" refused_counters
 done
+at_once() { profile 0 --counters . --counters-skip 150 --counters-count 300 -- "$p" init threads 8 && says 'counters of 300 kernels' err; }
+ok "threads that launch at once take turns" at_once
+at_once_refused() { FAKE_CUPTI=cuptiRangeProfilerStart=26 profile 0 --counters . --counters-skip 150 -- "$p" init threads 8 && says 'no counters' err; }
+ok "none of them waits for ever where counters end" at_once_refused
 ok "a regular expression that is none is wrong usage" profile 64 --counters '(' -- "$p" init
 ok "so are counters with a timeline" profile 64 --counters . --api -- "$p" init
 unset FAKE_CUPTI

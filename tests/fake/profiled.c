@@ -7,12 +7,14 @@
  * - steps N: a range, two kernels with their launches, a copy, a set, a graph of two nodes, a call that
  * nobody waits for, a synchronisation
  * - kernels N: kernels alone
+ * - threads N: so many launch 500 kernels each, at once
  * - nccl: a communicator and an all-reduce of NCCL's, half of it under a kernel
  * - sleep MS, exit N, _exit N, kill, segv
  * - fork (the child does the rest too), exec (starts itself with the rest)
  * - close (all descriptors above 2), trap (ends with 7 after TERM)
  */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -341,6 +343,25 @@ static void nccl(void)
 #endif
 }
 
+static void *launch_many(void *arg)
+{
+	for (unsigned i = 0; i < 500; i++)
+		fake_cupti_launch(i % 2 ? kernel_a : kernel_b, 1, 1000);
+	return arg;
+}
+
+static void threads(unsigned long count)
+{
+	pthread_t thread[16];
+	unsigned long n = 0;
+
+	for (; n < count && n < 16; n++)
+		if (pthread_create(&thread[n], NULL, launch_many, NULL))
+			exit(97);
+	while (n)
+		pthread_join(thread[--n], NULL);
+}
+
 static volatile sig_atomic_t trapped;
 
 static void on_term(int number)
@@ -408,6 +429,8 @@ int main(int argc, char **argv)
 				step();
 		else if (!strcmp(argv[i], "kernels"))
 			kernels(n);
+		else if (!strcmp(argv[i], "threads"))
+			threads(n);
 		else if (!strcmp(argv[i], "sleep"))
 			sleep_ms(n);
 		else if (!strcmp(argv[i], "exit"))
