@@ -221,3 +221,12 @@ const struct tensor *shards_find(const struct shards *s, const char *name)
 		found = bsearch(name, s->tensors, s->tensor_count, sizeof(const struct tensor *), name_is);
 	return found ? *found : NULL;
 }
+
+const char *shards_path(const struct shards *s, const struct tensor *t)
+{
+	for (size_t i = 0; i < s->file_count; i++) {
+		if (t >= s->files[i].tensors && t < s->files[i].tensors + s->files[i].count)
+			return s->files[i].path;
+	}
+	return "";
+}

@@ -16,4 +16,5 @@ struct shards {
 enum status shards_open(struct shards *s, const char *dir, struct error *err);
 void shards_release(struct shards *s);
 const struct tensor *shards_find(const struct shards *s, const char *name); /* NULL: none */
+const char *shards_path(const struct shards *s, const struct tensor *t);    /* of the file that it lies in */
 #endif

@@ -18,6 +18,12 @@ static const struct tensor *lookup(const struct weights *w, const struct named *
 	return w->gguf ? gguf_tensor(w->gguf, n->gguf) : shards_find(w->shards, n->hf);
 }
 
+/* The file that a tensor lies in, for messages. */
+static const char *path_of(const struct weights *w, const struct tensor *t)
+{
+	return w->gguf ? w->path : shards_path(w->shards, t);
+}
+
 static enum status check_tensor(const struct weights *w, const struct named *n, struct error *err)
 {
 	const struct tensor *t = lookup(w, n);
@@ -34,12 +40,12 @@ static enum status check_tensor(const struct weights *w, const struct named *n, 
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%s: %s is %d-dimensional, %" PRId64 " x %" PRId64
 				 "; the configuration makes it %" PRId64 " x %" PRId64,
-				 w->path, name, t->rank, t->rank > 1 ? t->dim[0] : 1,
+				 path_of(w, t), name, t->rank, t->rank > 1 ? t->dim[0] : 1,
 				 t->rank ? t->dim[t->rank - 1] : 1, n->rows, n->cols);
 	if (!dtype_unpacks(t->dtype))
 		return error_set(err, STATUS_UNSUPPORTED,
-				 "%s: %s is %s; F32, BF16, F16, F64, Q8_0, Q4_0 and Q4_1 are read", w->path,
-				 name, dtype_name(t->dtype));
+				 "%s: %s is %s; F32, BF16, F16, F64, Q8_0, Q4_0 and Q4_1 are read",
+				 path_of(w, t), name, dtype_name(t->dtype));
 	return STATUS_OK;
 }
 
@@ -61,14 +67,14 @@ static enum status check_extra(const struct weights *w, const json_t *known, str
 	size_t count = w->gguf ? w->gguf->tensor_count : w->shards->tensor_count;
 
 	for (size_t i = 0; i < count; i++) {
-		const char *name = w->gguf ? w->gguf->tensors[i].name : w->shards->tensors[i]->name;
+		const struct tensor *t = w->gguf ? &w->gguf->tensors[i] : w->shards->tensors[i];
 
-		if (!json_object_get(known, name) && !superfluous(w, name))
+		if (!json_object_get(known, t->name) && !superfluous(w, t->name))
 			return error_set(
 				err, STATUS_BAD_INPUT,
 				"%s: %.100s is no tensor of such a model: the file is another model's, or "
 				"the configuration is",
-				w->path, name);
+				path_of(w, t), t->name);
 	}
 	return STATUS_OK;
 }
@@ -229,10 +235,10 @@ static enum status load_one(const struct weights *w, const struct weights_slot *
 
 		convert_row(weights_row(&raw, row), raw.tensor->dtype, out, to->dtype, (size_t)n.cols);
 		if (!dtype_finite(to->dtype, out, (size_t)n.cols))
-			return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_NAN,
-					       "%s: %s: row %" PRId64
-					       " has NaN, infinity or what %s cannot hold",
-					       w->path, raw.tensor->name, row, dtype_name(to->dtype));
+			return error_set_cause(
+				err, STATUS_BAD_INPUT, CAUSE_NAN,
+				"%s: %s: row %" PRId64 " has NaN, infinity or what %s cannot hold",
+				path_of(w, raw.tensor), raw.tensor->name, row, dtype_name(to->dtype));
 	}
 	return STATUS_OK;
 }

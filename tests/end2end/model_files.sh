@@ -52,7 +52,7 @@ printf x >> broken/model.safetensors
 refused "a byte too many" "1 bytes behind the last tensor, lm_head.weight"
 cp -r m broken
 sed -i 's/"intermediate_size": 160/"intermediate_size": 128/' broken/config.json
-refused "a size that does not fit" "broken: model.layers.0.mlp.gate_proj.weight is 2-dimensional, 160 x 96"
+refused "a size that does not fit" "broken/model.safetensors: model.layers.0.mlp.gate_proj.weight is 2-dimensional, 160 x 96"
 cp -r m broken
 sed -i 's/"model_type": "qwen2"/"model_type": "qwen9"/' broken/config.json
 refused "a family that is not done" "model_type qwen9 is not done; llama, qwen2 and qwen3 are"

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "gguf_bed.h"
+#include "model/shape.h"
 
 enum { F32 = 0, Q8_0 = 8 };
 
@@ -206,6 +207,112 @@ static void test_gguf__tensors_that_lie_are_refused_by_name(void **state)
 	expect(&b, "tensor t stands there twice");
 }
 
+/* Metadata of a model with heads of 32 and an embedding; `more` adds keys and says how many. */
+static void shape_begin(struct gguf_bed *b, uint64_t tensors, uint64_t more)
+{
+	static const struct {
+		const char *key;
+		uint32_t value;
+	} sizes[] = {{"embedding_length", 64},	 {"block_count", 3},	       {"attention.head_count", 4},
+		     {"context_length", 131072}, {"attention.key_length", 32}, {"feed_forward_length", 96}};
+	char key[64];
+
+	bed_begin(b, 3, tensors, 4 + sizeof(sizes) / sizeof(sizes[0]) + more);
+	bed_string(b, "general.architecture", "llama");
+	bed_f32(b, "llama.rope.freq_base", 5e5f);
+	bed_f32(b, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+	bed_array(b, "llama.attention.head_count_kv", GGUF_I32, 3);
+	bed_bytes(b, 2, 4);
+	bed_bytes(b, 2, 4);
+	bed_bytes(b, 2, 4);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		snprintf(key, sizeof(key), "llama.%s", sizes[i].key);
+		bed_u32(b, key, sizes[i].value);
+	}
+}
+
+static enum status shape_end(struct gguf_bed *b, struct shape *s, const float divisors[16], struct error *err)
+{
+	enum status st;
+	struct gguf g;
+	size_t size;
+	uint8_t *file = bed_end(b, &size);
+
+	if (divisors) /* the last tensor */
+		memcpy(file + size - 64, divisors, 64);
+	*err = (struct error){0};
+	st = gguf_parse(&g, "x.gguf", file, size, err);
+	if (!st)
+		st = shape_of_gguf(s, &g, err);
+	gguf_release(&g);
+	free(file);
+	return st;
+}
+
+/* Divisors as transformers computes them for theta 5e5, heads of 32, factor 8 over 8192 positions. */
+static void test_shape_of_gguf__llama_3_s_scaling_is_known_by_its_divisors(void **state)
+{
+	float divisors[16] = {1, 1, 1, 1, 1, 1, 1, 1, 2.69453f, 8, 8, 8, 8, 8, 8, 8};
+	struct gguf_bed b;
+	struct error err;
+	struct shape s;
+
+	(void)state;
+	shape_begin(&b, 2, 0);
+	bed_tensor(&b, "token_embd.weight", 4, 64, F32, 1024);
+	bed_tensor(&b, "rope_freqs.weight", 0, 16, F32, 64);
+	if (shape_end(&b, &s, divisors, &err))
+		fail_msg("%s", err.text);
+	assert_true(s.rope.llama3 && s.rope.factor == 8 && s.rope.low == 1 && s.rope.high == 4 &&
+		    s.rope.context == 8192);
+	assert_true(s.tied && s.kv_heads == 2 && s.vocab == 4 && s.head_dim == 32 && s.rope_theta == 5e5);
+	divisors[8] = 2.7f;
+	shape_begin(&b, 2, 0);
+	bed_tensor(&b, "token_embd.weight", 4, 64, F32, 1024);
+	bed_tensor(&b, "rope_freqs.weight", 0, 16, F32, 64);
+	assert_int_equal(shape_end(&b, &s, divisors, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "rope_freqs.weight has 2.7 for frequency 8"));
+	shape_begin(&b, 2, 0);
+	bed_tensor(&b, "token_embd.weight", 4, 64, F32, 1024);
+	bed_tensor(&b, "rope_freqs.weight", 0, 8, F32, 32);
+	assert_int_equal(shape_end(&b, &s, NULL, &err), STATUS_BAD_INPUT);
+}
+
+static void test_shape_of_gguf__what_is_not_done_is_refused_by_key(void **state)
+{
+	struct gguf_bed b;
+	struct error err;
+	struct shape s;
+
+	(void)state;
+	shape_begin(&b, 1, 1);
+	bed_string(&b, "llama.rope.scaling.type", "yarn");
+	bed_tensor(&b, "token_embd.weight", 4, 64, F32, 1024);
+	assert_int_equal(shape_end(&b, &s, NULL, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(
+		err.text, "llama.rope.scaling.type yarn is not done; without it the model holds for 131072"));
+	shape_begin(&b, 1, 1);
+	bed_u32(&b, "llama.rope.dimension_count", 16);
+	bed_tensor(&b, "token_embd.weight", 4, 64, F32, 1024);
+	assert_int_equal(shape_end(&b, &s, NULL, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "16 rotated"));
+	shape_begin(&b, 1, 0);
+	bed_tensor(&b, "token_embd.weight", 0, 64, F32, 256);
+	assert_int_equal(shape_end(&b, &s, NULL, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "token_embd.weight is missing, or no matrix"));
+	bed_begin(&b, 3, 1, 1);
+	bed_string(&b, "general.architecture", "qwen3");
+	bed_tensor(&b, "token_embd.weight", 4, 64, F32, 1024);
+	assert_int_equal(shape_end(&b, &s, NULL, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "qwen3.embedding_length is missing"));
+	bed_begin(&b, 3, 1, 1);
+	bed_array(&b, "qwen2.attention.head_count_kv", GGUF_I32, 2);
+	bed_bytes(&b, 2, 4);
+	bed_bytes(&b, 4, 4);
+	bed_tensor(&b, "token_embd.weight", 4, 64, F32, 1024);
+	assert_int_equal(shape_end(&b, &s, NULL, &err), STATUS_UNSUPPORTED); /* no architecture */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +321,8 @@ int main(void)
 		cmocka_unit_test(test_gguf__a_file_cut_anywhere_is_refused),
 		cmocka_unit_test(test_gguf__counts_and_lengths_that_lie_are_refused),
 		cmocka_unit_test(test_gguf__tensors_that_lie_are_refused_by_name),
+		cmocka_unit_test(test_shape_of_gguf__llama_3_s_scaling_is_known_by_its_divisors),
+		cmocka_unit_test(test_shape_of_gguf__what_is_not_done_is_refused_by_key),
 	};
 
 	return cmocka_run_group_tests_name("model_gguf", tests, NULL, NULL);
