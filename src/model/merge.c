@@ -154,6 +154,11 @@ enum status merge_write(const char *out, const struct weights *base, const struc
 
 	if (o->adapter)
 		st = peft_open(&m.adapter, o->adapter, &base->shape, err);
+	if (!st && o->adapter && peft_does_nothing(&m.adapter))
+		st = error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: every B is zeros alone: the adapter was never trained and would change nothing",
+			m.adapter.file.path);
 	/* What was trained of one end of a tied model is no longer the other's. */
 	if (m.adapter.config.save)
 		m.shape.tied = false;

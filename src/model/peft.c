@@ -147,6 +147,30 @@ const struct tensor *peft_find(const struct peft *p, const char *base, enum peft
 	return find(&p->file, name);
 }
 
+static bool all_zero(const struct tensor *t)
+{
+	uint64_t count = (uint64_t)(t->dim[0] * t->dim[1]), element = t->size / count;
+	float x;
+
+	for (uint64_t i = 0; i < count; i++) {
+		dtype_unpack(t->dtype, t->data + i * element, &x, 1);
+		if (x != 0)
+			return false;
+	}
+	return true;
+}
+
+bool peft_does_nothing(const struct peft *p)
+{
+	for (size_t i = 0; i < p->file.count; i++) {
+		const struct tensor *t = &p->file.tensors[i];
+
+		if (!strstr(t->name, ".lora_A.") && (p->config.save || !all_zero(t)))
+			return false;
+	}
+	return true;
+}
+
 static enum status load_one(const struct peft *p, const struct peft_slot *slot, struct error *err)
 {
 	const struct tensor *t = peft_find(p, slot->name, slot->part);

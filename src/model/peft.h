@@ -66,6 +66,8 @@ struct peft_slot {
 
 /* The matrix beside the weight `base` of the model, or NULL. */
 const struct tensor *peft_find(const struct peft *p, const char *base, enum peft_part part);
+/* Every B is zeros alone and no module is there whole: base and adapter are the base. */
+bool peft_does_nothing(const struct peft *p);
 /* Each slot filled from the file; names and sizes must be the adapter's. */
 enum status peft_load(const struct peft *p, const struct peft_slot *slots, size_t count, struct error *err);
 /*

@@ -438,6 +438,44 @@ static void test_merge__each_weight_gets_its_product_once_and_the_others_none(vo
 		free(slot[i].mat.data);
 }
 
+/* Zeros as PEFT writes them before the first step. */
+static void test_merge__an_adapter_that_was_never_trained_is_refused(void **state)
+{
+	struct peft_config c = {.rank = 2, .alpha = 4, .targets = 1u << PEFT_Q};
+	struct merge_options o = {.dtype = DTYPE_COUNT, .shard_bytes = UINT64_MAX};
+	char dir[PATH_MAX], adapter[PATH_MAX + 16], out[PATH_MAX + 16], path[PATH_MAX + 64];
+	struct tensor tensors[4];
+	char names[4][PEFT_NAME_SIZE];
+	struct safetensors_writer w;
+	struct weights base;
+	struct error err = {0};
+	struct shape s;
+
+	shape_by_name(&s, "tiny", NULL);
+	make(dir, *state, "base", &s, DTYPE_BF16, UINT64_MAX);
+	snprintf(adapter, sizeof(adapter), "%s/adapter", (char *)*state);
+	snprintf(out, sizeof(out), "%s/merged", (char *)*state);
+	snprintf(path, sizeof(path), "%s/" PEFT_WEIGHTS, adapter);
+	assert_int_equal(file_make_dir(adapter, NULL), STATUS_OK);
+	assert_int_equal(json_file_write(adapter, PEFT_CONFIG, peft_config_json(&c), 0, NULL), STATUS_OK);
+	for (size_t i = 0; i < 4; i++) {
+		struct peft_place at;
+
+		peft_names_at(&at, &s, &c, i);
+		peft_name(names[i], &at);
+		tensors[i] = (struct tensor){.name = names[i], .dtype = DTYPE_F32, .rank = 2};
+		tensors[i].dim[0] = at.part == PEFT_A ? 2 : at.base.rows;
+		tensors[i].dim[1] = at.part == PEFT_B ? 2 : at.base.cols;
+	}
+	assert_int_equal(safetensors_write_begin(&w, path, tensors, 4, NULL), STATUS_OK);
+	assert_int_equal(safetensors_write_end(&w, safetensors_write_hole(&w, NULL), NULL), STATUS_OK);
+	assert_int_equal(weights_open(&base, dir, NULL), STATUS_OK);
+	o.adapter = adapter;
+	assert_int_equal(merge_write(out, &base, &o, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "every B is zeros alone"));
+	weights_release(&base);
+}
+
 /* Bytes, and markers that are one token each. */
 static void test_tokenizer_files__a_vocabulary_of_bytes_is_one_that_is_read(void **state)
 {
@@ -479,6 +517,7 @@ int main(void)
 		scratch_test(test_folder__one_that_is_stopped_is_not_there),
 		cmocka_unit_test(test_random_weights__parts_are_the_whole_and_their_spread_is_what_is_said),
 		scratch_test(test_merge__each_weight_gets_its_product_once_and_the_others_none),
+		scratch_test(test_merge__an_adapter_that_was_never_trained_is_refused),
 		scratch_test(test_tokenizer_files__a_vocabulary_of_bytes_is_one_that_is_read),
 	};
 
