@@ -8,7 +8,7 @@ _assay()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words= key=
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_assay_words 'archive check compare info launch list make-model merge monitor probe profile report roofline rows tokens train --help --version' "$cur"
+		_assay_words 'archive check compare generate info launch list make-model merge monitor probe profile report roofline rows tokens train --help --version' "$cur"
 		return
 	fi
 	# the shell splits name=value at the sign
@@ -77,6 +77,7 @@ _assay()
 	archive) words='--help --out --check' ;;
 	check) words='--help --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --json' ;;
 	compare) words='--help --as --json --all --expectations' ;;
+	generate) words='--help --adapter --merge --messages --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --node --interface --team-secret --join' ;;
 	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
 	list) words='--help probes engines suites kernels causes expectations nccl --suite --machine --expectations --all --json' ;;

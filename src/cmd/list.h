@@ -5,6 +5,7 @@
 	X(archive) \
 	X(check) \
 	X(compare) \
+	X(generate) \
 	X(info) \
 	X(launch) \
 	X(list_command) \

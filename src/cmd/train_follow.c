@@ -85,7 +85,7 @@ static bool take_line(void *arg, const char *text, size_t size)
 
 static enum status start(struct training *t, struct error *err)
 {
-	static const char *const argv[] = {NULL, "__train", NULL};
+	static const char *const argv[] = {NULL, "__trainer", NULL};
 	struct process_spec spec = {.argv = argv, .channel = true, .cpu_numa = -1};
 	json_t *first = json_pack("{s:s, s:b}", "dir", t->dir, "resume", t->o->resume != NULL);
 	char *text = first ? json_dumps(first, JSON_COMPACT) : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `assay __train`: the process that trains, started by `assay train`. One line in, lines out, on
+/* `assay __trainer`: the process that trains, started by `assay train`. One line in, lines out, on
  * descriptor 3. */
 #include <fcntl.h>
 #include <poll.h>
@@ -123,7 +123,7 @@ static int run(const struct command_context *c, int argc, char **argv)
 }
 
 const struct command command_trainer = {
-	.name = "__train",
+	.name = "__trainer",
 	.summary = "trains as descriptor 3 says",
 	.hidden = true,
 	.raw = true,

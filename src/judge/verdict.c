@@ -368,7 +368,7 @@ static void judge_job(struct judgement *out, const struct subject *s)
 {
 	out->verdict = VERDICT_MEASURED;
 	figure_take(out, s);
-	text_copy(out->reason, sizeof(out->reason), s->c->text);
+	text_copy(out->reason, sizeof(out->reason), *s->c->text ? s->c->text : "long work, as it came");
 }
 
 void verdict_of(struct judgement *out, const struct subject *s)

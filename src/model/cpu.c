@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sched.h>
 #include <stdatomic.h>
 #include "model/cpu_real.h"
 
@@ -75,6 +76,15 @@ static void open_blas(struct cpu *cpu)
 	cpu->blas.set_num_threads(1);
 	snprintf(cpu->gemm, sizeof(cpu->gemm), "%.100s",
 		 cpu->blas.get_config ? cpu->blas.get_config() : "OpenBLAS");
+}
+
+unsigned cpu_back_threads(void)
+{
+	enum { MOST = 32 };
+	cpu_set_t mine;
+	int count = sched_getaffinity(0, sizeof(mine), &mine) ? 1 : CPU_COUNT(&mine);
+
+	return count > MOST ? MOST : (unsigned)count;
 }
 
 enum status cpu_back_create(struct back *back, const struct cpu_options *options, struct arena *arena,

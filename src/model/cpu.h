@@ -4,6 +4,9 @@
 #define MODEL_CPU_H
 #include "model/ops.h"
 
+/* As many as this process may use, 32 at most: for cpu_options and plans alike. */
+unsigned cpu_back_threads(void);
+
 struct cpu_options {
 	unsigned threads; /* 0: as many as the process may use */
 	bool own_gemm;	  /* no OpenBLAS even where it is there */

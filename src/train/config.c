@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <limits.h>
 #include <unistd.h>
+#include "core/file.h"
 #include "train/config_rows.h"
+
+enum { CONFIG_BYTES_MAX = 16 << 20 };
 
 /* Other words for the same setting. */
 static const struct {
@@ -224,13 +227,15 @@ enum status config_parse(struct config *c, const char *name, const char *text, s
 enum status config_read(struct config *c, const char *path, struct error *err)
 {
 	enum status st;
+	size_t size;
+	char *text;
 
 	*c = (struct config){0};
-	st = tree_read(&c->tree[0], path, err);
-	if (!st)
-		st = read_tree(c, err);
+	st = file_read(&text, &size, path, CONFIG_BYTES_MAX, err);
 	if (st)
-		config_release(c);
+		return st;
+	st = config_parse(c, path, text, size, err);
+	free(text);
 	return st;
 }
 

@@ -66,7 +66,7 @@ enum status train_plan(const struct config *c, struct text *out, json_t **json, 
 	enum status st = weights_open(&w, c->model.name_or_path, err);
 
 	if (!st)
-		st = stepper_plan(&s, &w.shape, c, stepper_threads(), err);
+		st = stepper_plan(&s, &w.shape, c, cpu_back_threads(), err);
 	if (!st && json)
 		*json = as_json(&s, &w.shape, c);
 	if (!st && json && !*json)

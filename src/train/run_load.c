@@ -205,13 +205,17 @@ static enum status tell_ready(struct train *t, struct error *err)
 			err);
 }
 
+/* What the model asks for, whatever is made again. */
 static enum status plan_work(struct train *t, struct error *err)
 {
+	struct config once = t->config; /* all of it lent */
 	struct stepper plan;
-	enum status st = stepper_plan(&plan, &t->weights.shape, &t->config, stepper_threads(), err);
+	enum status st;
 
-	t->flop_per_token =
-		(plan.forward.flop + plan.backward.flop) / (double)stepper_size(&t->config).tokens;
+	once.training.recompute = CONFIG_RECOMPUTE_NONE;
+	once.training.gradient_checkpointing = false;
+	st = stepper_plan(&plan, &t->weights.shape, &once, cpu_back_threads(), err);
+	t->flop_per_token = (plan.forward.flop + plan.backward.flop) / (double)stepper_size(&once).tokens;
 	stepper_release(&plan);
 	return st;
 }
@@ -231,7 +235,7 @@ enum status run_load(struct train *t, struct error *err)
 	if (!st)
 		st = plan_work(t, err);
 	if (!st)
-		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, stepper_threads(), err);
+		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, cpu_back_threads(), err);
 	if (!st)
 		st = load_weights(t, err);
 	if (!st && t->job->resume)

@@ -2,7 +2,6 @@
 #include "train/step.h"
 #include <errno.h>
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include "core/clock.h"
 #include "model/plan.h"
@@ -56,15 +55,6 @@ struct step_size stepper_size(const struct config *c)
 	int64_t length = (int64_t)c->data.max_seq_length;
 
 	return (struct step_size){.tokens = rows * length, .row_tokens = length};
-}
-
-unsigned stepper_threads(void)
-{
-	enum { MOST = 32 };
-	cpu_set_t mine;
-	int count = sched_getaffinity(0, sizeof(mine), &mine) ? 1 : CPU_COUNT(&mine);
-
-	return count > MOST ? MOST : (unsigned)count;
 }
 
 static enum status place(struct stepper *s, const struct shape *shape, const struct config *c,

@@ -32,8 +32,6 @@ struct stepper {
 /* Of a configuration: what is trained. */
 struct model_options stepper_model_options(const struct config *c, struct peft_config *lora);
 struct step_size stepper_size(const struct config *c);
-/* As many as this process may use, 32 at most. */
-unsigned stepper_threads(void);
 /* Plans: no memory is taken, arena and costs say what it would be. Owner: caller, stepper_release. */
 enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,
 			 unsigned threads, struct error *err);

@@ -76,7 +76,7 @@ begin() { # DIR: a run that has done a few steps
 ended() { wait "$pid"; [ $? = "$1" ]; }
 worker_of() { # PID: its child that trains
 	for one in /proc/[0-9]*; do
-		tr '\0' ' ' < "$one/cmdline" 2> /dev/null | grep -q ' __train ' || continue
+		tr '\0' ' ' < "$one/cmdline" 2> /dev/null | grep -q ' __trainer ' || continue
 		[ "$(sed 's/.*) [A-Z] \([0-9]*\).*/\1/' "$one/stat" 2> /dev/null)" = "$1" ] && echo "${one#/proc/}"
 	done
 }
@@ -154,6 +154,10 @@ data=tools.jsonl template=smollm config smollm.yaml "max_steps: 2"
 ok "tools that a template has no place for" refused smollm.yaml 64 'chat_template'
 length=16 config short.yaml "max_steps: 2"
 ok "rows that are all too long" refused short.yaml 64 'max_seq_length'
+cp -r model strange
+sed -i 's/"id": 270,/"id": 9999,/' strange/tokenizer.json
+model=strange config strange.yaml "max_steps: 2"
+ok "a tokenizer that does not fit the model" refused strange.yaml 64 'tokenizer'
 ok "no configuration" expect 64 train
 ok "one that is not there" expect 64 train nowhere.yaml
 
@@ -163,5 +167,40 @@ sed -i '/^lora:/d' everything.yaml
 ok "full fine-tuning" expect 0 train everything.yaml --out everything
 ok "gives a model's folder" sh -c '[ -s everything/model/config.json ] && [ -s everything/model/tokenizer.json ]'
 ok "which is a model again" expect 0 merge everything/model --out copied
-ok "an adapter is merged" expect 0 merge model whole/adapter --out merged
+ok "an adapter is merged" expect 0 merge model whole/adapter --out merged --dtype f32
+
+# What it says: the same with the adapter beside the weights, in them, and in a folder of its own.
+answer() { "$assay" generate "$@" 'town 101?' --chat-template qwen2.5 --tokens 12 --json > out 2> err && sed -n 's/^ "text": //p' out; }
+answer model > plain
+answer model --adapter whole/adapter > beside
+ok "text is made with the adapter" [ -s beside ]
+ok "which it changes" sh -c '! cmp -s plain beside'
+answer model --adapter whole/adapter --merge > within
+ok "added to the weights it says the same" cmp beside within
+answer merged > apart
+ok "and so does the merged folder" cmp beside apart
+answer model --temperature 1.5 --seed 3 > chosen
+answer model --temperature 1.5 --seed 3 > again.txt
+ok "the same seed chooses the same" cmp chosen again.txt
+answer model --temperature 1.5 --seed 4 > again.txt
+ok "and another one something else" sh -c '! cmp -s chosen again.txt'
+sed 's/^{\(.*\),{"role":"assistant".*$/{\1],/' held.jsonl | head -n 1 > ask.json
+echo "$tools}" >> ask.json
+ok "a conversation with tools goes on" expect 0 generate model --messages ask.json --chat-template qwen2.5 --tokens 4
+ok "a text by itself too" expect 0 generate model "abc" --raw --tokens 4
+"$assay" make-model --shape qwen2-0.5b --holes --out other > out 2> err
+ok "an adapter of another model is refused" expect 64 generate other "hello" --chat-template qwen2.5 --adapter whole/adapter
+ok "and named" says 'whole/adapter' err
+ok "a tokenizer of another model as well" expect 64 generate strange "hello" --chat-template qwen2.5
+ok "and half a wish" expect 64 generate model "hello" --merge --chat-template qwen2.5
+ok "no prompt" expect 64 generate model
+
+python=${ASSAY_TEST_PYTHON:-python3}
+if "$python" -c 'import tensorboard' 2> /dev/null; then
+	"$python" -B "$root/tests/oracles/train_events.py" whole/runs > events
+	ok "TensorBoard reads every step" sh -c '[ "$(grep -c "^train/loss " events)" = 120 ] && [ "$(grep -c "^eval/loss " events)" = 3 ]'
+else
+	n=$((n + 1))
+	echo "ok $n - TensorBoard reads every step # SKIP the Python package tensorboard is not installed"
+fi
 finish

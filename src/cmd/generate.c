@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* assay generate: what a model says, with an adapter or without. */
+#include <errno.h>
+#include "cmd/judged.h"
+#include "cmd/show.h"
+#include "core/clock.h"
+#include "core/file.h"
+#include "model/inference.h"
+#include "model/template.h"
+#include "model/tool_call.h"
+
+enum { MESSAGES_MAX = 64 << 20, STOPS = 2 };
+
+struct generate_opts {
+	const char *model, *prompt, *adapter, *messages, *system, *template, *tokenizer;
+	uint64_t tokens, top_k, seed;
+	double temperature, top_p;
+	bool merge, raw, no_thinking, control, json;
+};
+
+static const struct opt opts[] = {
+	OPT_ROW(struct generate_opts, model, .name = "model", .positional = true, .shown = "MODEL",
+		.help = "a folder with config.json and safetensors, or a GGUF file"),
+	OPT_ROW(struct generate_opts, prompt, .name = "prompt", .positional = true, .shown = "TEXT",
+		.help = "what the user says"),
+	OPT_ROW(struct generate_opts, adapter, .name = "adapter", .shown = "DIR",
+		.help = "a LoRA adapter in PEFT's files"),
+	OPT_ROW(struct generate_opts, merge, .name = "merge",
+		.help = "the adapter is added to the weights first"),
+	OPT_ROW(struct generate_opts, messages, .name = "messages", .shown = "FILE",
+		.help = "a conversation instead: JSON with messages, and tools where there are any"),
+	OPT_ROW(struct generate_opts, system, .name = "system", .shown = "TEXT",
+		.help = "the system's words before it"),
+	OPT_ROW(struct generate_opts, raw, .name = "raw",
+		.help = "the text goes on as it stands: no chat template"),
+	OPT_ROW(struct generate_opts, template, .name = "chat-template", .preset = "auto", .shown = "NAME",
+		.help = "chat template; auto: the model's own"),
+	OPT_ROW(struct generate_opts, tokenizer, .name = "tokenizer", .shown = "PATH",
+		.help = "else the model's own"),
+	OPT_ROW(struct generate_opts, control, .name = "control",
+		.help = "words such as <|im_end|> in the prompt are control tokens, not text"),
+	OPT_ROW(struct generate_opts, no_thinking, .name = "no-thinking",
+		.help = "Qwen3: an answer without a thought"),
+	OPT_ROW(struct generate_opts, tokens, .name = "tokens", .preset = "256", .min = 1, .max = 1048576,
+		.help = "most to make"),
+	OPT_ROW(struct generate_opts, temperature, .name = "temperature", .preset = "0", .min = 0, .max = 100,
+		.help = "0: the likeliest token each time"),
+	OPT_ROW(struct generate_opts, top_k, .name = "top-k", .preset = "0", .min = 0, .max = 1048576,
+		.help = "of the likeliest K alone; 0: all"),
+	OPT_ROW(struct generate_opts, top_p, .name = "top-p", .preset = "1", .min = 1e-9, .max = 1,
+		.help = "of the fewest that hold this share"),
+	OPT_ROW(struct generate_opts, seed, .name = "seed", .preset = "1", .help = "of the choices"),
+	OPT_ROW(struct generate_opts, json, .name = "json", .help = "text, tool calls and rates as JSON"),
+};
+
+struct generating {
+	const struct command_context *c;
+	const struct generate_opts *o;
+	struct tokenizer *tokenizer;
+	const struct template *template;
+	struct token_list ids; /* of the prompt */
+	struct inference *inference;
+	struct token_stream stream;
+	struct text text;
+	size_t shown; /* bytes of it */
+	uint64_t made, first_ns, last_ns;
+	bool stopped;
+};
+
+static enum status check_wishes(const struct generate_opts *o, struct error *err)
+{
+	if (!o->model)
+		return error_set(err, STATUS_BAD_INPUT, "which model? assay generate MODEL TEXT");
+	if (!o->prompt == !o->messages)
+		return error_set(err, STATUS_BAD_INPUT, "a TEXT or --messages FILE, one of them");
+	if (o->raw && (o->messages || o->system))
+		return error_set(err, STATUS_BAD_INPUT, "--raw has no messages");
+	if (o->merge && !o->adapter)
+		return error_set(err, STATUS_BAD_INPUT, "--merge needs --adapter");
+	if (o->system && o->messages)
+		return error_set(err, STATUS_BAD_INPUT, "--system and --messages contradict each other");
+	return STATUS_OK;
+}
+
+/* The conversation, as JSON. */
+static enum status read_messages(const struct generate_opts *o, json_t **out, struct error *err)
+{
+	json_error_t why;
+	size_t size;
+	char *text;
+	enum status st;
+
+	if (!o->messages) {
+		*out = json_pack("{s:[{s:s, s:s}]}", "messages", "role", "user", "content", o->prompt);
+		if (*out && o->system)
+			json_array_insert_new(
+				json_object_get(*out, "messages"), 0,
+				json_pack("{s:s, s:s}", "role", "system", "content", o->system));
+		return *out ? STATUS_OK : error_set(err, STATUS_BAD_INPUT, "the prompt is not UTF-8");
+	}
+	st = file_read(&text, &size, o->messages, MESSAGES_MAX, err);
+	if (st)
+		return st;
+	*out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
+	free(text);
+	return *out ? STATUS_OK
+		    : error_set(err, STATUS_BAD_INPUT, "%s:%d: %s", o->messages, why.line, why.text);
+}
+
+static enum status encode_chat(struct generating *g, struct tokenizer_worker *w, struct error *err)
+{
+	const struct template_ask ask = {
+		.generation_prompt = true, .no_thinking = g->o->no_thinking, .control = g->o->control};
+	struct template_text text = {0};
+	struct template_tokens tokens = {0};
+	struct chat chat = {0};
+	json_t *root = NULL;
+	enum status st = template_find(&g->template, g->o->template, g->tokenizer, err);
+
+	if (!st)
+		st = read_messages(g->o, &root, err);
+	if (!st)
+		st = chat_read(&chat, root, err);
+	if (!st)
+		st = template_render(g->template, &chat, &ask, &text, err);
+	if (!st)
+		st = template_encode(w, &text, &tokens, err);
+	if (!st) {
+		g->ids = tokens.ids;
+		tokens.ids = (struct token_list){0};
+	}
+	template_tokens_release(&tokens);
+	template_text_release(&text);
+	chat_release(&chat);
+	return st;
+}
+
+static enum status encode(struct generating *g, struct error *err)
+{
+	const char *path = g->o->tokenizer ? g->o->tokenizer : g->o->model;
+	struct tokenizer_worker *w = NULL;
+	enum status st = tokenizer_open(&g->tokenizer, path, err);
+
+	if (!st)
+		st = tokenizer_worker_create(&w, g->tokenizer, err);
+	if (!st && g->o->raw)
+		st = tokenizer_encode(w, g->o->prompt, strlen(g->o->prompt),
+				      g->o->control ? ADDED_ALL : ADDED_NONE, &g->ids, err);
+	else if (!st)
+		st = encode_chat(g, w, err);
+	tokenizer_worker_destroy(&w);
+	if (!st && !g->ids.count)
+		st = error_set(err, STATUS_BAD_INPUT, "the prompt is empty");
+	return st;
+}
+
+static bool take(void *arg, int32_t id)
+{
+	struct generating *g = arg;
+
+	g->last_ns = clock_now_ns(clock_monotonic());
+	if (!g->made++)
+		g->first_ns = g->last_ns;
+	token_stream_add(&g->stream, g->tokenizer, id, false, &g->text);
+	if (!g->o->json) {
+		struct text piece = {0};
+
+		text_add(&piece, text_str(&g->text) + g->shown);
+		show_text(&piece, UTF8_KEEP_NOTHING);
+		fflush(stdout);
+		g->shown = g->text.size;
+		text_release(&piece);
+	}
+	return !*g->c->stop;
+}
+
+static enum status speak(struct generating *g, struct error *err)
+{
+	const struct generate_opts *o = g->o;
+	const struct inference_options io = {.model = o->model,
+					     .adapter = o->adapter,
+					     .merge = o->merge,
+					     .positions = (int64_t)(g->ids.count + o->tokens)};
+	const int32_t stop[STOPS] = {tokenizer_eos(g->tokenizer),
+				     g->template ? tokenizer_added(g->tokenizer, template_end(g->template))
+						 : -1};
+	struct inference_ask ask = {.sampling = {.temperature = o->temperature,
+						 .top_k = (int64_t)o->top_k,
+						 .top_p = o->top_p,
+						 .seed = o->seed},
+				    .tokens = (int64_t)o->tokens,
+				    .vocab = tokenizer_size(g->tokenizer),
+				    .stop = stop,
+				    .stops = STOPS};
+	enum status st = inference_open(&g->inference, &io, err);
+
+	if (st)
+		return st;
+	st = tokenizer_check_rows(g->tokenizer, inference_vocab(g->inference), err);
+	if (st)
+		return st;
+	st = inference_speak(g->inference, g->ids.id, g->ids.count, &ask, take, g, &g->stopped, err);
+	token_stream_end(&g->stream, &g->text);
+	return st;
+}
+
+static double rate(const struct generating *g)
+{
+	return g->made > 1 ? (double)(g->made - 1) * 1e9 / (double)(g->last_ns - g->first_ns) : 0;
+}
+
+static void tell(const struct generating *g, const struct tool_calls *calls, const char *end)
+{
+	fputc('\n', stdout);
+	for (size_t i = 0; i < calls->count; i++) {
+		char *arguments = json_dumps(calls->calls[i].arguments, JSON_ENCODE_ANY);
+
+		log_info(g->c->log, LOG_TOPIC_RUN, "tool call: %s %s", calls->calls[i].name,
+			 arguments ? arguments : "");
+		free(arguments);
+	}
+	if (calls->broken)
+		log_warn(g->c->log, LOG_TOPIC_RUN, "%zu tool calls were begun and cannot be read",
+			 calls->broken);
+	log_info(g->c->log, LOG_TOPIC_RUN, "%llu tokens after %zu, %.1f a second; end: %s",
+		 (unsigned long long)g->made, g->ids.count, rate(g), end);
+}
+
+/* With `text` as it was made beside what was read in it. */
+static enum status print(const struct generating *g, const struct tool_calls *calls, const char *end,
+			 struct error *err)
+{
+	json_t *out = g->template ? tool_calls_json(calls) : json_object();
+	enum status st = STATUS_OK;
+
+	json_object_set_new(out, "text", json_stringn(text_str(&g->text), g->text.size));
+	json_object_set_new(out, "broken_calls", json_integer((json_int_t)calls->broken));
+	json_object_set_new(out, "end", json_string(end));
+	json_object_set_new(out, "prompt_tokens", json_integer((json_int_t)g->ids.count));
+	json_object_set_new(out, "tokens", json_integer((json_int_t)g->made));
+	json_object_set_new(out, "tokens_per_s", json_real(rate(g)));
+	if (!out || !show_json(out, JSON_INDENT(1)))
+		st = error_set(err, STATUS_NO_RESOURCE, "the answer could not be written to stdout");
+	json_decref(out);
+	return st;
+}
+
+static enum status conclude(const struct generating *g, struct error *err)
+{
+	const char *end = g->stopped ? "stop" : *g->c->stop ? "cancelled" : "length";
+	struct tool_calls calls = {0};
+	enum status st = STATUS_OK;
+
+	if (g->template)
+		st = tool_calls_read(&calls, g->template, text_str(&g->text), err);
+	if (!st && g->o->json)
+		st = print(g, &calls, end, err);
+	else if (!st)
+		tell(g, &calls, end);
+	tool_calls_release(&calls);
+	return st;
+}
+
+static int run(const struct command_context *c, const void *opts_)
+{
+	struct generating g = {.c = c, .o = opts_};
+	struct error err = {0};
+	enum status st = check_wishes(g.o, &err);
+
+	if (!st)
+		st = encode(&g, &err);
+	if (!st)
+		st = speak(&g, &err);
+	if (!st)
+		st = conclude(&g, &err);
+	inference_close(&g.inference);
+	tokenizer_close(&g.tokenizer);
+	token_list_release(&g.ids);
+	text_release(&g.text);
+	return st ? judged_complain(c, &err) : EXIT_PASS;
+}
+
+const struct command command_generate = {
+	.name = "generate",
+	.summary = "what a model says, with a LoRA adapter or without",
+	.example = "assay generate model \"What is the weather in Oslo?\" --adapter run/adapter",
+	.help = "Renders the prompt by the model's chat template, makes tokens on the CPU until the turn "
+		"ends, and reads "
+		"the tool calls in them. The same seed gives the same text. --messages takes a conversation "
+		"with tools, "
+		"as rows of training have them.",
+	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct generate_opts)},
+	.run = run,
+};

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model, with an adapter or without, loaded on the CPU to make text. */
+#ifndef MODEL_INFERENCE_H
+#define MODEL_INFERENCE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include "model/sampling.h"
+
+struct inference_options {
+	const char *model;   /* folder or GGUF file */
+	const char *adapter; /* PEFT's folder; NULL: none */
+	bool merge;	     /* the adapter into the weights, before the first token */
+	int64_t positions;   /* prompt and text together */
+};
+
+struct inference;
+/* Owner: caller, inference_close. */
+enum status inference_open(struct inference **out, const struct inference_options *o, struct error *err);
+void inference_close(struct inference **i); /* NULL-safe */
+/* Rows of the embedding: ids are below. */
+int64_t inference_vocab(const struct inference *i);
+
+struct inference_ask {
+	struct sampling sampling;
+	int64_t tokens;	     /* most to make */
+	int64_t vocab;	     /* ids below it may be made */
+	const int32_t *stop; /* ids that end the text and are not handed on; -1: none */
+	size_t stops;
+};
+/* Each token goes to take(arg, id), which ends the text by false. *stopped: by one of `stop`. */
+enum status inference_speak(struct inference *i, const int32_t *prompt, size_t count,
+			    const struct inference_ask *ask, bool (*take)(void *arg, int32_t id), void *arg,
+			    bool *stopped, struct error *err);
+#endif
