@@ -104,5 +104,6 @@ const struct command command_archive = {
 		"What the run "
 		"replaced by pseudonyms stays replaced.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct archive_opts)},
+	.alone = true,
 	.run = run,
 };

@@ -32,6 +32,7 @@ struct command {
 	struct opt_table opts;
 	const char *rest; /* as help writes what stands behind the options: "-- PROGRAM"; NULL: nothing may */
 	bool hidden;	  /* __worker and its kin */
+	bool alone;	  /* of files or of this program: launched ranks would all do the same */
 	bool raw;	  /* parses argv itself (hidden ones) */
 	int (*run)(const struct command_context *c, const void *opts);
 	int (*run_raw)(const struct command_context *c, int argc, char **argv);

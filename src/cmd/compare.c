@@ -199,5 +199,6 @@ const struct command command_compare = {
 		"failing or an outlier (a slower case that nothing judges is told), "
 		"2 no verdict: nothing comparable, or fewer than four parts of a kind.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct compare_opts)},
+	.alone = true,
 	.run = run,
 };

@@ -70,6 +70,11 @@ enum status launch_words_check(const struct opt_words *words, struct error *err)
 			err, STATUS_BAD_INPUT,
 			"behind -- stands \"%.40s\", which is no command of assay that ranks could run",
 			words->word[0]);
+	if (cmd->alone)
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"behind -- stands %s, which each rank would do alike: assay %s alone does it",
+			cmd->name, cmd->name);
 	if (cmd->raw)
 		return STATUS_OK;
 	argv = calloc(words->count + 1, sizeof(*argv));

@@ -266,5 +266,6 @@ const struct command command_list_command = {
 		"for each case of a suite on this machine, the bound and "
 		"the band that would judge it and where they are from, before anything runs.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct list_opts)},
+	.alone = true,
 	.run = run,
 };

@@ -149,5 +149,6 @@ const struct command command_make_model = {
 		"and tests, on machines that real weights cannot be brought to. The same seed gives the same "
 		"numbers everywhere.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct make_opts)},
+	.alone = true,
 	.run = run,
 };

@@ -80,5 +80,6 @@ const struct command command_merge = {
 		"Hugging Face's "
 		"programs load: config.json, safetensors, tokenizer. An adapter of another model is refused.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct merge_opts)},
+	.alone = true,
 	.run = run,
 };

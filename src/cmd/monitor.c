@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay monitor: what NCCL is told, and what NVLinks and InfiniBand or RoCE ports do now. */
 #include "cmd/monitor.h"
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "cmd/show.h"
 #include "core/clock.h"
 #include "machine/nccl_settings.h"
+#include "team/place.h"
 
 enum { PART_NCCL = 1, PART_NVLINK = 2, PART_IB = 4, PART_ALL = 7 };
 enum { STEP_MS = 20, ROWS_PRESET = 24 };
@@ -45,8 +47,9 @@ struct monitor {
 	struct machine *machine;
 	struct expectations *expectations;
 	struct monitor_feed nvlink, ib;
-	json_t *nccl;  /* as it was at the beginning: nothing changes a process's environment later */
-	json_t *state; /* last shown */
+	char node[128]; /* of launched ranks: whose this is */
+	json_t *nccl;	/* as it was at the beginning: nothing changes a process's environment later */
+	json_t *state;	/* last shown */
 };
 
 static enum status check_options(const struct monitor_opts *o, unsigned parts, struct error *err)
@@ -157,6 +160,8 @@ static void take_state(struct monitor *w)
 
 	clock_wall_text(now, sizeof(now));
 	state = json_pack("{s:s}", "t", now);
+	if (*w->node)
+		json_object_set_new(state, "node", json_string(w->node));
 	if (w->nccl)
 		json_object_set(state, "nccl", w->nccl);
 	if (w->parts & PART_NVLINK)
@@ -171,6 +176,8 @@ static void print_tables(const struct monitor *w)
 {
 	struct text t = {0};
 
+	if (*w->node)
+		text_addf(&t, "node %s\n\n", w->node);
 	monitor_text(&t, w->state, w->parts == PART_NVLINK);
 	show_text(&t, UTF8_KEEP_NOTHING);
 	text_release(&t);
@@ -304,6 +311,28 @@ static void release(struct monitor *w)
 	json_decref(w->state);
 }
 
+static const char *from_environment(void *arg, const char *name)
+{
+	(void)arg;
+	return getenv(name);
+}
+
+/* Launched, the first rank of each node looks for it, and says its name. False: this is another rank. */
+static bool looks(struct monitor *w)
+{
+	const struct environment env = {.get = from_environment};
+	const struct team_place_options told = {0};
+	struct team_place p = {0};
+
+	if (w->o->machine || team_place(&p, &told, &env, NULL) || p.size < 2)
+		return true;
+	text_copy(w->node, sizeof(w->node), p.node);
+	if (!*w->node && gethostname(w->node, sizeof(w->node) - 1))
+		text_copy(w->node, sizeof(w->node), "without a name");
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* a node's lines stay together */
+	return !p.local_rank;
+}
+
 static int run(const struct command_context *c, const void *opts_)
 {
 	const struct monitor_opts *o = opts_;
@@ -311,6 +340,8 @@ static int run(const struct command_context *c, const void *opts_)
 	struct error err = {0};
 	int code;
 
+	if (!looks(&w))
+		return EXIT_PASS;
 	w.again = !strcmp(o->what, "live") || o->count > 1;
 	w.screen = w.again && !o->json && isatty(STDOUT_FILENO);
 	if (prepare(&w, &err)) {
@@ -336,7 +367,8 @@ const struct command command_monitor = {
 		"hurts, "
 		"unknown. nvlink: each link's state, what it leads to, errors, and rates over the interval, "
 		"payload and raw apart. ib: InfiniBand and RoCE ports. live: all of it, redrawn; where the "
-		"output is no terminal, a line each time. Helpers read, so a driver that hangs is told and "
+		"output is no terminal, a line each time. Launched (assay launch -- monitor all), once a "
+		"node. Helpers read, so a driver that hangs is told and "
 		"hangs "
 		"nothing. Exit codes: 0 nothing is wrong, 1 something is (a link down, a setting that "
 		"forbids "

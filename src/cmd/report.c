@@ -74,5 +74,6 @@ const struct command command_report = {
 		"same directory and the same expectations give the same bytes on any machine. The exit code "
 		"is the run's: 0 all that is required was reached, 1 something failed, 2 inconclusive.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct report_opts)},
+	.alone = true,
 	.run = run,
 };

@@ -163,5 +163,6 @@ const struct command command_roofline = {
 		"module is there). "
 		"Runs may come from any machines. Without RUN it measures the suite roofline on this one.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct roofline_opts)},
+	.alone = true,
 	.run = run,
 };

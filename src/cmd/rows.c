@@ -307,5 +307,6 @@ const struct command command_rows = {
 		"as "
 		"training will see them: targets are those that the loss is taken on.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct rows_opts)},
+	.alone = true,
 	.run = run,
 };

@@ -124,5 +124,6 @@ const struct command command_tokens = {
 		"character). "
 		"Text of people never yields control tokens: --control is for text that a template made.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct tokens_opts)},
+	.alone = true,
 	.run = run,
 };

@@ -99,6 +99,7 @@ wrong 'is not written as NAME=value' --env 'A'
 wrong 'that one is what launch tells' --env 'ASSAY_TEAM_SECRET=x'
 wrong '"chek", which is no command' -- chek
 wrong 'which is no command' -- launch
+wrong 'compare, which each rank would do alike' -- compare a b
 wrong 'has control characters' --sbatch "a
 b" --how slurm --nodes 1 --ranks-per-node 1
 ok "a hostfile that is not there is named" sh -c '! "$0" launch --hostfile nowhere 2> err && grep -q "nowhere: No such file" err' "$assay"

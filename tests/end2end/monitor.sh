@@ -155,4 +155,8 @@ ok "live is for what lives" expect 64 monitor live --machine "$root/tests/replay
 ok "so is --count" expect 64 monitor nvlink --count 2 --machine "$root/tests/replay/h100-sxm-1"
 ok "no part of that name" expect 64 monitor pcie
 ok "nobody is left behind" none_left
+# Launched: what each node shows, once.
+ok "launched ranks of two nodes show each node once" eval 'for r in 0 1 2 3; do
+	ASSAY_RANK=$r ASSAY_SIZE=4 ASSAY_LOCAL_RANK=$((r % 2)) ASSAY_LOCAL_SIZE=2 ASSAY_HOST=127.0.0.1 SLURMD_NODENAME=n$((r / 2)) "$assay" monitor nccl || exit 1
+done > out && [ "$(grep "^node" out | tr "\n" " ")" = "node n0 node n1 " ]'
 finish
