@@ -7,6 +7,8 @@
 #include "report/view.h"
 #include "report/words.h"
 
+static const double KNOWN_HALF = 0.5; /* half-width that a figure may have of itself, to be shown */
+
 /* One size of it. */
 struct place {
 	double bytes;
@@ -118,6 +120,12 @@ void curve_fits(struct curve *c, const struct view *v)
 			fit_series(c, v, &c->series[i]);
 }
 
+/* A slope or a start that its points leave open within a factor is no figure. */
+static bool is_known(double value, double half)
+{
+	return value > 0 && half <= KNOWN_HALF * value;
+}
+
 static void add_line(struct text *t, const struct curve_fit *f, size_t i)
 {
 	const struct fit_line *l = &f->fit.line[i];
@@ -125,11 +133,14 @@ static void add_line(struct text *t, const struct curve_fit *f, size_t i)
 
 	words_bytes(from, sizeof(from), f->from[i]);
 	words_bytes(to, sizeof(to), f->to[i]);
-	text_addf(t, "%s%s to %s%s%s: %.1f us", i ? "; " : "", from, to, *f->way[i] ? " by " : "", f->way[i],
-		  l->latency_ns / 1e3);
-	if (l->latency_half > 0)
+	text_addf(t, "%s%s to %s%s%s: ", i ? "; " : "", from, to, *f->way[i] ? " by " : "", f->way[i]);
+	if (is_known(l->latency_ns, l->latency_half))
+		text_addf(t, "%.1f us", l->latency_ns / 1e3);
+	else
+		text_add(t, "its latency is not told by these points");
+	if (is_known(l->latency_ns, l->latency_half) && l->latency_half > 0)
 		text_addf(t, " ± %.1f", l->latency_half / 1e3);
-	if (!(l->rate > 0))
+	if (!is_known(l->rate, l->rate_half))
 		return;
 	words_quantity(rate, sizeof(rate), l->rate * 1e9, 0, "B/s");
 	text_addf(t, " and %s", rate);
