@@ -40,7 +40,7 @@ _assay()
 	probe:attention:search) words='first top exhaustive' ;;
 	probe:attention:data) words='random large' ;;
 	probe:collective:algorithm) words='auto ring tree nvls nvlstree collnetdirect collnetchain pat' ;;
-	probe:collective:buffers) words='plain registered window' ;;
+	probe:collective:buffers) words='plain library registered window' ;;
 	probe:collective:launch) words='stream graph' ;;
 	probe:collective:op) words='allreduce allgather reducescatter alltoall broadcast reduce sendrecv' ;;
 	probe:collective:place) words='out in' ;;

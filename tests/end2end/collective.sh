@@ -38,6 +38,7 @@ suite moved 'size: 1KiB, op: [allgather, alltoall, sendrecv, broadcast], type: [
 suite in 'size: 1KiB, place: in, op: [allreduce, allgather, reducescatter, broadcast, reduce]'
 suite ways 'size: 8' 'size: 8, launch: graph' 'size: 8, launch: graph, buffers: window' 'size: 64KiB, buffers: registered' \
 	'size: 64KiB, algorithm: tree, protocol: simple' 'size: 64KiB'
+suite library 'size: 64KiB, buffers: library, op: [allgather, reducescatter]'
 run "" ops ops
 ok "every operation passes on four GPUs" [ $? = 0 ]
 ok "all nine cases ended well" [ "$(well ops)" = 9 ]
@@ -50,6 +51,7 @@ run "" moved moved
 ok "every bit that moves arrives" [ "$(well moved)" = 12 ]
 run "" in in
 ok "in place too" [ "$(well in)" = 5 ]
+run "" library library
 run "" ways ways
 ok "8 bytes take what LL takes" near "$(value ways 0 latency_ns)" 8200
 ok "a graph's replay is shorter" near "$(value ways 1 latency_ns)" 7200
@@ -57,6 +59,7 @@ ok "symmetric windows are the shortest" near "$(value ways 2 latency_ns)" 3400
 ok "NCCL tells what it chose" [ "$(value ways 0 algorithm) $(value ways 0 protocol) $(value ways 0 channels)" = "ring ll 24" ]
 ok "by a stream call where a graph was timed" [ "$(value ways 1 told_by)" = "a stream call" ]
 ok "of a symmetric kernel it tells nothing" [ "$(value ways 2 algorithm),$(value ways 2 protocol)" = symmetric, ]
+ok "memory of the library is right, and not registered" [ "$(well library) $(value library 0 wrong_checked) $(value library 1 wrong_checked) $(value library 0 buffers_registered)" = "2 131072 32768 " ]
 ok "the buffers were registered" [ "$(value ways 3 buffers_registered)" = 1 ]
 ok "an algorithm that is asked for is taken" [ "$(value ways 4 algorithm) $(value ways 4 protocol)" = "tree simple" ]
 ok "and no longer by the next" [ "$(value ways 5 algorithm)" = ring ]
@@ -178,6 +181,9 @@ FAKE_CUDA=devices=4 "$root/tools/peer_nccl" -t 4 -p 2 -o allreduce -w stream -l 
 ok "the peer's script ends well" [ $? = 0 ]
 ok "a pair of each size and turn" [ "$(grep -c '^allreduce,stream,' pairs/pairs.csv)" = 10 ]
 ok "the peer took twice as long" near "$(sed -n 's/^allreduce,stream,8,2,\([^,]*\),.*/\1/p' pairs/ratios.csv)" 2
+FAKE_CUDA=devices=4 FAKE_NCCL_MEET="$tmp/meet" "$root/tools/peer_nccl" -t 4 -p 2 -o allreduce -w stream -v "plain library process tests data" -l "$fakes/libnccl.so.2" "$assay" peer why > out 2> err
+ok "what differs from the peer is tried in turns" [ "$(grep -cE '^allreduce,[0-9]+,(plain|library|process|tests|data),[01],[0-9.]+$' why/variants.csv)" = 50 ]
+ok "and held against it" [ "$(sed -n 's/^allreduce,8,library,2,.*,//p' why/medians.csv | cut -c 1-3) $(sed -n 's/^allreduce,8,tests,2,.*,//p' why/medians.csv)" = "2.0 1.0000" ]
 "$root/tools/peer_nccl" -t 4 "$assay" nowhere pairs > out 2> err
 ok "without nccl-tests it skips and says so" sh -c '[ $0 = 77 ] && grep -q "there is no nowhere/all_reduce_perf" err' $?
 finish

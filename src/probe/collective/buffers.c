@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two arrays of a rank: the driver's memory, NCCL's registered with the communicator, or symmetric
- * windows of it. Making them is for all ranks together: registering is a collective call, so all have their
- * memory first.
+ * The two arrays of a rank: the driver's memory, NCCL's, the same registered with the communicator, or
+ * symmetric windows of it. Making them is for all ranks together: registering is a collective call, so all
+ * have their memory first.
  */
 #include "probe/collective/collective.h"
 
@@ -37,11 +37,14 @@ static enum status allocate(struct collective_state *s, struct collective_way *w
 {
 	struct collective_memory *m = &w->memory;
 	unsigned bytes = collective_type_bytes(s->inputs.type);
+	bool whole = s->opts.place == COLLECTIVE_IN || w->buffers == COLLECTIVE_LIBRARY;
 	enum status st = STATUS_OK;
 
 	*m = (struct collective_memory){.kind = w->buffers, .comm = w->comm};
-	m->size[0] = rounded(s->opts.place == COLLECTIVE_IN ? s->shape.bytes : s->shape.send * bytes);
-	m->size[1] = s->opts.place == COLLECTIVE_IN ? 0 : rounded(s->shape.receive * bytes);
+	m->size[0] = rounded(whole ? s->shape.bytes : s->shape.send * bytes);
+	m->size[1] = s->opts.place == COLLECTIVE_IN
+			     ? 0
+			     : rounded(whole ? s->shape.bytes : s->shape.receive * bytes);
 	for (int i = 0; i < 2 && !st && m->size[i]; i++) {
 		void *p = NULL;
 
@@ -85,7 +88,9 @@ static enum status enroll(struct collective_state *s, struct collective_way *w, 
 static enum status known(const struct collective_state *s, const struct collective_way *w, struct error *err)
 {
 	const struct nccl *n = s->nccl;
-	bool has = w->buffers == COLLECTIVE_WINDOW ? n->window && n->unwindow : n->reg && n->dereg;
+	bool has = w->buffers == COLLECTIVE_LIBRARY  ? true
+		   : w->buffers == COLLECTIVE_WINDOW ? n->window && n->unwindow
+						     : n->reg && n->dereg;
 	char version[24];
 
 	if (w->buffers == COLLECTIVE_PLAIN || (has && n->alloc && n->free))
@@ -93,7 +98,9 @@ static enum status known(const struct collective_state *s, const struct collecti
 	nccl_version_text(n, version, sizeof(version));
 	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
 			       "collective: NCCL %s has no %s: they need %s or newer", version,
-			       w->buffers == COLLECTIVE_WINDOW ? "symmetric windows" : "registered buffers",
+			       w->buffers == COLLECTIVE_LIBRARY	 ? "memory of its own"
+			       : w->buffers == COLLECTIVE_WINDOW ? "symmetric windows"
+								 : "registered buffers",
 			       w->buffers == COLLECTIVE_WINDOW ? "2.27" : "2.19");
 }
 
@@ -104,7 +111,7 @@ enum status collective_memory_make(struct collective_state *s, struct collective
 	if (!st)
 		st = allocate(s, w, err);
 	st = team_agree(s->team, st, err);
-	if (!st && w->buffers != COLLECTIVE_PLAIN) {
+	if (!st && w->buffers > COLLECTIVE_LIBRARY) {
 		st = enroll(s, w, err);
 		st = team_agree(s->team, st, err);
 	}

@@ -33,7 +33,7 @@ static const char *const reduce_words[] = {"sum", "min", "max", "avg", NULL};
 static const char *const type_words[] = {"fp32", "bf16",  "fp16", "e4m3", "e5m2",
 					 "int8", "int32", "fp64", NULL};
 static const char *const place_words[] = {"out", "in", NULL};
-static const char *const buffer_words[] = {"plain", "registered", "window", NULL};
+static const char *const buffer_words[] = {"plain", "library", "registered", "window", NULL};
 static const char *const launch_words[] = {"stream", "graph", NULL};
 static const char *const algorithm_words[] = {"auto",	       "ring",	       "tree", "nvls", "nvlstree",
 					      "collnetdirect", "collnetchain", "pat",  NULL};
@@ -46,7 +46,9 @@ static const struct opt opt_rows[] = {
 		.help = "NCCL's choice, or this one: NCCL_ALGO while the communicator is made"),
 	OPT_ROW(struct collective_opts, buffers, .name = "buffers", .preset = "plain",
 		.choices = buffer_words,
-		.help = "memory of the driver, of NCCL and registered, or symmetric windows (NCCL 2.27)"),
+		.help = "memory of the driver; of the library (ncclMemAlloc) in two arrays of the larger "
+			"side, "
+			"as nccl-tests has it; the same registered; or symmetric windows (NCCL 2.27)"),
 	OPT_ROW(struct collective_opts, ctas, .name = "ctas", .preset = "0", .max = 64,
 		.help = "CTAs of the communicator; 0: NCCL's choice"),
 	OPT_ROW(struct collective_opts, launch, .name = "launch", .preset = "stream", .choices = launch_words,
@@ -159,6 +161,8 @@ static void need(const struct machine *m, const struct target *t, const void *op
 	(void)m;
 	if (o->place == COLLECTIVE_IN)
 		bytes = (double)s.bytes;
+	else if (o->buffers == COLLECTIVE_LIBRARY)
+		bytes = 2.0 * (double)s.bytes;
 	out->device_bytes = bytes * (o->search == COLLECTIVE_TOP ? 3 : 1);
 }
 

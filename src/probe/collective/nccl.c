@@ -266,7 +266,7 @@ static void tell(const struct collective_state *s, struct result *out)
 	result_f64(out, FIELD(init_ms), w->comm->init_ms);
 	result_f64(out, FIELD(first_ms), w->first_ms);
 	result_u64(out, FIELD(check_tolerance_ulp), s->inputs.ulp);
-	if (w->buffers != COLLECTIVE_PLAIN)
+	if (w->buffers > COLLECTIVE_LIBRARY)
 		result_u64(out, FIELD(buffers_registered), w->registered);
 	tell_choice(s, out);
 }
