@@ -24,7 +24,7 @@ static void time_text(char *out, size_t size, double seconds)
 static void step_text(struct text *out, const struct training *t, const json_t *line)
 {
 	double step_s = number(line, "step_s"), steps = number(t->ready, "steps");
-	char left[32], rate[32];
+	char left[32], rate[32], memory[32];
 
 	time_text(left, sizeof(left), number(line, "left_s"));
 	units_format(rate, sizeof(rate), number(line, "flop_rate"), "FLOPS");
@@ -37,7 +37,8 @@ static void step_text(struct text *out, const struct training *t, const json_t *
 		text_addf(out, " | forward %.0f backward %.0f optimiser %.0f wait %.0f %%",
 			  100 * number(line, "forward_s") / step_s, 100 * number(line, "backward_s") / step_s,
 			  100 * number(line, "optimiser_s") / step_s, 100 * number(line, "wait_s") / step_s);
-	text_addf(out, " | %s left", left);
+	units_format(memory, sizeof(memory), number(line, "memory_bytes"), "B");
+	text_addf(out, " | %s | %s left", memory, left);
 }
 
 void train_show_step(const struct training *t, const json_t *line)

@@ -123,6 +123,7 @@ static json_t *step_line(const struct train *t, const struct figures *f)
 		"rows_per_s", (double)f->size.rows / f->step_s, "flop_rate", rate, "left_s",
 		(double)(t->state.max_steps - t->state.step) * mean_s);
 
+	json_object_set_new(line, "memory_bytes", json_integer((json_int_t)t->stepper.arena.peak));
 	if (line && t->gemm_rate > 0)
 		json_object_set_new(line, "mfu", json_real(rate / t->gemm_rate));
 	return line;
