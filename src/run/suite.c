@@ -187,7 +187,12 @@ static enum status read_texts(const struct suite *s, struct suite_case *c, const
 			      struct error *err)
 {
 	const char *probe = tree_text(map, "probe", NULL), *group = tree_text(map, "group", NULL);
+	const struct tree *given = tree_get(map, "probe");
 
+	if (given && given->kind == TREE_NULL)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s:%d: probe: that is YAML's nothing; write \"null\"", s->place,
+				 given->line);
 	if (!probe)
 		return error_set(err, STATUS_BAD_INPUT, "%s:%d: a case needs a probe", s->place, map->line);
 	c->probe = strdup(probe);

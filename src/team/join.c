@@ -218,7 +218,7 @@ static enum tried try_ports(struct control *c, uint64_t deadline, unsigned *left
 static enum status find_zero(struct control *c, uint64_t deadline, unsigned *left_ms, struct error *err)
 {
 	unsigned wait_ms = RETRY_MS_FIRST;
-	struct error why = {0};
+	struct error why = {0}, unknown = {0};
 	enum tried tried;
 	enum status st;
 
@@ -227,9 +227,12 @@ static enum status find_zero(struct control *c, uint64_t deadline, unsigned *lef
 			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
 					       "stopped on request");
 		error_clear(&why);
+		error_clear(&unknown);
 		st = secret_find(&c->secret, c->o.secret_file, &c->o.place, &c->o.env, &why);
 		if (st && why.cause != CAUSE_TEAM_LATE)
 			return error_set_cause(err, why.status, why.cause, "%s", why.text);
+		if (st && *c->o.place.host && rendezvous_known(c->o.place.host, &unknown))
+			why = unknown; /* a secret that is late says nothing of why */
 		tried = st ? TRIED_AGAIN : try_ports(c, deadline, left_ms, &why);
 		if (tried == TRIED_JOINED)
 			return STATUS_OK;

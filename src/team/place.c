@@ -84,6 +84,8 @@ static enum status find(bool *found, unsigned long *rank, unsigned long *size, c
 	st = number(rank, l->rank, rank_text, rank_max, err);
 	if (!st)
 		st = number(size, size_is, size_text, rank_max, err);
+	if (!st && !*size)
+		st = error_set(err, STATUS_BAD_INPUT, "%s is 0: there is no team of none", size_is);
 	if (!st && *rank >= *size)
 		st = error_set(err, STATUS_BAD_INPUT, "%s is %lu, which is not below %s, %lu", l->rank, *rank,
 			       size_is, *size);

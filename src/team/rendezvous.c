@@ -232,18 +232,38 @@ static int try_one(int *out, const struct addrinfo *to, const char *interface, u
 	return failed;
 }
 
+static enum status look_up(struct addrinfo **all, const char *host, const char *service, struct error *err)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+	int unknown = getaddrinfo(host, service, &hints, all);
+
+	return unknown ? error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_LATE,
+					 "rank 0's host \"%.200s\": %s", host, gai_strerror(unknown))
+		       : STATUS_OK;
+}
+
+enum status rendezvous_known(const char *host, struct error *err)
+{
+	struct addrinfo *all = NULL;
+	enum status st = look_up(&all, host, "0", err);
+
+	if (!st)
+		freeaddrinfo(all);
+	return st;
+}
+
 enum status rendezvous_connect(int *fd, const char *host, uint16_t port, const char *interface,
 			       unsigned limit_ms, struct error *err)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *all = NULL;
-	int failed = EADDRNOTAVAIL, unknown;
+	struct addrinfo *all = NULL;
+	int failed = EADDRNOTAVAIL;
 	char service[8];
+	enum status st;
 
 	snprintf(service, sizeof(service), "%u", port);
-	unknown = getaddrinfo(host, service, &hints, &all);
-	if (unknown)
-		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_LATE,
-				       "rank 0's host \"%.200s\": %s", host, gai_strerror(unknown));
+	st = look_up(&all, host, service, err);
+	if (st)
+		return st;
 	for (const struct addrinfo *to = all; to && failed; to = to->ai_next)
 		failed = try_one(fd, to, interface, limit_ms);
 	freeaddrinfo(all);

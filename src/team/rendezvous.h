@@ -19,6 +19,8 @@ enum status rendezvous_listen(struct listener *l, uint16_t port, const char *int
 int rendezvous_accept(const struct listener *l, char address[RENDEZVOUS_ADDRESS]);
 void rendezvous_close(struct listener *l);
 
+/* UNAVAILABLE where the system's resolver knows no such name. */
+enum status rendezvous_known(const char *host, struct error *err);
 /* Each address of `host` in turn, limit_ms each. UNAVAILABLE with what the last one answered. `interface` as
  * above: what we connect from. A name is looked up by the system's resolver, whose own limit holds there. */
 enum status rendezvous_connect(int *fd, const char *host, uint16_t port, const char *interface,

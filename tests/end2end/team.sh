@@ -139,5 +139,7 @@ launched "as mpirun starts ranks" "OMPI_COMM_WORLD_RANK=\$r OMPI_COMM_WORLD_SIZE
 launched "as srun starts ranks" "SLURM_STEP_ID=0 SLURM_JOB_ID=$$ SLURM_PROCID=\$r SLURM_NTASKS=2 SLURM_LOCALID=\$r SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2 SLURM_STEP_NODELIST=n1 \$assay __team"
 launched "as a PMI starts ranks" "PMI_RANK=\$r PMI_SIZE=2 MPI_LOCALRANKID=\$r MPI_LOCALNRANKS=2 \$assay __team"
 ok "no secret is left behind" sh -c '[ -z "$(find home -type f)" ]'
+HOME=$tmp/nowhere RANK=1 WORLD_SIZE=2 MASTER_ADDR=nosuch.invalid "$assay" __team --join 300ms > out 2>&1
+ok "a host that nobody knows is named before a secret that is missed" says 'rank 0.s host "nosuch.invalid"' out
 
 finish

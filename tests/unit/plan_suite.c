@@ -36,6 +36,7 @@ static void test_plan_suite__what_is_not_understood_is_named_with_its_place(void
 		 "tiny.yaml:5: no engine of probe thing runs on target gpu"},
 		{"  - {probe: ecc, engine: fast}\n", "has no engine"},
 		{"  - {target: cpu}\n", "tiny.yaml:3: a case needs a probe"},
+		{"  - probe: null\n", "tiny.yaml:3: probe: that is YAML's nothing; write \"null\""},
 		{"  - thing\n", "tiny.yaml:3: a case is a map"},
 		{"  - together: []\n", "together"},
 		{"  - {together: [{probe: thing}], probe: thing}\n", "tiny.yaml:3"},

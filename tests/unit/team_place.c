@@ -103,6 +103,7 @@ static void test_place__refused_with_the_variable(void **state)
 {
 	(void)state;
 	refused(ENV("RANK=0"), NOTHING, "RANK", "WORLD_SIZE");
+	refused(ENV("RANK=0", "WORLD_SIZE=0"), NOTHING, "WORLD_SIZE is 0", "no team");
 	refused(ENV("WORLD_SIZE=2"), NOTHING, "WORLD_SIZE is set", "RANK is not");
 	refused(ENV("RANK=0", "WORLD_SIZE=2"), NOTHING, "MASTER_ADDR", "--master");
 	refused(ENV("RANK=2", "WORLD_SIZE=2", "MASTER_ADDR=a"), NOTHING, "RANK is 2", "WORLD_SIZE, 2");
