@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/arena.h"
-#include "model/mat.h"
+#include "model/dtype.h"
 
 const char *memory_kind_name(enum memory_kind kind)
 {
@@ -43,10 +43,10 @@ enum status arena_mat(struct arena *a, enum memory_kind kind, struct mat *m, con
 	size_t size;
 
 	if (__builtin_mul_overflow(m->rows, m->cols, &elements) || elements < 0 ||
-	    elements > (INT64_MAX >> 1) / (int64_t)mat_bytes(DTYPE_F64))
+	    elements > (INT64_MAX >> 1) / (int64_t)sizeof(double))
 		return error_set(err, STATUS_BAD_INPUT, "%s: %lld x %lld elements pass every memory", name,
 				 (long long)m->rows, (long long)m->cols);
-	size = ((size_t)elements * mat_bytes(m->dtype) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+	size = (dtype_bytes(m->dtype, (uint64_t)elements) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 	if (a->base && size > a->size - a->used)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "%s needs %zu bytes, but %zu of the block's %zu are left", name, size,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/cost.h"
-#include "model/mat.h"
+#include "model/cpu_blocks.h"
+#include "model/dtype.h"
 
 void cost_touch(struct back *back, const struct mat *m, double times)
 {
-	back->cost.bytes += times * (double)m->rows * (double)m->cols * (double)mat_bytes(m->dtype);
+	back->cost.bytes += times * (double)dtype_bytes(m->dtype, (uint64_t)(m->rows * m->cols));
 }
 
 void cost_gemm(struct back *back, const struct gemm *g)
@@ -31,7 +32,8 @@ void cost_attention(struct back *back, const struct attention *at, const struct 
 		pairs += length * (length + 1) / 2;
 	}
 	back->cost.flop += (backward ? 2.5 : 1) * 4 * pairs * at->head_dim * at->heads;
-	back->cost.bytes += (backward ? 3 : 1) * (double)b->tokens * width * (double)mat_bytes(back->dtype);
+	back->cost.bytes +=
+		(backward ? 3 : 1) * (double)b->tokens * width * (double)dtype_bytes(back->dtype, 1);
 }
 
 void cost_cached(struct back *back, const struct attention *at, int64_t begin, int64_t rows)
@@ -39,8 +41,8 @@ void cost_cached(struct back *back, const struct attention *at, int64_t begin, i
 	double pairs = (double)rows * (double)begin + (double)rows * (double)(rows + 1) / 2;
 
 	back->cost.flop += 4 * pairs * at->head_dim * at->heads;
-	back->cost.bytes +=
-		2.0 * (double)(begin + rows) * at->kv_heads * at->head_dim * (double)mat_bytes(back->dtype);
+	back->cost.bytes += 2.0 * (double)(begin + rows) * at->kv_heads * at->head_dim *
+			    (double)dtype_bytes(back->dtype, 1);
 }
 
 /* A tile of scores a thread; backward a second one, and a thread's sum of key gradients is its own items'. */
@@ -59,6 +61,18 @@ enum status workspace_cached(struct back *back, int64_t keys, struct mat *scores
 {
 	*scores = (struct mat){.rows = back->threads, .cols = keys, .dtype = back->stat};
 	return arena_mat(back->arena, MEM_WORKSPACE, scores, "scores of cached attention", err);
+}
+
+enum status workspace_blocks(struct back *back, const struct gemm *g, struct mat *room, struct error *err)
+{
+	if (g->d.rows <= BLOCKS_ROWS)
+		*room = (struct mat){.rows = g->d.rows,
+				     .cols = g->a.cols / CPU_BLOCK * (int64_t)sizeof(struct cpu_block),
+				     .dtype = DTYPE_U8};
+	else
+		*room = (struct mat){
+			.rows = (int64_t)back->threads * BLOCKS_PANEL, .cols = g->a.cols, .dtype = DTYPE_F32};
+	return arena_mat(back->arena, MEM_WORKSPACE, room, "rows or panels of a product with blocks", err);
 }
 
 enum status workspace_reduce(struct back *back, const struct mat *x, struct mat *sums, struct error *err)

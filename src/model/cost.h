@@ -20,5 +20,9 @@ enum { REDUCE_BLOCK = 65536 }; /* elements summed before sums are summed */
 enum status workspace_attention(struct back *back, const struct batch *b, bool backward, struct mat *tile,
 				struct error *err);
 enum status workspace_cached(struct back *back, int64_t keys, struct mat *scores, struct error *err);
+/* A product with weights in blocks: few rows as bytes themselves, or a panel of weights as numbers a thread.
+ */
+enum { BLOCKS_ROWS = 8, BLOCKS_PANEL = 64 };
+enum status workspace_blocks(struct back *back, const struct gemm *g, struct mat *room, struct error *err);
 enum status workspace_reduce(struct back *back, const struct mat *x, struct mat *sums, struct error *err);
 #endif

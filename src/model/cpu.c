@@ -54,12 +54,15 @@ static void take_items(void *arg, unsigned thread)
 		items->work(items->arg, item, thread);
 }
 
-void cpu_items(const struct back *back, int64_t count, void (*work)(void *arg, int64_t item, unsigned thread),
-	       void *arg)
+void cpu_items(const struct back *back, int64_t count, double bytes,
+	       void (*work)(void *arg, int64_t item, unsigned thread), void *arg)
 {
 	struct items items = {.work = work, .arg = arg, .count = count};
 
-	cpu_pool_run(cpu_of(back)->pool, take_items, &items);
+	if (bytes < ALONE_BYTES)
+		take_items(&items, 0);
+	else
+		cpu_pool_run(cpu_of(back)->pool, take_items, &items);
 }
 
 /* One thread inside the library: work is dealt out here. A library that is absent or incomplete is no error.

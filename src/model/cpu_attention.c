@@ -160,12 +160,13 @@ enum status cpu_attention(struct back *back, const struct attention *at, const s
 {
 	struct work w = {.back = back, .at = at, .batch = batch, .qkv = qkv, .o = o, .lse = lse};
 	const struct arena_mark mark = arena_mark(back->arena);
+	const double bytes = (double)(qkv.rows * qkv.cols) * sizeof(real);
 	enum status st = workspace_attention(back, batch, false, &w.tile, err);
 
 	if (st)
 		return st;
 	cost_attention(back, at, batch, false);
-	cpu_items(back, batch->docs * at->heads, forward_item, &w);
+	cpu_items(back, batch->docs * at->heads, bytes, forward_item, &w);
 	arena_reset(back->arena, &mark);
 	return STATUS_OK;
 }
@@ -226,12 +227,13 @@ enum status cpu_attention_bwd(struct back *back, const struct attention *at, con
 		.dqkv = dqkv,
 	};
 	const struct arena_mark mark = arena_mark(back->arena);
+	const double bytes = (double)(qkv.rows * qkv.cols) * sizeof(real);
 	enum status st = workspace_attention(back, batch, true, &w.tile, err);
 
 	if (st)
 		return st;
 	cost_attention(back, at, batch, true);
-	cpu_items(back, batch->docs * at->kv_heads, backward_item, &w);
+	cpu_items(back, batch->docs * at->kv_heads, bytes, backward_item, &w);
 	arena_reset(back->arena, &mark);
 	return STATUS_OK;
 }

@@ -80,7 +80,8 @@ enum status cpu_attention_cached(struct back *back, const struct attention *at, 
 		return st;
 	cost_cached(back, at, begin, q.rows);
 	w.blocks = (q.rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
-	cpu_items(back, at->heads * w.blocks, cached_item, &w);
+	cpu_items(back, at->heads * w.blocks, (double)((begin + q.rows) * kv.cols) * sizeof(real),
+		  cached_item, &w);
 	arena_reset(back->arena, &mark);
 	return STATUS_OK;
 }

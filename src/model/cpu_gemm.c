@@ -3,6 +3,7 @@
  * Products: each thread takes rows or columns of the result and multiplies them by OpenBLAS on itself alone,
  * or by the loops here, which are for machines without it and for double.
  */
+#include "model/cpu_blocks.h"
 #include "model/cpu_real.h"
 
 enum { GRAIN = 16 };	/* rows or columns: a register block of the libraries */
@@ -126,6 +127,8 @@ enum status cpu_gemm(struct back *back, const struct gemm *g, struct error *err)
 	struct part part = {.cpu = cpu_of(back), .g = g};
 	double bytes = 4.0 * (double)(g->a.rows * g->a.cols + g->b.rows * g->b.cols + g->d.rows * g->d.cols);
 
+	if (cpu_blocks_of(g->b.dtype))
+		return cpu_gemm_blocks(back, g, err);
 	if (g->a.dtype != REAL_DTYPE || g->b.dtype != REAL_DTYPE || g->d.dtype != REAL_DTYPE)
 		return error_set(err, STATUS_BUG, "a product of other types than the CPU's");
 	cost_gemm(back, g);

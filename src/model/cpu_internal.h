@@ -23,7 +23,8 @@ static inline struct cpu *cpu_of(const struct back *back)
  * where `bytes` in all are too few to wake others for. */
 void cpu_parts(const struct back *back, int64_t count, int64_t grain, double bytes,
 	       void (*work)(void *arg, int64_t first, int64_t last, unsigned thread), void *arg);
-/* work(arg, item, thread) once for each of `count` items, dealt out as threads come free. */
-void cpu_items(const struct back *back, int64_t count, void (*work)(void *arg, int64_t item, unsigned thread),
-	       void *arg);
+/* work(arg, item, thread) once for each of `count` items, dealt out as threads come free; `bytes` as above.
+ */
+void cpu_items(const struct back *back, int64_t count, double bytes,
+	       void (*work)(void *arg, int64_t item, unsigned thread), void *arg);
 #endif

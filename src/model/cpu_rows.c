@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes over rows: embedding, gathering, SwiGLU, dropout, conversion, sums of columns. */
 #include "core/random.h"
+#include "model/cpu_blocks.h"
 #include "model/cpu_real.h"
+#include "model/dtype.h"
 #include "model/mat.h"
 
 struct rows {
@@ -57,6 +59,19 @@ static void scatter(void *arg, int64_t first, int64_t last, unsigned thread)
 		add_row(real_row(r->y, r->row[i]), real_row(r->x, i), r->x.cols);
 }
 
+/* Rows of a table in blocks, as numbers. */
+static void gather_blocks(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct rows *r = arg;
+
+	(void)thread;
+	for (int64_t i = first; i < last; i++) {
+		const struct mat row = mat_rows(&r->x, r->row[i], 1);
+
+		dtype_unpack(row.dtype, row.data, (float *)r->y.data + i * r->y.ld, (size_t)r->y.cols);
+	}
+}
+
 enum status cpu_embed(struct back *back, const struct batch *b, struct mat table, struct mat x,
 		      struct error *err)
 {
@@ -64,7 +79,7 @@ enum status cpu_embed(struct back *back, const struct batch *b, struct mat table
 
 	(void)err;
 	cost_touch(back, &x, 2);
-	cpu_parts(back, x.rows, 1, bytes_of(&x), gather, &r);
+	cpu_parts(back, x.rows, 1, bytes_of(&x), cpu_blocks_of(table.dtype) ? gather_blocks : gather, &r);
 	return STATUS_OK;
 }
 

@@ -18,7 +18,11 @@ struct inference {
 static enum status place(struct inference *i, const struct inference_options *o, struct error *err)
 {
 	const struct model_options options = {
-		.lora = o->adapter ? &i->peft.config : NULL, .inference = true, .positions = o->positions};
+		.lora = o->adapter ? &i->peft.config : NULL,
+		.inference = true,
+		.positions = o->positions,
+		.blocks = o->merge ? NULL : &i->weights, /* numbers alone can be added to */
+	};
 	enum status st = model_create(&i->model, &i->weights.shape, &options, err);
 
 	if (!st)

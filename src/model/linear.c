@@ -185,6 +185,9 @@ enum status linear_merge(struct back *back, struct linear *l, struct error *err)
 {
 	enum status st = STATUS_OK;
 
+	if (l->adapters && l->w.w.dtype != l->a.w.dtype)
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "an adapter can't be merged into weights kept in blocks");
 	for (int i = 0; !st && i < l->adapters; i++)
 		st = product(back, l->adapter[i].b.w, false, of_adapter(l, &l->a.w, i), false, l->lora_scale,
 			     1, mat_rows(&l->w.w, l->adapter[i].out_begin, l->adapter[i].out), err);

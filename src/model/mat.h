@@ -4,8 +4,8 @@
 #define MODEL_MAT_H
 #include "model/tensor.h"
 
-/* Bytes of an element of a type that is computed with. */
-size_t mat_bytes(enum dtype dtype);
+/* Of a type whose elements come in blocks whole blocks alone: row * ld + col and cols are multiples of them.
+ */
 struct mat mat_view(const struct mat *m, int64_t row, int64_t col, int64_t rows, int64_t cols);
 static inline struct mat mat_rows(const struct mat *m, int64_t row, int64_t rows)
 {

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "core/random.h"
-#include "model/mat.h"
+#include "model/dtype.h"
 #include "model/rope.h"
 #include "model/tensors.h"
 
@@ -97,6 +97,8 @@ static enum status check_options(const struct shape *s, const struct model_optio
 {
 	if (o->positions < 1)
 		return error_set(err, STATUS_BAD_INPUT, "a model of no positions");
+	if (o->blocks && !o->inference)
+		return error_set(err, STATUS_BAD_INPUT, "weights in blocks are for inference alone");
 	if (o->full && o->lora)
 		return error_set(err, STATUS_BAD_INPUT, "full fine-tuning has no adapter");
 	if (o->lora && o->lora->targets && o->lora->rank < 1)
@@ -126,6 +128,7 @@ enum status model_create(struct model **out, const struct shape *shape, const st
 	m->full = options->full;
 	m->inference = options->inference;
 	m->positions = options->positions;
+	m->blocks = options->blocks;
 	if (options->lora)
 		m->lora = *options->lora;
 	lay_out(m);
@@ -235,6 +238,11 @@ static void init_a(const struct params *p, int index, uint64_t seed)
 	}
 }
 
+static void zero_host(struct mat m)
+{
+	memset(m.data, 0, dtype_bytes(m.dtype, (uint64_t)(m.rows * m.cols)));
+}
+
 void model_init_adapter(struct model *m, uint64_t seed)
 {
 	const struct params *p = &m->params;
@@ -243,7 +251,6 @@ void model_init_adapter(struct model *m, uint64_t seed)
 		if (strstr(p->table[i].name, ".lora_A."))
 			init_a(p, i, seed);
 		else if (strstr(p->table[i].name, ".lora_B."))
-			memset((uint8_t *)p->master.data + p->table[i].offset * mat_bytes(p->master.dtype), 0,
-			       (size_t)(p->table[i].rows * p->table[i].cols) * mat_bytes(p->master.dtype));
+			zero_host(params_view(&p->master, &p->table[i]));
 	}
 }

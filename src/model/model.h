@@ -15,6 +15,9 @@ struct model_options {
 	bool full;			/* every parameter is trained; not with lora */
 	bool inference;			/* neither gradient nor moments are placed */
 	int64_t positions;		/* longest document */
+	/* Inference: matrices of this file that it keeps in blocks (Q8_0, Q4_0, Q4_1) stay so; NULL: all are
+	 * numbers. It outlives model_place. */
+	const struct weights *blocks;
 };
 
 struct model {
@@ -22,6 +25,7 @@ struct model {
 	struct peft_config lora; /* rank 0: none */
 	bool full, inference;
 	int64_t positions;
+	const struct weights *blocks;
 	struct weight embed, norm, head; /* head.w is embed.w where tied and not trained apart */
 	struct layer *layer;		 /* [shape.layers] */
 	struct mat cos_sin;

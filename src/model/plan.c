@@ -2,6 +2,7 @@
 /* Each entry counts what the CPU's entry of the same name counts and takes the same workspace;
  * tests/unit/model_plan.c holds a step of both against each other. */
 #include "model/cost.h"
+#include "model/cpu_blocks.h"
 #include "model/plan.h"
 
 /* Signatures are the table's; to count takes few of their operands. */
@@ -20,8 +21,15 @@ static enum status plan_zero(struct back *back, struct mat x, struct error *err)
 
 static enum status plan_gemm(struct back *back, const struct gemm *g, struct error *err)
 {
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat room;
+	enum status st = STATUS_OK;
+
 	cost_gemm(back, g);
-	return STATUS_OK;
+	if (cpu_blocks_of(g->b.dtype))
+		st = workspace_blocks(back, g, &room, err);
+	arena_reset(back->arena, &mark);
+	return st;
 }
 
 static enum status plan_embed(struct back *back, const struct batch *b, struct mat table, struct mat x,

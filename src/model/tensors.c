@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "model/cpu_blocks.h"
 #include "model/mat.h"
 #include "model/tensors.h"
 
@@ -57,16 +58,48 @@ void lora_name(char out[PARAM_NAME], int64_t layer, enum peft_target target, cha
 		 lora_module(target), part);
 }
 
+/* The type that a tensor is kept in: its file's blocks where they stay. */
+static enum dtype kept_in(const struct model *m, const struct back *back, const char *name)
+{
+	struct weights_raw raw;
+
+	if (!m->blocks || !weights_find(&raw, m->blocks, name) || !cpu_blocks_of(raw.tensor->dtype))
+		return back->dtype;
+	/* A head that is trained apart from a tied embedding begins as a copy of it. */
+	if (m->lora.save && !strcmp(name, NAME_EMBED))
+		return back->dtype;
+	return raw.tensor->dtype;
+}
+
+/* Parts of one weight are kept alike. */
+static enum dtype layer_kept_in(const struct model *m, const struct back *back, int64_t layer,
+				const struct layer_tensor t[LAYER_TENSOR_COUNT], int first)
+{
+	char name[PARAM_NAME];
+	enum dtype dtype, other;
+
+	tensor_name(name, layer, t[first].name);
+	dtype = kept_in(m, back, name);
+	for (int j = first + 1; j < LAYER_TENSOR_COUNT && t[j].weight == t[first].weight; j++) {
+		tensor_name(name, layer, t[j].name);
+		other = kept_in(m, back, name);
+		dtype = other == dtype ? dtype : back->dtype;
+	}
+	return dtype;
+}
+
 /* A weight of rows x cols whose first part has this name in the flat vector, or a frozen one. */
 static enum status place(struct model *m, struct back *back, struct weight *w, int64_t rows, int64_t cols,
-			 const char *name, struct error *err)
+			 const char *name, enum dtype kept, struct error *err)
 {
 	const struct param *param = params_find(&m->params, name);
 	struct param whole;
 
 	*w = (struct weight){.w = {.rows = rows, .cols = cols, .dtype = back->dtype}};
-	if (!param)
+	if (!param) {
+		w->w.dtype = kept;
 		return arena_mat(back->arena, MEM_WEIGHTS, &w->w, name, err);
+	}
 	whole = *param;
 	whole.rows = rows;
 	whole.cols = cols;
@@ -97,7 +130,8 @@ static enum status place_layer(struct model *m, struct back *back, int64_t layer
 			cols += t[i].rows > 1 ? 0 : t[j].cols;
 		}
 		tensor_name(name, layer, t[i].name);
-		st = place(m, back, layer_weight(&m->layer[layer], &t[i]), rows, cols, name, err);
+		st = place(m, back, layer_weight(&m->layer[layer], &t[i]), rows, cols, name,
+			   layer_kept_in(m, back, layer, t, i), err);
 	}
 	return st;
 }
@@ -115,10 +149,11 @@ static enum status place_adapters(struct model *m, struct back *back, int64_t la
 			if (l->adapter[i].target != (enum peft_target)target)
 				continue;
 			lora_name(name, layer, target, 'B');
-			st = place(m, back, &l->adapter[i].b, at.out, l->rank, name, err);
+			st = place(m, back, &l->adapter[i].b, at.out, l->rank, name, back->dtype, err);
 			lora_name(name, layer, target, 'A');
 			if (!st && i == 0)
-				st = place(m, back, &l->a, l->adapters * l->rank, at.in, name, err);
+				st = place(m, back, &l->a, l->adapters * l->rank, at.in, name, back->dtype,
+					   err);
 		}
 	}
 	return st;
@@ -127,7 +162,8 @@ static enum status place_adapters(struct model *m, struct back *back, int64_t la
 enum status tensors_place(struct model *m, struct back *back, struct error *err)
 {
 	const struct shape *s = &m->shape;
-	enum status st = place(m, back, &m->embed, s->vocab, s->hidden, NAME_EMBED, err);
+	enum status st =
+		place(m, back, &m->embed, s->vocab, s->hidden, NAME_EMBED, kept_in(m, back, NAME_EMBED), err);
 
 	for (int64_t i = 0; !st && i < s->layers; i++) {
 		st = place_layer(m, back, i, err);
@@ -135,7 +171,7 @@ enum status tensors_place(struct model *m, struct back *back, struct error *err)
 			st = place_adapters(m, back, i, err);
 	}
 	if (!st)
-		st = place(m, back, &m->norm, 1, s->hidden, NAME_NORM, err);
+		st = place(m, back, &m->norm, 1, s->hidden, NAME_NORM, back->dtype, err);
 	if (st)
 		return st;
 	/* Tied, the head is the embedding, unless one of them alone, or each for itself, is trained beside
@@ -143,6 +179,7 @@ enum status tensors_place(struct model *m, struct back *back, struct error *err)
 	if (s->tied && (m->full || !(m->lora.save & (PEFT_SAVE_EMBED | PEFT_SAVE_HEAD))))
 		m->head = m->embed;
 	else
-		st = place(m, back, &m->head, s->vocab, s->hidden, NAME_HEAD, err);
+		st = place(m, back, &m->head, s->vocab, s->hidden, NAME_HEAD, kept_in(m, back, NAME_HEAD),
+			   err);
 	return st;
 }

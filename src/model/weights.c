@@ -201,7 +201,7 @@ static void convert_row(const uint8_t *from, enum dtype stored, void *to, enum d
 
 	dtype_measure(&element);
 	if (stored == wanted) {
-		memcpy(to, from, count * element.size);
+		memcpy(to, from, dtype_bytes(wanted, count));
 		return;
 	}
 	if (wanted == DTYPE_F32) {
@@ -216,6 +216,24 @@ static void convert_row(const uint8_t *from, enum dtype stored, void *to, enum d
 	}
 }
 
+/* Numbers of a row as it is kept; of blocks those that they stand for. */
+static bool row_finite(enum dtype dtype, const void *row, size_t count)
+{
+	enum { CHUNK = 4096 };
+	float floats[CHUNK];
+
+	if (dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F16)
+		return dtype_finite(dtype, row, count);
+	for (size_t at = 0; at < count; at += CHUNK) {
+		size_t n = count - at < CHUNK ? count - at : CHUNK;
+
+		dtype_unpack(dtype, (const uint8_t *)row + dtype_bytes(dtype, at), floats, n);
+		if (!dtype_finite(DTYPE_F32, floats, n))
+			return false;
+	}
+	return true;
+}
+
 static enum status load_one(const struct weights *w, const struct weights_slot *slot, struct error *err)
 {
 	const struct mat *to = &slot->to;
@@ -226,7 +244,8 @@ static enum status load_one(const struct weights *w, const struct weights_slot *
 		return error_set(err, STATUS_BUG, "%s: a model of this shape has no %.100s", w->path,
 				 slot->name);
 	if (to->rows != n.rows || to->cols != n.cols || to->ld < to->cols || !to->data ||
-	    (to->dtype != DTYPE_F32 && to->dtype != DTYPE_BF16 && to->dtype != DTYPE_F16))
+	    (to->dtype != DTYPE_F32 && to->dtype != DTYPE_BF16 && to->dtype != DTYPE_F16 &&
+	     to->dtype != raw.tensor->dtype))
 		return error_set(err, STATUS_BUG,
 				 "%s: %s is %" PRId64 " x %" PRId64 ", not %" PRId64 " x %" PRId64 " of %s",
 				 w->path, n.hf, n.rows, n.cols, to->rows, to->cols, dtype_name(to->dtype));
@@ -234,7 +253,7 @@ static enum status load_one(const struct weights *w, const struct weights_slot *
 		uint8_t *out = (uint8_t *)to->data + dtype_bytes(to->dtype, (uint64_t)(row * to->ld));
 
 		convert_row(weights_row(&raw, row), raw.tensor->dtype, out, to->dtype, (size_t)n.cols);
-		if (!dtype_finite(to->dtype, out, (size_t)n.cols))
+		if (!row_finite(to->dtype, out, (size_t)n.cols))
 			return error_set_cause(
 				err, STATUS_BAD_INPUT, CAUSE_NAN,
 				"%s: %s: row %" PRId64 " has NaN, infinity or what %s cannot hold",

@@ -24,7 +24,8 @@ struct weights {
 enum status weights_open(struct weights *w, const char *path, struct error *err);
 void weights_release(struct weights *w);
 
-/* Where a tensor goes: by Hugging Face's name, F32, BF16 or F16, any ld; a vector is one row. */
+/* Where a tensor goes: by Hugging Face's name, F32, BF16 or F16, or as the file has it; any ld; a vector is
+ * one row. */
 struct weights_slot {
 	const char *name;
 	struct mat to;
