@@ -105,6 +105,8 @@ static void remote_text(struct text *t, const json_t *links)
 			  i == 1		    ? ""
 			  : !strcmp(type, "switch") ? "es"
 						    : "s");
+	else if (!strcmp(type, "switch"))
+		text_add(t, ", to switches");
 	json_decref(places);
 }
 

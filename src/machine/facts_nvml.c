@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One GPU's NVML answers, [code, value], to facts. A code that is not 0 makes the fact absent and says why.
  */
+#include <strings.h>
 #include "core/text.h"
 #include "machine/facts.h"
 #include "vendor/nvml.h"
@@ -211,7 +212,7 @@ static bool link_facts(json_t *row, const json_t *raw, double *errors, bool *has
 	static const char *const counters[] = {"error_replay", "error_recovery", "error_crc",
 					       "effective_errors", "symbol_errors"};
 	const json_t *fields = json_object_get(raw, "fields"), *pci;
-	const char *why;
+	const char *why, *bus;
 	double v;
 
 	if (!number_of(json_object_get(raw, "nvlink_state"), -1, &v, &why))
@@ -222,7 +223,9 @@ static bool link_facts(json_t *row, const json_t *raw, double *errors, bool *has
 	if (number_of(json_object_get(raw, "nvlink_remote_type"), -1, &v, &why))
 		facts_set_text(row, "remote_type", remote_name(v));
 	pci = json_array_get(json_object_get(raw, "nvlink_remote_pci"), 1);
-	facts_set_text(row, "remote_pci", json_string_value(json_object_get(pci, "bus_id")));
+	bus = json_string_value(json_object_get(pci, "bus_id"));
+	if (bus && strncasecmp(bus, "ffffffff", 8)) /* what a guest is told of a switch that is not its own */
+		facts_set_text(row, "remote_pci", bus);
 	if (number_of(json_object_get(fields, "speed"), -1, &v, &why))
 		facts_set_number(row, "rate_gbps", v * 1e-3);
 	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
