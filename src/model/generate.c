@@ -73,11 +73,6 @@ void generator_rewind(struct generator *g, int64_t rows)
 		g->cache.rows = rows;
 }
 
-int64_t generator_rows(const struct generator *g)
-{
-	return g->cache.rows;
-}
-
 /* At most GENERATE_ROWS tokens; logits of the last where they are wanted. */
 static enum status feed(struct generator *g, const int32_t *ids, int32_t count, bool logits,
 			struct error *err)

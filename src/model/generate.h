@@ -18,7 +18,6 @@ enum status generator_feed(struct generator *g, const int32_t *ids, size_t count
 			   struct error *err);
 /* The document is its first `rows` tokens again. */
 void generator_rewind(struct generator *g, int64_t rows);
-int64_t generator_rows(const struct generator *g);
 
 struct generate_options {
 	struct sampling sampling;

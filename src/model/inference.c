@@ -150,7 +150,10 @@ enum status inference_speak(struct inference *i, const int32_t *prompt, size_t c
 						 .stop = ask->stop,
 						 .stops = ask->stops};
 	enum generate_end end;
-	enum status st = generate(i->generator, prompt, count, &options, take, arg, &end, err);
+	enum status st;
+
+	generator_rewind(i->generator, 0); /* each prompt stands for itself */
+	st = generate(i->generator, prompt, count, &options, take, arg, &end, err);
 
 	*stopped = end == GENERATE_STOPPED;
 	return st;

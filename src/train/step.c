@@ -175,8 +175,10 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	const struct clock *clock = clock_monotonic();
 	struct pass p = pass_of(s, b, step, true);
 	uint64_t t0 = clock_now_ns(clock), t1;
-	enum status st = model_forward(&p, err);
+	enum status st = batch_check(b, s->model->shape.vocab, err);
 
+	if (!st)
+		st = model_forward(&p, err);
 	t1 = clock_now_ns(clock);
 	if (!st && b->targets)
 		st = model_backward(&p, (float)(1.0 / (double)targets), s->loss_sum.data, err);
@@ -204,7 +206,9 @@ enum status stepper_evaluate(struct stepper *s, const struct batch *b, double *l
 	if (!b->targets)
 		return STATUS_OK;
 	*(double *)s->loss_sum.data = 0;
-	st = model_forward(&p, err);
+	st = batch_check(b, s->model->shape.vocab, err);
+	if (!st)
+		st = model_forward(&p, err);
 	if (!st)
 		st = model_loss(&p, s->loss_sum.data, err);
 	*loss += *(const double *)s->loss_sum.data;
