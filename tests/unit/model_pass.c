@@ -2,6 +2,7 @@
 /* What must not change a loss or a gradient: recomputation, packing, chunks, threads, accumulation. */
 #include "unit/test.h"
 #include <math.h>
+#include <sys/mman.h>
 #include "unit/model_bed.h"
 
 enum { ALL = (1 << PEFT_TARGET_COUNT) - 1 };
@@ -242,6 +243,48 @@ static void test_pass__merged_is_unmerged(void **state)
 	bed_close(&b);
 }
 
+/* Three rows of logits, 2^30 elements from one to the next: the last begins at 2^31. */
+static void test_head__rows_times_vocabulary_may_pass_2_to_the_31(void **state)
+{
+	const struct bed_options o = {.family = FAMILY_QWEN2, .targets = ALL};
+	const size_t size = (size_t)4 * ((2u << 30) + 64);
+	const int32_t row[] = {0, 1, 2};
+	struct error err = {0};
+	float x[3 * 48], loss[2][3], close[3 * 56];
+	struct mat wide = {.rows = 3, .cols = 56, .ld = 1 << 30, .dtype = DTYPE_F32}, narrow = wide;
+	struct gemm g = {.trans_b = true, .alpha = 1};
+	struct bed b;
+
+	(void)state;
+	wide.data =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (wide.data == MAP_FAILED) {
+		print_message("# no 8 GB of addresses\n");
+		skip();
+	}
+	narrow.data = close;
+	narrow.ld = 56;
+	bed_open(&b, &o);
+	for (int i = 0; i < 3 * 48; i++)
+		x[i] = (float)(i % 7) * 0.1f;
+	g.a = (struct mat){.data = x, .rows = 3, .cols = 48, .ld = 48, .dtype = DTYPE_F32};
+	g.b = b.model->head.w;
+	for (int i = 0; i < 2; i++) {
+		struct mat losses = {.data = loss[i], .rows = 3, .cols = 1, .ld = 1, .dtype = DTYPE_F32};
+
+		g.d = i ? narrow : wide;
+		assert_int_equal(b.back.ops->gemm(&b.back, &g, &err), STATUS_OK);
+		assert_int_equal(b.back.ops->cross_entropy(&b.back, g.d, (const int32_t[]){5, 6, 7}, row,
+							   0.5f, losses, &err),
+				 STATUS_OK);
+	}
+	assert_memory_equal(loss[0], loss[1], sizeof(loss[0]));
+	for (int64_t i = 0; i < 3; i++)
+		assert_memory_equal((float *)wide.data + i * wide.ld, close + i * 56, 56 * sizeof(float));
+	bed_close(&b);
+	munmap(wide.data, size);
+}
+
 static void test_pass__a_document_beyond_the_positions_is_refused(void **state)
 {
 	struct bed b;
@@ -294,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_pass__gradients_of_two_batches_add_up),
 		cmocka_unit_test(test_pass__a_batch_without_targets_costs_no_gradient),
 		cmocka_unit_test(test_pass__merged_is_unmerged),
+		cmocka_unit_test(test_head__rows_times_vocabulary_may_pass_2_to_the_31),
 		cmocka_unit_test(test_pass__a_document_beyond_the_positions_is_refused),
 		cmocka_unit_test(test_batch__what_is_wrong_with_it_is_named),
 	};
