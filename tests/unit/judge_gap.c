@@ -145,32 +145,6 @@ static void test_gap__the_power_limit_is_told_from_a_current_limit(void **state)
 	assert_non_null(strstr(factor(world_of(&w, zeros), "clock")->signal, "current or voltage limit"));
 }
 
-static void test_gap__ten_percent_too_much_work_is_an_unexplained_residual(void **state)
-{
-	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689 * 1.10, 1395, 695, 0.918);
-	const struct judgement *j;
-
-	(void)state;
-	world_judge(&w);
-	j = world_of(&w, c);
-	assert_float_equal(j->unexplained, 1.10, 0.01);
-	assert_false(j->explained);
-	assert_int_equal(j->verdict, VERDICT_WARN);
-	assert_int_equal(j->cause, CAUSE_UNEXPLAINED);
-}
-
-static void test_gap__bytes_that_dram_does_not_show_are_not_explained(void **state)
-{
-	struct record_case *c = world_memory(&w, "gpu0", "gather", 1.0, 0.925);
-
-	(void)state;
-	world_memory(&w, "gpu0", "read", 3.1, 0.925);
-	world_memory(&w, "gpu0", "copy", 3.0, 0.895);
-	world_judge(&w);
-	assert_false(world_of(&w, c)->explained);
-	assert_true(world_of(&w, c)->unexplained < 0.4);
-}
-
 /* Factors of `is` over those of `was`: `factor` moved by that share, the residual against it, nothing else.
  */
 static void moved(const struct judgement *was, const struct judgement *is, const char *name, double by)
@@ -355,30 +329,6 @@ static void test_gap__types_may_have_a_kappa_each(void **state)
 	assert_float_equal(factor(world_of(&w, e), "pipe")->value, 0.90, 1e-9);
 }
 
-/* A figure that nobody asked to judge may lose a rest; above what its own signals allow it is doubted. */
-static void test_gap__what_is_measured_alone_may_lose_a_rest(void **state)
-{
-	static const struct {
-		double tflops;
-		enum verdict verdict;
-		enum cause cause;
-	} rows[] = {{689 * 0.90, VERDICT_MEASURED, CAUSE_NO_REFERENCE},
-		    {689 * 1.10, VERDICT_WARN, CAUSE_UNEXPLAINED}};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		/* of a size that no band is for */
-		struct record_case *c =
-			world_gemm(&w, "gpu0", "bf16", i ? 6144 : 7168, rows[i].tflops, 1395, 695, 0.918);
-
-		c->require = REQUIRE_MEASURED;
-		world_judge(&w);
-		assert_int_equal(world_of(&w, c)->verdict, rows[i].verdict);
-		assert_int_equal(world_of(&w, c)->cause, rows[i].cause);
-		assert_false(world_of(&w, c)->explained);
-	}
-}
-
 static void test_gap__without_a_signal_the_factor_stays_in_the_residual(void **state)
 {
 	struct record_case *c = world_gemm(&w, "gpu0", "fp32", 8192, 50.5, 1952, 698, 0);
@@ -489,47 +439,6 @@ static void test_gap__memory_without_others_or_signal_claims_nothing(void **stat
 	assert_float_equal(j->unexplained, 3.1 / 3.352, 0.001);
 }
 
-static void test_gap__advice_promises_only_what_was_measured_here(void **state)
-{
-	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 689, 1395, 695, 0.85), *zeros;
-	const struct judgement *j;
-
-	(void)state;
-	world_judge(&w);
-	j = world_of(&w, c);
-	assert_int_equal(j->advice_count, 2);
-	assert_string_equal(j->advice[0].knob, "power limit and cooling");
-	assert_string_equal(j->advice[0].gain, "at most x 1.42");
-	assert_non_null(strstr(j->advice[1].gain, "about none while the power cap binds"));
-	zeros = world_gemm(&w, "gpu0", "bf16", 8192, 820, 1659, 460, 0.85);
-	json_object_set_new(json_object_get((json_t *)zeros->plan, "options"), "data", json_string("zeros"));
-	/* A case that searched is explained by one that did not: both figures are the first choice's. */
-	json_object_set_new(json_object_get((json_t *)c->plan, "options"), "search", json_string("top"));
-	json_object_set_new(json_object_get((json_t *)zeros->plan, "options"), "search",
-			    json_string("first"));
-	world_set(c, "best", "best_ratio", 1.04);
-	world_set(c, "best", "best_ratio_low", 1.03);
-	world_set(c, "best", "best_ratio_high", 1.05);
-	world_text(c, "best", "variant", "algo 7");
-	world_judge(&w);
-	j = world_of(&w, c);
-	assert_non_null(strstr(j->advice[0].gain, "up to x 1.19"));
-	assert_string_equal(j->advice[1].gain, "x 1.040 (1.030 .. 1.050)");
-	assert_non_null(strstr(j->advice[1].evidence, "algo 7"));
-}
-
-static void test_gap__a_search_that_found_nothing_gives_no_advice(void **state)
-{
-	struct record_case *c = world_gemm(&w, "gpu0", "bf16", 8192, 1000, 1975, 500, 0.95);
-
-	(void)state;
-	world_set(c, "best", "best_ratio", 1.001);
-	world_set(c, "best", "best_ratio_low", 0.998);
-	world_set(c, "best", "best_ratio_high", 1.004);
-	world_judge(&w);
-	assert_int_equal(world_of(&w, c)->advice_count, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -540,8 +449,6 @@ int main(void)
 		T(counted_flop_hide_no_miscounted_work),
 		T(where_no_counter_told_the_note_stands_with_the_pipe),
 		T(the_power_limit_is_told_from_a_current_limit),
-		T(ten_percent_too_much_work_is_an_unexplained_residual),
-		T(bytes_that_dram_does_not_show_are_not_explained),
 		T(a_signal_moves_its_own_factor_and_the_residual),
 		T(a_tile_moves_useful_and_the_residual),
 		T(kappa_comes_from_the_mma_only_kernel_of_this_run),
@@ -549,7 +456,6 @@ int main(void)
 		T(a_calibration_that_held_idle_time_is_refused_and_named),
 		T(no_pipe_is_busier_than_always),
 		T(types_may_have_a_kappa_each),
-		T(what_is_measured_alone_may_lose_a_rest),
 		T(without_a_signal_the_factor_stays_in_the_residual),
 		T(nvml_s_clock_is_no_proof),
 		T(boost_above_the_maximum_is_named),
@@ -557,8 +463,6 @@ int main(void)
 		T(padding_is_arithmetic_of_the_tile),
 		T(memory_closes_with_dram_activity_calibrated_by_the_other_cases),
 		T(memory_without_others_or_signal_claims_nothing),
-		T(advice_promises_only_what_was_measured_here),
-		T(a_search_that_found_nothing_gives_no_advice),
 #undef T
 	};
 
