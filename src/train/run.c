@@ -247,6 +247,11 @@ static enum status all_steps(struct train *t, struct error *err)
 		if (!st)
 			st = look_around(t, err);
 	}
+	if (!st && t->state.step < t->state.max_steps && enough(t))
+		log_info(t->job->log, LOG_TOPIC_RUN,
+			 "ends early: no better held-out loss in %u evaluations, the best was at "
+			 "step %llu",
+			 t->state.worse, (unsigned long long)t->state.best_step);
 	return st;
 }
 

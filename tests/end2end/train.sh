@@ -39,49 +39,49 @@ fi
 rows rows.jsonl 1 24
 rows held.jsonl 101 106
 
-config whole.yaml "max_steps: 120" "eval_steps: 60" "eval_on_start: true" "save_steps: 30" "warmup_steps: 2"
+config whole.yaml "max_steps: 60" "eval_steps: 30" "eval_on_start: true" "save_steps: 20" "warmup_steps: 2" \
+	"gradient_accumulation_steps: 4"
 ok "a plan is made without reading the model" expect 0 train whole.yaml --plan
 ok "it names memory and work" says '^  saved ' out
 ok "and is JSON when asked" sh -c '"$1" train whole.yaml --plan --json | grep -q "\"memory_bytes\": [1-9]"' sh "$assay"
 
 ok "it trains" expect 0 train whole.yaml --out whole
-ok "each step is told" says 'step 120/120 loss' err
+ok "each step is told" says 'step 60/60 loss' err
 ok "the report has its figures" says '^loss_first ' out
-ok "and its steps" says '^ *120 ' out
+ok "and its steps" says '^ *60 ' out
 "$assay" report whole --format json > report.json
 ok "the held-out loss went down" less "$(figure eval_loss report.json)" "$(figure eval_loss_first report.json)"
 ok "the adapter is there in PEFT's files" [ -s whole/adapter/adapter_model.safetensors ]
 ok "and says of what model" says '"peft_type": "LORA"' whole/adapter/adapter_config.json
-ok "the newest checkpoint is named" says '^checkpoint-120$' whole/latest
+ok "the newest checkpoint is named" says '^checkpoint-60$' whole/latest
 ok "older ones are gone but two and the best" [ "$(find whole -maxdepth 1 -name 'checkpoint-*' | wc -l)" -le 3 ]
-ok "the configuration is kept as understood" says 'gradient_accumulation_steps: 1' whole/config.yaml
+ok "the configuration is kept as understood" says 'gradient_accumulation_steps: 4' whole/config.yaml
 ok "a run is not begun over" expect 64 train whole.yaml --out whole
 ok "and how to go on is said" says '--resume whole goes on with it' err
 
 ok "steps are JSON Lines when asked" expect 0 train whole.yaml --out again --json
-ok "each a whole object" sh -c 'grep -c "^{\"type\": *\"step\".*}$" out | grep -qx 120'
+ok "each a whole object" sh -c 'grep -c "^{\"type\": *\"step\".*}$" out | grep -qx 60'
 ok "two runs can be compared" expect 0 compare --all whole again
 ok "by their rate" says 'token/s' out
 ok "the same seed gives the same adapter" cmp whole/adapter/adapter_model.safetensors again/adapter/adapter_model.safetensors
 
 # Stopped in the middle, killed in the middle: the same as never stopped.
 same_as_whole() { # DIR
-	cmp "$1/checkpoint-120/optimizer.bin" whole/checkpoint-120/optimizer.bin &&
+	cmp "$1/checkpoint-60/optimizer.bin" whole/checkpoint-60/optimizer.bin &&
 		cmp "$1/adapter/adapter_model.safetensors" whole/adapter/adapter_model.safetensors
 }
 begin() { # DIR: a run that has done a few steps
 	"$assay" train whole.yaml --out "$1" > out 2> err &
 	pid=$!
 	for _ in $(seq 300); do
-		grep -qs 'step 6/120' err && return
+		grep -qs 'step 2/60' err && return
 		sleep 0.02
 	done
 }
 ended() { wait "$pid"; [ $? = "$1" ]; }
 worker_of() { # PID: its child that trains
-	for one in /proc/[0-9]*; do
-		tr '\0' ' ' < "$one/cmdline" 2> /dev/null | grep -q ' __trainer ' || continue
-		[ "$(sed 's/.*) [A-Z] \([0-9]*\).*/\1/' "$one/stat" 2> /dev/null)" = "$1" ] && echo "${one#/proc/}"
+	for one in $(cat "/proc/$1/task/$1/children"); do
+		tr '\0' ' ' < "/proc/$one/cmdline" | grep -q ' __trainer ' && echo "$one"
 	done
 }
 begin stopped
@@ -89,7 +89,7 @@ kill -INT "$pid"
 ok "Ctrl-C ends it, inconclusive" ended 2
 ok "and says how to go on" says 'assay train --resume stopped goes on' err
 ok "the journal has it" says '"ending":"cancelled","status":"cancelled"' stopped/journal.jsonl
-ok "what was done is saved" sh -c '[ "$(sed s/checkpoint-// stopped/latest)" -ge 6 ]'
+ok "what was done is saved" sh -c '[ "$(sed s/checkpoint-// stopped/latest)" -ge 2 ]'
 ok "it goes on" expect 0 train --resume stopped
 ok "and is the uninterrupted run, bit for bit" same_as_whole stopped
 begin killed
@@ -110,6 +110,17 @@ ok "to the same end" same_as_whole fallen
 sed -i 's/^  seed: 42$/  seed: 7/' fallen/config.yaml
 ok "another configuration is not gone on with" expect 64 train --resume fallen
 ok "and that is said" says 'begun with another configuration' err
+
+# A rate far too high: the held-out loss rises, the run ends early, and the adapter is the best one's.
+lora="{r: 4, alpha: 64}" config early.yaml "max_steps: 400" "eval_steps: 5" "early_stopping_patience: 2" \
+	"load_best_model_at_end: true" "lr_scheduler_type: constant" "tensorboard: false"
+sed -i 's/learning_rate: 1e-2/learning_rate: 0.3/' early.yaml
+ok "a run that gets worse" expect 0 train early.yaml --out early --no-telemetry
+ok "ends early" says 'ends early: no better held-out loss in 2 evaluations' err
+best=$(sed -n 's/.*the best was at step \([0-9]*\).*/\1/p' err)
+ok "with the best adapter" cmp early/adapter/adapter_model.safetensors "early/checkpoint-$best/adapter_model.safetensors"
+newest=$(cat early/latest)
+ok "which is not the last one" [ "$newest" != "checkpoint-$best" ]
 
 # A disk that is full: the checkpoint before stays.
 config full.yaml "max_steps: 4" "save_steps: 2" "tensorboard: false"
@@ -202,7 +213,7 @@ ok "no prompt" expect 64 generate model
 python=${ASSAY_TEST_PYTHON:-python3}
 if "$python" -c 'import tensorboard' 2> /dev/null; then
 	"$python" -B "$root/tests/oracles/train_events.py" whole/runs > events
-	ok "TensorBoard reads every step" sh -c '[ "$(grep -c "^train/loss " events)" = 120 ] && [ "$(grep -c "^eval/loss " events)" = 3 ]'
+	ok "TensorBoard reads every step" sh -c '[ "$(grep -c "^train/loss " events)" = 60 ] && [ "$(grep -c "^eval/loss " events)" = 3 ]'
 else
 	n=$((n + 1))
 	echo "ok $n - TensorBoard reads every step # SKIP the Python package tensorboard is not installed"
