@@ -5,7 +5,6 @@ set -eu
 # For tests and tools, sorted.
 meant_for_tests() {
 	cat << LIST
-attention_flop_backward what tests/gpu divides by time
 info_gpu_shows every fact of a GPU is shown somewhere
 journal_parse_line one line, for the fuzzer
 move_bytes what tests/gpu divides by time

@@ -65,16 +65,6 @@ static inline float decode(const struct format *f, unsigned bytes, uint32_t bits
 	return float_of(sign | (size + ((127 - f->bias) << f->fraction)) << (23 - f->fraction));
 }
 
-uint32_t attention_encode(enum attention_type type, float x)
-{
-	return encode(&formats[type], attention_type_bytes(type), x);
-}
-
-float attention_decode(enum attention_type type, uint32_t bits)
-{
-	return decode(&formats[type], attention_type_bytes(type), bits);
-}
-
 /* Each type's loop by itself, so that its format is a constant there. */
 #define EACH_TYPE(type, loop)                                                                                \
 	switch (type) {                                                                                      \

@@ -4,10 +4,8 @@
 #define PROBE_ATTENTION_NUMBER_H
 #include "gpu/attention.h"
 
-/* Nearest, ties to even, subnormals kept; beyond the largest value it saturates. NaN stays NaN. */
-uint32_t attention_encode(enum attention_type type, float x);
-float attention_decode(enum attention_type type, uint32_t bits);
-/* `count` elements to and from an array of the type. */
+/* `count` elements to and from an array of the type: nearest, ties to even, subnormals kept; beyond the
+ * largest value it saturates. NaN stays NaN. */
 void attention_store(enum attention_type type, void *to, const float *from, size_t count);
 void attention_load(enum attention_type type, float *to, const void *from, size_t count);
 /* In place: what storing and loading would give. */
