@@ -66,7 +66,7 @@ static void show_ready(const struct training *t, const json_t *line)
 
 	units_format(memory, sizeof(memory), number(line, "memory_bytes"), "B");
 	log_info(t->c->log, LOG_TOPIC_RUN,
-		 "%.4g of %.4g parameters are trained; %.0f rows with %.0f tokens, %.0f of them targets; "
+		 "%.0f of %.0f parameters are trained; %.0f rows with %.0f tokens, %.0f of them targets; "
 		 "%.0f steps; %s of "
 		 "memory",
 		 number(line, "trained"), number(line, "parameters"), number(line, "rows"),

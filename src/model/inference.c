@@ -58,28 +58,40 @@ static enum status plan(struct inference *i, const struct inference_options *o, 
 	return st;
 }
 
+/* Over what the base model has: a head that was trained apart from the tied embedding is the adapter's. */
+static enum status load_adapter(struct inference *i, bool merge, struct error *err)
+{
+	struct peft_slot *slots = NULL;
+	struct named *names = NULL;
+	size_t count = 0;
+	enum status st = model_peft_slots(i->model, &i->model->params.master, &slots, &names, &count, err);
+
+	if (!st)
+		st = peft_load(&i->peft, slots, count, err);
+	if (!st)
+		st = model_refresh(i->model, &i->back, err);
+	if (!st && merge)
+		st = model_merge(i->model, &i->back, err);
+	free(slots);
+	free(names);
+	return st;
+}
+
 static enum status load(struct inference *i, const struct inference_options *o, struct error *err)
 {
 	struct weights_slot *slots = NULL;
-	struct peft_slot *parts = NULL;
-	struct named *names = NULL, *part_names = NULL;
+	struct named *names = NULL;
 	size_t count = 0;
 	enum status st = model_weight_slots(i->model, &slots, &names, &count, err);
 
 	if (!st)
 		st = weights_load(&i->weights, slots, count, err);
-	if (!st && o->adapter)
-		st = model_peft_slots(i->model, &i->model->params.master, &parts, &part_names, &count, err);
-	if (!st && o->adapter)
-		st = peft_load(&i->peft, parts, count, err);
 	if (!st)
 		st = model_loaded(i->model, &i->back, err);
-	if (!st && o->adapter && o->merge)
-		st = model_merge(i->model, &i->back, err);
+	if (!st && o->adapter)
+		st = load_adapter(i, o->merge, err);
 	free(slots);
-	free(parts);
 	free(names);
-	free(part_names);
 	return st;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A decoder of the families of shape.h with what is trained of it. Life: model_create (the table of what is
- * trained), model_place (memory, or its plan), weights_load and peft_load into the slots, model_loaded; then
- * passes over batches.
+ * trained), model_place (memory, or its plan), weights_load into the slots, model_loaded, then an adapter of
+ * random numbers or by peft_load and model_refresh; then passes over batches.
  */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H

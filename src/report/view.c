@@ -244,16 +244,32 @@ void view_counts(struct text *out, const unsigned verdicts[VERDICT_COUNT], size_
 	}
 }
 
+/* This is meant for a shell: what a suite's name or path does not need does not get there. */
+static void add_shell_word(struct text *out, const char *word)
+{
+	for (const char *s = word; *s; s++)
+		text_add_bytes(out, isalnum((unsigned char)*s) || strchr("._/+-=:,", *s) ? s : "?", 1);
+}
+
+/* A suite by its name and seed; a job, which has no seed of the run's, by the words that began it. */
 void view_repeat(struct text *out, const struct view *v)
 {
 	const json_t *open = v->in->record->open;
 	const char *suite = json_string_value(json_object_get(open, "suite"));
-	const json_t *seed = json_object_get(open, "seed");
+	const json_t *seed = json_object_get(open, "seed"), *words = json_object_get(open, "command");
 
+	if (!json_is_integer(seed) && json_array_size(words) > 1) {
+		text_add(out, "assay");
+		for (size_t i = 1; i < json_array_size(words); i++) {
+			const char *word = json_string_value(json_array_get(words, i));
+
+			text_add(out, " ");
+			add_shell_word(out, word ? word : "?");
+		}
+		return;
+	}
 	text_addf(out, "assay check%s", suite && suite[0] ? " " : "");
-	/* This is meant for a shell: what a suite's name or path does not need does not get there. */
-	for (const char *s = suite ? suite : ""; *s; s++)
-		text_add_bytes(out, isalnum((unsigned char)*s) || strchr("._/+-", *s) ? s : "?", 1);
+	add_shell_word(out, suite ? suite : "");
 	if (json_is_integer(seed))
 		text_addf(out, " --seed %" JSON_INTEGER_FORMAT, json_integer_value(seed));
 }

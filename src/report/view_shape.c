@@ -156,7 +156,9 @@ static const char *measured_why(const struct view_row *row)
 {
 	if (row->aside || row->j->verdict != VERDICT_MEASURED || record_follows(row->c))
 		return NULL;
-	return row->in_curve ? "points of a curve" : row->reason;
+	if (row->in_curve)
+		return "points of a curve";
+	return row->reason && row->reason[0] ? row->reason : "a job, which has no reference";
 }
 
 /* Rows from this one on that were measured for the same reason; 0 where an earlier one counts it. */

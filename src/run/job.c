@@ -59,11 +59,10 @@ static void write_open(struct job *j, const json_t *facts)
 
 	process_build(build);
 	clock_wall_text(wall, sizeof(wall));
-	body = json_pack("{s:i, s:s, s:o, s:s, s:s, s:o, s:i, s:s, s:s, s:{s:b, s:b}}", "schema",
-			 JOURNAL_SCHEMA, "program", ASSAY_VERSION, "command", words_json(s->command), "build",
-			 build, "wall", wall, "node", field_string(node ? node : ""), "seed", 0, "suite",
-			 s->name, "expectations", "builtin", "options", "sample", s->sample, "real_names",
-			 s->real_names);
+	body = json_pack("{s:i, s:s, s:o, s:s, s:s, s:o, s:s, s:s, s:{s:b, s:b}}", "schema", JOURNAL_SCHEMA,
+			 "program", ASSAY_VERSION, "command", words_json(s->command), "build", build, "wall",
+			 wall, "node", field_string(node ? node : ""), "suite", s->name, "expectations",
+			 "builtin", "options", "sample", s->sample, "real_names", s->real_names);
 	if (body && s->resume)
 		json_object_set_new(json_object_get(body, "options"), "resume", json_true());
 	if (body && s->started_ns)
