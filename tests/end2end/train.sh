@@ -70,18 +70,31 @@ same_as_whole() { # DIR
 	cmp "$1/checkpoint-60/optimizer.bin" whole/checkpoint-60/optimizer.bin &&
 		cmp "$1/adapter/adapter_model.safetensors" whole/adapter/adapter_model.safetensors
 }
-begin() { # DIR: a run that has done a few steps
-	"$assay" train whole.yaml --out "$1" > out 2> err &
+begin() { # DIR: a run that has done a few steps. A pipe wakes this shell at once; looking into a file now and then, it came too late.
+	rm -f said
+	mkfifo said
+	"$assay" train whole.yaml --out "$1" > out 2> said &
 	pid=$!
-	for _ in $(seq 300); do
-		grep -qs 'step 2/60' err && return
-		sleep 0.02
+	exec 3< said
+	: > err
+	while read -r line <&3; do
+		printf '%s\n' "$line" >> err
+		case $line in *'step 2/60'*) break ;; esac
 	done
+	cat <&3 >> err &
+	listener=$!
+	exec 3<&-
 }
-ended() { wait "$pid"; [ $? = "$1" ]; }
+ended() { # CODE; what it said last has been read then
+	wait "$pid"
+	code=$?
+	wait "$listener"
+	[ $code = "$1" ]
+}
 worker_of() { # PID: its child that trains
-	for one in $(cat "/proc/$1/task/$1/children"); do
-		tr '\0' ' ' < "/proc/$one/cmdline" | grep -q ' __trainer ' && echo "$one"
+	read -r children < "/proc/$1/task/$1/children"
+	for one in $children; do
+		grep -qsz '^__trainer$' "/proc/$one/cmdline" && echo "$one"
 	done
 }
 begin stopped
@@ -94,9 +107,8 @@ ok "it goes on" expect 0 train --resume stopped
 ok "and is the uninterrupted run, bit for bit" same_as_whole stopped
 begin killed
 worker=$(worker_of "$pid")
-kill -KILL "$pid"
-wait "$pid" 2> /dev/null
-sleep 0.2
+ended_by_kill() { kill -KILL "$pid" && ! ended 0; }
+ok "a run is killed" ended_by_kill 2> /dev/null
 ok "after a kill the report shows what was written" expect 2 report killed
 ok "its worker died with it" sh -c '[ -n "$1" ] && ! grep -qs "^State:[[:space:]]*[^Z[:space:]]" "/proc/$1/status"' sh "$worker"
 ok "a killed run goes on" expect 0 train --resume killed

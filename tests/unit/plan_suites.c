@@ -80,7 +80,7 @@ static void test_plan_suites__quick_and_full_take_no_longer_than_they_say(void *
 		struct machine *m = live(rows[i].machine);
 
 		plan_suite(rows[i].suite, m, NULL);
-		print_message("%s on %s: %.0f s\n", rows[i].suite, rows[i].machine, plan.seconds_expected);
+		print_message("# %s on %s: %.0f s\n", rows[i].suite, rows[i].machine, plan.seconds_expected);
 		if (!(plan.seconds_expected > 0 && plan.seconds_expected <= rows[i].most_s))
 			fail_msg("%s on %s takes %.1f s by its plan, %.0f at most", rows[i].suite,
 				 rows[i].machine, plan.seconds_expected, rows[i].most_s);
