@@ -68,11 +68,6 @@ static enum status add_lora(struct model *m, struct error *err)
 	return st;
 }
 
-static double scale_of(const struct peft_config *c)
-{
-	return c->alpha / (c->rslora ? sqrt((double)c->rank) : (double)c->rank);
-}
-
 /* Sizes of the linear maps, and which adapters they have. */
 static void lay_out(struct model *m)
 {
@@ -87,7 +82,7 @@ static void lay_out(struct model *m)
 			if (!(m->lora.targets >> target & 1))
 				continue;
 			l->rank = m->lora.rank;
-			l->lora_scale = (float)scale_of(&m->lora);
+			l->lora_scale = (float)peft_scale(&m->lora);
 			l->adapter[l->adapters++] =
 				(struct adapter){.target = target, .out = at.out, .out_begin = at.out_begin};
 		}

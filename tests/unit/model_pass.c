@@ -3,6 +3,7 @@
 #include "unit/test.h"
 #include <math.h>
 #include <sys/mman.h>
+#include "model/tensors.h"
 #include "unit/model_bed.h"
 
 enum { ALL = (1 << PEFT_TARGET_COUNT) - 1 };
@@ -60,7 +61,7 @@ static void test_pass__recomputation_changes_no_bit(void **state)
 		}
 }
 
-static void test_pass__dropout_has_a_mask_of_its_own_for_each_map_and_seed(void **state)
+static void test_pass__dropout_has_other_masks_for_another_seed_and_none_in_evaluation(void **state)
 {
 	static const struct bed_options without = {.family = FAMILY_QWEN2, .targets = ALL};
 	struct bed_options with = without;
@@ -79,6 +80,67 @@ static void test_pass__dropout_has_a_mask_of_its_own_for_each_map_and_seed(void 
 	assert_true(loss[2] != loss[1]);
 	b.pass.dropout = false;
 	assert_true(fabs(bed_loss(&b, false) - loss[0]) < 1e-4);
+	bed_close(&b);
+}
+
+enum { MASK_RANK = 8, MASK_WIDTH = 512, MASK_LAYERS = 4 };
+
+/* The masks that a layer's maps see: rows of ones through an A that picks the first MASK_RANK columns. */
+static size_t masks_of(struct bed *b, struct layer *layer, uint8_t (*kept)[BED_ROWS * MASK_RANK])
+{
+	static const size_t maps[] = {offsetof(struct layer, qkv), offsetof(struct layer, o),
+				      offsetof(struct layer, gate_up), offsetof(struct layer, down)};
+	static float ones[BED_ROWS * MASK_WIDTH], out[BED_ROWS * 3 * MASK_RANK];
+	const struct linear_run run = {.back = &b->back, .dropout_p = 0.5f, .dropout_seed = 11};
+	struct mat x = {.data = ones, .rows = BED_ROWS, .dtype = DTYPE_F32}, u = x;
+	struct error err = {0};
+	size_t count = 0;
+
+	for (int i = 0; i < BED_ROWS * MASK_WIDTH; i++)
+		ones[i] = 1;
+	u.data = out;
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		struct linear *l = layer_linear(layer, maps[i]);
+
+		assert_true(l->adapters > 0 && l->in >= MASK_RANK && l->in <= MASK_WIDTH);
+		for (int64_t row = 0; row < l->adapters * MASK_RANK; row++)
+			for (int64_t column = 0; column < l->in; column++)
+				((float *)l->a.w.data)[row * l->a.w.ld + column] = row % MASK_RANK == column;
+		x.cols = x.ld = l->in;
+		u.cols = u.ld = l->adapters * MASK_RANK;
+		assert_int_equal(linear_remake(&run, l, x, u, &err), STATUS_OK);
+		for (int a = 0; a < l->adapters; a++, count++)
+			for (int64_t k = 0; k < BED_ROWS * MASK_RANK; k++)
+				kept[count][k] =
+					out[k / MASK_RANK * u.ld + a * MASK_RANK + k % MASK_RANK] != 0;
+	}
+	return count;
+}
+
+/* Of two masks apart, half the places differ; of one and the same, none. */
+static void test_pass__each_module_of_each_layer_has_a_dropout_mask_of_its_own(void **state)
+{
+	static uint8_t kept[MASK_LAYERS * PEFT_TARGET_COUNT][BED_ROWS * MASK_RANK];
+	const int places = BED_ROWS * MASK_RANK;
+	size_t count = 0;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, &(struct bed_options){
+			     .family = FAMILY_QWEN2, .targets = ALL, .rank = MASK_RANK, .dropout = 0.5f});
+	assert_true(b.shape.layers > 1 && b.shape.layers <= MASK_LAYERS);
+	for (int64_t i = 0; i < b.shape.layers; i++)
+		count += masks_of(&b, &b.model->layer[i], kept + count);
+	assert_int_equal(count, b.shape.layers * PEFT_TARGET_COUNT);
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < i; j++) {
+			int apart = 0;
+
+			for (int k = 0; k < places; k++)
+				apart += kept[i][k] != kept[j][k];
+			if (apart < places * 2 / 5 || apart > places * 3 / 5)
+				fail_msg("masks %zu and %zu differ in %d of %d", i, j, apart, places);
+		}
 	bed_close(&b);
 }
 
@@ -329,7 +391,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pass__recomputation_changes_no_bit),
-		cmocka_unit_test(test_pass__dropout_has_a_mask_of_its_own_for_each_map_and_seed),
+		cmocka_unit_test(test_pass__dropout_has_other_masks_for_another_seed_and_none_in_evaluation),
+		cmocka_unit_test(test_pass__each_module_of_each_layer_has_a_dropout_mask_of_its_own),
 		cmocka_unit_test(test_pass__rows_keep_their_masks_wherever_they_are_packed),
 		cmocka_unit_test(test_pass__packed_documents_never_see_each_other),
 		cmocka_unit_test(test_pass__chunks_threads_and_products_of_our_own_agree),

@@ -5,6 +5,7 @@
 #include <math.h>
 #include "model/cpu.h"
 #include "model/model.h"
+#include "model/peft.h"
 #include "model/safetensors.h"
 
 enum { ROWS = 64 };
@@ -13,8 +14,8 @@ static const char *const models[] = {"qwen2", "qwen3", "llama", "llama_tied"};
 struct bed {
 	char dir[512];
 	struct weights weights;
-	struct safetensors expected, adapter;
-	struct peft_config lora;
+	struct safetensors expected;
+	struct peft adapter; /* as PEFT wrote it */
 	struct arena arena;
 	struct back back;
 	struct model *model;
@@ -92,6 +93,19 @@ static void make_batch(struct bed *b)
 	};
 }
 
+static void load_adapter(struct bed *b)
+{
+	struct peft_slot *slots;
+	struct named *names;
+	struct error err = {0};
+	size_t count;
+
+	must(model_peft_slots(b->model, &b->model->params.master, &slots, &names, &count, &err), &err);
+	must(peft_load(&b->adapter, slots, count, &err), &err);
+	free(slots);
+	free(names);
+}
+
 static void load(struct bed *b, bool lora)
 {
 	struct weights_slot *slots;
@@ -104,48 +118,31 @@ static void load(struct bed *b, bool lora)
 	free(slots);
 	free(names);
 	must(model_loaded(b->model, &b->back, &err), &err);
-	for (int i = 0; lora && i < b->model->params.count; i++) {
-		const struct param *p = &b->model->params.table[i];
-
-		memcpy((float *)b->model->params.master.data + p->offset,
-		       tensor(&b->adapter, "base_model.model.", p->name)->data,
-		       (size_t)(p->rows * p->cols) * 4);
-	}
+	if (lora)
+		load_adapter(b);
 	must(model_refresh(b->model, &b->back, &err), &err);
 }
 
 static void open_bed(struct bed *b, const char *name, bool lora)
 {
 	struct error err = {0};
-	json_t *config;
 	char path[1024];
 
 	memset(b, 0, sizeof(*b));
 	snprintf(b->dir, sizeof(b->dir), "%s/tests/data/model/%s", SOURCE_DIR, name);
 	must(weights_open(&b->weights, b->dir, &err), &err);
 	open_file(&b->expected, b, "expected.safetensors");
-	open_file(&b->adapter, b, "adapter/adapter_model.safetensors");
-	snprintf(path, sizeof(path), "%s/adapter/adapter_config.json", b->dir);
-	config = json_load_file(path, 0, NULL);
-	assert_non_null(config);
-	b->lora = (struct peft_config){
-		.rank = json_integer_value(json_object_get(config, "r")),
-		.alpha = json_number_value(json_object_get(config, "lora_alpha")),
-		.rslora = json_is_true(json_object_get(config, "use_rslora")),
-		.targets = json_array_size(json_object_get(config, "target_modules")) == 7
-				   ? (1 << PEFT_TARGET_COUNT) - 1
-				   : 1 << PEFT_Q | 1 << PEFT_V | 1 << PEFT_UP,
-	};
-	json_decref(config);
+	snprintf(path, sizeof(path), "%s/adapter", b->dir);
+	must(peft_open(&b->adapter, path, &b->weights.shape, &err), &err);
 	make_batch(b);
 	must(cpu_back_create(&b->back, &(struct cpu_options){.threads = 2}, &b->arena, &err), &err);
 	b->arena.size = 16u << 20;
 	b->arena.base = aligned_alloc(ARENA_ALIGN, b->arena.size);
 	assert_non_null(b->arena.base);
-	must(model_create(
-		     &b->model, &b->weights.shape,
-		     &(struct model_options){.lora = lora ? &b->lora : NULL, .full = !lora, .positions = 64},
-		     &err),
+	must(model_create(&b->model, &b->weights.shape,
+			  &(struct model_options){
+				  .lora = lora ? &b->adapter.config : NULL, .full = !lora, .positions = 64},
+			  &err),
 	     &err);
 	must(model_place(b->model, &b->back, &err), &err);
 	must(saved_create(&b->saved, b->model, RECOMPUTE_NONE, &err), &err);
@@ -160,8 +157,52 @@ static void close_bed(struct bed *b)
 	cpu_back_release(&b->back);
 	free(b->arena.base);
 	safetensors_release(&b->expected);
-	safetensors_release(&b->adapter);
+	peft_release(&b->adapter);
 	weights_release(&b->weights);
+}
+
+/* What peft_open says of an adapter, held against its two files as they are. */
+static void check_adapter(const struct bed *b)
+{
+	const struct peft_config *c = &b->adapter.config;
+	const struct params *params = &b->model->params;
+	json_t *config, *targets;
+	unsigned listed = 0;
+	char path[1024];
+
+	snprintf(path, sizeof(path), "%s/adapter/adapter_config.json", b->dir);
+	config = json_load_file(path, 0, NULL);
+	assert_non_null(config);
+	targets = json_object_get(config, "target_modules");
+	assert_true(json_array_size(targets) > 0);
+	for (size_t i = 0; i < json_array_size(targets); i++)
+		listed |= peft_target_by_name(json_string_value(json_array_get(targets, i)));
+	assert_int_equal(c->targets, listed);
+	assert_int_equal(c->rank, json_integer_value(json_object_get(config, "r")));
+	assert_true(c->alpha == json_number_value(json_object_get(config, "lora_alpha")));
+	assert_int_equal(c->rslora, json_is_true(json_object_get(config, "use_rslora")));
+	json_decref(config);
+	assert_int_equal(params->count, b->adapter.file.count);
+	for (int i = 0; i < params->count; i++) {
+		const struct param *p = &params->table[i];
+		const struct tensor *t = tensor(&b->adapter.file, "base_model.model.", p->name);
+
+		assert_int_equal(t->size, (uint64_t)(p->rows * p->cols) * 4);
+		assert_memory_equal((float *)params->master.data + p->offset, t->data, t->size);
+	}
+}
+
+static void test_torch__adapters_that_peft_wrote_are_loaded_as_they_are(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+		struct bed b;
+
+		open_bed(&b, models[i], true);
+		assert_false(peft_does_nothing(&b.adapter));
+		check_adapter(&b);
+		close_bed(&b);
+	}
 }
 
 /* Every element within 1e-5 of the tensor's largest. */
@@ -315,6 +356,7 @@ static void test_torch__fifty_steps_of_an_adapter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_torch__adapters_that_peft_wrote_are_loaded_as_they_are),
 		cmocka_unit_test(test_torch__every_gradient_of_full_fine_tuning),
 		cmocka_unit_test(test_torch__every_gradient_of_peft_s_adapter),
 		cmocka_unit_test(test_torch__fifty_steps_of_full_fine_tuning),

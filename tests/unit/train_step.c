@@ -169,6 +169,122 @@ static void accumulation_of_everything(void **state)
 	accumulation_changes_nothing("", "full_finetuning: true, gradient_checkpointing: true");
 }
 
+/* Documents [first, last) in micro-batches of `each`, the last of them smaller where they don't divide. */
+static void micros(struct stepper *s, int first, int last, int each, uint64_t number, uint64_t targets)
+{
+	struct step_part took = {0};
+	struct error err = {0};
+	struct rows r;
+
+	for (int d = first; d < last; d += each) {
+		make(&r, &s->model->shape, d, d + each < last ? d + each : last);
+		assert_int_equal(stepper_micro(s, &r.b, number, targets, &took, &err), STATUS_OK);
+	}
+}
+
+static uint64_t targets_in(const struct stepper *s, int first, int last)
+{
+	struct rows r;
+
+	make(&r, &s->model->shape, first, last);
+	return (uint64_t)r.b.targets;
+}
+
+static void add_gradient(struct stepper *to, const struct stepper *from)
+{
+	float *sum = to->model->params.grad.data;
+	const float *g = from->model->params.grad.data;
+
+	for (size_t i = 0; i < to->model->params.length; i++)
+		sum[i] += g[i];
+	*(double *)to->loss_sum.data += *(const double *)from->loss_sum.data;
+}
+
+/*
+ * A step shared by `ranks` steppers: each has its part of the documents, gradients are summed, and then each
+ * clips the sum. The first is the caller's.
+ */
+static void step_of_ranks(struct stepper *first, const struct config *c, int ranks, double *loss, double *norm)
+{
+	struct stepper rank[4];
+	struct error err = {0};
+
+	for (int i = 0; i < ranks; i++) {
+		begin(&rank[i], c);
+		assert_int_equal(stepper_begin(&rank[i], &err), STATUS_OK);
+		micros(&rank[i], i * DOCS / ranks, (i + 1) * DOCS / ranks, 2, 0, targets_in(&rank[i], 0, DOCS));
+		if (i)
+			add_gradient(&rank[0], &rank[i]);
+	}
+	assert_int_equal(stepper_end(&rank[0], 1e-2, 0, loss, norm, &err), STATUS_OK);
+	for (int i = 1; i < ranks; i++) {
+		double sum, own;
+
+		/* What is left in the first's gradient is the sum, before clipping: each steps by the same. */
+		memcpy(rank[i].model->params.grad.data, rank[0].model->params.grad.data,
+		       rank[0].model->params.length * sizeof(float));
+		assert_int_equal(stepper_end(&rank[i], 1e-2, 0, &sum, &own, &err), STATUS_OK);
+		assert_true(own == *norm);
+		assert_memory_equal(rank[i].model->params.master.data, rank[0].model->params.master.data,
+				    rank[0].model->params.length * sizeof(float));
+		stepper_release(&rank[i]);
+	}
+	*first = rank[0];
+}
+
+static void gradients_of_ranks_are_summed_before_they_are_clipped(void **state)
+{
+	struct stepper one, many;
+	double loss[2], norm[2];
+	struct config c;
+
+	(void)state;
+	configure(&c, "lora: {r: 4, dropout: 0.1, modules_to_save: [lm_head]}", "max_grad_norm: 0.01");
+	step_of_ranks(&one, &c, 1, &loss[0], &norm[0]);
+	assert_true(norm[0] > 0.02); /* it was clipped */
+	for (int ranks = 2; ranks <= 4; ranks *= 2) {
+		step_of_ranks(&many, &c, ranks, &loss[1], &norm[1]);
+		assert_true(fabs(loss[0] - loss[1]) < 1e-5 * loss[0]);
+		assert_true(fabs(norm[0] - norm[1]) < 1e-4 * norm[0]);
+		assert_true(worst_difference(&one.model->params.m, &many.model->params.m) < 1e-4);
+		assert_true(worst_difference(&one.model->params.v, &many.model->params.v) < 1e-4);
+		stepper_release(&many);
+	}
+	stepper_release(&one);
+	config_release(&c);
+}
+
+/* A window of fewer, smaller micro-batches after a full one: its loss and gradient are those of one batch. */
+static void a_short_last_window_is_one_batch(void **state)
+{
+	static const int cut[] = {0, 5, DOCS};
+	struct stepper whole, parts;
+	struct config c;
+
+	(void)state;
+	configure(&c, "lora: {r: 4, dropout: 0.1, modules_to_save: [lm_head]}", "");
+	begin(&whole, &c);
+	begin(&parts, &c);
+	for (int i = 0; i < 2; i++) {
+		uint64_t targets = targets_in(&whole, cut[i], cut[i + 1]);
+		double loss[2], norm[2];
+		struct error err = {0};
+
+		assert_int_equal(stepper_begin(&whole, &err), STATUS_OK);
+		assert_int_equal(stepper_begin(&parts, &err), STATUS_OK);
+		micros(&whole, cut[i], cut[i + 1], DOCS, (uint64_t)i, targets);
+		micros(&parts, cut[i], cut[i + 1], i ? 2 : 1, (uint64_t)i, targets); /* 5 x 1; 2 and 1 */
+		assert_true(worst_difference(&whole.model->params.grad, &parts.model->params.grad) < 1e-4);
+		assert_int_equal(stepper_end(&whole, 1e-4, (uint64_t)i, &loss[0], &norm[0], &err), STATUS_OK);
+		assert_int_equal(stepper_end(&parts, 1e-4, (uint64_t)i, &loss[1], &norm[1], &err), STATUS_OK);
+		assert_true(loss[0] > 0 && fabs(loss[0] - loss[1]) < 1e-5 * loss[0]);
+		assert_true(fabs(norm[0] - norm[1]) < 1e-4 * norm[0]);
+	}
+	stepper_release(&whole);
+	stepper_release(&parts);
+	config_release(&c);
+}
+
 static void save(const char *run, const struct stepper *s, uint64_t number)
 {
 	json_t *state = json_object();
@@ -319,6 +435,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(accumulation_of_an_adapter),
 		cmocka_unit_test(accumulation_of_everything),
+		cmocka_unit_test(gradients_of_ranks_are_summed_before_they_are_clipped),
+		cmocka_unit_test(a_short_last_window_is_one_batch),
 		cmocka_unit_test(a_resumed_run_is_the_uninterrupted_one),
 		cmocka_unit_test(the_plan_is_what_is_used),
 		cmocka_unit_test(the_optimiser_is_the_definition),
