@@ -68,12 +68,13 @@ struct peft_slot {
 const struct tensor *peft_find(const struct peft *p, const char *base, enum peft_part part);
 /* Every B is zeros alone and no module is there whole: base and adapter are the base. */
 bool peft_does_nothing(const struct peft *p);
+/* The same of what is not in a file yet. */
+bool peft_slots_do_nothing(const struct peft_slot *slots, size_t count);
 /* Each slot filled from the file; names and sizes must be the adapter's. */
 enum status peft_load(const struct peft *p, const struct peft_slot *slots, size_t count, struct error *err);
 /*
  * Writes the folder's two files from the slots, opens them again and compares every number. Refused: a matrix
- * of the configuration that no slot gives, numbers that are not finite, a B of zeros alone (an adapter that
- * does nothing).
+ * of the configuration that no slot gives, numbers that are not finite, an adapter that does nothing.
  */
 enum status peft_write(const char *dir, const struct peft_config *c, const struct shape *s,
 		       const struct peft_slot *slots, size_t count, struct error *err);

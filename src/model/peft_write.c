@@ -29,23 +29,34 @@ static const struct peft_slot *slot_of(const struct writing *w, const struct pef
 static enum status check_numbers(const char *name, const struct peft_slot *slot, struct error *err)
 {
 	const struct mat *m = &slot->mat;
-	bool all_zero = true;
 
+	for (int64_t row = 0; row < m->rows; row++) {
+		if (!dtype_finite(DTYPE_F32, (const float *)m->data + row * m->ld, (size_t)m->cols))
+			return error_set_cause(err, STATUS_MISMATCH, CAUSE_NAN,
+					       "%s has NaN or infinity: the adapter is not written", name);
+	}
+	return STATUS_OK;
+}
+
+static bool any_nonzero(const struct mat *m)
+{
 	for (int64_t row = 0; row < m->rows; row++) {
 		const float *x = (const float *)m->data + row * m->ld;
 
-		if (!dtype_finite(DTYPE_F32, x, (size_t)m->cols))
-			return error_set_cause(err, STATUS_MISMATCH, CAUSE_NAN,
-					       "%s has NaN or infinity: the adapter is not written", name);
-		for (int64_t i = 0; i < m->cols && all_zero; i++)
-			all_zero = x[i] == 0;
+		for (int64_t i = 0; i < m->cols; i++)
+			if (x[i] != 0)
+				return true;
 	}
-	if (all_zero && slot->part == PEFT_B)
-		return error_set(
-			err, STATUS_MISMATCH,
-			"%s is all zeros, as it began: the adapter would do nothing there and is not written",
-			name);
-	return STATUS_OK;
+	return false;
+}
+
+bool peft_slots_do_nothing(const struct peft_slot *slots, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (slots[i].part == PEFT_WHOLE || (slots[i].part == PEFT_B && any_nonzero(&slots[i].mat)))
+			return false;
+	}
+	return true;
 }
 
 /* The i-th matrix that the configuration asks for. */
@@ -129,6 +140,10 @@ enum status peft_write(const char *dir, const struct peft_config *c, const struc
 			       w.count);
 	for (size_t i = 0; i < w.count && !st; i++)
 		st = take(&w, i, err);
+	if (!st && peft_slots_do_nothing(slots, count))
+		st = error_set(err, STATUS_MISMATCH,
+			       "every lora_B is all zeros, as it began: the adapter would do nothing and is not "
+			       "written");
 	if (!st)
 		st = file_make_dir(dir, err);
 	if (!st && snprintf(path, sizeof(path), "%s/" PEFT_WEIGHTS, dir) >= (int)sizeof(path))

@@ -5,24 +5,7 @@
 #include "model/folder.h"
 #include "model/tokenizer_files.h"
 
-bool export_has_effect(const struct params *p)
-{
-	for (int i = 0; i < p->count; i++) {
-		const struct param *one = &p->table[i];
-		const float *value = (const float *)p->master.data + one->offset;
-
-		if (strstr(one->name, ".lora_A."))
-			continue;
-		if (!strstr(one->name, ".lora_B."))
-			return true;
-		for (int64_t k = 0; k < one->rows * one->cols; k++)
-			if (value[k] != 0)
-				return true;
-	}
-	return false;
-}
-
-enum status export_adapter(const char *dir, const struct model *m, const struct mat *master,
+enum status export_adapter(const char *dir, const struct model *m, const struct mat *master, bool or_none,
 			   struct error *err)
 {
 	struct peft_slot *slots = NULL;
@@ -30,10 +13,11 @@ enum status export_adapter(const char *dir, const struct model *m, const struct 
 	size_t count = 0;
 	enum status st = model_peft_slots(m, master, &slots, &names, &count, err);
 
-	if (!st)
+	if (!st && !(or_none && peft_slots_do_nothing(slots, count))) {
 		st = file_make_dir(dir, err);
-	if (!st)
-		st = peft_write(dir, &m->lora, &m->shape, slots, count, err);
+		if (!st)
+			st = peft_write(dir, &m->lora, &m->shape, slots, count, err);
+	}
 	free(slots);
 	free(names);
 	return st;

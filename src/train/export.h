@@ -4,10 +4,9 @@
 #define TRAIN_EXPORT_H
 #include "model/model.h"
 
-/* Some B is not zero everywhere, or a module is trained whole. */
-bool export_has_effect(const struct params *p);
-/* From these master parameters, into a folder that is made; read back and checked. */
-enum status export_adapter(const char *dir, const struct model *m, const struct mat *master,
+/* From these master parameters, into a folder that is made; read back and checked. One that does nothing
+ * (peft_slots_do_nothing) is refused, or with `or_none` left out. */
+enum status export_adapter(const char *dir, const struct model *m, const struct mat *master, bool or_none,
 			   struct error *err);
 /* Every tensor of a model that was trained whole, beside the files of the one it came from. */
 enum status export_model(const char *dir, const struct model *m, const struct weights *from,

@@ -7,15 +7,15 @@
 #include "train/export.h"
 #include "train/run_internal.h"
 
-/* Of a checkpoint: the adapter beside the optimiser's state. With a B of zeros alone there is none yet: the
+/* Of a checkpoint: the adapter beside the optimiser's state. One that does nothing yet is left out: the
  * first step of a warm-up changes nothing. Full fine-tuning's parameters are in the state already. */
 static enum status write_adapter(void *arg, const char *dir, const struct params *params, struct error *err)
 {
 	const struct train *t = arg;
 
-	if (t->stepper.model->full || !export_has_effect(params))
-		return STATUS_OK;
-	return export_adapter(dir, t->stepper.model, &params->master, err);
+	return t->stepper.model->full
+		       ? STATUS_OK
+		       : export_adapter(dir, t->stepper.model, &params->master, true, err);
 }
 
 enum status run_save(struct train *t, bool wait, struct error *err)
@@ -67,7 +67,7 @@ enum status run_export(struct train *t, struct error *err)
 	snprintf(path, sizeof(path), "%s/%s", t->job->dir, m->full ? "model" : "adapter");
 	if (!st)
 		st = m->full ? export_model(path, m, &t->weights, err)
-			     : export_adapter(path, m, &m->params.master, err);
+			     : export_adapter(path, m, &m->params.master, false, err);
 	return st ? st
 		  : run_emit(t, "saved",
 			     json_pack("{s:I, s:s}", "step", (json_int_t)t->state.step, "path", path), err);

@@ -134,6 +134,11 @@ ok "with the best adapter" cmp early/adapter/adapter_model.safetensors "early/ch
 newest=$(cat early/latest)
 ok "which is not the last one" [ "$newest" != "checkpoint-$best" ]
 
+# A warm-up's first step changes nothing: its checkpoint is written all the same.
+lora="{r: 4, modules_to_save: [lm_head]}" config warm.yaml "max_steps: 3" "warmup_steps: 2" "save_steps: 1" "tensorboard: false"
+ok "a module trained whole, saved before anything has changed" expect 0 train warm.yaml --out warm --no-telemetry
+ok "has its adapter in the end" [ -s warm/adapter/adapter_model.safetensors ]
+
 # A disk that is full: the checkpoint before stays.
 config full.yaml "max_steps: 4" "save_steps: 2" "tensorboard: false"
 (ulimit -f 100; exec "$assay" train full.yaml --out full --no-telemetry > out 2> err)
