@@ -175,7 +175,16 @@ static int conclude(struct training *t, struct error *err)
 			 t->dir);
 	if (st)
 		return running_complain(t->c, err);
-	return !t->status ? EXIT_PASS : t->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
+	switch (t->status) {
+	case STATUS_OK:
+		return EXIT_PASS;
+	case STATUS_BAD_INPUT:
+		return EXIT_USAGE;
+	case STATUS_MISMATCH:
+		return EXIT_FAILED;
+	default:
+		return EXIT_INCONCLUSIVE;
+	}
 }
 
 static int show_plan(const struct training *t, struct error *err)
@@ -245,7 +254,7 @@ const struct command command_train = {
 		"TensorBoard's events and in the end the adapter. Ctrl-C saves a checkpoint and ends; "
 		"--resume goes on "
 		"from the newest one that is whole, bit for bit as if it had not been cut. Exit codes: 0 "
-		"trained, 2 it "
+		"trained, 1 what was trained is not right (it diverged), 2 it "
 		"could not be, 64 wrong usage or a wrong configuration.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},
 	.run = run,

@@ -45,7 +45,7 @@ enum status run_findings(struct train *t, const struct findings *f, struct error
 		train_state_log(&t->state, json_pack("{s:s, s:s, s:s}", "finding", finding_word(what), "text",
 						     f->found[i].text, "knob", finding_knob(what)));
 		if (!st && finding_ends(what))
-			st = error_set_cause(err, STATUS_BAD_INPUT,
+			st = error_set_cause(err, t->state.step ? STATUS_MISMATCH : STATUS_BAD_INPUT,
 					     what == FINDING_NOT_FINITE ? CAUSE_NAN : CAUSE_NONE,
 					     "%s: %s; the setting to turn: %s", finding_word(what),
 					     f->found[i].text, finding_knob(what));

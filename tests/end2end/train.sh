@@ -175,7 +175,7 @@ sed -i 's/learning_rate: 1e-2/learning_rate: 0/' zero.yaml
 ok "a learning rate of zero" refused zero.yaml 64 'learning_rate_zero: .*training: learning_rate'
 config huge.yaml "max_steps: 30" "max_grad_norm: 0"
 sed -i 's/learning_rate: 1e-2/learning_rate: 10/; s/alpha: 8/alpha: 100000/' huge.yaml
-ok "a model that no longer learns ends the run" refused huge.yaml 64 'zero_gradient'
+ok "a model that no longer learns ends the run" refused huge.yaml 1 'zero_gradient'
 ok "and the setting is named" says 'a lower learning_rate' err
 echo '{"messages":' >> masked.jsonl
 cat rows.jsonl >> masked.jsonl
