@@ -13,9 +13,8 @@ static enum status write_adapter(void *arg, const char *dir, const struct params
 {
 	const struct train *t = arg;
 
-	return t->stepper.model->full
-		       ? STATUS_OK
-		       : export_adapter(dir, t->stepper.model, &params->master, true, err);
+	return t->stepper.model->full ? STATUS_OK
+				      : export_adapter(dir, t->stepper.model, &params->master, true, err);
 }
 
 enum status run_save(struct train *t, bool wait, struct error *err)
