@@ -62,7 +62,7 @@ left_out() {
 	skipped=$((skipped + 1))
 }
 
-threaded="cpu_pool machine run_ranks team_links train_sampler vendor_nvml"
+threaded="cpu_pool machine run_ranks team_links train_checkpoint train_sampler train_tokenised vendor_nvml"
 # One build after the other, beside the tests; how each went is a file that its tests wait for. They are optimised little:
 # with sanitizers the compiler takes four times as long otherwise, and longer than the tests.
 build_all() {
