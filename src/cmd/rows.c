@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay rows: rows for training, converted, divided and counted as training will see them. */
 #include <jansson.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "cmd/command.h"
 #include "cmd/judged.h"
@@ -255,6 +257,31 @@ static void print_counts(const json_t *counts)
 	text_release(&out);
 }
 
+static bool same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	if (!strcmp(a, b))
+		return true;
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* What is written stands beside what was read: rows are somebody's only copy. */
+static enum status check_outputs(const struct rows_opts *o, struct error *err)
+{
+	const char *const outputs[] = {o->out, o->held_out};
+
+	if (o->held_out && same_file(o->out, o->held_out))
+		return error_set(err, STATUS_BAD_INPUT, "--out and --held-out are the same file, %s", o->out);
+	for (size_t i = 0; i < o->files.count; i++)
+		for (int k = 0; k < 2; k++)
+			if (outputs[k] && same_file(outputs[k], o->files.word[i]))
+				return error_set(err, STATUS_BAD_INPUT,
+						 "%s would be written over the rows that are read from it",
+						 outputs[k]);
+	return STATUS_OK;
+}
+
 static enum status check(const struct rows_opts *o, struct error *err)
 {
 	if (!o->files.count)
@@ -266,7 +293,7 @@ static enum status check(const struct rows_opts *o, struct error *err)
 	if (o->format == FORMAT_BFCL && (o->files.count != 1 || (o->model && !o->out)))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "--format bfcl takes one folder, and --out for the rows made of it");
-	return STATUS_OK;
+	return o->out ? check_outputs(o, err) : STATUS_OK;
 }
 
 static int run(const struct command_context *c, const void *opts_)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay train CONFIG: fine-tuning, as a job with a worker of its own. */
 #include "cmd/train.h"
+#include <dirent.h>
 #include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "cmd/judged.h"
 #include "cmd/running.h"
@@ -70,7 +73,31 @@ static enum status read_config(struct training *t, struct error *err)
 	return st;
 }
 
-/* The run directory with its configuration in it; one that holds a run is not begun over. */
+/* Nothing but the configuration that a try before this one left. */
+static bool is_free(const struct training *t)
+{
+	DIR *folder = opendir(t->dir);
+	bool others = false;
+
+	if (!folder)
+		return errno == ENOENT;
+	for (struct dirent *e; !others && (e = readdir(folder));)
+		others = strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, KEPT_CONFIG);
+	closedir(folder);
+	return !others;
+}
+
+/* The configuration that was read would be written over by what was understood of it. */
+static bool is_what_was_read(const struct training *t, const char *path)
+{
+	struct stat kept, read;
+
+	return !stat(path, &kept) && !stat(t->o->config, &read) && kept.st_dev == read.st_dev &&
+	       kept.st_ino == read.st_ino;
+}
+
+/* The run directory with its configuration in it; one that holds a run is not begun over, and one that holds
+ * anything else is not ours. */
 static enum status make_folder(struct training *t, struct error *err)
 {
 	const char *out = t->o->out ? t->o->out : t->config.training.output_dir;
@@ -89,8 +116,11 @@ static enum status make_folder(struct training *t, struct error *err)
 			err, STATUS_BAD_INPUT,
 			"%s holds a run already: --resume %s goes on with it, --out names another folder",
 			t->dir, t->dir);
-	st = file_make_dir(t->dir, err);
 	snprintf(path, sizeof(path), "%s/" KEPT_CONFIG, t->dir);
+	if (!is_free(t) || is_what_was_read(t, path))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s is no run's and not empty: --out names a new folder", t->dir);
+	st = file_make_dir(t->dir, err);
 	return st ? st : file_write(path, text_str(&t->written), t->written.size, err);
 }
 

@@ -21,6 +21,9 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 	printf '{"messages":[{"role":"user","content":"q%s"},{"role":"assistant","content":"a<|im_end|>"}],"tools":[{"name":"f%s"}]}\n' $i $((i / 2))
 done > chat.jsonl
 printf '{"conversations":[{"from":"human","value":"x"},{"from":"gpt","value":"y"}]}\n' > share.jsonl
+cp chat.jsonl copy.jsonl
+ok "rows are not written over what is read" eval 'expect 64 rows copy.jsonl --out half --held-out ./copy.jsonl && cmp chat.jsonl copy.jsonl'
+ok "nor two halves into one file" expect 64 rows copy.jsonl --out half --held-out half
 printf '[{"system":"SYSTEM: Be kind.",\n"chat":"USER: x\\n\\n\\nASSISTANT: y <|endoftext|>"}]' > glaive.json
 ok "every format is read by its keys" eval 'expect 0 rows chat.jsonl share.jsonl glaive.json --json && says "\"rows\": 12" out'
 ok "tokens are counted as training counts them" expect 0 rows share.jsonl glaive.json --model "$model" --chat-template chatml

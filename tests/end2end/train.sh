@@ -56,6 +56,10 @@ ok "and says of what model" says '"peft_type": "LORA"' whole/adapter/adapter_con
 ok "the newest checkpoint is named" says '^checkpoint-60$' whole/latest
 ok "older ones are gone but two and the best" [ "$(find whole -maxdepth 1 -name 'checkpoint-*' | wc -l)" -le 3 ]
 ok "the configuration is kept as understood" says 'gradient_accumulation_steps: 4' whole/config.yaml
+mkdir own
+cp whole.yaml own/config.yaml
+ok "nor beside what somebody keeps" expect 64 train own/config.yaml --out own
+ok "whose configuration stays" cmp whole.yaml own/config.yaml
 ok "a run is not begun over" expect 64 train whole.yaml --out whole
 ok "and how to go on is said" says '--resume whole goes on with it' err
 
