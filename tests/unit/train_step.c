@@ -206,30 +206,29 @@ static void add_gradient(struct stepper *to, const struct stepper *from)
  */
 static void step_of_ranks(struct stepper *first, const struct config *c, int ranks, double *loss, double *norm)
 {
-	struct stepper rank[4];
+	struct stepper others[3], *rank[] = {first, &others[0], &others[1], &others[2]};
 	struct error err = {0};
 
 	for (int i = 0; i < ranks; i++) {
-		begin(&rank[i], c);
-		assert_int_equal(stepper_begin(&rank[i], &err), STATUS_OK);
-		micros(&rank[i], i * DOCS / ranks, (i + 1) * DOCS / ranks, 2, 0, targets_in(&rank[i], 0, DOCS));
+		begin(rank[i], c);
+		assert_int_equal(stepper_begin(rank[i], &err), STATUS_OK);
+		micros(rank[i], i * DOCS / ranks, (i + 1) * DOCS / ranks, 2, 0, targets_in(rank[i], 0, DOCS));
 		if (i)
-			add_gradient(&rank[0], &rank[i]);
+			add_gradient(rank[0], rank[i]);
 	}
-	assert_int_equal(stepper_end(&rank[0], 1e-2, 0, loss, norm, &err), STATUS_OK);
+	assert_int_equal(stepper_end(rank[0], 1e-2, 0, loss, norm, &err), STATUS_OK);
 	for (int i = 1; i < ranks; i++) {
 		double sum, own;
 
 		/* What is left in the first's gradient is the sum, before clipping: each steps by the same. */
-		memcpy(rank[i].model->params.grad.data, rank[0].model->params.grad.data,
-		       rank[0].model->params.length * sizeof(float));
-		assert_int_equal(stepper_end(&rank[i], 1e-2, 0, &sum, &own, &err), STATUS_OK);
+		memcpy(rank[i]->model->params.grad.data, rank[0]->model->params.grad.data,
+		       rank[0]->model->params.length * sizeof(float));
+		assert_int_equal(stepper_end(rank[i], 1e-2, 0, &sum, &own, &err), STATUS_OK);
 		assert_true(own == *norm);
-		assert_memory_equal(rank[i].model->params.master.data, rank[0].model->params.master.data,
-				    rank[0].model->params.length * sizeof(float));
-		stepper_release(&rank[i]);
+		assert_memory_equal(rank[i]->model->params.master.data, rank[0]->model->params.master.data,
+				    rank[0]->model->params.length * sizeof(float));
+		stepper_release(rank[i]);
 	}
-	*first = rank[0];
 }
 
 static void gradients_of_ranks_are_summed_before_they_are_clipped(void **state)
