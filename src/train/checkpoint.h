@@ -19,6 +19,8 @@ struct checkpoint_source {
 	const json_t *state;	     /* trainer_state.json */
 	/* Further files of the folder from these master parameters; NULL: none. */
 	enum status (*more)(void *arg, const char *dir, const struct params *params, struct error *err);
+	/* The writer's thread says so when it is on the disk; NULL: nobody is told. */
+	enum status (*written)(void *arg, uint64_t step, struct error *err);
 	void *arg;
 };
 

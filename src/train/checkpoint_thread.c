@@ -47,6 +47,8 @@ static void *write_it(void *arg)
 	struct checkpoint_writer *w = arg;
 
 	w->status = checkpoint_write(&w->source, &w->err);
+	if (!w->status && w->source.written)
+		w->status = w->source.written(w->source.arg, w->source.step, &w->err);
 	if (!w->status)
 		checkpoint_thin(w->run, w->keep, w->best);
 	return NULL;

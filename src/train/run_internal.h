@@ -33,7 +33,7 @@ struct train {
 	struct run_totals totals;
 	double flop_per_token; /* planned */
 	double gemm_rate;      /* 0: not measured */
-	uint64_t saved_step, evaluated_step;
+	uint64_t evaluated_step;
 	bool evaluated;
 };
 

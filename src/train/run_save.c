@@ -17,15 +17,24 @@ static enum status write_adapter(void *arg, const char *dir, const struct params
 				      : export_adapter(dir, t->stepper.model, &params->master, true, err);
 }
 
+static enum status tell_written(void *arg, uint64_t step, struct error *err)
+{
+	struct train *t = arg;
+	char path[PATH_MAX + 64];
+
+	checkpoint_path(path, t->job->dir, step, "");
+	return run_emit(t, "saved", json_pack("{s:I, s:s}", "step", (json_int_t)step, "path", path), err);
+}
+
 enum status run_save(struct train *t, bool wait, struct error *err)
 {
-	char path[PATH_MAX + 64];
 	json_t *state = train_state_json(&t->state, &t->config.training);
 	const struct checkpoint_source source = {.run = t->job->dir,
 						 .step = t->state.step,
 						 .params = &t->stepper.model->params,
 						 .state = state,
 						 .more = write_adapter,
+						 .written = tell_written,
 						 .arg = t};
 	enum status st = state ? checkpoint_writer_begin(t->writer, &source, t->state.best_step, err)
 			       : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
@@ -34,11 +43,7 @@ enum status run_save(struct train *t, bool wait, struct error *err)
 	json_decref(state);
 	if (!st && wait)
 		st = checkpoint_writer_wait(t->writer, err);
-	checkpoint_path(path, t->job->dir, t->state.step, "");
-	t->saved_step = t->state.step;
-	return st ? st
-		  : run_emit(t, "saved",
-			     json_pack("{s:I, s:s}", "step", (json_int_t)t->state.step, "path", path), err);
+	return st;
 }
 
 /* The best evaluation's parameters instead of the last step's. */

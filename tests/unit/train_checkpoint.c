@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -256,6 +257,16 @@ static enum status refuse(void *arg, const char *dir, const struct params *param
 	return error_set(err, STATUS_BAD_INPUT, "%s", (const char *)arg);
 }
 
+/* Told when it is there, and not before. */
+static enum status told(void *arg, uint64_t step, struct error *err)
+{
+	const struct bed *b = arg;
+	char path[PATH_MAX + 64];
+
+	snprintf(path, sizeof(path), "%s/checkpoint-%" PRIu64 "/checkpoint.json", b->run, step);
+	return access(path, F_OK) ? error_set(err, STATUS_BUG, "%s was told and is not there", path) : STATUS_OK;
+}
+
 /* The thread's error is told by the next call; what it writes is the copy of when it was told to. */
 static void a_thread_writes_from_a_copy(void **state)
 {
@@ -266,6 +277,8 @@ static void a_thread_writes_from_a_copy(void **state)
 	struct error err = {0};
 	static char why[] = "not today";
 
+	c.written = told;
+	c.arg = b;
 	assert_int_equal(checkpoint_writer_create(&w, &b->p, 1, &err), STATUS_OK);
 	assert_int_equal(checkpoint_writer_begin(w, &c, 0, &err), STATUS_OK);
 	fill(b, 99);
