@@ -12,7 +12,7 @@
 	X(loss, "", -1, "of the last step")                                                           \
 	X(eval_loss_first, "", 0, "held-out rows, first evaluation")                                  \
 	X(eval_loss, "", -1, "held-out rows, last evaluation")                                        \
-	X(eval_loss_best, "", -1, "held-out rows, best evaluation")                                   \
+	X(eval_loss_best, "", -1, "held-out rows, best evaluation after a step")                           \
 	X(tokens, "", 0, "trained on, padding apart")                                                 \
 	X(targets, "", 0, "of them, those with a loss")                                               \
 	X(rows, "", 0, "trained on")                                                                  \

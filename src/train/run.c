@@ -97,9 +97,9 @@ static void add_up(struct train *t, const struct figures *f)
 	sum->tokens += f->size.tokens;
 	sum->rows += f->size.rows;
 	sum->flop += t->flop_per_token * (double)f->size.tokens;
-	if (!sum->has_loss)
-		sum->loss_first = f->loss;
-	sum->has_loss = true;
+	if (!t->state.has_loss)
+		t->state.loss_first = f->loss;
+	t->state.has_loss = true;
 	sum->loss = f->loss;
 	t->state.step++;
 	t->state.epoch = (double)t->state.step / (double)data_steps(t->data);
@@ -191,12 +191,13 @@ static enum status evaluate(struct train *t, struct error *err)
 	if (st || *t->job->stop)
 		return st;
 	scalar.value = loss = sum / (double)counts.targets;
-	if (!t->totals.has_eval)
-		t->totals.eval_first = loss;
-	t->totals.has_eval = t->evaluated = true;
+	if (!t->state.has_eval)
+		t->state.eval_first = loss;
+	t->state.has_eval = t->evaluated = true;
 	t->totals.eval_last = loss;
 	t->evaluated_step = t->state.step;
-	train_state_evaluated(&t->state, loss, t->config.training.early_stopping_threshold);
+	if (t->state.step) /* what is there before training is no result of it */
+		train_state_evaluated(&t->state, loss, t->config.training.early_stopping_threshold);
 	train_state_log(&t->state, json_pack("{s:f, s:f}", "eval_loss", loss, "eval_runtime", now_s() - t0));
 	st = run_emit(t, "eval",
 		      json_pack("{s:I, s:f, s:f}", "step", (json_int_t)t->state.step, "eval_loss", loss,
@@ -255,6 +256,17 @@ static enum status all_steps(struct train *t, struct error *err)
 	return st;
 }
 
+static void warn_of_harm(const struct train *t)
+{
+	const struct train_state *s = &t->state;
+
+	if (t->config.training.eval_on_start && s->has_eval && s->has_best && s->best_loss >= s->eval_first)
+		log_warn(t->job->log, LOG_TOPIC_RUN,
+			 "the held-out loss never fell below what it was before training, %.4f: the best was "
+			 "%.4f at step %llu",
+			 s->eval_first, s->best_loss, (unsigned long long)s->best_step);
+}
+
 /* What the run leaves: the last state, and the adapter. */
 static enum status finish(struct train *t, struct error *err)
 {
@@ -270,38 +282,55 @@ static enum status finish(struct train *t, struct error *err)
 		return error_set_cause(
 			err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request at step %llu of %llu",
 			(unsigned long long)t->state.step, (unsigned long long)t->state.max_steps);
+	if (!st)
+		warn_of_harm(t);
 	return st ? st : run_export(t, err);
 }
 
-static json_t *results(struct train *t)
+/* Of the steps that this process made. */
+static void add_rates(json_t *v, const struct train *t)
 {
-	struct run_totals *sum = &t->totals;
-	json_t *v;
+	const struct run_totals *sum = &t->totals;
 	double s = sum->step_s > 0 ? sum->step_s : 1;
+	json_t *rates = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "loss", sum->loss,
+				  "tokens_per_s", (double)sum->tokens / s, "rows_per_s",
+				  (double)sum->rows / s, "step_s", stats_median(sum->each_s, sum->steps),
+				  "forward_share", sum->forward_s / s, "backward_share", sum->backward_s / s,
+				  "optimiser_share", sum->optimiser_s / s, "wait_share", sum->wait_s / s,
+				  "flop_rate", sum->flop / s, "memory_bytes", (double)t->stepper.arena.peak);
 
-	if (!sum->steps)
-		return json_object();
-	v = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "steps",
-		      (double)t->state.step, "loss_first", sum->loss_first, "loss", sum->loss, "tokens",
-		      (double)t->state.tokens, "targets", (double)t->state.targets, "rows",
-		      (double)t->state.rows, "tokens_per_s", (double)sum->tokens / s, "rows_per_s",
-		      (double)sum->rows / s, "step_s", stats_median(sum->each_s, sum->steps), "forward_share",
-		      sum->forward_s / s, "backward_share", sum->backward_s / s, "optimiser_share",
-		      sum->optimiser_s / s, "wait_share", sum->wait_s / s, "flop_rate", sum->flop / s,
-		      "memory_bytes", (double)t->stepper.arena.peak);
-	if (v && sum->steps >= 2 * HALF_WIDTH_BATCHES)
+	json_object_update(v, rates);
+	json_decref(rates);
+	if (sum->steps >= 2 * HALF_WIDTH_BATCHES)
 		json_object_set_new(
 			v, "half_width_share",
 			json_real(stats_batch_half_width(sum->each_s, sum->steps, HALF_WIDTH_BATCHES) *
 				  (double)sum->steps / s));
-	if (v && t->gemm_rate > 0)
+	if (t->gemm_rate > 0)
 		json_object_set_new(v, "mfu", json_real(sum->flop / s / t->gemm_rate));
-	if (v && sum->has_eval) {
-		json_object_set_new(v, "eval_loss_first", json_real(sum->eval_first));
-		json_object_set_new(v, "eval_loss", json_real(sum->eval_last));
-	}
-	if (v && t->state.has_best)
-		json_object_set_new(v, "eval_loss_best", json_real(t->state.best_loss));
+}
+
+static json_t *results(struct train *t)
+{
+	const struct train_state *state = &t->state;
+	json_t *v = json_object();
+
+	if (!v || !state->step)
+		return v;
+	json_object_set_new(v, "steps", json_real((double)state->step));
+	json_object_set_new(v, "tokens", json_real((double)state->tokens));
+	json_object_set_new(v, "targets", json_real((double)state->targets));
+	json_object_set_new(v, "rows", json_real((double)state->rows));
+	if (state->has_loss)
+		json_object_set_new(v, "loss_first", json_real(state->loss_first));
+	if (t->totals.steps)
+		add_rates(v, t);
+	if (state->has_eval)
+		json_object_set_new(v, "eval_loss_first", json_real(state->eval_first));
+	if (t->evaluated)
+		json_object_set_new(v, "eval_loss", json_real(t->totals.eval_last));
+	if (state->has_best)
+		json_object_set_new(v, "eval_loss_best", json_real(state->best_loss));
 	return v;
 }
 

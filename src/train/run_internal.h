@@ -15,8 +15,7 @@ struct run_totals { /* of this process; a resumed run's earlier part is not amon
 	double step_s, forward_s, backward_s, optimiser_s, wait_s, flop;
 	uint64_t steps, tokens, rows;
 	double *each_s; /* a step */
-	double loss_first, loss, eval_first, eval_last;
-	bool has_loss, has_eval;
+	double loss, eval_last;
 };
 
 struct train {

@@ -55,6 +55,10 @@ json_t *train_state_json(const struct train_state *s, const struct config_traini
 			    json_pack("{s:I, s:I, s:I, s:I, s:I}", "tokens", (json_int_t)s->tokens, "targets",
 				      (json_int_t)s->targets, "rows", (json_int_t)s->rows, "best_step",
 				      (json_int_t)s->best_step, "worse", (json_int_t)s->worse));
+	if (s->has_loss)
+		json_object_set_new(json_object_get(j, "assay"), "loss_first", json_real(s->loss_first));
+	if (s->has_eval)
+		json_object_set_new(json_object_get(j, "assay"), "eval_loss_first", json_real(s->eval_first));
 	return j;
 }
 
@@ -66,10 +70,17 @@ static bool count_of(const json_t *map, const char *key, uint64_t *out)
 	return json_is_integer(v) && json_integer_value(v) >= 0;
 }
 
+static bool real_of(const json_t *map, const char *key, double *out)
+{
+	const json_t *v = json_object_get(map, key);
+
+	*out = json_number_value(v);
+	return json_is_number(v);
+}
+
 enum status train_state_parse(struct train_state *s, const json_t *j, const char *path, struct error *err)
 {
-	const json_t *own = json_object_get(j, "assay"), *best = json_object_get(j, "best_metric"),
-		     *history = json_object_get(j, "log_history");
+	const json_t *own = json_object_get(j, "assay"), *history = json_object_get(j, "log_history");
 	uint64_t worse = 0;
 
 	*s = (struct train_state){0};
@@ -86,8 +97,9 @@ enum status train_state_parse(struct train_state *s, const json_t *j, const char
 	s->epoch = json_number_value(json_object_get(j, "epoch"));
 	s->flop = json_number_value(json_object_get(j, "total_flos"));
 	s->worse = (uint32_t)worse;
-	s->has_best = json_is_number(best);
-	s->best_loss = json_number_value(best);
+	s->has_loss = real_of(own, "loss_first", &s->loss_first);
+	s->has_eval = real_of(own, "eval_loss_first", &s->eval_first);
+	s->has_best = real_of(j, "best_metric", &s->best_loss);
 	s->history = json_deep_copy(history);
 	return s->history ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "%s: no memory", path);
 }

@@ -11,7 +11,8 @@ struct train_state {
 	double epoch;
 	uint64_t tokens, targets, rows; /* seen in training */
 	double flop;
-	bool has_best;
+	bool has_loss, has_eval, has_best;
+	double loss_first, eval_first; /* of the whole run, however often it was cut */
 	double best_loss;
 	uint64_t best_step;
 	uint32_t worse;	 /* evaluations since the best one */

@@ -109,6 +109,8 @@ ok "the journal has it" says '"ending":"cancelled","status":"cancelled"' stopped
 ok "what was done is saved" sh -c '[ "$(sed s/checkpoint-// stopped/latest)" -ge 2 ]'
 ok "it goes on" expect 0 train --resume stopped
 ok "and is the uninterrupted run, bit for bit" same_as_whole stopped
+firsts() { "$assay" report "$1" --format json > again.json && echo "$(figure loss_first again.json) $(figure eval_loss_first again.json)"; }
+ok "first losses are the whole run's" [ "$(firsts stopped)" = "$(firsts whole)" ]
 begin killed
 worker=$(worker_of "$pid")
 ended_by_kill() { kill -KILL "$pid" && ! ended 0; }
@@ -137,6 +139,14 @@ best=$(sed -n 's/.*the best was at step \([0-9]*\).*/\1/p' err)
 ok "with the best adapter" cmp early/adapter/adapter_model.safetensors "early/checkpoint-$best/adapter_model.safetensors"
 newest=$(cat early/latest)
 ok "which is not the last one" [ "$newest" != "checkpoint-$best" ]
+
+# Worse at every evaluation than before training: the best of them is exported, and that is said.
+lora="{r: 4, alpha: 512}" config worse.yaml "max_steps: 2" "eval_steps: 2" "lr_scheduler_type: constant" "eval_on_start: true" "load_best_model_at_end: true" \
+	"tensorboard: false"
+sed -i 's/learning_rate: 1e-2/learning_rate: 3/' worse.yaml
+ok "a run that never gets better than its start" expect 0 train worse.yaml --out worse --no-telemetry
+ok "says so" says 'never fell below what it was before training' err
+ok "and leaves an adapter" [ -s worse/adapter/adapter_model.safetensors ]
 
 # A warm-up's first step changes nothing: its checkpoint is written all the same.
 lora="{r: 4, modules_to_save: [lm_head]}" config warm.yaml "max_steps: 3" "warmup_steps: 2" "save_steps: 1" "tensorboard: false"

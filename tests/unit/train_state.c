@@ -9,7 +9,7 @@ static const struct config_training training = {.logging_steps = 1, .num_train_e
 static void it_reads_back_bit_for_bit(void **state)
 {
 	struct train_state s = {.step = 7, .max_steps = 9, .epoch = 0.1 + 0.2, .tokens = 123, .targets = 45, .rows = 6,
-				.flop = 1e18 / 3},
+				.flop = 1e18 / 3, .has_loss = true, .loss_first = 1.0 / 7},
 			   again;
 	struct error err = {0};
 	char *text;
@@ -28,6 +28,7 @@ static void it_reads_back_bit_for_bit(void **state)
 	json_decref(j);
 	assert_true(again.epoch == s.epoch && again.flop == s.flop && again.best_loss == s.best_loss);
 	assert_true(again.has_best && again.best_step == 7 && again.worse == 0 && again.step == 7);
+	assert_true(again.has_loss && again.loss_first == s.loss_first && !again.has_eval);
 	assert_int_equal(again.tokens, 123);
 	assert_int_equal(json_array_size(again.history), 1);
 	assert_int_equal(json_integer_value(json_object_get(json_array_get(again.history, 0), "step")), 7);
