@@ -12,6 +12,7 @@
 #include "cmd/show.h"
 #include "core/file.h"
 #include "journal/journal.h"
+#include "journal/record.h"
 #include "machine/machine.h"
 #include "train/fields.h"
 #include "train/plan.h"
@@ -232,15 +233,44 @@ static int show_plan(const struct training *t, struct error *err)
 	return st ? running_complain(t->c, err) : EXIT_PASS;
 }
 
+/* The run in the directory has come to its end, and was asked the same: there is nothing to go on with. */
+static enum status look_for_end(const struct training *t, bool *finished, struct error *err)
+{
+	struct record r;
+	enum status st = record_read_run(&r, t->dir, err);
+	const char *asked;
+	char hash[65];
+
+	if (st)
+		return st;
+	file_sha256(hash, text_str(&t->written), t->written.size);
+	asked = json_string_value(json_object_get(r.plan, "hash"));
+	*finished = r.case_count == 1 && r.cases[0].ended && r.cases[0].ending == ENDING_DONE &&
+		    r.cases[0].status == STATUS_OK && asked && !strcmp(asked, hash);
+	record_release(&r);
+	return STATUS_OK;
+}
+
+static int show_finished(const struct training *t, struct error *err)
+{
+	log_info(t->c->log, LOG_TOPIC_RUN, "%s is finished: there is nothing to go on with", t->dir);
+	return write_report(t, err) ? running_complain(t->c, err) : EXIT_PASS;
+}
+
 static int train(struct training *t, struct error *err)
 {
+	bool finished = false;
 	enum status st;
 
 	if (check_wishes(t->o, err) || read_config(t, err))
 		return running_complain(t->c, err);
 	if (t->o->plan)
 		return show_plan(t, err);
-	if (make_folder(t, err) || begin_job(t, err))
+	if (make_folder(t, err) || (t->o->resume && look_for_end(t, &finished, err)))
+		return running_complain(t->c, err);
+	if (finished)
+		return show_finished(t, err);
+	if (begin_job(t, err))
 		return running_complain(t->c, err);
 	t->start_ns = clock_now_ns(clock_monotonic());
 	st = train_follow(t, err);

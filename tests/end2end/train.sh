@@ -212,6 +212,9 @@ config everything.yaml "max_steps: 2" "full_finetuning: true" "gradient_checkpoi
 sed -i '/^lora:/d' everything.yaml
 ok "full fine-tuning" expect 0 train everything.yaml --out everything
 ok "gives a model's folder" sh -c '[ -s everything/model/config.json ] && [ -s everything/model/tokenizer.json ]'
+ok "one that is finished has nothing to go on with" expect 0 train --resume everything
+ok "which is said" says 'everything is finished' err
+ok "and keeps its figures" says '^loss_first ' out
 ok "which is a model again" expect 0 merge everything/model --out copied
 ok "an adapter is merged" expect 0 merge model whole/adapter --out merged --dtype f32
 
