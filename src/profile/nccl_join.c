@@ -306,29 +306,32 @@ static int by_device(const void *a_, const void *b_)
 /* The pending calls and what was launched on their thread from `from` to `to`: a launch a device. */
 static void settle(struct join *j, uint32_t track, uint64_t from_ns, uint64_t to_ns)
 {
-	struct issued *k = j->issued + j->issued_next, *end = j->issued + j->issueds, *last;
+	struct issued *issued = j->issued; /* NULL where nothing was launched: counted, not pointed into */
+	size_t k = j->issued_next, last;
 	uint32_t devices = 0;
 
 	/* What lies before was launched outside of all calls. */
-	for (; k < end && (k->track < track || (k->track == track && k->at_ns < from_ns)); k++)
-		add_loose(j, k->event);
-	for (last = k; last < end && last->track == track && last->at_ns <= to_ns;)
+	for (; k < j->issueds &&
+	       (issued[k].track < track || (issued[k].track == track && issued[k].at_ns < from_ns));
+	     k++)
+		add_loose(j, issued[k].event);
+	for (last = k; last < j->issueds && issued[last].track == track && issued[last].at_ns <= to_ns;)
 		last++;
-	j->issued_next = (size_t)(last - j->issued);
+	j->issued_next = last;
 	if (last > k)
-		qsort(k, (size_t)(last - k), sizeof(*k), by_device);
+		qsort(&issued[k], last - k, sizeof(*issued), by_device);
 	else
 		j->n->lonely += j->calls;
-	for (const struct issued *i = k; i < last; i++)
-		devices += i == k || i->device != i[-1].device;
-	for (const struct issued *i = k; i < last && !j->out_of_memory; i++) {
-		if (i == k || i->device != i[-1].device) {
-			struct nccl_launch *l = add_launch(j, &j->t->event[i->event]);
+	for (size_t i = k; i < last; i++)
+		devices += i == k || issued[i].device != issued[i - 1].device;
+	for (size_t i = k; i < last && !j->out_of_memory; i++) {
+		if (i == k || issued[i].device != issued[i - 1].device) {
+			struct nccl_launch *l = add_launch(j, &j->t->event[issued[i].event]);
 
 			if (l && j->calls)
 				describe(j, l, devices);
 		}
-		add_kernel(j, i->event);
+		add_kernel(j, issued[i].event);
 	}
 	j->calls = 0;
 }
