@@ -91,8 +91,7 @@ void series_release(struct series *s)
 	*s = (struct series){0};
 }
 
-/* Index of the first reading at or after t. */
-static size_t lower_bound(const struct series *s, uint64_t t_ns)
+size_t series_lower_bound(const struct series *s, uint64_t t_ns)
 {
 	size_t low = 0, high = s->count;
 
@@ -160,7 +159,7 @@ static void counter_rate(const struct series *s, size_t from, size_t to, struct 
 
 enum status series_over(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, struct span *out)
 {
-	size_t from = lower_bound(s, t0_ns), to;
+	size_t from = series_lower_bound(s, t0_ns), to;
 	uint64_t previous = t0_ns;
 
 	*out = (struct span){0};
@@ -193,7 +192,7 @@ bool series_whole(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, uint64
 	double sum = 0, total = 0, length;
 	size_t i;
 
-	for (i = lower_bound(s, t0_ns + lag_ns) + 1; i < s->count && s->t_ns[i] <= t1_ns; i++) {
+	for (i = series_lower_bound(s, t0_ns + lag_ns) + 1; i < s->count && s->t_ns[i] <= t1_ns; i++) {
 		length = seconds(s->t_ns[i - 1], s->t_ns[i]);
 		sum += s->value[i] * length;
 		total += length;

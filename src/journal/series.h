@@ -48,6 +48,8 @@ bool signal_kind_from_name(const char *name, enum signal_kind *kind);
 enum status series_find(struct series **out, struct series **array, size_t *count, const char *source,
 			const char *signal, enum signal_kind kind, struct error *err);
 enum status series_add(struct series *s, uint64_t t_ns, double value, struct error *err);
+/* Index of the first reading at or after t; their count: there is none. */
+size_t series_lower_bound(const struct series *s, uint64_t t_ns);
 /* UNAVAILABLE where no reading lies in [t0, t1]. */
 enum status series_over(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, struct span *out);
 /*

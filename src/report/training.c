@@ -64,17 +64,9 @@ bool training_grid(struct grid *g, const struct view *v)
 /* The reading that was taken at that moment; NAN: none. */
 static double reading_at(const struct series *s, uint64_t t_ns)
 {
-	size_t low = 0, high = s ? s->count : 0;
+	size_t at = s ? series_lower_bound(s, t_ns) : 0;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (s->t_ns[middle] < t_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return s && low < s->count && s->t_ns[low] == t_ns ? s->value[low] : (double)NAN;
+	return s && at < s->count && s->t_ns[at] == t_ns ? s->value[at] : (double)NAN;
 }
 
 /* Readings of `steps` that count, latest first: their indices in *kept (room for all). A line of an
