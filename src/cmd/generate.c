@@ -6,8 +6,8 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "model/inference.h"
-#include "model/template.h"
-#include "model/tool_call.h"
+#include "model/text/template.h"
+#include "model/text/tool_call.h"
 
 enum { MESSAGES_MAX = 64 << 20, STOPS = 2 };
 

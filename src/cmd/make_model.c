@@ -5,11 +5,11 @@
 #include "cmd/judged.h"
 #include "cmd/model_files.h"
 #include "cmd/show.h"
-#include "model/gguf.h"
-#include "model/random_weights.h"
-#include "model/tokenizer.h"
-#include "model/tokenizer_files.h"
-#include "model/weights.h"
+#include "model/files/gguf.h"
+#include "model/files/random_weights.h"
+#include "model/text/tokenizer.h"
+#include "model/files/tokenizer_files.h"
+#include "model/files/weights.h"
 
 struct make_opts {
 	const char *out, *shape, *tokenizer;

@@ -5,7 +5,7 @@
 #include "cmd/judged.h"
 #include "cmd/model_files.h"
 #include "cmd/show.h"
-#include "model/merge.h"
+#include "model/files/merge.h"
 
 struct merge_opts {
 	const char *base, *adapter, *out;

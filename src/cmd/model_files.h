@@ -3,7 +3,7 @@
 #ifndef CMD_MODEL_FILES_H
 #define CMD_MODEL_FILES_H
 #include "cmd/command.h"
-#include "model/folder.h"
+#include "model/files/folder.h"
 
 extern const char *const model_files_dtypes[]; /* choices of --dtype: bf16, f16, f32 */
 enum dtype model_files_dtype(uint32_t choice);

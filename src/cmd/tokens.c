@@ -6,7 +6,7 @@
 #include "cmd/judged.h"
 #include "cmd/show.h"
 #include "core/file.h"
-#include "model/tokenizer.h"
+#include "model/text/tokenizer.h"
 
 enum { TOKENS_FILE_MAX = 1 << 30 };
 

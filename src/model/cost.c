@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/cost.h"
-#include "model/cpu_blocks.h"
+#include "model/cpu/blocks.h"
 #include "model/dtype.h"
 
 void cost_touch(struct back *back, const struct mat *m, double times)

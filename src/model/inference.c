@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/inference.h"
 #include <stdlib.h>
-#include "model/cpu.h"
+#include "model/cpu/cpu.h"
 #include "model/generate.h"
 #include "model/plan.h"
 

@@ -7,7 +7,7 @@
 #ifndef MODEL_LINEAR_H
 #define MODEL_LINEAR_H
 #include "model/ops.h"
-#include "model/peft.h"
+#include "model/files/peft.h"
 
 /* A parameter: what products read; frozen, it is that alone. Trained, `master` and `grad` are its parts of
  * the flat vector, and w is master itself or its copy in the activations' type. */

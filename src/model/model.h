@@ -8,7 +8,7 @@
 #define MODEL_MODEL_H
 #include "model/layers.h"
 #include "model/params.h"
-#include "model/weights.h"
+#include "model/files/weights.h"
 
 struct model_options {
 	const struct peft_config *lora; /* NULL: none; rank 0 with `save` alone is allowed */

@@ -2,7 +2,7 @@
 /* Each entry counts what the CPU's entry of the same name counts and takes the same workspace;
  * tests/unit/model_plan.c holds a step of both against each other. */
 #include "model/cost.h"
-#include "model/cpu_blocks.h"
+#include "model/cpu/blocks.h"
 #include "model/plan.h"
 
 /* Signatures are the table's; to count takes few of their operands. */

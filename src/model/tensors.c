@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/cpu_blocks.h"
+#include "model/cpu/blocks.h"
 #include "model/mat.h"
 #include "model/tensors.h"
 

@@ -2,8 +2,8 @@
 #include "train/export.h"
 #include <stdlib.h>
 #include "core/file.h"
-#include "model/folder.h"
-#include "model/tokenizer_files.h"
+#include "model/files/folder.h"
+#include "model/files/tokenizer_files.h"
 
 enum status export_adapter(const char *dir, const struct model *m, const struct mat *master, bool or_none,
 			   struct error *err)

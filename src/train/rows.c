@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/rows.h"
 
-#include "model/mapped.h"
+#include "model/files/mapped.h"
 
 static enum status add_place(struct rows *r, const char *text, size_t size, size_t line, struct error *err)
 {

@@ -6,7 +6,7 @@
 #ifndef TRAIN_ROWS_H
 #define TRAIN_ROWS_H
 #include <stdint.h>
-#include "model/chat.h"
+#include "model/text/chat.h"
 
 /* In the order of the choices of a configuration's `format`. */
 enum rows_format { ROWS_AUTO, ROWS_CHAT, ROWS_GLAIVE, ROWS_SHAREGPT };

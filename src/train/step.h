@@ -6,7 +6,7 @@
  */
 #ifndef TRAIN_STEP_H
 #define TRAIN_STEP_H
-#include "model/cpu.h"
+#include "model/cpu/cpu.h"
 #include "model/model.h"
 #include "train/optimiser.h"
 

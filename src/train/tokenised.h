@@ -4,7 +4,7 @@
 #define TRAIN_TOKENISED_H
 #include "core/log.h"
 #include "core/opt.h"
-#include "model/template.h"
+#include "model/text/template.h"
 #include "train/rows.h"
 
 enum { TOKENISED_TRAINED = 1 << 30 }; /* beside an id: the loss is taken where it is to be foretold */

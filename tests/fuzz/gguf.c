@@ -3,7 +3,7 @@
  * that is done. */
 #include "fuzz.h"
 
-#include "model/gguf.h"
+#include "model/files/gguf.h"
 #include "model/names.h"
 
 static void walk_values(const struct gguf *g, const uint8_t *begin, const uint8_t *end)

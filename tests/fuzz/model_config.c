@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "model/names.h"
-#include "model/peft_names.h"
+#include "model/files/peft_names.h"
 
 static void check_shape(const json_t *j)
 {

@@ -3,7 +3,7 @@
  * template. */
 #include "fuzz.h"
 
-#include "model/template.h"
+#include "model/text/template.h"
 #include "train/rows.h"
 
 /* Parts follow one another to the end of the text. */

@@ -4,7 +4,7 @@
 #include "fuzz.h"
 
 #include "model/dtype.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

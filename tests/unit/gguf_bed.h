@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_GGUF_BED_H
 #define TESTS_UNIT_GGUF_BED_H
 #include "core/text.h"
-#include "model/gguf.h"
+#include "model/files/gguf.h"
 
 struct gguf_bed {
 	struct text head; /* magic to the tensors' table */

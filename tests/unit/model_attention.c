@@ -3,7 +3,7 @@
 #include "unit/test.h"
 #include <math.h>
 #include "core/random.h"
-#include "model/cpu.h"
+#include "model/cpu/cpu.h"
 
 enum { HEADS = 6, KV = 2, DIM = 8, WIDTH = (HEADS + 2 * KV) * DIM };
 

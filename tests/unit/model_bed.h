@@ -3,7 +3,7 @@
  * documents. */
 #ifndef UNIT_MODEL_BED_H
 #define UNIT_MODEL_BED_H
-#include "model/cpu.h"
+#include "model/cpu/cpu.h"
 #include "model/model.h"
 #include "model/plan.h"
 

@@ -3,9 +3,9 @@
 #include "unit/test.h"
 #include <math.h>
 #include "core/random.h"
-#include "model/cpu.h"
+#include "model/cpu/cpu.h"
 #include "model/cost.h"
-#include "model/cpu_blocks.h"
+#include "model/cpu/blocks.h"
 #include "model/dtype.h"
 #include "model/plan.h"
 

@@ -6,8 +6,8 @@
 
 #include "core/file.h"
 #include "core/random.h"
-#include "model/json_file.h"
-#include "model/peft_names.h"
+#include "model/files/json_file.h"
+#include "model/files/peft_names.h"
 
 enum { SLOTS_MAX = 64 };
 

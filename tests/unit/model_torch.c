@@ -3,10 +3,10 @@
  */
 #include "unit/test.h"
 #include <math.h>
-#include "model/cpu.h"
+#include "model/cpu/cpu.h"
 #include "model/model.h"
-#include "model/peft.h"
-#include "model/safetensors.h"
+#include "model/files/peft.h"
+#include "model/files/safetensors.h"
 
 enum { ROWS = 64 };
 static const char *const models[] = {"qwen2", "qwen3", "llama", "llama_tied"};

@@ -8,13 +8,13 @@
 #include "core/random.h"
 #include "gguf_bed.h"
 #include "model/dtype.h"
-#include "model/folder.h"
-#include "model/json_file.h"
-#include "model/merge.h"
-#include "model/peft_names.h"
-#include "model/random_weights.h"
-#include "model/tokenizer.h"
-#include "model/tokenizer_files.h"
+#include "model/files/folder.h"
+#include "model/files/json_file.h"
+#include "model/files/merge.h"
+#include "model/files/peft_names.h"
+#include "model/files/random_weights.h"
+#include "model/text/tokenizer.h"
+#include "model/files/tokenizer_files.h"
 
 enum { SEED = 5 };
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "core/file.h"
-#include "model/template.h"
+#include "model/text/template.h"
 
 static json_t *read_lines(const char *name)
 {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
-#include "model/tokenizer.h"
+#include "model/text/tokenizer.h"
 #include "random_text.h"
 
 enum { BLOCKS = 100, BLOCK = 1000 };

@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "core/file.h"
 #include "core/random.h"
-#include "model/random_weights.h"
+#include "model/files/random_weights.h"
 #include "train/checkpoint.h"
 #include "train/step.h"
 
@@ -34,7 +34,8 @@ static void make(struct rows *r, const struct shape *s, int first, int last)
 		for (int i = 0; i < lengths[d]; i++) {
 			int64_t at = r->b.tokens++;
 
-			r->token[at] = (int32_t)(random_u32(7, (uint32_t)d, (uint64_t)i) % (uint32_t)s->vocab);
+			r->token[at] =
+				(int32_t)(random_u32(7, (uint32_t)d, (uint64_t)i) % (uint32_t)s->vocab);
 			r->position[at] = i;
 			r->target[at] = BATCH_UNTRAINED;
 			if (i >= first_target[d] && i + 1 < lengths[d]) {
@@ -105,7 +106,8 @@ static double step(struct stepper *s, int each, uint64_t number, double *norm)
 	for (int d = 0; d < DOCS; d += each) {
 		make(&r, &s->model->shape, d, d + each);
 		assert_int_equal(batch_check(&r.b, s->model->shape.vocab, &err), STATUS_OK);
-		assert_int_equal(stepper_micro(s, &r.b, number, (uint64_t)all.b.targets, &took, &err), STATUS_OK);
+		assert_int_equal(stepper_micro(s, &r.b, number, (uint64_t)all.b.targets, &took, &err),
+				 STATUS_OK);
 	}
 	assert_int_equal(stepper_end(s, 1e-2, number, &loss, norm, &err), STATUS_OK);
 	assert_true(took.forward_s > 0 && took.backward_s > 0);
@@ -204,7 +206,8 @@ static void add_gradient(struct stepper *to, const struct stepper *from)
  * A step shared by `ranks` steppers: each has its part of the documents, gradients are summed, and then each
  * clips the sum. The first is the caller's.
  */
-static void step_of_ranks(struct stepper *first, const struct config *c, int ranks, double *loss, double *norm)
+static void step_of_ranks(struct stepper *first, const struct config *c, int ranks, double *loss,
+			  double *norm)
 {
 	struct stepper others[3], *rank[] = {first, &others[0], &others[1], &others[2]};
 	struct error err = {0};
@@ -220,7 +223,8 @@ static void step_of_ranks(struct stepper *first, const struct config *c, int ran
 	for (int i = 1; i < ranks; i++) {
 		double sum, own;
 
-		/* What is left in the first's gradient is the sum, before clipping: each steps by the same. */
+		/* What is left in the first's gradient is the sum, before clipping: each steps by the same.
+		 */
 		memcpy(rank[i]->model->params.grad.data, rank[0]->model->params.grad.data,
 		       rank[0]->model->params.length * sizeof(float));
 		assert_int_equal(stepper_end(rank[i], 1e-2, 0, &sum, &own, &err), STATUS_OK);
@@ -353,8 +357,8 @@ static void the_plan_is_what_is_used(void **state)
 		struct step_part took = {0};
 		struct error err = {0};
 		struct config c;
-		static int32_t token[DOCS * LENGTH_MAX], position[DOCS * LENGTH_MAX], trained[DOCS * LENGTH_MAX],
-			start[DOCS + 1];
+		static int32_t token[DOCS * LENGTH_MAX], position[DOCS * LENGTH_MAX],
+			trained[DOCS * LENGTH_MAX], start[DOCS + 1];
 		struct batch b = {.token = token,
 				  .position = position,
 				  .target = token,
@@ -379,7 +383,8 @@ static void the_plan_is_what_is_used(void **state)
 		assert_int_equal(stepper_micro(&s, &b, 0, (uint64_t)b.targets, &took, &err), STATUS_OK);
 		assert_int_equal(stepper_end(&s, 1e-3, 0, &loss, &norm, &err), STATUS_OK);
 		assert_int_equal(s.arena.peak, plan.arena.peak);
-		assert_memory_equal(s.arena.kind_at_peak, plan.arena.kind_at_peak, sizeof(plan.arena.kind_at_peak));
+		assert_memory_equal(s.arena.kind_at_peak, plan.arena.kind_at_peak,
+				    sizeof(plan.arena.kind_at_peak));
 		stepper_release(&s);
 		stepper_release(&plan);
 		config_release(&c);
@@ -390,12 +395,14 @@ static void the_plan_is_what_is_used(void **state)
 static void the_optimiser_is_the_definition(void **state)
 {
 	enum { N = 5 };
-	struct param table[2] = {{.rows = 1, .cols = 3, .decay = 1}, {.rows = 1, .cols = 2, .offset = 3, .decay = 0}};
+	struct param table[2] = {{.rows = 1, .cols = 3, .decay = 1},
+				 {.rows = 1, .cols = 2, .offset = 3, .decay = 0}};
 	float memory[4][N] = {{1, -2, 3, 0.5f, 4}, {3, 4, 0, 0, 12}};
 	double x[N], m[N] = {0}, v[N] = {0};
 	struct params p = {.table = table, .count = 2, .length = N};
 	struct mat *flat[] = {&p.master, &p.grad, &p.m, &p.v};
-	const struct optimiser o = {.beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-8f, .decay = 0.1f, .max_norm = 1};
+	const struct optimiser o = {
+		.beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-8f, .decay = 0.1f, .max_norm = 1};
 	const struct cpu_options options = {.threads = 1};
 	static uint8_t place[65536] __attribute__((aligned(ARENA_ALIGN)));
 	struct arena arena = {.base = place, .size = sizeof(place)};

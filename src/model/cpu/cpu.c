@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sched.h>
+#include <stdatomic.h>
+#include "model/cpu/real.h"
+
+/* Below this a second thread's wake-up costs more than its half of the work. */
+enum { ALONE_BYTES = 64 << 10 };
+
+struct parts {
+	void (*work)(void *arg, int64_t first, int64_t last, unsigned thread);
+	void *arg;
+	uint64_t count, grain;
+	unsigned threads;
+};
+
+static void do_part(void *arg, unsigned thread)
+{
+	const struct parts *p = arg;
+	uint64_t first, last;
+
+	cpu_share(p->count, p->grain, thread, p->threads, &first, &last);
+	if (first < last)
+		p->work(p->arg, (int64_t)first, (int64_t)last, thread);
+}
+
+void cpu_parts(const struct back *back, int64_t count, int64_t grain, double bytes,
+	       void (*work)(void *arg, int64_t first, int64_t last, unsigned thread), void *arg)
+{
+	struct cpu_pool *pool = cpu_of(back)->pool;
+	struct parts p = {.work = work, .arg = arg, .count = (uint64_t)count, .grain = (uint64_t)grain};
+
+	p.threads = cpu_pool_count(pool);
+	if (count <= 0)
+		return;
+	if (bytes < ALONE_BYTES)
+		work(arg, 0, count, 0);
+	else
+		cpu_pool_run(pool, do_part, &p);
+}
+
+struct items {
+	void (*work)(void *arg, int64_t item, unsigned thread);
+	void *arg;
+	int64_t count;
+	_Atomic int64_t next;
+};
+
+static void take_items(void *arg, unsigned thread)
+{
+	struct items *items = arg;
+	int64_t item;
+
+	while ((item = atomic_fetch_add(&items->next, 1)) < items->count)
+		items->work(items->arg, item, thread);
+}
+
+void cpu_items(const struct back *back, int64_t count, double bytes,
+	       void (*work)(void *arg, int64_t item, unsigned thread), void *arg)
+{
+	struct items items = {.work = work, .arg = arg, .count = count};
+
+	if (bytes < ALONE_BYTES)
+		take_items(&items, 0);
+	else
+		cpu_pool_run(cpu_of(back)->pool, take_items, &items);
+}
+
+/* One thread inside the library: work is dealt out here. A library that is absent or incomplete is no error.
+ */
+static void open_blas(struct cpu *cpu)
+{
+	struct error ignored = {0};
+
+	if (lib_open(&cpu->blas, &openblas_lib, NULL, &cpu->blas_fact, &ignored) ||
+	    blas_settle(&cpu->blas, &cpu->blas_fact, &ignored)) {
+		cpu->blas = (struct blas){0};
+		return;
+	}
+	cpu->blas.set_num_threads(1);
+	snprintf(cpu->gemm, sizeof(cpu->gemm), "%.100s",
+		 cpu->blas.get_config ? cpu->blas.get_config() : "OpenBLAS");
+}
+
+unsigned cpu_back_threads(void)
+{
+	enum { MOST = 32 };
+	cpu_set_t mine;
+	int count = sched_getaffinity(0, sizeof(mine), &mine) ? 1 : CPU_COUNT(&mine);
+
+	return count > MOST ? MOST : (unsigned)count;
+}
+
+enum status cpu_back_create(struct back *back, const struct cpu_options *options, struct arena *arena,
+			    struct error *err)
+{
+	struct cpu *cpu = calloc(1, sizeof(*cpu));
+	enum status st;
+
+	if (!cpu)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no room for a back end");
+	st = options->threads ? cpu_pool_create(&cpu->pool, NULL, options->threads, err)
+			      : cpu_pool_usable(&cpu->pool, err);
+	if (st) {
+		free(cpu);
+		return st;
+	}
+	snprintf(cpu->gemm, sizeof(cpu->gemm), "own");
+	if (!options->own_gemm)
+		open_blas(cpu);
+	*back = (struct back){
+		.ops = &cpu_ops,
+		.device = cpu,
+		.arena = arena,
+		.dtype = DTYPE_F32,
+		.stat = DTYPE_F32,
+		.threads = (int)cpu_pool_count(cpu->pool),
+	};
+	return STATUS_OK;
+}
+
+void cpu_back_release(struct back *back)
+{
+	struct cpu *cpu = back->device;
+
+	if (!cpu)
+		return;
+	cpu_pool_destroy(&cpu->pool);
+	lib_fact_release(&cpu->blas_fact);
+	free(cpu);
+	back->device = NULL;
+}
+
+const char *cpu_back_gemm(const struct back *back)
+{
+	return cpu_of(back)->gemm;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loss of rows of logits; sums over, and AdamW on, the flat vector. */
+#include "model/cpu/real.h"
+
+struct loss {
+	struct mat logits, loss;
+	const int32_t *target, *row;
+	real scale;
+};
+
+/* -log softmax(z)[target]; with a scale z becomes scale (softmax(z) - one at target). */
+VECTOR static real loss_row(real *restrict z, int64_t n, int64_t target, real scale)
+{
+	real most = z[0], sum = 0, loss, inverse;
+
+#pragma omp simd reduction(max : most)
+	for (int64_t j = 0; j < n; j++)
+		most = z[j] > most ? z[j] : most;
+#pragma omp simd reduction(+ : sum)
+	for (int64_t j = 0; j < n; j++)
+		sum += real_exp(z[j] - most);
+	loss = most + (real)log((double)sum) - z[target];
+	if (scale == 0)
+		return loss;
+	inverse = scale / sum;
+#pragma omp simd
+	for (int64_t j = 0; j < n; j++)
+		z[j] = real_exp(z[j] - most) * inverse;
+	z[target] -= scale;
+	return loss;
+}
+
+static void loss_rows(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct loss *l = arg;
+
+	(void)thread;
+	for (int64_t i = first; i < last; i++)
+		*real_row(l->loss, i) =
+			loss_row(real_row(l->logits, i), l->logits.cols, l->target[l->row[i]], l->scale);
+}
+
+enum status cpu_cross_entropy(struct back *back, struct mat logits, const int32_t *target, const int32_t *row,
+			      float grad_scale, struct mat loss, struct error *err)
+{
+	struct loss l = {
+		.logits = logits, .loss = loss, .target = target, .row = row, .scale = (real)grad_scale};
+
+	(void)err;
+	cost_touch(back, &logits, grad_scale != 0 ? 2 : 1);
+	cpu_parts(back, logits.rows, 1, (double)(logits.rows * logits.cols) * sizeof(real), loss_rows, &l);
+	return STATUS_OK;
+}
+
+struct reducing {
+	struct mat x;
+	enum reduction reduction;
+	double *sum; /* one a block */
+};
+
+VECTOR static double block_sum(const real *restrict x, int64_t n, bool squares)
+{
+	double sum = 0;
+
+	if (squares) {
+#pragma omp simd reduction(+ : sum)
+		for (int64_t j = 0; j < n; j++)
+			sum += (double)x[j] * (double)x[j];
+	} else {
+#pragma omp simd reduction(+ : sum)
+		for (int64_t j = 0; j < n; j++)
+			sum += (double)x[j];
+	}
+	return sum;
+}
+
+static void reduce_blocks(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct reducing *r = arg;
+	const int64_t all = r->x.rows * r->x.cols;
+
+	(void)thread;
+	for (int64_t i = first; i < last; i++) {
+		int64_t begin = i * REDUCE_BLOCK, n = all - begin < REDUCE_BLOCK ? all - begin : REDUCE_BLOCK;
+
+		r->sum[i] = block_sum((const real *)r->x.data + begin, n, r->reduction == REDUCE_SUM_SQUARES);
+	}
+}
+
+enum status cpu_reduce(struct back *back, struct mat x, enum reduction reduction, double *sum,
+		       struct error *err)
+{
+	struct reducing r = {.x = x, .reduction = reduction};
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat sums;
+	enum status st = workspace_reduce(back, &x, &sums, err);
+
+	if (st)
+		return st;
+	if (x.ld != x.cols && x.rows > 1)
+		return error_set(err, STATUS_BUG, "a sum over rows that do not follow each other");
+	cost_touch(back, &x, 1);
+	r.sum = sums.data;
+	cpu_parts(back, sums.cols, 1, (double)(x.rows * x.cols) * sizeof(real), reduce_blocks, &r);
+	for (int64_t i = 0; i < sums.cols; i++)
+		*sum += r.sum[i];
+	arena_reset(back->arena, &mark);
+	return STATUS_OK;
+}
+
+struct stepping {
+	real *g, *m, *v, *master;
+	const struct adamw *a;
+};
+
+/* Loshchilov and Hutter's Algorithm 2 as PyTorch computes it: decay first, eps outside the corrected root. */
+VECTOR static void adamw_part(const real *restrict g, real *restrict m, real *restrict v,
+			      real *restrict master, const struct adamw *a, int64_t n)
+{
+	const real keep = 1 - (real)a->lr * (real)a->decay, clip = (real)a->clip_scale, eps = (real)a->eps;
+	const real b1 = (real)a->beta1, b2 = (real)a->beta2, step = (real)a->lr / (real)a->correction1;
+	const real root = 1 / (real)sqrt((double)a->correction2);
+
+#pragma omp simd
+	for (int64_t j = 0; j < n; j++) {
+		real d = g[j] * clip;
+
+		m[j] = b1 * m[j] + (1 - b1) * d;
+		v[j] = b2 * v[j] + (1 - b2) * d * d;
+#ifdef MODEL_REAL_F64
+		master[j] = keep * master[j] - step * m[j] / (sqrt(v[j]) * root + eps);
+#else
+		master[j] = keep * master[j] - step * m[j] / (sqrtf(v[j]) * root + eps);
+#endif
+	}
+}
+
+static void adamw_range(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct stepping *s = arg;
+
+	(void)thread;
+	adamw_part(s->g + first, s->m + first, s->v + first, s->master + first, s->a, last - first);
+}
+
+enum status cpu_adamw(struct back *back, struct mat g, struct mat m, struct mat v, struct mat master,
+		      const struct adamw *a, struct error *err)
+{
+	struct stepping s = {.g = g.data, .m = m.data, .v = v.data, .master = master.data, .a = a};
+
+	(void)err;
+	cost_touch(back, &g, 7);
+	cpu_parts(back, g.rows * g.cols, 64, (double)(g.rows * g.cols) * sizeof(real), adamw_range, &s);
+	return STATUS_OK;
+}

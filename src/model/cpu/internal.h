@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the CPU's operations share, whatever their number type. */
+#ifndef MODEL_CPU_INTERNAL_H
+#define MODEL_CPU_INTERNAL_H
+#include "core/cpu_pool.h"
+#include "model/cost.h"
+#include "model/cpu/cpu.h"
+#include "vendor/blas.h"
+
+struct cpu {
+	struct cpu_pool *pool;
+	struct blas blas; /* all NULL: loops of our own */
+	struct lib_fact blas_fact;
+	char gemm[128];
+};
+
+static inline struct cpu *cpu_of(const struct back *back)
+{
+	return back->device;
+}
+
+/* work(arg, first, last, thread) over parts of [0, count), in multiples of grain; on the calling thread alone
+ * where `bytes` in all are too few to wake others for. */
+void cpu_parts(const struct back *back, int64_t count, int64_t grain, double bytes,
+	       void (*work)(void *arg, int64_t first, int64_t last, unsigned thread), void *arg);
+/* work(arg, item, thread) once for each of `count` items, dealt out as threads come free; `bytes` as above.
+ */
+void cpu_items(const struct back *back, int64_t count, double bytes,
+	       void (*work)(void *arg, int64_t item, unsigned thread), void *arg);
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/cpu/real.h"
+
+const struct ops cpu_ops = {
+	.name = "cpu",
+	.zero = cpu_zero,
+	.gemm = cpu_gemm,
+	.embed = cpu_embed,
+	.embed_bwd = cpu_embed_bwd,
+	.rmsnorm = cpu_rmsnorm,
+	.rmsnorm_bwd = cpu_rmsnorm_bwd,
+	.head_norm_rope = cpu_head_norm_rope,
+	.head_norm_rope_bwd = cpu_head_norm_rope_bwd,
+	.attention = cpu_attention,
+	.attention_bwd = cpu_attention_bwd,
+	.attention_cached = cpu_attention_cached,
+	.swiglu = cpu_swiglu,
+	.swiglu_bwd = cpu_swiglu_bwd,
+	.cross_entropy = cpu_cross_entropy,
+	.rows_copy = cpu_rows_copy,
+	.dropout = cpu_dropout,
+	.convert = cpu_convert,
+	.column_sum = cpu_column_sum,
+	.reduce = cpu_reduce,
+	.adamw = cpu_adamw,
+};

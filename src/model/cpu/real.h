@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The number type of the CPU's operations: float in the program; the same sources are compiled again in
+ * double for tests, which hold gradients against central differences.
+ */
+#ifndef MODEL_CPU_REAL_H
+#define MODEL_CPU_REAL_H
+#include <math.h>
+#include "model/cpu/internal.h"
+
+#ifdef MODEL_REAL_F64
+typedef double real;
+#define REAL_DTYPE DTYPE_F64
+#define cpu_zero cpu_zero_f64
+#define cpu_gemm cpu_gemm_f64
+#define cpu_embed cpu_embed_f64
+#define cpu_embed_bwd cpu_embed_bwd_f64
+#define cpu_rmsnorm cpu_rmsnorm_f64
+#define cpu_rmsnorm_bwd cpu_rmsnorm_bwd_f64
+#define cpu_head_norm_rope cpu_head_norm_rope_f64
+#define cpu_head_norm_rope_bwd cpu_head_norm_rope_bwd_f64
+#define cpu_attention cpu_attention_f64
+#define cpu_attention_bwd cpu_attention_bwd_f64
+#define cpu_attention_cached cpu_attention_cached_f64
+#define cpu_swiglu cpu_swiglu_f64
+#define cpu_swiglu_bwd cpu_swiglu_bwd_f64
+#define cpu_cross_entropy cpu_cross_entropy_f64
+#define cpu_rows_copy cpu_rows_copy_f64
+#define cpu_dropout cpu_dropout_f64
+#define cpu_convert cpu_convert_f64
+#define cpu_column_sum cpu_column_sum_f64
+#define cpu_reduce cpu_reduce_f64
+#define cpu_adamw cpu_adamw_f64
+#define cpu_product cpu_product_f64
+#define cpu_ops cpu_ops_f64
+#else
+typedef float real;
+#define REAL_DTYPE DTYPE_F32
+#endif
+
+/* A loop compiled for several vector widths; the machine's is chosen when the program starts. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define VECTOR __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define VECTOR
+#endif
+
+static inline real *real_row(struct mat m, int64_t row)
+{
+	return (real *)m.data + row * m.ld;
+}
+
+#ifdef MODEL_REAL_F64
+static inline double real_exp(double x)
+{
+	return exp(x);
+}
+#else
+/* Within 2 units in the last place; without branches, so that loops of it become vectors. Below -87 it stays
+ * at the smallest normal number's neighbourhood. Coefficients: Cephes expf. */
+static inline float real_exp(float x)
+{
+	float z, r, p;
+	int32_t n, bits;
+
+	x = x < -87.0f ? -87.0f : x;
+	x = x > 88.0f ? 88.0f : x;
+	n = (int32_t)(x * 1.44269504088896341f + copysignf(0.5f, x));
+	z = (float)n;
+	r = x - z * 0.693359375f;
+	r = r - z * -2.12194440e-4f;
+	p = 1.9875691500e-4f;
+	p = p * r + 1.3981999507e-3f;
+	p = p * r + 8.3334519073e-3f;
+	p = p * r + 4.1665795894e-2f;
+	p = p * r + 1.6666665459e-1f;
+	p = p * r + 5.0000001201e-1f;
+	p = p * r * r + r + 1.0f;
+	bits = (n + 127) << 23;
+	memcpy(&z, &bits, sizeof(z));
+	return p * z;
+}
+#endif
+
+/* Entries of the table, one file a subject. */
+extern __typeof__(*((struct ops *)0)->zero) cpu_zero;
+extern __typeof__(*((struct ops *)0)->gemm) cpu_gemm;
+extern __typeof__(*((struct ops *)0)->embed) cpu_embed;
+extern __typeof__(*((struct ops *)0)->embed_bwd) cpu_embed_bwd;
+extern __typeof__(*((struct ops *)0)->rmsnorm) cpu_rmsnorm;
+extern __typeof__(*((struct ops *)0)->rmsnorm_bwd) cpu_rmsnorm_bwd;
+extern __typeof__(*((struct ops *)0)->head_norm_rope) cpu_head_norm_rope;
+extern __typeof__(*((struct ops *)0)->head_norm_rope_bwd) cpu_head_norm_rope_bwd;
+extern __typeof__(*((struct ops *)0)->attention) cpu_attention;
+extern __typeof__(*((struct ops *)0)->attention_bwd) cpu_attention_bwd;
+extern __typeof__(*((struct ops *)0)->attention_cached) cpu_attention_cached;
+extern __typeof__(*((struct ops *)0)->swiglu) cpu_swiglu;
+extern __typeof__(*((struct ops *)0)->swiglu_bwd) cpu_swiglu_bwd;
+extern __typeof__(*((struct ops *)0)->cross_entropy) cpu_cross_entropy;
+extern __typeof__(*((struct ops *)0)->rows_copy) cpu_rows_copy;
+extern __typeof__(*((struct ops *)0)->dropout) cpu_dropout;
+extern __typeof__(*((struct ops *)0)->convert) cpu_convert;
+extern __typeof__(*((struct ops *)0)->column_sum) cpu_column_sum;
+extern __typeof__(*((struct ops *)0)->reduce) cpu_reduce;
+extern __typeof__(*((struct ops *)0)->adamw) cpu_adamw;
+
+/* z = alpha op(x) op(y) + beta z on the calling thread: OpenBLAS or loops. m, n, k: sizes after op. */
+struct product {
+	const real *x, *y;
+	real *z;
+	int64_t m, n, k, ldx, ldy, ldz;
+	bool tx, ty;
+	real alpha, beta;
+};
+void cpu_product(const struct cpu *cpu, const struct product *p);
+extern const struct ops cpu_ops;
+#endif

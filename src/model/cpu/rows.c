@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes over rows: embedding, gathering, SwiGLU, dropout, conversion, sums of columns. */
+#include "core/random.h"
+#include "model/cpu/blocks.h"
+#include "model/cpu/real.h"
+#include "model/dtype.h"
+#include "model/mat.h"
+
+struct rows {
+	struct mat x, y;
+	const int32_t *row;
+	const struct dropout *drop;
+	bool add;
+};
+
+static double bytes_of(const struct mat *m)
+{
+	return (double)(m->rows * m->cols) * sizeof(real);
+}
+
+static void zero_rows(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct mat *x = arg;
+
+	(void)thread;
+	for (int64_t i = first; i < last; i++)
+		memset(real_row(*x, i), 0, (size_t)x->cols * sizeof(real));
+}
+
+enum status cpu_zero(struct back *back, struct mat x, struct error *err)
+{
+	(void)err;
+	cost_touch(back, &x, 1);
+	cpu_parts(back, x.rows, 1, bytes_of(&x), zero_rows, &x);
+	return STATUS_OK;
+}
+
+static void add_row(real *restrict y, const real *restrict x, int64_t n)
+{
+	for (int64_t j = 0; j < n; j++)
+		y[j] += x[j];
+}
+
+static void gather(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct rows *r = arg;
+
+	(void)thread;
+	for (int64_t i = first; i < last; i++)
+		memcpy(real_row(r->y, i), real_row(r->x, r->row[i]), (size_t)r->y.cols * sizeof(real));
+}
+
+static void scatter(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct rows *r = arg;
+
+	(void)thread;
+	for (int64_t i = first; i < last; i++)
+		add_row(real_row(r->y, r->row[i]), real_row(r->x, i), r->x.cols);
+}
+
+/* Rows of a table in blocks, as numbers. */
+static void gather_blocks(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct rows *r = arg;
+
+	(void)thread;
+	for (int64_t i = first; i < last; i++) {
+		const struct mat row = mat_rows(&r->x, r->row[i], 1);
+
+		dtype_unpack(row.dtype, row.data, (float *)r->y.data + i * r->y.ld, (size_t)r->y.cols);
+	}
+}
+
+enum status cpu_embed(struct back *back, const struct batch *b, struct mat table, struct mat x,
+		      struct error *err)
+{
+	struct rows r = {.x = table, .y = x, .row = b->token};
+
+	(void)err;
+	cost_touch(back, &x, 2);
+	cpu_parts(back, x.rows, 1, bytes_of(&x), cpu_blocks_of(table.dtype) ? gather_blocks : gather, &r);
+	return STATUS_OK;
+}
+
+/* By columns: a token may stand in several rows. */
+static void embed_columns(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct rows *r = arg;
+
+	(void)thread;
+	for (int64_t i = 0; i < r->x.rows; i++)
+		add_row(real_row(r->y, r->row[i]) + first, real_row(r->x, i) + first, last - first);
+}
+
+enum status cpu_embed_bwd(struct back *back, const struct batch *b, struct mat dx, struct mat dtable,
+			  struct error *err)
+{
+	struct rows r = {.x = dx, .y = dtable, .row = b->token};
+
+	(void)err;
+	cost_touch(back, &dx, 3);
+	cpu_parts(back, dx.cols, 16, bytes_of(&dx), embed_columns, &r);
+	return STATUS_OK;
+}
+
+enum status cpu_rows_copy(struct back *back, struct mat from, struct mat to, const int32_t *row,
+			  bool scatter_add, struct error *err)
+{
+	struct rows r = {.x = from, .y = to, .row = row};
+	const struct mat *listed = scatter_add ? &from : &to;
+
+	(void)err;
+	cost_touch(back, listed, scatter_add ? 3 : 2);
+	cpu_parts(back, listed->rows, 1, bytes_of(listed), scatter_add ? scatter : gather, &r);
+	return STATUS_OK;
+}
+
+VECTOR static void swiglu_row(const real *restrict gate, const real *restrict up, real *restrict h, int64_t n)
+{
+#pragma omp simd
+	for (int64_t j = 0; j < n; j++)
+		h[j] = gate[j] / (1 + real_exp(-gate[j])) * up[j];
+}
+
+/* d silu(g) / dg = s + g s (1 - s) with s = sigmoid(g). */
+VECTOR static void swiglu_row_bwd(const real *restrict dh, real *restrict gate, real *restrict up, int64_t n)
+{
+#pragma omp simd
+	for (int64_t j = 0; j < n; j++) {
+		real g = gate[j], s = 1 / (1 + real_exp(-g));
+
+		gate[j] = dh[j] * up[j] * (s + g * s * (1 - s));
+		up[j] = dh[j] * g * s;
+	}
+}
+
+static void swiglu_rows(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct rows *r = arg;
+
+	(void)thread;
+	for (int64_t t = first; t < last; t++)
+		swiglu_row(real_row(r->x, t), real_row(r->x, t) + r->y.cols, real_row(r->y, t), r->y.cols);
+}
+
+static void swiglu_rows_bwd(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct rows *r = arg;
+
+	(void)thread;
+	for (int64_t t = first; t < last; t++)
+		swiglu_row_bwd(real_row(r->y, t), real_row(r->x, t), real_row(r->x, t) + r->y.cols,
+			       r->y.cols);
+}
+
+enum status cpu_swiglu(struct back *back, struct mat gate_up, struct mat h, struct error *err)
+{
+	struct rows r = {.x = gate_up, .y = h};
+
+	(void)err;
+	cost_touch(back, &h, 3);
+	cpu_parts(back, h.rows, 1, bytes_of(&h), swiglu_rows, &r);
+	return STATUS_OK;
+}
+
+enum status cpu_swiglu_bwd(struct back *back, struct mat dh, struct mat gate_up, struct error *err)
+{
+	struct rows r = {.x = gate_up, .y = dh};
+
+	(void)err;
+	cost_touch(back, &dh, 5);
+	cpu_parts(back, dh.rows, 1, bytes_of(&dh), swiglu_rows_bwd, &r);
+	return STATUS_OK;
+}
+
+/* A row's numbers are Philox's of key seed and counter (column / 4, row low, row high, site): four a call. */
+static void dropout_rows(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct rows *r = arg;
+	const struct dropout *d = r->drop;
+	const uint32_t key[2] = {(uint32_t)d->seed, (uint32_t)(d->seed >> 32)};
+	const uint32_t least = (uint32_t)((double)d->p * 0x1p32);
+	const real scale = 1 / (1 - (real)d->p);
+
+	(void)thread;
+	for (int64_t t = first; t < last; t++) {
+		const uint64_t row = d->row_begin + (uint64_t)t;
+		const real *x = real_row(r->x, t);
+		real *y = real_row(r->y, t);
+
+		for (int64_t j = 0; j < r->x.cols; j += 4) {
+			const uint32_t counter[4] = {(uint32_t)(j / 4), (uint32_t)row, (uint32_t)(row >> 32),
+						     d->site};
+			uint32_t word[4];
+
+			philox4x32(word, counter, key);
+			for (int64_t i = 0; i < 4 && j + i < r->x.cols; i++) {
+				real kept = word[i] >= least ? x[j + i] * scale : 0;
+
+				y[j + i] = r->add ? y[j + i] + kept : kept;
+			}
+		}
+	}
+}
+
+enum status cpu_dropout(struct back *back, struct mat x, const struct dropout *drop, struct mat y, bool add,
+			struct error *err)
+{
+	struct rows r = {.x = x, .y = y, .drop = drop, .add = add};
+
+	(void)err;
+	cost_touch(back, &x, add ? 3 : 2);
+	cpu_parts(back, x.rows, 1, 8 * bytes_of(&x), dropout_rows, &r);
+	return STATUS_OK;
+}
+
+static double number(const struct mat *m, int64_t row, int64_t col)
+{
+	const size_t at = (size_t)(row * m->ld + col);
+
+	switch (m->dtype) {
+	case DTYPE_F64:
+		return ((const double *)m->data)[at];
+	case DTYPE_BF16:
+		return (double)bf16_to_f32(((const uint16_t *)m->data)[at]);
+	default:
+		return (double)((const float *)m->data)[at];
+	}
+}
+
+static void convert_rows(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct rows *r = arg;
+
+	(void)thread;
+	for (int64_t i = first; i < last; i++)
+		for (int64_t j = 0; j < r->x.cols; j++) {
+			double value = number(&r->x, i, j);
+			size_t at = (size_t)(i * r->y.ld + j);
+
+			if (r->y.dtype == DTYPE_F64)
+				((double *)r->y.data)[at] = value;
+			else if (r->y.dtype == DTYPE_BF16)
+				((uint16_t *)r->y.data)[at] = bf16_of_f32((float)value);
+			else
+				((float *)r->y.data)[at] = (float)value;
+		}
+}
+
+enum status cpu_convert(struct back *back, struct mat from, struct mat to, struct error *err)
+{
+	struct rows r = {.x = from, .y = to};
+
+	for (int i = 0; i < 2; i++) {
+		enum dtype dtype = i ? to.dtype : from.dtype;
+
+		if (dtype != DTYPE_F32 && dtype != DTYPE_F64 && dtype != DTYPE_BF16)
+			return error_set(err, STATUS_UNSUPPORTED, "the CPU converts F32, F64 and BF16 alone");
+	}
+	cost_touch(back, &from, 1);
+	cost_touch(back, &to, 1);
+	cpu_parts(back, from.rows, 1, bytes_of(&from), convert_rows, &r);
+	return STATUS_OK;
+}
+
+static void sum_columns(void *arg, int64_t first, int64_t last, unsigned thread)
+{
+	const struct rows *r = arg;
+
+	(void)thread;
+	for (int64_t t = 0; t < r->x.rows; t++)
+		add_row(real_row(r->y, 0) + first, real_row(r->x, t) + first, last - first);
+}
+
+enum status cpu_column_sum(struct back *back, struct mat x, struct mat sum_add, struct error *err)
+{
+	struct rows r = {.x = x, .y = sum_add};
+
+	(void)err;
+	cost_touch(back, &x, 1);
+	cpu_parts(back, x.cols, 16, bytes_of(&x), sum_columns, &r);
+	return STATUS_OK;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/files/json_file.h"
+
+#include <limits.h>
+#include "core/file.h"
+
+enum status json_file_read(json_t **out, const char *path, size_t size_max, struct error *err)
+{
+	json_error_t why;
+	size_t size = 0;
+	char *data = NULL;
+	enum status st = file_read(&data, &size, path, size_max, err);
+
+	*out = NULL;
+	if (st)
+		return st;
+	*out = json_loadb(data, size, JSON_REJECT_DUPLICATES, &why);
+	free(data);
+	if (!*out)
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s", path, why.line, why.text);
+	return STATUS_OK;
+}
+
+enum status json_file_write(const char *dir, const char *name, json_t *j, size_t flags, struct error *err)
+{
+	char path[PATH_MAX], *text = j ? json_dumps(j, flags) : NULL;
+	enum status st;
+
+	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
+		st = error_set(err, STATUS_BAD_INPUT, "path is too long: %.200s", dir);
+	else if (!text)
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", path);
+	else
+		st = file_write(path, text, strlen(text), err);
+	free(text);
+	json_decref(j);
+	return st;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/files/weights.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include "core/cpu_pool.h"
+#include "model/dtype.h"
+#include "model/files/gguf.h"
+#include "model/files/json_file.h"
+#include "model/files/shards.h"
+
+enum { CONFIG_MAX = 16 << 20 };
+
+static const struct tensor *lookup(const struct weights *w, const struct named *n)
+{
+	return w->gguf ? gguf_tensor(w->gguf, n->gguf) : shards_find(w->shards, n->hf);
+}
+
+/* The file that a tensor lies in, for messages. */
+static const char *path_of(const struct weights *w, const struct tensor *t)
+{
+	return w->gguf ? w->path : shards_path(w->shards, t);
+}
+
+static enum status check_tensor(const struct weights *w, const struct named *n, struct error *err)
+{
+	const struct tensor *t = lookup(w, n);
+	const char *name = w->gguf ? n->gguf : n->hf;
+	bool fits;
+
+	if (!t)
+		return error_set(err, STATUS_BAD_INPUT, "%s: %s is missing%s", w->path, name,
+				 strcmp(n->hf, "lm_head.weight") ? ""
+								 : ", and the model does not tie its head");
+	fits = n->vector ? t->rank == 1 && t->dim[0] == n->cols
+			 : t->rank == 2 && t->dim[0] == n->rows && t->dim[1] == n->cols;
+	if (!fits)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: %s is %d-dimensional, %" PRId64 " x %" PRId64
+				 "; the configuration makes it %" PRId64 " x %" PRId64,
+				 path_of(w, t), name, t->rank, t->rank > 1 ? t->dim[0] : 1,
+				 t->rank ? t->dim[t->rank - 1] : 1, n->rows, n->cols);
+	if (!dtype_unpacks(t->dtype))
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "%s: %s is %s; F32, BF16, F16, F64, Q8_0, Q4_0 and Q4_1 are read",
+				 path_of(w, t), name, dtype_name(t->dtype));
+	return STATUS_OK;
+}
+
+/* What old checkpoints carry along and no model needs: constants of RoPE, and a tied head once more. */
+static bool superfluous(const struct weights *w, const char *name)
+{
+	const char *tail = ".rotary_emb.inv_freq";
+	size_t size = strlen(name), tail_size = strlen(tail);
+
+	if (w->gguf)
+		return !strcmp(name, "rope_freqs.weight");
+	return (size > tail_size && !strcmp(name + size - tail_size, tail)) ||
+	       (w->shape.tied && !strcmp(name, "lm_head.weight"));
+}
+
+/* known: an object whose keys are the shape's names. */
+static enum status check_extra(const struct weights *w, const json_t *known, struct error *err)
+{
+	size_t count = w->gguf ? w->gguf->tensor_count : w->shards->tensor_count;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct tensor *t = w->gguf ? &w->gguf->tensors[i] : w->shards->tensors[i];
+
+		if (!json_object_get(known, t->name) && !superfluous(w, t->name))
+			return error_set(
+				err, STATUS_BAD_INPUT,
+				"%s: %.100s is no tensor of such a model: the file is another model's, or "
+				"the configuration is",
+				path_of(w, t), t->name);
+	}
+	return STATUS_OK;
+}
+
+static enum status check_tensors(const struct weights *w, struct error *err)
+{
+	size_t count = names_count(&w->shape);
+	json_t *known = json_object();
+	enum status st = STATUS_OK;
+	struct named n;
+
+	for (size_t i = 0; i < count && !st; i++) {
+		names_at(&n, &w->shape, i);
+		st = check_tensor(w, &n, err);
+		if (!st && json_object_set_new(known, w->gguf ? n.gguf : n.hf, json_true()))
+			st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory",
+					     w->path);
+	}
+	if (!st)
+		st = check_extra(w, known, err);
+	json_decref(known);
+	return st;
+}
+
+static enum status open_folder(struct weights *w, struct error *err)
+{
+	char config[PATH_MAX + 16];
+	struct shards shards;
+	json_t *read;
+	enum status st;
+
+	snprintf(config, sizeof(config), "%s/config.json", w->path);
+	st = json_file_read(&read, config, CONFIG_MAX, err);
+	if (!st)
+		st = shape_of_config(&w->shape, read, config, err);
+	json_decref(read);
+	if (!st)
+		st = shards_open(&shards, w->path, err);
+	if (st)
+		return st;
+	w->shards = malloc(sizeof(*w->shards));
+	if (!w->shards) {
+		shards_release(&shards);
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->path);
+	}
+	*w->shards = shards;
+	return STATUS_OK;
+}
+
+static enum status open_gguf(struct weights *w, struct error *err)
+{
+	struct gguf gguf;
+	enum status st = gguf_open(&gguf, w->path, err);
+
+	if (st)
+		return st;
+	w->gguf = malloc(sizeof(*w->gguf));
+	if (!w->gguf) {
+		gguf_release(&gguf);
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->path);
+	}
+	*w->gguf = gguf;
+	return shape_of_gguf(&w->shape, w->gguf, err);
+}
+
+enum status weights_open(struct weights *w, const char *path, struct error *err)
+{
+	struct stat about;
+	enum status st;
+
+	*w = (struct weights){0};
+	if (strlen(path) >= sizeof(w->path) - 64)
+		return error_set(err, STATUS_BAD_INPUT, "path is too long: %.200s", path);
+	snprintf(w->path, sizeof(w->path), "%s", path);
+	st = !stat(path, &about) && S_ISDIR(about.st_mode) ? open_folder(w, err) : open_gguf(w, err);
+	if (!st)
+		st = check_tensors(w, err);
+	if (st)
+		weights_release(w);
+	return st;
+}
+
+void weights_release(struct weights *w)
+{
+	if (w->gguf)
+		gguf_release(w->gguf);
+	if (w->shards)
+		shards_release(w->shards);
+	free(w->gguf);
+	free(w->shards);
+	*w = (struct weights){0};
+}
+
+bool weights_find(struct weights_raw *raw, const struct weights *w, const char *name)
+{
+	struct named n;
+
+	if (!names_find(&n, &w->shape, name))
+		return false;
+	*raw = (struct weights_raw){.tensor = lookup(w, &n), .interleaved = w->gguf ? n.interleaved : 0};
+	return raw->tensor;
+}
+
+const uint8_t *weights_row(const struct weights_raw *raw, int64_t row)
+{
+	const struct tensor *t = raw->tensor;
+	int64_t rows = t->rank > 1 ? t->dim[0] : 1, head, in, half;
+
+	if (raw->interleaved) { /* of a head's rows, i and i + half stand side by side */
+		head = rows / raw->interleaved;
+		in = row % head;
+		half = head / 2;
+		row += in < half ? in : in - head + 1;
+	}
+	return t->data + t->size / (uint64_t)rows * (uint64_t)row;
+}
+
+/* One row, through floats where the types differ. */
+static void convert_row(const uint8_t *from, enum dtype stored, void *to, enum dtype wanted, size_t count)
+{
+	enum { CHUNK = 4096 }; /* whole blocks of every type */
+	float floats[CHUNK];
+	struct tensor element = {.dtype = wanted};
+
+	dtype_measure(&element);
+	if (stored == wanted) {
+		memcpy(to, from, dtype_bytes(wanted, count));
+		return;
+	}
+	if (wanted == DTYPE_F32) {
+		dtype_unpack(stored, from, to, count);
+		return;
+	}
+	for (size_t at = 0; at < count; at += CHUNK) {
+		size_t n = count - at < CHUNK ? count - at : CHUNK;
+
+		dtype_unpack(stored, from + dtype_bytes(stored, at), floats, n);
+		dtype_pack(wanted, floats, (uint8_t *)to + at * element.size, n);
+	}
+}
+
+/* Numbers of a row as it is kept; of blocks those that they stand for. */
+static bool row_finite(enum dtype dtype, const void *row, size_t count)
+{
+	enum { CHUNK = 4096 };
+	float floats[CHUNK];
+
+	if (dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F16)
+		return dtype_finite(dtype, row, count);
+	for (size_t at = 0; at < count; at += CHUNK) {
+		size_t n = count - at < CHUNK ? count - at : CHUNK;
+
+		dtype_unpack(dtype, (const uint8_t *)row + dtype_bytes(dtype, at), floats, n);
+		if (!dtype_finite(DTYPE_F32, floats, n))
+			return false;
+	}
+	return true;
+}
+
+static enum status load_one(const struct weights *w, const struct weights_slot *slot, struct error *err)
+{
+	const struct mat *to = &slot->to;
+	struct weights_raw raw;
+	struct named n;
+
+	if (!names_find(&n, &w->shape, slot->name) || !weights_find(&raw, w, slot->name))
+		return error_set(err, STATUS_BUG, "%s: a model of this shape has no %.100s", w->path,
+				 slot->name);
+	if (to->rows != n.rows || to->cols != n.cols || to->ld < to->cols || !to->data ||
+	    (to->dtype != DTYPE_F32 && to->dtype != DTYPE_BF16 && to->dtype != DTYPE_F16 &&
+	     to->dtype != raw.tensor->dtype))
+		return error_set(err, STATUS_BUG,
+				 "%s: %s is %" PRId64 " x %" PRId64 ", not %" PRId64 " x %" PRId64 " of %s",
+				 w->path, n.hf, n.rows, n.cols, to->rows, to->cols, dtype_name(to->dtype));
+	for (int64_t row = 0; row < n.rows; row++) {
+		uint8_t *out = (uint8_t *)to->data + dtype_bytes(to->dtype, (uint64_t)(row * to->ld));
+
+		convert_row(weights_row(&raw, row), raw.tensor->dtype, out, to->dtype, (size_t)n.cols);
+		if (!row_finite(to->dtype, out, (size_t)n.cols))
+			return error_set_cause(
+				err, STATUS_BAD_INPUT, CAUSE_NAN,
+				"%s: %s: row %" PRId64 " has NaN, infinity or what %s cannot hold",
+				path_of(w, raw.tensor), raw.tensor->name, row, dtype_name(to->dtype));
+	}
+	return STATUS_OK;
+}
+
+enum status weights_rows(const struct weights *w, const char *name, int64_t row, int64_t rows, float *out,
+			 struct error *err)
+{
+	struct weights_raw raw;
+	struct named n;
+
+	if (!names_find(&n, &w->shape, name) || !weights_find(&raw, w, name) || row < 0 || rows < 0 ||
+	    row + rows > n.rows)
+		return error_set(err, STATUS_BUG, "%s: %.100s has no rows %" PRId64 " to %" PRId64, w->path,
+				 name, row, row + rows);
+	for (int64_t i = 0; i < rows; i++)
+		dtype_unpack(raw.tensor->dtype, weights_row(&raw, row + i), out + i * n.cols, (size_t)n.cols);
+	return STATUS_OK;
+}
+
+/* Threads take slots in turn, so that a large one holds up no other. */
+struct loading {
+	const struct weights *w;
+	const struct weights_slot *slots;
+	size_t count;
+	atomic_size_t next;
+	enum status *st;
+	struct error *err; /* one a thread: its first */
+};
+
+static void load_some(void *arg, unsigned thread)
+{
+	struct loading *l = arg;
+	size_t i;
+
+	while (!l->st[thread] && (i = atomic_fetch_add(&l->next, 1)) < l->count)
+		l->st[thread] = load_one(l->w, &l->slots[i], &l->err[thread]);
+}
+
+enum status weights_load(const struct weights *w, const struct weights_slot *slots, size_t count,
+			 struct error *err)
+{
+	struct loading l = {.w = w, .slots = slots, .count = count};
+	struct cpu_pool *pool = NULL;
+	enum status st = cpu_pool_usable(&pool, err);
+	unsigned threads = st ? 0 : cpu_pool_count(pool);
+
+	l.st = calloc(threads + 1, sizeof(*l.st));
+	l.err = calloc(threads + 1, sizeof(*l.err));
+	if (!st && (!l.st || !l.err))
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->path);
+	if (!st)
+		cpu_pool_run(pool, load_some, &l);
+	for (unsigned i = 0; i < threads && !st; i++) {
+		st = l.st[i];
+		if (st && err && !err->status)
+			*err = l.err[i];
+	}
+	cpu_pool_destroy(&pool);
+	free(l.st);
+	free(l.err);
+	return st;
+}
