@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Progress, notes and the plan of a training run, for people. */
+#include <math.h>
 #include <stdio.h>
 #include "cmd/running.h"
 #include "cmd/show.h"
@@ -9,6 +10,12 @@
 static double number(const json_t *line, const char *name)
 {
 	return json_number_value(json_object_get(line, name));
+}
+
+/* A loss that is no number stands in no line. */
+static double figure(const json_t *line, const char *name)
+{
+	return json_object_get(line, name) ? number(line, name) : (double)NAN;
 }
 
 static void time_text(char *out, size_t size, double seconds)
@@ -29,8 +36,8 @@ static void step_text(struct text *out, const struct training *t, const json_t *
 	time_text(left, sizeof(left), number(line, "left_s"));
 	units_format(rate, sizeof(rate), number(line, "flop_rate"), "FLOPS");
 	text_addf(out, "step %.0f/%.0f loss %.4f lr %.2e norm %.3g | %.0f tokens/s %.2f rows/s %s",
-		  number(line, "step"), steps, number(line, "loss"), number(line, "learning_rate"),
-		  number(line, "grad_norm"), number(line, "tokens_per_s"), number(line, "rows_per_s"), rate);
+		  number(line, "step"), steps, figure(line, "loss"), number(line, "learning_rate"),
+		  figure(line, "grad_norm"), number(line, "tokens_per_s"), number(line, "rows_per_s"), rate);
 	if (json_object_get(line, "mfu"))
 		text_addf(out, " MFU %.0f %%", 100 * number(line, "mfu"));
 	if (step_s > 0)
@@ -84,7 +91,7 @@ void train_show_line(const struct training *t, const char *type, const json_t *l
 		show_ready(t, line);
 	else if (!strcmp(type, "eval"))
 		log_info(t->c->log, LOG_TOPIC_RUN, "step %.0f: held-out loss %.4f", number(line, "step"),
-			 number(line, "eval_loss"));
+			 figure(line, "eval_loss"));
 	else if (!strcmp(type, "saved"))
 		log_info(t->c->log, LOG_TOPIC_RUN, "saved: %s", path ? path : "?");
 	else if (!strcmp(type, "finding"))

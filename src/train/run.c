@@ -63,9 +63,11 @@ static enum status one_step(struct train *t, struct figures *f, struct error *er
 {
 	uint64_t step = t->state.step;
 	double t0 = now_s(), t1, sum = 0;
-	enum status st = stepper_begin(&t->stepper, err);
+	enum status st;
 
 	*f = (struct figures){.size = data_step(t->data, step), .rate = schedule_rate(&t->schedule, step)};
+	f->wait_s = now_s() - t0; /* the feed may be making an epoch's order, or the next rows */
+	st = stepper_begin(&t->stepper, err);
 	for (uint64_t i = 0; i < f->size.micro_batches && !st; i++) {
 		const struct batch *b;
 		double wait_s = 0;
@@ -109,20 +111,27 @@ static void add_up(struct train *t, const struct figures *f)
 	t->state.flop += t->flop_per_token * (double)f->size.tokens;
 }
 
+/* JSON has no NaN: what is no number is left out. */
+static void set_number(json_t *line, const char *name, double value)
+{
+	json_object_set_new(line, name, json_real(value));
+}
+
 static json_t *step_line(const struct train *t, const struct figures *f)
 {
 	double rate = t->flop_per_token * (double)f->size.tokens / f->step_s;
 	double mean_s = t->totals.step_s / (double)t->totals.steps;
 	json_t *line = json_pack(
-		"{s:I, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
-		"step", (json_int_t)t->state.step, "epoch", t->state.epoch, "loss", f->loss, "grad_norm",
-		f->norm, "learning_rate", f->rate, "tokens", (json_int_t)f->size.tokens, "targets",
-		(json_int_t)f->size.targets, "rows", (json_int_t)f->size.rows, "step_s", f->step_s,
-		"forward_s", f->part.forward_s, "backward_s", f->part.backward_s, "optimiser_s",
-		f->optimiser_s, "wait_s", f->wait_s, "tokens_per_s", (double)f->size.tokens / f->step_s,
-		"rows_per_s", (double)f->size.rows / f->step_s, "flop_rate", rate, "left_s",
-		(double)(t->state.max_steps - t->state.step) * mean_s);
+		"{s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "step",
+		(json_int_t)t->state.step, "epoch", t->state.epoch, "learning_rate", f->rate, "tokens",
+		(json_int_t)f->size.tokens, "targets", (json_int_t)f->size.targets, "rows",
+		(json_int_t)f->size.rows, "step_s", f->step_s, "forward_s", f->part.forward_s, "backward_s",
+		f->part.backward_s, "optimiser_s", f->optimiser_s, "wait_s", f->wait_s, "tokens_per_s",
+		(double)f->size.tokens / f->step_s, "rows_per_s", (double)f->size.rows / f->step_s,
+		"flop_rate", rate, "left_s", (double)(t->state.max_steps - t->state.step) * mean_s);
 
+	set_number(line, "loss", f->loss);
+	set_number(line, "grad_norm", f->norm);
 	json_object_set_new(line, "memory_bytes", json_integer((json_int_t)t->stepper.arena.peak));
 	if (line && t->gemm_rate > 0)
 		json_object_set_new(line, "mfu", json_real(rate / t->gemm_rate));
@@ -146,12 +155,15 @@ static enum status tell_step(struct train *t, const struct figures *f, struct er
 		{"train/tokens_per_s", (double)f->size.tokens / f->step_s},
 		{"train/wait_share", f->wait_s / f->step_s},
 	};
+	json_t *logged;
 	enum status st;
 
 	if (t->state.step % t->config.training.logging_steps && t->state.step != t->state.max_steps)
 		return STATUS_OK;
-	train_state_log(&t->state, json_pack("{s:f, s:f, s:f}", "loss", f->loss, "grad_norm", f->norm,
-					     "learning_rate", f->rate));
+	logged = json_pack("{s:f}", "learning_rate", f->rate);
+	set_number(logged, "loss", f->loss);
+	set_number(logged, "grad_norm", f->norm);
+	train_state_log(&t->state, logged);
 	st = run_emit(t, "step", step_line(t, f), err);
 	return st ? st : write_events(t, scalars, sizeof(scalars) / sizeof(scalars[0]), err);
 }
@@ -175,7 +187,8 @@ static enum status look_at(struct train *t, const struct figures *f, struct erro
 static enum status evaluate(struct train *t, struct error *err)
 {
 	struct data_counts counts = data_eval_counts(t->data);
-	double sum = 0, t0 = now_s(), loss;
+	double sum = 0, t0 = now_s(), eval_s, loss;
+	json_t *line;
 	struct scalar scalar = {.tag = "eval/loss"};
 	enum status st = STATUS_OK;
 
@@ -190,6 +203,7 @@ static enum status evaluate(struct train *t, struct error *err)
 	}
 	if (st || *t->job->stop)
 		return st;
+	eval_s = now_s() - t0;
 	scalar.value = loss = sum / (double)counts.targets;
 	if (!t->state.has_eval)
 		t->state.eval_first = loss;
@@ -198,11 +212,12 @@ static enum status evaluate(struct train *t, struct error *err)
 	t->evaluated_step = t->state.step;
 	if (t->state.step) /* what is there before training is no result of it */
 		train_state_evaluated(&t->state, loss, t->config.training.early_stopping_threshold);
-	train_state_log(&t->state, json_pack("{s:f, s:f}", "eval_loss", loss, "eval_runtime", now_s() - t0));
-	st = run_emit(t, "eval",
-		      json_pack("{s:I, s:f, s:f}", "step", (json_int_t)t->state.step, "eval_loss", loss,
-				"eval_s", now_s() - t0),
-		      err);
+	line = json_pack("{s:f}", "eval_runtime", eval_s);
+	set_number(line, "eval_loss", loss);
+	train_state_log(&t->state, line);
+	line = json_pack("{s:I, s:f}", "step", (json_int_t)t->state.step, "eval_s", eval_s);
+	set_number(line, "eval_loss", loss);
+	st = run_emit(t, "eval", line, err);
 	return st ? st : write_events(t, &scalar, 1, err);
 }
 
@@ -292,13 +307,14 @@ static void add_rates(json_t *v, const struct train *t)
 {
 	const struct run_totals *sum = &t->totals;
 	double s = sum->step_s > 0 ? sum->step_s : 1;
-	json_t *rates = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "loss", sum->loss,
-				  "tokens_per_s", (double)sum->tokens / s, "rows_per_s",
-				  (double)sum->rows / s, "step_s", stats_median(sum->each_s, sum->steps),
-				  "forward_share", sum->forward_s / s, "backward_share", sum->backward_s / s,
-				  "optimiser_share", sum->optimiser_s / s, "wait_share", sum->wait_s / s,
-				  "flop_rate", sum->flop / s, "memory_bytes", (double)t->stepper.arena.peak);
+	json_t *rates = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens_per_s",
+				  (double)sum->tokens / s, "rows_per_s", (double)sum->rows / s, "step_s",
+				  stats_median(sum->each_s, sum->steps), "forward_share", sum->forward_s / s,
+				  "backward_share", sum->backward_s / s, "optimiser_share",
+				  sum->optimiser_s / s, "wait_share", sum->wait_s / s, "flop_rate",
+				  sum->flop / s, "memory_bytes", (double)t->stepper.arena.peak);
 
+	set_number(rates, "loss", sum->loss);
 	json_object_update(v, rates);
 	json_decref(rates);
 	if (sum->steps >= 2 * HALF_WIDTH_BATCHES)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Against transformers and PEFT (tests/oracles/model_gradients.py): logits, loss, every gradient, 50 steps.
- */
+/* Against transformers and PEFT (tests/oracles/model_gradients.py): logits, loss, every gradient. Fifty steps: train_torch.c */
 #include "unit/test.h"
 #include <math.h>
 #include "model/cpu/cpu.h"
@@ -290,77 +289,12 @@ static void test_torch__every_gradient_of_peft_s_adapter(void **state)
 	check_gradients(true);
 }
 
-/* AdamW after clipping to 1, as PyTorch: gradients are scaled by 1 / (norm + 1e-6) where the norm is above.
- */
-static void adamw(struct bed *b, int step, float rate)
-{
-	struct params *p = &b->model->params;
-	struct error err = {0};
-	double squares = 0, scale;
-
-	must(b->back.ops->reduce(&b->back, p->grad, REDUCE_SUM_SQUARES, &squares, &err), &err);
-	scale = fmin(1, 1 / (sqrt(squares) + 1e-6));
-	for (int i = 0; i < p->count; i++) {
-		const struct param *t = &p->table[i];
-		const struct adamw a = {
-			.lr = rate,
-			.beta1 = 0.9f,
-			.beta2 = 0.999f,
-			.eps = 1e-8f,
-			.decay = 0.01f * t->decay,
-			.clip_scale = (float)scale,
-			.correction1 = (float)(1 - pow(0.9, step)),
-			.correction2 = (float)(1 - pow(0.999, step)),
-		};
-
-		must(b->back.ops->adamw(&b->back, params_view(&p->grad, t), params_view(&p->m, t),
-					params_view(&p->v, t), params_view(&p->master, t), &a, &err),
-		     &err);
-	}
-	must(model_refresh(b->model, &b->back, &err), &err);
-}
-
-static void check_curve(bool lora)
-{
-	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
-		const struct tensor *curve;
-		struct bed b;
-
-		open_bed(&b, models[i], lora);
-		curve = tensor(&b.expected, lora ? "lora." : "full.", "curve");
-		assert_int_equal(curve->dim[0], 50);
-		for (int step = 0; step < 50; step++) {
-			double loss = step_loss(&b), expected = (double)at(curve, (size_t)step);
-
-			if (!(fabs(loss - expected) <= 1e-4))
-				fail_msg("%s: step %d: loss %.6f, torch %.6f", models[i], step, loss,
-					 expected);
-			adamw(&b, step + 1, 1e-3f);
-		}
-		close_bed(&b);
-	}
-}
-
-static void test_torch__fifty_steps_of_full_fine_tuning(void **state)
-{
-	(void)state;
-	check_curve(false);
-}
-
-static void test_torch__fifty_steps_of_an_adapter(void **state)
-{
-	(void)state;
-	check_curve(true);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_torch__adapters_that_peft_wrote_are_loaded_as_they_are),
 		cmocka_unit_test(test_torch__every_gradient_of_full_fine_tuning),
 		cmocka_unit_test(test_torch__every_gradient_of_peft_s_adapter),
-		cmocka_unit_test(test_torch__fifty_steps_of_full_fine_tuning),
-		cmocka_unit_test(test_torch__fifty_steps_of_an_adapter),
 	};
 
 	return cmocka_run_group_tests_name("torch", tests, NULL, NULL);

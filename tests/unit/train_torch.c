@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fifty steps against PyTorch's (tests/oracles/model_gradients.py), by what a run trains with: stepper,
+ * optimiser, clip and schedule, from the configuration that says the same as the script. */
+#include "test.h"
+#include <math.h>
+#include "train/schedule.h"
+#include "train/step.h"
+
+enum { ROWS = 64, DOCS = 4, LENGTH = 16, STEPS = 50, MICROS = 2 };
+static const char *const models[] = {"qwen2", "qwen3", "llama", "llama_tied"};
+
+/* Some of the documents as a micro-batch. */
+struct micro {
+	int32_t position[ROWS], trained[ROWS], start[DOCS + 1];
+	struct batch batch;
+};
+
+struct bed {
+	char dir[512];
+	struct config config;
+	struct weights weights;
+	struct safetensors expected;
+	struct peft adapter;
+	struct schedule schedule;
+	struct stepper stepper;
+	struct micro micro[MICROS];
+};
+
+static void must(enum status st, const struct error *err)
+{
+	if (st)
+		fail_msg("%s: %s", status_name(st), err->text);
+}
+
+static const struct tensor *tensor(const struct safetensors *s, const char *name)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (!strcmp(s->tensors[i].name, name))
+			return &s->tensors[i];
+	fail_msg("%s holds no %s", s->path, name);
+	return NULL;
+}
+
+static const int32_t *numbers(const struct safetensors *s, const char *name)
+{
+	return (const int32_t *)(const void *)tensor(s, name)->data;
+}
+
+/* Documents [first, last) of those that torch saw in one step. */
+static void make_micro(struct micro *m, const struct safetensors *s, int first, int last)
+{
+	const int32_t *docs = numbers(s, "documents"), *target = numbers(s, "target");
+	int32_t row = 0, begin = 0;
+
+	*m = (struct micro){0};
+	for (int d = 0; d < first; d++)
+		begin += docs[d];
+	for (int d = first; d < last; d++) {
+		for (int32_t t = 0; t < docs[d]; t++, row++) {
+			m->position[row] = t;
+			if (target[begin + row] >= 0)
+				m->trained[m->batch.targets++] = row;
+		}
+		m->start[++m->batch.docs] = row;
+		m->batch.doc_len_max = docs[d] > m->batch.doc_len_max ? docs[d] : m->batch.doc_len_max;
+	}
+	m->batch.tokens = row;
+	m->batch.token = numbers(s, "token") + begin;
+	m->batch.target = target + begin;
+	m->batch.position = m->position;
+	m->batch.trained = m->trained;
+	m->batch.doc_start = m->start;
+	m->batch.row_begin = (uint64_t)begin;
+}
+
+/* As the oracle has it; what is adapted stands in PEFT's own file. */
+static void configure(struct bed *b, bool lora)
+{
+	char text[2048], part[512] = "";
+	struct error err = {0};
+
+	if (lora) {
+		int n = snprintf(part, sizeof(part),
+				 "lora: {r: %d, alpha: %g, use_rslora: %s, target_modules: [",
+				 (int)b->adapter.config.rank, b->adapter.config.alpha,
+				 b->adapter.config.rslora ? "true" : "false");
+
+		for (int i = 0; i < PEFT_TARGET_COUNT; i++)
+			if (b->adapter.config.targets & 1u << i)
+				n += snprintf(part + n, sizeof(part) - (size_t)n, "%s, ",
+					      peft_target_name((enum peft_target)i));
+		snprintf(part + n - 2, sizeof(part) - (size_t)n + 2, "]}\n");
+	}
+	snprintf(text, sizeof(text),
+		 "model: {path: %s}\n%sdata: {train: /rows, max_seq_length: %d}\n"
+		 "training: {per_device_train_batch_size: %d, max_steps: %d, learning_rate: 1e-3, "
+		 "lr_scheduler_type: constant, weight_decay: 0.01, adam_beta1: 0.9, adam_beta2: 0.999, "
+		 "adam_epsilon: 1e-8, max_grad_norm: 1, full_finetuning: %s}\n",
+		 b->dir, part, LENGTH, ROWS / LENGTH, STEPS, lora ? "false" : "true");
+	must(config_parse(&b->config, "as torch", text, strlen(text), &err), &err);
+	must(schedule_of(&b->schedule, &b->config.training, STEPS, &err), &err);
+}
+
+static void load(struct bed *b, bool lora)
+{
+	struct model *m = b->stepper.model;
+	struct weights_slot *slots = NULL;
+	struct peft_slot *adapter = NULL;
+	struct named *names = NULL;
+	struct error err = {0};
+	size_t count;
+
+	must(model_weight_slots(m, &slots, &names, &count, &err), &err);
+	must(weights_load(&b->weights, slots, count, &err), &err);
+	free(slots);
+	free(names);
+	must(model_loaded(m, &b->stepper.back, &err), &err);
+	if (!lora)
+		return;
+	must(model_peft_slots(m, &m->params.master, &adapter, &names, &count, &err), &err);
+	must(peft_load(&b->adapter, adapter, count, &err), &err);
+	free(adapter);
+	free(names);
+	must(model_refresh(m, &b->stepper.back, &err), &err);
+}
+
+static void bed_open(struct bed *b, const char *name, bool lora)
+{
+	struct error err = {0};
+	char path[1024];
+
+	memset(b, 0, sizeof(*b));
+	snprintf(b->dir, sizeof(b->dir), "%s/tests/data/model/%s", SOURCE_DIR, name);
+	must(weights_open(&b->weights, b->dir, &err), &err);
+	snprintf(path, sizeof(path), "%s/expected.safetensors", b->dir);
+	must(safetensors_open(&b->expected, path, &err), &err);
+	snprintf(path, sizeof(path), "%s/adapter", b->dir);
+	must(peft_open(&b->adapter, path, &b->weights.shape, &err), &err);
+	configure(b, lora);
+	must(stepper_create(&b->stepper, &b->weights.shape, &b->config, 2, &err), &err);
+	load(b, lora);
+	for (int i = 0; i < MICROS; i++)
+		make_micro(&b->micro[i], &b->expected, i * DOCS / MICROS, (i + 1) * DOCS / MICROS);
+}
+
+static void bed_close(struct bed *b)
+{
+	stepper_release(&b->stepper);
+	config_release(&b->config);
+	peft_release(&b->adapter);
+	safetensors_release(&b->expected);
+	weights_release(&b->weights);
+}
+
+/* One step of all documents, in two micro-batches: its mean loss before it. */
+static double one_step(struct bed *b, uint64_t step)
+{
+	uint64_t targets = (uint64_t)(b->micro[0].batch.targets + b->micro[1].batch.targets);
+	struct step_part took = {0};
+	struct error err = {0};
+	double loss, norm;
+
+	must(stepper_begin(&b->stepper, &err), &err);
+	for (int i = 0; i < MICROS; i++)
+		must(stepper_micro(&b->stepper, &b->micro[i].batch, step, targets, &took, &err), &err);
+	must(stepper_end(&b->stepper, schedule_rate(&b->schedule, step), step, &loss, &norm, &err), &err);
+	return loss / (double)targets;
+}
+
+static void check_curve(const char *name, bool lora)
+{
+	const struct tensor *curve;
+	struct bed b;
+
+	bed_open(&b, name, lora);
+	curve = tensor(&b.expected, lora ? "lora.curve" : "full.curve");
+	assert_int_equal(curve->dim[0], STEPS);
+	for (uint64_t step = 0; step < STEPS; step++) {
+		double loss = one_step(&b, step);
+		float expected;
+
+		memcpy(&expected, curve->data + 4 * step, 4);
+		if (!(fabs(loss - (double)expected) <= 1e-4))
+			fail_msg("%s: step %d: loss %.6f, torch %.6f", name, (int)step, loss,
+				 (double)expected);
+	}
+	bed_close(&b);
+}
+
+static void test_train_torch__fifty_steps_of_full_fine_tuning(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
+		check_curve(models[i], false);
+}
+
+static void test_train_torch__fifty_steps_of_an_adapter(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
+		check_curve(models[i], true);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_train_torch__fifty_steps_of_full_fine_tuning),
+		cmocka_unit_test(test_train_torch__fifty_steps_of_an_adapter),
+	};
+
+	return cmocka_run_group_tests_name("train_torch", tests, NULL, NULL);
+}
