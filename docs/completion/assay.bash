@@ -77,12 +77,12 @@ _assay()
 	archive) words='--help --out --check' ;;
 	check) words='--help --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --json' ;;
 	compare) words='--help --as --json --all --expectations' ;;
-	generate) words='--help --adapter --merge --messages --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json' ;;
+	generate) words='--help --adapter --merge --any-base --messages --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --node --interface --team-secret --join' ;;
 	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
 	list) words='--help probes engines suites kernels causes expectations nccl --suite --machine --expectations --all --json' ;;
 	make-model) words='--help --out --shape --seed --dtype --shard --tokenizer --holes' ;;
-	merge) words='--help --out --dtype --shard' ;;
+	merge) words='--help --out --dtype --shard --any-base' ;;
 	monitor) words='--help nccl nvlink ib all live --interval --count --pid --json --machine' ;;
 	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --json --engine --preset' ;;
 	profile) words='--help --out --kernels-only --api --graphs --counters --counters-skip --counters-count --counters-flop --limit-size --flush --trace --telemetry --tracks-every --real-names --json' ;;

@@ -15,7 +15,7 @@ struct generate_opts {
 	const char *model, *prompt, *adapter, *messages, *system, *template, *tokenizer;
 	uint64_t tokens, top_k, seed;
 	double temperature, top_p;
-	bool merge, raw, no_thinking, control, json;
+	bool merge, any_base, raw, no_thinking, control, json;
 };
 
 static const struct opt opts[] = {
@@ -27,6 +27,8 @@ static const struct opt opts[] = {
 		.help = "a LoRA adapter in PEFT's files"),
 	OPT_ROW(struct generate_opts, merge, .name = "merge",
 		.help = "the adapter is added to the weights first"),
+	OPT_ROW(struct generate_opts, any_base, .name = "any-base",
+		.help = "an adapter that was trained over other weights is taken all the same"),
 	OPT_ROW(struct generate_opts, messages, .name = "messages", .shown = "FILE",
 		.help = "a conversation instead: JSON with messages, and tools where there are any"),
 	OPT_ROW(struct generate_opts, system, .name = "system", .shown = "TEXT",
@@ -180,6 +182,8 @@ static enum status speak(struct generating *g, struct error *err)
 	const struct inference_options io = {.model = o->model,
 					     .adapter = o->adapter,
 					     .merge = o->merge,
+					     .any_base = o->any_base,
+					     .log = g->c->log,
 					     .positions = (int64_t)(g->ids.count + o->tokens)};
 	const int32_t stop[STOPS] = {tokenizer_eos(g->tokenizer),
 				     g->template ? tokenizer_added(g->tokenizer, template_end(g->template))

@@ -11,6 +11,7 @@ struct merge_opts {
 	const char *base, *adapter, *out;
 	uint32_t dtype;
 	uint64_t shard;
+	bool any_base;
 };
 
 static const char *const dtypes[] = {"base", "bf16", "f16", "f32", NULL};
@@ -26,6 +27,8 @@ static const struct opt opts[] = {
 		.help = "type of its numbers; base: as they are, bf16 where they are quantised"),
 	OPT_ROW(struct merge_opts, shard, .name = "shard", .preset = "5GB", .unit = "B", .min = 1,
 		.max = 1e15, .help = "the most that one file holds"),
+	OPT_ROW(struct merge_opts, any_base, .name = "any-base",
+		.help = "an adapter that was trained over other weights is taken all the same"),
 };
 
 static bool progress(void *arg, uint64_t done, uint64_t all)
@@ -39,6 +42,8 @@ static enum status merge(struct model_files *files, const struct merge_opts *o, 
 		.adapter = o->adapter,
 		.dtype = o->dtype ? model_files_dtype(o->dtype - 1) : DTYPE_COUNT,
 		.shard_bytes = o->shard,
+		.any_base = o->any_base,
+		.log = files->context->log,
 		.progress = progress,
 		.arg = files,
 	};

@@ -2,6 +2,7 @@
 #include "model/inference.h"
 #include <stdlib.h>
 #include "model/cpu/cpu.h"
+#include "model/files/peft_base.h"
 #include "model/generate.h"
 #include "model/plan.h"
 
@@ -103,6 +104,8 @@ static enum status open_all(struct inference *i, const struct inference_options 
 
 	if (!st && o->adapter)
 		st = peft_open(&i->peft, o->adapter, &i->weights.shape, err);
+	if (!st && o->adapter)
+		st = peft_check_base(&i->peft, &i->weights, o->any_base, o->log, err);
 	if (!st)
 		st = plan(i, o, &size, err);
 	if (st)

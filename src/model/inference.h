@@ -4,13 +4,16 @@
 #define MODEL_INFERENCE_H
 #include <stdbool.h>
 #include <stddef.h>
+#include "core/log.h"
 #include "model/sampling.h"
 
 struct inference_options {
-	const char *model;   /* folder or GGUF file */
-	const char *adapter; /* PEFT's folder; NULL: none */
-	bool merge;	     /* the adapter into the weights, before the first token */
-	int64_t positions;   /* prompt and text together */
+	const char *model;     /* folder or GGUF file */
+	const char *adapter;   /* PEFT's folder; NULL: none */
+	bool merge;	       /* the adapter into the weights, before the first token */
+	bool any_base;	       /* an adapter of other weights is warned of alone (files/peft_base.h) */
+	const struct log *log; /* NULL: nobody is warned */
+	int64_t positions;     /* prompt and text together */
 };
 
 struct inference;

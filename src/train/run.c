@@ -180,7 +180,7 @@ static enum status look_at(struct train *t, const struct figures *f, struct erro
 					.wait_s = f->wait_s};
 	struct findings found;
 
-	diagnose_step(&t->diagnose, &found, &s);
+	diagnose_step(&t->state.diagnose, &found, &s);
 	return run_findings(t, &found, err);
 }
 
@@ -380,6 +380,7 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 	if (!st && last)
 		st = error_set_cause(err, last, late.cause, "%s", late.text);
 	checkpoint_writer_free(t->writer);
+	checkpoint_found_release(&t->earlier);
 	events_close(&t->events);
 	data_close(&t->data);
 	stepper_release(&t->stepper);

@@ -4,7 +4,6 @@
 #define TRAIN_RUN_INTERNAL_H
 #include "train/checkpoint.h"
 #include "train/data.h"
-#include "train/diagnose.h"
 #include "train/events.h"
 #include "train/run.h"
 #include "train/schedule.h"
@@ -26,7 +25,7 @@ struct train {
 	struct stepper stepper;
 	struct schedule schedule;
 	struct train_state state;
-	struct diagnose diagnose;
+	struct checkpoint_found earlier; /* what the run goes on from, until its parameters are loaded */
 	struct events *events;
 	struct checkpoint_writer *writer;
 	struct run_totals totals;

@@ -6,6 +6,8 @@
 #include <time.h>
 #include "core/clock.h"
 #include "core/stats.h"
+#include "model/files/fingerprint.h"
+#include "train/inputs.h"
 #include "train/run_internal.h"
 
 enum { GEMM_SIZE = 768, GEMM_TIMES = 6, NORM_SAMPLE = 1024 };
@@ -21,10 +23,14 @@ static enum status read_config(struct train *t, struct error *err)
 static enum status plan_steps(struct train *t, struct error *err)
 {
 	const struct config_training *c = &t->config.training;
-	uint64_t steps = c->max_steps;
+	uint64_t steps = c->max_steps, begun = t->state.max_steps;
 
 	if (!steps)
 		steps = (uint64_t)ceil(c->num_train_epochs * (double)data_steps(t->data));
+	if (begun && begun != steps)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: it is of %llu steps, and this run has %llu: its rows are other ones",
+				 t->earlier.path, (unsigned long long)begun, (unsigned long long)steps);
 	t->state.max_steps = steps;
 	t->totals.each_s = calloc(steps ? steps : 1, sizeof(double));
 	if (!t->totals.each_s)
@@ -81,6 +87,8 @@ static enum status load_weights(struct train *t, struct error *err)
 		st = weights_load(&t->weights, slots, count, err);
 	free(slots);
 	free(names);
+	if (!st && !m->full) /* what the adapter is of */
+		st = weights_fingerprint(m->lora.base_sum, &t->weights, FINGERPRINT_NUMBERS, err);
 	if (!st)
 		model_init_adapter(m, t->config.training.seed);
 	return st ? st : model_loaded(m, &t->stepper.back, err);
@@ -92,15 +100,30 @@ static void log_note(const struct train *t, const struct text *note)
 		log_warn(t->job->log, LOG_TOPIC_RUN, "%.*s", (int)(end - line), line);
 }
 
-/* A run that was cut before its first checkpoint begins anew. */
-static enum status take_up(struct train *t, struct error *err)
+/* Checkpoints of a version that kept no sums go on unchecked, and keep them from now on. */
+static enum status hold_inputs(struct train *t, json_t *now, struct error *err)
 {
-	struct checkpoint_found f = {0};
-	uint64_t steps = t->state.max_steps;
+	enum status st = STATUS_OK;
+
+	if (t->state.inputs)
+		st = inputs_check(t->state.inputs, now, t->job->dir, err);
+	else
+		log_warn(t->job->log, LOG_TOPIC_RUN,
+			 "%s: it keeps no sums of model, tokenizer and rows: that they are those it was "
+			 "begun with "
+			 "is not known",
+			 t->earlier.path);
+	return st;
+}
+
+/* Where the run stands, and that its inputs are what they were: before any of them is worked on. A run that
+ * was cut before its first checkpoint begins anew. */
+static enum status look_back(struct train *t, json_t *inputs, struct error *err)
+{
 	struct text note = {0};
 	struct error why = {0};
 	json_t *state = NULL;
-	enum status st = checkpoint_find(&f, t->job->dir, &note, &why);
+	enum status st = checkpoint_find(&t->earlier, t->job->dir, &note, &why);
 
 	log_note(t, &note);
 	text_release(&note);
@@ -110,21 +133,38 @@ static enum status take_up(struct train *t, struct error *err)
 	}
 	if (st)
 		return error_set_cause(err, st, why.cause, "%s", why.text);
-	st = checkpoint_load(&f, &t->stepper.model->params, err);
+	st = checkpoint_state(&t->earlier, &state, err);
 	if (!st)
-		st = checkpoint_state(&f, &state, err);
-	if (!st)
-		st = train_state_parse(&t->state, state, f.path, err);
-	if (!st && (t->state.step != f.step || t->state.max_steps != steps))
-		st = error_set(
-			err, STATUS_BAD_INPUT,
-			"%s: it is of step %llu of %llu, and this run has %llu: its rows are other ones",
-			f.path, (unsigned long long)t->state.step, (unsigned long long)t->state.max_steps,
-			(unsigned long long)steps);
-	if (!st)
-		log_info(t->job->log, LOG_TOPIC_RUN, "goes on from %s", f.path);
+		st = train_state_parse(&t->state, state, t->earlier.path, err);
+	if (!st && t->state.step != t->earlier.step)
+		st = error_set(err, STATUS_BAD_INPUT, "%s: its trainer_state.json is of step %llu",
+			       t->earlier.path, (unsigned long long)t->state.step);
 	json_decref(state);
-	checkpoint_found_release(&f);
+	return st ? st : hold_inputs(t, inputs, err);
+}
+
+static enum status note_inputs(struct train *t, struct error *err)
+{
+	json_t *now = NULL;
+	enum status st = inputs_read(&now, &t->config, &t->weights, err);
+
+	if (!st && t->job->resume)
+		st = look_back(t, now, err);
+	json_decref(t->state.inputs);
+	t->state.inputs = now;
+	return st;
+}
+
+static enum status take_up(struct train *t, struct error *err)
+{
+	enum status st;
+
+	if (!t->earlier.manifest)
+		return STATUS_OK;
+	st = checkpoint_load(&t->earlier, &t->stepper.model->params, err);
+	if (!st)
+		log_info(t->job->log, LOG_TOPIC_RUN, "goes on from %s", t->earlier.path);
+	checkpoint_found_release(&t->earlier);
 	return st ? st : model_refresh(t->stepper.model, &t->stepper.back, err);
 }
 
@@ -173,6 +213,8 @@ static enum status look_before(struct train *t, struct error *err)
 	int32_t end = data_end_token(t->data, &b.end_token);
 	struct findings found;
 
+	if (t->state.step) /* told when the run was begun */
+		return STATUS_OK;
 	for (uint64_t step = 0; step < t->state.max_steps; step++) {
 		double rate = schedule_rate(&t->schedule, step);
 
@@ -229,6 +271,8 @@ enum status run_load(struct train *t, struct error *err)
 	if (!st)
 		st = weights_open(&t->weights, t->config.model.name_or_path, err);
 	if (!st)
+		st = note_inputs(t, err);
+	if (!st)
 		st = data_open(&t->data, &t->config, &t->weights.shape, t->job->log, err);
 	if (!st)
 		st = plan_steps(t, err);
@@ -238,7 +282,7 @@ enum status run_load(struct train *t, struct error *err)
 		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, cpu_back_threads(), err);
 	if (!st)
 		st = load_weights(t, err);
-	if (!st && t->job->resume)
+	if (!st)
 		st = take_up(t, err);
 	if (!st)
 		st = measure_gemm(t, err);

@@ -6,6 +6,7 @@
 void train_state_release(struct train_state *s)
 {
 	json_decref(s->history);
+	json_decref(s->inputs);
 	*s = (struct train_state){0};
 }
 
@@ -28,6 +29,48 @@ bool train_state_evaluated(struct train_state *s, double loss, double threshold)
 	s->has_best = true;
 	s->best_loss = loss;
 	s->best_step = s->step;
+	return true;
+}
+
+static json_t *diagnose_json(const struct diagnose *d)
+{
+	unsigned n = d->count < DIAGNOSE_WINDOW ? d->count : DIAGNOSE_WINDOW;
+	json_t *loss = json_array(), *norm = json_array(), *told = json_array();
+
+	for (unsigned i = 0; i < n; i++) {
+		json_array_append_new(loss, json_real(d->loss[i]));
+		json_array_append_new(norm, json_real(d->norm[i]));
+	}
+	for (int f = 0; f < FINDING_COUNT; f++)
+		if (d->told[f])
+			json_array_append_new(told, json_string(finding_word((enum finding)f)));
+	return json_pack("{s:I, s:o, s:o, s:o, s:f, s:f}", "steps", (json_int_t)d->count, "loss", loss,
+			 "grad_norm", norm, "told", told, "step_s", d->step_s, "wait_s", d->wait_s);
+}
+
+/* As diagnose_json wrote it; of a state before there was one nothing was seen. */
+static bool diagnose_parse(struct diagnose *d, const json_t *j)
+{
+	const json_t *loss = json_object_get(j, "loss"), *norm = json_object_get(j, "grad_norm"), *word;
+	json_int_t count = json_integer_value(json_object_get(j, "steps"));
+	size_t n = count < DIAGNOSE_WINDOW ? (size_t)count : DIAGNOSE_WINDOW, i;
+
+	*d = (struct diagnose){.count = (unsigned)count,
+			       .step_s = json_number_value(json_object_get(j, "step_s")),
+			       .wait_s = json_number_value(json_object_get(j, "wait_s"))};
+	if (!j)
+		return true;
+	if (count < 0 || count > UINT32_MAX || json_array_size(loss) != n || json_array_size(norm) != n)
+		return false;
+	for (i = 0; i < n; i++) {
+		d->loss[i] = json_number_value(json_array_get(loss, i));
+		d->norm[i] = json_number_value(json_array_get(norm, i));
+	}
+	json_array_foreach(json_object_get(j, "told"), i,
+			   word) for (int f = 0; f < FINDING_COUNT;
+				      f++) if (json_is_string(word) && !strcmp(json_string_value(word),
+									       finding_word((enum finding)f)))
+		d->told[f] = true;
 	return true;
 }
 
@@ -55,6 +98,9 @@ json_t *train_state_json(const struct train_state *s, const struct config_traini
 			    json_pack("{s:I, s:I, s:I, s:I, s:I}", "tokens", (json_int_t)s->tokens, "targets",
 				      (json_int_t)s->targets, "rows", (json_int_t)s->rows, "best_step",
 				      (json_int_t)s->best_step, "worse", (json_int_t)s->worse));
+	json_object_set_new(json_object_get(j, "assay"), "diagnose", diagnose_json(&s->diagnose));
+	if (s->inputs)
+		json_object_set(json_object_get(j, "assay"), "inputs", s->inputs);
 	if (s->has_loss)
 		json_object_set_new(json_object_get(j, "assay"), "loss_first", json_real(s->loss_first));
 	if (s->has_eval)
@@ -94,12 +140,15 @@ enum status train_state_parse(struct train_state *s, const json_t *j, const char
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%s: it lacks tokens, targets, rows, best_step or worse below \"assay\"",
 				 path);
+	if (!diagnose_parse(&s->diagnose, json_object_get(own, "diagnose")))
+		return error_set(err, STATUS_BAD_INPUT, "%s: it lacks steps below \"diagnose\"", path);
 	s->epoch = json_number_value(json_object_get(j, "epoch"));
 	s->flop = json_number_value(json_object_get(j, "total_flos"));
 	s->worse = (uint32_t)worse;
 	s->has_loss = real_of(own, "loss_first", &s->loss_first);
 	s->has_eval = real_of(own, "eval_loss_first", &s->eval_first);
 	s->has_best = real_of(j, "best_metric", &s->best_loss);
+	s->inputs = json_incref(json_object_get(own, "inputs"));
 	s->history = json_deep_copy(history);
 	return s->history ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "%s: no memory", path);
 }

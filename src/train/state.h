@@ -5,6 +5,7 @@
 #define TRAIN_STATE_H
 #include <jansson.h>
 #include "train/config.h"
+#include "train/diagnose.h"
 
 struct train_state {
 	uint64_t step, max_steps; /* done; in all */
@@ -15,8 +16,11 @@ struct train_state {
 	double loss_first, eval_first; /* of the whole run, however often it was cut */
 	double best_loss;
 	uint64_t best_step;
-	uint32_t worse;	 /* evaluations since the best one */
-	json_t *history; /* log_history; owner */
+	uint32_t worse; /* evaluations since the best one */
+	struct diagnose
+		diagnose; /* what was seen and told: a run that goes on tells what it would have told */
+	json_t *inputs;	  /* train/inputs.h; owner; NULL: not known */
+	json_t *history;  /* log_history; owner */
 };
 
 /* Valid where zeroed first. */

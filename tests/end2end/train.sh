@@ -107,6 +107,22 @@ ok "Ctrl-C ends it, inconclusive" ended 2
 ok "and says how to go on" says 'assay train --resume stopped goes on' err
 ok "the journal has it" says '"ending":"cancelled","status":"cancelled"' stopped/journal.jsonl
 ok "what was done is saved" sh -c '[ "$(sed s/checkpoint-// stopped/latest)" -ge 2 ]'
+# changed FILE WORDS: the run does not go on with another FILE, and says so
+changed() {
+	expect 64 train --resume stopped && says "$1: the $2 changed since stopped was begun" err
+}
+cp -r model first
+cp rows.jsonl first.jsonl
+sed -i '1s/town/city/' rows.jsonl
+ok "other rows are not gone on with" changed rows.jsonl "training rows"
+mv first.jsonl rows.jsonl
+"$assay" make-model --shape tiny --seed 2 --out second > out
+cp second/model.safetensors model
+ok "nor another model" changed model model
+cp first/model.safetensors model
+echo >> model/tokenizer_config.json
+ok "nor another tokenizer" changed model/tokenizer_config.json tokenizer
+cp first/tokenizer_config.json model
 ok "it goes on" expect 0 train --resume stopped
 ok "and is the uninterrupted run, bit for bit" same_as_whole stopped
 firsts() { "$assay" report "$1" --format json > again.json && echo "$(figure loss_first again.json) $(figure eval_loss_first again.json)"; }
@@ -237,6 +253,10 @@ sed 's/^{\(.*\),{"role":"assistant".*$/{\1],/' held.jsonl | head -n 1 > ask.json
 echo "$tools}" >> ask.json
 ok "a conversation with tools goes on" expect 0 generate model --messages ask.json --chat-template qwen2.5 --tokens 4
 ok "a text by itself too" expect 0 generate model "abc" --raw --tokens 4
+ok "an adapter of other weights is refused" expect 64 merge second whole/adapter --out x
+ok "with both names" says "whole/adapter: it is an adapter of .*/model, and second has other weights" err
+ok "but for who asks for it" expect 0 generate second "abc" --raw --tokens 1 --adapter whole/adapter --any-base
+ok "with a warning" says 'warning: .*has other weights' err
 "$assay" make-model --shape qwen2-0.5b --holes --out other > out 2> err
 ok "an adapter of another model is refused" expect 64 generate other "hello" --chat-template qwen2.5 --adapter whole/adapter
 ok "and named" says 'whole/adapter' err

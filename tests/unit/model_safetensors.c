@@ -151,7 +151,7 @@ static enum status write_file(const char *dir, const char *name, const char *fir
 	enum status st;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	st = safetensors_write_begin(&w, path, tensors, 3, err);
+	st = safetensors_write_begin(&w, path, tensors, 3, NULL, err);
 	for (int i = 0; i < 5 && !st; i++)
 		st = safetensors_write(&w, &numbers[i], sizeof(float), err);
 	return safetensors_write_end(&w, st, err);
@@ -182,13 +182,13 @@ static void test_safetensors__an_unfinished_file_is_not_there(void **state)
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/x", (char *)*state);
-	assert_int_equal(safetensors_write_begin(&w, path, &tensor, 1, &err), STATUS_OK);
+	assert_int_equal(safetensors_write_begin(&w, path, &tensor, 1, NULL, &err), STATUS_OK);
 	assert_int_equal(safetensors_write(&w, numbers, 8, &err), STATUS_OK);
 	assert_int_equal(safetensors_write_end(&w, STATUS_OK, &err), STATUS_BUG);
 	assert_non_null(strstr(err.text, "a was not written whole"));
 	assert_int_equal(access(path, F_OK), -1);
 	err = (struct error){0};
-	assert_int_equal(safetensors_write_begin(&w, path, &tensor, 1, &err), STATUS_OK);
+	assert_int_equal(safetensors_write_begin(&w, path, &tensor, 1, NULL, &err), STATUS_OK);
 	assert_int_equal(safetensors_write(&w, numbers, 16, &err), STATUS_BUG);
 	assert_int_equal(safetensors_write_end(&w, STATUS_BUG, &err), STATUS_BUG);
 	assert_int_equal(access(path, F_OK), -1);

@@ -467,7 +467,7 @@ static void test_merge__an_adapter_that_was_never_trained_is_refused(void **stat
 		tensors[i].dim[0] = at.part == PEFT_A ? 2 : at.base.rows;
 		tensors[i].dim[1] = at.part == PEFT_B ? 2 : at.base.cols;
 	}
-	assert_int_equal(safetensors_write_begin(&w, path, tensors, 4, NULL), STATUS_OK);
+	assert_int_equal(safetensors_write_begin(&w, path, tensors, 4, NULL, NULL), STATUS_OK);
 	assert_int_equal(safetensors_write_end(&w, safetensors_write_hole(&w, NULL), NULL), STATUS_OK);
 	assert_int_equal(weights_open(&base, dir, NULL), STATUS_OK);
 	o.adapter = adapter;

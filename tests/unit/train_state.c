@@ -16,6 +16,11 @@ static void it_reads_back_bit_for_bit(void **state)
 	json_t *j;
 
 	(void)state;
+	s.diagnose = (struct diagnose){.count = DIAGNOSE_WINDOW + 5, .step_s = 0.1 + 0.7, .wait_s = 1.0 / 9};
+	s.diagnose.loss[3] = 1.0 / 11;
+	s.diagnose.norm[DIAGNOSE_WINDOW - 1] = 1e-300;
+	s.diagnose.told[FINDING_LOSS_SPIKE] = true;
+	s.inputs = json_pack("[{s:s}]", "path", "rows.jsonl");
 	assert_true(train_state_evaluated(&s, 1.0 / 3, 0));
 	train_state_log(&s, json_pack("{s:f}", "eval_loss", 1.0 / 3));
 	j = train_state_json(&s, &training);
@@ -32,6 +37,12 @@ static void it_reads_back_bit_for_bit(void **state)
 	assert_int_equal(again.tokens, 123);
 	assert_int_equal(json_array_size(again.history), 1);
 	assert_int_equal(json_integer_value(json_object_get(json_array_get(again.history, 0), "step")), 7);
+	assert_memory_equal(again.diagnose.loss, s.diagnose.loss, sizeof(s.diagnose.loss));
+	assert_memory_equal(again.diagnose.norm, s.diagnose.norm, sizeof(s.diagnose.norm));
+	assert_memory_equal(again.diagnose.told, s.diagnose.told, sizeof(s.diagnose.told));
+	assert_true(again.diagnose.step_s == s.diagnose.step_s && again.diagnose.wait_s == s.diagnose.wait_s);
+	assert_int_equal(again.diagnose.count, s.diagnose.count);
+	assert_true(json_equal(again.inputs, s.inputs));
 	train_state_release(&s);
 	train_state_release(&again);
 }
@@ -59,7 +70,10 @@ static void what_is_missing_is_told(void **state)
 		"{}", "[]", "{\"global_step\": -1, \"max_steps\": 1, \"epoch\": 0, \"log_history\": []}",
 		"{\"global_step\": 1, \"max_steps\": 1, \"epoch\": 0, \"log_history\": []}",
 		"{\"global_step\": 1, \"max_steps\": 1, \"epoch\": 0, \"log_history\": [], \"assay\": "
-		"{\"tokens\":1,\"targets\":1,\"rows\":1,\"best_step\":0,\"worse\":99999999999}}"};
+		"{\"tokens\":1,\"targets\":1,\"rows\":1,\"best_step\":0,\"worse\":99999999999}}",
+		"{\"global_step\": 1, \"max_steps\": 1, \"epoch\": 0, \"log_history\": [], \"assay\": "
+		"{\"tokens\":1,\"targets\":1,\"rows\":1,\"best_step\":0,\"worse\":0,"
+		"\"diagnose\":{\"steps\":2,\"loss\":[1],\"grad_norm\":[1,2]}}}"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {

@@ -153,7 +153,7 @@ static enum status write_shard(struct writing *w, size_t first, size_t end, size
 	snprintf(path, sizeof(path), "%s/%s", w->dir, name);
 	for (size_t i = first; i < end; i++)
 		json_object_set_new(w->map, w->names[i].hf, json_string(name));
-	st = safetensors_write_begin(&out, path, w->tensors + first, end - first, err);
+	st = safetensors_write_begin(&out, path, w->tensors + first, end - first, NULL, err);
 	if (!st && w->o->holes)
 		st = safetensors_write_hole(&out, err);
 	for (size_t i = first; i < end && !st && !w->o->holes; i++)

@@ -6,7 +6,7 @@
 #include "model/files/folder.h"
 #include "model/files/gguf.h"
 #include "model/files/json_file.h"
-#include "model/files/peft.h"
+#include "model/files/peft_base.h"
 #include "model/files/tokenizer_files.h"
 
 enum { CONFIG_MAX = 16 << 20 };
@@ -154,6 +154,8 @@ enum status merge_write(const char *out, const struct weights *base, const struc
 
 	if (o->adapter)
 		st = peft_open(&m.adapter, o->adapter, &base->shape, err);
+	if (!st && o->adapter)
+		st = peft_check_base(&m.adapter, base, o->any_base, o->log, err);
 	if (!st && o->adapter && peft_does_nothing(&m.adapter))
 		st = error_set(
 			err, STATUS_BAD_INPUT,

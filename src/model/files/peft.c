@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include "core/text.h"
 #include "model/dtype.h"
 #include "model/files/json_file.h"
 #include "model/files/peft_names.h"
@@ -126,6 +127,9 @@ enum status peft_open(struct peft *p, const char *dir, const struct shape *s, st
 		st = safetensors_open(&p->file, path, err);
 	if (!st)
 		st = read_tensors(p, s, err);
+	if (!st)
+		text_copy(p->config.base_sum, sizeof(p->config.base_sum),
+			  safetensors_metadata(&p->file, PEFT_BASE_SUM));
 	if (st)
 		peft_release(p);
 	return st;

@@ -32,10 +32,12 @@ enum peft_save { PEFT_SAVE_EMBED = 1, PEFT_SAVE_HEAD = 2 };
 struct peft_config {
 	int64_t rank;
 	double alpha, dropout;
-	bool rslora;	  /* scale alpha / sqrt(rank), else alpha / rank */
-	unsigned targets; /* bit a peft_target: on every layer */
-	unsigned save;	  /* PEFT_SAVE_ */
-	char base[4096];  /* base_model_name_or_path */
+	bool rslora;	   /* scale alpha / sqrt(rank), else alpha / rank */
+	unsigned targets;  /* bit a peft_target: on every layer */
+	unsigned save;	   /* PEFT_SAVE_ */
+	char base[4096];   /* base_model_name_or_path */
+	char base_sum[65]; /* fingerprint of its weights, kept beside the matrices; "": not known, as PEFT's
+			    */
 };
 
 double peft_scale(const struct peft_config *c);

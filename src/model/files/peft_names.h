@@ -6,6 +6,7 @@
 
 #define PEFT_CONFIG "adapter_config.json"
 #define PEFT_WEIGHTS "adapter_model.safetensors"
+#define PEFT_BASE_SUM "base_model_sha256" /* in the metadata of these; PEFT and vLLM read past it */
 enum { PEFT_NAME_SIZE = NAME_SIZE + 64 };
 
 /* What a matrix of an adapter belongs to. */

@@ -81,8 +81,10 @@ static enum status take(struct writing *w, size_t i, struct error *err)
 
 static enum status write_weights(const struct writing *w, const char *path, struct error *err)
 {
+	const char *sum = w->config->base_sum;
+	json_t *metadata = *sum ? json_pack("{s:s}", PEFT_BASE_SUM, sum) : NULL;
 	struct safetensors_writer out;
-	enum status st = safetensors_write_begin(&out, path, w->tensors, w->count, err);
+	enum status st = safetensors_write_begin(&out, path, w->tensors, w->count, metadata, err);
 
 	for (size_t i = 0; i < w->count; i++) {
 		const struct mat *m = &w->order[i]->mat;
@@ -91,6 +93,7 @@ static enum status write_weights(const struct writing *w, const char *path, stru
 			st = safetensors_write(&out, (const float *)m->data + row * m->ld,
 					       sizeof(float) * (uint64_t)m->cols, err);
 	}
+	json_decref(metadata);
 	return safetensors_write_end(&out, st, err);
 }
 
@@ -103,7 +106,7 @@ static enum status compare(const struct writing *w, const char *dir, struct erro
 		return st;
 	if (p.file.count != w->count || p.config.rank != w->config->rank ||
 	    peft_scale(&p.config) != peft_scale(w->config) || p.config.targets != w->config->targets ||
-	    p.config.save != w->config->save)
+	    p.config.save != w->config->save || strcmp(p.config.base_sum, w->config->base_sum))
 		st = error_set(err, STATUS_MISMATCH, "%s: what was written reads back as another adapter",
 			       dir);
 	for (size_t i = 0; i < w->count && !st; i++) {

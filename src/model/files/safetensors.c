@@ -219,6 +219,14 @@ enum status safetensors_open(struct safetensors *s, const char *path, struct err
 	return STATUS_OK;
 }
 
+const char *safetensors_metadata(const struct safetensors *s, const char *key)
+{
+	const char *text =
+		json_string_value(json_object_get(json_object_get(s->header, "__metadata__"), key));
+
+	return text ? text : "";
+}
+
 void safetensors_release(struct safetensors *s)
 {
 	free(s->tensors);

@@ -26,6 +26,8 @@ enum status safetensors_open(struct safetensors *s, const char *path, struct err
 enum status safetensors_parse(struct safetensors *s, const char *path, const void *data, uint64_t size,
 			      struct error *err);
 void safetensors_release(struct safetensors *s);
+/* A text of its metadata; "" where there is none. */
+const char *safetensors_metadata(const struct safetensors *s, const char *key);
 
 struct safetensors_writer {
 	struct file_new file;
@@ -34,10 +36,11 @@ struct safetensors_writer {
 	uint64_t written;	      /* bytes of it */
 };
 
-/* tensors: name, dtype, rank, dim; in the order in which the numbers will come. Whatever comes after,
- * safetensors_write_end closes. */
+/* tensors: name, dtype, rank, dim; in the order in which the numbers will come. `metadata`: texts by name;
+ * NULL: none. Whatever comes after, safetensors_write_end closes. */
 enum status safetensors_write_begin(struct safetensors_writer *w, const char *path,
-				    const struct tensor *tensors, size_t count, struct error *err);
+				    const struct tensor *tensors, size_t count, const json_t *metadata,
+				    struct error *err);
 /* The next bytes of the tensor under way, or the first of the next one: never across a border. */
 enum status safetensors_write(struct safetensors_writer *w, const void *data, uint64_t size,
 			      struct error *err);

@@ -17,8 +17,8 @@ static json_t *entry_of(const struct tensor *t, uint64_t begin)
 }
 
 /* The header with its length before it, padded with blanks so that the numbers begin at a multiple of 8. */
-static enum status header_of(struct text *out, const struct tensor *tensors, size_t count, const char *path,
-			     struct error *err)
+static enum status header_of(struct text *out, const struct tensor *tensors, size_t count,
+			     const json_t *metadata, const char *path, struct error *err)
 {
 	json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
 	enum status st = STATUS_OK;
@@ -26,6 +26,8 @@ static enum status header_of(struct text *out, const struct tensor *tensors, siz
 	char *dumped = NULL;
 	size_t size;
 
+	if (metadata)
+		json_object_update(json_object_get(header, "__metadata__"), (json_t *)metadata);
 	for (size_t i = 0; i < count && !st; i++) {
 		struct tensor t = tensors[i];
 
@@ -54,13 +56,14 @@ static enum status header_of(struct text *out, const struct tensor *tensors, siz
 }
 
 enum status safetensors_write_begin(struct safetensors_writer *w, const char *path,
-				    const struct tensor *tensors, size_t count, struct error *err)
+				    const struct tensor *tensors, size_t count, const json_t *metadata,
+				    struct error *err)
 {
 	struct text header = {0};
 	enum status st;
 
 	*w = (struct safetensors_writer){.file = {.fd = -1}, .tensors = tensors, .count = count};
-	st = header_of(&header, tensors, count, path, err);
+	st = header_of(&header, tensors, count, metadata, path, err);
 	if (!st)
 		st = file_new_begin(&w->file, path, err);
 	if (!st)
