@@ -181,9 +181,10 @@ int main(int argc, char **argv)
 	context.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	code = answer(argc, argv, &context);
 	/* A result that could not be written is no result. */
-	if (fflush(stdout) || ferror(stdout)) {
-		if (errno != EPIPE)
-			fprintf(stderr, "assay: stdout: %s\n", strerror(errno));
+	if (!show_flush() || ferror(stdout)) {
+		if (show_lost() != EPIPE)
+			fprintf(stderr, "assay: stdout: %s\n",
+				show_lost() ? strerror(show_lost()) : "what was written is not whole");
 		return code ? code : EXIT_INCONCLUSIVE;
 	}
 	return code;

@@ -19,6 +19,7 @@ _assay()
 	case ${COMP_WORDS[1]}:$key in
 	check:--format) words='text markdown html json csv' ;;
 	compare:--as) words='auto history fleet' ;;
+	generate:--chat-template) words='auto chatml llama3 llama3.1 qwen2 qwen2.5 qwen3 qwen3-instruct smollm2' ;;
 	launch:--how) words='auto plain ssh slurm mpirun' ;;
 	make-model:--shape) words='tiny tiny-qwen3 tiny-llama smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
 	make-model:--dtype) words='bf16 f16 f32' ;;

@@ -125,14 +125,14 @@ static enum status check_out(const struct opt_table *t, const void *before, cons
 	return STATUS_OK;
 }
 
-static enum status parse(const struct opt_table *t, void *values, char **argv, struct error *err)
+static enum status parse(const struct command *command, void *values, char **argv, struct error *err)
 {
 	struct opt_words rest;
 	int argc = 0;
 
 	while (argv[argc])
 		argc++;
-	return opt_from_argv(t, values, argc, argv, &rest, err);
+	return opt_from_argv(&command->opts, values, argc, argv, command->rest ? &rest : NULL, err);
 }
 
 enum status again_read(struct again *a, const struct command_context *c, const struct command *command,
@@ -150,10 +150,10 @@ enum status again_read(struct again *a, const struct command_context *c, const s
 	if (!st)
 		st = opt_defaults(t, before, err);
 	if (!st)
-		st = parse(t, before, a->argv + 2, err);
+		st = parse(command, before, a->argv + 2, err);
 	if (!st) {
 		memcpy(a->values, before, t->size);
-		st = parse(t, a->values, c->argv + 2, err);
+		st = parse(command, a->values, c->argv + 2, err);
 	}
 	if (!st)
 		st = check_out(t, before, a->values, dir, err);

@@ -11,6 +11,8 @@
 
 enum { MESSAGES_MAX = 64 << 20, STOPS = 2 };
 
+static const char template_setting[] = "--chat-template";
+
 struct generate_opts {
 	const char *model, *prompt, *adapter, *messages, *system, *template, *tokenizer;
 	uint64_t tokens, top_k, seed;
@@ -35,8 +37,8 @@ static const struct opt opts[] = {
 		.help = "the system's words before it"),
 	OPT_ROW(struct generate_opts, raw, .name = "raw",
 		.help = "the text goes on as it stands: no chat template"),
-	OPT_ROW(struct generate_opts, template, .name = "chat-template", .preset = "auto", .shown = "NAME",
-		.help = "chat template; auto: the model's own"),
+	OPT_ROW(struct generate_opts, template, .name = "chat-template", .choices = template_names,
+		.help = "chat template; none: the model's own, as by auto"),
 	OPT_ROW(struct generate_opts, tokenizer, .name = "tokenizer", .shown = "PATH",
 		.help = "else the model's own"),
 	OPT_ROW(struct generate_opts, control, .name = "control",
@@ -77,6 +79,8 @@ static enum status check_wishes(const struct generate_opts *o, struct error *err
 		return error_set(err, STATUS_BAD_INPUT, "a TEXT or --messages FILE, one of them");
 	if (o->raw && (o->messages || o->system))
 		return error_set(err, STATUS_BAD_INPUT, "--raw has no messages");
+	if (o->raw && o->template)
+		return error_set(err, STATUS_BAD_INPUT, "--raw and --chat-template contradict each other");
 	if (o->merge && !o->adapter)
 		return error_set(err, STATUS_BAD_INPUT, "--merge needs --adapter");
 	if (o->system && o->messages)
@@ -111,13 +115,15 @@ static enum status read_messages(const struct generate_opts *o, json_t **out, st
 
 static enum status encode_chat(struct generating *g, struct tokenizer_worker *w, struct error *err)
 {
-	const struct template_ask ask = {
-		.generation_prompt = true, .no_thinking = g->o->no_thinking, .control = g->o->control};
+	const struct template_ask ask = {.generation_prompt = true,
+					 .no_thinking = g->o->no_thinking,
+					 .control = g->o->control,
+					 .setting = template_setting};
 	struct template_text text = {0};
 	struct template_tokens tokens = {0};
 	struct chat chat = {0};
 	json_t *root = NULL;
-	enum status st = template_find(&g->template, g->o->template, g->tokenizer, err);
+	enum status st = template_find(&g->template, g->o->template, template_setting, g->tokenizer, err);
 
 	if (!st)
 		st = read_messages(g->o, &root, err);
@@ -169,11 +175,10 @@ static bool take(void *arg, int32_t id)
 
 		text_add(&piece, text_str(&g->text) + g->shown);
 		show_text(&piece, UTF8_KEEP_NOTHING);
-		fflush(stdout);
 		g->shown = g->text.size;
 		text_release(&piece);
 	}
-	return !*g->c->stop;
+	return show_flush() && !*g->c->stop;
 }
 
 static enum status speak(struct generating *g, struct error *err)
@@ -249,12 +254,16 @@ static enum status print(const struct generating *g, const struct tool_calls *ca
 	return st;
 }
 
+/* A text that was cut is told as far as it goes, and is no answer; nobody is told where nobody reads. */
 static enum status conclude(const struct generating *g, struct error *err)
 {
-	const char *end = g->stopped ? "stop" : *g->c->stop ? "cancelled" : "length";
+	bool cancelled = *g->c->stop && !g->stopped;
+	const char *end = g->stopped ? "stop" : cancelled ? "cancelled" : "length";
 	struct tool_calls calls = {0};
 	enum status st = STATUS_OK;
 
+	if (show_lost())
+		return STATUS_OK;
 	if (g->template)
 		st = tool_calls_read(&calls, g->template, text_str(&g->text), err);
 	if (!st && g->o->json)
@@ -262,6 +271,10 @@ static enum status conclude(const struct generating *g, struct error *err)
 	else if (!st)
 		tell(g, &calls, end);
 	tool_calls_release(&calls);
+	if (!st && cancelled)
+		st = error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+				     "stopped on request after %llu of at most %llu tokens",
+				     (unsigned long long)g->made, (unsigned long long)g->o->tokens);
 	return st;
 }
 

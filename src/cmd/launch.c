@@ -277,7 +277,7 @@ static void to_stdout(const char *data, size_t size)
 
 	text_add_bytes(&t, data, size);
 	show_text(&t, UTF8_KEEP_NOTHING);
-	fflush(stdout);
+	show_flush();
 	text_release(&t);
 }
 

@@ -51,7 +51,7 @@ static enum status check_options(const struct command *cmd, char **argv, int arg
 		return error_errno(err, ENOMEM, "the words of %s", cmd->name);
 	st = opt_defaults(&cmd->opts, values, err);
 	if (!st)
-		st = opt_from_argv(&cmd->opts, values, argc, argv, &rest, err);
+		st = opt_from_argv(&cmd->opts, values, argc, argv, cmd->rest ? &rest : NULL, err);
 	if (!st && cmd->check)
 		st = cmd->check(values, err);
 	free(values);

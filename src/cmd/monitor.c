@@ -220,7 +220,7 @@ static bool show_state(const struct monitor *w)
 	} else {
 		print_tables(w);
 	}
-	return shown && !fflush(stdout);
+	return show_flush() && shown;
 }
 
 static bool feed_ready(const struct monitor_feed *f)
@@ -274,7 +274,7 @@ static void end_screen(const struct monitor *w)
 		fputs("\033[?25h\033[?1049l", stdout);
 	if (w->again && !w->o->json && w->state)
 		print_tables(w);
-	fflush(stdout);
+	show_flush();
 }
 
 static unsigned parts_of(const char *what)

@@ -13,6 +13,7 @@
 #include "train/tokenised.h"
 
 enum { FORMAT_BFCL = ROWS_SHAREGPT + 1 };
+static const char template_setting[] = "--chat-template";
 static const char *const formats[] = {"auto", "chat", "glaive", "sharegpt", "bfcl", NULL};
 
 struct rows_opts {
@@ -36,9 +37,8 @@ static const struct opt opts[] = {
 	OPT_ROW(struct rows_opts, seed, .name = "seed", .preset = "42", .help = "which ones"),
 	OPT_ROW(struct rows_opts, model, .name = "model", .shown = "MODEL",
 		.help = "count tokens by this model's tokenizer"),
-	OPT_ROW(struct rows_opts, template, .name = "chat-template", .preset = "auto",
-		.choices = template_names,
-		.help = "of the conversations; auto: what the model's files carry"),
+	OPT_ROW(struct rows_opts, template, .name = "chat-template", .choices = template_names,
+		.help = "of the conversations; none: what the model's files carry, as by auto"),
 	OPT_ROW(struct rows_opts, length_max, .name = "max-length", .preset = "0", .max = 16777216,
 		.help = "count as dropped what is longer, in tokens; 0: nothing"),
 	OPT_ROW(struct rows_opts, bad_max, .name = "max-bad", .preset = "0", .max = 1e12,
@@ -154,7 +154,8 @@ static enum status show_row(const json_t *rows, uint64_t number, const struct te
 	st = chat_read(&chat, json_deep_copy(json_array_get(rows, number - 1)), err);
 	if (st)
 		return st;
-	st = template_render(template, &chat, &(struct template_ask){0}, &text, err);
+	st = template_render(template, &chat, &(struct template_ask){.setting = template_setting}, &text,
+			     err);
 	for (size_t i = 0; !st && i < text.count; begin = end) {
 		bool trained = text.parts[i].trained;
 
@@ -216,6 +217,8 @@ static enum status count(const struct command_context *c, const struct rows_opts
 		.files = o->out ? written : o->files,
 		.format = o->out || o->format == FORMAT_BFCL ? ROWS_CHAT : (enum rows_format)o->format,
 		.length_max = o->length_max ? o->length_max : UINT64_MAX,
+		.template_setting = template_setting,
+		.length_setting = "--max-length",
 		.bad_max = o->bad_max,
 		.log = c->log,
 	};
@@ -224,7 +227,7 @@ static enum status count(const struct command_context *c, const struct rows_opts
 	enum status st = tokenizer_open(&tokenizer, o->model, err);
 
 	if (!st)
-		st = template_find(&ask.template, o->template, tokenizer, err);
+		st = template_find(&ask.template, o->template, template_setting, tokenizer, err);
 	ask.tokenizer = tokenizer;
 	if (!st && o->show)
 		st = show_row(rows, o->show, ask.template, err);
@@ -286,6 +289,10 @@ static enum status check(const struct rows_opts *o, struct error *err)
 {
 	if (!o->files.count)
 		return error_set(err, STATUS_BAD_INPUT, "rows needs a file of rows");
+	if ((o->template || o->length_max) && !o->model)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--%s needs --model, by whose tokenizer tokens are counted",
+				 o->template ? "chat-template" : "max-length");
 	if (o->show && !o->model)
 		return error_set(err, STATUS_BAD_INPUT, "--show needs --model, whose template it shows");
 	if (o->held_out && !o->out)

@@ -1,15 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/show.h"
+#include <errno.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+/* errno of the first write to stdout that failed: stdio keeps no more than that one did. */
+static int lost;
+
+int show_lost(void)
+{
+	return lost;
+}
+
+bool show_flush(void)
+{
+	if (fflush(stdout) && !lost)
+		lost = errno;
+	return !lost;
+}
+
+static bool put(const struct text *t)
+{
+	if (fputs(text_str(t), stdout) < 0 && !lost)
+		lost = errno;
+	return !t->failed && !lost;
+}
 
 void show_text(const struct text *t, enum utf8_keep colour)
 {
 	struct text clean = {0};
 
 	utf8_add_clean(&clean, text_str(t), UTF8_KEEP_LINES | colour);
-	fputs(text_str(&clean), stdout);
+	put(&clean);
 	text_release(&clean);
 }
 
@@ -22,7 +45,7 @@ bool show_json(const json_t *j, size_t flags)
 	if (dumped) {
 		utf8_add_json(&t, dumped);
 		text_add(&t, "\n");
-		done = !t.failed && fputs(text_str(&t), stdout) >= 0;
+		done = put(&t);
 	}
 	free(dumped);
 	text_release(&t);
@@ -33,7 +56,7 @@ void show_message(const char *prefix, const char *line)
 {
 	struct text clean = {0};
 
-	fflush(stdout); /* both may go to one file: in their order, no line torn */
+	show_flush(); /* both may go to one file: in their order, no line torn */
 	utf8_add_clean(&clean, line, UTF8_KEEP_NOTHING);
 	fprintf(stderr, "assay: %s%s\n", prefix, text_str(&clean));
 	text_release(&clean);
@@ -70,7 +93,7 @@ enum status show_report(const struct report_input *in, enum report_format format
 	if (!st && format == REPORT_TEXT)
 		show_text(&out, colour ? UTF8_KEEP_COLOUR : UTF8_KEEP_NOTHING);
 	else if (!st)
-		fputs(text_str(&out), stdout); /* for other programs, by the rules of its form */
+		put(&out); /* for other programs, by the rules of its form */
 	text_release(&out);
 	return st;
 }

@@ -6,6 +6,10 @@
 #include "core/utf8.h"
 #include "report/report.h"
 
+/* What was shown leaves now. False: it, or something before it, could not be written. */
+bool show_flush(void);
+/* errno of the first write to stdout that failed; 0: none. */
+int show_lost(void);
 /* To stdout, every control character but newlines a space. COLOUR: the text's own colours stay. */
 void show_text(const struct text *t, enum utf8_keep colour);
 /* To stdout with a newline, control characters escaped. False: it could not be made or written. */

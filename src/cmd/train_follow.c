@@ -73,7 +73,7 @@ static bool take_line(void *arg, const char *text, size_t size)
 	}
 	if (t->o->json && strcmp(type, "log") && strcmp(type, "at")) {
 		show_json(line, JSON_COMPACT);
-		fflush(stdout);
+		show_flush();
 	}
 	if (!strcmp(type, "step"))
 		train_show_step(t, line);

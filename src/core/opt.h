@@ -64,8 +64,8 @@ enum status opt_defaults(const struct opt_table *t, void *values, struct error *
 enum status opt_set(const struct opt_table *t, void *values, const char *name, const char *text,
 		    const char *place, struct error *err);
 /* A command line after the subcommand: --name value, --name=value, --no-bool, -x, bare words. "--" ends
- * options and leaves the rest to `rest` (may be NULL: then it is an error). An option given twice is refused.
- * Reorders argv: bare words come first, in order. */
+ * options: what follows is `rest`, or, where that is NULL, bare words like those before it. An option given
+ * twice is refused. Reorders argv: bare words come first, in order. */
 enum status opt_from_argv(const struct opt_table *t, void *values, int argc, char **argv,
 			  struct opt_words *rest, struct error *err);
 /* The value as canonical text that parses back to the same value: "true", the chosen word, the shortest

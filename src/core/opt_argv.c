@@ -13,7 +13,9 @@ struct reader {
 	void *values;
 	int argc, i;
 	char **argv;
-	int words; /* bare words, moved to argv[0..words) in their order */
+	int words;	 /* bare words, moved to argv[0..words) in their order */
+	bool words_only; /* behind "--" */
+	bool takes_rest; /* what stands behind "--" is the caller's */
 	bool given[ROWS_MAX];
 };
 
@@ -89,7 +91,8 @@ static enum status read_short(struct reader *r, const char *word, struct error *
 	const struct opt *row = row_of_letter(r->t, word[0]);
 
 	if (!row)
-		return error_set(err, STATUS_BAD_INPUT, "%s: unknown option \"-%c\"", place, word[0]);
+		return error_set(err, STATUS_BAD_INPUT, "%s: unknown option \"-%c\"%s", place, word[0],
+				 r->takes_rest ? "" : "; a word that begins with \"-\" stands behind --");
 	return set_from(r, row, word[1] ? word + 1 : NULL, err);
 }
 
@@ -110,7 +113,7 @@ static void keep_word(struct reader *r)
 }
 
 /* Gives the bare words to the positional rows, in row order. */
-static enum status place_words(struct reader *r, bool has_rest, struct error *err)
+static enum status place_words(struct reader *r, struct error *err)
 {
 	enum status st;
 	int used = 0;
@@ -134,35 +137,41 @@ static enum status place_words(struct reader *r, bool has_rest, struct error *er
 	}
 	if (used < r->words)
 		return error_set(err, STATUS_BAD_INPUT, "%s: \"%.64s\" is one word too many%s", place,
-				 r->argv[used], has_rest ? "; what is to run stands behind --" : "");
+				 r->argv[used], r->takes_rest ? "; what is to run stands behind --" : "");
+	return STATUS_OK;
+}
+
+/* The word at hand: an option with its value, or one of the bare words. */
+static enum status read_word(struct reader *r, struct error *err)
+{
+	const char *word = r->argv[r->i];
+
+	if (r->words_only || !is_option(r->t, word))
+		keep_word(r);
+	else if (!strcmp(word, "--"))
+		r->words_only = true;
+	else if (word[1] == '-')
+		return read_long(r, word + 2, err);
+	else
+		return read_short(r, word + 1, err);
 	return STATUS_OK;
 }
 
 enum status opt_from_argv(const struct opt_table *t, void *values, int argc, char **argv,
 			  struct opt_words *rest, struct error *err)
 {
-	struct reader r = {.t = t, .values = values, .argc = argc, .argv = argv};
+	struct reader r = {.t = t, .values = values, .argc = argc, .argv = argv, .takes_rest = rest};
 	enum status st = STATUS_OK;
 
 	if (rest)
 		*rest = (struct opt_words){0};
 	for (; r.i < argc && !st; r.i++) {
-		const char *word = argv[r.i];
-
-		if (!strcmp(word, "--")) {
-			if (!rest)
-				return error_set(err, STATUS_BAD_INPUT, "%s: nothing may follow \"--\" here",
-						 place);
-			rest->word = (const char *const *)(argv + r.i + 1);
-			rest->count = (size_t)(argc - r.i - 1);
-			break;
-		}
-		if (!is_option(t, word))
-			keep_word(&r);
-		else if (word[1] == '-')
-			st = read_long(&r, word + 2, err);
-		else
-			st = read_short(&r, word + 1, err);
+		st = read_word(&r, err);
+		if (!r.words_only || !rest)
+			continue;
+		rest->word = (const char *const *)(argv + r.i + 1);
+		rest->count = (size_t)(argc - r.i - 1);
+		break;
 	}
-	return st ? st : place_words(&r, rest, err);
+	return st ? st : place_words(&r, err);
 }

@@ -18,6 +18,8 @@ struct data {
 	struct set train, eval;
 };
 
+static const char template_setting[] = "model: chat_template";
+
 /* The file that the ids follow from, for what is kept of them. */
 static void tokenizer_file(char out[PATH_MAX], const char *path)
 {
@@ -62,6 +64,8 @@ static enum status open_sets(struct data *d, const struct config *c, const char 
 		.tokenizer = d->tokenizer,
 		.tokenizer_path = tokenizer,
 		.template = d->template,
+		.template_setting = template_setting,
+		.length_setting = "data: max_seq_length",
 		.control = rows->control_tokens,
 		.truncate = rows->long_rows == CONFIG_LONG_TRUNCATE,
 		.length_max = rows->max_seq_length,
@@ -105,7 +109,7 @@ enum status data_open(struct data **out, const struct config *c, const struct sh
 	if (!st)
 		st = tokenizer_check_rows(d->tokenizer, shape->vocab, err);
 	if (!st)
-		st = template_find(&d->template, c->model.chat_template, d->tokenizer, err);
+		st = template_find(&d->template, c->model.chat_template, template_setting, d->tokenizer, err);
 	if (!st)
 		st = open_sets(d, c, file, log, err);
 	if (st)

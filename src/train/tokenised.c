@@ -42,7 +42,8 @@ static enum status keep_tokens(struct made *m, const struct template_tokens *tok
 
 static enum status make_row(const struct work *work, struct tokenizer_worker *w, size_t i, struct error *err)
 {
-	const struct template_ask ask = {.control = work->ask->control};
+	const struct template_ask ask = {.control = work->ask->control,
+					 .setting = work->ask->template_setting};
 	const struct rows *rows = work->rows;
 	struct template_tokens tokens = {0};
 	struct template_text text = {0};
@@ -253,6 +254,25 @@ static enum status take(struct tokenised *t, const struct tokenised_set *set, co
 	return STATUS_OK;
 }
 
+/* What became of the rows, and the settings that could keep them. */
+static enum status nothing_left(const struct tokenised *t, const struct tokenised_ask *ask, struct error *err)
+{
+	struct text why = {0};
+
+	if (t->dropped)
+		text_addf(&why, "%" PRIu64 " longer than %" PRIu64 " tokens (%s), ", t->dropped,
+			  ask->length_max, ask->length_setting);
+	if (t->bad)
+		text_addf(&why, "%" PRIu64 " wrong, ", t->bad);
+	if (t->untrained)
+		text_addf(&why, "%" PRIu64 " in which no assistant speaks, ", t->untrained);
+	error_set(err, STATUS_BAD_INPUT,
+		  "no row to train on is left: %sby the format and the template (%s) asked for",
+		  text_str(&why), ask->template_setting);
+	text_release(&why);
+	return STATUS_BAD_INPUT;
+}
+
 enum status tokenised_read(struct tokenised *t, const struct tokenised_ask *ask, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -268,13 +288,7 @@ enum status tokenised_read(struct tokenised *t, const struct tokenised_ask *ask,
 		free(set.begin);
 	}
 	if (!st && !t->rows)
-		st = error_set(err, STATUS_BAD_INPUT,
-			       "no row to train on is left: %" PRIu64 " longer than %" PRIu64
-			       " tokens, %" PRIu64 " wrong, %" PRIu64
-			       " without anything said by an assistant; the settings to turn: data: "
-			       "max_seq_length, format; "
-			       "model: chat_template",
-			       t->dropped, ask->length_max, t->bad, t->untrained);
+		st = nothing_left(t, ask, err);
 	if (st)
 		tokenised_release(t);
 	return st;

@@ -15,13 +15,15 @@ struct tokenised_ask {
 	const struct tokenizer *tokenizer;
 	const char *tokenizer_path; /* its file: part of what a kept file is known by */
 	const struct template *template;
-	bool control;	       /* texts of people may yield control ids */
-	bool truncate;	       /* rows over length_max are cut, else dropped */
-	uint64_t length_max;   /* tokens */
-	uint64_t rows_max;     /* the first ones alone; 0: all */
-	uint64_t bad_max;      /* rows that may be wrong */
-	const char *cache_dir; /* NULL: nothing is kept */
-	const struct log *log; /* each bad row, and what was dropped */
+	const char *template_setting,
+		*length_setting; /* what template and length_max are called, for messages */
+	bool control;		 /* texts of people may yield control ids */
+	bool truncate;		 /* rows over length_max are cut, else dropped */
+	uint64_t length_max;	 /* tokens */
+	uint64_t rows_max;	 /* the first ones alone; 0: all */
+	uint64_t bad_max;	 /* rows that may be wrong */
+	const char *cache_dir;	 /* NULL: nothing is kept */
+	const struct log *log;	 /* each bad row, and what was dropped */
 };
 
 struct tokenised {

@@ -11,6 +11,7 @@ model=$root/tests/data/tokenizer/qwen.json
 	exit 0
 }
 ok "a text's tokens have ids and pieces" eval 'expect 0 tokens "$model" "hello world" && says "\"hello\"" out'
+ok "a text that begins with a dash stands behind two" eval 'expect 0 tokens "$model" -- "-x" && says "\"-\"" out'
 ok "a text of people has no control token" eval 'expect 0 tokens "$model" "<|im_end|>" && ! says "902 " out'
 ok "unless asked" eval 'expect 0 tokens "$model" "<|im_end|>" --control && says "902  \"<|im_end|>\"" out'
 printf 'hello\377' > bad
@@ -29,8 +30,9 @@ ok "every format is read by its keys" eval 'expect 0 rows chat.jsonl share.jsonl
 ok "tokens are counted as training counts them" expect 0 rows share.jsonl glaive.json --model "$model" --chat-template chatml
 ok "with what is trained" eval 'says "^rows  *2$" out && says "^targets  *4$" out'
 ok "a row is shown with what of it is trained" eval 'expect 0 rows glaive.json --model "$model" --chat-template chatml --show 1 && says "^\[\[y<|im_end|>\]\]$" out'
-ok "tools without a place for them name the setting" eval '! expect 0 rows chat.jsonl --model "$model" --chat-template chatml && says "chat.jsonl:1: .*set chat_template" err'
-ok "a template that files do not carry is asked for" eval '! expect 0 rows share.jsonl --model "$model" && says "chat_template" err'
+ok "tools without a place for them name the setting" eval '! expect 0 rows chat.jsonl --model "$model" --chat-template chatml && says "chat.jsonl:1: .*set --chat-template to" err'
+ok "a template that files do not carry is asked for" eval '! expect 0 rows share.jsonl --model "$model" && says "by --chat-template" err'
+ok "what only a model's tokenizer can count needs one" eval 'expect 64 rows share.jsonl --max-length 5 && says "max-length needs --model" err'
 
 ok "rows are written, and a share of them apart" expect 0 rows chat.jsonl share.jsonl --out a.jsonl --held-out b.jsonl --share 0.3
 ok "each in one of the two" [ "$(cat a.jsonl b.jsonl | wc -l)" = 11 ]
@@ -40,6 +42,7 @@ ok "no function in both" [ -z "$(functions a.jsonl > fa; functions b.jsonl > fb;
 
 printf '{"messages":[{"role":"user","content":"q"}]}\n\n{"messages":5}\n' > wrong.jsonl
 ok "a wrong row ends it, with file and line" eval '! expect 0 rows wrong.jsonl && says "wrong.jsonl:3: messages is no array" err'
+ok "rows of which none is left are told by what became of them" eval 'sed 1q wrong.jsonl > no.jsonl; expect 64 rows no.jsonl --model "$model" --chat-template chatml && says "left: 1 in which no assistant speaks, by" err'
 ok "unless so many may be wrong" eval 'expect 0 rows wrong.jsonl --max-bad 1 && says "^bad  *1$" out && says "wrong.jsonl:3: .*left out" err'
 : > empty.jsonl
 ok "a file without rows is refused" eval '! expect 0 rows empty.jsonl && says "empty.jsonl: no rows" err'

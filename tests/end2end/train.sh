@@ -251,12 +251,35 @@ answer model --temperature 1.5 --seed 4 > again.txt
 ok "and another one something else" sh -c '! cmp -s chosen again.txt'
 sed 's/^{\(.*\),{"role":"assistant".*$/{\1],/' held.jsonl | head -n 1 > ask.json
 echo "$tools}" >> ask.json
+ok "a made model has a template of its own" expect 0 generate model "abc" --tokens 4
 ok "a conversation with tools goes on" expect 0 generate model --messages ask.json --chat-template qwen2.5 --tokens 4
 ok "a text by itself too" expect 0 generate model "abc" --raw --tokens 4
 ok "an adapter of other weights is refused" expect 64 merge second whole/adapter --out x
 ok "with both names" says "whole/adapter: it is an adapter of .*/model, and second has other weights" err
 ok "but for who asks for it" expect 0 generate second "abc" --raw --tokens 1 --adapter whole/adapter --any-base
 ok "with a warning" says 'warning: .*has other weights' err
+ok "one that begins with a dash as well" expect 0 generate model --raw --tokens 4 -- "-abc"
+ok "a text that goes on has no template" expect 64 generate model "abc" --raw --chat-template qwen2.5
+mkfifo speech
+endless() { # by itself it would take minutes
+	"$assay" generate model "abc" --raw --tokens 100000 > speech 2> err &
+	pid=$!
+	exec 3< speech
+	head -c 1 <&3 > letter
+}
+over() {
+	wait "$pid"
+	[ $? = 2 ]
+}
+endless
+kill -TERM "$pid"
+ok "a text that is cut short is none" over
+exec 3<&-
+ok "and says how far it went" says 'stopped on request after' err
+endless
+exec 3<&-
+ok "a text that nobody reads ends" over
+ok "at once" sh -c '! grep -q . err'
 "$assay" make-model --shape qwen2-0.5b --holes --out other > out 2> err
 ok "an adapter of another model is refused" expect 64 generate other "hello" --chat-template qwen2.5 --adapter whole/adapter
 ok "and named" says 'whole/adapter' err

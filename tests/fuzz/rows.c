@@ -23,7 +23,7 @@ static void render(const struct chat *chat)
 		const struct template *t = NULL;
 		struct template_text text = {0};
 		struct error err = {0};
-		enum status st = template_find(&t, template_names[i], NULL, &err);
+		enum status st = template_find(&t, template_names[i], "chat_template", NULL, &err);
 
 		FUZZ_CHECK(!st);
 		st = template_render(t, chat, &ask, &text, &err);

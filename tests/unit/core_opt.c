@@ -172,6 +172,26 @@ static void test_opt__a_command_line_in_any_order(void **state)
 	assert_string_equal(rest.word[1], "-y");
 }
 
+static void test_opt__behind_two_dashes_all_are_words(void **state)
+{
+	static const char *const words[] = {"-n5", "quick", "--", "-z", "--", "--size=1", "a", NULL};
+	char *argv[16];
+	int argc = words_of(argv, words);
+	struct error err = {0};
+	struct sample v;
+
+	(void)state;
+	assert_int_equal(opt_defaults(&table, &v, NULL), STATUS_OK);
+	assert_int_equal(opt_from_argv(&table, &v, argc, argv, NULL, &err), STATUS_OK);
+	assert_int_equal(v.count, 5);
+	assert_false(v.zeros);
+	assert_string_equal(v.suite, "quick");
+	assert_int_equal(v.words.count, 4);
+	assert_string_equal(v.words.word[0], "-z");
+	assert_string_equal(v.words.word[1], "--");
+	assert_string_equal(v.words.word[2], "--size=1");
+}
+
 static void test_opt__a_command_line_is_refused_with_a_reason(void **state)
 {
 	static const struct {
@@ -181,8 +201,8 @@ static void test_opt__a_command_line_is_refused_with_a_reason(void **state)
 		{{"--size"}, "command line: --size needs a value"},
 		{{"--sizes", "1"}, "command line: unknown option \"sizes\", did you mean \"size\""},
 		{{"--no-size"}, "command line: unknown option \"no-size\", did you mean \"size\""},
-		{{"-q"}, "command line: unknown option \"-q\""},
-		{{"--"}, "command line: nothing may follow \"--\" here"},
+		{{"-q"},
+		 "command line: unknown option \"-q\"; a word that begins with \"-\" stands behind --"},
 		{{"--zeros=perhaps"}, "command line: zeros: \"perhaps\" is neither true nor false"},
 		{{"--mode=read", "--mode=write"}, "command line: --mode is given twice"},
 		{{"--file", "a", "--file=a"}, "command line: --file is given twice"},
@@ -258,6 +278,7 @@ int main(void)
 		cmocka_unit_test(test_opt__canonical_text_gives_the_same_value),
 		cmocka_unit_test(test_opt__a_key_is_sorted_and_whole),
 		cmocka_unit_test(test_opt__a_command_line_in_any_order),
+		cmocka_unit_test(test_opt__behind_two_dashes_all_are_words),
 		cmocka_unit_test(test_opt__a_command_line_is_refused_with_a_reason),
 		cmocka_unit_test(test_opt__no_switches_a_bool_off),
 		cmocka_unit_test(test_opt__nearest_word),

@@ -45,7 +45,7 @@ static const struct template *named(const char *name)
 	const struct template *t = NULL;
 	struct error err = {0};
 
-	if (template_find(&t, name, NULL, &err))
+	if (template_find(&t, name, "chat_template", NULL, &err))
 		fail_msg("%s", err.text);
 	assert_string_equal(template_name(t), name);
 	return t;
@@ -243,7 +243,7 @@ static void test_template__an_unknown_name_is_answered_with_the_nearest(void **s
 	struct error err = {0};
 
 	(void)state;
-	assert_int_equal(template_find(&t, "qwen-2.5", NULL, &err), STATUS_BAD_INPUT);
+	assert_int_equal(template_find(&t, "qwen-2.5", "chat_template", NULL, &err), STATUS_BAD_INPUT);
 	assert_non_null(strstr(err.text, "qwen2.5"));
 }
 
@@ -291,7 +291,7 @@ static void test_template__is_found_by_the_text_that_files_carry(void **state)
 		struct tokenizer *t = with_jinja(cases[i].jinja);
 		const struct template *found = NULL;
 		struct error err = {0};
-		enum status st = template_find(&found, "auto", t, &err);
+		enum status st = template_find(&found, "auto", "chat_template", t, &err);
 
 		assert_int_equal(st, cases[i].name ? STATUS_OK : STATUS_BAD_INPUT);
 		if (cases[i].name)

@@ -16,7 +16,7 @@ static void expect(const char *template, const char *text, const char *want, siz
 	json_t *root;
 	char *got;
 
-	assert_int_equal(template_find(&t, template, NULL, &err), STATUS_OK);
+	assert_int_equal(template_find(&t, template, "chat_template", NULL, &err), STATUS_OK);
 	assert_int_equal(tool_calls_read(&calls, t, text, &err), STATUS_OK);
 	root = tool_calls_json(&calls);
 	got = json_dumps(root, JSON_COMPACT);

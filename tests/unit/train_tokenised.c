@@ -45,8 +45,11 @@ static void bed_open(struct bed *b, const char *rows)
 	b->ask = (struct tokenised_ask){.files = {.word = &b->word, .count = 1},
 					.tokenizer = b->tokenizer,
 					.tokenizer_path = b->tokenizer_path,
+					.template_setting = "model: chat_template",
+					.length_setting = "data: max_seq_length",
 					.length_max = 1000};
-	assert_int_equal(template_find(&b->ask.template, "chatml", NULL, &b->err), STATUS_OK);
+	assert_int_equal(template_find(&b->ask.template, "chatml", "chat_template", NULL, &b->err),
+			 STATUS_OK);
 }
 
 static void bed_close(struct bed *b)
@@ -146,12 +149,12 @@ static void test_tokenised__nothing_to_train_on_is_refused_with_the_counts(void 
 	bed_open(&b, "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n" ROW("a", "b"));
 	b.ask.length_max = 3;
 	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(b.err.text, "2 longer than 3 tokens"));
+	assert_non_null(strstr(b.err.text, "left: 2 longer than 3 tokens (data: max_seq_length), by"));
 	error_clear(&b.err);
 	b.ask.length_max = 1000;
 	b.ask.rows_max = 1;
 	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(b.err.text, "1 without anything said by an assistant"));
+	assert_non_null(strstr(b.err.text, "left: 1 in which no assistant speaks, by"));
 	bed_close(&b);
 }
 
@@ -186,7 +189,7 @@ static void test_tokenised__what_was_kept_is_taken_and_what_is_broken_is_made_ag
 	assert_int_equal(b.t.bytes, first.bytes);
 	assert_memory_equal(b.t.token, first.token, first.tokens * sizeof(*first.token));
 	tokenised_release(&b.t);
-	assert_int_equal(template_find(&b.ask.template, "qwen2", NULL, &b.err), STATUS_OK);
+	assert_int_equal(template_find(&b.ask.template, "qwen2", "chat_template", NULL, &b.err), STATUS_OK);
 	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_OK);
 	assert_true(b.t.bytes > 0 && b.t.tokens > first.tokens);
 	tokenised_release(&first);

@@ -18,6 +18,13 @@ static const struct {
 };
 enum { BYTES = 256, END_OF_TEXT = BYTES, IM_END = BYTES + 2 };
 
+/* ChatML as it is published, with the markers above. */
+static const char chat_template[] =
+	"{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + "
+	"'<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% "
+	"endif "
+	"%}";
+
 /* GPT-2's character for a byte: itself where it prints, else the next unused one from 256 on. */
 static void character(int byte, int *spare, char out[3])
 {
@@ -41,6 +48,7 @@ enum status tokenizer_files_of_bytes(const char *dir, struct error *err)
 		.bos_id = -1,
 		.eos_id = IM_END,
 		.pad_id = END_OF_TEXT,
+		.chat_template = chat_template,
 	};
 	char text[3];
 	enum status st;

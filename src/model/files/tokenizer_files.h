@@ -19,7 +19,8 @@ enum status tokenizer_files_of_gguf(const char *dir, const struct gguf *g, struc
 /* The first two of these in memory. Owner: caller, json_decref. */
 enum status tokenizer_files_json_of_gguf(json_t **tokenizer, json_t **config, const struct gguf *g,
 					 struct error *err);
-/* The same three for a vocabulary of the 256 bytes and the markers of chats in ChatML and of Llama 3. */
+/* The same three for a vocabulary of the 256 bytes and the markers of chats in ChatML and of Llama 3; its
+ * template is ChatML. */
 enum status tokenizer_files_of_bytes(const char *dir, struct error *err);
 
 /* What the three files are made of. */

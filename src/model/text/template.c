@@ -25,8 +25,8 @@ static bool is_known(const struct template *t, const char *jinja)
 	return true;
 }
 
-enum status template_find(const struct template **out, const char *name, const struct tokenizer *t,
-			  struct error *err)
+enum status template_find(const struct template **out, const char *name, const char *setting,
+			  const struct tokenizer *t, struct error *err)
 {
 	bool by_name = name && strcmp(name, "auto") != 0;
 	const char *jinja = by_name ? "" : tokenizer_chat_template(t), *nearest;
@@ -38,12 +38,12 @@ enum status template_find(const struct template **out, const char *name, const s
 		return STATUS_OK;
 	}
 	if (!by_name)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"the tokenizer's files carry %s: name one by chat_template (chatml, qwen2.5, ..)",
-			*jinja ? "a chat template of no family known here" : "no chat template");
+		return error_set(err, STATUS_BAD_INPUT,
+				 "the tokenizer's files carry %s: name one by %s, such as chatml or qwen2.5",
+				 *jinja ? "a chat template of no family known here" : "no chat template",
+				 setting);
 	nearest = opt_nearest(name, template_names, sizeof(template_names) / sizeof(template_names[0]) - 1);
-	return error_set(err, STATUS_BAD_INPUT, "chat_template: \"%.60s\" is none%s%s%s", name,
+	return error_set(err, STATUS_BAD_INPUT, "%s: \"%.60s\" is none%s%s%s", setting, name,
 			 nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
@@ -139,9 +139,8 @@ enum status template_render(const struct template *t, const struct chat *c, cons
 	if (!t->tools && wants_tools(c))
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"the chat template %s has no place for tools: set chat_template to one that has "
-			"(qwen2.5)",
-			t->name);
+			"the chat template %s has no place for tools: set %s to one that has (qwen2.5)",
+			t->name, ask->setting ? ask->setting : "chat_template");
 	st = t->render(t, c, &w, err);
 	if (!st && (out->failed || out->text.failed))
 		st = error_set(err, STATUS_NO_RESOURCE, "a conversation of %zu messages", c->count);

@@ -27,6 +27,7 @@ struct template_ask {
 	bool generation_prompt; /* ends with the header of the assistant's next turn */
 	bool no_thinking;	/* Qwen3: with an empty thought behind it */
 	bool control;		/* texts of people may yield control ids: "unless asked" */
+	const char *setting;	/* what names the template, for messages; NULL: "chat_template" */
 };
 
 struct template;
@@ -34,10 +35,10 @@ struct template;
 extern const char *const template_names[];
 /*
  * The template by name; NULL or "auto": the one whose Jinja text the tokenizer's files carry. BAD_INPUT
- * where the name is unknown, or the text is of no family here.
+ * where the name is unknown, or the text is of no family here: `setting`, where it is named, is named then.
  */
-enum status template_find(const struct template **out, const char *name, const struct tokenizer *t,
-			  struct error *err);
+enum status template_find(const struct template **out, const char *name, const char *setting,
+			  const struct tokenizer *t, struct error *err);
 const char *template_name(const struct template *t);
 /* The text that ends an assistant's turn: "<|im_end|>". */
 const char *template_end(const struct template *t);
