@@ -17,7 +17,7 @@ struct generate_opts {
 	const char *model, *prompt, *adapter, *messages, *system, *template, *tokenizer;
 	uint64_t tokens, top_k, seed;
 	double temperature, top_p;
-	bool merge, any_base, raw, no_thinking, control, json;
+	bool merge, any_base, raw, no_thinking, control, json, logprobs;
 };
 
 static const struct opt opts[] = {
@@ -55,6 +55,8 @@ static const struct opt opts[] = {
 		.help = "of the fewest that hold this share"),
 	OPT_ROW(struct generate_opts, seed, .name = "seed", .preset = "1", .help = "of the choices"),
 	OPT_ROW(struct generate_opts, json, .name = "json", .help = "text, tool calls and rates as JSON"),
+	OPT_ROW(struct generate_opts, logprobs, .name = "logprobs",
+		.help = "with --json: each token's id and the logarithm of its probability"),
 };
 
 struct generating {
@@ -68,6 +70,7 @@ struct generating {
 	struct text text;
 	size_t shown; /* bytes of it */
 	uint64_t made, first_ns, last_ns;
+	json_t *made_ids, *logprobs; /* as --logprobs asks */
 	bool stopped;
 };
 
@@ -83,6 +86,8 @@ static enum status check_wishes(const struct generate_opts *o, struct error *err
 		return error_set(err, STATUS_BAD_INPUT, "--raw and --chat-template contradict each other");
 	if (o->merge && !o->adapter)
 		return error_set(err, STATUS_BAD_INPUT, "--merge needs --adapter");
+	if (o->logprobs && !o->json)
+		return error_set(err, STATUS_BAD_INPUT, "--logprobs needs --json");
 	if (o->system && o->messages)
 		return error_set(err, STATUS_BAD_INPUT, "--system and --messages contradict each other");
 	return STATUS_OK;
@@ -162,13 +167,18 @@ static enum status encode(struct generating *g, struct error *err)
 	return st;
 }
 
-static bool take(void *arg, int32_t id)
+static bool take(void *arg, int32_t id, const float *logits)
 {
 	struct generating *g = arg;
 
 	g->last_ns = clock_now_ns(clock_monotonic());
 	if (!g->made++)
 		g->first_ns = g->last_ns;
+	if (g->o->logprobs) {
+		json_array_append_new(g->made_ids, json_integer(id));
+		json_array_append_new(g->logprobs,
+				      json_real(sampling_logprob(logits, inference_vocab(g->inference), id)));
+	}
 	token_stream_add(&g->stream, g->tokenizer, id, false, &g->text);
 	if (!g->o->json) {
 		struct text piece = {0};
@@ -248,6 +258,10 @@ static enum status print(const struct generating *g, const struct tool_calls *ca
 	json_object_set_new(out, "prompt_tokens", json_integer((json_int_t)g->ids.count));
 	json_object_set_new(out, "tokens", json_integer((json_int_t)g->made));
 	json_object_set_new(out, "tokens_per_s", json_real(rate(g)));
+	if (g->o->logprobs) {
+		json_object_set(out, "ids", g->made_ids);
+		json_object_set(out, "logprobs", g->logprobs);
+	}
 	if (!out || !show_json(out, JSON_INDENT(1)))
 		st = error_set(err, STATUS_NO_RESOURCE, "the answer could not be written to stdout");
 	json_decref(out);
@@ -280,7 +294,7 @@ static enum status conclude(const struct generating *g, struct error *err)
 
 static int run(const struct command_context *c, const void *opts_)
 {
-	struct generating g = {.c = c, .o = opts_};
+	struct generating g = {.c = c, .o = opts_, .made_ids = json_array(), .logprobs = json_array()};
 	struct error err = {0};
 	enum status st = check_wishes(g.o, &err);
 
@@ -294,6 +308,8 @@ static int run(const struct command_context *c, const void *opts_)
 	tokenizer_close(&g.tokenizer);
 	token_list_release(&g.ids);
 	text_release(&g.text);
+	json_decref(g.made_ids);
+	json_decref(g.logprobs);
 	return st ? judged_complain(c, &err) : EXIT_PASS;
 }
 

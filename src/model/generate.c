@@ -128,7 +128,8 @@ static bool stops(const struct generate_options *o, int32_t id)
 }
 
 enum status generate(struct generator *g, const int32_t *prompt, size_t count,
-		     const struct generate_options *options, bool (*take)(void *arg, int32_t id), void *arg,
+		     const struct generate_options *options,
+		     bool (*take)(void *arg, int32_t id, const float *logits), void *arg,
 		     enum generate_end *end, struct error *err)
 {
 	const float *logits = NULL;
@@ -145,7 +146,7 @@ enum status generate(struct generator *g, const int32_t *prompt, size_t count,
 			*end = GENERATE_STOPPED;
 			break;
 		}
-		if (!take(arg, id)) {
+		if (!take(arg, id, logits)) {
 			*end = GENERATE_ENDED_BY_CALLER;
 			break;
 		}

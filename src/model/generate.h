@@ -27,9 +27,10 @@ struct generate_options {
 	size_t stops;
 };
 enum generate_end { GENERATE_STOPPED, GENERATE_FULL, GENERATE_ENDED_BY_CALLER };
-/* Feeds the prompt (1 token or more), then makes tokens: each goes to take(arg, id), which ends the text by
- * false. */
+/* Feeds the prompt (1 token or more), then makes tokens: each goes to take(arg, id, logits) with the logits
+ * that it was chosen from, which ends the text by false. */
 enum status generate(struct generator *g, const int32_t *prompt, size_t count,
-		     const struct generate_options *options, bool (*take)(void *arg, int32_t id), void *arg,
+		     const struct generate_options *options,
+		     bool (*take)(void *arg, int32_t id, const float *logits), void *arg,
 		     enum generate_end *end, struct error *err);
 #endif

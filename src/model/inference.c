@@ -156,7 +156,8 @@ int64_t inference_vocab(const struct inference *i)
 }
 
 enum status inference_speak(struct inference *i, const int32_t *prompt, size_t count,
-			    const struct inference_ask *ask, bool (*take)(void *arg, int32_t id), void *arg,
+			    const struct inference_ask *ask,
+			    bool (*take)(void *arg, int32_t id, const float *logits), void *arg,
 			    bool *stopped, struct error *err)
 {
 	const struct generate_options options = {.sampling = ask->sampling,

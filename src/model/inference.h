@@ -30,8 +30,10 @@ struct inference_ask {
 	const int32_t *stop; /* ids that end the text and are not handed on; -1: none */
 	size_t stops;
 };
-/* Each token goes to take(arg, id), which ends the text by false. *stopped: by one of `stop`. */
+/* Each token goes to take(arg, id, logits) with the logits that it was chosen from, which ends the text by
+ * false. *stopped: by one of `stop`. */
 enum status inference_speak(struct inference *i, const int32_t *prompt, size_t count,
-			    const struct inference_ask *ask, bool (*take)(void *arg, int32_t id), void *arg,
+			    const struct inference_ask *ask,
+			    bool (*take)(void *arg, int32_t id, const float *logits), void *arg,
 			    bool *stopped, struct error *err);
 #endif

@@ -107,3 +107,12 @@ int32_t sampling_choose(const struct sampling *s, struct sampler_room *room, con
 	}
 	return c[count - 1].id;
 }
+
+double sampling_logprob(const float *logits, int64_t vocab, int32_t id)
+{
+	double most = (double)logits[likeliest(logits, vocab)], sum = 0;
+
+	for (int64_t i = 0; i < vocab; i++)
+		sum += exp((double)logits[i] - most);
+	return (double)logits[id] - most - log(sum);
+}

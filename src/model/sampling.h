@@ -20,4 +20,6 @@ void sampler_room_destroy(struct sampler_room **room);
 /* One of the ids below `vocab`; the same for the same seed and index (of the token in its text). */
 int32_t sampling_choose(const struct sampling *s, struct sampler_room *room, const float *logits,
 			int64_t vocab, uint64_t index);
+/* Natural logarithm of the share that the model gives `id` of all `vocab` ids, whatever it was chosen by. */
+double sampling_logprob(const float *logits, int64_t vocab, int32_t id);
 #endif

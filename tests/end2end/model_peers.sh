@@ -1,5 +1,5 @@
 #!/bin/sh
-# transformers and PEFT on the files of make-model and merge, where python3 has them. usage: model_peers.sh ASSAY ROOT
+# transformers and PEFT on the files of make-model, merge and train, where python3 has them. usage: model_peers.sh ASSAY ROOT
 set -u
 assay=$(realpath "$1") root=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tap.sh"
@@ -9,4 +9,6 @@ if ! python3 -c 'import torch, transformers, peft, safetensors' 2> /dev/null; th
 fi
 scratch
 ok "transformers and PEFT agree with make-model and merge" python3 -W ignore "$root/tests/oracles/model_files.py" "$assay" peers
+ok "PEFT gives the logits of a trained adapter that assay gives" \
+	python3 -W ignore "$root/tests/oracles/model_adapter.py" "$assay" trained
 finish

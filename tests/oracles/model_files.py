@@ -9,8 +9,7 @@ usage: model_files.py ASSAY FOLDER [MODEL.gguf]     exits 1 where they differ; F
    merged by `assay merge`: the merged model's logits are those of base and adapter under PEFT.
 3. A llama-architecture GGUF out of which `assay merge` makes a folder: each tensor is, bit for bit, what gguf's own
    dequantisation gives with q's and k's rows put back in order.
-4. An adapter of `assay train` with a head trained whole, which PEFT loads: its logits are those of `assay merge`'s folder.
-Needs torch, transformers, peft; gguf for 3.
+Adapters of `assay train`: model_adapter.py. Needs torch, transformers, peft; gguf for 3.
 """
 import json
 import os
@@ -19,7 +18,7 @@ import subprocess
 import sys
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model
+from peft import LoraConfig, get_peft_model
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -79,31 +78,6 @@ def tokenizers():
     check("a vocabulary of bytes", ids == due, str(ids))
 
 
-CONFIG = """model: {name_or_path: %s-base, chat_template: qwen2.5}
-lora: {r: 4, alpha: 10, target_modules: [q_proj, v_proj, down_proj], modules_to_save: [lm_head]}
-data: {train: %s.jsonl, max_seq_length: 160}
-training: {per_device_train_batch_size: 1, learning_rate: 1e-2, max_steps: 4}
-"""
-
-
-def ours():
-    here = f"{folder}/ours"
-    run("make-model", "--shape", "tiny-llama", "--dtype", "f32", "--out", here + "-base")
-    with open(here + ".jsonl", "w") as f:
-        for i in range(8):
-            turns = [{"role": "user", "content": f"town {i}?"}, {"role": "assistant", "content": f"station {i}"}]
-            f.write(json.dumps({"messages": turns}) + "\n")
-    with open(here + ".yaml", "w") as f:
-        f.write(CONFIG % (here, here))
-    subprocess.run([assay, "train", here + ".yaml", "--out", here], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    run("merge", here + "-base", here + "/adapter", "--out", here + "-merged")
-    base = AutoModelForCausalLM.from_pretrained(here + "-base")
-    before = logits(base)
-    due = logits(PeftModel.from_pretrained(base, here + "/adapter").eval())
-    error = (logits(AutoModelForCausalLM.from_pretrained(here + "-merged")) - due).abs().max() / due.abs().max()
-    check("PEFT loads our adapter", error < 1e-5 and (before - due).abs().max() > 0.01, f"(relative {error:.1e})")
-
-
 def of_gguf(path):
     from gguf import GGUFReader
     from gguf.quants import dequantize
@@ -139,7 +113,6 @@ os.mkdir(folder)
 tokenizers()
 for number, (shape, config) in enumerate(ADAPTERS):
     adapter(number, shape, config)
-ours()
 if len(sys.argv) > 3:
     of_gguf(sys.argv[3])
 sys.exit(wrong > 0)

@@ -104,10 +104,11 @@ struct taken {
 	int count, most;
 };
 
-static bool take(void *arg, int32_t id)
+static bool take(void *arg, int32_t id, const float *logits)
 {
 	struct taken *t = arg;
 
+	(void)logits;
 	t->id[t->count++] = id;
 	return t->count < t->most;
 }
@@ -189,6 +190,8 @@ static void test_sampling__choices_follow_the_distribution(void **state)
 				assert_int_equal(count[order[i]], 0);
 		}
 	}
+	for (int i = 0; i < 8; i++)
+		assert_true(fabs(exp(sampling_logprob(logits, 8, order[i])) - ldexp(128. / 255, -i)) < 1e-6);
 	assert_in_range(sampling_choose(&cases[0].s, room, logits, 2, 1), 0, 1);
 	sampler_room_destroy(&room);
 }

@@ -161,10 +161,11 @@ struct taken {
 	size_t count;
 };
 
-static bool take(void *arg, int32_t id)
+static bool take(void *arg, int32_t id, const float *logits)
 {
 	struct taken *t = arg;
 
+	(void)logits;
 	t->id[t->count++] = id;
 	return t->count < 24;
 }

@@ -199,15 +199,15 @@ static json_t *number(double value)
 	return value == floor(value) ? json_integer((json_int_t)value) : json_real(value);
 }
 
+/* Without peft_version: no PEFT wrote it, and where it is missing PEFT takes its own. */
 json_t *peft_config_json(const struct peft_config *c)
 {
-	return json_pack(
-		"{s:n, s:s, s:s, s:b, s:b, s:b, s:n, s:n, s:o, s:f, s:o, s:s, s:s, s:I, s:{}, s:{}, s:n, "
-		"s:o, s:s, s:b, s:b, s:b}",
-		"auto_mapping", "base_model_name_or_path", c->base, "bias", "none", "fan_in_fan_out", 0,
-		"inference_mode", 1, "init_lora_weights", 1, "layers_pattern", "layers_to_transform",
-		"lora_alpha", number(c->alpha), "lora_dropout", c->dropout, "modules_to_save", saved(c),
-		"peft_type", "LORA", "peft_version", "0.11.0", "r", (json_int_t)c->rank, "rank_pattern",
-		"alpha_pattern", "revision", "target_modules", leaves(c), "task_type", "CAUSAL_LM",
-		"use_dora", 0, "use_rslora", c->rslora, "lora_bias", 0);
+	return json_pack("{s:n, s:s, s:s, s:b, s:b, s:b, s:n, s:n, s:o, s:f, s:o, s:s, s:I, s:{}, s:{}, s:n, "
+			 "s:o, s:s, s:b, s:b, s:b}",
+			 "auto_mapping", "base_model_name_or_path", c->base, "bias", "none", "fan_in_fan_out",
+			 0, "inference_mode", 1, "init_lora_weights", 1, "layers_pattern",
+			 "layers_to_transform", "lora_alpha", number(c->alpha), "lora_dropout", c->dropout,
+			 "modules_to_save", saved(c), "peft_type", "LORA", "r", (json_int_t)c->rank,
+			 "rank_pattern", "alpha_pattern", "revision", "target_modules", leaves(c),
+			 "task_type", "CAUSAL_LM", "use_dora", 0, "use_rslora", c->rslora, "lora_bias", 0);
 }
