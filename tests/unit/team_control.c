@@ -116,7 +116,7 @@ static uint64_t hasty_now(void *arg)
 	(void)arg;
 	return 20 * clock_now_ns(clock_monotonic());
 }
-static const struct clock hasty = {.now_ns = hasty_now};
+static const struct clock hasty = {hasty_now, doze, NULL};
 
 static void keep_line(void *arg, enum log_level level, enum log_topic topic, const char *line)
 {
@@ -415,12 +415,6 @@ static uint64_t ahead(void *arg)
 {
 	(void)arg;
 	return clock_now_ns(clock_monotonic()) + 3600000000000ull;
-}
-
-static void doze(void *arg, uint64_t ns)
-{
-	(void)arg;
-	clock_sleep_ns(clock_monotonic(), ns);
 }
 
 static void test_control__clocks_of_nodes_are_told_apart(void **state)

@@ -174,7 +174,7 @@ static uint64_t fast_now(void *arg)
 	(void)arg;
 	return 50 * clock_now_ns(clock_monotonic());
 }
-static const struct clock fast = {.now_ns = fast_now};
+static const struct clock fast = {fast_now, doze, NULL};
 
 /* A process with such limits joins as rank 0 of so many; 0: its soft limit was raised for it. */
 static int with_files(rlim_t soft, rlim_t hard, unsigned ranks, const char *words)
