@@ -8,6 +8,7 @@
 #include "cmd/judged.h"
 #include "cmd/show.h"
 #include "core/file.h"
+#include "core/units.h"
 #include "train/bfcl.h"
 #include "train/halves.h"
 #include "train/tokenised.h"
@@ -200,12 +201,13 @@ static json_t *counts_of(const struct tokenised *t, const char *template)
 	uint64_t length[3] = {0};
 
 	lengths(t, length);
-	return json_pack("{ss sI sI sI sI sI sI sI sI sI sI sf}", "chat_template", template, "rows",
+	return json_pack("{ss sI sI sI sI sI sI sI sI sI sI sf sf}", "chat_template", template, "rows",
 			 (json_int_t)t->rows, "tokens", (json_int_t)t->tokens, "targets",
 			 (json_int_t)t->targets, "length_p50", (json_int_t)length[0], "length_p90",
 			 (json_int_t)length[1], "length_max", (json_int_t)length[2], "dropped",
 			 (json_int_t)t->dropped, "untrained", (json_int_t)t->untrained, "bad",
-			 (json_int_t)t->bad, "bytes", (json_int_t)t->bytes, "seconds", t->seconds);
+			 (json_int_t)t->bad, "bytes", (json_int_t)t->bytes, "seconds", t->seconds,
+			 "bytes_per_s", t->seconds > 0 ? (double)t->bytes / t->seconds : 0.0);
 }
 
 /* As training counts them: from files, the written one where there is one. */
@@ -244,13 +246,17 @@ static void print_counts(const json_t *counts)
 {
 	struct text out = {0};
 	const char *key;
+	char rate[32];
 	json_t *value;
 
 	json_object_foreach((json_t *)counts, key, value)
 	{
 		text_addf(&out, "%-14s", key);
+		units_format(rate, sizeof(rate), json_number_value(value), "B/s");
 		if (json_is_string(value))
 			text_addf(&out, "%s\n", json_string_value(value));
+		else if (!strcmp(key, "bytes_per_s"))
+			text_addf(&out, "%s\n", rate);
 		else if (json_is_integer(value))
 			text_addf(&out, "%lld\n", (long long)json_integer_value(value));
 		else

@@ -5,7 +5,9 @@
 #include "cmd/command.h"
 #include "cmd/judged.h"
 #include "cmd/show.h"
+#include "core/clock.h"
 #include "core/file.h"
+#include "core/units.h"
 #include "model/text/tokenizer.h"
 
 enum { TOKENS_FILE_MAX = 1 << 30 };
@@ -40,17 +42,29 @@ static json_t *piece_of(const struct tokenizer *t, int32_t id)
 	return out;
 }
 
-static void print_json(const struct tokenizer *t, const struct token_list *ids, size_t bytes)
+/* A text made ids. */
+struct encoded {
+	struct token_list ids;
+	size_t bytes;
+	double seconds;
+};
+
+static double rate_of(const struct encoded *e)
+{
+	return e->seconds > 0 ? (double)e->bytes / e->seconds : 0;
+}
+
+static void print_json(const struct tokenizer *t, const struct encoded *e)
 {
 	json_t *id = json_array(), *pieces = json_array(), *root;
 
-	for (size_t i = 0; i < ids->count; i++) {
-		json_array_append_new(id, json_integer(ids->id[i]));
-		json_array_append_new(pieces, piece_of(t, ids->id[i]));
+	for (size_t i = 0; i < e->ids.count; i++) {
+		json_array_append_new(id, json_integer(e->ids.id[i]));
+		json_array_append_new(pieces, piece_of(t, e->ids.id[i]));
 	}
-	root = json_pack("{sI si si so so sb}", "bytes", (json_int_t)bytes, "vocabulary", tokenizer_size(t),
-			 "eos", tokenizer_eos(t), "ids", id, "pieces", pieces, "chat_template",
-			 *tokenizer_chat_template(t) != '\0');
+	root = json_pack("{sI sf sf si si so so sb}", "bytes", (json_int_t)e->bytes, "seconds", e->seconds,
+			 "bytes_per_s", rate_of(e), "vocabulary", tokenizer_size(t), "eos", tokenizer_eos(t),
+			 "ids", id, "pieces", pieces, "chat_template", *tokenizer_chat_template(t) != '\0');
 	show_json(root, 0);
 	json_decref(root);
 }
@@ -71,22 +85,34 @@ static void print_text(const struct tokenizer *t, const struct token_list *ids)
 	text_release(&out);
 }
 
-static enum status encode(const struct tokens_opts *o, const struct tokenizer *t, struct token_list *ids,
-			  size_t *bytes, struct error *err)
+static void tell_rate(const struct command_context *c, const struct encoded *e)
+{
+	char rate[32];
+
+	units_format(rate, sizeof(rate), rate_of(e), "B/s");
+	log_info(c->log, LOG_TOPIC_RUN, "%zu tokens of %zu bytes in %.3f s: %s, on one CPU", e->ids.count,
+		 e->bytes, e->seconds, rate);
+}
+
+static enum status encode(const struct tokens_opts *o, const struct tokenizer *t, struct encoded *e,
+			  struct error *err)
 {
 	struct tokenizer_worker *w = NULL;
 	char *text = NULL;
+	uint64_t began;
 	enum status st = tokenizer_worker_create(&w, t, err);
 
 	if (!st && o->file)
-		st = file_read(&text, bytes, o->file, TOKENS_FILE_MAX, err);
+		st = file_read(&text, &e->bytes, o->file, TOKENS_FILE_MAX, err);
 	else
-		*bytes = strlen(o->text);
+		e->bytes = strlen(o->text);
 	if (!st && !o->control && tokenizer_bos(t) >= 0) /* as a bare text is given to the model */
-		st = token_list_add(ids, &(int32_t){tokenizer_bos(t)}, 1, err);
+		st = token_list_add(&e->ids, &(int32_t){tokenizer_bos(t)}, 1, err);
+	began = clock_now_ns(clock_monotonic());
 	if (!st)
-		st = tokenizer_encode(w, text ? text : o->text, *bytes, o->control ? ADDED_ALL : ADDED_NONE,
-				      ids, err);
+		st = tokenizer_encode(w, text ? text : o->text, e->bytes, o->control ? ADDED_ALL : ADDED_NONE,
+				      &e->ids, err);
+	e->seconds = (double)(clock_now_ns(clock_monotonic()) - began) * 1e-9;
 	free(text);
 	tokenizer_worker_destroy(&w);
 	return st;
@@ -96,9 +122,8 @@ static int run(const struct command_context *c, const void *opts_)
 {
 	const struct tokens_opts *o = opts_;
 	struct tokenizer *t = NULL;
-	struct token_list ids = {0};
+	struct encoded e = {0};
 	struct error err = {0};
-	size_t bytes = 0;
 	enum status st;
 
 	if (!o->model || !o->text == !o->file)
@@ -106,12 +131,14 @@ static int run(const struct command_context *c, const void *opts_)
 	else
 		st = tokenizer_open(&t, o->model, &err);
 	if (!st)
-		st = encode(o, t, &ids, &bytes, &err);
+		st = encode(o, t, &e, &err);
 	if (!st && o->json)
-		print_json(t, &ids, bytes);
+		print_json(t, &e);
 	else if (!st)
-		print_text(t, &ids);
-	token_list_release(&ids);
+		print_text(t, &e.ids);
+	if (!st && o->file && !o->json)
+		tell_rate(c, &e);
+	token_list_release(&e.ids);
 	tokenizer_close(&t);
 	return st ? judged_complain(c, &err) : EXIT_PASS;
 }

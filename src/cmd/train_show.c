@@ -41,9 +41,10 @@ static void step_text(struct text *out, const struct training *t, const json_t *
 	if (json_object_get(line, "mfu"))
 		text_addf(out, " MFU %.0f %%", 100 * number(line, "mfu"));
 	if (step_s > 0)
-		text_addf(out, " | forward %.0f backward %.0f optimiser %.0f wait %.0f %%",
+		text_addf(out, " | forward %.0f backward %.0f optimiser %.0f wait %.0f %%, products %.0f %%",
 			  100 * number(line, "forward_s") / step_s, 100 * number(line, "backward_s") / step_s,
-			  100 * number(line, "optimiser_s") / step_s, 100 * number(line, "wait_s") / step_s);
+			  100 * number(line, "optimiser_s") / step_s, 100 * number(line, "wait_s") / step_s,
+			  100 * number(line, "gemm_s") / step_s);
 	units_format(memory, sizeof(memory), number(line, "memory_bytes"), "B");
 	text_addf(out, " | %s | %s left", memory, left);
 }

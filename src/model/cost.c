@@ -32,6 +32,7 @@ void cost_attention(struct back *back, const struct attention *at, const struct 
 		pairs += length * (length + 1) / 2;
 	}
 	back->cost.flop += (backward ? 2.5 : 1) * 4 * pairs * at->head_dim * at->heads;
+	back->cost.again += backward ? 2 * pairs * at->head_dim * at->heads : 0;
 	back->cost.bytes +=
 		(backward ? 3 : 1) * (double)b->tokens * width * (double)dtype_bytes(back->dtype, 1);
 }

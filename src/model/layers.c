@@ -123,8 +123,8 @@ enum status layer_forward(const struct layer_run *run, const struct layer *l, co
 }
 
 /* What forward did not keep. */
-static enum status remake(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
-			  struct error *err)
+static enum status make_again(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			      struct error *err)
 {
 	struct back *back = run->linear.back;
 	enum status st;
@@ -208,6 +208,18 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 	if (!st && norm_wanted)
 		st = norm_bwd(run, &l->norm1, dn, s->x, s->rstd1, dx, err);
 	arena_reset(back->arena, &mark);
+	return st;
+}
+
+/* The same, counted as work that is done twice. */
+static enum status remake(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
+			  struct error *err)
+{
+	struct op_cost *cost = &run->linear.back->cost;
+	const double before = cost->flop;
+	enum status st = make_again(run, l, s, err);
+
+	cost->again += cost->flop - before;
 	return st;
 }
 

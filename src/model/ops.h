@@ -15,8 +15,11 @@
 
 struct op_cost {
 	double flop;  /* of products and attention alone, as METHODS counts them */
+	double again; /* of flop: what was there before, made again: by recomputation, and P by attention's
+		       * backward pass */
 	double bytes; /* each operand once */
 	double gemm_flop;
+	double gemm_s; /* in products, attention's among them: wall time of the calling thread; 0 planned */
 };
 
 struct ops;

@@ -24,6 +24,7 @@
 	X(backward_share, "", 0, "of the steps' time: backward passes, head and loss among them")     \
 	X(optimiser_share, "", 0, "of the steps' time: clipping and AdamW")                           \
 	X(wait_share, "", -1, "of the steps' time: waiting for rows")                                 \
+	X(gemm_share, "", 0, "of the steps' time: products of matrices, attention's among them")      \
 	X(flop_rate, "FLOP/s", 1, "what the steps must compute over their time")                      \
 	X(mfu, "", 1, "of it the share of the GEMM rate that this machine showed at the start")       \
 	X(memory_bytes, "B", -1, "the arena: weights, what is trained, activations")

@@ -98,7 +98,8 @@ static void add_up(struct train *t, const struct figures *f)
 	sum->wait_s += f->wait_s;
 	sum->tokens += f->size.tokens;
 	sum->rows += f->size.rows;
-	sum->flop += t->flop_per_token * (double)f->size.tokens;
+	sum->gemm_s += f->part.gemm_s;
+	sum->flop += f->part.flop;
 	if (!t->state.has_loss)
 		t->state.loss_first = f->loss;
 	t->state.has_loss = true;
@@ -108,7 +109,7 @@ static void add_up(struct train *t, const struct figures *f)
 	t->state.tokens += f->size.tokens;
 	t->state.targets += f->size.targets;
 	t->state.rows += f->size.rows;
-	t->state.flop += t->flop_per_token * (double)f->size.tokens;
+	t->state.flop += f->part.flop;
 }
 
 /* JSON has no NaN: what is no number is left out. */
@@ -119,16 +120,17 @@ static void set_number(json_t *line, const char *name, double value)
 
 static json_t *step_line(const struct train *t, const struct figures *f)
 {
-	double rate = t->flop_per_token * (double)f->size.tokens / f->step_s;
+	double rate = f->part.flop / f->step_s;
 	double mean_s = t->totals.step_s / (double)t->totals.steps;
-	json_t *line = json_pack(
-		"{s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "step",
-		(json_int_t)t->state.step, "epoch", t->state.epoch, "learning_rate", f->rate, "tokens",
-		(json_int_t)f->size.tokens, "targets", (json_int_t)f->size.targets, "rows",
-		(json_int_t)f->size.rows, "step_s", f->step_s, "forward_s", f->part.forward_s, "backward_s",
-		f->part.backward_s, "optimiser_s", f->optimiser_s, "wait_s", f->wait_s, "tokens_per_s",
-		(double)f->size.tokens / f->step_s, "rows_per_s", (double)f->size.rows / f->step_s,
-		"flop_rate", rate, "left_s", (double)(t->state.max_steps - t->state.step) * mean_s);
+	json_t *line =
+		json_pack("{s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+			  "step", (json_int_t)t->state.step, "epoch", t->state.epoch, "learning_rate",
+			  f->rate, "tokens", (json_int_t)f->size.tokens, "targets",
+			  (json_int_t)f->size.targets, "rows", (json_int_t)f->size.rows, "step_s", f->step_s,
+			  "forward_s", f->part.forward_s, "backward_s", f->part.backward_s, "optimiser_s",
+			  f->optimiser_s, "wait_s", f->wait_s, "gemm_s", f->part.gemm_s, "tokens_per_s",
+			  (double)f->size.tokens / f->step_s, "rows_per_s", (double)f->size.rows / f->step_s,
+			  "flop_rate", rate, "left_s", (double)(t->state.max_steps - t->state.step) * mean_s);
 
 	set_number(line, "loss", f->loss);
 	set_number(line, "grad_norm", f->norm);
@@ -307,12 +309,12 @@ static void add_rates(json_t *v, const struct train *t)
 {
 	const struct run_totals *sum = &t->totals;
 	double s = sum->step_s > 0 ? sum->step_s : 1;
-	json_t *rates = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens_per_s",
-				  (double)sum->tokens / s, "rows_per_s", (double)sum->rows / s, "step_s",
-				  stats_median(sum->each_s, sum->steps), "forward_share", sum->forward_s / s,
-				  "backward_share", sum->backward_s / s, "optimiser_share",
-				  sum->optimiser_s / s, "wait_share", sum->wait_s / s, "flop_rate",
-				  sum->flop / s, "memory_bytes", (double)t->stepper.arena.peak);
+	json_t *rates = json_pack(
+		"{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens_per_s", (double)sum->tokens / s,
+		"rows_per_s", (double)sum->rows / s, "step_s", stats_median(sum->each_s, sum->steps),
+		"forward_share", sum->forward_s / s, "backward_share", sum->backward_s / s, "optimiser_share",
+		sum->optimiser_s / s, "wait_share", sum->wait_s / s, "gemm_share", sum->gemm_s / s,
+		"flop_rate", sum->flop / s, "memory_bytes", (double)t->stepper.arena.peak);
 
 	set_number(rates, "loss", sum->loss);
 	json_object_update(v, rates);

@@ -4,10 +4,9 @@
  * each a type and a JSON object:
  *
  * at       {"phase": "load" | "train" | "save"}
- * ready
- * {"parameters","trained","rows","tokens","targets","steps","flop_per_token","memory_bytes","gemm_rate","gemm"}
+ * ready    {"parameters","trained","rows","tokens","targets","steps","memory_bytes","gemm_rate","gemm"}
  * step     {"step","epoch","loss","grad_norm","learning_rate","tokens","targets","rows","step_s","forward_s",
- *           "backward_s","optimiser_s","wait_s","tokens_per_s","rows_per_s","flop_rate","mfu","memory_bytes","left_s"}
+ *           "backward_s","optimiser_s","wait_s","gemm_s","tokens_per_s","rows_per_s","flop_rate","mfu","memory_bytes","left_s"}
  * eval     {"step","eval_loss","eval_s"}
  * saved    {"step","path"}
  * finding  {"finding","text","knob","step"}

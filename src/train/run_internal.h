@@ -11,7 +11,7 @@
 #include "train/step.h"
 
 struct run_totals { /* of this process; a resumed run's earlier part is not among them */
-	double step_s, forward_s, backward_s, optimiser_s, wait_s, flop;
+	double step_s, forward_s, backward_s, optimiser_s, wait_s, gemm_s, flop;
 	uint64_t steps, tokens, rows;
 	double *each_s; /* a step */
 	double loss, eval_last;
@@ -29,8 +29,7 @@ struct train {
 	struct events *events;
 	struct checkpoint_writer *writer;
 	struct run_totals totals;
-	double flop_per_token; /* planned */
-	double gemm_rate;      /* 0: not measured */
+	double gemm_rate; /* 0: not measured */
 	uint64_t evaluated_step;
 	bool evaluated;
 };

@@ -235,31 +235,16 @@ static enum status tell_ready(struct train *t, struct error *err)
 	const struct data_counts held = data_eval_counts(t->data);
 
 	return run_emit(t, "ready",
-			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:f, s:s}",
+			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s}",
 				  "parameters", (json_int_t)shape_parameters(&t->weights.shape), "trained",
 				  (json_int_t)t->stepper.model->params.length, "rows", (json_int_t)c.rows,
 				  "tokens", (json_int_t)c.tokens, "targets", (json_int_t)c.targets,
 				  "eval_rows", (json_int_t)held.rows, "dropped", (json_int_t)c.dropped,
 				  "truncated", (json_int_t)c.truncated, "bad", (json_int_t)c.bad, "steps",
-				  (json_int_t)t->state.max_steps, "flop_per_token", t->flop_per_token,
-				  "memory_bytes", (json_int_t)t->stepper.arena.size, "gemm_rate",
-				  t->gemm_rate, "gemm", cpu_back_gemm(&t->stepper.back)),
+				  (json_int_t)t->state.max_steps, "memory_bytes",
+				  (json_int_t)t->stepper.arena.size, "gemm_rate", t->gemm_rate, "gemm",
+				  cpu_back_gemm(&t->stepper.back)),
 			err);
-}
-
-/* What the model asks for, whatever is made again. */
-static enum status plan_work(struct train *t, struct error *err)
-{
-	struct config once = t->config; /* all of it lent */
-	struct stepper plan;
-	enum status st;
-
-	once.training.recompute = CONFIG_RECOMPUTE_NONE;
-	once.training.gradient_checkpointing = false;
-	st = stepper_plan(&plan, &t->weights.shape, &once, cpu_back_threads(), err);
-	t->flop_per_token = (plan.forward.flop + plan.backward.flop) / (double)stepper_size(&once).tokens;
-	stepper_release(&plan);
-	return st;
 }
 
 enum status run_load(struct train *t, struct error *err)
@@ -276,8 +261,6 @@ enum status run_load(struct train *t, struct error *err)
 		st = data_open(&t->data, &t->config, &t->weights.shape, t->job->log, err);
 	if (!st)
 		st = plan_steps(t, err);
-	if (!st)
-		st = plan_work(t, err);
 	if (!st)
 		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, cpu_back_threads(), err);
 	if (!st)

@@ -177,6 +177,7 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	uint64_t t0 = clock_now_ns(clock), t1;
 	enum status st = batch_check(b, s->model->shape.vocab, err);
 
+	s->back.cost = (struct op_cost){0};
 	if (!st)
 		st = model_forward(&p, err);
 	t1 = clock_now_ns(clock);
@@ -185,6 +186,8 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	arena_reset(&s->arena, &s->placed);
 	took->forward_s += (double)(t1 - t0) * 1e-9;
 	took->backward_s += (double)(clock_now_ns(clock) - t1) * 1e-9;
+	took->gemm_s += s->back.cost.gemm_s;
+	took->flop += s->back.cost.flop - s->back.cost.again;
 	return st;
 }
 

@@ -42,6 +42,8 @@ void stepper_release(struct stepper *s);
 
 struct step_part {
 	double forward_s, backward_s;
+	double gemm_s; /* of both, in products */
+	double flop;   /* that the model asks for, whatever was made again */
 };
 /* Gradient and loss to zero. */
 enum status stepper_begin(struct stepper *s, struct error *err);

@@ -165,8 +165,8 @@ static enum status make_set(struct tokenised_set *set, struct tokenised *t, cons
 			    const char *path, struct error *err)
 {
 	struct work work = {.ask = ask};
-	uint64_t began = clock_now_ns(clock_monotonic());
 	struct rows rows;
+	uint64_t began;
 	enum status st = rows_open(&rows, path, err);
 
 	if (st)
@@ -174,7 +174,9 @@ static enum status make_set(struct tokenised_set *set, struct tokenised *t, cons
 	work.rows = &rows;
 	work.count = ask->rows_max && ask->rows_max < rows.count ? ask->rows_max : rows.count;
 	work.made = calloc(work.count, sizeof(*work.made));
+	began = clock_now_ns(clock_monotonic());
 	st = work.made ? run_work(&work, err) : error_set(err, STATUS_NO_RESOURCE, "%zu rows", work.count);
+	t->seconds += (double)(clock_now_ns(clock_monotonic()) - began) * 1e-9;
 	if (!st)
 		st = tell_bad(&work, t, err);
 	if (!st)
@@ -188,7 +190,6 @@ static enum status make_set(struct tokenised_set *set, struct tokenised *t, cons
 	}
 	free(work.made);
 	rows_release(&rows);
-	t->seconds += (double)(clock_now_ns(clock_monotonic()) - began) * 1e-9;
 	return st;
 }
 

@@ -32,7 +32,7 @@ struct tokenised {
 	uint64_t rows, tokens, targets;
 	uint64_t dropped, truncated, bad, untrained; /* over length_max; wrong; without a target */
 	uint64_t bytes;				     /* of text that was read; 0: taken from the kept file */
-	double seconds;				     /* that tokenising took */
+	double seconds; /* that it took to make ids of them, on all CPUs; to read and keep files apart */
 };
 
 /*

@@ -29,6 +29,7 @@ printf '[{"system":"SYSTEM: Be kind.",\n"chat":"USER: x\\n\\n\\nASSISTANT: y <|e
 ok "every format is read by its keys" eval 'expect 0 rows chat.jsonl share.jsonl glaive.json --json && says "\"rows\": 12" out'
 ok "tokens are counted as training counts them" expect 0 rows share.jsonl glaive.json --model "$model" --chat-template chatml
 ok "with what is trained" eval 'says "^rows  *2$" out && says "^targets  *4$" out'
+ok "and at what rate ids were made" says '^bytes_per_s  *[0-9.]* *[kMG]*B/s$' out
 ok "a row is shown with what of it is trained" eval 'expect 0 rows glaive.json --model "$model" --chat-template chatml --show 1 && says "^\[\[y<|im_end|>\]\]$" out'
 ok "tools without a place for them name the setting" eval '! expect 0 rows chat.jsonl --model "$model" --chat-template chatml && says "chat.jsonl:1: .*set --chat-template to" err'
 ok "a template that files do not carry is asked for" eval '! expect 0 rows share.jsonl --model "$model" && says "by --chat-template" err'

@@ -50,6 +50,7 @@ ok "each step is told" says 'step 60/60 loss' err
 ok "the report has its figures" says '^loss_first ' out
 ok "and its steps" says '^ *60 ' out
 "$assay" report whole --format json > report.json
+ok "products' share of the steps is told" awk -v share="$(figure gemm_share report.json)" 'BEGIN { exit !(share > 0 && share <= 1) }'
 ok "the held-out loss went down" less "$(figure eval_loss report.json)" "$(figure eval_loss_first report.json)"
 ok "the adapter is there in PEFT's files" [ -s whole/adapter/adapter_model.safetensors ]
 ok "and says of what model" says '"peft_type": "LORA"' whole/adapter/adapter_config.json

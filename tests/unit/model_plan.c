@@ -43,6 +43,7 @@ static void test_plan__is_the_arena_that_is_used(void **state)
 				    sizeof(real.arena.kind_peak));
 		assert_true(plan.back.cost.flop > 0);
 		assert_true(plan.back.cost.flop == real.back.cost.flop);
+		assert_true(plan.back.cost.again == real.back.cost.again);
 		assert_true(plan.back.cost.bytes == real.back.cost.bytes);
 		assert_true(plan.back.cost.gemm_flop == real.back.cost.gemm_flop);
 		bed_close(&real);

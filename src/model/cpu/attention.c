@@ -10,7 +10,20 @@ struct work {
 	const struct attention *at;
 	const struct batch *batch;
 	struct mat qkv, o, lse, d_o, dqkv, tile;
+	double products_s; /* of thread 0, the calling one */
 };
+
+/* To read the clock takes a thousandth of a tile's product. */
+static double products_begin(unsigned thread)
+{
+	return thread ? 0 : cpu_now_s();
+}
+
+static void products_end(struct work *w, unsigned thread, double began)
+{
+	if (!thread)
+		w->products_s += cpu_now_s() - began;
+}
 
 /* One head's view of one document: pointers to its first row. */
 struct head {
@@ -139,19 +152,23 @@ static void add_tile_transposed(const struct work *w, const real *x, const real 
 
 static void forward_item(void *arg, int64_t item, unsigned thread)
 {
-	const struct work *w = arg;
+	struct work *w = arg;
 	const struct head h = head_of(w, item / w->at->heads, (int)(item % w->at->heads));
 	real *s = real_row(w->tile, (int64_t)thread * ATTENTION_ROWS);
 
 	for (int64_t begin = 0; begin < h.rows; begin += ATTENTION_ROWS) {
 		int64_t n = h.rows - begin < ATTENTION_ROWS ? h.rows - begin : ATTENTION_ROWS;
 		int64_t keys = begin + n;
+		double began = products_begin(thread);
 
 		times_transposed(w, h.q + begin * w->qkv.ld, w->qkv.ld, h.k, w->qkv.ld, s, n, keys,
 				 (real)w->at->scale);
+		products_end(w, thread, began);
 		for (int64_t i = 0; i < n; i++)
 			h.lse[(begin + i) * w->lse.ld] = softmax_row(s + i * w->tile.ld, begin + i + 1, keys);
+		began = products_begin(thread);
 		tile_times(w, s, h.v, w->qkv.ld, h.o + begin * w->o.ld, w->o.ld, n, keys);
+		products_end(w, thread, began);
 	}
 }
 
@@ -167,12 +184,13 @@ enum status cpu_attention(struct back *back, const struct attention *at, const s
 		return st;
 	cost_attention(back, at, batch, false);
 	cpu_items(back, batch->docs * at->heads, bytes, forward_item, &w);
+	back->cost.gemm_s += w.products_s;
 	arena_reset(back->arena, &mark);
 	return STATUS_OK;
 }
 
 /* One query head's share of one document's gradients. */
-static void head_bwd(const struct work *w, const struct head *h, real *p, real *dp)
+static void head_bwd(struct work *w, const struct head *h, real *p, real *dp, unsigned thread)
 {
 	const int64_t ld = w->qkv.ld, ldd = w->dqkv.ld, dim = w->at->head_dim;
 
@@ -180,23 +198,27 @@ static void head_bwd(const struct work *w, const struct head *h, real *p, real *
 		int64_t n = h->rows - begin < ATTENTION_ROWS ? h->rows - begin : ATTENTION_ROWS;
 		int64_t keys = begin + n;
 		const real *q = h->q + begin * ld, *d_o = h->d_o + begin * w->d_o.ld;
+		double began = products_begin(thread);
 
 		times_transposed(w, q, ld, h->k, ld, p, n, keys, (real)w->at->scale);
 		times_transposed(w, d_o, w->d_o.ld, h->v, ld, dp, n, keys, 1);
+		products_end(w, thread, began);
 		for (int64_t i = 0; i < n; i++)
 			score_row_bwd(p + i * w->tile.ld, dp + i * w->tile.ld, begin + i + 1, keys,
 				      h->lse[(begin + i) * w->lse.ld],
 				      dot(d_o + i * w->d_o.ld, h->o + (begin + i) * w->o.ld, dim),
 				      (real)w->at->scale);
+		began = products_begin(thread);
 		add_tile_transposed(w, p, d_o, w->d_o.ld, h->dv, ldd, n, keys);
 		add_tile_transposed(w, dp, q, ld, h->dk, ldd, n, keys);
 		tile_times(w, dp, h->k, ld, h->dq + begin * ldd, ldd, n, keys);
+		products_end(w, thread, began);
 	}
 }
 
 static void backward_item(void *arg, int64_t item, unsigned thread)
 {
-	const struct work *w = arg;
+	struct work *w = arg;
 	const int group = w->at->heads / w->at->kv_heads, kv = (int)(item % w->at->kv_heads);
 	real *p = real_row(w->tile, (int64_t)thread * 2 * ATTENTION_ROWS);
 	real *dp = p + ATTENTION_ROWS * w->tile.ld;
@@ -208,7 +230,7 @@ static void backward_item(void *arg, int64_t item, unsigned thread)
 			memset(h.dk + i * w->dqkv.ld, 0, (size_t)w->at->head_dim * sizeof(real));
 			memset(h.dv + i * w->dqkv.ld, 0, (size_t)w->at->head_dim * sizeof(real));
 		}
-		head_bwd(w, &h, p, dp);
+		head_bwd(w, &h, p, dp, thread);
 	}
 }
 
@@ -234,6 +256,7 @@ enum status cpu_attention_bwd(struct back *back, const struct attention *at, con
 		return st;
 	cost_attention(back, at, batch, true);
 	cpu_items(back, batch->docs * at->kv_heads, bytes, backward_item, &w);
+	back->cost.gemm_s += w.products_s;
 	arena_reset(back->arena, &mark);
 	return STATUS_OK;
 }

@@ -122,7 +122,7 @@ static void gemm_part(void *arg, int64_t first, int64_t last, unsigned thread)
 	cpu_product(part->cpu, &p);
 }
 
-enum status cpu_gemm(struct back *back, const struct gemm *g, struct error *err)
+static enum status multiply(struct back *back, const struct gemm *g, struct error *err)
 {
 	struct part part = {.cpu = cpu_of(back), .g = g};
 	double bytes = 4.0 * (double)(g->a.rows * g->a.cols + g->b.rows * g->b.cols + g->d.rows * g->d.cols);
@@ -135,4 +135,13 @@ enum status cpu_gemm(struct back *back, const struct gemm *g, struct error *err)
 	part.columns = g->d.cols > g->d.rows;
 	cpu_parts(back, part.columns ? g->d.cols : g->d.rows, GRAIN, bytes, gemm_part, &part);
 	return STATUS_OK;
+}
+
+enum status cpu_gemm(struct back *back, const struct gemm *g, struct error *err)
+{
+	const double began = cpu_now_s();
+	enum status st = multiply(back, g, err);
+
+	back->cost.gemm_s += cpu_now_s() - began;
+	return st;
 }

@@ -2,6 +2,7 @@
 /* What the CPU's operations share, whatever their number type. */
 #ifndef MODEL_CPU_INTERNAL_H
 #define MODEL_CPU_INTERNAL_H
+#include "core/clock.h"
 #include "core/cpu_pool.h"
 #include "model/cost.h"
 #include "model/cpu/cpu.h"
@@ -17,6 +18,11 @@ struct cpu {
 static inline struct cpu *cpu_of(const struct back *back)
 {
 	return back->device;
+}
+
+static inline double cpu_now_s(void)
+{
+	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
 }
 
 /* work(arg, first, last, thread) over parts of [0, count), in multiples of grain; on the calling thread alone
