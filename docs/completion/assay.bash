@@ -91,7 +91,7 @@ _assay()
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
 	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --json' ;;
 	tokens) words='--help --file --control --json' ;;
-	train) words='--help --out --resume --plan --telemetry --real-names --json' ;;
+	train) words='--help --out --resume --plan --telemetry --real-names --silence --json' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
 		words='attention clock_state collective contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap scaling sm stress versions xid --help'

@@ -105,7 +105,7 @@ static enum status check(const char *dir, struct error *err)
 static int run(const struct command_context *c, const void *opts_)
 {
 	const struct make_opts *o = opts_;
-	struct making m = {.o = o, .files = {.context = c}};
+	struct making m = {.o = o};
 	struct shape shape;
 	const struct folder_options fo = {
 		.shape = &shape,
@@ -121,6 +121,7 @@ static int run(const struct command_context *c, const void *opts_)
 	struct text line = {0};
 	enum status st;
 
+	model_files_begin(&m.files, c);
 	st = o->out ? shape_by_name(&shape, o->shape, &err)
 		    : error_set(&err, STATUS_BAD_INPUT, "make-model needs --out DIR");
 	if (!st && o->tokenizer)

@@ -62,11 +62,13 @@ static enum status merge(struct model_files *files, const struct merge_opts *o, 
 static int run(const struct command_context *c, const void *opts_)
 {
 	const struct merge_opts *o = opts_;
-	struct model_files files = {.context = c};
+	struct model_files files;
 	struct error err = {0};
 	struct text line = {0};
-	enum status st = merge(&files, o, &err);
+	enum status st;
 
+	model_files_begin(&files, c);
+	st = merge(&files, o, &err);
 	model_files_end(&files);
 	if (st)
 		return judged_complain(c, &err);

@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay train CONFIG: fine-tuning, as a job with a worker of its own. */
 #include "cmd/train.h"
-#include <dirent.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include "cmd/judged.h"
 #include "cmd/running.h"
-#include "cmd/runs.h"
 #include "cmd/show.h"
 #include "core/file.h"
-#include "journal/journal.h"
 #include "journal/record.h"
 #include "machine/machine.h"
 #include "train/fields.h"
+#include "train/inputs.h"
 #include "train/plan.h"
-
-#define KEPT_CONFIG "config.yaml"
 
 static const struct opt opts[] = {
 	OPT_ROW(struct train_opts, config, .name = "config", .shown = "CONFIG", .positional = true,
@@ -32,6 +26,9 @@ static const struct opt opts[] = {
 		.help = "sample power, clocks, temperatures beside it"),
 	OPT_ROW(struct train_opts, real_names, .name = "real-names",
 		.help = "serials, addresses and host names as they are in the journal, not as pseudonyms"),
+	OPT_ROW(struct train_opts, silence, .name = "silence", .preset = "0", .unit = "s", .min = 0,
+		.max = 1e7,
+		.help = "end a worker that tells nothing so long; 0: by what its steps and files take"),
 	OPT_ROW(struct train_opts, json, .name = "json",
 		.help = "steps, evaluations, checkpoints as JSON Lines on stdout"),
 };
@@ -62,7 +59,7 @@ static enum status read_config(struct training *t, struct error *err)
 	char path[PATH_MAX + 32];
 	enum status st;
 
-	snprintf(path, sizeof(path), "%s/" KEPT_CONFIG, t->o->resume ? t->o->resume : "");
+	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->o->resume ? t->o->resume : "");
 	st = config_read(&t->config, t->o->resume ? path : t->o->config, err);
 	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there */
 		st = err->status = STATUS_BAD_INPUT;
@@ -74,55 +71,15 @@ static enum status read_config(struct training *t, struct error *err)
 	return st;
 }
 
-/* Nothing but the configuration that a try before this one left. */
-static bool is_free(const struct training *t)
+/* What can be known of it before a folder is made, so that a slip costs nothing. */
+static enum status check_inputs(struct training *t, struct error *err)
 {
-	DIR *folder = opendir(t->dir);
-	bool others = false;
+	enum status st = inputs_ready(&t->config, &t->input_bytes, err);
 
-	if (!folder)
-		return errno == ENOENT;
-	for (struct dirent *e; !others && (e = readdir(folder));)
-		others = strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, KEPT_CONFIG);
-	closedir(folder);
-	return !others;
-}
-
-/* The configuration that was read would be written over by what was understood of it. */
-static bool is_what_was_read(const struct training *t, const char *path)
-{
-	struct stat kept, read;
-
-	return !stat(path, &kept) && !stat(t->o->config, &read) && kept.st_dev == read.st_dev &&
-	       kept.st_ino == read.st_ino;
-}
-
-/* The run directory with its configuration in it; one that holds a run is not begun over, and one that holds
- * anything else is not ours. */
-static enum status make_folder(struct training *t, struct error *err)
-{
-	const char *out = t->o->out ? t->o->out : t->config.training.output_dir;
-	char path[PATH_MAX + 32];
-	enum status st;
-
-	if (t->o->resume || out)
-		text_copy(t->dir, sizeof(t->dir), t->o->resume ? t->o->resume : out);
-	else
-		runs_next(t->dir, "train");
-	snprintf(path, sizeof(path), "%s/%s", t->dir, JOURNAL_FILE);
-	if (t->o->resume)
-		return STATUS_OK;
-	if (!access(path, F_OK))
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"%s holds a run already: --resume %s goes on with it, --out names another folder",
-			t->dir, t->dir);
-	snprintf(path, sizeof(path), "%s/" KEPT_CONFIG, t->dir);
-	if (!is_free(t) || is_what_was_read(t, path))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s is no run's and not empty: --out names a new folder", t->dir);
-	st = file_make_dir(t->dir, err);
-	return st ? st : file_write(path, text_str(&t->written), t->written.size, err);
+	if (st == STATUS_UNAVAILABLE &&
+	    err->cause != CAUSE_LIBRARY_MISSING) /* a path of the configuration's */
+		st = err->status = STATUS_BAD_INPUT;
+	return st;
 }
 
 /* What makes two runs comparable: model, what is trained, the size of a step and their number. */
@@ -154,7 +111,7 @@ static enum status begin_job(struct training *t, struct error *err)
 				      .fields = fields,
 				      .field_count = sizeof(fields) / sizeof(fields[0]),
 				      .hash = hash,
-				      .resume = t->o->resume,
+				      .resume = t->goes_on,
 				      .sample = t->o->sample,
 				      .real_names = t->o->real_names,
 				      .started_ns = process_started_ns(),
@@ -190,7 +147,10 @@ static enum status write_report(const struct training *t, struct error *err)
 static int conclude(struct training *t, struct error *err)
 {
 	bool cancelled = t->status == STATUS_CANCELLED;
-	enum ending ending = cancelled ? ENDING_CANCELLED : t->ended ? ENDING_DONE : ENDING_CRASHED;
+	enum ending ending = cancelled	? ENDING_CANCELLED
+			     : t->ended ? ENDING_DONE
+			     : t->hung	? ENDING_TIMED_OUT
+					: ENDING_CRASHED;
 	uint64_t now_ns = clock_now_ns(clock_monotonic());
 	enum status st;
 
@@ -262,11 +222,11 @@ static int train(struct training *t, struct error *err)
 	bool finished = false;
 	enum status st;
 
-	if (check_wishes(t->o, err) || read_config(t, err))
+	if (check_wishes(t->o, err) || read_config(t, err) || check_inputs(t, err))
 		return running_complain(t->c, err);
 	if (t->o->plan)
 		return show_plan(t, err);
-	if (make_folder(t, err) || (t->o->resume && look_for_end(t, &finished, err)))
+	if (train_folder(t, err) || (t->goes_on && look_for_end(t, &finished, err)))
 		return running_complain(t->c, err);
 	if (finished)
 		return show_finished(t, err);

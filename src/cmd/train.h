@@ -9,9 +9,12 @@
 #include "run/lines.h"
 #include "train/config.h"
 
+#define TRAIN_CONFIG "config.yaml" /* in the run directory */
+
 struct train_opts {
 	const char *config, *out, *resume;
 	bool plan, json, sample, real_names;
+	double silence;
 };
 
 struct training {
@@ -19,13 +22,18 @@ struct training {
 	const struct train_opts *o;
 	struct config config;
 	char dir[PATH_MAX];
-	struct text written; /* the configuration as the run directory keeps it */
+	bool goes_on;	      /* a run is there and is gone on with */
+	uint64_t input_bytes; /* of the model's and the rows' files */
+	struct text written;  /* the configuration as the run directory keeps it */
 	struct job *job;
 	struct process worker;
 	struct lines in;
 	uint64_t start_ns, phase_ns;
 	char phase[16];
-	bool garbled, ended, asked; /* by the worker: nonsense, its `end`; by us: to end */
+	bool garbled, ended, asked;    /* by the worker: nonsense, its `end`; by us: to end */
+	uint64_t looked_ns;	       /* when we looked for lines last */
+	double silent_s, silent_max_s; /* since its last line; the longest of this phase */
+	bool hung;
 	enum status status;
 	enum cause cause;
 	char text[512];
@@ -33,6 +41,9 @@ struct training {
 	json_t *ready;	/* what was known before the first step */
 };
 
+/* t->dir and t->goes_on: the folder is made, with its configuration in it, or is there. One that holds a run
+ * is not begun over, but where that came to nothing; one that holds anything else is not ours. */
+enum status train_folder(struct training *t, struct error *err);
 /* Starts the worker and follows it to its end; its lines go to the journal, to stdout with --json, to the
  * terminal. */
 enum status train_follow(struct training *t, struct error *err);

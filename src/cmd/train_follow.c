@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker of a training run, started, heard and ended; its lines go where they belong. */
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include "cmd/show.h"
 #include "cmd/train.h"
 
-enum { WAIT_MS = 200, LEAVE_MS = 5000, KILL_MS = 2000, READINGS = 32 };
+enum { WAIT_MS = 200, LEAVE_MS = 5000, KILL_MS = 2000, READINGS = 32, TIMES = 20 };
+static const double silence_s = 600, slow_disk = 1e7 /* B/s */;
+
+static double number(const json_t *line, const char *name)
+{
+	return json_number_value(json_object_get(line, name));
+}
 
 /* Every number of a line but its place in time. */
 static void tell_numbers(struct training *t, const json_t *line)
@@ -46,6 +53,12 @@ static void on_log(const struct training *t, const json_t *line)
 		 LOG_TOPIC_RUN, "%s", json_string_value(json_object_get(line, "text")));
 }
 
+static void hear(struct training *t)
+{
+	t->silent_max_s = t->silent_s > t->silent_max_s ? t->silent_s : t->silent_max_s;
+	t->silent_s = 0;
+}
+
 static bool take_line(void *arg, const char *text, size_t size)
 {
 	struct training *t = arg;
@@ -57,8 +70,14 @@ static bool take_line(void *arg, const char *text, size_t size)
 		json_decref(line);
 		return false;
 	}
+	hear(t);
+	if (!strcmp(type, "alive")) {
+		json_decref(line);
+		return true;
+	}
 	if (!strcmp(type, "at")) {
 		end_phase(t);
+		t->silent_max_s = 0;
 		text_copy(t->phase, sizeof(t->phase), json_string_value(json_object_get(line, "phase")));
 		t->phase_ns = clock_now_ns(clock_monotonic());
 	} else if (!strcmp(type, "step") || !strcmp(type, "eval")) {
@@ -87,7 +106,7 @@ static enum status start(struct training *t, struct error *err)
 {
 	static const char *const argv[] = {NULL, "__trainer", NULL};
 	struct process_spec spec = {.argv = argv, .channel = true, .cpu_numa = -1};
-	json_t *first = json_pack("{s:s, s:b}", "dir", t->dir, "resume", t->o->resume != NULL);
+	json_t *first = json_pack("{s:s, s:b}", "dir", t->dir, "resume", t->goes_on);
 	char *text = first ? json_dumps(first, JSON_COMPACT) : NULL;
 	enum status st =
 		text ? process_start(&t->worker, &spec, err)
@@ -116,12 +135,47 @@ static void pass_on_stop(struct training *t)
 		process_stop(&t->worker, 0, KILL_MS);
 }
 
+/* How long the worker may tell nothing: many times what it took so far, or a micro-batch should take, and
+ * what its files take on a slow disk. */
+static double patience_s(const struct training *t)
+{
+	const struct config_training *c = &t->config.training;
+	double bytes = 4 * (double)t->input_bytes, longest_s = t->silent_max_s, micro_s = 0;
+	double rows = fmax(c->per_device_train_batch_size, c->per_device_eval_batch_size);
+
+	if (t->o->silence > 0)
+		return t->o->silence;
+	if (t->ready) { /* from now on files are checkpoints, of master, m and v, and the model */
+		bytes = 16 * number(t->ready, "trained") + 4 * number(t->ready, "parameters");
+		micro_s = 8 * number(t->ready, "parameters") * rows * (double)t->config.data.max_seq_length /
+			  number(t->ready, "gemm_rate");
+	}
+	if (micro_s > longest_s && isfinite(micro_s))
+		longest_s = micro_s;
+	return silence_s + TIMES * longest_s + bytes / slow_disk;
+}
+
+/* Counted by our own looks, none of which is longer than a second: where we were stopped ourselves, so was
+ * the worker. */
+static void end_hung(struct training *t)
+{
+	uint64_t now_ns = clock_now_ns(clock_monotonic());
+	double since_s = t->looked_ns ? (double)(now_ns - t->looked_ns) * 1e-9 : 0;
+
+	t->looked_ns = now_ns;
+	t->silent_s += since_s < 1 ? since_s : 1;
+	if (t->silent_s <= patience_s(t))
+		return;
+	t->hung = true;
+	process_stop(&t->worker, 0, KILL_MS);
+}
+
 /* It has hung up: how did it end? */
 static void on_leave(struct training *t)
 {
 	char how[96];
 
-	for (unsigned ms = 0; ms < LEAVE_MS && !process_poll(&t->worker); ms += 5)
+	for (unsigned ms = 0; ms < LEAVE_MS && !t->hung && !process_poll(&t->worker); ms += 5)
 		clock_sleep_ns(clock_monotonic(), 5000000);
 	if (t->ended)
 		return;
@@ -129,8 +183,10 @@ static void on_leave(struct training *t)
 		text_copy(how, sizeof(how), "KILL did not end it");
 	else
 		process_wait_text(t->worker.wait_status, how, sizeof(how));
+	if (t->hung)
+		snprintf(how, sizeof(how), "it told nothing for %.0f s, hung, and was ended", t->silent_s);
 	t->status = *t->c->stop ? STATUS_CANCELLED : STATUS_NO_RESOURCE;
-	t->cause = *t->c->stop ? CAUSE_INTERRUPTED : CAUSE_CRASHED;
+	t->cause = *t->c->stop ? CAUSE_INTERRUPTED : t->hung ? CAUSE_TIMED_OUT : CAUSE_CRASHED;
 	snprintf(t->text, sizeof(t->text),
 		 "the training process ended in phase %s: %s; assay train --resume %.300s goes on "
 		 "from the newest checkpoint",
@@ -142,7 +198,7 @@ enum status train_follow(struct training *t, struct error *err)
 	enum lines_state state = LINES_MORE;
 	enum status st = start(t, err);
 
-	while (!st && state == LINES_MORE && !t->garbled) {
+	while (!st && state == LINES_MORE && !t->garbled && !t->hung) {
 		struct pollfd in[2] = {{.fd = t->worker.channel, .events = POLLIN},
 				       {.fd = job_channel(t->job), .events = POLLIN}};
 
@@ -150,6 +206,8 @@ enum status train_follow(struct training *t, struct error *err)
 		state = lines_read(&t->in, t->worker.channel, take_line, t);
 		job_hear(t->job);
 		pass_on_stop(t);
+		if (state == LINES_MORE)
+			end_hung(t);
 	}
 	if (!st)
 		on_leave(t);

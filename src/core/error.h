@@ -23,7 +23,7 @@ struct error {
  */
 enum status error_set_at(struct error *err, enum status status, enum cause cause, const char *file, int line,
 			 const char *format, ...) __attribute__((format(printf, 6, 7)));
-/* "text: strerror(errno)" with STATUS_NO_RESOURCE for ENOSPC, EDQUOT, ENOMEM, EMFILE, ENFILE, EAGAIN;
+/* "text: strerror(errno)" with STATUS_NO_RESOURCE for ENOSPC, EDQUOT, EFBIG, ENOMEM, EMFILE, ENFILE, EAGAIN;
  * UNAVAILABLE for EACCES, EPERM, EROFS, ENOENT; else BAD_INPUT. Cause DISK_FULL, NO_MEMORY, PERMISSION
  * accordingly. */
 #define error_errno(err, errnum, ...) error_errno_at((err), (errnum), __FILE__, __LINE__, __VA_ARGS__)

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
 #include <nettle/sha2.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -97,6 +102,39 @@ static enum status write_all(int fd, const char *data, size_t size, const char *
 	return STATUS_OK;
 }
 
+/* "NAME.12.new", and nobody has the number 12. */
+static bool left_behind(const char *entry, const char *name)
+{
+	size_t size = strlen(name);
+	char *end;
+	long pid;
+
+	if (strncmp(entry, name, size) || entry[size] != '.' || entry[size + 1] < '1' ||
+	    entry[size + 1] > '9')
+		return false;
+	errno = 0;
+	pid = strtol(entry + size + 1, &end, 10);
+	return !errno && pid <= INT_MAX && !strcmp(end, ".new") && kill((pid_t)pid, 0) && errno == ESRCH;
+}
+
+void file_sweep(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char folder[PATH_MAX], left[PATH_MAX + 300];
+	DIR *d;
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(name - path) : 2, slash ? path : "./");
+	d = opendir(folder);
+	if (!d)
+		return;
+	for (const struct dirent *e; (e = readdir(d));)
+		if (left_behind(e->d_name, name)) {
+			snprintf(left, sizeof(left), "%s%s", folder, e->d_name);
+			file_remove_tree(left);
+		}
+	closedir(d);
+}
+
 enum status file_new_begin(struct file_new *f, const char *path, struct error *err)
 {
 	struct stat about;
@@ -110,15 +148,16 @@ enum status file_new_begin(struct file_new *f, const char *path, struct error *e
 		n = snprintf(f->beside, sizeof(f->beside), "%s.%ld.new", path, (long)getpid());
 	if (n < 0 || (size_t)n >= sizeof(f->beside))
 		return error_set(err, STATUS_BAD_INPUT, "path is too long: %.200s", path);
+	file_sweep(path);
 	f->fd = open(f->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 	if (f->fd < 0 && errno == EEXIST && !unlink(f->beside)) /* of a process that had our number */
 		f->fd = open(f->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-	return f->fd < 0 ? error_errno(err, errno, "cannot create %s", f->beside) : STATUS_OK;
+	return f->fd < 0 ? error_errno(err, errno, "cannot create %s", f->path) : STATUS_OK;
 }
 
 enum status file_new_write(struct file_new *f, const void *data, size_t size, struct error *err)
 {
-	return write_all(f->fd, data, size, f->beside, err);
+	return write_all(f->fd, data, size, f->path, err);
 }
 
 enum status file_new_end(struct file_new *f, enum status st, struct error *err)
@@ -126,9 +165,9 @@ enum status file_new_end(struct file_new *f, enum status st, struct error *err)
 	if (f->fd < 0)
 		return st;
 	if (!st && fsync(f->fd))
-		st = error_errno(err, errno, "cannot write %s", f->beside);
+		st = error_errno(err, errno, "cannot write %s", f->path);
 	if (close(f->fd) && !st)
-		st = error_errno(err, errno, "cannot write %s", f->beside);
+		st = error_errno(err, errno, "cannot write %s", f->path);
 	f->fd = -1;
 	if (!st && rename(f->beside, f->path))
 		st = error_errno(err, errno, "cannot replace %s", f->path);

@@ -10,7 +10,7 @@
 enum status file_read(char **out, size_t *size, const char *path, size_t size_max, struct error *err);
 /* A file under way beside the one it will be: nothing else has its name, no link is followed. What stands at
  * `path` already is a regular file (else BAD_INPUT): device nodes, FIFOs, links and folders are not replaced.
- */
+ * What killed processes left of the same is swept. */
 struct file_new {
 	char path[4096], beside[4096];
 	int fd; /* write to it; file_new_end closes it */
@@ -19,6 +19,8 @@ enum status file_new_begin(struct file_new *f, const char *path, struct error *e
 enum status file_new_write(struct file_new *f, const void *data, size_t size, struct error *err);
 /* `st` OK: to the disk and renamed; else taken away. Returns the first that failed. */
 enum status file_new_end(struct file_new *f, enum status st, struct error *err);
+/* Takes away what processes that are no more left beside `path`, files and folders: PATH.PID.new. */
+void file_sweep(const char *path);
 /* Writes beside and renames; a full disk leaves the old file. */
 enum status file_write(const char *path, const void *data, size_t size, struct error *err);
 enum status file_make_dir(const char *path, struct error *err); /* with parents */

@@ -11,15 +11,6 @@
 #include "train/checkpoint_manifest.h"
 #include "train/checkpoint_names.h"
 
-/* A limit on the file's size is as full a disk as any. */
-static enum status write_error(const char *path, int errnum, struct error *err)
-{
-	if (errnum == EFBIG)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_DISK_FULL,
-				       "%s: the file may not grow: %s", path, strerror(errnum));
-	return error_errno(err, errnum, "cannot write %s", path);
-}
-
 static enum status write_bytes(int fd, const char *path, const void *data, size_t size, struct error *err)
 {
 	const char *at = data;
@@ -30,7 +21,7 @@ static enum status write_bytes(int fd, const char *path, const void *data, size_
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return write_error(path, n ? errno : ENOSPC, err);
+			return error_errno(err, n ? errno : ENOSPC, "cannot write %s", path);
 		at += n;
 		size -= (size_t)n;
 	}

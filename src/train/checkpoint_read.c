@@ -54,7 +54,7 @@ enum status checkpoint_find(struct checkpoint_found *f, const char *run, struct 
 
 	if (st)
 		return st;
-	for (size_t i = 0; i < list.count && !found; i++) {
+	for (size_t i = 0; i < list.count; i++) {
 		struct error why = {0};
 
 		if (list.entry[i].state == CHECKPOINT_HALF) {
@@ -62,6 +62,8 @@ enum status checkpoint_find(struct checkpoint_found *f, const char *run, struct 
 			file_remove_tree(path);
 			continue;
 		}
+		if (found)
+			continue;
 		found = !checkpoint_open(f, run, list.entry[i].step, &why);
 		if (!found)
 			put_aside(run, list.entry[i].step, &why, note);

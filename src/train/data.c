@@ -94,6 +94,27 @@ static enum status open_sets(struct data *d, const struct config *c, const char 
 	return open_set(&d->eval, &ask, "evaluation", &s, err);
 }
 
+static enum status open_words(struct data *d, const struct config *c, const struct shape *shape,
+			      struct error *err)
+{
+	const char *path = c->model.tokenizer ? c->model.tokenizer : c->model.name_or_path;
+	enum status st = tokenizer_open(&d->tokenizer, path, err);
+
+	if (!st)
+		st = tokenizer_check_rows(d->tokenizer, shape->vocab, err);
+	return st ? st
+		  : template_find(&d->template, c->model.chat_template, template_setting, d->tokenizer, err);
+}
+
+enum status data_check(const struct config *c, const struct shape *shape, struct error *err)
+{
+	struct data d = {0};
+	enum status st = open_words(&d, c, shape, err);
+
+	tokenizer_close(&d.tokenizer);
+	return st;
+}
+
 enum status data_open(struct data **out, const struct config *c, const struct shape *shape,
 		      const struct log *log, struct error *err)
 {
@@ -105,11 +126,7 @@ enum status data_open(struct data **out, const struct config *c, const struct sh
 	if (!d)
 		return error_set(err, STATUS_NO_RESOURCE, "rows");
 	tokenizer_file(file, path);
-	st = tokenizer_open(&d->tokenizer, path, err);
-	if (!st)
-		st = tokenizer_check_rows(d->tokenizer, shape->vocab, err);
-	if (!st)
-		st = template_find(&d->template, c->model.chat_template, template_setting, d->tokenizer, err);
+	st = open_words(d, c, shape, err);
 	if (!st)
 		st = open_sets(d, c, file, log, err);
 	if (st)

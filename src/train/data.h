@@ -13,6 +13,8 @@ struct data_counts {
 	uint64_t dropped, truncated, bad; /* longer than max_seq_length; wrong */
 };
 
+/* Whether tokenizer and chat template are there and fit the model. */
+enum status data_check(const struct config *c, const struct shape *shape, struct error *err);
 /* Reads, tokenises and packs. Owner: caller, data_close. */
 enum status data_open(struct data **d, const struct config *c, const struct shape *shape,
 		      const struct log *log, struct error *err);

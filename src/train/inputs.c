@@ -1,12 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/inputs.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/file.h"
 #include "model/files/fingerprint.h"
 #include "model/files/gguf.h"
+#include "train/data.h"
+
+static enum status look_at_rows(const char *setting, const struct opt_words *files, uint64_t *bytes,
+				struct error *err)
+{
+	struct stat about;
+
+	for (size_t i = 0; i < files->count; i++) {
+		const char *path = files->word[i];
+
+		if (stat(path, &about) || access(path, R_OK))
+			return error_errno(err, errno, "data: %s: cannot read %s", setting, path);
+		if (!S_ISREG(about.st_mode))
+			return error_set(err, STATUS_BAD_INPUT, "data: %s: %s is no regular file", setting,
+					 path);
+		*bytes += (uint64_t)about.st_size;
+	}
+	return STATUS_OK;
+}
+
+enum status inputs_ready(const struct config *c, uint64_t *bytes, struct error *err)
+{
+	struct weights w;
+	enum status st = weights_open(&w, c->model.name_or_path, err);
+
+	if (st)
+		return st;
+	*bytes = weights_bytes(&w);
+	st = look_at_rows("train", &c->data.train, bytes, err);
+	if (!st)
+		st = look_at_rows("eval", &c->data.eval, bytes, err);
+	if (!st)
+		st = data_check(c, &w.shape, err);
+	weights_release(&w);
+	return st;
+}
 
 static enum status add(json_t *list, const char *what, const char *path, const char *sum, struct error *err)
 {

@@ -59,6 +59,17 @@ struct figures { /* of one step */
 	double loss, norm, rate, step_s, optimiser_s, wait_s;
 };
 
+/* A line may be long in coming: that there is work is told once a second. */
+static enum status tell_alive(struct train *t, struct error *err)
+{
+	double now = now_s();
+
+	if (now - t->alive_s < 1)
+		return STATUS_OK;
+	t->alive_s = now;
+	return run_emit(t, "alive", json_object(), err);
+}
+
 static enum status one_step(struct train *t, struct figures *f, struct error *err)
 {
 	uint64_t step = t->state.step;
@@ -76,6 +87,8 @@ static enum status one_step(struct train *t, struct figures *f, struct error *er
 		f->wait_s += wait_s;
 		if (!st)
 			st = stepper_micro(&t->stepper, b, step, f->size.targets, &f->part, err);
+		if (!st)
+			st = tell_alive(t, err);
 	}
 	t1 = now_s();
 	if (!st && f->size.targets)
@@ -202,6 +215,8 @@ static enum status evaluate(struct train *t, struct error *err)
 		st = data_eval(t->data, i, &b, err);
 		if (!st)
 			st = stepper_evaluate(&t->stepper, b, &sum, err);
+		if (!st)
+			st = tell_alive(t, err);
 	}
 	if (st || *t->job->stop)
 		return st;

@@ -10,6 +10,7 @@
  * eval     {"step","eval_loss","eval_s"}
  * saved    {"step","path"}
  * finding  {"finding","text","knob","step"}
+ * alive    {}    while steps and evaluations last, once a second
  */
 #ifndef TRAIN_RUN_H
 #define TRAIN_RUN_H

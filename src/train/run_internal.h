@@ -30,6 +30,7 @@ struct train {
 	struct checkpoint_writer *writer;
 	struct run_totals totals;
 	double gemm_rate; /* 0: not measured */
+	double alive_s;	  /* when that was told last */
 	uint64_t evaluated_step;
 	bool evaluated;
 };

@@ -17,12 +17,15 @@ ok "which is said" says "m is there and not empty" err
 ok "a shape that is none is refused" expect 64 make-model --shape qwen2-8b --out x
 ok "with the nearest" says 'did you mean "qwen2-7b"' err
 ok "a model needs a place" expect 64 make-model
-(
-	trap '' XFSZ
-	ulimit -f 100
-	expect 2 make-model --out full || expect 64 make-model --out full
-) 2> /dev/null
-ok "a disk that is full leaves nothing" eval 'says "cannot write" err && [ ! -e full ] && ! ls -d full.* 2> /dev/null'
+small() (ulimit -f 100 && expect 2 "$@")
+ok "a disk that is full ends it" small make-model --out full
+ok "by the name of what was to be written, and leaves nothing" eval 'says "cannot write full/model.safetensors: " err && ! ls -d full* 2> /dev/null'
+ok "a merge too" small merge m --out full
+ok "likewise" eval 'says "cannot write full/model.safetensors: " err && ! ls -d full* 2> /dev/null'
+gone=$(sh -c 'echo $$')
+mkdir "late.$gone.new" "late.$$.new" "later.$gone.new"
+ok "what a killed process left is swept" eval 'expect 0 make-model --out late && [ ! -e "late.$gone.new" ]'
+ok "what is another's stays" eval '[ -e "late.$$.new" ] && [ -e "later.$gone.new" ]'
 
 sed 's/"id": 266/"id": 999/' m/tokenizer.json > many.json
 if "$assay" make-model --tokenizer m --out reads > /dev/null 2>&1; then # else it was built without tokenizers
@@ -59,6 +62,15 @@ refused "a family that is not done" "model_type qwen9 is not done; llama, qwen2 
 cp -r m broken
 echo '{' > broken/config.json
 refused "a configuration that is no JSON" "broken/config.json:"
+cp -r m broken
+head -c 500 m/tokenizer.json > broken/tokenizer.json
+refused "a tokenizer that is cut" "broken/tokenizer.json:"
+cp -r m broken
+echo '{{' > broken/generation_config.json
+refused "settings of generation that are no JSON" "broken/generation_config.json:1:"
+cp -r m broken
+printf '\377\377' | dd of=broken/model.safetensors bs=1 seek=$(($(stat -c %s broken/model.safetensors) - 2)) conv=notrunc 2> /dev/null
+refused "a number that is none" "broken/model.safetensors: lm_head.weight: row .* has NaN"
 mkdir broken
 refused "an empty folder" "cannot open broken/config.json"
 printf 'GGUF\003\000\000\000' > broken

@@ -75,16 +75,19 @@ same_as_whole() { # DIR
 	cmp "$1/checkpoint-60/optimizer.bin" whole/checkpoint-60/optimizer.bin &&
 		cmp "$1/adapter/adapter_model.safetensors" whole/adapter/adapter_model.safetensors
 }
-begin() { # DIR: a run that has done a few steps. A pipe wakes this shell at once; looking into a file now and then, it came too late.
+begin() { # DIR OPTIONS..: a run that has done a few steps. A pipe wakes this shell at once; looking into a file now and then, it came too late.
 	rm -f said
 	mkfifo said
-	"$assay" train whole.yaml --out "$1" > out 2> said &
+	from="whole.yaml --out"
+	[ -e "$1" ] && from=--resume
+	# shellcheck disable=SC2086
+	"$assay" train $from "$@" > out 2> said &
 	pid=$!
 	exec 3< said
 	: > err
 	while read -r line <&3; do
 		printf '%s\n' "$line" >> err
-		case $line in *'step 2/60'*) break ;; esac
+		case $line in *step\ ${at:-2}/60*) break ;; esac
 	done
 	cat <&3 >> err &
 	listener=$!
@@ -112,6 +115,9 @@ ok "what was done is saved" sh -c '[ "$(sed s/checkpoint-// stopped/latest)" -ge
 changed() {
 	expect 64 train --resume stopped && says "$1: the $2 changed since stopped was begun" err
 }
+gone=$(sh -c 'echo $$')
+mkdir stopped/checkpoint-1.new
+touch "stopped/latest.$gone.new"
 cp -r model first
 cp rows.jsonl first.jsonl
 sed -i '1s/town/city/' rows.jsonl
@@ -126,6 +132,7 @@ ok "nor another tokenizer" changed model/tokenizer_config.json tokenizer
 cp first/tokenizer_config.json model
 ok "it goes on" expect 0 train --resume stopped
 ok "and is the uninterrupted run, bit for bit" same_as_whole stopped
+ok "nothing half written is left" sh -c '! ls -d stopped/*.new'
 firsts() { "$assay" report "$1" --format json > again.json && echo "$(figure loss_first again.json) $(figure eval_loss_first again.json)"; }
 ok "first losses are the whole run's" [ "$(firsts stopped)" = "$(firsts whole)" ]
 begin killed
@@ -142,6 +149,20 @@ ok "a worker that is killed ends the run" ended 2
 ok "which says so" says 'the training process ended in phase train: signal 9' err
 ok "and goes on" expect 0 train --resume fallen
 ok "to the same end" same_as_whole fallen
+# A worker that hangs is ended, by who waits for it or by the limit.
+begin hung --silence 1000
+kill -STOP "$(worker_of "$pid")"
+kill -INT "$pid"
+told() { until grep -q "$1" err; do sleep 0.1; done; }
+told 'once more ends at once'
+kill -INT "$pid"
+ok "a worker that hangs is ended by a second Ctrl-C" ended 2
+at='[0-9]*' begin hung --silence 6
+kill -STOP "$(worker_of "$pid")"
+ok "or by the limit" ended 2
+ok "which is said" says 'in phase train: it told nothing for .* s, hung, and was ended; assay train --resume hung goes on' err
+ok "a run that hung goes on" expect 0 train --resume hung
+ok "to the same end" same_as_whole hung
 sed -i 's/^  seed: 42$/  seed: 7/' fallen/config.yaml
 ok "another configuration is not gone on with" expect 64 train --resume fallen
 ok "and that is said" says 'begun with another configuration' err
@@ -175,7 +196,7 @@ config full.yaml "max_steps: 4" "save_steps: 2" "tensorboard: false"
 (ulimit -f 100; exec "$assay" train full.yaml --out full --no-telemetry > out 2> err)
 code=$?
 ok "a full disk ends the run" [ "$code" = 2 ]
-ok "and is named" says 'may not grow\|No space' err
+ok "and is named" says 'File too large\|No space' err
 ok "nothing half written has a checkpoint's name" sh -c '! ls -d full/checkpoint-* 2> /dev/null | grep -v "new$" | grep .'
 
 # refused NAME CODE WORDS: the configuration there is refused so
@@ -191,6 +212,14 @@ model=broken config broken.yaml "max_steps: 2"
 ok "a truncated shard is refused and named" refused broken.yaml 64 "$(basename "$shard")"
 rm "$shard"
 ok "a missing one too" refused broken.yaml 64 "$(basename "$shard")"
+# A slip costs nothing: it is told before there is a folder, and a run that came to nothing is begun again.
+data=nowhere.jsonl config slip.yaml "max_steps: 2"
+ok "rows that are not there" refused slip.yaml 64 'data: train: cannot read .*nowhere.jsonl: No such file'
+ok "leave no folder" [ ! -e refused ]
+ok "and are told in a plan" expect 64 train slip.yaml --plan
+template=nothing config slip.yaml
+ok "no more does a template that there is not" refused slip.yaml 64 nothing
+ok "which leaves none either" [ ! -e refused ]
 lora="{r: 0}" config r0.yaml
 ok "r 0" refused r0.yaml 64 'r: "0" is outside 1'
 lora="{target_modules: [q_prj]}" config target.yaml
@@ -204,6 +233,13 @@ ok "rows of which nothing is to be learned" refused masked.yaml 64 'chat_templat
 config zero.yaml "max_steps: 2"
 sed -i 's/learning_rate: 1e-2/learning_rate: 0/' zero.yaml
 ok "a learning rate of zero" refused zero.yaml 64 'learning_rate_zero: .*training: learning_rate'
+ok "what came to nothing is begun again" expect 0 train steps.yaml --out refused --no-telemetry
+ok "and that is said" says 'refused: what was begun there made no step, and is begun again' err
+mkdir cut
+cp refused/config.yaml cut
+ok "a run that was cut before its journal" expect 0 train --resume cut --no-telemetry
+ok "begins anew" says 'it begins anew' err
+ok "and is the same" cmp refused/adapter/adapter_model.safetensors cut/adapter/adapter_model.safetensors
 config huge.yaml "max_steps: 30" "max_grad_norm: 0"
 sed -i 's/learning_rate: 1e-2/learning_rate: 10/; s/alpha: 8/alpha: 100000/' huge.yaml
 ok "a model that no longer learns ends the run" refused huge.yaml 1 'zero_gradient'

@@ -205,14 +205,17 @@ static void what_is_damaged_is_put_aside(void **state)
 	save(b, 3);
 	spoil(b, "checkpoint-3/optimizer.bin");
 	spoil(b, "checkpoint-2/checkpoint.json");
-	snprintf(half, sizeof(half), "%s/checkpoint-4.new", b->run);
-	assert_int_equal(mkdir(half, 0777), 0);
+	for (int step = 0; step <= 4; step += 4) { /* older and newer than the one that is found */
+		snprintf(half, sizeof(half), "%s/checkpoint-%d.new", b->run, step);
+		assert_int_equal(mkdir(half, 0777), 0);
+	}
 	assert_int_equal(checkpoint_find(&f, b->run, &note, &err), STATUS_OK);
 	assert_int_equal(f.step, 1);
 	assert_non_null(strstr(text_str(&note), "checkpoint-3/optimizer.bin: its SHA-256"));
 	assert_non_null(strstr(text_str(&note), "checkpoint-2.damaged"));
 	assert_true(is_there(b, "checkpoint-3.damaged"));
 	assert_false(is_there(b, "checkpoint-4.new"));
+	assert_false(is_there(b, "checkpoint-0.new"));
 	checkpoint_found_release(&f);
 	text_release(&note);
 	spoil(b, "checkpoint-1/trainer_state.json");

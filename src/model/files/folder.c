@@ -198,29 +198,44 @@ static bool is_empty(const char *dir)
 	return empty;
 }
 
+/* What failed is told by the name that was asked for: the folder beside it is ours. */
+static void name_target(struct error *err, const char *beside, const char *target)
+{
+	const struct error was = err ? *err : (struct error){0};
+	const char *at = strstr(was.text, beside);
+
+	if (at)
+		snprintf(err->text, sizeof(err->text), "%.*s%.300s%s", (int)(at - was.text), was.text, target,
+			 at + strlen(beside));
+}
+
 enum status folder_write(const char *dir, const struct folder_options *o, struct error *err)
 {
-	char beside[PATH_MAX];
+	char target[PATH_MAX], beside[PATH_MAX + 32];
 	struct writing w = {.o = o, .dir = beside};
 	size_t size = strlen(dir);
 	enum status st;
 
 	while (size > 1 && dir[size - 1] == '/')
 		size--;
-	if (!size || size > sizeof(beside) - 128)
+	if (!size || size > sizeof(target) - 128)
 		return error_set(err, STATUS_BAD_INPUT, "cannot write a model to \"%.200s\"", dir);
 	if (!is_empty(dir))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%s is there and not empty: a model is written to a new folder", dir);
-	snprintf(beside, sizeof(beside), "%.*s.%ld.new", (int)size, dir, (long)getpid());
+	snprintf(target, sizeof(target), "%.*s", (int)size, dir);
+	snprintf(beside, sizeof(beside), "%s.%ld.new", target, (long)getpid());
 	file_remove_tree(beside); /* of a process that had our number */
+	file_sweep(target);
 	st = file_make_dir(beside, err);
 	if (!st)
 		st = write_all(&w, err);
-	if (!st && rename(beside, dir))
-		st = error_errno(err, errno, "cannot create %s", dir);
-	if (st)
+	if (!st && rename(beside, target))
+		st = error_errno(err, errno, "cannot create %s", target);
+	if (st) {
 		file_remove_tree(beside);
+		name_target(err, beside, target);
+	}
 	cpu_pool_destroy(&w.pool);
 	json_decref(w.map);
 	free(w.halves);

@@ -168,6 +168,8 @@ enum status merge_write(const char *out, const struct weights *base, const struc
 	if (!st)
 		st = read_config(&m, fo.dtype, err);
 	fo.config = m.config;
+	if (!st && !base->gguf)
+		st = tokenizer_files_check(base->path, err);
 	if (!st)
 		st = folder_write(out, &fo, err);
 	if (!st)

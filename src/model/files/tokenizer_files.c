@@ -2,6 +2,9 @@
 #include "model/files/tokenizer_files.h"
 
 #include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/file.h"
@@ -9,21 +12,37 @@
 
 enum { COPY_MAX = 1 << 28 };
 
-static enum status copy_one(const char *dir, const char *name, const char *from, struct error *err)
+static enum status copy_one(void *dir, const char *name, const char *from, struct error *err)
 {
 	char to[PATH_MAX];
 	size_t size = 0;
 	char *data = NULL;
 	enum status st = file_read(&data, &size, from, COPY_MAX, err);
 
-	snprintf(to, sizeof(to), "%s/%s", dir, name);
+	snprintf(to, sizeof(to), "%s/%s", (const char *)dir, name);
 	if (!st)
 		st = file_write(to, data, size, err);
 	free(data);
 	return st;
 }
 
-enum status tokenizer_files_copy(const char *dir, const char *from, struct error *err)
+static enum status check_one(void *arg, const char *name, const char *from, struct error *err)
+{
+	const char *dot = strrchr(name, '.');
+	json_t *read = NULL;
+	enum status st = STATUS_OK;
+
+	(void)arg;
+	if (!strcmp(dot, ".json"))
+		st = json_file_read(&read, from, COPY_MAX, err);
+	json_decref(read);
+	return st;
+}
+
+/* Each of the tokenizer's files that is there. */
+static enum status visit(const char *from,
+			 enum status (*one)(void *arg, const char *name, const char *from, struct error *err),
+			 void *arg, struct error *err)
 {
 	static const char *const names[] = {"tokenizer.json",	   "tokenizer_config.json",
 					    "chat_template.jinja", "special_tokens_map.json",
@@ -34,16 +53,26 @@ enum status tokenizer_files_copy(const char *dir, const char *from, struct error
 	struct stat about;
 
 	if (stat(from, &about) || !S_ISDIR(about.st_mode))
-		return copy_one(dir, names[0], from, err);
+		return one(arg, names[0], from, err);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !st; i++) {
 		if (snprintf(path, sizeof(path), "%s/%s", from, names[i]) >= (int)sizeof(path))
 			return error_set(err, STATUS_BAD_INPUT, "path is too long: %.200s", from);
 		if (!access(path, F_OK))
-			st = copy_one(dir, names[i], path, err);
+			st = one(arg, names[i], path, err);
 		else if (!i)
 			st = error_set(err, STATUS_BAD_INPUT, "%s is missing", path);
 	}
 	return st;
+}
+
+enum status tokenizer_files_check(const char *from, struct error *err)
+{
+	return visit(from, check_one, NULL, err);
+}
+
+enum status tokenizer_files_copy(const char *dir, const char *from, struct error *err)
+{
+	return visit(from, copy_one, (void *)(uintptr_t)dir, err);
 }
 
 /* What cuts a text into words before BPE: llm families by the word that GGUF has for it. */

@@ -11,6 +11,8 @@
 
 struct gguf;
 
+/* Whether each that tokenizer_files_copy would take is JSON, before anything else is written. */
+enum status tokenizer_files_check(const char *from, struct error *err);
 /* From a folder, or from a tokenizer.json alone: each that is there. */
 enum status tokenizer_files_copy(const char *dir, const char *from, struct error *err);
 /* tokenizer.json, tokenizer_config.json, generation_config.json: byte-level BPE with the pre-tokenizer that

@@ -168,6 +168,15 @@ void weights_release(struct weights *w)
 	*w = (struct weights){0};
 }
 
+uint64_t weights_bytes(const struct weights *w)
+{
+	uint64_t bytes = w->gguf ? w->gguf->map_size : 0;
+
+	for (size_t i = 0; w->shards && i < w->shards->file_count; i++)
+		bytes += w->shards->files[i].map_size;
+	return bytes;
+}
+
 bool weights_find(struct weights_raw *raw, const struct weights *w, const char *name)
 {
 	struct named n;
@@ -234,6 +243,14 @@ static bool row_finite(enum dtype dtype, const void *row, size_t count)
 	return true;
 }
 
+static enum status no_number(const struct weights *w, const struct tensor *t, int64_t row, enum dtype wanted,
+			     struct error *err)
+{
+	return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_NAN,
+			       "%s: %s: row %" PRId64 " has NaN, infinity or what %s cannot hold",
+			       path_of(w, t), t->name, row, dtype_name(wanted));
+}
+
 static enum status load_one(const struct weights *w, const struct weights_slot *slot, struct error *err)
 {
 	const struct mat *to = &slot->to;
@@ -254,10 +271,7 @@ static enum status load_one(const struct weights *w, const struct weights_slot *
 
 		convert_row(weights_row(&raw, row), raw.tensor->dtype, out, to->dtype, (size_t)n.cols);
 		if (!row_finite(to->dtype, out, (size_t)n.cols))
-			return error_set_cause(
-				err, STATUS_BAD_INPUT, CAUSE_NAN,
-				"%s: %s: row %" PRId64 " has NaN, infinity or what %s cannot hold",
-				path_of(w, raw.tensor), raw.tensor->name, row, dtype_name(to->dtype));
+			return no_number(w, raw.tensor, row, to->dtype, err);
 	}
 	return STATUS_OK;
 }
@@ -272,8 +286,13 @@ enum status weights_rows(const struct weights *w, const char *name, int64_t row,
 	    row + rows > n.rows)
 		return error_set(err, STATUS_BUG, "%s: %.100s has no rows %" PRId64 " to %" PRId64, w->path,
 				 name, row, row + rows);
-	for (int64_t i = 0; i < rows; i++)
-		dtype_unpack(raw.tensor->dtype, weights_row(&raw, row + i), out + i * n.cols, (size_t)n.cols);
+	for (int64_t i = 0; i < rows; i++) {
+		float *to = out + i * n.cols;
+
+		dtype_unpack(raw.tensor->dtype, weights_row(&raw, row + i), to, (size_t)n.cols);
+		if (!dtype_finite(DTYPE_F32, to, (size_t)n.cols))
+			return no_number(w, raw.tensor, row + i, DTYPE_F32, err);
+	}
 	return STATUS_OK;
 }
 

@@ -23,6 +23,7 @@ struct weights {
 /* Owner: caller, weights_release. */
 enum status weights_open(struct weights *w, const char *path, struct error *err);
 void weights_release(struct weights *w);
+uint64_t weights_bytes(const struct weights *w); /* of its files */
 
 /* Where a tensor goes: by Hugging Face's name, F32, BF16 or F16, or as the file has it; any ld; a vector is
  * one row. */
@@ -36,7 +37,7 @@ struct weights_slot {
 enum status weights_load(const struct weights *w, const struct weights_slot *slots, size_t count,
 			 struct error *err);
 
-/* Rows of a tensor as floats; a vector is one row. */
+/* Rows of a tensor as floats; a vector is one row. NaN and infinity are refused as by weights_load. */
 enum status weights_rows(const struct weights *w, const char *name, int64_t row, int64_t rows, float *out,
 			 struct error *err);
 

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The run directory of a training run: new, gone on with, or begun again where nothing had come of it. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "cmd/runs.h"
+#include "cmd/train.h"
+#include "core/file.h"
+#include "journal/journal.h"
+#include "journal/record.h"
+#include "train/checkpoint_names.h"
+
+/* Nothing but the configuration that a try before this one left. */
+static bool is_free(const struct training *t)
+{
+	DIR *folder = opendir(t->dir);
+	bool others = false;
+
+	if (!folder)
+		return errno == ENOENT;
+	for (struct dirent *e; !others && (e = readdir(folder));)
+		others = strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, TRAIN_CONFIG);
+	closedir(folder);
+	return !others;
+}
+
+/* The configuration that was read would be written over by what was understood of it. */
+static bool is_what_was_read(const struct training *t, const char *path)
+{
+	struct stat kept, read;
+
+	return !stat(path, &kept) && !stat(t->o->config, &read) && kept.st_dev == read.st_dev &&
+	       kept.st_ino == read.st_ino;
+}
+
+static bool has_checkpoint(const char *dir)
+{
+	struct checkpoint_list list;
+	bool any = checkpoint_list_read(&list, dir, NULL) || list.count;
+
+	checkpoint_list_release(&list);
+	return any;
+}
+
+/* The run that was begun here ended before its first step: nothing of it would be lost. */
+static bool came_to_nothing(const char *dir)
+{
+	struct record r;
+	bool nothing;
+
+	if (has_checkpoint(dir) || record_read_run(&r, dir, NULL))
+		return false;
+	nothing = r.case_count == 1 && !strcmp(r.cases[0].probe, "train") &&
+		  !record_series(&r, "train", "loss");
+	record_release(&r);
+	return nothing;
+}
+
+/* Unless somebody writes it now. */
+static enum status take_journal_away(const char *path, struct error *err)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	enum status st = STATUS_OK;
+
+	if (fd < 0)
+		return error_errno(err, errno, "cannot open %s", path);
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_BUSY, "%s: another run writes it now",
+				     path);
+	else if (unlink(path))
+		st = error_errno(err, errno, "cannot remove %s", path);
+	close(fd);
+	return st;
+}
+
+static enum status clear(struct training *t, const char *journal, struct error *err)
+{
+	if (!came_to_nothing(t->dir))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s holds a run already: --resume %s goes on with it, --out names another folder",
+			t->dir, t->dir);
+	log_info(t->c->log, LOG_TOPIC_RUN, "%s: what was begun there made no step, and is begun again",
+		 t->dir);
+	return take_journal_away(journal, err);
+}
+
+/* A run that was cut before its journal left its configuration alone. */
+static enum status look_for_run(struct training *t, bool journal, struct error *err)
+{
+	t->goes_on = journal;
+	if (journal)
+		return STATUS_OK;
+	if (!is_free(t))
+		return error_set(err, STATUS_BAD_INPUT, "%s holds no run: " JOURNAL_FILE " is not there",
+				 t->dir);
+	log_info(t->c->log, LOG_TOPIC_RUN,
+		 "%s: what was begun there was ended before it worked; it begins anew", t->dir);
+	return STATUS_OK;
+}
+
+enum status train_folder(struct training *t, struct error *err)
+{
+	const char *out = t->o->out ? t->o->out : t->config.training.output_dir;
+	char journal[PATH_MAX + 32], path[PATH_MAX + 32];
+	bool there;
+	enum status st = STATUS_OK;
+
+	if (t->o->resume || out)
+		text_copy(t->dir, sizeof(t->dir), t->o->resume ? t->o->resume : out);
+	else
+		runs_next(t->dir, "train");
+	snprintf(journal, sizeof(journal), "%s/" JOURNAL_FILE, t->dir);
+	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->dir);
+	there = !access(journal, F_OK);
+	if (t->o->resume)
+		return look_for_run(t, there, err);
+	if ((!there && !is_free(t)) || is_what_was_read(t, path))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s is no run's and not empty: --out names a new folder", t->dir);
+	if (there)
+		st = clear(t, journal, err);
+	if (!st)
+		st = file_make_dir(t->dir, err);
+	return st ? st : file_write(path, text_str(&t->written), t->written.size, err);
+}
