@@ -69,6 +69,8 @@ enum status run_export(struct train *t, struct error *err)
 	enum status st = take_best(t, err);
 
 	snprintf(path, sizeof(path), "%s/%s", t->job->dir, m->full ? "model" : "adapter");
+	if (!st && m->full && t->job->resume)
+		file_remove_tree(path); /* it was cut after it had written the same */
 	if (!st)
 		st = m->full ? export_model(path, m, &t->weights, err)
 			     : export_adapter(path, m, &m->params.master, false, err);

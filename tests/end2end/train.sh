@@ -68,6 +68,9 @@ ok "steps are JSON Lines when asked" expect 0 train whole.yaml --out again --jso
 ok "each a whole object" sh -c 'grep -c "^{\"type\": *\"step\".*}$" out | grep -qx 60'
 ok "two runs can be compared" expect 0 compare --all whole again
 ok "by their rate" says '^train  *node  *[0-9]* token' out
+sed -i '/"type":"end"/d; /"type":"close"/d' again/journal.jsonl
+ok "one that was cut before it had said that it ended" expect 0 train --resume again
+ok "ends again" says 'saved: again/adapter' err
 ok "the same seed gives the same adapter" cmp whole/adapter/adapter_model.safetensors again/adapter/adapter_model.safetensors
 
 # Stopped in the middle, killed in the middle: the same as never stopped.
@@ -268,6 +271,10 @@ ok "gives a model's folder" sh -c '[ -s everything/model/config.json ] && [ -s e
 ok "one that is finished has nothing to go on with" expect 0 train --resume everything
 ok "which is said" says 'everything is finished' err
 ok "and keeps its figures" says '^loss_first ' out
+cp everything/model/model.safetensors first.safetensors
+sed -i '/"type":"end"/d; /"type":"close"/d' everything/journal.jsonl
+ok "one that was cut before it had said so ends again" expect 0 train --resume everything
+ok "with the same" cmp first.safetensors everything/model/model.safetensors
 ok "which is a model again" expect 0 merge everything/model --out copied
 ok "an adapter is merged" expect 0 merge model whole/adapter --out merged --dtype f32
 
