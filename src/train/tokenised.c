@@ -7,8 +7,9 @@
 
 #include "core/clock.h"
 #include "core/cpu_pool.h"
+#include "core/random.h"
 
-enum { ROWS_AT_ONCE = 32, BAD_TOLD = 10, PATH_SIZE = 4096 };
+enum { ROWS_AT_ONCE = 32, BAD_TOLD = 10, PATH_SIZE = 4096, SAMPLE_SEED = 1 };
 
 /* What became of one row. */
 struct made {
@@ -172,7 +173,7 @@ static enum status make_set(struct tokenised_set *set, struct tokenised *t, cons
 	if (st)
 		return st;
 	work.rows = &rows;
-	work.count = ask->rows_max && ask->rows_max < rows.count ? ask->rows_max : rows.count;
+	work.count = rows.count;
 	work.made = calloc(work.count, sizeof(*work.made));
 	began = clock_now_ns(clock_monotonic());
 	st = work.made ? run_work(&work, err) : error_set(err, STATUS_NO_RESOURCE, "%zu rows", work.count);
@@ -232,7 +233,7 @@ static enum status take(struct tokenised *t, const struct tokenised_set *set, co
 		return error_set(err, STATUS_NO_RESOURCE, "%" PRIu64 " tokens",
 				 t->tokens + set->begin[set->rows]);
 	t->begin[0] = 0;
-	for (uint64_t i = 0; i < set->rows && (!ask->rows_max || t->rows < ask->rows_max); i++) {
+	for (uint64_t i = 0; i < set->rows; i++) {
 		const int32_t *row = set->token + set->begin[i];
 		uint64_t count = set->begin[i + 1] - set->begin[i], targets;
 
@@ -274,6 +275,26 @@ static enum status nothing_left(const struct tokenised *t, const struct tokenise
 	return STATUS_BAD_INPUT;
 }
 
+/* So many of the rows, every choice as likely, in their order; in every run the same, so that runs can be
+ * compared. */
+static void sample(struct tokenised *t, uint64_t most)
+{
+	uint64_t all = t->rows;
+
+	t->rows = t->tokens = t->targets = 0;
+	for (uint64_t i = 0; i < all && t->rows < most; i++) {
+		int32_t *row = t->token + t->begin[i];
+		uint64_t count = t->begin[i + 1] - t->begin[i];
+
+		if (random_u32(SAMPLE_SEED, 0, i) % (all - i) >= most - t->rows)
+			continue;
+		memmove(t->token + t->tokens, row, count * sizeof(*row));
+		t->targets += targets_of(row, count);
+		t->tokens += count;
+		t->begin[++t->rows] = t->tokens;
+	}
+}
+
 enum status tokenised_read(struct tokenised *t, const struct tokenised_ask *ask, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -288,6 +309,8 @@ enum status tokenised_read(struct tokenised *t, const struct tokenised_ask *ask,
 		free(set.token);
 		free(set.begin);
 	}
+	if (!st && ask->rows_max && ask->rows_max < t->rows)
+		sample(t, ask->rows_max);
 	if (!st && !t->rows)
 		st = nothing_left(t, ask, err);
 	if (st)

@@ -20,7 +20,7 @@ struct tokenised_ask {
 	bool control;		 /* texts of people may yield control ids */
 	bool truncate;		 /* rows over length_max are cut, else dropped */
 	uint64_t length_max;	 /* tokens */
-	uint64_t rows_max;	 /* the first ones alone; 0: all */
+	uint64_t rows_max;	 /* so many of those that are kept, a sample; 0: all */
 	uint64_t bad_max;	 /* rows that may be wrong */
 	const char *cache_dir;	 /* NULL: nothing is kept */
 	const struct log *log;	 /* each bad row, and what was dropped */

@@ -30,9 +30,8 @@ enum status tokenised_cache_path(char *path, size_t size, const struct tokenised
 		st = file_sha256_of(tokenizer, ask->tokenizer_path, err);
 	if (st)
 		return st;
-	text_addf(&all, "%d %s %s %s %d %d %llu", CACHE_VERSION, rows, tokenizer,
-		  template_name(ask->template), (int)ask->format, ask->control,
-		  (unsigned long long)ask->rows_max);
+	text_addf(&all, "%d %s %s %s %d %d", CACHE_VERSION, rows, tokenizer, template_name(ask->template),
+		  (int)ask->format, ask->control);
 	file_sha256(sum, text_str(&all), all.size);
 	text_release(&all);
 	sum[32] = '\0';

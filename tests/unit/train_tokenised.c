@@ -141,6 +141,58 @@ static void test_tokenised__long_rows_are_dropped_or_cut_and_counted(void **stat
 	bed_close(&b);
 }
 
+/* Where row `i` of a sample stands among all, from `from` on. */
+static uint64_t place_of(const struct tokenised *all, const struct tokenised *sample, uint64_t i,
+			 uint64_t from)
+{
+	uint64_t count = sample->begin[i + 1] - sample->begin[i];
+
+	for (uint64_t at = from; at < all->rows; at++)
+		if (all->begin[at + 1] - all->begin[at] == count &&
+		    !memcmp(all->token + all->begin[at], sample->token + sample->begin[i],
+			    count * sizeof(*all->token)))
+			return at;
+	fail_msg("row %d of the sample is none of the rows behind that before it", (int)i);
+	return 0;
+}
+
+/* Of 60 rows, ten of which are too long, eight: all fit, none stands twice, not the first ones alone. */
+static void test_tokenised__a_sample_is_of_all_rows_that_fit(void **state)
+{
+	enum { ALL = 60, LONG = 10, WANTED = 8 };
+	struct text rows = {0};
+	struct tokenised all;
+	uint64_t from = 0, targets = 0;
+	struct bed b;
+
+	(void)state;
+	for (int i = 0; i < ALL; i++)
+		text_addf(&rows,
+			  "{\"messages\":[{\"role\":\"user\",\"content\":\"%d%s\"},"
+			  "{\"role\":\"assistant\",\"content\":\"%d\"}]}\n",
+			  i, i < LONG ? " and more than there is room for in this test, again and again" : "",
+			  i);
+	bed_open(&b, text_str(&rows));
+	b.ask.length_max = 40;
+	assert_int_equal(tokenised_read(&all, &b.ask, &b.err), STATUS_OK);
+	assert_int_equal(all.rows, ALL - LONG);
+	b.ask.rows_max = WANTED;
+	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_OK);
+	assert_int_equal(b.t.rows, WANTED);
+	assert_int_equal(b.t.dropped, LONG);
+	for (uint64_t i = 0; i < WANTED; i++) {
+		from = place_of(&all, &b.t, i, from) + 1;
+		for (uint64_t j = b.t.begin[i] + 1; j < b.t.begin[i + 1]; j++)
+			targets += (b.t.token[j] & TOKENISED_TRAINED) != 0;
+	}
+	assert_true(from > all.rows / 2);
+	assert_int_equal(b.t.tokens, b.t.begin[WANTED]);
+	assert_int_equal(b.t.targets, targets);
+	tokenised_release(&all);
+	text_release(&rows);
+	bed_close(&b);
+}
+
 static void test_tokenised__nothing_to_train_on_is_refused_with_the_counts(void **state)
 {
 	struct bed b;
@@ -150,9 +202,8 @@ static void test_tokenised__nothing_to_train_on_is_refused_with_the_counts(void 
 	b.ask.length_max = 3;
 	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_BAD_INPUT);
 	assert_non_null(strstr(b.err.text, "left: 2 longer than 3 tokens (data: max_seq_length), by"));
-	error_clear(&b.err);
-	b.ask.length_max = 1000;
-	b.ask.rows_max = 1;
+	bed_close(&b);
+	bed_open(&b, "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n");
 	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_BAD_INPUT);
 	assert_non_null(strstr(b.err.text, "left: 1 in which no assistant speaks, by"));
 	bed_close(&b);
@@ -279,6 +330,7 @@ int main(void)
 		cmocka_unit_test(test_tokenised__a_bad_row_is_named_and_ends_it_unless_allowed),
 		cmocka_unit_test(test_tokenised__rows_with_tools_need_a_template_with_a_place_for_them),
 		cmocka_unit_test(test_tokenised__long_rows_are_dropped_or_cut_and_counted),
+		cmocka_unit_test(test_tokenised__a_sample_is_of_all_rows_that_fit),
 		cmocka_unit_test(test_tokenised__nothing_to_train_on_is_refused_with_the_counts),
 		cmocka_unit_test(test_tokenised__what_was_kept_is_taken_and_what_is_broken_is_made_again),
 		cmocka_unit_test(test_bfcl__answers_become_calls),
