@@ -74,7 +74,7 @@ static enum status read_config(struct training *t, struct error *err)
 /* What can be known of it before a folder is made, so that a slip costs nothing. */
 static enum status check_inputs(struct training *t, struct error *err)
 {
-	enum status st = inputs_ready(&t->config, &t->input_bytes, err);
+	enum status st = inputs_ready(&t->config, &t->load_s, err);
 
 	if (st == STATUS_UNAVAILABLE &&
 	    err->cause != CAUSE_LIBRARY_MISSING) /* a path of the configuration's */

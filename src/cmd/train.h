@@ -22,9 +22,9 @@ struct training {
 	const struct train_opts *o;
 	struct config config;
 	char dir[PATH_MAX];
-	bool goes_on;	      /* a run is there and is gone on with */
-	uint64_t input_bytes; /* of the model's and the rows' files */
-	struct text written;  /* the configuration as the run directory keeps it */
+	bool goes_on;	     /* a run is there and is gone on with */
+	double load_s;	     /* what reading model and rows may take */
+	struct text written; /* the configuration as the run directory keeps it */
 	struct job *job;
 	struct process worker;
 	struct lines in;

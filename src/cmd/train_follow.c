@@ -7,7 +7,7 @@
 #include "cmd/train.h"
 
 enum { WAIT_MS = 200, LEAVE_MS = 5000, KILL_MS = 2000, READINGS = 32, TIMES = 20 };
-static const double silence_s = 600, slow_disk = 1e7 /* B/s */;
+static const double silence_s = 600, slow_disk = 5e6 /* B/s */;
 
 static double number(const json_t *line, const char *name)
 {
@@ -140,19 +140,19 @@ static void pass_on_stop(struct training *t)
 static double patience_s(const struct training *t)
 {
 	const struct config_training *c = &t->config.training;
-	double bytes = 4 * (double)t->input_bytes, longest_s = t->silent_max_s, micro_s = 0;
+	double files_s = t->load_s, longest_s = t->silent_max_s, micro_s = 0;
 	double rows = fmax(c->per_device_train_batch_size, c->per_device_eval_batch_size);
 
 	if (t->o->silence > 0)
 		return t->o->silence;
 	if (t->ready) { /* from now on files are checkpoints, of master, m and v, and the model */
-		bytes = 16 * number(t->ready, "trained") + 4 * number(t->ready, "parameters");
+		files_s = (16 * number(t->ready, "trained") + 4 * number(t->ready, "parameters")) / slow_disk;
 		micro_s = 8 * number(t->ready, "parameters") * rows * (double)t->config.data.max_seq_length /
 			  number(t->ready, "gemm_rate");
 	}
 	if (micro_s > longest_s && isfinite(micro_s))
 		longest_s = micro_s;
-	return silence_s + TIMES * longest_s + bytes / slow_disk;
+	return silence_s + TIMES * longest_s + files_s;
 }
 
 /* Counted by our own looks, none of which is longer than a second: where we were stopped ourselves, so was

@@ -10,7 +10,9 @@
 #include "model/files/gguf.h"
 #include "train/data.h"
 
-static enum status look_at_rows(const char *setting, const struct opt_words *files, uint64_t *bytes,
+static const double slow_reading = 5e6, slow_tokenising = 2.5e5; /* B/s: a bad disk; a share of a core */
+
+static enum status look_at_rows(const char *setting, const struct opt_words *files, double *bytes,
 				struct error *err)
 {
 	struct stat about;
@@ -23,24 +25,25 @@ static enum status look_at_rows(const char *setting, const struct opt_words *fil
 		if (!S_ISREG(about.st_mode))
 			return error_set(err, STATUS_BAD_INPUT, "data: %s: %s is no regular file", setting,
 					 path);
-		*bytes += (uint64_t)about.st_size;
+		*bytes += (double)about.st_size;
 	}
 	return STATUS_OK;
 }
 
-enum status inputs_ready(const struct config *c, uint64_t *bytes, struct error *err)
+enum status inputs_ready(const struct config *c, double *load_s, struct error *err)
 {
+	double rows = 0;
 	struct weights w;
 	enum status st = weights_open(&w, c->model.name_or_path, err);
 
 	if (st)
 		return st;
-	*bytes = weights_bytes(&w);
-	st = look_at_rows("train", &c->data.train, bytes, err);
+	st = look_at_rows("train", &c->data.train, &rows, err);
 	if (!st)
-		st = look_at_rows("eval", &c->data.eval, bytes, err);
+		st = look_at_rows("eval", &c->data.eval, &rows, err);
 	if (!st)
 		st = data_check(c, &w.shape, err);
+	*load_s = (double)weights_bytes(&w) / slow_reading + rows / slow_tokenising;
 	weights_release(&w);
 	return st;
 }

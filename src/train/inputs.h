@@ -10,10 +10,10 @@
 #include "model/files/weights.h"
 #include "train/config.h"
 
-/* Whether what the configuration names is there and fits, by headers and vocabulary alone; *bytes: of the
- * files of model and rows. UNAVAILABLE: a file cannot be read; with LIBRARY_MISSING: this build has no
- * tokenizers. */
-enum status inputs_ready(const struct config *c, uint64_t *bytes, struct error *err);
+/* Whether what the configuration names is there and fits, by headers and vocabulary alone; *load_s: what
+ * reading model and rows may take on a very slow machine. UNAVAILABLE: a file cannot be read; with
+ * LIBRARY_MISSING: this build has no tokenizers. */
+enum status inputs_ready(const struct config *c, double *load_s, struct error *err);
 /* A list of {"what","path","sum"}. `w`: the configuration's model. Owner: caller. */
 enum status inputs_read(json_t **out, const struct config *c, const struct weights *w, struct error *err);
 /* BAD_INPUT names the first of `now` that is not what it was in `begun`, and `run` that was begun with it. */

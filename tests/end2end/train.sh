@@ -74,8 +74,10 @@ ok "ends again" says 'saved: again/adapter' err
 ok "the same seed gives the same adapter" cmp whole/adapter/adapter_model.safetensors again/adapter/adapter_model.safetensors
 
 # Stopped in the middle, killed in the middle: the same as never stopped.
+seen() { sed -n '/"diagnose"/,/"told"/p' "$1/checkpoint-60/trainer_state.json"; } # losses and norms that findings look at
 same_as_whole() { # DIR
-	cmp "$1/checkpoint-60/optimizer.bin" whole/checkpoint-60/optimizer.bin &&
+	[ "$(seen "$1")" = "$(seen whole)" ] && seen whole | grep -q '"steps": 60' &&
+		cmp "$1/checkpoint-60/optimizer.bin" whole/checkpoint-60/optimizer.bin &&
 		cmp "$1/adapter/adapter_model.safetensors" whole/adapter/adapter_model.safetensors
 }
 begin() { # DIR OPTIONS..: a run that has done a few steps. A pipe wakes this shell at once; looking into a file now and then, it came too late.
