@@ -19,10 +19,10 @@ sound() {
 	[ "$1" = 2 ] && grep -q cpu_contended verdicts &&
 		! grep -Ev '"(pass|measured|warn|skip)"|"untrusted","(cpu_contended|above_bound)"' verdicts
 }
-# walk HEADING: the section's commands, one a line, as written; but where quick would be run again, or ASSAY_WALKS is not "written" (it
+# walk HEADING: the section's commands, one a line, as written (what they print stands in ```text); but where quick would be run again, or ASSAY_WALKS is not "written" (it
 # takes half a minute of CPU time), the small suite; and without mpirun's own ranks of this node, which need an MPI.
 walk() {
-	awk -v heading="## $1" '/^## / { inside = $0 == heading; next } /^```/ { code = !code; next } inside && code' \
+	awk -v heading="## $1" '/^## / { inside = $0 == heading; next } /^```/ { fence = !fence; code = fence && $0 == "```"; next } inside && code' \
 		"$here/../../docs/HOWTO.md" | sed '/--how mpirun -- check/d' |
 		awk -v again="$([ "${ASSAY_WALKS:-small}" = written ] || echo 1)" '!/--print/ && /check quick/ { if (again) sub(/check quick/, "check --suite small.yaml"); again = 1 } { print }'
 }
