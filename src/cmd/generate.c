@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "core/file.h"
 #include "model/inference.h"
+#include "model/text/json_read.h"
 #include "model/text/template.h"
 #include "model/text/tool_call.h"
 
@@ -96,7 +97,7 @@ static enum status check_wishes(const struct generate_opts *o, struct error *err
 /* The conversation, as JSON. */
 static enum status read_messages(const struct generate_opts *o, json_t **out, struct error *err)
 {
-	json_error_t why;
+	struct json_wrong why;
 	size_t size;
 	char *text;
 	enum status st;
@@ -112,7 +113,7 @@ static enum status read_messages(const struct generate_opts *o, json_t **out, st
 	st = file_read(&text, &size, o->messages, MESSAGES_MAX, err);
 	if (st)
 		return st;
-	*out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
+	*out = json_read(text, size, JSON_REJECT_DUPLICATES, &why);
 	free(text);
 	return *out ? STATUS_OK
 		    : error_set(err, STATUS_BAD_INPUT, "%s:%d: %s", o->messages, why.line, why.text);

@@ -65,8 +65,7 @@ static enum status read_config(struct training *t, struct error *err)
 		st = err->status = STATUS_BAD_INPUT;
 	if (!st)
 		config_write(&t->written, &t->config);
-	for (const char *line = text_str(&t->config.ignored), *end; (end = strchr(line, '\n'));
-	     line = end + 1)
+	for (const char *line = text_str(&t->config.notes), *end; (end = strchr(line, '\n')); line = end + 1)
 		log_warn(t->c->log, LOG_TOPIC_RUN, "%.*s", (int)(end - line), line);
 	return st;
 }

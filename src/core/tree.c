@@ -7,6 +7,7 @@
 #include "core/file.h"
 #include "core/opt.h"
 #include "core/units.h"
+#include "core/utf8.h"
 
 enum { TREE_BYTES_MAX = 16 << 20, TREE_DEPTH_MAX = 64, TREE_NODES_MAX = 1000000 };
 
@@ -82,6 +83,17 @@ static struct tree *node_new(struct builder *b, enum tree_kind kind, int line)
 	return t;
 }
 
+/* YAML's core words for nothing, true and false, as JSON writes them; others stay as they are. */
+static void settle_word(char *s)
+{
+	static const char *const words[][3] = {
+		{"null", "Null", "NULL"}, {"true", "True", "TRUE"}, {"false", "False", "FALSE"}};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(s, words[i][1]) || !strcmp(s, words[i][2]))
+			memcpy(s, words[i][0], strlen(s));
+}
+
 static bool is_null(const char *s)
 {
 	return !s[0] || !strcmp(s, "~") || !strcmp(s, "null");
@@ -119,6 +131,8 @@ static struct tree *scalar(struct builder *b, const yaml_event_t *event)
 		free(t);
 		return NULL;
 	}
+	if (!t->quoted)
+		settle_word(t->text);
 	if (!t->quoted && is_null(t->text)) {
 		free(t->text);
 		t->text = NULL;
@@ -356,6 +370,7 @@ enum status tree_parse(struct tree **out, const char *name, const char *text, si
 		free(b.file);
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: out of memory", name);
 	}
+	utf8_skip_bom(&text, &size);
 	yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&b.parser, (const unsigned char *)text, size);
 	st = document(&b, &root);

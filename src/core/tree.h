@@ -2,6 +2,7 @@
 /*
  * One input grammar: YAML and JSON files, and command lines, become a tree whose nodes know their line, so
  * that an error names file and line. Anchors, aliases, tags and duplicate keys are refused.
+ * A byte order mark is passed over; True, TRUE and their kin are what YAML's core says they are.
  * An empty file is a null, and a null (`key:`, `~`, `null`) is as good as an empty map. Limits: 16 MiB, depth
  * 64, 1,000,000 nodes.
  */

@@ -63,6 +63,17 @@ void utf8_add_clean(struct text *out, const char *s, enum utf8_keep keep)
 	}
 }
 
+void utf8_skip_bom(const char **text, size_t *size)
+{
+	static const char bom[] = "\xef\xbb\xbf";
+	size_t length = sizeof(bom) - 1;
+
+	if (*size < length || memcmp(*text, bom, length) != 0)
+		return;
+	*text += length;
+	*size -= length;
+}
+
 void utf8_add_json(struct text *out, const char *json)
 {
 	size_t size;

@@ -12,6 +12,8 @@ enum { UTF8_REPLACEMENT = 0xfffd };
 /* Decodes one character; *size: bytes taken (1 for a byte that is not UTF-8). U+FFFD where it is not. 0 at
  * the end. */
 uint32_t utf8_decode(const char *s, size_t *size);
+/* Past the byte order mark that some editors begin a file with. */
+void utf8_skip_bom(const char **text, size_t *size);
 /* C0, DEL and C1 controls, line and paragraph separators, and the marks that turn the direction of what
  * follows. */
 bool utf8_is_control(uint32_t code);

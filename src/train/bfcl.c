@@ -2,6 +2,7 @@
 #include "train/bfcl.h"
 
 #include "core/text.h"
+#include "model/text/json_read.h"
 #include "train/rows.h"
 
 static const char *const categories[] = {"simple_python",     "multiple",    "parallel",
@@ -98,8 +99,8 @@ static json_t *tools_of(const json_t *functions)
 static enum status read_line(json_t *lines, const struct rows *rows, size_t i, struct error *err)
 {
 	const struct rows_place *place = &rows->place[i];
-	json_error_t why;
-	json_t *line = json_loadb(place->text, place->size, 0, &why);
+	struct json_wrong why;
+	json_t *line = json_read(place->text, place->size, 0, &why);
 
 	if (!line)
 		return error_set(err, STATUS_BAD_INPUT, "%s:%zu: %s", rows->path, place->line, why.text);

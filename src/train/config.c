@@ -86,33 +86,68 @@ static enum status set_one(struct config *c, const struct config_section *s, siz
 	return opt_set(&s->table, values, o->name, t->text, place, err);
 }
 
-/* *given: a bit a row that stands in the file. */
+/* The section that has a setting of that name; NULL: none. */
+static const struct config_section *home_of(const char *name)
+{
+	for (size_t i = 0; i < config_section_count; i++) {
+		const struct config_section *s = &config_sections[i];
+
+		if (config_row(&s->table, canonical_name(s->name, name)) < s->table.count)
+			return s;
+	}
+	return NULL;
+}
+
+/* A setting that this section has not: where it belongs, else the nearest. */
+static enum status refuse_setting(struct config *c, const struct config_section *s, const char *name,
+				  const char *place, struct error *err)
+{
+	const struct config_section *home = home_of(name);
+
+	if (home)
+		return error_set(err, STATUS_BAD_INPUT, "%s: \"%.64s\" belongs under %s", place, name,
+				 home->name);
+	return opt_set(&s->table, (char *)c + s->offset, name, "", place, err);
+}
+
+/* One of the map's settings. */
+static enum status read_setting(struct config *c, const struct config_section *s, const struct tree *map,
+				size_t i, struct error *err)
+{
+	const char *name = canonical_name(s->name, map->keys[i]);
+	const struct tree **given;
+	char place[PATH_MAX + 64];
+	size_t row = config_row(&s->table, name);
+
+	snprintf(place, sizeof(place), "%s:%d: %s", map->file, map->items[i]->line, s->name);
+	if (row == s->table.count)
+		return refuse_setting(c, s, map->keys[i], place, err);
+	given = &c->given[s - config_sections][row];
+	if (*given)
+		return error_set(err, STATUS_BAD_INPUT, "%s: %s is given twice, as \"%s\" too", place, name,
+				 map->keys[i]);
+	*given = map->items[i];
+	return set_one(c, s, row, name, map->items[i], err);
+}
+
 static enum status read_section(struct config *c, const struct config_section *s, const struct tree *map,
-				uint64_t *given, struct error *err)
+				struct error *err)
 {
 	enum status st = STATUS_OK;
 
 	if (map->kind == TREE_NULL)
 		return STATUS_OK;
+	if (map->kind == TREE_SCALAR && !strcmp(s->name, "model")) { /* its path alone */
+		size_t row = config_row(&s->table, "name_or_path");
+
+		c->given[s - config_sections][row] = map;
+		return set_one(c, s, row, "name_or_path", map, err);
+	}
 	if (map->kind != TREE_MAP)
 		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: a map of settings belongs here",
 				 map->file, map->line, s->name);
-	for (size_t i = 0; i < map->count && !st; i++) {
-		const char *name = canonical_name(s->name, map->keys[i]);
-		char place[PATH_MAX + 64];
-		size_t row = 0;
-
-		snprintf(place, sizeof(place), "%s:%d: %s", map->file, map->items[i]->line, s->name);
-		while (row < s->table.count && strcmp(s->table.rows[row].name, name))
-			row++;
-		if (row == s->table.count) /* names the nearest */
-			return opt_set(&s->table, (char *)c + s->offset, name, "", place, err);
-		if (*given & 1ull << row)
-			return error_set(err, STATUS_BAD_INPUT, "%s: %s is given twice, as \"%s\" too", place,
-					 name, map->keys[i]);
-		*given |= 1ull << row;
-		st = set_one(c, s, row, name, map->items[i], err);
-	}
+	for (size_t i = 0; i < map->count && !st; i++)
+		st = read_setting(c, s, map, i, err);
 	return st;
 }
 
@@ -134,22 +169,31 @@ static enum status check_sections(const struct tree *root, struct error *err)
 		names[n++] = config_sections[i].name;
 	names[n++] = "deepspeed";
 	names[n] = NULL;
+	for (size_t i = 0; root->kind == TREE_MAP && i < root->count; i++) {
+		const struct config_section *home = home_of(root->keys[i]);
+
+		if (home && !config_section(root->keys[i]))
+			return error_set(err, STATUS_BAD_INPUT, "%s:%d: \"%.64s\" belongs under %s",
+					 root->file, root->items[i]->line, root->keys[i], home->name);
+	}
 	return tree_check_keys(root, names, err);
 }
 
-static enum status read_deepspeed(struct config *c, const struct tree *t, uint64_t given, struct error *err)
+static enum status read_deepspeed(struct config *c, const struct tree *t, struct error *err)
 {
-	enum status st;
+	struct error why = {0};
 
 	if (!t || t->kind == TREE_NULL)
 		return STATUS_OK;
 	if (t->kind == TREE_MAP)
-		return config_deepspeed(c, t, given, err);
+		return config_deepspeed(c, t, err);
 	if (t->kind != TREE_SCALAR)
 		return error_set(err, STATUS_BAD_INPUT, "%s:%d: deepspeed: a file or a map belongs here",
 				 t->file, t->line);
-	st = tree_read(&c->tree[1], t->text, err);
-	return st ? st : config_deepspeed(c, c->tree[1], given, err);
+	if (tree_read(&c->tree[1], t->text, &why))
+		return error_set_cause(err, STATUS_BAD_INPUT, why.cause, "%s:%d: deepspeed: %s", t->file,
+				       t->line, why.text);
+	return config_deepspeed(c, c->tree[1], err);
 }
 
 /* Absolute, so that a run goes on from any folder. */
@@ -188,7 +232,6 @@ static enum status make_paths_absolute(struct config *c, struct error *err)
 static enum status read_tree(struct config *c, struct error *err)
 {
 	const struct tree *root = c->tree[0];
-	uint64_t given_training = 0;
 	enum status st = check_sections(root, err);
 
 	if (!st)
@@ -196,18 +239,17 @@ static enum status read_tree(struct config *c, struct error *err)
 	for (size_t i = 0; i < config_section_count && !st; i++) {
 		const struct config_section *s = &config_sections[i];
 		const struct tree *map = tree_get(root, s->name);
-		uint64_t given = 0;
 
 		if (map)
-			st = read_section(c, s, map, &given, err);
-		if (!strcmp(s->name, "training"))
-			given_training = given;
+			st = read_section(c, s, map, err);
 	}
 	c->has_lora = tree_get(root, "lora") != NULL;
 	if (!st)
-		st = read_deepspeed(c, tree_get(root, "deepspeed"), given_training, err);
+		st = read_deepspeed(c, tree_get(root, "deepspeed"), err);
 	if (!st)
-		st = config_check(c, root->file, err);
+		st = config_check(c, err);
+	if (!st)
+		config_settle(c);
 	return st ? st : make_paths_absolute(c, err);
 }
 
@@ -247,7 +289,7 @@ void config_release(struct config *c)
 		free(c->paths[i]);
 	tree_free(c->tree[0]);
 	tree_free(c->tree[1]);
-	text_release(&c->ignored);
+	text_release(&c->notes);
 	*c = (struct config){0};
 }
 

@@ -59,14 +59,18 @@ struct config_data {
 	const char *cache_dir;
 };
 
+enum { CONFIG_SECTIONS = 4, CONFIG_ROWS_MAX = 64 };
+
 struct config {
 	struct config_model model;
 	struct config_lora lora;
 	struct config_training training;
 	struct config_data data;
 	bool has_lora;
-	struct text ignored; /* lines: what of a DeepSpeed configuration means nothing here */
+	struct text notes; /* lines: what is without effect here */
 	struct tree *tree[2];
+	const struct tree
+		*given[CONFIG_SECTIONS][CONFIG_ROWS_MAX]; /* where a row's value stands; NULL: nowhere */
 	const char **words[8];
 	size_t word_lists;
 	char *paths[64]; /* made absolute */
@@ -84,7 +88,7 @@ struct config_section {
 	size_t offset;
 };
 extern const struct config_section config_sections[];
-extern const size_t config_section_count;
+extern const size_t config_section_count; /* CONFIG_SECTIONS */
 
 /* Reads and checks; relative paths are taken from the working directory and made absolute. BAD_INPUT names
  * file, line and the nearest known word. Valid and empty after config_release. */
@@ -96,7 +100,6 @@ void config_release(struct config *c);
 void config_write(struct text *out, const struct config *c);
 
 /* DeepSpeed's JSON, a file or a map (train/config_deepspeed.c): stage, micro-batch, accumulation, clipping
- * and bf16 enter `training`; a setting that `given` says is there already must agree. The rest is named in
- * c->ignored. */
-enum status config_deepspeed(struct config *c, const struct tree *map, uint64_t given, struct error *err);
+ * and bf16 enter `training`; a setting that is there already must agree. The rest is named in c->notes. */
+enum status config_deepspeed(struct config *c, const struct tree *map, struct error *err);
 #endif

@@ -1,38 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a DeepSpeed configuration says of the step. Its engine's other settings mean nothing here. */
 #include <math.h>
-#include "train/config.h"
+#include "train/config_rows.h"
 
 static bool is_auto(const struct tree *t)
 {
 	return t && t->kind == TREE_SCALAR && !strcmp(t->text, "auto");
 }
 
-static size_t row_of(const struct opt_table *t, const char *name)
-{
-	size_t row = 0;
-
-	while (row < t->count && strcmp(t->rows[row].name, name))
-		row++;
-	return row;
-}
-
-static const struct opt_table *training_table(void)
-{
-	size_t i = 0;
-
-	while (strcmp(config_sections[i].name, "training"))
-		i++;
-	return &config_sections[i].table;
-}
-
 /* A setting of ours: it takes the value, or, where it was given, must have it already. */
 static enum status take(struct config *c, const struct tree *t, const char *theirs, const char *ours,
-			uint64_t given, struct error *err)
+			struct error *err)
 {
-	const struct opt_table *table = training_table();
+	const struct opt_table *table = &config_section("training")->table;
 	struct config_training other = c->training;
-	size_t row = row_of(table, ours);
+	size_t row = config_row(table, ours);
 	char place[400], was[64], is[64];
 	enum status st;
 
@@ -46,10 +28,11 @@ static enum status take(struct config *c, const struct tree *t, const char *thei
 		return st;
 	opt_value_text(&table->rows[row], &c->training, was, sizeof(was));
 	opt_value_text(&table->rows[row], &other, is, sizeof(is));
-	if (given & 1ull << row && strcmp(was, is))
+	if (config_given(c, "training", ours) && strcmp(was, is))
 		return error_set(err, STATUS_BAD_INPUT, "%s is %s, and training: %s is %s", place, is, ours,
 				 was);
 	c->training = other;
+	c->given[config_section("training") - config_sections][row] = t;
 	return STATUS_OK;
 }
 
@@ -82,12 +65,12 @@ static void name_ignored(struct config *c, const struct tree *map, const char *w
 		for (const char *const *k = known; *k; k++)
 			taken = taken || !strcmp(*k, map->keys[i]);
 		if (!taken)
-			text_addf(&c->ignored, "%s:%d: deepspeed: %s%s%s means nothing here and is ignored\n",
+			text_addf(&c->notes, "%s:%d: deepspeed: %s%s%s means nothing here and is ignored\n",
 				  map->file, map->items[i]->line, within, *within ? "." : "", map->keys[i]);
 	}
 }
 
-enum status config_deepspeed(struct config *c, const struct tree *map, uint64_t given, struct error *err)
+enum status config_deepspeed(struct config *c, const struct tree *map, struct error *err)
 {
 	static const char *const known[] = {"zero_optimization",
 					    "train_micro_batch_size_per_gpu",
@@ -105,20 +88,19 @@ enum status config_deepspeed(struct config *c, const struct tree *map, uint64_t 
 	if (map->kind != TREE_MAP)
 		return error_set(err, STATUS_BAD_INPUT, "%s:%d: deepspeed: a map belongs here", map->file,
 				 map->line);
-	st = take(c, tree_get(zero, "stage"), "zero_optimization.stage", "zero_stage", given, err);
+	st = take(c, tree_get(zero, "stage"), "zero_optimization.stage", "zero_stage", err);
 	if (!st)
 		st = take(c, tree_get(map, "train_micro_batch_size_per_gpu"),
-			  "train_micro_batch_size_per_gpu", "per_device_train_batch_size", given, err);
+			  "train_micro_batch_size_per_gpu", "per_device_train_batch_size", err);
 	if (!st)
 		st = take(c, tree_get(map, "gradient_accumulation_steps"), "gradient_accumulation_steps",
-			  "gradient_accumulation_steps", given, err);
+			  "gradient_accumulation_steps", err);
 	if (!st)
-		st = take(c, tree_get(map, "gradient_clipping"), "gradient_clipping", "max_grad_norm", given,
-			  err);
+		st = take(c, tree_get(map, "gradient_clipping"), "gradient_clipping", "max_grad_norm", err);
 	if (!st)
-		st = take(c, tree_get(bf16, "enabled"), "bf16.enabled", "bf16", given, err);
+		st = take(c, tree_get(bf16, "enabled"), "bf16.enabled", "bf16", err);
 	if (!st)
-		st = take(c, tree_get(fp16, "enabled"), "fp16.enabled", "fp16", given, err);
+		st = take(c, tree_get(fp16, "enabled"), "fp16.enabled", "fp16", err);
 	name_ignored(c, map, "", known);
 	name_ignored(c, zero, "zero_optimization", stage);
 	name_ignored(c, bf16, "bf16", enabled);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/config_rows.h"
 
+#include "model/text/template.h"
+
 static const char *const schedules[] = {
 	"constant", "constant_with_warmup", "linear", "cosine", "onecycle", "wsd", NULL};
 static const char *const decays[] = {"linear", "cosine", "1-sqrt", NULL};
@@ -8,16 +10,13 @@ static const char *const recomputes[] = {"none", "cheap", "full", NULL};
 static const char *const formats[] = {"auto", "chat", "glaive", "sharegpt", NULL};
 static const char *const long_rows[] = {"drop", "truncate", NULL};
 static const char *const optims[] = {"adamw", "adamw_torch", NULL};
-static const char *const linears[] = {"q_proj",	 "k_proj",    "v_proj",	    "o_proj", "gate_proj",
-				      "up_proj", "down_proj", "all-linear", NULL};
-static const char *const saved_whole[] = {"embed_tokens", "lm_head", NULL};
 
 #define ROW(field, ...) OPT_ROW(struct config_model, field, .name = #field, __VA_ARGS__)
 static const struct opt model_rows[] = {
 	ROW(name_or_path, .shown = "PATH", .help = "folder with config.json and safetensors, or a GGUF file"),
 	ROW(tokenizer, .shown = "PATH", .help = "tokenizer.json or its folder; else the model's own"),
-	ROW(chat_template, .preset = "auto", .shown = "NAME",
-	    .help = "how messages become text; auto: the model's own family"),
+	ROW(chat_template, .preset = "auto", .choices = template_names,
+	    .help = "how messages become text; auto: the model's own"),
 };
 #undef ROW
 
@@ -90,7 +89,7 @@ static const struct opt training_rows[] = {
 	ROW(tensorboard, .preset = "true", .help = "write TensorBoard's events"),
 	ROW(seed, .preset = "42", .help = "of adapters, rows' order, dropout"),
 	ROW(zero_stage, .preset = "0", .min = 0, .max = 3,
-	    .help = "DeepSpeed's; one rank has nothing to divide"),
+	    .help = "DeepSpeed's, read and noted: one process holds all, whatever it says"),
 };
 #undef ROW
 
@@ -98,7 +97,7 @@ static const struct opt training_rows[] = {
 static const struct opt data_rows[] = {
 	ROW(train, .many = true, .help = "files of rows, JSON Lines"),
 	ROW(eval, .many = true, .help = "held-out rows"),
-	ROW(format, .preset = "auto", .choices = formats, .help = "of the rows; auto: by the first"),
+	ROW(format, .preset = "auto", .choices = formats, .help = "of the rows; auto: by each row's keys"),
 	ROW(max_seq_length, .preset = "1024", .min = 8, .max = 16777216,
 	    .help = "tokens of a pack, and of a row at most"),
 	ROW(packing, .preset = "true", .help = "several rows a pack, which never see each other"),
@@ -127,103 +126,39 @@ const struct config_section config_sections[] = {
 	{"data", "rows", TABLE(data_rows, struct config_data), offsetof(struct config, data)},
 };
 const size_t config_section_count = sizeof(config_sections) / sizeof(config_sections[0]);
+_Static_assert(sizeof(config_sections) / sizeof(config_sections[0]) == CONFIG_SECTIONS, "sections");
+_Static_assert(sizeof(training_rows) / sizeof(training_rows[0]) <= CONFIG_ROWS_MAX, "the longest one's rows");
 
-static enum status check_words(const struct opt_words *words, const char *const *known, const char *what,
-			       const char *place, struct error *err)
+size_t config_row(const struct opt_table *t, const char *name)
 {
-	for (size_t i = 0; i < words->count; i++) {
-		const char *near;
-		size_t count = 0;
-		bool found = false;
+	size_t row = 0;
 
-		for (; known[count]; count++)
-			found = found || !strcmp(known[count], words->word[i]);
-		near = opt_nearest(words->word[i], known, count);
-		if (!found)
-			return error_set(err, STATUS_BAD_INPUT,
-					 "%s: lora: %s: unknown module \"%.64s\"%s%s%s", place, what,
-					 words->word[i], near ? ", did you mean \"" : "", near ? near : "",
-					 near ? "\"" : "");
-		for (size_t k = 0; k < i; k++)
-			if (!strcmp(words->word[k], words->word[i]))
-				return error_set(err, STATUS_BAD_INPUT,
-						 "%s: lora: %s: \"%s\" stands there twice", place, what,
-						 words->word[i]);
-	}
-	return STATUS_OK;
+	while (row < t->count && strcmp(t->rows[row].name, name))
+		row++;
+	return row;
 }
 
-static enum status check_lora(const struct config *c, const char *place, struct error *err)
+const struct config_section *config_section(const char *name)
 {
-	enum status st;
-
-	if (c->has_lora == c->training.full_finetuning)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			c->has_lora ? "%s: a section lora and training: full_finetuning: true contradict "
-				      "each other"
-				    : "%s: neither a section lora nor training: full_finetuning: true: "
-				      "which is to be trained, an adapter or everything?",
-			place);
-	st = check_words(&c->lora.target_modules, linears, "target_modules", place, err);
-	return st ? st : check_words(&c->lora.modules_to_save, saved_whole, "modules_to_save", place, err);
+	for (size_t i = 0; i < config_section_count; i++)
+		if (!strcmp(config_sections[i].name, name))
+			return &config_sections[i];
+	return NULL;
 }
 
-static enum status check_training(const struct config *c, const char *place, struct error *err)
+const struct tree *config_given(const struct config *c, const char *section, const char *name)
 {
-	const struct config_training *t = &c->training;
+	const struct config_section *s = config_section(section);
+	size_t row = config_row(&s->table, name);
 
-	if (t->fp16)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"%s: training: fp16: float16 overflows without a loss scale and is not done; use "
-			"bf16: true",
-			place);
-	if (t->warmup_steps && t->warmup_ratio > 0)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: training: warmup_steps or warmup_ratio, not both", place);
-	if (t->gradient_checkpointing && t->recompute == CONFIG_RECOMPUTE_CHEAP)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"%s: training: gradient_checkpointing and recompute: cheap contradict each other",
-			place);
-	if (t->max_steps && t->warmup_steps > t->max_steps)
-		return error_set(
-			err, STATUS_BAD_INPUT,
-			"%s: training: warmup_steps are more than max_steps: learning_rate would never be "
-			"reached",
-			place);
-	return STATUS_OK;
+	return row < s->table.count ? c->given[s - config_sections][row] : NULL;
 }
 
-static enum status check_evaluation(const struct config *c, const char *place, struct error *err)
+const struct tree *config_place(const struct config *c, const char *section, const char *name)
 {
-	const struct config_training *t = &c->training;
-	const char *wish = t->eval_steps		? "eval_steps"
-			   : t->eval_on_start		? "eval_on_start"
-			   : t->load_best_model_at_end	? "load_best_model_at_end"
-			   : t->early_stopping_patience ? "early_stopping_patience"
-							: NULL;
+	const struct tree *place = name ? config_given(c, section, name) : NULL;
 
-	if (wish && !c->data.eval.count)
-		return error_set(err, STATUS_BAD_INPUT, "%s: training: %s needs held-out rows: data: eval",
-				 place, wish);
-	if (t->early_stopping_patience && !t->eval_steps)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: training: early_stopping_patience needs eval_steps", place);
-	return STATUS_OK;
-}
-
-enum status config_check(const struct config *c, const char *place, struct error *err)
-{
-	enum status st;
-
-	if (!c->model.name_or_path)
-		return error_set(err, STATUS_BAD_INPUT, "%s: model: name_or_path is missing", place);
-	if (!c->data.train.count)
-		return error_set(err, STATUS_BAD_INPUT, "%s: data: train is missing: which rows?", place);
-	st = check_lora(c, place, err);
-	if (!st)
-		st = check_training(c, place, err);
-	return st ? st : check_evaluation(c, place, err);
+	if (!place)
+		place = tree_get(c->tree[0], section);
+	return place ? place : c->tree[0];
 }

@@ -40,7 +40,22 @@ static void tell(const struct log *log, const char *what, const struct tokenised
 			 (unsigned long long)t->untrained);
 }
 
-static enum status open_set(struct set *set, struct tokenised_ask *ask, const char *what,
+/* Of positions that the model was not made for it has learned nothing. */
+static void warn_of_positions(const struct log *log, const char *what, const struct tokenised *t,
+			      int64_t positions)
+{
+	uint64_t beyond = 0;
+
+	for (uint64_t i = 0; i < t->rows; i++)
+		beyond += t->begin[i + 1] - t->begin[i] > (uint64_t)positions;
+	if (beyond)
+		log_warn(log, LOG_TOPIC_RUN,
+			 "%s: %llu rows are longer than the %lld positions that the model was made for "
+			 "(max_position_embeddings); data: max_seq_length: %lld drops them",
+			 what, (unsigned long long)beyond, (long long)positions, (long long)positions);
+}
+
+static enum status open_set(struct set *set, struct tokenised_ask *ask, const char *what, int64_t positions,
 			    const struct sampler *s, struct error *err)
 {
 	enum status st;
@@ -51,10 +66,11 @@ static enum status open_set(struct set *set, struct tokenised_ask *ask, const ch
 	if (st)
 		return st;
 	tell(ask->log, what, &set->rows);
+	warn_of_positions(ask->log, what, &set->rows, positions);
 	return feed_open(&set->feed, s, &set->rows, err);
 }
 
-static enum status open_sets(struct data *d, const struct config *c, const char *tokenizer,
+static enum status open_sets(struct data *d, const struct config *c, const char *tokenizer, int64_t positions,
 			     const struct log *log, struct error *err)
 {
 	const struct config_data *rows = &c->data;
@@ -82,7 +98,7 @@ static enum status open_sets(struct data *d, const struct config *c, const char 
 		.micros = c->training.gradient_accumulation_steps,
 		.world = 1,
 	};
-	enum status st = open_set(&d->train, &ask, "training", &s, err);
+	enum status st = open_set(&d->train, &ask, "training", positions, &s, err);
 
 	if (st)
 		return st;
@@ -91,7 +107,7 @@ static enum status open_sets(struct data *d, const struct config *c, const char 
 	s.shuffle = false;
 	s.micros = 1;
 	s.packs_per_micro = c->training.per_device_eval_batch_size;
-	return open_set(&d->eval, &ask, "evaluation", &s, err);
+	return open_set(&d->eval, &ask, "evaluation", positions, &s, err);
 }
 
 static enum status open_words(struct data *d, const struct config *c, const struct shape *shape,
@@ -128,7 +144,7 @@ enum status data_open(struct data **out, const struct config *c, const struct sh
 	tokenizer_file(file, path);
 	st = open_words(d, c, shape, err);
 	if (!st)
-		st = open_sets(d, c, file, log, err);
+		st = open_sets(d, c, file, shape->context, log, err);
 	if (st)
 		data_close(&d);
 	else

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/rows.h"
 
+#include "core/utf8.h"
 #include "model/files/mapped.h"
+#include "model/text/json_read.h"
 
 static enum status add_place(struct rows *r, const char *text, size_t size, size_t line, struct error *err)
 {
@@ -80,16 +82,17 @@ static enum status find_items(struct rows *r, const char *text, size_t size, str
 
 enum status rows_scan(struct rows *r, const char *path, const char *text, uint64_t size, struct error *err)
 {
-	size_t first = 0;
+	size_t first = 0, length = size;
 	enum status st;
 
 	*r = (struct rows){.path = strdup(path)};
 	if (!r->path)
 		return error_set(err, STATUS_NO_RESOURCE, "rows");
-	while (first < size && is_blank(text[first]))
+	utf8_skip_bom(&text, &length);
+	while (first < length && is_blank(text[first]))
 		first++;
-	st = first < size && text[first] == '[' ? find_items(r, text, size, err)
-						: find_lines(r, text, size, err);
+	st = first < length && text[first] == '[' ? find_items(r, text, length, err)
+						  : find_lines(r, text, length, err);
 	if (!st && !r->count)
 		st = error_set(err, STATUS_BAD_INPUT, "%s: no rows", path);
 	if (st)
@@ -135,8 +138,8 @@ static enum rows_format format_of(const json_t *row)
 enum status rows_parse(json_t **out, const char *text, size_t size, enum rows_format format,
 		       struct error *err)
 {
-	json_error_t why;
-	json_t *row = json_loadb(text, size, 0, &why);
+	struct json_wrong why;
+	json_t *row = json_read(text, size, JSON_REJECT_DUPLICATES, &why);
 	enum status st;
 
 	if (!row)

@@ -2,13 +2,14 @@
 /* ShareGPT: {"conversations": [{"from", "value"}, ..]}, with "system" and "tools" beside it in some. */
 #include <strings.h>
 
+#include "model/text/json_read.h"
 #include "train/rows.h"
 
 /* A turn whose text is the JSON of a call, or of several. */
 static json_t *calls_of(const char *text, size_t i, struct error *err)
 {
-	json_error_t why;
-	json_t *calls = json_loads(text, 0, &why), *one;
+	struct json_wrong why;
+	json_t *calls = json_read(text, strlen(text), 0, &why), *one;
 
 	if (!calls) {
 		error_set(err, STATUS_BAD_INPUT, "conversations[%zu]: the call is no JSON: %s", i, why.text);

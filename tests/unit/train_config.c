@@ -56,31 +56,49 @@ static void settings_are_read_and_written_back(void **state)
 static const struct {
 	const char *where, *instead, *says;
 } wrong[] = {
-	{"  learning_rate", "  learning_rat: 1", "t.yaml:5: training: unknown option \"learning_rat\", did you mean "
-						 "\"learning_rate\""},
+	{"  learning_rate", "  learning_rat: 1",
+	 "t.yaml:5: training: unknown option \"learning_rat\", did you mean "
+	 "\"learning_rate\""},
 	{"training:", "trainig:", "t.yaml:4: unknown key \"trainig\", did you mean \"training\""},
 	{"lora", "lora: {r: 0}", "\"0\" is outside 1 to 4096"},
 	{"lora", "lora: {r: -1}", "t.yaml:3: lora: r: "},
-	{"lora", "lora: {target_modules: [q_prj]}", "unknown module \"q_prj\", did you mean \"q_proj\""},
+	{"lora", "lora: {target_modules: [q_prj]}",
+	 "t.yaml:3: lora: target_modules: unknown module \"q_prj\", did you mean \"q_proj\""},
 	{"lora", "lora: {target_modules: [q_proj, q_proj]}", "stands there twice"},
 	{"lora", "lora: {modules_to_save: [norm]}", "unknown module \"norm\""},
 	{"lora", "lora: {alpha: 1, lora_alpha: 2}", "alpha is given twice"},
 	{"lora", "lora: 7", "t.yaml:3: lora: a map of settings belongs here"},
 	{"lora", "", "which is to be trained, an adapter or everything"},
-	{"  warmup_ratio", "  full_finetuning: true", "contradict"},
-	{"  warmup_ratio", "  fp16: true", "use bf16: true"},
+	{"  warmup_ratio", "  full_finetuning: true",
+	 "t.yaml:7: training: full_finetuning: it and a section lora contradict"},
+	{"  warmup_ratio", "  fp16: true", "t.yaml:7: training: fp16: float16"},
+	{"lora", "lora: {target_modules: [all-linear, q_proj]}",
+	 "t.yaml:3: lora: target_modules: all-linear stands for every one"},
+	{"  warmup_ratio", "  warmup_ratio: 0.1\n  warmup_steps: 3",
+	 "t.yaml:7: training: warmup_ratio: warmup_steps is given"},
+	{"  warmup_ratio", "  max_seq_length: 512",
+	 "t.yaml:7: training: \"max_seq_length\" belongs under data"},
+	{"training:", "cutoff_len: 512\ntraining:", "t.yaml:4: \"cutoff_len\" belongs under data"},
+	{"  name_or_path", "  name_or_path: /m\n  chat_template: qwen",
+	 "t.yaml:3: model: chat_template: \"qwen\" is none of auto, "},
+	{"  warmup_ratio", "  bf16: yes", "t.yaml:7: training: bf16: \"yes\" is neither true nor false"},
+	{"  warmup_ratio", "  gradient_checkpointing: True\n  recompute: none",
+	 "t.yaml:7: training: gradient_checkpointing: it is"},
+	{"  warmup_ratio", "  gradient_checkpointing: false\n  recompute: full", "contradicts it"},
 	{"  warmup_ratio", "  max_steps: \"10\"", "no text"},
 	{"  warmup_ratio", "  max_steps: 10.5", "max_steps"},
 	{"  warmup_ratio", "  learning_rate: 1", "a second time"},
 	{"  learning_rate", "  learning_rate: .nan", "learning_rate"},
 	{"  learning_rate", "  learning_rate: 1e999", "learning_rate"},
-	{"  warmup_ratio", "  early_stopping_patience: 2", "needs eval_steps"},
+	{"  warmup_ratio", "  early_stopping_patience: 2",
+	 "t.yaml:7: training: early_stopping_patience: it needs eval_steps"},
 	{"  lr_scheduler_type", "  lr_scheduler_type: cosin", "did you mean \"cosine\""},
-	{"  train:", "", "data: train is missing"},
+	{"  train:", "", "t.yaml:8: data: train: it is missing"},
 	{"  train:", "  train: [a, [b]]", "a word belongs here"},
 	{"  eval", "  max_seq_length: 4", "outside 8"},
-	{"  name_or_path", "", "name_or_path is missing"},
-	{"  warmup_ratio", "  warmup_steps: 20\n  max_steps: 10", "more than max_steps"},
+	{"  name_or_path", "", "t.yaml:1: model: name_or_path: it is missing"},
+	{"  warmup_ratio", "  warmup_steps: 20\n  max_steps: 10",
+	 "t.yaml:7: training: warmup_steps: they are more than max_steps"},
 	{"  warmup_ratio", "  gradient_checkpointing: true\n  recompute: cheap", "contradict"},
 };
 
@@ -106,9 +124,35 @@ static void what_is_wrong_is_named(void **state)
 	}
 }
 
+/* A byte order mark, a model by its path alone, and YAML's other words for true. What is said one way is kept
+ * both ways, so that what is kept is taken again. */
+static void other_ways_to_say_it(void **state)
+{
+	static const char text[] = "\xef\xbb\xbfmodel: /m\nlora: {r: 4}\ndata: {train: /t, packing: FALSE}\n"
+				   "training: {gradient_checkpointing: True, bf16: TRUE}\n";
+	struct config c, again;
+	struct text kept = {0};
+	struct error err = {0};
+
+	(void)state;
+	if (parse(&c, text, &err))
+		fail_msg("%s", err.text);
+	assert_string_equal(c.model.name_or_path, "/m");
+	assert_true(c.training.bf16 && c.training.gradient_checkpointing && !c.data.packing);
+	assert_int_equal(c.training.recompute, CONFIG_RECOMPUTE_FULL);
+	config_write(&kept, &c);
+	if (parse(&again, text_str(&kept), &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(again.training.recompute, CONFIG_RECOMPUTE_FULL);
+	config_release(&c);
+	config_release(&again);
+	text_release(&kept);
+}
+
 static void evaluation_needs_rows(void **state)
 {
-	static const char *const wishes[] = {"eval_steps: 5", "eval_on_start: true", "load_best_model_at_end: true"};
+	static const char *const wishes[] = {"eval_steps: 5", "eval_on_start: true",
+					     "load_best_model_at_end: true"};
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
@@ -116,8 +160,8 @@ static void evaluation_needs_rows(void **state)
 		struct config c;
 		char text[512];
 
-		snprintf(text, sizeof(text), "model: {path: /m}\nlora: {r: 4}\ndata: {train: /t}\ntraining: {%s}\n",
-			 wishes[i]);
+		snprintf(text, sizeof(text),
+			 "model: {path: /m}\nlora: {r: 4}\ndata: {train: /t}\ntraining: {%s}\n", wishes[i]);
 		assert_int_equal(parse(&c, text, &err), STATUS_BAD_INPUT);
 		assert_non_null(strstr(err.text, "data: eval"));
 	}
@@ -127,7 +171,8 @@ static enum status deepspeed(struct config *c, const char *training, const char 
 {
 	char text[1024];
 
-	snprintf(text, sizeof(text), "model: {path: /m}\nlora: {r: 4}\ndata: {train: /t}\ntraining: {%s}\ndeepspeed: %s\n",
+	snprintf(text, sizeof(text),
+		 "model: {path: /m}\nlora: {r: 4}\ndata: {train: /t}\ntraining: {%s}\ndeepspeed: %s\n",
 		 training, json);
 	return parse(c, text, err);
 }
@@ -138,19 +183,21 @@ static void deepspeed_says_stage_batch_and_clipping(void **state)
 	struct config c;
 
 	(void)state;
-	assert_int_equal(deepspeed(&c, "bf16: true",
-				   "{\"zero_optimization\": {\"stage\": 2, \"overlap_comm\": true}, "
-				   "\"train_micro_batch_size_per_gpu\": 4, \"gradient_accumulation_steps\": \"auto\", "
-				   "\"gradient_clipping\": 0.5, \"bf16\": {\"enabled\": \"auto\"}, \"optimizer\": {}}",
-				   &err),
-			 STATUS_OK);
+	assert_int_equal(
+		deepspeed(&c, "bf16: true",
+			  "{\"zero_optimization\": {\"stage\": 2, \"overlap_comm\": true}, "
+			  "\"train_micro_batch_size_per_gpu\": 4, \"gradient_accumulation_steps\": \"auto\", "
+			  "\"gradient_clipping\": 0.5, \"bf16\": {\"enabled\": \"auto\"}, \"optimizer\": {}}",
+			  &err),
+		STATUS_OK);
 	assert_int_equal(c.training.zero_stage, 2);
+	assert_non_null(strstr(text_str(&c.notes), "t.yaml:5: training: zero_stage: 2 divides nothing here"));
 	assert_int_equal(c.training.per_device_train_batch_size, 4);
 	assert_int_equal(c.training.gradient_accumulation_steps, 1);
 	assert_true(c.training.max_grad_norm == 0.5);
-	assert_non_null(strstr(text_str(&c.ignored), "zero_optimization.overlap_comm means nothing here"));
-	assert_non_null(strstr(text_str(&c.ignored), "optimizer means nothing here"));
-	assert_null(strstr(text_str(&c.ignored), "gradient_clipping"));
+	assert_non_null(strstr(text_str(&c.notes), "zero_optimization.overlap_comm means nothing here"));
+	assert_non_null(strstr(text_str(&c.notes), "optimizer means nothing here"));
+	assert_null(strstr(text_str(&c.notes), "gradient_clipping"));
 	config_release(&c);
 }
 
@@ -162,10 +209,11 @@ static void deepspeed_must_agree(void **state)
 		{"max_grad_norm: 1", "{gradient_clipping: 0.5}",
 		 "gradient_clipping is 0.5, and training: max_grad_norm is 1"},
 		{"fp16: false", "{fp16: {enabled: true}}", "fp16.enabled is true"},
-		{"", "{fp16: {enabled: true}}", "use bf16: true"},
+		{"", "{fp16: {enabled: true}}", "t.yaml:5: training: fp16: float16"},
 		{"per_device_train_batch_size: 3", "{train_batch_size: 8}", "no multiple"},
 		{"", "{zero_optimization: {stage: 4}}", "outside 0 to 3"},
-		{"", "/there/is/none.json", "/there/is/none.json"},
+		{"", "/there/is/none.json", "t.yaml:5: deepspeed: cannot open /there/is/none.json"},
+		{"", "5", "t.yaml:5: deepspeed: "},
 		{"", "[1]", "a file or a map"},
 	};
 
@@ -174,7 +222,8 @@ static void deepspeed_must_agree(void **state)
 		struct error err = {0};
 		struct config c;
 
-		if (!deepspeed(&c, cases[i].training, cases[i].json, &err) || !strstr(err.text, cases[i].says))
+		if (!deepspeed(&c, cases[i].training, cases[i].json, &err) ||
+		    !strstr(err.text, cases[i].says))
 			fail_msg("%s: %s", cases[i].json, err.text);
 	}
 }
@@ -184,6 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(settings_are_read_and_written_back),
 		cmocka_unit_test(what_is_wrong_is_named),
+		cmocka_unit_test(other_ways_to_say_it),
 		cmocka_unit_test(evaluation_needs_rows),
 		cmocka_unit_test(deepspeed_says_stage_batch_and_clipping),
 		cmocka_unit_test(deepspeed_must_agree),

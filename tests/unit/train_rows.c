@@ -117,7 +117,41 @@ static void test_rows__what_is_wrong_is_said(void **state)
 	       "conversations[0] has no \"from\", or no text \"value\"");
 	expect("{\"conversations\":[{\"from\":\"function_call\",\"value\":\"f()\"}]}",
 	       "conversations[0]: the call is no JSON: '[' or '{' expected near 'f'");
-	expect("{\"messages\":[", "']' expected near end of file (column 13)");
+	expect("{\"messages\":[", "it ends before it is whole (column 13)");
+	expect("{\"messages\":[], \"messages\":[]}",
+	       "a key stands a second time, near '\"messages\"' (column 26)");
+	expect("{\"messages\":[{\"role\":\"user\",\"content\":\"a\\u0000b\"}]}",
+	       "a text holds \\u0000, which no text here may, near '\"a\\u0000b\"' (column 48)");
+	expect("{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":{\"n\":"
+	       "18446744073709551616}}]}]}",
+	       "a number does not fit 64 bits: quoted, as a text, it stays as it is, near "
+	       "'18446744073709551616' (column "
+	       "96)");
+	expect("{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":"
+	       "\"{\\\"n\\\":18446744073709551616}\"}]}]}",
+	       "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"arguments\":"
+	       "\"{\\\"n\\\":18446744073709551616}\",\"name\":\"f\"}]}]}");
+}
+
+static void test_rows__a_byte_order_mark_is_no_part_of_a_row(void **state)
+{
+	static const char *const texts[] = {
+		"\xef\xbb\xbf{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}",
+		"\xef\xbb\xbf[{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}]"};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct error err = {0};
+		struct rows rows;
+		struct chat chat;
+
+		assert_int_equal(rows_scan(&rows, "r", texts[i], strlen(texts[i]), &err), STATUS_OK);
+		if (rows_read(&rows, 0, ROWS_AUTO, &chat, &err))
+			fail_msg("%s", err.text);
+		assert_string_equal(chat.messages[0].content, "a");
+		chat_release(&chat);
+		rows_release(&rows);
+	}
 }
 
 static void write_file(char path[], const char *text)
@@ -199,6 +233,7 @@ int main(void)
 		cmocka_unit_test(test_rows__glaive_calls_in_every_form),
 		cmocka_unit_test(test_rows__sharegpt_becomes_messages_and_tools),
 		cmocka_unit_test(test_rows__what_is_wrong_is_said),
+		cmocka_unit_test(test_rows__a_byte_order_mark_is_no_part_of_a_row),
 		cmocka_unit_test(test_rows__lines_and_arrays_are_told_apart_and_counted),
 		cmocka_unit_test(test_rows__a_file_without_rows_or_end_is_refused),
 	};

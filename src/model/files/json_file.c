@@ -3,10 +3,11 @@
 
 #include <limits.h>
 #include "core/file.h"
+#include "model/text/json_read.h"
 
 enum status json_file_read(json_t **out, const char *path, size_t size_max, struct error *err)
 {
-	json_error_t why;
+	struct json_wrong why;
 	size_t size = 0;
 	char *data = NULL;
 	enum status st = file_read(&data, &size, path, size_max, err);
@@ -14,7 +15,7 @@ enum status json_file_read(json_t **out, const char *path, size_t size_max, stru
 	*out = NULL;
 	if (st)
 		return st;
-	*out = json_loadb(data, size, JSON_REJECT_DUPLICATES, &why);
+	*out = json_read(data, size, JSON_REJECT_DUPLICATES, &why);
 	free(data);
 	if (!*out)
 		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s", path, why.line, why.text);

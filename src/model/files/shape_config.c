@@ -192,6 +192,31 @@ static enum status check_switches(const struct reading *r, const struct shape *s
 	return st ? st : check_attention(r);
 }
 
+/* One id, or a list of them. */
+static enum status check_id(const struct reading *r, const char *key, const json_t *id, int64_t vocab)
+{
+	if (json_is_integer(id) && json_integer_value(id) >= 0 && json_integer_value(id) < vocab)
+		return STATUS_OK;
+	return error_set(r->err, STATUS_BAD_INPUT, "%s: %s is no id of a vocabulary of %" PRId64, r->path,
+			 key, vocab);
+}
+
+static enum status check_ids(const struct reading *r, int64_t vocab)
+{
+	static const char *const keys[] = {"bos_token_id", "eos_token_id"};
+	enum status st = STATUS_OK;
+
+	for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]) && !st; k++) {
+		const json_t *ids = value_of(r, keys[k]), *id;
+		size_t i;
+
+		if (ids && !json_is_array(ids))
+			st = check_id(r, keys[k], ids, vocab);
+		json_array_foreach((json_t *)ids, i, id) if (!st) st = check_id(r, keys[k], id, vocab);
+	}
+	return st;
+}
+
 enum status shape_of_config(struct shape *s, const json_t *config, const char *path, struct error *err)
 {
 	const struct reading r = {config, path, err};
@@ -215,6 +240,8 @@ enum status shape_of_config(struct shape *s, const json_t *config, const char *p
 		st = read_bool(&r, "tie_word_embeddings", &s->tied);
 	if (!st)
 		st = check_switches(&r, s);
+	if (!st)
+		st = check_ids(&r, s->vocab);
 	s->qkv_bias = s->family == FAMILY_QWEN2;
 	s->qk_norm = s->family == FAMILY_QWEN3;
 	return st ? st : shape_check(s, path, err);

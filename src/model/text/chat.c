@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "core/text.h"
+#include "model/text/json_read.h"
 
 static const char *const role_names[CHAT_ROLE_COUNT][3] = {
 #define X(name, ...) [CHAT_##name] = {__VA_ARGS__},
@@ -67,10 +68,12 @@ static enum status read_content(struct chat_message *m, json_t *message, size_t 
 	return st;
 }
 
-/* Arguments as a text must be the text of an object: a model would learn what no parser reads. */
+/* Arguments as a text must be the text of an object: a model would learn what no parser reads. Its numbers
+ * may have any size: the text itself goes out. */
 static enum status check_arguments(const json_t *arguments, size_t i, struct error *err)
 {
-	json_error_t why;
+	struct json_wrong why;
+	const char *text;
 	json_t *read;
 	bool good;
 
@@ -78,7 +81,8 @@ static enum status check_arguments(const json_t *arguments, size_t i, struct err
 		return STATUS_OK;
 	if (!json_is_string(arguments))
 		return error_set(err, STATUS_BAD_INPUT, "messages[%zu]: a call's arguments are no object", i);
-	read = json_loads(json_string_value(arguments), 0, &why);
+	text = json_string_value(arguments);
+	read = json_read(text, strlen(text), JSON_DECODE_INT_AS_REAL, &why);
 	good = json_is_object(read);
 	json_decref(read);
 	if (good)
@@ -148,11 +152,11 @@ static enum status read_message(struct chat_message *m, json_t *message, size_t 
 static enum status read_tools(struct chat *c, struct error *err)
 {
 	json_t *tools = json_object_get(c->root, "tools"), *entry;
-	json_error_t why;
+	struct json_wrong why;
 	size_t i;
 
 	if (json_is_string(tools) && json_string_length(tools)) {
-		tools = json_loads(json_string_value(tools), 0, &why);
+		tools = json_read(json_string_value(tools), json_string_length(tools), 0, &why);
 		if (!tools)
 			return error_set(err, STATUS_BAD_INPUT, "tools: %s", why.text);
 		if (json_object_set_new(c->root, "tools", tools))

@@ -5,6 +5,7 @@
 
 #include "core/file.h"
 #include "model/text/byte_level.h"
+#include "model/text/json_read.h"
 #include "model/text/tokenizer_parts.h"
 
 enum { CONFIG_MAX = 16 << 20 };
@@ -37,9 +38,9 @@ static bool is_set(const json_t *map, const char *key)
 
 static enum status parse(json_t **out, const char *name, const char *text, size_t size, struct error *err)
 {
-	json_error_t why;
+	struct json_wrong why;
 
-	*out = json_loadb(text, size, JSON_ALLOW_NUL, &why);
+	*out = json_read(text, size, JSON_ALLOW_NUL, &why);
 	if (!*out)
 		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s", name, why.line, why.text);
 	if (!json_is_object(*out)) {
