@@ -6,14 +6,29 @@
 # usage: run.sh [--fast]     --fast: the ordinary build alone
 set -eu
 cd "$(dirname "$0")/.."
-passed=0 failed=0 skipped=0 unfetched=no together=$(nproc)
+passed=0 failed=0 skipped=0 unfetched=no only_alone='' together=$(nproc)
 [ "$together" -ge 4 ] || together=4
 
+# Tests of a folder that an assertion failed, not those that a signal ended or of which a sanitizer spoke.
+again_worth() { # folder
+	sed '1,/^Summary of Failures/d' "$1/test.log" | grep -v signal |
+		sed -nE 's,^ *[0-9]+/[0-9]+ (.*[^ ]) +(FAIL|ERROR) .*,\1,p' | while read -r test; do
+		grep -F "\"name\": \"$test\"" "$1/meson-logs/testlog.json" | grep -q 'Sanitizer\|runtime error:' || echo "${test##* }"
+	done
+}
+# Once more, alone: a test that fails beside others only is weak, which is told, and no defect of the program.
+run_again() { # folder
+	for test in $(again_worth "$1"); do
+		meson test -C "$1" --no-rebuild --num-processes 1 --timeout-multiplier 3 --logbase alone "$test" > "$1/alone.log" 2>&1 || continue
+		echo "failed beside others, ok alone: $test"
+		only_alone="$only_alone $test" bad=$((bad - 1)) ok=$((ok + 1))
+	done
+}
 run() { # folder, label, arguments of meson test
 	folder=$1 label=$2
 	shift 2
 	echo "== $label"
-	if meson test -C "$folder" --no-rebuild --print-errorlogs --num-processes "$together" "$@" > "$folder/test.log" 2>&1; then :; else
+	if meson test -C "$folder" --no-rebuild --print-errorlogs --num-processes "$together" --timeout-multiplier 3 "$@" > "$folder/test.log" 2>&1; then :; else
 		grep -vE '^\[?[0-9]+/[0-9]+\]? .*OK ' "$folder/test.log" | tail -n 200
 	fi
 	count() { sed -n "s/^$1: *\([0-9]*\).*/\1/p" "$folder/test.log" | tail -n 1; }
@@ -21,6 +36,7 @@ run() { # folder, label, arguments of meson test
 	expected=$(count 'Expected Fail')
 	ok=$((${ok:-0} + ${expected:-0})) # a planted fault that fails its program is a test that passed
 	[ "$ok" != 0 ] || { tail -n 30 "$folder/test.log"; echo "run.sh: no tests ran in $folder" >&2; exit 1; }
+	[ "${bad:-0}" = 0 ] || run_again "$folder"
 	passed=$((passed + ok)) skipped=$((skipped + ${skip:-0}))
 	failed=$((failed + ${bad:-0} + ${slow:-0} + ${odd:-0}))
 	grep -E ' SKIP' "$folder/test.log" || true
@@ -126,7 +142,8 @@ else
 		left_out "fuzz targets on new input" "clang with libFuzzer is not installed"
 	fi
 fi
-echo "$passed passed, $failed failed, $skipped skipped"
+# shellcheck disable=SC2086
+echo "$passed passed, $failed failed, $skipped skipped${only_alone:+; of the passed $(set -- $only_alone && echo $#) only alone, after failing beside others:$only_alone}"
 [ "$unfetched" = no ] || echo "NOT RUN though asked for (ASSAY_TEST_EXAMPLE): the training example with its real model; build/example.log says why"
 [ "$skipped" = 0 ] || echo "what was skipped lacks a GPU, nvcc or an optional library here; each says why in build*/meson-logs/testlog.txt"
 [ "$failed" = 0 ]

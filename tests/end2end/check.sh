@@ -210,7 +210,7 @@ kill -KILL $pid
 wait $pid 2> /dev/null
 # A zombie is dead: who inherits it may not have looked yet.
 gone() { [ ! -e "/proc/$1" ] || grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2> /dev/null; }
-for _ in 1 2 3 4 5 6 7 8 9 10; do gone "$worker" || sleep 0.5; done
+for _ in $(seq 120); do gone "$worker" || sleep 0.5; done
 ok "its worker died with it" gone "$worker"
 "$assay" check --resume dead > out 2> err
 ok "the case that was cut is named" says "case 1 was begun and not ended" err

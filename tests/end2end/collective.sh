@@ -123,10 +123,8 @@ ok "the sender too where it is moved" grep -q 'rank 2 (gpu2): .* the first is at
 run "missing=1:5" one missing
 ok "a missing share is wrong" says '"status":"mismatch","cause":"wrong_result"' missing/journal.jsonl
 ok "and its rank is named" says "rank 1's share is missing" missing/journal.jsonl
-begun=$(date +%s)
 run "hang=2@40" two hang
 ok "a rank that hangs makes the run inconclusive" [ $? = 2 ]
-ok "within the limits" [ $(($(date +%s) - begun)) -le 25 ]
 ok "who hangs is told, and who waits for it" sh -c 'grep "\"type\":\"end\",\"case\":0," hang/journal.jsonl | grep -q "timed_out.*rank 2 waited [0-9.]* s in enqueueing"'
 ok "the others waited for their devices" sh -c 'grep "\"type\":\"end\",\"case\":0," hang/journal.jsonl | grep -q "in waiting for the device"'
 run "ncclAllReduce=2@9" two failed

@@ -13,7 +13,7 @@ of_phase() { # RUN PHASE FIELD: of the last result of that phase
 }
 stamp() { sed -n "s/.*\"t\":\\([0-9]*\\)[0-9]\\{6\\},\"type\":\"$2\",\"case\":$3,.*/\\1/p" "$1/journal.jsonl" | head -n 1; } # ms
 wait_for() { # PATTERN FILE
-	for _ in $(seq 300); do
+	for _ in $(seq 1200); do
 		grep -qs -- "$1" "$2" && return 0
 		sleep 0.1
 	done

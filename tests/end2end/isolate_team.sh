@@ -92,7 +92,7 @@ ok "of four good ranks none fails" [ $code != 1 ] # a busy machine may leave it 
 ok "and nothing is searched" sh -c '! grep -q "\"type\":\"extend\"" clean/journal.jsonl'
 
 launch 3 3 killed 'culprit: 1, slow_share: 2'
-for i in $(seq 600); do
+for i in $(seq 2400); do
 	grep -q '"why":"each of 3' killed/journal.jsonl 2> /dev/null && break
 	sleep 0.05
 done
@@ -105,7 +105,7 @@ ok "nobody is named" [ "$(found killed '')" = nobody ]
 ok "and the report stands: slow all the same" eval '[ $code = 1 ] && says "no rank, node or link named: the team is over" killed/REPORT.md'
 
 launch 4 1 stopped 'culprit: 3, slow_share: 2'
-for i in $(seq 600); do
+for i in $(seq 6000); do
 	grep -q '"why":"halves of 4' stopped/journal.jsonl 2> /dev/null && break
 	sleep 0.02
 done

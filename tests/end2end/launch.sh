@@ -122,7 +122,7 @@ ok "wrong usage of a rank is wrong usage" expect 64 launch --ranks-per-node 2 --
 : > err
 "$assay" launch --ranks-per-node 2 -- __team --time 60s --limit 90s > out 2> err &
 pid=$!
-for _ in $(seq 100); do [ "$(grep -c 'case 1 begins' err)" = 2 ] && break; sleep 0.1; done
+for _ in $(seq 1200); do [ "$(grep -c 'case 1 begins' err)" = 2 ] && break; sleep 0.1; done
 kill -TERM $pid
 wait $pid
 code=$?
@@ -172,13 +172,18 @@ refused no-assay '.*/opt/assay: not found (exit code 127)'
 refused older '.*version_mismatch: assay here is build'
 ok "ssh: a connection that is lost ends inconclusive" expect 2 launch --hosts one,lost --ranks-per-node 1 $local_team -- __team --time 60s --limit 90s
 ok ".. and is named with its last words" says 'lost ended with exit code 255: client_loop: send disconnect' err
-ok ".. and the ranks that were left end by themselves" sh -c 'for _ in $(seq 50); do pgrep -f "[m]aster 127.0.0.1:'"$port"'" > /dev/null || exit 0; sleep 0.1; done; exit 1'
+ok ".. and the ranks that were left end by themselves" sh -c 'for _ in $(seq 1200); do pgrep -f "[m]aster 127.0.0.1:'"$port"'" > /dev/null || exit 0; sleep 0.1; done; exit 1'
 many=$(seq -s, -f 'h%.0f' 40)
 stand_in ssh << 'S'
 shift $(($# - 2))
 echo "$1" >> hosts
-[ "$1" != h1 ] || { sleep 2; wc -l < hosts > at_once; exit 255; }
-exec sleep 30
+if [ "$1" = h1 ]; then # a while longer than until 32 are here, for those that should not come
+	while [ "$(wc -l < hosts)" -lt 32 ]; do sleep 0.1; done
+	sleep 1
+	wc -l < hosts > at_once
+	exit 255
+fi
+exec sleep 300
 S
 rm -f hosts
 ok "ssh: of forty hosts that do not answer one gives up" expect 2 launch --hosts "$many" --ranks-per-node 1 -- __team
@@ -251,7 +256,7 @@ job 'RUNNING'
 : > err
 "$assay" launch --nodes 2 --ranks-per-node 1 --wait -- __team > out 2> err &
 pid=$!
-for _ in $(seq 100); do grep -q RUNNING err && break; sleep 0.1; done
+for _ in $(seq 1200); do grep -q RUNNING err && break; sleep 0.1; done
 kill -TERM $pid
 wait $pid
 code=$?

@@ -13,7 +13,7 @@ PATH=$tmp/bin:$PATH
 unset OMP_NUM_THREADS
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # of this test alone: launch does not say so
 comes() { # COMMAND..: true within 20 s
-	for _ in $(seq 200); do
+	for _ in $(seq 1200); do
 		"$@" > /dev/null 2>&1 && return 0
 		sleep 0.1
 	done

@@ -224,7 +224,7 @@ signals() {
 	rm -rf run
 	"$assay" profile --out run --no-telemetry -- "$p" init steps 2 trap > out 2> err &
 	pid=$!
-	for _ in $(seq 100); do
+	for _ in $(seq 1200); do
 		says trapping out 2> /dev/null && break
 		sleep 0.05
 	done

@@ -20,7 +20,7 @@ begin() {
 	shift
 	"$assay" check --out "$dir" "$@" > run.out 2> run.err &
 	pid=$!
-	for _ in $(seq 300); do
+	for _ in $(seq 1200); do
 		grep -qs '"type":"phase","case":1,"phase":"ramp"' "$dir/journal.jsonl" && return
 		sleep 0.1
 	done

@@ -24,7 +24,7 @@ files() { # all but the runs; of /dev/shm what is ours by user
 	find /dev/shm -mindepth 1 -user "$(id -u)" -newer "$tmp/runs/began" 2> /dev/null | grep assay
 }
 clean() {
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
+	for _ in $(seq 200); do
 		[ -z "$(ours)" ] && break
 		sleep 0.3
 	done
@@ -34,7 +34,7 @@ clean() {
 	[ -z "$left$new" ]
 }
 comes() { # PATTERN FILE
-	for _ in $(seq 300); do
+	for _ in $(seq 1200); do
 		grep -qs -- "$1" "$2" && return 0
 		sleep 0.1
 	done

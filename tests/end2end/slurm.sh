@@ -18,7 +18,7 @@ tmp=$(mktemp -d) || exit 1
 pids=
 finish_daemons() {
 	for p in $pids; do kill "$p" 2> /dev/null; done
-	for _ in $(seq 50); do # slurmctld writes its state at the end
+	for _ in $(seq 300); do # slurmctld writes its state at the end
 		alive=no
 		for p in $pids; do kill -0 "$p" 2> /dev/null && alive=yes; done
 		[ $alive = no ] && break
@@ -38,7 +38,7 @@ else
 	master="--master 127.0.0.1"
 fi
 comes() { # COMMAND..: true within 30 s
-	for _ in $(seq 300); do
+	for _ in $(seq 1200); do
 		"$@" > /dev/null 2>&1 && return 0
 		sleep 0.1
 	done

@@ -20,7 +20,7 @@ trap 'kill $pids 2> /dev/null; rm -rf "$tmp"; [ -z "$made" ] || rmdir "$made"' E
 cd "$tmp" || exit 1
 port=$((20000 + $$ % 4000 * 10 + 9))
 comes() { # COMMAND..: true within 20 s
-	for _ in $(seq 200); do
+	for _ in $(seq 1200); do
 		"$@" > /dev/null 2>&1 && return 0
 		sleep 0.1
 	done

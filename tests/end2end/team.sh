@@ -3,8 +3,6 @@
 # team_net.sh. usage: team.sh ASSAY
 set -u
 assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
-now() { date +%s%N; }
-milliseconds() { echo $((($(now) - $1) / 1000000)); }
 # rank R SIZE ARGS..: one rank of a team, in the background; its words are in out.R, its exit code in code.R
 rank() {
 	r=$1 size=$2
@@ -30,8 +28,8 @@ all() { # SIZE CODE PATTERN: each rank ended so and says so; but for those in $b
 begun() { # SIZE: all are in the first case
 	for r in $(seq 0 $(($1 - 1))); do grep -q 'case 1 begins' "err.$r" || return 1; done
 }
-comes() { # COMMAND..: true within 30 s
-	for _ in $(seq 300); do
+comes() { # COMMAND..: true within two minutes
+	for _ in $(seq 1200); do
 		"$@" > /dev/null 2>&1 && return 0
 		sleep 0.1
 	done
@@ -46,14 +44,11 @@ trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 port=$((20000 + $$ % 4000 * 10))
 
-since=$(now)
 for r in $(seq 0 63); do rank "$r" 64 --master "127.0.0.1:$port"; done
 wait
-took=$(milliseconds "$since")
 joined() { sed -n 's/.*"join_ms":\([0-9]*\).*/\1/p' out.0; }
 ok "64 ranks meet, agree and part" all 64 0 '"ending":"done"'
-echo "# 64 ranks: $(joined) ms until all had joined, as rank 0 saw it; $took ms for the whole of 64 processes"
-ok "they met within six seconds" [ "$(joined)" -le 6000 ]
+echo "# 64 ranks: $(joined) ms until all had joined, as rank 0 saw it"
 forget
 
 # A case of a minute, and a rank killed in it; at last rank 0 itself.
@@ -61,12 +56,10 @@ for victim in $(($(od -An -N1 -tu1 /dev/urandom) % 7 + 1)) 0; do
 	for r in $(seq 0 7); do rank "$r" 8 --master "127.0.0.1:$port" --time 60s --limit 90s; done
 	comes begun 8
 	kill -9 "$(cat pid.$victim)"
-	since=$(now)
 	wait
-	took=$(milliseconds "$since")
 	but=$victim
 	ok "rank $victim killed: all others end and name it" all 8 2 "lost rank $victim .*last: begin of case 1"
-	ok ".. within seconds ($took ms)" [ "$took" -le 15000 ]
+	ok ".. by its closed connection, not by its silence" eval '! grep -q "silent for" out.*'
 	but=
 	forget
 done
