@@ -103,12 +103,24 @@ static enum status look_for_run(struct training *t, bool journal, struct error *
 	return STATUS_OK;
 }
 
+/* A journal without a byte is none: its run was ended between two breaths. */
+static enum status has_journal(bool *there, const char *path, struct error *err)
+{
+	struct stat about;
+
+	*there = !lstat(path, &about);
+	if (!*there || !S_ISREG(about.st_mode) || about.st_size)
+		return STATUS_OK;
+	*there = false;
+	return take_journal_away(path, err);
+}
+
 enum status train_folder(struct training *t, struct error *err)
 {
 	const char *out = t->o->out ? t->o->out : t->config.training.output_dir;
 	char journal[PATH_MAX + 32], path[PATH_MAX + 32];
 	bool there;
-	enum status st = STATUS_OK;
+	enum status st;
 
 	if (t->o->resume || out)
 		text_copy(t->dir, sizeof(t->dir), t->o->resume ? t->o->resume : out);
@@ -116,7 +128,9 @@ enum status train_folder(struct training *t, struct error *err)
 		runs_next(t->dir, "train");
 	snprintf(journal, sizeof(journal), "%s/" JOURNAL_FILE, t->dir);
 	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->dir);
-	there = !access(journal, F_OK);
+	st = has_journal(&there, journal, err);
+	if (st)
+		return st;
 	if (t->o->resume)
 		return look_for_run(t, there, err);
 	if ((!there && !is_free(t)) || is_what_was_read(t, path))

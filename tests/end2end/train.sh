@@ -242,6 +242,7 @@ ok "what came to nothing is begun again" expect 0 train steps.yaml --out refused
 ok "and that is said" says 'refused: what was begun there made no step, and is begun again' err
 mkdir cut
 cp refused/config.yaml cut
+: > cut/journal.jsonl
 ok "a run that was cut before its journal" expect 0 train --resume cut --no-telemetry
 ok "begins anew" says 'it begins anew' err
 ok "and is the same" cmp refused/adapter/adapter_model.safetensors cut/adapter/adapter_model.safetensors
