@@ -7,6 +7,7 @@
 #include "cmd/running.h"
 #include "cmd/show.h"
 #include "core/file.h"
+#include "core/units.h"
 #include "journal/record.h"
 #include "machine/machine.h"
 #include "train/fields.h"
@@ -177,11 +178,47 @@ static int conclude(struct training *t, struct error *err)
 	}
 }
 
+/* What the machine has left; 0: it does not say. */
+static uint64_t available_bytes(const struct training *t)
+{
+	const struct machine_scope scope = {.up_to = LAYER_HOST, .stop = t->c->stop};
+	struct machine *m = NULL;
+	struct error ignored = {0};
+	uint64_t bytes = 0;
+
+	if (!machine_read_scope(&m, &scope, NULL, t->c->log, &ignored))
+		bytes = machine_cpu(m)->memory_available_bytes;
+	machine_free(m);
+	return bytes;
+}
+
+/* What is found for this machine enters the configuration that is kept: a resumed run finds nothing anew. */
+static enum status settle(struct training *t, struct error *err)
+{
+	const struct config_training *c = &t->config.training;
+	bool find = c->auto_find_batch_size;
+	uint64_t planned;
+	char bytes[32];
+	enum status st = train_settle(&t->config, available_bytes(t), &planned, err);
+
+	if (st || !find)
+		return st;
+	units_format(bytes, sizeof(bytes), (double)planned, "B");
+	log_info(t->c->log, LOG_TOPIC_RUN,
+		 "auto_find_batch_size: per_device_train_batch_size: %u, gradient_accumulation_steps: %u; "
+		 "%s of memory planned",
+		 c->per_device_train_batch_size, c->gradient_accumulation_steps, bytes);
+	text_release(&t->written);
+	config_write(&t->written, &t->config);
+	return STATUS_OK;
+}
+
 static int show_plan(const struct training *t, struct error *err)
 {
 	struct text out = {0};
 	json_t *json = NULL;
-	enum status st = train_plan(&t->config, t->o->json ? NULL : &out, t->o->json ? &json : NULL, err);
+	enum status st = train_plan(&t->config, available_bytes(t), t->o->json ? NULL : &out,
+				    t->o->json ? &json : NULL, err);
 
 	if (!st && !t->o->json)
 		show_text(&out, UTF8_KEEP_NOTHING);
@@ -225,11 +262,12 @@ static int train(struct training *t, struct error *err)
 		return running_complain(t->c, err);
 	if (t->o->plan)
 		return show_plan(t, err);
-	if (train_folder(t, err) || (t->goes_on && look_for_end(t, &finished, err)))
+	if ((!t->o->resume && settle(t, err)) || train_folder(t, err) ||
+	    (t->goes_on && look_for_end(t, &finished, err)))
 		return running_complain(t->c, err);
 	if (finished)
 		return show_finished(t, err);
-	if (begin_job(t, err))
+	if ((t->o->resume && settle(t, err)) || begin_job(t, err))
 		return running_complain(t->c, err);
 	t->start_ns = clock_now_ns(clock_monotonic());
 	st = train_follow(t, err);

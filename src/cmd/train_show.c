@@ -31,7 +31,7 @@ static void time_text(char *out, size_t size, double seconds)
 static void step_text(struct text *out, const struct training *t, const json_t *line)
 {
 	double step_s = number(line, "step_s"), steps = number(t->ready, "steps");
-	char left[32], rate[32], memory[32];
+	char left[32], rate[32], memory[32], planned[32];
 
 	time_text(left, sizeof(left), number(line, "left_s"));
 	units_format(rate, sizeof(rate), number(line, "flop_rate"), "FLOPS");
@@ -46,7 +46,8 @@ static void step_text(struct text *out, const struct training *t, const json_t *
 			  100 * number(line, "optimiser_s") / step_s, 100 * number(line, "wait_s") / step_s,
 			  100 * number(line, "gemm_s") / step_s);
 	units_format(memory, sizeof(memory), number(line, "memory_bytes"), "B");
-	text_addf(out, " | %s | %s left", memory, left);
+	units_format(planned, sizeof(planned), number(t->ready, "memory_planned_bytes"), "B");
+	text_addf(out, " | %s of %s | %s left", memory, planned, left);
 }
 
 void train_show_step(const struct training *t, const json_t *line)
@@ -72,11 +73,10 @@ static void show_ready(const struct training *t, const json_t *line)
 {
 	char memory[32];
 
-	units_format(memory, sizeof(memory), number(line, "memory_bytes"), "B");
+	units_format(memory, sizeof(memory), number(line, "memory_planned_bytes"), "B");
 	log_info(t->c->log, LOG_TOPIC_RUN,
 		 "%.0f of %.0f parameters are trained; %.0f rows with %.0f tokens, %.0f of them targets; "
-		 "%.0f steps; %s of "
-		 "memory",
+		 "%.0f steps; %s of memory planned",
 		 number(line, "trained"), number(line, "parameters"), number(line, "rows"),
 		 number(line, "tokens"), number(line, "targets"), number(line, "steps"), memory);
 }

@@ -49,12 +49,14 @@ enum status checkpoint_load(const struct checkpoint_found *f, struct params *p, 
 /* trainer_state.json. Owner: caller. */
 enum status checkpoint_state(const struct checkpoint_found *f, json_t **state, struct error *err);
 
-/* One thread that writes from a copy, so that steps go on. */
+/*
+ * One thread that writes while the passes of the next step run. It reads the parameters themselves: a copy of
+ * them all would be 12 bytes each. So they change after checkpoint_writer_wait alone.
+ */
 struct checkpoint_writer;
-enum status checkpoint_writer_create(struct checkpoint_writer **w, const struct params *params, unsigned keep,
-				     struct error *err);
-/* Copies and returns; waits where the one before is still being written, and tells of its failure. `best`:
- * which step stays in any case. c->state is kept. */
+enum status checkpoint_writer_create(struct checkpoint_writer **w, unsigned keep, struct error *err);
+/* Begins and returns; waits where the one before is still being written, and tells of its failure. `best`:
+ * which step stays in any case. c->params is lent until then, c->state copied. */
 enum status checkpoint_writer_begin(struct checkpoint_writer *w, const struct checkpoint_source *c,
 				    uint64_t best, struct error *err);
 /* Waits for the last one. */

@@ -8,8 +8,6 @@ struct checkpoint_writer {
 	pthread_t thread;
 	bool running;
 	unsigned keep;
-	struct params copy; /* table lent; master, m and v in `memory` */
-	float *memory;
 	struct checkpoint_source source;
 	json_t *state;
 	uint64_t best;
@@ -18,27 +16,14 @@ struct checkpoint_writer {
 	enum status status; /* of the last one; the thread's until it is joined */
 };
 
-enum status checkpoint_writer_create(struct checkpoint_writer **out, const struct params *params,
-				     unsigned keep, struct error *err)
+enum status checkpoint_writer_create(struct checkpoint_writer **out, unsigned keep, struct error *err)
 {
 	struct checkpoint_writer *w = calloc(1, sizeof(*w));
-	struct mat *part[3];
 
-	*out = NULL;
-	if (w)
-		w->memory = malloc(3 * params->length * sizeof(float));
-	if (!w || !w->memory) {
-		checkpoint_writer_free(w);
-		return error_errno(err, ENOMEM, "a copy of what is trained, to write checkpoints from");
-	}
-	w->keep = keep;
-	w->copy = *params;
-	part[0] = &w->copy.master;
-	part[1] = &w->copy.m;
-	part[2] = &w->copy.v;
-	for (size_t i = 0; i < 3; i++)
-		part[i]->data = w->memory + i * params->length;
 	*out = w;
+	if (!w)
+		return error_errno(err, ENOMEM, "what writes checkpoints");
+	w->keep = keep;
 	return STATUS_OK;
 }
 
@@ -79,15 +64,11 @@ enum status checkpoint_writer_begin(struct checkpoint_writer *w, const struct ch
 
 	if (st)
 		return st;
-	memcpy(w->copy.master.data, c->params->master.data, c->params->length * sizeof(float));
-	memcpy(w->copy.m.data, c->params->m.data, c->params->length * sizeof(float));
-	memcpy(w->copy.v.data, c->params->v.data, c->params->length * sizeof(float));
 	w->state = json_deep_copy(c->state);
 	w->best = best;
 	snprintf(w->run, sizeof(w->run), "%s", c->run);
 	w->source = *c;
 	w->source.run = w->run;
-	w->source.params = &w->copy;
 	w->source.state = w->state;
 	failed = pthread_create(&w->thread, NULL, write_it, w);
 	if (failed)
@@ -103,6 +84,5 @@ void checkpoint_writer_free(struct checkpoint_writer *w)
 	if (w->running)
 		pthread_join(w->thread, NULL);
 	json_decref(w->state);
-	free(w->memory);
 	free(w);
 }

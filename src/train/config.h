@@ -43,8 +43,8 @@ struct config_training {
 	uint64_t warmup_steps, num_decay_steps, logging_steps, eval_steps, save_steps;
 	uint32_t save_total_limit; /* 0: all */
 	uint32_t lr_scheduler_type, decay_type, recompute, optim;
-	bool full_finetuning, bf16, fp16, gradient_checkpointing, eval_on_start, load_best_model_at_end,
-		tensorboard;
+	bool full_finetuning, auto_find_batch_size, bf16, fp16, gradient_checkpointing, eval_on_start,
+		load_best_model_at_end, tensorboard;
 	uint32_t early_stopping_patience; /* evaluations without a better one; 0: never */
 	double early_stopping_threshold;
 	uint64_t seed;

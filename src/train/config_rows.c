@@ -43,6 +43,8 @@ static const struct opt training_rows[] = {
 	    .help = "the same, of an evaluation"),
 	ROW(gradient_accumulation_steps, .preset = "1", .min = 1, .max = 65536,
 	    .help = "micro-batches a step"),
+	ROW(auto_find_batch_size, .help = "the largest micro-batch that 90 % of the memory available holds; "
+					  "the rows of a step stay"),
 	ROW(max_steps, .preset = "0", .min = 0, .max = 1e12, .help = "0: as the epochs need"),
 	ROW(num_train_epochs, .preset = "1", .min = 1e-6, .max = 1e6,
 	    .help = "times over all rows; max_steps goes first"),

@@ -2,6 +2,9 @@
 #include "train/data.h"
 
 #include <limits.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sys/stat.h>
 
 #include "train/feed.h"
@@ -131,6 +134,14 @@ enum status data_check(const struct config *c, const struct shape *shape, struct
 	return st;
 }
 
+/* What was needed to read them: glibc would keep it. */
+static void give_back(void)
+{
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}
+
 enum status data_open(struct data **out, const struct config *c, const struct shape *shape,
 		      const struct log *log, struct error *err)
 {
@@ -145,6 +156,7 @@ enum status data_open(struct data **out, const struct config *c, const struct sh
 	st = open_words(d, c, shape, err);
 	if (!st)
 		st = open_sets(d, c, file, shape->context, log, err);
+	give_back();
 	if (st)
 		data_close(&d);
 	else

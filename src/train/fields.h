@@ -25,8 +25,12 @@
 	X(optimiser_share, "", 0, "of the steps' time: clipping and AdamW")                           \
 	X(wait_share, "", -1, "of the steps' time: waiting for rows")                                 \
 	X(gemm_share, "", 0, "of the steps' time: products of matrices, attention's among them")      \
+	X(save_share, "", -1, "of the steps' time: waiting for a checkpoint's end")                \
 	X(flop_rate, "FLOP/s", 1, "what the steps must compute over their time")                      \
 	X(mfu, "", 1, "of it the share of the GEMM rate that this machine showed at the start")       \
-	X(memory_bytes, "B", -1, "the arena: weights, what is trained, activations")
+	X(memory_bytes, "B", -1, "the process, its highest resident size")                             \
+	X(memory_planned_bytes, "B", 0, "the same as planned, every micro-batch full")                 \
+	X(memory_planned_share, "", 0, "what the process took of what was planned")                    \
+	X(arena_bytes, "B", -1, "of it the arena, as far as it was used")
 /* clang-format on */
 #endif

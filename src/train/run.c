@@ -56,7 +56,7 @@ enum status run_findings(struct train *t, const struct findings *f, struct error
 struct figures { /* of one step */
 	struct data_step size;
 	struct step_part part;
-	double loss, norm, rate, step_s, optimiser_s, wait_s;
+	double loss, norm, rate, step_s, optimiser_s, wait_s, save_s;
 };
 
 /* A line may be long in coming: that there is work is told once a second. */
@@ -91,6 +91,10 @@ static enum status one_step(struct train *t, struct figures *f, struct error *er
 			st = tell_alive(t, err);
 	}
 	t1 = now_s();
+	if (!st) /* which is written from what changes now */
+		st = checkpoint_writer_wait(t->writer, err);
+	f->save_s = now_s() - t1;
+	t1 += f->save_s;
 	if (!st && f->size.targets)
 		st = stepper_end(&t->stepper, f->rate, step, &sum, &f->norm, err);
 	f->optimiser_s = now_s() - t1;
@@ -109,6 +113,7 @@ static void add_up(struct train *t, const struct figures *f)
 	sum->backward_s += f->part.backward_s;
 	sum->optimiser_s += f->optimiser_s;
 	sum->wait_s += f->wait_s;
+	sum->save_s += f->save_s;
 	sum->tokens += f->size.tokens;
 	sum->rows += f->size.rows;
 	sum->gemm_s += f->part.gemm_s;
@@ -131,6 +136,18 @@ static void set_number(json_t *line, const char *name, double value)
 	json_object_set_new(line, name, json_real(value));
 }
 
+/* So far. */
+static void set_memory(json_t *out, const struct train *t)
+{
+	uint64_t peak = memory_peak();
+
+	set_number(out, "arena_bytes", (double)t->stepper.arena.peak);
+	if (!peak)
+		return;
+	set_number(out, "memory_bytes", (double)peak);
+	set_number(out, "memory_planned_share", (double)peak / (double)t->memory.bytes);
+}
+
 static json_t *step_line(const struct train *t, const struct figures *f)
 {
 	double rate = f->part.flop / f->step_s;
@@ -145,9 +162,10 @@ static json_t *step_line(const struct train *t, const struct figures *f)
 			  (double)f->size.tokens / f->step_s, "rows_per_s", (double)f->size.rows / f->step_s,
 			  "flop_rate", rate, "left_s", (double)(t->state.max_steps - t->state.step) * mean_s);
 
+	set_number(line, "save_s", f->save_s);
 	set_number(line, "loss", f->loss);
 	set_number(line, "grad_norm", f->norm);
-	json_object_set_new(line, "memory_bytes", json_integer((json_int_t)t->stepper.arena.peak));
+	set_memory(line, t);
 	if (line && t->gemm_rate > 0)
 		json_object_set_new(line, "mfu", json_real(rate / t->gemm_rate));
 	return line;
@@ -324,14 +342,16 @@ static void add_rates(json_t *v, const struct train *t)
 {
 	const struct run_totals *sum = &t->totals;
 	double s = sum->step_s > 0 ? sum->step_s : 1;
-	json_t *rates = json_pack(
-		"{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens_per_s", (double)sum->tokens / s,
-		"rows_per_s", (double)sum->rows / s, "step_s", stats_median(sum->each_s, sum->steps),
-		"forward_share", sum->forward_s / s, "backward_share", sum->backward_s / s, "optimiser_share",
-		sum->optimiser_s / s, "wait_share", sum->wait_s / s, "gemm_share", sum->gemm_s / s,
-		"flop_rate", sum->flop / s, "memory_bytes", (double)t->stepper.arena.peak);
+	json_t *rates = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens_per_s",
+				  (double)sum->tokens / s, "rows_per_s", (double)sum->rows / s, "step_s",
+				  stats_median(sum->each_s, sum->steps), "forward_share", sum->forward_s / s,
+				  "backward_share", sum->backward_s / s, "optimiser_share",
+				  sum->optimiser_s / s, "wait_share", sum->wait_s / s, "gemm_share",
+				  sum->gemm_s / s, "flop_rate", sum->flop / s, "save_share", sum->save_s / s);
 
 	set_number(rates, "loss", sum->loss);
+	set_number(rates, "memory_planned_bytes", (double)t->memory.bytes);
+	set_memory(rates, t);
 	json_object_update(v, rates);
 	json_decref(rates);
 	if (sum->steps >= 2 * HALF_WIDTH_BATCHES)

@@ -5,13 +5,14 @@
 #include "train/checkpoint.h"
 #include "train/data.h"
 #include "train/events.h"
+#include "train/memory.h"
 #include "train/run.h"
 #include "train/schedule.h"
 #include "train/state.h"
 #include "train/step.h"
 
 struct run_totals { /* of this process; a resumed run's earlier part is not among them */
-	double step_s, forward_s, backward_s, optimiser_s, wait_s, gemm_s, flop;
+	double step_s, forward_s, backward_s, optimiser_s, wait_s, gemm_s, save_s, flop;
 	uint64_t steps, tokens, rows;
 	double *each_s; /* a step */
 	double loss, eval_last;
@@ -29,6 +30,7 @@ struct train {
 	struct events *events;
 	struct checkpoint_writer *writer;
 	struct run_totals totals;
+	struct memory_plan memory;
 	double gemm_rate; /* 0: not measured */
 	double alive_s;	  /* when that was told last */
 	uint64_t evaluated_step;

@@ -235,14 +235,15 @@ static enum status tell_ready(struct train *t, struct error *err)
 	const struct data_counts held = data_eval_counts(t->data);
 
 	return run_emit(t, "ready",
-			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s}",
+			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s}",
 				  "parameters", (json_int_t)shape_parameters(&t->weights.shape), "trained",
 				  (json_int_t)t->stepper.model->params.length, "rows", (json_int_t)c.rows,
 				  "tokens", (json_int_t)c.tokens, "targets", (json_int_t)c.targets,
 				  "eval_rows", (json_int_t)held.rows, "dropped", (json_int_t)c.dropped,
 				  "truncated", (json_int_t)c.truncated, "bad", (json_int_t)c.bad, "steps",
-				  (json_int_t)t->state.max_steps, "memory_bytes",
-				  (json_int_t)t->stepper.arena.size, "gemm_rate", t->gemm_rate, "gemm",
+				  (json_int_t)t->state.max_steps, "memory_planned_bytes",
+				  (json_int_t)t->memory.bytes, "arena_planned_bytes",
+				  (json_int_t)t->memory.arena_bytes, "gemm_rate", t->gemm_rate, "gemm",
 				  cpu_back_gemm(&t->stepper.back)),
 			err);
 }
@@ -262,6 +263,8 @@ enum status run_load(struct train *t, struct error *err)
 	if (!st)
 		st = plan_steps(t, err);
 	if (!st)
+		st = memory_plan(&t->memory, &t->weights.shape, &t->config, cpu_back_threads(), err);
+	if (!st)
 		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, cpu_back_threads(), err);
 	if (!st)
 		st = load_weights(t, err);
@@ -272,8 +275,7 @@ enum status run_load(struct train *t, struct error *err)
 	if (!st)
 		st = open_events(t, err);
 	if (!st)
-		st = checkpoint_writer_create(&t->writer, &t->stepper.model->params,
-					      t->config.training.save_total_limit, err);
+		st = checkpoint_writer_create(&t->writer, t->config.training.save_total_limit, err);
 	if (!st)
 		st = tell_ready(t, err);
 	return st ? st : look_before(t, err);

@@ -125,12 +125,19 @@ static enum status plan_largest(struct stepper *s, struct step_size size, struct
 enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,
 			 unsigned threads, struct error *err)
 {
+	const struct step_size size = stepper_size(c);
 	enum status st;
 
 	*s = (struct stepper){0};
+	if (size.tokens > INT32_MAX)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "a micro-batch of %lld tokens: there may be %d; training: "
+				 "per_device_train_batch_size "
+				 "and data: max_seq_length make it",
+				 (long long)size.tokens, INT32_MAX);
 	plan_back_cpu(&s->back, threads, &s->arena);
 	st = place(s, shape, c, err);
-	return st ? st : plan_largest(s, stepper_size(c), err);
+	return st ? st : plan_largest(s, size, err);
 }
 
 enum status stepper_create(struct stepper *s, const struct shape *shape, const struct config *c,

@@ -40,3 +40,9 @@ void mapped_close(void *data, uint64_t size)
 	if (data)
 		munmap(data, size);
 }
+
+void mapped_forget(void *data, uint64_t size)
+{
+	if (data)
+		madvise(data, size, MADV_DONTNEED);
+}

@@ -5,6 +5,7 @@
 #include "core/file.h"
 #include "model/dtype.h"
 #include "model/files/json_file.h"
+#include "model/files/mapped.h"
 #include "model/files/peft_names.h"
 
 struct writing {
@@ -99,7 +100,9 @@ static enum status write_weights(const struct writing *w, const char *path, stru
 
 static enum status compare(const struct writing *w, const char *dir, struct error *err)
 {
+	enum { FORGET_BYTES = 1 << 20 };
 	struct peft p;
+	uint64_t read = 0;
 	enum status st = peft_open(&p, dir, w->shape, err);
 
 	if (st)
@@ -119,6 +122,11 @@ static enum status compare(const struct writing *w, const char *dir, struct erro
 				st = error_set(err, STATUS_MISMATCH, "%s: %s reads back otherwise", dir,
 					       t->name);
 		}
+		read += t->size;
+		if (read < FORGET_BYTES)
+			continue;
+		mapped_forget(p.file.map, p.file.map_size);
+		read = 0;
 	}
 	peft_release(&p);
 	return st;

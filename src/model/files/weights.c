@@ -9,9 +9,10 @@
 #include "model/dtype.h"
 #include "model/files/gguf.h"
 #include "model/files/json_file.h"
+#include "model/files/mapped.h"
 #include "model/files/shards.h"
 
-enum { CONFIG_MAX = 16 << 20 };
+enum { CONFIG_MAX = 16 << 20, FORGET_BYTES = 16 << 20 };
 
 static const struct tensor *lookup(const struct weights *w, const struct named *n)
 {
@@ -251,7 +252,17 @@ static enum status no_number(const struct weights *w, const struct tensor *t, in
 			       path_of(w, t), t->name, row, dtype_name(wanted));
 }
 
-static enum status load_one(const struct weights *w, const struct weights_slot *slot, struct error *err)
+static void forget_files(const struct weights *w)
+{
+	if (w->gguf)
+		mapped_forget(w->gguf->map, w->gguf->map_size);
+	for (size_t i = 0; w->shards && i < w->shards->file_count; i++)
+		mapped_forget(w->shards->files[i].map, w->shards->files[i].map_size);
+}
+
+/* *read: bytes of the files that were read and not forgotten. */
+static enum status load_one(const struct weights *w, const struct weights_slot *slot, uint64_t *read,
+			    struct error *err)
 {
 	const struct mat *to = &slot->to;
 	struct weights_raw raw;
@@ -272,6 +283,11 @@ static enum status load_one(const struct weights *w, const struct weights_slot *
 		convert_row(weights_row(&raw, row), raw.tensor->dtype, out, to->dtype, (size_t)n.cols);
 		if (!row_finite(to->dtype, out, (size_t)n.cols))
 			return no_number(w, raw.tensor, row, to->dtype, err);
+		*read += raw.tensor->size / (uint64_t)n.rows;
+		if (*read < FORGET_BYTES)
+			continue;
+		forget_files(w);
+		*read = 0;
 	}
 	return STATUS_OK;
 }
@@ -309,10 +325,11 @@ struct loading {
 static void load_some(void *arg, unsigned thread)
 {
 	struct loading *l = arg;
+	uint64_t read = 0;
 	size_t i;
 
 	while (!l->st[thread] && (i = atomic_fetch_add(&l->next, 1)) < l->count)
-		l->st[thread] = load_one(l->w, &l->slots[i], &l->err[thread]);
+		l->st[thread] = load_one(l->w, &l->slots[i], &read, &l->err[thread]);
 }
 
 enum status weights_load(const struct weights *w, const struct weights_slot *slots, size_t count,
@@ -329,6 +346,7 @@ enum status weights_load(const struct weights *w, const struct weights_slot *slo
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->path);
 	if (!st)
 		cpu_pool_run(pool, load_some, &l);
+	forget_files(w);
 	for (unsigned i = 0; i < threads && !st; i++) {
 		st = l.st[i];
 		if (st && err && !err->status)

@@ -32,8 +32,9 @@ struct weights_slot {
 	struct mat to;
 };
 
-/* Each slot filled, by as many threads as there are CPUs; none names what the model has not, in another size.
- * Conversions round to nearest even. A NaN or infinity in the file is refused: it says which tensor. */
+/* Each slot filled, by as many threads as there are CPUs; what was read of the file is forgotten on the way,
+ * so that it does not stand in memory beside what it became. None names what the model has not, in another
+ * size. Conversions round to nearest even. A NaN or infinity in the file is refused: it says which tensor. */
 enum status weights_load(const struct weights *w, const struct weights_slot *slots, size_t count,
 			 struct error *err);
 

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/fit.h"
+#include <inttypes.h>
+#include "core/units.h"
+
+enum { BATCH_MAX = 65536, LENGTH_STEP = 64, LARGEST_ROWS = 3, TABLE_ROWS = MEM_KINDS + MEMORY_BESIDE_COUNT };
+
+uint64_t fit_room(const struct fit *f)
+{
+	return f->available ? f->available / 10 * 9 : UINT64_MAX;
+}
+
+/* What cannot be planned is too large. */
+static uint64_t bytes_of(const struct config *c, const struct fit *f)
+{
+	struct error ignored = {0};
+	struct memory_plan m;
+
+	return memory_plan(&m, f->shape, c, f->threads, &ignored) ? UINT64_MAX : m.bytes;
+}
+
+static void set_batch(struct config *c, uint64_t rows)
+{
+	struct config_training *t = &c->training;
+	uint64_t step = (uint64_t)t->per_device_train_batch_size * t->gradient_accumulation_steps;
+
+	t->per_device_train_batch_size = (uint32_t)rows;
+	t->gradient_accumulation_steps = (uint32_t)(step / rows);
+	if (t->per_device_eval_batch_size > rows)
+		t->per_device_eval_batch_size = (uint32_t)rows;
+}
+
+static void set_length(struct config *c, uint64_t steps)
+{
+	c->data.max_seq_length = steps * LENGTH_STEP;
+}
+
+static void set_rank(struct config *c, uint64_t rank)
+{
+	c->lora.r = (uint32_t)rank;
+}
+
+/* The index of the largest value of `count` ascending ones that fits, 0 where none does. More of a setting
+ * takes more memory, so it is found by halves. */
+static uint64_t largest(const struct config *c, const struct fit *f, void (*set)(struct config *, uint64_t),
+			const uint64_t *values, uint64_t count)
+{
+	uint64_t low = 0, high = count;
+
+	while (high - low > 1) {
+		struct config trial = *c; /* all of it lent */
+		uint64_t middle = low + (high - low) / 2;
+
+		set(&trial, values ? values[middle] : middle + 1);
+		if (bytes_of(&trial, f) <= fit_room(f))
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Micro-batches that divide a step of `rows`, ascending; below `limit`. */
+static size_t divisors(uint64_t *out, uint64_t rows, uint64_t limit)
+{
+	size_t count = 0;
+
+	for (uint64_t d = 1; d <= rows && d < limit; d++)
+		if (rows % d == 0 && rows / d <= BATCH_MAX)
+			out[count++] = d;
+	return count;
+}
+
+/* The largest micro-batch below `limit` that fits. */
+static uint64_t find_batch(const struct config *c, const struct fit *f, uint64_t limit)
+{
+	uint64_t sizes[2048]; /* no number up to 2^32 has more divisors than 1536 */
+	size_t count = divisors(sizes,
+				(uint64_t)c->training.per_device_train_batch_size *
+					c->training.gradient_accumulation_steps,
+				limit);
+
+	return count ? sizes[largest(c, f, set_batch, sizes, count)] : 0;
+}
+
+void fit_micro_batch(struct config *c, const struct fit *f)
+{
+	uint64_t rows = find_batch(c, f, BATCH_MAX + 1);
+
+	if (rows)
+		set_batch(c, rows);
+	c->training.auto_find_batch_size = false;
+}
+
+struct finding_knobs {
+	struct fit_knob *knobs;
+	size_t count;
+	const struct fit *fit;
+	uint64_t planned;
+	bool any_fits;
+};
+
+/* Kept where it helps: it fits, or takes a twentieth away. */
+static void add(struct finding_knobs *k, const struct config *trial, const char *setting)
+{
+	uint64_t bytes = bytes_of(trial, k->fit);
+	struct fit_knob *knob = &k->knobs[k->count];
+
+	if (bytes >= k->planned || (bytes > fit_room(k->fit) && bytes > k->planned / 20 * 19))
+		return;
+	text_copy(knob->setting, sizeof(knob->setting), setting);
+	knob->bytes = bytes;
+	knob->fits = bytes <= fit_room(k->fit);
+	k->any_fits |= knob->fits;
+	k->count++;
+}
+
+static void try_batch(struct finding_knobs *k, const struct config *c)
+{
+	const struct config_training *t = &c->training;
+	uint32_t most = t->per_device_train_batch_size > t->per_device_eval_batch_size
+				? t->per_device_train_batch_size
+				: t->per_device_eval_batch_size;
+	uint64_t rows = find_batch(c, k->fit, most);
+	struct config trial = *c;
+	char setting[160];
+
+	if (!rows)
+		return;
+	set_batch(&trial, rows);
+	snprintf(setting, sizeof(setting),
+		 "training: per_device_train_batch_size: %" PRIu64 ", gradient_accumulation_steps: %" PRIu32,
+		 rows, trial.training.gradient_accumulation_steps);
+	add(k, &trial, setting);
+}
+
+static void try_length(struct finding_knobs *k, const struct config *c)
+{
+	uint64_t steps = (c->data.max_seq_length - 1) / LENGTH_STEP;
+	struct config trial = *c;
+	char setting[160];
+
+	if (!steps)
+		return;
+	set_length(&trial, largest(c, k->fit, set_length, NULL, steps) + 1);
+	snprintf(setting, sizeof(setting), "data: max_seq_length: %" PRIu64, trial.data.max_seq_length);
+	add(k, &trial, setting);
+}
+
+static void try_recompute(struct finding_knobs *k, const struct config *c)
+{
+	struct config trial = *c;
+
+	trial.training.gradient_checkpointing = true;
+	add(k, &trial, "training: gradient_checkpointing: true");
+}
+
+static void try_rank(struct finding_knobs *k, const struct config *c)
+{
+	struct config trial = *c;
+	char setting[160];
+
+	if (!c->has_lora || c->lora.r < 2)
+		return;
+	set_rank(&trial, largest(c, k->fit, set_rank, NULL, c->lora.r - 1) + 1);
+	snprintf(setting, sizeof(setting), "lora: r: %" PRIu32, trial.lora.r);
+	add(k, &trial, setting);
+}
+
+static void try_lora(struct finding_knobs *k, const struct config *c)
+{
+	struct config trial = *c;
+	char setting[160];
+
+	if (c->has_lora)
+		return;
+	trial.has_lora = true;
+	trial.training.full_finetuning = false;
+	snprintf(setting, sizeof(setting), "lora: {r: %" PRIu32 "} instead of full_finetuning", trial.lora.r);
+	add(k, &trial, setting);
+}
+
+/* What changes nothing of what is learned, together. */
+static void try_both(struct finding_knobs *k, const struct config *c)
+{
+	struct config trial = *c;
+	char setting[160];
+
+	trial.training.gradient_checkpointing = true;
+	set_batch(&trial, find_batch(&trial, k->fit, BATCH_MAX + 1));
+	snprintf(setting, sizeof(setting),
+		 "training: gradient_checkpointing: true, per_device_train_batch_size: %" PRIu32
+		 ", gradient_accumulation_steps: %" PRIu32,
+		 trial.training.per_device_train_batch_size, trial.training.gradient_accumulation_steps);
+	add(k, &trial, setting);
+}
+
+size_t fit_knobs(struct fit_knob knobs[FIT_KNOBS], const struct config *c, const struct fit *f,
+		 const struct memory_plan *planned)
+{
+	struct finding_knobs k = {.knobs = knobs, .fit = f, .planned = planned->bytes};
+
+	try_batch(&k, c);
+	try_length(&k, c);
+	try_recompute(&k, c);
+	try_rank(&k, c);
+	try_lora(&k, c);
+	if (!k.any_fits)
+		try_both(&k, c);
+	return k.count;
+}
+
+/* The largest rows of the plan: "saved 20.1 GB, weights 4.31 GB". */
+static void add_largest(struct text *out, const struct memory_plan *m)
+{
+	uint64_t bytes[TABLE_ROWS];
+	char number[32];
+
+	memcpy(bytes, m->arena, sizeof(m->arena));
+	memcpy(bytes + MEM_KINDS, m->beside, sizeof(m->beside));
+	for (int row = 0; row < LARGEST_ROWS; row++) {
+		int at = 0;
+
+		for (int i = 1; i < TABLE_ROWS; i++)
+			at = bytes[i] > bytes[at] ? i : at;
+		units_format(number, sizeof(number), (double)bytes[at], "B");
+		text_addf(out, "%s%s %s", row ? ", " : "",
+			  at < MEM_KINDS ? memory_kind_name((enum memory_kind)at)
+					 : memory_beside_name((enum memory_beside)(at - MEM_KINDS)),
+			  number);
+		bytes[at] = 0;
+	}
+}
+
+enum status fit_check(const struct config *c, const struct fit *f, const struct memory_plan *planned,
+		      struct error *err)
+{
+	struct fit_knob knobs[FIT_KNOBS];
+	char need[32], there[32], number[32];
+	struct text rows = {0}, turns = {0};
+	size_t count;
+
+	if (!f->available || planned->bytes <= f->available)
+		return STATUS_OK;
+	units_format(need, sizeof(need), (double)planned->bytes, "B");
+	units_format(there, sizeof(there), (double)f->available, "B");
+	add_largest(&rows, planned);
+	count = fit_knobs(knobs, c, f, planned);
+	for (size_t i = 0; i < count; i++) {
+		units_format(number, sizeof(number), (double)knobs[i].bytes, "B");
+		text_addf(&turns, "%s%s (%s%s)", i ? "; " : "; the settings to turn: ", knobs[i].setting,
+			  number, knobs[i].fits ? "" : ", not enough");
+	}
+	error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+			"%s of memory would be needed, and %s are available: %s%s", need, there,
+			text_str(&rows), text_str(&turns));
+	text_release(&rows);
+	text_release(&turns);
+	return STATUS_NO_RESOURCE;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Into how much memory a configuration fits: the micro-batch that does, and what each setting would give.
+ * Everything is planned anew with the setting turned; nothing is estimated from the plan before.
+ */
+#ifndef TRAIN_FIT_H
+#define TRAIN_FIT_H
+#include "core/text.h"
+#include "train/memory.h"
+
+struct fit {
+	const struct shape *shape;
+	unsigned threads;
+	uint64_t available; /* bytes; 0: unknown, everything fits */
+};
+/* What is planned into: 90 % of what is available. */
+uint64_t fit_room(const struct fit *f);
+
+/*
+ * training: auto_find_batch_size: the largest micro-batch whose plan fits the room, among those that divide
+ * the step (per_device_train_batch_size x gradient_accumulation_steps, which stays); 1 where none fits.
+ * Evaluation has no larger one. The setting itself is off afterwards: what was found is what it stood for.
+ */
+void fit_micro_batch(struct config *c, const struct fit *f);
+
+struct fit_knob {
+	char setting[160]; /* as it would stand in the configuration */
+	uint64_t bytes;	   /* the process as it would be planned */
+	bool fits;	   /* the room */
+};
+enum { FIT_KNOBS = 6 };
+/* The settings that would make `planned` smaller, those first that change least of what is learned; each by
+ * itself, at the largest value that fits, or else at its least. The last takes all of memory's together where
+ * none fits alone. Returns how many. */
+size_t fit_knobs(struct fit_knob knobs[FIT_KNOBS], const struct config *c, const struct fit *f,
+		 const struct memory_plan *planned);
+/* NO_RESOURCE where the plan is more than what is available: its largest rows, and the settings to turn. */
+enum status fit_check(const struct config *c, const struct fit *f, const struct memory_plan *planned,
+		      struct error *err);
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What fits into how much memory: the sizes that are found, and what is told where nothing does. */
+#include "test.h"
+
+#include "train/fit.h"
+
+enum { THREADS = 2 };
+
+struct bed {
+	struct shape shape;
+	struct config c;
+	struct fit fit;
+};
+
+static void make(struct bed *b, const char *lora, const char *training)
+{
+	struct error err = {0};
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		 "model: {path: /m}\n%s\ndata: {train: /t, max_seq_length: 512}\ntraining: {%s}\n", lora,
+		 training);
+	if (config_parse(&b->c, "t", text, strlen(text), &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(shape_by_name(&b->shape, "tiny", &err), STATUS_OK);
+	b->fit = (struct fit){.shape = &b->shape, .threads = THREADS};
+}
+
+static uint64_t planned(const struct bed *b, uint32_t rows, uint32_t micros)
+{
+	struct config c = b->c;
+	struct memory_plan m;
+	struct error err = {0};
+
+	c.training.per_device_train_batch_size = rows;
+	c.training.gradient_accumulation_steps = micros;
+	assert_int_equal(memory_plan(&m, &b->shape, &c, THREADS, &err), STATUS_OK);
+	return m.bytes;
+}
+
+/* Of 24 rows a step the divisors 1, 2, 3, 4, 6, 8, 12, 24: each is found where it alone is the largest that
+ * fits. */
+static void the_largest_micro_batch_that_fits_is_found(void **state)
+{
+	static const uint32_t divisors[] = {1, 2, 3, 4, 6, 8, 12, 24};
+	struct bed b;
+
+	(void)state;
+	make(&b, "lora: {r: 4}",
+	     "per_device_train_batch_size: 6, gradient_accumulation_steps: 4, "
+	     "per_device_eval_batch_size: 2, auto_find_batch_size: true");
+	for (size_t i = 0; i < sizeof(divisors) / sizeof(divisors[0]); i++) {
+		struct config c = b.c;
+
+		b.fit.available = planned(&b, divisors[i], 24 / divisors[i]) / 9 * 10 + 100;
+		fit_micro_batch(&c, &b.fit);
+		assert_int_equal(c.training.per_device_train_batch_size, divisors[i]);
+		assert_int_equal(c.training.gradient_accumulation_steps, 24 / divisors[i]);
+		assert_int_equal(c.training.per_device_eval_batch_size, divisors[i] < 2 ? divisors[i] : 2);
+		assert_false(c.training.auto_find_batch_size);
+	}
+	b.fit.available = 1000; /* nothing does: the least there is */
+	fit_micro_batch(&b.c, &b.fit);
+	assert_int_equal(b.c.training.per_device_train_batch_size, 1);
+	assert_int_equal(b.c.training.gradient_accumulation_steps, 24);
+	config_release(&b.c);
+}
+
+static enum status check(const struct bed *b, struct error *err)
+{
+	struct memory_plan m;
+	struct error none = {0};
+
+	assert_int_equal(memory_plan(&m, &b->shape, &b->c, THREADS, &none), STATUS_OK);
+	return fit_check(&b->c, &b->fit, &m, err);
+}
+
+static void says(const struct error *err, const char *words)
+{
+	if (!strstr(err->text, words))
+		fail_msg("\"%s\" is not said: %s", words, err->text);
+}
+
+/* Each setting that is named gives what is said of it, and stands in the order of what it costs. */
+static void too_little_memory_names_what_to_turn(void **state)
+{
+	struct bed b;
+	struct error err = {0};
+	struct memory_plan m;
+	struct fit_knob knobs[FIT_KNOBS];
+
+	(void)state;
+	make(&b, "lora: {r: 4}", "per_device_train_batch_size: 8, gradient_accumulation_steps: 2");
+	assert_int_equal(check(&b, &err), STATUS_OK); /* nobody knows what there is */
+	b.fit.available = planned(&b, 8, 2);
+	assert_int_equal(check(&b, &err), STATUS_OK);
+	b.fit.available = planned(&b, 4, 4) / 9 * 10 + 100;
+	assert_int_equal(check(&b, &err), STATUS_NO_RESOURCE);
+	assert_int_equal(err.cause, CAUSE_NO_MEMORY);
+	says(&err, "are available: saved ");
+	says(&err, "; the settings to turn: training: per_device_train_batch_size: 4, "
+		   "gradient_accumulation_steps: 4 (");
+	says(&err, "; data: max_seq_length: ");
+	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
+	assert_true(fit_knobs(knobs, &b.c, &b.fit, &m) >= 3);
+	assert_true(knobs[0].fits && knobs[0].bytes == planned(&b, 4, 4));
+	assert_true(knobs[1].fits && knobs[1].bytes <= fit_room(&b.fit));
+	b.c.training.gradient_checkpointing = true;
+	assert_string_equal(knobs[2].setting, "training: gradient_checkpointing: true");
+	assert_int_equal(knobs[2].bytes, planned(&b, 8, 2));
+	config_release(&b.c);
+}
+
+/* Of everything an adapter is what is left; where nothing helps by itself, what may be joined is. */
+static void everything_is_told_what_an_adapter_takes(void **state)
+{
+	struct bed b;
+	struct memory_plan m;
+	struct error err = {0};
+	struct fit_knob knobs[FIT_KNOBS];
+	size_t count;
+
+	(void)state;
+	make(&b, "", "full_finetuning: true, per_device_train_batch_size: 8");
+	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
+	b.fit.available = 20000000;
+	count = fit_knobs(knobs, &b.c, &b.fit, &m);
+	for (size_t i = 0; i + 1 < count; i++)
+		assert_null(strstr(knobs[i].setting, "lora: r:"));
+	assert_true(count >= 2);
+	assert_non_null(strstr(knobs[count - 1].setting,
+			       "gradient_checkpointing: true, per_device_train_batch_size: 1,"));
+	config_release(&b.c);
+	make(&b, "", "full_finetuning: true, recompute: full");
+	b.c.data.max_seq_length = 64;
+	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
+	b.fit.available = m.bytes - 1;
+	count = fit_knobs(knobs, &b.c, &b.fit, &m);
+	assert_true(count == 1 && knobs[0].bytes < m.bytes);
+	assert_string_equal(knobs[0].setting, "lora: {r: 16} instead of full_finetuning");
+	config_release(&b.c);
+}
+
+static void more_tokens_than_can_be_counted_are_refused(void **state)
+{
+	struct bed b;
+	struct memory_plan m;
+	struct error err = {0};
+
+	(void)state;
+	make(&b, "lora: {r: 4}", "per_device_train_batch_size: 65536");
+	b.c.data.max_seq_length = 65536;
+	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_BAD_INPUT);
+	says(&err, "4294967296 tokens");
+	config_release(&b.c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_largest_micro_batch_that_fits_is_found),
+		cmocka_unit_test(too_little_memory_names_what_to_turn),
+		cmocka_unit_test(everything_is_told_what_an_adapter_takes),
+		cmocka_unit_test(more_tokens_than_can_be_counted_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
