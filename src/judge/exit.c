@@ -83,9 +83,9 @@ static void count(struct tally *t, const struct judgements *out, const struct ju
 	}
 }
 
-static const char *by_own_ceilings(const struct judge_context *ctx)
+static const char *by_own_ceilings(const struct judge_context *ctx, const struct tally *t)
 {
-	return ctx->gpu_count
+	return ctx->gpu_count || !(t->of[VERDICT_PASS] + t->of[VERDICT_WARN])
 		       ? ""
 		       : "; judged against this machine's own ceilings: no reference for this CPU model";
 }
@@ -134,7 +134,7 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 		snprintf(out->headline, size,
 			 "%zu passed, %zu deserve a look, %zu measured without being judged%s",
 			 t->of[VERDICT_PASS], t->of[VERDICT_WARN], t->of[VERDICT_MEASURED],
-			 by_own_ceilings(ctx));
+			 by_own_ceilings(ctx, t));
 	if (t->differ && !t->lost)
 		tell_difference(out, t->differ);
 	if (ctx->record->closed && ctx->record->close_ending == ENDING_CANCELLED &&

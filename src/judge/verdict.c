@@ -363,10 +363,10 @@ static void judge_timed(struct judgement *out, const struct subject *s)
 	}
 }
 
-/* It came to its end well, and nobody asked what it is worth. */
+/* It came to its end, and nobody asked what it is worth; what came of it is right, or it failed. */
 static void judge_job(struct judgement *out, const struct subject *s)
 {
-	out->verdict = VERDICT_MEASURED;
+	out->verdict = s->c->status == STATUS_MISMATCH ? VERDICT_FAIL : VERDICT_MEASURED;
 	figure_take(out, s);
 	text_copy(out->reason, sizeof(out->reason), *s->c->text ? s->c->text : "long work, as it came");
 }

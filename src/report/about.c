@@ -49,8 +49,8 @@ static void cpu_facts(const struct visitor *to, const struct cpu *c)
 	say(to, "CPU", "%s%s", c->model[0] ? c->model : "model unreadable",
 	    c->virtual_machine ? " (virtual machine)" : "");
 	if (c->cores)
-		say(to, "Cores", "%u sockets, %u cores, %u threads, %u usable", c->sockets, c->cores,
-		    c->threads, c->usable);
+		say(to, "Cores", "%u socket%s, %u core%s, %u threads, %u usable", c->sockets,
+		    c->sockets == 1 ? "" : "s", c->cores, c->cores == 1 ? "" : "s", c->threads, c->usable);
 	else
 		say(to, "Cores", "%u threads, %u usable", c->threads, c->usable);
 	if (c->quota > 0)

@@ -10,6 +10,7 @@
 #include "report/gap.h"
 #include "report/report.h"
 #include "report/roofline.h"
+#include "report/training.h"
 #include "report/sanity.h"
 #include "report/width.h"
 #include "report/words.h"
@@ -145,8 +146,10 @@ static void add_header(struct text *out, const struct view *v)
 	text_release(&counts);
 	text_add(out, "</header>\n<nav><a href=\"#todo\">What to do</a>"
 		      "<a href=\"#devices\">Devices</a><a href=\"#unjudged\">Not judged</a>"
-		      "<a href=\"#results\">Results</a><a href=\"#gaps\">Where the rest went</a>"
-		      "<a href=\"#roofline\">Roofline</a><a href=\"#machine\">Machine</a>"
+		      "<a href=\"#results\">Results</a><a href=\"#gaps\">Where the rest went</a>");
+	if (!training_case(v))
+		text_add(out, "<a href=\"#roofline\">Roofline</a>");
+	text_add(out, "<a href=\"#machine\">Machine</a>"
 		      "<a href=\"#conditions\">Conditions</a></nav>\n");
 }
 
@@ -306,6 +309,8 @@ static void add_roofline(struct text *out, const struct view *v)
 	struct roofline r = {0};
 	struct canvas c;
 
+	if (training_case(v))
+		return;
 	roofline_add(&r, v);
 	text_add(out, "<section id=\"roofline\" class=\"roofline\"><h2>Roofline</h2>\n");
 	if (roofline_any(&r)) {

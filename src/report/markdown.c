@@ -5,6 +5,7 @@
 #include "report/nodes.h"
 #include "report/report.h"
 #include "report/sanity.h"
+#include "report/training.h"
 #include "report/width.h"
 #include "report/words.h"
 
@@ -262,7 +263,8 @@ void report_markdown(struct text *out, const struct report_input *in)
 	nodes_markdown(out, &v);
 	markdown_results(out, &v);
 	markdown_gaps(out, &v);
-	text_add(out, "\n## Roofline\n\n![roofline](roofline.svg)\n");
+	if (!training_case(&v))
+		text_add(out, "\n## Roofline\n\n![roofline](roofline.svg)\n");
 	markdown_sanity(out, &v);
 	add_parts(out, &v);
 	add_box(out, &v, "Could not look", in->judged->could_not_look, in->judged->could_not_look_count);

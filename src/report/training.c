@@ -4,9 +4,9 @@
 #include "report/words.h"
 
 #define SOURCE "train" /* of telemetry: what the job said of itself */
-enum { ROWS = 16 };
+enum { ROWS = 16, EVALUATIONS = 48 };
 
-static const struct record_case *find_training(const struct view *v)
+const struct record_case *training_case(const struct view *v)
 {
 	for (size_t i = 0; i < v->row_count; i++)
 		if (v->rows[i].c->job && !strcmp(v->rows[i].c->probe, "train"))
@@ -35,7 +35,7 @@ static void value_text(char *out, size_t size, const char *name, const char *uni
 
 bool training_grid(struct grid *g, const struct view *v)
 {
-	const struct record_case *c = find_training(v);
+	const struct record_case *c = training_case(v);
 	const struct record_phase *p = c ? record_phase(c, "once") : NULL;
 	const json_t *field;
 	size_t i;
@@ -69,28 +69,54 @@ static double reading_at(const struct series *s, uint64_t t_ns)
 	return s && at < s->count && s->t_ns[at] == t_ns ? s->value[at] : (double)NAN;
 }
 
-/* Readings of `steps` that count, latest first: their indices in *kept (room for all). A line of an
- * evaluation has a step too, and belongs to the step of that number. */
-static size_t pick_steps(const struct series *steps, const struct series *loss, size_t *kept)
+/* One step: its line's place in the series and what was evaluated after it. */
+struct step {
+	double step, eval; /* NAN: not evaluated */
+	size_t at;	   /* NO_LINE: of the step itself nothing was told */
+};
+#define NO_LINE SIZE_MAX
+
+/* Steps that count, latest first, into *kept (room for all): of a step that was done twice the later one. A
+ * line of an evaluation has a step too, and belongs to the step of that number. */
+static size_t pick_steps(const struct series *steps, const struct series *loss, const struct series *eval,
+			 struct step *kept)
 {
-	double last = INFINITY;
 	size_t count = 0;
 
-	for (size_t i = steps->count; i-- > 0;)
-		if (steps->value[i] < last && !isnan(reading_at(loss, steps->t_ns[i]))) {
-			last = steps->value[i];
-			kept[count++] = i;
-		}
+	for (size_t i = steps->count; i-- > 0;) {
+		bool told = !isnan(reading_at(loss, steps->t_ns[i]));
+		double evaluated = reading_at(eval, steps->t_ns[i]), number = steps->value[i];
+		struct step *last = count ? &kept[count - 1] : NULL;
+
+		if ((!told && isnan(evaluated)) || (last && number > last->step))
+			continue;
+		if (!last || number < last->step)
+			kept[count++] = (struct step){number, evaluated, told ? i : NO_LINE};
+		else if (told && last->at == NO_LINE)
+			last->at = i;
+	}
 	return count;
 }
 
-/* The held-out loss of that step, as it was evaluated last. */
-static double evaluated(const struct series *steps, const struct series *eval, double step)
+/* Of both kinds every so many-th from the last on, and the best evaluation. */
+static void thin_out(struct step *kept, size_t *count)
 {
-	for (size_t i = eval ? eval->count : 0; i-- > 0;)
-		if (reading_at(steps, eval->t_ns[i]) == step)
-			return eval->value[i];
-	return (double)NAN;
+	size_t evaluated = 0, best = 0, steps = 0, evals = 0, left = 0, every, every_eval;
+
+	for (size_t i = 0; i < *count; i++) {
+		evaluated += !isnan(kept[i].eval);
+		if (kept[i].step > 0 && (isnan(kept[best].eval) || kept[i].eval <= kept[best].eval))
+			best = i;
+	}
+	every = (*count - evaluated + ROWS - 1) / ROWS;
+	every_eval = (evaluated + EVALUATIONS - 1) / EVALUATIONS;
+	for (size_t i = 0; i < *count; i++) {
+		bool stays = isnan(kept[i].eval) ? steps++ % every == 0 : evals++ % every_eval == 0;
+
+		if (stays || i == best || !i)
+			kept[left++] = kept[i];
+	}
+	*count = left;
 }
 
 static void add_number(struct grid *g, const char *format, double value)
@@ -102,16 +128,21 @@ static void add_number(struct grid *g, const char *format, double value)
 	grid_cell(g, text);
 }
 
-static void add_step(struct grid *g, const struct record *r, const struct series *steps, size_t at)
+static void add_step(struct grid *g, const struct record *r, const struct series *steps,
+		     const struct step *step)
 {
-	uint64_t t_ns = steps->t_ns[at];
+	static const struct {
+		const char *name, *format;
+	} rest[] = {{"learning_rate", "%.3e"}, {"grad_norm", "%.3g"}, {"tokens_per_s", "%.0f"}};
+	bool told = step->at != NO_LINE;
+	uint64_t t_ns = told ? steps->t_ns[step->at] : 0;
 
-	add_number(g, "%.0f", steps->value[at]);
-	add_number(g, "%.4f", reading_at(record_series(r, SOURCE, "loss"), t_ns));
-	add_number(g, "%.4f", evaluated(steps, record_series(r, SOURCE, "eval_loss"), steps->value[at]));
-	add_number(g, "%.3e", reading_at(record_series(r, SOURCE, "learning_rate"), t_ns));
-	add_number(g, "%.3g", reading_at(record_series(r, SOURCE, "grad_norm"), t_ns));
-	add_number(g, "%.0f", reading_at(record_series(r, SOURCE, "tokens_per_s"), t_ns));
+	add_number(g, "%.0f", step->step);
+	add_number(g, "%.4f", told ? reading_at(record_series(r, SOURCE, "loss"), t_ns) : (double)NAN);
+	add_number(g, "%.4f", step->eval);
+	for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++)
+		add_number(g, rest[i].format,
+			   told ? reading_at(record_series(r, SOURCE, rest[i].name), t_ns) : (double)NAN);
 }
 
 bool training_steps_grid(struct grid *g, const struct view *v)
@@ -121,20 +152,20 @@ bool training_steps_grid(struct grid *g, const struct view *v)
 	const struct record *r = v->in->record;
 	const struct series *steps = record_series(r, SOURCE, "step"),
 			    *loss = record_series(r, SOURCE, "loss");
-	size_t *kept = steps && loss ? calloc(steps->count + 1, sizeof(*kept)) : NULL, count, stride;
+	struct step *kept = steps && loss ? calloc(steps->count + 1, sizeof(*kept)) : NULL;
+	size_t count;
 
-	if (!kept || !find_training(v)) {
+	if (!kept || !training_case(v)) {
 		free(kept);
 		return false;
 	}
-	count = pick_steps(steps, loss, kept);
-	stride = (count + ROWS - 1) / ROWS;
+	count = pick_steps(steps, loss, record_series(r, SOURCE, "eval_loss"), kept);
+	thin_out(kept, &count);
 	text_add(&g->title, "Steps");
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		grid_column(g, heads[i], true);
-	for (size_t i = count; i-- > 0;) /* the last one is always among them */
-		if (i % stride == 0)
-			add_step(g, r, steps, kept[i]);
+	for (size_t i = count; i-- > 0;)
+		add_step(g, r, steps, &kept[i]);
 	free(kept);
 	return count > 0;
 }

@@ -67,6 +67,27 @@ enum status blas_settle(struct blas *b, const struct lib_fact *fact, struct erro
 			       missing_symbol(b), fact && fact->path ? fact->path : "OpenBLAS");
 }
 
+enum status blas_open_alone(struct blas *b, struct lib_fact *fact, struct error *err)
+{
+	static const char variable[] = "OPENBLAS_NUM_THREADS"; /* read once, when the library is loaded */
+	const char *set = getenv(variable);
+	char *was = set ? strdup(set) : NULL;
+	enum status st;
+
+	setenv(variable, "1", 1);
+	st = lib_open(b, &openblas_lib, NULL, fact, err);
+	if (was)
+		setenv(variable, was, 1);
+	else
+		unsetenv(variable);
+	free(was);
+	if (!st)
+		st = blas_settle(b, fact, err);
+	if (!st)
+		b->set_num_threads(1);
+	return st;
+}
+
 void blas_sgemm(const struct blas *b, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,
 		float alpha, const float *x, int ldx, const float *y, int ldy, float beta, float *z, int ldz)
 {

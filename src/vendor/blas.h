@@ -73,6 +73,10 @@ struct blas {
  * LIBRARY_MISSING where none of the sets is complete; `fact` names the file.
  */
 enum status blas_settle(struct blas *b, const struct lib_fact *fact, struct error *err);
+/* Opens and settles it for a caller that deals out the work itself: one thread, and the library makes no
+ * others where this is the first to open it. Those that it could not make, where little address space is
+ * left, its exit would wait for. */
+enum status blas_open_alone(struct blas *b, struct lib_fact *fact, struct error *err);
 /* C = alpha A B + beta C of one type, row-major; leading dimensions as cblas has them. After blas_settle. */
 void blas_sgemm(const struct blas *b, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,
 		float alpha, const float *x, int ldx, const float *y, int ldy, float beta, float *z, int ldz);

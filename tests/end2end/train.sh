@@ -250,6 +250,9 @@ config huge.yaml "max_steps: 30" "max_grad_norm: 0"
 sed -i 's/learning_rate: 1e-2/learning_rate: 10/; s/alpha: 8/alpha: 100000/' huge.yaml
 ok "a model that no longer learns ends the run" refused huge.yaml 1 'zero_gradient'
 ok "and the setting is named" says 'a lower learning_rate' err
+ok "its report says so too" expect 1 report refused
+ok "in its headline" says 'cases failed; first train' out
+ok "and asks nothing of the machine" eval '! says "operator input" out && [ ! -e refused/roofline.svg ]'
 echo '{"messages":' >> masked.jsonl
 cat rows.jsonl >> masked.jsonl
 data=masked.jsonl config bad.yaml "max_steps: 2"

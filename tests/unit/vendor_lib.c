@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "vendor/blas.h"
@@ -357,9 +358,38 @@ static void test_vendor_lib__the_drivers_cache_is_left_alone_where_the_user_name
 	unsetenv("CUDA_CACHE_DISABLE");
 }
 
+static unsigned threads_here(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	unsigned count = 0;
+
+	assert_non_null(tasks);
+	for (struct dirent *e; (e = readdir(tasks));)
+		count += *e->d_name != '.';
+	closedir(tasks);
+	return count;
+}
+
+static void test_vendor_lib__openblas_makes_no_threads_where_it_is_opened_alone(void **state)
+{
+	static const char variable[] = "OPENBLAS_NUM_THREADS";
+	unsigned before = threads_here();
+	struct error err = {0};
+	struct blas blas;
+
+	(void)state;
+	setenv(variable, "3", 1);
+	if (blas_open_alone(&blas, NULL, &err))
+		skip(); /* it is not here */
+	assert_int_equal(threads_here(), before);
+	assert_string_equal(getenv(variable), "3");
+	unsetenv(variable);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_vendor_lib__openblas_makes_no_threads_where_it_is_opened_alone),
 		cmocka_unit_test(test_vendor_lib__a_named_file_is_opened_and_named),
 		cmocka_unit_test(test_vendor_lib__a_named_folder_is_searched),
 		cmocka_unit_test(test_vendor_lib__the_environment_names_a_file),

@@ -71,12 +71,10 @@ static void open_blas(struct cpu *cpu)
 {
 	struct error ignored = {0};
 
-	if (lib_open(&cpu->blas, &openblas_lib, NULL, &cpu->blas_fact, &ignored) ||
-	    blas_settle(&cpu->blas, &cpu->blas_fact, &ignored)) {
+	if (blas_open_alone(&cpu->blas, &cpu->blas_fact, &ignored)) {
 		cpu->blas = (struct blas){0};
 		return;
 	}
-	cpu->blas.set_num_threads(1);
 	snprintf(cpu->gemm, sizeof(cpu->gemm), "%.100s",
 		 cpu->blas.get_config ? cpu->blas.get_config() : "OpenBLAS");
 }
@@ -98,15 +96,16 @@ enum status cpu_back_create(struct back *back, const struct cpu_options *options
 
 	if (!cpu)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no room for a back end");
+	snprintf(cpu->gemm, sizeof(cpu->gemm), "own");
+	if (!options->own_gemm) /* before there are threads: it sets a variable */
+		open_blas(cpu);
 	st = options->threads ? cpu_pool_create(&cpu->pool, NULL, options->threads, err)
 			      : cpu_pool_usable(&cpu->pool, err);
 	if (st) {
+		lib_fact_release(&cpu->blas_fact);
 		free(cpu);
 		return st;
 	}
-	snprintf(cpu->gemm, sizeof(cpu->gemm), "own");
-	if (!options->own_gemm)
-		open_blas(cpu);
 	*back = (struct back){
 		.ops = &cpu_ops,
 		.device = cpu,

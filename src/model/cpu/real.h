@@ -60,13 +60,16 @@ static inline double real_exp(double x)
  * at the smallest normal number's neighbourhood. Coefficients: Cephes expf. */
 static inline float real_exp(float x)
 {
+	static const float whole = 0x1.8p23f; /* added, it leaves the nearest whole number in the last bits */
 	float z, r, p;
-	int32_t n, bits;
+	uint32_t bits, zero;
 
 	x = x < -87.0f ? -87.0f : x;
 	x = x > 88.0f ? 88.0f : x;
-	n = (int32_t)(x * 1.44269504088896341f + copysignf(0.5f, x));
-	z = (float)n;
+	z = x * 1.44269504088896341f + whole; /* no cast: NaN stays NaN, in p */
+	memcpy(&bits, &z, sizeof(bits));
+	memcpy(&zero, &whole, sizeof(zero));
+	z = z - whole;
 	r = x - z * 0.693359375f;
 	r = r - z * -2.12194440e-4f;
 	p = 1.9875691500e-4f;
@@ -76,7 +79,7 @@ static inline float real_exp(float x)
 	p = p * r + 1.6666665459e-1f;
 	p = p * r + 5.0000001201e-1f;
 	p = p * r * r + r + 1.0f;
-	bits = (n + 127) << 23;
+	bits = (bits - zero + 127) << 23;
 	memcpy(&z, &bits, sizeof(z));
 	return p * z;
 }
