@@ -32,6 +32,10 @@ if "$assay" make-model --tokenizer m --out reads > /dev/null 2>&1; then # else i
 	ok "a tokenizer with more ids than the model has rows is refused" expect 64 make-model --tokenizer many.json --out x
 fi
 
+cp -r m marked
+printf '\357\273\277' | cat - m/config.json > marked/config.json
+ok "a byte order mark is passed over" expect 0 merge marked --out unmarked
+
 # Through F32 and back every number is what it was, whatever the files are cut into.
 ok "a model in another type and in shards" expect 0 merge m --dtype f32 --shard 300kB --out wide
 ok "has an index" test -e wide/model.safetensors.index.json
@@ -71,6 +75,12 @@ refused "settings of generation that are no JSON" "broken/generation_config.json
 cp -r m broken
 printf '\377\377' | dd of=broken/model.safetensors bs=1 seek=$(($(stat -c %s broken/model.safetensors) - 2)) conv=notrunc 2> /dev/null
 refused "a number that is none" "broken/model.safetensors: lm_head.weight: row .* has NaN"
+cp -r m broken
+sed -i 's/^{/{"eos_token_id": [2, 99999],/' broken/config.json
+refused "an end that is none of its tokens" "broken/config.json: eos_token_id is no id of a vocabulary of 320"
+cp -r m broken
+printf '{"model_type": "qwen2", "model_type": "llama"}' > broken/config.json
+refused "a key that stands twice" "broken/config.json:1: a key stands a second time"
 mkdir broken
 refused "an empty folder" "cannot open broken/config.json"
 printf 'GGUF\003\000\000\000' > broken

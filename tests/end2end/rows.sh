@@ -12,6 +12,11 @@ model=$root/tests/data/tokenizer/qwen.json
 }
 ok "a text's tokens have ids and pieces" eval 'expect 0 tokens "$model" "hello world" && says "\"hello\"" out'
 ok "a text that begins with a dash stands behind two" eval 'expect 0 tokens "$model" -- "-x" && says "\"-\"" out'
+if [ -w /dev/full ]; then
+	"$assay" tokens "$model" "hello world" --json > /dev/full 2> err
+	code=$?
+	ok "what cannot be written is told as it is" eval '[ "$code" = 2 ] && says "stdout: No space left on device" err'
+fi
 ok "a text of people has no control token" eval 'expect 0 tokens "$model" "<|im_end|>" && ! says "902 " out'
 ok "unless asked" eval 'expect 0 tokens "$model" "<|im_end|>" --control && says "902  \"<|im_end|>\"" out'
 printf 'hello\377' > bad

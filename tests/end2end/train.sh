@@ -269,6 +269,12 @@ ok "a tokenizer that does not fit the model" refused strange.yaml 64 'tokenizer'
 ok "no configuration" expect 64 train
 ok "one that is not there" expect 64 train nowhere.yaml
 
+cp -r model narrow
+sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 16/' narrow/config.json
+model=narrow config narrow.yaml "max_steps: 1" "tensorboard: false"
+ok "rows beyond the positions of the model are trained on" expect 0 train narrow.yaml --out narrow_run --no-telemetry
+ok "with a warning" says 'training: 24 rows are longer than the 16 positions' err
+
 # Everything, instead of an adapter.
 config everything.yaml "max_steps: 2" "full_finetuning: true" "gradient_checkpointing: true"
 sed -i '/^lora:/d' everything.yaml
