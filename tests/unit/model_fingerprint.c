@@ -84,7 +84,9 @@ static void test_fingerprint__other_weights_have_another_one(void **state)
 		{{.seed = 1, .other = "model.norm.weight"}, "tiny", false},
 		{{.seed = 1, .other = "model.layers.1.mlp.up_proj.weight", .row = 159}, "tiny", false},
 		{{.seed = 1, .other = "model.embed_tokens.weight", .row = 91}, "tiny", false},
-		{{.seed = 1, .other = "model.embed_tokens.weight", .row = 92}, "tiny", true}, /* what it is not to see */
+		{{.seed = 1, .other = "model.embed_tokens.weight", .row = 92},
+		 "tiny",
+		 true}, /* what it is not to see */
 	};
 	const struct made plain = {.seed = 1};
 	struct weights w, other;
@@ -93,8 +95,8 @@ static void test_fingerprint__other_weights_have_another_one(void **state)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		open_made(&other, *state, others[i].shape, DTYPE_BF16, &others[i].made);
 		for (int of = FINGERPRINT_BYTES; of <= FINGERPRINT_NUMBERS; of++)
-			if (!strcmp(take(&w, (enum fingerprint_of)of), take(&other, (enum fingerprint_of)of)) !=
-			    others[i].same)
+			if (!strcmp(take(&w, (enum fingerprint_of)of),
+				    take(&other, (enum fingerprint_of)of)) != others[i].same)
 				fail_msg("other %zu, %d", i, of);
 		weights_release(&other);
 	}
@@ -147,11 +149,63 @@ static void test_peft_base__an_adapter_goes_on_the_weights_it_was_trained_over(v
 	weights_release(&other);
 }
 
+/* KiB of the model's files that are in this process's memory; -1: the system does not say. */
+static long resident(const struct weights *w)
+{
+	char line[PATH_MAX + 128];
+	FILE *maps = fopen("/proc/self/smaps", "r");
+	bool ours = false;
+	unsigned long end;
+	long kib = 0, one;
+
+	if (!maps)
+		return -1;
+	while (fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%*x-%lx ", &end) == 1) /* a mapping begins */
+			ours = strstr(line, w->path) && strstr(line, ".safetensors");
+		else if (ours && sscanf(line, "Rss: %ld kB", &one) == 1)
+			kib += one;
+	}
+	fclose(maps);
+	return kib;
+}
+
+/* The base is in memory once: as what it became. */
+static void test_weights__files_that_were_read_are_forgotten(void **state)
+{
+	const struct made plain = {.seed = 1};
+	struct weights_slot slot = {.name = "model.embed_tokens.weight"};
+	struct error err = {0};
+	struct weights w;
+	float *numbers;
+
+	open_made(&w, *state, "tiny", DTYPE_BF16, &plain);
+	if (resident(&w) < 0) {
+		weights_release(&w);
+		skip();
+	}
+	assert_true(resident(&w) > 0); /* its header was read */
+	take(&w, FINGERPRINT_NUMBERS);
+	assert_int_equal(resident(&w), 0);
+	slot.to = (struct mat){
+		.rows = w.shape.vocab, .cols = w.shape.hidden, .ld = w.shape.hidden, .dtype = DTYPE_F32};
+	slot.to.data = numbers = calloc((size_t)(slot.to.rows * slot.to.cols), sizeof(*numbers));
+	assert_non_null(numbers);
+	assert_int_equal(weights_load(&w, &slot, 1, &err), STATUS_OK);
+	assert_int_equal(resident(&w), 0);
+	assert_int_equal(weights_rows(&w, slot.name, 3, 1, numbers, &err), STATUS_OK);
+	assert_true(resident(&w) > 0);
+	assert_memory_equal(numbers, numbers + 3 * w.shape.hidden, (size_t)w.shape.hidden * sizeof(*numbers));
+	free(numbers);
+	weights_release(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_fingerprint__numbers_are_the_same_in_another_type_and_bytes_are_not),
 		scratch_test(test_fingerprint__other_weights_have_another_one),
+		scratch_test(test_weights__files_that_were_read_are_forgotten),
 		scratch_test(test_peft_base__an_adapter_goes_on_the_weights_it_was_trained_over),
 	};
 

@@ -100,5 +100,6 @@ enum status weights_fingerprint(char hex[FINGERPRINT_SIZE], const struct weights
 	if (!st)
 		file_sha256(hex, text_str(&all), all.size);
 	text_release(&all);
+	weights_forget(w);
 	return st;
 }

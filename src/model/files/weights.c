@@ -252,7 +252,7 @@ static enum status no_number(const struct weights *w, const struct tensor *t, in
 			       path_of(w, t), t->name, row, dtype_name(wanted));
 }
 
-static void forget_files(const struct weights *w)
+void weights_forget(const struct weights *w)
 {
 	if (w->gguf)
 		mapped_forget(w->gguf->map, w->gguf->map_size);
@@ -286,7 +286,7 @@ static enum status load_one(const struct weights *w, const struct weights_slot *
 		*read += raw.tensor->size / (uint64_t)n.rows;
 		if (*read < FORGET_BYTES)
 			continue;
-		forget_files(w);
+		weights_forget(w);
 		*read = 0;
 	}
 	return STATUS_OK;
@@ -346,7 +346,7 @@ enum status weights_load(const struct weights *w, const struct weights_slot *slo
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->path);
 	if (!st)
 		cpu_pool_run(pool, load_some, &l);
-	forget_files(w);
+	weights_forget(w);
 	for (unsigned i = 0; i < threads && !st; i++) {
 		st = l.st[i];
 		if (st && err && !err->status)

@@ -38,6 +38,9 @@ struct weights_slot {
 enum status weights_load(const struct weights *w, const struct weights_slot *slots, size_t count,
 			 struct error *err);
 
+/* What was read of the files no longer counts as this process's memory. */
+void weights_forget(const struct weights *w);
+
 /* Rows of a tensor as floats; a vector is one row. NaN and infinity are refused as by weights_load. */
 enum status weights_rows(const struct weights *w, const char *name, int64_t row, int64_t rows, float *out,
 			 struct error *err);
