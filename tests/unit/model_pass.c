@@ -306,6 +306,47 @@ static void test_pass__merged_is_unmerged(void **state)
 }
 
 /* Three rows of logits, 2^30 elements from one to the next: the last begins at 2^31. */
+/* Rows whose squares add up without rounding and are as small as epsilon: every bit follows from the
+ * definition, w * (x * rstd) in F32, so another epsilon shows, and another order of the products. */
+static void test_norm__each_bit_is_the_definition_s_for_either_epsilon(void **state)
+{
+	enum { WIDTH = 8 };
+	static const float eps[] = {1e-5f, 1e-6f};
+	float x[WIDTH], w[WIDTH], y[2][WIDTH], rstd, square = 0;
+	bool order_shows = false;
+	struct error err = {0};
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, &(struct bed_options){.family = FAMILY_LLAMA, .targets = ALL});
+	for (int i = 0; i < WIDTH; i++) {
+		x[i] = ldexpf((float)(i + 1), -12);
+		w[i] = 1 + 0.1f * (float)i;
+		square += x[i] * x[i];
+	}
+	for (int e = 0; e < 2; e++) {
+		float due = (float)(1 / (float)sqrt((double)(square / WIDTH + eps[e])));
+		struct mat mx = {.data = x, .rows = 1, .cols = WIDTH, .ld = WIDTH, .dtype = DTYPE_F32};
+		struct mat mw = mx, my = mx, mr = mx;
+
+		mw.data = w;
+		my.data = y[e];
+		mr.data = &rstd;
+		mr.cols = mr.ld = 1;
+		assert_int_equal(b.back.ops->rmsnorm(&b.back, mx, mw, eps[e], my, mr, &err), STATUS_OK);
+		assert_memory_equal(&rstd, &due, sizeof(due));
+		for (int i = 0; i < WIDTH; i++) {
+			float one = w[i] * (x[i] * due), other = (w[i] * x[i]) * due;
+
+			assert_memory_equal(&y[e][i], &one, sizeof(one));
+			order_shows |= one != other;
+		}
+	}
+	assert_true(order_shows);
+	assert_true(y[0][WIDTH - 1] < 0.8f * y[1][WIDTH - 1]);
+	bed_close(&b);
+}
+
 static void test_head__rows_times_vocabulary_may_pass_2_to_the_31(void **state)
 {
 	const struct bed_options o = {.family = FAMILY_QWEN2, .targets = ALL};
@@ -400,6 +441,7 @@ int main(void)
 		cmocka_unit_test(test_pass__gradients_of_two_batches_add_up),
 		cmocka_unit_test(test_pass__a_batch_without_targets_costs_no_gradient),
 		cmocka_unit_test(test_pass__merged_is_unmerged),
+		cmocka_unit_test(test_norm__each_bit_is_the_definition_s_for_either_epsilon),
 		cmocka_unit_test(test_head__rows_times_vocabulary_may_pass_2_to_the_31),
 		cmocka_unit_test(test_pass__a_document_beyond_the_positions_is_refused),
 		cmocka_unit_test(test_batch__what_is_wrong_with_it_is_named),

@@ -118,6 +118,65 @@ static void test_peft__names_are_those_that_peft_and_vllm_look_for(void **state)
 		assert_false(peft_place_of(&at, &s, others[i]));
 }
 
+/*
+ * vLLM (vllm/lora/utils.py, parse_fine_tuned_lora_name): behind "base_model.model." a module, then
+ * ".lora_A.weight" or
+ * ".lora_B.weight"; every other ending is an error there. NULL: such a name. `module`: room for the module.
+ */
+static const char *vllm_module(char module[PEFT_NAME_SIZE], const char *name, bool *is_a)
+{
+	static const char before[] = "base_model.model.", a[] = ".lora_A.weight", b[] = ".lora_B.weight";
+	size_t size = strlen(name);
+
+	if (strncmp(name, before, sizeof(before) - 1) || size < sizeof(before) + sizeof(a))
+		return NULL;
+	*is_a = !strcmp(name + size - sizeof(a) + 1, a);
+	if (!*is_a && strcmp(name + size - sizeof(b) + 1, b))
+		return NULL;
+	snprintf(module, PEFT_NAME_SIZE, "%.*s", (int)(size - sizeof(a) - sizeof(before) + 2),
+		 name + sizeof(before) - 1);
+	return module;
+}
+
+/* The linear maps of its Llama, Qwen2 and Qwen3 classes by the names that it takes apart
+ * (packed_modules_mapping). */
+static void test_peft__vllm_finds_a_module_of_its_own_in_every_name(void **state)
+{
+	static const char *const maps[] = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+					   "self_attn.o_proj", "mlp.gate_proj",	   "mlp.up_proj",
+					   "mlp.down_proj"};
+	static const char *const shapes[] = {"tiny", "tiny-qwen3", "tiny-llama"};
+
+	(void)state;
+	for (size_t s = 0; s < 3; s++) {
+		unsigned seen[2][7] = {{0}};
+		struct bed b;
+
+		bed_open(&b, shapes[s], all, PEFT_SAVE_HEAD | PEFT_SAVE_EMBED);
+		for (size_t i = 0; i < b.count; i++) {
+			char name[PEFT_NAME_SIZE], module[PEFT_NAME_SIZE], due[PEFT_NAME_SIZE];
+			bool is_a;
+
+			peft_name(name, &b.place[i]);
+			if (b.place[i].part ==
+			    PEFT_WHOLE) { /* vLLM loads none: such adapters are merged first */
+				assert_null(vllm_module(module, name, &is_a));
+				continue;
+			}
+			assert_non_null(vllm_module(module, name, &is_a));
+			assert_int_equal(is_a, b.place[i].part == PEFT_A);
+			for (int64_t layer = 0; layer < b.shape.layers; layer++)
+				for (int m = 0; m < 7; m++) {
+					snprintf(due, sizeof(due), "model.layers.%d.%s", (int)layer, maps[m]);
+					seen[is_a][m] += !strcmp(module, due);
+				}
+		}
+		for (int m = 0; m < 7; m++)
+			assert_true(seen[0][m] == b.shape.layers && seen[1][m] == b.shape.layers);
+		bed_close(&b);
+	}
+}
+
 static void test_peft__an_adapter_that_does_nothing_is_not_written(void **state)
 {
 	struct error err = {0};
@@ -267,6 +326,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_peft__what_is_written_is_loaded_back),
 		cmocka_unit_test(test_peft__names_are_those_that_peft_and_vllm_look_for),
+		scratch_test(test_peft__vllm_finds_a_module_of_its_own_in_every_name),
 		scratch_test(test_peft__an_adapter_that_does_nothing_is_not_written),
 		scratch_test(test_peft__an_adapter_of_another_model_is_refused),
 		cmocka_unit_test(test_peft__what_a_configuration_asks_for_is_done_or_refused),

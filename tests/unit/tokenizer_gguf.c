@@ -54,9 +54,10 @@ static void add_merges(struct gguf_bed *b, json_t *root)
 	{
 		char text[256];
 
-		snprintf(text, sizeof(text), "%s %s", json_string_value(json_array_get(merge, 0)),
-			 json_string_value(json_array_get(merge, 1)));
-		bed_text(b, text);
+		if (!json_is_string(merge)) /* older files have "a b" */
+			snprintf(text, sizeof(text), "%s %s", json_string_value(json_array_get(merge, 0)),
+				 json_string_value(json_array_get(merge, 1)));
+		bed_text(b, json_is_string(merge) ? json_string_value(merge) : text);
 	}
 }
 
@@ -112,6 +113,10 @@ static void check_same(const char *name, const char *pre)
 		assert_int_equal(tokenizer_worker_create(&w[i], t[i], &err), STATUS_OK);
 	for (uint64_t n = 0; n < 3000; n++) {
 		random_text(n, &text);
+		/* Blanks around a token, which smollm.json's last one takes with it, cannot be said in a
+		 * GGUF. */
+		if (!strcmp(name, "smollm") && strstr(text_str(&text), "</tool_call>"))
+			continue;
 		for (int i = 0; i < 2; i++) {
 			ids[i].count = 0;
 			assert_int_equal(
@@ -143,6 +148,12 @@ static void test_tokenizer_gguf__llama_bpe_is_the_same(void **state)
 {
 	(void)state;
 	check_same("llama", "llama-bpe");
+}
+
+static void test_tokenizer_gguf__smollm_is_the_same(void **state)
+{
+	(void)state;
+	check_same("smollm", "smollm");
 }
 
 static void test_tokenizer_gguf__llama_puts_its_begin_before_a_text(void **state)
@@ -182,6 +193,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tokenizer_gguf__qwen2_is_the_same),
 		cmocka_unit_test(test_tokenizer_gguf__llama_bpe_is_the_same),
+		cmocka_unit_test(test_tokenizer_gguf__smollm_is_the_same),
 		cmocka_unit_test(test_tokenizer_gguf__llama_puts_its_begin_before_a_text),
 		cmocka_unit_test(test_tokenizer_gguf__other_kinds_are_refused_by_name),
 	};
