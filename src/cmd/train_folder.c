@@ -128,6 +128,7 @@ enum status train_folder(struct training *t, struct error *err)
 		runs_next(t->dir, "train");
 	snprintf(journal, sizeof(journal), "%s/" JOURNAL_FILE, t->dir);
 	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->dir);
+	file_sweep(path);
 	st = has_journal(&there, journal, err);
 	if (st)
 		return st;

@@ -243,6 +243,7 @@ ok "and that is said" says 'refused: what was begun there made no step, and is b
 mkdir cut
 cp refused/config.yaml cut
 : > cut/journal.jsonl
+touch "cut/config.yaml.$gone.new"
 ok "a run that was cut before its journal" expect 0 train --resume cut --no-telemetry
 ok "begins anew" says 'it begins anew' err
 ok "and is the same" cmp refused/adapter/adapter_model.safetensors cut/adapter/adapter_model.safetensors
