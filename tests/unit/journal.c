@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "journal/journal.h"
+/* What is written to a journal, and what of it reads back however it was cut. */
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include "core/file.h"
-#include "fake_clock.h"
-#include "scratch.h"
-
-static struct fake_clock fake;
+#include "journal_bed.h"
 
 /* A small journal of `count` lines: open, then begins. */
 static void write_journal(const char *dir, unsigned count)
@@ -27,36 +24,6 @@ static void write_journal(const char *dir, unsigned count)
 	}
 	journal_close(&j);
 	assert_null(j);
-}
-
-static void append_number(struct journal *j, unsigned i, enum status expected, struct error *err)
-{
-	json_t *body = json_pack("{s:i}", "case", (int)i);
-
-	assert_int_equal(journal_append(j, i ? JOURNAL_BEGIN : JOURNAL_OPEN, body, err), expected);
-	json_decref(body);
-}
-
-struct seen {
-	unsigned count, stop_after;
-	uint64_t t_last;
-};
-
-static int see(void *arg, enum journal_type type, uint64_t t_ns, const json_t *body)
-{
-	struct seen *s = arg;
-
-	assert_int_equal(type, s->count ? JOURNAL_BEGIN : JOURNAL_OPEN);
-	assert_int_equal(json_integer_value(json_object_get(body, "case")), s->count);
-	assert_null(json_object_get(body, "n"));
-	s->count++;
-	s->t_last = t_ns;
-	return s->count == s->stop_after;
-}
-
-static void path_in(char path[PATH_MAX], const char *dir)
-{
-	assert_true(snprintf(path, PATH_MAX, "%s/%s", dir, JOURNAL_FILE) < PATH_MAX);
 }
 
 static void test_journal__what_is_written_reads_back(void **state)
@@ -320,176 +287,6 @@ static void test_journal__a_read_only_directory_says_permission(void **state)
 	assert_int_equal(err.cause, CAUSE_PERMISSION);
 }
 
-/* A folder within the scratch, with a journal of one line that is still open. */
-static struct journal *begin_in(char dir[PATH_MAX], const char *scratch)
-{
-	struct journal *j = NULL;
-	struct error err = {0};
-
-	assert_true(snprintf(dir, PATH_MAX, "%s/runs/one", scratch) < PATH_MAX);
-	fake_clock_init(&fake, 1000);
-	assert_int_equal(journal_create(&j, dir, false, &fake.clock, &err), STATUS_OK);
-	append_number(j, 0, STATUS_OK, &err);
-	return j;
-}
-
-static void remove_tree(const char *dir)
-{
-	char command[PATH_MAX + 16];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	assert_int_equal(system(command), 0);
-}
-
-static void test_journal__one_that_was_removed_is_written_again(void **state)
-{
-	char dir[PATH_MAX], parent[PATH_MAX];
-	struct journal *j = begin_in(dir, *state);
-	struct seen seen = {0};
-	struct error err = {0};
-	uint64_t cut = 99;
-
-	assert_true(snprintf(parent, sizeof(parent), "%s/runs", (char *)*state) < PATH_MAX);
-	remove_tree(parent);
-	append_number(j, 1, STATUS_UNAVAILABLE, &err);
-	assert_non_null(strstr(err.text, dir));
-	assert_non_null(strstr(err.text, "was removed"));
-	assert_non_null(strstr(err.text, "written there again"));
-	journal_close(&j);
-	err = (struct error){0};
-	assert_int_equal(journal_read(dir, see, &seen, &cut, &err), STATUS_OK);
-	assert_int_equal(seen.count, 2);
-	assert_int_equal(cut, 0);
-}
-
-/* The whole of a journal of two lines is in the file that the message names. */
-static void assert_two_lines_in(const char *path, const struct error *said)
-{
-	unsigned lines = 0;
-	struct error err = {0};
-	char *data;
-	size_t size;
-
-	assert_non_null(strstr(said->text, path));
-	assert_int_equal(file_read(&data, &size, path, 4096, &err), STATUS_OK);
-	for (size_t i = 0; i < size; i++)
-		lines += data[i] == '\n';
-	assert_int_equal(lines, 2);
-	free(data);
-}
-
-static void test_journal__where_its_name_is_taken_it_is_written_beside(void **state)
-{
-	char dir[PATH_MAX], path[PATH_MAX], beside[PATH_MAX + 8], *data;
-	struct journal *j = begin_in(dir, *state);
-	struct error err = {0};
-	size_t size;
-
-	path_in(path, dir);
-	snprintf(beside, sizeof(beside), "%s.1", path);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(file_write(path, "mine", 4, &err), STATUS_OK);
-	append_number(j, 1, STATUS_UNAVAILABLE, &err);
-	assert_non_null(strstr(err.text, "was replaced"));
-	assert_two_lines_in(beside, &err);
-	journal_close(&j);
-	err = (struct error){0};
-	assert_int_equal(file_read(&data, &size, path, 99, &err), STATUS_OK); /* what stands there stays */
-	assert_string_equal(data, "mine");
-	free(data);
-}
-
-/* Removes the run's folder, and puts a file where its parent was. */
-static void put_file_for_folder(const char *scratch)
-{
-	char parent[PATH_MAX];
-	struct error err = {0};
-
-	assert_true(snprintf(parent, sizeof(parent), "%s/runs", scratch) < PATH_MAX);
-	remove_tree(parent);
-	assert_int_equal(file_write(parent, "no folder", 9, &err), STATUS_OK);
-}
-
-static void test_journal__where_its_folder_is_taken_it_is_written_elsewhere(void **state)
-{
-	char dir[PATH_MAX], path[PATH_MAX];
-	struct journal *j = begin_in(dir, *state);
-	struct error err = {0};
-	const char *place, *before = getenv("TMPDIR");
-	char *kept = before ? strdup(before) : NULL;
-
-	put_file_for_folder(*state);
-	assert_int_equal(setenv("TMPDIR", *state, 1), 0);
-	append_number(j, 1, STATUS_UNAVAILABLE, &err);
-	kept ? setenv("TMPDIR", kept, 1) : unsetenv("TMPDIR");
-	free(kept);
-	place = strstr(err.text, " is in ");
-	assert_non_null(place);
-	snprintf(path, sizeof(path), "%s", place + strlen(" is in "));
-	assert_non_null(strstr(path, "/assay-run-"));
-	assert_two_lines_in(path, &err);
-	journal_close(&j);
-}
-
-static void test_journal__one_that_can_be_written_nowhere_says_why(void **state)
-{
-	char dir[PATH_MAX];
-	struct journal *j = begin_in(dir, *state);
-	struct error err = {0};
-	const char *before = getenv("TMPDIR");
-	char *kept = before ? strdup(before) : NULL;
-
-	put_file_for_folder(*state);
-	assert_int_equal(setenv("TMPDIR", "/nowhere", 1), 0);
-	append_number(j, 1, STATUS_UNAVAILABLE, &err);
-	kept ? setenv("TMPDIR", kept, 1) : unsetenv("TMPDIR");
-	free(kept);
-	assert_non_null(strstr(err.text, "is lost: "));
-	journal_close(&j);
-}
-
-static void test_journal__one_that_another_wrote_into_or_cut_says_so(void **state)
-{
-	char dir[PATH_MAX], path[PATH_MAX];
-	struct journal *j = begin_in(dir, *state);
-	struct error err = {0};
-	struct stat info;
-	FILE *f;
-
-	path_in(path, dir);
-	f = fopen(path, "a");
-	assert_non_null(f);
-	fputs("mine\n", f);
-	fclose(f);
-	append_number(j, 1, STATUS_UNAVAILABLE, &err);
-	assert_non_null(strstr(err.text, "was written into by another"));
-	assert_int_equal(stat(path, &info), 0);
-	assert_int_equal(truncate(path, info.st_size - 6), 0);
-	err = (struct error){0};
-	append_number(j, 2, STATUS_UNAVAILABLE, &err);
-	assert_non_null(strstr(err.text, "was cut by another"));
-	journal_close(&j);
-}
-
-static void test_journal__one_that_was_moved_is_named_where_it_is(void **state)
-{
-	char dir[PATH_MAX], moved[PATH_MAX];
-	struct journal *j = begin_in(dir, *state);
-	struct seen seen = {0};
-	struct error err = {0};
-	uint64_t cut;
-
-	assert_true(snprintf(moved, sizeof(moved), "%s/elsewhere", (char *)*state) < PATH_MAX);
-	assert_int_equal(rename(dir, moved), 0);
-	append_number(j, 1, STATUS_UNAVAILABLE, &err);
-	assert_non_null(strstr(err.text, "was moved"));
-	assert_non_null(strstr(err.text, "/elsewhere/" JOURNAL_FILE));
-	journal_close(&j);
-	err = (struct error){0};
-	assert_int_equal(journal_read(moved, see, &seen, &cut, &err), STATUS_OK);
-	assert_int_equal(seen.count, 2);
-}
-
 static void test_journal__a_body_may_not_hide_the_lines_own_words(void **state)
 {
 	struct journal *j = NULL;
@@ -533,12 +330,6 @@ int main(void)
 		scratch_test(test_journal__an_absent_directory_is_an_error),
 		scratch_test(test_journal__a_full_disk_leaves_what_was_written),
 		scratch_test(test_journal__a_read_only_directory_says_permission),
-		scratch_test(test_journal__one_that_was_removed_is_written_again),
-		scratch_test(test_journal__where_its_name_is_taken_it_is_written_beside),
-		scratch_test(test_journal__where_its_folder_is_taken_it_is_written_elsewhere),
-		scratch_test(test_journal__one_that_can_be_written_nowhere_says_why),
-		scratch_test(test_journal__one_that_another_wrote_into_or_cut_says_so),
-		scratch_test(test_journal__one_that_was_moved_is_named_where_it_is),
 		scratch_test(test_journal__a_body_may_not_hide_the_lines_own_words),
 		cmocka_unit_test(test_journal__type_names_go_there_and_back),
 	};

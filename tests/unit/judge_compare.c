@@ -1,63 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "judge_world.h"
-#include "judge/compare.h"
-
-enum { RUNS = 8 };
-static struct world w[RUNS];
-static struct compare_run runs[RUNS];
-static struct comparison result;
-
-static json_t *facts(const char *hostname, const char *uuid, const char *vbios)
-{
-	return json_pack("{s:{s:{s:s, s:s}, s:{s:s}, s:[{s:s, s:s, s:s, s:s, s:{s:i}}]}}", "facts", "system",
-			 "hostname", hostname, "loadavg", hostname, "cpu", "model", "Xeon", "gpus", "pci",
-			 "0000:10:00.0", "uuid", uuid, "vbios", vbios, "name", "NVIDIA H100 80GB HBM3",
-			 "facts", "power_limit_w", 700);
-}
-
-static int begin(void **state)
-{
-	static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < RUNS; i++) {
-		world_begin(&w[i], 1, false);
-		w[i].r.machine = facts("node", "GPU-1", "96.00");
-		runs[i] = (struct compare_run){.name = names[i], .record = &w[i].r, .judged = &w[i].out};
-	}
-	return 0;
-}
-
-static int end(void **state)
-{
-	size_t i;
-
-	(void)state;
-	comparison_release(&result);
-	for (i = 0; i < RUNS; i++) {
-		json_decref(w[i].r.machine);
-		world_end(&w[i]);
-	}
-	return 0;
-}
-
-static void compare(size_t count, enum compare_as as)
-{
-	struct error err = {0};
-	size_t i;
-
-	for (i = 0; i < count; i++)
-		world_judge(&w[i]);
-	comparison_release(&result);
-	if (compare_runs(&result, runs, count, as, &err))
-		fail_msg("%s", err.text);
-}
-
-static void gemm(size_t run, double tflops, double mhz)
-{
-	world_gemm(&w[run], "gpu0", "bf16", 8192, tflops, mhz, 695, 0.918);
-}
+#include "compare_bed.h"
 
 static void test_compare__within_noise_nothing_changed(void **state)
 {
@@ -388,93 +330,6 @@ static void test_compare__one_run_is_wrong_usage(void **state)
 	assert_int_equal(compare_runs(&result, runs, 1, COMPARE_AUTO, &err), STATUS_BAD_INPUT);
 }
 
-/* Runs of teams: node-a has GPU-1, node-b GPU-2, unless a test says otherwise. */
-static struct record_node nodes[2][3];
-
-static void team(size_t run, size_t count, const char *const *names, const char *const *uuids, const char *const *vbios)
-{
-	for (size_t i = 0; i < count; i++) {
-		nodes[run][i] = (struct record_node){.machine = facts(names[i], uuids[i], vbios[i])};
-		snprintf(nodes[run][i].name, sizeof(nodes[run][i].name), "%s", names[i]);
-	}
-	w[run].r.node = nodes[run];
-	w[run].r.node_count = count;
-}
-
-static void no_teams(void)
-{
-	for (size_t run = 0; run < 2; run++)
-		for (size_t i = 0; i < w[run].r.node_count; i++)
-			json_decref(nodes[run][i].machine);
-	for (size_t run = 0; run < 2; run++) {
-		w[run].r.node = NULL;
-		w[run].r.node_count = 0;
-	}
-}
-
-/* The second node's VBIOS is another; its journal says the nodes in another order. */
-static void test_compare__nodes_are_held_against_their_own(void **state)
-{
-	(void)state;
-	team(0, 2, (const char *const[]){"node-a", "node-b"}, (const char *const[]){"GPU-1", "GPU-2"},
-	     (const char *const[]){"96.00", "96.00"});
-	team(1, 2, (const char *const[]){"node-b", "node-a"}, (const char *const[]){"GPU-2", "GPU-1"},
-	     (const char *const[]){"97.00", "96.00"});
-	gemm(0, 690, 1410);
-	gemm(1, 691, 1410);
-	compare(2, COMPARE_AUTO);
-	assert_false(result.fleet); /* each node is the same machine */
-	assert_int_equal(result.difference_count, 1);
-	assert_string_equal(result.difference[0].node, "node-b");
-	assert_int_equal(result.difference[0].nodes, 1);
-	assert_string_equal(result.difference[0].path, "gpus[0].vbios");
-	assert_string_equal(result.difference[0].before, "96.00");
-	assert_string_equal(result.difference[0].after, "97.00");
-	no_teams();
-}
-
-/* Other names go by their order; the same change on both is one row; a third node is another. */
-static void test_compare__nodes_of_other_names_go_by_order(void **state)
-{
-	(void)state;
-	team(0, 2, (const char *const[]){"node-a", "node-b"}, (const char *const[]){"GPU-1", "GPU-2"},
-	     (const char *const[]){"96.00", "96.00"});
-	team(1, 3, (const char *const[]){"n1", "n2", "n3"}, (const char *const[]){"GPU-3", "GPU-4", "GPU-5"},
-	     (const char *const[]){"97.00", "97.00", "97.00"});
-	gemm(0, 690, 1410);
-	gemm(1, 691, 1410);
-	compare(2, COMPARE_AUTO);
-	assert_true(result.fleet);
-	assert_int_equal(result.difference_count, 2);
-	assert_string_equal(result.difference[0].node, "node-a");
-	assert_int_equal(result.difference[0].nodes, 2);
-	assert_string_equal(result.difference[0].after, "97.00");
-	assert_string_equal(result.difference[1].path, "node");
-	assert_string_equal(result.difference[1].node, "n3");
-	assert_string_equal(result.difference[1].before, "absent");
-	assert_string_equal(result.difference[1].after, "there");
-	no_teams();
-}
-
-/* A node whose journal did not come has no facts: that is told, and nothing else of it. */
-static void test_compare__a_node_without_facts_is_told(void **state)
-{
-	(void)state;
-	team(0, 2, (const char *const[]){"node-a", "node-b"}, (const char *const[]){"GPU-1", "GPU-2"},
-	     (const char *const[]){"96.00", "96.00"});
-	team(1, 2, (const char *const[]){"node-a", "node-b"}, (const char *const[]){"GPU-1", "GPU-2"},
-	     (const char *const[]){"96.00", "96.00"});
-	json_decref(nodes[1][1].machine);
-	nodes[1][1].machine = NULL;
-	gemm(0, 690, 1410);
-	gemm(1, 691, 1410);
-	compare(2, COMPARE_HISTORY);
-	assert_int_equal(result.difference_count, 1);
-	assert_string_equal(result.difference[0].node, "node-b");
-	assert_string_equal(result.difference[0].after, "there, its facts not known");
-	no_teams();
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,9 +347,6 @@ int main(void)
 		T(a_verdict_that_turned_to_fail_fails),
 		T(cases_without_a_partner_are_counted),
 		T(alone_and_together_are_two_measurements),
-		T(nodes_are_held_against_their_own),
-		T(nodes_of_other_names_go_by_order),
-		T(a_node_without_facts_is_told),
 		T(several_machines_show_their_outlier),
 		T(three_machines_are_too_few_for_an_outlier),
 		T(side_by_side_takes_the_same_sound_case_alone),

@@ -6,7 +6,6 @@
 #include <cmocka.h>
 #include <math.h>
 #include "report_sample.h"
-#include "report/names.h"
 #include "report/view.h"
 #include "report/width.h"
 #include "report/words.h"
@@ -252,52 +251,6 @@ static void test_report__names_are_replaced_unless_asked_for(void **state)
 	sample_release(&s);
 }
 
-static void replaced(const char *in, const char *want)
-{
-	struct names n = {0};
-	char out[256];
-
-	names_copy(&n, out, sizeof(out), in);
-	assert_string_equal(out, want);
-}
-
-static void test_report__a_nodes_pseudonym_stays_or_is_told_by_name(void **state)
-{
-	struct record_node nodes[2] = {{.name = "host-11ccc27a"}, {.name = "host-11ccc27a-rank-4"}};
-	const struct record r = {.node = nodes, .node_count = 2};
-	static const char in[] = "rank 5 on host-11ccc27a-rank-4, not host-11ccc27a; host-11ccc27a-rank-40";
-	struct names n;
-	char out[256];
-
-	(void)state;
-	names_init(&n, &r, NULL, false);
-	names_copy(&n, out, sizeof(out), in);
-	assert_string_equal(out, in); /* what stands for a name already is not replaced again */
-	names_tell(&n, "host-11ccc27a", "gpu1");
-	names_tell(&n, "host-11ccc27a-rank-4", "gpu2");
-	names_copy(&n, out, sizeof(out), in);
-	assert_string_equal(out, "rank 5 on gpu2, not gpu1; gpu1-rank-40");
-	names_release(&n);
-	text_copy(nodes[0].name, sizeof(nodes[0].name), "rack1-rank-4"); /* a name that is real */
-	names_init(&n, &r, NULL, false);
-	names_copy(&n, out, sizeof(out), "rack1-rank-4");
-	assert_null(strstr(out, "rack1"));
-	names_release(&n);
-}
-
-static void test_report__versions_and_pci_addresses_are_no_names(void **state)
-{
-	(void)state;
-	replaced("0000:1b:00.0 is slow", "0000:1b:00.0 is slow");
-	replaced("cuBLAS 13.1.0.3", "cuBLAS 13.1.0.3");
-	replaced("libcublas.so.13.1.0.3", "libcublas.so.13.1.0.3");
-	replaced("driver 580.159.04", "driver 580.159.04");
-	replaced("at 12:30:59", "at 12:30:59");
-	replaced("no 10.1.2.3.4 either", "no 10.1.2.3.4 either");
-	replaced("peer 192.168.7.9:8080", "peer address-6d571638:8080");
-	replaced("", "");
-}
-
 /* Every line of the table fits, in characters as a terminal counts them. */
 static void test_report__lines_fit_the_terminal(void **state)
 {
@@ -321,38 +274,6 @@ static void test_report__lines_fit_the_terminal(void **state)
 			text_release(&out);
 			sample_release(&s);
 		}
-}
-
-static void padded(const char *s, unsigned columns, enum width_align align, const char *want)
-{
-	struct text out = {0};
-
-	width_add(&out, s, columns, align);
-	assert_string_equal(text_str(&out), want);
-	assert_int_equal(width_of(text_str(&out)), columns);
-	text_release(&out);
-}
-
-static void test_report__width_counts_columns_not_bytes(void **state)
-{
-	(void)state;
-	assert_int_equal(width_of("µs"), 2);
-	assert_int_equal(width_of("日本"), 4);
-	assert_int_equal(width_of("e\xcc\x81"), 1);
-	assert_int_equal(width_of("\xff\xfe"), 2);
-	padded("abc", 5, WIDTH_LEFT, "abc  ");
-	padded("abc", 5, WIDTH_RIGHT, "  abc");
-	padded("abcdef", 4, WIDTH_LEFT, "abc…");
-	padded("日本語", 5, WIDTH_LEFT, "日本…");
-	padded("日本語", 4, WIDTH_LEFT, "日 …");
-	padded("a\033[b", 4, WIDTH_LEFT, "a [b");
-	padded("\xc3", 1, WIDTH_LEFT, "\xef\xbf\xbd");
-	assert_int_equal(width_fit("ab cd ef", 8), 8);
-	assert_int_equal(width_fit("ab cd ef", 7), 5);
-	assert_int_equal(width_fit("ab cd ef", 5), 5); /* a space may follow */
-	assert_int_equal(width_fit("ab cd ef", 4), 2);
-	assert_int_equal(width_fit("日本語", 5), 6); /* no space: inside the word */
-	assert_int_equal(width_fit("ab", 0), 0);
 }
 
 /* Words that differ in numbers alone are said once; a failure keeps its own. */
@@ -404,36 +325,6 @@ static void test_report__a_narrow_terminal_cuts_no_title_and_names_what_it_leave
 		text_release(&out);
 	}
 	sample_release(&s);
-}
-
-static void quantity(double value, const char *unit, const char *want)
-{
-	char out[64];
-
-	words_quantity(out, sizeof(out), value, 0, unit);
-	assert_string_equal(out, want);
-}
-
-static void test_report__quantities_have_three_digits_and_one_prefix(void **state)
-{
-	char out[64];
-
-	(void)state;
-	quantity(689.4e12, "FLOP/s", "689 TFLOPS");
-	quantity(1070.5e12, "FLOP/s", "1070 TFLOPS");
-	quantity(4.275e12, "B/s", "4.28 TB/s");
-	quantity(999.6e9, "B/s", "1.00 TB/s");
-	quantity(12300, "ns", "12.3 us");
-	quantity(0, "B/s", "0 B/s");
-	quantity(-4.2e9, "B/s", "-4.20 GB/s");
-	quantity((double)NAN, "B/s", WORDS_NONE);
-	quantity((double)INFINITY, "", WORDS_NONE);
-	words_range(out, sizeof(out), 0.95e12, 1.05e12, "B/s");
-	assert_string_equal(out, "0.950–1.05 TB/s");
-	words_clock_reasons(out, sizeof(out), 0x68);
-	assert_string_equal(out, "hardware slowdown, thermal (software), thermal (hardware)");
-	words_clock_reasons(out, sizeof(out), 0x4000);
-	assert_string_equal(out, "0x4000");
 }
 
 /* The first case of the GPU that was timed, judged otherwise. */
@@ -575,13 +466,9 @@ int main(void)
 		cmocka_unit_test(test_report__foreign_text_stays_text),
 		cmocka_unit_test(test_report__the_page_asks_for_nothing_from_elsewhere),
 		cmocka_unit_test(test_report__names_are_replaced_unless_asked_for),
-		cmocka_unit_test(test_report__a_nodes_pseudonym_stays_or_is_told_by_name),
-		cmocka_unit_test(test_report__versions_and_pci_addresses_are_no_names),
 		cmocka_unit_test(test_report__lines_fit_the_terminal),
-		cmocka_unit_test(test_report__width_counts_columns_not_bytes),
 		cmocka_unit_test(test_report__a_reason_is_said_once_whatever_its_numbers),
 		cmocka_unit_test(test_report__a_narrow_terminal_cuts_no_title_and_names_what_it_leaves_out),
-		cmocka_unit_test(test_report__quantities_have_three_digits_and_one_prefix),
 		cmocka_unit_test(test_report__a_ticket_is_for_what_failed_or_for_hardware),
 		cmocka_unit_test(test_report__a_share_above_its_bound_has_its_reason),
 		cmocka_unit_test(test_report__the_trace_has_clock_power_and_temperature),

@@ -41,4 +41,9 @@ void run_bed_stop_in(struct run_bed *b, const char *phase);
 void run_bed_expect(const struct run_bed *b, size_t id, enum ending ending, enum status status, enum cause cause);
 /* The pid that the journal names in `begin` of case id, last attempt; *attempts: how many. */
 int run_bed_pid(const char *dir, unsigned id, unsigned *attempts);
+
+/* Quick points of a curve, one option string each; %s goes into `options`. */
+#define POINT(target, options)                                                                               \
+	"  - {probe: 'null', target: " target ", phases: burst, seconds: 2ms, options: {time: 1ms, " options \
+	"}}\n"
 #endif
