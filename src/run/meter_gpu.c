@@ -7,19 +7,17 @@
  */
 #include <errno.h>
 #include "gpu/gpu.h"
-#include "kernel/spin.h"
 #include "run/meter.h"
 #include "run/meter_chain.h"
 #include "run/meter_nvlink.h"
+#include "run/meter_ramp.h"
 #include "run/plant.h"
-#include "vendor/cuda.h"
 
 enum {
 	DEPTH = 32,
 	GRAPH_BELOW_NS = 20000,	 /* shorter iterations are replayed: a launch costs the host 2 to 5 us */
 	GRAPH_BATCH_MAX = 20000, /* nodes of one graph; longer batches are several replays */
-	SPIN_NS = 5000000,
-	LOOK_NS = 10000, /* between two looks at a device that works with others */
+	LOOK_NS = 10000,	 /* between two looks at a device that works with others */
 };
 
 struct flight {
@@ -68,41 +66,11 @@ static enum status enqueue(struct meter_gpu *g, bool check, struct error *err)
 	return st;
 }
 
-static enum status spin_once(struct meter_gpu *g, struct gpu_kernel *spin, double *hz, struct error *err)
-{
-	struct gpu_clock clock;
-	enum status st = gpu_stamps_enqueue(g->ramp_stamps, 0, g->stream, err);
-
-	if (!st)
-		st = gpu_launch_1d(spin, g->stream, gpu_sm_count(g->device), 32, 0,
-				   &(struct spin_args){SPIN_NS}, err);
-	if (!st)
-		st = gpu_stamps_enqueue(g->ramp_stamps, 1, g->stream, err);
-	if (!st)
-		st = gpu_stamps_read(g->ramp_stamps, &clock, err);
-	*hz = st ? 0 : clock.hz_mean;
-	return st;
-}
-
 static enum status ramp(struct meter *m, uint64_t limit_ns, bool *reached, struct error *err)
 {
 	struct meter_gpu *g = gpu_of(m);
-	double max_hz = 1e3 * gpu_attribute(g->device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE), hz = 0;
-	uint64_t t0 = clock_now_ns(m->clock);
-	struct gpu_kernel *spin;
-	enum status st = gpu_kernel(g->device, &spin, "spin", "spin", err);
 
-	*reached = false;
-	if (!st && !g->ramp_stamps)
-		st = gpu_stamps_create(g->device, &g->ramp_stamps, err);
-	/* The spins are counted too: on a clock of a test's own no time passes. */
-	for (uint64_t spun_ns = 0; !st && !*reached && spun_ns < limit_ns; spun_ns += SPIN_NS) {
-		if (clock_now_ns(m->clock) - t0 >= limit_ns)
-			break;
-		st = spin_once(g, spin, &hz, err);
-		*reached = max_hz > 0 && hz >= 0.97 * max_hz;
-	}
-	return st;
+	return meter_ramp(g->device, g->stream, &g->ramp_stamps, m->clock, limit_ns, reached, err);
 }
 
 static void graph_drop(struct meter_gpu *g)

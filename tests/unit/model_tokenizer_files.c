@@ -138,11 +138,41 @@ static void test_tokenizer_files__a_vocabulary_that_is_not_done_is_refused(void 
 	assert_int_equal(mkdir(*state, 0700), 0);
 }
 
+/* Bytes, and markers that are one token each. */
+static void test_tokenizer_files__a_vocabulary_of_bytes_is_one_that_is_read(void **state)
+{
+	static const char text[] = "<|im_start|>a\xc3\xa9\n<|im_end|>";
+	static const int32_t due[] = {257, 'a', 0xc3, 0xa9, '\n', 258};
+	struct tokenizer_worker *worker = NULL;
+	struct tokenizer *t = NULL;
+	struct token_list list = {0};
+	struct error err = {0};
+	enum status st;
+
+	assert_int_equal(tokenizer_files_of_bytes(*state, &err), STATUS_OK);
+	st = tokenizer_open(&t, *state, &err);
+	if (st == STATUS_UNAVAILABLE || st == STATUS_UNSUPPORTED) {
+		print_message("no tokenizers in this program: %s\n", err.text);
+		skip();
+	}
+	assert_int_equal(st, STATUS_OK);
+	assert_int_equal(tokenizer_size(t), 271);
+	assert_int_equal(tokenizer_eos(t), 258);
+	assert_int_equal(tokenizer_worker_create(&worker, t, &err), STATUS_OK);
+	assert_int_equal(tokenizer_encode(worker, text, sizeof(text) - 1, ADDED_ALL, &list, &err), STATUS_OK);
+	assert_int_equal(list.count, 6);
+	assert_memory_equal(list.id, due, sizeof(due));
+	token_list_release(&list);
+	tokenizer_worker_destroy(&worker);
+	tokenizer_close(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_tokenizer_files__a_gguf_s_are_its_vocabulary),
 		scratch_test(test_tokenizer_files__a_vocabulary_that_is_not_done_is_refused),
+		scratch_test(test_tokenizer_files__a_vocabulary_of_bytes_is_one_that_is_read),
 	};
 
 	return cmocka_run_group_tests_name("model_tokenizer_files", tests, NULL, NULL);

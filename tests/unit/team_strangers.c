@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that die or misbehave, rank 0's that do, and bytes of strangers at the door. A clock that runs twenty times as fast
- * brings the long limits near; a rank of the team under test is always a real one. */
-#include "test.h"
-
-#include <poll.h>
-
-#include "team/channel.h"
-#include "team/rendezvous.h"
-#include "team_bed.h"
+/* Ranks that die or misbehave, and bytes of strangers at the door. A clock that runs twenty times as fast brings the long
+ * limits near; a rank of the team under test is always a real one. */
+#include "strangers_bed.h"
 
 enum { FAST = 20 };
 
@@ -24,69 +18,6 @@ static void fast_sleep(void *arg, uint64_t ns)
 }
 
 static const struct clock fast_clock = {fast_now, fast_sleep, NULL};
-
-static int reach(uint16_t port)
-{
-	struct error err = {0};
-	int fd;
-
-	for (int i = 0; i < 400; i++) {
-		if (!rendezvous_connect(&fd, "127.0.0.1", port, NULL, 1000, &err))
-			return fd;
-		error_clear(&err);
-		usleep(25000);
-	}
-	fail_msg("nobody listens at %u", port);
-	return -1;
-}
-
-static void say(struct channel *ch, enum wire_kind kind, const char *text)
-{
-	channel_send(ch, kind, text, strlen(text), NULL);
-}
-
-/* The next frame, waited for; a copy of its payload with a NUL. False: the connection ended or it is none. */
-static bool next(struct channel *ch, enum wire_kind *kind, char payload[4096])
-{
-	struct pollfd p = {.fd = ch->fd, .events = POLLIN};
-	struct error err = {0};
-	enum wire_state state;
-	struct wire_frame f;
-	bool any;
-
-	while ((state = wire_take(&ch->in, &f, &err)) == WIRE_MORE) {
-		poll(&p, 1, 1000);
-		if (channel_read(ch, &any, &err))
-			return false;
-	}
-	if (state != WIRE_FRAME || f.size > 4095)
-		return false;
-	*kind = f.kind;
-	memcpy(payload, f.payload, f.size);
-	payload[f.size] = '\0';
-	return true;
-}
-
-static bool await(struct channel *ch, enum wire_kind kind, char payload[4096])
-{
-	enum wire_kind got;
-
-	while (next(ch, &got, payload)) {
-		if (got == kind)
-			return true;
-		if (got == WIRE_PING) /* as wire.h has it */
-			channel_send(ch, WIRE_PONG, payload, strlen(payload), NULL);
-	}
-	return false;
-}
-
-static void keys(struct channel *ch, const char *mine, const char *theirs, const char *hello, const char *challenge)
-{
-	wire_key(&ch->key, "0123456789abcdef", mine, hello, strlen(hello), challenge, strlen(challenge));
-	wire_key(&ch->in.key, "0123456789abcdef", theirs, hello, strlen(hello), challenge, strlen(challenge));
-	ch->keyed = ch->in.keyed = true;
-	ch->in.most = WIRE_FRAME_MAX;
-}
 
 /* A rank by hand, up to its welcome. */
 static void greet(struct channel *ch, uint16_t port, unsigned rank, unsigned size)
@@ -113,11 +44,6 @@ static void join(struct channel *ch, uint16_t port, unsigned rank, unsigned size
 	greet(ch, port, rank, size);
 	say(ch, WIRE_SHAPE, "{\"node\":\"node-a\"}");
 	assert_true(await(ch, WIRE_SHAPE, rest));
-}
-
-static enum status go_on(struct actor *a)
-{
-	return control_line(a->control, 1, 1, NULL, LONG_MS, &a->err);
 }
 
 static void start(struct stage *s)
@@ -367,86 +293,6 @@ static void test_strangers__a_crowd_at_the_door(void **state)
 		close(fd[i]);
 }
 
-struct host { /* a rank 0 by hand */
-	pthread_t thread;
-	struct listener l;
-	const char *team;
-	enum { HOST_SILENT, HOST_DIES, HOST_ODD_WELCOME, HOST_ODD_SHAPE, HOST_NO_SHAPE, HOST_ODD_ANSWER } how;
-};
-
-static void *play_host(void *arg)
-{
-	struct host *h = arg;
-	char hello[4096], rest[4096], address[RENDEZVOUS_ADDRESS], challenge[128];
-	struct pollfd p = {.fd = h->l.fd[0], .events = POLLIN};
-	struct channel ch;
-
-	poll(&p, 1, 30000);
-	channel_open(&ch, rendezvous_accept(&h->l, address));
-	assert_true(await(&ch, WIRE_HELLO, hello));
-	snprintf(challenge, sizeof(challenge), "{\"nonce\":\"00112233445566778899aabbccddeeff\",\"team\":\"job\"}");
-	channel_send(&ch, WIRE_CHALLENGE, challenge, strlen(challenge), NULL);
-	keys(&ch, "rank 0", "rank", hello, challenge);
-	assert_true(await(&ch, WIRE_PROOF, rest));
-	if (h->how == HOST_ODD_WELCOME)
-		say(&ch, WIRE_WELCOME, "{\"left_ms\":-1}");
-	else
-		say(&ch, WIRE_WELCOME, "{\"left_ms\":10}");
-	if (h->how == HOST_NO_SHAPE)
-		say(&ch, WIRE_GO, "{}");
-	if (h->how == HOST_ODD_SHAPE)
-		say(&ch, WIRE_SHAPE, "{\"nodes\":[{\"name\":\"a\"}],\"ranks\":[]}");
-	if (h->how == HOST_ODD_ANSWER) {
-		static const char shape[] = "{\"nodes\":[{\"name\":\"a\",\"boot\":\"\",\"host\":\"\",\"shown\":\"a\",\"leader\":0}],"
-					    "\"ranks\":[{\"node\":0},{\"node\":0}]}";
-
-		channel_send(&ch, WIRE_SHAPE, shape, sizeof(shape) - 1, NULL);
-		say(&ch, WIRE_SHARE, "x");
-	}
-	if (h->how == HOST_DIES)
-		assert_true(await(&ch, WIRE_SHAPE, rest)); /* bytes left unread would make it a reset */
-	else
-		while (next(&ch, &(enum wire_kind){0}, rest))
-			; /* until it has gone */
-	channel_close(&ch);
-	return NULL;
-}
-
-static void test_strangers__a_rank_0_that_misbehaves(void **state)
-{
-	static const struct {
-		int how;
-		enum cause cause;
-		const char *says;
-	} rows[] = {
-		{HOST_SILENT, CAUSE_TEAM_LOST, "lost rank 0: it has been silent"},
-		{HOST_DIES, CAUSE_TEAM_LOST, "lost rank 0: it closed the connection; last: its welcome"},
-		{HOST_ODD_WELCOME, CAUSE_TEAM_REFUSED, "does not welcome as this version does"},
-		{HOST_ODD_SHAPE, CAUSE_TEAM_REFUSED, "shape of the team is not sound"},
-		{HOST_NO_SHAPE, CAUSE_TEAM_REFUSED, "sent no shape"},
-		{HOST_ODD_ANSWER, CAUSE_TEAM_REFUSED, "answered another question"},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct host h = {.how = rows[i].how};
-		struct stage s;
-
-		stage_set(&s, 2, go_on);
-		assert_int_equal(rendezvous_listen(&h.l, s.port, "127.0.0.1", NULL), STATUS_OK);
-		s.actor[0] = s.actor[1];
-		s.actor[0].o.place.rank = 1;
-		s.actor[0].o.quiet_ms = rows[i].how == HOST_SILENT ? SHORT_MS : LONG_MS;
-		s.count = 1;
-		pthread_create(&h.thread, NULL, play_host, &h);
-		stage_play(&s);
-		all_fail(&s, rows[i].cause, rows[i].says, "");
-		stage_clear(&s);
-		pthread_join(h.thread, NULL);
-		rendezvous_close(&h.l);
-	}
-}
-
 /* It answers pings, and never the question. */
 static void *answer_pings(void *arg)
 {
@@ -517,7 +363,6 @@ int main(void)
 		cmocka_unit_test(test_strangers__who_answers_pings_is_no_silence),
 		cmocka_unit_test(test_strangers__bytes_at_the_door_do_no_harm),
 		cmocka_unit_test(test_strangers__a_crowd_at_the_door),
-		cmocka_unit_test(test_strangers__a_rank_0_that_misbehaves),
 		cmocka_unit_test(test_strangers__a_rank_that_answers_pings_alone_is_late),
 		cmocka_unit_test(test_strangers__a_rank_that_takes_nothing_is_late),
 	};
