@@ -66,8 +66,10 @@ enum status run_export(struct train *t, struct error *err)
 {
 	const struct model *m = t->stepper.model;
 	char path[PATH_MAX];
-	enum status st = take_best(t, err);
+	enum status st;
 
+	stepper_rest(&t->stepper);
+	st = take_best(t, err);
 	snprintf(path, sizeof(path), "%s/%s", t->job->dir, m->full ? "model" : "adapter");
 	if (!st && m->full && t->job->resume)
 		file_remove_tree(path); /* it was cut after it had written the same */

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "core/clock.h"
 #include "model/plan.h"
 
@@ -158,6 +160,16 @@ enum status stepper_create(struct stepper *s, const struct shape *shape, const s
 	s->arena = (struct arena){.base = s->memory, .size = size};
 	st = cpu_back_create(&s->back, &options, &s->arena, err);
 	return st ? st : place(s, shape, c, err);
+}
+
+void stepper_rest(struct stepper *s)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), base = (uintptr_t)s->memory;
+	const uintptr_t first = (base + s->placed.used + page - 1) / page * page;
+	const uintptr_t end = (base + s->arena.size) / page * page;
+
+	if (first < end)
+		madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
 void stepper_release(struct stepper *s)

@@ -39,6 +39,8 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 enum status stepper_create(struct stepper *s, const struct shape *shape, const struct config *c,
 			   unsigned threads, struct error *err);
 void stepper_release(struct stepper *s);
+/* After the last pass: what passes needed is no longer this process's memory, what is trained stays. */
+void stepper_rest(struct stepper *s);
 
 struct step_part {
 	double forward_s, backward_s;
