@@ -91,6 +91,6 @@ without mpi "$(unit vendor_lib) fakes src/report/libassay-plot.so" "vendor_lib" 
 without tensorboard "$(unit train_events)" "train_events" src/train/event.pb-c.h
 devices="gpu matmul meter_gpu vendor_headers"
 without kernels "$(unit $devices) fakes" "$devices" 'src/kernel/*.fatbin'
-without tokenizer "$(unit core_text)" core_text src/libassay.a.p/model_pretoken.c.o
+without tokenizer "$(unit core_text)" core_text "src/libassay.a.p/*pretoken.c.o"
 without tests "tests/fuzz/replay_tree" "fuzz_tree" tests/unit/test_core_opt
 finish
