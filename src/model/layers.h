@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One decoder layer, forward and backward, written out: norm, q k v, RoPE, attention, o, norm, gate and up,
- * SwiGLU, down. Sharding, timing and diagnosis enter by hooks between layers.
+ * SwiGLU, down.
  */
 #ifndef MODEL_LAYERS_H
 #define MODEL_LAYERS_H
@@ -38,12 +38,6 @@ struct layer_saved {
 	LAYER_SAVED(X)
 #undef X
 	struct mat u_qkv, u_o, u_gate_up, u_down; /* x A' of the adapters: kept by CHEAP */
-};
-
-struct layer_hooks {
-	void *arg;
-	enum status (*before)(void *arg, int layer, bool backward, struct error *err);
-	enum status (*after)(void *arg, int layer, bool backward, struct error *err);
 };
 
 /* Keys and values of one document's rows so far. */

@@ -77,7 +77,6 @@ struct pass {
 	struct back *back;
 	const struct batch *batch;
 	struct saved *saved;
-	const struct layer_hooks *hooks; /* NULL: none */
 	uint64_t dropout_seed;
 	bool dropout;	     /* as the adapter's configuration says; false in evaluation */
 	struct cache *cache; /* NULL: none; else the batch continues its one document */

@@ -105,15 +105,6 @@ static struct layer_run run_of(const struct pass *p)
 	};
 }
 
-static enum status hook(const struct pass *p, bool after, int64_t layer, bool backward, struct error *err)
-{
-	enum status (*call)(void *, int, bool, struct error *) = !p->hooks ? NULL
-								 : after   ? p->hooks->after
-									   : p->hooks->before;
-
-	return call ? call(p->hooks->arg, (int)layer, backward, err) : STATUS_OK;
-}
-
 static enum status check_pass(const struct pass *p, struct error *err)
 {
 	if (p->cache && (p->batch->docs != 1 || p->cache->rows + p->batch->tokens > p->cache->kv[0].rows))
@@ -144,12 +135,8 @@ enum status model_forward(const struct pass *p, struct error *err)
 			cache = (struct layer_cache){.kv = p->cache->kv[i], .begin = p->cache->rows};
 			run.cache = &cache;
 		}
-		st = hook(p, false, i, false, err);
-		if (!st)
-			st = layer_forward(&run, &p->model->layer[i], &saved[i],
-					   i + 1 < layers ? saved[i + 1].x : p->saved->out, err);
-		if (!st)
-			st = hook(p, true, i, false, err);
+		st = layer_forward(&run, &p->model->layer[i], &saved[i],
+				   i + 1 < layers ? saved[i + 1].x : p->saved->out, err);
 	}
 	if (!st && p->cache)
 		p->cache->rows += p->batch->tokens;
@@ -183,12 +170,7 @@ static enum status layers_backward(const struct pass *p, struct mat dx, struct e
 	for (int64_t i = p->model->shape.layers - 1; !st && i >= lowest; i--) {
 		bool input_wanted = i > lowest || p->model->embed.grad.rows;
 
-		st = hook(p, false, i, true, err);
-		if (!st)
-			st = layer_backward(&run, &p->model->layer[i], &p->saved->layer[i], dx, input_wanted,
-					    err);
-		if (!st)
-			st = hook(p, true, i, true, err);
+		st = layer_backward(&run, &p->model->layer[i], &p->saved->layer[i], dx, input_wanted, err);
 	}
 	if (!st && p->model->embed.grad.rows)
 		st = p->back->ops->embed_bwd(p->back, p->batch, dx, p->model->embed.grad, err);
