@@ -10,7 +10,9 @@
 #include "train/inputs.h"
 #include "train/run_internal.h"
 
-enum { GEMM_SIZE = 768, GEMM_TIMES = 6, NORM_SAMPLE = 1024 };
+/* Products are timed in growing sizes, for small ones reach less, as long as the last took under
+ * GEMM_ENOUGH_NS. */
+enum { GEMM_LEAST = 384, GEMM_MOST = 1536, GEMM_TIMES = 3, GEMM_ENOUGH_NS = 20000000, NORM_SAMPLE = 1024 };
 
 static enum status read_config(struct train *t, struct error *err)
 {
@@ -39,36 +41,51 @@ static enum status plan_steps(struct train *t, struct error *err)
 	return schedule_of(&t->schedule, c, steps, err);
 }
 
-/* The best of a few products, after one that wakes the threads up. */
-static enum status measure_gemm(struct train *t, struct error *err)
+/* data has room for three matrices of GEMM_MOST squared. *least_ns: of the best of these products. */
+static enum status time_gemm(struct train *t, float *data, int64_t size, uint64_t *least_ns,
+			     struct error *err)
 {
-	const size_t bytes = (size_t)GEMM_SIZE * GEMM_SIZE * sizeof(float);
-	float *data = calloc(3, bytes);
-	struct mat m[3];
 	struct back *back = &t->stepper.back;
 	enum status st = STATUS_OK;
+	struct mat m[3];
+
+	*least_ns = UINT64_MAX;
+	for (int i = 0; i < 3; i++)
+		m[i] = (struct mat){.data = data + i * size * size,
+				    .rows = size,
+				    .cols = size,
+				    .ld = size,
+				    .dtype = DTYPE_F32};
+	for (int i = 0; i <= GEMM_TIMES && !st; i++) { /* the first wakes the threads up */
+		const struct gemm g = {
+			.a = m[0], .b = m[1], .c = m[2], .d = m[2], .trans_b = true, .alpha = 1};
+		uint64_t took_ns = clock_now_ns(clock_monotonic());
+
+		st = back->ops->gemm(back, &g, err);
+		took_ns = clock_now_ns(clock_monotonic()) - took_ns;
+		if (i && took_ns < *least_ns)
+			*least_ns = took_ns;
+	}
+	return st;
+}
+
+static enum status measure_gemm(struct train *t, struct error *err)
+{
+	float *data = calloc(3 * (size_t)GEMM_MOST * GEMM_MOST, sizeof(*data));
+	enum status st = STATUS_OK;
+	uint64_t least_ns = 0;
 
 	if (!data)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory to time a product");
-	for (int i = 0; i < 3; i++)
-		m[i] = (struct mat){.data = data + (size_t)i * GEMM_SIZE * GEMM_SIZE,
-				    .rows = GEMM_SIZE,
-				    .cols = GEMM_SIZE,
-				    .ld = GEMM_SIZE,
-				    .dtype = DTYPE_F32};
-	for (int i = 0; i < 2 * GEMM_SIZE * GEMM_SIZE; i++)
-		data[i] = (float)(i % 7) - 3;
-	for (int i = 0; i <= GEMM_TIMES && !st; i++) {
-		const struct gemm g = {
-			.a = m[0], .b = m[1], .c = m[2], .d = m[2], .trans_b = true, .alpha = 1};
-		uint64_t t0 = clock_now_ns(clock_monotonic());
+	for (int64_t size = GEMM_LEAST; size <= GEMM_MOST && least_ns < GEMM_ENOUGH_NS && !st; size *= 2) {
 		double rate;
 
-		st = back->ops->gemm(back, &g, err);
-		rate = 2e9 * GEMM_SIZE * GEMM_SIZE * GEMM_SIZE /
-		       (double)(clock_now_ns(clock_monotonic()) - t0);
-		if (i && rate > t->gemm_rate)
+		for (int64_t i = 0; i < 2 * size * size; i++)
+			data[i] = (float)(i % 7) - 3;
+		st = time_gemm(t, data, size, &least_ns, err);
+		rate = 2e9 * (double)size * (double)size * (double)size / (double)least_ns;
+		if (!st && rate > t->gemm_rate)
 			t->gemm_rate = rate;
 	}
 	free(data);

