@@ -78,7 +78,7 @@ left_out() {
 	skipped=$((skipped + 1))
 }
 
-threaded="cpu_pool machine run_ranks team_links train_checkpoint train_sampler train_tokenised vendor_nvml"
+threaded="cpu_pool machine run_ranks team_links train_checkpoint train_findings train_sampler train_tokenised vendor_nvml"
 # One build after the other, beside the tests; how each went is a file that its tests wait for. They are optimised little:
 # with sanitizers the compiler takes four times as long otherwise, and longer than the tests.
 build_all() {
@@ -146,4 +146,4 @@ fi
 echo "$passed passed, $failed failed, $skipped skipped${only_alone:+; of the passed $(set -- $only_alone && echo $#) only alone, after failing beside others:$only_alone}"
 [ "$unfetched" = no ] || echo "NOT RUN though asked for (ASSAY_TEST_EXAMPLE): the training example with its real model; build/example.log says why"
 [ "$skipped" = 0 ] || echo "what was skipped lacks a GPU, nvcc or an optional library here; each says why in build*/meson-logs/testlog.txt"
-[ "$failed" = 0 ]
+[ "$failed" = 0 ] && [ "$unfetched" = no ]

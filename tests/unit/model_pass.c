@@ -305,7 +305,6 @@ static void test_pass__merged_is_unmerged(void **state)
 	bed_close(&b);
 }
 
-/* Three rows of logits, 2^30 elements from one to the next: the last begins at 2^31. */
 /* Rows whose squares add up without rounding and are as small as epsilon: every bit follows from the
  * definition, w * (x * rstd) in F32, so another epsilon shows, and another order of the products. */
 static void test_norm__each_bit_is_the_definition_s_for_either_epsilon(void **state)
@@ -347,6 +346,7 @@ static void test_norm__each_bit_is_the_definition_s_for_either_epsilon(void **st
 	bed_close(&b);
 }
 
+/* Three rows of logits, 2^30 elements from one to the next: the last begins at 2^31. */
 static void test_head__rows_times_vocabulary_may_pass_2_to_the_31(void **state)
 {
 	const struct bed_options o = {.family = FAMILY_QWEN2, .targets = ALL};

@@ -217,7 +217,7 @@ static void test_shards__index_and_files_must_say_the_same(void **state)
 		{MAP("\"a\":\"1.st\",\"empty\":\"1.st\",\"second\":\"2.st\""), "2.st"},
 		{MAP("\"a\":\"../1.st\""), "a: no name of a file beside it"},
 		{MAP("\"a\":7"), "a: no name of a file beside it"},
-		{MAP("\"a\":\"1.st\",\"a\":\"1.st\""), "duplicate"},
+		{MAP("\"a\":\"1.st\",\"a\":\"1.st\""), "stands a second time"},
 		{"{\"weight_map\":[]}", "weight_map is missing"},
 		{"{", INDEX ":1"},
 	};

@@ -24,6 +24,7 @@ enum { SAME_ROWS = 60, SECOND = 1000000000, END_TOKEN = 258 };
 
 struct plan { /* what is planted */
 	bool slow_reader, odd_row, faint_end, huge_weights, nothing_said;
+	bool saves; /* after each step: the thread that writes reads what the next step must not yet change */
 	const char *rate;
 };
 
@@ -167,14 +168,15 @@ static void write_config(const char *dir, const struct plan *plan)
 	struct error err = {0};
 
 	snprintf(path, sizeof(path), "%.4000s/config.yaml", dir);
-	snprintf(text, sizeof(text),
-		 "model: {path: %.600s/base, chat_template: chatml}\n%s"
-		 "data: {train: %.600s/rows.jsonl, max_seq_length: 96, shuffle: false, packing: false}\n"
-		 "training: {per_device_train_batch_size: 1, learning_rate: %s, lr_scheduler_type: constant, "
-		 "max_grad_norm: 0, max_steps: %d, tensorboard: false, full_finetuning: %s}\n",
-		 dir, full ? "" : "lora: {r: 2, target_modules: [q_proj, v_proj]}\n", dir,
-		 plan->rate ? plan->rate : "1e-2", plan->odd_row ? SAME_ROWS + 1 : 12,
-		 full ? "true" : "false");
+	snprintf(
+		text, sizeof(text),
+		"model: {path: %.600s/base, chat_template: chatml}\n%s"
+		"data: {train: %.600s/rows.jsonl, max_seq_length: 96, shuffle: false, packing: false}\n"
+		"training: {per_device_train_batch_size: 1, learning_rate: %s, lr_scheduler_type: constant, "
+		"max_grad_norm: 0, max_steps: %d, save_steps: %d, tensorboard: false, full_finetuning: %s}\n",
+		dir, full ? "" : "lora: {r: 2, target_modules: [q_proj, v_proj]}\n", dir,
+		plan->rate ? plan->rate : "1e-2", plan->odd_row ? SAME_ROWS + 1 : 12,
+		plan->saves ? 1 : SAME_ROWS + 1, full ? "true" : "false");
 	assert_int_equal(file_write(path, text, strlen(text), &err), STATUS_OK);
 }
 
@@ -241,7 +243,7 @@ static void nothing_planted_finds_nothing(void **state)
 	struct error err = {0};
 	struct seen seen;
 
-	if (train(*state, &(struct plan){0}, &seen, &err))
+	if (train(*state, &(struct plan){.saves = true}, &seen, &err))
 		fail_msg("%s", err.text);
 	if (seen.count)
 		fail_msg("%s", seen.findings[0]);
