@@ -41,8 +41,8 @@ static enum status plan_steps(struct train *t, struct error *err)
 	return schedule_of(&t->schedule, c, steps, err);
 }
 
-/* data has room for three matrices of GEMM_MOST squared. *least_ns: of the best of these products. */
-static enum status time_gemm(struct train *t, float *data, int64_t size, uint64_t *least_ns,
+/* *least_ns: of the best of these products of matrices of `size` squared, placed in `rest`. */
+static enum status time_gemm(struct train *t, struct arena rest, int64_t size, uint64_t *least_ns,
 			     struct error *err)
 {
 	struct back *back = &t->stepper.back;
@@ -50,12 +50,12 @@ static enum status time_gemm(struct train *t, float *data, int64_t size, uint64_
 	struct mat m[3];
 
 	*least_ns = UINT64_MAX;
-	for (int i = 0; i < 3; i++)
-		m[i] = (struct mat){.data = data + i * size * size,
-				    .rows = size,
-				    .cols = size,
-				    .ld = size,
-				    .dtype = DTYPE_F32};
+	for (int i = 0; i < 3 && !st; i++) {
+		m[i] = (struct mat){.rows = size, .cols = size, .dtype = DTYPE_F32};
+		st = arena_mat(&rest, MEM_WORKSPACE, &m[i], "a product to be timed", err);
+		for (int64_t at = 0; !st && at < size * size; at++)
+			((float *)m[i].data)[at] = (float)(at % 7) - 3;
+	}
 	for (int i = 0; i <= GEMM_TIMES && !st; i++) { /* the first wakes the threads up */
 		const struct gemm g = {
 			.a = m[0], .b = m[1], .c = m[2], .d = m[2], .trans_b = true, .alpha = 1};
@@ -69,26 +69,26 @@ static enum status time_gemm(struct train *t, float *data, int64_t size, uint64_
 	return st;
 }
 
+/* In the memory that passes will work in, so that no plan needs to know of it: in products as large as find
+ * place there. */
 static enum status measure_gemm(struct train *t, struct error *err)
 {
-	float *data = calloc(3 * (size_t)GEMM_MOST * GEMM_MOST, sizeof(*data));
+	const struct arena *arena = &t->stepper.arena;
+	const int64_t room = (int64_t)((arena->size - arena->used) / (3 * sizeof(float))) - ARENA_ALIGN;
 	enum status st = STATUS_OK;
 	uint64_t least_ns = 0;
+	int64_t size = GEMM_LEAST;
 
-	if (!data)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory to time a product");
-	for (int64_t size = GEMM_LEAST; size <= GEMM_MOST && least_ns < GEMM_ENOUGH_NS && !st; size *= 2) {
+	while (size > 1 && size * size > room)
+		size /= 2;
+	for (; size <= GEMM_MOST && size * size <= room && least_ns < GEMM_ENOUGH_NS && !st; size *= 2) {
 		double rate;
 
-		for (int64_t i = 0; i < 2 * size * size; i++)
-			data[i] = (float)(i % 7) - 3;
-		st = time_gemm(t, data, size, &least_ns, err);
+		st = time_gemm(t, *arena, size, &least_ns, err);
 		rate = 2e9 * (double)size * (double)size * (double)size / (double)least_ns;
 		if (!st && rate > t->gemm_rate)
 			t->gemm_rate = rate;
 	}
-	free(data);
 	return st;
 }
 
