@@ -21,7 +21,7 @@ CONFIG
 	for line; do echo "  $line" >> "$name"; done
 }
 figure() { sed -n "s/.*\"$1\": *\([-0-9.e+]*\).*/\1/p" "$2" | head -n 1; }
-between() { awk -v x="$1" -v low="$2" -v high="$3" 'BEGIN { exit !(x >= low && x <= high) }'; }
+between() { awk -v x="$1" -v low="$2" -v high="$3" 'BEGIN { exit !(x != "" && low != "" && high != "" && x + 0 >= low + 0 && x + 0 <= high + 0) }'; }
 
 expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
 if ! expect 0 tokens model x && says 'built without tokenizers' err; then
