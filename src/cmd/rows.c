@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay rows: rows for training, converted, divided and counted as training will see them. */
 #include <jansson.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -30,7 +33,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct rows_opts, format, .name = "format", .preset = "auto", .choices = formats,
 		.help = "of the rows; auto: by each row's keys; bfcl: a folder, bfcl-eval's bfcl_eval/data"),
 	OPT_ROW(struct rows_opts, out, .name = "out", .shown = "FILE",
-		.help = "write the rows as chat JSON Lines"),
+		.help = "write the rows as chat JSON Lines, in place of what the file had"),
 	OPT_ROW(struct rows_opts, held_out, .name = "held-out", .shown = "FILE",
 		.help = "and a share of them here, none of whose functions is in --out"),
 	OPT_ROW(struct rows_opts, share, .name = "share", .preset = "0.1", .max = 1,
@@ -266,11 +269,26 @@ static void print_counts(const json_t *counts)
 	text_release(&out);
 }
 
+/* Where the file is or will be, by no link; "" where its folder is not there. */
+static void place_of(char place[PATH_MAX], const char *path)
+{
+	char folder[PATH_MAX], name[PATH_MAX], real[PATH_MAX];
+
+	text_copy(folder, sizeof(folder), path);
+	text_copy(name, sizeof(name), path);
+	if (!realpath(path, place) && (!realpath(dirname(folder), real) ||
+				       snprintf(place, PATH_MAX, "%s/%s", real, basename(name)) >= PATH_MAX))
+		*place = '\0';
+}
+
 static bool same_file(const char *a, const char *b)
 {
+	char place_a[PATH_MAX], place_b[PATH_MAX];
 	struct stat x, y;
 
-	if (!strcmp(a, b))
+	place_of(place_a, a);
+	place_of(place_b, b);
+	if (!strcmp(a, b) || (*place_a && !strcmp(place_a, place_b)))
 		return true;
 	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }

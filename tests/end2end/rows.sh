@@ -30,6 +30,8 @@ printf '{"conversations":[{"from":"human","value":"x"},{"from":"gpt","value":"y"
 cp chat.jsonl copy.jsonl
 ok "rows are not written over what is read" eval 'expect 64 rows copy.jsonl --out half --held-out ./copy.jsonl && cmp chat.jsonl copy.jsonl'
 ok "nor two halves into one file" expect 64 rows copy.jsonl --out half --held-out half
+ln -s . link
+ok "however it is written" eval 'expect 64 rows copy.jsonl --out half --held-out ./half && expect 64 rows copy.jsonl --out link/half --held-out "$PWD/half" && [ ! -e half ]'
 printf '[{"system":"SYSTEM: Be kind.",\n"chat":"USER: x\\n\\n\\nASSISTANT: y <|endoftext|>"}]' > glaive.json
 ok "every format is read by its keys" eval 'expect 0 rows chat.jsonl share.jsonl glaive.json --json && says "\"rows\": 12" out'
 ok "tokens are counted as training counts them" expect 0 rows share.jsonl glaive.json --model "$model" --chat-template chatml
