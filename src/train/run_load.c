@@ -12,7 +12,14 @@
 
 /* Products are timed in growing sizes, for small ones reach less, as long as the last took under
  * GEMM_ENOUGH_NS. */
-enum { GEMM_LEAST = 384, GEMM_MOST = 1536, GEMM_TIMES = 3, GEMM_ENOUGH_NS = 20000000, NORM_SAMPLE = 1024 };
+enum {
+	GEMM_LEAST = 384,
+	GEMM_MOST = 1536,
+	GEMM_TIMES = 3,
+	GEMM_ENOUGH_NS = 20000000,
+	GEMM_ARENA_PART = 8,
+	NORM_SAMPLE = 1024
+};
 
 static enum status read_config(struct train *t, struct error *err)
 {
@@ -69,19 +76,25 @@ static enum status time_gemm(struct train *t, struct arena rest, int64_t size, u
 	return st;
 }
 
-/* In the memory that passes will work in, so that no plan needs to know of it: in products as large as find
- * place there. */
+/* Whether products of `size` squared find place in the memory that passes will work in, and are small beside
+ * it: the more a product is, the more OpenBLAS packs beside it. */
+static bool has_place(const struct arena *a, int64_t size)
+{
+	size_t bytes = 3 * ((size_t)size * (size_t)size * sizeof(float) + ARENA_ALIGN);
+
+	return bytes <= a->size - a->used && bytes <= a->size / GEMM_ARENA_PART;
+}
+
 static enum status measure_gemm(struct train *t, struct error *err)
 {
 	const struct arena *arena = &t->stepper.arena;
-	const int64_t room = (int64_t)((arena->size - arena->used) / (3 * sizeof(float))) - ARENA_ALIGN;
 	enum status st = STATUS_OK;
 	uint64_t least_ns = 0;
 	int64_t size = GEMM_LEAST;
 
-	while (size > 1 && size * size > room)
+	while (size > 1 && !has_place(arena, size))
 		size /= 2;
-	for (; size <= GEMM_MOST && size * size <= room && least_ns < GEMM_ENOUGH_NS && !st; size *= 2) {
+	for (; size <= GEMM_MOST && has_place(arena, size) && least_ns < GEMM_ENOUGH_NS && !st; size *= 2) {
 		double rate;
 
 		st = time_gemm(t, *arena, size, &least_ns, err);
