@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the subcommand; owns signals and exit codes; nothing else. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -18,6 +19,19 @@ static void on_stop(int sig)
 	(void)sig;
 	if (stop_requests < 2)
 		stop_requests++;
+}
+
+/* What is opened first must not take a closed stream's number: a journal would get what is printed. Reading
+ * alone, so that printing still fails. */
+static void hold_closed_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
 }
 
 static void install_signals(void)
@@ -168,6 +182,7 @@ int main(int argc, char **argv)
 	struct command_context context = {.log = &log, .stop = &stop_requests};
 	int code;
 
+	hold_closed_streams();
 	install_signals();
 	if (!has_stack(&err)) {
 		show_message("error: ", err.text);

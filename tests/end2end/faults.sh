@@ -120,4 +120,9 @@ if [ "$(id -u)" != 0 ]; then
 	mkdir closed && chmod a-w closed
 	ok "a closed directory is refused before anything runs" expect 2 probe null --out closed/run
 fi
+# The first file that is opened would be the stream's number.
+"$assay" probe null --seconds 10ms --no-telemetry --out unheard > /dev/null 2>&-
+ok "with stderr closed the journal holds its own lines alone" sh -c '[ -s unheard/journal.jsonl ] && ! grep -qv "^{" unheard/journal.jsonl'
+ok "with stdout closed that is what fails" sh -c '"$1" probe null --seconds 10ms --no-telemetry --out unseen >&- 2> err; [ $? = 2 ]' sh "$assay"
+ok "and is said" says 'stdout: Bad file descriptor' err
 finish
