@@ -48,15 +48,22 @@ struct model_options stepper_model_options(const struct config *c, struct peft_c
 				      .positions = (int64_t)c->data.max_seq_length};
 }
 
-struct step_size stepper_size(const struct config *c)
+static struct step_size size_of(const struct config *c, uint32_t rows)
 {
-	const struct config_training *t = &c->training;
-	uint32_t rows = t->per_device_train_batch_size > t->per_device_eval_batch_size
-				? t->per_device_train_batch_size
-				: t->per_device_eval_batch_size;
-	int64_t length = (int64_t)c->data.max_seq_length;
+	const int64_t length = (int64_t)c->data.max_seq_length;
 
 	return (struct step_size){.tokens = rows * length, .row_tokens = length};
+}
+
+struct step_size stepper_size(const struct config *c)
+{
+	return size_of(c, c->training.per_device_train_batch_size);
+}
+
+/* No tokens where nothing is held out. */
+static struct step_size evaluated_size(const struct config *c)
+{
+	return size_of(c, c->data.eval.count ? c->training.per_device_eval_batch_size : 0);
 }
 
 static enum status place(struct stepper *s, const struct shape *shape, const struct config *c,
@@ -92,24 +99,30 @@ static struct pass pass_of(struct stepper *s, const struct batch *b, uint64_t st
 	};
 }
 
-/* The largest micro-batch there can be: full rows, every token a target. */
-static enum status plan_largest(struct stepper *s, struct step_size size, struct error *err)
+/* The largest micro-batch there can be: full rows, every token a target. Owner: caller, free(doc_start). */
+static enum status largest_batch(struct batch *b, struct step_size size, struct error *err)
 {
 	int64_t docs = size.tokens / size.row_tokens;
 	int32_t *start = calloc((size_t)docs + 1, sizeof(*start));
-	struct batch b = {.doc_start = start,
-			  .tokens = size.tokens,
-			  .docs = docs,
-			  .doc_len_max = size.row_tokens,
-			  .targets = size.tokens};
-	struct pass p = pass_of(s, &b, 0, true);
-	double norm;
-	enum status st;
 
 	if (!start)
 		return error_errno(err, ENOMEM, "a plan of %lld rows", (long long)docs);
 	for (int64_t i = 0; i <= docs; i++)
 		start[i] = (int32_t)(i * size.row_tokens);
+	*b = (struct batch){.doc_start = start,
+			    .tokens = size.tokens,
+			    .docs = docs,
+			    .doc_len_max = size.row_tokens,
+			    .targets = size.tokens};
+	return STATUS_OK;
+}
+
+static enum status plan_training(struct stepper *s, const struct batch *b, struct error *err)
+{
+	struct pass p = pass_of(s, b, 0, true);
+	double norm;
+	enum status st;
+
 	s->back.cost = (struct op_cost){0};
 	st = model_forward(&p, err);
 	s->forward = s->back.cost;
@@ -118,28 +131,63 @@ static enum status plan_largest(struct stepper *s, struct step_size size, struct
 		st = model_backward(&p, 1, NULL, err);
 	s->backward = s->back.cost;
 	arena_reset(&s->arena, &s->placed);
+	return st ? st : optimiser_step(&s->optimiser, &s->back, &s->model->params, 0, 1, &norm, err);
+}
+
+static enum status evaluate(struct stepper *s, const struct batch *b, double *sum, struct error *err)
+{
+	struct pass p = pass_of(s, b, 0, false);
+	enum status st = model_forward(&p, err);
+
 	if (!st)
-		st = optimiser_step(&s->optimiser, &s->back, &s->model->params, 0, 1, &norm, err);
-	free(start);
+		st = model_loss(&p, sum, err);
+	arena_reset(&s->arena, &s->placed);
 	return st;
+}
+
+static enum status plan_passes(struct stepper *s, struct step_size trained, struct step_size evaluated,
+			       struct error *err)
+{
+	struct batch b = {0};
+	enum status st = largest_batch(&b, trained, err);
+
+	if (!st)
+		st = plan_training(s, &b, err);
+	free((void *)(uintptr_t)b.doc_start);
+	if (st || !evaluated.tokens)
+		return st;
+	b.doc_start = NULL;
+	st = largest_batch(&b, evaluated, err);
+	if (!st)
+		st = evaluate(s, &b, NULL, err);
+	free((void *)(uintptr_t)b.doc_start);
+	return st;
+}
+
+static enum status check_tokens(struct step_size size, const char *setting, struct error *err)
+{
+	if (size.tokens <= INT32_MAX)
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT,
+			 "a micro-batch of %lld tokens: there may be %d; training: %s and data: "
+			 "max_seq_length make it",
+			 (long long)size.tokens, INT32_MAX, setting);
 }
 
 enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,
 			 unsigned threads, struct error *err)
 {
-	const struct step_size size = stepper_size(c);
-	enum status st;
+	const struct step_size trained = stepper_size(c), evaluated = evaluated_size(c);
+	enum status st = check_tokens(trained, "per_device_train_batch_size", err);
 
 	*s = (struct stepper){0};
-	if (size.tokens > INT32_MAX)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "a micro-batch of %lld tokens: there may be %d; training: "
-				 "per_device_train_batch_size "
-				 "and data: max_seq_length make it",
-				 (long long)size.tokens, INT32_MAX);
+	if (!st)
+		st = check_tokens(evaluated, "per_device_eval_batch_size", err);
+	if (st)
+		return st;
 	plan_back_cpu(&s->back, threads, &s->arena);
 	st = place(s, shape, c, err);
-	return st ? st : plan_largest(s, size, err);
+	return st ? st : plan_passes(s, trained, evaluated, err);
 }
 
 enum status stepper_create(struct stepper *s, const struct shape *shape, const struct config *c,
@@ -222,7 +270,6 @@ enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *l
 
 enum status stepper_evaluate(struct stepper *s, const struct batch *b, double *loss, struct error *err)
 {
-	struct pass p = pass_of(s, b, 0, false);
 	enum status st;
 
 	if (!b->targets)
@@ -230,10 +277,7 @@ enum status stepper_evaluate(struct stepper *s, const struct batch *b, double *l
 	*(double *)s->loss_sum.data = 0;
 	st = batch_check(b, s->model->shape.vocab, err);
 	if (!st)
-		st = model_forward(&p, err);
-	if (!st)
-		st = model_loss(&p, s->loss_sum.data, err);
+		st = evaluate(s, b, s->loss_sum.data, err);
 	*loss += *(const double *)s->loss_sum.data;
-	arena_reset(&s->arena, &s->placed);
 	return st;
 }

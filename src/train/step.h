@@ -31,6 +31,7 @@ struct stepper {
 
 /* Of a configuration: what is trained. */
 struct model_options stepper_model_options(const struct config *c, struct peft_config *lora);
+/* Of a micro-batch that is trained; evaluation's is planned beside it where rows are held out. */
 struct step_size stepper_size(const struct config *c);
 /* Plans: no memory is taken, arena and costs say what it would be. Owner: caller, stepper_release. */
 enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,

@@ -66,6 +66,25 @@ static void the_largest_micro_batch_that_fits_is_found(void **state)
 	config_release(&b.c);
 }
 
+/* Nothing is kept for a backward of held-out rows, and nothing for rows that nobody named. */
+static void evaluation_is_planned_forward_alone(void **state)
+{
+	struct bed b;
+	uint64_t none, held, trained;
+
+	(void)state;
+	make(&b, "lora: {r: 4}", "per_device_eval_batch_size: 1");
+	none = planned(&b, 8, 1);
+	trained = planned(&b, 64, 1);
+	b.c.training.per_device_eval_batch_size = 64;
+	assert_int_equal(planned(&b, 8, 1), none);
+	b.c.data.eval = b.c.data.train;
+	held = planned(&b, 8, 1);
+	assert_true(held > none && held < trained);
+	b.c.data.eval = (struct opt_words){0};
+	config_release(&b.c);
+}
+
 static enum status check(const struct bed *b, struct error *err)
 {
 	struct memory_plan m;
@@ -159,6 +178,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_largest_micro_batch_that_fits_is_found),
+		cmocka_unit_test(evaluation_is_planned_forward_alone),
 		cmocka_unit_test(too_little_memory_names_what_to_turn),
 		cmocka_unit_test(everything_is_told_what_an_adapter_takes),
 		cmocka_unit_test(more_tokens_than_can_be_counted_are_refused),
