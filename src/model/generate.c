@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include "model/dtype.h"
 #include "model/generate.h"
 #include "model/mat.h"
 
@@ -127,6 +128,18 @@ static bool stops(const struct generate_options *o, int32_t id)
 	return false;
 }
 
+/* Of NaN none is the likeliest: id 0 would be said for ever. */
+static enum status check_logits(const struct generator *g, int64_t token, struct error *err)
+{
+	if (dtype_finite(DTYPE_F32, g->logits.data, (size_t)g->logits.cols))
+		return STATUS_OK;
+	return error_set(
+		err, STATUS_MISMATCH,
+		"token %lld: its logits have NaN or infinity, as numbers of the model or the adapter "
+		"leave F32's range; look at the model's norms, and at an adapter of a run that diverged",
+		(long long)token);
+}
+
 enum status generate(struct generator *g, const int32_t *prompt, size_t count,
 		     const struct generate_options *options,
 		     bool (*take)(void *arg, int32_t id, const float *logits), void *arg,
@@ -139,9 +152,12 @@ enum status generate(struct generator *g, const int32_t *prompt, size_t count,
 	if (!st)
 		st = generator_feed(g, prompt, count, &logits, err);
 	for (int64_t i = 0; !st && i < options->tokens; i++) {
-		int32_t id =
-			sampling_choose(&options->sampling, g->room, logits, options->vocab, (uint64_t)i);
+		int32_t id;
 
+		st = check_logits(g, i + 1, err);
+		if (st)
+			break;
+		id = sampling_choose(&options->sampling, g->room, logits, options->vocab, (uint64_t)i);
 		if (stops(options, id)) {
 			*end = GENERATE_STOPPED;
 			break;

@@ -28,7 +28,8 @@ struct generate_options {
 };
 enum generate_end { GENERATE_STOPPED, GENERATE_FULL, GENERATE_ENDED_BY_CALLER };
 /* Feeds the prompt (1 token or more), then makes tokens: each goes to take(arg, id, logits) with the logits
- * that it was chosen from, which ends the text by false. */
+ * that it was chosen from, which ends the text by false. MISMATCH with the token's number where logits are
+ * NaN or infinite. */
 enum status generate(struct generator *g, const int32_t *prompt, size_t count,
 		     const struct generate_options *options,
 		     bool (*take)(void *arg, int32_t id, const float *logits), void *arg,

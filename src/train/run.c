@@ -46,7 +46,9 @@ enum status run_findings(struct train *t, const struct findings *f, struct error
 						     f->found[i].text, "knob", finding_knob(what)));
 		if (!st && finding_ends(what))
 			st = error_set_cause(err, t->state.step ? STATUS_MISMATCH : STATUS_BAD_INPUT,
-					     what == FINDING_NOT_FINITE ? CAUSE_NAN : CAUSE_NONE,
+					     what != FINDING_NOT_FINITE ? CAUSE_NONE
+					     : t->state.step		? CAUSE_NAN
+									: CAUSE_BAD_INPUT,
 					     "%s: %s; the setting to turn: %s", finding_word(what),
 					     f->found[i].text, finding_knob(what));
 	}

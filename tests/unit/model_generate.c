@@ -153,6 +153,30 @@ static void test_generate__ends_by_stop_by_count_by_room_and_by_the_caller(void 
 	bed_close(&b);
 }
 
+/* As a run that diverged may leave an adapter: each number is finite, what comes of them is not. */
+static void test_generate__logits_that_are_no_numbers_end_it(void **state)
+{
+	static const int docs[] = {LENGTH, 0};
+	const struct generate_options o = {.sampling = {.top_p = 1}, .tokens = 5, .vocab = 56};
+	struct taken taken = {.most = 64};
+	enum generate_end end;
+	struct generator *g;
+	struct error err = {0};
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, &(struct bed_options){.family = FAMILY_QWEN2, .targets = ALL, .docs = docs});
+	for (size_t i = 0; i < b.model->params.length; i++)
+		bed_set(&b.model->params.master, i, 3.4e38);
+	must(model_refresh(b.model, &b.back, &err), &err);
+	must(generator_create(&g, b.model, &b.back, 20, &err), &err);
+	assert_int_equal(generate(g, b.token, 6, &o, take, &taken, &end, &err), STATUS_MISMATCH);
+	assert_non_null(strstr(err.text, "token 1: its logits have NaN or infinity"));
+	assert_int_equal(taken.count, 0);
+	generator_release(&g);
+	bed_close(&b);
+}
+
 /* Shares 0.5, 0.25, 0.125, .. of 8 ids, in another order. */
 static void test_sampling__choices_follow_the_distribution(void **state)
 {
@@ -217,6 +241,7 @@ int main(void)
 		cmocka_unit_test(test_generate__a_cache_gives_the_logits_of_the_whole),
 		cmocka_unit_test(test_generate__a_full_cache_is_refused),
 		cmocka_unit_test(test_generate__ends_by_stop_by_count_by_room_and_by_the_caller),
+		cmocka_unit_test(test_generate__logits_that_are_no_numbers_end_it),
 		cmocka_unit_test(test_sampling__choices_follow_the_distribution),
 		cmocka_unit_test(test_sampling__settings_are_held_to_their_range),
 	};

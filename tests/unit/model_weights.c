@@ -204,6 +204,7 @@ static void test_weights__a_number_that_is_none_is_refused_where_it_stands(void 
 				      1, &err),
 			 STATUS_BAD_INPUT);
 	assert_non_null(strstr(err.text, "lm_head.weight: row 318 has NaN"));
+	assert_int_equal(err.cause, CAUSE_BAD_INPUT); /* the file, not the device */
 	free(numbers);
 	weights_release(&w);
 }

@@ -114,7 +114,7 @@ static enum status write_rows(struct writing *w, struct safetensors_writer *out,
 		}
 	}
 	if (!dtype_finite(w->o->dtype, data, count))
-		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_NAN,
+		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
 				       "%s: %s has numbers that %s cannot hold", w->dir, p->n->hf,
 				       dtype_name(w->o->dtype));
 	w->done += dtype_bytes(w->o->dtype, count);

@@ -190,8 +190,8 @@ static enum status load_one(const struct peft *p, const struct peft_slot *slot, 
 		dtype_unpack(t->dtype, t->data + t->size / (uint64_t)m->rows * (uint64_t)row, to,
 			     (size_t)m->cols);
 		if (!dtype_finite(DTYPE_F32, to, (size_t)m->cols))
-			return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_NAN, "%s: %s has NaN or infinity",
-					       p->file.path, t->name);
+			return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
+					       "%s: %s has NaN or infinity", p->file.path, t->name);
 	}
 	return STATUS_OK;
 }

@@ -247,7 +247,7 @@ static bool row_finite(enum dtype dtype, const void *row, size_t count)
 static enum status no_number(const struct weights *w, const struct tensor *t, int64_t row, enum dtype wanted,
 			     struct error *err)
 {
-	return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_NAN,
+	return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
 			       "%s: %s: row %" PRId64 " has NaN, infinity or what %s cannot hold",
 			       path_of(w, t), t->name, row, dtype_name(wanted));
 }
