@@ -196,6 +196,7 @@ static uint64_t available_bytes(const struct training *t)
 static enum status settle(struct training *t, struct error *err)
 {
 	const struct config_training *c = &t->config.training;
+	const uint32_t evaluated = c->per_device_eval_batch_size;
 	bool find = c->auto_find_batch_size;
 	uint64_t planned;
 	char bytes[32];
@@ -208,6 +209,10 @@ static enum status settle(struct training *t, struct error *err)
 		 "auto_find_batch_size: per_device_train_batch_size: %u, gradient_accumulation_steps: %u; "
 		 "%s of memory planned",
 		 c->per_device_train_batch_size, c->gradient_accumulation_steps, bytes);
+	if (t->config.data.eval.count && c->per_device_eval_batch_size != evaluated)
+		log_info(t->c->log, LOG_TOPIC_RUN,
+			 "auto_find_batch_size: per_device_eval_batch_size: %u, not %u",
+			 c->per_device_eval_batch_size, evaluated);
 	text_release(&t->written);
 	config_write(&t->written, &t->config);
 	return STATUS_OK;

@@ -30,6 +30,11 @@ static void set_batch(struct config *c, uint64_t rows)
 		t->per_device_eval_batch_size = (uint32_t)rows;
 }
 
+static void set_evaluated(struct config *c, uint64_t rows)
+{
+	c->training.per_device_eval_batch_size = (uint32_t)rows;
+}
+
 static void set_length(struct config *c, uint64_t steps)
 {
 	c->data.max_seq_length = steps * LENGTH_STEP;
@@ -115,22 +120,45 @@ static void add(struct finding_knobs *k, const struct config *trial, const char 
 	k->count++;
 }
 
-static void try_batch(struct finding_knobs *k, const struct config *c)
+/* What set_batch turned, after `before` in the same list of settings. */
+static void batch_words(char out[160], const char *before, const struct config *was, const struct config *c)
 {
 	const struct config_training *t = &c->training;
-	uint32_t most = t->per_device_train_batch_size > t->per_device_eval_batch_size
-				? t->per_device_train_batch_size
-				: t->per_device_eval_batch_size;
-	uint64_t rows = find_batch(c, k->fit, most);
+	char evaluated[64] = "";
+
+	if (c->data.eval.count && t->per_device_eval_batch_size != was->training.per_device_eval_batch_size)
+		snprintf(evaluated, sizeof(evaluated), ", per_device_eval_batch_size: %" PRIu32,
+			 t->per_device_eval_batch_size);
+	snprintf(out, 160,
+		 "training: %sper_device_train_batch_size: %" PRIu32 ", gradient_accumulation_steps: %" PRIu32
+		 "%s",
+		 before, t->per_device_train_batch_size, t->gradient_accumulation_steps, evaluated);
+}
+
+static void try_batch(struct finding_knobs *k, const struct config *c)
+{
+	uint64_t rows = find_batch(c, k->fit, c->training.per_device_train_batch_size);
 	struct config trial = *c;
 	char setting[160];
 
 	if (!rows)
 		return;
 	set_batch(&trial, rows);
-	snprintf(setting, sizeof(setting),
-		 "training: per_device_train_batch_size: %" PRIu64 ", gradient_accumulation_steps: %" PRIu32,
-		 rows, trial.training.gradient_accumulation_steps);
+	batch_words(setting, "", c, &trial);
+	add(k, &trial, setting);
+}
+
+static void try_evaluated(struct finding_knobs *k, const struct config *c)
+{
+	uint64_t less = c->training.per_device_eval_batch_size - 1;
+	struct config trial = *c;
+	char setting[160];
+
+	if (!c->data.eval.count || !less)
+		return;
+	set_evaluated(&trial, largest(c, k->fit, set_evaluated, NULL, less) + 1);
+	snprintf(setting, sizeof(setting), "training: per_device_eval_batch_size: %" PRIu32,
+		 trial.training.per_device_eval_batch_size);
 	add(k, &trial, setting);
 }
 
@@ -188,10 +216,7 @@ static void try_both(struct finding_knobs *k, const struct config *c)
 
 	trial.training.gradient_checkpointing = true;
 	set_batch(&trial, find_batch(&trial, k->fit, BATCH_MAX + 1));
-	snprintf(setting, sizeof(setting),
-		 "training: gradient_checkpointing: true, per_device_train_batch_size: %" PRIu32
-		 ", gradient_accumulation_steps: %" PRIu32,
-		 trial.training.per_device_train_batch_size, trial.training.gradient_accumulation_steps);
+	batch_words(setting, "gradient_checkpointing: true, ", c, &trial);
 	add(k, &trial, setting);
 }
 
@@ -200,6 +225,7 @@ size_t fit_knobs(struct fit_knob knobs[FIT_KNOBS], const struct config *c, const
 {
 	struct finding_knobs k = {.knobs = knobs, .fit = f, .planned = planned->bytes};
 
+	try_evaluated(&k, c);
 	try_batch(&k, c);
 	try_length(&k, c);
 	try_recompute(&k, c);

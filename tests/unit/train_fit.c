@@ -130,6 +130,34 @@ static void too_little_memory_names_what_to_turn(void **state)
 	config_release(&b.c);
 }
 
+/* The setting that is named is the one that is too large. */
+static void a_large_evaluation_is_what_is_named(void **state)
+{
+	struct bed b;
+	struct memory_plan m;
+	struct error err = {0};
+	struct fit_knob knobs[FIT_KNOBS];
+
+	(void)state;
+	make(&b, "lora: {r: 4}", "per_device_train_batch_size: 1, per_device_eval_batch_size: 64");
+	b.c.data.eval = b.c.data.train;
+	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
+	b.c.training.per_device_eval_batch_size = 16;
+	b.fit.available = planned(&b, 1, 1) / 9 * 10 + 100;
+	b.c.training.per_device_eval_batch_size = 64;
+	assert_true(fit_knobs(knobs, &b.c, &b.fit, &m) >= 1);
+	assert_string_equal(knobs[0].setting, "training: per_device_eval_batch_size: 16");
+	assert_true(knobs[0].fits && knobs[0].bytes < m.bytes);
+	b.c.training.per_device_train_batch_size = 64; /* both: the two are named together */
+	b.c.training.gradient_accumulation_steps = 1;
+	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
+	assert_true(fit_knobs(knobs, &b.c, &b.fit, &m) >= 1);
+	assert_non_null(strstr(knobs[0].setting, "per_device_train_batch_size: "));
+	assert_non_null(strstr(knobs[0].setting, ", per_device_eval_batch_size: "));
+	b.c.data.eval = (struct opt_words){0};
+	config_release(&b.c);
+}
+
 /* Of everything an adapter is what is left; where nothing helps by itself, what may be joined is. */
 static void everything_is_told_what_an_adapter_takes(void **state)
 {
@@ -180,6 +208,7 @@ int main(void)
 		cmocka_unit_test(the_largest_micro_batch_that_fits_is_found),
 		cmocka_unit_test(evaluation_is_planned_forward_alone),
 		cmocka_unit_test(too_little_memory_names_what_to_turn),
+		cmocka_unit_test(a_large_evaluation_is_what_is_named),
 		cmocka_unit_test(everything_is_told_what_an_adapter_takes),
 		cmocka_unit_test(more_tokens_than_can_be_counted_are_refused),
 	};
