@@ -88,7 +88,7 @@ static bool has_place(const struct arena *a, int64_t size)
 static enum status measure_gemm(struct train *t, struct error *err)
 {
 	const struct arena *arena = &t->stepper.arena;
-	enum status st = STATUS_OK;
+	enum status st = cpu_back_check_room(&t->stepper.back, err);
 	uint64_t least_ns = 0;
 	int64_t size = GEMM_LEAST;
 

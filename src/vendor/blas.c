@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/mman.h>
 #include "vendor/blas.h"
 
 static const struct lib_symbol symbols[] = {
@@ -85,6 +86,36 @@ enum status blas_open_alone(struct blas *b, struct lib_fact *fact, struct error 
 		st = blas_settle(b, fact, err);
 	if (!st)
 		b->set_num_threads(1);
+	return st;
+}
+
+enum status blas_check_buffers(unsigned threads, struct error *err)
+{
+	const size_t size = (size_t)BLAS_BUFFER_MB << 20;
+	void **last = NULL;
+	enum status st = STATUS_OK;
+
+	/* One by one, as the library does: of all at once a kernel may think otherwise. */
+	for (unsigned i = 0; i < threads && !st; i++) {
+		void **map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (map == MAP_FAILED) {
+			st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_LIMIT_LOW,
+					     "OpenBLAS needs %d MB of address space for each of %u threads, "
+					     "of which it has %u; "
+					     "raise the limit (ulimit -v), or use fewer CPUs (taskset)",
+					     BLAS_BUFFER_MB, threads, i);
+		} else {
+			*map = last;
+			last = map;
+		}
+	}
+	while (last) {
+		void *map = last;
+
+		last = *last;
+		munmap(map, size);
+	}
 	return st;
 }
 

@@ -77,6 +77,10 @@ enum status blas_settle(struct blas *b, const struct lib_fact *fact, struct erro
  * others where this is the first to open it. Those that it could not make, where little address space is
  * left, its exit would wait for. */
 enum status blas_open_alone(struct blas *b, struct lib_fact *fact, struct error *err);
+enum { BLAS_BUFFER_MB = 128 }; /* of address space: a calling thread's, from its first product on */
+/* Whether so many threads' buffers can be mapped: where one cannot, the library tries for ever (its
+ * blas_memory_alloc). NO_RESOURCE with LIMIT_LOW. */
+enum status blas_check_buffers(unsigned threads, struct error *err);
 /* C = alpha A B + beta C of one type, row-major; leading dimensions as cblas has them. After blas_settle. */
 void blas_sgemm(const struct blas *b, CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k,
 		float alpha, const float *x, int ldx, const float *y, int ldy, float beta, float *z, int ldz);

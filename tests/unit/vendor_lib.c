@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <dirent.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "vendor/blas.h"
@@ -386,10 +387,29 @@ static void test_vendor_lib__openblas_makes_no_threads_where_it_is_opened_alone(
 	unsetenv(variable);
 }
 
+/* Products would try for ever to map what the limit does not let them. */
+static void test_vendor_lib__too_little_address_space_is_told_before_a_product(void **state)
+{
+	struct error err = {0};
+	struct rlimit was, little;
+
+	(void)state;
+	assert_int_equal(blas_check_buffers(2, &err), STATUS_OK);
+	assert_int_equal(getrlimit(RLIMIT_AS, &was), 0);
+	little = (struct rlimit){.rlim_cur = 64 << 20, .rlim_max = was.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_AS, &little), 0);
+	blas_check_buffers(2, &err);
+	assert_int_equal(setrlimit(RLIMIT_AS, &was), 0);
+	assert_int_equal(err.status, STATUS_NO_RESOURCE);
+	assert_int_equal(err.cause, CAUSE_LIMIT_LOW);
+	assert_non_null(strstr(err.text, "2 threads, of which it has 0; raise the limit (ulimit -v)"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_vendor_lib__openblas_makes_no_threads_where_it_is_opened_alone),
+		cmocka_unit_test(test_vendor_lib__too_little_address_space_is_told_before_a_product),
 		cmocka_unit_test(test_vendor_lib__a_named_file_is_opened_and_named),
 		cmocka_unit_test(test_vendor_lib__a_named_folder_is_searched),
 		cmocka_unit_test(test_vendor_lib__the_environment_names_a_file),

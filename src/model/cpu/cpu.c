@@ -129,6 +129,13 @@ void cpu_back_release(struct back *back)
 	back->device = NULL;
 }
 
+enum status cpu_back_check_room(const struct back *back, struct error *err)
+{
+	const struct cpu *cpu = cpu_of(back);
+
+	return cpu->blas.set_num_threads ? blas_check_buffers(cpu_pool_count(cpu->pool), err) : STATUS_OK;
+}
+
 const char *cpu_back_gemm(const struct back *back)
 {
 	return cpu_of(back)->gemm;

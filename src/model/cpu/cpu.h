@@ -15,6 +15,8 @@ struct cpu_options {
 enum status cpu_back_create(struct back *back, const struct cpu_options *options, struct arena *arena,
 			    struct error *err);
 void cpu_back_release(struct back *back);
+/* Before the first product: whether its library finds the address space that it needs. */
+enum status cpu_back_check_room(const struct back *back, struct error *err);
 /* "OpenBLAS 0.3.21 .." or "own". */
 const char *cpu_back_gemm(const struct back *back);
 #endif
