@@ -55,6 +55,14 @@ static enum status check_wishes(const struct train_opts *o, struct error *err)
 	return STATUS_OK;
 }
 
+/* The configuration as the run directory keeps it, and the sum by which the worker knows it. */
+static void write_config(struct training *t)
+{
+	text_release(&t->written);
+	config_write(&t->written, &t->config);
+	file_sha256(t->hash, text_str(&t->written), t->written.size);
+}
+
 static enum status read_config(struct training *t, struct error *err)
 {
 	char path[PATH_MAX + 32];
@@ -65,7 +73,7 @@ static enum status read_config(struct training *t, struct error *err)
 	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there */
 		st = err->status = STATUS_BAD_INPUT;
 	if (!st)
-		config_write(&t->written, &t->config);
+		write_config(t);
 	for (const char *line = text_str(&t->config.notes), *end; (end = strchr(line, '\n')); line = end + 1)
 		log_warn(t->c->log, LOG_TOPIC_RUN, "%.*s", (int)(end - line), line);
 	return st;
@@ -102,7 +110,7 @@ static enum status begin_job(struct training *t, struct error *err)
 	const struct machine_scope scope = {
 		.up_to = t->o->sample ? LAYER_NVML : LAYER_HOST, .out = t->dir, .stop = t->c->stop};
 	struct machine *m = NULL;
-	char key[200], hash[65];
+	char key[200];
 	const struct job_spec spec = {.dir = t->dir,
 				      .command = (const char *const *)t->c->argv,
 				      .name = "train",
@@ -110,7 +118,7 @@ static enum status begin_job(struct training *t, struct error *err)
 				      .limit = "training",
 				      .fields = fields,
 				      .field_count = sizeof(fields) / sizeof(fields[0]),
-				      .hash = hash,
+				      .hash = t->hash,
 				      .resume = t->goes_on,
 				      .sample = t->o->sample,
 				      .real_names = t->o->real_names,
@@ -120,7 +128,6 @@ static enum status begin_job(struct training *t, struct error *err)
 	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, err);
 
 	write_key(key, sizeof(key), &t->config);
-	file_sha256(hash, text_str(&t->written), t->written.size);
 	if (!st)
 		st = job_begin(&t->job, &spec, m, err);
 	machine_free(m);
@@ -213,8 +220,7 @@ static enum status settle(struct training *t, struct error *err)
 		log_info(t->c->log, LOG_TOPIC_RUN,
 			 "auto_find_batch_size: per_device_eval_batch_size: %u, not %u",
 			 c->per_device_eval_batch_size, evaluated);
-	text_release(&t->written);
-	config_write(&t->written, &t->config);
+	write_config(t);
 	return STATUS_OK;
 }
 
@@ -240,14 +246,12 @@ static enum status look_for_end(const struct training *t, bool *finished, struct
 	struct record r;
 	enum status st = record_read_run(&r, t->dir, err);
 	const char *asked;
-	char hash[65];
 
 	if (st)
 		return st;
-	file_sha256(hash, text_str(&t->written), t->written.size);
 	asked = json_string_value(json_object_get(r.plan, "hash"));
 	*finished = r.case_count == 1 && r.cases[0].ended && r.cases[0].ending == ENDING_DONE &&
-		    r.cases[0].status == STATUS_OK && asked && !strcmp(asked, hash);
+		    r.cases[0].status == STATUS_OK && asked && !strcmp(asked, t->hash);
 	record_release(&r);
 	return STATUS_OK;
 }

@@ -25,6 +25,7 @@ struct training {
 	bool goes_on;	     /* a run is there and is gone on with */
 	double load_s;	     /* what reading model and rows may take */
 	struct text written; /* the configuration as the run directory keeps it */
+	char hash[65];	     /* of that */
 	struct job *job;
 	struct process worker;
 	struct lines in;

@@ -106,7 +106,7 @@ static enum status start(struct training *t, struct error *err)
 {
 	static const char *const argv[] = {NULL, "__trainer", NULL};
 	struct process_spec spec = {.argv = argv, .channel = true, .cpu_numa = -1};
-	json_t *first = json_pack("{s:s, s:b}", "dir", t->dir, "resume", t->goes_on);
+	json_t *first = json_pack("{s:s, s:b, s:s}", "dir", t->dir, "resume", t->goes_on, "config", t->hash);
 	char *text = first ? json_dumps(first, JSON_COMPACT) : NULL;
 	enum status st =
 		text ? process_start(&t->worker, &spec, err)

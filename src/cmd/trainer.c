@@ -90,7 +90,8 @@ static enum status hear_first(struct office *o, struct error *err)
 		if (poll(&in, 1, 100) > 0)
 			state = lines_read(&o->in, CHANNEL, take_first, o);
 	}
-	if (!json_string_value(json_object_get(o->first, "dir")))
+	if (!json_string_value(json_object_get(o->first, "dir")) ||
+	    !json_string_value(json_object_get(o->first, "config")))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "no first line on descriptor 3: this command is not for people");
 	return STATUS_OK;
@@ -109,6 +110,7 @@ static int run(const struct command_context *c, int argc, char **argv)
 	settle_in();
 	st = hear_first(&o, &err);
 	job.dir = json_string_value(json_object_get(o.first, "dir"));
+	job.config_hash = json_string_value(json_object_get(o.first, "config"));
 	job.resume = json_is_true(json_object_get(o.first, "resume"));
 	if (!st)
 		st = train_run(&job, &values, &err);

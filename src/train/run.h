@@ -22,7 +22,8 @@
 #include "train/config.h"
 
 struct train_job {
-	const char *dir; /* run directory, with config.yaml */
+	const char *dir;	 /* run directory, with config.yaml */
+	const char *config_hash; /* of config_write's text of what stands there; NULL: whatever it is */
 	bool resume;
 	const volatile sig_atomic_t *stop; /* not 0: the step is finished, saved, and CANCELLED returned */
 	const struct log *log;

@@ -3,8 +3,10 @@
  * stood. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include "core/clock.h"
+#include "core/file.h"
 #include "core/stats.h"
 #include "model/files/fingerprint.h"
 #include "train/inputs.h"
@@ -21,12 +23,33 @@ enum {
 	NORM_SAMPLE = 1024
 };
 
+/* Two runs that are begun at once in one folder write one file. */
+static enum status hold_config(const struct train *t, const char *path, struct error *err)
+{
+	struct text written = {0};
+	char hash[65];
+
+	if (!t->job->config_hash)
+		return STATUS_OK;
+	config_write(&written, &t->config);
+	file_sha256(hash, text_str(&written), written.size);
+	text_release(&written);
+	return !strcmp(hash, t->job->config_hash)
+		       ? STATUS_OK
+		       : error_set(err, STATUS_BAD_INPUT,
+				   "%s: it was replaced while the run was begun, by another run in the same "
+				   "folder; begin this one again, in a folder of its own",
+				   path);
+}
+
 static enum status read_config(struct train *t, struct error *err)
 {
 	char path[PATH_MAX + 32];
+	enum status st;
 
 	snprintf(path, sizeof(path), "%s/config.yaml", t->job->dir);
-	return config_read(&t->config, path, err);
+	st = config_read(&t->config, path, err);
+	return st ? st : hold_config(t, path, err);
 }
 
 static enum status plan_steps(struct train *t, struct error *err)

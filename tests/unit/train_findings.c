@@ -25,7 +25,7 @@ enum { SAME_ROWS = 60, SECOND = 1000000000, END_TOKEN = 258 };
 struct plan { /* what is planted */
 	bool slow_reader, odd_row, faint_end, huge_weights, nothing_said;
 	bool saves; /* after each step: the thread that writes reads what the next step must not yet change */
-	const char *rate;
+	const char *rate, *config_hash;
 };
 
 struct seen {
@@ -206,8 +206,12 @@ static enum status train(const char *scratch, const struct plan *plan, struct se
 {
 	static const volatile sig_atomic_t stop = 0;
 	const struct log log = {.sink = no_line};
-	const struct train_job job = {
-		.dir = scratch, .stop = &stop, .log = &log, .emit = keep_finding, .arg = seen};
+	const struct train_job job = {.dir = scratch,
+				      .config_hash = plan->config_hash,
+				      .stop = &stop,
+				      .log = &log,
+				      .emit = keep_finding,
+				      .arg = seen};
 	char path[PATH_MAX];
 	json_t *values = NULL;
 	enum status st;
@@ -317,6 +321,16 @@ static void rows_in_which_no_assistant_speaks_are_refused(void **state)
 	assert_non_null(strstr(err.text, "model: chat_template"));
 }
 
+static void a_configuration_that_was_replaced_is_not_trained_with(void **state)
+{
+	struct error err = {0};
+	struct seen seen;
+
+	assert_int_equal(train(*state, &(struct plan){.config_hash = "another run's"}, &seen, &err),
+			 STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "/config.yaml: it was replaced while the run was begun"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +341,7 @@ int main(void)
 		scratch_test(an_end_of_turn_that_was_never_trained_is_told_before_the_first_step),
 		scratch_test(a_rate_of_zero_ends_the_run_before_it_begins),
 		scratch_test(rows_in_which_no_assistant_speaks_are_refused),
+		scratch_test(a_configuration_that_was_replaced_is_not_trained_with),
 	};
 
 	return cmocka_run_group_tests_name("train_findings", tests, NULL, NULL);
