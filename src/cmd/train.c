@@ -3,6 +3,7 @@
 #include "cmd/train.h"
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include "cmd/judged.h"
 #include "cmd/running.h"
 #include "cmd/show.h"
@@ -262,6 +263,13 @@ static int show_finished(const struct training *t, struct error *err)
 	return write_report(t, err) ? running_complain(t->c, err) : EXIT_PASS;
 }
 
+static void let_go(struct training *t)
+{
+	if (t->claim >= 0)
+		close(t->claim);
+	t->claim = -1;
+}
+
 static int train(struct training *t, struct error *err)
 {
 	bool finished = false;
@@ -278,6 +286,7 @@ static int train(struct training *t, struct error *err)
 		return show_finished(t, err);
 	if ((t->o->resume && settle(t, err)) || begin_job(t, err))
 		return running_complain(t->c, err);
+	let_go(t);
 	t->start_ns = clock_now_ns(clock_monotonic());
 	st = train_follow(t, err);
 	if (st) {
@@ -299,7 +308,9 @@ static int run(const struct command_context *c, const void *opts_)
 	}
 	t->c = c;
 	t->o = opts_;
+	t->claim = -1;
 	code = train(t, &err);
+	let_go(t);
 	config_release(&t->config);
 	text_release(&t->written);
 	lines_release(&t->in);

@@ -22,8 +22,9 @@ struct training {
 	const struct train_opts *o;
 	struct config config;
 	char dir[PATH_MAX];
-	bool goes_on;	     /* a run is there and is gone on with */
-	double load_s;	     /* what reading model and rows may take */
+	int claim;     /* on the folder, of who begins a run there: a descriptor with a lock; -1: none */
+	bool goes_on;  /* a run is there and is gone on with */
+	double load_s; /* what reading model and rows may take */
 	struct text written; /* the configuration as the run directory keeps it */
 	char hash[65];	     /* of that */
 	struct job *job;
@@ -43,7 +44,8 @@ struct training {
 };
 
 /* t->dir and t->goes_on: the folder is made, with its configuration in it, or is there. One that holds a run
- * is not begun over, but where that came to nothing; one that holds anything else is not ours. */
+ * is not begun over, but where that came to nothing; one that holds anything else is not ours. t->claim keeps
+ * others from beginning there until it is closed: when the journal, with a lock of its own, is there. */
 enum status train_folder(struct training *t, struct error *err);
 /* Starts the worker and follows it to its end; its lines go to the journal, to stdout with --json, to the
  * terminal. */

@@ -14,8 +14,23 @@
 #include "journal/record.h"
 #include "train/checkpoint_names.h"
 
+/* The first line of a configuration that stands in a run directory. */
+#define TRAIN_MARK "# as assay train understood it\n"
+
+/* There is none, or a try before this one left it; another one is somebody's own. */
+static bool is_ours(const char *path)
+{
+	char first[sizeof(TRAIN_MARK)] = "";
+	FILE *f = fopen(path, "re");
+	bool ours = f ? fgets(first, sizeof(first), f) && !strcmp(first, TRAIN_MARK) : errno == ENOENT;
+
+	if (f)
+		fclose(f);
+	return ours;
+}
+
 /* Nothing but the configuration that a try before this one left. */
-static bool is_free(const struct training *t)
+static bool is_free(const struct training *t, const char *config)
 {
 	DIR *folder = opendir(t->dir);
 	bool others = false;
@@ -25,7 +40,7 @@ static bool is_free(const struct training *t)
 	for (struct dirent *e; !others && (e = readdir(folder));)
 		others = strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, TRAIN_CONFIG);
 	closedir(folder);
-	return !others;
+	return !others && is_ours(config);
 }
 
 /* The configuration that was read would be written over by what was understood of it. */
@@ -90,12 +105,12 @@ static enum status clear(struct training *t, const char *journal, struct error *
 }
 
 /* A run that was cut before its journal left its configuration alone. */
-static enum status look_for_run(struct training *t, bool journal, struct error *err)
+static enum status look_for_run(struct training *t, bool journal, const char *config, struct error *err)
 {
 	t->goes_on = journal;
 	if (journal)
 		return STATUS_OK;
-	if (!is_free(t))
+	if (!is_free(t, config))
 		return error_set(err, STATUS_BAD_INPUT, "%s holds no run: " JOURNAL_FILE " is not there",
 				 t->dir);
 	log_info(t->c->log, LOG_TOPIC_RUN,
@@ -115,6 +130,30 @@ static enum status has_journal(bool *there, const char *path, struct error *err)
 	return take_journal_away(path, err);
 }
 
+/* Of two that begin there at once, the second finds the first one's claim, or its journal. A file system
+ * that locks no folders has no claims; a worker still holds to the configuration of its own run. */
+static enum status claim(struct training *t, struct error *err)
+{
+	t->claim = open(t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t->claim >= 0 && flock(t->claim, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		return error_set_cause(
+			err, STATUS_NO_RESOURCE, CAUSE_BUSY,
+			"%s: another run is being begun there now: wait for it, or name another folder",
+			t->dir);
+	return STATUS_OK;
+}
+
+static enum status write_config(const struct training *t, const char *path, struct error *err)
+{
+	struct text marked = {0};
+	enum status st;
+
+	text_addf(&marked, TRAIN_MARK "%s", text_str(&t->written));
+	st = file_write(path, text_str(&marked), marked.size, err);
+	text_release(&marked);
+	return st;
+}
+
 enum status train_folder(struct training *t, struct error *err)
 {
 	const char *out = t->o->out ? t->o->out : t->config.training.output_dir;
@@ -128,18 +167,21 @@ enum status train_folder(struct training *t, struct error *err)
 		runs_next(t->dir, "train");
 	snprintf(journal, sizeof(journal), "%s/" JOURNAL_FILE, t->dir);
 	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->dir);
+	st = t->o->resume ? STATUS_OK : file_make_dir(t->dir, err);
+	if (!st)
+		st = claim(t, err);
+	if (st)
+		return st;
 	file_sweep(path);
 	st = has_journal(&there, journal, err);
 	if (st)
 		return st;
 	if (t->o->resume)
-		return look_for_run(t, there, err);
-	if ((!there && !is_free(t)) || is_what_was_read(t, path))
+		return look_for_run(t, there, path, err);
+	if ((!there && !is_free(t, path)) || is_what_was_read(t, path))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%s is no run's and not empty: --out names a new folder", t->dir);
 	if (there)
 		st = clear(t, journal, err);
-	if (!st)
-		st = file_make_dir(t->dir, err);
-	return st ? st : file_write(path, text_str(&t->written), t->written.size, err);
+	return st ? st : write_config(t, path, err);
 }

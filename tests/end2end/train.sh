@@ -61,6 +61,14 @@ mkdir own
 cp whole.yaml own/config.yaml
 ok "nor beside what somebody keeps" expect 64 train own/config.yaml --out own
 ok "whose configuration stays" cmp whole.yaml own/config.yaml
+mkdir theirs
+{ echo "# my only one" && cat whole.yaml; } > theirs/config.yaml
+cp theirs/config.yaml kept.yaml
+ok "nor over another one that is alone there" expect 64 train whole.yaml --out theirs
+ok "which stays as well" cmp kept.yaml theirs/config.yaml
+claimed() { flock theirs "$assay" train whole.yaml --out theirs > out 2> err; [ $? = 2 ]; } # as one that begins there has it
+ok "nor where another run is being begun" claimed
+ok "which is said" says 'theirs: another run is being begun there now' err
 ok "a run is not begun over" expect 64 train whole.yaml --out whole
 ok "and how to go on is said" says '--resume whole goes on with it' err
 
