@@ -23,6 +23,9 @@ static enum status take(struct config *c, const struct tree *t, const char *thei
 	snprintf(place, sizeof(place), "%.250s:%d: deepspeed: %s", t->file, t->line, theirs);
 	if (t->kind != TREE_SCALAR)
 		return error_set(err, STATUS_BAD_INPUT, "%s: a value belongs here", place);
+	if (t->quoted)
+		return error_set(err, STATUS_BAD_INPUT, "%s: a number or true or false belongs here, no text",
+				 place);
 	st = opt_set(table, &other, ours, t->text, place, err);
 	if (st)
 		return st;
@@ -34,6 +37,19 @@ static enum status take(struct config *c, const struct tree *t, const char *thei
 	c->training = other;
 	c->given[config_section("training") - config_sections][row] = t;
 	return STATUS_OK;
+}
+
+/* A section of its own; NULL or empty where it is not given. */
+static enum status section(const struct tree **out, const struct tree *map, const char *name,
+			   struct error *err)
+{
+	const struct tree *t = tree_get(map, name);
+
+	*out = t;
+	if (!t || t->kind == TREE_NULL || t->kind == TREE_MAP)
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT, "%s:%d: deepspeed: %s: a map belongs here", t->file, t->line,
+			 name);
 }
 
 /* The batch of all ranks must be what its parts make; of one rank that can be told here. */
@@ -81,13 +97,19 @@ enum status config_deepspeed(struct config *c, const struct tree *map, struct er
 					    "train_batch_size",
 					    NULL};
 	static const char *const stage[] = {"stage", NULL}, *const enabled[] = {"enabled", NULL};
-	const struct tree *zero = tree_get(map, "zero_optimization"), *bf16 = tree_get(map, "bf16"),
-			  *fp16 = tree_get(map, "fp16");
+	const struct tree *zero, *bf16, *fp16;
 	enum status st;
 
 	if (map->kind != TREE_MAP)
 		return error_set(err, STATUS_BAD_INPUT, "%s:%d: deepspeed: a map belongs here", map->file,
 				 map->line);
+	st = section(&zero, map, "zero_optimization", err);
+	if (!st)
+		st = section(&bf16, map, "bf16", err);
+	if (!st)
+		st = section(&fp16, map, "fp16", err);
+	if (st)
+		return st;
 	st = take(c, tree_get(zero, "stage"), "zero_optimization.stage", "zero_stage", err);
 	if (!st)
 		st = take(c, tree_get(map, "train_micro_batch_size_per_gpu"),

@@ -213,6 +213,11 @@ static void deepspeed_must_agree(void **state)
 		{"per_device_train_batch_size: 3", "{train_batch_size: 8}", "no multiple"},
 		{"", "{zero_optimization: {stage: 4}}", "outside 0 to 3"},
 		{"", "/there/is/none.json", "t.yaml:5: deepspeed: cannot open /there/is/none.json"},
+		{"", "{bf16: true}", "t.yaml:5: deepspeed: bf16: a map belongs here"},
+		{"", "{zero_optimization: 3}", "deepspeed: zero_optimization: a map belongs here"},
+		{"", "{fp16: [1]}", "deepspeed: fp16: a map belongs here"},
+		{"", "{gradient_clipping: \"0.5\"}",
+		 "gradient_clipping: a number or true or false belongs here"},
 		{"", "5", "t.yaml:5: deepspeed: "},
 		{"", "[1]", "a file or a map"},
 	};
