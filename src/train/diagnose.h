@@ -42,8 +42,7 @@ struct diagnose_before {
 	uint64_t targets; /* of all rows, in one epoch */
 	uint64_t rows;
 	/* The token that ends a turn, in the matrix that makes logits: its row's norm against the median
-	 * row's; absent (0): not looked at. `end_trained`: that matrix is trained, or the model is an
-	 * instruct model. */
+	 * row's; absent (0): not looked at. `end_trained`: that matrix is trained. */
 	double end_norm, median_norm;
 	const char *end_token;
 	bool end_trained;

@@ -273,7 +273,7 @@ static enum status look_before(struct train *t, struct error *err)
 
 		b.rate_max = rate > b.rate_max ? rate : b.rate_max;
 	}
-	b.end_trained = m->full || m->lora.save;
+	b.end_trained = m->full || m->lora.save & PEFT_SAVE_HEAD;
 	if (end >= 0 && end < m->head.w.rows && m->head.w.dtype == DTYPE_F32) {
 		b.end_norm = row_norm(&m->head.w, end);
 		b.median_norm = median_norm(&m->head.w);

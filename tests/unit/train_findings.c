@@ -26,6 +26,7 @@ struct plan { /* what is planted */
 	bool slow_reader, odd_row, faint_end, huge_weights, nothing_said;
 	bool saves; /* after each step: the thread that writes reads what the next step must not yet change */
 	const char *rate, *config_hash;
+	const char *saved; /* modules_to_save */
 };
 
 struct seen {
@@ -164,9 +165,12 @@ static void write_rows(const char *path, const struct plan *plan)
 static void write_config(const char *dir, const struct plan *plan)
 {
 	bool full = plan->odd_row || plan->rate == NULL;
-	char path[PATH_MAX], text[2048];
+	char path[PATH_MAX], text[2048], lora[128];
 	struct error err = {0};
 
+	snprintf(lora, sizeof(lora),
+		 "lora: {r: 2, target_modules: [q_proj, v_proj], modules_to_save: [%s]}\n",
+		 plan->saved ? plan->saved : "");
 	snprintf(path, sizeof(path), "%.4000s/config.yaml", dir);
 	snprintf(
 		text, sizeof(text),
@@ -174,9 +178,8 @@ static void write_config(const char *dir, const struct plan *plan)
 		"data: {train: %.600s/rows.jsonl, max_seq_length: 96, shuffle: false, packing: false}\n"
 		"training: {per_device_train_batch_size: 1, learning_rate: %s, lr_scheduler_type: constant, "
 		"max_grad_norm: 0, max_steps: %d, save_steps: %d, tensorboard: false, full_finetuning: %s}\n",
-		dir, full ? "" : "lora: {r: 2, target_modules: [q_proj, v_proj]}\n", dir,
-		plan->rate ? plan->rate : "1e-2", plan->odd_row ? SAME_ROWS + 1 : 12,
-		plan->saves ? 1 : SAME_ROWS + 1, full ? "true" : "false");
+		dir, full ? "" : lora, dir, plan->rate ? plan->rate : "1e-2",
+		plan->odd_row ? SAME_ROWS + 1 : 12, plan->saves ? 1 : SAME_ROWS + 1, full ? "true" : "false");
 	assert_int_equal(file_write(path, text, strlen(text), &err), STATUS_OK);
 }
 
@@ -302,6 +305,26 @@ static void an_end_of_turn_that_was_never_trained_is_told_before_the_first_step(
 	assert_non_null(strstr(seen.findings[0], "<|im_end|>"));
 }
 
+static void a_trained_embedding_teaches_no_end_of_turn(void **state)
+{
+	const struct plan plan = {.faint_end = true, .rate = "1e-2", .saved = "embed_tokens"};
+	struct error err = {0};
+	struct seen seen;
+
+	assert_int_equal(train(*state, &plan, &seen, &err), STATUS_OK);
+	assert_true(found(&seen, "end_untrained", "modules_to_save: [embed_tokens, lm_head]"));
+}
+
+static void a_trained_head_learns_the_end_of_turn(void **state)
+{
+	const struct plan plan = {.faint_end = true, .rate = "1e-2", .saved = "embed_tokens, lm_head"};
+	struct error err = {0};
+	struct seen seen;
+
+	assert_int_equal(train(*state, &plan, &seen, &err), STATUS_OK);
+	assert_false(found(&seen, "end_untrained", ""));
+}
+
 static void a_rate_of_zero_ends_the_run_before_it_begins(void **state)
 {
 	struct error err = {0};
@@ -339,6 +362,8 @@ int main(void)
 		scratch_test(an_odd_row_is_a_spike_and_explodes),
 		scratch_test(weights_that_overflow_end_the_run),
 		scratch_test(an_end_of_turn_that_was_never_trained_is_told_before_the_first_step),
+		scratch_test(a_trained_embedding_teaches_no_end_of_turn),
+		scratch_test(a_trained_head_learns_the_end_of_turn),
 		scratch_test(a_rate_of_zero_ends_the_run_before_it_begins),
 		scratch_test(rows_in_which_no_assistant_speaks_are_refused),
 		scratch_test(a_configuration_that_was_replaced_is_not_trained_with),
