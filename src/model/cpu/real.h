@@ -38,8 +38,9 @@ typedef float real;
 #define REAL_DTYPE DTYPE_F32
 #endif
 
-/* A loop compiled for several vector widths; the machine's is chosen when the program starts. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+/* A loop compiled for several vector widths; the machine's is chosen when the program starts, which is before
+ * TSan is ready for the code that chooses. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 #define VECTOR __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define VECTOR
