@@ -42,7 +42,7 @@ bool finding_ends(enum finding f)
 void diagnose_before(struct findings *out, const struct diagnose_before *b)
 {
 	out->count = 0;
-	if (!(b->rate_max > 0))
+	if (!(b->rate > 0))
 		ADD(out, FINDING_RATE_ZERO, "the learning rate is zero at every step");
 	if (!b->targets)
 		ADD(out, FINDING_ALL_MASKED, "none of %llu rows has a token to learn",

@@ -38,7 +38,7 @@ struct findings {
 };
 
 struct diagnose_before {
-	double rate_max;  /* of all steps */
+	double rate;	  /* the first of a step's that is above 0; 0: none is */
 	uint64_t targets; /* of all rows, in one epoch */
 	uint64_t rows;
 	/* The token that ends a turn, in the matrix that makes logits: its row's norm against the median

@@ -268,11 +268,8 @@ static enum status look_before(struct train *t, struct error *err)
 
 	if (t->state.step) /* told when the run was begun */
 		return STATUS_OK;
-	for (uint64_t step = 0; step < t->state.max_steps; step++) {
-		double rate = schedule_rate(&t->schedule, step);
-
-		b.rate_max = rate > b.rate_max ? rate : b.rate_max;
-	}
+	for (uint64_t step = 0; t->schedule.peak > 0 && step < t->state.max_steps && b.rate <= 0; step++)
+		b.rate = schedule_rate(&t->schedule, step);
 	b.end_trained = m->full || m->lora.save & PEFT_SAVE_HEAD;
 	if (end >= 0 && end < m->head.w.rows && m->head.w.dtype == DTYPE_F32) {
 		b.end_norm = row_norm(&m->head.w, end);

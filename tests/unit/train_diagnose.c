@@ -105,7 +105,7 @@ static void waiting_for_rows_is_told_once(void **state)
 }
 
 static const struct diagnose_before sound = {
-	.rate_max = 1e-4, .targets = 10, .rows = 2, .end_norm = 1, .median_norm = 1, .end_token = "<|im_end|>"};
+	.rate = 1e-4, .targets = 10, .rows = 2, .end_norm = 1, .median_norm = 1, .end_token = "<|im_end|>"};
 
 static void before_the_first_step(void **state)
 {
@@ -115,7 +115,7 @@ static void before_the_first_step(void **state)
 	(void)state;
 	diagnose_before(&f, &b);
 	assert_int_equal(f.count, 0);
-	b.rate_max = 0;
+	b.rate = 0;
 	diagnose_before(&f, &b);
 	assert_int_equal(f.count, 1);
 	assert_int_equal(f.found[0].what, FINDING_RATE_ZERO);
@@ -129,7 +129,8 @@ static void before_the_first_step(void **state)
 	diagnose_before(&f, &b);
 	assert_int_equal(f.found[0].what, FINDING_END_UNTRAINED);
 	assert_non_null(strstr(f.found[0].text, "<|im_end|> was never trained"));
-	assert_non_null(strstr(finding_knob(FINDING_END_UNTRAINED), "modules_to_save: [embed_tokens, lm_head]"));
+	assert_non_null(
+		strstr(finding_knob(FINDING_END_UNTRAINED), "modules_to_save: [embed_tokens, lm_head]"));
 	b.end_trained = true;
 	diagnose_before(&f, &b);
 	assert_int_equal(f.count, 0);
