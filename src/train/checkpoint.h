@@ -35,13 +35,13 @@ struct checkpoint_found {
 	uint64_t step;
 	json_t *manifest;
 };
-/* The newest that is whole; newer ones that are not are renamed to NAME.damaged and told in *note, a line
- * each. What was left half written is removed. UNAVAILABLE: there is none. Owner: caller,
- * checkpoint_found_release. */
+/* The newest that is whole; newer ones that are not are put aside. What was left half written is removed.
+ * UNAVAILABLE: there is none. Owner: caller, checkpoint_found_release. */
 enum status checkpoint_find(struct checkpoint_found *f, const char *run, struct text *note,
 			    struct error *err);
-/* That of one step. */
-enum status checkpoint_open(struct checkpoint_found *f, const char *run, uint64_t step, struct error *err);
+/* That of one step. One that is not whole is renamed to NAME.damaged and told in a line of *note. */
+enum status checkpoint_open(struct checkpoint_found *f, const char *run, uint64_t step, struct text *note,
+			    struct error *err);
 void checkpoint_found_release(struct checkpoint_found *f);
 /* Fills master, m and v of every parameter by name; BAD_INPUT where one is missing or of another size, or the
  * checkpoint has one more. */

@@ -18,7 +18,22 @@ void checkpoint_found_release(struct checkpoint_found *f)
 	*f = (struct checkpoint_found){0};
 }
 
-enum status checkpoint_open(struct checkpoint_found *f, const char *run, uint64_t step, struct error *err)
+static void put_aside(const char *run, uint64_t step, const struct error *why, struct text *note)
+{
+	char path[PATH_MAX + 64], aside[PATH_MAX + 64];
+
+	checkpoint_path(path, run, step, "");
+	checkpoint_path(aside, run, step, CHECKPOINT_DAMAGED);
+	if (!access(path, F_OK)) /* else what is aside is this one */
+		file_remove_tree(aside);
+	if (!rename(path, aside))
+		text_addf(note, "%s; it is put aside as %s\n", why->text, aside);
+	else
+		text_addf(note, "%s\n", why->text);
+}
+
+enum status checkpoint_open(struct checkpoint_found *f, const char *run, uint64_t step, struct text *note,
+			    struct error *err)
 {
 	enum status st;
 
@@ -27,22 +42,11 @@ enum status checkpoint_open(struct checkpoint_found *f, const char *run, uint64_
 	st = manifest_check(&f->manifest, f->path, err);
 	if (!st && (uint64_t)json_integer_value(json_object_get(f->manifest, "step")) != step)
 		st = error_set(err, STATUS_BAD_INPUT, "%s: its manifest is of another step", f->path);
-	if (st)
+	if (st) {
+		put_aside(run, step, err, note);
 		checkpoint_found_release(f);
+	}
 	return st;
-}
-
-static void put_aside(const char *run, uint64_t step, const struct error *why, struct text *note)
-{
-	char path[PATH_MAX + 64], aside[PATH_MAX + 64];
-
-	checkpoint_path(path, run, step, "");
-	checkpoint_path(aside, run, step, CHECKPOINT_DAMAGED);
-	file_remove_tree(aside);
-	if (!rename(path, aside))
-		text_addf(note, "%s; it is put aside as %s\n", why->text, aside);
-	else
-		text_addf(note, "%s\n", why->text);
 }
 
 enum status checkpoint_find(struct checkpoint_found *f, const char *run, struct text *note, struct error *err)
@@ -64,9 +68,7 @@ enum status checkpoint_find(struct checkpoint_found *f, const char *run, struct 
 		}
 		if (found)
 			continue;
-		found = !checkpoint_open(f, run, list.entry[i].step, &why);
-		if (!found)
-			put_aside(run, list.entry[i].step, &why, note);
+		found = !checkpoint_open(f, run, list.entry[i].step, note, &why);
 	}
 	checkpoint_list_release(&list);
 	return found ? STATUS_OK

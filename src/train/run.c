@@ -2,6 +2,7 @@
 #include "train/run.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include "core/clock.h"
 #include "core/stats.h"
@@ -28,6 +29,12 @@ enum status run_emit(struct train *t, const char *type, json_t *body, struct err
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for a line of type %s", type);
 	return t->job->emit(t->job->arg, type, body, err);
+}
+
+void run_warn(const struct train *t, const struct text *note)
+{
+	for (const char *line = text_str(note), *end; (end = strchr(line, '\n')); line = end + 1)
+		log_warn(t->job->log, LOG_TOPIC_RUN, "%.*s", (int)(end - line), line);
 }
 
 enum status run_findings(struct train *t, const struct findings *f, struct error *err)

@@ -45,5 +45,7 @@ enum status run_save(struct train *t, bool wait, struct error *err);
 enum status run_export(struct train *t, struct error *err);
 /* Tells and keeps what was found; an error where it ends the run. */
 enum status run_findings(struct train *t, const struct findings *f, struct error *err);
+/* A warning for each line of the note. */
+void run_warn(const struct train *t, const struct text *note);
 enum status run_emit(struct train *t, const char *type, json_t *body, struct error *err);
 #endif

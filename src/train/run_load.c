@@ -147,12 +147,6 @@ static enum status load_weights(struct train *t, struct error *err)
 	return st ? st : model_loaded(m, &t->stepper.back, err);
 }
 
-static void log_note(const struct train *t, const struct text *note)
-{
-	for (const char *line = text_str(note), *end; (end = strchr(line, '\n')); line = end + 1)
-		log_warn(t->job->log, LOG_TOPIC_RUN, "%.*s", (int)(end - line), line);
-}
-
 /* Checkpoints of a version that kept no sums go on unchecked, and keep them from now on. */
 static enum status hold_inputs(struct train *t, json_t *now, struct error *err)
 {
@@ -178,7 +172,7 @@ static enum status look_back(struct train *t, json_t *inputs, struct error *err)
 	json_t *state = NULL;
 	enum status st = checkpoint_find(&t->earlier, t->job->dir, &note, &why);
 
-	log_note(t, &note);
+	run_warn(t, &note);
 	text_release(&note);
 	if (st == STATUS_UNAVAILABLE) {
 		log_warn(t->job->log, LOG_TOPIC_RUN, "%s: it begins anew", why.text);

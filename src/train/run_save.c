@@ -46,18 +46,28 @@ enum status run_save(struct train *t, bool wait, struct error *err)
 	return st;
 }
 
-/* The best evaluation's parameters instead of the last step's. */
+/* The best evaluation's parameters instead of the last step's; where their checkpoint is damaged, the last
+ * stay. */
 static enum status take_best(struct train *t, struct error *err)
 {
+	struct text note = {0};
+	struct error why = {0};
 	struct checkpoint_found f;
 	enum status st;
 
 	if (!t->config.training.load_best_model_at_end || !t->state.has_best ||
 	    t->state.best_step == t->state.step)
 		return STATUS_OK;
-	st = checkpoint_open(&f, t->job->dir, t->state.best_step, err);
-	if (!st)
-		st = checkpoint_load(&f, &t->stepper.model->params, err);
+	if (checkpoint_open(&f, t->job->dir, t->state.best_step, &note, &why)) {
+		text_addf(&note,
+			  "the best checkpoint, of step %" PRIu64 ", cannot be read: what is exported is of "
+			  "step %" PRIu64 ", the last one\n",
+			  t->state.best_step, t->state.step);
+		run_warn(t, &note);
+		text_release(&note);
+		return STATUS_OK;
+	}
+	st = checkpoint_load(&f, &t->stepper.model->params, err);
 	checkpoint_found_release(&f);
 	return st ? st : model_refresh(t->stepper.model, &t->stepper.back, err);
 }

@@ -202,6 +202,15 @@ best=$(sed -n 's/.*the best was at step \([0-9]*\).*/\1/p' err)
 ok "with the best adapter" cmp early/adapter/adapter_model.safetensors "early/checkpoint-$best/adapter_model.safetensors"
 newest=$(cat early/latest)
 ok "which is not the last one" [ "$newest" != "checkpoint-$best" ]
+echo x >> "early/checkpoint-$best/optimizer.bin"
+sed -i '/"type":"end"/d; /"type":"close"/d' early/journal.jsonl
+ok "a best one that is damaged costs no adapter" expect 0 train --resume early --no-telemetry
+ok "it is put aside" says "optimizer.bin: .*it is put aside as early/checkpoint-$best.damaged" err
+ok "the last one is said to be exported" says "the best checkpoint, of step $best, cannot be read: what is exported is of step ${newest#checkpoint-}," err
+ok "and is" cmp early/adapter/adapter_model.safetensors "early/$newest/adapter_model.safetensors"
+sed -i '/"type":"end"/d; /"type":"close"/d' early/journal.jsonl
+ok "the same once more" expect 0 train --resume early --no-telemetry
+ok "and what is aside stays" [ -s "early/checkpoint-$best.damaged/optimizer.bin" ]
 
 # Worse at every evaluation than before training: the best of them is exported, and that is said.
 lora="{r: 4, alpha: 512}" config worse.yaml "max_steps: 2" "eval_steps: 2" "lr_scheduler_type: constant" "eval_on_start: true" "load_best_model_at_end: true" \

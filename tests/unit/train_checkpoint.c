@@ -281,6 +281,7 @@ static void a_thread_writes_what_is_there_until_the_wait(void **state)
 	struct checkpoint_writer *w;
 	struct checkpoint_found f;
 	struct error err = {0};
+	struct text note = {0};
 	static char why[] = "not today";
 
 	c.written = told;
@@ -290,7 +291,7 @@ static void a_thread_writes_what_is_there_until_the_wait(void **state)
 	c = (struct checkpoint_source){.run = b->run, .step = 2, .params = &b->p, .state = b->state};
 	assert_int_equal(checkpoint_writer_wait(w, &err), STATUS_OK);
 	fill(b, 99);
-	assert_int_equal(checkpoint_open(&f, b->run, 1, &err), STATUS_OK);
+	assert_int_equal(checkpoint_open(&f, b->run, 1, &note, &err), STATUS_OK);
 	assert_int_equal(checkpoint_load(&f, &b->p, &err), STATUS_OK);
 	hold_against(&b->p, b->memory, b, 1);
 	checkpoint_found_release(&f);
