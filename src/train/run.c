@@ -114,23 +114,19 @@ static enum status one_step(struct train *t, struct figures *f, struct error *er
 
 static void add_up(struct train *t, const struct figures *f)
 {
-	struct run_totals *sum = &t->totals;
+	struct train_times *sum = &t->state.times;
 
-	sum->each_s[sum->steps++] = f->step_s;
-	sum->step_s += f->step_s;
+	train_state_time(&t->state, f->step_s);
 	sum->forward_s += f->part.forward_s;
 	sum->backward_s += f->part.backward_s;
 	sum->optimiser_s += f->optimiser_s;
 	sum->wait_s += f->wait_s;
 	sum->save_s += f->save_s;
-	sum->tokens += f->size.tokens;
-	sum->rows += f->size.rows;
 	sum->gemm_s += f->part.gemm_s;
-	sum->flop += f->part.flop;
 	if (!t->state.has_loss)
 		t->state.loss_first = f->loss;
 	t->state.has_loss = true;
-	sum->loss = f->loss;
+	t->state.loss = f->loss;
 	t->state.step++;
 	t->state.epoch = (double)t->state.step / (double)data_steps(t->data);
 	t->state.tokens += f->size.tokens;
@@ -145,22 +141,29 @@ static void set_number(json_t *line, const char *name, double value)
 	json_object_set_new(line, name, json_real(value));
 }
 
-/* So far. */
-static void set_memory(json_t *out, const struct train *t)
+void run_memory(struct train *t)
 {
-	uint64_t peak = memory_peak();
+	struct train_state *s = &t->state;
 
-	set_number(out, "arena_bytes", (double)t->stepper.arena.peak);
-	if (!peak)
-		return;
-	set_number(out, "memory_bytes", (double)peak);
-	set_number(out, "memory_planned_share", (double)peak / (double)t->memory.bytes);
+	s->memory_bytes = fmax(s->memory_bytes, (double)memory_peak());
+	s->arena_bytes = fmax(s->arena_bytes, (double)t->stepper.arena.peak);
 }
 
-static json_t *step_line(const struct train *t, const struct figures *f)
+/* So far. */
+static void set_memory(json_t *out, struct train *t)
+{
+	run_memory(t);
+	set_number(out, "arena_bytes", t->state.arena_bytes);
+	if (!(t->state.memory_bytes > 0))
+		return;
+	set_number(out, "memory_bytes", t->state.memory_bytes);
+	set_number(out, "memory_planned_share", t->state.memory_bytes / (double)t->memory.bytes);
+}
+
+static json_t *step_line(struct train *t, const struct figures *f)
 {
 	double rate = f->part.flop / f->step_s;
-	double mean_s = t->totals.step_s / (double)t->totals.steps;
+	double mean_s = t->state.times.step_s / (double)json_array_size(t->state.times.each_s);
 	json_t *line =
 		json_pack("{s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
 			  "step", (json_int_t)t->state.step, "epoch", t->state.epoch, "learning_rate",
@@ -252,7 +255,7 @@ static enum status evaluate(struct train *t, struct error *err)
 	if (!t->state.has_eval)
 		t->state.eval_first = loss;
 	t->state.has_eval = t->evaluated = true;
-	t->totals.eval_last = loss;
+	t->eval_last = loss;
 	t->evaluated_step = t->state.step;
 	if (t->state.step) /* what is there before training is no result of it */
 		train_state_evaluated(&t->state, loss, t->config.training.early_stopping_threshold);
@@ -346,30 +349,42 @@ static enum status finish(struct train *t, struct error *err)
 	return st ? st : run_export(t, err);
 }
 
-/* Of the steps that this process made. */
+/* The steps' median, and how sure their mean is. */
+static void add_spread(json_t *v, const struct train_times *sum)
+{
+	size_t n = json_array_size(sum->each_s), i;
+	double *each_s = calloc(n, sizeof(*each_s));
+	const json_t *one;
+
+	if (!each_s)
+		return;
+	json_array_foreach(sum->each_s, i, one)
+	{
+		each_s[i] = json_number_value(one);
+	}
+	if (n >= 2 * HALF_WIDTH_BATCHES)
+		set_number(v, "half_width_share",
+			   stats_batch_half_width(each_s, n, HALF_WIDTH_BATCHES) * (double)n / sum->step_s);
+	set_number(v, "step_s", stats_median(each_s, n));
+	free(each_s);
+}
+
 static void add_rates(json_t *v, const struct train *t)
 {
-	const struct run_totals *sum = &t->totals;
+	const struct train_times *sum = &t->state.times;
 	double s = sum->step_s > 0 ? sum->step_s : 1;
-	json_t *rates = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens_per_s",
-				  (double)sum->tokens / s, "rows_per_s", (double)sum->rows / s, "step_s",
-				  stats_median(sum->each_s, sum->steps), "forward_share", sum->forward_s / s,
-				  "backward_share", sum->backward_s / s, "optimiser_share",
-				  sum->optimiser_s / s, "wait_share", sum->wait_s / s, "gemm_share",
-				  sum->gemm_s / s, "flop_rate", sum->flop / s, "save_share", sum->save_s / s);
+	json_t *rates = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens_per_s",
+				  (double)t->state.tokens / s, "rows_per_s", (double)t->state.rows / s,
+				  "forward_share", sum->forward_s / s, "backward_share", sum->backward_s / s,
+				  "optimiser_share", sum->optimiser_s / s, "wait_share", sum->wait_s / s,
+				  "gemm_share", sum->gemm_s / s, "flop_rate", t->state.flop / s, "save_share",
+				  sum->save_s / s);
 
-	set_number(rates, "loss", sum->loss);
-	set_number(rates, "memory_planned_bytes", (double)t->memory.bytes);
-	set_memory(rates, t);
 	json_object_update(v, rates);
 	json_decref(rates);
-	if (sum->steps >= 2 * HALF_WIDTH_BATCHES)
-		json_object_set_new(
-			v, "half_width_share",
-			json_real(stats_batch_half_width(sum->each_s, sum->steps, HALF_WIDTH_BATCHES) *
-				  (double)sum->steps / s));
+	add_spread(v, sum);
 	if (t->gemm_rate > 0)
-		json_object_set_new(v, "mfu", json_real(sum->flop / s / t->gemm_rate));
+		json_object_set_new(v, "mfu", json_real(t->state.flop / s / t->gemm_rate));
 }
 
 static json_t *results(struct train *t)
@@ -383,14 +398,18 @@ static json_t *results(struct train *t)
 	json_object_set_new(v, "tokens", json_real((double)state->tokens));
 	json_object_set_new(v, "targets", json_real((double)state->targets));
 	json_object_set_new(v, "rows", json_real((double)state->rows));
-	if (state->has_loss)
-		json_object_set_new(v, "loss_first", json_real(state->loss_first));
-	if (t->totals.steps)
+	if (state->has_loss) {
+		set_number(v, "loss_first", state->loss_first);
+		set_number(v, "loss", state->loss);
+	}
+	if (json_array_size(state->times.each_s) == state->step)
 		add_rates(v, t);
+	set_number(v, "memory_planned_bytes", (double)t->memory.bytes);
+	set_memory(v, t);
 	if (state->has_eval)
 		json_object_set_new(v, "eval_loss_first", json_real(state->eval_first));
 	if (t->evaluated)
-		json_object_set_new(v, "eval_loss", json_real(t->totals.eval_last));
+		json_object_set_new(v, "eval_loss", json_real(t->eval_last));
 	if (state->has_best)
 		json_object_set_new(v, "eval_loss_best", json_real(state->best_loss));
 	return v;
@@ -433,7 +452,6 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 	weights_release(&t->weights);
 	train_state_release(&t->state);
 	config_release(&t->config);
-	free(t->totals.each_s);
 	free(t);
 	return st;
 }

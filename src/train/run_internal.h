@@ -11,13 +11,6 @@
 #include "train/state.h"
 #include "train/step.h"
 
-struct run_totals { /* of this process; a resumed run's earlier part is not among them */
-	double step_s, forward_s, backward_s, optimiser_s, wait_s, gemm_s, save_s, flop;
-	uint64_t steps, tokens, rows;
-	double *each_s; /* a step */
-	double loss, eval_last;
-};
-
 struct train {
 	const struct train_job *job;
 	struct config config;
@@ -29,10 +22,10 @@ struct train {
 	struct checkpoint_found earlier; /* what the run goes on from, until its parameters are loaded */
 	struct events *events;
 	struct checkpoint_writer *writer;
-	struct run_totals totals;
 	struct memory_plan memory;
 	double gemm_rate; /* 0: not measured */
 	double alive_s;	  /* when that was told last */
+	double eval_last;
 	uint64_t evaluated_step;
 	bool evaluated;
 };
@@ -41,6 +34,8 @@ struct train {
 enum status run_load(struct train *t, struct error *err);
 /* Begins a checkpoint of this moment; `wait`: it is on the disk when this returns (run_save.c). */
 enum status run_save(struct train *t, bool wait, struct error *err);
+/* Keeps the most memory that the run has taken. */
+void run_memory(struct train *t);
 /* The adapter, or the model, as others read it, into the run directory. */
 enum status run_export(struct train *t, struct error *err);
 /* Tells and keeps what was found; an error where it ends the run. */

@@ -64,10 +64,6 @@ static enum status plan_steps(struct train *t, struct error *err)
 				 "%s: it is of %llu steps, and this run has %llu: its rows are other ones",
 				 t->earlier.path, (unsigned long long)begun, (unsigned long long)steps);
 	t->state.max_steps = steps;
-	t->totals.each_s = calloc(steps ? steps : 1, sizeof(double));
-	if (!t->totals.each_s)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for the times of %llu steps", (unsigned long long)steps);
 	return schedule_of(&t->schedule, c, steps, err);
 }
 

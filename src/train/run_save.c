@@ -26,9 +26,16 @@ static enum status tell_written(void *arg, uint64_t step, struct error *err)
 	return run_emit(t, "saved", json_pack("{s:I, s:s}", "step", (json_int_t)step, "path", path), err);
 }
 
+static json_t *state_now(struct train *t)
+{
+	run_memory(t);
+	t->state.best_saved |= t->state.best_step == t->state.step;
+	return train_state_json(&t->state, &t->config.training);
+}
+
 enum status run_save(struct train *t, bool wait, struct error *err)
 {
-	json_t *state = train_state_json(&t->state, &t->config.training);
+	json_t *state = state_now(t);
 	const struct checkpoint_source source = {.run = t->job->dir,
 						 .step = t->state.step,
 						 .params = &t->stepper.model->params,

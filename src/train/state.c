@@ -5,6 +5,7 @@
 
 void train_state_release(struct train_state *s)
 {
+	json_decref(s->times.each_s);
 	json_decref(s->history);
 	json_decref(s->inputs);
 	*s = (struct train_state){0};
@@ -19,6 +20,14 @@ void train_state_log(struct train_state *s, json_t *values)
 	json_array_append_new(s->history, values);
 }
 
+void train_state_time(struct train_state *s, double step_s)
+{
+	if (!s->times.each_s)
+		s->times.each_s = json_array();
+	json_array_append_new(s->times.each_s, json_real(step_s));
+	s->times.step_s += step_s;
+}
+
 bool train_state_evaluated(struct train_state *s, double loss, double threshold)
 {
 	bool better = isfinite(loss) && (!s->has_best || loss < s->best_loss - threshold);
@@ -29,6 +38,7 @@ bool train_state_evaluated(struct train_state *s, double loss, double threshold)
 	s->has_best = true;
 	s->best_loss = loss;
 	s->best_step = s->step;
+	s->best_saved = false;
 	return true;
 }
 
@@ -74,6 +84,37 @@ static bool diagnose_parse(struct diagnose *d, const json_t *j)
 	return true;
 }
 
+static json_t *times_json(const struct train_state *s)
+{
+	const struct train_times *t = &s->times;
+	json_t *each = t->each_s ? json_deep_copy(t->each_s) : json_array();
+
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "forward_s", t->forward_s,
+			 "backward_s", t->backward_s, "optimiser_s", t->optimiser_s, "wait_s", t->wait_s,
+			 "gemm_s", t->gemm_s, "save_s", t->save_s, "memory_bytes", s->memory_bytes,
+			 "arena_bytes", s->arena_bytes, "step_s", each);
+}
+
+/* As times_json wrote it; none where there are none. */
+static void times_parse(struct train_state *s, const json_t *j)
+{
+	const json_t *one;
+	size_t i;
+
+	s->times = (struct train_times){.forward_s = json_number_value(json_object_get(j, "forward_s")),
+					.backward_s = json_number_value(json_object_get(j, "backward_s")),
+					.optimiser_s = json_number_value(json_object_get(j, "optimiser_s")),
+					.wait_s = json_number_value(json_object_get(j, "wait_s")),
+					.gemm_s = json_number_value(json_object_get(j, "gemm_s")),
+					.save_s = json_number_value(json_object_get(j, "save_s"))};
+	s->memory_bytes = json_number_value(json_object_get(j, "memory_bytes"));
+	s->arena_bytes = json_number_value(json_object_get(j, "arena_bytes"));
+	json_array_foreach(json_object_get(j, "step_s"), i, one)
+	{
+		train_state_time(s, json_number_value(one));
+	}
+}
+
 json_t *train_state_json(const struct train_state *s, const struct config_training *t)
 {
 	json_t *j, *history = s->history ? json_deep_copy(s->history) : json_array();
@@ -92,7 +133,8 @@ json_t *train_state_json(const struct train_state *s, const struct config_traini
 	if (s->has_best) {
 		snprintf(best, sizeof(best), "checkpoint-%" PRIu64, s->best_step);
 		json_object_set_new(j, "best_metric", json_real(s->best_loss));
-		json_object_set_new(j, "best_model_checkpoint", json_string(best));
+		if (s->best_saved)
+			json_object_set_new(j, "best_model_checkpoint", json_string(best));
 	}
 	json_object_set_new(j, "assay",
 			    json_pack("{s:I, s:I, s:I, s:I, s:I}", "tokens", (json_int_t)s->tokens, "targets",
@@ -101,8 +143,11 @@ json_t *train_state_json(const struct train_state *s, const struct config_traini
 	json_object_set_new(json_object_get(j, "assay"), "diagnose", diagnose_json(&s->diagnose));
 	if (s->inputs)
 		json_object_set(json_object_get(j, "assay"), "inputs", s->inputs);
-	if (s->has_loss)
+	json_object_set_new(json_object_get(j, "assay"), "times", times_json(s));
+	if (s->has_loss) {
 		json_object_set_new(json_object_get(j, "assay"), "loss_first", json_real(s->loss_first));
+		json_object_set_new(json_object_get(j, "assay"), "loss", json_real(s->loss));
+	}
 	if (s->has_eval)
 		json_object_set_new(json_object_get(j, "assay"), "eval_loss_first", json_real(s->eval_first));
 	return j;
@@ -146,8 +191,12 @@ enum status train_state_parse(struct train_state *s, const json_t *j, const char
 	s->flop = json_number_value(json_object_get(j, "total_flos"));
 	s->worse = (uint32_t)worse;
 	s->has_loss = real_of(own, "loss_first", &s->loss_first);
+	if (!real_of(own, "loss", &s->loss))
+		s->loss = NAN;
 	s->has_eval = real_of(own, "eval_loss_first", &s->eval_first);
 	s->has_best = real_of(j, "best_metric", &s->best_loss);
+	s->best_saved = json_is_string(json_object_get(j, "best_model_checkpoint"));
+	times_parse(s, json_object_get(own, "times"));
 	s->inputs = json_incref(json_object_get(own, "inputs"));
 	s->history = json_deep_copy(history);
 	return s->history ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "%s: no memory", path);

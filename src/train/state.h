@@ -7,26 +7,36 @@
 #include "train/config.h"
 #include "train/diagnose.h"
 
+struct train_times { /* of all steps of the run, however often it was cut */
+	double step_s, forward_s, backward_s, optimiser_s, wait_s, gemm_s, save_s;
+	json_t *each_s; /* a step; owner; fewer than the steps where a version that kept none made them */
+};
+
 struct train_state {
 	uint64_t step, max_steps; /* done; in all */
 	double epoch;
 	uint64_t tokens, targets, rows; /* seen in training */
 	double flop;
 	bool has_loss, has_eval, has_best;
-	double loss_first, eval_first; /* of the whole run, however often it was cut */
+	double loss_first, loss, eval_first; /* of the whole run, however often it was cut */
 	double best_loss;
 	uint64_t best_step;
-	uint32_t worse; /* evaluations since the best one */
+	bool best_saved; /* there is a checkpoint of that step */
+	uint32_t worse;	 /* evaluations since the best one */
 	struct diagnose
 		diagnose; /* what was seen and told: a run that goes on tells what it would have told */
-	json_t *inputs;	  /* train/inputs.h; owner; NULL: not known */
-	json_t *history;  /* log_history; owner */
+	struct train_times times;
+	double memory_bytes, arena_bytes; /* the most that one of its processes took */
+	json_t *inputs;			  /* train/inputs.h; owner; NULL: not known */
+	json_t *history;		  /* log_history; owner */
 };
 
 /* Valid where zeroed first. */
 void train_state_release(struct train_state *s);
 /* An entry of log_history: takes `values` over and adds epoch and step. */
 void train_state_log(struct train_state *s, json_t *values);
+/* Another step's time. */
+void train_state_time(struct train_state *s, double step_s);
 /* An evaluation's loss. True: it is the best one. */
 bool train_state_evaluated(struct train_state *s, double loss, double threshold);
 /* Owner: caller; NULL: no memory. */

@@ -56,6 +56,7 @@ ok "the adapter is there in PEFT's files" [ -s whole/adapter/adapter_model.safet
 ok "and says of what model" says '"peft_type": "LORA"' whole/adapter/adapter_config.json
 ok "the newest checkpoint is named" says '^checkpoint-60$' whole/latest
 ok "older ones are gone but two" [ "$(find whole -maxdepth 1 -name 'checkpoint-*' | wc -l)" = 2 ]
+ok "a best checkpoint that was not written is not named" says '"best_model_checkpoint": null' whole/checkpoint-40/trainer_state.json
 ok "the configuration is kept as understood" says 'gradient_accumulation_steps: 4' whole/config.yaml
 mkdir own
 cp whole.yaml own/config.yaml
@@ -76,9 +77,19 @@ ok "steps are JSON Lines when asked" expect 0 train whole.yaml --out again --jso
 ok "each a whole object" sh -c 'grep -c "^{\"type\": *\"step\".*}$" out | grep -qx 60'
 ok "two runs can be compared" expect 0 compare --all whole again
 ok "by their rate" says '^train  *node  *[0-9]* token' out
+figures() { # of all steps, whichever process made them
+	"$assay" report "$1" --format json > figures.json
+	for name in steps loss tokens_per_s step_s half_width_share gemm_share; do echo "$name $(figure $name figures.json)"; done
+}
+figures again > before
 sed -i '/"type":"end"/d; /"type":"close"/d' again/journal.jsonl
 ok "one that was cut before it had said that it ended" expect 0 train --resume again
 ok "ends again" says 'saved: again/adapter' err
+figures again > after
+ok "with the figures of the steps it had made" sh -c 'grep -q "^loss [0-9]" after && grep -q "^tokens_per_s [0-9]" after && cmp before after'
+ok "and its memory" less 0 "$(figure memory_bytes figures.json)"
+ok "it can be compared" expect 0 compare --all whole again
+ok "by its rate as well" says '^train  *node  *[0-9]* token' out
 ok "the same seed gives the same adapter" cmp whole/adapter/adapter_model.safetensors again/adapter/adapter_model.safetensors
 
 # Stopped in the middle, killed in the middle: the same as never stopped.
@@ -201,6 +212,7 @@ ok "ends early" says 'ends early: no better held-out loss in 2 evaluations' err
 best=$(sed -n 's/.*the best was at step \([0-9]*\).*/\1/p' err)
 ok "with the best adapter" cmp early/adapter/adapter_model.safetensors "early/checkpoint-$best/adapter_model.safetensors"
 newest=$(cat early/latest)
+ok "whose checkpoint is named" says "\"best_model_checkpoint\": \"checkpoint-$best\"" "early/$newest/trainer_state.json"
 ok "which is not the last one" [ "$newest" != "checkpoint-$best" ]
 echo x >> "early/checkpoint-$best/optimizer.bin"
 sed -i '/"type":"end"/d; /"type":"close"/d' early/journal.jsonl

@@ -8,8 +8,16 @@ static const struct config_training training = {.logging_steps = 1, .num_train_e
 
 static void it_reads_back_bit_for_bit(void **state)
 {
-	struct train_state s = {.step = 7, .max_steps = 9, .epoch = 0.1 + 0.2, .tokens = 123, .targets = 45, .rows = 6,
-				.flop = 1e18 / 3, .has_loss = true, .loss_first = 1.0 / 7},
+	struct train_state s = {.step = 7,
+				.max_steps = 9,
+				.epoch = 0.1 + 0.2,
+				.tokens = 123,
+				.targets = 45,
+				.rows = 6,
+				.flop = 1e18 / 3,
+				.has_loss = true,
+				.loss_first = 1.0 / 7,
+				.loss = 1.0 / 13},
 			   again;
 	struct error err = {0};
 	char *text;
@@ -21,8 +29,16 @@ static void it_reads_back_bit_for_bit(void **state)
 	s.diagnose.norm[DIAGNOSE_WINDOW - 1] = 1e-300;
 	s.diagnose.told[FINDING_LOSS_SPIKE] = true;
 	s.inputs = json_pack("[{s:s}]", "path", "rows.jsonl");
+	s.times.gemm_s = 0.1 + 0.6;
+	s.memory_bytes = 1e9;
+	train_state_time(&s, 1.0 / 3);
+	train_state_time(&s, 1.0 / 17);
 	assert_true(train_state_evaluated(&s, 1.0 / 3, 0));
 	train_state_log(&s, json_pack("{s:f}", "eval_loss", 1.0 / 3));
+	j = train_state_json(&s, &training);
+	assert_true(json_is_null(json_object_get(j, "best_model_checkpoint")));
+	json_decref(j);
+	s.best_saved = true;
 	j = train_state_json(&s, &training);
 	assert_string_equal(json_string_value(json_object_get(j, "best_model_checkpoint")), "checkpoint-7");
 	text = json_dumps(j, JSON_REAL_PRECISION(17));
@@ -34,6 +50,9 @@ static void it_reads_back_bit_for_bit(void **state)
 	assert_true(again.epoch == s.epoch && again.flop == s.flop && again.best_loss == s.best_loss);
 	assert_true(again.has_best && again.best_step == 7 && again.worse == 0 && again.step == 7);
 	assert_true(again.has_loss && again.loss_first == s.loss_first && !again.has_eval);
+	assert_true(again.loss == s.loss && again.best_saved && again.memory_bytes == s.memory_bytes);
+	assert_true(again.times.gemm_s == s.times.gemm_s && again.times.step_s == s.times.step_s);
+	assert_true(json_equal(again.times.each_s, s.times.each_s));
 	assert_int_equal(again.tokens, 123);
 	assert_int_equal(json_array_size(again.history), 1);
 	assert_int_equal(json_integer_value(json_object_get(json_array_get(again.history, 0), "step")), 7);
@@ -67,7 +86,9 @@ static void the_best_is_by_more_than_the_threshold(void **state)
 static void what_is_missing_is_told(void **state)
 {
 	static const char *const texts[] = {
-		"{}", "[]", "{\"global_step\": -1, \"max_steps\": 1, \"epoch\": 0, \"log_history\": []}",
+		"{}",
+		"[]",
+		"{\"global_step\": -1, \"max_steps\": 1, \"epoch\": 0, \"log_history\": []}",
 		"{\"global_step\": 1, \"max_steps\": 1, \"epoch\": 0, \"log_history\": []}",
 		"{\"global_step\": 1, \"max_steps\": 1, \"epoch\": 0, \"log_history\": [], \"assay\": "
 		"{\"tokens\":1,\"targets\":1,\"rows\":1,\"best_step\":0,\"worse\":99999999999}}",
