@@ -269,6 +269,18 @@ static enum status print(const struct generating *g, const struct tool_calls *ca
 	return st;
 }
 
+/* Of positions that the model was not made for it has learned nothing. */
+static void warn_of_positions(const struct generating *g)
+{
+	uint64_t all = g->ids.count + g->made, made_for = (uint64_t)inference_context(g->inference);
+
+	if (all > made_for)
+		log_warn(g->c->log, LOG_TOPIC_RUN,
+			 "prompt and text are %llu tokens, and the model was made for %llu positions "
+			 "(max_position_embeddings): do not rely on what comes after them",
+			 (unsigned long long)all, (unsigned long long)made_for);
+}
+
 /* A text that was cut is told as far as it goes, and is no answer; nobody is told where nobody reads. */
 static enum status conclude(const struct generating *g, struct error *err)
 {
@@ -286,6 +298,7 @@ static enum status conclude(const struct generating *g, struct error *err)
 	else if (!st)
 		tell(g, &calls, end);
 	tool_calls_release(&calls);
+	warn_of_positions(g);
 	if (!st && cancelled)
 		st = error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
 				     "stopped on request after %llu of at most %llu tokens",

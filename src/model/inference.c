@@ -155,6 +155,11 @@ int64_t inference_vocab(const struct inference *i)
 	return i->weights.shape.vocab;
 }
 
+int64_t inference_context(const struct inference *i)
+{
+	return i->weights.shape.context;
+}
+
 enum status inference_speak(struct inference *i, const int32_t *prompt, size_t count,
 			    const struct inference_ask *ask,
 			    bool (*take)(void *arg, int32_t id, const float *logits), void *arg,

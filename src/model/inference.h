@@ -22,6 +22,8 @@ enum status inference_open(struct inference **out, const struct inference_option
 void inference_close(struct inference **i); /* NULL-safe */
 /* Rows of the embedding: ids are below. */
 int64_t inference_vocab(const struct inference *i);
+/* Positions that the model was made for; it takes more. */
+int64_t inference_context(const struct inference *i);
 
 struct inference_ask {
 	struct sampling sampling;

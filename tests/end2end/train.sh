@@ -345,7 +345,10 @@ ok "a made model has a template of its own" expect 0 generate model "abc" --toke
 ok "a conversation with tools goes on" expect 0 generate model --messages ask.json --chat-template qwen2.5 --tokens 4
 ok "a text by itself too" expect 0 generate model "abc" --raw --tokens 4 --json --logprobs
 ok "with what was thought of each token" sh -c 'grep -A 4 "\"logprobs\"" out | grep -c "^  -[0-9]" | grep -qx 4'
+ok "within the positions of the model nothing is warned of" eval '! says "positions" err'
 ok "which is part of the JSON alone" expect 64 generate model "abc" --raw --logprobs
+ok "a text beyond them is made" expect 0 generate narrow "abc" --raw --tokens 24
+ok "with a warning" says 'warning: .* tokens, and the model was made for 16 positions' err
 ok "an adapter of other weights is refused" expect 64 merge second whole/adapter --out x
 ok "with both names" says "whole/adapter: it is an adapter of .*/model, and second has other weights" err
 ok "but for who asks for it" expect 0 generate second "abc" --raw --tokens 1 --adapter whole/adapter --any-base
