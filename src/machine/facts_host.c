@@ -160,31 +160,80 @@ static double limit_of(const char *text)
 	return facts_number(text, &value) && value > 0 && value < 9e18 ? value : 0;
 }
 
-/* The lowest limit over the cgroup and its parents, v2 then v1. */
-static double memory_limit(struct facts *f)
+/* "NAME 12" in memory.stat; 0: not there. */
+static double stat_of(const char *text, const char *name)
 {
+	size_t size = strlen(name);
+	double value = 0;
+
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, name, size) && line[size] == ' ')
+			return sscanf(line + size, "%lf", &value) == 1 ? value : 0;
+	}
+	return 0;
+}
+
+/* What cgroups leave: the lowest limit, and the least that one has free. 0: none. */
+struct memory_left {
+	double limit, available;
+};
+
+/* A group's limit, and what is free below it: pages of files not used lately are given back before it is
+ * reached. */
+static void add_limit(struct memory_left *left, double limit, const char *used, const char *stat,
+		      const char *inactive)
+{
+	double value = 0, free_bytes = limit;
+
+	if (limit <= 0)
+		return;
+	if (facts_number(used, &value))
+		free_bytes += stat_of(stat, inactive) - value;
+	free_bytes = free_bytes > limit ? limit : free_bytes < 1 ? 1 : free_bytes;
+	if (left->limit <= 0 || limit < left->limit)
+		left->limit = limit;
+	if (left->available <= 0 || free_bytes < left->available)
+		left->available = free_bytes;
+}
+
+static bool add_v1(struct facts *f, const char *group, struct memory_left *left)
+{
+	const char *at = "/sys/fs/cgroup/memory";
+	double limit = limit_of(source_textf(f->source, "%s%s/memory.limit_in_bytes", at, group));
+
+	add_limit(left, limit, source_textf(f->source, "%s%s/memory.usage_in_bytes", at, group),
+		  source_textf(f->source, "%s%s/memory.stat", at, group), "total_inactive_file");
+	return limit > 0;
+}
+
+static void add_v2(struct facts *f, const char *group, struct memory_left *left)
+{
+	const char *at = "/sys/fs/cgroup";
+
+	add_limit(left, limit_of(source_textf(f->source, "%s%s/memory.max", at, group)),
+		  source_textf(f->source, "%s%s/memory.current", at, group),
+		  source_textf(f->source, "%s%s/memory.stat", at, group), "inactive_file");
+}
+
+/* The cgroup and its parents, v2 then v1. */
+static struct memory_left memory_left(struct facts *f)
+{
+	struct memory_left left = {0};
 	char path[512];
-	double lowest = 0, value;
 
 	if (facts_cgroup(f, "", path, sizeof(path))) {
 		for (char *slash = path; slash && path[0];) {
-			value = limit_of(source_textf(f->source, "/sys/fs/cgroup%s/memory.max",
-						      strcmp(path, "/") ? path : ""));
-			if (value > 0 && (lowest <= 0 || value < lowest))
-				lowest = value;
+			add_v2(f, strcmp(path, "/") ? path : "", &left);
 			slash = strrchr(path, '/');
 			if (slash)
 				*slash = 0;
 		}
-		value = limit_of(source_text(f->source, "/sys/fs/cgroup/memory.max"));
-		if (value > 0 && (lowest <= 0 || value < lowest))
-			lowest = value;
+		add_v2(f, "", &left);
 	}
-	if (lowest > 0 || !facts_cgroup(f, "memory", path, sizeof(path)))
-		return lowest;
-	value = limit_of(source_textf(f->source, "/sys/fs/cgroup/memory%s/memory.limit_in_bytes", path));
-	return value > 0 ? value
-			 : limit_of(source_text(f->source, "/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+	if (left.limit <= 0 && facts_cgroup(f, "memory", path, sizeof(path)) && !add_v1(f, path, &left))
+		add_v1(f, "", &left);
+	return left;
 }
 
 void facts_memory(struct facts *f)
@@ -199,7 +248,7 @@ void facts_memory(struct facts *f)
 	const char *meminfo = source_text(f->source, "/proc/meminfo");
 	const json_t *dimms = source_value(f->source, "dmi_memory");
 	json_t *memory = json_object();
-	double limit = memory_limit(f);
+	const struct memory_left left = memory_left(f);
 	char value[64];
 
 	json_object_set_new(f->tree, "memory", memory);
@@ -210,8 +259,10 @@ void facts_memory(struct facts *f)
 	if (!meminfo)
 		facts_unreadable(f, "memory size", facts_cause_of(source_why(f->source, "/proc/meminfo")),
 				 source_why(f->source, "/proc/meminfo"));
-	if (limit > 0 && limit < json_number_value(json_object_get(memory, "total_bytes")))
-		facts_set_number(memory, "limit_bytes", limit);
+	if (left.limit > 0 && left.limit < json_number_value(json_object_get(memory, "total_bytes")))
+		facts_set_number(memory, "limit_bytes", left.limit);
+	if (left.limit > 0 && left.available < json_number_value(json_object_get(memory, "available_bytes")))
+		facts_set_number(memory, "available_bytes", left.available);
 	if (json_array_size(dimms))
 		json_object_set(memory, "dimms", (json_t *)dimms);
 	else

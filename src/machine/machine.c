@@ -185,8 +185,6 @@ static void build_cpu(struct machine *m)
 	c->memory_bytes = (uint64_t)number(memory, "total_bytes", 1e16);
 	c->memory_limit_bytes = (uint64_t)number(memory, "limit_bytes", 1e16);
 	c->memory_available_bytes = (uint64_t)number(memory, "available_bytes", 1e16);
-	if (c->memory_limit_bytes && c->memory_limit_bytes < c->memory_available_bytes)
-		c->memory_available_bytes = c->memory_limit_bytes;
 	c->page_bytes = (uint64_t)number(system, "page_bytes", 1 << 26);
 	if (!c->page_bytes)
 		c->page_bytes = 4096;

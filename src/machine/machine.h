@@ -119,8 +119,8 @@ struct cpu {
 	uint64_t l1d_bytes, l2_bytes, l3_bytes;	   /* one instance each; 0: hidden */
 	unsigned l3_count;			   /* instances; 0: not told */
 	uint64_t memory_bytes, memory_limit_bytes; /* MemTotal; cgroup limit or 0 */
-	uint64_t memory_available_bytes; /* MemAvailable, or the cgroup's limit where that is less; 0: not
-					    told */
+	uint64_t memory_available_bytes; /* MemAvailable, or what is left below a cgroup's limit; 0: not told
+					  */
 	uint64_t page_bytes;
 	uint32_t isa; /* bit a CPU_ISA_* */
 	bool virtual_machine;

@@ -363,6 +363,47 @@ static void test_machine__a_derived_recording_names_a_folder_beside_it(void **st
 	assert_int_equal(system(line), 0);
 }
 
+/* /container: 8 GiB, 6 of them used, one of those pages of files that can go. Version 1 has its own names, and
+ * usage is what counts there too. */
+static void test_machine__what_a_cgroup_uses_is_not_available(void **state)
+{
+	static const char v1[] =
+		"{\"format\":1,\"of\":\"h100-sxm-1\",\"changes\":{"
+		"\"/host/text/~1proc~1self~1cgroup\":\"3:memory:/job\","
+		"\"/host/text/~1sys~1fs~1cgroup~1memory~1job~1memory.limit_in_bytes\":\"4294967296\","
+		"\"/host/text/~1sys~1fs~1cgroup~1memory~1job~1memory.usage_in_bytes\":\"3221225472\","
+		"\"/host/text/~1sys~1fs~1cgroup~1memory~1job~1memory.stat\":"
+		"[\"inactive_file 7\",\"total_inactive_file 536870912\"]}}";
+	char dir[] = "/tmp/assay-cgroup-XXXXXX", path[96], line[128];
+	struct machine *m = NULL;
+	FILE *f;
+
+	(void)state;
+	assert_int_equal(machine_read(&m, LAYER_HOST, SOURCE_DIR "/tests/replay/derived-cgroup-limits", NULL, NULL),
+			 STATUS_OK);
+	assert_true(machine_cpu(m)->memory_limit_bytes == (uint64_t)8 << 30);
+	assert_true(machine_cpu(m)->memory_available_bytes == (uint64_t)3 << 30);
+	machine_free(m);
+	m = NULL;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/h100-sxm-1", dir);
+	assert_int_equal(symlink(SOURCE_DIR "/tests/replay/h100-sxm-1", path), 0);
+	snprintf(path, sizeof(path), "%s/v1/recording.json", dir);
+	snprintf(line, sizeof(line), "mkdir %s/v1", dir);
+	assert_int_equal(system(line), 0);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(v1, f);
+	fclose(f);
+	snprintf(path, sizeof(path), "%s/v1", dir);
+	assert_int_equal(machine_read(&m, LAYER_HOST, path, NULL, NULL), STATUS_OK);
+	assert_true(machine_cpu(m)->memory_limit_bytes == (uint64_t)4 << 30);
+	assert_true(machine_cpu(m)->memory_available_bytes == (uint64_t)3 << 29);
+	machine_free(m);
+	snprintf(line, sizeof(line), "rm -r %s", dir);
+	assert_int_equal(system(line), 0);
+}
+
 static void test_machine__texts_are_read_with_care(void **state)
 {
 	char out[32];
@@ -439,6 +480,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_machine__a_derived_recording_is_its_changes),
 		cmocka_unit_test(test_machine__changes_of_nothing_are_refused),
 		cmocka_unit_test(test_machine__a_derived_recording_names_a_folder_beside_it),
+		cmocka_unit_test(test_machine__what_a_cgroup_uses_is_not_available),
 		cmocka_unit_test(test_machine__texts_are_read_with_care),
 		cmocka_unit_test(test_machine__dmi_memory_is_read),
 	};
