@@ -3,16 +3,13 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include "cmd/info.h"
 #include "cmd/show.h"
 #include "cmd/train.h"
+#include "train/inputs.h"
 
 enum { WAIT_MS = 200, LEAVE_MS = 5000, KILL_MS = 2000, READINGS = 32, TIMES = 20 };
-static const double silence_s = 600, slow_disk = 5e6 /* B/s */;
-
-static double number(const json_t *line, const char *name)
-{
-	return json_number_value(json_object_get(line, name));
-}
+static const double silence_s = 600;
 
 /* Every number of a line but its place in time. */
 static void tell_numbers(struct training *t, const json_t *line)
@@ -146,9 +143,10 @@ static double patience_s(const struct training *t)
 	if (t->o->silence > 0)
 		return t->o->silence;
 	if (t->ready) { /* from now on files are checkpoints, of master, m and v, and the model */
-		files_s = (16 * number(t->ready, "trained") + 4 * number(t->ready, "parameters")) / slow_disk;
-		micro_s = 8 * number(t->ready, "parameters") * rows * (double)t->config.data.max_seq_length /
-			  number(t->ready, "gemm_rate");
+		files_s = (16 * info_number(t->ready, "trained") + 4 * info_number(t->ready, "parameters")) /
+			  INPUTS_SLOW_DISK;
+		micro_s = 8 * info_number(t->ready, "parameters") * rows *
+			  (double)t->config.data.max_seq_length / info_number(t->ready, "gemm_rate");
 	}
 	if (micro_s > longest_s && isfinite(micro_s))
 		longest_s = micro_s;

@@ -2,20 +2,16 @@
 /* Progress, notes and the plan of a training run, for people. */
 #include <math.h>
 #include <stdio.h>
+#include "cmd/info.h"
 #include "cmd/running.h"
 #include "cmd/show.h"
 #include "cmd/train.h"
 #include "core/units.h"
 
-static double number(const json_t *line, const char *name)
-{
-	return json_number_value(json_object_get(line, name));
-}
-
 /* A loss that is no number stands in no line. */
 static double figure(const json_t *line, const char *name)
 {
-	return json_object_get(line, name) ? number(line, name) : (double)NAN;
+	return json_object_get(line, name) ? info_number(line, name) : (double)NAN;
 }
 
 static void time_text(char *out, size_t size, double seconds)
@@ -30,23 +26,26 @@ static void time_text(char *out, size_t size, double seconds)
 
 static void step_text(struct text *out, const struct training *t, const json_t *line)
 {
-	double step_s = number(line, "step_s"), steps = number(t->ready, "steps");
+	double step_s = info_number(line, "step_s"), steps = info_number(t->ready, "steps");
 	char left[32], rate[32], memory[32], planned[32];
 
-	time_text(left, sizeof(left), number(line, "left_s"));
-	units_format(rate, sizeof(rate), number(line, "flop_rate"), "FLOPS");
+	time_text(left, sizeof(left), info_number(line, "left_s"));
+	units_format(rate, sizeof(rate), info_number(line, "flop_rate"), "FLOPS");
 	text_addf(out, "step %.0f/%.0f loss %.4f lr %.2e norm %.3g | %.0f tokens/s %.2f rows/s %s",
-		  number(line, "step"), steps, figure(line, "loss"), number(line, "learning_rate"),
-		  figure(line, "grad_norm"), number(line, "tokens_per_s"), number(line, "rows_per_s"), rate);
+		  info_number(line, "step"), steps, figure(line, "loss"), info_number(line, "learning_rate"),
+		  figure(line, "grad_norm"), info_number(line, "tokens_per_s"),
+		  info_number(line, "rows_per_s"), rate);
 	if (json_object_get(line, "mfu"))
-		text_addf(out, " MFU %.0f %%", 100 * number(line, "mfu"));
+		text_addf(out, " MFU %.0f %%", 100 * info_number(line, "mfu"));
 	if (step_s > 0)
 		text_addf(out, " | forward %.0f backward %.0f optimiser %.0f wait %.0f %%, products %.0f %%",
-			  100 * number(line, "forward_s") / step_s, 100 * number(line, "backward_s") / step_s,
-			  100 * number(line, "optimiser_s") / step_s, 100 * number(line, "wait_s") / step_s,
-			  100 * number(line, "gemm_s") / step_s);
-	units_format(memory, sizeof(memory), number(line, "memory_bytes"), "B");
-	units_format(planned, sizeof(planned), number(t->ready, "memory_planned_bytes"), "B");
+			  100 * info_number(line, "forward_s") / step_s,
+			  100 * info_number(line, "backward_s") / step_s,
+			  100 * info_number(line, "optimiser_s") / step_s,
+			  100 * info_number(line, "wait_s") / step_s,
+			  100 * info_number(line, "gemm_s") / step_s);
+	units_format(memory, sizeof(memory), info_number(line, "memory_bytes"), "B");
+	units_format(planned, sizeof(planned), info_number(t->ready, "memory_planned_bytes"), "B");
 	text_addf(out, " | %s of %s | %s left", memory, planned, left);
 }
 
@@ -73,12 +72,13 @@ static void show_ready(const struct training *t, const json_t *line)
 {
 	char memory[32];
 
-	units_format(memory, sizeof(memory), number(line, "memory_planned_bytes"), "B");
+	units_format(memory, sizeof(memory), info_number(line, "memory_planned_bytes"), "B");
 	log_info(t->c->log, LOG_TOPIC_RUN,
 		 "%.0f of %.0f parameters are trained; %.0f rows with %.0f tokens, %.0f of them targets; "
 		 "%.0f steps; %s of memory planned",
-		 number(line, "trained"), number(line, "parameters"), number(line, "rows"),
-		 number(line, "tokens"), number(line, "targets"), number(line, "steps"), memory);
+		 info_number(line, "trained"), info_number(line, "parameters"), info_number(line, "rows"),
+		 info_number(line, "tokens"), info_number(line, "targets"), info_number(line, "steps"),
+		 memory);
 }
 
 void train_show_line(const struct training *t, const char *type, const json_t *line)
@@ -91,7 +91,7 @@ void train_show_line(const struct training *t, const char *type, const json_t *l
 	if (!strcmp(type, "ready"))
 		show_ready(t, line);
 	else if (!strcmp(type, "eval"))
-		log_info(t->c->log, LOG_TOPIC_RUN, "step %.0f: held-out loss %.4f", number(line, "step"),
+		log_info(t->c->log, LOG_TOPIC_RUN, "step %.0f: held-out loss %.4f", info_number(line, "step"),
 			 figure(line, "eval_loss"));
 	else if (!strcmp(type, "saved"))
 		log_info(t->c->log, LOG_TOPIC_RUN, "saved: %s", path ? path : "?");

@@ -89,13 +89,15 @@ out:
 
 static enum status write_all(int fd, const char *data, size_t size, const char *path, struct error *err)
 {
+	enum { PIECE = 1 << 24 }; /* a signal is heard within one */
+
 	while (size) {
-		ssize_t n = write(fd, data, size);
+		ssize_t n = write(fd, data, size < PIECE ? size : PIECE);
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
-			return error_errno(err, errno, "cannot write %s", path);
+		if (n <= 0)
+			return error_errno(err, n ? errno : ENOSPC, "cannot write %s", path);
 		data += n;
 		size -= (size_t)n;
 	}
@@ -173,6 +175,19 @@ enum status file_new_end(struct file_new *f, enum status st, struct error *err)
 		st = error_errno(err, errno, "cannot replace %s", f->path);
 	if (st)
 		unlink(f->beside);
+	return st;
+}
+
+enum status file_sync_folder(const char *path, struct error *err)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	enum status st = STATUS_OK;
+
+	if (fd < 0)
+		return error_errno(err, errno, "cannot open %s", path);
+	if (fsync(fd) && errno != EINVAL)
+		st = error_errno(err, errno, "cannot bring %s to the disk", path);
+	close(fd);
 	return st;
 }
 

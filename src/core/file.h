@@ -19,6 +19,8 @@ enum status file_new_begin(struct file_new *f, const char *path, struct error *e
 enum status file_new_write(struct file_new *f, const void *data, size_t size, struct error *err);
 /* `st` OK: to the disk and renamed; else taken away. Returns the first that failed. */
 enum status file_new_end(struct file_new *f, enum status st, struct error *err);
+/* What a folder lists is on the disk once the folder is. */
+enum status file_sync_folder(const char *path, struct error *err);
 /* Takes away what processes that are no more left beside `path`, files and folders: PATH.PID.new. */
 void file_sweep(const char *path);
 /* Writes beside and renames; a full disk leaves the old file. */

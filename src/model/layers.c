@@ -170,11 +170,11 @@ static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, c
 	if (!st)
 		st = scratch(run, run->shape->ffn, &dh, "gradient of h", err);
 	if (!st)
-		st = linear_backward(&run->linear, &l->down, s->h, s->u_down, dx, dh, 0, err);
+		st = linear_backward(&run->linear, &l->down, s->h, s->u_down, dx, dh, err);
 	if (!st)
 		st = back->ops->swiglu_bwd(back, dh, s->gate_up, err);
 	if (!st)
-		st = linear_backward(&run->linear, &l->gate_up, s->n2, s->u_gate_up, s->gate_up, dn, 0, err);
+		st = linear_backward(&run->linear, &l->gate_up, s->n2, s->u_gate_up, s->gate_up, dn, err);
 	if (!st)
 		st = norm_bwd(run, &l->norm2, dn, s->x2, s->rstd2, dx, err);
 	arena_reset(back->arena, &mark);
@@ -198,13 +198,13 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 	if (!st && norm_wanted)
 		st = scratch(run, run->shape->hidden, &dn, "gradient of a norm", err);
 	if (!st)
-		st = linear_backward(&run->linear, &l->o, s->o, s->u_o, dx, d_o, 0, err);
+		st = linear_backward(&run->linear, &l->o, s->o, s->u_o, dx, d_o, err);
 	if (!st)
 		st = back->ops->attention_bwd(back, &at, run->batch, s->qkv, s->o, s->lse, d_o, dqkv, err);
 	if (!st)
 		st = rope_bwd(run, l, s, dqkv, err);
 	if (!st)
-		st = linear_backward(&run->linear, &l->qkv, s->n1, s->u_qkv, dqkv, dn, 0, err);
+		st = linear_backward(&run->linear, &l->qkv, s->n1, s->u_qkv, dqkv, dn, err);
 	if (!st && norm_wanted)
 		st = norm_bwd(run, &l->norm1, dn, s->x, s->rstd1, dx, err);
 	arena_reset(back->arena, &mark);

@@ -165,13 +165,13 @@ static enum status adapters_bwd(const struct linear_run *run, const struct linea
 }
 
 enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
-			    struct mat dy, struct mat dx, float dx_beta, struct error *err)
+			    struct mat dy, struct mat dx, struct error *err)
 {
 	struct back *back = run->back;
 	enum status st = STATUS_OK;
 
 	if (dx.rows)
-		st = product(back, dy, false, l->w.w, false, 1, dx_beta, dx, err);
+		st = product(back, dy, false, l->w.w, false, 1, 0, dx, err);
 	if (!st && l->w.grad.rows)
 		st = product(back, dy, true, x, false, 1, 1, l->w.grad, err);
 	if (!st && l->bias.grad.rows)

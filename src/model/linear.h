@@ -44,9 +44,9 @@ enum status linear_forward(const struct linear_run *run, const struct linear *l,
 /* u again, where forward's was not kept. */
 enum status linear_remake(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
 			  struct error *err);
-/* Adds to the gradient of what is trained; dx (absent: not wanted) = dx_beta * dx + its gradient. */
+/* Adds to the gradient of what is trained; dx (absent: not wanted) becomes its gradient. */
 enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
-			    struct mat dy, struct mat dx, float dx_beta, struct error *err);
+			    struct mat dy, struct mat dx, struct error *err);
 bool linear_is_trained(const struct linear *l);
 /* W += s B A on a W that is not trained: for generation. Its adapters are gone then. */
 enum status linear_merge(struct back *back, struct linear *l, struct error *err);

@@ -11,23 +11,6 @@
 #include "train/checkpoint_manifest.h"
 #include "train/checkpoint_names.h"
 
-static enum status write_bytes(int fd, const char *path, const void *data, size_t size, struct error *err)
-{
-	const char *at = data;
-
-	while (size) {
-		ssize_t n = write(fd, at, size < 1 << 24 ? size : 1 << 24);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return error_errno(err, n ? errno : ENOSPC, "cannot write %s", path);
-		at += n;
-		size -= (size_t)n;
-	}
-	return STATUS_OK;
-}
-
 /* master, m, v. */
 static enum status write_optimizer(const char *dir, const struct params *p, struct error *err)
 {
@@ -39,7 +22,7 @@ static enum status write_optimizer(const char *dir, const struct params *p, stru
 	snprintf(path, sizeof(path), "%s/" CHECKPOINT_OPTIMIZER, dir);
 	st = file_new_begin(&f, path, err);
 	for (size_t i = 0; i < 3 && !st; i++)
-		st = write_bytes(f.fd, path, part[i]->data, p->length * sizeof(float), err);
+		st = file_new_write(&f, part[i]->data, p->length * sizeof(float), err);
 	return file_new_end(&f, st, err);
 }
 
@@ -54,23 +37,9 @@ static enum status write_json(const char *dir, const char *name, const json_t *j
 		return error_errno(err, ENOMEM, "%s", path);
 	st = file_new_begin(&f, path, err);
 	if (!st)
-		st = write_bytes(f.fd, path, text, strlen(text), err);
+		st = file_new_write(&f, text, strlen(text), err);
 	free(text);
 	return file_new_end(&f, st, err);
-}
-
-/* What a folder lists is on the disk when the folder is. */
-static enum status sync_folder(const char *dir, struct error *err)
-{
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	enum status st = STATUS_OK;
-
-	if (fd < 0)
-		return error_errno(err, errno, "cannot open %s", dir);
-	if (fsync(fd) && errno != EINVAL)
-		st = error_errno(err, errno, "cannot bring %s to the disk", dir);
-	close(fd);
-	return st;
 }
 
 static enum status fill_folder(const char *dir, const struct checkpoint_source *c, struct error *err)
@@ -89,7 +58,7 @@ static enum status fill_folder(const char *dir, const struct checkpoint_source *
 	if (!st)
 		st = write_json(dir, CHECKPOINT_MANIFEST, manifest, err);
 	json_decref(manifest);
-	return st ? st : sync_folder(dir, err);
+	return st ? st : file_sync_folder(dir, err);
 }
 
 /* One of that name changes places with it, so that at no moment there is none. */
@@ -115,13 +84,13 @@ enum status checkpoint_write(const struct checkpoint_source *c, struct error *er
 	if (!st)
 		st = put_in_place(beside, path, err);
 	if (!st)
-		st = sync_folder(c->run, err);
+		st = file_sync_folder(c->run, err);
 	snprintf(latest, sizeof(latest), "%s/latest", c->run);
-	snprintf(name, sizeof(name), "checkpoint-%" PRIu64 "\n", c->step);
+	snprintf(name, sizeof(name), CHECKPOINT_NAME "\n", c->step);
 	if (!st)
 		st = file_write(latest, name, strlen(name), err);
 	file_remove_tree(beside);
-	return st ? st : sync_folder(c->run, err);
+	return st ? st : file_sync_folder(c->run, err);
 }
 
 void checkpoint_thin(const char *run, unsigned keep, uint64_t best)

@@ -2,15 +2,13 @@
 #include "train/checkpoint_names.h"
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-
 #include <string.h>
 
 void checkpoint_path(char out[PATH_MAX + 64], const char *run, uint64_t step, const char *suffix)
 {
-	snprintf(out, PATH_MAX + 64, "%s/checkpoint-%" PRIu64 "%s", run, step, suffix);
+	snprintf(out, PATH_MAX + 64, "%s/" CHECKPOINT_NAME "%s", run, step, suffix);
 }
 
 /* "checkpoint-12", "checkpoint-12.new"; nothing else, and no other way to write the number. */
@@ -26,7 +24,7 @@ static int parse_name(const char *name, uint64_t *step, enum checkpoint_name *st
 	if (errno)
 		return 0;
 	*state = *end ? CHECKPOINT_HALF : CHECKPOINT_NAMED;
-	snprintf(again, sizeof(again), "checkpoint-%" PRIu64 "%s", *step, *end ? CHECKPOINT_NEW : "");
+	snprintf(again, sizeof(again), CHECKPOINT_NAME "%s", *step, *end ? CHECKPOINT_NEW : "");
 	return !strcmp(again, name);
 }
 

@@ -2,11 +2,13 @@
 /* The folders of checkpoints in a run directory. */
 #ifndef TRAIN_CHECKPOINT_NAMES_H
 #define TRAIN_CHECKPOINT_NAMES_H
+#include <inttypes.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "core/error.h"
 
+#define CHECKPOINT_NAME "checkpoint-%" PRIu64
 #define CHECKPOINT_NEW ".new"	      /* behind the name: being written, or left half written */
 #define CHECKPOINT_DAMAGED ".damaged" /* its files are not what its manifest says */
 

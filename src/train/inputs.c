@@ -10,7 +10,7 @@
 #include "model/files/gguf.h"
 #include "train/data.h"
 
-static const double slow_reading = 5e6, slow_tokenising = 2.5e5; /* B/s: a bad disk; a share of a core */
+static const double slow_tokenising = 2.5e5; /* B/s: a share of a core */
 
 static enum status look_at_rows(const char *setting, const struct opt_words *files, double *bytes,
 				struct error *err)
@@ -43,7 +43,7 @@ enum status inputs_ready(const struct config *c, double *load_s, struct error *e
 		st = look_at_rows("eval", &c->data.eval, &rows, err);
 	if (!st)
 		st = data_check(c, &w.shape, err);
-	*load_s = (double)weights_bytes(&w) / slow_reading + rows / slow_tokenising;
+	*load_s = (double)weights_bytes(&w) / INPUTS_SLOW_DISK + rows / slow_tokenising;
 	weights_release(&w);
 	return st;
 }

@@ -10,6 +10,8 @@
 #include "model/files/weights.h"
 #include "train/config.h"
 
+#define INPUTS_SLOW_DISK 5e6 /* B/s: of a bad one, read or written */
+
 /* Whether what the configuration names is there and fits, by headers and vocabulary alone; *load_s: what
  * reading model and rows may take on a very slow machine. UNAVAILABLE: a file cannot be read; with
  * LIBRARY_MISSING: this build has no tokenizers. */

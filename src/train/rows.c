@@ -22,11 +22,6 @@ static enum status add_place(struct rows *r, const char *text, size_t size, size
 	return STATUS_OK;
 }
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 static enum status find_lines(struct rows *r, const char *text, size_t size, struct error *err)
 {
 	size_t at = 0, line = 1;
@@ -36,7 +31,7 @@ static enum status find_lines(struct rows *r, const char *text, size_t size, str
 		const char *end = memchr(text + at, '\n', size - at);
 		size_t length = end ? (size_t)(end - text) - at : size - at, first = 0;
 
-		while (first < length && is_blank(text[at + first]))
+		while (first < length && json_is_blank(text[at + first]))
 			first++;
 		if (first < length)
 			st = add_place(r, text + at + first, length - first, line, err);
@@ -62,7 +57,7 @@ static enum status find_items(struct rows *r, const char *text, size_t size, str
 			quoted = c != '"';
 			continue;
 		}
-		if (depth == 1 && !open && !is_blank(c) && c != ',' && c != ']') {
+		if (depth == 1 && !open && !json_is_blank(c) && c != ',' && c != ']') {
 			open = true;
 			begin = at;
 			begin_line = line;
@@ -89,7 +84,7 @@ enum status rows_scan(struct rows *r, const char *path, const char *text, uint64
 	if (!r->path)
 		return error_set(err, STATUS_NO_RESOURCE, "rows");
 	utf8_skip_bom(&text, &length);
-	while (first < length && is_blank(text[first]))
+	while (first < length && json_is_blank(text[first]))
 		first++;
 	st = first < length && text[first] == '[' ? find_items(r, text, length, err)
 						  : find_lines(r, text, length, err);

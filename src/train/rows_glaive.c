@@ -6,6 +6,7 @@
  * answers.
  */
 #include "core/text.h"
+#include "model/text/json_read.h"
 #include "train/rows.h"
 
 static const char end_mark[] = "<|endoftext|>", call_mark[] = "<functioncall>",
@@ -15,16 +16,11 @@ struct span {
 	const char *begin, *end;
 };
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 static struct span trim(struct span s)
 {
-	while (s.begin < s.end && is_blank(*s.begin))
+	while (s.begin < s.end && json_is_blank(*s.begin))
 		s.begin++;
-	while (s.begin < s.end && is_blank(s.end[-1]))
+	while (s.begin < s.end && json_is_blank(s.end[-1]))
 		s.end--;
 	return s;
 }
@@ -188,7 +184,7 @@ static bool behind_blank_line(const char *text, const char *at)
 {
 	int lines = 0;
 
-	while (at > text && is_blank(at[-1]))
+	while (at > text && json_is_blank(at[-1]))
 		lines += *--at == '\n';
 	return at == text || lines > 1;
 }
@@ -224,7 +220,7 @@ static enum status read_chat(json_t *messages, const char *text, struct error *e
 	enum status st = STATUS_OK;
 	int mark;
 
-	while (is_blank(*at))
+	while (json_is_blank(*at))
 		at++;
 	if (*at && mark_at(text, at) < 0)
 		return error_set(err, STATUS_BAD_INPUT,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/state.h"
-#include <inttypes.h>
 #include <math.h>
+#include "train/checkpoint_names.h"
 
 void train_state_release(struct train_state *s)
 {
@@ -131,7 +131,7 @@ json_t *train_state_json(const struct train_state *s, const struct config_traini
 	if (!j)
 		return NULL;
 	if (s->has_best) {
-		snprintf(best, sizeof(best), "checkpoint-%" PRIu64, s->best_step);
+		snprintf(best, sizeof(best), CHECKPOINT_NAME, s->best_step);
 		json_object_set_new(j, "best_metric", json_real(s->best_loss));
 		if (s->best_saved)
 			json_object_set_new(j, "best_model_checkpoint", json_string(best));

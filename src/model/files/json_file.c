@@ -37,3 +37,22 @@ enum status json_file_write(const char *dir, const char *name, json_t *j, size_t
 	json_decref(j);
 	return st;
 }
+
+const json_t *json_keys_value(const struct json_keys *k, const char *key)
+{
+	const json_t *value = json_object_get(k->map, key);
+
+	return json_is_null(value) ? NULL : value;
+}
+
+enum status json_keys_number(const struct json_keys *k, const char *key, double *out)
+{
+	const json_t *value = json_keys_value(k, key);
+
+	if (!value)
+		return STATUS_OK;
+	if (!json_is_number(value))
+		return error_set(k->err, STATUS_BAD_INPUT, "%s: %s is no number", k->path, key);
+	*out = json_number_value(value);
+	return STATUS_OK;
+}

@@ -2,49 +2,25 @@
 /* adapter_config.json: what changes the result is done or refused, the rest is of no concern. */
 #include <inttypes.h>
 #include <math.h>
+#include "model/files/json_file.h"
 #include "model/files/peft_names.h"
 
 enum { RANK_MAX = 1 << 16 };
 
-struct reading {
-	const json_t *map;
-	const char *path;
-	struct error *err;
-};
-
-static const json_t *value_of(const struct reading *r, const char *key)
-{
-	const json_t *value = json_object_get(r->map, key);
-
-	return json_is_null(value) ? NULL : value;
-}
-
-static enum status refuse(const struct reading *r, const char *key, const char *why)
+static enum status refuse(const struct json_keys *r, const char *key, const char *why)
 {
 	return error_set(r->err, STATUS_UNSUPPORTED, "%s: %s %s", r->path, key, why);
 }
 
-static enum status read_number(const struct reading *r, const char *key, double *out)
-{
-	const json_t *value = value_of(r, key);
-
-	if (!value)
-		return STATUS_OK;
-	if (!json_is_number(value))
-		return error_set(r->err, STATUS_BAD_INPUT, "%s: %s is no number", r->path, key);
-	*out = json_number_value(value);
-	return STATUS_OK;
-}
-
-static enum status read_rank(const struct reading *r, struct peft_config *c)
+static enum status read_rank(const struct json_keys *r, struct peft_config *c)
 {
 	double rank = 8, alpha = 8, dropout = 0; /* PEFT's own defaults */
-	enum status st = read_number(r, "r", &rank);
+	enum status st = json_keys_number(r, "r", &rank);
 
 	if (!st)
-		st = read_number(r, "lora_alpha", &alpha);
+		st = json_keys_number(r, "lora_alpha", &alpha);
 	if (!st)
-		st = read_number(r, "lora_dropout", &dropout);
+		st = json_keys_number(r, "lora_dropout", &dropout);
 	if (st)
 		return st;
 	if (!(rank >= 1 && rank <= RANK_MAX) || rank != floor(rank))
@@ -56,7 +32,7 @@ static enum status read_rank(const struct reading *r, struct peft_config *c)
 	c->rank = (int64_t)rank;
 	c->alpha = alpha;
 	c->dropout = dropout;
-	c->rslora = json_is_true(value_of(r, "use_rslora"));
+	c->rslora = json_is_true(json_keys_value(r, "use_rslora"));
 	return STATUS_OK;
 }
 
@@ -69,7 +45,7 @@ static bool is_set(const json_t *value)
 }
 
 /* Each of these changes what the matrices mean. */
-static enum status check_done(const struct reading *r)
+static enum status check_done(const struct json_keys *r)
 {
 	static const char *const off[] = {"use_dora",
 					  "fan_in_fan_out",
@@ -84,15 +60,15 @@ static enum status check_done(const struct reading *r)
 					  "trainable_token_indices"};
 	static const char *const uneven[] = {"rank_pattern",   "alpha_pattern",	    "layers_to_transform",
 					     "layers_pattern", "layer_replication", "exclude_modules"};
-	const char *bias = json_string_value(value_of(r, "bias"));
-	const char *init = json_string_value(value_of(r, "init_lora_weights"));
+	const char *bias = json_string_value(json_keys_value(r, "bias"));
+	const char *init = json_string_value(json_keys_value(r, "init_lora_weights"));
 
 	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
-		if (is_set(value_of(r, off[i])))
+		if (is_set(json_keys_value(r, off[i])))
 			return refuse(r, off[i], "is set: such adapters are not done");
 	}
 	for (size_t i = 0; i < sizeof(uneven) / sizeof(uneven[0]); i++) {
-		if (is_set(value_of(r, uneven[i])))
+		if (is_set(json_keys_value(r, uneven[i])))
 			return refuse(r, uneven[i],
 				      "is not empty: one rank and one alpha on every layer are done");
 	}
@@ -112,9 +88,9 @@ static const char *leaf_of(const char *name)
 	return dot ? dot + 1 : name;
 }
 
-static enum status read_targets(const struct reading *r, struct peft_config *c)
+static enum status read_targets(const struct json_keys *r, struct peft_config *c)
 {
-	const json_t *list = value_of(r, "target_modules"), *one;
+	const json_t *list = json_keys_value(r, "target_modules"), *one;
 	size_t i;
 
 	json_array_foreach((json_t *)list, i, one)
@@ -132,9 +108,9 @@ static enum status read_targets(const struct reading *r, struct peft_config *c)
 	return STATUS_OK;
 }
 
-static enum status read_save(const struct reading *r, struct peft_config *c)
+static enum status read_save(const struct json_keys *r, struct peft_config *c)
 {
-	const json_t *list = value_of(r, "modules_to_save"), *one;
+	const json_t *list = json_keys_value(r, "modules_to_save"), *one;
 	size_t i;
 
 	json_array_foreach((json_t *)list, i, one)
@@ -153,7 +129,7 @@ static enum status read_save(const struct reading *r, struct peft_config *c)
 enum status peft_config_parse(struct peft_config *c, const json_t *config, const char *path,
 			      struct error *err)
 {
-	const struct reading r = {config, path, err};
+	const struct json_keys r = {config, path, err};
 	const char *type = json_string_value(json_object_get(config, "peft_type"));
 	const char *base = json_string_value(json_object_get(config, "base_model_name_or_path"));
 	enum status st;

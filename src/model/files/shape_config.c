@@ -2,25 +2,12 @@
 /* config.json to a shape: words of transformers 4 and 5. What this program does not do is refused by name. */
 #include <inttypes.h>
 #include "model/family.h"
+#include "model/files/json_file.h"
 #include "model/shape.h"
 
-struct reading {
-	const json_t *map;
-	const char *path;
-	struct error *err;
-};
-
-/* NULL where the key is absent or null: transformers writes null for what is not set. */
-static const json_t *value_of(const struct reading *r, const char *key)
+static enum status read_count(const struct json_keys *r, const char *key, int64_t *out)
 {
-	const json_t *value = json_object_get(r->map, key);
-
-	return json_is_null(value) ? NULL : value;
-}
-
-static enum status read_count(const struct reading *r, const char *key, int64_t *out)
-{
-	const json_t *value = value_of(r, key);
+	const json_t *value = json_keys_value(r, key);
 
 	if (!value)
 		return STATUS_OK;
@@ -31,21 +18,9 @@ static enum status read_count(const struct reading *r, const char *key, int64_t 
 	return STATUS_OK;
 }
 
-static enum status read_number(const struct reading *r, const char *key, double *out)
+static enum status read_bool(const struct json_keys *r, const char *key, bool *out)
 {
-	const json_t *value = value_of(r, key);
-
-	if (!value)
-		return STATUS_OK;
-	if (!json_is_number(value))
-		return error_set(r->err, STATUS_BAD_INPUT, "%s: %s is no number", r->path, key);
-	*out = json_number_value(value);
-	return STATUS_OK;
-}
-
-static enum status read_bool(const struct reading *r, const char *key, bool *out)
-{
-	const json_t *value = value_of(r, key);
+	const json_t *value = json_keys_value(r, key);
 
 	if (!value)
 		return STATUS_OK;
@@ -56,7 +31,7 @@ static enum status read_bool(const struct reading *r, const char *key, bool *out
 }
 
 /* A switch that stands at `done` in every model that this program does. */
-static enum status must_be(const struct reading *r, const char *key, bool done)
+static enum status must_be(const struct json_keys *r, const char *key, bool done)
 {
 	bool value = done;
 	enum status st = read_bool(r, key, &value);
@@ -67,9 +42,9 @@ static enum status must_be(const struct reading *r, const char *key, bool done)
 	return st;
 }
 
-static enum status read_family(const struct reading *r, enum family *out)
+static enum status read_family(const struct json_keys *r, enum family *out)
 {
-	const char *type = json_string_value(value_of(r, "model_type"));
+	const char *type = json_string_value(json_keys_value(r, "model_type"));
 
 	if (!type)
 		return error_set(r->err, STATUS_BAD_INPUT, "%s: model_type is missing", r->path);
@@ -79,7 +54,7 @@ static enum status read_family(const struct reading *r, enum family *out)
 	return STATUS_OK;
 }
 
-static enum status read_sizes(const struct reading *r, struct shape *s)
+static enum status read_sizes(const struct json_keys *r, struct shape *s)
 {
 	const struct {
 		const char *key;
@@ -106,25 +81,25 @@ static enum status read_sizes(const struct reading *r, struct shape *s)
 	return STATUS_OK;
 }
 
-static enum status read_llama3(const struct reading *r, struct rope_scaling *out)
+static enum status read_llama3(const struct json_keys *r, struct rope_scaling *out)
 {
 	enum status st;
 
 	out->llama3 = true;
-	st = read_number(r, "factor", &out->factor);
+	st = json_keys_number(r, "factor", &out->factor);
 	if (!st)
-		st = read_number(r, "low_freq_factor", &out->low);
+		st = json_keys_number(r, "low_freq_factor", &out->low);
 	if (!st)
-		st = read_number(r, "high_freq_factor", &out->high);
+		st = json_keys_number(r, "high_freq_factor", &out->high);
 	if (!st)
 		st = read_count(r, "original_max_position_embeddings", &out->context);
 	return st;
 }
 
 /* rope_scaling (transformers 4) or rope_parameters (5), which has the base as well. */
-static enum status read_rope(const struct reading *r, const char *key, struct shape *s)
+static enum status read_rope(const struct json_keys *r, const char *key, struct shape *s)
 {
-	const struct reading in = {value_of(r, key), r->path, r->err};
+	const struct json_keys in = {json_keys_value(r, key), r->path, r->err};
 	const char *type;
 	enum status st;
 
@@ -132,14 +107,14 @@ static enum status read_rope(const struct reading *r, const char *key, struct sh
 		return STATUS_OK;
 	if (!json_is_object(in.map))
 		return error_set(r->err, STATUS_BAD_INPUT, "%s: %s is no object", r->path, key);
-	st = read_number(&in, "rope_theta", &s->rope_theta);
+	st = json_keys_number(&in, "rope_theta", &s->rope_theta);
 	if (st)
 		return st;
-	type = json_string_value(value_of(&in, "rope_type"));
-	type = type ? type : json_string_value(value_of(&in, "type"));
+	type = json_string_value(json_keys_value(&in, "rope_type"));
+	type = type ? type : json_string_value(json_keys_value(&in, "type"));
 	if (type && !strcmp(type, "llama3"))
 		return read_llama3(&in, &s->rope);
-	if (type ? !strcmp(type, "default") : !value_of(&in, "factor"))
+	if (type ? !strcmp(type, "default") : !json_keys_value(&in, "factor"))
 		return STATUS_OK;
 	return error_set(r->err, STATUS_UNSUPPORTED,
 			 "%s: %s of type %.40s is not done; without it the model holds for %" PRId64
@@ -148,9 +123,9 @@ static enum status read_rope(const struct reading *r, const char *key, struct sh
 }
 
 /* Every layer attends to all that stands before. */
-static enum status check_attention(const struct reading *r)
+static enum status check_attention(const struct json_keys *r)
 {
-	const json_t *types = value_of(r, "layer_types"), *one;
+	const json_t *types = json_keys_value(r, "layer_types"), *one;
 	double part = 1;
 	enum status st;
 	size_t i;
@@ -162,22 +137,22 @@ static enum status check_attention(const struct reading *r)
 					 "%s: layer_types has %.40s: models with that are not done", r->path,
 					 json_is_string(one) ? json_string_value(one) : "what is no text");
 	}
-	st = read_number(r, "partial_rotary_factor", &part);
+	st = json_keys_number(r, "partial_rotary_factor", &part);
 	if (!st && part != 1)
 		st = error_set(r->err, STATUS_UNSUPPORTED,
 			       "%s: partial_rotary_factor %g: models with that are not done", r->path, part);
 	return st;
 }
 
-static enum status check_switches(const struct reading *r, const struct shape *s)
+static enum status check_switches(const struct json_keys *r, const struct shape *s)
 {
-	const char *act = json_string_value(value_of(r, "hidden_act"));
+	const char *act = json_string_value(json_keys_value(r, "hidden_act"));
 	enum status st = STATUS_OK;
 
 	if (act && strcmp(act, "silu"))
 		return error_set(r->err, STATUS_UNSUPPORTED, "%s: hidden_act %.40s is not done; silu is",
 				 r->path, act);
-	if (value_of(r, "quantization_config"))
+	if (json_keys_value(r, "quantization_config"))
 		return error_set(
 			r->err, STATUS_UNSUPPORTED,
 			"%s: quantization_config: quantised checkpoints are not read; take the F32, F16 or "
@@ -193,7 +168,7 @@ static enum status check_switches(const struct reading *r, const struct shape *s
 }
 
 /* One id, or a list of them. */
-static enum status check_id(const struct reading *r, const char *key, const json_t *id, int64_t vocab)
+static enum status check_id(const struct json_keys *r, const char *key, const json_t *id, int64_t vocab)
 {
 	if (json_is_integer(id) && json_integer_value(id) >= 0 && json_integer_value(id) < vocab)
 		return STATUS_OK;
@@ -201,13 +176,13 @@ static enum status check_id(const struct reading *r, const char *key, const json
 			 key, vocab);
 }
 
-static enum status check_ids(const struct reading *r, int64_t vocab)
+static enum status check_ids(const struct json_keys *r, int64_t vocab)
 {
 	static const char *const keys[] = {"bos_token_id", "eos_token_id"};
 	enum status st = STATUS_OK;
 
 	for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]) && !st; k++) {
-		const json_t *ids = value_of(r, keys[k]), *id;
+		const json_t *ids = json_keys_value(r, keys[k]), *id;
 		size_t i;
 
 		if (ids && !json_is_array(ids))
@@ -219,7 +194,7 @@ static enum status check_ids(const struct reading *r, int64_t vocab)
 
 enum status shape_of_config(struct shape *s, const json_t *config, const char *path, struct error *err)
 {
-	const struct reading r = {config, path, err};
+	const struct json_keys r = {config, path, err};
 	enum status st;
 
 	*s = (struct shape){.norm_eps = 1e-6, .rope_theta = 1e4}; /* the defaults of all three families */
@@ -229,9 +204,9 @@ enum status shape_of_config(struct shape *s, const json_t *config, const char *p
 	if (!st)
 		st = read_sizes(&r, s);
 	if (!st)
-		st = read_number(&r, "rms_norm_eps", &s->norm_eps);
+		st = json_keys_number(&r, "rms_norm_eps", &s->norm_eps);
 	if (!st)
-		st = read_number(&r, "rope_theta", &s->rope_theta);
+		st = json_keys_number(&r, "rope_theta", &s->rope_theta);
 	if (!st)
 		st = read_rope(&r, "rope_scaling", s);
 	if (!st)

@@ -50,3 +50,8 @@ json_t *json_read(const char *text, size_t size, size_t flags, struct json_wrong
 		text_copy(wrong->text, sizeof(wrong->text), why.text);
 	return NULL;
 }
+
+bool json_is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}

@@ -3,6 +3,7 @@
 #ifndef MODEL_JSON_READ_H
 #define MODEL_JSON_READ_H
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct json_wrong {
@@ -12,4 +13,5 @@ struct json_wrong {
 
 /* Jansson's flags. NULL: *wrong says why. Owner: caller, json_decref. */
 json_t *json_read(const char *text, size_t size, size_t flags, struct json_wrong *wrong);
+bool json_is_blank(char c); /* what JSON passes over between its words */
 #endif
