@@ -123,6 +123,7 @@ typedef void meter_mark(void *arg, bool before);
 
 struct meter_ops {
 	const char *name; /* "cpu", "gpu", "fake" */
+	bool in_row;	  /* until drain a sample begins where the one before it ended */
 	/* One iteration from an idle device: host time from before enqueue until its work is done. Nothing is
 	 * in flight before and after. */
 	enum status (*once)(struct meter *m, double *ns, struct error *err);
@@ -181,6 +182,12 @@ struct meter_spec {
 
 /* Of a closed window. `single`: each sample is one iteration. */
 struct rank_spread rank_spread_of(const struct rank_times *t, bool single);
+/*
+ * Samples `from` on, which each rank timed in a row: each lasts from when the last rank had done the one before
+ * to when the last rank has done it, so that they add up to what all of them took. The ranks' maxima would add
+ * up to more: who is late in one is early in the next.
+ */
+void rank_row_samples(const struct rank_times *t, size_t from, struct sample *sample);
 
 /* Owner: caller, meter_destroy. */
 enum status meter_cpu_create(struct meter **m, const struct meter_spec *spec, struct error *err);

@@ -419,6 +419,7 @@ static void destroy(struct meter *m)
 
 static const struct meter_ops ops = {
 	.name = "gpu",
+	.in_row = true,
 	.once = once,
 	.ramp = ramp,
 	.begin = begin,

@@ -2,7 +2,7 @@
 /*
  * A meter over ranks. Rank 0's meter times as ever, and the others do the same by command; inside a window
  * that is one word a sample and no answer. What the ranks timed comes together when nothing is in flight: a
- * sample lasts as long as on the slowest rank.
+ * sample lasts as long as on the slowest rank, and one of a row until the last rank has done it.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,6 +16,7 @@ struct meter_team {
 	double **ns; /* by rank, room for a window's samples */
 	size_t room;
 	struct window *window;
+	bool row;    /* since the last drain: samples that begin where the ones before ended */
 	bool uneven; /* a rank told of more or fewer samples than rank 0 took */
 	double once_ns;
 	bool reached;
@@ -122,6 +123,7 @@ static enum status begin(struct meter *m, struct window *w, struct error *err)
 		return st;
 	m->window = t->window = w;
 	t->times.count = 0;
+	t->row = t->own->ops->in_row;
 	t->uneven = false;
 	return say(t, PART_BEGIN, w->room, (w->stamp ? PART_STAMP : 0) | (w->check ? PART_CHECK : 0),
 		   own_begin, NULL, err);
@@ -157,6 +159,7 @@ static enum status singles(struct meter *m, uint64_t count, struct error *err)
 	struct meter_team *t = team_of(m);
 	enum status st = post_sample(t, count, PART_SINGLES, err);
 
+	t->row = false; /* each of them by itself: a percentile is of what one takes */
 	return st ? st : left_on_failure(t, t->own->ops->singles(t->own, count, err), err);
 }
 
@@ -208,11 +211,15 @@ static void take_samples(void *arg, unsigned rank, const struct part_answer *a, 
 static enum status bring_together(struct meter_team *t, uint32_t word,
 				  enum status (*own)(void *arg, struct error *err), struct error *err)
 {
+	size_t from = t->times.count;
 	enum status st = say(t, word, 0, 0, own, take_samples, err);
 
 	if (!st && t->uneven)
 		st = error_set(err, STATUS_BUG, "the ranks have not timed the same samples");
 	t->times.count = t->window->count;
+	if (!st && t->row)
+		rank_row_samples(&t->times, from, t->window->sample);
+	t->row = t->own->ops->in_row;
 	return st;
 }
 

@@ -92,6 +92,23 @@ struct rank_spread rank_spread_of(const struct rank_times *t, bool single)
 	return out;
 }
 
+void rank_row_samples(const struct rank_times *t, size_t from, struct sample *sample)
+{
+	for (size_t k = from; k < t->count; k++)
+		sample[k].ns = 0;
+	/* First when the last rank has done each, since the row began. */
+	for (unsigned rank = 0; rank < t->ranks; rank++) {
+		double end = 0;
+
+		for (size_t k = from; k < t->count; k++) {
+			end += t->ns[rank][k] * (double)sample[k].batch;
+			sample[k].ns = end > sample[k].ns ? end : sample[k].ns;
+		}
+	}
+	for (size_t k = t->count; k-- > from;)
+		sample[k].ns = (sample[k].ns - (k > from ? sample[k - 1].ns : 0)) / (double)sample[k].batch;
+}
+
 void timing_wait_values(const struct window *w, struct result *r)
 {
 	if (!w->ranks.single)

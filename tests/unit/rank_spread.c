@@ -43,11 +43,34 @@ static void test_rank_spread__batches_say_nothing_of_waiting_and_nothing_nothing
 	assert_int_equal(rank_spread_of(&t, true).ranks, 0);
 }
 
+/* Two ranks that take turns in being late: no iteration of theirs took 12. */
+static void test_rank_row__samples_add_up_to_what_the_last_rank_took(void **state)
+{
+	double a[COUNT] = {99, 12, 8, 12, 8}, b[COUNT] = {99, 8, 12, 8, 13};
+	double *ns[2] = {a, b};
+	const struct rank_times t = {.ranks = 2, .count = COUNT, .ns = ns};
+	struct sample s[COUNT] = {{.ns = 99, .batch = 1}, {.batch = 2}, {.batch = 2}, {.batch = 2}, {.batch = 1}};
+	double sum = 0;
+
+	(void)state;
+	rank_row_samples(&t, 1, s);
+	assert_true(fabs(s[0].ns - 99) < 1e-9); /* of the row before */
+	assert_true(fabs(s[1].ns - 12) < 1e-9);
+	assert_true(fabs(s[2].ns - 8) < 1e-9);	/* both have done it at 40 */
+	assert_true(fabs(s[3].ns - 12) < 1e-9); /* 64 and 56 */
+	assert_true(fabs(s[4].ns - 8) < 1e-9);	/* 72 and 69 */
+	for (int k = 1; k < COUNT; k++)
+		sum += s[k].ns * (double)s[k].batch;
+	assert_true(fabs(sum - 72) < 1e-9);
+	assert_int_equal(s[2].batch, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rank_spread__the_last_to_begin_has_the_shortest),
 		cmocka_unit_test(test_rank_spread__batches_say_nothing_of_waiting_and_nothing_nothing),
+		cmocka_unit_test(test_rank_row__samples_add_up_to_what_the_last_rank_took),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
