@@ -183,9 +183,9 @@ struct meter_spec {
 /* Of a closed window. `single`: each sample is one iteration. */
 struct rank_spread rank_spread_of(const struct rank_times *t, bool single);
 /*
- * Samples `from` on, which each rank timed in a row: each lasts from when the last rank had done the one before
- * to when the last rank has done it, so that they add up to what all of them took. The ranks' maxima would add
- * up to more: who is late in one is early in the next.
+ * Samples `from` on, which each rank timed in a row: each lasts from when the last rank had done the one
+ * before to when the last rank has done it, so that they add up to what all of them took. The ranks' maxima
+ * would add up to more: who is late in one is early in the next.
  */
 void rank_row_samples(const struct rank_times *t, size_t from, struct sample *sample);
 
