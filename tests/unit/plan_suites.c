@@ -72,7 +72,8 @@ static void test_plan_suites__quick_and_full_take_no_longer_than_they_say(void *
 		{"h200-sxm-1", "quick", 60},	      {"derived-h200-sxm-4", "quick", 90},
 		{"derived-h100-sxm-8", "quick", 120}, {"h200-sxm-1", "full", 600},
 		{"derived-h200-sxm-4", "full", 600},  {"derived-h100-sxm-8", "full", 600},
-		{"h200-sxm-1", "attention", 180},
+		{"h200-sxm-1", "attention", 180},     {"derived-h200-sxm-4", "links", 60},
+		{"derived-h100-sxm-8", "links", 60},
 	};
 
 	(void)state;
