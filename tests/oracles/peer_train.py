@@ -34,7 +34,7 @@ def load(path):
 
 
 def kept_rows(path, length, cut):
-    """(ids, labels) of each row that has a target and fits."""
+    """(number, (ids, labels)) of each row that has a target and fits."""
     with open(path, "rb") as f:
         data = f.read()
     magic, _, rows, tokens = struct.unpack_from("<8sQQQ", data)
@@ -49,7 +49,7 @@ def kept_rows(path, length, cut):
         row = row[:length]
         labels = [t & ~TRAINED if t & TRAINED and k else UNTRAINED for k, t in enumerate(row)]
         if any(label != UNTRAINED for label in labels):
-            yield [t & ~TRAINED for t in row], labels
+            yield i, ([t & ~TRAINED for t in row], labels)
 
 
 def padded(rows):
@@ -71,7 +71,7 @@ def batches(work, steps):
     path, rows, length = work.removesuffix(":cut").rsplit(":", 2)
     made, out = kept_rows(path, int(length), cut), []
     for _ in range(steps):
-        batch = [row for _, row in zip(range(int(rows)), made)]
+        batch = [row for _, (_, row) in zip(range(int(rows)), made)]
         if not batch:
             sys.exit(f"peer_train: {path} has no rows for {steps} steps")
         out.append(padded(batch))
@@ -109,4 +109,5 @@ def main():
                       "rank": a.rank, "threads": a.threads, "trained": sum(p.numel() for p in trained), "works": works}))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fine-tuning on one GPU by transformers, PEFT and Liger's kernels: what `assay train` is timed beside. BF16 weights and adapters, LoRA on
+the seven linears, fused AdamW, clipping.
+usage: peer_train_gpu.py MODEL WORK.json...
+MODEL: a folder of Hugging Face's. Each WORK file is one piece of work, done in order by the one process, with these keys:
+  kept, batch, length  rows that assay kept as ids (data: cache_dir), rows or packs a step, tokens of one at most; longer rows are cut
+  packing     none: a row a place, padded to the longest; padded: as many rows of like length as batch x length tokens hold;
+              positions: rows end to end, attention kept apart by positions (PyTorch's sdpa under a mask); flex: the same by FlexAttention
+  recompute   none or full
+  warm, steps left out of the figures, and counted
+  rank, alpha, liger (default true), adapters: bf16 or as-it-comes (FP32)
+  curve       true: rows in the file's order, no row again; each step's loss is told. With init: an adapter's folder to begin with, schedule:
+              {rate, warmup, steps} of a cosine, held: kept rows to evaluate on at begin and end, answers: a file that gets a greedy answer
+              to each of the first held_count of them, tokens: of one at most, text: seconds of a batch of them
+Prints one JSON object: seconds from start to first step, and for each work tokens/s without padding, memory and the steps' seconds.
+Needs torch, transformers, peft and liger_kernel on a machine with a GPU; exits 77 where one is missing.
+"""
+import gc
+import json
+import math
+import sys
+import time
+
+BEGUN = time.monotonic()
+try:
+    import peft
+    import torch
+    import transformers
+    from peft import LoraConfig, get_peft_model
+    import liger_kernel.transformers as liger
+except ImportError as missing:
+    print(f"peer_train_gpu: {missing.name} is not here", file=sys.stderr)
+    sys.exit(77)
+
+from peer_train import UNTRAINED, kept_rows
+
+TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+IMPORTED = time.monotonic()
+
+
+def matrix(rows, fill):
+    longest = max(len(r) for r in rows)
+    return torch.tensor([list(r) + [fill] * (longest - len(r)) for r in rows])
+
+
+def padded(rows):
+    """Where none is shorter, no mask is needed, and attention runs its fastest."""
+    made = {"input_ids": matrix([ids for ids, _ in rows], 0), "labels": matrix([labels for _, labels in rows], UNTRAINED)}
+    if any(len(ids) != len(rows[0][0]) for ids, _ in rows):
+        made["attention_mask"] = matrix([[1] * len(ids) for ids, _ in rows], 0)
+    return made, sum(len(ids) for ids, _ in rows)
+
+
+def end_to_end(rows):
+    ids = [t for row, _ in rows for t in row]
+    labels = [t for _, row in rows for t in [UNTRAINED] + row[1:]]
+    positions = [i for row, _ in rows for i in range(len(row))]
+    return {"input_ids": torch.tensor([ids]), "labels": torch.tensor([labels]), "position_ids": torch.tensor([positions])}, len(ids)
+
+
+def first_fit(rows, room):
+    """Longest first, each into the first pack that has room, as TRL's best-fit packing nearly does."""
+    packs = []
+    for row in sorted(rows, key=lambda r: -len(r[0])):
+        for pack in packs:
+            if pack[0] + len(row[0]) <= room:
+                pack[0] += len(row[0])
+                pack[1].append(row)
+                break
+        else:
+            packs.append([len(row[0]), [row]])
+    return [pack for _, pack in packs]
+
+
+def like_lengths(rows, room):
+    """Rows of like length: as many as fit when padded to the longest."""
+    batch, out = [], []
+    for row in sorted(rows, key=lambda r: -len(r[0])):
+        if batch and (len(batch) + 1) * len(batch[0][0]) > room:
+            out.append(batch)
+            batch = []
+        batch.append(row)
+    return out + [batch]
+
+
+def batches(work):
+    rows = list(kept_rows(work["kept"], work["length"], not work.get("curve")))
+    rows = [row for _, row in rows]
+    count, packing = work["warm"] + work["steps"], work.get("packing", "none")
+    if packing == "none":
+        groups = [rows[i:i + work["batch"]] for i in range(0, len(rows) - work["batch"] + 1, work["batch"])]
+        make = padded
+    elif packing == "padded":
+        groups, make = like_lengths(rows, work["batch"] * work["length"]), padded
+        spread = torch.randperm(len(groups), generator=torch.Generator().manual_seed(1)).tolist()
+        groups = [groups[i] for i in spread]
+    else:
+        packs = first_fit(rows, work["length"])
+        spread = torch.randperm(len(packs), generator=torch.Generator().manual_seed(1)).tolist()
+        groups = [sum((packs[i] for i in spread[at:at + work["batch"]]), []) for at in range(0, len(packs), work["batch"])]
+        make = end_to_end
+    if work.get("curve") and len(groups) < count:
+        sys.exit(f"peer_train_gpu: {work['kept']} has rows for {len(groups)} steps, not {count}")
+    return [make(groups[i % len(groups)]) for i in range(count)]
+
+
+def load(path, work):
+    kind = {"dtype": torch.bfloat16, "attn_implementation": "flex_attention" if work.get("packing") == "flex" else "sdpa",
+            "device_map": {"": 0}}
+    if work.get("liger", True):
+        family = transformers.AutoConfig.from_pretrained(path).model_type
+        getattr(liger, f"apply_liger_kernel_to_{family}")()
+    model = transformers.AutoModelForCausalLM.from_pretrained(path, **kind)
+    model.config.use_cache = False
+    config = LoraConfig(r=work["rank"], lora_alpha=work["alpha"], target_modules=TARGETS, task_type="CAUSAL_LM")
+    model = get_peft_model(model, config, autocast_adapter_dtype=work.get("adapters", "bf16") != "bf16")
+    if work.get("init"):
+        state = peft.utils.load_peft_weights(work["init"], device="cuda")
+        with torch.no_grad():  # B of zeros, as LoRA begins: what stands there is one step of a rate of nearly nothing
+            state = {k: v * (0 if ".lora_B." in k else 1) for k, v in state.items()}
+        peft.set_peft_model_state_dict(model, state)
+    return model
+
+
+def step(model, batch, trained, optimiser):
+    batch = {k: v.cuda(non_blocking=True) for k, v in batch.items()}
+    loss = model(**batch).loss
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(trained, 1.0)
+    optimiser.step()
+    optimiser.zero_grad(set_to_none=True)
+    return loss.detach()
+
+
+def scheduled(optimiser, schedule):
+    if not schedule:
+        return None
+    return transformers.get_cosine_schedule_with_warmup(optimiser, schedule["warmup"], schedule["steps"])
+
+
+def timed(model, work, made):
+    trained = [p for p in model.parameters() if p.requires_grad]
+    schedule = work.get("schedule")
+    optimiser = torch.optim.AdamW(trained, lr=schedule["rate"] if schedule else 1e-4, weight_decay=0.0, fused=True)
+    rates, losses, marks, first_s = scheduled(optimiser, schedule), [], [], 0.0
+    for i, (batch, _) in enumerate(made):
+        losses.append(step(model, batch, trained, optimiser))
+        if rates:
+            rates.step()
+        if i == 0:
+            torch.cuda.synchronize()
+            first_s = time.monotonic() - BEGUN
+        if i + 1 >= work["warm"]:
+            if i + 1 == work["warm"]:
+                torch.cuda.synchronize()
+                begun = time.monotonic()
+            marks.append(torch.cuda.Event(enable_timing=True))
+            marks[-1].record()
+    torch.cuda.synchronize()
+    seconds = time.monotonic() - begun
+    return seconds, first_s, [a.elapsed_time(b) / 1e3 for a, b in zip(marks, marks[1:])], [x.item() for x in losses]
+
+
+def evaluate(model, work):
+    model.eval()
+    total, targets = 0.0, 0
+    rows = [row for _, row in kept_rows(work["held"], work["length"], False)]
+    with torch.no_grad():
+        for at in range(0, len(rows), 4):
+            batch, _ = padded(rows[at:at + 4])
+            n = int((batch["labels"][:, 1:] != UNTRAINED).sum())
+            total += model(**{k: v.cuda() for k, v in batch.items()}).loss.item() * n
+            targets += n
+    model.train()
+    return total / targets
+
+
+def answer(model, work, path):
+    """Greedy answers to the held-out rows, a batch at a time: what stands before the first trained token is the prompt."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    end = tokenizer.convert_tokens_to_ids("<|im_end|>")
+    rows = list(kept_rows(work["held"], 1 << 30, False))[:work["held_count"]]
+    rows.sort(key=lambda r: len(r[1][0]))
+    model.eval()
+    model.config.use_cache = True
+    begun, made = time.monotonic(), 0
+    with open(work["answers"], "w") as out, torch.no_grad():
+        for at in range(0, len(rows), 32):
+            prompts = [(i, ids[:next(k for k, label in enumerate(labels) if label != UNTRAINED)]) for i, (ids, labels) in rows[at:at + 32]]
+            longest = max(len(p) for _, p in prompts)
+            ids = torch.tensor([[end] * (longest - len(p)) + p for _, p in prompts]).cuda()
+            mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for _, p in prompts]).cuda()
+            said = model.generate(input_ids=ids, attention_mask=mask, max_new_tokens=work["tokens"], do_sample=False,
+                                  eos_token_id=end, pad_token_id=end)[:, longest:].tolist()
+            for (i, _), tokens in zip(prompts, said):
+                tokens = tokens[:tokens.index(end)] if end in tokens else tokens
+                made += len(tokens)
+                out.write(json.dumps({"row": i + 1, "text": tokenizer.decode(tokens, skip_special_tokens=False)}) + "\n")
+    return {"rows": len(rows), "tokens": made, "seconds": time.monotonic() - begun}
+
+
+def run(path, work, model):
+    made = batches(work)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    out = {"name": work.get("name", ""), "work": {k: v for k, v in work.items() if k not in ("kept", "held")}}
+    if work.get("recompute") == "full":
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    else:
+        model.gradient_checkpointing_disable()
+    model.train()
+    if work.get("held"):
+        out["eval_loss_first"] = evaluate(model, work)
+    try:
+        seconds, first_s, each, losses = timed(model, work, made)
+    except torch.OutOfMemoryError as why:
+        return {**out, "out_of_memory": str(why)[:200]}
+    counted = made[work["warm"]:]
+    free, total = torch.cuda.mem_get_info()
+    out.update(tokens=sum(n for _, n in counted), places=sum(b["input_ids"].numel() for b, _ in counted), seconds=seconds,
+               tokens_per_s=sum(n for _, n in counted) / seconds, step_s=each, first_step_s=first_s, loss_first=losses[0], loss=losses[-1],
+               allocated_bytes=torch.cuda.max_memory_allocated(), reserved_bytes=torch.cuda.max_memory_reserved(), device_bytes=total - free)
+    if work.get("curve"):
+        out["losses"] = losses
+    if work.get("held"):
+        out["eval_loss"] = evaluate(model, work)
+    if work.get("answers"):
+        out["answers"] = answer(model, work, path)
+    return out
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    if not torch.cuda.is_available():
+        print("peer_train_gpu: no GPU here", file=sys.stderr)
+        sys.exit(77)
+    torch.manual_seed(1)
+    works = []
+    for path in sys.argv[2:]:
+        with open(path) as f:
+            works.append(json.load(f))
+    model, of, done, load_s = None, None, [], []
+    for work in works:
+        wanted = (work.get("packing") == "flex", work["rank"], work.get("adapters"), work.get("init"))
+        if wanted != of:
+            model = None
+            gc.collect()
+            torch.cuda.empty_cache()
+            begun = time.monotonic()
+            model, of = load(sys.argv[1], work), wanted
+            load_s.append(time.monotonic() - begun)
+        done.append(run(sys.argv[1], work, model))
+        if any(math.isnan(x) for x in done[-1].get("losses", [])):
+            sys.exit("peer_train_gpu: a loss is no number")
+        gc.collect()
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    print(json.dumps({"what": "transformers, PEFT and Liger, BF16, one GPU", "device": torch.cuda.get_device_name(), "torch": torch.__version__,
+                      "transformers": transformers.__version__, "peft": peft.__version__, "trained": trained, "import_s": IMPORTED - BEGUN,
+                      "load_s": load_s, "works": done}))
+
+
+if __name__ == "__main__":
+    main()
