@@ -78,7 +78,7 @@ _assay()
 	archive) words='--help --out --check' ;;
 	check) words='--help --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --json' ;;
 	compare) words='--help --as --json --all --expectations' ;;
-	generate) words='--help --adapter --merge --any-base --messages --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs' ;;
+	generate) words='--help --adapter --merge --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --node --interface --team-secret --join' ;;
 	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
 	list) words='--help probes engines suites kernels causes expectations nccl --suite --machine --expectations --all --json' ;;
@@ -89,7 +89,7 @@ _assay()
 	profile) words='--help --out --kernels-only --api --graphs --counters --counters-skip --counters-count --counters-flop --limit-size --flush --trace --telemetry --tracks-every --real-names --json' ;;
 	report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
-	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --json' ;;
+	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --answers --json' ;;
 	tokens) words='--help --file --control --json' ;;
 	train) words='--help --out --resume --plan --telemetry --real-names --silence --json' ;;
 	esac

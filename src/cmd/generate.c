@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay generate: what a model says, with an adapter or without. */
 #include <errno.h>
+#include "cmd/generate_rows.h"
 #include "cmd/judged.h"
 #include "cmd/show.h"
 #include "core/clock.h"
@@ -15,8 +16,8 @@ enum { MESSAGES_MAX = 64 << 20, STOPS = 2 };
 static const char template_setting[] = "--chat-template";
 
 struct generate_opts {
-	const char *model, *prompt, *adapter, *messages, *system, *template, *tokenizer;
-	uint64_t tokens, top_k, seed;
+	const char *model, *prompt, *adapter, *messages, *system, *template, *tokenizer, *rows, *out;
+	uint64_t tokens, top_k, seed, rows_max;
 	double temperature, top_p;
 	bool merge, any_base, raw, no_thinking, control, json, logprobs;
 };
@@ -34,6 +35,12 @@ static const struct opt opts[] = {
 		.help = "an adapter that was trained over other weights is taken all the same"),
 	OPT_ROW(struct generate_opts, messages, .name = "messages", .shown = "FILE",
 		.help = "a conversation instead: JSON with messages, and tools where there are any"),
+	OPT_ROW(struct generate_opts, rows, .name = "rows", .shown = "FILE",
+		.help = "an answer to each row of a file, held against the calls that the row accepts"),
+	OPT_ROW(struct generate_opts, out, .name = "out", .shown = "FILE",
+		.help = "with --rows: the answers as JSON Lines, each with its verdict"),
+	OPT_ROW(struct generate_opts, rows_max, .name = "max-rows", .preset = "0", .max = 1e12,
+		.help = "with --rows: the first so many; 0: all"),
 	OPT_ROW(struct generate_opts, system, .name = "system", .shown = "TEXT",
 		.help = "the system's words before it"),
 	OPT_ROW(struct generate_opts, raw, .name = "raw",
@@ -79,8 +86,16 @@ static enum status check_wishes(const struct generate_opts *o, struct error *err
 {
 	if (!o->model)
 		return error_set(err, STATUS_BAD_INPUT, "which model? assay generate MODEL TEXT");
-	if (!o->prompt == !o->messages)
-		return error_set(err, STATUS_BAD_INPUT, "a TEXT or --messages FILE, one of them");
+	if (!!o->prompt + !!o->messages + !!o->rows != 1)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "a TEXT, --messages FILE or --rows FILE, one of them");
+	if ((o->out || o->rows_max) && !o->rows)
+		return error_set(err, STATUS_BAD_INPUT, "--%s needs --rows", o->out ? "out" : "max-rows");
+	if (o->rows && (o->raw || o->system || o->logprobs))
+		return error_set(err, STATUS_BAD_INPUT, "--rows and --%s contradict each other",
+				 o->raw	     ? "raw"
+				 : o->system ? "system"
+					     : "logprobs");
 	if (o->raw && (o->messages || o->system))
 		return error_set(err, STATUS_BAD_INPUT, "--raw has no messages");
 	if (o->raw && o->template)
@@ -119,12 +134,34 @@ static enum status read_messages(const struct generate_opts *o, json_t **out, st
 		    : error_set(err, STATUS_BAD_INPUT, "%s:%d: %s", o->messages, why.line, why.text);
 }
 
+static struct template_ask rendering_of(const struct generate_opts *o)
+{
+	return (struct template_ask){.generation_prompt = true,
+				     .no_thinking = o->no_thinking,
+				     .control = o->control,
+				     .setting = template_setting};
+}
+
+static struct inference_options model_of(const struct command_context *c, const struct generate_opts *o)
+{
+	return (struct inference_options){.model = o->model,
+					  .adapter = o->adapter,
+					  .merge = o->merge,
+					  .any_base = o->any_base,
+					  .log = c->log};
+}
+
+static struct sampling sampling_of(const struct generate_opts *o)
+{
+	return (struct sampling){.temperature = o->temperature,
+				 .top_k = (int64_t)o->top_k,
+				 .top_p = o->top_p,
+				 .seed = o->seed};
+}
+
 static enum status encode_chat(struct generating *g, struct tokenizer_worker *w, struct error *err)
 {
-	const struct template_ask ask = {.generation_prompt = true,
-					 .no_thinking = g->o->no_thinking,
-					 .control = g->o->control,
-					 .setting = template_setting};
+	const struct template_ask ask = rendering_of(g->o);
 	struct template_text text = {0};
 	struct template_tokens tokens = {0};
 	struct chat chat = {0};
@@ -195,25 +232,19 @@ static bool take(void *arg, int32_t id, const float *logits)
 static enum status speak(struct generating *g, struct error *err)
 {
 	const struct generate_opts *o = g->o;
-	const struct inference_options io = {.model = o->model,
-					     .adapter = o->adapter,
-					     .merge = o->merge,
-					     .any_base = o->any_base,
-					     .log = g->c->log,
-					     .positions = (int64_t)(g->ids.count + o->tokens)};
+	struct inference_options io = model_of(g->c, o);
 	const int32_t stop[STOPS] = {tokenizer_eos(g->tokenizer),
 				     g->template ? tokenizer_added(g->tokenizer, template_end(g->template))
 						 : -1};
-	struct inference_ask ask = {.sampling = {.temperature = o->temperature,
-						 .top_k = (int64_t)o->top_k,
-						 .top_p = o->top_p,
-						 .seed = o->seed},
+	struct inference_ask ask = {.sampling = sampling_of(o),
 				    .tokens = (int64_t)o->tokens,
 				    .vocab = tokenizer_size(g->tokenizer),
 				    .stop = stop,
 				    .stops = STOPS};
-	enum status st = inference_open(&g->inference, &io, err);
+	enum status st;
 
+	io.positions = (int64_t)(g->ids.count + o->tokens);
+	st = inference_open(&g->inference, &io, err);
 	if (st)
 		return st;
 	st = tokenizer_check_rows(g->tokenizer, inference_vocab(g->inference), err);
@@ -306,18 +337,38 @@ static enum status conclude(const struct generating *g, struct error *err)
 	return st;
 }
 
+static enum status run_rows(const struct command_context *c, const struct generate_opts *o, struct error *err)
+{
+	const struct generate_rows_ask ask = {.rows = o->rows,
+					      .out = o->out,
+					      .rows_max = o->rows_max,
+					      .tokenizer = o->tokenizer,
+					      .template = o->template,
+					      .rendering = rendering_of(o),
+					      .model = model_of(c, o),
+					      .sampling = sampling_of(o),
+					      .tokens = o->tokens,
+					      .json = o->json};
+
+	return generate_rows(c, &ask, err);
+}
+
 static int run(const struct command_context *c, const void *opts_)
 {
 	struct generating g = {.c = c, .o = opts_, .made_ids = json_array(), .logprobs = json_array()};
 	struct error err = {0};
 	enum status st = check_wishes(g.o, &err);
 
-	if (!st)
-		st = encode(&g, &err);
-	if (!st)
-		st = speak(&g, &err);
-	if (!st)
-		st = conclude(&g, &err);
+	if (!st && g.o->rows) {
+		st = run_rows(c, g.o, &err);
+	} else {
+		if (!st)
+			st = encode(&g, &err);
+		if (!st)
+			st = speak(&g, &err);
+		if (!st)
+			st = conclude(&g, &err);
+	}
 	inference_close(&g.inference);
 	tokenizer_close(&g.tokenizer);
 	token_list_release(&g.ids);
@@ -335,7 +386,12 @@ const struct command command_generate = {
 		"ends, and reads "
 		"the tool calls in them. The same seed gives the same text. --messages takes a conversation "
 		"with tools, "
-		"as rows of training have them.",
+		"as rows of training have them. --rows answers each row of a file and says how many of the "
+		"calls "
+		"are "
+		"accepted, by the row's ground_truth (lists of accepted values, as bfcl-eval has them) or "
+		"its own "
+		"calls.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct generate_opts)},
 	.run = run,
 };

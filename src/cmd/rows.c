@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cmd/answers.h"
 #include "cmd/command.h"
 #include "cmd/judged.h"
 #include "cmd/show.h"
@@ -23,7 +24,7 @@ static const char *const formats[] = {"auto", "chat", "glaive", "sharegpt", "bfc
 struct rows_opts {
 	struct opt_words files;
 	uint32_t format;
-	const char *out, *held_out, *model, *template;
+	const char *out, *held_out, *model, *template, *answers;
 	double share;
 	uint64_t seed, length_max, bad_max, show;
 	bool json;
@@ -49,6 +50,10 @@ static const struct opt opts[] = {
 		.help = "rows that may be wrong; each is told"),
 	OPT_ROW(struct rows_opts, show, .name = "show", .preset = "0", .max = 1e12,
 		.help = "print row N as text, what is trained within [[ and ]]"),
+	OPT_ROW(struct rows_opts, answers, .name = "answers", .shown = "FILE",
+		.help = "JSON Lines of {\"row\", \"text\"}: what a model said to rows of FILE, held against "
+			"the calls "
+			"that these accept"),
 	OPT_ROW(struct rows_opts, json, .name = "json", .help = "the counts as JSON"),
 	OPT_ROW(struct rows_opts, files, .name = "file", .positional = true, .many = true, .shown = "FILE",
 		.help = "rows: JSON Lines, or one JSON array"),
@@ -313,7 +318,15 @@ static enum status check(const struct rows_opts *o, struct error *err)
 {
 	if (!o->files.count)
 		return error_set(err, STATUS_BAD_INPUT, "rows needs a file of rows");
-	if ((o->template || o->length_max) && !o->model)
+	if (o->answers && (o->out || o->show || o->format == FORMAT_BFCL || o->files.count != 1))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"--answers takes one file of rows, and --model or --chat-template: by it calls are "
+			"read");
+	if (o->answers && !o->model && (!o->template || !strcmp(o->template, "auto")))
+		return error_set(err, STATUS_BAD_INPUT,
+				 "--answers needs --chat-template, by which calls are read");
+	if (((o->template && !o->answers) || o->length_max) && !o->model)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "--%s needs --model, by whose tokenizer tokens are counted",
 				 o->template ? "chat-template" : "max-length");
@@ -327,6 +340,32 @@ static enum status check(const struct rows_opts *o, struct error *err)
 	return o->out ? check_outputs(o, err) : STATUS_OK;
 }
 
+static enum status judge(const struct rows_opts *o, struct error *err)
+{
+	const struct template *template = NULL;
+	struct tokenizer *tokenizer = NULL;
+	struct answer_totals totals;
+	json_t *lines = NULL, *out;
+	enum status st = o->model ? tokenizer_open(&tokenizer, o->model, err) : STATUS_OK;
+
+	if (!st)
+		st = template_find(&template, o->template, template_setting, tokenizer, err);
+	if (!st)
+		st = answers_judge_file(&lines, &totals, o->files.word[0], (enum rows_format)o->format,
+					o->answers, template, err);
+	if (!st && o->json) {
+		out = answer_totals_json(&totals);
+		json_object_set_new(out, "answers", lines);
+		show_json(out, 0);
+		json_decref(out);
+	} else if (!st) {
+		answers_show(&totals);
+		json_decref(lines);
+	}
+	tokenizer_close(&tokenizer);
+	return st;
+}
+
 static int run(const struct command_context *c, const void *opts_)
 {
 	const struct rows_opts *o = opts_;
@@ -335,6 +374,8 @@ static int run(const struct command_context *c, const void *opts_)
 	struct error err = {0};
 	enum status st = check(o, &err);
 
+	if (!st && o->answers)
+		return (st = judge(o, &err)) ? judged_complain(c, &err) : EXIT_PASS;
 	if (!st)
 		st = gather(&g, c, o, &err);
 	if (!st && o->out)

@@ -144,7 +144,8 @@ static enum status add_row(json_t *rows, const json_t *line, const json_t *truth
 	}
 	json_array_append_new(messages, json_pack("{ss ss so}", "role", "assistant", "content", "",
 						  "tool_calls", calls_of(truth)));
-	row = json_pack("{so so}", "messages", messages, "tools", tools_of(functions));
+	row = json_pack("{so so sO}", "messages", messages, "tools", tools_of(functions), "ground_truth",
+			truth);
 	return json_array_append_new(rows, row) ? error_set(err, STATUS_NO_RESOURCE, "%s", path) : STATUS_OK;
 }
 

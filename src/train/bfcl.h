@@ -9,8 +9,9 @@
 #include "core/error.h"
 
 /*
- * `folder`: bfcl_eval/data. An array of {"messages", "tools"}: each answer takes the first accepted value of
- * an argument, and leaves out those that may be left out. Owner: caller, json_decref.
+ * `folder`: bfcl_eval/data. An array of {"messages", "tools", "ground_truth"}: each answer takes the first
+ * accepted value of an argument, and leaves out those that may be left out; ground_truth has all that are
+ * accepted (train/answers.h). Owner: caller, json_decref.
  */
 enum status bfcl_read(json_t **rows, const char *folder, struct error *err);
 #endif

@@ -1,5 +1,6 @@
 #!/bin/sh
-# assay rows and assay tokens: rows of every format counted, converted, divided, shown and refused. usage: rows.sh ASSAY ROOT
+# assay rows and assay tokens: rows of every format counted, converted, divided, shown and refused; answers to rows, made and judged.
+# usage: rows.sh ASSAY ROOT
 set -u
 assay=$(realpath "$1") root=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tap.sh"
@@ -52,6 +53,32 @@ printf '{"messages":[{"role":"user","content":"q"}]}\n\n{"messages":5}\n' > wron
 ok "a wrong row ends it, with file and line" eval '! expect 0 rows wrong.jsonl && says "wrong.jsonl:3: messages is no array" err'
 ok "rows of which none is left are told by what became of them" eval 'sed 1q wrong.jsonl > no.jsonl; expect 64 rows no.jsonl --model "$model" --chat-template chatml && says "left: 1 in which no assistant speaks, by" err'
 ok "unless so many may be wrong" eval 'expect 0 rows wrong.jsonl --max-bad 1 && says "^bad  *1$" out && says "wrong.jsonl:3: .*left out" err'
+
+call() { printf '<tool_call>\\n{\\"name\\": \\"f\\", \\"arguments\\": {\\"a\\": %s}}\\n</tool_call>' "$1"; }
+for i in 1 2 3; do
+	printf '{"messages":[{"role":"user","content":"q%s"},{"role":"assistant","content":"","tool_calls":[{"name":"f","arguments":{"a":%s}}]}],' $i $i
+	printf '"tools":[{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"integer"}}}}]}\n'
+done > asked.jsonl
+for i in 1 2 3; do printf '{"row":%s,"text":"%s"}\n' $i "$(call 2)"; done > said.jsonl
+ok "answers are held against what rows accept" expect 0 rows asked.jsonl --answers said.jsonl --chat-template qwen2.5
+ok "and counted" eval 'says "^answers  *3$" out && says "^functions are those wanted  *3  100.0 %$" out && says "^accepted  *1  33.3 %$" out'
+ok "each with its verdict in JSON" eval 'expect 0 rows asked.jsonl --answers said.jsonl --chat-template qwen2.5 --json && says "\"exact\": 1" out && says "f: a: 2 is not accepted" out'
+ok "which need a template by which calls are read" eval 'expect 64 rows asked.jsonl --answers said.jsonl && says "needs --chat-template" err && expect 64 rows asked.jsonl --answers said.jsonl --chat-template auto'
+ok "and one file of rows" eval 'expect 64 rows asked.jsonl chat.jsonl --answers said.jsonl --chat-template qwen2.5 && says "takes one file" err'
+printf '{"row":4,"text":""}\n' > beyond.jsonl
+ok "an answer to no row is told by its line" eval 'expect 64 rows asked.jsonl --answers beyond.jsonl --chat-template qwen2.5 && says "beyond.jsonl:1: row 4: asked.jsonl has 3 rows" err'
+printf '\n{"row":1}\n' > beyond.jsonl
+ok "nor is one without a text" eval 'expect 64 rows asked.jsonl --answers beyond.jsonl --chat-template qwen2.5 && says "beyond.jsonl:2: an answer is" err'
+
+expect 0 make-model --shape tiny-llama --out model || cat err
+ok "a model answers each row of a file" eval 'expect 0 generate model --rows asked.jsonl --chat-template qwen2.5 --tokens 5 --out made.jsonl && says "^answers  *3$" out && says "3 answers were cut at 5 tokens" err'
+ok "what it said is kept with its verdict" eval '[ "$(grep -c "\"row\":[123],\"text\":.*\"exact\":false,\"why\":" made.jsonl)" = 3 ]'
+ok "the same again, and judged from the file as it was" eval 'cp out first; expect 0 generate model --rows asked.jsonl --chat-template qwen2.5 --tokens 5 --out again.jsonl && cmp made.jsonl again.jsonl && expect 0 rows asked.jsonl --answers made.jsonl --chat-template qwen2.5 && cmp first out'
+ok "the first so many" eval 'expect 0 generate model --rows asked.jsonl --chat-template qwen2.5 --tokens 5 --max-rows 2 --json && says "\"rows\": 2" out && says "\"cut\": 2" out && says "\"tokens\": 10" out'
+ok "an answer is that of generate alone" eval 'sed "1s/,{\"role\":\"assistant\".*}],\"tools\"/],\"tools\"/; q" asked.jsonl > ask.json && expect 0 generate model --messages ask.json --chat-template qwen2.5 --tokens 5 --json && sed -n "s/^ \"text\": //p" out | sed "s/,$//" > alone && grep -qF "$(cat alone)" made.jsonl'
+ok "rows with nothing to hold an answer against are told before a model is loaded" eval 'expect 64 generate model --rows wrong.jsonl --chat-template qwen2.5 && says "wrong.jsonl:1: the last message is not the assistant" err'
+ok "where answers cannot be written, nothing is made" eval '! expect 0 generate model --rows asked.jsonl --chat-template qwen2.5 --out no/made.jsonl && says "no/made.jsonl" err'
+ok "what contradicts rows is refused" eval 'expect 64 generate model text --rows asked.jsonl && says "one of them" err && expect 64 generate model --rows asked.jsonl --raw && says "contradict" err && expect 64 generate model x --out a && says "out needs --rows" err'
 : > empty.jsonl
 ok "a file without rows is refused" eval '! expect 0 rows empty.jsonl && says "empty.jsonl: no rows" err'
 finish

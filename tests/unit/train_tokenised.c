@@ -283,7 +283,8 @@ static void test_bfcl__answers_become_calls(void **state)
 		"1,"
 		"\"z\":{\"k\":true,\"bare\":5},\"l\":[{\"k\":1}]}}}]}],\"tools\":[{\"type\":\"function\","
 		"\"function\":{\"name\":\"m.f\",\"parameters\":{\"type\":\"object\",\"properties\":{\"type\":"
-		"{\"type\":\"number\"}}}}}]}");
+		"{\"type\":\"number\"}}}}}],\"ground_truth\":[{\"m.f\":{\"x\":[1,2],\"y\":[\"\",3],\"z\":[{\"k\":[true],"
+		"\"o\":[\"\"],\"bare\":5}],\"l\":[[{\"k\":[1]}]]}}]}");
 	free(text);
 	json_decref(rows);
 	write_in(path, "{\"id\":\"b\",\"ground_truth\":[]}\n");
