@@ -145,6 +145,17 @@ enum status gpu_launch_1d(struct gpu_kernel *k, struct gpu_stream *s, unsigned b
 	return gpu_launch(k, s, grid, block, shared_bytes, args, err);
 }
 
+enum status gpu_launch_together(struct gpu_kernel *k, struct gpu_stream *s, unsigned blocks, unsigned threads,
+				unsigned shared_bytes, const void *args, struct error *err)
+{
+	void *params[] = {(void *)(uintptr_t)args};
+	enum status st = opt_into_shared(k, shared_bytes, err);
+
+	return st ? st
+		  : CUDA_CALL(&k->device->cu, err, launch_cooperative, k->function, blocks, 1, 1, threads, 1, 1,
+			      shared_bytes, s->raw, params);
+}
+
 enum status gpu_kernel_occupancy(struct gpu_kernel *k, unsigned threads, unsigned shared_bytes,
 				 unsigned *blocks, struct error *err)
 {

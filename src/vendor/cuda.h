@@ -36,6 +36,7 @@
 	X(CUDA_ERROR_LAUNCH_TIMEOUT, 702, VENDOR, VENDOR_CALL)                 \
 	X(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 704, VENDOR, VENDOR_CALL)    \
 	X(CUDA_ERROR_LAUNCH_FAILED, 719, VENDOR, VENDOR_CALL)                  \
+	X(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, 720, UNSUPPORTED, UNSUPPORTED) \
 	X(CUDA_ERROR_NOT_PERMITTED, 800, UNAVAILABLE, PERMISSION)              \
 	X(CUDA_ERROR_NOT_SUPPORTED, 801, UNSUPPORTED, UNSUPPORTED)             \
 	X(CUDA_ERROR_SYSTEM_NOT_READY, 802, UNAVAILABLE, FABRIC_STATE)         \
@@ -204,6 +205,9 @@ typedef struct CUtensorMap_st {
 	X(REQUIRED, CUresult, launch, cuLaunchKernel,                                                         \
 	  (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,        \
 	   unsigned shared_bytes, CUstream s, void **params, void **extra))                                   \
+	X(REQUIRED, CUresult, launch_cooperative, cuLaunchCooperativeKernel,                                  \
+	  (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,        \
+	   unsigned shared_bytes, CUstream s, void **params))                                                 \
 	X(REQUIRED, CUresult, graph_instantiate, cuGraphInstantiateWithFlags,                                 \
 	  (CUgraphExec *x, CUgraph g, unsigned long long flags))                                              \
 	X(REQUIRED, CUresult, graph_launch, cuGraphLaunch, (CUgraphExec x, CUstream s))                       \

@@ -176,6 +176,16 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 	return fake_enqueue(s, &o);
 }
 
+/* More blocks than there is room for would wait for each other for ever. */
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+				   unsigned bz, unsigned shared_bytes, CUstream s, void **params)
+{
+	STAGED(cuLaunchCooperativeKernel);
+	if (gx * gy * gz > stage_number("sms", 132) * (shared_bytes > 113 << 10 || bx * by * bz > 512 ? 1 : 2))
+		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+	return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared_bytes, s, params, NULL);
+}
+
 CUresult cuLibraryLoadData(CUlibrary *l, const void *code, CUjit_option *jit, void **jit_values,
 			   unsigned jit_count, CUlibraryOption *options, void **values, unsigned count)
 {

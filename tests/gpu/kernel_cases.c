@@ -18,6 +18,7 @@ static const struct kernel_group *const groups[] = {
 	&group_clock,
 	&group_collective,
 	&group_data,
+	&group_decode,
 	&group_hbm,
 	&group_link,
 	&group_memory,

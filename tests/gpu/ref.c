@@ -9,6 +9,7 @@ const struct ref_row *ref_find(const char *entry)
 						      ref_collective,
 						      ref_memory,
 						      ref_data,
+						      ref_decode,
 						      ref_hbm,
 						      ref_link,
 						      ref_operand};

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A token at a time at batch 1: what the decode kernels share. Weights and the cache are BF16, everything else is F32;
+ * sums are F32. One block an SM, DECODE_THREADS each, decode_shared() bytes of shared memory.
+ *
+ *   decode_linear  one linear map with what is fused to it: the norm before it, bias, residual, SwiGLU, adapters behind
+ *   decode_attend  RoPE (and the head norm), the cache's new row, attention to the whole cache, split over blocks
+ *   decode_tokens  whole tokens, one after the other, by a grid that stays: launched together (cooperative), it meets at a
+ *                  barrier in device memory between steps and brings the next step's weights into L2 meanwhile
+ */
+#ifndef KERNEL_DECODE_H
+#define KERNEL_DECODE_H
+#include "kernel/args.h"
+
+enum {
+	DECODE_THREADS = 512,
+	DECODE_WARPS = DECODE_THREADS / 32,
+	DECODE_CHUNK = 256,	/* elements of a row that a warp takes at once */
+	DECODE_ADAPTERS = 3,	/* of one map */
+	DECODE_GROUP = 8,	/* query heads of one KV head that are kept in registers */
+	DECODE_KEYS = 2,	/* keys that a thread has in flight */
+	DECODE_SPLIT_KEYS = 64, /* a split of the cache has as many, at least */
+	DECODE_SPLITS = 64,	/* of one KV head's cache, at most */
+	DECODE_STOPS = 8,
+	DECODE_MISC = 96 /* words of shared memory that a block keeps notes in */
+};
+
+/* y = W x + bias + scale * B (A x). Rows are 16-byte aligned: `in`, ld are multiples of 8. */
+struct decode_map {
+	DEVICE_PTR(const uint16_t) w;			 /* (out, in), ld */
+	DEVICE_PTR(const uint16_t) bias;		 /* (out); 0: absent */
+	DEVICE_PTR(const uint16_t) a;			 /* (adapters * rank, in), without gaps */
+	DEVICE_PTR(const uint16_t) b[DECODE_ADAPTERS];	 /* (its rows of y, rank), without gaps */
+	uint32_t begin[DECODE_ADAPTERS], end[DECODE_ADAPTERS]; /* its rows of y */
+	uint32_t out, in, ld;
+	uint32_t adapters, rank;
+	float scale;
+};
+static_assert(sizeof(struct decode_map) == 96, "layout shared with nvcc");
+
+struct decode_layer {
+	struct decode_map qkv, o, gate_up, down;
+	DEVICE_PTR(const uint16_t) norm1; /* (hidden) */
+	DEVICE_PTR(const uint16_t) norm2;
+	DEVICE_PTR(const uint16_t) q_norm; /* (head_dim); 0: absent */
+	DEVICE_PTR(const uint16_t) k_norm;
+	DEVICE_PTR(uint16_t) kv; /* (positions, 2 kv_heads head_dim): keys, then values */
+};
+static_assert(sizeof(struct decode_layer) == 424, "layout shared with nvcc");
+
+enum decode_kind {
+	DECODE_PLAIN,  /* out = y */
+	DECODE_ADD,    /* out = residual + y */
+	DECODE_SWIGLU, /* y is gate, then up: out = silu(gate) * up */
+	DECODE_LOGITS, /* out = y, and best[block]: the largest of ids below `limit`, the lowest of equals */
+	DECODE_DOWN    /* u = A x */
+};
+
+/* Of one block's rows of logits. */
+struct decode_best {
+	float value;
+	int32_t id;	   /* -1: none of its rows is below the limit */
+	uint32_t infinite; /* one is NaN or infinite */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct decode_best) == 16, "layout shared with nvcc");
+
+/* Any grid. Adapters: one launch with DECODE_DOWN, then that of the kind wanted. */
+struct decode_linear_args {
+	struct decode_map map;
+	DEVICE_PTR(const float) x;	  /* (in) */
+	DEVICE_PTR(const uint16_t) norm;  /* (in): x is normed before; 0: it is not */
+	DEVICE_PTR(const float) residual; /* (out); may be `out` */
+	DEVICE_PTR(float) out;		  /* (out); SWIGLU: (out / 2) */
+	DEVICE_PTR(float) u;		  /* (adapters * rank) */
+	DEVICE_PTR(struct decode_best) best; /* (grid); LOGITS alone */
+	float eps;
+	uint32_t kind;
+	uint32_t limit, reserved;
+};
+static_assert(sizeof(struct decode_linear_args) == 160, "layout shared with nvcc");
+
+struct decode_heads {
+	uint32_t heads, kv_heads, head_dim; /* head_dim: 16, 32, 64, 128 or 256 */
+	float eps, scale;
+	uint32_t reserved;
+};
+
+/* Any grid; q heads' share of a split is (m, l) and a sum, which the split that ends last adds up in their order. */
+struct decode_attend_args {
+	DEVICE_PTR(const float) qkv;	 /* ((heads + 2 kv_heads) head_dim) */
+	DEVICE_PTR(const float) cos_sin; /* (positions, head_dim): head_dim / 2 cosines, as many sines */
+	DEVICE_PTR(const uint16_t) q_norm;
+	DEVICE_PTR(const uint16_t) k_norm;
+	DEVICE_PTR(uint16_t) kv;      /* (positions, 2 kv_heads head_dim): row `position` is written */
+	DEVICE_PTR(float) o;	      /* (heads head_dim) */
+	DEVICE_PTR(float) part;	      /* (DECODE_SPLITS, heads, head_dim + 2) */
+	DEVICE_PTR(uint32_t) arrived; /* (kv_heads): 0 before and after */
+	struct decode_heads heads;
+	uint32_t position, reserved;
+};
+static_assert(sizeof(struct decode_attend_args) == 96, "layout shared with nvcc");
+
+struct decode_state {
+	int32_t token;	   /* the next to be fed */
+	uint32_t position; /* where it comes to stand */
+	uint32_t made;	   /* tokens that this launch chose */
+	uint32_t stopped;  /* one of them was a stop: no launch does anything after it */
+	uint32_t infinite; /* the token of this launch whose logits had NaN or infinity, counted from 1; 0: none */
+	uint32_t reserved[3];
+};
+static_assert(sizeof(struct decode_state) == 32, "layout shared with nvcc");
+
+/* Cooperative. `barrier` is 0 before each launch. position + count <= positions of the cache and of cos_sin. */
+struct decode_tokens_args {
+	DEVICE_PTR(const struct decode_layer) layers;
+	DEVICE_PTR(const uint16_t) embed; /* (vocab, hidden) */
+	DEVICE_PTR(const uint16_t) norm;  /* (hidden) */
+	DEVICE_PTR(const uint16_t) head;  /* (vocab, hidden) */
+	DEVICE_PTR(const float) cos_sin;
+	DEVICE_PTR(struct decode_state) state;
+	DEVICE_PTR(int32_t) chosen;	     /* (count) */
+	DEVICE_PTR(struct decode_best) best; /* (grid) */
+	DEVICE_PTR(uint32_t) barrier;
+	DEVICE_PTR(uint32_t) arrived; /* (kv_heads): 0 before and after */
+	DEVICE_PTR(float) x;	      /* (hidden): a layer's input */
+	DEVICE_PTR(float) x2;	      /* (hidden): behind attention */
+	DEVICE_PTR(float) qkv;
+	DEVICE_PTR(float) o;
+	DEVICE_PTR(float) h;	  /* (ffn) */
+	DEVICE_PTR(float) u;	  /* (adapters * rank), the most of any map; 0: no adapters */
+	DEVICE_PTR(float) part;	  /* (DECODE_SPLITS, heads, head_dim + 2) */
+	DEVICE_PTR(float) logits; /* (vocab): of the last token fed */
+	struct decode_heads heads;
+	uint32_t layer_count, hidden, vocab, limit; /* ids below `limit` may be chosen */
+	uint32_t count;				    /* tokens to make */
+	uint32_t prefetch, prefetch_o; /* bytes of the next map's weights that a warp brings into L2 while it waits; of o's
+					* while attention runs */
+	uint32_t stops;
+	int32_t stop[DECODE_STOPS];
+};
+static_assert(sizeof(struct decode_tokens_args) == 232, "layout shared with nvcc");
+
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+static inline uint32_t decode_padded(uint32_t in)
+{
+	return (in + DECODE_CHUNK - 1) / DECODE_CHUNK * DECODE_CHUNK;
+}
+
+/* Floats of shared memory that attention takes, from the begin of the block's: q; scores; sums of each warp. */
+static inline uint32_t decode_attend_floats(const struct decode_heads *h)
+{
+	uint32_t group = h->heads / h->kv_heads;
+
+	return group * h->head_dim + DECODE_GROUP * DECODE_KEYS * DECODE_THREADS * 8 / h->head_dim +
+	       DECODE_WARPS * (group < DECODE_GROUP ? group : DECODE_GROUP) * h->head_dim;
+}
+
+/* Rows that a block of the grid has of a map, at most. */
+static inline uint32_t decode_rows(uint32_t out, uint32_t grid)
+{
+	return 2 * (out / 2 / grid + 1) + 1; /* gate and up are dealt in pairs */
+}
+
+/* Bytes of shared memory for maps of at most `in` columns and `out` rows with at most u_max adapters * rank; heads may be NULL:
+ * no attention. */
+static inline uint32_t decode_shared(const struct decode_heads *h, uint32_t in_max, uint32_t out_max, uint32_t u_max,
+				     uint32_t grid)
+{
+	uint32_t front = decode_padded(in_max) + u_max + decode_rows(out_max, grid);
+	uint32_t attend = h ? decode_attend_floats(h) : 0;
+
+	if (front < 2 * DECODE_THREADS)
+		front = 2 * DECODE_THREADS; /* the search for the largest logit */
+	/* notes, two layers' tables, and what a step works in */
+	return 4 * (DECODE_MISC + (front > attend ? front : attend)) + 2 * (uint32_t)sizeof(struct decode_layer);
+}
+#endif

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "decode_bed.h"
+#include "core/random.h"
+#include "ref.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+static float from_bf16(uint16_t bits)
+{
+	uint32_t word = (uint32_t)bits << 16;
+	float f;
+
+	memcpy(&f, &word, sizeof(f));
+	return f;
+}
+
+static uint16_t to_bf16(float f)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &f, sizeof(bits));
+	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+static uint64_t reserve(struct decode_bed *b, uint64_t bytes, struct decode_region r)
+{
+	r.at = b->size;
+	if (b->regions == sizeof(b->region) / sizeof(b->region[0]))
+		abort();
+	b->region[b->regions++] = r;
+	b->size += (bytes + 15) / 16 * 16;
+	return r.at;
+}
+
+uint64_t decode_bed_random(struct decode_bed *b, uint64_t count, float scale, float centre, bool bf16)
+{
+	const uint64_t bytes = count * (bf16 ? 2 : 4);
+
+	return reserve(b, bytes,
+		       (struct decode_region){
+			       .count = bytes, .random = true, .bf16 = bf16, .scale = scale, .centre = centre});
+}
+
+uint64_t decode_bed_out(struct decode_bed *b, uint64_t count, double most, unsigned width)
+{
+	return reserve(b, count * width,
+		       (struct decode_region){.count = count, .kind = width == 2 ? BED_BF16 : BED_F32, .most = most});
+}
+
+uint64_t decode_bed_best(struct decode_bed *b, uint64_t count)
+{
+	return reserve(b, count * sizeof(struct decode_best), (struct decode_region){.count = count, .kind = BED_BEST, .most = 1e-5});
+}
+
+uint64_t decode_bed_zeros(struct decode_bed *b, uint64_t bytes)
+{
+	return reserve(b, bytes, (struct decode_region){.count = bytes});
+}
+
+uint64_t decode_bed_scratch(struct decode_bed *b, uint64_t bytes)
+{
+	return reserve(b, bytes, (struct decode_region){.count = bytes, .kind = BED_SCRATCH});
+}
+
+static void fill(const struct decode_bed *b, int index)
+{
+	const struct decode_region *r = &b->region[index];
+
+	for (uint64_t i = 0; r->random && i < r->count / (r->bf16 ? 2 : 4); i++) {
+		float v = r->centre + r->scale * random_f32(b->seed, (uint32_t)index, i);
+
+		if (r->bf16)
+			((uint16_t *)(b->host + r->at))[i] = to_bf16(v);
+		else
+			((float *)(b->host + r->at))[i] = v;
+	}
+}
+
+enum status decode_bed_open(struct decode_bed *b, struct kit *k, struct error *err)
+{
+	enum status st;
+
+	b->host = calloc(b->size, 1);
+	if (!b->host)
+		return error_set(err, STATUS_NO_RESOURCE, "no memory to compare");
+	for (int i = 0; i < b->regions; i++)
+		fill(b, i);
+	st = kit_alloc(k, &b->device, b->size, err);
+	return st ? st : gpu_copy_to(k->device, b->device.data, b->host, b->size, err);
+}
+
+static double number(const uint8_t *p, enum decode_bed_kind kind, uint64_t i)
+{
+	return kind == BED_BF16	  ? (double)from_bf16(((const uint16_t *)p)[i])
+	       : kind == BED_BEST ? (double)((const struct decode_best *)p)[i].value
+				  : (double)((const float *)p)[i];
+}
+
+static enum status compare_numbers(const struct decode_region *r, const uint8_t *found, const uint8_t *expected,
+				   const char *what, int index, struct error *err)
+{
+	double largest = 0;
+
+	for (uint64_t i = 0; i < r->count; i++)
+		largest = fmax(largest, fabs(number(expected, r->kind, i)));
+	for (uint64_t i = 0; i < r->count; i++) {
+		const double f = number(found, r->kind, i), e = number(expected, r->kind, i);
+
+		if (!(fabs(f - e) <= r->most * largest))
+			return error_set(err, STATUS_MISMATCH, "%s: place %d, element %" PRIu64 " of %" PRIu64
+					 " is %.9g, the reference has %.9g (largest %.3g)",
+					 what, index, i, r->count, f, e, largest);
+		if (r->kind == BED_BEST && memcmp(found + i * sizeof(struct decode_best) + 4,
+						  expected + i * sizeof(struct decode_best) + 4, 8))
+			return error_set(err, STATUS_MISMATCH, "%s: block %" PRIu64 "'s best is another", what, i);
+	}
+	return STATUS_OK;
+}
+
+enum status decode_bed_compare(struct decode_bed *b, struct kit *k, const char *what, struct error *err)
+{
+	uint8_t *found = malloc(b->size);
+	enum status st = found ? gpu_copy_from(k->device, found, b->device.data, b->size, err)
+			       : error_set(err, STATUS_NO_RESOURCE, "no memory to compare");
+
+	for (int i = 0; !st && i < b->regions; i++) {
+		const struct decode_region *r = &b->region[i];
+
+		if (r->kind == BED_SAME && memcmp(found + r->at, b->host + r->at, r->count))
+			st = error_set(err, STATUS_MISMATCH, "%s: place %d, which should be as in the reference, is not", what,
+				       i);
+		else if (r->kind != BED_SAME && r->kind != BED_SCRATCH)
+			st = compare_numbers(r, found + r->at, b->host + r->at, what, i, err);
+	}
+	if (!st)
+		st = kit_guards(k, &b->device, what, err);
+	free(found);
+	return st;
+}
+
+void decode_bed_close(struct decode_bed *b, struct kit *k)
+{
+	kit_free(k, &b->device);
+	free(b->host);
+	b->host = NULL;
+}
+
+static const struct decode_bed_model models[DECODE_BED_MODELS] = {
+#define TINY                                                                                                 \
+	.hidden = 96, .layers = 3, .heads = 6, .kv_heads = 2, .head_dim = 32, .ffn = 160, .vocab = 320
+	[DECODE_BED_TINY] = {TINY, .qkv_bias = true},
+	[DECODE_BED_TINY_QWEN3] = {TINY, .qk_norm = true, .tied = true},
+	[DECODE_BED_TINY_LORA] = {TINY, .rank = 8},
+	[DECODE_BED_TINY_STOP] = {TINY, .stops = 2},
+	[DECODE_BED_SMALL] = {.hidden = 576,
+			      .layers = 4,
+			      .heads = 9,
+			      .kv_heads = 3,
+			      .head_dim = 64,
+			      .ffn = 1536,
+			      .vocab = 4096,
+			      .tied = true},
+};
+
+static uint32_t qkv_rows(const struct decode_bed_model *m)
+{
+	return (m->heads + 2 * m->kv_heads) * m->head_dim;
+}
+
+/* A map's columns, rows, adapters and where their rows begin. */
+struct map_size {
+	uint32_t in, out, adapters, begin[DECODE_ADAPTERS + 1];
+};
+
+static void sizes_of(const struct decode_bed_model *m, struct map_size s[4])
+{
+	const uint32_t q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
+
+	s[0] = (struct map_size){m->hidden, q + 2 * kv, 3, {0, q, q + kv, q + 2 * kv}};
+	s[1] = (struct map_size){q, m->hidden, 1, {0, m->hidden}};
+	s[2] = (struct map_size){m->hidden, 2 * m->ffn, 2, {0, m->ffn, 2 * m->ffn}};
+	s[3] = (struct map_size){m->ffn, m->hidden, 1, {0, m->hidden}};
+}
+
+static void place_layer(struct decode_bed *b, const struct decode_bed_model *m, struct decode_bed_layer *l)
+{
+	const uint64_t row = (uint64_t)2 * m->kv_heads * m->head_dim;
+	struct map_size s[4];
+
+	sizes_of(m, s);
+	for (int i = 0; i < 4; i++) {
+		const float scale = 2 / sqrtf((float)s[i].in);
+
+		l->w[i] = decode_bed_random(b, (uint64_t)s[i].in * s[i].out, scale, 0, true);
+		l->a[i] = decode_bed_random(b, (uint64_t)s[i].adapters * m->rank * s[i].in, scale, 0, true);
+		for (uint32_t j = 0; j < s[i].adapters; j++)
+			l->b[i][j] = decode_bed_random(b, (uint64_t)(s[i].begin[j + 1] - s[i].begin[j]) * m->rank, 0.3f, 0,
+						       true);
+	}
+	l->bias = decode_bed_random(b, qkv_rows(m), 0.5f, 0, true);
+	l->norm1 = decode_bed_random(b, m->hidden, 0.3f, 1, true);
+	l->norm2 = decode_bed_random(b, m->hidden, 0.3f, 1, true);
+	l->q_norm = decode_bed_random(b, m->head_dim, 0.3f, 1, true);
+	l->k_norm = decode_bed_random(b, m->head_dim, 0.3f, 1, true);
+	l->kv = decode_bed_random(b, m->before * row, 1, 0, true);
+	decode_bed_out(b, m->count * row, 1e-2, sizeof(uint16_t));
+}
+
+void decode_bed_model(struct decode_bed *b, struct decode_bed_model *m, unsigned which, uint32_t before, uint32_t count,
+		      uint32_t blocks)
+{
+	*m = models[which];
+	m->before = before;
+	m->count = count;
+	for (uint32_t i = 0; i < m->layers; i++)
+		place_layer(b, m, &m->layer[i]);
+	m->embed = decode_bed_random(b, (uint64_t)m->vocab * m->hidden, 1, 0, true);
+	m->head = m->tied ? m->embed : decode_bed_random(b, (uint64_t)m->vocab * m->hidden, 0.3f, 0, true);
+	m->norm = decode_bed_random(b, m->hidden, 0.3f, 1, true);
+	m->cos_sin = decode_bed_random(b, (uint64_t)(before + count) * m->head_dim, 1, 0, false);
+	m->table = decode_bed_scratch(b, m->layers * sizeof(struct decode_layer));
+	m->state = decode_bed_zeros(b, sizeof(struct decode_state));
+	m->chosen = decode_bed_zeros(b, count * sizeof(int32_t));
+	m->best = decode_bed_scratch(b, blocks * sizeof(struct decode_best));
+	m->barrier = decode_bed_scratch(b, sizeof(uint32_t));
+	m->arrived = decode_bed_zeros(b, m->kv_heads * sizeof(uint32_t));
+	m->x = decode_bed_out(b, m->hidden, 2e-3, sizeof(float));
+	m->x2 = decode_bed_out(b, m->hidden, 2e-3, sizeof(float));
+	m->qkv = decode_bed_out(b, qkv_rows(m), 2e-3, sizeof(float));
+	m->o = decode_bed_out(b, (uint64_t)m->heads * m->head_dim, 4e-3, sizeof(float));
+	m->h = decode_bed_out(b, m->ffn, 2e-3, sizeof(float));
+	m->u = decode_bed_scratch(b, (uint64_t)3 * m->rank * sizeof(float));
+	m->part = decode_bed_scratch(b, (uint64_t)DECODE_SPLITS * m->heads * (m->head_dim + 2) * sizeof(float));
+	m->logits = decode_bed_out(b, m->vocab, 2e-3, sizeof(float));
+}
+
+static struct decode_map map_at(const struct decode_bed_model *m, const struct decode_bed_layer *l, int i, uint64_t base)
+{
+	struct map_size s[4];
+	struct decode_map map;
+
+	sizes_of(m, s);
+	map = (struct decode_map){.w = base + l->w[i],
+				  .bias = i == 0 && m->qkv_bias ? base + l->bias : 0,
+				  .out = s[i].out,
+				  .in = s[i].in,
+				  .ld = s[i].in};
+	if (!m->rank)
+		return map;
+	map.a = base + l->a[i];
+	map.adapters = s[i].adapters;
+	map.rank = m->rank;
+	map.scale = 0.5f;
+	for (uint32_t j = 0; j < s[i].adapters; j++) {
+		map.b[j] = base + l->b[i][j];
+		map.begin[j] = s[i].begin[j];
+		map.end[j] = s[i].begin[j + 1];
+	}
+	return map;
+}
+
+static void layers_at(const struct decode_bed_model *m, uint64_t base, struct decode_layer *out)
+{
+	for (uint32_t i = 0; i < m->layers; i++) {
+		const struct decode_bed_layer *l = &m->layer[i];
+
+		out[i] = (struct decode_layer){.qkv = map_at(m, l, 0, base),
+					       .o = map_at(m, l, 1, base),
+					       .gate_up = map_at(m, l, 2, base),
+					       .down = map_at(m, l, 3, base),
+					       .norm1 = base + l->norm1,
+					       .norm2 = base + l->norm2,
+					       .q_norm = m->qk_norm ? base + l->q_norm : 0,
+					       .k_norm = m->qk_norm ? base + l->k_norm : 0,
+					       .kv = base + l->kv};
+	}
+}
+
+static struct decode_tokens_args args_at(const struct decode_bed_model *m, uint64_t base)
+{
+	return (struct decode_tokens_args){.layers = base + m->table,
+					   .embed = base + m->embed,
+					   .norm = base + m->norm,
+					   .head = base + m->head,
+					   .cos_sin = base + m->cos_sin,
+					   .state = base + m->state,
+					   .chosen = base + m->chosen,
+					   .best = base + m->best,
+					   .barrier = base + m->barrier,
+					   .arrived = base + m->arrived,
+					   .x = base + m->x,
+					   .x2 = base + m->x2,
+					   .qkv = base + m->qkv,
+					   .o = base + m->o,
+					   .h = base + m->h,
+					   .u = base + m->u,
+					   .part = base + m->part,
+					   .logits = base + m->logits,
+					   .heads = {m->heads, m->kv_heads, m->head_dim, 1e-6f,
+						     1 / sqrtf((float)m->head_dim), 0},
+					   .layer_count = m->layers,
+					   .hidden = m->hidden,
+					   .vocab = m->vocab,
+					   .limit = m->vocab - 20,
+					   .count = m->count,
+					   .prefetch = 4096,
+					   .prefetch_o = 8192,
+					   .stops = m->stops};
+}
+
+enum status decode_bed_point(struct decode_bed *b, const struct decode_bed_model *m, struct kit *k,
+			     struct decode_tokens_args *host, struct decode_tokens_args *device, struct error *err)
+{
+	const struct decode_state state = {.token = 7, .position = m->before};
+	enum status st;
+
+	memcpy(b->host + m->state, &state, sizeof(state));
+	layers_at(m, b->device.data, (struct decode_layer *)(b->host + m->table));
+	st = gpu_copy_to(k->device, b->device.data, b->host, b->size, err);
+	layers_at(m, (uintptr_t)b->host, (struct decode_layer *)(b->host + m->table));
+	*host = args_at(m, (uintptr_t)b->host);
+	*device = args_at(m, b->device.data);
+	/* The second token that the model would make ends the text. */
+	if (m->stops) {
+		struct decode_tokens_args two = *host;
+
+		two.count = 2;
+		two.stops = 0;
+		ref_run("decode_tokens", (struct ref_grid){1, DECODE_THREADS}, &two);
+		host->stop[0] = device->stop[0] = -1;
+		host->stop[1] = device->stop[1] = ((int32_t *)(b->host + m->chosen))[1];
+		memcpy(b->host + m->state, &state, sizeof(state));
+		memset(b->host + m->chosen, 0, m->count * sizeof(int32_t));
+	}
+	return st;
+}
+
+uint32_t decode_bed_shared(const struct decode_bed_model *m, uint32_t blocks)
+{
+	const struct decode_heads heads = {m->heads, m->kv_heads, m->head_dim, 0, 0, 0};
+	const uint32_t q = m->heads * m->head_dim, wide = q > m->ffn ? q : m->ffn;
+	const uint32_t tall = m->vocab > 2 * m->ffn ? m->vocab : 2 * m->ffn;
+
+	return decode_shared(&heads, wide > m->hidden ? wide : m->hidden, tall > qkv_rows(m) ? tall : qkv_rows(m), 3 * m->rank + 3,
+			     blocks);
+}

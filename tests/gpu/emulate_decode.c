@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel/decode.cu itself in its references' place: tests/fake's driver, built with this file, runs the kernels' own source. */
+#include "emulate.h"
+#pragma GCC diagnostic ignored "-Wunknown-pragmas" /* of unrolling */
+#pragma GCC diagnostic ignored "-Wshadow"	   /* each kernel declares its shared memory */
+/* emulate.h stands first: it says what nvcc's words mean. */
+#include "kernel/decode.cu"
+#undef __CUDACC__
+#include "ref.h"
+
+static void run_linear(const void *args)
+{
+	decode_linear(*(const struct decode_linear_args *)args);
+}
+
+static void run_attend(const void *args)
+{
+	decode_attend(*(const struct decode_attend_args *)args);
+}
+
+static void run_tokens(const void *args)
+{
+	decode_tokens(*(const struct decode_tokens_args *)args);
+}
+
+static void run(const char *entry, struct ref_grid grid, const void *args)
+{
+	emulate(strstr(entry, "linear")	  ? run_linear
+		: strstr(entry, "attend") ? run_attend
+					  : run_tokens,
+		args, grid.blocks, grid.threads);
+}
+
+const struct ref_row ref_decode[] = {
+	{"decode_linear", run, sizeof(struct decode_linear_args), offsetof(struct decode_linear_args, out)},
+	{"decode_attend", run, sizeof(struct decode_attend_args), offsetof(struct decode_attend_args, o)},
+	{"decode_tokens", run, sizeof(struct decode_tokens_args), offsetof(struct decode_tokens_args, chosen)},
+	{NULL, NULL, 0, 0},
+};

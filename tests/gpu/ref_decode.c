@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel/decode.cu, in double; only what stands in memory between two steps is rounded. */
+#include "kernel/decode.h"
+#include "ref.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double bf16(uint64_t p, uint64_t i)
+{
+	uint32_t bits = (uint32_t)((const uint16_t *)(uintptr_t)p)[i] << 16;
+	float f;
+
+	memcpy(&f, &bits, sizeof(f));
+	return (double)f;
+}
+
+static uint16_t to_bf16(double v)
+{
+	float f = (float)v;
+	uint32_t bits;
+
+	memcpy(&bits, &f, sizeof(bits));
+	if ((bits & 0x7fffffffu) > 0x7f800000u)
+		return (uint16_t)(bits >> 16 | 0x40u);
+	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+static float *floats(uint64_t p)
+{
+	return (float *)(uintptr_t)p;
+}
+
+static double *doubles(uint64_t count)
+{
+	double *d = calloc(count ? count : 1, sizeof(*d));
+
+	if (!d)
+		abort();
+	return d;
+}
+
+/* The vector that a map multiplies: F32, normed where norm is there. Owner: caller. */
+static double *input(const struct decode_linear_args *a)
+{
+	double *x = doubles(a->map.in), squares = 0, rstd;
+
+	for (uint32_t i = 0; i < a->map.in; i++) {
+		x[i] = (double)floats(a->x)[i];
+		squares += x[i] * x[i];
+	}
+	rstd = 1 / sqrt(squares / a->map.in + (double)a->eps);
+	for (uint32_t i = 0; a->norm && i < a->map.in; i++)
+		x[i] *= rstd * bf16(a->norm, i);
+	return x;
+}
+
+static double row_times(uint64_t w, uint64_t first, uint32_t in, const double *x)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < in; i++)
+		sum += bf16(w, first + i) * x[i];
+	return sum;
+}
+
+static double y_of(const struct decode_linear_args *a, const double *x, uint32_t row)
+{
+	const struct decode_map *m = &a->map;
+	double y = row_times(m->w, (uint64_t)row * m->ld, m->in, x);
+
+	if (m->bias)
+		y += bf16(m->bias, row);
+	for (uint32_t i = 0; i < m->adapters; i++)
+		for (uint32_t j = 0; j < m->rank && row >= m->begin[i] && row < m->end[i]; j++)
+			y += (double)m->scale * bf16(m->b[i], (uint64_t)(row - m->begin[i]) * m->rank + j) *
+			     (double)floats(a->u)[i * m->rank + j];
+	return y;
+}
+
+/* Each block's best of its own rows. */
+static void bests(const struct decode_linear_args *a, uint32_t blocks)
+{
+	struct decode_best *best = (struct decode_best *)(uintptr_t)a->best;
+	const float *out = floats(a->out);
+
+	for (uint32_t b = 0; b < blocks; b++) {
+		uint32_t end = (uint32_t)((uint64_t)a->map.out * (b + 1) / blocks);
+
+		best[b] = (struct decode_best){.id = -1};
+		for (uint32_t i = (uint32_t)((uint64_t)a->map.out * b / blocks); i < end; i++) {
+			best[b].infinite |= !isfinite(out[i]);
+			if (i < a->limit && (best[b].id < 0 || out[i] > best[b].value)) {
+				best[b].value = out[i];
+				best[b].id = (int32_t)i;
+			}
+		}
+	}
+}
+
+static void linear(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct decode_linear_args *a = args;
+	const struct decode_map *m = &a->map;
+	double *x = input(a);
+
+	(void)entry;
+	if (a->kind == DECODE_DOWN) {
+		for (uint32_t i = 0; i < m->adapters * m->rank; i++)
+			floats(a->u)[i] = (float)row_times(m->a, (uint64_t)i * m->in, m->in, x);
+		free(x);
+		return;
+	}
+	for (uint32_t i = 0; i < (a->kind == DECODE_SWIGLU ? m->out / 2 : m->out); i++) {
+		double y = y_of(a, x, i);
+
+		if (a->kind == DECODE_SWIGLU)
+			y = y / (1 + exp(-y)) * y_of(a, x, m->out / 2 + i);
+		if (a->kind == DECODE_ADD)
+			y += (double)floats(a->residual)[i];
+		floats(a->out)[i] = (float)y;
+	}
+	if (a->kind == DECODE_LOGITS)
+		bests(a, grid.blocks);
+	free(x);
+}
+
+/* One head, normed and rotated. */
+static void rotate(const struct decode_attend_args *a, const float *from, uint64_t w, double *to)
+{
+	const uint32_t dim = a->heads.head_dim;
+	const float *angle = floats(a->cos_sin) + (uint64_t)a->position * dim;
+	double squares = 0, rstd = 1;
+
+	for (uint32_t i = 0; i < dim; i++)
+		squares += (double)from[i] * (double)from[i];
+	if (w)
+		rstd = 1 / sqrt(squares / dim + (double)a->heads.eps);
+	for (uint32_t i = 0; i < dim / 2; i++) {
+		double low = (double)from[i] * rstd * (w ? bf16(w, i) : 1);
+		double high = (double)from[dim / 2 + i] * rstd * (w ? bf16(w, dim / 2 + i) : 1);
+		double c = (double)angle[i], s = (double)angle[dim / 2 + i];
+
+		to[i] = low * c - high * s;
+		to[dim / 2 + i] = high * c + low * s;
+	}
+}
+
+static void attend_head(const struct decode_attend_args *a, uint32_t head)
+{
+	const struct decode_heads *h = &a->heads;
+	const uint32_t dim = h->head_dim, keys = a->position + 1, kv = head / (h->heads / h->kv_heads);
+	const uint64_t ld = (uint64_t)2 * h->kv_heads * dim;
+	double *q = doubles(dim), *o = doubles(dim), *score = doubles(keys), most = -INFINITY, sum = 0;
+
+	rotate(a, floats(a->qkv) + head * dim, a->q_norm, q);
+	for (uint32_t j = 0; j < keys; j++) {
+		for (uint32_t i = 0; i < dim; i++)
+			score[j] += q[i] * bf16(a->kv, j * ld + kv * dim + i);
+		score[j] *= (double)h->scale;
+		most = fmax(most, score[j]);
+	}
+	for (uint32_t j = 0; j < keys; j++) {
+		double share = exp(score[j] - most);
+
+		sum += share;
+		for (uint32_t i = 0; i < dim; i++)
+			o[i] += share * bf16(a->kv, j * ld + (h->kv_heads + kv) * dim + i);
+	}
+	for (uint32_t i = 0; i < dim; i++)
+		floats(a->o)[head * dim + i] = (float)(o[i] / sum);
+	free(q);
+	free(o);
+	free(score);
+}
+
+static void attend(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct decode_attend_args *a = args;
+	const struct decode_heads *h = &a->heads;
+	const uint32_t dim = h->head_dim;
+	uint16_t *row = (uint16_t *)(uintptr_t)a->kv + (uint64_t)a->position * 2 * h->kv_heads * dim;
+	double *k = doubles(dim);
+
+	(void)entry, (void)grid;
+	for (uint32_t i = 0; i < h->kv_heads; i++) {
+		const float *from = floats(a->qkv) + (h->heads + i) * dim;
+
+		rotate(a, from, a->k_norm, k);
+		for (uint32_t j = 0; j < dim; j++) {
+			row[i * dim + j] = to_bf16(k[j]);
+			row[(h->kv_heads + i) * dim + j] = to_bf16((double)from[h->kv_heads * dim + j]);
+		}
+	}
+	for (uint32_t i = 0; i < h->heads; i++)
+		attend_head(a, i);
+	free(k);
+}
+
+static void map_run(struct decode_linear_args a, struct ref_grid grid)
+{
+	const uint32_t kind = a.kind;
+
+	if (a.map.adapters) {
+		a.kind = DECODE_DOWN;
+		linear("", grid, &a);
+		a.kind = kind;
+	}
+	linear("", grid, &a);
+}
+
+static void layer_run(const struct decode_tokens_args *a, const struct decode_layer *l, uint32_t position,
+		      struct ref_grid grid)
+{
+	const struct decode_attend_args at = {.qkv = a->qkv,
+					      .cos_sin = a->cos_sin,
+					      .q_norm = l->q_norm,
+					      .k_norm = l->k_norm,
+					      .kv = l->kv,
+					      .o = a->o,
+					      .heads = a->heads,
+					      .position = position};
+	struct decode_linear_args m = {
+		.map = l->qkv, .x = a->x, .norm = l->norm1, .out = a->qkv, .u = a->u, .eps = a->heads.eps};
+
+	map_run(m, grid);
+	attend("", grid, &at);
+	map_run((struct decode_linear_args){.map = l->o,
+					    .x = a->o,
+					    .residual = a->x,
+					    .out = a->x2,
+					    .u = a->u,
+					    .kind = DECODE_ADD},
+		grid);
+	m.map = l->gate_up;
+	m.x = a->x2;
+	m.norm = l->norm2;
+	m.out = a->h;
+	m.kind = DECODE_SWIGLU;
+	map_run(m, grid);
+	map_run((struct decode_linear_args){.map = l->down,
+					    .x = a->h,
+					    .residual = a->x2,
+					    .out = a->x,
+					    .u = a->u,
+					    .kind = DECODE_ADD},
+		grid);
+}
+
+static int32_t choose(const struct decode_tokens_args *a, bool *infinite)
+{
+	const float *logits = floats(a->logits);
+	int32_t id = 0;
+
+	*infinite = false;
+	for (uint32_t i = 0; i < a->vocab; i++) {
+		*infinite |= !isfinite(logits[i]);
+		if (i < a->limit && logits[i] > logits[id])
+			id = (int32_t)i;
+	}
+	return id;
+}
+
+static void tokens(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct decode_tokens_args *a = args;
+	const struct decode_layer *layers = (const struct decode_layer *)(uintptr_t)a->layers;
+	struct decode_state *s = (struct decode_state *)(uintptr_t)a->state;
+	const struct decode_linear_args head = {
+		.map = {.w = a->head, .out = a->vocab, .in = a->hidden, .ld = a->hidden},
+		.x = a->x,
+		.norm = a->norm,
+		.out = a->logits,
+		.best = a->best,
+		.eps = a->heads.eps,
+		.kind = DECODE_LOGITS,
+		.limit = a->limit};
+	bool infinite = false;
+
+	(void)entry;
+	s->made = 0;
+	s->infinite = 0;
+	while (s->made < a->count && !s->stopped && !infinite) {
+		for (uint32_t i = 0; i < a->hidden; i++)
+			floats(a->x)[i] = (float)bf16(a->embed, (uint64_t)(uint32_t)s->token * a->hidden + i);
+		for (uint32_t i = 0; i < a->layer_count; i++)
+			layer_run(a, layers + i, s->position, grid);
+		linear("", grid, &head);
+		s->token = choose(a, &infinite);
+		((int32_t *)(uintptr_t)a->chosen)[s->made++] = s->token;
+		s->position++;
+		for (uint32_t i = 0; i < a->stops; i++)
+			s->stopped |= a->stop[i] == s->token;
+		s->infinite = infinite ? s->made : 0;
+	}
+}
+
+const struct ref_row ref_decode[] = {
+	{"decode_linear", linear, sizeof(struct decode_linear_args), offsetof(struct decode_linear_args, out)},
+	{"decode_attend", attend, sizeof(struct decode_attend_args), offsetof(struct decode_attend_args, o)},
+	{"decode_tokens", tokens, sizeof(struct decode_tokens_args), offsetof(struct decode_tokens_args, chosen)},
+	{NULL, NULL, 0, 0},
+};

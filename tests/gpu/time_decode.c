@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rates of the decode kernels: each map of two models alone, on weights that come from memory each time, then whole tokens on a
+ * model's worth of random weights, at several lengths of the cache and distances of prefetching. Bytes are the weights'.
+ */
+#include "decode_bed.h"
+#include "kernel/operand.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+struct size {
+	const char *name;
+	uint32_t hidden, layers, heads, kv_heads, head_dim, ffn, vocab, rank;
+};
+static const struct size sizes[] = {
+	{"qwen2-7b", 3584, 28, 28, 4, 128, 18944, 152064, 0},
+	{"qwen2-7b r 64", 3584, 28, 28, 4, 128, 18944, 152064, 64},
+	{"smollm2-135m", 576, 30, 9, 3, 64, 1536, 49152, 0},
+};
+
+static uint32_t qkv_rows(const struct size *s)
+{
+	return (s->heads + 2 * s->kv_heads) * s->head_dim;
+}
+
+/* Device memory, handed out from its begin. */
+struct pool {
+	gpu_ptr base;
+	uint64_t size, used;
+};
+
+static uint64_t take(struct pool *p, uint64_t bytes)
+{
+	const uint64_t at = p->used;
+
+	p->used += (bytes + 255) / 256 * 256;
+	return p->base + at;
+}
+
+static enum status pool_make(struct kit *k, struct pool *p, uint64_t size, struct error *err)
+{
+	struct gpu_kernel *fill;
+	enum status st = gpu_alloc(k->device, &p->base, size, err);
+
+	p->size = size;
+	p->used = 0;
+	if (!st)
+		st = gpu_kernel(k->device, &fill, "operand", "operand_fill", err);
+	if (!st)
+		st = gpu_launch_1d(fill, k->stream, 8 * gpu_sm_count(k->device), 256, 0,
+				   &(struct operand_fill_args){p->base, size / 2, k->seed, 1, OPERAND_BF16, OPERAND_RANDOM, 0},
+				   err);
+	return st ? st : gpu_stream_wait(k->stream, err);
+}
+
+struct one_map {
+	struct kit *kit;
+	struct gpu_kernel *kernel;
+	struct decode_linear_args args;
+	const struct pool *pool;
+	uint64_t bytes, at;
+	uint32_t shared;
+};
+
+static enum status call_map(void *arg, struct error *err)
+{
+	struct one_map *m = arg;
+
+	m->args.map.w = m->pool->base + m->at;
+	m->at += (m->bytes + 255) / 256 * 256;
+	if (m->at + m->bytes > m->pool->size)
+		m->at = 0;
+	return gpu_launch_1d(m->kernel, m->kit->stream, gpu_sm_count(m->kit->device), DECODE_THREADS, m->shared, &m->args, err);
+}
+
+static enum status time_map(struct kit *k, const struct pool *pool, gpu_ptr vectors, const struct size *s, const char *name,
+			    uint32_t in, uint32_t out, uint32_t kind, bool norm, struct error *err)
+{
+	struct one_map m = {.kit = k, .pool = pool, .bytes = (uint64_t)in * out * 2};
+	double ns;
+	enum status st = gpu_kernel(k->device, &m.kernel, "decode", "decode_linear", err);
+
+	m.args = (struct decode_linear_args){.map = {.out = out, .in = in, .ld = in},
+					     .x = vectors,
+					     .norm = norm ? pool->base : 0,
+					     .residual = vectors,
+					     .out = vectors + (1 << 20),
+					     .best = vectors + (2 << 20),
+					     .kind = kind,
+					     .limit = out};
+	m.shared = decode_shared(NULL, in, out, 0, gpu_sm_count(k->device));
+	if (!st)
+		st = kit_time(k, call_map, &m, 60, &ns, err);
+	if (!st)
+		printf("time decode %-14s %-8s %6u -> %6u  %8.2f us  %7.1f GB/s\n", s->name, name, in, out, ns / 1e3,
+		       (double)m.bytes / ns);
+	return st;
+}
+
+static enum status time_maps(struct kit *k, const struct pool *pool, gpu_ptr vectors, const struct size *s, struct error *err)
+{
+	const uint32_t q = s->heads * s->head_dim;
+	enum status st = time_map(k, pool, vectors, s, "qkv", s->hidden, qkv_rows(s), DECODE_PLAIN, true, err);
+
+	if (!st)
+		st = time_map(k, pool, vectors, s, "o", q, s->hidden, DECODE_ADD, false, err);
+	if (!st)
+		st = time_map(k, pool, vectors, s, "gate_up", s->hidden, 2 * s->ffn, DECODE_SWIGLU, true, err);
+	if (!st)
+		st = time_map(k, pool, vectors, s, "down", s->ffn, s->hidden, DECODE_ADD, false, err);
+	return st ? st : time_map(k, pool, vectors, s, "head", s->hidden, s->vocab, DECODE_LOGITS, true, err);
+}
+
+struct whole {
+	struct kit *kit;
+	struct gpu_kernel *kernel;
+	struct decode_tokens_args args;
+	struct decode_state state;
+	uint64_t bytes; /* of weights, a token */
+	uint32_t shared;
+};
+
+static struct decode_map map_of(struct whole *w, struct pool *p, const struct size *s, uint32_t in, uint32_t out,
+				uint32_t adapters, bool bias)
+{
+	struct decode_map m = {.w = take(p, (uint64_t)in * out * 2),
+			       .bias = bias ? take(p, (uint64_t)out * 2) : 0,
+			       .out = out,
+			       .in = in,
+			       .ld = in};
+
+	w->bytes += (uint64_t)in * out * 2;
+	if (!s->rank)
+		return m;
+	m.a = take(p, (uint64_t)adapters * s->rank * in * 2);
+	m.adapters = adapters;
+	m.rank = s->rank;
+	m.scale = 1e-3f;
+	for (uint32_t i = 0; i < adapters; i++) {
+		m.begin[i] = out / adapters * i;
+		m.end[i] = out / adapters * (i + 1);
+		m.b[i] = take(p, (uint64_t)out * s->rank * 2);
+	}
+	w->bytes += ((uint64_t)adapters * in + out) * s->rank * 2;
+	return m;
+}
+
+static enum status whole_make(struct whole *w, struct pool *p, const struct size *s, uint32_t positions, struct error *err)
+{
+	struct decode_layer layer[64];
+	struct decode_tokens_args *a = &w->args;
+	const uint32_t grid = gpu_sm_count(w->kit->device), q = s->heads * s->head_dim;
+
+	w->bytes = (uint64_t)s->vocab * s->hidden * 2;
+	for (uint32_t i = 0; i < s->layers; i++)
+		layer[i] = (struct decode_layer){
+			.qkv = map_of(w, p, s, s->hidden, qkv_rows(s), 3, true),
+			.o = map_of(w, p, s, q, s->hidden, 1, false),
+			.gate_up = map_of(w, p, s, s->hidden, 2 * s->ffn, 2, false),
+			.down = map_of(w, p, s, s->ffn, s->hidden, 1, false),
+			.norm1 = take(p, s->hidden * 2),
+			.norm2 = take(p, s->hidden * 2),
+			.kv = take(p, (uint64_t)positions * 4 * s->kv_heads * s->head_dim),
+		};
+	*a = (struct decode_tokens_args){
+		.layers = take(p, sizeof(layer)),
+		.embed = take(p, (uint64_t)s->vocab * s->hidden * 2),
+		.norm = take(p, s->hidden * 2),
+		.head = take(p, (uint64_t)s->vocab * s->hidden * 2),
+		.cos_sin = take(p, (uint64_t)positions * s->head_dim * 4),
+		.state = take(p, sizeof(struct decode_state)),
+		.chosen = take(p, 256),
+		.best = take(p, grid * sizeof(struct decode_best)),
+		.barrier = take(p, 4),
+		.arrived = take(p, 4 * s->kv_heads),
+		.x = take(p, 4 * s->hidden),
+		.x2 = take(p, 4 * s->hidden),
+		.qkv = take(p, 4 * qkv_rows(s)),
+		.o = take(p, 4 * q),
+		.h = take(p, 4 * s->ffn),
+		.u = take(p, 4 * 3 * s->rank),
+		.part = take(p, (uint64_t)4 * DECODE_SPLITS * s->heads * (s->head_dim + 2)),
+		.logits = take(p, 4 * s->vocab),
+		.heads = {s->heads, s->kv_heads, s->head_dim, 1e-6f, 1 / sqrtf((float)s->head_dim), 0},
+		.layer_count = s->layers,
+		.hidden = s->hidden,
+		.vocab = s->vocab,
+		.limit = s->vocab,
+		.count = 8,
+	};
+	w->shared = decode_shared(&a->heads, s->ffn > q ? s->ffn : q, s->vocab, 3 * s->rank + 3, grid);
+	return p->base ? gpu_copy_to(w->kit->device, a->layers, layer, sizeof(layer), err) : STATUS_OK;
+}
+
+static enum status call_whole(void *arg, struct error *err)
+{
+	struct whole *w = arg;
+	struct gpu_stream *stream = w->kit->stream;
+	enum status st = gpu_stream_copy_to(stream, w->args.state, &w->state, sizeof(w->state), err);
+
+	if (!st)
+		st = gpu_stream_fill32(stream, w->args.barrier, 0, 1, err);
+	if (!st)
+		st = gpu_stream_fill32(stream, w->args.arrived, 0, w->args.heads.kv_heads, err);
+	return st ? st
+		  : gpu_launch_together(w->kernel, stream, gpu_sm_count(w->kit->device), DECODE_THREADS, w->shared, &w->args,
+					err);
+}
+
+static enum status time_tokens(struct kit *k, const struct size *s, struct error *err)
+{
+	static const uint32_t lengths[] = {32, 1024, 8192};
+	static const uint32_t distances[][2] = {{0, 0}, {4096, 8192}, {8192, 16384}, {16384, 16384}};
+	struct whole w = {.kit = k};
+	struct pool pool = {0}, plan = {0};
+	enum status st = gpu_kernel(k->device, &w.kernel, "decode", "decode_tokens", err);
+
+	if (!st)
+		st = whole_make(&w, &plan, s, 8256, err); /* counts what it takes */
+	if (!st)
+		st = pool_make(k, &pool, plan.used, err);
+	if (!st)
+		st = whole_make(&w, &pool, s, 8256, err);
+	for (size_t i = 0; !st && i < COUNT(lengths); i++)
+		for (size_t j = 0; !st && j < COUNT(distances); j++) {
+			double ns;
+
+			if (i == 2 && j != 2)
+				continue;
+			w.state = (struct decode_state){.token = 1, .position = lengths[i]};
+			w.args.prefetch = distances[j][0];
+			w.args.prefetch_o = distances[j][1];
+			st = kit_time(k, call_whole, &w, 4, &ns, err);
+			ns /= w.args.count;
+			if (!st)
+				printf("time decode %-14s token at %5u, prefetch %5u %5u  %8.1f us  %7.1f tokens/s  %7.1f GB/s\n",
+				       s->name, lengths[i], distances[j][0], distances[j][1], ns / 1e3, 1e9 / ns,
+				       (double)w.bytes / ns);
+		}
+	gpu_free(k->device, &pool.base);
+	return st;
+}
+
+enum status decode_time(struct kit *k, struct error *err)
+{
+	struct pool pool = {0};
+	gpu_ptr vectors = 0;
+	enum status st = gpu_alloc(k->device, &vectors, 4 << 20, err);
+
+	if (!st)
+		st = gpu_stream_fill32(k->stream, vectors, 0x3c003c00u, 1 << 20, err);
+	if (!st)
+		st = pool_make(k, &pool, k->bytes, err);
+	for (size_t i = 0; !st && i < COUNT(sizes); i++)
+		if (!sizes[i].rank)
+			st = time_maps(k, &pool, vectors, &sizes[i], err);
+	gpu_free(k->device, &pool.base);
+	gpu_free(k->device, &vectors);
+	for (size_t i = 0; !st && i < COUNT(sizes); i++)
+		st = time_tokens(k, &sizes[i], err);
+	return st;
+}
