@@ -107,7 +107,8 @@ enum status gpu_launch(struct gpu_kernel *k, struct gpu_stream *s, const unsigne
 		       const unsigned block[3], unsigned shared_bytes, const void *args, struct error *err);
 enum status gpu_launch_1d(struct gpu_kernel *k, struct gpu_stream *s, unsigned blocks, unsigned threads,
 			  unsigned shared_bytes, const void *args, struct error *err);
-/* As gpu_launch_1d, all blocks at once on the device, so that they may wait for each other; refused where they do not fit. */
+/* As gpu_launch_1d, all blocks at once on the device, so that they may wait for each other; refused where
+ * they do not fit. */
 enum status gpu_launch_together(struct gpu_kernel *k, struct gpu_stream *s, unsigned blocks, unsigned threads,
 				unsigned shared_bytes, const void *args, struct error *err);
 /* Blocks of this kernel an SM holds at once. */

@@ -152,8 +152,8 @@ enum status gpu_launch_together(struct gpu_kernel *k, struct gpu_stream *s, unsi
 	enum status st = opt_into_shared(k, shared_bytes, err);
 
 	return st ? st
-		  : CUDA_CALL(&k->device->cu, err, launch_cooperative, k->function, blocks, 1, 1, threads, 1, 1,
-			      shared_bytes, s->raw, params);
+		  : CUDA_CALL(&k->device->cu, err, launch_cooperative, k->function, blocks, 1, 1, threads, 1,
+			      1, shared_bytes, s->raw, params);
 }
 
 enum status gpu_kernel_occupancy(struct gpu_kernel *k, unsigned threads, unsigned shared_bytes,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A token at a time at batch 1: what the decode kernels share. Weights and the cache are BF16, everything else is F32;
- * sums are F32. One block an SM, DECODE_THREADS each, decode_shared() bytes of shared memory.
+ * A token at a time at batch 1: what the decode kernels share. Weights and the cache are BF16, everything
+ * else is F32; sums are F32. One block an SM, DECODE_THREADS each, decode_shared() bytes of shared memory.
  *
- *   decode_linear  one linear map with what is fused to it: the norm before it, bias, residual, SwiGLU, adapters behind
- *   decode_attend  RoPE (and the head norm), the cache's new row, attention to the whole cache, split over blocks
- *   decode_tokens  whole tokens, one after the other, by a grid that stays: launched together (cooperative), it meets at a
- *                  barrier in device memory between steps and brings the next step's weights into L2 meanwhile
+ *   decode_linear  one linear map with what is fused to it: the norm before it, bias, residual, SwiGLU,
+ * adapters behind decode_attend  RoPE (and the head norm), the cache's new row, attention to the whole cache,
+ * split over blocks decode_tokens  whole tokens, one after the other, by a grid that stays: launched together
+ * (cooperative), it meets at a barrier in device memory between steps and brings the next step's weights into
+ * L2 meanwhile
  */
 #ifndef KERNEL_DECODE_H
 #define KERNEL_DECODE_H
@@ -27,10 +28,10 @@ enum {
 
 /* y = W x + bias + scale * B (A x). Rows are 16-byte aligned: `in`, ld are multiples of 8. */
 struct decode_map {
-	DEVICE_PTR(const uint16_t) w;			 /* (out, in), ld */
-	DEVICE_PTR(const uint16_t) bias;		 /* (out); 0: absent */
-	DEVICE_PTR(const uint16_t) a;			 /* (adapters * rank, in), without gaps */
-	DEVICE_PTR(const uint16_t) b[DECODE_ADAPTERS];	 /* (its rows of y, rank), without gaps */
+	DEVICE_PTR(const uint16_t) w;			       /* (out, in), ld */
+	DEVICE_PTR(const uint16_t) bias;		       /* (out); 0: absent */
+	DEVICE_PTR(const uint16_t) a;			       /* (adapters * rank, in), without gaps */
+	DEVICE_PTR(const uint16_t) b[DECODE_ADAPTERS];	       /* (its rows of y, rank), without gaps */
 	uint32_t begin[DECODE_ADAPTERS], end[DECODE_ADAPTERS]; /* its rows of y */
 	uint32_t out, in, ld;
 	uint32_t adapters, rank;
@@ -68,11 +69,11 @@ static_assert(sizeof(struct decode_best) == 16, "layout shared with nvcc");
 /* Any grid. Adapters: one launch with DECODE_DOWN, then that of the kind wanted. */
 struct decode_linear_args {
 	struct decode_map map;
-	DEVICE_PTR(const float) x;	  /* (in) */
-	DEVICE_PTR(const uint16_t) norm;  /* (in): x is normed before; 0: it is not */
-	DEVICE_PTR(const float) residual; /* (out); may be `out` */
-	DEVICE_PTR(float) out;		  /* (out); SWIGLU: (out / 2) */
-	DEVICE_PTR(float) u;		  /* (adapters * rank) */
+	DEVICE_PTR(const float) x;	     /* (in) */
+	DEVICE_PTR(const uint16_t) norm;     /* (in): x is normed before; 0: it is not */
+	DEVICE_PTR(const float) residual;    /* (out); may be `out` */
+	DEVICE_PTR(float) out;		     /* (out); SWIGLU: (out / 2) */
+	DEVICE_PTR(float) u;		     /* (adapters * rank) */
 	DEVICE_PTR(struct decode_best) best; /* (grid); LOGITS alone */
 	float eps;
 	uint32_t kind;
@@ -86,7 +87,8 @@ struct decode_heads {
 	uint32_t reserved;
 };
 
-/* Any grid; q heads' share of a split is (m, l) and a sum, which the split that ends last adds up in their order. */
+/* Any grid; q heads' share of a split is (m, l) and a sum, which the split that ends last adds up in their
+ * order. */
 struct decode_attend_args {
 	DEVICE_PTR(const float) qkv;	 /* ((heads + 2 kv_heads) head_dim) */
 	DEVICE_PTR(const float) cos_sin; /* (positions, head_dim): head_dim / 2 cosines, as many sines */
@@ -106,12 +108,14 @@ struct decode_state {
 	uint32_t position; /* where it comes to stand */
 	uint32_t made;	   /* tokens that this launch chose */
 	uint32_t stopped;  /* one of them was a stop: no launch does anything after it */
-	uint32_t infinite; /* the token of this launch whose logits had NaN or infinity, counted from 1; 0: none */
+	uint32_t infinite; /* the token of this launch whose logits had NaN or infinity, counted from 1; 0:
+			      none */
 	uint32_t reserved[3];
 };
 static_assert(sizeof(struct decode_state) == 32, "layout shared with nvcc");
 
-/* Cooperative. `barrier` is 0 before each launch. position + count <= positions of the cache and of cos_sin. */
+/* Cooperative. `barrier` is 0 before each launch. position + count <= positions of the cache and of cos_sin.
+ */
 struct decode_tokens_args {
 	DEVICE_PTR(const struct decode_layer) layers;
 	DEVICE_PTR(const uint16_t) embed; /* (vocab, hidden) */
@@ -134,8 +138,8 @@ struct decode_tokens_args {
 	struct decode_heads heads;
 	uint32_t layer_count, hidden, vocab, limit; /* ids below `limit` may be chosen */
 	uint32_t count;				    /* tokens to make */
-	uint32_t prefetch, prefetch_o; /* bytes of the next map's weights that a warp brings into L2 while it waits; of o's
-					* while attention runs */
+	uint32_t prefetch, prefetch_o; /* bytes of the next map's weights that a warp brings into L2 while it
+					* waits; of o's while attention runs */
 	uint32_t stops;
 	int32_t stop[DECODE_STOPS];
 };
@@ -144,12 +148,14 @@ static_assert(sizeof(struct decode_tokens_args) == 232, "layout shared with nvcc
 #ifdef __CUDACC__
 __host__ __device__
 #endif
-static inline uint32_t decode_padded(uint32_t in)
+	static inline uint32_t
+	decode_padded(uint32_t in)
 {
 	return (in + DECODE_CHUNK - 1) / DECODE_CHUNK * DECODE_CHUNK;
 }
 
-/* Floats of shared memory that attention takes, from the begin of the block's: q; scores; sums of each warp. */
+/* Floats of shared memory that attention takes, from the begin of the block's: q; scores; sums of each warp.
+ */
 static inline uint32_t decode_attend_floats(const struct decode_heads *h)
 {
 	uint32_t group = h->heads / h->kv_heads;
@@ -164,10 +170,10 @@ static inline uint32_t decode_rows(uint32_t out, uint32_t grid)
 	return 2 * (out / 2 / grid + 1) + 1; /* gate and up are dealt in pairs */
 }
 
-/* Bytes of shared memory for maps of at most `in` columns and `out` rows with at most u_max adapters * rank; heads may be NULL:
- * no attention. */
-static inline uint32_t decode_shared(const struct decode_heads *h, uint32_t in_max, uint32_t out_max, uint32_t u_max,
-				     uint32_t grid)
+/* Bytes of shared memory for maps of at most `in` columns and `out` rows with at most u_max adapters * rank;
+ * heads may be NULL: no attention. */
+static inline uint32_t decode_shared(const struct decode_heads *h, uint32_t in_max, uint32_t out_max,
+				     uint32_t u_max, uint32_t grid)
 {
 	uint32_t front = decode_padded(in_max) + u_max + decode_rows(out_max, grid);
 	uint32_t attend = h ? decode_attend_floats(h) : 0;
@@ -175,6 +181,7 @@ static inline uint32_t decode_shared(const struct decode_heads *h, uint32_t in_m
 	if (front < 2 * DECODE_THREADS)
 		front = 2 * DECODE_THREADS; /* the search for the largest logit */
 	/* notes, two layers' tables, and what a step works in */
-	return 4 * (DECODE_MISC + (front > attend ? front : attend)) + 2 * (uint32_t)sizeof(struct decode_layer);
+	return 4 * (DECODE_MISC + (front > attend ? front : attend)) +
+	       2 * (uint32_t)sizeof(struct decode_layer);
 }
 #endif
