@@ -5,9 +5,9 @@
 #define KERNEL_PHILOX_CUH
 #include <stdint.h>
 
-static __device__ uint4 philox_words(uint64_t seed, uint32_t stream, uint64_t block)
+/* philox4x32 of core/random.h with the counter (x0, x1, x2, x3). */
+static __device__ uint4 philox4x32(uint64_t seed, uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3)
 {
-	uint32_t x0 = (uint32_t)block, x1 = (uint32_t)(block >> 32), x2 = stream, x3 = 0;
 	uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
 
 #pragma unroll
@@ -23,6 +23,11 @@ static __device__ uint4 philox_words(uint64_t seed, uint32_t stream, uint64_t bl
 		k1 += 0xBB67AE85u;
 	}
 	return make_uint4(x0, x1, x2, x3);
+}
+
+static __device__ uint4 philox_words(uint64_t seed, uint32_t stream, uint64_t block)
+{
+	return philox4x32(seed, (uint32_t)block, (uint32_t)(block >> 32), stream, 0);
 }
 
 /* (u + 1/2) / 2^31 - 1: exact in double, rounded to float once. */

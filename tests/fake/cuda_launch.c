@@ -21,6 +21,8 @@ static void fault(const struct CUkern_st *k, const unsigned char *args)
 	memcpy(&out, args + row->out, sizeof(out));
 	if (stage_due("flip", k->entry))
 		*(uint32_t *)(uintptr_t)out ^= 0x00400000u;
+	if (stage_due("zero", k->entry))
+		*(uint32_t *)(uintptr_t)out = 0;
 	if (stage_due("nan", k->entry))
 		*(uint32_t *)(uintptr_t)out = 0x7fc00000u;
 }

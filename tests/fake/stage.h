@@ -7,7 +7,7 @@
  *   SYMBOL=CODE[@N]   from its N-th call on (1: the first), this function returns CODE; codes of 700 and
  *                     more, and those of lost devices, stick: every later call returns them
  *   flip=ENTRY[@N]    the N-th and later launches of this kernel leave a wrong bit in their first word
- *   nan=ENTRY[@N]     the same, a NaN
+ *   nan=ENTRY[@N]     the same, a NaN; zero=ENTRY[@N]: a zero
  *   drop=ENTRY[@N]    those launches do nothing
  *   memory=MIB        of a device (81920); sms=N (132), cc=N (90), clock=MHZ (1980), devices=N (1)
  *   event=NS          that an event takes on the device (0)

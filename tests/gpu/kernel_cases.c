@@ -24,6 +24,7 @@ static const struct kernel_group *const groups[] = {
 	&group_memory,
 	&group_mma,
 	&group_operand,
+	&group_train,
 };
 
 static const char usage[] = "usage: kernel_cases test|time|list [--small] [--gib N] [FILTER]\n";

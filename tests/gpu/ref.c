@@ -12,7 +12,11 @@ const struct ref_row *ref_find(const char *entry)
 						      ref_decode,
 						      ref_hbm,
 						      ref_link,
-						      ref_operand};
+						      ref_operand,
+						      ref_train_attention,
+						      ref_train_flat,
+						      ref_train_norm,
+						      ref_train_rows};
 
 	for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++) {
 		for (const struct ref_row *r = files[f]; r->entry; r++) {

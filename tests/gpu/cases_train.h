@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A training kernel's case as data: its arguments, its operands, its launch. One runner tests them all
+ * against their references and times those that are worth it.
+ */
+#ifndef TESTS_GPU_CASES_TRAIN_H
+#define TESTS_GPU_CASES_TRAIN_H
+#include "cases.h"
+#include "ref.h"
+
+enum number { NUMBER_BF16, NUMBER_F32, NUMBER_F64, NUMBER_I32, NUMBER_BYTE };
+enum use { USE_IN, USE_ADDED, USE_OUT }; /* out: poisoned before the launch */
+enum { TRAIN_OPERANDS = 10, TRAIN_ARGS = 160 };
+
+/* How far a result may be from its reference: |found - expected| <= relative |expected| + of_rms * rms of all
+ * expected; of BF16 at most a hundredth of the elements (and two) may differ by more than the second. All 0:
+ * bit-equal. */
+struct tolerance {
+	double relative, of_rms;
+};
+
+struct train_build;
+struct operand {
+	const char *name;
+	size_t at; /* of its address in the arguments */
+	enum number type;
+	int64_t rows, cols, ld;
+	int64_t first; /* column that the kernel's own begin at; others are to stay as they are */
+	int64_t shift; /* elements that its address lies behind the buffer's begin */
+	enum use use;
+	double centre, width; /* random numbers around centre */
+	int32_t (*number)(const struct train_build *b, int64_t i);
+	/* Fills it where it has addresses of other operands in it: the host's, or the device's. */
+	void (*table)(const struct train_build *b, const struct operand *o, bool host, void *out);
+	struct tolerance tolerance;
+	/* the runner's */
+	unsigned char *host;
+	struct guarded device;
+};
+
+enum train_flag {
+	TRAIN_SLICED = 1, /* rows of a larger matrix, still in 16 bytes */
+	TRAIN_ODD = 2,	  /* addresses and distances of no multiple of 16 bytes */
+	TRAIN_A = 4,	  /* the kernel's own choices */
+	TRAIN_B = 8,
+	TRAIN_TIMED = 16, /* at its real shape */
+	TRAIN_C = 32,
+};
+
+struct train_build {
+	const struct kernel_case *c;
+	int64_t rows, cols;
+	unsigned flags;
+	const char *file;
+	_Alignas(16) unsigned char args[TRAIN_ARGS];
+	size_t args_size;
+	struct operand operand[TRAIN_OPERANDS];
+	int operands;
+	unsigned grid[3], threads, shared_bytes;
+	unsigned sms, shared_most;		/* of the device */
+	double bytes;				/* each operand's once, read or written; 0: of the operands */
+	void (*prepare)(struct train_build *b); /* on host addresses, after the operands are filled */
+};
+
+/* A case's rows, columns and flags in kernel_case's own fields. */
+#define TRAIN_CASE(entry, why, rows, cols, flags)                                                            \
+	{                                                                                                    \
+		entry, why, (uint64_t)(rows) * (cols), 0, 0, rows, (cols) | (unsigned)(flags) << 24          \
+	}
+/* A grid of one's own instead of the header's. */
+#define TRAIN_GRID(entry, why, rows, cols, flags, blocks)                                                    \
+	{                                                                                                    \
+		entry, why, (uint64_t)(rows) * (cols), blocks, 0, rows, (cols) | (unsigned)(flags) << 24     \
+	}
+
+typedef void train_make(struct train_build *b);
+struct train_maker {
+	const char *entry;
+	train_make *make;
+};
+/* By file of kernels; NULL ends. */
+extern const struct train_maker makers_train_norm[], makers_train_rows[], makers_train_flat[],
+	makers_train_attention[];
+
+/* A matrix operand by the case's flags: plain, sliced or odd. Returns it for what else is to be said. */
+struct operand *train_operand(struct train_build *b, const char *name, size_t at, enum number type,
+			      int64_t rows, int64_t cols, enum use use);
+/* Where the arguments have a 64-bit number: distances. */
+void train_number(struct train_build *b, size_t at, int64_t value);
+/* The arguments with host addresses in them. */
+void train_point_host(struct train_build *b);
+enum status train_time(struct kit *k, struct error *err);
+/* Fills operands and copies them to the device; in `b` all addresses are the device's then. */
+enum status train_ready(struct kit *k, struct train_build *b, struct error *err);
+enum status train_launch(struct kit *k, struct train_build *b, struct error *err);
+void train_done(struct kit *k, struct train_build *b);
+enum status train_made(struct kit *k, const struct kernel_case *c, struct train_build *b, struct error *err);
+#endif
