@@ -182,11 +182,6 @@ static void point(struct train_build *b, bool host)
 	}
 }
 
-void train_point_host(struct train_build *b)
-{
-	point(b, true);
-}
-
 /* splitmix64: uniform in [-1, 1). */
 static double uniform(uint64_t *state)
 {
@@ -261,6 +256,18 @@ static void fill(struct train_build *b, struct operand *o, uint64_t seed)
 		}
 }
 
+/* For timings: a stretch of random numbers, again and again. */
+static void fill_fast(struct operand *o, uint64_t seed)
+{
+	const uint64_t all = elements_of(o), stretch = all < 1 << 20 ? all : 1 << 20;
+	const size_t size = sizes[o->type];
+
+	for (uint64_t i = 0; i < stretch; i++)
+		put(o->type, o->host, i, o->centre + (o->width > 0 ? o->width * uniform(&seed) : 0));
+	for (uint64_t i = stretch; i < all; i += stretch)
+		memcpy(o->host + i * size, o->host, (all - i < stretch ? all - i : stretch) * size);
+}
+
 static enum status operand_ready(struct kit *k, struct train_build *b, struct operand *o, struct error *err)
 {
 	const uint64_t size = elements_of(o) * sizes[o->type];
@@ -268,11 +275,14 @@ static enum status operand_ready(struct kit *k, struct train_build *b, struct op
 	o->host = malloc(size + 16);
 	if (!o->host)
 		return error_set(err, STATUS_NO_RESOURCE, "no memory for %s", o->name);
-	fill(b, o, k->seed + (uint64_t)(o - b->operand));
+	if (b->timing && !o->number && !o->table)
+		fill_fast(o, k->seed);
+	else
+		fill(b, o, k->seed + (uint64_t)(o - b->operand));
 	return kit_alloc(k, &o->device, size, err);
 }
 
-enum status train_ready(struct kit *k, struct train_build *b, struct error *err)
+static enum status train_ready(struct kit *k, struct train_build *b, struct error *err)
 {
 	enum status st = STATUS_OK;
 
@@ -295,7 +305,7 @@ enum status train_ready(struct kit *k, struct train_build *b, struct error *err)
 	return st;
 }
 
-enum status train_launch(struct kit *k, struct train_build *b, struct error *err)
+static enum status train_launch(struct kit *k, struct train_build *b, struct error *err)
 {
 	const unsigned block[3] = {b->threads, 1, 1};
 	struct gpu_kernel *kernel;
@@ -304,7 +314,7 @@ enum status train_launch(struct kit *k, struct train_build *b, struct error *err
 	return st ? st : gpu_launch(kernel, k->stream, b->grid, block, b->shared_bytes, b->args, err);
 }
 
-void train_done(struct kit *k, struct train_build *b)
+static void train_done(struct kit *k, struct train_build *b)
 {
 	for (int i = 0; i < b->operands; i++) {
 		kit_free(k, &b->operand[i].device);
@@ -312,14 +322,23 @@ void train_done(struct kit *k, struct train_build *b)
 	}
 }
 
-enum status train_made(struct kit *k, const struct kernel_case *c, struct train_build *b, struct error *err)
+/* Real shapes are tested with an eighth of their rows: the references are slow, and columns are what differs.
+ */
+static int64_t rows_of(const struct kernel_case *c, bool timing)
+{
+	return !timing && c->p1 >> 24 & TRAIN_TIMED && c->p0 >= 64 ? c->p0 / 8 : c->p0;
+}
+
+static enum status train_made(struct kit *k, const struct kernel_case *c, bool timing, struct train_build *b,
+			      struct error *err)
 {
 	const struct train_maker *const files[] = {makers_train_norm, makers_train_rows, makers_train_flat,
 						   makers_train_attention};
 
 	*b = (struct train_build){
 		.c = c,
-		.rows = c->p0,
+		.rows = rows_of(c, timing),
+		.timing = timing,
 		.cols = c->p1 & 0xffffff,
 		.flags = c->p1 >> 24,
 		.grid = {c->blocks, 1, 1},
@@ -345,11 +364,22 @@ struct outcome {
 	uint64_t differ, all;
 };
 
-static bool written(const struct operand *o, uint64_t i)
-{
-	const int64_t at = (int64_t)i - o->shift;
+/* A walk over a buffer's elements, in the order of addresses. */
+struct walk {
+	uint64_t i;  /* element of the buffer */
+	int64_t col; /* of the matrix; below 0 before its begin */
+};
 
-	return o->use != USE_IN && at >= 0 && at % o->ld >= o->first && at % o->ld < o->first + o->cols;
+static bool walk_written(const struct operand *o, const struct walk *w)
+{
+	return o->use != USE_IN && w->col >= o->first && w->col < o->first + o->cols;
+}
+
+static void walk_on(const struct operand *o, struct walk *w)
+{
+	w->i++;
+	if (++w->col == o->ld)
+		w->col = 0;
 }
 
 static double rms_of(const struct operand *o)
@@ -357,9 +387,9 @@ static double rms_of(const struct operand *o)
 	double sum = 0;
 	uint64_t count = 0;
 
-	for (uint64_t i = 0; i < elements_of(o); i++)
-		if (written(o, i)) {
-			double v = get(o->type, o->host, i);
+	for (struct walk w = {0, -o->shift}; w.i < elements_of(o); walk_on(o, &w))
+		if (walk_written(o, &w)) {
+			double v = get(o->type, o->host, w.i);
 
 			sum += v * v;
 			count++;
@@ -377,17 +407,20 @@ static enum status wrong(const struct outcome *r, uint64_t i, const char *what, 
 			 get(r->o->type, r->found, i), what, expected);
 }
 
-static enum status check_element(struct outcome *r, uint64_t i, struct error *err)
+static enum status check_element(struct outcome *r, const struct walk *w, struct error *err)
 {
 	const struct operand *o = r->o;
 	const size_t size = sizes[o->type];
+	const uint64_t i = w->i;
 	const bool same = !memcmp(r->found + i * size, o->host + i * size, size);
-	double expected = get(o->type, o->host, i), found = get(o->type, r->found, i);
+	double expected, found;
 
-	if (!written(o, i))
+	if (!walk_written(o, w))
 		return memcmp(r->found + i * size, r->before + i * size, size)
 			       ? wrong(r, i, "and was not to be touched:", get(o->type, r->before, i), err)
 			       : STATUS_OK;
+	expected = get(o->type, o->host, i);
+	found = get(o->type, r->found, i);
 	r->all++;
 	r->differ += !same && !(fabs(found - expected) <= o->tolerance.of_rms * r->rms);
 	if (same ||
@@ -405,8 +438,8 @@ static enum status check_operand(struct kit *k, const struct operand *o, const u
 	enum status st = found ? gpu_copy_from(k->device, found, o->device.data, o->device.size, err)
 			       : error_set(err, STATUS_NO_RESOURCE, "no memory to compare");
 
-	for (uint64_t i = 0; i < elements_of(o) && !st; i++)
-		st = check_element(&r, i, err);
+	for (struct walk w = {0, -o->shift}; w.i < elements_of(o) && !st; walk_on(o, &w))
+		st = check_element(&r, &w, err);
 	if (!st && o->type == NUMBER_BF16 && r.differ > r.all / 100 + 2)
 		st = error_set(err, STATUS_MISMATCH,
 			       "%s: %" PRIu64 " of %" PRIu64 " elements are rounded otherwise", o->name,
@@ -444,7 +477,7 @@ static enum status compared(struct kit *k, struct train_build *b, struct error *
 static enum status one(struct kit *k, const struct kernel_case *c, struct error *err)
 {
 	struct train_build b;
-	enum status st = train_made(k, c, &b, err);
+	enum status st = train_made(k, c, false, &b, err);
 
 	if (!st)
 		st = train_ready(k, &b, err);
@@ -521,7 +554,7 @@ static enum status time_case(struct kit *k, const struct kernel_case *c, double 
 {
 	struct timed t = {.k = k};
 	double ns = 0, bytes;
-	enum status st = train_made(k, c, &t.b, err);
+	enum status st = train_made(k, c, true, &t.b, err);
 
 	if (!st)
 		st = train_ready(k, &t.b, err);

@@ -57,6 +57,7 @@ struct train_build {
 	struct operand operand[TRAIN_OPERANDS];
 	int operands;
 	unsigned grid[3], threads, shared_bytes;
+	bool timing;
 	unsigned sms, shared_most;		/* of the device */
 	double bytes;				/* each operand's once, read or written; 0: of the operands */
 	void (*prepare)(struct train_build *b); /* on host addresses, after the operands are filled */
@@ -87,12 +88,4 @@ struct operand *train_operand(struct train_build *b, const char *name, size_t at
 			      int64_t rows, int64_t cols, enum use use);
 /* Where the arguments have a 64-bit number: distances. */
 void train_number(struct train_build *b, size_t at, int64_t value);
-/* The arguments with host addresses in them. */
-void train_point_host(struct train_build *b);
-enum status train_time(struct kit *k, struct error *err);
-/* Fills operands and copies them to the device; in `b` all addresses are the device's then. */
-enum status train_ready(struct kit *k, struct train_build *b, struct error *err);
-enum status train_launch(struct kit *k, struct train_build *b, struct error *err);
-void train_done(struct kit *k, struct train_build *b);
-enum status train_made(struct kit *k, const struct kernel_case *c, struct train_build *b, struct error *err);
 #endif
