@@ -10,10 +10,13 @@
 #include "core/file.h"
 #include "core/units.h"
 #include "journal/record.h"
+#include "kernel/fatbin.h"
 #include "machine/machine.h"
 #include "train/fields.h"
 #include "train/inputs.h"
 #include "train/plan.h"
+
+enum { LEAST_CC = 80 };
 
 static const struct opt opts[] = {
 	OPT_ROW(struct train_opts, config, .name = "config", .shown = "CONFIG", .positional = true,
@@ -186,18 +189,60 @@ static int conclude(struct training *t, struct error *err)
 	}
 }
 
-/* What the machine has left; 0: it does not say. */
-static uint64_t available_bytes(const struct training *t)
+/* The first GPU that is granted and answers; else NULL, and why, where there is one at all. */
+static const struct gpu *usable_gpu(const struct machine *m, const char **why)
 {
-	const struct machine_scope scope = {.up_to = LAYER_HOST, .stop = t->c->stop};
+	*why = NULL;
+	for (unsigned i = 0; i < machine_gpu_count(m); i++) {
+		const struct gpu *g = machine_gpu(m, i);
+
+		if (g->granted && !g->status && gpu_get(g, GPU_FACT_cc, 0) >= LEAST_CC)
+			return g;
+		if (!*why)
+			*why = g->status     ? g->reason
+			       : !g->granted ? "it is not granted to this process"
+					     : "its compute capability is below 8.0";
+	}
+	return NULL;
+}
+
+/* Which device, and what it has left (0: it does not say). `auto` becomes the GPU where one is usable, and the
+ * CPU where not, with a warning where one is there. */
+static enum status settle_device(struct training *t, struct error *err)
+{
+	uint32_t *device = &t->config.training.device;
+	const struct machine_scope scope = {
+		.up_to = *device == CONFIG_DEVICE_CPU ? LAYER_HOST : LAYER_NVML, .stop = t->c->stop};
+	const char *why = NULL;
+	const struct gpu *g = NULL;
 	struct machine *m = NULL;
 	struct error ignored = {0};
-	uint64_t bytes = 0;
+	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, &ignored);
 
-	if (!machine_read_scope(&m, &scope, NULL, t->c->log, &ignored))
-		bytes = machine_cpu(m)->memory_available_bytes;
+	if (!st)
+		t->available = machine_cpu(m)->memory_available_bytes;
+	if (!st && *device != CONFIG_DEVICE_CPU)
+		g = usable_gpu(m, &why);
+	if (g && !kernel_fatbin_find("train_rows")) {
+		g = NULL;
+		why = "this program was built without kernels (no nvcc at build time)";
+	}
+	if (g)
+		t->available = (uint64_t)gpu_get(g, GPU_FACT_memory_free_bytes, 0);
+	if (!g && *device == CONFIG_DEVICE_GPU)
+		st = error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_NOT_GRANTED,
+				     "training: device: gpu: there is no usable GPU here: %s",
+				     why ? why : "none is on the PCI bus");
+	else
+		st = STATUS_OK;
+	if (!g && *device == CONFIG_DEVICE_AUTO && why)
+		log_warn(t->c->log, LOG_TOPIC_RUN, "the CPU trains, although there is a GPU: %s", why);
+	if (!st && *device == CONFIG_DEVICE_AUTO) {
+		*device = g ? CONFIG_DEVICE_GPU : CONFIG_DEVICE_CPU;
+		write_config(t);
+	}
 	machine_free(m);
-	return bytes;
+	return st;
 }
 
 /* What is found for this machine enters the configuration that is kept: a resumed run finds nothing anew. */
@@ -208,7 +253,7 @@ static enum status settle(struct training *t, struct error *err)
 	bool find = c->auto_find_batch_size;
 	uint64_t planned;
 	char bytes[32];
-	enum status st = train_settle(&t->config, available_bytes(t), &planned, err);
+	enum status st = train_settle(&t->config, t->available, &planned, err);
 
 	if (st || !find)
 		return st;
@@ -229,7 +274,7 @@ static int show_plan(const struct training *t, struct error *err)
 {
 	struct text out = {0};
 	json_t *json = NULL;
-	enum status st = train_plan(&t->config, available_bytes(t), t->o->json ? NULL : &out,
+	enum status st = train_plan(&t->config, t->available, t->o->json ? NULL : &out,
 				    t->o->json ? &json : NULL, err);
 
 	if (!st && !t->o->json)
@@ -275,7 +320,7 @@ static int train(struct training *t, struct error *err)
 	bool finished = false;
 	enum status st;
 
-	if (check_wishes(t->o, err) || read_config(t, err) || check_inputs(t, err))
+	if (check_wishes(t->o, err) || read_config(t, err) || check_inputs(t, err) || settle_device(t, err))
 		return running_complain(t->c, err);
 	if (t->o->plan)
 		return show_plan(t, err);

@@ -24,6 +24,7 @@ struct training {
 	char dir[PATH_MAX];
 	int claim;     /* on the folder, of who begins a run there: a descriptor with a lock; -1: none */
 	bool goes_on;  /* a run is there and is gone on with */
+	uint64_t available; /* bytes that the device has left; 0: not known */
 	double load_s; /* what reading model and rows may take */
 	struct text written; /* the configuration as the run directory keeps it */
 	char hash[65];	     /* of that */

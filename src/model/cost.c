@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/cost.h"
+#include "kernel/train_flat.h"
 #include "model/cpu/blocks.h"
 #include "model/dtype.h"
 
@@ -76,11 +77,32 @@ enum status workspace_blocks(struct back *back, const struct gemm *g, struct mat
 	return arena_mat(back->arena, MEM_WORKSPACE, room, "rows or panels of a product with blocks", err);
 }
 
+enum status workspace_batch(struct back *back, const struct batch *b, struct mat *lists, struct error *err)
+{
+	*lists = (struct mat){.rows = BATCH_LISTS, .cols = b->tokens + 1, .dtype = DTYPE_I32};
+	return arena_mat(back->arena, MEM_SCRATCH, lists, "lists of a batch", err);
+}
+
+enum status workspace_sums(struct back *back, int64_t rows, int64_t cols, struct mat *sums, struct error *err)
+{
+	*sums = (struct mat){
+		.rows = rows < TRAIN_SUMS_MAX ? rows : TRAIN_SUMS_MAX, .cols = cols, .dtype = DTYPE_F32};
+	return arena_mat(back->arena, MEM_WORKSPACE, sums, "sums of blocks", err);
+}
+
+enum status workspace_delta(struct back *back, const struct attention *at, const struct batch *b,
+			    struct mat *delta, struct error *err)
+{
+	*delta = (struct mat){.rows = b->tokens, .cols = at->heads, .dtype = DTYPE_F32};
+	return arena_mat(back->arena, MEM_WORKSPACE, delta, "sums of attention's rows", err);
+}
+
 enum status workspace_reduce(struct back *back, const struct mat *x, struct mat *sums, struct error *err)
 {
 	*sums = (struct mat){
 		.rows = 1,
-		.cols = (x->rows * x->cols + REDUCE_BLOCK - 1) / REDUCE_BLOCK,
+		.cols = back->kind == BACK_GPU ? TRAIN_REDUCE_BLOCKS
+					       : (x->rows * x->cols + REDUCE_BLOCK - 1) / REDUCE_BLOCK,
 		.dtype = DTYPE_F64,
 	};
 	return arena_mat(back->arena, MEM_WORKSPACE, sums, "sums of blocks", err);

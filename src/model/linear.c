@@ -195,23 +195,3 @@ enum status linear_merge(struct back *back, struct linear *l, struct error *err)
 		l->adapters = 0;
 	return st;
 }
-
-enum status weight_refresh(struct back *back, const struct weight *w, struct error *err)
-{
-	if (!w->master.rows || w->master.data == w->w.data)
-		return STATUS_OK;
-	return back->ops->convert(back, w->master, w->w, err);
-}
-
-enum status linear_refresh(struct back *back, const struct linear *l, struct error *err)
-{
-	enum status st = weight_refresh(back, &l->w, err);
-
-	if (!st)
-		st = weight_refresh(back, &l->bias, err);
-	if (!st)
-		st = weight_refresh(back, &l->a, err);
-	for (int i = 0; !st && i < l->adapters; i++)
-		st = weight_refresh(back, &l->adapter[i].b, err);
-	return st;
-}

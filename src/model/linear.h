@@ -10,7 +10,7 @@
 #include "model/files/peft.h"
 
 /* A parameter: what products read; frozen, it is that alone. Trained, `master` and `grad` are its parts of
- * the flat vector, and w is master itself or its copy in the activations' type. */
+ * the flat vector, and w is master itself or its part of the live copy. */
 struct weight {
 	struct mat w, master, grad; /* rows 0: absent */
 };
@@ -50,7 +50,4 @@ enum status linear_backward(const struct linear_run *run, const struct linear *l
 bool linear_is_trained(const struct linear *l);
 /* W += s B A on a W that is not trained: for generation. Its adapters are gone then. */
 enum status linear_merge(struct back *back, struct linear *l, struct error *err);
-/* Trained weights' copies after the flat vector has changed; nothing where w is master itself. */
-enum status weight_refresh(struct back *back, const struct weight *w, struct error *err);
-enum status linear_refresh(struct back *back, const struct linear *l, struct error *err);
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "core/random.h"
 #include "model/dtype.h"
+#include "model/mat.h"
 #include "model/rope.h"
 #include "model/tensors.h"
 
@@ -150,7 +151,7 @@ void model_release(struct model *m)
 enum status model_place(struct model *m, struct back *back, struct error *err)
 {
 	const enum dtype flat = back->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
-	enum status st = params_place(&m->params, back->arena, flat, !m->inference, err);
+	enum status st = params_place(&m->params, back->arena, flat, back->dtype, !m->inference, err);
 
 	if (!st)
 		st = tensors_place(m, back, err);
@@ -170,13 +171,28 @@ static enum status zero_flat(struct model *m, struct back *back, struct error *e
 	return st;
 }
 
+static enum status put_rope(const struct model *m, struct back *back, struct error *err)
+{
+	struct mat table = m->cos_sin;
+	enum status st;
+
+	table.data = malloc(dtype_bytes(table.dtype, (uint64_t)(table.rows * table.cols)));
+	if (!table.data)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for RoPE's table");
+	rope_table(&m->shape, table);
+	st = back->ops->put(back, m->cos_sin, table.data, err);
+	free(table.data);
+	return st;
+}
+
 enum status model_loaded(struct model *m, struct back *back, struct error *err)
 {
 	const struct mat *head = m->head.master.rows ? &m->head.master : &m->head.w;
 	const struct mat *embed = m->embed.master.rows ? &m->embed.master : &m->embed.w;
 	enum status st = zero_flat(m, back, err);
 
-	rope_table(&m->shape, m->cos_sin);
+	if (!st)
+		st = put_rope(m, back, err);
 	if (!st && m->shape.tied && head->data != embed->data)
 		st = back->ops->convert(back, *embed, *head, err);
 	return st ? st : model_refresh(m, back, err);
@@ -184,22 +200,9 @@ enum status model_loaded(struct model *m, struct back *back, struct error *err)
 
 enum status model_refresh(struct model *m, struct back *back, struct error *err)
 {
-	enum status st = weight_refresh(back, &m->embed, err);
+	const struct params *p = &m->params;
 
-	for (int64_t i = 0; !st && i < m->shape.layers; i++) {
-		const struct layer *l = &m->layer[i];
-		const struct weight *norms[] = {&l->norm1, &l->norm2, &l->q_norm, &l->k_norm};
-		const struct linear *maps[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
-
-		for (int j = 0; !st && j < 4; j++) {
-			st = weight_refresh(back, norms[j], err);
-			if (!st)
-				st = linear_refresh(back, maps[j], err);
-		}
-	}
-	if (!st)
-		st = weight_refresh(back, &m->norm, err);
-	return st ? st : weight_refresh(back, &m->head, err);
+	return p->live.rows ? back->ops->convert(back, p->master, p->live, err) : STATUS_OK;
 }
 
 enum status model_merge(struct model *m, struct back *back, struct error *err)
@@ -216,36 +219,57 @@ enum status model_merge(struct model *m, struct back *back, struct error *err)
 	return st;
 }
 
-/* A's element i of a tensor: stream = place of the tensor in the table, so that each has numbers of its own.
- */
-static void init_a(const struct params *p, int index, uint64_t seed)
+/* Elements [first, first + count) of A: stream = place of the tensor in the table, so that each has numbers of
+ * its own. */
+static void make_a(const struct param *param, int index, uint64_t seed, uint64_t first, size_t count, void *to,
+		   enum dtype dtype)
 {
-	const struct param *param = &p->table[index];
 	const double bound = 1 / sqrt((double)param->cols);
 
-	for (int64_t i = 0; i < param->rows * param->cols; i++) {
-		double value = (double)random_f32(seed, (uint32_t)index, (uint64_t)i) * bound;
+	for (size_t i = 0; i < count; i++) {
+		double value = (double)random_f32(seed, (uint32_t)index, first + i) * bound;
 
-		if (p->master.dtype == DTYPE_F64)
-			((double *)p->master.data)[param->offset + (size_t)i] = value;
+		if (dtype == DTYPE_F64)
+			((double *)to)[i] = value;
 		else
-			((float *)p->master.data)[param->offset + (size_t)i] = (float)value;
+			((float *)to)[i] = (float)value;
 	}
 }
 
-static void zero_host(struct mat m)
+/* A piece at a time, so that a device's are no more than a piece of the host's memory. */
+static enum status init_a(const struct params *p, int index, struct back *back, uint64_t seed,
+			  struct error *err)
 {
-	memset(m.data, 0, dtype_bytes(m.dtype, (uint64_t)(m.rows * m.cols)));
+	enum { PIECE = 1 << 16 };
+	const struct param *param = &p->table[index];
+	const uint64_t all = (uint64_t)(param->rows * param->cols);
+	double *piece = malloc(PIECE * sizeof(*piece));
+	enum status st = STATUS_OK;
+
+	if (!piece)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %s",
+				       param->name);
+	for (uint64_t first = 0; !st && first < all; first += PIECE) {
+		const size_t count = all - first < PIECE ? (size_t)(all - first) : PIECE;
+		struct mat to = mat_view(&p->master, 0, (int64_t)(param->offset + first), 1, (int64_t)count);
+
+		make_a(param, index, seed, first, count, piece, p->master.dtype);
+		st = back->ops->put(back, to, piece, err);
+	}
+	free(piece);
+	return st;
 }
 
-void model_init_adapter(struct model *m, uint64_t seed)
+enum status model_init_adapter(struct model *m, struct back *back, uint64_t seed, struct error *err)
 {
 	const struct params *p = &m->params;
+	enum status st = STATUS_OK;
 
-	for (int i = 0; i < p->count; i++) {
+	for (int i = 0; !st && i < p->count; i++) {
 		if (strstr(p->table[i].name, ".lora_A."))
-			init_a(p, i, seed);
+			st = init_a(p, i, back, seed, err);
 		else if (strstr(p->table[i].name, ".lora_B."))
-			zero_host(params_view(&p->master, &p->table[i]));
+			st = back->ops->zero(back, params_view(&p->master, &p->table[i]), err);
 	}
+	return st;
 }

@@ -49,8 +49,8 @@ enum status model_peft_slots(const struct model *m, const struct mat *flat, stru
 /* After loading: RoPE's table, copies of modules that are trained apart from the tied embedding, live copies.
  */
 enum status model_loaded(struct model *m, struct back *back, struct error *err);
-/* A uniform in +-1/sqrt(in) as PEFT has it, B zero: host memory. */
-void model_init_adapter(struct model *m, uint64_t seed);
+/* A uniform in +-1/sqrt(in) as PEFT has it, B zero. */
+enum status model_init_adapter(struct model *m, struct back *back, uint64_t seed, struct error *err);
 /* After each change of the flat vector. */
 enum status model_refresh(struct model *m, struct back *back, struct error *err);
 /* Adapters into the base weights, for generation. */

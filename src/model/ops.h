@@ -22,6 +22,8 @@ struct op_cost {
 	double gemm_s; /* in products, attention's among them: wall time of the calling thread; 0 planned */
 };
 
+enum back_kind { BACK_CPU, BACK_GPU }; /* a CPU's matrices are the host's memory */
+
 struct ops;
 struct back {
 	const struct ops *ops;
@@ -29,7 +31,8 @@ struct back {
 	struct arena *arena;
 	struct op_cost cost; /* since the caller cleared it */
 	enum dtype dtype, stat;
-	int threads; /* of a cpu: workspace depends on it, so a plan has it too */
+	enum back_kind kind; /* what works, or is planned for */
+	int threads;	     /* of a cpu: workspace depends on it, so a plan has it too */
 };
 
 /* d = alpha op(a) op(b) + beta c + bias (a row; F32). c may be d. op(a) is [d.rows, k]. */
@@ -37,6 +40,11 @@ struct gemm {
 	struct mat a, b, c, d, bias;
 	bool trans_a, trans_b;
 	float alpha, beta;
+};
+struct random_fill {
+	uint64_t seed, first;
+	uint32_t stream;
+	float centre, width;
 };
 struct attention {
 	int heads, kv_heads, head_dim;
@@ -49,14 +57,28 @@ struct dropout {
 	uint32_t site;
 	float p;
 };
-/* g is multiplied by clip_scale first; correction = 1 - beta^step; decay is decoupled (AdamW). */
+/* g is scaled down first, to the norm max_norm (0: never), by *squares, the sum of the whole gradient's
+ * squares; where that is not finite nothing is changed. correction = 1 - beta^step; decay is decoupled
+ * (AdamW). */
 struct adamw {
-	float lr, beta1, beta2, eps, decay, clip_scale, correction1, correction2;
+	float lr, beta1, beta2, eps, decay, correction1, correction2;
+	double max_norm;
+	const double *squares; /* device memory */
 };
 enum reduction { REDUCE_SUM, REDUCE_SUM_SQUARES };
 
 struct ops {
 	const char *name;
+	/* Rows of packed host memory to the device, and back. put may be called by any thread; `from` is free
+	 * when it returns, and what is enqueued after it sees the numbers. get waits for what was enqueued
+	 * before it: the only operation that does. */
+	enum status (*put)(struct back *, struct mat to, const void *from, struct error *);
+	enum status (*get)(struct back *, struct mat from, void *to, struct error *);
+	/* The batch with its lists where operations read them: placed in the arena as scratch where the
+	 * device is not the host. doc_start stays the host's. */
+	enum status (*batch)(struct back *, const struct batch *host, struct batch *out, struct error *);
+	/* Elements first, first + 1, .. of a stream of core/random.h: centre + width * number. */
+	enum status (*random)(struct back *, struct mat to, const struct random_fill *, struct error *);
 	enum status (*zero)(struct back *, struct mat x, struct error *);
 	enum status (*gemm)(struct back *, const struct gemm *, struct error *);
 	/* x[t] = table[token[t]]; backward adds rows of dx to dtable. */

@@ -28,13 +28,17 @@ enum status params_add(struct params *p, const char *name, int64_t rows, int64_t
 	return STATUS_OK;
 }
 
-enum status params_place(struct params *p, struct arena *a, enum dtype dtype, bool trained, struct error *err)
+enum status params_place(struct params *p, struct arena *a, enum dtype dtype, enum dtype live, bool trained,
+			 struct error *err)
 {
 	const struct mat flat = {.rows = 1, .cols = (int64_t)p->length, .dtype = dtype};
 	enum status st;
 
 	p->master = p->grad = p->m = p->v = flat;
+	p->live = (struct mat){.rows = p->length && live != dtype, .cols = (int64_t)p->length, .dtype = live};
 	st = arena_mat(a, MEM_TRAINED, &p->master, "trained parameters", err);
+	if (!st && p->live.rows)
+		st = arena_mat(a, MEM_TRAINED, &p->live, "their live copy", err);
 	if (!st && trained)
 		st = arena_mat(a, MEM_GRADIENT, &p->grad, "their gradient", err);
 	if (!st && trained)

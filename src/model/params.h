@@ -22,13 +22,15 @@ struct params {
 	int count, room;
 	size_t length;
 	struct mat master, grad, m, v; /* [1, length]; F32 (F64 where gradients are checked by differences) */
+	struct mat live; /* master in the type that products read, where that is another one; else absent */
 };
 
 /* Appends one. BAD_INPUT where its name is too long. */
 enum status params_add(struct params *p, const char *name, int64_t rows, int64_t cols, float decay,
 		       struct error *err);
-/* Places master and, where `trained`, gradient and moments; all uninitialised. After the last params_add. */
-enum status params_place(struct params *p, struct arena *a, enum dtype dtype, bool trained,
+/* Places master, its live copy where `live` is not `dtype`, and, where `trained`, gradient and moments; all
+ * uninitialised. After the last params_add. */
+enum status params_place(struct params *p, struct arena *a, enum dtype dtype, enum dtype live, bool trained,
 			 struct error *err);
 /* NULL where there is none of that name. */
 const struct param *params_find(const struct params *p, const char *name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each entry counts what the CPU's entry of the same name counts and takes the same workspace;
- * tests/unit/model_plan.c holds a step of both against each other. */
+/* Each entry counts what the CPU's and the GPU's entries of the same name count and takes the same workspace;
+ * tests/unit/model_plan.c and model_gpu.c hold a step of both against each other. */
+#include "kernel/train_rows.h"
 #include "model/cost.h"
 #include "model/cpu/blocks.h"
 #include "model/plan.h"
@@ -12,6 +13,31 @@ static enum status touch(struct back *back, const struct mat *m, double times)
 {
 	cost_touch(back, m, times);
 	return STATUS_OK;
+}
+
+static enum status plan_put(struct back *back, struct mat to, const void *from, struct error *err)
+{
+	return STATUS_OK;
+}
+
+static enum status plan_get(struct back *back, struct mat from, void *to, struct error *err)
+{
+	return STATUS_OK;
+}
+
+static enum status plan_batch(struct back *back, const struct batch *host, struct batch *out,
+			      struct error *err)
+{
+	struct mat lists;
+
+	*out = *host;
+	return back->kind == BACK_GPU ? workspace_batch(back, host, &lists, err) : STATUS_OK;
+}
+
+static enum status plan_random(struct back *back, struct mat to, const struct random_fill *fill,
+			       struct error *err)
+{
+	return touch(back, &to, 1);
 }
 
 static enum status plan_zero(struct back *back, struct mat x, struct error *err)
@@ -50,10 +76,21 @@ static enum status plan_rmsnorm(struct back *back, struct mat x, struct mat w, f
 	return touch(back, &x, 2);
 }
 
+static enum status plan_sums(struct back *back, int64_t rows, int64_t cols, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat sums;
+	enum status st = workspace_sums(back, rows, cols, &sums, err);
+
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
 static enum status plan_rmsnorm_bwd(struct back *back, struct mat dy, struct mat x, struct mat w,
 				    struct mat rstd, struct mat dx_add, struct mat dw, struct error *err)
 {
-	return touch(back, &x, dw.rows ? 6 : 4);
+	touch(back, &x, dw.rows ? 6 : 4);
+	return back->kind == BACK_GPU && dw.rows ? plan_sums(back, x.rows, x.cols, err) : STATUS_OK;
 }
 
 static enum status plan_head_norm_rope(struct back *back, struct mat x, int heads, struct mat w, float eps,
@@ -67,7 +104,10 @@ static enum status plan_head_norm_rope_bwd(struct back *back, struct mat dx, int
 					   const int32_t *position, struct mat cos_sin, struct mat raw,
 					   struct mat rstd, struct mat dw, struct error *err)
 {
-	return touch(back, &dx, w.rows ? 5 : 2);
+	touch(back, &dx, w.rows ? 5 : 2);
+	return back->kind == BACK_GPU && dw.rows
+		       ? plan_sums(back, train_blocks((uint64_t)dx.rows, (uint64_t)dx.cols), dw.cols, err)
+		       : STATUS_OK;
 }
 
 static enum status plan_attention(struct back *back, const struct attention *at, const struct batch *b,
@@ -75,7 +115,8 @@ static enum status plan_attention(struct back *back, const struct attention *at,
 {
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct mat tile;
-	enum status st = workspace_attention(back, b, false, &tile, err);
+	enum status st =
+		back->kind == BACK_CPU ? workspace_attention(back, b, false, &tile, err) : STATUS_OK;
 
 	cost_attention(back, at, b, false);
 	arena_reset(back->arena, &mark);
@@ -88,7 +129,8 @@ static enum status plan_attention_bwd(struct back *back, const struct attention 
 {
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct mat tile;
-	enum status st = workspace_attention(back, b, true, &tile, err);
+	enum status st = back->kind == BACK_GPU ? workspace_delta(back, at, b, &tile, err)
+						: workspace_attention(back, b, true, &tile, err);
 
 	cost_attention(back, at, b, true);
 	arena_reset(back->arena, &mark);
@@ -144,7 +186,10 @@ static enum status plan_convert(struct back *back, struct mat from, struct mat t
 
 static enum status plan_column_sum(struct back *back, struct mat x, struct mat sum_add, struct error *err)
 {
-	return touch(back, &x, 1);
+	touch(back, &x, 1);
+	return back->kind == BACK_GPU
+		       ? plan_sums(back, train_column_parts((uint64_t)x.rows), sum_add.cols, err)
+		       : STATUS_OK;
 }
 
 static enum status plan_reduce(struct back *back, struct mat x, enum reduction reduction, double *sum,
@@ -167,6 +212,10 @@ static enum status plan_adamw(struct back *back, struct mat g, struct mat m, str
 
 static const struct ops plan_ops = {
 	.name = "plan",
+	.put = plan_put,
+	.get = plan_get,
+	.batch = plan_batch,
+	.random = plan_random,
 	.zero = plan_zero,
 	.gemm = plan_gemm,
 	.embed = plan_embed,
@@ -198,4 +247,10 @@ void plan_back_cpu(struct back *back, unsigned threads, struct arena *arena)
 		.stat = DTYPE_F32,
 		.threads = (int)threads,
 	};
+}
+
+void plan_back_gpu(struct back *back, struct arena *arena)
+{
+	*back = (struct back){
+		.ops = &plan_ops, .arena = arena, .dtype = DTYPE_BF16, .stat = DTYPE_F32, .kind = BACK_GPU};
 }

@@ -9,4 +9,6 @@
 
 /* Plans for a CPU of so many threads; arena->base is NULL. Nothing to release. */
 void plan_back_cpu(struct back *back, unsigned threads, struct arena *arena);
+/* The same for a GPU: its types and workspace. */
+void plan_back_gpu(struct back *back, struct arena *arena);
 #endif

@@ -106,9 +106,7 @@ static enum status place(struct model *m, struct back *back, struct weight *w, i
 	w->master = params_view(&m->params.master, &whole);
 	if (!m->inference)
 		w->grad = params_view(&m->params.grad, &whole);
-	if (w->master.dtype != back->dtype)
-		return arena_mat(back->arena, MEM_WEIGHTS, &w->w, name, err);
-	w->w = w->master;
+	w->w = m->params.live.rows ? params_view(&m->params.live, &whole) : w->master;
 	return STATUS_OK;
 }
 

@@ -14,6 +14,7 @@ struct config_model {
 	const char *name_or_path; /* folder of a Hugging Face model, or a GGUF file */
 	const char *tokenizer;	  /* NULL: the model's own */
 	const char *chat_template;
+	bool random_weights; /* the folder's shape alone is taken */
 };
 
 struct config_lora {
@@ -23,6 +24,8 @@ struct config_lora {
 	bool use_rslora;
 };
 
+enum config_device { CONFIG_DEVICE_AUTO, CONFIG_DEVICE_CPU, CONFIG_DEVICE_GPU };
+enum config_attention { CONFIG_ATTENTION_AUTO, CONFIG_ATTENTION_CUDNN, CONFIG_ATTENTION_OWN };
 enum config_recompute { CONFIG_RECOMPUTE_NONE, CONFIG_RECOMPUTE_CHEAP, CONFIG_RECOMPUTE_FULL };
 enum config_schedule {
 	CONFIG_CONSTANT,
@@ -43,6 +46,8 @@ struct config_training {
 	uint64_t warmup_steps, num_decay_steps, logging_steps, eval_steps, save_steps;
 	uint32_t save_total_limit; /* 0: all */
 	uint32_t lr_scheduler_type, decay_type, recompute, optim;
+	uint32_t device, attention; /* who works reads AUTO as CPU: it is settled before */
+	bool deterministic, step_parts;
 	bool full_finetuning, auto_find_batch_size, bf16, fp16, gradient_checkpointing, eval_on_start,
 		load_best_model_at_end, tensorboard;
 	uint32_t early_stopping_patience; /* evaluations without a better one; 0: never */

@@ -9,6 +9,8 @@ static const char *const decays[] = {"linear", "cosine", "1-sqrt", NULL};
 static const char *const recomputes[] = {"none", "cheap", "full", NULL};
 static const char *const formats[] = {"auto", "chat", "glaive", "sharegpt", NULL};
 static const char *const long_rows[] = {"drop", "truncate", NULL};
+static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
+static const char *const attentions[] = {"auto", "cudnn", "own", NULL};
 static const char *const optims[] = {"adamw", "adamw_torch", NULL};
 
 #define ROW(field, ...) OPT_ROW(struct config_model, field, .name = #field, __VA_ARGS__)
@@ -17,6 +19,8 @@ static const struct opt model_rows[] = {
 	ROW(tokenizer, .shown = "PATH", .help = "tokenizer.json or its folder; else the model's own"),
 	ROW(chat_template, .preset = "auto", .choices = template_names,
 	    .help = "how messages become text; auto: the model's own"),
+	ROW(random_weights, .help = "random numbers in the place of the files', of which the shape alone is taken: "
+				    "for timings"),
 };
 #undef ROW
 
@@ -35,6 +39,12 @@ static const struct opt lora_rows[] = {
 
 #define ROW(field, ...) OPT_ROW(struct config_training, field, .name = #field, __VA_ARGS__)
 static const struct opt training_rows[] = {
+	ROW(device, .preset = "auto", .choices = devices,
+	    .help = "what computes; auto: a GPU where one is granted and answers, else the CPU"),
+	ROW(attention, .preset = "auto", .choices = attentions,
+	    .help = "of a GPU: cuDNN's, our kernels', or cuDNN's where rows are of one length and it is there"),
+	ROW(deterministic, .help = "of a GPU: the same bits from run to run and after a resume"),
+	ROW(step_parts, .help = "of a GPU: time each kind of operation, an event each"),
 	ROW(output_dir, .shown = "DIR", .help = "run directory; --out goes first"),
 	ROW(full_finetuning, .help = "train every parameter; then there is no section lora"),
 	ROW(per_device_train_batch_size, .preset = "1", .min = 1, .max = 65536,

@@ -24,7 +24,7 @@ enum status export_adapter(const char *dir, const struct model *m, const struct 
 }
 
 struct whole {
-	const struct model *model;
+	const struct params *params;
 	const struct weights *from;
 };
 
@@ -32,7 +32,7 @@ static enum status rows_of(void *arg, const struct named *n, int64_t row, int64_
 			   struct error *err)
 {
 	const struct whole *w = arg;
-	const struct params *p = &w->model->params;
+	const struct params *p = w->params;
 	const struct param *one = params_find(p, n->hf);
 
 	if (!one)
@@ -50,10 +50,10 @@ static enum status write_tokenizer(void *arg, const char *dir, struct error *err
 			     : tokenizer_files_copy(dir, w->from->path, err);
 }
 
-enum status export_model(const char *dir, const struct model *m, const struct weights *from,
-			 struct error *err)
+enum status export_model(const char *dir, const struct model *m, const struct params *host,
+			 const struct weights *from, struct error *err)
 {
-	struct whole w = {m, from};
+	struct whole w = {host, from};
 	const struct folder_options o = {.shape = &m->shape,
 					 .dtype = DTYPE_F32,
 					 .shard_bytes = 5000000000u,

@@ -11,6 +11,8 @@ enum {
 	VOCABULARY_ID_BYTES = 176, /* an id, with its merge */
 	ROW_BYTES = 48,		   /* where it begins, its packs and their order in two epochs */
 	STATUS_MAX = 1 << 16,
+	CONTEXT_BYTES = 560 << 20, /* of a GPU: context, kernels of ours and of the libraries */
+	LIBRARY_BYTES = 32 << 20,  /* cuBLASLt's workspace */
 };
 
 const char *memory_beside_name(enum memory_beside what)
@@ -60,6 +62,18 @@ static uint64_t batches_bytes(const struct config *c)
 	return 2 * 4 * sizeof(int32_t) * packs * c->data.max_seq_length;
 }
 
+/* Beside the arena: the context, and cuDNN's single-precision dQ and sums of a micro-batch. */
+static uint64_t libraries_bytes(const struct stepper *planned, const struct config *c)
+{
+	const struct shape *s = &planned->model->shape;
+	const uint64_t tokens = (uint64_t)stepper_size(c).tokens;
+	const uint64_t cudnn = c->training.attention == CONFIG_ATTENTION_OWN || c->training.deterministic
+				       ? 0
+				       : tokens * (uint64_t)(s->heads * (s->head_dim + 2)) * sizeof(float);
+
+	return CONTEXT_BYTES + LIBRARY_BYTES + cudnn;
+}
+
 void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const struct config *c)
 {
 	const struct config_data *d = &c->data;
@@ -72,8 +86,18 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 	m->beside[MEMORY_BATCHES] = batches_bytes(c);
 	m->beside[MEMORY_TOKENIZER] = VOCABULARY_ID_BYTES * (uint64_t)planned->model->shape.vocab;
 	m->beside[MEMORY_PROGRAM] = PROGRAM_BYTES + PANEL_BYTES * (uint64_t)planned->back.threads;
-	for (int i = 0; i < MEMORY_BESIDE_COUNT; i++)
-		m->bytes += m->beside[i];
+	m->gpu = planned->back.kind == BACK_GPU;
+	if (m->gpu)
+		m->beside[MEMORY_MIRROR] = 3 * sizeof(float) * planned->model->params.length;
+	for (int i = 0; i < MEMORY_LIBRARIES; i++)
+		m->host_bytes += m->beside[i];
+	if (m->gpu) {
+		m->beside[MEMORY_LIBRARIES] = libraries_bytes(planned, c);
+		m->bytes += m->beside[MEMORY_LIBRARIES];
+	} else {
+		m->host_bytes += m->arena_bytes;
+		m->bytes = m->host_bytes;
+	}
 }
 
 enum status memory_plan(struct memory_plan *m, const struct shape *shape, const struct config *c,
@@ -86,6 +110,13 @@ enum status memory_plan(struct memory_plan *m, const struct shape *shape, const 
 		memory_plan_of(m, &plan, c);
 	stepper_release(&plan);
 	return st;
+}
+
+uint64_t memory_of_gpu(const struct back *back)
+{
+	uint64_t available, total;
+
+	return gpu_memory(gpu_back_device(back), &available, &total, NULL) ? 0 : total - available;
 }
 
 uint64_t memory_peak(void)

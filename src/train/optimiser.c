@@ -13,21 +13,6 @@ struct optimiser optimiser_of(const struct config_training *t)
 	};
 }
 
-static enum status gradient_norm(struct back *back, const struct params *p, double *norm, struct error *err)
-{
-	struct arena_mark mark = arena_mark(back->arena);
-	struct mat sum = {.rows = 1, .cols = 1, .dtype = DTYPE_F64};
-	enum status st = arena_mat(back->arena, MEM_WORKSPACE, &sum, "the gradient's norm", err);
-
-	if (!st && sum.data)
-		*(double *)sum.data = 0;
-	if (!st)
-		st = back->ops->reduce(back, p->grad, REDUCE_SUM_SQUARES, sum.data, err);
-	*norm = !st && sum.data ? sqrt(*(double *)sum.data) : 0;
-	arena_reset(back->arena, &mark);
-	return st;
-}
-
 /* Elements [begin, end) of one of the vectors. */
 static struct mat part(const struct mat *flat, size_t begin, size_t end)
 {
@@ -39,18 +24,20 @@ static struct mat part(const struct mat *flat, size_t begin, size_t end)
 }
 
 enum status optimiser_step(const struct optimiser *o, struct back *back, struct params *p, double rate,
-			   uint64_t step, double *norm, struct error *err)
+			   uint64_t step, double *squares, struct error *err)
 {
 	struct adamw a = {
-		.lr = (float)rate, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .clip_scale = 1};
-	enum status st = gradient_norm(back, p, norm, err);
+		.lr = (float)rate,
+		.beta1 = o->beta1,
+		.beta2 = o->beta2,
+		.eps = o->eps,
+		.correction1 = (float)(1 - pow(o->beta1, (double)step)),
+		.correction2 = (float)(1 - pow(o->beta2, (double)step)),
+		.max_norm = o->max_norm,
+		.squares = squares,
+	};
+	enum status st = back->ops->reduce(back, p->grad, REDUCE_SUM_SQUARES, squares, err);
 
-	if (st || !isfinite(*norm))
-		return st;
-	if (o->max_norm > 0 && o->max_norm < *norm + 1e-6)
-		a.clip_scale = (float)(o->max_norm / (*norm + 1e-6));
-	a.correction1 = (float)(1 - pow(o->beta1, (double)step));
-	a.correction2 = (float)(1 - pow(o->beta2, (double)step));
 	for (int first = 0, next; first < p->count && !st;
 	     first = next) { /* neighbours of equal decay at once */
 		size_t begin = p->table[first].offset, end;

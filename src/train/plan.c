@@ -13,7 +13,8 @@ static json_t *memory_json(const struct memory_plan *m)
 			json_object_set_new(parts, memory_kind_name((enum memory_kind)i),
 					    json_integer((json_int_t)m->arena[i]));
 	for (int i = 0; i < MEMORY_BESIDE_COUNT; i++)
-		json_object_set_new(parts, memory_beside_name((enum memory_beside)i),
+		if (i < MEMORY_MIRROR || m->beside[i])
+			json_object_set_new(parts, memory_beside_name((enum memory_beside)i),
 				    json_integer((json_int_t)m->beside[i]));
 	return parts;
 }
@@ -74,6 +75,13 @@ static void add_line(struct text *out, const char *what, double value, const cha
 	text_addf(out, "  %-12s %12s  %s\n", what, number, note);
 }
 
+static void add_beside(struct text *out, const struct memory_plan *m, int from, int to)
+{
+	for (int i = from; i < to; i++)
+		add_line(out, memory_beside_name((enum memory_beside)i), (double)m->beside[i], "B",
+			 memory_beside_text((enum memory_beside)i));
+}
+
 static void add_memory(struct text *out, const struct planning *p)
 {
 	const struct memory_plan *m = &p->memory;
@@ -85,15 +93,25 @@ static void add_memory(struct text *out, const struct planning *p)
 				 memory_kind_text((enum memory_kind)i));
 	add_line(out, "arena", (double)m->arena_bytes, "B",
 		 "these together: one block, placed before the first step");
-	for (int i = 0; i < MEMORY_BESIDE_COUNT; i++)
-		add_line(out, memory_beside_name((enum memory_beside)i), (double)m->beside[i], "B",
-			 memory_beside_text((enum memory_beside)i));
-	add_line(out, "in all", (double)m->bytes, "B", "the process, where every micro-batch is full");
+	if (m->gpu)
+		add_beside(out, m, MEMORY_LIBRARIES, MEMORY_BESIDE_COUNT);
+	else
+		add_beside(out, m, 0, MEMORY_MIRROR);
+	add_line(out, "in all", (double)m->bytes, "B",
+		 m->gpu ? "the GPU's, where every micro-batch is full"
+			: "the process, where every micro-batch is full");
 	if (p->fit.available)
 		add_line(out, "available", (double)p->fit.available, "B",
-			 too_large(p) ? "too little: the settings to turn" : "on this machine now");
+			 too_large(p) ? "too little: the settings to turn"
+			 : m->gpu     ? "on the GPU now"
+				      : "on this machine now");
 	for (size_t i = 0; i < p->knob_count; i++)
 		add_line(out, "", (double)p->knobs[i].bytes, "B", p->knobs[i].setting);
+	if (!m->gpu)
+		return;
+	text_add(out, "\nmemory of the host beside it\n");
+	add_beside(out, m, 0, MEMORY_LIBRARIES);
+	add_line(out, "in all", (double)m->host_bytes, "B", "the process");
 }
 
 static void as_text(struct text *out, const struct planning *p)

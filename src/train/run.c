@@ -107,6 +107,10 @@ static enum status one_step(struct train *t, struct figures *f, struct error *er
 	if (!st && f->size.targets)
 		st = stepper_end(&t->stepper, f->rate, step, &sum, &f->norm, err);
 	f->optimiser_s = now_s() - t1;
+	if (!st && t->stepper.back.kind == BACK_GPU) {
+		st = stepper_times(&t->stepper, &f->part, err);
+		f->optimiser_s = f->part.optimiser_s;
+	}
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
 	f->step_s = now_s() - t0;
 	return st;
@@ -145,7 +149,10 @@ void run_memory(struct train *t)
 {
 	struct train_state *s = &t->state;
 
-	s->memory_bytes = fmax(s->memory_bytes, (double)memory_peak());
+	const struct back *back = &t->stepper.back;
+
+	s->memory_bytes =
+		fmax(s->memory_bytes, (double)(back->kind == BACK_GPU ? memory_of_gpu(back) : memory_peak()));
 	s->arena_bytes = fmax(s->arena_bytes, (double)t->stepper.arena.peak);
 }
 
@@ -175,6 +182,12 @@ static json_t *step_line(struct train *t, const struct figures *f)
 			  "flop_rate", rate, "left_s", (double)(t->state.max_steps - t->state.step) * mean_s);
 
 	set_number(line, "save_s", f->save_s);
+	for (int i = 0; i < GPU_PART_COUNT && t->config.training.step_parts; i++) {
+		char name[48];
+
+		snprintf(name, sizeof(name), "%s_part_s", gpu_back_part_name((enum gpu_part)i));
+		set_number(line, name, f->part.parts_s[i]);
+	}
 	set_number(line, "loss", f->loss);
 	set_number(line, "grad_norm", f->norm);
 	set_memory(line, t);
@@ -448,6 +461,7 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 	checkpoint_found_release(&t->earlier);
 	events_close(&t->events);
 	data_close(&t->data);
+	mirror_release(&t->mirror);
 	stepper_release(&t->stepper);
 	weights_release(&t->weights);
 	train_state_release(&t->state);

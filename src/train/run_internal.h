@@ -6,6 +6,7 @@
 #include "train/data.h"
 #include "train/events.h"
 #include "train/memory.h"
+#include "train/mirror.h"
 #include "train/run.h"
 #include "train/schedule.h"
 #include "train/state.h"
@@ -17,6 +18,7 @@ struct train {
 	struct weights weights;
 	struct data *data;
 	struct stepper stepper;
+	struct mirror mirror; /* what is trained, for files */
 	struct schedule schedule;
 	struct train_state state;
 	struct checkpoint_found earlier; /* what the run goes on from, until its parameters are loaded */

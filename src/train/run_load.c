@@ -9,6 +9,8 @@
 #include "core/file.h"
 #include "core/stats.h"
 #include "model/files/fingerprint.h"
+#include "model/files/random_weights.h"
+#include "model/tensors.h"
 #include "train/inputs.h"
 #include "train/run_internal.h"
 
@@ -124,6 +126,32 @@ static enum status measure_gemm(struct train *t, struct error *err)
 	return st;
 }
 
+/* What products reach here: MFU's measure. */
+static enum status measure_products(struct train *t, struct error *err)
+{
+	return t->stepper.back.kind == BACK_GPU
+		       ? gpu_back_gemm_rate(&t->stepper.back, &t->gemm_rate, err)
+		       : measure_gemm(t, err);
+}
+
+static enum status make_random(struct train *t, const struct weights_slot *slots, size_t count,
+			       struct error *err)
+{
+	struct back *back = &t->stepper.back;
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; !st && i < count; i++) {
+		struct random_fill fill;
+		struct named n;
+
+		if (!names_find(&n, &t->weights.shape, slots[i].name))
+			return error_set(err, STATUS_BUG, "a model of this shape has no %s", slots[i].name);
+		fill = random_weights_fill(&n, t->config.training.seed);
+		st = back->ops->random(back, slots[i].to, &fill, err);
+	}
+	return st;
+}
+
 static enum status load_weights(struct train *t, struct error *err)
 {
 	struct model *m = t->stepper.model;
@@ -133,13 +161,15 @@ static enum status load_weights(struct train *t, struct error *err)
 	enum status st = model_weight_slots(m, &slots, &names, &count, err);
 
 	if (!st)
-		st = weights_load(&t->weights, slots, count, err);
+		st = t->config.model.random_weights
+			     ? make_random(t, slots, count, err)
+			     : weights_load_to(&t->weights, &t->stepper.back, slots, count, err);
 	free(slots);
 	free(names);
 	if (!st && !m->full) /* what the adapter is of */
 		st = weights_fingerprint(m->lora.base_sum, &t->weights, FINGERPRINT_NUMBERS, err);
 	if (!st)
-		model_init_adapter(m, t->config.training.seed);
+		st = model_init_adapter(m, &t->stepper.back, t->config.training.seed, err);
 	return st ? st : model_loaded(m, &t->stepper.back, err);
 }
 
@@ -204,7 +234,9 @@ static enum status take_up(struct train *t, struct error *err)
 
 	if (!t->earlier.manifest)
 		return STATUS_OK;
-	st = checkpoint_load(&t->earlier, &t->stepper.model->params, err);
+	st = checkpoint_load(&t->earlier, &t->mirror.params, err);
+	if (!st)
+		st = mirror_put(&t->mirror, &t->stepper.model->params, &t->stepper.back, err);
 	if (!st)
 		log_info(t->job->log, LOG_TOPIC_RUN, "goes on from %s", t->earlier.path);
 	checkpoint_found_release(&t->earlier);
@@ -228,24 +260,37 @@ static enum status open_events(struct train *t, struct error *err)
 	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
 }
 
-static double row_norm(const struct mat *m, int64_t row)
+static enum status row_norm(const struct train *t, int64_t row, float *x, double *norm, struct error *err)
 {
-	const float *x = (const float *)m->data + row * m->ld;
+	const struct shape *s = &t->weights.shape;
+	enum status st = weights_rows(&t->weights, s->tied ? NAME_EMBED : NAME_HEAD, row, 1, x, err);
 	double sum = 0;
 
-	for (int64_t i = 0; i < m->cols; i++)
+	for (int64_t i = 0; !st && i < s->hidden; i++)
 		sum += (double)x[i] * x[i];
-	return sqrt(sum);
+	*norm = sqrt(sum);
+	return st;
 }
 
-static double median_norm(const struct mat *m)
+/* The head's row of the end token beside the others', as the files have them. */
+static enum status head_norms(const struct train *t, int32_t end, struct diagnose_before *b,
+			      struct error *err)
 {
+	const struct shape *s = &t->weights.shape;
+	int64_t n = s->vocab < NORM_SAMPLE ? s->vocab : NORM_SAMPLE;
+	float *x = malloc((size_t)s->hidden * sizeof(*x));
 	double norm[NORM_SAMPLE];
-	int64_t n = m->rows < NORM_SAMPLE ? m->rows : NORM_SAMPLE;
+	enum status st;
 
-	for (int64_t i = 0; i < n; i++)
-		norm[i] = row_norm(m, i * m->rows / n);
-	return stats_median(norm, (size_t)n);
+	if (!x)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for a row");
+	st = row_norm(t, end, x, &b->end_norm, err);
+	for (int64_t i = 0; !st && i < n; i++)
+		st = row_norm(t, i * s->vocab / n, x, &norm[i], err);
+	if (!st)
+		b->median_norm = stats_median(norm, (size_t)n);
+	free(x);
+	return st;
 }
 
 static enum status look_before(struct train *t, struct error *err)
@@ -261,9 +306,11 @@ static enum status look_before(struct train *t, struct error *err)
 	for (uint64_t step = 0; t->schedule.peak > 0 && step < t->state.max_steps && b.rate <= 0; step++)
 		b.rate = schedule_rate(&t->schedule, step);
 	b.end_trained = m->full || m->lora.save & PEFT_SAVE_HEAD;
-	if (end >= 0 && end < m->head.w.rows && m->head.w.dtype == DTYPE_F32) {
-		b.end_norm = row_norm(&m->head.w, end);
-		b.median_norm = median_norm(&m->head.w);
+	if (end >= 0 && end < m->shape.vocab && !t->config.model.random_weights) {
+		enum status st = head_norms(t, end, &b, err);
+
+		if (st)
+			return st;
 	}
 	diagnose_before(&found, &b);
 	return run_findings(t, &found, err);
@@ -284,7 +331,8 @@ static enum status tell_ready(struct train *t, struct error *err)
 				  (json_int_t)t->state.max_steps, "memory_planned_bytes",
 				  (json_int_t)t->memory.bytes, "arena_planned_bytes",
 				  (json_int_t)t->memory.arena_bytes, "gemm_rate", t->gemm_rate, "gemm",
-				  cpu_back_gemm(&t->stepper.back)),
+				  t->stepper.back.kind == BACK_GPU ? gpu_back_gemm(&t->stepper.back)
+								   : cpu_back_gemm(&t->stepper.back)),
 			err);
 }
 
@@ -307,11 +355,13 @@ enum status run_load(struct train *t, struct error *err)
 	if (!st)
 		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, cpu_back_threads(), err);
 	if (!st)
+		st = mirror_create(&t->mirror, &t->stepper.model->params, &t->stepper.back, err);
+	if (!st)
 		st = load_weights(t, err);
 	if (!st)
 		st = take_up(t, err);
 	if (!st)
-		st = measure_gemm(t, err);
+		st = measure_products(t, err);
 	if (!st)
 		st = open_events(t, err);
 	if (!st)

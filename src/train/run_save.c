@@ -33,28 +33,38 @@ static json_t *state_now(struct train *t)
 	return train_state_json(&t->state, &t->config.training);
 }
 
+/* What is written now is of this moment: no copy changes under the one before. */
+static enum status look_at_parameters(struct train *t, struct error *err)
+{
+	enum status st = t->mirror.memory ? checkpoint_writer_wait(t->writer, err) : STATUS_OK;
+
+	return st ? st : mirror_get(&t->mirror, &t->stepper.model->params, &t->stepper.back, err);
+}
+
 enum status run_save(struct train *t, bool wait, struct error *err)
 {
 	json_t *state = state_now(t);
 	const struct checkpoint_source source = {.run = t->job->dir,
 						 .step = t->state.step,
-						 .params = &t->stepper.model->params,
+						 .params = &t->mirror.params,
 						 .state = state,
 						 .more = write_adapter,
 						 .written = tell_written,
 						 .arg = t};
-	enum status st = state ? checkpoint_writer_begin(t->writer, &source, t->state.best_step, err)
+	enum status st = state ? look_at_parameters(t, err)
 			       : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 						 "no memory for a checkpoint");
 
+	if (!st)
+		st = checkpoint_writer_begin(t->writer, &source, t->state.best_step, err);
 	json_decref(state);
 	if (!st && wait)
 		st = checkpoint_writer_wait(t->writer, err);
 	return st;
 }
 
-/* The best evaluation's parameters instead of the last step's; where their checkpoint is damaged, the last
- * stay. */
+/* The best evaluation's parameters instead of the last step's, in host memory; where their checkpoint is damaged,
+ * the last stay. */
 static enum status take_best(struct train *t, struct error *err)
 {
 	struct text note = {0};
@@ -74,9 +84,9 @@ static enum status take_best(struct train *t, struct error *err)
 		text_release(&note);
 		return STATUS_OK;
 	}
-	st = checkpoint_load(&f, &t->stepper.model->params, err);
+	st = checkpoint_load(&f, &t->mirror.params, err);
 	checkpoint_found_release(&f);
-	return st ? st : model_refresh(t->stepper.model, &t->stepper.back, err);
+	return st;
 }
 
 enum status run_export(struct train *t, struct error *err)
@@ -86,13 +96,15 @@ enum status run_export(struct train *t, struct error *err)
 	enum status st;
 
 	stepper_rest(&t->stepper);
-	st = take_best(t, err);
+	st = mirror_get(&t->mirror, &m->params, &t->stepper.back, err);
+	if (!st)
+		st = take_best(t, err);
 	snprintf(path, sizeof(path), "%s/%s", t->job->dir, m->full ? "model" : "adapter");
 	if (!st && m->full && t->job->resume)
 		file_remove_tree(path); /* it was cut after it had written the same */
 	if (!st)
-		st = m->full ? export_model(path, m, &t->weights, err)
-			     : export_adapter(path, m, &m->params.master, false, err);
+		st = m->full ? export_model(path, m, &t->mirror.params, &t->weights, err)
+			     : export_adapter(path, m, &t->mirror.params.master, false, err);
 	return st ? st
 		  : run_emit(t, "saved",
 			     json_pack("{s:I, s:s}", "step", (json_int_t)t->state.step, "path", path), err);

@@ -8,6 +8,8 @@
 #include "core/clock.h"
 #include "model/plan.h"
 
+enum { SUM_LOSS, SUM_SQUARES, SUMS };
+
 static enum recompute recompute_of(const struct config_training *t)
 {
 	static const enum recompute modes[] = {
@@ -76,15 +78,33 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 	s->optimiser = optimiser_of(&c->training);
 	s->seed = c->training.seed;
 	s->dropout = c->has_lora ? c->lora.dropout : 0;
-	s->loss_sum = (struct mat){.rows = 1, .cols = 1, .dtype = DTYPE_F64};
+	s->sums = (struct mat){.rows = 1, .cols = SUMS, .dtype = DTYPE_F64};
 	if (!st)
 		st = model_place(s->model, &s->back, err);
 	if (!st)
-		st = arena_mat(&s->arena, MEM_WORKSPACE, &s->loss_sum, "the loss", err);
+		st = arena_mat(&s->arena, MEM_WORKSPACE, &s->sums, "loss and norm", err);
 	if (!st)
 		st = saved_create(&s->saved, s->model, recompute_of(&c->training), err);
 	s->placed = arena_mark(&s->arena);
 	return st;
+}
+
+/* Where one of the sums is on the device. */
+static double *sum_at(const struct stepper *s, int which)
+{
+	return s->sums.data ? (double *)s->sums.data + which : NULL;
+}
+
+static enum status clear_sums(struct stepper *s, struct error *err)
+{
+	static const double none[SUMS] = {0};
+
+	return s->back.ops->put(&s->back, s->sums, none, err);
+}
+
+static enum status phase(struct stepper *s, enum gpu_phase which, struct error *err)
+{
+	return s->back.kind == BACK_GPU ? gpu_back_phase(&s->back, which, err) : STATUS_OK;
 }
 
 static struct pass pass_of(struct stepper *s, const struct batch *b, uint64_t step, bool training)
@@ -119,28 +139,32 @@ static enum status largest_batch(struct batch *b, struct step_size size, struct 
 
 static enum status plan_training(struct stepper *s, const struct batch *b, struct error *err)
 {
-	struct pass p = pass_of(s, b, 0, true);
-	double norm;
-	enum status st;
+	struct batch placed;
+	struct pass p = pass_of(s, &placed, 0, true);
+	enum status st = s->back.ops->batch(&s->back, b, &placed, err);
 
 	s->back.cost = (struct op_cost){0};
-	st = model_forward(&p, err);
+	if (!st)
+		st = model_forward(&p, err);
 	s->forward = s->back.cost;
 	s->back.cost = (struct op_cost){0};
 	if (!st)
 		st = model_backward(&p, 1, NULL, err);
 	s->backward = s->back.cost;
 	arena_reset(&s->arena, &s->placed);
-	return st ? st : optimiser_step(&s->optimiser, &s->back, &s->model->params, 0, 1, &norm, err);
+	return st ? st : optimiser_step(&s->optimiser, &s->back, &s->model->params, 0, 1, NULL, err);
 }
 
-static enum status evaluate(struct stepper *s, const struct batch *b, double *sum, struct error *err)
+static enum status evaluate(struct stepper *s, const struct batch *b, struct error *err)
 {
-	struct pass p = pass_of(s, b, 0, false);
-	enum status st = model_forward(&p, err);
+	struct batch placed;
+	struct pass p = pass_of(s, &placed, 0, false);
+	enum status st = s->back.ops->batch(&s->back, b, &placed, err);
 
 	if (!st)
-		st = model_loss(&p, sum, err);
+		st = model_forward(&p, err);
+	if (!st)
+		st = model_loss(&p, sum_at(s, SUM_LOSS), err);
 	arena_reset(&s->arena, &s->placed);
 	return st;
 }
@@ -159,7 +183,7 @@ static enum status plan_passes(struct stepper *s, struct step_size trained, stru
 	b.doc_start = NULL;
 	st = largest_batch(&b, evaluated, err);
 	if (!st)
-		st = evaluate(s, &b, NULL, err);
+		st = evaluate(s, &b, err);
 	free((void *)(uintptr_t)b.doc_start);
 	return st;
 }
@@ -185,28 +209,54 @@ enum status stepper_plan(struct stepper *s, const struct shape *shape, const str
 		st = check_tokens(evaluated, "per_device_eval_batch_size", err);
 	if (st)
 		return st;
-	plan_back_cpu(&s->back, threads, &s->arena);
+	if (c->training.device == CONFIG_DEVICE_GPU)
+		plan_back_gpu(&s->back, &s->arena);
+	else
+		plan_back_cpu(&s->back, threads, &s->arena);
 	st = place(s, shape, c, err);
 	return st ? st : plan_passes(s, trained, evaluated, err);
+}
+
+static enum status open_cpu(struct stepper *s, size_t bytes, unsigned threads, struct error *err)
+{
+	const struct cpu_options options = {.threads = threads};
+
+	if (posix_memalign(&s->memory, ARENA_ALIGN, bytes))
+		return error_errno(err, ENOMEM, "%.3g GB of memory, as planned (assay train CONFIG --plan)",
+				   (double)bytes * 1e-9);
+	s->arena = (struct arena){.base = s->memory, .size = bytes};
+	return cpu_back_create(&s->back, &options, &s->arena, err);
+}
+
+static enum status open_gpu(struct stepper *s, const struct config_training *t, size_t bytes,
+			    struct error *err)
+{
+	static const enum gpu_attention attention[] = {
+		[CONFIG_ATTENTION_AUTO] = GPU_ATTENTION_AUTO,
+		[CONFIG_ATTENTION_CUDNN] = GPU_ATTENTION_CUDNN,
+		[CONFIG_ATTENTION_OWN] = GPU_ATTENTION_OWN,
+	};
+	const struct gpu_back_options options = {.attention = attention[t->attention],
+						 .parts = t->step_parts,
+						 .deterministic = t->deterministic};
+	enum status st = gpu_back_create(&s->back, &options, &s->arena, err);
+
+	return st ? st : gpu_back_take(&s->back, bytes, err);
 }
 
 enum status stepper_create(struct stepper *s, const struct shape *shape, const struct config *c,
 			   unsigned threads, struct error *err)
 {
-	const struct cpu_options options = {.threads = threads};
 	struct stepper plan;
 	enum status st = stepper_plan(&plan, shape, c, threads, err);
-	size_t size = plan.arena.peak;
+	size_t bytes = plan.arena.peak;
 
 	stepper_release(&plan);
 	*s = (struct stepper){0};
 	if (st)
 		return st;
-	if (posix_memalign(&s->memory, ARENA_ALIGN, size))
-		return error_errno(err, ENOMEM, "%.3g GB of memory, as planned (assay train CONFIG --plan)",
-				   (double)size * 1e-9);
-	s->arena = (struct arena){.base = s->memory, .size = size};
-	st = cpu_back_create(&s->back, &options, &s->arena, err);
+	st = c->training.device == CONFIG_DEVICE_GPU ? open_gpu(s, &c->training, bytes, err)
+						     : open_cpu(s, bytes, threads, err);
 	return st ? st : place(s, shape, c, err);
 }
 
@@ -216,7 +266,7 @@ void stepper_rest(struct stepper *s)
 	const uintptr_t first = (base + s->placed.used + page - 1) / page * page;
 	const uintptr_t end = (base + s->arena.size) / page * page;
 
-	if (first < end)
+	if (s->memory && first < end)
 		madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
@@ -224,7 +274,9 @@ void stepper_release(struct stepper *s)
 {
 	saved_release(&s->saved);
 	model_release(s->model);
-	if (s->memory)
+	if (s->back.kind == BACK_GPU)
+		gpu_back_release(&s->back);
+	else if (s->memory)
 		cpu_back_release(&s->back);
 	free(s->memory);
 	*s = (struct stepper){0};
@@ -232,28 +284,41 @@ void stepper_release(struct stepper *s)
 
 enum status stepper_begin(struct stepper *s, struct error *err)
 {
-	*(double *)s->loss_sum.data = 0;
-	return s->back.ops->zero(&s->back, s->model->params.grad, err);
+	enum status st;
+
+	if (s->back.kind == BACK_GPU)
+		gpu_back_times_begin(&s->back);
+	st = clear_sums(s, err);
+	return st ? st : s->back.ops->zero(&s->back, s->model->params.grad, err);
 }
 
 enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,
 			  struct step_part *took, struct error *err)
 {
 	const struct clock *clock = clock_monotonic();
-	struct pass p = pass_of(s, b, step, true);
+	struct batch placed;
+	struct pass p = pass_of(s, &placed, step, true);
 	uint64_t t0 = clock_now_ns(clock), t1;
 	enum status st = batch_check(b, s->model->shape.vocab, err);
 
 	s->back.cost = (struct op_cost){0};
 	if (!st)
+		st = phase(s, GPU_PHASE_FORWARD, err);
+	if (!st)
+		st = s->back.ops->batch(&s->back, b, &placed, err);
+	if (!st)
 		st = model_forward(&p, err);
 	t1 = clock_now_ns(clock);
+	if (!st)
+		st = phase(s, GPU_PHASE_BACKWARD, err);
 	if (!st && b->targets)
-		st = model_backward(&p, (float)(1.0 / (double)targets), s->loss_sum.data, err);
+		st = model_backward(&p, (float)(1.0 / (double)targets), sum_at(s, SUM_LOSS), err);
 	arena_reset(&s->arena, &s->placed);
-	took->forward_s += (double)(t1 - t0) * 1e-9;
-	took->backward_s += (double)(clock_now_ns(clock) - t1) * 1e-9;
-	took->gemm_s += s->back.cost.gemm_s;
+	if (s->back.kind == BACK_CPU) {
+		took->forward_s += (double)(t1 - t0) * 1e-9;
+		took->backward_s += (double)(clock_now_ns(clock) - t1) * 1e-9;
+		took->gemm_s += s->back.cost.gemm_s;
+	}
 	took->flop += s->back.cost.flop - s->back.cost.again;
 	return st;
 }
@@ -261,23 +326,57 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
 			struct error *err)
 {
-	enum status st =
-		optimiser_step(&s->optimiser, &s->back, &s->model->params, rate, step + 1, norm, err);
+	struct back *back = &s->back;
+	double sums[SUMS] = {0};
+	enum status st = phase(s, GPU_PHASE_OPTIMISER, err);
 
-	*loss = *(const double *)s->loss_sum.data;
-	return st ? st : model_refresh(s->model, &s->back, err);
+	if (!st)
+		st = optimiser_step(&s->optimiser, back, &s->model->params, rate, step + 1,
+				    sum_at(s, SUM_SQUARES), err);
+	if (!st)
+		st = model_refresh(s->model, back, err);
+	if (!st)
+		st = phase(s, GPU_PHASE_NONE, err);
+	if (!st)
+		st = back->ops->get(back, s->sums, sums, err);
+	*loss = sums[SUM_LOSS];
+	*norm = sqrt(sums[SUM_SQUARES]);
+	return st;
+}
+
+enum status stepper_times(struct stepper *s, struct step_part *took, struct error *err)
+{
+	double phase_s[GPU_PHASE_COUNT];
+	enum status st;
+
+	if (s->back.kind == BACK_CPU)
+		return STATUS_OK;
+	st = gpu_back_times(&s->back, phase_s, took->parts_s, err);
+	if (st)
+		return st;
+	took->forward_s = phase_s[GPU_PHASE_FORWARD];
+	took->backward_s = phase_s[GPU_PHASE_BACKWARD];
+	took->optimiser_s = phase_s[GPU_PHASE_OPTIMISER];
+	took->gemm_s = took->parts_s[GPU_PART_PRODUCTS] + took->parts_s[GPU_PART_THIN] +
+		       took->parts_s[GPU_PART_ATTENTION] + took->parts_s[GPU_PART_ATTENTION_BWD];
+	return STATUS_OK;
 }
 
 enum status stepper_evaluate(struct stepper *s, const struct batch *b, double *loss, struct error *err)
 {
+	struct back *back = &s->back;
+	double sums[SUMS] = {0};
 	enum status st;
 
 	if (!b->targets)
 		return STATUS_OK;
-	*(double *)s->loss_sum.data = 0;
-	st = batch_check(b, s->model->shape.vocab, err);
+	st = clear_sums(s, err);
 	if (!st)
-		st = evaluate(s, b, s->loss_sum.data, err);
-	*loss += *(const double *)s->loss_sum.data;
+		st = batch_check(b, s->model->shape.vocab, err);
+	if (!st)
+		st = evaluate(s, b, err);
+	if (!st)
+		st = back->ops->get(back, s->sums, sums, err);
+	*loss += sums[SUM_LOSS];
 	return st;
 }

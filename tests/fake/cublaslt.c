@@ -364,6 +364,19 @@ static double finish(const struct description *d, const struct layout *ld, doubl
 	return v;
 }
 
+/* One batch of op(x) as numbers: element (line, k) at line * depth + k. */
+static double *unpack(const struct layout *l, const void *data, int batch, bool lines_are_columns,
+		      int64_t lines, int64_t depth)
+{
+	double *out = malloc((size_t)(lines * depth) * sizeof(*out));
+
+	for (int64_t i = 0; out && i < lines; i++)
+		for (int64_t k = 0; k < depth; k++)
+			out[i * depth + k] =
+				lines_are_columns ? at(l, data, batch, k, i) : at(l, data, batch, i, k);
+	return out;
+}
+
 static void multiply(const struct description *d, double alpha, const void *a, const struct layout *la,
 		     const void *b, const struct layout *lb, double beta, const void *c,
 		     const struct layout *lc, void *out, const struct layout *ld)
@@ -371,16 +384,18 @@ static void multiply(const struct description *d, double alpha, const void *a, c
 	int64_t depth = (int64_t)(d->transpose_a ? la->rows : la->columns);
 	double scale = (d->scale_a ? (double)*d->scale_a : 1) * (d->scale_b ? (double)*d->scale_b : 1);
 
-	for (int batch = 0; batch < ld->batch; batch++)
+	for (int batch = 0; batch < ld->batch; batch++) {
+		double *x = unpack(la, a, batch, d->transpose_a, (int64_t)ld->rows, depth);
+		double *y = unpack(lb, b, batch, !d->transpose_b, (int64_t)ld->columns, depth);
+
+		if (!x || !y)
+			abort();
 		for (int64_t j = 0; j < (int64_t)ld->columns; j++)
 			for (int64_t i = 0; i < (int64_t)ld->rows; i++) {
 				double sum = 0;
 
 				for (int64_t k = 0; k < depth; k++)
-					sum += (d->transpose_a ? at(la, a, batch, k, i)
-							       : at(la, a, batch, i, k)) *
-					       (d->transpose_b ? at(lb, b, batch, j, k)
-							       : at(lb, b, batch, k, j));
+					sum += x[i * depth + k] * y[j * depth + k];
 				sum *= alpha * scale;
 				if (beta != 0)
 					sum += beta * at(lc, c, batch, i, j);
@@ -388,6 +403,9 @@ static void multiply(const struct description *d, double alpha, const void *a, c
 						(uint64_t)(batch * ld->batch_step + j * ld->step + i),
 						finish(d, ld, sum, i));
 			}
+		free(x);
+		free(y);
+	}
 }
 
 /* A product takes 200 us of the fake driver's time, a little less with tile 20, much more where it splits. */

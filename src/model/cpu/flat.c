@@ -111,13 +111,14 @@ enum status cpu_reduce(struct back *back, struct mat x, enum reduction reduction
 struct stepping {
 	real *g, *m, *v, *master;
 	const struct adamw *a;
+	float clip_scale;
 };
 
 /* Loshchilov and Hutter's Algorithm 2 as PyTorch computes it: decay first, eps outside the corrected root. */
 VECTOR static void adamw_part(const real *restrict g, real *restrict m, real *restrict v,
-			      real *restrict master, const struct adamw *a, int64_t n)
+			      real *restrict master, const struct adamw *a, float clip_scale, int64_t n)
 {
-	const real keep = 1 - (real)a->lr * (real)a->decay, clip = (real)a->clip_scale, eps = (real)a->eps;
+	const real keep = 1 - (real)a->lr * (real)a->decay, clip = (real)clip_scale, eps = (real)a->eps;
 	const real b1 = (real)a->beta1, b2 = (real)a->beta2, step = (real)a->lr / (real)a->correction1;
 	const real root = 1 / (real)sqrt((double)a->correction2);
 
@@ -140,16 +141,23 @@ static void adamw_range(void *arg, int64_t first, int64_t last, unsigned thread)
 	const struct stepping *s = arg;
 
 	(void)thread;
-	adamw_part(s->g + first, s->m + first, s->v + first, s->master + first, s->a, last - first);
+	adamw_part(s->g + first, s->m + first, s->v + first, s->master + first, s->a, s->clip_scale,
+		   last - first);
 }
 
 enum status cpu_adamw(struct back *back, struct mat g, struct mat m, struct mat v, struct mat master,
 		      const struct adamw *a, struct error *err)
 {
-	struct stepping s = {.g = g.data, .m = m.data, .v = v.data, .master = master.data, .a = a};
+	const double norm = sqrt(*a->squares);
+	struct stepping s = {
+		.g = g.data, .m = m.data, .v = v.data, .master = master.data, .a = a, .clip_scale = 1};
 
 	(void)err;
 	cost_touch(back, &g, 7);
+	if (!isfinite(norm))
+		return STATUS_OK;
+	if (a->max_norm > 0 && a->max_norm < norm + 1e-6)
+		s.clip_scale = (float)(a->max_norm / (norm + 1e-6));
 	cpu_parts(back, g.rows * g.cols, 64, (double)(g.rows * g.cols) * sizeof(real), adamw_range, &s);
 	return STATUS_OK;
 }

@@ -33,4 +33,10 @@ void cpu_parts(const struct back *back, int64_t count, int64_t grain, double byt
  */
 void cpu_items(const struct back *back, int64_t count, double bytes,
 	       void (*work)(void *arg, int64_t item, unsigned thread), void *arg);
+
+/* Entries of the table that are of any number type. */
+extern __typeof__(*((struct ops *)0)->put) cpu_put;
+extern __typeof__(*((struct ops *)0)->get) cpu_get;
+extern __typeof__(*((struct ops *)0)->batch) cpu_batch;
+extern __typeof__(*((struct ops *)0)->random) cpu_random;
 #endif

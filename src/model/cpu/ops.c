@@ -3,6 +3,10 @@
 
 const struct ops cpu_ops = {
 	.name = "cpu",
+	.put = cpu_put,
+	.get = cpu_get,
+	.batch = cpu_batch,
+	.random = cpu_random,
 	.zero = cpu_zero,
 	.gemm = cpu_gemm,
 	.embed = cpu_embed,

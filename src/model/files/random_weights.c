@@ -13,14 +13,24 @@ static uint32_t stream_of(const char *name)
 	return hash;
 }
 
+struct random_fill random_weights_fill(const struct named *n, uint64_t seed)
+{
+	const char *dot = strrchr(n->hf, '.');
+
+	return (struct random_fill){
+		.seed = seed,
+		.stream = stream_of(n->hf),
+		.centre = n->vector && dot && !strcmp(dot, ".weight") ? 1.0f : 0.0f, /* norms */
+		.width = 0.02f * 1.7320508f, /* of a uniform number: deviation times root 3 */
+	};
+}
+
 void random_weights(const struct named *n, uint64_t seed, int64_t row, int64_t rows, float *out)
 {
-	const float width = 0.02f * 1.7320508f; /* of a uniform number: deviation times root 3 */
-	const char *dot = strrchr(n->hf, '.');
-	const float centre = n->vector && dot && !strcmp(dot, ".weight") ? 1.0f : 0.0f; /* norms */
+	const struct random_fill f = random_weights_fill(n, seed);
 	uint64_t count = (uint64_t)(rows * n->cols), first = (uint64_t)(row * n->cols);
 
-	random_fill_f32(out, count, seed, stream_of(n->hf), first);
+	random_fill_f32(out, count, f.seed, f.stream, first);
 	for (uint64_t i = 0; i < count; i++)
-		out[i] = centre + width * out[i];
+		out[i] = f.centre + f.width * out[i];
 }

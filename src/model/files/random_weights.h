@@ -3,11 +3,13 @@
 #ifndef MODEL_RANDOM_WEIGHTS_H
 #define MODEL_RANDOM_WEIGHTS_H
 #include "model/names.h"
+#include "model/ops.h"
 
 /*
  * Rows of a tensor of names_at: uniform with the deviation 0.02, in which transformers start matrices; biases
  * likewise, norms around 1, so that nothing is left out by being 0 or 1. Each number is a function of seed,
  * name and place alone.
  */
+struct random_fill random_weights_fill(const struct named *n, uint64_t seed);
 void random_weights(const struct named *n, uint64_t seed, int64_t row, int64_t rows, float *out);
 #endif

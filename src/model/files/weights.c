@@ -11,6 +11,7 @@
 #include "model/files/json_file.h"
 #include "model/files/mapped.h"
 #include "model/files/shards.h"
+#include "model/mat.h"
 
 enum { CONFIG_MAX = 16 << 20, FORGET_BYTES = 16 << 20 };
 
@@ -260,36 +261,86 @@ void weights_forget(const struct weights *w)
 		mapped_forget(w->shards->files[i].map, w->shards->files[i].map_size);
 }
 
-/* *read: bytes of the files that were read and not forgotten. */
-static enum status load_one(const struct weights *w, const struct weights_slot *slot, uint64_t *read,
+static enum status check_slot(const struct weights *w, const struct weights_slot *slot, struct weights_raw *raw,
+			      struct named *n, struct error *err)
+{
+	const struct mat *to = &slot->to;
+
+	if (!names_find(n, &w->shape, slot->name) || !weights_find(raw, w, slot->name))
+		return error_set(err, STATUS_BUG, "%s: a model of this shape has no %.100s", w->path,
+				 slot->name);
+	if (to->rows != n->rows || to->cols != n->cols || to->ld < to->cols || !to->data ||
+	    (to->dtype != DTYPE_F32 && to->dtype != DTYPE_BF16 && to->dtype != DTYPE_F16 &&
+	     to->dtype != raw->tensor->dtype))
+		return error_set(err, STATUS_BUG,
+				 "%s: %s is %" PRId64 " x %" PRId64 ", not %" PRId64 " x %" PRId64 " of %s",
+				 w->path, n->hf, n->rows, n->cols, to->rows, to->cols, dtype_name(to->dtype));
+	return STATUS_OK;
+}
+
+/* What one thread loads with. */
+struct loader {
+	struct back *back; /* NULL: slots are host memory */
+	uint8_t *piece;	   /* rows on their way to the device */
+	uint64_t read;	   /* bytes of the files that were read and not forgotten */
+};
+
+enum { PIECE_BYTES = 4 << 20 };
+
+/* Rows [first, first + rows) of the slot, `pitch` bytes apart from `out` on. */
+static enum status load_rows(const struct weights *w, const struct weights_raw *raw, const struct mat *to,
+			     int64_t first, int64_t rows, uint8_t *out, uint64_t pitch, struct loader *l,
+			     struct error *err)
+{
+	const struct tensor *t = raw->tensor;
+
+	for (int64_t i = 0; i < rows; i++, out += pitch) {
+		convert_row(weights_row(raw, first + i), t->dtype, out, to->dtype, (size_t)to->cols);
+		if (!row_finite(to->dtype, out, (size_t)to->cols))
+			return no_number(w, t, first + i, to->dtype, err);
+		l->read += t->size / (uint64_t)to->rows;
+		if (l->read < FORGET_BYTES)
+			continue;
+		weights_forget(w);
+		l->read = 0;
+	}
+	return STATUS_OK;
+}
+
+/* A piece of rows at a time. */
+static enum status load_device(const struct weights *w, const struct weights_raw *raw, const struct mat *to,
+			       struct loader *l, struct error *err)
+{
+	const uint64_t row = dtype_bytes(to->dtype, (uint64_t)to->cols);
+	const int64_t most = row < PIECE_BYTES ? (int64_t)(PIECE_BYTES / row) : 0;
+	enum status st = STATUS_OK;
+
+	if (!most)
+		return error_set(err, STATUS_UNSUPPORTED, "%s: a row of %" PRIu64 " bytes is too long", w->path,
+				 row);
+	for (int64_t i = 0; !st && i < to->rows; i += most) {
+		const int64_t rows = to->rows - i < most ? to->rows - i : most;
+
+		st = load_rows(w, raw, to, i, rows, l->piece, row, l, err);
+		if (!st)
+			st = l->back->ops->put(l->back, mat_rows(to, i, rows), l->piece, err);
+	}
+	return st;
+}
+
+static enum status load_one(const struct weights *w, const struct weights_slot *slot, struct loader *l,
 			    struct error *err)
 {
 	const struct mat *to = &slot->to;
 	struct weights_raw raw;
 	struct named n;
+	enum status st = check_slot(w, slot, &raw, &n, err);
 
-	if (!names_find(&n, &w->shape, slot->name) || !weights_find(&raw, w, slot->name))
-		return error_set(err, STATUS_BUG, "%s: a model of this shape has no %.100s", w->path,
-				 slot->name);
-	if (to->rows != n.rows || to->cols != n.cols || to->ld < to->cols || !to->data ||
-	    (to->dtype != DTYPE_F32 && to->dtype != DTYPE_BF16 && to->dtype != DTYPE_F16 &&
-	     to->dtype != raw.tensor->dtype))
-		return error_set(err, STATUS_BUG,
-				 "%s: %s is %" PRId64 " x %" PRId64 ", not %" PRId64 " x %" PRId64 " of %s",
-				 w->path, n.hf, n.rows, n.cols, to->rows, to->cols, dtype_name(to->dtype));
-	for (int64_t row = 0; row < n.rows; row++) {
-		uint8_t *out = (uint8_t *)to->data + dtype_bytes(to->dtype, (uint64_t)(row * to->ld));
-
-		convert_row(weights_row(&raw, row), raw.tensor->dtype, out, to->dtype, (size_t)n.cols);
-		if (!row_finite(to->dtype, out, (size_t)n.cols))
-			return no_number(w, raw.tensor, row, to->dtype, err);
-		*read += raw.tensor->size / (uint64_t)n.rows;
-		if (*read < FORGET_BYTES)
-			continue;
-		weights_forget(w);
-		*read = 0;
-	}
-	return STATUS_OK;
+	if (st)
+		return st;
+	return l->back ? load_device(w, &raw, to, l, err)
+		       : load_rows(w, &raw, to, 0, to->rows, to->data,
+				   dtype_bytes(to->dtype, (uint64_t)to->ld), l, err);
 }
 
 enum status weights_rows(const struct weights *w, const char *name, int64_t row, int64_t rows, float *out,
@@ -315,6 +366,7 @@ enum status weights_rows(const struct weights *w, const char *name, int64_t row,
 /* Threads take slots in turn, so that a large one holds up no other. */
 struct loading {
 	const struct weights *w;
+	struct back *back;
 	const struct weights_slot *slots;
 	size_t count;
 	atomic_size_t next;
@@ -325,17 +377,21 @@ struct loading {
 static void load_some(void *arg, unsigned thread)
 {
 	struct loading *l = arg;
-	uint64_t read = 0;
+	struct loader mine = {.back = l->back, .piece = l->back ? malloc(PIECE_BYTES) : NULL};
 	size_t i;
 
+	if (l->back && !mine.piece)
+		l->st[thread] = error_set_cause(&l->err[thread], STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+						"%s: no memory", l->w->path);
 	while (!l->st[thread] && (i = atomic_fetch_add(&l->next, 1)) < l->count)
-		l->st[thread] = load_one(l->w, &l->slots[i], &read, &l->err[thread]);
+		l->st[thread] = load_one(l->w, &l->slots[i], &mine, &l->err[thread]);
+	free(mine.piece);
 }
 
-enum status weights_load(const struct weights *w, const struct weights_slot *slots, size_t count,
-			 struct error *err)
+static enum status load_all(const struct weights *w, struct back *back, const struct weights_slot *slots,
+			    size_t count, struct error *err)
 {
-	struct loading l = {.w = w, .slots = slots, .count = count};
+	struct loading l = {.w = w, .back = back, .slots = slots, .count = count};
 	struct cpu_pool *pool = NULL;
 	enum status st = cpu_pool_usable(&pool, err);
 	unsigned threads = st ? 0 : cpu_pool_count(pool);
@@ -356,4 +412,16 @@ enum status weights_load(const struct weights *w, const struct weights_slot *slo
 	free(l.st);
 	free(l.err);
 	return st;
+}
+
+enum status weights_load(const struct weights *w, const struct weights_slot *slots, size_t count,
+			 struct error *err)
+{
+	return load_all(w, NULL, slots, count, err);
+}
+
+enum status weights_load_to(const struct weights *w, struct back *back, const struct weights_slot *slots,
+			    size_t count, struct error *err)
+{
+	return load_all(w, back->kind == BACK_CPU ? NULL : back, slots, count, err);
 }

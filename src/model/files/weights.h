@@ -7,6 +7,7 @@
 #ifndef MODEL_WEIGHTS_H
 #define MODEL_WEIGHTS_H
 #include "model/names.h"
+#include "model/ops.h"
 #include "model/shape.h"
 #include "model/tensor.h"
 
@@ -37,6 +38,10 @@ struct weights_slot {
  * size. Conversions round to nearest even. A NaN or infinity in the file is refused: it says which tensor. */
 enum status weights_load(const struct weights *w, const struct weights_slot *slots, size_t count,
 			 struct error *err);
+
+/* The same to where a back end's matrices are. */
+enum status weights_load_to(const struct weights *w, struct back *back, const struct weights_slot *slots,
+			    size_t count, struct error *err);
 
 /* What was read of the files no longer counts as this process's memory. */
 void weights_forget(const struct weights *w);

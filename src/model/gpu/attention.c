@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attention of a packed micro-batch: by cuDNN where all documents are of one length and its kernels take it,
+ * else by ours. One of them does both passes of a batch: they keep lse in different order.
+ */
+#include <stdlib.h>
+#include "gpu/sdpa.h"
+#include "kernel/train_attention.h"
+#include "model/gpu/internal.h"
+#include "model/mat.h"
+
+/* A pair of cuDNN's plans for documents of one length. */
+struct pair {
+	int64_t docs, length;
+	struct attention at;
+	int64_t ld_qkv, ld_o;
+	struct sdpa_plan *forward, *backward; /* NULL, both: cuDNN does not take it */
+};
+
+struct attends {
+	const struct gpu_state *gpu;
+	struct sdpa *sdpa; /* NULL: our kernels alone */
+	struct pair *pair;
+	size_t count, room;
+	char name[64];
+};
+
+static enum status open_library(struct attends *a, struct error *err)
+{
+	const struct gpu_back_options *o = &a->gpu->options;
+	struct error why = {0};
+	enum status st;
+	int version;
+
+	if (o->attention == GPU_ATTENTION_OWN || (o->deterministic && o->attention == GPU_ATTENTION_AUTO))
+		return STATUS_OK;
+	st = sdpa_open(&a->sdpa, a->gpu->device, o->cudnn, 0, &why);
+	if (st && o->attention == GPU_ATTENTION_AUTO)
+		return STATUS_OK; /* ours do */
+	if (st)
+		return error_set_cause(err, st, why.cause, "%s", why.text);
+	version = sdpa_version(a->sdpa);
+	snprintf(a->name, sizeof(a->name), "cuDNN %d.%d.%d", version / 10000, version / 100 % 100,
+		 version % 100);
+	return STATUS_OK;
+}
+
+enum status attends_create(struct attends **out, const struct gpu_state *g, struct error *err)
+{
+	struct attends *a = calloc(1, sizeof(*a));
+
+	*out = a;
+	if (!a)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for attention");
+	a->gpu = g;
+	snprintf(a->name, sizeof(a->name), "own");
+	return open_library(a, err);
+}
+
+void attends_release(struct attends **out)
+{
+	struct attends *a = *out;
+
+	if (!a)
+		return;
+	for (size_t i = 0; i < a->count; i++) {
+		sdpa_plan_destroy(&a->pair[i].forward);
+		sdpa_plan_destroy(&a->pair[i].backward);
+	}
+	sdpa_close(&a->sdpa);
+	free(a->pair);
+	free(a);
+	*out = NULL;
+}
+
+const char *attends_name(const struct attends *a)
+{
+	return a->name;
+}
+
+/* -- cuDNN -- */
+
+/* The length of every document; 0: they differ. */
+static int64_t one_length(const struct batch *b)
+{
+	const int64_t length = b->doc_start[1] - b->doc_start[0];
+
+	for (int64_t i = 1; i < b->docs; i++)
+		if (b->doc_start[i + 1] - b->doc_start[i] != length)
+			return 0;
+	return length;
+}
+
+static struct attention_strides strides_of(int64_t length, int64_t ld, int head_dim)
+{
+	return (struct attention_strides){
+		.batch = (uint64_t)(length * ld), .head = (uint64_t)head_dim, .row = (uint64_t)ld};
+}
+
+static enum status plan(struct attends *a, const struct pair *p, enum sdpa_direction direction,
+			struct sdpa_plan **out, struct error *err)
+{
+	const struct attention_strides qkv = strides_of(p->length, p->ld_qkv, p->at.head_dim);
+	const struct attention_problem problem = {
+		.type = ATTENTION_BF16,
+		.out_type = ATTENTION_BF16,
+		.batch = (uint32_t)p->docs,
+		.heads = (uint32_t)p->at.heads,
+		.kv_heads = (uint32_t)p->at.kv_heads,
+		.q_len = (uint32_t)p->length,
+		.kv_len = (uint32_t)p->length,
+		.head_dim = (uint32_t)p->at.head_dim,
+		.mask = ATTENTION_CAUSAL,
+		.scale = (double)p->at.scale,
+		.q = qkv,
+		.k = qkv,
+		.v = qkv,
+		.o = strides_of(p->length, p->ld_o, p->at.head_dim),
+		.want_lse = true,
+	};
+	enum status st = sdpa_plan_create(out, a->sdpa, &problem, direction, err);
+
+	return st ? st : sdpa_plan_first(*out, err);
+}
+
+/* Shapes of which cuDNN is known to be wrong: a causal mask on Hopper where the length leaves 64 of 128
+ * (pytorch#196678: NaN in dQ). */
+static bool trusted(int64_t length)
+{
+	return length > 1 && length % 128 != 64;
+}
+
+static enum status add_pair(struct attends *a, const struct pair *wanted, const struct pair **out,
+			    struct error *err)
+{
+	const bool must = a->gpu->options.attention == GPU_ATTENTION_CUDNN;
+	struct error why = {0};
+	struct pair *p;
+	enum status st = STATUS_OK;
+
+	if (a->count == a->room) {
+		const size_t room = a->room ? 2 * a->room : 8;
+		struct pair *more = realloc(a->pair, room * sizeof(*more));
+
+		if (!more)
+			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					       "no memory for a plan of attention");
+		a->pair = more;
+		a->room = room;
+	}
+	p = &a->pair[a->count];
+	*p = *wanted;
+	if (trusted(p->length)) {
+		st = plan(a, p, SDPA_FORWARD, &p->forward, &why);
+		if (!st)
+			st = plan(a, p, SDPA_BACKWARD, &p->backward, &why);
+	} else {
+		st = error_set(&why, STATUS_UNSUPPORTED, "cuDNN's attention is not trusted at length %lld",
+			       (long long)p->length);
+	}
+	if (st) {
+		sdpa_plan_destroy(&p->forward);
+		sdpa_plan_destroy(&p->backward);
+	}
+	if (st && (must || (st != STATUS_UNSUPPORTED && st != STATUS_NO_RESOURCE)))
+		return error_set_cause(err, st, why.cause, "%s", why.text);
+	a->count++;
+	*out = p;
+	return STATUS_OK;
+}
+
+/* *out NULL: our kernels. */
+static enum status pair_of(struct attends *a, const struct attention *at, const struct batch *b,
+			   int64_t ld_qkv, int64_t ld_o, const struct pair **out, struct error *err)
+{
+	const struct pair wanted = {
+		.docs = b->docs, .length = one_length(b), .at = *at, .ld_qkv = ld_qkv, .ld_o = ld_o};
+	enum status st = STATUS_OK;
+
+	*out = NULL;
+	if (!a->sdpa || !wanted.length)
+		return STATUS_OK;
+	for (size_t i = 0; i < a->count && !*out; i++) {
+		const struct pair *p = &a->pair[i];
+
+		if (p->docs == wanted.docs && p->length == wanted.length && p->ld_qkv == ld_qkv &&
+		    p->ld_o == ld_o && !memcmp(&p->at, at, sizeof(*at)))
+			*out = p;
+	}
+	if (!*out)
+		st = add_pair(a, &wanted, out, err);
+	if (!st && !(*out)->forward)
+		*out = NULL;
+	return st;
+}
+
+static gpu_ptr heads_at(const struct mat *qkv, const struct attention *at, int first)
+{
+	struct mat part = mat_cols(qkv, (int64_t)first * at->head_dim, at->head_dim);
+
+	return gpu_address(part.data);
+}
+
+static struct attention_operands operands(const struct attention *at, struct mat qkv, struct mat o,
+					  struct mat lse)
+{
+	return (struct attention_operands){
+		.q = heads_at(&qkv, at, 0),
+		.k = heads_at(&qkv, at, at->heads),
+		.v = heads_at(&qkv, at, at->heads + at->kv_heads),
+		.o = gpu_address(o.data),
+		.lse = gpu_address(lse.data),
+	};
+}
+
+/* -- ours -- */
+
+static struct train_attention_args own_args(const struct attention *at, const struct batch *b, struct mat qkv,
+					    struct mat o, struct mat lse)
+{
+	return (struct train_attention_args){
+		.qkv = gpu_address(qkv.data),
+		.o = gpu_address(o.data),
+		.lse = gpu_address(lse.data),
+		.doc_start = gpu_address(b->starts),
+		.ld_qkv = qkv.ld,
+		.ld_o = o.ld,
+		.ld_lse = lse.ld,
+		.rows = (uint32_t)b->tokens,
+		.docs = (uint32_t)b->docs,
+		.heads = (uint32_t)at->heads,
+		.kv_heads = (uint32_t)at->kv_heads,
+		.head_dim = (uint32_t)at->head_dim,
+		.scale = at->scale,
+	};
+}
+
+static enum status run_own(struct back *back, enum gpu_kernel_id kernel, const struct attention *at,
+			   const struct batch *b, int heads, const struct train_attention_args *args,
+			   struct error *err)
+{
+	const unsigned grid[3] = {
+		(unsigned)((b->doc_len_max + TRAIN_ATTENTION_ROWS - 1) / TRAIN_ATTENTION_ROWS),
+		(unsigned)heads, (unsigned)b->docs};
+
+	return gpu_run_3d(back, kernel, grid, TRAIN_ATTENTION_THREADS,
+			  train_attention_shared((uint64_t)at->head_dim), args, err);
+}
+
+enum status gpu_attention_forward(struct back *back, const struct attention *at, const struct batch *b,
+				  struct mat qkv, struct mat o, struct mat lse, struct error *err)
+{
+	const struct train_attention_args args = own_args(at, b, qkv, o, lse);
+	const struct attention_operands operand = operands(at, qkv, o, lse);
+	struct gpu_state *g = gpu_of(back);
+	const struct pair *pair;
+	enum status st = pair_of(g->attends, at, b, qkv.ld, o.ld, &pair, err);
+
+	cost_attention(back, at, b, false);
+	if (!st)
+		st = gpu_part(g, GPU_PART_ATTENTION, err);
+	if (st)
+		return st;
+	return pair ? sdpa_plan_enqueue(pair->forward, &operand, NULL, g->stream, err)
+		    : run_own(back, GPU_KERNEL_ATTENTION, at, b, at->heads, &args, err);
+}
+
+static enum status own_bwd(struct back *back, const struct attention *at, const struct batch *b,
+			   struct train_attention_args *args, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat delta;
+	enum status st = workspace_delta(back, at, b, &delta, err);
+
+	if (!st) {
+		args->delta = gpu_address(delta.data);
+		st = gpu_run(back, GPU_KERNEL_ATTENTION_DELTA,
+			     train_blocks((uint64_t)b->tokens, (uint64_t)at->heads * 64), TRAIN_THREADS, 0, args,
+			     err);
+	}
+	if (!st)
+		st = run_own(back, GPU_KERNEL_ATTENTION_BWD_KV, at, b, at->kv_heads, args, err);
+	if (!st)
+		st = run_own(back, GPU_KERNEL_ATTENTION_BWD_Q, at, b, at->heads, args, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+enum status gpu_attention_bwd(struct back *back, const struct attention *at, const struct batch *b,
+			      struct mat qkv, struct mat o, struct mat lse, struct mat d_o, struct mat dqkv,
+			      struct error *err)
+{
+	struct train_attention_args args = own_args(at, b, qkv, o, lse);
+	const struct attention_operands operand = operands(at, qkv, o, lse);
+	const struct sdpa_gradients gradients = {
+		.d_o = gpu_address(d_o.data),
+		.d_q = heads_at(&dqkv, at, 0),
+		.d_k = heads_at(&dqkv, at, at->heads),
+		.d_v = heads_at(&dqkv, at, at->heads + at->kv_heads),
+	};
+	struct gpu_state *g = gpu_of(back);
+	const struct pair *pair;
+	enum status st = pair_of(g->attends, at, b, qkv.ld, o.ld, &pair, err);
+
+	cost_attention(back, at, b, true);
+	if (!st && pair && (d_o.ld != o.ld || dqkv.ld != qkv.ld))
+		st = error_set(err, STATUS_BUG, "gradients of attention are laid out unlike its operands");
+	if (!st)
+		st = gpu_part(g, GPU_PART_ATTENTION_BWD, err);
+	if (st)
+		return st;
+	if (pair)
+		return sdpa_plan_enqueue(pair->backward, &operand, &gradients, g->stream, err);
+	args.d_o = gpu_address(d_o.data);
+	args.dqkv = gpu_address(dqkv.data);
+	args.ld_d_o = d_o.ld;
+	args.ld_dqkv = dqkv.ld;
+	return own_bwd(back, at, b, &args, err);
+}

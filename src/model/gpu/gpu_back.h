@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A GPU as back end: BF16 with statistics in F32, one stream, one block of device memory that is the arena
+ * (docs/design/model_gpu.md). Matrices' `data` are device addresses. Nothing but ops->get waits for the device.
+ */
+#ifndef MODEL_GPU_GPU_BACK_H
+#define MODEL_GPU_GPU_BACK_H
+#include "gpu/gpu.h"
+#include "model/ops.h"
+
+/* Which attention: by cuDNN where documents are of one length and it is legal, by our kernels else; by cuDNN or
+ * an error; by our kernels alone, which is bit-equal from run to run. */
+enum gpu_attention { GPU_ATTENTION_AUTO, GPU_ATTENTION_CUDNN, GPU_ATTENTION_OWN };
+
+struct gpu_back_options {
+	const char *pci;	     /* NULL: CUDA's first */
+	const char *cublaslt, *cudnn; /* their paths; NULL: searched */
+	enum gpu_attention attention;
+	bool parts;	    /* gpu_back_parts is asked for: an event an operation */
+	bool deterministic; /* the same bits from run to run: attention by our kernels */
+};
+
+/* Opens driver, device, cuBLASLt and our kernels; the arena has no memory yet. Owner: caller, gpu_back_release,
+ * which accepts what failed half way. UNAVAILABLE: no driver, no library, no kernels. */
+enum status gpu_back_create(struct back *back, const struct gpu_back_options *options, struct arena *arena,
+			    struct error *err);
+/* Takes the arena's memory. NO_RESOURCE with NO_MEMORY: the device has not so much. */
+enum status gpu_back_take(struct back *back, uint64_t bytes, struct error *err);
+void gpu_back_release(struct back *back);
+
+struct gpu_device *gpu_back_device(const struct back *back);
+struct gpu_stream *gpu_back_stream(const struct back *back);
+/* "cuBLASLt 13.1.1", "cuDNN 9.19.0" or "own": lent. */
+const char *gpu_back_gemm(const struct back *back);
+const char *gpu_back_attention(const struct back *back);
+/* What the stream's time goes into: the caller's phases, and kinds of operations. name, text */
+/* clang-format off */
+#define GPU_PHASES(X) X(FORWARD, "forward") X(BACKWARD, "backward") X(OPTIMISER, "optimiser")
+#define GPU_PARTS(X)                                                              \
+	X(PRODUCTS, "products", "products of matrices")                           \
+	X(THIN, "thin_products", "those with a side below 512: adapters'")        \
+	X(ATTENTION, "attention", "attention, forward")                           \
+	X(ATTENTION_BWD, "attention_backward", "attention, backward")             \
+	X(ELEMENTS, "elements", "norms, RoPE, SwiGLU, dropout")                   \
+	X(LOSS, "loss", "embedding, rows of the head, cross-entropy")             \
+	X(OPTIMISER, "optimiser", "norm, AdamW, live copies")                     \
+	X(COPIES, "copies", "copies and zeros")
+/* clang-format on */
+#define X(name, ...) GPU_PHASE_##name,
+enum gpu_phase { GPU_PHASES(X) GPU_PHASE_COUNT, GPU_PHASE_NONE = -1 };
+#undef X
+#define X(name, ...) GPU_PART_##name,
+enum gpu_part { GPU_PARTS(X) GPU_PART_COUNT };
+#undef X
+const char *gpu_back_part_name(enum gpu_part part);
+/* What follows is of this phase; NONE ends the last one. */
+enum status gpu_back_phase(struct back *back, enum gpu_phase phase, struct error *err);
+/* From here on: what was before is no phase's. */
+void gpu_back_times_begin(struct back *back);
+/* Seconds since they were begun; waits for the end of the last phase. Parts are 0 where not asked for. */
+enum status gpu_back_times(struct back *back, double phase_s[GPU_PHASE_COUNT], double part_s[GPU_PART_COUNT],
+			   struct error *err);
+/* FLOP/s of a large product in BF16 here, timed on memory of the arena that is free now. */
+enum status gpu_back_gemm_rate(struct back *back, double *rate, struct error *err);
+#endif

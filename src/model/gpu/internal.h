@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the GPU's operations share. */
+#ifndef MODEL_GPU_INTERNAL_H
+#define MODEL_GPU_INTERNAL_H
+#include "gpu/matmul.h"
+#include "model/cost.h"
+#include "model/gpu/gpu_back.h"
+
+/* Our kernels: file, entry, what of a step they are. */
+/* clang-format off */
+#define GPU_KERNELS(X) \
+	X(SUMS_ADD, "train_rows", "train_sums_add", GPU_PART_ELEMENTS) \
+	X(RMSNORM, "train_norm", "train_rmsnorm", GPU_PART_ELEMENTS) \
+	X(RMSNORM_BWD, "train_norm", "train_rmsnorm_bwd", GPU_PART_ELEMENTS) \
+	X(HEAD_ROPE, "train_norm", "train_head_rope", GPU_PART_ELEMENTS) \
+	X(HEAD_ROPE_BWD, "train_norm", "train_head_rope_bwd", GPU_PART_ELEMENTS) \
+	X(SWIGLU, "train_rows", "train_swiglu", GPU_PART_ELEMENTS) \
+	X(SWIGLU_BWD, "train_rows", "train_swiglu_bwd", GPU_PART_ELEMENTS) \
+	X(GATHER, "train_rows", "train_gather", GPU_PART_LOSS) \
+	X(SCATTER_ADD, "train_rows", "train_scatter_add", GPU_PART_LOSS) \
+	X(EMBED_BWD, "train_rows", "train_embed_bwd", GPU_PART_LOSS) \
+	X(DROPOUT, "train_rows", "train_dropout", GPU_PART_ELEMENTS) \
+	X(TO_BF16, "train_rows", "train_to_bf16", GPU_PART_OPTIMISER) \
+	X(TO_F32, "train_rows", "train_to_f32", GPU_PART_OPTIMISER) \
+	X(COPY, "train_rows", "train_copy", GPU_PART_COPIES) \
+	X(ZERO, "train_rows", "train_zero", GPU_PART_COPIES) \
+	X(COLUMN_SUMS, "train_rows", "train_column_sums", GPU_PART_ELEMENTS) \
+	X(RANDOM_BF16, "train_rows", "train_random_bf16", GPU_PART_COPIES) \
+	X(RANDOM_F32, "train_rows", "train_random_f32", GPU_PART_COPIES) \
+	X(CROSS_ENTROPY, "train_loss", "train_cross_entropy", GPU_PART_LOSS) \
+	X(REDUCE, "train_flat", "train_reduce", GPU_PART_OPTIMISER) \
+	X(REDUCE_END, "train_flat", "train_reduce_end", GPU_PART_OPTIMISER) \
+	X(ADAMW, "train_flat", "train_adamw", GPU_PART_OPTIMISER) \
+	X(ATTENTION, "train_attention", "train_attention", GPU_PART_ATTENTION) \
+	X(ATTENTION_DELTA, "train_attention", "train_attention_delta", GPU_PART_ATTENTION_BWD) \
+	X(ATTENTION_BWD_KV, "train_attention", "train_attention_bwd_kv", GPU_PART_ATTENTION_BWD) \
+	X(ATTENTION_BWD_Q, "train_attention", "train_attention_bwd_q", GPU_PART_ATTENTION_BWD)
+/* clang-format on */
+#define X(name, ...) GPU_KERNEL_##name,
+enum gpu_kernel_id { GPU_KERNELS(X) GPU_KERNEL_COUNT };
+#undef X
+
+struct staging;
+struct gpu_times;
+struct products;
+struct attends;
+
+struct gpu_state {
+	struct gpu_back_options options;
+	struct gpu_device *device;
+	struct gpu_stream *stream;
+	struct staging *staging;
+	struct products *products;
+	struct attends *attends;
+	struct gpu_kernel *kernel[GPU_KERNEL_COUNT];
+	struct gpu_times *phases, *parts; /* the second: NULL where it is not asked for */
+	gpu_ptr memory;	      /* the arena's */
+	unsigned shared_most; /* bytes that a block may ask for */
+};
+
+static inline struct gpu_state *gpu_of(const struct back *back)
+{
+	return back->device;
+}
+
+static inline gpu_ptr gpu_address(const void *data)
+{
+	return (gpu_ptr)(uintptr_t)data;
+}
+
+enum status gpu_run(struct back *back, enum gpu_kernel_id kernel, unsigned blocks, unsigned threads,
+		    unsigned shared_bytes, const void *args, struct error *err);
+enum status gpu_run_3d(struct back *back, enum gpu_kernel_id kernel, const unsigned grid[3], unsigned threads,
+		       unsigned shared_bytes, const void *args, struct error *err);
+
+/* Times (times.c). From here on the stream's work is `what`; below 0: nothing's. */
+enum status gpu_times_create(struct gpu_times **t, struct error *err);
+void gpu_times_release(struct gpu_times **t);
+enum status gpu_times_mark(struct gpu_times *t, const struct gpu_state *g, int what, struct error *err);
+void gpu_times_clear(struct gpu_times *t); /* NULL is fine */
+/* Seconds of each of 0 .. whats - 1 between the first mark and the last, which it waits for; none is left. */
+enum status gpu_times_read(struct gpu_times *t, double *s, int whats, struct error *err);
+static inline enum status gpu_part(const struct gpu_state *g, enum gpu_part part, struct error *err)
+{
+	return g->parts ? gpu_times_mark(g->parts, g, part, err) : STATUS_OK;
+}
+
+/* Pinned memory that copies go through (staging.c). */
+enum status staging_create(struct staging **s, struct gpu_device *d, struct gpu_stream *stream,
+			   struct error *err);
+void staging_release(struct staging **s); /* after the stream's work has ended */
+enum status gpu_back_put(struct back *back, struct mat to, const void *from, struct error *err);
+enum status gpu_back_get(struct back *back, struct mat from, void *to, struct error *err);
+
+/* Products by cuBLASLt, a plan a shape (products.c). */
+enum status products_create(struct products **p, const struct gpu_state *g, struct error *err);
+void products_release(struct products **p);
+const char *products_name(const struct products *p);
+enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err);
+
+/* Attention by whichever does it (attention.c). */
+enum status attends_create(struct attends **a, const struct gpu_state *g, struct error *err);
+void attends_release(struct attends **a);
+const char *attends_name(const struct attends *a);
+enum status gpu_attention_forward(struct back *back, const struct attention *at, const struct batch *b,
+				  struct mat qkv, struct mat o, struct mat lse, struct error *err);
+enum status gpu_attention_bwd(struct back *back, const struct attention *at, const struct batch *b,
+			      struct mat qkv, struct mat o, struct mat lse, struct mat d_o, struct mat dqkv,
+			      struct error *err);
+
+extern const struct ops gpu_ops;
+#endif

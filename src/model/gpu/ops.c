@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table: our kernels (kernel/train*.h say what each computes), launched. Costs are those of plan.c. */
+#include "kernel/train_flat.h"
+#include "kernel/train_loss.h"
+#include "kernel/train_norm.h"
+#include "kernel/train_rows.h"
+#include "model/dtype.h"
+#include "model/gpu/internal.h"
+
+static uint64_t bytes_of(const struct mat *m, int64_t elements)
+{
+	return dtype_bytes(m->dtype, (uint64_t)elements);
+}
+
+/* On rows of `cols` elements, a vector a thread. */
+static enum status over(struct back *back, enum gpu_kernel_id kernel, int64_t rows, int64_t cols,
+			const void *args, struct error *err)
+{
+	return gpu_run(back, kernel, train_blocks((uint64_t)rows, (uint64_t)cols), TRAIN_THREADS, 0, args,
+		       err);
+}
+
+/* to += the sum of `sums`' rows. */
+static enum status end_sums(struct back *back, const struct mat *sums, struct mat to, struct error *err)
+{
+	const struct train_sums_args args = {
+		.sums = gpu_address(sums->data),
+		.out = gpu_address(to.data),
+		.count = (uint64_t)sums->rows,
+		.cols = (uint64_t)sums->cols,
+	};
+
+	return gpu_run(back, GPU_KERNEL_SUMS_ADD, (unsigned)((sums->cols + 31) / 32), TRAIN_THREADS, 0, &args,
+		       err);
+}
+
+static enum status copy_bytes(struct back *back, enum gpu_kernel_id kernel, struct mat from, struct mat to,
+			      struct error *err)
+{
+	const bool packed = from.ld == from.cols && to.ld == to.cols;
+	const int64_t rows = packed ? 1 : to.rows, cols = packed ? to.rows * to.cols : to.cols;
+	const struct train_copy_args args = {
+		.from = gpu_address(from.data),
+		.to = gpu_address(to.data),
+		.pitch_from = (int64_t)bytes_of(&from, packed ? cols : from.ld),
+		.pitch_to = (int64_t)bytes_of(&to, packed ? cols : to.ld),
+		.rows = (uint32_t)rows,
+		.bytes = bytes_of(&to, cols),
+	};
+
+	return over(back, kernel, rows, (int64_t)args.bytes / 2, &args, err);
+}
+
+static enum status gpu_zero(struct back *back, struct mat x, struct error *err)
+{
+	cost_touch(back, &x, 1);
+	return x.rows ? copy_bytes(back, GPU_KERNEL_ZERO, x, x, err) : STATUS_OK;
+}
+
+static enum status put_list(struct back *back, const struct mat *lists, int which, const int32_t *from,
+			    int64_t count, const int32_t **out, struct error *err)
+{
+	struct mat row = *lists;
+
+	row.rows = 1;
+	row.cols = count;
+	row.data = (int32_t *)lists->data + which * lists->ld;
+	*out = row.data;
+	return count ? gpu_back_put(back, row, from, err) : STATUS_OK;
+}
+
+static enum status gpu_batch(struct back *back, const struct batch *host, struct batch *out,
+			     struct error *err)
+{
+	struct mat lists;
+	enum status st = workspace_batch(back, host, &lists, err);
+
+	*out = *host;
+	if (!st)
+		st = put_list(back, &lists, BATCH_TOKEN, host->token, host->tokens, &out->token, err);
+	if (!st)
+		st = put_list(back, &lists, BATCH_POSITION, host->position, host->tokens, &out->position, err);
+	if (!st)
+		st = put_list(back, &lists, BATCH_TARGET, host->target, host->tokens, &out->target, err);
+	if (!st)
+		st = put_list(back, &lists, BATCH_TRAINED, host->trained, host->targets, &out->trained, err);
+	if (!st)
+		st = put_list(back, &lists, BATCH_STARTS, host->doc_start, host->docs + 1, &out->starts, err);
+	return st;
+}
+
+static enum status gpu_random(struct back *back, struct mat to, const struct random_fill *f,
+			      struct error *err)
+{
+	const struct train_random_args args = {
+		.to = gpu_address(to.data),
+		.ld_to = to.ld,
+		.seed = f->seed,
+		.first = f->first,
+		.cols = (uint64_t)to.cols,
+		.rows = (uint32_t)to.rows,
+		.stream = f->stream,
+		.centre = f->centre,
+		.width = f->width,
+	};
+
+	cost_touch(back, &to, 1);
+	return over(back, to.dtype == DTYPE_F32 ? GPU_KERNEL_RANDOM_F32 : GPU_KERNEL_RANDOM_BF16, to.rows,
+		    to.cols, &args, err);
+}
+
+static enum status gather(struct back *back, enum gpu_kernel_id kernel, struct mat from, struct mat to,
+			  const int32_t *row, int64_t rows, struct error *err)
+{
+	const struct train_gather_args args = {
+		.from = gpu_address(from.data),
+		.to = gpu_address(to.data),
+		.row = gpu_address(row),
+		.ld_from = from.ld,
+		.ld_to = to.ld,
+		.rows = (uint32_t)rows,
+		.cols = (uint32_t)from.cols,
+	};
+
+	return over(back, kernel, rows, from.cols, &args, err);
+}
+
+static enum status gpu_embed(struct back *back, const struct batch *b, struct mat table, struct mat x,
+			     struct error *err)
+{
+	cost_touch(back, &x, 2);
+	return gather(back, GPU_KERNEL_GATHER, table, x, b->token, x.rows, err);
+}
+
+static enum status gpu_embed_bwd(struct back *back, const struct batch *b, struct mat dx, struct mat dtable,
+				 struct error *err)
+{
+	const struct train_embed_bwd_args args = {
+		.dx = gpu_address(dx.data),
+		.dtable = gpu_address(dtable.data),
+		.token = gpu_address(b->token),
+		.ld_dx = dx.ld,
+		.ld_dtable = dtable.ld,
+		.rows = (uint32_t)dx.rows,
+		.cols = (uint32_t)dx.cols,
+	};
+
+	cost_touch(back, &dx, 3);
+	return gpu_run(back, GPU_KERNEL_EMBED_BWD, (unsigned)dx.rows, TRAIN_THREADS, 0, &args, err);
+}
+
+static enum status gpu_rows_copy(struct back *back, struct mat from, struct mat to, const int32_t *row,
+				 bool scatter_add, struct error *err)
+{
+	cost_touch(back, scatter_add ? &from : &to, scatter_add ? 3 : 2);
+	return gather(back, scatter_add ? GPU_KERNEL_SCATTER_ADD : GPU_KERNEL_GATHER, from, to, row,
+		      scatter_add ? from.rows : to.rows, err);
+}
+
+static enum status check_norm(const struct mat *x, struct error *err)
+{
+	return x->cols <= TRAIN_ROW_COLS_MAX
+		       ? STATUS_OK
+		       : error_set(err, STATUS_UNSUPPORTED, "a norm over %lld numbers; our kernel takes %d",
+				   (long long)x->cols, TRAIN_ROW_COLS_MAX);
+}
+
+static enum status gpu_rmsnorm(struct back *back, struct mat x, struct mat w, float eps, struct mat y,
+			       struct mat rstd, struct error *err)
+{
+	const struct train_norm_args args = {
+		.x = gpu_address(x.data),
+		.w = gpu_address(w.data),
+		.y = gpu_address(y.data),
+		.rstd = gpu_address(rstd.data),
+		.ld_x = x.ld,
+		.ld_y = y.ld,
+		.ld_rstd = rstd.ld,
+		.rows = (uint32_t)x.rows,
+		.cols = (uint32_t)x.cols,
+		.eps = eps,
+	};
+	enum status st = check_norm(&x, err);
+
+	cost_touch(back, &x, 2);
+	return st ? st
+		  : gpu_run(back, GPU_KERNEL_RMSNORM, (unsigned)x.rows, train_row_threads((uint64_t)x.cols), 0,
+			    &args, err);
+}
+
+static enum status gpu_rmsnorm_bwd(struct back *back, struct mat dy, struct mat x, struct mat w,
+				   struct mat rstd, struct mat dx_add, struct mat dw, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct train_norm_bwd_args args = {
+		.dy = gpu_address(dy.data),
+		.x = gpu_address(x.data),
+		.w = gpu_address(w.data),
+		.rstd = gpu_address(rstd.data),
+		.dx = gpu_address(dx_add.data),
+		.ld_dy = dy.ld,
+		.ld_x = x.ld,
+		.ld_rstd = rstd.ld,
+		.ld_dx = dx_add.ld,
+		.rows = (uint32_t)x.rows,
+		.cols = (uint32_t)x.cols,
+	};
+	struct mat sums = {.rows = x.rows};
+	enum status st = check_norm(&x, err);
+
+	cost_touch(back, &x, dw.rows ? 6 : 4);
+	if (!st && dw.rows)
+		st = workspace_sums(back, x.rows, x.cols, &sums, err);
+	if (dw.rows)
+		args.sums = gpu_address(sums.data);
+	if (!st)
+		st = gpu_run(back, GPU_KERNEL_RMSNORM_BWD, (unsigned)sums.rows,
+			     train_row_threads((uint64_t)x.cols), 0, &args, err);
+	if (!st && dw.rows)
+		st = end_sums(back, &sums, dw, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+static struct train_head_args head_args(struct mat x, int heads, struct mat w, const int32_t *position,
+					struct mat cos_sin, struct mat raw, struct mat rstd)
+{
+	return (struct train_head_args){
+		.x = gpu_address(x.data),
+		.w = w.rows ? gpu_address(w.data) : 0,
+		.position = gpu_address(position),
+		.cos_sin = gpu_address(cos_sin.data),
+		.raw = raw.rows ? gpu_address(raw.data) : 0,
+		.rstd = rstd.rows ? gpu_address(rstd.data) : 0,
+		.ld_x = x.ld,
+		.ld_cos_sin = cos_sin.ld,
+		.ld_raw = raw.ld,
+		.ld_rstd = rstd.ld,
+		.rows = (uint32_t)x.rows,
+		.heads = (uint32_t)heads,
+		.dim = (uint32_t)(x.cols / heads),
+	};
+}
+
+static enum status gpu_head_norm_rope(struct back *back, struct mat x, int heads, struct mat w, float eps,
+				      const int32_t *position, struct mat cos_sin, struct mat raw,
+				      struct mat rstd, struct error *err)
+{
+	struct train_head_args args = head_args(x, heads, w, position, cos_sin, raw, rstd);
+
+	args.eps = eps;
+	cost_touch(back, &x, w.rows ? 3 : 2);
+	return over(back, GPU_KERNEL_HEAD_ROPE, x.rows, x.cols, &args, err);
+}
+
+static enum status gpu_head_norm_rope_bwd(struct back *back, struct mat dx, int heads, struct mat w,
+					  const int32_t *position, struct mat cos_sin, struct mat raw,
+					  struct mat rstd, struct mat dw, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct train_head_args args = head_args(dx, heads, w, position, cos_sin, raw, rstd);
+	struct mat sums = {.rows = train_blocks((uint64_t)dx.rows, (uint64_t)dx.cols)};
+	enum status st = STATUS_OK;
+
+	cost_touch(back, &dx, w.rows ? 5 : 2);
+	if (dw.rows)
+		st = workspace_sums(back, sums.rows, dw.cols, &sums, err);
+	if (dw.rows)
+		args.sums = gpu_address(sums.data);
+	if (!st)
+		st = gpu_run(back, GPU_KERNEL_HEAD_ROPE_BWD, (unsigned)sums.rows, TRAIN_THREADS, 0, &args, err);
+	if (!st && dw.rows)
+		st = end_sums(back, &sums, dw, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+static enum status gpu_attention_cached(struct back *back, const struct attention *at, struct mat q,
+					struct mat kv, int64_t begin, struct mat o, struct error *err)
+{
+	(void)back, (void)at, (void)q, (void)kv, (void)begin, (void)o;
+	return error_set(err, STATUS_UNSUPPORTED, "a GPU does not generate yet");
+}
+
+static struct train_swiglu_args swiglu_args(struct mat gate_up, struct mat h)
+{
+	return (struct train_swiglu_args){
+		.gate_up = gpu_address(gate_up.data),
+		.h = gpu_address(h.data),
+		.ld_gate_up = gate_up.ld,
+		.ld_h = h.ld,
+		.rows = (uint32_t)h.rows,
+		.ffn = (uint32_t)h.cols,
+	};
+}
+
+static enum status gpu_swiglu(struct back *back, struct mat gate_up, struct mat h, struct error *err)
+{
+	const struct train_swiglu_args args = swiglu_args(gate_up, h);
+
+	cost_touch(back, &h, 3);
+	return over(back, GPU_KERNEL_SWIGLU, h.rows, h.cols, &args, err);
+}
+
+static enum status gpu_swiglu_bwd(struct back *back, struct mat dh, struct mat gate_up, struct error *err)
+{
+	const struct train_swiglu_args args = swiglu_args(gate_up, dh);
+
+	cost_touch(back, &dh, 5);
+	return over(back, GPU_KERNEL_SWIGLU_BWD, dh.rows, dh.cols, &args, err);
+}
+
+static enum status gpu_cross_entropy(struct back *back, struct mat logits, const int32_t *target,
+				     const int32_t *row, float grad_scale, struct mat loss,
+				     struct error *err)
+{
+	const unsigned shared = train_loss_shared((uint64_t)logits.cols, gpu_of(back)->shared_most);
+	const struct train_loss_args args = {
+		.logits = gpu_address(logits.data),
+		.target = gpu_address(target),
+		.row = gpu_address(row),
+		.loss = gpu_address(loss.data),
+		.ld = logits.ld,
+		.ld_loss = loss.ld,
+		.rows = (uint32_t)logits.rows,
+		.vocab = (uint32_t)logits.cols,
+		.grad_scale = grad_scale,
+		.shared_bytes = shared,
+	};
+
+	const unsigned sms = gpu_sm_count(gpu_of(back)->device);
+
+	cost_touch(back, &logits, grad_scale != 0 ? 2 : 1);
+	return gpu_run(back, GPU_KERNEL_CROSS_ENTROPY, args.rows < sms ? args.rows : sms, TRAIN_LOSS_THREADS,
+		       shared, &args, err);
+}
+
+static enum status gpu_dropout(struct back *back, struct mat x, const struct dropout *d, struct mat y,
+			       bool add, struct error *err)
+{
+	const struct train_dropout_args args = {
+		.x = gpu_address(x.data),
+		.y = gpu_address(y.data),
+		.ld_x = x.ld,
+		.ld_y = y.ld,
+		.seed = d->seed,
+		.row_begin = d->row_begin,
+		.rows = (uint32_t)x.rows,
+		.cols = (uint32_t)x.cols,
+		.site = d->site,
+		.least = (uint32_t)((double)d->p * 4294967296.0),
+		.scale = 1 / (1 - d->p),
+		.add = add,
+	};
+
+	cost_touch(back, &x, add ? 3 : 2);
+	return over(back, GPU_KERNEL_DROPOUT, x.rows, x.cols, &args, err);
+}
+
+static enum status gpu_convert(struct back *back, struct mat from, struct mat to, struct error *err)
+{
+	const bool packed = from.ld == from.cols && to.ld == to.cols;
+	const int64_t rows = packed ? 1 : to.rows, cols = packed ? to.rows * to.cols : to.cols;
+	const struct train_convert_args args = {
+		.from = gpu_address(from.data),
+		.to = gpu_address(to.data),
+		.ld_from = packed ? cols : from.ld,
+		.ld_to = packed ? cols : to.ld,
+		.rows = (uint32_t)rows,
+		.cols = (uint64_t)cols,
+	};
+
+	cost_touch(back, &from, 1);
+	cost_touch(back, &to, 1);
+	if (from.dtype == to.dtype)
+		return copy_bytes(back, GPU_KERNEL_COPY, from, to, err);
+	if ((from.dtype != DTYPE_F32 || to.dtype != DTYPE_BF16) &&
+	    (from.dtype != DTYPE_BF16 || to.dtype != DTYPE_F32))
+		return error_set(err, STATUS_UNSUPPORTED, "a GPU converts F32 and BF16 alone");
+	return over(back, to.dtype == DTYPE_BF16 ? GPU_KERNEL_TO_BF16 : GPU_KERNEL_TO_F32, rows, cols, &args,
+		    err);
+}
+
+static enum status gpu_column_sum(struct back *back, struct mat x, struct mat sum_add, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct train_columns_args args = {
+		.x = gpu_address(x.data), .ld_x = x.ld, .rows = (uint32_t)x.rows, .cols = (uint32_t)x.cols};
+	struct mat sums;
+	enum status st = workspace_sums(back, train_column_parts((uint64_t)x.rows), x.cols, &sums, err);
+	unsigned grid[3] = {(unsigned)((x.cols + TRAIN_THREADS - 1) / TRAIN_THREADS), 1, 1};
+
+	cost_touch(back, &x, 1);
+	if (!st) {
+		args.sums = gpu_address(sums.data);
+		grid[1] = (unsigned)sums.rows;
+		st = gpu_run_3d(back, GPU_KERNEL_COLUMN_SUMS, grid, TRAIN_THREADS, 0, &args, err);
+	}
+	if (!st)
+		st = end_sums(back, &sums, sum_add, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+static enum status gpu_reduce(struct back *back, struct mat x, enum reduction reduction, double *sum,
+			      struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct train_reduce_args args = {
+		.x = gpu_address(x.data),
+		.sum = gpu_address(sum),
+		.count = (uint64_t)(x.rows * x.cols),
+		.squares = reduction == REDUCE_SUM_SQUARES,
+		.bf16 = x.dtype == DTYPE_BF16,
+	};
+	struct mat sums;
+	enum status st = workspace_reduce(back, &x, &sums, err);
+
+	cost_touch(back, &x, 1);
+	if (!st && x.ld != x.cols && x.rows > 1)
+		st = error_set(err, STATUS_BUG, "a sum over rows that do not follow each other");
+	if (!st) {
+		args.sums = gpu_address(sums.data);
+		st = gpu_run(back, GPU_KERNEL_REDUCE, TRAIN_REDUCE_BLOCKS, TRAIN_THREADS, 0, &args, err);
+	}
+	if (!st)
+		st = gpu_run(back, GPU_KERNEL_REDUCE_END, 1, TRAIN_THREADS, 0, &args, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
+static enum status gpu_adamw(struct back *back, struct mat g, struct mat m, struct mat v, struct mat master,
+			     const struct adamw *a, struct error *err)
+{
+	const struct train_adamw_args args = {
+		.g = gpu_address(g.data),
+		.m = gpu_address(m.data),
+		.v = gpu_address(v.data),
+		.master = gpu_address(master.data),
+		.norm_squares = gpu_address(a->squares),
+		.count = (uint64_t)(g.rows * g.cols),
+		.max_norm = a->max_norm,
+		.lr = a->lr,
+		.beta1 = a->beta1,
+		.beta2 = a->beta2,
+		.eps = a->eps,
+		.decay = a->decay,
+		.clip_scale = 1,
+		.correction1 = a->correction1,
+		.correction2 = a->correction2,
+	};
+
+	cost_touch(back, &g, 7);
+	return over(back, GPU_KERNEL_ADAMW, 1, g.rows * g.cols, &args, err);
+}
+
+const struct ops gpu_ops = {
+	.name = "gpu",
+	.put = gpu_back_put,
+	.get = gpu_back_get,
+	.batch = gpu_batch,
+	.random = gpu_random,
+	.zero = gpu_zero,
+	.gemm = gpu_gemm,
+	.embed = gpu_embed,
+	.embed_bwd = gpu_embed_bwd,
+	.rmsnorm = gpu_rmsnorm,
+	.rmsnorm_bwd = gpu_rmsnorm_bwd,
+	.head_norm_rope = gpu_head_norm_rope,
+	.head_norm_rope_bwd = gpu_head_norm_rope_bwd,
+	.attention = gpu_attention_forward,
+	.attention_bwd = gpu_attention_bwd,
+	.attention_cached = gpu_attention_cached,
+	.swiglu = gpu_swiglu,
+	.swiglu_bwd = gpu_swiglu_bwd,
+	.cross_entropy = gpu_cross_entropy,
+	.rows_copy = gpu_rows_copy,
+	.dropout = gpu_dropout,
+	.convert = gpu_convert,
+	.column_sum = gpu_column_sum,
+	.reduce = gpu_reduce,
+	.adamw = gpu_adamw,
+};

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products by cuBLASLt: a plan for each shape that a model has, made when it is met first. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include "model/gpu/internal.h"
+
+enum { ALIGN_MOST = 256, THIN_BELOW = 512 };
+
+struct planned {
+	struct matmul_shape shape;
+	struct matmul_plan *plan;
+};
+
+struct products {
+	struct matmul *library;
+	struct planned *planned;
+	size_t count, room;
+	char name[64];
+};
+
+enum status products_create(struct products **out, const struct gpu_state *g, struct error *err)
+{
+	struct products *p = calloc(1, sizeof(*p));
+	enum status st;
+	int version;
+
+	*out = p;
+	if (!p)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for products");
+	st = matmul_open(&p->library, g->device, g->options.cublaslt, 0, err);
+	if (st)
+		return st;
+	version = matmul_version(p->library);
+	snprintf(p->name, sizeof(p->name), "cuBLASLt %d.%d.%d", version / 10000, version / 100 % 100,
+		 version % 100);
+	return STATUS_OK;
+}
+
+void products_release(struct products **out)
+{
+	struct products *p = *out;
+
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->count; i++)
+		matmul_plan_destroy(&p->planned[i].plan);
+	matmul_close(&p->library);
+	free(p->planned);
+	free(p);
+	*out = NULL;
+}
+
+const char *products_name(const struct products *p)
+{
+	return p->name;
+}
+
+static bool type_of(enum dtype dtype, enum matmul_type *out)
+{
+	*out = dtype == DTYPE_F32 ? MATMUL_F32 : MATMUL_BF16;
+	return dtype == DTYPE_F32 || dtype == DTYPE_BF16;
+}
+
+/* The largest power of two up to ALIGN_MOST that all addresses are multiples of. */
+static unsigned alignment_of(const struct gemm *g)
+{
+	uint64_t bits = gpu_address(g->a.data) | gpu_address(g->b.data) | gpu_address(g->c.data) |
+			gpu_address(g->d.data) | ALIGN_MOST;
+
+	return (unsigned)(bits & -bits);
+}
+
+/* Compared as bytes, so that its gaps are zeros too. */
+static enum status shape_of(struct matmul_shape *s, const struct gemm *g, struct error *err)
+{
+	memset(s, 0, sizeof(*s));
+	if (!type_of(g->a.dtype, &s->a) || !type_of(g->b.dtype, &s->b) || !type_of(g->d.dtype, &s->d))
+		return error_set(err, STATUS_UNSUPPORTED, "a GPU's products are of BF16 and F32");
+	if (g->beta != 0 && g->c.ld != g->d.ld)
+		return error_set(err, STATUS_BUG, "a product is added to rows of another pitch");
+	s->compute = MATMUL_COMPUTE_F32;
+	s->m = (uint64_t)g->d.rows;
+	s->n = (uint64_t)g->d.cols;
+	s->k = (uint64_t)(g->trans_a ? g->a.rows : g->a.cols);
+	s->transpose_a = g->trans_a;
+	s->transpose_b = g->trans_b;
+	s->row_a = (uint64_t)g->a.ld;
+	s->row_b = (uint64_t)g->b.ld;
+	s->row_d = (uint64_t)g->d.ld;
+	s->epilogue = g->bias.rows ? MATMUL_BIAS : MATMUL_PLAIN;
+	s->bias = MATMUL_BF16;
+	s->accumulate = g->beta != 0;
+	s->align_bytes = alignment_of(g);
+	return STATUS_OK;
+}
+
+static enum status add(struct products *p, const struct matmul_shape *shape, struct matmul_plan **out,
+		       struct error *err)
+{
+	struct planned *one;
+	enum status st;
+
+	if (p->count == p->room) {
+		const size_t room = p->room ? 2 * p->room : 64;
+		struct planned *more = realloc(p->planned, room * sizeof(*more));
+
+		if (!more)
+			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					       "no memory for a plan of a product");
+		p->planned = more;
+		p->room = room;
+	}
+	one = &p->planned[p->count];
+	memcpy(&one->shape, shape, sizeof(*shape));
+	st = matmul_plan_create(&one->plan, p->library, shape, err);
+	if (!st)
+		st = matmul_plan_first(one->plan, err);
+	if (st) {
+		matmul_plan_destroy(&one->plan);
+		return st;
+	}
+	p->count++;
+	*out = one->plan;
+	return STATUS_OK;
+}
+
+static enum status plan_of(struct products *p, const struct matmul_shape *shape, struct matmul_plan **out,
+			   struct error *err)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (!memcmp(&p->planned[i].shape, shape, sizeof(*shape))) {
+			*out = p->planned[i].plan;
+			return STATUS_OK;
+		}
+	return add(p, shape, out, err);
+}
+
+static bool is_thin(const struct matmul_shape *s)
+{
+	return s->m < THIN_BELOW || s->n < THIN_BELOW || s->k < THIN_BELOW;
+}
+
+enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err)
+{
+	const struct matmul_operands o = {
+		.a = gpu_address(g->a.data),
+		.b = gpu_address(g->b.data),
+		.c = g->beta != 0 ? gpu_address(g->c.data) : 0,
+		.d = gpu_address(g->d.data),
+		.bias = g->bias.rows ? gpu_address(g->bias.data) : 0,
+		.alpha = (double)g->alpha,
+		.beta = (double)g->beta,
+	};
+	struct gpu_state *gpu = gpu_of(back);
+	struct matmul_plan *plan = NULL;
+	struct matmul_shape shape;
+	enum status st = shape_of(&shape, g, err);
+
+	cost_gemm(back, g);
+	if (!st)
+		st = plan_of(gpu->products, &shape, &plan, err);
+	if (!st)
+		st = gpu_part(gpu, is_thin(&shape) ? GPU_PART_THIN : GPU_PART_PRODUCTS, err);
+	return st ? st : matmul_plan_enqueue(plan, &o, gpu->stream, err);
+}
+
+enum status gpu_back_gemm_rate(struct back *back, double *rate, struct error *err)
+{
+	enum { SIZE = 8192, TIMES = 5 };
+	struct gpu_event *event[2] = {NULL, NULL};
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct gpu_state *gpu = gpu_of(back);
+	const struct random_fill fill = {.seed = 1, .width = 1};
+	struct mat m[3];
+	int64_t size = SIZE;
+	double ns = 0;
+	enum status st = STATUS_OK;
+
+	*rate = 0;
+	while (size > 256 && 6 * (uint64_t)size * (uint64_t)size + 3 * ARENA_ALIGN >
+				     back->arena->size - back->arena->used)
+		size /= 2;
+	for (int i = 0; !st && i < 3; i++) {
+		m[i] = (struct mat){.rows = size, .cols = size, .dtype = DTYPE_BF16};
+		st = arena_mat(back->arena, MEM_WORKSPACE, &m[i], "a product to be timed", err);
+		if (!st)
+			st = back->ops->random(back, m[i], &fill, err);
+	}
+	for (int i = 0; !st && i < 2; i++)
+		st = gpu_event_create(gpu->device, &event[i], err);
+	for (int i = 0; !st && i <= TIMES; i++) {
+		const struct gemm g = {.a = m[0], .b = m[1], .c = m[2], .d = m[2], .trans_b = true, .alpha = 1};
+
+		if (i == 1)
+			st = gpu_event_record(event[0], gpu->stream, err);
+		if (!st)
+			st = gpu_gemm(back, &g, err);
+	}
+	if (!st)
+		st = gpu_event_record(event[1], gpu->stream, err);
+	if (!st)
+		st = gpu_event_wait(event[1], err);
+	if (!st)
+		st = gpu_event_elapsed_ns(event[0], event[1], &ns, err);
+	if (!st && ns > 0)
+		*rate = TIMES * 2e9 * (double)size * (double)size * (double)size / ns;
+	for (int i = 0; i < 2; i++)
+		gpu_event_destroy(&event[i]);
+	arena_reset(back->arena, &mark);
+	back->cost = (struct op_cost){0};
+	return st;
+}

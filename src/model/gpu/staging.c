@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Numbers between the host and the device, through a ring of pinned pieces: the host fills one while others are
+ * on their way. Copies run on the one stream, so what follows them there sees what they brought.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include "kernel/train_rows.h"
+#include "model/dtype.h"
+#include "model/gpu/internal.h"
+
+enum { PIECES = 8, PIECE_BYTES = 4 << 20 };
+
+struct piece {
+	uint8_t *host;
+	gpu_ptr mapped; /* the same, as kernels find it */
+	struct gpu_event *copied;
+	bool taken, used; /* by a thread now; its event was recorded */
+};
+
+struct staging {
+	struct gpu_device *device;
+	struct gpu_stream *stream;
+	pthread_mutex_t lock;
+	pthread_cond_t given_back;
+	struct piece piece[PIECES];
+	unsigned next;
+};
+
+enum status staging_create(struct staging **out, struct gpu_device *d, struct gpu_stream *stream,
+			   struct error *err)
+{
+	struct staging *s = calloc(1, sizeof(*s));
+	enum status st = STATUS_OK;
+
+	*out = s;
+	if (!s)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for copies");
+	s->device = d;
+	s->stream = stream;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->given_back, NULL);
+	for (int i = 0; !st && i < PIECES; i++) {
+		void *host = NULL;
+
+		st = gpu_host_alloc(d, &host, PIECE_BYTES, err);
+		s->piece[i].host = host;
+		if (!st)
+			st = gpu_host_pointer(d, host, &s->piece[i].mapped, err);
+		if (!st)
+			st = gpu_event_create(d, &s->piece[i].copied, err);
+	}
+	return st;
+}
+
+void staging_release(struct staging **out)
+{
+	struct staging *s = *out;
+
+	if (!s)
+		return;
+	for (int i = 0; i < PIECES; i++) {
+		void *host = s->piece[i].host;
+
+		gpu_event_destroy(&s->piece[i].copied);
+		gpu_host_free(s->device, &host);
+	}
+	pthread_cond_destroy(&s->given_back);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+	*out = NULL;
+}
+
+/* The oldest piece, once nothing reads it. */
+static enum status take(struct staging *s, struct piece **out, struct error *err)
+{
+	struct piece *p;
+
+	pthread_mutex_lock(&s->lock);
+	p = &s->piece[s->next++ % PIECES];
+	while (p->taken)
+		pthread_cond_wait(&s->given_back, &s->lock);
+	p->taken = true;
+	pthread_mutex_unlock(&s->lock);
+	*out = p;
+	return p->used ? gpu_event_wait(p->copied, err) : STATUS_OK;
+}
+
+static void give_back(struct staging *s, struct piece *p)
+{
+	pthread_mutex_lock(&s->lock);
+	p->taken = false;
+	pthread_cond_broadcast(&s->given_back);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static enum status mark(struct staging *s, struct piece *p, struct error *err)
+{
+	enum status st = gpu_event_record(p->copied, s->stream, err);
+
+	p->used = !st;
+	return st;
+}
+
+/* Packed rows of a piece to rows of another pitch: a kernel reads the pinned memory. */
+static enum status spread(struct back *back, const struct piece *p, struct mat to, struct error *err)
+{
+	const uint64_t row = dtype_bytes(to.dtype, (uint64_t)to.cols);
+	const struct train_copy_args args = {
+		.from = p->mapped,
+		.to = gpu_address(to.data),
+		.pitch_from = (int64_t)row,
+		.pitch_to = (int64_t)dtype_bytes(to.dtype, (uint64_t)to.ld),
+		.rows = (uint32_t)to.rows,
+		.bytes = row,
+	};
+
+	return gpu_run(back, GPU_KERNEL_COPY, train_blocks((uint64_t)to.rows, row / 2), TRAIN_THREADS, 0,
+		       &args, err);
+}
+
+/* As many bytes as a piece holds, or as many whole rows where they have a pitch. */
+static enum status put_piece(struct back *back, struct mat to, const uint8_t *from, uint64_t bytes,
+			     struct error *err)
+{
+	struct staging *s = gpu_of(back)->staging;
+	struct piece *p;
+	enum status st = take(s, &p, err);
+
+	if (!st)
+		memcpy(p->host, from, bytes);
+	if (!st)
+		st = to.ld == to.cols ? gpu_stream_copy_to(s->stream, gpu_address(to.data), p->host, bytes, err)
+				      : spread(back, p, to, err);
+	if (!st)
+		st = mark(s, p, err);
+	give_back(s, p);
+	return st;
+}
+
+static enum status put_packed(struct back *back, uint8_t *to, const uint8_t *from, uint64_t bytes,
+			      struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (uint64_t at = 0; !st && at < bytes; at += PIECE_BYTES)
+		st = put_piece(back, (struct mat){.data = to + at}, from + at,
+			       bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES, err);
+	return st;
+}
+
+enum status gpu_back_put(struct back *back, struct mat to, const void *from, struct error *err)
+{
+	const uint64_t row = dtype_bytes(to.dtype, (uint64_t)to.cols);
+	const int64_t most = (int64_t)(PIECE_BYTES / row);
+	enum status st = gpu_current(gpu_of(back)->device, err); /* any thread */
+
+	if (!st && (to.ld == to.cols || to.rows == 1))
+		return put_packed(back, to.data, from, (uint64_t)to.rows * row, err);
+	if (!st && !most)
+		return error_set(err, STATUS_UNSUPPORTED, "a row of %llu bytes does not fit a piece of %d",
+				 (unsigned long long)row, PIECE_BYTES);
+	for (int64_t i = 0; !st && i < to.rows; i += most) {
+		struct mat rows = to;
+
+		rows.rows = to.rows - i < most ? to.rows - i : most;
+		rows.data = (uint8_t *)to.data + dtype_bytes(to.dtype, (uint64_t)(i * to.ld));
+		st = put_piece(back, rows, (const uint8_t *)from + (uint64_t)i * row,
+			       (uint64_t)rows.rows * row, err);
+	}
+	return st;
+}
+
+static enum status get_piece(struct back *back, const uint8_t *from, uint8_t *to, uint64_t bytes,
+			     struct error *err)
+{
+	struct staging *s = gpu_of(back)->staging;
+	struct piece *p;
+	enum status st = take(s, &p, err);
+
+	if (!st)
+		st = gpu_stream_copy_from(s->stream, p->host, gpu_address(from), bytes, err);
+	if (!st)
+		st = mark(s, p, err);
+	if (!st)
+		st = gpu_event_wait(p->copied, err);
+	if (!st)
+		memcpy(to, p->host, bytes);
+	give_back(s, p);
+	return st;
+}
+
+enum status gpu_back_get(struct back *back, struct mat from, void *to, struct error *err)
+{
+	const bool packed = from.ld == from.cols || from.rows == 1;
+	const uint64_t row = dtype_bytes(from.dtype, (uint64_t)from.cols);
+	const uint64_t bytes = packed ? (uint64_t)from.rows * row : row;
+	enum status st = gpu_current(gpu_of(back)->device, err);
+
+	for (int64_t i = 0; !st && i < (packed ? 1 : from.rows); i++) {
+		const uint8_t *at =
+			(const uint8_t *)from.data + dtype_bytes(from.dtype, (uint64_t)(i * from.ld));
+
+		for (uint64_t done = 0; !st && done < bytes; done += PIECE_BYTES)
+			st = get_piece(back, at + done, (uint8_t *)to + (uint64_t)i * row + done,
+				       bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES, err);
+	}
+	return st;
+}

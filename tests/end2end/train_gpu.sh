@@ -1,0 +1,94 @@
+#!/bin/sh
+# The real binary trains on a GPU that is not there: the fake driver, whose kernels are their references, cuBLASLt, cuDNN and
+# NVML. Losses beside the CPU's, what is planned, a run that is killed and goes on, and what is not there.
+# usage: train_gpu.sh ASSAY FAKES ROOT
+. "$(dirname "$0")/gpus.sh"
+FAKE_NVML_FILE=$root/tests/fake/h100.json
+
+expect 0 make-model --shape tiny --seed 1 --out model || { cat err; exit 1; }
+if ! expect 0 tokens model x && says 'built without tokenizers' err; then
+	echo "1..0 # SKIP this build has no tokenizers"
+	exit 0
+fi
+if ! says '^train_rows ' "$root/src/kernel/list" || ! "$assay" list kernels | grep -q train_rows; then
+	echo "1..0 # SKIP this build has no kernels"
+	exit 0
+fi
+for i in $(seq 24); do
+	echo '{"messages":[{"role":"user","content":"town '"$i"'?"},{"role":"assistant","content":"ask station '"$i"'"}]}'
+done > rows.jsonl
+head -n 3 rows.jsonl > held.jsonl
+# config NAME DEVICE LINES..: lines are added to its training
+config() {
+	name=$1 device=$2
+	shift 2
+	cat > "$name" << CONFIG
+model: {name_or_path: model, chat_template: qwen2.5}
+lora: {r: 4, alpha: 8}
+data: {train: rows.jsonl, eval: held.jsonl, max_seq_length: ${length:-128}}
+training:
+  learning_rate: 1e-2
+  max_steps: 4
+  device: $device
+CONFIG
+	for line; do echo "  $line" >> "$name"; done
+}
+losses() { sed -n 's/.*"type":"step".*"loss":\([0-9.]*\).*/\1/p' "$1"; }
+
+config cpu.yaml cpu
+config gpu.yaml gpu "step_parts: true"
+config auto.yaml auto
+ok "the CPU trains" expect 0 train cpu.yaml --out cpu --json
+losses out > cpu.losses
+ok "the GPU trains" expect 0 train gpu.yaml --out gpu --json
+losses out > gpu.losses
+cp out gpu.json
+ok "all steps are told" [ "$(wc -l < gpu.losses)" = 4 ]
+ok "its losses are the CPU's" sh -c 'paste cpu.losses gpu.losses | awk "{ d = \$1 - \$2; if (d < 0) d = -d; if (d > 0.005 * \$1) exit 1 }"'
+ok "the parts of a step are told" says '"attention_part_s":' gpu.json
+ok "an adapter is there" [ -s gpu/adapter/adapter_model.safetensors ]
+ok "auto takes the GPU" expect 0 train auto.yaml --plan
+ok "and its memory is planned" says '^  libraries .* on the GPU' out
+ok "without one auto takes the CPU" env LD_LIBRARY_PATH= "$assay" train auto.yaml --plan
+env LD_LIBRARY_PATH= "$assay" train auto.yaml --plan > out
+ok "and its memory is the machine's" says '^  program ' out
+env LD_LIBRARY_PATH= "$assay" train gpu.yaml --plan > out 2> err
+ok "a GPU that is asked for and not there is an error" [ $? = 2 ]
+ok "which says so" says 'there is no usable GPU here' err
+
+# A run that is killed behind its first checkpoint goes on to the same bits.
+config whole.yaml gpu "save_steps: 2" "deterministic: true"
+ok "a run with checkpoints" expect 0 train whole.yaml --out whole
+"$assay" train whole.yaml --out cut --json > cut.json 2> err &
+pid=$!
+for _ in $(seq 600); do
+	grep -qs '"type":"saved","step":2' cut.json && break
+	sleep 0.1
+done
+kill -KILL "$pid"
+wait "$pid" 2> /dev/null
+for _ in $(seq 100); do # its worker dies with it
+	pgrep -P "$pid" > /dev/null 2>&1 || break
+	sleep 0.1
+done
+ok "one that was killed goes on" expect 0 train --resume cut
+ok "to the same adapter, bit for bit" cmp whole/adapter/adapter_model.safetensors cut/adapter/adapter_model.safetensors
+ok "and the same moments" cmp whole/checkpoint-4/optimizer.bin cut/checkpoint-4/optimizer.bin
+
+# What goes wrong.
+mkdir fewer
+for lib in libcuda.so.1 libnvidia-ml.so.1 libcudnn.so.9; do ln -s "$fakes/$lib" fewer/; done
+LD_LIBRARY_PATH=$PWD/fewer ASSAY_LIB_CUBLASLT=/nowhere "$assay" train gpu.yaml --out nolib > out 2> err
+ok "without cuBLASLt it ends" [ $? = 2 ]
+ok "and names it" says 'cublaslt' err
+FAKE_CUDA=memory=2048 "$assay" train gpu.yaml --out small > out 2> err
+ok "too little memory ends it" [ $? = 2 ]
+FAKE_CUDA=cuLaunchKernel=719@60 "$assay" train gpu.yaml --out lost > out 2> err
+ok "a kernel that fails ends it" [ $? = 2 ]
+ok "in the driver's words" says '719\|LAUNCH_FAILED\|launch' err
+FAKE_CUDA=nan=train_adamw@1 "$assay" train gpu.yaml --out nan > out 2> err
+ok "a NaN is found" [ $? = 1 ]
+length=4096 config large.yaml gpu "per_device_train_batch_size: 4096"
+ok "what does not fit is refused with what to turn" expect 2 train large.yaml --out large
+ok "with the setting" says 'per_device_train_batch_size' err
+finish

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A step by the GPU's back end on the fake driver, whose kernels are their references: held against the CPU's. */
+#include "test.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include "core/random.h"
+#include "kernel/fatbin.h"
+#include "model/files/random_weights.h"
+#include "model/mat.h"
+#include "train/mirror.h"
+#include "train/step.h"
+
+enum { ROWS = 64, LENGTH = 32, THREADS = 2 };
+
+static void must(enum status st, const struct error *err)
+{
+	if (st)
+		fail_msg("%s: %s", status_name(st), err->text);
+}
+
+static struct shape shape_of(enum family family)
+{
+	return (struct shape){
+		.family = family,
+		.hidden = family == FAMILY_QWEN3 ? 32 : 48,
+		.layers = 2,
+		.heads = 6,
+		.kv_heads = 2,
+		.head_dim = 8,
+		.ffn = 40,
+		.vocab = 56,
+		.context = 256,
+		.tied = family == FAMILY_LLAMA,
+		.qkv_bias = family == FAMILY_QWEN2,
+		.qk_norm = family == FAMILY_QWEN3,
+		.norm_eps = 1e-5,
+		.rope_theta = 10000,
+	};
+}
+
+struct rows {
+	int32_t token[ROWS], position[ROWS], target[ROWS], trained[ROWS], start[ROWS + 1];
+	struct batch b;
+};
+
+/* Documents of these lengths, 0 ends, end to end. */
+static void make(struct rows *r, const int *docs, int64_t vocab)
+{
+	*r = (struct rows){0};
+	for (; docs[r->b.docs]; r->start[++r->b.docs] = (int32_t)r->b.tokens) {
+		const int length = docs[r->b.docs];
+
+		r->b.doc_len_max = length > r->b.doc_len_max ? length : r->b.doc_len_max;
+		for (int i = 0; i < length; i++) {
+			const int64_t at = r->b.tokens++;
+			const uint32_t word = random_u32(9, 0, (uint64_t)at);
+
+			r->token[at] = (int32_t)(word % (uint32_t)vocab);
+			r->position[at] = i;
+			r->target[at] = word >> 16 & 3 ? (int32_t)((word >> 8) % (uint32_t)vocab)
+						       : BATCH_UNTRAINED;
+			if (r->target[at] >= 0)
+				r->trained[r->b.targets++] = (int32_t)at;
+		}
+	}
+	r->b.token = r->token;
+	r->b.position = r->position;
+	r->b.target = r->target;
+	r->b.doc_start = r->start;
+	r->b.trained = r->trained;
+	r->b.row_begin = 5;
+}
+
+static const int packed[] = {1, 2, 7, 3, 32, 19, 0}, equal[] = {32, 32, 0}, short_ones[] = {1, 3, 2, 1, 3, 3, 2, 0};
+
+/* One step's micro-batch on one device. */
+struct work {
+	struct stepper s;
+	struct mirror gradient; /* its master is the gradient */
+	double loss;
+};
+
+static void configure(struct config *c, bool gpu, const char *what, const char *training)
+{
+	struct error err = {0};
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		 "model: {path: /m}\n%s\ndata: {train: /t, max_seq_length: %d}\n"
+		 "training: {device: %s, per_device_train_batch_size: %d, learning_rate: 1e-2, %s}\n",
+		 what, LENGTH, gpu ? "gpu" : "cpu", ROWS / LENGTH, training);
+	must(config_parse(c, "t", text, strlen(text), &err), &err);
+}
+
+/* Numbers of weights that are the same on both but for their rounding to BF16. */
+static void fill(struct stepper *s)
+{
+	struct back *back = &s->back;
+	const struct params *p = &s->model->params;
+	struct weights_slot *slots = NULL;
+	struct named *names = NULL;
+	struct error err = {0};
+	size_t count = 0;
+
+	must(model_weight_slots(s->model, &slots, &names, &count, &err), &err);
+	for (size_t i = 0; i < count; i++) {
+		struct random_fill f;
+		struct named n;
+
+		assert_true(names_find(&n, &s->model->shape, slots[i].name));
+		f = random_weights_fill(&n, 3);
+		f.width *= 8;
+		must(back->ops->random(back, slots[i].to, &f, &err), &err);
+	}
+	free(slots);
+	free(names);
+	for (int i = 0; i < p->count; i++)
+		if (strstr(p->table[i].name, ".lora_")) {
+			const struct random_fill f = {.seed = 4, .stream = (uint32_t)i, .width = 0.3f};
+
+			must(back->ops->random(back, params_view(&p->master, &p->table[i]), &f, &err), &err);
+		}
+	must(model_loaded(s->model, back, &err), &err);
+}
+
+static void open_work(struct work *w, bool gpu, enum family family, const char *what, const char *training)
+{
+	const struct shape shape = shape_of(family);
+	struct error err = {0};
+	struct config c;
+
+	configure(&c, gpu, what, training);
+	must(stepper_create(&w->s, &shape, &c, THREADS, &err), &err);
+	must(mirror_create(&w->gradient, &w->s.model->params, &w->s.back, &err), &err);
+	config_release(&c);
+	fill(&w->s);
+}
+
+static void close_work(struct work *w)
+{
+	mirror_release(&w->gradient);
+	stepper_release(&w->s);
+}
+
+/* Gradient and loss of the documents. */
+static const float *run(struct work *w, const int *docs)
+{
+	struct params *p = &w->s.model->params;
+	struct step_part took = {0};
+	struct error err = {0};
+	double sums[2];
+	struct rows r;
+	struct mat grad = p->grad;
+	float *out = malloc(p->length * sizeof(*out));
+
+	make(&r, docs, w->s.model->shape.vocab);
+	must(stepper_begin(&w->s, &err), &err);
+	must(stepper_micro(&w->s, &r.b, 0, (uint64_t)r.b.targets, &took, &err), &err);
+	must(w->s.back.ops->get(&w->s.back, grad, out, &err), &err);
+	must(w->s.back.ops->get(&w->s.back, w->s.sums, sums, &err), &err);
+	w->loss = sums[0] / (double)r.b.targets;
+	return out;
+}
+
+/* Differences of nearly equal scores: the rounding of BF16 shows most in them. */
+static bool is_of_scores(const char *name)
+{
+	return strstr(name, "q_proj") || strstr(name, "k_proj") || strstr(name, "q_norm") || strstr(name, "k_norm");
+}
+
+/* Each parameter's gradient points where the CPU's does, and is as long. */
+static void same_way(const struct params *p, const float *cpu, const float *gpu)
+{
+	for (int i = 0; i < p->count; i++) {
+		const size_t n = (size_t)(p->table[i].rows * p->table[i].cols);
+		double xx = 0, yy = 0, xy = 0;
+
+		for (size_t k = p->table[i].offset; k < p->table[i].offset + n; k++) {
+			xx += (double)cpu[k] * cpu[k];
+			yy += (double)gpu[k] * gpu[k];
+			xy += (double)cpu[k] * gpu[k];
+		}
+		assert_true(xx > 0);
+		if (!(xy >= (is_of_scores(p->table[i].name) ? 0.99 : 0.996) * sqrt(xx * yy)) || !(fabs(sqrt(yy / xx) - 1) < 0.05))
+			fail_msg("%s: cosine %g, length %g of the CPU's", p->table[i].name, xy / sqrt(xx * yy),
+				 sqrt(yy / xx));
+	}
+}
+
+static void beside_cpu(enum family family, const char *what, const int *docs)
+{
+	struct work cpu, gpu;
+	const float *x, *y;
+
+	open_work(&cpu, false, family, what, "seed: 1");
+	open_work(&gpu, true, family, what, "seed: 1");
+	x = run(&cpu, docs);
+	y = run(&gpu, docs);
+	assert_true(fabs(cpu.loss - gpu.loss) < 5e-3 * cpu.loss);
+	same_way(&cpu.s.model->params, x, y);
+	free((void *)(uintptr_t)x);
+	free((void *)(uintptr_t)y);
+	close_work(&cpu);
+	close_work(&gpu);
+}
+
+static void skip_without_kernels(void)
+{
+	if (!kernel_fatbin_find("train_rows"))
+		skip();
+}
+
+static const char adapter[] = "lora: {r: 4, alpha: 6}";
+
+static void gradients_of_adapters_are_the_cpus(void **state)
+{
+	(void)state;
+	skip_without_kernels();
+	beside_cpu(FAMILY_LLAMA, adapter, packed);
+	beside_cpu(FAMILY_QWEN2, adapter, packed);
+	beside_cpu(FAMILY_QWEN3, adapter, packed);
+}
+
+static void documents_of_one_length_are_the_librarys(void **state)
+{
+	(void)state;
+	skip_without_kernels();
+	beside_cpu(FAMILY_QWEN2, adapter, equal);
+}
+
+static void behind_dropout_too(void **state)
+{
+	(void)state;
+	skip_without_kernels();
+	beside_cpu(FAMILY_QWEN2, "lora: {r: 4, alpha: 6, dropout: 0.3}", packed);
+}
+
+static void gradients_of_everything_are_the_cpus(void **state)
+{
+	(void)state;
+	skip_without_kernels();
+	for (int family = 0; family < 3; family++) {
+		static const enum family families[] = {FAMILY_LLAMA, FAMILY_QWEN2, FAMILY_QWEN3};
+		struct work cpu, gpu;
+		const float *x, *y;
+
+		open_work(&cpu, false, families[family], "", "full_finetuning: true");
+		open_work(&gpu, true, families[family], "", "full_finetuning: true");
+		x = run(&cpu, packed);
+		y = run(&gpu, packed);
+		assert_true(fabs(cpu.loss - gpu.loss) < 5e-3 * cpu.loss);
+		same_way(&cpu.s.model->params, x, y);
+		free((void *)(uintptr_t)x);
+		free((void *)(uintptr_t)y);
+		close_work(&cpu);
+		close_work(&gpu);
+	}
+}
+
+static void recomputation_changes_no_bit(void **state)
+{
+	static const char *const modes[] = {"recompute: none", "recompute: cheap", "recompute: full"};
+	const float *first = NULL;
+
+	(void)state;
+	skip_without_kernels();
+	for (int i = 0; i < 3; i++) {
+		struct work w;
+		const float *g;
+
+		open_work(&w, true, FAMILY_QWEN3, adapter, modes[i]);
+		g = run(&w, packed);
+		if (!first)
+			first = g;
+		assert_memory_equal(g, first, w.s.model->params.length * sizeof(*g));
+		if (g != first)
+			free((void *)(uintptr_t)g);
+		close_work(&w);
+	}
+	free((void *)(uintptr_t)first);
+}
+
+static void the_plan_is_what_is_used(void **state)
+{
+	static const char *const modes[] = {"recompute: none", "recompute: cheap", "recompute: full"};
+	static const char *const whats[] = {adapter, ""};
+
+	(void)state;
+	skip_without_kernels();
+	for (int i = 0; i < 6; i++) {
+		const char *full = i < 3 ? "seed: 1" : "full_finetuning: true";
+		const struct shape shape = shape_of(FAMILY_QWEN2);
+		struct error err = {0};
+		struct stepper plan;
+		char training[96];
+		struct config c;
+		struct work w;
+		struct rows r;
+
+		snprintf(training, sizeof(training), "%s, %s", modes[i % 3], full);
+		configure(&c, true, whats[i / 3], training);
+		must(stepper_plan(&plan, &shape, &c, THREADS, &err), &err);
+		config_release(&c);
+		open_work(&w, true, FAMILY_QWEN2, whats[i / 3], training);
+		make(&r, equal, shape.vocab);
+		for (int k = 0; k < ROWS; k++) { /* every token is a target */
+			r.target[k] = r.token[k];
+			r.trained[k] = k;
+		}
+		r.b.targets = ROWS;
+		must(stepper_begin(&w.s, &err), &err);
+		must(stepper_micro(&w.s, &r.b, 0, ROWS, &(struct step_part){0}, &err), &err);
+		must(stepper_end(&w.s, 1e-2, 0, &(double){0}, &(double){0}, &err), &err);
+		assert_int_equal(w.s.arena.peak, plan.arena.peak);
+		assert_memory_equal(w.s.arena.kind_at_peak, plan.arena.kind_at_peak,
+				    sizeof(plan.arena.kind_at_peak));
+		stepper_release(&plan);
+		close_work(&w);
+	}
+}
+
+static void documents_of_one_token(void **state)
+{
+	(void)state;
+	skip_without_kernels();
+	beside_cpu(FAMILY_LLAMA, adapter, short_ones);
+}
+
+/* Steps change the live copy that products read: a step from there is the CPU's. */
+static void steps_go_where_the_cpus_go(void **state)
+{
+	struct work w[2];
+
+	(void)state;
+	skip_without_kernels();
+	for (int gpu = 0; gpu < 2; gpu++) {
+		open_work(&w[gpu], gpu, FAMILY_QWEN2, adapter, "weight_decay: 0.1");
+		for (int step = 0; step < 6; step++) {
+			struct error err = {0};
+			struct rows r;
+			double norm;
+
+			make(&r, packed, w[gpu].s.model->shape.vocab);
+			must(stepper_begin(&w[gpu].s, &err), &err);
+			must(stepper_micro(&w[gpu].s, &r.b, (uint64_t)step, (uint64_t)r.b.targets,
+					   &(struct step_part){0}, &err),
+			     &err);
+			must(stepper_end(&w[gpu].s, 1e-2, (uint64_t)step, &w[gpu].loss, &norm, &err), &err);
+			assert_true(isfinite(norm) && norm > 0);
+		}
+	}
+	assert_true(fabs(w[0].loss - w[1].loss) < 1e-2 * w[0].loss);
+	close_work(&w[0]);
+	close_work(&w[1]);
+}
+
+static void fails(enum status st, enum cause cause, const char *name, const char *value, const char *what)
+{
+	const struct shape shape = shape_of(FAMILY_QWEN2);
+	struct error err = {0};
+	struct stepper s;
+	struct config c;
+
+	setenv(name, value, 1);
+	configure(&c, true, adapter, what);
+	assert_int_equal(stepper_create(&s, &shape, &c, THREADS, &err), st);
+	assert_int_equal(err.cause, cause);
+	stepper_release(&s);
+	config_release(&c);
+}
+
+static void what_is_missing_is_named(void **state)
+{
+	(void)state;
+	skip_without_kernels();
+	fails(STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING, "ASSAY_LIB_CUBLASLT", "/nowhere/libcublasLt.so.13",
+	      "seed: 1");
+	setenv("ASSAY_LIB_CUBLASLT", FAKE_DIR "/libcublasLt.so.13", 1);
+	fails(STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING, "ASSAY_LIB_CUDNN", "/nowhere/libcudnn.so.9",
+	      "attention: cudnn");
+	beside_cpu(FAMILY_QWEN2, adapter, equal); /* without it ours do */
+	setenv("ASSAY_LIB_CUDNN", FAKE_DIR "/libcudnn.so.9", 1);
+	fails(STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "FAKE_CUDA", "memory=2048", "seed: 1");
+	fails(STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "FAKE_CUDA", "cuMemHostAlloc=2@3", "seed: 1");
+	fails(STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "FAKE_CUDA", "cuMemAlloc_v2=2@2", "seed: 1");
+	unsetenv("FAKE_CUDA");
+}
+
+/* A device that is lost, wherever a step is. */
+static void what_fails_on_the_way_is_an_error(void **state)
+{
+	static const char *const faults[] = {"cuLaunchKernel=719@9", "cuMemcpyHtoDAsync_v2=719",
+					     "cuMemcpyDtoHAsync_v2=719", "cuEventSynchronize=719"};
+
+	(void)state;
+	skip_without_kernels();
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		struct error err = {0};
+		enum status st;
+		struct work w;
+		struct rows r;
+
+		open_work(&w, true, FAMILY_QWEN2, adapter, "seed: 1");
+		make(&r, packed, w.s.model->shape.vocab);
+		setenv("FAKE_CUDA", faults[i], 1);
+		st = stepper_begin(&w.s, &err);
+		if (!st)
+			st = stepper_micro(&w.s, &r.b, 0, (uint64_t)r.b.targets, &(struct step_part){0}, &err);
+		if (!st)
+			st = stepper_end(&w.s, 1e-2, 0, &(double){0}, &(double){0}, &err);
+		assert_int_not_equal(st, STATUS_OK);
+		unsetenv("FAKE_CUDA");
+		close_work(&w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gradients_of_adapters_are_the_cpus),
+		cmocka_unit_test(documents_of_one_length_are_the_librarys),
+		cmocka_unit_test(behind_dropout_too),
+		cmocka_unit_test(gradients_of_everything_are_the_cpus),
+		cmocka_unit_test(recomputation_changes_no_bit),
+		cmocka_unit_test(the_plan_is_what_is_used),
+		cmocka_unit_test(documents_of_one_token),
+		cmocka_unit_test(steps_go_where_the_cpus_go),
+		cmocka_unit_test(what_is_missing_is_named),
+		cmocka_unit_test(what_fails_on_the_way_is_an_error),
+	};
+
+	setenv("ASSAY_LIB_CUDA", FAKE_DIR "/libcuda.so.1", 1);
+	setenv("ASSAY_LIB_CUBLASLT", FAKE_DIR "/libcublasLt.so.13", 1);
+	setenv("ASSAY_LIB_CUDNN", FAKE_DIR "/libcudnn.so.9", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
