@@ -206,13 +206,13 @@ static const struct gpu *usable_gpu(const struct machine *m, const char **why)
 	return NULL;
 }
 
-/* Which device, and what it has left (0: it does not say). `auto` becomes the GPU where one is usable, and the
- * CPU where not, with a warning where one is there. */
+/* Which device, and what it has left (0: it does not say). `auto` becomes the GPU where one is usable, and
+ * the CPU where not, with a warning where one is there. */
 static enum status settle_device(struct training *t, struct error *err)
 {
 	uint32_t *device = &t->config.training.device;
-	const struct machine_scope scope = {
-		.up_to = *device == CONFIG_DEVICE_CPU ? LAYER_HOST : LAYER_NVML, .stop = t->c->stop};
+	const struct machine_scope scope = {.up_to = *device == CONFIG_DEVICE_CPU ? LAYER_HOST : LAYER_NVML,
+					    .stop = t->c->stop};
 	const char *why = NULL;
 	const struct gpu *g = NULL;
 	struct machine *m = NULL;

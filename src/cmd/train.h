@@ -22,10 +22,10 @@ struct training {
 	const struct train_opts *o;
 	struct config config;
 	char dir[PATH_MAX];
-	int claim;     /* on the folder, of who begins a run there: a descriptor with a lock; -1: none */
-	bool goes_on;  /* a run is there and is gone on with */
+	int claim;	    /* on the folder, of who begins a run there: a descriptor with a lock; -1: none */
+	bool goes_on;	    /* a run is there and is gone on with */
 	uint64_t available; /* bytes that the device has left; 0: not known */
-	double load_s; /* what reading model and rows may take */
+	double load_s;	    /* what reading model and rows may take */
 	struct text written; /* the configuration as the run directory keeps it */
 	char hash[65];	     /* of that */
 	struct job *job;

@@ -25,12 +25,13 @@ enum status workspace_cached(struct back *back, int64_t keys, struct mat *scores
  */
 enum { BLOCKS_ROWS = 8, BLOCKS_PANEL = 64 };
 enum status workspace_blocks(struct back *back, const struct gemm *g, struct mat *room, struct error *err);
-/* Rows of lists of a batch on a GPU: token, position, target, trained, starts; room for any deal of its rows into
- * documents. */
+/* Rows of lists of a batch on a GPU: token, position, target, trained, starts; room for any deal of its rows
+ * into documents. */
 enum { BATCH_TOKEN, BATCH_POSITION, BATCH_TARGET, BATCH_TRAINED, BATCH_STARTS, BATCH_LISTS };
 enum status workspace_batch(struct back *back, const struct batch *b, struct mat *lists, struct error *err);
 /* A GPU's: sums of at most `rows` blocks over columns, and attention's delta. */
-enum status workspace_sums(struct back *back, int64_t rows, int64_t cols, struct mat *sums, struct error *err);
+enum status workspace_sums(struct back *back, int64_t rows, int64_t cols, struct mat *sums,
+			   struct error *err);
 enum status workspace_delta(struct back *back, const struct attention *at, const struct batch *b,
 			    struct mat *delta, struct error *err);
 enum status workspace_reduce(struct back *back, const struct mat *x, struct mat *sums, struct error *err);

@@ -178,7 +178,8 @@ static enum status put_rope(const struct model *m, struct back *back, struct err
 
 	table.data = malloc(dtype_bytes(table.dtype, (uint64_t)(table.rows * table.cols)));
 	if (!table.data)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for RoPE's table");
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for RoPE's table");
 	rope_table(&m->shape, table);
 	st = back->ops->put(back, m->cos_sin, table.data, err);
 	free(table.data);
@@ -219,10 +220,10 @@ enum status model_merge(struct model *m, struct back *back, struct error *err)
 	return st;
 }
 
-/* Elements [first, first + count) of A: stream = place of the tensor in the table, so that each has numbers of
- * its own. */
-static void make_a(const struct param *param, int index, uint64_t seed, uint64_t first, size_t count, void *to,
-		   enum dtype dtype)
+/* Elements [first, first + count) of A: stream = place of the tensor in the table, so that each has numbers
+ * of its own. */
+static void make_a(const struct param *param, int index, uint64_t seed, uint64_t first, size_t count,
+		   void *to, enum dtype dtype)
 {
 	const double bound = 1 / sqrt((double)param->cols);
 

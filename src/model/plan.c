@@ -115,8 +115,7 @@ static enum status plan_attention(struct back *back, const struct attention *at,
 {
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct mat tile;
-	enum status st =
-		back->kind == BACK_CPU ? workspace_attention(back, b, false, &tile, err) : STATUS_OK;
+	enum status st = back->kind == BACK_CPU ? workspace_attention(back, b, false, &tile, err) : STATUS_OK;
 
 	cost_attention(back, at, b, false);
 	arena_reset(back->arena, &mark);

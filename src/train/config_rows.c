@@ -19,8 +19,9 @@ static const struct opt model_rows[] = {
 	ROW(tokenizer, .shown = "PATH", .help = "tokenizer.json or its folder; else the model's own"),
 	ROW(chat_template, .preset = "auto", .choices = template_names,
 	    .help = "how messages become text; auto: the model's own"),
-	ROW(random_weights, .help = "random numbers in the place of the files', of which the shape alone is taken: "
-				    "for timings"),
+	ROW(random_weights,
+	    .help = "random numbers in the place of the files', of which the shape alone is taken: "
+		    "for timings"),
 };
 #undef ROW
 
@@ -42,7 +43,8 @@ static const struct opt training_rows[] = {
 	ROW(device, .preset = "auto", .choices = devices,
 	    .help = "what computes; auto: a GPU where one is granted and answers, else the CPU"),
 	ROW(attention, .preset = "auto", .choices = attentions,
-	    .help = "of a GPU: cuDNN's, our kernels', or cuDNN's where rows are of one length and it is there"),
+	    .help = "of a GPU: cuDNN's, our kernels', or cuDNN's where rows are of one length and it is "
+		    "there"),
 	ROW(deterministic, .help = "of a GPU: the same bits from run to run and after a resume"),
 	ROW(step_parts, .help = "of a GPU: time each kind of operation, an event each"),
 	ROW(output_dir, .shown = "DIR", .help = "run directory; --out goes first"),

@@ -8,8 +8,8 @@
  * (peft_slots_do_nothing) is refused, or with `or_none` left out. */
 enum status export_adapter(const char *dir, const struct model *m, const struct mat *master, bool or_none,
 			   struct error *err);
-/* Every tensor of a model that was trained whole, as `host` has it in host memory, beside the files of the one it
- * came from. */
+/* Every tensor of a model that was trained whole, as `host` has it in host memory, beside the files of the
+ * one it came from. */
 enum status export_model(const char *dir, const struct model *m, const struct params *host,
 			 const struct weights *from, struct error *err);
 #endif

@@ -15,7 +15,7 @@ static json_t *memory_json(const struct memory_plan *m)
 	for (int i = 0; i < MEMORY_BESIDE_COUNT; i++)
 		if (i < MEMORY_MIRROR || m->beside[i])
 			json_object_set_new(parts, memory_beside_name((enum memory_beside)i),
-				    json_integer((json_int_t)m->beside[i]));
+					    json_integer((json_int_t)m->beside[i]));
 	return parts;
 }
 

@@ -5,7 +5,7 @@
  *
  * at       {"phase": "load" | "train" | "save"}
  * ready    {"parameters","trained","rows","tokens","targets","steps","memory_planned_bytes",
- *           "arena_planned_bytes","gemm_rate","gemm"}
+ *           "arena_planned_bytes","gemm_rate","gemm","attention"}
  * step     {"step","epoch","loss","grad_norm","learning_rate","tokens","targets","rows","step_s","forward_s",
  *           "backward_s","optimiser_s","wait_s","gemm_s","save_s","tokens_per_s","rows_per_s","flop_rate","mfu",
  *           "arena_bytes","memory_bytes","memory_planned_share","left_s"}

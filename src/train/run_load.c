@@ -129,9 +129,8 @@ static enum status measure_gemm(struct train *t, struct error *err)
 /* What products reach here: MFU's measure. */
 static enum status measure_products(struct train *t, struct error *err)
 {
-	return t->stepper.back.kind == BACK_GPU
-		       ? gpu_back_gemm_rate(&t->stepper.back, &t->gemm_rate, err)
-		       : measure_gemm(t, err);
+	return t->stepper.back.kind == BACK_GPU ? gpu_back_gemm_rate(&t->stepper.back, &t->gemm_rate, err)
+						: measure_gemm(t, err);
 }
 
 static enum status make_random(struct train *t, const struct weights_slot *slots, size_t count,
@@ -321,8 +320,11 @@ static enum status tell_ready(struct train *t, struct error *err)
 	const struct data_counts c = data_train_counts(t->data);
 	const struct data_counts held = data_eval_counts(t->data);
 
+	const struct back *back = &t->stepper.back;
+	const bool gpu = back->kind == BACK_GPU;
+
 	return run_emit(t, "ready",
-			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s}",
+			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s}",
 				  "parameters", (json_int_t)shape_parameters(&t->weights.shape), "trained",
 				  (json_int_t)t->stepper.model->params.length, "rows", (json_int_t)c.rows,
 				  "tokens", (json_int_t)c.tokens, "targets", (json_int_t)c.targets,
@@ -331,8 +333,8 @@ static enum status tell_ready(struct train *t, struct error *err)
 				  (json_int_t)t->state.max_steps, "memory_planned_bytes",
 				  (json_int_t)t->memory.bytes, "arena_planned_bytes",
 				  (json_int_t)t->memory.arena_bytes, "gemm_rate", t->gemm_rate, "gemm",
-				  t->stepper.back.kind == BACK_GPU ? gpu_back_gemm(&t->stepper.back)
-								   : cpu_back_gemm(&t->stepper.back)),
+				  gpu ? gpu_back_gemm(back) : cpu_back_gemm(back), "attention",
+				  gpu ? gpu_back_attention(back) : "own"),
 			err);
 }
 

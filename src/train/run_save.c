@@ -63,8 +63,8 @@ enum status run_save(struct train *t, bool wait, struct error *err)
 	return st;
 }
 
-/* The best evaluation's parameters instead of the last step's, in host memory; where their checkpoint is damaged,
- * the last stay. */
+/* The best evaluation's parameters instead of the last step's, in host memory; where their checkpoint is
+ * damaged, the last stay. */
 static enum status take_best(struct train *t, struct error *err)
 {
 	struct text note = {0};

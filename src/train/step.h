@@ -20,7 +20,7 @@ struct stepper {
 	struct model *model;
 	struct back back;
 	struct arena arena;
-	void *memory;	     /* the arena's on a CPU; NULL while planning */
+	void *memory;	 /* the arena's on a CPU; NULL while planning */
 	struct mat sums; /* F64: the losses' sum, the sum of the gradient's squares */
 	struct saved saved;
 	struct arena_mark placed; /* what stays */
@@ -37,8 +37,8 @@ struct step_size stepper_size(const struct config *c);
 /* Plans: no memory is taken, arena and costs say what it would be. Owner: caller, stepper_release. */
 enum status stepper_plan(struct stepper *s, const struct shape *shape, const struct config *c,
 			 unsigned threads, struct error *err);
-/* Plans, takes the memory and places everything on the device that the configuration names; parameters are not
- * yet loaded. */
+/* Plans, takes the memory and places everything on the device that the configuration names; parameters are
+ * not yet loaded. */
 enum status stepper_create(struct stepper *s, const struct shape *shape, const struct config *c,
 			   unsigned threads, struct error *err);
 void stepper_release(struct stepper *s);
@@ -47,9 +47,9 @@ void stepper_rest(struct stepper *s);
 
 struct step_part {
 	double forward_s, backward_s;
-	double gemm_s; /* of both, in products */
-	double flop;   /* that the model asks for, whatever was made again */
-	double optimiser_s;		 /* of a GPU, by stepper_end */
+	double gemm_s;			/* of both, in products */
+	double flop;			/* that the model asks for, whatever was made again */
+	double optimiser_s;		/* of a GPU, by stepper_end */
 	double parts_s[GPU_PART_COUNT]; /* the same, where the configuration asks for them */
 };
 /* Gradient and loss to zero. */
@@ -57,8 +57,8 @@ enum status stepper_begin(struct stepper *s, struct error *err);
 /* One micro-batch of step number `step` (0 first), whose micro-batches have `targets` together. */
 enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,
 			  struct step_part *took, struct error *err);
-/* AdamW; *loss is the step's sum, not yet divided; *norm the gradient's. This waits for a GPU, for all that the
- * step is; it has its times then. */
+/* AdamW; *loss is the step's sum, not yet divided; *norm the gradient's. This waits for a GPU, for all that
+ * the step is; it has its times then. */
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,
 			struct error *err);
 /* After stepper_end: a GPU's times, which micro-batches left at 0. */

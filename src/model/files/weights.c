@@ -261,8 +261,8 @@ void weights_forget(const struct weights *w)
 		mapped_forget(w->shards->files[i].map, w->shards->files[i].map_size);
 }
 
-static enum status check_slot(const struct weights *w, const struct weights_slot *slot, struct weights_raw *raw,
-			      struct named *n, struct error *err)
+static enum status check_slot(const struct weights *w, const struct weights_slot *slot,
+			      struct weights_raw *raw, struct named *n, struct error *err)
 {
 	const struct mat *to = &slot->to;
 
@@ -316,8 +316,8 @@ static enum status load_device(const struct weights *w, const struct weights_raw
 	enum status st = STATUS_OK;
 
 	if (!most)
-		return error_set(err, STATUS_UNSUPPORTED, "%s: a row of %" PRIu64 " bytes is too long", w->path,
-				 row);
+		return error_set(err, STATUS_UNSUPPORTED, "%s: a row of %" PRIu64 " bytes is too long",
+				 w->path, row);
 	for (int64_t i = 0; !st && i < to->rows; i += most) {
 		const int64_t rows = to->rows - i < most ? to->rows - i : most;
 

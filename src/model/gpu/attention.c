@@ -275,8 +275,8 @@ static enum status own_bwd(struct back *back, const struct attention *at, const 
 	if (!st) {
 		args->delta = gpu_address(delta.data);
 		st = gpu_run(back, GPU_KERNEL_ATTENTION_DELTA,
-			     train_blocks((uint64_t)b->tokens, (uint64_t)at->heads * 64), TRAIN_THREADS, 0, args,
-			     err);
+			     train_blocks((uint64_t)b->tokens, (uint64_t)at->heads * 64), TRAIN_THREADS, 0,
+			     args, err);
 	}
 	if (!st)
 		st = run_own(back, GPU_KERNEL_ATTENTION_BWD_KV, at, b, at->kv_heads, args, err);

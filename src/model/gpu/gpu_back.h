@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A GPU as back end: BF16 with statistics in F32, one stream, one block of device memory that is the arena
- * (docs/design/model_gpu.md). Matrices' `data` are device addresses. Nothing but ops->get waits for the device.
+ * (docs/design/model_gpu.md). Matrices' `data` are device addresses. Nothing but ops->get waits for the
+ * device.
  */
 #ifndef MODEL_GPU_GPU_BACK_H
 #define MODEL_GPU_GPU_BACK_H
 #include "gpu/gpu.h"
 #include "model/ops.h"
 
-/* Which attention: by cuDNN where documents are of one length and it is legal, by our kernels else; by cuDNN or
- * an error; by our kernels alone, which is bit-equal from run to run. */
+/* Which attention: by cuDNN where documents are of one length and it is legal, by our kernels else; by cuDNN
+ * or an error; by our kernels alone, which is bit-equal from run to run. */
 enum gpu_attention { GPU_ATTENTION_AUTO, GPU_ATTENTION_CUDNN, GPU_ATTENTION_OWN };
 
 struct gpu_back_options {
-	const char *pci;	     /* NULL: CUDA's first */
+	const char *pci;	      /* NULL: CUDA's first */
 	const char *cublaslt, *cudnn; /* their paths; NULL: searched */
 	enum gpu_attention attention;
 	bool parts;	    /* gpu_back_parts is asked for: an event an operation */
 	bool deterministic; /* the same bits from run to run: attention by our kernels */
 };
 
-/* Opens driver, device, cuBLASLt and our kernels; the arena has no memory yet. Owner: caller, gpu_back_release,
- * which accepts what failed half way. UNAVAILABLE: no driver, no library, no kernels. */
+/* Opens driver, device, cuBLASLt and our kernels; the arena has no memory yet. Owner: caller,
+ * gpu_back_release, which accepts what failed half way. UNAVAILABLE: no driver, no library, no kernels. */
 enum status gpu_back_create(struct back *back, const struct gpu_back_options *options, struct arena *arena,
 			    struct error *err);
 /* Takes the arena's memory. NO_RESOURCE with NO_MEMORY: the device has not so much. */
@@ -29,7 +30,6 @@ enum status gpu_back_take(struct back *back, uint64_t bytes, struct error *err);
 void gpu_back_release(struct back *back);
 
 struct gpu_device *gpu_back_device(const struct back *back);
-struct gpu_stream *gpu_back_stream(const struct back *back);
 /* "cuBLASLt 13.1.1", "cuDNN 9.19.0" or "own": lent. */
 const char *gpu_back_gemm(const struct back *back);
 const char *gpu_back_attention(const struct back *back);

@@ -54,8 +54,8 @@ struct gpu_state {
 	struct attends *attends;
 	struct gpu_kernel *kernel[GPU_KERNEL_COUNT];
 	struct gpu_times *phases, *parts; /* the second: NULL where it is not asked for */
-	gpu_ptr memory;	      /* the arena's */
-	unsigned shared_most; /* bytes that a block may ask for */
+	gpu_ptr memory;			  /* the arena's */
+	unsigned shared_most;		  /* bytes that a block may ask for */
 };
 
 static inline struct gpu_state *gpu_of(const struct back *back)

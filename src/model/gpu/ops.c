@@ -79,7 +79,8 @@ static enum status gpu_batch(struct back *back, const struct batch *host, struct
 	if (!st)
 		st = put_list(back, &lists, BATCH_TOKEN, host->token, host->tokens, &out->token, err);
 	if (!st)
-		st = put_list(back, &lists, BATCH_POSITION, host->position, host->tokens, &out->position, err);
+		st = put_list(back, &lists, BATCH_POSITION, host->position, host->tokens, &out->position,
+			      err);
 	if (!st)
 		st = put_list(back, &lists, BATCH_TARGET, host->target, host->tokens, &out->target, err);
 	if (!st)
@@ -184,8 +185,8 @@ static enum status gpu_rmsnorm(struct back *back, struct mat x, struct mat w, fl
 
 	cost_touch(back, &x, 2);
 	return st ? st
-		  : gpu_run(back, GPU_KERNEL_RMSNORM, (unsigned)x.rows, train_row_threads((uint64_t)x.cols), 0,
-			    &args, err);
+		  : gpu_run(back, GPU_KERNEL_RMSNORM, (unsigned)x.rows, train_row_threads((uint64_t)x.cols),
+			    0, &args, err);
 }
 
 static enum status gpu_rmsnorm_bwd(struct back *back, struct mat dy, struct mat x, struct mat w,
@@ -268,7 +269,8 @@ static enum status gpu_head_norm_rope_bwd(struct back *back, struct mat dx, int 
 	if (dw.rows)
 		args.sums = gpu_address(sums.data);
 	if (!st)
-		st = gpu_run(back, GPU_KERNEL_HEAD_ROPE_BWD, (unsigned)sums.rows, TRAIN_THREADS, 0, &args, err);
+		st = gpu_run(back, GPU_KERNEL_HEAD_ROPE_BWD, (unsigned)sums.rows, TRAIN_THREADS, 0, &args,
+			     err);
 	if (!st && dw.rows)
 		st = end_sums(back, &sums, dw, err);
 	arena_reset(back->arena, &mark);
@@ -311,8 +313,7 @@ static enum status gpu_swiglu_bwd(struct back *back, struct mat dh, struct mat g
 }
 
 static enum status gpu_cross_entropy(struct back *back, struct mat logits, const int32_t *target,
-				     const int32_t *row, float grad_scale, struct mat loss,
-				     struct error *err)
+				     const int32_t *row, float grad_scale, struct mat loss, struct error *err)
 {
 	const unsigned shared = train_loss_shared((uint64_t)logits.cols, gpu_of(back)->shared_most);
 	const struct train_loss_args args = {

@@ -177,8 +177,8 @@ enum status gpu_back_gemm_rate(struct back *back, double *rate, struct error *er
 	enum status st = STATUS_OK;
 
 	*rate = 0;
-	while (size > 256 && 6 * (uint64_t)size * (uint64_t)size + 3 * ARENA_ALIGN >
-				     back->arena->size - back->arena->used)
+	while (size > 256 &&
+	       6 * (uint64_t)size * (uint64_t)size + 3 * ARENA_ALIGN > back->arena->size - back->arena->used)
 		size /= 2;
 	for (int i = 0; !st && i < 3; i++) {
 		m[i] = (struct mat){.rows = size, .cols = size, .dtype = DTYPE_BF16};
@@ -189,7 +189,8 @@ enum status gpu_back_gemm_rate(struct back *back, double *rate, struct error *er
 	for (int i = 0; !st && i < 2; i++)
 		st = gpu_event_create(gpu->device, &event[i], err);
 	for (int i = 0; !st && i <= TIMES; i++) {
-		const struct gemm g = {.a = m[0], .b = m[1], .c = m[2], .d = m[2], .trans_b = true, .alpha = 1};
+		const struct gemm g = {
+			.a = m[0], .b = m[1], .c = m[2], .d = m[2], .trans_b = true, .alpha = 1};
 
 		if (i == 1)
 			st = gpu_event_record(event[0], gpu->stream, err);

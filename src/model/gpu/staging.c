@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers between the host and the device, through a ring of pinned pieces: the host fills one while others are
- * on their way. Copies run on the one stream, so what follows them there sees what they brought.
+ * Numbers between the host and the device, through a ring of pinned pieces: the host fills one while others
+ * are on their way. Copies run on the one stream, so what follows them there sees what they brought.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -130,8 +130,9 @@ static enum status put_piece(struct back *back, struct mat to, const uint8_t *fr
 	if (!st)
 		memcpy(p->host, from, bytes);
 	if (!st)
-		st = to.ld == to.cols ? gpu_stream_copy_to(s->stream, gpu_address(to.data), p->host, bytes, err)
-				      : spread(back, p, to, err);
+		st = to.ld == to.cols
+			     ? gpu_stream_copy_to(s->stream, gpu_address(to.data), p->host, bytes, err)
+			     : spread(back, p, to, err);
 	if (!st)
 		st = mark(s, p, err);
 	give_back(s, p);

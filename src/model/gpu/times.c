@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stream's time went into: an event where something else begins; read once the device has passed all. */
+/* What the stream's time went into: an event where something else begins; read once the device has passed
+ * all. */
 #include <stdlib.h>
 #include "model/gpu/internal.h"
 
