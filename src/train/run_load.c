@@ -323,19 +323,19 @@ static enum status tell_ready(struct train *t, struct error *err)
 	const struct back *back = &t->stepper.back;
 	const bool gpu = back->kind == BACK_GPU;
 
-	return run_emit(t, "ready",
-			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s}",
-				  "parameters", (json_int_t)shape_parameters(&t->weights.shape), "trained",
-				  (json_int_t)t->stepper.model->params.length, "rows", (json_int_t)c.rows,
-				  "tokens", (json_int_t)c.tokens, "targets", (json_int_t)c.targets,
-				  "eval_rows", (json_int_t)held.rows, "dropped", (json_int_t)c.dropped,
-				  "truncated", (json_int_t)c.truncated, "bad", (json_int_t)c.bad, "steps",
-				  (json_int_t)t->state.max_steps, "memory_planned_bytes",
-				  (json_int_t)t->memory.bytes, "arena_planned_bytes",
-				  (json_int_t)t->memory.arena_bytes, "gemm_rate", t->gemm_rate, "gemm",
-				  gpu ? gpu_back_gemm(back) : cpu_back_gemm(back), "attention",
-				  gpu ? gpu_back_attention(back) : "own"),
-			err);
+	return run_emit(
+		t, "ready",
+		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s}",
+			  "parameters", (json_int_t)shape_parameters(&t->weights.shape), "trained",
+			  (json_int_t)t->stepper.model->params.length, "rows", (json_int_t)c.rows, "tokens",
+			  (json_int_t)c.tokens, "targets", (json_int_t)c.targets, "eval_rows",
+			  (json_int_t)held.rows, "dropped", (json_int_t)c.dropped, "truncated",
+			  (json_int_t)c.truncated, "bad", (json_int_t)c.bad, "steps",
+			  (json_int_t)t->state.max_steps, "memory_planned_bytes", (json_int_t)t->memory.bytes,
+			  "arena_planned_bytes", (json_int_t)t->memory.arena_bytes, "gemm_rate", t->gemm_rate,
+			  "gemm", gpu ? gpu_back_gemm(back) : cpu_back_gemm(back), "attention",
+			  gpu ? gpu_back_attention(back) : "own"),
+		err);
 }
 
 enum status run_load(struct train *t, struct error *err)
