@@ -183,24 +183,37 @@ static __device__ float group_sum(float value, unsigned lanes)
 struct halves {
 	eight a, b;
 };
+struct raw_halves {
+	uint4 a, b;
+};
 
-static __device__ halves load_halves(const uint16_t *p, const head_lane &h, uint32_t half, bool wide)
+static __device__ raw_halves load_halves(const uint16_t *p, const head_lane &h, uint32_t half, bool wide)
 {
-	halves x = {};
+	raw_halves x = {};
 
 	if (h.left > 0) {
-		x.a = load8(p + h.at, h.left, wide);
-		x.b = load8(p + half + h.at, h.left, wide);
+		x.a = raw8(p + h.at, h.left, wide);
+		x.b = raw8(p + half + h.at, h.left, wide);
 	}
 	return x;
 }
 
-static __device__ void store_halves(uint16_t *p, const halves &x, const head_lane &h, uint32_t half, bool wide)
+static __device__ void put_halves(uint16_t *p, const raw_halves &x, const head_lane &h, uint32_t half, bool wide)
 {
 	if (h.left > 0) {
-		store8(p + h.at, x.a, h.left, wide);
-		store8(p + half + h.at, x.b, h.left, wide);
+		put8(p + h.at, x.a, h.left, wide);
+		put8(p + half + h.at, x.b, h.left, wide);
 	}
+}
+
+static __device__ halves halves_of(const raw_halves &x)
+{
+	return halves{eight_of(x.a), eight_of(x.b)};
+}
+
+static __device__ raw_halves packed(const halves &x)
+{
+	return raw_halves{four_words(x.a), four_words(x.b)};
 }
 
 static __device__ void rotate(halves &x, const float *angles, const head_lane &h, uint32_t half, float sign, bool wide)
@@ -234,38 +247,80 @@ static __device__ bool wide_halves(const void *p, int64_t ld, uint32_t dim)
 	return wide_bf16(p, ld) && dim % 16 == 0;
 }
 
-extern "C" __global__ void train_head_rope(train_head_args a)
+/* A head of a row; `mine` false: one that another group has, gone along with for the shuffles. */
+struct head_place {
+	uint32_t row, head;
+	bool mine;
+};
+
+/* All heads of all rows, dealt to the grid's groups ITEMS at a time, all loaded before the first is worked on. */
+template <int ITEMS, typename loader, typename worker>
+static __device__ void for_heads(const train_head_args &a, const head_lane &h, loader load, worker work)
+{
+	const uint32_t all = a.rows * a.heads, step = gridDim.x * h.groups * ITEMS;
+
+	for (uint32_t first = blockIdx.x * h.groups * ITEMS; first < all; first += step) {
+		decltype(load(head_place{})) loaded[ITEMS];
+		head_place at[ITEMS];
+
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++) {
+			const uint32_t n = first + i * h.groups + h.group, there = n < all ? n : all - 1;
+
+			at[i].row = there / a.heads;
+			at[i].head = there - at[i].row * a.heads;
+			at[i].mine = n < all;
+			loaded[i] = load(at[i]);
+		}
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			work(at[i], loaded[i]);
+	}
+}
+
+template <bool NORM> static __device__ void head_rope(const train_head_args &a)
 {
 	const head_lane h = head_lane_of(a.dim);
-	const uint32_t half = a.dim / 2, all = a.rows * a.heads, step = gridDim.x * h.groups;
+	const uint32_t half = a.dim / 2;
 	const bool wide_x = wide_halves(a.x, a.ld_x, a.dim), wide_raw = wide_halves(a.raw, a.ld_raw, a.dim);
-	const bool wide_w = wide_halves(a.w, 0, a.dim), wide_angles = wide_f32(a.cos_sin, a.ld_cos_sin) && half % 4 == 0;
-	const halves w = a.w ? load_halves(a.w, h, half, wide_w) : halves{};
+	const bool wide_angles = wide_f32(a.cos_sin, a.ld_cos_sin) && half % 4 == 0;
+	const raw_halves w = NORM ? load_halves(a.w, h, half, wide_halves(a.w, 0, a.dim)) : raw_halves{};
 
-	for (uint32_t first = blockIdx.x * h.groups; first < all; first += step) {
-		const bool mine = first + h.group < all; /* the others go along, for the shuffles */
-		const uint32_t i = mine ? first + h.group : all - 1, row = i / a.heads, head = i % a.heads;
-		uint16_t *x = a.x + row * a.ld_x + (int64_t)head * a.dim;
-		halves e = load_halves(x, h, half, wide_x);
+	for_heads<NORM ? 1 : 2>(
+		a, h,
+		[&](head_place p) {
+			return load_halves(a.x + p.row * a.ld_x + (int64_t)p.head * a.dim, h, half, wide_x);
+		},
+		[&](head_place p, const raw_halves &raw) {
+			halves e = halves_of(raw);
 
-		if (a.w) {
-			float rstd = 1.0f / sqrtf(group_sum(dot_halves(e, e), h.lanes) / (float)a.dim + a.eps);
+			if (NORM) {
+				const halves weight = halves_of(w);
+				const float rstd = 1.0f / sqrtf(group_sum(dot_halves(e, e), h.lanes) / (float)a.dim + a.eps);
 
-			if (mine) {
-				store_halves(a.raw + row * a.ld_raw + (int64_t)head * a.dim, e, h, half, wide_raw);
-				if (h.at == 0)
-					a.rstd[row * a.ld_rstd + head] = rstd;
-			}
+				if (p.mine) {
+					put_halves(a.raw + p.row * a.ld_raw + (int64_t)p.head * a.dim, raw, h, half, wide_raw);
+					if (h.at == 0)
+						a.rstd[p.row * a.ld_rstd + p.head] = rstd;
+				}
 #pragma unroll
-			for (int j = 0; j < 8; j++) {
-				e.a.v[j] = w.a.v[j] * rounded(e.a.v[j] * rstd);
-				e.b.v[j] = w.b.v[j] * rounded(e.b.v[j] * rstd);
+				for (int j = 0; j < 8; j++) {
+					e.a.v[j] = weight.a.v[j] * rounded(e.a.v[j] * rstd);
+					e.b.v[j] = weight.b.v[j] * rounded(e.b.v[j] * rstd);
+				}
 			}
-		}
-		rotate(e, a.cos_sin + a.position[row] * a.ld_cos_sin, h, half, 1, wide_angles);
-		if (mine)
-			store_halves(x, e, h, half, wide_x);
-	}
+			rotate(e, a.cos_sin + a.position[p.row] * a.ld_cos_sin, h, half, 1, wide_angles);
+			if (p.mine)
+				put_halves(a.x + p.row * a.ld_x + (int64_t)p.head * a.dim, packed(e), h, half, wide_x);
+		});
+}
+
+extern "C" __global__ void __launch_bounds__(TRAIN_THREADS, 3) train_head_rope(train_head_args a)
+{
+	if (a.w)
+		head_rope<true>(a);
+	else
+		head_rope<false>(a);
 }
 
 /* The block's sum by column of what its groups have, in the order of the groups, to sums (dim). */
@@ -289,38 +344,64 @@ static __device__ void write_head_sums(const halves &dw, const head_lane &h, uin
 	}
 }
 
-extern "C" __global__ void train_head_rope_bwd(train_head_args a)
+/* Rotated back alone. */
+static __device__ void rope_bwd(const train_head_args &a)
 {
 	const head_lane h = head_lane_of(a.dim);
-	const uint32_t half = a.dim / 2, all = a.rows * a.heads, step = gridDim.x * h.groups;
+	const uint32_t half = a.dim / 2;
+	const bool wide_x = wide_halves(a.x, a.ld_x, a.dim);
+	const bool wide_angles = wide_f32(a.cos_sin, a.ld_cos_sin) && half % 4 == 0;
+
+	for_heads<2>(
+		a, h,
+		[&](head_place p) {
+			return load_halves(a.x + p.row * a.ld_x + (int64_t)p.head * a.dim, h, half, wide_x);
+		},
+		[&](head_place p, const raw_halves &x) {
+			halves e = halves_of(x);
+
+			rotate(e, a.cos_sin + a.position[p.row] * a.ld_cos_sin, h, half, -1, wide_angles);
+			if (p.mine)
+				put_halves(a.x + p.row * a.ld_x + (int64_t)p.head * a.dim, packed(e), h, half, wide_x);
+		});
+}
+
+struct head_loaded {
+	raw_halves dx, raw;
+};
+
+/* Rotated back, then through the norm. */
+static __device__ void head_norm_bwd(const train_head_args &a)
+{
+	const head_lane h = head_lane_of(a.dim);
+	const uint32_t half = a.dim / 2;
 	const bool wide_x = wide_halves(a.x, a.ld_x, a.dim), wide_raw = wide_halves(a.raw, a.ld_raw, a.dim);
-	const bool wide_w = wide_halves(a.w, 0, a.dim), wide_angles = wide_f32(a.cos_sin, a.ld_cos_sin) && half % 4 == 0;
-	const halves w = a.w ? load_halves(a.w, h, half, wide_w) : halves{};
+	const bool wide_angles = wide_f32(a.cos_sin, a.ld_cos_sin) && half % 4 == 0;
+	const raw_halves w = load_halves(a.w, h, half, wide_halves(a.w, 0, a.dim));
 	halves dw = {};
 
-	for (uint32_t first = blockIdx.x * h.groups; first < all; first += step) {
-		const bool mine = first + h.group < all;
-		const uint32_t i = mine ? first + h.group : all - 1, row = i / a.heads, head = i % a.heads;
-		uint16_t *x = a.x + row * a.ld_x + (int64_t)head * a.dim;
-		halves e = load_halves(x, h, half, wide_x);
-
-		rotate(e, a.cos_sin + a.position[row] * a.ld_cos_sin, h, half, -1, wide_angles);
-		if (a.w) {
-			const halves raw = load_halves(a.raw + row * a.ld_raw + (int64_t)head * a.dim, h, half, wide_raw);
-			const float rstd = a.rstd[row * a.ld_rstd + head];
+	for_heads<1>(
+		a, h,
+		[&](head_place p) {
+			return head_loaded{
+				load_halves(a.x + p.row * a.ld_x + (int64_t)p.head * a.dim, h, half, wide_x),
+				load_halves(a.raw + p.row * a.ld_raw + (int64_t)p.head * a.dim, h, half, wide_raw)};
+		},
+		[&](head_place p, const head_loaded &x) {
+			const float rstd = a.rstd[p.row * a.ld_rstd + p.head];
+			const halves raw = halves_of(x.raw), weight = halves_of(w);
+			halves e = halves_of(x.dx);
 			float mean;
 
-			if (mine && a.sums) {
+			rotate(e, a.cos_sin + a.position[p.row] * a.ld_cos_sin, h, half, -1, wide_angles);
 #pragma unroll
-				for (int j = 0; j < 8; j++) {
+			for (int j = 0; j < 8; j++) {
+				if (p.mine) {
 					dw.a.v[j] += e.a.v[j] * rounded(raw.a.v[j] * rstd);
 					dw.b.v[j] += e.b.v[j] * rounded(raw.b.v[j] * rstd);
 				}
-			}
-#pragma unroll
-			for (int j = 0; j < 8; j++) {
-				e.a.v[j] *= w.a.v[j];
-				e.b.v[j] *= w.b.v[j];
+				e.a.v[j] *= weight.a.v[j];
+				e.b.v[j] *= weight.b.v[j];
 			}
 			mean = group_sum(dot_halves(e, raw), h.lanes) * rstd * rstd / (float)a.dim;
 #pragma unroll
@@ -328,10 +409,17 @@ extern "C" __global__ void train_head_rope_bwd(train_head_args a)
 				e.a.v[j] = rstd * (e.a.v[j] - raw.a.v[j] * mean);
 				e.b.v[j] = rstd * (e.b.v[j] - raw.b.v[j] * mean);
 			}
-		}
-		if (mine)
-			store_halves(x, e, h, half, wide_x);
-	}
-	if (a.w && a.sums)
+			if (p.mine)
+				put_halves(a.x + p.row * a.ld_x + (int64_t)p.head * a.dim, packed(e), h, half, wide_x);
+		});
+	if (a.sums)
 		write_head_sums(dw, h, half, a.sums + (uint64_t)blockIdx.x * a.dim);
+}
+
+extern "C" __global__ void __launch_bounds__(TRAIN_THREADS, 3) train_head_rope_bwd(train_head_args a)
+{
+	if (a.w)
+		head_norm_bwd(a);
+	else
+		rope_bwd(a);
 }
