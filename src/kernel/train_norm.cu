@@ -9,7 +9,7 @@
 
 enum { KEEP = 2 }; /* vectors of a row in a thread: train_row_threads */
 
-extern "C" __global__ void train_rmsnorm(train_norm_args a)
+extern "C" __global__ void __launch_bounds__(1024) train_rmsnorm(train_norm_args a)
 {
 	__shared__ float room[2][33];
 	const bool wide_x = wide_bf16(a.x, a.ld_x), wide_add = wide_bf16(a.add, a.ld_add);
@@ -142,7 +142,7 @@ template <bool WEIGHT> static __device__ void rmsnorm_bwd(const train_norm_bwd_a
 	}
 }
 
-extern "C" __global__ void train_rmsnorm_bwd(train_norm_bwd_args a)
+extern "C" __global__ void __launch_bounds__(1024) train_rmsnorm_bwd(train_norm_bwd_args a)
 {
 	if (a.sums)
 		rmsnorm_bwd<true>(a);

@@ -422,7 +422,7 @@ static enum status check_element(struct outcome *r, const struct walk *w, struct
 	expected = get(o->type, o->host, i);
 	found = get(o->type, r->found, i);
 	r->all++;
-	r->differ += !same && !(fabs(found - expected) <= o->tolerance.of_rms * r->rms);
+	r->differ += !same && !(fabs(found - expected) <= 1e-4 * r->rms);
 	if (same ||
 	    fabs(found - expected) <= o->tolerance.relative * fabs(expected) + o->tolerance.of_rms * r->rms)
 		return STATUS_OK;

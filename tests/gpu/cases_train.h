@@ -13,7 +13,7 @@ enum use { USE_IN, USE_ADDED, USE_OUT }; /* out: poisoned before the launch */
 enum { TRAIN_OPERANDS = 10, TRAIN_ARGS = 160 };
 
 /* How far a result may be from its reference: |found - expected| <= relative |expected| + of_rms * rms of all
- * expected; of BF16 at most a hundredth of the elements (and two) may differ by more than the second. All 0:
+ * expected; of BF16 at most a hundredth of the elements (and two) may be off by more than 1e-4 rms. All 0:
  * bit-equal. */
 struct tolerance {
 	double relative, of_rms;

@@ -136,7 +136,7 @@ static void adamw_live(struct train_build *b)
 				  shape[i].rows, shape[i].cols, USE_OUT);
 		o->ld = shape[i].ld;
 		o->shift = 0;
-		o->tolerance = (struct tolerance){0x1p-7, 0};
+		o->tolerance = (struct tolerance){0x1p-7, 1e-6};
 	}
 }
 

@@ -90,7 +90,7 @@ static void head_operands(struct train_build *b, bool backward)
 
 	train_number(b, HEAD(ld_x), o->ld);
 	o->tolerance =
-		b->flags & TRAIN_A ? (struct tolerance){0x1p-6, 0x1p-8} : (struct tolerance){0x1p-7, 1e-5};
+		b->flags & TRAIN_A ? (struct tolerance){0x1p-6, 0x1p-6} : (struct tolerance){0x1p-7, 1e-5};
 	o = train_operand(b, "position", HEAD(position), NUMBER_I32, b->rows, 1, USE_IN);
 	o->number = position;
 	o->ld = 1;
