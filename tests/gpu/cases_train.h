@@ -34,7 +34,7 @@ struct operand {
 	void (*table)(const struct train_build *b, const struct operand *o, bool host, void *out);
 	struct tolerance tolerance;
 	/* the runner's */
-	unsigned char *host;
+	unsigned char *host, *before, *found; /* the reference's; what both began with; the kernel's */
 	struct guarded device;
 };
 
@@ -88,4 +88,15 @@ struct operand *train_operand(struct train_build *b, const char *name, size_t at
 			      int64_t rows, int64_t cols, enum use use);
 /* Where the arguments have a 64-bit number: distances. */
 void train_number(struct train_build *b, size_t at, int64_t value);
+
+/* timing: all of a real shape's rows, and numbers that repeat. */
+enum status train_made(struct kit *k, const struct kernel_case *c, bool timing, struct train_build *b,
+		       struct error *err);
+/* Fills the operands and copies them to the device, whose addresses the arguments have then. */
+enum status train_ready(struct kit *k, struct train_build *b, struct error *err);
+enum status train_launch(struct kit *k, struct train_build *b, struct error *err);
+void train_done(struct kit *k, struct train_build *b);
+uint64_t train_bytes(const struct operand *o); /* without what lies between its rows */
+enum status train_one(struct kit *k, const struct kernel_case *c, struct error *err);
+enum status train_time(struct kit *k, struct error *err);
 #endif
