@@ -99,8 +99,9 @@ static void add_where(struct trace *w, const struct timeline_event *e)
 {
 	const struct timeline_track *track = &w->t->track[e->track];
 
-	text_addf(&w->out, "\"device\":%u,\"context\":%u,\"stream\":%u,\"correlation\":%u", track->device_id,
-		  track->context, track->stream, e->correlation);
+	/* A wait for a context is of no stream: -1, as Kineto writes it. */
+	text_addf(&w->out, "\"device\":%u,\"context\":%u,\"stream\":%" PRId32 ",\"correlation\":%u",
+		  track->device_id, track->context, (int32_t)track->stream, e->correlation);
 }
 
 static void add_kernel(struct trace *w, const struct timeline_event *e)

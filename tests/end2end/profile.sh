@@ -52,7 +52,7 @@ trace() {
 	says '"deviceProperties":\[{"id":0,"name":"Fake H100"' run/trace.json && says '"schemaVersion":1' run/trace.json &&
 		says '"cat":"kernel","name":"softmax_kernel","args":{"queued":0,"device":0,"context":1,"stream":7,"correlation":2,' run/trace.json &&
 		says '"blocks per SM":2,"warps per SM":16,"est. achieved occupancy %":25,"cluster":\[2,1,1\]' run/trace.json &&
-		says '"name":"Memcpy HtoD (Pinned -> Device)"' run/trace.json && says '"graph id":9,"graph node id":4000000009' run/trace.json &&
+		says '"cat":"cuda_sync","name":"Context Sync","args":{"device":0,"context":1,"stream":-1,' run/trace.json && says '"name":"Memcpy HtoD (Pinned -> Device)"' run/trace.json && says '"graph id":9,"graph node id":4000000009' run/trace.json &&
 		[ "$(grep -c '"ph":"s"' run/trace.json)" = "$(grep -c '"ph":"f"' run/trace.json)" ] &&
 		tail -n 1 run/trace.json | grep -q '^\]}$'
 }

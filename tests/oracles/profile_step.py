@@ -9,14 +9,16 @@ usage: profile_step.py train [--layers N] [--seq N] [--steps N]
        torchrun --nproc-per-node N profile_step.py train --bucket-mib MIB
                  data-parallel; a line of JSON on rank 0: DDP's buckets, and all-reduces of their sizes by themselves
        profile_step.py cost --assay FILE --out DIR [--rounds N] [--launches N]
-                 OUT/profile_cost.json: a step, and launches of an empty kernel by the runtime's and by the driver's interface,
-                 in processes without a profiler, with all that a profile records and with kernels alone, which take turns
+                 OUT/profile_cost.json: a step, and a kernel of one element a launch, in processes without a profiler, with all
+                 that a profile records and with kernels alone, which take turns
 """
 import argparse
 import contextlib
 import itertools
 import json
 import os
+import select
+import shutil
 import statistics
 import subprocess
 import sys
@@ -146,29 +148,27 @@ def train(options):
 # --- cost: a worker a side, each told by its FIFO what to do next ---
 
 def worker(options):
-    import pairs
     t = Training(options)
-    ours = pairs.Ours(pairs.pairs_library(options.assay))
     x = torch.zeros(1, device="cuda")
 
-    def ns_each(call, count):
+    def launch(count):
+        """Nanoseconds a launch, back to back."""
         torch.cuda.synchronize()
         begin = time.perf_counter_ns()
-        call(count)
+        for _ in range(count):
+            x.add_(1)
         torch.cuda.synchronize()
         return (time.perf_counter_ns() - begin) / count
 
-    def runtime(count):
-        for _ in range(count):
-            x.add_(1)
-
-    what = {"step": lambda n: t.steps(n), "runtime": lambda n: ns_each(runtime, n), "driver": lambda n: ns_each(ours.launches, n)}
+    what = {"step": t.steps, "launch": launch}
     with open(options.fifo + ".in") as told, open(options.fifo + ".out", "w") as out:
         t.steps(3)
-        runtime(1000)
+        launch(1000)
         print("ready", file=out, flush=True)
         for line in told:
             name, count = line.split()
+            if name == "end":
+                break
             print(what[name](int(count)), file=out, flush=True)
 
 
@@ -179,25 +179,31 @@ class Side:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(fifo + end)
             os.mkfifo(fifo + end)
-        run = fifo + ".run"
-        command = [sys.executable, __file__, "worker", "--fifo", fifo, "--assay", options.assay,
-                   "--layers", str(options.layers), "--seq", str(options.seq), "--out", options.out]
+        self.run = fifo + ".run"
+        shutil.rmtree(self.run, ignore_errors=True)
+        command = [sys.executable, __file__, "worker", "--fifo", fifo, "--layers", str(options.layers), "--seq", str(options.seq)]
         if profile is not None:
-            command = [options.assay, "profile", "--out", run, "--no-trace", *profile, "--", *command]
+            command = [options.assay, "profile", "--out", self.run, "--no-trace", *profile, "--", *command]
         self.fifo, self.process = fifo, subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        # Open for both: neither waits for a worker that is not there.
+        self.told, self.out = (os.fdopen(os.open(fifo + end, os.O_RDWR), "r+b", buffering=0) for end in (".in", ".out"))
 
-    def ready(self):
-        self.told, self.out = open(self.fifo + ".in", "w"), open(self.fifo + ".out")
-        assert self.out.readline() == "ready\n", f"{self.fifo} ended early"
+    def hear(self):
+        while not select.select([self.out], [], [], 0.5)[0]:
+            if self.process.poll() is not None:
+                sys.exit(f"{self.fifo}: the worker ended with {self.process.returncode}")
+        return self.out.readline().decode()
 
     def do(self, name, count):
-        print(name, count, file=self.told, flush=True)
-        return float(self.out.readline())
+        self.told.write(f"{name} {count}\n".encode())
+        return float(self.hear())
 
     def end(self):
-        self.told.close()
+        self.told.write(b"end 0\n")
         code = self.process.wait(60)
+        self.told.close()
         self.out.close()
+        shutil.rmtree(self.run, ignore_errors=True)
         for end in (".in", ".out"):
             os.remove(self.fifo + end)
         return code
@@ -208,8 +214,8 @@ def cost(options):
     wanted = {"without": None, "profile": [], "kernels": ["--kernels-only"]}
     sides = {name: Side(name, options, words) for name, words in wanted.items()}
     for side in sides.values():
-        side.ready()
-    turns = {"step": options.steps, "runtime": options.launches // 10, "driver": options.launches}
+        side.hear()  # "ready"
+    turns = {"step": options.steps, "launch": options.launches}
     orders = list(itertools.permutations(sides))
     got = {name: {side: [] for side in sides} for name in turns}
     for r in range(options.rounds + 1):
