@@ -194,7 +194,7 @@ struct sdpa_pack {
 	struct sdpa_gradients gradients;
 };
 
-enum { SDPA_GRAPHS_MAX = 2, SDPA_PACKS = 16 };
+enum { SDPA_GRAPHS_MAX = 2, SDPA_PACKS = 128 };
 
 struct sdpa_plan {
 	struct sdpa *s;

@@ -2,7 +2,12 @@
 #include "model/head.h"
 #include "model/mat.h"
 
-enum { CHUNK_ROWS = 1024 };
+enum { CHUNK_ROWS = 1024, CHUNK_ROWS_GPU = 4096 };
+
+static int64_t chunk_rows(const struct back *back)
+{
+	return back->kind == BACK_GPU ? CHUNK_ROWS_GPU : CHUNK_ROWS;
+}
 
 /* One chunk: rows of the layers' output, normed, and their logits (placed by who knows where they go). */
 struct chunk {
@@ -100,7 +105,7 @@ enum status head_backward(const struct pass *p, float grad_scale, struct mat dx,
 			  struct error *err)
 {
 	const struct arena_mark mark = arena_mark(p->back->arena);
-	const int64_t most = p->head_chunk ? p->head_chunk : CHUNK_ROWS;
+	const int64_t most = p->head_chunk ? p->head_chunk : chunk_rows(p->back);
 	enum status st = STATUS_OK;
 
 	for (int64_t begin = 0; !st && begin < p->batch->targets; begin += most) {
@@ -132,11 +137,12 @@ enum status model_logits(const struct pass *p, const int32_t *row, int64_t count
 			 struct error *err)
 {
 	const struct arena_mark mark = arena_mark(p->back->arena);
+	const int64_t most = chunk_rows(p->back);
 	struct chunk c;
 	enum status st = STATUS_OK;
 
-	for (int64_t begin = 0; !st && begin < count; begin += CHUNK_ROWS) {
-		int64_t rows = count - begin < CHUNK_ROWS ? count - begin : CHUNK_ROWS;
+	for (int64_t begin = 0; !st && begin < count; begin += most) {
+		int64_t rows = count - begin < most ? count - begin : most;
 
 		st = place(p, rows, false, &c, err);
 		c.logits = mat_rows(&logits, begin, rows);

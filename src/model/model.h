@@ -80,7 +80,7 @@ struct pass {
 	uint64_t dropout_seed;
 	bool dropout;	     /* as the adapter's configuration says; false in evaluation */
 	struct cache *cache; /* NULL: none; else the batch continues its one document */
-	int64_t head_chunk;  /* rows of logits at once; 0: 1024 */
+	int64_t head_chunk;  /* rows of logits at once; 0: 1024, on a GPU 4096 */
 };
 /* Places saved's matrices and runs all layers; a cache grows by the batch's rows. */
 enum status model_forward(const struct pass *p, struct error *err);

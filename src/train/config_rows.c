@@ -46,6 +46,8 @@ static const struct opt training_rows[] = {
 	    .help = "of a GPU: cuDNN's, our kernels', or cuDNN's where rows are of one length and it is "
 		    "there"),
 	ROW(deterministic, .help = "of a GPU: the same bits from run to run and after a resume"),
+	ROW(tune, .preset = "true",
+	    .help = "of a GPU: time cuBLASLt's candidates for each product once; not where deterministic"),
 	ROW(step_parts, .help = "of a GPU: time each kind of operation, an event each"),
 	ROW(output_dir, .shown = "DIR", .help = "run directory; --out goes first"),
 	ROW(full_finetuning, .help = "train every parameter; then there is no section lora"),

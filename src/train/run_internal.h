@@ -29,7 +29,7 @@ struct train {
 	double alive_s;	  /* when that was told last */
 	double eval_last;
 	uint64_t evaluated_step;
-	bool evaluated;
+	bool evaluated, told_products;
 };
 
 /* Everything up to the first step (run_load.c). */

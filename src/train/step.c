@@ -237,6 +237,7 @@ static enum status open_gpu(struct stepper *s, const struct config_training *t, 
 		[CONFIG_ATTENTION_OWN] = GPU_ATTENTION_OWN,
 	};
 	const struct gpu_back_options options = {.attention = attention[t->attention],
+						 .tune = t->tune && !t->deterministic,
 						 .parts = t->step_parts,
 						 .deterministic = t->deterministic};
 	enum status st = gpu_back_create(&s->back, &options, &s->arena, err);

@@ -387,6 +387,34 @@ static void what_is_missing_is_named(void **state)
 	unsetenv("FAKE_CUDA");
 }
 
+/* The fake's second candidate is the faster one; where it does not run, the first is taken, and no bit of what was
+ * there is lost by the trying. */
+static void candidates_are_timed(void **state)
+{
+	const float *g[3];
+
+	(void)state;
+	skip_without_kernels();
+	for (int i = 0; i < 3; i++) {
+		struct gpu_choice c = {0};
+		struct work w;
+
+		setenv("FAKE_CUBLASLT", i == 1 ? "second=15" : "", 1);
+		open_work(&w, true, FAMILY_QWEN2, adapter, i == 2 ? "tune: false" : "tune: true");
+		assert_false(gpu_back_choice(&w.s.back, 0, &c));
+		g[i] = run(&w, packed);
+		assert_true(gpu_back_choice(&w.s.back, 0, &c));
+		assert_string_equal(c.algorithm,
+				    i ? "algo66 128x256 stages64xauto" : "algo66 128x128 stages64xauto");
+		assert_int_equal(c.seconds > 0, i < 2);
+		assert_memory_equal(g[i], g[0], w.s.model->params.length * sizeof(**g));
+		close_work(&w);
+	}
+	unsetenv("FAKE_CUBLASLT");
+	for (int i = 0; i < 3; i++)
+		free((void *)(uintptr_t)g[i]);
+}
+
 /* A device that is lost, wherever a step is. */
 static void what_fails_on_the_way_is_an_error(void **state)
 {
@@ -427,6 +455,7 @@ int main(void)
 		cmocka_unit_test(documents_of_one_token),
 		cmocka_unit_test(steps_go_where_the_cpus_go),
 		cmocka_unit_test(what_is_missing_is_named),
+		cmocka_unit_test(candidates_are_timed),
 		cmocka_unit_test(what_fails_on_the_way_is_an_error),
 	};
 

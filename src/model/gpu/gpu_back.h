@@ -17,7 +17,9 @@ struct gpu_back_options {
 	const char *pci;	      /* NULL: CUDA's first */
 	const char *cublaslt, *cudnn; /* their paths; NULL: searched */
 	enum gpu_attention attention;
-	bool parts;	    /* gpu_back_parts is asked for: an event an operation */
+	bool tune;  /* cuBLASLt's candidates are timed where a product is met first: bits may differ from run
+		       to run */
+	bool parts; /* gpu_back_times is asked for parts: an event an operation */
 	bool deterministic; /* the same bits from run to run: attention by our kernels */
 };
 
@@ -60,6 +62,12 @@ void gpu_back_times_begin(struct back *back);
 /* Seconds since they were begun; waits for the end of the last phase. Parts are 0 where not asked for. */
 enum status gpu_back_times(struct back *back, double phase_s[GPU_PHASE_COUNT], double part_s[GPU_PART_COUNT],
 			   struct error *err);
+/* Which of cuBLASLt's candidates the i-th product that was met takes; false: there are no more. */
+struct gpu_choice {
+	char product[96], algorithm[96];
+	double seconds, first_seconds; /* by it, by the library's first; 0: not timed */
+};
+bool gpu_back_choice(const struct back *back, size_t i, struct gpu_choice *out);
 /* FLOP/s of a large product in BF16 here, timed on memory of the arena that is free now. */
 enum status gpu_back_gemm_rate(struct back *back, double *rate, struct error *err);
 #endif

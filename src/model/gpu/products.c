@@ -2,21 +2,9 @@
 /* Products by cuBLASLt: a plan for each shape that a model has, made when it is met first. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include "model/gpu/internal.h"
+#include "model/gpu/products.h"
 
 enum { ALIGN_MOST = 256, THIN_BELOW = 512 };
-
-struct planned {
-	struct matmul_shape shape;
-	struct matmul_plan *plan;
-};
-
-struct products {
-	struct matmul *library;
-	struct planned *planned;
-	size_t count, room;
-	char name[64];
-};
 
 enum status products_create(struct products **out, const struct gpu_state *g, struct error *err)
 {
@@ -94,7 +82,7 @@ static enum status shape_of(struct matmul_shape *s, const struct gemm *g, struct
 	return STATUS_OK;
 }
 
-static enum status add(struct products *p, const struct matmul_shape *shape, struct matmul_plan **out,
+static enum status add(struct products *p, const struct matmul_shape *shape, struct planned **out,
 		       struct error *err)
 {
 	struct planned *one;
@@ -111,6 +99,7 @@ static enum status add(struct products *p, const struct matmul_shape *shape, str
 		p->room = room;
 	}
 	one = &p->planned[p->count];
+	memset(one, 0, sizeof(*one));
 	memcpy(&one->shape, shape, sizeof(*shape));
 	st = matmul_plan_create(&one->plan, p->library, shape, err);
 	if (!st)
@@ -120,16 +109,16 @@ static enum status add(struct products *p, const struct matmul_shape *shape, str
 		return st;
 	}
 	p->count++;
-	*out = one->plan;
+	*out = one;
 	return STATUS_OK;
 }
 
-static enum status plan_of(struct products *p, const struct matmul_shape *shape, struct matmul_plan **out,
+static enum status plan_of(struct products *p, const struct matmul_shape *shape, struct planned **out,
 			   struct error *err)
 {
 	for (size_t i = 0; i < p->count; i++)
 		if (!memcmp(&p->planned[i].shape, shape, sizeof(*shape))) {
-			*out = p->planned[i].plan;
+			*out = &p->planned[i];
 			return STATUS_OK;
 		}
 	return add(p, shape, out, err);
@@ -152,16 +141,37 @@ enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err)
 		.beta = (double)g->beta,
 	};
 	struct gpu_state *gpu = gpu_of(back);
-	struct matmul_plan *plan = NULL;
+	struct planned *planned = NULL;
 	struct matmul_shape shape;
 	enum status st = shape_of(&shape, g, err);
 
 	cost_gemm(back, g);
 	if (!st)
-		st = plan_of(gpu->products, &shape, &plan, err);
+		st = plan_of(gpu->products, &shape, &planned, err);
+	if (!st && gpu->options.tune && !planned->tuned)
+		st = products_tune(back, planned, g, &o, err);
 	if (!st)
 		st = gpu_part(gpu, is_thin(&shape) ? GPU_PART_THIN : GPU_PART_PRODUCTS, err);
-	return st ? st : matmul_plan_enqueue(plan, &o, gpu->stream, err);
+	return st ? st : matmul_plan_enqueue(planned->plan, &o, gpu->stream, err);
+}
+
+bool gpu_back_choice(const struct back *back, size_t i, struct gpu_choice *out)
+{
+	const struct products *p = gpu_of(back)->products;
+	struct matmul_description d;
+	const struct planned *one;
+
+	if (i >= p->count)
+		return false;
+	one = &p->planned[i];
+	matmul_plan_describe(one->plan, one->chosen, &d);
+	*out = (struct gpu_choice){.seconds = one->seconds, .first_seconds = one->first_seconds};
+	snprintf(out->product, sizeof(out->product), "%s%s %" PRIu64 "x%" PRIu64 "x%" PRIu64 " to %s%s%s",
+		 one->shape.transpose_a ? "T" : "N", one->shape.transpose_b ? "T" : "N", one->shape.m,
+		 one->shape.n, one->shape.k, matmul_type_name(one->shape.d),
+		 one->shape.accumulate ? ", added" : "", one->shape.epilogue ? ", bias" : "");
+	snprintf(out->algorithm, sizeof(out->algorithm), "%s", d.name);
+	return true;
 }
 
 enum status gpu_back_gemm_rate(struct back *back, double *rate, struct error *err)

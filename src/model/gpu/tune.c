@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which of cuBLASLt's candidates a product takes: timed in turns where it is met first, before it is done. */
+#include "kernel/train_rows.h"
+#include "model/dtype.h"
+#include "model/gpu/products.h"
+
+enum { CANDIDATES = 16, TIMES = 4, WORTH_FLOP = 10000 };
+
+/* D to packed rows of `kept`, or back. */
+static enum status keep(struct back *back, const struct mat *d, const struct mat *kept, bool again,
+			struct error *err)
+{
+	const struct mat *from = again ? kept : d, *to = again ? d : kept;
+	const struct train_copy_args args = {
+		.from = gpu_address(from->data),
+		.to = gpu_address(to->data),
+		.pitch_from = (int64_t)dtype_bytes(d->dtype, (uint64_t)from->ld),
+		.pitch_to = (int64_t)dtype_bytes(d->dtype, (uint64_t)to->ld),
+		.rows = (uint32_t)d->rows,
+		.bytes = dtype_bytes(d->dtype, (uint64_t)d->cols),
+	};
+
+	return gpu_run(back, GPU_KERNEL_COPY, train_blocks((uint64_t)d->rows, args.bytes / 2), TRAIN_THREADS,
+		       0, &args, err);
+}
+
+/* Seconds of one product by the candidate that is selected; the first run of each is a warm-up. */
+static enum status time_it(struct back *back, struct planned *p, const struct matmul_operands *o,
+			   struct gpu_event *const event[2], double *seconds, struct error *err)
+{
+	struct gpu_stream *stream = gpu_of(back)->stream;
+	enum status st = STATUS_OK;
+	double ns = 0;
+
+	for (int i = 0; !st && i <= TIMES; i++) {
+		if (i == 1)
+			st = gpu_event_record(event[0], stream, err);
+		if (!st)
+			st = matmul_plan_enqueue(p->plan, o, stream, err);
+	}
+	if (!st)
+		st = gpu_event_record(event[1], stream, err);
+	if (!st)
+		st = gpu_event_wait(event[1], err);
+	if (!st)
+		st = gpu_event_elapsed_ns(event[0], event[1], &ns, err);
+	*seconds = ns * 1e-9 / TIMES;
+	return st;
+}
+
+/* A candidate that does not run on these operands is passed over. */
+static enum status time_all(struct back *back, struct planned *p, const struct matmul_operands *o,
+			    struct gpu_event *const event[2], struct error *err)
+{
+	enum status st = matmul_plan_candidates(p->plan, CANDIDATES, err);
+
+	for (unsigned i = 0; !st && i < matmul_plan_count(p->plan); i++) {
+		struct error why = {0};
+		double seconds;
+
+		st = matmul_plan_select(p->plan, i, err);
+		if (!st)
+			st = time_it(back, p, o, event, &seconds, &why);
+		if (st == STATUS_UNSUPPORTED && i) {
+			st = STATUS_OK;
+			continue;
+		}
+		if (st)
+			return error_set_cause(err, st, why.cause, "%s", why.text);
+		if (!i)
+			p->first_seconds = seconds;
+		if (!i || seconds < p->seconds) {
+			p->seconds = seconds;
+			p->chosen = i;
+		}
+	}
+	return st ? st : matmul_plan_select(p->plan, p->chosen, err);
+}
+
+enum status products_tune(struct back *back, struct planned *p, const struct gemm *g,
+			  const struct matmul_operands *o, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(back->arena);
+	const size_t peak = back->arena->peak;
+	const bool in_place = g->beta != 0 && g->c.data == g->d.data;
+	struct mat kept = {.rows = g->d.rows, .cols = g->d.cols, .dtype = g->d.dtype};
+	struct gpu_event *event[2] = {NULL, NULL};
+	struct gpu_state *gpu = gpu_of(back);
+	struct error ignored = {0};
+	enum status st = STATUS_OK;
+
+	p->tuned = true;
+	if (2 * (double)p->shape.m * (double)p->shape.n * (double)p->shape.k < WORTH_FLOP ||
+	    (in_place && arena_mat(back->arena, MEM_WORKSPACE, &kept, "a product's result", &ignored)))
+		return STATUS_OK;
+	if (in_place)
+		st = keep(back, &g->d, &kept, false, err);
+	for (int i = 0; !st && i < 2; i++)
+		st = gpu_event_create(gpu->device, &event[i], err);
+	if (!st)
+		st = time_all(back, p, o, event, err);
+	for (int i = 0; i < 2; i++)
+		gpu_event_destroy(&event[i]);
+	if (!st && in_place)
+		st = keep(back, &g->d, &kept, true, err);
+	arena_reset(back->arena, &mark);
+	back->arena->peak = peak; /* what the step itself takes */
+	return st;
+}
