@@ -3,7 +3,7 @@
 """Fine-tuning on one GPU by transformers, PEFT and Liger's kernels: what `assay train` is timed beside. BF16 weights and adapters, LoRA on
 the seven linears, fused AdamW, clipping.
 usage: peer_train_gpu.py MODEL WORK.json...
-MODEL: a folder of Hugging Face's. Each WORK file is one piece of work, done in order by the one process, with these keys:
+MODEL: a folder of Hugging Face's; where it has a config.json alone, random weights of that shape. Each WORK file is one piece of work, done in order by the one process, with these keys:
   kept, batch, length  rows that assay kept as ids (data: cache_dir), rows or packs a step, tokens of one at most; longer rows are cut
   packing     none: a row a place, padded to the longest; padded: as many rows of like length as batch x length tokens hold;
               positions: rows end to end, attention kept apart by positions (PyTorch's sdpa under a mask); flex: the same by FlexAttention
@@ -17,8 +17,10 @@ Prints one JSON object: seconds from start to first step, and for each work toke
 Needs torch, transformers, peft and liger_kernel on a machine with a GPU; exits 77 where one is missing.
 """
 import gc
+import glob
 import json
 import math
+import os
 import sys
 import time
 
@@ -106,12 +108,15 @@ def batches(work):
 
 
 def load(path, work):
-    kind = {"dtype": torch.bfloat16, "attn_implementation": "flex_attention" if work.get("packing") == "flex" else "sdpa",
-            "device_map": {"": 0}}
+    kind = {"dtype": torch.bfloat16, "attn_implementation": "flex_attention" if work.get("packing") == "flex" else "sdpa"}
     if work.get("liger", True):
         family = transformers.AutoConfig.from_pretrained(path).model_type
         getattr(liger, f"apply_liger_kernel_to_{family}")()
-    model = transformers.AutoModelForCausalLM.from_pretrained(path, **kind)
+    if glob.glob(os.path.join(path, "*.safetensors")):
+        model = transformers.AutoModelForCausalLM.from_pretrained(path, device_map={"": 0}, **kind)
+    else:
+        with torch.device("cuda"):
+            model = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.from_pretrained(path), **kind)
     model.config.use_cache = False
     config = LoraConfig(r=work["rank"], lora_alpha=work["alpha"], target_modules=TARGETS, task_type="CAUSAL_LM")
     model = get_peft_model(model, config, autocast_adapter_dtype=work.get("adapters", "bf16") != "bf16")

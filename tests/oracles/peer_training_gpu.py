@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """assay's training on one GPU against transformers + PEFT + Liger (peer_train_gpu.py): rounds in turns (ABBA), each side fresh processes,
-the same weights and rows, files in the page cache.
+the same rows, random weights that each side makes on the card; with --files the same weights from files in the page cache, and the time to the
+first step.
 usage: peer_training_gpu.py --assay PROGRAM --out FOLDER [--works b1 b2 ..] [--side both] [--rounds 3] [--limit SECONDS] [--steps 8] [--warm 3]
-                            [--tokenizer FOLDER] [--rows FOLDER] [--model FOLDER] [--small FOLDER]
+                            [--tokenizer FOLDER] [--rows FOLDER] [--files] [--work FOLDER]
        peer_training_gpu.py --out FOLDER --table
 Works:
   b1 b2 b4      Qwen2-7B's shape, LoRA r 64 alpha 128 on the seven linears, that many rows of 4096 tokens a step, nothing recomputed
@@ -11,13 +12,15 @@ Works:
   packed        the same shape over function calls' rows of their real lengths, packs of 4096, 2 a step; the peer in each of its packings, of
                 which the fastest counts
   small small-packed  SmolLM2-135M's shape, 8 x 2048; the same over function calls' rows
-Weights are random (fill_model.py); --model and --small name folders to take instead. Rows: bfcl-eval's folder bfcl_eval/data, tokenised by
+--work keeps what is prepared. Rows: bfcl-eval's folder bfcl_eval/data, tokenised by
 --tokenizer's tokenizer.json; without either, text of this Python's, a token a byte. No new round is begun when LIMIT would be passed.
 Ours is timed from outside, by when its lines arrive. Writes FOLDER/training.json after each round; the table is what it comes to.
 """
 import argparse
+import glob
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -81,76 +84,97 @@ def text_rows(path, size):
                 said, written = said[40000:], written + 40000
 
 
+def rows_name(a, name):
+    return "calls" if WORKS[name].get("packed") and a.rows else "text"
+
+
 def rows_of(a, folder, name):
-    packed = WORKS[name].get("packed") and a.rows
-    path = os.path.join(folder, "calls.jsonl" if packed else "text.jsonl")
+    path = os.path.join(folder, rows_name(a, name) + ".jsonl")
     if not os.path.exists(path):
-        if packed:
+        if path.endswith("calls.jsonl"):
             call([a.assay, "rows", a.rows, "--format", "bfcl", "--out", path], folder)
         else:
-            text_rows(path, 4 << 20)
+            text_rows(path, 2 << 20)
     return path
 
 
 def config(a, folder, name, model, steps, device):
     """What is trained; the rows' part is the same for every model and device, so that ids are kept once."""
     work, path = WORKS[name], os.path.join(folder, f"{name}-{device}.yaml")
+    gpu = device == "gpu"
     with open(path, "w") as f:
-        f.write(f"""model: {{name_or_path: {json.dumps(model)}, chat_template: qwen2.5}}
+        f.write(f"""model: {{name_or_path: {json.dumps(model)}, chat_template: qwen2.5{', random_weights: true' if gpu and not a.files else ''}}}
 lora: {{r: {LORA['rank']}, alpha: {LORA['alpha']}, target_modules: all-linear}}
 training:
   max_steps: {steps}
-  per_device_train_batch_size: {work['batch'] if device == 'gpu' else 1}
-  recompute: {work.get('recompute', 'none')}
+  per_device_train_batch_size: {work['batch'] if gpu else 1}
+  recompute: {work.get('recompute', 'none') if gpu else 'none'}
   learning_rate: 1e-4
   lr_scheduler_type: constant
   tensorboard: false
-{'  device: gpu' if device == 'gpu' else ''}
+{'  device: gpu' if gpu else ''}
 data:
   train: {json.dumps(rows_of(a, folder, name))}
   max_seq_length: {work['length']}
   packing: {'true' if work.get('packed') else 'false'}
   shuffle: {'true' if work.get('packed') else 'false'}
   long_rows: truncate
-  cache_dir: {json.dumps(os.path.join(folder, 'kept', name))}
+  cache_dir: {json.dumps(os.path.join(folder, 'kept', rows_name(a, name)))}
 """)
     return path
 
 
 def model_of(a, folder, name):
-    """A folder of that shape with random numbers, made once."""
+    """A folder of that shape, made once: holes for us, who take random numbers instead, or numbers for both."""
     shape = WORKS[name]["shape"]
-    given = a.model if shape == "qwen2-7b" else a.small
-    path = given or os.path.join(folder, shape)
+    path = os.path.join(folder, shape)
     if not os.path.exists(path):
         words = [a.assay, "make-model", "--shape", shape, "--holes", "--out", path]
         call(words + (["--tokenizer", a.tokenizer] if a.tokenizer else []), folder)
-        call([sys.executable, os.path.join(HERE, "fill_model.py"), path], folder)
+        if a.files:
+            call([sys.executable, os.path.join(HERE, "fill_model.py"), path], folder)
+    return path
+
+
+def model_of_peer(a, folder, name):
+    """The shape alone, of which it makes random weights on the card."""
+    path = os.path.join(folder, WORKS[name]["shape"] + ".config")
+    if a.files:
+        return model_of(a, folder, name)
+    if not os.path.exists(path):
+        os.makedirs(path)
+        shutil.copy(os.path.join(model_of(a, folder, name), "config.json"), path)
     return path
 
 
 def keep(a, folder, name):
-    """The rows as ids: one step of a small model on the CPU reads and keeps them all."""
-    kept = os.path.join(folder, "kept", name)
-    if not os.path.isdir(kept):
-        tiny = os.path.join(folder, "tiny")
-        if not os.path.exists(tiny):
-            shape = ["smollm2-135m", "--holes", "--tokenizer", a.tokenizer] if a.tokenizer else ["tiny"]
-            call([a.assay, "make-model", "--shape", *shape, "--out", tiny], folder)
-        plan = config(a, folder, name, tiny, 1, "cpu")
-        with open(plan) as f:
-            text = f.read().replace("recompute: full", "recompute: none")
-        with open(plan, "w") as f:
-            f.write(text)
-        call([a.assay, "train", plan, "--out", os.path.join(folder, "keep-" + name)], folder)
-    (file,) = os.listdir(kept)
-    return os.path.join(kept, file)
+    """The rows as ids, which a run on the CPU keeps before its first step: it is ended then."""
+    kept = os.path.join(folder, "kept", rows_name(a, name))
+    if not glob.glob(kept + "/*.tokens"):
+        shape, out = os.path.join(folder, "keeper"), os.path.join(folder, "keep-" + name)
+        if not os.path.exists(shape):
+            words = ["smollm2-135m", "--holes", "--tokenizer", a.tokenizer] if a.tokenizer else ["tiny"]
+            call([a.assay, "make-model", "--shape", *words, "--out", shape], folder)
+        with open(os.path.join(folder, "keep.log"), "w") as log:
+            p = subprocess.Popen([a.assay, "train", config(a, folder, name, shape, 1, "cpu"), "--out", out], cwd=folder, stdout=log, stderr=log)
+            while p.poll() is None and not glob.glob(kept + "/*.tokens"):
+                time.sleep(0.05)
+            p.terminate()
+            time.sleep(0.2)
+            p.terminate()  # at once
+            p.wait()
+        shutil.rmtree(out, ignore_errors=True)
+    files = glob.glob(kept + "/*.tokens")
+    if not files:
+        with open(os.path.join(folder, "keep.log")) as f:
+            sys.exit(f"{name}: no rows were kept: {f.read()[-1000:]}")
+    return files[0]
 
 
 def ours(a, folder, name, device):
     """Rates by when lines come: from the last step that is left out to the last one."""
     out = os.path.join(folder, "run")
-    subprocess.run(["rm", "-rf", out], check=True)
+    shutil.rmtree(out, ignore_errors=True)
     path = config(a, folder, name, model_of(a, folder, name), a.warm + a.steps, "gpu")
     begun, came, lines = time.monotonic(), [], []
     device.take()
@@ -194,7 +218,7 @@ def theirs(a, folder, names):
     for shape in dict.fromkeys(WORKS[n]["shape"] for n in names):
         of_shape = [n for n in names if WORKS[n]["shape"] == shape]
         files = list(works_of_peer(a, folder, of_shape))
-        text = call([sys.executable, os.path.join(HERE, "peer_train_gpu.py"), model_of(a, folder, of_shape[0]), *files], folder)
+        text = call([sys.executable, os.path.join(HERE, "peer_train_gpu.py"), model_of_peer(a, folder, of_shape[0]), *files], folder)
         told = json.loads(text[text.index('{"what"'):])
         made["about"] = {k: told[k] for k in ("device", "torch", "transformers", "peft")}
         made["first"] = {"import_s": told["import_s"], "load_s": told["load_s"][0], "first_step_s": told["works"][0].get("first_step_s")}
@@ -206,7 +230,7 @@ def theirs(a, folder, names):
     return made
 
 
-def compared(name, rounds):
+def compared(name, rounds, files):
     pairs = [(x[name], y[name]) for x, y in rounds if name in x and name in y]
     pairs = [(x, y) for x, y in pairs if "tokens_per_s" in x and "tokens_per_s" in y]
     if not pairs:
@@ -219,7 +243,8 @@ def compared(name, rounds):
            "peer": [y["tokens_per_s"] for _, y in pairs], "peer_packing": y["work"].get("packing"),
            "assay_device_bytes": max(x["device_bytes"] for x, _ in pairs), "peer_allocated_bytes": max(y["allocated_bytes"] for _, y in pairs),
            "peer_device_bytes": max(y["device_bytes"] for _, y in pairs), "loss_first": [x["loss_first"], y["loss_first"]]}
-    if not WORKS[name].get("packed"):  # the same rows in the same order
+    out["same_work"] = WORKS[name].get("packed") or x["tokens"] == y["tokens"]
+    if not WORKS[name].get("packed") and files:  # the same weights, rows and order
         out["same_work"] = abs(x["loss_first"] - y["loss_first"]) <= 0.01 * abs(y["loss_first"])
     return out
 
@@ -247,7 +272,7 @@ def table(result):
     for w in (w for _, y in result["rounds"][:1] for w in y.get("all", []) if w["work"].get("packing", "none") != "none"):
         lines.append(f"  peer, {w['name']}, {w['work']['packing']}: {w.get('tokens_per_s', 0):.0f} tokens/s without padding"
                      f"{' (out of memory)' if 'out_of_memory' in w else ''}")
-    for x, y in result["rounds"]:
+    for x, y in result["rounds"] if result["files"] else []:
         mine = next((x[n]["first_step_s"] for n in WORKS if "first_step_s" in x.get(n, {})), None)
         if mine and y.get("first", {}).get("first_step_s"):
             lines.append(f"to first step: {mine:.1f} s from the start of the program; the peer {y['first']['first_step_s']:.1f} s, "
@@ -258,10 +283,12 @@ def table(result):
 def measure(a, folder):
     device, rounds = Device(), []
     begun, longest = time.monotonic(), 0.0
-    result = {"what": "training on one GPU beside transformers, PEFT and Liger", "steps": a.steps, "warm": a.warm, "lora": LORA}
+    result = {"what": "training on one GPU beside transformers, PEFT and Liger", "steps": a.steps, "warm": a.warm, "lora": LORA, "files": a.files}
     for name in a.works:
         keep(a, folder, name)
-        model_of(a, folder, name)
+        model_of_peer(a, folder, name)
+        if a.side != "peer":
+            model_of(a, folder, name)
     print(f"prepared after {time.monotonic() - begun:.0f} s", flush=True)
     sides = {"assay": lambda: {n: ours(a, folder, n, device) for n in a.works}, "peer": lambda: theirs(a, folder, a.works)}
     while len(rounds) < a.rounds and (not rounds or time.monotonic() - begun + longest < a.limit):
@@ -273,7 +300,7 @@ def measure(a, folder):
         rounds.append((turn["assay"], turn["peer"]))
         longest = max(longest, time.monotonic() - t)
         result.update(rounds=rounds, about=turn["peer"].get("about", result.get("about", {})),
-                      compared={n: c for n in a.works if (c := compared(n, rounds))})
+                      compared={n: c for n in a.works if (c := compared(n, rounds, a.files))})
         with open(os.path.join(a.out, "training.json"), "w") as f:
             json.dump(result, f, indent=1)
     device.process.terminate()
@@ -290,14 +317,15 @@ def main():
     for name, value in (("rounds", 3), ("steps", 8), ("warm", 3)):
         parser.add_argument("--" + name, type=int, default=value)
     parser.add_argument("--limit", type=float, default=1e9)
-    for name in ("tokenizer", "rows", "model", "small", "work"):
+    for name in ("tokenizer", "rows", "work"):
         parser.add_argument("--" + name, default="")
+    parser.add_argument("--files", action="store_true")
     parser.add_argument("--table", action="store_true")
     a = parser.parse_args()
     if a.table:
         with open(os.path.join(a.out, "training.json")) as f:
             return print(table(json.load(f)))
-    a.assay, a.rows, a.tokenizer, a.model, a.small = (os.path.abspath(p) if p else p for p in (a.assay, a.rows, a.tokenizer, a.model, a.small))
+    a.assay, a.rows, a.tokenizer, a.work = (os.path.abspath(p) if p else p for p in (a.assay, a.rows, a.tokenizer, a.work))
     os.makedirs(a.out, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=a.work or None) as folder:
         result = measure(a, a.work or folder)
