@@ -94,4 +94,15 @@ printf '#!/bin/sh\necho "$@" > "$DATE_FILE.words"\n' > here/tools/peer_nccl
 NCCL_TESTS="$tmp/nccl" check h small
 ok "with it each way of a small all-reduce is paired" says '-o allreduce -w stream graph window .*/assay .*/nccl .*/h/small' clock.words
 
+
+printf '#!/bin/sh\nexit 1\n' > bin/python3
+chmod +x bin/python3
+STUB_SECONDS=0 check t training
+ok "training is run at seven micro-batches and levels" [ "$(grep -c '^training-b[0-9]*-[a-z]* *exit   0' t/steps.txt)" = 7 ]
+ok "with rows that are longer than any pack" says 'recompute: cheap' t/training/b4-cheap.yaml
+ok "no shape and rows are left" eval '[ ! -e t/training/rows.jsonl ] && [ ! -e t/training/shape ]'
+ok "without rates there is no bound, which is told" says '^training-bound none: the run lacks' t/steps.txt
+ok "and without a peer none is met" eval 'says "^training-peer  skipped" t/steps.txt && [ $code = 0 ]'
+rm bin/python3
+
 finish
