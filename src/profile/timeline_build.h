@@ -78,6 +78,8 @@ const struct ring_schema_known *build_schema(const struct build *b, uint64_t id,
 /* The field's number of a payload; false: it is none, or lies outside. */
 bool build_field(struct timeline_value *v, const struct ring_field *f, const uint8_t *data, size_t size);
 void build_comm(struct build *b, const struct ring_comm *r);
+/* A range that begins: of NCCL's calls on communicators some tell theirs. */
+void build_comm_range(struct build *b, const struct ring_range *r);
 /* What the head says of the process; a kept record. */
 void build_describe(struct build *b, const struct ring_header *h);
 int build_keep(void *arg, const union ring_any *r);

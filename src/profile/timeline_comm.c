@@ -2,7 +2,8 @@
 /*
  * Communicators, by the payloads with which NCCL ends the ranges of its calls that make them (NCCL's
  * nvtx_payload_schemas.h). ncclCommSplit tells its parent's ranks; ncclCommShrink too, and how many it leaves
- * out.
+ * out. A split that does not wait ends before it has anything to tell: then the calls that destroy or abort a
+ * communicator do, with which their ranges begin.
  */
 #include "profile/timeline_build.h"
 
@@ -22,9 +23,9 @@ static uint32_t count_of(uint64_t told)
 	return told <= INT32_MAX ? (uint32_t)told : 0;
 }
 
-void build_comm(struct build *b, const struct ring_comm *r)
+static void add_comm(struct build *b, const struct ring_schema_known *schema, const uint8_t *data,
+		     size_t size)
 {
-	const struct ring_schema_known *schema = build_schema(b, r->schema, build_string(b, r->domain));
 	uint64_t value[COMM_TOLD] = {0};
 	bool has[COMM_TOLD] = {false};
 	struct timeline_comm *c;
@@ -34,8 +35,7 @@ void build_comm(struct build *b, const struct ring_comm *r)
 		struct timeline_value v;
 
 		for (unsigned k = 0; k < COMM_TOLD; k++)
-			if (!strcmp(name, told_names[k]) &&
-			    build_field(&v, &schema->field[i], (const uint8_t *)(r + 1), r->size)) {
+			if (!strcmp(name, told_names[k]) && build_field(&v, &schema->field[i], data, size)) {
 				value[k] = v.u64;
 				has[k] = true;
 			}
@@ -54,4 +54,24 @@ void build_comm(struct build *b, const struct ring_comm *r)
 									       : TIMELINE_NONE};
 	if (value[COMM_EXCLUDED] < c->ranks)
 		c->ranks -= count_of(value[COMM_EXCLUDED]);
+}
+
+void build_comm(struct build *b, const struct ring_comm *r)
+{
+	add_comm(b, build_schema(b, r->schema, build_string(b, r->domain)), (const uint8_t *)(r + 1),
+		 r->size);
+}
+
+void build_comm_range(struct build *b, const struct ring_range *r)
+{
+	const uint8_t *data = (const uint8_t *)(r + 1);
+	uint32_t domain = build_string(b, r->domain);
+	uint64_t schema;
+
+	if (r->payload_kind != RING_PAYLOAD_SCHEMA || r->payload_size < sizeof(schema) ||
+	    strcmp(timeline_name(b->t, domain), "NCCL") ||
+	    strncmp(timeline_name(b->t, build_string(b, r->head.name)), "ncclComm", 8))
+		return;
+	memcpy(&schema, data, sizeof(schema));
+	add_comm(b, build_schema(b, schema, domain), data + sizeof(schema), r->payload_size - sizeof(schema));
 }

@@ -169,6 +169,7 @@ static uint32_t begin(struct build *b, const struct ring_range *r)
 	range->color = r->color;
 	range->cut = !mark;
 	add_payload(b, range, r);
+	build_comm_range(b, r);
 	return (uint32_t)(b->t->events - 1);
 }
 

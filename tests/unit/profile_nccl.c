@@ -108,6 +108,30 @@ static void test_nccl__a_communicator_that_told_nothing_has_no_bus_bandwidth(voi
 	done(&n, &t);
 }
 
+/* A split that does not wait ends before it knows anything; PyTorch splits so. */
+static void test_nccl__a_communicator_tells_its_ranks_when_it_is_destroyed(void **state)
+{
+	const struct bed_field told[] = {
+		{"NCCL communicator ID", 0xabc}, {"No. of ranks", 4}, {"Rank", 3}, {0}};
+	const struct nccl_row *r;
+	struct timeline t;
+	struct writer w;
+	struct nccl n;
+
+	bed_open(&w, *state);
+	bed_nccl(&w, RING_PUSH, "ncclCommSplit", 100, 1, NULL, false);
+	bed_nccl(&w, RING_POP, NULL, 200, 1, NULL, false);
+	operate(&w, "ncclAllReduce", 1 * MS, 0xabc, 8 * MIB, 2 * MS, MS);
+	bed_nccl(&w, RING_PUSH, "ncclCommDestroy", 9 * MS, 1, told, false);
+	bed_nccl(&w, RING_POP, NULL, 10 * MS, 1, NULL, false);
+	bed_close(&w);
+	find(&n, &t, *state);
+	r = row_of(&n, NCCL_ALL_REDUCE);
+	assert_int_equal(r->ranks, 4);
+	assert_near(r->bus_rate, 1.5 * 8.0 * MIB / 1e-3);
+	done(&n, &t);
+}
+
 /* PyTorch's all_to_all: a group of sends and receives, itself among the peers. */
 static void test_nccl__sends_and_receives_of_all_to_all_are_one_operation(void **state)
 {
@@ -318,6 +342,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_nccl__size_and_bus_bandwidth_are_as_nccl_tests_counts_them),
 		scratch_test(test_nccl__a_communicator_that_told_nothing_has_no_bus_bandwidth),
+		scratch_test(test_nccl__a_communicator_tells_its_ranks_when_it_is_destroyed),
 		scratch_test(test_nccl__sends_and_receives_of_all_to_all_are_one_operation),
 		scratch_test(test_nccl__a_group_over_devices_is_a_launch_each),
 		scratch_test(test_nccl__who_comes_first_waits_and_the_rate_is_that_of_the_last),
