@@ -161,6 +161,8 @@ job=$(cat out)
 ok ".. says its number" says '^[1-9][0-9]*$' out
 ok ".. and runs" comes grep -q '"ending":"done"' "assay-$job.out"
 ok "a job whose ranks refuse their words" launch 64 --wait -- __team --nonsense
+ok "a step that srun refuses by itself is no failed case" launch 2 --env SLURM_NTASKS=999 --wait -- __team
+ok ".. and srun says why" says "srun: error: Unable to create step" out
 ok "a partition that is not there" launch 2 --partition nowhere -- __team
 ok ".. is refused with sbatch's reason" says 'invalid partition' err
 ok "more nodes than there are" expect 2 launch --nodes 3 --ranks-per-node 2 --time 5 -- __team
