@@ -20,6 +20,8 @@ ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 # its name: who meets rank 0 of another team on these hosts goes on to the next port
 ASSAY_JOB=slurm-$SLURM_JOB_ID
 export ASSAY_TEAM_SECRET ASSAY_JOB
+# what srun itself cannot do ends the job with 2: nothing is known. Its own 1 would read as a case that failed
+export SLURM_EXIT_ERROR=2
 # --no-derive: the environment stays as it is
 # --mpi=pmix: --mpi was told, and srun lists pmix
 # --cpu-bind=none: a GPU's rank binds itself to the GPU's NUMA node; the node's first one measures all CPUs

@@ -18,6 +18,8 @@ ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 # its name: who meets rank 0 of another team on these hosts goes on to the next port
 ASSAY_JOB=slurm-$SLURM_JOB_ID
 export ASSAY_TEAM_SECRET ASSAY_JOB
+# what srun itself cannot do ends the job with 2: nothing is known. Its own 1 would read as a case that failed
+export SLURM_EXIT_ERROR=2
 # each node sets what its own machine asks for as its ranks start, and says why on stderr
 # --mpi=none: --mpi was told, but srun --mpi=list names no pmix here: cases of engine mpi will be unavailable
 # --cpu-bind=none: a GPU's rank binds itself to the GPU's NUMA node; the node's first one measures all CPUs

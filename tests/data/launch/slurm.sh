@@ -26,6 +26,8 @@ ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 # its name: who meets rank 0 of another team on these hosts goes on to the next port
 ASSAY_JOB=slurm-$SLURM_JOB_ID
 export ASSAY_TEAM_SECRET ASSAY_JOB
+# what srun itself cannot do ends the job with 2: nothing is known. Its own 1 would read as a case that failed
+export SLURM_EXIT_ERROR=2
 # each node sets what its own machine asks for as its ranks start, and says why on stderr
 #   derived: h100-sxm-1, eight of it, two interfaces up, eight InfiniBand ports and a RoCE port for storage: OMP_NUM_THREADS=2: 16 physical cores for 8 ranks on this node; OpenMP would start 16 threads in each (cpu: cores, affinity, quota)
 #   derived: h100-sxm-1, eight of it, two interfaces up, eight InfiniBand ports and a RoCE port for storage: NCCL_SOCKET_IFNAME [not set]: 2 are up (eno1, eno2), and which of them leads to rank 0 is not known (ports, route to rank 0)
