@@ -281,7 +281,8 @@ static void slurm(struct text *t, const struct launch_plan *p)
 	slurm_head(t, p);
 	team_lines(t, p, "by srun in the ranks' environment; it stands in no file");
 	line(t,
-	     "what srun itself cannot do ends the job with 2: nothing is known. Its own 1 would read as a case "
+	     "what srun itself cannot do ends the job with 2: nothing is known. Its own 1 would read as a "
+	     "case "
 	     "that failed",
 	     "export SLURM_EXIT_ERROR=2");
 	told_lines(t, p);
