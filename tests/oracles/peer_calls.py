@@ -4,8 +4,10 @@
 schedule and held-out rows; answers of both judged by one judge (assay rows --answers).
 usage: peer_calls.py --assay PROGRAM --model FOLDER --rows FOLDER --out FOLDER [--device gpu] [--steps 100] [--batch 4] [--rank 16] [--rate 1e-3]
                      [--length 2048] [--held 346] [--before 40] [--tokens 256] [--side both] [--generate "words for assay generate"]
+                     [--generator assay|peft]
 --model: a folder of Hugging Face's with its tokenizer (assay merge MODEL.gguf --dtype bf16 --out FOLDER); --rows: bfcl-eval's bfcl_eval/data.
-Rows are divided by function names, none in both parts. Held against: losses, means of ten steps, within 2 %; held-out loss at most 0.10; calls
+--generator peft: transformers generates the
+answers of our adapter too. Rows are divided by function names, none in both parts. Held against: losses, means of ten steps, within 2 %; held-out loss at most 0.10; calls
 that can be read: none before, 90 % after; names and accepted calls within five points of PEFT's. Writes FOLDER/calls.json and the answers.
 Exits 1 where one is missed.
 """
@@ -111,23 +113,27 @@ def judged(a, answers):
 
 def ours(a):
     out = {}
-    if a.before:
+    if a.before and a.generator == "assay":
         out["before"] = generate(a, None, a.before, os.path.join(a.out, "before.jsonl"))
     made, adapter = train(a, "ours", a.steps, a.rate)
     out.update(made)
-    if a.held:
+    if a.held and a.generator == "assay":
         out["generated"] = generate(a, adapter, a.held, os.path.join(a.out, "assay.jsonl"))
         out["answers"] = judged(a, os.path.join(a.out, "assay.jsonl"))
-    return out
+    return out, adapter
 
 
-def theirs(a, init):
+def theirs(a, init, adapter, mine):
+    """And what transformers says with our adapter, where it is the one that generates."""
     files = kept(a)
     work = {"name": "calls", "kept": files[lines_of(a.train)], "held": files[lines_of(a.held_rows)], "batch": a.batch, "length": a.length,
             "warm": 1, "steps": a.steps - 1, "rank": a.rank, "alpha": 2 * a.rank, "liger": False, "adapters": "as-it-comes", "curve": True,
             "init": init, "schedule": {"rate": a.rate, "warmup": WARMUP, "steps": a.steps}}
     if a.held:
         work.update(answers=os.path.join(a.out, "peft.jsonl"), held_count=a.held, tokens=a.tokens)
+        if a.generator == "peft" and adapter:
+            work["also"] = {"adapter": adapter, "answers": os.path.join(a.out, "assay.jsonl")}
+            work.update(before=os.path.join(a.out, "before.jsonl"), before_count=a.before) if a.before else None
     path = os.path.join(a.work, "peer.json")
     with open(path, "w") as f:
         json.dump(work, f)
@@ -138,6 +144,10 @@ def theirs(a, init):
            "about": {k: told[k] for k in ("device", "torch", "transformers", "peft")}}
     if a.held:
         out["generated"], out["answers"] = made["answers"], judged(a, work["answers"])
+    if "also" in made:
+        mine["generated"], mine["answers"] = {**made["also"], "by": "transformers"}, judged(a, work["also"]["answers"])
+    if "before" in made:
+        mine["before"] = judged(a, work["before"])
     return out
 
 
@@ -172,6 +182,7 @@ def main():
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
     parser.add_argument("--side", choices=["both", "assay", "peer"], default="both")
+    parser.add_argument("--generator", choices=["assay", "peft"], default="assay")
     parser.add_argument("--generate", default="", help="more words for assay generate")
     a = parser.parse_args()
     for name in ("assay", "model", "rows", "out"):
@@ -181,13 +192,14 @@ def main():
     a.train, a.held_rows = os.path.join(a.work, "train.jsonl"), os.path.join(a.work, "held.jsonl")
     rows(a)
     result = {"what": "function calls by LoRA beside PEFT", **{k: getattr(a, k) for k in ("steps", "batch", "rank", "rate", "length", "device")}}
+    adapter = None
     if a.side != "peer":
-        result["assay"] = ours(a)
+        result["assay"], adapter = ours(a)
     if a.side != "assay":
         _, init = train(a, "begin", 1, 1e-12)
         if a.side == "peer" and len(kept(a)) < 2:  # ours would have kept the held-out rows
             train(a, "keep", 2, 1e-12)
-        result["peer"] = theirs(a, init)
+        result["peer"] = theirs(a, init, adapter, result.get("assay"))
     made = list(checks(a, result.get("assay"), result.get("peer")))
     result["checks"] = [{"what": what, "figure": figure, "met": met} for what, figure, met in made]
     with open(os.path.join(a.out, "calls.json"), "w") as f:

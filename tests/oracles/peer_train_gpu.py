@@ -12,7 +12,8 @@ MODEL: a folder of Hugging Face's; where it has a config.json alone, random weig
   rank, alpha, liger (default true), adapters: bf16 or as-it-comes (FP32)
   curve       true: rows in the file's order, no row again; each step's loss is told. With init: an adapter's folder to begin with, schedule:
               {rate, warmup, steps} of a cosine, held: kept rows to evaluate on at begin and end, answers: a file that gets a greedy answer
-              to each of the first held_count of them, tokens: of one at most, text: seconds of a batch of them
+              to each of the first held_count of them, tokens: of one at most; before: a file for the answers of the model as it was, to before_count rows; also: {adapter, answers}, another adapter over
+              the same model, which answers the same rows
 Prints one JSON object: seconds from start to first step, and for each work tokens/s without padding, memory and the steps' seconds.
 Needs torch, transformers, peft and liger_kernel on a machine with a GPU; exits 77 where one is missing.
 """
@@ -181,16 +182,16 @@ def evaluate(model, work):
     return total / targets
 
 
-def answer(model, work, path):
+def answer(model, work, path, answers, count):
     """Greedy answers to the held-out rows, a batch at a time: what stands before the first trained token is the prompt."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(path)
     end = tokenizer.convert_tokens_to_ids("<|im_end|>")
-    rows = list(kept_rows(work["held"], 1 << 30, False))[:work["held_count"]]
+    rows = list(kept_rows(work["held"], 1 << 30, False))[:count]
     rows.sort(key=lambda r: len(r[1][0]))
     model.eval()
     model.config.use_cache = True
     begun, made = time.monotonic(), 0
-    with open(work["answers"], "w") as out, torch.no_grad():
+    with open(answers, "w") as out, torch.no_grad():
         for at in range(0, len(rows), 32):
             prompts = [(i, ids[:next(k for k, label in enumerate(labels) if label != UNTRAINED)]) for i, (ids, labels) in rows[at:at + 32]]
             longest = max(len(p) for _, p in prompts)
@@ -202,6 +203,7 @@ def answer(model, work, path):
                 tokens = tokens[:tokens.index(end)] if end in tokens else tokens
                 made += len(tokens)
                 out.write(json.dumps({"row": i + 1, "text": tokenizer.decode(tokens, skip_special_tokens=False)}) + "\n")
+    model.config.use_cache = False
     return {"rows": len(rows), "tokens": made, "seconds": time.monotonic() - begun}
 
 
@@ -217,6 +219,9 @@ def run(path, work, model):
     model.train()
     if work.get("held"):
         out["eval_loss_first"] = evaluate(model, work)
+    if work.get("before"):
+        out["before"] = answer(model, work, path, work["before"], work["before_count"])
+        model.train()
     try:
         seconds, first_s, each, losses = timed(model, work, made)
     except torch.OutOfMemoryError as why:
@@ -231,7 +236,10 @@ def run(path, work, model):
     if work.get("held"):
         out["eval_loss"] = evaluate(model, work)
     if work.get("answers"):
-        out["answers"] = answer(model, work, path)
+        out["answers"] = answer(model, work, path, work["answers"], work["held_count"])
+    if work.get("also"):
+        peft.set_peft_model_state_dict(model, peft.utils.load_peft_weights(work["also"]["adapter"], device="cuda"))
+        out["also"] = answer(model, work, path, work["also"]["answers"], work["held_count"])
     return out
 
 
