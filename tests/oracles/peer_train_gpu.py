@@ -17,6 +17,7 @@ MODEL: a folder of Hugging Face's; where it has a config.json alone, random weig
 Prints one JSON object: seconds from start to first step, and for each work tokens/s without padding, memory and the steps' seconds.
 Needs torch, transformers, peft and liger_kernel on a machine with a GPU; exits 77 where one is missing.
 """
+import functools
 import gc
 import glob
 import json
@@ -55,11 +56,14 @@ def padded(rows):
     return made, sum(len(ids) for ids, _ in rows)
 
 
-def end_to_end(rows):
+def end_to_end(rows, size=0):
+    """With a row of nothing up to `size`: FlexAttention is compiled for each length that comes."""
     ids = [t for row, _ in rows for t in row]
     labels = [t for _, row in rows for t in [UNTRAINED] + row[1:]]
     positions = [i for row, _ in rows for i in range(len(row))]
-    return {"input_ids": torch.tensor([ids]), "labels": torch.tensor([labels]), "position_ids": torch.tensor([positions])}, len(ids)
+    count, more = len(ids), max(0, size - len(ids))
+    return {"input_ids": torch.tensor([ids + [0] * more]), "labels": torch.tensor([labels + [UNTRAINED] * more]),
+            "position_ids": torch.tensor([positions + list(range(more))])}, count
 
 
 def first_fit(rows, room):
@@ -102,7 +106,7 @@ def batches(work):
         packs = first_fit(rows, work["length"])
         spread = torch.randperm(len(packs), generator=torch.Generator().manual_seed(1)).tolist()
         groups = [sum((packs[i] for i in spread[at:at + work["batch"]]), []) for at in range(0, len(packs), work["batch"])]
-        make = end_to_end
+        make = functools.partial(end_to_end, size=work["batch"] * work["length"] if packing == "flex" else 0)
     if work.get("curve") and len(groups) < count:
         sys.exit(f"peer_train_gpu: {work['kept']} has rows for {len(groups)} steps, not {count}")
     return [make(groups[i % len(groups)]) for i in range(count)]
