@@ -5,7 +5,6 @@ set -eu
 # For tests and tools, sorted.
 meant_for_tests() {
 	cat << LIST
-gpu_launch_together the decode kernels' cases, until generate launches them
 info_gpu_shows every fact of a GPU is shown somewhere
 journal_parse_line one line, for the fuzzer
 move_bytes what tests/gpu divides by time

@@ -14,11 +14,13 @@
 enum { MESSAGES_MAX = 64 << 20, STOPS = 2 };
 
 static const char template_setting[] = "--chat-template";
+static const char *const devices[] = {"auto", "cpu", "gpu", NULL}; /* enum inference_device */
 
 struct generate_opts {
 	const char *model, *prompt, *adapter, *messages, *system, *template, *tokenizer, *rows, *out;
 	uint64_t tokens, top_k, seed, rows_max;
 	double temperature, top_p;
+	uint32_t device;
 	bool merge, any_base, raw, no_thinking, control, json, logprobs;
 };
 
@@ -31,6 +33,8 @@ static const struct opt opts[] = {
 		.help = "a LoRA adapter in PEFT's files"),
 	OPT_ROW(struct generate_opts, merge, .name = "merge",
 		.help = "the adapter is added to the weights first"),
+	OPT_ROW(struct generate_opts, device, .name = "device", .preset = "cpu", .choices = devices,
+		.help = "where tokens are made; auto: on a GPU where one answers"),
 	OPT_ROW(struct generate_opts, any_base, .name = "any-base",
 		.help = "an adapter that was trained over other weights is taken all the same"),
 	OPT_ROW(struct generate_opts, messages, .name = "messages", .shown = "FILE",
@@ -147,6 +151,7 @@ static struct inference_options model_of(const struct command_context *c, const 
 	return (struct inference_options){.model = o->model,
 					  .adapter = o->adapter,
 					  .merge = o->merge,
+					  .device = (enum inference_device)o->device,
 					  .any_base = o->any_base,
 					  .log = c->log};
 }
@@ -240,7 +245,8 @@ static enum status speak(struct generating *g, struct error *err)
 				    .tokens = (int64_t)o->tokens,
 				    .vocab = tokenizer_size(g->tokenizer),
 				    .stop = stop,
-				    .stops = STOPS};
+				    .stops = STOPS,
+				    .logits = o->logprobs};
 	enum status st;
 
 	io.positions = (int64_t)(g->ids.count + o->tokens);
@@ -262,6 +268,12 @@ static double rate(const struct generating *g)
 
 static void tell(const struct generating *g, const struct tool_calls *calls, const char *end)
 {
+	const struct inference_facts f = inference_facts(g->inference);
+	struct text share = {0};
+
+	if (f.memory_rate > 0)
+		text_addf(&share, ", %.0f %% of what its memory has by its clock",
+			  100 * rate(g) * f.weight_bytes / f.memory_rate);
 	fputc('\n', stdout);
 	for (size_t i = 0; i < calls->count; i++) {
 		char *arguments = json_dumps(calls->calls[i].arguments, JSON_ENCODE_ANY);
@@ -275,6 +287,22 @@ static void tell(const struct generating *g, const struct tool_calls *calls, con
 			 calls->broken);
 	log_info(g->c->log, LOG_TOPIC_RUN, "%llu tokens after %zu, %.1f a second; end: %s",
 		 (unsigned long long)g->made, g->ids.count, rate(g), end);
+	if (f.gpu && rate(g) > 0)
+		log_info(g->c->log, LOG_TOPIC_RUN, "%s: weights at %.0f GB/s%s", f.device,
+			 rate(g) * f.weight_bytes * 1e-9, text_str(&share));
+	text_release(&share);
+}
+
+static void print_device(const struct generating *g, json_t *out)
+{
+	const struct inference_facts f = inference_facts(g->inference);
+
+	json_object_set_new(out, "device", json_string(f.device));
+	if (!f.gpu)
+		return;
+	json_object_set_new(out, "weights_gb_per_s", json_real(rate(g) * f.weight_bytes * 1e-9));
+	if (f.memory_rate > 0)
+		json_object_set_new(out, "memory_share", json_real(rate(g) * f.weight_bytes / f.memory_rate));
 }
 
 /* With `text` as it was made beside what was read in it. */
@@ -290,6 +318,7 @@ static enum status print(const struct generating *g, const struct tool_calls *ca
 	json_object_set_new(out, "prompt_tokens", json_integer((json_int_t)g->ids.count));
 	json_object_set_new(out, "tokens", json_integer((json_int_t)g->made));
 	json_object_set_new(out, "tokens_per_s", json_real(rate(g)));
+	print_device(g, out);
 	if (g->o->logprobs) {
 		json_object_set(out, "ids", g->made_ids);
 		json_object_set(out, "logprobs", g->logprobs);
@@ -382,9 +411,9 @@ const struct command command_generate = {
 	.name = "generate",
 	.summary = "what a model says, with a LoRA adapter or without",
 	.example = "assay generate model \"What is the weather in Oslo?\" --adapter run/adapter",
-	.help = "Renders the prompt by the model's chat template, makes tokens on the CPU until the turn "
-		"ends, and reads "
-		"the tool calls in them. The same seed gives the same text. --messages takes a conversation "
+	.help = "Renders the prompt by the model's chat template, makes tokens on the CPU or a GPU until the "
+		"turn ends, and reads the tool calls in them. The same seed gives the same text. --messages "
+		"takes a conversation "
 		"with tools, "
 		"as rows of training have them. --rows answers each row of a file and says how many of the "
 		"calls "

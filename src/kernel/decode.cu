@@ -46,6 +46,14 @@ ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_attend(const __grid_const
 	(void)attend(&a, &s);
 }
 
+ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_rows(const __grid_constant__ struct decode_rows_args a)
+{
+	extern __shared__ float4 shared[];
+	const struct room s = room_of(shared, 0, 0);
+
+	attend_rows(&a, &s);
+}
+
 static __device__ uint32_t load_acquire(const uint32_t *p)
 {
 #ifndef EMULATED

@@ -103,6 +103,18 @@ struct decode_attend_args {
 };
 static_assert(sizeof(struct decode_attend_args) == 96, "layout shared with nvcc");
 
+/* Rows begin .. begin + rows - 1 of a document, each attending to the cache up to itself; their keys and
+ * values are in it. Any grid; shared memory as decode_attend's. */
+struct decode_rows_args {
+	DEVICE_PTR(const uint16_t) q; /* (rows, heads head_dim), ld_q: rotated */
+	DEVICE_PTR(uint16_t) kv;      /* (positions, 2 kv_heads head_dim), without gaps */
+	DEVICE_PTR(uint16_t) o;	      /* (rows, heads head_dim), ld_o */
+	uint64_t ld_q, ld_o;
+	struct decode_heads heads;
+	uint32_t rows, begin;
+};
+static_assert(sizeof(struct decode_rows_args) == 72, "layout shared with nvcc");
+
 struct decode_state {
 	int32_t token;	   /* the next to be fed */
 	uint32_t position; /* where it comes to stand */
@@ -154,6 +166,12 @@ __host__ __device__
 	return (in + DECODE_CHUNK - 1) / DECODE_CHUNK * DECODE_CHUNK;
 }
 
+/* Heads of another size than 16, 32, 64, 128 or 256 are not taken. */
+static inline int decode_refuses_heads(int64_t dim)
+{
+	return dim < 16 || dim > 256 || (dim & (dim - 1)) != 0;
+}
+
 /* Floats of shared memory that attention takes, from the begin of the block's: q; scores; sums of each warp.
  */
 static inline uint32_t decode_attend_floats(const struct decode_heads *h)
@@ -165,7 +183,7 @@ static inline uint32_t decode_attend_floats(const struct decode_heads *h)
 }
 
 /* Rows that a block of the grid has of a map, at most. */
-static inline uint32_t decode_rows(uint32_t out, uint32_t grid)
+static inline uint32_t decode_rows_most(uint32_t out, uint32_t grid)
 {
 	return 2 * (out / 2 / grid + 1) + 1; /* gate and up are dealt in pairs */
 }
@@ -175,7 +193,7 @@ static inline uint32_t decode_rows(uint32_t out, uint32_t grid)
 static inline uint32_t decode_shared(const struct decode_heads *h, uint32_t in_max, uint32_t out_max,
 				     uint32_t u_max, uint32_t grid)
 {
-	uint32_t front = decode_padded(in_max) + u_max + decode_rows(out_max, grid);
+	uint32_t front = decode_padded(in_max) + u_max + decode_rows_most(out_max, grid);
 	uint32_t attend = h ? decode_attend_floats(h) : 0;
 
 	if (front < 2 * DECODE_THREADS)

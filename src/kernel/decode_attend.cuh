@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention of one row to the cache. A KV head's keys are split over blocks; the query heads that share it are taken together, so
+ * Attention of rows to the cache, one at a time. A KV head's keys are split over blocks; the query heads that share it are taken together, so
  * that each key and value is read once. Within a block head_dim / 8 lanes have a key, DECODE_KEYS keys are in flight a
  * thread. The block with the last key makes the cache's new row first. Where there are several splits, the one that ends last
  * adds them up, in their order: the same bits whoever it is.
@@ -13,6 +13,7 @@ struct split {
 	uint32_t head, group; /* KV head; query heads that share it */
 	uint32_t first, end;  /* keys */
 	uint32_t index, count;
+	uint16_t *row; /* where the result goes in BF16; NULL: to o in F32, or in parts */
 };
 
 /* Shared memory of a block that attends. */
@@ -207,6 +208,10 @@ static __device__ void attend_put(const struct decode_attend_args *a, const stru
 
 		for (int w = 0; w < DECODE_WARPS; w++)
 			all += s->sums[w * heads * dim + i];
+		if (p->row) {
+			p->row[head * dim + i % dim] = to_bf16(all / s->total[h]);
+			continue;
+		}
 		if (p->count == 1) {
 			a->o[head * dim + i % dim] = all / s->total[h];
 			continue;
@@ -219,11 +224,11 @@ static __device__ void attend_put(const struct decode_attend_args *a, const stru
 	}
 }
 
+/* q is staged. */
 static __device__ void attend_split(const struct decode_attend_args *a, const struct split *p, const struct attend_room *s)
 {
 	const uint32_t stride = DECODE_KEYS * DECODE_THREADS * 8 / a->heads.head_dim;
 
-	attend_stage(a, p, s);
 	for (uint32_t head0 = 0; head0 < p->group; head0 += DECODE_GROUP) {
 		const uint32_t heads = p->group - head0 < DECODE_GROUP ? p->group - head0 : DECODE_GROUP;
 		float sum[DECODE_GROUP][8];
@@ -287,24 +292,54 @@ static __device__ int attend_arrive(const struct decode_attend_args *a, const st
 	return *last != 0;
 }
 
+static __device__ struct attend_room attend_room_of(const struct decode_heads *h, const struct room *s)
+{
+	const uint32_t group = h->heads / h->kv_heads;
+	struct attend_room m = {s->x, s->x + group * h->head_dim, NULL, s->notes + 68, s->notes + 68 + DECODE_GROUP,
+				s->notes + 68 + 2 * DECODE_GROUP};
+
+	m.sums = m.score + DECODE_GROUP * DECODE_KEYS * DECODE_THREADS * 8 / h->head_dim;
+	return m;
+}
+
 /* The block's share of attention; `memory` from s->x on. False: it had none. */
 static __device__ int attend(const struct decode_attend_args *a, const struct room *s)
 {
 	const struct decode_heads *h = &a->heads;
-	const uint32_t group = h->heads / h->kv_heads, dim = h->head_dim;
-	struct attend_room m = {s->x, s->x + group * dim, NULL, s->notes + 68, s->notes + 68 + DECODE_GROUP,
-				s->notes + 68 + 2 * DECODE_GROUP};
+	const uint32_t group = h->heads / h->kv_heads;
+	const struct attend_room m = attend_room_of(h, s);
 	uint32_t each, splits = attend_splits(a->position + 1, h->kv_heads, &each);
 
-	m.sums = m.score + DECODE_GROUP * DECODE_KEYS * DECODE_THREADS * 8 / dim;
 	for (uint32_t item = blockIdx.x; item < splits * h->kv_heads; item += gridDim.x) {
-		struct split p = {item % h->kv_heads, group, item / h->kv_heads * each, 0, item / h->kv_heads, splits};
+		struct split p = {item % h->kv_heads, group, item / h->kv_heads * each, 0, item / h->kv_heads, splits, NULL};
 
 		p.end = p.first + each < a->position + 1 ? p.first + each : a->position + 1;
+		attend_stage(a, &p, &m);
 		attend_split(a, &p, &m);
 		if (splits > 1 && attend_arrive(a, &p, s->notes))
 			attend_join(a, &p);
 	}
 	return blockIdx.x < splits * h->kv_heads;
+}
+
+/* A prompt's rows, rotated and in the cache already: a block has a row and a KV head at a time, the longest first. */
+static __device__ void attend_rows(const struct decode_rows_args *r, const struct room *s)
+{
+	const struct decode_heads *h = &r->heads;
+	const uint32_t group = h->heads / h->kv_heads, dim = h->head_dim;
+	const struct decode_attend_args a = {NULL, NULL, NULL, NULL, r->kv, NULL, NULL, NULL, *h, 0, 0};
+	const struct attend_room m = attend_room_of(h, s);
+
+	for (uint32_t item = blockIdx.x; item < r->rows * h->kv_heads; item += gridDim.x) {
+		const uint32_t row = r->rows - 1 - item / h->kv_heads, head = item % h->kv_heads;
+		const uint16_t *q = r->q + (uint64_t)row * r->ld_q + head * group * dim;
+		const struct split p = {head, group, 0, r->begin + row + 1, 0, 1, r->o + (uint64_t)row * r->ld_o};
+
+		__syncthreads();
+		for (uint32_t i = threadIdx.x; i < group * dim; i += DECODE_THREADS)
+			m.q[i] = bf16_at(q, i) * h->scale * 1.44269504f;
+		__syncthreads();
+		attend_split(&a, &p, &m);
+	}
 }
 #endif

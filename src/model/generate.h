@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text a token at a time, with keys and values of what came before kept. One document, host memory. */
+/*
+ * Text a token at a time, with keys and values of what came before kept. One document. On a GPU several
+ * tokens are made by a launch where each is the likeliest (model/gpu/decode.h).
+ */
 #ifndef MODEL_GENERATE_H
 #define MODEL_GENERATE_H
 #include "model/model.h"
 #include "model/sampling.h"
 
-enum { GENERATE_ROWS = 256 }; /* of a prompt at once */
+enum { GENERATE_ROWS = 256, GENERATE_ROWS_GPU = 2048 }; /* of a prompt at once */
 
 struct generator;
 /* Cache and room for passes in back->arena (which may plan); `positions` tokens in all, at most the model's.
@@ -25,6 +28,7 @@ struct generate_options {
 	int64_t vocab;	     /* ids below it may be made: the tokenizer's, where the model has more rows */
 	const int32_t *stop; /* ids that end the text; they are not handed on */
 	size_t stops;
+	bool logits; /* take() wants them; else a GPU gives it NULL */
 };
 enum generate_end { GENERATE_STOPPED, GENERATE_FULL, GENERATE_ENDED_BY_CALLER };
 /* Feeds the prompt (1 token or more), then makes tokens: each goes to take(arg, id, logits) with the logits

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model, with an adapter or without, loaded on the CPU to make text. */
+/* A model, with an adapter or without, loaded on the CPU or a GPU to make text. */
 #ifndef MODEL_INFERENCE_H
 #define MODEL_INFERENCE_H
 #include <stdbool.h>
@@ -7,7 +7,12 @@
 #include "core/log.h"
 #include "model/sampling.h"
 
+/* AUTO: a GPU where one answers and this program can use it, else the CPU, with a warning where a GPU is
+ * there. */
+enum inference_device { INFERENCE_AUTO, INFERENCE_CPU, INFERENCE_GPU };
+
 struct inference_options {
+	enum inference_device device;
 	const char *model;     /* folder or GGUF file */
 	const char *adapter;   /* PEFT's folder; NULL: none */
 	bool merge;	       /* the adapter into the weights, before the first token */
@@ -25,12 +30,21 @@ int64_t inference_vocab(const struct inference *i);
 /* Positions that the model was made for; it takes more. */
 int64_t inference_context(const struct inference *i);
 
+struct inference_facts {
+	const char *device; /* "cpu", or the GPU's name; lent */
+	bool gpu;
+	double weight_bytes; /* that a token reads */
+	double memory_rate;  /* bytes a second that the device's memory has by its clock; 0: not known */
+};
+struct inference_facts inference_facts(const struct inference *i);
+
 struct inference_ask {
 	struct sampling sampling;
 	int64_t tokens;	     /* most to make */
 	int64_t vocab;	     /* ids below it may be made */
 	const int32_t *stop; /* ids that end the text and are not handed on; -1: none */
 	size_t stops;
+	bool logits; /* take() wants them; else a GPU gives it NULL */
 };
 /* Each token goes to take(arg, id, logits) with the logits that it was chosen from, which ends the text by
  * false. *stopped: by one of `stop`. */

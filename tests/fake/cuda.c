@@ -206,6 +206,8 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 		*value = (int)stage_number("cc", 90) / 10;
 	if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
 		*value = (int)stage_number("cc", 90) % 10;
+	if (attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+		*value = (int)stage_number("optin", 232448);
 	if (attribute == CU_DEVICE_ATTRIBUTE_CLOCK_RATE)
 		*value = 1980000;
 	if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)

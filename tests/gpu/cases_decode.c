@@ -16,6 +16,7 @@ enum { LINEAR_NORM = 8, LINEAR_BIAS = 16, LINEAR_LD = 32, LINEAR_KIND = 7 };
 
 /* linear: count = in, p0 = out, p1 = kind and switches, adapters of rank p1 >> 8.
  * attend: count = keys, p0 = heads << 16 | kv_heads, p1 = head_dim, and 1 where heads are normed.
+ * rows: as attend, but that 1 says that a third of the keys is there before the first row.
  * tokens: count = tokens to make, p0 = the model of decode_bed.h, p1 = tokens in the cache before. */
 static const struct kernel_case cases[] = {
 	{"decode_linear", "one chunk", 256, 1, DECODE_THREADS, 1, DECODE_PLAIN},
@@ -44,6 +45,9 @@ static const struct kernel_case cases[] = {
 	{"decode_attend", "heads of 256", 129, 4, DECODE_THREADS, 2 << 16 | 1, 256},
 	{"decode_attend", "Qwen2-7B, 2112 keys", 2112, 132, DECODE_THREADS, 28 << 16 | 4, 128},
 	{"decode_attend", "Qwen2-7B, 30001 keys", 30001, 132, DECODE_THREADS, 28 << 16 | 4, 128},
+	{"decode_rows", "a prompt", 37, 6, DECODE_THREADS, 6 << 16 | 2, 32},
+	{"decode_rows", "rows behind others", 70, 6, DECODE_THREADS, 9 << 16 | 3, 64 | 1},
+	{"decode_rows", "Qwen2-7B", 1500, 132, DECODE_THREADS, 28 << 16 | 4, 128 | 1},
 	{"decode_tokens", "tiny", 3, 3, DECODE_THREADS, DECODE_BED_TINY, 5},
 	{"decode_tokens", "tiny, normed heads, tied", 3, 2, DECODE_THREADS, DECODE_BED_TINY_QWEN3, 70},
 	{"decode_tokens", "tiny, adapters", 3, 3, DECODE_THREADS, DECODE_BED_TINY_LORA, 70},
@@ -196,6 +200,39 @@ static enum status attend(struct kit *k, const struct kernel_case *c, struct err
 	return st;
 }
 
+static enum status rows(struct kit *k, const struct kernel_case *c, struct error *err)
+{
+	const uint32_t heads = c->p0 >> 16, kv_heads = c->p0 & 0xffff, dim = c->p1 & ~1u;
+	const uint32_t begin = c->p1 & 1 ? (uint32_t)c->count / 3 : 0, count = (uint32_t)c->count - begin;
+	const uint64_t ld_q = (uint64_t)(heads + 2 * kv_heads) * dim, ld_o = (uint64_t)heads * dim;
+	struct decode_bed b = {.seed = k->seed};
+	const uint64_t q = put_bf16(&b, count * ld_q, 2, 0), kv = put_bf16(&b, c->count * 2 * kv_heads * dim, 1, 0);
+	const uint64_t o = decode_bed_out(&b, count * ld_o, 5e-3, sizeof(uint16_t));
+	enum status st = decode_bed_open(&b, k, err);
+
+	for (int on_device = 0; !st && on_device < 2; on_device++) {
+		const uint64_t base = on_device ? b.device.data : (uintptr_t)b.host;
+		const struct decode_rows_args a = {
+			.q = base + q,
+			.kv = base + kv,
+			.o = base + o,
+			.ld_q = ld_q,
+			.ld_o = ld_o,
+			.heads = {heads, kv_heads, dim, 0, 1 / sqrtf((float)dim), 0},
+			.rows = count,
+			.begin = begin};
+
+		if (on_device)
+			st = run(k, c, &a, decode_shared(&a.heads, 0, 0, 0, c->blocks), err);
+		else
+			ref_run(c->entry, (struct ref_grid){c->blocks, c->threads}, &a);
+	}
+	if (!st)
+		st = decode_bed_compare(&b, k, c->entry, err);
+	decode_bed_close(&b, k);
+	return st;
+}
+
 static enum status tokens(struct kit *k, const struct kernel_case *c, struct error *err)
 {
 	struct decode_bed b = {.seed = k->seed};
@@ -221,7 +258,16 @@ static enum status one(struct kit *k, const struct kernel_case *c, struct error 
 {
 	if (is_big(c) && k->count_max < UINT64_MAX)
 		return error_set(err, STATUS_UNSUPPORTED, "too large for --small");
-	return c->entry[7] == 'l' ? linear(k, c, err) : c->entry[7] == 'a' ? attend(k, c, err) : tokens(k, c, err);
+	switch (c->entry[7]) {
+	case 'l':
+		return linear(k, c, err);
+	case 'a':
+		return attend(k, c, err);
+	case 'r':
+		return rows(k, c, err);
+	default:
+		return tokens(k, c, err);
+	}
 }
 
 static void test(struct kit *k)

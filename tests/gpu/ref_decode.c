@@ -146,32 +146,49 @@ static void rotate(const struct decode_attend_args *a, const float *from, uint64
 	}
 }
 
-static void attend_head(const struct decode_attend_args *a, uint32_t head)
+/* o (head_dim) of a query head to the first `keys` rows of the cache. */
+static void attend_head(const struct decode_heads *h, uint64_t cache, uint32_t keys, uint32_t head, const double *q, double *o)
 {
-	const struct decode_heads *h = &a->heads;
-	const uint32_t dim = h->head_dim, keys = a->position + 1, kv = head / (h->heads / h->kv_heads);
+	const uint32_t dim = h->head_dim, kv = head / (h->heads / h->kv_heads);
 	const uint64_t ld = (uint64_t)2 * h->kv_heads * dim;
-	double *q = doubles(dim), *o = doubles(dim), *score = doubles(keys), most = -INFINITY, sum = 0;
+	double *score = doubles(keys), most = -INFINITY, sum = 0;
 
-	rotate(a, floats(a->qkv) + head * dim, a->q_norm, q);
 	for (uint32_t j = 0; j < keys; j++) {
 		for (uint32_t i = 0; i < dim; i++)
-			score[j] += q[i] * bf16(a->kv, j * ld + kv * dim + i);
+			score[j] += q[i] * bf16(cache, j * ld + kv * dim + i);
 		score[j] *= (double)h->scale;
 		most = fmax(most, score[j]);
 	}
+	memset(o, 0, dim * sizeof(*o));
 	for (uint32_t j = 0; j < keys; j++) {
 		double share = exp(score[j] - most);
 
 		sum += share;
 		for (uint32_t i = 0; i < dim; i++)
-			o[i] += share * bf16(a->kv, j * ld + (h->kv_heads + kv) * dim + i);
+			o[i] += share * bf16(cache, j * ld + (h->kv_heads + kv) * dim + i);
 	}
 	for (uint32_t i = 0; i < dim; i++)
-		floats(a->o)[head * dim + i] = (float)(o[i] / sum);
-	free(q);
-	free(o);
+		o[i] /= sum;
 	free(score);
+}
+
+static void rows(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct decode_rows_args *a = args;
+	const uint32_t dim = a->heads.head_dim;
+	uint16_t *out = (uint16_t *)(uintptr_t)a->o;
+	double *q = doubles(2 * dim), *o = q + dim;
+
+	(void)entry, (void)grid;
+	for (uint32_t row = 0; row < a->rows; row++)
+		for (uint32_t head = 0; head < a->heads.heads; head++) {
+			for (uint32_t i = 0; i < dim; i++)
+				q[i] = bf16(a->q, row * a->ld_q + head * dim + i);
+			attend_head(&a->heads, a->kv, a->begin + row + 1, head, q, o);
+			for (uint32_t i = 0; i < dim; i++)
+				out[row * a->ld_o + head * dim + i] = to_bf16(o[i]);
+		}
+	free(q);
 }
 
 static void attend(const char *entry, struct ref_grid grid, const void *args)
@@ -180,7 +197,7 @@ static void attend(const char *entry, struct ref_grid grid, const void *args)
 	const struct decode_heads *h = &a->heads;
 	const uint32_t dim = h->head_dim;
 	uint16_t *row = (uint16_t *)(uintptr_t)a->kv + (uint64_t)a->position * 2 * h->kv_heads * dim;
-	double *k = doubles(dim);
+	double *k = doubles(2 * dim), *o = k + dim;
 
 	(void)entry, (void)grid;
 	for (uint32_t i = 0; i < h->kv_heads; i++) {
@@ -192,8 +209,12 @@ static void attend(const char *entry, struct ref_grid grid, const void *args)
 			row[(h->kv_heads + i) * dim + j] = to_bf16((double)from[h->kv_heads * dim + j]);
 		}
 	}
-	for (uint32_t i = 0; i < h->heads; i++)
-		attend_head(a, i);
+	for (uint32_t i = 0; i < h->heads; i++) {
+		rotate(a, floats(a->qkv) + i * dim, a->q_norm, k);
+		attend_head(h, a->kv, a->position + 1, i, k, o);
+		for (uint32_t j = 0; j < dim; j++)
+			floats(a->o)[i * dim + j] = (float)o[j];
+	}
 	free(k);
 }
 
@@ -298,6 +319,7 @@ static void tokens(const char *entry, struct ref_grid grid, const void *args)
 const struct ref_row ref_decode[] = {
 	{"decode_linear", linear, sizeof(struct decode_linear_args), offsetof(struct decode_linear_args, out)},
 	{"decode_attend", attend, sizeof(struct decode_attend_args), offsetof(struct decode_attend_args, o)},
+	{"decode_rows", rows, sizeof(struct decode_rows_args), offsetof(struct decode_rows_args, o)},
 	{"decode_tokens", tokens, sizeof(struct decode_tokens_args), offsetof(struct decode_tokens_args, chosen)},
 	{NULL, NULL, 0, 0},
 };

@@ -106,6 +106,11 @@ struct gpu_device *gpu_back_device(const struct back *back)
 	return gpu_of(back)->device;
 }
 
+struct gpu_stream *gpu_back_stream(const struct back *back)
+{
+	return gpu_of(back)->stream;
+}
+
 const char *gpu_back_gemm(const struct back *back)
 {
 	return products_name(gpu_of(back)->products);

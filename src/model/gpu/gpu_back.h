@@ -32,6 +32,7 @@ enum status gpu_back_take(struct back *back, uint64_t bytes, struct error *err);
 void gpu_back_release(struct back *back);
 
 struct gpu_device *gpu_back_device(const struct back *back);
+struct gpu_stream *gpu_back_stream(const struct back *back);
 /* "cuBLASLt 13.1.1", "cuDNN 9.19.0" or "own": lent. */
 const char *gpu_back_gemm(const struct back *back);
 const char *gpu_back_attention(const struct back *back);

@@ -34,7 +34,8 @@
 	X(ATTENTION, "train_attention", "train_attention", GPU_PART_ATTENTION) \
 	X(ATTENTION_DELTA, "train_attention", "train_attention_delta", GPU_PART_ATTENTION_BWD) \
 	X(ATTENTION_BWD_KV, "train_attention", "train_attention_bwd_kv", GPU_PART_ATTENTION_BWD) \
-	X(ATTENTION_BWD_Q, "train_attention", "train_attention_bwd_q", GPU_PART_ATTENTION_BWD)
+	X(ATTENTION_BWD_Q, "train_attention", "train_attention_bwd_q", GPU_PART_ATTENTION_BWD) \
+	X(DECODE_ROWS, "decode", "decode_rows", GPU_PART_ATTENTION)
 /* clang-format on */
 #define X(name, ...) GPU_KERNEL_##name,
 enum gpu_kernel_id { GPU_KERNELS(X) GPU_KERNEL_COUNT };

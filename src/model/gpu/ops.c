@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table: our kernels (kernel/train*.h say what each computes), launched. Costs are those of plan.c. */
+#include "kernel/decode.h"
 #include "kernel/train_flat.h"
 #include "kernel/train_loss.h"
 #include "kernel/train_norm.h"
@@ -280,8 +281,30 @@ static enum status gpu_head_norm_rope_bwd(struct back *back, struct mat dx, int 
 static enum status gpu_attention_cached(struct back *back, const struct attention *at, struct mat q,
 					struct mat kv, int64_t begin, struct mat o, struct error *err)
 {
-	(void)back, (void)at, (void)q, (void)kv, (void)begin, (void)o;
-	return error_set(err, STATUS_UNSUPPORTED, "a GPU does not generate yet");
+	const struct decode_rows_args args = {
+		.q = gpu_address(q.data),
+		.kv = gpu_address(kv.data),
+		.o = gpu_address(o.data),
+		.ld_q = (uint64_t)q.ld,
+		.ld_o = (uint64_t)o.ld,
+		.heads = {.heads = (uint32_t)at->heads,
+			  .kv_heads = (uint32_t)at->kv_heads,
+			  .head_dim = (uint32_t)at->head_dim,
+			  .scale = at->scale},
+		.rows = (uint32_t)q.rows,
+		.begin = (uint32_t)begin,
+	};
+	const uint64_t items = (uint64_t)q.rows * (uint64_t)at->kv_heads;
+	const unsigned sms = gpu_sm_count(gpu_of(back)->device);
+
+	cost_cached(back, at, begin, q.rows);
+	if (decode_refuses_heads(at->head_dim))
+		return error_set(err, STATUS_UNSUPPORTED,
+				 "a GPU generates with heads of 16, 32, 64, 128 or 256, and these are of %d: "
+				 "generate on the CPU (--device cpu)",
+				 at->head_dim);
+	return gpu_run(back, GPU_KERNEL_DECODE_ROWS, items < sms ? (unsigned)items : sms, DECODE_THREADS,
+		       decode_shared(&args.heads, 0, 0, 0, sms), &args, err);
 }
 
 static struct train_swiglu_args swiglu_args(struct mat gate_up, struct mat h)

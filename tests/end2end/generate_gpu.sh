@@ -1,0 +1,102 @@
+#!/bin/sh
+# The real binary makes text on a GPU that is not there: the fake driver, whose kernels are their references. The CPU's text is the
+# measure. usage: generate_gpu.sh ASSAY FAKES ROOT
+. "$(dirname "$0")/gpus.sh"
+FAKE_NVML_FILE=$root/tests/fake/h100.json
+
+expect 0 make-model --shape tiny --seed 3 --out tiny || { cat err; exit 1; }
+if ! expect 0 tokens tiny x && says 'built without tokenizers' err; then
+	echo "1..0 # SKIP this build has no tokenizers"
+	exit 0
+fi
+if ! "$assay" list kernels | grep -q decode; then
+	echo "1..0 # SKIP this build has no kernels"
+	exit 0
+fi
+expect 0 make-model --shape tiny-qwen3 --seed 3 --out tiny-qwen3
+expect 0 make-model --shape tiny-llama --seed 3 --out tiny-llama
+text() { sed -n 's/^ "text": //p' "$1"; }
+ids() { tr -d ' \n' < "$1" | sed -n 's/.*"ids":\[\([0-9,]*\)\].*/\1/p'; }
+# same NAME ARGS..: the GPU says what the CPU says
+same() {
+	name=$1
+	shift
+	"$assay" generate "$@" --json --device cpu > cpu.out 2> err || { ok "$name: the CPU" false; return; }
+	ok "$name: the GPU makes text" expect 0 generate "$@" --json --device gpu
+	text cpu.out > cpu.text
+	text out > gpu.text
+	ok "$name: the same" cmp cpu.text gpu.text
+}
+
+for model in tiny tiny-qwen3 tiny-llama; do
+	same "$model" "$model" "What is the weather in Oslo?" --raw --tokens 40
+	same "$model, many other tokens" "$model" "What is the weather in Oslo?" --raw --tokens 40 --temperature 1 --seed 2
+done
+ok "the device is named" says '"device": "NVIDIA H100' out
+ok "and the rate of its weights" says '"weights_gb_per_s"' out
+same "one token" tiny x --raw --tokens 1
+same "a prompt of one token, and a launch and one" tiny x --raw --tokens 9
+same "a conversation" tiny "What is the weather?" --chat-template qwen2.5 --tokens 20
+# More than is read at once (GENERATE_ROWS_GPU): its second piece attends to the first.
+long=$(printf 'all work and no play %.0s' $(seq 110))
+same "a long prompt" tiny "$long" --raw --tokens 3
+
+# Chosen at random, by the same rule from logits that differ in their last digits; and a text's own logits.
+same "at a temperature" tiny "It rains" --raw --tokens 30 --temperature 0.7 --seed 5
+same "of the likeliest" tiny "It rains" --raw --tokens 30 --temperature 0.7 --top-k 5 --top-p 0.9 --seed 6
+same "with logarithms" tiny "It rains" --raw --tokens 8 --logprobs
+ids cpu.out > cpu.ids
+ids out > gpu.ids
+ok "of the same ids" cmp cpu.ids gpu.ids
+ok "which are there" [ "$(tr ',' '\n' < gpu.ids | grep -c .)" = 8 ]
+
+# Adapters, beside the weights and in them; they learn where an answer ends.
+for i in $(seq 8); do
+	echo '{"messages":[{"role":"user","content":"town?"},{"role":"assistant","content":"ask"}]}'
+done > rows.jsonl
+for model in tiny tiny-qwen3; do
+	cat > "$model.yaml" << CONFIG
+model: {name_or_path: $model, chat_template: qwen2.5}
+lora: {r: 8, alpha: 16, target_modules: [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj]}
+data: {train: rows.jsonl, max_seq_length: 128}
+training: {learning_rate: 1e-2, max_steps: 60, device: cpu}
+CONFIG
+	expect 0 train "$model.yaml" --out "run-$model" || ok "$model is trained" false
+	same "$model with an adapter" "$model" "town?" --chat-template qwen2.5 --adapter "run-$model/adapter" --tokens 24
+	ok "which ends by its stop" says '"end": "stop"' out
+	cp gpu.text beside.text
+	ok "its text without is another" sh -c "'$assay' generate $model 'town?' --chat-template qwen2.5 --tokens 24 --json \
+		--device gpu | sed -n 's/^ \"text\": //p' | cmp -s - beside.text && exit 1; exit 0"
+	ok "$model with the adapter merged" expect 0 generate "$model" "town?" --chat-template qwen2.5 \
+		--adapter "run-$model/adapter" --merge --tokens 24 --json --device gpu
+done
+
+# Which device.
+ok "auto takes the GPU" sh -c "'$assay' generate tiny x --raw --tokens 2 --device auto --json | grep -q NVIDIA"
+ok "without one the CPU" sh -c "LD_LIBRARY_PATH= '$assay' generate tiny x --raw --tokens 2 --device auto --json 2> err | grep -q '\"cpu\"'"
+ok "and says nothing" [ ! -s err ]
+LD_LIBRARY_PATH='' "$assay" generate tiny x --raw --tokens 2 --device gpu > out 2> err
+ok "a GPU that is asked for and not there is an error" [ $? = 2 ]
+
+# What goes wrong.
+FAKE_CUDA=memory=2400 "$assay" generate tiny x --raw --tokens 1000000 --device gpu > out 2> err
+ok "too little memory ends it" [ $? = 2 ]
+ok "with what is planned and what to turn" says 'planned for weights, cache and work of .* --device cpu' err
+FAKE_CUDA=memory=2049 "$assay" generate tiny x --raw --tokens 4 --device auto --json > out 2> err
+ok "auto goes to the CPU then" says '"device": "cpu"' out
+ok "with a warning" says 'on the CPU (--device gpu would fail): .* are free' err
+FAKE_CUDA=cuLaunchCooperativeKernel=719@2 "$assay" generate tiny x --raw --tokens 20 --device gpu > out 2> err
+ok "a launch that fails ends it" [ $? = 2 ]
+ok "in the driver's words" says '719\|LAUNCH_FAILED\|launch' err
+FAKE_CUDA=cuEventSynchronize=700 "$assay" generate tiny x --raw --tokens 20 --device gpu > out 2> err
+ok "so does a wait that fails" [ $? = 2 ]
+FAKE_CUDA=nan=train_rmsnorm@1 "$assay" generate tiny "two tokens, and more" --raw --tokens 4 --device gpu > out 2> err
+ok "a NaN is found" [ $? != 0 ]
+ok "and is told" says 'token 1: its logits have NaN or infinity' err
+"$assay" generate tiny "It rains" --raw --tokens 12 --temperature 0.7 --json --device cpu | sed -n 's/^ "text": //p' > cpu.text
+FAKE_CUDA=optin=8192,cuLaunchCooperativeKernel=719 "$assay" generate tiny "It rains" --raw --tokens 12 --temperature 0.7 --json \
+	--device gpu > out 2> err
+ok "where a block lacks shared memory a token is a pass" [ $? = 0 ]
+text out > gpu.text
+ok "of the same text" cmp cpu.text gpu.text
+finish
