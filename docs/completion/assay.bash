@@ -19,6 +19,7 @@ _assay()
 	case ${COMP_WORDS[1]}:$key in
 	check:--format) words='text markdown html json csv' ;;
 	compare:--as) words='auto history fleet' ;;
+	generate:--device) words='auto cpu gpu' ;;
 	generate:--chat-template) words='auto chatml llama3 llama3.1 qwen2 qwen2.5 qwen3 qwen3-instruct smollm2' ;;
 	launch:--how) words='auto plain ssh slurm mpirun' ;;
 	make-model:--shape) words='tiny tiny-qwen3 tiny-llama smollm2-135m qwen2-0.5b qwen2-1.5b qwen2-7b qwen2.5-3b qwen2.5-14b qwen2-72b qwen3-0.6b qwen3-4b qwen3-8b llama-3.2-1b llama-3.1-8b' ;;
@@ -78,7 +79,7 @@ _assay()
 	archive) words='--help --out --check' ;;
 	check) words='--help --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --json' ;;
 	compare) words='--help --as --json --all --expectations' ;;
-	generate) words='--help --adapter --merge --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs' ;;
+	generate) words='--help --adapter --merge --device --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --node --interface --team-secret --join' ;;
 	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
 	list) words='--help probes engines suites kernels causes expectations nccl --suite --machine --expectations --all --json' ;;
