@@ -35,6 +35,15 @@ uint64_t breakdown_idle_ns(const struct breakdown_device *d)
 	return idle_ns;
 }
 
+uint64_t breakdown_single_ns(const struct breakdown_device *d, enum breakdown_state state)
+{
+	uint64_t ns = 0;
+
+	for (unsigned i = 0; i < BREAKDOWN_BRACKETS; i++)
+		ns += d->bracket[i].gaps < BREAKDOWN_AGAIN ? d->bracket[i].state_ns[state] : 0;
+	return ns;
+}
+
 /* Where the cover of a moment by events of one state changes. */
 struct edge {
 	uint64_t at_ns;

@@ -27,6 +27,16 @@ enum breakdown_state { BREAKDOWN_STATES(X) BREAKDOWN_STATE_COUNT };
 const char *breakdown_key(enum breakdown_state state);
 const char *breakdown_name(enum breakdown_state state);
 
+/*
+ * Gaps by length, each bracket four times as long as the one before. Where fewer than BREAKDOWN_AGAIN of a
+ * bracket are, they are single: what comes once, as start-up does, and is not to be saved in every step.
+ */
+enum { BREAKDOWN_BRACKETS = 32, BREAKDOWN_AGAIN = 4 };
+struct breakdown_bracket {
+	uint32_t gaps;
+	uint64_t state_ns[BREAKDOWN_STATE_COUNT]; /* of them, by reason */
+};
+
 struct breakdown_device {
 	uint16_t process;
 	uint32_t device; /* as CUDA of that process counts */
@@ -41,6 +51,7 @@ struct breakdown_device {
 	 * by how much. 0: none. */
 	uint32_t waited_in;
 	uint64_t waited_in_ns;
+	struct breakdown_bracket bracket[BREAKDOWN_BRACKETS];
 };
 
 struct breakdown {
@@ -54,4 +65,6 @@ enum status breakdown_of(struct breakdown *b, const struct timeline *t, const st
 void breakdown_release(struct breakdown *b);
 /* Idle time of all reasons. */
 uint64_t breakdown_idle_ns(const struct breakdown_device *d);
+/* Of a reason's gaps those that are single. */
+uint64_t breakdown_single_ns(const struct breakdown_device *d, enum breakdown_state state);
 #endif

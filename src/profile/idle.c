@@ -33,20 +33,38 @@ static void vote(struct breakdown_device *d, uint32_t call, uint64_t ns)
 	}
 }
 
+static struct breakdown_bracket *bracket_of(struct breakdown_device *d, uint64_t gap_ns)
+{
+	unsigned bits = 0;
+
+	while (gap_ns >>= 1)
+		bits++;
+	return &d->bracket[bits / 2];
+}
+
+static void add_idle(struct breakdown_device *d, struct breakdown_bracket *b, enum breakdown_state reason,
+		     uint64_t ns)
+{
+	d->state_ns[reason] += ns;
+	b->state_ns[reason] += ns;
+}
+
 void idle_explain(struct idle *i, struct breakdown_device *d, uint64_t from_ns,
 		  const struct timeline_event *next)
 {
 	const struct timeline_event *call = timeline_call(i->t, next), *wait;
 	uint64_t gap_ns = next->start_ns - from_ns, late_ns, rest_ns;
+	struct breakdown_bracket *b = bracket_of(d, gap_ns);
 
 	d->gaps++;
+	b->gaps++;
 	d->longest_gap_ns = gap_ns > d->longest_gap_ns ? gap_ns : d->longest_gap_ns;
 	if (idle_brings(i->t, next)) {
-		d->state_ns[BREAKDOWN_DATA] += gap_ns;
+		add_idle(d, b, BREAKDOWN_DATA, gap_ns);
 		return;
 	}
 	if (!call || call->track == TIMELINE_NONE) {
-		d->state_ns[BREAKDOWN_REST] += gap_ns;
+		add_idle(d, b, BREAKDOWN_REST, gap_ns);
 		return;
 	}
 	/* Until it was launched the host is what the device waits for; from then on, the launch itself. */
@@ -54,9 +72,9 @@ void idle_explain(struct idle *i, struct breakdown_device *d, uint64_t from_ns,
 	late_ns = late_ns < gap_ns ? late_ns : gap_ns;
 	rest_ns = host_calls_silence(&i->calls, next->process, from_ns, from_ns + late_ns, IDLE_SILENCE_NS);
 	wait = late_ns ? host_calls_waiting(&i->calls, call->track, from_ns, call->start_ns) : NULL;
-	d->state_ns[BREAKDOWN_REST] += rest_ns;
-	d->state_ns[wait ? BREAKDOWN_SYNC : BREAKDOWN_LAUNCH] += late_ns - rest_ns;
-	d->state_ns[BREAKDOWN_LAUNCH] += gap_ns - late_ns;
+	add_idle(d, b, BREAKDOWN_REST, rest_ns);
+	add_idle(d, b, wait ? BREAKDOWN_SYNC : BREAKDOWN_LAUNCH, late_ns - rest_ns);
+	add_idle(d, b, BREAKDOWN_LAUNCH, gap_ns - late_ns);
 	d->waits += wait != NULL;
 	if (wait)
 		vote(d, wait->name, late_ns - rest_ns);

@@ -8,7 +8,9 @@
 struct saving {
 	const struct findings *f;
 	struct savings *out;
-	double whole_ns, state_ns[BREAKDOWN_STATE_COUNT];
+	double whole_ns;
+	/* Without single gaps, and they alone: what comes once is not saved in every step. */
+	double state_ns[BREAKDOWN_STATE_COUNT], single_ns[BREAKDOWN_STATE_COUNT];
 };
 
 static const char *seconds(char out[32], double ns)
@@ -29,6 +31,17 @@ static void add(struct saving *a, double ns, const char *knob, const char *evide
 	a->out->lines++;
 }
 
+/* Idle time for a reason: what comes again and again; what comes once is told with it. */
+static void add_idle(struct saving *a, enum breakdown_state reason, const char *knob, const char *evidence)
+{
+	double single = a->single_ns[reason];
+	char line[500], once[32];
+
+	snprintf(line, sizeof(line), "%s; %s more in single gaps, as at the start", evidence,
+		 seconds(once, single));
+	add(a, a->state_ns[reason], knob, single < LEAST_SHARE * a->whole_ns ? evidence : line);
+}
+
 static void advise_launch(struct saving *a)
 {
 	const struct summary *s = &a->f->summary;
@@ -39,11 +52,11 @@ static void advise_launch(struct saving *a)
 		 "devices were idle for %s until the next work was launched; %.0f kernels of %s on average",
 		 seconds(idle, ns), count,
 		 seconds(mean, count > 0 ? s->total_ns[TIMELINE_KERNEL] / count : 0));
-	add(a, ns,
-	    "launch less: CUDA graphs (torch.compile mode=\"reduce-overhead\", torch.cuda.graph), fused "
-	    "kernels, larger "
-	    "batches",
-	    line);
+	add_idle(a, BREAKDOWN_LAUNCH,
+		 "launch less: CUDA graphs (torch.compile mode=\"reduce-overhead\", torch.cuda.graph), fused "
+		 "kernels, larger "
+		 "batches",
+		 line);
 }
 
 static void advise_sync(struct saving *a)
@@ -64,10 +77,11 @@ static void advise_sync(struct saving *a)
 	snprintf(line, sizeof(line),
 		 "devices ran dry %llu times while the host waited for them%s%.80s, and were idle for %s",
 		 (unsigned long long)waits, *call ? ", mostly in " : "", call, seconds(idle, ns));
-	add(a, ns,
-	    "wait less: .item(), .cpu(), printed tensors and synchronisations out of the step, or once in "
-	    "many steps",
-	    line);
+	add_idle(a, BREAKDOWN_SYNC,
+		 "wait less: .item(), .cpu(), printed tensors and synchronisations out of the step, or once "
+		 "in "
+		 "many steps",
+		 line);
 }
 
 static void advise_data(struct saving *a)
@@ -80,11 +94,12 @@ static void advise_data(struct saving *a)
 	snprintf(line, sizeof(line),
 		 "devices waited %s for data: %s while it was copied to them, the rest before such a copy",
 		 seconds(idle, ns), seconds(copied, copies));
-	add(a, ns,
-	    "bring data earlier: more loader workers (num_workers), pin_memory=True with non_blocking=True, "
-	    "the next "
-	    "batch copied on a stream of its own",
-	    line);
+	add_idle(a, BREAKDOWN_DATA,
+		 "bring data earlier: more loader workers (num_workers), pin_memory=True with "
+		 "non_blocking=True, "
+		 "the next "
+		 "batch copied on a stream of its own",
+		 line);
 }
 
 static void advise_rest(struct saving *a)
@@ -96,11 +111,12 @@ static void advise_rest(struct saving *a)
 		 "devices were idle for %s while the host made no CUDA call for a millisecond and more, or "
 		 "its calls were not recorded",
 		 seconds(idle, ns));
-	add(a, ns,
-	    "look at what the host does between steps (loading, logging, checkpoints): NVTX ranges around it "
-	    "show in "
-	    "trace.json",
-	    line);
+	add_idle(a, BREAKDOWN_REST,
+		 "look at what the host does between steps (loading, logging, checkpoints): NVTX ranges "
+		 "around it "
+		 "show in "
+		 "trace.json",
+		 line);
 }
 
 /* Of a process: operations that were held against the other ranks', and those for which it was the last. */
@@ -207,8 +223,12 @@ struct savings savings_of(const struct findings *f)
 	struct saving a = {.f = f, .out = &out, .whole_ns = findings_device_s(f) * 1e9};
 
 	for (size_t i = 0; i < f->breakdown.devices; i++)
-		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
-			a.state_ns[k] += (double)f->breakdown.device[i].state_ns[k];
+		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++) {
+			uint64_t single_ns = breakdown_single_ns(&f->breakdown.device[i], k);
+
+			a.single_ns[k] += (double)single_ns;
+			a.state_ns[k] += (double)(f->breakdown.device[i].state_ns[k] - single_ns);
+		}
 	advise_launch(&a);
 	advise_sync(&a);
 	advise_data(&a);

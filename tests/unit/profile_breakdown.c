@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a device's time went: each moment once, by what ran and by what the host did while nothing did. */
 #include "test.h"
+#include <math.h>
 #include "profile/findings.h"
 #include "profile/savings.h"
 #include "profile_bed.h"
@@ -215,6 +216,47 @@ static void test_breakdown__what_buys_little_is_not_said(void **state)
 	done(&f, &t);
 }
 
+/* Three seconds before the first step come once; 2 ms before each of ten steps come again. */
+static void test_breakdown__a_gap_of_its_own_length_is_not_to_be_saved_in_every_step(void **state)
+{
+	struct savings buys;
+	struct findings f;
+	struct timeline t;
+	struct writer w;
+
+	bed_open(&w, *state);
+	kernel(&w, 0, 10 * MS, 1 * MS);
+	for (unsigned i = 0; i < 10; i++)
+		kernel(&w, 0, 3011 * MS + i * 3 * MS, 1 * MS);
+	bed_close(&w);
+	find(&f, &t, *state);
+	assert_int_equal(f.breakdown.device[0].state_ns[BREAKDOWN_REST], 3000 * MS + 9 * 2 * MS);
+	assert_int_equal(breakdown_single_ns(&f.breakdown.device[0], BREAKDOWN_REST), 3000 * MS);
+	buys = savings_of(&f);
+	assert_int_equal(buys.lines, 0); /* 18 ms of 3 s */
+	done(&f, &t);
+}
+
+static void test_breakdown__what_comes_once_is_told_beside_what_comes_again(void **state)
+{
+	struct savings buys;
+	struct findings f;
+	struct timeline t;
+	struct writer w;
+
+	bed_open(&w, *state);
+	kernel(&w, 0, 10 * MS, 1 * MS);
+	for (unsigned i = 0; i < 100; i++)
+		kernel(&w, 0, 311 * MS + i * 3 * MS, 1 * MS);
+	bed_close(&w);
+	find(&f, &t, *state);
+	buys = savings_of(&f);
+	assert_int_equal(buys.lines, 1);
+	assert_true(fabs(buys.line[0].share - 99.0 * 2 / 599) < 1e-6);
+	assert_non_null(strstr(buys.line[0].evidence, "300 ms more in single gaps"));
+	done(&f, &t);
+}
+
 static void test_breakdown__copies_are_told_by_the_hosts_memory(void **state)
 {
 	struct ring_copy c = {
@@ -268,6 +310,8 @@ int main(void)
 		scratch_test(test_breakdown__without_calls_the_reason_is_not_known),
 		scratch_test(test_breakdown__waiting_for_a_peer_is_idle_and_told_of_whom),
 		scratch_test(test_breakdown__what_buys_little_is_not_said),
+		scratch_test(test_breakdown__a_gap_of_its_own_length_is_not_to_be_saved_in_every_step),
+		scratch_test(test_breakdown__what_comes_once_is_told_beside_what_comes_again),
 		scratch_test(test_breakdown__copies_are_told_by_the_hosts_memory),
 	};
 
