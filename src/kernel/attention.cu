@@ -8,11 +8,11 @@
  *
  * Reference: tests/gpu/ref_attention.c.
  */
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include "kernel/attention.h"
+#include "kernel/mma_tile.cuh"
 
 enum { FLASH_ROWS = ATTENTION_FLASH_ROWS, FLASH_KEYS = ATTENTION_FLASH_KEYS };
+static_assert((int)ATTENTION_FLASH_THREADS == (int)TILE_THREADS, "tiles are loaded by whole blocks");
 
 /* Where a block's sequence stands. */
 struct place {
@@ -94,78 +94,6 @@ template <typename T> static __device__ void naive(const attention_args &a)
 }
 
 /* -- flash -- */
-
-static __device__ __forceinline__ uint32_t pair(__half, float low, float high)
-{
-	__half2 v = __floats2half2_rn(low, high);
-
-	return *(uint32_t *)&v;
-}
-
-static __device__ __forceinline__ uint32_t pair(__nv_bfloat16, float low, float high)
-{
-	__nv_bfloat162 v = __floats2bfloat162_rn(low, high);
-
-	return *(uint32_t *)&v;
-}
-
-#define STEP(NAME)                                                                                                  \
-	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." NAME "." NAME ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "   \
-		     "{%8,%9}, {%0,%1,%2,%3};"                                                                      \
-		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                               \
-		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
-
-static __device__ __forceinline__ void step(__half, float *c, const uint32_t *a, uint32_t b0, uint32_t b1)
-{
-	STEP("f16");
-}
-
-static __device__ __forceinline__ void step(__nv_bfloat16, float *c, const uint32_t *a, uint32_t b0, uint32_t b1)
-{
-	STEP("bf16");
-}
-
-/* A tile's element in shared memory: rows of D, the 16-byte pieces of a row in an order that spreads 8 rows over all
- * banks. */
-template <int D> static __device__ __forceinline__ uint32_t tile_at(uint32_t tile, unsigned row, unsigned piece)
-{
-	return tile + row * D * 2 + (piece ^ row % 8) * 16;
-}
-
-template <bool ACROSS> static __device__ __forceinline__ void matrix(uint32_t (&r)[4], uint32_t at)
-{
-	if (ACROSS)
-		asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-			     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-			     : "r"(at));
-	else
-		asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-			     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-			     : "r"(at));
-}
-
-/* 64 rows from `first` into a tile; rows behind `count` become zeros. */
-template <typename T, int D>
-static __device__ __forceinline__ void tile_load(uint32_t tile, const T *from, int64_t step, int first, int count)
-{
-	for (unsigned i = threadIdx.x; i < 64 * D / 8; i += ATTENTION_FLASH_THREADS) {
-		const unsigned row = i / (D / 8), piece = i % (D / 8);
-		const bool there = first + (int)row < count;
-		const T *at = from + (there ? (first + row) * step : 0) + piece * 8;
-
-		asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(tile_at<D>(tile, row, piece)), "l"(at),
-			     "r"(there ? 16 : 0)
-			     : "memory");
-	}
-	asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-/* All but the LATEST groups have come, for every thread. */
-template <int LATEST> static __device__ __forceinline__ void tile_wait()
-{
-	asm volatile("cp.async.wait_group %0;" ::"n"(LATEST) : "memory");
-	__syncthreads();
-}
 
 /* What a warp has of its 16 rows. Of a group of 8 columns a thread has 2 of row lane / 4 and 2 of 8 rows below. */
 struct flash_rows {

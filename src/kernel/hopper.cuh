@@ -90,6 +90,24 @@ static __device__ __forceinline__ void tensor_store_wait()
 	asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
+/* -- bulk copies: addresses and bytes are multiples of 16 -- */
+
+static __device__ __forceinline__ void bulk_load(uint32_t to, const void *from, unsigned bytes, uint32_t barrier)
+{
+	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+		     "l"(from), "r"(bytes), "r"(barrier)
+		     : "memory");
+}
+
+/* Numbers are added where they go to; tensor_store_wait* wait for it. */
+static __device__ __forceinline__ void bulk_add(float *to, uint32_t from, unsigned bytes)
+{
+	asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from),
+		     "r"(bytes)
+		     : "memory");
+	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
 /* Ordinary shared stores before, the copy engine or the matrix unit after. */
 static __device__ __forceinline__ void proxy_fence()
 {
@@ -106,6 +124,13 @@ template <int COUNT> static __device__ __forceinline__ void registers_grow()
 template <int COUNT> static __device__ __forceinline__ void registers_shrink()
 {
 	asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+
+/* -- additions in memory -- */
+
+static __device__ __forceinline__ void add4(float *to, float x, float y, float z, float w)
+{
+	asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x), "f"(y), "f"(z), "f"(w) : "memory");
 }
 
 /* -- matrix fragments -- */

@@ -133,6 +133,19 @@ static __device__ __forceinline__ uint64_t wgmma_on(uint64_t tile, uint32_t byte
 WGMMA_TYPE(__half, "f16")
 WGMMA_TYPE(__nv_bfloat16, "bf16")
 
+/* c = A B or c += A B, both in shared memory with rows that run across: A's along M, B's along N. */
+#define WGMMA_ACROSS(T, NAME)                                                                                          \
+	static __device__ __forceinline__ void wgmma_ss_across(T, float(&c)[32], uint64_t a, uint64_t b, int add)      \
+	{                                                                                                              \
+		asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"                                              \
+			     "wgmma.mma_async.sync.aligned.m64n64k16.f32." NAME "." NAME " {" N32                       \
+			     "}, %32, %33, p, 1, 1, 1, 1;\n}"                                                           \
+			     : W32(c)                                                                                  \
+			     : "l"(a), "l"(b), "r"(add));                                                              \
+	}
+WGMMA_ACROSS(__half, "f16")
+WGMMA_ACROSS(__nv_bfloat16, "bf16")
+
 static __device__ __forceinline__ uint32_t pack2(__half, float low, float high)
 {
 	__half2 v = __floats2half2_rn(low, high);

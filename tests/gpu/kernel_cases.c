@@ -13,6 +13,7 @@
 
 static const struct kernel_group *const groups[] = {
 	&group_attention,
+	&group_attention_backward,
 	&group_attention_lists,
 	&group_attention_sparse,
 	&group_clock,

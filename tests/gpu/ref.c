@@ -3,7 +3,8 @@
 
 const struct ref_row *ref_find(const char *entry)
 {
-	static const struct ref_row *const files[] = {ref_attention_lists,
+	static const struct ref_row *const files[] = {ref_attention_backward,
+						      ref_attention_lists,
 						      ref_attention_own,
 						      ref_attention_sparse,
 						      ref_collective,

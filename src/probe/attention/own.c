@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine `own` of probe attention: the kernels of gpu/attention_own, dense. The search times the rungs below
- * the best. */
+/* Engine `own` of probe attention: the kernels of gpu/attention_own, dense, and of
+ * gpu/attention_own_backward, which read what the first of those gave. The search times the rungs below the
+ * best. */
 #include "gpu/attention_own.h"
+#include "gpu/attention_own_backward.h"
 #include "probe/attention/device.h"
 
 struct attention_own_engine {
 	struct attention_device device;
 	struct attention_own *own;
+	struct attention_own_backward *backward; /* pass=backward: what is timed */
+	gpu_ptr workspace;			 /* of the candidate that takes most */
 	enum attention_search search;
 };
 
@@ -22,15 +26,14 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	if (!st && o->pattern != ATTENTION_LISTS_NONE)
 		st = error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				     "attention: the dense kernels take no block lists");
-	if (!st && o->pass == ATTENTION_BACKWARD)
-		st = error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				     "attention: our kernels have no backward pass");
 	if (!st)
 		st = attention_case_make(&c, o, NULL, err);
 	if (st)
 		return st;
 	if (cc > 0)
 		st = attention_own_supports(&c.problem, (unsigned)cc, err);
+	if (!st && cc > 0 && c.backward)
+		st = attention_own_backward_supports(&c.problem, (unsigned)cc, err);
 	attention_case_release(&c);
 	return st;
 }
@@ -38,6 +41,35 @@ static enum status supports(const struct machine *m, const struct target *t, con
 static enum status attend(struct attention_device *s, const struct attention_operands *o, struct error *err)
 {
 	return attention_own_enqueue(((struct attention_own_engine *)s)->own, o, s->stream, err);
+}
+
+static enum status differentiate(struct attention_device *s, const struct attention_operands *o,
+				 const struct sdpa_gradients *g, struct error *err)
+{
+	const struct attention_own_engine *e = (struct attention_own_engine *)s;
+
+	return attention_own_backward_enqueue(e->backward, o, g, e->workspace, s->stream, err);
+}
+
+static enum status make_backward(struct attention_own_engine *s, struct gpu_device *d, struct error *err)
+{
+	enum status st =
+		attention_own_backward_create(&s->backward, d, &s->device.common.c.problem, false, err);
+	uint64_t most = 0;
+
+	for (unsigned i = 0; !st && i < attention_own_backward_count(s->backward); i++) {
+		uint64_t bytes = attention_own_backward_workspace(s->backward, i);
+
+		most = bytes > most ? bytes : most;
+	}
+	s->device.differentiate = differentiate;
+	return st ? st : gpu_alloc(d, &s->workspace, most, err);
+}
+
+static const char *name_of(const struct attention_own_engine *s, unsigned variant)
+{
+	return s->backward ? attention_own_backward_name(s->backward, variant)
+			   : attention_own_name(s->own, variant);
 }
 
 static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
@@ -49,11 +81,13 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	s->search = (enum attention_search)o->search;
 	if (!st)
 		st = attention_own_create(&s->own, b->device, &s->device.common.c.problem, err);
+	if (!st && s->device.common.c.backward)
+		st = make_backward(s, b->device, err);
 	if (!st)
 		st = attention_device_fill(&s->device, err);
 	if (st || !b->out)
 		return st;
-	result_text(b->out, &attention_fields[ATTENTION_FIELD_kernel], attention_own_name(s->own, 0));
+	result_text(b->out, &attention_fields[ATTENTION_FIELD_kernel], name_of(s, 0));
 	attention_tell(&s->device.common, b->out);
 	return STATUS_OK;
 }
@@ -62,23 +96,29 @@ static unsigned variants(void *state)
 {
 	const struct attention_own_engine *s = state;
 
-	return s->search == ATTENTION_SEARCH_FIRST ? 1 : attention_own_count(s->own);
+	if (s->search == ATTENTION_SEARCH_FIRST)
+		return 1;
+	return s->backward ? attention_own_backward_count(s->backward) : attention_own_count(s->own);
 }
 
 static enum status select_variant(void *state, unsigned variant, const char **name, struct error *err)
 {
 	struct attention_own_engine *s = state;
 
-	*name = attention_own_name(s->own, variant);
+	*name = name_of(s, variant);
 	s->device.common.exact_done = false; /* each variant is verified whole */
-	return attention_own_select(s->own, variant, err);
+	return s->backward ? attention_own_backward_select(s->backward, variant, err)
+			   : attention_own_select(s->own, variant, err);
 }
 
 static void release(void *state)
 {
 	struct attention_own_engine *s = state;
 
+	if (s->device.device)
+		gpu_free(s->device.device, &s->workspace);
 	attention_device_end(&s->device);
+	attention_own_backward_destroy(&s->backward);
 	attention_own_destroy(&s->own);
 }
 

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a problem (gpu/attention.h) to what our kernels take (kernel/attention.h). */
+#ifndef GPU_ATTENTION_ARGS_H
+#define GPU_ATTENTION_ARGS_H
+#include "gpu/attention.h"
+#include "gpu/tensor_map.h"
+#include "kernel/attention.h"
+
+/* Keys that a row sees before (`left`) and behind its own place. */
+static inline int32_t attention_side(const struct attention_problem *p, bool left)
+{
+	const uint32_t keys = left ? p->window_left : p->window_right;
+
+	if (p->mask == ATTENTION_CAUSAL && !left)
+		return 0;
+	return p->mask == ATTENTION_WINDOW && keys < ATTENTION_OPEN ? (int32_t)keys : ATTENTION_OPEN;
+}
+
+static inline struct attention_steps attention_steps_of(struct attention_strides s)
+{
+	return (struct attention_steps){(int64_t)s.batch, (int64_t)s.head, (int64_t)s.row};
+}
+
+/* Map of Q, K, V or O as it lies: `rows` of a batch element, or all of them where sequences have starts. */
+static inline enum status attention_map(struct gpu_device *d, struct tensor_map *map,
+					const struct attention_problem *p, gpu_ptr data, uint64_t rows,
+					uint32_t heads, struct attention_strides s, unsigned box_rows,
+					struct error *err)
+{
+	const struct gpu_tensor t = {.data = data,
+				     .element_bytes = attention_type_bytes(p->type),
+				     .columns = p->head_dim,
+				     .rows = rows,
+				     .heads = heads,
+				     .batches = p->q_starts ? 1 : p->batch,
+				     .row_step = s.row,
+				     .head_step = s.head,
+				     .batch_step = p->q_starts ? rows * s.row : s.batch};
+
+	return gpu_tensor_map(d, map, &t, box_rows, err);
+}
+#endif

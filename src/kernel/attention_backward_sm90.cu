@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attention backward on Hopper: a producing warpgroup (one thread asks for tensor copies) and two consuming ones. What is
+ * computed and between which launches: kernel/attention_backward.h; the portable file has its begin and end.
+ *
+ *   backward_sm90_keys_TYPE_dD     dK and dV of 128 keys
+ *   backward_sm90_once_TYPE_dD     the same and their part of dQ, added from registers
+ *   backward_sm90_bulk_TYPE_dD     the same, added by bulk copies from shared memory
+ *   backward_sm90_late_TYPE_dD     as once, but dQ of a tile with the next one's scores
+ *   backward_sm90_queries_TYPE_dD  dQ of 128 queries
+ *
+ * Launch: 384 threads, a block a unit, units as unit_pair has them. Reference: tests/gpu/ref_attention_backward.c.
+ */
+#include "kernel/attention_backward_keys.cuh"
+#include "kernel/attention_backward_queries.cuh"
+
+#define ENTRY(NAME, SHAPE, RUN, SHARED)                                                                                \
+	static_assert(SHAPE::SHARED_BYTES == (SHARED), "the host asks for it");                                        \
+	extern "C" __global__ void __launch_bounds__(THREADS, 1)                                                       \
+		backward_sm90_##NAME(const __grid_constant__ attention_backward_sm90_args x)                           \
+	{                                                                                                              \
+		RUN<SHAPE>(x);                                                                                         \
+	}
+#define SHARED(D, PASSED) ATTENTION_BACKWARD_SM90_SHARED(D, ATTENTION_BACKWARD_QUERIES(D), PASSED)
+#define ENTRIES(NAME, T, D)                                                                                            \
+	typedef keys_shape<T, D, ADD_NONE> keys_##NAME##_d##D;                                                         \
+	typedef keys_shape<T, D, ADD_REGISTERS> once_##NAME##_d##D;                                                    \
+	typedef keys_shape<T, D, ADD_BULK> bulk_##NAME##_d##D;                                                         \
+	typedef keys_shape<T, D, ADD_LATE> late_##NAME##_d##D;                                                         \
+	typedef queries_shape<T, D> queries_##NAME##_d##D;                                                             \
+	ENTRY(keys_##NAME##_d##D, keys_##NAME##_d##D, keys_run, SHARED(D, 0))                                          \
+	ENTRY(once_##NAME##_d##D, once_##NAME##_d##D, keys_run, SHARED(D, ATTENTION_BACKWARD_PASSED(D)))               \
+	ENTRY(late_##NAME##_d##D, late_##NAME##_d##D, keys_run, SHARED(D, ATTENTION_BACKWARD_PASSED(D)))               \
+	ENTRY(bulk_##NAME##_d##D, bulk_##NAME##_d##D, keys_run, SHARED(D, ATTENTION_BACKWARD_PASSED_BULK(D)))          \
+	ENTRY(queries_##NAME##_d##D, queries_##NAME##_d##D, queries_run, ATTENTION_BACKWARD_SM90_SHARED_QUERIES(D))
+ENTRIES(fp16, __half, 64)
+ENTRIES(fp16, __half, 128)
+ENTRIES(bf16, __nv_bfloat16, 64)
+ENTRIES(bf16, __nv_bfloat16, 128)
