@@ -205,7 +205,7 @@ enum status info_team_differences(struct text *out, const struct info_team *t, s
 	if (t->judged.judgements.difference_count) {
 		text_add(out, "Where nodes differ (! slows or hurts a team)\n");
 		for (unsigned i = 0; i < NODES_DIFFERENCE_COLUMNS; i++)
-			text_addf(&table.lines, "\t%s", nodes_difference_headings[i]);
+			text_addf(&table.lines, "\t%s", nodes_difference_headings(&v)[i]);
 		text_add(&table.lines, "\n");
 		nodes_each_difference(&v, difference_row, &table);
 		info_columns(out, text_str(&table.lines));

@@ -72,8 +72,8 @@ struct record_clock {
 struct record_node {
 	char name[64];
 	enum record_node_state state;
-	char why[256]; /* not whole: whose journal, and what is wrong with it */
-	unsigned leader, ranks;
+	char why[256];		      /* not whole: whose journal, and what is wrong with it */
+	unsigned leader, last, ranks; /* lowest and highest rank, and how many */
 	struct record_clock joined, parted;
 	json_t *machine; /* facts of its lowest rank, and the GPUs that only the others saw; NULL: none */
 	struct series *series;

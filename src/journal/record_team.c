@@ -75,6 +75,8 @@ static bool take_ranks(struct record_node *n, unsigned index, const json_t *list
 		n->ranks++;
 		if ((unsigned)rank < n->leader)
 			n->leader = (unsigned)rank;
+		if ((unsigned)rank > n->last)
+			n->last = (unsigned)rank;
 	}
 	return true;
 }

@@ -127,9 +127,7 @@ static void add_header(struct text *out, const struct view *v)
 	html_add(out, v->headline);
 	text_add(out, "</h1><p class=\"muted\">");
 	view_run_counts(&counts, v);
-	if (v->aside_count)
-		text_add(&counts, ". ");
-	view_aside(&counts, v);
+	view_aside(&counts, v, ". ");
 	html_add(out, text_str(&counts));
 	text_release(&counts);
 	if (view_ends_early(&counts, r))

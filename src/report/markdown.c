@@ -67,12 +67,12 @@ static void add_head(struct text *out, const struct view *v)
 	text_add(out, "**\n\n");
 	view_run_counts(out, v);
 	text_add(out, ".\n");
-	if (v->aside_count) {
-		view_aside(&t, v);
+	view_aside(&t, v, "");
+	if (t.size) {
 		markdown_text(out, text_str(&t));
 		text_add(out, ".\n");
-		text_release(&t);
 	}
+	text_release(&t);
 	if (view_stated(&t, v)) {
 		text_addf(out, "\n**%s**, ", verdict_name(v->in->judged->stated.verdict));
 		markdown_text(out, text_str(&t));

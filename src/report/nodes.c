@@ -6,8 +6,15 @@
 #include "report/words.h"
 
 const char *const nodes_headings[NODES_COLUMNS] = {"node", "state", "ranks", "GPUs", "clock"};
-const char *const nodes_difference_headings[NODES_DIFFERENCE_COLUMNS] = {"fact", "most nodes", "the others",
-									 "what it does"};
+const char *const *nodes_difference_headings(const struct view *v)
+{
+	static const char *const of_two[NODES_DIFFERENCE_COLUMNS] = {"fact", "the first node", "the other",
+								     "what it does"};
+	static const char *const of_more[NODES_DIFFERENCE_COLUMNS] = {"fact", "most nodes", "the others",
+								      "what it does"};
+
+	return v->in->record->node_count == 2 ? of_two : of_more;
+}
 
 bool nodes_any(const struct view *v)
 {
@@ -47,13 +54,13 @@ static void span_text(char *out, size_t size, double ns)
 }
 
 /* "3.250 ms ahead of rank 0's, ± 40 ns; 1.0 µs more at the end" */
-static void clock_text(char *out, size_t size, const struct record_node *n)
+static void clock_text(char *out, size_t size, const struct record *r, const struct record_node *n)
 {
 	char offset[32], error[32], drift[32] = "";
 	double more;
 
 	if (!n->leader) {
-		text_copy(out, size, "the others' are shown on it");
+		text_copy(out, size, r->node_count > 1 ? "the others' are shown on it" : "its own");
 		return;
 	}
 	if (!n->joined.known) {
@@ -94,13 +101,15 @@ static bool crowded(const struct record_node *n)
 	return cpus_of(n) && n->ranks > cpus_of(n);
 }
 
-/* "4 from rank 0 on, in turns on 2 CPUs" */
+/* "ranks 0 to 3, in turns on 2 CPUs"; "4 of ranks 0 to 6" where other nodes have some of them */
 static void ranks_text(char *out, size_t size, const struct record_node *n)
 {
 	if (n->ranks == 1)
 		snprintf(out, size, "rank %u", n->leader);
+	else if (n->last - n->leader + 1 == n->ranks)
+		snprintf(out, size, "ranks %u to %u", n->leader, n->last);
 	else
-		snprintf(out, size, "%u from rank %u on", n->ranks, n->leader);
+		snprintf(out, size, "%u of ranks %u to %u", n->ranks, n->leader, n->last);
 	if (crowded(n))
 		snprintf(out + strlen(out), size - strlen(out), ", in turns on %u CPU%s", cpus_of(n),
 			 cpus_of(n) == 1 ? "" : "s");
@@ -127,7 +136,7 @@ void nodes_each(const struct view *v, nodes_visit *visit, void *arg)
 		state_text(&state, v, n);
 		ranks_text(ranks, sizeof(ranks), n);
 		gpus_text(gpus, sizeof(gpus), n);
-		clock_text(clock, sizeof(clock), n);
+		clock_text(clock, sizeof(clock), r, n);
 		visit(arg, n->state == NODE_WHOLE && !crowded(n) ? VERDICT_MEASURED : VERDICT_WARN,
 		      (const char *const[NODES_COLUMNS]){name, text_str(&state), ranks, gpus, clock});
 		text_release(&state);

@@ -8,8 +8,8 @@
 enum { NODES_COLUMNS = 5, NODES_DIFFERENCE_COLUMNS = 4 };
 /* "node", "state", "ranks", "GPUs", "clock" */
 extern const char *const nodes_headings[NODES_COLUMNS];
-/* "fact", "most nodes", "the others", "what it does" */
-extern const char *const nodes_difference_headings[NODES_DIFFERENCE_COLUMNS];
+/* "fact", "most nodes", "the others", "what it does"; of two nodes the first and the other */
+const char *const *nodes_difference_headings(const struct view *v);
 
 /* False: a run of one process; there is no such section. */
 bool nodes_any(const struct view *v);

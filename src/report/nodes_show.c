@@ -50,7 +50,7 @@ void nodes_markdown(struct text *out, const struct view *v)
 		return;
 	}
 	text_add(out, "\n### Where nodes differ\n");
-	markdown_head(&differences, nodes_difference_headings);
+	markdown_head(&differences, nodes_difference_headings(v));
 	nodes_each_difference(v, markdown_row, &differences);
 }
 
@@ -87,7 +87,7 @@ void nodes_html(struct text *out, const struct view *v)
 	text_add(out, "</tbody></table></div>\n");
 	if (v->in->judged->difference_count) {
 		text_add(out, "<h3>Where nodes differ</h3>\n");
-		html_head(&differences, nodes_difference_headings);
+		html_head(&differences, nodes_difference_headings(v));
 		nodes_each_difference(v, html_row, &differences);
 		text_add(out, "</tbody></table></div>\n");
 	} else {

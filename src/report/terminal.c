@@ -163,9 +163,7 @@ static void add_head(const struct paint *p, const struct view *v)
 	text_add(p->out, "\n");
 	text_release(&line);
 	view_run_counts(&line, v);
-	if (v->aside_count)
-		text_add(&line, "; ");
-	view_aside(&line, v);
+	view_aside(&line, v, "; ");
 	width_wrap(p->out, text_str(&line), p->columns, 0, 2);
 	text_add(p->out, "\n");
 	text_release(&line);

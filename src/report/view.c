@@ -77,6 +77,38 @@ static void add_group(struct view *v, const struct record_case *lead)
 	view_target_name(g->name, sizeof(g->name), v, lead, &g->gpu);
 }
 
+static int by_key(const void *a, const void *b)
+{
+	const struct view_row *const *x = a, *const *y = b;
+
+	return strcmp((*x)->c->key, (*y)->c->key);
+}
+
+/* Cases of the group that nobody was asked for: not those that another rank of the node does, and of each of
+ * the ranks alike. */
+static enum status count_aside(const struct view *v, struct view_group *g, struct error *err)
+{
+	const struct view_row **row = calloc(g->count + 1, sizeof(const struct view_row *));
+
+	if (!row)
+		return error_set(err, STATUS_NO_RESOURCE, "no memory for %zu rows", g->count);
+	for (size_t i = 0; i < g->count; i++)
+		row[i] = &v->rows[g->first + i];
+	qsort(row, g->count, sizeof(const struct view_row *), by_key);
+	for (size_t i = 0, end; i < g->count; i = end) {
+		bool aside = true;
+		size_t of_a_rank = 0;
+
+		for (end = i; end < g->count && !strcmp(row[end]->c->key, row[i]->c->key); end++) {
+			aside = aside && row[end]->aside;
+			of_a_rank += row[end]->c->rank == row[i]->c->rank;
+		}
+		g->aside += aside ? of_a_rank : 0;
+	}
+	free(row);
+	return STATUS_OK;
+}
+
 /* Rows become contiguous by target, targets in the order of their first case, cases in plan order. */
 static enum status build_rows(struct view *v, struct error *err)
 {
@@ -88,12 +120,12 @@ static enum status build_rows(struct view *v, struct error *err)
 			add_group(v, &r->cases[i]);
 	for (size_t g = 0; g < v->group_count; g++) {
 		struct view_group *group = &v->groups[g];
+		enum status st;
 
 		group->first = at;
 		group->worst = VERDICT_SKIP;
 		for (size_t i = 0; i < r->case_count; i++) {
 			const struct judgement *j = &v->in->judged->of_case[i];
-			enum status st;
 
 			if (strcmp(r->cases[i].where, group->lead->where))
 				continue;
@@ -122,6 +154,9 @@ static enum status build_rows(struct view *v, struct error *err)
 			    (j->verdict != VERDICT_UNKNOWN || record_asks_judgement(&r->cases[i])))
 				group->worst = j->verdict; /* nobody asked for the others to be judged */
 		}
+		st = count_aside(v, group, err);
+		if (st)
+			return st;
 	}
 	return STATUS_OK;
 }

@@ -36,6 +36,7 @@ struct view_group {
 	size_t tabled;			  /* of them: rows for the table of figures */
 	bool clock, power, temperature;	  /* some row of the table has one */
 	size_t asked;			  /* of them: not aside; 0: the group is not shown */
+	size_t aside;			  /* cases that no rank was asked for */
 	unsigned verdicts[VERDICT_COUNT]; /* of those asked for */
 	enum verdict worst;
 };
@@ -126,7 +127,7 @@ struct view {
 	size_t unjudged_count;
 	struct view_knob *knobs;
 	size_t knob_count;
-	size_t aside_count;
+	size_t aside_count;  /* rows aside; of ranks of one node each has its own of what one of them does */
 	size_t search_count; /* cases that searched what is bad with another */
 	size_t round_count,
 		asked_count; /* rounds that another of their case counts for; the rest but those aside */
@@ -158,8 +159,9 @@ bool view_group_any(const struct view *v, size_t group);
 bool view_group_quiet(const struct view_group *g);
 /* A fold that asks for something stands above the table, the others below it. */
 bool view_fold_above(const struct view_fold *f);
-/* "61 more cases of the suite are for other targets (gpu, node)"; nothing where there are none. */
-void view_aside(struct text *out, const struct view *v);
+/* "61 more cases of the suite are for other targets (gpu, node)" behind `before`; nothing where there are
+ * none. */
+void view_aside(struct text *out, const struct view *v, const char *before);
 /* "stated: all that was stated is here"; false: nothing was stated. */
 bool view_stated(struct text *out, const struct view *v);
 /* Behind "the": that the record is not the whole run, and from which line on; false: it is. */

@@ -315,16 +315,19 @@ void view_shape_release(struct view *v)
 	free(v->matrices);
 }
 
-void view_aside(struct text *out, const struct view *v)
+void view_aside(struct text *out, const struct view *v, const char *before)
 {
+	size_t count = 0;
 	bool first = true;
 
-	if (!v->aside_count)
+	for (size_t g = 0; g < v->group_count; g++)
+		count += v->groups[g].aside;
+	if (!count)
 		return;
-	text_addf(out, "%zu more %s of the suite %s for other targets (", v->aside_count,
-		  v->aside_count == 1 ? "case" : "cases", v->aside_count == 1 ? "is" : "are");
+	text_addf(out, "%s%zu more %s of the suite %s for other targets (", before, count,
+		  count == 1 ? "case" : "cases", count == 1 ? "is" : "are");
 	for (size_t g = 0; g < v->group_count; g++) {
-		if (v->groups[g].asked == v->groups[g].count)
+		if (!v->groups[g].aside)
 			continue;
 		text_addf(out, "%s%s", first ? "" : ", ", v->groups[g].target);
 		first = false;

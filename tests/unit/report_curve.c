@@ -103,7 +103,7 @@ static void test_report_curve__what_nobody_asked_for_is_counted_in_one_line(void
 
 	(void)state;
 	load(&b);
-	view_aside(&t, &b.v);
+	view_aside(&t, &b.v, "");
 	assert_string_equal(text_str(&t), "3 more cases of the suite are for other targets (gpu)");
 	report_html(&html, &b.s.in);
 	report_markdown(&md, &b.s.in);

@@ -17,6 +17,58 @@ static void another_driver_on_node_b(const char *dir)
 	}
 }
 
+static void keep_ranks(void *arg, enum verdict verdict, const char *const *cells)
+{
+	(void)verdict;
+	text_addf(arg, "%s;", cells[2]);
+}
+
+/* As srun --distribution=cyclic deals them. */
+static void test_nodes__ranks_of_a_node_that_others_stand_between(void **state)
+{
+	struct text ranks = {0};
+	struct shown s;
+	struct view v;
+
+	another_driver_on_node_b(*state);
+	shown_read(&s, *state);
+	assert_non_null(strstr(text_str(&s.text[REPORT_MARKDOWN]), "| the first node | the other |"));
+	s.j.record.node[1].last = 6;
+	assert_int_equal(view_build(&v, &s.j.in, NULL), STATUS_OK);
+	nodes_each(&v, keep_ranks, &ranks);
+	assert_string_equal(text_str(&ranks), "rank 0;2 of ranks 1 to 6;");
+	assert_string_equal(nodes_difference_headings(&v)[1], "the first node");
+	s.j.record.node_count = 3; /* of more there are most */
+	assert_string_equal(nodes_difference_headings(&v)[1], "most nodes");
+	s.j.record.node_count = 2;
+	text_release(&ranks);
+	view_release(&v);
+	shown_release(&s);
+}
+
+/* Ranks of one node: what the lowest did was asked for, what nobody did is one case. */
+static void test_nodes__what_another_rank_does_is_for_no_other_target(void **state)
+{
+	struct text t = {0};
+	struct shown s;
+	struct view v;
+
+	for (unsigned r = 0; r < TEAM_RANKS; r++) {
+		struct team_run o = team_rank(r);
+
+		o.aside = true;
+		team_write(*state, &o);
+	}
+	shown_read(&s, *state);
+	assert_int_equal(view_build(&v, &s.j.in, NULL), STATUS_OK);
+	view_aside(&t, &v, ". ");
+	assert_string_equal(text_str(&t),
+			    ". 2 more cases of the suite are for other targets (node-a/cpu, node-b/cpu)");
+	text_release(&t);
+	view_release(&v);
+	shown_release(&s);
+}
+
 static void test_nodes__who_was_there_and_what_differs(void **state)
 {
 	struct text csv = {0};
@@ -28,6 +80,7 @@ static void test_nodes__who_was_there_and_what_differs(void **state)
 	shown_read(&s, *state);
 	shown_all_say(&s, "node-b");
 	shown_all_say(&s, "5.000 ms ahead of rank 0");
+	shown_all_say(&s, "ranks 1 to 2");
 	shown_all_say(&s, "1.0 µs more at the end");
 	shown_all_say(&s, "driver: version");
 	shown_all_say(&s, "570: node-b");
@@ -236,6 +289,8 @@ static void test_nodes__the_same_advice_for_many_is_said_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		scratch_test(test_nodes__ranks_of_a_node_that_others_stand_between),
+		scratch_test(test_nodes__what_another_rank_does_is_for_no_other_target),
 		scratch_test(test_nodes__who_was_there_and_what_differs),
 		scratch_test(test_nodes__lists_of_other_lengths),
 		scratch_test(test_nodes__a_missing_node_is_told_and_nothing_passes),

@@ -18,6 +18,7 @@ struct team_run { /* what a test changes of one rank's journal */
 	unsigned says_rank, says_size;
 	double rate;	      /* of its GPU; 0: 1e12 */
 	bool open, unplanned; /* no close; no plan either */
+	bool aside;	      /* plans what its node's lowest rank does, and a case that nobody asked for */
 	const char *more;     /* bytes behind */
 };
 
@@ -85,6 +86,14 @@ static inline void team_lines(struct text *t, const struct team_run *o)
 	if (o->rank < 2) /* a node's lowest rank alone */
 		text_add(t, ",{'case':3,'key':'memory engine=c','probe':'memory','engine':'c','options':{},'kind':'timed','target':"
 			    "'cpu','phases':'headline','require':'measured','work':{'limit':'memory'},'skip':null}");
+	else if (o->aside)
+		text_add(t, ",{'case':3,'key':'memory engine=c','probe':'memory','engine':'c','options':{},'kind':'timed','target':"
+			    "'cpu','phases':'headline','require':'measured','skip':{'status':'unsupported','cause':'not_asked',"
+			    "'reason':'rank 1 does it for this node'}}");
+	if (o->aside)
+		text_add(t, ",{'case':4,'key':'gemm engine=c','probe':'gemm','engine':'c','options':{},'kind':'timed','target':"
+			    "'cpu','phases':'headline','require':'measured','skip':{'status':'unsupported','cause':'not_asked',"
+			    "'reason':'not on the target asked for'}}");
 	text_add(t, "]}]}\n");
 	for (unsigned id = 0; id < (o->rank < 2 ? 4u : 3u); id++)
 		team_lines_case(t, o, id, 11000 + 2000 * id);
