@@ -90,11 +90,20 @@ enum status workspace_sums(struct back *back, int64_t rows, int64_t cols, struct
 	return arena_mat(back->arena, MEM_WORKSPACE, sums, "sums of blocks", err);
 }
 
-enum status workspace_delta(struct back *back, const struct attention *at, const struct batch *b,
-			    struct mat *delta, struct error *err)
+/* Of the kernels that need most: dQ in single precision and two numbers a row and head, where rows are padded
+ * to whole tiles a document. */
+uint64_t workspace_attention_bytes(const struct attention *at, int64_t tokens)
 {
-	*delta = (struct mat){.rows = b->tokens, .cols = at->heads, .dtype = DTYPE_F32};
-	return arena_mat(back->arena, MEM_WORKSPACE, delta, "sums of attention's rows", err);
+	return 2 * ((uint64_t)tokens + 128) * (uint64_t)at->heads * (uint64_t)(at->head_dim + 2) *
+	       sizeof(float);
+}
+
+enum status workspace_attention_bwd(struct back *back, const struct attention *at, const struct batch *b,
+				    struct mat *room, struct error *err)
+{
+	*room = (struct mat){
+		.rows = 1, .cols = (int64_t)workspace_attention_bytes(at, b->tokens), .dtype = DTYPE_U8};
+	return arena_mat(back->arena, MEM_WORKSPACE, room, "sums of attention's backward pass", err);
 }
 
 enum status workspace_reduce(struct back *back, const struct mat *x, struct mat *sums, struct error *err)

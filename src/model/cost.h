@@ -29,10 +29,14 @@ enum status workspace_blocks(struct back *back, const struct gemm *g, struct mat
  * into documents. */
 enum { BATCH_TOKEN, BATCH_POSITION, BATCH_TARGET, BATCH_TRAINED, BATCH_STARTS, BATCH_LISTS };
 enum status workspace_batch(struct back *back, const struct batch *b, struct mat *lists, struct error *err);
-/* A GPU's: sums of at most `rows` blocks over columns, and attention's delta. */
+/* A GPU's: sums of at most `rows` blocks over columns; what attention's backward pass has beside its
+ * operands. */
 enum status workspace_sums(struct back *back, int64_t rows, int64_t cols, struct mat *sums,
 			   struct error *err);
-enum status workspace_delta(struct back *back, const struct attention *at, const struct batch *b,
-			    struct mat *delta, struct error *err);
+uint64_t workspace_attention_bytes(const struct attention *at, int64_t tokens);
+enum status workspace_attention_bwd(struct back *back, const struct attention *at, const struct batch *b,
+				    struct mat *room, struct error *err);
+/* A GPU keeps lse by document, each as long as the longest: so many times the rows may they be. */
+enum { ATTENTION_LSE_ROOM = 4 };
 enum status workspace_reduce(struct back *back, const struct mat *x, struct mat *sums, struct error *err);
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forward and backward over all layers; the head is head.c's. */
 #include <stdlib.h>
+#include "model/cost.h"
 #include "model/head.h"
 #include "model/mat.h"
 
@@ -80,6 +81,8 @@ static enum status place_saved(const struct pass *p, struct error *err)
 			.dtype = f->stat ? back->stat : back->dtype,
 		};
 
+		if (back->kind == BACK_GPU && f->at == offsetof(struct layer_saved, lse))
+			m.rows *= ATTENTION_LSE_ROOM;
 		for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++) {
 			if (f->cols && (kept || layer == 0))
 				st = arena_mat(back->arena, kept ? MEM_SAVED : MEM_SCRATCH, &m, f->name, err);

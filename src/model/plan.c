@@ -128,7 +128,7 @@ static enum status plan_attention_bwd(struct back *back, const struct attention 
 {
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct mat tile;
-	enum status st = back->kind == BACK_GPU ? workspace_delta(back, at, b, &tile, err)
+	enum status st = back->kind == BACK_GPU ? workspace_attention_bwd(back, at, b, &tile, err)
 						: workspace_attention(back, b, true, &tile, err);
 
 	cost_attention(back, at, b, true);

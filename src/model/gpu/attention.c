@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention of a packed micro-batch: by cuDNN where all documents are of one length and its kernels take it,
- * else by ours. One of them does both passes of a batch: they keep lse in different order.
+ * Attention of a packed micro-batch. Documents of one length: by cuDNN where its kernels take them; else, and
+ * documents of any lengths, by our tensor-core kernels where they take them; else by our plain ones. One of
+ * them does both passes of a batch: they keep lse in different order.
  */
 #include <stdlib.h>
+#include "gpu/attention_own.h"
+#include "gpu/attention_own_backward.h"
 #include "gpu/sdpa.h"
 #include "kernel/train_attention.h"
 #include "model/gpu/internal.h"
@@ -17,11 +20,23 @@ struct pair {
 	struct sdpa_plan *forward, *backward; /* NULL, both: cuDNN does not take it */
 };
 
+/* Our tensor-core kernels, for the batch that is worked on: making them costs little. */
+struct fast {
+	int64_t docs, tokens, length; /* of the longest */
+	bool one_length;
+	struct attention at;
+	int64_t ld_qkv, ld_o;
+	struct attention_own *forward; /* NULL, both: they do not take it */
+	struct attention_own_backward *backward;
+	uint64_t workspace;
+};
+
 struct attends {
 	const struct gpu_state *gpu;
 	struct sdpa *sdpa; /* NULL: our kernels alone */
 	struct pair *pair;
 	size_t count, room;
+	struct fast fast;
 	char name[64];
 };
 
@@ -57,6 +72,12 @@ enum status attends_create(struct attends **out, const struct gpu_state *g, stru
 	return open_library(a, err);
 }
 
+static void fast_release(struct fast *f)
+{
+	attention_own_destroy(&f->forward);
+	attention_own_backward_destroy(&f->backward);
+}
+
 void attends_release(struct attends **out)
 {
 	struct attends *a = *out;
@@ -68,6 +89,7 @@ void attends_release(struct attends **out)
 		sdpa_plan_destroy(&a->pair[i].backward);
 	}
 	sdpa_close(&a->sdpa);
+	fast_release(&a->fast);
 	free(a->pair);
 	free(a);
 	*out = NULL;
@@ -97,27 +119,34 @@ static struct attention_strides strides_of(int64_t length, int64_t ld, int head_
 		.batch = (uint64_t)(length * ld), .head = (uint64_t)head_dim, .row = (uint64_t)ld};
 }
 
-static enum status plan(struct attends *a, const struct pair *p, enum sdpa_direction direction,
-			struct sdpa_plan **out, struct error *err)
+static struct attention_problem problem_of(const struct attention *at, int64_t docs, int64_t length,
+					   int64_t ld_qkv, int64_t ld_o)
 {
-	const struct attention_strides qkv = strides_of(p->length, p->ld_qkv, p->at.head_dim);
-	const struct attention_problem problem = {
+	const struct attention_strides qkv = strides_of(length, ld_qkv, at->head_dim);
+
+	return (struct attention_problem){
 		.type = ATTENTION_BF16,
 		.out_type = ATTENTION_BF16,
-		.batch = (uint32_t)p->docs,
-		.heads = (uint32_t)p->at.heads,
-		.kv_heads = (uint32_t)p->at.kv_heads,
-		.q_len = (uint32_t)p->length,
-		.kv_len = (uint32_t)p->length,
-		.head_dim = (uint32_t)p->at.head_dim,
+		.batch = (uint32_t)docs,
+		.heads = (uint32_t)at->heads,
+		.kv_heads = (uint32_t)at->kv_heads,
+		.q_len = (uint32_t)length,
+		.kv_len = (uint32_t)length,
+		.head_dim = (uint32_t)at->head_dim,
 		.mask = ATTENTION_CAUSAL,
-		.scale = (double)p->at.scale,
+		.scale = (double)at->scale,
 		.q = qkv,
 		.k = qkv,
 		.v = qkv,
-		.o = strides_of(p->length, p->ld_o, p->at.head_dim),
+		.o = strides_of(length, ld_o, at->head_dim),
 		.want_lse = true,
 	};
+}
+
+static enum status plan(struct attends *a, const struct pair *p, enum sdpa_direction direction,
+			struct sdpa_plan **out, struct error *err)
+{
+	const struct attention_problem problem = problem_of(&p->at, p->docs, p->length, p->ld_qkv, p->ld_o);
 	enum status st = sdpa_plan_create(out, a->sdpa, &problem, direction, err);
 
 	return st ? st : sdpa_plan_first(*out, err);
@@ -201,8 +230,8 @@ static gpu_ptr heads_at(const struct mat *qkv, const struct attention *at, int f
 	return gpu_address(part.data);
 }
 
-static struct attention_operands operands(const struct attention *at, struct mat qkv, struct mat o,
-					  struct mat lse)
+static struct attention_operands operands(const struct attention *at, const struct batch *b, struct mat qkv,
+					  struct mat o, struct mat lse)
 {
 	return (struct attention_operands){
 		.q = heads_at(&qkv, at, 0),
@@ -210,10 +239,76 @@ static struct attention_operands operands(const struct attention *at, struct mat
 		.v = heads_at(&qkv, at, at->heads + at->kv_heads),
 		.o = gpu_address(o.data),
 		.lse = gpu_address(lse.data),
+		.q_starts = one_length(b) ? 0 : gpu_address(b->starts),
+		.kv_starts = one_length(b) ? 0 : gpu_address(b->starts),
 	};
 }
 
-/* -- ours -- */
+/* -- our tensor-core kernels -- */
+
+/* lse is theirs: [documents][heads][longest], which must fit what a layer keeps. */
+static bool lse_fits(const struct batch *b)
+{
+	return b->docs * b->doc_len_max <= ATTENTION_LSE_ROOM * b->tokens;
+}
+
+/* The first candidate that the planned workspace holds. */
+static bool select_backward(struct fast *f, uint64_t room)
+{
+	struct error ignored = {0};
+
+	for (unsigned i = 0; i < attention_own_backward_count(f->backward); i++) {
+		f->workspace = attention_own_backward_workspace(f->backward, i);
+		if (f->workspace <= room && !attention_own_backward_select(f->backward, i, &ignored))
+			return true;
+	}
+	return false;
+}
+
+/* Those that do not take the problem are no error: the plain ones do. */
+static void make_fast(struct fast *f, const struct attends *a, const struct batch *b, uint64_t room)
+{
+	struct attention_problem p = problem_of(&f->at, f->docs, f->length, f->ld_qkv, f->ld_o);
+	struct error ignored = {0};
+	enum status st;
+
+	if (!f->one_length)
+		p.q_starts = p.kv_starts = (const uint32_t *)b->doc_start;
+	st = attention_own_create(&f->forward, a->gpu->device, &p, &ignored);
+	if (!st)
+		st = attention_own_backward_create(&f->backward, a->gpu->device, &p,
+						   a->gpu->options.deterministic, &ignored);
+	if (st || !select_backward(f, room))
+		fast_release(f);
+}
+
+/* *out NULL: the plain kernels. */
+static void fast_of(struct attends *a, const struct attention *at, const struct batch *b, int64_t ld_qkv,
+		    int64_t ld_o, const struct fast **out)
+{
+	struct fast *f = &a->fast, wanted = {.docs = b->docs,
+					     .tokens = b->tokens,
+					     .length = b->doc_len_max,
+					     .one_length = one_length(b) > 0,
+					     .at = *at,
+					     .ld_qkv = ld_qkv,
+					     .ld_o = ld_o};
+
+	*out = NULL;
+	if (!lse_fits(b))
+		return;
+	if (f->docs != wanted.docs || f->tokens != wanted.tokens || f->length != wanted.length ||
+	    f->one_length != wanted.one_length || f->ld_qkv != ld_qkv || f->ld_o != ld_o ||
+	    memcmp(&f->at, at, sizeof(*at))) {
+		fast_release(f);
+		*f = wanted;
+		make_fast(f, a, b, workspace_attention_bytes(at, b->tokens));
+	}
+	if (f->forward)
+		*out = f;
+}
+
+/* -- our plain kernels -- */
 
 static struct train_attention_args own_args(const struct attention *at, const struct batch *b, struct mat qkv,
 					    struct mat o, struct mat lse)
@@ -251,8 +346,9 @@ enum status gpu_attention_forward(struct back *back, const struct attention *at,
 				  struct mat qkv, struct mat o, struct mat lse, struct error *err)
 {
 	const struct train_attention_args args = own_args(at, b, qkv, o, lse);
-	const struct attention_operands operand = operands(at, qkv, o, lse);
+	const struct attention_operands operand = operands(at, b, qkv, o, lse);
 	struct gpu_state *g = gpu_of(back);
+	const struct fast *fast = NULL;
 	const struct pair *pair;
 	enum status st = pair_of(g->attends, at, b, qkv.ld, o.ld, &pair, err);
 
@@ -261,59 +357,73 @@ enum status gpu_attention_forward(struct back *back, const struct attention *at,
 		st = gpu_part(g, GPU_PART_ATTENTION, err);
 	if (st)
 		return st;
-	return pair ? sdpa_plan_enqueue(pair->forward, &operand, NULL, g->stream, err)
+	if (pair)
+		return sdpa_plan_enqueue(pair->forward, &operand, NULL, g->stream, err);
+	fast_of(g->attends, at, b, qkv.ld, o.ld, &fast);
+	return fast ? attention_own_enqueue(fast->forward, &operand, g->stream, err)
 		    : run_own(back, GPU_KERNEL_ATTENTION, at, b, at->heads, &args, err);
 }
 
 static enum status own_bwd(struct back *back, const struct attention *at, const struct batch *b,
-			   struct train_attention_args *args, struct error *err)
+			   const struct train_attention_args *args, struct error *err)
 {
-	const struct arena_mark mark = arena_mark(back->arena);
-	struct mat delta;
-	enum status st = workspace_delta(back, at, b, &delta, err);
+	enum status st = gpu_run(back, GPU_KERNEL_ATTENTION_DELTA,
+				 train_blocks((uint64_t)b->tokens, (uint64_t)at->heads * 64), TRAIN_THREADS,
+				 0, args, err);
 
-	if (!st) {
-		args->delta = gpu_address(delta.data);
-		st = gpu_run(back, GPU_KERNEL_ATTENTION_DELTA,
-			     train_blocks((uint64_t)b->tokens, (uint64_t)at->heads * 64), TRAIN_THREADS, 0,
-			     args, err);
-	}
 	if (!st)
 		st = run_own(back, GPU_KERNEL_ATTENTION_BWD_KV, at, b, at->kv_heads, args, err);
-	if (!st)
-		st = run_own(back, GPU_KERNEL_ATTENTION_BWD_Q, at, b, at->heads, args, err);
-	arena_reset(back->arena, &mark);
-	return st;
+	return st ? st : run_own(back, GPU_KERNEL_ATTENTION_BWD_Q, at, b, at->heads, args, err);
+}
+
+/* By whichever did the forward pass of this batch; `room` is what the plan has for any of them. */
+static enum status backward(struct back *back, const struct attention *at, const struct batch *b,
+			    const struct pair *pair, struct train_attention_args *args, struct mat qkv,
+			    struct mat o, struct mat lse, struct mat dqkv, gpu_ptr room, struct error *err)
+{
+	const struct attention_operands operand = operands(at, b, qkv, o, lse);
+	const struct sdpa_gradients gradients = {
+		.d_o = args->d_o,
+		.d_q = heads_at(&dqkv, at, 0),
+		.d_k = heads_at(&dqkv, at, at->heads),
+		.d_v = heads_at(&dqkv, at, at->heads + at->kv_heads),
+	};
+	struct gpu_state *g = gpu_of(back);
+	const struct fast *fast = NULL;
+
+	if (pair)
+		return sdpa_plan_enqueue(pair->backward, &operand, &gradients, g->stream, err);
+	fast_of(g->attends, at, b, qkv.ld, o.ld, &fast);
+	if (fast)
+		return attention_own_backward_enqueue(fast->backward, &operand, &gradients, room, g->stream,
+						      err);
+	args->delta = room;
+	return own_bwd(back, at, b, args, err);
 }
 
 enum status gpu_attention_bwd(struct back *back, const struct attention *at, const struct batch *b,
 			      struct mat qkv, struct mat o, struct mat lse, struct mat d_o, struct mat dqkv,
 			      struct error *err)
 {
+	const struct arena_mark mark = arena_mark(back->arena);
 	struct train_attention_args args = own_args(at, b, qkv, o, lse);
-	const struct attention_operands operand = operands(at, qkv, o, lse);
-	const struct sdpa_gradients gradients = {
-		.d_o = gpu_address(d_o.data),
-		.d_q = heads_at(&dqkv, at, 0),
-		.d_k = heads_at(&dqkv, at, at->heads),
-		.d_v = heads_at(&dqkv, at, at->heads + at->kv_heads),
-	};
-	struct gpu_state *g = gpu_of(back);
 	const struct pair *pair;
-	enum status st = pair_of(g->attends, at, b, qkv.ld, o.ld, &pair, err);
+	struct mat room;
+	enum status st = pair_of(gpu_of(back)->attends, at, b, qkv.ld, o.ld, &pair, err);
 
 	cost_attention(back, at, b, true);
-	if (!st && pair && (d_o.ld != o.ld || dqkv.ld != qkv.ld))
-		st = error_set(err, STATUS_BUG, "gradients of attention are laid out unlike its operands");
-	if (!st)
-		st = gpu_part(g, GPU_PART_ATTENTION_BWD, err);
-	if (st)
-		return st;
-	if (pair)
-		return sdpa_plan_enqueue(pair->backward, &operand, &gradients, g->stream, err);
 	args.d_o = gpu_address(d_o.data);
 	args.dqkv = gpu_address(dqkv.data);
 	args.ld_d_o = d_o.ld;
 	args.ld_dqkv = dqkv.ld;
-	return own_bwd(back, at, b, &args, err);
+	if (!st && (d_o.ld != o.ld || dqkv.ld != qkv.ld))
+		st = error_set(err, STATUS_BUG, "gradients of attention are laid out unlike its operands");
+	if (!st)
+		st = workspace_attention_bwd(back, at, b, &room, err);
+	if (!st)
+		st = gpu_part(gpu_of(back), GPU_PART_ATTENTION_BWD, err);
+	if (!st)
+		st = backward(back, at, b, pair, &args, qkv, o, lse, dqkv, gpu_address(room.data), err);
+	arena_reset(back->arena, &mark);
+	return st;
 }
