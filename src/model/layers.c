@@ -140,14 +140,24 @@ static enum status make_again(const struct layer_run *run, const struct layer *l
 		st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
 	if (!st)
 		st = back->ops->swiglu(back, s->gate_up, s->h, err);
+	if (!st && linear_tail(&l->qkv)) /* with what x A' is the tail of */
+		st = linear_remake(&run->linear, &l->qkv, s->n1, s->u_qkv, err);
+	if (!st && linear_tail(&l->gate_up))
+		st = linear_remake(&run->linear, &l->gate_up, s->n2, s->u_gate_up, err);
+	if (!st && linear_tail(&l->down))
+		st = linear_remake(&run->linear, &l->down, s->h, s->u_down, err);
 	return st;
 }
 
-static enum status scratch(const struct layer_run *run, int64_t cols, struct mat *m, const char *name,
-			   struct error *err)
+static enum status scratch(const struct layer_run *run, int64_t cols, int64_t tail, struct mat *m,
+			   const char *name, struct error *err)
 {
-	*m = (struct mat){.rows = run->batch->tokens, .cols = cols, .dtype = run->linear.back->dtype};
-	return arena_mat(run->linear.back->arena, MEM_SCRATCH, m, name, err);
+	enum status st;
+
+	*m = (struct mat){.rows = run->batch->tokens, .cols = cols + tail, .dtype = run->linear.back->dtype};
+	st = arena_mat(run->linear.back->arena, MEM_SCRATCH, m, name, err);
+	m->cols = cols;
+	return st;
 }
 
 static enum status norm_bwd(const struct layer_run *run, const struct weight *w, struct mat dy, struct mat x,
@@ -165,10 +175,10 @@ static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, c
 	struct back *back = run->linear.back;
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct mat dh, dn;
-	enum status st = scratch(run, run->shape->hidden, &dn, "gradient of a norm", err);
+	enum status st = scratch(run, run->shape->hidden, 0, &dn, "gradient of a norm", err);
 
 	if (!st)
-		st = scratch(run, run->shape->ffn, &dh, "gradient of h", err);
+		st = scratch(run, run->shape->ffn, 0, &dh, "gradient of h", err);
 	if (!st)
 		st = linear_backward(&run->linear, &l->down, s->h, s->u_down, dx, dh, err);
 	if (!st)
@@ -191,12 +201,12 @@ static enum status attention_bwd(const struct layer_run *run, const struct layer
 	const struct attention at = attention_of(run->shape);
 	const bool norm_wanted = input_wanted || l->norm1.grad.rows;
 	struct mat d_o, dqkv, dn = {0};
-	enum status st = scratch(run, s->o.cols, &d_o, "gradient of attention", err);
+	enum status st = scratch(run, s->o.cols, linear_tail(&l->o), &d_o, "gradient of attention", err);
 
 	if (!st)
-		st = scratch(run, s->qkv.cols, &dqkv, "gradient of q, k, v", err);
+		st = scratch(run, s->qkv.cols, linear_tail(&l->qkv), &dqkv, "gradient of q, k, v", err);
 	if (!st && norm_wanted)
-		st = scratch(run, run->shape->hidden, &dn, "gradient of a norm", err);
+		st = scratch(run, run->shape->hidden, 0, &dn, "gradient of a norm", err);
 	if (!st)
 		st = linear_backward(&run->linear, &l->o, s->o, s->u_o, dx, d_o, err);
 	if (!st)

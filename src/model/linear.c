@@ -7,6 +7,20 @@ bool linear_is_trained(const struct linear *l)
 	return l->adapters > 0 || l->w.grad.rows > 0 || l->bias.grad.rows > 0;
 }
 
+int64_t linear_tail(const struct linear *l)
+{
+	return l->block.rows ? l->adapters * l->rank : 0;
+}
+
+/* m with its tail. */
+static struct mat with_tail(const struct linear *l, const struct mat *m)
+{
+	struct mat wide = *m;
+
+	wide.cols += linear_tail(l);
+	return wide;
+}
+
 /* d = alpha op(a) op(b) + beta d */
 static enum status product(struct back *back, struct mat a, bool trans_a, struct mat b, bool trans_b,
 			   float alpha, float beta, struct mat d, struct error *err)
@@ -55,7 +69,8 @@ static enum status down(const struct linear_run *run, const struct linear *l, st
 	enum status st;
 
 	if (run->dropout_p == 0)
-		return product(run->back, x, false, l->a.w, true, 1, 0, u, err);
+		return product(run->back, x, false, l->a.w, true, linear_tail(l) ? l->lora_scale : 1, 0, u,
+			       err);
 	st = place_masked(run, &x, &masked, err);
 	for (int i = 0; !st && i < l->adapters; i++) {
 		const struct dropout mask = mask_of(run, l, i);
@@ -67,6 +82,24 @@ static enum status down(const struct linear_run *run, const struct linear *l, st
 	}
 	arena_reset(run->back->arena, &mark);
 	return st;
+}
+
+static enum status forward_extended(const struct linear_run *run, const struct linear *l, struct mat x,
+				    struct mat y, struct mat residual, struct mat u, struct error *err)
+{
+	const struct gemm both = {
+		.a = with_tail(l, &x),
+		.b = mat_rows(&l->block, 0, l->out),
+		.c = residual,
+		.d = y,
+		.bias = l->bias.w,
+		.trans_b = true,
+		.alpha = 1,
+		.beta = residual.rows ? 1 : 0,
+	};
+	enum status st = down(run, l, x, u, err);
+
+	return st ? st : run->back->ops->gemm(run->back, &both, err);
 }
 
 enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
@@ -82,8 +115,11 @@ enum status linear_forward(const struct linear_run *run, const struct linear *l,
 		.alpha = 1,
 		.beta = residual.rows ? 1 : 0,
 	};
-	enum status st = run->back->ops->gemm(run->back, &base, err);
+	enum status st;
 
+	if (linear_tail(l))
+		return forward_extended(run, l, x, y, residual, u, err);
+	st = run->back->ops->gemm(run->back, &base, err);
 	if (st || !l->adapters)
 		return st;
 	st = down(run, l, x, u, err);
@@ -99,7 +135,7 @@ enum status linear_remake(const struct linear_run *run, const struct linear *l, 
 	return l->adapters ? down(run, l, x, u, err) : STATUS_OK;
 }
 
-/* v = s dy B for each adapter, and dB += s dy' u. */
+/* v = s dy B for each adapter, and dB += s dy' u, where s is in u already when extended. */
 static enum status up_bwd(const struct linear_run *run, const struct linear *l, struct mat u, struct mat dy,
 			  struct mat v, struct error *err)
 {
@@ -113,7 +149,7 @@ static enum status up_bwd(const struct linear_run *run, const struct linear *l, 
 			     mat_cols(&v, i * l->rank, l->rank), err);
 		if (!st)
 			st = product(run->back, slice, true, mat_cols(&u, i * l->rank, l->rank), false,
-				     l->lora_scale, 1, a->b.grad, err);
+				     linear_tail(l) ? 1 : l->lora_scale, 1, a->b.grad, err);
 	}
 	return st;
 }
@@ -164,12 +200,28 @@ static enum status adapters_bwd(const struct linear_run *run, const struct linea
 	return st;
 }
 
+static enum status backward_extended(const struct linear_run *run, const struct linear *l, struct mat x,
+				     struct mat u, struct mat dy, struct mat dx, struct error *err)
+{
+	const struct mat wide = with_tail(l, &dy);
+	const struct mat v = mat_cols(&wide, l->out, linear_tail(l));
+	enum status st = up_bwd(run, l, u, dy, v, err);
+
+	if (!st)
+		st = product(run->back, v, true, x, false, 1, 1, l->a.grad, err);
+	if (!st && dx.rows)
+		st = product(run->back, wide, false, mat_cols(&l->block, 0, l->in), false, 1, 0, dx, err);
+	return st;
+}
+
 enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
 			    struct mat dy, struct mat dx, struct error *err)
 {
 	struct back *back = run->back;
 	enum status st = STATUS_OK;
 
+	if (linear_tail(l))
+		return backward_extended(run, l, x, u, dy, dx, err);
 	if (dx.rows)
 		st = product(back, dy, false, l->w.w, false, 1, 0, dx, err);
 	if (!st && l->w.grad.rows)
@@ -193,5 +245,24 @@ enum status linear_merge(struct back *back, struct linear *l, struct error *err)
 			     1, mat_rows(&l->w.w, l->adapter[i].out_begin, l->adapter[i].out), err);
 	if (!st)
 		l->adapters = 0;
+	return st;
+}
+
+enum status linear_clear(struct back *back, const struct linear *l, struct error *err)
+{
+	const int64_t tail = linear_tail(l);
+
+	return tail ? back->ops->zero(back, mat_view(&l->block, 0, l->in, l->out, tail), err) : STATUS_OK;
+}
+
+enum status linear_refresh(struct back *back, const struct linear *l, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	if (!linear_tail(l))
+		return STATUS_OK;
+	st = back->ops->convert(back, l->a.master, l->a.w, err);
+	for (int i = 0; !st && i < l->adapters; i++)
+		st = back->ops->convert(back, l->adapter[i].b.master, l->adapter[i].b.w, err);
 	return st;
 }

@@ -3,6 +3,10 @@
  * y = x W' + bias + residual + s * drop(x) A' B': the only file that knows what is added to a linear map.
  * Fused maps (q, k, v; gate, up) are one W of stacked rows; their adapters share one stacked A, and each has
  * its own B on its own columns of y.
+ *
+ * Extended, W, A and every B are views of one block, [W B; A 0] with B on its own rows and columns, and u = s
+ * x A' stands behind x's columns: then y = [x u] [W B]' and dx = [dy v] [W; A] with v = s dy B, which stands
+ * behind dy's, so that nothing goes over y and dx a second time. Without dropout alone.
  */
 #ifndef MODEL_LINEAR_H
 #define MODEL_LINEAR_H
@@ -24,6 +28,7 @@ struct adapter {
 struct linear {
 	int64_t in, out;
 	struct weight w, bias; /* [out, in]; [1, out] or absent */
+	struct mat block;      /* [out + adapters * rank, in + adapters * rank]; rows 0: not extended */
 	int64_t rank;
 	int adapters;	 /* 0 .. 3, in the order of their columns */
 	struct weight a; /* [adapters * rank, in] */
@@ -38,16 +43,25 @@ struct linear_run {
 	uint64_t dropout_seed, row_begin;
 };
 
-/* x [T, in]; residual [T, out] or absent, may be y; u [T, adapters * rank] is kept for backward. */
+/* x [T, in]; residual [T, out] or absent, may be y; u [T, adapters * rank] is kept for backward; extended, it
+ * is x's tail. */
 enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
 			   struct mat residual, struct mat u, struct error *err);
 /* u again, where forward's was not kept. */
 enum status linear_remake(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
 			  struct error *err);
-/* Adds to the gradient of what is trained; dx (absent: not wanted) becomes its gradient. */
+/* Extended, dy has a tail to work in. Adds to the gradient of what is trained; dx (absent: not wanted)
+ * becomes its gradient. */
 enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
 			    struct mat dy, struct mat dx, struct error *err);
 bool linear_is_trained(const struct linear *l);
+/* Columns that what the map reads, and the gradient of what it makes, have behind their own; 0: not extended.
+ */
+int64_t linear_tail(const struct linear *l);
 /* W += s B A on a W that is not trained: for generation. Its adapters are gone then. */
 enum status linear_merge(struct back *back, struct linear *l, struct error *err);
+/* Extended: the block's places that no B has become 0, once; A and B become what master holds. Else nothing.
+ */
+enum status linear_clear(struct back *back, const struct linear *l, struct error *err);
+enum status linear_refresh(struct back *back, const struct linear *l, struct error *err);
 #endif

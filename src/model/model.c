@@ -123,6 +123,7 @@ enum status model_create(struct model **out, const struct shape *shape, const st
 	m->shape = *shape;
 	m->full = options->full;
 	m->inference = options->inference;
+	m->separate = options->separate;
 	m->positions = options->positions;
 	m->blocks = options->blocks;
 	if (options->lora)
@@ -148,10 +149,27 @@ void model_release(struct model *m)
 	free(m);
 }
 
+/* Tails begin at multiples of 16 bytes, and nothing drops of x on its way to A. */
+static bool can_extend(const struct model *m, const struct back *back)
+{
+	enum { TOGETHER = 8 };
+	const struct shape *s = &m->shape;
+	const int64_t sizes = s->hidden | s->ffn | s->heads * s->head_dim | s->kv_heads * s->head_dim;
+
+	return back->kind == BACK_GPU && !m->inference && !m->separate && m->lora.targets &&
+	       !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 && sizes % TOGETHER == 0;
+}
+
 enum status model_place(struct model *m, struct back *back, struct error *err)
 {
 	const enum dtype flat = back->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
-	enum status st = params_place(&m->params, back->arena, flat, back->dtype, !m->inference, err);
+	enum dtype live = back->dtype;
+	enum status st;
+
+	m->extended = can_extend(m, back);
+	if (m->extended && !m->lora.save) /* the blocks are all there is of it */
+		live = flat;
+	st = params_place(&m->params, back->arena, flat, live, !m->inference, err);
 
 	if (!st)
 		st = tensors_place(m, back, err);
@@ -186,6 +204,18 @@ static enum status put_rope(const struct model *m, struct back *back, struct err
 	return st;
 }
 
+static enum status of_maps(const struct layer *l, struct back *back,
+			   enum status (*act)(struct back *, const struct linear *, struct error *),
+			   struct error *err)
+{
+	const struct linear *maps[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
+	enum status st = STATUS_OK;
+
+	for (int j = 0; !st && j < 4; j++)
+		st = act(back, maps[j], err);
+	return st;
+}
+
 enum status model_loaded(struct model *m, struct back *back, struct error *err)
 {
 	const struct mat *head = m->head.master.rows ? &m->head.master : &m->head.w;
@@ -194,6 +224,8 @@ enum status model_loaded(struct model *m, struct back *back, struct error *err)
 
 	if (!st)
 		st = put_rope(m, back, err);
+	for (int64_t i = 0; !st && m->extended && i < m->shape.layers; i++)
+		st = of_maps(&m->layer[i], back, linear_clear, err);
 	if (!st && m->shape.tied && head->data != embed->data)
 		st = back->ops->convert(back, *embed, *head, err);
 	return st ? st : model_refresh(m, back, err);
@@ -202,8 +234,11 @@ enum status model_loaded(struct model *m, struct back *back, struct error *err)
 enum status model_refresh(struct model *m, struct back *back, struct error *err)
 {
 	const struct params *p = &m->params;
+	enum status st = p->live.rows ? back->ops->convert(back, p->master, p->live, err) : STATUS_OK;
 
-	return p->live.rows ? back->ops->convert(back, p->master, p->live, err) : STATUS_OK;
+	for (int64_t i = 0; !st && m->extended && i < m->shape.layers; i++)
+		st = of_maps(&m->layer[i], back, linear_refresh, err);
+	return st;
 }
 
 enum status model_merge(struct model *m, struct back *back, struct error *err)

@@ -13,6 +13,7 @@
 struct model_options {
 	const struct peft_config *lora; /* NULL: none; rank 0 with `save` alone is allowed */
 	bool full;			/* every parameter is trained; not with lora */
+	bool separate;			/* adapters' products beside their map's, where both could be one */
 	bool inference;			/* neither gradient nor moments are placed */
 	int64_t positions;		/* longest document */
 	/* Inference: matrices of this file that it keeps in blocks (Q8_0, Q4_0, Q4_1) stay so; NULL: all are
@@ -23,7 +24,8 @@ struct model_options {
 struct model {
 	struct shape shape;
 	struct peft_config lora; /* rank 0: none */
-	bool full, inference;
+	bool full, inference, separate;
+	bool extended; /* adapters and maps are blocks (linear.h): model_place decides */
 	int64_t positions;
 	const struct weights *blocks;
 	struct weight embed, norm, head; /* head.w is embed.w where tied and not trained apart */

@@ -46,7 +46,7 @@ static void fields_of(const struct model *m, struct field out[SAVED_FIELDS])
 #define U(map)                                                                                               \
 	{.name = "u of " #map,                                                                               \
 	 .at = offsetof(struct layer_saved, u_##map),                                                        \
-	 .cols = l->map.adapters * l->map.rank,                                                              \
+	 .cols = linear_tail(&l->map) ? 0 : l->map.adapters * l->map.rank,                                   \
 	 .cheap = true},
 			U(qkv) U(o) U(gate_up) U(down)
 #undef U
@@ -55,6 +55,52 @@ static void fields_of(const struct model *m, struct field out[SAVED_FIELDS])
 	_Static_assert(sizeof(all) / sizeof(all[0]) == SAVED_FIELDS,
 		       "each matrix of struct layer_saved has a row");
 	memcpy(out, all, sizeof(all));
+}
+
+/* Columns behind a field's own: u behind what an extended map reads, v behind the gradient of what it makes,
+ * which lies as that does. */
+static int64_t tail_of(const struct model *m, size_t at)
+{
+	const struct layer *l = m->layer;
+	const struct {
+		size_t at;
+		const struct linear *map;
+	} tails[] = {
+		{offsetof(struct layer_saved, n1), &l->qkv},
+		{offsetof(struct layer_saved, qkv), &l->qkv},
+		{offsetof(struct layer_saved, o), &l->o},
+		{offsetof(struct layer_saved, n2), &l->gate_up},
+		{offsetof(struct layer_saved, h), &l->down},
+		{offsetof(struct layer_saved, gate_up), &l->gate_up},
+	};
+
+	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++)
+		if (tails[i].at == at)
+			return linear_tail(tails[i].map);
+	return 0;
+}
+
+/* x A' of an extended map is the tail of what it reads. */
+static void place_tails(const struct model *m, struct layer_saved *s)
+{
+	const struct layer *l = m->layer;
+	const struct {
+		const struct linear *map;
+		const struct mat *x;
+		struct mat *u;
+	} all[] = {{&l->qkv, &s->n1, &s->u_qkv},
+		   {&l->o, &s->o, &s->u_o},
+		   {&l->gate_up, &s->n2, &s->u_gate_up},
+		   {&l->down, &s->h, &s->u_down}};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct mat wide = *all[i].x;
+
+		if (!linear_tail(all[i].map))
+			continue;
+		wide.cols = wide.ld;
+		*all[i].u = mat_cols(&wide, all[i].x->cols, linear_tail(all[i].map));
+	}
 }
 
 static struct mat *field_of(struct layer_saved *s, const struct field *f)
@@ -84,11 +130,15 @@ static enum status place_saved(const struct pass *p, struct error *err)
 		if (back->kind == BACK_GPU && f->at == offsetof(struct layer_saved, lse))
 			m.rows *= ATTENTION_LSE_ROOM;
 		for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++) {
+			m.cols = f->cols + tail_of(p->model, f->at);
 			if (f->cols && (kept || layer == 0))
 				st = arena_mat(back->arena, kept ? MEM_SAVED : MEM_SCRATCH, &m, f->name, err);
+			m.cols = f->cols;
 			*field_of(&saved->layer[layer], f) = m;
 		}
 	}
+	for (int64_t layer = 0; !st && layer < p->model->shape.layers; layer++)
+		place_tails(p->model, &saved->layer[layer]);
 	saved->out =
 		(struct mat){.rows = p->batch->tokens, .cols = p->model->shape.hidden, .dtype = back->dtype};
 	return st ? st : arena_mat(back->arena, MEM_SAVED, &saved->out, "output of the layers", err);
@@ -183,12 +233,16 @@ static enum status layers_backward(const struct pass *p, struct mat dx, struct e
 enum status model_backward(const struct pass *p, float grad_scale, double *loss_sum, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(p->back->arena);
-	struct mat dx = {.rows = p->batch->tokens, .cols = p->model->shape.hidden, .dtype = p->back->dtype};
+	const struct layer *l = p->model->layer;
+	const int64_t o = linear_tail(&l->o), down = linear_tail(&l->down), hidden = p->model->shape.hidden;
+	struct mat dx = {
+		.rows = p->batch->tokens, .cols = hidden + (o > down ? o : down), .dtype = p->back->dtype};
 	enum status st;
 
 	if (!p->batch->targets)
 		return STATUS_OK;
 	st = arena_mat(p->back->arena, MEM_SCRATCH, &dx, "gradient of the layers' output", err);
+	dx.cols = hidden;
 	if (!st)
 		st = p->back->ops->zero(p->back, dx, err);
 	if (!st)

@@ -110,6 +110,29 @@ static enum status place(struct model *m, struct back *back, struct weight *w, i
 	return STATUS_OK;
 }
 
+/* The linear map that a weight of struct layer is the W of; NULL: of none. */
+static struct linear *map_of(const struct layer *l, size_t weight)
+{
+	static const size_t maps[] = {offsetof(struct layer, qkv), offsetof(struct layer, o),
+				      offsetof(struct layer, gate_up), offsetof(struct layer, down)};
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+		if (weight == maps[i] + offsetof(struct linear, w))
+			return layer_linear(l, maps[i]);
+	return NULL;
+}
+
+static enum status place_block(struct back *back, struct linear *l, const char *name, struct error *err)
+{
+	const int64_t tail = l->adapters * l->rank;
+	enum status st;
+
+	l->block = (struct mat){.rows = l->out + tail, .cols = l->in + tail, .dtype = back->dtype};
+	st = arena_mat(back->arena, MEM_WEIGHTS, &l->block, name, err);
+	l->w = (struct weight){.w = mat_view(&l->block, 0, 0, l->out, l->in)};
+	return st;
+}
+
 /* Parts of one weight follow each other in the table, the first at 0. */
 static enum status place_layer(struct model *m, struct back *back, int64_t layer, struct error *err)
 {
@@ -120,6 +143,7 @@ static enum status place_layer(struct model *m, struct back *back, int64_t layer
 	layer_tensors(&m->shape, t);
 	for (int i = 0; !st && i < LAYER_TENSOR_COUNT; i++) {
 		int64_t rows = t[i].rows, cols = t[i].cols;
+		struct linear *map = map_of(&m->layer[layer], t[i].weight);
 
 		if (t[i].begin || !t[i].rows)
 			continue;
@@ -128,6 +152,10 @@ static enum status place_layer(struct model *m, struct back *back, int64_t layer
 			cols += t[i].rows > 1 ? 0 : t[j].cols;
 		}
 		tensor_name(name, layer, t[i].name);
+		if (m->extended && map && map->adapters) {
+			st = place_block(back, map, name, err);
+			continue;
+		}
 		st = place(m, back, layer_weight(&m->layer[layer], &t[i]), rows, cols, name,
 			   layer_kept_in(m, back, layer, t, i), err);
 	}
@@ -148,10 +176,15 @@ static enum status place_adapters(struct model *m, struct back *back, int64_t la
 				continue;
 			lora_name(name, layer, target, 'B');
 			st = place(m, back, &l->adapter[i].b, at.out, l->rank, name, back->dtype, err);
+			if (l->block.rows)
+				l->adapter[i].b.w = mat_view(&l->block, at.out_begin, at.in + i * l->rank,
+							     at.out, l->rank);
 			lora_name(name, layer, target, 'A');
 			if (!st && i == 0)
 				st = place(m, back, &l->a, l->adapters * l->rank, at.in, name, back->dtype,
 					   err);
+			if (l->block.rows && i == 0)
+				l->a.w = mat_view(&l->block, l->out, 0, l->adapters * l->rank, at.in);
 		}
 	}
 	return st;

@@ -26,6 +26,7 @@ struct config_lora {
 
 enum config_device { CONFIG_DEVICE_AUTO, CONFIG_DEVICE_CPU, CONFIG_DEVICE_GPU };
 enum config_attention { CONFIG_ATTENTION_AUTO, CONFIG_ATTENTION_CUDNN, CONFIG_ATTENTION_OWN };
+enum config_adapters { CONFIG_ADAPTERS_AUTO, CONFIG_ADAPTERS_SEPARATE };
 enum config_recompute { CONFIG_RECOMPUTE_NONE, CONFIG_RECOMPUTE_CHEAP, CONFIG_RECOMPUTE_FULL };
 enum config_schedule {
 	CONFIG_CONSTANT,
@@ -46,7 +47,7 @@ struct config_training {
 	uint64_t warmup_steps, num_decay_steps, logging_steps, eval_steps, save_steps;
 	uint32_t save_total_limit; /* 0: all */
 	uint32_t lr_scheduler_type, decay_type, recompute, optim;
-	uint32_t device, attention; /* who works reads AUTO as CPU: it is settled before */
+	uint32_t device, attention, adapters; /* who works reads AUTO as CPU: it is settled before */
 	bool deterministic, step_parts, tune;
 	bool full_finetuning, auto_find_batch_size, bf16, fp16, gradient_checkpointing, eval_on_start,
 		load_best_model_at_end, tensorboard;

@@ -11,6 +11,7 @@ static const char *const formats[] = {"auto", "chat", "glaive", "sharegpt", NULL
 static const char *const long_rows[] = {"drop", "truncate", NULL};
 static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
 static const char *const attentions[] = {"auto", "cudnn", "own", NULL};
+static const char *const layouts[] = {"auto", "separate", NULL};
 static const char *const optims[] = {"adamw", "adamw_torch", NULL};
 
 #define ROW(field, ...) OPT_ROW(struct config_model, field, .name = #field, __VA_ARGS__)
@@ -46,6 +47,9 @@ static const struct opt training_rows[] = {
 	    .help = "of a GPU: cuDNN's, our kernels', or cuDNN's where rows are of one length and it is "
 		    "there"),
 	ROW(deterministic, .help = "of a GPU: the same bits from run to run and after a resume"),
+	ROW(adapters, .preset = "auto", .choices = layouts,
+	    .help = "of a GPU: their products in those of the maps they are of, where nothing is dropped; or "
+		    "apart"),
 	ROW(tune, .preset = "true",
 	    .help = "of a GPU: time cuBLASLt's candidates for each product once; not where deterministic"),
 	ROW(step_parts, .help = "of a GPU: time each kind of operation, an event each"),

@@ -47,6 +47,7 @@ struct model_options stepper_model_options(const struct config *c, struct peft_c
 	snprintf(lora->base, sizeof(lora->base), "%s", c->model.name_or_path);
 	return (struct model_options){.lora = c->has_lora ? lora : NULL,
 				      .full = !c->has_lora,
+				      .separate = c->training.adapters == CONFIG_ADAPTERS_SEPARATE,
 				      .positions = (int64_t)c->data.max_seq_length};
 }
 

@@ -213,7 +213,8 @@ static void skip_without_kernels(void)
 		skip();
 }
 
-static const char adapter[] = "lora: {r: 4, alpha: 6}";
+static const char adapter[] = "lora: {r: 4, alpha: 6}", wide[] = "lora: {r: 8, alpha: 6}",
+		  part[] = "lora: {r: 8, alpha: 6, target_modules: [k_proj, up_proj, down_proj]}";
 
 static void gradients_of_adapters_are_the_cpus(void **state)
 {
@@ -245,6 +246,32 @@ static void documents_by_tensor_cores(void **state)
 	beside_cpu(FAMILY_LLAMA, "attention: own", adapter, equal);
 	beside_cpu(FAMILY_LLAMA, "attention: own", adapter, uneven);
 	head_dim = 8;
+}
+
+/* Adapters in their maps' products: the CPU's gradients, also where some maps have none, and with every way of
+ * attention; with dropout they stay apart. */
+static void adapters_in_their_maps(void **state)
+{
+	struct work w;
+
+	(void)state;
+	skip_without_kernels();
+	beside_cpu(FAMILY_LLAMA, "seed: 1", wide, packed);
+	beside_cpu(FAMILY_QWEN2, "seed: 1", wide, equal);
+	beside_cpu(FAMILY_QWEN3, "recompute: full", wide, packed);
+	beside_cpu(FAMILY_QWEN2, "recompute: cheap", part, packed);
+	head_dim = 64;
+	beside_cpu(FAMILY_QWEN2, "attention: own", wide, packed);
+	head_dim = 8;
+	open_work(&w, true, FAMILY_QWEN2, wide, "seed: 1");
+	assert_true(w.s.model->extended);
+	close_work(&w);
+	open_work(&w, true, FAMILY_QWEN2, wide, "adapters: separate");
+	assert_false(w.s.model->extended);
+	close_work(&w);
+	open_work(&w, true, FAMILY_QWEN2, "lora: {r: 8, alpha: 6, dropout: 0.1}", "seed: 1");
+	assert_false(w.s.model->extended);
+	close_work(&w);
 }
 
 static void behind_dropout_too(void **state)
@@ -283,11 +310,15 @@ static void recomputation_changes_no_bit(void **state)
 
 	(void)state;
 	skip_without_kernels();
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 6; i++) {
 		struct work w;
 		const float *g;
 
-		open_work(&w, true, FAMILY_QWEN3, adapter, modes[i]);
+		if (i == 3) {
+			free((void *)(uintptr_t)first);
+			first = NULL;
+		}
+		open_work(&w, true, FAMILY_QWEN3, i < 3 ? adapter : wide, modes[i % 3]);
 		g = run(&w, packed);
 		if (!first)
 			first = g;
@@ -302,12 +333,12 @@ static void recomputation_changes_no_bit(void **state)
 static void the_plan_is_what_is_used(void **state)
 {
 	static const char *const modes[] = {"recompute: none", "recompute: cheap", "recompute: full"};
-	static const char *const whats[] = {adapter, ""};
+	static const char *const whats[] = {adapter, "", wide};
 
 	(void)state;
 	skip_without_kernels();
-	for (int i = 0; i < 6; i++) {
-		const char *full = i < 3 ? "seed: 1" : "full_finetuning: true";
+	for (int i = 0; i < 9; i++) {
+		const char *full = i / 3 != 1 ? "seed: 1" : "full_finetuning: true";
 		const struct shape shape = shape_of(FAMILY_QWEN2);
 		struct error err = {0};
 		struct stepper plan;
@@ -346,14 +377,12 @@ static void documents_of_one_token(void **state)
 }
 
 /* Steps change the live copy that products read: a step from there is the CPU's. */
-static void steps_go_where_the_cpus_go(void **state)
+static void steps_of(const char *what)
 {
 	struct work w[2];
 
-	(void)state;
-	skip_without_kernels();
 	for (int gpu = 0; gpu < 2; gpu++) {
-		open_work(&w[gpu], gpu, FAMILY_QWEN2, adapter, "weight_decay: 0.1");
+		open_work(&w[gpu], gpu, FAMILY_QWEN2, what, "weight_decay: 0.1");
 		for (int step = 0; step < 6; step++) {
 			struct error err = {0};
 			struct rows r;
@@ -371,6 +400,14 @@ static void steps_go_where_the_cpus_go(void **state)
 	assert_true(fabs(w[0].loss - w[1].loss) < 1e-2 * w[0].loss);
 	close_work(&w[0]);
 	close_work(&w[1]);
+}
+
+static void steps_go_where_the_cpus_go(void **state)
+{
+	(void)state;
+	skip_without_kernels();
+	steps_of(adapter);
+	steps_of(wide);
 }
 
 static void fails(enum status st, enum cause cause, const char *name, const char *value, const char *what)
@@ -467,6 +504,7 @@ int main(void)
 		cmocka_unit_test(gradients_of_adapters_are_the_cpus),
 		cmocka_unit_test(documents_of_one_length_are_the_librarys),
 		cmocka_unit_test(documents_by_tensor_cores),
+		cmocka_unit_test(adapters_in_their_maps),
 		cmocka_unit_test(behind_dropout_too),
 		cmocka_unit_test(gradients_of_everything_are_the_cpus),
 		cmocka_unit_test(recomputation_changes_no_bit),
