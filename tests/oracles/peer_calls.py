@@ -60,7 +60,7 @@ training:
   warmup_steps: {WARMUP if steps > WARMUP else 0}
   eval_on_start: {'true' if steps > 1 else 'false'}
   tensorboard: false
-{'  device: gpu' if a.device == 'gpu' else ''}
+  device: {a.device}
 data:
   train: {json.dumps(a.train)}
 {'  eval: ' + json.dumps(a.held_rows) if steps > 1 else ''}
@@ -100,7 +100,7 @@ def lines_of(path):
 
 def generate(a, adapter, count, out):
     words = [a.assay, "generate", a.model, "--rows", a.held_rows, "--chat-template", TEMPLATE, "--tokens", str(a.tokens), "--max-rows", str(count),
-             "--out", out, "--json", *a.generate.split()]
+             "--device", a.device, "--out", out, "--json", *a.generate.split()]
     return json.loads(call(words + (["--adapter", adapter] if adapter else [])))
 
 

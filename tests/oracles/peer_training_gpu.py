@@ -112,7 +112,7 @@ training:
   learning_rate: 1e-4
   lr_scheduler_type: constant
   tensorboard: false
-{'  device: gpu' if gpu else ''}
+  device: {device}
 data:
   train: {json.dumps(rows_of(a, folder, name))}
   max_seq_length: {work['length']}
