@@ -6,14 +6,15 @@ usage: peer_train_gpu.py MODEL WORK.json...
 MODEL: a folder of Hugging Face's; where it has a config.json alone, random weights of that shape. Each WORK file is one piece of work, done in order by the one process, with these keys:
   kept, batch, length  rows that assay kept as ids (data: cache_dir), rows or packs a step, tokens of one at most; longer rows are cut
   packing     none: a row a place, padded to the longest; padded: as many rows of like length as batch x length tokens hold;
-              positions: rows end to end, attention kept apart by positions (PyTorch's sdpa under a mask); flex: the same by FlexAttention
+              positions: packs, rows end to end, attention kept apart by positions (PyTorch's sdpa under a mask); flex: the same by FlexAttention
   recompute   none or full
   warm, steps left out of the figures, and counted
   rank, alpha, liger (default true), adapters: bf16 or as-it-comes (FP32)
-  curve       true: rows in the file's order, no row again; each step's loss is told. With init: an adapter's folder to begin with, schedule:
-              {rate, warmup, steps} of a cosine, held: kept rows to evaluate on at begin and end, answers: a file that gets a greedy answer
-              to each of the first held_count of them, tokens: of one at most; before: a file for the answers of the model as it was, to before_count rows; also: {adapter, answers}, another adapter over
-              the same model, which answers the same rows
+  curve       true: rows in the file's order, no row again; each step's loss is told. Beside it:
+    init        an adapter's folder to begin with; schedule: {rate, warmup, steps} of a cosine
+    held        kept rows to evaluate on at begin and end; answers: a file that gets a greedy answer to each of the first held_count of them,
+                tokens: of one at most; before: a file for answers of the model as it was, to before_count rows
+    also        {adapter, answers}: another adapter over the same model, which answers the same rows
 Prints one JSON object: seconds from start to first step, and for each work tokens/s without padding, memory and the steps' seconds.
 Needs torch, transformers, peft and liger_kernel on a machine with a GPU; exits 77 where one is missing.
 """
@@ -56,14 +57,16 @@ def padded(rows):
     return made, sum(len(ids) for ids, _ in rows)
 
 
-def end_to_end(rows, size=0):
-    """With a row of nothing up to `size`: FlexAttention is compiled for each length that comes."""
-    ids = [t for row, _ in rows for t in row]
-    labels = [t for _, row in rows for t in [UNTRAINED] + row[1:]]
-    positions = [i for row, _ in rows for i in range(len(row))]
-    count, more = len(ids), max(0, size - len(ids))
-    return {"input_ids": torch.tensor([ids + [0] * more]), "labels": torch.tensor([labels + [UNTRAINED] * more]),
-            "position_ids": torch.tensor([positions + list(range(more))])}, count
+def packed(packs, size):
+    """A pack a place, its rows end to end, each with positions of its own; what is left is a row of nothing."""
+    ids, labels, positions, count = [], [], [], 0
+    for pack in packs:
+        n = sum(len(row) for row, _ in pack)
+        ids.append([t for row, _ in pack for t in row] + [0] * (size - n))
+        labels.append([t for _, row in pack for t in [UNTRAINED] + row[1:]] + [UNTRAINED] * (size - n))
+        positions.append([i for row, _ in pack for i in range(len(row))] + list(range(size - n)))
+        count += n
+    return {"input_ids": torch.tensor(ids), "labels": torch.tensor(labels), "position_ids": torch.tensor(positions)}, count
 
 
 def first_fit(rows, room):
@@ -105,8 +108,8 @@ def batches(work):
     else:
         packs = first_fit(rows, work["length"])
         spread = torch.randperm(len(packs), generator=torch.Generator().manual_seed(1)).tolist()
-        groups = [sum((packs[i] for i in spread[at:at + work["batch"]]), []) for at in range(0, len(packs), work["batch"])]
-        make = functools.partial(end_to_end, size=work["batch"] * work["length"] if packing == "flex" else 0)
+        groups = [[packs[i] for i in spread[at:at + work["batch"]]] for at in range(0, len(packs) - work["batch"] + 1, work["batch"])]
+        make = functools.partial(packed, size=work["length"])
     if work.get("curve") and len(groups) < count:
         sys.exit(f"peer_train_gpu: {work['kept']} has rows for {len(groups)} steps, not {count}")
     return [make(groups[i % len(groups)]) for i in range(count)]
