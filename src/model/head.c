@@ -14,31 +14,45 @@ struct chunk {
 	struct mat x, rstd, n, logits, loss, dn, dx;
 };
 
-static enum status place(const struct pass *p, int64_t rows, bool backward, struct chunk *c,
-			 struct error *err)
+/* Rows that a chunk's products have: on a GPU one of a few numbers, so that plans of products are few; what
+ * is behind the chunk's own rows is read by nobody. */
+static int64_t product_rows(const struct pass *p, int64_t rows, int64_t most)
+{
+	enum { TOGETHER = 512 };
+	int64_t up = (rows + TOGETHER - 1) / TOGETHER * TOGETHER;
+
+	if (p->back->kind == BACK_CPU)
+		return rows;
+	up = up < most ? up : most;
+	return up < p->batch->tokens ? up : p->batch->tokens;
+}
+
+static enum status place(const struct pass *p, int64_t rows, int64_t in_products, bool backward,
+			 struct chunk *c, struct error *err)
 {
 	const struct back *back = p->back;
 	const int64_t hidden = p->model->shape.hidden;
 	const struct {
 		struct mat *mat;
-		int64_t cols;
+		int64_t rows, cols;
 		enum dtype dtype;
 		enum memory_kind kind;
 		const char *name;
 		bool wanted;
 	} all[] = {
-		{&c->x, hidden, back->dtype, MEM_SCRATCH, "rows of the head", true},
-		{&c->rstd, 1, back->stat, MEM_SCRATCH, "their norm", true},
-		{&c->n, hidden, back->dtype, MEM_SCRATCH, "rows after the last norm", true},
-		{&c->loss, 1, back->stat, MEM_SCRATCH, "losses", true},
-		{&c->dn, hidden, back->dtype, MEM_SCRATCH, "gradient of the last norm", backward},
-		{&c->dx, hidden, back->dtype, MEM_SCRATCH, "gradient of the head's rows", backward},
+		{&c->x, rows, hidden, back->dtype, MEM_SCRATCH, "rows of the head", true},
+		{&c->rstd, rows, 1, back->stat, MEM_SCRATCH, "their norm", true},
+		{&c->n, in_products, hidden, back->dtype, MEM_SCRATCH, "rows after the last norm", true},
+		{&c->loss, rows, 1, back->stat, MEM_SCRATCH, "losses", true},
+		{&c->dn, in_products, hidden, back->dtype, MEM_SCRATCH, "gradient of the last norm",
+		 backward},
+		{&c->dx, rows, hidden, back->dtype, MEM_SCRATCH, "gradient of the head's rows", backward},
 	};
 	enum status st = STATUS_OK;
 
 	for (size_t i = 0; !st && i < sizeof(all) / sizeof(all[0]); i++) {
 		*all[i].mat = (struct mat){
-			.rows = all[i].wanted ? rows : 0, .cols = all[i].cols, .dtype = all[i].dtype};
+			.rows = all[i].wanted ? all[i].rows : 0, .cols = all[i].cols, .dtype = all[i].dtype};
 		if (all[i].wanted)
 			st = arena_mat(p->back->arena, all[i].kind, all[i].mat, all[i].name, err);
 	}
@@ -62,8 +76,8 @@ static enum status loss_of(const struct pass *p, const struct chunk *c, const in
 			   double *loss_sum, struct error *err)
 {
 	struct back *back = p->back;
-	enum status st =
-		back->ops->cross_entropy(back, c->logits, p->batch->target, row, grad_scale, c->loss, err);
+	enum status st = back->ops->cross_entropy(back, mat_rows(&c->logits, 0, c->x.rows), p->batch->target,
+						  row, grad_scale, c->loss, err);
 
 	return st ? st : back->ops->reduce(back, c->loss, REDUCE_SUM, loss_sum, err);
 }
@@ -76,8 +90,8 @@ static enum status chunk_backward(const struct pass *p, const struct chunk *c, c
 	const struct model *m = p->model;
 	const struct gemm to_n = {.a = c->logits, .b = m->head.w, .d = c->dn, .alpha = 1};
 	const struct gemm to_w = {
-		.a = c->logits,
-		.b = c->n,
+		.a = mat_rows(&c->logits, 0, c->x.rows),
+		.b = mat_rows(&c->n, 0, c->x.rows),
 		.c = m->head.grad,
 		.d = m->head.grad,
 		.trans_a = true,
@@ -110,11 +124,13 @@ enum status head_backward(const struct pass *p, float grad_scale, struct mat dx,
 
 	for (int64_t begin = 0; !st && begin < p->batch->targets; begin += most) {
 		int64_t rows = p->batch->targets - begin < most ? p->batch->targets - begin : most;
+		const int64_t in_products = product_rows(p, rows, most);
 		const int32_t *row = rows_from(p->batch->trained, begin);
 		struct chunk c;
 
-		st = place(p, rows, dx.rows > 0, &c, err);
-		c.logits = (struct mat){.rows = rows, .cols = p->model->shape.vocab, .dtype = p->back->dtype};
+		st = place(p, rows, in_products, dx.rows > 0, &c, err);
+		c.logits = (struct mat){
+			.rows = in_products, .cols = p->model->shape.vocab, .dtype = p->back->dtype};
 		if (!st)
 			st = arena_mat(p->back->arena, MEM_LOGITS, &c.logits, "logits", err);
 		if (!st)
@@ -144,7 +160,7 @@ enum status model_logits(const struct pass *p, const int32_t *row, int64_t count
 	for (int64_t begin = 0; !st && begin < count; begin += most) {
 		int64_t rows = count - begin < most ? count - begin : most;
 
-		st = place(p, rows, false, &c, err);
+		st = place(p, rows, rows, false, &c, err);
 		c.logits = mat_rows(&logits, begin, rows);
 		if (!st)
 			st = logits_of(p, &c, rows_from(row, begin), err);

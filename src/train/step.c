@@ -229,7 +229,7 @@ static enum status open_cpu(struct stepper *s, size_t bytes, unsigned threads, s
 	return cpu_back_create(&s->back, &options, &s->arena, err);
 }
 
-static enum status open_gpu(struct stepper *s, const struct config_training *t, size_t bytes,
+static enum status open_gpu(struct stepper *s, const struct config_training *t, int64_t rows, size_t bytes,
 			    struct error *err)
 {
 	static const enum gpu_attention attention[] = {
@@ -243,6 +243,8 @@ static enum status open_gpu(struct stepper *s, const struct config_training *t, 
 						 .deterministic = t->deterministic};
 	enum status st = gpu_back_create(&s->back, &options, &s->arena, err);
 
+	if (!st)
+		gpu_back_fill(&s->back, rows);
 	return st ? st : gpu_back_take(&s->back, bytes, err);
 }
 
@@ -257,8 +259,9 @@ enum status stepper_create(struct stepper *s, const struct shape *shape, const s
 	*s = (struct stepper){0};
 	if (st)
 		return st;
-	st = c->training.device == CONFIG_DEVICE_GPU ? open_gpu(s, &c->training, bytes, err)
-						     : open_cpu(s, bytes, threads, err);
+	st = c->training.device == CONFIG_DEVICE_GPU
+		     ? open_gpu(s, &c->training, stepper_size(c).tokens, bytes, err)
+		     : open_cpu(s, bytes, threads, err);
 	return st ? st : place(s, shape, c, err);
 }
 
@@ -300,6 +303,7 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	const struct clock *clock = clock_monotonic();
 	struct batch placed;
 	struct pass p = pass_of(s, &placed, step, true);
+	double flop;
 	uint64_t t0 = clock_now_ns(clock), t1;
 	enum status st = batch_check(b, s->model->shape.vocab, err);
 
@@ -316,12 +320,15 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 	if (!st && b->targets)
 		st = model_backward(&p, (float)(1.0 / (double)targets), sum_at(s, SUM_LOSS), err);
 	arena_reset(&s->arena, &s->placed);
+	flop = s->back.cost.flop - s->back.cost.again;
 	if (s->back.kind == BACK_CPU) {
 		took->forward_s += (double)(t1 - t0) * 1e-9;
 		took->backward_s += (double)(clock_now_ns(clock) - t1) * 1e-9;
 		took->gemm_s += s->back.cost.gemm_s;
 	}
-	took->flop += s->back.cost.flop - s->back.cost.again;
+	if (!st && placed.tokens != b->tokens) /* a GPU's batch was filled up */
+		flop *= (double)b->tokens / (double)placed.tokens;
+	took->flop += flop;
 	return st;
 }
 

@@ -88,6 +88,7 @@ void gpu_back_release(struct back *back)
 		return;
 	if (g->stream)
 		gpu_stream_wait(g->stream, NULL); /* what fails here failed before, and was told */
+	filling_release(&g->filling);
 	attends_release(&g->attends);
 	products_release(&g->products);
 	staging_release(&g->staging);
@@ -99,6 +100,11 @@ void gpu_back_release(struct back *back)
 	gpu_close(&g->device);
 	free(g);
 	back->device = NULL;
+}
+
+void gpu_back_fill(struct back *back, int64_t most)
+{
+	gpu_of(back)->rows_most = most;
 }
 
 struct gpu_device *gpu_back_device(const struct back *back)

@@ -30,6 +30,9 @@ enum status gpu_back_create(struct back *back, const struct gpu_back_options *op
 /* Takes the arena's memory. NO_RESOURCE with NO_MEMORY: the device has not so much. */
 enum status gpu_back_take(struct back *back, uint64_t bytes, struct error *err);
 void gpu_back_release(struct back *back);
+/* Micro-batches have at most `most` rows: those of documents of unequal length are filled up with untrained
+ * ones to one of a few lengths, so that plans of products are few. Without it they are taken as they are. */
+void gpu_back_fill(struct back *back, int64_t most);
 
 struct gpu_device *gpu_back_device(const struct back *back);
 struct gpu_stream *gpu_back_stream(const struct back *back);

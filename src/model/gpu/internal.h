@@ -45,6 +45,7 @@ struct staging;
 struct gpu_times;
 struct products;
 struct attends;
+struct filling;
 
 struct gpu_state {
 	struct gpu_back_options options;
@@ -56,7 +57,9 @@ struct gpu_state {
 	struct gpu_kernel *kernel[GPU_KERNEL_COUNT];
 	struct gpu_times *phases, *parts; /* the second: NULL where it is not asked for */
 	gpu_ptr memory;			  /* the arena's */
-	unsigned shared_most;		  /* bytes that a block may ask for */
+	int64_t rows_most;		  /* of a micro-batch; 0: none is filled up */
+	struct filling *filling;
+	unsigned shared_most; /* bytes that a block may ask for */
 };
 
 static inline struct gpu_state *gpu_of(const struct back *back)
@@ -108,6 +111,10 @@ enum status gpu_attention_forward(struct back *back, const struct attention *at,
 enum status gpu_attention_bwd(struct back *back, const struct attention *at, const struct batch *b,
 			      struct mat qkv, struct mat o, struct mat lse, struct mat d_o, struct mat dqkv,
 			      struct error *err);
+
+/* The lists of a batch on the device (batch.c). */
+void filling_release(struct filling **f);
+enum status gpu_batch(struct back *back, const struct batch *host, struct batch *out, struct error *err);
 
 extern const struct ops gpu_ops;
 #endif

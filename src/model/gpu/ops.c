@@ -58,39 +58,6 @@ static enum status gpu_zero(struct back *back, struct mat x, struct error *err)
 	return x.rows ? copy_bytes(back, GPU_KERNEL_ZERO, x, x, err) : STATUS_OK;
 }
 
-static enum status put_list(struct back *back, const struct mat *lists, int which, const int32_t *from,
-			    int64_t count, const int32_t **out, struct error *err)
-{
-	struct mat row = *lists;
-
-	row.rows = 1;
-	row.cols = count;
-	row.data = (int32_t *)lists->data + which * lists->ld;
-	*out = row.data;
-	return count ? gpu_back_put(back, row, from, err) : STATUS_OK;
-}
-
-static enum status gpu_batch(struct back *back, const struct batch *host, struct batch *out,
-			     struct error *err)
-{
-	struct mat lists;
-	enum status st = workspace_batch(back, host, &lists, err);
-
-	*out = *host;
-	if (!st)
-		st = put_list(back, &lists, BATCH_TOKEN, host->token, host->tokens, &out->token, err);
-	if (!st)
-		st = put_list(back, &lists, BATCH_POSITION, host->position, host->tokens, &out->position,
-			      err);
-	if (!st)
-		st = put_list(back, &lists, BATCH_TARGET, host->target, host->tokens, &out->target, err);
-	if (!st)
-		st = put_list(back, &lists, BATCH_TRAINED, host->trained, host->targets, &out->trained, err);
-	if (!st)
-		st = put_list(back, &lists, BATCH_STARTS, host->doc_start, host->docs + 1, &out->starts, err);
-	return st;
-}
-
 static enum status gpu_random(struct back *back, struct mat to, const struct random_fill *f,
 			      struct error *err)
 {
