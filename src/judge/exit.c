@@ -33,6 +33,7 @@ int exit_of_case(const struct judgement *j, enum require require)
 struct tally {
 	size_t of[VERDICT_COUNT], asked, required, measured, open;
 	const struct judgement *first_fail, *first_open;
+	bool other_fail, other_open; /* for another cause than the first */
 	const char *fail_target, *open_target;
 	const struct record_node *lost; /* the first node whose journals are not whole */
 	size_t differ;			/* facts in which nodes differ and that hurt */
@@ -72,9 +73,11 @@ static void count(struct tally *t, const struct judgements *out, const struct ju
 			t->first_fail = j;
 			t->fail_target = c->key;
 		}
+		t->other_fail |= exit_of_case(j, s.require) == 1 && j->cause != t->first_fail->cause;
 		if (exit_of_case(j, s.require) != 2)
 			continue;
 		t->open++;
+		t->other_open |= t->first_open && j->cause != t->first_open->cause;
 		if (!t->first_open || (!open_gpu && of_gpu(c))) {
 			t->first_open = j;
 			t->open_target = c->key;
@@ -108,15 +111,27 @@ static void tell_difference(struct judgements *out, size_t facts)
 		 facts == 1 ? "s" : "");
 }
 
+/* ", all of them cpu_contended": of several for one cause. */
+static const char *shared(char *out, size_t size, size_t count, bool others, const struct judgement *first)
+{
+	*out = '\0';
+	if (count > 1 && !others && first->cause)
+		snprintf(out, size, ", %s of them %s", count == 2 ? "both" : "all", cause_name(first->cause));
+	return out;
+}
+
 static void headline(struct judgements *out, const struct judge_context *ctx, const struct tally *t)
 {
 	size_t size = sizeof(out->headline);
+	char cause[64];
 
 	if (out->has_stated && out->stated.verdict == VERDICT_FAIL)
 		snprintf(out->headline, size, "not what was stated: %.280s", out->stated.reason);
 	else if (t->first_fail)
-		snprintf(out->headline, size, "%zu of %zu cases failed; first %.256s: %.160s",
-			 t->of[VERDICT_FAIL], t->asked, t->fail_target, t->first_fail->reason);
+		snprintf(out->headline, size, "%zu of %zu cases failed%s; first %.256s: %.160s",
+			 t->of[VERDICT_FAIL], t->asked,
+			 shared(cause, sizeof(cause), t->of[VERDICT_FAIL], t->other_fail, t->first_fail),
+			 t->fail_target, t->first_fail->reason);
 	else if (ctx->ahead)
 		snprintf(out->headline, size, "%zu of %zu cases would be judged", t->of[VERDICT_PASS],
 			 out->count);
@@ -128,7 +143,8 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 			 record_node_state_word(t->lost->state), t->lost->why, t->open, t->asked);
 	else if (t->first_open)
 		snprintf(out->headline, size,
-			 "inconclusive: %zu of %zu cases stay open; first %.256s: %.160s", t->open, t->asked,
+			 "inconclusive: %zu of %zu cases stay open%s; first %.256s: %.160s", t->open,
+			 t->asked, shared(cause, sizeof(cause), t->open, t->other_open, t->first_open),
 			 t->open_target, t->first_open->reason);
 	else
 		snprintf(out->headline, size,

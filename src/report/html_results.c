@@ -105,6 +105,8 @@ static void add_name(struct text *out, const struct view *v, const struct view_g
 
 void html_results(struct text *out, const struct view *v)
 {
+	struct text signs = {0};
+
 	text_add(out, "<section id=\"results\"><h2>Results</h2>\n");
 	if (v->row_count == v->aside_count)
 		text_addf(out, "<p>%s</p>\n",
@@ -123,6 +125,10 @@ void html_results(struct text *out, const struct view *v)
 				html_curve(out, &v->curves[i]);
 		text_add(out, nodes_many(v) ? "</details>\n" : "");
 	}
+	view_signs(&signs, v);
+	if (signs.size)
+		text_addf(out, "<p class=\"muted\">%s.</p>\n", text_str(&signs));
+	text_release(&signs);
 	grid_each(v, false, add_grid, out);
 	text_add(out, "</section>\n");
 }

@@ -117,6 +117,8 @@ static void add_grid(void *arg, const struct grid *g)
 
 void markdown_results(struct text *out, const struct view *v)
 {
+	struct text signs = {0};
+
 	text_add(out, "\n## Results\n");
 	if (v->row_count == v->aside_count)
 		text_add(out, v->row_count ? "\nNo case of the suite is for the target asked for.\n"
@@ -124,5 +126,9 @@ void markdown_results(struct text *out, const struct view *v)
 	for (size_t g = 0; g < v->group_count; g++)
 		if (view_group_any(v, g))
 			add_group(out, v, g);
+	view_signs(&signs, v);
+	if (signs.size)
+		text_addf(out, "\n%s.\n", text_str(&signs));
+	text_release(&signs);
 	grid_each(v, false, add_grid, out);
 }

@@ -269,6 +269,25 @@ static void add_group(const struct paint *p, const struct layout *l, const struc
 	add_folds(p, v, index, false);
 }
 
+static void add_muted(const struct paint *p, const char *text)
+{
+	text_add(p->out, "\n");
+	paint_code(p, "\033[2m");
+	width_wrap(p->out, text, p->columns, 0, 2);
+	paint_code(p, "\033[0m");
+	text_add(p->out, "\n");
+}
+
+static void add_signs(const struct paint *p, const struct view *v)
+{
+	struct text line = {0};
+
+	view_signs(&line, v);
+	if (line.size)
+		add_muted(p, text_str(&line));
+	text_release(&line);
+}
+
 /* Which columns some table had no room for. */
 static void add_left_out(const struct paint *p, const bool left_out[COLUMN_COUNT])
 {
@@ -279,11 +298,7 @@ static void add_left_out(const struct paint *p, const bool left_out[COLUMN_COUNT
 			text_addf(&line, "%s%s", line.size ? ", " : "", heads[drop_order[i]]);
 	if (line.size) {
 		text_addf(&line, ": left out at %u columns; a wider terminal shows them", p->columns);
-		text_add(p->out, "\n");
-		paint_code(p, "\033[2m");
-		width_wrap(p->out, text_str(&line), p->columns, 0, 2);
-		paint_code(p, "\033[0m");
-		text_add(p->out, "\n");
+		add_muted(p, text_str(&line));
 	}
 	text_release(&line);
 }
@@ -304,6 +319,7 @@ void terminal_results(const struct paint *p, const struct view *v)
 		for (enum column k = 0; k < COLUMN_COUNT; k++)
 			left_out[k] |= l.left_out[k];
 	}
+	add_signs(p, v);
 	grid_each(v, true, add_grid, (void *)p);
 	add_left_out(p, left_out);
 }

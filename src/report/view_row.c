@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A case as every rendering shows it: title, figure, what it was held against, conditions, reason. */
 #include <math.h>
+#include <stddef.h>
 #include "report/view_build.h"
 #include "report/words.h"
 
@@ -43,6 +44,33 @@ static void conditions_text(struct view_row *row)
 		snprintf(row->power, sizeof(row->power), "~%.0f W", value);
 	if (view_number(row, "temperature_c", &value))
 		snprintf(row->temperature, sizeof(row->temperature), "%.0f °C", value);
+}
+
+static bool any_begins(const struct view *v, size_t column, const char *sign)
+{
+	for (size_t i = 0; i < v->row_count; i++)
+		if (view_tabled(&v->rows[i]) &&
+		    !strncmp((const char *)&v->rows[i] + column, sign, strlen(sign)))
+			return true;
+	return false;
+}
+
+void view_signs(struct text *out, const struct view *v)
+{
+	static const struct {
+		const char *sign, *means;
+		size_t column;
+	} signs[] = {
+		{"≤", "what the hardware, or this machine's own ceiling, allows at most",
+		 offsetof(struct view_row, expected)},
+		{"≈", "what a bare loop of the same traffic reached, an estimate that may be exceeded",
+		 offsetof(struct view_row, expected)},
+		{"~", "as the driver says, not measured in the window", offsetof(struct view_row, clock)},
+	};
+
+	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+		if (any_begins(v, signs[i].column, signs[i].sign))
+			text_addf(out, "%s%s: %s", out->size ? "; " : "", signs[i].sign, signs[i].means);
 }
 
 /* A reading of something that is no rate has its own text: the reason says it. */

@@ -274,8 +274,12 @@ static void test_run__the_headline_names_a_gpu_s_open_case_before_a_cpu_s(void *
 	world_set(gpu, "sustained", "flop_rate", 1e14); /* neither was checked: untrusted */
 	world_judge(&w);
 	assert_int_equal(w.out.exit_code, 2);
-	assert_non_null(strstr(w.out.headline, "2 of 2 cases stay open"));
+	assert_non_null(strstr(w.out.headline, "2 of 2 cases stay open, both of them unverified; first "));
 	assert_non_null(strstr(w.out.headline, "type=bf16"));
+	world_verified(gpu);
+	world_set(gpu, "sustained", "half_width_share", 0.2);
+	world_judge(&w); /* another cause than the other's: each is its own */
+	assert_non_null(strstr(w.out.headline, "2 of 2 cases stay open; first "));
 	gpu->status = STATUS_MISMATCH; /* and a failure before either */
 	world_judge(&w);
 	assert_int_equal(w.out.exit_code, 1);

@@ -96,6 +96,47 @@ static void test_report_curve__a_point_that_failed_keeps_its_row(void **state)
 	unload(&b);
 }
 
+/* Each sign of the tables is told once, where it stands; a run without any has no such line. */
+static void test_report_curve__signs_are_told_where_they_stand(void **state)
+{
+	struct text t = {0}, terminal = {0}, md = {0}, html = {0};
+	struct bed b;
+
+	(void)state;
+	load(&b);
+	for (size_t i = 0; i < b.v.row_count; i++) {
+		text_copy(b.v.rows[i].expected, sizeof(b.v.rows[i].expected), "10–20 GB/s");
+		text_copy(b.v.rows[i].clock, sizeof(b.v.rows[i].clock), "1980 MHz");
+	}
+	view_signs(&t, &b.v);
+	assert_int_equal(t.size, 0);
+	for (size_t i = 0; i < b.v.row_count; i++)
+		if (view_tabled(&b.v.rows[i])) {
+			text_copy(b.v.rows[i].expected, sizeof(b.v.rows[i].expected), "≈ 15 GB/s");
+			text_copy(b.v.rows[i].clock, sizeof(b.v.rows[i].clock), "~1980 MHz");
+		}
+	view_signs(&t, &b.v);
+	assert_string_equal(text_str(&t), "≈: what a bare loop of the same traffic reached, an estimate that may be "
+					  "exceeded; ~: as the driver says, not measured in the window");
+	text_release(&t);
+	unload(&b);
+	sample_load(&b.s, "cpu");
+	assert_int_equal(view_build(&b.v, &b.s.in, NULL), STATUS_OK);
+	view_signs(&t, &b.v);
+	assert_non_null(strstr(text_str(&t), "≤: what the hardware, or this machine's own ceiling, allows at most"));
+	report_terminal(&terminal, &b.s.in, &(struct report_style){.columns = 400});
+	report_markdown(&md, &b.s.in);
+	report_html(&html, &b.s.in);
+	assert_non_null(strstr(text_str(&terminal), text_str(&t)));
+	assert_non_null(strstr(text_str(&md), text_str(&t)));
+	assert_non_null(strstr(text_str(&html), "≤: what the hardware"));
+	text_release(&t);
+	text_release(&terminal);
+	text_release(&md);
+	text_release(&html);
+	unload(&b);
+}
+
 static void test_report_curve__what_nobody_asked_for_is_counted_in_one_line(void **state)
 {
 	struct text t = {0}, html = {0}, md = {0}, terminal = {0}, json = {0}, csv = {0};
@@ -258,6 +299,7 @@ int main(void)
 		cmocka_unit_test(test_report_curve__levels_are_the_caches_of_the_machine),
 		cmocka_unit_test(test_report_curve__a_point_that_failed_keeps_its_row),
 		cmocka_unit_test(test_report_curve__what_nobody_asked_for_is_counted_in_one_line),
+		cmocka_unit_test(test_report_curve__signs_are_told_where_they_stand),
 		cmocka_unit_test(test_report_curve__a_reason_and_a_knob_are_said_once),
 		cmocka_unit_test(test_report_curve__json_has_points_and_levels),
 		cmocka_unit_test(test_report_curve__levels_of_one_thread_are_no_ceilings),
