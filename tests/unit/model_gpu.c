@@ -246,6 +246,8 @@ static void documents_by_tensor_cores(void **state)
 	beside_cpu(FAMILY_QWEN3, "deterministic: true", adapter, packed);
 	beside_cpu(FAMILY_LLAMA, "attention: own", adapter, equal);
 	beside_cpu(FAMILY_LLAMA, "attention: own", adapter, uneven);
+	beside_cpu(FAMILY_QWEN2, "seed: 1", adapter, equal);	       /* ours and the library's, timed */
+	beside_cpu(FAMILY_QWEN2, "attention: cudnn", adapter, equal); /* the library's alone */
 	head_dim = 8;
 }
 

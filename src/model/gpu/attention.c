@@ -18,6 +18,7 @@ struct pair {
 	struct attention at;
 	int64_t ld_qkv, ld_o;
 	struct sdpa_plan *forward, *backward; /* NULL, both: cuDNN does not take it */
+	bool timed, by_own; /* backward, by our tensor-core kernels: lse is in the same order */
 };
 
 /* Our tensor-core kernels, for the batch that is worked on: making them costs little. */
@@ -28,7 +29,6 @@ struct fast {
 	int64_t ld_qkv, ld_o;
 	struct attention_own *forward; /* NULL, both: they do not take it */
 	struct attention_own_backward *backward;
-	uint64_t workspace;
 };
 
 struct attends {
@@ -37,6 +37,8 @@ struct attends {
 	struct pair *pair;
 	size_t count, room;
 	struct fast fast;
+	bool chosen; /* candidate of our backward pass, by time */
+	unsigned candidate;
 	char name[64];
 };
 
@@ -159,7 +161,7 @@ static bool trusted(int64_t length)
 	return length > 1 && length % 128 != 64;
 }
 
-static enum status add_pair(struct attends *a, const struct pair *wanted, const struct pair **out,
+static enum status add_pair(struct attends *a, const struct pair *wanted, struct pair **out,
 			    struct error *err)
 {
 	const bool must = a->gpu->options.attention == GPU_ATTENTION_CUDNN;
@@ -200,7 +202,7 @@ static enum status add_pair(struct attends *a, const struct pair *wanted, const 
 
 /* *out NULL: our kernels. */
 static enum status pair_of(struct attends *a, const struct attention *at, const struct batch *b,
-			   int64_t ld_qkv, int64_t ld_o, const struct pair **out, struct error *err)
+			   int64_t ld_qkv, int64_t ld_o, struct pair **out, struct error *err)
 {
 	const struct pair wanted = {
 		.docs = b->docs, .length = one_length(b), .at = *at, .ld_qkv = ld_qkv, .ld_o = ld_o};
@@ -210,7 +212,7 @@ static enum status pair_of(struct attends *a, const struct attention *at, const 
 	if (!a->sdpa || !wanted.length)
 		return STATUS_OK;
 	for (size_t i = 0; i < a->count && !*out; i++) {
-		const struct pair *p = &a->pair[i];
+		struct pair *p = &a->pair[i];
 
 		if (p->docs == wanted.docs && p->length == wanted.length && p->ld_qkv == ld_qkv &&
 		    p->ld_o == ld_o && !memcmp(&p->at, at, sizeof(*at)))
@@ -252,14 +254,19 @@ static bool lse_fits(const struct batch *b)
 	return b->docs * b->doc_len_max <= ATTENTION_LSE_ROOM * b->tokens;
 }
 
-/* The first candidate that the planned workspace holds. */
-static bool select_backward(struct fast *f, uint64_t room)
+/* The candidate that was chosen by time, or else the first, if the planned workspace holds it, or else
+ * another. */
+static bool select_backward(struct fast *f, const struct attends *a, uint64_t room)
 {
 	struct error ignored = {0};
 
+	if (a->chosen && a->candidate < attention_own_backward_count(f->backward) &&
+	    attention_own_backward_workspace(f->backward, a->candidate) <= room)
+		return !attention_own_backward_select(f->backward, a->candidate, &ignored);
+
 	for (unsigned i = 0; i < attention_own_backward_count(f->backward); i++) {
-		f->workspace = attention_own_backward_workspace(f->backward, i);
-		if (f->workspace <= room && !attention_own_backward_select(f->backward, i, &ignored))
+		if (attention_own_backward_workspace(f->backward, i) <= room &&
+		    !attention_own_backward_select(f->backward, i, &ignored))
 			return true;
 	}
 	return false;
@@ -278,13 +285,13 @@ static void make_fast(struct fast *f, const struct attends *a, const struct batc
 	if (!st)
 		st = attention_own_backward_create(&f->backward, a->gpu->device, &p,
 						   a->gpu->options.deterministic, &ignored);
-	if (st || !select_backward(f, room))
+	if (st || !select_backward(f, a, room))
 		fast_release(f);
 }
 
 /* *out NULL: the plain kernels. */
 static void fast_of(struct attends *a, const struct attention *at, const struct batch *b, int64_t ld_qkv,
-		    int64_t ld_o, const struct fast **out)
+		    int64_t ld_o, struct fast **out)
 {
 	struct fast *f = &a->fast, wanted = {.docs = b->docs,
 					     .tokens = b->tokens,
@@ -348,8 +355,8 @@ enum status gpu_attention_forward(struct back *back, const struct attention *at,
 	const struct train_attention_args args = own_args(at, b, qkv, o, lse);
 	const struct attention_operands operand = operands(at, b, qkv, o, lse);
 	struct gpu_state *g = gpu_of(back);
-	const struct fast *fast = NULL;
-	const struct pair *pair;
+	struct fast *fast = NULL;
+	struct pair *pair;
 	enum status st = pair_of(g->attends, at, b, qkv.ld, o.ld, &pair, err);
 
 	cost_attention(back, at, b, false);
@@ -376,9 +383,76 @@ static enum status own_bwd(struct back *back, const struct attention *at, const 
 	return st ? st : run_own(back, GPU_KERNEL_ATTENTION_BWD_Q, at, b, at->heads, args, err);
 }
 
-/* By whichever did the forward pass of this batch; `room` is what the plan has for any of them. */
+/* One backward pass, by whichever way. */
+struct passing {
+	struct sdpa_plan *library; /* NULL: ours */
+	struct attention_own_backward *own;
+	const struct attention_operands *operands;
+	const struct sdpa_gradients *gradients;
+	gpu_ptr room;
+	struct gpu_stream *stream;
+};
+
+static enum status run_pass(void *arg, struct error *err)
+{
+	const struct passing *p = arg;
+
+	return p->library ? sdpa_plan_enqueue(p->library, p->operands, p->gradients, p->stream, err)
+			  : attention_own_backward_enqueue(p->own, p->operands, p->gradients, p->room,
+							   p->stream, err);
+}
+
+/* The fastest of ours that the room holds; gradients are written, not added to, so that they may run again.
+ */
+static enum status choose_own(struct back *back, struct attends *a, struct fast *f, struct passing *p,
+			      double *least_s, struct error *err)
+{
+	const uint64_t room = workspace_attention_bytes(&f->at, f->tokens);
+	enum status st = STATUS_OK;
+
+	*least_s = 0;
+	for (unsigned i = 0; !st && i < attention_own_backward_count(f->backward); i++) {
+		struct error ignored = {0};
+		double seconds;
+
+		if (attention_own_backward_workspace(f->backward, i) > room ||
+		    attention_own_backward_select(f->backward, i, &ignored))
+			continue;
+		st = gpu_time(back, run_pass, p, &seconds, err);
+		if (!st && (*least_s <= 0 || seconds < *least_s)) {
+			*least_s = seconds;
+			a->candidate = i;
+		}
+	}
+	a->chosen = *least_s > 0;
+	return !st && a->chosen ? attention_own_backward_select(f->backward, a->candidate, err) : st;
+}
+
+/* Our candidates beside each other, and beside the library's plan, once. */
+static enum status choose(struct back *back, struct attends *a, struct pair *pair, struct fast *f,
+			  struct passing *p, struct error *err)
+{
+	double own_s = 0, library_s = 0;
+	enum status st = STATUS_OK;
+
+	if (!a->gpu->options.tune || a->gpu->options.deterministic)
+		return STATUS_OK;
+	if (pair ? !pair->timed : !a->chosen)
+		st = choose_own(back, a, f, p, &own_s, err);
+	if (st || !pair || pair->timed)
+		return st;
+	p->library = pair->backward;
+	st = gpu_time(back, run_pass, p, &library_s, err);
+	p->library = NULL;
+	pair->timed = true;
+	pair->by_own = own_s > 0 && own_s < library_s;
+	return st;
+}
+
+/* By whichever did the forward pass of this batch, or keeps lse as that does; `room` is what the plan has for
+ * any of them. */
 static enum status backward(struct back *back, const struct attention *at, const struct batch *b,
-			    const struct pair *pair, struct train_attention_args *args, struct mat qkv,
+			    struct pair *pair, struct train_attention_args *args, struct mat qkv,
 			    struct mat o, struct mat lse, struct mat dqkv, gpu_ptr room, struct error *err)
 {
 	const struct attention_operands operand = operands(at, b, qkv, o, lse);
@@ -388,15 +462,22 @@ static enum status backward(struct back *back, const struct attention *at, const
 		.d_k = heads_at(&dqkv, at, at->heads),
 		.d_v = heads_at(&dqkv, at, at->heads + at->kv_heads),
 	};
-	struct gpu_state *g = gpu_of(back);
-	const struct fast *fast = NULL;
+	struct attends *a = gpu_of(back)->attends;
+	struct passing p = {
+		.operands = &operand, .gradients = &gradients, .room = room, .stream = gpu_of(back)->stream};
+	struct fast *fast = NULL;
+	enum status st = STATUS_OK;
 
-	if (pair)
-		return sdpa_plan_enqueue(pair->backward, &operand, &gradients, g->stream, err);
-	fast_of(g->attends, at, b, qkv.ld, o.ld, &fast);
-	if (fast)
-		return attention_own_backward_enqueue(fast->backward, &operand, &gradients, room, g->stream,
-						      err);
+	if (!pair || a->gpu->options.attention == GPU_ATTENTION_AUTO)
+		fast_of(a, at, b, qkv.ld, o.ld, &fast);
+	if (fast) {
+		p.own = fast->backward;
+		st = choose(back, a, pair, fast, &p, err);
+	}
+	if (pair && !pair->by_own)
+		p.library = pair->backward;
+	if (st || p.library || p.own)
+		return st ? st : run_pass(&p, err);
 	args->delta = room;
 	return own_bwd(back, at, b, args, err);
 }
@@ -407,7 +488,7 @@ enum status gpu_attention_bwd(struct back *back, const struct attention *at, con
 {
 	const struct arena_mark mark = arena_mark(back->arena);
 	struct train_attention_args args = own_args(at, b, qkv, o, lse);
-	const struct pair *pair;
+	struct pair *pair;
 	struct mat room;
 	enum status st = pair_of(gpu_of(back)->attends, at, b, qkv.ld, o.ld, &pair, err);
 

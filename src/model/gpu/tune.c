@@ -24,34 +24,52 @@ static enum status keep(struct back *back, const struct mat *d, const struct mat
 		       0, &args, err);
 }
 
-/* Seconds of one product by the candidate that is selected; the first run of each is a warm-up. */
-static enum status time_it(struct back *back, struct planned *p, const struct matmul_operands *o,
-			   struct gpu_event *const event[2], double *seconds, struct error *err)
+enum status gpu_time(struct back *back, enum status (*run)(void *arg, struct error *err), void *arg,
+		     double *seconds, struct error *err)
 {
-	struct gpu_stream *stream = gpu_of(back)->stream;
+	struct gpu_event *event[2] = {NULL, NULL};
+	struct gpu_state *gpu = gpu_of(back);
 	enum status st = STATUS_OK;
 	double ns = 0;
 
+	for (int i = 0; !st && i < 2; i++)
+		st = gpu_event_create(gpu->device, &event[i], err);
 	for (int i = 0; !st && i <= TIMES; i++) {
 		if (i == 1)
-			st = gpu_event_record(event[0], stream, err);
+			st = gpu_event_record(event[0], gpu->stream, err);
 		if (!st)
-			st = matmul_plan_enqueue(p->plan, o, stream, err);
+			st = run(arg, err);
 	}
 	if (!st)
-		st = gpu_event_record(event[1], stream, err);
+		st = gpu_event_record(event[1], gpu->stream, err);
 	if (!st)
 		st = gpu_event_wait(event[1], err);
 	if (!st)
 		st = gpu_event_elapsed_ns(event[0], event[1], &ns, err);
+	for (int i = 0; i < 2; i++)
+		gpu_event_destroy(&event[i]);
 	*seconds = ns * 1e-9 / TIMES;
 	return st;
 }
 
+struct product {
+	struct planned *planned;
+	const struct matmul_operands *operands;
+	struct gpu_stream *stream;
+};
+
+static enum status run_product(void *arg, struct error *err)
+{
+	const struct product *p = arg;
+
+	return matmul_plan_enqueue(p->planned->plan, p->operands, p->stream, err);
+}
+
 /* A candidate that does not run on these operands is passed over. */
 static enum status time_all(struct back *back, struct planned *p, const struct matmul_operands *o,
-			    struct gpu_event *const event[2], struct error *err)
+			    struct error *err)
 {
+	struct product product = {.planned = p, .operands = o, .stream = gpu_of(back)->stream};
 	enum status st = matmul_plan_candidates(p->plan, CANDIDATES, err);
 
 	for (unsigned i = 0; !st && i < matmul_plan_count(p->plan); i++) {
@@ -60,7 +78,7 @@ static enum status time_all(struct back *back, struct planned *p, const struct m
 
 		st = matmul_plan_select(p->plan, i, err);
 		if (!st)
-			st = time_it(back, p, o, event, &seconds, &why);
+			st = gpu_time(back, run_product, &product, &seconds, &why);
 		if (st == STATUS_UNSUPPORTED && i) {
 			st = STATUS_OK;
 			continue;
@@ -84,8 +102,6 @@ enum status products_tune(struct back *back, struct planned *p, const struct gem
 	const size_t peak = back->arena->peak;
 	const bool in_place = g->beta != 0 && g->c.data == g->d.data;
 	struct mat kept = {.rows = g->d.rows, .cols = g->d.cols, .dtype = g->d.dtype};
-	struct gpu_event *event[2] = {NULL, NULL};
-	struct gpu_state *gpu = gpu_of(back);
 	struct error ignored = {0};
 	enum status st = STATUS_OK;
 
@@ -95,12 +111,8 @@ enum status products_tune(struct back *back, struct planned *p, const struct gem
 		return STATUS_OK;
 	if (in_place)
 		st = keep(back, &g->d, &kept, false, err);
-	for (int i = 0; !st && i < 2; i++)
-		st = gpu_event_create(gpu->device, &event[i], err);
 	if (!st)
-		st = time_all(back, p, o, event, err);
-	for (int i = 0; i < 2; i++)
-		gpu_event_destroy(&event[i]);
+		st = time_all(back, p, o, err);
 	if (!st && in_place)
 		st = keep(back, &g->d, &kept, true, err);
 	arena_reset(back->arena, &mark);
