@@ -255,15 +255,23 @@ enum status model_merge(struct model *m, struct back *back, struct error *err)
 	return st;
 }
 
+enum { MAKE_AT_ONCE = 1024 };
+
 /* Elements [first, first + count) of A: stream = place of the tensor in the table, so that each has numbers
  * of its own. */
 static void make_a(const struct param *param, int index, uint64_t seed, uint64_t first, size_t count,
 		   void *to, enum dtype dtype)
 {
 	const double bound = 1 / sqrt((double)param->cols);
+	float number[MAKE_AT_ONCE];
 
 	for (size_t i = 0; i < count; i++) {
-		double value = (double)random_f32(seed, (uint32_t)index, first + i) * bound;
+		double value;
+
+		if (i % MAKE_AT_ONCE == 0)
+			random_fill_f32(number, count - i < MAKE_AT_ONCE ? count - i : MAKE_AT_ONCE, seed,
+					(uint32_t)index, first + i);
+		value = (double)number[i % MAKE_AT_ONCE] * bound;
 
 		if (dtype == DTYPE_F64)
 			((double *)to)[i] = value;

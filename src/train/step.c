@@ -243,9 +243,19 @@ static enum status open_gpu(struct stepper *s, const struct config_training *t, 
 						 .deterministic = t->deterministic};
 	enum status st = gpu_back_create(&s->back, &options, &s->arena, err);
 
-	if (!st)
-		gpu_back_fill(&s->back, rows);
-	return st ? st : gpu_back_take(&s->back, bytes, err);
+	struct error why = {0};
+
+	if (st)
+		return st;
+	gpu_back_fill(&s->back, rows);
+	st = gpu_back_take(&s->back, bytes, &why);
+	return st ? error_set_cause(
+			    err, st, why.cause,
+			    "%.3g GB of the GPU's memory, as planned (assay train CONFIG --plan): %s; "
+			    "training: "
+			    "per_device_train_batch_size, recompute: full and data: max_seq_length take less",
+			    (double)bytes * 1e-9, why.text)
+		  : STATUS_OK;
 }
 
 enum status stepper_create(struct stepper *s, const struct shape *shape, const struct config *c,

@@ -81,8 +81,9 @@ for lib in libcuda.so.1 libnvidia-ml.so.1 libcudnn.so.9; do ln -s "$fakes/$lib" 
 LD_LIBRARY_PATH=$PWD/fewer ASSAY_LIB_CUBLASLT=/nowhere "$assay" train gpu.yaml --out nolib > out 2> err
 ok "without cuBLASLt it ends" [ $? = 2 ]
 ok "and names it" says 'cublaslt' err
-FAKE_CUDA=memory=2048 "$assay" train gpu.yaml --out small > out 2> err
+FAKE_CUDA=memory=2081 "$assay" train gpu.yaml --out small > out 2> err
 ok "too little memory ends it" [ $? = 2 ]
+ok "with the plan and what to turn" says "as planned .*recompute: full" err
 FAKE_CUDA=cuLaunchKernel=719@60 "$assay" train gpu.yaml --out lost > out 2> err
 ok "a kernel that fails ends it" [ $? = 2 ]
 ok "in the driver's words" says '719\|LAUNCH_FAILED\|launch' err

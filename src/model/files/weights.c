@@ -13,7 +13,7 @@
 #include "model/files/shards.h"
 #include "model/mat.h"
 
-enum { CONFIG_MAX = 16 << 20, FORGET_BYTES = 16 << 20 };
+enum { CONFIG_MAX = 16 << 20, FORGET_BYTES = 16 << 20, FORGET_BYTES_DEVICE = 256 << 20 };
 
 static const struct tensor *lookup(const struct weights *w, const struct named *n)
 {
@@ -299,7 +299,8 @@ static enum status load_rows(const struct weights *w, const struct weights_raw *
 		if (!row_finite(to->dtype, out, (size_t)to->cols))
 			return no_number(w, t, first + i, to->dtype, err);
 		l->read += t->size / (uint64_t)to->rows;
-		if (l->read < FORGET_BYTES)
+		/* Each time others lose what they are at; beside a device's weights little counts. */
+		if (l->read < (l->back ? FORGET_BYTES_DEVICE : FORGET_BYTES))
 			continue;
 		weights_forget(w);
 		l->read = 0;
