@@ -2,6 +2,7 @@
 /* assay check: run, judge, report. The main job. */
 #include "cmd/again.h"
 #include "cmd/running.h"
+#include "run/target.h"
 
 struct check_opts {
 	struct running_opts running;
@@ -33,6 +34,8 @@ static enum status check_words(const void *opts_, struct error *err)
 	enum status st = o->running.resume ? STATUS_OK : read_suite(&s, o, err);
 
 	suite_free(s);
+	if (!st && o->running.target)
+		st = target_word(o->running.target, err);
 	return st;
 }
 

@@ -4,6 +4,7 @@
 #include "cmd/help.h"
 #include "cmd/running.h"
 #include "run/probe.h"
+#include "run/target.h"
 
 struct probe_opts {
 	struct running_opts running;
@@ -104,6 +105,8 @@ static enum status check_words(const void *opts_, struct error *err)
 	if (!running.resume)
 		st = read_suite(&s, &running, o, err);
 	suite_free(s);
+	if (!st && running.target)
+		st = target_word(running.target, err);
 	return st;
 }
 

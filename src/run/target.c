@@ -237,14 +237,47 @@ static bool add_team(struct target_found *out, unsigned *count, unsigned ranks, 
 	return true;
 }
 
-enum status target_expand(struct target_found *out, unsigned *count, const char *word,
-			  const struct machine *m, const struct team_shape *team, const char *place,
-			  struct error *err)
+/* `twice`: the number that a list names twice, or -1. */
+static enum status no_target(const char *word, long twice, const char *place, struct error *err)
 {
 	static const char *const known[] = {"cpu",  "cpu-each-numa", "gpu",  "gpu0",
 					    "pair", "pair-once",     "node", "node-doubling",
 					    "team", "team-doubling"};
 	const char *near;
+
+	if (twice >= 0)
+		return error_set(err, STATUS_BAD_INPUT, "%s: target: \"%.40s\" names %s %ld twice", place,
+				 word, *word == 'n' ? "GPU" : "rank", twice);
+	near = opt_nearest(word, known, sizeof(known) / sizeof(known[0]));
+	return error_set(err, STATUS_BAD_INPUT,
+			 "%s: target: \"%.40s\" is none of cpu, cpu-each-numa, gpu, gpuN, pair, pair-once, "
+			 "gpuN>gpuM, node, node-doubling, node:LIST, team, team-doubling, team:LIST%s%s",
+			 place, word, near ? "; did you mean " : "", near ? near : "");
+}
+
+enum status target_word(const char *word, struct error *err)
+{
+	static const char *const plain[] = {"all",	 "cpu",	 "cpu-each-numa", "gpu",  "pair",
+					    "pair-once", "node", "node-doubling", "team", "team-doubling"};
+	uint64_t member[TARGET_MEMBERS / 64];
+	unsigned pair[2];
+	long twice = -1;
+
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+		if (!strcmp(word, plain[i]))
+			return STATUS_OK;
+	if (!strncmp(word, "cpu:node", 8) || pair_numbers(word, pair) || gpu_number(word) >= 0)
+		return STATUS_OK;
+	if ((!strncmp(word, "node:", 5) && members_parse(member, word + 5, 256, &twice)) ||
+	    (!strncmp(word, "team:", 5) && members_parse(member, word + 5, TARGET_MEMBERS, &twice)))
+		return STATUS_OK;
+	return no_target(word, twice, "command line", err);
+}
+
+enum status target_expand(struct target_found *out, unsigned *count, const char *word,
+			  const struct machine *m, const struct team_shape *team, const char *place,
+			  struct error *err)
+{
 	unsigned pair[2];
 	long twice = -1;
 
@@ -273,14 +306,7 @@ enum status target_expand(struct target_found *out, unsigned *count, const char 
 	if (*count || add_part_of_node(out, count, m, word, &twice) ||
 	    add_team(out, count, team ? team->size : 0, word, &twice))
 		return STATUS_OK;
-	if (twice >= 0)
-		return error_set(err, STATUS_BAD_INPUT, "%s: target: \"%.40s\" names %s %ld twice", place,
-				 word, *word == 'n' ? "GPU" : "rank", twice);
-	near = opt_nearest(word, known, sizeof(known) / sizeof(known[0]));
-	return error_set(err, STATUS_BAD_INPUT,
-			 "%s: target: \"%.40s\" is none of cpu, cpu-each-numa, gpu, gpuN, pair, pair-once, "
-			 "gpuN>gpuM, node, node-doubling, node:LIST, team, team-doubling, team:LIST%s%s",
-			 place, word, near ? "; did you mean " : "", near ? near : "");
+	return no_target(word, twice, place, err);
 }
 
 enum status target_wish(const char *word, const struct machine *m, struct error *err)

@@ -27,6 +27,8 @@ enum status target_expand(struct target_found *out, unsigned *count, const char 
  * addresses beside it. */
 enum status target_parse(struct target *t, const char *text, const json_t *gpus, const struct machine *m,
 			 struct error *err);
+/* Could --target say this on some machine? BAD_INPUT where it could not. */
+enum status target_word(const char *word, struct error *err);
 /* What --target says must be a target of this machine; BAD_INPUT says which there are. */
 enum status target_wish(const char *word, const struct machine *m, struct error *err);
 /* Is a case on this target asked for by --target WORD (NULL, "all", "cpu", "gpu", "gpu0", "pair",

@@ -6,7 +6,7 @@ struct host { /* a rank 0 by hand */
 	pthread_t thread;
 	struct listener l;
 	const char *team;
-	enum { HOST_SILENT, HOST_DIES, HOST_ODD_WELCOME, HOST_ODD_SHAPE, HOST_NO_SHAPE, HOST_ODD_ANSWER } how;
+	enum { HOST_SILENT, HOST_DIES, HOST_ODD_WELCOME, HOST_ODD_SHAPE, HOST_NO_SHAPE, HOST_ODD_ANSWER, HOST_FEW } how;
 };
 
 static void *play_host(void *arg)
@@ -31,12 +31,15 @@ static void *play_host(void *arg)
 		say(&ch, WIRE_GO, "{}");
 	if (h->how == HOST_ODD_SHAPE)
 		say(&ch, WIRE_SHAPE, "{\"nodes\":[{\"name\":\"a\"}],\"ranks\":[]}");
-	if (h->how == HOST_ODD_ANSWER) {
+	if (h->how == HOST_ODD_ANSWER || h->how == HOST_FEW) {
 		static const char shape[] = "{\"nodes\":[{\"name\":\"a\",\"boot\":\"\",\"host\":\"\",\"shown\":\"a\",\"leader\":0}],"
 					    "\"ranks\":[{\"node\":0},{\"node\":0}]}";
 
 		channel_send(&ch, WIRE_SHAPE, shape, sizeof(shape) - 1, NULL);
-		say(&ch, WIRE_SHARE, "x");
+		if (h->how == HOST_FEW) /* of two ranks */
+			say(&ch, WIRE_GO, "{\"all\":[{}]}");
+		else
+			say(&ch, WIRE_SHARE, "x");
 	}
 	if (h->how == HOST_DIES)
 		assert_true(await(&ch, WIRE_SHAPE, rest)); /* bytes left unread would make it a reset */
@@ -45,6 +48,16 @@ static void *play_host(void *arg)
 			; /* until it has gone */
 	channel_close(&ch);
 	return NULL;
+}
+
+static enum status gather_on(struct actor *a)
+{
+	json_t *all = NULL;
+	enum status st = control_gather(a->control, "the next round", json_object(), &all, LONG_MS, &a->err);
+
+	assert_true(!st || !all);
+	json_decref(all);
+	return st;
 }
 
 static void test_strangers__a_rank_0_that_misbehaves(void **state)
@@ -60,6 +73,7 @@ static void test_strangers__a_rank_0_that_misbehaves(void **state)
 		{HOST_ODD_SHAPE, CAUSE_TEAM_REFUSED, "shape of the team is not sound"},
 		{HOST_NO_SHAPE, CAUSE_TEAM_REFUSED, "sent no shape"},
 		{HOST_ODD_ANSWER, CAUSE_TEAM_REFUSED, "answered another question"},
+		{HOST_FEW, CAUSE_TEAM_REFUSED, "did not tell what each rank said"},
 	};
 
 	(void)state;
@@ -67,7 +81,7 @@ static void test_strangers__a_rank_0_that_misbehaves(void **state)
 		struct host h = {.how = rows[i].how};
 		struct stage s;
 
-		stage_set(&s, 2, go_on);
+		stage_set(&s, 2, rows[i].how == HOST_FEW ? gather_on : go_on);
 		assert_int_equal(rendezvous_listen(&h.l, s.port, "127.0.0.1", NULL), STATUS_OK);
 		s.actor[0] = s.actor[1];
 		s.actor[0].o.place.rank = 1;
