@@ -255,14 +255,12 @@ enum status linear_clear(struct back *back, const struct linear *l, struct error
 	return tail ? back->ops->zero(back, mat_view(&l->block, 0, l->in, l->out, tail), err) : STATUS_OK;
 }
 
-enum status linear_refresh(struct back *back, const struct linear *l, struct error *err)
+void linear_live(const struct linear *l, const struct params *p, struct live_part *live, int *count)
 {
-	enum status st = STATUS_OK;
-
 	if (!linear_tail(l))
-		return STATUS_OK;
-	st = back->ops->convert(back, l->a.master, l->a.w, err);
-	for (int i = 0; !st && i < l->adapters; i++)
-		st = back->ops->convert(back, l->adapter[i].b.master, l->adapter[i].b.w, err);
-	return st;
+		return;
+	live[(*count)++] = (struct live_part){.begin = params_at(p, &l->a.master), .to = l->a.w};
+	for (int i = 0; i < l->adapters; i++)
+		live[(*count)++] = (struct live_part){.begin = params_at(p, &l->adapter[i].b.master),
+						      .to = l->adapter[i].b.w};
 }

@@ -11,6 +11,7 @@
 #ifndef MODEL_LINEAR_H
 #define MODEL_LINEAR_H
 #include "model/ops.h"
+#include "model/params.h"
 #include "model/files/peft.h"
 
 /* A parameter: what products read; frozen, it is that alone. Trained, `master` and `grad` are its parts of
@@ -60,8 +61,8 @@ bool linear_is_trained(const struct linear *l);
 int64_t linear_tail(const struct linear *l);
 /* W += s B A on a W that is not trained: for generation. Its adapters are gone then. */
 enum status linear_merge(struct back *back, struct linear *l, struct error *err);
-/* Extended: the block's places that no B has become 0, once; A and B become what master holds. Else nothing.
- */
+/* Extended: the block's places that no B has become 0, once. Else nothing. */
 enum status linear_clear(struct back *back, const struct linear *l, struct error *err);
-enum status linear_refresh(struct back *back, const struct linear *l, struct error *err);
+/* Extended: where A and each B go, appended to `live`. Else nothing. */
+void linear_live(const struct linear *l, const struct params *p, struct live_part *live, int *count);
 #endif

@@ -145,6 +145,7 @@ void model_release(struct model *m)
 	if (!m)
 		return;
 	params_release(&m->params);
+	free(m->live);
 	free(m->layer);
 	free(m);
 }
@@ -158,6 +159,30 @@ static bool can_extend(const struct model *m, const struct back *back)
 
 	return back->kind == BACK_GPU && !m->inference && !m->separate && m->lora.targets &&
 	       !(m->lora.dropout > 0) && m->lora.rank % TOGETHER == 0 && sizes % TOGETHER == 0;
+}
+
+/* Blocks have no order of the flat vector: where each of its tensors went. */
+static enum status list_live(struct model *m, struct error *err)
+{
+	const struct params *p = &m->params;
+
+	m->live = calloc((size_t)p->count, sizeof(*m->live));
+	if (!m->live)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a model's tables");
+	if (m->embed.master.rows)
+		m->live[m->live_count++] = (struct live_part){.to = m->embed.w};
+	for (int64_t layer = 0; layer < m->shape.layers; layer++) {
+		const struct layer *l = &m->layer[layer];
+		const struct linear *maps[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
+
+		for (int i = 0; i < 4; i++)
+			linear_live(maps[i], p, m->live, &m->live_count);
+	}
+	if (m->head.master.rows && m->head.w.data != m->embed.w.data)
+		m->live[m->live_count++] =
+			(struct live_part){.begin = params_at(p, &m->head.master), .to = m->head.w};
+	return STATUS_OK;
 }
 
 enum status model_place(struct model *m, struct back *back, struct error *err)
@@ -176,7 +201,7 @@ enum status model_place(struct model *m, struct back *back, struct error *err)
 	m->cos_sin = (struct mat){.rows = m->positions, .cols = m->shape.head_dim, .dtype = flat};
 	if (!st)
 		st = arena_mat(back->arena, MEM_WEIGHTS, &m->cos_sin, "table of RoPE", err);
-	return st;
+	return st || !m->extended ? st : list_live(m, err);
 }
 
 static enum status zero_flat(struct model *m, struct back *back, struct error *err)
@@ -234,11 +259,10 @@ enum status model_loaded(struct model *m, struct back *back, struct error *err)
 enum status model_refresh(struct model *m, struct back *back, struct error *err)
 {
 	const struct params *p = &m->params;
-	enum status st = p->live.rows ? back->ops->convert(back, p->master, p->live, err) : STATUS_OK;
 
-	for (int64_t i = 0; !st && m->extended && i < m->shape.layers; i++)
-		st = of_maps(&m->layer[i], back, linear_refresh, err);
-	return st;
+	if (m->extended)
+		return back->ops->refresh(back, p->master, m->live, m->live_count, err);
+	return p->live.rows ? back->ops->convert(back, p->master, p->live, err) : STATUS_OK;
 }
 
 enum status model_merge(struct model *m, struct back *back, struct error *err)

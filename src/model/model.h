@@ -32,6 +32,8 @@ struct model {
 	struct layer *layer;		 /* [shape.layers] */
 	struct mat cos_sin;
 	struct params params;
+	struct live_part *live; /* extended: every trained tensor's copy; owner */
+	int live_count;
 };
 
 /* Owner: caller, model_release. BAD_INPUT: lora and full at once, a rank below 1 with targets. */

@@ -46,6 +46,11 @@ struct random_fill {
 	uint32_t stream;
 	float centre, width;
 };
+/* A part of the flat vector, and where products read it. */
+struct live_part {
+	size_t begin;
+	struct mat to;
+};
 struct attention {
 	int heads, kv_heads, head_dim;
 	float scale;
@@ -128,6 +133,10 @@ struct ops {
 			       struct error *);
 	/* y += x (types may differ); to = from rounded to its type. */
 	enum status (*convert)(struct back *, struct mat from, struct mat to, struct error *);
+	/* Each part's copy of master, rounded; in ascending order, the same list at each call. A CPU, which
+	 * reads master itself, has none. */
+	enum status (*refresh)(struct back *, struct mat master, const struct live_part *part, int count,
+			       struct error *err);
 	enum status (*column_sum)(struct back *, struct mat x, struct mat sum_add,
 				  struct error *); /* bias gradient */
 	/* *sum += over all elements, in double and in an order that no thread count changes; device memory.

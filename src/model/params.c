@@ -64,6 +64,11 @@ struct mat params_view(const struct mat *flat, const struct param *param)
 	return view;
 }
 
+size_t params_at(const struct params *p, const struct mat *part)
+{
+	return ((uintptr_t)part->data - (uintptr_t)p->master.data) / sizeof(float);
+}
+
 void params_release(struct params *p)
 {
 	free(p->table);

@@ -36,5 +36,7 @@ enum status params_place(struct params *p, struct arena *a, enum dtype dtype, en
 const struct param *params_find(const struct params *p, const char *name);
 /* One tensor's part of master, grad, m or v; lent. */
 struct mat params_view(const struct mat *flat, const struct param *param);
+/* Where a part of master, of F32, begins; 0 while planning. */
+size_t params_at(const struct params *p, const struct mat *part);
 void params_release(struct params *p);
 #endif

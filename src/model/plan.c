@@ -183,6 +183,14 @@ static enum status plan_convert(struct back *back, struct mat from, struct mat t
 	return touch(back, &to, 1);
 }
 
+static enum status plan_refresh(struct back *back, struct mat master, const struct live_part *part, int count,
+				struct error *err)
+{
+	for (int i = 0; i < count; i++)
+		touch(back, &part[i].to, 3); /* read as F32, written as BF16 */
+	return STATUS_OK;
+}
+
 static enum status plan_column_sum(struct back *back, struct mat x, struct mat sum_add, struct error *err)
 {
 	touch(back, &x, 1);
@@ -232,6 +240,7 @@ static const struct ops plan_ops = {
 	.rows_copy = plan_rows_copy,
 	.dropout = plan_dropout,
 	.convert = plan_convert,
+	.refresh = plan_refresh,
 	.column_sum = plan_column_sum,
 	.reduce = plan_reduce,
 	.adamw = plan_adamw,

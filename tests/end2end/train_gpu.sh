@@ -75,6 +75,17 @@ ok "one that was killed goes on" expect 0 train --resume cut
 ok "to the same adapter, bit for bit" cmp whole/adapter/adapter_model.safetensors cut/adapter/adapter_model.safetensors
 ok "and the same moments" cmp whole/checkpoint-4/optimizer.bin cut/checkpoint-4/optimizer.bin
 
+# Numbers of no file: the same on both.
+expect 0 make-model --shape tiny --holes --out hollow
+for device in cpu gpu; do
+	config random.yaml $device
+	sed 's/name_or_path: model/name_or_path: hollow, random_weights: true/' random.yaml > random-$device.yaml
+	expect 0 train random-$device.yaml --out random-$device --json || cat err
+	losses out > random-$device.losses
+done
+ok "random weights need no numbers in files" [ "$(wc -l < random-gpu.losses)" = 4 ]
+ok "and are the CPU's" sh -c 'paste random-cpu.losses random-gpu.losses | awk "{ d = \$1 - \$2; if (d < 0) d = -d; if (d > 0.005 * \$1) exit 1 }"'
+
 # What goes wrong.
 mkdir fewer
 for lib in libcuda.so.1 libnvidia-ml.so.1 libcudnn.so.9; do ln -s "$fakes/$lib" fewer/; done

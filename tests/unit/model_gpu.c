@@ -214,7 +214,8 @@ static void skip_without_kernels(void)
 }
 
 static const char adapter[] = "lora: {r: 4, alpha: 6}", wide[] = "lora: {r: 8, alpha: 6}",
-		  part[] = "lora: {r: 8, alpha: 6, target_modules: [k_proj, up_proj, down_proj]}";
+		  part[] = "lora: {r: 8, alpha: 6, target_modules: [k_proj, up_proj, down_proj]}",
+		  saved[] = "lora: {r: 8, alpha: 6, modules_to_save: [lm_head, embed_tokens]}";
 
 static void gradients_of_adapters_are_the_cpus(void **state)
 {
@@ -263,6 +264,8 @@ static void adapters_in_their_maps(void **state)
 	beside_cpu(FAMILY_QWEN2, "seed: 1", wide, equal);
 	beside_cpu(FAMILY_QWEN3, "recompute: full", wide, packed);
 	beside_cpu(FAMILY_QWEN2, "recompute: cheap", part, packed);
+	beside_cpu(FAMILY_QWEN2, "seed: 1", saved, packed);
+	beside_cpu(FAMILY_LLAMA, "seed: 1", saved, packed);
 	head_dim = 64;
 	beside_cpu(FAMILY_QWEN2, "attention: own", wide, packed);
 	head_dim = 8;
@@ -411,6 +414,8 @@ static void steps_go_where_the_cpus_go(void **state)
 	skip_without_kernels();
 	steps_of(adapter);
 	steps_of(wide);
+	steps_of(part);
+	steps_of(saved);
 }
 
 static void fails(enum status st, enum cause cause, const char *name, const char *value, const char *what)

@@ -94,6 +94,8 @@ void gpu_back_release(struct back *back)
 	staging_release(&g->staging);
 	gpu_times_release(&g->phases);
 	gpu_times_release(&g->parts);
+	if (g->live)
+		gpu_free(g->device, &g->live);
 	if (g->memory)
 		gpu_free(g->device, &g->memory);
 	gpu_stream_destroy(&g->stream);

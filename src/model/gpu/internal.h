@@ -30,6 +30,7 @@
 	X(CROSS_ENTROPY, "train_loss", "train_cross_entropy", GPU_PART_LOSS) \
 	X(REDUCE, "train_flat", "train_reduce", GPU_PART_OPTIMISER) \
 	X(REDUCE_END, "train_flat", "train_reduce_end", GPU_PART_OPTIMISER) \
+	X(LIVE, "train_flat", "train_live_refresh", GPU_PART_OPTIMISER) \
 	X(ADAMW, "train_flat", "train_adamw", GPU_PART_OPTIMISER) \
 	X(ATTENTION, "train_attention", "train_attention", GPU_PART_ATTENTION) \
 	X(ATTENTION_DELTA, "train_attention", "train_attention_delta", GPU_PART_ATTENTION_BWD) \
@@ -59,6 +60,9 @@ struct gpu_state {
 	gpu_ptr memory;			  /* the arena's */
 	int64_t rows_most;		  /* of a micro-batch; 0: none is filled up */
 	struct filling *filling;
+	gpu_ptr live; /* the table of gpu_refresh, as the kernel takes it */
+	const struct live_part *live_of;
+	int live_count;
 	unsigned shared_most; /* bytes that a block may ask for */
 };
 

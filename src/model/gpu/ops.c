@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table: our kernels (kernel/train*.h say what each computes), launched. Costs are those of plan.c. */
 #include "kernel/decode.h"
+#include <stdlib.h>
 #include "kernel/train_flat.h"
 #include "kernel/train_loss.h"
 #include "kernel/train_norm.h"
@@ -372,6 +373,59 @@ static enum status gpu_convert(struct back *back, struct mat from, struct mat to
 		    err);
 }
 
+/* The table on the device: made once, the list is always the same. */
+static enum status make_live(struct back *back, const struct live_part *part, int count, struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	struct train_live *table = calloc((size_t)count, sizeof(*table));
+	struct mat to = {.rows = 1, .cols = count * (int64_t)sizeof(*table), .dtype = DTYPE_U8};
+	enum status st;
+
+	if (!table)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for a table of parts");
+	for (int i = 0; i < count; i++)
+		table[i] = (struct train_live){
+			.begin = part[i].begin,
+			.count = (uint64_t)(part[i].to.rows * part[i].to.cols),
+			.to = gpu_address(part[i].to.data),
+			.ld = part[i].to.ld,
+			.cols = (uint32_t)part[i].to.cols,
+			.scale = 1,
+			.decay = 1,
+		};
+	gpu_free(g->device, &g->live);
+	st = gpu_alloc(g->device, &g->live, (uint64_t)to.cols, err);
+	to.data = (void *)(uintptr_t)g->live;
+	to.ld = to.cols;
+	if (!st)
+		st = gpu_back_put(back, to, table, err);
+	free(table);
+	g->live_of = st ? NULL : part;
+	g->live_count = count;
+	return st;
+}
+
+static enum status gpu_refresh(struct back *back, struct mat master, const struct live_part *part, int count,
+			       struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	const struct live_part *last = &part[count - 1];
+	struct train_adamw_args args = {
+		.master = gpu_address(master.data),
+		.count = last->begin + (uint64_t)(last->to.rows * last->to.cols),
+		.tensors = (uint32_t)count,
+	};
+	enum status st = STATUS_OK;
+
+	if (g->live_of != part || g->live_count != count)
+		st = make_live(back, part, count, err);
+	args.live = g->live;
+	for (int i = 0; i < count; i++)
+		cost_touch(back, &part[i].to, 3);
+	return st ? st : over(back, GPU_KERNEL_LIVE, 1, (int64_t)args.count, &args, err);
+}
+
 static enum status gpu_column_sum(struct back *back, struct mat x, struct mat sum_add, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
@@ -468,6 +522,7 @@ const struct ops gpu_ops = {
 	.rows_copy = gpu_rows_copy,
 	.dropout = gpu_dropout,
 	.convert = gpu_convert,
+	.refresh = gpu_refresh,
 	.column_sum = gpu_column_sum,
 	.reduce = gpu_reduce,
 	.adamw = gpu_adamw,
