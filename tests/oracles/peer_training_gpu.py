@@ -127,7 +127,7 @@ data:
 def model_of(a, folder, name):
     """A folder of that shape, made once: holes for us, who take random numbers instead, or numbers for both."""
     shape = WORKS[name]["shape"]
-    path = os.path.join(folder, shape)
+    path = os.path.join(folder, shape + (".files" if a.files else ""))
     if not os.path.exists(path):
         words = [a.assay, "make-model", "--shape", shape, "--holes", "--out", path]
         call(words + (["--tokenizer", a.tokenizer] if a.tokenizer else []), folder)
