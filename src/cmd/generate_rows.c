@@ -212,6 +212,7 @@ static enum status show(const struct answering *a, struct error *err)
 	json_object_set_new(out, "tokens", json_integer((json_int_t)a->tokens));
 	json_object_set_new(out, "cut", json_integer((json_int_t)a->cut));
 	json_object_set_new(out, "seconds", json_real(seconds));
+	json_object_set_new(out, "device", json_string(inference_facts(a->inference).device));
 	shown = show_json(out, JSON_INDENT(1));
 	json_decref(out);
 	return shown ? STATUS_OK
