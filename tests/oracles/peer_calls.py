@@ -137,11 +137,12 @@ def theirs(a, init, adapter, mine):
     path = os.path.join(a.work, "peer.json")
     with open(path, "w") as f:
         json.dump(work, f)
-    text = call([sys.executable, os.path.join(HERE, "peer_train_gpu.py"), a.model, path])
-    told = json.loads(text[text.index('{"what"'):])
-    made = told["works"][0]
+    told = {}
+    for line in call([sys.executable, os.path.join(HERE, "peer_train_gpu.py"), a.model, path]).splitlines():
+        told.update(json.loads(line) if line.startswith('{"') else {})
+    made = told["work"]
     out = {"losses": made["losses"], "eval_losses": [made["eval_loss_first"], made["eval_loss"]], "tokens_per_s": made["tokens_per_s"],
-           "about": {k: told[k] for k in ("device", "torch", "transformers", "peft")}}
+           "about": told["about"]}
     if a.held:
         out["generated"], out["answers"] = made["answers"], judged(a, work["answers"])
     if "also" in made:

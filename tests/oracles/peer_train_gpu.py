@@ -15,7 +15,8 @@ MODEL: a folder of Hugging Face's; where it has a config.json alone, random weig
     held        kept rows to evaluate on at begin and end; answers: a file that gets a greedy answer to each of the first held_count of them,
                 tokens: of one at most; before: a file for answers of the model as it was, to before_count rows
     also        {adapter, answers}: another adapter over the same model, which answers the same rows
-Prints one JSON object: seconds from start to first step, and for each work tokens/s without padding, memory and the steps' seconds.
+Prints a JSON object a line: {"about"}, then for each work tokens/s without padding, memory, the steps' seconds and those from start to the
+first step; on stderr what it is about.
 Needs torch, transformers, peft and liger_kernel on a machine with a GPU; exits 77 where one is missing.
 """
 import functools
@@ -42,6 +43,10 @@ from peer_train import UNTRAINED, kept_rows
 
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 IMPORTED = time.monotonic()
+
+
+def tell(what):
+    print(f"peer {time.monotonic() - BEGUN:6.1f} s: {what}", file=sys.stderr, flush=True)
 
 
 def matrix(rows, fill):
@@ -164,6 +169,7 @@ def timed(model, work, made):
         if i == 0:
             torch.cuda.synchronize()
             first_s = time.monotonic() - BEGUN
+            tell("first step")
         if i + 1 >= work["warm"]:
             if i + 1 == work["warm"]:
                 torch.cuda.synchronize()
@@ -216,6 +222,7 @@ def answer(model, work, path, answers, count):
 
 def run(path, work, model):
     made = batches(work)
+    tell(f"{work.get('name')} {work.get('packing', '')}: {len(made)} batches")
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     out = {"name": work.get("name", ""), "work": {k: v for k, v in work.items() if k not in ("kept", "held")}}
@@ -261,24 +268,25 @@ def main():
     for path in sys.argv[2:]:
         with open(path) as f:
             works.append(json.load(f))
-    model, of, done, load_s = None, None, [], []
+    about = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "transformers": transformers.__version__,
+             "peft": peft.__version__, "import_s": IMPORTED - BEGUN}
+    print(json.dumps({"about": about}), flush=True)
+    model, of = None, None
     for work in works:
         wanted = (work.get("packing") == "flex", work["rank"], work.get("adapters"), work.get("init"))
         if wanted != of:
             model = None
             gc.collect()
             torch.cuda.empty_cache()
-            begun = time.monotonic()
             model, of = load(sys.argv[1], work), wanted
-            load_s.append(time.monotonic() - begun)
-        done.append(run(sys.argv[1], work, model))
-        if any(math.isnan(x) for x in done[-1].get("losses", [])):
+            tell("model is there")
+        made = run(sys.argv[1], work, model)
+        if any(math.isnan(x) for x in made.get("losses", [])):
             sys.exit("peer_train_gpu: a loss is no number")
+        made["trained"] = sum(p.numel() for p in model.parameters() if p.requires_grad)
+        print(json.dumps({"work": made}), flush=True)
+        tell(f"{made['name']} {work.get('packing', '')} done")
         gc.collect()
-    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    print(json.dumps({"what": "transformers, PEFT and Liger, BF16, one GPU", "device": torch.cuda.get_device_name(), "torch": torch.__version__,
-                      "transformers": transformers.__version__, "peft": peft.__version__, "trained": trained, "import_s": IMPORTED - BEGUN,
-                      "load_s": load_s, "works": done}))
 
 
 if __name__ == "__main__":

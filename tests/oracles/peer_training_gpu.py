@@ -212,21 +212,35 @@ def works_of_peer(a, folder, names):
             yield path
 
 
-def theirs(a, folder, names):
-    """One process for all works over one model; of packings the fastest."""
-    made = {}
+def theirs(a, folder, names, keep_it):
+    """One process for all works over one model; of packings the fastest. What is done is kept as it comes."""
+    made = {"all": []}
     for shape in dict.fromkeys(WORKS[n]["shape"] for n in names):
         of_shape = [n for n in names if WORKS[n]["shape"] == shape]
         files = list(works_of_peer(a, folder, of_shape))
-        text = call([sys.executable, os.path.join(HERE, "peer_train_gpu.py"), model_of_peer(a, folder, of_shape[0]), *files], folder)
-        told = json.loads(text[text.index('{"what"'):])
-        made["about"] = {k: told[k] for k in ("device", "torch", "transformers", "peft")}
-        made["first"] = {"import_s": told["import_s"], "load_s": told["load_s"][0], "first_step_s": told["works"][0].get("first_step_s")}
-        for w in told["works"]:
-            name = w["name"]
-            made.setdefault("all", []).append(w)
-            if w.get("tokens_per_s", 0) >= made.get(name, {}).get("tokens_per_s", 0):
-                made[name] = w
+        words = [sys.executable, os.path.join(HERE, "peer_train_gpu.py"), model_of_peer(a, folder, of_shape[0]), *files]
+        p = subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, text=True)  # what it says of itself goes where ours goes
+        for line in p.stdout:
+            if line.startswith('{"about"'):
+                made["about"] = json.loads(line)["about"]
+            elif line.startswith('{"work"'):
+                w = json.loads(line)["work"]
+                made["all"].append(w)
+                if w.get("tokens_per_s", 0) >= made.get(w["name"], {}).get("tokens_per_s", 0):
+                    made[w["name"]] = w
+                keep_it(made)
+        if p.wait():
+            sys.exit(f"{' '.join(words)}: exit code {p.returncode}")
+    return made
+
+
+def ours_all(a, folder, names, device, keep_it):
+    made = {}
+    for name in names:
+        t = time.monotonic()
+        made[name] = ours(a, folder, name, device)
+        print(f"assay, {name}: {time.monotonic() - t:.0f} s, {made[name].get('tokens_per_s', made[name])}", file=sys.stderr, flush=True)
+        keep_it(made)
     return made
 
 
@@ -274,9 +288,10 @@ def table(result):
                      f"{' (out of memory)' if 'out_of_memory' in w else ''}")
     for x, y in result["rounds"] if result["files"] else []:
         mine = next((x[n]["first_step_s"] for n in WORKS if "first_step_s" in x.get(n, {})), None)
-        if mine and y.get("first", {}).get("first_step_s"):
-            lines.append(f"to first step: {mine:.1f} s from the start of the program; the peer {y['first']['first_step_s']:.1f} s, "
-                         f"{y['first']['first_step_s'] - y['first']['import_s']:.1f} s of them after its imports")
+        first = next((w["first_step_s"] for w in y.get("all", []) if w.get("first_step_s")), None)
+        if mine and first:
+            lines.append(f"to first step: {mine:.1f} s from the start of the program; the peer {first:.1f} s, "
+                         f"{first - y['about']['import_s']:.1f} s of them after its imports")
     return "\n".join(lines)
 
 
@@ -290,19 +305,26 @@ def measure(a, folder):
         if a.side != "peer":
             model_of(a, folder, name)
     print(f"prepared after {time.monotonic() - begun:.0f} s", flush=True)
-    sides = {"assay": lambda: {n: ours(a, folder, n, device) for n in a.works}, "peer": lambda: theirs(a, folder, a.works)}
-    while len(rounds) < a.rounds and (not rounds or time.monotonic() - begun + longest < a.limit):
-        t, turn = time.monotonic(), {"assay": {}, "peer": {}}
-        for side in ("peer", "assay") if len(rounds) % 2 == 0 else ("assay", "peer"):
-            if a.side in ("both", side):
-                turn[side] = sides[side]()
-                print(f"round {len(rounds) + 1}, {side}: {time.monotonic() - t:.0f} s", flush=True)
-        rounds.append((turn["assay"], turn["peer"]))
-        longest = max(longest, time.monotonic() - t)
-        result.update(rounds=rounds, about=turn["peer"].get("about", result.get("about", {})),
+    def write():
+        result.update(rounds=rounds, about=next((y["about"] for _, y in rounds if "about" in y), {}),
                       compared={n: c for n in a.works if (c := compared(n, rounds, a.files))})
         with open(os.path.join(a.out, "training.json"), "w") as f:
             json.dump(result, f, indent=1)
+
+    while len(rounds) < a.rounds and (not rounds or time.monotonic() - begun + longest < a.limit):
+        t = time.monotonic()
+        rounds.append([{}, {}])
+        for side in (1, 0) if len(rounds) % 2 else (0, 1):
+            def keep_it(made, side=side):
+                rounds[-1][side] = made
+                write()
+
+            if side == 1 and a.side != "assay":
+                theirs(a, folder, a.works, keep_it)
+            elif side == 0 and a.side != "peer":
+                ours_all(a, folder, a.works, device, keep_it)
+            print(f"round {len(rounds)}, {('assay', 'peer')[side]}: {time.monotonic() - t:.0f} s", flush=True)
+        longest = max(longest, time.monotonic() - t)
     device.process.terminate()
     return result
 
