@@ -113,7 +113,7 @@ static enum status one_step(struct train *t, struct figures *f, struct error *er
 			st = tell_alive(t, err);
 	}
 	t1 = now_s();
-	if (!st) /* which is written from what changes now */
+	if (!st && !t->mirror.memory) /* which is written from what changes now */
 		st = checkpoint_writer_wait(t->writer, err);
 	f->save_s = now_s() - t1;
 	t1 += f->save_s;
