@@ -28,17 +28,44 @@ static struct mat rstd_of(const struct layer_run *run, const struct mat *m, bool
 	return mat_cols(m, k ? run->shape->heads : 0, k ? run->shape->kv_heads : run->shape->heads);
 }
 
+/* Heads that are rotated in one go: q's and k's side by side where no norm tells them apart. */
+struct rotated {
+	struct mat x, raw, rstd;
+	int heads;
+};
+
+static int rotations(const struct layer *l)
+{
+	return l->q_norm.w.rows ? 2 : 1;
+}
+
+static struct rotated rotated_of(const struct layer_run *run, const struct layer *l,
+				 const struct layer_saved *s, const struct mat *qkv, int part)
+{
+	const struct shape *shape = run->shape;
+	const int64_t both = shape->heads + shape->kv_heads;
+
+	if (rotations(l) == 1)
+		return (struct rotated){.x = mat_cols(qkv, 0, both * shape->head_dim), .heads = (int)both};
+	return (struct rotated){.x = heads_of(run, qkv, part),
+				.raw = heads_of(run, &s->raw, part),
+				.rstd = rstd_of(run, &s->head_rstd, part),
+				.heads = (int)(part ? shape->kv_heads : shape->heads)};
+}
+
 static enum status rope(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
 			struct error *err)
 {
 	struct back *back = run->linear.back;
 	enum status st = STATUS_OK;
 
-	for (int k = 0; !st && k < 2; k++)
-		st = back->ops->head_norm_rope(
-			back, heads_of(run, &s->qkv, k), (int)(k ? run->shape->kv_heads : run->shape->heads),
-			k ? l->k_norm.w : l->q_norm.w, (float)run->shape->norm_eps, run->batch->position,
-			run->cos_sin, heads_of(run, &s->raw, k), rstd_of(run, &s->head_rstd, k), err);
+	for (int part = 0; !st && part < rotations(l); part++) {
+		const struct rotated r = rotated_of(run, l, s, &s->qkv, part);
+
+		st = back->ops->head_norm_rope(back, r.x, r.heads, part ? l->k_norm.w : l->q_norm.w,
+					       (float)run->shape->norm_eps, run->batch->position,
+					       run->cos_sin, r.raw, r.rstd, err);
+	}
 	return st;
 }
 
@@ -48,13 +75,12 @@ static enum status rope_bwd(const struct layer_run *run, const struct layer *l, 
 	struct back *back = run->linear.back;
 	enum status st = STATUS_OK;
 
-	for (int k = 0; !st && k < 2; k++) {
-		const struct weight *w = k ? &l->k_norm : &l->q_norm;
+	for (int part = 0; !st && part < rotations(l); part++) {
+		const struct rotated r = rotated_of(run, l, s, &dqkv, part);
+		const struct weight *w = part ? &l->k_norm : &l->q_norm;
 
-		st = back->ops->head_norm_rope_bwd(
-			back, heads_of(run, &dqkv, k), (int)(k ? run->shape->kv_heads : run->shape->heads),
-			w->w, run->batch->position, run->cos_sin, heads_of(run, &s->raw, k),
-			rstd_of(run, &s->head_rstd, k), w->grad, err);
+		st = back->ops->head_norm_rope_bwd(back, r.x, r.heads, w->w, run->batch->position,
+						   run->cos_sin, r.raw, r.rstd, w->grad, err);
 	}
 	return st;
 }
