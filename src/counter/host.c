@@ -76,13 +76,28 @@ static enum status read_sampled(struct counter_host *h, struct error *err)
 	return st ? st : CUPTI_CALL(&h->cu, err, pm_availability, &a);
 }
 
+/* The host's object anew: what was added to it is gone. */
+static enum status open_host(struct counter_host *h, struct error *err)
+{
+	struct cupti_host_open open =
+		CUPTI_PARAMS(host_open, .type = h->type, .chip = h->chip, .availability = h->availability);
+	enum status st;
+
+	if (h->host)
+		(void)h->cu.host_close(&CUPTI_PARAMS(host_close, .host = h->host));
+	h->host = NULL;
+	st = CUPTI_CALL(&h->cu, err, host_open, &open);
+	h->host = open.host;
+	return st;
+}
+
 enum status counter_host_open(struct counter_host *h, const struct gpu_device *d, int type, struct error *err)
 {
 	struct cupti_chip chip = CUPTI_PARAMS(chip, .device = (size_t)gpu_ordinal(d));
-	struct cupti_host_open open = CUPTI_PARAMS(host_open, .type = type);
 	enum status st = cupti_load(&h->cu, NULL, err);
 
 	h->device = gpu_ordinal(d);
+	h->type = type;
 	h->device_name = gpu_name(d);
 	if (st)
 		return st;
@@ -98,11 +113,8 @@ enum status counter_host_open(struct counter_host *h, const struct gpu_device *d
 							     : read_availability(h, d, err);
 	if (st)
 		return st;
-	open.chip = chip.chip;
-	open.availability = h->availability;
-	st = CUPTI_CALL(&h->cu, err, host_open, &open);
-	h->host = open.host;
-	return st;
+	snprintf(h->chip, sizeof(h->chip), "%s", chip.chip);
+	return open_host(h, err);
 }
 
 void counter_host_close(struct counter_host *h)
@@ -137,6 +149,46 @@ void counter_host_choose(struct counter_host *h, unsigned row, const char *metri
 	}
 }
 
+/* In one call: added one by one, each would want passes of its own. */
+static enum status add(struct counter_host *h, const char **metrics, size_t count, struct error *err)
+{
+	return CUPTI_CALL(&h->cu, err, host_add,
+			  &CUPTI_PARAMS(host_add, .host = h->host, .metrics = metrics, .count = count));
+}
+
+/* A device may lack what its chip has, as links that are not there: CUPTI knows their metrics, and one of
+ * them makes adding all fail. Those stay that can be added alone. */
+static enum status keep_countable(struct counter_host *h, struct error *err)
+{
+	struct error why = {0};
+	enum status st = STATUS_OK;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < h->count && !st; i++) {
+		st = open_host(h, err);
+		if (st || add(h, &h->metric[i], 1, &why))
+			continue;
+		h->metric[kept] = h->metric[i];
+		h->row[kept++] = h->row[i];
+	}
+	h->count = st ? h->count : kept;
+	return st ? st : open_host(h, err);
+}
+
+static enum status add_chosen(struct counter_host *h, struct error *err)
+{
+	struct error why = {0};
+
+	if (!add(h, h->metric, h->count, &why))
+		return STATUS_OK;
+	if (keep_countable(h, err))
+		return err->status;
+	if (h->count)
+		return add(h, h->metric, h->count, err);
+	*err = why;
+	return why.status;
+}
+
 enum status counter_host_configure(struct counter_host *h, struct error *err)
 {
 	struct cupti_host_image_size size = CUPTI_PARAMS(host_image_size, .host = h->host);
@@ -147,9 +199,7 @@ enum status counter_host_configure(struct counter_host *h, struct error *err)
 	if (!h->count)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "CUPTI knows none of our metrics for %s", h->device_name);
-	/* In one call: added one by one, each would want passes of its own. */
-	st = CUPTI_CALL(&h->cu, err, host_add,
-			&CUPTI_PARAMS(host_add, .host = h->host, .metrics = h->metric, .count = h->count));
+	st = add_chosen(h, err);
 	if (!st)
 		st = CUPTI_CALL(&h->cu, err, host_image_size, &size);
 	if (st)

@@ -12,6 +12,8 @@ struct counter_host {
 	bool initialized;
 	const char *device_name; /* lent, for messages */
 	int device;		 /* CUDA's number of it */
+	int type;		 /* CUPTI_PROFILER_TYPE_* */
+	char chip[32];
 	void *host;
 	uint8_t *availability;
 	char name[COUNTER_CHOSEN_MAX][96]; /* CUPTI's, that the chip knows */
@@ -30,7 +32,8 @@ enum status counter_host_open(struct counter_host *h, const struct gpu_device *d
 void counter_host_close(struct counter_host *h);
 /* Takes the first of the metrics (a|b) that the chip knows; none: left out. */
 void counter_host_choose(struct counter_host *h, unsigned row, const char *metrics);
-/* The configuration image of what was chosen, and its passes. UNSUPPORTED: nothing was. */
+/* The configuration image of what was chosen, and its passes; what this device cannot count is left out.
+ * UNSUPPORTED: nothing was. */
 enum status counter_host_configure(struct counter_host *h, struct error *err);
 /* Values of one range or sample, in the order chosen. */
 enum status counter_host_values(struct counter_host *h, size_t index, double *values, struct error *err);

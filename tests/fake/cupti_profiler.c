@@ -149,6 +149,8 @@ static double value_of(const char *metric, double ns)
 int cuptiProfilerInitialize(struct cupti_initialize *p)
 {
 	STAGED(cuptiProfilerInitialize);
+	if (getenv("FAKE_CUDA_BEGINS"))
+		return CUPTI_ERROR_UNKNOWN; /* inside cuInit */
 	initialized = true;
 	return CUPTI_SUCCESS;
 }
@@ -237,6 +239,8 @@ int cuptiProfilerHostConfigAddMetrics(struct cupti_host_add *p)
 
 		if (row < 0)
 			return CUPTI_ERROR_INVALID_PARAMETER;
+		if (names("uncountable", p->metrics[i]))
+			return CUPTI_ERROR_UNKNOWN; /* as CUPTI 13 says of links that a device does not have */
 		h->second_pass |= rows[row].second;
 	}
 	h->count += p->count;

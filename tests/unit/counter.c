@@ -365,6 +365,35 @@ static void test_counter__samples_are_intervals_of_the_devices_time(void **state
 	bed_close(&b);
 }
 
+/* A GPU alone in its machine: its links are not there, and adding their metrics to the others fails. */
+static void test_counter__what_a_device_cannot_count_is_left_out(void **state)
+{
+	struct counter_sample sample[64];
+	struct counter_sampling *s;
+	struct error err = {0};
+	struct bed b;
+	size_t n;
+	bool lost;
+
+	(void)state;
+	bed_open(&b, "dram_share=0.9,uncountable=nvl");
+	assert_int_equal(counter_sampling_open(&s, b.device, 1000, 64, &err), STATUS_OK);
+	assert_int_equal(err.status, STATUS_OK);
+	assert_true(counter_sampling_has(s, COUNTER_SAMPLED_pcie_read_rate));
+	assert_false(counter_sampling_has(s, COUNTER_SAMPLED_nvlink_tx_rate));
+	assert_false(counter_sampling_has(s, COUNTER_SAMPLED_nvlink_rx_rate));
+	assert_int_equal(counter_sampling_start(s, &err), STATUS_OK);
+	assert_int_equal(work(&b, &err), STATUS_OK);
+	assert_int_equal(counter_sampling_read(s, sample, 64, &n, &lost, &err), STATUS_OK);
+	assert_true(n > 0);
+	assert_float_equal(sample[0].value[COUNTER_SAMPLED_dram_share], 0.9, 1e-12);
+	counter_sampling_close(&s);
+	stage("uncountable=_");
+	assert_int_not_equal(counter_sampling_open(&s, b.device, 1000, 64, &err), STATUS_OK);
+	assert_non_null(strstr(err.text, "host_add"));
+	bed_close(&b);
+}
+
 static void test_counter__sampling_is_refused_as_ranges_are(void **state)
 {
 	static const char *const faults[] = {"cuptiPmSamplingEnable=35", "cuptiPmSamplingSetConfig=999",
@@ -405,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_counter__a_dropped_range_is_an_error),
 		cmocka_unit_test(test_counter__a_library_that_is_absent_or_old_says_which_is_needed),
 		cmocka_unit_test(test_counter__samples_are_intervals_of_the_devices_time),
+		cmocka_unit_test(test_counter__what_a_device_cannot_count_is_left_out),
 		cmocka_unit_test(test_counter__sampling_is_refused_as_ranges_are),
 	};
 

@@ -202,7 +202,9 @@ static struct session *session_of(void *context)
 		return NULL;
 	s = &counting.session[counting.sessions];
 	s->context = context;
-	if (launch_device(&counting.launches, context, &s->device) && open_host(s, why) &&
+	/* Not before: the driver loads us inside its own initialisation, where this fails. */
+	if (ASK(why, initialize, &CUPTI_PARAMS(initialize, .priv = NULL)) &&
+	    launch_device(&counting.launches, context, &s->device) && open_host(s, why) &&
 	    make_image(s, why) && make_data(s, why)) {
 		counting.sessions++;
 		return s;
@@ -345,8 +347,6 @@ bool counters_begin(void *cupti, struct writer *w, const struct counters_wish *w
 		snprintf(why, COUNTERS_TEXT, "no counters: %.80s is no regular expression", wish->pattern);
 		return false;
 	}
-	if (!ASK(why, initialize, &CUPTI_PARAMS(initialize, .priv = NULL)))
-		return false;
 	if (launch_open(&counting.launches, cupti, on_launch))
 		return true;
 	snprintf(why, COUNTERS_TEXT,
