@@ -5,62 +5,9 @@
  * them does both passes of a batch: they keep lse in different order.
  */
 #include <stdlib.h>
-#include "gpu/attention_own.h"
-#include "gpu/attention_own_backward.h"
-#include "gpu/sdpa.h"
 #include "kernel/train_attention.h"
-#include "model/gpu/internal.h"
+#include "model/gpu/attends.h"
 #include "model/mat.h"
-
-/* A pair of cuDNN's plans for documents of one length. */
-struct pair {
-	int64_t docs, length;
-	struct attention at;
-	int64_t ld_qkv, ld_o;
-	struct sdpa_plan *forward, *backward; /* NULL, both: cuDNN does not take it */
-	bool timed, by_own; /* backward, by our tensor-core kernels: lse is in the same order */
-};
-
-/* Our tensor-core kernels, for the batch that is worked on: making them costs little. */
-struct fast {
-	int64_t docs, tokens, length; /* of the longest */
-	bool one_length;
-	struct attention at;
-	int64_t ld_qkv, ld_o;
-	struct attention_own *forward; /* NULL, both: they do not take it */
-	struct attention_own_backward *backward;
-};
-
-struct attends {
-	const struct gpu_state *gpu;
-	struct sdpa *sdpa; /* NULL: our kernels alone */
-	struct pair *pair;
-	size_t count, room;
-	struct fast fast;
-	bool chosen; /* candidate of our backward pass, by time */
-	unsigned candidate;
-	char name[64];
-};
-
-static enum status open_library(struct attends *a, struct error *err)
-{
-	const struct gpu_back_options *o = &a->gpu->options;
-	struct error why = {0};
-	enum status st;
-	int version;
-
-	if (o->attention == GPU_ATTENTION_OWN || (o->deterministic && o->attention == GPU_ATTENTION_AUTO))
-		return STATUS_OK;
-	st = sdpa_open(&a->sdpa, a->gpu->device, o->cudnn, 0, &why);
-	if (st && o->attention == GPU_ATTENTION_AUTO)
-		return STATUS_OK; /* ours do */
-	if (st)
-		return error_set_cause(err, st, why.cause, "%s", why.text);
-	version = sdpa_version(a->sdpa);
-	snprintf(a->name, sizeof(a->name), "cuDNN %d.%d.%d", version / 10000, version / 100 % 100,
-		 version % 100);
-	return STATUS_OK;
-}
 
 enum status attends_create(struct attends **out, const struct gpu_state *g, struct error *err)
 {
@@ -71,7 +18,7 @@ enum status attends_create(struct attends **out, const struct gpu_state *g, stru
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for attention");
 	a->gpu = g;
 	snprintf(a->name, sizeof(a->name), "own");
-	return open_library(a, err);
+	return attends_open_library(a, err);
 }
 
 static void fast_release(struct fast *f)
@@ -102,129 +49,6 @@ const char *attends_name(const struct attends *a)
 	return a->name;
 }
 
-/* -- cuDNN -- */
-
-/* The length of every document; 0: they differ. */
-static int64_t one_length(const struct batch *b)
-{
-	const int64_t length = b->doc_start[1] - b->doc_start[0];
-
-	for (int64_t i = 1; i < b->docs; i++)
-		if (b->doc_start[i + 1] - b->doc_start[i] != length)
-			return 0;
-	return length;
-}
-
-static struct attention_strides strides_of(int64_t length, int64_t ld, int head_dim)
-{
-	return (struct attention_strides){
-		.batch = (uint64_t)(length * ld), .head = (uint64_t)head_dim, .row = (uint64_t)ld};
-}
-
-static struct attention_problem problem_of(const struct attention *at, int64_t docs, int64_t length,
-					   int64_t ld_qkv, int64_t ld_o)
-{
-	const struct attention_strides qkv = strides_of(length, ld_qkv, at->head_dim);
-
-	return (struct attention_problem){
-		.type = ATTENTION_BF16,
-		.out_type = ATTENTION_BF16,
-		.batch = (uint32_t)docs,
-		.heads = (uint32_t)at->heads,
-		.kv_heads = (uint32_t)at->kv_heads,
-		.q_len = (uint32_t)length,
-		.kv_len = (uint32_t)length,
-		.head_dim = (uint32_t)at->head_dim,
-		.mask = ATTENTION_CAUSAL,
-		.scale = (double)at->scale,
-		.q = qkv,
-		.k = qkv,
-		.v = qkv,
-		.o = strides_of(length, ld_o, at->head_dim),
-		.want_lse = true,
-	};
-}
-
-static enum status plan(struct attends *a, const struct pair *p, enum sdpa_direction direction,
-			struct sdpa_plan **out, struct error *err)
-{
-	const struct attention_problem problem = problem_of(&p->at, p->docs, p->length, p->ld_qkv, p->ld_o);
-	enum status st = sdpa_plan_create(out, a->sdpa, &problem, direction, err);
-
-	return st ? st : sdpa_plan_first(*out, err);
-}
-
-/* Shapes of which cuDNN is known to be wrong: a causal mask on Hopper where the length leaves 64 of 128
- * (pytorch#196678: NaN in dQ). */
-static bool trusted(int64_t length)
-{
-	return length > 1 && length % 128 != 64;
-}
-
-static enum status add_pair(struct attends *a, const struct pair *wanted, struct pair **out,
-			    struct error *err)
-{
-	const bool must = a->gpu->options.attention == GPU_ATTENTION_CUDNN;
-	struct error why = {0};
-	struct pair *p;
-	enum status st = STATUS_OK;
-
-	if (a->count == a->room) {
-		const size_t room = a->room ? 2 * a->room : 8;
-		struct pair *more = realloc(a->pair, room * sizeof(*more));
-
-		if (!more)
-			return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "no memory for a plan of attention");
-		a->pair = more;
-		a->room = room;
-	}
-	p = &a->pair[a->count];
-	*p = *wanted;
-	if (trusted(p->length)) {
-		st = plan(a, p, SDPA_FORWARD, &p->forward, &why);
-		if (!st)
-			st = plan(a, p, SDPA_BACKWARD, &p->backward, &why);
-	} else {
-		st = error_set(&why, STATUS_UNSUPPORTED, "cuDNN's attention is not trusted at length %lld",
-			       (long long)p->length);
-	}
-	if (st) {
-		sdpa_plan_destroy(&p->forward);
-		sdpa_plan_destroy(&p->backward);
-	}
-	if (st && (must || (st != STATUS_UNSUPPORTED && st != STATUS_NO_RESOURCE)))
-		return error_set_cause(err, st, why.cause, "%s", why.text);
-	a->count++;
-	*out = p;
-	return STATUS_OK;
-}
-
-/* *out NULL: our kernels. */
-static enum status pair_of(struct attends *a, const struct attention *at, const struct batch *b,
-			   int64_t ld_qkv, int64_t ld_o, struct pair **out, struct error *err)
-{
-	const struct pair wanted = {
-		.docs = b->docs, .length = one_length(b), .at = *at, .ld_qkv = ld_qkv, .ld_o = ld_o};
-	enum status st = STATUS_OK;
-
-	*out = NULL;
-	if (!a->sdpa || !wanted.length)
-		return STATUS_OK;
-	for (size_t i = 0; i < a->count && !*out; i++) {
-		struct pair *p = &a->pair[i];
-
-		if (p->docs == wanted.docs && p->length == wanted.length && p->ld_qkv == ld_qkv &&
-		    p->ld_o == ld_o && !memcmp(&p->at, at, sizeof(*at)))
-			*out = p;
-	}
-	if (!*out)
-		st = add_pair(a, &wanted, out, err);
-	if (!st && !(*out)->forward)
-		*out = NULL;
-	return st;
-}
-
 static gpu_ptr heads_at(const struct mat *qkv, const struct attention *at, int first)
 {
 	struct mat part = mat_cols(qkv, (int64_t)first * at->head_dim, at->head_dim);
@@ -241,8 +65,8 @@ static struct attention_operands operands(const struct attention *at, const stru
 		.v = heads_at(&qkv, at, at->heads + at->kv_heads),
 		.o = gpu_address(o.data),
 		.lse = gpu_address(lse.data),
-		.q_starts = one_length(b) ? 0 : gpu_address(b->starts),
-		.kv_starts = one_length(b) ? 0 : gpu_address(b->starts),
+		.q_starts = attends_one_length(b) ? 0 : gpu_address(b->starts),
+		.kv_starts = attends_one_length(b) ? 0 : gpu_address(b->starts),
 	};
 }
 
@@ -275,7 +99,7 @@ static bool select_backward(struct fast *f, const struct attends *a, uint64_t ro
 /* Those that do not take the problem are no error: the plain ones do. */
 static void make_fast(struct fast *f, const struct attends *a, const struct batch *b, uint64_t room)
 {
-	struct attention_problem p = problem_of(&f->at, f->docs, f->length, f->ld_qkv, f->ld_o);
+	struct attention_problem p = attends_problem(&f->at, f->docs, f->length, f->ld_qkv, f->ld_o);
 	struct error ignored = {0};
 	enum status st;
 
@@ -296,7 +120,7 @@ static void fast_of(struct attends *a, const struct attention *at, const struct 
 	struct fast *f = &a->fast, wanted = {.docs = b->docs,
 					     .tokens = b->tokens,
 					     .length = b->doc_len_max,
-					     .one_length = one_length(b) > 0,
+					     .one_length = attends_one_length(b) > 0,
 					     .at = *at,
 					     .ld_qkv = ld_qkv,
 					     .ld_o = ld_o};
@@ -357,7 +181,7 @@ enum status gpu_attention_forward(struct back *back, const struct attention *at,
 	struct gpu_state *g = gpu_of(back);
 	struct fast *fast = NULL;
 	struct pair *pair;
-	enum status st = pair_of(g->attends, at, b, qkv.ld, o.ld, &pair, err);
+	enum status st = attends_pair(g->attends, at, b, qkv.ld, o.ld, &pair, err);
 
 	cost_attention(back, at, b, false);
 	if (!st)
@@ -490,7 +314,7 @@ enum status gpu_attention_bwd(struct back *back, const struct attention *at, con
 	struct train_attention_args args = own_args(at, b, qkv, o, lse);
 	struct pair *pair;
 	struct mat room;
-	enum status st = pair_of(gpu_of(back)->attends, at, b, qkv.ld, o.ld, &pair, err);
+	enum status st = attends_pair(gpu_of(back)->attends, at, b, qkv.ld, o.ld, &pair, err);
 
 	cost_attention(back, at, b, true);
 	args.d_o = gpu_address(d_o.data);

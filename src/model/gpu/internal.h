@@ -120,6 +120,20 @@ enum status gpu_attention_bwd(struct back *back, const struct attention *at, con
 			      struct mat qkv, struct mat o, struct mat lse, struct mat d_o, struct mat dqkv,
 			      struct error *err);
 
+/* On rows of `cols` elements, a vector a thread; to += the sum of `sums`' rows (ops.c). */
+enum status gpu_over(struct back *back, enum gpu_kernel_id kernel, int64_t rows, int64_t cols,
+		     const void *args, struct error *err);
+enum status gpu_end_sums(struct back *back, const struct mat *sums, struct mat to, struct error *err);
+
+/* Entries of the table, one file a subject. */
+extern __typeof__(*((struct ops *)0)->rmsnorm) gpu_rmsnorm;
+extern __typeof__(*((struct ops *)0)->rmsnorm_bwd) gpu_rmsnorm_bwd;
+extern __typeof__(*((struct ops *)0)->head_norm_rope) gpu_head_norm_rope;
+extern __typeof__(*((struct ops *)0)->head_norm_rope_bwd) gpu_head_norm_rope_bwd;
+extern __typeof__(*((struct ops *)0)->refresh) gpu_refresh;
+extern __typeof__(*((struct ops *)0)->reduce) gpu_reduce;
+extern __typeof__(*((struct ops *)0)->adamw) gpu_adamw;
+
 /* The lists of a batch on the device (batch.c). */
 void filling_release(struct filling **f);
 enum status gpu_batch(struct back *back, const struct batch *host, struct batch *out, struct error *err);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table: our kernels (kernel/train*.h say what each computes), launched. Costs are those of plan.c. */
 #include "kernel/decode.h"
-#include <stdlib.h>
-#include "kernel/train_flat.h"
 #include "kernel/train_loss.h"
-#include "kernel/train_norm.h"
 #include "kernel/train_rows.h"
 #include "model/dtype.h"
 #include "model/gpu/internal.h"
@@ -14,16 +11,14 @@ static uint64_t bytes_of(const struct mat *m, int64_t elements)
 	return dtype_bytes(m->dtype, (uint64_t)elements);
 }
 
-/* On rows of `cols` elements, a vector a thread. */
-static enum status over(struct back *back, enum gpu_kernel_id kernel, int64_t rows, int64_t cols,
-			const void *args, struct error *err)
+enum status gpu_over(struct back *back, enum gpu_kernel_id kernel, int64_t rows, int64_t cols,
+		     const void *args, struct error *err)
 {
 	return gpu_run(back, kernel, train_blocks((uint64_t)rows, (uint64_t)cols), TRAIN_THREADS, 0, args,
 		       err);
 }
 
-/* to += the sum of `sums`' rows. */
-static enum status end_sums(struct back *back, const struct mat *sums, struct mat to, struct error *err)
+enum status gpu_end_sums(struct back *back, const struct mat *sums, struct mat to, struct error *err)
 {
 	const struct train_sums_args args = {
 		.sums = gpu_address(sums->data),
@@ -50,7 +45,7 @@ static enum status copy_bytes(struct back *back, enum gpu_kernel_id kernel, stru
 		.bytes = bytes_of(&to, cols),
 	};
 
-	return over(back, kernel, rows, (int64_t)args.bytes / 2, &args, err);
+	return gpu_over(back, kernel, rows, (int64_t)args.bytes / 2, &args, err);
 }
 
 static enum status gpu_zero(struct back *back, struct mat x, struct error *err)
@@ -75,8 +70,8 @@ static enum status gpu_random(struct back *back, struct mat to, const struct ran
 	};
 
 	cost_touch(back, &to, 1);
-	return over(back, to.dtype == DTYPE_F32 ? GPU_KERNEL_RANDOM_F32 : GPU_KERNEL_RANDOM_BF16, to.rows,
-		    to.cols, &args, err);
+	return gpu_over(back, to.dtype == DTYPE_F32 ? GPU_KERNEL_RANDOM_F32 : GPU_KERNEL_RANDOM_BF16, to.rows,
+			to.cols, &args, err);
 }
 
 static enum status gather(struct back *back, enum gpu_kernel_id kernel, struct mat from, struct mat to,
@@ -92,7 +87,7 @@ static enum status gather(struct back *back, enum gpu_kernel_id kernel, struct m
 		.cols = (uint32_t)from.cols,
 	};
 
-	return over(back, kernel, rows, from.cols, &args, err);
+	return gpu_over(back, kernel, rows, from.cols, &args, err);
 }
 
 static enum status gpu_embed(struct back *back, const struct batch *b, struct mat table, struct mat x,
@@ -125,125 +120,6 @@ static enum status gpu_rows_copy(struct back *back, struct mat from, struct mat 
 	cost_touch(back, scatter_add ? &from : &to, scatter_add ? 3 : 2);
 	return gather(back, scatter_add ? GPU_KERNEL_SCATTER_ADD : GPU_KERNEL_GATHER, from, to, row,
 		      scatter_add ? from.rows : to.rows, err);
-}
-
-static enum status check_norm(const struct mat *x, struct error *err)
-{
-	return x->cols <= TRAIN_ROW_COLS_MAX
-		       ? STATUS_OK
-		       : error_set(err, STATUS_UNSUPPORTED, "a norm over %lld numbers; our kernel takes %d",
-				   (long long)x->cols, TRAIN_ROW_COLS_MAX);
-}
-
-static enum status gpu_rmsnorm(struct back *back, struct mat x, struct mat w, float eps, struct mat y,
-			       struct mat rstd, struct error *err)
-{
-	const struct train_norm_args args = {
-		.x = gpu_address(x.data),
-		.w = gpu_address(w.data),
-		.y = gpu_address(y.data),
-		.rstd = gpu_address(rstd.data),
-		.ld_x = x.ld,
-		.ld_y = y.ld,
-		.ld_rstd = rstd.ld,
-		.rows = (uint32_t)x.rows,
-		.cols = (uint32_t)x.cols,
-		.eps = eps,
-	};
-	enum status st = check_norm(&x, err);
-
-	cost_touch(back, &x, 2);
-	return st ? st
-		  : gpu_run(back, GPU_KERNEL_RMSNORM, (unsigned)x.rows, train_row_threads((uint64_t)x.cols),
-			    0, &args, err);
-}
-
-static enum status gpu_rmsnorm_bwd(struct back *back, struct mat dy, struct mat x, struct mat w,
-				   struct mat rstd, struct mat dx_add, struct mat dw, struct error *err)
-{
-	const struct arena_mark mark = arena_mark(back->arena);
-	struct train_norm_bwd_args args = {
-		.dy = gpu_address(dy.data),
-		.x = gpu_address(x.data),
-		.w = gpu_address(w.data),
-		.rstd = gpu_address(rstd.data),
-		.dx = gpu_address(dx_add.data),
-		.ld_dy = dy.ld,
-		.ld_x = x.ld,
-		.ld_rstd = rstd.ld,
-		.ld_dx = dx_add.ld,
-		.rows = (uint32_t)x.rows,
-		.cols = (uint32_t)x.cols,
-	};
-	struct mat sums = {.rows = x.rows};
-	enum status st = check_norm(&x, err);
-
-	cost_touch(back, &x, dw.rows ? 6 : 4);
-	if (!st && dw.rows)
-		st = workspace_sums(back, x.rows, x.cols, &sums, err);
-	if (dw.rows)
-		args.sums = gpu_address(sums.data);
-	if (!st)
-		st = gpu_run(back, GPU_KERNEL_RMSNORM_BWD, (unsigned)sums.rows,
-			     train_row_threads((uint64_t)x.cols), 0, &args, err);
-	if (!st && dw.rows)
-		st = end_sums(back, &sums, dw, err);
-	arena_reset(back->arena, &mark);
-	return st;
-}
-
-static struct train_head_args head_args(struct mat x, int heads, struct mat w, const int32_t *position,
-					struct mat cos_sin, struct mat raw, struct mat rstd)
-{
-	return (struct train_head_args){
-		.x = gpu_address(x.data),
-		.w = w.rows ? gpu_address(w.data) : 0,
-		.position = gpu_address(position),
-		.cos_sin = gpu_address(cos_sin.data),
-		.raw = raw.rows ? gpu_address(raw.data) : 0,
-		.rstd = rstd.rows ? gpu_address(rstd.data) : 0,
-		.ld_x = x.ld,
-		.ld_cos_sin = cos_sin.ld,
-		.ld_raw = raw.ld,
-		.ld_rstd = rstd.ld,
-		.rows = (uint32_t)x.rows,
-		.heads = (uint32_t)heads,
-		.dim = (uint32_t)(x.cols / heads),
-	};
-}
-
-static enum status gpu_head_norm_rope(struct back *back, struct mat x, int heads, struct mat w, float eps,
-				      const int32_t *position, struct mat cos_sin, struct mat raw,
-				      struct mat rstd, struct error *err)
-{
-	struct train_head_args args = head_args(x, heads, w, position, cos_sin, raw, rstd);
-
-	args.eps = eps;
-	cost_touch(back, &x, w.rows ? 3 : 2);
-	return over(back, GPU_KERNEL_HEAD_ROPE, x.rows, x.cols, &args, err);
-}
-
-static enum status gpu_head_norm_rope_bwd(struct back *back, struct mat dx, int heads, struct mat w,
-					  const int32_t *position, struct mat cos_sin, struct mat raw,
-					  struct mat rstd, struct mat dw, struct error *err)
-{
-	const struct arena_mark mark = arena_mark(back->arena);
-	struct train_head_args args = head_args(dx, heads, w, position, cos_sin, raw, rstd);
-	struct mat sums = {.rows = train_blocks((uint64_t)dx.rows, (uint64_t)dx.cols)};
-	enum status st = STATUS_OK;
-
-	cost_touch(back, &dx, w.rows ? 5 : 2);
-	if (dw.rows)
-		st = workspace_sums(back, sums.rows, dw.cols, &sums, err);
-	if (dw.rows)
-		args.sums = gpu_address(sums.data);
-	if (!st)
-		st = gpu_run(back, GPU_KERNEL_HEAD_ROPE_BWD, (unsigned)sums.rows, TRAIN_THREADS, 0, &args,
-			     err);
-	if (!st && dw.rows)
-		st = end_sums(back, &sums, dw, err);
-	arena_reset(back->arena, &mark);
-	return st;
 }
 
 static enum status gpu_attention_cached(struct back *back, const struct attention *at, struct mat q,
@@ -292,7 +168,7 @@ static enum status gpu_swiglu(struct back *back, struct mat gate_up, struct mat 
 	const struct train_swiglu_args args = swiglu_args(gate_up, h);
 
 	cost_touch(back, &h, 3);
-	return over(back, GPU_KERNEL_SWIGLU, h.rows, h.cols, &args, err);
+	return gpu_over(back, GPU_KERNEL_SWIGLU, h.rows, h.cols, &args, err);
 }
 
 static enum status gpu_swiglu_bwd(struct back *back, struct mat dh, struct mat gate_up, struct error *err)
@@ -300,7 +176,7 @@ static enum status gpu_swiglu_bwd(struct back *back, struct mat dh, struct mat g
 	const struct train_swiglu_args args = swiglu_args(gate_up, dh);
 
 	cost_touch(back, &dh, 5);
-	return over(back, GPU_KERNEL_SWIGLU_BWD, dh.rows, dh.cols, &args, err);
+	return gpu_over(back, GPU_KERNEL_SWIGLU_BWD, dh.rows, dh.cols, &args, err);
 }
 
 static enum status gpu_cross_entropy(struct back *back, struct mat logits, const int32_t *target,
@@ -346,7 +222,7 @@ static enum status gpu_dropout(struct back *back, struct mat x, const struct dro
 	};
 
 	cost_touch(back, &x, add ? 3 : 2);
-	return over(back, GPU_KERNEL_DROPOUT, x.rows, x.cols, &args, err);
+	return gpu_over(back, GPU_KERNEL_DROPOUT, x.rows, x.cols, &args, err);
 }
 
 static enum status gpu_convert(struct back *back, struct mat from, struct mat to, struct error *err)
@@ -369,61 +245,8 @@ static enum status gpu_convert(struct back *back, struct mat from, struct mat to
 	if ((from.dtype != DTYPE_F32 || to.dtype != DTYPE_BF16) &&
 	    (from.dtype != DTYPE_BF16 || to.dtype != DTYPE_F32))
 		return error_set(err, STATUS_UNSUPPORTED, "a GPU converts F32 and BF16 alone");
-	return over(back, to.dtype == DTYPE_BF16 ? GPU_KERNEL_TO_BF16 : GPU_KERNEL_TO_F32, rows, cols, &args,
-		    err);
-}
-
-/* The table on the device: made once, the list is always the same. */
-static enum status make_live(struct back *back, const struct live_part *part, int count, struct error *err)
-{
-	struct gpu_state *g = gpu_of(back);
-	struct train_live *table = calloc((size_t)count, sizeof(*table));
-	struct mat to = {.rows = 1, .cols = count * (int64_t)sizeof(*table), .dtype = DTYPE_U8};
-	enum status st;
-
-	if (!table)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "no memory for a table of parts");
-	for (int i = 0; i < count; i++)
-		table[i] = (struct train_live){
-			.begin = part[i].begin,
-			.count = (uint64_t)(part[i].to.rows * part[i].to.cols),
-			.to = gpu_address(part[i].to.data),
-			.ld = part[i].to.ld,
-			.cols = (uint32_t)part[i].to.cols,
-			.scale = 1,
-			.decay = 1,
-		};
-	gpu_free(g->device, &g->live);
-	st = gpu_alloc(g->device, &g->live, (uint64_t)to.cols, err);
-	to.data = (void *)(uintptr_t)g->live;
-	to.ld = to.cols;
-	if (!st)
-		st = gpu_back_put(back, to, table, err);
-	free(table);
-	g->live_of = st ? NULL : part;
-	g->live_count = count;
-	return st;
-}
-
-static enum status gpu_refresh(struct back *back, struct mat master, const struct live_part *part, int count,
-			       struct error *err)
-{
-	struct gpu_state *g = gpu_of(back);
-	const struct live_part *last = &part[count - 1];
-	struct train_adamw_args args = {
-		.master = gpu_address(master.data),
-		.count = last->begin + (uint64_t)(last->to.rows * last->to.cols),
-		.tensors = (uint32_t)count,
-	};
-	enum status st = STATUS_OK;
-
-	if (g->live_of != part || g->live_count != count)
-		st = make_live(back, part, count, err);
-	args.live = g->live;
-	for (int i = 0; i < count; i++)
-		cost_touch(back, &part[i].to, 3);
-	return st ? st : over(back, GPU_KERNEL_LIVE, 1, (int64_t)args.count, &args, err);
+	return gpu_over(back, to.dtype == DTYPE_BF16 ? GPU_KERNEL_TO_BF16 : GPU_KERNEL_TO_F32, rows, cols,
+			&args, err);
 }
 
 static enum status gpu_column_sum(struct back *back, struct mat x, struct mat sum_add, struct error *err)
@@ -442,61 +265,9 @@ static enum status gpu_column_sum(struct back *back, struct mat x, struct mat su
 		st = gpu_run_3d(back, GPU_KERNEL_COLUMN_SUMS, grid, TRAIN_THREADS, 0, &args, err);
 	}
 	if (!st)
-		st = end_sums(back, &sums, sum_add, err);
+		st = gpu_end_sums(back, &sums, sum_add, err);
 	arena_reset(back->arena, &mark);
 	return st;
-}
-
-static enum status gpu_reduce(struct back *back, struct mat x, enum reduction reduction, double *sum,
-			      struct error *err)
-{
-	const struct arena_mark mark = arena_mark(back->arena);
-	struct train_reduce_args args = {
-		.x = gpu_address(x.data),
-		.sum = gpu_address(sum),
-		.count = (uint64_t)(x.rows * x.cols),
-		.squares = reduction == REDUCE_SUM_SQUARES,
-		.bf16 = x.dtype == DTYPE_BF16,
-	};
-	struct mat sums;
-	enum status st = workspace_reduce(back, &x, &sums, err);
-
-	cost_touch(back, &x, 1);
-	if (!st && x.ld != x.cols && x.rows > 1)
-		st = error_set(err, STATUS_BUG, "a sum over rows that do not follow each other");
-	if (!st) {
-		args.sums = gpu_address(sums.data);
-		st = gpu_run(back, GPU_KERNEL_REDUCE, TRAIN_REDUCE_BLOCKS, TRAIN_THREADS, 0, &args, err);
-	}
-	if (!st)
-		st = gpu_run(back, GPU_KERNEL_REDUCE_END, 1, TRAIN_THREADS, 0, &args, err);
-	arena_reset(back->arena, &mark);
-	return st;
-}
-
-static enum status gpu_adamw(struct back *back, struct mat g, struct mat m, struct mat v, struct mat master,
-			     const struct adamw *a, struct error *err)
-{
-	const struct train_adamw_args args = {
-		.g = gpu_address(g.data),
-		.m = gpu_address(m.data),
-		.v = gpu_address(v.data),
-		.master = gpu_address(master.data),
-		.norm_squares = gpu_address(a->squares),
-		.count = (uint64_t)(g.rows * g.cols),
-		.max_norm = a->max_norm,
-		.lr = a->lr,
-		.beta1 = a->beta1,
-		.beta2 = a->beta2,
-		.eps = a->eps,
-		.decay = a->decay,
-		.clip_scale = 1,
-		.correction1 = a->correction1,
-		.correction2 = a->correction2,
-	};
-
-	cost_touch(back, &g, 7);
-	return over(back, GPU_KERNEL_ADAMW, 1, g.rows * g.cols, &args, err);
 }
 
 const struct ops gpu_ops = {

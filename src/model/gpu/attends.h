@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What attention.c and attention_library.c share. */
+#ifndef MODEL_GPU_ATTENDS_H
+#define MODEL_GPU_ATTENDS_H
+#include "gpu/attention_own.h"
+#include "gpu/attention_own_backward.h"
+#include "gpu/sdpa.h"
+#include "model/gpu/internal.h"
+
+/* A pair of cuDNN's plans for documents of one length. */
+struct pair {
+	int64_t docs, length;
+	struct attention at;
+	int64_t ld_qkv, ld_o;
+	struct sdpa_plan *forward, *backward; /* NULL, both: cuDNN does not take it */
+	bool timed, by_own; /* backward, by our tensor-core kernels: lse is in the same order */
+};
+
+/* Our tensor-core kernels, for the batch that is worked on: making them costs little. */
+struct fast {
+	int64_t docs, tokens, length; /* of the longest */
+	bool one_length;
+	struct attention at;
+	int64_t ld_qkv, ld_o;
+	struct attention_own *forward; /* NULL, both: they do not take it */
+	struct attention_own_backward *backward;
+};
+
+struct attends {
+	const struct gpu_state *gpu;
+	struct sdpa *sdpa; /* NULL: our kernels alone */
+	struct pair *pair;
+	size_t count, room;
+	struct fast fast;
+	bool chosen; /* candidate of our backward pass, by time */
+	unsigned candidate;
+	char name[64];
+};
+
+/* cuDNN, where it is wanted and, unless it must be, is there. */
+enum status attends_open_library(struct attends *a, struct error *err);
+/* The length of every document; 0: they differ. */
+int64_t attends_one_length(const struct batch *b);
+/* `docs` sequences of `length` rows, or at most so long where the caller adds starts. */
+struct attention_problem attends_problem(const struct attention *at, int64_t docs, int64_t length,
+					 int64_t ld_qkv, int64_t ld_o);
+/* cuDNN's plans for the batch, made when it is met first; *out NULL: it does not take it. */
+enum status attends_pair(struct attends *a, const struct attention *at, const struct batch *b, int64_t ld_qkv,
+			 int64_t ld_o, struct pair **out, struct error *err);
+#endif
