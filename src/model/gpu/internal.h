@@ -93,9 +93,9 @@ static inline enum status gpu_part(const struct gpu_state *g, enum gpu_part part
 	return g->parts ? gpu_times_mark(g->parts, g, part, err) : STATUS_OK;
 }
 
-/* Seconds of one of these, after a warm-up (tune.c); waits. */
+/* Seconds of one of `times` of these, after a warm-up (tune.c); waits. */
 enum status gpu_time(struct back *back, enum status (*run)(void *arg, struct error *err), void *arg,
-		     double *seconds, struct error *err);
+		     int times, double *seconds, struct error *err);
 
 /* Pinned memory that copies go through (staging.c). */
 enum status staging_create(struct staging **s, struct gpu_device *d, struct gpu_stream *stream,

@@ -4,7 +4,10 @@
 #include "model/dtype.h"
 #include "model/gpu/products.h"
 
-enum { CANDIDATES = 16, TIMES = 4, WORTH_FLOP = 10000 };
+/* Of a product of milliseconds fewer candidates are timed, and less often: seconds before the first step
+ * count. */
+enum { CANDIDATES = 16, CANDIDATES_LARGE = 8, TIMES = 4, TIMES_LARGE = 2, WORTH_FLOP = 10000 };
+#define LARGE_FLOP 1e12
 
 /* D to packed rows of `kept`, or back. */
 static enum status keep(struct back *back, const struct mat *d, const struct mat *kept, bool again,
@@ -25,7 +28,7 @@ static enum status keep(struct back *back, const struct mat *d, const struct mat
 }
 
 enum status gpu_time(struct back *back, enum status (*run)(void *arg, struct error *err), void *arg,
-		     double *seconds, struct error *err)
+		     int times, double *seconds, struct error *err)
 {
 	struct gpu_event *event[2] = {NULL, NULL};
 	struct gpu_state *gpu = gpu_of(back);
@@ -34,7 +37,7 @@ enum status gpu_time(struct back *back, enum status (*run)(void *arg, struct err
 
 	for (int i = 0; !st && i < 2; i++)
 		st = gpu_event_create(gpu->device, &event[i], err);
-	for (int i = 0; !st && i <= TIMES; i++) {
+	for (int i = 0; !st && i <= times; i++) {
 		if (i == 1)
 			st = gpu_event_record(event[0], gpu->stream, err);
 		if (!st)
@@ -48,7 +51,7 @@ enum status gpu_time(struct back *back, enum status (*run)(void *arg, struct err
 		st = gpu_event_elapsed_ns(event[0], event[1], &ns, err);
 	for (int i = 0; i < 2; i++)
 		gpu_event_destroy(&event[i]);
-	*seconds = ns * 1e-9 / TIMES;
+	*seconds = ns * 1e-9 / times;
 	return st;
 }
 
@@ -65,12 +68,18 @@ static enum status run_product(void *arg, struct error *err)
 	return matmul_plan_enqueue(p->planned->plan, p->operands, p->stream, err);
 }
 
+static double flop_of(const struct planned *p)
+{
+	return 2 * (double)p->shape.m * (double)p->shape.n * (double)p->shape.k;
+}
+
 /* A candidate that does not run on these operands is passed over. */
 static enum status time_all(struct back *back, struct planned *p, const struct matmul_operands *o,
 			    struct error *err)
 {
 	struct product product = {.planned = p, .operands = o, .stream = gpu_of(back)->stream};
-	enum status st = matmul_plan_candidates(p->plan, CANDIDATES, err);
+	const bool large = flop_of(p) > LARGE_FLOP;
+	enum status st = matmul_plan_candidates(p->plan, large ? CANDIDATES_LARGE : CANDIDATES, err);
 
 	for (unsigned i = 0; !st && i < matmul_plan_count(p->plan); i++) {
 		struct error why = {0};
@@ -78,7 +87,8 @@ static enum status time_all(struct back *back, struct planned *p, const struct m
 
 		st = matmul_plan_select(p->plan, i, err);
 		if (!st)
-			st = gpu_time(back, run_product, &product, &seconds, &why);
+			st = gpu_time(back, run_product, &product, large ? TIMES_LARGE : TIMES, &seconds,
+				      &why);
 		if (st == STATUS_UNSUPPORTED && i) {
 			st = STATUS_OK;
 			continue;
@@ -106,7 +116,7 @@ enum status products_tune(struct back *back, struct planned *p, const struct gem
 	enum status st = STATUS_OK;
 
 	p->tuned = true;
-	if (2 * (double)p->shape.m * (double)p->shape.n * (double)p->shape.k < WORTH_FLOP ||
+	if (flop_of(p) < WORTH_FLOP ||
 	    (in_place && arena_mat(back->arena, MEM_WORKSPACE, &kept, "a product's result", &ignored)))
 		return STATUS_OK;
 	if (in_place)
