@@ -38,12 +38,13 @@ static void step_text(struct text *out, const struct training *t, const json_t *
 	if (json_object_get(line, "mfu"))
 		text_addf(out, " MFU %.0f %%", 100 * info_number(line, "mfu"));
 	if (step_s > 0)
-		text_addf(out, " | forward %.0f backward %.0f optimiser %.0f wait %.0f %%, products %.0f %%",
+		text_addf(out, " | forward %.0f backward %.0f optimiser %.0f wait %.0f %%",
 			  100 * info_number(line, "forward_s") / step_s,
 			  100 * info_number(line, "backward_s") / step_s,
 			  100 * info_number(line, "optimiser_s") / step_s,
-			  100 * info_number(line, "wait_s") / step_s,
-			  100 * info_number(line, "gemm_s") / step_s);
+			  100 * info_number(line, "wait_s") / step_s);
+	if (step_s > 0 && json_object_get(line, "gemm_s"))
+		text_addf(out, ", products %.0f %%", 100 * info_number(line, "gemm_s") / step_s);
 	units_format(memory, sizeof(memory), info_number(line, "memory_bytes"), "B");
 	units_format(planned, sizeof(planned), info_number(t->ready, "memory_planned_bytes"), "B");
 	text_addf(out, " | %s of %s | %s left", memory, planned, left);

@@ -183,6 +183,12 @@ static void set_memory(json_t *out, struct train *t)
 	set_number(out, "memory_planned_share", t->state.memory_bytes / (double)t->memory.bytes);
 }
 
+/* A GPU's are timed where the step's parts are asked for. */
+static bool times_products(const struct train *t)
+{
+	return t->stepper.back.kind == BACK_CPU || t->config.training.step_parts;
+}
+
 static json_t *step_line(struct train *t, const struct figures *f)
 {
 	double rate = f->part.flop / f->step_s;
@@ -197,6 +203,8 @@ static json_t *step_line(struct train *t, const struct figures *f)
 			  (double)f->size.tokens / f->step_s, "rows_per_s", (double)f->size.rows / f->step_s,
 			  "flop_rate", rate, "left_s", (double)(t->state.max_steps - t->state.step) * mean_s);
 
+	if (!times_products(t))
+		json_object_del(line, "gemm_s");
 	set_number(line, "save_s", f->save_s);
 	for (int i = 0; i < GPU_PART_COUNT && t->config.training.step_parts; i++) {
 		char name[48];
@@ -409,6 +417,8 @@ static void add_rates(json_t *v, const struct train *t)
 				  "gemm_share", sum->gemm_s / s, "flop_rate", t->state.flop / s, "save_share",
 				  sum->save_s / s);
 
+	if (!times_products(t))
+		json_object_del(rates, "gemm_share");
 	json_object_update(v, rates);
 	json_decref(rates);
 	add_spread(v, sum);
