@@ -15,7 +15,8 @@ enum {
 	TRAIN_VECTOR = 8,	    /* elements that a thread takes at once */
 	TRAIN_ROW_COLS_MAX = 16384, /* of what keeps a row in registers: norms */
 	TRAIN_HEAD_DIM_MAX = 256,
-	TRAIN_SUMS_MAX = 512, /* rows of partial sums, which train_sums_add adds up */
+	TRAIN_SUMS_MAX =
+		384, /* rows of partial sums, which train_sums_add adds up: three blocks an SM of a Hopper */
 };
 
 /* Threads of a block that has one row at a time: two vectors a thread, whole warps. cols: 1 ..
