@@ -8,11 +8,13 @@
 #define KERNEL_ATTENTION_BACKWARD_KEYS_CUH
 #include "kernel/attention_backward_sm90.cuh"
 
-template <typename T_, int D_, enum add ADD_> struct keys_shape {
+template <typename T_, int D_, unsigned HOW_> struct keys_shape {
 	typedef T_ T;
 	enum {
 		D = D_,
-		ADD = ADD_,
+		ADD = !!(HOW_ & HOW_ADD),
+		BULK = !!(HOW_ & HOW_BULK),
+		LATE = !!(HOW_ & HOW_LATE),
 		QUERIES = ATTENTION_BACKWARD_QUERIES(D_),
 		CHUNKS = D_ / 64,
 		KV_BYTES = KEYS * D_ * 2,
@@ -26,8 +28,8 @@ template <typename T_, int D_, enum add ADD_> struct keys_shape {
 		Q_AT = 2 * KV_BYTES,
 		O_AT = Q_AT + SLOTS * Q_BYTES,
 		S_AT = O_AT + SLOTS * Q_BYTES, /* dS takes turns in two */
-		OUT_AT = S_AT + (ADD_ ? 2 * S_BYTES : 0),
-		LSE_AT = OUT_AT + (ADD_ == ADD_BULK ? 2 * OUT_BYTES : 0),
+		OUT_AT = S_AT + (ADD ? 2 * S_BYTES : 0),
+		LSE_AT = OUT_AT + (BULK ? 2 * OUT_BYTES : 0),
 		SUM_AT = LSE_AT + SLOTS * ROW_BYTES,
 		BARRIERS_AT = SUM_AT + SLOTS * ROW_BYTES,
 		FULL_KV = 0,
@@ -54,8 +56,8 @@ static __device__ void keys_produce(const attention_backward_sm90_args &x, const
 	barrier_expect(barriers + 8 * C::FULL_KV, 2 * C::KV_BYTES);
 	tile_ask<C::KV_BYTES, C::CHUNKS>(base + C::K_AT, &x.k_map, barriers + 8 * C::FULL_KV, p.kv_row + first, kv_head, p.batch);
 	tile_ask<C::KV_BYTES, C::CHUNKS>(base + C::V_AT, &x.v_map, barriers + 8 * C::FULL_KV, p.kv_row + first, kv_head, p.batch);
-	for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
-		for (int t = range.from; t < range.to; t++, n++) {
+	for (int t = range.to - 1; t >= range.from; t--)
+		for (int head = kv_head * group; head < (kv_head + 1) * group; head++, n++) {
 			const unsigned slot = n % SLOTS, parity = n / SLOTS % 2 ^ 1;
 			const uint32_t full_q = barriers + 8 * (C::FULL_Q + slot), full_o = barriers + 8 * (C::FULL_O + slot);
 			const int64_t row = (int64_t)head * a.rows + p.padded + t * C::QUERIES;
@@ -151,7 +153,7 @@ template <typename C> struct keys_consumer {
 	{
 		const unsigned thread = warp * 32 + lane;
 
-		if (C::ADD != ADD_BULK) {
+		if (!C::BULK) {
 #pragma unroll
 			for (int i = 0; i < 8; i++)
 				add4(to + (group * 8 + i) * 512 + thread * 4, d_q[4 * i], d_q[4 * i + 1], d_q[4 * i + 2],
@@ -161,13 +163,13 @@ template <typename C> struct keys_consumer {
 
 			if (thread == 0)
 				tensor_store_wait_read();
-			named_sync(2 + group, 128);
+			named_sync(5 + group, 128);
 #pragma unroll
 			for (int i = 0; i < 8; i++)
 				out[i * 128 + thread] =
 					float4{d_q[4 * i], d_q[4 * i + 1], d_q[4 * i + 2], d_q[4 * i + 3]};
 			proxy_fence();
-			named_sync(2 + group, 128);
+			named_sync(5 + group, 128);
 			if (thread == 0)
 				bulk_add(to + group * 4096, base + C::OUT_AT + group * C::OUT_BYTES, C::OUT_BYTES);
 		}
@@ -319,12 +321,14 @@ template <typename C> struct keys_consumer {
 			barrier_wait(barrier(C::FULL_KV), 0);
 		float *before = nullptr;
 
-		for (int head = kv_head * heads; head < (kv_head + 1) * heads; head++)
-			for (int t = range.from; t < range.to; t++, n++) {
+		/* The last tile first, in all heads: under a causal mask blocks that began together stay together, so
+		 * that what one reads or adds to stands in the L2 for the others. */
+		for (int t = range.to - 1; t >= range.from; t--)
+			for (int head = kv_head * heads; head < (kv_head + 1) * heads; head++, n++) {
 				float *sum_q =
 					C::ADD ? a.sum_q + ((int64_t)head * a.rows + p.padded + t * C::QUERIES) * C::D : nullptr;
 
-				if (C::ADD != ADD_LATE)
+				if (!C::LATE)
 					step(d_k, d_v, n, t, backward_whole(range, t), sum_q);
 				else if (n == 0)
 					step_late<true>(d_k, d_v, n, t, backward_whole(range, t), before);
@@ -332,13 +336,13 @@ template <typename C> struct keys_consumer {
 					step_late<false>(d_k, d_v, n, t, backward_whole(range, t), before);
 				before = sum_q;
 			}
-		if (C::ADD == ADD_LATE && n)
+		if (C::LATE && n)
 			last_late(n, before);
 		rows_store<T, C::D>((T *)a.d_k + backward_at(a.k_step, p.batch, kv_head, p.kv_row), a.k_step.row, d_k, row, p.kv_len,
 				    lane);
 		rows_store<T, C::D>((T *)a.d_v + backward_at(a.v_step, p.batch, kv_head, p.kv_row), a.v_step.row, d_v, row, p.kv_len,
 				    lane);
-		if (C::ADD == ADD_BULK && warp == 0 && lane == 0)
+		if (C::BULK && warp == 0 && lane == 0)
 			tensor_store_wait();
 	}
 };

@@ -5,8 +5,8 @@
  *
  *   backward_sm90_keys_TYPE_dD     dK and dV of 128 keys
  *   backward_sm90_once_TYPE_dD     the same and their part of dQ, added from registers
- *   backward_sm90_bulk_TYPE_dD     the same, added by bulk copies from shared memory
  *   backward_sm90_late_TYPE_dD     as once, but dQ of a tile with the next one's scores
+ *   backward_sm90_bulk_TYPE_dD     as late, added by bulk copies from shared memory
  *   backward_sm90_queries_TYPE_dD  dQ of 128 queries
  *
  * Launch: 384 threads, a block a unit, units as unit_pair has them. Reference: tests/gpu/ref_attention_backward.c.
@@ -22,16 +22,15 @@
 		RUN<SHAPE>(x);                                                                                         \
 	}
 #define SHARED(D, PASSED) ATTENTION_BACKWARD_SM90_SHARED(D, ATTENTION_BACKWARD_QUERIES(D), PASSED)
+#define KEYS_ENTRY(KIND, NAME, T, D, HOW, PASSED)                                                                      \
+	typedef keys_shape<T, D, HOW> KIND##_##NAME##_d##D;                                                            \
+	ENTRY(KIND##_##NAME##_d##D, KIND##_##NAME##_d##D, keys_run, SHARED(D, PASSED))
 #define ENTRIES(NAME, T, D)                                                                                            \
-	typedef keys_shape<T, D, ADD_NONE> keys_##NAME##_d##D;                                                         \
-	typedef keys_shape<T, D, ADD_REGISTERS> once_##NAME##_d##D;                                                    \
-	typedef keys_shape<T, D, ADD_BULK> bulk_##NAME##_d##D;                                                         \
-	typedef keys_shape<T, D, ADD_LATE> late_##NAME##_d##D;                                                         \
+	KEYS_ENTRY(keys, NAME, T, D, 0, 0)                                                                             \
+	KEYS_ENTRY(once, NAME, T, D, HOW_ADD, ATTENTION_BACKWARD_PASSED(D))                                            \
+	KEYS_ENTRY(late, NAME, T, D, HOW_ADD | HOW_LATE, ATTENTION_BACKWARD_PASSED(D))                                 \
+	KEYS_ENTRY(bulk, NAME, T, D, HOW_ADD | HOW_LATE | HOW_BULK, ATTENTION_BACKWARD_PASSED_BULK(D))                 \
 	typedef queries_shape<T, D> queries_##NAME##_d##D;                                                             \
-	ENTRY(keys_##NAME##_d##D, keys_##NAME##_d##D, keys_run, SHARED(D, 0))                                          \
-	ENTRY(once_##NAME##_d##D, once_##NAME##_d##D, keys_run, SHARED(D, ATTENTION_BACKWARD_PASSED(D)))               \
-	ENTRY(late_##NAME##_d##D, late_##NAME##_d##D, keys_run, SHARED(D, ATTENTION_BACKWARD_PASSED(D)))               \
-	ENTRY(bulk_##NAME##_d##D, bulk_##NAME##_d##D, keys_run, SHARED(D, ATTENTION_BACKWARD_PASSED_BULK(D)))          \
 	ENTRY(queries_##NAME##_d##D, queries_##NAME##_d##D, queries_run, ATTENTION_BACKWARD_SM90_SHARED_QUERIES(D))
 ENTRIES(fp16, __half, 64)
 ENTRIES(fp16, __half, 128)

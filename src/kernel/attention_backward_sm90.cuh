@@ -7,7 +7,12 @@
 #include "kernel/wgmma.cuh"
 
 enum { KEYS = ATTENTION_BACKWARD_KEYS, THREADS = 384, SLOTS = 2 };
-enum add { ADD_NONE, ADD_REGISTERS, ADD_BULK, ADD_LATE };
+
+enum how {
+	HOW_ADD = 1,  /* dQ in the same pass, added to its sum */
+	HOW_BULK = 2, /* by bulk copies from shared memory, not from registers */
+	HOW_LATE = 4, /* dQ of a tile is multiplied beside the next one's scores */
+};
 
 /* -- units: blocks of 128 rows of a head, by section of heads; those with most to do come first -- */
 

@@ -226,22 +226,31 @@ static enum status run(struct kit *k, struct attention_own_backward *a, unsigned
 /* -- how far off -- */
 
 struct errors {
-	double squares, of_right, most;
+	double squares, of_right, doubt;
 };
 
 /*
- * A row of a gradient. Values have variance 1 (dS at most about 1 a pair); P, dS and the result are rounded
- * once each, as O in D is. Where logits are of hundreds dS is the difference of two numbers of that size:
- * nothing but the rounding of O stays, times what dS is multiplied by (queries of variance 1024 in dK, added
- * up over all of them).
+ * A row of a gradient. Values have variance 1; P, dS and the result are rounded once each. D has the rounding
+ * of O: of a row with few keys it is as large as dS itself may be, 0.3 units a pair, and dK adds it up over
+ * the heads. Where logits are of hundreds dS is the difference of two numbers of that size, and nothing else
+ * stays: times what dS is multiplied by (queries of variance 1024 in dK, over all of them).
  */
+static double row_doubt(const struct bed *b, enum tensor t)
+{
+	const struct attention_problem *p = b->p;
+	const double heads = (double)p->heads / p->kv_heads, sums = sqrt(p->q_len * heads);
+
+	if (b->large)
+		return t == D_K ? 32 * sums : (t == D_V ? sums : 4);
+	return t == D_V ? 0.02 : 0.3 * (t == D_K ? sqrt(2 * heads) : 1);
+}
+
 static enum status compare_row(const struct bed *b, enum tensor t, const void *found, uint64_t first,
 			       double typical, struct errors *e, struct error *err)
 {
 	const struct attention_problem *p = b->p;
 	const double unit = p->type == ATTENTION_BF16 ? 0x1p-8 : 0x1p-11, *right = b->right[t] + first;
-	const double sums = sqrt((double)p->q_len * p->heads / p->kv_heads);
-	const double floor = (b->large ? (t == D_K ? 32 * sums : t == D_V ? sums : 4) : 0.02) * unit;
+	const double floor = row_doubt(b, t) * unit;
 	double most = typical;
 
 	for (uint32_t d = 0; d < p->head_dim; d++)
@@ -256,7 +265,7 @@ static enum status compare_row(const struct bed *b, enum tensor t, const void *f
 					 names[t], first + d, value, right[d], 6 * unit * most + 6 * floor);
 		e->squares += off * off;
 		e->of_right += right[d] * right[d];
-		e->most += floor * floor;
+		e->doubt += b->large ? floor * floor : 0x1p-12 * unit * unit;
 	}
 	return STATUS_OK;
 }
@@ -288,7 +297,7 @@ static enum status compare(const struct bed *b, enum tensor t, const void *found
 						 (starts ? starts[n] * s.row : n * s.batch) + h * s.head +
 							 i * s.row,
 						 typical, &e, err);
-	if (!st && sqrt(e.squares) > 1.5 * unit * sqrt(e.of_right) + 2 * sqrt(e.most))
+	if (!st && sqrt(e.squares) > 1.5 * unit * sqrt(e.of_right) + 2 * sqrt(e.doubt))
 		st = error_set(err, STATUS_MISMATCH, "%s is off by %.3g of its norm", names[t],
 			       sqrt(e.squares / e.of_right));
 	return st;
