@@ -395,6 +395,61 @@ static enum status time_data(struct kit *k, struct bed *b, struct error *err)
 	return st || !b->host[0] ? st : put(k, &b->lse, b->host[0], b->rows * sizeof(float), err);
 }
 
+/* What the selected way leaves, on the host. */
+static enum status gather(struct kit *k, const struct timing *t, unsigned which, void *const *out,
+			  struct error *err)
+{
+	struct bed *b = t->bed;
+	enum status st = attention_own_backward_select(t->own, which, err);
+
+	if (!st)
+		st = kit_alloc(k, &b->workspace, attention_own_backward_workspace(t->own, which), err);
+	if (!st)
+		st = enqueue(k, t->own, b, err);
+	for (int i = D_Q; i < TENSORS && !st; i++)
+		st = gpu_copy_from(k->device, out[i], b->device[i].data, b->count[i] * 2, err);
+	return st;
+}
+
+/* Sizes at which double precision takes too long: held to the portable kernels, which the cases hold to it.
+ */
+static enum status agree(const struct bed *b, enum tensor t, struct error *err)
+{
+	const double unit = b->p->type == ATTENTION_BF16 ? 0x1p-8 : 0x1p-11;
+	double squares = 0, of_right = 0;
+
+	for (uint64_t i = 0; i < b->count[t]; i++) {
+		double right = ref_number_load(b->p->type, b->host[t], i);
+		double off = ref_number_load(b->p->type, b->again[t], i) - right;
+
+		squares += off * off;
+		of_right += right * right;
+	}
+	if (of_right > 0 && squares <= 2.25 * unit * unit * of_right)
+		return STATUS_OK;
+	return error_set(err, STATUS_MISMATCH,
+			 "%s differs from the portable kernels' by %.3g of its norm %.3g", names[t],
+			 sqrt(squares / of_right), sqrt(of_right));
+}
+
+static enum status time_way(struct kit *k, struct timing *t, unsigned which, const char *what,
+			    struct error *err)
+{
+	struct bed *b = t->bed;
+	enum status st = gather(k, t, which, b->again, err);
+	double ns = 0;
+
+	for (int i = D_Q; i < TENSORS && !st; i++)
+		st = agree(b, (enum tensor)i, err);
+	if (!st)
+		st = kit_time(k, call, t, 10, &ns, err);
+	if (!st)
+		printf("time %s %s: %.1f us, %.1f TFLOPS\n", attention_own_backward_name(t->own, which), what,
+		       ns * 1e-3, attention_flop_backward(b->p) / ns * 1e-3);
+	kit_free(k, &b->workspace);
+	return st;
+}
+
 static enum status time_one(struct kit *k, const struct attention_problem *p, struct error *err)
 {
 	struct bed b = {.p = p,
@@ -409,19 +464,17 @@ static enum status time_one(struct kit *k, const struct attention_problem *p, st
 	attention_describe(p, what, sizeof(what));
 	if (!st)
 		st = time_data(k, &b, err);
-	for (unsigned i = 0; !st && i < attention_own_backward_count(t.own); i++) {
-		double ns = 0;
-
-		st = attention_own_backward_select(t.own, i, err);
-		if (!st)
-			st = kit_alloc(k, &b.workspace, attention_own_backward_workspace(t.own, i), err);
-		if (!st)
-			st = kit_time(k, call, &t, 10, &ns, err);
-		if (!st)
-			printf("time %s %s: %.1f us, %.1f TFLOPS\n", attention_own_backward_name(t.own, i),
-			       what, ns * 1e-3, attention_flop_backward(p) / ns * 1e-3);
-		kit_free(k, &b.workspace);
+	for (int i = D_Q; i < TENSORS && !st; i++) {
+		b.host[i] = calloc(b.count[i], 2);
+		b.again[i] = calloc(b.count[i], 2);
+		if (!b.host[i] || !b.again[i])
+			st = error_set(err, STATUS_NO_RESOURCE, "no memory to compare");
 	}
+	if (!st)
+		st = gather(k, &t, attention_own_backward_count(t.own) - 1, b.host, err);
+	kit_free(k, &b.workspace);
+	for (unsigned i = 0; !st && i < attention_own_backward_count(t.own); i++)
+		st = time_way(k, &t, i, what, err);
 	bed_free(k, &b);
 	attention_own_backward_destroy(&t.own);
 	return st;
