@@ -10,13 +10,14 @@
 enum { ALIGNMENT = 256, SM90_THREADS = 384, PORTABLE_THREADS = 128, SM90_QUERIES = 128 };
 
 /* adds: dQ is added up in any order */
-enum way { ONCE, LATE, BULK, TWO, PORTABLE, WAYS };
+enum way { ONCE, LATE, AHEAD, BULK, TWO, PORTABLE, WAYS };
 static const struct way_row {
 	const char *name, *file, *keys; /* keys: the kernel that makes dK and dV */
 	bool adds;
 } ways[WAYS] = {
 	[ONCE] = {"sm90_once", "attention_backward_sm90", "sm90_once", true},
 	[LATE] = {"sm90_late", "attention_backward_sm90", "sm90_late", true},
+	[AHEAD] = {"sm90_ahead", "attention_backward_sm90", "sm90_ahead", true},
 	[BULK] = {"sm90_bulk", "attention_backward_sm90", "sm90_bulk", true},
 	[TWO] = {"sm90_two_passes", "attention_backward_sm90", "sm90_keys", false},
 	[PORTABLE] = {"two_passes", "attention_backward", "keys", false},

@@ -15,6 +15,7 @@ template <typename T_, int D_, unsigned HOW_> struct keys_shape {
 		ADD = !!(HOW_ & HOW_ADD),
 		BULK = !!(HOW_ & HOW_BULK),
 		LATE = !!(HOW_ & HOW_LATE),
+		AHEAD = !!(HOW_ & HOW_AHEAD),
 		QUERIES = ATTENTION_BACKWARD_QUERIES(D_),
 		CHUNKS = D_ / 64,
 		KV_BYTES = KEYS * D_ * 2,
@@ -303,6 +304,85 @@ template <typename C> struct keys_consumer {
 		queries_add(d_q, before);
 	}
 
+	/* The n-th of `total` tiles. Before: its scores s are asked for, and behind them d_q of the tile before; after: the
+	 * next one's scores, and behind them this one's d_q. So the matrix unit is never waited for until it is empty. */
+	template <bool FIRST>
+	__device__ __forceinline__ void step_ahead(float (&d_k)[C::D / 2], float (&d_v)[C::D / 2], float (&s)[C::QUERIES / 2],
+						   float (&d_q)[32], unsigned n, unsigned total, int tile, bool whole, float *before)
+	{
+		const unsigned slot = n % SLOTS, parity = n / SLOTS % 2, next = (n + 1) % SLOTS;
+		const uint32_t q = base + C::Q_AT + slot * C::Q_BYTES, o = base + C::O_AT + slot * C::Q_BYTES;
+		float d_p[C::QUERIES / 2];
+		uint32_t p[C::QUERIES / 4], d_s[C::QUERIES / 4];
+
+		wgmma_wait<FIRST ? 0 : 1>();
+		wgmma_hold(s);
+		shares(s, slot, a.scale * 1.44269504089f);
+		if (!FIRST) {
+			wgmma_wait<0>();
+			wgmma_hold(d_q);
+			queries_add(d_q, before);
+		}
+		if (!whole)
+			cut(s, low, high, tile * C::QUERIES + lane % 4 * 2);
+		pack<T>(s, p);
+		barrier_wait(barrier(C::FULL_O + slot), parity);
+		wgmma_fence();
+		product_issue<T, C::D, KEYS, C::QUERIES>(d_p, base + C::V_AT + group * 64 * 128, o);
+		add_issue<T, C::D, C::QUERIES>(d_v, p, o);
+		wgmma_wait<1>();
+		wgmma_hold(d_p);
+		slopes(d_p, s, slot);
+		pack<T>(d_p, d_s);
+		slopes_share(d_s, base + C::S_AT + n % 2 * C::S_BYTES);
+		tell(n);
+		if (n + 1 < total)
+			barrier_wait(barrier(C::FULL_Q + next), (n + 1) / SLOTS % 2);
+		wgmma_fence();
+		add_issue<T, C::D, C::QUERIES>(d_k, d_s, q);
+		/* Behind the last tile the slot's old queries are multiplied once more, for nothing. */
+		product_issue<T, C::D, KEYS, C::QUERIES>(s, base + C::K_AT + group * 64 * 128, base + C::Q_AT + next * C::Q_BYTES);
+		wgmma_wait<1>();
+		wgmma_hold(d_k);
+		wgmma_hold(d_v);
+		wgmma_hold(p);
+		wgmma_hold(d_s);
+		release(C::EMPTY_O + slot);
+		release(C::EMPTY_Q + slot);
+		hear(n);
+		wgmma_fence();
+		queries_issue(d_q, base + C::S_AT + n % 2 * C::S_BYTES);
+	}
+
+	__device__ __forceinline__ void walk_ahead(float (&d_k)[C::D / 2], float (&d_v)[C::D / 2], const backward_place &p,
+						   int kv_head, const backward_range &range)
+	{
+		const int heads = a.heads / a.kv_heads;
+		const unsigned total = heads * (range.to - range.from);
+		float *before, s[C::QUERIES / 2], d_q[32];
+		int t = range.to - 1, head = 0;
+
+		if (!total)
+			return;
+		barrier_wait(barrier(C::FULL_Q), 0);
+		wgmma_fence();
+		product_issue<T, C::D, KEYS, C::QUERIES>(s, base + C::K_AT + group * 64 * 128, base + C::Q_AT);
+		step_ahead<true>(d_k, d_v, s, d_q, 0, total, t, backward_whole(range, t), nullptr);
+		for (unsigned n = 1; n < total; n++) {
+			before = a.sum_q + ((int64_t)(kv_head * heads + head) * a.rows + p.padded + t * C::QUERIES) * C::D;
+			if (++head == heads) {
+				head = 0;
+				t--;
+			}
+			step_ahead<false>(d_k, d_v, s, d_q, n, total, t, backward_whole(range, t), before);
+		}
+		before = a.sum_q + ((int64_t)(kv_head * heads + head) * a.rows + p.padded + t * C::QUERIES) * C::D;
+		wgmma_wait<0>();
+		wgmma_hold(s);
+		wgmma_hold(d_q);
+		queries_add(d_q, before);
+	}
+
 	__device__ __forceinline__ void run(const backward_place &p, int first, int kv_head, const backward_range &range)
 	{
 		const int heads = a.heads / a.kv_heads, row = first + group * 64 + warp * 16 + lane / 4;
@@ -321,9 +401,11 @@ template <typename C> struct keys_consumer {
 			barrier_wait(barrier(C::FULL_KV), 0);
 		float *before = nullptr;
 
+		if (C::AHEAD)
+			walk_ahead(d_k, d_v, p, kv_head, range);
 		/* The last tile first, in all heads: under a causal mask blocks that began together stay together, so
 		 * that what one reads or adds to stands in the L2 for the others. */
-		for (int t = range.to - 1; t >= range.from; t--)
+		for (int t = range.to - 1; t >= range.from && !C::AHEAD; t--)
 			for (int head = kv_head * heads; head < (kv_head + 1) * heads; head++, n++) {
 				float *sum_q =
 					C::ADD ? a.sum_q + ((int64_t)head * a.rows + p.padded + t * C::QUERIES) * C::D : nullptr;

@@ -6,7 +6,8 @@
  *   backward_sm90_keys_TYPE_dD     dK and dV of 128 keys
  *   backward_sm90_once_TYPE_dD     the same and their part of dQ, added from registers
  *   backward_sm90_late_TYPE_dD     as once, but dQ of a tile with the next one's scores
- *   backward_sm90_bulk_TYPE_dD     as late, added by bulk copies from shared memory
+ *   backward_sm90_ahead_TYPE_dD    as late, the next one's scores asked for before the tile's products are done
+ *   backward_sm90_bulk_TYPE_dD     as ahead, added by bulk copies from shared memory
  *   backward_sm90_queries_TYPE_dD  dQ of 128 queries
  *
  * Launch: 384 threads, a block a unit, units as unit_pair has them. Reference: tests/gpu/ref_attention_backward.c.
@@ -29,7 +30,8 @@
 	KEYS_ENTRY(keys, NAME, T, D, 0, 0)                                                                             \
 	KEYS_ENTRY(once, NAME, T, D, HOW_ADD, ATTENTION_BACKWARD_PASSED(D))                                            \
 	KEYS_ENTRY(late, NAME, T, D, HOW_ADD | HOW_LATE, ATTENTION_BACKWARD_PASSED(D))                                 \
-	KEYS_ENTRY(bulk, NAME, T, D, HOW_ADD | HOW_LATE | HOW_BULK, ATTENTION_BACKWARD_PASSED_BULK(D))                 \
+	KEYS_ENTRY(ahead, NAME, T, D, HOW_ADD | HOW_LATE | HOW_AHEAD, ATTENTION_BACKWARD_PASSED(D))                    \
+	KEYS_ENTRY(bulk, NAME, T, D, HOW_ADD | HOW_LATE | HOW_AHEAD | HOW_BULK, ATTENTION_BACKWARD_PASSED_BULK(D))                 \
 	typedef queries_shape<T, D> queries_##NAME##_d##D;                                                             \
 	ENTRY(queries_##NAME##_d##D, queries_##NAME##_d##D, queries_run, ATTENTION_BACKWARD_SM90_SHARED_QUERIES(D))
 ENTRIES(fp16, __half, 64)

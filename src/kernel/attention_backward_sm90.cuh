@@ -12,6 +12,7 @@ enum how {
 	HOW_ADD = 1,  /* dQ in the same pass, added to its sum */
 	HOW_BULK = 2, /* by bulk copies from shared memory, not from registers */
 	HOW_LATE = 4, /* dQ of a tile is multiplied beside the next one's scores */
+	HOW_AHEAD = 8, /* and these scores are asked for before the tile's products are done */
 };
 
 /* -- units: blocks of 128 rows of a head, by section of heads; those with most to do come first -- */

@@ -217,6 +217,7 @@ static const struct part {
 	{"_queries_", .queries = true},
 	{"_once_", .keys = true, .queries = true},
 	{"_late_", .keys = true, .queries = true},
+	{"_ahead_", .keys = true, .queries = true},
 	{"_bulk_", .keys = true, .queries = true},
 };
 
@@ -266,9 +267,15 @@ static void sm90(const char *entry, struct ref_grid grid, const void *args)
 			offsetof(struct attention_backward_sm90_args, a.out)                                 \
 	}
 const struct ref_row ref_attention_backward[] = {
-	PORTABLE("backward_begin_", lse2),  PORTABLE("backward_end_", d_q),
-	PORTABLE("backward_keys_", d_k),    PORTABLE("backward_queries_", d_q),
-	SM90("backward_sm90_keys_", d_v),   SM90("backward_sm90_queries_", d_q),
-	SM90("backward_sm90_once_", sum_q), SM90("backward_sm90_late_", sum_q),
-	SM90("backward_sm90_bulk_", sum_q), {NULL, NULL, 0, 0},
+	PORTABLE("backward_begin_", lse2),
+	PORTABLE("backward_end_", d_q),
+	PORTABLE("backward_keys_", d_k),
+	PORTABLE("backward_queries_", d_q),
+	SM90("backward_sm90_keys_", d_v),
+	SM90("backward_sm90_queries_", d_q),
+	SM90("backward_sm90_once_", sum_q),
+	SM90("backward_sm90_late_", sum_q),
+	SM90("backward_sm90_ahead_", sum_q),
+	SM90("backward_sm90_bulk_", sum_q),
+	{NULL, NULL, 0, 0},
 };
