@@ -60,16 +60,29 @@ enum status attention_own_backward_supports(const struct attention_problem *p, u
 	return STATUS_OK;
 }
 
+/* As measured on an H100 (docs/design/attention_kernels.md). */
+static const enum way *order_of(const struct attention_problem *p)
+{
+	static const enum way narrow[WAYS] = {ONCE, AHEAD, LATE, BULK, TWO, PORTABLE},
+			      wide[WAYS] = {LATE, AHEAD, BULK, ONCE, TWO, PORTABLE},
+			      shared[WAYS] = {TWO, LATE, AHEAD, BULK, ONCE, PORTABLE};
+
+	if (p->head_dim == 64)
+		return narrow;
+	return p->heads == p->kv_heads ? wide : shared;
+}
+
 static void list(struct attention_own_backward *a, bool same_bits)
 {
 	const struct attention_problem *p = &a->problem;
 
-	for (int w = 0; w < WAYS; w++) {
+	for (int i = 0; i < WAYS; i++) {
+		const enum way w = order_of(p)[i];
 		struct candidate *c = &a->candidate[a->count];
 
 		if ((same_bits && ways[w].adds) || (w != PORTABLE && gpu_cc(a->device) != 90))
 			continue;
-		c->way = (enum way)w;
+		c->way = w;
 		snprintf(c->name, sizeof(c->name), "%s_%s_d%u", ways[w].name, attention_type_name(p->type),
 			 p->head_dim);
 		a->count++;

@@ -387,6 +387,7 @@ template <typename C> struct keys_consumer {
 	{
 		const int heads = a.heads / a.kv_heads, row = first + group * 64 + warp * 16 + lane / 4;
 		float d_k[C::D / 2], d_v[C::D / 2];
+		float *before = nullptr;
 		unsigned n = 0;
 
 #pragma unroll
@@ -399,8 +400,6 @@ template <typename C> struct keys_consumer {
 		}
 		if (range.from < range.to)
 			barrier_wait(barrier(C::FULL_KV), 0);
-		float *before = nullptr;
-
 		if (C::AHEAD)
 			walk_ahead(d_k, d_v, p, kv_head, range);
 		/* The last tile first, in all heads: under a causal mask blocks that began together stay together, so
