@@ -94,7 +94,7 @@ def rows_of(a, folder, name):
         if path.endswith("calls.jsonl"):
             call([a.assay, "rows", a.rows, "--format", "bfcl", "--out", path], folder)
         else:
-            text_rows(path, 2 << 20)
+            text_rows(path, 5 << 20)
     return path
 
 
@@ -276,7 +276,7 @@ def table(result):
             lines.append(line(name, f"{median(c['assay']):.0f} beside {median(c['peer']):.0f}: {c['ratio_median']:.3f} "
                               f"[{c['ratio_low']:.3f}, {c['ratio_high']:.3f}]; memory {c['assay_device_bytes'] / 2**30:.1f} beside "
                               f"{c['peer_device_bytes'] / 2**30:.1f} GiB", f">= {c['gate']}",
-                              ("met" if c["met"] else "missed") + ("" if c.get("same_work", True) else ", but the first losses differ")))
+                              ("met" if c["met"] else "missed") + ("" if c.get("same_work", True) else ", but it is not the same work")))
             continue
         for x, y in result["rounds"]:
             for side, made in (("assay", x), ("peer", y)):
