@@ -60,16 +60,13 @@ enum status attention_own_backward_supports(const struct attention_problem *p, u
 	return STATUS_OK;
 }
 
-/* As measured on an H100 (docs/design/attention_kernels.md). */
+/* As measured (docs/design/attention_kernels.md). */
 static const enum way *order_of(const struct attention_problem *p)
 {
 	static const enum way narrow[WAYS] = {ONCE, AHEAD, LATE, BULK, TWO, PORTABLE},
-			      wide[WAYS] = {LATE, AHEAD, BULK, ONCE, TWO, PORTABLE},
-			      shared[WAYS] = {TWO, LATE, AHEAD, BULK, ONCE, PORTABLE};
+			      wide[WAYS] = {LATE, TWO, ONCE, AHEAD, BULK, PORTABLE};
 
-	if (p->head_dim == 64)
-		return narrow;
-	return p->heads == p->kv_heads ? wide : shared;
+	return p->head_dim == 64 ? narrow : wide;
 }
 
 static void list(struct attention_own_backward *a, bool same_bits)
