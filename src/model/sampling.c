@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include "core/random.h"
 #include "model/sampling.h"
@@ -54,38 +55,67 @@ static int32_t likeliest(const float *logits, int64_t vocab)
 }
 
 /* Likeliest first; equals by id, so that the order is one. */
-static int by_share(const void *a, const void *b)
+static bool before(const struct candidate *x, const struct candidate *y)
 {
-	const struct candidate *x = a, *y = b;
-
-	if (x->share != y->share)
-		return x->share > y->share ? -1 : 1;
-	return (x->id > y->id) - (x->id < y->id);
+	return x->share != y->share ? x->share > y->share : x->id < y->id;
 }
 
-/* How many of the sorted candidates stay. */
-static int64_t cut(const struct sampling *s, const struct candidate *c, int64_t count)
+/* The candidate at `i` goes down until none below it is before it. */
+static void sink(struct candidate *heap, int64_t count, int64_t i)
 {
-	double all = 0, sum = 0;
+	const struct candidate c = heap[i];
 
-	if (s->top_k && s->top_k < count)
-		count = s->top_k;
-	for (int64_t i = 0; i < count; i++)
-		all += c[i].share;
-	for (int64_t i = 0; i < count; i++) {
-		sum += c[i].share;
-		if (sum >= s->top_p * all)
-			return i + 1;
+	for (int64_t below = 2 * i + 1; below < count; below = 2 * i + 1) {
+		if (below + 1 < count && before(&heap[below + 1], &heap[below]))
+			below++;
+		if (!before(&heap[below], &c))
+			break;
+		heap[i] = heap[below];
+		i = below;
 	}
-	return count;
+	heap[i] = c;
+}
+
+/* The likeliest goes behind the heap. */
+static double take_one(struct candidate *heap, int64_t count)
+{
+	const struct candidate first = heap[0];
+
+	heap[0] = heap[count - 1];
+	sink(heap, count - 1, 0);
+	heap[count - 1] = first;
+	return first.share;
+}
+
+/* How many candidates stay; they stand at the end then, the likeliest last. No more of a vocabulary is put in
+ * order than is taken of it. */
+static int64_t cut(const struct sampling *s, struct candidate *c, int64_t count)
+{
+	const int64_t most = s->top_k && s->top_k < count ? s->top_k : count;
+	double all = 0, sum = 0;
+	int64_t taken = 0, stay = 0;
+
+	for (int64_t i = 0; most == count && i < count; i++)
+		all += c[i].share;
+	for (int64_t i = count / 2; i-- > 0;)
+		sink(c, count, i);
+	for (; most < count && taken < most; taken++)
+		all += take_one(c, count - taken);
+	while (stay < most && sum < s->top_p * all) {
+		if (stay == taken)
+			take_one(c, count - taken++);
+		sum += c[count - 1 - stay++].share;
+	}
+	return stay;
 }
 
 int32_t sampling_choose(const struct sampling *s, struct sampler_room *room, const float *logits,
 			int64_t vocab, uint64_t index)
 {
 	struct candidate *c = room->candidate;
-	int64_t count = vocab < room->vocab ? vocab : room->vocab;
+	int64_t count = vocab < room->vocab ? vocab : room->vocab, stay = count;
 	const double most = (double)logits[likeliest(logits, count)];
+	const bool ordered = s->top_k || s->top_p < 1;
 	double all = 0, sum = 0, point;
 
 	if (s->temperature == 0)
@@ -93,19 +123,19 @@ int32_t sampling_choose(const struct sampling *s, struct sampler_room *room, con
 	for (int64_t i = 0; i < count; i++)
 		c[i] = (struct candidate){.share = exp(((double)logits[i] - most) / s->temperature),
 					  .id = (int32_t)i};
-	if (s->top_k || s->top_p < 1) {
-		qsort(c, (size_t)count, sizeof(*c), by_share);
-		count = cut(s, c, count);
-	}
-	for (int64_t i = 0; i < count; i++)
-		all += c[i].share;
+	if (ordered)
+		stay = cut(s, c, count);
+	for (int64_t i = 0; i < stay; i++)
+		all += c[ordered ? count - 1 - i : i].share;
 	point = ((double)random_u32(s->seed, 0, index) + 0.5) * 0x1p-32 * all;
-	for (int64_t i = 0; i < count; i++) {
-		sum += c[i].share;
+	for (int64_t i = 0; i < stay; i++) {
+		const struct candidate *next = &c[ordered ? count - 1 - i : i];
+
+		sum += next->share;
 		if (point < sum)
-			return c[i].id;
+			return next->id;
 	}
-	return c[count - 1].id;
+	return c[ordered ? count - stay : stay - 1].id;
 }
 
 double sampling_logprob(const float *logits, int64_t vocab, int32_t id)

@@ -103,6 +103,10 @@ ok "with rows that are longer than any pack" says 'recompute: cheap' t/training/
 ok "no shape and rows are left" eval '[ ! -e t/training/rows.jsonl ] && [ ! -e t/training/shape ]'
 ok "without rates there is no bound, which is told" says '^training-bound none: the run lacks' t/steps.txt
 ok "and without a peer none is met" eval 'says "^training-peer  skipped" t/steps.txt && [ $code = 0 ]'
+STUB_SECONDS=0 check u decode
+ok "text is made of two shapes" [ "$(grep -c '^decode-[a-z0-9-]* *exit   0' u/steps.txt)" = 4 ]
+ok "of which nothing is left" [ ! -e u/decode-model ]
+ok "and without a peer that is told" says '^decode-peer *skipped' u/steps.txt
 rm bin/python3
 
 finish
