@@ -8,6 +8,7 @@
 
 #define LISTS_FILE "attention_lists"
 #define SPARSE_FILE "attention_sparse_sm90"
+#define PORTABLE_FILE "attention_sparse"
 
 enum {
 	/* Keys and values of a section of heads: half of the L2 of an H100, the rest is for queries and what
@@ -15,7 +16,8 @@ enum {
 	SECTION_BYTES = 24 << 20,
 	/* A rank is counted over all units of a section. */
 	SECTION_UNITS = 8192,
-	RATE_CC = 90,
+	LEAST_CC = 80,
+	OWN_CC = 90, /* of which the file of its own is */
 };
 
 /* What is kept on the device. BITS and MAP: where there is a mask of elements. */
@@ -29,6 +31,7 @@ struct attention_sparse {
 	gpu_ptr array[ARRAYS];
 	uint64_t bytes[ARRAYS];
 	uint32_t rows;
+	bool portable;
 	char kernel[48];
 };
 
@@ -121,8 +124,13 @@ static void describe(struct attention_sparse *s)
 		.section = section_of(p, q_blocks),
 	};
 	s->rows = how->batches * how->heads * q_blocks;
-	snprintf(s->kernel, sizeof(s->kernel), "sparse_%s_d%u_k%u", attention_type_name(p->type), p->head_dim,
-		 how->k_block);
+	s->portable = how->portable || gpu_cc(s->device) != OWN_CC;
+	if (s->portable)
+		snprintf(s->kernel, sizeof(s->kernel), "blocks_%s_d%u", attention_type_name(p->type),
+			 p->head_dim);
+	else
+		snprintf(s->kernel, sizeof(s->kernel), "sparse_%s_d%u_k%u", attention_type_name(p->type),
+			 p->head_dim, how->k_block);
 }
 
 static void point(struct attention_sparse *s)
@@ -150,10 +158,11 @@ enum status attention_sparse_create(struct attention_sparse **out, struct gpu_de
 
 	if (st)
 		return st;
-	if (gpu_cc(d) != RATE_CC)
-		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "attention: our block-sparse kernels are for sm_90, %s is of sm_%u",
-				       gpu_name(d), gpu_cc(d));
+	if (gpu_cc(d) < LEAST_CC)
+		return error_set_cause(
+			err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+			"attention: our block-sparse kernels need sm_80 or newer, %s is of sm_%u",
+			gpu_name(d), gpu_cc(d));
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
@@ -324,11 +333,52 @@ static enum status maps(struct attention_sparse *s, struct attention_sm90_args *
 	return st ? st : gpu_tensor_map(s->device, &a->o_map, &out, ATTENTION_SM90_ROWS / 4, err);
 }
 
-enum status attention_sparse_enqueue(struct attention_sparse *s, const struct attention_operands *o,
-				     struct gpu_stream *stream, struct error *err)
+static struct attention_steps steps(struct attention_strides s)
+{
+	return (struct attention_steps){(int64_t)s.batch, (int64_t)s.head, (int64_t)s.row};
+}
+
+static enum status enqueue_portable(struct attention_sparse *s, const struct attention_operands *o,
+				    struct gpu_stream *stream, struct error *err)
 {
 	const struct attention_problem *p = s->p;
-	const struct attention_strides step = attention_o_strides(p);
+	const unsigned tiles = (p->q_len + ATTENTION_FLASH_ROWS - 1) / ATTENTION_FLASH_ROWS;
+	const unsigned grid[3] = {tiles, p->heads, p->batch}, block[3] = {ATTENTION_FLASH_THREADS, 1, 1};
+	const unsigned rows = ATTENTION_FLASH_ROWS + 2 * ATTENTION_FLASH_KEYS;
+	const struct attention_sparse_flash_args a = {
+		.dense = {.q = o->q,
+			  .k = o->k,
+			  .v = o->v,
+			  .o = o->o,
+			  .lse = p->want_lse ? o->lse : 0,
+			  .q_starts = p->q_starts ? o->q_starts : 0,
+			  .kv_starts = p->q_starts ? o->kv_starts : 0,
+			  .q_step = steps(attention_q_strides(p)),
+			  .k_step = steps(attention_k_strides(p)),
+			  .v_step = steps(attention_v_strides(p)),
+			  .o_step = steps(attention_o_strides(p)),
+			  .batch = p->batch,
+			  .heads = p->heads,
+			  .kv_heads = p->kv_heads,
+			  .q_len = p->q_len,
+			  .kv_len = p->kv_len,
+			  .head_dim = p->head_dim,
+			  .left = s->lists.left,
+			  .right = s->lists.right,
+			  .scale = (float)attention_scale(p)},
+		.lists = s->lists.lists,
+		.bits = s->array[BITS],
+	};
+	struct gpu_kernel *k;
+	enum status st = gpu_kernel(s->device, &k, PORTABLE_FILE, s->kernel, err);
+
+	return st ? st : gpu_launch(k, stream, grid, block, rows * p->head_dim * 2, &a, err);
+}
+
+static enum status enqueue_own(struct attention_sparse *s, const struct attention_operands *o,
+			       struct gpu_stream *stream, struct error *err)
+{
+	const struct attention_problem *p = s->p;
 	const uint64_t units = s->bytes[ORDER] / 4;
 	const unsigned sms = gpu_sm_count(s->device);
 	struct attention_sparse_args a = {
@@ -336,7 +386,7 @@ enum status attention_sparse_enqueue(struct attention_sparse *s, const struct at
 			  .lse = p->want_lse ? o->lse : 0,
 			  .q_starts = p->q_starts ? o->q_starts : 0,
 			  .kv_starts = p->q_starts ? o->kv_starts : 0,
-			  .o_step = {(int64_t)step.batch, (int64_t)step.head, (int64_t)step.row},
+			  .o_step = steps(attention_o_strides(p)),
 			  .batch = p->batch,
 			  .heads = p->heads,
 			  .kv_heads = p->kv_heads,
@@ -358,4 +408,10 @@ enum status attention_sparse_enqueue(struct attention_sparse *s, const struct at
 	return st ? st
 		  : gpu_launch_1d(k, stream, units < sms ? (unsigned)units : sms, ATTENTION_SPARSE_THREADS,
 				  ATTENTION_SPARSE_SHARED(p->head_dim), &a, err);
+}
+
+enum status attention_sparse_enqueue(struct attention_sparse *s, const struct attention_operands *o,
+				     struct gpu_stream *stream, struct error *err)
+{
+	return s->portable ? enqueue_portable(s, o, stream, err) : enqueue_own(s, o, stream, err);
 }

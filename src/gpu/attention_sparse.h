@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our block-sparse attention on sm_90: block lists made on the device, or taken from elsewhere, and a kernel
+ * Our block-sparse attention: block lists made on the device, or taken from elsewhere, and a kernel
  * that attends by them (kernel/attention_lists.h, kernel/attention_sparse.h). Query blocks are of 128 rows,
- * key blocks of 64 or 128; FP16 and BF16, head dims 64 and 128.
+ * key blocks of 64 or 128; FP16 and BF16, head dims 64 and 128. On sm_90 by its own instructions, elsewhere
+ * from sm_80 on by mma.sync.
  */
 #ifndef GPU_ATTENTION_SPARSE_H
 #define GPU_ATTENTION_SPARSE_H
@@ -19,6 +20,7 @@ struct attention_sparse_how {
 	uint32_t stride; /* STRIDED */
 	double density;	 /* RANDOM */
 	uint64_t seed;
+	bool portable;	   /* mma.sync on sm_90 too */
 	gpu_ptr map, mask; /* MAP: one of the two, as kernel/attention_lists.h lays them out */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention forward over block lists. Entries of file attention_sparse_sm90: sparse_TYPE_dD_kK, TYPE fp16 or
- * bf16, K the keys of a block, 64 or 128; query blocks are of 128.
+ * Attention forward over block lists; query blocks are of 128. Entries of file attention_sparse_sm90:
+ * sparse_TYPE_dD_kK, TYPE fp16 or bf16, K the keys of a block, 64 or 128; of file attention_sparse, from
+ * sm_80 on: blocks_TYPE_dD.
  */
 #ifndef KERNEL_ATTENTION_SPARSE_H
 #define KERNEL_ATTENTION_SPARSE_H
@@ -19,6 +20,15 @@ struct attention_sparse_args {
 	uint64_t reserved[2];
 };
 static_assert(sizeof(struct attention_sparse_args) == 768, "layout shared with nvcc");
+
+/* Of blocks_TYPE_dD: grid (tiles of ATTENTION_FLASH_ROWS queries, heads, batch), shared memory as
+ * flash_TYPE_dD. */
+struct attention_sparse_flash_args {
+	struct attention_args dense;
+	struct attention_block_lists lists;
+	DEVICE_PTR(const uint32_t) bits;
+};
+static_assert(sizeof(struct attention_sparse_flash_args) == 256, "layout shared with nvcc");
 
 enum { ATTENTION_SPARSE_ROWS = 128, ATTENTION_SPARSE_THREADS = 384 };
 

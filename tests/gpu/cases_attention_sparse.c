@@ -293,7 +293,9 @@ static enum status attend(struct kit *k, struct tensors *t, const struct attenti
 	return st;
 }
 
-static enum status one_type(struct kit *k, const struct shape *s, enum attention_type type, struct error *err)
+/* portable: the kernels of sm_80. */
+static enum status one_type(struct kit *k, const struct shape *s, enum attention_type type, bool portable,
+			    struct error *err)
 {
 	struct attention_problem p = s->p;
 	struct attention_sparse_how how = s->how;
@@ -302,6 +304,7 @@ static enum status one_type(struct kit *k, const struct shape *s, enum attention
 
 	p.type = p.out_type = type;
 	p.want_lse = true;
+	how.portable = portable;
 	st = tensors_make(k, &t, &p, s, err);
 	how.mask = s->elements ? t.device[MASK].data : 0;
 	if (!st)
@@ -320,9 +323,13 @@ static enum status one_type(struct kit *k, const struct shape *s, enum attention
 
 static enum status one(struct kit *k, const struct kernel_case *c, struct error *err)
 {
-	enum status st = one_type(k, &shapes[c->p0], ATTENTION_F16, err);
+	enum status st = one_type(k, &shapes[c->p0], ATTENTION_F16, false, err);
 
-	return st ? st : one_type(k, &shapes[c->p0], ATTENTION_BF16, err);
+	if (!st)
+		st = one_type(k, &shapes[c->p0], ATTENTION_BF16, false, err);
+	if (!st)
+		st = one_type(k, &shapes[c->p0], ATTENTION_F16, true, err);
+	return st ? st : one_type(k, &shapes[c->p0], ATTENTION_BF16, true, err);
 }
 
 static void test(struct kit *k)

@@ -21,6 +21,7 @@ static struct tensor tensor_of(const struct tensor_map *m)
 			       m->opaque[7] / 2};
 }
 
+/* Of dense: scale_log2, lengths and starts, not the maps. */
 struct sparse {
 	const struct attention_sparse_args *a;
 	enum attention_type type;
@@ -109,24 +110,22 @@ static void row(struct sparse *s, int64_t i)
 	weigh(s, i, most);
 }
 
-static void run(const char *entry, struct ref_grid grid, const void *args)
+static void run(const struct attention_sparse_args *a, const char *entry, const struct tensor (*t)[4],
+		uint32_t head_dim)
 {
-	struct attention_sparse_args copy; /* aligned, as the driver's own copy is */
-	const struct attention_sparse_args *a = memcpy(&copy, args, sizeof(copy));
 	const uint32_t *q_starts = AT(const uint32_t, a->dense.q_starts),
 		       *kv_starts = AT(const uint32_t, a->dense.kv_starts);
 	struct sparse s = {.a = a,
 			   .type = strstr(entry, "bf16") ? ATTENTION_BF16 : ATTENTION_F16,
-			   .q = tensor_of(&a->dense.q_map),
-			   .k = tensor_of(&a->dense.k_map),
-			   .v = tensor_of(&a->dense.v_map),
-			   .o = tensor_of(&a->dense.o_map),
-			   .head_dim = (uint32_t)a->dense.q_map.opaque[1],
+			   .q = (*t)[0],
+			   .k = (*t)[1],
+			   .v = (*t)[2],
+			   .o = (*t)[3],
+			   .head_dim = head_dim,
 			   .queries = a->dense.q_len,
 			   .keys = a->dense.kv_len,
 			   .share = calloc(a->dense.kv_len, sizeof(double))};
 
-	(void)grid;
 	if (!s.share)
 		abort();
 	for (s.b = 0; s.b < a->dense.batch; s.b++)
@@ -143,8 +142,51 @@ static void run(const char *entry, struct ref_grid grid, const void *args)
 	free(s.share);
 }
 
+static void own(const char *entry, struct ref_grid grid, const void *args)
+{
+	struct attention_sparse_args copy; /* aligned, as the driver's own copy is */
+	const struct attention_sparse_args *a = memcpy(&copy, args, sizeof(copy));
+	const struct tensor t[4] = {tensor_of(&a->dense.q_map), tensor_of(&a->dense.k_map),
+				    tensor_of(&a->dense.v_map), tensor_of(&a->dense.o_map)};
+
+	(void)grid;
+	run(a, entry, &t, (uint32_t)a->dense.q_map.opaque[1]);
+}
+
+static struct tensor tensor_at(uint64_t at, struct attention_steps s)
+{
+	return (struct tensor){AT(const void, at), (uint64_t)s.row, (uint64_t)s.head, (uint64_t)s.batch};
+}
+
+static void portable(const char *entry, struct ref_grid grid, const void *args)
+{
+	const struct attention_sparse_flash_args *f = args;
+	const struct attention_args *d = &f->dense;
+	const struct tensor t[4] = {tensor_at(d->q, d->q_step), tensor_at(d->k, d->k_step),
+				    tensor_at(d->v, d->v_step), tensor_at(d->o, d->o_step)};
+	const struct attention_sparse_args a = {.dense = {.o = d->o,
+							  .lse = d->lse,
+							  .q_starts = d->q_starts,
+							  .kv_starts = d->kv_starts,
+							  .batch = d->batch,
+							  .heads = d->heads,
+							  .kv_heads = d->kv_heads,
+							  .q_len = d->q_len,
+							  .kv_len = d->kv_len,
+							  .left = d->left,
+							  .right = d->right,
+							  .scale_log2 = d->scale * (float)M_LOG2E},
+						.lists = f->lists,
+						.bits = f->bits};
+
+	(void)grid;
+	run(&a, entry, &t, d->head_dim);
+}
+
 const struct ref_row ref_attention_sparse[] = {
-	{"sparse_", run, sizeof(struct attention_sparse_args),
+	{"blocks_", portable, sizeof(struct attention_sparse_flash_args),
+	 offsetof(struct attention_sparse_flash_args, dense.o)},
+	{"sparse_", own, sizeof(struct attention_sparse_args),
 	 offsetof(struct attention_sparse_args, dense.o)},
 	{NULL, NULL, 0, 0},
 };

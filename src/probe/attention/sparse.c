@@ -37,8 +37,8 @@ static enum status supports(const struct machine *m, const struct target *t, con
 		return refuse(err, "the block-sparse engine attends by block lists: give it a pattern");
 	if (o->search != ATTENTION_SEARCH_FIRST)
 		return refuse(err, "the block-sparse engine has one kernel for a case: nothing to search");
-	if (cc > 0 && (cc < 90 || cc > 90))
-		return refuse(err, "our block-sparse kernels are for sm_90");
+	if (cc > 0 && cc < 80)
+		return refuse(err, "our block-sparse kernels need sm_80 or newer");
 	st = attention_case_make(&c, o, NULL, err);
 	if (st)
 		return st;
