@@ -11,34 +11,63 @@
 #define SECTION_BYTES                                                                                        \
 	(24.0 * 1024 * 1024) /* K and V of the heads at work at one time: half of an H100's L2 */
 
-enum { ALIGNED = 8, CANDIDATES_MAX = 8 }; /* elements of 16 bits in 16 bytes */
+enum { ALIGNED_BYTES = 16, CANDIDATES_MAX = 24, PAIR_ROWS = 2 * ATTENTION_SM90_ROWS };
 
 enum family { NAIVE, FLASH, SM90 };
+
+/* SM90: what a warpgroup walks. RANGES: any ranges of keys. PAIRS: two tiles in turns, over a head that stays
+ * in the slots. FLOW: tile after tile without an end between, keys streaming by. */
+enum walk { RANGES, PAIRS, FLOW };
 
 struct kernel_row {
 	const char *file, *entry;
 	enum family family;
-	enum attention_type type;
+	enum attention_type type, out;
 	unsigned head_dim; /* the largest; flash: exactly */
-	/* SM90's: warpgroups, keys a block, slots of keys, slots of queries a warpgroup */
-	unsigned groups, keys, slots, q_slots;
+	/* SM90's: warpgroups, rows of a warpgroup's tile, keys a block, slots of keys, slots of queries a
+	 * warpgroup. */
+	unsigned groups, rows, keys, slots, q_slots;
+	enum walk walk;
 };
 
 /* Fastest first where several take a problem. */
+/* clang-format off */
+#define S9(entry, type, out, d, groups, rows, keys, slots, q_slots, walk) \
+	{"attention_sm90", "sm90_" entry, SM90, ATTENTION_##type, ATTENTION_##out, d, groups, rows, keys, slots, q_slots, walk}
+#define ANY(entry, family, type, d) {"attention", entry, family, ATTENTION_##type, ATTENTION_##type, d, 0, 0, 0, 0, 0, RANGES}
 static const struct kernel_row kernels[] = {
-	{"attention_sm90", "sm90_fp16_d64", SM90, ATTENTION_F16, 64, 3, 64, 8, 1},
-	{"attention_sm90", "sm90_bf16_d64", SM90, ATTENTION_BF16, 64, 3, 64, 8, 1},
-	{"attention_sm90", "sm90_fp16_d128", SM90, ATTENTION_F16, 128, 2, 128, 2, 2},
-	{"attention_sm90", "sm90_bf16_d128", SM90, ATTENTION_BF16, 128, 2, 128, 2, 2},
-	{"attention", "flash_fp16_d64", FLASH, ATTENTION_F16, 64, 0, 0, 0, 0},
-	{"attention", "flash_bf16_d64", FLASH, ATTENTION_BF16, 64, 0, 0, 0, 0},
-	{"attention", "flash_fp16_d128", FLASH, ATTENTION_F16, 128, 0, 0, 0, 0},
-	{"attention", "flash_bf16_d128", FLASH, ATTENTION_BF16, 128, 0, 0, 0, 0},
-	{"attention", "flash_fp16_d256", FLASH, ATTENTION_F16, 256, 0, 0, 0, 0},
-	{"attention", "flash_bf16_d256", FLASH, ATTENTION_BF16, 256, 0, 0, 0, 0},
-	{"attention", "naive_fp16", NAIVE, ATTENTION_F16, 256, 0, 0, 0, 0},
-	{"attention", "naive_bf16", NAIVE, ATTENTION_BF16, 256, 0, 0, 0, 0},
+	S9("fp16_d64", F16, F16, 64, 3, 64, 64, 8, 1, RANGES),
+	S9("bf16_d64", BF16, BF16, 64, 3, 64, 64, 8, 1, RANGES),
+	S9("fp16_d64_pair", F16, F16, 64, 2, 128, 64, 10, 1, PAIRS),
+	S9("bf16_d64_pair", BF16, BF16, 64, 2, 128, 64, 10, 1, PAIRS),
+	S9("fp16_d64_flow", F16, F16, 64, 2, 64, 128, 5, 2, FLOW),
+	S9("bf16_d64_flow", BF16, BF16, 64, 2, 64, 128, 5, 2, FLOW),
+	S9("fp16_d128", F16, F16, 128, 2, 64, 128, 2, 2, RANGES),
+	S9("bf16_d128", BF16, BF16, 128, 2, 64, 128, 2, 2, RANGES),
+	S9("fp16_d128_flow", F16, F16, 128, 2, 64, 128, 2, 2, FLOW),
+	S9("bf16_d128_flow", BF16, BF16, 128, 2, 64, 128, 2, 2, FLOW),
+	S9("fp16_d256", F16, F16, 256, 2, 64, 64, 2, 1, RANGES),
+	S9("bf16_d256", BF16, BF16, 256, 2, 64, 64, 2, 1, RANGES),
+	S9("e4m3_fp16_d64", E4M3, F16, 64, 3, 64, 64, 16, 1, RANGES),
+	S9("e4m3_bf16_d64", E4M3, BF16, 64, 3, 64, 64, 16, 1, RANGES),
+	S9("e4m3_fp16_d64_pair", E4M3, F16, 64, 2, 128, 64, 16, 1, PAIRS),
+	S9("e4m3_bf16_d64_pair", E4M3, BF16, 64, 2, 128, 64, 16, 1, PAIRS),
+	S9("e4m3_fp16_d64_flow", E4M3, F16, 64, 2, 64, 128, 8, 2, FLOW),
+	S9("e4m3_bf16_d64_flow", E4M3, BF16, 64, 2, 64, 128, 8, 2, FLOW),
+	S9("e4m3_fp16_d128_flow", E4M3, F16, 128, 2, 64, 128, 5, 2, FLOW),
+	S9("e4m3_bf16_d128_flow", E4M3, BF16, 128, 2, 64, 128, 5, 2, FLOW),
+	S9("e4m3_fp16_d128", E4M3, F16, 128, 2, 64, 128, 5, 1, RANGES),
+	S9("e4m3_bf16_d128", E4M3, BF16, 128, 2, 64, 128, 5, 1, RANGES),
+	ANY("flash_fp16_d64", FLASH, F16, 64),
+	ANY("flash_bf16_d64", FLASH, BF16, 64),
+	ANY("flash_fp16_d128", FLASH, F16, 128),
+	ANY("flash_bf16_d128", FLASH, BF16, 128),
+	ANY("flash_fp16_d256", FLASH, F16, 256),
+	ANY("flash_bf16_d256", FLASH, BF16, 256),
+	ANY("naive_fp16", NAIVE, F16, 256),
+	ANY("naive_bf16", NAIVE, BF16, 256),
 };
+/* clang-format on */
 
 struct candidate {
 	const struct kernel_row *kernel;
@@ -59,29 +88,54 @@ struct attention_own {
 
 /* -- which take it -- */
 
-static bool steps_aligned(struct attention_strides s)
+static bool steps_aligned(struct attention_strides s, enum attention_type type)
 {
-	return s.row % ALIGNED == 0 && s.head % ALIGNED == 0 && s.batch % ALIGNED == 0;
+	const unsigned elements = ALIGNED_BYTES / attention_type_bytes(type);
+
+	return s.row % elements == 0 && s.head % elements == 0 && s.batch % elements == 0;
 }
 
 static bool all_aligned(const struct attention_problem *p)
 {
-	return p->head_dim % ALIGNED == 0 && steps_aligned(attention_q_strides(p)) &&
-	       steps_aligned(attention_k_strides(p)) && steps_aligned(attention_v_strides(p)) &&
-	       steps_aligned(attention_o_strides(p));
+	return p->head_dim * attention_type_bytes(p->type) % ALIGNED_BYTES == 0 &&
+	       steps_aligned(attention_q_strides(p), p->type) &&
+	       steps_aligned(attention_k_strides(p), p->type) &&
+	       steps_aligned(attention_v_strides(p), p->type) &&
+	       steps_aligned(attention_o_strides(p), p->out_type);
+}
+
+static unsigned tiles_of(const struct kernel_row *r, const struct attention_problem *p)
+{
+	return (p->q_len + r->rows - 1) / r->rows;
+}
+
+/* These know no ranges of keys: every block is whole, or a causal mask's corner of a square; and all
+ * warpgroups have equally many tiles. */
+static bool takes_plain(const struct kernel_row *r, const struct attention_problem *p)
+{
+	const bool square = p->q_len == p->kv_len && p->kv_len % PAIR_ROWS == 0;
+
+	if (p->q_starts || p->kv_len % r->keys || tiles_of(r, p) % r->groups)
+		return false;
+	if (p->mask != ATTENTION_FULL && !(p->mask == ATTENTION_CAUSAL && square))
+		return false;
+	return r->walk == FLOW ? p->mask == ATTENTION_FULL || p->kv_len <= r->keys * r->slots
+			       : p->kv_len <= r->keys * r->slots;
 }
 
 static bool takes(const struct kernel_row *r, const struct attention_problem *p, unsigned cc)
 {
-	if (r->type != p->type || p->out_type != p->type || p->head_dim > r->head_dim)
+	if (r->type != p->type || r->out != p->out_type || p->head_dim > r->head_dim)
 		return false;
 	if (r->family == NAIVE)
 		return cc >= 80;
 	if (r->family == FLASH)
 		return cc >= 80 && p->head_dim == r->head_dim && all_aligned(p);
+	if (r->walk != RANGES && !takes_plain(r, p))
+		return false;
 	/* The rows of a packed sequence's end are written whole; the next larger head dim is the next row's.
 	 */
-	return cc == 90 && all_aligned(p) && p->head_dim > r->head_dim - 64 &&
+	return cc == 90 && all_aligned(p) && p->head_dim > (r->head_dim == 256 ? 128 : r->head_dim - 64) &&
 	       (!p->q_starts || p->head_dim == r->head_dim) && attention_scale(p) > 0;
 }
 
@@ -95,20 +149,19 @@ enum status attention_own_supports(const struct attention_problem *p, unsigned c
 	if (st)
 		return st;
 	if (p->type == ATTENTION_E4M3)
-		return error_set(err, STATUS_UNSUPPORTED, "our kernels have no attention of type %s",
-				 attention_type_name(p->type));
+		return error_set(
+			err, STATUS_UNSUPPORTED,
+			"our FP8 attention needs sm_90, head dims of 16 to 128 and 16-bit output: this is "
+			"sm_%u, %u and %s",
+			cc, p->head_dim, attention_type_name(p->out_type));
 	return error_set(err, STATUS_UNSUPPORTED, "our attention kernels need sm_80 or newer, this is sm_%u",
 			 cc);
 }
 
-static unsigned tiles_of(const struct attention_problem *p)
-{
-	return (p->q_len + ATTENTION_SM90_ROWS - 1) / ATTENTION_SM90_ROWS;
-}
-
 static bool fits_resident(const struct kernel_row *r, const struct attention_problem *p)
 {
-	return r->family == SM90 && p->kv_len <= r->keys * r->slots && tiles_of(p) > r->groups;
+	return r->family == SM90 && r->walk != PAIRS && p->kv_len <= r->keys * r->slots &&
+	       tiles_of(r, p) > r->groups;
 }
 
 static void add(struct attention_own *a, const struct kernel_row *r, bool resident)
@@ -131,7 +184,10 @@ static void list(struct attention_own *a)
 	for (size_t i = 0; i < COUNT(kernels); i++) {
 		if (!takes(&kernels[i], p, gpu_cc(a->device)))
 			continue;
-		if (fits_resident(&kernels[i], p)) {
+		/* A unit of these with a mask is a whole head. */
+		if (kernels[i].walk == PAIRS || (kernels[i].walk == FLOW && p->mask == ATTENTION_CAUSAL)) {
+			add(a, &kernels[i], true);
+		} else if (fits_resident(&kernels[i], p)) {
 			add(a, &kernels[i], many);
 			add(a, &kernels[i], !many);
 		} else {
@@ -249,12 +305,15 @@ static enum status launch_portable(struct attention_own *a, const struct attenti
 	return gpu_launch(a->kernel, stream, grid, block, flash ? tiles * p->head_dim * 2 : 0, &args, err);
 }
 
-static enum status map(struct attention_own *a, struct tensor_map *m, gpu_ptr data, uint64_t rows,
-		       uint32_t heads, struct attention_strides s, unsigned box_rows, struct error *err)
+static enum status map(struct attention_own *a, struct tensor_map *m, enum attention_type type, gpu_ptr data,
+		       uint64_t rows, uint32_t heads, struct attention_strides s, unsigned box_rows,
+		       struct error *err)
 {
 	const struct attention_problem *p = &a->problem;
+	const unsigned row_bytes = a->selected->kernel->head_dim * attention_type_bytes(type);
 	const struct gpu_tensor t = {.data = data,
-				     .element_bytes = attention_type_bytes(p->type),
+				     .element_bytes = attention_type_bytes(type),
+				     .narrow = row_bytes == 64,
 				     .columns = p->head_dim,
 				     .rows = rows,
 				     .heads = heads,
@@ -271,14 +330,16 @@ static enum status maps(struct attention_own *a, struct attention_sm90_args *arg
 {
 	const struct attention_problem *p = &a->problem;
 	const unsigned keys = a->selected->kernel->keys;
-	enum status st = map(a, &args->q_map, o->q, a->q_rows, p->heads, a->q, ATTENTION_SM90_ROWS, err);
+	enum status st =
+		map(a, &args->q_map, p->type, o->q, a->q_rows, p->heads, a->q, ATTENTION_SM90_ROWS, err);
 
 	if (!st)
-		st = map(a, &args->k_map, o->k, a->kv_rows, p->kv_heads, a->k, keys, err);
+		st = map(a, &args->k_map, p->type, o->k, a->kv_rows, p->kv_heads, a->k, keys, err);
 	if (!st)
-		st = map(a, &args->v_map, o->v, a->kv_rows, p->kv_heads, a->v, keys, err);
+		st = map(a, &args->v_map, p->type, o->v, a->kv_rows, p->kv_heads, a->v, keys, err);
 	if (!st)
-		st = map(a, &args->o_map, o->o, a->q_rows, p->heads, a->o, ATTENTION_SM90_O_ROWS, err);
+		st = map(a, &args->o_map, p->out_type, o->o, a->q_rows, p->heads, a->o, ATTENTION_SM90_O_ROWS,
+			 err);
 	return st;
 }
 
@@ -296,9 +357,10 @@ static enum status launch_sm90(struct attention_own *a, const struct attention_o
 {
 	const struct attention_problem *p = &a->problem;
 	const struct kernel_row *r = a->selected->kernel;
-	const unsigned passes = a->selected->resident ? (tiles_of(p) + r->groups - 1) / r->groups : 1;
-	const unsigned head_units = (tiles_of(p) + r->groups * passes - 1) / (r->groups * passes);
+	const unsigned passes = a->selected->resident ? (tiles_of(r, p) + r->groups - 1) / r->groups : 1;
+	const unsigned head_units = (tiles_of(r, p) + r->groups * passes - 1) / (r->groups * passes);
 	const uint64_t units = (uint64_t)p->batch * p->heads * head_units;
+	const unsigned blocks = gpu_sm_count(a->device);
 	const bool uneven = head_units > 1 && (p->mask != ATTENTION_FULL || p->q_starts);
 	struct attention_sm90_args args = {.o = o->o,
 					   .lse = o->lse,
@@ -316,15 +378,18 @@ static enum status launch_sm90(struct attention_own *a, const struct attention_o
 					   .passes = passes,
 					   .head_units = head_units,
 					   .section = uneven ? section_of(p) : 1,
-					   .zigzag = uneven};
+					   .zigzag = uneven,
+					   .descale_q = o->descale_q,
+					   .descale_k = o->descale_k,
+					   .descale_v = o->descale_v};
 	enum status st = maps(a, &args, o, err);
 
 	if (st)
 		return st;
-	return gpu_launch_1d(a->kernel, stream,
-			     units < gpu_sm_count(a->device) ? (unsigned)units : gpu_sm_count(a->device),
+	return gpu_launch_1d(a->kernel, stream, units < blocks ? (unsigned)units : blocks,
 			     128 * (r->groups + 1),
-			     ATTENTION_SM90_SHARED(r->head_dim, r->groups, r->keys, r->slots, r->q_slots),
+			     ATTENTION_SM90_ROOM(attention_type_bytes(p->type), r->head_dim, r->groups,
+						 r->rows, r->keys, r->slots, r->q_slots, r->head_dim <= 128),
 			     &args, err);
 }
 

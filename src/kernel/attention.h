@@ -60,8 +60,9 @@ struct tensor_map {
 #endif
 
 /*
- * Entries of file attention_sm90, by shape (gpu/attention_own.c has their table). Boxes: Q 64 rows, K and V
- * the entry's keys, O 16 rows. Work is cut in units of one head and groups x passes tiles of 64 query rows.
+ * Entries of file attention_sm90, by shape (gpu/attention_own.c has their table); FP8: O in 16 bits. Boxes: Q
+ * 64 rows, K and V the entry's keys, O 16 rows. Work is cut in units of one head and groups x passes tiles of
+ * 64 query rows.
  */
 struct attention_sm90_args {
 	struct tensor_map q_map, k_map, v_map, o_map;
@@ -78,15 +79,21 @@ struct attention_sm90_args {
 	uint32_t head_units; /* units a head */
 	uint32_t section;    /* heads whose units are ordered by length together */
 	uint32_t zigzag; /* every other round of units is dealt backwards: for masks, whose units differ */
-	uint32_t reserved[2];
+	DEVICE_PTR(const float) descale_q;
+	DEVICE_PTR(const float) descale_k; /* FP8: what the stored elements are multiplied by; above 0 */
+	DEVICE_PTR(const float) descale_v;
 };
 static_assert(sizeof(struct attention_sm90_args) == 640, "layout shared with nvcc");
 
 enum { ATTENTION_SM90_ROWS = 64, ATTENTION_SM90_O_ROWS = 16 }; /* of a warpgroup's tile, of a warp's share */
 
-/* Dynamic shared memory of an entry: slots of keys and of values, queries (`q_slots` a warpgroup), O, 64
- * bytes a warp, barriers, and what aligning to 1024 takes. */
+/* Dynamic shared memory of an entry whose Q, K and V have elements of `bytes`: slots of keys and of values,
+ * queries (`q_slots` a warpgroup) and, where it stands apart from them, O of `rows` a warpgroup, 64 bytes a
+ * warp and copy of a unit, barriers, and what aligning to 1024 takes. */
+#define ATTENTION_SM90_ROOM(bytes, d, groups, rows, keys, slots, q_slots, o_apart)                           \
+	((bytes) * (d) * (2 * (slots) * (keys) + (rows) * (groups) * (q_slots)) +                            \
+	 2 * (d) * (rows) * (groups) * !!(o_apart) + (groups)*4 * 128 +                                      \
+	 8 * (((bytes) == 1 ? 5 : 4) * (slots) + 2 * (groups) * (q_slots)) + 1024)
 #define ATTENTION_SM90_SHARED(d, groups, keys, slots, q_slots)                                               \
-	(2 * (d) * (2 * (slots) * (keys) + 64 * (groups) * ((q_slots) + 1)) + (groups)*4 * 128 +             \
-	 8 * (4 * (slots) + 2 * (groups) * (q_slots)) + 1024)
+	ATTENTION_SM90_ROOM(2, d, groups, ATTENTION_SM90_ROWS, keys, slots, q_slots, 1)
 #endif

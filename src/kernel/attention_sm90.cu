@@ -1,24 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hopper's attention kernels (kernel/attention_sm90.cuh), one entry a type and head dim:
+ * Hopper's attention kernels, one entry a type and head dim. Warpgroups, keys a block, slots and how are told below;
+ * docs/design/attention_kernels.md says what each buys.
  *
- *   TYPE_dD  entries as listed below: warpgroups, keys a block, slots, how
+ *   TYPE_dD       any range of keys (kernel/attention_sm90.cuh)
+ *   TYPE_dD_pair  two tiles in turns (kernel/attention_pair.cuh)
+ *   TYPE_dD_flow  tile after tile (kernel/attention_flow.cuh)
  *
- * Launch: one block an SM, 128 threads more than its warpgroups have. Reference: tests/gpu/ref_attention.c.
+ * FP8 is e4m3_OUT. Launch: one block an SM, 128 threads more than its warpgroups have. Reference:
+ * tests/gpu/ref_attention.c.
  */
+#include "kernel/attention_flow.cuh"
+#include "kernel/attention_pair.cuh"
 #include "kernel/attention_sm90.cuh"
 
-#define ENTRY(NAME, T, D, GROUPS, KEYS, SLOTS, HOW)                                                             \
-	static_assert(attention_shape<T, D, GROUPS, KEYS, SLOTS, HOW>::SHARED_BYTES ==                          \
-			      ATTENTION_SM90_SHARED(D, GROUPS, KEYS, SLOTS, (HOW) & HOW_Q_REGISTERS ? 1 : 2),     \
-		      "the host asks for it");                                                                  \
-	extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)                                     \
-		sm90_##NAME(const __grid_constant__ attention_sm90_args a)                                      \
-	{                                                                                                       \
-		attention_run<attention_shape<T, D, GROUPS, KEYS, SLOTS, HOW>>(a);                              \
+#define ENTRY(NAME, T, OUT, D, GROUPS, KEYS, SLOTS, HOW, CONSUMER)                                             \
+	static_assert(attention_shape<T, D, GROUPS, KEYS, SLOTS, HOW, OUT>::SHARED_BYTES ==                    \
+			      ATTENTION_SM90_ROOM(sizeof(T), D, GROUPS, (HOW) & HOW_PAIR ? 128 : 64, KEYS, SLOTS,     \
+						  (HOW) & (HOW_Q_REGISTERS | HOW_O_IN_Q) ? 1 : 2,              \
+						  !((HOW) & HOW_O_IN_Q)),                                      \
+		      "the host asks for it");                                                                 \
+	extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)                                    \
+		sm90_##NAME(const __grid_constant__ attention_sm90_args a)                                     \
+	{                                                                                                      \
+		typedef attention_shape<T, D, GROUPS, KEYS, SLOTS, HOW, OUT> shape;                            \
+		attention_run<shape, CONSUMER<shape>>(a);                                                      \
 	}
+#define RANGES(NAME, T, D, GROUPS, KEYS, SLOTS, HOW) ENTRY(NAME, T, T, D, GROUPS, KEYS, SLOTS, HOW, attention_consumer)
+#define PAIR(NAME, T, D, GROUPS, KEYS, SLOTS)                                                                  \
+	ENTRY(NAME, T, T, D, GROUPS, KEYS, SLOTS, HOW_Q_REGISTERS | HOW_STALE | HOW_PAIR, attention_pair)
+#define FLOW(NAME, T, OUT, D, KEYS, SLOTS) ENTRY(NAME, T, OUT, D, 2, KEYS, SLOTS, HOW_STALE, attention_flow)
+#define FP8(NAME, OUT, D, GROUPS, SLOTS, HOW, CONSUMER)                                                        \
+	ENTRY(e4m3_##NAME, __nv_fp8_e4m3, OUT, D, GROUPS, D, SLOTS, HOW_Q_REGISTERS | HOW_STALE | HOW, CONSUMER)
 
-ENTRY(fp16_d64, __half, 64, 3, 64, 8, HOW_Q_REGISTERS | HOW_STALE)
-ENTRY(bf16_d64, __nv_bfloat16, 64, 3, 64, 8, HOW_Q_REGISTERS | HOW_STALE)
-ENTRY(fp16_d128, __half, 128, 2, 128, 2, HOW_STALE)
-ENTRY(bf16_d128, __nv_bfloat16, 128, 2, 128, 2, HOW_STALE)
+RANGES(fp16_d64, __half, 64, 3, 64, 8, HOW_Q_REGISTERS | HOW_STALE)
+RANGES(bf16_d64, __nv_bfloat16, 64, 3, 64, 8, HOW_Q_REGISTERS | HOW_STALE)
+RANGES(fp16_d128, __half, 128, 2, 128, 2, HOW_STALE)
+RANGES(bf16_d128, __nv_bfloat16, 128, 2, 128, 2, HOW_STALE)
+RANGES(fp16_d256, __half, 256, 2, 64, 2, HOW_STALE | HOW_O_IN_Q)
+RANGES(bf16_d256, __nv_bfloat16, 256, 2, 64, 2, HOW_STALE | HOW_O_IN_Q)
+PAIR(fp16_d64_pair, __half, 64, 2, 64, 10)
+PAIR(bf16_d64_pair, __nv_bfloat16, 64, 2, 64, 10)
+FLOW(fp16_d64_flow, __half, __half, 64, 128, 5)
+FLOW(bf16_d64_flow, __nv_bfloat16, __nv_bfloat16, 64, 128, 5)
+FLOW(fp16_d128_flow, __half, __half, 128, 128, 2)
+FLOW(bf16_d128_flow, __nv_bfloat16, __nv_bfloat16, 128, 128, 2)
+FLOW(e4m3_fp16_d64_flow, __nv_fp8_e4m3, __half, 64, 128, 8)
+FLOW(e4m3_bf16_d64_flow, __nv_fp8_e4m3, __nv_bfloat16, 64, 128, 8)
+FLOW(e4m3_fp16_d128_flow, __nv_fp8_e4m3, __half, 128, 128, 5)
+FLOW(e4m3_bf16_d128_flow, __nv_fp8_e4m3, __nv_bfloat16, 128, 128, 5)
+FP8(fp16_d64, __half, 64, 3, 16, 0, attention_consumer)
+FP8(bf16_d64, __nv_bfloat16, 64, 3, 16, 0, attention_consumer)
+FP8(fp16_d128, __half, 128, 2, 5, 0, attention_consumer)
+FP8(bf16_d128, __nv_bfloat16, 128, 2, 5, 0, attention_consumer)
+FP8(fp16_d64_pair, __half, 64, 2, 16, HOW_PAIR, attention_pair)
+FP8(bf16_d64_pair, __nv_bfloat16, 64, 2, 16, HOW_PAIR, attention_pair)

@@ -71,18 +71,24 @@ static __device__ __forceinline__ void tensor_load(uint32_t to, const void *map,
 		     : "memory");
 }
 
+/* A group of what this thread stored since the last one; of nothing, too. */
+static __device__ __forceinline__ void tensor_store_commit()
+{
+	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
 static __device__ __forceinline__ void tensor_store(const void *map, uint32_t from, int c0, int c1, int c2, int c3)
 {
 	asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
 		     "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
 		     : "memory");
-	asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+	tensor_store_commit();
 }
 
-/* Until the stores of this thread have read their shared memory. */
-static __device__ __forceinline__ void tensor_store_wait_read()
+/* Until all but the LEFT latest stores of this thread have read their shared memory. */
+template <int LEFT = 0> static __device__ __forceinline__ void tensor_store_wait_read()
 {
-	asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+	asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LEFT) : "memory");
 }
 
 static __device__ __forceinline__ void tensor_store_wait()
@@ -138,6 +144,15 @@ static __device__ __forceinline__ void add4(float *to, float x, float y, float z
 static __device__ __forceinline__ void matrix_load(uint32_t (&r)[4], uint32_t at)
 {
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+		     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+		     : "r"(at)
+		     : "memory");
+}
+
+/* Each matrix transposed. */
+static __device__ __forceinline__ void matrix_load_turned(uint32_t (&r)[4], uint32_t at)
+{
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
 		     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
 		     : "r"(at)
 		     : "memory");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wgmma of 16-bit types for attention: M 64 a warpgroup, N 64, 128 or 256, 16 along k, FP32 accumulators. A stands in
+ * wgmma of 16-bit types and E4M3 for attention: M 64 a warpgroup, N 64, 128 or 256, 32 bytes along k, FP32 accumulators. A stands in
  * shared memory or in registers, B in shared memory, both in rows of 128 bytes swizzled by 128 bytes (what a tensor map
  * of that swizzle writes). An accumulator array holds 4 values a group of 8 columns: two of row lane / 4, two of row
  * lane / 4 + 8, at columns 2 (lane % 4).
@@ -9,6 +9,7 @@
 #define KERNEL_WGMMA_CUH
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include "kernel/args.h"
 
 static __device__ __forceinline__ void wgmma_fence()
@@ -49,6 +50,19 @@ static __device__ __forceinline__ uint64_t wgmma_tile(uint32_t at, uint32_t chun
 {
 	return (uint64_t)((at & 0x3ffff) >> 4) | (uint64_t)(chunk_bytes >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 |
 	       (uint64_t)1 << 62;
+}
+
+/* The same for rows of ROW bytes, 128 or 64, swizzled by as much. */
+template <int ROW> static __device__ __forceinline__ uint64_t wgmma_tile_of(uint32_t at)
+{
+	return ROW == 128 ? wgmma_tile(at)
+			  : ((uint64_t)((at & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(512 >> 4) << 32 | (uint64_t)2 << 62);
+}
+
+/* Where a row's 16-byte piece stands in such a row. */
+template <int ROW> static __device__ __forceinline__ uint32_t swizzled(unsigned row, unsigned piece)
+{
+	return (ROW == 128 ? piece ^ row % 8 : piece ^ row / 2 % 4) * 16;
 }
 
 /* The same value in all threads of a warp, where the compiler cannot know it: in a uniform register, where descriptors
@@ -145,6 +159,54 @@ WGMMA_TYPE(__nv_bfloat16, "bf16")
 	}
 WGMMA_ACROSS(__half, "f16")
 WGMMA_ACROSS(__nv_bfloat16, "bf16")
+
+/* E4M3: both operands' rows run along k. */
+#define WGMMA_FP8_SS(SHAPE, NAMES, LIST, i0, i1, i2)                                                                   \
+	asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i2 ", 0;\n"                                                 \
+		     "wgmma.mma_async.sync.aligned." SHAPE ".f32.e4m3.e4m3 {" NAMES "}, %" #i0 ", %" #i1              \
+		     ", p, 1, 1;\n}"                                                                                  \
+		     : LIST                                                                                            \
+		     : "l"(a), "l"(b), "r"(add))
+#define WGMMA_FP8_RS(SHAPE, NAMES, LIST, i0, i1, i2, i3, i4, i5)                                                       \
+	asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i5 ", 0;\n"                                                 \
+		     "wgmma.mma_async.sync.aligned." SHAPE ".f32.e4m3.e4m3 {" NAMES "}, {%" #i0 ",%" #i1 ",%" #i2      \
+		     ",%" #i3 "}, %" #i4 ", p, 1, 1;\n}"                                                              \
+		     : LIST                                                                                            \
+		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add))
+
+static __device__ __forceinline__ void wgmma_ss(__nv_fp8_e4m3, float (&c)[32], uint64_t a, uint64_t b, int add)
+{
+	WGMMA_FP8_SS("m64n64k32", N32, W32(c), 32, 33, 34);
+}
+
+static __device__ __forceinline__ void wgmma_ss(__nv_fp8_e4m3, float (&c)[64], uint64_t a, uint64_t b, int add)
+{
+	WGMMA_FP8_SS("m64n128k32", N64, W64(c), 64, 65, 66);
+}
+
+static __device__ __forceinline__ void wgmma_rs(__nv_fp8_e4m3, float (&c)[32], const uint32_t *a, uint64_t b, int add)
+{
+	WGMMA_FP8_RS("m64n64k32", N32, W32(c), 32, 33, 34, 35, 36, 37);
+}
+
+static __device__ __forceinline__ void wgmma_rs(__nv_fp8_e4m3, float (&c)[64], const uint32_t *a, uint64_t b, int add)
+{
+	WGMMA_FP8_RS("m64n128k32", N64, W64(c), 64, 65, 66, 67, 68, 69);
+}
+
+/* Four bytes, the first lowest; what is too large becomes the largest number. */
+static __device__ __forceinline__ uint32_t pack4_e4m3(float x0, float x1, float x2, float x3)
+{
+	uint32_t v;
+
+	asm("{\n.reg .b16 low, high;\n"
+	    "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
+	    "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n"
+	    "mov.b32 %0, {low, high};\n}"
+	    : "=r"(v)
+	    : "f"(x0), "f"(x1), "f"(x2), "f"(x3));
+	return v;
+}
 
 static __device__ __forceinline__ uint32_t pack2(__half, float low, float high)
 {

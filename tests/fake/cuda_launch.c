@@ -142,12 +142,17 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t words, CUstream
 /* What a reference needs of a map stands in it plainly (ref_attention_own.c). */
 CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, uint32_t rank, void *address,
 				const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,
-				const uint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-				CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
+				const uint32_t *steps, CUtensorMapInterleave interleave,
+				CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+				CUtensorMapFloatOOBfill fill)
 {
+	const unsigned row_bytes = box[0] * (type == CU_TENSOR_MAP_DATA_TYPE_UINT8 ? 1 : 2);
+
 	STAGED(cuTensorMapEncodeTiled);
-	(void)type, (void)interleave, (void)promotion, (void)fill;
-	if (rank != 4 || (uintptr_t)address % 16 || swizzle != CU_TENSOR_MAP_SWIZZLE_128B)
+	(void)interleave, (void)promotion, (void)fill;
+	if (rank != 4 || (uintptr_t)address % 16 ||
+	    !((swizzle == CU_TENSOR_MAP_SWIZZLE_128B && row_bytes == 128) ||
+	      (swizzle == CU_TENSOR_MAP_SWIZZLE_64B && row_bytes == 64)))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < rank; i++)
 		if (!sizes[i] || !box[i] || box[i] > 256 || steps[i] != 1 || (i && strides[i - 1] % 16))
@@ -179,11 +184,12 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 }
 
 /* More blocks than there is room for would wait for each other for ever. */
-CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-				   unsigned bz, unsigned shared_bytes, CUstream s, void **params)
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+				   unsigned by, unsigned bz, unsigned shared_bytes, CUstream s, void **params)
 {
 	STAGED(cuLaunchCooperativeKernel);
-	if (gx * gy * gz > stage_number("sms", 132) * (shared_bytes > 113 << 10 || bx * by * bz > 512 ? 1 : 2))
+	if (gx * gy * gz >
+	    stage_number("sms", 132) * (shared_bytes > 113 << 10 || bx * by * bz > 512 ? 1 : 2))
 		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared_bytes, s, params, NULL);
 }

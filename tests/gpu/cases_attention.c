@@ -29,7 +29,7 @@ static const struct attention_problem problems[] = {
 	{SHAPE(1, 3, 3, 300, 300, 64)},
 	{SHAPE(4, 2, 1, 70, 80, 64), .q_starts = starts_q, .kv_starts = starts_kv},
 	{SHAPE(4, 2, 1, 70, 80, 64), .q_starts = starts_q, .kv_starts = starts_kv, .mask = ATTENTION_CAUSAL},
-	{SHAPE(2, 2, 2, 40, 72, 64), .q = {40 * 160, 80, 160}, .k = {72 * 136, 72, 136}, .o = {40 * 72, 80 * 72, 72}},
+	{SHAPE(2, 2, 2, 40, 72, 64), .q = {40 * 160, 80, 160}, .k = {72 * 144, 80, 144}, .o = {40 * 72, 80 * 72, 72}},
 	{SHAPE(1, 1, 1, 30, 70, 64), .scale = -0.25},
 	{SHAPE(1, 1, 1, 64, 64, 128)},
 	{SHAPE(1, 2, 1, 130, 257, 128), .mask = ATTENTION_CAUSAL},
@@ -42,6 +42,16 @@ static const struct attention_problem problems[] = {
 	{SHAPE(1, 136, 68, 130, 130, 64), .mask = ATTENTION_CAUSAL},
 	{SHAPE(1, 2, 2, 512, 512, 64)},
 	{SHAPE(1, 4, 2, 400, 400, 128), .mask = ATTENTION_CAUSAL},
+	{SHAPE(1, 2, 1, 512, 512, 64), .mask = ATTENTION_CAUSAL},
+	{SHAPE(1, 280, 280, 256, 128, 64), .mask = ATTENTION_FULL},
+	{SHAPE(2, 140, 70, 256, 256, 64), .mask = ATTENTION_CAUSAL},
+	{SHAPE(1, 200, 200, 500, 64, 64)},
+	{SHAPE(2, 2, 2, 130, 200, 256)},
+	{SHAPE(2, 80, 40, 250, 256, 128)},
+	{SHAPE(1, 3, 1, 100, 512, 128)},
+	{SHAPE(1, 280, 140, 250, 384, 64)},
+	{SHAPE(1, 280, 140, 128, 128, 128), .mask = ATTENTION_CAUSAL},
+	{SHAPE(1, 1, 1, 100, 300, 256), .mask = ATTENTION_WINDOW, .window_left = 70, .window_right = 10},
 };
 
 /* count: pairs of all heads and sequences before the mask, by 16 columns of the head. */
@@ -73,6 +83,20 @@ static const struct kernel_case cases[] = {
 	CASE("all SMs, causal", 4 * 136 * 130 * 130, 20, 0),
 	CASE("fewer heads than SMs", 4 * 2 << 18, 21, 0),
 	CASE("D 128, many blocks", 8 * 4 * 400 * 400, 22, 0),
+	CASE("keys that stay, causal", 4 * 2 * 512 * 512, 23, 0),
+	CASE("keys that stay, logits of hundreds, causal", 4 * 2 * 512 * 512, 23, 1),
+	CASE("keys that stay, logits of hundreds", 4 * 2 << 18, 21, 1),
+	CASE("several heads an SM, keys that stay", 4 * 280 * 256 * 128, 24, 0),
+	CASE("several heads an SM, causal", 4 * 280 * 256 * 256, 25, 0),
+	CASE("several heads an SM, one block of keys, ragged", 4 * 200 * 500 * 64, 26, 0),
+	CASE("D 256", 16 * 4 * 130 * 200, 27, 0),
+	CASE("D 256, window", 16 * 100 * 300, 32, 0),
+	CASE("several heads an SM, three blocks", 4 * 280 * 250 * 384, 30, 0),
+	CASE("D 128, several heads an SM, causal", 8 * 280 * 128 * 128, 31, 0),
+	CASE("D 128, several tiles an SM", 8 * 160 * 250 * 256, 28, 0),
+	CASE("D 128, four blocks", 8 * 3 * 100 * 512, 29, 0),
+	CASE("D 128, logits of hundreds, four blocks", 8 * 3 * 100 * 512, 29, 1),
+	CASE("D 256, logits of hundreds", 16 * 4 * 130 * 200, 27, 1),
 };
 /* clang-format on */
 
@@ -81,7 +105,7 @@ struct tensors {
 	void *q, *k, *v, *o, *again;
 	double *o_ref, *lse_ref;
 	float *lse;
-	struct guarded dq, dk, dv, d_o, dlse, starts[2];
+	struct guarded dq, dk, dv, d_o, dlse, starts[2], scale[3];
 	uint64_t size[4]; /* bytes of q, k, v, o */
 	double most;	  /* of |lse| */
 };
@@ -91,6 +115,23 @@ static void fill(void *to, enum attention_type type, uint64_t count, uint64_t se
 {
 	for (uint64_t i = 0; i < count; i++)
 		ref_number_store(type, to, i, amplitude * 1.73 * (double)random_f32(seed, stream, i));
+}
+
+/* What FP8's stored elements are multiplied by: of Q, K, V. */
+static const float descale[] = {0.5f, 1.5f, 0.75f};
+
+static double descale_of(const struct attention_problem *p, int tensor)
+{
+	return p->type == ATTENTION_E4M3 ? (double)descale[tensor] : 1.0;
+}
+
+/* The reference, on the numbers that are meant. */
+static void refer(const struct attention_problem *p, const struct ref_attention *r)
+{
+	struct attention_problem meant = *p;
+
+	meant.scale = attention_scale(p) * descale_of(p, 0) * descale_of(p, 1);
+	ref_attention_run(&meant, r);
 }
 
 static enum status put(struct kit *k, struct guarded *g, const void *from, uint64_t size, struct error *err)
@@ -110,7 +151,7 @@ static enum status tensors_make(struct kit *k, struct tensors *t, const struct a
 	enum status st;
 
 	for (int i = 0; i < 4; i++)
-		t->size[i] = count[i] * attention_type_bytes(p->type);
+		t->size[i] = count[i] * attention_type_bytes(i < 3 ? p->type : p->out_type);
 	t->q = calloc(1, t->size[0]);
 	t->k = calloc(1, t->size[1]);
 	t->v = calloc(1, t->size[2]);
@@ -125,7 +166,9 @@ static enum status tensors_make(struct kit *k, struct tensors *t, const struct a
 	fill(t->k, p->type, count[1], k->seed, 2, 1);
 	fill(t->v, p->type, count[2], k->seed, 3, 1);
 	r = (struct ref_attention){.q = t->q, .k = t->k, .v = t->v, .o = t->o_ref, .lse = t->lse_ref};
-	ref_attention_run(p, &r);
+	refer(p, &r);
+	for (uint64_t i = 0; i < count[3]; i++)
+		t->o_ref[i] *= descale_of(p, 2);
 	for (uint64_t i = 0; i < rows; i++)
 		if (fabs(t->lse_ref[i]) > t->most && !isinf(t->lse_ref[i]))
 			t->most = fabs(t->lse_ref[i]);
@@ -138,12 +181,15 @@ static enum status tensors_make(struct kit *k, struct tensors *t, const struct a
 		st = put(k, &t->starts[0], p->q_starts, (p->batch + 1) * 4, err);
 	if (!st && p->q_starts)
 		st = put(k, &t->starts[1], p->kv_starts, (p->batch + 1) * 4, err);
+	for (int i = 0; i < 3 && !st && p->type == ATTENTION_E4M3; i++)
+		st = put(k, &t->scale[i], &descale[i], sizeof(float), err);
 	return st;
 }
 
 static void tensors_free(struct kit *k, struct tensors *t)
 {
-	struct guarded *device[] = {&t->dq, &t->dk, &t->dv, &t->starts[0], &t->starts[1]};
+	struct guarded *device[] = {&t->dq,	   &t->dk,	 &t->dv,       &t->starts[0],
+				    &t->starts[1], &t->scale[0], &t->scale[1], &t->scale[2]};
 	void *host[] = {t->q, t->k, t->v, t->o, t->again, t->o_ref, t->lse_ref, t->lse};
 
 	for (size_t i = 0; i < COUNT(device); i++)
@@ -160,7 +206,10 @@ static enum status attend(struct kit *k, struct attention_own *a, struct tensors
 				       .k = t->dk.data,
 				       .v = t->dv.data,
 				       .q_starts = t->starts[0].data,
-				       .kv_starts = t->starts[1].data};
+				       .kv_starts = t->starts[1].data,
+				       .descale_q = t->scale[0].data,
+				       .descale_k = t->scale[1].data,
+				       .descale_v = t->scale[2].data};
 	enum status st = kit_alloc(k, &t->d_o, t->size[3], err);
 
 	if (!st)
@@ -182,18 +231,48 @@ static enum status attend(struct kit *k, struct attention_own *a, struct tensors
 	return st;
 }
 
+/* Of rounding one number to the type. */
+static double roundoff(enum attention_type type)
+{
+	return type == ATTENTION_E4M3 ? 0x1p-4 : (type == ATTENTION_BF16 ? 0x1p-8 : 0x1p-11);
+}
+
+/* FP8's elements are wrong by so much that one by one they would pass with keys confused: a row's are held to
+ * the row together. A probability is off by 2^-4 of itself at most, each in its own way, so O is by that
+ * share of its root mean square, if values are independent; twice that, and what 16-bit output and scores
+ * add. */
+static enum status compare_together(const struct attention_problem *p, const struct tensors *t, uint64_t at,
+				    uint64_t row, double drift, struct error *err)
+{
+	double wrong = 0.0, right = 0.0, limit;
+
+	for (uint32_t d = 0; d < p->head_dim; d++) {
+		wrong += pow(ref_number_load(p->out_type, t->o, at + d) - t->o_ref[at + d], 2);
+		right += pow(t->o_ref[at + d], 2);
+	}
+	limit = (2 * roundoff(p->type) + roundoff(p->out_type)) * sqrt(right / p->head_dim) + 2 * drift;
+	if (sqrt(wrong / p->head_dim) <= limit)
+		return STATUS_OK;
+	return error_set(err, STATUS_MISMATCH,
+			 "row %" PRIu64 " is off by %g (root mean square), of which %g is allowed", row,
+			 sqrt(wrong / p->head_dim), limit);
+}
+
 /*
  * Values are within 1.73 of 0. Rounding of probabilities and of O: one unit each; scores in FP32 are off by
- * 2^-21 of the largest sums, which moves probabilities by as much.
+ * 2^-21 of the largest sums, which moves probabilities by as much. FP8 adds scores up in 13 bits, and what is
+ * below 2^-13 of the largest probability is lost.
  */
 static enum status compare_row(const struct attention_problem *p, const struct tensors *t, uint64_t at,
 			       uint64_t row, struct error *err)
 {
-	const double unit = p->type == ATTENTION_BF16 ? 0x1p-8 : 0x1p-11, drift = 0x1p-19 * (4 + t->most);
-	const double limit = 1.8 * (2 * unit + drift), lse = t->lse_ref[row];
+	const bool fp8 = p->type == ATTENTION_E4M3;
+	const double drift = (fp8 ? 0x1p-12 : 0x1p-19) * (4 + t->most), lse = t->lse_ref[row];
+	const double limit =
+		1.8 * (roundoff(p->type) + roundoff(p->out_type) + drift + (fp8 ? 0x1p-14 * p->kv_len : 0.0));
 
 	for (uint32_t d = 0; d < p->head_dim; d++) {
-		double found = ref_number_load(p->type, t->o, at + d);
+		double found = ref_number_load(p->out_type, t->o, at + d);
 
 		if (!(fabs(found - t->o_ref[at + d]) <= limit))
 			return error_set(err, STATUS_MISMATCH,
@@ -201,6 +280,8 @@ static enum status compare_row(const struct attention_problem *p, const struct t
 					 " column %u is %g, by definition %g, of which %g is allowed",
 					 row, d, found, t->o_ref[at + d], limit);
 	}
+	if (fp8 && compare_together(p, t, at, row, drift, err))
+		return STATUS_MISMATCH;
 	if (isinf(lse) ? (double)t->lse[row] == lse : fabs((double)t->lse[row] - lse) <= 4 * drift)
 		return STATUS_OK;
 	return error_set(err, STATUS_MISMATCH, "row %" PRIu64 ": log-sum-exp %g, by definition %g", row,
@@ -239,7 +320,23 @@ static enum status candidate(struct kit *k, struct attention_own *a, unsigned wh
 	return st;
 }
 
-static void one(struct kit *k, const struct kernel_case *c, enum attention_type type)
+/* A candidate's name is its entry, or that and a comma and more. */
+static bool named(const char *name, const char *entry)
+{
+	size_t length = entry ? strlen(entry) : 0;
+
+	return !entry || (!strncmp(name, entry, length) && (name[length] == '\0' || name[length] == ','));
+}
+
+static bool wanted(const struct kit *k, const struct attention_own *a)
+{
+	for (unsigned i = 0; i < attention_own_count(a); i++)
+		if (named(attention_own_name(a, i), k->only))
+			return true;
+	return false;
+}
+
+static void one(struct kit *k, const struct kernel_case *c, enum attention_type type, enum attention_type out)
 {
 	struct attention_problem p = problems[c->p0];
 	struct attention_own *a = NULL;
@@ -248,12 +345,21 @@ static void one(struct kit *k, const struct kernel_case *c, enum attention_type 
 	char name[128];
 	enum status st;
 
-	p.type = p.out_type = type;
+	p.type = type;
+	p.out_type = out;
+	if (p.head_dim * attention_type_bytes(type) % 16) /* no engine takes such rows */
+		return;
 	p.want_lse = true;
 	st = attention_own_create(&a, k->device, &p, &err);
+	if (a && !wanted(k, a)) {
+		attention_own_destroy(&a);
+		return;
+	}
 	if (!st)
 		st = tensors_make(k, &t, &p, c->p1 == 1, &err);
 	for (unsigned i = 0; a && i < attention_own_count(a); i++) {
+		if (!named(attention_own_name(a, i), k->only))
+			continue;
 		if (!st)
 			st = candidate(k, a, i, &p, &t, &err);
 		snprintf(name, sizeof(name), "%s", attention_own_name(a, i));
@@ -271,8 +377,10 @@ static void test(struct kit *k)
 {
 	for (size_t i = 0; i < COUNT(cases); i++)
 		if (kit_wants(k, "attention", &cases[i])) {
-			one(k, &cases[i], ATTENTION_F16);
-			one(k, &cases[i], ATTENTION_BF16);
+			one(k, &cases[i], ATTENTION_F16, ATTENTION_F16);
+			one(k, &cases[i], ATTENTION_BF16, ATTENTION_BF16);
+			one(k, &cases[i], ATTENTION_E4M3, ATTENTION_F16);
+			one(k, &cases[i], ATTENTION_E4M3, ATTENTION_BF16);
 		}
 }
 

@@ -28,7 +28,8 @@ static const struct kernel_group *const groups[] = {
 	&group_train,
 };
 
-static const char usage[] = "usage: kernel_cases test|time|list [--small] [--gib N] [FILTER]\n";
+static const char usage[] =
+	"usage: kernel_cases test|time|list [--small] [--gib N] [--only ENTRY] [FILTER]\n";
 
 static int list(void)
 {
@@ -97,6 +98,8 @@ static bool parse(struct kit *k, int argc, char **argv)
 			if (*end || !(gib >= 0.001 && gib <= 64))
 				return false;
 			k->bytes = (uint64_t)(gib * 1024) << 20;
+		} else if (!strcmp(argv[i], "--only") && i + 1 < argc) {
+			k->only = argv[++i];
 		} else if (argv[i][0] == '-' || k->filter) {
 			return false;
 		} else {

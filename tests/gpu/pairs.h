@@ -76,4 +76,26 @@ int pairs_copy_to(struct pairs *p, uint64_t to, const void *from, uint64_t bytes
 		  size_t size);
 int pairs_copy_from(struct pairs *p, void *to, uint64_t from, uint64_t bytes, void *stream, char *text,
 		    size_t size);
+
+/* Attention forward (pairs_attention.c): the candidates of gpu/attention_own.h over the caller's tensors,
+ * which are dense [batch][heads][rows][head_dim]; log-sum-exp is written. */
+struct pairs_attention;
+struct pairs_attention_shape {
+	const char *type, *out_type, *mask; /* as gpu/attention.h names them */
+	uint32_t batch, heads, kv_heads, q_len, kv_len, head_dim;
+};
+struct pairs_attention_arrays { /* device addresses; FP8's scales: 0 elsewhere */
+	uint64_t q, k, v, o, lse;
+	uint64_t descale_q, descale_k, descale_v, scale_o;
+};
+
+/* Owner: caller, pairs_attention_close, before pairs_close. */
+struct pairs_attention *pairs_attention_open(struct pairs *p, const struct pairs_attention_shape *s,
+					     char *text, size_t size);
+void pairs_attention_close(struct pairs_attention *a);
+unsigned pairs_attention_count(const struct pairs_attention *a);
+/* The candidate's name into `text`. */
+int pairs_attention_select(struct pairs_attention *a, unsigned candidate, char *text, size_t size);
+int pairs_attention_run(struct pairs_attention *a, const struct pairs_attention_arrays *x, void *stream,
+			char *text, size_t size);
 #endif

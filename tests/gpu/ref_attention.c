@@ -10,6 +10,7 @@ struct head {
 	struct attention_strides qs, ks, vs, os;
 	uint64_t q, k, v, o, lse; /* first elements */
 	uint32_t q_len, kv_len;
+	double *q_row, *k_rows, *v_rows; /* numbers of one query, of all keys and values */
 };
 
 /* The header's definition, pair by pair. */
@@ -36,16 +37,35 @@ static double dot(const struct head *h, const void *a, enum attention_type a_typ
 	return sum;
 }
 
+static void decode(const struct head *h, double *to, const void *from, uint64_t first, uint64_t stride,
+		   uint32_t rows)
+{
+	const uint32_t n = h->p->head_dim;
+
+	for (uint32_t i = 0; i < rows; i++)
+		for (uint32_t d = 0; d < n; d++)
+			to[(uint64_t)i * n + d] = ref_number_load(h->p->type, from, first + i * stride + d);
+}
+
+static double score(const struct head *h, uint32_t j)
+{
+	const double *k = h->k_rows + (uint64_t)j * h->p->head_dim;
+	double sum = 0.0;
+
+	for (uint32_t d = 0; d < h->p->head_dim; d++)
+		sum += h->q_row[d] * k[d];
+	return attention_scale(h->p) * sum;
+}
+
 /* Shares of one row into `share`, its O and lse out. False: the row is empty. */
 static bool forward_row(const struct head *h, uint32_t i, double *share)
 {
 	const struct attention_problem *p = h->p;
 	double most = -(double)INFINITY, sum = 0.0, *o = h->r->o + h->o + i * h->os.row;
 
+	decode(h, h->q_row, h->r->q, h->q + i * h->qs.row, 0, 1);
 	for (uint32_t j = 0; j < h->kv_len; j++) {
-		share[j] = kept(h, i, j) ? attention_scale(p) * dot(h, h->r->q, p->type, h->q + i * h->qs.row,
-								    h->r->k, h->k + j * h->ks.row)
-					 : -(double)INFINITY;
+		share[j] = kept(h, i, j) ? score(h, j) : -(double)INFINITY;
 		most = fmax(most, share[j]);
 	}
 	for (uint32_t d = 0; d < p->head_dim; d++)
@@ -59,7 +79,7 @@ static bool forward_row(const struct head *h, uint32_t i, double *share)
 	for (uint32_t j = 0; j < h->kv_len; j++) {
 		share[j] /= sum;
 		for (uint32_t d = 0; share[j] > 0.0 && d < p->head_dim; d++)
-			o[d] += share[j] * ref_number_load(p->type, h->r->v, h->v + j * h->vs.row + d);
+			o[d] += share[j] * h->v_rows[(uint64_t)j * p->head_dim + d];
 	}
 	h->r->lse[h->lse + i] = most + log(sum);
 	return true;
@@ -128,14 +148,20 @@ static void clear_rows(const struct head *h, bool kv)
 
 void ref_attention_run(const struct attention_problem *p, const struct ref_attention *r)
 {
-	double *share = calloc(p->kv_len, sizeof(*share));
+	const uint64_t elements = ((uint64_t)p->kv_len + 1) * p->head_dim;
+	double *share = calloc(p->kv_len, sizeof(*share)), *numbers = calloc(2 * elements, sizeof(*numbers));
 
-	if (!share)
+	if (!share || !numbers)
 		abort();
 	for (uint32_t b = 0; b < p->batch; b++)
 		for (uint32_t head = 0; head < p->heads; head++) {
 			struct head h = head_of(p, r, b, head);
 
+			h.k_rows = numbers;
+			h.v_rows = numbers + elements;
+			h.q_row = numbers + 2 * elements - p->head_dim;
+			decode(&h, h.k_rows, r->k, h.k, h.ks.row, h.kv_len);
+			decode(&h, h.v_rows, r->v, h.v, h.vs.row, h.kv_len);
 			if (r->d_o) /* one head of K and V is added to by all that read it */
 				clear_rows(&h, head % (p->heads / p->kv_heads) == 0);
 			for (uint32_t i = 0; i < h.q_len; i++)
@@ -143,4 +169,5 @@ void ref_attention_run(const struct attention_problem *p, const struct ref_atten
 					backward_row(&h, i, share);
 		}
 	free(share);
+	free(numbers);
 }

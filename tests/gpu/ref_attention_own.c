@@ -9,7 +9,8 @@
 #include "ref_number.h"
 
 /* Results in double go where the kernel would have put them. */
-static void run(struct attention_problem *p, const struct ref_attention *inputs, void *o, float *lse)
+static void run(struct attention_problem *p, const struct ref_attention *inputs, double factor, void *o,
+		float *lse)
 {
 	struct ref_attention r = *inputs;
 	uint64_t rows = (uint64_t)p->batch * p->heads * p->q_len;
@@ -27,7 +28,7 @@ static void run(struct attention_problem *p, const struct ref_attention *inputs,
 				uint64_t row = ((uint64_t)b * p->heads + h) * p->q_len + i;
 
 				for (uint32_t d = 0; d < p->head_dim; d++)
-					ref_number_store(p->type, o, at + d, r.o[at + d]);
+					ref_number_store(p->out_type, o, at + d, factor * r.o[at + d]);
 				if (lse)
 					lse[row] = (float)r.lse[row];
 			}
@@ -42,6 +43,13 @@ static uint32_t side(int32_t keys)
 
 static enum attention_type type_of(const char *entry)
 {
+	return strstr(entry, "e4m3")   ? ATTENTION_E4M3
+	       : strstr(entry, "bf16") ? ATTENTION_BF16
+				       : ATTENTION_F16;
+}
+
+static enum attention_type out_of(const char *entry)
+{
 	return strstr(entry, "bf16") ? ATTENTION_BF16 : ATTENTION_F16;
 }
 
@@ -54,7 +62,7 @@ static void portable(const char *entry, struct ref_grid grid, const void *args)
 {
 	const struct attention_args *a = args;
 	struct attention_problem p = {.type = type_of(entry),
-				      .out_type = type_of(entry),
+				      .out_type = out_of(entry),
 				      .batch = a->batch,
 				      .heads = a->heads,
 				      .kv_heads = a->kv_heads,
@@ -76,14 +84,22 @@ static void portable(const char *entry, struct ref_grid grid, const void *args)
 					     .v = (const void *)(uintptr_t)a->v};
 
 	(void)grid;
-	run(&p, &inputs, (void *)(uintptr_t)a->o, (float *)(uintptr_t)a->lse);
+	run(&p, &inputs, 1.0, (void *)(uintptr_t)a->o, (float *)(uintptr_t)a->lse);
 }
 
 /* The fake driver's map: address, four sizes, three strides in bytes. */
-static struct attention_strides map_strides(const struct tensor_map *m)
+static struct attention_strides map_strides(const struct tensor_map *m, enum attention_type type)
 {
+	const unsigned bytes = attention_type_bytes(type);
+
 	return (struct attention_strides){
-		.row = m->opaque[5] / 2, .head = m->opaque[6] / 2, .batch = m->opaque[7] / 2};
+		.row = m->opaque[5] / bytes, .head = m->opaque[6] / bytes, .batch = m->opaque[7] / bytes};
+}
+
+/* What the stored elements are multiplied by. */
+static double descale(uint64_t at)
+{
+	return at ? (double)*(const float *)(uintptr_t)at : 1.0;
 }
 
 static void sm90(const char *entry, struct ref_grid grid, const void *args)
@@ -91,7 +107,7 @@ static void sm90(const char *entry, struct ref_grid grid, const void *args)
 	struct attention_sm90_args copy; /* aligned, as the driver's own copy is */
 	const struct attention_sm90_args *a = memcpy(&copy, args, sizeof(copy));
 	struct attention_problem p = {.type = type_of(entry),
-				      .out_type = type_of(entry),
+				      .out_type = out_of(entry),
 				      .batch = a->batch,
 				      .heads = a->heads,
 				      .kv_heads = a->kv_heads,
@@ -101,11 +117,12 @@ static void sm90(const char *entry, struct ref_grid grid, const void *args)
 				      .mask = ATTENTION_WINDOW,
 				      .window_left = side(a->left),
 				      .window_right = side(a->right),
-				      .scale = (double)a->scale_log2 / 1.4426950408889634,
-				      .q = map_strides(&a->q_map),
-				      .k = map_strides(&a->k_map),
-				      .v = map_strides(&a->v_map),
-				      .o = map_strides(&a->o_map),
+				      .scale = (double)a->scale_log2 / 1.4426950408889634 *
+					       descale(a->descale_q) * descale(a->descale_k),
+				      .q = map_strides(&a->q_map, type_of(entry)),
+				      .k = map_strides(&a->k_map, type_of(entry)),
+				      .v = map_strides(&a->v_map, type_of(entry)),
+				      .o = map_strides(&a->o_map, out_of(entry)),
 				      .q_starts = (const uint32_t *)(uintptr_t)a->q_starts,
 				      .kv_starts = (const uint32_t *)(uintptr_t)a->kv_starts};
 	const struct ref_attention inputs = {.q = (const void *)(uintptr_t)a->q_map.opaque[0],
@@ -113,7 +130,7 @@ static void sm90(const char *entry, struct ref_grid grid, const void *args)
 					     .v = (const void *)(uintptr_t)a->v_map.opaque[0]};
 
 	(void)grid;
-	run(&p, &inputs, (void *)(uintptr_t)a->o, (float *)(uintptr_t)a->lse);
+	run(&p, &inputs, descale(a->descale_v), (void *)(uintptr_t)a->o, (float *)(uintptr_t)a->lse);
 }
 
 const struct ref_row ref_attention_own[] = {

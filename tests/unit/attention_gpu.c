@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The probe's engines of a GPU, on the fake driver: over the fake cuDNN, which runs the graphs it is given, and over our
- * kernels, which the fake has by hand. */
+/* The probe's engines of a GPU, on the fake driver: over the fake cuDNN, which runs the graphs it is given,
+ * and over our kernels, which the fake has by hand. */
 #include "test.h"
+#include "gpu/attention_own.h"
 
 #include "core/clock.h"
 #include "gpu/gpu.h"
@@ -57,7 +58,8 @@ static void choose(struct bed *b, const char *words)
 		char *value = strchr(word, '=');
 
 		*value = '\0';
-		assert_int_equal(opt_set(&probe_attention.opts, &b->opts, word, value + 1, "test", &b->err), STATUS_OK);
+		assert_int_equal(opt_set(&probe_attention.opts, &b->opts, word, value + 1, "test", &b->err),
+				 STATUS_OK);
 	}
 	assert_int_equal(probe_attention.check(&b->opts, &b->err), STATUS_OK);
 	cpu_bench_make(&b->bench);
@@ -129,6 +131,10 @@ static void test_own(void **state)
 		"batch=1 heads=2 seq=150 head_dim=128 mask=window left=17 layout=bshd",
 		"batch=3 heads=2 seq=66 lengths=5+66+30 mask=causal",
 		"batch=1 heads=2 seq=128 data=large search=top",
+		"batch=2 heads=2 seq=128 search=top",
+		"batch=1 heads=2 seq=90 type=e4m3 mask=causal",
+		"batch=1 heads=2 seq=128 head_dim=128 type=e4m3 search=top",
+		"batch=1 heads=2 seq=90 head_dim=256 type=bf16 search=top",
 	};
 	struct bed *b = *state;
 
@@ -139,7 +145,8 @@ static void test_own(void **state)
 		enum status st;
 
 		choose(b, cases[i]);
-		assert_int_equal(b->engine->supports(&b->bench.machine, &b->bench.target, &b->opts, &b->err), STATUS_OK);
+		assert_int_equal(b->engine->supports(&b->bench.machine, &b->bench.target, &b->opts, &b->err),
+				 STATUS_OK);
 		st = begin(b);
 		if (st == STATUS_UNAVAILABLE) {
 			end(b);
@@ -160,6 +167,30 @@ static void test_own(void **state)
 	}
 	choose(b, "pattern=mask");
 	assert_int_equal(b->engine->supports(&b->bench.machine, &b->bench.target, &b->opts, &b->err), STATUS_UNSUPPORTED);
+}
+
+/* FP8 is of sm_90 alone, with 16-bit output and head dims that a tile holds. */
+static void test_own_fp8(void **state)
+{
+	struct attention_problem p = {.type = ATTENTION_E4M3,
+				      .out_type = ATTENTION_BF16,
+				      .batch = 1,
+				      .heads = 1,
+				      .kv_heads = 1,
+				      .q_len = 64,
+				      .kv_len = 64,
+				      .head_dim = 128};
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(attention_own_supports(&p, 90, &err), STATUS_OK);
+	assert_int_equal(attention_own_supports(&p, 80, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "sm_80, 128 and bf16"));
+	p.out_type = ATTENTION_E4M3;
+	assert_int_equal(attention_own_supports(&p, 90, &err), STATUS_UNSUPPORTED);
+	p.out_type = ATTENTION_F16;
+	p.head_dim = 256;
+	assert_int_equal(attention_own_supports(&p, 90, &err), STATUS_UNSUPPORTED);
 }
 
 static void test_search(void **state)
@@ -186,9 +217,12 @@ static void test_faults(void **state)
 		enum cause cause;
 		const char *says;
 	} faults[] = {
-		{"flip=1", CAUSE_WRONG_RESULT, "means of values"}, {"nan=1", CAUSE_NAN, "means of values"},
-		{"drop=1", CAUSE_NAN, "means of values"},	   {"flip=3", CAUSE_WRONG_RESULT, "random data"},
-		{"nan=4", CAUSE_NAN, "after timing"},		   {"drop=4", CAUSE_NAN, "after timing"},
+		{"flip=1", CAUSE_WRONG_RESULT, "means of values"},
+		{"nan=1", CAUSE_NAN, "means of values"},
+		{"drop=1", CAUSE_NAN, "means of values"},
+		{"flip=3", CAUSE_WRONG_RESULT, "random data"},
+		{"nan=4", CAUSE_NAN, "after timing"},
+		{"drop=4", CAUSE_NAN, "after timing"},
 	};
 	struct bed *b = *state;
 
@@ -230,7 +264,8 @@ static void test_refused(void **state)
 		assert_non_null(strstr(b->err.text, bad[i].says));
 	}
 	choose(b, "");
-	b->bench.machine.lib = (struct lib_found){.status = STATUS_UNAVAILABLE, .cause = CAUSE_LIBRARY_MISSING};
+	b->bench.machine.lib =
+		(struct lib_found){.status = STATUS_UNAVAILABLE, .cause = CAUSE_LIBRARY_MISSING};
 	snprintf(b->bench.machine.lib.name, sizeof(b->bench.machine.lib.name), "cudnn");
 	snprintf(b->bench.machine.lib.missing, sizeof(b->bench.machine.lib.missing), "libcudnn.so.9");
 	assert_int_equal(b->engine->supports(&b->bench.machine, &b->bench.target, &b->opts, &b->err),
@@ -244,6 +279,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_cudnn, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_own, set_up, tear_down),
+		cmocka_unit_test(test_own_fp8),
 		cmocka_unit_test_setup_teardown(test_search, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_faults, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),

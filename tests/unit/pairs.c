@@ -316,6 +316,49 @@ static void test_pairs__a_product_is_planned_before_it_runs(void **state)
 	assert_memory_equal(d, a, sizeof(a));
 }
 
+/* Rows of Q of zeros: O is the mean of V's rows, lse the logarithm of their number. */
+static void test_pairs__every_attention_of_ours_runs(void **state)
+{
+	enum { S = 256, D = 64 };
+	struct bed *b = *state;
+	struct pairs_attention_shape shape = {"fp16", "fp16", "none", 1, 1, 1, S, S, D};
+	struct pairs_attention *a;
+	uint16_t *q = aligned(S * D * 2), *v = aligned(S * D * 2), *o = aligned(S * D * 2);
+	float *lse = aligned(S * sizeof(float));
+	const struct pairs_attention_arrays x = {address(q), address(q), address(v), address(o), address(lse),
+						 0,	     0,		 0,	     0};
+
+	if (!has_kernels(b))
+		skip();
+	memset(q, 0, S * D * 2);
+	for (int i = 0; i < S * D; i++)
+		v[i] = i / D % 2 ? 0x3c00 : 0x4200; /* 1 and 3 */
+	a = pairs_attention_open(b->pairs, &shape, b->text, SIZE);
+	assert_non_null(a);
+	assert_true(pairs_attention_count(a) >= 4);
+	for (unsigned c = 0; c < pairs_attention_count(a); c++) {
+		memset(o, 0xff, S * D * 2);
+		assert_int_equal(pairs_attention_select(a, c, b->text, SIZE), 0);
+		assert_non_null(strstr(b->text, "fp16"));
+		assert_int_equal(pairs_attention_run(a, &x, NULL, b->text, SIZE), 0);
+		for (int i = 0; i < S * D; i++)
+			assert_int_equal(o[i], 0x4000); /* 2 */
+		for (int i = 0; i < S; i++)
+			assert_float_equal(lse[i], 5.5451775, 1e-6);
+	}
+	assert_int_equal(pairs_attention_select(a, 99, b->text, SIZE), 1);
+	assert_string_equal(b->text, "no candidate 99");
+	pairs_attention_close(a);
+	pairs_attention_close(NULL);
+	shape.mask = "striped";
+	assert_null(pairs_attention_open(b->pairs, &shape, b->text, SIZE));
+	assert_string_equal(b->text, "no attention of striped");
+	free(q);
+	free(v);
+	free(o);
+	free(lse);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(test_pairs__##name, set_up, tear_down)
 
 int main(void)
@@ -331,6 +374,7 @@ int main(void)
 		T(what_the_driver_refuses_is_told),
 		T(stamps_belong_to_slots),
 		T(a_product_is_planned_before_it_runs),
+		T(every_attention_of_ours_runs),
 	};
 
 	return cmocka_run_group_tests_name("pairs", tests, NULL, NULL);
