@@ -219,6 +219,10 @@ static enum status settle_device(struct training *t, struct error *err)
 	struct error ignored = {0};
 	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, &ignored);
 
+	if (st == STATUS_CANCELLED) {
+		*err = ignored;
+		return st;
+	}
 	if (!st)
 		t->available = machine_cpu(m)->memory_available_bytes;
 	if (!st && *device != CONFIG_DEVICE_CPU)
@@ -320,16 +324,18 @@ static int train(struct training *t, struct error *err)
 	bool finished = false;
 	enum status st;
 
-	if (check_wishes(t->o, err) || read_config(t, err) || check_inputs(t, err) || settle_device(t, err))
+	if (check_wishes(t->o, err) || read_config(t, err) || check_inputs(t, err))
+		return running_complain(t->c, err);
+	if ((!t->o->resume || t->o->plan) && settle_device(t, err))
 		return running_complain(t->c, err);
 	if (t->o->plan)
 		return show_plan(t, err);
 	if ((!t->o->resume && settle(t, err)) || train_folder(t, err) ||
 	    (t->goes_on && look_for_end(t, &finished, err)))
 		return running_complain(t->c, err);
-	if (finished)
+	if (finished) /* that needs no device */
 		return show_finished(t, err);
-	if ((t->o->resume && settle(t, err)) || begin_job(t, err))
+	if ((t->o->resume && (settle_device(t, err) || settle(t, err))) || begin_job(t, err))
 		return running_complain(t->c, err);
 	let_go(t);
 	t->start_ns = clock_now_ns(clock_monotonic());
@@ -375,7 +381,9 @@ const struct command command_train = {
 		"checkpoints, "
 		"TensorBoard's events and in the end the adapter. Ctrl-C saves a checkpoint and ends; "
 		"--resume goes on "
-		"from the newest one that is whole, bit for bit as if it had not been cut. Exit codes: 0 "
+		"from the newest one that is whole, bit for bit as if it had not been cut (on a GPU with "
+		"training: "
+		"deterministic: true). Exit codes: 0 "
 		"trained, 1 what was trained is not right (it diverged), 2 it "
 		"could not be, 64 wrong usage or a wrong configuration.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},

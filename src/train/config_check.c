@@ -92,6 +92,11 @@ static enum status check_training(const struct config *c, struct error *err)
 	if (recompute_contradicts(c))
 		return refuse(c, "training", "gradient_checkpointing",
 			      "it is recompute: full by another name, and recompute contradicts it", err);
+	if (t->deterministic && t->attention == CONFIG_ATTENTION_CUDNN)
+		return refuse(c, "training", "attention",
+			      "cudnn's gradients differ from run to run, and deterministic asks for the "
+			      "same: own or auto",
+			      err);
 	if (t->max_steps && t->warmup_steps > t->max_steps)
 		return refuse(c, "training", "warmup_steps",
 			      "they are more than max_steps: learning_rate would never be reached", err);

@@ -389,6 +389,8 @@ enum status stepper_evaluate(struct stepper *s, const struct batch *b, double *l
 
 	if (!b->targets)
 		return STATUS_OK;
+	if (back->kind == BACK_GPU)
+		gpu_back_times_begin(back);
 	st = clear_sums(s, err);
 	if (!st)
 		st = batch_check(b, s->model->shape.vocab, err);

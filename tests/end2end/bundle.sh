@@ -25,7 +25,7 @@ dir=${dir%/}
 pack=$dir.tar.zst
 size=$(wc -c < "$pack")
 echo "# $size bytes, $(find "$dir" -type f | wc -l) files"
-ok "its archive is under 12 MB" [ "$size" -lt 12000000 ]
+ok "its archive is under 20 MB" [ "$size" -lt 20000000 ]
 mkdir elsewhere
 unpack() { zstd -q -d -c "$pack" | tar -x -C elsewhere; }
 ok "its archive unpacks" unpack

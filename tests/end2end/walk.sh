@@ -45,7 +45,7 @@ walk_line() {
 	[ $code = 0 ] || return 1
 	case $1 in
 	*--exports*) sh -n out && grep -q '^# OMP_NUM_THREADS' out ;;
-	*--\ info*) says '^Team' out && [ "$(grep -Ec ' whole +(rank [0-9]+|ranks [0-9]+ to [0-9]+) ' out)" = "$3" ] ;;
+	*--\ info*) says '^Team' out && [ "$(grep -Ec ' whole +(rank [0-9]+|ranks [0-9]+ to [0-9]+)[ ,]' out)" = "$3" ] ;;
 	*--ranks-per-node\ [0-9]*) each=${1#*--ranks-per-node } && proved "${each%% *}" "$3" ;;
 	*--nodes*--wait* | *--hosts* | *--hostfile* | mpirun* | torchrun*) proved "$2" "$3" ;;
 	*--nodes*) grep -qx '[0-9][0-9]*' out ;; # the job's number

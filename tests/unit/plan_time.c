@@ -66,9 +66,12 @@ static double taken_seconds(const struct record *r)
 	return (double)(last - first) * 1e-9;
 }
 
-/* A planted fault takes the time it takes, and a run that was stopped did not take its plan's. */
+/* A planted fault takes the time it takes, a run that was stopped did not take its plan's, and a job (a profile) has none. */
 static bool ran_as_planned(const struct record *r)
 {
+	for (size_t i = 0; i < r->case_count; i++)
+		if (r->cases[i].job)
+			return false;
 	return r->closed && r->close_ending == ENDING_DONE && !json_object_get(r->open, "planted");
 }
 

@@ -100,6 +100,7 @@ static const struct {
 	{"  warmup_ratio", "  warmup_steps: 20\n  max_steps: 10",
 	 "t.yaml:7: training: warmup_steps: they are more than max_steps"},
 	{"  warmup_ratio", "  gradient_checkpointing: true\n  recompute: cheap", "contradict"},
+	{"  warmup_ratio", "  deterministic: true\n  attention: cudnn", "t.yaml:8: training: attention: cudnn's gradients differ"},
 };
 
 static void replaced(char *out, size_t size, const char *where, const char *instead)

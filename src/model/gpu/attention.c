@@ -183,7 +183,10 @@ enum status gpu_attention_forward(struct back *back, const struct attention *at,
 	struct gpu_state *g = gpu_of(back);
 	struct fast *fast = NULL;
 	struct pair *pair;
-	enum status st = attends_pair(g->attends, at, b, qkv.ld, o.ld, &pair, err);
+	enum status st = gpu_check_heads(at->head_dim, err);
+
+	if (!st)
+		st = attends_pair(g->attends, at, b, qkv.ld, o.ld, &pair, err);
 
 	cost_attention(back, at, b, false);
 	if (!st)

@@ -24,17 +24,19 @@ void filling_release(struct filling **out)
 	*out = NULL;
 }
 
-/* Rows that a batch is filled up to. Documents of one length are as many in every batch. */
+/* Rows that a batch is filled up to. Several documents of one length are as many in every full batch; one
+ * alone has any length. */
 static int64_t filled_rows(const struct gpu_state *g, const struct batch *b)
 {
 	const int64_t first = b->doc_start[1];
 	int64_t step = (g->rows_most / CLASSES + TOGETHER - 1) / TOGETHER * TOGETHER, up;
-	bool alike = true;
+	bool alike = b->docs > 1 || b->tokens == g->rows_most;
 
 	for (int64_t i = 0; alike && i < b->docs; i++)
 		alike = b->doc_start[i + 1] - b->doc_start[i] == first;
 	if (!g->rows_most || alike)
 		return b->tokens;
+	step = step > TOGETHER ? step : TOGETHER;
 	up = (b->tokens + step - 1) / step * step;
 	up = up < g->rows_most ? up : g->rows_most;
 	return up > b->tokens ? up : b->tokens;

@@ -71,6 +71,9 @@ static inline struct gpu_state *gpu_of(const struct back *back)
 	return back->device;
 }
 
+/* Heads that train_norm.h's and train_attention.h's kernels take. UNSUPPORTED: others. */
+enum status gpu_check_heads(int64_t head_dim, struct error *err);
+
 static inline gpu_ptr gpu_address(const void *data)
 {
 	return (gpu_ptr)(uintptr_t)data;

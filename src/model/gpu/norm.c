@@ -11,6 +11,15 @@ static enum status check_norm(const struct mat *x, struct error *err)
 				   (long long)x->cols, TRAIN_ROW_COLS_MAX);
 }
 
+enum status gpu_check_heads(int64_t head_dim, struct error *err)
+{
+	return head_dim % 8 == 0 && head_dim <= TRAIN_HEAD_DIM_MAX
+		       ? STATUS_OK
+		       : error_set(err, STATUS_UNSUPPORTED,
+				   "heads of %lld numbers; our kernels take multiples of 8 up to %d",
+				   (long long)head_dim, TRAIN_HEAD_DIM_MAX);
+}
+
 enum status gpu_rmsnorm(struct back *back, struct mat x, struct mat w, float eps, struct mat y,
 			struct mat rstd, struct error *err)
 {
@@ -94,9 +103,11 @@ enum status gpu_head_norm_rope(struct back *back, struct mat x, int heads, struc
 {
 	struct train_head_args args = head_args(x, heads, w, position, cos_sin, raw, rstd);
 
+	enum status st = gpu_check_heads(x.cols / heads, err);
+
 	args.eps = eps;
 	cost_touch(back, &x, w.rows ? 3 : 2);
-	return gpu_over(back, GPU_KERNEL_HEAD_ROPE, x.rows, x.cols, &args, err);
+	return st ? st : gpu_over(back, GPU_KERNEL_HEAD_ROPE, x.rows, x.cols, &args, err);
 }
 
 enum status gpu_head_norm_rope_bwd(struct back *back, struct mat dx, int heads, struct mat w,

@@ -115,8 +115,12 @@ static enum status spread(struct back *back, const struct piece *p, struct mat t
 		.bytes = row,
 	};
 
-	return gpu_run(back, GPU_KERNEL_COPY, train_blocks((uint64_t)to.rows, row / 2), TRAIN_THREADS, 0,
-		       &args, err);
+	const unsigned grid[3] = {train_blocks((uint64_t)to.rows, row / 2), 1, 1},
+		       block[3] = {TRAIN_THREADS, 1, 1};
+
+	/* Past the parts of a step: files are read by several threads, and those are one thread's. */
+	return gpu_launch(gpu_of(back)->kernel[GPU_KERNEL_COPY], gpu_of(back)->stream, grid, block, 0, &args,
+			  err);
 }
 
 /* As many bytes as a piece holds, or as many whole rows where they have a pitch. */
