@@ -140,7 +140,7 @@ static enum status largest_batch(struct batch *b, struct step_size size, struct 
 
 static enum status plan_training(struct stepper *s, const struct batch *b, struct error *err)
 {
-	struct batch placed;
+	struct batch placed = {0};
 	struct pass p = pass_of(s, &placed, 0, true);
 	enum status st = s->back.ops->batch(&s->back, b, &placed, err);
 
@@ -158,7 +158,7 @@ static enum status plan_training(struct stepper *s, const struct batch *b, struc
 
 static enum status evaluate(struct stepper *s, const struct batch *b, struct error *err)
 {
-	struct batch placed;
+	struct batch placed = {0};
 	struct pass p = pass_of(s, &placed, 0, false);
 	enum status st = s->back.ops->batch(&s->back, b, &placed, err);
 
