@@ -191,8 +191,8 @@ static enum status add_chosen(struct counter_host *h, struct error *err)
 
 enum status counter_host_configure(struct counter_host *h, struct error *err)
 {
-	struct cupti_host_image_size size = CUPTI_PARAMS(host_image_size, .host = h->host);
-	struct cupti_host_image image = CUPTI_PARAMS(host_image, .host = h->host);
+	struct cupti_host_image_size size = CUPTI_PARAMS(host_image_size, .image_size = 0);
+	struct cupti_host_image image = CUPTI_PARAMS(host_image, .image_size = 0);
 	struct cupti_host_passes passes = CUPTI_PARAMS(host_passes, .passes = 0);
 	enum status st;
 
@@ -200,6 +200,7 @@ enum status counter_host_configure(struct counter_host *h, struct error *err)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "CUPTI knows none of our metrics for %s", h->device_name);
 	st = add_chosen(h, err);
+	size.host = image.host = h->host; /* another where some were left out */
 	if (!st)
 		st = CUPTI_CALL(&h->cu, err, host_image_size, &size);
 	if (st)
