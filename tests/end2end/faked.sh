@@ -31,10 +31,10 @@ ok "hopeless candidates were dropped" [ "$(of_phase search best variants_dropped
 "$assay" $gemm --search-seconds 0.01 --out short > out 2> err
 ok "a search over its budget says what is left" [ "$(of_phase short best variants_left)" -gt 0 ]
 ok "and is no failure" says '"type":"end","case":0,"ending":"done","status":"ok"' short/journal.jsonl
-FAKE_CUBLASLT=slow=1 "$assay" $gemm --search-seconds 60 --out stopped > out 2> err &
+FAKE_CUBLASLT=slow=1 "$assay" $(echo "$gemm" | sed "s,=16,=64,g") --search-seconds 60 --out stopped > out 2> err &
 pid=$!
 wait_for '"phase":"sustained","t0"' stopped/journal.jsonl
-sleep 1
+sleep 0.3
 kill -INT $pid
 wait $pid
 ok "a stopped search is inconclusive" [ $? = 2 ]
@@ -82,7 +82,7 @@ pid=$!
 wait_for '"type":"begin","case":0' back/journal.jsonl
 put taken.json
 wait_for '"type":"end","case":0,"ending":"timed_out"' back/journal.jsonl
-sleep 1
+sleep 0.3
 ok "the next case waits for the memory" sh -c '! grep -q "\"type\":\"begin\",\"case\":1" back/journal.jsonl'
 put free.json
 wait $pid
