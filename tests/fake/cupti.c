@@ -147,14 +147,17 @@ int cuptiActivityEnable(uint32_t kind)
 	return 0;
 }
 
-/* By itself, not with its kind. */
+/* By itself, not with its kind. Inside a launch that is told of it is taken and does nothing, as in
+ * CUPTI 13.0.
+ */
 static int enable_call(unsigned domain, uint32_t cbid, uint8_t enable)
 {
 	if (version() < 26) /* of CUDA 12.8 */
 		return 11;  /* CUPTI_ERROR_API_NOT_IMPLEMENTED */
 	if (cbid >= FAKE_CUPTI_CALLS)
 		return 1;
-	calls[domain - 1][cbid] = enable;
+	if (!fake_cupti_tells())
+		calls[domain - 1][cbid] = enable;
 	return 0;
 }
 

@@ -214,7 +214,7 @@ static int failed(const struct cupti *c, const char *what, int code, char why[CU
 }
 
 /* What devices do, and the calls: kernels must come, the rest may be refused by an old version. */
-static int start_timeline(struct cupti *c, char why[CUPTI_TEXT])
+static int start_timeline(struct cupti *c, bool inside_launch, char why[CUPTI_TEXT])
 {
 	static const uint32_t device[] = {CUPTI_KIND_DEVICE,  CUPTI_KIND_CONTEXT, CUPTI_KIND_MEMCPY,
 					  CUPTI_KIND_MEMCPY2, CUPTI_KIND_MEMSET,  CUPTI_KIND_OVERHEAD};
@@ -228,7 +228,7 @@ static int start_timeline(struct cupti *c, char why[CUPTI_TEXT])
 	if (code)
 		return failed(c, "cuptiActivityEnable of kernels", code, why);
 	if (!is_told(INJECT_WHAT, INJECT_WHAT_KERNELS)) {
-		activity_enable_calls(&state.activity);
+		activity_enable_calls(&state.activity, inside_launch);
 		c->enable(CUPTI_KIND_SYNCHRONIZATION);
 	}
 	return 1;
@@ -255,15 +255,15 @@ static int start_cupti(struct cupti *c, char why[CUPTI_TEXT])
 		c->set_attribute(CUPTI_ATTRIBUTE_ZEROED, &size, &zeroed);
 	if (c->set_thread_ids) /* as NVTX's ranges have them: both lie on one track */
 		c->set_thread_ids(CUPTI_THREAD_IDS_KERNEL);
-	return getenv(INJECT_COUNTERS) ? 1 : start_timeline(c, why);
+	return getenv(INJECT_COUNTERS) ? 1 : start_timeline(c, false, why);
 }
 
-/* Where there are no counters, a timeline is what there is. */
+/* Where there are no counters, a timeline is what there is. The first launch is where that is seen. */
 static void on_refusal(void)
 {
 	char why[CUPTI_TEXT];
 
-	start_timeline(&state.cupti, why);
+	start_timeline(&state.cupti, true, why);
 }
 
 /* Counters and records of kernels do not go together: of what devices do there is nothing else then. */
@@ -274,14 +274,14 @@ static void start_counters(struct cupti *c)
 					   .count = number(INJECT_COUNTERS_COUNT, UINT64_MAX),
 					   .flop = is_told(INJECT_COUNTERS_FLOP, "1"),
 					   .refused = on_refusal};
-	char why[COUNTERS_TEXT];
+	char why[COUNTERS_TEXT], none[CUPTI_TEXT];
 
 	c->enable(CUPTI_KIND_DEVICE);
 	c->enable(CUPTI_KIND_CONTEXT);
 	if (counters_begin(c->handle, &state.writer, &wish, why))
 		return;
 	writer_note(&state.writer, why);
-	on_refusal();
+	start_timeline(c, false, none);
 }
 
 static void collect(struct ring_header *h)
