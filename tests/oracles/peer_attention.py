@@ -8,8 +8,9 @@ time over cuDNN's in the same round, with its distribution-free 95 % interval, b
 that each candidate is held to double precision on the first heads: its root mean square error over cuDNN's own.
 
 A shape is B,H,KVH,S,D,TYPE,MASK; FP8 (e4m3) has 16-bit output of ours and is timed beside cuDNN's FP16.
+--peers adds fa2 (PyTorch's FlashAttention-2) and fa4 (flash-attn-4, its path for compute capability 9.0), where they are importable.
 
-usage: peer_attention.py [--assay FILE] [--rounds N] [--turn-us US] [--seconds S] [--only ENTRY,..] [--out FILE] [SHAPE...]
+usage: peer_attention.py [--assay FILE] [--peers fa2 fa4] [--rounds N] [--turn-us US] [--seconds S] [--only ENTRY,..] [--out FILE] [SHAPE...]
 """
 import argparse
 import ctypes
@@ -82,11 +83,24 @@ class Tensors:
         self.arrays = Arrays(*(x.data_ptr() for x in self.ours), self.o.data_ptr(), self.lse.data_ptr(), *scales)
         self.flop = 4.0 * b * h * s * s * d * ((s + 1) / (2 * s) if self.mask == "causal" else 1)
         self.gqa = h != kvh
+        self.turned = None
 
     def peer(self):
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
             return torch.nn.functional.scaled_dot_product_attention(*self.theirs, is_causal=self.mask == "causal",
                                                                     enable_gqa=self.gqa)
+
+    def fa2(self):
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+            return torch.nn.functional.scaled_dot_product_attention(*self.theirs, is_causal=self.mask == "causal",
+                                                                    enable_gqa=self.gqa)
+
+    def fa4(self):
+        from flash_attn.cute import flash_attn_func  # heads behind tokens, as it wants them
+        if self.turned is None:
+            self.turned = [x.transpose(1, 2).contiguous() for x in self.theirs]
+        o = flash_attn_func(*self.turned, causal=self.mask == "causal")
+        return (o[0] if isinstance(o, tuple) else o).transpose(1, 2)
 
     def reference(self):
         group = self.theirs[0].shape[1] // self.theirs[1].shape[1]
@@ -149,6 +163,15 @@ def compare(ours, text, options):
     theirs = t.error(t.peer(), reference)
     launches = max(2, round(options.turn_us / 1e6 / seconds_of(t.peer, 5)))
     names, errors, graphs = ["cudnn"], [1.0], [graph_of(t.peer, launches)]
+    for peer in options.peers:
+        call = getattr(t, peer)
+        try:
+            errors.append(t.error(call(), reference) / theirs)
+            graphs.append(graph_of(call, launches))
+            names.append(peer)
+        except Exception as e:  # not installed, or not for this card or shape: the others go on without it
+            del errors[len(names):]
+            print(f"{text:32} {peer:32} {type(e).__name__}: {str(e)[:160]}", flush=True)
     for c in range(count):
         name = ours.select(c)
         if options.only and name.split(",")[0] not in options.only.split(","):
@@ -184,6 +207,7 @@ def main():
     parser.add_argument("--turn-us", type=float, default=4000)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--only")
+    parser.add_argument("--peers", nargs="+", choices=["fa2", "fa4"], default=[])
     parser.add_argument("--out")
     parser.add_argument("shapes", nargs="*")
     options = parser.parse_args()
