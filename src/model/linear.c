@@ -21,6 +21,11 @@ static struct mat with_tail(const struct linear *l, const struct mat *m)
 	return wide;
 }
 
+static bool is_rounded(const struct linear_run *run)
+{
+	return run->back->dtype == DTYPE_BF16;
+}
+
 /* d = alpha op(a) op(b) + beta d */
 static enum status product(struct back *back, struct mat a, bool trans_a, struct mat b, bool trans_b,
 			   float alpha, float beta, struct mat d, struct error *err)
@@ -102,31 +107,97 @@ static enum status forward_extended(const struct linear_run *run, const struct l
 	return st ? st : run->back->ops->gemm(run->back, &both, err);
 }
 
-enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
-			   struct mat residual, struct mat u, struct error *err)
+/* d = or += s u B' of each adapter; columns of y that none has become 0 where it is not added. */
+static enum status up(const struct linear_run *run, const struct linear *l, struct mat u, bool add,
+		      struct mat d, struct error *err)
 {
-	const struct gemm base = {
+	enum status st = STATUS_OK;
+	int64_t at = 0;
+
+	for (int i = 0; !st && i < l->adapters; i++) {
+		const struct adapter *a = &l->adapter[i];
+
+		if (!add && a->out_begin > at)
+			st = run->back->ops->zero(run->back, mat_cols(&d, at, a->out_begin - at), err);
+		if (!st)
+			st = product(run->back, mat_cols(&u, i * l->rank, l->rank), false, a->b.w, true,
+				     l->lora_scale, add ? 1 : 0, mat_cols(&d, a->out_begin, a->out), err);
+		at = a->out_begin + a->out;
+	}
+	if (!st && !add && at < l->out)
+		st = run->back->ops->zero(run->back, mat_cols(&d, at, l->out - at), err);
+	return st;
+}
+
+static enum status base(const struct linear_run *run, const struct linear *l, struct mat x, struct mat c,
+			struct mat y, struct error *err)
+{
+	const struct gemm g = {
 		.a = x,
 		.b = l->w.w,
-		.c = residual,
+		.c = c,
 		.d = y,
 		.bias = l->bias.w,
 		.trans_b = true,
 		.alpha = 1,
-		.beta = residual.rows ? 1 : 0,
+		.beta = c.rows ? 1 : 0,
 	};
+
+	return run->back->ops->gemm(run->back, &g, err);
+}
+
+/* y = residual + d */
+static enum status add_residual(struct back *back, struct mat residual, struct mat d, struct mat y,
+				struct error *err)
+{
+	const struct dropout none = {0};
+	enum status st = STATUS_OK;
+
+	if (y.data != residual.data || !y.data)
+		st = back->ops->convert(back, residual, y, err);
+	return st ? st : back->ops->dropout(back, d, &none, y, true, err);
+}
+
+/*
+ * Where results are rounded to BF16 (docs/design/training.md, "Rounding"): what an adapter adds is often less
+ * than half of the last place of what it is added to, and would be lost there as a whole. So it comes first,
+ * and is rounded in one sum with the map's own product, which is what keeps it on the average; the residual
+ * comes last.
+ */
+static enum status forward_rounded(const struct linear_run *run, const struct linear *l, struct mat x,
+				   struct mat y, struct mat residual, struct mat u, struct error *err)
+{
+	const struct arena_mark mark = arena_mark(run->back->arena);
+	struct mat sum = y;
+	enum status st = down(run, l, x, u, err);
+
+	if (!st && residual.rows) {
+		sum = (struct mat){.rows = y.rows, .cols = y.cols, .dtype = y.dtype};
+		st = arena_mat(run->back->arena, MEM_SCRATCH, &sum, "a map before its residual", err);
+	}
+	if (!st)
+		st = up(run, l, u, false, sum, err);
+	if (!st)
+		st = base(run, l, x, sum, sum, err);
+	if (!st && residual.rows)
+		st = add_residual(run->back, residual, sum, y, err);
+	arena_reset(run->back->arena, &mark);
+	return st;
+}
+
+enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
+			   struct mat residual, struct mat u, struct error *err)
+{
 	enum status st;
 
 	if (linear_tail(l))
 		return forward_extended(run, l, x, y, residual, u, err);
-	st = run->back->ops->gemm(run->back, &base, err);
-	if (st || !l->adapters)
-		return st;
-	st = down(run, l, x, u, err);
-	for (int i = 0; !st && i < l->adapters; i++)
-		st = product(run->back, mat_cols(&u, i * l->rank, l->rank), false, l->adapter[i].b.w, true,
-			     l->lora_scale, 1, mat_cols(&y, l->adapter[i].out_begin, l->adapter[i].out), err);
-	return st;
+	if (l->adapters && is_rounded(run))
+		return forward_rounded(run, l, x, y, residual, u, err);
+	st = base(run, l, x, residual, y, err);
+	if (!st && l->adapters)
+		st = down(run, l, x, u, err);
+	return st || !l->adapters ? st : up(run, l, u, true, y, err);
 }
 
 enum status linear_remake(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
@@ -154,9 +225,9 @@ static enum status up_bwd(const struct linear_run *run, const struct linear *l, 
 	return st;
 }
 
-/* dA += v' drop(x), dx += drop'(v A) */
+/* dA += v' drop(x); dx = or += drop'(v A) */
 static enum status down_bwd(const struct linear_run *run, const struct linear *l, struct mat x, struct mat v,
-			    struct mat dx, struct error *err)
+			    struct mat dx, bool add, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(run->back->arena);
 	struct back *back = run->back;
@@ -165,7 +236,7 @@ static enum status down_bwd(const struct linear_run *run, const struct linear *l
 
 	if (run->dropout_p == 0) {
 		st = product(back, v, true, x, false, 1, 1, l->a.grad, err);
-		return st || !dx.rows ? st : product(back, v, false, l->a.w, false, 1, 1, dx, err);
+		return st || !dx.rows ? st : product(back, v, false, l->a.w, false, 1, add ? 1 : 0, dx, err);
 	}
 	st = place_masked(run, &x, &masked, err);
 	for (int i = 0; !st && i < l->adapters; i++) {
@@ -179,14 +250,14 @@ static enum status down_bwd(const struct linear_run *run, const struct linear *l
 			continue;
 		st = product(back, vi, false, of_adapter(l, &l->a.w, i), false, 1, 0, masked, err);
 		if (!st)
-			st = back->ops->dropout(back, masked, &mask, dx, true, err);
+			st = back->ops->dropout(back, masked, &mask, dx, add || i > 0, err);
 	}
 	arena_reset(back->arena, &mark);
 	return st;
 }
 
 static enum status adapters_bwd(const struct linear_run *run, const struct linear *l, struct mat x,
-				struct mat u, struct mat dy, struct mat dx, struct error *err)
+				struct mat u, struct mat dy, struct mat dx, bool add, struct error *err)
 {
 	const struct arena_mark mark = arena_mark(run->back->arena);
 	struct mat v = {.rows = x.rows, .cols = l->adapters * l->rank, .dtype = run->back->dtype};
@@ -195,7 +266,7 @@ static enum status adapters_bwd(const struct linear_run *run, const struct linea
 	if (!st)
 		st = up_bwd(run, l, u, dy, v, err);
 	if (!st)
-		st = down_bwd(run, l, x, v, dx, err);
+		st = down_bwd(run, l, x, v, dx, add, err);
 	arena_reset(run->back->arena, &mark);
 	return st;
 }
@@ -217,19 +288,22 @@ static enum status backward_extended(const struct linear_run *run, const struct 
 enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
 			    struct mat dy, struct mat dx, struct error *err)
 {
+	const bool first = l->adapters && is_rounded(run); /* as in forward */
 	struct back *back = run->back;
 	enum status st = STATUS_OK;
 
 	if (linear_tail(l))
 		return backward_extended(run, l, x, u, dy, dx, err);
-	if (dx.rows)
-		st = product(back, dy, false, l->w.w, false, 1, 0, dx, err);
+	if (first)
+		st = adapters_bwd(run, l, x, u, dy, dx, false, err);
+	if (!st && dx.rows)
+		st = product(back, dy, false, l->w.w, false, 1, first ? 1 : 0, dx, err);
 	if (!st && l->w.grad.rows)
 		st = product(back, dy, true, x, false, 1, 1, l->w.grad, err);
 	if (!st && l->bias.grad.rows)
 		st = back->ops->column_sum(back, dy, l->bias.grad, err);
-	if (!st && l->adapters)
-		st = adapters_bwd(run, l, x, u, dy, dx, err);
+	if (!st && l->adapters && !first)
+		st = adapters_bwd(run, l, x, u, dy, dx, true, err);
 	return st;
 }
 

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gradients_bed.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/random.h"
+#include "model/dtype.h"
+#include "model/files/random_weights.h"
+#include "model/mat.h"
+
+enum { SEED = 1, THREADS_MOST = 64, POISON_PIECE = 1 << 20 };
+#define POISON 0xff /* of each byte: NaN in F32 and in BF16 */
+
+enum status gradient_shape(struct shape *s, const struct gradient_case *c, struct error *err)
+{
+	enum status st = shape_by_name(s, c->shape, err);
+
+	if (c->layers)
+		s->layers = c->layers;
+	if (c->vocab)
+		s->vocab = c->vocab;
+	return st;
+}
+
+static int64_t tokens_of(const struct gradient_case *c)
+{
+	int64_t tokens = 0;
+
+	for (int i = 0; c->docs[i]; i++)
+		tokens += c->docs[i];
+	return tokens;
+}
+
+enum status gradient_rows_make(struct gradient_rows *r, const struct gradient_case *c, int batch,
+			       int64_t vocab, struct error *err)
+{
+	const int64_t tokens = tokens_of(c);
+	const uint64_t seed = SEED + 100 + (uint64_t)batch;
+
+	*r = (struct gradient_rows){0};
+	r->number = calloc(4 * (size_t)tokens + BED_DOCS + 1, sizeof(*r->number));
+	if (!r->number)
+		return error_errno(err, ENOMEM, "a batch of %lld rows", (long long)tokens);
+	r->token = r->number;
+	r->position = r->token + tokens;
+	r->target = r->position + tokens;
+	r->trained = r->target + tokens;
+	r->start = r->trained + tokens;
+	for (int d = 0; c->docs[d]; d++) {
+		for (int i = 0; i < c->docs[d]; i++) {
+			const int64_t at = r->b.tokens++;
+
+			r->token[at] = (int32_t)(random_u32(seed, 0, (uint64_t)at) % (uint32_t)vocab);
+			r->position[at] = i;
+			r->target[at] =
+				random_u32(seed, 1, (uint64_t)at) & 3
+					? (int32_t)(random_u32(seed, 2, (uint64_t)at) % (uint32_t)vocab)
+					: BATCH_UNTRAINED;
+			if (r->target[at] >= 0)
+				r->trained[r->b.targets++] = (int32_t)at;
+		}
+		r->start[++r->b.docs] = (int32_t)r->b.tokens;
+		r->b.doc_len_max = c->docs[d] > r->b.doc_len_max ? c->docs[d] : r->b.doc_len_max;
+	}
+	r->b.token = r->token;
+	r->b.position = r->position;
+	r->b.target = r->target;
+	r->b.trained = r->trained;
+	r->b.doc_start = r->start;
+	return STATUS_OK;
+}
+
+void gradient_rows_release(struct gradient_rows *r)
+{
+	free(r->number);
+	*r = (struct gradient_rows){0};
+}
+
+static enum status configure(struct config *config, const struct gradient_case *c,
+			     const struct gradient_way *way, struct error *err)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		 "model: {path: /m}\nlora: {r: %d, alpha: %d%s}\ndata: {train: /t, max_seq_length: %lld}\n"
+		 "training: {device: %s, per_device_train_batch_size: 1, learning_rate: %g%s}\n",
+		 c->rank, c->alpha, way->lora ? way->lora : "", (long long)tokens_of(c),
+		 way->cpu ? "cpu" : "gpu", c->rate, way->training ? way->training : "");
+	return config_parse(config, c->name, text, strlen(text), err);
+}
+
+/* A CPU's numbers are what BF16 keeps of them. */
+static void round_to_bf16(const struct mat *m)
+{
+	uint16_t row[4096];
+
+	for (int64_t i = 0; i < m->rows; i++)
+		for (int64_t j = 0; j < m->cols; j += 4096) {
+			float *x = (float *)m->data + i * m->ld + j;
+			const size_t n = (size_t)(m->cols - j < 4096 ? m->cols - j : 4096);
+
+			dtype_pack(DTYPE_BF16, x, row, n);
+			dtype_unpack(DTYPE_BF16, row, x, n);
+		}
+}
+
+static enum status fill(struct gradient_bed *b, struct error *err)
+{
+	struct back *back = &b->s.back;
+	struct weights_slot *slots = NULL;
+	struct named *names = NULL;
+	size_t count = 0;
+	enum status st = model_weight_slots(b->s.model, &slots, &names, &count, err);
+
+	for (size_t i = 0; !st && i < count; i++) {
+		struct random_fill f;
+		struct named n;
+
+		if (!names_find(&n, &b->s.model->shape, slots[i].name))
+			st = error_set(err, STATUS_BUG, "a model of this shape has no %s", slots[i].name);
+		f = random_weights_fill(&n, SEED);
+		if (!st)
+			st = back->ops->random(back, slots[i].to, &f, err);
+		if (!st && back->kind == BACK_CPU)
+			round_to_bf16(&slots[i].to);
+	}
+	free(slots);
+	free(names);
+	if (!st)
+		st = model_init_adapter(b->s.model, back, SEED, err);
+	return st ? st : model_loaded(b->s.model, back, err);
+}
+
+/* What is read before it was written shows. */
+static enum status poison(struct gradient_bed *b, struct error *err)
+{
+	const struct arena *a = &b->s.arena;
+	unsigned char *piece = malloc(POISON_PIECE);
+	enum status st = STATUS_OK;
+
+	if (!piece)
+		return error_errno(err, ENOMEM, "a piece of NaN");
+	memset(piece, POISON, POISON_PIECE);
+	for (size_t at = a->used; !st && at < a->size; at += POISON_PIECE) {
+		struct mat to = {.data = a->base + at, .rows = 1, .dtype = DTYPE_U8};
+
+		to.cols = to.ld = (int64_t)(a->size - at < POISON_PIECE ? a->size - at : POISON_PIECE);
+		st = b->s.back.ops->put(&b->s.back, to, piece, err);
+	}
+	free(piece);
+	return st;
+}
+
+static unsigned threads(void)
+{
+	const char *told = getenv("GRADIENTS_THREADS");
+	const long n = told ? strtol(told, NULL, 10) : 2;
+
+	return n >= 1 && n <= THREADS_MOST ? (unsigned)n : 2;
+}
+
+enum status gradient_bed_open(struct gradient_bed *b, const struct gradient_case *c,
+			      const struct gradient_way *way, struct error *err)
+{
+	struct config config;
+	struct shape shape;
+	enum status st;
+
+	*b = (struct gradient_bed){.c = c, .way = way};
+	st = configure(&config, c, way, err);
+	if (!st)
+		st = gradient_shape(&shape, c, err);
+	if (!st)
+		st = stepper_create(&b->s, &shape, &config, threads(), err);
+	config_release(&config);
+	if (st)
+		return st;
+	b->gradient = malloc(b->s.model->params.length * sizeof(*b->gradient));
+	if (!b->gradient)
+		return error_errno(err, ENOMEM, "a gradient");
+	return fill(b, err);
+}
+
+void gradient_bed_close(struct gradient_bed *b)
+{
+	free(b->gradient);
+	stepper_release(&b->s);
+	*b = (struct gradient_bed){0};
+}
+
+enum status gradient_bed_put(struct gradient_bed *b, const float *master, struct error *err)
+{
+	const enum status st = b->s.back.ops->put(&b->s.back, b->s.model->params.master, master, err);
+
+	return st ? st : model_refresh(b->s.model, &b->s.back, err);
+}
+
+enum status gradient_bed_run(struct gradient_bed *b, const struct gradient_rows *rows, struct error *err)
+{
+	struct step_part took = {0};
+	double sums[2] = {0};
+	enum status st = poison(b, err);
+
+	if (!st)
+		st = stepper_begin(&b->s, err);
+	if (!st)
+		st = stepper_micro(&b->s, &rows->b, 0, (uint64_t)rows->b.targets, &took, err);
+	if (!st)
+		st = b->s.back.ops->get(&b->s.back, b->s.model->params.grad, b->gradient, err);
+	if (!st)
+		st = b->s.back.ops->get(&b->s.back, b->s.sums, sums, err);
+	b->loss = sums[0] / (double)rows->b.targets;
+	return st;
+}
+
+enum status gradient_bed_step(struct gradient_bed *b, float **master, struct error *err)
+{
+	const struct params *p = &b->s.model->params;
+	float *x = malloc(p->length * sizeof(*x));
+	enum status st;
+
+	*master = x;
+	if (!x)
+		return error_errno(err, ENOMEM, "parameters");
+	st = b->s.back.ops->get(&b->s.back, p->master, x, err);
+	for (size_t i = 0; !st && i < p->length; i++)
+		x[i] -= (float)(b->gradient[i] > 0 ? b->c->rate : b->gradient[i] < 0 ? -b->c->rate : 0);
+	return st;
+}
