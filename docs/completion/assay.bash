@@ -87,7 +87,7 @@ _assay()
 	merge) words='--help --out --dtype --shard --any-base' ;;
 	monitor) words='--help nccl nvlink ib all live --interval --count --pid --json --machine' ;;
 	probe) words='--help --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --json --engine --preset' ;;
-	profile) words='--help --out --kernels-only --api --graphs --counters --counters-skip --counters-count --counters-flop --limit-size --flush --trace --telemetry --tracks-every --real-names --json' ;;
+	profile) words='--help --out --kernels-only --api --graphs --counters --counters-skip --counters-count --counters-flop --counters-l2 --limit-size --flush --trace --telemetry --tracks-every --real-names --json' ;;
 	report) words='--help --format --json --expectations --expect --site --real-names --write' ;;
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
 	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --answers --json' ;;

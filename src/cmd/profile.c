@@ -25,7 +25,7 @@ struct profile_opts {
 	const char *out, *counters;
 	uint64_t limit_bytes, flush_ms, counters_skip, counters_count, tracks_ns;
 	uint32_t graphs;
-	bool kernels_only, api, counters_flop, sample, real_names, json, trace;
+	bool kernels_only, api, counters_flop, counters_l2, sample, real_names, json, trace;
 };
 
 static const char *const graph_words[] = {"nodes", "whole", NULL};
@@ -48,6 +48,8 @@ static const struct opt opts[] = {
 		.max = 1e15, .help = "kernels that are counted behind them"),
 	OPT_ROW(struct profile_opts, counters_flop, .name = "counters-flop",
 		.help = "executed tensor FLOP too, for a roofline: each kernel runs again on saved memory"),
+	OPT_ROW(struct profile_opts, counters_l2, .name = "counters-l2",
+		.help = "what crossed L2 and was found there too: each kernel runs again on saved memory"),
 	OPT_ROW(struct profile_opts, limit_bytes, .name = "limit-size", .preset = "256MiB", .unit = "B",
 		.min = 4 << 20, .max = 17179869184.0,
 		.help = "most that a process records; beyond it the oldest events make room, and are "
@@ -148,8 +150,9 @@ static enum status check_wishes(const struct profiling *p, struct error *err)
 	if (p->o->counters && (p->o->kernels_only || p->o->api))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "--counters has no timeline: --kernels-only and --api are of one");
-	if (p->o->counters_flop && !p->o->counters)
-		return error_set(err, STATUS_BAD_INPUT, "--counters-flop of which kernels? --counters .");
+	if ((p->o->counters_flop || p->o->counters_l2) && !p->o->counters)
+		return error_set(err, STATUS_BAD_INPUT, "--counters-%s of which kernels? --counters .",
+				 p->o->counters_flop ? "flop" : "l2");
 	if (p->o->counters && check_pattern(p->o->counters, err))
 		return STATUS_BAD_INPUT;
 	if (p->o->out && !*p->o->out)
@@ -218,7 +221,8 @@ static enum status start(struct profiling *p, const char *library, struct error 
 	char cuda[PATH_MAX + 64], nvtx[PATH_MAX + 64], dir[PATH_MAX + 64], limit[64], flush[64], what[64],
 		graphs[64], skip[64], count[64], *counters = NULL;
 	/* Those of counters last: without a pattern they are not set. */
-	const char *env[] = {cuda, nvtx, dir, limit, flush, what, graphs, NULL, NULL, NULL, NULL, NULL};
+	const char *env[13] = {cuda, nvtx, dir, limit, flush, what, graphs};
+	size_t at = 7;
 	enum status st;
 	const char *kept = p->o->kernels_only ? INJECT_WHAT_KERNELS
 			   : p->o->api	      ? INJECT_WHAT_ALL
@@ -236,8 +240,13 @@ static enum status start(struct profiling *p, const char *library, struct error 
 			return error_errno(err, ENOMEM, "the environment of the program");
 		snprintf(skip, sizeof(skip), INJECT_COUNTERS_SKIP "=%" PRIu64, p->o->counters_skip);
 		snprintf(count, sizeof(count), INJECT_COUNTERS_COUNT "=%" PRIu64, p->o->counters_count);
-		memcpy(env + 7, (const char *[]){counters, skip, count}, 3 * sizeof(*env));
-		env[10] = p->o->counters_flop ? INJECT_COUNTERS_FLOP "=1" : NULL;
+		env[at++] = counters;
+		env[at++] = skip;
+		env[at++] = count;
+		if (p->o->counters_flop)
+			env[at++] = INJECT_COUNTERS_FLOP "=1";
+		if (p->o->counters_l2)
+			env[at++] = INJECT_COUNTERS_L2 "=1";
 	}
 	p->start_ns = clock_now_ns(clock_monotonic());
 	st = program_start(&p->program, p->c->rest.word, env, err);

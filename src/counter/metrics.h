@@ -8,10 +8,10 @@
 
 /*
  * Which set a metric belongs to. CORE fits into one pass of the hardware on GA100, GH100 and GB100; with
- * CACHE and the FLOP of one type it is two (tests/unit/counter_host.c asks the library itself). PIPES goes
- * with CORE, one of them at a time.
+ * CACHE and the FLOP of one type it is two (tests/unit/counter_host.c asks the library itself). XU, FMA and
+ * FP64 go with CORE, one of them at a time, and ISSUE with XU.
  */
-#define COUNTER_SETS(X) X(CORE) X(CACHE) X(TENSOR) X(XU) X(FMA) X(FP64)
+#define COUNTER_SETS(X) X(CORE) X(CACHE) X(TENSOR) X(XU) X(FMA) X(FP64) X(ISSUE)
 
 /*
  * name, set, kind, CUPTI's metric, factor to our unit, unit, meaning. Kind: a SUM over the range; else a
@@ -34,7 +34,8 @@
 	X(tensor_flop, TENSOR, SUM, 0, 1, "FLOP", "executed on the tensor pipe with operands of the case's type") \
 	X(xu_active_share, XU, OF_CYCLES, "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed", 1e-2, "", "XU pipe (exponentials), instructions as a share of its peak") \
 	X(fma_active_share, FMA, OF_CYCLES, "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed", 1e-2, "", "FP32 pipe active, share of elapsed cycles") \
-	X(fp64_active_share, FP64, OF_CYCLES, "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed", 1e-2, "", "FP64 pipe active, share of elapsed cycles")
+	X(fp64_active_share, FP64, OF_CYCLES, "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed", 1e-2, "", "FP64 pipe active, share of elapsed cycles") \
+	X(issue_active_share, ISSUE, OF_CYCLES, "smsp__issue_active.avg.pct_of_peak_sustained_elapsed", 1e-2, "", "warp schedulers that issue an instruction, share of elapsed cycles")
 
 /* What tensor_flop counts, by the type of the operands: type, CUPTI's metric. */
 #define COUNTER_TENSOR_TYPES(X) \

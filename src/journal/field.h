@@ -77,6 +77,7 @@ struct field {
 	X(counter_occupancy_share, "", F64, 0, "achieved occupancy: warps on active SMs, share of what an SM holds, CUPTI") \
 	X(counter_xu_active_share, "", F64, 0, "XU pipe (exponentials) over its peak, CUPTI") \
 	X(counter_fma_active_share, "", F64, 0, "FP32 pipe active over elapsed cycles, CUPTI") \
+	X(counter_issue_active_share, "", F64, 0, "warp schedulers that issue an instruction over elapsed cycles, CUPTI") \
 	X(counter_fp64_active_share, "", F64, 0, "FP64 pipe active over elapsed cycles, CUPTI") \
 	X(counter_dram_share, "", F64, 0, "DRAM throughput, share of peak, CUPTI") \
 	X(counter_dram_read_bytes, "B", F64, 0, "read from DRAM by one iteration, CUPTI") \

@@ -66,7 +66,7 @@ static void about_engine(struct judgement *out, const struct subject *s)
 
 static void about_units(struct judgement *out, const struct subject *s)
 {
-	enum { TENSOR, XU, DRAM, UNITS };
+	enum { TENSOR, XU, DRAM, ISSUE, UNITS };
 	static const struct {
 		const char *counter, *knob;
 	} unit[UNITS] = {
@@ -75,27 +75,30 @@ static void about_units(struct judgement *out, const struct subject *s)
 			"exponentials bind: a larger head dimension, or a kernel that makes part of "
 			"them on the multiply-add pipes"},
 		[DRAM] = {"dram_share", "device memory binds: key heads that queries share, a narrower type"},
+		[ISSUE] = {"issue_active_share", "issue slots bind: a kernel of fewer instructions a tile"},
 	};
-	double share[UNITS], occupancy;
-	char warps[48] = "";
+	double share[UNITS] = {0}, occupancy;
+	char issue[32] = "", warps[48] = "";
 	int most = 0;
 	struct advice *a;
 
 	for (int i = 0; i < UNITS; i++) {
-		if (!subject_counter(s, unit[i].counter, &share[i]))
+		if (!subject_counter(s, unit[i].counter, &share[i]) && i != ISSUE)
 			return;
 		most = share[i] > share[most] ? i : most;
 	}
 	if (!(share[most] > 0) || (share[most] >= BUSY && !unit[most].knob))
 		return;
+	if (share[ISSUE] > 0)
+		snprintf(issue, sizeof(issue), ", issue slots %.1f %%", 100 * share[ISSUE]);
 	if (subject_counter(s, "occupancy_share", &occupancy))
 		snprintf(warps, sizeof(warps), "; %.1f %% of the warps an SM holds", 100 * occupancy);
 	a = advice_add(out,
 		       share[most] >= BUSY
 			       ? unit[most].knob
 			       : "no unit binds: a kernel that overlaps products, softmax and copies more",
-		       "tensor pipe %.1f %%, exponentials %.1f %%, DRAM %.1f %%%s (CUPTI)",
-		       100 * share[TENSOR], 100 * share[XU], 100 * share[DRAM], warps);
+		       "tensor pipe %.1f %%, exponentials %.1f %%, DRAM %.1f %%%s%s (CUPTI)",
+		       100 * share[TENSOR], 100 * share[XU], 100 * share[DRAM], issue, warps);
 	if (a)
 		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", 1 / share[most]);
 }

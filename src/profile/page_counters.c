@@ -30,17 +30,28 @@ static double rate_of(const struct counted_row *r, double amount)
 	return seconds(r) > 0 ? amount / seconds(r) : 0;
 }
 
+static bool any_has(const struct counted *c, enum counted_metric m)
+{
+	for (size_t i = 0; i < c->rows; i++)
+		if (counted_has(&c->row[i], m))
+			return true;
+	return false;
+}
+
 void page_counters(struct grid *g, const struct page *p)
 {
-	static const char *const heads[] = {"count",	   "time",	 "SM active", "tensor active",
-					    "occupancy",   "DRAM",	 "DRAM rate", "clock",
-					    "tensor FLOP", "FLOP a byte"};
+	static const char *const heads[] = {"count",	    "time",	   "SM active",	  "tensor active",
+					    "exponentials", "issue slots", "occupancy",	  "DRAM",
+					    "DRAM rate",    "clock",	   "tensor FLOP", "FLOP a byte"};
 	const struct counted *c = &p->f->counted;
+	bool l2 = any_has(c, COUNTED_l2_bytes);
 
 	text_add(&g->title, "Counters by kernel");
 	grid_column(g, "name", false);
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		grid_column(g, heads[i], true);
+	for (size_t i = 0; l2 && i < 2; i++)
+		grid_column(g, i ? "found in L2" : "L2 rate", true);
 	for (size_t i = 0; i < c->rows && i < ROWS; i++) {
 		const struct counted_row *r = &c->row[i];
 		double flop = counted_has(r, COUNTED_tensor_flop) ? r->value[COUNTED_tensor_flop] : 0;
@@ -51,12 +62,18 @@ void page_counters(struct grid *g, const struct page *p)
 		page_cell_time(g, seconds(r) * 1e9);
 		cell_share(g, r, COUNTED_sm_active_share);
 		cell_share(g, r, COUNTED_tensor_active_share);
+		cell_share(g, r, COUNTED_xu_active_share);
+		cell_share(g, r, COUNTED_issue_active_share);
 		cell_share(g, r, COUNTED_occupancy_share);
 		cell_share(g, r, COUNTED_dram_share);
 		cell_quantity(g, rate_of(r, bytes), "B/s");
 		cell_quantity(g, counted_has(r, COUNTED_clock_hz) ? r->value[COUNTED_clock_hz] : 0, "Hz");
 		cell_quantity(g, rate_of(r, flop), "FLOP/s");
 		cell_quantity(g, bytes > 0 ? flop / bytes : 0, "");
+		if (!l2)
+			continue;
+		cell_quantity(g, rate_of(r, r->value[COUNTED_l2_bytes]), "B/s");
+		cell_share(g, r, COUNTED_l2_hit_share);
 	}
 	text_add(&g->note, "Each kernel ran alone, so that its counters are its own: times are not those of "
 			   "the program");

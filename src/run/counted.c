@@ -37,7 +37,7 @@ static bool wanted(const struct timing *t)
 }
 
 /* The core, the cache, the FLOP of the case's type and the pipe that may bind beside the tensor one: two
- * passes. */
+ * passes, three with the issue slots. */
 static struct counter_wish wish_of(const struct timing *t)
 {
 	const char *limit = t->work.limit, *type = !strncmp(limit, "compute.", 8) ? limit + 8 : "";
@@ -50,7 +50,7 @@ static struct counter_wish wish_of(const struct timing *t)
 	else if (!strcmp(type, "fp64"))
 		w.sets |= COUNTER_FP64;
 	else
-		w.sets |= COUNTER_XU;
+		w.sets |= COUNTER_XU | COUNTER_ISSUE;
 	return w;
 }
 

@@ -118,6 +118,13 @@ flop() {
 		says '<svg' run/PROFILE.html && says 'PROFILE.html has it' run/PROFILE.md
 }
 ok "with FLOP there is a roofline" flop
+pipes() { FAKE_CUPTI=xu_active_share=0.42,issue_active_share=0.31 profile 0 --counters gemm -- "$p" init steps 10 && says '| 42.0 % | 31.0 % |' run/PROFILE.md && ! says 'found in L2' run/PROFILE.md; }
+ok "exponentials and issue slots are told with the core" pipes
+l2() {
+	FAKE_CUPTI=l2_bytes=2e12,l2_hit_share=0.75,clock_hz=1.7e9 profile 0 --counters gemm --counters-l2 -- "$p" init steps 10 && says '| 2.00 TB/s | 75.0 % |' run/PROFILE.md &&
+		says '^"void gemm_<128>(float const\*, float\*)",10,.*,1.7e+09,2e+09,0.75,,' run/counters.csv
+}
+ok "--counters-l2 tells what crossed L2, and what was found there" l2
 for refusal in cuptiRangeProfilerEnable=35:NVreg_RestrictProfilingToAdminUsers=0 cuptiRangeProfilerStart=26:dcgmi cuptiSubscribe=39:followed \
 	cuptiRangeProfilerDecodeData=1:range_decode; do
 	refused_counters() {
@@ -132,6 +139,7 @@ at_once_refused() { FAKE_CUPTI=cuptiRangeProfilerStart=26 profile 0 --counters .
 ok "none of them waits for ever where counters end" at_once_refused
 ok "a regular expression that is none is wrong usage" profile 64 --counters '(' -- "$p" init
 ok "so are counters with a timeline" profile 64 --counters . --api -- "$p" init
+ok "and L2's of no kernels" profile 64 --counters-l2 -- "$p" init
 unset FAKE_CUPTI
 
 # Beside the program: NVML's and GPM's, and what CUPTI samples by time.

@@ -99,6 +99,7 @@ static const struct {
 #define XU false
 #define FMA false
 #define FP64 false
+#define ISSUE false
 #define X(name, set, kind, metric, factor, unit, meaning) {#name, metric, factor, kind, set},
 	COUNTER_METRICS(X)
 #undef X

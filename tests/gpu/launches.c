@@ -6,6 +6,7 @@
  * usage: launches counted ROUNDS [small]
  *                                   a copy, a BF16 product of 4096 by cuBLASLt and an attention of ours, each
  *                                   alone, so often: one kernel each
+ *        launches product ROUNDS [small]   the product alone
  *        launches empty COUNT NS    so many kernels back to back that do nothing, or that stay for NS: the
  * host's and the whole time of one in ns, the median of five loops
  */
@@ -73,7 +74,7 @@ static enum status run_attention(struct launching *l, struct error *err)
 	return attention_own_enqueue(l->attention, &o, l->s, err);
 }
 
-static enum status prepare(struct launching *l, struct move *copy, struct error *err)
+static enum status prepare_product(struct launching *l, struct error *err)
 {
 	const struct matmul_shape product = {.a = MATMUL_BF16,
 					     .b = MATMUL_BF16,
@@ -82,6 +83,21 @@ static enum status prepare(struct launching *l, struct move *copy, struct error 
 					     .m = l->size->side,
 					     .n = l->size->side,
 					     .k = l->size->side};
+	enum status st = STATUS_OK;
+
+	for (unsigned i = 2; i < 4 && !st; i++)
+		st = allocate(l, i, l->size->side * l->size->side * 2, BF16_ONE, err);
+	if (!st)
+		st = matmul_open(&l->mm, l->d, NULL, 0, err);
+	if (!st)
+		st = matmul_plan_create(&l->plan, l->mm, &product, err);
+	if (!st)
+		st = matmul_plan_first(l->plan, err);
+	return st;
+}
+
+static enum status prepare(struct launching *l, struct move *copy, struct error *err)
+{
 	const struct attention_problem attention = {.type = ATTENTION_F16,
 						    .out_type = ATTENTION_F16,
 						    .batch = l->size->batch,
@@ -95,19 +111,27 @@ static enum status prepare(struct launching *l, struct move *copy, struct error 
 
 	if (!st)
 		st = allocate(l, 1, l->size->floats * sizeof(float), 0, err);
-	for (unsigned i = 2; i < 4 && !st; i++)
-		st = allocate(l, i, l->size->side * l->size->side * 2, BF16_ONE, err);
 	if (!st)
 		st = move_prepare(copy, l->d, MOVE_COPY, move_shapes(l->d, MOVE_COPY, &shapes),
 				  l->size->floats, err);
 	if (!st)
-		st = matmul_open(&l->mm, l->d, NULL, 0, err);
-	if (!st)
-		st = matmul_plan_create(&l->plan, l->mm, &product, err);
-	if (!st)
-		st = matmul_plan_first(l->plan, err);
+		st = prepare_product(l, err);
 	if (!st)
 		st = attention_own_create(&l->attention, l->d, &attention, err);
+	return st;
+}
+
+static enum status products(struct launching *l, unsigned long rounds, struct error *err)
+{
+	enum status st = allocate(l, 1, l->size->side * l->size->side * 2, 0, err);
+
+	if (!st)
+		st = prepare_product(l, err);
+	for (unsigned long i = 0; i < rounds && !st; i++) {
+		st = run_product(l, err);
+		if (!st)
+			st = gpu_stream_wait(l->s, err);
+	}
 	return st;
 }
 
@@ -199,14 +223,14 @@ int main(int argc, char **argv)
 	const char *what = argc > 2 ? argv[1] : "";
 	unsigned long number = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
 	bool is_empty = argc == 4 && !strcmp(what, "empty") && number >= LOOPS;
-	bool is_counted =
-		!strcmp(what, "counted") && number && (argc == 3 || (argc == 4 && !strcmp(argv[3], "small")));
+	bool rounds = number && (argc == 3 || (argc == 4 && !strcmp(argv[3], "small")));
+	bool is_counted = rounds && !strcmp(what, "counted"), is_product = rounds && !strcmp(what, "product");
 	struct launching l = {.size = argc == 4 ? &small : &whole};
 	struct error err = {0};
 	enum status st;
 
-	if (!is_empty && !is_counted) {
-		fprintf(stderr, "usage: launches counted ROUNDS [small] | launches empty COUNT NS\n");
+	if (!is_empty && !is_counted && !is_product) {
+		fprintf(stderr, "usage: launches counted|product ROUNDS [small] | launches empty COUNT NS\n");
 		return USAGE;
 	}
 	if (!kernel_fatbin_at(0)) {
@@ -217,8 +241,9 @@ int main(int argc, char **argv)
 	if (!st)
 		st = gpu_stream_create(l.d, &l.s, &err);
 	if (!st)
-		st = is_empty ? empty(&l, number, strtoul(argv[3], NULL, 10), &err)
-			      : counted(&l, number, &err);
+		st = is_empty	  ? empty(&l, number, strtoul(argv[3], NULL, 10), &err)
+		     : is_product ? products(&l, number, &err)
+				  : counted(&l, number, &err);
 	if (st)
 		fprintf(stderr, "launches: %s\n", err.text);
 	release(&l);

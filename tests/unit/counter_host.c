@@ -87,9 +87,12 @@ static void test_counter_host__core_is_one_pass_and_all_of_a_type_two(void **sta
 		assert_int_equal(passes_of(chips[i], core | COUNTER_XU, NULL), 1);
 		assert_int_equal(passes_of(chips[i], core | COUNTER_FMA, NULL), 1);
 		assert_int_equal(passes_of(chips[i], core | COUNTER_FP64, NULL), 1);
+		assert_int_equal(passes_of(chips[i], core | COUNTER_XU | COUNTER_ISSUE, NULL), 1);
 		assert_int_equal(passes_of(chips[i], core | COUNTER_CACHE, NULL), 2);
 		assert_int_equal(passes_of(chips[i], core | COUNTER_CACHE | COUNTER_TENSOR, "bf16"), 2);
 		assert_int_equal(passes_of(chips[i], core | COUNTER_CACHE | COUNTER_TENSOR, "fp16"), 2);
+		core |= COUNTER_XU | COUNTER_ISSUE;
+		assert_int_equal(passes_of(chips[i], core | COUNTER_CACHE | COUNTER_TENSOR, "bf16"), 3);
 	}
 }
 

@@ -194,11 +194,12 @@ static const struct advice *advice(const struct judgement *j, const char *words)
 static void test_judge_attention__advice_has_its_numbers(void **state)
 {
 	struct record_case *library = counted("fp16", 64, CYCLES), *own = attention("fp16", 96, 64, "", 270);
-	struct record_case *busy = counted("fp16", 64, CYCLES);
+	struct record_case *busy = counted("fp16", 64, CYCLES), *issues = counted("fp16", 64, CYCLES);
 	const struct judgement *j;
 
 	(void)state;
 	own->engine = "own";
+	world_set(issues, "sustained", "counter_issue_active_share", 0.87);
 	world_set(busy, "sustained", "counter_xu_active_share", 0.9);
 	j = judged(library);
 	assert_non_null(advice(j, "no unit binds"));
@@ -212,6 +213,10 @@ static void test_judge_attention__advice_has_its_numbers(void **state)
 	assert_non_null(strstr(advice(j, "engine")->gain, "x 1.046"));
 	assert_null(advice(j, "no unit binds")); /* nothing was counted */
 	assert_non_null(advice(world_of(&w, busy), "exponentials bind"));
+	j = world_of(&w, issues);
+	assert_non_null(advice(j, "issue slots bind"));
+	assert_non_null(
+		strstr(advice(j, "issue slots bind")->evidence, "DRAM 46.5 %, issue slots 87.0 %; 14.1 %"));
 }
 
 static void test_judge_attention__an_error_beyond_the_librarys_is_a_finding(void **state)

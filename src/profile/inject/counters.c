@@ -37,7 +37,7 @@ static struct {
 	struct launch_calls launches;
 	struct writer *writer;
 	regex_t pattern;
-	bool compiled, flop;
+	bool flop, l2;
 	uint32_t lock; /* a launch at a time, from its begin to its end */
 	uint64_t matched, skip, left;
 	struct session session[SESSIONS_MAX];
@@ -98,7 +98,9 @@ static void choose(struct session *s, enum row row, const char *metrics, double 
 
 static void choose_all(struct session *s)
 {
-	enum set { CORE, CACHE, TENSOR, XU, FMA, FP64 };
+#define X(name) name,
+	enum set { COUNTER_SETS(X) };
+#undef X
 	static const struct {
 		enum set set;
 		const char *metric;
@@ -114,8 +116,10 @@ static void choose_all(struct session *s)
 #undef X
 	};
 
+	/* Pipes beside the tensor one: in the core's pass. */
 	for (unsigned i = 0; i < ROWS; i++)
-		if (rows[i].set == CORE)
+		if (rows[i].set == CORE || rows[i].set == XU || rows[i].set == ISSUE ||
+		    (counting.l2 && rows[i].set == CACHE))
 			choose(s, (enum row)i, rows[i].metric, rows[i].factor);
 	for (size_t i = 0; counting.flop && i < sizeof(tensor) / sizeof(tensor[0]); i++)
 		choose(s, ROW_tensor_flop, tensor[i], 1);
@@ -340,6 +344,7 @@ bool counters_begin(void *cupti, struct writer *w, const struct counters_wish *w
 	counting.skip = wish->skip;
 	counting.left = wish->count;
 	counting.flop = wish->flop;
+	counting.l2 = wish->l2;
 	counting.refused = wish->refused;
 	if (!bind(cupti, why))
 		return false;

@@ -14,7 +14,7 @@ enum { COUNTERS_TEXT = 256 };
 struct counters_wish {
 	const char *pattern;   /* extended regular expression, of the name as the linker has it */
 	uint64_t skip, count;  /* of the kernels that match, in this process */
-	bool flop;	       /* executed tensor FLOP too: more passes */
+	bool flop, l2;	       /* executed tensor FLOP, what crossed L2, too: more passes */
 	void (*refused)(void); /* once, where counters end before the wanted ones were taken */
 };
 

@@ -273,6 +273,7 @@ static void start_counters(struct cupti *c)
 					   .skip = number(INJECT_COUNTERS_SKIP, 0),
 					   .count = number(INJECT_COUNTERS_COUNT, UINT64_MAX),
 					   .flop = is_told(INJECT_COUNTERS_FLOP, "1"),
+					   .l2 = is_told(INJECT_COUNTERS_L2, "1"),
 					   .refused = on_refusal};
 	char why[COUNTERS_TEXT], none[CUPTI_TEXT];
 

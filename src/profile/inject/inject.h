@@ -16,6 +16,7 @@
 #define INJECT_COUNTERS_SKIP "ASSAY_PROFILE_COUNTERS_SKIP"   /* of the kernels that match */
 #define INJECT_COUNTERS_COUNT "ASSAY_PROFILE_COUNTERS_COUNT" /* behind them */
 #define INJECT_COUNTERS_FLOP "ASSAY_PROFILE_COUNTERS_FLOP"   /* "1": tensor FLOP too */
+#define INJECT_COUNTERS_L2 "ASSAY_PROFILE_COUNTERS_L2"	     /* "1": what crossed L2 too */
 #define INJECT_WHAT_KERNELS "kernels"			     /* what devices do, alone */
 #define INJECT_WHAT_API "api" /* and calls that launch, copy, wait or allocate */
 #define INJECT_WHAT_ALL "all" /* and every other call */
