@@ -112,12 +112,11 @@ static enum status attend(const struct layer_run *run, const struct layer_saved 
 					   run->cache->begin, s->o, err);
 }
 
-/* From the layer's input to what `down` multiplies. */
-static enum status forward_to_h(const struct layer_run *run, const struct layer *l,
-				const struct layer_saved *s, struct error *err)
+/* From the layer's input to what SwiGLU takes. */
+static enum status forward_to_gate_up(const struct layer_run *run, const struct layer *l,
+				      const struct layer_saved *s, struct error *err)
 {
 	const struct linear_run *linear = &run->linear;
-	const struct ops *ops = linear->back->ops;
 	enum status st = norm(run, &l->norm1, s->x, s->n1, s->rstd1, err);
 
 	if (!st)
@@ -133,19 +132,26 @@ static enum status forward_to_h(const struct layer_run *run, const struct layer 
 	if (!st)
 		st = linear_forward(linear, &l->gate_up, s->n2, s->gate_up, (struct mat){0}, s->u_gate_up,
 				    err);
-	if (!st)
-		st = ops->swiglu(linear->back, s->gate_up, s->h, err);
 	return st;
 }
 
 enum status layer_forward(const struct layer_run *run, const struct layer *l, const struct layer_saved *saved,
 			  struct mat out, struct error *err)
 {
-	enum status st = forward_to_h(run, l, saved, err);
+	struct back *back = run->linear.back;
+	enum status st = forward_to_gate_up(run, l, saved, err);
 
+	if (!st)
+		st = back->ops->swiglu(back, saved->gate_up, saved->h, err);
 	if (!st)
 		st = linear_forward(&run->linear, &l->down, saved->h, out, saved->x2, saved->u_down, err);
 	return st;
+}
+
+/* h that was not kept is made where its gradient was, in the pass that reads gate and up anyway. */
+static bool h_comes_of_gradient(const struct layer_run *run, const struct layer *l)
+{
+	return run->recompute != RECOMPUTE_NONE && linear_has_halves(&l->down);
 }
 
 /* What forward did not keep. */
@@ -158,21 +164,13 @@ static enum status make_again(const struct layer_run *run, const struct layer *l
 	if (run->recompute == RECOMPUTE_NONE)
 		return STATUS_OK;
 	if (run->recompute == RECOMPUTE_FULL) {
-		st = forward_to_h(run, l, s, err);
-		return st ? st : linear_remake(&run->linear, &l->down, s->h, s->u_down, err);
+		st = forward_to_gate_up(run, l, s, err);
+	} else {
+		st = norm(run, &l->norm1, s->x, s->n1, s->rstd1, err);
+		if (!st)
+			st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
 	}
-	st = norm(run, &l->norm1, s->x, s->n1, s->rstd1, err);
-	if (!st)
-		st = norm(run, &l->norm2, s->x2, s->n2, s->rstd2, err);
-	if (!st)
-		st = back->ops->swiglu(back, s->gate_up, s->h, err);
-	if (!st && linear_tail(&l->qkv)) /* with what x A' is the tail of */
-		st = linear_remake(&run->linear, &l->qkv, s->n1, s->u_qkv, err);
-	if (!st && linear_tail(&l->gate_up))
-		st = linear_remake(&run->linear, &l->gate_up, s->n2, s->u_gate_up, err);
-	if (!st && linear_tail(&l->down))
-		st = linear_remake(&run->linear, &l->down, s->h, s->u_down, err);
-	return st;
+	return st || h_comes_of_gradient(run, l) ? st : back->ops->swiglu(back, s->gate_up, s->h, err);
 }
 
 static enum status scratch(const struct layer_run *run, int64_t cols, int64_t tail, struct mat *m,
@@ -194,21 +192,42 @@ static enum status norm_bwd(const struct layer_run *run, const struct weight *w,
 	return back->ops->rmsnorm_bwd(back, dy, x, w->w, rstd, dx_add, w->grad, err);
 }
 
+/* dx: of the output. gate_up becomes its gradient. */
+static enum status swiglu_down_bwd(const struct layer_run *run, const struct layer *l,
+				   const struct layer_saved *s, struct mat dx, struct error *err)
+{
+	const struct linear_run *linear = &run->linear;
+	struct back *back = linear->back;
+	const struct arena_mark mark = arena_mark(back->arena);
+	struct mat dh;
+	enum status st;
+
+	if (h_comes_of_gradient(run, l)) {
+		st = linear_backward_input(linear, &l->down, dx, s->h, err);
+		if (!st)
+			st = back->ops->swiglu_bwd(back, s->h, s->gate_up, true, err);
+		return st ? st : linear_backward_trained(linear, &l->down, s->h, s->u_down, dx, err);
+	}
+	st = scratch(run, run->shape->ffn, 0, &dh, "gradient of h", err);
+	if (!st)
+		st = linear_backward(linear, &l->down, s->h, s->u_down, dx, dh, err);
+	if (!st)
+		st = back->ops->swiglu_bwd(back, dh, s->gate_up, false, err);
+	arena_reset(back->arena, &mark);
+	return st;
+}
+
 /* dx: of the output, becomes that of x2. */
 static enum status mlp_bwd(const struct layer_run *run, const struct layer *l, const struct layer_saved *s,
 			   struct mat dx, struct error *err)
 {
 	struct back *back = run->linear.back;
 	const struct arena_mark mark = arena_mark(back->arena);
-	struct mat dh, dn;
+	struct mat dn;
 	enum status st = scratch(run, run->shape->hidden, 0, &dn, "gradient of a norm", err);
 
 	if (!st)
-		st = scratch(run, run->shape->ffn, 0, &dh, "gradient of h", err);
-	if (!st)
-		st = linear_backward(&run->linear, &l->down, s->h, s->u_down, dx, dh, err);
-	if (!st)
-		st = back->ops->swiglu_bwd(back, dh, s->gate_up, err);
+		st = swiglu_down_bwd(run, l, s, dx, err);
 	if (!st)
 		st = linear_backward(&run->linear, &l->gate_up, s->n2, s->u_gate_up, s->gate_up, dn, err);
 	if (!st)

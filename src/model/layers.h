@@ -13,7 +13,8 @@ struct layer {
 };
 
 /* NONE keeps everything for backward; CHEAP makes norms and silu(gate) * up again; FULL keeps each layer's
- * input alone and runs the layer again. The gradient is the same, bit for bit. */
+ * input alone, but for what down's adapter made, and runs the layer again. The gradient is the same, bit for
+ * bit. */
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_CHEAP, RECOMPUTE_FULL };
 
 /* What backward reads. field, columns (of struct shape *s), statistics, kept by CHEAP, kept by FULL */
@@ -37,7 +38,7 @@ struct layer_saved {
 #define X(field, ...) struct mat field;
 	LAYER_SAVED(X)
 #undef X
-	struct mat u_qkv, u_o, u_gate_up, u_down; /* x A' of the adapters: kept by CHEAP */
+	struct mat u_qkv, u_o, u_gate_up, u_down; /* x A' of the adapters: kept by CHEAP, the last by FULL */
 };
 
 /* Keys and values of one document's rows so far. */

@@ -102,9 +102,12 @@ static enum status forward_extended(const struct linear_run *run, const struct l
 		.alpha = 1,
 		.beta = residual.rows ? 1 : 0,
 	};
-	enum status st = down(run, l, x, u, err);
+	const struct mat tail = mat_cols(&both.a, l->in, linear_tail(l));
+	enum status st = down(run, l, x, tail, err);
 
-	return st ? st : run->back->ops->gemm(run->back, &both, err);
+	if (!st)
+		st = run->back->ops->gemm(run->back, &both, err);
+	return st || !u.rows || u.ld == tail.ld ? st : run->back->ops->convert(run->back, tail, u, err);
 }
 
 /* d = or += s u B' of each adapter; columns of y that none has become 0 where it is not added. */
@@ -200,28 +203,29 @@ enum status linear_forward(const struct linear_run *run, const struct linear *l,
 	return st || !l->adapters ? st : up(run, l, u, true, y, err);
 }
 
-enum status linear_remake(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
+/* v = s dy B for each adapter. */
+static enum status up_bwd(const struct linear_run *run, const struct linear *l, struct mat dy, struct mat v,
 			  struct error *err)
-{
-	return l->adapters ? down(run, l, x, u, err) : STATUS_OK;
-}
-
-/* v = s dy B for each adapter, and dB += s dy' u, where s is in u already when extended. */
-static enum status up_bwd(const struct linear_run *run, const struct linear *l, struct mat u, struct mat dy,
-			  struct mat v, struct error *err)
 {
 	enum status st = STATUS_OK;
 
-	for (int i = 0; !st && i < l->adapters; i++) {
-		const struct adapter *a = &l->adapter[i];
-		struct mat slice = mat_cols(&dy, a->out_begin, a->out);
+	for (int i = 0; !st && i < l->adapters; i++)
+		st = product(run->back, mat_cols(&dy, l->adapter[i].out_begin, l->adapter[i].out), false,
+			     l->adapter[i].b.w, false, l->lora_scale, 0, mat_cols(&v, i * l->rank, l->rank),
+			     err);
+	return st;
+}
 
-		st = product(run->back, slice, false, a->b.w, false, l->lora_scale, 0,
-			     mat_cols(&v, i * l->rank, l->rank), err);
-		if (!st)
-			st = product(run->back, slice, true, mat_cols(&u, i * l->rank, l->rank), false,
-				     linear_tail(l) ? 1 : l->lora_scale, 1, a->b.grad, err);
-	}
+/* dB += s dy' u, where s is in u already when extended. */
+static enum status up_trained(const struct linear_run *run, const struct linear *l, struct mat u,
+			      struct mat dy, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int i = 0; !st && i < l->adapters; i++)
+		st = product(run->back, mat_cols(&dy, l->adapter[i].out_begin, l->adapter[i].out), true,
+			     mat_cols(&u, i * l->rank, l->rank), false, linear_tail(l) ? 1 : l->lora_scale, 1,
+			     l->adapter[i].b.grad, err);
 	return st;
 }
 
@@ -264,24 +268,49 @@ static enum status adapters_bwd(const struct linear_run *run, const struct linea
 	enum status st = arena_mat(run->back->arena, MEM_SCRATCH, &v, "gradient of x A'", err);
 
 	if (!st)
-		st = up_bwd(run, l, u, dy, v, err);
+		st = up_bwd(run, l, dy, v, err);
+	if (!st)
+		st = up_trained(run, l, u, dy, err);
 	if (!st)
 		st = down_bwd(run, l, x, v, dx, add, err);
 	arena_reset(run->back->arena, &mark);
 	return st;
 }
 
-static enum status backward_extended(const struct linear_run *run, const struct linear *l, struct mat x,
-				     struct mat u, struct mat dy, struct mat dx, struct error *err)
+bool linear_has_halves(const struct linear *l)
+{
+	return linear_tail(l) || !l->adapters;
+}
+
+enum status linear_backward_input(const struct linear_run *run, const struct linear *l, struct mat dy,
+				  struct mat dx, struct error *err)
 {
 	const struct mat wide = with_tail(l, &dy);
-	const struct mat v = mat_cols(&wide, l->out, linear_tail(l));
-	enum status st = up_bwd(run, l, u, dy, v, err);
+	const struct mat w = linear_tail(l) ? mat_cols(&l->block, 0, l->in) : l->w.w;
+	enum status st = STATUS_OK;
 
-	if (!st)
-		st = product(run->back, v, true, x, false, 1, 1, l->a.grad, err);
-	if (!st && dx.rows)
-		st = product(run->back, wide, false, mat_cols(&l->block, 0, l->in), false, 1, 0, dx, err);
+	if (linear_tail(l))
+		st = up_bwd(run, l, dy, mat_cols(&wide, l->out, linear_tail(l)), err);
+	return st || !dx.rows ? st : product(run->back, wide, false, w, false, 1, 0, dx, err);
+}
+
+enum status linear_backward_trained(const struct linear_run *run, const struct linear *l, struct mat x,
+				    struct mat u, struct mat dy, struct error *err)
+{
+	const struct mat wide = with_tail(l, &dy);
+	struct back *back = run->back;
+	enum status st = STATUS_OK;
+
+	if (linear_tail(l)) {
+		st = up_trained(run, l, u, dy, err);
+		return st ? st
+			  : product(back, mat_cols(&wide, l->out, linear_tail(l)), true, x, false, 1, 1,
+				    l->a.grad, err);
+	}
+	if (l->w.grad.rows)
+		st = product(back, dy, true, x, false, 1, 1, l->w.grad, err);
+	if (!st && l->bias.grad.rows)
+		st = back->ops->column_sum(back, dy, l->bias.grad, err);
 	return st;
 }
 
@@ -289,22 +318,19 @@ enum status linear_backward(const struct linear_run *run, const struct linear *l
 			    struct mat dy, struct mat dx, struct error *err)
 {
 	const bool first = l->adapters && is_rounded(run); /* as in forward */
-	struct back *back = run->back;
 	enum status st = STATUS_OK;
 
-	if (linear_tail(l))
-		return backward_extended(run, l, x, u, dy, dx, err);
+	if (linear_has_halves(l)) {
+		st = linear_backward_input(run, l, dy, dx, err);
+		return st ? st : linear_backward_trained(run, l, x, u, dy, err);
+	}
 	if (first)
 		st = adapters_bwd(run, l, x, u, dy, dx, false, err);
 	if (!st && dx.rows)
-		st = product(back, dy, false, l->w.w, false, 1, first ? 1 : 0, dx, err);
-	if (!st && l->w.grad.rows)
-		st = product(back, dy, true, x, false, 1, 1, l->w.grad, err);
-	if (!st && l->bias.grad.rows)
-		st = back->ops->column_sum(back, dy, l->bias.grad, err);
-	if (!st && l->adapters && !first)
-		st = adapters_bwd(run, l, x, u, dy, dx, true, err);
-	return st;
+		st = product(run->back, dy, false, l->w.w, false, 1, first ? 1 : 0, dx, err);
+	if (!st)
+		st = linear_backward_trained(run, l, x, u, dy, err);
+	return st || first ? st : adapters_bwd(run, l, x, u, dy, dx, true, err);
 }
 
 enum status linear_merge(struct back *back, struct linear *l, struct error *err)

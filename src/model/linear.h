@@ -44,17 +44,21 @@ struct linear_run {
 	uint64_t dropout_seed, row_begin;
 };
 
-/* x [T, in]; residual [T, out] or absent, may be y; u [T, adapters * rank] is kept for backward; extended, it
- * is x's tail. */
+/* x [T, in]; residual [T, out] or absent, may be y; u [T, adapters * rank] is kept for backward; extended, x
+ * has a tail, which is u or is copied to it. */
 enum status linear_forward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat y,
 			   struct mat residual, struct mat u, struct error *err);
-/* u again, where forward's was not kept. */
-enum status linear_remake(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
-			  struct error *err);
 /* Extended, dy has a tail to work in. Adds to the gradient of what is trained; dx (absent: not wanted)
  * becomes its gradient. */
 enum status linear_backward(const struct linear_run *run, const struct linear *l, struct mat x, struct mat u,
 			    struct mat dy, struct mat dx, struct error *err);
+/* The same in two halves, between which x may be made where dx was: dx first, with v behind dy where it is
+ * extended, then what is trained. Not of separate adapters, whose v has no such place. */
+bool linear_has_halves(const struct linear *l);
+enum status linear_backward_input(const struct linear_run *run, const struct linear *l, struct mat dy,
+				  struct mat dx, struct error *err);
+enum status linear_backward_trained(const struct linear_run *run, const struct linear *l, struct mat x,
+				    struct mat u, struct mat dy, struct error *err);
 bool linear_is_trained(const struct linear *l);
 /* Columns that what the map reads, and the gradient of what it makes, have behind their own; 0: not extended.
  */

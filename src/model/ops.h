@@ -118,9 +118,11 @@ struct ops {
 	 * of them are rows of kv [.., 2 kv_heads d]. */
 	enum status (*attention_cached)(struct back *, const struct attention *, struct mat q, struct mat kv,
 					int64_t begin, struct mat o, struct error *);
-	/* h = silu(gate) * up of gate_up [T, 2 ffn]; backward turns gate_up into its gradient. */
+	/* h = silu(gate) * up of gate_up [T, 2 ffn]; backward turns gate_up into its gradient and, where
+	 * `again`, dh into h: forward's, bit for bit. */
 	enum status (*swiglu)(struct back *, struct mat gate_up, struct mat h, struct error *);
-	enum status (*swiglu_bwd)(struct back *, struct mat dh, struct mat gate_up, struct error *);
+	enum status (*swiglu_bwd)(struct back *, struct mat dh, struct mat gate_up, bool again,
+				  struct error *);
 	/* loss[i] = -log softmax(logits[i])[target[row[i]]]; logits become the gradient times grad_scale;
 	 * with grad_scale 0 they are left as they are. */
 	enum status (*cross_entropy)(struct back *, struct mat logits, const int32_t *target,

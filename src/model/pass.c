@@ -27,9 +27,19 @@ struct field {
 	int64_t cols;
 	bool stat, cheap, full; /* of statistics' type; kept by these modes */
 };
+
+/* A map whose input is not kept as it was: x A' would be lost with it, and is kept by itself. Of the other
+ * maps FULL makes it again with the input. */
+static int64_t own_columns(const struct linear *l, enum recompute mode, bool input_kept, bool is_down)
+{
+	if (linear_tail(l) && (input_kept || mode == RECOMPUTE_NONE || (mode == RECOMPUTE_FULL && !is_down)))
+		return 0;
+	return l->adapters * l->rank;
+}
+
 enum { SAVED_FIELDS = sizeof(struct layer_saved) / sizeof(struct mat) };
 
-static void fields_of(const struct model *m, struct field out[SAVED_FIELDS])
+static void fields_of(const struct model *m, enum recompute mode, struct field out[SAVED_FIELDS])
 {
 	const struct shape *s = &m->shape;
 	const struct layer *l = m->layer;
@@ -43,12 +53,13 @@ static void fields_of(const struct model *m, struct field out[SAVED_FIELDS])
 	 .full = by_full},
 		LAYER_SAVED(X)
 #undef X
-#define U(map)                                                                                               \
+#define U(map, o, down)                                                                                      \
 	{.name = "u of " #map,                                                                               \
 	 .at = offsetof(struct layer_saved, u_##map),                                                        \
-	 .cols = linear_tail(&l->map) ? 0 : l->map.adapters * l->map.rank,                                   \
-	 .cheap = true},
-			U(qkv) U(o) U(gate_up) U(down)
+	 .cols = own_columns(&l->map, mode, o && mode == RECOMPUTE_CHEAP, down),                             \
+	 .cheap = true,                                                                                      \
+	 .full = down},
+			U(qkv, false, false) U(o, true, false) U(gate_up, false, false) U(down, false, true)
 #undef U
 	};
 
@@ -80,7 +91,7 @@ static int64_t tail_of(const struct model *m, size_t at)
 	return 0;
 }
 
-/* x A' of an extended map is the tail of what it reads. */
+/* x A' of an extended map is the tail of what it reads, where it has no place of its own. */
 static void place_tails(const struct model *m, struct layer_saved *s)
 {
 	const struct layer *l = m->layer;
@@ -96,7 +107,7 @@ static void place_tails(const struct model *m, struct layer_saved *s)
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		struct mat wide = *all[i].x;
 
-		if (!linear_tail(all[i].map))
+		if (!linear_tail(all[i].map) || all[i].u->rows)
 			continue;
 		wide.cols = wide.ld;
 		*all[i].u = mat_cols(&wide, all[i].x->cols, linear_tail(all[i].map));
@@ -116,7 +127,7 @@ static enum status place_saved(const struct pass *p, struct error *err)
 	struct saved *saved = p->saved;
 	enum status st = STATUS_OK;
 
-	fields_of(p->model, field);
+	fields_of(p->model, saved->mode, field);
 	for (int i = 0; !st && i < SAVED_FIELDS; i++) {
 		const struct field *f = &field[i];
 		bool kept = saved->mode == RECOMPUTE_NONE ||

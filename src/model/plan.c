@@ -153,9 +153,10 @@ static enum status plan_swiglu(struct back *back, struct mat gate_up, struct mat
 	return touch(back, &h, 3);
 }
 
-static enum status plan_swiglu_bwd(struct back *back, struct mat dh, struct mat gate_up, struct error *err)
+static enum status plan_swiglu_bwd(struct back *back, struct mat dh, struct mat gate_up, bool again,
+				   struct error *err)
 {
-	return touch(back, &dh, 5);
+	return touch(back, &dh, again ? 6 : 5);
 }
 
 static enum status plan_cross_entropy(struct back *back, struct mat logits, const int32_t *target,

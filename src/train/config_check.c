@@ -75,7 +75,7 @@ static bool recompute_contradicts(const struct config *c)
 		return true;
 	return config_given(c, "training", "recompute") &&
 	       config_given(c, "training", "gradient_checkpointing") &&
-	       t->recompute != CONFIG_RECOMPUTE_CHEAP &&
+	       t->recompute != CONFIG_RECOMPUTE_CHEAP && t->recompute != CONFIG_RECOMPUTE_AUTO &&
 	       t->gradient_checkpointing != (t->recompute == CONFIG_RECOMPUTE_FULL);
 }
 

@@ -6,7 +6,7 @@
 static const char *const schedules[] = {
 	"constant", "constant_with_warmup", "linear", "cosine", "onecycle", "wsd", NULL};
 static const char *const decays[] = {"linear", "cosine", "1-sqrt", NULL};
-static const char *const recomputes[] = {"none", "cheap", "full", NULL};
+static const char *const recomputes[] = {"none", "cheap", "full", "auto", NULL};
 static const char *const formats[] = {"auto", "chat", "glaive", "sharegpt", NULL};
 static const char *const long_rows[] = {"drop", "truncate", NULL};
 static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
@@ -92,8 +92,9 @@ static const struct opt training_rows[] = {
 	ROW(bf16, .help = "of the GPU's arithmetic; a CPU computes in float32 either way"),
 	ROW(fp16, .help = "refused: bf16 needs no loss scale"),
 	ROW(gradient_checkpointing, .help = "the same as recompute: full"),
-	ROW(recompute, .preset = "none", .choices = recomputes,
-	    .help = "activations made again in the backward pass: none, what is cheap, all of a layer"),
+	ROW(recompute, .preset = "auto", .choices = recomputes,
+	    .help = "activations made again in the backward pass: none, what is cheap, all of a layer; auto: "
+		    "the least of which the plan fits nine tenths of what is available"),
 	ROW(logging_steps, .preset = "1", .min = 1, .max = 1e12, .help = "steps from one line to the next"),
 	ROW(eval_steps, .preset = "0", .min = 0, .max = 1e12,
 	    .help = "steps from one evaluation to the next; 0: at the end"),
@@ -149,6 +150,11 @@ const struct config_section config_sections[] = {
 const size_t config_section_count = sizeof(config_sections) / sizeof(config_sections[0]);
 _Static_assert(sizeof(config_sections) / sizeof(config_sections[0]) == CONFIG_SECTIONS, "sections");
 _Static_assert(sizeof(training_rows) / sizeof(training_rows[0]) <= CONFIG_ROWS_MAX, "the longest one's rows");
+
+const char *config_recompute_name(uint32_t recompute)
+{
+	return recomputes[recompute];
+}
 
 size_t config_row(const struct opt_table *t, const char *name)
 {

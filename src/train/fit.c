@@ -88,12 +88,45 @@ static uint64_t find_batch(const struct config *c, const struct fit *f, uint64_t
 	return count ? sizes[largest(c, f, set_batch, sizes, count)] : 0;
 }
 
-void fit_micro_batch(struct config *c, const struct fit *f)
+static void set_recompute(struct config *c, enum config_recompute level)
 {
-	uint64_t rows = find_batch(c, f, BATCH_MAX + 1);
+	c->training.recompute = level;
+	c->training.gradient_checkpointing = level == CONFIG_RECOMPUTE_FULL;
+}
 
-	if (rows)
-		set_batch(c, rows);
+/* Of the configuration, at this level. */
+static bool find_level(struct config *c, const struct fit *f, enum config_recompute level, uint64_t room)
+{
+	struct config trial = *c;
+	uint64_t rows;
+
+	set_recompute(&trial, level);
+	if (trial.training.auto_find_batch_size) {
+		rows = find_batch(&trial, f, BATCH_MAX + 1);
+		if (rows)
+			set_batch(&trial, rows);
+	}
+	if (bytes_of(&trial, f) > room)
+		return false;
+	c->training = trial.training;
+	return true;
+}
+
+void fit_settle(struct config *c, const struct fit *f)
+{
+	const bool any = c->training.recompute == CONFIG_RECOMPUTE_AUTO;
+	const enum config_recompute first = any ? CONFIG_RECOMPUTE_NONE : c->training.recompute;
+	const enum config_recompute last = any ? CONFIG_RECOMPUTE_FULL : first;
+	enum config_recompute level = first;
+
+	if (!any && !c->training.auto_find_batch_size)
+		return;
+	while (level <= last && !find_level(c, f, level, fit_room(f)))
+		level++;
+	/* The last resort may fill all that there is; what does not fit at all is told as it was asked for.
+	 */
+	if (level > last && !find_level(c, f, last, f->available))
+		find_level(c, f, first, UINT64_MAX);
 	c->training.auto_find_batch_size = false;
 }
 

@@ -17,11 +17,13 @@ struct fit {
 uint64_t fit_room(const struct fit *f);
 
 /*
+ * What the configuration leaves to the plan, and nothing else; afterwards it says what was found.
  * training: auto_find_batch_size: the largest micro-batch whose plan fits the room, among those that divide
  * the step (per_device_train_batch_size x gradient_accumulation_steps, which stays); 1 where none fits.
- * Evaluation has no larger one. The setting itself is off afterwards: what was found is what it stood for.
+ * Evaluation has no larger one. recompute: auto: the least that fits the room, with the micro-batch found for
+ * it; all of a layer where that fits without the room's tenth; none where nothing fits.
  */
-void fit_micro_batch(struct config *c, const struct fit *f);
+void fit_settle(struct config *c, const struct fit *f);
 
 struct fit_knob {
 	char setting[160]; /* as it would stand in the configuration */

@@ -52,15 +52,15 @@ static json_t *as_json(const struct planning *p)
 	struct step_size size = stepper_size(&p->c);
 	double tokens = (double)size.tokens;
 	json_t *out = json_pack(
-		"{s:I, s:I, s:I, s:I, s:i, s:f, s:f, s:f, s:I, s:I, s:o, s:b, s:o}", "parameters",
+		"{s:I, s:I, s:I, s:I, s:s, s:i, s:f, s:f, s:f, s:I, s:I, s:o, s:b, s:o}", "parameters",
 		(json_int_t)shape_parameters(&p->w.shape), "trained", (json_int_t)s->model->params.length,
 		"micro_batch_tokens", (json_int_t)size.tokens, "step_tokens",
-		(json_int_t)(size.tokens * p->c.training.gradient_accumulation_steps), "threads",
-		s->back.threads, "forward_flop_per_token", s->forward.flop / tokens,
-		"backward_flop_per_token", s->backward.flop / tokens, "flop_per_token",
-		(s->forward.flop + s->backward.flop) / tokens, "memory_bytes", (json_int_t)p->memory.bytes,
-		"arena_bytes", (json_int_t)p->memory.arena_bytes, "memory", memory_json(&p->memory), "fits",
-		!too_large(p), "knobs", knobs_json(p));
+		(json_int_t)(size.tokens * p->c.training.gradient_accumulation_steps), "recompute",
+		config_recompute_name(p->c.training.recompute), "threads", s->back.threads,
+		"forward_flop_per_token", s->forward.flop / tokens, "backward_flop_per_token",
+		s->backward.flop / tokens, "flop_per_token", (s->forward.flop + s->backward.flop) / tokens,
+		"memory_bytes", (json_int_t)p->memory.bytes, "arena_bytes", (json_int_t)p->memory.arena_bytes,
+		"memory", memory_json(&p->memory), "fits", !too_large(p), "knobs", knobs_json(p));
 
 	if (p->fit.available)
 		json_object_set_new(out, "available_bytes", json_integer((json_int_t)p->fit.available));
@@ -122,9 +122,10 @@ static void as_text(struct text *out, const struct planning *p)
 
 	text_addf(out, "%lld of %lld parameters are trained\n", (long long)s->model->params.length,
 		  (long long)shape_parameters(&p->w.shape));
-	text_addf(out, "a micro-batch: %lld tokens at most, rows of %lld; %u of them a step\n\n",
+	text_addf(out,
+		  "a micro-batch: %lld tokens at most, rows of %lld; %u of them a step; recompute: %s\n\n",
 		  (long long)size.tokens, (long long)size.row_tokens,
-		  p->c.training.gradient_accumulation_steps);
+		  p->c.training.gradient_accumulation_steps, config_recompute_name(p->c.training.recompute));
 	add_memory(out, p);
 	text_add(out, "\nwork a token, where every token is a target\n");
 	add_line(out, "forward", s->forward.flop / tokens, "FLOP", "");
@@ -139,8 +140,8 @@ static enum status make_plan(struct planning *p, const struct config *c, uint64_
 	*p = (struct planning){.c = *c};
 	st = weights_open(&p->w, c->model.name_or_path, err);
 	p->fit = (struct fit){.shape = &p->w.shape, .threads = cpu_back_threads(), .available = available};
-	if (!st && c->training.auto_find_batch_size)
-		fit_micro_batch(&p->c, &p->fit);
+	if (!st)
+		fit_settle(&p->c, &p->fit);
 	if (!st)
 		st = stepper_plan(&p->s, &p->w.shape, &p->c, p->fit.threads, err);
 	if (!st)

@@ -16,6 +16,7 @@ static enum recompute recompute_of(const struct config_training *t)
 		[CONFIG_RECOMPUTE_NONE] = RECOMPUTE_NONE,
 		[CONFIG_RECOMPUTE_CHEAP] = RECOMPUTE_CHEAP,
 		[CONFIG_RECOMPUTE_FULL] = RECOMPUTE_FULL,
+		[CONFIG_RECOMPUTE_AUTO] = RECOMPUTE_NONE, /* not settled (train/fit.h): memory is no matter */
 	};
 
 	return t->gradient_checkpointing ? RECOMPUTE_FULL : modes[t->recompute];

@@ -53,16 +53,64 @@ static void the_largest_micro_batch_that_fits_is_found(void **state)
 		struct config c = b.c;
 
 		b.fit.available = planned(&b, divisors[i], 24 / divisors[i]) / 9 * 10 + 100;
-		fit_micro_batch(&c, &b.fit);
+		fit_settle(&c, &b.fit);
 		assert_int_equal(c.training.per_device_train_batch_size, divisors[i]);
 		assert_int_equal(c.training.gradient_accumulation_steps, 24 / divisors[i]);
 		assert_int_equal(c.training.per_device_eval_batch_size, divisors[i] < 2 ? divisors[i] : 2);
 		assert_false(c.training.auto_find_batch_size);
 	}
 	b.fit.available = 1000; /* nothing does: the least there is */
-	fit_micro_batch(&b.c, &b.fit);
+	fit_settle(&b.c, &b.fit);
 	assert_int_equal(b.c.training.per_device_train_batch_size, 1);
 	assert_int_equal(b.c.training.gradient_accumulation_steps, 24);
+	config_release(&b.c);
+}
+
+/* The least recomputation that fits, each where the one before it does not; the last one without the room's
+ * tenth too; and none where nothing fits, so that the message tells of the settings to turn. */
+static void the_least_recomputation_that_fits_is_found(void **state)
+{
+	static const enum config_recompute levels[] = {CONFIG_RECOMPUTE_NONE, CONFIG_RECOMPUTE_CHEAP,
+						       CONFIG_RECOMPUTE_FULL};
+	uint64_t bytes[3];
+	struct config c;
+	struct bed b;
+
+	(void)state;
+	make(&b, "lora: {r: 4}", "recompute: auto");
+	assert_int_equal(b.c.training.recompute, CONFIG_RECOMPUTE_AUTO);
+	for (int i = 0; i < 3; i++) {
+		b.c.training.recompute = levels[i];
+		bytes[i] = planned(&b, 8, 1);
+		assert_true(!i || bytes[i] < bytes[i - 1]);
+	}
+	b.c.training.recompute = CONFIG_RECOMPUTE_AUTO;
+	b.c.training.per_device_train_batch_size = 8;
+	b.c.training.gradient_accumulation_steps = 1;
+	for (int i = 0; i < 3; i++) {
+		c = b.c;
+		b.fit.available = bytes[i] / 9 * 10 + 100;
+		fit_settle(&c, &b.fit);
+		assert_int_equal(c.training.recompute, levels[i]);
+		assert_int_equal(c.training.gradient_checkpointing, i == 2);
+		assert_int_equal(c.training.per_device_train_batch_size, 8);
+	}
+	c = b.c;
+	b.fit.available = bytes[2];
+	fit_settle(&c, &b.fit);
+	assert_int_equal(c.training.recompute, CONFIG_RECOMPUTE_FULL);
+	c = b.c;
+	b.fit.available = bytes[2] - 1;
+	fit_settle(&c, &b.fit);
+	assert_int_equal(c.training.recompute, CONFIG_RECOMPUTE_NONE);
+	c = b.c;
+	b.fit.available = 0; /* not known */
+	fit_settle(&c, &b.fit);
+	assert_int_equal(c.training.recompute, CONFIG_RECOMPUTE_NONE);
+	c.training.recompute = CONFIG_RECOMPUTE_CHEAP; /* as stated, whatever fits */
+	b.fit.available = 1000;
+	fit_settle(&c, &b.fit);
+	assert_int_equal(c.training.recompute, CONFIG_RECOMPUTE_CHEAP);
 	config_release(&b.c);
 }
 
@@ -206,6 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_largest_micro_batch_that_fits_is_found),
+		cmocka_unit_test(the_least_recomputation_that_fits_is_found),
 		cmocka_unit_test(evaluation_is_planned_forward_alone),
 		cmocka_unit_test(too_little_memory_names_what_to_turn),
 		cmocka_unit_test(a_large_evaluation_is_what_is_named),

@@ -171,11 +171,16 @@ static enum status gpu_swiglu(struct back *back, struct mat gate_up, struct mat 
 	return gpu_over(back, GPU_KERNEL_SWIGLU, h.rows, h.cols, &args, err);
 }
 
-static enum status gpu_swiglu_bwd(struct back *back, struct mat dh, struct mat gate_up, struct error *err)
+static enum status gpu_swiglu_bwd(struct back *back, struct mat dh, struct mat gate_up, bool again,
+				  struct error *err)
 {
-	const struct train_swiglu_args args = swiglu_args(gate_up, dh);
+	struct train_swiglu_args args = swiglu_args(gate_up, dh);
 
-	cost_touch(back, &dh, 5);
+	if (again) {
+		args.h_again = args.h;
+		args.ld_h_again = args.ld_h;
+	}
+	cost_touch(back, &dh, again ? 6 : 5);
 	return gpu_over(back, GPU_KERNEL_SWIGLU_BWD, dh.rows, dh.cols, &args, err);
 }
 
