@@ -54,6 +54,23 @@ ok "with the nearest" says "did you mean 'd0'" err
 ok "without a GPU the table's six shapes stay in the plan, for each engine" says '^18 cases: 18 skip' out
 ok "each with its reason" says '"cause":"no_hardware"' none/journal.jsonl
 
+# A build without kernels (no nvcc) on a machine with a GPU: unknown, and why; cuDNN alone needs none of them.
+if "$assay" list kernels --json | grep -q '"name"'; then
+	n=$((n + 2))
+	echo "ok $((n - 1)) - our kernels are missing # SKIP this build has them"
+	echo "ok $n - so are those of block lists # SKIP this build has them"
+else
+	missing() { # ENGINE FILE WORDS
+		rm -rf missing
+		ASSAY_LIB_NVML=$fakes/libnvidia-ml.so.1 ASSAY_LIB_CUDA=$fakes/libcuda.so.1 FAKE_NVML_FILE=$root/tests/fake/h100.json "$assay" probe attention \
+			--engine "$1" --target gpu batch=1 heads=2 seq=128 ${3-} --out missing > out 2> err
+		[ $? = 2 ] && says "unknown.*attention" out && tr -s ' \n' ' ' < out | grep -q "this program was built without the kernels of $2.cu (no nvcc at build time)" &&
+			says '"cause":"library_missing"' missing/journal.jsonl
+	}
+	ok "our kernels are missing" missing own attention_sm90
+	ok "so are those of block lists" missing sparse 'attention_[a-z0-9_]*' pattern=random
+fi
+
 # The preset on a GPU that is not there.
 FAKE_NVML_FILE="$root/tests/fake/h100.json" "$assay" probe attention --preset d0 --engine cudnn heads=1,2 batch=1 --plan > out 2> err
 ok "what is given beside a preset goes first" sh -c 'grep -q "attention engine=cudnn batch=1 .* heads=2 " out && ! grep -q "heads=96" out'
