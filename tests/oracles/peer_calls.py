@@ -12,6 +12,7 @@ that can be read: none before, 90 % after; names and accepted calls within five 
 Exits 1 where one is missed.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import random
@@ -111,23 +112,21 @@ def judged(a, answers):
     return made
 
 
-def ours(a):
-    out = {}
-    if a.before and a.generator == "assay":
-        out["before"] = generate(a, None, a.before, os.path.join(a.out, "before.jsonl"))
-    made, adapter = train(a, "ours", a.steps, a.rate)
-    out.update(made)
-    if a.held and a.generator == "assay":
-        out["generated"] = generate(a, adapter, a.held, os.path.join(a.out, "assay.jsonl"))
-        out["answers"] = judged(a, os.path.join(a.out, "assay.jsonl"))
-    return out, adapter
+def before(a):
+    return generate(a, None, a.before, os.path.join(a.out, "before.jsonl"))
 
 
-def theirs(a, init, adapter, mine):
-    """And what transformers says with our adapter, where it is the one that generates."""
+def answers_of(a, adapter):
+    """What ours says with its adapter, and the judgement of it."""
+    out = os.path.join(a.out, "assay.jsonl")
+    return {"generated": generate(a, adapter, a.held, out), "answers": judged(a, out)}
+
+
+def theirs(a, init, adapter):
+    """What PEFT comes to; and what transformers says with our adapter, where it is the one that generates."""
     files = kept(a)
     work = {"name": "calls", "kept": files[lines_of(a.train)], "held": files[lines_of(a.held_rows)], "batch": a.batch, "length": a.length,
-            "warm": 1, "steps": a.steps - 1, "rank": a.rank, "alpha": 2 * a.rank, "liger": False, "adapters": "as-it-comes", "curve": True,
+            "steps": a.steps, "rank": a.rank, "alpha": 2 * a.rank, "liger": False, "adapters": "as-it-comes",
             "init": init, "schedule": {"rate": a.rate, "warmup": WARMUP, "steps": a.steps}}
     if a.held:
         work.update(answers=os.path.join(a.out, "peft.jsonl"), held_count=a.held, tokens=a.tokens)
@@ -143,13 +142,38 @@ def theirs(a, init, adapter, mine):
     made = told["work"]
     out = {"losses": made["losses"], "eval_losses": [made["eval_loss_first"], made["eval_loss"]], "tokens_per_s": made["tokens_per_s"],
            "about": told["about"]}
+    mine = {}
     if a.held:
         out["generated"], out["answers"] = made["answers"], judged(a, work["answers"])
     if "also" in made:
         mine["generated"], mine["answers"] = {**made["also"], "by": "transformers"}, judged(a, work["also"]["answers"])
     if "before" in made:
         mine["before"] = judged(a, work["before"])
-    return out
+    return out, mine
+
+
+def both(a):
+    """The two sides. Nothing here is timed, so that what does not wait for another runs beside it."""
+    result, adapter = {}, None
+    with concurrent.futures.ThreadPoolExecutor() as beside:
+        started = {}
+        if a.side != "peer" and a.before and a.generator == "assay":
+            started["before"] = beside.submit(before, a)
+        init = train(a, "begin", 1, 1e-12)[1] if a.side != "assay" else None
+        if a.side != "peer":
+            result["assay"], adapter = train(a, "ours", a.steps, a.rate)
+        elif len(kept(a)) < 2:  # ours would have kept the held-out rows
+            train(a, "keep", 2, 1e-12)
+        if adapter and a.held and a.generator == "assay":
+            started["answers"] = beside.submit(answers_of, a, adapter)
+        if a.side != "assay":
+            result["peer"], mine = theirs(a, init, adapter)
+            result.get("assay", {}).update(mine)
+        if "before" in started:
+            result["assay"]["before"] = started["before"].result()
+        if "answers" in started:
+            result["assay"].update(started["answers"].result())
+    return result
 
 
 def means(losses):
@@ -193,14 +217,7 @@ def main():
     a.train, a.held_rows = os.path.join(a.work, "train.jsonl"), os.path.join(a.work, "held.jsonl")
     rows(a)
     result = {"what": "function calls by LoRA beside PEFT", **{k: getattr(a, k) for k in ("steps", "batch", "rank", "rate", "length", "device")}}
-    adapter = None
-    if a.side != "peer":
-        result["assay"], adapter = ours(a)
-    if a.side != "assay":
-        _, init = train(a, "begin", 1, 1e-12)
-        if a.side == "peer" and len(kept(a)) < 2:  # ours would have kept the held-out rows
-            train(a, "keep", 2, 1e-12)
-        result["peer"] = theirs(a, init, adapter, result.get("assay"))
+    result.update(both(a))
     made = list(checks(a, result.get("assay"), result.get("peer")))
     result["checks"] = [{"what": what, "figure": figure, "met": met} for what, figure, met in made]
     with open(os.path.join(a.out, "calls.json"), "w") as f:

@@ -2,26 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fine-tuning on one GPU by transformers, PEFT and Liger's kernels: what `assay train` is timed beside. BF16 weights and adapters, LoRA on
 the seven linears, fused AdamW, clipping.
-usage: peer_train_gpu.py MODEL WORK.json...
-MODEL: a folder of Hugging Face's; where it has a config.json alone, random weights of that shape. Each WORK file is one piece of work, done in order by the one process, with these keys:
+usage: peer_train_gpu.py MODEL WORK.json              the whole of one work
+       peer_train_gpu.py --turns MODEL WORK.json...   one model; each line on stdin is an order, whose answer is a line:
+         {"work": NAME, "packing": .., "warm": N, "steps": N}  goes on with that work: N steps left out of the figures, and N that count
+         {"release": true}                         memory that no tensor needs goes back to the device
+       Between orders it waits and keeps what it holds; it ends with stdin. Nothing is loaded before the first order.
+MODEL: a folder of Hugging Face's; where it has a config.json alone, random weights of that shape. A WORK file has these keys:
   kept, batch, length  rows that assay kept as ids (data: cache_dir), rows or packs a step, tokens of one at most; longer rows are cut
   packing     none: a row a place, padded to the longest; padded: as many rows of like length as batch x length tokens hold;
               positions: packs, rows end to end, attention kept apart by positions (PyTorch's sdpa under a mask); flex: the same by FlexAttention
   recompute   none or full
-  warm, steps left out of the figures, and counted
   rank, alpha, liger (default true), adapters: bf16 or as-it-comes (FP32)
-  curve       true: rows in the file's order, no row again; each step's loss is told. Beside it:
+  Of a work that is done whole: steps, rows in the file's order, no row again; each step's loss is told. Beside it:
     init        an adapter's folder to begin with; schedule: {rate, warmup, steps} of a cosine
     held        kept rows to evaluate on at begin and end; answers: a file that gets a greedy answer to each of the first held_count of them,
                 tokens: of one at most; before: a file for answers of the model as it was, to before_count rows
     also        {adapter, answers}: another adapter over the same model, which answers the same rows
-Prints a JSON object a line: {"about"}, then for each work tokens/s without padding, memory, the steps' seconds and those from start to the
-first step; on stderr what it is about.
+Prints a JSON object a line: {"about"}, then {"turn"} or {"work"}; on stderr what it is about.
 Needs torch, transformers, peft and liger_kernel on a machine with a GPU; exits 77 where one is missing.
 """
 import functools
 import gc
 import glob
+import itertools
 import json
 import math
 import os
@@ -42,6 +45,7 @@ except ImportError as missing:
 from peer_train import UNTRAINED, kept_rows
 
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+ANSWERED = 176  # rows that are answered at once
 IMPORTED = time.monotonic()
 
 
@@ -99,29 +103,24 @@ def like_lengths(rows, room):
     return out + [batch]
 
 
-def batches(work):
-    rows = list(kept_rows(work["kept"], work["length"], not work.get("curve")))
-    rows = [row for _, row in rows]
-    count, packing = work["warm"] + work["steps"], work.get("packing", "none")
+def groups_of(work):
+    """The rows of each step, and what makes a batch of them."""
+    rows = [row for _, row in kept_rows(work["kept"], work["length"], not work.get("held"))]
+    packing = work.get("packing", "none")
     if packing == "none":
-        groups = [rows[i:i + work["batch"]] for i in range(0, len(rows) - work["batch"] + 1, work["batch"])]
-        make = padded
-    elif packing == "padded":
-        groups, make = like_lengths(rows, work["batch"] * work["length"]), padded
+        return [rows[i:i + work["batch"]] for i in range(0, len(rows) - work["batch"] + 1, work["batch"])], padded
+    if packing == "padded":
+        groups = like_lengths(rows, work["batch"] * work["length"])
         spread = torch.randperm(len(groups), generator=torch.Generator().manual_seed(1)).tolist()
-        groups = [groups[i] for i in spread]
-    else:
-        packs = first_fit(rows, work["length"])
-        spread = torch.randperm(len(packs), generator=torch.Generator().manual_seed(1)).tolist()
-        groups = [[packs[i] for i in spread[at:at + work["batch"]]] for at in range(0, len(packs) - work["batch"] + 1, work["batch"])]
-        make = functools.partial(packed, size=work["length"])
-    if work.get("curve") and len(groups) < count:
-        sys.exit(f"peer_train_gpu: {work['kept']} has rows for {len(groups)} steps, not {count}")
-    return [make(groups[i % len(groups)]) for i in range(count)]
+        return [groups[i] for i in spread], padded
+    packs = first_fit(rows, work["length"])
+    spread = torch.randperm(len(packs), generator=torch.Generator().manual_seed(1)).tolist()
+    groups = [[packs[i] for i in spread[at:at + work["batch"]]] for at in range(0, len(packs) - work["batch"] + 1, work["batch"])]
+    return groups, functools.partial(packed, size=work["length"])
 
 
 def load(path, work):
-    kind = {"dtype": torch.bfloat16, "attn_implementation": "flex_attention" if work.get("packing") == "flex" else "sdpa"}
+    kind = {"dtype": torch.bfloat16, "attn_implementation": "sdpa"}
     if work.get("liger", True):
         family = transformers.AutoConfig.from_pretrained(path).model_type
         getattr(liger, f"apply_liger_kernel_to_{family}")()
@@ -152,33 +151,7 @@ def step(model, batch, trained, optimiser):
 
 
 def scheduled(optimiser, schedule):
-    if not schedule:
-        return None
     return transformers.get_cosine_schedule_with_warmup(optimiser, schedule["warmup"], schedule["steps"])
-
-
-def timed(model, work, made):
-    trained = [p for p in model.parameters() if p.requires_grad]
-    schedule = work.get("schedule")
-    optimiser = torch.optim.AdamW(trained, lr=schedule["rate"] if schedule else 1e-4, weight_decay=0.0, fused=True)
-    rates, losses, marks, first_s = scheduled(optimiser, schedule), [], [], 0.0
-    for i, (batch, _) in enumerate(made):
-        losses.append(step(model, batch, trained, optimiser))
-        if rates:
-            rates.step()
-        if i == 0:
-            torch.cuda.synchronize()
-            first_s = time.monotonic() - BEGUN
-            tell("first step")
-        if i + 1 >= work["warm"]:
-            if i + 1 == work["warm"]:
-                torch.cuda.synchronize()
-                begun = time.monotonic()
-            marks.append(torch.cuda.Event(enable_timing=True))
-            marks[-1].record()
-    torch.cuda.synchronize()
-    seconds = time.monotonic() - begun
-    return seconds, first_s, [a.elapsed_time(b) / 1e3 for a, b in zip(marks, marks[1:])], [x.item() for x in losses]
 
 
 def evaluate(model, work):
@@ -205,8 +178,8 @@ def answer(model, work, path, answers, count):
     model.config.use_cache = True
     begun, made = time.monotonic(), 0
     with open(answers, "w") as out, torch.no_grad():
-        for at in range(0, len(rows), 32):
-            prompts = [(i, ids[:next(k for k, label in enumerate(labels) if label != UNTRAINED)]) for i, (ids, labels) in rows[at:at + 32]]
+        for at in range(0, len(rows), ANSWERED):
+            prompts = [(i, ids[:next(k for k, label in enumerate(labels) if label != UNTRAINED)]) for i, (ids, labels) in rows[at:at + ANSWERED]]
             longest = max(len(p) for _, p in prompts)
             ids = torch.tensor([[end] * (longest - len(p)) + p for _, p in prompts]).cuda()
             mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for _, p in prompts]).cuda()
@@ -220,73 +193,159 @@ def answer(model, work, path, answers, count):
     return {"rows": len(rows), "tokens": made, "seconds": time.monotonic() - begun}
 
 
-def run(path, work, model):
-    made = batches(work)
-    tell(f"{work.get('name')} {work.get('packing', '')}: {len(made)} batches")
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    out = {"name": work.get("name", ""), "work": {k: v for k, v in work.items() if k not in ("kept", "held")}}
+def recompute(model, work):
     if work.get("recompute") == "full":
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     else:
         model.gradient_checkpointing_disable()
-    model.train()
-    if work.get("held"):
-        out["eval_loss_first"] = evaluate(model, work)
+
+
+class Turns:
+    """Works over one model and one optimiser, each going on where its last turn ended."""
+
+    def __init__(self, path, works):
+        self.path, self.works, self.feeds, self.model = path, works, {}, None
+
+    def begin(self):
+        self.model = load(self.path, self.works[0])
+        self.trained = [p for p in self.model.parameters() if p.requires_grad]
+        self.optimiser = torch.optim.AdamW(self.trained, lr=1e-4, weight_decay=0.0, fused=True)
+        tell("model is there")
+
+    def batches(self, work, count):
+        key = (work["name"], work["packing"])
+        if key not in self.feeds:
+            groups, make = groups_of(work)
+            self.feeds[key] = (itertools.cycle(groups), make)
+            tell(f"{work['name']} {work['packing']}: {len(groups)} batches")
+        groups, make = self.feeds[key]
+        return [make(group) for group in itertools.islice(groups, count)]
+
+    def timed(self, made, warm):
+        losses, marks, begun, first_s = [], [], time.monotonic(), 0.0
+        for i, (batch, _) in enumerate(made):
+            if i == warm:
+                torch.cuda.synchronize()
+                begun = time.monotonic()
+                marks.append(torch.cuda.Event(enable_timing=True))
+                marks[-1].record()
+            losses.append(step(self.model, batch, self.trained, self.optimiser))
+            if i == 0:
+                torch.cuda.synchronize()
+                first_s = time.monotonic() - BEGUN
+            if i >= warm:
+                marks.append(torch.cuda.Event(enable_timing=True))
+                marks[-1].record()
+        torch.cuda.synchronize()
+        seconds = time.monotonic() - begun
+        return seconds, first_s, [a.elapsed_time(b) / 1e3 for a, b in zip(marks, marks[1:])], [x.item() for x in losses]
+
+    def turn(self, order):
+        if not self.model:
+            self.begin()
+        work = next(w for w in self.works if w["name"] == order["work"] and w["packing"] == order.get("packing", "none"))
+        made = self.batches(work, order["warm"] + order["steps"])
+        recompute(self.model, work)
+        self.model.get_base_model().set_attn_implementation("flex_attention" if work["packing"] == "flex" else "sdpa")
+        self.model.train()
+        torch.cuda.reset_peak_memory_stats()
+        retries = torch.cuda.memory_stats().get("num_alloc_retries", 0)
+        try:
+            seconds, first_s, each, losses = self.timed(made, order["warm"])
+        except torch.OutOfMemoryError as why:
+            self.optimiser.zero_grad(set_to_none=True)
+            return {"out_of_memory": str(why)[:200]}
+        except Exception as why:  # a packing that this machine's libraries cannot do costs that packing
+            self.optimiser.zero_grad(set_to_none=True)
+            return {"failed": f"{type(why).__name__}: {why}"[:300]}
+        counted, (free, total) = made[order["warm"]:], torch.cuda.mem_get_info()
+        tokens = sum(n for _, n in counted)
+        return {"packing": work["packing"], "steps": len(counted), "tokens": tokens, "places": sum(b["input_ids"].numel() for b, _ in counted),
+                "seconds": seconds, "tokens_per_s": tokens / seconds, "step_s": each, "first_step_s": first_s, "loss_first": losses[0],
+                "loss": losses[-1], "allocated_bytes": torch.cuda.max_memory_allocated(), "reserved_bytes": torch.cuda.max_memory_reserved(),
+                "used_bytes": total - free, "retries": torch.cuda.memory_stats().get("num_alloc_retries", 0) - retries,
+                "trained": sum(p.numel() for p in self.trained)}
+
+    def obey(self, order):
+        if order.get("release"):
+            out = {"released": True}
+        else:
+            out = self.turn(order)
+        if "tokens_per_s" not in out:
+            gc.collect()
+            torch.cuda.empty_cache()
+        print(json.dumps({"turn": out}), flush=True)
+
+
+def curve(model, work):
+    """Each step's loss, and the tokens a second from the second step on."""
+    groups, make = groups_of(work)
+    if len(groups) < work["steps"]:
+        sys.exit(f"peer_train_gpu: {work['kept']} has rows for {len(groups)} steps, not {work['steps']}")
+    made = [make(group) for group in groups[:work["steps"]]]
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimiser = torch.optim.AdamW(trained, lr=work["schedule"]["rate"], weight_decay=0.0, fused=True)
+    rates, losses, begun = scheduled(optimiser, work["schedule"]), [], time.monotonic()
+    for i, (batch, _) in enumerate(made):
+        losses.append(step(model, batch, trained, optimiser))
+        rates.step()
+        if i == 0:
+            torch.cuda.synchronize()
+            begun = time.monotonic()
+    torch.cuda.synchronize()
+    seconds = time.monotonic() - begun
+    losses = [x.item() for x in losses]
+    if any(math.isnan(x) for x in losses):
+        sys.exit("peer_train_gpu: a loss is no number")
+    return {"losses": losses, "tokens_per_s": sum(n for _, n in made[1:]) / seconds, "trained": sum(p.numel() for p in trained)}
+
+
+def whole(path, work):
+    model = load(path, work)
+    tell("model is there")
+    recompute(model, work)
+    out = {"name": work["name"], "eval_loss_first": evaluate(model, work)}
     if work.get("before"):
         out["before"] = answer(model, work, path, work["before"], work["before_count"])
-        model.train()
-    try:
-        seconds, first_s, each, losses = timed(model, work, made)
-    except torch.OutOfMemoryError as why:
-        return {**out, "out_of_memory": str(why)[:200]}
-    counted = made[work["warm"]:]
-    free, total = torch.cuda.mem_get_info()
-    out.update(tokens=sum(n for _, n in counted), places=sum(b["input_ids"].numel() for b, _ in counted), seconds=seconds,
-               tokens_per_s=sum(n for _, n in counted) / seconds, step_s=each, first_step_s=first_s, loss_first=losses[0], loss=losses[-1],
-               allocated_bytes=torch.cuda.max_memory_allocated(), reserved_bytes=torch.cuda.max_memory_reserved(), device_bytes=total - free)
-    if work.get("curve"):
-        out["losses"] = losses
-    if work.get("held"):
-        out["eval_loss"] = evaluate(model, work)
+    model.train()
+    out.update(curve(model, work))
+    tell("trained")
+    out["eval_loss"] = evaluate(model, work)
     if work.get("answers"):
         out["answers"] = answer(model, work, path, work["answers"], work["held_count"])
     if work.get("also"):
         peft.set_peft_model_state_dict(model, peft.utils.load_peft_weights(work["also"]["adapter"], device="cuda"))
         out["also"] = answer(model, work, path, work["also"]["answers"], work["held_count"])
-    return out
+    print(json.dumps({"work": out}), flush=True)
+
+
+def tell_about():
+    """Not before the first order: this opens the device."""
+    about = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "transformers": transformers.__version__,
+             "peft": peft.__version__, "import_s": IMPORTED - BEGUN}
+    print(json.dumps({"about": about}), flush=True)
 
 
 def main():
-    if len(sys.argv) < 3:
+    turns, words = "--turns" in sys.argv, [w for w in sys.argv[1:] if w != "--turns"]
+    if len(words) < 2 or (not turns and len(words) > 2):
         sys.exit(__doc__)
     if not torch.cuda.is_available():
         print("peer_train_gpu: no GPU here", file=sys.stderr)
         sys.exit(77)
     torch.manual_seed(1)
     works = []
-    for path in sys.argv[2:]:
+    for path in words[1:]:
         with open(path) as f:
             works.append(json.load(f))
-    about = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "transformers": transformers.__version__,
-             "peft": peft.__version__, "import_s": IMPORTED - BEGUN}
-    print(json.dumps({"about": about}), flush=True)
-    model, of = None, None
-    for work in works:
-        wanted = (work.get("packing") == "flex", work["rank"], work.get("adapters"), work.get("init"))
-        if wanted != of:
-            model = None
-            gc.collect()
-            torch.cuda.empty_cache()
-            model, of = load(sys.argv[1], work), wanted
-            tell("model is there")
-        made = run(sys.argv[1], work, model)
-        if any(math.isnan(x) for x in made.get("losses", [])):
-            sys.exit("peer_train_gpu: a loss is no number")
-        made["trained"] = sum(p.numel() for p in model.parameters() if p.requires_grad)
-        print(json.dumps({"work": made}), flush=True)
-        tell(f"{made['name']} {work.get('packing', '')} done")
-        gc.collect()
+    if not turns:
+        tell_about()
+        return whole(words[0], works[0])
+    run = Turns(words[0], works)
+    for line in sys.stdin:
+        if not run.model:
+            tell_about()
+        run.obey(json.loads(line))
 
 
 if __name__ == "__main__":
