@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,18 +42,22 @@ enum status program_start(struct program *t, const char *const *command, const c
 	sigset_t set;
 	enum status st;
 
-	*t = (struct program){.signals = -1};
+	*t = (struct program){.signals = -1, .end = -1};
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
 		sigaddset(&set, passed[i]);
 	sigprocmask(SIG_BLOCK, &set, &t->before); /* before it starts: none is lost */
 	t->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	st = process_start(&t->process, &spec, err);
-	if (st)
+	if (st) {
 		program_release(t);
-	else
-		give_terminal(t);
-	return st;
+		return st;
+	}
+#ifdef SYS_pidfd_open
+	t->end = (int)syscall(SYS_pidfd_open, t->process.pid, 0);
+#endif
+	give_terminal(t);
+	return STATUS_OK;
 }
 
 /* INT, QUIT and HUP go to all of its group, as a terminal sends them; the others to itself alone. */
@@ -97,12 +102,16 @@ static bool has_ended(struct program *t)
 
 bool program_wait(struct program *t, int also, int wait_ms)
 {
-	/* There is no descriptor of its end before Linux 5.3: short steps. */
-	while (!t->process.ended && !has_ended(t)) {
-		struct pollfd in[2] = {{.fd = t->signals, .events = POLLIN}, {.fd = also, .events = POLLIN}};
-		int step = wait_ms < STEP_MS ? wait_ms : STEP_MS;
+	/* Short steps where no descriptor tells its end, and where Ctrl-Z may stop it, which none tells. */
+	bool short_steps = t->end < 0 || t->terminal;
 
-		if (poll(in, 2, step) > 0) {
+	while (!t->process.ended && !has_ended(t)) {
+		struct pollfd in[3] = {{.fd = t->signals, .events = POLLIN},
+				       {.fd = also, .events = POLLIN},
+				       {.fd = t->end, .events = POLLIN}};
+		int step = short_steps && wait_ms > STEP_MS ? STEP_MS : wait_ms;
+
+		if (poll(in, 3, step) > 0) {
 			pass_signals(t);
 			if (in[1].revents)
 				return has_ended(t);
@@ -122,7 +131,9 @@ void program_release(struct program *t)
 		close(t->signals);
 		sigprocmask(SIG_SETMASK, &t->before, NULL);
 	}
-	t->signals = -1;
+	if (t->end >= 0)
+		close(t->end);
+	t->signals = t->end = -1;
 }
 
 int program_code(const struct program *t)

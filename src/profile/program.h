@@ -9,6 +9,7 @@
 struct program {
 	struct process process;
 	int signals;	  /* signalfd: what we were sent and pass on; -1: none */
+	int end;	  /* pidfd: readable when it has ended; -1: none (before Linux 5.3) */
 	sigset_t before;  /* our mask until then */
 	bool terminal;	  /* the terminal is its, as a job in the foreground */
 	bool told_to_end; /* INT, TERM, HUP or QUIT was passed on */
