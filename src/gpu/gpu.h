@@ -124,7 +124,8 @@ void gpu_graph_destroy(struct gpu_graph **g);
 
 /*
  * Held clock: a stamp kernel writes (SM id, clock64, globaltimer) on every SM. Enqueue one before and one
- * after the window, wait, then read: f = cycles / ns on each SM. METHODS "The held clock".
+ * after the window, wait, then read: f = cycles / ns on each SM. METHODS "The held clock". UNAVAILABLE: other
+ * work has most SMs, so the clock is not known; that is no fault of what was timed.
  */
 struct gpu_stamps;
 struct gpu_clock {

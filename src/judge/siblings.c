@@ -30,9 +30,10 @@ double siblings_deviation(const double *x, size_t count, size_t i, double *limit
 
 struct group {
 	struct subject subject[GROUP_MAX];
-	size_t index[GROUP_MAX]; /* of the case */
-	double figure[GROUP_MAX];
+	size_t index[GROUP_MAX];  /* of the case */
+	double figure[GROUP_MAX]; /* rate or time; at_clock: rate over the held clock */
 	size_t count;
+	bool at_clock;
 };
 
 static bool alike(const struct subject *a, const struct subject *b)
@@ -54,6 +55,28 @@ static bool fit(const struct subject *s)
 	return s->gpu_count == 1 && sound(s);
 }
 
+/* A burst of compute, over its clock; 0: none, or its clock is not known. */
+static double held_rate(const struct subject *s)
+{
+	double hz;
+
+	return !strcmp(s->phase_name, "burst") && !strncmp(s->c->limit, "compute.", 8) &&
+			       record_number(s->phase, "clock_hz", &hz) && hz > 0
+		       ? s->figure / hz
+		       : 0;
+}
+
+static void at_clock(struct group *g)
+{
+	double held[GROUP_MAX];
+
+	for (size_t i = 0; i < g->count; i++)
+		if (!((held[i] = held_rate(&g->subject[i])) > 0))
+			return;
+	memcpy(g->figure, held, g->count * sizeof(held[0]));
+	g->at_clock = true;
+}
+
 /* First measurements of different targets; repeats are looked up apart. */
 static void group_fill(struct group *g, const struct judge_context *ctx, const struct subject *lead)
 {
@@ -62,6 +85,7 @@ static void group_fill(struct group *g, const struct judge_context *ctx, const s
 	size_t i, j;
 
 	g->count = 0;
+	g->at_clock = false;
 	for (i = 0; i < r->case_count && g->count < GROUP_MAX; i++) {
 		if (strcmp(r->cases[i].key,
 			   lead->c->key)) /* before all that a subject costs: nodes have many */
@@ -77,10 +101,11 @@ static void group_fill(struct group *g, const struct judge_context *ctx, const s
 		g->index[g->count] = i;
 		g->figure[g->count++] = s.figure;
 	}
+	at_clock(g);
 }
 
-bool siblings_seen_again(const struct judge_context *ctx, const struct subject *s, double median,
-			 double limit, bool slower)
+static bool seen_again(const struct judge_context *ctx, const struct subject *s, double median, double limit,
+		       bool slower, bool at_clock)
 {
 	const struct record *r = ctx->record;
 	struct subject other;
@@ -88,16 +113,24 @@ bool siblings_seen_again(const struct judge_context *ctx, const struct subject *
 
 	for (i = 0; i < r->case_count; i++) {
 		const struct record_case *c = &r->cases[i];
+		double x;
 
 		if (c == s->c || strcmp(c->where, s->c->where) || strcmp(c->key, s->c->key))
 			continue;
 		subject_of(&other, ctx, c);
 		if (!sound(&other))
 			continue;
-		if (slower ? other.figure < median * (1 - limit) : other.figure > median * (1 + limit))
+		x = at_clock ? held_rate(&other) : other.figure;
+		if (slower ? x > 0 && x < median * (1 - limit) : x > median * (1 + limit))
 			return true;
 	}
 	return false;
+}
+
+bool siblings_seen_again(const struct judge_context *ctx, const struct subject *s, double median,
+			 double limit, bool slower)
+{
+	return seen_again(ctx, s, median, limit, slower, false);
 }
 
 static double hotter_by(const struct group *g, size_t i)
@@ -131,10 +164,14 @@ static void judge_one(struct judgement *out, const struct judge_context *ctx, co
 	const struct subject *s = &g->subject[i];
 	double limit, off = siblings_deviation(g->figure, g->count, i, &limit), reasons = 0,
 		      hotter = hotter_by(g, i);
-	double median = s->figure / (1 + off);
-	bool rate = strcmp(s->unit, "ns") != 0, worse = rate ? off < -limit : off > limit, hot;
+	double median = g->figure[i] / (1 + off), fails;
+	bool rate = strcmp(s->unit, "ns") != 0, worse, hot;
 	enum verdict verdict;
 	char heat[48] = "";
+
+	fails = rate ? SIBLINGS_FAIL : SIBLINGS_LATENCY_FAIL;
+	limit = fmax(limit, rate ? SIBLINGS_FLAG : SIBLINGS_LATENCY_FLAG);
+	worse = rate ? off < -limit : off > limit;
 
 	if (!worse) {
 		siblings_pass(out, s, off, g->count - 1);
@@ -144,12 +181,12 @@ static void judge_one(struct judgement *out, const struct judge_context *ctx, co
 	if (hotter >= 1)
 		snprintf(heat, sizeof(heat), "; hotter by %.0f C", hotter);
 	out->judged_by = JUDGED_SIBLINGS;
-	verdict = fabs(off) > SIBLINGS_FAIL || hot || siblings_seen_again(ctx, s, median, limit, rate)
+	verdict = fabs(off) > fails || hot || seen_again(ctx, s, median, limit, rate, g->at_clock)
 			  ? VERDICT_FAIL
 			  : VERDICT_WARN;
 	finding(out, verdict, CAUSE_SIBLING_OUTLIER,
-		"%s (%s): %+.1f %% from the median of its %zu siblings, beyond %.1f %%%s%s", s->c->where,
-		s->gpu->pci, 100 * off, g->count - 1, 100 * limit,
+		"%s (%s): %+.1f %% from the median of its %zu siblings%s, beyond %.1f %%%s%s", s->c->where,
+		s->gpu->pci, 100 * off, g->count - 1, g->at_clock ? " at the clocks held" : "", 100 * limit,
 		hot ? "; slowed for its temperature (thermal_sw)" : "", heat);
 }
 

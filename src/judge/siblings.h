@@ -9,6 +9,10 @@ enum { SIBLINGS_MIN = 4 };
  */
 #define SIBLINGS_FLAG 0.02
 #define SIBLINGS_FAIL 0.05
+/* Of latencies: healthy GPUs of one host are up to 11 % apart where the host has a part in it (a launch, a
+ * replay, a read across PCIe), 5 % where it has none (pointer chases). */
+#define SIBLINGS_LATENCY_FLAG 0.15
+#define SIBLINGS_LATENCY_FAIL 0.30
 
 /* Deviation of x[i] from the median of the others, share of it; *limit: max(2 %, 3 MAD of the others over
  * it). 0 for fewer than 2 others or a median that is not positive. */
@@ -21,6 +25,8 @@ bool siblings_seen_again(const struct judge_context *ctx, const struct subject *
 /* What is like its siblings passes where nothing else judges it. */
 void siblings_pass(struct judgement *out, const struct subject *s, double off, size_t others);
 
-/* Over every case of the record; `out` in the record's order, judged so far each by itself. */
+/* Over every case of the record; a burst of compute is held against the others at the clock that each held:
+ * in 50 ms the power regulator has not found its clock. `out` in the record's order, judged so far each by
+ * itself. */
 void siblings_judge(struct judgement *out, const struct judge_context *ctx);
 #endif

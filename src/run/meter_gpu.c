@@ -365,10 +365,15 @@ static enum status drain(struct meter *m, struct error *err)
 static enum status held_clock(struct meter_gpu *g, struct window *w, struct error *err)
 {
 	struct gpu_clock clock;
-	enum status st = gpu_stamps_read(g->stamps, &clock, err);
+	struct error why = {0};
+	enum status st = gpu_stamps_read(g->stamps, &clock, &why);
 
-	if (st)
+	if (st == STATUS_UNAVAILABLE) /* a neighbour has the SMs: the clock is absent, the time is not */
+		return STATUS_OK;
+	if (st) {
+		*err = why;
 		return st;
+	}
 	w->has_clock = true;
 	w->clock_hz = clock.hz_mean;
 	w->clock_spread_share = (clock.hz_max - clock.hz_min) / clock.hz_mean;

@@ -19,7 +19,10 @@ static enum status spin_once(struct gpu_device *device, struct gpu_stream *strea
 	if (!st)
 		st = gpu_stamps_read(stamps, &clock, err);
 	*hz = st ? 0 : clock.hz_mean;
-	return st;
+	if (st != STATUS_UNAVAILABLE) /* its clock is not known beside other work: it is not up yet */
+		return st;
+	error_clear(err);
+	return STATUS_OK;
 }
 
 enum status meter_ramp(struct gpu_device *device, struct gpu_stream *stream, struct gpu_stamps **stamps,

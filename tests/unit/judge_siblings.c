@@ -67,6 +67,103 @@ static void test_siblings__siblings_judge_what_no_band_knows(void **state)
 	assert_int_equal(world_of(&w, &w.cases[0])->judged_by, JUDGED_SIBLINGS);
 }
 
+static struct record_case *burst(unsigned gpu, double tflops, double mhz)
+{
+	char target[8];
+	struct record_case *c;
+
+	snprintf(target, sizeof(target), "gpu%u", gpu);
+	c = world_case(&w, "gemm", target, "compute.bf16", "type=bf16 m=4096 n=4096 k=4096");
+	c->engine = "cublaslt";
+	c->require = REQUIRE_MEASURED;
+	world_set(c, "burst", "flop_rate", tflops * 1e12);
+	world_set(c, "burst", "clock_hz", mhz * 1e6);
+	world_set(c, "burst", "half_width_share", 0.004);
+	world_verified(c);
+	return c;
+}
+
+/* What four H200 of one host gave: 5.6 % apart, 0.8 % at the clock that each held. */
+static void test_siblings__bursts_are_alike_at_the_clocks_they_held(void **state)
+{
+	static const struct {
+		double tflops, mhz;
+	} healthy[] = {{744.8, 1530.6}, {784.9, 1623.3}, {788.4, 1632.9}, {759.0, 1565.1}};
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		burst(i, healthy[i].tflops, healthy[i].mhz);
+	world_judge(&w);
+	for (i = 0; i < 4; i++)
+		assert_verdict(&w, &w.cases[i], VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+}
+
+static void test_siblings__a_burst_that_is_slow_at_its_clock_is_told(void **state)
+{
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		burst(i, i == 2 ? 757 : 780, 1600 + i);
+	world_judge(&w);
+	assert_verdict(&w, &w.cases[2], VERDICT_WARN, CAUSE_SIBLING_OUTLIER);
+	assert_non_null(strstr(world_of(&w, &w.cases[2])->reason, "at the clocks held, beyond 2.0 %"));
+	burst(2, 757, 1602);
+	world_judge(&w);
+	assert_verdict(&w, &w.cases[2], VERDICT_FAIL, CAUSE_SIBLING_OUTLIER);
+	assert_int_equal(world_of(&w, &w.cases[1])->verdict, VERDICT_PASS);
+	/* The repeat has another clock and the same rate at it: nothing was seen again. */
+	world_set(&w.cases[4], "burst", "flop_rate", 780e12 / 1602 * 1500);
+	world_set(&w.cases[4], "burst", "clock_hz", 1500e6);
+	world_judge(&w);
+	assert_verdict(&w, &w.cases[2], VERDICT_WARN, CAUSE_SIBLING_OUTLIER);
+}
+
+static void test_siblings__one_clock_that_is_not_known_leaves_the_rates(void **state)
+{
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		struct record_case *c = burst(i, i ? 780 : 700, i ? 1600 : 1436);
+
+		if (i == 3)
+			json_object_del(world_phase(c, "burst")->values, "clock_hz");
+	}
+	world_judge(&w);
+	assert_verdict(&w, &w.cases[0], VERDICT_FAIL, CAUSE_SIBLING_OUTLIER);
+	assert_null(strstr(world_of(&w, &w.cases[0])->reason, "at the clocks held"));
+}
+
+/* Launches of the same four: 11 % apart. */
+static void test_siblings__latencies_of_healthy_gpus_differ_by_a_tenth(void **state)
+{
+	static const double us[] = {2.87, 3.19, 2.94, 2.88};
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		char target[8];
+		struct record_case *c;
+
+		snprintf(target, sizeof(target), "gpu%u", i);
+		c = world_case(&w, "dispatch", target, "latency", "what=launch nodes=100");
+		c->require = REQUIRE_MEASURED;
+		world_set(c, "burst", "latency_ns", us[i] * 1e3);
+		world_verified(c);
+	}
+	world_judge(&w);
+	for (i = 0; i < 4; i++)
+		assert_verdict(&w, &w.cases[i], VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	world_set(&w.cases[1], "burst", "latency_ns", 3.4e3);
+	world_judge(&w);
+	assert_verdict(&w, &w.cases[1], VERDICT_WARN, CAUSE_SIBLING_OUTLIER);
+	world_set(&w.cases[1], "burst", "latency_ns", 3.9e3);
+	world_judge(&w);
+	assert_verdict(&w, &w.cases[1], VERDICT_FAIL, CAUSE_SIBLING_OUTLIER);
+}
+
 static void test_siblings__two_cases_on_one_gpu_at_once_are_shared(void **state)
 {
 	struct record_case *a = world_gemm(&w, "gpu0", "bf16", 8192, 350, 1395, 695, 0);
@@ -113,6 +210,10 @@ int main(void)
 		T(begin_eight, a_slow_gpu_among_eight_is_named_and_only_that),
 		T(begin_eight, an_outlier_seen_twice_fails),
 		T(begin_eight, siblings_judge_what_no_band_knows),
+		T(begin_eight, bursts_are_alike_at_the_clocks_they_held),
+		T(begin_eight, a_burst_that_is_slow_at_its_clock_is_told),
+		T(begin_eight, one_clock_that_is_not_known_leaves_the_rates),
+		T(begin_eight, latencies_of_healthy_gpus_differ_by_a_tenth),
 		T(begin_one, two_cases_on_one_gpu_at_once_are_shared),
 		T(begin_one, eight_ranks_on_one_gpu_are_shared),
 		T(begin_one, the_leave_one_out_median_is_not_moved_by_the_outlier),

@@ -105,6 +105,26 @@ static void test_meter_gpu__a_stamped_window_has_the_held_clock(void **state)
 	stand_close(&s);
 }
 
+/* Beside a kernel that has the SMs a stamp finds no room: what was timed is kept. */
+static void test_meter_gpu__a_window_without_stamps_has_no_clock(void **state)
+{
+	struct error err = {0};
+	struct stand s;
+
+	(void)state;
+	stand_open(&s, &spin_engine, 1000000);
+	s.window.stamp = true;
+	assert_int_equal(s.meter->ops->begin(s.meter, &s.window, &err), STATUS_OK);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(s.meter->ops->sample(s.meter, 2, &err), STATUS_OK);
+	stage("drop=stamp");
+	assert_int_equal(s.meter->ops->end(s.meter, &err), STATUS_OK);
+	assert_int_equal(err.status, STATUS_OK);
+	assert_false(s.window.has_clock);
+	assert_int_equal(s.window.count, 50);
+	stand_close(&s);
+}
+
 static void copies(struct stand *s, const char *nvml, const char *values, bool wanted)
 {
 	struct error err = {0};
@@ -259,6 +279,7 @@ int main(void)
 		cmocka_unit_test(test_meter_gpu__a_plain_engine_is_never_replayed),
 		cmocka_unit_test(test_meter_gpu__an_engine_that_cannot_be_captured_is_timed_plainly),
 		cmocka_unit_test(test_meter_gpu__a_stamped_window_has_the_held_clock),
+		cmocka_unit_test(test_meter_gpu__a_window_without_stamps_has_no_clock),
 		cmocka_unit_test(test_meter_gpu__the_link_is_read_once_while_copies_run),
 		cmocka_unit_test(test_meter_gpu__the_ramp_says_whether_the_clock_came_up),
 		cmocka_unit_test(test_meter_gpu__a_device_lost_in_a_window_ends_it),
