@@ -18,4 +18,7 @@ void device_close(struct measure *w);
 /* The meter for this engine on this target: the GPU's where the engine has streams. */
 enum status device_meter(struct meter **m, const struct bench_case *c, const struct meter_spec *spec,
 			 struct error *err);
+/* The word by which CUDA_VISIBLE_DEVICES names the GPU of this index among those that `list` lists (NULL:
+ * all). False: there is none, or it does not fit. */
+bool device_listed(char *out, size_t size, const char *list, int index);
 #endif

@@ -7,7 +7,8 @@
 /* clang-format off */
 #define READING_S 0.01
 #define START_S 0.4           /* a worker that opens a GPU */
-#define START_GPU_S 0.1       /* and each GPU of it: its context, or its turn among workers that start together */
+#define START_GPU_S 0.1       /* and its turn among workers that start together */
+#define START_MORE_S 0.3      /* and each GPU more that a worker has: the driver begins with all that are listed */
 #define POINT_S 0.05          /* memory, verification and ramp of a burst on a GPU */
 #define HEADLINE_S 0.5        /* the same of a headline, and its burst */
 #define SETTLE_MOST_S 2.0     /* where it settles at once */
@@ -59,7 +60,8 @@ static double start_seconds(const struct bench_case **last, const struct bench_c
 	if (!device_wanted(c) ||
 	    (before && !strcmp(before->group, c->group) && !strcmp(case_place(before), case_place(c))))
 		return 0;
-	return START_S + START_GPU_S * (beside > c->target.gpu_count ? beside : c->target.gpu_count);
+	return START_S + START_GPU_S * (beside ? beside : 1) +
+	       (c->target.gpu_count > 1 ? START_MORE_S * (c->target.gpu_count - 1) : 0);
 }
 
 /* What one target of a step in lockstep does, with so many beside it. */
