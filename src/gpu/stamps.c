@@ -65,9 +65,9 @@ static enum status clock_of(struct gpu_stamps *s, const struct stamp_record *bef
 			out->hz_max = hz;
 		out->sms++;
 	}
-	/* A few SMs may miss a stamp while their neighbour took both blocks. Where half of them do, other work
-	 * fills the device, and the blocks came in where some of it ended: on 3 to 61 of 132 SMs beside a
-	 * kernel that took them all. */
+	/* A few SMs may miss a stamp while their neighbour took both blocks. Where half of them do, other
+	 * work fills the device, and the blocks came in where some of it ended: on 3 to 61 of 132 SMs beside
+	 * a kernel that took them all. */
 	if (2 * out->sms < gpu_sm_count(s->device))
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_BUSY,
 				       "only %u of %u SMs were stamped: other work has the rest", out->sms,
