@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a plan will take. The seconds are those of the committed runs: tests/unit/plan_time.c. */
 #include <math.h>
+#include <string.h>
 #include "run/device.h"
 #include "run/phases.h"
 
@@ -15,6 +16,7 @@
 #define SUSTAINED_S 1.5       /* of no wished length */
 #define COUNTED_S 0.4         /* a session of counters, its passes, and each worker's first */
 #define SEARCH_S 1.0          /* a GPU's variants, listed and timed */
+#define ATTENTION_S 0.9       /* its rows by their definition, on CPUs */
 #define CPU_POINT_S 0.03
 #define CPU_WINDOWS 1.7       /* of a point, disturbed ones taken again */
 #define CPU_HEADLINE_S 0.9
@@ -36,6 +38,8 @@ double plan_case_seconds(const struct bench_case *c)
 		return 0;
 	if (c->probe->kind == PROBE_READING)
 		return READING_S;
+	if (gpu && !strcmp(c->probe->name, "attention"))
+		singles += ATTENTION_S;
 	if (c->phases == PHASES_BURST) {
 		wish = wish > 0 ? wish : PHASE_BURST_NS * 1e-9;
 		return gpu ? POINT_S + wish + singles : CPU_POINT_S + CPU_WINDOWS * wish + singles;
