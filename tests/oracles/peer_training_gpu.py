@@ -8,7 +8,8 @@ usage: peer_training_gpu.py --assay PROGRAM --out FOLDER [--works b2 b4-full ..]
        peer_training_gpu.py --out FOLDER --table
 Works:
   b1 b2 b4      Qwen2-7B's shape, LoRA r 64 alpha 128 on the seven linears, that many rows of 4096 tokens a step, nothing recomputed
-  b4-full       the same with all recomputed
+  b2-cheap      ours recomputes what is cheap, the peer nothing
+  b4-full       four rows with all recomputed, on both sides
   packed        the same shape over function calls' rows of their real lengths, packs of 4096, 2 a step; the peer in each of its packings, of
                 which the fastest goes on
   small small-packed  SmolLM2-135M's shape, 8 x 2048; the same over function calls' rows
@@ -39,6 +40,7 @@ LORA = {"rank": 64, "alpha": 128}
 WORKS = {
     "b1": {"shape": "qwen2-7b", "batch": 1, "length": 4096, "gate": 1.12},
     "b2": {"shape": "qwen2-7b", "batch": 2, "length": 4096, "gate": 1.12},
+    "b2-cheap": {"shape": "qwen2-7b", "batch": 2, "length": 4096, "recompute": "cheap", "gate": 1.12},
     "b4": {"shape": "qwen2-7b", "batch": 4, "length": 4096, "gate": 1.12},
     "b4-full": {"shape": "qwen2-7b", "batch": 4, "length": 4096, "recompute": "full", "gate": 1.12},
     "packed": {"shape": "qwen2-7b", "batch": 2, "length": 4096, "packed": True, "gate": 1.3},
@@ -172,7 +174,7 @@ def works_of_peer(a, folder, names):
             path = os.path.join(folder, f"{name}-{packing}.json")
             with open(path, "w") as f:
                 json.dump({"name": name, "packing": packing, "kept": keep(a, folder, name), "batch": work["batch"], "length": work["length"],
-                           "recompute": work.get("recompute", "none"), **LORA}, f)
+                           "recompute": "full" if work.get("recompute") == "full" else "none", **LORA}, f)
             yield path
 
 
