@@ -167,12 +167,17 @@ def both(a):
         if adapter and a.held and a.generator == "assay":
             started["answers"] = beside.submit(answers_of, a, adapter)
         if a.side != "assay":
-            result["peer"], mine = theirs(a, init, adapter)
-            result.get("assay", {}).update(mine)
-        if "before" in started:
-            result["assay"]["before"] = started["before"].result()
-        if "answers" in started:
-            result["assay"].update(started["answers"].result())
+            try:
+                result["peer"], mine = theirs(a, init, adapter)
+                result.get("assay", {}).update(mine)
+            except SystemExit as why:  # what the other side came to is kept
+                result["peer_failed"] = str(why)
+        for name, job in started.items():
+            try:
+                made = job.result()
+                result["assay"].update(made if name == "answers" else {name: made})
+            except SystemExit as why:
+                result[name + "_failed"] = str(why)
     return result
 
 
@@ -222,9 +227,11 @@ def main():
     result["checks"] = [{"what": what, "figure": figure, "met": met} for what, figure, met in made]
     with open(os.path.join(a.out, "calls.json"), "w") as f:
         json.dump(result, f, indent=1)
+    failed = [f"{k}: {v[-500:]}" for k, v in result.items() if k.endswith("_failed")]
+    print("\n".join(failed), end="\n" if failed else "")
     for what, figure, met in made:
         print(f"{what:<48}{figure:<44}{'met' if met else 'missed'}")
-    sys.exit(not all(met for _, _, met in made))
+    sys.exit(bool(failed) or not all(met for _, _, met in made))
 
 
 if __name__ == "__main__":
