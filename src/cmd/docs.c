@@ -127,6 +127,9 @@ static void add_training(struct text *out)
 	text_addf(out, "| `%s` | %s | %s | %s |\n", #name, cell(unit), better_word(better), help);
 	TRAIN_FIELDS(X)
 #undef X
+#define X(name, help) text_addf(out, "| `%s` | text | | %s |\n", #name, help);
+	TRAIN_TEXTS(X)
+#undef X
 }
 
 /* ---- commands and probes ---- */

@@ -10,13 +10,10 @@
 #include "core/file.h"
 #include "core/units.h"
 #include "journal/record.h"
-#include "kernel/fatbin.h"
 #include "machine/machine.h"
 #include "train/fields.h"
 #include "train/inputs.h"
 #include "train/plan.h"
-
-enum { LEAST_CC = 80 };
 
 static const struct opt opts[] = {
 	OPT_ROW(struct train_opts, config, .name = "config", .shown = "CONFIG", .positional = true,
@@ -42,6 +39,9 @@ static const struct field fields[] = {
 #define X(name, unit, better, help) {#name, unit, help, FIELD_F64, better},
 	TRAIN_FIELDS(X)
 #undef X
+#define X(name, help) {#name, "", help, FIELD_TEXT, 0},
+		TRAIN_TEXTS(X)
+#undef X
 };
 
 static enum status check_wishes(const struct train_opts *o, struct error *err)
@@ -59,8 +59,7 @@ static enum status check_wishes(const struct train_opts *o, struct error *err)
 	return STATUS_OK;
 }
 
-/* The configuration as the run directory keeps it, and the sum by which the worker knows it. */
-static void write_config(struct training *t)
+void train_write_config(struct training *t)
 {
 	text_release(&t->written);
 	config_write(&t->written, &t->config);
@@ -77,7 +76,7 @@ static enum status read_config(struct training *t, struct error *err)
 	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there */
 		st = err->status = STATUS_BAD_INPUT;
 	if (!st)
-		write_config(t);
+		train_write_config(t);
 	for (const char *line = text_str(&t->config.notes), *end; (end = strchr(line, '\n')); line = end + 1)
 		log_warn(t->c->log, LOG_TOPIC_RUN, "%.*s", (int)(end - line), line);
 	return st;
@@ -189,78 +188,24 @@ static int conclude(struct training *t, struct error *err)
 	}
 }
 
-/* The first GPU that is granted and answers; else NULL, and why, where there is one at all. */
-static const struct gpu *usable_gpu(const struct machine *m, const char **why)
-{
-	*why = NULL;
-	for (unsigned i = 0; i < machine_gpu_count(m); i++) {
-		const struct gpu *g = machine_gpu(m, i);
-
-		if (g->granted && !g->status && gpu_get(g, GPU_FACT_cc, 0) >= LEAST_CC)
-			return g;
-		if (!*why)
-			*why = g->status     ? g->reason
-			       : !g->granted ? "it is not granted to this process"
-					     : "its compute capability is below 8.0";
-	}
-	return NULL;
-}
-
-/* Which device, and what it has left (0: it does not say). `auto` becomes the GPU where one is usable, and
- * the CPU where not, with a warning where one is there. */
-static enum status settle_device(struct training *t, struct error *err)
-{
-	uint32_t *device = &t->config.training.device;
-	const struct machine_scope scope = {.up_to = *device == CONFIG_DEVICE_CPU ? LAYER_HOST : LAYER_NVML,
-					    .stop = t->c->stop};
-	const char *why = NULL;
-	const struct gpu *g = NULL;
-	struct machine *m = NULL;
-	struct error ignored = {0};
-	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, &ignored);
-
-	if (st == STATUS_CANCELLED) {
-		*err = ignored;
-		return st;
-	}
-	if (!st)
-		t->available = machine_cpu(m)->memory_available_bytes;
-	if (!st && *device != CONFIG_DEVICE_CPU)
-		g = usable_gpu(m, &why);
-	if (g && !kernel_fatbin_find("train_rows")) {
-		g = NULL;
-		why = "this program was built without kernels (no nvcc at build time)";
-	}
-	if (g)
-		t->available = (uint64_t)gpu_get(g, GPU_FACT_memory_free_bytes, 0);
-	if (!g && *device == CONFIG_DEVICE_GPU)
-		st = error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_NOT_GRANTED,
-				     "training: device: gpu: there is no usable GPU here: %s",
-				     why ? why : "none is on the PCI bus");
-	else
-		st = STATUS_OK;
-	if (!g && *device == CONFIG_DEVICE_AUTO && why)
-		log_warn(t->c->log, LOG_TOPIC_RUN, "the CPU trains, although there is a GPU: %s", why);
-	if (!st && *device == CONFIG_DEVICE_AUTO) {
-		*device = g ? CONFIG_DEVICE_GPU : CONFIG_DEVICE_CPU;
-		write_config(t);
-	}
-	machine_free(m);
-	return st;
-}
-
 /* What is found for this machine enters the configuration that is kept: a resumed run finds nothing anew. */
 static enum status settle(struct training *t, struct error *err)
 {
 	const struct config_training *c = &t->config.training;
 	const uint32_t evaluated = c->per_device_eval_batch_size;
+	const uint32_t recompute = c->recompute;
 	bool find = c->auto_find_batch_size;
 	uint64_t planned;
 	char bytes[32];
-	enum status st = train_settle(&t->config, t->available, &planned, err);
+	enum status st = train_settle(&t->config, &t->room, &planned, err);
 
-	if (st || !find)
+	if (st)
 		return st;
+	if (c->recompute != recompute)
+		log_info(t->c->log, LOG_TOPIC_RUN, "recompute: %s", config_recompute_name(c->recompute));
+	train_write_config(t);
+	if (!find)
+		return STATUS_OK;
 	units_format(bytes, sizeof(bytes), (double)planned, "B");
 	log_info(t->c->log, LOG_TOPIC_RUN,
 		 "auto_find_batch_size: per_device_train_batch_size: %u, gradient_accumulation_steps: %u; "
@@ -270,7 +215,6 @@ static enum status settle(struct training *t, struct error *err)
 		log_info(t->c->log, LOG_TOPIC_RUN,
 			 "auto_find_batch_size: per_device_eval_batch_size: %u, not %u",
 			 c->per_device_eval_batch_size, evaluated);
-	write_config(t);
 	return STATUS_OK;
 }
 
@@ -278,8 +222,8 @@ static int show_plan(const struct training *t, struct error *err)
 {
 	struct text out = {0};
 	json_t *json = NULL;
-	enum status st = train_plan(&t->config, t->available, t->o->json ? NULL : &out,
-				    t->o->json ? &json : NULL, err);
+	enum status st =
+		train_plan(&t->config, &t->room, t->o->json ? NULL : &out, t->o->json ? &json : NULL, err);
 
 	if (!st && !t->o->json)
 		show_text(&out, UTF8_KEEP_NOTHING);
@@ -326,7 +270,7 @@ static int train(struct training *t, struct error *err)
 
 	if (check_wishes(t->o, err) || read_config(t, err) || check_inputs(t, err))
 		return running_complain(t->c, err);
-	if ((!t->o->resume || t->o->plan) && settle_device(t, err))
+	if ((!t->o->resume || t->o->plan) && train_settle_device(t, err))
 		return running_complain(t->c, err);
 	if (t->o->plan)
 		return show_plan(t, err);
@@ -335,7 +279,7 @@ static int train(struct training *t, struct error *err)
 		return running_complain(t->c, err);
 	if (finished) /* that needs no device */
 		return show_finished(t, err);
-	if ((t->o->resume && (settle_device(t, err) || settle(t, err))) || begin_job(t, err))
+	if ((t->o->resume && (train_settle_device(t, err) || settle(t, err))) || begin_job(t, err))
 		return running_complain(t->c, err);
 	let_go(t);
 	t->start_ns = clock_now_ns(clock_monotonic());

@@ -8,6 +8,7 @@
 #include "run/job.h"
 #include "run/lines.h"
 #include "train/config.h"
+#include "train/plan.h"
 
 #define TRAIN_CONFIG "config.yaml" /* in the run directory */
 
@@ -22,12 +23,13 @@ struct training {
 	const struct train_opts *o;
 	struct config config;
 	char dir[PATH_MAX];
-	int claim;	    /* on the folder, of who begins a run there: a descriptor with a lock; -1: none */
-	bool goes_on;	    /* a run is there and is gone on with */
-	uint64_t available; /* bytes that the device has left; 0: not known */
-	double load_s;	    /* what reading model and rows may take */
-	struct text written; /* the configuration as the run directory keeps it */
-	char hash[65];	     /* of that */
+	int claim;    /* on the folder, of who begins a run there: a descriptor with a lock; -1: none */
+	bool goes_on; /* a run is there and is gone on with */
+	struct train_room room; /* memory that is there to be planned into */
+	char gpu[16];		/* PCI address of the one that works; "": the CPU does */
+	double load_s;		/* what reading model and rows may take */
+	struct text written;	/* the configuration as the run directory keeps it */
+	char hash[65];		/* of that */
 	struct job *job;
 	struct process worker;
 	struct lines in;
@@ -44,6 +46,11 @@ struct training {
 	json_t *ready;	/* what was known before the first step */
 };
 
+/* The configuration as the run directory keeps it, and the sum by which the worker knows it. */
+void train_write_config(struct training *t);
+/* Which device, and what it has left. `auto` becomes the first GPU that is usable, with its library, and the
+ * CPU where none is, with a warning where one is there. UNAVAILABLE: a GPU that was asked for is not. */
+enum status train_settle_device(struct training *t, struct error *err);
 /* t->dir and t->goes_on: the folder is made, with its configuration in it, or is there. One that holds a run
  * is not begun over, but where that came to nothing; one that holds anything else is not ours. t->claim keeps
  * others from beginning there until it is closed: when the journal, with a lock of its own, is there. */

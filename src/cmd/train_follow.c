@@ -6,6 +6,7 @@
 #include "cmd/info.h"
 #include "cmd/show.h"
 #include "cmd/train.h"
+#include "train/fields.h"
 #include "train/inputs.h"
 
 enum { WAIT_MS = 200, LEAVE_MS = 5000, KILL_MS = 2000, READINGS = 48, TIMES = 20 };
@@ -24,10 +25,28 @@ static void tell_numbers(struct training *t, const json_t *line)
 	job_tell(t->job, "train", clock_now_ns(clock_monotonic()), readings, count);
 }
 
+/* What works, as it said when it was ready: of the phase that ended with that. */
+static json_t *worked_by(const struct training *t)
+{
+	static const char *const names[] = {
+#define X(name, help) #name,
+		TRAIN_TEXTS(X)
+#undef X
+	};
+	json_t *values = json_object();
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		json_object_set(values, names[i], json_object_get(t->ready, names[i]));
+	return values;
+}
+
 static void end_phase(struct training *t)
 {
+	const bool load = !strcmp(t->phase, "load");
+
 	if (*t->phase)
-		job_phase(t->job, t->phase, t->phase_ns, clock_now_ns(clock_monotonic()), NULL);
+		job_phase(t->job, t->phase, t->phase_ns, clock_now_ns(clock_monotonic()),
+			  load && t->ready ? worked_by(t) : NULL);
 	*t->phase = '\0';
 }
 
@@ -103,7 +122,8 @@ static enum status start(struct training *t, struct error *err)
 {
 	static const char *const argv[] = {NULL, "__trainer", NULL};
 	struct process_spec spec = {.argv = argv, .channel = true, .cpu_numa = -1};
-	json_t *first = json_pack("{s:s, s:b, s:s}", "dir", t->dir, "resume", t->goes_on, "config", t->hash);
+	json_t *first = json_pack("{s:s, s:b, s:s, s:s}", "dir", t->dir, "resume", t->goes_on, "config",
+				  t->hash, "gpu", t->gpu);
 	char *text = first ? json_dumps(first, JSON_COMPACT) : NULL;
 	enum status st =
 		text ? process_start(&t->worker, &spec, err)

@@ -111,6 +111,7 @@ static int run(const struct command_context *c, int argc, char **argv)
 	st = hear_first(&o, &err);
 	job.dir = json_string_value(json_object_get(o.first, "dir"));
 	job.config_hash = json_string_value(json_object_get(o.first, "config"));
+	job.gpu = json_string_value(json_object_get(o.first, "gpu"));
 	job.resume = json_is_true(json_object_get(o.first, "resume"));
 	if (!st)
 		st = train_run(&job, &values, &err);

@@ -3,8 +3,6 @@
 #include "gpu/internal.h"
 #include <inttypes.h>
 
-#define LEAVE_BYTES ((uint64_t)2 << 30) /* what gpu_alloc never takes: METHODS "Device memory" */
-
 static enum status find_device(struct gpu_device *d, const char *pci, struct error *err)
 {
 	CUresult r = pci ? d->cu.device_by_pci(&d->id, pci) : d->cu.device_get(&d->id, 0);
@@ -78,13 +76,6 @@ int gpu_attribute(const struct gpu_device *d, int attribute)
 	return d->cu.device_attribute(&value, (CUdevice_attribute)attribute, d->id) ? -1 : value;
 }
 
-unsigned gpu_shared_most(const struct gpu_device *d)
-{
-	int bytes = gpu_attribute(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-
-	return bytes > 0 ? (unsigned)bytes : 0;
-}
-
 unsigned gpu_sm_count(const struct gpu_device *d)
 {
 	return d->sm_count;
@@ -130,7 +121,7 @@ uint64_t gpu_memory_usable(const struct gpu_device *d)
 
 	if (gpu_memory(d, &available, &total, NULL))
 		return 0;
-	return available > LEAVE_BYTES ? available - LEAVE_BYTES : 0;
+	return available > GPU_LEAVE_BYTES ? available - GPU_LEAVE_BYTES : 0;
 }
 
 enum status gpu_synchronize(struct gpu_device *d, struct error *err)
@@ -148,7 +139,7 @@ enum status gpu_alloc(struct gpu_device *d, gpu_ptr *p, uint64_t size, struct er
 	*p = 0;
 	if (st)
 		return st;
-	if (size > available || available - size < LEAVE_BYTES)
+	if (size > available || available - size < GPU_LEAVE_BYTES)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "%" PRIu64 " bytes on %s: %" PRIu64
 				       " are free and 2 GiB are left alone",

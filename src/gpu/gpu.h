@@ -26,8 +26,6 @@ void gpu_close(struct gpu_device **d);
 const char *gpu_name(const struct gpu_device *d);
 /* Driver attribute by its CUdevice_attribute number; -1 where the driver refuses. */
 int gpu_attribute(const struct gpu_device *d, int attribute);
-/* Bytes of shared memory that a block may ask for; 0 where the driver refuses to tell. */
-unsigned gpu_shared_most(const struct gpu_device *d);
 unsigned gpu_sm_count(const struct gpu_device *d);
 unsigned gpu_cc(const struct gpu_device *d);	   /* 90 for sm_90 */
 int gpu_ordinal(const struct gpu_device *d);	   /* CUDA's number of it in this process: a CUdevice */
@@ -40,7 +38,9 @@ enum status gpu_memory(const struct gpu_device *d, uint64_t *free_bytes, uint64_
 uint64_t gpu_memory_usable(const struct gpu_device *d);
 enum status gpu_synchronize(struct gpu_device *d, struct error *err);
 
-/* `leave_bytes` (2 GiB by METHODS) is always left free; beyond it NO_RESOURCE with cause NO_MEMORY. */
+/* What gpu_alloc never takes of what is free: METHODS "Device memory". Who plans leaves as much. */
+#define GPU_LEAVE_BYTES ((uint64_t)2 << 30)
+/* GPU_LEAVE_BYTES are always left free; beyond it NO_RESOURCE with cause NO_MEMORY. */
 enum status gpu_alloc(struct gpu_device *d, gpu_ptr *p, uint64_t size, struct error *err);
 void gpu_free(struct gpu_device *d, gpu_ptr *p); /* 0 is fine; sets 0 */
 enum status gpu_host_alloc(struct gpu_device *d, void **p, uint64_t size, struct error *err); /* pinned */

@@ -138,6 +138,14 @@ enum status matmul_plan_exhaust(struct matmul_plan *p, unsigned limit, const str
 unsigned matmul_plan_count(const struct matmul_plan *p);
 enum status matmul_plan_select(struct matmul_plan *p, unsigned candidate, struct error *err);
 void matmul_plan_describe(const struct matmul_plan *p, unsigned candidate, struct matmul_description *out);
+/* A candidate as the library has it inside: the same library on the same kind of device takes it again. */
+enum { MATMUL_ALGORITHM_WORDS = 8 };
+void matmul_plan_algorithm(const struct matmul_plan *p, unsigned candidate,
+			   uint64_t out[MATMUL_ALGORITHM_WORDS]);
+/* The only candidate becomes this one, and is selected. UNSUPPORTED where the library's check refuses it: the
+ * candidates that were there stay. */
+enum status matmul_plan_recall(struct matmul_plan *p, const uint64_t algorithm[MATMUL_ALGORITHM_WORDS],
+			       struct error *err);
 /* Runs the selected candidate; may be captured. UNSUPPORTED: it does not run on these operands. */
 enum status matmul_plan_enqueue(struct matmul_plan *p, const struct matmul_operands *o, struct gpu_stream *s,
 				struct error *err);

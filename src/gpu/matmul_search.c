@@ -303,6 +303,39 @@ enum status matmul_plan_select(struct matmul_plan *p, unsigned candidate, struct
 	return STATUS_OK;
 }
 
+void matmul_plan_algorithm(const struct matmul_plan *p, unsigned candidate,
+			   uint64_t out[MATMUL_ALGORITHM_WORDS])
+{
+	_Static_assert(sizeof(p->candidates->algo.data) == MATMUL_ALGORITHM_WORDS * sizeof(*out), "words");
+	memset(out, 0, MATMUL_ALGORITHM_WORDS * sizeof(*out));
+	if (candidate < p->count)
+		memcpy(out, p->candidates[candidate].algo.data, sizeof(p->candidates->algo.data));
+}
+
+enum status matmul_plan_recall(struct matmul_plan *p, const uint64_t algorithm[MATMUL_ALGORITHM_WORDS],
+			       struct error *err)
+{
+	const struct matmul *mm = p->mm;
+	cublasLtMatmulHeuristicResult_t result = {0};
+	cublasLtMatmulAlgo_t algo;
+	enum status st;
+
+	memcpy(algo.data, algorithm, sizeof(algo.data));
+	if (mm->lt.algo_check(mm->handle, p->desc, p->a, p->b, p->c, p->d, &algo, &result) ||
+	    result.workspaceSize > mm->workspace_bytes)
+		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+				       "cublasLt does not take the algorithm that was kept for this product");
+	st = make_room(p, 1, err);
+	if (st)
+		return st;
+	result.algo = algo;
+	result.state = CUBLAS_STATUS_SUCCESS;
+	p->candidates[0] = result;
+	p->count = 1;
+	p->selected = 0;
+	return STATUS_OK;
+}
+
 static uint32_t config_u32(const struct matmul_plan *p, unsigned candidate,
 			   cublasLtMatmulAlgoConfigAttributes_t what)
 {

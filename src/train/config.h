@@ -79,6 +79,7 @@ struct config {
 	struct config_training training;
 	struct config_data data;
 	bool has_lora;
+	const char *gpu; /* no setting: PCI address of who was planned for, lent; NULL or "": CUDA's first */
 	struct text notes; /* lines: what is without effect here */
 	struct tree *tree[2];
 	const struct tree

@@ -32,5 +32,10 @@
 	X(memory_planned_bytes, "B", 0, "the same as planned, every micro-batch full")                 \
 	X(memory_planned_share, "", 0, "what the process took of what was planned")                    \
 	X(arena_bytes, "B", -1, "of it the arena, as far as it was used")
+/* name, help: of what worked */
+#define TRAIN_TEXTS(X)                                                      \
+	X(device, "what trained: the GPU and its PCI address, or cpu")      \
+	X(gemm, "the library of its products")                              \
+	X(attention, "the library of its attention, or own")
 /* clang-format on */
 #endif

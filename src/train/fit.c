@@ -5,9 +5,28 @@
 
 enum { BATCH_MAX = 65536, LENGTH_STEP = 64, LARGEST_ROWS = 3, TABLE_ROWS = MEM_KINDS + MEMORY_BESIDE_COUNT };
 
+uint64_t fit_most(const struct fit *f)
+{
+	if (!f->available)
+		return UINT64_MAX;
+	return f->available > f->leave ? f->available - f->leave : 0;
+}
+
 uint64_t fit_room(const struct fit *f)
 {
-	return f->available ? f->available / 10 * 9 : UINT64_MAX;
+	const uint64_t most = fit_most(f), part = f->available ? f->available / 10 * 9 : UINT64_MAX;
+
+	return part < most ? part : most;
+}
+
+uint64_t fit_bytes(const struct fit *f, const struct memory_plan *m)
+{
+	return f->of_host ? m->host_bytes : m->bytes;
+}
+
+struct fit fit_of_host(const struct fit *f)
+{
+	return (struct fit){.shape = f->shape, .threads = f->threads, .available = f->host, .of_host = true};
 }
 
 /* What cannot be planned is too large. */
@@ -16,7 +35,7 @@ static uint64_t bytes_of(const struct config *c, const struct fit *f)
 	struct error ignored = {0};
 	struct memory_plan m;
 
-	return memory_plan(&m, f->shape, c, f->threads, &ignored) ? UINT64_MAX : m.bytes;
+	return memory_plan(&m, f->shape, c, f->threads, &ignored) ? UINT64_MAX : fit_bytes(f, &m);
 }
 
 static void set_batch(struct config *c, uint64_t rows)
@@ -38,6 +57,11 @@ static void set_evaluated(struct config *c, uint64_t rows)
 static void set_length(struct config *c, uint64_t steps)
 {
 	c->data.max_seq_length = steps * LENGTH_STEP;
+}
+
+static void set_samples(struct config *c, uint64_t rows)
+{
+	c->data.max_train_samples = rows;
 }
 
 static void set_rank(struct config *c, uint64_t rank)
@@ -125,7 +149,7 @@ void fit_settle(struct config *c, const struct fit *f)
 		level++;
 	/* The last resort may fill all that there is; what does not fit at all is told as it was asked for.
 	 */
-	if (level > last && !find_level(c, f, last, f->available))
+	if (level > last && !find_level(c, f, last, fit_most(f)))
 		find_level(c, f, first, UINT64_MAX);
 	c->training.auto_find_batch_size = false;
 }
@@ -241,6 +265,23 @@ static void try_lora(struct finding_knobs *k, const struct config *c)
 	add(k, &trial, setting);
 }
 
+/* Rows at hand are the host's: so many of their files' take part as fit. */
+static void try_samples(struct finding_knobs *k, const struct config *c)
+{
+	struct config trial = *c;
+	struct memory_plan m;
+	struct error ignored = {0};
+	uint64_t most;
+	char setting[160];
+
+	if (!k->fit->of_host || memory_plan(&m, k->fit->shape, c, k->fit->threads, &ignored))
+		return;
+	most = m.beside[MEMORY_ROWS] / (c->data.max_seq_length * sizeof(int32_t)) + 1;
+	set_samples(&trial, largest(c, k->fit, set_samples, NULL, most) + 1);
+	snprintf(setting, sizeof(setting), "data: max_train_samples: %" PRIu64, trial.data.max_train_samples);
+	add(k, &trial, setting);
+}
+
 /* What changes nothing of what is learned, together. */
 static void try_both(struct finding_knobs *k, const struct config *c)
 {
@@ -256,7 +297,7 @@ static void try_both(struct finding_knobs *k, const struct config *c)
 size_t fit_knobs(struct fit_knob knobs[FIT_KNOBS], const struct config *c, const struct fit *f,
 		 const struct memory_plan *planned)
 {
-	struct finding_knobs k = {.knobs = knobs, .fit = f, .planned = planned->bytes};
+	struct finding_knobs k = {.knobs = knobs, .fit = f, .planned = fit_bytes(f, planned)};
 
 	try_evaluated(&k, c);
 	try_batch(&k, c);
@@ -264,19 +305,30 @@ size_t fit_knobs(struct fit_knob knobs[FIT_KNOBS], const struct config *c, const
 	try_recompute(&k, c);
 	try_rank(&k, c);
 	try_lora(&k, c);
-	if (!k.any_fits)
+	try_samples(&k, c);
+	if (!k.any_fits && !f->of_host)
 		try_both(&k, c);
 	return k.count;
 }
 
+/* Rows of the plan as they stand where it is held against: of a GPU, or of the host beside it, the others are
+ * 0. */
+static void rows_of(uint64_t bytes[TABLE_ROWS], const struct fit *f, const struct memory_plan *m)
+{
+	memcpy(bytes, m->arena, sizeof(m->arena));
+	memcpy(bytes + MEM_KINDS, m->beside, sizeof(m->beside));
+	for (int i = 0; m->gpu && i < TABLE_ROWS; i++)
+		if (f->of_host == (i < MEM_KINDS || i == MEM_KINDS + MEMORY_LIBRARIES))
+			bytes[i] = 0;
+}
+
 /* The largest rows of the plan: "saved 20.1 GB, weights 4.31 GB". */
-static void add_largest(struct text *out, const struct memory_plan *m)
+static void add_largest(struct text *out, const struct fit *f, const struct memory_plan *m)
 {
 	uint64_t bytes[TABLE_ROWS];
 	char number[32];
 
-	memcpy(bytes, m->arena, sizeof(m->arena));
-	memcpy(bytes + MEM_KINDS, m->beside, sizeof(m->beside));
+	rows_of(bytes, f, m);
 	for (int row = 0; row < LARGEST_ROWS; row++) {
 		int at = 0;
 
@@ -291,19 +343,19 @@ static void add_largest(struct text *out, const struct memory_plan *m)
 	}
 }
 
-enum status fit_check(const struct config *c, const struct fit *f, const struct memory_plan *planned,
-		      struct error *err)
+static enum status check_side(const struct config *c, const struct fit *f, const struct memory_plan *planned,
+			      struct error *err)
 {
 	struct fit_knob knobs[FIT_KNOBS];
 	char need[32], there[32], number[32];
 	struct text rows = {0}, turns = {0};
 	size_t count;
 
-	if (!f->available || planned->bytes <= f->available)
+	if (fit_bytes(f, planned) <= fit_most(f))
 		return STATUS_OK;
-	units_format(need, sizeof(need), (double)planned->bytes, "B");
-	units_format(there, sizeof(there), (double)f->available, "B");
-	add_largest(&rows, planned);
+	units_format(need, sizeof(need), (double)fit_bytes(f, planned), "B");
+	units_format(there, sizeof(there), (double)fit_most(f), "B");
+	add_largest(&rows, f, planned);
 	count = fit_knobs(knobs, c, f, planned);
 	for (size_t i = 0; i < count; i++) {
 		units_format(number, sizeof(number), (double)knobs[i].bytes, "B");
@@ -311,9 +363,21 @@ enum status fit_check(const struct config *c, const struct fit *f, const struct 
 			  number, knobs[i].fits ? "" : ", not enough");
 	}
 	error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-			"%s of memory would be needed, and %s are available: %s%s", need, there,
-			text_str(&rows), text_str(&turns));
+			"%s of %s would be needed, and %s are available: %s%s", need,
+			!planned->gpu ? "memory"
+			: f->of_host  ? "the host's memory beside the GPU"
+				      : "the GPU's memory",
+			there, text_str(&rows), text_str(&turns));
 	text_release(&rows);
 	text_release(&turns);
 	return STATUS_NO_RESOURCE;
+}
+
+enum status fit_check(const struct config *c, const struct fit *f, const struct memory_plan *planned,
+		      struct error *err)
+{
+	const struct fit host = fit_of_host(f);
+	enum status st = check_side(c, f, planned, err);
+
+	return st || !planned->gpu ? st : check_side(c, &host, planned, err);
 }

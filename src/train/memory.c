@@ -13,6 +13,7 @@ enum {
 	STATUS_MAX = 1 << 16,
 	CONTEXT_BYTES = 560 << 20, /* of a GPU: context, kernels of ours and of the libraries */
 	LIBRARY_BYTES = 32 << 20,  /* cuBLASLt's workspace */
+	DRIVER_BYTES = 700 << 20,  /* beside a context, on the host: the driver's and libraries' own */
 };
 
 const char *memory_beside_name(enum memory_beside what)
@@ -87,8 +88,11 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 	m->beside[MEMORY_TOKENIZER] = VOCABULARY_ID_BYTES * (uint64_t)planned->model->shape.vocab;
 	m->beside[MEMORY_PROGRAM] = PROGRAM_BYTES + PANEL_BYTES * (uint64_t)planned->back.threads;
 	m->gpu = planned->back.kind == BACK_GPU;
-	if (m->gpu)
+	if (m->gpu) {
 		m->beside[MEMORY_MIRROR] = 3 * sizeof(float) * planned->model->params.length;
+		m->beside[MEMORY_PINNED] = gpu_back_pinned_bytes(stepper_size(c).tokens);
+		m->beside[MEMORY_DRIVER] = DRIVER_BYTES;
+	}
 	for (int i = 0; i < MEMORY_LIBRARIES; i++)
 		m->host_bytes += m->beside[i];
 	if (m->gpu) {

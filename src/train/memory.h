@@ -16,6 +16,8 @@
 	X(TOKENIZER, "tokenizer", "its vocabulary")                         \
 	X(PROGRAM, "program", "code, libraries, OpenBLAS's panels")         \
 	X(MIRROR, "copies", "of what is trained, for checkpoints of a GPU") \
+	X(PINNED, "pinned", "pieces and batches on their way to a GPU")       \
+	X(DRIVER, "driver", "of a GPU, on the host: context and libraries")  \
 	X(LIBRARIES, "libraries", "on the GPU: its context, code, cuBLASLt and cuDNN")
 /* clang-format on */
 #define X(name, ...) MEMORY_##name,

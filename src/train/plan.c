@@ -26,13 +26,27 @@ struct planning {
 	struct stepper s;
 	struct fit fit;
 	struct memory_plan memory;
-	struct fit_knob knobs[FIT_KNOBS];
+	struct fit_knob knobs[FIT_KNOBS]; /* of the device, where that fits of the host beside it */
 	size_t knob_count;
 };
 
 static bool too_large(const struct planning *p)
 {
-	return p->fit.available && p->memory.bytes > p->fit.available;
+	return p->memory.bytes > fit_most(&p->fit);
+}
+
+static bool host_too_large(const struct planning *p)
+{
+	const struct fit host = fit_of_host(&p->fit);
+
+	return p->memory.gpu && p->memory.host_bytes > fit_most(&host);
+}
+
+static size_t host_knobs(struct planning *p)
+{
+	const struct fit host = fit_of_host(&p->fit);
+
+	return fit_knobs(p->knobs, &p->c, &host, &p->memory);
 }
 
 static json_t *knobs_json(const struct planning *p)
@@ -60,10 +74,15 @@ static json_t *as_json(const struct planning *p)
 		"forward_flop_per_token", s->forward.flop / tokens, "backward_flop_per_token",
 		s->backward.flop / tokens, "flop_per_token", (s->forward.flop + s->backward.flop) / tokens,
 		"memory_bytes", (json_int_t)p->memory.bytes, "arena_bytes", (json_int_t)p->memory.arena_bytes,
-		"memory", memory_json(&p->memory), "fits", !too_large(p), "knobs", knobs_json(p));
+		"memory", memory_json(&p->memory), "fits", !too_large(p) && !host_too_large(p), "knobs",
+		knobs_json(p));
 
 	if (p->fit.available)
-		json_object_set_new(out, "available_bytes", json_integer((json_int_t)p->fit.available));
+		json_object_set_new(out, "available_bytes", json_integer((json_int_t)fit_most(&p->fit)));
+	if (p->memory.gpu)
+		json_object_set_new(out, "host_bytes", json_integer((json_int_t)p->memory.host_bytes));
+	if (p->memory.gpu && p->fit.host)
+		json_object_set_new(out, "host_available_bytes", json_integer((json_int_t)p->fit.host));
 	return out;
 }
 
@@ -80,6 +99,12 @@ static void add_beside(struct text *out, const struct memory_plan *m, int from, 
 	for (int i = from; i < to; i++)
 		add_line(out, memory_beside_name((enum memory_beside)i), (double)m->beside[i], "B",
 			 memory_beside_text((enum memory_beside)i));
+}
+
+static void add_knobs(struct text *out, const struct planning *p)
+{
+	for (size_t i = 0; i < p->knob_count; i++)
+		add_line(out, "", (double)p->knobs[i].bytes, "B", p->knobs[i].setting);
 }
 
 static void add_memory(struct text *out, const struct planning *p)
@@ -101,17 +126,22 @@ static void add_memory(struct text *out, const struct planning *p)
 		 m->gpu ? "the GPU's, where every micro-batch is full"
 			: "the process, where every micro-batch is full");
 	if (p->fit.available)
-		add_line(out, "available", (double)p->fit.available, "B",
+		add_line(out, "available", (double)fit_most(&p->fit), "B",
 			 too_large(p) ? "too little: the settings to turn"
-			 : m->gpu     ? "on the GPU now"
+			 : m->gpu     ? "on the GPU now, but what is always left alone"
 				      : "on this machine now");
-	for (size_t i = 0; i < p->knob_count; i++)
-		add_line(out, "", (double)p->knobs[i].bytes, "B", p->knobs[i].setting);
+	if (too_large(p))
+		add_knobs(out, p);
 	if (!m->gpu)
 		return;
 	text_add(out, "\nmemory of the host beside it\n");
 	add_beside(out, m, 0, MEMORY_LIBRARIES);
 	add_line(out, "in all", (double)m->host_bytes, "B", "the process");
+	if (p->fit.host)
+		add_line(out, "available", (double)p->fit.host, "B",
+			 host_too_large(p) ? "too little: the settings to turn" : "on this machine now");
+	if (!too_large(p) && host_too_large(p))
+		add_knobs(out, p);
 }
 
 static void as_text(struct text *out, const struct planning *p)
@@ -132,14 +162,18 @@ static void as_text(struct text *out, const struct planning *p)
 	add_line(out, "backward", s->backward.flop / tokens, "FLOP", "head and loss, and what is made again");
 }
 
-static enum status make_plan(struct planning *p, const struct config *c, uint64_t available,
+static enum status make_plan(struct planning *p, const struct config *c, const struct train_room *room,
 			     struct error *err)
 {
 	enum status st;
 
 	*p = (struct planning){.c = *c};
 	st = weights_open(&p->w, c->model.name_or_path, err);
-	p->fit = (struct fit){.shape = &p->w.shape, .threads = cpu_back_threads(), .available = available};
+	p->fit = (struct fit){.shape = &p->w.shape,
+			      .threads = cpu_back_threads(),
+			      .available = room->available,
+			      .leave = room->leave,
+			      .host = room->host};
 	if (!st)
 		fit_settle(&p->c, &p->fit);
 	if (!st)
@@ -165,16 +199,18 @@ static struct planning *planning_of(struct error *err)
 	return p;
 }
 
-enum status train_plan(const struct config *c, uint64_t available, struct text *out, json_t **json,
+enum status train_plan(const struct config *c, const struct train_room *room, struct text *out, json_t **json,
 		       struct error *err)
 {
 	struct planning *p = planning_of(err);
-	enum status st = p ? make_plan(p, c, available, err) : STATUS_NO_RESOURCE;
+	enum status st = p ? make_plan(p, c, room, err) : STATUS_NO_RESOURCE;
 
 	if (!p)
 		return st;
 	if (!st && too_large(p))
 		p->knob_count = fit_knobs(p->knobs, &p->c, &p->fit, &p->memory);
+	else if (!st && host_too_large(p))
+		p->knob_count = host_knobs(p);
 	if (!st && json)
 		*json = as_json(p);
 	if (!st && json && !*json)
@@ -185,10 +221,10 @@ enum status train_plan(const struct config *c, uint64_t available, struct text *
 	return st;
 }
 
-enum status train_settle(struct config *c, uint64_t available, uint64_t *bytes, struct error *err)
+enum status train_settle(struct config *c, const struct train_room *room, uint64_t *bytes, struct error *err)
 {
 	struct planning *p = planning_of(err);
-	enum status st = p ? make_plan(p, c, available, err) : STATUS_NO_RESOURCE;
+	enum status st = p ? make_plan(p, c, room, err) : STATUS_NO_RESOURCE;
 
 	if (!p)
 		return st;

@@ -6,6 +6,7 @@
 #include <time.h>
 #include "core/clock.h"
 #include "core/stats.h"
+#include "train/chosen.h"
 #include "train/run_internal.h"
 
 enum { HALF_WIDTH_BATCHES = 5 };
@@ -79,16 +80,17 @@ static enum status tell_alive(struct train *t, struct error *err)
 	return run_emit(t, "alive", json_object(), err);
 }
 
-/* What the first step chose. */
+/* What was chosen for products that no step before had. */
 static enum status tell_products(struct train *t, struct error *err)
 {
-	struct gpu_choice c;
-	json_t *list = json_array();
+	json_t *list = json_array(), *one;
 
-	for (size_t i = 0; gpu_back_choice(&t->stepper.back, i, &c); i++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f}", "product", c.product,
-						      "algorithm", c.algorithm, "seconds", c.seconds,
-						      "first_seconds", c.first_seconds));
+	for (; (one = chosen_product(&t->stepper.back, t->products_told)); t->products_told++)
+		json_array_append_new(list, one);
+	if (!json_array_size(list)) {
+		json_decref(list);
+		return STATUS_OK;
+	}
 	return run_emit(t, "products", json_pack("{s:o}", "products", list), err);
 }
 
@@ -123,9 +125,8 @@ static enum status one_step(struct train *t, struct figures *f, struct error *er
 	if (!st && t->stepper.back.kind == BACK_GPU) {
 		st = stepper_times(&t->stepper, &f->part, err);
 		f->optimiser_s = f->part.optimiser_s;
-		if (!st && !t->told_products)
+		if (!st)
 			st = tell_products(t, err);
-		t->told_products = true;
 	}
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
 	f->step_s = now_s() - t0;

@@ -5,13 +5,16 @@
  *
  * at       {"phase": "load" | "train" | "save"}
  * ready    {"parameters","trained","rows","tokens","targets","steps","memory_planned_bytes",
- *           "arena_planned_bytes","gemm_rate","gemm","attention"}
+ *           "arena_planned_bytes","gemm_rate","gemm","attention","device"}
  * step     {"step","epoch","loss","grad_norm","learning_rate","tokens","targets","rows","step_s","forward_s",
  *           "backward_s","optimiser_s","wait_s","gemm_s","save_s","tokens_per_s","rows_per_s","flop_rate","mfu",
  *           "arena_bytes","memory_bytes","memory_planned_share","left_s"}
- * products {"products": [{"product","algorithm","seconds","first_seconds"}]}    of a GPU, after the first
- * step eval     {"step","eval_loss","eval_s"} saved    {"step","path"} finding
- * {"finding","text","knob","step"} alive    {}    while steps and evaluations last, once a second
+ * products {"products": [{"product","algorithm","seconds","first_seconds","recalled","words"}]}: of a GPU,
+ *           after a step that met products which no step before had
+ * eval     {"step","eval_loss","eval_s"}
+ * saved    {"step","path"}
+ * finding  {"finding","text","knob","step"}
+ * alive    {}: while steps and evaluations last, once a second
  */
 #ifndef TRAIN_RUN_H
 #define TRAIN_RUN_H
@@ -23,6 +26,7 @@
 struct train_job {
 	const char *dir;	 /* run directory, with config.yaml */
 	const char *config_hash; /* of config_write's text of what stands there; NULL: whatever it is */
+	const char *gpu;	 /* PCI address of the one that was planned for; NULL or "": CUDA's first */
 	bool resume;
 	const volatile sig_atomic_t *stop; /* not 0: the step is finished, saved, and CANCELLED returned */
 	const struct log *log;

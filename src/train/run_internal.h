@@ -29,7 +29,8 @@ struct train {
 	double alive_s;	  /* when that was told last */
 	double eval_last;
 	uint64_t evaluated_step;
-	bool evaluated, told_products;
+	size_t products_told; /* of those that were met */
+	bool evaluated;
 };
 
 /* Everything up to the first step (run_load.c). */

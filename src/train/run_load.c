@@ -11,6 +11,7 @@
 #include "model/files/fingerprint.h"
 #include "model/files/random_weights.h"
 #include "model/tensors.h"
+#include "train/chosen.h"
 #include "train/inputs.h"
 #include "train/run_internal.h"
 
@@ -51,6 +52,7 @@ static enum status read_config(struct train *t, struct error *err)
 
 	snprintf(path, sizeof(path), "%s/config.yaml", t->job->dir);
 	st = config_read(&t->config, path, err);
+	t->config.gpu = t->job->gpu;
 	return st ? st : hold_config(t, path, err);
 }
 
@@ -131,6 +133,17 @@ static enum status measure_products(struct train *t, struct error *err)
 {
 	return t->stepper.back.kind == BACK_GPU ? gpu_back_gemm_rate(&t->stepper.back, &t->gemm_rate, err)
 						: measure_gemm(t, err);
+}
+
+/* A card's run goes on by what it chose, and says so where it goes on elsewhere. */
+static enum status take_choices(struct train *t, struct error *err)
+{
+	struct text note = {0};
+	enum status st = chosen_recall(&t->stepper.back, t->state.chosen, &note, err);
+
+	run_warn(t, &note);
+	text_release(&note);
+	return st;
 }
 
 static enum status make_random(struct train *t, const struct weights_slot *slots, size_t count,
@@ -315,6 +328,14 @@ static enum status look_before(struct train *t, struct error *err)
 	return run_findings(t, &found, err);
 }
 
+/* What works: the GPU's name with its PCI address. */
+static const char *device_name(const struct train *t)
+{
+	const struct back *back = &t->stepper.back;
+
+	return back->kind == BACK_GPU ? gpu_name(gpu_back_device(back)) : "cpu";
+}
+
 static enum status tell_ready(struct train *t, struct error *err)
 {
 	const struct data_counts c = data_train_counts(t->data);
@@ -325,7 +346,7 @@ static enum status tell_ready(struct train *t, struct error *err)
 
 	return run_emit(
 		t, "ready",
-		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s}",
+		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s, s:s}",
 			  "parameters", (json_int_t)shape_parameters(&t->weights.shape), "trained",
 			  (json_int_t)t->stepper.model->params.length, "rows", (json_int_t)c.rows, "tokens",
 			  (json_int_t)c.tokens, "targets", (json_int_t)c.targets, "eval_rows",
@@ -334,7 +355,7 @@ static enum status tell_ready(struct train *t, struct error *err)
 			  (json_int_t)t->state.max_steps, "memory_planned_bytes", (json_int_t)t->memory.bytes,
 			  "arena_planned_bytes", (json_int_t)t->memory.arena_bytes, "gemm_rate", t->gemm_rate,
 			  "gemm", gpu ? gpu_back_gemm(back) : cpu_back_gemm(back), "attention",
-			  gpu ? gpu_back_attention(back) : "own"),
+			  gpu ? gpu_back_attention(back) : "own", "device", device_name(t)),
 		err);
 }
 
@@ -356,6 +377,8 @@ enum status run_load(struct train *t, struct error *err)
 		st = memory_plan(&t->memory, &t->weights.shape, &t->config, cpu_back_threads(), err);
 	if (!st)
 		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, cpu_back_threads(), err);
+	if (!st)
+		st = take_choices(t, err);
 	if (!st)
 		st = mirror_create(&t->mirror, &t->stepper.model->params, &t->stepper.back, err);
 	if (!st)

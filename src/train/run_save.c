@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "core/file.h"
 #include "train/checkpoint_names.h"
+#include "train/chosen.h"
 #include "train/export.h"
 #include "train/run_internal.h"
 
@@ -29,6 +30,10 @@ static enum status tell_written(void *arg, uint64_t step, struct error *err)
 static json_t *state_now(struct train *t)
 {
 	run_memory(t);
+	if (t->stepper.back.kind == BACK_GPU) {
+		json_decref(t->state.chosen);
+		t->state.chosen = chosen_json(&t->stepper.back);
+	}
 	t->state.best_saved |= t->state.best_step == t->state.step;
 	return train_state_json(&t->state, &t->config.training);
 }

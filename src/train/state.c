@@ -8,6 +8,7 @@ void train_state_release(struct train_state *s)
 	json_decref(s->times.each_s);
 	json_decref(s->history);
 	json_decref(s->inputs);
+	json_decref(s->chosen);
 	*s = (struct train_state){0};
 }
 
@@ -143,6 +144,8 @@ json_t *train_state_json(const struct train_state *s, const struct config_traini
 	json_object_set_new(json_object_get(j, "assay"), "diagnose", diagnose_json(&s->diagnose));
 	if (s->inputs)
 		json_object_set(json_object_get(j, "assay"), "inputs", s->inputs);
+	if (s->chosen)
+		json_object_set(json_object_get(j, "assay"), "chosen", s->chosen);
 	json_object_set_new(json_object_get(j, "assay"), "times", times_json(s));
 	if (s->has_loss) {
 		json_object_set_new(json_object_get(j, "assay"), "loss_first", json_real(s->loss_first));
@@ -198,6 +201,7 @@ enum status train_state_parse(struct train_state *s, const json_t *j, const char
 	s->best_saved = json_is_string(json_object_get(j, "best_model_checkpoint"));
 	times_parse(s, json_object_get(own, "times"));
 	s->inputs = json_incref(json_object_get(own, "inputs"));
+	s->chosen = json_incref(json_object_get(own, "chosen"));
 	s->history = json_deep_copy(history);
 	return s->history ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "%s: no memory", path);
 }

@@ -28,6 +28,7 @@ struct train_state {
 	struct train_times times;
 	double memory_bytes, arena_bytes; /* the most that one of its processes took */
 	json_t *inputs;			  /* train/inputs.h; owner; NULL: not known */
+	json_t *chosen;			  /* train/chosen.h, of a GPU; owner; NULL: nothing was */
 	json_t *history;		  /* log_history; owner */
 };
 

@@ -230,15 +230,17 @@ static enum status open_cpu(struct stepper *s, size_t bytes, unsigned threads, s
 	return cpu_back_create(&s->back, &options, &s->arena, err);
 }
 
-static enum status open_gpu(struct stepper *s, const struct config_training *t, int64_t rows, size_t bytes,
+static enum status open_gpu(struct stepper *s, const struct config *c, int64_t rows, size_t bytes,
 			    struct error *err)
 {
+	const struct config_training *t = &c->training;
 	static const enum gpu_attention attention[] = {
 		[CONFIG_ATTENTION_AUTO] = GPU_ATTENTION_AUTO,
 		[CONFIG_ATTENTION_CUDNN] = GPU_ATTENTION_CUDNN,
 		[CONFIG_ATTENTION_OWN] = GPU_ATTENTION_OWN,
 	};
-	const struct gpu_back_options options = {.attention = attention[t->attention],
+	const struct gpu_back_options options = {.pci = c->gpu && *c->gpu ? c->gpu : NULL,
+						 .attention = attention[t->attention],
 						 .tune = t->tune && !t->deterministic,
 						 .parts = t->step_parts,
 						 .deterministic = t->deterministic};
@@ -270,9 +272,8 @@ enum status stepper_create(struct stepper *s, const struct shape *shape, const s
 	*s = (struct stepper){0};
 	if (st)
 		return st;
-	st = c->training.device == CONFIG_DEVICE_GPU
-		     ? open_gpu(s, &c->training, stepper_size(c).tokens, bytes, err)
-		     : open_cpu(s, bytes, threads, err);
+	st = c->training.device == CONFIG_DEVICE_GPU ? open_gpu(s, c, stepper_size(c).tokens, bytes, err)
+						     : open_cpu(s, bytes, threads, err);
 	return st ? st : place(s, shape, c, err);
 }
 

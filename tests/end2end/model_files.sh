@@ -4,6 +4,7 @@ set -u
 assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tap.sh"
 scratch
+export CUDA_VISIBLE_DEVICES= # a test of the CPU, where there is a GPU too
 
 expect 0 make-model --out m
 ok "a model is a folder with all that is needed" eval '[ "$(cd m && echo *)" = "config.json generation_config.json model.safetensors tokenizer.json tokenizer_config.json" ]'
@@ -110,7 +111,7 @@ cat > big.yaml << CONFIG
 model: {name_or_path: big, chat_template: qwen2.5}
 lora: {r: 16, alpha: 32}
 data: {train: rows.jsonl, max_seq_length: 2048}
-training: {per_device_train_batch_size: 1, max_steps: 10}
+training: {device: cpu, per_device_train_batch_size: 1, max_steps: 10}
 CONFIG
 figure() { sed -n "s/^ *\"$1\": *\([0-9]*\).*/\1/p" out | head -n 1; }
 ok "training of 7B is planned by its headers" expect 0 train big.yaml --plan --json

@@ -5,6 +5,7 @@ set -u
 assay=$(realpath "$1") root=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tap.sh"
 scratch
+export CUDA_VISIBLE_DEVICES= # a test of the CPU, where there is a GPU too
 model=$root/tests/data/tokenizer/qwen.json
 "$assay" tokens "$model" x > out 2> err || {
 	grep -q 'built without tokenizers' err || cat err

@@ -5,6 +5,7 @@ set -u
 assay=$(realpath "$1") root=$(realpath "$2")
 . "$root/tests/end2end/tap.sh"
 scratch
+export CUDA_VISIBLE_DEVICES= # a test of the CPU, where there is a GPU too
 
 # rows FILE FIRST LAST: short conversations; none is of another range
 rows() {
@@ -22,6 +23,7 @@ model: {name_or_path: ${model:-model}, chat_template: ${template:-qwen2.5}}
 lora: ${lora:-"{r: 4, alpha: 8, dropout: 0.1}"}
 data: {train: ${data:-rows.jsonl}, eval: held.jsonl, max_seq_length: ${length:-160}}
 training:
+  device: cpu
   per_device_train_batch_size: 1
   learning_rate: 1e-2
   save_total_limit: 2

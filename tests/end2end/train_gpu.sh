@@ -75,6 +75,39 @@ ok "one that was killed goes on" expect 0 train --resume cut
 ok "to the same adapter, bit for bit" cmp whole/adapter/adapter_model.safetensors cut/adapter/adapter_model.safetensors
 ok "and the same moments" cmp whole/checkpoint-4/optimizer.bin cut/checkpoint-4/optimizer.bin
 
+# The card that is planned for is the one that works: of four the first answers nothing, the second is taken.
+cards() { FAKE_NVML_FILE=$root/tests/fake/h100x4.json FAKE_CUDA=devices=4 "$@"; }
+config card.yaml auto "save_steps: 2" "save_total_limit: 0" "recompute: auto"
+cards env FAKE_NVML_LOST=0 "$assay" train card.yaml --out card --json > out 2> err
+ok "the first usable card trains" [ $? = 0 ]
+ok "it is opened" says '"type":"ready".*"device":"NVIDIA H100[^"]*8E:00.0)"' out
+ok "it is in the journal" says '"device":"NVIDIA H100[^"]*8E:00.0)"' card/journal.jsonl
+ok "and in the checkpoint" says '"device": "NVIDIA H100[^"]*8E:00.0)"' card/checkpoint-2/trainer_state.json
+ok "what recompute: auto stood for is kept" says '  recompute: none' card/config.yaml
+cards env CUDA_VISIBLE_DEVICES=3 "$assay" train card.yaml --out third --json > out 2> err
+ok "one that is granted alone is taken" says '"device":"NVIDIA H100[^"]*90:00.0)"' out
+
+# A run that goes on takes what it chose, on another card of the same kind too; what does not run there is chosen anew.
+cut() { # RUN: it was cut behind step 2
+	sed -i '/"type":"end"/d; /"type":"close"/d' "$1/journal.jsonl"
+	rm -rf "$1/checkpoint-4" "$1/adapter"
+}
+cut card
+cp -r card card2
+ok "it goes on on another card" cards "$assay" train --resume card --json
+cards "$assay" train --resume card2 --json > out 2> err
+ok "with a warning" says 'the run was begun on NVIDIA H100[^:]*:8E:00.0) and goes on on NVIDIA H100[^:]*:8D:00.0)$' err
+ok "by what it chose" says '"type":"products".*"recalled":true' out
+ok "none of which is timed again" eval '! says "\"seconds\":[0-9.e-]*[1-9][0-9.e-]*,\"first_seconds\":[0-9.e-]*,\"recalled\":false" out'
+cut card2
+cards env FAKE_CUBLASLT=second=15 "$assay" train --resume card2 --json > out 2> err
+ok "what does not run any more is no error" [ $? = 0 ]
+ok "and is chosen anew" says '"type":"products".*"recalled":false' out
+cut card2
+FAKE_CUBLASLT=version=120901 cards "$assay" train --resume card2 --json > out 2> err
+ok "another library is told" says 'the run was begun with cuBLASLt 13.1.1 and goes on with cuBLASLt 12.9.1: what was chosen by time is chosen anew' err
+ok "and takes nothing of it" eval '! says "\"recalled\":true" out'
+
 # Numbers of no file: the same on both.
 expect 0 make-model --shape tiny --holes --out hollow
 for device in cpu gpu; do
@@ -91,7 +124,12 @@ mkdir fewer
 for lib in libcuda.so.1 libnvidia-ml.so.1 libcudnn.so.9; do ln -s "$fakes/$lib" fewer/; done
 LD_LIBRARY_PATH=$PWD/fewer ASSAY_LIB_CUBLASLT=/nowhere "$assay" train gpu.yaml --out nolib > out 2> err
 ok "without cuBLASLt it ends" [ $? = 2 ]
-ok "and names it" says 'cublaslt' err
+ok "and names it" says 'device: gpu: there is no usable GPU here: cuBLASLt, .* is not usable: .*/nowhere' err
+ok "before a folder is made" [ ! -e nolib ]
+LD_LIBRARY_PATH=$PWD/fewer ASSAY_LIB_CUBLASLT=/nowhere "$assay" train auto.yaml --out onhost > out 2> err
+ok "auto takes the CPU then" [ $? = 0 ]
+ok "with a warning that names what lacks" says 'the CPU trains, although there is a GPU: cuBLASLt, .* is not usable' err
+ok "and keeps that" says '  device: cpu' onhost/config.yaml
 FAKE_CUDA=memory=2081 "$assay" train gpu.yaml --out small > out 2> err
 ok "too little memory ends it" [ $? = 2 ]
 ok "with the plan and what to turn" says "as planned .*recompute: full" err

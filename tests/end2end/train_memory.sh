@@ -15,6 +15,7 @@ model: {name_or_path: model, chat_template: qwen2.5}
 lora: {r: 4, alpha: 8}
 data: {train: rows.jsonl, max_seq_length: $length, long_rows: truncate}
 training:
+  device: cpu
   learning_rate: 1e-3
   tensorboard: false
 CONFIG

@@ -34,7 +34,7 @@ CASES = {
 CONFIG = """model: {name_or_path: %s-base, chat_template: qwen2.5}
 lora: %s
 data: {train: %s/rows.jsonl, max_seq_length: 160}
-training: {per_device_train_batch_size: 1, learning_rate: 3e-2, lr_scheduler_type: constant, max_steps: 12, tensorboard: false}
+training: {device: cpu, per_device_train_batch_size: 1, learning_rate: 3e-2, lr_scheduler_type: constant, max_steps: 12, tensorboard: false}
 """
 assay, folder = sys.argv[1:3]
 wrong = 0
@@ -80,7 +80,7 @@ def apart(ours, due):
 def spoken(name, model):
     """Greedy tokens of assay's own forward pass, with what it thought of each, held against PEFT's at the same place."""
     here = f"{folder}/{name}"
-    made = json.loads(run("generate", here + "-base", PROMPT, "--raw", "--adapter", here + "/adapter", "--tokens", str(MADE),
+    made = json.loads(run("generate", "--device", "cpu", here + "-base", PROMPT, "--raw", "--adapter", here + "/adapter", "--tokens", str(MADE),
                           "--json", "--logprobs"))
     ids, ours = made["ids"], torch.tensor(made["logprobs"])
     prompt = list(PROMPT.encode())

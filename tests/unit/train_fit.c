@@ -2,6 +2,8 @@
 /* What fits into how much memory: the sizes that are found, and what is told where nothing does. */
 #include "test.h"
 
+#include <unistd.h>
+#include "core/file.h"
 #include "train/fit.h"
 
 enum { THREADS = 2 };
@@ -250,6 +252,74 @@ static void more_tokens_than_can_be_counted_are_refused(void **state)
 	config_release(&b.c);
 }
 
+/* What the device's allocator never gives is no room, neither for what is found nor for what is held against it. */
+static void what_is_left_alone_is_not_planned_into(void **state)
+{
+	struct bed b;
+	struct error err = {0};
+	struct config c;
+	uint64_t bytes;
+
+	(void)state;
+	make(&b, "lora: {r: 4}", "per_device_train_batch_size: 8, device: gpu, auto_find_batch_size: true");
+	bytes = planned(&b, 8, 1);
+	b.fit.leave = bytes;
+	b.fit.available = 2 * bytes;
+	assert_int_equal(fit_most(&b.fit), bytes);
+	assert_int_equal(fit_room(&b.fit), bytes); /* less than 90 % */
+	assert_int_equal(check(&b, &err), STATUS_OK);
+	c = b.c;
+	fit_settle(&c, &b.fit);
+	assert_int_equal(c.training.per_device_train_batch_size, 8);
+	b.fit.available--;
+	assert_int_equal(check(&b, &err), STATUS_NO_RESOURCE);
+	says(&err, " of the GPU's memory would be needed, and ");
+	c = b.c;
+	fit_settle(&c, &b.fit);
+	assert_int_equal(c.training.per_device_train_batch_size, 4);
+	b.fit.available = bytes / 2; /* less than what is left alone */
+	assert_int_equal(fit_most(&b.fit), 0);
+	config_release(&b.c);
+}
+
+/* Beside a GPU the host holds rows, and a copy of what is trained: both are named, with what makes them less. */
+static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
+{
+	static const char rows[] = "fit-rows.jsonl";
+	struct bed b;
+	struct memory_plan m;
+	struct error err = {0};
+
+	(void)state;
+	make(&b, "", "full_finetuning: true, device: gpu");
+	assert_int_equal(file_write(rows, "", 0, &err), STATUS_OK);
+	assert_int_equal(truncate(rows, 1 << 30), 0); /* a hole: its size is looked at alone */
+	b.c.data.train = (struct opt_words){.word = (const char *const[]){rows}, .count = 1};
+	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
+	assert_true(m.beside[MEMORY_MIRROR] > 0 && m.beside[MEMORY_PINNED] > 0);
+	assert_int_equal(m.beside[MEMORY_ROWS], 1 << 30);
+	b.fit.host = m.host_bytes;
+	assert_int_equal(fit_check(&b.c, &b.fit, &m, &err), STATUS_OK);
+	b.fit.host = m.host_bytes - 1;
+	assert_int_equal(fit_check(&b.c, &b.fit, &m, &err), STATUS_NO_RESOURCE);
+	assert_int_equal(err.cause, CAUSE_NO_MEMORY);
+	says(&err, " of the host's memory beside the GPU would be needed, and ");
+	says(&err, "rows 1.07 GB");
+	says(&err, "data: max_train_samples: ");
+	error_clear(&err);
+	b.c.data.train.count = 0;
+	b.shape.layers = 600; /* nothing but parameters */
+	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
+	b.fit.host = m.host_bytes - m.beside[MEMORY_MIRROR] / 2;
+	assert_int_equal(fit_check(&b.c, &b.fit, &m, &err), STATUS_NO_RESOURCE);
+	says(&err, "copies ");
+	says(&err, "lora: {r: 16} instead of full_finetuning");
+	assert_null(strstr(err.text, "not enough"));
+	remove(rows);
+	b.c.data.train = (struct opt_words){0};
+	config_release(&b.c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +330,8 @@ int main(void)
 		cmocka_unit_test(a_large_evaluation_is_what_is_named),
 		cmocka_unit_test(everything_is_told_what_an_adapter_takes),
 		cmocka_unit_test(more_tokens_than_can_be_counted_are_refused),
+		cmocka_unit_test(what_is_left_alone_is_not_planned_into),
+		cmocka_unit_test(the_hosts_memory_is_planned_beside_a_gpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,12 +33,16 @@ struct attends {
 	size_t count, room;
 	struct fast fast;
 	bool chosen; /* candidate of our backward pass, by time */
-	unsigned candidate;
+	char candidate[64];
+	struct gpu_attention_choice *known; /* chosen by a run before */
+	size_t known_count;
 	char name[64];
 };
 
 /* cuDNN, where it is wanted and, unless it must be, is there. */
 enum status attends_open_library(struct attends *a, struct error *err);
+/* What a run before chose for so many documents of one length, or (0, 0) of ours; NULL: nothing. */
+const struct gpu_attention_choice *attends_known(const struct attends *a, int64_t docs, int64_t length);
 /* The length of every document; 0: they differ. */
 int64_t attends_one_length(const struct batch *b);
 /* `docs` sequences of `length` rows, or at most so long where the caller adds starts. */

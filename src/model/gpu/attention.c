@@ -9,7 +9,10 @@
 #include "model/gpu/attends.h"
 #include "model/mat.h"
 
-enum { TIMES = 4 }; /* that a way of the backward pass is timed */
+enum {
+	TIMES = 4,	  /* that a way of the backward pass is timed */
+	OWN_DOCS = 65535, /* the most that a grid has in z */
+};
 
 enum status attends_create(struct attends **out, const struct gpu_state *g, struct error *err)
 {
@@ -42,6 +45,7 @@ void attends_release(struct attends **out)
 	sdpa_close(&a->sdpa);
 	fast_release(&a->fast);
 	free(a->pair);
+	free(a->known);
 	free(a);
 	*out = NULL;
 }
@@ -80,16 +84,32 @@ static bool lse_fits(const struct batch *b)
 	return b->docs * b->doc_len_max <= ATTENTION_LSE_ROOM * b->tokens;
 }
 
-/* The candidate that was chosen by time, or else the first, if the planned workspace holds it, or else
- * another. */
-static bool select_backward(struct fast *f, const struct attends *a, uint64_t room)
+/* The candidate of that name, if the planned workspace holds it. */
+static bool select_named(struct fast *f, const char *name, uint64_t room)
 {
 	struct error ignored = {0};
 
-	if (a->chosen && a->candidate < attention_own_backward_count(f->backward) &&
-	    attention_own_backward_workspace(f->backward, a->candidate) <= room)
-		return !attention_own_backward_select(f->backward, a->candidate, &ignored);
+	for (unsigned i = 0; *name && i < attention_own_backward_count(f->backward); i++)
+		if (!strcmp(attention_own_backward_name(f->backward, i), name))
+			return attention_own_backward_workspace(f->backward, i) <= room &&
+			       !attention_own_backward_select(f->backward, i, &ignored);
+	return false;
+}
 
+/* The candidate that was chosen by time, here or by a run before, or else the first that the planned
+ * workspace holds. */
+static bool select_backward(struct fast *f, struct attends *a, uint64_t room)
+{
+	const struct gpu_attention_choice *known = attends_known(a, 0, 0);
+	struct error ignored = {0};
+
+	if (!a->chosen && known && a->gpu->options.tune && select_named(f, known->candidate, room)) {
+		a->chosen = true;
+		memcpy(a->candidate, known->candidate, sizeof(a->candidate));
+		return true;
+	}
+	if (a->chosen && select_named(f, a->candidate, room))
+		return true;
 	for (unsigned i = 0; i < attention_own_backward_count(f->backward); i++) {
 		if (attention_own_backward_workspace(f->backward, i) <= room &&
 		    !attention_own_backward_select(f->backward, i, &ignored))
@@ -99,7 +119,7 @@ static bool select_backward(struct fast *f, const struct attends *a, uint64_t ro
 }
 
 /* Those that do not take the problem are no error: the plain ones do. */
-static void make_fast(struct fast *f, const struct attends *a, const struct batch *b, uint64_t room)
+static void make_fast(struct fast *f, struct attends *a, const struct batch *b, uint64_t room)
 {
 	struct attention_problem p = attends_problem(&f->at, f->docs, f->length, f->ld_qkv, f->ld_o);
 	struct error ignored = {0};
@@ -163,16 +183,25 @@ static struct train_attention_args own_args(const struct attention *at, const st
 	};
 }
 
+/* A grid has at most OWN_DOCS documents. */
 static enum status run_own(struct back *back, enum gpu_kernel_id kernel, const struct attention *at,
 			   const struct batch *b, int heads, const struct train_attention_args *args,
 			   struct error *err)
 {
-	const unsigned grid[3] = {
-		(unsigned)((b->doc_len_max + TRAIN_ATTENTION_ROWS - 1) / TRAIN_ATTENTION_ROWS),
-		(unsigned)heads, (unsigned)b->docs};
+	const unsigned tiles = (unsigned)((b->doc_len_max + TRAIN_ATTENTION_ROWS - 1) / TRAIN_ATTENTION_ROWS);
+	struct train_attention_args some = *args;
+	enum status st = STATUS_OK;
 
-	return gpu_run_3d(back, kernel, grid, TRAIN_ATTENTION_THREADS,
-			  train_attention_shared((uint64_t)at->head_dim), args, err);
+	for (int64_t first = 0; !st && first < b->docs; first += OWN_DOCS) {
+		const int64_t docs = b->docs - first < OWN_DOCS ? b->docs - first : OWN_DOCS;
+		const unsigned grid[3] = {tiles, (unsigned)heads, (unsigned)docs};
+
+		some.doc_start = args->doc_start + (uint64_t)first * sizeof(int32_t);
+		some.docs = (uint32_t)docs;
+		st = gpu_run_3d(back, kernel, grid, TRAIN_ATTENTION_THREADS,
+				train_attention_shared((uint64_t)at->head_dim), &some, err);
+	}
+	return st;
 }
 
 enum status gpu_attention_forward(struct back *back, const struct attention *at, const struct batch *b,
@@ -231,30 +260,41 @@ static enum status run_pass(void *arg, struct error *err)
 							   p->stream, err);
 }
 
-/* The fastest of ours that the room holds; gradients are written, not added to, so that they may run again.
- */
+/* Whether it was timed. One that does not run is passed over: what a lost device says, the next launch says
+ * again. */
+static bool time_pass(struct back *back, struct passing *p, double *seconds)
+{
+	struct error ignored = {0};
+
+	return !gpu_time(back, run_pass, p, TIMES, seconds, &ignored);
+}
+
+/* The fastest of ours that the room holds; gradients are written, not added to, so that they may run again. 0
+ * s: none runs. */
 static enum status choose_own(struct back *back, struct attends *a, struct fast *f, struct passing *p,
 			      double *least_s, struct error *err)
 {
 	const uint64_t room = workspace_attention_bytes(&f->at, f->tokens);
-	enum status st = STATUS_OK;
+	unsigned fastest = 0;
 
 	*least_s = 0;
-	for (unsigned i = 0; !st && i < attention_own_backward_count(f->backward); i++) {
+	for (unsigned i = 0; i < attention_own_backward_count(f->backward); i++) {
 		struct error ignored = {0};
 		double seconds;
 
 		if (attention_own_backward_workspace(f->backward, i) > room ||
-		    attention_own_backward_select(f->backward, i, &ignored))
+		    attention_own_backward_select(f->backward, i, &ignored) || !time_pass(back, p, &seconds))
 			continue;
-		st = gpu_time(back, run_pass, p, TIMES, &seconds, err);
-		if (!st && (*least_s <= 0 || seconds < *least_s)) {
+		if (*least_s <= 0 || seconds < *least_s) {
 			*least_s = seconds;
-			a->candidate = i;
+			fastest = i;
 		}
 	}
 	a->chosen = *least_s > 0;
-	return !st && a->chosen ? attention_own_backward_select(f->backward, a->candidate, err) : st;
+	if (!a->chosen)
+		return STATUS_OK;
+	snprintf(a->candidate, sizeof(a->candidate), "%s", attention_own_backward_name(f->backward, fastest));
+	return attention_own_backward_select(f->backward, fastest, err);
 }
 
 /* Our candidates beside each other, and beside the library's plan, once. */
@@ -262,6 +302,7 @@ static enum status choose(struct back *back, struct attends *a, struct pair *pai
 			  struct passing *p, struct error *err)
 {
 	double own_s = 0, library_s = 0;
+	bool runs;
 	enum status st = STATUS_OK;
 
 	if (!a->gpu->options.tune || a->gpu->options.deterministic)
@@ -271,11 +312,11 @@ static enum status choose(struct back *back, struct attends *a, struct pair *pai
 	if (st || !pair || pair->timed)
 		return st;
 	p->library = pair->backward;
-	st = gpu_time(back, run_pass, p, TIMES, &library_s, err);
+	runs = time_pass(back, p, &library_s);
 	p->library = NULL;
 	pair->timed = true;
-	pair->by_own = own_s > 0 && own_s < library_s;
-	return st;
+	pair->by_own = own_s > 0 && (!runs || own_s < library_s);
+	return STATUS_OK;
 }
 
 /* By whichever did the forward pass of this batch, or keeps lse as that does; `room` is what the plan has for
@@ -303,7 +344,7 @@ static enum status backward(struct back *back, const struct attention *at, const
 		p.own = fast->backward;
 		st = choose(back, a, pair, fast, &p, err);
 	}
-	if (pair && !pair->by_own)
+	if (pair && (!pair->by_own || !p.own))
 		p.library = pair->backward;
 	if (st || p.library || p.own)
 		return st ? st : run_pass(&p, err);

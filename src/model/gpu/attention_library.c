@@ -23,6 +23,14 @@ enum status attends_open_library(struct attends *a, struct error *err)
 	return STATUS_OK;
 }
 
+const struct gpu_attention_choice *attends_known(const struct attends *a, int64_t docs, int64_t length)
+{
+	for (size_t i = 0; i < a->known_count; i++)
+		if (a->known[i].docs == docs && a->known[i].length == length)
+			return &a->known[i];
+	return NULL;
+}
+
 int64_t attends_one_length(const struct batch *b)
 {
 	const int64_t length = b->doc_start[1] - b->doc_start[0];
@@ -84,6 +92,7 @@ static enum status add_pair(struct attends *a, const struct pair *wanted, struct
 			    struct error *err)
 {
 	const bool must = a->gpu->options.attention == GPU_ATTENTION_CUDNN;
+	const struct gpu_attention_choice *known;
 	struct error why = {0};
 	struct pair *p;
 	enum status st = STATUS_OK;
@@ -114,6 +123,9 @@ static enum status add_pair(struct attends *a, const struct pair *wanted, struct
 	}
 	if (st && (must || (st != STATUS_UNSUPPORTED && st != STATUS_NO_RESOURCE)))
 		return error_set_cause(err, st, why.cause, "%s", why.text);
+	known = attends_known(a, p->docs, p->length);
+	p->timed = known && a->gpu->options.tune;
+	p->by_own = p->timed && known->by_own;
 	a->count++;
 	*out = p;
 	return STATUS_OK;

@@ -7,6 +7,7 @@
 
 enum {
 	BLOCKS_MAX = 1024,  /* SMs of any device: what is planned for */
+	SHARED_OPTIN = 97,  /* CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
 	PREFETCH = 8192,    /* bytes of the next weights that a warp brings into L2 ahead */
 	PREFETCH_O = 16384, /* of o's, behind attention's own reads */
 	ALIGN_FLOATS = 64,
@@ -159,12 +160,14 @@ static struct decode_tokens_args args_of(const struct decode *d)
 static enum status open_device(struct decode *d, const struct back *back, bool *refused, struct error *err)
 {
 	enum status st = STATUS_OK;
+	int shared;
 
 	d->device = gpu_back_device(back);
 	d->stream = gpu_back_stream(back);
 	d->blocks = gpu_sm_count(d->device);
 	d->shared_bytes = shared_of(d, d->blocks);
-	*refused = d->shared_bytes > gpu_shared_most(d->device) || d->blocks > BLOCKS_MAX;
+	shared = gpu_attribute(d->device, SHARED_OPTIN);
+	*refused = shared < 0 || d->shared_bytes > (unsigned)shared || d->blocks > BLOCKS_MAX;
 	if (*refused)
 		return STATUS_OK;
 	st = gpu_kernel(d->device, &d->kernel, "decode", "decode_tokens", err);

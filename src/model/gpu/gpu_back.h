@@ -7,6 +7,7 @@
 #ifndef MODEL_GPU_GPU_BACK_H
 #define MODEL_GPU_GPU_BACK_H
 #include "gpu/gpu.h"
+#include "gpu/matmul.h"
 #include "model/ops.h"
 
 /* Which attention: by cuDNN where documents are of one length and it is legal, by our kernels else; by cuDNN
@@ -33,6 +34,9 @@ void gpu_back_release(struct back *back);
 /* Micro-batches have at most `most` rows: those of documents of unequal length are filled up with untrained
  * ones to one of a few lengths, so that plans of products are few. Without it they are taken as they are. */
 void gpu_back_fill(struct back *back, int64_t most);
+
+/* Pinned memory of the host that a back end takes whose micro-batches have so many rows. */
+uint64_t gpu_back_pinned_bytes(int64_t rows);
 
 struct gpu_device *gpu_back_device(const struct back *back);
 struct gpu_stream *gpu_back_stream(const struct back *back);
@@ -66,12 +70,29 @@ void gpu_back_times_begin(struct back *back);
 /* Seconds since they were begun; waits for the end of the last phase. Parts are 0 where not asked for. */
 enum status gpu_back_times(struct back *back, double phase_s[GPU_PHASE_COUNT], double part_s[GPU_PART_COUNT],
 			   struct error *err);
-/* Which of cuBLASLt's candidates the i-th product that was met takes; false: there are no more. */
+/* Which of cuBLASLt's candidates the i-th product that was met takes; false: there are no more. `product`
+ * says all that it is chosen by. */
 struct gpu_choice {
-	char product[96], algorithm[96];
+	char product[160], algorithm[96];
 	double seconds, first_seconds; /* by it, by the library's first; 0: not timed */
+	uint64_t words[MATMUL_ALGORITHM_WORDS];
+	bool recalled; /* it was not chosen here */
 };
 bool gpu_back_choice(const struct back *back, size_t i, struct gpu_choice *out);
-/* FLOP/s of a large product in BF16 here, timed on memory of the arena that is free now. */
+/* The way of the backward pass behind cuDNN's forward one, of `docs` documents of one length; 0, 0: of all
+ * others our candidate. */
+struct gpu_attention_choice {
+	int64_t docs, length;
+	bool by_own;	    /* else by cuDNN */
+	char candidate[64]; /* ours; "": none was timed */
+};
+bool gpu_back_attention_choice(const struct back *back, size_t i, struct gpu_attention_choice *out);
+/* What was chosen by the same libraries on a device of the same name is taken without being timed, where it
+ * is met; what does not run after all is chosen anew. Both lists are copied. */
+enum status gpu_back_recall(struct back *back, const struct gpu_choice *products, size_t count,
+			    const struct gpu_attention_choice *attention, size_t attentions,
+			    struct error *err);
+/* FLOP/s of a large product in BF16 here, timed on memory of the arena that is free now, which is as if it
+ * had not been used; 0, with OK: there is no room for one that says anything. */
 enum status gpu_back_gemm_rate(struct back *back, double *rate, struct error *err);
 #endif

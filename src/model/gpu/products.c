@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products by cuBLASLt: a plan for each shape that a model has, made when it is met first. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include "model/gpu/products.h"
 
@@ -34,8 +33,15 @@ void products_release(struct products **out)
 		matmul_plan_destroy(&p->planned[i].plan);
 	matmul_close(&p->library);
 	free(p->planned);
+	free(p->known);
 	free(p);
 	*out = NULL;
+}
+
+void products_forget(struct products *p, size_t count)
+{
+	while (p->count > count)
+		matmul_plan_destroy(&p->planned[--p->count].plan);
 }
 
 const char *products_name(const struct products *p)
@@ -129,6 +135,42 @@ static bool is_thin(const struct matmul_shape *s)
 	return s->m < THIN_BELOW || s->n < THIN_BELOW || s->k < THIN_BELOW;
 }
 
+/* What a run before has chosen, if the library takes it still. */
+static void recall(const struct products *p, struct planned *one)
+{
+	struct error ignored = {0};
+	char key[160];
+
+	products_key(key, &one->shape);
+	for (size_t i = 0; i < p->known_count && !one->recalled; i++) {
+		const struct gpu_choice *c = &p->known[i];
+
+		if (strcmp(c->product, key) || matmul_plan_recall(one->plan, c->words, &ignored))
+			continue;
+		one->recalled = one->tuned = true;
+		one->seconds = c->seconds;
+		one->first_seconds = c->first_seconds;
+	}
+}
+
+/* By what was recalled; where that does not run on these operands, chosen anew. */
+static enum status run_recalled(struct back *back, struct planned *one, const struct gemm *g,
+				const struct matmul_operands *o, struct error *err)
+{
+	struct gpu_state *gpu = gpu_of(back);
+	struct error why = {0};
+	enum status st = matmul_plan_enqueue(one->plan, o, gpu->stream, &why);
+
+	if (st != STATUS_UNSUPPORTED)
+		return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
+	one->recalled = one->tuned = false;
+	one->seconds = one->first_seconds = 0;
+	st = matmul_plan_first(one->plan, err);
+	if (!st)
+		st = products_tune(back, one, g, o, err);
+	return st ? st : matmul_plan_enqueue(one->plan, o, gpu->stream, err);
+}
+
 enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err)
 {
 	const struct matmul_operands o = {
@@ -148,76 +190,13 @@ enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err)
 	cost_gemm(back, g);
 	if (!st)
 		st = plan_of(gpu->products, &shape, &planned, err);
+	if (!st && gpu->options.tune && !planned->tuned && gpu->products->known_count)
+		recall(gpu->products, planned);
 	if (!st && gpu->options.tune && !planned->tuned)
 		st = products_tune(back, planned, g, &o, err);
 	if (!st)
 		st = gpu_part(gpu, is_thin(&shape) ? GPU_PART_THIN : GPU_PART_PRODUCTS, err);
+	if (!st && planned->recalled)
+		return run_recalled(back, planned, g, &o, err);
 	return st ? st : matmul_plan_enqueue(planned->plan, &o, gpu->stream, err);
-}
-
-bool gpu_back_choice(const struct back *back, size_t i, struct gpu_choice *out)
-{
-	const struct products *p = gpu_of(back)->products;
-	struct matmul_description d;
-	const struct planned *one;
-
-	if (i >= p->count)
-		return false;
-	one = &p->planned[i];
-	matmul_plan_describe(one->plan, one->chosen, &d);
-	*out = (struct gpu_choice){.seconds = one->seconds, .first_seconds = one->first_seconds};
-	snprintf(out->product, sizeof(out->product), "%s%s %" PRIu64 "x%" PRIu64 "x%" PRIu64 " to %s%s%s",
-		 one->shape.transpose_a ? "T" : "N", one->shape.transpose_b ? "T" : "N", one->shape.m,
-		 one->shape.n, one->shape.k, matmul_type_name(one->shape.d),
-		 one->shape.accumulate ? ", added" : "", one->shape.epilogue ? ", bias" : "");
-	snprintf(out->algorithm, sizeof(out->algorithm), "%s", d.name);
-	return true;
-}
-
-enum status gpu_back_gemm_rate(struct back *back, double *rate, struct error *err)
-{
-	enum { SIZE = 8192, TIMES = 5 };
-	struct gpu_event *event[2] = {NULL, NULL};
-	const struct arena_mark mark = arena_mark(back->arena);
-	struct gpu_state *gpu = gpu_of(back);
-	const struct random_fill fill = {.seed = 1, .width = 1};
-	struct mat m[3];
-	int64_t size = SIZE;
-	double ns = 0;
-	enum status st = STATUS_OK;
-
-	*rate = 0;
-	while (size > 256 &&
-	       6 * (uint64_t)size * (uint64_t)size + 3 * ARENA_ALIGN > back->arena->size - back->arena->used)
-		size /= 2;
-	for (int i = 0; !st && i < 3; i++) {
-		m[i] = (struct mat){.rows = size, .cols = size, .dtype = DTYPE_BF16};
-		st = arena_mat(back->arena, MEM_WORKSPACE, &m[i], "a product to be timed", err);
-		if (!st)
-			st = back->ops->random(back, m[i], &fill, err);
-	}
-	for (int i = 0; !st && i < 2; i++)
-		st = gpu_event_create(gpu->device, &event[i], err);
-	for (int i = 0; !st && i <= TIMES; i++) {
-		const struct gemm g = {
-			.a = m[0], .b = m[1], .c = m[2], .d = m[2], .trans_b = true, .alpha = 1};
-
-		if (i == 1)
-			st = gpu_event_record(event[0], gpu->stream, err);
-		if (!st)
-			st = gpu_gemm(back, &g, err);
-	}
-	if (!st)
-		st = gpu_event_record(event[1], gpu->stream, err);
-	if (!st)
-		st = gpu_event_wait(event[1], err);
-	if (!st)
-		st = gpu_event_elapsed_ns(event[0], event[1], &ns, err);
-	if (!st && ns > 0)
-		*rate = TIMES * 2e9 * (double)size * (double)size * (double)size / ns;
-	for (int i = 0; i < 2; i++)
-		gpu_event_destroy(&event[i]);
-	arena_reset(back->arena, &mark);
-	back->cost = (struct op_cost){0};
-	return st;
 }

@@ -7,7 +7,7 @@
 struct planned {
 	struct matmul_shape shape;
 	struct matmul_plan *plan;
-	bool tuned;
+	bool tuned, recalled;
 	unsigned chosen;
 	double seconds, first_seconds; /* a product by the chosen and the first candidate; 0: not timed */
 };
@@ -16,11 +16,20 @@ struct products {
 	struct matmul *library;
 	struct planned *planned;
 	size_t count, room;
+	struct gpu_choice *known; /* chosen by a run before */
+	size_t known_count;
 	char name[64];
 };
 
+/* All that a choice hangs on: "NT 8192x4608x3584 bf16 bf16 to bf16, rows 3584 3584 4608, by 256, added,
+ * bias". */
+void products_key(char out[160], const struct matmul_shape *s);
+
 /* Times the library's candidates on these operands and selects the fastest. What D holds is as it was before;
- * where the arena has no room to keep it, the first heuristic stays. */
+ * where the arena has no room to keep it now, the first heuristic is taken and the next one of this shape is
+ * tried again. */
 enum status products_tune(struct back *back, struct planned *p, const struct gemm *g,
 			  const struct matmul_operands *o, struct error *err);
+/* Plans from the `count`-th on are no more; nothing of them is enqueued. */
+void products_forget(struct products *p, size_t count);
 #endif

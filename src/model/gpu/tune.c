@@ -108,16 +108,20 @@ static enum status time_all(struct back *back, struct planned *p, const struct m
 enum status products_tune(struct back *back, struct planned *p, const struct gemm *g,
 			  const struct matmul_operands *o, struct error *err)
 {
-	const struct arena_mark mark = arena_mark(back->arena);
-	const size_t peak = back->arena->peak;
+	const struct arena before =
+		*back->arena; /* as if nothing had been timed: its peak is what steps take */
 	const bool in_place = g->beta != 0 && g->c.data == g->d.data;
 	struct mat kept = {.rows = g->d.rows, .cols = g->d.cols, .dtype = g->d.dtype};
 	struct error ignored = {0};
 	enum status st = STATUS_OK;
 
+	if (flop_of(p) >= WORTH_FLOP && in_place &&
+	    arena_mat(back->arena, MEM_WORKSPACE, &kept, "a product's result", &ignored)) {
+		*back->arena = before;
+		return STATUS_OK;
+	}
 	p->tuned = true;
-	if (flop_of(p) < WORTH_FLOP ||
-	    (in_place && arena_mat(back->arena, MEM_WORKSPACE, &kept, "a product's result", &ignored)))
+	if (flop_of(p) < WORTH_FLOP)
 		return STATUS_OK;
 	if (in_place)
 		st = keep(back, &g->d, &kept, false, err);
@@ -125,7 +129,6 @@ enum status products_tune(struct back *back, struct planned *p, const struct gem
 		st = time_all(back, p, o, err);
 	if (!st && in_place)
 		st = keep(back, &g->d, &kept, true, err);
-	arena_reset(back->arena, &mark);
-	back->arena->peak = peak; /* what the step itself takes */
+	*back->arena = before;
 	return st;
 }

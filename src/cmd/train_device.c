@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run is worked on by: settled before anything is planned, so that the card that is planned for is the
+ * one that the worker opens. */
+#include "cmd/train.h"
+#include <stdlib.h>
+#include "core/text.h"
+#include "gpu/gpu.h"
+#include "kernel/fatbin.h"
+#include "machine/machine.h"
+
+enum { LEAST_CC = 80, LEAST_CUBLASLT = 12 };
+
+struct choice {
+	const struct gpu *gpu; /* NULL: the CPU */
+	enum cause cause;
+	char why[320]; /* what a GPU lacks; "": there is none, or it is taken */
+};
+
+/* The first GPU that is granted and answers; else what the first one lacks. */
+static void find_gpu(struct choice *c, const struct machine *m)
+{
+	for (unsigned i = 0; i < machine_gpu_count(m) && !c->gpu; i++) {
+		const struct gpu *g = machine_gpu(m, i);
+
+		if (g->granted && !g->status && gpu_get(g, GPU_FACT_cc, 0) >= LEAST_CC)
+			c->gpu = g;
+		else if (!*c->why)
+			text_copy(c->why, sizeof(c->why),
+				  g->status	? g->reason
+				  : !g->granted ? "it is not granted to this process"
+						: "its compute capability is below 8.0");
+	}
+	if (c->gpu)
+		*c->why = '\0';
+	c->cause = CAUSE_NOT_GRANTED;
+}
+
+/* What the back end cannot do without, looked for as the worker will: in a process of its own. */
+static enum status find_library(struct choice *c, const struct training *t, struct error *err)
+{
+	static const char *const libs[] = {"cublaslt", NULL};
+	const struct machine_scope scope = {.up_to = LAYER_HOST, .stop = t->c->stop, .libs = libs};
+	const struct lib_found *found;
+	struct machine *m = NULL;
+	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, err);
+
+	if (st)
+		return st;
+	found = machine_lib(m, libs[0]);
+	if (!found || found->status)
+		snprintf(c->why, sizeof(c->why), "cuBLASLt, which its products need, is not usable: %s",
+			 found ? found->missing : "the process that looks for it told nothing");
+	else if (strtol(found->version, NULL, 10) < LEAST_CUBLASLT)
+		snprintf(c->why, sizeof(c->why), "cuBLASLt %s is older than %d: %s", found->version,
+			 LEAST_CUBLASLT, found->path);
+	if (*c->why)
+		c->cause = CAUSE_LIBRARY_MISSING;
+	machine_free(m);
+	return STATUS_OK;
+}
+
+static enum status choose(struct choice *c, const struct training *t, const struct machine *m,
+			  struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	if (t->config.training.device == CONFIG_DEVICE_CPU)
+		return STATUS_OK;
+	find_gpu(c, m);
+	if (c->gpu && !kernel_fatbin_find("train_rows")) {
+		snprintf(c->why, sizeof(c->why),
+			 "this program was built without kernels (no nvcc at build time)");
+		c->cause = CAUSE_UNSUPPORTED;
+	} else if (c->gpu) {
+		st = find_library(c, t, err);
+	}
+	if (*c->why)
+		c->gpu = NULL;
+	return st;
+}
+
+static enum status settle_on(struct training *t, const struct machine *m, struct error *err)
+{
+	uint32_t *device = &t->config.training.device;
+	struct choice c = {0};
+	enum status st = choose(&c, t, m, err);
+
+	if (st)
+		return st;
+	if (!c.gpu && *device == CONFIG_DEVICE_GPU)
+		return error_set_cause(err, STATUS_UNAVAILABLE, c.cause,
+				       "training: device: gpu: there is no usable GPU here: %s",
+				       *c.why ? c.why : "none is on the PCI bus");
+	if (!c.gpu && *c.why)
+		log_warn(t->c->log, LOG_TOPIC_RUN, "the CPU trains, although there is a GPU: %s", c.why);
+	t->room = (struct train_room){.available = machine_cpu(m)->memory_available_bytes};
+	if (c.gpu) {
+		t->room.host = t->room.available;
+		t->room.available = (uint64_t)gpu_get(c.gpu, GPU_FACT_memory_free_bytes, 0);
+		t->room.leave = GPU_LEAVE_BYTES;
+		text_copy(t->gpu, sizeof(t->gpu), c.gpu->pci);
+	}
+	if (*device == CONFIG_DEVICE_AUTO) {
+		*device = c.gpu ? CONFIG_DEVICE_GPU : CONFIG_DEVICE_CPU;
+		train_write_config(t);
+	}
+	return STATUS_OK;
+}
+
+enum status train_settle_device(struct training *t, struct error *err)
+{
+	const struct machine_scope scope = {
+		.up_to = t->config.training.device == CONFIG_DEVICE_CPU ? LAYER_HOST : LAYER_NVML,
+		.stop = t->c->stop};
+	struct machine *m = NULL;
+	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, err);
+
+	if (!st)
+		st = settle_on(t, m, err);
+	machine_free(m);
+	return st;
+}

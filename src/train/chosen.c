@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/chosen.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Words in hexadecimal: JSON's numbers do not hold them. */
+static json_t *words_json(const uint64_t words[MATMUL_ALGORITHM_WORDS])
+{
+	char text[MATMUL_ALGORITHM_WORDS * 16 + 1];
+
+	for (int i = 0; i < MATMUL_ALGORITHM_WORDS; i++)
+		snprintf(text + (size_t)16 * i, 17, "%016" PRIx64, words[i]);
+	return json_string(text);
+}
+
+static bool words_parse(uint64_t words[MATMUL_ALGORITHM_WORDS], const char *text)
+{
+	if (!text || strlen(text) != (size_t)MATMUL_ALGORITHM_WORDS * 16 ||
+	    strspn(text, "0123456789abcdef") != (size_t)MATMUL_ALGORITHM_WORDS * 16)
+		return false;
+	for (int i = 0; i < MATMUL_ALGORITHM_WORDS; i++) {
+		char word[17];
+
+		snprintf(word, sizeof(word), "%.16s", text + (size_t)16 * i);
+		words[i] = strtoull(word, NULL, 16);
+	}
+	return true;
+}
+
+json_t *chosen_product(const struct back *back, size_t i)
+{
+	struct gpu_choice c;
+
+	if (!gpu_back_choice(back, i, &c))
+		return NULL;
+	return json_pack("{s:s, s:s, s:f, s:f, s:b, s:o}", "product", c.product, "algorithm", c.algorithm,
+			 "seconds", c.seconds, "first_seconds", c.first_seconds, "recalled", c.recalled,
+			 "words", words_json(c.words));
+}
+
+json_t *chosen_json(const struct back *back)
+{
+	json_t *products = json_array(), *attention = json_array(), *one;
+	struct gpu_attention_choice at;
+
+	for (size_t i = 0; (one = chosen_product(back, i)); i++)
+		json_array_append_new(products, one);
+	for (size_t i = 0; gpu_back_attention_choice(back, i, &at); i++)
+		json_array_append_new(attention,
+				      json_pack("{s:I, s:I, s:b, s:s}", "docs", (json_int_t)at.docs, "length",
+						(json_int_t)at.length, "by_own", at.by_own, "candidate",
+						at.candidate));
+	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "device", gpu_name(gpu_back_device(back)), "gemm",
+			 gpu_back_gemm(back), "attention_by", gpu_back_attention(back), "products", products,
+			 "attention", attention);
+}
+
+/* "NVIDIA H100 80GB HBM3 (0000:1B:00.0)": another card of the same kind takes the same algorithms. */
+static size_t kind_size(const char *device)
+{
+	const char *address = strrchr(device, '(');
+
+	return address ? (size_t)(address - device) : strlen(device);
+}
+
+static const char *text_of(const json_t *map, const char *key)
+{
+	const char *text = json_string_value(json_object_get(map, key));
+
+	return text ? text : "";
+}
+
+/* Whether what was chosen holds here; a line says what has changed. */
+static bool is_same(const struct back *back, const json_t *before, struct text *note)
+{
+	const char *device = gpu_name(gpu_back_device(back)), *was = text_of(before, "device");
+	const struct {
+		const char *key, *now;
+	} libraries[] = {{"gemm", gpu_back_gemm(back)}, {"attention_by", gpu_back_attention(back)}};
+	const size_t size = kind_size(device);
+	bool same = size == kind_size(was) && !strncmp(device, was, size);
+
+	if (strcmp(device, was))
+		text_addf(note, "the run was begun on %s and goes on on %s%s\n", was, device,
+			  same ? "" : ": what was chosen by time is chosen anew");
+	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+		const char *by = text_of(before, libraries[i].key);
+
+		if (!strcmp(by, libraries[i].now))
+			continue;
+		text_addf(note,
+			  "the run was begun with %s and goes on with %s: what was chosen by time is chosen "
+			  "anew\n",
+			  by, libraries[i].now);
+		same = false;
+	}
+	return same;
+}
+
+static size_t parse_products(struct gpu_choice *out, const json_t *list)
+{
+	const json_t *one;
+	size_t i, count = 0;
+
+	json_array_foreach(list, i, one)
+	{
+		struct gpu_choice *c = &out[count];
+
+		*c = (struct gpu_choice){.seconds = json_number_value(json_object_get(one, "seconds")),
+					 .first_seconds =
+						 json_number_value(json_object_get(one, "first_seconds"))};
+		text_copy(c->product, sizeof(c->product), text_of(one, "product"));
+		if (c->seconds > 0) /* else nobody chose */
+			count += words_parse(c->words, json_string_value(json_object_get(one, "words")));
+	}
+	return count;
+}
+
+static size_t parse_attention(struct gpu_attention_choice *out, const json_t *list)
+{
+	const json_t *one;
+	size_t i, count = 0;
+
+	json_array_foreach(list, i, one)
+	{
+		struct gpu_attention_choice *c = &out[count++];
+
+		*c = (struct gpu_attention_choice){.docs = json_integer_value(json_object_get(one, "docs")),
+						   .length =
+							   json_integer_value(json_object_get(one, "length")),
+						   .by_own = json_is_true(json_object_get(one, "by_own"))};
+		text_copy(c->candidate, sizeof(c->candidate), text_of(one, "candidate"));
+	}
+	return count;
+}
+
+enum status chosen_recall(struct back *back, const json_t *before, struct text *note, struct error *err)
+{
+	const json_t *products = json_object_get(before, "products"),
+		     *attention = json_object_get(before, "attention");
+	struct gpu_attention_choice *ways;
+	struct gpu_choice *choices;
+	enum status st;
+
+	if (!before || back->kind != BACK_GPU || !is_same(back, before, note))
+		return STATUS_OK;
+	choices = calloc(json_array_size(products) + 1, sizeof(*choices));
+	ways = calloc(json_array_size(attention) + 1, sizeof(*ways));
+	st = choices && ways ? gpu_back_recall(back, choices, parse_products(choices, products), ways,
+					       parse_attention(ways, attention), err)
+			     : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					       "no memory for what was chosen before");
+	free(choices);
+	free(ways);
+	return st;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a GPU's run was worked on by and what it chose by time, as its checkpoints keep it: device, libraries,
+ * the algorithm of each shape of product, the ways of attention. A run that goes on takes the same, if it is
+ * worked on by the same.
+ */
+#ifndef TRAIN_CHOSEN_H
+#define TRAIN_CHOSEN_H
+#include <jansson.h>
+#include "core/text.h"
+#include "model/gpu/gpu_back.h"
+
+/* {"device", "gemm", "attention_by", "products": [..], "attention": [..]}. Owner: caller; NULL: no memory. */
+json_t *chosen_json(const struct back *back);
+/* Of the i-th product that was met, as lines and checkpoints have it; NULL: there are no more. Owner: caller.
+ */
+json_t *chosen_product(const struct back *back, size_t i);
+/* The back end takes what `before` has, as chosen_json wrote it; NULL: nothing. Lines of *note say on which
+ * other card or by which other library it goes on. */
+enum status chosen_recall(struct back *back, const json_t *before, struct text *note, struct error *err);
+#endif
