@@ -2,7 +2,7 @@
 # Called by `meson compile bundle`: BUILD/bundle/assay-VERSION-ARCH/ and the same as tar.zst.
 #   assay         the program (RPATH $ORIGIN/lib)
 #   lib/          what it links but glibc, and its modules with what they link
-#   kernel_cases  the kernel case table; sdpa_cases, pairs_peer, launches, libpairs.so, tools/ and tests/oracles/: what check-gpu runs beside it
+#   kernel_cases  the kernel case table; sdpa_cases, pairs_peer, gradients, launches, libpairs.so, tools/ and tests/oracles/: what check-gpu runs beside it
 # usage: bundle.sh SOURCE BUILD VERSION [OUT]     OUT instead of BUILD/bundle
 set -eu
 source=$1 build=$2 version=$3 out=${4:-$2/bundle}
@@ -13,7 +13,7 @@ dir=$out/$name
 rm -rf "$dir"
 mkdir -p "$dir/lib" "$dir/docs" "$dir/tools" "$dir/tests/oracles"
 cp "$build/src/assay" "$dir/assay"
-for extra in kernel_cases sdpa_cases pairs_peer busy launches nccl_assume libpairs.so; do
+for extra in kernel_cases sdpa_cases pairs_peer gradients busy launches nccl_assume libpairs.so; do
 	[ ! -e "$build/tests/gpu/$extra" ] || cp "$build/tests/gpu/$extra" "$dir/"
 done
 modules=$(find "$build/src" -name 'libassay[-_]*.so')
@@ -26,11 +26,11 @@ for object in "$dir/assay" $modules; do
 		[ -e "$dir/lib/$(basename "$so")" ] || cp -L "$so" "$dir/lib/"
 	done
 done
-for object in "$dir/assay" "$dir"/lib/*.so* "$dir"/kernel_cases "$dir"/sdpa_cases "$dir"/pairs_peer "$dir"/launches "$dir"/libpairs.so; do
+for object in "$dir/assay" "$dir"/lib/*.so* "$dir"/kernel_cases "$dir"/sdpa_cases "$dir"/pairs_peer "$dir"/gradients "$dir"/launches "$dir"/libpairs.so; do
 	[ ! -e "$object" ] || strip --strip-unneeded "$object" 2> /dev/null || true
 done
 cp "$source/LICENSE" "$dir/"
-cp "$source/tools/check-gpu" "$source/tools/get-wheels" "$source/tools/peer_nccl" "$source/tools/peer_ncu" "$source/tools/plant" "$source/tools/training-bound" "$dir/tools/"
+cp "$source/tools/check-gpu" "$source/tools/get-wheels" "$source/tools/peer_nccl" "$source/tools/peer_ncu" "$source/tools/plant" "$source/tools/training-bound" "$source/tools/training-proof" "$dir/tools/"
 cp "$source"/tests/oracles/*.py "$dir/tests/oracles/"
 cp -R "$source/docs/man" "$source/docs/completion" "$dir/docs/"
 # A long window: the same kernels stand in assay, kernel_cases and libpairs.so. Plain `zstd -d` and tar read it.

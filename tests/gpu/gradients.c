@@ -39,15 +39,16 @@ const struct gradient_case gradient_cases[] = {
 	{"wide", "qwen2-7b", 2, 1024, 64, 128, 1, 1e-3, {512}, "two layers of Qwen2-7B"},
 	{0},
 };
-static const struct gradient_way reference = {"F32", NULL, NULL, true};
+static const struct gradient_way reference = {"F32", NULL, true, false};
 static const struct gradient_way ways[] = {
-	{"extended", "", NULL, false},
-	{"separate", ", adapters: separate", NULL, false},
-	{"own", ", attention: own", NULL, false},
-	{"deterministic", ", deterministic: true", NULL, false},
-	{"cudnn", ", attention: cudnn", NULL, false},
-	{"cheap", ", recompute: cheap", NULL, false},
-	{"full", ", recompute: full", NULL, false},
+	{"extended", "", false, false},
+	{"separate", ", adapters: separate", false, false},
+	{"own", ", attention: own", false, false},
+	{"deterministic", ", deterministic: true", false, false},
+	{"cudnn", ", attention: cudnn", false, false},
+	{"cheap", ", recompute: cheap", false, false},
+	{"full", ", recompute: full", false, false},
+	{"alone", "", false, true}, /* packed = unpacked */
 };
 /* clang-format on */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -82,10 +82,10 @@ static enum status configure(struct config *config, const struct gradient_case *
 	char text[512];
 
 	snprintf(text, sizeof(text),
-		 "model: {path: /m}\nlora: {r: %d, alpha: %d%s}\ndata: {train: /t, max_seq_length: %lld}\n"
+		 "model: {path: /m}\nlora: {r: %d, alpha: %d}\ndata: {train: /t, max_seq_length: %lld}\n"
 		 "training: {device: %s, per_device_train_batch_size: 1, learning_rate: %g%s}\n",
-		 c->rank, c->alpha, way->lora ? way->lora : "", (long long)tokens_of(c),
-		 way->cpu ? "cpu" : "gpu", c->rate, way->training ? way->training : "");
+		 c->rank, c->alpha, (long long)tokens_of(c), way->cpu ? "cpu" : "gpu", c->rate,
+		 way->training ? way->training : "");
 	return config_parse(config, c->name, text, strlen(text), err);
 }
 
@@ -195,16 +195,54 @@ enum status gradient_bed_put(struct gradient_bed *b, const float *master, struct
 	return st ? st : model_refresh(b->s.model, &b->s.back, err);
 }
 
-enum status gradient_bed_run(struct gradient_bed *b, const struct gradient_rows *rows, struct error *err)
+/* A document of them by itself. */
+static enum status run_alone(struct gradient_bed *b, const struct gradient_rows *rows, int64_t doc,
+			     struct error *err)
+{
+	const int32_t first = rows->start[doc], length = rows->start[doc + 1] - first, start[] = {0, length};
+	struct step_part took = {0};
+	struct batch one = {.token = rows->token + first,
+			    .position = rows->position + first,
+			    .target = rows->target + first,
+			    .doc_start = start,
+			    .tokens = length,
+			    .docs = 1,
+			    .doc_len_max = length};
+	int32_t *trained = calloc((size_t)length, sizeof(*trained));
+	enum status st;
+
+	if (!trained)
+		return error_errno(err, ENOMEM, "a document");
+	for (int32_t i = 0; i < length; i++)
+		if (one.target[i] >= 0)
+			trained[one.targets++] = i;
+	one.trained = trained;
+	st = stepper_micro(&b->s, &one, 0, (uint64_t)rows->b.targets, &took, err);
+	free(trained);
+	return st;
+}
+
+static enum status run_rows(struct gradient_bed *b, const struct gradient_rows *rows, struct error *err)
 {
 	struct step_part took = {0};
+	enum status st = STATUS_OK;
+
+	if (!b->way->alone)
+		return stepper_micro(&b->s, &rows->b, 0, (uint64_t)rows->b.targets, &took, err);
+	for (int64_t doc = 0; !st && doc < rows->b.docs; doc++)
+		st = run_alone(b, rows, doc, err);
+	return st;
+}
+
+enum status gradient_bed_run(struct gradient_bed *b, const struct gradient_rows *rows, struct error *err)
+{
 	double sums[2] = {0};
 	enum status st = poison(b, err);
 
 	if (!st)
 		st = stepper_begin(&b->s, err);
 	if (!st)
-		st = stepper_micro(&b->s, &rows->b, 0, (uint64_t)rows->b.targets, &took, err);
+		st = run_rows(b, rows, err);
 	if (!st)
 		st = b->s.back.ops->get(&b->s.back, b->s.model->params.grad, b->gradient, err);
 	if (!st)

@@ -21,8 +21,8 @@ extern const struct gradient_case gradient_cases[]; /* name NULL ends */
 
 struct gradient_way {
 	const char *name, *training; /* settings of section training */
-	const char *lora;	     /* more of section lora */
 	bool cpu;
+	bool alone; /* each document a micro-batch of its own */
 };
 
 /* A batch's rows; owner: rows_release. */

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """By how much gradients of transformers and PEFT in BF16 are off, beside theirs in F32: what tests/gpu/gradients is held to.
 
-usage: gradient_errors.py DIR > CASE.json      DIR: what `gradients write CASE DIR` made: model, adapter, rows.jsonl
+usage: gradient_errors.py OUT DIR...      DIR: what `gradients write CASE DIR` made: model, adapter, rows.jsonl; OUT/CASE.json becomes
 
 Weights in BF16, adapters in BF16 (the fast way, which assay is timed beside), each document alone, gradients of documents added in F32: kinder
-than PyTorch's own sum, which would be in BF16. Prints for each trained parameter the root of the squares of what it is off by, over that of
+than PyTorch's own sum, which would be in BF16. Written is for each trained parameter the root of the squares of what it is off by, over that of
 its gradient in F32, over all batches; and the first batch's loss with the adapter off and on, in both types.
 Needs torch, transformers, peft; on the CPU where there is no GPU.
 """
@@ -14,6 +14,7 @@ import math
 import os
 import sys
 
+import peft
 import torch
 import transformers
 from peft import PeftModel
@@ -62,14 +63,12 @@ def without(model, row):
         return sum(loss_of(model, ids, target).item() for ids, target in documents(row)) / count_of(row)
 
 
-def main():
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    folder = sys.argv[1]
+def one(folder, out_folder):
     with open(os.path.join(folder, "rows.jsonl")) as f:
         rows = [json.loads(line) for line in f]
     model = load(folder, torch.float32)
     due = [gradients(model, row) for row in rows]
-    out = {"case": rows[0]["case"], "torch": torch.__version__, "transformers": transformers.__version__,
+    out = {"case": rows[0]["case"], "torch": torch.__version__, "transformers": transformers.__version__, "peft": peft.__version__,
            "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
            "f32_loss_first": without(model, rows[0]), "f32_loss": due[0][0]}
     del model
@@ -81,8 +80,18 @@ def main():
         apart = sum(((a[1][name] - b[1][name]).double() ** 2).sum().item() for a, b in zip(due, found))
         norm = sum((a[1][name].double() ** 2).sum().item() for a in due)
         out["error"][name] = float(f"{math.sqrt(apart / norm):.4g}") if norm > 0 else 0.0
-    json.dump(out, sys.stdout, indent=1)
-    print()
+    with open(os.path.join(out_folder, out["case"] + ".json"), "w") as f:
+        json.dump(out, f, indent=1)
+        f.write("\n")
+    worst = max(out["error"].values())
+    print(f"{out['case']}: PyTorch's BF16 is off by at most {100 * worst:.3g} %; losses {out['loss_first']:.5f} to {out['loss']:.5f}, "
+          f"in F32 {out['f32_loss_first']:.5f} to {out['f32_loss']:.5f}", flush=True)
+
+
+def main():
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    for folder in sys.argv[2:]:
+        one(folder, sys.argv[1])
 
 
 if __name__ == "__main__":
