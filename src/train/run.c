@@ -486,6 +486,7 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 		st = error_set_cause(err, last, late.cause, "%s", late.text);
 	checkpoint_writer_free(t->writer);
 	checkpoint_found_release(&t->earlier);
+	json_decref(t->start_s);
 	events_close(&t->events);
 	data_close(&t->data);
 	mirror_release(&t->mirror);

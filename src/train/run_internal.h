@@ -26,6 +26,7 @@ struct train {
 	struct checkpoint_writer *writer;
 	struct memory_plan memory;
 	double gemm_rate; /* 0: not measured */
+	json_t *start_s;  /* seconds of each part of the start, told with `ready` */
 	double alive_s;	  /* when that was told last */
 	double eval_last;
 	uint64_t evaluated_step;

@@ -344,53 +344,75 @@ static enum status tell_ready(struct train *t, struct error *err)
 	const struct back *back = &t->stepper.back;
 	const bool gpu = back->kind == BACK_GPU;
 
-	return run_emit(
-		t, "ready",
-		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s, s:s}",
-			  "parameters", (json_int_t)shape_parameters(&t->weights.shape), "trained",
-			  (json_int_t)t->stepper.model->params.length, "rows", (json_int_t)c.rows, "tokens",
-			  (json_int_t)c.tokens, "targets", (json_int_t)c.targets, "eval_rows",
-			  (json_int_t)held.rows, "dropped", (json_int_t)c.dropped, "truncated",
-			  (json_int_t)c.truncated, "bad", (json_int_t)c.bad, "steps",
-			  (json_int_t)t->state.max_steps, "memory_planned_bytes", (json_int_t)t->memory.bytes,
-			  "arena_planned_bytes", (json_int_t)t->memory.arena_bytes, "gemm_rate", t->gemm_rate,
-			  "gemm", gpu ? gpu_back_gemm(back) : cpu_back_gemm(back), "attention",
-			  gpu ? gpu_back_attention(back) : "own", "device", device_name(t)),
-		err);
+	return run_emit(t, "ready",
+			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, "
+				  "s:s, s:s, s:O}",
+				  "parameters", (json_int_t)shape_parameters(&t->weights.shape), "trained",
+				  (json_int_t)t->stepper.model->params.length, "rows", (json_int_t)c.rows,
+				  "tokens", (json_int_t)c.tokens, "targets", (json_int_t)c.targets,
+				  "eval_rows", (json_int_t)held.rows, "dropped", (json_int_t)c.dropped,
+				  "truncated", (json_int_t)c.truncated, "bad", (json_int_t)c.bad, "steps",
+				  (json_int_t)t->state.max_steps, "memory_planned_bytes",
+				  (json_int_t)t->memory.bytes, "arena_planned_bytes",
+				  (json_int_t)t->memory.arena_bytes, "gemm_rate", t->gemm_rate, "gemm",
+				  gpu ? gpu_back_gemm(back) : cpu_back_gemm(back), "attention",
+				  gpu ? gpu_back_attention(back) : "own", "device", device_name(t), "start_s",
+				  t->start_s),
+			err);
 }
 
-enum status run_load(struct train *t, struct error *err)
+static enum status open_weights(struct train *t, struct error *err)
 {
-	enum status st = run_emit(t, "at", json_pack("{s:s}", "phase", "load"), err);
+	enum status st = weights_open(&t->weights, t->config.model.name_or_path, err);
 
-	if (!st)
-		st = read_config(t, err);
-	if (!st)
-		st = weights_open(&t->weights, t->config.model.name_or_path, err);
-	if (!st)
-		st = note_inputs(t, err);
-	if (!st)
-		st = data_open(&t->data, &t->config, &t->weights.shape, t->job->log, err);
-	if (!st)
-		st = plan_steps(t, err);
-	if (!st)
-		st = memory_plan(&t->memory, &t->weights.shape, &t->config, cpu_back_threads(), err);
+	return st ? st : note_inputs(t, err);
+}
+
+static enum status open_rows(struct train *t, struct error *err)
+{
+	enum status st = data_open(&t->data, &t->config, &t->weights.shape, t->job->log, err);
+
+	return st ? st : plan_steps(t, err);
+}
+
+static enum status open_device(struct train *t, struct error *err)
+{
+	enum status st = memory_plan(&t->memory, &t->weights.shape, &t->config, cpu_back_threads(), err);
+
 	if (!st)
 		st = stepper_create(&t->stepper, &t->weights.shape, &t->config, cpu_back_threads(), err);
 	if (!st)
 		st = take_choices(t, err);
-	if (!st)
-		st = mirror_create(&t->mirror, &t->stepper.model->params, &t->stepper.back, err);
-	if (!st)
-		st = load_weights(t, err);
-	if (!st)
-		st = take_up(t, err);
-	if (!st)
-		st = measure_products(t, err);
-	if (!st)
-		st = open_events(t, err);
-	if (!st)
-		st = checkpoint_writer_create(&t->writer, t->config.training.save_total_limit, err);
+	return st ? st : mirror_create(&t->mirror, &t->stepper.model->params, &t->stepper.back, err);
+}
+
+static enum status open_files(struct train *t, struct error *err)
+{
+	enum status st = open_events(t, err);
+
+	return st ? st : checkpoint_writer_create(&t->writer, t->config.training.save_total_limit, err);
+}
+
+enum status run_load(struct train *t, struct error *err)
+{
+	static const struct {
+		const char *part;
+		enum status (*run)(struct train *, struct error *);
+	} parts[] = {
+		{"config", read_config},	{"inputs", open_weights},  {"rows", open_rows},
+		{"device", open_device},	{"weights", load_weights}, {"resume", take_up},
+		{"products", measure_products}, {"files", open_files},
+	};
+	enum status st = run_emit(t, "at", json_pack("{s:s}", "phase", "load"), err);
+
+	t->start_s = json_object();
+	for (size_t i = 0; !st && i < sizeof(parts) / sizeof(parts[0]); i++) {
+		const uint64_t began_ns = clock_now_ns(clock_monotonic());
+
+		st = parts[i].run(t, err);
+		json_object_set_new(t->start_s, parts[i].part,
+				    json_real((double)(clock_now_ns(clock_monotonic()) - began_ns) * 1e-9));
+	}
 	if (!st)
 		st = tell_ready(t, err);
 	return st ? st : look_before(t, err);

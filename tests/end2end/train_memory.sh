@@ -40,6 +40,7 @@ ok "a micro-batch is found" expect 0 train full.yaml --out full --no-telemetry
 ok "and told" says 'auto_find_batch_size: per_device_train_batch_size: 128, gradient_accumulation_steps: 1; ' err
 ok "what is planned is told before the first step" says ' steps; [0-9.]* MB of memory planned' err
 ok "what was found is what is kept" says 'per_device_train_batch_size: 128' full/config.yaml
+ok "the recomputation too" says 'recompute: none' full/config.yaml
 ok "and nothing to be found again" says 'auto_find_batch_size: false' full/config.yaml
 "$assay" train full/config.yaml --plan --json > plan.json
 "$assay" report full --format json > report.json

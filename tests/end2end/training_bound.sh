@@ -29,6 +29,9 @@ ok "attention by the faster engine of each pass" says '^attention 140.0$' out
 ok "LoRA at the rate of the products" eval 'awk "/^LoRA/ { exit !(\$5 > 8.2 && \$5 < 8.5) }" out'
 ok "what memory moves at the copy's rate" says '^memory 38.4$' out
 ok "and their sum as a rate" eval 'awk "/^step/ { ms = \$2 } /^bound/ { r = \$2 } END { d = r - 8192 / ms * 1e3; exit !(ms > 430 && ms < 431 && d * d < 40) }" out'
+mkdir trained
+printf '%s\n' '{"type":"telemetry","signals":{"step_s":{"kind":"gauge","v":[9]}}}' '{"type":"result","values":{"steps":4.0,"step_s":0.4782,"mfu":0.6}}' > trained/journal.jsonl
+ok "beside a run's median step, the share of it" eval '"$root/tools/training-bound" "$assay" run trained > out && says "^trained 478.2 ms$" out && says "^share 0.901 " out'
 grep -v 152064 run > less
 ok "a run without all products gives no bound" eval '! "$root/tools/training-bound" "$assay" less > out && says "lacks" out'
 grep -v attention run > less
