@@ -9,13 +9,16 @@
 #define READING_S 0.01
 #define START_S 0.4           /* a worker that opens a GPU */
 #define START_GPU_S 0.1       /* and its turn among workers that start together */
-#define START_MORE_S 0.3      /* and each GPU more that a worker has: the driver begins with all that are listed */
+#define START_MORE_S 0.45     /* and each GPU more that a worker has: the driver begins with all that are listed */
 #define POINT_S 0.05          /* memory, verification and ramp of a burst on a GPU */
 #define HEADLINE_S 0.5        /* the same of a headline, and its burst */
 #define SETTLE_MOST_S 2.0     /* where it settles at once */
 #define SUSTAINED_S 1.5       /* of no wished length */
 #define COUNTED_S 0.4         /* a session of counters, its passes, and each worker's first */
 #define SEARCH_S 1.0          /* a GPU's variants, listed and timed */
+#define SEARCH_RANK_S 1.75    /* of several ranks, each of them: every variant has communicators of its own */
+#define RANKS_S 1.0           /* the first communicators of a worker */
+#define RANK_POINT_S 0.015    /* a rank's part in making and checking a point */
 #define ATTENTION_S 0.9       /* its rows by their definition, on CPUs */
 #define CPU_POINT_S 0.03
 #define CPU_WINDOWS 1.7       /* of a point, disturbed ones taken again */
@@ -42,6 +45,8 @@ double plan_case_seconds(const struct bench_case *c)
 		singles += ATTENTION_S;
 	if (c->phases == PHASES_BURST) {
 		wish = wish > 0 ? wish : PHASE_BURST_NS * 1e-9;
+		if (c->target.ranks > 1)
+			singles += RANK_POINT_S * c->target.ranks;
 		return gpu ? POINT_S + wish + singles : CPU_POINT_S + CPU_WINDOWS * wish + singles;
 	}
 	if (!gpu)
@@ -49,7 +54,10 @@ double plan_case_seconds(const struct bench_case *c)
 	if (phase_counted_may(c))
 		singles += COUNTED_S;
 	return HEADLINE_S + (wish > 0 ? fmin(SETTLE_MOST_S, wish) + wish : SETTLE_MOST_S + SUSTAINED_S) +
-	       (searches(c) ? SEARCH_S : 0) + singles;
+	       (!searches(c)	      ? 0
+		: c->target.ranks > 1 ? SEARCH_RANK_S * c->target.ranks
+				      : SEARCH_S) +
+	       singles;
 }
 
 /* Of the worker of a case on a GPU, where the one that worked last is another; *last becomes this one.
@@ -65,7 +73,8 @@ static double start_seconds(const struct bench_case **last, const struct bench_c
 	    (before && !strcmp(before->group, c->group) && !strcmp(case_place(before), case_place(c))))
 		return 0;
 	return START_S + START_GPU_S * (beside ? beside : 1) +
-	       (c->target.gpu_count > 1 ? START_MORE_S * (c->target.gpu_count - 1) : 0);
+	       (c->target.gpu_count > 1 ? START_MORE_S * (c->target.gpu_count - 1) : 0) +
+	       (c->target.ranks > 1 ? RANKS_S : 0);
 }
 
 /* What one target of a step in lockstep does, with so many beside it. */

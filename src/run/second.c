@@ -22,10 +22,15 @@ static double number(const json_t *values, const char *name, double fallback)
 }
 
 /* What neighbours on the host can disturb: CPUs, memory and the bus are theirs too. A GPU's own memory is
- * not. */
+ * not, nor are links between GPUs. */
+static bool host_link(const struct bench_case *c)
+{
+	return c->work.link_bytes > 0 && c->target.gpu_count == 1;
+}
+
 static bool shared_with_others(const struct bench_case *c)
 {
-	return c->target.kind == TARGET_CPU || c->work.link_bytes > 0;
+	return c->target.kind == TARGET_CPU || host_link(c);
 }
 
 void second_note(struct run *r, const struct bench_case *c, const char *phase, const json_t *values)
@@ -42,7 +47,7 @@ void second_note(struct run *r, const struct bench_case *c, const char *phase, c
 		granted = cpu->quota / threads;
 	if (ratio > 0 ? width > WIDE_RATIO * ratio : number(values, "half_width_share", 0) > PHASE_WIDE)
 		r->disturbed[c->id] = true;
-	if (c->work.link_bytes > 0 && number(values, "settled", 1) < 1)
+	if (host_link(c) && number(values, "settled", 1) < 1)
 		r->disturbed[c->id] = true;
 	if (number(values, "cpu_share", 1) < PHASE_CPU_SHARE * granted)
 		r->disturbed[c->id] = true;

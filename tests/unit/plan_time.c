@@ -25,7 +25,7 @@ static void plan_of(struct plan *p, const struct record *r, const struct machine
 		struct step *s = &p->steps[c->step];
 		struct error err = {0};
 
-		if (c->skipped || record_follows(c))
+		if (c->skipped || record_follows(c) || json_object_get(c->plan, "again"))
 			continue;
 		s->cases = realloc(s->cases, (s->count + 1) * sizeof(*s->cases));
 		assert_non_null(s->cases);
@@ -50,7 +50,7 @@ static double expected_seconds(const struct record *r)
 	return sum;
 }
 
-/* From the first case to the last one's end: what is planned. */
+/* From the first case to the last one's end: what is planned, without second rounds (they come last). */
 static double taken_seconds(const struct record *r)
 {
 	uint64_t first = UINT64_MAX, last = 0;
@@ -58,7 +58,7 @@ static double taken_seconds(const struct record *r)
 	for (size_t i = 0; i < r->case_count; i++) {
 		const struct record_case *c = &r->cases[i];
 
-		if (!c->begun || record_follows(c))
+		if (!c->begun || record_follows(c) || json_object_get(c->plan, "again"))
 			continue;
 		first = c->t0_ns < first ? c->t0_ns : first;
 		last = c->t1_ns > last ? c->t1_ns : last;

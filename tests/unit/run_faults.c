@@ -63,16 +63,19 @@ static void test_run__a_disturbed_case_has_a_second_round(void **state)
 	run_bed_release(&b);
 }
 
-/* The bus and the host's memory are the neighbours' too; a GPU's own memory is not. */
+/* The bus and the host's memory are the neighbours' too; a GPU's own memory is not, nor are links between all. */
 static void test_run__a_disturbed_copy_over_the_link_has_a_second_round(void **state)
 {
 	run(state, true,
 	    "  - {probe: 'null', target: gpu0, seconds: 100ms, options: {time: 20ms, scatter: 0.9}}\n"
 	    "  - {probe: 'null', target: gpu0, seconds: 100ms, options: {time: 20ms, scatter: 0.9, link: "
-	    "1MiB}}\n");
-	assert_int_equal(b.record.case_count, 3);
-	assert_string_equal(b.record.cases[2].key, b.record.cases[1].key);
-	assert_int_equal(json_integer_value(json_object_get(b.record.cases[2].plan, "again")), 1);
+	    "1MiB}}\n"
+	    "  - {probe: 'null', target: node, seconds: 100ms, options: {time: 20ms, scatter: 0.9, link: "
+	    "2MiB}}\n");
+	assert_int_equal(b.record.case_count, 4);
+	assert_string_equal(b.record.cases[2].where, "node");
+	assert_string_equal(b.record.cases[3].key, b.record.cases[1].key);
+	assert_int_equal(json_integer_value(json_object_get(b.record.cases[3].plan, "again")), 1);
 	run_bed_release(&b);
 }
 
