@@ -56,6 +56,7 @@ enum status export_model(const char *dir, const struct model *m, const struct pa
 	struct whole w = {host, from};
 	const struct folder_options o = {.shape = &m->shape,
 					 .dtype = DTYPE_F32,
+					 .replace = true,
 					 .shard_bytes = 5000000000u,
 					 .rows = rows_of,
 					 .more = write_tokenizer,

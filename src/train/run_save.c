@@ -2,7 +2,6 @@
 /* What a run writes: checkpoints on the way, and in the end the files that others read. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include "core/file.h"
 #include "train/checkpoint_names.h"
 #include "train/chosen.h"
 #include "train/export.h"
@@ -105,8 +104,6 @@ enum status run_export(struct train *t, struct error *err)
 	if (!st)
 		st = take_best(t, err);
 	snprintf(path, sizeof(path), "%s/%s", t->job->dir, m->full ? "model" : "adapter");
-	if (!st && m->full && t->job->resume)
-		file_remove_tree(path); /* it was cut after it had written the same */
 	if (!st)
 		st = m->full ? export_model(path, m, &t->mirror.params, &t->weights, err)
 			     : export_adapter(path, m, &t->mirror.params.master, false, err);

@@ -247,6 +247,36 @@ static void test_folder__one_that_is_stopped_is_not_there(void **state)
 	assert_int_equal(mkdir(*state, 0700), 0);
 }
 
+/* What is written anew over a model leaves it until the new one is whole. */
+static void test_folder__one_that_is_replaced_is_there_until_the_new_one_is(void **state)
+{
+	struct folder_options o = {.dtype = DTYPE_F16, .shard_bytes = 100000, .rows = rows, .replace = true};
+	struct error err = {0};
+	char dir[PATH_MAX], left[PATH_MAX + 32];
+	struct weights w;
+	struct shape s;
+
+	shape_by_name(&s, "tiny", NULL);
+	o.shape = &s;
+	snprintf(dir, sizeof(dir), "%s/m", (char *)*state);
+	snprintf(left, sizeof(left), "%s/left", dir);
+	assert_int_equal(folder_write(dir, &o, &err), STATUS_OK);
+	assert_int_equal(file_write(left, "x", 1, &err), STATUS_OK);
+	o.progress = stop_half_way;
+	assert_int_equal(folder_write(dir, &o, &err), STATUS_CANCELLED);
+	assert_int_equal(access(left, F_OK), 0);
+	assert_int_equal(weights_open(&w, dir, &err), STATUS_OK); /* the old one, whole */
+	weights_release(&w);
+	o.progress = NULL;
+	assert_int_equal(folder_write(dir, &o, &err), STATUS_OK);
+	assert_int_not_equal(access(left, F_OK), 0);
+	assert_int_equal(weights_open(&w, dir, &err), STATUS_OK);
+	weights_release(&w);
+	file_remove_tree(dir);
+	assert_int_equal(rmdir(*state), 0); /* nothing is left beside it */
+	assert_int_equal(mkdir(*state, 0700), 0);
+}
+
 static void test_random_weights__parts_are_the_whole_and_their_spread_is_what_is_said(void **state)
 {
 	enum { ROWS = 64, COLS = 97 };
@@ -486,6 +516,7 @@ int main(void)
 		scratch_test(test_weights__rows_of_q_stand_in_the_model_s_order_whatever_the_file_s),
 		scratch_test(test_folder__nothing_is_overwritten),
 		scratch_test(test_folder__one_that_is_stopped_is_not_there),
+		scratch_test(test_folder__one_that_is_replaced_is_there_until_the_new_one_is),
 		cmocka_unit_test(test_random_weights__parts_are_the_whole_and_their_spread_is_what_is_said),
 		scratch_test(test_merge__each_weight_gets_its_product_once_and_the_others_none),
 		scratch_test(test_merge__an_adapter_that_was_never_trained_is_refused),

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <unistd.h>
@@ -198,6 +199,22 @@ static bool is_empty(const char *dir)
 	return empty;
 }
 
+/* The new folder takes the name; what had it has the new one's then, and goes. A file system that cannot exchange two has
+ * neither under the name for a moment. */
+static enum status take_name(const char *beside, const char *target, struct error *err)
+{
+	if (!rename(beside, target))
+		return STATUS_OK;
+	if (errno != ENOTEMPTY && errno != EEXIST)
+		return error_errno(err, errno, "cannot create %s", target);
+	if (!renameat2(AT_FDCWD, beside, AT_FDCWD, target, RENAME_EXCHANGE)) {
+		file_remove_tree(beside);
+		return STATUS_OK;
+	}
+	file_remove_tree(target);
+	return rename(beside, target) ? error_errno(err, errno, "cannot create %s", target) : STATUS_OK;
+}
+
 /* What failed is told by the name that was asked for: the folder beside it is ours. */
 static void name_target(struct error *err, const char *beside, const char *target)
 {
@@ -220,7 +237,7 @@ enum status folder_write(const char *dir, const struct folder_options *o, struct
 		size--;
 	if (!size || size > sizeof(target) - 128)
 		return error_set(err, STATUS_BAD_INPUT, "cannot write a model to \"%.200s\"", dir);
-	if (!is_empty(dir))
+	if (!o->replace && !is_empty(dir))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "%s is there and not empty: a model is written to a new folder", dir);
 	snprintf(target, sizeof(target), "%.*s", (int)size, dir);
@@ -230,8 +247,8 @@ enum status folder_write(const char *dir, const struct folder_options *o, struct
 	st = file_make_dir(beside, err);
 	if (!st)
 		st = write_all(&w, err);
-	if (!st && rename(beside, target))
-		st = error_errno(err, errno, "cannot create %s", target);
+	if (!st)
+		st = take_name(beside, target, err);
 	if (st) {
 		file_remove_tree(beside);
 		name_target(err, beside, target);
