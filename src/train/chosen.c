@@ -111,8 +111,7 @@ static size_t parse_products(struct gpu_choice *out, const json_t *list)
 					 .first_seconds =
 						 json_number_value(json_object_get(one, "first_seconds"))};
 		text_copy(c->product, sizeof(c->product), text_of(one, "product"));
-		if (c->seconds > 0) /* else nobody chose */
-			count += words_parse(c->words, json_string_value(json_object_get(one, "words")));
+		count += words_parse(c->words, json_string_value(json_object_get(one, "words")));
 	}
 	return count;
 }

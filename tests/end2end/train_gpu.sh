@@ -108,6 +108,15 @@ FAKE_CUBLASLT=version=120901 cards "$assay" train --resume card2 --json > out 2>
 ok "another library is told" says 'the run was begun with cuBLASLt 13.1.1 and goes on with cuBLASLt 12.9.1: what was chosen by time is chosen anew' err
 ok "and takes nothing of it" eval '! says "\"recalled\":true" out'
 
+# Products that later steps meet are told behind those: rows of other lengths, one a pack.
+for i in 4 5 80 90; do
+	echo '{"messages":[{"role":"user","content":"'"$(printf "%0${i}d" 0)"'"},{"role":"assistant","content":"ask"}]}'
+done > longer.jsonl
+length=256 config longer.yaml gpu
+sed -i 's/train: rows.jsonl/train: longer.jsonl, packing: false, shuffle: false, long_rows: truncate/' longer.yaml
+ok "rows of several lengths train" expect 0 train longer.yaml --out longer --json
+ok "and what they chose is told when they come" [ "$(grep -c '"type":"products"' out)" -gt 1 ]
+
 # Numbers of no file: the same on both.
 expect 0 make-model --shape tiny --holes --out hollow
 for device in cpu gpu; do

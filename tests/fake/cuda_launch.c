@@ -175,7 +175,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 	STAGED(cuLaunchKernel);
 	if (s && s->device != fake_current()) /* kernels belong to a context, and so do streams */
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!gx || !gy || !gz || !bx || !by || !bz || bx * by * bz > 1024 || shared_bytes > 232448)
+	if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || !bx || !by || !bz || bx * by * bz > 1024 ||
+	    shared_bytes > 232448)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!strcmp(k->entry, "spin"))
 		size = sizeof(struct spin_args);

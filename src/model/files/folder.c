@@ -199,8 +199,8 @@ static bool is_empty(const char *dir)
 	return empty;
 }
 
-/* The new folder takes the name; what had it has the new one's then, and goes. A file system that cannot exchange two has
- * neither under the name for a moment. */
+/* The new folder takes the name; what had it has the new one's then, and goes. A file system that cannot
+ * exchange two has neither under the name for a moment. */
 static enum status take_name(const char *beside, const char *target, struct error *err)
 {
 	if (!rename(beside, target))

@@ -13,8 +13,8 @@ struct folder_options {
 	enum dtype dtype;     /* F32, BF16 or F16 */
 	uint64_t shard_bytes; /* the most that one file holds, beyond a tensor that is larger by itself */
 	const json_t *config; /* config.json; NULL: made of the shape */
-	bool replace;	      /* what `dir` holds may be a model's folder: it goes when the new one is whole */
-	bool holes;	      /* no numbers: files with holes, zeros that take no disk */
+	bool replace; /* what `dir` holds may be a model's folder: it goes when the new one is whole */
+	bool holes;   /* no numbers: files with holes, zeros that take no disk */
 	/* Optional: before a tensor's first rows, alone. */
 	enum status (*begin)(void *arg, const struct named *n, struct error *err);
 	/* Rows [row, row + rows) of the tensor as floats. Called by several threads, each with rows of its
@@ -28,7 +28,7 @@ struct folder_options {
 	void *arg;
 };
 
-/* `dir` is new or an empty folder, unless it may be replaced; else BAD_INPUT. What fails leaves nothing behind, and what
- * was there. */
+/* `dir` is new or an empty folder, unless it may be replaced; else BAD_INPUT. What fails leaves nothing
+ * behind, and what was there. */
 enum status folder_write(const char *dir, const struct folder_options *o, struct error *err);
 #endif

@@ -10,8 +10,8 @@
 #include "model/mat.h"
 
 enum {
-	TIMES = 4,	  /* that a way of the backward pass is timed */
-	OWN_DOCS = 65535, /* the most that a grid has in z */
+	TIMES = 4,	   /* that a way of the backward pass is timed */
+	GRID_DOCS = 65535, /* the most that a grid has in z, where documents are */
 };
 
 enum status attends_create(struct attends **out, const struct gpu_state *g, struct error *err)
@@ -148,7 +148,7 @@ static void fast_of(struct attends *a, const struct attention *at, const struct 
 					     .ld_o = ld_o};
 
 	*out = NULL;
-	if (!lse_fits(b))
+	if (!lse_fits(b) || b->docs > GRID_DOCS)
 		return;
 	if (f->docs != wanted.docs || f->tokens != wanted.tokens || f->length != wanted.length ||
 	    f->one_length != wanted.one_length || f->ld_qkv != ld_qkv || f->ld_o != ld_o ||
@@ -183,7 +183,6 @@ static struct train_attention_args own_args(const struct attention *at, const st
 	};
 }
 
-/* A grid has at most OWN_DOCS documents. */
 static enum status run_own(struct back *back, enum gpu_kernel_id kernel, const struct attention *at,
 			   const struct batch *b, int heads, const struct train_attention_args *args,
 			   struct error *err)
@@ -192,8 +191,8 @@ static enum status run_own(struct back *back, enum gpu_kernel_id kernel, const s
 	struct train_attention_args some = *args;
 	enum status st = STATUS_OK;
 
-	for (int64_t first = 0; !st && first < b->docs; first += OWN_DOCS) {
-		const int64_t docs = b->docs - first < OWN_DOCS ? b->docs - first : OWN_DOCS;
+	for (int64_t first = 0; !st && first < b->docs; first += GRID_DOCS) {
+		const int64_t docs = b->docs - first < GRID_DOCS ? b->docs - first : GRID_DOCS;
 		const unsigned grid[3] = {tiles, (unsigned)heads, (unsigned)docs};
 
 		some.doc_start = args->doc_start + (uint64_t)first * sizeof(int32_t);

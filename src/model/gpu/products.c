@@ -135,7 +135,7 @@ static bool is_thin(const struct matmul_shape *s)
 	return s->m < THIN_BELOW || s->n < THIN_BELOW || s->k < THIN_BELOW;
 }
 
-/* What a run before has chosen, if the library takes it still. */
+/* What a run before has chosen by time, if the library takes it still. */
 static void recall(const struct products *p, struct planned *one)
 {
 	struct error ignored = {0};
@@ -145,7 +145,8 @@ static void recall(const struct products *p, struct planned *one)
 	for (size_t i = 0; i < p->known_count && !one->recalled; i++) {
 		const struct gpu_choice *c = &p->known[i];
 
-		if (strcmp(c->product, key) || matmul_plan_recall(one->plan, c->words, &ignored))
+		if (c->seconds <= 0 || strcmp(c->product, key) ||
+		    matmul_plan_recall(one->plan, c->words, &ignored))
 			continue;
 		one->recalled = one->tuned = true;
 		one->seconds = c->seconds;

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the GPU's back end chooses by time, what it leaves behind of that, and how many rows and documents it takes. */
+#include "model_gpu_bed.h"
+
+#include "model/cost.h"
+#include "model/mat.h"
+
+static const char adapter[] = "lora: {r: 4, alpha: 6}";
+
+static size_t choices_of(const struct back *back, struct gpu_choice *out, size_t most)
+{
+	size_t count = 0;
+
+	while (count < most && gpu_back_choice(back, count, &out[count]))
+		count++;
+	assert_true(count < most);
+	return count;
+}
+
+/* A back end by itself over so much memory. */
+struct alone {
+	struct back back;
+	struct arena arena;
+};
+
+static void open_alone(struct alone *a, uint64_t bytes, bool tune)
+{
+	const struct gpu_back_options options = {.attention = GPU_ATTENTION_OWN, .tune = tune};
+	struct error err = {0};
+
+	must(gpu_back_create(&a->back, &options, &a->arena, &err), &err);
+	must(gpu_back_take(&a->back, bytes, &err), &err);
+}
+
+/* Timed where there is room, and as if it had not been: the arena, its peak, the products that steps have. */
+static void the_rate_of_products_leaves_nothing_behind(void **state)
+{
+	static const uint64_t bytes[] = {100000, 500000};
+
+	(void)state;
+	skip_without_kernels();
+	for (int i = 0; i < 2; i++) {
+		struct gpu_choice c;
+		struct error err = {0};
+		struct arena before;
+		struct alone a;
+		double rate = -1;
+
+		open_alone(&a, bytes[i], true);
+		before = a.arena;
+		a.back.cost.flop = 7;
+		must(gpu_back_gemm_rate(&a.back, &rate, &err), &err);
+		assert_true(i ? rate > 0 : rate == 0); /* 100 kB hold nothing that is worth a rate */
+		assert_memory_equal(&before, &a.arena, sizeof(before));
+		assert_true(a.back.cost.flop == 7);
+		assert_false(gpu_back_choice(&a.back, 0, &c));
+		gpu_back_release(&a.back);
+	}
+}
+
+/* A device that fails is no rate of 0. */
+static void a_rate_that_cannot_be_timed_is_an_error(void **state)
+{
+	struct error err = {0};
+	struct alone a;
+	double rate;
+
+	(void)state;
+	skip_without_kernels();
+	open_alone(&a, 500000, false);
+	setenv("FAKE_CUDA", "cuLaunchKernel=719", 1);
+	assert_int_not_equal(gpu_back_gemm_rate(&a.back, &rate, &err), STATUS_OK);
+	unsetenv("FAKE_CUDA");
+	gpu_back_release(&a.back);
+}
+
+/* What a product is added to is kept while candidates are timed: where there is no room now, a later one has it. */
+static void a_product_without_room_is_timed_when_there_is(void **state)
+{
+	enum { SIZE = 64 };
+	struct mat m[3], rest = {.rows = 1, .dtype = DTYPE_U8};
+	struct gpu_choice c;
+	struct error err = {0};
+	struct arena_mark mark;
+	struct alone a;
+	struct gemm g;
+
+	(void)state;
+	skip_without_kernels();
+	open_alone(&a, 100000, true);
+	for (int i = 0; i < 3; i++) {
+		m[i] = (struct mat){.rows = SIZE, .cols = SIZE, .dtype = DTYPE_BF16};
+		must(arena_mat(&a.arena, MEM_WORKSPACE, &m[i], "m", &err), &err);
+		must(a.back.ops->zero(&a.back, m[i], &err), &err);
+	}
+	g = (struct gemm){.a = m[0], .b = m[1], .c = m[2], .d = m[2], .trans_b = true, .alpha = 1, .beta = 1};
+	mark = arena_mark(&a.arena);
+	rest.cols = (int64_t)(a.arena.size - a.arena.used) - ARENA_ALIGN;
+	must(arena_mat(&a.arena, MEM_WORKSPACE, &rest, "all", &err), &err);
+	must(a.back.ops->gemm(&a.back, &g, &err), &err);
+	assert_true(gpu_back_choice(&a.back, 0, &c) && c.seconds <= 0);
+	arena_reset(&a.arena, &mark);
+	must(a.back.ops->gemm(&a.back, &g, &err), &err);
+	assert_true(gpu_back_choice(&a.back, 0, &c) && c.seconds > 0);
+	gpu_back_release(&a.back);
+}
+
+/* Taken again without timing, to the same bits; what the library refuses is chosen anew. */
+static void what_was_chosen_is_taken_again(void **state)
+{
+	enum { MOST = 64 };
+	struct gpu_choice first[MOST], again[MOST];
+	const float *g[3];
+	size_t count = 0;
+
+	(void)state;
+	skip_without_kernels();
+	for (int i = 0; i < 3; i++) {
+		struct error err = {0};
+		struct work w;
+
+		open_work(&w, true, FAMILY_QWEN2, adapter, "tune: true");
+		for (size_t k = 0; i == 2 && k < count; k++) { /* tiles of 128 x 64 with swizzle: there are none */
+			first[k].words[1] = 18;
+			first[k].words[4] = 1;
+		}
+		if (i)
+			must(gpu_back_recall(&w.s.back, first, count, NULL, 0, &err), &err);
+		g[i] = run(&w, packed);
+		count = choices_of(&w.s.back, i ? again : first, MOST);
+		for (size_t k = 0; i && k < count; k++) {
+			assert_string_equal(again[k].product, first[k].product);
+			assert_int_equal(again[k].recalled, i == 1 && first[k].seconds > 0);
+			assert_true((again[k].seconds > 0) == (first[k].seconds > 0));
+			if (i == 1)
+				assert_string_equal(again[k].algorithm, first[k].algorithm);
+		}
+		assert_memory_equal(g[i], g[0], w.s.model->params.length * sizeof(**g));
+		close_work(&w);
+	}
+	for (int i = 0; i < 3; i++)
+		free((void *)(uintptr_t)g[i]);
+}
+
+static const int quarters[] = {16, 16, 16, 16, 0};
+
+/* The way of attention's backward pass too, for the documents that it was chosen for. */
+static void the_way_of_attention_is_taken_again(void **state)
+{
+	struct gpu_attention_choice first[3], again;
+	struct error err = {0};
+	struct work w;
+
+	(void)state;
+	skip_without_kernels();
+	head_dim = 64;
+	open_work(&w, true, FAMILY_QWEN2, adapter, "seed: 1");
+	free((void *)(uintptr_t)run(&w, equal));
+	assert_true(gpu_back_attention_choice(&w.s.back, 0, &first[0]));
+	assert_true(gpu_back_attention_choice(&w.s.back, 1, &first[1]));
+	assert_false(gpu_back_attention_choice(&w.s.back, 2, &first[2]));
+	assert_true(first[0].docs == 0 && *first[0].candidate);
+	assert_true(first[1].docs == 2 && first[1].length == 32);
+	close_work(&w);
+
+	first[1].by_own = !first[1].by_own; /* what is taken is what it says, not what is faster */
+	open_work(&w, true, FAMILY_QWEN2, adapter, "seed: 1");
+	must(gpu_back_recall(&w.s.back, NULL, 0, first, 2, &err), &err);
+	free((void *)(uintptr_t)run(&w, equal));
+	assert_true(gpu_back_attention_choice(&w.s.back, 0, &again));
+	assert_string_equal(again.candidate, first[0].candidate);
+	assert_true(gpu_back_attention_choice(&w.s.back, 1, &again));
+	assert_int_equal(again.by_own, first[1].by_own);
+	close_work(&w);
+	head_dim = 8;
+}
+
+/* Ways that cannot be timed are passed over: the first one does it. */
+static void a_way_that_does_not_run_ends_nothing(void **state)
+{
+	struct gpu_attention_choice c;
+	const float *x, *y;
+	struct work w;
+
+	(void)state;
+	skip_without_kernels();
+	head_dim = 64;
+	open_work(&w, true, FAMILY_QWEN2, adapter, "seed: 1");
+	free((void *)(uintptr_t)run(&w, equal)); /* products are chosen */
+	setenv("FAKE_CUDA", "cuEventElapsedTime=1", 1);
+	x = run(&w, quarters);
+	unsetenv("FAKE_CUDA");
+	assert_true(gpu_back_attention_choice(&w.s.back, 1, &c));
+	assert_true(c.docs == 4 || gpu_back_attention_choice(&w.s.back, 2, &c) || c.docs == 2);
+	y = run(&w, quarters);
+	assert_memory_equal(x, y, w.s.model->params.length * sizeof(*x));
+	free((void *)(uintptr_t)x);
+	free((void *)(uintptr_t)y);
+	close_work(&w);
+	head_dim = 8;
+}
+
+/* More documents than a grid has places: of one token each, so that o is v, and dV is dO. */
+static void more_documents_than_a_grid_has(void **state)
+{
+	enum { DOCS = 65535 + 1025, DIM = 8 };
+	const struct attention at = {.heads = 1, .kv_heads = 1, .head_dim = DIM, .scale = 1};
+	const struct random_fill fill = {.seed = 3, .width = 1};
+	int32_t *start = malloc((DOCS + 1) * sizeof(*start));
+	uint16_t *in = malloc(DOCS * 3 * DIM * sizeof(*in)), *out = malloc(DOCS * 3 * DIM * sizeof(*out));
+	struct batch b = {.doc_start = start, .tokens = DOCS, .docs = DOCS, .doc_len_max = 1};
+	struct mat qkv = {.rows = DOCS, .cols = 3 * DIM, .dtype = DTYPE_BF16}, dqkv = qkv, starts, lse;
+	struct mat o = {.rows = DOCS, .cols = DIM, .dtype = DTYPE_BF16}, d_o = o;
+	struct error err = {0};
+	struct alone a;
+
+	(void)state;
+	skip_without_kernels();
+	for (int i = 0; i <= DOCS; i++)
+		start[i] = i;
+	open_alone(&a, 64 << 20, false);
+	starts = (struct mat){.rows = 1, .cols = DOCS + 1, .dtype = DTYPE_I32};
+	lse = (struct mat){.rows = DOCS, .cols = ATTENTION_LSE_ROOM, .dtype = DTYPE_F32};
+	must(arena_mat(&a.arena, MEM_WORKSPACE, &starts, "starts", &err), &err);
+	must(arena_mat(&a.arena, MEM_WORKSPACE, &lse, "lse", &err), &err);
+	for (int i = 0; i < 4; i++)
+		must(arena_mat(&a.arena, MEM_WORKSPACE, (struct mat *[]){&qkv, &dqkv, &o, &d_o}[i], "x", &err), &err);
+	must(a.back.ops->put(&a.back, starts, start, &err), &err);
+	b.starts = starts.data;
+	must(a.back.ops->random(&a.back, qkv, &fill, &err), &err);
+	must(a.back.ops->random(&a.back, d_o, &fill, &err), &err);
+	must(a.back.ops->attention(&a.back, &at, &b, qkv, o, lse, &err), &err);
+	must(a.back.ops->attention_bwd(&a.back, &at, &b, qkv, o, lse, d_o, dqkv, &err), &err);
+	must(a.back.ops->get(&a.back, qkv, in, &err), &err);
+	must(a.back.ops->get(&a.back, o, out, &err), &err);
+	for (int i = 0; i < DOCS; i++)
+		assert_memory_equal(out + i * DIM, in + i * 3 * DIM + 2 * DIM, DIM * sizeof(*out));
+	must(a.back.ops->get(&a.back, d_o, in, &err), &err);
+	must(a.back.ops->get(&a.back, dqkv, out, &err), &err);
+	for (int i = 0; i < DOCS; i++)
+		assert_memory_equal(out + i * 3 * DIM + 2 * DIM, in + i * DIM, DIM * sizeof(*out));
+	gpu_back_release(&a.back);
+	free(start);
+	free(in);
+	free(out);
+}
+
+/* Heads that no kernel takes are refused by name, before anything is launched for them. */
+static void heads_of_other_sizes_are_refused(void **state)
+{
+	static const int64_t sizes[] = {12, 264};
+
+	(void)state;
+	skip_without_kernels();
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct error err = {0};
+		char words[32];
+		struct work w;
+		struct rows r;
+
+		head_dim = sizes[i];
+		open_work(&w, true, FAMILY_LLAMA, adapter, "seed: 1");
+		make(&r, equal, w.s.model->shape.vocab);
+		must(stepper_begin(&w.s, &err), &err);
+		assert_int_equal(stepper_micro(&w.s, &r.b, 0, (uint64_t)r.b.targets, &(struct step_part){0}, &err),
+				 STATUS_UNSUPPORTED);
+		snprintf(words, sizeof(words), "%d", (int)sizes[i]);
+		assert_non_null(strstr(err.text, words));
+		close_work(&w);
+	}
+	head_dim = 8;
+}
+
+/* Documents of unequal length are filled up to multiples of what a full micro-batch has in 32 parts, by untrained ones that are
+ * no longer than the longest; documents that fill their packs alike are left as they are. */
+static void batches_are_filled_up_to_a_few_sizes(void **state)
+{
+	static const struct {
+		int64_t most;
+		int lengths[6];
+		int64_t rows, docs;
+	} cases[] = {
+		{4096, {100, 20, 0}, 128, 3},	 /* 4096 / 32 */
+		{4096, {100, 29, 0}, 256, 4},	 /* 127 more: two of at most 100 */
+		{4096, {128, 128, 0}, 256, 2},	 /* alike */
+		{4096, {77, 0}, 128, 2},	 /* one alone has any length */
+		{1000, {10, 3, 0}, 64, 8},	 /* at least 64; 51 more: six of at most 10 */
+		{100, {60, 30, 0}, 100, 3},	 /* never beyond what was planned */
+		{0, {10, 3, 0}, 13, 2},		 /* nobody asked for it */
+	};
+
+	(void)state;
+	skip_without_kernels();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int32_t token[512], position[512], target[512], trained[512], start[8] = {0}, got[512];
+		struct batch b = {.token = token, .position = position, .target = target, .doc_start = start, .trained = trained};
+		struct batch out;
+		struct error err = {0};
+		struct alone a;
+		struct mat list = {.rows = 1, .dtype = DTYPE_I32};
+
+		for (const int *l = cases[i].lengths; *l; l++) {
+			for (int k = 0; k < *l; k++) {
+				token[b.tokens] = 3;
+				position[b.tokens] = k;
+				trained[b.targets++] = (int32_t)b.tokens;
+				target[b.tokens++] = 5;
+			}
+			b.doc_len_max = *l > b.doc_len_max ? *l : b.doc_len_max;
+			start[++b.docs] = (int32_t)b.tokens;
+		}
+		open_alone(&a, 1 << 20, false);
+		gpu_back_fill(&a.back, cases[i].most);
+		must(a.back.ops->batch(&a.back, &b, &out, &err), &err);
+		assert_int_equal(out.tokens, cases[i].rows);
+		assert_int_equal(out.docs, cases[i].docs);
+		assert_int_equal(out.targets, b.targets);
+		assert_int_equal(out.doc_start[out.docs], out.tokens);
+		for (int64_t k = 0; k < out.docs; k++)
+			assert_true(out.doc_start[k + 1] - out.doc_start[k] <= b.doc_len_max &&
+				    out.doc_start[k + 1] > out.doc_start[k]);
+		list.cols = list.ld = out.tokens;
+		list.data = (void *)(uintptr_t)out.target;
+		must(a.back.ops->get(&a.back, list, got, &err), &err);
+		for (int64_t k = 0; k < out.tokens; k++)
+			assert_int_equal(got[k], k < b.tokens ? 5 : BATCH_UNTRAINED);
+		list.data = (void *)(uintptr_t)out.position;
+		must(a.back.ops->get(&a.back, list, got, &err), &err);
+		for (int64_t d = 0; d < out.docs; d++)
+			for (int64_t k = out.doc_start[d]; k < out.doc_start[d + 1]; k++)
+				assert_int_equal(got[k], k - out.doc_start[d]);
+		gpu_back_release(&a.back);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_rate_of_products_leaves_nothing_behind),
+		cmocka_unit_test(a_rate_that_cannot_be_timed_is_an_error),
+		cmocka_unit_test(a_product_without_room_is_timed_when_there_is),
+		cmocka_unit_test(what_was_chosen_is_taken_again),
+		cmocka_unit_test(the_way_of_attention_is_taken_again),
+		cmocka_unit_test(a_way_that_does_not_run_ends_nothing),
+		cmocka_unit_test(more_documents_than_a_grid_has),
+		cmocka_unit_test(heads_of_other_sizes_are_refused),
+		cmocka_unit_test(batches_are_filled_up_to_a_few_sizes),
+	};
+
+	setenv("ASSAY_LIB_CUDA", FAKE_DIR "/libcuda.so.1", 1);
+	setenv("ASSAY_LIB_CUBLASLT", FAKE_DIR "/libcublasLt.so.13", 1);
+	setenv("ASSAY_LIB_CUDNN", FAKE_DIR "/libcudnn.so.9", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
