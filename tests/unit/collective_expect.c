@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/random.h"
+#include "probe/collective/collective.h"
 #include "probe/collective/expect.h"
 
 enum { TREES = 60, SEED = 7 };
@@ -218,6 +219,22 @@ static void test_collective_expect__no_one_is_named_where_nothing_fits(void **st
 	assert_false(collective_suspect(split, 4, &rank, &twice));
 }
 
+/* Four elements that one flipped bit made wrong differed by exactly what another rank had given. */
+static void test_collective_expect__few_elements_tell_nobodys_share(void **state)
+{
+	const struct collective_inputs in = collective_inputs(OPERAND_BF16, COLLECTIVE_SUM, 4, SEED);
+	const unsigned long long suspect[9] = {0, 0, 0, 4, 0, 0, 0, 0, 4};
+	struct wrong few = {.count = 4, .place = "element 1"}, many = {.count = 400, .place = "element 1"};
+
+	(void)state;
+	collective_blame(&in, suspect, &few);
+	assert_string_equal(few.place, "element 1");
+	assert_int_equal(few.suspect, 0);
+	collective_blame(&in, suspect, &many);
+	assert_string_equal(many.place, "element 1: rank 3's share is missing");
+	assert_int_equal(many.suspect, 1 + 3);
+}
+
 static void test_collective_expect__moved_bits_are_no_nan_and_differ_by_rank(void **state)
 {
 	(void)state;
@@ -268,6 +285,7 @@ int main(void)
 		cmocka_unit_test(test_collective_expect__an_average_of_a_power_of_two_is_exact),
 		cmocka_unit_test(test_collective_expect__every_order_of_summation_gives_the_answer),
 		cmocka_unit_test(test_collective_expect__extremes_are_one_ranks_and_every_rank_is_looked_at),
+		cmocka_unit_test(test_collective_expect__few_elements_tell_nobodys_share),
 		cmocka_unit_test(test_collective_expect__moved_bits_are_no_nan_and_differ_by_rank),
 		cmocka_unit_test(test_collective_expect__no_one_is_named_where_nothing_fits),
 		cmocka_unit_test(test_collective_expect__numbers_are_read_as_each_type_has_them),

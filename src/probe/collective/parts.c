@@ -96,12 +96,12 @@ void collective_blame(const struct collective_inputs *in, const unsigned long lo
 	bool twice = false;
 	size_t at = strlen(w->place);
 
-	if (in->rule == COLLECTIVE_MOVE || !collective_suspect(suspect, in->ranks, &rank, &twice))
+	if (in->rule == COLLECTIVE_MOVE || w->count < BLAME_LEAST ||
+	    !collective_suspect(suspect, in->ranks, &rank, &twice))
 		return;
 	snprintf(w->place + at, sizeof(w->place) - at, ": rank %u's share is %s", rank,
 		 twice ? "in it twice" : "missing");
-	if (w->count >= BLAME_LEAST)
-		w->suspect = 1 + rank;
+	w->suspect = 1 + rank;
 }
 
 void collective_blame_sender(const struct collective_inputs *in, const struct collective_part *p,
