@@ -158,3 +158,15 @@ int cupti_open(struct cupti *c, int (*start)(struct cupti *c, char why[CUPTI_TEX
 	attempt_toolkit(&s, "/usr/local/cuda");
 	return s.done;
 }
+
+void cupti_load_counters(const char *path)
+{
+	static const char *const names[] = {"libnvperf_host.so", "libnvperf_target.so"};
+	const char *slash = strrchr(path, '/');
+	char beside[PATH];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (snprintf(beside, sizeof(beside), "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path,
+			     names[i]) < (int)sizeof(beside))
+			dlopen(beside, RTLD_NOW | RTLD_LOCAL);
+}

@@ -166,4 +166,7 @@ enum { CUPTI_TEXT = 256 };
  */
 int cupti_open(struct cupti *c, int (*start)(struct cupti *c, char why[CUPTI_TEXT]), char path[CUPTI_TEXT],
 	       char why[CUPTI_TEXT]);
+/* What CUPTI at this path loads when counters are first asked for: 0.1 to 0.3 s, in which whoever calls
+ * waits. */
+void cupti_load_counters(const char *path);
 #endif

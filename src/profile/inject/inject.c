@@ -145,8 +145,14 @@ static void *tick(void *arg)
 	return NULL;
 }
 
+static void *load_counters(void *arg)
+{
+	cupti_load_counters(arg);
+	return NULL;
+}
+
 /* The program's signals are for the program's threads. */
-static bool start_tick(void)
+static bool start_thread(void *(*run)(void *), void *arg)
 {
 	sigset_t all, before;
 	pthread_t thread;
@@ -154,7 +160,7 @@ static bool start_tick(void)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = pthread_create(&thread, NULL, tick, NULL);
+	code = pthread_create(&thread, NULL, run, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return !code;
 }
@@ -301,9 +307,11 @@ static void collect(struct ring_header *h)
 	state.flush_ns = (flush_ms ? flush_ms < FLUSH_MS_MAX ? flush_ms : FLUSH_MS_MAX : 1) * 1000000u;
 	activity_clock(&state.activity);
 	state.collecting = 1;
-	if (getenv(INJECT_COUNTERS))
+	if (getenv(INJECT_COUNTERS)) {
+		start_thread(load_counters, h->library); /* while the program makes its context */
 		start_counters(&state.cupti);
-	if (!start_tick())
+	}
+	if (!start_thread(tick, NULL))
 		writer_note(&state.writer, "no thread could be started: records leave CUPTI only when its "
 					   "buffers are full or the program ends");
 }
