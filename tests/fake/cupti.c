@@ -25,6 +25,7 @@ static uint64_t enabled;		   /* bit a kind */
 static uint8_t calls[2][FAKE_CUPTI_CALLS]; /* enabled one by one */
 static size_t to_drop;
 static int thread_ids;
+static bool planted; /* CUDA has begun */
 
 static uint64_t number(const char *name, uint64_t otherwise)
 {
@@ -98,6 +99,7 @@ void fake_cupti_plant(const void *record, size_t bytes)
 	memcpy(&kind, record, sizeof(kind));
 	whole = size_of(kind, bytes);
 	pthread_mutex_lock(&lock);
+	planted = true;
 	if (request && is_enabled(kind, record)) {
 		if (buffer && used + whole > size)
 			hand_out();
@@ -147,16 +149,14 @@ int cuptiActivityEnable(uint32_t kind)
 	return 0;
 }
 
-/* By itself, not with its kind. Inside a launch that is told of it is taken and does nothing, as in
- * CUPTI 13.0.
- */
+/* By itself, not with its kind. Once CUDA has begun it is taken and does nothing, as in CUPTI 13.0. */
 static int enable_call(unsigned domain, uint32_t cbid, uint8_t enable)
 {
 	if (version() < 26) /* of CUDA 12.8 */
 		return 11;  /* CUPTI_ERROR_API_NOT_IMPLEMENTED */
 	if (cbid >= FAKE_CUPTI_CALLS)
 		return 1;
-	if (!fake_cupti_tells())
+	if (!planted)
 		calls[domain - 1][cbid] = enable;
 	return 0;
 }

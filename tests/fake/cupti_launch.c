@@ -7,7 +7,6 @@ enum { DRIVER = 1 };
 static void *subscriber_arg;
 static launch_told_visit *subscriber;
 static bool followed;
-static _Thread_local bool telling;
 
 int cuptiSubscribe(void **out, launch_told_visit *visit, void *arg)
 {
@@ -36,19 +35,6 @@ int cuptiGetDeviceId(void *context, uint32_t *device)
 	return CUPTI_SUCCESS;
 }
 
-bool fake_cupti_tells(void)
-{
-	return telling;
-}
-
-static void tell(const struct launch_told *told)
-{
-	telling = true;
-	if (followed)
-		subscriber(subscriber_arg, DRIVER, FAKE_CUPTI_DRIVER_LAUNCH, told);
-	telling = false;
-}
-
 void fake_cupti_launch(const char *kernel, uint32_t correlation, double ns)
 {
 	const struct launch_params params = {.stream = NULL};
@@ -58,8 +44,10 @@ void fake_cupti_launch(const char *kernel, uint32_t correlation, double ns)
 				   .context = (void *)1,
 				   .correlation = correlation};
 
-	tell(&told);
+	if (followed)
+		subscriber(subscriber_arg, DRIVER, FAKE_CUPTI_DRIVER_LAUNCH, &told);
 	fake_count_kernel(ns);
 	told.site = 1;
-	tell(&told);
+	if (followed)
+		subscriber(subscriber_arg, DRIVER, FAKE_CUPTI_DRIVER_LAUNCH, &told);
 }

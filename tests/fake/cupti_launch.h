@@ -2,7 +2,6 @@
 /* Launches, as a program has its driver do them. */
 #ifndef TESTS_FAKE_CUPTI_LAUNCH_H
 #define TESTS_FAKE_CUPTI_LAUNCH_H
-#include <stdbool.h>
 #include "profile/inject/launch.h"
 
 enum { FAKE_CUPTI_DRIVER_LAUNCH = 307 };
@@ -12,6 +11,4 @@ int cuptiEnableCallback(uint32_t enable, void *of, int domain, uint32_t cbid);
 int cuptiGetDeviceId(void *context, uint32_t *device);
 /* The kernel ran for so long; whoever follows launches is told before and behind it. */
 void fake_cupti_launch(const char *kernel, uint32_t correlation, double ns);
-/* Whether the calling thread is inside what it tells. */
-bool fake_cupti_tells(void);
 #endif

@@ -147,10 +147,10 @@ static unsigned enable_wanted(const struct activity *a, int domain, enable_call 
 	return count;
 }
 
-void activity_enable_calls(const struct activity *a, bool inside_launch)
+void activity_enable_calls(const struct activity *a, bool late)
 {
 	const struct cupti *c = a->cupti;
-	bool some = !a->all_calls && !inside_launch && c->callback_name;
+	bool some = !a->all_calls && !late && c->callback_name;
 
 	if (!some || !enable_wanted(a, CUPTI_DOMAIN_RUNTIME, c->enable_runtime_call))
 		c->enable(CUPTI_KIND_RUNTIME);

@@ -27,9 +27,9 @@ struct activity {
 
 /* Switches the recording of calls on: those alone that are kept where CUPTI (from 12.8 on) can do so, since
  * each call that it looks at costs the program; else all of them, of which activity_convert keeps some. All
- * of them too inside a launch that CUPTI tells of: single ones are taken there, and nothing is recorded
- * (CUPTI 13.0 on an H200). */
-void activity_enable_calls(const struct activity *a, bool inside_launch);
+ * of them too where it is late, after cuInit: single ones are taken then, and nothing is recorded (CUPTI 13.0
+ * on H200s). */
+void activity_enable_calls(const struct activity *a, bool late);
 /* All records of a buffer that CUPTI has filled, and what it dropped before it. Calls from several threads
  * take turns. */
 void activity_convert(struct activity *a, uint8_t *buffer, size_t valid);

@@ -220,7 +220,7 @@ static int failed(const struct cupti *c, const char *what, int code, char why[CU
 }
 
 /* What devices do, and the calls: kernels must come, the rest may be refused by an old version. */
-static int start_timeline(struct cupti *c, bool inside_launch, char why[CUPTI_TEXT])
+static int start_timeline(struct cupti *c, bool late, char why[CUPTI_TEXT])
 {
 	static const uint32_t device[] = {CUPTI_KIND_DEVICE,  CUPTI_KIND_CONTEXT, CUPTI_KIND_MEMCPY,
 					  CUPTI_KIND_MEMCPY2, CUPTI_KIND_MEMSET,  CUPTI_KIND_OVERHEAD};
@@ -234,7 +234,7 @@ static int start_timeline(struct cupti *c, bool inside_launch, char why[CUPTI_TE
 	if (code)
 		return failed(c, "cuptiActivityEnable of kernels", code, why);
 	if (!is_told(INJECT_WHAT, INJECT_WHAT_KERNELS)) {
-		activity_enable_calls(&state.activity, inside_launch);
+		activity_enable_calls(&state.activity, late);
 		c->enable(CUPTI_KIND_SYNCHRONIZATION);
 	}
 	return 1;
@@ -264,7 +264,7 @@ static int start_cupti(struct cupti *c, char why[CUPTI_TEXT])
 	return getenv(INJECT_COUNTERS) ? 1 : start_timeline(c, false, why);
 }
 
-/* Where there are no counters, a timeline is what there is. The first launch is where that is seen. */
+/* Where there are no counters, a timeline is what there is, from the first launch on, where that is seen. */
 static void on_refusal(void)
 {
 	char why[CUPTI_TEXT];
