@@ -8,7 +8,7 @@
 /* clang-format off */
 #define READING_S 0.01
 #define START_S 0.4           /* a worker that opens a GPU */
-#define START_GPU_S 0.1       /* and its turn among workers that start together */
+#define START_GPU_S 0.15      /* and its turn among workers that start together: contexts are made one by one */
 #define START_MORE_S 0.45     /* and each GPU more that a worker has: the driver begins with all that are listed */
 #define POINT_S 0.05          /* memory, verification and ramp of a burst on a GPU */
 #define HEADLINE_S 0.5        /* the same of a headline, and its burst */
