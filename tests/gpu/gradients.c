@@ -30,6 +30,9 @@ const struct gradient_case gradient_cases[] = {
 	{"tiny", "tiny", 0, 0, 8, 16, 6, 1e-3, {PACKED}, "Qwen2, biases, heads that the plain attention takes"},
 	{"tiny-qwen3", "tiny-qwen3", 0, 0, 8, 16, 6, 1e-3, {PACKED}, "norms of heads, tied"},
 	{"tiny-llama", "tiny-llama", 0, 0, 8, 16, 6, 1e-3, {PACKED}, "Llama"},
+	{"tiny-all", "tiny", 0, 0, 0, 0, 6, 0, {PACKED}, "every parameter"},
+	{"tiny-qwen3-all", "tiny-qwen3", 0, 0, 0, 0, 6, 0, {PACKED}, "the same, norms of heads, tied"},
+	{"smollm2-all", "smollm2-135m", 0, 0, 0, 0, 1, 0, {200, 57, 130, 125}, "every parameter of SmolLM2-135M's shape"},
 	{"smollm2", "smollm2-135m", 0, 0, 16, 32, 2, 1e-3, {200, 57, 130, 125}, "SmolLM2-135M's shape, packed"},
 	{"smollm2-equal", "smollm2-135m", 0, 0, 16, 32, 2, 1e-3, {256, 256}, "documents of one length: the library's attention"},
 	{"lengths-64", "smollm2-135m", 2, 512, 16, 32, 1, 1e-3, {LENGTHS}, "attention's lengths, heads of 64"},
@@ -99,7 +102,7 @@ static enum status truth_make(struct truth *t, const struct gradient_case *c, in
 	t->loss_first = t->bed.loss;
 	if (!st)
 		st = gradient_bed_step(&t->bed, &t->master, err);
-	if (!st)
+	if (!st && c->rate > 0)
 		st = gradient_bed_put(&t->bed, t->master, err);
 	for (int i = 0; !st && i < batches; i++)
 		st = truth_batch(t, i, err);
@@ -184,7 +187,12 @@ static void show(const struct truth *t, const char *way, const struct summary *s
 	else
 		printf(", at most %.3g %% (%s), %d beyond %g %%", 100 * s->worst, s->worst_name, s->beyond,
 		       100 * ERROR_MOST);
-	printf("; loss %.5f to %.5f, a gain of %.4f of F32's", loss_first, loss,
+	if (t->bed.c->rate <= 0) {
+		printf("; loss %.5f, F32's %.5f\n", loss, t->loss[0]);
+		fflush(stdout);
+		return;
+	}
+	printf("; loss %.5f to %.5f, a fall of %.4f of F32's", loss_first, loss,
 	       (loss_first - loss) / (t->loss_first - t->loss[0]));
 	if (t->torch)
 		printf(" (PyTorch's BF16 %.4f)", (torch_number(t, "loss_first") - torch_number(t, "loss")) /
@@ -218,7 +226,7 @@ static enum status test_way(const struct truth *t, const struct gradient_way *wa
 	if (!st)
 		st = gradient_bed_run(&bed, &t->rows[0], err);
 	loss_first = bed.loss;
-	if (!st)
+	if (!st && t->bed.c->rate > 0)
 		st = gradient_bed_put(&bed, t->master, err);
 	for (int i = 0; !st && i < t->bed.c->batches; i++) {
 		st = found_batch(&bed, &t->rows[i], &found[i], err);
@@ -331,7 +339,7 @@ static enum status write_case(const struct gradient_case *c, const char *dir, st
 	if (!st)
 		st = folder_write(path, &o, err);
 	snprintf(path, sizeof(path), "%s/adapter", dir);
-	if (!st)
+	if (!st && c->rank)
 		st = export_adapter(path, t.bed.s.model, &t.bed.s.model->params.master, false, err);
 	if (!st)
 		st = write_rows(&t, dir, err);

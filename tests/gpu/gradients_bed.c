@@ -79,29 +79,37 @@ void gradient_rows_release(struct gradient_rows *r)
 static enum status configure(struct config *config, const struct gradient_case *c,
 			     const struct gradient_way *way, struct error *err)
 {
-	char text[512];
+	char text[512], lora[64] = "";
 
+	if (c->rank)
+		snprintf(lora, sizeof(lora), "lora: {r: %d, alpha: %d}\n", c->rank, c->alpha);
 	snprintf(text, sizeof(text),
-		 "model: {path: /m}\nlora: {r: %d, alpha: %d}\ndata: {train: /t, max_seq_length: %lld}\n"
-		 "training: {device: %s, per_device_train_batch_size: 1, learning_rate: %g%s}\n",
-		 c->rank, c->alpha, (long long)tokens_of(c), way->cpu ? "cpu" : "gpu", c->rate,
-		 way->training ? way->training : "");
+		 "model: {path: /m}\n%sdata: {train: /t, max_seq_length: %lld}\n"
+		 "training: {device: %s, per_device_train_batch_size: 1, learning_rate: %g%s%s}\n",
+		 lora, (long long)tokens_of(c), way->cpu ? "cpu" : "gpu", c->rate > 0 ? c->rate : 1e-3,
+		 c->rank ? "" : ", full_finetuning: true", way->training ? way->training : "");
 	return config_parse(config, c->name, text, strlen(text), err);
 }
 
-/* A CPU's numbers are what BF16 keeps of them. */
-static void round_to_bf16(const struct mat *m)
+/* F32 has the numbers that BF16 keeps. */
+static enum status fill_f32(struct gradient_bed *b, const struct named *n, const struct mat *to,
+			    struct error *err)
 {
-	uint16_t row[4096];
+	float *row = malloc((size_t)n->cols * sizeof(*row));
+	uint16_t *rounded = malloc((size_t)n->cols * sizeof(*rounded));
+	enum status st = STATUS_OK;
 
-	for (int64_t i = 0; i < m->rows; i++)
-		for (int64_t j = 0; j < m->cols; j += 4096) {
-			float *x = (float *)m->data + i * m->ld + j;
-			const size_t n = (size_t)(m->cols - j < 4096 ? m->cols - j : 4096);
-
-			dtype_pack(DTYPE_BF16, x, row, n);
-			dtype_unpack(DTYPE_BF16, row, x, n);
-		}
+	if (!row || !rounded)
+		st = error_errno(err, ENOMEM, "a row of %s", n->hf);
+	for (int64_t i = 0; !st && i < n->rows; i++) {
+		random_weights(n, SEED, i, 1, row);
+		dtype_pack(DTYPE_BF16, row, rounded, (size_t)n->cols);
+		dtype_unpack(DTYPE_BF16, rounded, row, (size_t)n->cols);
+		st = b->s.back.ops->put(&b->s.back, mat_rows(to, i, 1), row, err);
+	}
+	free(row);
+	free(rounded);
+	return st;
 }
 
 static enum status fill(struct gradient_bed *b, struct error *err)
@@ -120,13 +128,12 @@ static enum status fill(struct gradient_bed *b, struct error *err)
 			st = error_set(err, STATUS_BUG, "a model of this shape has no %s", slots[i].name);
 		f = random_weights_fill(&n, SEED);
 		if (!st)
-			st = back->ops->random(back, slots[i].to, &f, err);
-		if (!st && back->kind == BACK_CPU)
-			round_to_bf16(&slots[i].to);
+			st = slots[i].to.dtype == DTYPE_F32 ? fill_f32(b, &n, &slots[i].to, err)
+							    : back->ops->random(back, slots[i].to, &f, err);
 	}
 	free(slots);
 	free(names);
-	if (!st)
+	if (!st && b->c->rank)
 		st = model_init_adapter(b->s.model, back, SEED, err);
 	return st ? st : model_loaded(b->s.model, back, err);
 }

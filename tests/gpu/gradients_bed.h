@@ -12,8 +12,9 @@ enum { BED_DOCS = 64 };
 struct gradient_case {
 	const char *name, *shape;
 	int64_t layers, vocab; /* 0: the shape's */
-	int rank, alpha, batches;
-	double rate;	    /* what B is after AdamW's first step: +- this */
+	int rank, alpha;       /* rank 0: the whole model is trained */
+	int batches;
+	double rate;	    /* what B is after AdamW's first step: +- this; 0: no step */
 	int docs[BED_DOCS]; /* lengths of a batch's documents, 0 ends */
 	const char *why;
 };

@@ -6,9 +6,11 @@ usage: gradient_errors.py OUT DIR...      DIR: what `gradients write CASE DIR` m
 
 Weights in BF16, adapters in BF16 (the fast way, which assay is timed beside), each document alone, gradients of documents added in F32: kinder
 than PyTorch's own sum, which would be in BF16. Written is for each trained parameter the root of the squares of what it is off by, over that of
-its gradient in F32, over all batches; and the first batch's loss with the adapter off and on, in both types.
+its gradient in F32, over all batches; and the first batch's loss with the adapter off and on, in both types. Where DIR has no adapter the whole model is
+trained.
 Needs torch, transformers, peft; on the CPU where there is no GPU.
 """
+import contextlib
 import json
 import math
 import os
@@ -25,10 +27,11 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 
 def load(folder, dtype):
     base = transformers.AutoModelForCausalLM.from_pretrained(os.path.join(folder, "model"), dtype=dtype, attn_implementation="sdpa")
+    base.config.use_cache = False
+    if not os.path.isdir(os.path.join(folder, "adapter")):  # the whole model is trained
+        return base.to(device).eval()
     model = PeftModel.from_pretrained(base, os.path.join(folder, "adapter"), is_trainable=True, autocast_adapter_dtype=False)
-    model = model.to(device=device, dtype=dtype).eval()
-    model.config.use_cache = False
-    return model
+    return model.to(device=device, dtype=dtype).eval()
 
 
 def documents(row):
@@ -59,7 +62,7 @@ def gradients(model, row):
 
 
 def without(model, row):
-    with torch.no_grad(), model.disable_adapter():
+    with torch.no_grad(), model.disable_adapter() if isinstance(model, PeftModel) else contextlib.nullcontext():
         return sum(loss_of(model, ids, target).item() for ids, target in documents(row)) / count_of(row)
 
 
