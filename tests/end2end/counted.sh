@@ -15,6 +15,8 @@ ok "so is the occupancy" [ "$(value all 0 counter_occupancy_share)" = 0.15 ]
 ok "and DRAM's bytes of one iteration" [ -n "$(value all 0 counter_dram_read_bytes)" ]
 ok "in two passes" [ "$(value all 0 counter_passes)" = '2' ]
 ok "with nothing to excuse" [ -z "$(value all 0 counter_note)" ]
+FAKE_CUPTI=first=3e6 "$assay" $gemm --out first > out 2> err
+ok "what delays the first work of a pass is not taken off the rest" [ "$(value first 0 counter_time_ns)" = "$(value all 0 counter_time_ns)" ]
 refused() { # NAME WORDS PATTERN
 	FAKE_CUPTI=$2 "$assay" $gemm --out "$1" > out 2> err
 	ok "$1: the case ends well" done_ok "$1"

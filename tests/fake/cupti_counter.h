@@ -25,7 +25,7 @@ struct session {
 	struct data *data;
 	bool started, pushed, kernels; /* kernels: each is a range, and replayed until all is counted */
 	uint32_t pass, ranges;
-	double begin_ns, range_ns, interval_ns;
+	double start_ns, begin_ns, range_ns, interval_ns;
 };
 
 #define STAGED(symbol)                                                                                       \

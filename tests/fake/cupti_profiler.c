@@ -10,6 +10,7 @@
  *   level=VALUE      the support level of the device (3), and of virtual GPUs
  *   real=1           the device's time is that of the clock, not what the fake driver counts
  *   lost=1           ranges are dropped, samples overflow (cupti_sampling.c)
+ *   first=NS         a range before which its pass had no work lasts so much longer
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -379,6 +380,7 @@ int cuptiRangeProfilerStart(struct cupti_range_start *p)
 		return CUPTI_ERROR_INVALID_OPERATION;
 	s->started = true;
 	s->ranges = 0;
+	s->start_ns = fake_now_ns(s->device);
 	return CUPTI_SUCCESS;
 }
 
@@ -391,6 +393,8 @@ int cuptiRangeProfilerPushRange(struct cupti_range_push *p)
 		return CUPTI_ERROR_INVALID_OPERATION;
 	s->pushed = true;
 	s->begin_ns = fake_now_ns(s->device);
+	if (s->begin_ns <= s->start_ns)
+		s->begin_ns -= number("first", 0);
 	return CUPTI_SUCCESS;
 }
 
