@@ -77,10 +77,24 @@ enum status workspace_blocks(struct back *back, const struct gemm *g, struct mat
 	return arena_mat(back->arena, MEM_WORKSPACE, room, "rows or panels of a product with blocks", err);
 }
 
+static enum status place_lists(struct back *back, int64_t rows, struct mat *lists, struct error *err)
+{
+	*lists = (struct mat){.rows = BATCH_LISTS, .cols = rows + 1, .dtype = DTYPE_I32};
+	return arena_mat(back->arena, MEM_SCRATCH, lists, "lists of a batch", err);
+}
+
 enum status workspace_batch(struct back *back, const struct batch *b, struct mat *lists, struct error *err)
 {
-	*lists = (struct mat){.rows = BATCH_LISTS, .cols = b->tokens + 1, .dtype = DTYPE_I32};
-	return arena_mat(back->arena, MEM_SCRATCH, lists, "lists of a batch", err);
+	return place_lists(back, b->tokens, lists, err);
+}
+
+enum status workspace_lists(struct back *back, int64_t rows, struct error *err)
+{
+	enum status st = STATUS_OK;
+
+	for (int i = 0; !st && i < 2 && back->kind == BACK_GPU; i++)
+		st = place_lists(back, rows, &back->lists[i], err);
+	return st;
 }
 
 enum status workspace_sums(struct back *back, int64_t rows, int64_t cols, struct mat *sums, struct error *err)

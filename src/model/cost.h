@@ -29,6 +29,13 @@ enum status workspace_blocks(struct back *back, const struct gemm *g, struct mat
  * into documents. */
 enum { BATCH_TOKEN, BATCH_POSITION, BATCH_TARGET, BATCH_TRAINED, BATCH_STARTS, BATCH_LISTS };
 enum status workspace_batch(struct back *back, const struct batch *b, struct mat *lists, struct error *err);
+/* back->lists, for batches of at most so many rows: one is copied while another is worked on. Nothing on a
+ * CPU. */
+enum status workspace_lists(struct back *back, int64_t rows, struct error *err);
+static inline bool lists_hold(const struct back *back, int64_t rows)
+{
+	return back->lists[1].rows && rows < back->lists[1].cols;
+}
 /* A GPU's: sums of at most `rows` blocks over columns; what attention's backward pass has beside its
  * operands. */
 enum status workspace_sums(struct back *back, int64_t rows, int64_t cols, struct mat *sums,

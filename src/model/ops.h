@@ -33,6 +33,8 @@ struct back {
 	enum dtype dtype, stat;
 	enum back_kind kind; /* what works, or is planned for */
 	int threads;	     /* of a cpu: workspace depends on it, so a plan has it too */
+	struct mat
+		lists[2]; /* of a gpu: micro-batches' lists, in turns; rows 0: each batch has its own place */
 };
 
 /* d = alpha op(a) op(b) + beta c + bias (a row; F32). c may be d. op(a) is [d.rows, k]. */

@@ -31,7 +31,9 @@ static enum status plan_batch(struct back *back, const struct batch *host, struc
 	struct mat lists;
 
 	*out = *host;
-	return back->kind == BACK_GPU ? workspace_batch(back, host, &lists, err) : STATUS_OK;
+	if (back->kind == BACK_CPU || lists_hold(back, host->tokens))
+		return STATUS_OK;
+	return workspace_batch(back, host, &lists, err);
 }
 
 static enum status plan_random(struct back *back, struct mat to, const struct random_fill *fill,

@@ -17,6 +17,8 @@ struct checkpoint_source {
 	uint64_t step;
 	const struct params *params; /* table; master, m and v in host memory, F32 */
 	const json_t *state;	     /* trainer_state.json */
+	/* The writer's thread brings params there, first of all; NULL: they are there. */
+	enum status (*take)(void *arg, struct error *err);
 	/* Further files of the folder from these master parameters; NULL: none. */
 	enum status (*more)(void *arg, const char *dir, const struct params *params, struct error *err);
 	/* The writer's thread says so when it is on the disk; NULL: nobody is told. */
@@ -50,8 +52,9 @@ enum status checkpoint_load(const struct checkpoint_found *f, struct params *p, 
 enum status checkpoint_state(const struct checkpoint_found *f, json_t **state, struct error *err);
 
 /*
- * One thread that writes while the passes of the next step run. It reads the parameters themselves: a copy of
- * them all would be 12 bytes each. So they change after checkpoint_writer_wait alone.
+ * One thread that writes while the passes of the next step run. On a CPU it reads the parameters themselves:
+ * a copy of them all would be 12 bytes each. So they change after checkpoint_writer_wait alone; where it
+ * takes them from a device (source.take), after checkpoint_writer_taken.
  */
 struct checkpoint_writer;
 enum status checkpoint_writer_create(struct checkpoint_writer **w, unsigned keep, struct error *err);
@@ -61,5 +64,7 @@ enum status checkpoint_writer_begin(struct checkpoint_writer *w, const struct ch
 				    uint64_t best, struct error *err);
 /* Waits for the last one. */
 enum status checkpoint_writer_wait(struct checkpoint_writer *w, struct error *err);
+/* Until the last one has its parameters; how that went, checkpoint_writer_wait says. */
+void checkpoint_writer_taken(struct checkpoint_writer *w);
 void checkpoint_writer_free(struct checkpoint_writer *w); /* waits; NULL-safe */
 #endif

@@ -7,6 +7,9 @@
 struct checkpoint_writer {
 	pthread_t thread;
 	bool running;
+	pthread_mutex_t lock; /* of `taken` */
+	pthread_cond_t changed;
+	bool taken;
 	unsigned keep;
 	struct checkpoint_source source;
 	json_t *state;
@@ -24,14 +27,35 @@ enum status checkpoint_writer_create(struct checkpoint_writer **out, unsigned ke
 	if (!w)
 		return error_errno(err, ENOMEM, "what writes checkpoints");
 	w->keep = keep;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->changed, NULL);
 	return STATUS_OK;
+}
+
+static void tell_taken(struct checkpoint_writer *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->taken = true;
+	pthread_cond_broadcast(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void checkpoint_writer_taken(struct checkpoint_writer *w)
+{
+	pthread_mutex_lock(&w->lock);
+	while (w->running && !w->taken)
+		pthread_cond_wait(&w->changed, &w->lock);
+	pthread_mutex_unlock(&w->lock);
 }
 
 static void *write_it(void *arg)
 {
 	struct checkpoint_writer *w = arg;
 
-	w->status = checkpoint_write(&w->source, &w->err);
+	w->status = w->source.take ? w->source.take(w->source.arg, &w->err) : STATUS_OK;
+	tell_taken(w);
+	if (!w->status)
+		w->status = checkpoint_write(&w->source, &w->err);
 	if (!w->status && w->source.written)
 		w->status = w->source.written(w->source.arg, w->source.step, &w->err);
 	if (!w->status)
@@ -70,6 +94,7 @@ enum status checkpoint_writer_begin(struct checkpoint_writer *w, const struct ch
 	w->source = *c;
 	w->source.run = w->run;
 	w->source.state = w->state;
+	w->taken = false;
 	failed = pthread_create(&w->thread, NULL, write_it, w);
 	if (failed)
 		return error_errno(err, failed, "a thread that writes checkpoints");
@@ -83,6 +108,8 @@ void checkpoint_writer_free(struct checkpoint_writer *w)
 		return;
 	if (w->running)
 		pthread_join(w->thread, NULL);
+	pthread_cond_destroy(&w->changed);
+	pthread_mutex_destroy(&w->lock);
 	json_decref(w->state);
 	free(w);
 }

@@ -28,7 +28,7 @@ static bool words_parse(uint64_t words[MATMUL_ALGORITHM_WORDS], const char *text
 	return true;
 }
 
-json_t *chosen_product(const struct back *back, size_t i)
+static json_t *product_json(const struct back *back, size_t i)
 {
 	struct gpu_choice c;
 
@@ -39,21 +39,32 @@ json_t *chosen_product(const struct back *back, size_t i)
 			 "words", words_json(c.words));
 }
 
+json_t *chosen_since(const struct back *back, size_t *told)
+{
+	json_t *list = NULL, *one;
+
+	for (; (one = product_json(back, *told)); ++*told) {
+		list = list ? list : json_array();
+		json_array_append_new(list, one);
+	}
+	return list;
+}
+
 json_t *chosen_json(const struct back *back)
 {
-	json_t *products = json_array(), *attention = json_array(), *one;
+	json_t *attention = json_array(), *products;
 	struct gpu_attention_choice at;
+	size_t told = 0;
 
-	for (size_t i = 0; (one = chosen_product(back, i)); i++)
-		json_array_append_new(products, one);
+	products = chosen_since(back, &told);
 	for (size_t i = 0; gpu_back_attention_choice(back, i, &at); i++)
 		json_array_append_new(attention,
 				      json_pack("{s:I, s:I, s:b, s:s}", "docs", (json_int_t)at.docs, "length",
 						(json_int_t)at.length, "by_own", at.by_own, "candidate",
 						at.candidate));
 	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "device", gpu_name(gpu_back_device(back)), "gemm",
-			 gpu_back_gemm(back), "attention_by", gpu_back_attention(back), "products", products,
-			 "attention", attention);
+			 gpu_back_gemm(back), "attention_by", gpu_back_attention(back), "products",
+			 products ? products : json_array(), "attention", attention);
 }
 
 /* "NVIDIA H100 80GB HBM3 (0000:1B:00.0)": another card of the same kind takes the same algorithms. */

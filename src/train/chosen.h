@@ -12,9 +12,9 @@
 
 /* {"device", "gemm", "attention_by", "products": [..], "attention": [..]}. Owner: caller; NULL: no memory. */
 json_t *chosen_json(const struct back *back);
-/* Of the i-th product that was met, as lines and checkpoints have it; NULL: there are no more. Owner: caller.
- */
-json_t *chosen_product(const struct back *back, size_t i);
+/* Of the products from the *told-th on that were met, which becomes their number; NULL: there are none.
+ * Owner: caller. */
+json_t *chosen_since(const struct back *back, size_t *told);
 /* The back end takes what `before` has, as chosen_json wrote it; NULL: nothing. Lines of *note say on which
  * other card or by which other library it goes on. */
 enum status chosen_recall(struct back *back, const json_t *before, struct text *note, struct error *err);

@@ -193,11 +193,12 @@ enum status feed_next(struct feed *f, uint64_t step, uint64_t micro, const struc
 {
 	const struct place wanted = {step, micro};
 	uint64_t began = clock_now_ns(clock_monotonic());
+	struct place next;
 	struct slot *slot;
 	int at, other;
 
 	pthread_mutex_lock(&f->lock);
-	if (f->lent >= 0)
+	if (f->lent >= 0 && !is_at(&f->slot[f->lent], wanted)) /* else it is lent once more */
 		f->slot[f->lent].state = SLOT_IDLE;
 	at = is_at(&f->slot[0], wanted) ? 0 : is_at(&f->slot[1], wanted) ? 1 : f->lent >= 0 ? f->lent : 0;
 	slot = &f->slot[at];
@@ -211,8 +212,9 @@ enum status feed_next(struct feed *f, uint64_t step, uint64_t micro, const struc
 	other = 1 - at;
 	*b = &slot->fill.batch;
 	*wait_s = (double)(clock_now_ns(clock_monotonic()) - began) * 1e-9;
-	if (!slot->err.status)
-		ask(f, other, behind(f, wanted));
+	next = behind(f, wanted);
+	if (!slot->err.status && !is_at(&f->slot[other], next))
+		ask(f, other, next);
 	pthread_mutex_unlock(&f->lock);
 	return slot->err.status ? error_set(err, slot->err.status, "%s", slot->err.text) : STATUS_OK;
 }

@@ -17,7 +17,7 @@ void feed_close(struct feed **f); /* NULL-safe */
 /* Steps of one time over all rows. */
 uint64_t feed_steps(const struct feed *f);
 enum status feed_step(struct feed *f, uint64_t step, struct feed_step *out, struct error *err);
-/* Lent until the next call; *wait_s: how long it was waited for. */
+/* Lent until the next call for another one; *wait_s: how long it was waited for. */
 enum status feed_next(struct feed *f, uint64_t step, uint64_t micro, const struct batch **b, double *wait_s,
 		      struct error *err);
 #endif

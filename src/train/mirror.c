@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/mirror.h"
 #include <stdlib.h>
+#include "model/gpu/gpu_back.h"
 
 enum { PARTS = 3 };
 
@@ -36,6 +37,22 @@ enum status mirror_get(struct mirror *m, const struct params *p, struct back *ba
 
 	for (int i = 0; !st && m->memory && i < PARTS; i++)
 		st = back->ops->get(back, *from[i], to[i]->data, err);
+	return st;
+}
+
+enum status mirror_mark(const struct mirror *m, struct back *back, struct error *err)
+{
+	return m->memory ? gpu_back_mark(back, err) : STATUS_OK;
+}
+
+enum status mirror_get_marked(struct mirror *m, const struct params *p, struct back *back, struct error *err)
+{
+	const struct mat *from[PARTS] = {&p->master, &p->m, &p->v};
+	struct mat *to[PARTS] = {&m->params.master, &m->params.m, &m->params.v};
+	enum status st = STATUS_OK;
+
+	for (int i = 0; !st && m->memory && i < PARTS; i++)
+		st = gpu_back_get_marked(back, *from[i], to[i]->data, err);
 	return st;
 }
 

@@ -16,6 +16,10 @@ enum status mirror_create(struct mirror *m, const struct params *p, const struct
 void mirror_release(struct mirror *m);
 /* From the device, after all that was enqueued. */
 enum status mirror_get(struct mirror *m, const struct params *p, struct back *back, struct error *err);
+/* The same while the device goes on: as they are at the mark, brought by another thread. Nothing where there
+ * are no copies. */
+enum status mirror_mark(const struct mirror *m, struct back *back, struct error *err);
+enum status mirror_get_marked(struct mirror *m, const struct params *p, struct back *back, struct error *err);
 /* To the device. */
 enum status mirror_put(const struct mirror *m, const struct params *p, struct back *back, struct error *err);
 #endif

@@ -83,15 +83,23 @@ static enum status tell_alive(struct train *t, struct error *err)
 /* What was chosen for products that no step before had. */
 static enum status tell_products(struct train *t, struct error *err)
 {
-	json_t *list = json_array(), *one;
+	json_t *list = chosen_since(&t->stepper.back, &t->products_told);
 
-	for (; (one = chosen_product(&t->stepper.back, t->products_told)); t->products_told++)
-		json_array_append_new(list, one);
-	if (!json_array_size(list)) {
-		json_decref(list);
+	return list ? run_emit(t, "products", json_pack("{s:o}", "products", list), err) : STATUS_OK;
+}
+
+/* All of this step's passes are enqueued: a GPU that works on them takes what comes next. */
+static enum status look_ahead(struct train *t, double *wait_s, struct error *err)
+{
+	const struct batch *b;
+	double waited_s = 0;
+	enum status st = STATUS_OK;
+
+	if (t->stepper.back.kind == BACK_CPU || t->state.step + 1 >= t->state.max_steps)
 		return STATUS_OK;
-	}
-	return run_emit(t, "products", json_pack("{s:o}", "products", list), err);
+	st = data_next(t->data, t->state.step + 1, 0, &b, &waited_s, err);
+	*wait_s += waited_s;
+	return st ? st : stepper_prefetch(&t->stepper, b, err);
 }
 
 static enum status one_step(struct train *t, struct figures *f, struct error *err)
@@ -114,9 +122,13 @@ static enum status one_step(struct train *t, struct figures *f, struct error *er
 		if (!st)
 			st = tell_alive(t, err);
 	}
+	if (!st)
+		st = look_ahead(t, &f->wait_s, err);
 	t1 = now_s();
 	if (!st && !t->mirror.memory) /* which is written from what changes now */
 		st = checkpoint_writer_wait(t->writer, err);
+	else if (!st)
+		checkpoint_writer_taken(t->writer);
 	f->save_s = now_s() - t1;
 	t1 += f->save_s;
 	if (!st && f->size.targets)

@@ -37,12 +37,20 @@ static json_t *state_now(struct train *t)
 	return train_state_json(&t->state, &t->config.training);
 }
 
+/* The writer's thread: what is trained as it was when the checkpoint was begun. */
+static enum status take_parameters(void *arg, struct error *err)
+{
+	struct train *t = arg;
+
+	return mirror_get_marked(&t->mirror, &t->stepper.model->params, &t->stepper.back, err);
+}
+
 /* What is written now is of this moment: no copy changes under the one before. */
-static enum status look_at_parameters(struct train *t, struct error *err)
+static enum status mark_parameters(struct train *t, struct error *err)
 {
 	enum status st = t->mirror.memory ? checkpoint_writer_wait(t->writer, err) : STATUS_OK;
 
-	return st ? st : mirror_get(&t->mirror, &t->stepper.model->params, &t->stepper.back, err);
+	return st ? st : mirror_mark(&t->mirror, &t->stepper.back, err);
 }
 
 enum status run_save(struct train *t, bool wait, struct error *err)
@@ -52,10 +60,11 @@ enum status run_save(struct train *t, bool wait, struct error *err)
 						 .step = t->state.step,
 						 .params = &t->mirror.params,
 						 .state = state,
+						 .take = take_parameters,
 						 .more = write_adapter,
 						 .written = tell_written,
 						 .arg = t};
-	enum status st = state ? look_at_parameters(t, err)
+	enum status st = state ? mark_parameters(t, err)
 			       : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 						 "no memory for a checkpoint");
 

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "core/clock.h"
+#include "model/cost.h"
 #include "model/plan.h"
 
 enum { SUM_LOSS, SUM_SQUARES, SUMS };
@@ -70,6 +71,13 @@ static struct step_size evaluated_size(const struct config *c)
 	return size_of(c, c->data.eval.count ? c->training.per_device_eval_batch_size : 0);
 }
 
+static int64_t most_rows(const struct config *c)
+{
+	const int64_t trained = stepper_size(c).tokens, evaluated = evaluated_size(c).tokens;
+
+	return trained > evaluated ? trained : evaluated;
+}
+
 static enum status place(struct stepper *s, const struct shape *shape, const struct config *c,
 			 struct error *err)
 {
@@ -85,6 +93,8 @@ static enum status place(struct stepper *s, const struct shape *shape, const str
 		st = model_place(s->model, &s->back, err);
 	if (!st)
 		st = arena_mat(&s->arena, MEM_WORKSPACE, &s->sums, "loss and norm", err);
+	if (!st)
+		st = workspace_lists(&s->back, most_rows(c), err);
 	if (!st)
 		st = saved_create(&s->saved, s->model, recompute_of(&c->training), err);
 	s->placed = arena_mark(&s->arena);
@@ -342,6 +352,14 @@ enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t ste
 		flop *= (double)b->tokens / (double)placed.tokens;
 	took->flop += flop;
 	return st;
+}
+
+enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err)
+{
+	if (s->back.kind == BACK_CPU ||
+	    batch_check(b, s->model->shape.vocab, NULL)) /* told when its turn comes */
+		return STATUS_OK;
+	return gpu_back_prefetch(&s->back, b, err);
 }
 
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,

@@ -57,6 +57,9 @@ enum status stepper_begin(struct stepper *s, struct error *err);
 /* One micro-batch of step number `step` (0 first), whose micro-batches have `targets` together. */
 enum status stepper_micro(struct stepper *s, const struct batch *b, uint64_t step, uint64_t targets,
 			  struct step_part *took, struct error *err);
+/* Before stepper_end: the micro-batch that is trained next, of the next step, whose lists a GPU takes while
+ * it works. `b` is lent until then. */
+enum status stepper_prefetch(struct stepper *s, const struct batch *b, struct error *err);
 /* AdamW; *loss is the step's sum, not yet divided; *norm the gradient's. This waits for a GPU, for all that
  * the step is; it has its times then. */
 enum status stepper_end(struct stepper *s, double rate, uint64_t step, double *loss, double *norm,

@@ -57,7 +57,7 @@ ok "a GPU that is asked for and not there is an error" [ $? = 2 ]
 ok "which says so" says 'there is no usable GPU here' err
 
 # A run that is killed behind its first checkpoint goes on to the same bits.
-config whole.yaml gpu "save_steps: 2" "deterministic: true"
+config whole.yaml gpu "save_steps: 2" "deterministic: true" "gradient_accumulation_steps: 3"
 ok "a run with checkpoints" expect 0 train whole.yaml --out whole
 "$assay" train whole.yaml --out cut --json > cut.json 2> err &
 pid=$!
@@ -74,6 +74,14 @@ done
 ok "one that was killed goes on" expect 0 train --resume cut
 ok "to the same adapter, bit for bit" cmp whole/adapter/adapter_model.safetensors cut/adapter/adapter_model.safetensors
 ok "and the same moments" cmp whole/checkpoint-4/optimizer.bin cut/checkpoint-4/optimizer.bin
+
+# What crosses on streams of its own is waited for: late, it changes no bit, of what is trained nor of checkpoints.
+ok "a driver whose other streams are late" env FAKE_CUDA=late=1 "$assay" train whole.yaml --out late
+ok "trains the same adapter" cmp whole/adapter/adapter_model.safetensors late/adapter/adapter_model.safetensors
+ok "and saves the same on the way" cmp whole/checkpoint-2/optimizer.bin late/checkpoint-2/optimizer.bin
+ok "which is another than the last" eval '! cmp -s late/checkpoint-2/optimizer.bin late/checkpoint-4/optimizer.bin'
+FAKE_CUDA=cuMemcpyDtoHAsync_v2=2@4 "$assay" train whole.yaml --out untaken > out 2> err
+ok "numbers that cannot be fetched end it" [ $? = 2 ]
 
 # The card that is planned for is the one that works: of four the first answers nothing, the second is taken.
 cards() { FAKE_NVML_FILE=$root/tests/fake/h100x4.json FAKE_CUDA=devices=4 "$@"; }

@@ -29,6 +29,8 @@ struct CUevent_st {
 	struct CUstream_st *captured; /* it was recorded on a stream that captures */
 	double at_ns;
 	bool asked; /* since it was recorded */
+	struct CUstream_st *late; /* whose queue has it */
+	size_t place;		  /* there: behind so many operations */
 };
 struct operation {
 	int device;				    /* whose time it takes */
@@ -48,6 +50,9 @@ struct CUstream_st {
 	struct CUstream_st *leader; /* the capture of another stream that this one joined */
 	bool capturing;
 	struct CUgraph_st *graph;
+	bool late;		 /* FAKE_CUDA=late=1, and not the device's first */
+	struct operation *queue; /* what is not done yet, from `done` to `queued` */
+	size_t done, queued, room;
 };
 struct CUgraph_st {
 	struct operation *operation;
@@ -56,6 +61,11 @@ struct CUgraph_st {
 struct CUgraphExec_st {
 	struct CUgraph_st graph;
 };
+
+/* cuda_stream.c */
+/* What a late stream has up to its `place`-th operation is done now. */
+void fake_catch_up(CUstream s, size_t place);
+CUresult fake_put_off(CUstream s, const struct operation *o);
 
 /* cuda.c */
 /* The device whose context is current in this thread; 0 where none is. */

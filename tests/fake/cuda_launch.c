@@ -70,6 +70,8 @@ CUresult fake_enqueue(CUstream s, const struct operation *o)
 	struct operation own = *o, *more;
 
 	own.device = fake_device_of_stream(s);
+	if (s && s->late && !to)
+		return fake_put_off(s, &own);
 	if (!to) {
 		fake_run(&own);
 		return CUDA_SUCCESS;

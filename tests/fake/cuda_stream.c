@@ -2,6 +2,7 @@
 /* The fake driver's streams, events and graphs. */
 #include "cuda_fake.h"
 
+static _Atomic int made; /* streams that are there */
 static _Thread_local CUstream capture; /* the stream of this thread that captures */
 
 CUstream fake_capture_of(CUstream s)
@@ -16,18 +17,50 @@ int fake_device_of_stream(CUstream s)
 	return s ? s->device : fake_current();
 }
 
+/* A stream that is late is so as long as it can be: who does not wait for it does not see what it did. */
+void fake_catch_up(CUstream s, size_t place)
+{
+	for (; s && s->done < place && s->done < s->queued; s->done++)
+		fake_run(&s->queue[s->done]);
+}
+
+CUresult fake_put_off(CUstream s, const struct operation *o)
+{
+	if (s->queued == s->room) {
+		size_t room = s->room ? 2 * s->room : 16;
+		struct operation *more = realloc(s->queue, room * sizeof(*more));
+
+		if (!more)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		s->queue = more;
+		s->room = room;
+	}
+	s->queue[s->queued++] = *o;
+	return CUDA_SUCCESS;
+}
+
+static void await(CUevent e)
+{
+	fake_catch_up(e->late, e->place);
+}
+
 CUresult cuStreamCreate(CUstream *s, unsigned flags)
 {
 	(void)flags;
 	STAGED(cuStreamCreate);
 	*s = calloc(1, sizeof(**s));
-	if (*s)
+	if (*s) {
 		(*s)->device = fake_current();
+		(*s)->late = made++ && stage_number("late", 0);
+	}
 	return *s ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuStreamDestroy_v2(CUstream s)
 {
+	fake_catch_up(s, s->queued);
+	free(s->queue);
+	made--;
 	free(s);
 	STAGED(cuStreamDestroy_v2);
 	return CUDA_SUCCESS;
@@ -36,6 +69,7 @@ CUresult cuStreamDestroy_v2(CUstream s)
 CUresult cuStreamSynchronize(CUstream s)
 {
 	STAGED(cuStreamSynchronize);
+	fake_catch_up(s, s ? s->queued : 0);
 	fake_await(fake_device_of_stream(s));
 	return CUDA_SUCCESS;
 }
@@ -46,6 +80,7 @@ CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
 	STAGED(cuStreamWaitEvent);
 	if (s != e->captured)
 		s->leader = e->captured;
+	await(e);
 	if (!e->captured)
 		fake_wait_until(fake_device_of_stream(s), e->at_ns);
 	return CUDA_SUCCESS;
@@ -160,6 +195,13 @@ CUresult cuEventRecord(CUevent e, CUstream s)
 	if (s && s->device != e->device)
 		return CUDA_ERROR_INVALID_VALUE;
 	e->captured = s && s->capturing ? s : NULL;
+	e->late = s && s->late ? s : NULL;
+	if (e->late) {
+		CUresult r = fake_put_off(s, &(struct operation){.event = e, .device = s->device});
+
+		e->place = s->queued;
+		return r;
+	}
 	if (!e->captured)
 		fake_record(e);
 	return CUDA_SUCCESS;
@@ -177,6 +219,7 @@ CUresult cuEventRecordWithFlags(CUevent e, CUstream s, unsigned flags)
 CUresult cuEventQuery(CUevent e)
 {
 	STAGED(cuEventQuery);
+	await(e);
 	if (!e->captured && !e->asked && stage_number("ahead", 0)) {
 		e->asked = true;
 		return CUDA_ERROR_NOT_READY;
@@ -187,6 +230,7 @@ CUresult cuEventQuery(CUevent e)
 CUresult cuEventSynchronize(CUevent e)
 {
 	STAGED(cuEventSynchronize);
+	await(e);
 	fake_await(e->device);
 	return CUDA_SUCCESS;
 }
@@ -194,6 +238,8 @@ CUresult cuEventSynchronize(CUevent e)
 CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
 {
 	STAGED(cuEventElapsedTime);
+	await(from);
+	await(to);
 	*ms = (float)((to->at_ns - from->at_ns) / 1e6);
 	return CUDA_SUCCESS;
 }

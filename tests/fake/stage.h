@@ -12,6 +12,7 @@
  *   memory=MIB        of a device (81920); sms=N (132), cc=N (90), clock=MHZ (1980), devices=N (1)
  *   event=NS          that an event takes on the device (0)
  *   ahead=1           the host is ahead of its devices: the first look at an event finds it not ready
+ *   late=1            streams made after a process's first do nothing before somebody waits for it, and read the host's memory then
  *   peer=A>B          neither reaches the other's memory
  *   slow=A>B:SHARE    copies from A to B at this share of their rate
  *   flip_peer=A>B     they leave a wrong bit in their middle

@@ -307,6 +307,56 @@ static void a_thread_writes_what_is_there_until_the_wait(void **state)
 	checkpoint_writer_free(NULL);
 }
 
+static enum status take_three(void *arg, struct error *err)
+{
+	struct bed *b = arg;
+
+	(void)err;
+	usleep(50000); /* who goes on before is seen */
+	fill(b, 3);
+	return STATUS_OK;
+}
+
+static enum status take_nothing(void *arg, struct error *err)
+{
+	(void)arg;
+	return error_set(err, STATUS_LOST, "the device is gone");
+}
+
+/* What the thread brings itself is there when it is said to be taken; where it cannot be had, nothing is written. */
+static void a_thread_takes_what_it_writes(void **state)
+{
+	struct bed *b = *state;
+	struct checkpoint_source c = source(b, 1);
+	struct checkpoint_writer *w;
+	struct checkpoint_found f;
+	struct error err = {0};
+	struct text note = {0};
+
+	c.take = take_three;
+	c.arg = b;
+	fill(b, 1);
+	assert_int_equal(checkpoint_writer_create(&w, 1, &err), STATUS_OK);
+	checkpoint_writer_taken(w); /* there is none */
+	assert_int_equal(checkpoint_writer_begin(w, &c, 0, &err), STATUS_OK);
+	checkpoint_writer_taken(w);
+	hold_against(&b->p, b->memory, b, 3);
+	assert_int_equal(checkpoint_writer_wait(w, &err), STATUS_OK);
+	fill(b, 99);
+	assert_int_equal(checkpoint_open(&f, b->run, 1, &note, &err), STATUS_OK);
+	assert_int_equal(checkpoint_load(&f, &b->p, &err), STATUS_OK);
+	hold_against(&b->p, b->memory, b, 3);
+	checkpoint_found_release(&f);
+
+	c.step = 2;
+	c.take = take_nothing;
+	assert_int_equal(checkpoint_writer_begin(w, &c, 0, &err), STATUS_OK);
+	checkpoint_writer_taken(w); /* it failed, and that is said by the wait */
+	assert_int_equal(checkpoint_writer_wait(w, &err), STATUS_LOST);
+	assert_false(is_there(b, "checkpoint-2"));
+	checkpoint_writer_free(w);
+}
+
 static void killed_at_any_moment_the_last_one_loads(void **state)
 {
 	struct bed *b = *state;
@@ -353,6 +403,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_damaged_is_put_aside, begin, end),
 		cmocka_unit_test_setup_teardown(a_full_disk_leaves_the_old_one, begin, end),
 		cmocka_unit_test_setup_teardown(a_thread_writes_what_is_there_until_the_wait, begin, end),
+		cmocka_unit_test_setup_teardown(a_thread_takes_what_it_writes, begin, end),
 		cmocka_unit_test_setup_teardown(killed_at_any_moment_the_last_one_loads, begin, end),
 	};
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lists of a micro-batch on the device, filled up to one of a few numbers of rows with documents that
- * nobody is trained on: a product's plan is of one number of rows, and another one's candidates would be
- * timed anew.
+ * The lists of a micro-batch on the device, in turns through pinned memory, and filled up to one of a few
+ * numbers of rows with documents that nobody is trained on: a product's plan is of one number of rows, and
+ * another one's candidates would be timed anew.
  */
 #include <stdlib.h>
 #include "model/gpu/internal.h"
@@ -90,6 +90,8 @@ static enum status fill_up(struct gpu_state *g, struct batch *b, int64_t rows, s
 	return STATUS_OK;
 }
 
+/* -- batches that have a place in the arena by themselves, as they are needed -- */
+
 static enum status put_list(struct back *back, const struct mat *lists, int which, const int32_t *from,
 			    int64_t count, const int32_t **out, struct error *err)
 {
@@ -102,26 +104,205 @@ static enum status put_list(struct back *back, const struct mat *lists, int whic
 	return count ? gpu_back_put(back, row, from, err) : STATUS_OK;
 }
 
+static enum status put_all(struct back *back, const struct batch *b, struct batch *out, struct error *err)
+{
+	struct mat lists;
+	enum status st = workspace_batch(back, b, &lists, err);
+
+	*out = *b;
+	if (!st)
+		st = put_list(back, &lists, BATCH_TOKEN, b->token, b->tokens, &out->token, err);
+	if (!st)
+		st = put_list(back, &lists, BATCH_POSITION, b->position, b->tokens, &out->position, err);
+	if (!st)
+		st = put_list(back, &lists, BATCH_TARGET, b->target, b->tokens, &out->target, err);
+	if (!st)
+		st = put_list(back, &lists, BATCH_TRAINED, b->trained, b->targets, &out->trained, err);
+	if (!st)
+		st = put_list(back, &lists, BATCH_STARTS, b->doc_start, b->docs + 1, &out->starts, err);
+	return st;
+}
+
+/* -- micro-batches in turns: one's lists are copied, on a stream of their own, while another is worked on --
+ */
+
+struct slot {
+	int32_t *host;			   /* pinned; as the lists on the device */
+	struct gpu_event *copied, *passed; /* its copy; the work of the batch that had it */
+	bool used;			   /* both were recorded */
+};
+
+struct turns {
+	struct gpu_device *device;
+	struct gpu_stream *stream;
+	struct slot slot[2];
+	int next, working;	     /* slots; working -1: none */
+	bool ahead;		     /* `staged` is in slot `next` */
+	struct batch staged, placed; /* as it was given, and as operations take it */
+};
+
+static uint64_t slot_bytes(int64_t rows)
+{
+	return (uint64_t)BATCH_LISTS * (uint64_t)(rows + 1) * sizeof(int32_t);
+}
+
+uint64_t turns_pinned_bytes(int64_t rows)
+{
+	return 2 * slot_bytes(rows);
+}
+
+void turns_release(struct turns **out)
+{
+	struct turns *t = *out;
+
+	if (!t)
+		return;
+	for (int i = 0; i < 2; i++) {
+		void *host = t->slot[i].host;
+
+		gpu_event_destroy(&t->slot[i].copied);
+		gpu_event_destroy(&t->slot[i].passed);
+		gpu_host_free(t->device, &host);
+	}
+	gpu_stream_destroy(&t->stream);
+	free(t);
+	*out = NULL;
+}
+
+static enum status turns_create(struct turns **out, struct gpu_device *d, int64_t rows, struct error *err)
+{
+	struct turns *t = calloc(1, sizeof(*t));
+	enum status st;
+
+	if (!t)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for micro-batches");
+	t->device = d;
+	t->working = -1;
+	st = gpu_stream_create(d, &t->stream, err);
+	for (int i = 0; !st && i < 2; i++) {
+		void *host = NULL;
+
+		st = gpu_host_alloc(d, &host, slot_bytes(rows), err);
+		t->slot[i].host = host;
+		if (!st)
+			st = gpu_event_create(d, &t->slot[i].copied, err);
+		if (!st)
+			st = gpu_event_create(d, &t->slot[i].passed, err);
+		if (!st)
+			memset(host, 0, slot_bytes(rows)); /* what no batch fills is copied too */
+	}
+	if (st)
+		turns_release(&t);
+	*out = t;
+	return st;
+}
+
+/* Into the slot's pinned memory, and where each will be on the device. */
+static const int32_t *lay(const struct slot *s, const struct mat *lists, int which, const int32_t *from,
+			  int64_t count)
+{
+	if (count)
+		memcpy(s->host + which * lists->ld, from, (size_t)count * sizeof(int32_t));
+	return (const int32_t *)lists->data + which * lists->ld;
+}
+
+static void lay_out(const struct slot *s, const struct mat *lists, const struct batch *b,
+		    struct batch *placed)
+{
+	*placed = *b;
+	placed->token = lay(s, lists, BATCH_TOKEN, b->token, b->tokens);
+	placed->position = lay(s, lists, BATCH_POSITION, b->position, b->tokens);
+	placed->target = lay(s, lists, BATCH_TARGET, b->target, b->tokens);
+	placed->trained = lay(s, lists, BATCH_TRAINED, b->trained, b->targets);
+	placed->starts = lay(s, lists, BATCH_STARTS, b->doc_start, b->docs + 1);
+}
+
+/* All that was enqueued until now is the work of the batch that had its turn. */
+static enum status end_turn(struct turns *t, struct gpu_stream *main, struct error *err)
+{
+	enum status st =
+		t->working >= 0 ? gpu_event_record(t->slot[t->working].passed, main, err) : STATUS_OK;
+
+	t->working = -1;
+	return st;
+}
+
+/* The copy waits on its own stream for the batch that had the slot; this thread for the copy that had its
+ * pinned memory. */
+static enum status stage(struct back *back, struct turns *t, const struct batch *b, struct error *err)
+{
+	struct slot *s = &t->slot[t->next];
+	const struct mat *lists = &back->lists[t->next];
+	enum status st = end_turn(t, gpu_of(back)->stream, err);
+
+	if (!st && s->used)
+		st = gpu_event_wait(s->copied, err);
+	if (!st && s->used)
+		st = gpu_stream_after(t->stream, s->passed, err);
+	if (st)
+		return st;
+	lay_out(s, lists, b, &t->placed);
+	st = gpu_stream_copy_to(t->stream, gpu_address(lists->data), s->host, slot_bytes(lists->cols - 1),
+				err);
+	return st ? st : gpu_event_record(s->copied, t->stream, err);
+}
+
+static enum status take_turn(struct back *back, struct turns *t, struct batch *out, struct error *err)
+{
+	struct slot *s = &t->slot[t->next];
+	enum status st = gpu_stream_after(gpu_of(back)->stream, s->copied, err);
+
+	*out = t->placed;
+	t->working = t->next;
+	t->next = 1 - t->next;
+	t->ahead = false;
+	s->used = true; /* `passed` is recorded before it has its next turn */
+	return st;
+}
+
+/* Filled up, if it is to be, and staged. */
+static enum status prepare(struct back *back, const struct batch *host, bool turns, struct batch *b,
+			   struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	const int64_t rows = filled_rows(g, host);
+	enum status st = STATUS_OK;
+
+	*b = *host;
+	if (rows > b->tokens)
+		st = fill_up(g, b, rows, err);
+	if (!st && turns && !g->turns)
+		st = turns_create(&g->turns, g->device, back->lists[0].cols - 1, err);
+	return st || !turns ? st : stage(back, g->turns, b, err);
+}
+
+enum status gpu_back_prefetch(struct back *back, const struct batch *host, struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	struct batch b;
+	enum status st;
+
+	if (!lists_hold(back, filled_rows(g, host)))
+		return STATUS_OK;
+	st = prepare(back, host, true, &b, err);
+	if (st)
+		return st;
+	g->turns->staged = *host;
+	g->turns->ahead = true;
+	return STATUS_OK;
+}
+
 enum status gpu_batch(struct back *back, const struct batch *host, struct batch *out, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
-	struct batch b = *host;
-	const int64_t rows = filled_rows(g, &b);
-	enum status st = rows > b.tokens ? fill_up(g, &b, rows, err) : STATUS_OK;
-	struct mat lists;
+	const bool turns = lists_hold(back, filled_rows(g, host));
+	struct batch b;
+	enum status st = STATUS_OK;
 
-	if (!st)
-		st = workspace_batch(back, &b, &lists, err);
-	*out = b;
-	if (!st)
-		st = put_list(back, &lists, BATCH_TOKEN, b.token, b.tokens, &out->token, err);
-	if (!st)
-		st = put_list(back, &lists, BATCH_POSITION, b.position, b.tokens, &out->position, err);
-	if (!st)
-		st = put_list(back, &lists, BATCH_TARGET, b.target, b.tokens, &out->target, err);
-	if (!st)
-		st = put_list(back, &lists, BATCH_TRAINED, b.trained, b.targets, &out->trained, err);
-	if (!st)
-		st = put_list(back, &lists, BATCH_STARTS, b.doc_start, b.docs + 1, &out->starts, err);
-	return st;
+	if (!turns || !g->turns || !g->turns->ahead || memcmp(&g->turns->staged, host, sizeof(*host)))
+		st = prepare(back, host, turns, &b, err);
+	if (st)
+		return st;
+	return turns ? take_turn(back, g->turns, out, err) : put_all(back, &b, out, err);
 }

@@ -35,6 +35,14 @@ void gpu_back_release(struct back *back);
  * ones to one of a few lengths, so that plans of products are few. Without it they are taken as they are. */
 void gpu_back_fill(struct back *back, int64_t most);
 
+/* While the device works on a micro-batch, all of which is enqueued: the next one's lists are copied, on a
+ * stream of their own. ops->batch of the same takes them; another one is copied in its own turn. *b is lent
+ * until then. */
+enum status gpu_back_prefetch(struct back *back, const struct batch *b, struct error *err);
+/* Packed numbers as they are behind all that was enqueued until the mark, on a stream of their own: by any
+ * one thread at a time, while the device goes on with what does not change them. Waits for them. */
+enum status gpu_back_mark(struct back *back, struct error *err);
+enum status gpu_back_get_marked(struct back *back, struct mat from, void *to, struct error *err);
 /* Pinned memory of the host that a back end takes whose micro-batches have so many rows. */
 uint64_t gpu_back_pinned_bytes(int64_t rows);
 

@@ -47,6 +47,8 @@ struct gpu_times;
 struct products;
 struct attends;
 struct filling;
+struct turns;
+struct beside;
 
 struct gpu_state {
 	struct gpu_back_options options;
@@ -60,7 +62,9 @@ struct gpu_state {
 	gpu_ptr memory;			  /* the arena's */
 	int64_t rows_most;		  /* of a micro-batch; 0: none is filled up */
 	struct filling *filling;
-	gpu_ptr live; /* the table of gpu_refresh, as the kernel takes it */
+	struct turns *turns;   /* of micro-batches; NULL: none had one */
+	struct beside *beside; /* NULL: nothing was fetched beside the stream */
+	gpu_ptr live;	       /* the table of gpu_refresh, as the kernel takes it */
 	const struct live_part *live_of;
 	int live_count;
 	unsigned shared_most; /* bytes that a block may ask for */
@@ -139,6 +143,10 @@ extern __typeof__(*((struct ops *)0)->adamw) gpu_adamw;
 
 /* The lists of a batch on the device (batch.c). */
 void filling_release(struct filling **f);
+void turns_release(struct turns **t);
+uint64_t turns_pinned_bytes(int64_t rows);
+void beside_release(struct beside **b); /* beside.c */
+uint64_t beside_pinned_bytes(void);
 enum status gpu_batch(struct back *back, const struct batch *host, struct batch *out, struct error *err);
 
 extern const struct ops gpu_ops;

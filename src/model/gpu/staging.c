@@ -29,8 +29,7 @@ struct staging {
 
 uint64_t gpu_back_pinned_bytes(int64_t rows)
 {
-	(void)rows;
-	return (uint64_t)PIECES * PIECE_BYTES;
+	return (uint64_t)PIECES * PIECE_BYTES + turns_pinned_bytes(rows) + beside_pinned_bytes();
 }
 
 enum status staging_create(struct staging **out, struct gpu_device *d, struct gpu_stream *stream,
