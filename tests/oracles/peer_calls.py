@@ -61,6 +61,7 @@ training:
   warmup_steps: {WARMUP if steps > WARMUP else 0}
   eval_on_start: {'true' if steps > 1 else 'false'}
   tensorboard: false
+  tune: false  # nothing here is timed
   device: {a.device}
 data:
   train: {json.dumps(a.train)}
