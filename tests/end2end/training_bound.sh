@@ -20,7 +20,7 @@ product() { printf '1,"cuBLASLt","gemm","algo",8192,%s,%s,%.0f,%s,,1\n' "$1" "$2
 	echo '2,"cuDNN","attention","x",,,,100,2,,1'
 	echo '2,"cuDNN","attention","x",,,,250,4,,1'
 	echo '3,"own","attention","x",,,,100,1,,1'
-	echo '4,"own","memory","copy",,,,0,5,3000,1'
+	echo '4,"own","memory","copy_v10, 128 threads, a tile a block",,,,0,5,3000,1'
 	echo '4,"own","memory","copy",,,,0,5,9999,0'
 } > run
 ok "products of 28 layers and of the head, both ways" eval '"$root/tools/training-bound" "$assay" run > out && says "^products 244.0$" out'

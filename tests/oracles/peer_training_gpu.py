@@ -4,7 +4,8 @@
 rows; random weights that each side makes on the card.
 usage: peer_training_gpu.py --assay PROGRAM --out FOLDER [--works b2 b4-full ..] [--side both] [--rounds 3] [--limit SECONDS]
                             [--steps 3] [--seconds 2.5] [--warm 3] [--tokenizer FOLDER] [--rows FOLDER] [--packings ..] [--work FOLDER]
-       peer_training_gpu.py --files ...       the time to the first step instead, of the 7B shape, the same weights from files in the page cache
+       peer_training_gpu.py --files ...       the time to the first step instead, of the 7B shape, the same weights from files in the page cache;
+                                              --zeros: weights of zeros, which are written sooner
        peer_training_gpu.py --out FOLDER --table
 Works:
   b1 b2 b4      Qwen2-7B's shape, LoRA r 64 alpha 128 on the seven linears, that many rows of 4096 tokens a step, nothing recomputed
@@ -15,7 +16,7 @@ Works:
   small small-packed  SmolLM2-135M's shape, 8 x 2048; the same over function calls' rows
 Both programs stay loaded and take turns (turns.py): one step that does not count, then STEPS at least and for SECONDS at least. Who waits is
 idle and keeps its memory. Where the card does not hold both, ours begins anew in each round, and the peer keeps its model but gives the rest
-of its memory back meanwhile ("apart"). Ours is timed from outside, by when its lines arrive.
+of its memory back meanwhile ("apart": so from the first on with --apart). Ours is timed from outside, by when its lines arrive.
 --work keeps what is prepared. Rows: bfcl-eval's folder bfcl_eval/data, tokenised by
 --tokenizer's tokenizer.json; without either, text of this Python's, a token a byte. No new round is begun when LIMIT would be passed.
 Writes FOLDER/training.json after each turn; the table is what it comes to.
@@ -121,7 +122,11 @@ def model_of(a, folder, name):
     if not os.path.exists(path):
         words = [a.assay, "make-model", "--shape", shape, "--holes", "--out", path]
         call(words + (["--tokenizer", a.tokenizer] if a.tokenizer else []), folder)
-        if a.files:
+        if a.zeros:
+            for name in glob.glob(path + "/*.safetensors"):
+                call(["cp", "--sparse=never", name, name + ".whole"], folder)  # which leaves it in the page cache too
+                os.replace(name + ".whole", name)
+        elif a.files:
             call([sys.executable, os.path.join(HERE, "fill_model.py"), path], folder)
     return path
 
@@ -188,7 +193,7 @@ class Work:
     def __init__(self, a, folder, name, peer, device, keep_it):
         self.a, self.folder, self.name, self.peer, self.device, self.keep_it = a, folder, name, peer, device, keep_it
         self.seconds = WORKS[name].get("seconds", a.seconds)
-        self.out = {"rounds": [], "apart": False, "packings": {}}
+        self.out = {"rounds": [], "apart": a.apart, "packings": {}}
         self.ours, self.steps, self.packing, self.base = None, a.steps, "none", 0
 
     def start(self):
@@ -210,7 +215,7 @@ class Work:
         self.ours = None
 
     def of_peer(self, packing, warm, steps):
-        held = self.device.now - self.base if self.ours else 0
+        held = self.out["assay_bytes"] if self.ours else 0
         made = self.peer.turn(self.name, packing, warm, steps)
         if "tokens_per_s" in made:
             made["bytes"] = made["used_bytes"] - held
@@ -218,12 +223,14 @@ class Work:
 
     def acquaint(self):
         """The peer's first steps in each packing, of which the fastest goes on; ours makes room where both do not fit."""
-        for packing in packings_of(self.a, self.name):
-            made = self.of_peer(packing, self.a.warm, self.a.steps)
+        packings = packings_of(self.a, self.name)
+        warm = self.a.warm + (4 if len(packings) > 1 else 0)  # each batch has another shape, for which memory is found first
+        for packing in packings:
+            made = self.of_peer(packing, warm, self.a.steps)
             if self.ours and ("out_of_memory" in made or made.get("retries")):
                 self.stop()
                 self.out["apart"] = True
-                made = self.of_peer(packing, self.a.warm, self.a.steps)
+                made = self.of_peer(packing, warm, self.a.steps)
             self.out["packings"][packing] = made
             self.keep_it()
         rates = {k: v["tokens_per_s"] for k, v in self.out["packings"].items() if "tokens_per_s" in v}
@@ -258,7 +265,7 @@ class Work:
             self.keep_it()
 
     def rounds(self, left):
-        if self.a.side != "peer":
+        if self.a.side != "peer" and not self.out["apart"]:
             first = self.start()
             print(f"assay, {self.name}: {first['tokens_per_s']:.0f} tokens/s, {left():.0f} s left", flush=True)
         if self.peer:
@@ -317,7 +324,7 @@ def table(result):
     pairs = [(x, y) for x, y in result.get("first", []) if x and y]
     for x, y in pairs:
         lines.append(f"to the first step: {x['seconds']:.1f} s from the program's start; the peer {y['seconds']:.1f} s, {y['import_s']:.1f} s "
-                     f"of them imports; losses {x['loss']:.4f}, {y['loss']:.4f}")
+                     f"of them imports{', and it compiled kernels' if result['first_compiles'] else ''}; losses {x['loss']:.4f}, {y['loss']:.4f}")
     if pairs:
         ratio, most = median([x["seconds"] / (y["seconds"] - y["import_s"]) for x, y in pairs]), median([x["seconds"] for x, _ in pairs])
         lines.append(line("first step", f"{most:.1f} s, {ratio:.2f} of the peer's from from_pretrained on", "<= 0.5 and <= 8 s",
@@ -354,10 +361,12 @@ def turns(a, folder, device, result, write, left):
 
 
 def first_steps(a, folder, result, write, left):
-    """Processes that begin anew each time; the peer's first time is not counted, since it compiles Liger's kernels then and keeps them."""
+    """Processes that begin anew each time. In its first one the peer also compiles Liger's kernels, which it keeps: only where there is time for
+    one round alone is that one counted, and told."""
     name = a.works[0]
     words = (model_of_peer(a, folder, name), list(works_of_peer(a, folder, [name])), folder)
     longest = 0.0
+    write()
 
     def ours():
         run = begin_ours(a, folder, name)
@@ -378,7 +387,9 @@ def first_steps(a, folder, result, write, left):
         finally:
             peer.end()
 
-    result["first"], result["first_not_counted"] = [], theirs()
+    result["first"], result["first_compiles"] = [], a.rounds == 1
+    if a.rounds > 1:
+        result["first_not_counted"] = theirs()
     while len(result["first"]) < a.rounds and left() > longest * 1.1:
         begun, pair = time.monotonic(), [{}, {}]
         for side in (0, 1) if len(result["first"]) % 2 else (1, 0):
@@ -431,8 +442,8 @@ def main():
     parser.add_argument("--limit", type=float, default=1e9)
     for name in ("tokenizer", "rows", "work"):
         parser.add_argument("--" + name, default="")
-    parser.add_argument("--files", action="store_true")
-    parser.add_argument("--table", action="store_true")
+    for name in ("files", "zeros", "apart", "table"):
+        parser.add_argument("--" + name, action="store_true")
     a = parser.parse_args()
     if a.table:
         with open(os.path.join(a.out, "training.json")) as f:

@@ -149,7 +149,8 @@ class Peer:
     def __init__(self, model, files, folder):
         self.begun = time.monotonic()
         words = [sys.executable, os.path.join(HERE, "peer_train_gpu.py"), "--turns", model, *files]
-        self.process = subprocess.Popen(words, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        env = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True", **os.environ}  # batches of many shapes leave no holes then
+        self.process = subprocess.Popen(words, cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.about = None
 
     def answer(self, kind):
