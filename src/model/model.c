@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
-#include "core/random.h"
 #include "model/dtype.h"
 #include "model/mat.h"
 #include "model/rope.h"
@@ -279,53 +278,19 @@ enum status model_merge(struct model *m, struct back *back, struct error *err)
 	return st;
 }
 
-enum { MAKE_AT_ONCE = 1024 };
-
-/* Elements [first, first + count) of A: stream = place of the tensor in the table, so that each has numbers
- * of its own. */
-static void make_a(const struct param *param, int index, uint64_t seed, uint64_t first, size_t count,
-		   void *to, enum dtype dtype)
-{
-	const double bound = 1 / sqrt((double)param->cols);
-	float number[MAKE_AT_ONCE];
-
-	for (size_t i = 0; i < count; i++) {
-		double value;
-
-		if (i % MAKE_AT_ONCE == 0)
-			random_fill_f32(number, count - i < MAKE_AT_ONCE ? count - i : MAKE_AT_ONCE, seed,
-					(uint32_t)index, first + i);
-		value = (double)number[i % MAKE_AT_ONCE] * bound;
-
-		if (dtype == DTYPE_F64)
-			((double *)to)[i] = value;
-		else
-			((float *)to)[i] = (float)value;
-	}
-}
-
-/* A piece at a time, so that a device's are no more than a piece of the host's memory. */
+/* Even between -1 / sqrt(in) and that, as PEFT has A; the stream is its place in the table, so that each has
+ * numbers of its own. */
 static enum status init_a(const struct params *p, int index, struct back *back, uint64_t seed,
 			  struct error *err)
 {
-	enum { PIECE = 1 << 16 };
 	const struct param *param = &p->table[index];
-	const uint64_t all = (uint64_t)(param->rows * param->cols);
-	double *piece = malloc(PIECE * sizeof(*piece));
-	enum status st = STATUS_OK;
+	const struct random_fill fill = {
+		.seed = seed,
+		.stream = (uint32_t)index,
+		.width = (float)(1 / sqrt((double)param->cols)),
+	};
 
-	if (!piece)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %s",
-				       param->name);
-	for (uint64_t first = 0; !st && first < all; first += PIECE) {
-		const size_t count = all - first < PIECE ? (size_t)(all - first) : PIECE;
-		struct mat to = mat_view(&p->master, 0, (int64_t)(param->offset + first), 1, (int64_t)count);
-
-		make_a(param, index, seed, first, count, piece, p->master.dtype);
-		st = back->ops->put(back, to, piece, err);
-	}
-	free(piece);
-	return st;
+	return back->ops->random(back, params_view(&p->master, param), &fill, err);
 }
 
 enum status model_init_adapter(struct model *m, struct back *back, uint64_t seed, struct error *err)

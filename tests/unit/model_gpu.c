@@ -5,7 +5,8 @@
 /* Differences of nearly equal scores: the rounding of BF16 shows most in them. */
 static bool is_of_scores(const char *name)
 {
-	return strstr(name, "q_proj") || strstr(name, "k_proj") || strstr(name, "q_norm") || strstr(name, "k_norm");
+	return strstr(name, "q_proj") || strstr(name, "k_proj") || strstr(name, "q_norm") ||
+	       strstr(name, "k_norm");
 }
 
 /* Each parameter's gradient points where the CPU's does, and is as long. */
@@ -21,9 +22,10 @@ static void same_way(const struct params *p, const float *cpu, const float *gpu)
 			xy += (double)cpu[k] * gpu[k];
 		}
 		assert_true(xx > 0);
-		if (!(xy >= (is_of_scores(p->table[i].name) ? 0.99 : 0.996) * sqrt(xx * yy)) || !(fabs(sqrt(yy / xx) - 1) < 0.05))
-			fail_msg("%s: cosine %g, length %g of the CPU's", p->table[i].name, xy / sqrt(xx * yy),
-				 sqrt(yy / xx));
+		if (!(xy >= (is_of_scores(p->table[i].name) ? 0.99 : 0.996) * sqrt(xx * yy)) ||
+		    !(fabs(sqrt(yy / xx) - 1) < 0.05))
+			fail_msg("%s: cosine %g, length %g of the CPU's", p->table[i].name,
+				 xy / sqrt(xx * yy), sqrt(yy / xx));
 	}
 }
 
@@ -65,8 +67,8 @@ static void documents_of_one_length_are_the_librarys(void **state)
 	beside_cpu(FAMILY_QWEN2, "seed: 1", adapter, equal);
 }
 
-/* Of any lengths, by the kernels of tensor cores; one document of 32 among many short ones is not kept in their
- * order, and goes to the plain ones. */
+/* Of any lengths, by the kernels of tensor cores; one document of 32 among many short ones is not kept in
+ * their order, and goes to the plain ones. */
 static void documents_by_tensor_cores(void **state)
 {
 	static const int uneven[] = {1, 1, 1, 1, 1, 1, 1, 1, 32, 1, 1, 1, 1, 1, 1, 1, 1, 0};
@@ -78,13 +80,13 @@ static void documents_by_tensor_cores(void **state)
 	beside_cpu(FAMILY_QWEN3, "deterministic: true", adapter, packed);
 	beside_cpu(FAMILY_LLAMA, "attention: own", adapter, equal);
 	beside_cpu(FAMILY_LLAMA, "attention: own", adapter, uneven);
-	beside_cpu(FAMILY_QWEN2, "seed: 1", adapter, equal);	       /* ours and the library's, timed */
+	beside_cpu(FAMILY_QWEN2, "seed: 1", adapter, equal);	      /* ours and the library's, timed */
 	beside_cpu(FAMILY_QWEN2, "attention: cudnn", adapter, equal); /* the library's alone */
 	head_dim = 8;
 }
 
-/* Adapters in their maps' products: the CPU's gradients, also where some maps have none, and with every way of
- * attention; with dropout they stay apart. */
+/* Adapters in their maps' products: the CPU's gradients, also where some maps have none, and with every way
+ * of attention; with dropout they stay apart. */
 static void adapters_in_their_maps(void **state)
 {
 	struct work w;
@@ -281,8 +283,8 @@ static void what_is_missing_is_named(void **state)
 	unsetenv("FAKE_CUDA");
 }
 
-/* The fake's second candidate is the faster one; where it does not run, the first is taken, and no bit of what was
- * there is lost by the trying. */
+/* The fake's second candidate is the faster one; where it does not run, the first is taken, and no bit of
+ * what was there is lost by the trying. */
 static void candidates_are_timed(void **state)
 {
 	const float *g[3];
@@ -309,6 +311,65 @@ static void candidates_are_timed(void **state)
 		free((void *)(uintptr_t)g[i]);
 }
 
+/* A product of `rows` rows by itself. */
+static void multiply(struct work *w, struct mat m[3], int64_t rows)
+{
+	const struct gemm g = {.a = mat_rows(&m[0], 0, rows),
+			       .b = m[1],
+			       .d = mat_rows(&m[2], 0, rows),
+			       .trans_b = true,
+			       .alpha = 1};
+	struct error err = {0};
+
+	must(w->s.back.ops->gemm(&w->s.back, &g, &err), &err);
+}
+
+static struct gpu_choice choice_at(const struct work *w, size_t i)
+{
+	struct gpu_choice c = {0};
+
+	assert_true(gpu_back_choice(&w->s.back, i, &c));
+	assert_string_equal(c.algorithm, "algo66 128x128 stages64xauto"); /* the faster one, timed or taken */
+	assert_false(c.recalled);
+	return c;
+}
+
+/* Of nearly as many rows a product is done as the one that was timed, until it has been done often; of many
+ * more it is timed at once. */
+static void rows_of_nearly_that_number_are_not_timed(void **state)
+{
+	struct error err = {0};
+	struct mat m[3] = {{.rows = 48}, {.rows = 24}, {.rows = 48}};
+	struct arena_mark mark;
+	struct work w;
+
+	(void)state;
+	skip_without_kernels();
+	open_work(&w, true, FAMILY_QWEN2, adapter, "tune: true");
+	mark = arena_mark(w.s.back.arena);
+	for (int i = 0; i < 3; i++) {
+		m[i].cols = i < 2 ? 32 : 24;
+		m[i].dtype = DTYPE_BF16;
+		must(arena_mat(w.s.back.arena, MEM_SCRATCH, &m[i], "operand", &err), &err);
+		must(w.s.back.ops->zero(&w.s.back, m[i], &err), &err);
+	}
+	multiply(&w, m, 32);
+	assert_true(choice_at(&w, 0).seconds > 0);
+	multiply(&w, m, 48);
+	multiply(&w, m, 24);
+	multiply(&w, m, 12);
+	assert_true(choice_at(&w, 1).seconds == 0);
+	assert_true(choice_at(&w, 2).seconds == 0);
+	assert_true(choice_at(&w, 3).seconds > 0);
+	for (int i = 1; i < 1600; i++) {
+		assert_true(choice_at(&w, 1).seconds == 0);
+		multiply(&w, m, 48);
+	}
+	assert_true(choice_at(&w, 1).seconds > 0);
+	arena_reset(w.s.back.arena, &mark);
+	close_work(&w);
+}
+
 /* A device that is lost, wherever a step is. */
 static void what_fails_on_the_way_is_an_error(void **state)
 {
@@ -328,7 +389,8 @@ static void what_fails_on_the_way_is_an_error(void **state)
 		setenv("FAKE_CUDA", faults[i], 1);
 		st = stepper_begin(&w.s, &err);
 		if (!st)
-			st = stepper_micro(&w.s, &r.b, 0, (uint64_t)r.b.targets, &(struct step_part){0}, &err);
+			st = stepper_micro(&w.s, &r.b, 0, (uint64_t)r.b.targets, &(struct step_part){0},
+					   &err);
 		if (!st)
 			st = stepper_end(&w.s, 1e-2, 0, &(double){0}, &(double){0}, &err);
 		assert_int_not_equal(st, STATUS_OK);
@@ -352,6 +414,7 @@ int main(void)
 		cmocka_unit_test(steps_go_where_the_cpus_go),
 		cmocka_unit_test(what_is_missing_is_named),
 		cmocka_unit_test(candidates_are_timed),
+		cmocka_unit_test(rows_of_nearly_that_number_are_not_timed),
 		cmocka_unit_test(what_fails_on_the_way_is_an_error),
 	};
 

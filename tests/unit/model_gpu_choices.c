@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the GPU's back end chooses by time, what it leaves behind of that, and how many rows and documents it takes. */
+/* What the GPU's back end chooses by time, what it leaves behind of that, and how many rows and documents it
+ * takes. */
 #include "model_gpu_bed.h"
 
 #include "model/cost.h"
@@ -74,7 +75,8 @@ static void a_rate_that_cannot_be_timed_is_an_error(void **state)
 	gpu_back_release(&a.back);
 }
 
-/* What a product is added to is kept while candidates are timed: where there is no room now, a later one has it. */
+/* What a product is added to is kept while candidates are timed: where there is no room now, a later one has
+ * it. */
 static void a_product_without_room_is_timed_when_there_is(void **state)
 {
 	enum { SIZE = 64 };
@@ -120,7 +122,8 @@ static void what_was_chosen_is_taken_again(void **state)
 		struct work w;
 
 		open_work(&w, true, FAMILY_QWEN2, adapter, "tune: true");
-		for (size_t k = 0; i == 2 && k < count; k++) { /* tiles of 128 x 64 with swizzle: there are none */
+		for (size_t k = 0; i == 2 && k < count;
+		     k++) { /* tiles of 128 x 64 with swizzle: there are none */
 			first[k].words[1] = 18;
 			first[k].words[4] = 1;
 		}
@@ -224,7 +227,9 @@ static void more_documents_than_a_grid_has(void **state)
 	must(arena_mat(&a.arena, MEM_WORKSPACE, &starts, "starts", &err), &err);
 	must(arena_mat(&a.arena, MEM_WORKSPACE, &lse, "lse", &err), &err);
 	for (int i = 0; i < 4; i++)
-		must(arena_mat(&a.arena, MEM_WORKSPACE, (struct mat *[]){&qkv, &dqkv, &o, &d_o}[i], "x", &err), &err);
+		must(arena_mat(&a.arena, MEM_WORKSPACE, (struct mat *[]){&qkv, &dqkv, &o, &d_o}[i], "x",
+			       &err),
+		     &err);
 	must(a.back.ops->put(&a.back, starts, start, &err), &err);
 	b.starts = starts.data;
 	must(a.back.ops->random(&a.back, qkv, &fill, &err), &err);
@@ -262,8 +267,9 @@ static void heads_of_other_sizes_are_refused(void **state)
 		open_work(&w, true, FAMILY_LLAMA, adapter, "seed: 1");
 		make(&r, equal, w.s.model->shape.vocab);
 		must(stepper_begin(&w.s, &err), &err);
-		assert_int_equal(stepper_micro(&w.s, &r.b, 0, (uint64_t)r.b.targets, &(struct step_part){0}, &err),
-				 STATUS_UNSUPPORTED);
+		assert_int_equal(
+			stepper_micro(&w.s, &r.b, 0, (uint64_t)r.b.targets, &(struct step_part){0}, &err),
+			STATUS_UNSUPPORTED);
 		snprintf(words, sizeof(words), "%d", (int)sizes[i]);
 		assert_non_null(strstr(err.text, words));
 		close_work(&w);
@@ -271,8 +277,9 @@ static void heads_of_other_sizes_are_refused(void **state)
 	head_dim = 8;
 }
 
-/* Documents of unequal length are filled up to multiples of what a full micro-batch has in 32 parts, by untrained ones that are
- * no longer than the longest; documents that fill their packs alike are left as they are. */
+/* Documents of unequal length are filled up to multiples of what a full micro-batch has in 32 parts, by
+ * untrained ones that are no longer than the longest; documents that fill their packs alike are left as they
+ * are. */
 static void batches_are_filled_up_to_a_few_sizes(void **state)
 {
 	static const struct {
@@ -280,20 +287,24 @@ static void batches_are_filled_up_to_a_few_sizes(void **state)
 		int lengths[6];
 		int64_t rows, docs;
 	} cases[] = {
-		{4096, {100, 20, 0}, 128, 3},	 /* 4096 / 32 */
-		{4096, {100, 29, 0}, 256, 4},	 /* 127 more: two of at most 100 */
-		{4096, {128, 128, 0}, 256, 2},	 /* alike */
-		{4096, {77, 0}, 128, 2},	 /* one alone has any length */
-		{1000, {10, 3, 0}, 64, 8},	 /* at least 64; 51 more: six of at most 10 */
-		{100, {60, 30, 0}, 100, 3},	 /* never beyond what was planned */
-		{0, {10, 3, 0}, 13, 2},		 /* nobody asked for it */
+		{4096, {100, 20, 0}, 128, 3},  /* 4096 / 32 */
+		{4096, {100, 29, 0}, 256, 4},  /* 127 more: two of at most 100 */
+		{4096, {128, 128, 0}, 256, 2}, /* alike */
+		{4096, {77, 0}, 128, 2},       /* one alone has any length */
+		{1000, {10, 3, 0}, 64, 8},     /* at least 64; 51 more: six of at most 10 */
+		{100, {60, 30, 0}, 100, 3},    /* never beyond what was planned */
+		{0, {10, 3, 0}, 13, 2},	       /* nobody asked for it */
 	};
 
 	(void)state;
 	skip_without_kernels();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int32_t token[512], position[512], target[512], trained[512], start[8] = {0}, got[512];
-		struct batch b = {.token = token, .position = position, .target = target, .doc_start = start, .trained = trained};
+		struct batch b = {.token = token,
+				  .position = position,
+				  .target = target,
+				  .doc_start = start,
+				  .trained = trained};
 		struct batch out;
 		struct error err = {0};
 		struct alone a;

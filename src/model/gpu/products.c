@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include "model/gpu/products.h"
 
-enum { ALIGN_MOST = 256, THIN_BELOW = 512 };
+/* A product is timed itself once it has been done so often that its candidates' timing is a twentieth of
+ * it. */
+enum { ALIGN_MOST = 256, THIN_BELOW = 512, WORTH_TIMES = 1600 };
 
 enum status products_create(struct products **out, const struct gpu_state *g, struct error *err)
 {
@@ -154,6 +156,55 @@ static void recall(const struct products *p, struct planned *one)
 	}
 }
 
+/* The number of a micro-batch's rows: what a gradient of parameters adds up over, else the result's rows. */
+static uint64_t *rows_of(struct matmul_shape *s)
+{
+	return s->transpose_a ? &s->k : &s->m;
+}
+
+/* Of up to twice as many rows, and the same otherwise. */
+static bool are_alike(const struct matmul_shape *x, const struct matmul_shape *y)
+{
+	struct matmul_shape a, b;
+	uint64_t rows, others;
+
+	memcpy(&a, x, sizeof(a)); /* with the gaps */
+	memcpy(&b, y, sizeof(b));
+	rows = *rows_of(&a);
+	others = *rows_of(&b);
+	*rows_of(&a) = *rows_of(&b) = 0;
+	return !memcmp(&a, &b, sizeof(a)) && rows <= 2 * others && others <= 2 * rows;
+}
+
+/* What is the fastest for a product of nearly as many rows serves this one too: packs of documents have many
+ * numbers of rows, and to time the candidates of each would take longer than short runs do. */
+static void take_alike(const struct products *p, struct planned *one)
+{
+	uint64_t words[MATMUL_ALGORITHM_WORDS];
+	struct error ignored = {0};
+
+	for (size_t i = 0; i < p->count && !one->recalled; i++) {
+		const struct planned *other = &p->planned[i];
+
+		if (other == one || !other->tuned || other->alike || !are_alike(&other->shape, &one->shape))
+			continue;
+		matmul_plan_algorithm(other->plan, other->chosen, words);
+		if (matmul_plan_recall(one->plan, words, &ignored))
+			continue;
+		one->recalled = one->tuned = one->alike = true;
+	}
+}
+
+/* How an alike one that is done often is chosen by its own time. */
+static enum status settle_alike(struct back *back, struct planned *one, const struct gemm *g,
+				const struct matmul_operands *o, struct error *err)
+{
+	if (!one->alike || ++one->times < WORTH_TIMES)
+		return STATUS_OK;
+	one->tuned = one->recalled = one->alike = false;
+	return products_tune(back, one, g, o, err);
+}
+
 /* By what was recalled; where that does not run on these operands, chosen anew. */
 static enum status run_recalled(struct back *back, struct planned *one, const struct gemm *g,
 				const struct matmul_operands *o, struct error *err)
@@ -164,7 +215,7 @@ static enum status run_recalled(struct back *back, struct planned *one, const st
 
 	if (st != STATUS_UNSUPPORTED)
 		return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
-	one->recalled = one->tuned = false;
+	one->recalled = one->tuned = one->alike = false;
 	one->seconds = one->first_seconds = 0;
 	st = matmul_plan_first(one->plan, err);
 	if (!st)
@@ -194,7 +245,11 @@ enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err)
 	if (!st && gpu->options.tune && !planned->tuned && gpu->products->known_count)
 		recall(gpu->products, planned);
 	if (!st && gpu->options.tune && !planned->tuned)
+		take_alike(gpu->products, planned);
+	if (!st && gpu->options.tune && !planned->tuned)
 		st = products_tune(back, planned, g, &o, err);
+	if (!st)
+		st = settle_alike(back, planned, g, &o, err);
 	if (!st)
 		st = gpu_part(gpu, is_thin(&shape) ? GPU_PART_THIN : GPU_PART_PRODUCTS, err);
 	if (!st && planned->recalled)

@@ -7,7 +7,9 @@
 struct planned {
 	struct matmul_shape shape;
 	struct matmul_plan *plan;
-	bool tuned, recalled;
+	bool tuned, recalled; /* recalled: by an algorithm that was not found for it now */
+	bool alike;	      /* recalled, of another number of rows */
+	unsigned times;	      /* alike: done so often */
 	unsigned chosen;
 	double seconds, first_seconds; /* a product by the chosen and the first candidate; 0: not timed */
 };
