@@ -165,6 +165,7 @@ static int conclude(struct training *t, struct error *err)
 	enum status st;
 
 	job_quiet(t->job);
+	train_watch_run(t);
 	job_phase(t->job, "once", t->start_ns, now_ns, json_incref(t->values));
 	st = job_end(&t->job, ending, t->status, t->cause, t->text, err);
 	if (!st)

@@ -34,6 +34,8 @@ struct training {
 	struct process worker;
 	struct lines in;
 	uint64_t start_ns, phase_ns;
+	uint64_t first_ns,
+		stepped_ns; /* ends of this worker's first step and of its last one so far; 0: none */
 	char phase[16];
 	bool garbled, ended, asked;    /* by the worker: nonsense, its `end`; by us: to end */
 	uint64_t looked_ns;	       /* when we looked for lines last */
@@ -58,6 +60,13 @@ enum status train_folder(struct training *t, struct error *err);
 /* Starts the worker and follows it to its end; its lines go to the journal, to stdout with --json, to the
  * terminal. */
 enum status train_follow(struct training *t, struct error *err);
+
+/* Into a `step` line, and into the results: what the sampler saw of the GPU (train_watch.c); nothing where it
+ * saw nothing. */
+void train_watch_step(struct training *t, json_t *line);
+void train_watch_run(struct training *t);
+/* Appended: " | tensor 62 % 690 W 1755 MHz", of what the line has. */
+void train_watch_text(struct text *out, const json_t *line);
 
 /* A line of progress over itself on the terminal, from a `step` line; and a note to the log, from the other
  * lines. */

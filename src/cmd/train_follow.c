@@ -97,6 +97,8 @@ static bool take_line(void *arg, const char *text, size_t size)
 		text_copy(t->phase, sizeof(t->phase), json_string_value(json_object_get(line, "phase")));
 		t->phase_ns = clock_now_ns(clock_monotonic());
 	} else if (!strcmp(type, "step") || !strcmp(type, "eval")) {
+		if (!strcmp(type, "step"))
+			train_watch_step(t, line);
 		tell_numbers(t, line);
 	} else if (!strcmp(type, "ready")) {
 		json_decref(t->ready);

@@ -45,6 +45,7 @@ static void step_text(struct text *out, const struct training *t, const json_t *
 			  100 * info_number(line, "wait_s") / step_s);
 	if (step_s > 0 && json_object_get(line, "gemm_s"))
 		text_addf(out, ", products %.0f %%", 100 * info_number(line, "gemm_s") / step_s);
+	train_watch_text(out, line);
 	units_format(memory, sizeof(memory), info_number(line, "memory_bytes"), "B");
 	units_format(planned, sizeof(planned), info_number(t->ready, "memory_planned_bytes"), "B");
 	text_addf(out, " | %s of %s | %s left", memory, planned, left);

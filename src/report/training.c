@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/training.h"
 #include <math.h>
+#include "journal/field.h"
 #include "report/words.h"
 
 #define SOURCE "train" /* of telemetry: what the job said of itself */
@@ -33,8 +34,25 @@ static void value_text(char *out, size_t size, const char *name, const char *uni
 		snprintf(out, size, "%.6g", value);
 }
 
+static void add_value(struct grid *g, const struct record_phase *p, const char *name, const char *unit,
+		      const char *help)
+{
+	double value;
+	char text[48];
+
+	if (!record_number(p, name, &value))
+		return;
+	value_text(text, sizeof(text), name, unit, value);
+	grid_cell(g, name);
+	grid_cell(g, text);
+	grid_cell(g, help);
+}
+
 bool training_grid(struct grid *g, const struct view *v)
 {
+	/* What was seen of the GPU while steps were made; clock and power stand beside the case. */
+	static const struct field *const seen[] = {&field_tensor_active_share, &field_sm_active_share,
+						   &field_dram_active_share, &field_energy_j};
 	const struct record_case *c = training_case(v);
 	const struct record_phase *p = c ? record_phase(c, "once") : NULL;
 	const json_t *field;
@@ -48,16 +66,10 @@ bool training_grid(struct grid *g, const struct view *v)
 	grid_column(g, "what", false);
 	json_array_foreach(json_object_get(json_object_get(v->in->record->plan, "fields"), "train"), i, field)
 	{
-		double value;
-		char text[48];
-
-		if (!record_number(p, text_of(field, "name"), &value))
-			continue;
-		value_text(text, sizeof(text), text_of(field, "name"), text_of(field, "unit"), value);
-		grid_cell(g, text_of(field, "name"));
-		grid_cell(g, text);
-		grid_cell(g, text_of(field, "help"));
+		add_value(g, p, text_of(field, "name"), text_of(field, "unit"), text_of(field, "help"));
 	}
+	for (i = 0; i < sizeof(seen) / sizeof(seen[0]); i++)
+		add_value(g, p, seen[i]->name, seen[i]->unit, seen[i]->help);
 	return true;
 }
 
