@@ -25,8 +25,9 @@ bool gpu_back_choice(const struct back *back, size_t i, struct gpu_choice *out)
 		return false;
 	one = &p->planned[i];
 	matmul_plan_describe(one->plan, one->chosen, &d);
-	*out = (struct gpu_choice){
-		.seconds = one->seconds, .first_seconds = one->first_seconds, .recalled = one->recalled && !one->alike};
+	*out = (struct gpu_choice){.seconds = one->seconds,
+				   .first_seconds = one->first_seconds,
+				   .recalled = one->recalled && !one->alike};
 	products_key(out->product, &one->shape);
 	matmul_plan_algorithm(one->plan, one->chosen, out->words);
 	snprintf(out->algorithm, sizeof(out->algorithm), "%s", d.name);
