@@ -237,7 +237,8 @@ static double loss_of(const struct run *r, const struct bench_case *c, enum foll
 	const struct note *n = &r->note[c->id];
 	double low = expected_rate(r, c);
 
-	if (c->skip || c->target.ranks < 2 || c->require == REQUIRE_NOTHING || !n->done ||
+	if (c->skip || c->target.ranks < 2 || !n->done ||
+	    (c->require == REQUIRE_NOTHING && fault == FOLLOW_SLOW) || /* wrong data is, whatever was asked */
 	    !(c->team ? ranks_can(r, c, fault) : gpus_can(c)))
 		return 0;
 	if (fault == FOLLOW_WRONG)

@@ -98,6 +98,27 @@ static void test_follow__the_wrong_gpu_is_named(void **state)
 	run_bed_release(&b);
 }
 
+/* Of what nothing hangs on a slow case is let be; wrong data is not. */
+static void test_follow__wrong_data_is_followed_whatever_was_required(void **state)
+{
+	static const char nothing[] = "  - {probe: 'null', target: node, phases: burst, require: nothing, "
+				      "options: {time: 1ms, %s}}\n";
+	char cases[256], dir[PATH_MAX];
+
+	snprintf(cases, sizeof(cases), nothing, "culprit: 3, wrong: data");
+	plan(state, cases);
+	run();
+	assert_string_equal(found("isolated_place"), "gpu3");
+	run_bed_release(&b);
+	snprintf(dir, sizeof(dir), "%s/slow", (const char *)*state);
+	snprintf(cases, sizeof(cases), nothing, "culprit: 3, slow_share: 3");
+	plan(state, cases);
+	b.o.dir = dir;
+	run();
+	assert_int_equal(b.record.case_count, 1);
+	run_bed_release(&b);
+}
+
 static void test_follow__a_part_of_the_node_is_followed_too(void **state)
 {
 	plan(state, NODE("node:1,4,6", "culprit: 4, slow_share: 3"));
@@ -213,6 +234,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_follow__the_slow_gpu_is_named),
 		scratch_test(test_follow__the_wrong_gpu_is_named),
+		scratch_test(test_follow__wrong_data_is_followed_whatever_was_required),
 		scratch_test(test_follow__a_part_of_the_node_is_followed_too),
 		scratch_test(test_follow__what_is_well_is_not_searched),
 		scratch_test(test_follow__nothing_is_searched_where_that_was_not_asked),
