@@ -6,7 +6,7 @@
  * model (nccl_model.c): latency + size / bandwidth, with the protocol and algorithm that are fastest by it,
  * as NCCL's own tuning does it. FAKE_NCCL stages what goes wrong, as words with commas: SYMBOL=CODE[@N]  from
  * its N-th call on (1: the first), this function returns CODE version=N        what ncclGetVersion says
- * (22809) missing=R:E      what rank R gives to element E of the result does not enter it spoil=R:E element E
+ * (22809) missing=R:E      what rank R gives from element E on does not enter the result    spoil=R:E element E
  * of what rank R receives is another value hang=R[@N]       rank R never comes back from its N-th collective
  * (1) slow=D:F         the collective takes F times as long, for all, where a rank is on device D rate=GB bus
  * bandwidth of the simple protocol (364) nvls=1           in-switch reduction is there, and chosen where it
