@@ -178,9 +178,10 @@ export FAKE_CUDA=devices=1
 {
 	printf 'name: single\ncases:\n'
 	collective 'size: 1KiB' ', options: {}' | sed 's/, options: {}, /, /'
-	printf '  - {probe: dispatch, phases: burst, seconds: 5ms, require: measured}\n  - {probe: ecc}\n'
-	printf '  - {probe: "null", engine: ranks, target: team, phases: burst, seconds: 50ms, require: measured, options: {time: 2ms}}\n'
+	printf '  - {probe: dispatch, phases: burst, seconds: 5ms, require: nothing}\n  - {probe: ecc}\n'
+	printf '  - {probe: "null", engine: ranks, target: team, phases: burst, seconds: 50ms, require: nothing, options: {time: 2ms}}\n'
 } > single.yaml
+# (what a busy machine disturbs is not the subject: nothing is required of what is timed by the host)
 team 4 --suite single.yaml
 ok "a GPU that all ranks of a node see is the first one's" eval 'codes "0 0 0 0" && end 0 1 "\"ok\"" && end 0 3 "\"ok\""'
 ok "the others have none" says 'rank 1 has no GPU' run/results.csv
