@@ -103,6 +103,31 @@ ok "what CUPTI dropped is said" dropped
 elsewhere() { ASSAY_LIB_CUPTI=/nonexistent/libcupti.so profile 0 -- "$p" init steps 1 && has kernel 0 && says "cannot be loaded" err; }
 ok "a CUPTI that cannot be loaded is said, and the program goes on" elsewhere
 
+# The CUPTI of the program's own CUDA: of its wheels, of one folder, of a toolkit; each place has one.
+user=$fakes/cuda_user
+place() { mkdir -p "$1" && cp "$fakes/$(basename "$2")" "$1/$2"; }
+place wheels/cublas/lib libcublasLt.so.13 && place wheels/cuda_cupti/lib libcupti.so.13 && place cu13/lib libcublasLt.so.13 &&
+	place cu13/lib libcupti.so.13 && place toolkit/extras/CUPTI/lib64 libcupti.so.13 && place path libcupti.so.13
+takes() { # END OF THE PATH LIBRARY
+	CUDA_HOME=$tmp/toolkit profile 0 -- "$user" $2 && says "\"cupti\": \".*$1\"" run/summary.json
+}
+wheels() { takes 'wheels/cublas/lib/../../cuda_cupti/lib/libcupti.so.13' wheels/cublas/lib/libcublasLt.so.13; }
+ok "a program with CUDA's wheels has the CUPTI of its wheels" wheels
+together() { takes 'cu13/lib/libcupti.so.13' cu13/lib/libcublasLt.so.13; }
+ok "one whose libraries lie in one folder, that of the folder" together
+loaded() { takes path/libcupti.so.13 "path/libcupti.so.13 wheels/cublas/lib/libcublasLt.so.13"; }
+ok "one that has loaded one, that" loaded
+toolkit() { # also where the one beside its libraries cannot be used
+	takes "$tmp/toolkit/extras/CUPTI/lib64/libcupti.so.13" "" && : > cu13/lib/libcupti.so.13 &&
+		takes "$tmp/toolkit/extras/CUPTI/lib64/libcupti.so.13" cu13/lib/libcublasLt.so.13
+}
+if [ -e /usr/local/cuda/lib64/libcupti.so.13 ] || ldconfig -p 2> /dev/null | grep -q 'libcupti.so.1[23]'; then
+	n=$((n + 1))
+	echo "ok $n - one with none, the toolkit's # SKIP the loader finds a CUPTI of this machine's first"
+else
+	ok "one with none, the toolkit's" toolkit
+fi
+
 FAKE_CUPTI=sm_active_share=0.91,dram_read_bytes=1e12,dram_write_bytes=5e11,clock_hz=1.7e9,tensor_flop=1e14
 export FAKE_CUPTI
 counted() { # a step launches two kernels; those of graphs are not counted, nor are NCCL's
