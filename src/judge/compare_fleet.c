@@ -72,7 +72,7 @@ static enum status outliers(struct comparison *out, const struct compare_run *ru
 		const struct judgement *j = &runs[v[i].run].judged->of_case[v[i].index];
 
 		off = siblings_deviation(x, n, i, &limit);
-		limit = fmax(limit, strcmp(j->figure_unit, "ns") ? SIBLINGS_FLAG : SIBLINGS_LATENCY_FLAG);
+		limit = fmax(limit, siblings_limit_of(c->probe, c->limit).flag);
 		if (fabs(off) <= limit)
 			continue;
 		o = expect_push(&out->outlier, &out->outlier_count, sizeof(*o), err);

@@ -28,6 +28,17 @@ double siblings_deviation(const double *x, size_t count, size_t i, double *limit
 	return x[i] / median - 1;
 }
 
+struct siblings_limit siblings_limit_of(const char *probe, const char *limit)
+{
+	if (strcmp(limit, "latency"))
+		return (struct siblings_limit){SIBLINGS_FLAG, SIBLINGS_FAIL};
+	if (!strcmp(probe, "dispatch") || !strcmp(probe, "link"))
+		return (struct siblings_limit){0.30, 1.0};
+	if (!strcmp(probe, "memory") || !strcmp(probe, "p2p"))
+		return (struct siblings_limit){0.10, 0.30};
+	return (struct siblings_limit){SIBLINGS_FLAG, SIBLINGS_FAIL};
+}
+
 struct group {
 	struct subject subject[GROUP_MAX];
 	size_t index[GROUP_MAX];  /* of the case */
@@ -164,13 +175,13 @@ static void judge_one(struct judgement *out, const struct judge_context *ctx, co
 	const struct subject *s = &g->subject[i];
 	double limit, off = siblings_deviation(g->figure, g->count, i, &limit), reasons = 0,
 		      hotter = hotter_by(g, i);
-	double median = g->figure[i] / (1 + off), fails;
+	double median = g->figure[i] / (1 + off);
+	struct siblings_limit limits = siblings_limit_of(s->c->probe, s->c->limit);
 	bool rate = strcmp(s->unit, "ns") != 0, worse, hot;
 	enum verdict verdict;
 	char heat[48] = "";
 
-	fails = rate ? SIBLINGS_FAIL : SIBLINGS_LATENCY_FAIL;
-	limit = fmax(limit, rate ? SIBLINGS_FLAG : SIBLINGS_LATENCY_FLAG);
+	limit = fmax(limit, limits.flag);
 	worse = rate ? off < -limit : off > limit;
 
 	if (!worse) {
@@ -181,7 +192,7 @@ static void judge_one(struct judgement *out, const struct judge_context *ctx, co
 	if (hotter >= 1)
 		snprintf(heat, sizeof(heat), "; hotter by %.0f C", hotter);
 	out->judged_by = JUDGED_SIBLINGS;
-	verdict = fabs(off) > fails || hot || seen_again(ctx, s, median, limit, rate, g->at_clock)
+	verdict = fabs(off) > limits.fail || hot || seen_again(ctx, s, median, limit, rate, g->at_clock)
 			  ? VERDICT_FAIL
 			  : VERDICT_WARN;
 	finding(out, verdict, CAUSE_SIBLING_OUTLIER,

@@ -9,10 +9,13 @@ enum { SIBLINGS_MIN = 4 };
  */
 #define SIBLINGS_FLAG 0.02
 #define SIBLINGS_FAIL 0.05
-/* Of latencies: healthy GPUs of one host are up to 11 % apart where the host has a part in it (a launch, a
- * replay, a read across PCIe), 5 % where it has none (pointer chases). */
-#define SIBLINGS_LATENCY_FLAG 0.15
-#define SIBLINGS_LATENCY_FAIL 0.30
+/* Flagged and failing from there on, by what is compared. */
+struct siblings_limit {
+	double flag, fail;
+};
+/* Latencies differ more between healthy GPUs: those in which the host has a part (a launch, a replay, a read
+ * across PCIe) were up to 24 % apart on one host, pointer chases 5 %. `limit`, `probe`: the case's. */
+struct siblings_limit siblings_limit_of(const char *probe, const char *limit);
 
 /* Deviation of x[i] from the median of the others, share of it; *limit: max(2 %, 3 MAD of the others over
  * it). 0 for fewer than 2 others or a median that is not positive. */

@@ -136,10 +136,10 @@ static void test_siblings__one_clock_that_is_not_known_leaves_the_rates(void **s
 	assert_null(strstr(world_of(&w, &w.cases[0])->reason, "at the clocks held"));
 }
 
-/* Launches of the same four: 11 % apart. */
-static void test_siblings__latencies_of_healthy_gpus_differ_by_a_tenth(void **state)
+/* Launches of four other H200: one 24 % above the rest. */
+static void test_siblings__launches_of_healthy_gpus_differ_by_a_quarter(void **state)
 {
-	static const double us[] = {2.87, 3.19, 2.94, 2.88};
+	static const double us[] = {3.13, 3.89, 3.02, 3.14};
 	unsigned i;
 
 	(void)state;
@@ -156,12 +156,22 @@ static void test_siblings__latencies_of_healthy_gpus_differ_by_a_tenth(void **st
 	world_judge(&w);
 	for (i = 0; i < 4; i++)
 		assert_verdict(&w, &w.cases[i], VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
-	world_set(&w.cases[1], "burst", "latency_ns", 3.4e3);
+	world_set(&w.cases[1], "burst", "latency_ns", 4.2e3);
 	world_judge(&w);
 	assert_verdict(&w, &w.cases[1], VERDICT_WARN, CAUSE_SIBLING_OUTLIER);
-	world_set(&w.cases[1], "burst", "latency_ns", 3.9e3);
+	world_set(&w.cases[1], "burst", "latency_ns", 6.4e3);
 	world_judge(&w);
 	assert_verdict(&w, &w.cases[1], VERDICT_FAIL, CAUSE_SIBLING_OUTLIER);
+}
+
+static void test_siblings__limits_go_by_what_is_compared(void **state)
+{
+	(void)state;
+	assert_true(siblings_limit_of("gemm", "compute.bf16").flag == SIBLINGS_FLAG);
+	assert_true(siblings_limit_of("link", "link.h2d").fail == SIBLINGS_FAIL);
+	assert_true(siblings_limit_of("link", "latency").flag == 0.30);
+	assert_true(siblings_limit_of("memory", "latency").flag == 0.10); /* a chase: the device's alone */
+	assert_true(siblings_limit_of("sm", "latency").flag == SIBLINGS_FLAG);
 }
 
 static void test_siblings__two_cases_on_one_gpu_at_once_are_shared(void **state)
@@ -213,7 +223,8 @@ int main(void)
 		T(begin_eight, bursts_are_alike_at_the_clocks_they_held),
 		T(begin_eight, a_burst_that_is_slow_at_its_clock_is_told),
 		T(begin_eight, one_clock_that_is_not_known_leaves_the_rates),
-		T(begin_eight, latencies_of_healthy_gpus_differ_by_a_tenth),
+		T(begin_eight, launches_of_healthy_gpus_differ_by_a_quarter),
+		T(begin_one, limits_go_by_what_is_compared),
 		T(begin_one, two_cases_on_one_gpu_at_once_are_shared),
 		T(begin_one, eight_ranks_on_one_gpu_are_shared),
 		T(begin_one, the_leave_one_out_median_is_not_moved_by_the_outlier),
