@@ -48,6 +48,19 @@ static void add_value(struct grid *g, const struct record_phase *p, const char *
 	grid_cell(g, help);
 }
 
+/* By what it trained: told when it was ready. */
+static bool add_text(struct grid *g, const struct record_phase *ready, const char *name, const char *help)
+{
+	const char *text = ready ? record_text(ready, name) : NULL;
+
+	if (!text)
+		return false;
+	grid_cell(g, name);
+	grid_cell(g, text);
+	grid_cell(g, help);
+	return true;
+}
+
 bool training_grid(struct grid *g, const struct view *v)
 {
 	/* What was seen of the GPU while steps were made; clock and power stand beside the case. */
@@ -55,6 +68,7 @@ bool training_grid(struct grid *g, const struct view *v)
 						   &field_dram_active_share, &field_energy_j};
 	const struct record_case *c = training_case(v);
 	const struct record_phase *p = c ? record_phase(c, "once") : NULL;
+	const struct record_phase *ready = c ? record_phase(c, "load") : NULL;
 	const json_t *field;
 	size_t i;
 
@@ -66,7 +80,9 @@ bool training_grid(struct grid *g, const struct view *v)
 	grid_column(g, "what", false);
 	json_array_foreach(json_object_get(json_object_get(v->in->record->plan, "fields"), "train"), i, field)
 	{
-		add_value(g, p, text_of(field, "name"), text_of(field, "unit"), text_of(field, "help"));
+		if (!add_text(g, ready, text_of(field, "name"), text_of(field, "help")))
+			add_value(g, p, text_of(field, "name"), text_of(field, "unit"),
+				  text_of(field, "help"));
 	}
 	for (i = 0; i < sizeof(seen) / sizeof(seen[0]); i++)
 		add_value(g, p, seen[i]->name, seen[i]->unit, seen[i]->help);

@@ -254,14 +254,15 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 						 .tune = t->tune && !t->deterministic,
 						 .parts = t->step_parts,
 						 .deterministic = t->deterministic};
-	enum status st = gpu_back_create(&s->back, &options, &s->arena, err);
-
 	struct error why = {0};
+	enum status st = gpu_back_create(&s->back, &options, &s->arena, &why);
 
-	if (st)
-		return st;
-	gpu_back_fill(&s->back, rows);
-	st = gpu_back_take(&s->back, bytes, &why);
+	if (!st) {
+		gpu_back_fill(&s->back, rows);
+		st = gpu_back_take(&s->back, bytes, &why);
+	}
+	if (st && why.cause != CAUSE_NO_MEMORY)
+		return error_set_cause(err, st, why.cause, "%s", why.text);
 	return st ? error_set_cause(
 			    err, st, why.cause,
 			    "%.3g GB of the GPU's memory, as planned (assay train CONFIG --plan): %s; "

@@ -102,6 +102,8 @@ cards env FAKE_NVML_LOST=0 "$assay" train card.yaml --out card --json > out 2> e
 ok "the first usable card trains" [ $? = 0 ]
 ok "it is opened" says '"type":"ready".*"device":"NVIDIA H100[^"]*8E:00.0)"' out
 ok "it is in the journal" says '"device":"NVIDIA H100[^"]*8E:00.0)"' card/journal.jsonl
+"$assay" report card > report
+ok "in the report" says '^device .*NVIDIA H100.*8E:00.0) ' report
 ok "and in the checkpoint" says '"device": "NVIDIA H100[^"]*8E:00.0)"' card/checkpoint-2/trainer_state.json
 ok "what recompute: auto stood for is kept" says '  recompute: none' card/config.yaml
 cards env CUDA_VISIBLE_DEVICES=3 "$assay" train card.yaml --out third --json > out 2> err
