@@ -34,9 +34,9 @@ static json_t *product_json(const struct back *back, size_t i)
 
 	if (!gpu_back_choice(back, i, &c))
 		return NULL;
-	return json_pack("{s:s, s:s, s:f, s:f, s:b, s:o}", "product", c.product, "algorithm", c.algorithm,
-			 "seconds", c.seconds, "first_seconds", c.first_seconds, "recalled", c.recalled,
-			 "words", words_json(c.words));
+	return json_pack("{s:s, s:s, s:f, s:f, s:b, s:b, s:o}", "product", c.product, "algorithm",
+			 c.algorithm, "seconds", c.seconds, "first_seconds", c.first_seconds, "recalled",
+			 c.recalled, "alike", c.alike, "words", words_json(c.words));
 }
 
 json_t *chosen_since(const struct back *back, size_t *told)
@@ -120,7 +120,8 @@ static size_t parse_products(struct gpu_choice *out, const json_t *list)
 
 		*c = (struct gpu_choice){.seconds = json_number_value(json_object_get(one, "seconds")),
 					 .first_seconds =
-						 json_number_value(json_object_get(one, "first_seconds"))};
+						 json_number_value(json_object_get(one, "first_seconds")),
+					 .alike = json_is_true(json_object_get(one, "alike"))};
 		text_copy(c->product, sizeof(c->product), text_of(one, "product"));
 		count += words_parse(c->words, json_string_value(json_object_get(one, "words")));
 	}

@@ -9,12 +9,10 @@
  * step     {"step","epoch","loss","grad_norm","learning_rate","tokens","targets","rows","step_s","forward_s",
  *           "backward_s","optimiser_s","wait_s","gemm_s","save_s","tokens_per_s","rows_per_s","flop_rate","mfu",
  *           "arena_bytes","memory_bytes","memory_planned_share","left_s"}
- * products {"products": [{"product","algorithm","seconds","first_seconds","recalled","words"}]}: of a GPU,
- *           after a step that met products which no step before had
- * eval     {"step","eval_loss","eval_s"}
- * saved    {"step","path"}
- * finding  {"finding","text","knob","step"}
- * alive    {}: while steps and evaluations last, once a second
+ * products {"products": [{"product","algorithm","seconds","first_seconds","recalled","alike","words"}]}: of a
+ * GPU, after a step that met products which no step before had eval     {"step","eval_loss","eval_s"} saved
+ * {"step","path"} finding  {"finding","text","knob","step"} alive    {}: while steps and evaluations last,
+ * once a second
  */
 #ifndef TRAIN_RUN_H
 #define TRAIN_RUN_H

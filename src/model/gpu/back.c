@@ -88,8 +88,7 @@ void gpu_back_release(struct back *back)
 		return;
 	if (g->stream)
 		gpu_stream_wait(g->stream, NULL); /* what fails here failed before, and was told */
-	turns_release(&g->turns); /* after the stream: what was copied ahead is waited for by what destroys
-				     its stream */
+	turns_release(&g->turns);
 	beside_release(&g->beside);
 	filling_release(&g->filling);
 	attends_release(&g->attends);

@@ -157,6 +157,8 @@ void turns_release(struct turns **out)
 
 	if (!t)
 		return;
+	if (t->stream)
+		gpu_stream_wait(t->stream, NULL); /* what was copied ahead, and had no turn, reads these */
 	for (int i = 0; i < 2; i++) {
 		void *host = t->slot[i].host;
 

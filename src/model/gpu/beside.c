@@ -25,6 +25,8 @@ void beside_release(struct beside **out)
 
 	if (!b)
 		return;
+	if (b->stream)
+		gpu_stream_wait(b->stream, NULL); /* what failed half way may be under way to these */
 	for (int i = 0; i < PIECES; i++) {
 		gpu_event_destroy(&b->copied[i]);
 		gpu_host_free(b->device, &b->host[i]);

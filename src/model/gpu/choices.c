@@ -27,7 +27,8 @@ bool gpu_back_choice(const struct back *back, size_t i, struct gpu_choice *out)
 	matmul_plan_describe(one->plan, one->chosen, &d);
 	*out = (struct gpu_choice){.seconds = one->seconds,
 				   .first_seconds = one->first_seconds,
-				   .recalled = one->recalled && !one->alike};
+				   .recalled = one->recalled && !one->alike,
+				   .alike = one->alike};
 	products_key(out->product, &one->shape);
 	matmul_plan_algorithm(one->plan, one->chosen, out->words);
 	snprintf(out->algorithm, sizeof(out->algorithm), "%s", d.name);

@@ -85,6 +85,7 @@ struct gpu_choice {
 	double seconds, first_seconds; /* by it, by the library's first; 0: not timed */
 	uint64_t words[MATMUL_ALGORITHM_WORDS];
 	bool recalled; /* it was not chosen here */
+	bool alike;    /* it is that of a product of nearly as many rows, and was not timed */
 };
 bool gpu_back_choice(const struct back *back, size_t i, struct gpu_choice *out);
 /* The way of the backward pass behind cuDNN's forward one, of `docs` documents of one length; 0, 0: of all

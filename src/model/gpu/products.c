@@ -152,10 +152,11 @@ static void recall(const struct products *p, struct planned *one)
 	for (size_t i = 0; i < p->known_count && !one->recalled; i++) {
 		const struct gpu_choice *c = &p->known[i];
 
-		if (c->seconds <= 0 || strcmp(c->product, key) ||
+		if ((c->seconds <= 0 && !c->alike) || strcmp(c->product, key) ||
 		    matmul_plan_recall(one->plan, c->words, &ignored))
 			continue;
 		one->recalled = one->tuned = true;
+		one->alike = c->alike;
 		one->seconds = c->seconds;
 		one->first_seconds = c->first_seconds;
 	}
