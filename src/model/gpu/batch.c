@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include "model/gpu/internal.h"
 
-enum { CLASSES = 32, TOGETHER = 64 };
+enum { CLASSES = 64, TOGETHER = 64 };
 
 struct filling {
 	int32_t *list[4]; /* token, position, target, starts */
