@@ -1,90 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backward of probe attention: the double-precision gradients against differences of the function, the CPU
  * engine and cuDNN's graphs (the fake one runs them) verified in every element, and engines that err. */
-#include "test.h"
+#include "unit/attention_backward_bed.h"
 
 #include <math.h>
-#include "core/clock.h"
 #include "core/random.h"
-#include "gpu/attention_own_backward.h"
-#include "gpu/gpu.h"
-#include "probe/attention/gradient.h"
 #include "probe/attention/number.h"
-#include "unit/cpu_bench.h"
-
-extern const struct probe probe_attention;
-
-struct bed {
-	struct cpu_bench bench;
-	struct attention_opts opts;
-	const struct engine *engine;
-	struct attention *state;
-	struct gpu_device *device;
-	struct gpu_stream *stream;
-	struct error err;
-};
-
-static int set_up(void **state)
-{
-	struct bed *b = calloc(1, sizeof(*b));
-
-	setenv("ASSAY_LIB_CUDA", FAKE_DIR "/libcuda.so.1", 1);
-	setenv("ASSAY_LIB_CUDNN", FAKE_DIR "/libcudnn.so.9", 1);
-	unsetenv("FAKE_CUDA");
-	unsetenv("FAKE_CUDNN");
-	*state = b;
-	return !b || gpu_open(&b->device, NULL, NULL) || gpu_stream_create(b->device, &b->stream, NULL);
-}
-
-static int tear_down(void **state)
-{
-	struct bed *b = *state;
-
-	gpu_stream_destroy(&b->stream);
-	gpu_close(&b->device);
-	free(b);
-	return 0;
-}
-
-static enum status options(struct bed *b, const char *words)
-{
-	static char text[256]; /* options point into it */
-	char *save = NULL;
-	enum status st = opt_defaults(&probe_attention.opts, &b->opts, &b->err);
-
-	b->err = (struct error){0};
-	snprintf(text, sizeof(text), "pass=backward %s", words);
-	for (char *word = strtok_r(text, " ", &save); !st && word; word = strtok_r(NULL, " ", &save)) {
-		char *value = strchr(word, '=');
-
-		*value = '\0';
-		st = opt_set(&probe_attention.opts, &b->opts, word, value + 1, "test", &b->err);
-	}
-	return st ? st : probe_attention.check(&b->opts, &b->err);
-}
-
-static void begin(struct bed *b, const struct engine *e, const char *words)
-{
-	assert_int_equal(options(b, words), STATUS_OK);
-	cpu_bench_make(&b->bench);
-	b->engine = e;
-	if (e != &attention_cpu_engine) {
-		b->bench.target = (struct target){.kind = TARGET_GPU, .gpu_count = 1};
-		b->bench.bench.device = b->device;
-		b->bench.bench.stream[0] = b->stream;
-		b->bench.bench.clock = clock_monotonic();
-	}
-	b->state = calloc(1, e->state_size);
-	assert_non_null(b->state);
-	if (e->prepare(b->state, &b->bench.bench, &b->opts, &b->err))
-		fail_msg("%s: %s", words, b->err.text);
-}
-
-static void end(struct bed *b)
-{
-	b->engine->release(b->state);
-	free(b->state);
-}
 
 /* -- by differences -- */
 
@@ -201,22 +122,6 @@ static const char *const cases[] = {
 	"batch=1 heads=2 seq=40 head_dim=16 data=large",
 };
 enum { CASES = sizeof(cases) / sizeof(cases[0]) };
-
-static void verified(struct bed *b, const char *words)
-{
-	struct wrong wrong;
-
-	if (attention_verify(b->state, &wrong, &b->err))
-		fail_msg("%s: %s", words, b->err.text);
-	assert_true(wrong.total > 0 && wrong.checked == wrong.total && !wrong.count);
-	for (uint64_t n = 0; n < b->state->sets; n++)
-		assert_int_equal(b->engine->enqueue(b->state, n, &b->err), STATUS_OK);
-	if (attention_verify(b->state, &wrong, &b->err))
-		fail_msg("%s, after timing: %s", words, b->err.text);
-	assert_true(wrong.checked == wrong.total && b->state->exact_done);
-	assert_true(b->state->errors.count > 0);
-	assert_true(b->state->errors.most < 0.3);
-}
 
 static void test_the_cpu_is_right_in_every_element(void **state)
 {
@@ -362,141 +267,6 @@ static void test_an_engine_that_errs_is_found(void **state)
 	}
 }
 
-/* -- our kernels, which the fake driver has by hand -- */
-
-/* False: built without kernels. */
-static bool own_begin(struct bed *b, const char *words)
-{
-	enum status st = options(b, words);
-
-	assert_int_equal(st, STATUS_OK);
-	cpu_bench_make(&b->bench);
-	b->engine = &attention_own_engine;
-	b->bench.target = (struct target){.kind = TARGET_GPU, .gpu_count = 1};
-	b->bench.bench.device = b->device;
-	b->bench.bench.stream[0] = b->stream;
-	b->bench.bench.clock = clock_monotonic();
-	b->state = calloc(1, b->engine->state_size);
-	assert_non_null(b->state);
-	assert_int_equal(b->engine->supports(&b->bench.machine, &b->bench.target, &b->opts, &b->err),
-			 STATUS_OK);
-	st = b->engine->prepare(b->state, &b->bench.bench, &b->opts, &b->err);
-	if (st && st != STATUS_UNAVAILABLE)
-		fail_msg("%s: %s", words, b->err.text);
-	return !st;
-}
-
-static const char *const own_cases[] = {
-	"batch=1 heads=2 seq=70 search=top",
-	"batch=1 heads=2 kv_heads=1 seq=20 kv_seq=133 mask=causal type=bf16 head_dim=128 search=top",
-	"batch=1 heads=1 seq=140 mask=window left=17 layout=bshd",
-	"batch=3 heads=1 seq=66 head_dim=128 lengths=5+66+30 mask=causal",
-	"batch=1 heads=1 seq=80 data=large",
-};
-
-static void test_our_kernels_ways_are_right_in_every_element(void **state)
-{
-	struct bed *b = *state;
-
-	for (size_t i = 0; i < sizeof(own_cases) / sizeof(own_cases[0]); i++) {
-		const char *name;
-
-		if (!own_begin(b, own_cases[i])) {
-			end(b);
-			print_message("# built without kernels\n");
-			skip();
-		}
-		assert_int_equal(b->engine->variants(b->state), strstr(own_cases[i], "search") ? 6 : 1);
-		for (unsigned v = 0; v < b->engine->variants(b->state); v++) {
-			assert_int_equal(b->engine->select(b->state, v, &name, &b->err), STATUS_OK);
-			assert_non_null(strstr(name, v == 5 ? "two_passes" : "sm90_"));
-			verified(b, own_cases[i]);
-		}
-		end(b);
-	}
-}
-
-/* What one kernel leaves wrong or undone is found in the gradients. */
-static void test_our_kernels_that_err_are_found(void **state)
-{
-	static const char *const faults[] = {"flip=backward_begin_fp16_d64@2",
-					     "drop=backward_sm90_once_fp16_d64@2",
-					     "nan=backward_end_fp16_d64@2", "drop=backward_end_fp16_d64@2"};
-	struct bed *b = *state;
-
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-		struct wrong wrong;
-
-		if (!own_begin(b, "batch=1 heads=2 seq=70")) {
-			end(b);
-			skip();
-		}
-		setenv("FAKE_CUDA", faults[i], 1);
-		if (attention_verify(b->state, &wrong, &b->err) != STATUS_MISMATCH)
-			fail_msg("%s: %s", faults[i], b->err.text);
-		unsetenv("FAKE_CUDA");
-		b->err = (struct error){0};
-		end(b);
-	}
-}
-
-static void test_what_our_kernels_refuse(void **state)
-{
-	static const struct {
-		enum attention_type type;
-		unsigned head_dim, cc;
-		const char *says;
-	} refused[] = {{ATTENTION_F16, 96, 90, "head dimensions 64 and 128, not 96"},
-		       {ATTENTION_BF16, 64, 75, "sm_80 or newer, this is sm_75"},
-		       {ATTENTION_E4M3, 64, 90, "of type e4m3"},
-		       {ATTENTION_F16, 7, 90, "a head dimension of 7"}};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-		const struct attention_problem p = {.type = refused[i].type,
-						    .out_type = refused[i].type,
-						    .batch = 1,
-						    .heads = 1,
-						    .kv_heads = 1,
-						    .q_len = 8,
-						    .kv_len = 8,
-						    .head_dim = refused[i].head_dim};
-		struct error err = {0};
-
-		assert_int_not_equal(attention_own_backward_supports(&p, refused[i].cc, &err), STATUS_OK);
-		if (!strstr(err.text, refused[i].says))
-			fail_msg("\"%s\" lacks \"%s\"", err.text, refused[i].says);
-	}
-}
-
-/* Where bits have to be the same on every run nothing is added up in any order, and less memory is needed. */
-static void test_the_ways_with_the_same_bits(void **state)
-{
-	const struct attention_problem p = {.type = ATTENTION_BF16,
-					    .out_type = ATTENTION_BF16,
-					    .batch = 2,
-					    .heads = 4,
-					    .kv_heads = 2,
-					    .q_len = 200,
-					    .kv_len = 200,
-					    .head_dim = 128};
-	struct attention_own_backward *any = NULL, *same = NULL;
-	struct bed *b = *state;
-
-	if (attention_own_backward_create(&any, b->device, &p, false, &b->err) == STATUS_UNAVAILABLE)
-		skip();
-	assert_int_equal(attention_own_backward_create(&same, b->device, &p, true, &b->err), STATUS_OK);
-	assert_int_equal(attention_own_backward_count(any), 6);
-	assert_int_equal(attention_own_backward_count(same), 2);
-	for (unsigned i = 0; i < 2; i++)
-		assert_non_null(strstr(attention_own_backward_name(same, i), "two_passes"));
-	/* Two numbers a row, and dQ in FP32: rows of a sequence are padded to 256. */
-	assert_int_equal(attention_own_backward_workspace(same, 0), 2 * 4 * 2 * 256 * 4);
-	assert_int_equal(attention_own_backward_workspace(any, 0), (2 + 128) * 4 * 2 * 256 * 4);
-	attention_own_backward_destroy(&any);
-	attention_own_backward_destroy(&same);
-}
-
 /* -- options -- */
 
 static void test_what_it_costs_and_who_refuses_it(void **state)
@@ -524,10 +294,6 @@ int main(void)
 		test(the_cpu_is_right_in_every_element),
 		test(cudnn_is_right_in_every_element),
 		test(an_engine_that_errs_is_found),
-		test(our_kernels_ways_are_right_in_every_element),
-		test(our_kernels_that_err_are_found),
-		cmocka_unit_test(test_what_our_kernels_refuse),
-		test(the_ways_with_the_same_bits),
 		test(what_it_costs_and_who_refuses_it),
 	};
 
