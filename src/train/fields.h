@@ -28,10 +28,12 @@
 	X(save_share, "", -1, "of the steps' time: waiting for a checkpoint's end")                \
 	X(flop_rate, "FLOP/s", 1, "what the steps must compute over their time")                      \
 	X(mfu, "", 1, "of it the share of the GEMM rate that this machine showed at the start")       \
-	X(memory_bytes, "B", -1, "highest resident size of the run's processes")                             \
+	X(memory_bytes, "B", -1, "highest resident size of the run's processes; of a GPU's run, what was in use there")                             \
 	X(memory_planned_bytes, "B", 0, "the same as planned, every micro-batch full")                 \
 	X(memory_planned_share, "", 0, "what the process took of what was planned")                    \
-	X(arena_bytes, "B", -1, "of it the arena, as far as it was used")
+	X(arena_bytes, "B", -1, "of it the arena, as far as it was used")                         \
+	X(host_bytes, "B", -1, "of a GPU's run: highest resident size of its process on the host")    \
+	X(host_planned_bytes, "B", 0, "the same as planned")
 /* name, help: of what worked */
 #define TRAIN_TEXTS(X)                                                      \
 	X(device, "what trained: the GPU and its PCI address, or cpu")      \

@@ -13,7 +13,9 @@ enum {
 	STATUS_MAX = 1 << 16,
 	CONTEXT_BYTES = 560 << 20, /* of a GPU: context, kernels of ours and of the libraries */
 	LIBRARY_BYTES = 32 << 20,  /* cuBLASLt's workspace */
-	DRIVER_BYTES = 700 << 20,  /* beside a context, on the host: the driver's and libraries' own */
+	DRIVER_BYTES =
+		700
+		<< 20, /* beside a context, on the host: what driver and libraries hold; not yet measured */
 };
 
 const char *memory_beside_name(enum memory_beside what)

@@ -457,6 +457,10 @@ static json_t *results(struct train *t)
 	if (json_array_size(state->times.each_s) == state->step)
 		add_rates(v, t);
 	set_number(v, "memory_planned_bytes", (double)t->memory.bytes);
+	if (t->memory.gpu) {
+		set_number(v, "host_bytes", (double)memory_peak());
+		set_number(v, "host_planned_bytes", (double)t->memory.host_bytes);
+	}
 	set_memory(v, t);
 	if (state->has_eval)
 		json_object_set_new(v, "eval_loss_first", json_real(state->eval_first));
