@@ -125,6 +125,7 @@ class Ours:
         took, tokens = self.steps[end - 1][0] - begun, sum(x["tokens"] for x in counted)
         return {"steps": len(counted), "tokens": tokens, "seconds": took, "tokens_per_s": tokens / took,
                 "own_tokens_per_s": tokens / sum(x["step_s"] for x in counted), "step_s": [x["step_s"] for x in counted],
+                "apart_s": [self.steps[i][0] - self.steps[i - 1][0] for i in range(first, end)],  # as lines came
                 "loss_first": self.steps[first - warm][1]["loss"], "loss": counted[-1]["loss"]}
 
     def told(self, kind):
