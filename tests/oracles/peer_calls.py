@@ -26,8 +26,13 @@ TEMPLATE = "qwen2.5"  # the model's own has no place for tools
 WARMUP = 5
 
 
+BEGUN = time.monotonic()
+
+
 def call(command, folder=None):
+    begun = time.monotonic()
     p = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    print(f"{begun - BEGUN:6.1f} s to {time.monotonic() - BEGUN:6.1f} s: {' '.join(command[:3])}", file=sys.stderr, flush=True)
     if p.returncode:
         sys.exit(f"{' '.join(command)}: exit code {p.returncode}\n{p.stdout[-1000:]}\n{p.stderr[-3000:]}")
     return p.stdout
@@ -138,8 +143,11 @@ def theirs(a, init, adapter):
     with open(path, "w") as f:
         json.dump(work, f)
     told = {}
-    for line in call([sys.executable, os.path.join(HERE, "peer_train_gpu.py"), a.model, path]).splitlines():
+    p = subprocess.run([sys.executable, os.path.join(HERE, "peer_train_gpu.py"), a.model, path], stdout=subprocess.PIPE, text=True)
+    for line in p.stdout.splitlines():
         told.update(json.loads(line) if line.startswith('{"') else {})
+    if p.returncode or "work" not in told:
+        sys.exit(f"peer_train_gpu.py: exit code {p.returncode}")
     made = told["work"]
     out = {"losses": made["losses"], "eval_losses": [made["eval_loss_first"], made["eval_loss"]], "tokens_per_s": made["tokens_per_s"],
            "about": told["about"]}
@@ -153,9 +161,14 @@ def theirs(a, init, adapter):
     return out, mine
 
 
-def both(a):
-    """The two sides. Nothing here is timed, so that what does not wait for another runs beside it."""
-    result, adapter = {}, None
+def write(a, result):
+    with open(os.path.join(a.out, "calls.json"), "w") as f:
+        json.dump(result, f, indent=1)
+
+
+def both(a, result):
+    """The two sides, written as they come. Nothing here is timed, so that what does not wait for another runs beside it."""
+    adapter = None
     with concurrent.futures.ThreadPoolExecutor() as beside:
         started = {}
         if a.side != "peer" and a.before and a.generator == "assay":
@@ -163,6 +176,7 @@ def both(a):
         init = train(a, "begin", 1, 1e-12)[1] if a.side != "assay" else None
         if a.side != "peer":
             result["assay"], adapter = train(a, "ours", a.steps, a.rate)
+            write(a, result)
         elif len(kept(a)) < 2:  # ours would have kept the held-out rows
             train(a, "keep", 2, 1e-12)
         if adapter and a.held and a.generator == "assay":
@@ -173,13 +187,13 @@ def both(a):
                 result.get("assay", {}).update(mine)
             except SystemExit as why:  # what the other side came to is kept
                 result["peer_failed"] = str(why)
+            write(a, result)
         for name, job in started.items():
             try:
                 made = job.result()
                 result["assay"].update(made if name == "answers" else {name: made})
             except SystemExit as why:
                 result[name + "_failed"] = str(why)
-    return result
 
 
 def means(losses):
@@ -223,11 +237,10 @@ def main():
     a.train, a.held_rows = os.path.join(a.work, "train.jsonl"), os.path.join(a.work, "held.jsonl")
     rows(a)
     result = {"what": "function calls by LoRA beside PEFT", **{k: getattr(a, k) for k in ("steps", "batch", "rank", "rate", "length", "device")}}
-    result.update(both(a))
+    both(a, result)
     made = list(checks(a, result.get("assay"), result.get("peer")))
     result["checks"] = [{"what": what, "figure": figure, "met": met} for what, figure, met in made]
-    with open(os.path.join(a.out, "calls.json"), "w") as f:
-        json.dump(result, f, indent=1)
+    write(a, result)
     failed = [f"{k}: {v[-500:]}" for k, v in result.items() if k.endswith("_failed")]
     print("\n".join(failed), end="\n" if failed else "")
     for what, figure, met in made:

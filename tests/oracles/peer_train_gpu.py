@@ -45,7 +45,8 @@ except ImportError as missing:
 from peer_train import UNTRAINED, kept_rows
 
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
-ANSWERED = 176  # rows that are answered at once
+ANSWERED = 1 << 18  # places of rows that are answered at once, each as long as the longest
+EVALUATED = 8
 IMPORTED = time.monotonic()
 
 
@@ -159,8 +160,8 @@ def evaluate(model, work):
     total, targets = 0.0, 0
     rows = [row for _, row in kept_rows(work["held"], work["length"], False)]
     with torch.no_grad():
-        for at in range(0, len(rows), 4):
-            batch, _ = padded(rows[at:at + 4])
+        for at in range(0, len(rows), EVALUATED):
+            batch, _ = padded(rows[at:at + EVALUATED])
             n = int((batch["labels"][:, 1:] != UNTRAINED).sum())
             total += model(**{k: v.cuda() for k, v in batch.items()}).loss.item() * n
             targets += n
@@ -174,12 +175,15 @@ def answer(model, work, path, answers, count):
     end = tokenizer.convert_tokens_to_ids("<|im_end|>")
     rows = list(kept_rows(work["held"], 1 << 30, False))[:count]
     rows.sort(key=lambda r: len(r[1][0]))
+    asked = len(rows)
     model.eval()
     model.config.use_cache = True
     begun, made = time.monotonic(), 0
     with open(answers, "w") as out, torch.no_grad():
-        for at in range(0, len(rows), ANSWERED):
-            prompts = [(i, ids[:next(k for k, label in enumerate(labels) if label != UNTRAINED)]) for i, (ids, labels) in rows[at:at + ANSWERED]]
+        while rows:
+            count = next((n for n, (_, (ids, _)) in enumerate(rows) if n and (n + 1) * len(ids) > ANSWERED), len(rows))
+            prompts = [(i, ids[:next(k for k, label in enumerate(labels) if label != UNTRAINED)]) for i, (ids, labels) in rows[:count]]
+            rows = rows[count:]
             longest = max(len(p) for _, p in prompts)
             ids = torch.tensor([[end] * (longest - len(p)) + p for _, p in prompts]).cuda()
             mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for _, p in prompts]).cuda()
@@ -190,7 +194,7 @@ def answer(model, work, path, answers, count):
                 made += len(tokens)
                 out.write(json.dumps({"row": i + 1, "text": tokenizer.decode(tokens, skip_special_tokens=False)}) + "\n")
     model.config.use_cache = False
-    return {"rows": len(rows), "tokens": made, "seconds": time.monotonic() - begun}
+    return {"rows": asked, "tokens": made, "seconds": time.monotonic() - begun}
 
 
 def recompute(model, work):
@@ -305,6 +309,7 @@ def whole(path, work):
     tell("model is there")
     recompute(model, work)
     out = {"name": work["name"], "eval_loss_first": evaluate(model, work)}
+    tell("evaluated")
     if work.get("before"):
         out["before"] = answer(model, work, path, work["before"], work["before_count"])
     model.train()
