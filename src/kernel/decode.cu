@@ -2,46 +2,51 @@
 /*
  * decode.h's kernels. References: tests/gpu/ref_decode.c.
  *
- * decode_tokens is one kernel a few tokens, not a graph of some hundred: between two steps there is a barrier of the grid
- * (about a microsecond) in place of a kernel's end and begin, and while a block waits there, L2 already fetches the first
- * weights of its next step, so that the memory does not rest. A token's choice (the largest logit) is made by every block for
- * itself.
+ * decode_tokens is one kernel a few tokens, not a graph of some hundred: between two steps there is a barrier of the grid in
+ * place of a kernel's end and begin, and each warp's ring of weights goes on over it (decode_linear.cuh), so that the memory does
+ * not rest. A token's choice (the largest logit) is made by every block for itself.
  */
 #include "kernel/decode_attend.cuh"
 
 #define BARRIER_POLLS (1u << 24) /* some ten seconds: the grid is broken, an error is better than a hang */
 
-static __device__ struct room room_of(float4 *shared, uint32_t in_max, uint32_t u_max)
+static __device__ __forceinline__ struct room room_of(float4 *shared, uint32_t u_max)
 {
 	struct room s;
 
 	s.notes = (float *)shared;
-	s.x = s.notes + DECODE_MISC;
-	s.u = s.x + decode_padded(in_max);
-	s.sum = s.u + u_max;
+	s.u = s.notes + DECODE_MISC;
+	s.x = s.u + u_max;
 	return s;
 }
 
-static __device__ void linear(const struct decode_linear_args *a, const struct room *s)
+static __device__ __forceinline__ struct rows *rings_rows(const struct room *s)
 {
-	stage(s, a->x, NULL, a->norm, a->map.in, a->eps);
-	if (a->map.adapters && a->kind != DECODE_DOWN)
-		stage_u(s, a->u, a->map.adapters * a->map.rank);
-	linear_out(a, s);
+	return (struct rows *)(s->notes + DECODE_NOTES);
 }
 
 ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_linear(const __grid_constant__ struct decode_linear_args a)
 {
 	extern __shared__ float4 shared[];
-	const struct room s = room_of(shared, a.map.in, a.map.adapters * a.map.rank);
+	const struct room s = room_of(shared, (a.map.adapters * a.map.rank + 3) / 4 * 4);
+	const int down = a.kind == DECODE_DOWN;
+	const struct rows r = rows_of_map(&a.map, down, a.kind == DECODE_SWIGLU);
+	const struct step step = {&a.map, a.x, a.residual, NULL, a.norm, a.out, a.u, a.best, a.eps, a.kind, a.limit};
+	struct feed f;
 
-	linear(&a, &s);
+	feed_open(&f, rings_rows(&s), (char *)shared + a.ring, a.depth);
+	feed_part(&f, &r);
+	feed_fill(&f);
+	stage(&s, a.x, NULL, a.norm, a.map.in);
+	if (a.map.adapters && !down)
+		stage_u(&s, a.u, a.map.adapters * a.map.rank);
+	linear_out(&f, &step, down, &s);
 }
 
 ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_attend(const __grid_constant__ struct decode_attend_args a)
 {
 	extern __shared__ float4 shared[];
-	const struct room s = room_of(shared, 0, 0);
+	const struct room s = room_of(shared, 0);
 
 	(void)attend(&a, &s);
 }
@@ -49,7 +54,7 @@ ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_attend(const __grid_const
 ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_rows(const __grid_constant__ struct decode_rows_args a)
 {
 	extern __shared__ float4 shared[];
-	const struct room s = room_of(shared, 0, 0);
+	const struct room s = room_of(shared, 0);
 
 	attend_rows(&a, &s);
 }
@@ -66,6 +71,15 @@ static __device__ uint32_t load_acquire(const uint32_t *p)
 #endif
 }
 
+static __device__ void add_release(uint32_t *p)
+{
+#ifndef EMULATED
+	asm volatile("red.release.gpu.global.add.u32 [%0], 1;" : : "l"(p) : "memory");
+#else
+	atomicAdd(p, 1u);
+#endif
+}
+
 /* What the grid wrote before it, every block reads behind it (past its L1: __ldcg). */
 static __device__ void grid_barrier(uint32_t *counter, uint32_t *passed)
 {
@@ -73,157 +87,179 @@ static __device__ void grid_barrier(uint32_t *counter, uint32_t *passed)
 
 	__syncthreads();
 	if (threadIdx.x == 0) {
-		__threadfence();
-		atomicAdd(counter, 1u);
+		add_release(counter);
 		for (uint32_t polls = 0; (int32_t)(load_acquire(counter) - target) < 0; polls++)
 			if (polls == BARRIER_POLLS)
 				__trap();
-		__threadfence();
 	}
 	__syncthreads();
 }
 
-struct token {
-	const struct decode_tokens_args *a;
-	struct room room;
-	struct decode_layer *layer[2]; /* shared memory: this one's and the next one's tables */
-	uint32_t passed;	       /* arrivals at the barrier when all were there last */
-	uint32_t position;
-	int32_t id;
+/* What a block knows of the tokens that it helps to make: shared memory. A turn is a token of the launch. */
+struct board {
+	struct decode_tokens_args a;
+	struct decode_layer layer[2]; /* tables of two layers, by their number's parity */
+	struct decode_map head;
+	struct decode_attend_args attend;
+	struct order ready; /* the last layer whose table is there; layer_count: the head */
+	uint32_t u_max, infinite;
+	struct feed feed[DECODE_WARPS]; /* while attention has the registers */
 };
+static_assert(sizeof(struct board) <= DECODE_BOARD, "what the host leaves room for");
+static_assert(sizeof(struct decode_layer) / 8 <= DECODE_THREADS, "a thread copies a word of the next table");
+static_assert(sizeof(struct rows) == 48, "twelve words of DECODE_MISC");
 
-static __device__ void copy_layer(const struct token *t, uint32_t layer)
+static __device__ void copy_words(void *to, const void *from, uint32_t bytes)
 {
-	const uint64_t *from = (const uint64_t *)(t->a->layers + layer);
-	uint64_t *to = (uint64_t *)t->layer[layer % 2];
-
-	for (uint32_t i = threadIdx.x; i < sizeof(struct decode_layer) / 8; i += DECODE_THREADS)
-		to[i] = from[i];
+	for (uint32_t i = threadIdx.x; i < bytes / 8; i += DECODE_THREADS)
+		((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
 }
 
-static __device__ void prefetch(const struct decode_map *m, int pairs, uint32_t bytes)
+static __device__ void copy_layer(struct board *b, uint32_t layer)
 {
-	const struct rows r = m->adapters ? rows_of(m->a, m->adapters * m->rank, m->in, m->in, 0)
-					  : rows_of(m->w, m->out, m->in, m->ld, pairs);
-
-	prefetch_rows(&r, bytes);
+	copy_words(&b->layer[layer % 2], b->a.layers + layer, sizeof(struct decode_layer));
 }
 
-/* One map on what is staged by it: adapters first, whose products all blocks need. Behind it the grid meets. */
-static __device__ __noinline__ void step(struct token *t, struct decode_linear_args *l, const uint16_t *row,
-					 const struct decode_map *next, int next_pairs, uint32_t next_bytes)
+static __device__ uint64_t clock_now(void)
 {
-	stage(&t->room, l->x, row, l->norm, l->map.in, l->eps);
-	if (l->map.adapters) {
-		const uint32_t kind = l->kind;
-		const struct rows r = rows_of(l->map.w, l->map.out, l->map.in, l->map.ld, kind == DECODE_SWIGLU);
+#ifndef EMULATED
+	return (uint64_t)clock64();
+#else
+	return 0;
+#endif
+}
 
-		l->kind = DECODE_DOWN;
-		linear_out(l, &t->room);
-		l->kind = kind;
-		prefetch_rows(&r, t->a->prefetch);
-		grid_barrier(t->a->barrier, &t->passed);
-		stage_u(&t->room, l->u, l->map.adapters * l->map.rank);
+static __device__ __forceinline__ void stamp(const struct board *b, uint32_t step, uint32_t which)
+{
+	if (b->a.trace && blockIdx.x == 0 && threadIdx.x == 0)
+		b->a.trace[step * DECODE_STAMPS + which] = clock_now();
+}
+
+/* The next in the order, but that a map without adapters has no A. */
+static __device__ __forceinline__ struct order order_next(struct order o, uint32_t layers)
+{
+	if (o.layer == layers) {
+		o.turn++;
+		o.layer = o.part = 0;
+	} else if (++o.part == 8) {
+		o.layer++;
+		o.part = o.layer == layers;
 	}
-	linear_out(l, &t->room);
-	if (next)
-		prefetch(next, next_pairs, next_bytes);
-	grid_barrier(t->a->barrier, &t->passed);
+	return o;
 }
 
-static __device__ __noinline__ void attention(struct token *t, const struct decode_layer *l)
+/* The part behind the one that is open. False: its table is not there yet, or there is none. */
+static __device__ __forceinline__ int feed_next(struct feed *f)
 {
-	const struct decode_tokens_args *a = t->a;
-	const struct decode_attend_args at = {a->qkv,	 a->cos_sin, l->q_norm, l->k_norm, l->kv,	a->o,
-					      a->part, a->arrived, a->heads,	 t->position, 0};
+	const struct board *b = f->board;
+	const struct decode_map *maps;
+	struct order o;
+	struct rows r;
 
-	(void)attend(&at, &t->room);
-	prefetch(&l->o, 0, a->prefetch_o);
-	grid_barrier(a->barrier, &t->passed);
+	if (!b)
+		return 0;
+	o = order_next(f->order, b->a.layer_count);
+	if (o.turn > b->ready.turn || (o.turn == b->ready.turn && o.layer > b->ready.layer))
+		return 0;
+	maps = o.layer == b->a.layer_count ? &b->head : &b->layer[o.layer % 2].qkv; /* the four follow each other */
+	if (o.part % 2 == 0 && !maps[o.part / 2].adapters)
+		o.part++;
+	r = rows_of_map(maps + o.part / 2, o.part % 2 == 0, o.part == 5);
+	f->order = o;
+	feed_part(f, &r);
+	return 1;
 }
 
-/* The first layer's input is the token's row of the embedding, which one block writes down for the sum behind attention. */
-static __device__ const uint16_t *first_input(const struct token *t)
+/* The map of a layer's step 0, 2, 3, 4 (1 is attention), or the head. The first layer's input is the token's row of the
+ * embedding, which one block writes down for the sum behind attention. */
+static __device__ __forceinline__ struct step step_of(const struct board *b, uint32_t layer, uint32_t kind, int32_t id)
 {
-	const uint16_t *row = t->a->embed + (uint64_t)(uint32_t)t->id * t->a->hidden;
+	const struct decode_tokens_args *a = &b->a;
+	const struct decode_layer *l = &b->layer[layer % 2];
+	struct step s = {&l->qkv, a->x, NULL, NULL, l->norm1, a->qkv, a->u, a->best, a->heads.eps, DECODE_PLAIN, a->limit};
 
-	if (blockIdx.x == 0)
-		for (uint32_t i = threadIdx.x; i < t->a->hidden; i += DECODE_THREADS)
-			t->a->x[i] = bf16_at(row, i);
-	return row;
+	if (layer == a->layer_count) {
+		s.map = &b->head;
+		s.norm = a->norm;
+		s.out = a->logits;
+		s.kind = DECODE_LOGITS;
+	} else if (kind == 2) {
+		s.map = &l->o;
+		s.x = a->o;
+		s.residual = a->x;
+		s.norm = NULL;
+		s.out = a->x2;
+		s.kind = DECODE_ADD;
+	} else if (kind == 3) {
+		s.map = &l->gate_up;
+		s.x = a->x2;
+		s.norm = l->norm2;
+		s.out = a->h;
+		s.kind = DECODE_SWIGLU;
+	} else if (kind == 4) {
+		s.map = &l->down;
+		s.x = a->h;
+		s.residual = a->x2;
+		s.norm = NULL;
+		s.out = a->x;
+		s.kind = DECODE_ADD;
+	} else if (layer == 0) {
+		s.x = NULL;
+		s.row = a->embed + (uint64_t)(uint32_t)id * a->hidden;
+		if (blockIdx.x == 0)
+			for (uint32_t i = threadIdx.x; i < a->hidden; i += DECODE_THREADS)
+				a->x[i] = bf16_at(s.row, i);
+	}
+	return s;
 }
 
-static __device__ void run_layer(struct token *t, uint32_t i)
+static __device__ __forceinline__ void attention(struct board *b, struct feed *f, const struct room *s, uint32_t layer,
+						 uint32_t position)
 {
-	const struct decode_tokens_args *a = t->a;
-	const struct decode_layer *l = t->layer[i % 2];
-	const int more = i + 1 < a->layer_count;
-	const struct decode_map head = {a->head, NULL, NULL, {NULL, NULL, NULL}, {0, 0, 0}, {0, 0, 0}, a->vocab, a->hidden,
-					a->hidden, 0, 0, 0};
-	const uint16_t *row = i ? NULL : first_input(t);
+	const struct decode_layer *l = &b->layer[layer % 2];
+	const int copies = layer + 1 < b->a.layer_count && threadIdx.x < sizeof(struct decode_layer) / 8;
+	uint64_t word = 0; /* of the next layer's table, on its way while this one's is used */
 
-	{
-		struct decode_linear_args s = {l->qkv, i ? a->x : NULL, l->norm1, NULL, a->qkv, a->u, NULL, a->heads.eps,
-					       DECODE_PLAIN, 0, 0};
-		step(t, &s, row, NULL, 0, 0);
+	if (threadIdx.x % 32 == 0)
+		b->feed[threadIdx.x / 32] = *f;
+	if (copies)
+		word = ((const uint64_t *)(b->a.layers + layer + 1))[threadIdx.x];
+	if (threadIdx.x == 0) {
+		b->attend.q_norm = l->q_norm;
+		b->attend.k_norm = l->k_norm;
+		b->attend.kv = l->kv;
+		b->attend.position = position;
 	}
-	if (more)
-		copy_layer(t, i + 1);
-	attention(t, l);
-	{
-		struct decode_linear_args s = {l->o, a->o, NULL, a->x, a->x2, a->u, NULL, 0, DECODE_ADD, 0, 0};
-
-		step(t, &s, NULL, &l->gate_up, 1, a->prefetch);
-	}
-	{
-		struct decode_linear_args s = {l->gate_up, a->x2, l->norm2, NULL, a->h, a->u, NULL, a->heads.eps,
-					       DECODE_SWIGLU, 0, 0};
-
-		step(t, &s, NULL, &l->down, 0, a->prefetch);
-	}
-	{
-		struct decode_linear_args s = {l->down, a->h, NULL, a->x2, a->x, a->u, NULL, 0, DECODE_ADD, 0, 0};
-
-		step(t, &s, NULL, more ? &t->layer[(i + 1) % 2]->qkv : &head, 0, a->prefetch);
-	}
-}
-
-static __device__ void run_head(struct token *t)
-{
-	const struct decode_tokens_args *a = t->a;
-	struct decode_linear_args s = {{a->head, NULL, NULL, {NULL, NULL, NULL}, {0, 0, 0}, {0, 0, 0}, a->vocab, a->hidden,
-					a->hidden, 0, 0, 0},
-				       a->x, a->norm, NULL, a->logits, NULL, a->best, a->heads.eps, DECODE_LOGITS, a->limit, 0};
-
-	copy_layer(t, 0); /* of the next token; step's first barrier stands before its use */
-	step(t, &s, NULL, &t->layer[0]->qkv, 0, a->prefetch);
+	__syncthreads();
+	(void)attend(&b->attend, s);
+	if (copies)
+		((uint64_t *)&b->layer[(layer + 1) % 2])[threadIdx.x] = word;
+	if (threadIdx.x == 0)
+		b->ready.layer = layer + 1; /* read behind the barrier alone */
+	*f = b->feed[threadIdx.x / 32];
 }
 
 /* All blocks choose, each for itself. */
-static __device__ int32_t choose(struct token *t, uint32_t *infinite)
+static __device__ __forceinline__ int32_t choose(struct board *b, const struct room *s)
 {
-	const struct decode_tokens_args *a = t->a;
-	uint32_t *flag = (uint32_t *)t->room.notes + 64;
 	float best = 0;
 	int32_t id = -1;
 
 	if (threadIdx.x == 0)
-		*flag = 0;
+		b->infinite = 0;
 	__syncthreads();
 	for (uint32_t i = threadIdx.x; i < gridDim.x; i += DECODE_THREADS) {
-		const float value = __ldcg(&a->best[i].value);
-		const int32_t candidate = __ldcg(&a->best[i].id);
+		const float value = __ldcg(&b->a.best[i].value);
+		const int32_t candidate = __ldcg(&b->a.best[i].id);
 
-		if (__ldcg(&a->best[i].infinite))
-			*flag = 1;
+		if (__ldcg(&b->a.best[i].infinite))
+			b->infinite = 1;
 		if (is_better(value, candidate, best, id)) {
 			best = value;
 			id = candidate;
 		}
 	}
-	best_of_block(&t->room, &best, &id);
-	*infinite = *flag;
-	__syncthreads();
+	best_of_block(s, &best, &id);
 	return id < 0 ? 0 : id;
 }
 
@@ -235,56 +271,104 @@ static __device__ int stops(const struct decode_tokens_args *a, int32_t id)
 	return 0;
 }
 
-static __device__ uint32_t in_max(const struct decode_tokens_args *a, uint32_t ffn)
+/* Behind the copies of the arguments and of the first layer's table. */
+static __device__ void board_open(struct board *b)
 {
-	const uint32_t heads = a->heads.heads * a->heads.head_dim, most = heads > a->hidden ? heads : a->hidden;
+	const struct decode_tokens_args *a = &b->a;
+	const struct decode_attend_args attend = {a->qkv,  a->cos_sin, NULL,	 NULL, NULL, a->o,
+						  a->part, a->arrived, a->heads, 0,    0};
+	const struct decode_map head = {a->head, NULL, NULL, {NULL, NULL, NULL}, {0, 0, 0}, {0, 0, 0}, a->vocab, a->hidden,
+					a->hidden, 0, 0, 0};
+	const struct decode_map *maps = &b->layer[0].qkv;
 
-	return ffn > most ? ffn : most;
+	b->attend = attend;
+	b->head = head;
+	b->ready.turn = b->ready.layer = 0;
+	b->u_max = 0;
+	for (int i = 0; i < 4; i++)
+		if (maps[i].adapters * maps[i].rank > b->u_max)
+			b->u_max = (maps[i].adapters * maps[i].rank + 3) / 4 * 4;
 }
 
-static __device__ uint32_t u_max(const struct decode_layer *l)
+/* A map or attention, and the barrier. */
+static __device__ __forceinline__ void take_step(struct board *b, struct feed *f, const struct room *s, uint32_t layer,
+						 uint32_t kind, uint32_t position, int32_t id, uint32_t *passed)
 {
-	const struct decode_map *maps[4] = {&l->qkv, &l->o, &l->gate_up, &l->down};
-	uint32_t most = 0;
+	const uint32_t number = 5 * layer + kind;
 
-	for (int i = 0; i < 4; i++) {
-		const uint32_t rows = maps[i]->adapters * maps[i]->rank;
+	stamp(b, number, 0);
+	if (kind == 1) {
+		stamp(b, number, 1);
+		attention(b, f, s, layer, position);
+	} else {
+		const struct step p = step_of(b, layer, kind, id);
+		const uint32_t u = p.map->adapters * p.map->rank;
 
-		most = rows > most ? rows : most;
+		stage(s, p.x, p.row, p.norm, p.map->in);
+		stamp(b, number, 1);
+		for (int down = u > 0; down >= 0; down--) {
+			linear_out(f, &p, down, s);
+			if (down) {
+				grid_barrier(b->a.barrier, passed);
+				stage_u(s, p.u, u);
+			}
+		}
 	}
-	return (most + 3) / 4 * 4;
+	stamp(b, number, 2);
+	grid_barrier(b->a.barrier, passed);
+	stamp(b, number, 3);
 }
 
 ENTRY void __launch_bounds__(DECODE_THREADS, 1) decode_tokens(const __grid_constant__ struct decode_tokens_args a)
 {
 	extern __shared__ float4 shared[];
-	const uint32_t tables = 2 * sizeof(struct decode_layer) / sizeof(float4);
-	struct token t = {&a, {NULL, NULL, NULL, NULL}, {(struct decode_layer *)shared, (struct decode_layer *)shared + 1}, 0,
-			  a.state->position, a.state->token};
-	uint32_t made = 0, infinite = 0, stopped = a.state->stopped;
+	struct board *b = (struct board *)shared;
+	uint32_t position = a.state->position, turn = 0, passed = 0, stopped = a.state->stopped;
+	int32_t id = a.state->token;
+	struct room s;
+	struct feed f;
 
 	if (stopped) {
 		if (blockIdx.x == 0 && threadIdx.x == 0)
 			a.state->made = 0;
 		return;
 	}
-	t.room = room_of(shared + tables, in_max(&a, a.layers->down.in), u_max(a.layers));
-	copy_layer(&t, 0);
+	copy_words(&b->a, &a, sizeof(a));
+	copy_words(&b->layer[0], a.layers, sizeof(struct decode_layer));
 	__syncthreads();
-	while (made < a.count && !stopped && !infinite) {
-		for (uint32_t i = 0; i < a.layer_count; i++)
-			run_layer(&t, i);
-		run_head(&t);
-		t.id = choose(&t, &infinite);
-		t.position++;
-		made++;
-		stopped = stops(&a, t.id);
+	if (threadIdx.x == 0)
+		board_open(b);
+	__syncthreads();
+	s = room_of(shared + DECODE_BOARD / 16, b->u_max);
+	feed_open(&f, rings_rows(&s), (char *)shared + b->a.ring, b->a.depth);
+	f.board = b;
+	f.order.turn = f.order.layer = 0;
+	f.order.part = 0xffffffffu;
+	feed_fill(&f);
+	do {
+		for (uint32_t layer = 0, kind = 0; layer <= b->a.layer_count;) {
+			if (layer == b->a.layer_count) {
+				copy_layer(b, 0); /* the next token's; staging waits for it */
+				if (threadIdx.x == 0 && turn + 1 < b->a.count) {
+					b->ready.turn = turn + 1;
+					b->ready.layer = 0;
+				}
+			}
+			take_step(b, &f, &s, layer, kind, position, id, &passed);
+			kind = kind == 4 || layer == b->a.layer_count ? 0 : kind + 1;
+			layer += kind == 0;
+		}
+		id = choose(b, &s);
+		stopped = stops(&b->a, id);
 		if (blockIdx.x == 0 && threadIdx.x == 0)
-			a.chosen[made - 1] = t.id;
-	}
+			b->a.chosen[turn] = id;
+		position++;
+		turn++;
+	} while (turn < b->a.count && !stopped && !b->infinite);
+	copy_wait(0);
 	if (blockIdx.x == 0 && threadIdx.x == 0) {
-		const struct decode_state end = {t.id, t.position, made, stopped, infinite ? made : 0, {0, 0, 0}};
+		const struct decode_state end = {id, position, turn, stopped, b->infinite ? turn : 0, {0, 0, 0}};
 
-		*a.state = end;
+		*b->a.state = end;
 	}
 }

@@ -3,27 +3,36 @@
  * A token at a time at batch 1: what the decode kernels share. Weights and the cache are BF16, everything
  * else is F32; sums are F32. One block an SM, DECODE_THREADS each, decode_shared() bytes of shared memory.
  *
- *   decode_linear  one linear map with what is fused to it: the norm before it, bias, residual, SwiGLU,
- * adapters behind decode_attend  RoPE (and the head norm), the cache's new row, attention to the whole cache,
- * split over blocks decode_tokens  whole tokens, one after the other, by a grid that stays: launched together
- * (cooperative), it meets at a barrier in device memory between steps and brings the next step's weights into
- * L2 meanwhile
+ * - decode_linear: one linear map with what is fused to it: the norm before it, bias, residual, SwiGLU,
+ *   adapters.
+ * - decode_attend: RoPE (and the head norm), the cache's new row, attention to the whole cache, split over
+ *   blocks.
+ * - decode_rows: attention of a prompt's rows to the cache.
+ * - decode_tokens: whole tokens, one after the other, by a grid that stays: launched together (cooperative),
+ *   it meets at a barrier in device memory between steps while the next steps' weights are on their way.
  */
 #ifndef KERNEL_DECODE_H
 #define KERNEL_DECODE_H
+#include <stdint.h>
 #include "kernel/args.h"
 
 enum {
-	DECODE_THREADS = 512,
-	DECODE_WARPS = DECODE_THREADS / 32,
-	DECODE_CHUNK = 256,	/* elements of a row that a warp takes at once */
+	DECODE_WARPS = 16,
+	DECODE_THREADS = DECODE_WARPS * 32,
+	DECODE_CHUNK = 256, /* elements of a row that a warp's lanes hold, eight each */
+	DECODE_UNIT = 4,    /* chunks that are asked for, and multiplied, together */
+	DECODE_SLOT_BYTES = DECODE_UNIT * 2 * DECODE_CHUNK,
+	DECODE_DEPTH = 8,	/* slots of a warp's ring, at most */
 	DECODE_ADAPTERS = 3,	/* of one map */
-	DECODE_GROUP = 8,	/* query heads of one KV head that are kept in registers */
 	DECODE_KEYS = 2,	/* keys that a thread has in flight */
 	DECODE_SPLIT_KEYS = 64, /* a split of the cache has as many, at least */
 	DECODE_SPLITS = 64,	/* of one KV head's cache, at most */
 	DECODE_STOPS = 8,
-	DECODE_MISC = 96 /* words of shared memory that a block keeps notes in */
+	DECODE_BOARD = 3584, /* bytes of shared memory for what a block knows of its tokens */
+	DECODE_STAMPS = 4,   /* of a step: begun, staged, computed, all blocks there */
+	DECODE_NOTES = 96,   /* words of shared memory that a block keeps notes in */
+	DECODE_MISC =
+		(DECODE_NOTES + 12 * DECODE_WARPS + 3) / 4 * 4 /* with what each warp's ring is filled from */
 };
 
 /* y = W x + bias + scale * B (A x). Rows are 16-byte aligned: `in`, ld are multiples of 8. */
@@ -77,9 +86,11 @@ struct decode_linear_args {
 	DEVICE_PTR(struct decode_best) best; /* (grid); LOGITS alone */
 	float eps;
 	uint32_t kind;
-	uint32_t limit, reserved;
+	uint32_t limit;
+	uint32_t depth, ring; /* of the rings, and where they begin in shared memory */
+	uint32_t reserved;
 };
-static_assert(sizeof(struct decode_linear_args) == 160, "layout shared with nvcc");
+static_assert(sizeof(struct decode_linear_args) == 168, "layout shared with nvcc");
 
 struct decode_heads {
 	uint32_t heads, kv_heads, head_dim; /* head_dim: 16, 32, 64, 128 or 256 */
@@ -143,19 +154,19 @@ struct decode_tokens_args {
 	DEVICE_PTR(float) x2;	      /* (hidden): behind attention */
 	DEVICE_PTR(float) qkv;
 	DEVICE_PTR(float) o;
-	DEVICE_PTR(float) h;	  /* (ffn) */
-	DEVICE_PTR(float) u;	  /* (adapters * rank), the most of any map; 0: no adapters */
-	DEVICE_PTR(float) part;	  /* (DECODE_SPLITS, heads, head_dim + 2) */
-	DEVICE_PTR(float) logits; /* (vocab): of the last token fed */
+	DEVICE_PTR(float) h;	    /* (ffn) */
+	DEVICE_PTR(float) u;	    /* (adapters * rank), the most of any map; 0: no adapters */
+	DEVICE_PTR(float) part;	    /* (DECODE_SPLITS, heads, head_dim + 2) */
+	DEVICE_PTR(float) logits;   /* (vocab): of the last token fed */
+	DEVICE_PTR(uint64_t) trace; /* clocks of block 0, DECODE_STAMPS a step of the last token; 0: none */
 	struct decode_heads heads;
 	uint32_t layer_count, hidden, vocab, limit; /* ids below `limit` may be chosen */
 	uint32_t count;				    /* tokens to make */
-	uint32_t prefetch, prefetch_o; /* bytes of the next map's weights that a warp brings into L2 while it
-					* waits; of o's while attention runs */
+	uint32_t depth, ring;			    /* of the rings, and where they begin in shared memory */
 	uint32_t stops;
 	int32_t stop[DECODE_STOPS];
 };
-static_assert(sizeof(struct decode_tokens_args) == 232, "layout shared with nvcc");
+static_assert(sizeof(struct decode_tokens_args) == 240, "layout shared with nvcc");
 
 #ifdef __CUDACC__
 __host__ __device__
@@ -166,40 +177,70 @@ __host__ __device__
 	return (in + DECODE_CHUNK - 1) / DECODE_CHUNK * DECODE_CHUNK;
 }
 
+/* Rows times the grid's blocks stay below 2^32, and so do a block's chunks times its warps. */
+static inline int decode_refuses_rows(uint64_t out, uint32_t in, uint32_t grid)
+{
+	return out * grid > UINT32_MAX ||
+	       (out / grid + 2) * (decode_padded(in) / DECODE_CHUNK) * DECODE_WARPS > UINT32_MAX;
+}
+
 /* Heads of another size than 16, 32, 64, 128 or 256 are not taken. */
 static inline int decode_refuses_heads(int64_t dim)
 {
 	return dim < 16 || dim > 256 || (dim & (dim - 1)) != 0;
 }
 
-/* Floats of shared memory that attention takes, from the begin of the block's: q; scores; sums of each warp.
- */
+/* Floats of a tile of keys, or of values. */
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+	static inline uint32_t
+	decode_tile(uint32_t head_dim)
+{
+	return DECODE_KEYS * DECODE_THREADS * 8 / head_dim * (head_dim + 8) / 2;
+}
+
+/* Floats of shared memory that attention takes, from the begin of the block's: q; powers; tiles; sums of each
+ * warp. */
 static inline uint32_t decode_attend_floats(const struct decode_heads *h)
 {
-	uint32_t group = h->heads / h->kv_heads;
-
-	return group * h->head_dim + DECODE_GROUP * DECODE_KEYS * DECODE_THREADS * 8 / h->head_dim +
-	       DECODE_WARPS * (group < DECODE_GROUP ? group : DECODE_GROUP) * h->head_dim;
+	return h->heads / h->kv_heads * h->head_dim + DECODE_THREADS + 2 * decode_tile(h->head_dim) +
+	       DECODE_WARPS * h->head_dim;
 }
 
-/* Rows that a block of the grid has of a map, at most. */
-static inline uint32_t decode_rows_most(uint32_t out, uint32_t grid)
+/* Floats of shared memory that a block of the grid multiplies by a map in: the vector, and its rows' sums,
+ * one for each unit of chunks and row that meet. */
+static inline uint32_t decode_work(uint32_t out, uint32_t in, uint32_t grid)
 {
-	return 2 * (out / 2 / grid + 1) + 1; /* gate and up are dealt in pairs */
+	const uint32_t rows = 2 * (out / 2 / grid + 1) + 1; /* gate and up are dealt in pairs */
+	const uint32_t chunks = decode_padded(in) / DECODE_CHUNK;
+
+	return decode_padded(in) + rows * ((chunks + DECODE_UNIT - 1) / DECODE_UNIT + 1) + 2;
 }
 
-/* Bytes of shared memory for maps of at most `in` columns and `out` rows with at most u_max adapters * rank;
- * heads may be NULL: no attention. */
-static inline uint32_t decode_shared(const struct decode_heads *h, uint32_t in_max, uint32_t out_max,
-				     uint32_t u_max, uint32_t grid)
+/* Bytes of shared memory before the rings, where maps need `work` at most and have at most u_max adapters *
+ * rank, a multiple of 4; heads may be NULL: no attention. A multiple of 16. */
+static inline uint32_t decode_front(const struct decode_heads *h, uint32_t work, uint32_t u_max)
 {
-	uint32_t front = decode_padded(in_max) + u_max + decode_rows_most(out_max, grid);
-	uint32_t attend = h ? decode_attend_floats(h) : 0;
+	const uint32_t attend = h ? decode_attend_floats(h) : 0;
 
-	if (front < 2 * DECODE_THREADS)
-		front = 2 * DECODE_THREADS; /* the search for the largest logit */
-	/* notes, two layers' tables, and what a step works in */
-	return 4 * (DECODE_MISC + (front > attend ? front : attend)) +
-	       2 * (uint32_t)sizeof(struct decode_layer);
+	work = attend > work ? attend : work;
+	if (work < 2 * DECODE_THREADS)
+		work = 2 * DECODE_THREADS; /* the search for the largest logit */
+	/* notes, the board, and what a step works in */
+	return (4 * (DECODE_MISC + u_max + work) + DECODE_BOARD + 15) / 16 * 16;
+}
+
+/* Slots of a ring that fit in what a block may have of shared memory; 0: none. */
+static inline uint32_t decode_depth(uint32_t front, uint32_t most)
+{
+	uint32_t depth = front < most ? (most - front) / (DECODE_WARPS * DECODE_SLOT_BYTES) : 0;
+
+	return depth > DECODE_DEPTH ? DECODE_DEPTH : depth;
+}
+
+static inline uint32_t decode_shared(uint32_t front, uint32_t depth)
+{
+	return front + DECODE_WARPS * depth * DECODE_SLOT_BYTES;
 }
 #endif

@@ -52,6 +52,7 @@ static const struct kernel_case cases[] = {
 	{"decode_tokens", "tiny, normed heads, tied", 3, 2, DECODE_THREADS, DECODE_BED_TINY_QWEN3, 70},
 	{"decode_tokens", "tiny, adapters", 3, 3, DECODE_THREADS, DECODE_BED_TINY_LORA, 70},
 	{"decode_tokens", "one block", 2, 1, DECODE_THREADS, DECODE_BED_TINY, 0},
+	{"decode_tokens", "warps without rows", 3, 40, DECODE_THREADS, DECODE_BED_TINY_QWEN3, 3},
 	{"decode_tokens", "a stop", 6, 3, DECODE_THREADS, DECODE_BED_TINY_STOP, 9},
 	{"decode_tokens", "a whole device", 4, 132, DECODE_THREADS, DECODE_BED_SMALL, 300},
 };
@@ -121,6 +122,14 @@ static void linear_args(struct decode_linear_args *a, const struct kernel_case *
 	}
 }
 
+/* Of the map and of its A. */
+static uint32_t linear_work(const struct decode_map *m, uint32_t blocks)
+{
+	const uint32_t map = decode_work(m->out, m->in, blocks), a = decode_work(m->adapters * m->rank, m->in, blocks);
+
+	return map > a ? map : a;
+}
+
 static enum status linear(struct kit *k, const struct kernel_case *c, struct error *err)
 {
 	struct decode_bed b = {.seed = k->seed};
@@ -143,12 +152,14 @@ static enum status linear(struct kit *k, const struct kernel_case *c, struct err
 	st = decode_bed_open(&b, k, err);
 	linear_args(&host, c, &p, (uintptr_t)b.host);
 	linear_args(&device, c, &p, b.device.data);
+	device.ring = decode_front(NULL, linear_work(&host.map, c->blocks), (3 * rank + 3) / 4 * 4);
+	device.depth = decode_bed_depth(device.ring, 1 + c->p0 % 4);
 	for (int down = host.map.adapters > 0; !st && down >= 0; down--) {
 		const uint32_t kind = c->p1 & LINEAR_KIND;
 
 		host.kind = device.kind = down ? DECODE_DOWN : kind;
 		ref_run(c->entry, (struct ref_grid){c->blocks, c->threads}, &host);
-		st = run(k, c, &device, decode_shared(NULL, host.map.in, host.map.out, 3 * rank, c->blocks), err);
+		st = run(k, c, &device, decode_shared(device.ring, device.depth), err);
 	}
 	if (!st)
 		st = decode_bed_compare(&b, k, c->entry, err);
@@ -190,7 +201,7 @@ static enum status attend(struct kit *k, const struct kernel_case *c, struct err
 			.position = (uint32_t)c->count - 1};
 
 		if (on_device)
-			st = run(k, c, &a, decode_shared(&a.heads, 0, 0, 0, c->blocks), err);
+			st = run(k, c, &a, decode_front(&a.heads, 0, 0), err);
 		else
 			ref_run(c->entry, (struct ref_grid){c->blocks, c->threads}, &a);
 	}
@@ -223,7 +234,7 @@ static enum status rows(struct kit *k, const struct kernel_case *c, struct error
 			.begin = begin};
 
 		if (on_device)
-			st = run(k, c, &a, decode_shared(&a.heads, 0, 0, 0, c->blocks), err);
+			st = run(k, c, &a, decode_front(&a.heads, 0, 0), err);
 		else
 			ref_run(c->entry, (struct ref_grid){c->blocks, c->threads}, &a);
 	}
@@ -247,7 +258,7 @@ static enum status tokens(struct kit *k, const struct kernel_case *c, struct err
 	if (!st)
 		ref_run(c->entry, (struct ref_grid){c->blocks, c->threads}, &host);
 	if (!st)
-		st = run(k, c, &device, decode_bed_shared(&m, c->blocks), err);
+		st = run(k, c, &device, decode_bed_shared(&m, c->blocks, &device), err);
 	if (!st)
 		st = decode_bed_compare(&b, k, c->entry, err);
 	decode_bed_close(&b, k);

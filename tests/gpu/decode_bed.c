@@ -304,8 +304,6 @@ static struct decode_tokens_args args_at(const struct decode_bed_model *m, uint6
 					   .vocab = m->vocab,
 					   .limit = m->vocab - 20,
 					   .count = m->count,
-					   .prefetch = 4096,
-					   .prefetch_o = 8192,
 					   .stops = m->stops};
 }
 
@@ -336,12 +334,19 @@ enum status decode_bed_point(struct decode_bed *b, const struct decode_bed_model
 	return st;
 }
 
-uint32_t decode_bed_shared(const struct decode_bed_model *m, uint32_t blocks)
+uint32_t decode_bed_shared(const struct decode_bed_model *m, uint32_t blocks, struct decode_tokens_args *a)
 {
-	const struct decode_heads heads = {m->heads, m->kv_heads, m->head_dim, 0, 0, 0};
-	const uint32_t q = m->heads * m->head_dim, wide = q > m->ffn ? q : m->ffn;
-	const uint32_t tall = m->vocab > 2 * m->ffn ? m->vocab : 2 * m->ffn;
+	uint32_t work = decode_work(m->vocab, m->hidden, blocks);
+	struct map_size s[4];
 
-	return decode_shared(&heads, wide > m->hidden ? wide : m->hidden, tall > qkv_rows(m) ? tall : qkv_rows(m), 3 * m->rank + 3,
-			     blocks);
+	sizes_of(m, s);
+	for (int i = 0; i < 4; i++) {
+		const uint32_t map = decode_work(s[i].out, s[i].in, blocks), down = decode_work(3 * m->rank, s[i].in, blocks);
+
+		work = map > work ? map : work;
+		work = down > work ? down : work;
+	}
+	a->ring = decode_front(&a->heads, work, (3 * m->rank + 3) / 4 * 4);
+	a->depth = decode_bed_depth(a->ring, 1 + m->layers % 4);
+	return decode_shared(a->ring, a->depth);
 }

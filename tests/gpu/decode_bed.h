@@ -49,8 +49,16 @@ void decode_bed_model(struct decode_bed *b, struct decode_bed_model *m, unsigned
 /* Tables and state on both sides, and the arguments. */
 enum status decode_bed_point(struct decode_bed *b, const struct decode_bed_model *m, struct kit *k,
 			     struct decode_tokens_args *host, struct decode_tokens_args *device, struct error *err);
-uint32_t decode_bed_shared(const struct decode_bed_model *m, uint32_t blocks);
+/* Sets depth and ring, and returns the bytes of shared memory. */
+uint32_t decode_bed_shared(const struct decode_bed_model *m, uint32_t blocks, struct decode_tokens_args *a);
 
+/* Slots of a ring, of 1 .. 4 as many as fit a Hopper's block behind `front`. */
+static inline uint32_t decode_bed_depth(uint32_t front, uint32_t wished)
+{
+	const uint32_t most = decode_depth(front, 232448);
+
+	return wished < most ? wished : most;
+}
 /* group_decode's timings. */
 enum status decode_time(struct kit *k, struct error *err);
 #endif

@@ -5,10 +5,18 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
-enum { STACK = 64 << 10, WARP = 32 };
+enum { STACK = 64 << 10, WARP = 32, UNDER_WAY = 0xff /* bytes of a place that a copy is to fill: a NaN */ };
 
+struct copy {
+	void *to;
+	const void *from;
+	size_t bytes;
+	unsigned group;
+};
 struct fiber {
 	ucontext_t context;
+	struct copy *copy; /* not made yet */
+	unsigned copies, room, groups; /* groups that are closed */
 	void *stack;
 	unsigned shuffles; /* that it has done */
 	bool done;
@@ -75,6 +83,11 @@ float __shfl_xor_sync(unsigned mask, float v, unsigned lane_mask)
 	return lane[threadIdx.x % WARP ^ lane_mask];
 }
 
+void __syncwarp(void)
+{
+	__shfl_xor_sync(0xffffffffu, 0, 0);
+}
+
 uint32_t emulate_poll(const uint32_t *p)
 {
 	pause_fiber();
@@ -86,6 +99,58 @@ uint32_t atomicAdd(uint32_t *p, uint32_t v)
 	progress++;
 	*p += v;
 	return *p - v;
+}
+
+static void *must(void *p)
+{
+	if (!p)
+		abort();
+	return p;
+}
+
+static struct fiber *own(void)
+{
+	return &blocks[blockIdx.x].fiber[threadIdx.x];
+}
+
+void emulate_copy(void *to, const void *from, size_t bytes)
+{
+	struct fiber *f = own();
+
+	if (f->copies == f->room) {
+		f->room = 2 * f->room + 16;
+		f->copy = must(realloc(f->copy, f->room * sizeof(*f->copy)));
+	}
+	f->copy[f->copies++] = (struct copy){to, from, bytes, f->groups};
+	memset(to, UNDER_WAY, bytes);
+}
+
+/* On a device it may have been made at any time since it was asked for: its place is nobody else's. */
+static void make_copy(const struct copy *c)
+{
+	for (size_t i = 0; i < c->bytes; i++)
+		if (((const uint8_t *)c->to)[i] != UNDER_WAY) {
+			fprintf(stderr, "emulated kernel: thread %u of block %u: the place of a copy under way was written to\n",
+				threadIdx.x, blockIdx.x);
+			abort();
+		}
+	memcpy(c->to, c->from, c->bytes);
+}
+
+void emulate_commit(void)
+{
+	own()->groups++;
+}
+
+void emulate_wait(unsigned later)
+{
+	struct fiber *f = own();
+	unsigned done = 0;
+
+	while (done < f->copies && f->copy[done].group + later < f->groups)
+		make_copy(&f->copy[done++]);
+	memmove(f->copy, f->copy + done, (f->copies - done) * sizeof(*f->copy));
+	f->copies -= done;
 }
 
 void __trap(void)
@@ -107,13 +172,6 @@ static void run_fiber(void)
 		b->round++;
 	}
 	setcontext(&scheduler);
-}
-
-static void *must(void *p)
-{
-	if (!p)
-		abort();
-	return p;
 }
 
 static void open_fiber(struct fiber *f)
@@ -138,26 +196,36 @@ static void open_block(struct block *b, unsigned threads)
 
 static void close_block(struct block *b, unsigned threads)
 {
-	for (unsigned i = 0; i < threads; i++)
+	for (unsigned i = 0; i < threads; i++) {
+		if (b->fiber[i].copies) {
+			fprintf(stderr, "emulated kernel: thread %u ends with copies under way\n", i);
+			abort();
+		}
+		free(b->fiber[i].copy);
 		free(b->fiber[i].stack);
+	}
 	free(b->fiber);
 	free(b->warp);
 	free(b->shared);
 }
 
-/* As long as something in it goes on. */
+/* As long as something in it goes on; forwards, then backwards, so that what relies on an order shows. */
 static void run_block(struct block *b, unsigned threads)
 {
+	static unsigned pass;
 	uint64_t before;
 
 	memcpy(shared, b->shared, EMULATE_SHARED);
 	do {
 		before = progress;
 		for (unsigned i = 0; i < threads; i++) {
-			threadIdx.x = i;
-			if (!b->fiber[i].done)
-				swapcontext(&scheduler, &b->fiber[i].context);
+			const unsigned thread = pass % 2 ? threads - 1 - i : i;
+
+			threadIdx.x = thread;
+			if (!b->fiber[thread].done)
+				swapcontext(&scheduler, &b->fiber[thread].context);
 		}
+		pass++;
 	} while (progress != before && b->left);
 	memcpy(b->shared, shared, EMULATE_SHARED);
 }

@@ -22,10 +22,15 @@ extern struct emulate_index threadIdx, blockIdx, gridDim, blockDim;
 
 void __syncthreads(void);
 float __shfl_xor_sync(unsigned mask, float v, unsigned lane_mask);
+void __syncwarp(void);
 /* A read that others' writes are waited for by. */
 uint32_t emulate_poll(const uint32_t *p);
 uint32_t atomicAdd(uint32_t *p, uint32_t v);
 void __trap(void);
+/* cp.async: a thread's copies are made when it waits for them, groups in their order. */
+void emulate_copy(void *to, const void *from, size_t bytes);
+void emulate_commit(void);
+void emulate_wait(unsigned later);
 
 #define EMULATED
 #define __CUDACC__ /* pointers in argument structs are pointers */
@@ -33,6 +38,7 @@ void __trap(void);
 #define __device__
 #define __host__
 #define __noinline__
+#define __forceinline__
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __shared__

@@ -3,6 +3,7 @@
 #include "emulate.h"
 #pragma GCC diagnostic ignored "-Wunknown-pragmas" /* of unrolling */
 #pragma GCC diagnostic ignored "-Wshadow"	   /* each kernel declares its shared memory */
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* a ring's part, which is opened before it is read */
 /* emulate.h stands first: it says what nvcc's words mean. */
 #include "kernel/decode.cu"
 #undef __CUDACC__

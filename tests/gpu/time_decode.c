@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rates of the decode kernels: each map of two models alone, on weights that come from memory each time, then whole tokens on a
- * model's worth of random weights, at several lengths of the cache and distances of prefetching. Bytes are the weights'.
+ * model's worth of random weights, at several lengths of the cache and depths of the rings. Bytes are the weights'.
  */
 #include "decode_bed.h"
 #include "kernel/operand.h"
@@ -90,7 +90,9 @@ static enum status time_map(struct kit *k, const struct pool *pool, gpu_ptr vect
 					     .best = vectors + (2 << 20),
 					     .kind = kind,
 					     .limit = out};
-	m.shared = decode_shared(NULL, in, out, 0, gpu_sm_count(k->device));
+	m.args.ring = decode_front(NULL, decode_work(out, in, gpu_sm_count(k->device)), 0);
+	m.args.depth = decode_depth(m.args.ring, 232448);
+	m.shared = decode_shared(m.args.ring, m.args.depth);
 	if (!st)
 		st = kit_time(k, call_map, &m, 60, &ns, err);
 	if (!st)
@@ -119,7 +121,7 @@ struct whole {
 	struct decode_tokens_args args;
 	struct decode_state state;
 	uint64_t bytes; /* of weights, a token */
-	uint32_t shared;
+	uint32_t depth; /* of the rings, at most */
 };
 
 static struct decode_map map_of(struct whole *w, struct pool *p, const struct size *s, uint32_t in, uint32_t out,
@@ -145,6 +147,19 @@ static struct decode_map map_of(struct whole *w, struct pool *p, const struct si
 	}
 	w->bytes += ((uint64_t)adapters * in + out) * s->rank * 2;
 	return m;
+}
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint32_t work_most(const struct size *s, uint32_t grid)
+{
+	const uint32_t q = s->heads * s->head_dim, wide = larger(s->ffn, q);
+	const uint32_t square = larger(decode_work(s->hidden, wide, grid), decode_work(3 * s->rank, wide, grid));
+
+	return larger(square, larger(decode_work(s->vocab, s->hidden, grid), decode_work(2 * s->ffn, s->hidden, grid)));
 }
 
 static enum status whole_make(struct whole *w, struct pool *p, const struct size *s, uint32_t positions, struct error *err)
@@ -190,7 +205,8 @@ static enum status whole_make(struct whole *w, struct pool *p, const struct size
 		.limit = s->vocab,
 		.count = 8,
 	};
-	w->shared = decode_shared(&a->heads, s->ffn > q ? s->ffn : q, s->vocab, 3 * s->rank + 3, grid);
+	a->ring = decode_front(&a->heads, work_most(s, grid), (3 * s->rank + 3) / 4 * 4);
+	w->depth = decode_depth(a->ring, 232448);
 	return p->base ? gpu_copy_to(w->kit->device, a->layers, layer, sizeof(layer), err) : STATUS_OK;
 }
 
@@ -205,14 +221,53 @@ static enum status call_whole(void *arg, struct error *err)
 	if (!st)
 		st = gpu_stream_fill32(stream, w->args.arrived, 0, w->args.heads.kv_heads, err);
 	return st ? st
-		  : gpu_launch_together(w->kernel, stream, gpu_sm_count(w->kit->device), DECODE_THREADS, w->shared, &w->args,
-					err);
+		  : gpu_launch_together(w->kernel, stream, gpu_sm_count(w->kit->device), DECODE_THREADS,
+					decode_shared(w->args.ring, w->args.depth), &w->args, err);
+}
+
+/* Tokens in the cache, and slots of a ring; 0: as many as there is room for. */
+static const struct {
+	uint32_t length, depth;
+} runs[] = {{300, 0}, {300, 1}, {300, 2}, {300, 3}, {32, 0}, {1024, 0}, {8192, 0}};
+
+/* Cycles of each kind of step's four parts in one token, the mean over layers: waiting to begin is the step before's. */
+static enum status trace(struct kit *k, struct whole *w, const struct size *s, struct error *err)
+{
+	static const char *const steps[] = {"qkv", "attend", "o", "gate_up", "down", "head"};
+	const uint32_t stamps = (5 * s->layers + 1) * DECODE_STAMPS;
+	uint64_t *clock = calloc(stamps, sizeof(*clock));
+	gpu_ptr to = 0;
+	enum status st = clock ? gpu_alloc(k->device, &to, stamps * sizeof(*clock), err)
+			       : error_set(err, STATUS_NO_RESOURCE, "no memory for stamps");
+
+	w->args.trace = to;
+	w->state.position = runs[0].length;
+	if (!st)
+		st = call_whole(w, err);
+	if (!st)
+		st = gpu_copy_from(k->device, clock, to, stamps * sizeof(*clock), err);
+	for (uint32_t kind = 0; !st && kind < COUNT(steps); kind++) {
+		double part[DECODE_STAMPS] = {0};
+		const uint32_t times = kind < 5 ? s->layers - 1 : 1;
+
+		for (uint32_t i = 0; i < times; i++) {
+			const uint64_t *at = clock + ((kind < 5 ? 5 * (i + 1) + kind : 5 * s->layers)) * DECODE_STAMPS;
+
+			part[0] += (double)(at[0] - at[-1]);
+			for (int j = 1; j < DECODE_STAMPS; j++)
+				part[j] += (double)(at[j] - at[j - 1]);
+		}
+		printf("trace decode %-14s %-8s cycles: between %.0f, staged %.0f, computed %.0f, all there %.0f\n", s->name,
+		       steps[kind], part[0] / times, part[1] / times, part[2] / times, part[3] / times);
+	}
+	w->args.trace = 0;
+	gpu_free(k->device, &to);
+	free(clock);
+	return st;
 }
 
 static enum status time_tokens(struct kit *k, const struct size *s, struct error *err)
 {
-	static const uint32_t lengths[] = {32, 1024, 8192};
-	static const uint32_t distances[][2] = {{0, 0}, {4096, 8192}, {8192, 16384}, {16384, 16384}};
 	struct whole w = {.kit = k};
 	struct pool pool = {0}, plan = {0};
 	enum status st = gpu_kernel(k->device, &w.kernel, "decode", "decode_tokens", err);
@@ -223,22 +278,20 @@ static enum status time_tokens(struct kit *k, const struct size *s, struct error
 		st = pool_make(k, &pool, plan.used, err);
 	if (!st)
 		st = whole_make(&w, &pool, s, 8256, err);
-	for (size_t i = 0; !st && i < COUNT(lengths); i++)
-		for (size_t j = 0; !st && j < COUNT(distances); j++) {
-			double ns;
+	for (size_t i = 0; !st && i < COUNT(runs); i++) {
+		double ns;
 
-			if (i == 2 && j != 2)
-				continue;
-			w.state = (struct decode_state){.token = 1, .position = lengths[i]};
-			w.args.prefetch = distances[j][0];
-			w.args.prefetch_o = distances[j][1];
-			st = kit_time(k, call_whole, &w, 4, &ns, err);
-			ns /= w.args.count;
-			if (!st)
-				printf("time decode %-14s token at %5u, prefetch %5u %5u  %8.1f us  %7.1f tokens/s  %7.1f GB/s\n",
-				       s->name, lengths[i], distances[j][0], distances[j][1], ns / 1e3, 1e9 / ns,
-				       (double)w.bytes / ns);
-		}
+		w.state = (struct decode_state){.token = 1, .position = runs[i].length};
+		w.args.depth = runs[i].depth ? runs[i].depth : w.depth;
+		st = kit_time(k, call_whole, &w, 4, &ns, err);
+		ns /= w.args.count;
+		if (!st)
+			printf("time decode %-14s token at %5u, rings of %u  %8.1f us  %7.1f tokens/s  %7.1f GB/s\n",
+			       s->name, runs[i].length, w.args.depth, ns / 1e3, 1e9 / ns, (double)w.bytes / ns);
+	}
+	w.args.depth = w.depth;
+	if (!st)
+		st = trace(k, &w, s, err);
 	gpu_free(k->device, &pool.base);
 	return st;
 }

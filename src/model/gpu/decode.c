@@ -6,10 +6,8 @@
 #include "model/gpu/gpu_back.h"
 
 enum {
-	BLOCKS_MAX = 1024,  /* SMs of any device: what is planned for */
-	SHARED_OPTIN = 97,  /* CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
-	PREFETCH = 8192,    /* bytes of the next weights that a warp brings into L2 ahead */
-	PREFETCH_O = 16384, /* of o's, behind attention's own reads */
+	BLOCKS_MAX = 1024, /* SMs of any device: what is planned for */
+	SHARED_OPTIN = 97, /* CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
 	ALIGN_FLOATS = 64,
 };
 
@@ -54,15 +52,28 @@ struct decode {
 	uint64_t enqueued, fetched;
 };
 
-/* What the kernels do not take. */
-static bool refuses(const struct shape *s)
-{
-	return decode_refuses_heads(s->head_dim) || s->hidden % 8 || s->ffn % 8;
-}
-
 static int64_t most(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
+}
+
+/* Columns of a map, at most. */
+static int64_t wide_of(const struct shape *s)
+{
+	return most(most(s->hidden, s->heads * s->head_dim), s->ffn);
+}
+
+/* Rows of a map, at most. */
+static int64_t tall_of(const struct shape *s)
+{
+	return most(most(s->vocab, 2 * s->ffn), (s->heads + 2 * s->kv_heads) * s->head_dim);
+}
+
+/* What the kernels do not take. */
+static bool refuses(const struct shape *s)
+{
+	return decode_refuses_heads(s->head_dim) || s->hidden % 8 || s->ffn % 8 ||
+	       decode_refuses_rows((uint64_t)tall_of(s), (uint32_t)wide_of(s), BLOCKS_MAX);
 }
 
 static int64_t adapters_most(const struct model *m)
@@ -107,16 +118,25 @@ static gpu_ptr place(const struct decode *d, int which)
 	return address(d->memory.data) + (gpu_ptr)at[which] * sizeof(float);
 }
 
-static uint32_t shared_of(const struct decode *d, unsigned blocks)
+/* Bytes before the rings. */
+static uint32_t front_of(const struct decode *d, unsigned blocks)
 {
 	const struct shape *s = &d->model->shape;
-	const int64_t q = s->heads * s->head_dim, wide = most(most(s->hidden, q), s->ffn);
-	const int64_t tall = most(most(s->vocab, 2 * s->ffn), q + 2 * s->kv_heads * s->head_dim);
 	const struct decode_heads heads = {.heads = (uint32_t)s->heads,
 					   .kv_heads = (uint32_t)s->kv_heads,
 					   .head_dim = (uint32_t)s->head_dim};
 
-	return decode_shared(&heads, (uint32_t)wide, (uint32_t)tall, (uint32_t)d->u_most, blocks);
+	const int64_t q = s->heads * s->head_dim, qkv = q + 2 * s->kv_heads * s->head_dim;
+	const int64_t maps[][2] = {{qkv, s->hidden},	{s->hidden, q},	       {2 * s->ffn, s->hidden},
+				   {s->hidden, s->ffn}, {s->vocab, s->hidden}, {d->u_most, wide_of(s)}};
+	uint32_t work = 0;
+
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		const uint32_t map = decode_work((uint32_t)maps[i][0], (uint32_t)maps[i][1], blocks);
+
+		work = map > work ? map : work;
+	}
+	return decode_front(&heads, work, (uint32_t)d->u_most);
 }
 
 static struct decode_tokens_args args_of(const struct decode *d)
@@ -151,8 +171,6 @@ static struct decode_tokens_args args_of(const struct decode *d)
 		.layer_count = (uint32_t)s->layers,
 		.hidden = (uint32_t)s->hidden,
 		.vocab = (uint32_t)s->vocab,
-		.prefetch = PREFETCH,
-		.prefetch_o = PREFETCH_O,
 	};
 }
 
@@ -160,16 +178,19 @@ static struct decode_tokens_args args_of(const struct decode *d)
 static enum status open_device(struct decode *d, const struct back *back, bool *refused, struct error *err)
 {
 	enum status st = STATUS_OK;
+	uint32_t front, depth;
 	int shared;
 
 	d->device = gpu_back_device(back);
 	d->stream = gpu_back_stream(back);
 	d->blocks = gpu_sm_count(d->device);
-	d->shared_bytes = shared_of(d, d->blocks);
+	front = front_of(d, d->blocks);
 	shared = gpu_attribute(d->device, SHARED_OPTIN);
-	*refused = shared < 0 || d->shared_bytes > (unsigned)shared || d->blocks > BLOCKS_MAX;
+	depth = decode_depth(front, shared > 0 ? (unsigned)shared : 0);
+	*refused = !depth || d->blocks > BLOCKS_MAX;
 	if (*refused)
 		return STATUS_OK;
+	d->shared_bytes = decode_shared(front, depth);
 	st = gpu_kernel(d->device, &d->kernel, "decode", "decode_tokens", err);
 	for (int i = 0; !st && i < DECODE_FLIGHT; i++)
 		st = gpu_event_create(d->device, &d->done[i], err);
@@ -182,6 +203,8 @@ static enum status open_device(struct decode *d, const struct back *back, bool *
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no room for a table of layers");
 	d->args = args_of(d);
+	d->args.depth = depth;
+	d->args.ring = front;
 	return gpu_stream_fill32(d->stream, d->args.arrived, 0, (uint64_t)d->model->shape.kv_heads, err);
 }
 

@@ -148,7 +148,7 @@ static enum status gpu_attention_cached(struct back *back, const struct attentio
 				 "generate on the CPU (--device cpu)",
 				 at->head_dim);
 	return gpu_run(back, GPU_KERNEL_DECODE_ROWS, items < sms ? (unsigned)items : sms, DECODE_THREADS,
-		       decode_shared(&args.heads, 0, 0, 0, sms), &args, err);
+		       decode_front(&args.heads, 0, 0), &args, err);
 }
 
 static struct train_swiglu_args swiglu_args(struct mat gate_up, struct mat h)
