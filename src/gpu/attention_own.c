@@ -3,8 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "gpu/tensor_map.h"
-#include "kernel/attention.h"
+#include "gpu/attention_args.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define LOG2_E 1.4426950408889634
@@ -251,27 +250,6 @@ enum status attention_own_select(struct attention_own *a, unsigned candidate, st
 
 /* -- launch -- */
 
-static int32_t side(uint32_t keys)
-{
-	return keys < ATTENTION_OPEN ? (int32_t)keys : ATTENTION_OPEN;
-}
-
-static int32_t left_of(const struct attention_problem *p)
-{
-	return p->mask == ATTENTION_WINDOW ? side(p->window_left) : ATTENTION_OPEN;
-}
-
-static int32_t right_of(const struct attention_problem *p)
-{
-	return p->mask == ATTENTION_WINDOW ? side(p->window_right)
-					   : (p->mask == ATTENTION_CAUSAL ? 0 : ATTENTION_OPEN);
-}
-
-static struct attention_steps steps(struct attention_strides s)
-{
-	return (struct attention_steps){(int64_t)s.batch, (int64_t)s.head, (int64_t)s.row};
-}
-
 static enum status launch_portable(struct attention_own *a, const struct attention_operands *o,
 				   struct gpu_stream *stream, struct error *err)
 {
@@ -288,41 +266,21 @@ static enum status launch_portable(struct attention_own *a, const struct attenti
 					    .lse = o->lse,
 					    .q_starts = o->q_starts,
 					    .kv_starts = o->kv_starts,
-					    .q_step = steps(a->q),
-					    .k_step = steps(a->k),
-					    .v_step = steps(a->v),
-					    .o_step = steps(a->o),
+					    .q_step = attention_steps_of(a->q),
+					    .k_step = attention_steps_of(a->k),
+					    .v_step = attention_steps_of(a->v),
+					    .o_step = attention_steps_of(a->o),
 					    .batch = p->batch,
 					    .heads = p->heads,
 					    .kv_heads = p->kv_heads,
 					    .q_len = p->q_len,
 					    .kv_len = p->kv_len,
 					    .head_dim = p->head_dim,
-					    .left = left_of(p),
-					    .right = right_of(p),
+					    .left = attention_side(p, true),
+					    .right = attention_side(p, false),
 					    .scale = (float)attention_scale(p)};
 
 	return gpu_launch(a->kernel, stream, grid, block, flash ? tiles * p->head_dim * 2 : 0, &args, err);
-}
-
-static enum status map(struct attention_own *a, struct tensor_map *m, enum attention_type type, gpu_ptr data,
-		       uint64_t rows, uint32_t heads, struct attention_strides s, unsigned box_rows,
-		       struct error *err)
-{
-	const struct attention_problem *p = &a->problem;
-	const unsigned row_bytes = a->selected->kernel->head_dim * attention_type_bytes(type);
-	const struct gpu_tensor t = {.data = data,
-				     .element_bytes = attention_type_bytes(type),
-				     .narrow = row_bytes == 64,
-				     .columns = p->head_dim,
-				     .rows = rows,
-				     .heads = heads,
-				     .batches = p->q_starts ? 1 : p->batch,
-				     .row_step = s.row,
-				     .head_step = s.head,
-				     .batch_step = p->q_starts ? rows * s.row : s.batch};
-
-	return gpu_tensor_map(a->device, m, &t, box_rows, err);
 }
 
 static enum status maps(struct attention_own *a, struct attention_sm90_args *args,
@@ -330,16 +288,16 @@ static enum status maps(struct attention_own *a, struct attention_sm90_args *arg
 {
 	const struct attention_problem *p = &a->problem;
 	const unsigned keys = a->selected->kernel->keys;
-	enum status st =
-		map(a, &args->q_map, p->type, o->q, a->q_rows, p->heads, a->q, ATTENTION_SM90_ROWS, err);
+	enum status st = attention_map(a->device, &args->q_map, p, ATTENTION_Q, o->q, a->q_rows,
+				       ATTENTION_SM90_ROWS, err);
 
 	if (!st)
-		st = map(a, &args->k_map, p->type, o->k, a->kv_rows, p->kv_heads, a->k, keys, err);
+		st = attention_map(a->device, &args->k_map, p, ATTENTION_K, o->k, a->kv_rows, keys, err);
 	if (!st)
-		st = map(a, &args->v_map, p->type, o->v, a->kv_rows, p->kv_heads, a->v, keys, err);
+		st = attention_map(a->device, &args->v_map, p, ATTENTION_V, o->v, a->kv_rows, keys, err);
 	if (!st)
-		st = map(a, &args->o_map, p->out_type, o->o, a->q_rows, p->heads, a->o, ATTENTION_SM90_O_ROWS,
-			 err);
+		st = attention_map(a->device, &args->o_map, p, ATTENTION_O, o->o, a->q_rows,
+				   ATTENTION_SM90_O_ROWS, err);
 	return st;
 }
 
@@ -366,14 +324,14 @@ static enum status launch_sm90(struct attention_own *a, const struct attention_o
 					   .lse = o->lse,
 					   .q_starts = o->q_starts,
 					   .kv_starts = o->kv_starts,
-					   .o_step = steps(a->o),
+					   .o_step = attention_steps_of(a->o),
 					   .batch = p->batch,
 					   .heads = p->heads,
 					   .kv_heads = p->kv_heads,
 					   .q_len = p->q_len,
 					   .kv_len = p->kv_len,
-					   .left = left_of(p),
-					   .right = right_of(p),
+					   .left = attention_side(p, true),
+					   .right = attention_side(p, false),
 					   .scale_log2 = (float)(attention_scale(p) * LOG2_E),
 					   .passes = passes,
 					   .head_units = head_units,

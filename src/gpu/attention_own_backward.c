@@ -202,18 +202,16 @@ static enum status maps(struct attention_own_backward *a, struct attention_backw
 			struct error *err)
 {
 	const struct attention_problem *p = &a->problem;
-	enum status st = attention_map(a->device, &x->q_map, p, o->q, a->q_rows, p->heads,
-				       attention_q_strides(p), queries, err);
+	enum status st = attention_map(a->device, &x->q_map, p, ATTENTION_Q, o->q, a->q_rows, queries, err);
 
 	if (!st)
-		st = attention_map(a->device, &x->d_o_map, p, g->d_o, a->q_rows, p->heads,
-				   attention_o_strides(p), queries, err);
+		st = attention_map(a->device, &x->d_o_map, p, ATTENTION_O, g->d_o, a->q_rows, queries, err);
 	if (!st)
-		st = attention_map(a->device, &x->k_map, p, o->k, a->kv_rows, p->kv_heads,
-				   attention_k_strides(p), ATTENTION_BACKWARD_KEYS, err);
+		st = attention_map(a->device, &x->k_map, p, ATTENTION_K, o->k, a->kv_rows,
+				   ATTENTION_BACKWARD_KEYS, err);
 	if (!st)
-		st = attention_map(a->device, &x->v_map, p, o->v, a->kv_rows, p->kv_heads,
-				   attention_v_strides(p), ATTENTION_BACKWARD_KEYS, err);
+		st = attention_map(a->device, &x->v_map, p, ATTENTION_V, o->v, a->kv_rows,
+				   ATTENTION_BACKWARD_KEYS, err);
 	return st;
 }
 

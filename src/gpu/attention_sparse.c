@@ -2,7 +2,7 @@
 #include "gpu/attention_sparse.h"
 #include <math.h>
 #include <stdlib.h>
-#include "gpu/tensor_map.h"
+#include "gpu/attention_args.h"
 #include "kernel/attention_lists.h"
 #include "kernel/attention_sparse.h"
 
@@ -59,17 +59,6 @@ enum status attention_sparse_supports(const struct attention_problem *p, uint32_
 
 /* -- life -- */
 
-static int32_t side(const struct attention_problem *p, bool left)
-{
-	uint32_t of_window = left ? p->window_left : p->window_right;
-
-	if (p->mask == ATTENTION_CAUSAL)
-		return left ? ATTENTION_OPEN : 0;
-	if (p->mask == ATTENTION_FULL || of_window >= ATTENTION_OPEN)
-		return ATTENTION_OPEN;
-	return (int32_t)of_window;
-}
-
 static uint32_t section_of(const struct attention_problem *p, uint32_t q_blocks)
 {
 	uint64_t bytes = 4 * (uint64_t)p->kv_len * p->head_dim, heads = SECTION_BYTES / bytes;
@@ -119,8 +108,8 @@ static void describe(struct attention_sparse *s)
 		.heads = p->heads,
 		.q_len = p->q_len,
 		.kv_len = p->kv_len,
-		.left = side(p, true),
-		.right = side(p, false),
+		.left = attention_side(p, true),
+		.right = attention_side(p, false),
 		.section = section_of(p, q_blocks),
 	};
 	s->rows = how->batches * how->heads * q_blocks;
@@ -296,46 +285,23 @@ enum status attention_sparse_compare(struct attention_sparse *s, const struct at
 
 /* -- attention -- */
 
-static struct gpu_tensor tensor(const struct attention_problem *p, gpu_ptr data,
-				struct attention_strides step, uint32_t heads, uint32_t rows,
-				const uint32_t *starts)
-{
-	return (struct gpu_tensor){
-		.data = data,
-		.element_bytes = 2,
-		.columns = p->head_dim,
-		.rows = starts ? starts[p->batch] : rows,
-		.heads = heads,
-		.batches = starts ? 1 : p->batch,
-		.row_step = step.row,
-		.head_step = step.head,
-		.batch_step = starts ? starts[p->batch] * step.row : step.batch,
-	};
-}
-
 static enum status maps(struct attention_sparse *s, struct attention_sm90_args *a,
 			const struct attention_operands *o, struct error *err)
 {
 	const struct attention_problem *p = s->p;
-	const struct gpu_tensor q = tensor(p, o->q, attention_q_strides(p), p->heads, p->q_len, p->q_starts);
-	const struct gpu_tensor k =
-		tensor(p, o->k, attention_k_strides(p), p->kv_heads, p->kv_len, p->kv_starts);
-	const struct gpu_tensor v =
-		tensor(p, o->v, attention_v_strides(p), p->kv_heads, p->kv_len, p->kv_starts);
-	const struct gpu_tensor out =
-		tensor(p, o->o, attention_o_strides(p), p->heads, p->q_len, p->q_starts);
-	enum status st = gpu_tensor_map(s->device, &a->q_map, &q, ATTENTION_SM90_ROWS, err);
+	const uint64_t q_rows = p->q_starts ? p->q_starts[p->batch] : p->q_len;
+	const uint64_t kv_rows = p->kv_starts ? p->kv_starts[p->batch] : p->kv_len;
+	const unsigned keys = s->how.k_block;
+	enum status st =
+		attention_map(s->device, &a->q_map, p, ATTENTION_Q, o->q, q_rows, ATTENTION_SM90_ROWS, err);
 
 	if (!st)
-		st = gpu_tensor_map(s->device, &a->k_map, &k, s->how.k_block, err);
+		st = attention_map(s->device, &a->k_map, p, ATTENTION_K, o->k, kv_rows, keys, err);
 	if (!st)
-		st = gpu_tensor_map(s->device, &a->v_map, &v, s->how.k_block, err);
-	return st ? st : gpu_tensor_map(s->device, &a->o_map, &out, ATTENTION_SM90_ROWS / 4, err);
-}
-
-static struct attention_steps steps(struct attention_strides s)
-{
-	return (struct attention_steps){(int64_t)s.batch, (int64_t)s.head, (int64_t)s.row};
+		st = attention_map(s->device, &a->v_map, p, ATTENTION_V, o->v, kv_rows, keys, err);
+	return st ? st
+		  : attention_map(s->device, &a->o_map, p, ATTENTION_O, o->o, q_rows, ATTENTION_SM90_O_ROWS,
+				  err);
 }
 
 static enum status enqueue_portable(struct attention_sparse *s, const struct attention_operands *o,
@@ -353,10 +319,10 @@ static enum status enqueue_portable(struct attention_sparse *s, const struct att
 			  .lse = p->want_lse ? o->lse : 0,
 			  .q_starts = p->q_starts ? o->q_starts : 0,
 			  .kv_starts = p->q_starts ? o->kv_starts : 0,
-			  .q_step = steps(attention_q_strides(p)),
-			  .k_step = steps(attention_k_strides(p)),
-			  .v_step = steps(attention_v_strides(p)),
-			  .o_step = steps(attention_o_strides(p)),
+			  .q_step = attention_steps_of(attention_q_strides(p)),
+			  .k_step = attention_steps_of(attention_k_strides(p)),
+			  .v_step = attention_steps_of(attention_v_strides(p)),
+			  .o_step = attention_steps_of(attention_o_strides(p)),
 			  .batch = p->batch,
 			  .heads = p->heads,
 			  .kv_heads = p->kv_heads,
@@ -386,7 +352,7 @@ static enum status enqueue_own(struct attention_sparse *s, const struct attentio
 			  .lse = p->want_lse ? o->lse : 0,
 			  .q_starts = p->q_starts ? o->q_starts : 0,
 			  .kv_starts = p->q_starts ? o->kv_starts : 0,
-			  .o_step = steps(attention_o_strides(p)),
+			  .o_step = attention_steps_of(attention_o_strides(p)),
 			  .batch = p->batch,
 			  .heads = p->heads,
 			  .kv_heads = p->kv_heads,

@@ -76,6 +76,13 @@ int gpu_attribute(const struct gpu_device *d, int attribute)
 	return d->cu.device_attribute(&value, (CUdevice_attribute)attribute, d->id) ? -1 : value;
 }
 
+unsigned gpu_shared_most(const struct gpu_device *d)
+{
+	int bytes = gpu_attribute(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+
+	return bytes > 0 ? (unsigned)bytes : 0;
+}
+
 unsigned gpu_sm_count(const struct gpu_device *d)
 {
 	return d->sm_count;

@@ -26,6 +26,8 @@ void gpu_close(struct gpu_device **d);
 const char *gpu_name(const struct gpu_device *d);
 /* Driver attribute by its CUdevice_attribute number; -1 where the driver refuses. */
 int gpu_attribute(const struct gpu_device *d, int attribute);
+/* Bytes of shared memory that a block may ask for; 0 where the driver refuses to tell. */
+unsigned gpu_shared_most(const struct gpu_device *d);
 unsigned gpu_sm_count(const struct gpu_device *d);
 unsigned gpu_cc(const struct gpu_device *d);	   /* 90 for sm_90 */
 int gpu_ordinal(const struct gpu_device *d);	   /* CUDA's number of it in this process: a CUdevice */

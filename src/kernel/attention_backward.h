@@ -9,11 +9,11 @@
  * and dK, dV summed over the query heads of a key head. A row or key that nothing is kept of has a gradient
  * of 0.
  *
- *   backward_begin    D and lse in base 2 into padded rows; clears the dQ that is added up
- *   backward_keys     dK and dV, a block of keys at a time: nothing is added by two blocks, so bits are the
- * same on every run backward_queries  dQ, a block of queries at a time: likewise; scores are made a second
- * time backward_once     dK and dV as _keys, and this block's part of dQ added to a sum in FP32, in any order
- * (sm_90a alone) backward_end      that sum to dQ
+ * Kernels, in the order of their launches. backward_begin: D and lse in base 2 into padded rows; clears the
+ * dQ that is added up. backward_keys: dK and dV, a block of keys at a time; nothing is added by two blocks,
+ * so bits are the same on every run. backward_queries: dQ, a block of queries at a time, likewise; scores
+ * are made a second time. Or, of sm_90a alone, backward_once: dK and dV as backward_keys, and this block's
+ * part of dQ added to a sum in FP32, in any order; then backward_end: that sum to dQ.
  *
  * docs/design/attention_kernels.md, "Backward".
  */

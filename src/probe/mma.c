@@ -72,7 +72,7 @@ static enum status upload_expected(struct mma *x, struct error *err)
 
 enum status mma_init(struct mma *x, const struct bench *b, enum mma_type type, double flop, struct error *err)
 {
-	int optin = gpu_attribute(b->device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+	const unsigned most = gpu_shared_most(b->device);
 	unsigned cc = gpu_cc(b->device);
 	char entry[16];
 	enum status st = mma_supports(type, cc, err);
@@ -84,8 +84,8 @@ enum status mma_init(struct mma *x, const struct bench *b, enum mma_type type, d
 	x->steps = (uint32_t)(flop / x->layout.step_flop / MMA_STEPS_GROUP) * MMA_STEPS_GROUP;
 	x->blocks = gpu_sm_count(b->device);
 	x->shared_bytes = MMA_SHARED_BYTES;
-	if (!x->layout.sm90 && optin > 0 && (unsigned)optin < x->shared_bytes)
-		x->shared_bytes = (unsigned)optin; /* more than half of what such an SM has */
+	if (!x->layout.sm90 && most && most < x->shared_bytes)
+		x->shared_bytes = most; /* more than half of what such an SM has */
 	snprintf(entry, sizeof(entry), "mma_%s", names[type]);
 	st = gpu_kernel(x->device, &x->kernel, x->layout.sm90 ? "mma_sm90" : "mma", entry, err);
 	if (!st)

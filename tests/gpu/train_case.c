@@ -217,7 +217,7 @@ enum status train_made(struct kit *k, const struct kernel_case *c, bool timing, 
 		.flags = c->p1 >> 24,
 		.grid = {c->blocks, 1, 1},
 		.sms = gpu_sm_count(k->device),
-		.shared_most = (unsigned)gpu_attribute(k->device, 97),
+		.shared_most = gpu_shared_most(k->device),
 	};
 	for (size_t f = 0; f < COUNT(files); f++)
 		for (const struct train_maker *m = files[f]; m->entry; m++)

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include "model/gpu/internal.h"
 
-enum { SHARED_OPTIN = 97 }; /* CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
-
 static enum status load_kernels(struct gpu_state *g, struct error *err)
 {
 	static const struct {
@@ -24,7 +22,6 @@ static enum status load_kernels(struct gpu_state *g, struct error *err)
 static enum status open_all(struct gpu_state *g, struct error *err)
 {
 	enum status st = gpu_open(&g->device, g->options.pci, err);
-	int shared;
 
 	if (!st)
 		st = gpu_stream_create(g->device, &g->stream, err);
@@ -42,8 +39,7 @@ static enum status open_all(struct gpu_state *g, struct error *err)
 		st = attends_create(&g->attends, g, err);
 	if (st)
 		return st;
-	shared = gpu_attribute(g->device, SHARED_OPTIN);
-	g->shared_most = shared > 0 ? (unsigned)shared : 0;
+	g->shared_most = gpu_shared_most(g->device);
 	return STATUS_OK;
 }
 

@@ -7,7 +7,6 @@
 
 enum {
 	BLOCKS_MAX = 1024, /* SMs of any device: what is planned for */
-	SHARED_OPTIN = 97, /* CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
 	ALIGN_FLOATS = 64,
 };
 
@@ -179,14 +178,12 @@ static enum status open_device(struct decode *d, const struct back *back, bool *
 {
 	enum status st = STATUS_OK;
 	uint32_t front, depth;
-	int shared;
 
 	d->device = gpu_back_device(back);
 	d->stream = gpu_back_stream(back);
 	d->blocks = gpu_sm_count(d->device);
 	front = front_of(d, d->blocks);
-	shared = gpu_attribute(d->device, SHARED_OPTIN);
-	depth = decode_depth(front, shared > 0 ? (unsigned)shared : 0);
+	depth = decode_depth(front, gpu_shared_most(d->device));
 	*refused = !depth || d->blocks > BLOCKS_MAX;
 	if (*refused)
 		return STATUS_OK;
