@@ -15,8 +15,9 @@ enum { ALIGNED_BYTES = 16, CANDIDATES_MAX = 24, PAIR_ROWS = 2 * ATTENTION_SM90_R
 enum family { NAIVE, FLASH, SM90 };
 
 /* SM90: what a warpgroup walks. RANGES: any ranges of keys. PAIRS: two tiles in turns, over a head that stays
- * in the slots. FLOW: tile after tile without an end between, keys streaming by. */
-enum walk { RANGES, PAIRS, FLOW };
+ * in the slots. FLOW: tile after tile without an end between. LEAN: the same without a mask, keys streaming
+ * by. HEADS, HEADS_CAUSAL: a head just fills the slots. */
+enum walk { RANGES, PAIRS, FLOW, LEAN, HEADS, HEADS_CAUSAL };
 
 struct kernel_row {
 	const char *file, *entry;
@@ -35,16 +36,26 @@ struct kernel_row {
 	{"attention_sm90", "sm90_" entry, SM90, ATTENTION_##type, ATTENTION_##out, d, groups, rows, keys, slots, q_slots, walk}
 #define ANY(entry, family, type, d) {"attention", entry, family, ATTENTION_##type, ATTENTION_##type, d, 0, 0, 0, 0, 0, RANGES}
 static const struct kernel_row kernels[] = {
+	S9("fp16_d64_head", F16, F16, 64, 3, 64, 64, 8, 1, HEADS),
+	S9("bf16_d64_head", BF16, BF16, 64, 3, 64, 64, 8, 1, HEADS),
+	S9("e4m3_fp16_d64_head", E4M3, F16, 64, 3, 64, 64, 8, 1, HEADS),
+	S9("e4m3_bf16_d64_head", E4M3, BF16, 64, 3, 64, 64, 8, 1, HEADS),
+	S9("e4m3_fp16_d128_head", E4M3, F16, 128, 2, 64, 128, 4, 2, HEADS),
+	S9("e4m3_bf16_d128_head", E4M3, BF16, 128, 2, 64, 128, 4, 2, HEADS),
+	S9("fp16_d64_head_causal", F16, F16, 64, 3, 64, 64, 8, 1, HEADS_CAUSAL),
+	S9("bf16_d64_head_causal", BF16, BF16, 64, 3, 64, 64, 8, 1, HEADS_CAUSAL),
+	S9("e4m3_fp16_d64_head_causal", E4M3, F16, 64, 3, 64, 64, 8, 1, HEADS_CAUSAL),
+	S9("e4m3_bf16_d64_head_causal", E4M3, BF16, 64, 3, 64, 64, 8, 1, HEADS_CAUSAL),
 	S9("fp16_d64", F16, F16, 64, 3, 64, 64, 8, 1, RANGES),
 	S9("bf16_d64", BF16, BF16, 64, 3, 64, 64, 8, 1, RANGES),
+	S9("fp16_d64_lean", F16, F16, 64, 2, 64, 128, 5, 2, LEAN),
+	S9("bf16_d64_lean", BF16, BF16, 64, 2, 64, 128, 5, 2, LEAN),
 	S9("fp16_d64_pair", F16, F16, 64, 2, 128, 64, 10, 1, PAIRS),
 	S9("bf16_d64_pair", BF16, BF16, 64, 2, 128, 64, 10, 1, PAIRS),
-	S9("fp16_d64_flow", F16, F16, 64, 2, 64, 128, 5, 2, FLOW),
-	S9("bf16_d64_flow", BF16, BF16, 64, 2, 64, 128, 5, 2, FLOW),
 	S9("fp16_d128", F16, F16, 128, 2, 64, 128, 2, 2, RANGES),
 	S9("bf16_d128", BF16, BF16, 128, 2, 64, 128, 2, 2, RANGES),
-	S9("fp16_d128_flow", F16, F16, 128, 2, 64, 128, 2, 2, FLOW),
-	S9("bf16_d128_flow", BF16, BF16, 128, 2, 64, 128, 2, 2, FLOW),
+	S9("fp16_d128_lean", F16, F16, 128, 2, 64, 128, 2, 2, LEAN),
+	S9("bf16_d128_lean", BF16, BF16, 128, 2, 64, 128, 2, 2, LEAN),
 	S9("fp16_d256", F16, F16, 256, 2, 64, 64, 2, 1, RANGES),
 	S9("bf16_d256", BF16, BF16, 256, 2, 64, 64, 2, 1, RANGES),
 	S9("e4m3_fp16_d64", E4M3, F16, 64, 3, 64, 64, 16, 1, RANGES),
@@ -108,18 +119,43 @@ static unsigned tiles_of(const struct kernel_row *r, const struct attention_prob
 	return (p->q_len + r->rows - 1) / r->rows;
 }
 
+/* The slots hold just a head's keys and values, and every warpgroup has a tile of it. */
+static bool takes_heads(const struct kernel_row *r, const struct attention_problem *p)
+{
+	if (p->kv_len != r->keys * r->slots || tiles_of(r, p) < r->groups)
+		return false;
+	return r->walk == HEADS ? p->mask == ATTENTION_FULL
+				: p->mask == ATTENTION_CAUSAL && p->q_len == p->kv_len;
+}
+
 /* These know no ranges of keys: every block is whole, or a causal mask's corner of a square; and all
  * warpgroups have equally many tiles. */
 static bool takes_plain(const struct kernel_row *r, const struct attention_problem *p)
 {
 	const bool square = p->q_len == p->kv_len && p->kv_len % PAIR_ROWS == 0;
+	const bool causal = p->mask == ATTENTION_CAUSAL && square, fits = p->kv_len <= r->keys * r->slots;
 
-	if (p->q_starts || p->kv_len % r->keys || tiles_of(r, p) % r->groups)
+	if (p->kv_len % r->keys || tiles_of(r, p) % r->groups)
 		return false;
-	if (p->mask != ATTENTION_FULL && !(p->mask == ATTENTION_CAUSAL && square))
+	if (r->walk == LEAN)
+		return p->mask == ATTENTION_FULL && p->kv_len / r->keys % 2 == 0;
+	if (r->walk == PAIRS)
+		return (p->mask == ATTENTION_FULL || causal) && fits;
+	return p->mask == ATTENTION_FULL || (causal && fits);
+}
+
+static bool whole_heads(const struct kernel_row *r)
+{
+	return r->walk == HEADS || r->walk == HEADS_CAUSAL;
+}
+
+static bool takes_walk(const struct kernel_row *r, const struct attention_problem *p)
+{
+	if (r->walk == RANGES)
+		return true;
+	if (p->q_starts)
 		return false;
-	return r->walk == FLOW ? p->mask == ATTENTION_FULL || p->kv_len <= r->keys * r->slots
-			       : p->kv_len <= r->keys * r->slots;
+	return whole_heads(r) ? takes_heads(r, p) : takes_plain(r, p);
 }
 
 static bool takes(const struct kernel_row *r, const struct attention_problem *p, unsigned cc)
@@ -130,7 +166,7 @@ static bool takes(const struct kernel_row *r, const struct attention_problem *p,
 		return cc >= 80;
 	if (r->family == FLASH)
 		return cc >= 80 && p->head_dim == r->head_dim && all_aligned(p);
-	if (r->walk != RANGES && !takes_plain(r, p))
+	if (!takes_walk(r, p))
 		return false;
 	/* The rows of a packed sequence's end are written whole; the next larger head dim is the next row's.
 	 */
@@ -159,7 +195,7 @@ enum status attention_own_supports(const struct attention_problem *p, unsigned c
 
 static bool fits_resident(const struct kernel_row *r, const struct attention_problem *p)
 {
-	return r->family == SM90 && r->walk != PAIRS && p->kv_len <= r->keys * r->slots &&
+	return r->family == SM90 && r->walk != PAIRS && r->walk != LEAN && p->kv_len <= r->keys * r->slots &&
 	       tiles_of(r, p) > r->groups;
 }
 
@@ -174,23 +210,49 @@ static void add(struct attention_own *a, const struct kernel_row *r, bool reside
 	a->count++;
 }
 
+/* A unit is a whole head: there is no other way. */
+static bool always_resident(const struct kernel_row *r, const struct attention_problem *p)
+{
+	return r->walk == PAIRS || whole_heads(r) || (r->walk == FLOW && p->mask == ATTENTION_CAUSAL);
+}
+
+/* Where a walk was measured to be faster than the ranges' one (docs/design/attention.md). `many`: heads keep
+ * the SMs busy. */
+static bool goes_first(const struct kernel_row *r, const struct attention_problem *p, bool many)
+{
+	switch (r->walk) {
+	case HEADS:
+	case HEADS_CAUSAL:
+		return many;
+	case PAIRS:
+		return many && p->mask == ATTENTION_CAUSAL;
+	case LEAN: /* no device has run BF16's */
+		if (r->type != ATTENTION_F16)
+			return false;
+		return r->head_dim == 64 ? p->kv_len > 512 && p->kv_len <= 1024 : p->kv_len <= 512;
+	default:
+		return false;
+	}
+}
+
 /* A head that stays is one unit of work: worth it where heads keep the SMs busy. */
 static void list(struct attention_own *a)
 {
 	const struct attention_problem *p = &a->problem;
 	const bool many = (uint64_t)p->batch * p->heads * 4 >= (uint64_t)gpu_sm_count(a->device) * 3;
 
-	for (size_t i = 0; i < COUNT(kernels); i++) {
-		if (!takes(&kernels[i], p, gpu_cc(a->device)))
+	for (size_t i = 0; i < 2 * COUNT(kernels); i++) {
+		const struct kernel_row *r = &kernels[i % COUNT(kernels)];
+
+		if (!takes(r, p, gpu_cc(a->device)) || goes_first(r, p, many) != (i < COUNT(kernels)))
 			continue;
-		/* A unit of these with a mask is a whole head. */
-		if (kernels[i].walk == PAIRS || (kernels[i].walk == FLOW && p->mask == ATTENTION_CAUSAL)) {
-			add(a, &kernels[i], true);
-		} else if (fits_resident(&kernels[i], p)) {
-			add(a, &kernels[i], many);
-			add(a, &kernels[i], !many);
+		if (always_resident(r, p)) {
+			add(a, r, true);
+		} else if (fits_resident(r, p)) {
+			add(a, r, many);
+			add(a, r, !many);
 		} else {
-			add(a, &kernels[i], false);
+			add(a, r, false);
 		}
 	}
 }
@@ -347,7 +409,8 @@ static enum status launch_sm90(struct attention_own *a, const struct attention_o
 	return gpu_launch_1d(a->kernel, stream, units < blocks ? (unsigned)units : blocks,
 			     128 * (r->groups + 1),
 			     ATTENTION_SM90_ROOM(attention_type_bytes(p->type), r->head_dim, r->groups,
-						 r->rows, r->keys, r->slots, r->q_slots, r->head_dim <= 128),
+						 r->rows, r->keys, r->slots, r->q_slots, r->head_dim <= 128) -
+				     (whole_heads(r) ? ATTENTION_SM90_UNITS(r->groups) : 0),
 			     &args, err);
 }
 

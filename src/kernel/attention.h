@@ -87,12 +87,14 @@ static_assert(sizeof(struct attention_sm90_args) == 640, "layout shared with nvc
 
 enum { ATTENTION_SM90_ROWS = 64, ATTENTION_SM90_O_ROWS = 16 }; /* of a warpgroup's tile, of a warp's share */
 
+/* Of the shared memory below what tells units: entries of whole heads have none. */
+#define ATTENTION_SM90_UNITS(groups) ((groups)*4 * 128)
 /* Dynamic shared memory of an entry whose Q, K and V have elements of `bytes`: slots of keys and of values,
  * queries (`q_slots` a warpgroup) and, where it stands apart from them, O of `rows` a warpgroup, 64 bytes a
  * warp and copy of a unit, barriers, and what aligning to 1024 takes. */
 #define ATTENTION_SM90_ROOM(bytes, d, groups, rows, keys, slots, q_slots, o_apart)                           \
 	((bytes) * (d) * (2 * (slots) * (keys) + (rows) * (groups) * (q_slots)) +                            \
-	 2 * (d) * (rows) * (groups) * !!(o_apart) + (groups)*4 * 128 +                                      \
+	 2 * (d) * (rows) * (groups) * !!(o_apart) + ATTENTION_SM90_UNITS(groups) +                          \
 	 8 * (((bytes) == 1 ? 5 : 4) * (slots) + 2 * (groups) * (q_slots)) + 1024)
 #define ATTENTION_SM90_SHARED(d, groups, keys, slots, q_slots)                                               \
 	ATTENTION_SM90_ROOM(2, d, groups, ATTENTION_SM90_ROWS, keys, slots, q_slots, 1)

@@ -6,6 +6,18 @@
 #include "kernel/attention_shape.cuh"
 
 template <typename C>
+static __device__ __forceinline__ void prefetch_keys_values(const attention_sm90_args &a, const attention_unit &u, int block)
+{
+#pragma unroll
+	for (int c = 0; c < C::CHUNKS; c++) {
+		const int column = c * C::CHUNK / C::BYTES, row = u.kv_row + block * C::KEYS;
+
+		tensor_prefetch(&a.k_map, column, row, u.kv_head, u.batch);
+		tensor_prefetch(&a.v_map, column, row, u.kv_head, u.batch);
+	}
+}
+
+template <typename C>
 static __device__ void load_keys_values(const attention_sm90_args &a, const attention_room<C> &room)
 {
 	const unsigned came = C::FP8 ? C::RAW_V : C::FULL_V;
@@ -13,10 +25,14 @@ static __device__ void load_keys_values(const attention_sm90_args &a, const atte
 
 	for (int round = 0; round < unit_rounds(a); round++) {
 		const int number = unit_of_round(a, round);
-		attention_unit u;
+		attention_unit u, then;
+		bool ahead = false;
 
 		if (number < 0 || !unit_find<C>(a, number, u))
 			continue;
+		if (C::PREFETCH)
+			ahead = unit_of_round(a, round + 1) >= 0 && unit_find<C>(a, unit_of_round(a, round + 1), then);
+#pragma unroll 1
 		for (int j = u.from; j < u.to; j++, fill++) {
 			const unsigned slot = fill % C::SLOTS, parity = fill / C::SLOTS % 2 ^ 1;
 
@@ -32,6 +48,8 @@ static __device__ void load_keys_values(const attention_sm90_args &a, const atte
 			for (int c = 0; c < C::CHUNKS; c++)
 				tensor_load(room.v(slot) + c * C::KEYS * C::CHUNK, &a.v_map, room.barrier(came + slot),
 					    c * C::CHUNK / C::BYTES, u.kv_row + j * C::KEYS, u.kv_head, u.batch);
+			if (C::PREFETCH && ahead)
+				prefetch_keys_values<C>(a, then, j);
 		}
 	}
 }

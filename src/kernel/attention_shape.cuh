@@ -11,6 +11,8 @@ enum how {
 	HOW_STALE = 2,	     /* exponents by the first block's maximum as long as sums stay small */
 	HOW_O_IN_Q = 8,	     /* O leaves through its queries' slot: where there is no room for both */
 	HOW_PAIR = 4,	     /* tiles of 128 rows, a warpgroup's two halves in turns (attention_pair.cuh) */
+	HOW_PREFETCH = 16,   /* the next head's keys and values are called to the L2 one head early */
+	HOW_WHOLE = 32,	     /* heads are the units (attention_head.cuh): none are told in shared memory */
 };
 
 /* OUT: of O, 16 bits. FP8: values are turned in their slot (turn_values), so KEYS is D. */
@@ -28,6 +30,8 @@ struct attention_shape {
 		STALE = !!(HOW_ & HOW_STALE),
 		O_IN_Q = !!(HOW_ & HOW_O_IN_Q),
 		PAIR = !!(HOW_ & HOW_PAIR),
+		PREFETCH = !!(HOW_ & HOW_PREFETCH),
+		WHOLE = !!(HOW_ & HOW_WHOLE),
 		THREADS = 128 * (GROUPS_ + 1),
 		BYTES = sizeof(T_),
 		FP8 = BYTES == 1,
@@ -46,7 +50,7 @@ struct attention_shape {
 		O_BYTES = ROWS * D_ * 2,
 		Q_SLOTS = HOW_ & (HOW_Q_REGISTERS | HOW_O_IN_Q) ? 1 : 2,
 		UNIT_BYTES = 64,
-		UNITS = 2, /* a consuming warp */
+		UNITS = WHOLE ? 0 : 2, /* a consuming warp */
 		/* places in shared memory */
 		K_AT = 0,
 		V_AT = SLOTS_ * KV_BYTES,

@@ -6,11 +6,15 @@
  *   TYPE_dD       any range of keys (kernel/attention_sm90.cuh)
  *   TYPE_dD_pair  two tiles in turns (kernel/attention_pair.cuh)
  *   TYPE_dD_flow  tile after tile (kernel/attention_flow.cuh)
+ *   TYPE_dD_lean  the same with ends known to the compiler, streaming (kernel/attention_lean.cuh)
+ *   TYPE_dD_head, .._head_causal  a head just fills the slots (kernel/attention_head.cuh)
  *
  * FP8 is e4m3_OUT. Launch: one block an SM, 128 threads more than its warpgroups have. Reference:
  * tests/gpu/ref_attention.c.
  */
 #include "kernel/attention_flow.cuh"
+#include "kernel/attention_head.cuh"
+#include "kernel/attention_lean.cuh"
 #include "kernel/attention_pair.cuh"
 #include "kernel/attention_sm90.cuh"
 
@@ -18,7 +22,8 @@
 	static_assert(attention_shape<T, D, GROUPS, KEYS, SLOTS, HOW, OUT>::SHARED_BYTES ==                    \
 			      ATTENTION_SM90_ROOM(sizeof(T), D, GROUPS, (HOW) & HOW_PAIR ? 128 : 64, KEYS, SLOTS,     \
 						  (HOW) & (HOW_Q_REGISTERS | HOW_O_IN_Q) ? 1 : 2,              \
-						  !((HOW) & HOW_O_IN_Q)),                                      \
+						  !((HOW) & HOW_O_IN_Q)) -                                     \
+				      !!((HOW) & HOW_WHOLE) * ATTENTION_SM90_UNITS(GROUPS),                    \
 		      "the host asks for it");                                                                 \
 	extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)                                    \
 		sm90_##NAME(const __grid_constant__ attention_sm90_args a)                                     \
@@ -30,6 +35,9 @@
 #define PAIR(NAME, T, D, GROUPS, KEYS, SLOTS)                                                                  \
 	ENTRY(NAME, T, T, D, GROUPS, KEYS, SLOTS, HOW_Q_REGISTERS | HOW_STALE | HOW_PAIR, attention_pair)
 #define FLOW(NAME, T, OUT, D, KEYS, SLOTS) ENTRY(NAME, T, OUT, D, 2, KEYS, SLOTS, HOW_STALE, attention_flow)
+#define LEAN(NAME, T, D, SLOTS) ENTRY(NAME, T, T, D, 2, 128, SLOTS, HOW_STALE, attention_lean)
+#define HEAD(NAME, T, OUT, D, GROUPS, KEYS, HOW, CONSUMER)                                                     \
+	ENTRY(NAME, T, OUT, D, GROUPS, KEYS, 512 / (KEYS), HOW_STALE | HOW_WHOLE | (HOW), CONSUMER)
 #define FP8(NAME, OUT, D, GROUPS, SLOTS, HOW, CONSUMER)                                                        \
 	ENTRY(e4m3_##NAME, __nv_fp8_e4m3, OUT, D, GROUPS, D, SLOTS, HOW_Q_REGISTERS | HOW_STALE | HOW, CONSUMER)
 
@@ -41,10 +49,10 @@ RANGES(fp16_d256, __half, 256, 2, 64, 2, HOW_STALE | HOW_O_IN_Q)
 RANGES(bf16_d256, __nv_bfloat16, 256, 2, 64, 2, HOW_STALE | HOW_O_IN_Q)
 PAIR(fp16_d64_pair, __half, 64, 2, 64, 10)
 PAIR(bf16_d64_pair, __nv_bfloat16, 64, 2, 64, 10)
-FLOW(fp16_d64_flow, __half, __half, 64, 128, 5)
-FLOW(bf16_d64_flow, __nv_bfloat16, __nv_bfloat16, 64, 128, 5)
-FLOW(fp16_d128_flow, __half, __half, 128, 128, 2)
-FLOW(bf16_d128_flow, __nv_bfloat16, __nv_bfloat16, 128, 128, 2)
+LEAN(fp16_d64_lean, __half, 64, 5)
+LEAN(bf16_d64_lean, __nv_bfloat16, 64, 5)
+LEAN(fp16_d128_lean, __half, 128, 2)
+LEAN(bf16_d128_lean, __nv_bfloat16, 128, 2)
 FLOW(e4m3_fp16_d64_flow, __nv_fp8_e4m3, __half, 64, 128, 8)
 FLOW(e4m3_bf16_d64_flow, __nv_fp8_e4m3, __nv_bfloat16, 64, 128, 8)
 FLOW(e4m3_fp16_d128_flow, __nv_fp8_e4m3, __half, 128, 128, 5)
@@ -55,3 +63,13 @@ FP8(fp16_d128, __half, 128, 2, 5, 0, attention_consumer)
 FP8(bf16_d128, __nv_bfloat16, 128, 2, 5, 0, attention_consumer)
 FP8(fp16_d64_pair, __half, 64, 2, 16, HOW_PAIR, attention_pair)
 FP8(bf16_d64_pair, __nv_bfloat16, 64, 2, 16, HOW_PAIR, attention_pair)
+HEAD(fp16_d64_head, __half, __half, 64, 3, 64, HOW_Q_REGISTERS, attention_head)
+HEAD(bf16_d64_head, __nv_bfloat16, __nv_bfloat16, 64, 3, 64, HOW_Q_REGISTERS, attention_head)
+HEAD(e4m3_fp16_d64_head, __nv_fp8_e4m3, __half, 64, 3, 64, HOW_Q_REGISTERS | HOW_PREFETCH, attention_head)
+HEAD(e4m3_bf16_d64_head, __nv_fp8_e4m3, __nv_bfloat16, 64, 3, 64, HOW_Q_REGISTERS | HOW_PREFETCH, attention_head)
+HEAD(e4m3_fp16_d128_head, __nv_fp8_e4m3, __half, 128, 2, 128, HOW_PREFETCH, attention_head)
+HEAD(e4m3_bf16_d128_head, __nv_fp8_e4m3, __nv_bfloat16, 128, 2, 128, HOW_PREFETCH, attention_head)
+HEAD(fp16_d64_head_causal, __half, __half, 64, 3, 64, HOW_Q_REGISTERS, attention_head_causal)
+HEAD(bf16_d64_head_causal, __nv_bfloat16, __nv_bfloat16, 64, 3, 64, HOW_Q_REGISTERS, attention_head_causal)
+HEAD(e4m3_fp16_d64_head_causal, __nv_fp8_e4m3, __half, 64, 3, 64, HOW_Q_REGISTERS, attention_head_causal)
+HEAD(e4m3_bf16_d64_head_causal, __nv_fp8_e4m3, __nv_bfloat16, 64, 3, 64, HOW_Q_REGISTERS, attention_head_causal)

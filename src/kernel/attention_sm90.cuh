@@ -515,6 +515,12 @@ static __device__ __forceinline__ void attention_run(const attention_sm90_args &
 
 	if (threadIdx.x == 0)
 		barriers_begin(room);
+	if (threadIdx.x == 32) {
+		tensor_prefetch_map(&a.k_map);
+		tensor_prefetch_map(&a.q_map);
+		tensor_prefetch_map(&a.v_map);
+		tensor_prefetch_map(&a.o_map);
+	}
 	__syncthreads();
 	if (warp < 4) {
 		registers_shrink<C::LOAD_REGISTERS>();

@@ -71,6 +71,14 @@ static __device__ __forceinline__ void tensor_load(uint32_t to, const void *map,
 		     : "memory");
 }
 
+/* The same, no further than to the L2. */
+static __device__ __forceinline__ void tensor_prefetch(const void *map, int c0, int c1, int c2, int c3)
+{
+	asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(map), "r"(c0), "r"(c1),
+		     "r"(c2), "r"(c3)
+		     : "memory");
+}
+
 /* A group of what this thread stored since the last one; of nothing, too. */
 static __device__ __forceinline__ void tensor_store_commit()
 {

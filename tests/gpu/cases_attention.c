@@ -52,6 +52,9 @@ static const struct attention_problem problems[] = {
 	{SHAPE(1, 280, 140, 250, 384, 64)},
 	{SHAPE(1, 280, 140, 128, 128, 128), .mask = ATTENTION_CAUSAL},
 	{SHAPE(1, 1, 1, 100, 300, 256), .mask = ATTENTION_WINDOW, .window_left = 70, .window_right = 10},
+	{SHAPE(1, 270, 135, 200, 512, 64)},
+	{SHAPE(1, 140, 70, 512, 512, 64), .mask = ATTENTION_CAUSAL},
+	{SHAPE(1, 140, 70, 200, 512, 128)},
 };
 
 /* count: pairs of all heads and sequences before the mask, by 16 columns of the head. */
@@ -92,9 +95,12 @@ static const struct kernel_case cases[] = {
 	CASE("D 256", 16 * 4 * 130 * 200, 27, 0),
 	CASE("D 256, window", 16 * 100 * 300, 32, 0),
 	CASE("several heads an SM, three blocks", 4 * 280 * 250 * 384, 30, 0),
+	CASE("several heads an SM, the slots just filled", 4 * 270 * 200 * 512, 33, 0),
+	CASE("several heads an SM, the slots just filled, causal", 4 * 140 * 512 * 512, 34, 0),
 	CASE("D 128, several heads an SM, causal", 8 * 280 * 128 * 128, 31, 0),
 	CASE("D 128, several tiles an SM", 8 * 160 * 250 * 256, 28, 0),
 	CASE("D 128, four blocks", 8 * 3 * 100 * 512, 29, 0),
+	CASE("D 128, four blocks, several heads an SM", 8 * 140 * 200 * 512, 35, 0),
 	CASE("D 128, logits of hundreds, four blocks", 8 * 3 * 100 * 512, 29, 1),
 	CASE("D 256, logits of hundreds", 16 * 4 * 130 * 200, 27, 1),
 };

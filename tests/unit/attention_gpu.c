@@ -134,6 +134,7 @@ static void test_own(void **state)
 		"batch=2 heads=2 seq=128 search=top",
 		"batch=1 heads=2 seq=90 type=e4m3 mask=causal",
 		"batch=1 heads=2 seq=128 head_dim=128 type=e4m3 search=top",
+		"batch=1 heads=2 seq=200 kv_seq=512 type=bf16 search=top",
 		"batch=1 heads=2 seq=90 head_dim=256 type=bf16 search=top",
 	};
 	struct bed *b = *state;
@@ -191,6 +192,68 @@ static void test_own_fp8(void **state)
 	p.out_type = ATTENTION_F16;
 	p.head_dim = 256;
 	assert_int_equal(attention_own_supports(&p, 90, &err), STATUS_UNSUPPORTED);
+}
+
+/* Which kernel is expected to be the fastest. */
+static void test_choice(void **state)
+{
+	static const uint32_t starts[] = {0, 512, 1024};
+	static const struct {
+		enum attention_type type, out;
+		uint32_t q_len, kv_len, head_dim;
+		enum attention_mask mask;
+		const char *name;
+		bool packed;
+	} cases[] = {
+#define CASE(type, out, q, kv, d, mask, name) {ATTENTION_##type, ATTENTION_##out, q, kv, d, ATTENTION_##mask, name, false}
+		CASE(F16, F16, 512, 512, 64, FULL, "sm90_fp16_d64_head, resident"),
+		CASE(BF16, BF16, 130, 512, 40, FULL, "sm90_bf16_d64_head, resident"),
+		CASE(E4M3, BF16, 512, 512, 64, FULL, "sm90_e4m3_bf16_d64_head, resident"),
+		CASE(E4M3, F16, 512, 512, 128, FULL, "sm90_e4m3_fp16_d128_head, resident"),
+		CASE(F16, F16, 512, 512, 64, CAUSAL, "sm90_fp16_d64_head_causal, resident"),
+		/* a warpgroup without a tile; a block more or less; a corner elsewhere; another mask; too wide */
+		CASE(F16, F16, 128, 512, 64, FULL, "sm90_fp16_d64"),
+		CASE(F16, F16, 512, 448, 64, FULL, "sm90_fp16_d64, resident"),
+		CASE(F16, F16, 512, 576, 64, FULL, "sm90_fp16_d64"),
+		CASE(F16, F16, 256, 512, 64, CAUSAL, "sm90_fp16_d64, resident"),
+		CASE(F16, F16, 512, 512, 64, WINDOW, "sm90_fp16_d64, resident"),
+		CASE(F16, F16, 512, 512, 128, CAUSAL, "sm90_fp16_d128"),
+		/* streaming by, an even number of blocks of 128, and not too many */
+		CASE(F16, F16, 512, 512, 128, FULL, "sm90_fp16_d128_lean"),
+		CASE(BF16, BF16, 512, 512, 128, FULL, "sm90_bf16_d128"),
+		CASE(F16, F16, 512, 1024, 64, FULL, "sm90_fp16_d64_lean"),
+		CASE(F16, F16, 512, 896, 64, FULL, "sm90_fp16_d64"),
+		CASE(F16, F16, 512, 2048, 64, FULL, "sm90_fp16_d64"),
+		/* two tiles in turns where a mask is causal alone */
+		CASE(F16, F16, 256, 256, 64, CAUSAL, "sm90_fp16_d64_pair, resident"),
+		CASE(F16, F16, 256, 256, 64, FULL, "sm90_fp16_d64, resident"),
+		{ATTENTION_F16, ATTENTION_F16, 512, 512, 64, ATTENTION_FULL, "sm90_fp16_d64, resident", true},
+#undef CASE
+	};
+	struct bed *b = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct attention_problem p = {.type = cases[i].type,
+						    .out_type = cases[i].out,
+						    .batch = 2,
+						    .heads = 96,
+						    .kv_heads = 48,
+						    .q_len = cases[i].q_len,
+						    .kv_len = cases[i].kv_len,
+						    .head_dim = cases[i].head_dim,
+						    .mask = cases[i].mask,
+						    .window_left = 64,
+						    .window_right = 64,
+						    .q_starts = cases[i].packed ? starts : NULL,
+						    .kv_starts = cases[i].packed ? starts : NULL};
+		struct attention_own *a = NULL;
+
+		if (attention_own_create(&a, b->device, &p, &b->err) == STATUS_UNAVAILABLE)
+			skip();
+		assert_non_null(a);
+		assert_string_equal(attention_own_name(a, 0), cases[i].name);
+		attention_own_destroy(&a);
+	}
 }
 
 static void test_search(void **state)
@@ -280,6 +343,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_cudnn, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_own, set_up, tear_down),
 		cmocka_unit_test(test_own_fp8),
+		cmocka_unit_test_setup_teardown(test_choice, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_search, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_faults, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
