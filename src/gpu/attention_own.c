@@ -16,8 +16,8 @@ enum family { NAIVE, FLASH, SM90 };
 
 /* SM90: what a warpgroup walks. RANGES: any ranges of keys. PAIRS: two tiles in turns, over a head that stays
  * in the slots. FLOW: tile after tile without an end between. LEAN: the same without a mask, keys streaming
- * by. HEADS, HEADS_CAUSAL: a head just fills the slots. */
-enum walk { RANGES, PAIRS, FLOW, LEAN, HEADS, HEADS_CAUSAL };
+ * by. HEADS, HEADS_CAUSAL: a head just fills the slots; STREAM: half of one does. */
+enum walk { RANGES, PAIRS, FLOW, LEAN, STREAM, HEADS, HEADS_CAUSAL };
 
 struct kernel_row {
 	const char *file, *entry;
@@ -54,8 +54,8 @@ static const struct kernel_row kernels[] = {
 	S9("bf16_d64_pair", BF16, BF16, 64, 2, 128, 64, 10, 1, PAIRS),
 	S9("fp16_d128", F16, F16, 128, 2, 64, 128, 2, 2, RANGES),
 	S9("bf16_d128", BF16, BF16, 128, 2, 64, 128, 2, 2, RANGES),
-	S9("fp16_d128_lean", F16, F16, 128, 2, 64, 128, 2, 2, LEAN),
-	S9("bf16_d128_lean", BF16, BF16, 128, 2, 64, 128, 2, 2, LEAN),
+	S9("fp16_d128_stream", F16, F16, 128, 2, 64, 64, 4, 1, STREAM),
+	S9("bf16_d128_stream", BF16, BF16, 128, 2, 64, 64, 4, 1, STREAM),
 	S9("fp16_d256", F16, F16, 256, 2, 64, 64, 2, 1, RANGES),
 	S9("bf16_d256", BF16, BF16, 256, 2, 64, 64, 2, 1, RANGES),
 	S9("e4m3_fp16_d64", E4M3, F16, 64, 3, 64, 64, 16, 1, RANGES),
@@ -137,6 +137,8 @@ static bool takes_plain(const struct kernel_row *r, const struct attention_probl
 
 	if (p->kv_len % r->keys || tiles_of(r, p) % r->groups)
 		return false;
+	if (r->walk == STREAM)
+		return p->mask == ATTENTION_FULL && p->kv_len == 2 * r->keys * r->slots;
 	if (r->walk == LEAN)
 		return p->mask == ATTENTION_FULL && p->kv_len / r->keys % 2 == 0;
 	if (r->walk == PAIRS)
@@ -229,7 +231,9 @@ static bool goes_first(const struct kernel_row *r, const struct attention_proble
 	case LEAN: /* no device has run BF16's */
 		if (r->type != ATTENTION_F16)
 			return false;
-		return r->head_dim == 64 ? p->kv_len > 512 && p->kv_len <= 1024 : p->kv_len <= 512;
+		return p->kv_len > 512 && p->kv_len <= 1024;
+	case STREAM:
+		return r->type == ATTENTION_F16;
 	default:
 		return false;
 	}
@@ -406,12 +410,12 @@ static enum status launch_sm90(struct attention_own *a, const struct attention_o
 
 	if (st)
 		return st;
-	return gpu_launch_1d(a->kernel, stream, units < blocks ? (unsigned)units : blocks,
-			     128 * (r->groups + 1),
-			     ATTENTION_SM90_ROOM(attention_type_bytes(p->type), r->head_dim, r->groups,
-						 r->rows, r->keys, r->slots, r->q_slots, r->head_dim <= 128) -
-				     (whole_heads(r) ? ATTENTION_SM90_UNITS(r->groups) : 0),
-			     &args, err);
+	return gpu_launch_1d(
+		a->kernel, stream, units < blocks ? (unsigned)units : blocks, 128 * (r->groups + 1),
+		ATTENTION_SM90_ROOM(attention_type_bytes(p->type), r->head_dim, r->groups, r->rows, r->keys,
+				    r->slots, r->q_slots, r->head_dim <= 128) -
+			(whole_heads(r) || r->walk == STREAM ? ATTENTION_SM90_UNITS(r->groups) : 0),
+		&args, err);
 }
 
 enum status attention_own_enqueue(struct attention_own *a, const struct attention_operands *o,

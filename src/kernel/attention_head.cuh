@@ -3,7 +3,7 @@
  * Without a mask, or with a causal one of as many keys as queries, where the slots hold just a head's keys and values: block
  * j of every head stands in slot j. As in attention_flow.cuh the next tile's first scores are asked for before this one's last
  * values. Without a mask all places and the ends of tiles are known to the compiler, and only a warpgroup's first tile of a
- * head waits for anything.
+ * head waits for anything. HOW_STREAM: twice as many keys stream by, a tile for each warpgroup at a time; without a mask.
  */
 #ifndef KERNEL_ATTENTION_HEAD_CUH
 #define KERNEL_ATTENTION_HEAD_CUH
@@ -11,7 +11,7 @@
 
 template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 	static_assert(C::STALE && C::WHOLE && !C::PAIR && C::SLOTS % 2 == 0, "");
-	static_assert(!CAUSAL || C::KEYS == C::ROWS, "a tile's last block is cut, others are whole");
+	static_assert(!CAUSAL || (C::KEYS == C::ROWS && !C::STREAM), "a tile's last block is cut, others are whole");
 	typedef attention_plain<C> base;
 	using base::a;
 	using base::group;
@@ -19,7 +19,7 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 	using base::release;
 	using base::room;
 	using base::warp;
-	enum { BLOCKS = C::SLOTS };
+	enum { BLOCKS = C::SLOTS * (C::STREAM ? 2 : 1) };
 
 	/* A tile: of which head, and which of the warpgroup's. */
 	struct place {
@@ -34,10 +34,21 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 
 	__device__ __forceinline__ int head_tiles() const { return (a.q_len + C::ROWS - 1) / C::ROWS; }
 
+	/* Where keys stream by a unit is a tile for each warpgroup, of one head, in unit_find's order. */
+	__device__ __forceinline__ place find_unit(int round) const
+	{
+		const int number = unit_of_round(a, round), pair = number < 0 ? number : number / (int)a.head_units;
+		const int across = number - pair * (int)a.head_units;
+
+		return place{round, pair, 0, ((int)a.head_units - 1 - across) * C::GROUPS + (int)group, 0, true};
+	}
+
 	__device__ __forceinline__ place find(int round, int pass, int turn) const
 	{
 		place p;
 
+		if (C::STREAM)
+			return find_unit(round);
 		p.round = round;
 		p.pair = unit_of_round(a, round);
 		p.pass = pass;
@@ -55,8 +66,8 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 	/* A head's blocks come once: all of them are seen by the first tile, if there is no mask. */
 	__device__ __forceinline__ void come(unsigned full, int block, const place &p)
 	{
-		if (CAUSAL || p.pass == 0)
-			barrier_wait(room.barrier(full + block), p.round % 2);
+		if (CAUSAL || C::STREAM || p.pass == 0)
+			barrier_wait(room.barrier(full + block % C::SLOTS), C::STREAM ? block / C::SLOTS % 2 : p.round % 2);
 	}
 
 	__device__ __forceinline__ unsigned q_slot() const { return (tiles - 1) % C::Q_SLOTS; }
@@ -123,7 +134,7 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 		wgmma_wait<1>();
 		wgmma_hold(s);
 		if (of.last)
-			release(C::EMPTY_K + next);
+			release(C::EMPTY_K + next % C::SLOTS);
 		if (!C::Q_REGISTERS && end)
 			queries_done();
 		grown = softmax(s, fresh, end, p, factor);
@@ -131,7 +142,7 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 		wgmma_hold(o);
 		wgmma_hold(before);
 		if (here.last)
-			release(C::EMPTY_V + j);
+			release(C::EMPTY_V + j % C::SLOTS);
 		if (fresh)
 			base::template store<0>(o, x_before, here.pair, here.tile);
 		else if (grown)

@@ -12,6 +12,7 @@ enum how {
 	HOW_O_IN_Q = 8,	     /* O leaves through its queries' slot: where there is no room for both */
 	HOW_PAIR = 4,	     /* tiles of 128 rows, a warpgroup's two halves in turns (attention_pair.cuh) */
 	HOW_PREFETCH = 16,   /* the next head's keys and values are called to the L2 one head early */
+	HOW_STREAM = 64,     /* twice as many blocks of keys as slots: they stream by */
 	HOW_WHOLE = 32,	     /* heads are the units (attention_head.cuh): none are told in shared memory */
 };
 
@@ -32,6 +33,7 @@ struct attention_shape {
 		PAIR = !!(HOW_ & HOW_PAIR),
 		PREFETCH = !!(HOW_ & HOW_PREFETCH),
 		WHOLE = !!(HOW_ & HOW_WHOLE),
+		STREAM = !!(HOW_ & HOW_STREAM),
 		THREADS = 128 * (GROUPS_ + 1),
 		BYTES = sizeof(T_),
 		FP8 = BYTES == 1,

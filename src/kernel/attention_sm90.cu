@@ -7,7 +7,7 @@
  *   TYPE_dD_pair  two tiles in turns (kernel/attention_pair.cuh)
  *   TYPE_dD_flow  tile after tile (kernel/attention_flow.cuh)
  *   TYPE_dD_lean  the same with ends known to the compiler, streaming (kernel/attention_lean.cuh)
- *   TYPE_dD_head, .._head_causal  a head just fills the slots (kernel/attention_head.cuh)
+ *   TYPE_dD_head, .._head_causal, .._stream  a head just fills the slots, or half of it (kernel/attention_head.cuh)
  *
  * FP8 is e4m3_OUT. Launch: one block an SM, 128 threads more than its warpgroups have. Reference:
  * tests/gpu/ref_attention.c.
@@ -38,6 +38,8 @@
 #define LEAN(NAME, T, D, SLOTS) ENTRY(NAME, T, T, D, 2, 128, SLOTS, HOW_STALE, attention_lean)
 #define HEAD(NAME, T, OUT, D, GROUPS, KEYS, HOW, CONSUMER)                                                     \
 	ENTRY(NAME, T, OUT, D, GROUPS, KEYS, 512 / (KEYS), HOW_STALE | HOW_WHOLE | (HOW), CONSUMER)
+#define STREAM(NAME, T)                                                                                        \
+	ENTRY(NAME, T, T, 128, 2, 64, 4, HOW_STALE | HOW_WHOLE | HOW_STREAM | HOW_Q_REGISTERS, attention_head)
 #define FP8(NAME, OUT, D, GROUPS, SLOTS, HOW, CONSUMER)                                                        \
 	ENTRY(e4m3_##NAME, __nv_fp8_e4m3, OUT, D, GROUPS, D, SLOTS, HOW_Q_REGISTERS | HOW_STALE | HOW, CONSUMER)
 
@@ -51,8 +53,8 @@ PAIR(fp16_d64_pair, __half, 64, 2, 64, 10)
 PAIR(bf16_d64_pair, __nv_bfloat16, 64, 2, 64, 10)
 LEAN(fp16_d64_lean, __half, 64, 5)
 LEAN(bf16_d64_lean, __nv_bfloat16, 64, 5)
-LEAN(fp16_d128_lean, __half, 128, 2)
-LEAN(bf16_d128_lean, __nv_bfloat16, 128, 2)
+STREAM(fp16_d128_stream, __half)
+STREAM(bf16_d128_stream, __nv_bfloat16)
 FLOW(e4m3_fp16_d64_flow, __nv_fp8_e4m3, __half, 64, 128, 8)
 FLOW(e4m3_bf16_d64_flow, __nv_fp8_e4m3, __nv_bfloat16, 64, 128, 8)
 FLOW(e4m3_fp16_d128_flow, __nv_fp8_e4m3, __half, 128, 128, 5)

@@ -219,7 +219,7 @@ static void test_choice(void **state)
 		CASE(F16, F16, 512, 512, 64, WINDOW, "sm90_fp16_d64, resident"),
 		CASE(F16, F16, 512, 512, 128, CAUSAL, "sm90_fp16_d128"),
 		/* streaming by, an even number of blocks of 128, and not too many */
-		CASE(F16, F16, 512, 512, 128, FULL, "sm90_fp16_d128_lean"),
+		CASE(F16, F16, 512, 512, 128, FULL, "sm90_fp16_d128_stream"),
 		CASE(BF16, BF16, 512, 512, 128, FULL, "sm90_bf16_d128"),
 		CASE(F16, F16, 512, 1024, 64, FULL, "sm90_fp16_d64_lean"),
 		CASE(F16, F16, 512, 896, 64, FULL, "sm90_fp16_d64"),
