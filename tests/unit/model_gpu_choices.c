@@ -287,10 +287,10 @@ static void batches_are_filled_up_to_a_few_sizes(void **state)
 		int lengths[6];
 		int64_t rows, docs;
 	} cases[] = {
-		{4096, {100, 20, 0}, 128, 3},  /* 4096 / 32 */
-		{4096, {100, 29, 0}, 256, 4},  /* 127 more: two of at most 100 */
-		{4096, {128, 128, 0}, 256, 2}, /* alike */
-		{4096, {77, 0}, 128, 2},       /* one alone has any length */
+		{8192, {100, 20, 0}, 128, 3},  /* 8192 / 64 */
+		{8192, {100, 29, 0}, 256, 4},  /* 127 more: two of at most 100 */
+		{8192, {128, 128, 0}, 256, 2}, /* alike */
+		{8192, {77, 0}, 128, 2},       /* one alone has any length */
 		{1000, {10, 3, 0}, 64, 8},     /* at least 64; 51 more: six of at most 10 */
 		{100, {60, 30, 0}, 100, 3},    /* never beyond what was planned */
 		{0, {10, 3, 0}, 13, 2},	       /* nobody asked for it */
