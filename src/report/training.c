@@ -5,7 +5,7 @@
 #include "report/words.h"
 
 #define SOURCE "train" /* of telemetry: what the job said of itself */
-enum { ROWS = 16, EVALUATIONS = 48, TEXT_ROOM = 24 };
+enum { ROWS = 16, EVALUATIONS = 48, TEXT_MOST = 38 };
 
 const struct record_case *training_case(const struct view *v)
 {
@@ -48,18 +48,22 @@ static void add_value(struct grid *g, const struct record_phase *p, const char *
 	grid_cell(g, help);
 }
 
-/* By what it trained: told when it was ready. A BLAS tells its name with how it was built, which is more than
- * a table has room for; the journal has all of it. */
+/* By what it trained: told when it was ready. Whole words of a long text: a column is as wide as its longest
+ * cell. */
 static bool add_text(struct grid *g, const struct record_phase *ready, const char *name, const char *help)
 {
-	const char *text = ready ? record_text(ready, name) : NULL;
-	char begin[TEXT_ROOM + 4];
+	const char *said = ready ? record_text(ready, name) : NULL;
+	char text[TEXT_MOST + 1];
+	char *space;
 
-	if (!text)
+	if (!said)
 		return false;
-	snprintf(begin, sizeof(begin), "%.*s%s", TEXT_ROOM, text, strlen(text) > TEXT_ROOM ? "…" : "");
+	snprintf(text, sizeof(text), "%s", said);
+	space = strlen(said) > TEXT_MOST ? strrchr(text, ' ') : NULL;
+	if (space)
+		*space = '\0';
 	grid_cell(g, name);
-	grid_cell(g, begin);
+	grid_cell(g, text);
 	grid_cell(g, help);
 	return true;
 }
