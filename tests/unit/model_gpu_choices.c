@@ -209,9 +209,9 @@ static void more_documents_than_a_grid_has(void **state)
 	enum { DOCS = 65535 + 1025, DIM = 8 };
 	const struct attention at = {.heads = 1, .kv_heads = 1, .head_dim = DIM, .scale = 1};
 	const struct random_fill fill = {.seed = 3, .width = 1};
-	int32_t *start = malloc((DOCS + 1) * sizeof(*start));
-	uint16_t *in = malloc(DOCS * 3 * DIM * sizeof(*in)), *out = malloc(DOCS * 3 * DIM * sizeof(*out));
-	struct batch b = {.doc_start = start, .tokens = DOCS, .docs = DOCS, .doc_len_max = 1};
+	int32_t *start;
+	uint16_t *in, *out;
+	struct batch b = {.tokens = DOCS, .docs = DOCS, .doc_len_max = 1};
 	struct mat qkv = {.rows = DOCS, .cols = 3 * DIM, .dtype = DTYPE_BF16}, dqkv = qkv, starts, lse;
 	struct mat o = {.rows = DOCS, .cols = DIM, .dtype = DTYPE_BF16}, d_o = o;
 	struct error err = {0};
@@ -219,6 +219,9 @@ static void more_documents_than_a_grid_has(void **state)
 
 	(void)state;
 	skip_without_kernels();
+	b.doc_start = start = malloc((DOCS + 1) * sizeof(*start));
+	in = malloc(DOCS * 3 * DIM * sizeof(*in));
+	out = malloc(DOCS * 3 * DIM * sizeof(*out));
 	for (int i = 0; i <= DOCS; i++)
 		start[i] = i;
 	open_alone(&a, 64 << 20, false);

@@ -95,13 +95,15 @@ static void numbers_are_fetched_beside_the_stream(void **state)
 	const struct gpu_back_options options = {.attention = GPU_ATTENTION_OWN};
 	const struct random_fill fill = {.seed = 3, .width = 1};
 	struct mat m = {.rows = 1, .cols = (int64_t)COLS * ROWS_OF + 77, .dtype = DTYPE_F32};
-	float *by_stream = malloc((size_t)m.cols * sizeof(float)), *beside = calloc((size_t)m.cols, sizeof(float));
+	float *by_stream, *beside;
 	struct error err = {0};
 	struct arena arena;
 	struct back back;
 
 	(void)state;
 	skip_without_kernels();
+	by_stream = malloc((size_t)m.cols * sizeof(float));
+	beside = calloc((size_t)m.cols, sizeof(float));
 	setenv("FAKE_CUDA", "late=1", 1);
 	must(gpu_back_create(&back, &options, &arena, &err), &err);
 	must(gpu_back_take(&back, (uint64_t)m.cols * sizeof(float) + ARENA_ALIGN, &err), &err);
