@@ -112,19 +112,11 @@ takes() { # END OF THE PATH LIBRARY
 	CUDA_HOME=$tmp/toolkit profile 0 -- "$user" $2 && says "\"cupti\": \".*$1\"" run/summary.json
 }
 wheels() { takes 'wheels/cublas/lib/../../cuda_cupti/lib/libcupti.so.13' wheels/cublas/lib/libcublasLt.so.13; }
-plain() { # NAME COMMAND: a library of a sanitizer build asks for its run-time before all others, where the program loads it late
-	if objdump -T "$assay" 2> /dev/null | grep -q __asan_init; then
-		n=$((n + 1))
-		echo "ok $n - $1 # SKIP a sanitizer's libraries are not loaded late"
-	else
-		ok "$@"
-	fi
-}
-plain "a program with CUDA's wheels has the CUPTI of its wheels" wheels
+ok "a program with CUDA's wheels has the CUPTI of its wheels" wheels
 together() { takes 'cu13/lib/libcupti.so.13' cu13/lib/libcublasLt.so.13; }
-plain "one whose libraries lie in one folder, that of the folder" together
+ok "one whose libraries lie in one folder, that of the folder" together
 loaded() { takes path/libcupti.so.13 "path/libcupti.so.13 wheels/cublas/lib/libcublasLt.so.13"; }
-plain "one that has loaded one, that" loaded
+ok "one that has loaded one, that" loaded
 toolkit() { # also where the one beside its libraries cannot be used
 	takes "$tmp/toolkit/extras/CUPTI/lib64/libcupti.so.13" "" && : > cu13/lib/libcupti.so.13 &&
 		takes "$tmp/toolkit/extras/CUPTI/lib64/libcupti.so.13" cu13/lib/libcublasLt.so.13
