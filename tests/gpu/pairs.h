@@ -92,7 +92,15 @@ struct pairs_attention_arrays { /* device addresses; FP8's scales: 0 elsewhere *
 /* Owner: caller, pairs_attention_close, before pairs_close. */
 struct pairs_attention *pairs_attention_open(struct pairs *p, const struct pairs_attention_shape *s,
 					     char *text, size_t size);
-void pairs_attention_close(struct pairs_attention *a);
+/* Block-sparse, query blocks of 128 and key blocks of `k_block` rows: `map` has a byte a block, [batch][heads]
+ * [query block][key block], 0 where it is dropped, on the device for the life of this. The kernel's name into
+ * `text`; no candidates. Owner: caller, as above. */
+struct pairs_attention *pairs_attention_open_map(struct pairs *p, const struct pairs_attention_shape *s,
+						 uint64_t map, uint32_t k_block, char *text, size_t size);
+/* Makes the block lists by the map; before the first run, and again where that is to be timed. */
+int pairs_attention_lists(struct pairs_attention *a, void *stream, char *text, size_t size);
+void pairs_attention_close(struct pairs_attention *a); /* NULL: nothing */
+/* Of a dense one: 0 of a block-sparse one. */
 unsigned pairs_attention_count(const struct pairs_attention *a);
 /* The candidate's name into `text`. */
 int pairs_attention_select(struct pairs_attention *a, unsigned candidate, char *text, size_t size);

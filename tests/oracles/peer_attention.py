@@ -8,13 +8,15 @@ time over cuDNN's in the same round, with its distribution-free 95 % interval, b
 that each candidate is held to double precision on the first heads: its root mean square error over cuDNN's own.
 
 A shape is B,H,KVH,S,D,TYPE,MASK; FP8 (e4m3) has 16-bit output of ours and is timed beside cuDNN's FP16.
---peers adds fa2 (PyTorch's FlashAttention-2) and fa4 (flash-attn-4, its path for compute capability 9.0), where they are importable.
+--peers adds fa2 (PyTorch's FlashAttention-2) and fa4 (flash-attn-4, its path for compute capability 9.0), where they are importable;
+--fa4 DIR takes fa4's kernels as fa4_kernels.py compiled them.
 
-usage: peer_attention.py [--assay FILE] [--peers fa2 fa4] [--rounds N] [--turn-us US] [--seconds S] [--only ENTRY,..] [--out FILE] [SHAPE...]
+usage: peer_attention.py [--assay FILE] [--peers fa2 fa4] [--fa4 DIR] [--rounds N] [--turn-us US] [--seconds S] [--only ENTRY,..] [--out FILE] [SHAPE...]
 """
 import argparse
 import ctypes
 import json
+import os
 import sys
 import time
 
@@ -95,12 +97,29 @@ class Tensors:
             return torch.nn.functional.scaled_dot_product_attention(*self.theirs, is_causal=self.mask == "causal",
                                                                     enable_gqa=self.gqa)
 
-    def fa4(self):
-        from flash_attn.cute import flash_attn_func  # heads behind tokens, as it wants them
+    def turn(self):
+        """Heads behind tokens, as FlashAttention-4 wants them, and room for its O."""
         if self.turned is None:
             self.turned = [x.transpose(1, 2).contiguous() for x in self.theirs]
-        o = flash_attn_func(*self.turned, causal=self.mask == "causal")
+            self.turned.append(torch.empty_like(self.turned[0]))
+        return self.turned
+
+    def fa4(self):
+        from flash_attn.cute import flash_attn_func
+        o = flash_attn_func(*self.turn()[:3], causal=self.mask == "causal")
         return (o[0] if isinstance(o, tuple) else o).transpose(1, 2)
+
+    def fa4_kernel(self, directory):
+        """What its front calls, compiled before: without log-sum-exp, lengths, pages, windows and sinks, as in fa4()."""
+        import tvm_ffi
+        name = f"{self.type}_d{self.shape.head_dim}_{self.mask}.so"
+        function = tvm_ffi.load_module(os.path.join(directory, name))["func"]
+
+        def call():
+            with tvm_ffi.use_torch_stream():
+                function(*self.turn(), None, self.shape.head_dim ** -0.5, *[None] * 8, None, (None, None), None, None)
+            return self.turned[3].transpose(1, 2)
+        return call
 
     def reference(self):
         group = self.theirs[0].shape[1] // self.theirs[1].shape[1]
@@ -164,8 +183,8 @@ def compare(ours, text, options):
     launches = max(2, round(options.turn_us / 1e6 / seconds_of(t.peer, 5)))
     names, errors, graphs = ["cudnn"], [1.0], [graph_of(t.peer, launches)]
     for peer in options.peers:
-        call = getattr(t, peer)
         try:
+            call = t.fa4_kernel(options.fa4) if peer == "fa4" and options.fa4 else getattr(t, peer)
             errors.append(t.error(call(), reference) / theirs)
             graphs.append(graph_of(call, launches))
             names.append(peer)
@@ -208,6 +227,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--only")
     parser.add_argument("--peers", nargs="+", choices=["fa2", "fa4"], default=[])
+    parser.add_argument("--fa4")
     parser.add_argument("--out")
     parser.add_argument("shapes", nargs="*")
     options = parser.parse_args()

@@ -356,6 +356,57 @@ static void attend(struct bed *b)
 	free(lse);
 }
 
+/* The same Q; the map drops the first half's queries the second half's keys. */
+static void attend_by_map(struct bed *b)
+{
+	enum { S = 256, D = 64 };
+	const uint8_t map[4] = {1, 0, 1, 1};
+	const struct pairs_attention_shape shape = {"bf16", "bf16", "none", 1, 1, 1, S, S, D};
+	struct pairs_attention *a;
+	uint16_t *q = aligned(S * D * 2), *v = aligned(S * D * 2), *o = aligned(S * D * 2);
+	float *lse = aligned(S * sizeof(float));
+	const struct pairs_attention_arrays x = {.q = address(q),
+						 .k = address(q),
+						 .v = address(v),
+						 .o = address(o),
+						 .lse = address(lse)};
+
+	memset(q, 0, S * D * 2);
+	memset(o, 0xff, S * D * 2);
+	for (int i = 0; i < S * D; i++)
+		v[i] = i / D < S / 2 ? 0x3f80 : 0x4040; /* 1 and 3 */
+	a = pairs_attention_open_map(b->pairs, &shape, address(map), 128, b->text, SIZE);
+	assert_non_null(a);
+	assert_string_equal(b->text, "sparse_bf16_d64_k128");
+	assert_int_equal(pairs_attention_count(a), 0);
+	assert_int_equal(pairs_attention_lists(a, NULL, b->text, SIZE), 0);
+	assert_int_equal(pairs_attention_run(a, &x, NULL, b->text, SIZE), 0);
+	for (int i = 0; i < S * D; i++)
+		assert_int_equal(o[i], i / D < S / 2 ? 0x3f80 : 0x4000); /* 1 and 2 */
+	for (int i = 0; i < S; i++)
+		assert_float_equal(lse[i], i < S / 2 ? 4.8520303 : 5.5451775, 1e-6);
+	assert_int_equal(pairs_attention_select(a, 0, b->text, SIZE), 1);
+	assert_string_equal(b->text, "no candidate 0");
+	pairs_attention_close(a);
+	assert_null(pairs_attention_open_map(b->pairs, &shape, address(map), 32, b->text, SIZE));
+	assert_non_null(strstr(b->text, "key blocks of 64 and 128"));
+	a = pairs_attention_open(b->pairs, &shape, b->text, SIZE);
+	assert_non_null(a);
+	assert_int_equal(pairs_attention_lists(a, NULL, b->text, SIZE), 1);
+	assert_string_equal(b->text, "a dense attention has no block lists");
+	pairs_attention_close(a);
+	free(q);
+	free(v);
+	free(o);
+	free(lse);
+}
+
+static void test_pairs__an_attention_goes_by_a_map_of_blocks(void **state)
+{
+	SKIP_WITHOUT_KERNELS((struct bed *)*state);
+	attend_by_map(*state);
+}
+
 static void test_pairs__every_attention_of_ours_runs(void **state)
 {
 	if (!has_kernels(*state))
@@ -379,6 +430,7 @@ int main(void)
 		T(stamps_belong_to_slots),
 		T(a_product_is_planned_before_it_runs),
 		T(every_attention_of_ours_runs),
+		T(an_attention_goes_by_a_map_of_blocks),
 	};
 
 	return cmocka_run_group_tests_name("pairs", tests, NULL, NULL);
