@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fine-tuning on one GPU by transformers, PEFT and Liger's kernels: what `assay train` is timed beside. BF16 weights and adapters, LoRA on
 the seven linears, fused AdamW, clipping.
-usage: peer_train_gpu.py MODEL WORK.json              the whole of one work
+usage: peer_train_gpu.py MODEL WORK.json              the whole of one work, told after each part; -: a line on stdin instead of a file
        peer_train_gpu.py --turns MODEL WORK.json...   one model; each line on stdin is an order, whose answer is a line:
          {"work": NAME, "packing": .., "warm": N, "steps": N}  goes on with that work: N steps left out of the figures, and N that count
          {"release": true}                         memory that no tensor needs goes back to the device
@@ -16,8 +16,7 @@ MODEL: a folder of Hugging Face's; where it has a config.json alone, random weig
   Of a work that is done whole: steps, rows in the file's order, no row again; each step's loss is told. Beside it:
     init        an adapter's folder to begin with; schedule: {rate, warmup, steps} of a cosine
     held        kept rows to evaluate on at begin and end; answers: a file that gets a greedy answer to each of the first held_count of them,
-                tokens: of one at most; before: a file for answers of the model as it was, to before_count rows
-    also        {adapter, answers}: another adapter over the same model, which answers the same rows
+                tokens: of one at most
 Prints a JSON object a line: {"about"}, then {"turn"} or {"work"}; on stderr what it is about.
 Needs torch, transformers, peft and liger_kernel on a machine with a GPU; exits 77 where one is missing.
 """
@@ -45,7 +44,7 @@ except ImportError as missing:
 from peer_train import UNTRAINED, kept_rows
 
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
-ANSWERED = 1 << 18  # places of rows that are answered at once, each as long as the longest
+ANSWERED = 3 << 17  # places of rows that are answered at once, each as long as the longest
 EVALUATED = 8
 IMPORTED = time.monotonic()
 
@@ -193,6 +192,8 @@ def answer(model, work, path, answers, count):
                 tokens = tokens[:tokens.index(end)] if end in tokens else tokens
                 made += len(tokens)
                 out.write(json.dumps({"row": i + 1, "text": tokenizer.decode(tokens, skip_special_tokens=False)}) + "\n")
+            out.flush()
+            tell(f"{len(prompts)} rows answered")
     model.config.use_cache = False
     return {"rows": asked, "tokens": made, "seconds": time.monotonic() - begun}
 
@@ -305,23 +306,24 @@ def curve(model, work):
 
 
 def whole(path, work):
+    out = {"name": work["name"]}
+
+    def told(what):
+        print(json.dumps({"work": out}), flush=True)
+        tell(what)
+
     model = load(path, work)
     tell("model is there")
     recompute(model, work)
-    out = {"name": work["name"], "eval_loss_first": evaluate(model, work)}
-    tell("evaluated")
-    if work.get("before"):
-        out["before"] = answer(model, work, path, work["before"], work["before_count"])
-    model.train()
+    out["eval_loss_first"] = evaluate(model, work)
+    told("evaluated")
     out.update(curve(model, work))
-    tell("trained")
+    told("trained")
     out["eval_loss"] = evaluate(model, work)
+    told("evaluated again")
     if work.get("answers"):
         out["answers"] = answer(model, work, path, work["answers"], work["held_count"])
-    if work.get("also"):
-        peft.set_peft_model_state_dict(model, peft.utils.load_peft_weights(work["also"]["adapter"], device="cuda"))
-        out["also"] = answer(model, work, path, work["also"]["answers"], work["held_count"])
-    print(json.dumps({"work": out}), flush=True)
+        told("answered")
 
 
 def tell_about():
@@ -341,8 +343,11 @@ def main():
     torch.manual_seed(1)
     works = []
     for path in words[1:]:
-        with open(path) as f:
-            works.append(json.load(f))
+        if path == "-":
+            works.append(json.loads(sys.stdin.readline()))
+        else:
+            with open(path) as f:
+                works.append(json.load(f))
     if not turns:
         tell_about()
         return whole(words[0], works[0])

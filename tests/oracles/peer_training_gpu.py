@@ -232,6 +232,8 @@ class Work:
                 self.out["apart"] = True
                 made = self.of_peer(packing, warm, self.a.steps)
             self.out["packings"][packing] = made
+            if len(packings) > 1:
+                self.peer.order(release=True)  # what one packing's shapes have kept is not in the next one's way
             self.keep_it()
         rates = {k: v["tokens_per_s"] for k, v in self.out["packings"].items() if "tokens_per_s" in v}
         if not rates:
