@@ -168,32 +168,45 @@ def evaluate(model, work):
     return total / targets
 
 
+def said_to(model, prompts, end, most):
+    """Greedy answers to prompts, as one batch: ids up to the end of each."""
+    longest = max(len(p) for p in prompts)
+    ids = torch.tensor([[end] * (longest - len(p)) + p for p in prompts]).cuda()
+    mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in prompts]).cuda()
+    said = model.generate(input_ids=ids, attention_mask=mask, max_new_tokens=most, do_sample=False, eos_token_id=end, pad_token_id=end)
+    return [tokens[:tokens.index(end)] if end in tokens else tokens for tokens in said[:, longest:].tolist()]
+
+
 def answer(model, work, path, answers, count):
-    """Greedy answers to the held-out rows, a batch at a time: what stands before the first trained token is the prompt."""
+    """Greedy answers to the held-out rows, as many at a time as the card holds: what stands before the first trained token is the prompt."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(path)
     end = tokenizer.convert_tokens_to_ids("<|im_end|>")
     rows = list(kept_rows(work["held"], 1 << 30, False))[:count]
     rows.sort(key=lambda r: len(r[1][0]))
-    asked = len(rows)
+    asked, room = len(rows), ANSWERED
     model.eval()
     model.config.use_cache = True
     begun, made = time.monotonic(), 0
     with open(answers, "w") as out, torch.no_grad():
         while rows:
-            count = next((n for n, (_, (ids, _)) in enumerate(rows) if n and (n + 1) * len(ids) > ANSWERED), len(rows))
-            prompts = [(i, ids[:next(k for k, label in enumerate(labels) if label != UNTRAINED)]) for i, (ids, labels) in rows[:count]]
-            rows = rows[count:]
-            longest = max(len(p) for _, p in prompts)
-            ids = torch.tensor([[end] * (longest - len(p)) + p for _, p in prompts]).cuda()
-            mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for _, p in prompts]).cuda()
-            said = model.generate(input_ids=ids, attention_mask=mask, max_new_tokens=work["tokens"], do_sample=False,
-                                  eos_token_id=end, pad_token_id=end)[:, longest:].tolist()
-            for (i, _), tokens in zip(prompts, said):
-                tokens = tokens[:tokens.index(end)] if end in tokens else tokens
+            count = next((n for n, (_, (ids, _)) in enumerate(rows) if n and (n + 1) * len(ids) > room), len(rows))
+            prompts = [ids[:next(k for k, label in enumerate(labels) if label != UNTRAINED)] for _, (ids, labels) in rows[:count]]
+            try:
+                said = said_to(model, prompts, end, work["tokens"])
+            except torch.OutOfMemoryError:
+                if count == 1:
+                    raise
+                said, room = None, room // 2
+            if said is None:  # out of the handler, which held what was in the way
+                gc.collect()
+                torch.cuda.empty_cache()
+                continue
+            for (i, _), tokens in zip(rows, said):
                 made += len(tokens)
                 out.write(json.dumps({"row": i + 1, "text": tokenizer.decode(tokens, skip_special_tokens=False)}) + "\n")
             out.flush()
-            tell(f"{len(prompts)} rows answered")
+            tell(f"{count} rows answered")
+            rows = rows[count:]
     model.config.use_cache = False
     return {"rows": asked, "tokens": made, "seconds": time.monotonic() - begun}
 
