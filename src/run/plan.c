@@ -152,7 +152,7 @@ static enum status check_reads(const struct plan_builder *b, const struct plan_c
 		return STATUS_OK;
 	return error_set(b->err, STATUS_BAD_INPUT, "%s: target: probe %s reads %s, not %s; its target is %s",
 			 place, p->name, p->reads == TARGET_GPU ? "a GPU" : "the node", k->found->text,
-			 target_default(p));
+			 target_default(p, NULL, 0));
 }
 
 /* What keeps in step is GPUs: each does the same as the others. */
@@ -223,7 +223,7 @@ static enum status add_line(struct plan_builder *b, const struct suite_step *ste
 		return STATUS_OK; /* what is read does not change from round to round */
 
 	if (!st && !line->targets.count)
-		st = add_target(b, &k, target_default(k.probe));
+		st = add_target(b, &k, target_default(k.probe, line->engines.word, line->engines.count));
 	for (size_t i = 0; !st && i < line->targets.count; i++)
 		st = add_target(b, &k, line->targets.word[i]);
 	return st;

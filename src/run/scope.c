@@ -43,7 +43,8 @@ static bool on_cpu(const struct suite_case *line, const struct probe *p)
 	for (size_t i = 0; i < line->targets.count; i++)
 		if (strncmp(line->targets.word[i], "cpu", 3))
 			return false;
-	return line->targets.count || !strcmp(target_default(p), "cpu");
+	return line->targets.count ||
+	       !strcmp(target_default(p, line->engines.word, line->engines.count), "cpu");
 }
 
 /* False: everything is wanted. */

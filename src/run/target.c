@@ -435,14 +435,32 @@ bool gpu_busy(const struct gpu *g, char *reason, size_t size)
 	return *reason;
 }
 
-const char *target_default(const struct probe *p)
+static bool named(const struct engine *e, char *const *engines, size_t count)
 {
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(engines[i], e->name))
+			return true;
+	return false;
+}
+
+const char *target_default(const struct probe *p, char *const *engines, size_t count)
+{
+	const struct engine *first = NULL; /* that is named */
+	bool cpu = false, named_cpu = false;
+
 	if (p->kind == PROBE_READING)
 		return p->reads == TARGET_GPU ? "gpu" : "node";
-	for (const struct engine *const *e = p->engines; *e; e++)
-		if ((*e)->targets & TARGET_CPU)
-			return "cpu";
-	if (p->engines[0]->targets & TARGET_GPU)
+	for (const struct engine *const *e = p->engines; *e; e++) {
+		bool here = (*e)->targets & TARGET_CPU, wanted = named(*e, engines, count);
+
+		cpu = cpu || here;
+		named_cpu = named_cpu || (wanted && here);
+		first = first || !wanted ? first : *e;
+	}
+	if (first ? named_cpu : cpu)
+		return "cpu";
+	first = first ? first : p->engines[0];
+	if (first->targets & TARGET_GPU)
 		return "gpu";
-	return p->engines[0]->targets & TARGET_PAIR ? "pair" : "node";
+	return first->targets & TARGET_PAIR ? "pair" : "node";
 }

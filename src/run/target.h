@@ -35,9 +35,10 @@ enum status target_wish(const char *word, const struct machine *m, struct error 
  * "gpu0>gpu1", "node", "team")? */
 bool target_asked(const struct target *t, const char *text, const char *word);
 
-/* Where a case runs that names no target: a reading on what it reads, a probe with a CPU engine on the
- * CPU. Static. */
-const char *target_default(const struct probe *p);
+/* Where a case runs that names no target: a reading on what it reads, else on the CPU where one of its
+ * engines runs there. `engines`: those that the case names, of which the probe's count; none of them: all do.
+ * Static. */
+const char *target_default(const struct probe *p, char *const *engines, size_t count);
 
 /* Who else uses the GPU, as the facts say: METHODS, "Manners". "" and false where nobody does. */
 bool gpu_busy(const struct gpu *g, char *reason, size_t size);

@@ -2,6 +2,8 @@
 /* Block lists: patterns against a matrix of pairs, files good and bad, and what they keep. */
 #include "test.h"
 
+#include "core/random.h"
+#include "kernel/attention_block.h"
 #include "probe/attention/kept.h"
 #include "scratch.h"
 
@@ -62,7 +64,7 @@ static struct attention_blocks *built(const struct attention_problem *p, struct 
 	struct attention_blocks *l = NULL;
 	struct error err = {0};
 
-	assert_int_equal(attention_blocks_build(&l, p, &how, &err), STATUS_OK);
+	assert_int_equal(attention_blocks_build(&l, p, &how, NULL, &err), STATUS_OK);
 	assert_int_equal(attention_blocks_fit(l, p, "built", &err), STATUS_OK);
 	return l;
 }
@@ -115,6 +117,9 @@ static void test_patterns(void **state)
 	assert_true(attention_blocks_density(l) > 0.24 && attention_blocks_density(l) < 0.26);
 	assert_memory_equal(l->full_begin, again->full_begin, (6 * 64 + 1) * sizeof(uint32_t));
 	assert_memory_equal(l->full, again->full, l->full_begin[6 * 64] * sizeof(uint32_t));
+	for (uint64_t i = 0, kept = 0; i < 6 * 64 * 64; i++) /* each by its own number */
+		if (random_u32(7, ATTENTION_BLOCK_STREAM, i) < 0x1p30)
+			assert_int_equal(l->full[kept++], i % 64);
 	attention_blocks_free(l);
 	how.seed = 8;
 	l = built(&large, how);
@@ -128,6 +133,25 @@ static void test_patterns(void **state)
 	assert_true(attention_blocks_density(l) == 0.25);
 	assert_int_equal(attention_blocks_row(l, 1, 2, 5).full[1], 5); /* 1, 5, 9 .. */
 	attention_blocks_free(l);
+}
+
+/* Hours' worth of blocks are refused before any is asked, and a stop ends what is being made. */
+static void test_unbuilt(void **state)
+{
+	struct attention_problem p = {.batch = 16, .heads = 8, .kv_heads = 8, .q_len = 1 << 20, .kv_len = 1 << 20, .head_dim = 64};
+	struct attention_pattern_of how = {ATTENTION_RANDOM, 16, 16, 0.5, 1};
+	volatile sig_atomic_t stop = 1;
+	struct attention_blocks *l = NULL;
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(attention_blocks_build(&l, &p, &how, NULL, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "5.498e+11 blocks of 16 queries and 16 keys"));
+	how.q_block = how.k_block = 1024;
+	err = (struct error){0};
+	assert_int_equal(attention_blocks_build(&l, &p, &how, &stop, &err), STATUS_CANCELLED);
+	assert_int_equal(err.cause, CAUSE_INTERRUPTED);
+	assert_null(l);
 }
 
 /* -- files -- */
@@ -262,7 +286,7 @@ static void test_misfits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mask), cmocka_unit_test(test_patterns), scratch_test(test_file),
+		cmocka_unit_test(test_mask), cmocka_unit_test(test_patterns), cmocka_unit_test(test_unbuilt), scratch_test(test_file),
 		cmocka_unit_test(test_bad_files), cmocka_unit_test(test_misfits),
 	};
 

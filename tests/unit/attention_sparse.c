@@ -68,7 +68,7 @@ static void test_lists(void **state)
 	if (!kernel_fatbin_at(0))
 		skip(); /* built without nvcc */
 	s = create(b);
-	assert_int_equal(attention_blocks_build(&l, &b->problem, &how, &b->err), STATUS_OK);
+	assert_int_equal(attention_blocks_build(&l, &b->problem, &how, NULL, &b->err), STATUS_OK);
 	assert_true(l->full_begin[6] > 0 && l->partial_begin[6] > 0);
 	lists = (struct attention_sparse_lists){l->full_begin, l->full, l->partial_begin, l->partial};
 	assert_int_equal(attention_sparse_put(s, &lists, b->stream, &b->err), STATUS_OK);

@@ -55,6 +55,27 @@ static void test_plan_target__a_reading_goes_where_it_reads_and_nowhere_else(voi
 	plan_release(&plan);
 }
 
+/* Of the engines that a case names alone: without a GPU theirs is the reason, not that no CPU runs them. */
+static void test_plan_target__the_engines_named_say_where_a_case_runs(void **state)
+{
+	static const struct engine far = {.name = "far", .targets = TARGET_GPU},
+				   between = {.name = "between", .targets = TARGET_PAIR};
+	static const struct engine *const all[] = {&far, &fast, &between, NULL};
+	const struct probe mixed = {.name = "mixed", .kind = PROBE_TIMED, .engines = all};
+	char words[][8] = {"far", "fast", "between", "all", "wrong"};
+	char *names[] = {words[0], words[1], words[2], words[3], words[4]};
+
+	(void)state;
+	assert_string_equal(target_default(&mixed, NULL, 0), "cpu");
+	assert_string_equal(target_default(&mixed, names, 1), "gpu");
+	assert_string_equal(target_default(&mixed, names + 1, 1), "cpu");
+	assert_string_equal(target_default(&mixed, names + 2, 1), "pair");
+	assert_string_equal(target_default(&mixed, names, 2), "cpu"); /* one of both */
+	assert_string_equal(target_default(&mixed, names + 3, 1), "cpu");
+	assert_string_equal(target_default(&mixed, names + 4, 1), "cpu");
+	assert_string_equal(target_default(&wire, NULL, 0), "pair");
+}
+
 static void test_plan_target__each_granted_gpu_is_a_target(void **state)
 {
 	(void)state;
@@ -402,6 +423,7 @@ int main(void)
 #define test(name) cmocka_unit_test_setup(test_plan_target__##name, setup)
 		test(no_gpu_is_a_skip_and_a_gpu_without_driver_is_not),
 		test(a_reading_goes_where_it_reads_and_nowhere_else),
+		test(the_engines_named_say_where_a_case_runs),
 		test(each_granted_gpu_is_a_target),
 		test(a_busy_gpu_is_blocked_unless_beside),
 		test(signs_of_use_are_told_apart),

@@ -98,7 +98,7 @@ enum status attention_begin(struct attention *a, const struct bench *b, const st
 			    const struct attention_access *access, struct error *err)
 {
 	*a = (struct attention){.data = (enum attention_data)o->data, .seed = b->seed, .access = access};
-	return attention_case_make(&a->c, o, b->clock, err);
+	return attention_case_make(&a->c, o, b, err);
 }
 
 void attention_end(struct attention *a)
@@ -149,7 +149,7 @@ static void need(const struct machine *m, const struct target *t, const void *op
 	struct attention_case c;
 	double set;
 
-	if (attention_case_make(&c, opts, NULL, NULL))
+	if (attention_case_describe(&c, opts, NULL))
 		return;
 	set = attention_set_bytes(&c);
 	attention_case_release(&c);

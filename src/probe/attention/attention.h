@@ -49,9 +49,14 @@ struct attention_case {
 	bool backward;			 /* dQ, dK and dV of O, log-sum-exp and dO; dense, 16 bits */
 	double build_s;			 /* what making the lists took, where a clock was given */
 };
-/* `clock` may be NULL. Owner: caller, attention_case_release. BAD_INPUT: what does not fit. */
+/* Without lists of a pattern: what asks for no more than sizes is spared making them. Owner: caller,
+ * attention_case_release. BAD_INPUT: what does not fit. */
+enum status attention_case_describe(struct attention_case *c, const struct attention_opts *o,
+				    struct error *err);
+/* With them: timed by b's clock and ended by its stop, if `b` is not NULL. BAD_INPUT also: lists that keep no
+ * pair of query and key, since nothing could be told of an iteration without work. */
 enum status attention_case_make(struct attention_case *c, const struct attention_opts *o,
-				const struct clock *clock, struct error *err);
+				const struct bench *b, struct error *err);
 void attention_case_release(struct attention_case *c);
 double attention_case_flop(const struct attention_case *c);
 /* Bytes that must move once: Q, the keys and values that anybody attends to, O and the log-sum-exp. Backward

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probe/attention/blocks.h"
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include "core/random.h"
 #include "kernel/attention_block.h"
 
-enum { LIST_MOST = 1 << 28 }; /* numbers a list: a GiB */
+enum {
+	LIST_MOST = 1 << 28,   /* numbers a list: a GiB */
+	CHOICE_MOST = 1 << 28, /* blocks that a pattern is asked of: two seconds of a core */
+};
 
 static size_t rows_of(const struct attention_blocks *l)
 {
@@ -110,6 +114,8 @@ struct builder {
 	const struct attention_pattern_of *how;
 	struct attention_blocks *l;
 	uint32_t full, partial; /* numbers so far */
+	uint64_t drawn_at;	/* number of those four words; UINT64_MAX: none yet */
+	uint32_t drawn[4];
 };
 
 /* The key block of the last query's own place. */
@@ -121,7 +127,20 @@ static uint32_t own_block(const struct builder *m, uint32_t b, uint32_t q)
 	return place > 0 ? (uint32_t)(place / m->how->k_block) : 0;
 }
 
-static bool chosen(const struct builder *m, uint32_t b, uint32_t h, uint32_t q, uint32_t k)
+/* random_u32 of neighbours, whose four words are drawn once. */
+static uint32_t word_of(struct builder *m, uint64_t index)
+{
+	const uint32_t counter[4] = {(uint32_t)(index / 4), (uint32_t)(index / 4 >> 32),
+				     ATTENTION_BLOCK_STREAM},
+		       key[2] = {(uint32_t)m->how->seed, (uint32_t)(m->how->seed >> 32)};
+
+	if (m->drawn_at != index / 4)
+		philox4x32(m->drawn, counter, key);
+	m->drawn_at = index / 4;
+	return m->drawn[index % 4];
+}
+
+static bool chosen(struct builder *m, uint32_t b, uint32_t h, uint32_t q, uint32_t k)
 {
 	const struct attention_blocks *l = m->l;
 	uint32_t stride, own;
@@ -134,7 +153,7 @@ static bool chosen(const struct builder *m, uint32_t b, uint32_t h, uint32_t q, 
 		return (own > k ? own - k : k - own) % (stride ? stride : 1) == 0;
 	case ATTENTION_RANDOM:
 		index = (((uint64_t)b * l->heads + h) * l->q_blocks + q) * l->k_blocks + k;
-		return random_u32(m->how->seed, ATTENTION_BLOCK_STREAM, index) < m->how->density * 0x1p32;
+		return word_of(m, index) < m->how->density * 0x1p32;
 	default:
 		return true;
 	}
@@ -161,8 +180,27 @@ static bool build_row(struct builder *m, uint32_t b, uint32_t h, uint32_t q)
 	return room;
 }
 
+static enum status check_choices(const struct attention_blocks *sizes, struct error *err)
+{
+	double choices = (double)rows_of(sizes) * sizes->k_blocks;
+
+	if (choices <= CHOICE_MOST)
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT,
+			 "attention: %.4g blocks of %" PRIu32 " queries and %" PRIu32
+			 " keys to choose from, more than %d: larger blocks, fewer heads or shorter "
+			 "sequences",
+			 choices, sizes->q_block, sizes->k_block, CHOICE_MOST);
+}
+
+static bool stopped(const volatile sig_atomic_t *stop)
+{
+	return stop && *stop;
+}
+
 enum status attention_blocks_build(struct attention_blocks **out, const struct attention_problem *p,
-				   const struct attention_pattern_of *how, struct error *err)
+				   const struct attention_pattern_of *how, const volatile sig_atomic_t *stop,
+				   struct error *err)
 {
 	bool each = how->pattern == ATTENTION_RANDOM, room;
 	struct attention_blocks sizes = {
@@ -173,17 +211,23 @@ enum status attention_blocks_build(struct attention_blocks **out, const struct a
 		.q_block = how->q_block,
 		.k_block = how->k_block,
 	};
-	struct builder m = {.p = p, .how = how, .l = attention_blocks_create(&sizes)};
+	struct builder m = {.p = p, .how = how, .drawn_at = UINT64_MAX};
+	enum status st = check_choices(&sizes, err);
 
+	if (st)
+		return st;
+	m.l = attention_blocks_create(&sizes);
 	room = m.l;
 	for (uint32_t b = 0; room && b < sizes.batches; b++)
 		for (uint32_t h = 0; room && h < sizes.heads; h++)
-			for (uint32_t q = 0; room && q < sizes.q_blocks; q++)
+			for (uint32_t q = 0; room && !stopped(stop) && q < sizes.q_blocks; q++)
 				room = build_row(&m, b, h, q);
-	if (!room) {
+	if (!room || stopped(stop)) {
 		attention_blocks_free(m.l);
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "attention: no room for the block lists");
+		return room ? error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+					      "attention: stopped while making block lists")
+			    : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+					      "attention: no room for the block lists");
 	}
 	*out = m.l;
 	return STATUS_OK;

@@ -3,6 +3,7 @@
  * files"). What a row means stands in kernel/attention_block.h. */
 #ifndef PROBE_ATTENTION_BLOCKS_H
 #define PROBE_ATTENTION_BLOCKS_H
+#include <signal.h>
 #include <stdbool.h>
 #include "gpu/attention.h"
 
@@ -27,9 +28,11 @@ struct attention_pattern_of {
 	uint64_t seed;
 };
 
-/* Lists for this problem. Owner: caller, attention_blocks_free. */
+/* Lists for this problem. BAD_INPUT: more blocks than a host goes through in seconds. CANCELLED: *stop came
+ * not to be 0 (NULL: never). Owner: caller, attention_blocks_free. */
 enum status attention_blocks_build(struct attention_blocks **out, const struct attention_problem *p,
-				   const struct attention_pattern_of *how, struct error *err);
+				   const struct attention_pattern_of *how, const volatile sig_atomic_t *stop,
+				   struct error *err);
 /* A block file's bytes; `place` for messages. Every list is held to its limits, order and ends. */
 enum status attention_blocks_parse(struct attention_blocks **out, const char *place, const void *data,
 				   size_t size, struct error *err);

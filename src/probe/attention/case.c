@@ -200,24 +200,43 @@ double attention_set_bytes(const struct attention_case *c)
 
 /* -- the case -- */
 
-static enum status make_blocks(struct attention_case *c, const struct attention_opts *o, struct error *err)
+static enum status read_blocks(struct attention_case *c, const struct attention_opts *o, struct error *err)
+{
+	enum status st;
+
+	if (o->pattern != ATTENTION_LISTS_FILE)
+		return STATUS_OK;
+	st = attention_blocks_read(&c->blocks, o->file, err);
+	return st ? st : attention_blocks_fit(c->blocks, &c->problem, o->file, err);
+}
+
+static enum status build_blocks(struct attention_case *c, const struct attention_opts *o,
+				const struct bench *b, struct error *err)
 {
 	static const enum attention_pattern patterns[] = {
 		[ATTENTION_LISTS_MASK] = ATTENTION_BY_MASK,
 		[ATTENTION_LISTS_STRIDED] = ATTENTION_STRIDED,
 		[ATTENTION_LISTS_RANDOM] = ATTENTION_RANDOM,
 	};
-	enum status st;
+	const struct attention_pattern_of how = {patterns[o->pattern], o->block_q, o->block_k, o->density,
+						 o->seed};
 
-	if (o->pattern == ATTENTION_LISTS_NONE)
+	return attention_blocks_build(&c->blocks, &c->problem, &how, b ? b->stop : NULL, err);
+}
+
+static enum status check_kept(const struct attention_case *c, const struct attention_opts *o,
+			      struct error *err)
+{
+	if (!c->blocks || attention_kept_pairs(&c->problem, c->blocks) > 0)
 		return STATUS_OK;
-	if (o->pattern != ATTENTION_LISTS_FILE)
-		return attention_blocks_build(&c->blocks, &c->problem,
-					      &(struct attention_pattern_of){patterns[o->pattern], o->block_q,
-									     o->block_k, o->density, o->seed},
-					      err);
-	st = attention_blocks_read(&c->blocks, o->file, err);
-	return st ? st : attention_blocks_fit(c->blocks, &c->problem, o->file, err);
+	if (o->pattern == ATTENTION_LISTS_FILE)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: keeps no pair of query and key: there is nothing to attend to",
+				 o->file);
+	return error_set(err, STATUS_BAD_INPUT,
+			 "attention: density=%g of %" PRIu32 " x %" PRIu32
+			 " blocks keeps no pair of query and key: there is nothing to attend to",
+			 o->density, c->blocks->q_blocks, c->blocks->k_blocks);
 }
 
 /* Options that belong to another's value. */
@@ -275,18 +294,34 @@ static enum status make_problem(struct attention_case *c, const struct attention
 	return st;
 }
 
-enum status attention_case_make(struct attention_case *c, const struct attention_opts *o,
-				const struct clock *clock, struct error *err)
+enum status attention_case_describe(struct attention_case *c, const struct attention_opts *o,
+				    struct error *err)
 {
 	enum status st;
-	uint64_t t0;
 
 	*c = (struct attention_case){.backward = o->pass == ATTENTION_BACKWARD};
 	st = make_problem(c, o, err);
-	t0 = clock ? clock_now_ns(clock) : 0;
 	if (!st)
-		st = make_blocks(c, o, err);
+		st = read_blocks(c, o, err);
+	if (st)
+		attention_case_release(c);
+	return st;
+}
+
+enum status attention_case_make(struct attention_case *c, const struct attention_opts *o,
+				const struct bench *b, struct error *err)
+{
+	const struct clock *clock = b ? b->clock : NULL;
+	uint64_t t0 = clock ? clock_now_ns(clock) : 0;
+	enum status st = attention_case_describe(c, o, err);
+
+	if (st)
+		return st;
+	if (o->pattern != ATTENTION_LISTS_NONE && !c->blocks)
+		st = build_blocks(c, o, b, err);
 	c->build_s = clock ? (double)(clock_now_ns(clock) - t0) * 1e-9 : 0;
+	if (!st)
+		st = check_kept(c, o, err);
 	if (st)
 		attention_case_release(c);
 	return st;

@@ -44,7 +44,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 {
 	const struct attention_opts *o = opts;
 	struct attention_case c;
-	enum status st = attention_case_make(&c, o, NULL, err);
+	enum status st = attention_case_describe(&c, o, err);
 	double need = st ? 0 : attention_set_bytes(&c), room = (double)cpu_memory_bytes(m, t);
 
 	if (st)

@@ -27,7 +27,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 		st = error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				     "attention: the dense kernels take no block lists");
 	if (!st)
-		st = attention_case_make(&c, o, NULL, err);
+		st = attention_case_describe(&c, o, err);
 	if (st)
 		return st;
 	if (cc > 0)

@@ -39,10 +39,11 @@ static enum status supports(const struct machine *m, const struct target *t, con
 		return refuse(err, "the block-sparse engine has one kernel for a case: nothing to search");
 	if (cc > 0 && cc < 80)
 		return refuse(err, "our block-sparse kernels need sm_80 or newer");
-	st = attention_case_make(&c, o, NULL, err);
+	st = attention_case_describe(&c, o, err);
 	if (st)
 		return st;
-	st = attention_sparse_supports(&c.problem, c.blocks->q_block, c.blocks->k_block, err);
+	st = attention_sparse_supports(&c.problem, c.blocks ? c.blocks->q_block : o->block_q,
+				       c.blocks ? c.blocks->k_block : o->block_k, err);
 	attention_case_release(&c);
 	return st;
 }
