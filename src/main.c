@@ -43,6 +43,7 @@ static void install_signals(void)
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGHUP, &stop, NULL);
 	sigaction(SIGPIPE, &ignore, NULL); /* a closed pipe is a failed write, not a death */
+	sigaction(SIGXFSZ, &ignore, NULL); /* so is a file over the limit on their sizes (ulimit -f) */
 }
 
 /* A small soft limit is raised: the libraries that our children load want far more than we do. Where the hard

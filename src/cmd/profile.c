@@ -101,7 +101,7 @@ struct profiling {
 	struct profile_tracks tracks;
 	struct text note;
 	uint64_t start_ns, end_ns;
-	char ending[64];
+	char ending[200];
 };
 
 static enum status find_library(char out[MODULE_FOLDER_TEXT + 32], struct error *err)
@@ -254,6 +254,26 @@ static enum status start(struct profiling *p, const char *library, struct error 
 	return st;
 }
 
+/* Their records so far are in this profile; what they do from here on is in their rings alone. */
+static void name_left_behind(struct profiling *p)
+{
+	char mark[PATH_MAX + 64];
+	struct text left = {0};
+	size_t n = strlen(p->ending), count;
+
+	snprintf(mark, sizeof(mark), INJECT_DIR "=%s", p->rings);
+	count = program_left_behind(&left, mark);
+	if (count)
+		snprintf(p->ending + n, sizeof(p->ending) - n, " (%s: still running)", text_str(&left));
+	if (count)
+		log_warn(p->c->log, LOG_TOPIC_RUN,
+			 "%s: still running: what it does from here on is not in this profile; assay report "
+			 "%s "
+			 "--write adds it",
+			 text_str(&left), p->dir);
+	text_release(&left);
+}
+
 static void follow(struct profiling *p)
 {
 	while (!program_wait(&p->program, job_channel(p->job), WAIT_MS)) {
@@ -263,6 +283,7 @@ static void follow(struct profiling *p)
 	p->end_ns = clock_now_ns(clock_monotonic());
 	process_wait_text(p->program.wait_status, p->ending, sizeof(p->ending));
 	program_release(&p->program);
+	name_left_behind(p);
 	profile_tracks_stop(&p->tracks, p->job);
 	job_quiet(p->job);
 }
@@ -314,8 +335,7 @@ static void tell(const struct profiling *p, const struct page *page)
 	struct text brief = {0}, missing = {0};
 
 	page_brief(&brief, page);
-	page_missing(&missing, &p->timeline);
-	text_add(&missing, page->note);
+	page_missing(&missing, &p->timeline, page->note);
 	tell_lines(p, &brief, false);
 	tell_lines(p, &missing, true);
 	log_info(p->c->log, LOG_TOPIC_RUN, "profile: %s/PROFILE.md", p->dir);

@@ -31,7 +31,6 @@ static void settle_in(void)
 	sigaction(SIGTERM, &term, NULL);
 	sigaction(SIGINT, &ignore, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
-	sigaction(SIGXFSZ, &ignore, NULL); /* a limit on file sizes is a full disk, not a death */
 	setrlimit(RLIMIT_CORE, &no_core);
 	fcntl(CHANNEL, F_SETFD, FD_CLOEXEC);
 }

@@ -46,21 +46,23 @@ static void missing_of(struct text *out, const struct timeline_process *p)
 			  p->pid);
 }
 
-void page_missing(struct text *out, const struct timeline *t)
+void page_missing(struct text *out, const struct timeline *t, const char *note)
 {
-	if (!t->processes)
+	if (!t->processes && *note)
+		text_add(out, "no process left records that can be read: there is nothing to show\n");
+	else if (!t->processes)
 		text_add(out, "no process of it began to use CUDA or NVTX: there is nothing to show (a "
 			      "program that is "
 			      "linked statically, or cleans its environment, does not load the library)\n");
 	for (size_t i = 0; i < t->processes; i++)
 		missing_of(out, &t->process[i]);
+	text_add(out, note);
 }
 
 /* What is missing of the timeline and of its files. */
 static void all_missing(struct text *out, const struct page *p)
 {
-	page_missing(out, p->f->t);
-	text_add(out, p->note);
+	page_missing(out, p->f->t, p->note);
 }
 
 typedef void line_visit(struct text *out, const char *line);

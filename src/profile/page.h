@@ -16,8 +16,9 @@ struct page {
 void page_markdown(struct text *out, const struct page *p);
 /* One file that asks for nothing from elsewhere; foreign text is escaped. */
 void page_html(struct text *out, const struct page *p);
-/* One line a thing that is missing from the timeline, with what to do; nothing where it is whole. */
-void page_missing(struct text *out, const struct timeline *t);
+/* One line a thing that is missing from the timeline, with what to do, then those of `note`; nothing where it
+ * is whole. */
+void page_missing(struct text *out, const struct timeline *t, const char *note);
 /* The few lines that a terminal shows. */
 void page_brief(struct text *out, const struct page *p);
 #endif

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/program.h"
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+#include "core/file.h"
+#include "core/text.h"
 
 static const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-enum { STEP_MS = 20 };
+enum { STEP_MS = 20, LEFT_TOLD = 3, ENVIRONMENT_MAX = 1 << 22, LEFT_LOOKS = 5 };
 
 /* Where we are in the foreground of a terminal, the command is: Ctrl-C and Ctrl-Z reach it, and it may read.
  */
@@ -139,4 +143,71 @@ void program_release(struct program *t)
 int program_code(const struct program *t)
 {
 	return WIFSIGNALED(t->wait_status) ? 128 + WTERMSIG(t->wait_status) : WEXITSTATUS(t->wait_status);
+}
+
+/* The text of a file of this process in /proc; NULL: it is gone, or not ours to look at. */
+static char *file_of(const char *pid, const char *name, size_t *size)
+{
+	char path[300], *text = NULL;
+	struct error none = {0};
+
+	snprintf(path, sizeof(path), "/proc/%.240s/%s", pid, name);
+	if (file_read(&text, size, path, ENVIRONMENT_MAX, &none))
+		return NULL;
+	return text;
+}
+
+static bool has_mark(const char *pid, const char *mark)
+{
+	size_t size = 0, n = strlen(mark);
+	char *text = file_of(pid, "environ", &size);
+	bool found = false;
+
+	for (size_t at = 0; text && at < size && !found; at += strlen(text + at) + 1)
+		found = !strncmp(text + at, mark, n) && !text[at + n];
+	free(text);
+	return found;
+}
+
+static int is_process(const struct dirent *entry)
+{
+	return entry->d_name[0] >= '1' && entry->d_name[0] <= '9';
+}
+
+static size_t look_for_left(struct text *out, const char *mark)
+{
+	struct dirent **entry = NULL;
+	int count = scandir("/proc", &entry, is_process, versionsort);
+	size_t left = 0, size;
+
+	for (int i = 0; i < count; i++) {
+		const char *pid = entry[i]->d_name;
+		char *name;
+
+		if (has_mark(pid, mark) && left++ < LEFT_TOLD) {
+			name = file_of(pid, "comm", &size);
+			text_addf(out, "%spid %s, %.*s", left > 1 ? "; " : "", pid,
+				  name ? (int)strcspn(name, "\n") : 1, name ? name : "?");
+			free(name);
+		}
+		free(entry[i]);
+	}
+	if (left > LEFT_TOLD)
+		text_addf(out, "; %zu more", left - LEFT_TOLD);
+	free(entry);
+	return left;
+}
+
+size_t program_left_behind(struct text *out, const char *mark)
+{
+	const struct timespec step = {.tv_nsec = STEP_MS * 1000000};
+	size_t left = look_for_left(out, mark);
+
+	/* Helpers that end with their parent do so a little later. */
+	for (unsigned i = 1; left && i < LEFT_LOOKS; i++) {
+		nanosleep(&step, NULL);
+		text_release(out);
+		left = look_for_left(out, mark);
+	}
+	return left;
 }

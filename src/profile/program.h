@@ -23,6 +23,10 @@ enum status program_start(struct program *t, const char *const *command, const c
 /* Waits up to wait_ms for its end, a signal for it, or input on `also` (-1: none). True: it has ended. */
 bool program_wait(struct program *t, int also, int wait_ms);
 void program_release(struct program *t); /* the terminal and our mask as they were */
+/* Processes that still run and whose environment, as they began with it, holds `mark` ("NAME=value"): what
+ * the program left behind. Adds "pid 12, python3; pid 13, sh", the first few of them; their number. */
+struct text;
+size_t program_left_behind(struct text *out, const char *mark);
 /* What a shell would say: its code, or 128 and the signal's number. */
 int program_code(const struct program *t);
 #endif

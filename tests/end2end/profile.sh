@@ -211,6 +211,22 @@ ok "a program that closes all descriptors is none the worse" profile 0 -- "$p" i
 ok "and is recorded" has kernel 30020
 shell() { profile 5 -- sh -c "'$p' init steps 2; '$p' init steps 3; exit 5" && has kernel 20; }
 ok "children of a shell are recorded" shell
+left_behind() { # by a program that ends before it
+	profile 0 --flush 20ms -- sh -c "'$p' init steps 2 sleep 20000 & while [ ! -e run/rings/\$!.ring ]; do sleep 0.05; done; sleep 0.3"
+	code=$?
+	pid=$(basename run/rings/*.ring .ring)
+	kill "$pid"
+	[ $code = 0 ] && has kernel 8 && says "pid $pid, profiled: still running: .*assay report run --write" err &&
+		says "ended with exit code 0 (pid $pid, profiled: still running) after" run/PROFILE.md
+}
+ok "a child that outlives its program is named" left_behind
+alone() { ! says "still running" err; }
+shell && ok "one that ended is not" alone
+rubbish() {
+	profile 0 -- sh -c 'echo rubbish > run/rings/9.ring' && says '9.ring is no ring file' err && says 'no process left records that can be read' err &&
+		! says 'began to use CUDA' err && ! says 'began to use CUDA' run/PROFILE.md
+}
+ok "a ring of rubbish is told as that" rubbish
 ranks() {
 	profile 0 -- sh -c "RANK=0 WORLD_SIZE=2 '$p' init steps 2 & RANK=1 WORLD_SIZE=2 '$p' init steps 3; wait" && has kernel 20 &&
 		grep -q '"distributedInfo":{"backend":"nccl","rank":1,"world_size":2}' run/ranks/rank-1-pid-*.json &&
@@ -230,6 +246,12 @@ ok "a million kernels in a small ring: the last are kept, the rest counted" mill
 sed -n 's/^- pid.*: an activity record/# an activity record/p' run/PROFILE.md
 limited() { (ulimit -f 6144 && profile 0 -- "$p" init kernels 100000) && [ "$(field stop)" = '"file_limit"' ] && says "ulimit -f" err; }
 ok "a limit on the size of files kills nobody" limited
+small_files() {
+	rm -rf run
+	(ulimit -f 1 && "$assay" profile --out run --no-telemetry -- "$p" init steps 2 > out 2> err)
+	[ $? = 2 ] && says 'run/.*: File too large' err
+}
+ok "and not us: which file is too large is said" small_files
 # on_disk SIZE WORDS: with the run directory on a small disk; its files are in listing
 on_disk() {
 	mount -t tmpfs -o "size=$1" tmpfs small || return 1
