@@ -111,7 +111,20 @@ example() {
 	fi
 }
 
+# Holistic Trace Analysis, which reads our traces in the test of profiles.
+analysis() {
+	[ "${ASSAY_TEST_HTA:-no}" != no ] || return 0
+	if tools/get-wheels hta build/hta > build/hta.log 2>&1; then
+		export ASSAY_TEST_HTA_PATH="$PWD/build/hta"
+	else
+		tail -n 3 build/hta.log
+		left_out "Holistic Trace Analysis on our traces, which was asked for" "its wheels could not be fetched"
+		unfetched=yes
+	fi
+}
+
 example
+analysis
 tsan=no fuzz=no
 if [ "${1:-}" = --fast ]; then
 	run build "ordinary build"
@@ -144,6 +157,6 @@ else
 fi
 # shellcheck disable=SC2086
 echo "$passed passed, $failed failed, $skipped skipped${only_alone:+; of the passed $(set -- $only_alone && echo $#) only alone, after failing beside others:$only_alone}"
-[ "$unfetched" = no ] || echo "NOT RUN though asked for (ASSAY_TEST_EXAMPLE): the training example with its real model; build/example.log says why"
+[ "$unfetched" = no ] || echo "NOT RUN though asked for: what PyPI was to give (ASSAY_TEST_EXAMPLE, ASSAY_TEST_HTA); build/example.log and build/hta.log say why"
 [ "$skipped" = 0 ] || echo "what was skipped lacks a GPU, nvcc or an optional library here; each says why in build*/meson-logs/testlog.txt"
 [ "$failed" = 0 ] && [ "$unfetched" = no ]

@@ -294,6 +294,7 @@ json() { rm -rf run; "$assay" profile --out run --no-telemetry --json -- "$p" in
 ok "--json tells the summary" json
 
 python=${ASSAY_TEST_PYTHON:-python3}
+[ -z "${ASSAY_TEST_HTA_PATH:-}" ] || export PYTHONPATH="$ASSAY_TEST_HTA_PATH"
 if "$python" -c 'import hta' 2> /dev/null; then
 	agrees() { "$python" -B "$here/../oracles/profile_hta.py" run; }
 	analysed() { profile 0 -- "$p" init steps 200 nccl nccl nccl && agrees; }
