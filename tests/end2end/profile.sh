@@ -158,6 +158,15 @@ for refusal in cuptiRangeProfilerEnable=35:NVreg_RestrictProfilingToAdminUsers=0
 	}
 	ok "counters that are refused (${refusal%%:*}) are said, and there is a timeline" refused_counters
 done
+slowly() { # WORDS of the program
+	FAKE_CUPTI=slow=400,sm_active_share=0.5 profile 0 --counters . -- "$p" init "$@" && ! says 'fake CUPTI' err
+}
+prepared() { slowly steps 10 && says 'counters of 20 kernels' err && says '^"softmax_kernel",10,0.5,' run/counters.csv; }
+ok "a launch waits for counters that a thread still prepares" prepared
+ok "so does a context's end" slowly sleep 100 leave
+ok "and the program's" slowly sleep 100 exit 0
+early_child() { slowly fork steps 2; }
+ok "a child of fork does not wait for its parent's thread" early_child
 at_once() { profile 0 --counters . --counters-skip 150 --counters-count 300 -- "$p" init threads 8 && says 'counters of 300 kernels' err; }
 ok "threads that launch at once take turns" at_once
 at_once_refused() { FAKE_CUPTI=cuptiRangeProfilerStart=26 profile 0 --counters . --counters-skip 150 -- "$p" init threads 8 && says 'no counters' err; }

@@ -49,4 +49,6 @@ int fake_use(struct session *s, const uint8_t *image, size_t image_size, uint8_t
 int fake_availability(uint8_t *image, size_t *size);
 /* A kernel ran for so long. */
 void fake_count_kernel(double ns);
+/* The process or its context goes: not while a call is under way. */
+void fake_ends_under_us(void);
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUPTI's callbacks around a launch: one subscriber, told of cuLaunchKernel. */
+/* CUPTI's callbacks around a launch and of a context: one subscriber, told of cuLaunchKernel. */
 #include "cupti_counter.h"
 #include "cupti_launch.h"
 
-enum { DRIVER = 1 };
+enum { DRIVER = 1, RESOURCE = 3, CREATED = 1, DESTROY_STARTING = 2 };
 static void *subscriber_arg;
 static launch_told_visit *subscriber;
-static bool followed;
+static bool followed, contexts;
 
 int cuptiSubscribe(void **out, launch_told_visit *visit, void *arg)
 {
@@ -22,6 +22,10 @@ int cuptiSubscribe(void **out, launch_told_visit *visit, void *arg)
 
 int cuptiEnableCallback(uint32_t enable, void *of, int domain, uint32_t cbid)
 {
+	if (of == &subscriber && domain == RESOURCE && (cbid == CREATED || cbid == DESTROY_STARTING)) {
+		contexts = enable;
+		return CUPTI_SUCCESS;
+	}
 	if (of != &subscriber || domain != DRIVER || cbid != FAKE_CUPTI_DRIVER_LAUNCH)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	followed = enable;
@@ -50,4 +54,14 @@ void fake_cupti_launch(const char *kernel, uint32_t correlation, double ns)
 	told.site = 1;
 	if (followed)
 		subscriber(subscriber_arg, DRIVER, FAKE_CUPTI_DRIVER_LAUNCH, &told);
+}
+
+void fake_cupti_context(bool made)
+{
+	const struct launch_resource resource = {.context = (void *)1};
+
+	if (contexts)
+		subscriber(subscriber_arg, RESOURCE, made ? CREATED : DESTROY_STARTING, &resource);
+	if (!made)
+		fake_ends_under_us();
 }

@@ -11,4 +11,6 @@ int cuptiEnableCallback(uint32_t enable, void *of, int domain, uint32_t cbid);
 int cuptiGetDeviceId(void *context, uint32_t *device);
 /* The kernel ran for so long; whoever follows launches is told before and behind it. */
 void fake_cupti_launch(const char *kernel, uint32_t correlation, double ns);
+/* The program's one context was made, or is about to go. */
+void fake_cupti_context(bool made);
 #endif

@@ -10,6 +10,8 @@
  *   level=VALUE      the support level of the device (3), and of virtual GPUs
  *   real=1           the device's time is that of the clock, not what the fake driver counts
  *   lost=1           ranges are dropped, samples overflow (cupti_sampling.c)
+ *   slow=MS          a range profiler takes so long to start the first time; a process or a context that ends
+ *                    meanwhile is told on stderr, and ends with 98
  *   first=NS         a range before which its pass had no work lasts so much longer
  */
 #include <dlfcn.h>
@@ -17,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "counter/metrics.h"
 #include "cupti_counter.h"
 
@@ -242,7 +245,8 @@ int cuptiProfilerHostConfigAddMetrics(struct cupti_host_add *p)
 		if (row < 0)
 			return CUPTI_ERROR_INVALID_PARAMETER;
 		if (names("uncountable", p->metrics[i]))
-			return CUPTI_ERROR_UNKNOWN; /* as CUPTI 13 says of links that a device does not have */
+			return CUPTI_ERROR_UNKNOWN; /* as CUPTI 13 says of links that a device does not have
+						     */
 		h->second_pass |= rows[row].second;
 	}
 	h->count += p->count;
@@ -371,11 +375,42 @@ int cuptiRangeProfilerSetConfig(struct cupti_range_config *p)
 	return fake_use(p->profiler, p->image, p->image_size, p->data);
 }
 
+static pid_t inside; /* a call that takes its time: of this process; 0: none */
+
+static void take_time(void)
+{
+	static bool warm;
+	long ms = (long)number("slow", 0);
+	const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+	if (!ms || warm)
+		return;
+	__atomic_store_n(&inside, getpid(), __ATOMIC_SEQ_CST);
+	nanosleep(&time, NULL);
+	__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
+	warm = true;
+}
+
+/* As the driver would fall over, but each time. */
+void fake_ends_under_us(void)
+{
+	if (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) != getpid())
+		return;
+	fprintf(stderr, "fake CUPTI: it goes while counters are prepared\n");
+	_exit(98);
+}
+
+static void __attribute__((destructor)) unload(void)
+{
+	fake_ends_under_us();
+}
+
 int cuptiRangeProfilerStart(struct cupti_range_start *p)
 {
 	struct session *s = p->profiler;
 
 	STAGED(cuptiRangeProfilerStart);
+	take_time();
 	if (!s->data || s->started)
 		return CUPTI_ERROR_INVALID_OPERATION;
 	s->started = true;

@@ -3,7 +3,7 @@
  * A program that behaves to the injected library as one of CUDA does: what its "driver" does is planted into
  * the fake CUPTI. Words, in order:
  *
- * - init: as cuInit, loads CUDA_INJECTION64_PATH
+ * - init: as cuInit, loads CUDA_INJECTION64_PATH, and makes the context; leave: ends the context
  * - steps N: a range, two kernels with their launches, a copy, a set, a graph of two nodes, a call that
  * nobody waits for, a synchronisation
  * - kernels N: kernels alone
@@ -89,6 +89,7 @@ static void init(void)
 	setenv("FAKE_CUDA_BEGINS", "1", 1);
 	begin();
 	unsetenv("FAKE_CUDA_BEGINS");
+	fake_cupti_context(true);
 	plant_device();
 }
 
@@ -399,6 +400,8 @@ static int plain_word(const char *word, char **argv, int at)
 		init();
 	else if (!strcmp(word, "nccl"))
 		nccl();
+	else if (!strcmp(word, "leave"))
+		fake_cupti_context(false);
 	else if (!strcmp(word, "fork"))
 		fork_here();
 	else if (!strcmp(word, "close"))

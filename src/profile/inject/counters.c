@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <regex.h>
 #include <sched.h>
+#include <time.h>
 #include "counter/metrics.h"
 #include "profile/inject/compat.h"
 #include "profile/inject/launch.h"
@@ -11,7 +12,8 @@
 COMPAT(dlopen);
 COMPAT(dlsym);
 
-enum { CHOSEN_MAX = 32, SESSIONS_MAX = 64 };
+enum { CHOSEN_MAX = 32, SESSIONS_MAX = 64, WAIT_MS = 5000 };
+enum { UNPREPARED, PREPARING, PREPARED };
 
 #define X(name, ...) ROW_##name,
 enum row { COUNTER_METRICS(X) ROWS };
@@ -21,7 +23,7 @@ _Static_assert((int)ROWS <= (int)RING_COUNTERS, "a record holds them all");
 /* The counters of one context. */
 struct session {
 	void *context, *host, *profiler;
-	uint8_t *image, *data, *availability;
+	uint8_t *image, *data;
 	size_t image_size, data_size, count;
 	uint32_t device;
 	char name[CHOSEN_MAX][80];
@@ -43,7 +45,10 @@ static struct {
 	struct session session[SESSIONS_MAX];
 	struct session *open; /* counts the launch that holds the lock */
 	void (*refused)(void);
+	counters_thread *start_thread;
 	size_t sessions;
+	uint32_t preparing;
+	void *prepared; /* the context */
 } counting;
 
 /* Refusals in words that say what to do. */
@@ -128,16 +133,12 @@ static void choose_all(struct session *s)
 static bool open_host(struct session *s, char why[COUNTERS_TEXT])
 {
 	struct cupti_chip chip = CUPTI_PARAMS(chip, .device = s->device);
-	struct cupti_availability a = CUPTI_PARAMS(availability, .context = s->context);
 	struct cupti_host_open open = CUPTI_PARAMS(host_open, .type = CUPTI_PROFILER_TYPE_RANGE_PROFILER);
 
-	if (!ASK(why, chip, &chip) || !ASK(why, availability, &a))
+	if (!ASK(why, chip, &chip))
 		return false;
-	s->availability = a.image = room(a.image_size);
-	if (!a.image || !ASK(why, availability, &a))
-		return false;
+	/* Without an image of what is available, which takes 0.12 s: every chip has these metrics. */
 	open.chip = chip.chip;
-	open.availability = s->availability;
 	if (!ASK(why, host_open, &open))
 		return false;
 	s->host = open.host;
@@ -234,6 +235,66 @@ static bool start(struct session *s)
 		return true;
 	give_up(why);
 	return false;
+}
+
+static void take_lock(void)
+{
+	while (__atomic_exchange_n(&counting.lock, 1, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+/* What CUPTI does but once takes 0.2 s: while the program loads its libraries and fills its memory. A launch
+ * waits until it is done. */
+static void *prepare(void *context)
+{
+	struct cupti_range_stop stop = CUPTI_PARAMS(range_stop, .profiler = NULL);
+	struct session *s;
+
+	take_lock();
+	s = counting.left && !counting.sessions ? session_of(context) : NULL;
+	if (s && start(s)) {
+		stop.profiler = s->profiler;
+		counting.cu.range_stop(&stop); /* of no kernel: what it says does not matter */
+	}
+	__atomic_store_n(&counting.lock, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&counting.preparing, PREPARED, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+void counters_wait(void)
+{
+	const struct timespec step = {.tv_nsec = 1000000};
+
+	for (unsigned i = 0; i < WAIT_MS; i++) {
+		if (__atomic_load_n(&counting.preparing, __ATOMIC_ACQUIRE) != PREPARING)
+			return;
+		nanosleep(&step, NULL);
+	}
+}
+
+void counters_forget(void)
+{
+	counting.preparing = PREPARED;
+	counting.lock = 0;
+	counting.left = 0;
+}
+
+/* The first context is prepared; others at their first launch that counts. */
+static void on_context(void *context, bool made)
+{
+	uint32_t before = UNPREPARED;
+
+	if (!made) {
+		if (context == counting.prepared)
+			counters_wait();
+		return;
+	}
+	if (!__atomic_compare_exchange_n(&counting.preparing, &before, PREPARING, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE))
+		return;
+	counting.prepared = context;
+	if (!counting.start_thread(prepare, context))
+		__atomic_store_n(&counting.preparing, PREPARED, __ATOMIC_RELEASE);
 }
 
 static void keep(const struct session *s, const double *value, const struct launch *l)
@@ -346,13 +407,14 @@ bool counters_begin(void *cupti, struct writer *w, const struct counters_wish *w
 	counting.flop = wish->flop;
 	counting.l2 = wish->l2;
 	counting.refused = wish->refused;
+	counting.start_thread = wish->start_thread;
 	if (!bind(cupti, why))
 		return false;
 	if (regcomp(&counting.pattern, wish->pattern, REG_EXTENDED | REG_NOSUB)) {
 		snprintf(why, COUNTERS_TEXT, "no counters: %.80s is no regular expression", wish->pattern);
 		return false;
 	}
-	if (launch_open(&counting.launches, cupti, on_launch))
+	if (launch_open(&counting.launches, cupti, on_launch, on_context))
 		return true;
 	snprintf(why, COUNTERS_TEXT,
 		 "no counters: CUPTI does not let launches be followed; another profiler may");

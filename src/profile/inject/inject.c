@@ -172,6 +172,7 @@ static void at_exit(void)
 	__atomic_store_n(&state.stopping, 1, __ATOMIC_SEQ_CST);
 	for (unsigned i = 0; i < EXIT_WAIT_MS && __atomic_load_n(&state.ticking, __ATOMIC_SEQ_CST); i++)
 		sleep_ns(1000000);
+	counters_wait();
 	if (state.collecting) {
 		state.cupti.flush_all(CUPTI_FLUSH_FORCED);
 		activity_clock(&state.activity);
@@ -183,6 +184,7 @@ static void at_exit(void)
 static void in_child(void)
 {
 	writer_forget(&state.writer);
+	counters_forget();
 	memset(&state, 0, sizeof(state));
 }
 
@@ -280,7 +282,8 @@ static void start_counters(struct cupti *c)
 					   .count = number(INJECT_COUNTERS_COUNT, UINT64_MAX),
 					   .flop = is_told(INJECT_COUNTERS_FLOP, "1"),
 					   .l2 = is_told(INJECT_COUNTERS_L2, "1"),
-					   .refused = on_refusal};
+					   .refused = on_refusal,
+					   .start_thread = start_thread};
 	char why[COUNTERS_TEXT], none[CUPTI_TEXT];
 
 	c->enable(CUPTI_KIND_DEVICE);

@@ -7,7 +7,8 @@
 COMPAT(dlopen);
 COMPAT(dlsym);
 
-enum { DRIVER = 1, CALLS = 2048 };
+enum { DRIVER = 1, RESOURCE = 3, CALLS = 2048 };
+enum { CONTEXT_CREATED = 1, CONTEXT_DESTROY_STARTING = 2 };
 #define PER_THREAD_STREAM ((void *)2)
 
 /* The calls of the driver that launch one kernel each. */
@@ -42,13 +43,16 @@ static void *stream_of(const struct launch_told *told)
 	return stream;
 }
 
-static void on_told(void *arg, int domain, uint32_t cbid, const struct launch_told *told)
+static void on_told(void *arg, int domain, uint32_t cbid, const void *what)
 {
 	const struct launch_calls *c = arg;
+	const struct launch_told *told = what;
+	const struct launch_resource *resource = what;
 	struct launch l;
 
-	(void)cbid;
-	if (domain != DRIVER || !told)
+	if (domain == RESOURCE && what)
+		c->visit_context(resource->context, cbid == CONTEXT_CREATED);
+	if (domain != DRIVER || !what)
 		return;
 	l = (struct launch){.begins = told->site == 0,
 			    .kernel = told->symbol,
@@ -77,7 +81,14 @@ static unsigned enable_all(const struct launch_calls *c, bool on)
 	return count;
 }
 
-bool launch_open(struct launch_calls *c, void *cupti, launch_visit *visit)
+static void follow_contexts(const struct launch_calls *c)
+{
+	c->enable(true, c->subscriber, RESOURCE, CONTEXT_CREATED);
+	c->enable(true, c->subscriber, RESOURCE, CONTEXT_DESTROY_STARTING);
+}
+
+bool launch_open(struct launch_calls *c, void *cupti, launch_visit *visit,
+		 launch_context_visit *visit_context)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 	const struct {
@@ -90,14 +101,17 @@ bool launch_open(struct launch_calls *c, void *cupti, launch_visit *visit)
 			 {cupti, "cuptiGetDeviceId", &c->device_of},
 			 {driver, "cuStreamIsCapturing", &c->is_capturing}};
 
-	*c = (struct launch_calls){.visit = visit};
+	*c = (struct launch_calls){.visit = visit, .visit_context = visit_context};
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		void *found = find(functions[i].library, functions[i].name);
 
 		memcpy(functions[i].to, &found, sizeof(found));
 	}
-	return c->subscribe && c->enable && c->name_of && c->device_of &&
-	       !c->subscribe(&c->subscriber, on_told, c) && enable_all(c, true);
+	if (!c->subscribe || !c->enable || !c->name_of || !c->device_of ||
+	    c->subscribe(&c->subscriber, on_told, c) || !enable_all(c, true))
+		return false;
+	follow_contexts(c);
+	return true;
 }
 
 void launch_follow(struct launch_calls *c, bool on)

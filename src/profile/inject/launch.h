@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches of kernels, as CUPTI calls back at their begin and end: as much of its callback interface as is
+ * Launches of kernels and the life of contexts, as CUPTI calls back: as much of its callback interface as is
  * used, declared here as cupti.h is.
  */
 #ifndef PROFILE_INJECT_LAUNCH_H
@@ -20,7 +20,11 @@ struct launch_told { /* CUpti_CallbackData */
 	uint64_t *data;
 	uint32_t correlation;
 };
-typedef void launch_told_visit(void *arg, int domain, uint32_t cbid, const struct launch_told *told);
+typedef void launch_told_visit(void *arg, int domain, uint32_t cbid, const void *told);
+
+struct launch_resource { /* CUpti_ResourceData */
+	void *context, *handle, *descriptor;
+};
 
 /* What the driver's launching calls are given, up to the stream: cuLaunchKernel, cuLaunchCooperativeKernel.
  */
@@ -42,6 +46,8 @@ struct launch {
 	uint32_t correlation;
 };
 typedef void launch_visit(const struct launch *l);
+/* In the thread that makes it, once it is made, or that ends it, before. */
+typedef void launch_context_visit(void *context, bool made);
 
 struct launch_calls {
 	int (*subscribe)(void **subscriber, launch_told_visit *visit, void *arg);
@@ -50,11 +56,13 @@ struct launch_calls {
 	int (*device_of)(void *context, uint32_t *device);
 	int (*is_capturing)(void *stream, int *status); /* the driver's; NULL: it is not loaded */
 	launch_visit *visit;
+	launch_context_visit *visit_context;
 	void *subscriber;
 };
 
-/* Follows launches from here on; `c` stays where it is. */
-bool launch_open(struct launch_calls *c, void *cupti, launch_visit *visit);
+/* Follows launches, and contexts where that can be, from here on; `c` stays where it is. */
+bool launch_open(struct launch_calls *c, void *cupti, launch_visit *visit,
+		 launch_context_visit *visit_context);
 void launch_follow(struct launch_calls *c, bool on);
 bool launch_device(const struct launch_calls *c, void *context, uint32_t *device);
 /* Into a graph, or it cannot be told: nothing may wait for the device then. */
