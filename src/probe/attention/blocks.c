@@ -90,21 +90,31 @@ enum left { LEFT_NOTHING, LEFT_PART, LEFT_ALL };
 
 /* First and last keys seen rise with the query, by one at most from one query to the next: so its first and
  * last query tell of a whole block. */
-static enum left left_of(const struct attention_problem *p, uint32_t b, uint32_t q_block, uint32_t k_block,
-			 uint32_t q, uint32_t k)
-{
-	uint64_t from = (uint64_t)q * q_block, to = from + q_block, first = (uint64_t)k * k_block,
-		 last = first + k_block;
-	uint32_t queries = attention_q_len(p, b);
+struct seen {
 	struct attention_keys top, bottom;
+	bool some, whole; /* rows that there are: any, all of the block */
+};
 
-	if (from >= queries)
+static struct seen seen_of(const struct attention_problem *p, uint32_t b, uint32_t q_block, uint32_t q)
+{
+	uint64_t from = (uint64_t)q * q_block, to = from + q_block;
+	uint32_t queries = attention_q_len(p, b);
+	struct seen seen = {.some = from < queries, .whole = to <= queries};
+
+	if (!seen.some)
+		return seen;
+	seen.top = attention_keys(p, b, (uint32_t)from);
+	seen.bottom = attention_keys(p, b, seen.whole ? (uint32_t)to - 1 : queries - 1);
+	return seen;
+}
+
+static enum left left_of(const struct seen *seen, uint32_t k_block, uint32_t k)
+{
+	uint64_t first = (uint64_t)k * k_block, last = first + k_block;
+
+	if (!seen->some || seen->bottom.to <= first || seen->top.from >= last)
 		return LEFT_NOTHING;
-	top = attention_keys(p, b, (uint32_t)from);
-	bottom = attention_keys(p, b, to < queries ? (uint32_t)to - 1 : queries - 1);
-	if (bottom.to <= first || top.from >= last)
-		return LEFT_NOTHING;
-	return to <= queries && bottom.from <= first && top.to >= last ? LEFT_ALL : LEFT_PART;
+	return seen->whole && seen->bottom.from <= first && seen->top.to >= last ? LEFT_ALL : LEFT_PART;
 }
 
 /* -- patterns -- */
@@ -163,10 +173,11 @@ static bool build_row(struct builder *m, uint32_t b, uint32_t h, uint32_t q)
 {
 	struct attention_blocks *l = m->l;
 	size_t row = ((size_t)b * l->heads + h) * l->q_blocks + q;
+	const struct seen seen = seen_of(m->p, b, l->q_block, q);
 	bool room = true;
 
 	for (uint32_t k = 0; room && k < l->k_blocks; k++) {
-		enum left left = left_of(m->p, b, l->q_block, l->k_block, q, k);
+		enum left left = left_of(&seen, l->k_block, k);
 
 		if (left == LEFT_NOTHING || !chosen(m, b, h, q, k))
 			continue;
@@ -266,9 +277,10 @@ enum status attention_blocks_fit(const struct attention_blocks *l, const struct 
 		for (uint32_t h = 0; !st && h < l->heads; h++)
 			for (uint32_t q = 0; !st && q < l->q_blocks; q++) {
 				struct attention_row row = attention_blocks_row(l, b, h, q);
+				const struct seen seen = seen_of(p, b, l->q_block, q);
 
 				for (uint32_t i = 0; !st && i < row.full_count; i++)
-					if (left_of(p, b, l->q_block, l->k_block, q, row.full[i]) != LEFT_ALL)
+					if (left_of(&seen, l->k_block, row.full[i]) != LEFT_ALL)
 						st = error_set(err, STATUS_BAD_INPUT,
 							       "%s: (batch %u, head %u, query block %u): key "
 							       "block %u is listed as full, but the mask or "
