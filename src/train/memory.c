@@ -13,9 +13,8 @@ enum {
 	STATUS_MAX = 1 << 16,
 	CONTEXT_BYTES = 560 << 20, /* of a GPU: context, kernels of ours and of the libraries */
 	LIBRARY_BYTES = 32 << 20,  /* cuBLASLt's workspace */
-	DRIVER_BYTES =
-		700
-		<< 20, /* beside a context, on the host: what driver and libraries hold; not yet measured */
+	DRIVER_BYTES = 450 << 20,  /* of a GPU, on the host: what driver, kernels and cuBLASLt hold */
+	CUDNN_BYTES = 130 << 20,   /* likewise, what cuDNN holds beside */
 };
 
 const char *memory_beside_name(enum memory_beside what)
@@ -65,14 +64,18 @@ static uint64_t batches_bytes(const struct config *c)
 	return 2 * 4 * sizeof(int32_t) * packs * c->data.max_seq_length;
 }
 
+static bool by_cudnn(const struct config *c)
+{
+	return c->training.attention != CONFIG_ATTENTION_OWN && !c->training.deterministic;
+}
+
 /* Beside the arena: the context, and cuDNN's single-precision dQ and sums of a micro-batch. */
 static uint64_t libraries_bytes(const struct stepper *planned, const struct config *c)
 {
 	const struct shape *s = &planned->model->shape;
 	const uint64_t tokens = (uint64_t)stepper_size(c).tokens;
-	const uint64_t cudnn = c->training.attention == CONFIG_ATTENTION_OWN || c->training.deterministic
-				       ? 0
-				       : tokens * (uint64_t)(s->heads * (s->head_dim + 2)) * sizeof(float);
+	const uint64_t cudnn =
+		by_cudnn(c) ? tokens * (uint64_t)(s->heads * (s->head_dim + 2)) * sizeof(float) : 0;
 
 	return CONTEXT_BYTES + LIBRARY_BYTES + cudnn;
 }
@@ -93,7 +96,7 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 	if (m->gpu) {
 		m->beside[MEMORY_MIRROR] = 3 * sizeof(float) * planned->model->params.length;
 		m->beside[MEMORY_PINNED] = gpu_back_pinned_bytes(stepper_size(c).tokens);
-		m->beside[MEMORY_DRIVER] = DRIVER_BYTES;
+		m->beside[MEMORY_DRIVER] = DRIVER_BYTES + (by_cudnn(c) ? CUDNN_BYTES : 0);
 	}
 	for (int i = 0; i < MEMORY_LIBRARIES; i++)
 		m->host_bytes += m->beside[i];

@@ -1,9 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/mirror.h"
 #include <stdlib.h>
+#include <sys/mman.h>
 #include "model/gpu/gpu_back.h"
 
-enum { PARTS = 3 };
+enum { PARTS = 3, PAGE_BYTES = 2 << 20 };
+
+/* Of large pages, if there are any: the first checkpoint is what touches them, and the optimiser waits for
+ * that. */
+static void *large_pages(size_t bytes)
+{
+	const size_t whole = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	void *memory;
+
+	if (posix_memalign(&memory, PAGE_BYTES, whole))
+		return NULL;
+	madvise(memory, whole, MADV_HUGEPAGE);
+	return memory;
+}
 
 enum status mirror_create(struct mirror *m, const struct params *p, const struct back *back,
 			  struct error *err)
@@ -13,7 +27,7 @@ enum status mirror_create(struct mirror *m, const struct params *p, const struct
 	*m = (struct mirror){.params = *p};
 	if (back->kind == BACK_CPU || !p->length)
 		return STATUS_OK;
-	m->memory = malloc(PARTS * p->length * sizeof(float));
+	m->memory = large_pages(PARTS * p->length * sizeof(float));
 	if (!m->memory)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "%.3g GB of the host's memory, for the checkpoint of what is trained",
