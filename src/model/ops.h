@@ -73,6 +73,13 @@ struct adamw {
 	const double *squares; /* device memory */
 };
 enum reduction { REDUCE_SUM, REDUCE_SUM_SQUARES };
+/* Work on a batch, of whose lists it reads where they lie, their lengths and doc_start alone. */
+struct work_span {
+	enum status (*run)(void *arg, struct error *err);
+	void *arg;
+	const struct batch *batch;
+	const void *first; /* another address it works on, by which the like is known */
+};
 
 struct ops {
 	const char *name;
@@ -84,6 +91,8 @@ struct ops {
 	/* The batch with its lists where operations read them: placed in the arena as scratch where the
 	 * device is not the host. doc_start stays the host's. */
 	enum status (*batch)(struct back *, const struct batch *host, struct batch *out, struct error *);
+	/* span->run, or what it enqueued the last time that it was the same, again. NULL: it is run. */
+	enum status (*span)(struct back *, const struct work_span *, struct error *);
 	/* Elements first, first + 1, .. of a stream of core/random.h: centre + width * number. */
 	enum status (*random)(struct back *, struct mat to, const struct random_fill *, struct error *);
 	enum status (*zero)(struct back *, struct mat x, struct error *);

@@ -182,18 +182,29 @@ static enum status check_pass(const struct pass *p, struct error *err)
 	return STATUS_OK;
 }
 
-enum status model_forward(const struct pass *p, struct error *err)
+/* Nothing of it hangs on the step or on what was said before: a device may do it again as a whole. */
+static bool repeats(const struct pass *p)
 {
+	return p->back->ops->span && !p->cache && !p->dropout;
+}
+
+static enum status in_span(const struct pass *p, enum status (*run)(void *, struct error *), void *arg,
+			   const void *first, struct error *err)
+{
+	const struct work_span span = {.run = run, .arg = arg, .batch = p->batch, .first = first};
+
+	return repeats(p) ? p->back->ops->span(p->back, &span, err) : run(arg, err);
+}
+
+static enum status layers_forward(void *arg, struct error *err)
+{
+	const struct pass *p = arg;
 	struct layer_run run = run_of(p);
 	struct layer_cache cache;
 	const int64_t layers = p->model->shape.layers;
 	struct layer_saved *saved = p->saved->layer;
-	enum status st = check_pass(p, err);
+	enum status st = p->back->ops->embed(p->back, p->batch, p->model->embed.w, saved[0].x, err);
 
-	if (!st)
-		st = place_saved(p, err);
-	if (!st)
-		st = p->back->ops->embed(p->back, p->batch, p->model->embed.w, saved[0].x, err);
 	for (int64_t i = 0; !st && i < layers; i++) {
 		if (p->cache) {
 			cache = (struct layer_cache){.kv = p->cache->kv[i], .begin = p->cache->rows};
@@ -202,6 +213,18 @@ enum status model_forward(const struct pass *p, struct error *err)
 		st = layer_forward(&run, &p->model->layer[i], &saved[i],
 				   i + 1 < layers ? saved[i + 1].x : p->saved->out, err);
 	}
+	return st;
+}
+
+enum status model_forward(const struct pass *p, struct error *err)
+{
+	struct pass own = *p;
+	enum status st = check_pass(p, err);
+
+	if (!st)
+		st = place_saved(p, err);
+	if (!st)
+		st = in_span(p, layers_forward, &own, p->saved->layer[0].x.data, err);
 	if (!st && p->cache)
 		p->cache->rows += p->batch->tokens;
 	return st;
@@ -225,8 +248,15 @@ static int64_t lowest_trained(const struct model *m)
 	return layer;
 }
 
-static enum status layers_backward(const struct pass *p, struct mat dx, struct error *err)
+struct backward {
+	const struct pass *pass;
+	struct mat dx;
+};
+
+static enum status layers_backward(void *arg, struct error *err)
 {
+	const struct backward *b = arg;
+	const struct pass *p = b->pass;
 	const struct layer_run run = run_of(p);
 	const int64_t lowest = lowest_trained(p->model);
 	enum status st = STATUS_OK;
@@ -234,10 +264,10 @@ static enum status layers_backward(const struct pass *p, struct mat dx, struct e
 	for (int64_t i = p->model->shape.layers - 1; !st && i >= lowest; i--) {
 		bool input_wanted = i > lowest || p->model->embed.grad.rows;
 
-		st = layer_backward(&run, &p->model->layer[i], &p->saved->layer[i], dx, input_wanted, err);
+		st = layer_backward(&run, &p->model->layer[i], &p->saved->layer[i], b->dx, input_wanted, err);
 	}
 	if (!st && p->model->embed.grad.rows)
-		st = p->back->ops->embed_bwd(p->back, p->batch, dx, p->model->embed.grad, err);
+		st = p->back->ops->embed_bwd(p->back, p->batch, b->dx, p->model->embed.grad, err);
 	return st;
 }
 
@@ -248,6 +278,7 @@ enum status model_backward(const struct pass *p, float grad_scale, double *loss_
 	const int64_t o = linear_tail(&l->o), down = linear_tail(&l->down), hidden = p->model->shape.hidden;
 	struct mat dx = {
 		.rows = p->batch->tokens, .cols = hidden + (o > down ? o : down), .dtype = p->back->dtype};
+	struct backward layers;
 	enum status st;
 
 	if (!p->batch->targets)
@@ -258,8 +289,9 @@ enum status model_backward(const struct pass *p, float grad_scale, double *loss_
 		st = p->back->ops->zero(p->back, dx, err);
 	if (!st)
 		st = head_backward(p, grad_scale, dx, loss_sum, err);
+	layers = (struct backward){.pass = p, .dx = dx};
 	if (!st)
-		st = layers_backward(p, dx, err);
+		st = in_span(p, layers_backward, &layers, dx.data, err);
 	arena_reset(p->back->arena, &mark);
 	return st;
 }

@@ -54,7 +54,7 @@ struct config_training {
 	uint32_t save_total_limit; /* 0: all */
 	uint32_t lr_scheduler_type, decay_type, recompute, optim;
 	uint32_t device, attention, adapters; /* who works reads AUTO as CPU: it is settled before */
-	bool deterministic, step_parts, tune;
+	bool deterministic, step_parts, tune, graphs;
 	bool full_finetuning, auto_find_batch_size, bf16, fp16, gradient_checkpointing, eval_on_start,
 		load_best_model_at_end, tensorboard;
 	uint32_t early_stopping_patience; /* evaluations without a better one; 0: never */

@@ -253,6 +253,7 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 						 .attention = attention[t->attention],
 						 .tune = t->tune && !t->deterministic,
 						 .parts = t->step_parts,
+						 .graphs = t->graphs,
 						 .deterministic = t->deterministic};
 	struct error why = {0};
 	enum status st = gpu_back_create(&s->back, &options, &s->arena, &why);

@@ -14,6 +14,7 @@
  */
 #include <dlfcn.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include "ref.h"
@@ -409,6 +410,36 @@ static void multiply(const struct description *d, double alpha, const void *a, c
 	}
 }
 
+/* All that a product is of, as it was when it was asked for. */
+struct product {
+	struct description e;
+	struct layout la, lb, lc, ld;
+	double alpha, beta;
+	const void *a, *b, *c;
+	void *d;
+};
+
+static void multiply_now(int device, const void *args)
+{
+	const struct product *p = args;
+
+	(void)device;
+	multiply(&p->e, p->alpha, p->a, &p->la, p->b, &p->lb, p->beta, p->c, &p->lc, p->d, &p->ld);
+}
+
+/* Whether a graph that is captured has it now. */
+static bool kept(const struct product *p, cudaStream_t stream)
+{
+	static bool (*keep_call)(void *stream, void (*call)(int device, const void *args), const void *args, size_t bytes);
+	void *driver = keep_call ? NULL : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+
+	if (driver) {
+		*(void **)&keep_call = dlsym(driver, "fake_keep_call");
+		dlclose(driver); /* its user holds it */
+	}
+	return keep_call && keep_call(stream, multiply_now, p, sizeof(*p));
+}
+
 /* A product takes 200 us of the fake driver's time, a little less with tile 20, much more where it splits. */
 static void spend(const cublasLtMatmulAlgo_t *algo)
 {
@@ -442,8 +473,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, con
 	uint64_t place = ld->rows > 3 ? 3 : 0;
 	uint32_t type = (uint32_t)operand_type(ld->type);
 	int code = staged("cublasLtMatmul");
+	struct product product;
 
-	(void)workspace, (void)workspace_bytes, (void)stream;
+	(void)workspace, (void)workspace_bytes;
 	if (code)
 		return (cublasStatus_t)code;
 	spend(algo);
@@ -452,7 +484,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, con
 	h->products++;
 	if (staged("drop") && h->products >= staged("drop"))
 		return CUBLAS_STATUS_SUCCESS;
-	multiply(e, scalar(e->scale, alpha), a, la, b, lb, scalar(e->scale, beta), c, lc, d, ld);
+	product = (struct product){*e, *la, *lb, *lc, *ld, scalar(e->scale, alpha), scalar(e->scale, beta), a, b, c, d};
+	if (kept(&product, stream))
+		return CUBLAS_STATUS_SUCCESS;
+	multiply_now(0, &product);
 	if (staged("flip") && h->products >= staged("flip"))
 		ref_operand_put(type, d, place, ref_operand_get(type, d, place) + 1);
 	if (staged("nan") && h->products >= staged("nan"))

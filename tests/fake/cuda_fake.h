@@ -98,6 +98,8 @@ void fake_wait_for_link(const struct operation *o);
 /* cuda_launch.c */
 CUresult fake_enqueue(CUstream s, const struct operation *o);
 void fake_run(const struct operation *o);
+/* While `s` captures, a library's call is kept with its arguments and made when the graph runs. False: it does not. */
+bool fake_keep_call(CUstream s, void (*call)(int device, const void *args), const void *args, size_t bytes);
 
 /* cuda_stream.c */
 void fake_record(CUevent e);

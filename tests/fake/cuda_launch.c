@@ -84,6 +84,16 @@ CUresult fake_enqueue(CUstream s, const struct operation *o)
 	return CUDA_SUCCESS;
 }
 
+bool fake_keep_call(CUstream s, void (*call)(int device, const void *args), const void *args, size_t bytes)
+{
+	struct operation o = {.call = call};
+
+	if (!fake_capture_of(s) || bytes > ARGS_MAX)
+		return false;
+	memcpy(o.args, args, bytes);
+	return fake_enqueue(s, &o) == CUDA_SUCCESS;
+}
+
 static CUresult copy(CUstream s, void *to, const void *from, size_t bytes)
 {
 	return fake_enqueue(s, &(struct operation){.to = to, .from = from, .bytes = bytes});

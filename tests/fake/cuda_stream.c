@@ -2,8 +2,12 @@
 /* The fake driver's streams, events and graphs. */
 #include "cuda_fake.h"
 
+#define CAPTURE_UNSUPPORTED ((CUresult)900)
+enum { CAPTURE_INVALIDATED = 901 };
+
 static _Atomic int made; /* streams that are there */
 static _Thread_local CUstream capture; /* the stream of this thread that captures */
+static _Thread_local bool spoiled;     /* it was waited for meanwhile */
 
 CUstream fake_capture_of(CUstream s)
 {
@@ -69,6 +73,10 @@ CUresult cuStreamDestroy_v2(CUstream s)
 CUresult cuStreamSynchronize(CUstream s)
 {
 	STAGED(cuStreamSynchronize);
+	if (fake_capture_of(s)) {
+		spoiled = true;
+		return CAPTURE_UNSUPPORTED;
+	}
 	fake_catch_up(s, s ? s->queued : 0);
 	fake_await(fake_device_of_stream(s));
 	return CUDA_SUCCESS;
@@ -93,6 +101,7 @@ CUresult cuStreamBeginCapture_v2(CUstream s, CUstreamCaptureMode mode)
 	s->graph = calloc(1, sizeof(*s->graph));
 	s->capturing = s->graph;
 	capture = s->graph ? s : NULL;
+	spoiled = false;
 	return s->graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -113,6 +122,8 @@ CUresult cuStreamEndCapture(CUstream s, CUgraph *g)
 	s->capturing = false;
 	capture = NULL;
 	s->graph = NULL;
+	if (spoiled && !code)
+		code = CAPTURE_INVALIDATED;
 	if (code) {
 		if (captured)
 			free(captured->operation);
@@ -230,6 +241,10 @@ CUresult cuEventQuery(CUevent e)
 CUresult cuEventSynchronize(CUevent e)
 {
 	STAGED(cuEventSynchronize);
+	if (e->captured && e->captured == capture) {
+		spoiled = true;
+		return CAPTURE_UNSUPPORTED;
+	}
 	await(e);
 	fake_await(e->device);
 	return CUDA_SUCCESS;

@@ -304,7 +304,7 @@ static enum status choose(struct back *back, struct attends *a, struct pair *pai
 	bool runs;
 	enum status st = STATUS_OK;
 
-	if (!a->gpu->options.tune || a->gpu->options.deterministic)
+	if (!a->gpu->options.tune || a->gpu->options.deterministic || a->gpu->capturing)
 		return STATUS_OK;
 	if (pair ? !pair->timed : !a->chosen)
 		st = choose_own(back, a, f, p, &own_s, err);

@@ -84,6 +84,7 @@ void gpu_back_release(struct back *back)
 		return;
 	if (g->stream)
 		gpu_stream_wait(g->stream, NULL); /* what fails here failed before, and was told */
+	spans_release(&g->spans);
 	turns_release(&g->turns);
 	beside_release(&g->beside);
 	filling_release(&g->filling);

@@ -22,6 +22,7 @@ struct gpu_back_options {
 		       to run */
 	bool parts; /* gpu_back_times is asked for parts: an event an operation */
 	bool deterministic; /* the same bits from run to run: attention by our kernels */
+	bool graphs; /* layers of small micro-batches are enqueued as a whole where the same were before */
 };
 
 /* Opens driver, device, cuBLASLt and our kernels; the arena has no memory yet. Owner: caller,

@@ -49,6 +49,7 @@ struct attends;
 struct filling;
 struct turns;
 struct beside;
+struct spans;
 
 struct gpu_state {
 	struct gpu_back_options options;
@@ -64,6 +65,8 @@ struct gpu_state {
 	struct filling *filling;
 	struct turns *turns;   /* of micro-batches; NULL: none had one */
 	struct beside *beside; /* NULL: nothing was fetched beside the stream */
+	struct spans *spans;   /* NULL: none was met */
+	bool capturing;	       /* what is enqueued becomes a graph: nothing is timed now */
 	gpu_ptr live;	       /* the table of gpu_refresh, as the kernel takes it */
 	const struct live_part *live_of;
 	int live_count;
@@ -146,7 +149,9 @@ void filling_release(struct filling **f);
 void turns_release(struct turns **t);
 uint64_t turns_pinned_bytes(int64_t rows);
 void beside_release(struct beside **b); /* beside.c */
+void spans_release(struct spans **s);	/* span.c; after the stream's work has ended */
 uint64_t beside_pinned_bytes(void);
+enum status gpu_span(struct back *back, const struct work_span *span, struct error *err);
 enum status gpu_batch(struct back *back, const struct batch *host, struct batch *out, struct error *err);
 
 extern const struct ops gpu_ops;

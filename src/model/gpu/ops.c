@@ -280,6 +280,7 @@ const struct ops gpu_ops = {
 	.put = gpu_back_put,
 	.get = gpu_back_get,
 	.batch = gpu_batch,
+	.span = gpu_span,
 	.random = gpu_random,
 	.zero = gpu_zero,
 	.gemm = gpu_gemm,

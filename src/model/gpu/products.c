@@ -241,6 +241,7 @@ enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err)
 		.beta = (double)g->beta,
 	};
 	struct gpu_state *gpu = gpu_of(back);
+	const bool tune = gpu->options.tune && !gpu->capturing;
 	struct planned *planned = NULL;
 	struct matmul_shape shape;
 	enum status st = shape_of(&shape, g, err);
@@ -248,13 +249,13 @@ enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err)
 	cost_gemm(back, g);
 	if (!st)
 		st = plan_of(gpu->products, &shape, &planned, err);
-	if (!st && gpu->options.tune && !planned->tuned && gpu->products->known_count)
+	if (!st && tune && !planned->tuned && gpu->products->known_count)
 		recall(gpu->products, planned);
-	if (!st && gpu->options.tune && !planned->tuned)
+	if (!st && tune && !planned->tuned)
 		take_alike(gpu->products, planned);
-	if (!st && gpu->options.tune && !planned->tuned)
+	if (!st && tune && !planned->tuned)
 		st = products_tune(back, planned, g, &o, err);
-	if (!st)
+	if (!st && !gpu->capturing)
 		st = settle_alike(back, planned, g, &o, err);
 	if (!st)
 		st = gpu_part(gpu, is_thin(&shape) ? GPU_PART_THIN : GPU_PART_PRODUCTS, err);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The layers of a small micro-batch, whose kernels take less time than their launches do: what was enqueued
+ * for one is kept as a graph and enqueued as a whole for the next of the same shape. That all launches are
+ * the same follows from where the lists and the first operand lie, how much of the arena is taken, and the
+ * numbers of rows and documents and the longest of them: no operation looks at more (struct work_span).
+ */
+#include <stdlib.h>
+#include "model/gpu/internal.h"
+
+enum {
+	SPANS = 64, /* that are known at once: the one that was used longest ago makes room */
+	DIRECT_TIMES =
+		2, /* plans are made and candidates timed in the first; the second is as all later ones are */
+	ROWS_MOST = 8192, /* from here on the device is behind the host anyway */
+};
+
+struct span_key {
+	const void *token, *first;
+	int64_t rows, docs, longest;
+	size_t taken; /* of the arena */
+};
+
+struct known_span {
+	struct span_key key;
+	struct gpu_graph *graph; /* NULL: not captured yet */
+	struct op_cost cost;
+	unsigned times;
+	uint64_t used; /* when, in spans */
+};
+
+struct spans {
+	struct known_span known[SPANS];
+	uint64_t now;
+	bool refused; /* a capture failed: none is tried again */
+};
+
+void spans_release(struct spans **out)
+{
+	for (int i = 0; *out && i < SPANS; i++)
+		gpu_graph_destroy(&(*out)->known[i].graph);
+	free(*out);
+	*out = NULL;
+}
+
+/* Its own place, or that of the one that was used longest ago. */
+static enum status place_of(struct gpu_state *g, const struct span_key *key, struct known_span **out,
+			    struct error *err)
+{
+	struct spans *s = g->spans;
+	struct known_span *oldest = &s->known[0];
+	enum status st = STATUS_OK;
+
+	*out = NULL;
+	for (int i = 0; i < SPANS && !*out; i++) {
+		struct known_span *k = &s->known[i];
+
+		if (k->times && !memcmp(&k->key, key, sizeof(*key)))
+			*out = k;
+		if (k->used < oldest->used)
+			oldest = k;
+	}
+	if (!*out) {
+		if (oldest->graph)
+			st = gpu_stream_wait(g->stream, err); /* it may be at work */
+		gpu_graph_destroy(&oldest->graph);
+		*oldest = (struct known_span){.key = *key};
+		*out = oldest;
+	}
+	(*out)->used = ++s->now;
+	(*out)->times++;
+	return st;
+}
+
+/* The graph of it, if it can be had. What has run half way is as if it had not: it is run after. */
+static void capture(struct back *back, const struct work_span *span, struct known_span *k)
+{
+	struct gpu_state *g = gpu_of(back);
+	const struct arena_mark mark = arena_mark(back->arena);
+	const struct op_cost before = back->cost;
+	struct error why = {0};
+	enum status st = gpu_capture_begin(g->stream, &why), ended;
+
+	if (st) {
+		g->spans->refused = true;
+		return;
+	}
+	g->capturing = true;
+	back->cost = (struct op_cost){0};
+	st = span->run(span->arg, &why);
+	k->cost = back->cost;
+	g->capturing = false;
+	ended = gpu_capture_end(g->stream, &k->graph, &why);
+	if (st || ended) {
+		gpu_graph_destroy(&k->graph);
+		g->spans->refused = true;
+	}
+	back->cost = before;
+	arena_reset(back->arena, &mark);
+}
+
+static void add_cost(struct op_cost *to, const struct op_cost *more)
+{
+	to->flop += more->flop;
+	to->again += more->again;
+	to->bytes += more->bytes;
+	to->gemm_flop += more->gemm_flop;
+	to->gemm_s += more->gemm_s;
+}
+
+enum status gpu_span(struct back *back, const struct work_span *span, struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+	struct span_key key;
+	struct known_span *k;
+	enum status st;
+
+	if (!g->options.graphs || g->parts || span->batch->tokens > ROWS_MOST ||
+	    (g->spans && g->spans->refused))
+		return span->run(span->arg, err);
+	if (!g->spans)
+		g->spans = calloc(1, sizeof(*g->spans));
+	if (!g->spans)
+		return span->run(span->arg, err);
+	memset(&key, 0, sizeof(key)); /* it is compared as bytes */
+	key.token = span->batch->token;
+	key.first = span->first;
+	key.rows = span->batch->tokens;
+	key.docs = span->batch->docs;
+	key.longest = span->batch->doc_len_max;
+	key.taken = arena_mark(back->arena).used;
+	st = place_of(g, &key, &k, err);
+	if (st)
+		return st;
+	if (!k->graph && k->times > DIRECT_TIMES)
+		capture(back, span, k);
+	if (!k->graph)
+		return span->run(span->arg, err);
+	add_cost(&back->cost, &k->cost);
+	return gpu_graph_launch(k->graph, g->stream, err);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers that are enqueued as a graph where the same were before: the same bits, whatever comes between, and where no graph can be had. */
+#include "model_gpu_bed.h"
+
+static const char adapter[] = "lora: {r: 4, alpha: 6}";
+static const int half[] = {16, 16, 32, 0};
+static const int *const documents[] = {packed, half, packed, equal, packed, half, packed, equal, packed, equal, half, packed, equal, packed};
+enum { BATCHES = sizeof(documents) / sizeof(documents[0]), STEPS = 2 };
+
+/* Gradient and loss after the last of some steps of all batches; or the first error. */
+static enum status train(const char *settings, const char *staged, float **out, size_t *length, double *flop)
+{
+	struct step_part part = {0};
+	struct rows r[BATCHES];
+	struct error err = {0};
+	enum status st = STATUS_OK;
+	double norm, loss = 0;
+	struct work w;
+
+	open_work(&w, true, FAMILY_QWEN2, adapter, settings);
+	*length = w.s.model->params.length;
+	*out = malloc(*length * sizeof(**out));
+	for (int i = 0; i < BATCHES; i++)
+		make(&r[i], documents[i], w.s.model->shape.vocab);
+	setenv("FAKE_CUDA", staged, 1);
+	for (uint64_t step = 0; !st && step < STEPS; step++) {
+		st = stepper_begin(&w.s, &err);
+		for (int i = 0; !st && i < BATCHES; i++)
+			st = stepper_micro(&w.s, &r[i].b, step, 100, &part, &err);
+		if (!st)
+			st = stepper_end(&w.s, 1e-2, step, &loss, &norm, &err);
+	}
+	unsetenv("FAKE_CUDA");
+	if (!st)
+		must(w.s.back.ops->get(&w.s.back, w.s.model->params.master, *out, &err), &err);
+	*flop = part.flop;
+	close_work(&w);
+	return st;
+}
+
+static void same_as_without(const char *without, const char *with, const char *staged)
+{
+	float *plain, *graphs;
+	double flop, flop_graphs;
+	size_t length;
+
+	assert_int_equal(train(without, "", &plain, &length, &flop), STATUS_OK);
+	assert_int_equal(train(with, staged, &graphs, &length, &flop_graphs), STATUS_OK);
+	assert_memory_equal(graphs, plain, length * sizeof(*plain));
+	assert_true(flop_graphs == flop);
+	free(plain);
+	free(graphs);
+}
+
+static void graphs_change_no_bit(void **state)
+{
+	(void)state;
+	skip_without_kernels();
+	same_as_without("deterministic: true", "deterministic: true, graphs: true", "");
+	same_as_without("deterministic: true", "deterministic: true, graphs: true", "late=1");
+	same_as_without("tune: false", "tune: false, graphs: true", ""); /* the library's attention */
+	same_as_without("deterministic: true, recompute: full", "deterministic: true, recompute: full, graphs: true", "");
+}
+
+/* A driver that takes no capture, or loses it: all goes on without. */
+static void without_a_graph_it_goes_on(void **state)
+{
+	static const char *const faults[] = {"cuStreamBeginCapture_v2=900", "cuStreamEndCapture=901", "cuGraphInstantiateWithFlags=2"};
+
+	(void)state;
+	skip_without_kernels();
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		same_as_without("deterministic: true", "deterministic: true, graphs: true", faults[i]);
+}
+
+/* Graphs are what runs; small micro-batches alone, and not where each operation is timed. */
+static void a_launch_that_fails_is_told(void **state)
+{
+	float *out;
+	size_t length;
+	double flop;
+
+	(void)state;
+	skip_without_kernels();
+	assert_int_not_equal(train("deterministic: true, graphs: true", "cuGraphLaunch=719@3", &out, &length, &flop), STATUS_OK);
+	free(out);
+	assert_int_equal(train("deterministic: true", "cuGraphLaunch=719", &out, &length, &flop), STATUS_OK);
+	free(out);
+	assert_int_equal(train("deterministic: true, graphs: true, step_parts: true", "cuGraphLaunch=719", &out, &length, &flop), STATUS_OK);
+	free(out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(graphs_change_no_bit),
+		cmocka_unit_test(without_a_graph_it_goes_on),
+		cmocka_unit_test(a_launch_that_fails_is_told),
+	};
+
+	setenv("ASSAY_LIB_CUDA", FAKE_DIR "/libcuda.so.1", 1);
+	setenv("ASSAY_LIB_CUBLASLT", FAKE_DIR "/libcublasLt.so.13", 1);
+	setenv("ASSAY_LIB_CUDNN", FAKE_DIR "/libcudnn.so.9", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
