@@ -4,9 +4,12 @@
 schedule and held-out rows; answers of both judged by one judge (assay rows --answers).
 usage: peer_calls.py --assay PROGRAM --model FOLDER --rows FOLDER --out FOLDER [--device gpu] [--steps 100] [--batch 4] [--rank 16] [--rate 1e-3]
                      [--length 2048] [--held 346] [--before 40] [--tokens 256] [--side both] [--limit SECONDS]
+                     [--packing] [--weights bf16|f32]
 --model: a folder of Hugging Face's with its tokenizer (assay merge MODEL.gguf --dtype bf16 --out FOLDER); --rows: bfcl-eval's bfcl_eval/data.
 Rows are divided by function names, none in both parts. Held against: losses, means of ten steps, within 2 %; held-out loss at most 0.10; calls
 that can be read: none before, 90 % after; names and accepted calls within five points of PEFT's.
+--packing: BATCH packs of LENGTH tokens a step, the same on both sides, instead of rows padded to the longest. --weights f32: all of PEFT's in FP32;
+with its default, BF16 below adapters in FP32, what a young adapter adds is rounded away in part (docs/design/training.md, "Rounding").
 Nothing here is timed, so both sides work beside each other: PEFT is imported while our rows are made, and trains while we answer.
 Writes FOLDER/calls.json after each part, and the answers. What stands there is not done again: a run that LIMIT or a signal ended goes on.
 Then answers that were made are judged, and told with their number. Exits 1 where something is missed or lacks.
@@ -112,7 +115,7 @@ data:
   train: {json.dumps(a.train)}
 {'  eval: ' + json.dumps(a.held_rows) if steps > 1 else ''}
   max_seq_length: {a.length}
-  packing: false
+  packing: {'true' if a.packing else 'false'}
   shuffle: false
   cache_dir: {json.dumps(os.path.join(a.work, 'kept'))}
 """)
@@ -126,7 +129,8 @@ def train(a, name, steps, rate):
     lines = [json.loads(x) for x in call([a.assay, "train", config(a, name, steps, rate), "--out", out, "--json"]).splitlines() if x.startswith("{")]
     evals = [x["eval_loss"] for x in lines if x.get("type") == "eval"]
     end = next(x for x in lines if x.get("type") == "end")
-    return {"losses": [x["loss"] for x in lines if x.get("type") == "step"], "eval_losses": evals, "seconds": time.monotonic() - begun,
+    steps = [x for x in lines if x.get("type") == "step"]
+    return {"losses": [x["loss"] for x in steps], "tokens": [x["tokens"] for x in steps], "eval_losses": evals, "seconds": time.monotonic() - begun,
             "values": end.get("values")}, os.path.join(out, "adapter")
 
 
@@ -196,7 +200,8 @@ def work_of_peer(a, init):
         time.sleep(0.1)
     work = {"name": "calls", "kept": files[lines_of(a.train)], "held": files[lines_of(a.held_rows)], "batch": a.batch, "length": a.length,
             "steps": a.steps, "rank": a.rank, "alpha": 2 * a.rank, "liger": False, "adapters": "as-it-comes",
-            "init": init, "schedule": {"rate": a.rate, "warmup": WARMUP, "steps": a.steps}}
+            "packing": "same" if a.packing else "none", "weights": a.weights,
+            "init": init, "schedule": {"rate": a.rate, "warmup": WARMUP if a.steps > WARMUP else 0, "steps": a.steps}}
     if a.held:
         work.update(answers=os.path.join(a.out, "peft.jsonl"), held_count=a.held, tokens=a.tokens)
     return work
@@ -214,7 +219,7 @@ def theirs(a, result, peer, init):
         told = json.loads(line) if line.startswith('{"') else {}
         last = told.get("work", last)
         evals = [last[k] for k in ("eval_loss_first", "eval_loss") if k in last]
-        put(a, result, "peer", eval_losses=evals, **{k: last[k] for k in ("losses", "tokens_per_s", "trained") if k in last},
+        put(a, result, "peer", eval_losses=evals, **{k: last[k] for k in ("losses", "tokens", "tokens_per_s", "trained") if k in last},
             **({"about": told["about"]} if "about" in told else {}))
     code = peer.wait()
     PROGRAMS.ended(peer)
@@ -264,6 +269,10 @@ def checks(a, x, y):
         yield "held-out loss", f"{p[0]:.3f}, then {p[1]:.4f}", p[1] <= 0.10
     if len(q) == 2:
         yield "held-out loss of PEFT", f"{q[0]:.3f}, then {q[1]:.4f}", True
+    p, q = x.get("tokens"), y.get("tokens")
+    if p and q:
+        same = sum(i == j for i, j in zip(p, q))
+        yield "steps of as many tokens on both sides", f"{same} of {len(p)}", same == len(p) == len(q)
     p, q = means(x.get("losses", [])), means(y.get("losses", []))
     if p and q:
         apart = max(abs(i - j) / j for i, j in zip(p, q))
@@ -282,7 +291,7 @@ def checks(a, x, y):
 def kept_result(a):
     """What a run before this one came to with the same settings."""
     about = {"what": "function calls by LoRA beside PEFT", "model": os.path.basename(a.model),
-             **{k: getattr(a, k) for k in ("steps", "batch", "rank", "rate", "length", "device")}}
+             **{k: getattr(a, k) for k in ("steps", "batch", "rank", "rate", "length", "packing", "weights", "device")}}
     try:
         with open(os.path.join(a.out, "calls.json")) as f:
             found = json.load(f)
@@ -301,6 +310,8 @@ def main():
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--limit", type=float, default=1e6)
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
+    parser.add_argument("--packing", action="store_true")
+    parser.add_argument("--weights", choices=["bf16", "f32"], default="bf16")
     parser.add_argument("--side", choices=["both", "assay", "peer"], default="both")
     a = parser.parse_args()
     for name in ("assay", "model", "rows", "out"):

@@ -10,10 +10,11 @@ usage: peer_train_gpu.py MODEL WORK.json              the whole of one work, tol
 MODEL: a folder of Hugging Face's; where it has a config.json alone, random weights of that shape. A WORK file has these keys:
   kept, batch, length  rows that assay kept as ids (data: cache_dir), rows or packs a step, tokens of one at most; longer rows are cut
   packing     none: a row a place, padded to the longest; padded: as many rows of like length as batch x length tokens hold;
-              positions: packs, rows end to end, attention kept apart by positions (PyTorch's sdpa under a mask); flex: the same by FlexAttention
+              positions: packs, rows end to end, attention kept apart by positions (PyTorch's sdpa under a mask); flex: the same by FlexAttention;
+              same: by positions, the packs and their order those of assay's without shuffling
   recompute   none or full
-  rank, alpha, liger (default true), adapters: bf16 or as-it-comes (FP32)
-  Of a work that is done whole: steps, rows in the file's order, no row again; each step's loss is told. Beside it:
+  rank, alpha, liger (default true), adapters: bf16 or as-it-comes (FP32); weights: bf16 (default) or f32, all of it in FP32 then
+  Of a work that is done whole: steps, rows in the file's order, no row again; each step's loss and tokens are told. Beside it:
     init        an adapter's folder to begin with; schedule: {rate, warmup, steps} of a cosine
     held        kept rows to evaluate on at begin and end; answers: a file that gets a greedy answer to each of the first held_count of them,
                 tokens: of one at most
@@ -114,13 +115,17 @@ def groups_of(work):
         spread = torch.randperm(len(groups), generator=torch.Generator().manual_seed(1)).tolist()
         return [groups[i] for i in spread], padded
     packs = first_fit(rows, work["length"])
-    spread = torch.randperm(len(packs), generator=torch.Generator().manual_seed(1)).tolist()
+    if packing == "same":  # a pack stands where its first row does
+        place = {id(row): i for i, row in enumerate(rows)}
+        spread = sorted(range(len(packs)), key=lambda i: min(place[id(row)] for row in packs[i]))
+    else:
+        spread = torch.randperm(len(packs), generator=torch.Generator().manual_seed(1)).tolist()
     groups = [[packs[i] for i in spread[at:at + work["batch"]]] for at in range(0, len(packs) - work["batch"] + 1, work["batch"])]
     return groups, functools.partial(packed, size=work["length"])
 
 
 def load(path, work):
-    kind = {"dtype": torch.bfloat16, "attn_implementation": "sdpa"}
+    kind = {"dtype": torch.float32 if work.get("weights") == "f32" else torch.bfloat16, "attn_implementation": "sdpa"}
     if work.get("liger", True):
         family = transformers.AutoConfig.from_pretrained(path).model_type
         getattr(liger, f"apply_liger_kernel_to_{family}")()
@@ -315,7 +320,7 @@ def curve(model, work):
     losses = [x.item() for x in losses]
     if any(math.isnan(x) for x in losses):
         sys.exit("peer_train_gpu: a loss is no number")
-    return {"losses": losses, "tokens_per_s": sum(n for _, n in made[1:]) / seconds, "trained": sum(p.numel() for p in trained)}
+    return {"losses": losses, "tokens": [n for _, n in made], "tokens_per_s": sum(n for _, n in made[1:]) / seconds, "trained": sum(p.numel() for p in trained)}
 
 
 def whole(path, work):
