@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/run.h"
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include "core/clock.h"
-#include "core/stats.h"
 #include "train/chosen.h"
 #include "train/run_internal.h"
-
-enum { HALF_WIDTH_BATCHES = 5 };
 
 static double now_s(void)
 {
@@ -63,12 +58,6 @@ enum status run_findings(struct train *t, const struct findings *f, struct error
 	return st;
 }
 
-struct figures { /* of one step */
-	struct data_step size;
-	struct step_part part;
-	double loss, norm, rate, step_s, optimiser_s, wait_s, save_s;
-};
-
 /* A line may be long in coming: that there is work is told once a second. */
 static enum status tell_alive(struct train *t, struct error *err)
 {
@@ -102,13 +91,14 @@ static enum status look_ahead(struct train *t, double *wait_s, struct error *err
 	return st ? st : stepper_prefetch(&t->stepper, b, err);
 }
 
-static enum status one_step(struct train *t, struct figures *f, struct error *err)
+static enum status one_step(struct train *t, struct step_figures *f, struct error *err)
 {
 	uint64_t step = t->state.step;
 	double t0 = now_s(), t1, sum = 0;
 	enum status st;
 
-	*f = (struct figures){.size = data_step(t->data, step), .rate = schedule_rate(&t->schedule, step)};
+	*f = (struct step_figures){.size = data_step(t->data, step),
+				   .rate = schedule_rate(&t->schedule, step)};
 	f->wait_s = now_s() - t0; /* the feed may be making an epoch's order, or the next rows */
 	st = stepper_begin(&t->stepper, err);
 	for (uint64_t i = 0; i < f->size.micro_batches && !st; i++) {
@@ -145,7 +135,7 @@ static enum status one_step(struct train *t, struct figures *f, struct error *er
 	return st;
 }
 
-static void add_up(struct train *t, const struct figures *f)
+static void add_up(struct train *t, const struct step_figures *f)
 {
 	struct train_times *sum = &t->state.times;
 
@@ -168,71 +158,6 @@ static void add_up(struct train *t, const struct figures *f)
 	t->state.flop += f->part.flop;
 }
 
-/* JSON has no NaN: what is no number is left out. */
-static void set_number(json_t *line, const char *name, double value)
-{
-	json_object_set_new(line, name, json_real(value));
-}
-
-void run_memory(struct train *t)
-{
-	struct train_state *s = &t->state;
-
-	const struct back *back = &t->stepper.back;
-
-	s->memory_bytes =
-		fmax(s->memory_bytes, (double)(back->kind == BACK_GPU ? memory_of_gpu(back) : memory_peak()));
-	s->arena_bytes = fmax(s->arena_bytes, (double)t->stepper.arena.peak);
-}
-
-/* So far. */
-static void set_memory(json_t *out, struct train *t)
-{
-	run_memory(t);
-	set_number(out, "arena_bytes", t->state.arena_bytes);
-	if (!(t->state.memory_bytes > 0))
-		return;
-	set_number(out, "memory_bytes", t->state.memory_bytes);
-	set_number(out, "memory_planned_share", t->state.memory_bytes / (double)t->memory.bytes);
-}
-
-/* A GPU's are timed where the step's parts are asked for. */
-static bool times_products(const struct train *t)
-{
-	return t->stepper.back.kind == BACK_CPU || t->config.training.step_parts;
-}
-
-static json_t *step_line(struct train *t, const struct figures *f)
-{
-	double rate = f->part.flop / f->step_s;
-	double mean_s = t->state.times.step_s / (double)json_array_size(t->state.times.each_s);
-	json_t *line =
-		json_pack("{s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
-			  "step", (json_int_t)t->state.step, "epoch", t->state.epoch, "learning_rate",
-			  f->rate, "tokens", (json_int_t)f->size.tokens, "targets",
-			  (json_int_t)f->size.targets, "rows", (json_int_t)f->size.rows, "step_s", f->step_s,
-			  "forward_s", f->part.forward_s, "backward_s", f->part.backward_s, "optimiser_s",
-			  f->optimiser_s, "wait_s", f->wait_s, "gemm_s", f->part.gemm_s, "tokens_per_s",
-			  (double)f->size.tokens / f->step_s, "rows_per_s", (double)f->size.rows / f->step_s,
-			  "flop_rate", rate, "left_s", (double)(t->state.max_steps - t->state.step) * mean_s);
-
-	if (!times_products(t))
-		json_object_del(line, "gemm_s");
-	set_number(line, "save_s", f->save_s);
-	for (int i = 0; i < GPU_PART_COUNT && t->config.training.step_parts; i++) {
-		char name[48];
-
-		snprintf(name, sizeof(name), "%s_part_s", gpu_back_part_name((enum gpu_part)i));
-		set_number(line, name, f->part.parts_s[i]);
-	}
-	set_number(line, "loss", f->loss);
-	set_number(line, "grad_norm", f->norm);
-	set_memory(line, t);
-	if (line && t->gemm_rate > 0)
-		json_object_set_new(line, "mfu", json_real(rate / t->gemm_rate));
-	return line;
-}
-
 static enum status write_events(struct train *t, const struct scalar *scalars, size_t count,
 				struct error *err)
 {
@@ -240,7 +165,7 @@ static enum status write_events(struct train *t, const struct scalar *scalars, s
 			 : STATUS_OK;
 }
 
-static enum status tell_step(struct train *t, const struct figures *f, struct error *err)
+static enum status tell_step(struct train *t, const struct step_figures *f, struct error *err)
 {
 	const struct scalar scalars[] = {
 		{"train/loss", f->loss},
@@ -256,15 +181,15 @@ static enum status tell_step(struct train *t, const struct figures *f, struct er
 	if (t->state.step % t->config.training.logging_steps && t->state.step != t->state.max_steps)
 		return STATUS_OK;
 	logged = json_pack("{s:f}", "learning_rate", f->rate);
-	set_number(logged, "loss", f->loss);
-	set_number(logged, "grad_norm", f->norm);
+	run_number(logged, "loss", f->loss);
+	run_number(logged, "grad_norm", f->norm);
 	train_state_log(&t->state, logged);
-	st = run_emit(t, "step", step_line(t, f), err);
+	st = run_emit(t, "step", run_step_line(t, f), err);
 	return st ? st : write_events(t, scalars, sizeof(scalars) / sizeof(scalars[0]), err);
 }
 
 /* What a step that ends the run was like is told too. */
-static enum status look_at(struct train *t, const struct figures *f, struct error *err)
+static enum status look_at(struct train *t, const struct step_figures *f, struct error *err)
 {
 	const struct diagnose_step s = {.step = t->state.step,
 					.loss = f->loss,
@@ -310,10 +235,10 @@ static enum status evaluate(struct train *t, struct error *err)
 	if (t->state.step) /* what is there before training is no result of it */
 		train_state_evaluated(&t->state, loss, t->config.training.early_stopping_threshold);
 	line = json_pack("{s:f}", "eval_runtime", eval_s);
-	set_number(line, "eval_loss", loss);
+	run_number(line, "eval_loss", loss);
 	train_state_log(&t->state, line);
 	line = json_pack("{s:I, s:f}", "step", (json_int_t)t->state.step, "eval_s", eval_s);
-	set_number(line, "eval_loss", loss);
+	run_number(line, "eval_loss", loss);
 	st = run_emit(t, "eval", line, err);
 	return st ? st : write_events(t, &scalar, 1, err);
 }
@@ -348,7 +273,7 @@ static enum status all_steps(struct train *t, struct error *err)
 	enum status st = STATUS_OK;
 
 	while (!st && !enough(t) && !*t->job->stop) {
-		struct figures f;
+		struct step_figures f;
 
 		st = one_step(t, &f, err);
 		if (st)
@@ -399,78 +324,6 @@ static enum status finish(struct train *t, struct error *err)
 	return st ? st : run_export(t, err);
 }
 
-/* The steps' median, and how sure their mean is. */
-static void add_spread(json_t *v, const struct train_times *sum)
-{
-	size_t n = json_array_size(sum->each_s), i;
-	double *each_s = calloc(n, sizeof(*each_s));
-	const json_t *one;
-
-	if (!each_s)
-		return;
-	json_array_foreach(sum->each_s, i, one)
-	{
-		each_s[i] = json_number_value(one);
-	}
-	if (n >= 2 * HALF_WIDTH_BATCHES)
-		set_number(v, "half_width_share",
-			   stats_batch_half_width(each_s, n, HALF_WIDTH_BATCHES) * (double)n / sum->step_s);
-	set_number(v, "step_s", stats_median(each_s, n));
-	free(each_s);
-}
-
-static void add_rates(json_t *v, const struct train *t)
-{
-	const struct train_times *sum = &t->state.times;
-	double s = sum->step_s > 0 ? sum->step_s : 1;
-	json_t *rates = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens_per_s",
-				  (double)t->state.tokens / s, "rows_per_s", (double)t->state.rows / s,
-				  "forward_share", sum->forward_s / s, "backward_share", sum->backward_s / s,
-				  "optimiser_share", sum->optimiser_s / s, "wait_share", sum->wait_s / s,
-				  "gemm_share", sum->gemm_s / s, "flop_rate", t->state.flop / s, "save_share",
-				  sum->save_s / s);
-
-	if (!times_products(t))
-		json_object_del(rates, "gemm_share");
-	json_object_update(v, rates);
-	json_decref(rates);
-	add_spread(v, sum);
-	if (t->gemm_rate > 0)
-		json_object_set_new(v, "mfu", json_real(t->state.flop / s / t->gemm_rate));
-}
-
-static json_t *results(struct train *t)
-{
-	const struct train_state *state = &t->state;
-	json_t *v = json_object();
-
-	if (!v || !state->step)
-		return v;
-	json_object_set_new(v, "steps", json_real((double)state->step));
-	json_object_set_new(v, "tokens", json_real((double)state->tokens));
-	json_object_set_new(v, "targets", json_real((double)state->targets));
-	json_object_set_new(v, "rows", json_real((double)state->rows));
-	if (state->has_loss) {
-		set_number(v, "loss_first", state->loss_first);
-		set_number(v, "loss", state->loss);
-	}
-	if (json_array_size(state->times.each_s) == state->step)
-		add_rates(v, t);
-	set_number(v, "memory_planned_bytes", (double)t->memory.bytes);
-	if (t->memory.gpu) {
-		set_number(v, "host_bytes", (double)memory_peak());
-		set_number(v, "host_planned_bytes", (double)t->memory.host_bytes);
-	}
-	set_memory(v, t);
-	if (state->has_eval)
-		json_object_set_new(v, "eval_loss_first", json_real(state->eval_first));
-	if (t->evaluated)
-		json_object_set_new(v, "eval_loss", json_real(t->eval_last));
-	if (state->has_best)
-		json_object_set_new(v, "eval_loss_best", json_real(state->best_loss));
-	return v;
-}
-
 static enum status work(struct train *t, struct error *err)
 {
 	enum status st = run_load(t, err);
@@ -496,7 +349,7 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 				       "no memory for a training run");
 	t->job = job;
 	st = work(t, err);
-	*values = results(t);
+	*values = run_results(t);
 	last = t->writer ? checkpoint_writer_wait(t->writer, &late) : STATUS_OK;
 	if (!st && last)
 		st = error_set_cause(err, last, late.cause, "%s", late.text);

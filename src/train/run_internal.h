@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run under way, as run.c, run_load.c and run_save.c see it. */
+/* A run under way, as run.c, run_figures.c, run_load.c and run_save.c see it. */
 #ifndef TRAIN_RUN_INTERNAL_H
 #define TRAIN_RUN_INTERNAL_H
 #include "train/checkpoint.h"
@@ -34,6 +34,17 @@ struct train {
 	bool evaluated;
 };
 
+struct step_figures { /* of one step */
+	struct data_step size;
+	struct step_part part;
+	double loss, norm, rate, step_s, optimiser_s, wait_s, save_s;
+};
+
+/* JSON has no NaN: what is no number is left out (run_figures.c, as are these). */
+void run_number(json_t *line, const char *name, double value);
+/* The line of the step that was made last, and the run's values. Owner: caller; NULL: no memory. */
+json_t *run_step_line(struct train *t, const struct step_figures *f);
+json_t *run_results(struct train *t);
 /* Everything up to the first step (run_load.c). */
 enum status run_load(struct train *t, struct error *err);
 /* Begins a checkpoint of this moment; `wait`: it is on the disk when this returns (run_save.c). */

@@ -384,18 +384,14 @@ static void what_fails_on_the_way_is_an_error(void **state)
 		struct work w;
 		struct rows r;
 
-		open_work(&w, true, FAMILY_QWEN2, adapter, "seed: 1");
-		make(&r, packed, w.s.model->shape.vocab);
-		setenv("FAKE_CUDA", faults[i], 1);
+		open_failing(&w, &r, adapter, "seed: 1", faults[i]);
 		st = stepper_begin(&w.s, &err);
 		if (!st)
 			st = stepper_micro(&w.s, &r.b, 0, (uint64_t)r.b.targets, &(struct step_part){0},
 					   &err);
 		if (!st)
 			st = stepper_end(&w.s, 1e-2, 0, &(double){0}, &(double){0}, &err);
-		assert_int_not_equal(st, STATUS_OK);
-		unsetenv("FAKE_CUDA");
-		close_work(&w);
+		close_failing(&w, st);
 	}
 }
 

@@ -170,6 +170,21 @@ static inline const float *run(struct work *w, const int *docs)
 	return out;
 }
 
+/* Documents `packed`, and from here on a driver that fails so. */
+static inline void open_failing(struct work *w, struct rows *r, const char *what, const char *training, const char *fault)
+{
+	open_work(w, true, FAMILY_QWEN2, what, training);
+	make(r, packed, w->s.model->shape.vocab);
+	setenv("FAKE_CUDA", fault, 1);
+}
+
+static inline void close_failing(struct work *w, enum status st)
+{
+	assert_int_not_equal(st, STATUS_OK);
+	unsetenv("FAKE_CUDA");
+	close_work(w);
+}
+
 static inline void skip_without_kernels(void)
 {
 	if (!kernel_fatbin_find("train_rows"))

@@ -136,18 +136,14 @@ static void what_fails_is_told(void **state)
 		struct work w;
 		struct rows r;
 
-		open_work(&w, true, FAMILY_QWEN2, adapter, "deterministic: true");
-		make(&r, packed, w.s.model->shape.vocab);
-		setenv("FAKE_CUDA", faults[i], 1);
+		open_failing(&w, &r, adapter, "deterministic: true", faults[i]);
 		st = stepper_prefetch(&w.s, &r.b, &err);
 		if (!st)
 			st = stepper_micro(&w.s, &r.b, 0, 10, &(struct step_part){0}, &err);
-		assert_int_not_equal(st, STATUS_OK);
 		error_clear(&err);
 		if (i < 3)
 			assert_int_not_equal(gpu_back_mark(&w.s.back, &err), STATUS_OK);
-		unsetenv("FAKE_CUDA");
-		close_work(&w);
+		close_failing(&w, st);
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scratch.h"
 #include "test.h"
+#include "weights_bed.h"
 
 #include <math.h>
 
@@ -10,55 +11,8 @@
 #include "model/dtype.h"
 #include "model/files/folder.h"
 #include "model/files/json_file.h"
-#include "model/files/merge.h"
-#include "model/files/peft_names.h"
 #include "model/files/random_weights.h"
 #include "model/files/tokenizer_files.h"
-
-enum { SEED = 5 };
-
-static enum status rows(void *arg, const struct named *n, int64_t row, int64_t count, float *out,
-			struct error *err)
-{
-	(void)arg;
-	(void)err;
-	random_weights(n, SEED, row, count, out);
-	return STATUS_OK;
-}
-
-static enum status more(void *arg, const char *dir, struct error *err)
-{
-	(void)arg;
-	return tokenizer_files_of_bytes(dir, err);
-}
-
-/* A model of random numbers; `in` is its folder. */
-static void make(char in[PATH_MAX], const char *scratch, const char *name, const struct shape *s,
-		 enum dtype dtype, uint64_t shard)
-{
-	const struct folder_options o = {
-		.shape = s, .dtype = dtype, .shard_bytes = shard, .rows = rows, .more = more};
-	struct error err = {0};
-
-	snprintf(in, PATH_MAX, "%s/%s", scratch, name);
-	if (folder_write(in, &o, &err))
-		fail_msg("%s", err.text);
-}
-
-static float *load(const struct weights *w, const char *name)
-{
-	struct weights_slot slot = {.name = name, .to = {.dtype = DTYPE_F32}};
-	struct error err = {0};
-	struct named n;
-
-	assert_true(names_find(&n, &w->shape, name));
-	slot.to.rows = n.rows;
-	slot.to.cols = slot.to.ld = n.cols;
-	slot.to.data = malloc(sizeof(float) * (size_t)(n.rows * n.cols));
-	if (weights_load(w, &slot, 1, &err))
-		fail_msg("%s", err.text);
-	return slot.to.data;
-}
 
 static void test_weights__a_sharded_folder_gives_back_every_number(void **state)
 {
@@ -397,115 +351,6 @@ static void test_weights__rows_of_q_stand_in_the_model_s_order_whatever_the_file
 	assert_non_null(strstr(err.text, "general.architecture \"gemma\" is not done"));
 }
 
-/* What LoRA's definition makes of each element, in double. */
-static void check_merged(const struct weights *base, const struct weights *merged,
-			 const struct peft_config *c, const struct peft_slot *a, const struct peft_slot *b)
-{
-	float *before = load(base, a->name), *after = load(merged, a->name);
-	const float *pa = a->mat.data, *pb = b->mat.data;
-
-	for (int64_t row = 0; row < b->mat.rows; row++) {
-		for (int64_t col = 0; col < a->mat.cols; col++) {
-			double sum = 0, due;
-
-			for (int64_t k = 0; k < c->rank; k++)
-				sum += (double)pb[row * b->mat.ld + k] * (double)pa[k * a->mat.ld + col];
-			due = (double)before[row * a->mat.cols + col] + c->alpha / (double)c->rank * sum;
-			assert_true(fabs((double)after[row * a->mat.cols + col] - due) < 1e-5);
-		}
-	}
-	free(before);
-	free(after);
-}
-
-static void test_merge__each_weight_gets_its_product_once_and_the_others_none(void **state)
-{
-	struct peft_config c = {
-		.rank = 3, .alpha = 7, .targets = 1u << PEFT_K | 1u << PEFT_DOWN, .save = PEFT_SAVE_HEAD};
-	const struct merge_options o = {.dtype = DTYPE_COUNT, .shard_bytes = 150000};
-	struct merge_options with = o;
-	char dir[PATH_MAX], adapter[PATH_MAX + 16], out[PATH_MAX + 16];
-	struct peft_place place[9];
-	struct peft_slot slot[9];
-	struct weights base, merged;
-	struct error err = {0};
-	struct shape s;
-	float *head, *embed;
-
-	shape_by_name(&s, "tiny-qwen3", NULL);
-	make(dir, *state, "base", &s, DTYPE_F32, UINT64_MAX);
-	snprintf(adapter, sizeof(adapter), "%s/adapter", (char *)*state);
-	snprintf(out, sizeof(out), "%s/merged", (char *)*state);
-	assert_int_equal(peft_names_count(&s, &c), 9);
-	for (size_t i = 0; i < 9; i++) {
-		peft_names_at(&place[i], &s, &c, i);
-		slot[i] = (struct peft_slot){.name = place[i].base.hf, .part = place[i].part};
-		slot[i].mat.rows = place[i].part == PEFT_A ? 3 : place[i].base.rows;
-		slot[i].mat.cols = slot[i].mat.ld = place[i].part == PEFT_B ? 3 : place[i].base.cols;
-		slot[i].mat.data = malloc(sizeof(float) * (size_t)(slot[i].mat.rows * slot[i].mat.cols));
-		random_fill_f32(slot[i].mat.data, (size_t)(slot[i].mat.rows * slot[i].mat.cols), 3,
-				(uint32_t)i, 0);
-	}
-	assert_int_equal(peft_write(adapter, &c, &s, slot, 9, &err), STATUS_OK);
-	assert_int_equal(weights_open(&base, dir, &err), STATUS_OK);
-	with.adapter = adapter;
-	if (merge_write(out, &base, &with, &err) || weights_open(&merged, out, &err))
-		fail_msg("%s", err.text);
-	assert_false(merged.shape.tied); /* its head was trained apart */
-	for (size_t i = 0; i < 8; i += 2)
-		check_merged(&base, &merged, &c, &slot[i], &slot[i + 1]);
-	head = load(&merged, "lm_head.weight");
-	assert_memory_equal(head, slot[8].mat.data, sizeof(float) * 320 * 96);
-	free(head);
-	head = load(&base, "model.layers.1.self_attn.q_proj.weight");
-	embed = load(&merged, "model.layers.1.self_attn.q_proj.weight");
-	assert_memory_equal(head, embed, sizeof(float) * 192 * 96);
-	free(head);
-	free(embed);
-	weights_release(&merged);
-	weights_release(&base);
-	for (size_t i = 0; i < 9; i++)
-		free(slot[i].mat.data);
-}
-
-/* Zeros as PEFT writes them before the first step. */
-static void test_merge__an_adapter_that_was_never_trained_is_refused(void **state)
-{
-	struct peft_config c = {.rank = 2, .alpha = 4, .targets = 1u << PEFT_Q};
-	struct merge_options o = {.dtype = DTYPE_COUNT, .shard_bytes = UINT64_MAX};
-	char dir[PATH_MAX], adapter[PATH_MAX + 16], out[PATH_MAX + 16], path[PATH_MAX + 64];
-	struct tensor tensors[4];
-	char names[4][PEFT_NAME_SIZE];
-	struct safetensors_writer w;
-	struct weights base;
-	struct error err = {0};
-	struct shape s;
-
-	shape_by_name(&s, "tiny", NULL);
-	make(dir, *state, "base", &s, DTYPE_BF16, UINT64_MAX);
-	snprintf(adapter, sizeof(adapter), "%s/adapter", (char *)*state);
-	snprintf(out, sizeof(out), "%s/merged", (char *)*state);
-	snprintf(path, sizeof(path), "%s/" PEFT_WEIGHTS, adapter);
-	assert_int_equal(file_make_dir(adapter, NULL), STATUS_OK);
-	assert_int_equal(json_file_write(adapter, PEFT_CONFIG, peft_config_json(&c), 0, NULL), STATUS_OK);
-	for (size_t i = 0; i < 4; i++) {
-		struct peft_place at;
-
-		peft_names_at(&at, &s, &c, i);
-		peft_name(names[i], &at);
-		tensors[i] = (struct tensor){.name = names[i], .dtype = DTYPE_F32, .rank = 2};
-		tensors[i].dim[0] = at.part == PEFT_A ? 2 : at.base.rows;
-		tensors[i].dim[1] = at.part == PEFT_B ? 2 : at.base.cols;
-	}
-	assert_int_equal(safetensors_write_begin(&w, path, tensors, 4, NULL, NULL), STATUS_OK);
-	assert_int_equal(safetensors_write_end(&w, safetensors_write_hole(&w, NULL), NULL), STATUS_OK);
-	assert_int_equal(weights_open(&base, dir, NULL), STATUS_OK);
-	o.adapter = adapter;
-	assert_int_equal(merge_write(out, &base, &o, &err), STATUS_BAD_INPUT);
-	assert_non_null(strstr(err.text, "every B is zeros alone"));
-	weights_release(&base);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -518,8 +363,6 @@ int main(void)
 		scratch_test(test_folder__one_that_is_stopped_is_not_there),
 		scratch_test(test_folder__one_that_is_replaced_is_there_until_the_new_one_is),
 		cmocka_unit_test(test_random_weights__parts_are_the_whole_and_their_spread_is_what_is_said),
-		scratch_test(test_merge__each_weight_gets_its_product_once_and_the_others_none),
-		scratch_test(test_merge__an_adapter_that_was_never_trained_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("model_weights", tests, NULL, NULL);

@@ -262,6 +262,20 @@ static enum status refuse(void *arg, const char *dir, const struct params *param
 	return error_set(err, STATUS_BAD_INPUT, "%s", (const char *)arg);
 }
 
+/* Checkpoint 1 gives back what fill(b, number) made. */
+static void first_holds(struct bed *b, int number)
+{
+	struct checkpoint_found f;
+	struct error err = {0};
+	struct text note = {0};
+
+	fill(b, 99);
+	assert_int_equal(checkpoint_open(&f, b->run, 1, &note, &err), STATUS_OK);
+	assert_int_equal(checkpoint_load(&f, &b->p, &err), STATUS_OK);
+	hold_against(&b->p, b->memory, b, number);
+	checkpoint_found_release(&f);
+}
+
 /* Told when it is there, and not before. */
 static enum status told(void *arg, uint64_t step, struct error *err)
 {
@@ -279,9 +293,7 @@ static void a_thread_writes_what_is_there_until_the_wait(void **state)
 	struct bed *b = *state;
 	struct checkpoint_source c = source(b, 1);
 	struct checkpoint_writer *w;
-	struct checkpoint_found f;
 	struct error err = {0};
-	struct text note = {0};
 	static char why[] = "not today";
 
 	c.written = told;
@@ -290,11 +302,7 @@ static void a_thread_writes_what_is_there_until_the_wait(void **state)
 	assert_int_equal(checkpoint_writer_begin(w, &c, 0, &err), STATUS_OK);
 	c = (struct checkpoint_source){.run = b->run, .step = 2, .params = &b->p, .state = b->state};
 	assert_int_equal(checkpoint_writer_wait(w, &err), STATUS_OK);
-	fill(b, 99);
-	assert_int_equal(checkpoint_open(&f, b->run, 1, &note, &err), STATUS_OK);
-	assert_int_equal(checkpoint_load(&f, &b->p, &err), STATUS_OK);
-	hold_against(&b->p, b->memory, b, 1);
-	checkpoint_found_release(&f);
+	first_holds(b, 1);
 
 	c.more = refuse;
 	c.arg = why;
@@ -329,9 +337,7 @@ static void a_thread_takes_what_it_writes(void **state)
 	struct bed *b = *state;
 	struct checkpoint_source c = source(b, 1);
 	struct checkpoint_writer *w;
-	struct checkpoint_found f;
 	struct error err = {0};
-	struct text note = {0};
 
 	c.take = take_three;
 	c.arg = b;
@@ -342,11 +348,7 @@ static void a_thread_takes_what_it_writes(void **state)
 	checkpoint_writer_taken(w);
 	hold_against(&b->p, b->memory, b, 3);
 	assert_int_equal(checkpoint_writer_wait(w, &err), STATUS_OK);
-	fill(b, 99);
-	assert_int_equal(checkpoint_open(&f, b->run, 1, &note, &err), STATUS_OK);
-	assert_int_equal(checkpoint_load(&f, &b->p, &err), STATUS_OK);
-	hold_against(&b->p, b->memory, b, 3);
-	checkpoint_found_release(&f);
+	first_holds(b, 3);
 
 	c.step = 2;
 	c.take = take_nothing;
