@@ -22,13 +22,13 @@ static const struct clock fast_clock = {fast_now, fast_sleep, NULL};
 /* A rank by hand, up to its welcome. */
 static void greet(struct channel *ch, uint16_t port, unsigned rank, unsigned size)
 {
-	char hello[512], challenge[4096], rest[4096];
+	char hello[512], job[64], challenge[4096], rest[4096];
 
 	channel_open(ch, reach(port));
 	snprintf(hello, sizeof(hello),
-		 "{\"nonce\":\"00112233445566778899aabbccddeeff\",\"team\":\"job\",\"rank\":%u,\"size\":%u,\"node\":\"node-x\","
+		 "{\"nonce\":\"00112233445566778899aabbccddeeff\",\"team\":\"%s\",\"rank\":%u,\"size\":%u,\"node\":\"node-x\","
 		 "\"program\":\"" ASSAY_VERSION "\",\"build\":\"0123456789abcdef\"}",
-		 rank, size);
+		 bed_job(job), rank, size);
 	assert_int_equal(channel_send(ch, WIRE_HELLO, hello, strlen(hello), NULL), STATUS_OK);
 	assert_true(await(ch, WIRE_CHALLENGE, challenge));
 	keys(ch, "rank", "rank 0", hello, challenge);

@@ -12,14 +12,14 @@ struct host { /* a rank 0 by hand */
 static void *play_host(void *arg)
 {
 	struct host *h = arg;
-	char hello[4096], rest[4096], address[RENDEZVOUS_ADDRESS], challenge[128];
+	char hello[4096], rest[4096], address[RENDEZVOUS_ADDRESS], job[64], challenge[160];
 	struct pollfd p = {.fd = h->l.fd[0], .events = POLLIN};
 	struct channel ch;
 
 	poll(&p, 1, 30000);
 	channel_open(&ch, rendezvous_accept(&h->l, address));
 	assert_true(await(&ch, WIRE_HELLO, hello));
-	snprintf(challenge, sizeof(challenge), "{\"nonce\":\"00112233445566778899aabbccddeeff\",\"team\":\"job\"}");
+	snprintf(challenge, sizeof(challenge), "{\"nonce\":\"00112233445566778899aabbccddeeff\",\"team\":\"%s\"}", bed_job(job));
 	channel_send(&ch, WIRE_CHALLENGE, challenge, strlen(challenge), NULL);
 	keys(&ch, "rank 0", "rank", hello, challenge);
 	assert_true(await(&ch, WIRE_PROOF, rest));
