@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuBLASLt, libcublasLt.so.13, that a CPU can run: with the fake driver, device memory is host memory, and a
- * product is three plain loops in double over column-major operands, as the library's own documents have it.
+ * product is plain loops in double over column-major operands, as the library's own documents have it.
  * It offers two heuristics (algorithm 66 with tiles of 128 x 256, then 128 x 128) and, to a search, tiles 18,
  * 20 and 23 with stage 35 and 36 and split-K. FAKE_CUBLASLT stages what goes wrong, as words with commas:
  *   SYMBOL=CODE    this function returns CODE
@@ -366,17 +366,38 @@ static double finish(const struct description *d, const struct layout *ld, doubl
 	return v;
 }
 
-/* One batch of op(x) as numbers: element (line, k) at line * depth + k. */
+/* One batch of op(x) as numbers: element (line, k) at line * line_step + k * k_step. */
 static double *unpack(const struct layout *l, const void *data, int batch, bool lines_are_columns,
-		      int64_t lines, int64_t depth)
+		      int64_t lines, int64_t depth, int64_t line_step, int64_t k_step)
 {
 	double *out = malloc((size_t)(lines * depth) * sizeof(*out));
 
-	for (int64_t i = 0; out && i < lines; i++)
+	if (!out)
+		abort();
+	for (int64_t i = 0; i < lines; i++)
 		for (int64_t k = 0; k < depth; k++)
-			out[i * depth + k] =
+			out[i * line_step + k * k_step] =
 				lines_are_columns ? at(l, data, batch, k, i) : at(l, data, batch, i, k);
 	return out;
+}
+
+/* One column of the product: all its rows' sums at once, so that the compiler makes vectors, each added up by
+ * ascending k. x: row i at k * rows + i. */
+static void column_of(double *restrict sum, const double *restrict x, const double *restrict y, int64_t rows,
+		      int64_t depth)
+{
+	int64_t k = 0;
+
+	memset(sum, 0, (size_t)rows * sizeof(*sum));
+	for (; k + 4 <= depth; k += 4) {
+		const double *a = x + k * rows, *b = a + rows, *c = b + rows, *d = c + rows;
+
+		for (int64_t i = 0; i < rows; i++)
+			sum[i] = sum[i] + a[i] * y[k] + b[i] * y[k + 1] + c[i] * y[k + 2] + d[i] * y[k + 3];
+	}
+	for (; k < depth; k++)
+		for (int64_t i = 0; i < rows; i++)
+			sum[i] += x[k * rows + i] * y[k];
 }
 
 static void multiply(const struct description *d, double alpha, const void *a, const struct layout *la,
@@ -386,28 +407,31 @@ static void multiply(const struct description *d, double alpha, const void *a, c
 	int64_t depth = (int64_t)(d->transpose_a ? la->rows : la->columns);
 	double scale = (d->scale_a ? (double)*d->scale_a : 1) * (d->scale_b ? (double)*d->scale_b : 1);
 
+	int64_t rows = (int64_t)ld->rows, columns = (int64_t)ld->columns;
+	double *sum = malloc((size_t)rows * sizeof(*sum));
+
+	if (!sum)
+		abort();
 	for (int batch = 0; batch < ld->batch; batch++) {
-		double *x = unpack(la, a, batch, d->transpose_a, (int64_t)ld->rows, depth);
-		double *y = unpack(lb, b, batch, !d->transpose_b, (int64_t)ld->columns, depth);
+		double *x = unpack(la, a, batch, d->transpose_a, rows, depth, 1, rows);
+		double *y = unpack(lb, b, batch, !d->transpose_b, columns, depth, depth, 1);
 
-		if (!x || !y)
-			abort();
-		for (int64_t j = 0; j < (int64_t)ld->columns; j++)
-			for (int64_t i = 0; i < (int64_t)ld->rows; i++) {
-				double sum = 0;
+		for (int64_t j = 0; j < columns; j++) {
+			column_of(sum, x, y + j * depth, rows, depth);
+			for (int64_t i = 0; i < rows; i++) {
+				double v = sum[i] * (alpha * scale);
 
-				for (int64_t k = 0; k < depth; k++)
-					sum += x[i * depth + k] * y[j * depth + k];
-				sum *= alpha * scale;
 				if (beta != 0)
-					sum += beta * at(lc, c, batch, i, j);
+					v += beta * at(lc, c, batch, i, j);
 				ref_operand_put((uint32_t)operand_type(ld->type), out,
 						(uint64_t)(batch * ld->batch_step + j * ld->step + i),
-						finish(d, ld, sum, i));
+						finish(d, ld, v, i));
 			}
+		}
 		free(x);
 		free(y);
 	}
+	free(sum);
 }
 
 /* All that a product is of, as it was when it was asked for. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#undef _FORTIFY_SOURCE /* it takes a jump to another stack for an error */
 #include "emulate.h"
 #undef __shared__
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
@@ -14,12 +16,13 @@ struct copy {
 	unsigned group;
 };
 struct fiber {
-	ucontext_t context;
+	ucontext_t context; /* it begins in */
+	jmp_buf at;	    /* it waits at: swapcontext asks the kernel for the signal mask each time */
 	struct copy *copy; /* not made yet */
 	unsigned copies, room, groups; /* groups that are closed */
 	void *stack;
 	unsigned shuffles; /* that it has done */
-	bool done;
+	bool begun, done;
 };
 struct warp {
 	float lane[2][WARP]; /* two rounds: a lane may be one ahead of another's reading */
@@ -35,17 +38,24 @@ struct block {
 struct emulate_index threadIdx, blockIdx, gridDim, blockDim;
 float4 shared[EMULATE_SHARED / 16];
 
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static struct block *blocks;
 static uint64_t progress; /* barriers passed, threads ended, words added: without it all wait for ever */
 static void (*running)(const void *args);
 static const void *running_args;
 
+static struct fiber *own(void)
+{
+	return &blocks[blockIdx.x].fiber[threadIdx.x];
+}
+
 static void pause_fiber(void)
 {
+	struct fiber *f = own();
 	const unsigned thread = threadIdx.x;
 
-	swapcontext(&blocks[blockIdx.x].fiber[thread].context, &scheduler);
+	if (!_setjmp(f->at))
+		_longjmp(scheduler, 1);
 	threadIdx.x = thread;
 }
 
@@ -108,11 +118,6 @@ static void *must(void *p)
 	return p;
 }
 
-static struct fiber *own(void)
-{
-	return &blocks[blockIdx.x].fiber[threadIdx.x];
-}
-
 void emulate_copy(void *to, const void *from, size_t bytes)
 {
 	struct fiber *f = own();
@@ -171,7 +176,18 @@ static void run_fiber(void)
 		b->arrived = 0;
 		b->round++;
 	}
-	setcontext(&scheduler);
+	_longjmp(scheduler, 1);
+}
+
+/* Until it waits or has ended. */
+static void go_on(struct fiber *f)
+{
+	if (_setjmp(scheduler))
+		return;
+	if (f->begun)
+		_longjmp(f->at, 1);
+	f->begun = true;
+	setcontext(&f->context);
 }
 
 static void open_fiber(struct fiber *f)
@@ -223,7 +239,7 @@ static void run_block(struct block *b, unsigned threads)
 
 			threadIdx.x = thread;
 			if (!b->fiber[thread].done)
-				swapcontext(&scheduler, &b->fiber[thread].context);
+				go_on(&b->fiber[thread]);
 		}
 		pass++;
 	} while (progress != before && b->left);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ref_number.h"
 #include <math.h>
+#include "ref_table.h"
 
 struct format {
 	int mantissa, exponent_min; /* bits after the point; of the smallest normal number */
@@ -64,11 +65,10 @@ void ref_number_store(enum attention_type type, void *to, uint64_t index, double
 		((uint16_t *)to)[index] = (uint16_t)code;
 }
 
-double ref_number_load(enum attention_type type, const void *from, uint64_t index)
+static double decode(unsigned type, uint32_t code)
 {
-	struct format f = format_of(type);
+	struct format f = format_of((enum attention_type)type);
 	int bits = type == ATTENTION_E4M3 ? 8 : 16;
-	uint32_t code = bits == 8 ? ((const uint8_t *)from)[index] : ((const uint16_t *)from)[index];
 	uint32_t mantissa = code & ((1u << f.mantissa) - 1), top = (1u << (bits - 1 - f.mantissa)) - 1;
 	uint32_t exponent = code >> f.mantissa & top;
 	double sign = code >> (bits - 1) ? -1.0 : 1.0;
@@ -78,4 +78,13 @@ double ref_number_load(enum attention_type type, const void *from, uint64_t inde
 	if (!exponent)
 		return sign * ldexp((double)mantissa, f.exponent_min - f.mantissa);
 	return sign * ldexp(1.0 + ldexp((double)mantissa, -f.mantissa), (int)exponent - 1 + f.exponent_min);
+}
+
+double ref_number_load(enum attention_type type, const void *from, uint64_t index)
+{
+	static struct ref_table tables[ATTENTION_TYPE_COUNT];
+
+	if (type == ATTENTION_E4M3)
+		return ref_table_number(&tables[type], 1u << 8, ((const uint8_t *)from)[index], decode, type);
+	return ref_table_number(&tables[type], 1u << 16, ((const uint16_t *)from)[index], decode, type);
 }

@@ -4,6 +4,7 @@
 #include "kernel/operand.h"
 #include "probe/mma.h"
 #include "ref.h"
+#include "ref_table.h"
 #include <math.h>
 #include <string.h>
 
@@ -44,8 +45,10 @@ static uint32_t encode(const struct narrow *f, unsigned bytes, double v)
 	return sign | (uint32_t)(exponent + f->bias) << f->fraction | ((uint32_t)steps - (1u << f->fraction));
 }
 
-static double decode(const struct narrow *f, unsigned bytes, uint32_t bits)
+static double decode(unsigned type, uint32_t bits)
 {
+	const struct narrow *f = &narrows[type];
+	unsigned bytes = element_bytes[type];
 	int exponent_bits = (int)(8 * bytes) - 1 - f->fraction;
 	int exponent = (int)(bits >> f->fraction) & ((1 << exponent_bits) - 1);
 	double fraction = bits & ((1u << f->fraction) - 1), value;
@@ -79,6 +82,7 @@ void ref_operand_put(uint32_t type, void *out, uint64_t i, double v)
 
 double ref_operand_get(uint32_t type, const void *in, uint64_t i)
 {
+	static struct ref_table tables[sizeof(narrows) / sizeof(narrows[0])];
 	uint32_t bits = 0;
 
 	if (type == OPERAND_F64)
@@ -90,7 +94,7 @@ double ref_operand_get(uint32_t type, const void *in, uint64_t i)
 	if (type == OPERAND_S32)
 		return ((const int32_t *)in)[i];
 	memcpy(&bits, (const char *)in + i * element_bytes[type], element_bytes[type]);
-	return decode(&narrows[type], element_bytes[type], bits);
+	return ref_table_number(&tables[type], 1u << 8 * element_bytes[type], bits, decode, type);
 }
 
 static void fill(const char *entry, struct ref_grid grid, const void *args)
@@ -222,10 +226,14 @@ static void mma(const char *entry, struct ref_grid grid, const void *args)
 	};
 	const struct mma_args *a = args;
 	const int64_t *expected = (const int64_t *)(uintptr_t)a->expected;
+	unsigned wrong = 0, first = 0;
 	int type = 0;
 
 	while (type < MMA_INT8 && strcmp(names[type], entry))
 		type++;
+	for (unsigned t = 0; t < grid.threads; t++)
+		if (expected[t] != mma_expect((enum mma_type)type, type != MMA_FP32, t) && !wrong++)
+			first = t + 1;
 	for (unsigned sm = 0; sm < grid.blocks && sm < a->records_count; sm++) {
 		struct mma_record *r = (struct mma_record *)(uintptr_t)a->records + sm;
 
@@ -236,10 +244,9 @@ static void mma(const char *entry, struct ref_grid grid, const void *args)
 		r->cycles_min = r->cycles_max = 100 * (uint64_t)a->steps;
 		r->ns_sum += 50 * (uint64_t)a->steps;
 		r->ns_min = 50 * (uint64_t)a->steps;
-		for (unsigned t = 0; t < grid.threads; t++)
-			if (expected[t] != mma_expect((enum mma_type)type, type != MMA_FP32, t) &&
-			    !r->wrong_threads++)
-				r->wrong_first = t + 1;
+		if (wrong && !r->wrong_threads)
+			r->wrong_first = first;
+		r->wrong_threads += wrong;
 	}
 }
 
