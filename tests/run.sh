@@ -79,8 +79,8 @@ left_out() {
 }
 
 threaded="cpu_pool machine run_ranks team_links train_checkpoint train_findings train_sampler train_tokenised vendor_nvml"
-# One build after the other, beside the tests; how each went is a file that its tests wait for. They are optimised little:
-# with sanitizers the compiler takes four times as long otherwise, and longer than the tests.
+# One build after the other, beside the tests; how each went is a file that its tests wait for. They are optimised little, and what
+# is for a debugger is left out but for lines: with sanitizers the compiler takes four times as long otherwise, and longer than the tests.
 build_all() {
 	made() { # build_in and its arguments
 		code=0
@@ -88,11 +88,13 @@ build_all() {
 		shift
 		echo $code > "build/$1.made.new" && mv "build/$1.made.new" "build/$1.made"
 	}
-	made build_in build-asan all -Doptimization=g -Db_sanitize=address,undefined -Db_lundef=false
-	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) fakes" -Doptimization=g \
+	lines="-Ddebug=false -Dc_args=-g1"
+	# shellcheck disable=SC2086
+	made build_in build-asan all $lines -Doptimization=g -Db_sanitize=address,undefined -Db_lundef=false
+	[ $tsan = no ] || made build_in build-tsan "$(printf 'tests/unit/test_%s ' $threaded) tests/fake/libnvidia-ml.so.1" $lines -Doptimization=g \
 		-Db_sanitize=thread -Db_lundef=false -Dplot=disabled -Darchive=disabled
 	export CC=clang
-	[ $fuzz = no ] || made build_in build-fuzz fuzzers -Doptimization=1 -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled
+	[ $fuzz = no ] || made build_in build-fuzz fuzzers $lines -Doptimization=1 -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled
 }
 await() { # folder
 	while [ ! -f "build/$1.made" ] && kill -0 "$builder" 2> /dev/null; do sleep 1; done
@@ -123,10 +125,10 @@ analysis() {
 	fi
 }
 
-example
-analysis
 tsan=no fuzz=no
 if [ "${1:-}" = --fast ]; then
+	example
+	analysis
 	run build "ordinary build"
 else
 	able "${CC:-cc}" -fsanitize=thread 'int main(void) { return 0; }' && tsan=yes
@@ -135,9 +137,11 @@ else
 	build_all > build/builds.log 2>&1 &
 	builder=$!
 	trap 'kill $builder 2> /dev/null || :' EXIT
+	example
+	analysis
 	run build "ordinary build"
 	options
-	unset ASSAY_SMOLLM2 ASSAY_BFCL # a real model under sanitizers takes minutes; tiny ones run there
+	unset ASSAY_SMOLLM2 ASSAY_BFCL ASSAY_TEST_HTA_PATH # a real model under sanitizers takes minutes; tiny ones run there
 	await build-asan
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1 \
 		run build-asan "under ASan and UBSan" --no-suite tree # the tree is the same
