@@ -1,72 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The probe's engines of a GPU, on the fake driver: over the fake cuDNN, which runs the graphs it is given,
  * and over our kernels, which the fake has by hand. */
-#include "test.h"
+#include "attention_bed.h"
 #include "gpu/attention_own.h"
 
-#include "core/clock.h"
-#include "gpu/gpu.h"
-#include "probe/attention/attention.h"
-#include "unit/cpu_bench.h"
-
-extern const struct probe probe_attention;
-
-struct bed {
-	struct cpu_bench bench;
-	struct attention_opts opts;
-	const struct engine *engine;
-	struct attention *state;
-	struct gpu_device *device;
-	struct gpu_stream *stream;
-	struct result *out;
-	struct error err;
-};
-
-static int set_up(void **state)
+static int set_up_cudnn(void **state)
 {
-	struct bed *b = calloc(1, sizeof(*b));
+	int failed = set_up(state);
 
-	setenv("ASSAY_LIB_CUDA", FAKE_DIR "/libcuda.so.1", 1);
-	setenv("ASSAY_LIB_CUDNN", FAKE_DIR "/libcudnn.so.9", 1);
-	unsetenv("FAKE_CUDA");
-	unsetenv("FAKE_CUDNN");
-	*state = b;
-	if (b)
-		b->engine = &attention_cudnn_engine;
-	return !b || gpu_open(&b->device, NULL, NULL) || gpu_stream_create(b->device, &b->stream, NULL);
-}
-
-static int tear_down(void **state)
-{
-	struct bed *b = *state;
-
-	gpu_stream_destroy(&b->stream);
-	gpu_close(&b->device);
-	free(b);
-	return 0;
+	if (!failed)
+		((struct bed *)*state)->engine = &attention_cudnn_engine;
+	return failed;
 }
 
 static void choose(struct bed *b, const char *words)
 {
-	static char text[256]; /* options point into it */
-	char *save = NULL;
-
-	snprintf(text, sizeof(text), "%s", words);
-	b->err = (struct error){0};
-	assert_int_equal(opt_defaults(&probe_attention.opts, &b->opts, &b->err), STATUS_OK);
-	for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-		char *value = strchr(word, '=');
-
-		*value = '\0';
-		assert_int_equal(opt_set(&probe_attention.opts, &b->opts, word, value + 1, "test", &b->err),
-				 STATUS_OK);
-	}
-	assert_int_equal(probe_attention.check(&b->opts, &b->err), STATUS_OK);
+	assert_int_equal(attention_words(&b->opts, words, &b->err), STATUS_OK);
 	cpu_bench_make(&b->bench);
-	b->bench.target = (struct target){.kind = TARGET_GPU, .gpu_count = 1};
-	b->bench.bench.device = b->device;
-	b->bench.bench.stream[0] = b->stream;
-	b->bench.bench.clock = clock_monotonic();
+	on_device(b);
 }
 
 static enum status begin(struct bed *b)
@@ -340,13 +291,13 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_cudnn, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_own, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_cudnn, set_up_cudnn, tear_down),
+		cmocka_unit_test_setup_teardown(test_own, set_up_cudnn, tear_down),
 		cmocka_unit_test(test_own_fp8),
-		cmocka_unit_test_setup_teardown(test_choice, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_search, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_faults, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_choice, set_up_cudnn, tear_down),
+		cmocka_unit_test_setup_teardown(test_search, set_up_cudnn, tear_down),
+		cmocka_unit_test_setup_teardown(test_faults, set_up_cudnn, tear_down),
+		cmocka_unit_test_setup_teardown(test_refused, set_up_cudnn, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Block lists that come from elsewhere, and what our block-sparse kernels refuse; on the fake driver. */
 #include "test.h"
-
+#include "fake_gpu.h"
 #include "gpu/attention_sparse.h"
 #include "kernel/attention_lists.h"
 #include "kernel/fatbin.h"
@@ -18,8 +18,6 @@ static int set_up(void **state)
 {
 	struct bed *b = calloc(1, sizeof(*b));
 
-	setenv("ASSAY_LIB_CUDA", FAKE_DIR "/libcuda.so.1", 1);
-	unsetenv("FAKE_CUDA");
 	*state = b;
 	if (!b)
 		return 1;
@@ -32,15 +30,14 @@ static int set_up(void **state)
 						.kv_len = 520,
 						.head_dim = 64,
 						.mask = ATTENTION_CAUSAL};
-	return gpu_open(&b->device, NULL, NULL) || gpu_stream_create(b->device, &b->stream, NULL);
+	return !fake_gpu_open(&b->device, &b->stream);
 }
 
 static int tear_down(void **state)
 {
 	struct bed *b = *state;
 
-	gpu_stream_destroy(&b->stream);
-	gpu_close(&b->device);
+	fake_gpu_close(&b->device, &b->stream);
 	free(b);
 	return 0;
 }

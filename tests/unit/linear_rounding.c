@@ -12,14 +12,10 @@
 #include "model/gpu/gpu_back.h"
 #include "model/linear.h"
 #include "model/mat.h"
+#include "must.h"
+#include "fake_gpu.h"
 
 enum { TOKENS = 192, IN = 64, OUT = 96, RANK = 8, MEMORY = 16 << 20 };
-
-static void must(enum status st, const struct error *err)
-{
-	if (st)
-		fail_msg("%s: %s", status_name(st), err->text);
-}
 
 struct side {
 	struct arena arena;
@@ -167,8 +163,6 @@ int main(void)
 		cmocka_unit_test(test_rounding__what_adapters_add_is_kept),
 	};
 
-	setenv("ASSAY_LIB_CUDA", FAKE_DIR "/libcuda.so.1", 1);
-	setenv("ASSAY_LIB_CUBLASLT", FAKE_DIR "/libcublasLt.so.13", 1);
-	setenv("ASSAY_LIB_CUDNN", FAKE_DIR "/libcudnn.so.9", 1);
+	fakes_take();
 	return cmocka_run_group_tests_name("rounding", tests, NULL, NULL);
 }

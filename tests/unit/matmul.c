@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix plans over the fake driver and the fake cuBLASLt: layouts, search, and every way the library can
  * refuse. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include "gpu/gpu.h"
+#include "test.h"
+#include "fake_gpu.h"
 #include "gpu/matmul.h"
 
 struct fixture {
@@ -19,13 +15,8 @@ static int set_up(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	setenv("ASSAY_LIB_CUDA", FAKE_DIR "/libcuda.so.1", 1);
-	setenv("ASSAY_LIB_CUBLASLT", FAKE_DIR "/libcublasLt.so.13", 1);
-	unsetenv("FAKE_CUDA");
-	unsetenv("FAKE_CUBLASLT");
 	*state = f;
-	return !f || gpu_open(&f->device, NULL, NULL) || gpu_stream_create(f->device, &f->stream, NULL) ||
-	       matmul_open(&f->matmul, f->device, NULL, 0, NULL);
+	return !f || !fake_gpu_open(&f->device, &f->stream) || matmul_open(&f->matmul, f->device, NULL, 0, NULL);
 }
 
 static int tear_down(void **state)
@@ -34,8 +25,7 @@ static int tear_down(void **state)
 
 	unsetenv("FAKE_CUBLASLT");
 	matmul_close(&f->matmul);
-	gpu_stream_destroy(&f->stream);
-	gpu_close(&f->device);
+	fake_gpu_close(&f->device, &f->stream);
 	free(f);
 	return 0;
 }

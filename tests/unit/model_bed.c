@@ -4,12 +4,7 @@
 #include "model/mat.h"
 #include "model/tensors.h"
 #include "unit/model_bed.h"
-
-static void must(enum status st, const struct error *err)
-{
-	if (st)
-		fail_msg("%s: %s", status_name(st), err->text);
-}
+#include "unit/must.h"
 
 static void shape_of(struct bed *b)
 {

@@ -4,14 +4,9 @@
 #include <math.h>
 #include "model/generate.h"
 #include "unit/model_bed.h"
+#include "unit/must.h"
 
 enum { ALL = (1 << PEFT_TARGET_COUNT) - 1, LENGTH = 40 };
-
-static void must(enum status st, const struct error *err)
-{
-	if (st)
-		fail_msg("%s: %s", status_name(st), err->text);
-}
 
 /* Logits of the last row of the first `rows` tokens, without a cache. */
 static void whole(struct bed *b, int32_t rows, float *out)

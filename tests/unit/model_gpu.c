@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPU's back end on the fake driver: gradients and steps held against the CPU's. */
 #include "model_gpu_bed.h"
+#include "fake_gpu.h"
 
 /* Differences of nearly equal scores: the rounding of BF16 shows most in them. */
 static bool is_of_scores(const char *name)
@@ -414,8 +415,6 @@ int main(void)
 		cmocka_unit_test(what_fails_on_the_way_is_an_error),
 	};
 
-	setenv("ASSAY_LIB_CUDA", FAKE_DIR "/libcuda.so.1", 1);
-	setenv("ASSAY_LIB_CUBLASLT", FAKE_DIR "/libcublasLt.so.13", 1);
-	setenv("ASSAY_LIB_CUDNN", FAKE_DIR "/libcudnn.so.9", 1);
+	fakes_take();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

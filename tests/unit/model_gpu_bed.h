@@ -13,14 +13,9 @@
 #include "model/mat.h"
 #include "train/mirror.h"
 #include "train/step.h"
+#include "must.h"
 
 enum { ROWS = 64, LENGTH = 32, THREADS = 2 };
-
-static inline void must(enum status st, const struct error *err)
-{
-	if (st)
-		fail_msg("%s: %s", status_name(st), err->text);
-}
 
 static int64_t head_dim = 8; /* that our plain attention alone takes; 64: the tensor-core kernels do */
 

@@ -5,6 +5,7 @@
 
 #include "model/cost.h"
 #include "model/mat.h"
+#include "fake_gpu.h"
 
 static const char adapter[] = "lora: {r: 4, alpha: 6}";
 
@@ -361,8 +362,6 @@ int main(void)
 		cmocka_unit_test(batches_are_filled_up_to_a_few_sizes),
 	};
 
-	setenv("ASSAY_LIB_CUDA", FAKE_DIR "/libcuda.so.1", 1);
-	setenv("ASSAY_LIB_CUBLASLT", FAKE_DIR "/libcublasLt.so.13", 1);
-	setenv("ASSAY_LIB_CUDNN", FAKE_DIR "/libcudnn.so.9", 1);
+	fakes_take();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

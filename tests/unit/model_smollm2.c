@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "model/plan.h"
 #include "model/text/tokenizer.h"
+#include "unit/must.h"
 
 static const char text[] =
 	"The capital of France is Paris. The quick brown fox jumps over the lazy dog. Water boils at "
@@ -21,12 +22,6 @@ struct bed {
 	struct token_list ids;
 	bool blocks; /* matrices stay as the file has them */
 };
-
-static void must(enum status st, const struct error *err)
-{
-	if (st)
-		fail_msg("%s: %s", status_name(st), err->text);
-}
 
 /* What inference needs, planned first: `extra` bytes for passes. */
 static void place(struct bed *b, size_t extra)

@@ -6,6 +6,7 @@
 #include "model/model.h"
 #include "model/files/peft.h"
 #include "model/files/safetensors.h"
+#include "unit/must.h"
 
 enum { ROWS = 64 };
 static const char *const models[] = {"qwen2", "qwen3", "llama", "llama_tied"};
@@ -24,22 +25,12 @@ struct bed {
 	int32_t position[ROWS], trained[ROWS], doc_start[ROWS];
 };
 
-static void must(enum status st, const struct error *err)
-{
-	if (st)
-		fail_msg("%s: %s", status_name(st), err->text);
-}
-
 static const struct tensor *tensor(const struct safetensors *s, const char *prefix, const char *name)
 {
 	char full[256];
 
 	snprintf(full, sizeof(full), "%s%s", prefix, name);
-	for (size_t i = 0; i < s->count; i++)
-		if (!strcmp(s->tensors[i].name, full))
-			return &s->tensors[i];
-	fail_msg("%s holds no %s", s->path, full);
-	return NULL;
+	return tensor_of(s, full);
 }
 
 static float at(const struct tensor *t, size_t i)

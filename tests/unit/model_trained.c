@@ -9,6 +9,7 @@
 #include "model/cpu/cpu.h"
 #include "model/files/random_weights.h"
 #include "model/model.h"
+#include "must.h"
 
 enum { ROWS = 64, SEED = 1 };
 /* Folder, shape of its base model. */
@@ -28,21 +29,6 @@ struct bed {
 	struct saved saved;
 	struct mat logits;
 };
-
-static void must(enum status st, const struct error *err)
-{
-	if (st)
-		fail_msg("%s: %s", status_name(st), err->text);
-}
-
-static const struct tensor *tensor(const struct safetensors *s, const char *name)
-{
-	for (size_t i = 0; i < s->count; i++)
-		if (!strcmp(s->tensors[i].name, name))
-			return &s->tensors[i];
-	fail_msg("%s holds no %s", s->path, name);
-	return NULL;
-}
 
 static void load_base(struct bed *b)
 {
@@ -120,7 +106,7 @@ static void bed_close(struct bed *b)
 /* Logits of every row; the ids stand in the file. */
 static void run(struct bed *b)
 {
-	const struct tensor *token = tensor(&b->expected, "token");
+	const struct tensor *token = tensor_of(&b->expected, "token");
 	int32_t position[ROWS], target[ROWS], row[ROWS], start[2] = {0, (int32_t)token->dim[0]};
 	const struct batch batch = {.token = (const int32_t *)(const void *)token->data,
 				    .position = position,
@@ -146,7 +132,7 @@ static void run(struct bed *b)
 /* The farthest of ours from PEFT's, by PEFT's largest. */
 static double apart(const struct bed *b)
 {
-	const struct tensor *due = tensor(&b->expected, "logits");
+	const struct tensor *due = tensor_of(&b->expected, "logits");
 	double most = 0, worst = 0;
 
 	assert_int_equal(due->dim[0], b->logits.rows);

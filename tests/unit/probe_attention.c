@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Probe attention on its CPU engine: every mask, type and shape against sums by hand, and engines that err. */
-#include "test.h"
+#include "attention_words.h"
 
 #include <math.h>
 #include "core/clock.h"
 #include "probe/attention/attention.h"
 #include "probe/attention/number.h"
 #include "unit/cpu_bench.h"
-
-extern const struct probe probe_attention;
 
 struct bed {
 	struct cpu_bench bench;
@@ -17,29 +15,10 @@ struct bed {
 	struct error err;
 };
 
-/* "mask=causal seq=40": what the command line would say. */
-static enum status options(struct attention_opts *o, const char *words, struct error *err)
-{
-	static char text[512];
-	char *save = NULL;
-	enum status st = opt_defaults(&probe_attention.opts, o, err);
-
-	snprintf(text, sizeof(text), "%s", words);
-	for (char *word = strtok_r(text, " ", &save); !st && word; word = strtok_r(NULL, " ", &save)) {
-		char *value = strchr(word, '=');
-
-		assert_non_null(value);
-		*value = '\0';
-		st = opt_set(&probe_attention.opts, o, word, value + 1, "test", err);
-	}
-	return st ? st : probe_attention.check(o, err);
-}
-
 static void begin(struct bed *b, const char *words)
 {
 	cpu_bench_make(&b->bench);
-	b->err = (struct error){0};
-	assert_int_equal(options(&b->opts, words, &b->err), STATUS_OK);
+	assert_int_equal(attention_words(&b->opts, words, &b->err), STATUS_OK);
 	assert_int_equal(attention_cpu_engine.supports(&b->bench.machine, &b->bench.target, &b->opts, &b->err),
 			 STATUS_OK);
 	b->state = calloc(1, attention_cpu_engine.state_size);
@@ -366,7 +345,7 @@ static void test_bad_options(void **state)
 		struct attention_opts o;
 		struct error err = {0};
 
-		assert_int_not_equal(options(&o, bad[i].words, &err), STATUS_OK);
+		assert_int_not_equal(attention_words(&o, bad[i].words, &err), STATUS_OK);
 		if (!strstr(err.text, bad[i].says))
 			fail_msg("%s: \"%s\" lacks \"%s\"", bad[i].words, err.text, bad[i].says);
 	}
@@ -394,7 +373,7 @@ static void test_work(void **state)
 		struct work w;
 
 		cpu_bench_make(&b);
-		assert_int_equal(options(&o, works[i].words, &err), STATUS_OK);
+		assert_int_equal(attention_words(&o, works[i].words, &err), STATUS_OK);
 		w = probe_attention.work(&b.machine, &b.target, &o);
 		if (!(w.flop == works[i].flop) || !(w.read_bytes + w.write_bytes == works[i].bytes))
 			fail_msg("%s: %.17g FLOP, %.17g B", works[i].words, w.flop, w.read_bytes + w.write_bytes);

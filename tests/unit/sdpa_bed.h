@@ -3,15 +3,12 @@
  * against the definition. */
 #ifndef TESTS_SDPA_BED_H
 #define TESTS_SDPA_BED_H
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test.h"
 #include <math.h>
 #include "../gpu/ref_attention.h"
 #include "../gpu/ref_number.h"
 #include "core/random.h"
+#include "fake_gpu.h"
 #include "gpu/sdpa.h"
 
 struct fixture {
@@ -24,13 +21,8 @@ static inline int set_up(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	setenv("ASSAY_LIB_CUDA", FAKE_DIR "/libcuda.so.1", 1);
-	setenv("ASSAY_LIB_CUDNN", FAKE_DIR "/libcudnn.so.9", 1);
-	unsetenv("FAKE_CUDA");
-	unsetenv("FAKE_CUDNN");
 	*state = f;
-	return !f || gpu_open(&f->device, NULL, NULL) || gpu_stream_create(f->device, &f->stream, NULL) ||
-	       sdpa_open(&f->sdpa, f->device, NULL, 0, NULL);
+	return !f || !fake_gpu_open(&f->device, &f->stream) || sdpa_open(&f->sdpa, f->device, NULL, 0, NULL);
 }
 
 static inline int tear_down(void **state)
@@ -40,8 +32,7 @@ static inline int tear_down(void **state)
 	unsetenv("FAKE_CUDNN");
 	unsetenv("FAKE_CUDA");
 	sdpa_close(&f->sdpa);
-	gpu_stream_destroy(&f->stream);
-	gpu_close(&f->device);
+	fake_gpu_close(&f->device, &f->stream);
 	free(f);
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include "train/schedule.h"
 #include "train/step.h"
+#include "must.h"
 
 enum { ROWS = 64, DOCS = 4, LENGTH = 16, STEPS = 50, MICROS = 2 };
 static const char *const models[] = {"qwen2", "qwen3", "llama", "llama_tied"};
@@ -26,24 +27,9 @@ struct bed {
 	struct micro micro[MICROS];
 };
 
-static void must(enum status st, const struct error *err)
-{
-	if (st)
-		fail_msg("%s: %s", status_name(st), err->text);
-}
-
-static const struct tensor *tensor(const struct safetensors *s, const char *name)
-{
-	for (size_t i = 0; i < s->count; i++)
-		if (!strcmp(s->tensors[i].name, name))
-			return &s->tensors[i];
-	fail_msg("%s holds no %s", s->path, name);
-	return NULL;
-}
-
 static const int32_t *numbers(const struct safetensors *s, const char *name)
 {
-	return (const int32_t *)(const void *)tensor(s, name)->data;
+	return (const int32_t *)(const void *)tensor_of(s, name)->data;
 }
 
 /* Documents [first, last) of those that torch saw in one step. */
@@ -173,7 +159,7 @@ static void check_curve(const char *name, bool lora)
 	struct bed b;
 
 	bed_open(&b, name, lora);
-	curve = tensor(&b.expected, lora ? "lora.curve" : "full.curve");
+	curve = tensor_of(&b.expected, lora ? "lora.curve" : "full.curve");
 	assert_int_equal(curve->dim[0], STEPS);
 	for (uint64_t step = 0; step < STEPS; step++) {
 		double loss = one_step(&b, step);
