@@ -126,17 +126,13 @@ static enum status start(struct training *t, struct error *err)
 	struct process_spec spec = {.argv = argv, .channel = true, .cpu_numa = -1};
 	json_t *first = json_pack("{s:s, s:b, s:s, s:s}", "dir", t->dir, "resume", t->goes_on, "config",
 				  t->hash, "gpu", t->gpu);
-	char *text = first ? json_dumps(first, JSON_COMPACT) : NULL;
-	enum status st =
-		text ? process_start(&t->worker, &spec, err)
-		     : error_set(err, STATUS_BUG, "%s: a path that is not UTF-8 cannot be passed on", t->dir);
+	enum status st = first ? process_start(&t->worker, &spec, err)
+			       : error_set(err, STATUS_BUG,
+					   "%s: a path that is not UTF-8 cannot be passed on", t->dir);
 
+	if (!st)
+		return lines_send(t->worker.channel, first, 17, NULL, err);
 	json_decref(first);
-	if (!st)
-		st = lines_write(t->worker.channel, text, strlen(text), err);
-	if (!st)
-		st = lines_write(t->worker.channel, "\n", 1, err);
-	free(text);
 	return st;
 }
 

@@ -45,24 +45,11 @@ static enum status send_line(void *arg, const char *type, json_t *body, struct e
 {
 	struct office *o = arg;
 	json_t *line = json_pack("{s:s}", "type", type);
-	enum status st;
-	char *text;
-	size_t size;
 
 	if (line && body)
 		json_object_update(line, body);
 	json_decref(body);
-	text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
-	json_decref(line);
-	if (!text)
-		return error_set(err, STATUS_BUG, "a line of type %s cannot be written as JSON", type);
-	size = strlen(text);
-	text[size] = '\n'; /* instead of its NUL */
-	pthread_mutex_lock(&o->writing);
-	st = lines_write(CHANNEL, text, size + 1, err);
-	pthread_mutex_unlock(&o->writing);
-	free(text);
-	return st;
+	return lines_send(CHANNEL, line, 17, &o->writing, err);
 }
 
 static void log_to_channel(void *arg, enum log_level level, enum log_topic topic, const char *text)

@@ -18,6 +18,9 @@ struct field {
 	enum field_kind kind;
 	int better; /* +1 higher, -1 lower, 0 neither */
 };
+/* A row of a producer's own table, of its list X(name, unit, kind, better, help). */
+#define FIELD_ROW(name_, unit_, kind_, better_, help_)                                                       \
+	{.name = #name_, .unit = unit_, .help = help_, .kind = FIELD_##kind_, .better = better_},
 
 /* What every timed phase reports. name, unit, kind, better, help */
 /* clang-format off */

@@ -15,7 +15,7 @@
 	X(temperature_slowdown_c, "C", F64, 0, "temperature at which the hardware slows down")               \
 	X(temperature_memory_c, "C", F64, -1, "memory temperature now")
 
-static const struct field fields[] = {FACTS(READING_FIELD)};
+static const struct field fields[] = {FACTS(FIELD_ROW)};
 static const enum gpu_fact facts[] = {FACTS(READING_FACT)};
 enum { COUNT = sizeof(facts) / sizeof(facts[0]) };
 

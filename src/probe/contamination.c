@@ -16,7 +16,7 @@
 	X(memory_used_share, "", F64, -1, "device memory in use, share of the total")                        \
 	X(process_list, "", TEXT, 0, "number, kind and memory of the processes")
 
-static const struct field fields[] = {FACTS(READING_FIELD) OTHERS(READING_FIELD)};
+static const struct field fields[] = {FACTS(FIELD_ROW) OTHERS(FIELD_ROW)};
 static const enum gpu_fact facts[] = {FACTS(READING_FACT)};
 enum { FACTS(READING_PLACE) OTHERS(READING_PLACE) COUNT };
 enum { FACT_COUNT = sizeof(facts) / sizeof(facts[0]), LISTED = 8 };

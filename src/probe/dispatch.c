@@ -44,10 +44,7 @@ static const struct opt opt_rows[] = {
 #define X(name, ...) FIELD_##name,
 enum dispatch_field { DISPATCH_FIELDS(X) DISPATCH_FIELD_COUNT };
 #undef X
-#define X(id, unit_, kind_, better_, help_)                                                                  \
-	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
-static const struct field fields[] = {DISPATCH_FIELDS(X)};
-#undef X
+static const struct field fields[] = {DISPATCH_FIELDS(FIELD_ROW)};
 
 struct dispatch {
 	struct dispatch_opts opts;

@@ -10,7 +10,7 @@
 	X(ecc_aggregate_corrected, "", U64, -1, "corrected errors, lifetime")                                \
 	X(ecc_sram_threshold, "", U64, -1, "SRAM error threshold exceeded (1)")
 
-static const struct field fields[] = {FACTS(READING_FIELD)};
+static const struct field fields[] = {FACTS(FIELD_ROW)};
 static const enum gpu_fact facts[] = {FACTS(READING_FACT)};
 enum { COUNT = sizeof(facts) / sizeof(facts[0]) };
 

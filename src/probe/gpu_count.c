@@ -17,7 +17,7 @@
 	X(gpu_count_silent, "", U64, -1, "GPUs on the bus that the driver does not list")                    \
 	X(gpu_models, "", TEXT, 0, "models with their count")
 
-static const struct field fields[] = {FIELDS(READING_FIELD)};
+static const struct field fields[] = {FIELDS(FIELD_ROW)};
 enum { FIELDS(READING_PLACE) COUNT };
 
 static bool layer_read(const struct machine *m, const char *least)

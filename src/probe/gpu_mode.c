@@ -10,7 +10,7 @@
 	X(virtualization, "", U64, 0, "0 none, 1 pass-through, 2 vGPU, 3 host vGPU, 4 host vSGA")            \
 	X(cuda_profiling_restricted, "", U64, -1, "counters need administrator rights (1)")
 
-static const struct field fields[] = {FACTS(READING_FIELD)};
+static const struct field fields[] = {FACTS(FIELD_ROW)};
 static const enum gpu_fact facts[] = {FACTS(READING_FACT)};
 enum { COUNT = sizeof(facts) / sizeof(facts[0]) };
 

@@ -35,10 +35,7 @@ static const struct opt opt_rows[] = {
 #define X(name, ...) FIELD_##name,
 enum hbm_field { HBM_FIELDS(X) HBM_FIELD_COUNT };
 #undef X
-#define X(id, unit_, kind_, better_, help_)                                                                  \
-	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
-static const struct field fields[] = {HBM_FIELDS(X)};
-#undef X
+static const struct field fields[] = {HBM_FIELDS(FIELD_ROW)};
 
 struct hbm {
 	struct gpu_device *device;

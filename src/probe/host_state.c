@@ -14,7 +14,7 @@
 	X(container, "", TEXT, 0, "kind of container")                                                       \
 	X(dmi_readable, "", U64, 1, "the memory modules could be read (1)")
 
-static const struct field fields[] = {FIELDS(READING_FIELD)};
+static const struct field fields[] = {FIELDS(FIELD_ROW)};
 enum { FIELDS(READING_PLACE) COUNT };
 
 static void read_log(const struct machine *m, struct result *out)

@@ -16,7 +16,7 @@
 	X(disk_free_bytes, "B", U64, 1, "free space where results go")                                       \
 	X(disk_mount, "", TEXT, 0, "the file system of that")
 
-static const struct field fields[] = {FIELDS(READING_FIELD)};
+static const struct field fields[] = {FIELDS(FIELD_ROW)};
 enum { FIELDS(READING_PLACE) COUNT };
 
 struct limits_opts {

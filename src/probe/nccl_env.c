@@ -37,7 +37,7 @@
 	X(NCCL_SOCKET_IFNAME_missing, "", TEXT, 0, "interfaces that it names and that are not here or down") \
 	X(NCCL_IB_HCA_missing, "", TEXT, 0, "ports that it names and that are not here or down")
 
-static const struct field fields[] = {FIELDS(READING_FIELD) MISSING(READING_FIELD)};
+static const struct field fields[] = {FIELDS(FIELD_ROW) MISSING(FIELD_ROW)};
 enum { FIELDS(READING_PLACE) MISSING(READING_PLACE) COUNT, VARIABLES = AT_NCCL_SOCKET_IFNAME_missing };
 
 /* Of the environment and NCCL's files the one that counts; CUDA reads the environment alone. */

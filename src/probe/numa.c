@@ -9,7 +9,7 @@
 	X(numa_gpus_unreachable, "", U64, -1, "GPUs on a node none of whose CPUs we may use")                \
 	X(numa_map, "", TEXT, 0, "node of each GPU, in PCI order")
 
-static const struct field fields[] = {FIELDS(READING_FIELD)};
+static const struct field fields[] = {FIELDS(FIELD_ROW)};
 enum { FIELDS(READING_PLACE) COUNT };
 
 static const struct numa *node_of(const struct cpu *cpu, double number)

@@ -14,7 +14,7 @@
 	X(nvlink_down, "", TEXT, 0, "numbers of the links that are not up")                                  \
 	X(nvlink_error_links, "", TEXT, 0, "links that counted errors, and how many")
 
-static const struct field fields[] = {FACTS(READING_FIELD) OTHERS(READING_FIELD)};
+static const struct field fields[] = {FACTS(FIELD_ROW) OTHERS(FIELD_ROW)};
 static const enum gpu_fact facts[] = {FACTS(READING_FACT)};
 enum { FACTS(READING_PLACE) OTHERS(READING_PLACE) COUNT };
 enum { FACT_COUNT = sizeof(facts) / sizeof(facts[0]) };

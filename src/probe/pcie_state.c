@@ -16,7 +16,7 @@
 	X(pcie_aer_fatal, "", U64, -1, "uncorrectable PCIe errors of this device in the kernel log")         \
 	X(pcie_aer_corrected, "", U64, -1, "corrected PCIe errors of this device in the kernel log")
 
-static const struct field fields[] = {FACTS(READING_FIELD) OTHERS(READING_FIELD)};
+static const struct field fields[] = {FACTS(FIELD_ROW) OTHERS(FIELD_ROW)};
 static const enum gpu_fact facts[] = {FACTS(READING_FACT)};
 enum { FACTS(READING_PLACE) OTHERS(READING_PLACE) COUNT };
 enum { FACT_COUNT = sizeof(facts) / sizeof(facts[0]) };

@@ -4,10 +4,8 @@
 #define PROBE_READING_H
 #include "run/probe.h"
 
-/* A reading lists its fields once: X(name, unit, kind, better, help); the expansions are its table, the
- * places in it and, where the fields are facts of a GPU, which facts. */
-#define READING_FIELD(name_, unit_, kind_, better_, help_)                                                   \
-	{.name = #name_, .unit = unit_, .help = help_, .kind = FIELD_##kind_, .better = better_},
+/* A reading lists its fields once: X(name, unit, kind, better, help); the expansions are its table
+ * (FIELD_ROW), the places in it and, where the fields are facts of a GPU, which facts. */
 #define READING_PLACE(name, ...) AT_##name,
 #define READING_FACT(name, ...) GPU_FACT_##name,
 

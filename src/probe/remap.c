@@ -10,7 +10,7 @@
 	X(remap_banks_none, "", U64, -1, "banks with no spare row left")                                     \
 	X(retired_pages, "", U64, -1, "retired pages (before Ampere)")
 
-static const struct field fields[] = {FACTS(READING_FIELD)};
+static const struct field fields[] = {FACTS(FIELD_ROW)};
 static const enum gpu_fact facts[] = {FACTS(READING_FACT)};
 enum { COUNT = sizeof(facts) / sizeof(facts[0]) };
 

@@ -44,10 +44,7 @@ static const struct opt opt_rows[] = {
 #define X(name, ...) SM_FIELD_##name,
 enum sm_field { SM_FIELDS(X) SM_FIELD_COUNT };
 #undef X
-#define X(id, unit_, kind_, better_, help_)                                                                  \
-	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
-static const struct field fields[] = {SM_FIELDS(X)};
-#undef X
+static const struct field fields[] = {SM_FIELDS(FIELD_ROW)};
 
 struct sm_state {
 	struct mma mma;

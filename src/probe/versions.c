@@ -17,7 +17,7 @@
 	X(version_cupti, "", TEXT, 0, "CUPTI")                                                               \
 	X(library_missing, "", TEXT, 0, "libraries for GPUs that were not found")
 
-static const struct field fields[] = {FIELDS(READING_FIELD)};
+static const struct field fields[] = {FIELDS(FIELD_ROW)};
 enum { FIELDS(READING_PLACE) COUNT };
 
 static const struct {

@@ -13,7 +13,7 @@
 	X(xid_first, "", U64, 0, "first Xid of the last burst")                                              \
 	X(xid_first_text, "", TEXT, 0, "what the driver wrote of it")
 
-static const struct field fields[] = {FIELDS(READING_FIELD)};
+static const struct field fields[] = {FIELDS(FIELD_ROW)};
 enum { FIELDS(READING_PLACE) COUNT };
 enum { LISTED = 16 };
 static const double quiet_s = 180;

@@ -118,18 +118,7 @@ void worker_fell_forced(struct run *r, struct worker *w, const char *how)
 
 enum status worker_send(struct worker *w, json_t *line, struct error *err)
 {
-	char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
-	enum status st;
-	size_t size;
-
-	json_decref(line);
-	if (!text)
-		return error_errno(err, ENOMEM, "a line to a worker");
-	size = strlen(text);
-	text[size] = '\n'; /* instead of its NUL */
-	st = lines_write(w->p.channel, text, size + 1, err);
-	free(text);
-	return st;
+	return lines_send(w->p.channel, line, 17, NULL, err);
 }
 
 /* The NUMA node that the worker is bound to; -1: anywhere. */

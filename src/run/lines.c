@@ -90,3 +90,26 @@ enum status lines_write(int fd, const char *text, size_t size, struct error *err
 	}
 	return STATUS_OK;
 }
+
+enum status lines_send(int fd, json_t *line, unsigned digits, pthread_mutex_t *writing, struct error *err)
+{
+	char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(digits)) : NULL;
+	bool lost = line && !text;
+	enum status st;
+	size_t size;
+
+	json_decref(line);
+	if (lost)
+		return error_set(err, STATUS_BUG, "a line to another process of ours is no JSON");
+	if (!text)
+		return error_errno(err, ENOMEM, "a line to another process of ours");
+	size = strlen(text);
+	text[size] = '\n'; /* instead of its NUL */
+	if (writing)
+		pthread_mutex_lock(writing);
+	st = lines_write(fd, text, size + 1, err);
+	if (writing)
+		pthread_mutex_unlock(writing);
+	free(text);
+	return st;
+}

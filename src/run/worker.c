@@ -49,23 +49,10 @@ struct office {
 static enum status send_line(struct office *o, const char *type, const json_t *body, struct error *err)
 {
 	json_t *line = json_pack("{s:s}", "type", type);
-	enum status st = STATUS_OK;
-	char *text;
-	size_t size;
 
 	if (line)
 		json_object_update(line, (json_t *)body);
-	text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
-	json_decref(line);
-	if (!text)
-		return error_errno(err, ENOMEM, "a line of type %s", type);
-	size = strlen(text);
-	text[size] = '\n'; /* instead of its NUL */
-	pthread_mutex_lock(&o->writing);
-	st = lines_write(CHANNEL, text, size + 1, err);
-	pthread_mutex_unlock(&o->writing);
-	free(text);
-	return st;
+	return lines_send(CHANNEL, line, 15, &o->writing, err);
 }
 
 static bool take_line(void *arg, const char *line, size_t size)

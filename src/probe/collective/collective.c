@@ -72,10 +72,7 @@ static const struct opt opt_rows[] = {
 		.help = "type of an element; of engine mpi fp32, where none is said"),
 };
 
-#define X(id, unit_, kind_, better_, help_)                                                                  \
-	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
-const struct field collective_fields[] = {COLLECTIVE_FIELDS(X)};
-#undef X
+const struct field collective_fields[] = {COLLECTIVE_FIELDS(FIELD_ROW)};
 
 const char *collective_op_name(enum collective_op op)
 {

@@ -58,10 +58,7 @@ static const struct opt opt_rows[] = {
 		.help = "CPU threads; 0: all usable"),
 };
 
-#define X(id, unit_, kind_, better_, help_)                                                                  \
-	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
-const struct field gemm_fields[] = {GEMM_FIELDS(X)};
-#undef X
+const struct field gemm_fields[] = {GEMM_FIELDS(FIELD_ROW)};
 
 const char *gemm_type_name(enum gemm_type type)
 {

@@ -20,10 +20,7 @@ static const struct opt opt_rows[] = {
 		.help = "NUMA node of the host memory; auto: where the process runs"),
 };
 
-#define X(id, unit_, kind_, better_, help_)                                                                  \
-	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
-const struct field link_fields[] = {LINK_FIELDS(X)};
-#undef X
+const struct field link_fields[] = {LINK_FIELDS(FIELD_ROW)};
 
 enum status link_numa_node(const struct link_opts *o, int *node, struct error *err)
 {

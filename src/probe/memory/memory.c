@@ -32,10 +32,7 @@ static const struct opt opt_rows[] = {
 		.help = "GPU: the launch shape that is fastest on such devices, or the best of a few here"),
 };
 
-#define X(id, unit_, kind_, better_, help_)                                                                  \
-	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
-const struct field memory_fields[] = {MEMORY_FIELDS(X)};
-#undef X
+const struct field memory_fields[] = {MEMORY_FIELDS(FIELD_ROW)};
 
 const char *memory_op_name(enum memory_op op)
 {

@@ -23,10 +23,7 @@ static const struct opt opt_rows[] = {
 		.max = 0x1p36, .help = "bytes of one copy"),
 };
 
-#define X(id, unit_, kind_, better_, help_)                                                                  \
-	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
-const struct field p2p_fields[] = {P2P_FIELDS(X)};
-#undef X
+const struct field p2p_fields[] = {P2P_FIELDS(FIELD_ROW)};
 
 static enum status check(const void *opts, struct error *err)
 {

@@ -30,10 +30,7 @@ static const struct opt opt_rows[] = {
 		.help = "CPU threads; 0: all usable"),
 };
 
-#define X(id, unit_, kind_, better_, help_)                                                                  \
-	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
-const struct field peak_fields[] = {PEAK_FIELDS(X)};
-#undef X
+const struct field peak_fields[] = {PEAK_FIELDS(FIELD_ROW)};
 
 const char *peak_type_name(enum peak_type type)
 {

@@ -21,10 +21,7 @@ static const struct opt opt_rows[] = {
 		.help = "buckets go as soon as they are ready, beside the products"),
 };
 
-#define X(id, unit_, kind_, better_, help_)                                                                  \
-	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
-const struct field scaling_fields[] = {SCALING_FIELDS(X)};
-#undef X
+const struct field scaling_fields[] = {SCALING_FIELDS(FIELD_ROW)};
 
 static enum status check(const void *opts, struct error *err)
 {

@@ -44,10 +44,7 @@ static const struct opt opt_rows[] = {
 #define X(name, ...) STRESS_FIELD_##name,
 enum stress_field { STRESS_FIELDS(X) STRESS_FIELD_COUNT };
 #undef X
-#define X(id, unit_, kind_, better_, help_)                                                                  \
-	{.name = #id, .unit = unit_, .kind = FIELD_##kind_, .better = better_, .help = help_},
-static const struct field fields[] = {STRESS_FIELDS(X)};
-#undef X
+static const struct field fields[] = {STRESS_FIELDS(FIELD_ROW)};
 
 uint32_t stress_n(const struct target *t, const struct stress_opts *o)
 {
