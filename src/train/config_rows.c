@@ -52,8 +52,8 @@ static const struct opt training_rows[] = {
 		    "apart"),
 	ROW(tune, .preset = "true",
 	    .help = "of a GPU: time cuBLASLt's candidates for each product once; not where deterministic"),
-	ROW(graphs,
-	    .help = "of a GPU: the layers of a micro-batch of up to 8192 tokens are enqueued as a whole "
+	ROW(graphs, .preset = "true",
+	    .help = "of a GPU: the layers of a micro-batch of up to 16384 tokens are enqueued as a whole "
 		    "where one of the same shape was before"),
 	ROW(step_parts, .help = "of a GPU: time each kind of operation, an event each"),
 	ROW(output_dir, .shown = "DIR", .help = "run directory; --out goes first"),

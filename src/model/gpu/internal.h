@@ -119,6 +119,8 @@ enum status products_create(struct products **p, const struct gpu_state *g, stru
 void products_release(struct products **p);
 const char *products_name(const struct products *p);
 enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err);
+/* Every product that was met has been chosen, if any is to be. */
+bool products_settled(const struct gpu_state *g);
 
 /* Attention by whichever does it (attention.c). */
 enum status attends_create(struct attends **a, const struct gpu_state *g, struct error *err);

@@ -46,6 +46,14 @@ void products_forget(struct products *p, size_t count)
 		matmul_plan_destroy(&p->planned[--p->count].plan);
 }
 
+bool products_settled(const struct gpu_state *g)
+{
+	for (size_t i = 0; g->options.tune && i < g->products->count; i++)
+		if (!g->products->planned[i].tuned)
+			return false;
+	return true;
+}
+
 const char *products_name(const struct products *p)
 {
 	return p->name;

@@ -9,10 +9,10 @@
 #include "model/gpu/internal.h"
 
 enum {
-	SPANS = 64, /* that are known at once: the one that was used longest ago makes room */
+	SPANS = 16, /* that are known at once: the one that was used longest ago makes room */
 	DIRECT_TIMES =
 		2, /* plans are made and candidates timed in the first; the second is as all later ones are */
-	ROWS_MOST = 8192, /* from here on the device is behind the host anyway */
+	ROWS_MOST = 16384, /* beyond, launches are a hundredth of a step */
 };
 
 struct span_key {
@@ -132,7 +132,7 @@ enum status gpu_span(struct back *back, const struct work_span *span, struct err
 	st = place_of(g, &key, &k, err);
 	if (st)
 		return st;
-	if (!k->graph && k->times > DIRECT_TIMES)
+	if (!k->graph && k->times > DIRECT_TIMES && products_settled(g))
 		capture(back, span, k);
 	if (!k->graph)
 		return span->run(span->arg, err);
