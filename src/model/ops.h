@@ -78,7 +78,7 @@ struct work_span {
 	enum status (*run)(void *arg, struct error *err);
 	void *arg;
 	const struct batch *batch;
-	const void *first; /* another address it works on, by which the like is known */
+	struct mat first; /* another operand, whose address and size tell the like and the small */
 };
 
 struct ops {

@@ -189,7 +189,7 @@ static bool repeats(const struct pass *p)
 }
 
 static enum status in_span(const struct pass *p, enum status (*run)(void *, struct error *), void *arg,
-			   const void *first, struct error *err)
+			   struct mat first, struct error *err)
 {
 	const struct work_span span = {.run = run, .arg = arg, .batch = p->batch, .first = first};
 
@@ -224,7 +224,7 @@ enum status model_forward(const struct pass *p, struct error *err)
 	if (!st)
 		st = place_saved(p, err);
 	if (!st)
-		st = in_span(p, layers_forward, &own, p->saved->layer[0].x.data, err);
+		st = in_span(p, layers_forward, &own, p->saved->layer[0].x, err);
 	if (!st && p->cache)
 		p->cache->rows += p->batch->tokens;
 	return st;
@@ -291,7 +291,7 @@ enum status model_backward(const struct pass *p, float grad_scale, double *loss_
 		st = head_backward(p, grad_scale, dx, loss_sum, err);
 	layers = (struct backward){.pass = p, .dx = dx};
 	if (!st)
-		st = in_span(p, layers_backward, &layers, dx.data, err);
+		st = in_span(p, layers_backward, &layers, dx, err);
 	arena_reset(p->back->arena, &mark);
 	return st;
 }

@@ -53,8 +53,8 @@ static const struct opt training_rows[] = {
 	ROW(tune, .preset = "true",
 	    .help = "of a GPU: time cuBLASLt's candidates for each product once; not where deterministic"),
 	ROW(graphs, .preset = "true",
-	    .help = "of a GPU: the layers of a micro-batch of up to 16384 tokens are enqueued as a whole "
-		    "where one of the same shape was before"),
+	    .help = "of a GPU: the layers of a small micro-batch (tokens x hidden up to 4.7 million) are "
+		    "enqueued as a whole where one of the same shape was before"),
 	ROW(step_parts, .help = "of a GPU: time each kind of operation, an event each"),
 	ROW(output_dir, .shown = "DIR", .help = "run directory; --out goes first"),
 	ROW(full_finetuning, .help = "train every parameter; then there is no section lora"),

@@ -12,7 +12,7 @@ enum {
 	SPANS = 16, /* that are known at once: the one that was used longest ago makes room */
 	DIRECT_TIMES =
 		2, /* plans are made and candidates timed in the first; the second is as all later ones are */
-	ROWS_MOST = 16384, /* beyond, launches are a hundredth of a step */
+	ELEMENTS_MOST = 8192 * 576, /* of a residual stream: as far as it was measured to help */
 };
 
 struct span_key {
@@ -115,7 +115,7 @@ enum status gpu_span(struct back *back, const struct work_span *span, struct err
 	struct known_span *k;
 	enum status st;
 
-	if (!g->options.graphs || g->parts || span->batch->tokens > ROWS_MOST ||
+	if (!g->options.graphs || g->parts || span->first.rows * span->first.cols > ELEMENTS_MOST ||
 	    (g->spans && g->spans->refused))
 		return span->run(span->arg, err);
 	if (!g->spans)
@@ -124,7 +124,7 @@ enum status gpu_span(struct back *back, const struct work_span *span, struct err
 		return span->run(span->arg, err);
 	memset(&key, 0, sizeof(key)); /* it is compared as bytes */
 	key.token = span->batch->token;
-	key.first = span->first;
+	key.first = span->first.data;
 	key.rows = span->batch->tokens;
 	key.docs = span->batch->docs;
 	key.longest = span->batch->doc_len_max;
