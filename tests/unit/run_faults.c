@@ -121,7 +121,7 @@ static void test_run__what_was_measured_before_a_crash_is_kept(void **state)
 static void test_run__a_hang_is_ended_at_its_limit(void **state)
 {
 	run(state, false,
-	    "  - {probe: 'null', phases: burst, limit: 300ms, options: {hang: verify}}\n"
+	    "  - {probe: 'null', phases: burst, limit: 2s, options: {hang: verify}}\n" /* which is come to by then */
 	    "  - {probe: 'null', phases: burst, limit: 300ms, options: {hang: prepare, ignore_term: "
 	    "true}}\n" POINT("cpu", "slot: 1"));
 	run_bed_expect(&b, 0, ENDING_TIMED_OUT, STATUS_NO_RESOURCE, CAUSE_TIMED_OUT);

@@ -86,6 +86,19 @@ static void test_run_ranks__what_moves_between_ranks_has_percentiles(void **stat
 	run_bed_release(&b);
 }
 
+/* A window that others' work disturbs is taken again, and the 70th iteration is one of its: then once more from the start. */
+static void run_to_singles(void **state, const char *cases)
+{
+	for (unsigned left = 5; left; left--) {
+		run(state, cases);
+		if (record_phase(&b.record.cases[0], "burst"))
+			return;
+		run_bed_release(&b);
+		scratch_empty(*state);
+	}
+	fail_msg("its windows took 70 iterations five times");
+}
+
 static void test_run_ranks__a_rank_that_fails_among_single_iterations_is_named(void **state)
 {
 	char cases[512];
@@ -95,8 +108,7 @@ static void test_run_ranks__a_rank_that_fails_among_single_iterations_is_named(v
 			 MOVES("node:0-1", "fail: enqueue, after: 70, culprit: %u")
 				 RANKS("node:0-1", "slot: 1"),
 			 culprit);
-		run(state, cases);
-		assert_non_null(record_phase(&b.record.cases[0], "burst"));
+		run_to_singles(state, cases);
 		if (value(0, "burst", "batch") > 1) { /* else its samples are single by themselves */
 			run_bed_expect(&b, 0, ENDING_DONE, STATUS_VENDOR, CAUSE_NONE);
 			snprintf(cases, sizeof(cases), "rank %u (gpu%u): null was asked to fail", culprit,
