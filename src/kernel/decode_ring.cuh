@@ -228,13 +228,10 @@ static __device__ __forceinline__ void feed_fill(struct feed *f)
 	}
 }
 
-/* By one lane, when all have read what was there. */
+/* Every lane writes the same. */
 static __device__ __forceinline__ void feed_part(struct feed *f, const struct rows *r)
 {
-	__syncwarp();
-	if (threadIdx.x % 32 == 0)
-		*f->rows = *r;
-	__syncwarp();
+	*f->rows = *r;
 	part_open(&f->part, f->rows, threadIdx.x / 32);
 }
 
