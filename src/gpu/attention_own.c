@@ -46,8 +46,12 @@ static const struct kernel_row kernels[] = {
 	S9("bf16_d64_head_causal", BF16, BF16, 64, 3, 64, 64, 8, 1, HEADS_CAUSAL),
 	S9("e4m3_fp16_d64_head_causal", E4M3, F16, 64, 3, 64, 64, 8, 1, HEADS_CAUSAL),
 	S9("e4m3_bf16_d64_head_causal", E4M3, BF16, 64, 3, 64, 64, 8, 1, HEADS_CAUSAL),
+	S9("fp16_d64_down", F16, F16, 64, 3, 64, 64, 8, 2, HEADS_CAUSAL),
+	S9("bf16_d64_down", BF16, BF16, 64, 3, 64, 64, 8, 2, HEADS_CAUSAL),
 	S9("fp16_d64", F16, F16, 64, 3, 64, 64, 8, 1, RANGES),
 	S9("bf16_d64", BF16, BF16, 64, 3, 64, 64, 8, 1, RANGES),
+	S9("fp16_d64_stream", F16, F16, 64, 3, 64, 64, 4, 1, STREAM),
+	S9("bf16_d64_stream", BF16, BF16, 64, 3, 64, 64, 4, 1, STREAM),
 	S9("fp16_d64_lean", F16, F16, 64, 2, 64, 128, 5, 2, LEAN),
 	S9("bf16_d64_lean", BF16, BF16, 64, 2, 64, 128, 5, 2, LEAN),
 	S9("fp16_d64_pair", F16, F16, 64, 2, 128, 64, 10, 1, PAIRS),
@@ -135,10 +139,10 @@ static bool takes_plain(const struct kernel_row *r, const struct attention_probl
 	const bool square = p->q_len == p->kv_len && p->kv_len % PAIR_ROWS == 0;
 	const bool causal = p->mask == ATTENTION_CAUSAL && square, fits = p->kv_len <= r->keys * r->slots;
 
+	if (r->walk == STREAM)
+		return p->mask == ATTENTION_FULL && p->kv_len % (2 * r->keys * r->slots) == 0;
 	if (p->kv_len % r->keys || tiles_of(r, p) % r->groups)
 		return false;
-	if (r->walk == STREAM)
-		return p->mask == ATTENTION_FULL && p->kv_len == 2 * r->keys * r->slots;
 	if (r->walk == LEAN)
 		return p->mask == ATTENTION_FULL && p->kv_len / r->keys % 2 == 0;
 	if (r->walk == PAIRS)
@@ -228,12 +232,12 @@ static bool goes_first(const struct kernel_row *r, const struct attention_proble
 		return many;
 	case PAIRS:
 		return many && p->mask == ATTENTION_CAUSAL;
-	case LEAN: /* no device has run BF16's */
+	case LEAN: /* BF16 has a faster one */
 		if (r->type != ATTENTION_F16)
 			return false;
 		return p->kv_len > 512 && p->kv_len <= 1024;
 	case STREAM:
-		return r->type == ATTENTION_F16;
+		return r->type == ATTENTION_F16 && r->head_dim == 128 && p->kv_len == 512;
 	default:
 		return false;
 	}

@@ -170,11 +170,7 @@ template <typename C> struct attention_flow : attention_plain<C> {
 		tiles = n = j = 0;
 		count = seen(at);
 		queries_take();
-		wait(C::FULL_K, 0);
-		wgmma_fence();
-		base::scores_issue(s, nullptr, 0, 0);
-		wgmma_wait<0>();
-		wgmma_hold(s);
+		base::scores_first(s);
 		scores_done();
 		softmax(s, p0, factor);
 		for (;;) {

@@ -83,19 +83,7 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 		barrier_wait(room.barrier(C::FULL_Q + group * C::Q_SLOTS + tiles % C::Q_SLOTS), tiles / C::Q_SLOTS % 2);
 		tiles++;
 		if (C::Q_REGISTERS) {
-			const unsigned row = warp * 16 + lane % 16;
-			const uint32_t from = room.q(group, 0) + row * C::CHUNK;
-
-#pragma unroll
-			for (int i = 0; i < C::QUERIES / 4; i++) {
-				uint32_t four[4];
-
-				matrix_load(four, from + i / C::STEP * 64 * C::CHUNK +
-							  swizzled<C::CHUNK>(row, i % C::STEP * 2 + lane / 16));
-#pragma unroll
-				for (int e = 0; e < 4; e++)
-					q[4 * i + e] = four[e];
-			}
+			queries_load<C>(room.q(group, q_slot()), warp, lane, q);
 			queries_done();
 		}
 	}
@@ -118,7 +106,7 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 	/* Scores of block `next`, of this tile or, if `fresh`, of the next one; values of block j. */
 	__device__ __forceinline__ void step(float (&s)[C::KEYS / 2], float (&o)[C::D / 2], uint32_t (&before)[C::PAIRS],
 					     uint32_t (&p)[C::PAIRS], int j, int next, bool fresh, bool end, const place &here,
-					     const place &of)
+					     const place &of, bool add)
 	{
 		const softmax_rows x_before = x;
 		float factor[2];
@@ -130,7 +118,7 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 		come(C::FULL_V, j, here);
 		wgmma_fence();
 		base::scores_issue(s, q, q_slot(), next);
-		base::values_issue(o, before, j, j > 0);
+		base::values_issue(o, before, j, add);
 		wgmma_wait<1>();
 		wgmma_hold(s);
 		if (of.last)
@@ -164,15 +152,27 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 	__device__ __forceinline__ bool tile_whole(float (&s)[C::KEYS / 2], float (&o)[C::D / 2], uint32_t (&p0)[C::PAIRS],
 						   uint32_t (&p1)[C::PAIRS], const place &here, const place &then)
 	{
+		int rounds = C::STREAM ? (int)a.kv_len / (C::KEYS * BLOCKS) : 1;
+		bool add = false;
+
+		for (;;) {
 #pragma unroll
-		for (int j = 0; j + 1 < BLOCKS; j++)
-			if (j % 2)
-				step(s, o, p1, p0, j, j + 1, false, j + 2 == BLOCKS, here, here);
-			else
-				step(s, o, p0, p1, j, j + 1, false, j + 2 == BLOCKS, here, here);
+			for (int j = 0; j + 1 < BLOCKS; j++) {
+				const bool last = j + 2 == BLOCKS && rounds == 1;
+
+				if (j % 2)
+					step(s, o, p1, p0, j, j + 1, false, last, here, here, true);
+				else
+					step(s, o, p0, p1, j, j + 1, false, last, here, here, add || j > 0);
+			}
+			if (!C::STREAM || --rounds == 0)
+				break;
+			step(s, o, p1, p0, BLOCKS - 1, 0, false, false, here, here, true);
+			add = true;
+		}
 		if (then.pair < 0)
 			return false;
-		step(s, o, p1, p0, BLOCKS - 1, 0, true, BLOCKS == 1, here, then);
+		step(s, o, p1, p0, BLOCKS - 1, 0, true, BLOCKS == 1, here, then, BLOCKS > 1);
 		return true;
 	}
 
@@ -181,7 +181,7 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 					      uint32_t (&p)[C::PAIRS], place &here, int &j)
 	{
 		if (j < here.tile) {
-			step(s, o, before, p, j, j + 1, false, j + 1 == here.tile, here, here);
+			step(s, o, before, p, j, j + 1, false, j + 1 == here.tile, here, here, j > 0);
 			j++;
 			return true;
 		}
@@ -191,7 +191,7 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 			skip(j + 1, here);
 		if (then.pair < 0)
 			return false;
-		step(s, o, before, p, j, 0, true, then.tile == 0, here, then);
+		step(s, o, before, p, j, 0, true, then.tile == 0, here, then, j > 0);
 		here = then;
 		j = 0;
 		return true;

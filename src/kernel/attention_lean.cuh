@@ -90,11 +90,7 @@ template <typename C> struct attention_lean : attention_plain<C> {
 			return;
 		tiles = n = 0;
 		queries_take();
-		wait(C::FULL_K, 0);
-		wgmma_fence();
-		base::scores_issue(s, nullptr, 0, 0);
-		wgmma_wait<0>();
-		wgmma_hold(s);
+		base::scores_first(s);
 		release(C::EMPTY_K);
 		x = softmax_rows{{INFINITY, INFINITY}, {0, 0}};
 		scores_take<C>(s, x, a.scale_log2, false, p0, factor);

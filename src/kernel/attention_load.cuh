@@ -68,10 +68,11 @@ template <typename C> static __device__ void load_queries(const attention_sm90_a
 		for (int pass = 0; pass < (int)a.passes; pass++) {
 #pragma unroll
 			for (int g = 0; g < C::GROUPS; g++) {
-				const int tile = tile_dealt<C>(u.tiles, turn, pass, g), row = (u.tile + tile) * C::ROWS;
+				const int tile = C::STREAM ? g : tile_dealt<C>(u.tiles, turn, pass, g);
+				const int row = (u.tile + tile) * C::ROWS;
 				const unsigned slot = fill[g] % C::Q_SLOTS, at = g * C::Q_SLOTS + slot;
 
-				if (tile >= u.tiles)
+				if (tile >= u.tiles && !C::STREAM) /* its tiles behind the end are zeros */
 					continue;
 				barrier_wait(room.barrier(C::EMPTY_Q + at), fill[g] / C::Q_SLOTS % 2 ^ 1);
 				barrier_expect(room.barrier(C::FULL_Q + at), C::Q_BYTES);
@@ -84,6 +85,55 @@ template <typename C> static __device__ void load_queries(const attention_sm90_a
 			}
 		}
 		turn = (turn + u.tiles) % C::GROUPS;
+	}
+}
+
+/* Causal heads from their last keys on, block j into slot j. */
+template <typename C> static __device__ void load_down(const attention_sm90_args &a, const attention_room<C> &room)
+{
+	for (int round = 0; round < down_rounds(a); round++) {
+		const int pair = down_pair(a, round);
+		attention_unit u;
+
+		if (pair < 0 || !unit_find<C>(a, pair, u))
+			continue;
+#pragma unroll 1
+		for (int j = C::SLOTS - 1; j >= 0; j--) {
+			barrier_wait(room.barrier(C::EMPTY_K + j), round % 2 ^ 1);
+			barrier_expect(room.barrier(C::FULL_K + j), C::KV_BYTES);
+			tensor_load(room.k(j), &a.k_map, room.barrier(C::FULL_K + j), 0, j * C::KEYS, u.kv_head, u.batch);
+			barrier_wait(room.barrier(C::EMPTY_V + j), round % 2 ^ 1);
+			barrier_expect(room.barrier(C::FULL_V + j), C::KV_BYTES);
+			tensor_load(room.v(j), &a.v_map, room.barrier(C::FULL_V + j), 0, j * C::KEYS, u.kv_head, u.batch);
+		}
+	}
+}
+
+template <typename C> static __device__ void load_queries_down(const attention_sm90_args &a, const attention_room<C> &room)
+{
+	unsigned fill[C::GROUPS] = {};
+
+	for (int round = 0; round < down_rounds(a); round++) {
+		const int pair = down_pair(a, round);
+		attention_unit u;
+
+		if (pair < 0 || !unit_find<C>(a, pair, u))
+			continue;
+		for (int i = 0; i < DOWN_PASSES; i++) {
+#pragma unroll
+			for (int g = 0; g < C::GROUPS; g++) {
+				const int tile = tile_down((g + round) % 3, i);
+				const unsigned slot = fill[g] % C::Q_SLOTS, at = g * C::Q_SLOTS + slot;
+
+				if (tile >= C::SLOTS)
+					continue;
+				barrier_wait(room.barrier(C::EMPTY_Q + at), fill[g] / C::Q_SLOTS % 2 ^ 1);
+				barrier_expect(room.barrier(C::FULL_Q + at), C::Q_BYTES);
+				tensor_load(room.q(g, slot), &a.q_map, room.barrier(C::FULL_Q + at), 0, tile * C::ROWS, u.head,
+					    u.batch);
+				fill[g]++;
+			}
+		}
 	}
 }
 

@@ -65,21 +65,9 @@ template <typename C> struct attention_pair : attention_plain<C> {
 
 	template <int HALF> __device__ __forceinline__ void queries(half &h, unsigned tiles)
 	{
-		const unsigned row = warp * 16 + lane % 16;
-		const uint32_t from = room.q(group, 0) + HALF * C::CHUNKS * 64 * C::CHUNK + row * C::CHUNK;
-
 		if (HALF == 0)
 			barrier_wait(room.barrier(C::FULL_Q + group), tiles % 2);
-#pragma unroll
-		for (int i = 0; i < C::QUERIES / 4; i++) {
-			uint32_t four[4];
-
-			matrix_load(four, from + i / C::STEP * 64 * C::CHUNK +
-						  swizzled<C::CHUNK>(row, i % C::STEP * 2 + lane / 16));
-#pragma unroll
-			for (int e = 0; e < 4; e++)
-				h.q[4 * i + e] = four[e];
-		}
+		queries_load<C>(room.q(group, 0) + HALF * C::CHUNKS * 64 * C::CHUNK, warp, lane, h.q);
 		if (HALF == 1) {
 			__syncwarp();
 			release(C::EMPTY_Q + group);

@@ -31,6 +31,16 @@ template <typename C> struct attention_plain {
 		barrier_wait(room.barrier(full + n % C::SLOTS), n / C::SLOTS % 2);
 	}
 
+	/* The first scores of all, of queries that have come, waited for. */
+	__device__ __forceinline__ void scores_first(float (&s)[C::KEYS / 2])
+	{
+		wait(C::FULL_K, 0);
+		wgmma_fence();
+		scores_issue(s, nullptr, 0, 0);
+		wgmma_wait<0>();
+		wgmma_hold(s);
+	}
+
 	/* q: the queries, where they are register operands. */
 	__device__ __forceinline__ void scores_issue(float (&s)[C::KEYS / 2], const uint32_t *q, unsigned q_slot, unsigned n)
 	{

@@ -13,6 +13,8 @@ enum how {
 	HOW_PAIR = 4,	     /* tiles of 128 rows, a warpgroup's two halves in turns (attention_pair.cuh) */
 	HOW_PREFETCH = 16,   /* the next head's keys and values are called to the L2 one head early */
 	HOW_STREAM = 64,     /* twice as many blocks of keys as slots: they stream by */
+	HOW_DOWN = 128,	     /* causal: a head's longest tiles and last keys first (attention_down.cuh) */
+	HOW_FIXED = 256,     /* shared memory begins where the hardware lets it: places are constants, not registers */
 	HOW_WHOLE = 32,	     /* heads are the units (attention_head.cuh): none are told in shared memory */
 };
 
@@ -34,6 +36,8 @@ struct attention_shape {
 		PREFETCH = !!(HOW_ & HOW_PREFETCH),
 		WHOLE = !!(HOW_ & HOW_WHOLE),
 		STREAM = !!(HOW_ & HOW_STREAM),
+		DOWN = !!(HOW_ & HOW_DOWN),
+		FIXED = !!(HOW_ & HOW_FIXED),
 		THREADS = 128 * (GROUPS_ + 1),
 		BYTES = sizeof(T_),
 		FP8 = BYTES == 1,
@@ -50,7 +54,7 @@ struct attention_shape {
 		KV_BYTES = KEYS_ * D_ * BYTES,
 		Q_BYTES = ROWS * D_ * BYTES,
 		O_BYTES = ROWS * D_ * 2,
-		Q_SLOTS = HOW_ & (HOW_Q_REGISTERS | HOW_O_IN_Q) ? 1 : 2,
+		Q_SLOTS = HOW_ & (HOW_Q_REGISTERS | HOW_O_IN_Q) && !DOWN ? 1 : 2,
 		UNIT_BYTES = 64,
 		UNITS = WHOLE ? 0 : 2, /* a consuming warp */
 		/* places in shared memory */
@@ -86,6 +90,24 @@ template <typename C> struct attention_room {
 	__device__ unsigned units() const { return C::UNITS_AT + (threadIdx.x / 32 - 4) * C::UNITS * C::UNIT_BYTES; }
 	__device__ uint32_t barrier(unsigned number) const { return base + C::BARRIERS_AT + number * 8; }
 };
+
+/* A warp's 16 rows of a tile of queries, as register operands. */
+template <typename C>
+static __device__ __forceinline__ void queries_load(uint32_t tile, unsigned warp, unsigned lane, uint32_t *to)
+{
+	const unsigned row = warp * 16 + lane % 16;
+
+#pragma unroll
+	for (int i = 0; i < C::QUERIES / 4; i++) {
+		uint32_t four[4];
+
+		matrix_load(four, tile + row * C::CHUNK + i / C::STEP * 64 * C::CHUNK +
+					  swizzled<C::CHUNK>(row, i % C::STEP * 2 + lane / 16));
+#pragma unroll
+		for (int e = 0; e < 4; e++)
+			to[4 * i + e] = four[e];
+	}
+}
 
 /* -- units: which there are, which keys they see -- */
 
@@ -166,5 +188,33 @@ template <typename C> static __device__ __forceinline__ int tile_dealt(int tiles
 	if (tiles % C::GROUPS == 0)
 		return i * C::GROUPS + (i % 2 ? C::GROUPS - 1 - group : group);
 	return i * C::GROUPS + (group + C::GROUPS - turn) % C::GROUPS;
+}
+
+/* -- causal heads of eight tiles as large as their eight blocks of keys (attention_down.cuh) -- */
+
+enum { DOWN_PASSES = 4 };
+
+/* A block of threads has a head a round; below 0: none. */
+static __device__ __forceinline__ int down_pair(const attention_sm90_args &a, int round)
+{
+	const int pairs = a.batch * a.heads, blocks = gridDim.x, block = blockIdx.x, full = pairs / blocks;
+	const int rest = pairs - full * blocks, first = full * blocks, later = round - full;
+
+	if (later < 0)
+		return round * blocks + block;
+	return later == 0 && block < rest ? first + block : -1;
+}
+
+static __device__ __forceinline__ int down_rounds(const attention_sm90_args &a)
+{
+	return a.batch * a.heads / gridDim.x + 2;
+}
+
+/* A warpgroup's i-th tile, longest first; 15: there is none. Each of the three shares has twelve blocks. */
+static __device__ __forceinline__ int tile_down(int share, int i)
+{
+	const unsigned tiles = share == 0 ? 0xfff37 : share == 1 ? 0xfff46 : 0xf0125;
+
+	return tiles >> 4 * i & 15;
 }
 #endif

@@ -7,21 +7,25 @@
  *   TYPE_dD_pair  two tiles in turns (kernel/attention_pair.cuh)
  *   TYPE_dD_flow  tile after tile (kernel/attention_flow.cuh)
  *   TYPE_dD_lean  the same with ends known to the compiler, streaming (kernel/attention_lean.cuh)
- *   TYPE_dD_head, .._head_causal, .._stream  a head just fills the slots, or half of it (kernel/attention_head.cuh)
+ *   TYPE_dD_head, .._head_causal  a head just fills the slots (kernel/attention_head.cuh)
+ *   TYPE_dD_stream  the same with keys that stream by, whole rounds of the slots
+ *   TYPE_dD_down  causal heads that fill the slots, longest tiles first (kernel/attention_down.cuh)
  *
  * FP8 is e4m3_OUT. Launch: one block an SM, 128 threads more than its warpgroups have. Reference:
  * tests/gpu/ref_attention.c.
  */
+#include "kernel/attention_down.cuh"
 #include "kernel/attention_flow.cuh"
 #include "kernel/attention_head.cuh"
 #include "kernel/attention_lean.cuh"
 #include "kernel/attention_pair.cuh"
+#include "kernel/attention_run.cuh"
 #include "kernel/attention_sm90.cuh"
 
 #define ENTRY(NAME, T, OUT, D, GROUPS, KEYS, SLOTS, HOW, CONSUMER)                                             \
 	static_assert(attention_shape<T, D, GROUPS, KEYS, SLOTS, HOW, OUT>::SHARED_BYTES ==                    \
 			      ATTENTION_SM90_ROOM(sizeof(T), D, GROUPS, (HOW) & HOW_PAIR ? 128 : 64, KEYS, SLOTS,     \
-						  (HOW) & (HOW_Q_REGISTERS | HOW_O_IN_Q) ? 1 : 2,              \
+						   (HOW) & (HOW_Q_REGISTERS | HOW_O_IN_Q) && !((HOW) & HOW_DOWN) ? 1 : 2,              \
 						  !((HOW) & HOW_O_IN_Q)) -                                     \
 				      !!((HOW) & HOW_WHOLE) * ATTENTION_SM90_UNITS(GROUPS),                    \
 		      "the host asks for it");                                                                 \
@@ -38,8 +42,9 @@
 #define LEAN(NAME, T, D, SLOTS) ENTRY(NAME, T, T, D, 2, 128, SLOTS, HOW_STALE, attention_lean)
 #define HEAD(NAME, T, OUT, D, GROUPS, KEYS, HOW, CONSUMER)                                                     \
 	ENTRY(NAME, T, OUT, D, GROUPS, KEYS, 512 / (KEYS), HOW_STALE | HOW_WHOLE | (HOW), CONSUMER)
-#define STREAM(NAME, T)                                                                                        \
-	ENTRY(NAME, T, T, 128, 2, 64, 4, HOW_STALE | HOW_WHOLE | HOW_STREAM | HOW_Q_REGISTERS, attention_head)
+#define STREAM(NAME, T, D, GROUPS)                                                                             \
+	ENTRY(NAME, T, T, D, GROUPS, 64, 4, HOW_STALE | HOW_WHOLE | HOW_STREAM | HOW_Q_REGISTERS | HOW_FIXED, attention_head)
+#define DOWN(NAME, T) HEAD(NAME, T, T, 64, 3, 64, HOW_Q_REGISTERS | HOW_DOWN | HOW_FIXED, attention_down)
 #define FP8(NAME, OUT, D, GROUPS, SLOTS, HOW, CONSUMER)                                                        \
 	ENTRY(e4m3_##NAME, __nv_fp8_e4m3, OUT, D, GROUPS, D, SLOTS, HOW_Q_REGISTERS | HOW_STALE | HOW, CONSUMER)
 
@@ -53,8 +58,10 @@ PAIR(fp16_d64_pair, __half, 64, 2, 64, 10)
 PAIR(bf16_d64_pair, __nv_bfloat16, 64, 2, 64, 10)
 LEAN(fp16_d64_lean, __half, 64, 5)
 LEAN(bf16_d64_lean, __nv_bfloat16, 64, 5)
-STREAM(fp16_d128_stream, __half)
-STREAM(bf16_d128_stream, __nv_bfloat16)
+STREAM(fp16_d64_stream, __half, 64, 3)
+STREAM(bf16_d64_stream, __nv_bfloat16, 64, 3)
+STREAM(fp16_d128_stream, __half, 128, 2)
+STREAM(bf16_d128_stream, __nv_bfloat16, 128, 2)
 FLOW(e4m3_fp16_d64_flow, __nv_fp8_e4m3, __half, 64, 128, 8)
 FLOW(e4m3_bf16_d64_flow, __nv_fp8_e4m3, __nv_bfloat16, 64, 128, 8)
 FLOW(e4m3_fp16_d128_flow, __nv_fp8_e4m3, __half, 128, 128, 5)
@@ -75,3 +82,5 @@ HEAD(fp16_d64_head_causal, __half, __half, 64, 3, 64, HOW_Q_REGISTERS, attention
 HEAD(bf16_d64_head_causal, __nv_bfloat16, __nv_bfloat16, 64, 3, 64, HOW_Q_REGISTERS, attention_head_causal)
 HEAD(e4m3_fp16_d64_head_causal, __nv_fp8_e4m3, __half, 64, 3, 64, HOW_Q_REGISTERS, attention_head_causal)
 HEAD(e4m3_bf16_d64_head_causal, __nv_fp8_e4m3, __nv_bfloat16, 64, 3, 64, HOW_Q_REGISTERS, attention_head_causal)
+DOWN(fp16_d64_down, __half)
+DOWN(bf16_d64_down, __nv_bfloat16)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention forward on Hopper. One persistent block an SM: a producing warpgroup (warp 0 loads keys and values, warp 1
- * queries, by tensor copies into slots) and GROUPS consuming ones, each with tiles of 64 query rows of its own.
+ * Attention forward on Hopper, any range of keys: what a consuming warpgroup does with tiles of 64 query rows.
  *
  * A unit is one head and GROUPS x passes tiles. With one pass keys stream by; with several all keys of the head stand in
  * the slots while every warpgroup walks its tiles over them, and a slot is given back, and filled with the next head's
@@ -62,29 +61,11 @@ template <typename C> struct attention_consumer {
 		barrier_wait(room.barrier(C::FULL_Q + at), q_fill / C::Q_SLOTS % 2);
 	}
 
-	__device__ __forceinline__ void queries_load(uint32_t *to, int half)
-	{
-		const unsigned row = warp * 16 + lane % 16;
-		const uint32_t from =
-			room.q(group, q_fill % C::Q_SLOTS) + half * C::CHUNKS * 64 * C::CHUNK + row * C::CHUNK;
-
-#pragma unroll
-		for (int i = 0; i < C::QUERIES / 4; i++) {
-			uint32_t four[4];
-
-			matrix_load(four, from + i / C::STEP * 64 * C::CHUNK +
-						  swizzled<C::CHUNK>(row, i % C::STEP * 2 + lane / 16));
-#pragma unroll
-			for (int e = 0; e < 4; e++)
-				to[4 * i + e] = four[e];
-		}
-	}
-
 	__device__ __forceinline__ void queries_take()
 	{
 		queries_wait();
 		if (C::Q_REGISTERS) {
-			queries_load(q, 0);
+			queries_load<C>(room.q(group, q_fill % C::Q_SLOTS), warp, lane, q);
 			queries_done();
 		}
 	}
@@ -487,58 +468,4 @@ template <typename C> struct attention_consumer {
 			tensor_store_wait();
 	}
 };
-
-template <typename C> static __device__ __forceinline__ void barriers_begin(const attention_room<C> &room)
-{
-	for (int i = 0; i < C::SLOTS; i++) {
-		barrier_init(room.barrier(C::FULL_K + i), 1);
-		barrier_init(room.barrier(C::FULL_V + i), C::FP8 ? 2 : 1);
-		if (C::FP8)
-			barrier_init(room.barrier(C::RAW_V + i), 1);
-		barrier_init(room.barrier(C::EMPTY_K + i), 4 * C::GROUPS);
-		barrier_init(room.barrier(C::EMPTY_V + i), 4 * C::GROUPS);
-	}
-	for (int i = 0; i < C::GROUPS * C::Q_SLOTS; i++) {
-		barrier_init(room.barrier(C::FULL_Q + i), 1);
-		barrier_init(room.barrier(C::EMPTY_Q + i), 4);
-	}
-	barrier_init_fence();
-}
-
-/* CONSUMER: of shape C, what the consuming warpgroups run. */
-template <typename C, typename CONSUMER>
-static __device__ __forceinline__ void attention_run(const attention_sm90_args &a)
-{
-	extern __shared__ __align__(1024) unsigned char attention_shared[];
-	const attention_room<C> room = {(shared_at(attention_shared) + 1023) / 1024 * 1024};
-	const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-
-	if (threadIdx.x == 0)
-		barriers_begin(room);
-	if (threadIdx.x == 32) {
-		tensor_prefetch_map(&a.k_map);
-		tensor_prefetch_map(&a.q_map);
-		tensor_prefetch_map(&a.v_map);
-		tensor_prefetch_map(&a.o_map);
-	}
-	__syncthreads();
-	if (warp < 4) {
-		registers_shrink<C::LOAD_REGISTERS>();
-		if (warp == 0 && lane == 0)
-			load_keys_values(a, room);
-		if (warp == 1 && lane == 0)
-			load_queries(a, room);
-		if constexpr (C::FP8)
-			if (warp >= 2)
-				turn_values(a, room, warp - 2);
-	} else {
-		registers_grow<C::REGISTERS>();
-		unsigned char *aligned = attention_shared + (room.base - shared_at(attention_shared));
-		CONSUMER consumer = {a, room, (attention_unit *)(aligned + room.units()), warp / 4 - 1, warp % 4, lane};
-
-		if (C::FP8)
-			consumer.scale_log2 = a.scale_log2 * *a.descale_q * *a.descale_k;
-		consumer.run();
-	}
-}
 #endif

@@ -147,6 +147,53 @@ static __device__ __forceinline__ bool scores_take(const float (&s)[N], softmax_
 	return __any_sync(~0u, factor[0] != 1.f || factor[1] != 1.f);
 }
 
+/* A tile's cut block, its first: of a warp's 16 rows `last` is the only group of 16 keys that is cut, those behind it are not
+ * seen by any. */
+template <typename C, int N, int PAIRS>
+static __device__ __forceinline__ void scores_take_cut(float (&s)[N], softmax_rows &x, float scale_log2, unsigned last,
+						       unsigned lane, uint32_t (&p)[PAIRS])
+{
+	float top[2] = {-INFINITY, -INFINITY};
+
+#pragma unroll
+	for (unsigned g = 0; g < N / 8; g++) {
+		if (g > last)
+			continue;
+		if (g == last)
+#pragma unroll
+			for (unsigned i = 0; i < 8; i++)
+				if (i / 4 * 8 + lane % 4 * 2 + i % 2 > lane / 4 + i / 2 % 2 * 8)
+					s[8 * g + i] = -INFINITY;
+#pragma unroll
+		for (unsigned i = 0; i < 8; i++)
+			top[i / 2 % 2] = fmaxf(top[i / 2 % 2], s[8 * g + i]);
+	}
+#pragma unroll
+	for (int r = 0; r < 2; r++) {
+		top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 1));
+		top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 2));
+		x.shift[r] = -top[r] * scale_log2;
+		x.sum[r] = 0;
+	}
+#pragma unroll
+	for (unsigned g = 0; g < N / 8; g++) {
+		if (g > last) {
+#pragma unroll
+			for (unsigned i = 4 * g; i < 4 * g + 4; i++)
+				p[i] = 0;
+			continue;
+		}
+#pragma unroll
+		for (unsigned i = 4 * g; i < 4 * g + 4; i++) {
+			const float e0 = exp2_unit(fmaf(s[2 * i], scale_log2, x.shift[i % 2]));
+			const float e1 = exp2_unit(fmaf(s[2 * i + 1], scale_log2, x.shift[i % 2]));
+
+			x.sum[i % 2] += e0 + e1;
+			p[i] = pack2(typename C::T(), e0, e1);
+		}
+	}
+}
+
 template <int N> static __device__ __forceinline__ void accumulator_scale(float (&o)[N], const float (&factor)[2])
 {
 #pragma unroll

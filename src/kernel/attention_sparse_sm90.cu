@@ -5,6 +5,7 @@
  * and one producing thread looks a unit up while the one before is being multiplied (kernel/attention_sparse.cuh). A step
  * is one slot of 128 keys: a block, or two of 64. Partial blocks come first. docs/design/attention_kernels.md
  */
+#include "kernel/attention_run.cuh"
 #include "kernel/attention_sparse.cuh"
 
 /* What a consumer knows of its unit stays in shared memory: scores have no registers to spare. */

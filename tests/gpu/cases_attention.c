@@ -55,6 +55,9 @@ static const struct attention_problem problems[] = {
 	{SHAPE(1, 270, 135, 200, 512, 64)},
 	{SHAPE(1, 140, 70, 512, 512, 64), .mask = ATTENTION_CAUSAL},
 	{SHAPE(1, 140, 70, 200, 512, 128)},
+	{SHAPE(1, 3, 1, 500, 512, 128)},
+	{SHAPE(1, 70, 35, 260, 1024, 64)},
+	{SHAPE(1, 2, 1, 260, 2048, 64)},
 };
 
 /* count: pairs of all heads and sequences before the mask, by 16 columns of the head. */
@@ -102,6 +105,11 @@ static const struct kernel_case cases[] = {
 	CASE("D 128, four blocks", 8 * 3 * 100 * 512, 29, 0),
 	CASE("D 128, four blocks, several heads an SM", 8 * 140 * 200 * 512, 35, 0),
 	CASE("D 128, logits of hundreds, four blocks", 8 * 3 * 100 * 512, 29, 1),
+	CASE("D 128, four blocks, all passes", 8 * 3 * 500 * 512, 36, 0),
+	CASE("D 128, four blocks, all passes, logits of hundreds", 8 * 3 * 500 * 512, 36, 1),
+	CASE("several units an SM, keys that stream, ragged", 4 * 70 * 260 * 1024, 37, 0),
+	CASE("keys that stream, more rounds", 4 * 2 * 260 * 2048, 38, 0),
+	CASE("keys that stream, more rounds, logits of hundreds", 4 * 2 * 260 * 2048, 38, 1),
 	CASE("D 256, logits of hundreds", 16 * 4 * 130 * 200, 27, 1),
 };
 /* clang-format on */
