@@ -19,6 +19,7 @@
 #include <string.h>
 #include "ref.h"
 #include "vendor/cublaslt.h"
+#include "product.h"
 
 #define X(need, ret, field, symbol, params) ret symbol params;
 CUBLASLT_FUNCTIONS(X)
@@ -379,25 +380,6 @@ static double *unpack(const struct layout *l, const void *data, int batch, bool 
 			out[i * line_step + k * k_step] =
 				lines_are_columns ? at(l, data, batch, k, i) : at(l, data, batch, i, k);
 	return out;
-}
-
-/* One column of the product: all its rows' sums at once, so that the compiler makes vectors, each added up by
- * ascending k. x: row i at k * rows + i. */
-static void column_of(double *restrict sum, const double *restrict x, const double *restrict y, int64_t rows,
-		      int64_t depth)
-{
-	int64_t k = 0;
-
-	memset(sum, 0, (size_t)rows * sizeof(*sum));
-	for (; k + 4 <= depth; k += 4) {
-		const double *a = x + k * rows, *b = a + rows, *c = b + rows, *d = c + rows;
-
-		for (int64_t i = 0; i < rows; i++)
-			sum[i] = sum[i] + a[i] * y[k] + b[i] * y[k + 1] + c[i] * y[k + 2] + d[i] * y[k + 3];
-	}
-	for (; k < depth; k++)
-		for (int64_t i = 0; i < rows; i++)
-			sum[i] += x[k * rows + i] * y[k];
 }
 
 static void multiply(const struct description *d, double alpha, const void *a, const struct layout *la,
