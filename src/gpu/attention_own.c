@@ -237,7 +237,8 @@ static bool goes_first(const struct kernel_row *r, const struct attention_proble
 			return false;
 		return p->kv_len > 512 && p->kv_len <= 1024;
 	case STREAM:
-		return r->type == ATTENTION_F16 && r->head_dim == 128 && p->kv_len == 512;
+		return r->head_dim == 128 ? r->type == ATTENTION_F16 && p->kv_len == 512
+					  : r->type == ATTENTION_BF16 && p->kv_len >= 1024;
 	default:
 		return false;
 	}
