@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/model_files.h"
-#include <signal.h>
 
 const char *const model_files_dtypes[] = {"bf16", "f16", "f32", NULL};
 
@@ -20,10 +19,7 @@ bool model_files_is_gguf(const char *path)
 
 void model_files_begin(struct model_files *f, const struct command_context *c)
 {
-	const struct sigaction ignore = {.sa_handler = SIG_IGN};
-
 	*f = (struct model_files){.context = c};
-	sigaction(SIGXFSZ, &ignore, NULL);
 }
 
 bool model_files_progress(struct model_files *f, uint64_t done, uint64_t all)

@@ -14,7 +14,6 @@ struct model_files {
 	int percent; /* shown last */
 	bool shown;
 };
-/* A limit on the size of files is a full disk from here on, not a death. */
 void model_files_begin(struct model_files *f, const struct command_context *c);
 /* For folder_options: a line on the terminal; false after Ctrl-C. */
 bool model_files_progress(struct model_files *f, uint64_t done, uint64_t all);

@@ -229,8 +229,8 @@ left_behind() { # by a program that ends before it
 		says "ended with exit code 0 (pid $pid, profiled: still running) after" run/PROFILE.md
 }
 ok "a child that outlives its program is named" left_behind
-alone() { ! says "still running" err; }
-shell && ok "one that ended is not" alone
+alone() { shell && ! says "still running" err; }
+ok "one that ended is not" alone
 rubbish() {
 	profile 0 -- sh -c 'echo rubbish > run/rings/9.ring' && says '9.ring is no ring file' err && says 'no process left records that can be read' err &&
 		! says 'began to use CUDA' err && ! says 'began to use CUDA' run/PROFILE.md

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers that are enqueued as a graph where the same were before: the same bits, whatever comes between, and where no graph can be had. */
+#include "fake_gpu.h"
 #include "model_gpu_bed.h"
 
 static const char adapter[] = "lora: {r: 4, alpha: 6}";
@@ -98,8 +99,6 @@ int main(void)
 		cmocka_unit_test(a_launch_that_fails_is_told),
 	};
 
-	setenv("ASSAY_LIB_CUDA", FAKE_DIR "/libcuda.so.1", 1);
-	setenv("ASSAY_LIB_CUBLASLT", FAKE_DIR "/libcublasLt.so.13", 1);
-	setenv("ASSAY_LIB_CUDNN", FAKE_DIR "/libcudnn.so.9", 1);
+	fakes_take();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What crosses to and from the GPU on streams of its own, while it works: with a driver whose other streams do nothing before
  * somebody waits for them (FAKE_CUDA=late=1), so that a wait that is missing shows. */
+#include "fake_gpu.h"
 #include "model_gpu_bed.h"
 
 #include "model/cost.h"
@@ -156,8 +157,6 @@ int main(void)
 		cmocka_unit_test(what_fails_is_told),
 	};
 
-	setenv("ASSAY_LIB_CUDA", FAKE_DIR "/libcuda.so.1", 1);
-	setenv("ASSAY_LIB_CUBLASLT", FAKE_DIR "/libcublasLt.so.13", 1);
-	setenv("ASSAY_LIB_CUDNN", FAKE_DIR "/libcudnn.so.9", 1);
+	fakes_take();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
