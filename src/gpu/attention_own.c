@@ -42,12 +42,12 @@ static const struct kernel_row kernels[] = {
 	S9("e4m3_bf16_d64_head", E4M3, BF16, 64, 3, 64, 64, 8, 1, HEADS),
 	S9("e4m3_fp16_d128_head", E4M3, F16, 128, 2, 64, 128, 4, 2, HEADS),
 	S9("e4m3_bf16_d128_head", E4M3, BF16, 128, 2, 64, 128, 4, 2, HEADS),
+	S9("fp16_d64_down", F16, F16, 64, 3, 64, 64, 8, 2, HEADS_CAUSAL),
+	S9("bf16_d64_down", BF16, BF16, 64, 3, 64, 64, 8, 2, HEADS_CAUSAL),
 	S9("fp16_d64_head_causal", F16, F16, 64, 3, 64, 64, 8, 1, HEADS_CAUSAL),
 	S9("bf16_d64_head_causal", BF16, BF16, 64, 3, 64, 64, 8, 1, HEADS_CAUSAL),
 	S9("e4m3_fp16_d64_head_causal", E4M3, F16, 64, 3, 64, 64, 8, 1, HEADS_CAUSAL),
 	S9("e4m3_bf16_d64_head_causal", E4M3, BF16, 64, 3, 64, 64, 8, 1, HEADS_CAUSAL),
-	S9("fp16_d64_down", F16, F16, 64, 3, 64, 64, 8, 2, HEADS_CAUSAL),
-	S9("bf16_d64_down", BF16, BF16, 64, 3, 64, 64, 8, 2, HEADS_CAUSAL),
 	S9("fp16_d64", F16, F16, 64, 3, 64, 64, 8, 1, RANGES),
 	S9("bf16_d64", BF16, BF16, 64, 3, 64, 64, 8, 1, RANGES),
 	S9("fp16_d64_stream", F16, F16, 64, 3, 64, 64, 4, 1, STREAM),
@@ -237,8 +237,7 @@ static bool goes_first(const struct kernel_row *r, const struct attention_proble
 			return false;
 		return p->kv_len > 512 && p->kv_len <= 1024;
 	case STREAM:
-		return r->head_dim == 128 ? r->type == ATTENTION_F16 && p->kv_len == 512
-					  : r->type == ATTENTION_BF16 && p->kv_len >= 1024;
+		return r->head_dim == 128 ? p->kv_len == 512 : r->type == ATTENTION_BF16 && p->kv_len >= 1024;
 	default:
 		return false;
 	}

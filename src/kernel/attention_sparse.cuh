@@ -5,7 +5,6 @@
 #include "kernel/attention_sm90.cuh"
 #include "kernel/attention_sparse.h"
 
-
 /* C: shapes, places and slots of the dense kernel. TURNS: warpgroups issue products in turns. */
 template <typename C, int K_BLOCK_, bool TURNS_> struct sparse_shape : C {
 	enum {

@@ -161,8 +161,8 @@ static void test_choice(void **state)
 		CASE(BF16, BF16, 130, 512, 40, FULL, "sm90_bf16_d64_head, resident"),
 		CASE(E4M3, BF16, 512, 512, 64, FULL, "sm90_e4m3_bf16_d64_head, resident"),
 		CASE(E4M3, F16, 512, 512, 128, FULL, "sm90_e4m3_fp16_d128_head, resident"),
-		CASE(F16, F16, 512, 512, 64, CAUSAL, "sm90_fp16_d64_head_causal, resident"),
-		CASE(BF16, BF16, 512, 512, 64, CAUSAL, "sm90_bf16_d64_head_causal, resident"),
+		CASE(F16, F16, 512, 512, 64, CAUSAL, "sm90_fp16_d64_down, resident"),
+		CASE(BF16, BF16, 512, 512, 64, CAUSAL, "sm90_bf16_d64_down, resident"),
 		CASE(E4M3, F16, 512, 512, 64, CAUSAL, "sm90_e4m3_fp16_d64_head_causal, resident"),
 		/* a warpgroup without a tile; a block more or less; a corner elsewhere; another mask; too wide */
 		CASE(F16, F16, 128, 512, 64, FULL, "sm90_fp16_d64"),
@@ -173,7 +173,7 @@ static void test_choice(void **state)
 		CASE(F16, F16, 512, 512, 128, CAUSAL, "sm90_fp16_d128"),
 		/* streaming by, an even number of blocks of 128, and not too many */
 		CASE(F16, F16, 512, 512, 128, FULL, "sm90_fp16_d128_stream"),
-		CASE(BF16, BF16, 512, 512, 128, FULL, "sm90_bf16_d128"),
+		CASE(BF16, BF16, 512, 512, 128, FULL, "sm90_bf16_d128_stream"),
 		CASE(BF16, BF16, 512, 1024, 128, FULL, "sm90_bf16_d128"),
 		CASE(BF16, BF16, 512, 8192, 64, FULL, "sm90_bf16_d64_stream"),
 		CASE(BF16, BF16, 512, 1024, 64, FULL, "sm90_bf16_d64_stream"),
