@@ -241,6 +241,45 @@ static void test_ring__a_file_that_may_not_grow_keeps_what_it_has(void **state)
 	timeline_release(&t);
 }
 
+/* Names that find no room on the disk do not take it from events: all of these are there or counted. */
+static void test_ring__names_leave_events_the_segment_that_they_go_on_in(void **state)
+{
+	enum { EVENTS = 1000, NAMES = 400, NAME = 4000 };
+	const rlim_t two = (rlim_t)ring_segments_at(64) + 2 * RING_SEGMENT;
+	struct rlimit limit = {.rlim_cur = two, .rlim_max = two};
+	char name[NAME + 1];
+	struct timeline t;
+	struct writer w;
+	pid_t child = fork();
+	int how = -1;
+
+	if (!child) {
+		if (setrlimit(RLIMIT_FSIZE, &limit) || !writer_open(&w, *state, 64 * RING_SEGMENT))
+			_exit(1);
+		add_clock(&w, 1000);
+		add_kernel(&w, "k", 1000, 5, 1);
+		for (unsigned i = 0; i < NAMES; i++) {
+			memset(name, 'a' + (int)(i % 26), NAME);
+			snprintf(name, NAME, "%u", i);
+			name[strlen(name)] = ' ';
+			name[NAME] = '\0';
+			writer_string(&w, name);
+		}
+		for (uint32_t i = 1; i < EVENTS; i++)
+			add_kernel(&w, "k", 1000 + 10 * i, 5, i + 1);
+		writer_close(&w);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &how, 0), child);
+	assert_int_equal(how, 0);
+	read_back(&t, *state);
+	assert_int_equal(t.process[0].stop, RING_STOP_FILE_LIMIT);
+	assert_true(t.process[0].names_lost > 0);
+	assert_int_equal(t.events, EVENTS);
+	assert_int_equal(t.process[0].overwritten + t.process[0].dropped, 0);
+	timeline_release(&t);
+}
+
 static void cut_file(const char *dir, off_t size)
 {
 	char path[PATH_MAX];
@@ -362,6 +401,7 @@ int main(void)
 		scratch_test(test_ring__at_the_limit_the_oldest_make_room_and_are_counted),
 		scratch_test(test_ring__a_limit_of_events_leaves_the_later_ones_out),
 		scratch_test(test_ring__a_file_that_may_not_grow_keeps_what_it_has),
+		scratch_test(test_ring__names_leave_events_the_segment_that_they_go_on_in),
 		scratch_test(test_ring__a_cut_file_reads_up_to_the_cut),
 		scratch_test(test_ring__what_is_no_ring_file_is_said_and_passed_over),
 		scratch_test(test_ring__a_second_file_of_a_process_number_has_another_name),

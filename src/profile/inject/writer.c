@@ -140,7 +140,8 @@ static struct ring_segment *next_segment(struct writer *w, enum ring_segment_kin
 	}
 	if (!s || code) {
 		s = oldest_events(w);
-		if (!s)
+		/* What is kept does not take the only segment that events may go on in. */
+		if (!s || (kind == RING_KEPT && s == w->events))
 			return NULL;
 		h->overwritten += s->records;
 		__atomic_store_n(&s->kind, RING_FREE, __ATOMIC_RELEASE);
@@ -207,7 +208,7 @@ static bool is_same(const struct writer *w, const struct writer_string *slot, ui
 {
 	const char *known = (const char *)(w->base + slot->at);
 
-	return slot->hash == hash && !memcmp(known, text, size) && !known[size];
+	return slot->hash == hash && !strncmp(known, text, size) && !known[size];
 }
 
 /* With the lock. */
