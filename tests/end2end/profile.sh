@@ -171,9 +171,15 @@ at_once() { profile 0 --counters . --counters-skip 150 --counters-count 300 -- "
 ok "threads that launch at once take turns" at_once
 at_once_refused() { FAKE_CUPTI=cuptiRangeProfilerStart=26 profile 0 --counters . --counters-skip 150 -- "$p" init threads 8 && says 'no counters' err; }
 ok "none of them waits for ever where counters end" at_once_refused
+lingering() { # ends of launches that were let go are still told while the last one's counters are read
+	FAKE_CUPTI=linger=30 profile 0 --counters . --counters-skip 150 --counters-count 300 -- "$p" init threads 8 && says 'counters of 300 kernels' err &&
+		! says 'no counters' err
+}
+ok "one that is let go ends no other's counting" lingering
 ok "a regular expression that is none is wrong usage" profile 64 --counters '(' -- "$p" init
 ok "so are counters with a timeline" profile 64 --counters . --api -- "$p" init
 ok "and L2's of no kernels" profile 64 --counters-l2 -- "$p" init
+ok "so is passing over kernels that nobody counts" profile 64 --counters-skip 3 -- "$p" init
 unset FAKE_CUPTI
 
 # Beside the program: NVML's and GPM's, and what CUPTI samples by time.
@@ -207,7 +213,7 @@ ok "so does one that leaves by _exit" left
 ok "no such program: 127, as a shell says" profile 127 -- ./nonexistent-program
 ok "and it is said" says "nonexistent-program" err
 ok "not a program: 126" profile 126 -- /dev/null
-nothing() { profile 0 -- true && says "no process of it began to use CUDA" err; }
+nothing() { profile 0 -- true && says "no process of it began to use CUDA" err && ! says 'What it cost' run/PROFILE.md && ! says 'What it cost' run/PROFILE.html; }
 ok "a program without CUDA is said to be one" nothing
 ok "no program at all is wrong usage" profile 64
 forked() { profile 0 -- "$p" fork init steps 5 && has kernel 40 && [ "$(fields pid | sort -u | wc -l)" = 2 ]; }
@@ -241,7 +247,7 @@ ranks() {
 		grep -q '"distributedInfo":{"backend":"nccl","rank":1,"world_size":2}' run/ranks/rank-1-pid-*.json &&
 		[ "$(grep -c '"cat":"kernel"' run/ranks/rank-0-pid-*.json)" = 8 ] &&
 		[ "$(grep -c '"cat":"kernel"' run/ranks/rank-1-pid-*.json)" = 12 ] && [ "$(grep -c '"cat":"kernel"' run/trace.json)" = 20 ] &&
-		[ "$(grep -o '"pid":[12]000,"tid":7' run/trace.json | sort -u | wc -l)" = 2 ]
+		[ "$(grep -o '"pid":1000[01]000,"tid":7' run/trace.json | sort -u | wc -l)" = 2 ]
 }
 ok "ranks have a trace each, and devices of their own in the common one" ranks
 

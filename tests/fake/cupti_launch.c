@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUPTI's callbacks around a launch and of a context: one subscriber, told of cuLaunchKernel. */
+#include <unistd.h>
 #include "cupti_counter.h"
 #include "cupti_launch.h"
 
@@ -28,6 +29,8 @@ int cuptiEnableCallback(uint32_t enable, void *of, int domain, uint32_t cbid)
 	}
 	if (of != &subscriber || domain != DRIVER || cbid != FAKE_CUPTI_DRIVER_LAUNCH)
 		return CUPTI_ERROR_INVALID_PARAMETER;
+	if (!enable && fake_staged("linger"))
+		usleep(1000 * (useconds_t)strtoul(fake_staged("linger"), NULL, 10));
 	followed = enable;
 	return CUPTI_SUCCESS;
 }

@@ -12,6 +12,7 @@
  *   lost=1           ranges are dropped, samples overflow (cupti_sampling.c)
  *   slow=MS          a range profiler takes so long to start the first time; a process or a context that ends
  *                    meanwhile is told on stderr, and ends with 98
+ *   linger=MS        launches are told so long after they were to be told no more (cupti_launch.c)
  *   first=NS         a range before which its pass had no work lasts so much longer
  */
 #include <dlfcn.h>

@@ -348,8 +348,11 @@ static void nccl(void)
 
 static void *launch_many(void *arg)
 {
+	static uint32_t launched = 1u << 20;
+
 	for (unsigned i = 0; i < 500; i++)
-		fake_cupti_launch(i % 2 ? kernel_a : kernel_b, 1, 1000);
+		fake_cupti_launch(i % 2 ? kernel_a : kernel_b,
+				  __atomic_fetch_add(&launched, 1, __ATOMIC_RELAXED), 1000);
 	return arg;
 }
 

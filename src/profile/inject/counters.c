@@ -32,15 +32,15 @@ struct session {
 	double factor[CHOSEN_MAX];
 };
 
-/* Writable, as inject.c's is; zero in a process that counts nothing. A child of fork has no context of its
- * parent's and forgets by counters_begin. */
+/* Writable, as inject.c's is; zero in a process that counts nothing. */
 static struct {
 	struct cupti cu;
 	struct launch_calls launches;
 	struct writer *writer;
 	regex_t pattern;
 	bool flop, l2;
-	uint32_t lock; /* a launch at a time, from its begin to its end */
+	uint32_t lock;	 /* a launch at a time, from its begin to its end */
+	uint64_t holder; /* 1 + that launch's correlation; 0: none */
 	uint64_t matched, skip, left;
 	struct session session[SESSIONS_MAX];
 	struct session *open; /* counts the launch that holds the lock */
@@ -237,10 +237,21 @@ static bool start(struct session *s)
 	return false;
 }
 
-static void take_lock(void)
+/* False: nothing is counted any more. Who held it then may never give it back, since its end is not told. */
+static bool take_lock(void)
 {
-	while (__atomic_exchange_n(&counting.lock, 1, __ATOMIC_ACQUIRE))
+	while (__atomic_exchange_n(&counting.lock, 1, __ATOMIC_ACQUIRE)) {
+		if (!__atomic_load_n(&counting.left, __ATOMIC_ACQUIRE))
+			return false;
 		sched_yield();
+	}
+	return true;
+}
+
+static void drop_lock(void)
+{
+	__atomic_store_n(&counting.holder, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&counting.lock, 0, __ATOMIC_RELEASE);
 }
 
 /* What CUPTI does but once takes 0.2 s: while the program loads its libraries and fills its memory. A launch
@@ -250,13 +261,14 @@ static void *prepare(void *context)
 	struct cupti_range_stop stop = CUPTI_PARAMS(range_stop, .profiler = NULL);
 	struct session *s;
 
-	take_lock();
-	s = counting.left && !counting.sessions ? session_of(context) : NULL;
-	if (s && start(s)) {
-		stop.profiler = s->profiler;
-		counting.cu.range_stop(&stop); /* of no kernel: what it says does not matter */
+	if (take_lock()) {
+		s = counting.left && !counting.sessions ? session_of(context) : NULL;
+		if (s && start(s)) {
+			stop.profiler = s->profiler;
+			counting.cu.range_stop(&stop); /* of no kernel: what it says does not matter */
+		}
+		drop_lock();
 	}
-	__atomic_store_n(&counting.lock, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&counting.preparing, PREPARED, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -276,6 +288,7 @@ void counters_forget(void)
 {
 	counting.preparing = PREPARED;
 	counting.lock = 0;
+	counting.holder = 0;
 	counting.left = 0;
 }
 
@@ -345,24 +358,34 @@ static bool is_wanted(const struct launch *l)
 	return counting.matched++ >= counting.skip && !launch_is_captured(&counting.launches, l);
 }
 
-static void on_launch(const struct launch *l)
+static void begin_launch(const struct launch *l)
 {
 	struct session *s;
 
-	if (l->begins) {
-		while (__atomic_exchange_n(&counting.lock, 1, __ATOMIC_ACQUIRE)) {
-			if (!__atomic_load_n(&counting.left, __ATOMIC_ACQUIRE))
-				return;
-			sched_yield();
-		}
-		s = is_wanted(l) ? session_of(l->context) : NULL;
-		counting.open = s && start(s) ? s : NULL;
+	if (!take_lock())
 		return;
-	}
+	__atomic_store_n(&counting.holder, UINT64_C(1) + l->correlation, __ATOMIC_RELAXED);
+	s = is_wanted(l) ? session_of(l->context) : NULL;
+	counting.open = s && start(s) ? s : NULL;
+}
+
+/* Of one that was let go without the lock the end may still be told, while another one's is at work. */
+static void end_launch(const struct launch *l)
+{
+	if (__atomic_load_n(&counting.holder, __ATOMIC_RELAXED) != UINT64_C(1) + l->correlation)
+		return;
 	if (counting.open)
 		stop(counting.open, l);
 	counting.open = NULL;
-	__atomic_store_n(&counting.lock, 0, __ATOMIC_RELEASE);
+	drop_lock();
+}
+
+static void on_launch(const struct launch *l)
+{
+	if (l->begins)
+		begin_launch(l);
+	else
+		end_launch(l);
 }
 
 static bool bind(void *cupti, char why[COUNTERS_TEXT])
