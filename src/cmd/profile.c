@@ -153,6 +153,8 @@ static enum status check_wishes(const struct profiling *p, struct error *err)
 	if ((p->o->counters_flop || p->o->counters_l2) && !p->o->counters)
 		return error_set(err, STATUS_BAD_INPUT, "--counters-%s of which kernels? --counters .",
 				 p->o->counters_flop ? "flop" : "l2");
+	if (p->o->counters_skip && !p->o->counters)
+		return error_set(err, STATUS_BAD_INPUT, "--counters-skip of which kernels? --counters .");
 	if (p->o->counters && check_pattern(p->o->counters, err))
 		return STATUS_BAD_INPUT;
 	if (p->o->out && !*p->o->out)

@@ -59,12 +59,6 @@ void page_missing(struct text *out, const struct timeline *t, const char *note)
 	text_add(out, note);
 }
 
-/* What is missing of the timeline and of its files. */
-static void all_missing(struct text *out, const struct page *p)
-{
-	page_missing(out, p->f->t, p->note);
-}
-
 typedef void line_visit(struct text *out, const char *line);
 
 static void each_line(struct text *out, const struct text *lines, line_visit *visit)
@@ -78,20 +72,17 @@ static void each_line(struct text *out, const struct text *lines, line_visit *vi
 	}
 }
 
-static void each_cost(struct text *out, const struct timeline *t, line_visit *visit)
+/* A line a process. */
+static void cost_lines(struct text *out, const struct timeline *t)
 {
 	char cost[32];
-	struct text line = {0};
 
-	for (size_t i = 0; i < t->processes; i++) {
-		if (t->process[i].convert_ns <= 0)
-			continue;
-		text_addf(&line,
-			  "pid %u: an activity record cost %s to write down, beside the program's threads",
-			  t->process[i].pid, page_time(cost, t->process[i].convert_ns));
-		visit(out, text_str(&line));
-		text_release(&line);
-	}
+	for (size_t i = 0; i < t->processes; i++)
+		if (t->process[i].convert_ns > 0)
+			text_addf(out,
+				  "pid %u: an activity record cost %s to write down, beside the program's "
+				  "threads\n",
+				  t->process[i].pid, page_time(cost, t->process[i].convert_ns));
 }
 
 /* "ended with exit code 0 after 12.0 s" */
@@ -149,14 +140,14 @@ static void markdown_roofline(struct text *out, const struct page *p)
 
 void page_markdown(struct text *out, const struct page *p)
 {
-	struct text missing = {0};
+	struct text missing = {0}, cost = {0};
 
 	text_add(out, "# Profile\n\n");
 	markdown_text(out, p->command);
 	text_add(out, " ");
 	add_ending(out, p);
 	text_add(out, ".\n");
-	all_missing(&missing, p);
+	page_missing(&missing, p->f->t, p->note);
 	if (missing.size) {
 		text_add(out, "\n## What is missing\n\n");
 		each_line(out, &missing, markdown_line);
@@ -165,8 +156,12 @@ void page_markdown(struct text *out, const struct page *p)
 	markdown_advice(out, p);
 	page_each(p, markdown_grid, out);
 	markdown_roofline(out, p);
-	text_add(out, "\n## What it cost\n\n");
-	each_cost(out, p->f->t, markdown_line);
+	cost_lines(&cost, p->f->t);
+	if (cost.size) {
+		text_add(out, "\n## What it cost\n\n");
+		each_line(out, &cost, markdown_line);
+	}
+	text_release(&cost);
 	text_add(out, "\ntrace.json opens in Perfetto, chrome://tracing and Holistic Trace Analysis.\n");
 }
 
@@ -211,11 +206,11 @@ static void html_grid(void *arg, const char *section, const struct grid *g)
 	grid_html(h->out, g);
 }
 
-static void html_lines(struct text *out, const char *title, const struct text *lines)
+static void html_lines(struct text *out, const char *title, bool box, const struct text *lines)
 {
 	if (!lines->size)
 		return;
-	text_add(out, "<section class=\"box\">");
+	text_add(out, box ? "<section class=\"box\">" : "<section>");
 	html_element(out, "h2", title);
 	text_add(out, "<ul>\n");
 	each_line(out, lines, html_line);
@@ -244,7 +239,7 @@ static void html_roofline(struct text *out, const struct page *p)
 
 void page_html(struct text *out, const struct page *p)
 {
-	struct text ending = {0}, missing = {0};
+	struct text ending = {0}, missing = {0}, cost = {0};
 	struct html_page h = {.out = out};
 
 	html_begin(out, p->command);
@@ -255,16 +250,17 @@ void page_html(struct text *out, const struct page *p)
 	html_add(out, text_str(&ending));
 	text_add(out, ".</p></header>\n<main>\n");
 	text_release(&ending);
-	all_missing(&missing, p);
-	html_lines(out, "What is missing", &missing);
+	page_missing(&missing, p->f->t, p->note);
+	html_lines(out, "What is missing", true, &missing);
 	text_release(&missing);
 	html_advice(out, p);
 	page_each(p, html_grid, &h);
 	text_add(out, h.open ? "</section>\n" : "");
 	html_roofline(out, p);
-	text_add(out, "<section><h2>What it cost</h2><ul>\n");
-	each_cost(out, p->f->t, html_line);
-	text_add(out, "</ul></section>\n</main>\n<footer>trace.json opens in Perfetto, chrome://tracing and "
+	cost_lines(&cost, p->f->t);
+	html_lines(out, "What it cost", false, &cost);
+	text_release(&cost);
+	text_add(out, "</main>\n<footer>trace.json opens in Perfetto, chrome://tracing and "
 		      "Holistic Trace Analysis. GB = 10⁹ bytes.</footer>\n");
 	html_end(out);
 }

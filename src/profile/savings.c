@@ -141,21 +141,30 @@ static size_t find_latest(const struct findings *f, struct lateness *of)
 	return latest;
 }
 
+/* "rank 3 (pid 12)"; its pid alone where no launcher told its rank. */
+static void name_rank(char out[48], const struct timeline_process *p)
+{
+	if (p->rank >= 0)
+		snprintf(out, 48, "rank %d (pid %u)", p->rank, p->pid);
+	else
+		snprintf(out, 48, "pid %u", p->pid);
+}
+
 static void advise_peer(struct saving *a)
 {
 	const struct timeline *t = a->f->t;
 	struct lateness *of = calloc(t->processes + 1, sizeof(*of));
 	size_t latest = of ? find_latest(a->f, of) : 0;
 	double ns = a->state_ns[BREAKDOWN_PEER];
-	char line[400], idle[32];
+	char line[400], idle[32], who[48];
 
 	if (of && of[latest].paired) {
+		name_rank(who, &t->process[latest]);
 		snprintf(line, sizeof(line),
-			 "devices waited %s in NCCL for a rank that came later; rank %d (pid %u) was last, "
-			 "or made "
-			 "nobody wait, in %llu of its %llu operations",
-			 seconds(idle, ns), t->process[latest].rank, t->process[latest].pid,
-			 (unsigned long long)of[latest].last, (unsigned long long)of[latest].paired);
+			 "devices waited %s in NCCL for a rank that came later; %s was last, or made nobody "
+			 "wait, in %llu of its %llu operations",
+			 seconds(idle, ns), who, (unsigned long long)of[latest].last,
+			 (unsigned long long)of[latest].paired);
 		add(a, ns,
 		    "even the ranks out: the same work for each, then that rank's clocks, data and host",
 		    line);

@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "profile/trace_internal.h"
 
-enum { BLOCK = 1 << 18, PID_TELEMETRY = 2000000000 };
+enum { BLOCK = 1 << 18, PID_DEVICES = 10000000 /* Linux has 2^22 at most */, PID_TELEMETRY = 2000000000 };
 
 void trace_flush(struct trace *w)
 {
@@ -70,10 +70,11 @@ static bool wanted(const struct trace *w, uint16_t process)
 	return w->process == TRACE_ALL || w->process == process;
 }
 
-/* What a trace viewer calls a process: the device's number, or a process of ours. */
+/* What a trace viewer calls a process: the device's number, as Kineto does; of several processes' devices one
+ * that is no process's, since their pids stand beside it. */
 static uint32_t pid_of_device(const struct trace *w, uint16_t process, uint32_t device)
 {
-	return w->alone ? device : 1000u * (process + 1u) + device;
+	return w->alone ? device : PID_DEVICES + 1000u * process + device;
 }
 
 static void begin_event(struct trace *w, const struct timeline_event *e, char phase)
