@@ -235,11 +235,17 @@ static const struct engine *pick_engine(const struct plan_builder *b, const stru
 	return lacks ? lacks : first; /* options that are wrong: making the case says how */
 }
 
-static enum status no_engine(const struct plan_builder *b, const struct plan_choice *k)
+/* `asked`: the one that was to; NULL: any. */
+static enum status no_engine(const struct plan_builder *b, const struct plan_choice *k,
+			     const struct engine *asked)
 {
 	char place[300];
 
 	suite_place(b->suite, k->line->target_line, place, sizeof(place));
+	if (asked)
+		return error_set(b->err, STATUS_BAD_INPUT,
+				 "%s: engine %s of probe %s does not run on target %s", place, asked->name,
+				 k->probe->name, k->found->text);
 	return error_set(b->err, STATUS_BAD_INPUT, "%s: no engine of probe %s runs on target %s", place,
 			 k->probe->name, k->found->text);
 }
@@ -268,7 +274,7 @@ static enum status add_all_engines(struct plan_builder *b, const struct plan_cho
 			any = true;
 			st = add_on_engine(b, k, *e);
 		}
-	return st || any ? st : no_engine(b, k);
+	return st || any ? st : no_engine(b, k, NULL);
 }
 
 enum status plan_engines(struct plan_builder *b, const struct plan_choice *k)
@@ -283,7 +289,7 @@ enum status plan_engines(struct plan_builder *b, const struct plan_choice *k)
 		struct plan_choice any = *k;
 
 		any.any = true;
-		return e ? add_on_engine(b, &any, e) : no_engine(b, k);
+		return e ? add_on_engine(b, &any, e) : no_engine(b, k, NULL);
 	}
 	for (size_t i = 0; !st && i < names->count; i++) {
 		const struct engine *e = engine_by_name(k->probe, names->word[i]);
@@ -293,7 +299,7 @@ enum status plan_engines(struct plan_builder *b, const struct plan_choice *k)
 		else if (!e)
 			st = unknown_engine(b, k, names->word[i]);
 		else if (!(e->targets & (unsigned)k->found->target.kind))
-			st = no_engine(b, k);
+			st = no_engine(b, k, e);
 		else
 			st = add_on_engine(b, k, e);
 	}

@@ -319,6 +319,7 @@ static void test_bad_options(void **state)
 		{"heads=6 kv_heads=4", "6 query heads are no multiple of 4"},
 		{"left=3", "left and right are of mask=window, not none"},
 		{"mask=causal right=3", "left and right are of mask=window, not causal"},
+		{"out=same", "out is of type=e4m3: O of fp16 has"},
 		{"density=0.5", "density is of pattern=strided and pattern=random"},
 		{"pattern=mask density=0.5", "density is of pattern"},
 		{"pattern=file", "pattern=file and file=PATH go together"},

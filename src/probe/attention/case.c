@@ -248,6 +248,10 @@ static enum status check_belonging(const struct attention_opts *o, struct error 
 		return error_set(err, STATUS_BAD_INPUT,
 				 "attention: left and right are of mask=window, not %s",
 				 attention_mask_name((enum attention_mask)o->mask));
+	if (o->out != ATTENTION_OUT_WIDE && o->type != ATTENTION_E4M3)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "attention: out is of type=e4m3: O of %s has the type of Q",
+				 attention_type_name((enum attention_type)o->type));
 	if ((o->density < 1 || o->density > 1) && !dense)
 		return error_set(err, STATUS_BAD_INPUT,
 				 "attention: density is of pattern=strided and pattern=random");
