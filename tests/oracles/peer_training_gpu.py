@@ -363,8 +363,8 @@ def turns(a, folder, device, result, write, left):
 
 
 def first_steps(a, folder, result, write, left):
-    """Processes that begin anew each time. In its first one the peer also compiles Liger's kernels, which it keeps: only where there is time for
-    one round alone is that one counted, and told."""
+    """Processes that begin anew each time. In its first one the peer also compiles Liger's kernels, which it keeps, and both read their libraries
+    from a disk: only where there is time for one round alone are those counted, and told."""
     name = a.works[0]
     words = (model_of_peer(a, folder, name), list(works_of_peer(a, folder, [name])), folder)
     longest = 0.0
@@ -391,7 +391,7 @@ def first_steps(a, folder, result, write, left):
 
     result["first"], result["first_compiles"] = [], a.rounds == 1
     if a.rounds > 1:
-        result["first_not_counted"] = theirs()
+        result["first_not_counted"] = [ours(), theirs()]
     while len(result["first"]) < a.rounds and left() > longest * 1.1:
         begun, pair = time.monotonic(), [{}, {}]
         for side in (0, 1) if len(result["first"]) % 2 else (1, 0):
