@@ -347,7 +347,7 @@ static void tell(const struct profiling *p, const struct page *page)
 
 static enum status write_files(const struct profiling *p, const struct page *page, struct error *err)
 {
-	struct profile_files files = {.dir = p->dir, .page = *page, .trace = p->o->trace};
+	struct profile_files files = {.dir = p->dir, .page = *page};
 	json_t *all;
 	enum status st;
 
@@ -365,7 +365,10 @@ static enum status write_files(const struct profiling *p, const struct page *pag
 /* The program has ended; whatever fails now, its rings and its exit code stay. */
 static enum status conclude(struct profiling *p, struct error *err)
 {
-	struct page page = {.f = &p->findings, .command = text_str(&p->command), .ending = p->ending};
+	struct page page = {.f = &p->findings,
+			    .command = text_str(&p->command),
+			    .ending = p->ending,
+			    .trace = p->o->trace};
 	struct error journal = {0};
 	enum status st = timeline_read(&p->timeline, p->rings, 0, &p->note, err), ended;
 	enum ending ending = p->program.told_to_end ? ENDING_CANCELLED : ENDING_DONE;

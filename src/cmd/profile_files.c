@@ -99,7 +99,7 @@ enum status profile_files_write(const struct profile_files *f, struct error *err
 		write_text(&w, tables[i].name, &text);
 	}
 	write_json(&w);
-	if (f->trace)
+	if (f->page.trace)
 		write_traces(&w);
 	return w.st;
 }
@@ -179,7 +179,7 @@ static enum status write_again(const struct record *r, const struct timeline *t,
 	if (c)
 		(void)record_number(record_phase(c, "once"), "wall_s", &f.page.wall_s);
 	snprintf(trace, sizeof(trace), "%s/trace.json", r->dir);
-	f.trace = !access(trace, F_OK);
+	f.page.trace = !access(trace, F_OK);
 	st = profile_files_write(&f, err);
 	findings_release(&found);
 	text_release(&command);

@@ -7,11 +7,10 @@
 #include "profile/page.h"
 
 struct profile_files {
-	const char *dir; /* of the run */
-	struct page page;
+	const char *dir;	     /* of the run */
+	struct page page;	     /* its `trace`: trace.json too, and one a rank */
 	const struct series *series; /* for the traces */
 	size_t series_count;
-	bool trace; /* trace.json too, and one a rank */
 };
 
 /* PROFILE.md, PROFILE.html, summary.csv and .json, nccl.csv, breakdown.csv, copies.csv, counters.csv, traces.

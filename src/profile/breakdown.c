@@ -128,9 +128,6 @@ static void end_cluster(struct sweep *s, struct breakdown_device *d)
 	s->edges = 0;
 }
 
-/* No machine has more; a file may say anything. */
-enum { DEVICES_MAX = 1024 };
-
 /* The device's place in the breakdown; SIZE_MAX: one too many, or no memory. */
 static size_t place_of(struct sweeping *w, const struct timeline_event *e)
 {
@@ -143,7 +140,7 @@ static size_t place_of(struct sweeping *w, const struct timeline_event *e)
 	for (size_t i = 0; i < b->devices; i++)
 		if (b->device[i].process == e->process && b->device[i].device == id)
 			return i;
-	if (b->devices == DEVICES_MAX)
+	if (b->devices == TIMELINE_DEVICES_MAX)
 		return SIZE_MAX;
 	if (b->devices == w->room) {
 		device = realloc(b->device, wanted * sizeof(*device));

@@ -10,6 +10,8 @@
 #include "report/markdown.h"
 
 enum { BRIEF_ROWS = 8 };
+static const char trace_opens[] =
+	"trace.json opens in Perfetto, chrome://tracing and Holistic Trace Analysis";
 
 static void missing_of(struct text *out, const struct timeline_process *p)
 {
@@ -162,7 +164,8 @@ void page_markdown(struct text *out, const struct page *p)
 		each_line(out, &cost, markdown_line);
 	}
 	text_release(&cost);
-	text_add(out, "\ntrace.json opens in Perfetto, chrome://tracing and Holistic Trace Analysis.\n");
+	if (p->trace)
+		text_addf(out, "\n%s.\n", trace_opens);
 }
 
 static void html_line(struct text *out, const char *line)
@@ -260,8 +263,8 @@ void page_html(struct text *out, const struct page *p)
 	cost_lines(&cost, p->f->t);
 	html_lines(out, "What it cost", false, &cost);
 	text_release(&cost);
-	text_add(out, "</main>\n<footer>trace.json opens in Perfetto, chrome://tracing and "
-		      "Holistic Trace Analysis. GB = 10⁹ bytes.</footer>\n");
+	text_addf(out, "</main>\n<footer>%s%sGB = 10⁹ bytes.</footer>\n", p->trace ? trace_opens : "",
+		  p->trace ? ". " : "");
 	html_end(out);
 }
 

@@ -134,11 +134,9 @@ static uint64_t added(uint64_t *until, const struct timeline_event *e)
 	return e->end_ns - from;
 }
 
-enum { DEVICES_MAX = 1024 };
-
 static bool make_devices(struct summary *s, const struct timeline *t)
 {
-	uint64_t *until = calloc(2 * DEVICES_MAX, sizeof(*until));
+	uint64_t *until = calloc(2 * TIMELINE_DEVICES_MAX, sizeof(*until));
 	bool made = until;
 
 	for (size_t i = 0; until && i < t->events; i++) {
@@ -149,8 +147,8 @@ static bool make_devices(struct summary *s, const struct timeline *t)
 		if (!timeline_on_device(e->kind) || e->track == TIMELINE_NONE)
 			continue;
 		d = device_of(s, e->process, t->track[e->track].device_id);
-		index = d ? (size_t)(d - s->device) : DEVICES_MAX;
-		if (index >= DEVICES_MAX)
+		index = d ? (size_t)(d - s->device) : TIMELINE_DEVICES_MAX;
+		if (index >= TIMELINE_DEVICES_MAX)
 			break;
 		d->first_ns = d->first_ns ? d->first_ns : e->start_ns;
 		d->last_ns = e->end_ns > d->last_ns ? e->end_ns : d->last_ns;

@@ -33,7 +33,8 @@ const char *timeline_kind_category(enum timeline_kind kind);
 bool timeline_on_device(enum timeline_kind kind);
 
 enum { TIMELINE_COUNTERS = 16 };
-enum { TIMELINE_NONE = UINT32_MAX }; /* no track, no event, no detail */
+enum { TIMELINE_NONE = UINT32_MAX };  /* no track, no event, no detail */
+enum { TIMELINE_DEVICES_MAX = 1024 }; /* no machine has more; a file may say anything */
 
 struct timeline_event {
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; start <= end */

@@ -75,9 +75,11 @@ again() { # the files are a function of the rings and the journal
 		"$assay" report run --write > /dev/null && (cd kept && for f in *; do cmp "$f" "../run/$f" || return 1; done)
 }
 ok "report --write makes the same files of the rings" again
-page() { says 'ended with exit code 0' run/PROFILE.md && ! says 'What is missing' run/PROFILE.md && says 'softmax' run/PROFILE.md; }
+page() { says 'ended with exit code 0' run/PROFILE.md && says '^trace.json opens in Perfetto' run/PROFILE.md && ! says 'What is missing' run/PROFILE.md && says 'softmax' run/PROFILE.md; }
 ok "the page tells it, and of nothing missing" page
 
+untraced() { profile 0 --no-trace -- "$p" init steps 2 && ! says 'trace.json' run/PROFILE.md && ! says 'trace.json' run/PROFILE.html && [ ! -e run/trace.json ]; }
+ok "a page without a trace tells of none" untraced
 kernels_only() { profile 0 --kernels-only -- "$p" init steps 10 && has kernel 40 && has runtime 0 && has sync 0; }
 ok "--kernels-only records what devices do alone" kernels_only
 api() { profile 0 --api -- "$p" init steps 10 && says '^runtime,"cudaGetDevice",10,' run/summary.csv; }
