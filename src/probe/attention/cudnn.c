@@ -17,11 +17,6 @@ struct attention_cudnn {
 	char name[128];
 };
 
-static enum status refuse(struct error *err, const char *why)
-{
-	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "attention: %s", why);
-}
-
 /* What holds for every version; the rest is the library's answer in prepare. */
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
 			    struct error *err)
@@ -36,9 +31,9 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	if (lib && lib->status)
 		return error_set_cause(err, lib->status, lib->cause, "attention: cuDNN: %s", lib->missing);
 	if (o->pattern != ATTENTION_LISTS_NONE)
-		return refuse(err, "cuDNN takes no block lists before sm_100");
+		return attention_device_refuse(err, "cuDNN takes no block lists before sm_100");
 	if (o->type == ATTENTION_E4M3 && cc > 0 && cc < 90)
-		return refuse(err, "cuDNN attends in FP8 from sm_90 on");
+		return attention_device_refuse(err, "cuDNN attends in FP8 from sm_90 on");
 	return STATUS_OK;
 }
 

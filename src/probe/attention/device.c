@@ -184,10 +184,12 @@ void attention_device_end(struct attention_device *s)
 	gpu_free(s->device, &s->one);
 }
 
+enum status attention_device_refuse(struct error *err, const char *why)
+{
+	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "attention: %s", why);
+}
+
 enum status attention_device_heeds(const struct attention_opts *o, struct error *err)
 {
-	if (o->threads)
-		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "attention: threads are of CPU engines");
-	return STATUS_OK;
+	return o->threads ? attention_device_refuse(err, "threads are of CPU engines") : STATUS_OK;
 }

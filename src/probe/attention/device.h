@@ -33,6 +33,8 @@ enum status attention_device_fill(struct attention_device *s, struct error *err)
 void attention_device_end(struct attention_device *s);
 /* The engines' enqueue. */
 enum status attention_device_enqueue(void *state, uint64_t i, struct error *err);
+/* UNSUPPORTED: "attention: WHY". */
+enum status attention_device_refuse(struct error *err, const char *why);
 /* For supports: what no GPU engine heeds. */
 enum status attention_device_heeds(const struct attention_opts *o, struct error *err);
 #endif

@@ -24,8 +24,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	enum status st = attention_device_heeds(o, err);
 
 	if (!st && o->pattern != ATTENTION_LISTS_NONE)
-		st = error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				     "attention: the dense kernels take no block lists");
+		st = attention_device_refuse(err, "the dense kernels take no block lists");
 	if (!st)
 		st = attention_case_describe(&c, o, err);
 	if (st)

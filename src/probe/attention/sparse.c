@@ -17,11 +17,6 @@ struct attention_sparse_engine {
 	struct attention_sparse *sparse;
 };
 
-static enum status refuse(struct error *err, const char *why)
-{
-	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "attention: %s", why);
-}
-
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
 			    struct error *err)
 {
@@ -34,11 +29,13 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	if (attention_device_heeds(o, err))
 		return STATUS_UNSUPPORTED;
 	if (o->pattern == ATTENTION_LISTS_NONE)
-		return refuse(err, "the block-sparse engine attends by block lists: give it a pattern");
+		return attention_device_refuse(
+			err, "the block-sparse engine attends by block lists: give it a pattern");
 	if (o->search != ATTENTION_SEARCH_FIRST)
-		return refuse(err, "the block-sparse engine has one kernel for a case: nothing to search");
+		return attention_device_refuse(
+			err, "the block-sparse engine has one kernel for a case: nothing to search");
 	if (cc > 0 && cc < 80)
-		return refuse(err, "our block-sparse kernels need sm_80 or newer");
+		return attention_device_refuse(err, "our block-sparse kernels need sm_80 or newer");
 	st = attention_case_describe(&c, o, err);
 	if (st)
 		return st;
