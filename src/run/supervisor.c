@@ -323,7 +323,6 @@ static void close_run(struct run *r)
 enum status run_plan(const struct plan *p, const struct machine *m, const struct probe *const *registry,
 		     const struct run_options *o, struct run_summary *out, struct error *err)
 {
-	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
 	struct run *r = calloc(1, sizeof(*r));
 	enum status st;
 
@@ -338,7 +337,6 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 	r->out = out;
 	r->keeper = r->slot = (struct worker){.p = {.channel = -1, .output = -1}, .run = r};
 	r->team = r->teams;
-	sigaction(SIGXFSZ, &ignore, &before); /* a limit on file sizes is a full disk, not a death */
 	st = open_run(r, err);
 	if (!st) {
 		count_cases(r);
@@ -353,7 +351,6 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 		st = r->status;
 	}
 	journal_close(&r->journal);
-	sigaction(SIGXFSZ, &before, NULL);
 	free(r->attempt);
 	free(r->done);
 	free(r->note);
