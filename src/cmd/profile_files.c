@@ -84,7 +84,8 @@ enum status profile_files_write(const struct profile_files *f, struct error *err
 	} tables[] = {{"nccl.csv", findings_nccl_csv},
 		      {"breakdown.csv", findings_breakdown_csv},
 		      {"copies.csv", findings_copies_csv},
-		      {"counters.csv", findings_counters_csv}};
+		      {"counters.csv", findings_counters_csv},
+		      {"counters_launches.csv", findings_launches_csv}};
 	struct writing w = {.f = f, .err = err};
 	struct text text = {0};
 

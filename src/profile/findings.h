@@ -45,4 +45,7 @@ void findings_nccl_csv(struct text *out, const struct findings *f);
 void findings_breakdown_csv(struct text *out, const struct findings *f);
 void findings_copies_csv(struct text *out, const struct findings *f);
 void findings_counters_csv(struct text *out, const struct findings *f);
+/* counters_launches.csv: a row a launch that was counted, in their order; at_ns: CLOCK_MONOTONIC, when it was
+ * through. */
+void findings_launches_csv(struct text *out, const struct findings *f);
 #endif

@@ -188,22 +188,47 @@ void findings_copies_csv(struct text *out, const struct findings *f)
 	}
 }
 
-void findings_counters_csv(struct text *out, const struct findings *f)
+static void add_metric_names(struct text *out)
 {
-	text_add(out, "name,count");
 	for (unsigned m = 0; m < COUNTED_METRICS; m++)
 		text_addf(out, ",%s", counted_metric_name(m));
 	text_add(out, "\n");
+}
+
+/* has: bit a metric; what was not counted is left empty. */
+static void add_metrics(struct text *out, uint32_t has, const double *value)
+{
+	for (unsigned m = 0; m < COUNTED_METRICS; m++) {
+		text_add(out, ",");
+		if (has >> m & 1)
+			text_addf(out, "%.9g", value[m]);
+	}
+	text_add(out, "\n");
+}
+
+void findings_counters_csv(struct text *out, const struct findings *f)
+{
+	text_add(out, "name,count");
+	add_metric_names(out);
 	for (size_t i = 0; i < f->counted.rows; i++) {
 		const struct counted_row *r = &f->counted.row[i];
 
 		summary_csv_text(out, timeline_name(f->t, r->name));
 		text_addf(out, ",%" PRIu64, r->count);
-		for (unsigned m = 0; m < COUNTED_METRICS; m++) {
-			text_add(out, ",");
-			if (counted_has(r, m))
-				text_addf(out, "%.9g", r->value[m]);
-		}
-		text_add(out, "\n");
+		add_metrics(out, r->has, r->value);
+	}
+}
+
+void findings_launches_csv(struct text *out, const struct findings *f)
+{
+	text_add(out, "name,pid,device,at_ns");
+	add_metric_names(out);
+	for (size_t i = 0; i < f->t->counteds; i++) {
+		const struct timeline_counted *c = &f->t->counted[i];
+
+		summary_csv_text(out, timeline_name(f->t, c->name));
+		text_addf(out, ",%" PRIu32 ",%" PRIu32 ",%" PRIu64, f->t->process[c->process].pid, c->device,
+			  c->at_ns);
+		add_metrics(out, c->has, c->value);
 	}
 }

@@ -135,7 +135,8 @@ export FAKE_CUPTI
 counted() { # a step launches two kernels; those of graphs are not counted, nor are NCCL's
 	profile 0 --counters . --counters-skip 3 --counters-count 10 -- "$p" init steps 10 nccl && has kernel 0 &&
 		says '^"void gemm_<128>(float const\*, float\*)",5,0.91,.*,500000000,250000000,850000,500000,1.7e+09,,,,' run/counters.csv &&
-		says '^"softmax_kernel",5,' run/counters.csv && ! says nccl run/counters.csv && says 'counters of 10 kernels' err
+		says '^"softmax_kernel",5,' run/counters.csv && ! says nccl run/counters.csv && says 'counters of 10 kernels' err &&
+		[ "$(grep -cE '^"(void gemm_<128>\(float const\*, float\*\)|softmax_kernel)",[0-9]+,0,[0-9]+,0.91,' run/counters_launches.csv)" = 10 ]
 }
 ok "--counters counts the kernels that match, behind those it is to skip, and not more" counted
 matched() { profile 0 --counters 'soft|none' -- "$p" init steps 10 nccl && says '^"softmax_kernel",11,' run/counters.csv && ! says gemm run/counters.csv; }

@@ -165,13 +165,17 @@ static void test_page__counters_of_a_name_are_one_row_and_a_point(void **state)
 {
 	const struct findings_bounds bounds = {.compute = {{"BF16", 1e15}}};
 	struct page page = {.command = "train", .ending = "exit code 0", .note = ""};
+	const double shares[] = {0.9, 0.2, 0.5};
 	const struct counted_row *r;
 	struct text svg = {0}, csv = {0};
 	struct error err = {0};
 	struct findings f;
 	struct timeline t;
 	struct writer w;
-	const char *why;
+	const char *why, *line;
+	char name[16];
+	unsigned pid;
+	double share;
 
 	bed_open(&w, *state);
 	count(&w, "gemm", 1000, 0.9, 2e9);
@@ -196,6 +200,16 @@ static void test_page__counters_of_a_name_are_one_row_and_a_point(void **state)
 	assert_null(strstr(text_str(&svg), "softmax")); /* no FLOP: nowhere on it */
 	findings_counters_csv(&csv, &f);
 	assert_non_null(strstr(text_str(&csv), "\n\"gemm\",2,0.6,"));
+	text_release(&csv);
+	findings_launches_csv(&csv, &f);
+	assert_int_equal(strncmp(text_str(&csv), "name,pid,device,at_ns,sm_active_share,", 38), 0);
+	line = strchr(text_str(&csv), '\n') + 1;
+	for (int i = 0; i < 3; i++, line = strchr(line, '\n') + 1) {
+		assert_int_equal(sscanf(line, "\"%15[a-z]\",%u,0,%*u,%lf,", name, &pid, &share), 3);
+		assert_string_equal(name, i == 1 ? "softmax" : "gemm");
+		assert_true(pid == t.process[0].pid && share == shares[i]);
+	}
+	assert_int_equal(*line, '\0');
 	text_release(&svg);
 	text_release(&csv);
 	done(&f, &t);
