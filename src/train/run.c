@@ -77,6 +77,20 @@ static enum status tell_products(struct train *t, struct error *err)
 	return list ? run_emit(t, "products", json_pack("{s:o}", "products", list), err) : STATUS_OK;
 }
 
+/* The run goes on without what could not be had, slower: once said. */
+static void warn_of_graphs(struct train *t)
+{
+	const char *why = t->graphs_told ? NULL : gpu_back_graphs_refused(&t->stepper.back);
+
+	if (!why)
+		return;
+	t->graphs_told = true;
+	log_warn(t->job->log, LOG_TOPIC_RUN,
+		 "layers of small micro-batches are launched kernel by kernel: no graph of them could be "
+		 "made: %s",
+		 why);
+}
+
 /* All of this step's passes are enqueued: a GPU that works on them takes what comes next. */
 static enum status look_ahead(struct train *t, double *wait_s, struct error *err)
 {
@@ -129,6 +143,7 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 		f->optimiser_s = f->part.optimiser_s;
 		if (!st)
 			st = tell_products(t, err);
+		warn_of_graphs(t);
 	}
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
 	f->step_s = now_s() - t0;

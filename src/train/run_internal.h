@@ -31,7 +31,7 @@ struct train {
 	double eval_last;
 	uint64_t evaluated_step;
 	size_t products_told; /* of those that were met */
-	bool evaluated;
+	bool evaluated, graphs_told;
 };
 
 struct step_figures { /* of one step */

@@ -95,6 +95,9 @@ ok "and saves the same on the way" cmp whole/checkpoint-2/optimizer.bin late/che
 ok "which is another than the last" eval '! cmp -s late/checkpoint-2/optimizer.bin late/checkpoint-4/optimizer.bin'
 FAKE_CUDA=cuMemcpyDtoHAsync_v2=2@4 "$assay" train whole.yaml --out untaken > out 2> err
 ok "numbers that cannot be fetched end it" [ $? = 2 ]
+FAKE_CUDA=cuStreamBeginCapture_v2=900 "$assay" train whole.yaml --out direct > out 2> err
+ok "a driver that captures nothing trains the same adapter" cmp whole/adapter/adapter_model.safetensors direct/adapter/adapter_model.safetensors
+ok "and why its kernels are launched one by one is said once" [ "$(grep -c 'no graph of them could be made: .*cuStreamBeginCapture' err)" = 1 ]
 
 # The card that is planned for is the one that works: of four the first answers nothing, the second is taken.
 cards() { FAKE_NVML_FILE=$root/tests/fake/h100x4.json FAKE_CUDA=devices=4 "$@"; }

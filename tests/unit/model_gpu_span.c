@@ -8,6 +8,8 @@ static const int half[] = {16, 16, 32, 0};
 static const int *const documents[] = {packed, half, packed, equal, packed, half, packed, equal, packed, equal, half, packed, equal, packed};
 enum { BATCHES = sizeof(documents) / sizeof(documents[0]), STEPS = 2 };
 
+static char refused[512]; /* why the last training had no graphs; "": it had them, or none was to be */
+
 /* Gradient and loss after the last of some steps of all batches; or the first error. */
 static enum status train(const char *settings, const char *staged, float **out, size_t *length, double *flop)
 {
@@ -32,6 +34,7 @@ static enum status train(const char *settings, const char *staged, float **out, 
 			st = stepper_end(&w.s, 1e-2, step, &loss, &norm, &err);
 	}
 	unsetenv("FAKE_CUDA");
+	text_copy(refused, sizeof(refused), gpu_back_graphs_refused(&w.s.back) ? gpu_back_graphs_refused(&w.s.back) : "");
 	if (!st)
 		must(w.s.back.ops->get(&w.s.back, w.s.model->params.master, *out, &err), &err);
 	*flop = part.flop;
@@ -61,17 +64,23 @@ static void graphs_change_no_bit(void **state)
 	same_as_without("deterministic: true, graphs: false", "deterministic: true, graphs: true", "late=1");
 	same_as_without("tune: false, graphs: false", "tune: false, graphs: true", ""); /* the library's attention */
 	same_as_without("deterministic: true, recompute: full, graphs: false", "deterministic: true, recompute: full, graphs: true", "");
+	assert_string_equal(refused, "");
 }
 
-/* A driver that takes no capture, or loses it: all goes on without. */
+/* A driver that takes no capture, or loses it: all goes on without, and why is told. */
 static void without_a_graph_it_goes_on(void **state)
 {
-	static const char *const faults[] = {"cuStreamBeginCapture_v2=900", "cuStreamEndCapture=901", "cuGraphInstantiateWithFlags=2"};
+	static const struct {
+		const char *fault, *told;
+	} faults[] = {{"cuStreamBeginCapture_v2=900", "cuStreamBeginCapture"}, {"cuStreamEndCapture=901", "cuStreamEndCapture"}, {"cuGraphInstantiateWithFlags=2", "cuGraphInstantiate"}};
 
 	(void)state;
 	skip_without_kernels();
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		same_as_without("deterministic: true, graphs: false", "deterministic: true, graphs: true", faults[i]);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		same_as_without("deterministic: true, graphs: false", "deterministic: true, graphs: true", faults[i].fault);
+		if (!strstr(refused, faults[i].told))
+			fail_msg("%s: %s", faults[i].fault, refused);
+	}
 }
 
 /* Graphs are what runs; small micro-batches alone, and not where each operation is timed. */

@@ -52,6 +52,9 @@ struct gpu_stream *gpu_back_stream(const struct back *back);
 /* "cuBLASLt 13.1.1", "cuDNN 9.19.0" or "own": lent. */
 const char *gpu_back_gemm(const struct back *back);
 const char *gpu_back_attention(const struct back *back);
+/* Why layers of small micro-batches are not enqueued as graphs though they were to be: how their capture
+ * failed; NULL: it did not. Lent. */
+const char *gpu_back_graphs_refused(const struct back *back);
 /* What the stream's time goes into: the caller's phases, and kinds of operations. name, text */
 /* clang-format off */
 #define GPU_PHASES(X) X(FORWARD, "forward") X(BACKWARD, "backward") X(OPTIMISER, "optimiser")

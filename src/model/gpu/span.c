@@ -32,7 +32,8 @@ struct known_span {
 struct spans {
 	struct known_span known[SPANS];
 	uint64_t now;
-	bool refused; /* a capture failed: none is tried again */
+	bool refused; /* a capture failed, as `why` says: none is tried again */
+	struct error why;
 };
 
 void spans_release(struct spans **out)
@@ -72,6 +73,12 @@ static enum status place_of(struct gpu_state *g, const struct span_key *key, str
 	return st;
 }
 
+static void refuse(struct spans *s, const struct error *why)
+{
+	s->refused = true;
+	s->why = *why;
+}
+
 /* The graph of it, if it can be had. What has run half way is as if it had not: it is run after. */
 static void capture(struct back *back, const struct work_span *span, struct known_span *k)
 {
@@ -82,7 +89,7 @@ static void capture(struct back *back, const struct work_span *span, struct know
 	enum status st = gpu_capture_begin(g->stream, &why), ended;
 
 	if (st) {
-		g->spans->refused = true;
+		refuse(g->spans, &why);
 		return;
 	}
 	g->capturing = true;
@@ -93,7 +100,7 @@ static void capture(struct back *back, const struct work_span *span, struct know
 	ended = gpu_capture_end(g->stream, &k->graph, &why);
 	if (st || ended) {
 		gpu_graph_destroy(&k->graph);
-		g->spans->refused = true;
+		refuse(g->spans, &why);
 	}
 	back->cost = before;
 	arena_reset(back->arena, &mark);
@@ -138,4 +145,11 @@ enum status gpu_span(struct back *back, const struct work_span *span, struct err
 		return span->run(span->arg, err);
 	add_cost(&back->cost, &k->cost);
 	return gpu_graph_launch(k->graph, g->stream, err);
+}
+
+const char *gpu_back_graphs_refused(const struct back *back)
+{
+	const struct spans *s = gpu_of(back)->spans;
+
+	return s && s->refused ? s->why.text : NULL;
 }
