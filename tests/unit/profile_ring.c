@@ -280,6 +280,30 @@ static void test_ring__names_leave_events_the_segment_that_they_go_on_in(void **
 	timeline_release(&t);
 }
 
+/* As a signal's handler finds it that came inside it: what cannot be written is counted, and nobody hangs. */
+static void test_ring__a_lock_that_is_never_free_costs_what_wanted_it(void **state)
+{
+	struct writer w;
+	struct timeline t;
+
+	assert_true(writer_open(&w, *state, SMALL));
+	add_clock(&w, 1000);
+	add_kernel(&w, "k", 1000, 5, 1);
+	w.lock = 1;
+	assert_int_equal(writer_string(&w, "another"), 0);
+	add_kernel(&w, NULL, 2000, 5, 2);
+	w.lock = 0;
+	add_kernel(&w, "k", 3000, 5, 3);
+	writer_close(&w);
+	writer_forget(&w);
+	read_back(&t, *state);
+	assert_true(t.process[0].closed);
+	assert_int_equal(t.events, 2);
+	assert_int_equal(t.process[0].dropped, 1);
+	assert_int_equal(t.process[0].names_lost, 1);
+	timeline_release(&t);
+}
+
 static void cut_file(const char *dir, off_t size)
 {
 	char path[PATH_MAX];
@@ -402,6 +426,7 @@ int main(void)
 		scratch_test(test_ring__a_limit_of_events_leaves_the_later_ones_out),
 		scratch_test(test_ring__a_file_that_may_not_grow_keeps_what_it_has),
 		scratch_test(test_ring__names_leave_events_the_segment_that_they_go_on_in),
+		scratch_test(test_ring__a_lock_that_is_never_free_costs_what_wanted_it),
 		scratch_test(test_ring__a_cut_file_reads_up_to_the_cut),
 		scratch_test(test_ring__what_is_no_ring_file_is_said_and_passed_over),
 		scratch_test(test_ring__a_second_file_of_a_process_number_has_another_name),

@@ -238,8 +238,12 @@ uint32_t writer_string(struct writer *w, const char *text)
 	size_t size;
 	uint32_t id = 0;
 
-	if (!w->open || !text || !*text || !take_lock(w))
+	if (!w->open || !text || !*text)
 		return 0;
+	if (!take_lock(w)) {
+		__atomic_fetch_add(&w->header->strings_lost, 1, __ATOMIC_RELAXED);
+		return 0;
+	}
 	size = strnlen(text, RING_STRING_MAX);
 	if (w->open)
 		id = intern(w, text, size);
