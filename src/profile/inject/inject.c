@@ -235,10 +235,10 @@ static int start_timeline(struct cupti *c, bool late, char why[CUPTI_TEXT])
 	code = c->enable(CUPTI_KIND_CONCURRENT_KERNEL);
 	if (code)
 		return failed(c, "cuptiActivityEnable of kernels", code, why);
-	if (!is_told(INJECT_WHAT, INJECT_WHAT_KERNELS)) {
+	if (!is_told(INJECT_WHAT, INJECT_WHAT_KERNELS))
 		activity_enable_calls(&state.activity, late);
+	if (state.activity.all_calls) /* what is waited for, which CUPTI follows in every launch */
 		c->enable(CUPTI_KIND_SYNCHRONIZATION);
-	}
 	return 1;
 }
 
