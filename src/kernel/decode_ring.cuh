@@ -228,10 +228,13 @@ static __device__ __forceinline__ void feed_fill(struct feed *f)
 	}
 }
 
-/* Every lane writes the same. */
+/* By one lane, when all have read what was there. */
 static __device__ __forceinline__ void feed_part(struct feed *f, const struct rows *r)
 {
-	*f->rows = *r;
+	__syncwarp();
+	if (threadIdx.x % 32 == 0)
+		*f->rows = *r;
+	__syncwarp();
 	part_open(&f->part, f->rows, threadIdx.x / 32);
 }
 
