@@ -36,9 +36,8 @@ static const struct opt opts[] = {
 	OPT_ROW(struct profile_opts, kernels_only, .name = "kernels-only",
 		.help = "what devices do, without the program's calls: cheapest"),
 	OPT_ROW(struct profile_opts, api, .name = "api",
-		.help = "every CUDA call, and what each wait waited for; else those that launch, copy, wait "
-			"or "
-			"allocate"),
+		.help = "every CUDA call, and what waits waited for; else what launches, copies, waits, "
+			"allocates"),
 	OPT_ROW(struct profile_opts, graphs, .name = "graphs", .preset = "nodes", .choices = graph_words,
 		.help = "a CUDA graph as its nodes, or as one event: cheaper"),
 	OPT_ROW(struct profile_opts, counters, .name = "counters", .shown = "REGEX",
