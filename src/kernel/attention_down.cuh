@@ -99,6 +99,7 @@ template <typename C> struct attention_down : attention_heads<C, true> {
 		base::values_issue(o, p0, 0, here.tile > 0);
 		wgmma_wait<1>();
 		wgmma_hold(s);
+		base::queries_done();
 		release(C::EMPTY_K + then.tile);
 		cut(s, p1);
 		wgmma_wait<0>();
@@ -120,6 +121,7 @@ template <typename C> struct attention_down : attention_heads<C, true> {
 		base::scores_issue(s, q, 0, here.tile);
 		wgmma_wait<0>();
 		wgmma_hold(s);
+		base::queries_done();
 		release(C::EMPTY_K + here.tile);
 		cut(s, p1);
 		settle(p0, p1, here);

@@ -82,10 +82,16 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 	{
 		barrier_wait(room.barrier(C::FULL_Q + group * C::Q_SLOTS + tiles % C::Q_SLOTS), tiles / C::Q_SLOTS % 2);
 		tiles++;
-		if (C::Q_REGISTERS) {
+		if (C::Q_REGISTERS)
 			queries_load<C>(room.q(group, q_slot()), warp, lane, q);
+	}
+
+	/* Behind scores that are there. Nothing waits for queries on their way to registers but the products they go into: their
+	 * slot is given back after the tile's first one, else after its last. */
+	__device__ __forceinline__ void queries_done_by(bool fresh, bool end)
+	{
+		if (C::Q_REGISTERS ? fresh : end)
 			queries_done();
-		}
 	}
 
 	__device__ __forceinline__ bool softmax(float (&s)[C::KEYS / 2], bool first, bool cut, uint32_t (&p)[C::PAIRS],
@@ -123,8 +129,7 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 		wgmma_hold(s);
 		if (of.last)
 			release(C::EMPTY_K + next % C::SLOTS);
-		if (!C::Q_REGISTERS && end)
-			queries_done();
+		queries_done_by(fresh, end);
 		grown = softmax(s, fresh, end, p, factor);
 		wgmma_wait<0>();
 		wgmma_hold(o);
@@ -254,8 +259,7 @@ template <typename C, bool CAUSAL> struct attention_heads : attention_plain<C> {
 		wgmma_hold(s);
 		if (here.last)
 			release(C::EMPTY_K);
-		if (!C::Q_REGISTERS && CAUSAL && here.tile == 0)
-			queries_done();
+		queries_done_by(true, CAUSAL && here.tile == 0);
 		softmax(s, true, here.tile == 0, p0, factor);
 		if constexpr (CAUSAL)
 			run_cut(s, o, p0, p1, here);

@@ -68,10 +68,13 @@ template <typename C> struct attention_pair : attention_plain<C> {
 		if (HALF == 0)
 			barrier_wait(room.barrier(C::FULL_Q + group), tiles % 2);
 		queries_load<C>(room.q(group, 0) + HALF * C::CHUNKS * 64 * C::CHUNK, warp, lane, h.q);
-		if (HALF == 1) {
-			__syncwarp();
-			release(C::EMPTY_Q + group);
-		}
+	}
+
+	/* Nothing waits for queries on their way to registers but the products they go into; the second half's come last. */
+	__device__ __forceinline__ void queries_done()
+	{
+		__syncwarp();
+		release(C::EMPTY_Q + group);
 	}
 
 	/* Scores of block `following` and values of block n. */
@@ -161,6 +164,8 @@ template <typename C> struct attention_pair : attention_plain<C> {
 					for (int i = 0; i < C::PAIRS; i++)
 						one.p[i] = 0;
 				products_wait(two);
+				if (j == 0)
+					queries_done();
 				if (give)
 					release(C::EMPTY_V + n_before % C::SLOTS);
 				if (last)

@@ -64,10 +64,8 @@ template <typename C> struct attention_consumer {
 	__device__ __forceinline__ void queries_take()
 	{
 		queries_wait();
-		if (C::Q_REGISTERS) {
+		if (C::Q_REGISTERS)
 			queries_load<C>(room.q(group, q_fill % C::Q_SLOTS), warp, lane, q);
-			queries_done();
-		}
 	}
 
 	__device__ __forceinline__ void queries_done()
@@ -157,7 +155,8 @@ template <typename C> struct attention_consumer {
 		wgmma_hold(s);
 		if (r.last)
 			release(C::EMPTY_K + r.first % C::SLOTS);
-		if (!C::Q_REGISTERS && !C::O_IN_Q && r.first + 1 == r.end)
+		/* nothing waits for queries on their way to registers but the products they go into */
+		if (C::Q_REGISTERS || (!C::O_IN_Q && r.first + 1 == r.end))
 			queries_done();
 	}
 

@@ -98,7 +98,6 @@ template <typename C> struct sparse_consumer {
 				for (int e = 0; e < 4; e++)
 					q[C::Q_REGISTERS ? 4 * i + e : 0] = four[e];
 			}
-			queries_done();
 		}
 	}
 
@@ -193,7 +192,8 @@ template <typename C> struct sparse_consumer {
 	{
 		wgmma_hold(x);
 		release(C::EMPTY_K + n % C::SLOTS);
-		if (!C::Q_REGISTERS && n + 1 == end)
+		/* nothing waits for queries on their way to registers but the products they go into */
+		if (C::Q_REGISTERS ? n == first : n + 1 == end)
 			queries_done();
 	}
 
@@ -369,8 +369,7 @@ template <typename C> struct sparse_consumer {
 		if (first < end) {
 			walk(o, rows);
 		} else {
-			if (!C::Q_REGISTERS)
-				queries_done();
+			queries_done();
 #pragma unroll
 			for (int i = 0; i < C::D / 2; i++)
 				o[i] = 0;
