@@ -1,39 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/ahead.h"
 #include <errno.h>
-#include <limits.h>
-#include <unistd.h>
-#include "core/clock.h"
-#include "core/file.h"
-#include "journal/journal.h"
 #include "machine/machine.h"
 
-/* judge sees a run directory only, so the plan is written as one: a journal of a machine and a plan, read and
- * removed. */
+/* In memory: a folder would stay where a killed process made one, and would ask for a place to write to. */
 enum status ahead_record(struct record *r, const struct plan *p, const struct machine *m, struct error *err)
 {
-	const char *base = getenv("TMPDIR");
-	char dir[PATH_MAX];
-	struct journal *j = NULL;
-	json_t *machine = NULL, *plan = NULL;
-	enum status st;
+	json_t *plan = plan_json(p, m);
+	enum status st = plan ? record_planned(r, machine_json(m), plan, err)
+			      : error_errno(err, ENOMEM, "a plan of %zu cases", p->case_count);
 
-	snprintf(dir, sizeof(dir), "%.3000s/assay-list-XXXXXX", base ? base : "/tmp");
-	if (!mkdtemp(dir))
-		return error_errno(err, errno, "%s: cannot be made", dir);
-	machine = json_pack("{s:O}", "facts", machine_json(m));
-	plan = plan_json(p, m);
-	st = journal_create(&j, dir, false, clock_monotonic(), err);
-	if (!st)
-		st = journal_append(j, JOURNAL_MACHINE, machine, err);
-	if (!st)
-		st = journal_append(j, JOURNAL_PLAN, plan, err);
-	journal_close(&j);
-	if (!st)
-		st = record_read(r, dir, err);
-	json_decref(machine);
 	json_decref(plan);
-	file_remove_tree(dir);
 	return st;
 }
 

@@ -393,6 +393,17 @@ enum status record_read_alone(struct record *r, const char *dir, struct error *e
 	return st;
 }
 
+enum status record_planned(struct record *r, const json_t *facts, const json_t *plan, struct error *err)
+{
+	struct builder b = {.record = r, .err = err};
+
+	*r = (struct record){.machine = json_incref((json_t *)facts)};
+	on_plan(&b, plan);
+	if (b.status)
+		record_release(r);
+	return b.status;
+}
+
 enum status record_read(struct record *r, const char *dir, struct error *err)
 {
 	enum status st = record_read_alone(r, dir, err);

@@ -109,6 +109,9 @@ const char *record_node_state_word(enum record_node_state state);
 enum status record_read(struct record *r, const char *dir, struct error *err);
 /* As record_read; BAD_INPUT where not even the first line of a run is there. */
 enum status record_read_run(struct record *r, const char *dir, struct error *err);
+/* What there is of a run when its plan stands and nothing has begun, without a file of it: `facts` are a
+ * machine's, `plan` is the body that a journal would have; both are shared, not copied. */
+enum status record_planned(struct record *r, const json_t *facts, const json_t *plan, struct error *err);
 void record_release(struct record *r);
 /* One node of it as a record of its own, all lent: its cases (with their numbers in the whole), machine and
  * series. A run of one process is its own only node. */

@@ -64,7 +64,8 @@ enum status program_start(struct program *t, const char *const *command, const c
 	return STATUS_OK;
 }
 
-/* INT, QUIT and HUP go to all of its group, as a terminal sends them; the others to itself alone. */
+/* INT, QUIT and HUP go to all of its group, as a terminal sends them; the others to itself alone. One that is
+ * stopped would take none but KILL: what is to end it wakes it too. */
 static void pass_signals(struct program *t)
 {
 	struct signalfd_siginfo got;
@@ -72,9 +73,13 @@ static void pass_signals(struct program *t)
 	while (read(t->signals, &got, sizeof(got)) == (ssize_t)sizeof(got)) {
 		int number = (int)got.ssi_signo;
 		bool all = number == SIGINT || number == SIGQUIT || number == SIGHUP;
+		pid_t whom = all ? -t->process.pid : t->process.pid;
 
-		t->told_to_end |= all || number == SIGTERM;
-		kill(all ? -t->process.pid : t->process.pid, number);
+		kill(whom, number);
+		if (all || number == SIGTERM) {
+			t->told_to_end = true;
+			kill(whom, SIGCONT);
+		}
 	}
 }
 

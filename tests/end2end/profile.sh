@@ -309,6 +309,21 @@ signals() {
 	[ $? = 7 ] && has kernel 8
 }
 ok "a signal for us is the program's, and it ends as it likes" signals
+stopped() { # it waits for CONT, and TERM would wait with it
+	rm -rf run halted
+	"$assay" profile --out run --no-telemetry -- sh -c 'echo $$ > halted; kill -STOP $$; exit 9' > out 2> err &
+	pid=$!
+	until [ -s halted ] && grep -qs '^State:[[:space:]]*T' "/proc/$(cat halted)/status"; do sleep 0.05; done
+	kill -TERM $pid
+	for _ in $(seq 200); do
+		kill -0 $pid 2> /dev/null || break
+		sleep 0.1
+	done
+	kill -KILL "$(cat halted)" 2> /dev/null && echo "it was still there"
+	wait $pid
+	[ $? = 143 ] && [ -e run/PROFILE.md ]
+}
+ok "one that is stopped is ended too" stopped
 twice() { "$assay" profile --out run -- true > out 2> err; [ $? = 64 ] && says "holds a run already" err; }
 ok "a run directory is not written over" twice
 json() { rm -rf run; "$assay" profile --out run --no-telemetry --json -- "$p" init steps 1 > out 2> err && says '"rows"' out; }
