@@ -82,11 +82,16 @@ template <typename C> struct sparse_consumer {
 		release(C::EMPTY_Q + queries_slot());
 	}
 
+	__device__ __forceinline__ void queries_wait()
+	{
+		barrier_wait(room.barrier(C::FULL_Q + queries_slot()), number / C::Q_SLOTS % 2);
+	}
+
 	__device__ __forceinline__ void queries_take()
 	{
 		const unsigned row = warp * 16 + lane % 16;
 
-		barrier_wait(room.barrier(C::FULL_Q + queries_slot()), number / C::Q_SLOTS % 2);
+		queries_wait();
 		if (C::Q_REGISTERS) {
 #pragma unroll
 			for (int i = 0; i < C::D / 16; i++) {
@@ -365,10 +370,11 @@ template <typename C> struct sparse_consumer {
 		float o[C::D / 2];
 
 		end = first + (UNIT_WORD(total) + C::PARTS - 1) / C::PARTS;
-		queries_take();
 		if (first < end) {
+			queries_take();
 			walk(o, rows);
 		} else {
+			queries_wait(); /* and leaves them where they are */
 			queries_done();
 #pragma unroll
 			for (int i = 0; i < C::D / 2; i++)
