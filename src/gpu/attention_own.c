@@ -16,7 +16,8 @@ enum family { NAIVE, FLASH, SM90 };
 
 /* SM90: what a warpgroup walks. RANGES: any ranges of keys. PAIRS: two tiles in turns, over a head that stays
  * in the slots. FLOW: tile after tile without an end between. LEAN: the same without a mask, keys streaming
- * by. HEADS, HEADS_CAUSAL: a head just fills the slots; STREAM: half of one does. */
+ * by. HEADS, HEADS_CAUSAL: a head just fills the slots; STREAM: keys stream by in rounds of twice the
+ * slots. */
 enum walk { RANGES, PAIRS, FLOW, LEAN, STREAM, HEADS, HEADS_CAUSAL };
 
 struct kernel_row {

@@ -26,6 +26,7 @@ struct kit {
 	uint64_t count_max; /* larger cases are left out (--small: under a sanitizer) */
 	const char *filter; /* part of a name; NULL: all */
 	const char *only;   /* a kernel's entry, where several take a case; NULL: all */
+	unsigned repeats;   /* runs more that are to give the same bits (attention) */
 	unsigned tested, failed, skipped;
 };
 

@@ -318,6 +318,21 @@ static enum status compare(const struct attention_problem *p, const struct tenso
 	return st;
 }
 
+/* Of O's rows as they stand in memory: how many differ, and which first. */
+static enum status same_bits(const struct attention_problem *p, const struct tensors *t, unsigned run, struct error *err)
+{
+	const uint64_t row_bytes = p->head_dim * attention_type_bytes(p->out_type), rows = t->size[3] / row_bytes;
+	uint64_t differ = 0, first = 0;
+
+	for (uint64_t i = 0; i < rows; i++)
+		if (memcmp((const char *)t->o + i * row_bytes, (const char *)t->again + i * row_bytes, row_bytes) && differ++ == 0)
+			first = i;
+	if (!differ)
+		return STATUS_OK;
+	return error_set(err, STATUS_MISMATCH, "run %u gave other bits in %" PRIu64 " rows of %" PRIu64 ", first in %" PRIu64, run,
+			 differ, rows, first);
+}
+
 static enum status candidate(struct kit *k, struct attention_own *a, unsigned which,
 			     const struct attention_problem *p, struct tensors *t, struct error *err)
 {
@@ -327,10 +342,11 @@ static enum status candidate(struct kit *k, struct attention_own *a, unsigned wh
 		st = attend(k, a, t, t->o, attention_lse_count(p), err);
 	if (!st)
 		st = compare(p, t, err);
-	if (!st)
+	for (unsigned run = 2; run <= 2 + k->repeats && !st; run++) {
 		st = attend(k, a, t, t->again, attention_lse_count(p), err);
-	if (!st && memcmp(t->o, t->again, t->size[3]))
-		st = error_set(err, STATUS_MISMATCH, "another run gave other bits");
+		if (!st)
+			st = same_bits(p, t, run, err);
+	}
 	return st;
 }
 

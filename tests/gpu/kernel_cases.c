@@ -29,7 +29,7 @@ static const struct kernel_group *const groups[] = {
 };
 
 static const char usage[] =
-	"usage: kernel_cases test|time|list [--small] [--gib N] [--only ENTRY] [FILTER]\n";
+	"usage: kernel_cases test|time|list [--small] [--gib N] [--only ENTRY] [--repeat N] [FILTER]\n";
 
 static int list(void)
 {
@@ -113,6 +113,12 @@ static bool parse(struct kit *k, int argc, char **argv)
 			k->bytes = (uint64_t)(gib * 1024) << 20;
 		} else if (!strcmp(argv[i], "--only") && i + 1 < argc) {
 			k->only = argv[++i];
+		} else if (!strcmp(argv[i], "--repeat") && i + 1 < argc) {
+			char *end;
+
+			k->repeats = (unsigned)strtoul(argv[++i], &end, 10);
+			if (*end || !k->repeats)
+				return false;
 		} else if (argv[i][0] == '-' || k->filter) {
 			return false;
 		} else {
