@@ -7,7 +7,7 @@ enum { TRAIN_LOSS_THREADS = 1024 };
 
 /*
  * train_cross_entropy: loss[i] = log(sum(exp(z))) - z[target[row[i]]] of row i of the logits z, in F32; where
- * grad_scale is not 0, z = bf16(grad_scale * (softmax(z) - one at the target)). A target outside [0, vocab)
+ * grad_scale is above 0, z = bf16(grad_scale * (softmax(z) - one at the target)). A target outside [0, vocab)
  * gives loss 0 and gradient 0. Columns from vocab to ld are not touched. Grid: the device's SMs, or rows
  * where they are fewer (any number is right); TRAIN_LOSS_THREADS threads. Shared memory:
  * train_loss_shared(vocab, most), where a row is kept between its two passes as far as it goes; 0 is right

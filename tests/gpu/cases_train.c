@@ -116,6 +116,7 @@ static const struct kernel_case cases[] = {
 	TRAIN_CASE("train_cross_entropy", "gradient, no shared memory", 9, 1000, A | B | S),
 	TRAIN_CASE("train_cross_entropy", "targets that do not count", 7, 513, A | C),
 	TRAIN_GRID("train_cross_entropy", "few blocks", 65, 777, A | S, 4),
+	TRAIN_CASE("train_cross_entropy", "gradient, last round not full, sliced", 5, 26648, A | S),
 	TRAIN_CASE("train_cross_entropy", "more than shared memory", 2, 49159, A | O),
 	TRAIN_CASE("train_cross_entropy", "7B", 1024, 152064, A | T),
 	TRAIN_CASE("train_cross_entropy", "7B, 4,096 rows", 4096, 152064, A | T),
