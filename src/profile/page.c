@@ -77,14 +77,19 @@ static void each_line(struct text *out, const struct text *lines, line_visit *vi
 /* A line a process. */
 static void cost_lines(struct text *out, const struct timeline *t)
 {
-	char cost[32];
+	char each[32], all[32];
 
-	for (size_t i = 0; i < t->processes; i++)
-		if (t->process[i].convert_ns > 0)
+	for (size_t i = 0; i < t->processes; i++) {
+		const struct timeline_process *p = &t->process[i];
+
+		if (p->convert_ns > 0)
 			text_addf(out,
-				  "pid %u: an activity record cost %s to write down, beside the program's "
-				  "threads\n",
-				  t->process[i].pid, page_time(cost, t->process[i].convert_ns));
+				  "pid %u: %" PRIu64
+				  " activity records cost %s each to write down, %s in all, "
+				  "beside the program's threads\n",
+				  p->pid, p->converted, page_time(each, p->convert_ns),
+				  page_time(all, p->convert_ns * (double)p->converted));
+	}
 }
 
 /* "ended with exit code 0 after 12.0 s" */

@@ -140,7 +140,8 @@ struct timeline_process {
 	uint32_t stop;	      /* enum ring_stop */
 	uint32_t clock_pairs; /* that map its clock */
 	double clock_error_ns, clock_drift; /* half the tightest pair's width; s/s over the recording */
-	double convert_ns; /* what turning one activity record into ours took, mean; 0: not told */
+	uint64_t converted;		    /* activity records turned into ours */
+	double convert_ns;		    /* what that took for one of them, mean; 0: not told */
 };
 
 struct timeline {

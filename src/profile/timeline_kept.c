@@ -148,6 +148,7 @@ void build_describe(struct build *b, const struct ring_header *h)
 	p->dropped_cupti = h->dropped_cupti;
 	p->names_lost = h->strings_lost;
 	p->stop = h->stop;
+	p->converted = h->converted;
 	p->convert_ns = h->converted ? (double)h->convert_ns / (double)h->converted : 0;
 	if (!p->command)
 		b->out_of_memory = true;
