@@ -233,12 +233,10 @@ static bool goes_first(const struct kernel_row *r, const struct attention_proble
 		return many;
 	case PAIRS:
 		return many && p->mask == ATTENTION_CAUSAL;
-	case LEAN: /* BF16 has a faster one */
-		if (r->type != ATTENTION_F16)
-			return false;
-		return p->kv_len > 512 && p->kv_len <= 1024;
+	case LEAN: /* whole rounds of slots have a faster one */
+		return r->type == ATTENTION_F16 && p->kv_len > 512 && p->kv_len < 1024;
 	case STREAM:
-		return r->head_dim == 128 ? p->kv_len == 512 : r->type == ATTENTION_BF16 && p->kv_len >= 1024;
+		return r->head_dim == 128 ? p->kv_len == 512 : p->kv_len >= 1024;
 	default:
 		return false;
 	}

@@ -179,9 +179,10 @@ static void test_choice(void **state)
 		CASE(BF16, BF16, 512, 1024, 64, FULL, "sm90_bf16_d64_stream"),
 		CASE(BF16, BF16, 512, 768, 64, FULL, "sm90_bf16_d64"),
 		CASE(BF16, BF16, 512, 8128, 64, FULL, "sm90_bf16_d64"),
-		CASE(F16, F16, 512, 1024, 64, FULL, "sm90_fp16_d64_lean"),
+		CASE(F16, F16, 512, 768, 64, FULL, "sm90_fp16_d64_lean"),
+		CASE(F16, F16, 512, 1024, 64, FULL, "sm90_fp16_d64_stream"),
 		CASE(F16, F16, 512, 896, 64, FULL, "sm90_fp16_d64"),
-		CASE(F16, F16, 512, 2048, 64, FULL, "sm90_fp16_d64"),
+		CASE(F16, F16, 512, 2048, 64, FULL, "sm90_fp16_d64_stream"),
 		/* two tiles in turns where a mask is causal alone */
 		CASE(F16, F16, 256, 256, 64, CAUSAL, "sm90_fp16_d64_pair, resident"),
 		CASE(F16, F16, 256, 256, 64, FULL, "sm90_fp16_d64, resident"),
