@@ -7,6 +7,7 @@
 #include "gpu/gpu.h"
 #include "kernel/fatbin.h"
 #include "machine/machine.h"
+#include "run/target.h"
 
 enum { LEAST_CC = 80, LEAST_CUBLASLT = 12 };
 
@@ -79,6 +80,18 @@ static enum status choose(struct choice *c, const struct training *t, const stru
 	return st;
 }
 
+/* It may be meant so: it is said, and the run goes on (docs/design/model_gpu.md). */
+static void warn_of_others(const struct training *t, const struct gpu *g)
+{
+	char busy[160];
+
+	if (gpu_busy(g, busy, sizeof(busy)))
+		log_warn(t->c->log, LOG_TOPIC_RUN,
+			 "%s: runs that share a GPU take turns on it, and some died there "
+			 "(CUDA_ERROR_LAUNCH_FAILED)",
+			 busy);
+}
+
 static enum status settle_on(struct training *t, const struct machine *m, struct error *err)
 {
 	uint32_t *device = &t->config.training.device;
@@ -95,6 +108,7 @@ static enum status settle_on(struct training *t, const struct machine *m, struct
 		log_warn(t->c->log, LOG_TOPIC_RUN, "the CPU trains, although there is a GPU: %s", c.why);
 	t->room = (struct train_room){.available = machine_cpu(m)->memory_available_bytes};
 	if (c.gpu) {
+		warn_of_others(t, c.gpu);
 		t->room.host = t->room.available;
 		t->room.available = (uint64_t)gpu_get(c.gpu, GPU_FACT_memory_free_bytes, 0);
 		t->room.leave = GPU_LEAVE_BYTES;
