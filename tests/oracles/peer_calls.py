@@ -7,7 +7,7 @@ usage: peer_calls.py --assay PROGRAM --model FOLDER --rows FOLDER --out FOLDER [
                      [--packing] [--weights bf16|f32]
 --model: a folder of Hugging Face's with its tokenizer (assay merge MODEL.gguf --dtype bf16 --out FOLDER); --rows: bfcl-eval's bfcl_eval/data.
 Rows are divided by function names, none in both parts. Held against: losses, means of ten steps, within 2 %; held-out loss at most 0.10 with
---length 512, of which that figure is; calls
+--length 512, with which that figure agrees; calls
 that can be read: none before, 90 % after; names and accepted calls within five points of PEFT's.
 --packing: BATCH packs of LENGTH tokens a step, the same on both sides, instead of rows padded to the longest. --weights f32: all of PEFT's in FP32;
 with its default, BF16 below adapters in FP32, what a young adapter adds is rounded away in part (docs/design/training.md, "Rounding").
