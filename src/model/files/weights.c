@@ -11,6 +11,7 @@
 #include "model/files/json_file.h"
 #include "model/files/mapped.h"
 #include "model/files/shards.h"
+#include "model/gpu/gpu_back.h"
 #include "model/mat.h"
 
 enum { CONFIG_MAX = 16 << 20, FORGET_BYTES = 16 << 20, FORGET_BYTES_DEVICE = 256 << 20 };
@@ -278,72 +279,6 @@ static enum status check_slot(const struct weights *w, const struct weights_slot
 	return STATUS_OK;
 }
 
-/* What one thread loads with. */
-struct loader {
-	struct back *back; /* NULL: slots are host memory */
-	uint8_t *piece;	   /* rows on their way to the device */
-	uint64_t read;	   /* bytes of the files that were read and not forgotten */
-};
-
-enum { PIECE_BYTES = 4 << 20 };
-
-/* Rows [first, first + rows) of the slot, `pitch` bytes apart from `out` on. */
-static enum status load_rows(const struct weights *w, const struct weights_raw *raw, const struct mat *to,
-			     int64_t first, int64_t rows, uint8_t *out, uint64_t pitch, struct loader *l,
-			     struct error *err)
-{
-	const struct tensor *t = raw->tensor;
-
-	for (int64_t i = 0; i < rows; i++, out += pitch) {
-		convert_row(weights_row(raw, first + i), t->dtype, out, to->dtype, (size_t)to->cols);
-		if (!row_finite(to->dtype, out, (size_t)to->cols))
-			return no_number(w, t, first + i, to->dtype, err);
-		l->read += t->size / (uint64_t)to->rows;
-		/* Each time others lose what they are at; beside a device's weights little counts. */
-		if (l->read < (l->back ? FORGET_BYTES_DEVICE : FORGET_BYTES))
-			continue;
-		weights_forget(w);
-		l->read = 0;
-	}
-	return STATUS_OK;
-}
-
-/* A piece of rows at a time. */
-static enum status load_device(const struct weights *w, const struct weights_raw *raw, const struct mat *to,
-			       struct loader *l, struct error *err)
-{
-	const uint64_t row = dtype_bytes(to->dtype, (uint64_t)to->cols);
-	const int64_t most = row < PIECE_BYTES ? (int64_t)(PIECE_BYTES / row) : 0;
-	enum status st = STATUS_OK;
-
-	if (!most)
-		return error_set(err, STATUS_UNSUPPORTED, "%s: a row of %" PRIu64 " bytes is too long",
-				 w->path, row);
-	for (int64_t i = 0; !st && i < to->rows; i += most) {
-		const int64_t rows = to->rows - i < most ? to->rows - i : most;
-
-		st = load_rows(w, raw, to, i, rows, l->piece, row, l, err);
-		if (!st)
-			st = l->back->ops->put(l->back, mat_rows(to, i, rows), l->piece, err);
-	}
-	return st;
-}
-
-static enum status load_one(const struct weights *w, const struct weights_slot *slot, struct loader *l,
-			    struct error *err)
-{
-	const struct mat *to = &slot->to;
-	struct weights_raw raw;
-	struct named n;
-	enum status st = check_slot(w, slot, &raw, &n, err);
-
-	if (st)
-		return st;
-	return l->back ? load_device(w, &raw, to, l, err)
-		       : load_rows(w, &raw, to, 0, to->rows, to->data,
-				   dtype_bytes(to->dtype, (uint64_t)to->ld), l, err);
-}
-
 enum status weights_rows(const struct weights *w, const char *name, int64_t row, int64_t rows, float *out,
 			 struct error *err)
 {
@@ -364,29 +299,104 @@ enum status weights_rows(const struct weights *w, const char *name, int64_t row,
 	return STATUS_OK;
 }
 
-/* Threads take slots in turn, so that a large one holds up no other. */
+/* A piece of a slot: threads take them in turn, so that a head of a gigabyte is no one thread's. */
+enum { PIECE_BYTES = 1 << 20 };
+
 struct loading {
 	const struct weights *w;
-	struct back *back;
+	struct back *back; /* NULL: slots are host memory */
 	const struct weights_slot *slots;
+	struct weights_raw *raw; /* of each slot */
+	size_t *first;		 /* piece of each slot; the last is the number of all */
 	size_t count;
 	atomic_size_t next;
 	enum status *st;
 	struct error *err; /* one a thread: its first */
 };
 
+/* Rows of a slot, by one thread. */
+struct rows {
+	const struct loading *l;
+	size_t slot;
+	int64_t first; /* row of what is put */
+	uint64_t pitch;
+	uint64_t read; /* bytes of the files that the thread has read and not forgotten */
+};
+
+static int64_t piece_rows(const struct mat *to)
+{
+	const uint64_t row = dtype_bytes(to->dtype, (uint64_t)to->cols);
+
+	return row < PIECE_BYTES ? (int64_t)(PIECE_BYTES / row) : 1;
+}
+
+static enum status load_rows(void *arg, int64_t first, int64_t rows, void *out, struct error *err)
+{
+	struct rows *r = arg;
+	const struct loading *l = r->l;
+	const struct mat *to = &l->slots[r->slot].to;
+	const struct weights_raw *raw = &l->raw[r->slot];
+	const struct tensor *t = raw->tensor;
+	uint8_t *at = out;
+
+	for (int64_t i = r->first + first; i < r->first + first + rows; i++, at += r->pitch) {
+		convert_row(weights_row(raw, i), t->dtype, at, to->dtype, (size_t)to->cols);
+		if (!row_finite(to->dtype, at, (size_t)to->cols))
+			return no_number(l->w, t, i, to->dtype, err);
+		r->read += t->size / (uint64_t)to->rows;
+		/* Each time others lose what they are at; beside a device's weights little counts. */
+		if (r->read < (l->back ? FORGET_BYTES_DEVICE : FORGET_BYTES))
+			continue;
+		weights_forget(l->w);
+		r->read = 0;
+	}
+	return STATUS_OK;
+}
+
+static enum status load_piece(struct loading *l, size_t piece, struct rows *r, struct error *err)
+{
+	const struct made_rows made = {.make = load_rows, .arg = r};
+	const struct mat *to;
+	struct mat part;
+	int64_t most;
+
+	while (piece >= l->first[r->slot + 1]) /* a thread's pieces come in order */
+		r->slot++;
+	to = &l->slots[r->slot].to;
+	most = piece_rows(to);
+	r->first = (int64_t)(piece - l->first[r->slot]) * most;
+	part = mat_rows(to, r->first, to->rows - r->first < most ? to->rows - r->first : most);
+	r->pitch = dtype_bytes(to->dtype, (uint64_t)(l->back ? to->cols : to->ld));
+	return l->back ? gpu_back_put_made(l->back, part, &made, err)
+		       : load_rows(r, 0, part.rows, part.data, err);
+}
+
 static void load_some(void *arg, unsigned thread)
 {
 	struct loading *l = arg;
-	struct loader mine = {.back = l->back, .piece = l->back ? malloc(PIECE_BYTES) : NULL};
-	size_t i;
+	struct rows r = {.l = l};
+	size_t piece;
 
-	if (l->back && !mine.piece)
-		l->st[thread] = error_set_cause(&l->err[thread], STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-						"%s: no memory", l->w->path);
-	while (!l->st[thread] && (i = atomic_fetch_add(&l->next, 1)) < l->count)
-		l->st[thread] = load_one(l->w, &l->slots[i], &mine, &l->err[thread]);
-	free(mine.piece);
+	while (!l->st[thread] && (piece = atomic_fetch_add(&l->next, 1)) < l->first[l->count])
+		l->st[thread] = load_piece(l, piece, &r, &l->err[thread]);
+}
+
+static enum status count_pieces(struct loading *l, struct error *err)
+{
+	struct named n;
+	enum status st = STATUS_OK;
+
+	for (size_t i = 0; !st && i < l->count; i++) {
+		const struct mat *to = &l->slots[i].to;
+		int64_t most;
+
+		st = check_slot(l->w, &l->slots[i], &l->raw[i], &n, err);
+		if (st)
+			return st;
+		most = piece_rows(to);
+		l->first[i + 1] = l->first[i] + (size_t)((to->rows + most - 1) / most);
+	}
+	return st;
 }
 
 static enum status load_all(const struct weights *w, struct back *back, const struct weights_slot *slots,
@@ -397,10 +407,14 @@ static enum status load_all(const struct weights *w, struct back *back, const st
 	enum status st = cpu_pool_usable(&pool, err);
 	unsigned threads = st ? 0 : cpu_pool_count(pool);
 
+	l.raw = calloc(count + 1, sizeof(*l.raw));
+	l.first = calloc(count + 1, sizeof(*l.first));
 	l.st = calloc(threads + 1, sizeof(*l.st));
 	l.err = calloc(threads + 1, sizeof(*l.err));
-	if (!st && (!l.st || !l.err))
+	if (!st && (!l.raw || !l.first || !l.st || !l.err))
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->path);
+	if (!st)
+		st = count_pieces(&l, err);
 	if (!st)
 		cpu_pool_run(pool, load_some, &l);
 	weights_forget(w);
@@ -410,6 +424,8 @@ static enum status load_all(const struct weights *w, struct back *back, const st
 			*err = l.err[i];
 	}
 	cpu_pool_destroy(&pool);
+	free(l.raw);
+	free(l.first);
 	free(l.st);
 	free(l.err);
 	return st;

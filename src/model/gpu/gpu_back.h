@@ -36,6 +36,15 @@ void gpu_back_release(struct back *back);
  * ones to one of a few lengths, so that plans of products are few. Without it they are taken as they are. */
 void gpu_back_fill(struct back *back, int64_t most);
 
+/* Rows first .. first + rows - 1 of a matrix, packed, as the device keeps them, at `out`. */
+struct made_rows {
+	enum status (*make)(void *arg, int64_t first, int64_t rows, void *out, struct error *err);
+	void *arg;
+};
+/* As ops->put, of rows that are made where the copy takes them from. UNSUPPORTED: a row is too long for it;
+ * else what `make` says. */
+enum status gpu_back_put_made(struct back *back, struct mat to, const struct made_rows *made,
+			      struct error *err);
 /* While the device works on a micro-batch, all of which is enqueued: the next one's lists are copied, on a
  * stream of their own. ops->batch of the same takes them; another one is copied in its own turn. *b is lent
  * until then. */

@@ -9,7 +9,9 @@
 #include "model/dtype.h"
 #include "model/gpu/internal.h"
 
-enum { PIECES = 8, PIECE_BYTES = 4 << 20 };
+/* As many as a host's threads and more, of a size that stays in caches between what fills one and the copy.
+ */
+enum { PIECES = 32, PIECE_BYTES = 1 << 20 };
 
 struct piece {
 	uint8_t *host;
@@ -128,15 +130,18 @@ static enum status spread(struct back *back, const struct piece *p, struct mat t
 			  err);
 }
 
-/* As many bytes as a piece holds, or as many whole rows where they have a pitch. */
+/* As many bytes as a piece holds, or as many whole rows where they have a pitch: `made`'s, or those at
+ * `from`. */
 static enum status put_piece(struct back *back, struct mat to, const uint8_t *from, uint64_t bytes,
-			     struct error *err)
+			     const struct made_rows *made, int64_t first, struct error *err)
 {
 	struct staging *s = gpu_of(back)->staging;
 	struct piece *p;
 	enum status st = take(s, &p, err);
 
-	if (!st)
+	if (!st && made)
+		st = made->make(made->arg, first, to.rows, p->host, err);
+	else if (!st)
 		memcpy(p->host, from, bytes);
 	if (!st)
 		st = to.ld == to.cols
@@ -155,19 +160,19 @@ static enum status put_packed(struct back *back, uint8_t *to, const uint8_t *fro
 
 	for (uint64_t at = 0; !st && at < bytes; at += PIECE_BYTES)
 		st = put_piece(back, (struct mat){.data = to + at}, from + at,
-			       bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES, err);
+			       bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES, NULL, 0, err);
 	return st;
 }
 
-enum status gpu_back_put(struct back *back, struct mat to, const void *from, struct error *err)
+/* Whole rows, as many as a piece holds at a time. */
+static enum status put_rows(struct back *back, struct mat to, const uint8_t *from,
+			    const struct made_rows *made, struct error *err)
 {
 	const uint64_t row = dtype_bytes(to.dtype, (uint64_t)to.cols);
 	const int64_t most = (int64_t)(PIECE_BYTES / row);
-	enum status st = gpu_current(gpu_of(back)->device, err); /* any thread */
+	enum status st = STATUS_OK;
 
-	if (!st && (to.ld == to.cols || to.rows == 1))
-		return put_packed(back, to.data, from, (uint64_t)to.rows * row, err);
-	if (!st && !most)
+	if (!most)
 		return error_set(err, STATUS_UNSUPPORTED, "a row of %llu bytes does not fit a piece of %d",
 				 (unsigned long long)row, PIECE_BYTES);
 	for (int64_t i = 0; !st && i < to.rows; i += most) {
@@ -175,10 +180,30 @@ enum status gpu_back_put(struct back *back, struct mat to, const void *from, str
 
 		rows.rows = to.rows - i < most ? to.rows - i : most;
 		rows.data = (uint8_t *)to.data + dtype_bytes(to.dtype, (uint64_t)(i * to.ld));
-		st = put_piece(back, rows, (const uint8_t *)from + (uint64_t)i * row,
-			       (uint64_t)rows.rows * row, err);
+		st = put_piece(back, rows, from ? from + (uint64_t)i * row : NULL, (uint64_t)rows.rows * row,
+			       made, i, err);
 	}
 	return st;
+}
+
+enum status gpu_back_put_made(struct back *back, struct mat to, const struct made_rows *made,
+			      struct error *err)
+{
+	enum status st = gpu_current(gpu_of(back)->device, err); /* any thread */
+
+	return st ? st : put_rows(back, to, NULL, made, err);
+}
+
+enum status gpu_back_put(struct back *back, struct mat to, const void *from, struct error *err)
+{
+	enum status st = gpu_current(gpu_of(back)->device, err); /* any thread */
+
+	if (st)
+		return st;
+	return to.ld == to.cols || to.rows == 1
+		       ? put_packed(back, to.data, from, dtype_bytes(to.dtype, (uint64_t)(to.rows * to.cols)),
+				    err)
+		       : put_rows(back, to, from, NULL, err);
 }
 
 static enum status get_piece(struct back *back, const uint8_t *from, uint8_t *to, uint64_t bytes,
