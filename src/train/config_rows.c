@@ -51,7 +51,8 @@ static const struct opt training_rows[] = {
 	    .help = "of a GPU: their products in those of the maps they are of, where nothing is dropped; or "
 		    "apart"),
 	ROW(tune, .preset = "true",
-	    .help = "of a GPU: time cuBLASLt's candidates for each product once; not where deterministic"),
+	    .help = "of a GPU: time cuBLASLt's candidates for each product once, behind the first step; not "
+		    "where deterministic"),
 	ROW(graphs, .preset = "true",
 	    .help = "of a GPU: the layers of a small micro-batch (tokens x hidden up to 4.7 million) are "
 		    "enqueued as a whole where one of the same shape was before"),

@@ -69,12 +69,19 @@ static enum status tell_alive(struct train *t, struct error *err)
 	return run_emit(t, "alive", json_object(), err);
 }
 
-/* What was chosen for products that no step before had. */
+/* What was chosen for products that no step before had: of a first step, which chooses nothing, with the next
+ * one's. */
 static enum status tell_products(struct train *t, struct error *err)
 {
-	json_t *list = chosen_since(&t->stepper.back, &t->products_told);
+	const uint64_t step = t->state.step + 1;
+	json_t *list;
 
-	return list ? run_emit(t, "products", json_pack("{s:o}", "products", list), err) : STATUS_OK;
+	if (gpu_back_holds(&t->stepper.back) && step < t->state.max_steps)
+		return STATUS_OK;
+	list = chosen_since(&t->stepper.back, &t->products_told);
+	return list ? run_emit(t, "products",
+			       json_pack("{s:I, s:o}", "step", (json_int_t)step, "products", list), err)
+		    : STATUS_OK;
 }
 
 /* The run goes on without what could not be had, slower: once said. */

@@ -315,8 +315,11 @@ enum status stepper_begin(struct stepper *s, struct error *err)
 {
 	enum status st;
 
-	if (s->back.kind == BACK_GPU)
+	if (s->back.kind == BACK_GPU) {
+		gpu_back_hold(&s->back, !s->begun); /* its loss is what the user waits for */
 		gpu_back_times_begin(&s->back);
+	}
+	s->begun = true;
 	st = clear_sums(s, err);
 	return st ? st : s->back.ops->zero(&s->back, s->model->params.grad, err);
 }

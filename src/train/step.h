@@ -17,6 +17,7 @@ struct step_size {
 };
 
 struct stepper {
+	bool begun; /* its first step */
 	struct model *model;
 	struct back back;
 	struct arena arena;

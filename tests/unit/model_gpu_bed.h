@@ -137,6 +137,7 @@ static inline void open_work(struct work *w, bool gpu, enum family family, const
 	must(mirror_create(&w->gradient, &w->s.model->params, &w->s.back, &err), &err);
 	config_release(&c);
 	fill(&w->s);
+	w->s.begun = true; /* choices are not held, as in no step but a run's first */
 }
 
 static inline void close_work(struct work *w)

@@ -204,6 +204,119 @@ static void a_way_that_does_not_run_ends_nothing(void **state)
 	head_dim = 8;
 }
 
+/* A run's first step chooses nothing, and takes what was chosen before; the next one chooses. Whether cuDNN's
+ * plans are built beside it, cannot be, or must be there. */
+static void a_first_step_chooses_nothing(void **state)
+{
+	static const struct {
+		const char *training, *cudnn;
+		int head_dim;
+		size_t choices; /* of attention in the end: our candidate, the way beside cuDNN's plans */
+	} cases[] = {
+		{"seed: 1", "", 64, 2},		 {"seed: 1", "plan=3000", 64, 1},
+		{"seed: 1", "", 8, 0}, /* which ours do not take */
+		{"attention: cudnn", "", 64, 0}, {"tune: false", "", 64, 0},
+	};
+
+	(void)state;
+	skip_without_kernels();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const bool tune = strcmp(cases[i].training, "tune: false");
+		struct gpu_attention_choice at;
+		struct gpu_choice c;
+		const float *g[3];
+		struct work w;
+
+		head_dim = cases[i].head_dim;
+		setenv("FAKE_CUDNN", cases[i].cudnn, 1);
+		open_work(&w, true, FAMILY_QWEN2, adapter, cases[i].training);
+		w.s.begun = false;
+		for (int k = 0; k < 3; k++) {
+			g[k] = run(&w, equal);
+			assert_int_equal(gpu_back_holds(&w.s.back), !k);
+			assert_true(gpu_back_choice(&w.s.back, 0, &c));
+			assert_int_equal(c.seconds > 0, tune && k);
+			for (size_t n = 0; n < 2; n++)
+				assert_int_equal(gpu_back_attention_choice(&w.s.back, n, &at),
+						 k && n < cases[i].choices);
+		}
+		assert_memory_equal(g[2], g[1], w.s.model->params.length * sizeof(**g));
+		for (int k = 0; k < 3; k++)
+			free((void *)(uintptr_t)g[k]);
+		close_work(&w);
+	}
+	unsetenv("FAKE_CUDNN");
+	head_dim = 8;
+}
+
+/* Plans that nobody waited for are waited for in the end. */
+static void a_first_step_may_be_the_last(void **state)
+{
+	struct gpu_choice c;
+	struct work w;
+
+	(void)state;
+	skip_without_kernels();
+	head_dim = 64;
+	open_work(&w, true, FAMILY_QWEN2, adapter, "seed: 1");
+	w.s.begun = false;
+	free((void *)(uintptr_t)run(&w, equal));
+	assert_true(gpu_back_choice(&w.s.back, 0, &c) && c.seconds <= 0);
+	close_work(&w);
+	head_dim = 8;
+}
+
+enum { MADE_ROWS = 700, MADE_COLS = 1000, MADE_PITCH = 1024 };
+
+/* Rows that say where they are; STATUS_BAD_INPUT from row `bad` on. */
+static enum status make_rows(void *arg, int64_t first, int64_t rows, void *out, struct error *err)
+{
+	const int64_t bad = *(const int64_t *)arg;
+	uint16_t *to = out;
+
+	if (first + rows > bad)
+		return error_set(err, STATUS_BAD_INPUT, "row %lld", (long long)bad);
+	for (int64_t i = 0; i < rows * MADE_COLS; i++)
+		to[i] = (uint16_t)(7 * (first * MADE_COLS + i));
+	return STATUS_OK;
+}
+
+/* Through more pieces than there are, to rows with a pitch and without; what its maker refuses comes back,
+ * and the pieces with it. */
+static void rows_are_made_where_copies_take_them_from(void **state)
+{
+	int64_t all = MADE_ROWS, half = MADE_ROWS / 2;
+	struct made_rows made = {.make = make_rows, .arg = &half};
+	uint16_t *got = malloc(sizeof(*got) * MADE_ROWS * MADE_COLS);
+	struct mat to = {.rows = MADE_ROWS, .cols = MADE_COLS, .dtype = DTYPE_BF16}, rows;
+	struct error err = {0};
+	struct alone a;
+
+	(void)state;
+	skip_without_kernels();
+	open_alone(&a, 4 << 20, false);
+	to.cols = MADE_PITCH;
+	must(arena_mat(&a.arena, MEM_WORKSPACE, &to, "rows", &err), &err);
+	to.cols = MADE_COLS;
+	for (int i = 0; i < 40; i++) {
+		assert_int_equal(gpu_back_put_made(&a.back, to, &made, &err), STATUS_BAD_INPUT);
+		assert_string_equal(err.text, "row 350");
+		err = (struct error){0};
+	}
+	made.arg = &all;
+	for (int i = 0; i < 2; i++) {
+		to.ld = i ? MADE_COLS : MADE_PITCH;
+		must(gpu_back_put_made(&a.back, to, &made, &err), &err);
+		must(a.back.ops->get(&a.back, to, got, &err), &err);
+		for (int64_t at = 0; at < MADE_ROWS * MADE_COLS; at++)
+			assert_int_equal(got[at], (uint16_t)(7 * at));
+	}
+	rows = (struct mat){.data = to.data, .rows = 1, .cols = 1 << 20, .ld = 1 << 20, .dtype = DTYPE_BF16};
+	assert_int_equal(gpu_back_put_made(&a.back, rows, &made, &err), STATUS_UNSUPPORTED);
+	free(got);
+	gpu_back_release(&a.back);
+}
+
 /* More documents than a grid has places: of one token each, so that o is v, and dV is dO. */
 static void more_documents_than_a_grid_has(void **state)
 {
@@ -357,6 +470,9 @@ int main(void)
 		cmocka_unit_test(what_was_chosen_is_taken_again),
 		cmocka_unit_test(the_way_of_attention_is_taken_again),
 		cmocka_unit_test(a_way_that_does_not_run_ends_nothing),
+		cmocka_unit_test(a_first_step_chooses_nothing),
+		cmocka_unit_test(a_first_step_may_be_the_last),
+		cmocka_unit_test(rows_are_made_where_copies_take_them_from),
 		cmocka_unit_test(more_documents_than_a_grid_has),
 		cmocka_unit_test(heads_of_other_sizes_are_refused),
 		cmocka_unit_test(batches_are_filled_up_to_a_few_sizes),

@@ -16,6 +16,8 @@ struct pair {
 	bool timed, by_own; /* backward, by our tensor-core kernels: lse is in the same order */
 };
 
+struct building; /* plans that a thread makes */
+
 /* Our tensor-core kernels, for the batch that is worked on: making them costs little. */
 struct fast {
 	int64_t docs, tokens, length; /* of the longest */
@@ -31,6 +33,7 @@ struct attends {
 	struct sdpa *sdpa; /* NULL: our kernels alone */
 	struct pair *pair;
 	size_t count, room;
+	struct building *building; /* of the first pair; NULL: none */
 	struct fast fast;
 	bool chosen; /* candidate of our backward pass, by time */
 	char candidate[64];
@@ -48,7 +51,10 @@ int64_t attends_one_length(const struct batch *b);
 /* `docs` sequences of `length` rows, or at most so long where the caller adds starts. */
 struct attention_problem attends_problem(const struct attention *at, int64_t docs, int64_t length,
 					 int64_t ld_qkv, int64_t ld_o);
-/* cuDNN's plans for the batch, made when it is met first; *out NULL: it does not take it. */
+/* cuDNN's plans for the batch, made when it is met first; *out NULL: it does not take it, or they are being
+ * built while choices are held (gpu_back_hold). */
 enum status attends_pair(struct attends *a, const struct attention *at, const struct batch *b, int64_t ld_qkv,
 			 int64_t ld_o, struct pair **out, struct error *err);
+/* Waits for plans that are being built; whether there were any. */
+bool attends_wait(struct attends *a);
 #endif

@@ -38,6 +38,7 @@ void attends_release(struct attends **out)
 
 	if (!a)
 		return;
+	attends_wait(a);
 	for (size_t i = 0; i < a->count; i++) {
 		sdpa_plan_destroy(&a->pair[i].forward);
 		sdpa_plan_destroy(&a->pair[i].backward);
@@ -221,9 +222,14 @@ enum status gpu_attention_forward(struct back *back, const struct attention *at,
 		st = gpu_part(g, GPU_PART_ATTENTION, err);
 	if (st)
 		return st;
+	if (!pair)
+		fast_of(g->attends, at, b, qkv.ld, o.ld, &fast);
+	if (!pair && !fast && attends_wait(g->attends)) /* nothing as fast stands in for what is built */
+		st = attends_pair(g->attends, at, b, qkv.ld, o.ld, &pair, err);
+	if (st)
+		return st;
 	if (pair)
 		return sdpa_plan_enqueue(pair->forward, &operand, NULL, g->stream, err);
-	fast_of(g->attends, at, b, qkv.ld, o.ld, &fast);
 	return fast ? attention_own_enqueue(fast->forward, &operand, g->stream, err)
 		    : run_own(back, GPU_KERNEL_ATTENTION, at, b, at->heads, &args, err);
 }
@@ -304,7 +310,7 @@ static enum status choose(struct back *back, struct attends *a, struct pair *pai
 	bool runs;
 	enum status st = STATUS_OK;
 
-	if (!a->gpu->options.tune || a->gpu->options.deterministic || a->gpu->capturing)
+	if (!a->gpu->options.tune || a->gpu->options.deterministic || a->gpu->capturing || a->gpu->held)
 		return STATUS_OK;
 	if (pair ? !pair->timed : !a->chosen)
 		st = choose_own(back, a, f, p, &own_s, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention by cuDNN: which batches it takes, and its plans for them. */
+#include <pthread.h>
 #include <stdlib.h>
 #include "model/gpu/attends.h"
 
@@ -71,7 +72,7 @@ struct attention_problem attends_problem(const struct attention *at, int64_t doc
 	};
 }
 
-static enum status plan(struct attends *a, const struct pair *p, enum sdpa_direction direction,
+static enum status plan(const struct attends *a, const struct pair *p, enum sdpa_direction direction,
 			struct sdpa_plan **out, struct error *err)
 {
 	const struct attention_problem problem =
@@ -86,6 +87,71 @@ static enum status plan(struct attends *a, const struct pair *p, enum sdpa_direc
 static bool trusted(int64_t length)
 {
 	return length > 1 && length % 128 != 64;
+}
+
+/* Both passes, or neither. */
+static enum status plan_both(const struct attends *a, struct pair *p, struct error *err)
+{
+	enum status st = plan(a, p, SDPA_FORWARD, &p->forward, err);
+
+	if (!st)
+		st = plan(a, p, SDPA_BACKWARD, &p->backward, err);
+	if (st) {
+		sdpa_plan_destroy(&p->forward);
+		sdpa_plan_destroy(&p->backward);
+	}
+	return st;
+}
+
+/* To build plans takes cuDNN a second or more, in which the device has nothing to do: a thread's work, on a
+ * pair of its own. */
+struct building {
+	pthread_t thread;
+	const struct attends *attends;
+	struct pair pair;
+};
+
+static void *build(void *arg)
+{
+	struct building *b = arg;
+	struct error ignored = {0}; /* ours do then, as where there is no cuDNN */
+
+	if (!gpu_current(b->attends->gpu->device, &ignored))
+		plan_both(b->attends, &b->pair, &ignored);
+	return NULL;
+}
+
+/* Whether a thread has begun: for the first pair, so that none is run by the library's handle meanwhile. */
+static bool begin_building(struct attends *a, const struct pair *p)
+{
+	struct building *b = calloc(1, sizeof(*b));
+
+	if (!b || a->count) {
+		free(b);
+		return false;
+	}
+	b->attends = a;
+	b->pair = *p;
+	if (pthread_create(&b->thread, NULL, build, b)) {
+		free(b);
+		return false;
+	}
+	a->building = b;
+	return true;
+}
+
+bool attends_wait(struct attends *a)
+{
+	struct building *b = a->building;
+
+	if (!b)
+		return false;
+	pthread_join(b->thread, NULL);
+	a->pair[0].forward = b->pair.forward;
+	a->pair[0].backward = b->pair.backward;
+	a->building = NULL;
+	free(b);
+	return true;
 }
 
 static enum status add_pair(struct attends *a, const struct pair *wanted, struct pair **out,
@@ -109,18 +175,11 @@ static enum status add_pair(struct attends *a, const struct pair *wanted, struct
 	}
 	p = &a->pair[a->count];
 	*p = *wanted;
-	if (trusted(p->length)) {
-		st = plan(a, p, SDPA_FORWARD, &p->forward, &why);
-		if (!st)
-			st = plan(a, p, SDPA_BACKWARD, &p->backward, &why);
-	} else {
+	if (!trusted(p->length))
 		st = error_set(&why, STATUS_UNSUPPORTED, "cuDNN's attention is not trusted at length %lld",
 			       (long long)p->length);
-	}
-	if (st) {
-		sdpa_plan_destroy(&p->forward);
-		sdpa_plan_destroy(&p->backward);
-	}
+	else if (must || !a->gpu->held || !begin_building(a, p))
+		st = plan_both(a, p, &why);
 	if (st && (must || (st != STATUS_UNSUPPORTED && st != STATUS_NO_RESOURCE)))
 		return error_set_cause(err, st, why.cause, "%s", why.text);
 	known = attends_known(a, p->docs, p->length);
@@ -141,6 +200,8 @@ enum status attends_pair(struct attends *a, const struct attention *at, const st
 	*out = NULL;
 	if (!a->sdpa || !wanted.length)
 		return STATUS_OK;
+	if (!a->gpu->held)
+		attends_wait(a);
 	for (size_t i = 0; i < a->count && !*out; i++) {
 		struct pair *p = &a->pair[i];
 
@@ -148,8 +209,10 @@ enum status attends_pair(struct attends *a, const struct attention *at, const st
 		    p->ld_o == ld_o && !memcmp(&p->at, at, sizeof(*at)))
 			*out = p;
 	}
-	if (!*out)
+	if (!*out) {
+		attends_wait(a); /* the library's handle is one thread's */
 		st = add_pair(a, &wanted, out, err);
+	}
 	if (!st && !(*out)->forward)
 		*out = NULL;
 	return st;

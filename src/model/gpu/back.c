@@ -108,6 +108,16 @@ void gpu_back_fill(struct back *back, int64_t most)
 	gpu_of(back)->rows_most = most;
 }
 
+void gpu_back_hold(struct back *back, bool hold)
+{
+	gpu_of(back)->held = hold;
+}
+
+bool gpu_back_holds(const struct back *back)
+{
+	return gpu_of(back)->held;
+}
+
 struct gpu_device *gpu_back_device(const struct back *back)
 {
 	return gpu_of(back)->device;

@@ -29,6 +29,11 @@ struct gpu_back_options {
  * gpu_back_release, which accepts what failed half way. UNAVAILABLE: no driver, no library, no kernels. */
 enum status gpu_back_create(struct back *back, const struct gpu_back_options *options, struct arena *arena,
 			    struct error *err);
+/* Until it is let go (false) nothing is chosen by time, no graph is made, and cuDNN's plans are built by a
+ * thread of their own while our kernels do what they are for: what follows now should be soon done. What a
+ * run before chose is taken all the same. */
+void gpu_back_hold(struct back *back, bool hold);
+bool gpu_back_holds(const struct back *back);
 /* Takes the arena's memory. NO_RESOURCE with NO_MEMORY: the device has not so much. */
 enum status gpu_back_take(struct back *back, uint64_t bytes, struct error *err);
 void gpu_back_release(struct back *back);

@@ -67,6 +67,7 @@ struct gpu_state {
 	struct beside *beside; /* NULL: nothing was fetched beside the stream */
 	struct spans *spans;   /* NULL: none was met */
 	bool capturing;	       /* what is enqueued becomes a graph: nothing is timed now */
+	bool held;	       /* gpu_back_hold */
 	gpu_ptr live;	       /* the table of gpu_refresh, as the kernel takes it */
 	const struct live_part *live_of;
 	int live_count;

@@ -48,10 +48,10 @@ void products_forget(struct products *p, size_t count)
 
 bool products_settled(const struct gpu_state *g)
 {
-	for (size_t i = 0; g->options.tune && i < g->products->count; i++)
+	for (size_t i = 0; g->options.tune && !g->held && i < g->products->count; i++)
 		if (!g->products->planned[i].tuned)
 			return false;
-	return true;
+	return !g->held;
 }
 
 const char *products_name(const struct products *p)
@@ -232,7 +232,7 @@ static enum status run_recalled(struct back *back, struct planned *one, const st
 	one->recalled = one->tuned = one->alike = false;
 	one->seconds = one->first_seconds = 0;
 	st = matmul_plan_first(one->plan, err);
-	if (!st)
+	if (!st && !gpu->held)
 		st = products_tune(back, one, g, o, err);
 	return st ? st : matmul_plan_enqueue(one->plan, o, gpu->stream, err);
 }
@@ -261,9 +261,9 @@ enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err)
 		recall(gpu->products, planned);
 	if (!st && tune && !planned->tuned)
 		take_alike(gpu->products, planned);
-	if (!st && tune && !planned->tuned)
+	if (!st && tune && !planned->tuned && !gpu->held)
 		st = products_tune(back, planned, g, &o, err);
-	if (!st && !gpu->capturing)
+	if (!st && !gpu->capturing && !gpu->held)
 		st = settle_alike(back, planned, g, &o, err);
 	if (!st)
 		st = gpu_part(gpu, is_thin(&shape) ? GPU_PART_THIN : GPU_PART_PRODUCTS, err);
