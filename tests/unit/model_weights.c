@@ -201,6 +201,39 @@ static void test_folder__one_that_is_stopped_is_not_there(void **state)
 	assert_int_equal(mkdir(*state, 0700), 0);
 }
 
+/* Somebody else begins a folder there while ours is being written. */
+static bool put_there(void *arg, uint64_t done, uint64_t all)
+{
+	char path[PATH_MAX + 32];
+
+	(void)done;
+	(void)all;
+	snprintf(path, sizeof(path), "%s/theirs", (char *)arg);
+	assert_int_equal(file_make_dir(arg, NULL), STATUS_OK);
+	assert_int_equal(file_write(path, "x", 1, NULL), STATUS_OK);
+	return true;
+}
+
+static void test_folder__what_came_there_meanwhile_stays(void **state)
+{
+	char dir[PATH_MAX], theirs[PATH_MAX + 32];
+	struct folder_options o = {
+		.dtype = DTYPE_F16, .shard_bytes = 100000, .rows = rows, .progress = put_there, .arg = dir};
+	struct error err = {0};
+	struct shape s;
+
+	shape_by_name(&s, "tiny", NULL);
+	o.shape = &s;
+	snprintf(dir, sizeof(dir), "%s/m", (char *)*state);
+	snprintf(theirs, sizeof(theirs), "%s/theirs", dir);
+	assert_int_equal(folder_write(dir, &o, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "m is there and not empty"));
+	assert_int_equal(unlink(theirs), 0);
+	assert_int_equal(rmdir(dir), 0); /* nothing of ours is in it, nor beside it */
+	assert_int_equal(rmdir(*state), 0);
+	assert_int_equal(mkdir(*state, 0700), 0);
+}
+
 /* What is written anew over a model leaves it until the new one is whole. */
 static void test_folder__one_that_is_replaced_is_there_until_the_new_one_is(void **state)
 {
@@ -361,6 +394,7 @@ int main(void)
 		scratch_test(test_weights__rows_of_q_stand_in_the_model_s_order_whatever_the_file_s),
 		scratch_test(test_folder__nothing_is_overwritten),
 		scratch_test(test_folder__one_that_is_stopped_is_not_there),
+		scratch_test(test_folder__what_came_there_meanwhile_stays),
 		scratch_test(test_folder__one_that_is_replaced_is_there_until_the_new_one_is),
 		cmocka_unit_test(test_random_weights__parts_are_the_whole_and_their_spread_is_what_is_said),
 	};

@@ -199,14 +199,23 @@ static bool is_empty(const char *dir)
 	return empty;
 }
 
-/* The new folder takes the name; what had it has the new one's then, and goes. A file system that cannot
- * exchange two has neither under the name for a moment. */
-static enum status take_name(const char *beside, const char *target, struct error *err)
+static enum status not_empty(const char *dir, struct error *err)
+{
+	return error_set(err, STATUS_BAD_INPUT,
+			 "%s is there and not empty: a model is written to a new folder", dir);
+}
+
+/* The new folder takes the name. What had it goes where it may be replaced, and has the new one's name for a
+ * moment; else, as somebody put it there while we wrote, it stays. A file system that cannot exchange two has
+ * neither under the name for a moment. */
+static enum status take_name(const char *beside, const char *target, bool replace, struct error *err)
 {
 	if (!rename(beside, target))
 		return STATUS_OK;
 	if (errno != ENOTEMPTY && errno != EEXIST)
 		return error_errno(err, errno, "cannot create %s", target);
+	if (!replace)
+		return not_empty(target, err);
 	if (!renameat2(AT_FDCWD, beside, AT_FDCWD, target, RENAME_EXCHANGE)) {
 		file_remove_tree(beside);
 		return STATUS_OK;
@@ -238,8 +247,7 @@ enum status folder_write(const char *dir, const struct folder_options *o, struct
 	if (!size || size > sizeof(target) - 128)
 		return error_set(err, STATUS_BAD_INPUT, "cannot write a model to \"%.200s\"", dir);
 	if (!o->replace && !is_empty(dir))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s is there and not empty: a model is written to a new folder", dir);
+		return not_empty(dir, err);
 	snprintf(target, sizeof(target), "%.*s", (int)size, dir);
 	snprintf(beside, sizeof(beside), "%s.%ld.new", target, (long)getpid());
 	file_remove_tree(beside); /* of a process that had our number */
@@ -248,7 +256,7 @@ enum status folder_write(const char *dir, const struct folder_options *o, struct
 	if (!st)
 		st = write_all(&w, err);
 	if (!st)
-		st = take_name(beside, target, err);
+		st = take_name(beside, target, o->replace, err);
 	if (st) {
 		file_remove_tree(beside);
 		name_target(err, beside, target);

@@ -28,7 +28,8 @@ struct folder_options {
 	void *arg;
 };
 
-/* `dir` is new or an empty folder, unless it may be replaced; else BAD_INPUT. What fails leaves nothing
+/* `dir` is new or an empty folder, before and after it was written, unless it may be replaced; else
+ * BAD_INPUT. What fails leaves nothing
  * behind, and what was there. */
 enum status folder_write(const char *dir, const struct folder_options *o, struct error *err);
 #endif
