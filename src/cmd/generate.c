@@ -246,7 +246,8 @@ static enum status speak(struct generating *g, struct error *err)
 				    .vocab = tokenizer_size(g->tokenizer),
 				    .stop = stop,
 				    .stops = STOPS,
-				    .logits = o->logprobs};
+				    .logits = o->logprobs,
+				    .cancel = g->c->stop};
 	enum status st;
 
 	io.positions = (int64_t)(g->ids.count + o->tokens);

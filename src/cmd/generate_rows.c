@@ -149,6 +149,10 @@ static enum status answer(struct answering *a, size_t i, const struct inference_
 	a->stream = (struct token_stream){0};
 	a->made = 0;
 	st = inference_speak(a->inference, ids->id, ids->count, ask, take, a, &stopped, err);
+	if (st == STATUS_CANCELLED) { /* in its prompt: told with the rows that were answered */
+		error_clear(err);
+		return STATUS_OK;
+	}
 	if (st || *a->c->stop)
 		return st;
 	token_stream_end(&a->stream, &a->text);
@@ -166,7 +170,8 @@ static enum status answer_all(struct answering *a, struct error *err)
 					  .tokens = (int64_t)a->ask->tokens,
 					  .vocab = tokenizer_size(a->tokenizer),
 					  .stop = stop,
-					  .stops = STOPS};
+					  .stops = STOPS,
+					  .cancel = a->c->stop};
 	enum status st = tokenizer_check_rows(a->tokenizer, inference_vocab(a->inference), err);
 
 	a->begin_ns = clock_now_ns(clock_monotonic());

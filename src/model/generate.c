@@ -138,27 +138,32 @@ static enum status feed(struct generator *g, const int32_t *ids, int32_t count, 
 	return st;
 }
 
+/* A long prompt takes minutes: `cancel` (may be NULL) is looked at before each part of it. */
 static enum status feed_all(struct generator *g, const int32_t *ids, size_t count, bool logits,
-			    struct error *err)
+			    const volatile sig_atomic_t *cancel, struct error *err)
 {
 	enum status st = STATUS_OK;
 
 	for (size_t i = 0; !st && i < count; i += (size_t)g->rows) {
 		size_t rows = count - i < (size_t)g->rows ? count - i : (size_t)g->rows;
 
+		if (cancel && *cancel)
+			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+					       "stopped on request after %zu of %zu tokens of the prompt", i,
+					       count);
 		st = feed(g, ids + i, (int32_t)rows, logits && i + rows == count, err);
 	}
 	return st;
 }
 
-enum status generator_feed(struct generator *g, const int32_t *ids, size_t count, const float **logits,
-			   struct error *err)
+static enum status feed_and_read(struct generator *g, const int32_t *ids, size_t count,
+				 const volatile sig_atomic_t *cancel, const float **logits, struct error *err)
 {
 	enum status st;
 
 	if (!count)
 		return error_set(err, STATUS_BAD_INPUT, "no token to go on from");
-	st = feed_all(g, ids, count, true, err);
+	st = feed_all(g, ids, count, true, cancel, err);
 	*logits = g->read ? g->read : g->logits.data;
 	if (st || !g->read || !g->logits.data) /* the host's own, or planned */
 		return st;
@@ -166,6 +171,12 @@ enum status generator_feed(struct generator *g, const int32_t *ids, size_t count
 	if (!st)
 		dtype_unpack(g->logits.dtype, g->packed, g->read, (size_t)g->logits.cols);
 	return st;
+}
+
+enum status generator_feed(struct generator *g, const int32_t *ids, size_t count, const float **logits,
+			   struct error *err)
+{
+	return feed_and_read(g, ids, count, NULL, logits, err);
 }
 
 static bool stops(const struct generate_options *o, int32_t id)
@@ -223,7 +234,7 @@ static enum status by_passes(struct making *m, const int32_t *prompt, size_t cou
 {
 	struct generator *g = m->g;
 	const float *logits = NULL;
-	enum status st = generator_feed(g, prompt, count, &logits, err);
+	enum status st = feed_and_read(g, prompt, count, m->o->cancel, &logits, err);
 
 	for (int64_t i = 0; !st && i < m->o->tokens; i++) {
 		int32_t id;
@@ -312,7 +323,7 @@ static enum status by_device(struct making *m, const int32_t *prompt, size_t cou
 
 	if (!count)
 		return error_set(err, STATUS_BAD_INPUT, "no token to go on from");
-	st = feed_all(g, prompt, count - 1, false, err);
+	st = feed_all(g, prompt, count - 1, false, m->o->cancel, err);
 	if (st)
 		return st;
 	if (g->cache.rows == g->cache.kv[0].rows)

@@ -5,6 +5,7 @@
  */
 #ifndef MODEL_GENERATE_H
 #define MODEL_GENERATE_H
+#include <signal.h>
 #include "model/model.h"
 #include "model/sampling.h"
 
@@ -29,6 +30,8 @@ struct generate_options {
 	const int32_t *stop; /* ids that end the text; they are not handed on */
 	size_t stops;
 	bool logits; /* take() wants them; else a GPU gives it NULL */
+	const volatile sig_atomic_t
+		*cancel; /* set: a prompt being read ends it with CANCELLED; may be NULL */
 };
 enum generate_end { GENERATE_STOPPED, GENERATE_FULL, GENERATE_ENDED_BY_CALLER };
 /* Feeds the prompt (1 token or more), then makes tokens: each goes to take(arg, id, logits) with the logits

@@ -274,7 +274,8 @@ enum status inference_speak(struct inference *i, const int32_t *prompt, size_t c
 						 .vocab = ask->vocab,
 						 .stop = ask->stop,
 						 .stops = ask->stops,
-						 .logits = ask->logits};
+						 .logits = ask->logits,
+						 .cancel = ask->cancel};
 	enum generate_end end;
 	enum status st;
 

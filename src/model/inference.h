@@ -2,6 +2,7 @@
 /* A model, with an adapter or without, loaded on the CPU or a GPU to make text. */
 #ifndef MODEL_INFERENCE_H
 #define MODEL_INFERENCE_H
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/log.h"
@@ -45,6 +46,8 @@ struct inference_ask {
 	const int32_t *stop; /* ids that end the text and are not handed on; -1: none */
 	size_t stops;
 	bool logits; /* take() wants them; else a GPU gives it NULL */
+	const volatile sig_atomic_t
+		*cancel; /* set: a prompt being read ends it with CANCELLED; may be NULL */
 };
 /* Each token goes to take(arg, id, logits) with the logits that it was chosen from, which ends the text by
  * false. *stopped: by one of `stop`. */

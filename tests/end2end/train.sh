@@ -379,6 +379,15 @@ endless
 exec 3<&-
 ok "a text that nobody reads ends" over
 ok "at once" sh -c '! grep -q . err'
+reading() { # a prompt that takes long to read
+	"$assay" generate model "$(yes abcd | head -c 120000)" --raw --tokens 1 > speech.out 2> err &
+	pid=$!
+	until grep -qs 'model.safetensors' "/proc/$pid/maps" || ! kill -0 "$pid"; do sleep 0.05; done
+	kill -TERM "$pid"
+}
+reading
+ok "a prompt that is being read is left on request" over
+ok "and says how far it came" says 'stopped on request after .* tokens of the prompt' err
 "$assay" make-model --shape qwen2-0.5b --holes --out other > out 2> err
 ok "an adapter of another model is refused" expect 64 generate other "hello" --chat-template qwen2.5 --adapter whole/adapter
 ok "and named" says 'whole/adapter' err

@@ -94,6 +94,34 @@ static void test_generate__a_full_cache_is_refused(void **state)
 	bed_close(&b);
 }
 
+static bool none_is_made(void *arg, int32_t id, const float *logits)
+{
+	(void)arg;
+	(void)logits;
+	fail_msg("token %d", (int)id);
+	return false;
+}
+
+static void test_generate__a_prompt_hears_a_request_to_stop(void **state)
+{
+	static const int docs[] = {LENGTH, 0};
+	volatile sig_atomic_t asked = 1;
+	struct generate_options o = {.sampling = {.top_p = 1}, .tokens = 4, .cancel = &asked};
+	enum generate_end end;
+	struct generator *g;
+	struct error err = {0};
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, &(struct bed_options){.family = FAMILY_LLAMA, .targets = ALL, .docs = docs});
+	must(generator_create(&g, b.model, &b.back, LENGTH, &err), &err);
+	o.vocab = b.shape.vocab;
+	assert_int_equal(generate(g, b.token, 11, &o, none_is_made, NULL, &end, &err), STATUS_CANCELLED);
+	assert_string_equal(err.text, "stopped on request after 0 of 11 tokens of the prompt");
+	generator_release(&g);
+	bed_close(&b);
+}
+
 struct taken {
 	int32_t id[64];
 	int count, most;
@@ -235,6 +263,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_generate__a_cache_gives_the_logits_of_the_whole),
 		cmocka_unit_test(test_generate__a_full_cache_is_refused),
+		cmocka_unit_test(test_generate__a_prompt_hears_a_request_to_stop),
 		cmocka_unit_test(test_generate__ends_by_stop_by_count_by_room_and_by_the_caller),
 		cmocka_unit_test(test_generate__logits_that_are_no_numbers_end_it),
 		cmocka_unit_test(test_sampling__choices_follow_the_distribution),
