@@ -34,8 +34,8 @@ struct training {
 	struct process worker;
 	struct lines in;
 	uint64_t start_ns, phase_ns;
-	uint64_t first_ns,
-		stepped_ns; /* ends of this worker's first step and of its last one so far; 0: none */
+	uint64_t chosen_steps;	       /* told, of those in which the worker chooses */
+	uint64_t first_ns, stepped_ns; /* ends of the last of those and of its last step so far; 0: none */
 	char phase[16];
 	bool garbled, ended, asked;    /* by the worker: nonsense, its `end`; by us: to end */
 	uint64_t looked_ns;	       /* when we looked for lines last */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the sampler saw of the GPU that trains: beside a step's line, over the last moments, and beside the
- * run's results, over its steps but the first, which chooses and times. */
+ * run's results, over its steps but the first two: the second one times and chooses. */
 #include <math.h>
 #include "cmd/train.h"
 #include "run/supervisor.h"
 
 #define LAST_NS 2000000000u /* whole intervals of GPM, which come late, lie in it */
+enum { CHOOSING_STEPS = 2 };
 
 /* Of watch_values, under the same names. */
 static const struct field *const told[] = {&field_tensor_active_share, &field_sm_active_share,
@@ -31,7 +32,8 @@ void train_watch_step(struct training *t, json_t *line)
 	struct result *r;
 
 	t->stepped_ns = now_ns;
-	if (!t->first_ns) {
+	if (t->chosen_steps < CHOOSING_STEPS) {
+		t->chosen_steps += t->config.training.logging_steps; /* of a line */
 		t->first_ns = now_ns;
 		return;
 	}

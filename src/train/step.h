@@ -17,7 +17,7 @@ struct step_size {
 };
 
 struct stepper {
-	bool begun; /* its first step */
+	bool begun; /* a step: from the second on choices are not held (gpu_back_hold) */
 	struct model *model;
 	struct back back;
 	struct arena arena;

@@ -179,6 +179,7 @@ enum status gradient_bed_open(struct gradient_bed *b, const struct gradient_case
 		st = gradient_shape(&shape, c, err);
 	if (!st)
 		st = stepper_create(&b->s, &shape, &config, threads(), err);
+	b->s.begun = true; /* what is checked is what a run's steps take, not its first one alone */
 	config_release(&config);
 	if (st)
 		return st;
