@@ -3,6 +3,7 @@
 #include "launch/script.h"
 
 #include <ctype.h>
+#include "team/place.h"
 
 enum { ENV_MAX = 32, WORDS_OF_ASSAY_MAX = 512, RANKS_MAX = 1024, WHOLE_MAX = 1 << 16 };
 
@@ -108,6 +109,8 @@ enum status launch_check(const struct launch_plan *p, struct error *err)
 
 	if (!st)
 		st = check_text("--master", p->master, err);
+	if (!st && p->master) /* before a job waits for hours and then has nowhere to meet */
+		st = team_place_check_master(p->master, err);
 	if (!st)
 		st = check_text("--ssh-config", p->ssh_config, err);
 	if (!st)

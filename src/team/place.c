@@ -254,6 +254,13 @@ static enum status master(struct team_place *p, const char *text, struct error *
 	return port ? port_of(&p->port, "the port of --master", port, 0, err) : STATUS_OK;
 }
 
+enum status team_place_check_master(const char *text, struct error *err)
+{
+	struct team_place p = {0};
+
+	return master(&p, text, err);
+}
+
 /* The first address in mpirun's own: "1234.0;tcp://10.0.0.1,192.168.1.1:38555". */
 static void openmpi_host(struct team_place *p, const struct environment *env)
 {

@@ -51,4 +51,6 @@ struct team_place_options {
  * disagree, several ranks and nobody told where rank 0 is. A team of one is TEAM_ALONE. */
 enum status team_place(struct team_place *p, const struct team_place_options *o,
 		       const struct environment *env, struct error *err);
+/* --master by itself, as who starts ranks elsewhere is told it: BAD_INPUT names what it lacks. */
+enum status team_place_check_master(const char *text, struct error *err);
 #endif

@@ -250,6 +250,12 @@ static void test_check__texts_that_would_leave_their_line(void **state)
 	p = whole();
 	p.master = "";
 	assert_wrong(&p, "--master is empty");
+	p.master = ":29500";
+	assert_wrong(&p, "--master \":29500\" names no host");
+	p.master = "gpu1:99999";
+	assert_wrong(&p, "the port of --master");
+	p.master = "[::1";
+	assert_wrong(&p, "is not written as [ADDRESS]:PORT");
 	p = whole();
 	p.env = (struct opt_words){no_env, 1};
 	assert_wrong(&p, "is not written as NAME=value");
