@@ -236,7 +236,9 @@ static bool goes_first(const struct kernel_row *r, const struct attention_proble
 	case LEAN: /* whole rounds of slots have a faster one */
 		return r->type == ATTENTION_F16 && p->kv_len > 512 && p->kv_len < 1024;
 	case STREAM:
-		return r->head_dim == 128 ? p->kv_len == 512 : p->kv_len >= 1024;
+		if (r->head_dim == 64)
+			return p->kv_len >= 1024;
+		return p->kv_len == 512 || (p->kv_len == 1024 && r->type == ATTENTION_F16);
 	default:
 		return false;
 	}

@@ -175,6 +175,8 @@ static void test_choice(void **state)
 		CASE(F16, F16, 512, 512, 128, FULL, "sm90_fp16_d128_stream"),
 		CASE(BF16, BF16, 512, 512, 128, FULL, "sm90_bf16_d128_stream"),
 		CASE(BF16, BF16, 512, 1024, 128, FULL, "sm90_bf16_d128"),
+		CASE(F16, F16, 512, 1024, 128, FULL, "sm90_fp16_d128_stream"),
+		CASE(F16, F16, 512, 2048, 128, FULL, "sm90_fp16_d128"),
 		CASE(BF16, BF16, 512, 8192, 64, FULL, "sm90_bf16_d64_stream"),
 		CASE(BF16, BF16, 512, 1024, 64, FULL, "sm90_bf16_d64_stream"),
 		CASE(BF16, BF16, 512, 768, 64, FULL, "sm90_bf16_d64"),
