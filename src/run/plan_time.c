@@ -19,7 +19,8 @@
 #define SEARCH_RANK_S 1.75    /* of several ranks, each of them: every variant has communicators of its own */
 #define RANKS_S 1.0           /* the first communicators of a worker */
 #define RANK_POINT_S 0.015    /* a rank's part in making and checking a point */
-#define ATTENTION_S 0.9       /* its rows by their definition, on CPUs */
+#define ATTENTION_S 0.6       /* its rows by their definition, on CPUs */
+#define ATTENTION_BACK_S 14.0 /* a backward pass's, of a whole head, before and after */
 #define CPU_POINT_S 0.03
 #define CPU_WINDOWS 1.7       /* of a point, disturbed ones taken again */
 #define CPU_HEADLINE_S 0.9
@@ -42,7 +43,7 @@ double plan_case_seconds(const struct bench_case *c)
 	if (c->probe->kind == PROBE_READING)
 		return READING_S;
 	if (gpu && !strcmp(c->probe->name, "attention"))
-		singles += ATTENTION_S;
+		singles += strstr(c->key, " pass=backward") ? ATTENTION_BACK_S : ATTENTION_S;
 	if (c->phases == PHASES_BURST) {
 		wish = wish > 0 ? wish : PHASE_BURST_NS * 1e-9;
 		if (c->target.ranks > 1)
