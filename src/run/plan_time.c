@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a plan will take. The seconds are those of the committed runs: tests/unit/plan_time.c. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "run/device.h"
 #include "run/phases.h"
@@ -20,7 +21,7 @@
 #define RANKS_S 1.0           /* the first communicators of a worker */
 #define RANK_POINT_S 0.015    /* a rank's part in making and checking a point */
 #define ATTENTION_S 0.6       /* its rows by their definition, on CPUs */
-#define ATTENTION_BACK_S 14.0 /* a backward pass's, of a whole head, before and after */
+#define ATTENTION_BACK 1.3e-9 /* seconds a FLOP of one head: a backward pass's, before and after */
 #define CPU_POINT_S 0.03
 #define CPU_WINDOWS 1.7       /* of a point, disturbed ones taken again */
 #define CPU_HEADLINE_S 0.9
@@ -30,6 +31,22 @@
 static bool searches(const struct bench_case *c)
 {
 	return c->engine->variants && strstr(c->key, " search=") && !strstr(c->key, " search=first");
+}
+
+/* The whole number behind a word of a key, such as " heads="; 1: it has none. */
+static double key_number(const char *key, const char *word)
+{
+	const char *at = strstr(key, word);
+
+	return at ? fmax(1, strtod(at + strlen(word), NULL)) : 1;
+}
+
+/* Of its verification: of a backward pass a head is calculated by the definition. */
+static double attention_seconds(const struct bench_case *c)
+{
+	double heads = key_number(c->key, " batch=") * key_number(c->key, " heads=");
+
+	return ATTENTION_S + (strstr(c->key, " pass=backward") ? ATTENTION_BACK * c->work.flop / heads : 0);
 }
 
 double plan_case_seconds(const struct bench_case *c)
@@ -43,7 +60,7 @@ double plan_case_seconds(const struct bench_case *c)
 	if (c->probe->kind == PROBE_READING)
 		return READING_S;
 	if (gpu && !strcmp(c->probe->name, "attention"))
-		singles += strstr(c->key, " pass=backward") ? ATTENTION_BACK_S : ATTENTION_S;
+		singles += attention_seconds(c);
 	if (c->phases == PHASES_BURST) {
 		wish = wish > 0 ? wish : PHASE_BURST_NS * 1e-9;
 		if (c->target.ranks > 1)

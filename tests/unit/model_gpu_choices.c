@@ -287,13 +287,15 @@ static void rows_are_made_where_copies_take_them_from(void **state)
 {
 	int64_t all = MADE_ROWS, half = MADE_ROWS / 2;
 	struct made_rows made = {.make = make_rows, .arg = &half};
-	uint16_t *got = malloc(sizeof(*got) * MADE_ROWS * MADE_COLS);
 	struct mat to = {.rows = MADE_ROWS, .cols = MADE_COLS, .dtype = DTYPE_BF16}, rows;
 	struct error err = {0};
 	struct alone a;
+	uint16_t *got;
 
 	(void)state;
 	skip_without_kernels();
+	got = malloc(sizeof(*got) * MADE_ROWS * MADE_COLS);
+	assert_non_null(got);
 	open_alone(&a, 4 << 20, false);
 	to.cols = MADE_PITCH;
 	must(arena_mat(&a.arena, MEM_WORKSPACE, &to, "rows", &err), &err);

@@ -31,6 +31,8 @@ static void plan_of(struct plan *p, const struct record *r, const struct machine
 		assert_non_null(s->cases);
 		if (case_from_json(&s->cases[s->count], c->plan, m, probe_list, &err))
 			fail_msg("%s: %s", r->dir, err.text);
+		s->cases[s->count].work.flop =
+			json_number_value(json_object_get(json_object_get(c->plan, "work"), "flop"));
 		s->order = s->cases[s->count++].order;
 	}
 }
