@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """assay's training and generation on the CPU against their peers: rounds in turns (ABBA), each process fresh, as many threads as CPUs.
 usage: peer_training.py STEP --assay PROGRAM --out FOLDER [--model GGUF] [--rows FOLDER] [--rounds 5] [--limit SECONDS] [--tokens 128]
-                        [--works bfcl full] [--steps 3] [--length 400]
+                        [--works bfcl full] [--steps 3] [--length 400] [--before PROGRAM]
        peer_training.py table --out FOLDER
   train    tokens/s beside transformers and PEFT (peer_train.py): bfcl's rows, of which a seventh are targets, and full rows, all of
            whose tokens are; the first step of each process is left out, and both must have had the same tokens and targets
@@ -10,6 +10,7 @@ usage: peer_training.py STEP --assay PROGRAM --out FOLDER [--model GGUF] [--rows
   tokens   the rate at which ids are made of 64 MB of text: the files of this Python and its packages, a conversation each 4000 characters
   example  the training example: ten steps, from start to adapter, and memory as planned and as the process had it
   plan     the plan of a 7B shape from its headers
+  builds   training and decode beside another build of assay, BEFORE: whether the CPU's path is as fast as it was
   table    what the steps before came to, beside the targets
 No new round is begun when LIMIT would be passed. Writes FOLDER/STEP.json, and the ratio of each round's turns with its median and
 distribution-free 95 % interval. Rows: bfcl-eval's folder bfcl_eval/data.
@@ -53,12 +54,12 @@ def last_object(text):
     return json.loads(text[text.index("{"):])
 
 
-def config(a, folder, name, steps):
+def config(a, folder, name, steps, device="device: cpu, "):
     rows, long_rows = WORKS[name]["rows"], WORKS[name]["long_rows"]
     with open(os.path.join(folder, name + ".yaml"), "w") as f:
         f.write(f"""model: {{name_or_path: {json.dumps(a.model)}, chat_template: qwen2.5}}
 lora: {{r: {RANK}, alpha: {2 * RANK}, target_modules: all-linear}}
-training: {{device: cpu, max_steps: {steps}, per_device_train_batch_size: {rows}, learning_rate: 1e-3, lr_scheduler_type: constant, tensorboard: false}}
+training: {{{device}max_steps: {steps}, per_device_train_batch_size: {rows}, learning_rate: 1e-3, lr_scheduler_type: constant, tensorboard: false}}
 data: {{train: {name}.jsonl, max_seq_length: {a.length}, packing: false, shuffle: false, long_rows: {long_rows}, cache_dir: kept-{name}}}
 """)
 
@@ -249,13 +250,40 @@ def plan(a, folder):
             "met": max(seconds) <= 1}
 
 
+def builds(a, folder):
+    """Another build knows a GPU perhaps not, so neither is told of one: both take what is there, which has to be a CPU."""
+    bfcl(a, folder, "bfcl.jsonl")
+    conversations(os.path.join(folder, "full.jsonl"), 1 << 20)
+    for name in a.works:
+        config(a, folder, name, a.steps, device="")
+
+    def side(program):
+        one = argparse.Namespace(**{**vars(a), "assay": program})
+        steps = {name: our_training(one, folder, name)[0] for name in a.works}
+        out, _, _ = run([program, "generate", a.model, PROMPT, "--raw", "--tokens", str(a.tokens + 1), "--json"], folder)
+        return steps, last_object(out)
+
+    side(a.before), side(a.assay)  # rows are kept as ids
+    pairs = rounds(a, lambda: side(a.assay), lambda: side(a.before))
+    for (ours, said), (before, said_before) in pairs:
+        same_work(ours, before)
+        if said["text"] != said_before["text"]:
+            sys.exit(f"decode: now {said['text']!r}, before {said_before['text']!r}")
+    versions = {name: run([program, "--version"], folder)[0].splitlines()[0] for name, program in (("assay", a.assay), ("before", a.before))}
+    result = {"what": "training and decode over another build's", "rank": RANK, "length": a.length, "steps": a.steps, "threads": threads(), **versions}
+    for name in a.works:
+        result[name] = compared([rate(x[name]) for (x, _), _ in pairs], [rate(y[name]) for _, (y, _) in pairs], 0.98)
+    result["decode"] = compared([x["tokens_per_s"] for (_, x), _ in pairs], [y["tokens_per_s"] for _, (_, y) in pairs], 0.98)
+    return result
+
+
 def table_line(what, figure, target, met):
     return f"{what:<44}{figure:<34}{target:<16}{'met' if met else 'missed'}"
 
 
 def ratio_lines(what, r):
     figure = f"{r['ratio_median']:.2f} [{r['ratio_low']:.2f}, {r['ratio_high']:.2f}], {r['rounds']} rounds"
-    return [table_line(what, figure, f">= {r['target']:.1f}", r["met"]),
+    return [table_line(what, figure, f">= {r['target']:.3g}", r["met"]),
             f"{'':<44}{r['assay_median']:.1f} beside {r['peer_median']:.1f} {r['unit']}"]
 
 
@@ -269,6 +297,8 @@ def table_of(step, r):
         return lines
     if step == "decode":
         return ratio_lines("decode / llama.cpp", r)
+    if step == "builds":
+        return [line for name in (*WORKS, "decode") if name in r for line in ratio_lines(f"{name} / the build before", r[name])]
     if step == "tokens":
         return [table_line("tokenising", f"{r['median'] / 1e6:.1f} MB/s, {r['text_bytes'] / 1e6:.0f} MB of text", ">= 20 MB/s", r["met"])]
     if step == "memory":
@@ -282,7 +312,7 @@ def table_of(step, r):
 
 
 def table(a):
-    for step in ("train", "decode", "tokens", "example", "memory", "plan"):
+    for step in ("train", "decode", "tokens", "example", "memory", "plan", "builds"):
         path = os.path.join(a.out, step + ".json")
         if os.path.exists(path):
             with open(path) as f:
@@ -291,7 +321,7 @@ def table(a):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    steps = {f.__name__: f for f in (train, decode, tokens, example, memory, plan)}
+    steps = {f.__name__: f for f in (train, decode, tokens, example, memory, plan, builds)}
     parser.add_argument("step", choices=[*steps, "table"])
     parser.add_argument("--assay", default="assay")
     parser.add_argument("--out", required=True)
@@ -303,10 +333,11 @@ def main():
     parser.add_argument("--works", nargs="+", choices=WORKS, default=list(WORKS), help="of train, like the next two")
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--length", type=int, default=400, help="tokens of a row at most")
+    parser.add_argument("--before", default="", help="of builds: the other build's program")
     a = parser.parse_args()
     if a.step == "table":
         return table(a)
-    a.assay, a.model, a.rows = (os.path.abspath(p) if p else p for p in (a.assay, a.model, a.rows))
+    a.assay, a.model, a.rows, a.before = (os.path.abspath(p) if p else p for p in (a.assay, a.model, a.rows, a.before))
     os.makedirs(a.out, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         text = json.dumps(steps[a.step](a, folder), indent=1)
