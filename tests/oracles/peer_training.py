@@ -254,7 +254,10 @@ def builds(a, folder):
     """Another build knows a GPU perhaps not, so neither is told of one: both take what is there, which has to be a CPU."""
     bfcl(a, folder, "bfcl.jsonl")
     conversations(os.path.join(folder, "full.jsonl"), 1 << 20)
+    before = argparse.Namespace(**{**vars(a), "assay": a.before})
     for name in a.works:
+        config(a, folder, name, 1, device="")
+        our_training(before, folder, name), our_training(a, folder, name)  # rows are kept as ids
         config(a, folder, name, a.steps, device="")
 
     def side(program):
@@ -263,7 +266,6 @@ def builds(a, folder):
         out, _, _ = run([program, "generate", a.model, PROMPT, "--raw", "--tokens", str(a.tokens + 1), "--json"], folder)
         return steps, last_object(out)
 
-    side(a.before), side(a.assay)  # rows are kept as ids
     pairs = rounds(a, lambda: side(a.assay), lambda: side(a.before))
     for (ours, said), (before, said_before) in pairs:
         same_work(ours, before)
