@@ -232,12 +232,23 @@ static void try_length(struct finding_knobs *k, const struct config *c)
 	add(k, &trial, setting);
 }
 
+/* Each level above the configuration's own, by the name that any configuration takes: where recompute is
+ * given, gradient_checkpointing contradicts it. */
 static void try_recompute(struct finding_knobs *k, const struct config *c)
 {
-	struct config trial = *c;
+	static const enum config_recompute levels[] = {CONFIG_RECOMPUTE_CHEAP, CONFIG_RECOMPUTE_FULL};
+	char setting[160];
 
-	trial.training.gradient_checkpointing = true;
-	add(k, &trial, "training: gradient_checkpointing: true");
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		struct config trial = *c;
+
+		if (c->training.gradient_checkpointing || c->training.recompute == levels[i])
+			continue;
+		set_recompute(&trial, levels[i]);
+		snprintf(setting, sizeof(setting), "training: recompute: %s",
+			 config_recompute_name(levels[i]));
+		add(k, &trial, setting);
+	}
 }
 
 static void try_rank(struct finding_knobs *k, const struct config *c)
@@ -288,9 +299,9 @@ static void try_both(struct finding_knobs *k, const struct config *c)
 	struct config trial = *c;
 	char setting[160];
 
-	trial.training.gradient_checkpointing = true;
+	set_recompute(&trial, CONFIG_RECOMPUTE_FULL);
 	set_batch(&trial, find_batch(&trial, k->fit, BATCH_MAX + 1));
-	batch_words(setting, "gradient_checkpointing: true, ", c, &trial);
+	batch_words(setting, "recompute: full, ", c, &trial);
 	add(k, &trial, setting);
 }
 
@@ -301,8 +312,8 @@ size_t fit_knobs(struct fit_knob knobs[FIT_KNOBS], const struct config *c, const
 
 	try_evaluated(&k, c);
 	try_batch(&k, c);
-	try_length(&k, c);
 	try_recompute(&k, c);
+	try_length(&k, c);
 	try_rank(&k, c);
 	try_lora(&k, c);
 	try_samples(&k, c);

@@ -95,7 +95,8 @@ void memory_plan_of(struct memory_plan *m, const struct stepper *planned, const 
 	m->gpu = planned->back.kind == BACK_GPU;
 	if (m->gpu) {
 		m->beside[MEMORY_MIRROR] = 3 * sizeof(float) * planned->model->params.length;
-		m->beside[MEMORY_PINNED] = gpu_back_pinned_bytes(stepper_size(c).tokens);
+		/* Of trained rows or evaluated ones, whichever are more: as the lists were placed. */
+		m->beside[MEMORY_PINNED] = gpu_back_pinned_bytes(planned->back.lists[0].cols - 1);
 		m->beside[MEMORY_DRIVER] = DRIVER_BYTES + (by_cudnn(c) ? CUDNN_BYTES : 0);
 	}
 	for (int i = 0; i < MEMORY_LIBRARIES; i++)

@@ -157,6 +157,7 @@ static void too_little_memory_names_what_to_turn(void **state)
 	struct error err = {0};
 	struct memory_plan m;
 	struct fit_knob knobs[FIT_KNOBS];
+	size_t count, length;
 
 	(void)state;
 	make(&b, "lora: {r: 4}", "per_device_train_batch_size: 8, gradient_accumulation_steps: 2");
@@ -171,13 +172,51 @@ static void too_little_memory_names_what_to_turn(void **state)
 		   "gradient_accumulation_steps: 4 (");
 	says(&err, "; data: max_seq_length: ");
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
-	assert_true(fit_knobs(knobs, &b.c, &b.fit, &m) >= 3);
+	count = fit_knobs(knobs, &b.c, &b.fit, &m);
+	assert_true(count >= 3);
 	assert_true(knobs[0].fits && knobs[0].bytes == planned(&b, 4, 4));
-	assert_true(knobs[1].fits && knobs[1].bytes <= fit_room(&b.fit));
-	b.c.training.gradient_checkpointing = true;
-	assert_string_equal(knobs[2].setting, "training: gradient_checkpointing: true");
-	assert_int_equal(knobs[2].bytes, planned(&b, 8, 2));
+	for (length = 0; length < count && strncmp(knobs[length].setting, "data: max_seq_length: ", 22); length++)
+		;
+	assert_true(length < count && knobs[length].fits && knobs[length].bytes <= fit_room(&b.fit));
 	config_release(&b.c);
+}
+
+/* What is made again changes nothing of what is learned, and is named before what does: each level above the
+ * configuration's own, in words that a configuration which states recompute takes in their place. */
+static void recomputation_is_named_by_its_level(void **state)
+{
+	static const char *const levels[] = {"none", "cheap", "full"};
+	struct bed b, turned;
+	struct memory_plan m;
+	struct error err = {0};
+	struct fit_knob knobs[FIT_KNOBS];
+	char training[160];
+
+	(void)state;
+	for (size_t own = 0; own < 3; own++) {
+		size_t count, next = own + 1;
+
+		snprintf(training, sizeof(training), "per_device_train_batch_size: 8, recompute: %s", levels[own]);
+		make(&b, "lora: {r: 4}", training);
+		assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
+		b.fit.available = 20000000;
+		count = fit_knobs(knobs, &b.c, &b.fit, &m);
+		for (size_t i = 1; i < count; i++) { /* behind the micro-batch */
+			char wanted[64];
+
+			if (next == 3 || !strncmp(knobs[i].setting, "data: ", 6))
+				break;
+			snprintf(wanted, sizeof(wanted), "training: recompute: %s", levels[next++]);
+			assert_string_equal(knobs[i].setting, wanted);
+			snprintf(training, sizeof(training), "per_device_train_batch_size: 8, %s",
+				 knobs[i].setting + strlen("training: "));
+			make(&turned, "lora: {r: 4}", training);
+			assert_int_equal(knobs[i].bytes, planned(&turned, 8, 1));
+			config_release(&turned.c);
+		}
+		assert_int_equal(next, 3);
+		config_release(&b.c);
+	}
 }
 
 /* The setting that is named is the one that is too large. */
@@ -226,7 +265,7 @@ static void everything_is_told_what_an_adapter_takes(void **state)
 		assert_null(strstr(knobs[i].setting, "lora: r:"));
 	assert_true(count >= 2);
 	assert_non_null(strstr(knobs[count - 1].setting,
-			       "gradient_checkpointing: true, per_device_train_batch_size: 1,"));
+			       "training: recompute: full, per_device_train_batch_size: 1,"));
 	config_release(&b.c);
 	make(&b, "", "full_finetuning: true, recompute: full");
 	b.c.data.max_seq_length = 64;
@@ -287,7 +326,7 @@ static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
 {
 	static const char rows[] = "fit-rows.jsonl";
 	struct bed b;
-	struct memory_plan m;
+	struct memory_plan m, larger;
 	struct error err = {0};
 
 	(void)state;
@@ -298,6 +337,12 @@ static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
 	assert_int_equal(memory_plan(&m, &b.shape, &b.c, THREADS, &err), STATUS_OK);
 	assert_true(m.beside[MEMORY_MIRROR] > 0 && m.beside[MEMORY_PINNED] > 0);
 	assert_int_equal(m.beside[MEMORY_ROWS], 1 << 30);
+	b.c.training.per_device_eval_batch_size = 4 * b.c.training.per_device_train_batch_size;
+	b.c.data.eval = (struct opt_words){.word = (const char *const[]){"none"}, .count = 1};
+	assert_int_equal(memory_plan(&larger, &b.shape, &b.c, THREADS, &err), STATUS_OK);
+	assert_int_equal(larger.beside[MEMORY_PINNED] - m.beside[MEMORY_PINNED],
+			 3 * 40 * 512 * (uint64_t)b.c.training.per_device_train_batch_size); /* 40 bytes a row */
+	b.c.data.eval.count = 0;
 	b.fit.host = m.host_bytes;
 	assert_int_equal(fit_check(&b.c, &b.fit, &m, &err), STATUS_OK);
 	b.fit.host = m.host_bytes - 1;
@@ -316,7 +361,7 @@ static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
 	says(&err, "lora: {r: 16} instead of full_finetuning");
 	assert_null(strstr(err.text, "not enough"));
 	remove(rows);
-	b.c.data.train = (struct opt_words){0};
+	b.c.data.train = b.c.data.eval = (struct opt_words){0};
 	config_release(&b.c);
 }
 
@@ -327,6 +372,7 @@ int main(void)
 		cmocka_unit_test(the_least_recomputation_that_fits_is_found),
 		cmocka_unit_test(evaluation_is_planned_forward_alone),
 		cmocka_unit_test(too_little_memory_names_what_to_turn),
+		cmocka_unit_test(recomputation_is_named_by_its_level),
 		cmocka_unit_test(a_large_evaluation_is_what_is_named),
 		cmocka_unit_test(everything_is_told_what_an_adapter_takes),
 		cmocka_unit_test(more_tokens_than_can_be_counted_are_refused),
