@@ -100,12 +100,61 @@ static void a_launch_that_fails_is_told(void **state)
 	free(out);
 }
 
+static void step(struct work *w, const struct rows *r, int micros, uint64_t number)
+{
+	struct step_part part = {0};
+	struct error err = {0};
+	double norm, loss;
+
+	must(stepper_begin(&w->s, &err), &err);
+	for (int i = 0; i < micros; i++)
+		must(stepper_micro(&w->s, &r->b, number, 100, &part, &err), &err);
+	must(stepper_end(&w->s, 1e-3, number, &loss, &norm, &err), &err);
+}
+
+/* A run that goes on has its products from the one before and holds its first step, however many micro-batches that has: it
+ * is by other attention, and the way of the second step's is timed before anything is captured. */
+static void a_held_step_is_no_step_of_a_graph(void **state)
+{
+	enum { MOST = 64 };
+	struct gpu_choice products[MOST];
+	struct gpu_attention_choice way = {0};
+	struct error err = {0};
+	size_t count = 0;
+	bool timed = false;
+	struct work w;
+	struct rows r;
+
+	(void)state;
+	skip_without_kernels();
+	head_dim = 64;
+	open_work(&w, true, FAMILY_QWEN2, adapter, "tune: true, graphs: true");
+	make(&r, equal, w.s.model->shape.vocab);
+	step(&w, &r, 1, 0);
+	while (count < MOST && gpu_back_choice(&w.s.back, count, &products[count]))
+		count++;
+	assert_true(count > 0 && count < MOST);
+	close_work(&w);
+	open_work(&w, true, FAMILY_QWEN2, adapter, "tune: true, graphs: true");
+	must(gpu_back_recall(&w.s.back, products, count, NULL, 0, &err), &err);
+	w.s.begun = false;
+	step(&w, &r, 6, 0); /* three by each of the lists' two places */
+	step(&w, &r, 2, 1);
+	for (size_t i = 0; !timed && gpu_back_attention_choice(&w.s.back, i, &way); i++)
+		timed = way.docs == 2 && way.length == 32;
+	assert_true(timed);
+	assert_null(gpu_back_graphs_refused(&w.s.back));
+	close_work(&w);
+	head_dim = 8;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(graphs_change_no_bit),
 		cmocka_unit_test(without_a_graph_it_goes_on),
 		cmocka_unit_test(a_launch_that_fails_is_told),
+		cmocka_unit_test(a_held_step_is_no_step_of_a_graph),
 	};
 
 	fakes_take();

@@ -304,16 +304,16 @@ enum status decode_begin(struct decode *d, int32_t token, int64_t position, cons
 {
 	const struct decode_state state = {.token = token, .position = (uint32_t)position};
 	const int64_t vocab = d->model->shape.vocab;
+	enum status st;
 
 	fill_layers(d);
 	d->args.limit = (uint32_t)(ask->vocab < vocab ? ask->vocab : vocab);
 	d->args.stops = 0;
 	for (size_t i = 0; i < ask->stops && d->args.stops < DECODE_STOPS; i++)
 		d->args.stop[d->args.stops++] = ask->stop[i];
-	if (gpu_stream_copy_to(d->stream, d->args.layers, d->layers,
-			       (uint64_t)d->model->shape.layers * sizeof(*d->layers), err))
-		return err->status;
-	return gpu_stream_copy_to(d->stream, d->args.state, &state, sizeof(state), err);
+	st = gpu_stream_copy_to(d->stream, d->args.layers, d->layers,
+				(uint64_t)d->model->shape.layers * sizeof(*d->layers), err);
+	return st ? st : gpu_stream_copy_to(d->stream, d->args.state, &state, sizeof(state), err);
 }
 
 enum status decode_enqueue(struct decode *d, int64_t count, struct error *err)

@@ -122,8 +122,10 @@ enum status gpu_span(struct back *back, const struct work_span *span, struct err
 	struct known_span *k;
 	enum status st;
 
-	if (!g->options.graphs || g->parts || span->first.rows * span->first.cols > ELEMENTS_MOST ||
-	    (g->spans && g->spans->refused))
+	/* What a held step enqueues is not what later ones do: of those the first is as if it were the first.
+	 */
+	if (!g->options.graphs || g->held || g->parts ||
+	    span->first.rows * span->first.cols > ELEMENTS_MOST || (g->spans && g->spans->refused))
 		return span->run(span->arg, err);
 	if (!g->spans)
 		g->spans = calloc(1, sizeof(*g->spans));
