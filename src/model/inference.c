@@ -4,6 +4,7 @@
 #include "model/cpu/cpu.h"
 #include "model/files/peft_base.h"
 #include "model/generate.h"
+#include "model/gpu/decode.h"
 #include "model/gpu/gpu_back.h"
 #include "model/plan.h"
 
@@ -157,8 +158,10 @@ static enum status open_gpu(struct inference *i, const struct inference_options 
 	const struct gpu_back_options options = {.attention = GPU_ATTENTION_OWN};
 	struct error why = {0};
 	size_t size = 0;
-	enum status st = plan(i, o, true, &size, err);
+	enum status st = decode_check_heads(i->weights.shape.head_dim, err);
 
+	if (!st)
+		st = plan(i, o, true, &size, err);
 	i->back = (struct back){0};
 	i->arena = (struct arena){0};
 	if (!st)

@@ -78,6 +78,16 @@ ok "and says nothing" [ ! -s err ]
 LD_LIBRARY_PATH='' "$assay" generate tiny x --raw --tokens 2 --device gpu > out 2> err
 ok "a GPU that is asked for and not there is an error" [ $? = 2 ]
 
+# Heads that its kernels do not take: the same weights in heads of 8.
+cp -r tiny heads8
+sed -i 's/"num_attention_heads": 6/"num_attention_heads": 24/; s/"num_key_value_heads": 2/"num_key_value_heads": 8/; s/"head_dim": 32/"head_dim": 8/' heads8/config.json
+"$assay" generate heads8 x --raw --tokens 2 --device gpu > out 2> err
+ok "heads that a GPU does not generate with are an error there" [ $? = 2 ]
+ok "which names them" says 'heads of 16, 32, 64, 128 or 256 numbers, and these have 8; a CPU (--device cpu) takes any' err
+"$assay" generate heads8 x --raw --tokens 2 --device auto --json > out 2> err
+ok "auto goes to the CPU with them" says '"device": "cpu"' out
+ok "and says why" says 'on the CPU (--device gpu would fail): a GPU generates with heads of' err
+
 # What goes wrong.
 FAKE_CUDA=memory=2400 "$assay" generate tiny x --raw --tokens 1000000 --device gpu > out 2> err
 ok "too little memory ends it" [ $? = 2 ]

@@ -23,6 +23,8 @@ struct decode_made {
 	int64_t infinite; /* the one whose logits have NaN or infinity, counted from 1; 0: none */
 };
 
+/* UNSUPPORTED: a GPU makes no text with such heads, neither by launches of this nor by passes. */
+enum status decode_check_heads(int64_t head_dim, struct error *err);
 /* Places what it needs in back->arena, which may plan, beside the model's places and the cache's. *d stays
  * NULL, with OK, where the kernels do not take this model or device (rows of no 16 bytes, too little shared
  * memory): a token is a pass like any other then. Owner: caller, decode_release. */

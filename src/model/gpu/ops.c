@@ -4,6 +4,7 @@
 #include "kernel/train_loss.h"
 #include "kernel/train_rows.h"
 #include "model/dtype.h"
+#include "model/gpu/decode.h"
 #include "model/gpu/internal.h"
 
 static uint64_t bytes_of(const struct mat *m, int64_t elements)
@@ -140,13 +141,11 @@ static enum status gpu_attention_cached(struct back *back, const struct attentio
 	};
 	const uint64_t items = (uint64_t)q.rows * (uint64_t)at->kv_heads;
 	const unsigned sms = gpu_sm_count(gpu_of(back)->device);
+	enum status st = decode_check_heads(at->head_dim, err);
 
 	cost_cached(back, at, begin, q.rows);
-	if (decode_refuses_heads(at->head_dim))
-		return error_set(err, STATUS_UNSUPPORTED,
-				 "a GPU generates with heads of 16, 32, 64, 128 or 256, and these are of %d: "
-				 "generate on the CPU (--device cpu)",
-				 at->head_dim);
+	if (st)
+		return st;
 	return gpu_run(back, GPU_KERNEL_DECODE_ROWS, items < sms ? (unsigned)items : sms, DECODE_THREADS,
 		       decode_front(&args.heads, 0, 0), &args, err);
 }
