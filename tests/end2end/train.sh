@@ -394,6 +394,24 @@ ok "and named" says 'whole/adapter' err
 ok "a tokenizer of another model as well" expect 64 generate strange "hello" --chat-template qwen2.5
 ok "and half a wish" expect 64 generate model "hello" --merge --chat-template qwen2.5
 ok "no prompt" expect 64 generate model
+# Words that contradict each other, or say too little: refused before anything is read, by name.
+while IFS='|' read -r words sentence; do
+	ok "refused: $words" eval "expect 64 $words && says '$sentence' err"
+done << 'LIST'
+train --resume whole --out x|--resume and --out contradict each other
+train --resume whole --plan|--resume and --plan contradict each other
+train whole.yaml --out ""|--out is empty
+train --resume ""|--resume is empty
+train --resume theirs|theirs holds no run: journal.jsonl is not there
+generate|which model
+generate model x --rows held.jsonl|one of them
+generate model x --raw --system y|--raw has no messages
+generate model --messages ask.json --system y|--system and --messages contradict each other
+generate model x --max-rows 2|--max-rows needs --rows
+generate model "" --raw|the prompt is empty
+merge|merge needs a model and --out DIR
+merge model whole/adapter|merge needs a model and --out DIR
+LIST
 
 python=${ASSAY_TEST_PYTHON:-python3}
 if "$python" -c 'import tensorboard' 2> /dev/null; then
