@@ -169,6 +169,9 @@ LD_LIBRARY_PATH=$PWD/fewer ASSAY_LIB_CUBLASLT=/nowhere "$assay" train auto.yaml 
 ok "auto takes the CPU then" [ $? = 0 ]
 ok "with a warning that names what lacks" says 'the CPU trains, although there is a GPU: cuBLASLt, .* is not usable' err
 ok "and keeps that" says '  device: cpu' onhost/config.yaml
+FAKE_CUBLASLT=version=110903 "$assay" train gpu.yaml --out oldlib > out 2> err
+ok "an old cuBLASLt is none" [ $? = 2 ]
+ok "and is told with its place" says 'there is no usable GPU here: cuBLASLt 11[.0-9]* is older than 12: .*libcublasLt' err
 FAKE_CUDA=memory=2081 "$assay" train gpu.yaml --out small > out 2> err
 ok "too little memory ends it" [ $? = 2 ]
 ok "with the plan and what to turn" says "as planned .*recompute: full" err

@@ -369,33 +369,6 @@ static void more_documents_than_a_grid_has(void **state)
 	free(out);
 }
 
-/* Heads that no kernel takes are refused by name, before anything is launched for them. */
-static void heads_of_other_sizes_are_refused(void **state)
-{
-	static const int64_t sizes[] = {12, 264};
-
-	(void)state;
-	skip_without_kernels();
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct error err = {0};
-		char words[32];
-		struct work w;
-		struct rows r;
-
-		head_dim = sizes[i];
-		open_work(&w, true, FAMILY_LLAMA, adapter, "seed: 1");
-		make(&r, equal, w.s.model->shape.vocab);
-		must(stepper_begin(&w.s, &err), &err);
-		assert_int_equal(
-			stepper_micro(&w.s, &r.b, 0, (uint64_t)r.b.targets, &(struct step_part){0}, &err),
-			STATUS_UNSUPPORTED);
-		snprintf(words, sizeof(words), "%d", (int)sizes[i]);
-		assert_non_null(strstr(err.text, words));
-		close_work(&w);
-	}
-	head_dim = 8;
-}
-
 /* Documents of unequal length are filled up to multiples of what a full micro-batch has in 32 parts, by
  * untrained ones that are no longer than the longest; documents that fill their packs alike are left as they
  * are. */
@@ -476,7 +449,6 @@ int main(void)
 		cmocka_unit_test(a_first_step_may_be_the_last),
 		cmocka_unit_test(rows_are_made_where_copies_take_them_from),
 		cmocka_unit_test(more_documents_than_a_grid_has),
-		cmocka_unit_test(heads_of_other_sizes_are_refused),
 		cmocka_unit_test(batches_are_filled_up_to_a_few_sizes),
 	};
 

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a GPU's back end does not take: refused by name, and nothing is left of it. */
+#include "model_gpu_bed.h"
+
+#include "fake_gpu.h"
+
+static const char adapter[] = "lora: {r: 4, alpha: 6}";
+
+/* Heads that no kernel takes are refused by name, before anything is launched for them. */
+static void heads_of_other_sizes_are_refused(void **state)
+{
+	static const int64_t sizes[] = {12, 264};
+
+	(void)state;
+	skip_without_kernels();
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct error err = {0};
+		char words[32];
+		struct work w;
+		struct rows r;
+
+		head_dim = sizes[i];
+		open_work(&w, true, FAMILY_LLAMA, adapter, "seed: 1");
+		make(&r, equal, w.s.model->shape.vocab);
+		must(stepper_begin(&w.s, &err), &err);
+		assert_int_equal(
+			stepper_micro(&w.s, &r.b, 0, (uint64_t)r.b.targets, &(struct step_part){0}, &err),
+			STATUS_UNSUPPORTED);
+		snprintf(words, sizeof(words), "%d", (int)sizes[i]);
+		assert_non_null(strstr(err.text, words));
+		close_work(&w);
+	}
+	head_dim = 8;
+}
+
+/* cuDNN alone, and documents of a length at which it is known to be wrong: no other way is taken unasked. */
+static void a_length_that_the_library_is_not_trusted_with_is_refused(void **state)
+{
+	static const int single[] = {1, 1, 1, 0};
+	struct step_part part = {0};
+	struct error err = {0};
+	struct work w;
+	struct rows r;
+
+	(void)state;
+	skip_without_kernels();
+	head_dim = 64;
+	open_work(&w, true, FAMILY_QWEN2, adapter, "attention: cudnn");
+	make(&r, single, w.s.model->shape.vocab);
+	must(stepper_begin(&w.s, &err), &err);
+	assert_int_equal(stepper_micro(&w.s, &r.b, 0, 3, &part, &err), STATUS_UNSUPPORTED);
+	assert_string_equal(err.text, "cuDNN's attention is not trusted at length 1");
+	error_clear(&err);
+	make(&r, equal, w.s.model->shape.vocab); /* others go on */
+	must(stepper_micro(&w.s, &r.b, 0, 100, &part, &err), &err);
+	close_work(&w);
+	head_dim = 8;
+}
+
+/* Operations by themselves, over matrices of the arena. */
+struct alone {
+	struct back back;
+	struct arena arena;
+	struct mat m[3];
+};
+
+static void open_alone(struct alone *a, int64_t rows, int64_t cols, enum dtype dtype)
+{
+	const struct gpu_back_options options = {.attention = GPU_ATTENTION_OWN};
+	struct error err = {0};
+
+	must(gpu_back_create(&a->back, &options, &a->arena, &err), &err);
+	must(gpu_back_take(&a->back, 1 << 20, &err), &err);
+	for (int i = 0; i < 3; i++) {
+		a->m[i] = (struct mat){.rows = rows, .cols = cols, .dtype = dtype};
+		must(arena_mat(&a->arena, MEM_WORKSPACE, &a->m[i], "a matrix", &err), &err);
+	}
+}
+
+static struct gemm product_of(const struct alone *a)
+{
+	return (struct gemm){.a = a->m[0], .b = a->m[1], .c = a->m[2], .d = a->m[2], .trans_b = true, .alpha = 1};
+}
+
+static void says(struct error *err, enum status st, enum status wanted, const char *words)
+{
+	assert_int_equal(st, wanted);
+	if (!strstr(err->text, words))
+		fail_msg("\"%s\" is not said: %s", words, err->text);
+	error_clear(err);
+}
+
+static void rows_and_types_that_no_kernel_takes_are_refused(void **state)
+{
+	struct error err = {0};
+	struct gpu_choice c;
+	struct alone a;
+	struct gemm g;
+
+	(void)state;
+	skip_without_kernels();
+	open_alone(&a, 1, 16392, DTYPE_BF16);
+	says(&err, a.back.ops->rmsnorm(&a.back, a.m[0], a.m[1], 1e-5f, a.m[2], a.m[2], &err), STATUS_UNSUPPORTED,
+	     "a norm over 16392 numbers; our kernel takes 16384");
+	gpu_back_release(&a.back);
+	open_alone(&a, 16, 16, DTYPE_F64);
+	g = product_of(&a);
+	says(&err, a.back.ops->gemm(&a.back, &g, &err), STATUS_UNSUPPORTED, "a GPU's products are of BF16 and F32");
+	assert_false(gpu_back_choice(&a.back, 0, &c));
+	a.m[1].dtype = DTYPE_F32;
+	says(&err, a.back.ops->convert(&a.back, a.m[0], a.m[1], &err), STATUS_UNSUPPORTED, "a GPU converts F32 and BF16 alone");
+	gpu_back_release(&a.back);
+}
+
+/* A product that the library has no kernel for leaves no plan behind: the next one is asked for anew. */
+static void a_product_without_a_kernel_is_an_error(void **state)
+{
+	static const char *const faults[] = {"cublasLtMatmulAlgoGetHeuristic=15", "cublasLtMatmulDescCreate=3", "empty=1"};
+	struct error err = {0};
+	struct gpu_choice c;
+	struct alone a;
+	struct gemm g;
+
+	(void)state;
+	skip_without_kernels();
+	open_alone(&a, 16, 16, DTYPE_BF16);
+	must(a.back.ops->zero(&a.back, a.m[0], &err), &err);
+	must(a.back.ops->zero(&a.back, a.m[1], &err), &err);
+	g = product_of(&a);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		setenv("FAKE_CUBLASLT", faults[i], 1);
+		says(&err, a.back.ops->gemm(&a.back, &g, &err), i == 1 ? STATUS_NO_RESOURCE : STATUS_UNSUPPORTED, "cublasLt ");
+		unsetenv("FAKE_CUBLASLT");
+		assert_false(gpu_back_choice(&a.back, 0, &c));
+	}
+	must(a.back.ops->gemm(&a.back, &g, &err), &err);
+	assert_true(gpu_back_choice(&a.back, 0, &c));
+	assert_false(gpu_back_choice(&a.back, 1, &c));
+	gpu_back_release(&a.back);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(heads_of_other_sizes_are_refused),
+		cmocka_unit_test(a_length_that_the_library_is_not_trusted_with_is_refused),
+		cmocka_unit_test(rows_and_types_that_no_kernel_takes_are_refused),
+		cmocka_unit_test(a_product_without_a_kernel_is_an_error),
+	};
+
+	fakes_take();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
