@@ -37,7 +37,7 @@ struct back {
 		lists[2]; /* of a gpu: micro-batches' lists, in turns; rows 0: each batch has its own place */
 };
 
-/* d = alpha op(a) op(b) + beta c + bias (a row; F32). c may be d. op(a) is [d.rows, k]. */
+/* d = alpha op(a) op(b) + beta c + bias (a row; F32, on a GPU BF16). c may be d. op(a) is [d.rows, k]. */
 struct gemm {
 	struct mat a, b, c, d, bias;
 	bool trans_a, trans_b;
@@ -118,8 +118,9 @@ struct ops {
 	enum status (*head_norm_rope_bwd)(struct back *, struct mat dx, int heads, struct mat w,
 					  const int32_t *position, struct mat cos_sin, struct mat raw,
 					  struct mat rstd, struct mat dw, struct error *);
-	/* Causal within each document. qkv [T, (heads + 2 kv_heads) d]; o [T, heads d]; lse [T, heads],
-	 * natural log. */
+	/* Causal within each document. qkv [T, (heads + 2 kv_heads) d]; o [T, heads d]; lse natural log, of
+	 * the statistics' type, read by attention_bwd of the same back end alone: [T, heads], or, by a GPU's
+	 * fast kernels, [documents][heads][the longest], for which there are ATTENTION_LSE_ROOM T rows. */
 	enum status (*attention)(struct back *, const struct attention *, const struct batch *,
 				 struct mat qkv, struct mat o, struct mat lse, struct error *);
 	enum status (*attention_bwd)(struct back *, const struct attention *, const struct batch *,
