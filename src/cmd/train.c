@@ -7,7 +7,6 @@
 #include "cmd/judged.h"
 #include "cmd/running.h"
 #include "cmd/show.h"
-#include "core/file.h"
 #include "core/units.h"
 #include "journal/record.h"
 #include "machine/machine.h"
@@ -57,13 +56,6 @@ static enum status check_wishes(const struct train_opts *o, struct error *err)
 	if ((o->out && !*o->out) || (o->resume && !*o->resume))
 		return error_set(err, STATUS_BAD_INPUT, "--%s is empty", o->out ? "out" : "resume");
 	return STATUS_OK;
-}
-
-void train_write_config(struct training *t)
-{
-	text_release(&t->written);
-	config_write(&t->written, &t->config);
-	file_sha256(t->hash, text_str(&t->written), t->written.size);
 }
 
 static enum status read_config(struct training *t, struct error *err)

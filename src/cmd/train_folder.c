@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The run directory of a training run: new, gone on with, or begun again where nothing had come of it. */
+/* The run directory of a training run: new, gone on with, or begun again where nothing had come of it; and
+ * the configuration as it stands there. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,13 @@
 
 /* The first line of a configuration that stands in a run directory. */
 #define TRAIN_MARK "# as assay train understood it\n"
+
+void train_write_config(struct training *t)
+{
+	text_release(&t->written);
+	config_write(&t->written, &t->config);
+	file_sha256(t->hash, text_str(&t->written), t->written.size);
+}
 
 /* There is none, or a try before this one left it; another one is somebody's own. */
 static bool is_ours(const char *path)

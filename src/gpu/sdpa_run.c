@@ -10,6 +10,12 @@ void sdpa_packs_clear(struct sdpa_plan *p)
 	p->packs_made = 0;
 }
 
+/* Where the library's own part of the workspace starts is where the graph's ends. */
+uint64_t sdpa_candidate_bytes(const struct sdpa_candidate *c)
+{
+	return c->graph->work_bytes + c->workspace_bytes;
+}
+
 enum status sdpa_plan_select(struct sdpa_plan *p, unsigned candidate, struct error *err)
 {
 	uint64_t bytes;

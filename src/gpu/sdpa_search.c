@@ -4,12 +4,6 @@
 #include "gpu/sdpa_plan.h"
 #include "core/text.h"
 
-/* Where the library's own part of the workspace starts is where the graph's ends. */
-uint64_t sdpa_candidate_bytes(const struct sdpa_candidate *c)
-{
-	return c->graph->work_bytes + c->workspace_bytes;
-}
-
 static void candidate_release(struct sdpa *s, struct sdpa_candidate *c)
 {
 	sdpa_desc_destroy(s, &c->plan);

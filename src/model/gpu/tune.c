@@ -85,7 +85,7 @@ static enum status time_all(struct back *back, struct planned *p, const struct m
 		struct error why = {0};
 		double seconds;
 
-		st = matmul_plan_select(p->plan, i, err);
+		st = matmul_plan_select(p->plan, i, &why);
 		if (!st)
 			st = gpu_time(back, run_product, &product, large ? TIMES_LARGE : TIMES, &seconds,
 				      &why);
