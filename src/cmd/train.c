@@ -77,7 +77,7 @@ static enum status read_config(struct training *t, struct error *err)
 /* What can be known of it before a folder is made, so that a slip costs nothing. */
 static enum status check_inputs(struct training *t, struct error *err)
 {
-	enum status st = inputs_ready(&t->config, &t->load_s, err);
+	enum status st = inputs_ready(&t->config, &t->shape, &t->load_s, err);
 
 	if (st == STATUS_UNAVAILABLE &&
 	    err->cause != CAUSE_LIBRARY_MISSING) /* a path of the configuration's */
@@ -145,6 +145,14 @@ static enum status write_report(const struct training *t, struct error *err)
 	return st;
 }
 
+/* A card or a disk that failed is no fault of the run's: what there is of it is told. */
+static bool may_go_on(const struct training *t)
+{
+	return t->ended && (t->saved || (t->goes_on && t->ready)) &&
+	       (t->status == STATUS_LOST || t->status == STATUS_VENDOR || t->status == STATUS_NO_RESOURCE ||
+		t->status == STATUS_UNAVAILABLE);
+}
+
 /* The worker has ended, somehow: the journal says how, and the report is made of it. */
 static int conclude(struct training *t, struct error *err)
 {
@@ -167,6 +175,9 @@ static int conclude(struct training *t, struct error *err)
 	if (cancelled)
 		log_info(t->c->log, LOG_TOPIC_RUN, "stopped on request; assay train --resume %s goes on",
 			 t->dir);
+	if (may_go_on(t))
+		log_info(t->c->log, LOG_TOPIC_RUN,
+			 "assay train --resume %s goes on from the newest checkpoint", t->dir);
 	if (st)
 		return running_complain(t->c, err);
 	switch (t->status) {

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include "cmd/command.h"
 #include "core/process.h"
+#include "model/shape.h"
 #include "run/job.h"
 #include "run/lines.h"
 #include "train/config.h"
@@ -27,6 +28,7 @@ struct training {
 	bool goes_on; /* a run is there and is gone on with */
 	struct train_room room; /* memory that is there to be planned into */
 	char gpu[16];		/* PCI address of the one that works; "": the CPU does */
+	struct shape shape;	/* the model's */
 	double load_s;		/* what reading model and rows may take */
 	struct text written;	/* the configuration as the run directory keeps it */
 	char hash[65];		/* of that */
@@ -40,7 +42,7 @@ struct training {
 	bool garbled, ended, asked;    /* by the worker: nonsense, its `end`; by us: to end */
 	uint64_t looked_ns;	       /* when we looked for lines last */
 	double silent_s, silent_max_s; /* since its last line; the longest of this phase */
-	bool hung;
+	bool hung, saved;	       /* a checkpoint, by this worker */
 	enum status status;
 	enum cause cause;
 	char text[512];

@@ -7,6 +7,7 @@
 #include "gpu/gpu.h"
 #include "kernel/fatbin.h"
 #include "machine/machine.h"
+#include "model/gpu/gpu_back.h"
 #include "run/target.h"
 
 enum { LEAST_CC = 80, LEAST_CUBLASLT = 12 };
@@ -36,22 +37,27 @@ static void find_gpu(struct choice *c, const struct machine *m)
 	c->cause = CAUSE_NOT_GRANTED;
 }
 
-/* What the back end cannot do without, looked for as the worker will: in a process of its own. */
-static enum status find_library(struct choice *c, const struct training *t, struct error *err)
+/* What the back end cannot do without, looked for as the worker will: in a process of its own. A container
+ * may have NVML alone. */
+static enum status find_libraries(struct choice *c, const struct training *t, struct error *err)
 {
-	static const char *const libs[] = {"cublaslt", NULL};
+	static const char *const libs[] = {"cuda", "cublaslt", NULL};
+	static const char *const needs[] = {"CUDA's driver, which everything on it needs",
+					    "cuBLASLt, which its products need"};
 	const struct machine_scope scope = {.up_to = LAYER_HOST, .stop = t->c->stop, .libs = libs};
-	const struct lib_found *found;
+	const struct lib_found *found = NULL;
 	struct machine *m = NULL;
 	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, err);
 
 	if (st)
 		return st;
-	found = machine_lib(m, libs[0]);
-	if (!found || found->status)
-		snprintf(c->why, sizeof(c->why), "cuBLASLt, which its products need, is not usable: %s",
-			 found ? found->missing : "the process that looks for it told nothing");
-	else if (strtol(found->version, NULL, 10) < LEAST_CUBLASLT)
+	for (size_t i = 0; libs[i] && !*c->why; i++) {
+		found = machine_lib(m, libs[i]);
+		if (!found || found->status)
+			snprintf(c->why, sizeof(c->why), "%s, is not usable: %s", needs[i],
+				 found ? found->missing : "the process that looks for it told nothing");
+	}
+	if (!*c->why && strtol(found->version, NULL, 10) < LEAST_CUBLASLT)
 		snprintf(c->why, sizeof(c->why), "cuBLASLt %s is older than %d: %s", found->version,
 			 LEAST_CUBLASLT, found->path);
 	if (*c->why)
@@ -63,6 +69,7 @@ static enum status find_library(struct choice *c, const struct training *t, stru
 static enum status choose(struct choice *c, const struct training *t, const struct machine *m,
 			  struct error *err)
 {
+	struct error why = {0};
 	enum status st = STATUS_OK;
 
 	if (t->config.training.device == CONFIG_DEVICE_CPU)
@@ -72,8 +79,11 @@ static enum status choose(struct choice *c, const struct training *t, const stru
 		snprintf(c->why, sizeof(c->why),
 			 "this program was built without kernels (no nvcc at build time)");
 		c->cause = CAUSE_UNSUPPORTED;
+	} else if (c->gpu && gpu_back_takes(&t->shape, &why)) {
+		text_copy(c->why, sizeof(c->why), why.text);
+		c->cause = CAUSE_UNSUPPORTED;
 	} else if (c->gpu) {
-		st = find_library(c, t, err);
+		st = find_libraries(c, t, err);
 	}
 	if (*c->why)
 		c->gpu = NULL;

@@ -103,6 +103,8 @@ static bool take_line(void *arg, const char *text, size_t size)
 	} else if (!strcmp(type, "ready")) {
 		json_decref(t->ready);
 		t->ready = json_incref(line);
+	} else if (!strcmp(type, "saved")) {
+		t->saved = true;
 	} else if (!strcmp(type, "end")) {
 		on_end(t, line);
 	} else if (!strcmp(type, "log")) {

@@ -165,12 +165,15 @@ void gpu_free(struct gpu_device *d, gpu_ptr *p)
 
 enum status gpu_host_alloc(struct gpu_device *d, void **p, uint64_t size, struct error *err)
 {
-	enum status st = CUDA_CALL(&d->cu, err, host_alloc, p, size,
+	struct error why = {0};
+	enum status st = CUDA_CALL(&d->cu, &why, host_alloc, p, size,
 				   CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
 
-	if (st)
-		*p = NULL;
-	return st;
+	if (!st)
+		return STATUS_OK;
+	*p = NULL; /* the driver's words are those of a device that is full */
+	return error_set_cause(err, st, why.cause, "%" PRIu64 " bytes of the host's memory, pinned: %s", size,
+			       why.text);
 }
 
 void gpu_host_free(struct gpu_device *d, void **p)

@@ -30,7 +30,7 @@ static enum status look_at_rows(const char *setting, const struct opt_words *fil
 	return STATUS_OK;
 }
 
-enum status inputs_ready(const struct config *c, double *load_s, struct error *err)
+enum status inputs_ready(const struct config *c, struct shape *shape, double *load_s, struct error *err)
 {
 	double rows = 0;
 	struct weights w;
@@ -43,6 +43,7 @@ enum status inputs_ready(const struct config *c, double *load_s, struct error *e
 		st = look_at_rows("eval", &c->data.eval, &rows, err);
 	if (!st)
 		st = data_check(c, &w.shape, err);
+	*shape = w.shape;
 	*load_s = (double)weights_bytes(&w) / INPUTS_SLOW_DISK + rows / slow_tokenising;
 	weights_release(&w);
 	return st;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 #include "core/clock.h"
+#include "model/gpu/gpu_back.h"
 #include "train/chosen.h"
 #include "train/run_internal.h"
 
@@ -226,12 +227,26 @@ static enum status look_at(struct train *t, const struct step_figures *f, struct
 	return run_findings(t, &found, err);
 }
 
+/* A driver's words name neither the step nor the card. */
+static enum status fails_at(const struct train *t, const char *pass, uint64_t step, enum status st,
+			    const struct error *why, struct error *err)
+{
+	const struct back *back = &t->stepper.back;
+
+	if (back->kind == BACK_CPU)
+		return error_set_cause(err, st, why->cause, "%s", why->text);
+	return error_set_cause(err, st, why->cause, "%s %llu of %llu on %s: %s", pass,
+			       (unsigned long long)step, (unsigned long long)t->state.max_steps,
+			       gpu_name(gpu_back_device(back)), why->text);
+}
+
 static enum status evaluate(struct train *t, struct error *err)
 {
 	struct data_counts counts = data_eval_counts(t->data);
 	double sum = 0, t0 = now_s(), eval_s, loss;
 	json_t *line;
 	struct scalar scalar = {.tag = "eval/loss"};
+	struct error why = {0};
 	enum status st = STATUS_OK;
 
 	if (!counts.targets)
@@ -241,7 +256,9 @@ static enum status evaluate(struct train *t, struct error *err)
 
 		st = data_eval(t->data, i, &b, err);
 		if (!st)
-			st = stepper_evaluate(&t->stepper, b, &sum, err);
+			st = stepper_evaluate(&t->stepper, b, &sum, &why);
+		if (st && why.status)
+			fails_at(t, "evaluation behind step", t->state.step, st, &why, err);
 		if (!st)
 			st = tell_alive(t, err);
 	}
@@ -295,11 +312,12 @@ static enum status all_steps(struct train *t, struct error *err)
 	enum status st = STATUS_OK;
 
 	while (!st && !enough(t) && !*t->job->stop) {
+		struct error why = {0};
 		struct step_figures f;
 
-		st = one_step(t, &f, err);
+		st = one_step(t, &f, &why);
 		if (st)
-			break;
+			return fails_at(t, "step", t->state.step + 1, st, &why, err);
 		add_up(t, &f);
 		st = tell_step(t, &f, err);
 		if (!st)

@@ -172,12 +172,34 @@ ok "and keeps that" says '  device: cpu' onhost/config.yaml
 FAKE_CUBLASLT=version=110903 "$assay" train gpu.yaml --out oldlib > out 2> err
 ok "an old cuBLASLt is none" [ $? = 2 ]
 ok "and is told with its place" says 'there is no usable GPU here: cuBLASLt 11[.0-9]* is older than 12: .*libcublasLt' err
+mkdir nvml
+for lib in libnvidia-ml.so.1 libcudnn.so.9 libcublasLt.so.13; do ln -s "$fakes/$lib" nvml/; done
+LD_LIBRARY_PATH=$PWD/nvml "$assay" train auto.yaml --out watching > out 2> err
+ok "with NVML alone, as in some containers, auto takes the CPU" [ $? = 0 ]
+ok "with a warning that names the driver's library" says "the CPU trains, although there is a GPU: CUDA's driver, .* is not usable: libcuda" err
+cp -r model heads4
+sed -i 's/"num_attention_heads": 6/"num_attention_heads": 48/; s/"num_key_value_heads": 2/"num_key_value_heads": 16/; s/"head_dim": 32/"head_dim": 4/' heads4/config.json
+sed 's/name_or_path: model/name_or_path: heads4/' gpu.yaml > heads-gpu.yaml
+sed 's/name_or_path: model/name_or_path: heads4/' auto.yaml > heads-auto.yaml
+ok "heads that our kernels do not take are refused" expect 2 train heads-gpu.yaml --out heads
+ok "before a folder is made" eval 'says "no usable GPU here: heads of 4 numbers; our kernels take multiples of 8" err && [ ! -e heads ]'
+"$assay" train heads-auto.yaml --out heads > out 2> err
+ok "auto trains them on the CPU" [ $? = 0 ]
+ok "and says why" says 'the CPU trains, although there is a GPU: heads of 4 numbers' err
 FAKE_CUDA=memory=2081 "$assay" train gpu.yaml --out small > out 2> err
 ok "too little memory ends it" [ $? = 2 ]
 ok "with the plan and what to turn" says "as planned .*recompute: full" err
+FAKE_CUDA=cuMemHostAlloc=2@7 "$assay" train gpu.yaml --out unpinned > out 2> err
+ok "memory of the host that cannot be pinned ends it" [ $? = 2 ]
+ok "and is not taken for the GPU's" says "error: [0-9]* bytes of the host.s memory, pinned: cuMemHostAlloc" err
 FAKE_CUDA=cuLaunchKernel=719@60 "$assay" train gpu.yaml --out lost > out 2> err
 ok "a kernel that fails ends it" [ $? = 2 ]
-ok "in the driver's words" says '719\|LAUNCH_FAILED\|launch' err
+ok "in the driver's words, of the step and the card" says 'error: step 1 of 4 on NVIDIA H100 .*(0000:8D:00.0): cuLaunchKernel: .*719' err
+ok "with nothing saved there is nothing to go on from" eval '! says "goes on from" err'
+FAKE_CUDA=cuMemcpyDtoHAsync_v2=719@7 "$assay" train whole.yaml --out fell > out 2> err
+ok "one that fails behind a checkpoint" [ $? = 2 ]
+ok "is told what it goes on from" says 'assay train --resume fell goes on from the newest checkpoint' err
+ok "and does, to the same bits" eval 'expect 0 train --resume fell && cmp whole/adapter/adapter_model.safetensors fell/adapter/adapter_model.safetensors'
 FAKE_CUDA=nan=train_adamw@1 "$assay" train gpu.yaml --out nan > out 2> err
 ok "a NaN is found" [ $? = 1 ]
 length=4096 config large.yaml gpu "per_device_train_batch_size: 4096"

@@ -9,6 +9,7 @@
 #include "gpu/gpu.h"
 #include "gpu/matmul.h"
 #include "model/ops.h"
+#include "model/shape.h"
 
 /* Which attention: by cuDNN where documents are of one length and it is legal, by our kernels else; by cuDNN
  * or an error; by our kernels alone, which is bit-equal from run to run. */
@@ -29,6 +30,9 @@ struct gpu_back_options {
  * gpu_back_release, which accepts what failed half way. UNAVAILABLE: no driver, no library, no kernels. */
 enum status gpu_back_create(struct back *back, const struct gpu_back_options *options, struct arena *arena,
 			    struct error *err);
+/* Whether our kernels take such a model's passes, forward and backward, with no device at hand. UNSUPPORTED:
+ * its heads, or its width. */
+enum status gpu_back_takes(const struct shape *s, struct error *err);
 /* Until it is let go (false) nothing is chosen by time, no graph is made, and cuDNN's plans are built by a
  * thread of their own while our kernels do what they are for: what follows now should be soon done. What a
  * run before chose is taken all the same. */

@@ -3,12 +3,12 @@
 #include "kernel/train_norm.h"
 #include "model/gpu/internal.h"
 
-static enum status check_norm(const struct mat *x, struct error *err)
+static enum status check_norm(int64_t cols, struct error *err)
 {
-	return x->cols <= TRAIN_ROW_COLS_MAX
+	return cols <= TRAIN_ROW_COLS_MAX
 		       ? STATUS_OK
 		       : error_set(err, STATUS_UNSUPPORTED, "a norm over %lld numbers; our kernel takes %d",
-				   (long long)x->cols, TRAIN_ROW_COLS_MAX);
+				   (long long)cols, TRAIN_ROW_COLS_MAX);
 }
 
 enum status gpu_check_heads(int64_t head_dim, struct error *err)
@@ -18,6 +18,13 @@ enum status gpu_check_heads(int64_t head_dim, struct error *err)
 		       : error_set(err, STATUS_UNSUPPORTED,
 				   "heads of %lld numbers; our kernels take multiples of 8 up to %d",
 				   (long long)head_dim, TRAIN_HEAD_DIM_MAX);
+}
+
+enum status gpu_back_takes(const struct shape *s, struct error *err)
+{
+	enum status st = gpu_check_heads(s->head_dim, err);
+
+	return st ? st : check_norm(s->hidden, err);
 }
 
 enum status gpu_rmsnorm(struct back *back, struct mat x, struct mat w, float eps, struct mat y,
@@ -35,7 +42,7 @@ enum status gpu_rmsnorm(struct back *back, struct mat x, struct mat w, float eps
 		.cols = (uint32_t)x.cols,
 		.eps = eps,
 	};
-	enum status st = check_norm(&x, err);
+	enum status st = check_norm(x.cols, err);
 
 	cost_touch(back, &x, 2);
 	return st ? st
@@ -61,7 +68,7 @@ enum status gpu_rmsnorm_bwd(struct back *back, struct mat dy, struct mat x, stru
 		.cols = (uint32_t)x.cols,
 	};
 	struct mat sums = {.rows = x.rows};
-	enum status st = check_norm(&x, err);
+	enum status st = check_norm(x.cols, err);
 
 	cost_touch(back, &x, dw.rows ? 6 : 4);
 	if (!st && dw.rows)
