@@ -256,12 +256,12 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 						 .graphs = t->graphs,
 						 .deterministic = t->deterministic};
 	struct error why = {0};
-	enum status st = gpu_back_create(&s->back, &options, &s->arena, &why);
+	enum status st = gpu_back_create(&s->back, &options, &s->arena, err);
 
-	if (!st) {
-		gpu_back_fill(&s->back, rows);
-		st = gpu_back_take(&s->back, bytes, &why);
-	}
+	if (st) /* nothing that a smaller plan would mend */
+		return st;
+	gpu_back_fill(&s->back, rows);
+	st = gpu_back_take(&s->back, bytes, &why);
 	if (st && why.cause != CAUSE_NO_MEMORY)
 		return error_set_cause(err, st, why.cause, "%s", why.text);
 	return st ? error_set_cause(

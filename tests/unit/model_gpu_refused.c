@@ -139,6 +139,37 @@ static void a_product_without_a_kernel_is_an_error(void **state)
 	gpu_back_release(&a.back);
 }
 
+/* Where memory lacks is told: what a smaller plan takes less of is the device's alone. */
+static void the_memory_that_lacks_is_named(void **state)
+{
+	static const struct {
+		const char *fault, *words;
+		bool planned;
+	} cases[] = {{"cuMemHostAlloc=2", " bytes of the host's memory, pinned: cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY", false},
+		     {"cuMemAlloc_v2=2", "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY", false},
+		     {"cuMemAlloc_v2=2@2", "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY", true}};
+
+	(void)state;
+	skip_without_kernels();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct shape shape = shape_of(FAMILY_QWEN2);
+		struct error err = {0};
+		struct stepper s;
+		struct config c;
+
+		configure(&c, true, adapter, "seed: 1");
+		setenv("FAKE_CUDA", cases[i].fault, 1);
+		assert_int_equal(stepper_create(&s, &shape, &c, THREADS, &err), STATUS_NO_RESOURCE);
+		unsetenv("FAKE_CUDA");
+		assert_int_equal(err.cause, CAUSE_NO_MEMORY);
+		assert_int_equal(strstr(err.text, ", as planned (assay train CONFIG --plan)") != NULL, cases[i].planned);
+		assert_int_equal(strstr(err.text, "recompute: full") != NULL, cases[i].planned);
+		says(&err, err.status, STATUS_NO_RESOURCE, cases[i].words);
+		stepper_release(&s);
+		config_release(&c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +177,7 @@ int main(void)
 		cmocka_unit_test(a_length_that_the_library_is_not_trusted_with_is_refused),
 		cmocka_unit_test(rows_and_types_that_no_kernel_takes_are_refused),
 		cmocka_unit_test(a_product_without_a_kernel_is_an_error),
+		cmocka_unit_test(the_memory_that_lacks_is_named),
 	};
 
 	fakes_take();
