@@ -38,6 +38,6 @@
 #define TRAIN_TEXTS(X)                                                      \
 	X(device, "what trained: the GPU and its PCI address, or cpu")      \
 	X(gemm, "the library of its products")                              \
-	X(attention, "the library of its attention, or own")
+	X(attention, "who attends: our kernels (own), a library")
 /* clang-format on */
 #endif

@@ -336,6 +336,14 @@ static const char *device_name(const struct train *t)
 	return back->kind == BACK_GPU ? gpu_name(gpu_back_device(back)) : "cpu";
 }
 
+/* Who attends: the library to documents of one length, if it is there; to others always our kernels. */
+static void attention_text(char out[96], const struct back *back)
+{
+	const char *by = back->kind == BACK_GPU ? gpu_back_attention(back) : "own";
+
+	snprintf(out, 96, "%s%s", by, strcmp(by, "own") ? " for rows of one length, else own" : "");
+}
+
 static enum status tell_ready(struct train *t, struct error *err)
 {
 	const struct data_counts c = data_train_counts(t->data);
@@ -343,7 +351,9 @@ static enum status tell_ready(struct train *t, struct error *err)
 
 	const struct back *back = &t->stepper.back;
 	const bool gpu = back->kind == BACK_GPU;
+	char attention[96];
 
+	attention_text(attention, back);
 	return run_emit(t, "ready",
 			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, "
 				  "s:s, s:s, s:O}",
@@ -355,9 +365,8 @@ static enum status tell_ready(struct train *t, struct error *err)
 				  (json_int_t)t->state.max_steps, "memory_planned_bytes",
 				  (json_int_t)t->memory.bytes, "arena_planned_bytes",
 				  (json_int_t)t->memory.arena_bytes, "gemm_rate", t->gemm_rate, "gemm",
-				  gpu ? gpu_back_gemm(back) : cpu_back_gemm(back), "attention",
-				  gpu ? gpu_back_attention(back) : "own", "device", device_name(t), "start_s",
-				  t->start_s),
+				  gpu ? gpu_back_gemm(back) : cpu_back_gemm(back), "attention", attention,
+				  "device", device_name(t), "start_s", t->start_s),
 			err);
 }
 

@@ -47,6 +47,7 @@ ok "all steps are told" [ "$(wc -l < gpu.losses)" = 4 ]
 ok "its losses are the CPU's" sh -c 'paste cpu.losses gpu.losses | awk "{ d = \$1 - \$2; if (d < 0) d = -d; if (d > 0.005 * \$1) exit 1 }"'
 ok "the parts of a step are told" says '"attention_part_s":' gpu.json
 ok "what its process held on the host is told" says '"host_bytes":[1-9]' gpu.json
+ok "who attends is told" says '"type":"ready".*"attention":"cuDNN [0-9.]* for rows of one length, else own"' gpu.json
 ok "an adapter is there" [ -s gpu/adapter/adapter_model.safetensors ]
 ok "auto takes the GPU" expect 0 train auto.yaml --plan
 ok "and its memory is planned" says '^  libraries .* on the GPU' out

@@ -11,8 +11,9 @@
 #include "model/ops.h"
 #include "model/shape.h"
 
-/* Which attention: by cuDNN where documents are of one length and it is legal, by our kernels else; by cuDNN
- * or an error; by our kernels alone, which is bit-equal from run to run. */
+/* Which attention, of documents of one length: by cuDNN where it is there, takes them and is trusted with
+ * them, else by our kernels; by cuDNN or an error; by our kernels. Documents of several lengths, and a
+ * filled-up micro-batch is of some, are our kernels' always; those are bit-equal from run to run. */
 enum gpu_attention { GPU_ATTENTION_AUTO, GPU_ATTENTION_CUDNN, GPU_ATTENTION_OWN };
 
 struct gpu_back_options {
