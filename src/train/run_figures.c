@@ -18,6 +18,8 @@ void run_memory(struct train *t)
 
 	const struct back *back = &t->stepper.back;
 
+	if (!back->device) /* a run that goes on could not open it: what it took before stands */
+		return;
 	s->memory_bytes =
 		fmax(s->memory_bytes, (double)(back->kind == BACK_GPU ? memory_of_gpu(back) : memory_peak()));
 	s->arena_bytes = fmax(s->arena_bytes, (double)t->stepper.arena.peak);
@@ -31,7 +33,8 @@ static void set_memory(json_t *out, struct train *t)
 	if (!(t->state.memory_bytes > 0))
 		return;
 	run_number(out, "memory_bytes", t->state.memory_bytes);
-	run_number(out, "memory_planned_share", t->state.memory_bytes / (double)t->memory.bytes);
+	if (t->memory.bytes)
+		run_number(out, "memory_planned_share", t->state.memory_bytes / (double)t->memory.bytes);
 }
 
 /* A GPU's are timed where the step's parts are asked for. */
@@ -128,7 +131,8 @@ json_t *run_results(struct train *t)
 	}
 	if (json_array_size(state->times.each_s) == state->step)
 		add_rates(v, t);
-	run_number(v, "memory_planned_bytes", (double)t->memory.bytes);
+	if (t->memory.bytes)
+		run_number(v, "memory_planned_bytes", (double)t->memory.bytes);
 	if (t->memory.gpu) {
 		run_number(v, "host_bytes", (double)memory_peak());
 		run_number(v, "host_planned_bytes", (double)t->memory.host_bytes);

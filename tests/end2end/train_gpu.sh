@@ -124,6 +124,11 @@ cut() { # RUN: it was cut behind step 2
 	rm -rf "$1/checkpoint-4" "$1/adapter"
 }
 cut card
+cp -r card full
+FAKE_CUDA=memory=100 FAKE_NVML_FILE=$root/tests/fake/h100x4.json "$assay" train --resume full > out 2> err
+ok "a card that others filled since ends it" [ $? = 2 ]
+ok "in words, and is told" says 'error: [0-9]* bytes on NVIDIA H100 .*: 104857600 are free' err
+ok "and the steps before stand in its results" [ "$(value full 0 steps)" = 2.0 ]
 cp -r card card2
 ok "it goes on on another card" cards "$assay" train --resume card --json
 cards "$assay" train --resume card2 --json > out 2> err
