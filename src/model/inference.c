@@ -161,6 +161,8 @@ static enum status open_gpu(struct inference *i, const struct inference_options 
 	enum status st = decode_check_heads(i->weights.shape.head_dim, err);
 
 	if (!st)
+		st = gpu_back_takes(&i->weights.shape, err);
+	if (!st)
 		st = plan(i, o, true, &size, err);
 	i->back = (struct back){0};
 	i->arena = (struct arena){0};
