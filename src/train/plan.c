@@ -103,8 +103,13 @@ static void add_beside(struct text *out, const struct memory_plan *m, int from, 
 
 static void add_knobs(struct text *out, const struct planning *p)
 {
-	for (size_t i = 0; i < p->knob_count; i++)
-		add_line(out, "", (double)p->knobs[i].bytes, "B", p->knobs[i].setting);
+	for (size_t i = 0; i < p->knob_count; i++) {
+		char note[sizeof(p->knobs[i].setting) + 16];
+
+		snprintf(note, sizeof(note), "%s%s", p->knobs[i].setting,
+			 p->knobs[i].fits ? "" : " (not enough)");
+		add_line(out, "", (double)p->knobs[i].bytes, "B", note);
+	}
 }
 
 static void add_memory(struct text *out, const struct planning *p)

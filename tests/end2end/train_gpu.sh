@@ -208,6 +208,10 @@ ok "is told what it goes on from" says 'assay train --resume fell goes on from t
 ok "and does, to the same bits" eval 'expect 0 train --resume fell && cmp whole/adapter/adapter_model.safetensors fell/adapter/adapter_model.safetensors'
 FAKE_CUDA=nan=train_adamw@1 "$assay" train gpu.yaml --out nan > out 2> err
 ok "a NaN is found" [ $? = 1 ]
+length=4096 config none.yaml gpu "per_device_train_batch_size: 4096" "recompute: none"
+ok "a plan that does not fit" expect 0 train none.yaml --plan
+ok "says what recomputation would take, and whether that is enough" eval 'says "^ .* training: recompute: cheap (not enough)$" out && says "^ .* training: recompute: full" out'
+ok "in words that the configuration takes" eval 'sed "s/recompute: none/recompute: full/" none.yaml > full.yaml && expect 0 train full.yaml --plan'
 length=4096 config large.yaml gpu "per_device_train_batch_size: 4096"
 ok "what does not fit is refused with what to turn" expect 2 train large.yaml --out large
 ok "with the setting" says 'per_device_train_batch_size' err
