@@ -235,7 +235,9 @@ static void ceiling_bound(const struct subject *s, struct bound *out)
 void bound_of(const struct subject *s, struct bound *out)
 {
 	*out = (struct bound){.from = BOUND_NONE};
-	if (s->gpu && *s->type && !strcmp(s->c->probe, "attention"))
+	if (subject_trains(s))
+		bound_training(s, out);
+	else if (s->gpu && *s->type && !strcmp(s->c->probe, "attention"))
 		bound_attention(s, out);
 	else if (s->gpu && *s->type)
 		bound_compute(s, out);

@@ -14,6 +14,9 @@ void bound_of(const struct subject *s, struct bound *out);
 /* Of the units that do the subject's type, FLOP/s; of device memory, B/s. */
 void bound_compute(const struct subject *s, struct bound *out);
 void bound_memory(const struct subject *s, struct bound *out);
+/* A training run's tokens a second were its FLOP done as fast as the large product that it timed before its
+ * first step. */
+void bound_training(const struct subject *s, struct bound *out);
 /* What limits an attention. */
 enum attention_limit { ATTENTION_BY_MATRIX, ATTENTION_BY_EXP, ATTENTION_BY_MEMORY };
 /* The lowest of the matrix units', the exponentials' and device memory's bound, in FLOP/s. */

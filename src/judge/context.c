@@ -110,6 +110,11 @@ static bool has_reference(const struct subject *s)
 	return subject_judging_rule(s) != NULL;
 }
 
+bool subject_trains(const struct subject *s)
+{
+	return s->c->job && !strcmp(s->c->probe, "train");
+}
+
 void subject_of(struct subject *s, const struct judge_context *ctx, const struct record_case *c)
 {
 	const json_t *gpus = gpus_of(c);

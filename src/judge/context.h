@@ -42,6 +42,8 @@ struct subject {
 
 /* The machine's facts tree of a record (docs/design/machine.md); NULL: the journal has none. Lent. */
 const json_t *context_facts(const struct record *r);
+/* It is a training run. */
+bool subject_trains(const struct subject *s);
 /* In the context of the case's node. */
 void subject_of(struct subject *s, const struct judge_context *ctx, const struct record_case *c);
 /* The first rule that suffices to judge such a case; NULL: none. */

@@ -87,7 +87,9 @@ void gap_of(struct judgement *out, const struct subject *s)
 		return;
 	if (!strcmp(s->c->probe, "stress") || !strcmp(s->c->probe, "hbm"))
 		return; /* checking takes part of the time: the rate is not the aim */
-	if (!s->gpu)
+	if (subject_trains(s))
+		whole = gap_training(out, s);
+	else if (!s->gpu)
 		whole = gap_cpu(out, s);
 	else if (!strcmp(s->c->probe, "attention"))
 		whole = gap_attention(out, s);
@@ -111,7 +113,8 @@ void gap_of(struct judgement *out, const struct subject *s)
 	    CAUSE_TELEMETRY_GAP) /* the window's signals have holes: nothing is explained by them */
 		return;
 	out->explained = whole && out->unexplained >= GAP_LOW && out->unexplained <= GAP_HIGH;
-	if (!whole || out->explained || !s->gpu) /* a CPU has no counter that would contradict the figure */
+	/* A CPU has no counter that would contradict the figure, a training run's steps differ. */
+	if (!whole || out->explained || !s->gpu || subject_trains(s))
 		return;
 	/* The host and its protocol have no signal: the share is told. Of several pairs at once the counters
 	 * are one GPU's; more bytes than we count are others' copies. */

@@ -41,6 +41,8 @@ bool gap_link(struct judgement *out, const struct subject *s);
 bool gap_p2p(struct judgement *out, const struct subject *s);
 bool gap_cpu(struct judgement *out, const struct subject *s);
 bool gap_collective(struct judgement *out, const struct subject *s);
+/* A training run's; each part of a step by its seconds. False: its parts are not told. */
+bool gap_training(struct judgement *out, const struct subject *s);
 /* What a case that ran together with others reached of itself alone; what a copy from one NUMA node reached
  * of the best node's. Multiplied in the host link's chain where other windows of the run give both rates;
  * shown beside the chain where the case's own rate is one of them, and where the chain's own signals hold it.

@@ -369,6 +369,11 @@ static void judge_job(struct judgement *out, const struct subject *s)
 	out->verdict = s->c->status == STATUS_MISMATCH ? VERDICT_FAIL : VERDICT_MEASURED;
 	figure_take(out, s);
 	text_copy(out->reason, sizeof(out->reason), *s->c->text ? s->c->text : "long work, as it came");
+	if (!subject_trains(s))
+		return;
+	bound_of(s, &out->bound);
+	if (out->bound.value > 0)
+		out->share_of_bound = s->figure / out->bound.value;
 }
 
 void verdict_of(struct judgement *out, const struct subject *s)

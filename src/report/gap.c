@@ -10,6 +10,19 @@ static enum gap_kind kind_of(const struct factor *f)
 	return f->shown_only || !isfinite(f->value) || f->value <= 0 ? GAP_PART : GAP_FACTOR;
 }
 
+bool gap_shown(const struct view_row *row)
+{
+	return (row->headline || (row->c->job && row->j->gap_count)) && row->share[0] && !row->in_matrix;
+}
+
+const char *gap_begins(const struct view *v)
+{
+	for (size_t i = 0; i < v->row_count; i++)
+		if (v->rows[i].headline)
+			return "Each case begins at the bound at maximum clock";
+	return "Training begins at its FLOP done as fast as a large product before the first step";
+}
+
 size_t gap_steps(const struct view_row *row, struct gap_step steps[GAP_STEPS_MAX])
 {
 	const struct judgement *j = row->j;

@@ -23,6 +23,11 @@ struct gap_step {
  * signal). */
 size_t gap_steps(const struct view_row *row, struct gap_step steps[GAP_STEPS_MAX]);
 
+/* It has a bound, so there is a rest that went somewhere: headline cases, and a job's own chain. */
+bool gap_shown(const struct view_row *row);
+/* Where the chains of this view begin, as a sentence without its full stop. */
+const char *gap_begins(const struct view *v);
+
 /* The datasheet's dense peak of this GPU for a limit ("compute.bf16", "memory"), 0 where no row fits the
  * device. */
 double gap_datasheet(const struct report_input *in, const struct gpu *gpu, const char *limit);

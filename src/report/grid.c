@@ -102,6 +102,8 @@ void grid_each(const struct view *v, bool brief, grid_visit *visit, void *arg)
 	show(&g, visit, arg);
 	(void)training_grid(&g, v);
 	show(&g, visit, arg);
+	(void)training_parts_grid(&g, v);
+	show(&g, visit, arg);
 	(void)training_steps_grid(&g, v);
 	show(&g, visit, arg);
 }

@@ -285,14 +285,14 @@ static void add_gaps(struct text *out, const struct view *v)
 		bool named = false;
 
 		for (size_t i = group->first; i < group->first + group->count; i++) {
-			if (!v->rows[i].headline || !v->rows[i].share[0] || v->rows[i].in_matrix)
+			if (!gap_shown(&v->rows[i]))
 				continue;
 			if (!any)
-				text_add(out,
-					 "<p class=\"muted\">Each case begins at the bound at maximum clock. "
-					 "A "
-					 "factor's signal is never the rate that it explains; what no signal "
-					 "explains is called unexplained.</p>\n");
+				text_addf(
+					out,
+					"<p class=\"muted\">%s. A factor's signal is never the rate that it "
+					"explains; what no signal explains is called unexplained.</p>\n",
+					gap_begins(v));
 			if (!named)
 				html_element(out, "h3", group->name);
 			any = named = true;

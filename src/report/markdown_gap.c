@@ -67,16 +67,10 @@ static void add_gap(struct text *out, const struct view *v, const struct view_ro
 	}
 }
 
-/* Without a bound there is no rest that could have gone anywhere. */
-static bool has_gap(const struct view_row *row)
-{
-	return row->headline && row->share[0] && !row->in_matrix;
-}
-
 static bool any_gap(const struct view *v, const struct view_group *g)
 {
 	for (size_t i = g->first; i < g->first + g->count; i++)
-		if (has_gap(&v->rows[i]))
+		if (gap_shown(&v->rows[i]))
 			return true;
 	return false;
 }
@@ -91,9 +85,11 @@ void markdown_gaps(struct text *out, const struct view *v)
 		if (!any_gap(v, group))
 			continue;
 		if (!any)
-			text_add(out, "\n## Where the rest went\n\nEach case begins at the bound at maximum "
-				      "clock; a "
-				      "factor's signal is never the rate that it explains.\n");
+			text_addf(
+				out,
+				"\n## Where the rest went\n\n%s; a factor's signal is never the rate that it "
+				"explains.\n",
+				gap_begins(v));
 		any = true;
 		text_add(out, "\n### ");
 		markdown_text(out, group->name);
@@ -101,7 +97,7 @@ void markdown_gaps(struct text *out, const struct view *v)
 		add_device_sentence(out, v, group);
 		text_add(out, "\n");
 		for (size_t i = group->first; i < group->first + group->count; i++)
-			if (has_gap(&v->rows[i]))
+			if (gap_shown(&v->rows[i]))
 				add_gap(out, v, &v->rows[i]);
 	}
 }

@@ -2,6 +2,7 @@
 #include "report/training.h"
 #include <math.h>
 #include "journal/field.h"
+#include "judge/training_step.h"
 #include "report/words.h"
 
 #define SOURCE "train" /* of telemetry: what the job said of itself */
@@ -96,14 +97,6 @@ bool training_grid(struct grid *g, const struct view *v)
 	return true;
 }
 
-/* The reading that was taken at that moment; NAN: none. */
-static double reading_at(const struct series *s, uint64_t t_ns)
-{
-	size_t at = s ? series_lower_bound(s, t_ns) : 0;
-
-	return s && at < s->count && s->t_ns[at] == t_ns ? s->value[at] : (double)NAN;
-}
-
 /* One step: its line's place in the series and what was evaluated after it. */
 struct step {
 	double step, eval; /* NAN: not evaluated */
@@ -119,8 +112,8 @@ static size_t pick_steps(const struct series *steps, const struct series *loss, 
 	size_t count = 0;
 
 	for (size_t i = steps->count; i-- > 0;) {
-		bool told = !isnan(reading_at(loss, steps->t_ns[i]));
-		double evaluated = reading_at(eval, steps->t_ns[i]), number = steps->value[i];
+		bool told = !isnan(training_reading(loss, steps->t_ns[i]));
+		double evaluated = training_reading(eval, steps->t_ns[i]), number = steps->value[i];
 		struct step *last = count ? &kept[count - 1] : NULL;
 
 		if ((!told && isnan(evaluated)) || (last && number > last->step))
@@ -173,11 +166,12 @@ static void add_step(struct grid *g, const struct record *r, const struct series
 	uint64_t t_ns = told ? steps->t_ns[step->at] : 0;
 
 	add_number(g, "%.0f", step->step);
-	add_number(g, "%.4f", told ? reading_at(record_series(r, SOURCE, "loss"), t_ns) : (double)NAN);
+	add_number(g, "%.4f", told ? training_reading(record_series(r, SOURCE, "loss"), t_ns) : (double)NAN);
 	add_number(g, "%.4f", step->eval);
 	for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++)
 		add_number(g, rest[i].format,
-			   told ? reading_at(record_series(r, SOURCE, rest[i].name), t_ns) : (double)NAN);
+			   told ? training_reading(record_series(r, SOURCE, rest[i].name), t_ns)
+				: (double)NAN);
 }
 
 bool training_steps_grid(struct grid *g, const struct view *v)

@@ -65,6 +65,9 @@ json_t *run_step_line(struct train *t, const struct step_figures *f)
 
 		snprintf(name, sizeof(name), "%s_part_s", gpu_back_part_name((enum gpu_part)i));
 		run_number(line, name, f->part.parts_s[i]);
+		snprintf(name, sizeof(name), "%s_part_flop", gpu_back_part_name((enum gpu_part)i));
+		if (f->part.parts_flop[i] > 0)
+			run_number(line, name, f->part.parts_flop[i]);
 	}
 	run_number(line, "loss", f->loss);
 	run_number(line, "grad_norm", f->norm);

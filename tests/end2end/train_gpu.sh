@@ -46,6 +46,12 @@ cp out gpu.json
 ok "all steps are told" [ "$(wc -l < gpu.losses)" = 4 ]
 ok "its losses are the CPU's" sh -c 'paste cpu.losses gpu.losses | awk "{ d = \$1 - \$2; if (d < 0) d = -d; if (d > 0.005 * \$1) exit 1 }"'
 ok "the parts of a step are told" says '"attention_part_s":' gpu.json
+ok "and their FLOP, of those that have some" eval 'says "\"attention_part_flop\":[1-9]" gpu.json && ! grep -q optimiser_part_flop gpu.json'
+sed -n '/^### Parts of a step/,/^### Steps/p' gpu/REPORT.md | tr -d '\\' > parts
+ok "the report has each of them" [ "$(grep -cE '^\| (products|thin_products|attention|attention_backward|elements|loss|optimiser|copies|host|step) ' parts)" = 10 ]
+ok "and they add up to the step" awk -F'|' '/ ms /{ split($3, ms, " "); if ($2 ~ /^ step $/) step = ms[1]; else { sum += ms[1]; n++ } } END { d = sum - step; exit !(n == 9 && step > 0 && d * d < 0.01) }' parts
+ok "what is not at the rate of products is told, part by part" eval 'grep -q "^  - thin.*_products ×.* ms at .* TFLOPS" gpu/REPORT.md && grep -q "^  - host ×" gpu/REPORT.md && grep -q "^  - unexplained ×" gpu/REPORT.md'
+ok "on a CPU phases are, and nothing is to be set" eval 'grep -q "^| forward | .* ms | " cpu/REPORT.md && grep -q "timed on a GPU alone" cpu/REPORT.md && ! grep -q "step.*_parts" cpu/REPORT.md'
 ok "what its process held on the host is told" says '"host_bytes":[1-9]' gpu.json
 ok "who attends is told" says '"type":"ready".*"attention":"cuDNN [0-9.]* for rows of one length, else own"' gpu.json
 ok "an adapter is there" [ -s gpu/adapter/adapter_model.safetensors ]
@@ -70,6 +76,7 @@ FAKE_NVML_FILE=$PWD/busy.json "$assay" train watched.yaml --out watched > watche
 ok "a step's line has tensor activity, watts and clock" says '^assay: step 24/24 .* MFU .* | forward .* | tensor 62 % [0-9]* W [0-9]* MHz | ' watched.err
 ok "the journal has them beside the step" says '"source":"train".*"tensor_active_share":.*"v":\[0.62\]' watched/journal.jsonl
 ok "and beside the results" eval '[ "$(value watched 0 tensor_active_share)" = 0.62 ] && [ -n "$(value watched 0 power_integral_w)" ]'
+ok "without parts it says what to set" grep -q 'training: step.*_parts: true times each' watched/REPORT.md
 ok "the report tells them" says '^tensor_active_share  *62.0 %' watched.out
 FAKE_NVML_FILE=$PWD/busy.json "$assay" train watched.yaml --out blind --no-telemetry --json > blind.json 2> err
 ok "without telemetry nothing is said of it" eval 'says "\"type\":\"step\",\"step\":24" blind.json && ! grep -q tensor_active_share blind.json'

@@ -132,12 +132,119 @@ static void test_training__a_step_done_again_counts_as_it_was_done_last(void **s
 	bed_close(&b);
 }
 
+static double ms_of(const struct grid *g, const char *name)
+{
+	for (size_t i = 0; i < grid_rows(g); i++)
+		if (!strcmp(grid_at(g, i, 0), name))
+			return strtod(grid_at(g, i, 1), NULL);
+	fail_msg("no row %s", name);
+	return 0;
+}
+
+/* All rows but the last, which is the step. */
+static double sum_of(const struct grid *g)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i + 1 < grid_rows(g); i++)
+		sum += strtod(grid_at(g, i, 1), NULL);
+	return sum;
+}
+
+static void times(struct bed *b, double step_s, bool parts)
+{
+	b->now++;
+	reading(b, "step_s", step_s);
+	reading(b, "forward_s", 0.3 * step_s);
+	reading(b, "backward_s", 0.5 * step_s);
+	reading(b, "optimiser_s", 0.1 * step_s);
+	reading(b, "flop_rate", 4e14);
+	reading(b, "mfu", 0.5);
+	if (!parts)
+		return;
+	reading(b, "products_part_s", 0.6 * step_s);
+	reading(b, "products_part_flop", 2.4e14 * step_s);
+	reading(b, "attention_backward_part_s", 0.25 * step_s);
+	reading(b, "copies_part_s", 0.05 * step_s);
+}
+
+static void test_training__parts_add_up_to_the_step_of_median_length(void **state)
+{
+	struct grid g = {0};
+	struct bed b;
+
+	(void)state;
+	bed_open(&b);
+	times(&b, 9, true);
+	times(&b, 0.2, true);
+	times(&b, 0.4, true);
+	times(&b, 0.3, true);
+	assert_true(training_parts_grid(&g, &b.view));
+	assert_int_equal(grid_rows(&g), 5);
+	assert_string_equal(grid_at(&g, 4, 0), "step");
+	assert_true(ms_of(&g, "step") == 300); /* of four the lower of the two in the middle */
+	assert_true(sum_of(&g) == 300);
+	assert_string_equal(grid_at(&g, 0, 1), "180.00 ms");
+	assert_string_equal(grid_at(&g, 0, 2), "60.0 %");
+	assert_string_equal(grid_at(&g, 0, 3), "400 TFLOPS");
+	assert_string_equal(grid_at(&g, 0, 4), "50.0 %");
+	assert_string_equal(grid_at(&g, 1, 3), "–");
+	assert_true(ms_of(&g, "host") == 30);
+	assert_non_null(strstr(text_str(&g.note), "of 4;"));
+	assert_non_null(strstr(text_str(&g.note), "800 TFLOPS"));
+	assert_null(strstr(text_str(&g.note), "step_parts"));
+	grid_release(&g);
+	bed_close(&b);
+}
+
+static void test_training__without_parts_phases_add_up_and_the_setting_is_said(void **state)
+{
+	struct record_phase load = {.name = "load"};
+	struct grid g = {0};
+	struct bed b;
+
+	(void)state;
+	bed_open(&b);
+	times(&b, 0.4, false);
+	assert_true(training_parts_grid(&g, &b.view));
+	assert_int_equal(grid_rows(&g), 5);
+	assert_true(sum_of(&g) == 400 && ms_of(&g, "step") == 400);
+	assert_true(ms_of(&g, "backward") == 200);
+	assert_non_null(strstr(text_str(&g.note), "training: step_parts: true"));
+	grid_release(&g);
+	load.values = json_pack("{s:s}", "device", "cpu");
+	b.c.phase = &load;
+	b.c.phase_count = 1;
+	assert_true(training_parts_grid(&g, &b.view));
+	assert_non_null(strstr(text_str(&g.note), "on a GPU alone"));
+	assert_null(strstr(text_str(&g.note), "step_parts"));
+	grid_release(&g);
+	json_decref(load.values);
+	bed_close(&b);
+}
+
+static void test_training__a_run_that_told_no_step_has_no_parts(void **state)
+{
+	struct grid g = {0};
+	struct bed b;
+
+	(void)state;
+	bed_open(&b);
+	assert_false(training_parts_grid(&g, &b.view));
+	assert_int_equal(g.columns, 0);
+	grid_release(&g);
+	bed_close(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_training__evaluations_are_shown_beside_some_of_the_steps),
 		cmocka_unit_test(test_training__of_very_many_evaluations_the_best_is_shown),
 		cmocka_unit_test(test_training__a_step_done_again_counts_as_it_was_done_last),
+		cmocka_unit_test(test_training__parts_add_up_to_the_step_of_median_length),
+		cmocka_unit_test(test_training__without_parts_phases_add_up_and_the_setting_is_said),
+		cmocka_unit_test(test_training__a_run_that_told_no_step_has_no_parts),
 	};
 
 	return cmocka_run_group_tests_name("training", tests, NULL, NULL);

@@ -209,6 +209,7 @@ enum status gpu_attention_forward(struct back *back, const struct attention *at,
 {
 	const struct train_attention_args args = own_args(at, b, qkv, o, lse);
 	const struct attention_operands operand = operands(at, b, qkv, o, lse);
+	const double before = back->cost.flop;
 	struct gpu_state *g = gpu_of(back);
 	struct fast *fast = NULL;
 	struct pair *pair;
@@ -219,7 +220,7 @@ enum status gpu_attention_forward(struct back *back, const struct attention *at,
 
 	cost_attention(back, at, b, false);
 	if (!st)
-		st = gpu_part(g, GPU_PART_ATTENTION, err);
+		st = gpu_part_flop(back, GPU_PART_ATTENTION, before, err);
 	if (st)
 		return st;
 	if (!pair)
@@ -362,6 +363,7 @@ enum status gpu_attention_bwd(struct back *back, const struct attention *at, con
 			      struct error *err)
 {
 	const struct arena_mark mark = arena_mark(back->arena);
+	const double before = back->cost.flop;
 	struct train_attention_args args = own_args(at, b, qkv, o, lse);
 	struct pair *pair;
 	struct mat room;
@@ -377,7 +379,7 @@ enum status gpu_attention_bwd(struct back *back, const struct attention *at, con
 	if (!st)
 		st = workspace_attention_bwd(back, at, b, &room, err);
 	if (!st)
-		st = gpu_part(gpu_of(back), GPU_PART_ATTENTION_BWD, err);
+		st = gpu_part_flop(back, GPU_PART_ATTENTION_BWD, before, err);
 	if (!st)
 		st = backward(back, at, b, pair, &args, qkv, o, lse, dqkv, gpu_address(room.data), err);
 	arena_reset(back->arena, &mark);

@@ -158,16 +158,18 @@ void gpu_back_times_begin(struct back *back)
 {
 	gpu_times_clear(gpu_of(back)->phases);
 	gpu_times_clear(gpu_of(back)->parts);
+	memset(gpu_of(back)->part_flop, 0, sizeof(gpu_of(back)->part_flop));
 }
 
 enum status gpu_back_times(struct back *back, double phase_s[GPU_PHASE_COUNT], double part_s[GPU_PART_COUNT],
-			   struct error *err)
+			   double part_flop[GPU_PART_COUNT], struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
 	enum status st = gpu_times_read(g->phases, phase_s, GPU_PHASE_COUNT, err);
 
 	for (int i = 0; i < GPU_PART_COUNT; i++)
 		part_s[i] = 0;
+	memcpy(part_flop, g->part_flop, sizeof(g->part_flop));
 	if (st || !g->parts)
 		return st;
 	st = gpu_times_mark(g->parts, g, -1, err);

@@ -98,9 +98,10 @@ const char *gpu_back_part_name(enum gpu_part part);
 enum status gpu_back_phase(struct back *back, enum gpu_phase phase, struct error *err);
 /* From here on: what was before is no phase's. */
 void gpu_back_times_begin(struct back *back);
-/* Seconds since they were begun; waits for the end of the last phase. Parts are 0 where not asked for. */
+/* Seconds since they were begun, and FLOP as they were done, what was made again among them; waits for the
+ * end of the last phase. Parts are 0 where not asked for. */
 enum status gpu_back_times(struct back *back, double phase_s[GPU_PHASE_COUNT], double part_s[GPU_PART_COUNT],
-			   struct error *err);
+			   double part_flop[GPU_PART_COUNT], struct error *err);
 /* Which of cuBLASLt's candidates the i-th product that was met takes; false: there are no more. `product`
  * says all that it is chosen by. */
 struct gpu_choice {

@@ -60,6 +60,7 @@ struct gpu_state {
 	struct attends *attends;
 	struct gpu_kernel *kernel[GPU_KERNEL_COUNT];
 	struct gpu_times *phases, *parts; /* the second: NULL where it is not asked for */
+	double part_flop[GPU_PART_COUNT]; /* enqueued since times were begun, where parts are asked for */
 	gpu_ptr memory;			  /* the arena's */
 	int64_t rows_most;		  /* of a micro-batch; 0: none is filled up */
 	struct filling *filling;
@@ -102,6 +103,16 @@ enum status gpu_times_read(struct gpu_times *t, double *s, int whats, struct err
 static inline enum status gpu_part(const struct gpu_state *g, enum gpu_part part, struct error *err)
 {
 	return g->parts ? gpu_times_mark(g->parts, g, part, err) : STATUS_OK;
+}
+/* The same of work that has FLOP: those which back->cost has beyond `before`. */
+static inline enum status gpu_part_flop(const struct back *back, enum gpu_part part, double before,
+					struct error *err)
+{
+	struct gpu_state *g = gpu_of(back);
+
+	if (g->parts)
+		g->part_flop[part] += back->cost.flop - before;
+	return gpu_part(g, part, err);
 }
 
 /* Seconds of one of `times` of these, after a warm-up (tune.c); waits. */

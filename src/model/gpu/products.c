@@ -252,6 +252,7 @@ enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err)
 	const bool tune = gpu->options.tune && !gpu->capturing;
 	struct planned *planned = NULL;
 	struct matmul_shape shape;
+	const double before = back->cost.flop;
 	enum status st = shape_of(&shape, g, err);
 
 	cost_gemm(back, g);
@@ -266,7 +267,7 @@ enum status gpu_gemm(struct back *back, const struct gemm *g, struct error *err)
 	if (!st && !gpu->capturing && !gpu->held)
 		st = settle_alike(back, planned, g, &o, err);
 	if (!st)
-		st = gpu_part(gpu, is_thin(&shape) ? GPU_PART_THIN : GPU_PART_PRODUCTS, err);
+		st = gpu_part_flop(back, is_thin(&shape) ? GPU_PART_THIN : GPU_PART_PRODUCTS, before, err);
 	if (!st && planned->recalled)
 		return run_recalled(back, planned, g, &o, err);
 	return st ? st : matmul_plan_enqueue(planned->plan, &o, gpu->stream, err);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge/training_step.h"
+#include <math.h>
+#include "core/stats.h"
+
+#define SOURCE "train" /* of telemetry: what the job said of itself */
+static const char part_s[] = "_part_s";
+
+double training_reading(const struct series *s, uint64_t t_ns)
+{
+	size_t at = s ? series_lower_bound(s, t_ns) : 0;
+
+	return s && at < s->count && s->t_ns[at] == t_ns ? s->value[at] : (double)NAN;
+}
+
+bool training_part_multiplies(const struct training_part *p)
+{
+	static const char *const names[] = {"products", "thin_products", "attention", "attention_backward"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(p->name, names[i]))
+			return true;
+	return false;
+}
+
+static double told(const struct record *r, const char *signal, uint64_t t_ns, double otherwise)
+{
+	double value = training_reading(record_series(r, SOURCE, signal), t_ns);
+
+	return isfinite(value) ? value : otherwise;
+}
+
+/* Of the reading whose rank is the lower median; s has one at least. */
+static bool median_at(const struct series *s, size_t *at)
+{
+	double *sorted = malloc(s->count * sizeof(*sorted)), middle;
+
+	if (!sorted)
+		return false;
+	memcpy(sorted, s->value, s->count * sizeof(*sorted));
+	stats_sort(sorted, s->count);
+	middle = sorted[(s->count - 1) / 2];
+	free(sorted);
+	for (*at = 0; *at + 1 < s->count && s->value[*at] != middle;)
+		++*at;
+	return true;
+}
+
+static void add_part(struct training_step *out, const struct record *r, const struct series *s)
+{
+	const size_t length = strlen(s->signal), tail = sizeof(part_s) - 1;
+	struct training_part *p = &out->part[out->part_count];
+	char flop[sizeof(p->name) + 16];
+
+	if (strcmp(s->source, SOURCE) || length <= tail || strcmp(s->signal + length - tail, part_s) ||
+	    out->part_count == TRAINING_PARTS_MOST || !isfinite(training_reading(s, out->t_ns)))
+		return;
+	snprintf(p->name, sizeof(p->name), "%.*s", (int)(length - tail), s->signal);
+	snprintf(flop, sizeof(flop), "%s_part_flop", p->name);
+	p->s = training_reading(s, out->t_ns);
+	p->flop = told(r, flop, out->t_ns, 0);
+	out->parts_s += p->s;
+	out->parts_flop += p->flop;
+	out->part_count++;
+}
+
+bool training_step_of(struct training_step *out, const struct record *r)
+{
+	const struct series *steps = record_series(r, SOURCE, "step_s");
+	double rate, mfu, sum = 0;
+	size_t at;
+
+	*out = (struct training_step){0};
+	if (!steps || !steps->count || !median_at(steps, &at))
+		return false;
+	for (size_t i = 0; i < steps->count; i++)
+		sum += steps->value[i];
+	out->steps = steps->count;
+	out->mean_s = sum / (double)steps->count;
+	out->step_s = steps->value[at];
+	out->t_ns = steps->t_ns[at];
+	out->phases_s = told(r, "forward_s", out->t_ns, 0) + told(r, "backward_s", out->t_ns, 0) +
+			told(r, "optimiser_s", out->t_ns, 0);
+	out->gemm_s = told(r, "gemm_s", out->t_ns, (double)NAN);
+	rate = told(r, "flop_rate", out->t_ns, 0);
+	mfu = told(r, "mfu", out->t_ns, 0);
+	out->flop = rate * out->step_s;
+	out->gemm_rate = mfu > 0 ? rate / mfu : 0;
+	for (size_t i = 0; i < r->series_count; i++)
+		add_part(out, r, &r->series[i]);
+	return true;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a step's time went into, by kind of operation where these were timed, else by phase. */
+#include <math.h>
+#include "judge/training_step.h"
+#include "report/training.h"
+#include "report/words.h"
+
+static const struct {
+	const char *name, *what;
+} whats[] = {
+	{"products", "products of matrices"},
+	{"thin_products", "those with a side below 512: adapters'"},
+	{"attention", "attention, forward"},
+	{"attention_backward", "attention, backward"},
+	{"elements", "norms, RoPE, SwiGLU, dropout"},
+	{"loss", "embedding, rows of the head, cross-entropy"},
+	{"optimiser", "norm, AdamW, live copies"},
+	{"copies", "copies and zeros"},
+};
+
+static const char *what_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof(whats) / sizeof(whats[0]); i++)
+		if (!strcmp(whats[i].name, name))
+			return whats[i].what;
+	return "";
+}
+
+static void add_row(struct grid *g, const struct training_step *t, const char *name, double s, double flop,
+		    const char *what)
+{
+	char one[48];
+
+	grid_cell(g, name);
+	snprintf(one, sizeof(one), "%.2f ms", s * 1e3);
+	grid_cell(g, one);
+	words_share(one, sizeof(one), s / t->step_s);
+	grid_cell(g, one);
+	words_quantity(one, sizeof(one), flop > 0 && s > 0 ? flop / s : (double)NAN, 0, "FLOPS");
+	grid_cell(g, one);
+	words_share(one, sizeof(one),
+		    flop > 0 && s > 0 && t->gemm_rate > 0 ? flop / s / t->gemm_rate : (double)NAN);
+	grid_cell(g, one);
+	grid_cell(g, what);
+}
+
+static void add_phase(struct grid *g, const struct record *r, const struct training_step *t, const char *name,
+		      const char *what)
+{
+	char signal[32];
+	double s;
+
+	snprintf(signal, sizeof(signal), "%s_s", name);
+	s = training_reading(record_series(r, "train", signal), t->t_ns);
+	if (isfinite(s))
+		add_row(g, t, name, s, 0, what);
+}
+
+static void add_kinds(struct grid *g, const struct record *r, const struct training_step *t)
+{
+	for (size_t i = 0; i < t->part_count; i++)
+		add_row(g, t, t->part[i].name, t->part[i].s, t->part[i].flop, what_of(t->part[i].name));
+	if (t->part_count)
+		return;
+	add_phase(g, r, t, "forward", "forward passes");
+	add_phase(g, r, t, "backward", "backward passes, head and loss among them");
+	add_phase(g, r, t, "optimiser", "clipping and AdamW");
+}
+
+static void add_note(struct text *out, const struct training_step *t, bool on_cpu)
+{
+	char one[48];
+
+	text_addf(out, "the step of median length, of %zu", t->steps);
+	if (t->gemm_rate > 0) {
+		words_quantity(one, sizeof(one), t->gemm_rate, 0, "FLOPS");
+		text_addf(out, "; of products: of the %s that a large product reached before the first step",
+			  one);
+	}
+	if (t->part_count)
+		text_add(out, "; a gap between kernels counts to what came before it");
+	else if (on_cpu)
+		text_add(out, "; kinds of operations are timed on a GPU alone");
+	else
+		text_add(out, "; training: step_parts: true times each kind of operation");
+}
+
+bool training_parts_grid(struct grid *g, const struct view *v)
+{
+	static const char *const heads[] = {"", "a step", "share", "rate", "of products"};
+	const struct record *r = v->in->record;
+	const struct record_case *c = training_case(v);
+	const struct record_phase *ready = c ? record_phase(c, "load") : NULL;
+	const char *device = ready ? record_text(ready, "device") : NULL;
+	struct training_step t;
+	double inside;
+
+	if (!c || !training_step_of(&t, r) || !(t.step_s > 0))
+		return false;
+	inside = t.part_count ? t.parts_s : t.phases_s;
+	text_add(&g->title, "Parts of a step");
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+		grid_column(g, heads[i], i > 0);
+	grid_column(g, "what", false);
+	add_kinds(g, r, &t);
+	add_row(g, &t, "host", t.step_s - inside, 0,
+		"outside these: rows, launches before the first kernel, a checkpoint's end");
+	add_row(g, &t, "step", t.step_s, 0, "");
+	add_note(&g->note, &t, device && !strcmp(device, "cpu"));
+	return true;
+}
