@@ -10,6 +10,7 @@
  *   slow=N         products with split-K take N times as long (8)
  *   late=R*100+P   products on device R take P percent longer, P below 100
  *   second=CODE    the second heuristic's product returns CODE
+ *   check=CODE     no algorithm that is asked about is taken
  *   version=N      as cublasLtGetVersion tells it (130101)
  */
 #include <dlfcn.h>
@@ -262,6 +263,8 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t h, cublasLtMatmulDesc_t 
 				       const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *out)
 {
 	(void)h, (void)desc, (void)a, (void)b, (void)c, (void)d;
+	if (staged("check"))
+		return (cublasStatus_t)staged("check");
 	if (get(algo, SLOT_TILE) == 18 && get(algo, SLOT_SWIZZLE))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	out->workspaceSize = get(algo, SLOT_SPLIT) > 1 ? (size_t)get(algo, SLOT_SPLIT) << 20 : 0;
