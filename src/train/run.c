@@ -99,6 +99,30 @@ static void warn_of_graphs(struct train *t)
 		 why);
 }
 
+enum status run_fails(const struct train *t, const char *doing, enum status st, const struct error *why,
+		      struct error *err)
+{
+	const struct back *back = &t->stepper.back;
+	const char *name = back->kind == BACK_GPU && back->device ? gpu_name(gpu_back_device(back)) : NULL;
+	const bool by_device = st == STATUS_VENDOR || st == STATUS_LOST || st == STATUS_UNSUPPORTED ||
+			       why->cause == CAUSE_NO_MEMORY;
+
+	return name && by_device && !strstr(why->text, name)
+		       ? error_set_cause(err, st, why->cause, "%s on %s: %s", doing, name, why->text)
+		       : error_set_cause(err, st, why->cause, "%s", why->text);
+}
+
+/* "step 3 of 100", "evaluation behind step 2 of 100" */
+static enum status fails_at(const struct train *t, const char *pass, uint64_t step, enum status st,
+			    const struct error *why, struct error *err)
+{
+	char doing[96];
+
+	snprintf(doing, sizeof(doing), "%s %llu of %llu", pass, (unsigned long long)step,
+		 (unsigned long long)t->state.max_steps);
+	return run_fails(t, doing, st, why, err);
+}
+
 /* All of this step's passes are enqueued: a GPU that works on them takes what comes next. */
 static enum status look_ahead(struct train *t, double *wait_s, struct error *err)
 {
@@ -227,19 +251,6 @@ static enum status look_at(struct train *t, const struct step_figures *f, struct
 	return run_findings(t, &found, err);
 }
 
-/* A driver's words name neither the step nor the card. */
-static enum status fails_at(const struct train *t, const char *pass, uint64_t step, enum status st,
-			    const struct error *why, struct error *err)
-{
-	const struct back *back = &t->stepper.back;
-
-	if (back->kind == BACK_CPU)
-		return error_set_cause(err, st, why->cause, "%s", why->text);
-	return error_set_cause(err, st, why->cause, "%s %llu of %llu on %s: %s", pass,
-			       (unsigned long long)step, (unsigned long long)t->state.max_steps,
-			       gpu_name(gpu_back_device(back)), why->text);
-}
-
 static enum status evaluate(struct train *t, struct error *err)
 {
 	struct data_counts counts = data_eval_counts(t->data);
@@ -287,6 +298,14 @@ static bool due(uint64_t step, uint64_t every)
 	return every && step % every == 0;
 }
 
+static enum status save(struct train *t, bool wait, struct error *err)
+{
+	struct error why = {0};
+	enum status st = run_save(t, wait, &why);
+
+	return st ? fails_at(t, "checkpoint behind step", t->state.step, st, &why, err) : STATUS_OK;
+}
+
 /* After a step: evaluation, then the checkpoint that knows of it. */
 static enum status look_around(struct train *t, struct error *err)
 {
@@ -296,7 +315,7 @@ static enum status look_around(struct train *t, struct error *err)
 
 	best = eval && c->load_best_model_at_end && t->state.best_step == t->state.step;
 	if (!st && (due(t->state.step, c->save_steps) || best) && t->state.step < t->state.max_steps)
-		st = run_save(t, false, err);
+		st = save(t, false, err);
 	return st;
 }
 
@@ -354,7 +373,7 @@ static enum status finish(struct train *t, struct error *err)
 	if (!st)
 		st = run_emit(t, "at", json_pack("{s:s}", "phase", "save"), err);
 	if (!st && t->state.step)
-		st = run_save(t, true, err);
+		st = save(t, true, err);
 	if (!st && *t->job->stop)
 		return error_set_cause(
 			err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request at step %llu of %llu",

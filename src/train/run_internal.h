@@ -53,6 +53,10 @@ enum status run_save(struct train *t, bool wait, struct error *err);
 void run_memory(struct train *t);
 /* The adapter, or the model, as others read it, into the run directory. */
 enum status run_export(struct train *t, struct error *err);
+/* An error: what was being done ("step 3 of 100"), and the card, before what its driver or a library says of
+ * it. Returns `st`. */
+enum status run_fails(const struct train *t, const char *doing, enum status st, const struct error *why,
+		      struct error *err);
 /* Tells and keeps what was found; an error where it ends the run. */
 enum status run_findings(struct train *t, const struct findings *f, struct error *err);
 /* A warning for each line of the note. */

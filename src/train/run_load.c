@@ -417,8 +417,11 @@ enum status run_load(struct train *t, struct error *err)
 	t->start_s = json_object();
 	for (size_t i = 0; !st && i < sizeof(parts) / sizeof(parts[0]); i++) {
 		const uint64_t began_ns = clock_now_ns(clock_monotonic());
+		struct error why = {0};
 
-		st = parts[i].run(t, err);
+		st = parts[i].run(t, &why);
+		if (st)
+			run_fails(t, parts[i].part, st, &why, err);
 		json_object_set_new(t->start_s, parts[i].part,
 				    json_real((double)(clock_now_ns(clock_monotonic()) - began_ns) * 1e-9));
 	}
