@@ -176,8 +176,13 @@ static enum status answer_all(struct answering *a, struct error *err)
 
 	a->begin_ns = clock_now_ns(clock_monotonic());
 	for (size_t i = 0; !st && i < a->count && !*a->c->stop; i++) {
+		struct error why = {0};
+
 		tell(a, i);
-		st = answer(a, i, &ask, err);
+		st = answer(a, i, &ask, &why);
+		if (st)
+			error_set_cause(err, st, why.cause, "%s:%zu: %s", a->ask->rows, a->rows.place[i].line,
+					why.text);
 	}
 	if (a->c->terminal)
 		fputs("\r\033[K", stderr);
@@ -222,6 +227,20 @@ static enum status show(const struct answering *a, struct error *err)
 	json_decref(out);
 	return shown ? STATUS_OK
 		     : error_set(err, STATUS_NO_RESOURCE, "the totals could not be written to stdout");
+}
+
+/* Answers before one that could not be made are hours' work: they are kept, and said to be. Those of a full
+ * disk are not. */
+static void keep_some(struct answering *a, enum status st, const struct error *why)
+{
+	const bool kept = a->totals.rows && a->ask->out && why->cause != CAUSE_DISK_FULL &&
+			  !file_new_end(&a->out, STATUS_OK, NULL);
+
+	if (kept)
+		log_warn(a->c->log, LOG_TOPIC_RUN, "%s: the answers to the first %llu of %zu rows are kept",
+			 a->ask->out, (unsigned long long)a->totals.rows, a->count);
+	else
+		file_new_end(&a->out, st, NULL);
 }
 
 /* What was answered before an end was asked for is kept, and counted. */
@@ -271,7 +290,7 @@ enum status generate_rows(const struct command_context *c, const struct generate
 	if (!st)
 		st = conclude(&a, err);
 	else
-		file_new_end(&a.out, st, NULL);
+		keep_some(&a, st, err);
 	release(&a);
 	return st;
 }

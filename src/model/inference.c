@@ -282,11 +282,15 @@ enum status inference_speak(struct inference *i, const int32_t *prompt, size_t c
 						 .logits = ask->logits,
 						 .cancel = ask->cancel};
 	enum generate_end end;
+	struct error why = {0};
 	enum status st;
 
 	generator_rewind(i->generator, 0); /* each prompt stands for itself */
-	st = generate(i->generator, prompt, count, &options, take, arg, &end, err);
-
+	st = generate(i->generator, prompt, count, &options, take, arg, &end, &why);
+	if (st && i->back.kind == BACK_GPU && (st == STATUS_VENDOR || st == STATUS_LOST))
+		error_set_cause(err, st, why.cause, "%s: %s", gpu_name(gpu_back_device(&i->back)), why.text);
+	else if (st)
+		error_set_cause(err, st, why.cause, "%s", why.text);
 	*stopped = end == GENERATE_STOPPED;
 	return st;
 }

@@ -97,7 +97,19 @@ ok "auto goes to the CPU then" says '"device": "cpu"' out
 ok "with a warning" says 'on the CPU (--device gpu would fail): .* are free' err
 FAKE_CUDA=cuLaunchCooperativeKernel=719@2 "$assay" generate tiny x --raw --tokens 20 --device gpu > out 2> err
 ok "a launch that fails ends it" [ $? = 2 ]
-ok "in the driver's words" says '719\|LAUNCH_FAILED\|launch' err
+ok "in the driver's words, and of the card" says 'error: NVIDIA H100 .*(0000:8D:00.0): cuLaunchCooperativeKernel: .*719' err
+for i in 1 2 3 4 5; do
+	echo '{"messages":[{"role":"user","content":"row '$i'"},{"role":"assistant","content":"an answer"}]}'
+done > rows.jsonl
+rows() { "$assay" generate tiny --rows rows.jsonl --chat-template qwen2.5 --tokens 3 --device gpu --out "$1" > out 2> err; }
+rows all.jsonl
+FAKE_CUDA=cuLaunchCooperativeKernel=719@3 rows some.jsonl
+ok "one among many rows ends them too" [ $? = 2 ]
+ok "and is told with its row" says 'error: rows.jsonl:[2-5]: NVIDIA H100 .*: cuLaunchCooperativeKernel: .*719' err
+ok "what was answered before it is kept" eval 'head -n "$(wc -l < some.jsonl)" all.jsonl | cmp - some.jsonl && [ -s some.jsonl ]'
+ok "and said to be" says "some.jsonl: the answers to the first $(wc -l < some.jsonl) of 5 rows are kept" err
+FAKE_CUDA=cuLaunchCooperativeKernel=719 rows none.jsonl
+ok "none is no file" [ ! -e none.jsonl ]
 FAKE_CUDA=cuEventSynchronize=700 "$assay" generate tiny x --raw --tokens 20 --device gpu > out 2> err
 ok "so does a wait that fails" [ $? = 2 ]
 FAKE_CUDA=nan=train_rmsnorm@1 "$assay" generate tiny "two tokens, and more" --raw --tokens 4 --device gpu > out 2> err
