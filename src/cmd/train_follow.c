@@ -9,7 +9,7 @@
 #include "train/fields.h"
 #include "train/inputs.h"
 
-enum { WAIT_MS = 200, LEAVE_MS = 5000, KILL_MS = 2000, READINGS = 48, TIMES = 20 };
+enum { WAIT_MS = 200, LEAVE_MS = 5000, KILL_MS = 2000, READINGS = 64, TIMES = 20 };
 static const double silence_s = 600;
 
 /* Every number of a line but its place in time. */

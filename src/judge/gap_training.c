@@ -47,6 +47,9 @@ static void part(struct chain *c, const struct training_step *t, const struct tr
 	if (p->flop > 0 && p->s > 0)
 		snprintf(signal, sizeof(signal), "%.4g ms at %.4g of %.4g TFLOPS", p->s * 1e3,
 			 p->flop / p->s / 1e12, t->gemm_rate / 1e12);
+	else if (p->bytes > 0 && p->s > 0)
+		snprintf(signal, sizeof(signal), "%.4g ms at %.4g TB/s, each operand once", p->s * 1e3,
+			 p->bytes / p->s / 1e12);
 	else
 		snprintf(signal, sizeof(signal), "%.4g ms by events", p->s * 1e3);
 	takes(c, p->name, p->s - p->flop / t->gemm_rate, signal);

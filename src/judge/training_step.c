@@ -50,15 +50,17 @@ static void add_part(struct training_step *out, const struct record *r, const st
 {
 	const size_t length = strlen(s->signal), tail = sizeof(part_s) - 1;
 	struct training_part *p = &out->part[out->part_count];
-	char flop[sizeof(p->name) + 16];
+	char work[sizeof(p->name) + 16];
 
 	if (strcmp(s->source, SOURCE) || length <= tail || strcmp(s->signal + length - tail, part_s) ||
 	    out->part_count == TRAINING_PARTS_MOST || !isfinite(training_reading(s, out->t_ns)))
 		return;
 	snprintf(p->name, sizeof(p->name), "%.*s", (int)(length - tail), s->signal);
-	snprintf(flop, sizeof(flop), "%s_part_flop", p->name);
 	p->s = training_reading(s, out->t_ns);
-	p->flop = told(r, flop, out->t_ns, 0);
+	snprintf(work, sizeof(work), "%s_part_flop", p->name);
+	p->flop = told(r, work, out->t_ns, 0);
+	snprintf(work, sizeof(work), "%s_part_bytes", p->name);
+	p->bytes = told(r, work, out->t_ns, 0);
 	out->parts_s += p->s;
 	out->parts_flop += p->flop;
 	out->part_count++;

@@ -10,6 +10,7 @@ enum { TRAINING_PARTS_MOST = 16 };
 struct training_part {	/* a kind of operation, by events */
 	char name[40];	/* "attention_backward" */
 	double s, flop; /* 0: none, or not told (older journals); what was made again is among them */
+	double bytes;	/* of what has no FLOP, each operand once; 0: not told */
 };
 struct training_step {
 	size_t steps;	       /* told; of an even number the lower median is taken */

@@ -26,22 +26,36 @@ static const char *what_of(const char *name)
 	return "";
 }
 
-static void add_row(struct grid *g, const struct training_step *t, const char *name, double s, double flop,
+static void add_row(struct grid *g, const struct training_step *t, const struct training_part *p,
 		    const char *what)
 {
+	const double flop_rate = p->flop > 0 && p->s > 0 ? p->flop / p->s : (double)NAN;
+	const double byte_rate = p->bytes > 0 && p->s > 0 ? p->bytes / p->s : (double)NAN;
 	char one[48];
 
-	grid_cell(g, name);
-	snprintf(one, sizeof(one), "%.2f ms", s * 1e3);
+	grid_cell(g, p->name);
+	snprintf(one, sizeof(one), "%.2f ms", p->s * 1e3);
 	grid_cell(g, one);
-	words_share(one, sizeof(one), s / t->step_s);
+	words_share(one, sizeof(one), p->s / t->step_s);
 	grid_cell(g, one);
-	words_quantity(one, sizeof(one), flop > 0 && s > 0 ? flop / s : (double)NAN, 0, "FLOPS");
+	if (isfinite(byte_rate))
+		words_quantity(one, sizeof(one), byte_rate, 0, "B/s");
+	else
+		words_quantity(one, sizeof(one), flop_rate, 0, "FLOPS");
 	grid_cell(g, one);
-	words_share(one, sizeof(one),
-		    flop > 0 && s > 0 && t->gemm_rate > 0 ? flop / s / t->gemm_rate : (double)NAN);
+	words_share(one, sizeof(one), t->gemm_rate > 0 ? flop_rate / t->gemm_rate : (double)NAN);
 	grid_cell(g, one);
 	grid_cell(g, what);
+}
+
+/* Of what has seconds alone. */
+static void add_seconds(struct grid *g, const struct training_step *t, const char *name, double s,
+			const char *what)
+{
+	struct training_part p = {.s = s};
+
+	snprintf(p.name, sizeof(p.name), "%s", name);
+	add_row(g, t, &p, what);
 }
 
 static void add_phase(struct grid *g, const struct record *r, const struct training_step *t, const char *name,
@@ -53,13 +67,13 @@ static void add_phase(struct grid *g, const struct record *r, const struct train
 	snprintf(signal, sizeof(signal), "%s_s", name);
 	s = training_reading(record_series(r, "train", signal), t->t_ns);
 	if (isfinite(s))
-		add_row(g, t, name, s, 0, what);
+		add_seconds(g, t, name, s, what);
 }
 
 static void add_kinds(struct grid *g, const struct record *r, const struct training_step *t)
 {
 	for (size_t i = 0; i < t->part_count; i++)
-		add_row(g, t, t->part[i].name, t->part[i].s, t->part[i].flop, what_of(t->part[i].name));
+		add_row(g, t, &t->part[i], what_of(t->part[i].name));
 	if (t->part_count)
 		return;
 	add_phase(g, r, t, "forward", "forward passes");
@@ -78,7 +92,8 @@ static void add_note(struct text *out, const struct training_step *t, bool on_cp
 			  one);
 	}
 	if (t->part_count)
-		text_add(out, "; a gap between kernels counts to what came before it");
+		text_add(out,
+			 "; bytes: each operand once; a gap between kernels counts to what came before it");
 	else if (on_cpu)
 		text_add(out, "; kinds of operations are timed on a GPU alone");
 	else
@@ -103,9 +118,9 @@ bool training_parts_grid(struct grid *g, const struct view *v)
 		grid_column(g, heads[i], i > 0);
 	grid_column(g, "what", false);
 	add_kinds(g, r, &t);
-	add_row(g, &t, "host", t.step_s - inside, 0,
-		"outside these: rows, launches before the first kernel, a checkpoint's end");
-	add_row(g, &t, "step", t.step_s, 0, "");
+	add_seconds(g, &t, "host", t.step_s - inside,
+		    "outside these: rows, launches before the first kernel, a checkpoint's end");
+	add_seconds(g, &t, "step", t.step_s, "");
 	add_note(&g->note, &t, device && !strcmp(device, "cpu"));
 	return true;
 }

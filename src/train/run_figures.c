@@ -43,6 +43,18 @@ static bool times_products(const struct train *t)
 	return t->stepper.back.kind == BACK_CPU || t->config.training.step_parts;
 }
 
+/* FLOP, or the bytes of what has none. */
+static void set_part(json_t *line, const char *name, double s, const struct gpu_part_work *work)
+{
+	char field[48];
+
+	snprintf(field, sizeof(field), "%s_part_s", name);
+	run_number(line, field, s);
+	snprintf(field, sizeof(field), "%s_part_%s", name, work->flop > 0 ? "flop" : "bytes");
+	if (work->flop > 0 || work->bytes > 0)
+		run_number(line, field, work->flop > 0 ? work->flop : work->bytes);
+}
+
 json_t *run_step_line(struct train *t, const struct step_figures *f)
 {
 	double rate = f->part.flop / f->step_s;
@@ -60,15 +72,8 @@ json_t *run_step_line(struct train *t, const struct step_figures *f)
 	if (!times_products(t))
 		json_object_del(line, "gemm_s");
 	run_number(line, "save_s", f->save_s);
-	for (int i = 0; i < GPU_PART_COUNT && t->config.training.step_parts; i++) {
-		char name[48];
-
-		snprintf(name, sizeof(name), "%s_part_s", gpu_back_part_name((enum gpu_part)i));
-		run_number(line, name, f->part.parts_s[i]);
-		snprintf(name, sizeof(name), "%s_part_flop", gpu_back_part_name((enum gpu_part)i));
-		if (f->part.parts_flop[i] > 0)
-			run_number(line, name, f->part.parts_flop[i]);
-	}
+	for (int i = 0; i < GPU_PART_COUNT && t->config.training.step_parts; i++)
+		set_part(line, gpu_back_part_name((enum gpu_part)i), f->part.parts_s[i], &f->part.parts[i]);
 	run_number(line, "loss", f->loss);
 	run_number(line, "grad_norm", f->norm);
 	set_memory(line, t);

@@ -395,7 +395,7 @@ enum status stepper_times(struct stepper *s, struct step_part *took, struct erro
 
 	if (s->back.kind == BACK_CPU)
 		return STATUS_OK;
-	st = gpu_back_times(&s->back, phase_s, took->parts_s, took->parts_flop, err);
+	st = gpu_back_times(&s->back, phase_s, took->parts_s, took->parts, err);
 	if (st)
 		return st;
 	took->forward_s = phase_s[GPU_PHASE_FORWARD];

@@ -48,11 +48,11 @@ void stepper_rest(struct stepper *s);
 
 struct step_part {
 	double forward_s, backward_s;
-	double gemm_s;			   /* of both, in products */
-	double flop;			   /* that the model asks for, whatever was made again */
-	double optimiser_s;		   /* of a GPU, by stepper_end */
-	double parts_s[GPU_PART_COUNT];	   /* the same, where the configuration asks for them */
-	double parts_flop[GPU_PART_COUNT]; /* as they were done, with what was made again */
+	double gemm_s;				    /* of both, in products */
+	double flop;				    /* that the model asks for, whatever was made again */
+	double optimiser_s;			    /* of a GPU, by stepper_end */
+	double parts_s[GPU_PART_COUNT];		    /* the same, where the configuration asks for them */
+	struct gpu_part_work parts[GPU_PART_COUNT]; /* their work */
 };
 /* Gradient and loss to zero. */
 enum status stepper_begin(struct stepper *s, struct error *err);

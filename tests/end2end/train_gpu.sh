@@ -46,7 +46,15 @@ cp out gpu.json
 ok "all steps are told" [ "$(wc -l < gpu.losses)" = 4 ]
 ok "its losses are the CPU's" sh -c 'paste cpu.losses gpu.losses | awk "{ d = \$1 - \$2; if (d < 0) d = -d; if (d > 0.005 * \$1) exit 1 }"'
 ok "the parts of a step are told" says '"attention_part_s":' gpu.json
-ok "and their FLOP, of those that have some" eval 'says "\"attention_part_flop\":[1-9]" gpu.json && ! grep -q optimiser_part_flop gpu.json'
+ok "and their FLOP, of those that have some" eval 'says "\"attention_part_flop\":[1-9]" gpu.json && says "\"elements_part_bytes\":[1-9]" gpu.json && ! grep -q "optimiser_part_flop\|attention_part_bytes" gpu.json'
+# FLOP of the parts over what the model asks for, of each step: attention's backward pass makes P again, a tenth here.
+made() { tr ',' '\n' < "$1" | sed 's/[{}"]//g' | awk -F: '/^step_s:/ { s = $2 } /^flop_rate:/ { rate = $2 } /_part_flop:/ { sum += $2 } /^loss:/ && sum { print sum / (rate * s); sum = 0 }'; }
+config several.yaml gpu "step_parts: true" "gradient_accumulation_steps: 3"
+ok "several micro-batches a step" expect 0 train several.yaml --out several --json
+made out > several.made
+made gpu.json > gpu.made
+ok "each step counts the same bytes copied, the first as well" [ "$(sed -n 's/.*"copies_part_bytes":\([0-9]*\).*/\1/p' gpu.json | awk '{ m = !m || $1 < m ? $1 : m; M = $1 > M ? $1 : M; n++ } END { print (n == 4 && m > 0.9 * M) }')" = 1 ]
+ok "have the FLOP that the model asks for, and what is made again" awk '!($1 > 1 && $1 < 1.2) { bad = 1 } END { exit bad || NR != 8 }' gpu.made several.made
 sed -n '/^### Parts of a step/,/^### Steps/p' gpu/REPORT.md | tr -d '\\' > parts
 ok "the report has each of them" [ "$(grep -cE '^\| (products|thin_products|attention|attention_backward|elements|loss|optimiser|copies|host|step) ' parts)" = 10 ]
 ok "and they add up to the step" awk -F'|' '/ ms /{ split($3, ms, " "); if ($2 ~ /^ step $/) step = ms[1]; else { sum += ms[1]; n++ } } END { d = sum - step; exit !(n == 9 && step > 0 && d * d < 0.01) }' parts

@@ -166,6 +166,7 @@ static void times(struct bed *b, double step_s, bool parts)
 	reading(b, "products_part_flop", 2.4e14 * step_s);
 	reading(b, "attention_backward_part_s", 0.25 * step_s);
 	reading(b, "copies_part_s", 0.05 * step_s);
+	reading(b, "copies_part_bytes", 0.1e12 * step_s);
 }
 
 static void test_training__parts_add_up_to_the_step_of_median_length(void **state)
@@ -189,6 +190,8 @@ static void test_training__parts_add_up_to_the_step_of_median_length(void **stat
 	assert_string_equal(grid_at(&g, 0, 3), "400 TFLOPS");
 	assert_string_equal(grid_at(&g, 0, 4), "50.0 %");
 	assert_string_equal(grid_at(&g, 1, 3), "–");
+	assert_string_equal(grid_at(&g, 2, 3), "2.00 TB/s");
+	assert_string_equal(grid_at(&g, 2, 4), "–");
 	assert_true(ms_of(&g, "host") == 30);
 	assert_non_null(strstr(text_str(&g.note), "of 4;"));
 	assert_non_null(strstr(text_str(&g.note), "800 TFLOPS"));

@@ -151,6 +151,7 @@ const char *gpu_back_part_name(enum gpu_part part)
 
 enum status gpu_back_phase(struct back *back, enum gpu_phase phase, struct error *err)
 {
+	gpu_of(back)->counted_bytes = back->cost.bytes;
 	return gpu_times_mark(gpu_of(back)->phases, gpu_of(back), (int)phase, err);
 }
 
@@ -158,18 +159,19 @@ void gpu_back_times_begin(struct back *back)
 {
 	gpu_times_clear(gpu_of(back)->phases);
 	gpu_times_clear(gpu_of(back)->parts);
-	memset(gpu_of(back)->part_flop, 0, sizeof(gpu_of(back)->part_flop));
+	memset(gpu_of(back)->part_work, 0, sizeof(gpu_of(back)->part_work));
+	gpu_of(back)->counted_bytes = back->cost.bytes;
 }
 
 enum status gpu_back_times(struct back *back, double phase_s[GPU_PHASE_COUNT], double part_s[GPU_PART_COUNT],
-			   double part_flop[GPU_PART_COUNT], struct error *err)
+			   struct gpu_part_work work[GPU_PART_COUNT], struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
 	enum status st = gpu_times_read(g->phases, phase_s, GPU_PHASE_COUNT, err);
 
 	for (int i = 0; i < GPU_PART_COUNT; i++)
 		part_s[i] = 0;
-	memcpy(part_flop, g->part_flop, sizeof(g->part_flop));
+	memcpy(work, g->part_work, sizeof(g->part_work));
 	if (st || !g->parts)
 		return st;
 	st = gpu_times_mark(g->parts, g, -1, err);
@@ -186,7 +188,7 @@ enum status gpu_run_3d(struct back *back, enum gpu_kernel_id kernel, const unsig
 	};
 	const unsigned block[3] = {threads, 1, 1};
 	struct gpu_state *g = gpu_of(back);
-	enum status st = gpu_part(g, part[kernel], err);
+	enum status st = gpu_part(back, part[kernel], err);
 
 	return st ? st : gpu_launch(g->kernel[kernel], g->stream, grid, block, shared_bytes, args, err);
 }

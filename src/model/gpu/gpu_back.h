@@ -93,15 +93,18 @@ enum gpu_phase { GPU_PHASES(X) GPU_PHASE_COUNT, GPU_PHASE_NONE = -1 };
 #define X(name, ...) GPU_PART_##name,
 enum gpu_part { GPU_PARTS(X) GPU_PART_COUNT };
 #undef X
+struct gpu_part_work { /* as it was done, what was made again among it; bytes: each operand once */
+	double flop, bytes;
+};
 const char *gpu_back_part_name(enum gpu_part part);
 /* What follows is of this phase; NONE ends the last one. */
 enum status gpu_back_phase(struct back *back, enum gpu_phase phase, struct error *err);
 /* From here on: what was before is no phase's. */
 void gpu_back_times_begin(struct back *back);
-/* Seconds since they were begun, and FLOP as they were done, what was made again among them; waits for the
- * end of the last phase. Parts are 0 where not asked for. */
+/* Seconds since they were begun, and the work of parts; waits for the end of the last phase. Parts are 0
+ * where not asked for. */
 enum status gpu_back_times(struct back *back, double phase_s[GPU_PHASE_COUNT], double part_s[GPU_PART_COUNT],
-			   double part_flop[GPU_PART_COUNT], struct error *err);
+			   struct gpu_part_work work[GPU_PART_COUNT], struct error *err);
 /* Which of cuBLASLt's candidates the i-th product that was met takes; false: there are no more. `product`
  * says all that it is chosen by. */
 struct gpu_choice {

@@ -60,9 +60,11 @@ struct gpu_state {
 	struct attends *attends;
 	struct gpu_kernel *kernel[GPU_KERNEL_COUNT];
 	struct gpu_times *phases, *parts; /* the second: NULL where it is not asked for */
-	double part_flop[GPU_PART_COUNT]; /* enqueued since times were begun, where parts are asked for */
-	gpu_ptr memory;			  /* the arena's */
-	int64_t rows_most;		  /* of a micro-batch; 0: none is filled up */
+	struct gpu_part_work
+		part_work[GPU_PART_COUNT]; /* since times were begun, where parts are asked for */
+	double counted_bytes;		   /* of back->cost.bytes: what is a part's already */
+	gpu_ptr memory;			   /* the arena's */
+	int64_t rows_most;		   /* of a micro-batch; 0: none is filled up */
 	struct filling *filling;
 	struct turns *turns;   /* of micro-batches; NULL: none had one */
 	struct beside *beside; /* NULL: nothing was fetched beside the stream */
@@ -100,19 +102,26 @@ enum status gpu_times_mark(struct gpu_times *t, const struct gpu_state *g, int w
 void gpu_times_clear(struct gpu_times *t); /* NULL is fine */
 /* Seconds of each of 0 .. whats - 1 between the first mark and the last, which it waits for; none is left. */
 enum status gpu_times_read(struct gpu_times *t, double *s, int whats, struct error *err);
-static inline enum status gpu_part(const struct gpu_state *g, enum gpu_part part, struct error *err)
-{
-	return g->parts ? gpu_times_mark(g->parts, g, part, err) : STATUS_OK;
-}
-/* The same of work that has FLOP: those which back->cost has beyond `before`. */
-static inline enum status gpu_part_flop(const struct back *back, enum gpu_part part, double before,
-					struct error *err)
+/* The same of a kind of operation, where they are timed; the bytes that back->cost counted since the last
+ * one, or since a phase began, are its. */
+static inline enum status gpu_part(const struct back *back, enum gpu_part part, struct error *err)
 {
 	struct gpu_state *g = gpu_of(back);
 
-	if (g->parts)
-		g->part_flop[part] += back->cost.flop - before;
-	return gpu_part(g, part, err);
+	if (!g->parts)
+		return STATUS_OK;
+	g->part_work[part].bytes += back->cost.bytes - g->counted_bytes;
+	g->counted_bytes = back->cost.bytes;
+	return gpu_times_mark(g->parts, g, part, err);
+}
+/* The same of work that has FLOP: those which back->cost has beyond `before`, so that what is timed on the
+ * way has none of them. */
+static inline enum status gpu_part_flop(const struct back *back, enum gpu_part part, double before,
+					struct error *err)
+{
+	if (gpu_of(back)->parts)
+		gpu_of(back)->part_work[part].flop += back->cost.flop - before;
+	return gpu_part(back, part, err);
 }
 
 /* Seconds of one of `times` of these, after a warm-up (tune.c); waits. */
