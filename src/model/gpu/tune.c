@@ -23,8 +23,15 @@ static enum status keep(struct back *back, const struct mat *d, const struct mat
 		.bytes = dtype_bytes(d->dtype, (uint64_t)d->cols),
 	};
 
-	return gpu_run(back, GPU_KERNEL_COPY, train_blocks((uint64_t)d->rows, args.bytes / 2), TRAIN_THREADS,
-		       0, &args, err);
+	struct gpu_state *gpu = gpu_of(back);
+	const double counted = gpu->counted_bytes; /* what the product counted stays the product's */
+	enum status st;
+
+	gpu->counted_bytes = back->cost.bytes;
+	st = gpu_run(back, GPU_KERNEL_COPY, train_blocks((uint64_t)d->rows, args.bytes / 2), TRAIN_THREADS, 0,
+		     &args, err);
+	gpu->counted_bytes = counted;
+	return st;
 }
 
 enum status gpu_time(struct back *back, enum status (*run)(void *arg, struct error *err), void *arg,
