@@ -97,8 +97,8 @@ static void warn_of_others(const struct training *t, const struct gpu *g)
 
 	if (gpu_busy(g, busy, sizeof(busy)))
 		log_warn(t->c->log, LOG_TOPIC_RUN,
-			 "%s: runs that share a GPU take turns on it, and some died there "
-			 "(CUDA_ERROR_LAUNCH_FAILED)",
+			 "%s: runs that share a GPU take turns on it, and products of some "
+			 "libraries fail there (CUDA_ERROR_LAUNCH_FAILED)",
 			 busy);
 }
 

@@ -73,10 +73,11 @@ struct matmul_shape {
 	enum matmul_epilogue epilogue;
 	enum matmul_type bias;
 	enum matmul_scale scale_a, scale_b;
-	bool fast_accumulate; /* FP8: partial sums are not promoted on the way */
-	bool accumulate;      /* beta is not zero: C is read */
-	unsigned sm_target;   /* SMs to plan for; 0: all */
-	unsigned align_bytes; /* least alignment of A, B, C, D; 0: 256 */
+	bool fast_accumulate;  /* FP8: partial sums are not promoted on the way */
+	bool accumulate;       /* beta is not zero: C is read */
+	unsigned sm_target;    /* SMs to plan for; 0: all */
+	unsigned align_bytes;  /* least alignment of A, B, C, D; 0: 256 */
+	unsigned cluster_most; /* blocks of a cluster at most, where there is another way; 0: any number */
 };
 
 struct matmul_operands {
@@ -117,8 +118,8 @@ enum status matmul_plan_create(struct matmul_plan **p, struct matmul *mm, const 
 			       struct error *err);
 void matmul_plan_destroy(struct matmul_plan **p);
 
-/* Candidate 0 becomes the library's first heuristic, and is selected. UNSUPPORTED in the library's words
- * where it has none. */
+/* Candidate 0 becomes the library's first heuristic (of those with small enough clusters, if there are), and
+ * is selected. UNSUPPORTED in the library's words where it has none. */
 enum status matmul_plan_first(struct matmul_plan *p, struct error *err);
 /* Candidates 0..count-1 become the library's first `wanted` heuristics, best first; 0 is selected. */
 enum status matmul_plan_candidates(struct matmul_plan *p, unsigned wanted, struct error *err);

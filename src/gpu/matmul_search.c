@@ -5,7 +5,7 @@
 #include "core/text.h"
 #include "vendor/cublaslt_shapes.h"
 
-enum { ALGO_IDS_MAX = 256, CAP_IDS_MAX = 1024, CUSTOM_MAX = 32 };
+enum { ALGO_IDS_MAX = 256, CAP_IDS_MAX = 1024, CUSTOM_MAX = 32, WIDE_SPARE = 16 };
 
 static const struct {
 	uint16_t m, n;
@@ -63,7 +63,32 @@ static enum status no_kernel(const struct matmul_plan *p, cublasStatus_t code, s
 		s->transpose_b ? "T" : "N", s->transpose_a ? "T" : "N", name ? name : "", (unsigned)code);
 }
 
-enum status matmul_plan_candidates(struct matmul_plan *p, unsigned wanted, struct error *err)
+/* An algorithm's clusters; 0 x 0 where the library picks, or does not tell. */
+static void read_cluster(const struct matmul_plan *p, const cublasLtMatmulAlgo_t *algo, unsigned *m,
+			 unsigned *n)
+{
+	uint16_t id = CUBLASLT_CLUSTER_SHAPE_AUTO;
+	size_t bytes;
+
+	*m = *n = 0;
+	if (p->mm->lt.config_get(algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, &id, sizeof(id), &bytes))
+		return;
+	for (size_t i = 0; i < sizeof(clusters) / sizeof(clusters[0]); i++)
+		if (clusters[i].id == id) {
+			*m = clusters[i].m;
+			*n = clusters[i].n;
+		}
+}
+
+static bool is_wide(const struct matmul_plan *p, const cublasLtMatmulAlgo_t *algo)
+{
+	unsigned m, n;
+
+	read_cluster(p, algo, &m, &n);
+	return p->shape.cluster_most && m * n > p->shape.cluster_most;
+}
+
+static enum status ask(struct matmul_plan *p, unsigned wanted, struct error *err)
 {
 	struct matmul *mm = p->mm;
 	cublasStatus_t code;
@@ -72,11 +97,11 @@ enum status matmul_plan_candidates(struct matmul_plan *p, unsigned wanted, struc
 	enum status st;
 
 	p->count = p->selected = 0;
-	st = make_room(p, wanted ? wanted : 1, err);
+	st = make_room(p, wanted, err);
 	if (st)
 		return st;
-	code = mm->lt.heuristic(mm->handle, p->desc, p->a, p->b, p->c, p->d, p->preference,
-				(int)(wanted ? wanted : 1), p->candidates, &found);
+	code = mm->lt.heuristic(mm->handle, p->desc, p->a, p->b, p->c, p->d, p->preference, (int)wanted,
+				p->candidates, &found);
 	if (code == CUBLAS_STATUS_NOT_SUPPORTED || code == CUBLAS_STATUS_INVALID_VALUE)
 		return no_kernel(p, code, err);
 	st = matmul_check(mm, code, "heuristic", err);
@@ -87,6 +112,33 @@ enum status matmul_plan_candidates(struct matmul_plan *p, unsigned wanted, struc
 			p->candidates[kept++] = p->candidates[i];
 	p->count = kept;
 	return kept ? STATUS_OK : no_kernel(p, CUBLAS_STATUS_NOT_SUPPORTED, err);
+}
+
+/* Those that are not wide, in their order; where all are, they stay. */
+static unsigned drop_wide(struct matmul_plan *p)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < p->count; i++)
+		if (!is_wide(p, &p->candidates[i].algo))
+			p->candidates[kept++] = p->candidates[i];
+	p->count = kept ? kept : p->count;
+	return kept;
+}
+
+enum status matmul_plan_candidates(struct matmul_plan *p, unsigned wanted, struct error *err)
+{
+	const unsigned least = wanted ? wanted : 1;
+	enum status st = ask(p, least, err);
+
+	if (st || drop_wide(p))
+		return st;
+	st = ask(p, least + WIDE_SPARE, err);
+	if (!st)
+		drop_wide(p);
+	if (p->count > least)
+		p->count = least;
+	return st;
 }
 
 enum status matmul_plan_first(struct matmul_plan *p, struct error *err)
@@ -322,7 +374,7 @@ enum status matmul_plan_recall(struct matmul_plan *p, const uint64_t algorithm[M
 
 	memcpy(algo.data, algorithm, sizeof(algo.data));
 	if (mm->lt.algo_check(mm->handle, p->desc, p->a, p->b, p->c, p->d, &algo, &result) ||
-	    result.workspaceSize > mm->workspace_bytes)
+	    result.workspaceSize > mm->workspace_bytes || is_wide(p, &algo))
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "cublasLt does not take the algorithm that was kept for this product");
 	st = make_room(p, 1, err);
@@ -388,7 +440,6 @@ static void describe_name(struct matmul_description *d)
 void matmul_plan_describe(const struct matmul_plan *p, unsigned candidate, struct matmul_description *out)
 {
 	uint32_t tile, stage;
-	uint16_t cluster;
 	int32_t split;
 
 	*out = (struct matmul_description){0};
@@ -397,7 +448,6 @@ void matmul_plan_describe(const struct matmul_plan *p, unsigned candidate, struc
 	out->id = (int)config_u32(p, candidate, CUBLASLT_ALGO_CONFIG_ID);
 	tile = config_u32(p, candidate, CUBLASLT_ALGO_CONFIG_TILE_ID);
 	stage = config_u32(p, candidate, CUBLASLT_ALGO_CONFIG_STAGES_ID);
-	cluster = config_u16(p, candidate, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID);
 	if (tile < sizeof(tiles) / sizeof(tiles[0])) {
 		out->tile_m = tiles[tile].m;
 		out->tile_n = tiles[tile].n;
@@ -407,11 +457,7 @@ void matmul_plan_describe(const struct matmul_plan *p, unsigned candidate, struc
 			out->stage_k = stages[i].k;
 			out->stages = stages[i].stages;
 		}
-	for (size_t i = 0; i < sizeof(clusters) / sizeof(clusters[0]); i++)
-		if (clusters[i].id == cluster) {
-			out->cluster_m = clusters[i].m;
-			out->cluster_n = clusters[i].n;
-		}
+	read_cluster(p, &p->candidates[candidate].algo, &out->cluster_m, &out->cluster_n);
 	split = (int32_t)config_u32(p, candidate, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
 	out->split_k = split < 0 ? 0 : (unsigned)split;
 	out->reduction = config_u32(p, candidate, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);

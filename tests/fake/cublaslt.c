@@ -42,7 +42,16 @@ struct description {
 };
 
 /* How an algorithm's 64 bytes are used. */
-enum slot { SLOT_ID, SLOT_TILE, SLOT_SPLIT, SLOT_REDUCTION, SLOT_SWIZZLE, SLOT_CUSTOM, SLOT_STAGES };
+enum slot {
+	SLOT_ID,
+	SLOT_TILE,
+	SLOT_SPLIT,
+	SLOT_REDUCTION,
+	SLOT_SWIZZLE,
+	SLOT_CUSTOM,
+	SLOT_STAGES,
+	SLOT_CLUSTER
+};
 
 struct cublasLtContext {
 	int products;
@@ -208,7 +217,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
 					      cublasLtMatmulPreference_t p, int wanted,
 					      cublasLtMatmulHeuristicResult_t *out, int *count)
 {
-	int code = staged("cublasLtMatmulAlgoGetHeuristic");
+	const int code = staged("cublasLtMatmulAlgoGetHeuristic");
+	const int wide = staged("wide"); /* so many of clusters of eight come first */
 
 	(void)h, (void)desc, (void)a, (void)b, (void)c, (void)d, (void)p;
 	*count = 0;
@@ -216,12 +226,14 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
 		return (cublasStatus_t)code;
 	if (staged("empty"))
 		return CUBLAS_STATUS_SUCCESS;
-	for (int i = 0; i < wanted && i < 2; i++) {
+	for (int i = 0; i < wanted && i < wide + 2; i++) {
 		out[i] = (cublasLtMatmulHeuristicResult_t){.wavesCount = i ? 0.5f : 0.97f};
 		out[i].algo.data[SLOT_ID] = 66;
 		out[i].algo.data[SLOT_TILE] = i ? 20 : 23;
 		out[i].algo.data[SLOT_STAGES] = 35;
 		out[i].algo.data[SLOT_SPLIT] = 1;
+		out[i].algo.data[SLOT_CLUSTER] =
+			wide ? i < wide ? 7 : 5 : 0; /* 4 x 2, 1 x 2, as the library likes */
 		++*count;
 	}
 	return CUBLAS_STATUS_SUCCESS;
@@ -326,7 +338,10 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *
 {
 	int slot = slot_of(what);
 	uint32_t value = slot < 0 ? 0 : get(algo, (enum slot)slot);
+	uint16_t cluster = (uint16_t)get(algo, SLOT_CLUSTER);
 
+	if (what == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID)
+		return give(to, size, written, &cluster, sizeof(cluster));
 	return slot < 0 ? CUBLAS_STATUS_INVALID_VALUE : give(to, size, written, &value, sizeof(value));
 }
 
@@ -439,7 +454,8 @@ static void multiply_now(int device, const void *args)
 /* Whether a graph that is captured has it now. */
 static bool kept(const struct product *p, cudaStream_t stream)
 {
-	static bool (*keep_call)(void *stream, void (*call)(int device, const void *args), const void *args, size_t bytes);
+	static bool (*keep_call)(void *stream, void (*call)(int device, const void *args), const void *args,
+				 size_t bytes);
 	void *driver = keep_call ? NULL : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
 
 	if (driver) {
@@ -493,7 +509,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, con
 	h->products++;
 	if (staged("drop") && h->products >= staged("drop"))
 		return CUBLAS_STATUS_SUCCESS;
-	product = (struct product){*e, *la, *lb, *lc, *ld, scalar(e->scale, alpha), scalar(e->scale, beta), a, b, c, d};
+	product = (struct product){*e, *la, *lb, *lc, *ld, scalar(e->scale, alpha), scalar(e->scale, beta),
+				   a,  b,   c,	 d};
 	if (kept(&product, stream))
 		return CUBLAS_STATUS_SUCCESS;
 	multiply_now(0, &product);

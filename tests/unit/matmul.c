@@ -16,7 +16,8 @@ static int set_up(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	*state = f;
-	return !f || !fake_gpu_open(&f->device, &f->stream) || matmul_open(&f->matmul, f->device, NULL, 0, NULL);
+	return !f || !fake_gpu_open(&f->device, &f->stream) ||
+	       matmul_open(&f->matmul, f->device, NULL, 0, NULL);
 }
 
 static int tear_down(void **state)
@@ -145,6 +146,40 @@ static void test_matmul__candidates_are_described(void **state)
 	assert_string_equal(d.name, "algo66 128x256 stages64xauto");
 	assert_int_equal(matmul_plan_select(p, 1, NULL), STATUS_OK);
 	assert_int_equal(matmul_plan_select(p, 2, NULL), STATUS_BUG);
+	matmul_plan_destroy(&p);
+}
+
+static void test_matmul__wide_clusters_are_passed_over_where_there_is_another_way(void **state)
+{
+	struct fixture *f = *state;
+	struct matmul_shape s = small();
+	uint64_t wide[MATMUL_ALGORITHM_WORDS];
+	struct matmul_description d;
+	struct matmul_plan *p;
+
+	setenv("FAKE_CUBLASLT", "wide=3", 1);
+	assert_int_equal(matmul_plan_create(&p, f->matmul, &s, NULL), STATUS_OK);
+	assert_int_equal(matmul_plan_first(p, NULL), STATUS_OK); /* any number of blocks */
+	matmul_plan_describe(p, 0, &d);
+	assert_int_equal(d.cluster_m * d.cluster_n, 8);
+	matmul_plan_algorithm(p, 0, wide);
+	matmul_plan_destroy(&p);
+
+	s.cluster_most = 4;
+	assert_int_equal(matmul_plan_create(&p, f->matmul, &s, NULL), STATUS_OK);
+	assert_int_equal(matmul_plan_first(p, NULL), STATUS_OK);
+	assert_int_equal(matmul_plan_count(p), 1);
+	matmul_plan_describe(p, 0, &d);
+	assert_int_equal(d.cluster_m * d.cluster_n, 2);
+	assert_int_equal(matmul_plan_candidates(p, 4, NULL), STATUS_OK);
+	assert_int_equal(matmul_plan_count(p), 1);
+	assert_int_equal(matmul_plan_recall(p, wide, NULL), STATUS_UNSUPPORTED);
+	assert_int_equal(matmul_plan_count(p), 1);
+	setenv("FAKE_CUBLASLT", "wide=99", 1); /* there is no other */
+	assert_int_equal(matmul_plan_candidates(p, 4, NULL), STATUS_OK);
+	assert_int_equal(matmul_plan_count(p), 4);
+	setenv("FAKE_CUBLASLT", "cublasLtMatmulAlgoGetHeuristic=14", 1);
+	assert_int_equal(matmul_plan_candidates(p, 4, NULL), STATUS_VENDOR);
 	matmul_plan_destroy(&p);
 }
 
@@ -330,6 +365,7 @@ int main(void)
 		T(candidates_are_described),
 		T(a_search_offers_each_configuration_once),
 		T(a_search_keeps_its_pace_and_heeds_a_stop),
+		T(wide_clusters_are_passed_over_where_there_is_another_way),
 		T(every_refusal_is_told_apart),
 		T(a_failed_handle_leaves_nothing),
 		T(a_missing_library_or_symbol_is_unavailable),

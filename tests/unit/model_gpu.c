@@ -312,6 +312,26 @@ static void candidates_are_timed(void **state)
 		free((void *)(uintptr_t)g[i]);
 }
 
+/* Where contexts take turns clusters of eight die now and then (docs/design/model_gpu.md). */
+static void no_product_has_clusters_of_eight(void **state)
+{
+	(void)state;
+	skip_without_kernels();
+	setenv("FAKE_CUBLASLT", "wide=2", 1);
+	for (int i = 0; i < 2; i++) {
+		struct gpu_choice c = {0};
+		struct work w;
+
+		open_work(&w, true, FAMILY_QWEN2, adapter, i ? "tune: false" : "tune: true");
+		free((void *)(uintptr_t)run(&w, packed));
+		for (size_t n = 0; gpu_back_choice(&w.s.back, n, &c); n++)
+			assert_non_null(strstr(c.algorithm, "cluster1x2"));
+		assert_true(*c.algorithm);
+		close_work(&w);
+	}
+	unsetenv("FAKE_CUBLASLT");
+}
+
 /* A product of `rows` rows by itself. */
 static void multiply(struct work *w, struct mat m[3], int64_t rows)
 {
@@ -411,6 +431,7 @@ int main(void)
 		cmocka_unit_test(steps_go_where_the_cpus_go),
 		cmocka_unit_test(what_is_missing_is_named),
 		cmocka_unit_test(candidates_are_timed),
+		cmocka_unit_test(no_product_has_clusters_of_eight),
 		cmocka_unit_test(rows_of_nearly_that_number_are_not_timed),
 		cmocka_unit_test(what_fails_on_the_way_is_an_error),
 	};

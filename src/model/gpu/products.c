@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include "model/gpu/products.h"
 
-/* A product is timed itself once it has been done so often that its candidates' timing is a twentieth of
+/* Clusters of eight blocks die now and then where contexts take turns on a device (docs/design/model_gpu.md,
+ * "Runs beside each other").
+ * A product is timed itself once it has been done so often that its candidates' timing is a twentieth of
  * it. */
-enum { ALIGN_MOST = 256, THIN_BELOW = 512, WORTH_TIMES = 1600 };
+enum { ALIGN_MOST = 256, THIN_BELOW = 512, WORTH_TIMES = 1600, CLUSTER_MOST = 4 };
 
 enum status products_create(struct products **out, const struct gpu_state *g, struct error *err)
 {
@@ -95,6 +97,7 @@ static enum status shape_of(struct matmul_shape *s, const struct gemm *g, struct
 	s->bias = MATMUL_BF16;
 	s->accumulate = g->beta != 0;
 	s->align_bytes = alignment_of(g);
+	s->cluster_most = CLUSTER_MOST;
 	return STATUS_OK;
 }
 
