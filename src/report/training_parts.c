@@ -91,9 +91,13 @@ static void add_note(struct text *out, const struct training_step *t, bool on_cp
 		text_addf(out, "; of products: of the %s that a large product reached before the first step",
 			  one);
 	}
+	for (size_t i = 0; i < t->part_count; i++)
+		if (t->part[i].bytes > 0) {
+			text_add(out, "; bytes: each operand once");
+			break;
+		}
 	if (t->part_count)
-		text_add(out,
-			 "; bytes: each operand once; a gap between kernels counts to what came before it");
+		text_add(out, "; a gap between kernels counts to what came before it");
 	else if (on_cpu)
 		text_add(out, "; kinds of operations are timed on a GPU alone");
 	else
