@@ -118,10 +118,11 @@ enum status matmul_plan_create(struct matmul_plan **p, struct matmul *mm, const 
 			       struct error *err);
 void matmul_plan_destroy(struct matmul_plan **p);
 
-/* Candidate 0 becomes the library's first heuristic (of those with small enough clusters, if there are), and
- * is selected. UNSUPPORTED in the library's words where it has none. */
+/* Candidate 0 becomes the library's first heuristic, and is selected. UNSUPPORTED in the library's words
+ * where it has none. */
 enum status matmul_plan_first(struct matmul_plan *p, struct error *err);
-/* Candidates 0..count-1 become the library's first `wanted` heuristics, best first; 0 is selected. */
+/* Candidates 0..count-1 become the library's first `wanted` heuristics, best first; 0 is selected. Both: of
+ * those with clusters as small as the shape wants; where all are larger, all the same. */
 enum status matmul_plan_candidates(struct matmul_plan *p, unsigned wanted, struct error *err);
 /* Asked before each configuration. An error ends the listing with it; *enough ends it with what was found. */
 struct matmul_pace {

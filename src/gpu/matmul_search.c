@@ -84,8 +84,10 @@ static bool is_wide(const struct matmul_plan *p, const cublasLtMatmulAlgo_t *alg
 {
 	unsigned m, n;
 
+	if (!p->shape.cluster_most)
+		return false;
 	read_cluster(p, algo, &m, &n);
-	return p->shape.cluster_most && m * n > p->shape.cluster_most;
+	return m * n > p->shape.cluster_most;
 }
 
 static enum status ask(struct matmul_plan *p, unsigned wanted, struct error *err)

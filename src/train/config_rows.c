@@ -45,8 +45,8 @@ static const struct opt training_rows[] = {
 	    .help = "what computes; auto: a GPU where one is granted and answers, else the CPU"),
 	ROW(attention, .preset = "auto", .choices = attentions,
 	    .help = "of a GPU, of rows of one length: cuDNN's or an error, our kernels', or cuDNN's where it "
-		    "is "
-		    "there and takes them; of rows of several lengths, as packs have, always our kernels'"),
+		    "is there and takes them; of rows of several lengths, as packs have, always our "
+		    "kernels'"),
 	ROW(deterministic, .help = "of a GPU: the same bits from run to run and after a resume"),
 	ROW(adapters, .preset = "auto", .choices = layouts,
 	    .help = "of a GPU: their products in those of the maps they are of, where nothing is dropped; or "

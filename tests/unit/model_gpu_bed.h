@@ -167,7 +167,8 @@ static inline const float *run(struct work *w, const int *docs)
 }
 
 /* Documents `packed`, and from here on a driver that fails so. */
-static inline void open_failing(struct work *w, struct rows *r, const char *what, const char *training, const char *fault)
+static inline void open_failing(struct work *w, struct rows *r, const char *what, const char *training,
+				const char *fault)
 {
 	open_work(w, true, FAMILY_QWEN2, what, training);
 	make(r, packed, w->s.model->shape.vocab);
@@ -179,6 +180,21 @@ static inline void close_failing(struct work *w, enum status st)
 	assert_int_not_equal(st, STATUS_OK);
 	unsetenv("FAKE_CUDA");
 	close_work(w);
+}
+
+/* A back end by itself over so much memory; the caller releases it. */
+struct alone {
+	struct back back;
+	struct arena arena;
+};
+
+static inline void open_alone(struct alone *a, uint64_t bytes, bool tune)
+{
+	const struct gpu_back_options options = {.attention = GPU_ATTENTION_OWN, .tune = tune};
+	struct error err = {0};
+
+	must(gpu_back_create(&a->back, &options, &a->arena, &err), &err);
+	must(gpu_back_take(&a->back, bytes, &err), &err);
 }
 
 static inline void skip_without_kernels(void)

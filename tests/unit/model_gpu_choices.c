@@ -19,21 +19,6 @@ static size_t choices_of(const struct back *back, struct gpu_choice *out, size_t
 	return count;
 }
 
-/* A back end by itself over so much memory. */
-struct alone {
-	struct back back;
-	struct arena arena;
-};
-
-static void open_alone(struct alone *a, uint64_t bytes, bool tune)
-{
-	const struct gpu_back_options options = {.attention = GPU_ATTENTION_OWN, .tune = tune};
-	struct error err = {0};
-
-	must(gpu_back_create(&a->back, &options, &a->arena, &err), &err);
-	must(gpu_back_take(&a->back, bytes, &err), &err);
-}
-
 /* Timed where there is room, and as if it had not been: the arena, its peak, the products that steps have. */
 static void the_rate_of_products_leaves_nothing_behind(void **state)
 {

@@ -57,29 +57,33 @@ static void a_length_that_the_library_is_not_trusted_with_is_refused(void **stat
 	head_dim = 8;
 }
 
-/* Operations by themselves, over matrices of the arena. */
-struct alone {
-	struct back back;
-	struct arena arena;
-	struct mat m[3];
-};
-
-static void open_alone(struct alone *a, int64_t rows, int64_t cols, enum dtype dtype)
+/* Three matrices of the arena, for operations by themselves. */
+static void open_matrices(struct alone *a, struct mat m[3], int64_t rows, int64_t cols, enum dtype dtype)
 {
-	const struct gpu_back_options options = {.attention = GPU_ATTENTION_OWN, .tune = true};
 	struct error err = {0};
 
-	must(gpu_back_create(&a->back, &options, &a->arena, &err), &err);
-	must(gpu_back_take(&a->back, 1 << 20, &err), &err);
+	open_alone(a, 1 << 20, true);
 	for (int i = 0; i < 3; i++) {
-		a->m[i] = (struct mat){.rows = rows, .cols = cols, .dtype = dtype};
-		must(arena_mat(&a->arena, MEM_WORKSPACE, &a->m[i], "a matrix", &err), &err);
+		m[i] = (struct mat){.rows = rows, .cols = cols, .dtype = dtype};
+		must(arena_mat(&a->arena, MEM_WORKSPACE, &m[i], "a matrix", &err), &err);
 	}
 }
 
-static struct gemm product_of(const struct alone *a)
+static struct gemm product_of(const struct mat m[3])
 {
-	return (struct gemm){.a = a->m[0], .b = a->m[1], .c = a->m[2], .d = a->m[2], .trans_b = true, .alpha = 1};
+	return (struct gemm){.a = m[0], .b = m[1], .c = m[2], .d = m[2], .trans_b = true, .alpha = 1};
+}
+
+/* The same, of zeros to be multiplied. */
+static struct gemm open_product(struct alone *a, int64_t size)
+{
+	struct error err = {0};
+	struct mat m[3];
+
+	open_matrices(a, m, size, size, DTYPE_BF16);
+	must(a->back.ops->zero(&a->back, m[0], &err), &err);
+	must(a->back.ops->zero(&a->back, m[1], &err), &err);
+	return product_of(m);
 }
 
 static void says(struct error *err, enum status st, enum status wanted, const char *words)
@@ -95,27 +99,31 @@ static void rows_and_types_that_no_kernel_takes_are_refused(void **state)
 	struct error err = {0};
 	struct gpu_choice c;
 	struct alone a;
+	struct mat m[3];
 	struct gemm g;
 
 	(void)state;
 	skip_without_kernels();
-	open_alone(&a, 1, 16392, DTYPE_BF16);
-	says(&err, a.back.ops->rmsnorm(&a.back, a.m[0], a.m[1], 1e-5f, a.m[2], a.m[2], &err), STATUS_UNSUPPORTED,
+	open_matrices(&a, m, 1, 16392, DTYPE_BF16);
+	says(&err, a.back.ops->rmsnorm(&a.back, m[0], m[1], 1e-5f, m[2], m[2], &err), STATUS_UNSUPPORTED,
 	     "a norm over 16392 numbers; our kernel takes 16384");
 	gpu_back_release(&a.back);
-	open_alone(&a, 16, 16, DTYPE_F64);
-	g = product_of(&a);
-	says(&err, a.back.ops->gemm(&a.back, &g, &err), STATUS_UNSUPPORTED, "a GPU's products are of BF16 and F32");
+	open_matrices(&a, m, 16, 16, DTYPE_F64);
+	g = product_of(m);
+	says(&err, a.back.ops->gemm(&a.back, &g, &err), STATUS_UNSUPPORTED,
+	     "a GPU's products are of BF16 and F32");
 	assert_false(gpu_back_choice(&a.back, 0, &c));
-	a.m[1].dtype = DTYPE_F32;
-	says(&err, a.back.ops->convert(&a.back, a.m[0], a.m[1], &err), STATUS_UNSUPPORTED, "a GPU converts F32 and BF16 alone");
+	m[1].dtype = DTYPE_F32;
+	says(&err, a.back.ops->convert(&a.back, m[0], m[1], &err), STATUS_UNSUPPORTED,
+	     "a GPU converts F32 and BF16 alone");
 	gpu_back_release(&a.back);
 }
 
 /* A product that the library has no kernel for leaves no plan behind: the next one is asked for anew. */
 static void a_product_without_a_kernel_is_an_error(void **state)
 {
-	static const char *const faults[] = {"cublasLtMatmulAlgoGetHeuristic=15", "cublasLtMatmulDescCreate=3", "empty=1"};
+	static const char *const faults[] = {"cublasLtMatmulAlgoGetHeuristic=15",
+					     "cublasLtMatmulDescCreate=3", "empty=1"};
 	struct error err = {0};
 	struct gpu_choice c;
 	struct alone a;
@@ -123,13 +131,11 @@ static void a_product_without_a_kernel_is_an_error(void **state)
 
 	(void)state;
 	skip_without_kernels();
-	open_alone(&a, 16, 16, DTYPE_BF16);
-	must(a.back.ops->zero(&a.back, a.m[0], &err), &err);
-	must(a.back.ops->zero(&a.back, a.m[1], &err), &err);
-	g = product_of(&a);
+	g = open_product(&a, 16);
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		setenv("FAKE_CUBLASLT", faults[i], 1);
-		says(&err, a.back.ops->gemm(&a.back, &g, &err), i == 1 ? STATUS_NO_RESOURCE : STATUS_UNSUPPORTED, "cublasLt ");
+		says(&err, a.back.ops->gemm(&a.back, &g, &err),
+		     i == 1 ? STATUS_NO_RESOURCE : STATUS_UNSUPPORTED, "cublasLt ");
 		unsetenv("FAKE_CUBLASLT");
 		assert_false(gpu_back_choice(&a.back, 0, &c));
 	}
@@ -139,7 +145,8 @@ static void a_product_without_a_kernel_is_an_error(void **state)
 	gpu_back_release(&a.back);
 }
 
-/* What is the fastest of nearly as many rows serves others, but where the library does not take it for them: those are timed. */
+/* What is the fastest of nearly as many rows serves others, but where the library does not take it for them:
+ * those are timed. */
 static void an_algorithm_of_other_rows_may_be_refused(void **state)
 {
 	static const int64_t rows[] = {32, 24, 40};
@@ -150,11 +157,8 @@ static void an_algorithm_of_other_rows_may_be_refused(void **state)
 
 	(void)state;
 	skip_without_kernels();
-	open_alone(&a, 64, 64, DTYPE_BF16);
-	must(a.back.ops->zero(&a.back, a.m[0], &err), &err);
-	must(a.back.ops->zero(&a.back, a.m[1], &err), &err);
+	g = open_product(&a, 64);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		g = product_of(&a);
 		g.a.rows = g.c.rows = g.d.rows = rows[i];
 		if (i == 2)
 			setenv("FAKE_CUBLASLT", "check=15", 1);
@@ -173,7 +177,8 @@ static void the_memory_that_lacks_is_named(void **state)
 	static const struct {
 		const char *fault, *words;
 		bool planned;
-	} cases[] = {{"cuMemHostAlloc=2", " bytes of the host's memory, pinned: cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY", false},
+	} cases[] = {{"cuMemHostAlloc=2",
+		      " bytes of the host's memory, pinned: cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY", false},
 		     {"cuMemAlloc_v2=2", "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY", false},
 		     {"cuMemAlloc_v2=2@2", "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY", true}};
 
@@ -190,7 +195,8 @@ static void the_memory_that_lacks_is_named(void **state)
 		assert_int_equal(stepper_create(&s, &shape, &c, THREADS, &err), STATUS_NO_RESOURCE);
 		unsetenv("FAKE_CUDA");
 		assert_int_equal(err.cause, CAUSE_NO_MEMORY);
-		assert_int_equal(strstr(err.text, ", as planned (assay train CONFIG --plan)") != NULL, cases[i].planned);
+		assert_int_equal(strstr(err.text, ", as planned (assay train CONFIG --plan)") != NULL,
+				 cases[i].planned);
 		assert_int_equal(strstr(err.text, "recompute: full") != NULL, cases[i].planned);
 		says(&err, err.status, STATUS_NO_RESOURCE, cases[i].words);
 		stepper_release(&s);

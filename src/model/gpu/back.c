@@ -141,7 +141,7 @@ const char *gpu_back_attention(const struct back *back)
 const char *gpu_back_part_name(enum gpu_part part)
 {
 	static const char *const names[] = {
-#define X(name, word, text) [GPU_PART_##name] = word,
+#define X(name, word) [GPU_PART_##name] = word,
 		GPU_PARTS(X)
 #undef X
 	};

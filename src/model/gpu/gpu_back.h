@@ -74,18 +74,16 @@ const char *gpu_back_attention(const struct back *back);
 /* Why layers of small micro-batches are not enqueued as graphs though they were to be: how their capture
  * failed; NULL: it did not. Lent. */
 const char *gpu_back_graphs_refused(const struct back *back);
-/* What the stream's time goes into: the caller's phases, and kinds of operations. name, text */
+/* What the stream's time goes into: the caller's phases, and kinds of operations, which reports explain
+ * (report/training_parts.c). name, word */
 /* clang-format off */
 #define GPU_PHASES(X) X(FORWARD, "forward") X(BACKWARD, "backward") X(OPTIMISER, "optimiser")
-#define GPU_PARTS(X)                                                              \
-	X(PRODUCTS, "products", "products of matrices")                           \
-	X(THIN, "thin_products", "those with a side below 512: adapters'")        \
-	X(ATTENTION, "attention", "attention, forward")                           \
-	X(ATTENTION_BWD, "attention_backward", "attention, backward")             \
-	X(ELEMENTS, "elements", "norms, RoPE, SwiGLU, dropout")                   \
-	X(LOSS, "loss", "embedding, rows of the head, cross-entropy")             \
-	X(OPTIMISER, "optimiser", "norm, AdamW, live copies")                     \
-	X(COPIES, "copies", "copies and zeros")
+#define GPU_PARTS(X)                                                           \
+	X(PRODUCTS, "products") X(THIN, "thin_products") /* a side below 512 */ \
+	X(ATTENTION, "attention") X(ATTENTION_BWD, "attention_backward")        \
+	X(ELEMENTS, "elements") /* norms, RoPE, SwiGLU, dropout */              \
+	X(LOSS, "loss") /* with embedding and rows of the head */               \
+	X(OPTIMISER, "optimiser") X(COPIES, "copies")
 /* clang-format on */
 #define X(name, ...) GPU_PHASE_##name,
 enum gpu_phase { GPU_PHASES(X) GPU_PHASE_COUNT, GPU_PHASE_NONE = -1 };

@@ -3,11 +3,12 @@
 #include <stdlib.h>
 #include "model/gpu/products.h"
 
-/* Clusters of eight blocks die now and then where contexts take turns on a device (docs/design/model_gpu.md,
- * "Runs beside each other").
- * A product is timed itself once it has been done so often that its candidates' timing is a twentieth of
+/* A product is timed itself once it has been done so often that its candidates' timing is a twentieth of
  * it. */
-enum { ALIGN_MOST = 256, THIN_BELOW = 512, WORTH_TIMES = 1600, CLUSTER_MOST = 4 };
+enum { ALIGN_MOST = 256, THIN_BELOW = 512, WORTH_TIMES = 1600 };
+/* Those of eight blocks die now and then where contexts take turns on a device (docs/design/model_gpu.md,
+ * "Runs beside each other"). */
+enum { CLUSTER_MOST = 4 };
 
 enum status products_create(struct products **out, const struct gpu_state *g, struct error *err)
 {
