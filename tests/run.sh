@@ -3,7 +3,8 @@
 # threads under TSan; each fuzz target for five seconds on new input. A build that cannot be made here is skipped with its
 # reason. Many tests wait more than they compute: several run at once, and the next builds are made beside them.
 # Called by ./quickstart test.
-# usage: run.sh [--fast]     --fast: the ordinary build alone
+# usage: run.sh [--fast | --long]     --fast: the ordinary build alone; --long: only the campaigns of tests/long, about an hour
+#                                     (LONG_FUZZ seconds a target, LONG_KILLS kills, LONG_RUNS clean runs)
 set -eu
 cd "$(dirname "$0")/.."
 passed=0 failed=0 skipped=0 unfetched=no only_alone='' together=$(nproc)
@@ -129,8 +130,34 @@ analysis() {
 	fi
 }
 
+# A script of tests/long: TAP in, counts out. Its output is build/long-NAME.log.
+campaign() { # name, arguments of its script
+	name=$1
+	shift
+	echo "== long: $name"
+	tests/long/"$name".sh "$@" > "build/long-$name.log" 2>&1 || true
+	grep -E '^not ok|^#|# SKIP' "build/long-$name.log" || true
+	all=$(grep -c '^ok ' "build/long-$name.log" || true) bad=$(grep -c '^not ok ' "build/long-$name.log" || true)
+	grep -q '^1\.\.' "build/long-$name.log" || { tail -n 5 "build/long-$name.log"; bad=$((bad + 1)); }
+	[ "$((all + bad))" != 0 ] || skipped=$((skipped + 1))
+	passed=$((passed + all)) failed=$((failed + bad))
+	echo "long: $name: $all ok, $bad failed"
+}
+campaigns() {
+	if able clang -fsanitize=fuzzer ''; then
+		CC=clang build_in build-fuzz fuzzers -Ddebug=false -Dc_args=-g1 -Doptimization=1 -Dfuzz=true -Dtests=disabled -Dplot=disabled -Darchive=disabled
+	fi
+	mkdir -p build-fuzz
+	campaign clean_runs build/src/assay . "${LONG_RUNS:-20}" # first, while nothing else runs
+	campaign train_kills build/src/assay . "${LONG_KILLS:-1000}"
+	campaign team_kills build/src/assay . "${LONG_KILLS:-1000}"
+	campaign fuzz build-fuzz . "${LONG_FUZZ:-60}"
+}
+
 tsan=no fuzz=no
-if [ "${1:-}" = --fast ]; then
+if [ "${1:-}" = --long ]; then
+	campaigns
+elif [ "${1:-}" = --fast ]; then
 	example
 	analysis
 	run build "ordinary build"
