@@ -34,6 +34,14 @@ static void hold_closed_streams(void)
 		close(fd);
 }
 
+/* Who read our output is gone. Each write that fails says so again: that is one wish to stop, not two. */
+static void on_pipe(int sig)
+{
+	(void)sig;
+	if (!stop_requests)
+		stop_requests = 1;
+}
+
 static void install_signals(void)
 {
 	struct sigaction stop = {.sa_handler = on_stop};
@@ -42,6 +50,7 @@ static void install_signals(void)
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGHUP, &stop, NULL);
+	sigaction(SIGQUIT, &stop, NULL);
 	sigaction(SIGPIPE, &ignore, NULL); /* a closed pipe is a failed write, not a death */
 	sigaction(SIGXFSZ, &ignore, NULL); /* so is a file over the limit on their sizes (ulimit -f) */
 }
@@ -122,10 +131,13 @@ static int usage_error(const struct error *err, const char *command)
 
 static int run_command(const struct command *cmd, struct command_context *context)
 {
+	const struct sigaction hears = {.sa_handler = on_pipe};
 	struct error err = {0};
 	void *opts;
 	int code;
 
+	if (cmd->stops_unread)
+		sigaction(SIGPIPE, &hears, NULL);
 	if (cmd->raw)
 		return cmd->run_raw(context, context->argc - 2, context->argv + 2);
 	opts = calloc(1, cmd->opts.size ? cmd->opts.size : 1);

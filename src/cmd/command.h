@@ -33,6 +33,7 @@ struct command {
 	const char *rest; /* as help writes what stands behind the options: "-- PROGRAM"; NULL: nothing may */
 	bool hidden;	  /* __worker and its kin */
 	bool alone;	  /* of files or of this program: launched ranks would all do the same */
+	bool stops_unread; /* PIPE, when nobody reads the output any more, asks to stop as TERM does */
 	bool raw;	  /* parses argv itself (hidden ones) */
 	int (*run)(const struct command_context *c, const void *opts);
 	int (*run_raw)(const struct command_context *c, int argc, char **argv);

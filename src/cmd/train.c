@@ -335,5 +335,6 @@ const struct command command_train = {
 		"trained, 1 what was trained is not right (it diverged), 2 it "
 		"could not be, 64 wrong usage or a wrong configuration.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},
+	.stops_unread = true,
 	.run = run,
 };
