@@ -181,6 +181,11 @@ int job_channel(const struct job *j)
 	return j->sampling ? j->sampler.channel : -1;
 }
 
+enum status job_state(const struct job *j, struct error *why)
+{
+	return j->status ? error_set_cause(why, j->status, j->err.cause, "%s", j->err.text) : STATUS_OK;
+}
+
 static void write_block(struct job *j)
 {
 	json_t *body;

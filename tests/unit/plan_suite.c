@@ -163,6 +163,7 @@ static void test_plan_suite__of_many_cases_each_finds_its_twin(void **state)
 	char same[40];
 
 	(void)state;
+	fake_machine_init(&machine, 1);
 	for (unsigned twice = 0; twice < 2; twice++) {
 		text_add(&t, "  - probe: thing\n    target: gpu0\n    options: {size: [");
 		for (unsigned i = 0; i < 300; i++)
