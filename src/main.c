@@ -8,6 +8,7 @@
 #include "cmd/command.h"
 #include "cmd/help.h"
 #include "cmd/show.h"
+#include "launch/told.h"
 
 enum { STACK_NEEDED = 512 << 10, STACK_WANTED = 8 << 20 };
 
@@ -192,7 +193,7 @@ int main(int argc, char **argv)
 {
 	struct log log = {.sink = log_to_stderr};
 	struct error err = {0};
-	struct command_context context = {.log = &log, .stop = &stop_requests};
+	struct command_context context = {.log = &log, .stop = &stop_requests, .tells = told_asked()};
 	int code;
 
 	hold_closed_streams();
@@ -213,7 +214,7 @@ int main(int argc, char **argv)
 		if (show_lost() != EPIPE)
 			fprintf(stderr, "assay: stdout: %s\n",
 				show_lost() ? strerror(show_lost()) : "what was written is not whole");
-		return code ? code : EXIT_INCONCLUSIVE;
+		code = code ? code : EXIT_INCONCLUSIVE;
 	}
-	return code;
+	return context.tells ? told_of(code, false) : code;
 }

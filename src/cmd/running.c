@@ -387,6 +387,7 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 		if (!d.named && !d.team.place.rank)
 			rmdir(d.dir); /* where nothing came into it */
 	}
+	code = running_team_code(&d.team, c, code);
 	running_team_leave(&d.team);
 	plan_release(&d.plan);
 	machine_free(d.machine);

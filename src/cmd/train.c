@@ -9,6 +9,7 @@
 #include "core/units.h"
 #include "journal/record.h"
 #include "machine/machine.h"
+#include "team/place.h"
 #include "train/fields.h"
 #include "train/inputs.h"
 #include "train/plan.h"
@@ -55,6 +56,29 @@ static enum status check_wishes(const struct train_opts *o, struct error *err)
 	if ((o->out && !*o->out) || (o->resume && !*o->resume))
 		return error_set(err, STATUS_BAD_INPUT, "--%s is empty", o->out ? "out" : "resume");
 	return STATUS_OK;
+}
+
+static const char *from_environment(void *arg, const char *name)
+{
+	(void)arg;
+	return getenv(name);
+}
+
+/* Each rank would begin a run of its own in the one folder. */
+static enum status check_ranks(struct error *err)
+{
+	const struct environment env = {.get = from_environment};
+	const struct team_place_options told = {.master = "127.0.0.1"}; /* where rank 0 is does not matter */
+	struct team_place p;
+	enum status st = team_place(&p, &told, &env, err);
+
+	if (st || p.size < 2)
+		return st;
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"train does not work on several ranks yet, and this is rank %u of %u, by %s: start one, or "
+		"unset these variables where it is alone",
+		p.rank, p.size, p.from);
 }
 
 static enum status read_config(struct training *t, struct error *err)
@@ -208,7 +232,8 @@ static int train(struct training *t, struct error *err)
 	bool finished = false;
 	enum status st;
 
-	if (check_wishes(t->o, err) || read_config(t, err) || check_inputs(t, err))
+	if (check_wishes(t->o, err) || (!t->o->plan && check_ranks(err)) || read_config(t, err) ||
+	    check_inputs(t, err))
 		return running_complain(t->c, err);
 	if ((!t->o->resume || t->o->plan) && train_settle_device(t, err))
 		return running_complain(t->c, err);
@@ -274,6 +299,7 @@ const struct command command_train = {
 		"trained, 1 what was trained is not right (it diverged), 2 it "
 		"could not be, 64 wrong usage or a wrong configuration.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},
+	.single = true,
 	.stops_unread = true,
 	.run = run,
 };

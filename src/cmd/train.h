@@ -56,6 +56,8 @@ struct training {
 
 /* The configuration as the run directory keeps it, and the sum by which the worker knows it. */
 void train_write_config(struct training *t);
+/* Writes it there, as the run directory keeps it. */
+enum status train_keep_config(const struct training *t, const char *path, struct error *err);
 /* Which device, and what it has left. `auto` becomes the first GPU that is usable, with its library, and the
  * CPU where none is, with a warning where one is there. UNAVAILABLE: a GPU that was asked for is not. */
 enum status train_settle_device(struct training *t, struct error *err);

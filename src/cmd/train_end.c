@@ -12,7 +12,7 @@
 #include "journal/record.h"
 #include "train/checkpoint_names.h"
 
-enum { CONFIG_MAX = 16 << 20 };
+enum { CONFIG_MAX = 16 << 20, SETTLE_LOOKS = 5, SETTLE_NS = 100000000 };
 
 enum status train_report(const struct training *t, struct error *err)
 {
@@ -118,12 +118,40 @@ static void say_lost(struct text *out, const struct training *t, const struct er
 		say_how_to_go_on(out, t, now);
 }
 
-void train_look_home(struct training *t)
+/* Once the job has ended. */
+static void train_look_again(struct training *t)
 {
 	char now[PATH_MAX];
 	int why;
 
-	t->lost = t->lost || job_state(t->job, NULL) || home_look(&t->home, now, &why) != HOME_HERE;
+	t->lost = t->lost || home_look(&t->home, now, &why) != HOME_HERE;
+}
+
+void train_look_home(struct training *t)
+{
+	t->lost = t->lost || job_state(t->job, NULL);
+	train_look_again(t);
+}
+
+/* A file was not where the worker had put it: who removes the directory may be halfway through. */
+static void settle(struct training *t)
+{
+	for (unsigned i = 0; i < SETTLE_LOOKS && t->status == STATUS_UNAVAILABLE && !t->lost; i++) {
+		clock_sleep_ns(clock_monotonic(), SETTLE_NS);
+		train_look_again(t);
+	}
+}
+
+/* A directory that stands and lost its configuration gets it again: checkpoint and journal are worth nothing
+ * without. */
+static void write_config_again(const struct training *t)
+{
+	char now[PATH_MAX], path[PATH_MAX + 32];
+	int why;
+
+	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->dir);
+	if (home_look(&t->home, now, &why) == HOME_HERE && access(path, F_OK) && errno == ENOENT)
+		train_keep_config(t, path, NULL);
 }
 
 /* A card or a disk that failed is no fault of the run's: it may go on. So may one whose worker fell. */
@@ -138,8 +166,10 @@ static bool may_go_on(const struct training *t)
 static void tell(const struct training *t, const struct error *journal)
 {
 	struct text out = {0};
-	bool cancelled = t->status == STATUS_CANCELLED && !t->lost;
+	const bool cancelled = t->status == STATUS_CANCELLED && !t->lost;
 
+	if (t->lost || t->status)
+		write_config_again(t);
 	if (t->lost)
 		say_lost(&out, t, journal);
 	else if (t->status)
@@ -177,6 +207,7 @@ int train_conclude(struct training *t, struct error *err)
 							   : ENDING_CRASHED;
 	uint64_t now_ns = clock_now_ns(clock_monotonic());
 	struct error journal = {0};
+	enum status reported = STATUS_OK;
 
 	job_quiet(t->job);
 	train_watch_run(t);
@@ -184,8 +215,12 @@ int train_conclude(struct training *t, struct error *err)
 	train_look_home(t);
 	if (job_end(&t->job, ending, t->status, t->cause, t->text, &journal))
 		t->lost = true;
+	settle(t);
+	if (!t->lost)
+		reported = train_report(t, err);
+	train_look_again(t);
 	tell(t, &journal);
-	if (!t->lost && train_report(t, err))
+	if (!t->lost && reported)
 		return running_complain(t->c, err);
 	return exit_code(t);
 }
