@@ -175,7 +175,7 @@ enum status train_folder(struct training *t, struct error *err)
 		runs_next(t->dir, "train");
 	snprintf(journal, sizeof(journal), "%s/" JOURNAL_FILE, t->dir);
 	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->dir);
-	st = t->o->resume ? STATUS_OK : file_make_dir(t->dir, err);
+	st = t->o->resume ? STATUS_OK : file_make_private_dir(t->dir, err);
 	if (!st)
 		st = claim(t, err);
 	if (st)
