@@ -8,6 +8,7 @@
 #include "cmd/command.h"
 #include "cmd/help.h"
 #include "cmd/show.h"
+#include "launch/told.h"
 
 enum { STACK_NEEDED = 512 << 10, STACK_WANTED = 8 << 20 };
 
@@ -34,6 +35,14 @@ static void hold_closed_streams(void)
 		close(fd);
 }
 
+/* Who read our output is gone. Each write that fails says so again: that is one wish to stop, not two. */
+static void on_pipe(int sig)
+{
+	(void)sig;
+	if (!stop_requests)
+		stop_requests = 1;
+}
+
 static void install_signals(void)
 {
 	struct sigaction stop = {.sa_handler = on_stop};
@@ -42,6 +51,7 @@ static void install_signals(void)
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGHUP, &stop, NULL);
+	sigaction(SIGQUIT, &stop, NULL);
 	sigaction(SIGPIPE, &ignore, NULL); /* a closed pipe is a failed write, not a death */
 	sigaction(SIGXFSZ, &ignore, NULL); /* so is a file over the limit on their sizes (ulimit -f) */
 }
@@ -122,10 +132,13 @@ static int usage_error(const struct error *err, const char *command)
 
 static int run_command(const struct command *cmd, struct command_context *context)
 {
+	const struct sigaction hears = {.sa_handler = on_pipe};
 	struct error err = {0};
 	void *opts;
 	int code;
 
+	if (cmd->stops_unread)
+		sigaction(SIGPIPE, &hears, NULL);
 	if (cmd->raw)
 		return cmd->run_raw(context, context->argc - 2, context->argv + 2);
 	opts = calloc(1, cmd->opts.size ? cmd->opts.size : 1);
@@ -180,7 +193,7 @@ int main(int argc, char **argv)
 {
 	struct log log = {.sink = log_to_stderr};
 	struct error err = {0};
-	struct command_context context = {.log = &log, .stop = &stop_requests};
+	struct command_context context = {.log = &log, .stop = &stop_requests, .tells = told_asked()};
 	int code;
 
 	hold_closed_streams();
@@ -201,7 +214,7 @@ int main(int argc, char **argv)
 		if (show_lost() != EPIPE)
 			fprintf(stderr, "assay: stdout: %s\n",
 				show_lost() ? strerror(show_lost()) : "what was written is not whole");
-		return code ? code : EXIT_INCONCLUSIVE;
+		code = code ? code : EXIT_INCONCLUSIVE;
 	}
-	return code;
+	return context.tells ? told_of(code, false) : code;
 }

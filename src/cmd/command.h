@@ -13,6 +13,7 @@ enum { EXIT_PASS = 0, EXIT_FAILED = 1, EXIT_INCONCLUSIVE = 2, EXIT_USAGE = 64 };
 struct command_context {
 	struct log *log;
 	const volatile sig_atomic_t *stop;
+	bool tells;	       /* a rank: how it ended is told to who started it (launch/told.h) */
 	bool terminal;	       /* stderr is one: progress may be drawn */
 	bool colour;	       /* stdout is one and NO_COLOR is not set */
 	struct opt_words rest; /* words after "--", where the command takes some */
@@ -32,8 +33,10 @@ struct command {
 	struct opt_table opts;
 	const char *rest; /* as help writes what stands behind the options: "-- PROGRAM"; NULL: nothing may */
 	bool hidden;	  /* __worker and its kin */
+	bool single;	  /* works as one process: of several ranks each would do all of it, in one folder */
 	bool alone;	  /* of files or of this program: launched ranks would all do the same */
-	bool raw;	  /* parses argv itself (hidden ones) */
+	bool stops_unread; /* PIPE, when nobody reads the output any more, asks to stop as TERM does */
+	bool raw;	   /* parses argv itself (hidden ones) */
 	int (*run)(const struct command_context *c, const void *opts);
 	int (*run_raw)(const struct command_context *c, int argc, char **argv);
 };

@@ -248,6 +248,7 @@ static int run(const struct command_context *c, const void *opts_)
 	}
 	if (running_team_place(&all.team, &place, &err) || show(c, &all, m, o, &code, &err))
 		code = complain(c, &err);
+	code = running_team_code(&all.team, c, code);
 	info_team_release(&all);
 	machine_free(m);
 	return code;

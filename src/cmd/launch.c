@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "launch/route.h"
 #include "launch/start.h"
+#include "launch/told.h"
 
 struct launch_opts {
 	uint32_t how, nodes;
@@ -267,6 +268,8 @@ static enum status fill(struct filled *f, const struct launch_opts *o, const str
 	if (!st)
 		st = take_counts(p, o, c, err);
 	if (!st)
+		st = launch_words_single(&p->words, p->nodes * p->ranks, err);
+	if (!st)
 		st = find_program(f, err);
 	return st ? st : launch_check(p, err);
 }
@@ -292,6 +295,8 @@ static enum status start_plain(const struct launch_plan *p, const struct filled 
 				.stop = s->stop,
 				.lifeline = -1,
 				.log = s->log};
+	enum status st;
+	int told = 0;
 
 	for (size_t i = 0; i < p->words.count; i++)
 		words[i] = p->words.word[i];
@@ -305,7 +310,9 @@ static enum status start_plain(const struct launch_plan *p, const struct filled 
 	if (p->gpus && p->ranks > 1)
 		log_info(s->log, LOG_TOPIC_RUN, "one node: assay %s alone would run its GPUs in one process",
 			 p->words.word[0]);
-	return ranks_run(&r, code, err);
+	st = ranks_run(&r, &told, err);
+	*code = told_code(told);
+	return st;
 }
 
 static enum status start_slurm(const struct launch_plan *p, const struct launch_opts *o,
@@ -417,9 +424,10 @@ const struct command command_launch = {
 		"that the user has set; --exports shows them for programs of other kinds. ssh: OpenSSH "
 		"with keys and known hosts alone, the same path of the same build on each host. Slurm: "
 		"a script with the reason of each line above it; --print shows it. The ranks' secret "
-		"is new for each start and stands on no command line and in no file. Exit code: what "
-		"says most of the ranks' (of mpirun's: rank 0's), or the job's with --wait; 64 wrong "
-		"usage; 2 where a host or a program cannot be used.",
+		"is new for each start and stands on no command line and in no file. Exit code: rank "
+		"0's of a team; where no team met, or rank 0 ended well and another rank did not, 64 before "
+		"1 before 2 before 0, and a signal counts as 2; with --wait the job's. 64 wrong usage; 2 "
+		"where a host or a program cannot be used.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct launch_opts)},
 	.rest = "[-- COMMAND [WORD...]]",
 	.run = run,

@@ -85,3 +85,16 @@ enum status launch_words_check(const struct opt_words *words, struct error *err)
 	free(argv);
 	return st;
 }
+
+enum status launch_words_single(const struct opt_words *words, unsigned ranks, struct error *err)
+{
+	const struct command *cmd = find(words->word[0]);
+
+	if (!cmd || !cmd->single || ranks < 2)
+		return STATUS_OK;
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"behind -- stands %s, which does not work on several ranks yet, and these are %u: each would "
+		"do all of it in the same folder; start one (--ranks-per-node 1), or assay %s alone",
+		cmd->name, ranks, cmd->name);
+}

@@ -8,4 +8,6 @@
  * a probe that is not built in. A file that they name may lie on their nodes alone: that is for them to say.
  */
 enum status launch_words_check(const struct opt_words *words, struct error *err);
+/* BAD_INPUT: they are of a command that works as one process, and there are more ranks than one. */
+enum status launch_words_single(const struct opt_words *words, unsigned ranks, struct error *err);
 #endif

@@ -12,6 +12,7 @@
 #include "cmd/runs.h"
 #include "cmd/show.h"
 #include "core/file.h"
+#include "core/redact.h"
 #include "core/module.h"
 #include "journal/journal.h"
 #include "machine/machine.h"
@@ -177,7 +178,7 @@ static enum status make_folders(struct profiling *p, struct error *err)
 	if (!access(journal, F_OK))
 		return error_set(err, STATUS_BAD_INPUT, "%s holds a run already: --out names another folder",
 				 p->dir);
-	st = file_make_dir(p->dir, err);
+	st = file_make_private_dir(p->dir, err);
 	if (!st && !realpath(p->dir, p->rings))
 		st = error_errno(err, errno, "cannot find %s", p->dir);
 	if (st)
@@ -185,7 +186,7 @@ static enum status make_folders(struct profiling *p, struct error *err)
 	if (strlen(p->rings) + 7 > PATH_MAX)
 		return error_set(err, STATUS_BAD_INPUT, "the path of %s is too long", p->dir);
 	memcpy(p->rings + strlen(p->rings), "/rings", 7);
-	return file_make_dir(p->rings, err);
+	return file_make_private_dir(p->rings, err);
 }
 
 static enum status begin_job(struct profiling *p, struct error *err)
@@ -420,6 +421,23 @@ static int profile(struct profiling *p, struct error *err)
 	return code;
 }
 
+/* As every file of the run has it: without secrets. */
+static void add_command(struct text *out, const struct opt_words *words)
+{
+	struct redact state = {0};
+
+	for (size_t i = 0; i < words->count; i++) {
+		struct redact again = state;
+		size_t size = redact_word(&again, NULL, 0, words->word[i]) + 1;
+		char *shown = malloc(size);
+
+		if (shown)
+			redact_word(&state, shown, size, words->word[i]);
+		text_addf(out, "%s%s", i ? " " : "", shown ? shown : REDACTED);
+		free(shown);
+	}
+}
+
 static int run(const struct command_context *c, const void *opts_)
 {
 	struct profiling *p = calloc(1, sizeof(*p));
@@ -432,8 +450,7 @@ static int run(const struct command_context *c, const void *opts_)
 	}
 	p->c = c;
 	p->o = opts_;
-	for (size_t i = 0; i < c->rest.count; i++)
-		text_addf(&p->command, "%s%s", i ? " " : "", c->rest.word[i]);
+	add_command(&p->command, &c->rest);
 	code = profile(p, &err);
 	timeline_release(&p->timeline);
 	findings_release(&p->findings);

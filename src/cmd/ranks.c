@@ -10,11 +10,12 @@
 #include "launch/env.h"
 #include "launch/ranks.h"
 #include "launch/route.h"
+#include "launch/told.h"
 
 struct ranks_opts {
 	uint32_t first, count, size;
 	const char *master, *build, *env, *folder;
-	bool secret_stdin, lifeline, shield, derive, mpi;
+	bool secret_stdin, lifeline, shield, tell, derive, mpi;
 };
 
 static const struct opt rows[] = {
@@ -31,8 +32,9 @@ static const struct opt rows[] = {
 	OPT_ROW(struct ranks_opts, lifeline, .name = "lifeline", .help = "the end of stdin ends the ranks"),
 	OPT_ROW(struct ranks_opts, shield, .name = "shield",
 		.help = "ranks but the first end with 0: who started them ends all when one does not; "
-			"another exit "
-			"code has 100 added"),
+			"rank 0 ends as with --tell"),
+	OPT_ROW(struct ranks_opts, tell, .name = "tell",
+		.help = "end with what launch/told.h makes of the exit codes: the largest is the team's"),
 	OPT_ROW(struct ranks_opts, derive, .name = "derive", .preset = "true",
 		.help = "set what this machine asks for"),
 	OPT_ROW(struct ranks_opts, mpi, .name = "mpi", .help = "the ranks do MPI of their own"),
@@ -153,7 +155,7 @@ static int start_shielded(const struct ranks *of_node, const struct team_place *
 		code = complain(err);
 	if (!p->rank || !code)
 		return code;
-	log_warn(r.log, LOG_TOPIC_RUN, "rank %u ended with exit code %d", p->rank, code);
+	log_warn(r.log, LOG_TOPIC_RUN, RANKS_ENDED, p->rank, told_code(told_of(code, false)));
 	return EXIT_PASS;
 }
 
@@ -179,7 +181,7 @@ static int start(const struct command_context *c, const struct ranks_opts *o, co
 		fprintf(stderr, "%s\n", RANKS_BEGIN);
 	if (!o->count && o->shield)
 		code = start_shielded(&r, p, err);
-	else if (o->count ? ranks_run(&r, &code, err) : ranks_become(p, words, err))
+	else if (o->count ? ranks_run(&r, &code, err) : ranks_become(p, words, o->tell, err))
 		code = complain(err);
 	free(words);
 	return code;
@@ -210,7 +212,7 @@ static int run(const struct command_context *c, const void *opts)
 	const struct ranks_opts *o = opts;
 	int code = run_ranks(c, o);
 
-	return code && o->shield ? RANKS_SHIELDED + code : code;
+	return o->shield || o->tell ? told_of(code, false) : told_code(told_of(code, false));
 }
 
 const struct command command_ranks = {

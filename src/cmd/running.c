@@ -239,7 +239,8 @@ static enum status prepare(const struct command_context *c, const struct suite *
 				     .seconds = o->seconds,
 				     .rounds = (unsigned)o->rounds,
 				     .search_seconds = o->search_seconds,
-				     .beside = o->beside};
+				     .beside = o->beside,
+				     .stop = c->stop};
 	const char *out = o->resume ? o->resume : o->out;
 	const struct machine_scope whole = {.up_to = LAYER_SOFTWARE, .out = out, .stop = c->stop};
 	/* What was bought is compared with all that is here. */
@@ -386,6 +387,7 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 		if (!d.named && !d.team.place.rank)
 			rmdir(d.dir); /* where nothing came into it */
 	}
+	code = running_team_code(&d.team, c, code);
 	running_team_leave(&d.team);
 	plan_release(&d.plan);
 	machine_free(d.machine);

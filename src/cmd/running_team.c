@@ -6,6 +6,7 @@
 #include "core/process.h"
 #include "journal/journal.h"
 #include "judge/judge.h"
+#include "launch/told.h"
 #include "machine/network.h"
 
 enum { SHARE_MS = 120000, REPORT_MS = 60000 }; /* rank 0 may wait for a disk */
@@ -211,6 +212,11 @@ struct report_called *running_team_called(const struct running_team *t, size_t *
 void running_team_await(struct running_team *t)
 {
 	control_await_zero(t->control, REPORT_MS);
+}
+
+int running_team_code(const struct running_team *t, const struct command_context *c, int code)
+{
+	return c->tells ? told_of(code, t->control && !t->place.rank) : code;
 }
 
 void running_team_leave(struct running_team *t)

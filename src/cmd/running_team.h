@@ -34,5 +34,8 @@ void running_team_clear(const char *dir);
 struct report_called *running_team_called(const struct running_team *t, size_t *count);
 /* Another rank than 0 ends after rank 0 has written its report. */
 void running_team_await(struct running_team *t);
+/* The exit code as this process is to end with it: told, where it is a rank that who started it asked, and
+ * with rank 0's weight where the team met. Call it before running_team_leave. */
+int running_team_code(const struct running_team *t, const struct command_context *c, int code);
 void running_team_leave(struct running_team *t);
 #endif

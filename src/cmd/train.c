@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
-#include "cmd/judged.h"
 #include "cmd/running.h"
 #include "cmd/show.h"
 #include "core/units.h"
 #include "journal/record.h"
 #include "machine/machine.h"
+#include "team/place.h"
 #include "train/fields.h"
 #include "train/inputs.h"
 #include "train/plan.h"
@@ -56,6 +56,29 @@ static enum status check_wishes(const struct train_opts *o, struct error *err)
 	if ((o->out && !*o->out) || (o->resume && !*o->resume))
 		return error_set(err, STATUS_BAD_INPUT, "--%s is empty", o->out ? "out" : "resume");
 	return STATUS_OK;
+}
+
+static const char *from_environment(void *arg, const char *name)
+{
+	(void)arg;
+	return getenv(name);
+}
+
+/* Each rank would begin a run of its own in the one folder. */
+static enum status check_ranks(struct error *err)
+{
+	const struct environment env = {.get = from_environment};
+	const struct team_place_options told = {.master = "127.0.0.1"}; /* where rank 0 is does not matter */
+	struct team_place p;
+	enum status st = team_place(&p, &told, &env, err);
+
+	if (st || p.size < 2)
+		return st;
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"train does not work on several ranks yet, and this is rank %u of %u, by %s: start one, or "
+		"unset these variables where it is alone",
+		p.rank, p.size, p.from);
 }
 
 static enum status read_config(struct training *t, struct error *err)
@@ -129,69 +152,6 @@ static enum status begin_job(struct training *t, struct error *err)
 	return st;
 }
 
-static enum status write_report(const struct training *t, struct error *err)
-{
-	static const struct judge_site site = {0};
-	struct judged judged = {0};
-	struct text note = {0};
-	enum status st = judged_read(&judged, t->dir, NULL, &site, t->o->real_names, err);
-
-	if (!st)
-		st = report_write(t->dir, &judged.in, &note, err);
-	if (!st && !t->o->json)
-		st = show_report(&judged.in, REPORT_TEXT, t->c->colour, err);
-	text_release(&note);
-	judged_release(&judged);
-	return st;
-}
-
-/* A card or a disk that failed is no fault of the run's: what there is of it is told. */
-static bool may_go_on(const struct training *t)
-{
-	return t->ended && (t->saved || (t->goes_on && t->ready)) &&
-	       (t->status == STATUS_LOST || t->status == STATUS_VENDOR || t->status == STATUS_NO_RESOURCE ||
-		t->status == STATUS_UNAVAILABLE);
-}
-
-/* The worker has ended, somehow: the journal says how, and the report is made of it. */
-static int conclude(struct training *t, struct error *err)
-{
-	bool cancelled = t->status == STATUS_CANCELLED;
-	enum ending ending = cancelled	? ENDING_CANCELLED
-			     : t->ended ? ENDING_DONE
-			     : t->hung	? ENDING_TIMED_OUT
-					: ENDING_CRASHED;
-	uint64_t now_ns = clock_now_ns(clock_monotonic());
-	enum status st;
-
-	job_quiet(t->job);
-	train_watch_run(t);
-	job_phase(t->job, "once", t->start_ns, now_ns, json_incref(t->values));
-	st = job_end(&t->job, ending, t->status, t->cause, t->text, err);
-	if (!st)
-		st = write_report(t, err);
-	if (t->status && !cancelled)
-		log_error(t->c->log, LOG_TOPIC_RUN, "%s", t->text);
-	if (cancelled)
-		log_info(t->c->log, LOG_TOPIC_RUN, "stopped on request; assay train --resume %s goes on",
-			 t->dir);
-	if (may_go_on(t))
-		log_info(t->c->log, LOG_TOPIC_RUN,
-			 "assay train --resume %s goes on from the newest checkpoint", t->dir);
-	if (st)
-		return running_complain(t->c, err);
-	switch (t->status) {
-	case STATUS_OK:
-		return EXIT_PASS;
-	case STATUS_BAD_INPUT:
-		return EXIT_USAGE;
-	case STATUS_MISMATCH:
-		return EXIT_FAILED;
-	default:
-		return EXIT_INCONCLUSIVE;
-	}
-}
-
 /* What is found for this machine enters the configuration that is kept: a resumed run finds nothing anew. */
 static enum status settle(struct training *t, struct error *err)
 {
@@ -257,7 +217,7 @@ static enum status look_for_end(const struct training *t, bool *finished, struct
 static int show_finished(const struct training *t, struct error *err)
 {
 	log_info(t->c->log, LOG_TOPIC_RUN, "%s is finished: there is nothing to go on with", t->dir);
-	return write_report(t, err) ? running_complain(t->c, err) : EXIT_PASS;
+	return train_report(t, err) ? running_complain(t->c, err) : EXIT_PASS;
 }
 
 static void let_go(struct training *t)
@@ -272,7 +232,8 @@ static int train(struct training *t, struct error *err)
 	bool finished = false;
 	enum status st;
 
-	if (check_wishes(t->o, err) || read_config(t, err) || check_inputs(t, err))
+	if (check_wishes(t->o, err) || (!t->o->plan && check_ranks(err)) || read_config(t, err) ||
+	    check_inputs(t, err))
 		return running_complain(t->c, err);
 	if ((!t->o->resume || t->o->plan) && train_settle_device(t, err))
 		return running_complain(t->c, err);
@@ -286,13 +247,14 @@ static int train(struct training *t, struct error *err)
 	if ((t->o->resume && (train_settle_device(t, err) || settle(t, err))) || begin_job(t, err))
 		return running_complain(t->c, err);
 	let_go(t);
+	home_open(&t->home, t->dir);
 	t->start_ns = clock_now_ns(clock_monotonic());
 	st = train_follow(t, err);
 	if (st) {
 		job_end(&t->job, ENDING_DONE, err->status, err->cause, err->text, NULL);
 		return running_complain(t->c, err);
 	}
-	return conclude(t, err);
+	return train_conclude(t, err);
 }
 
 static int run(const struct command_context *c, const void *opts_)
@@ -308,8 +270,10 @@ static int run(const struct command_context *c, const void *opts_)
 	t->c = c;
 	t->o = opts_;
 	t->claim = -1;
+	t->home.fd = -1;
 	code = train(t, &err);
 	let_go(t);
+	home_close(&t->home);
 	config_release(&t->config);
 	text_release(&t->written);
 	lines_release(&t->in);
@@ -335,5 +299,7 @@ const struct command command_train = {
 		"trained, 1 what was trained is not right (it diverged), 2 it "
 		"could not be, 64 wrong usage or a wrong configuration.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},
+	.single = true,
+	.stops_unread = true,
 	.run = run,
 };

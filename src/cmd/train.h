@@ -5,6 +5,7 @@
 #include <limits.h>
 #include "cmd/command.h"
 #include "core/process.h"
+#include "journal/home.h"
 #include "model/shape.h"
 #include "run/job.h"
 #include "run/lines.h"
@@ -24,6 +25,7 @@ struct training {
 	const struct train_opts *o;
 	struct config config;
 	char dir[PATH_MAX];
+	struct home home;
 	int claim;    /* on the folder, of who begins a run there: a descriptor with a lock; -1: none */
 	bool goes_on; /* a run is there and is gone on with */
 	struct train_room room; /* memory that is there to be planned into */
@@ -43,6 +45,8 @@ struct training {
 	uint64_t looked_ns;	       /* when we looked for lines last */
 	double silent_s, silent_max_s; /* since its last line; the longest of this phase */
 	bool hung, saved;	       /* a checkpoint, by this worker */
+	bool lost;		       /* the run directory or its journal is not what it was */
+	uint64_t step;		       /* the last one that was told */
 	enum status status;
 	enum cause cause;
 	char text[512];
@@ -52,6 +56,8 @@ struct training {
 
 /* The configuration as the run directory keeps it, and the sum by which the worker knows it. */
 void train_write_config(struct training *t);
+/* Writes it there, as the run directory keeps it. */
+enum status train_keep_config(const struct training *t, const char *path, struct error *err);
 /* Which device, and what it has left. `auto` becomes the first GPU that is usable, with its library, and the
  * CPU where none is, with a warning where one is there. UNAVAILABLE: a GPU that was asked for is not. */
 enum status train_settle_device(struct training *t, struct error *err);
@@ -59,6 +65,14 @@ enum status train_settle_device(struct training *t, struct error *err);
  * is not begun over, but where that came to nothing; one that holds anything else is not ours. t->claim keeps
  * others from beginning there until it is closed: when the journal, with a lock of its own, is there. */
 enum status train_folder(struct training *t, struct error *err);
+/* Sets t->lost where the run directory was removed, moved or closed to us, or its journal takes no more
+ * lines. (train_end.c) */
+void train_look_home(struct training *t);
+/* Reports of the run directory, and on stdout. */
+enum status train_report(const struct training *t, struct error *err);
+/* The worker has ended, somehow: the journal says how, the report is made of it, and one message says what
+ * happened and how to go on, or that nothing can. Its exit code. */
+int train_conclude(struct training *t, struct error *err);
 /* Starts the worker and follows it to its end; its lines go to the journal, to stdout with --json, to the
  * terminal. */
 enum status train_follow(struct training *t, struct error *err);

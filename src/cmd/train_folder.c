@@ -151,7 +151,7 @@ static enum status claim(struct training *t, struct error *err)
 	return STATUS_OK;
 }
 
-static enum status write_config(const struct training *t, const char *path, struct error *err)
+enum status train_keep_config(const struct training *t, const char *path, struct error *err)
 {
 	struct text marked = {0};
 	enum status st;
@@ -175,7 +175,7 @@ enum status train_folder(struct training *t, struct error *err)
 		runs_next(t->dir, "train");
 	snprintf(journal, sizeof(journal), "%s/" JOURNAL_FILE, t->dir);
 	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->dir);
-	st = t->o->resume ? STATUS_OK : file_make_dir(t->dir, err);
+	st = t->o->resume ? STATUS_OK : file_make_private_dir(t->dir, err);
 	if (!st)
 		st = claim(t, err);
 	if (st)
@@ -191,5 +191,5 @@ enum status train_folder(struct training *t, struct error *err)
 				 "%s is no run's and not empty: --out names a new folder", t->dir);
 	if (there)
 		st = clear(t, journal, err);
-	return st ? st : write_config(t, path, err);
+	return st ? st : train_keep_config(t, path, err);
 }

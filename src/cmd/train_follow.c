@@ -97,6 +97,7 @@ static bool take_line(void *arg, const char *text, size_t size)
 		text_copy(t->phase, sizeof(t->phase), json_string_value(json_object_get(line, "phase")));
 		t->phase_ns = clock_now_ns(clock_monotonic());
 	} else if (!strcmp(type, "step") || !strcmp(type, "eval")) {
+		t->step = (uint64_t)json_integer_value(json_object_get(line, "step"));
 		if (!strcmp(type, "step"))
 			train_watch_step(t, line);
 		tell_numbers(t, line);
@@ -138,13 +139,26 @@ static enum status start(struct training *t, struct error *err)
 	return st;
 }
 
+static void ask_to_end(struct training *t)
+{
+	t->asked = true;
+	if (!process_poll(&t->worker))
+		kill(-t->worker.pid, SIGTERM);
+}
+
+/* What is trained now could not be kept: the worker finishes its step. What happened is told in the end. */
+static void heed_home(struct training *t)
+{
+	train_look_home(t);
+	if (t->lost && !t->asked)
+		ask_to_end(t);
+}
+
 /* The first wish to end is passed on, and the worker saves; the second ends it. */
 static void pass_on_stop(struct training *t)
 {
 	if (*t->c->stop && !t->asked) {
-		t->asked = true;
-		if (!process_poll(&t->worker))
-			kill(-t->worker.pid, SIGTERM);
+		ask_to_end(t);
 		log_info(t->c->log, LOG_TOPIC_RUN,
 			 "stopping: this step is finished and saved; once more ends at once");
 	}
@@ -205,10 +219,8 @@ static void on_leave(struct training *t)
 		snprintf(how, sizeof(how), "it told nothing for %.0f s, hung, and was ended", t->silent_s);
 	t->status = *t->c->stop ? STATUS_CANCELLED : STATUS_NO_RESOURCE;
 	t->cause = *t->c->stop ? CAUSE_INTERRUPTED : t->hung ? CAUSE_TIMED_OUT : CAUSE_CRASHED;
-	snprintf(t->text, sizeof(t->text),
-		 "the training process ended in phase %s: %s; assay train --resume %.300s goes on "
-		 "from the newest checkpoint",
-		 *t->phase ? t->phase : "start", how, t->dir);
+	snprintf(t->text, sizeof(t->text), "the training process ended in phase %s: %s",
+		 *t->phase ? t->phase : "start", how);
 }
 
 enum status train_follow(struct training *t, struct error *err)
@@ -223,6 +235,7 @@ enum status train_follow(struct training *t, struct error *err)
 		poll(in, 2, WAIT_MS);
 		state = lines_read(&t->in, t->worker.channel, take_line, t);
 		job_hear(t->job);
+		heed_home(t);
 		pass_on_stop(t);
 		if (state == LINES_MORE)
 			end_hung(t);

@@ -29,6 +29,7 @@ static void settle_in(void)
 	struct rlimit no_core = {0, 0};
 
 	sigaction(SIGTERM, &term, NULL);
+	sigaction(SIGQUIT, &term, NULL);
 	sigaction(SIGINT, &ignore, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
 	setrlimit(RLIMIT_CORE, &no_core);

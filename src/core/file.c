@@ -227,6 +227,28 @@ enum status file_make_dir(const char *path, struct error *err)
 	return STATUS_OK;
 }
 
+enum status file_make_private_dir(const char *path, struct error *err)
+{
+	char parent[PATH_MAX];
+	size_t size = strlen(path);
+	struct stat about;
+	enum status st = STATUS_OK;
+
+	while (size > 1 && path[size - 1] == '/')
+		size--;
+	while (size && path[size - 1] != '/')
+		size--;
+	if (size < sizeof(parent) && lstat(path, &about)) {
+		memcpy(parent, path, size);
+		parent[size] = '\0';
+		if (size)
+			st = file_make_dir(parent, err);
+		if (!st && mkdir(path, 0700) && errno != EEXIST)
+			return error_errno(err, errno, "cannot create directory %s", path);
+	}
+	return st ? st : file_make_dir(path, err);
+}
+
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
 {
 	(void)info;

@@ -26,6 +26,8 @@ void file_sweep(const char *path);
 /* Writes beside and renames; a full disk leaves the old file. */
 enum status file_write(const char *path, const void *data, size_t size, struct error *err);
 enum status file_make_dir(const char *path, struct error *err); /* with parents */
+/* The same for what is private: new, it is of mode 0700. One that is there stays as its owner made it. */
+enum status file_make_private_dir(const char *path, struct error *err);
 /* With all that is below it, as far as that can be; follows no link. */
 void file_remove_tree(const char *path);
 /* 64 hex digits and NUL. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/field.h"
+#include "core/redact.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -266,4 +267,24 @@ json_t *field_rows_json(const struct field *fields, size_t count)
 						      "unit", fields[i].unit, "kind", kinds[fields[i].kind],
 						      "better", fields[i].better, "help", fields[i].help));
 	return rows;
+}
+
+json_t *field_command(const char *const *words)
+{
+	json_t *list = json_array();
+	struct redact state = {0};
+	bool foreign = false;
+
+	for (; words && *words; words++) {
+		struct redact again = state;
+		size_t size = redact_word(&again, NULL, 0, *words);
+		char *shown = foreign ? malloc(size + 1) : NULL;
+
+		if (shown)
+			redact_word(&state, shown, size + 1, *words);
+		json_array_append_new(list, field_string(!foreign ? *words : shown ? shown : REDACTED));
+		free(shown);
+		foreign = foreign || !strcmp(*words, "--");
+	}
+	return list;
 }

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/text.h"
+#include "launch/told.h"
 
 enum { LOOK_MS = 50, END_MS = 10000, KILL_MS = 2000 };
 
@@ -47,9 +48,10 @@ static enum status start(const struct crowd *c, struct member *m, struct error *
 
 	if (c->greeting) {
 		st = make_pipe(&input, &m->input, err);
-		if (!st)
-			st = make_pipe(&m->errors, &errors, err);
 		spec.input = &input;
+	}
+	if (!st && (c->greeting || c->hears)) {
+		st = make_pipe(&m->errors, &errors, err);
 		spec.errors = &errors;
 	}
 	if (!st)
@@ -102,6 +104,10 @@ static void whole_line(const struct crowd *c, struct member *m)
 		m->begun = true;
 		return;
 	}
+	if (c->hears) {
+		c->hears(c->arg, m->part);
+		return;
+	}
 	if (*m->part)
 		text_copy(m->last, sizeof(m->last), m->part);
 	if (m->begun) /* what ssh says before stands in the message, if it ends so */
@@ -121,6 +127,8 @@ static void take(const struct crowd *c, struct member *m)
 		close_fd(&m->errors);
 		return;
 	}
+	if (c->hears)
+		(void)!write(STDERR_FILENO, block, (size_t)n);
 	for (ssize_t i = 0; i < n; i++) {
 		if (block[i] == '\r')
 			continue;
@@ -270,36 +278,23 @@ enum status crowd_run(struct crowd *c, struct error *err)
 	return st;
 }
 
-/* Which of two exit codes says more: wrong usage, failed, inconclusive or anything else, passed. */
-static int weight(int code)
+int crowd_told(const struct crowd *c)
 {
-	return code == 64 ? 3 : code == 1 ? 2 : code ? 1 : 0;
-}
-
-bool crowd_code_is_ours(int code)
-{
-	return code == 0 || code == 1 || code == 2 || code == 64;
-}
-
-int crowd_exit_code(const struct crowd *c)
-{
-	int code = 0;
+	int most = 0;
 
 	for (size_t i = 0; i < c->count; i++) {
 		const struct member *m = &c->member[i];
-		int own = WIFEXITED(m->process.wait_status) ? WEXITSTATUS(m->process.wait_status) : 2;
+		int told = told_of(2, false), status = m->process.wait_status;
 		char how[64];
 
-		if (!crowd_code_is_ours(own)) {
-			log_warn(c->log, LOG_TOPIC_RUN, "%s ended with exit code %d%s%s", m->name, own,
-				 *m->last ? ": " : "", m->last);
-			own = 2;
-		} else if (!WIFEXITED(m->process.wait_status)) {
-			process_wait_text(m->process.wait_status, how, sizeof(how));
+		if (WIFEXITED(status) && !told_by(&told, WEXITSTATUS(status))) {
+			log_warn(c->log, LOG_TOPIC_RUN, "%s ended with exit code %d%s%s", m->name,
+				 WEXITSTATUS(status), *m->last ? ": " : "", m->last);
+		} else if (!WIFEXITED(status)) {
+			process_wait_text(status, how, sizeof(how));
 			log_warn(c->log, LOG_TOPIC_RUN, "%s died of %s", m->name, how);
 		}
-		if (weight(own) > weight(code))
-			code = own;
+		most = told > most ? told : most;
 	}
-	return code;
+	return most;
 }

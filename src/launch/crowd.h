@@ -30,6 +30,9 @@ struct crowd {
 	/* A line that each is told first, its input then stays open: its end tells it to end. NULL: no pipes
 	 * are made, and TERM does that. */
 	const char *greeting;
+	/* Takes each line of a member's stderr, which goes on to ours as it comes; NULL: theirs is ours. */
+	void (*hears)(void *arg, const char *line);
+	void *arg;
 	const char *begins;  /* the line of its stderr that says it runs; kept to ourselves */
 	unsigned starting;   /* at most so many are on the way at once; 0: all */
 	int lifeline;	     /* our own: end all when it closes; -1: none */
@@ -42,9 +45,7 @@ struct crowd {
  * begun (the sentence names it with its last line), or all were stopped on request (CANCELLED); all have
  * ended then too. Each member's end is in process.wait_status. */
 enum status crowd_run(struct crowd *c, struct error *err);
-/* The exit code that says most of how they ended: of wrong usage, then failure, then inconclusive; death by a
- * signal is inconclusive and is told. */
-int crowd_exit_code(const struct crowd *c);
-/* One of assay's own exit codes: 0, 1, 2, 64. */
-bool crowd_code_is_ours(int code);
+/* How they ended, the one that says most (launch/told.h). Death by a signal, and an exit code that assay does
+ * not have, are inconclusive and are logged. */
+int crowd_told(const struct crowd *c);
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sys/wait.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "launch/crowd.h"
 #include "launch/start.h"
+#include "launch/told.h"
 
 enum { VERSION_MS = 10000, VERSION_MAX = 1 << 16 };
 
@@ -42,27 +44,51 @@ static void fill_environment(const struct launch_plan *p, const struct starting 
 	}
 }
 
-/* Rank 0's exit code, or inconclusive: mpirun's own says nothing of the machine. */
-static int team_code(const struct member *m, const struct log *log)
+/* What ranks but the first said of their ends: mpirun itself has rank 0's alone. */
+struct others {
+	int told;
+};
+
+static void hear_line(void *arg, const char *line)
 {
-	int code = WIFEXITED(m->process.wait_status) ? WEXITSTATUS(m->process.wait_status) : -1;
+	struct others *o = arg;
+	const char *at = strstr(line, "rank ");
+	unsigned rank;
+	int code, told;
+
+	if (at && sscanf(at, RANKS_ENDED, &rank, &code) == 2 && rank) {
+		told_by(&told, code);
+		o->told = told > o->told ? told : o->told;
+	}
+}
+
+/* Rank 0's, or inconclusive: mpirun's own exit code says nothing of the machine. */
+static int told_by_mpirun(const struct member *m, const struct log *log)
+{
+	int code = WIFEXITED(m->process.wait_status) ? WEXITSTATUS(m->process.wait_status) : -1, told;
 	char how[64];
 
-	if (!code)
-		return 0;
-	if (code > RANKS_SHIELDED && crowd_code_is_ours(code - RANKS_SHIELDED))
-		return code - RANKS_SHIELDED;
+	if (!code || (code > 100 && told_by(&told, code)))
+		return code;
 	process_wait_text(m->process.wait_status, how, sizeof(how));
 	log_warn(log, LOG_TOPIC_RUN, "mpirun failed by itself (%s), no rank did; its reason stands above",
 		 how);
-	return 2;
+	return told_of(2, false);
 }
 
 enum status start_mpirun(const struct launch_plan *p, const struct starting *s, int *exit_code,
 			 struct error *err)
 {
 	struct member member = {.name = "mpirun"};
-	struct crowd c = {.member = &member, .count = 1, .lifeline = -1, .stop = s->stop, .log = s->log};
+	struct others others = {0};
+	struct crowd c = {.member = &member,
+			  .count = 1,
+			  .hears = hear_line,
+			  .arg = &others,
+			  .lifeline = -1,
+			  .stop = s->stop,
+			  .log = s->log};
+	int told;
 	struct words w = {0};
 	enum status st;
 
@@ -72,8 +98,10 @@ enum status start_mpirun(const struct launch_plan *p, const struct starting *s, 
 	st = w.failed ? error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					"no memory for mpirun's words")
 		      : crowd_run(&c, err);
-	if (!st)
-		*exit_code = team_code(&member, s->log);
+	if (!st) {
+		told = told_by_mpirun(&member, s->log);
+		*exit_code = told_code(told > others.told ? told : others.told);
+	}
 	words_release(&w);
 	return st;
 }

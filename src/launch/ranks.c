@@ -6,8 +6,9 @@
 #include <unistd.h>
 #include "core/random.h"
 #include "core/text.h"
+#include "launch/told.h"
 
-enum { ROWS = 6, ROW = 300 };
+enum { ROWS = 7, ROW = 300 };
 
 /* "NAME=value" rows of one rank. */
 struct rank_env {
@@ -15,7 +16,7 @@ struct rank_env {
 	const char *row[ROWS + 1];
 };
 
-static void fill(struct rank_env *e, const struct team_place *p)
+static void fill(struct rank_env *e, const struct team_place *p, bool tells)
 {
 	size_t n = 0;
 
@@ -28,6 +29,8 @@ static void fill(struct rank_env *e, const struct team_place *p)
 	snprintf(e->text[n++], ROW, "ASSAY_HOST=%s", p->host);
 	if (p->port)
 		snprintf(e->text[n++], ROW, "ASSAY_PORT=%u", p->port);
+	if (tells)
+		snprintf(e->text[n++], ROW, TOLD_ASKS "=1");
 	for (size_t i = 0; i < n; i++)
 		e->row[i] = e->text[i];
 	e->row[n] = NULL;
@@ -49,7 +52,7 @@ static const char **command_line(const char *program, const char *const *words)
 	return argv;
 }
 
-enum status ranks_run(const struct ranks *r, int *exit_code, struct error *err)
+enum status ranks_run(const struct ranks *r, int *told, struct error *err)
 {
 	const char **argv = command_line(NULL, r->words);
 	struct member *member = calloc(r->count, sizeof(*member));
@@ -70,13 +73,13 @@ enum status ranks_run(const struct ranks *r, int *exit_code, struct error *err)
 				       .port = r->port};
 
 		text_copy(p.host, sizeof(p.host), r->host);
-		fill(&env[i], &p);
+		fill(&env[i], &p, true);
 		snprintf(member[i].name, sizeof(member[i].name), "rank %u", p.rank);
 		member[i].argv = argv;
 		member[i].env = env[i].row;
 	}
 	st = crowd_run(&c, err);
-	*exit_code = crowd_exit_code(&c);
+	*told = crowd_told(&c);
 out:
 	free(argv);
 	free(member);
@@ -84,14 +87,14 @@ out:
 	return st;
 }
 
-enum status ranks_become(const struct team_place *p, const char *const *words, struct error *err)
+enum status ranks_become(const struct team_place *p, const char *const *words, bool tells, struct error *err)
 {
 	const char **argv = command_line("assay", words);
 	struct rank_env env;
 
 	if (!argv)
 		return error_errno(err, ENOMEM, "no memory for the rank's words");
-	fill(&env, p);
+	fill(&env, p, tells);
 	for (const char **row = env.row; *row; row++) {
 		char *equals = strchr(*row, '=');
 

@@ -9,8 +9,9 @@
 /* The line that says on stderr that the ranks of a node are started: what ssh says comes before it. */
 #define RANKS_BEGIN "assay: the ranks of this node begin"
 
-/* What `assay __ranks --shield` adds to an exit code that is not 0: a launcher's own codes are below. */
-enum { RANKS_SHIELDED = 100 };
+/* What `assay __ranks --shield` says on stderr of a rank but the first, for who reads mpirun's: a rank and
+ * its exit code. */
+#define RANKS_ENDED "rank %u ended with exit code %d"
 
 struct ranks {
 	unsigned first, count, size;
@@ -23,11 +24,12 @@ struct ranks {
 	const struct log *log;
 };
 
-/* Starts them, waits, says how they ended. What else they are to find in their environment is in ours. */
-enum status ranks_run(const struct ranks *r, int *exit_code, struct error *err);
+/* Starts them, waits, says how they ended (*told: launch/told.h). What else they are to find in their
+ * environment is in ours. */
+enum status ranks_run(const struct ranks *r, int *told, struct error *err);
 /* One rank in the place of this process, which its launcher has started: sets ASSAY_* as `p` says and
- * executes `words`. Returns only where that failed. */
-enum status ranks_become(const struct team_place *p, const char *const *words, struct error *err);
+ * executes `words`; `tells`: it ends as launch/told.h has it. Returns only where that failed. */
+enum status ranks_become(const struct team_place *p, const char *const *words, bool tells, struct error *err);
 
 /* What the ranks of one start know and no others: 128 random bits as digits, and a name that tells them from
  * other teams at the same ports. */

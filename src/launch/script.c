@@ -83,6 +83,8 @@ void script_ranks(struct words *w, const struct launch_plan *p, unsigned node, b
 		add_env(w, p);
 	if (p->how == LAUNCH_MPIRUN)
 		words_add(w, "--shield");
+	if (p->how == LAUNCH_SSH || p->how == LAUNCH_SLURM)
+		words_add(w, "--tell");
 	if (!p->derive)
 		words_add(w, "--no-derive");
 	if (p->mpi)
@@ -226,6 +228,22 @@ static void ssh_line(struct text *t, const struct launch_plan *p, unsigned node)
 	words_release(&w);
 }
 
+/* What launch/told.h has. */
+static void told_lines_end(struct text *t, const char *told)
+{
+	text_add(t, "# 2, 1 and 64 are told as 101, 102 and 103, by rank 0 of a team that met as 111, 112 "
+		    "and 113;\n"
+		    "# another one is of who started the ranks, and nothing is known\n");
+	text_addf(t,
+		  "case %s in\n"
+		  "0) exit 0 ;;\n"
+		  "102|112) exit 1 ;;\n"
+		  "103|113) exit 64 ;;\n"
+		  "*) exit 2 ;;\n"
+		  "esac\n",
+		  told);
+}
+
 static void ssh(struct text *t, const struct launch_plan *p)
 {
 	team_lines(t, p, "through ssh's input, on no command line");
@@ -236,17 +254,15 @@ static void ssh(struct text *t, const struct launch_plan *p)
 	text_add(t, "pids=\n");
 	for (unsigned node = 0; node < p->nodes; node++)
 		ssh_line(t, p, node);
-	line(t, "until all nodes have ended; what says most of their exit codes is this one's",
+	line(t, "until all nodes have ended: the largest of what they tell is the team's",
 	     "code=0\n"
 	     "for pid in $pids; do\n"
-	     "    wait \"$pid\" || case $?:$code in\n"
-	     "    64:*) code=64 ;;\n"
-	     "    1:64) ;;\n"
-	     "    1:*) code=1 ;;\n"
-	     "    *:0) code=2 ;;\n"
-	     "    esac\n"
-	     "done\n"
-	     "exit $code");
+	     "    wait \"$pid\"\n"
+	     "    told=$?\n"
+	     "    case $told in 0|10[123]|11[123]) ;; 1) told=102 ;; 64) told=103 ;; *) told=101 ;; esac\n"
+	     "    [ $told -le $code ] || code=$told\n"
+	     "done");
+	told_lines_end(t, "$code");
 }
 
 static void slurm_head(struct text *t, const struct launch_plan *p)
@@ -300,6 +316,7 @@ static void slurm(struct text *t, const struct launch_plan *p)
 	text_add(&reason, "--kill-on-bad-exit=0 --wait=0: a rank that is lost must not take the others' "
 			  "journals with it");
 	ranks_line(t, p, text_str(&srun), text_str(&reason));
+	told_lines_end(t, "$?");
 	text_release(&srun);
 	text_release(&reason);
 }
@@ -365,17 +382,11 @@ static void mpirun(struct text *t, const struct launch_plan *p)
 			   "--master HOST, or --hosts");
 	explain(t, "bind-to none: a GPU's rank binds itself to the GPU's NUMA node");
 	explain(t, "--shield: mpirun ends all ranks when one fails, so the exit code is rank 0's, the last "
-		   "to end; others' are told");
+		   "to end; others' are\ntold on stderr (assay launch counts them too)");
 	script_mpirun(&w, p);
 	words_join(t, &w);
 	text_add(t, "\n");
-	line(t, "rank 0 has added 100 to its exit code; another one is mpirun's own, and nothing is known",
-	     "case $? in\n"
-	     "0) exit 0 ;;\n"
-	     "101) exit 1 ;;\n"
-	     "164) exit 64 ;;\n"
-	     "*) exit 2 ;;\n"
-	     "esac");
+	told_lines_end(t, "$?");
 	words_release(&w);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include "launch/start.h"
+#include "launch/told.h"
 
 enum { AT_ONCE = 32 };
 
@@ -38,7 +39,7 @@ enum status start_ssh(const struct launch_plan *p, const struct starting *s, int
 	if (!st)
 		st = crowd_run(&c, err);
 	if (!st)
-		*exit_code = crowd_exit_code(&c);
+		*exit_code = told_code(crowd_told(&c));
 out:
 	for (unsigned i = 0; node && i < p->nodes; i++)
 		words_release(&node[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What use changes on a GPU. */
 #include <stdbool.h>
+#include "core/redact.h"
 #include "machine/raw_nvml.h"
 
 enum { PROCESSES_MAX = 256 };
@@ -85,6 +86,16 @@ static void temperature_calls(const struct nvml *n, nvmlDevice_t d, json_t *call
 	}
 }
 
+/* Some drivers tell the command line of a program of another user's, not its name alone. */
+static json_t *shown_name(const char *name)
+{
+	struct redact words = {0};
+	char shown[256];
+
+	redact_word(&words, shown, sizeof(shown), name);
+	return json_string(shown);
+}
+
 static void one_process_list(const struct nvml *n, nvmlDevice_t d, bool graphics, json_t *calls)
 {
 	nvmlReturn_t (*list)(nvmlDevice_t, unsigned int *, nvmlProcessInfo_t *) =
@@ -105,7 +116,7 @@ static void one_process_list(const struct nvml *n, nvmlDevice_t d, bool graphics
 		if (info[i].usedGpuMemory < 1ULL << 50) /* all ones: not available */
 			json_object_set_new(row, "memory", raw_integer(info[i].usedGpuMemory));
 		if (n->process_name && !n->process_name(info[i].pid, name, sizeof(name)) && name[0])
-			json_object_set_new(row, "name", json_string(name));
+			json_object_set_new(row, "name", shown_name(name));
 		json_array_append_new(rows, row);
 	}
 	raw_put(calls, graphics ? "graphics_processes" : "compute_processes", ret, rows);

@@ -109,7 +109,7 @@ enum status machine_record(struct machine **m, const char *dir, bool real_names,
 			return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_BAD_INPUT,
 					       "%s: holds a recording already", dir);
 	}
-	st = file_make_dir(dir, err);
+	st = real_names ? file_make_private_dir(dir, err) : file_make_dir(dir, err);
 	if (!st)
 		st = source_live(&s, log, err);
 	if (st)

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+#include "core/redact.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "machine/live.h"
@@ -87,6 +88,18 @@ static json_t *read_system(void)
 	return v ? v : live_refusal("uname", EILSEQ);
 }
 
+static void set_variable(json_t *map, const char *name, const char *value)
+{
+	size_t size = redact_variable(NULL, 0, name, value) + 1;
+	char *shown = malloc(size);
+
+	if (shown) {
+		redact_variable(shown, size, name, value);
+		json_object_set_new(map, name, json_string(shown));
+	}
+	free(shown);
+}
+
 /* Variables that steer what we measure. Secrets are never among them. */
 static json_t *read_environment(void)
 {
@@ -140,7 +153,7 @@ static json_t *read_environment(void)
 			bool prefix = names[i][m - 1] == '_';
 
 			if (prefix ? !strncmp(name, names[i], m) : !strcmp(name, names[i]))
-				json_object_set_new(map, name, json_string(*e + n + 1));
+				set_variable(map, name, *e + n + 1);
 		}
 	}
 	return map;

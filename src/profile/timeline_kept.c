@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A ring file's head, and the records that outlive its events. */
+#include "core/redact.h"
 #include "profile/timeline_build.h"
 
 static void keep_string(struct build *b, const struct ring_string *r)
@@ -117,10 +118,21 @@ int build_keep(void *arg, const union ring_any *r)
 /* Words as /proc has them, a blank between. */
 static char *command_text(const struct ring_header *h)
 {
-	char *text = calloc(1, h->command_size + 1u);
+	/* Rings of an assay that wrote the words as they were are shown without secrets too. A word may grow.
+	 */
+	const size_t room = (sizeof(REDACTED) + 1) * (h->command_size + 1u);
+	char raw[RING_COMMAND + 1], *text = calloc(1, room);
+	struct redact state = {0};
+	size_t size = 0;
 
-	for (uint32_t i = 0; text && i < h->command_size; i++)
-		text[i] = h->command[i] ? h->command[i] : ' ';
+	memcpy(raw, h->command, h->command_size);
+	raw[h->command_size] = '\0';
+	for (uint32_t at = 0; text && at < h->command_size; at += (uint32_t)strlen(raw + at) + 1) {
+		if (at && size + 1 < room)
+			text[size++] = ' ';
+		size += redact_word(&state, text + size, room - size, raw + at);
+		size = size < room ? size : room - 1;
+	}
 	for (size_t n = text ? strlen(text) : 0; n && text[n - 1] == ' '; n--)
 		text[n - 1] = '\0';
 	return text;

@@ -3,6 +3,7 @@
 #ifndef RUN_CASE_H
 #define RUN_CASE_H
 #include <jansson.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -117,19 +118,23 @@ enum status suite_of_probe(struct suite **s, const char *probe, const char *engi
 void suite_free(struct suite *s);
 const char *suite_name(const struct suite *s);
 
+/* The plan is one line of the journal, which may have 16 MiB. */
+enum { PLAN_CASES_MAX = 16000 };
+
 /* What the command line asks beside the suite. */
 struct plan_wishes {
-	const char *target;	       /* "cpu", "gpu", "gpu0", "pair", "all"; NULL: all */
-	const struct team_shape *team; /* launched ranks; NULL: alone */
-	unsigned rank;		       /* of them */
-	double seconds;		       /* sustained window; 0: rule */
-	unsigned rounds;	       /* timed cases so many times over; 0 or 1: once */
-	double search_seconds;	       /* budget for each case's variants; 0: rule */
-	bool beside;		       /* run although others use the device, marked untrusted */
+	const char *target;		   /* "cpu", "gpu", "gpu0", "pair", "all"; NULL: all */
+	const struct team_shape *team;	   /* launched ranks; NULL: alone */
+	unsigned rank;			   /* of them */
+	double seconds;			   /* sustained window; 0: rule */
+	unsigned rounds;		   /* timed cases so many times over; 0 or 1: once */
+	double search_seconds;		   /* budget for each case's variants; 0: rule */
+	bool beside;			   /* run although others use the device, marked untrusted */
+	const volatile sig_atomic_t *stop; /* not 0: planning ends with CANCELLED; NULL: nobody asks */
 };
 
 /* Pure: same suite, facts, registry, wishes give the same plan, live or recorded. Every skip has its reason.
- */
+ * Takes time in proportion to the number of cases; more than PLAN_CASES_MAX are refused. */
 enum status plan_build(struct plan *p, const struct suite *s, const struct machine *m,
 		       const struct probe *const *registry, const struct plan_wishes *wishes,
 		       struct error *err);

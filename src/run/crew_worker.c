@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
+#include "core/redact.h"
 #include "machine/machine.h"
 #include "run/case_build.h"
 #include "run/crew.h"
@@ -90,15 +91,17 @@ static void read_board(struct worker *w)
 static void case_fell(struct run *r, struct worker *w, enum ending ending, enum cause cause, const char *what)
 {
 	const struct bench_case *c = w->c;
-	char text[512], who[64] = "";
+	char text[512], who[64] = "", words[sizeof(w->words) + 64];
+	struct redact redact = {0};
 
 	if (!*w->stood)
 		read_board(w);
 	if (r->team && r->o->control)
 		team_own_name(r, who, sizeof(who));
+	redact_word(&redact, words, sizeof(words), w->words);
 	snprintf(text, sizeof(text), "%s%s%s%s%s%s%s%s%.*s", who, *who ? ": " : "", what,
 		 *w->phase ? " in phase " : "", w->phase, *w->stood ? "; " : "", w->stood,
-		 *w->words ? "; its last words: " : "", *w->stood ? 100 : 200, w->words);
+		 *w->words ? "; its last words: " : "", *w->stood ? 100 : 200, words);
 	if (ending == ENDING_STUCK)
 		crew_quarantine(r, c, LOST_GONE);
 	w->fell = true;

@@ -41,15 +41,6 @@ static void write_line(struct job *j, enum journal_type type, json_t *body)
 	json_decref(body);
 }
 
-static json_t *words_json(const char *const *word)
-{
-	json_t *words = json_array();
-
-	for (; word && *word; word++)
-		json_array_append_new(words, field_string(*word));
-	return words;
-}
-
 static void write_open(struct job *j, const json_t *facts)
 {
 	const struct job_spec *s = &j->spec;
@@ -60,7 +51,7 @@ static void write_open(struct job *j, const json_t *facts)
 	process_build(build);
 	clock_wall_text(wall, sizeof(wall));
 	body = json_pack("{s:i, s:s, s:o, s:s, s:s, s:o, s:s, s:s, s:{s:b, s:b}}", "schema", JOURNAL_SCHEMA,
-			 "program", ASSAY_VERSION, "command", words_json(s->command), "build", build, "wall",
+			 "program", ASSAY_VERSION, "command", field_command(s->command), "build", build, "wall",
 			 wall, "node", field_string(node ? node : ""), "suite", s->name, "expectations",
 			 "builtin", "options", "sample", s->sample, "real_names", s->real_names);
 	if (body && s->resume)
@@ -179,6 +170,11 @@ enum status job_begin(struct job **out, const struct job_spec *s, const struct m
 int job_channel(const struct job *j)
 {
 	return j->sampling ? j->sampler.channel : -1;
+}
+
+enum status job_state(const struct job *j, struct error *why)
+{
+	return j->status ? error_set_cause(why, j->status, j->err.cause, "%s", j->err.text) : STATUS_OK;
 }
 
 static void write_block(struct job *j)

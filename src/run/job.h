@@ -42,6 +42,8 @@ void job_hear(struct job *j);
 /* A line of telemetry as a sampler writes it, of another one than the job's; lines_read calls it with the
  * job. What is no telemetry is passed over: it is not worth the job. Always true. */
 bool job_take_line(void *job, const char *line, size_t size);
+/* The journal can be written no more, and why; OK: it can. */
+enum status job_state(const struct job *j, struct error *why);
 /* What the job says of itself at one moment, as telemetry of that source: journaled at once. What is not
  * finite is left out. */
 struct job_reading {

@@ -8,7 +8,7 @@
 #include "run/target_team.h"
 #include "team/control.h"
 
-enum { PRODUCT_MAX = 10000 };
+enum { PRODUCT_MAX = SUITE_VALUES_MAX };
 
 static enum status no_memory(const struct plan_builder *b)
 {
@@ -45,10 +45,14 @@ enum status plan_case_add(struct plan_builder *b, struct bench_case *c)
 		return st;
 	b->new_step = false;
 	step = &p->steps[p->count - 1];
-	grown = realloc(step->cases, (step->count + 1) * sizeof(*grown));
-	if (!grown)
+	if (!(step->count & (step->count - 1))) { /* at powers of two there is no room left */
+		grown = realloc(step->cases, (step->count ? 2 * step->count : 1) * sizeof(*grown));
+		if (!grown)
+			return no_memory(b);
+		step->cases = grown;
+	}
+	if (!plan_seen_add(&b->seen, c, p->count - 1, step->count))
 		return no_memory(b);
-	step->cases = grown;
 	c->id = (unsigned)p->case_count++;
 	step->cases[step->count++] = *c;
 	*c = (struct bench_case){0};
@@ -122,6 +126,10 @@ static enum status turn_wheels(struct plan_builder *b, struct plan_choice *k)
 		k->assignment = a;
 		k->count = line->option_count;
 		st = plan_engines(b, k);
+		if (!st && b->wishes && b->wishes->stop && *b->wishes->stop)
+			st = error_set_cause(
+				b->err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+				"stopped on request while the suite was planned: nothing was measured");
 		more = false;
 		for (size_t i = line->option_count; !more && i-- > 0;) {
 			more = ++wheel[i] < values[i]->count;
@@ -316,6 +324,7 @@ enum status plan_build(struct plan *p, const struct suite *s, const struct machi
 	}
 	if (!st)
 		st = finish(&b);
+	plan_seen_release(&b.seen);
 	if (st)
 		plan_release(p);
 	return st;

@@ -4,6 +4,7 @@
 #define RUN_PLAN_BUILD_H
 #include "run/case_build.h"
 #include "run/suite.h"
+#include "run/plan_seen.h"
 #include "run/target.h"
 
 struct plan_builder {
@@ -16,6 +17,7 @@ struct plan_builder {
 	unsigned line;	/* of the suite, 1 first */
 	unsigned teams; /* cases of the whole team so far */
 	bool new_step;	/* the next case opens a step */
+	struct plan_seen seen;
 	struct error *err;
 };
 

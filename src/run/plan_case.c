@@ -123,23 +123,43 @@ static enum status ask_choice(const struct plan_builder *b, const struct plan_ch
 	return st;
 }
 
+struct asked {
+	const struct plan_builder *b;
+	const struct bench_case *c;
+};
+
+static bool on_same_gpus(void *arg, const struct bench_case *have)
+{
+	const struct asked *a = arg;
+
+	return target_same_gpus(&have->target, &a->c->target, a->b->machine, a->b->wishes);
+}
+
 /* The same measurement stands in the plan: a line for one GPU alone, where all others are this one; of the
  * team, where one node has all of its GPUs. Of the node's GPUs rank 0 knows, and its skip is all ranks'. */
 static bool planned(const struct plan_builder *b, const struct bench_case *c, struct error *why)
 {
-	for (size_t i = 0; i < b->plan->count; i++)
-		for (size_t k = 0; k < b->plan->steps[i].count; k++) {
-			const struct bench_case *have = &b->plan->steps[i].cases[k];
+	struct asked asked = {b, c};
+	const struct bench_case *have = plan_seen_find(&b->seen, b->plan, c, on_same_gpus, &asked);
 
-			if (c->order || have->order || have->skip || have->round != c->round ||
-			    have->phases != c->phases || strcmp(have->key, c->key) ||
-			    !target_same_gpus(&have->target, &c->target, b->machine, b->wishes))
-				continue;
-			error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "case %u is the same",
-					have->id);
-			return true;
-		}
-	return false;
+	if (!have)
+		return false;
+	error_set_cause(why, STATUS_UNSUPPORTED, CAUSE_NOT_ASKED, "case %u is the same", have->id);
+	return true;
+}
+
+/* A million lines, or values times targets times rounds, are a slip of the hand too. */
+static enum status check_room(const struct plan_builder *b, const struct plan_choice *k)
+{
+	char place[300];
+
+	if (b->plan->case_count < PLAN_CASES_MAX)
+		return STATUS_OK;
+	suite_place(b->suite, k->line->line, place, sizeof(place));
+	return error_set(b->err, STATUS_BAD_INPUT,
+			 "%s: probe %s: with this line the suite makes more than %d cases, which is the most "
+			 "in one plan: divide it",
+			 place, k->probe->name, PLAN_CASES_MAX);
 }
 
 /* One case on one engine (NULL: a reading), whether it can run or not. */
@@ -153,8 +173,10 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 		.round = k->probe->kind == PROBE_TIMED ? b->round : 0,
 	};
 	struct error why = {0}, other = {0}, few = {0}, shared = {0};
-	enum status st = case_options(&c, k->assignment, k->count, b->err);
+	enum status st = check_room(b, k);
 
+	if (!st)
+		st = case_options(&c, k->assignment, k->count, b->err);
 	if (!st)
 		st = case_key(&c, b->err);
 	if (st) {

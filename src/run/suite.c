@@ -22,11 +22,13 @@ void suite_place(const struct suite *s, int line, char *out, size_t size)
 
 static enum status words_add(const struct suite *s, struct words *w, const char *text, struct error *err)
 {
-	char **grown = realloc(w->word, (w->count + 1) * sizeof(*grown));
+	if (!(w->count & (w->count - 1))) { /* at powers of two there is no room left */
+		char **grown = realloc(w->word, (w->count ? 2 * w->count : 1) * sizeof(*grown));
 
-	if (!grown)
-		return no_memory(s, err);
-	w->word = grown;
+		if (!grown)
+			return no_memory(s, err);
+		w->word = grown;
+	}
 	w->word[w->count] = strdup(text);
 	return w->word[w->count++] ? STATUS_OK : no_memory(s, err);
 }
@@ -84,6 +86,9 @@ static enum status read_words(const struct suite *s, struct words *w, const stru
 	if (node->kind != TREE_LIST || !node->count)
 		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: a value or a list of values belongs here",
 				 s->place, node->line, what);
+	if (node->count > SUITE_VALUES_MAX)
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: %zu values in one list, %d at most",
+				 s->place, node->line, what, node->count, SUITE_VALUES_MAX);
 	for (size_t i = 0; !st && i < node->count; i++) {
 		if (node->items[i]->kind != TREE_SCALAR)
 			return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s: a list inside a list", s->place,
@@ -93,20 +98,40 @@ static enum status read_words(const struct suite *s, struct words *w, const stru
 	return st;
 }
 
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* *twice: one of the texts that stands there more than once; NULL: none does. Sorts the pointers. */
+static void find_twice(const char **text, size_t count, const char **twice)
+{
+	*twice = NULL;
+	qsort(text, count, sizeof(*text), compare_texts);
+	for (size_t i = 1; i < count && !*twice; i++)
+		if (!strcmp(text[i - 1], text[i]))
+			*twice = text[i];
+}
+
 /* The same case twice in one cross product. */
 static enum status values_once(const struct suite *s, const struct suite_option *o, struct error *err)
 {
+	const char **sorted, *twice;
 	char place[300];
 
-	for (size_t i = 0; i < o->values.count; i++)
-		for (size_t k = 0; k < i; k++)
-			if (!strcmp(o->values.word[i], o->values.word[k])) {
-				suite_place(s, o->line, place, sizeof(place));
-				return error_set(err, STATUS_BAD_INPUT,
-						 "%s: %s: the value %.60s is given twice", place, o->name,
-						 o->values.word[i]);
-			}
-	return STATUS_OK;
+	if (o->values.count < 2)
+		return STATUS_OK;
+	sorted = malloc(o->values.count * sizeof(*sorted));
+	if (!sorted)
+		return no_memory(s, err);
+	memcpy(sorted, o->values.word, o->values.count * sizeof(*sorted));
+	find_twice(sorted, o->values.count, &twice);
+	free(sorted);
+	if (!twice)
+		return STATUS_OK;
+	suite_place(s, o->line, place, sizeof(place));
+	return error_set(err, STATUS_BAD_INPUT, "%s: %s: the value %.60s is given twice", place, o->name,
+			 twice);
 }
 
 static enum status read_options(const struct suite *s, struct suite_case *c, const struct tree *map,
@@ -431,6 +456,9 @@ static enum status read_assignment(const struct suite *s, struct suite_case *c, 
 			*comma++ = '\0';
 		st = words_add(s, &o->values, at, err);
 	}
+	if (!st && o->values.count > SUITE_VALUES_MAX)
+		st = error_set(err, STATUS_BAD_INPUT, "%s: %s: %zu values in one list, %d at most", s->place,
+			       o->name, o->values.count, SUITE_VALUES_MAX);
 	free(values);
 	return st;
 }
@@ -438,12 +466,18 @@ static enum status read_assignment(const struct suite *s, struct suite_case *c, 
 /* As with the options of a command: of two assignments none is silently dropped. */
 static enum status check_once(const struct suite *s, const struct suite_case *c, struct error *err)
 {
+	const char **names = malloc((c->option_count + 1) * sizeof(*names)), *twice;
+
+	if (!names)
+		return no_memory(s, err);
 	for (size_t i = 0; i < c->option_count; i++)
-		for (size_t k = 0; k < i; k++)
-			if (!strcmp(c->option[i].name, c->option[k].name))
-				return error_set(err, STATUS_BAD_INPUT,
-						 "%s: %s is given twice; several values are %s=value,value",
-						 s->place, c->option[i].name, c->option[i].name);
+		names[i] = c->option[i].name;
+	find_twice(names, c->option_count, &twice);
+	free(names);
+	if (twice)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: %s is given twice; several values are %s=value,value", s->place, twice,
+				 twice);
 	for (size_t i = 0; i < c->option_count; i++) {
 		enum status st = values_once(s, &c->option[i], err);
 

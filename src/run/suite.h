@@ -4,6 +4,9 @@
 #define RUN_SUITE_H
 #include "run/case.h"
 
+/* Values of one option, engines or targets of one line. */
+enum { SUITE_VALUES_MAX = 10000 };
+
 struct words {
 	char **word; /* owned */
 	size_t count;

@@ -78,15 +78,6 @@ void run_end(struct run *r, const struct bench_case *c, enum ending ending, enum
 	run_progress(r, c, ending_name(ending));
 }
 
-static json_t *words_json(const char *const *command)
-{
-	json_t *words = json_array();
-
-	for (; command && *command; command++)
-		json_array_append_new(words, field_string(*command));
-	return words;
-}
-
 /* The machine as the journal shows it. Owner: caller; NULL: no memory. */
 static json_t *shown_facts(const struct run *r, bool real_names)
 {
@@ -103,7 +94,7 @@ static void write_open(struct run *r, const json_t *facts)
 	process_build(build);
 	clock_wall_text(wall, sizeof(wall));
 	body = json_pack("{s:i, s:s, s:o, s:s, s:s, s:o, s:I, s:s, s:s, s:{s:b, s:b, s:b, s:b}}", "schema",
-			 JOURNAL_SCHEMA, "program", ASSAY_VERSION, "command", words_json(o->command), "build",
+			 JOURNAL_SCHEMA, "program", ASSAY_VERSION, "command", field_command(o->command), "build",
 			 build, "wall", wall, "node", field_string(node ? node : ""), "seed",
 			 (json_int_t)o->seed, "suite", r->plan->suite, "expectations",
 			 o->expectations ? o->expectations : "builtin", "options", "resume", o->resume,

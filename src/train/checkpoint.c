@@ -45,8 +45,11 @@ static enum status write_json(const char *dir, const char *name, const json_t *j
 static enum status fill_folder(const char *dir, const struct checkpoint_source *c, struct error *err)
 {
 	json_t *manifest = NULL;
-	enum status st = file_make_dir(dir, err);
+	enum status st = STATUS_OK;
 
+	/* Without parents: a run directory that was removed does not come back with a checkpoint alone. */
+	if (mkdir(dir, 0777))
+		st = error_errno(err, errno, "cannot create %s", dir);
 	if (!st)
 		st = write_optimizer(dir, c->params, err);
 	if (!st)

@@ -326,6 +326,25 @@ static bool enough(const struct train *t)
 	return t->state.step >= t->state.max_steps || (patience && t->state.worse >= patience);
 }
 
+static bool has_moved(const struct train *t)
+{
+	return strcmp(t->dir, t->job->dir) != 0;
+}
+
+static enum status say_moved(const struct train *t, struct error *err)
+{
+	return error_set(err, STATUS_UNAVAILABLE, "%s was moved to %s while the run was going", t->job->dir,
+			 t->dir);
+}
+
+/* The journal stays behind a moved directory's name no longer: what was trained is saved where it is now. */
+static enum status leave(struct train *t, struct error *err)
+{
+	enum status st = save(t, true, err);
+
+	return st ? st : say_moved(t, err);
+}
+
 static enum status all_steps(struct train *t, struct error *err)
 {
 	enum status st = STATUS_OK;
@@ -343,6 +362,10 @@ static enum status all_steps(struct train *t, struct error *err)
 			st = look_at(t, &f, err);
 		if (!st)
 			st = look_around(t, err);
+		if (!st) /* what cannot be kept is not worth another step */
+			st = run_look_home(t, err);
+		if (!st && has_moved(t))
+			return leave(t, err);
 	}
 	if (!st && t->state.step < t->state.max_steps && enough(t))
 		log_info(t->job->log, LOG_TOPIC_RUN,
@@ -374,6 +397,8 @@ static enum status finish(struct train *t, struct error *err)
 		st = run_emit(t, "at", json_pack("{s:s}", "phase", "save"), err);
 	if (!st && t->state.step)
 		st = save(t, true, err);
+	if (!st && has_moved(t))
+		return say_moved(t, err);
 	if (!st && *t->job->stop)
 		return error_set_cause(
 			err, STATUS_CANCELLED, CAUSE_INTERRUPTED, "stopped on request at step %llu of %llu",
@@ -407,6 +432,8 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "no memory for a training run");
 	t->job = job;
+	text_copy(t->dir, sizeof(t->dir), job->dir);
+	home_open(&t->home, job->dir);
 	st = work(t, err);
 	*values = run_results(t);
 	last = t->writer ? checkpoint_writer_wait(t->writer, &late) : STATUS_OK;
@@ -422,6 +449,7 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 	weights_release(&t->weights);
 	train_state_release(&t->state);
 	config_release(&t->config);
+	home_close(&t->home);
 	free(t);
 	return st;
 }

@@ -2,6 +2,7 @@
 /* A run under way, as run.c, run_figures.c, run_load.c and run_save.c see it. */
 #ifndef TRAIN_RUN_INTERNAL_H
 #define TRAIN_RUN_INTERNAL_H
+#include "journal/home.h"
 #include "train/checkpoint.h"
 #include "train/data.h"
 #include "train/events.h"
@@ -14,6 +15,8 @@
 
 struct train {
 	const struct train_job *job;
+	struct home home;
+	char dir[PATH_MAX]; /* where the run directory is now */
 	struct config config;
 	struct weights weights;
 	struct data *data;
@@ -49,6 +52,9 @@ json_t *run_results(struct train *t);
 enum status run_load(struct train *t, struct error *err);
 /* Begins a checkpoint of this moment; `wait`: it is on the disk when this returns (run_save.c). */
 enum status run_save(struct train *t, bool wait, struct error *err);
+/* UNAVAILABLE: the run directory was removed, or nothing can be written to it. One that was moved is followed
+ * to its new place, once. */
+enum status run_look_home(struct train *t, struct error *err);
 /* Keeps the most memory that the run has taken. */
 void run_memory(struct train *t);
 /* The adapter, or the model, as others read it, into the run directory. */

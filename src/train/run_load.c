@@ -50,7 +50,7 @@ static enum status read_config(struct train *t, struct error *err)
 	char path[PATH_MAX + 32];
 	enum status st;
 
-	snprintf(path, sizeof(path), "%s/config.yaml", t->job->dir);
+	snprintf(path, sizeof(path), "%s/config.yaml", t->dir);
 	st = config_read(&t->config, path, err);
 	t->config.gpu = t->job->gpu;
 	return st ? st : hold_config(t, path, err);
@@ -191,7 +191,7 @@ static enum status hold_inputs(struct train *t, json_t *now, struct error *err)
 	enum status st = STATUS_OK;
 
 	if (t->state.inputs)
-		st = inputs_check(t->state.inputs, now, t->job->dir, err);
+		st = inputs_check(t->state.inputs, now, t->dir, err);
 	else
 		log_warn(t->job->log, LOG_TOPIC_RUN,
 			 "%s: it keeps no sums of model, tokenizer and rows: that they are those it was "
@@ -208,7 +208,7 @@ static enum status look_back(struct train *t, json_t *inputs, struct error *err)
 	struct text note = {0};
 	struct error why = {0};
 	json_t *state = NULL;
-	enum status st = checkpoint_find(&t->earlier, t->job->dir, &note, &why);
+	enum status st = checkpoint_find(&t->earlier, t->dir, &note, &why);
 
 	run_warn(t, &note);
 	text_release(&note);
@@ -263,7 +263,7 @@ static enum status open_events(struct train *t, struct error *err)
 
 	if (!t->config.training.tensorboard)
 		return STATUS_OK;
-	snprintf(dir, sizeof(dir), "%s/runs", t->job->dir);
+	snprintf(dir, sizeof(dir), "%s/runs", t->dir);
 	st = events_open(&t->events, dir, (double)time(NULL), &why);
 	if (st == STATUS_UNAVAILABLE && why.cause == CAUSE_LIBRARY_MISSING) {
 		log_warn(t->job->log, LOG_TOPIC_RUN, "%s", why.text);

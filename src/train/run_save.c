@@ -2,6 +2,7 @@
 /* What a run writes: checkpoints on the way, and in the end the files that others read. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include "train/checkpoint_names.h"
 #include "train/chosen.h"
 #include "train/export.h"
@@ -17,12 +18,33 @@ static enum status write_adapter(void *arg, const char *dir, const struct params
 				      : export_adapter(dir, t->stepper.model, &params->master, true, err);
 }
 
+enum status run_look_home(struct train *t, struct error *err)
+{
+	char now[PATH_MAX];
+	int why;
+
+	switch (home_look(&t->home, now, &why)) {
+	case HOME_REMOVED:
+		return error_set(err, STATUS_UNAVAILABLE, "%s was removed while the run was going",
+				 t->home.path);
+	case HOME_SHUT:
+		return error_set(err, STATUS_UNAVAILABLE, "%s can no longer be written to: %s", t->home.path,
+				 strerror(why));
+	case HOME_MOVED:
+		text_copy(t->dir, sizeof(t->dir), now);
+		break;
+	case HOME_HERE:
+		break;
+	}
+	return STATUS_OK;
+}
+
 static enum status tell_written(void *arg, uint64_t step, struct error *err)
 {
 	struct train *t = arg;
 	char path[PATH_MAX + 64];
 
-	checkpoint_path(path, t->job->dir, step, "");
+	checkpoint_path(path, t->dir, step, "");
 	return run_emit(t, "saved", json_pack("{s:I, s:s}", "step", (json_int_t)step, "path", path), err);
 }
 
@@ -56,7 +78,7 @@ static enum status mark_parameters(struct train *t, struct error *err)
 enum status run_save(struct train *t, bool wait, struct error *err)
 {
 	json_t *state = state_now(t);
-	const struct checkpoint_source source = {.run = t->job->dir,
+	const struct checkpoint_source source = {.run = t->dir,
 						 .step = t->state.step,
 						 .params = &t->mirror.params,
 						 .state = state,
@@ -64,10 +86,12 @@ enum status run_save(struct train *t, bool wait, struct error *err)
 						 .more = write_adapter,
 						 .written = tell_written,
 						 .arg = t};
-	enum status st = state ? mark_parameters(t, err)
+	enum status st = state ? run_look_home(t, err)
 			       : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 						 "no memory for a checkpoint");
 
+	if (!st)
+		st = mark_parameters(t, err);
 	if (!st)
 		st = checkpoint_writer_begin(t->writer, &source, t->state.best_step, err);
 	json_decref(state);
@@ -88,7 +112,7 @@ static enum status take_best(struct train *t, struct error *err)
 	if (!t->config.training.load_best_model_at_end || !t->state.has_best ||
 	    t->state.best_step == t->state.step)
 		return STATUS_OK;
-	if (checkpoint_open(&f, t->job->dir, t->state.best_step, &note, &why)) {
+	if (checkpoint_open(&f, t->dir, t->state.best_step, &note, &why)) {
 		text_addf(&note,
 			  "the best checkpoint, of step %" PRIu64 ", cannot be read: what is exported is of "
 			  "step %" PRIu64 ", the last one\n",
@@ -105,14 +129,16 @@ static enum status take_best(struct train *t, struct error *err)
 enum status run_export(struct train *t, struct error *err)
 {
 	const struct model *m = t->stepper.model;
-	char path[PATH_MAX];
+	char path[PATH_MAX + 16];
 	enum status st;
 
 	stepper_rest(&t->stepper);
-	st = mirror_get(&t->mirror, &m->params, &t->stepper.back, err);
+	st = run_look_home(t, err);
+	if (!st)
+		st = mirror_get(&t->mirror, &m->params, &t->stepper.back, err);
 	if (!st)
 		st = take_best(t, err);
-	snprintf(path, sizeof(path), "%s/%s", t->job->dir, m->full ? "model" : "adapter");
+	snprintf(path, sizeof(path), "%s/%s", t->dir, m->full ? "model" : "adapter");
 	if (!st)
 		st = m->full ? export_model(path, m, &t->mirror.params, &t->weights, err)
 			     : export_adapter(path, m, &t->mirror.params.master, false, err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/redact.h"
 #include "profile/inject/writer.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -272,6 +273,26 @@ static int32_t number_of(const char *const *names)
 	return -1;
 }
 
+/* The words of our command line without secrets, NUL between them. The number of bytes. */
+static uint32_t shown_command(char *out, size_t room)
+{
+	char raw[RING_COMMAND + 1];
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, raw, RING_COMMAND) : 0;
+	struct redact state = {0};
+	size_t size = 0;
+
+	if (fd >= 0)
+		close(fd);
+	raw[n > 0 ? n : 0] = '\0';
+	for (ssize_t at = 0; at < n && size < room; at += (ssize_t)strlen(raw + at) + 1) {
+		size_t all = redact_word(&state, out + size, room - size, raw + at);
+
+		size += all < room - size ? all + 1 : room - size;
+	}
+	return (uint32_t)size;
+}
+
 static void describe(struct ring_header *h)
 {
 	static const char *const rank[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
@@ -279,12 +300,8 @@ static void describe(struct ring_header *h)
 					    NULL};
 	static const char *const world[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS",
 					    NULL};
-	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, h->command, sizeof(h->command)) : 0;
 
-	if (fd >= 0)
-		close(fd);
-	h->command_size = n > 0 ? (uint32_t)n : 0;
+	h->command_size = shown_command(h->command, sizeof(h->command));
 	h->pid = (uint32_t)getpid();
 	h->parent = (uint32_t)getppid();
 	h->rank = number_of(rank);

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/redact.h"
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+enum how { WHOLE, END, WITHIN };
+enum { NAME_MAX_BYTES = 128, SHAPE_MIN = 12, SHAPE_DIGITS = 2 };
+
+/* Names in lower case, with "_" for "-" and "." and between the words of camelCase. */
+static const struct {
+	const char *text;
+	enum how how;
+} names[] = {
+	{"secret", WITHIN},
+	{"password", WITHIN},
+	{"passwd", WITHIN},
+	{"passphrase", WITHIN},
+	{"credential", WITHIN},
+	{"pass", WHOLE},
+	{"_pass", END},
+	{"pwd", WHOLE},
+	{"_pwd", END},
+	{"pw", WHOLE},
+	{"token", WHOLE},
+	{"_token", END},
+	{"apikey", END},
+	{"_key", END},
+	{"accesskey", END},
+	{"auth", WHOLE},
+	{"_auth", END},
+	{"authtoken", END},
+	{"accesstoken", END},
+	{"bearer", WHOLE},
+	{"authorization", END},
+	{"cookie", WHOLE},
+	{"_cookie", END},
+	{"_pat", END},
+	{"x_amz_signature", WHOLE},
+	{"sig", WHOLE},
+	{"signature", WHOLE},
+	{"dsn", WHOLE},
+	{"_dsn", END},
+	{"connection_string", END},
+};
+/* What tokens of well-known services begin with. */
+static const char *const shapes[] = {"hf_",   "ghp_",  "gho_",	"ghs_",	 "ghu_", "github_pat_", "glpat-",
+				     "sk-",   "xoxb-", "xoxp-", "AKIA",	 "ASIA", "eyJ",		"wandb_v1_",
+				     "ya29.", "AIza",  "npm_",	"pypi-", NULL};
+/* Options whose value is user:password. */
+static const char *const accounts[] = {"u", "user", "proxy_user", NULL};
+
+struct sink {
+	char *out;
+	size_t room, size;
+};
+
+static void put(struct sink *k, const char *s, size_t size)
+{
+	for (size_t i = 0; i < size; i++, k->size++)
+		if (k->size + 1 < k->room)
+			k->out[k->size] = s[i];
+}
+
+static void put_redacted(struct sink *k)
+{
+	put(k, REDACTED, strlen(REDACTED));
+}
+
+/* As the table has names. */
+static void settle(char out[NAME_MAX_BYTES], const char *name, size_t size)
+{
+	size_t n = 0;
+
+	if (size > NAME_MAX_BYTES / 2) { /* its end decides */
+		name += size - NAME_MAX_BYTES / 2;
+		size = NAME_MAX_BYTES / 2;
+	}
+	for (size_t i = 0; i < size; i++) {
+		unsigned char c = (unsigned char)name[i];
+
+		if (i && isupper(c) && islower((unsigned char)name[i - 1]))
+			out[n++] = '_';
+		out[n++] = c == '-' || c == '.' ? '_' : (char)tolower(c);
+	}
+	out[n] = '\0';
+}
+
+static bool matches(const char *name, const char *text, enum how how)
+{
+	size_t n = strlen(name), m = strlen(text);
+
+	if (how == WHOLE)
+		return !strcmp(name, text);
+	if (how == END)
+		return n >= m && !strcmp(name + n - m, text);
+	return strstr(name, text) != NULL;
+}
+
+bool redact_name(const char *name, size_t size)
+{
+	char settled[NAME_MAX_BYTES + 1];
+
+	settle(settled, name, size);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (matches(settled, names[i].text, names[i].how))
+			return true;
+	return false;
+}
+
+static bool is_account(const char *name, size_t size)
+{
+	char settled[NAME_MAX_BYTES + 1];
+
+	settle(settled, name, size);
+	for (const char *const *a = accounts; *a; a++)
+		if (!strcmp(settled, *a))
+			return true;
+	return false;
+}
+
+static bool is_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.';
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static bool is_quote(char c)
+{
+	return c == '"' || c == '\'';
+}
+
+/* A known token at `s`: its length, or 0. */
+static size_t shaped(const char *s)
+{
+	for (const char *const *p = shapes; *p; p++) {
+		size_t n = strlen(*p), all = n, digits = 0;
+
+		if (strncmp(s, *p, n))
+			continue;
+		for (; is_name(s[all]); all++)
+			digits += isdigit((unsigned char)s[all]) != 0;
+		if (all - n >= SHAPE_MIN && digits >= SHAPE_DIGITS) /* hf_transformers_cache has none */
+			return all;
+	}
+	return 0;
+}
+
+/* How far a value goes: what stands behind an option's '=' is one word whatever is in it; a header's goes to
+ * the end of the quotes that it stands in. */
+enum reach { TO_BLANK, TO_QUOTE, TO_END };
+
+static size_t value_size(const char *s, enum reach reach)
+{
+	size_t n = 0;
+
+	if (reach == TO_END)
+		return strlen(s);
+	if (is_quote(*s)) {
+		const char *end = strchr(s + 1, *s);
+
+		return end ? (size_t)(end + 1 - s) : strlen(s);
+	}
+	while (s[n] && (reach == TO_QUOTE ? !is_quote(s[n]) : !is_blank(s[n]) && !strchr("&;,\"')}]|", s[n])))
+		n++;
+	return n;
+}
+
+/* The value at `s`, its quotes kept; the bytes taken. */
+static size_t put_value(struct sink *k, const char *s, enum reach reach)
+{
+	size_t n = value_size(s, reach);
+	bool quoted = n && is_quote(*s) && reach != TO_END;
+
+	if (!n || (quoted && n == 2 && s[1] == *s))
+		put(k, s, n); /* nothing is nothing */
+	else if (quoted) {
+		put(k, s, 1);
+		put_redacted(k);
+		if (n > 1 && s[n - 1] == *s)
+			put(k, s, 1);
+	} else {
+		put_redacted(k);
+	}
+	return n;
+}
+
+/* user:password */
+static size_t put_account(struct sink *k, const char *s)
+{
+	size_t n = value_size(s, TO_BLANK), user = strcspn(s, ":");
+
+	if (user >= n) {
+		put(k, s, n);
+		return n;
+	}
+	put(k, s, user + 1);
+	put_redacted(k);
+	if (is_quote(*s) && n > 1 && s[n - 1] == *s)
+		put(k, s, 1);
+	return n;
+}
+
+/* "://user:password@": the bytes taken, 0 where no such stands there. A name alone is kept: git@host. */
+static size_t put_url(struct sink *k, const char *s)
+{
+	size_t n = 3, user = 0;
+	size_t at = 0;
+
+	if (strncmp(s, "://", 3))
+		return 0;
+	for (; s[n] && !is_blank(s[n]) && !is_quote(s[n]) && !strchr("/?#", s[n]); n++) {
+		if (s[n] == ':' && !user && !at)
+			user = n;
+		if (s[n] == '@') /* the last one ends it */
+			at = n;
+	}
+	if (!at || !user)
+		return 0;
+	put(k, s, user + 1);
+	put_redacted(k);
+	return at;
+}
+
+/* Blanks from `s` on. */
+static size_t blanks(const char *s)
+{
+	size_t n = 0;
+
+	while (is_blank(s[n]))
+		n++;
+	return n;
+}
+
+/* A name from `s`+`dashes` on, `size` long, and what stands behind it. The bytes taken beyond the name. */
+static size_t put_behind(struct redact *r, struct sink *k, const char *s, size_t dashes, size_t size,
+			 bool begins)
+{
+	const char *name = s + dashes, *behind = name + size;
+	size_t n = is_quote(*behind) && !begins ? 1 : 0, lead;
+	bool bearer = !dashes && size == 6 && !strncasecmp(name, "bearer", 6);
+	bool secret = redact_name(name, size), account = dashes && is_account(name, size);
+
+	if (!secret && !account)
+		return 0;
+	lead = n + blanks(behind + n);
+	if (behind[lead] == '=' || (behind[lead] == ':' && secret && strncmp(behind + lead, "://", 3))) {
+		bool header = behind[lead] == ':' && !n;
+
+		lead++;
+		lead += blanks(behind + lead);
+		put(k, behind, lead);
+		return lead + (account && !secret ? put_account(k, behind + lead)
+						  : put_value(k, behind + lead,
+							      begins   ? TO_END
+							      : header ? TO_QUOTE
+								       : TO_BLANK));
+	}
+	if (!dashes && !bearer)
+		return 0;
+	if (!*behind) {
+		r->value = secret;
+		r->account = account && !secret;
+		return 0;
+	}
+	lead = blanks(behind);
+	if (!lead || !behind[lead] || (behind[lead] == '-' && !bearer))
+		return 0;
+	put(k, behind, lead);
+	return lead + (secret ? put_value(k, behind + lead, TO_BLANK) : put_account(k, behind + lead));
+}
+
+static void scan(struct redact *r, struct sink *k, const char *word)
+{
+	for (const char *s = word; *s;) {
+		bool begins = s == word;
+		size_t n, dashes = 0, size = 0;
+
+		n = begins || !is_name(s[-1]) ? shaped(s) : 0;
+		if (n) {
+			put_redacted(k);
+			s += n;
+			continue;
+		}
+		while (s[dashes] == '-' || s[dashes] == '+')
+			dashes++;
+		while (is_name(s[dashes + size]))
+			size++;
+		if (size) {
+			put(k, s, dashes + size);
+			s += dashes + size + put_behind(r, k, s, dashes, size, begins);
+			continue;
+		}
+		n = put_url(k, s);
+		if (!n)
+			put(k, s, n = 1);
+		s += n;
+	}
+}
+
+static size_t finish(struct sink *k)
+{
+	if (k->room)
+		k->out[k->size < k->room ? k->size : k->room - 1] = '\0';
+	return k->size;
+}
+
+size_t redact_word(struct redact *r, char *out, size_t room, const char *word)
+{
+	struct sink k = {out, room, 0};
+	const struct redact was = *r;
+
+	*r = (struct redact){0};
+	/* An option behind an option: the first one had no value. */
+	if (was.value && *word && !(word[0] == '-' && isalpha((unsigned char)word[word[1] == '-' ? 2 : 1])))
+		put_redacted(&k);
+	else if (was.account && *word && *word != '-' && strchr(word, ':')) {
+		put(&k, word, strcspn(word, ":") + 1);
+		put_redacted(&k);
+	} else
+		scan(r, &k, word);
+	return finish(&k);
+}
+
+size_t redact_variable(char *out, size_t room, const char *name, const char *value)
+{
+	struct redact r = {.value = *value && redact_name(name, strlen(name))};
+
+	return redact_word(&r, out, room, value);
+}
