@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include "launch/crowd.h"
 #include "launch/start.h"
+#include "team/secret.h"
 
 enum { VERSION_MS = 10000, VERSION_MAX = 1 << 16 };
 
@@ -28,10 +29,18 @@ enum status mpirun_is_mpich(bool *mpich, const volatile sig_atomic_t *stop, stru
 	return st;
 }
 
-/* What the ranks inherit from mpirun; the secret is on no command line. */
-static void fill_environment(const struct launch_plan *p, const struct starting *s)
+/* What the ranks inherit from mpirun. The secret is in a file: mpirun hands its daemons what the ranks are to
+ * find in their environment as it is, through the network. */
+static enum status fill_environment(const struct launch_plan *p, const struct starting *s, char laid[4096],
+				    struct error *err)
 {
-	ranks_tell(s->team->secret, s->team->job);
+	const struct environment env = {.get = secret_environment};
+	enum status st = secret_lay(laid, s->team->job, s->team->secret, &env, err);
+
+	if (st)
+		return st;
+	setenv(SECRET_FILE_VARIABLE, laid, 1);
+	setenv("ASSAY_JOB", s->team->job, 1);
 	for (size_t i = 0; i < p->env.count && p->mpich; i++) {
 		const char *equals = strchr(p->env.word[i], '=');
 		char *name = strndup(p->env.word[i], (size_t)(equals - p->env.word[i]));
@@ -40,6 +49,7 @@ static void fill_environment(const struct launch_plan *p, const struct starting 
 			setenv(name, equals + 1, 1);
 		free(name);
 	}
+	return STATUS_OK;
 }
 
 /* Rank 0's exit code, or inconclusive: mpirun's own says nothing of the machine. */
@@ -64,14 +74,18 @@ enum status start_mpirun(const struct launch_plan *p, const struct starting *s, 
 	struct member member = {.name = "mpirun"};
 	struct crowd c = {.member = &member, .count = 1, .lifeline = -1, .stop = s->stop, .log = s->log};
 	struct words w = {0};
+	char laid[4096] = "";
 	enum status st;
 
 	script_mpirun(&w, p);
 	member.argv = (const char *const *)w.word;
-	fill_environment(p, s);
 	st = w.failed ? error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					"no memory for mpirun's words")
-		      : crowd_run(&c, err);
+		      : fill_environment(p, s, laid, err);
+	if (!st)
+		st = crowd_run(&c, err);
+	if (*laid)
+		unlink(laid); /* rank 0 has done it where the ranks met */
 	if (!st)
 		*exit_code = team_code(&member, s->log);
 	words_release(&w);
