@@ -9,6 +9,7 @@
 #include "cmd/help.h"
 #include "cmd/show.h"
 #include "launch/told.h"
+#include "team/secret.h"
 
 enum { STACK_NEEDED = 512 << 10, STACK_WANTED = 8 << 20 };
 
@@ -198,6 +199,7 @@ int main(int argc, char **argv)
 
 	hold_closed_streams();
 	install_signals();
+	secret_take_told();
 	if (!has_stack(&err)) {
 		show_message("error: ", err.text);
 		return EXIT_INCONCLUSIVE;

@@ -8,9 +8,10 @@ for name in clang-format-14 clang-format; do
 	if command -v $name > /dev/null 2>&1 && $name --version | grep -q 'version 14\.'; then tool=$name; fi
 done
 [ -n "$tool" ] || { echo "clang-format 14 is not installed"; exit 77; }
-find src -name '*.[ch]' -print0 | xargs -0 "$tool" --dry-run > /tmp/format.$$ 2>&1 || true
-found=$(grep -c 'warning:' /tmp/format.$$ || true)
-[ "$found" = 0 ] || grep 'warning:' /tmp/format.$$ | head -n 20
-rm -f /tmp/format.$$
+log=$(mktemp) || exit 1
+trap 'rm -f "$log"' EXIT
+find src -name '*.[ch]' -print0 | xargs -0 "$tool" --dry-run > "$log" 2>&1 || true
+found=$(grep -c 'warning:' "$log" || true)
+[ "$found" = 0 ] || grep 'warning:' "$log" | head -n 20
 echo "format: $found places differ"
 [ "$found" = 0 ]

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bad way between two hosts: takes connections at a port and carries their bytes on, with a fault.
- * usage: relay PORT HOST PORT plain | delay MILLISECONDS | drop N | drip MILLISECONDS
+ * usage: relay PORT HOST PORT plain | delay MILLISECONDS | drop N | drip MILLISECONDS | keep FILE
  *   delay: each piece comes so much later, both ways    drop: the N-th byte of each connection is lost (from 0)
- *   drip: to the other host a byte at a time, so far apart
+ *   drip: to the other host a byte at a time, so far apart    keep: all bytes, of both ways, are in FILE too
  * Runs until it is killed. Says "ready" when it listens.
  */
 #include <errno.h>
@@ -15,11 +15,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum fault { PLAIN, DELAY, DROP, DRIP };
+enum fault { PLAIN, DELAY, DROP, DRIP, KEEP };
 
 static enum fault fault;
 static long amount;
 static const char *to_host, *to_port;
+static FILE *kept;
 
 struct way { /* one direction of a connection */
 	int from, to;
@@ -72,6 +73,8 @@ static void *carry(void *arg)
 	while ((n = recv(w.from, piece, sizeof(piece), 0)) > 0) {
 		int bad;
 
+		if (fault == KEEP && (fwrite(piece, 1, (size_t)n, kept) != (size_t)n || fflush(kept)))
+			break;
 		if (fault == DELAY)
 			usleep((useconds_t)amount * 1000);
 		if (fault == DRIP && w.outward)
@@ -143,17 +146,22 @@ static int listen_at(const char *port)
 
 int main(int argc, char **argv)
 {
-	static const char *const names[] = {"plain", "delay", "drop", "drip"};
+	static const char *const names[] = {"plain", "delay", "drop", "drip", "keep"};
 	int at, fd;
 
-	for (int i = 0; argc > 4 && i < 4; i++)
+	for (int i = 0; argc > 4 && i < 5; i++)
 		if (!strcmp(argv[4], names[i]))
 			fault = (enum fault)i;
 	if (argc < 5 || (fault && argc < 6)) {
-		fprintf(stderr, "usage: relay PORT HOST PORT plain|delay N|drop N|drip N\n");
+		fprintf(stderr, "usage: relay PORT HOST PORT plain|delay N|drop N|drip N|keep FILE\n");
 		return 64;
 	}
 	amount = argc > 5 ? strtol(argv[5], NULL, 10) : 0;
+	kept = fault == KEEP ? fopen(argv[5], "w") : NULL;
+	if (fault == KEEP && !kept) {
+		perror(argv[5]);
+		return 1;
+	}
 	to_host = argv[2];
 	to_port = argv[3];
 	at = listen_at(argv[1]);

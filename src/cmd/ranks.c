@@ -11,6 +11,7 @@
 #include "launch/ranks.h"
 #include "launch/route.h"
 #include "launch/told.h"
+#include "team/secret.h"
 
 struct ranks_opts {
 	uint32_t first, count, size;
@@ -40,12 +41,6 @@ static const struct opt rows[] = {
 	OPT_ROW(struct ranks_opts, mpi, .name = "mpi", .help = "the ranks do MPI of their own"),
 };
 
-static const char *from_environment(void *arg, const char *name)
-{
-	(void)arg;
-	return getenv(name);
-}
-
 /* "SECRET NAME", byte by byte: what follows the line is not ours. */
 static enum status take_team(struct error *err)
 {
@@ -58,9 +53,11 @@ static enum status take_team(struct error *err)
 	blank = strchr(text, ' ');
 	if (blank)
 		*blank++ = '\0';
-	if (*text)
+	if (*text) {
 		ranks_tell(text, blank ? blank : "");
-	else
+		secret_take_told(); /* for the ranks alone: nothing else that is started here needs it */
+		explicit_bzero(text, sizeof(text));
+	} else
 		return error_set(err, STATUS_BAD_INPUT, "the team's secret did not come on stdin");
 	return STATUS_OK;
 }
@@ -96,7 +93,7 @@ static void take_env(const char *text)
 /* The place of the node's first rank, by our options or by what a launcher left. */
 static enum status find_place(struct team_place *p, const struct ranks_opts *o, struct error *err)
 {
-	const struct environment env = {.get = from_environment};
+	const struct environment env = {.get = secret_environment};
 	char rank[16], size[16];
 	const struct team_place_options told = {.rank = o->count ? rank : NULL,
 						.size = o->count ? size : NULL,
@@ -179,6 +176,7 @@ static int start(const struct command_context *c, const struct ranks_opts *o, co
 	memcpy(words, c->rest.word, c->rest.count * sizeof(*words));
 	if (o->lifeline)
 		fprintf(stderr, "%s\n", RANKS_BEGIN);
+	secret_give_told();
 	if (!o->count && o->shield)
 		code = start_shielded(&r, p, err);
 	else if (o->count ? ranks_run(&r, &code, err) : ranks_become(p, words, o->tell, err))

@@ -8,14 +8,9 @@
 #include "judge/judge.h"
 #include "launch/told.h"
 #include "machine/network.h"
+#include "team/secret.h"
 
 enum { SHARE_MS = 120000, REPORT_MS = 60000 }; /* rank 0 may wait for a disk */
-
-static const char *from_environment(void *arg, const char *name)
-{
-	(void)arg;
-	return getenv(name);
-}
 
 static bool launched(const struct running_team *t)
 {
@@ -24,7 +19,7 @@ static bool launched(const struct running_team *t)
 
 enum status running_team_place(struct running_team *t, const struct running_opts *o, struct error *err)
 {
-	const struct environment env = {.get = from_environment};
+	const struct environment env = {.get = secret_environment};
 	const struct team_place_options told = {.node = o->node};
 
 	if (o->plan || o->machine)
@@ -114,7 +109,7 @@ enum status running_team_join(struct running_team *t, const struct command_conte
 	char build[PROCESS_BUILD];
 	struct control_options options = {
 		.place = t->place,
-		.env = {.get = from_environment},
+		.env = {.get = secret_environment},
 		.secret_file = o->team_secret,
 		.interface = o->interface,
 		.build = build,
@@ -133,6 +128,7 @@ enum status running_team_join(struct running_team *t, const struct command_conte
 	if (!t->about)
 		return error_errno(err, ENOMEM, "what rank %u says of itself", t->place.rank);
 	st = control_join(&t->control, &options, err);
+	secret_forget_told();
 	if (!st)
 		warn_of_shared(t, c);
 	return st;

@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "journal/journal.h"
 #include "team/control.h"
+#include "team/secret.h"
 
 struct team_opts {
 	const char *rank, *size, *master, *node, *interface, *secret, *build, *send;
@@ -48,12 +49,6 @@ static const struct opt rows[] = {
 	OPT_ROW(struct team_opts, share, .name = "share", .help = "bytes that rank 0 shares before each case",
 		.preset = "64B", .unit = "B", .max = 1 << 20),
 };
-
-static const char *from_environment(void *arg, const char *name)
-{
-	(void)arg;
-	return getenv(name);
-}
 
 static json_t *about_us(void)
 {
@@ -235,7 +230,7 @@ static int tell(json_t *out, const struct error *err)
 static int run(const struct command_context *context, const void *opts)
 {
 	const struct team_opts *o = opts;
-	const struct environment env = {.get = from_environment};
+	const struct environment env = {.get = secret_environment};
 	const struct team_place_options told = {o->rank, o->size, o->master, o->node};
 	char build[PROCESS_BUILD] = "";
 	json_t *about = about_us(), *cases = json_array(), *out = json_object();

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
 #include <nettle/sha2.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -27,31 +25,51 @@ static ssize_t read_some(int fd, void *data, size_t size)
 }
 
 /* A regular file: a FIFO or a device would be waited for, or never end. */
-static enum status open_read(int *fd, const char *path, struct error *err)
+static enum status open_regular(int *fd, const char *path, int flags, struct stat *about, struct error *err)
 {
-	struct stat about;
-
-	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
+	if (*fd < 0 && errno == ELOOP && flags & O_NOFOLLOW)
+		return error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is a link, and may be anybody's", path);
 	if (*fd < 0 && errno != ENXIO)
 		return error_errno(err, errno, "cannot open %s", path);
-	if (*fd >= 0 && !fstat(*fd, &about) && S_ISREG(about.st_mode))
+	if (*fd >= 0 && !fstat(*fd, about) && S_ISREG(about->st_mode))
 		return STATUS_OK;
 	if (*fd >= 0)
 		close(*fd);
 	return error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is no regular file", path);
 }
 
-enum status file_read(char **out, size_t *size, const char *path, size_t size_max, struct error *err)
+static enum status open_read(int *fd, const char *path, struct error *err)
+{
+	struct stat about;
+
+	return open_regular(fd, path, 0, &about, err);
+}
+
+static enum status open_private(int *fd, const char *path, struct error *err)
+{
+	struct stat about;
+	enum status st = open_regular(fd, path, O_NOFOLLOW, &about, err);
+
+	if (st || (about.st_uid == geteuid() && !(about.st_mode & (S_IWGRP | S_IWOTH))))
+		return st;
+	close(*fd);
+	if (about.st_uid != geteuid())
+		return error_set(err, STATUS_BAD_INPUT, "cannot trust %s: it belongs to user %u, not to you (%u)",
+				 path, about.st_uid, geteuid());
+	return error_set(err, STATUS_BAD_INPUT, "cannot trust %s: others may write to it (mode %04o)", path,
+			 about.st_mode & 07777);
+}
+
+/* Closes fd. */
+static enum status read_all(int fd, char **out, size_t *size, const char *path, size_t size_max,
+			    struct error *err)
 {
 	size_t room = 4096, used = 0;
 	char *data = NULL, *grown;
-	enum status st;
+	enum status st = STATUS_OK;
 	ssize_t n;
-	int fd;
 
-	st = open_read(&fd, path, err);
-	if (st)
-		return st;
 	for (;;) {
 		/* One byte over the limit is asked for, to tell full from too large; one is the NUL's. */
 		if (!data || used + 1 >= room) {
@@ -87,6 +105,22 @@ out:
 	return st;
 }
 
+enum status file_read(char **out, size_t *size, const char *path, size_t size_max, struct error *err)
+{
+	int fd;
+	enum status st = open_read(&fd, path, err);
+
+	return st ? st : read_all(fd, out, size, path, size_max, err);
+}
+
+enum status file_read_private(char **out, size_t *size, const char *path, size_t size_max, struct error *err)
+{
+	int fd;
+	enum status st = open_private(&fd, path, err);
+
+	return st ? st : read_all(fd, out, size, path, size_max, err);
+}
+
 static enum status write_all(int fd, const char *data, size_t size, const char *path, struct error *err)
 {
 	enum { PIECE = 1 << 24 }; /* a signal is heard within one */
@@ -104,41 +138,9 @@ static enum status write_all(int fd, const char *data, size_t size, const char *
 	return STATUS_OK;
 }
 
-/* "NAME.12.new", and nobody has the number 12. */
-static bool left_behind(const char *entry, const char *name)
+static enum status new_begin(struct file_new *f, const char *path, mode_t mode, struct error *err)
 {
-	size_t size = strlen(name);
-	char *end;
-	long pid;
-
-	if (strncmp(entry, name, size) || entry[size] != '.' || entry[size + 1] < '1' ||
-	    entry[size + 1] > '9')
-		return false;
-	errno = 0;
-	pid = strtol(entry + size + 1, &end, 10);
-	return !errno && pid <= INT_MAX && !strcmp(end, ".new") && kill((pid_t)pid, 0) && errno == ESRCH;
-}
-
-void file_sweep(const char *path)
-{
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	char folder[PATH_MAX], left[PATH_MAX + 300];
-	DIR *d;
-
-	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(name - path) : 2, slash ? path : "./");
-	d = opendir(folder);
-	if (!d)
-		return;
-	for (const struct dirent *e; (e = readdir(d));)
-		if (left_behind(e->d_name, name)) {
-			snprintf(left, sizeof(left), "%s%s", folder, e->d_name);
-			file_remove_tree(left);
-		}
-	closedir(d);
-}
-
-enum status file_new_begin(struct file_new *f, const char *path, struct error *err)
-{
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
 	struct stat about;
 	int n;
 
@@ -146,15 +148,18 @@ enum status file_new_begin(struct file_new *f, const char *path, struct error *e
 	if (!lstat(path, &about) && !S_ISREG(about.st_mode))
 		return error_set(err, STATUS_BAD_INPUT, "%s is no regular file and is not replaced", path);
 	n = snprintf(f->path, sizeof(f->path), "%s", path);
-	if (n >= 0 && (size_t)n < sizeof(f->path))
-		n = snprintf(f->beside, sizeof(f->beside), "%s.%ld.new", path, (long)getpid());
-	if (n < 0 || (size_t)n >= sizeof(f->beside))
+	if (n < 0 || (size_t)n >= sizeof(f->path) || !file_beside(f->beside, sizeof(f->beside), path))
 		return error_set(err, STATUS_BAD_INPUT, "path is too long: %.200s", path);
 	file_sweep(path);
-	f->fd = open(f->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+	f->fd = open(f->beside, flags, mode);
 	if (f->fd < 0 && errno == EEXIST && !unlink(f->beside)) /* of a process that had our number */
-		f->fd = open(f->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+		f->fd = open(f->beside, flags, mode);
 	return f->fd < 0 ? error_errno(err, errno, "cannot create %s", f->path) : STATUS_OK;
+}
+
+enum status file_new_begin(struct file_new *f, const char *path, struct error *err)
+{
+	return new_begin(f, path, 0666, err);
 }
 
 enum status file_new_write(struct file_new *f, const void *data, size_t size, struct error *err)
@@ -195,6 +200,16 @@ enum status file_write(const char *path, const void *data, size_t size, struct e
 {
 	struct file_new f;
 	enum status st = file_new_begin(&f, path, err);
+
+	if (!st)
+		st = file_new_write(&f, data, size, err);
+	return file_new_end(&f, st, err);
+}
+
+enum status file_write_private(const char *path, const void *data, size_t size, struct error *err)
+{
+	struct file_new f;
+	enum status st = new_begin(&f, path, 0600, err);
 
 	if (!st)
 		st = file_new_write(&f, data, size, err);

@@ -2,12 +2,16 @@
 /* Whole files with a limit, atomic writes, SHA-256. */
 #ifndef CORE_FILE_H
 #define CORE_FILE_H
+#include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"
 
 /* Owner: caller, free(). NUL-terminated after `size` bytes. Reads /proc and /sys files too (size unknown
  * before). Larger than size_max, or no regular file: BAD_INPUT, and never waited for. */
 enum status file_read(char **out, size_t *size, const char *path, size_t size_max, struct error *err);
+/* The same of a file that only we can have written: ours, no link, writable by nobody else. Else BAD_INPUT
+ * that says whose it is. For what we keep for ourselves and believe later. */
+enum status file_read_private(char **out, size_t *size, const char *path, size_t size_max, struct error *err);
 /* A file under way beside the one it will be: nothing else has its name, no link is followed. What stands at
  * `path` already is a regular file (else BAD_INPUT): device nodes, FIFOs, links and folders are not replaced.
  * What killed processes left of the same is swept. */
@@ -21,10 +25,19 @@ enum status file_new_write(struct file_new *f, const void *data, size_t size, st
 enum status file_new_end(struct file_new *f, enum status st, struct error *err);
 /* What a folder lists is on the disk once the folder is. */
 enum status file_sync_folder(const char *path, struct error *err);
-/* Takes away what processes that are no more left beside `path`, files and folders: PATH.PID.new. */
+/* Boot and PID namespace of this process: "5f3a9c21-1b2c-4026531836", the same for all that can see each
+ * other's process ids. */
+enum { FILE_HERE = 48 };
+void file_here(char out[FILE_HERE]);
+/* The name of what is written beside `path` until it is whole: PATH.PID.HERE.new. False: too long. */
+bool file_beside(char *out, size_t size, const char *path);
+/* Takes away what processes that are no more left beside `path`, files and folders: only what is ours and was
+ * begun in this boot and PID namespace, so never the work of another node or container. */
 void file_sweep(const char *path);
 /* Writes beside and renames; a full disk leaves the old file. */
 enum status file_write(const char *path, const void *data, size_t size, struct error *err);
+/* The same, readable and writable by nobody else. */
+enum status file_write_private(const char *path, const void *data, size_t size, struct error *err);
 enum status file_make_dir(const char *path, struct error *err); /* with parents */
 /* The same for what is private: new, it is of mode 0700. One that is there stays as its owner made it. */
 enum status file_make_private_dir(const char *path, struct error *err);

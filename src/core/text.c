@@ -46,24 +46,31 @@ void text_add(struct text *t, const char *s)
 	text_add_bytes(t, s, strlen(s));
 }
 
-void text_addf(struct text *t, const char *format, ...)
+void text_addv(struct text *t, const char *format, va_list args)
 {
-	va_list args;
+	va_list again;
 	int size;
 
-	va_start(args, format);
-	size = vsnprintf(NULL, 0, format, args);
-	va_end(args);
+	va_copy(again, args);
+	size = vsnprintf(NULL, 0, format, again);
+	va_end(again);
 	if (size < 0) {
 		t->failed = 1;
 		return;
 	}
 	if (!text_grow(t, (size_t)size))
 		return;
-	va_start(args, format);
 	vsnprintf(t->data + t->size, (size_t)size + 1, format, args);
-	va_end(args);
 	t->size += (size_t)size;
+}
+
+void text_addf(struct text *t, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	text_addv(t, format, args);
+	va_end(args);
 }
 
 const char *text_str(const struct text *t)

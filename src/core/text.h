@@ -16,6 +16,7 @@ struct text {
 void text_add(struct text *t, const char *s);
 void text_add_bytes(struct text *t, const char *s, size_t size);
 void text_addf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_addv(struct text *t, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 const char *text_str(const struct text *t); /* never NULL */
 void text_release(struct text *t);
 /* For HTML and XML text and attributes: & < > " ' . Control characters but tab and newline

@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include "team/place.h"
 
-enum { ENV_MAX = 32, WORDS_OF_ASSAY_MAX = 512, RANKS_MAX = 1024, WHOLE_MAX = 1 << 16 };
+enum { ENV_MAX = 32, WORDS_OF_ASSAY_MAX = 512, LINE_MOST = 1000, RANKS_MAX = 1024, WHOLE_MAX = 1 << 16 };
 
 static bool printable(const char *text)
 {
@@ -23,11 +23,22 @@ static enum status check_text(const char *option, const char *text, struct error
 			 *text ? "has control characters in it" : "is empty");
 }
 
+/* A line of a batch script: Slurm's own reader cuts long ones. */
+static enum status check_line(const char *option, const char *text, struct error *err)
+{
+	if (!text || strlen(text) <= LINE_MOST)
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT, "%s has %zu bytes, and %d are possible", option, strlen(text),
+			 LINE_MOST);
+}
+
 /* One word of Slurm's: it stands behind `#SBATCH --option=`. */
 static enum status check_word(const char *option, const char *text, struct error *err)
 {
 	enum status st = check_text(option, text, err);
 
+	if (!st)
+		st = check_line(option, text, err);
 	if (!st && text && strpbrk(text, " #'\"\\"))
 		st = error_set(err, STATUS_BAD_INPUT, "%s \"%.80s\" is not one word", option, text);
 	return st;
@@ -86,6 +97,8 @@ static enum status check_slurm(const struct launch_plan *p, struct error *err)
 		st = check_word("--account", p->account, err);
 	if (!st)
 		st = check_text("--sbatch", p->sbatch, err);
+	if (!st)
+		st = check_line("--sbatch", p->sbatch, err);
 	return st;
 }
 

@@ -6,6 +6,7 @@
 #include "launch/crowd.h"
 #include "launch/start.h"
 #include "launch/told.h"
+#include "team/secret.h"
 
 enum { VERSION_MS = 10000, VERSION_MAX = 1 << 16 };
 
@@ -30,10 +31,18 @@ enum status mpirun_is_mpich(bool *mpich, const volatile sig_atomic_t *stop, stru
 	return st;
 }
 
-/* What the ranks inherit from mpirun; the secret is on no command line. */
-static void fill_environment(const struct launch_plan *p, const struct starting *s)
+/* What the ranks inherit from mpirun. The secret is in a file: mpirun hands its daemons what the ranks are to
+ * find in their environment as it is, through the network. */
+static enum status fill_environment(const struct launch_plan *p, const struct starting *s, char laid[4096],
+				    struct error *err)
 {
-	ranks_tell(s->team->secret, s->team->job);
+	const struct environment env = {.get = secret_environment};
+	enum status st = secret_lay(laid, s->team->job, s->team->secret, &env, err);
+
+	if (st)
+		return st;
+	setenv(SECRET_FILE_VARIABLE, laid, 1);
+	setenv("ASSAY_JOB", s->team->job, 1);
 	for (size_t i = 0; i < p->env.count && p->mpich; i++) {
 		const char *equals = strchr(p->env.word[i], '=');
 		char *name = strndup(p->env.word[i], (size_t)(equals - p->env.word[i]));
@@ -42,6 +51,7 @@ static void fill_environment(const struct launch_plan *p, const struct starting 
 			setenv(name, equals + 1, 1);
 		free(name);
 	}
+	return STATUS_OK;
 }
 
 /* What ranks but the first said of their ends: mpirun itself has rank 0's alone. */
@@ -90,14 +100,18 @@ enum status start_mpirun(const struct launch_plan *p, const struct starting *s, 
 			  .log = s->log};
 	int told;
 	struct words w = {0};
+	char laid[4096] = "";
 	enum status st;
 
 	script_mpirun(&w, p);
 	member.argv = (const char *const *)w.word;
-	fill_environment(p, s);
 	st = w.failed ? error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					"no memory for mpirun's words")
-		      : crowd_run(&c, err);
+		      : fill_environment(p, s, laid, err);
+	if (!st)
+		st = crowd_run(&c, err);
+	if (*laid)
+		unlink(laid); /* rank 0 has done it where the ranks met */
 	if (!st) {
 		told = told_by_mpirun(&member, s->log);
 		*exit_code = told_code(told > others.told ? told : others.told);

@@ -22,13 +22,13 @@ static void line(struct text *t, const char *reason, const char *text)
 static void __attribute__((format(printf, 3, 4)))
 linef(struct text *t, const char *reason, const char *format, ...)
 {
-	char text[1024];
 	va_list args;
 
+	explain(t, reason);
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	text_addv(t, format, args);
 	va_end(args);
-	line(t, reason, text);
+	text_add(t, "\n");
 }
 
 static void add_env(struct words *w, const struct launch_plan *p)
@@ -94,6 +94,28 @@ void script_ranks(struct words *w, const struct launch_plan *p, unsigned node, b
 		words_add(w, p->words.word[i]);
 }
 
+static void job_line(struct text *t, const struct launch_plan *p)
+{
+	line(t, "its name: who meets rank 0 of another team on these hosts goes on to the next port",
+	     p->how == LAUNCH_SLURM ? "ASSAY_JOB=slurm-$SLURM_JOB_ID"
+				    : "ASSAY_JOB=launch-$(od -An -N4 -tx1 /dev/urandom | tr -d ' \\n')");
+}
+
+/* As secret_lay does where assay launch starts them itself. */
+static void laid_lines(struct text *t, const struct launch_plan *p)
+{
+	job_line(t, p);
+	line(t,
+	     "what the ranks of this team know and nobody else: new at each start, in a file of the home that the "
+	     "nodes share.\nmpirun sends the ranks' environment to its daemons as it is, so that says only where",
+	     "ASSAY_TEAM_SECRET_FILE=$HOME/.cache/assay/team/$ASSAY_JOB\n"
+	     "(umask 077 && mkdir -p \"$HOME/.cache/assay/team\" &&\n"
+	     "    od -An -N16 -tx1 /dev/urandom | tr -d ' \\n' > \"$ASSAY_TEAM_SECRET_FILE\") || exit 2\n"
+	     "trap 'rm -f \"$ASSAY_TEAM_SECRET_FILE\"' EXIT\n"
+	     "trap 'exit 2' HUP INT TERM\n"
+	     "export ASSAY_TEAM_SECRET_FILE ASSAY_JOB");
+}
+
 /* What ranks_team makes where assay launch starts them itself. */
 static void team_lines(struct text *t, const struct launch_plan *p, const char *how)
 {
@@ -102,9 +124,7 @@ static void team_lines(struct text *t, const struct launch_plan *p, const char *
 	text_addf(&reason, "what the ranks of this team know and nobody else: new at each start, told %s",
 		  how);
 	line(t, text_str(&reason), "ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')");
-	line(t, "its name: who meets rank 0 of another team on these hosts goes on to the next port",
-	     p->how == LAUNCH_SLURM ? "ASSAY_JOB=slurm-$SLURM_JOB_ID"
-				    : "ASSAY_JOB=launch-$(od -An -N4 -tx1 /dev/urandom | tr -d ' \\n')");
+	job_line(t, p);
 	if (p->how != LAUNCH_SSH)
 		text_add(t, "export ASSAY_TEAM_SECRET ASSAY_JOB\n");
 	text_release(&reason);
@@ -339,7 +359,7 @@ static void add_hosts(struct words *w, const struct launch_plan *p)
 static void add_passed_on(struct words *w, const struct launch_plan *p)
 {
 	words_add(w, "-x");
-	words_add(w, "ASSAY_TEAM_SECRET");
+	words_add(w, "ASSAY_TEAM_SECRET_FILE");
 	words_add(w, "-x");
 	words_add(w, "ASSAY_JOB");
 	for (size_t i = 0; i < p->env.count; i++) {
@@ -370,7 +390,7 @@ static void mpirun(struct text *t, const struct launch_plan *p)
 {
 	struct words w = {0};
 
-	team_lines(t, p, "by mpirun in the ranks' environment");
+	laid_lines(t, p);
 	if (p->mpich)
 		told_lines(t, p);
 	derived_lines(t, p);

@@ -143,7 +143,8 @@ static json_t *read_environment(void)
 
 		if (!(*e)[n] || n >= sizeof(name))
 			continue;
-		if (!strncmp(*e, "ASSAY_TEAM_SECRET=", n + 1) || !strncmp(*e, "ASSAY_JOB=", n + 1))
+		if (!strncmp(*e, "ASSAY_TEAM_SECRET=", n + 1) ||
+		    !strncmp(*e, "ASSAY_TEAM_SECRET_FILE=", n + 1) || !strncmp(*e, "ASSAY_JOB=", n + 1))
 			continue; /* of one start, not of the machine */
 		if (n > 8 && !strncmp(*e + n - 8, "_VERSION", 8))
 			continue; /* what an image says of itself; the libraries say it better */

@@ -22,9 +22,9 @@ static enum status write_by_module(const char *path, enum plot_format format, co
 {
 	const struct plot_module *module;
 	struct canvas flat = {0};
-	char message[256] = "", beside[4200];
+	char message[256] = "";
+	struct file_new file = {.fd = -1};
 	enum status st = module_open((const void **)&module, PLOT_MODULE, PLOT_SYMBOL, err);
-	int failed;
 
 	if (st)
 		return st;
@@ -32,20 +32,16 @@ static enum status write_by_module(const char *path, enum plot_format format, co
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_VERSION_MISMATCH,
 				       "the plot module is of another build (version %u, here %d)",
 				       module->version, PLOT_VERSION);
-	snprintf(beside, sizeof(beside), "%s.new", path);
 	canvas_flatten(&flat, c);
 	if (flat.failed) {
 		st = error_set(err, STATUS_NO_RESOURCE, "%s: no memory for the drawing", path);
 		goto out;
 	}
-	failed = format == PLOT_PNG ? module->png(beside, &flat, 2, message, sizeof(message))
-				    : module->pdf(beside, &flat, message, sizeof(message));
-	if (failed)
+	st = file_new_begin(&file, path, err); /* made by us, so that the module opens no link of another */
+	if (!st && (format == PLOT_PNG ? module->png(file.beside, &flat, 2, message, sizeof(message))
+				       : module->pdf(file.beside, &flat, message, sizeof(message))))
 		st = error_set(err, STATUS_NO_RESOURCE, "%s: %s", path, message);
-	else if (rename(beside, path))
-		st = error_errno(err, errno, "%s: renaming it into place", path);
-	if (st)
-		unlink(beside);
+	st = file_new_end(&file, st, err);
 out:
 	canvas_release(&flat);
 	return st;

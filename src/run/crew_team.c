@@ -178,10 +178,13 @@ static bool goes_on(const struct run *r, const struct bench_case *c)
 	       !strcmp(t->place, c->target_text);
 }
 
-static enum status new_secret(char out[40], struct error *err)
+/* The first's: what it tells all, and the secret that each makes of it. */
+static enum status new_secret(const struct run *r, char nonce[33], struct error *err)
 {
-	return random_hex(out, 33) ? STATUS_OK
-				   : error_errno(err, errno, "no random bytes for the workers of a team");
+	if (!random_hex(nonce, 33))
+		return error_errno(err, errno, "no random bytes for the workers of a team");
+	control_worker_secret(r->o->control, nonce, r->team->secret);
+	return STATUS_OK;
 }
 
 /* The first's: until its worker says where it listens; 0: it does not. */
@@ -195,13 +198,13 @@ static uint16_t await_port(struct run *r, struct worker *w)
 }
 
 /* Where the first's worker listens, as its supervisor said. */
-static void take_door(struct run_team *t, const json_t *door)
+static void take_door(const struct run *r, struct run_team *t, const json_t *door)
 {
 	json_int_t port = json_integer_value(json_object_get(door, "port"));
-	const char *secret = json_string_value(json_object_get(door, "secret"));
+	const char *nonce = json_string_value(json_object_get(door, "nonce"));
 
-	t->port = secret && port > 0 && port <= UINT16_MAX ? (uint16_t)port : 0;
-	text_copy(t->secret, sizeof(t->secret), secret ? secret : "");
+	t->port = nonce && port > 0 && port <= UINT16_MAX ? (uint16_t)port : 0;
+	control_worker_secret(r->o->control, nonce ? nonce : "", t->secret);
 }
 
 /* New workers on all ranks that take part; `c`: what this one does. Port 0: the first's could not be started.
@@ -212,26 +215,27 @@ static enum status start_workers(struct run *r, struct worker *w, const struct b
 	struct run_team *t = r->team;
 	json_t *mine = json_object(), *all = NULL;
 	struct error own = {0};
+	char nonce[33] = "";
 	enum status st;
 
 	if (w->alive)
 		crew_dismiss(r, w);
 	if (part && !t->rank)
-		new_secret(t->secret, &own);
+		new_secret(r, nonce, &own);
 	if (part && !own.status)
 		worker_ready(r, w, c, &own);
 	if (part && own.status)
 		log_warn(r->o->log, LOG_TOPIC_RUN, "%s: %s", c->target_text, own.text);
 	if (part && !t->rank && !own.status) {
 		json_object_set_new(mine, "port", json_integer(await_port(r, w)));
-		json_object_set_new(mine, "secret", json_string(t->secret));
+		json_object_set_new(mine, "nonce", json_string(nonce));
 	}
 	if (run_stopping(r)) {
 		json_decref(mine);
 		return STATUS_CANCELLED;
 	}
 	st = control_gather(r->o->control, "where workers listen", mine, &all, LISTEN_MS + GRACE_MS, err);
-	take_door(t, json_array_get(all, t->first));
+	take_door(r, t, json_array_get(all, t->first));
 	json_decref(all);
 	control_rank_host(r->o->control, t->first, t->host);
 	return st;

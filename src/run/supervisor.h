@@ -80,7 +80,7 @@ struct run_team {
 	unsigned first;			     /* of them: the launched rank that conducts */
 	unsigned agreed;		     /* generation of the next workers */
 	char group[32], place[TARGET_TEXT];
-	char secret[40], host[80];
+	char secret[33], host[80];
 	uint16_t port;
 	bool fell; /* another rank's worker, in this case */
 	bool lost; /* a worker fell: for engines that begin once there is no other; lost_by: in which case */

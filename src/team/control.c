@@ -298,6 +298,7 @@ void control_free(struct control *c)
 	}
 	shape_release(&c->shape);
 	secret_forget(&c->secret, c->rank == 0);
+	explicit_bzero(&c->worker_key, sizeof(c->worker_key));
 	free(c->peer);
 	free(c);
 }

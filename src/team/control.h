@@ -33,7 +33,7 @@ enum {
 struct control_options { /* what is pointed to outlives the control */
 	struct team_place place;
 	struct environment env;	    /* for the secret */
-	const char *secret_file;    /* NULL: ASSAY_TEAM_SECRET, else the file of the job */
+	const char *secret_file;    /* NULL: as the environment has it, else the file of the job */
 	const char *interface;	    /* NULL: the one that routes to rank 0; "ib0", or an address */
 	const char *build;	    /* which program this is (process_build); all ranks have the same */
 	unsigned join_ms, quiet_ms; /* 0: CONTROL_JOIN_MS: all have joined; CONTROL_QUIET_MS: who says nothing
@@ -109,6 +109,11 @@ enum status control_share(struct control *c, void *bytes, size_t size, unsigned 
  * WIRE_FRAME_MAX. Who waits for rank 0 for more than 10 s says so in the log. */
 enum status control_gather(struct control *c, const char *what, json_t *mine, json_t **all, unsigned limit_ms,
 			   struct error *err);
+
+/* What the workers of one generation know and nobody else: each rank makes it of the team's secret and the
+ * nonce, so that the nonce alone travels. */
+enum { CONTROL_WORKER_SECRET = 33 };
+void control_worker_secret(const struct control *c, const char *nonce, char out[CONTROL_WORKER_SECRET]);
 
 /* Where this rank reaches a process of rank `rank`: on rank 0's node the address that it has joined at, on
  * another as rank 0 sees it. "127.0.0.1" on its own node. */

@@ -41,7 +41,8 @@ struct control {
 	struct control_options o;
 	const struct clock *clock;
 	const struct log *log;
-	struct secret secret;
+	struct secret secret;	    /* until this rank has joined */
+	struct wire_key worker_key; /* of it: what workers' secrets are made of */
 	unsigned rank, size;
 	struct peer *peer; /* rank 0: by rank, its own unused; else one, rank 0 */
 	unsigned peers;
@@ -117,5 +118,7 @@ bool join_number(unsigned *out, const json_t *j, const char *name, json_int_t mo
 /* Keys of both directions, from what was said. */
 void join_keys(struct channel *ch, struct control *c, bool from_zero, const void *hello, size_t hello_size,
 	       const void *challenge, size_t challenge_size);
+/* Before the team's secret is forgotten. */
+void join_worker_key(struct control *c);
 enum status join_zero(struct control *c, uint64_t deadline_ns, struct error *err);
 #endif

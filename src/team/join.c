@@ -56,6 +56,29 @@ void join_keys(struct channel *ch, struct control *c, bool from_zero, const void
 	ch->in.keyed = true;
 }
 
+void join_worker_key(struct control *c)
+{
+	wire_key(&c->worker_key, c->secret.text, "workers", "", 0, "", 0);
+}
+
+static void hex(char *out, const unsigned char *bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+void control_worker_secret(const struct control *c, const char *nonce, char out[CONTROL_WORKER_SECRET])
+{
+	char root[2 * sizeof(c->worker_key.bytes) + 1];
+	struct wire_key made;
+
+	hex(root, c->worker_key.bytes, sizeof(c->worker_key.bytes));
+	wire_key(&made, root, "worker", nonce, strlen(nonce), "", 0);
+	hex(out, made.bytes, CONTROL_WORKER_SECRET / 2);
+	explicit_bzero(root, sizeof(root));
+	explicit_bzero(&made, sizeof(made));
+}
+
 /* One frame within the deadline. */
 static enum status await_frame(struct control *c, struct channel *ch, uint64_t deadline, struct wire_frame *f,
 			       struct error *err)
@@ -284,6 +307,7 @@ static enum status join_other(struct control *c, uint64_t deadline, struct error
 
 	if (st)
 		return st;
+	join_worker_key(c);
 	secret_forget(&c->secret, false);
 	zero->here = true;
 	zero->heard_ns = clock_now_ns(c->clock);

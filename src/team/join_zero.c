@@ -388,6 +388,7 @@ enum status join_zero(struct control *c, uint64_t deadline_ns, struct error *err
 	for (unsigned r = 0; r < c->size; r++)
 		json_decref(d->said[r]);
 	rendezvous_close(&d->listener);
+	join_worker_key(c);
 	secret_forget(&c->secret, true);
 	free(d->said);
 	free(d);

@@ -77,11 +77,21 @@ static enum status private_dir(const char *dir, struct error *err)
 	return STATUS_OK;
 }
 
+/* XDG_RUNTIME_DIR may name the folder of another node's session: a job keeps the variables of where it was
+ * submitted. */
+static bool is_own_folder(const char *path)
+{
+	struct stat about;
+
+	return path && *path == '/' && !stat(path, &about) && S_ISDIR(about.st_mode) &&
+	       about.st_uid == geteuid();
+}
+
 static enum status job_file(struct secret *s, const struct team_place *p, const struct environment *env,
 			    bool make, struct error *err)
 {
 	const char *runtime = env->get(env->arg, "XDG_RUNTIME_DIR"), *home = env->get(env->arg, "HOME");
-	bool one_node = p->local_size == p->size && runtime && *runtime == '/';
+	bool one_node = p->local_size == p->size && is_own_folder(runtime);
 	char dir[4000];
 	enum status st = STATUS_OK;
 	int n;
@@ -101,30 +111,63 @@ static enum status job_file(struct secret *s, const struct team_place *p, const 
 	return st;
 }
 
+static enum status write_secret(const char *path, const char *text, struct error *err)
+{
+	enum status st = STATUS_OK;
+	int fd;
+
+	unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return error_errno(err, errno, "cannot create the team's secret %s", path);
+	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd))
+		st = error_errno(err, errno, "cannot write the team's secret %s", path);
+	close(fd);
+	return st;
+}
+
 /* What lies there already is of a run that was killed: only rank 0 writes it. */
 static enum status make_secret(struct secret *s, struct error *err)
 {
 	char hex[2 * JOB_SECRET_BYTES + 1];
-	struct text t = {0};
 	enum status st;
-	int fd;
 
 	if (!random_hex(hex, sizeof(hex)))
 		return error_errno(err, errno, "no random bytes for the team's secret");
-	text_add(&t, hex);
+	st = take(s, hex, strlen(hex), s->file, err);
 	explicit_bzero(hex, sizeof(hex));
-	st = take(s, text_str(&t), t.size, s->file, err);
-	unlink(s->file);
-	fd = open(s->file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (!st && fd < 0)
-		st = error_errno(err, errno, "cannot create the team's secret %s", s->file);
-	else if (!st && write(fd, text_str(&t), t.size) != (ssize_t)t.size)
-		st = error_errno(err, errno, "cannot write the team's secret %s", s->file);
-	if (fd >= 0)
-		close(fd);
-	explicit_bzero(t.data, t.size);
-	text_release(&t);
-	return st;
+	return st ? st : write_secret(s->file, s->text, err);
+}
+
+enum status secret_lay(char path[4096], const char *name, const char *text, const struct environment *env,
+		       struct error *err)
+{
+	const char *home = env->get(env->arg, "HOME");
+	char dir[4000];
+	enum status st;
+
+	if (!home || *home != '/' ||
+	    snprintf(dir, sizeof(dir), "%s/.cache/assay/team", home) >= (int)sizeof(dir))
+		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_TEAM_REFUSED,
+				       "no place for the team's secret: HOME names no folder");
+	st = private_dir(dir, err);
+	snprintf(path, 4096, "%s/%.64s", dir, name);
+	return st ? st : write_secret(path, text, err);
+}
+
+/* Of one start: rank 0 removes it when all have joined. */
+static enum status read_laid(struct secret *s, const char *path, struct error *err)
+{
+	struct error why = {0};
+	enum status st = read_secret(s, path, &why);
+
+	if (st)
+		return error_set_cause(err, st, CAUSE_TEAM_REFUSED,
+				       "%.400s: where the nodes share no home, lay one file of mode 0600 on each "
+				       "and name it with --team-secret",
+				       why.text);
+	text_copy(s->file, sizeof(s->file), path);
+	return STATUS_OK;
 }
 
 /* Not there, or not written yet: rank 0 is on its way. */
@@ -135,8 +178,8 @@ static enum status await_secret(struct secret *s, struct error *err)
 	if (stat(s->file, &about) || about.st_size < 2 * JOB_SECRET_BYTES)
 		return error_set_cause(
 			err, STATUS_UNAVAILABLE, CAUSE_TEAM_LATE,
-			"rank 0 has not laid the team's secret at %.300s: where the nodes share no home, set "
-			"ASSAY_TEAM_SECRET",
+			"rank 0 has not laid the team's secret at %.300s: where the nodes share no home, lay one "
+			"file of mode 0600 on each and name it with --team-secret",
 			s->file);
 	return read_secret(s, s->file, err);
 }
@@ -144,14 +187,17 @@ static enum status await_secret(struct secret *s, struct error *err)
 enum status secret_find(struct secret *s, const char *file, const struct team_place *p,
 			const struct environment *env, struct error *err)
 {
-	const char *told = env->get(env->arg, "ASSAY_TEAM_SECRET");
+	const char *told = env->get(env->arg, SECRET_VARIABLE);
+	const char *laid = env->get(env->arg, SECRET_FILE_VARIABLE);
 	enum status st;
 
 	*s = (struct secret){0};
 	if (file)
 		return read_secret(s, file, err);
 	if (told && *told)
-		return take(s, told, strlen(told), "ASSAY_TEAM_SECRET", err);
+		return take(s, told, strlen(told), SECRET_VARIABLE, err);
+	if (laid && *laid)
+		return read_laid(s, laid, err);
 	st = job_file(s, p, env, p->rank == 0, err);
 	if (st)
 		return st;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How workers come together. The frames are those of the control plane's door: HELLO (rank, nonce), CHALLENGE
- * (nonce), PROOF and WELCOME, the first ones with a MAC. A stranger has 512 bytes and five seconds.
+ * (nonce), PROOF and WELCOME, the first ones with a MAC. Its rules are that door's too: a stranger has 512 bytes,
+ * five seconds and one of 64 places; his place is another's after half a second at the earliest, and who finds
+ * none waits to be taken in.
  */
 #include <errno.h>
 #include <poll.h>
@@ -10,7 +12,7 @@
 #include "team/control_internal.h"
 #include "team/wires_internal.h"
 
-enum { KNOCKS = 64, HANDSHAKE_MS = 5000, RETRY_MS = 50, LOOK_MS = 100, BASES = 8 };
+enum { KNOCKS = 64, HANDSHAKE_MS = 5000, KNOCK_OLD_MS = 500, RETRY_MS = 50, LOOK_MS = 100, BASES = 8 };
 static const uint64_t ms = 1000000;
 
 struct hello_bytes {
@@ -22,7 +24,7 @@ struct knock { /* at rank 0's door */
 	struct channel ch;
 	struct hello_bytes hello;
 	bool challenged;
-	uint64_t deadline_ns;
+	uint64_t since_ns;
 };
 
 static uint64_t now_ns(void)
@@ -145,7 +147,7 @@ static void hear_knock(struct wires *w, struct knock *k)
 
 	if (k->ch.fd < 0)
 		return;
-	good = now_ns() < k->deadline_ns && !channel_flush(&k->ch, NULL) && !channel_read(&k->ch, &any, NULL);
+	good = now_ns() - k->since_ns < HANDSHAKE_MS * ms && !channel_flush(&k->ch, NULL) && !channel_read(&k->ch, &any, NULL);
 	while (good && k->ch.fd >= 0) {
 		enum wire_state state = wire_take(&k->ch.in, &f, NULL);
 
@@ -166,19 +168,32 @@ static unsigned absent(const struct wires *w)
 	return count;
 }
 
+/* A free place; the oldest one's where it had time enough. NULL: none now. */
+static struct knock *free_place(struct knock *knock, uint64_t now)
+{
+	struct knock *oldest = knock;
+
+	for (unsigned i = 0; i < KNOCKS; i++) {
+		if (knock[i].ch.fd < 0)
+			return &knock[i];
+		if (knock[i].since_ns < oldest->since_ns)
+			oldest = &knock[i];
+	}
+	if (now - oldest->since_ns < KNOCK_OLD_MS * ms)
+		return NULL;
+	return oldest;
+}
+
 static void open_door(struct wires *w, struct knock *knock)
 {
 	char address[RENDEZVOUS_ADDRESS];
+	uint64_t now = now_ns();
+	struct knock *k;
 	int fd;
 
-	while ((fd = rendezvous_accept(&w->door, address)) >= 0) {
-		struct knock *k = knock;
-
-		for (unsigned i = 1; i < KNOCKS; i++) /* a free place, or the oldest */
-			if (k->ch.fd >= 0 && (knock[i].ch.fd < 0 || knock[i].deadline_ns < k->deadline_ns))
-				k = &knock[i];
+	while ((k = free_place(knock, now)) && (fd = rendezvous_accept(&w->door, address)) >= 0) {
 		channel_close(&k->ch);
-		*k = (struct knock){.deadline_ns = now_ns() + HANDSHAKE_MS * ms};
+		*k = (struct knock){.since_ns = now};
 		channel_open(&k->ch, fd);
 	}
 }
@@ -188,12 +203,12 @@ static void await_knocks(const struct wires *w, const struct knock *knock)
 	struct pollfd set[KNOCKS + 2];
 	nfds_t count = 0;
 
-	for (unsigned i = 0; i < 2; i++)
-		if (w->door.fd[i] >= 0)
-			set[count++] = (struct pollfd){.fd = w->door.fd[i], .events = POLLIN};
 	for (unsigned i = 0; i < KNOCKS; i++)
 		if (knock[i].ch.fd >= 0)
 			set[count++] = (struct pollfd){.fd = knock[i].ch.fd, .events = POLLIN};
+	for (unsigned i = 0; i < 2 && count < KNOCKS; i++) /* no place: who knocks waits */
+		if (w->door.fd[i] >= 0)
+			set[count++] = (struct pollfd){.fd = w->door.fd[i], .events = POLLIN};
 	poll(set, count, LOOK_MS);
 }
 

@@ -135,33 +135,46 @@ static size_t parse_attention(struct gpu_attention_choice *out, const json_t *li
 
 	json_array_foreach(list, i, one)
 	{
-		struct gpu_attention_choice *c = &out[count++];
+		struct gpu_attention_choice *c = &out[count];
 
 		*c = (struct gpu_attention_choice){.docs = json_integer_value(json_object_get(one, "docs")),
 						   .length =
 							   json_integer_value(json_object_get(one, "length")),
 						   .by_own = json_is_true(json_object_get(one, "by_own"))};
 		text_copy(c->candidate, sizeof(c->candidate), text_of(one, "candidate"));
+		count += c->docs >= 0 && c->length >= 0;
 	}
 	return count;
 }
 
+enum status chosen_parse(struct gpu_choice **products, size_t *count, struct gpu_attention_choice **ways,
+			 size_t *way_count, const json_t *before, struct error *err)
+{
+	const json_t *list = json_object_get(before, "products"),
+		     *attention = json_object_get(before, "attention");
+
+	*products = calloc(json_array_size(list) + 1, sizeof(**products));
+	*ways = calloc(json_array_size(attention) + 1, sizeof(**ways));
+	if (!*products || !*ways)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for what was chosen before");
+	*count = parse_products(*products, list);
+	*way_count = parse_attention(*ways, attention);
+	return STATUS_OK;
+}
+
 enum status chosen_recall(struct back *back, const json_t *before, struct text *note, struct error *err)
 {
-	const json_t *products = json_object_get(before, "products"),
-		     *attention = json_object_get(before, "attention");
 	struct gpu_attention_choice *ways;
 	struct gpu_choice *choices;
+	size_t count, way_count;
 	enum status st;
 
 	if (!before || back->kind != BACK_GPU || !is_same(back, before, note))
 		return STATUS_OK;
-	choices = calloc(json_array_size(products) + 1, sizeof(*choices));
-	ways = calloc(json_array_size(attention) + 1, sizeof(*ways));
-	st = choices && ways ? gpu_back_recall(back, choices, parse_products(choices, products), ways,
-					       parse_attention(ways, attention), err)
-			     : error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-					       "no memory for what was chosen before");
+	st = chosen_parse(&choices, &count, &ways, &way_count, before, err);
+	if (!st)
+		st = gpu_back_recall(back, choices, count, ways, way_count, err);
 	free(choices);
 	free(ways);
 	return st;

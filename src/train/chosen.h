@@ -15,6 +15,10 @@ json_t *chosen_json(const struct back *back);
 /* Of the products from the *told-th on that were met, which becomes their number; NULL: there are none.
  * Owner: caller. */
 json_t *chosen_since(const struct back *back, size_t *told);
+/* Its products and ways of attention; those that are not as chosen_json writes them are left out. Owner:
+ * caller, free() both. (Fuzzed.) */
+enum status chosen_parse(struct gpu_choice **products, size_t *count, struct gpu_attention_choice **ways,
+			 size_t *way_count, const json_t *before, struct error *err);
 /* The back end takes what `before` has, as chosen_json wrote it; NULL: nothing. Lines of *note say on which
  * other card or by which other library it goes on. */
 enum status chosen_recall(struct back *back, const json_t *before, struct text *note, struct error *err);

@@ -205,7 +205,7 @@ static enum status get_set(struct tokenised_set *set, struct tokenised *t, const
 	if (!ask->cache_dir)
 		return make_set(set, t, ask, file, err);
 	st = tokenised_cache_path(path, sizeof(path), ask, file, err);
-	if (st || tokenised_cache_read(set, path))
+	if (st || tokenised_cache_read(set, path, tokenizer_size(ask->tokenizer), ask->log))
 		return st;
 	st = make_set(set, t, ask, file, err);
 	return st || t->bad > bad ? st : tokenised_cache_write(set, path, err);

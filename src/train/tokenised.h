@@ -51,7 +51,11 @@ struct tokenised_set {
 /* Path of the kept file: by the sums of all that its contents follow from. */
 enum status tokenised_cache_path(char *path, size_t size, const struct tokenised_ask *ask, const char *file,
 				 struct error *err);
-/* False: it is not there, or not whole. */
-bool tokenised_cache_read(struct tokenised_set *set, const char *path);
+/* False: it is not there, not ours alone, not whole, or has an id that is none of the `vocabulary`'s; all but
+ * the first is told. */
+bool tokenised_cache_read(struct tokenised_set *set, const char *path, int32_t vocabulary,
+			  const struct log *log);
+/* The same of a file's bytes. Owner: caller, free() both arrays. */
+bool tokenised_cache_parse(struct tokenised_set *set, const char *data, size_t size, int32_t vocabulary);
 enum status tokenised_cache_write(const struct tokenised_set *set, const char *path, struct error *err);
 #endif

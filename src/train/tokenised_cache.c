@@ -3,13 +3,13 @@
  * The kept file: "ASSAYTOK", version, rows, tokens (u64 each), begin[rows + 1], token[tokens], then the
  * SHA-256 of all before it as 64 hex digits. Written beside and renamed; what is not whole is made again.
  */
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/file.h"
 #include "train/tokenised.h"
 
 enum { CACHE_VERSION = 1, SUM_SIZE = 64 };
+#define FILE_MOST ((size_t)1 << 40)
 static const char magic[8] = "ASSAYTOK";
 
 struct head {
@@ -40,9 +40,25 @@ enum status tokenised_cache_path(char *path, size_t size, const struct tokenised
 	return STATUS_OK;
 }
 
-/* Lengths that fit the file, rows in order, ids that are none of an attacker's: the sum says they are ours.
- */
-static bool parse(struct tokenised_set *set, const char *data, size_t size)
+/* The sum tells a file that was cut or damaged. It has no key: whoever writes a file writes its sum too, so
+ * nothing in it is believed before it is looked at. */
+static bool sound(const struct tokenised_set *set, uint64_t tokens, int32_t vocabulary)
+{
+	if (set->begin[0] != 0 || set->begin[set->rows] != tokens)
+		return false;
+	for (uint64_t i = 0; i < set->rows; i++)
+		if (set->begin[i] > set->begin[i + 1])
+			return false;
+	for (uint64_t i = 0; i < tokens; i++) {
+		int32_t id = set->token[i] & ~TOKENISED_TRAINED;
+
+		if (id < 0 || id >= vocabulary)
+			return false;
+	}
+	return true;
+}
+
+static bool parse(struct tokenised_set *set, const char *data, size_t size, int32_t vocabulary)
 {
 	struct head head;
 	size_t begins, tokens;
@@ -68,25 +84,44 @@ static bool parse(struct tokenised_set *set, const char *data, size_t size)
 		return false;
 	memcpy(set->begin, data + sizeof(head), begins);
 	memcpy(set->token, data + sizeof(head) + begins, tokens);
-	return set->begin[set->rows] == head.tokens;
+	return sound(set, head.tokens, vocabulary);
 }
 
-bool tokenised_cache_read(struct tokenised_set *set, const char *path)
+bool tokenised_cache_parse(struct tokenised_set *set, const char *data, size_t size, int32_t vocabulary)
 {
-	struct error ignored = {0};
-	char *data;
-	size_t size;
 	bool good;
 
-	if (access(path, R_OK) || file_read(&data, &size, path, (size_t)1 << 40, &ignored))
-		return false;
-	good = parse(set, data, size);
-	free(data);
+	*set = (struct tokenised_set){0};
+	good = parse(set, data, size, vocabulary);
 	if (!good) {
 		free(set->begin);
 		free(set->token);
 		*set = (struct tokenised_set){0};
 	}
+	return good;
+}
+
+bool tokenised_cache_read(struct tokenised_set *set, const char *path, int32_t vocabulary,
+			  const struct log *log)
+{
+	struct error why = {0};
+	char *data;
+	size_t size;
+	bool good;
+
+	if (access(path, F_OK))
+		return false;
+	if (file_read_private(&data, &size, path, FILE_MOST, &why)) {
+		log_warn(log, LOG_TOPIC_RUN, "%s; the rows are made into tokens again", why.text);
+		return false;
+	}
+	good = tokenised_cache_parse(set, data, size, vocabulary);
+	free(data);
+	if (!good)
+		log_warn(log, LOG_TOPIC_RUN,
+			 "%s: the kept tokens are damaged or not of this tokenizer; the rows are made into tokens "
+			 "again",
+			 path);
 	return good;
 }
 
@@ -104,7 +139,7 @@ enum status tokenised_cache_write(const struct tokenised_set *set, const char *p
 	file_sha256(sum, text_str(&all), all.size);
 	text_add_bytes(&all, sum, SUM_SIZE);
 	st = all.failed ? error_set(err, STATUS_NO_RESOURCE, "%s: %zu bytes", path, all.size)
-			: file_write(path, all.data, all.size, err);
+			: file_write_private(path, all.data, all.size, err);
 	text_release(&all);
 	return st;
 }

@@ -23,10 +23,12 @@ ok "a disk that is full ends it" small make-model --out full
 ok "by the name of what was to be written, and leaves nothing" eval 'says "cannot write full/model.safetensors: " err && ! ls -d full* 2> /dev/null'
 ok "a merge too" small merge m --out full
 ok "likewise" eval 'says "cannot write full/model.safetensors: " err && ! ls -d full* 2> /dev/null'
-gone=$(sh -c 'echo $$')
-mkdir "late.$gone.new" "late.$$.new" "later.$gone.new"
-ok "what a killed process left is swept" eval 'expect 0 make-model --out late && [ ! -e "late.$gone.new" ]'
-ok "what is another's stays" eval '[ -e "late.$$.new" ] && [ -e "later.$gone.new" ]'
+gone=$(sh -c 'echo $$') here=$(cut -c1-13 /proc/sys/kernel/random/boot_id)-$(readlink /proc/self/ns/pid | tr -dc 0-9)
+mkdir "late.$gone.$here.new" "late.$$.$here.new" "later.$gone.$here.new" "late.$gone.00000000-0000-1.new" "late.$gone.new"
+ok "what a killed process left is swept" eval 'expect 0 make-model --out late && [ ! -e "late.$gone.$here.new" ]'
+ok "what is another's stays" eval '[ -e "late.$$.$here.new" ] && [ -e "later.$gone.$here.new" ]'
+ok "also another node's or container's, whose number nobody has here" [ -e "late.$gone.00000000-0000-1.new" ]
+ok "and a folder that is called like that by chance" [ -e "late.$gone.new" ]
 
 sed 's/"id": 266/"id": 999/' m/tokenizer.json > many.json
 if "$assay" make-model --tokenizer m --out reads > /dev/null 2>&1; then # else it was built without tokenizers

@@ -141,7 +141,7 @@ ok "what was done is saved" sh -c '[ "$(sed s/checkpoint-// stopped/latest)" -ge
 changed() {
 	expect 64 train --resume stopped && says "$1: the $2 changed since stopped was begun" err
 }
-gone=$(sh -c 'echo $$')
+gone=$(sh -c 'echo $$').$(cut -c1-13 /proc/sys/kernel/random/boot_id)-$(readlink /proc/self/ns/pid | tr -dc 0-9)
 mkdir stopped/checkpoint-1.new
 touch "stopped/latest.$gone.new"
 cp -r model first

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
+#include <sched.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -163,6 +165,15 @@ static void test_file__refusals_name_the_file(void **state)
 	assert_int_equal(file_make_dir("", &err), STATUS_BAD_INPUT);
 }
 
+/* Whether something half written lies in a folder. */
+static bool anything_new(const char *folder)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "ls %s | grep -q 'new$'", folder);
+	return !system(command);
+}
+
 static void test_file__a_failed_write_leaves_the_old_file(void **state)
 {
 	struct error err = {0};
@@ -173,8 +184,134 @@ static void test_file__a_failed_write_leaves_the_old_file(void **state)
 	assert_int_equal(file_make_dir(path, &err), STATUS_OK);
 	snprintf(path, sizeof(path), "%s/kept", (char *)*state);
 	assert_int_not_equal(file_write(path, "x", 1, &err), STATUS_OK);
-	snprintf(path, sizeof(path), "%s/kept.%ld.new", (char *)*state, (long)getpid());
-	assert_int_not_equal(access(path, F_OK), 0);
+	assert_false(anything_new(*state));
+}
+
+/* A number that no process has: a child's that is gone and was waited for. */
+static long gone_pid(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	return (long)pid;
+}
+
+static void lay(const char *path, bool folder)
+{
+	struct error err = {0};
+	char inner[320];
+
+	snprintf(inner, sizeof(inner), "%s/weights", path);
+	assert_int_equal(folder ? file_make_dir(path, &err) : file_write(path, "x", 1, &err), STATUS_OK);
+	if (folder)
+		assert_int_equal(file_write(inner, "x", 1, &err), STATUS_OK);
+}
+
+/* A process id means something in one PID namespace of one boot: what another node or container writes beside
+ * ours under a number that nobody has here is alive, and what lacks boot and namespace is nobody's. */
+static void test_file__sweep_takes_only_what_was_left_here(void **state)
+{
+	static const struct {
+		const char *here; /* NULL: our own */
+		bool folder, swept;
+	} cases[] = {
+		{NULL, false, true},
+		{NULL, true, true},
+		{"00000000-0000-4026531836", false, false}, /* another boot or node */
+		{"00000000-0000-4026531836", true, false},
+		{"", true, false}, /* "TARGET.12.new", as anybody may call a folder */
+		{"", false, false},
+	};
+	char target[128], left[256], here[FILE_HERE];
+
+	file_here(here);
+	assert_true(strlen(here) > 15);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *said = cases[i].here ? cases[i].here : here;
+
+		snprintf(target, sizeof(target), "%s/swept-%zu", (char *)*state, i);
+		snprintf(left, sizeof(left), "%s.%ld%s%s.new", target, gone_pid(), *said ? "." : "", said);
+		lay(left, cases[i].folder);
+		file_sweep(target);
+		if (cases[i].swept != (access(left, F_OK) != 0))
+			fail_msg("%s", left);
+		file_remove_tree(left);
+	}
+	snprintf(target, sizeof(target), "%s/swept", (char *)*state);
+	snprintf(left, sizeof(left), "%s.%ld.%s.new", target, (long)getpid(), here);
+	lay(left, false);
+	file_sweep(target); /* its writer lives */
+	assert_int_equal(access(left, F_OK), 0);
+	unlink(left);
+	if (geteuid())
+		return;
+	snprintf(left, sizeof(left), "%s.%ld.%s.new", target, gone_pid(), here);
+	lay(left, true);
+	assert_int_equal(chown(left, 12345, 12345), 0);
+	file_sweep(target); /* another user's */
+	assert_int_equal(access(left, F_OK), 0);
+	file_remove_tree(left);
+}
+
+/* Of the same boot, in another namespace: what a container wrote is not swept outside, nor the other way. */
+static void test_file__namespaces_are_told_apart(void **state)
+{
+	char here[FILE_HERE], there[FILE_HERE] = "";
+	int pipes[2], status;
+	pid_t pid;
+
+	(void)state;
+	file_here(here);
+	assert_int_equal(pipe(pipes), 0);
+	pid = fork();
+	if (!pid) {
+		pid_t inner;
+
+		if (unshare(CLONE_NEWUSER | CLONE_NEWPID))
+			_exit(77);
+		inner = fork(); /* the first child is in the namespace */
+		if (!inner) {
+			file_here(there);
+			_exit(write(pipes[1], there, sizeof(there)) != sizeof(there));
+		}
+		waitpid(inner, &status, 0);
+		_exit(WEXITSTATUS(status));
+	}
+	waitpid(pid, &status, 0);
+	if (!WEXITSTATUS(status)) {
+		assert_int_equal(read(pipes[0], there, sizeof(there)), sizeof(there));
+		assert_string_not_equal(here, there);
+		assert_memory_equal(here, there, 13); /* one boot */
+	}
+	close(pipes[0]);
+	close(pipes[1]);
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_file__private_files(void **state)
+{
+	struct error err = {0};
+	struct stat about;
+	char path[128], *data = NULL;
+	size_t size;
+
+	snprintf(path, sizeof(path), "%s/private", (char *)*state);
+	assert_int_equal(file_write_private(path, "abc", 3, &err), STATUS_OK);
+	assert_int_equal(stat(path, &about), 0);
+	assert_int_equal(about.st_mode & 07777, 0600);
+	assert_int_equal(file_read_private(&data, &size, path, 10, &err), STATUS_OK);
+	assert_string_equal(data, "abc");
+	free(data);
+	chmod(path, 0620);
+	assert_int_equal(file_read_private(&data, &size, path, 10, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "others may write to it (mode 0620)"));
+	error_clear(&err);
+	assert_int_equal(file_read(&data, &size, path, 10, &err), STATUS_OK); /* what anybody may give us */
+	free(data);
 }
 
 static void test_file__sha256_known_answers(void **state)
@@ -208,6 +345,9 @@ int main(void)
 		cmocka_unit_test(test_file__reads_files_without_a_size),
 		cmocka_unit_test(test_file__refusals_name_the_file),
 		cmocka_unit_test(test_file__a_failed_write_leaves_the_old_file),
+		cmocka_unit_test(test_file__sweep_takes_only_what_was_left_here),
+		cmocka_unit_test(test_file__namespaces_are_told_apart),
+		cmocka_unit_test(test_file__private_files),
 		cmocka_unit_test(test_file__sha256_known_answers),
 	};
 

@@ -2,9 +2,14 @@
 /* Ranks as threads of one process, and over connections as workers have them: what they agree on, in what
  * order, and how a wait ends. */
 #include "test.h"
+#include <poll.h>
 #include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include "core/clock.h"
 #include "team/team.h"
+#include "team/rendezvous.h"
+#include "team/wire.h"
 #include "team/wires.h"
 
 enum { RANKS = 5, ROUNDS = 300 };
@@ -448,6 +453,67 @@ static void test_team_links__who_has_another_secret_or_none_is_not_let_in(void *
 	wires_close(&team[1]);
 }
 
+static int knock_at(uint16_t port)
+{
+	struct error err = {0};
+	int fd = -1;
+
+	assert_int_equal(rendezvous_connect(&fd, "127.0.0.1", port, NULL, 5000, &err), STATUS_OK);
+	return fd;
+}
+
+static void *gather(void *arg)
+{
+	struct comer *c = arg;
+	struct error err = {0};
+
+	c->st = wires_gather(c->team, &err);
+	return NULL;
+}
+
+/* More strangers than there are places stand at the door at once. Who came before them and is about to say who he is keeps
+ * his place for half a second: a crowd cannot turn him away. */
+static void test_team_links__a_crowd_at_the_door_turns_nobody_away(void **state)
+{
+	enum { CROWD = 100 };
+	struct wires_place place = {.size = 2, .limit_ms = 20000, .secret = secret, .host = "127.0.0.1"};
+	struct {
+		uint32_t rank;
+		char nonce[36];
+	} hello = {.rank = 1};
+	unsigned char frame[256], answer[256];
+	struct team team[2] = {{0}};
+	struct comer zero = {.team = &team[0]}, one = {.team = &team[1]};
+	struct error err = {0};
+	int first, crowd[CROWD];
+	size_t size = wire_build(frame, WIRE_HELLO, &hello, sizeof(hello), 0, NULL);
+	struct pollfd p;
+
+	(void)state;
+	assert_int_equal(wires_listen(&team[0], &place, &place.port, &err), STATUS_OK);
+	first = knock_at(place.port);
+	assert_int_equal(send(first, frame, size, MSG_NOSIGNAL), size);
+	for (unsigned i = 0; i < CROWD; i++)
+		crowd[i] = knock_at(place.port);
+	assert_int_equal(pthread_create(&zero.thread, NULL, gather, &zero), 0);
+	p = (struct pollfd){.fd = first, .events = POLLIN};
+	assert_int_equal(poll(&p, 1, 20000), 1);
+	assert_true(read(first, answer, sizeof(answer)) > WIRE_HEADER);
+	assert_int_equal(answer[5], WIRE_CHALLENGE);
+	one.place = place; /* and who belongs to the team gets in, whoever else stands there */
+	one.place.rank = 1;
+	assert_int_equal(pthread_create(&one.thread, NULL, come, &one), 0);
+	pthread_join(one.thread, NULL);
+	pthread_join(zero.thread, NULL);
+	assert_int_equal(one.st, STATUS_OK);
+	assert_int_equal(zero.st, STATUS_OK);
+	close(first);
+	for (unsigned i = 0; i < CROWD; i++)
+		close(crowd[i]);
+	wires_close(&team[0]);
+	wires_close(&team[1]);
+}
+
 static int over_wires(void **state)
 {
 	(void)state;
@@ -492,6 +558,7 @@ int main(void)
 		test(long_answers_come_whole),
 		cmocka_unit_test(test_team_links__a_worker_that_is_gone_is_named_to_all),
 		cmocka_unit_test(test_team_links__who_has_another_secret_or_none_is_not_let_in),
+		cmocka_unit_test(test_team_links__a_crowd_at_the_door_turns_nobody_away),
 		cmocka_unit_test(test_team_links__a_team_of_one_agrees_with_itself),
 	};
 

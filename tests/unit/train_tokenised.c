@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -247,6 +248,149 @@ static void test_tokenised__what_was_kept_is_taken_and_what_is_broken_is_made_ag
 	bed_close(&b);
 }
 
+/* What somebody could lay where a kept file is looked for: the head, offsets, ids and the right sum. */
+struct forged {
+	uint64_t begin[4], tokens;
+	int32_t token[600];
+};
+
+static void forge(const struct bed *b, const struct forged *f, mode_t mode)
+{
+	struct {
+		char magic[8];
+		uint64_t version, rows, tokens;
+	} head = {"ASSAYTO", 1, 3, f->tokens};
+	char path[256], sum[65];
+	struct text all = {0};
+	struct error err = {0};
+
+	head.magic[7] = 'K';
+	assert_int_equal(tokenised_cache_path(path, sizeof(path), &b->ask, b->rows, &err), STATUS_OK);
+	text_add_bytes(&all, (const char *)&head, sizeof(head));
+	text_add_bytes(&all, (const char *)f->begin, sizeof(f->begin));
+	text_add_bytes(&all, (const char *)f->token, f->tokens * sizeof(*f->token));
+	file_sha256(sum, text_str(&all), all.size);
+	text_add(&all, sum);
+	assert_int_equal(file_write(path, text_str(&all), all.size, &err), STATUS_OK);
+	assert_int_equal(chmod(path, mode), 0);
+	text_release(&all);
+}
+
+/* Three rows of some tokens each, all of them trained on. */
+static struct forged forged_sound(void)
+{
+	struct forged f = {.begin = {0, 200, 400, 600}, .tokens = 600};
+
+	for (size_t i = 0; i < 600; i++)
+		f.token[i] = 1 | TOKENISED_TRAINED;
+	return f;
+}
+
+/* Whether the file was taken: nothing is made into tokens then. */
+static bool is_taken(struct bed *b)
+{
+	bool taken;
+
+	assert_int_equal(tokenised_read(&b->t, &b->ask, &b->err), STATUS_OK);
+	taken = !b->t.bytes;
+	tokenised_release(&b->t);
+	return taken;
+}
+
+static bool is_kept(const struct bed *b)
+{
+	struct stat about;
+	char path[256];
+
+	assert_int_equal(tokenised_cache_path(path, sizeof(path), &b->ask, b->rows, NULL), STATUS_OK);
+	return !stat(path, &about) && (about.st_mode & 07777) == 0600 && about.st_uid == geteuid();
+}
+
+/* The sum has no key: what an attacker wrote has the right one. Falling offsets made 301 tokens of room and
+ * copied 300 for each row. */
+static void test_tokenised__a_kept_file_is_believed_only_as_far_as_it_holds(void **state)
+{
+	struct forged f = forged_sound();
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, good);
+	b.ask.cache_dir = b.cache;
+	forge(&b, &f, 0600);
+	assert_true(is_taken(&b));
+	f.begin[1] = 500; /* falls to 400 */
+	forge(&b, &f, 0600);
+	assert_false(is_taken(&b));
+	assert_true(is_kept(&b)); /* made again */
+	f = forged_sound();
+	f.begin[0] = 10;
+	forge(&b, &f, 0600);
+	assert_false(is_taken(&b));
+	f = forged_sound();
+	f.begin[2] = 1u << 20; /* far outside */
+	forge(&b, &f, 0600);
+	assert_false(is_taken(&b));
+	f = forged_sound();
+	f.token[7] = tokenizer_size(b.tokenizer) | TOKENISED_TRAINED;
+	forge(&b, &f, 0600);
+	assert_false(is_taken(&b));
+	f.token[7] = tokenizer_size(b.tokenizer) - 1;
+	forge(&b, &f, 0600);
+	assert_true(is_taken(&b));
+	f.token[7] = -5;
+	forge(&b, &f, 0600);
+	assert_false(is_taken(&b));
+	bed_close(&b);
+}
+
+/* As the finding has it: the sum of all rows is the last offset, and each row is 300 tokens long. */
+static void test_tokenised__falling_offsets_write_past_no_array(void **state)
+{
+	struct forged f = forged_sound();
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, good);
+	b.ask.cache_dir = b.cache;
+	f.begin[1] = 600; /* 600, then 300 back and 300 on: 900 tokens where 600 have room */
+	f.begin[2] = 300;
+	forge(&b, &f, 0600);
+	assert_false(is_taken(&b));
+	bed_close(&b);
+}
+
+static void test_tokenised__a_kept_file_that_others_can_write_is_not_read(void **state)
+{
+	struct forged f = forged_sound();
+	char path[256], away[300];
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, good);
+	b.ask.cache_dir = b.cache;
+	forge(&b, &f, 0644);
+	assert_true(is_taken(&b));
+	forge(&b, &f, 0664);
+	assert_false(is_taken(&b));
+	assert_true(is_kept(&b));
+	forge(&b, &f, 0602);
+	assert_false(is_taken(&b));
+	assert_int_equal(tokenised_cache_path(path, sizeof(path), &b.ask, b.rows, &b.err), STATUS_OK);
+	if (!geteuid()) {
+		forge(&b, &f, 0600);
+		assert_int_equal(chown(path, 12345, (gid_t)-1), 0);
+		assert_false(is_taken(&b));
+		assert_true(is_kept(&b));
+	}
+	forge(&b, &f, 0600);
+	snprintf(away, sizeof(away), "%s/elsewhere", b.folder);
+	assert_int_equal(rename(path, away), 0);
+	assert_int_equal(symlink(away, path), 0);
+	assert_int_equal(tokenised_read(&b.t, &b.ask, &b.err), STATUS_BAD_INPUT); /* nor replaced */
+	assert_non_null(strstr(b.err.text, "is no regular file and is not replaced"));
+	bed_close(&b);
+}
+
 static void test_bfcl__answers_become_calls(void **state)
 {
 	static const char *const categories[] = {"simple_python",     "multiple",    "parallel",
@@ -334,6 +478,9 @@ int main(void)
 		cmocka_unit_test(test_tokenised__a_sample_is_of_all_rows_that_fit),
 		cmocka_unit_test(test_tokenised__nothing_to_train_on_is_refused_with_the_counts),
 		cmocka_unit_test(test_tokenised__what_was_kept_is_taken_and_what_is_broken_is_made_again),
+		cmocka_unit_test(test_tokenised__falling_offsets_write_past_no_array),
+		cmocka_unit_test(test_tokenised__a_kept_file_is_believed_only_as_far_as_it_holds),
+		cmocka_unit_test(test_tokenised__a_kept_file_that_others_can_write_is_not_read),
 		cmocka_unit_test(test_bfcl__answers_become_calls),
 		cmocka_unit_test(test_halves__no_function_is_in_both),
 	};

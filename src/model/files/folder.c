@@ -237,7 +237,7 @@ static void name_target(struct error *err, const char *beside, const char *targe
 
 enum status folder_write(const char *dir, const struct folder_options *o, struct error *err)
 {
-	char target[PATH_MAX], beside[PATH_MAX + 32];
+	char target[PATH_MAX], beside[PATH_MAX + 128];
 	struct writing w = {.o = o, .dir = beside};
 	size_t size = strlen(dir);
 	enum status st;
@@ -249,7 +249,8 @@ enum status folder_write(const char *dir, const struct folder_options *o, struct
 	if (!o->replace && !is_empty(dir))
 		return not_empty(dir, err);
 	snprintf(target, sizeof(target), "%.*s", (int)size, dir);
-	snprintf(beside, sizeof(beside), "%s.%ld.new", target, (long)getpid());
+	if (!file_beside(beside, sizeof(beside), target))
+		return error_set(err, STATUS_BAD_INPUT, "cannot write a model to \"%.200s\"", dir);
 	file_remove_tree(beside); /* of a process that had our number */
 	file_sweep(target);
 	st = file_make_dir(beside, err);
