@@ -29,7 +29,7 @@ static ssize_t read_some(int fd, void *data, size_t size)
 /* A regular file: a FIFO or a device would be waited for, or never end. */
 static enum status open_read(int *fd, const char *path, struct error *err)
 {
-	struct stat about;
+	struct stat about = {.st_mode = 0};
 
 	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (*fd < 0 && errno != ENXIO)
@@ -38,7 +38,8 @@ static enum status open_read(int *fd, const char *path, struct error *err)
 		return STATUS_OK;
 	if (*fd >= 0)
 		close(*fd);
-	return error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is no regular file", path);
+	return error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is %s", path,
+			 S_ISDIR(about.st_mode) ? "a folder, and a file belongs here" : "no regular file");
 }
 
 enum status file_read(char **out, size_t *size, const char *path, size_t size_max, struct error *err)
