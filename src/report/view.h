@@ -56,6 +56,7 @@ struct view_unjudged {
 	const char *reason;
 	struct text some;
 	unsigned count;
+	bool absent; /* this machine has not what they need: all such reasons are one entry */
 };
 
 /* Whom advice is for. Of the same advice for many targets the first speaks for all. */
