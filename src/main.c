@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "cmd/command.h"
+#include "cmd/dashes.h"
 #include "cmd/help.h"
 #include "cmd/show.h"
 #include "launch/told.h"
@@ -146,6 +147,7 @@ static int run_command(const struct command *cmd, struct command_context *contex
 	if (!opts)
 		return usage_error(&err, cmd->name);
 	if (opt_defaults(&cmd->opts, opts, &err) ||
+	    dashes_check(cmd, context->argc - 2, context->argv + 2, &err) ||
 	    opt_from_argv(&cmd->opts, opts, context->argc - 2, context->argv + 2,
 			  cmd->rest ? &context->rest : NULL, &err))
 		code = usage_error(&err, cmd->name);

@@ -30,6 +30,8 @@ struct command {
 	bool (*help_topic)(FILE *to, const char *word);
 	/* Optional: what of its words is wrong wherever they are run. UNAVAILABLE: a file is not here. */
 	enum status (*check)(const void *opts, struct error *err);
+	/* Optional: the options that this command takes as words, NAME=VALUE; NULL: its words name none. */
+	const struct opt_table *(*word_opts)(int argc, char *const *argv);
 	struct opt_table opts;
 	const char *rest; /* as help writes what stands behind the options: "-- PROGRAM"; NULL: nothing may */
 	bool hidden;	  /* __worker and its kin */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay compare: one machine before and after, or several machines against each other. */
 #include "cmd/compare.h"
+#include <math.h>
 #include "cmd/command.h"
 #include "cmd/judged.h"
 #include "cmd/runs.h"
@@ -17,7 +18,8 @@ static const char *const as_words[] = {"auto", "history", "fleet", NULL};
 
 static const struct opt opts[] = {
 	OPT_ROW(struct compare_opts, runs, .name = "run", .positional = true, .many = true, .shown = "DIR",
-		.help = "run directories, oldest first; the last is held against those before it"),
+		.help = "run directories, oldest first; the last is held against those before it, or those "
+			"behind -- against those before it"),
 	OPT_ROW(struct compare_opts, as, .name = "as", .preset = "auto", .choices = as_words,
 		.help = "one machine over time (history) or several machines (fleet); auto: as the machines "
 			"say"),
@@ -66,6 +68,8 @@ static json_t *row_json(const struct compare_row *r)
 		json_object_set_new(o, "baselines", json_integer(r->baselines));
 		if (r->has_normalised)
 			json_object_set_new(o, "normalised", json_real(r->normalised));
+		if (r->floats)
+			json_object_set_new(o, "drift_factor", json_real(exp(r->support)));
 	}
 	if (*r->why)
 		json_object_set_new(o, "why", json_string(r->why));
@@ -114,6 +118,8 @@ static void json_print(const struct comparison *c)
 		}
 		json_array_append_new(differences, one);
 	}
+	if (*c->advice)
+		json_object_set_new(root, "advice", json_string(c->advice));
 	json_object_set_new(root, "cases", rows);
 	json_object_set_new(root, "outliers", outliers);
 	json_object_set_new(root, "side_by_side", pairs);
@@ -142,33 +148,64 @@ static int complain(const struct command_context *c, const struct error *err)
 	return err->status == STATUS_BAD_INPUT ? EXIT_USAGE : EXIT_INCONCLUSIVE;
 }
 
+/* Both sides in one list; *before counts those that stand before "--", all where nothing stands behind it. */
+static enum status take_words(struct opt_words *out, size_t *before, const struct command_context *c,
+			      const struct opt_words *given, struct error *err)
+{
+	struct opt_words first = {0}, second = {0};
+	enum status status = runs_pick(&first, given, c->log, err);
+	const char **all = NULL;
+
+	if (!status)
+		status = runs_pick(&second, &c->rest, c->log, err);
+	if (!status)
+		all = calloc(first.count + second.count + 1, sizeof(*all));
+	if (!status && !all)
+		status = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %zu runs",
+					 first.count + second.count);
+	if (!status) {
+		memcpy(all, first.word, first.count * sizeof(*all));
+		memcpy(all + first.count, second.word, second.count * sizeof(*all));
+	}
+	*out = (struct opt_words){.word = all, .count = status ? 0 : first.count + second.count};
+	*before = second.count ? first.count : out->count;
+	free((void *)first.word);
+	free((void *)second.word);
+	if (!status && out->count > RUNS_MAX)
+		status = error_set(err, STATUS_BAD_INPUT, "%zu runs are more than the %d that compare takes",
+				   out->count, RUNS_MAX);
+	return status;
+}
+
 static int run(const struct command_context *c, const void *values)
 {
 	const struct compare_opts *o = values;
 	struct opt_words words = {0};
 	struct error err = {0};
-	enum status status = runs_pick(&words, &o->runs, c->log, &err);
-	size_t count = words.count < RUNS_MAX ? words.count : RUNS_MAX, i;
-	struct loaded *loaded = calloc(count + 1, sizeof(*loaded));
-	struct compare_run *runs = calloc(count + 1, sizeof(*runs));
+	size_t before, i;
+	enum status status = take_words(&words, &before, c, &o->runs, &err);
+	struct loaded *loaded = calloc(words.count + 1, sizeof(*loaded));
+	struct compare_run *runs = calloc(words.count + 1, sizeof(*runs));
 	struct comparison result = {0};
 	int code;
 
-	if (!loaded || !runs)
+	if (!status && (!loaded || !runs))
 		status = error_set_cause(&err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for %zu runs",
-					 count);
-	for (i = 0; i < count && !status; i++) {
+					 words.count);
+	for (i = 0; i < words.count && !status; i++) {
 		status = load(&loaded[i], words.word[i], o->expectations, &err);
-		runs[i] = (struct compare_run){
-			.name = words.word[i], .record = &loaded[i].record, .judged = &loaded[i].judged};
+		runs[i] = (struct compare_run){.name = words.word[i],
+					       .record = &loaded[i].record,
+					       .judged = &loaded[i].judged,
+					       .after = before && i >= before};
 	}
 	if (!status)
-		status = compare_runs(&result, runs, count, (enum compare_as)o->as, &err);
+		status = compare_runs(&result, runs, words.count, (enum compare_as)o->as, &err);
 	if (!status)
-		print(&result, runs, count, o);
+		print(&result, runs, words.count, o);
 	code = status ? complain(c, &err) : result.exit_code;
 	comparison_release(&result);
-	for (i = 0; loaded && i < count; i++) {
+	for (i = 0; loaded && i < words.count; i++) {
 		judgements_release(&loaded[i].judged);
 		record_release(&loaded[i].record);
 		expectations_free(loaded[i].expectations);
@@ -184,20 +221,19 @@ const struct command command_compare = {
 	.summary = "hold runs against each other: regressions of one machine, outliers among several",
 	.example = "assay compare runs/monday runs/today   # what became slower, beyond noise; exit 1 if "
 		   "a judged case did",
-	.help = "One machine: the last run against the median of those before. A change counts when it "
-		"leaves the "
-		"noise: within-run and between-run spread, 2 % (on a CPU, whose clock floats unseen, 5 %) "
-		"until three earlier runs tell. For compute on "
-		"a GPU "
-		"the change at an equal held clock stands beside the raw one, so a hotter day is told from "
-		"worse "
-		"software. Several machines: each value against the median of the others, beyond 2 % and "
-		"three "
-		"times their spread. Two machines are put side by side as ratios, without a verdict. "
-		"Differences "
-		"of inventory are listed. Exit codes: 0 nothing worse, 1 a judged case slower, one "
-		"failing or an outlier (a slower case that nothing judges is told), "
-		"2 no verdict: nothing comparable, or fewer than four parts of a kind.",
+	.help = "One machine: the last run against the median of those before it. With -- between them, the "
+		"runs behind it against those before it: assay compare A1 A2 -- B1 B2. A change counts when "
+		"it is larger than the noise: the spread within and between runs, at least 2 % (5 % on a CPU) "
+		"until three earlier runs tell. For compute on a GPU the change at an equal held clock stands "
+		"beside the raw one. On a CPU without a stable clock, as in a virtual machine, the rounds of "
+		"both sides tell how far it drifts. If each side has one round, only a change by more than "
+		"40 % counts, and a smaller one is reported as not supported by the noise. Several machines: "
+		"each value against the median of the others, beyond 2 % and three times their spread. Two "
+		"machines are put side by side as ratios, without a verdict. Differences of inventory are "
+		"listed. Exit codes: 0 nothing worse; 1 a judged case is slower, one fails, or there is an "
+		"outlier; 2 no verdict: nothing comparable, a judged case slower without support, or fewer "
+		"than four parts of a kind.",
+	.rest = "[-- DIR...]",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct compare_opts)},
 	.alone = true,
 	.run = run,

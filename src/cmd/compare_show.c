@@ -183,6 +183,8 @@ static void history_show(const struct showing *s, bool all)
 	if (same)
 		text_addf(out, "%zu %swithin noise (--all shows them)\n", same, shown ? "more " : "");
 	not_comparable_show(s, all);
+	if (*c->advice)
+		text_addf(out, "%s\n", c->advice);
 	if (c->only_before || c->only_after)
 		text_addf(out, "%zu cases were in the first run alone, %zu are in the last alone\n",
 			  c->only_before, c->only_after);

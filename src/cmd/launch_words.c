@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "cmd/command.h"
+#include "cmd/dashes.h"
 
 static const struct command *find(const char *word)
 {
@@ -50,6 +51,8 @@ static enum status check_options(const struct command *cmd, char **argv, int arg
 	if (!values)
 		return error_errno(err, ENOMEM, "the words of %s", cmd->name);
 	st = opt_defaults(&cmd->opts, values, err);
+	if (!st)
+		st = dashes_check(cmd, argc, argv, err);
 	if (!st)
 		st = opt_from_argv(&cmd->opts, values, argc, argv, cmd->rest ? &rest : NULL, err);
 	if (!st && cmd->check)

@@ -19,13 +19,13 @@ struct make_opts {
 };
 
 static const struct opt opts[] = {
-	OPT_ROW(struct make_opts, out, .name = "out", .shown = "DIR",
+	OPT_ROW(struct make_opts, out, .name = "out", .also = "output o", .shown = "DIR",
 		.help = "the model's folder: new, or empty"),
-	OPT_ROW(struct make_opts, shape, .name = "shape", .shown = "NAME", .preset = "tiny",
-		.choices = shape_names, .help = "what the model is"),
+	OPT_ROW(struct make_opts, shape, .name = "shape", .also = "size preset", .shown = "NAME",
+		.preset = "tiny", .choices = shape_names, .help = "what the model is"),
 	OPT_ROW(struct make_opts, seed, .name = "seed", .preset = "1", .help = "of the random numbers"),
-	OPT_ROW(struct make_opts, dtype, .name = "dtype", .preset = "bf16", .choices = model_files_dtypes,
-		.help = "type of its numbers"),
+	OPT_ROW(struct make_opts, dtype, .name = "dtype", .also = "type torch-dtype", .preset = "bf16",
+		.choices = model_files_dtypes, .help = "type of its numbers"),
 	OPT_ROW(struct make_opts, shard, .name = "shard", .preset = "5GB", .unit = "B", .min = 1, .max = 1e15,
 		.help = "the most that one file holds"),
 	OPT_ROW(struct make_opts, tokenizer, .name = "tokenizer", .shown = "PATH",

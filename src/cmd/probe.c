@@ -150,6 +150,18 @@ static bool help_topic(FILE *to, const char *word)
 	return p;
 }
 
+/* Those of the probe that the first word names. */
+static const struct opt_table *word_opts(int argc, char *const *argv)
+{
+	struct error err = {0};
+	const struct probe *p = NULL;
+
+	for (int i = 0; i < argc && !p; i++)
+		if (*argv[i] != '-' && !strchr(argv[i], '='))
+			p = help_probe_named(argv[i], &err);
+	return p ? &p->opts : NULL;
+}
+
 const struct command command_probe = {
 	.name = "probe",
 	.summary = "run one probe",
@@ -160,5 +172,6 @@ const struct command command_probe = {
 		"`assay probe NAME --help` shows the probe's own options.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct probe_opts)},
 	.check = check_words,
+	.word_opts = word_opts,
 	.run = run,
 };

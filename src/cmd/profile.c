@@ -32,7 +32,7 @@ struct profile_opts {
 static const char *const graph_words[] = {"nodes", "whole", NULL};
 
 static const struct opt opts[] = {
-	OPT_ROW(struct profile_opts, out, .name = "out", .shown = "DIR",
+	OPT_ROW(struct profile_opts, out, .name = "out", .also = "output output-dir o", .shown = "DIR",
 		.help = "run directory; else assay-runs/DATE-profile"),
 	OPT_ROW(struct profile_opts, kernels_only, .name = "kernels-only",
 		.help = "what devices do, without the program's calls: cheapest"),
@@ -41,13 +41,14 @@ static const struct opt opts[] = {
 			"allocates"),
 	OPT_ROW(struct profile_opts, graphs, .name = "graphs", .preset = "nodes", .choices = graph_words,
 		.help = "a CUDA graph as its nodes, or as one event: cheaper"),
-	OPT_ROW(struct profile_opts, counters, .name = "counters", .shown = "REGEX",
+	OPT_ROW(struct profile_opts, counters, .name = "counters", .also = "metrics kernel-name",
+		.shown = "REGEX",
 		.help = "hardware counters of the kernels whose names match, each run alone, instead of the "
 			"timeline: . is all"),
-	OPT_ROW(struct profile_opts, counters_skip, .name = "counters-skip", .max = 1e15,
-		.help = "kernels that match and are passed over first, in each process"),
-	OPT_ROW(struct profile_opts, counters_count, .name = "counters-count", .preset = "100", .min = 1,
-		.max = 1e15, .help = "kernels that are counted behind them"),
+	OPT_ROW(struct profile_opts, counters_skip, .name = "counters-skip", .also = "launch-skip",
+		.max = 1e15, .help = "kernels that match and are passed over first, in each process"),
+	OPT_ROW(struct profile_opts, counters_count, .name = "counters-count", .also = "launch-count",
+		.preset = "100", .min = 1, .max = 1e15, .help = "kernels that are counted behind them"),
 	OPT_ROW(struct profile_opts, counters_flop, .name = "counters-flop",
 		.help = "executed tensor FLOP too, for a roofline: each kernel runs again on saved memory"),
 	OPT_ROW(struct profile_opts, counters_l2, .name = "counters-l2",

@@ -15,8 +15,8 @@ struct report_opts {
 static const struct opt opts[] = {
 	OPT_ROW(struct report_opts, dir, .name = "dir", .positional = true, .shown = "DIR",
 		.help = "a run directory, from this machine or another"),
-	OPT_ROW(struct report_opts, format, .name = "format", .preset = "text", .choices = report_formats,
-		.help = "form of the report on stdout"),
+	OPT_ROW(struct report_opts, format, .name = "format", .also = "output-format", .preset = "text",
+		.choices = report_formats, .help = "form of the report on stdout"),
 	OPT_ROW(struct report_opts, json, .name = "json", .help = "the same as --format json"),
 	OPT_ROW(struct report_opts, expectations, .name = "expectations", .shown = "DIR",
 		.help = "expectations instead of those the run keeps, or the built-in ones"),

@@ -16,6 +16,7 @@
 #include "journal/journal.h"
 #include "journal/record.h"
 #include "judge/judge.h"
+#include "machine/cpu_use.h"
 #include "probe/registry.h"
 #include "report/report.h"
 #include "run/plant.h"
@@ -251,9 +252,16 @@ static enum status prepare(const struct command_context *c, const struct suite *
 	scope.machine.out = out;
 	scope.machine.stop = c->stop;
 	for (;;) {
+		/* Before our own helpers and ranks have work. */
+		json_t *cpu_use = o->machine || o->plan ? NULL : cpu_use_watch();
 		const struct bench_case *busy;
 		enum status st =
 			machine_read_scope(m, all ? &whole : &scope.machine, o->machine, c->log, err);
+
+		if (!st && cpu_use)
+			json_object_set((json_t *)json_object_get(machine_json(*m), "system"), "cpu_use",
+					cpu_use);
+		json_decref(cpu_use);
 
 		if (st && o->machine) /* a wrong folder was named */
 			return err->status = STATUS_BAD_INPUT;

@@ -28,18 +28,18 @@ struct running_opts {
  */
 /* clang-format off */
 #define RUNNING_ROWS(type)                                                                                            \
-	OPT_ROW(type, running.target, .name = "target", .shown = "cpu|cpu-each-numa|gpu|gpuN|pair|pair-once|gpuN>gpuM|node|node-doubling|node:LIST|team|team-doubling|team:LIST|all", .help = "run only the cases on it"), \
-	OPT_ROW(type, running.out, .name = "out", .shown = "DIR", .help = "run directory; else assay-runs/DATE-NAME"),   \
-	OPT_ROW(type, running.seconds, .name = "seconds", .preset = "0", .unit = "s", .min = 0, .max = 1e7,            \
+	OPT_ROW(type, running.target, .name = "target", .also = "gpus gpu gpu-id device devices device-id cuda", .shown = "cpu|cpu-each-numa|gpu|gpuN|pair|pair-once|gpuN>gpuM|node|node-doubling|node:LIST|team|team-doubling|team:LIST|all", .help = "run only the cases on it"), \
+	OPT_ROW(type, running.out, .name = "out", .also = "output output-dir o log-dir", .shown = "DIR", .help = "run directory; else assay-runs/DATE-NAME"),   \
+	OPT_ROW(type, running.seconds, .name = "seconds", .also = "duration time runtime", .preset = "0", .unit = "s", .min = 0, .max = 1e7,            \
 		.help = "length of the measured windows; 0: as the suite or METHODS say"),                               \
-	OPT_ROW(type, running.rounds, .name = "rounds", .preset = "1", .min = 1, .max = 1000,                             \
+	OPT_ROW(type, running.rounds, .name = "rounds", .also = "repeat repeats iterations runs", .preset = "1", .min = 1, .max = 1000,                             \
 		.help = "everything that is timed so many times over; rounds that differ by 5 % are told"),             \
 	OPT_ROW(type, running.search_seconds, .name = "search-seconds", .preset = "0", .unit = "s", .min = 0, .max = 1e6, \
 		.help = "budget for timing a case's variants (search=top, exhaustive); 0: half of its limit"),         \
-	OPT_ROW(type, running.seed, .name = "seed", .preset = "1", .help = "of all random data"),                      \
-	OPT_ROW(type, running.resume, .name = "resume", .shown = "DIR", .help = "go on with the run in DIR, as it was begun"),                        \
-	OPT_ROW(type, running.plan, .name = "plan", .help = "show what would run, with time, watts and bytes; run nothing"), \
-	OPT_ROW(type, running.machine, .name = "machine", .shown = "DIR",                                              \
+	OPT_ROW(type, running.seed, .name = "seed", .also = "random-seed", .preset = "1", .help = "of all random data"),                      \
+	OPT_ROW(type, running.resume, .name = "resume", .also = "continue restart", .shown = "DIR", .help = "go on with the run in DIR, as it was begun"),                        \
+	OPT_ROW(type, running.plan, .name = "plan", .also = "dry-run", .help = "show what would run, with time, watts and bytes; run nothing"), \
+	OPT_ROW(type, running.machine, .name = "machine", .also = "recording", .shown = "DIR",                                              \
 		.help = "a recorded machine: judges its readings, measures nothing"),                                    \
 	OPT_ROW(type, running.expect, .name = "expect", .shown = "SKU:N", .help = "what was bought: h100-sxm:8"),      \
 	OPT_ROW(type, running.site, .name = "site", .shown = "FILE", .help = "what the operator states of this site"), \
@@ -56,7 +56,7 @@ struct running_opts {
 	RUNNING_TEAM_ROWS(type), \
 	OPT_ROW(type, running.real_names, .name = "real-names",                                                          \
 		.help = "serials, addresses and host names as they are in journal and reports, not as pseudonyms"),     \
-	OPT_ROW(type, running.format, .name = "format", .preset = "text", .choices = report_formats,                  \
+	OPT_ROW(type, running.format, .name = "format", .also = "output-format", .preset = "text", .choices = report_formats,                  \
 		.help = "form of the report on stdout"),                                                                 \
 	OPT_ROW(type, running.json, .name = "json", .help = "the same as --format json")
 /* clang-format on */

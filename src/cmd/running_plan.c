@@ -140,23 +140,63 @@ static void count_skip(struct skips *skips, size_t *count, const struct bench_ca
 		text_add(&skips[i].probes, word);
 }
 
+/* This machine has not what they need. */
+static bool is_absent(const struct skips *s)
+{
+	return s->first->skip == STATUS_UNSUPPORTED &&
+	       (s->first->skip_cause == CAUSE_NO_HARDWARE || s->first->skip_cause == CAUSE_UNSUPPORTED);
+}
+
+/* All that cannot run here in one line, each reason with its count; false: fewer than two reasons. */
+static bool add_absent(struct text *out, const struct skips *skips, size_t count)
+{
+	size_t reasons = 0, cases = 0, said = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (is_absent(&skips[i])) {
+			reasons++;
+			cases += skips[i].count;
+		}
+	if (reasons < 2)
+		return false;
+	text_addf(out, "skipped\n  %3zu that this machine cannot run: ", cases);
+	for (size_t i = 0; i < count; i++) {
+		char why[160];
+
+		if (!is_absent(&skips[i]))
+			continue;
+		snprintf(why, sizeof(why), "%.*s", (int)strcspn(skips[i].first->skip_reason, ":"),
+			 skips[i].first->skip_reason);
+		text_add(out, said++ ? "; " : "");
+		utf8_add_clean(out, why, UTF8_KEEP_NOTHING);
+		text_addf(out, " (%zu)", skips[i].count);
+	}
+	text_add(out, "\n");
+	return true;
+}
+
 static void add_skips(struct text *out, const struct plan *p)
 {
 	struct skips skips[SKIPS_MAX] = {{0}};
 	size_t count = 0;
+	bool joined, headed;
 
 	for (size_t i = 0; i < p->count; i++)
 		for (size_t k = 0; k < p->steps[i].count; k++)
 			if (p->steps[i].cases[k].skip)
 				count_skip(skips, &count, &p->steps[i].cases[k]);
+	joined = headed = add_absent(out, skips, count);
 	for (size_t i = 0; i < count; i++) {
 		const struct bench_case *c = skips[i].first;
 
-		text_addf(out, "%s  %3zu of%.*s: %s, %s: ", i ? "" : "skipped\n", skips[i].count,
-			  (int)skips[i].probes.size - 1, text_str(&skips[i].probes), status_name(c->skip),
-			  cause_name(c->skip_cause));
-		utf8_add_clean(out, c->skip_reason, UTF8_KEEP_NOTHING);
-		text_add(out, "\n");
+		if (!joined || !is_absent(&skips[i])) {
+			text_addf(out, "%s  %3zu of%.*s: %s, %s: ", headed ? "" : "skipped\n", skips[i].count,
+				  (int)skips[i].probes.size - 1, text_str(&skips[i].probes),
+				  status_name(c->skip), cause_name(c->skip_cause));
+			utf8_add_clean(out, c->skip_reason, UTF8_KEEP_NOTHING);
+			text_add(out, "\n");
+			headed = true;
+		}
 		text_release(&skips[i].probes);
 	}
 }

@@ -20,9 +20,10 @@ struct tokens_opts {
 static const struct opt opts[] = {
 	OPT_ROW(struct tokens_opts, model, .name = "model", .positional = true, .shown = "MODEL",
 		.help = "a tokenizer.json, a folder with one, or a GGUF file"),
-	OPT_ROW(struct tokens_opts, text, .name = "text", .positional = true, .shown = "TEXT",
-		.help = "the text, as one word of the shell"),
-	OPT_ROW(struct tokens_opts, file, .name = "file", .shown = "FILE", .help = "a file's text instead"),
+	OPT_ROW(struct tokens_opts, text, .name = "text", .also = "prompt", .positional = true,
+		.shown = "TEXT", .help = "the text, as one word of the shell"),
+	OPT_ROW(struct tokens_opts, file, .name = "file", .also = "input input-file", .shown = "FILE",
+		.help = "a file's text instead"),
 	OPT_ROW(struct tokens_opts, control, .name = "control",
 		.help = "recognise added tokens, <|im_end|> and its kin; else they are characters like any"),
 	OPT_ROW(struct tokens_opts, json, .name = "json", .help = "ids and pieces as JSON"),

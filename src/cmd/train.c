@@ -3,6 +3,7 @@
 #include "cmd/train.h"
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "cmd/running.h"
 #include "cmd/show.h"
@@ -17,11 +18,12 @@
 static const struct opt opts[] = {
 	OPT_ROW(struct train_opts, config, .name = "config", .shown = "CONFIG", .positional = true,
 		.help = "YAML or JSON: model, lora, training, data (docs/reference/training.md)"),
-	OPT_ROW(struct train_opts, out, .name = "out", .shown = "DIR",
+	OPT_ROW(struct train_opts, out, .name = "out", .also = "output-dir output o", .shown = "DIR",
 		.help = "run directory; else training: output_dir, else assay-runs/DATE-train"),
-	OPT_ROW(struct train_opts, resume, .name = "resume", .shown = "DIR",
+	OPT_ROW(struct train_opts, resume, .name = "resume", .also = "resume-from-checkpoint continue",
+		.shown = "DIR",
 		.help = "go on with the run in DIR from its newest checkpoint, as it was begun"),
-	OPT_ROW(struct train_opts, plan, .name = "plan",
+	OPT_ROW(struct train_opts, plan, .name = "plan", .also = "dry-run",
 		.help = "show what memory and work it would take; train nothing"),
 	OPT_ROW(struct train_opts, sample, .name = "telemetry", .preset = "true",
 		.help = "sample power, clocks, temperatures beside it"),
@@ -81,11 +83,32 @@ static enum status check_ranks(struct error *err)
 		p.rank, p.size, p.from);
 }
 
+/* A model where its configuration belongs: a folder of Hugging Face files, or one file of weights. */
+static bool is_model(const char *path)
+{
+	const char *const ends[] = {".safetensors", ".gguf", ".bin", ".pt"};
+	size_t n = path ? strlen(path) : 0, k;
+	struct stat about;
+
+	for (size_t i = 0; path && i < sizeof(ends) / sizeof(ends[0]); i++) {
+		k = strlen(ends[i]);
+		if (n > k && !strcmp(path + n - k, ends[i]))
+			return true;
+	}
+	return path && !stat(path, &about) && S_ISDIR(about.st_mode);
+}
+
 static enum status read_config(struct training *t, struct error *err)
 {
 	char path[PATH_MAX + 32];
 	enum status st;
 
+	if (!t->o->resume && is_model(t->o->config))
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%s is no configuration: give a YAML file, for example examples/train.yaml, "
+			"with model: {name_or_path: %s}; docs/reference/training.md has every setting",
+			t->o->config, t->o->config);
 	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->o->resume ? t->o->resume : "");
 	st = config_read(&t->config, t->o->resume ? path : t->o->config, err);
 	if (st == STATUS_UNAVAILABLE) /* a file named in the command that is not there */

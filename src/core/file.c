@@ -27,6 +27,7 @@ static ssize_t read_some(int fd, void *data, size_t size)
 /* A regular file: a FIFO or a device would be waited for, or never end. */
 static enum status open_regular(int *fd, const char *path, int flags, struct stat *about, struct error *err)
 {
+	about->st_mode = 0;
 	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
 	if (*fd < 0 && errno == ELOOP && flags & O_NOFOLLOW)
 		return error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is a link, and may be anybody's", path);
@@ -36,7 +37,8 @@ static enum status open_regular(int *fd, const char *path, int flags, struct sta
 		return STATUS_OK;
 	if (*fd >= 0)
 		close(*fd);
-	return error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is no regular file", path);
+	return error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is %s", path,
+			 S_ISDIR(about->st_mode) ? "a folder, and a file belongs here" : "no regular file");
 }
 
 static enum status open_read(int *fd, const char *path, struct error *err)

@@ -4,30 +4,60 @@
 #include "core/text.h"
 #include "core/units.h"
 
-static const struct opt *row_find(const struct opt_table *t, const char *name)
+/* Other tools write some names with underscores. */
+static bool same_name(const char *a, const char *b, size_t length)
+{
+	size_t i;
+
+	for (i = 0; i < length && a[i]; i++)
+		if ((a[i] == '_' ? '-' : a[i]) != (b[i] == '_' ? '-' : b[i]))
+			return false;
+	return i == length && !a[i];
+}
+
+static bool is_called(const struct opt *row, const char *name)
+{
+	const char *at = row->also ? row->also : "";
+
+	for (; *at; at += strspn(at, " ")) {
+		size_t length = strcspn(at, " ");
+
+		if (same_name(name, at, length))
+			return true;
+		at += length;
+	}
+	return false;
+}
+
+const struct opt *opt_row(const struct opt_table *t, const char *name, bool also)
 {
 	size_t i;
 
 	for (i = 0; i < t->count; i++)
 		if (!strcmp(t->rows[i].name, name))
 			return &t->rows[i];
+	for (i = 0; also && i < t->count; i++)
+		if (is_called(&t->rows[i], name))
+			return &t->rows[i];
 	return NULL;
 }
 
-static enum status refuse_name(const struct opt_table *t, const char *name, const char *place,
-			       struct error *err)
+enum status opt_refuse(const struct opt_table *t, const char *name, const char *dashes, const char *place,
+		       struct error *err)
 {
+	const struct opt *row = opt_row(t, name, true);
 	const char *known[128];
 	const char *near;
 	size_t i;
 
 	for (i = 0; i < t->count && i < sizeof(known) / sizeof(known[0]); i++)
 		known[i] = t->rows[i].name;
-	near = opt_nearest(name, known, i);
+	near = row ? row->name : opt_nearest(name, known, i);
 	if (near)
-		return error_set(err, STATUS_BAD_INPUT, "%s: unknown option \"%.64s\", did you mean \"%s\"",
-				 place, name, near);
-	return error_set(err, STATUS_BAD_INPUT, "%s: unknown option \"%.64s\"", place, name);
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: unknown option \"%s%.64s\", did you mean \"%s%s\"", place, dashes, name,
+				 dashes, near);
+	return error_set(err, STATUS_BAD_INPUT, "%s: unknown option \"%s%.64s\"", place, dashes, name);
 }
 
 static enum status refuse_choice(const struct opt *row, const char *text, const char *place,
@@ -180,10 +210,10 @@ enum status opt_defaults(const struct opt_table *t, void *values, struct error *
 enum status opt_set(const struct opt_table *t, void *values, const char *name, const char *text,
 		    const char *place, struct error *err)
 {
-	const struct opt *row = row_find(t, name);
+	const struct opt *row = opt_row(t, name, false);
 
 	if (!row)
-		return refuse_name(t, name, place, err);
+		return opt_refuse(t, name, "", place, err);
 	return set_row(row, values, text, place, err);
 }
 

@@ -22,6 +22,7 @@ struct opt {
 	/* A uint32_t with choices holds the index of the text chosen; NULL ends. A `const char *` with
 	 * choices must be one of them. */
 	const char *const *choices;
+	const char *also;  /* what other tools call it, blanks between: who writes that is told `name` */
 	const char *shown; /* help's word for the value: "FILE", "N"; NULL: from the kind */
 	size_t offset;
 	enum opt_kind kind;
@@ -63,6 +64,12 @@ enum status opt_defaults(const struct opt_table *t, void *values, struct error *
  * with the nearest one. Text values are kept as pointers: `text` must outlive *values. */
 enum status opt_set(const struct opt_table *t, void *values, const char *name, const char *text,
 		    const char *place, struct error *err);
+/* BAD_INPUT for a name that no row has: the row that other tools call so, else the nearest one. `dashes`
+ * stands before both names: "--" on a command line. */
+enum status opt_refuse(const struct opt_table *t, const char *name, const char *dashes, const char *place,
+		       struct error *err);
+/* A row by its name; `also`: by a name of other tools too. NULL: none. */
+const struct opt *opt_row(const struct opt_table *t, const char *name, bool also);
 /* A command line after the subcommand: --name value, --name=value, --no-bool, -x, bare words. "--" ends
  * options: what follows is `rest`, or, where that is NULL, bare words like those before it. An option given
  * twice is refused. Reorders argv: bare words come first, in order. */

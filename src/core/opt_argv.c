@@ -29,16 +29,6 @@ static const struct opt *row_of_letter(const struct opt_table *t, char letter)
 	return NULL;
 }
 
-static const struct opt *row_of_name(const struct opt_table *t, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < t->count; i++)
-		if (!strcmp(t->rows[i].name, name))
-			return &t->rows[i];
-	return NULL;
-}
-
 /* Of two values none is silently dropped: which one was meant is not ours to guess. */
 static enum status set_once(struct reader *r, const struct opt *row, const char *text, struct error *err)
 {
@@ -66,6 +56,24 @@ static enum status set_from(struct reader *r, const struct opt *row, const char 
 	return set_once(r, row, attached, err);
 }
 
+/* Nothing but the program that stands behind "--" takes words. */
+static bool wants_program(const struct reader *r)
+{
+	for (size_t i = 0; i < r->t->count; i++)
+		if (r->t->rows[i].positional)
+			return false;
+	return r->takes_rest;
+}
+
+/* An option behind a program's name is the program's: "profile python3 -c ..". */
+static enum status behind_program(const struct reader *r, const char *option, struct error *err)
+{
+	return error_set(err, STATUS_BAD_INPUT,
+			 "%s: \"%.64s\" is no option of this command; -- is missing before what is to run: "
+			 "-- %.64s %.64s",
+			 place, option, r->argv[0], option);
+}
+
 static enum status read_long(struct reader *r, const char *word, struct error *err)
 {
 	const char *equals = strchr(word, '=');
@@ -75,21 +83,25 @@ static enum status read_long(struct reader *r, const char *word, struct error *e
 	if (snprintf(name, sizeof(name), "%.*s", equals ? (int)(equals - word) : (int)strlen(word), word) >=
 	    (int)sizeof(name))
 		return error_set(err, STATUS_BAD_INPUT, "%s: unknown option \"%.64s\"", place, word);
-	row = row_of_name(r->t, name);
+	row = opt_row(r->t, name, false);
 	if (row)
 		return set_from(r, row, equals ? equals + 1 : NULL, err);
 	if (!strncmp(name, "no-", 3) && !equals) {
-		row = row_of_name(r->t, name + 3);
+		row = opt_row(r->t, name + 3, false);
 		if (row && row->kind == OPT_KIND_BOOL)
 			return set_once(r, row, "false", err);
 	}
-	return opt_set(r->t, r->values, name, "", place, err); /* names the nearest */
+	if (r->words && wants_program(r))
+		return behind_program(r, word - 2, err);
+	return opt_refuse(r->t, name, "--", place, err);
 }
 
 static enum status read_short(struct reader *r, const char *word, struct error *err)
 {
 	const struct opt *row = row_of_letter(r->t, word[0]);
 
+	if (!row && r->words && wants_program(r))
+		return behind_program(r, word - 1, err);
 	if (!row)
 		return error_set(err, STATUS_BAD_INPUT, "%s: unknown option \"-%c\"%s", place, word[0],
 				 r->takes_rest ? "" : "; a word that begins with \"-\" stands behind --");

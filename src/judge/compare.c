@@ -135,29 +135,46 @@ static void name_history(struct comparison *c, const struct compare_run *runs, s
 			 : "the host name and the start of the kernel");
 }
 
+/* What the rows came to. */
+struct tally {
+	size_t slower, judged, faster, comparable, worse, open, open_judged;
+};
+
+static struct tally tally_of(const struct comparison *c)
+{
+	struct tally t = {0};
+
+	for (size_t i = 0; i < c->row_count; i++) {
+		const struct compare_row *r = &c->row[i];
+		bool open = r->change == COMPARE_UNSUPPORTED;
+
+		t.comparable += r->change != COMPARE_NOT_COMPARABLE;
+		t.slower += compare_slower(r);
+		t.judged += compare_slower(r) && r->judged;
+		t.faster += r->change == COMPARE_FASTER || r->change == COMPARE_FASTER_CLOCK;
+		t.worse += r->verdict_after == VERDICT_FAIL && r->verdict_before != VERDICT_FAIL;
+		t.open += open;
+		t.open_judged += open && r->judged && (r->lower_is_better ? r->raw > 0 : r->raw < 0);
+	}
+	return t;
+}
+
 static void history_headline(struct comparison *c)
 {
-	size_t slower = 0, judged = 0, faster = 0, comparable = 0, i, worse = 0;
+	struct tally t = tally_of(c);
+	char open[80] = "";
 
-	for (i = 0; i < c->row_count; i++) {
-		const struct compare_row *r = &c->row[i];
-
-		comparable += r->change != COMPARE_NOT_COMPARABLE;
-		slower += compare_slower(r);
-		judged += compare_slower(r) && r->judged;
-		faster += r->change == COMPARE_FASTER || r->change == COMPARE_FASTER_CLOCK;
-		worse += r->verdict_after == VERDICT_FAIL && r->verdict_before != VERDICT_FAIL;
-	}
-	c->exit_code = judged || worse ? 1 : comparable ? 0 : 2;
-	if (!comparable && !worse)
+	c->exit_code = t.judged || t.worse ? 1 : t.comparable && !t.open_judged ? 0 : 2;
+	if (t.open)
+		snprintf(open, sizeof(open), ", %zu changed by what the noise does not support", t.open);
+	if (!t.comparable && !t.worse)
 		snprintf(c->headline, sizeof(c->headline),
 			 "nothing to compare: no case was measured soundly on both sides");
 	else
 		snprintf(c->headline, sizeof(c->headline),
-			 "one machine: %zu of %zu cases slower (%zu of them judged), %zu faster, %zu fail "
-			 "that "
-			 "did not; %zu differences of inventory",
-			 slower, comparable, judged, faster, worse, c->difference_count);
+			 "one machine: %zu of %zu cases slower (%zu of them judged), %zu faster%s, %zu fail "
+			 "that did not; %zu differences of inventory",
+			 t.slower, t.comparable, t.judged, t.faster, open, t.worse, c->difference_count);
 }
 
 static void fleet_headline(struct comparison *c, size_t runs)
@@ -197,6 +214,12 @@ enum status compare_runs(struct comparison *out, const struct compare_run *runs,
 	out->fleet = as == COMPARE_FLEET;
 	for (i = 1; as == COMPARE_AUTO && i < count; i++)
 		out->fleet = out->fleet || !each_node(runs[0].record, runs[i].record, same_machine);
+	for (i = 0; out->fleet && i < count; i++)
+		if (runs[i].after)
+			return error_set(err, STATUS_BAD_INPUT,
+					 "-- stands between the earlier and the later runs of one machine, and "
+					 "these are of several%s",
+					 as == COMPARE_FLEET ? "" : "; if it is one machine, --as history");
 	status = compare_inventory(out, runs, count, err);
 	if (!status)
 		status = out->fleet ? compare_fleet(out, runs, count, err)

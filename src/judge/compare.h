@@ -11,18 +11,22 @@ struct compare_run {
 	const char *name; /* as the user named it: a folder */
 	const struct record *record;
 	const struct judgements *judged;
+	bool after; /* of one machine: held against those that are not. None is marked: the last alone is */
 };
 
 enum compare_as { COMPARE_AUTO, COMPARE_HISTORY, COMPARE_FLEET };
 
-/* SAME: within noise. CLOCK: changed, and the held clock changed with it. WORK: changed at an equal clock:
- * software or the part itself. NOT_COMPARABLE: a side is untrusted or in error; why says which. */
+/* SAME: within noise. CLOCK: changed, and the held clock (a CPU: its ceiling in the same turns) changed with
+ * it. Without CLOCK: changed at an equal clock: software or the part itself. UNSUPPORTED: beyond the spread
+ * within the runs, and not beyond what the clock of this machine may drift between them. NOT_COMPARABLE: a
+ * side is untrusted or in error; why says which. */
 #define COMPARE_CHANGES(X)                                                                                   \
 	X(SAME, "same")                                                                                      \
 	X(FASTER, "faster")                                                                                  \
 	X(SLOWER, "slower")                                                                                  \
 	X(FASTER_CLOCK, "faster, by its clock")                                                              \
-	X(SLOWER_CLOCK, "slower, by its clock") X(NOT_COMPARABLE, "not comparable")
+	X(SLOWER_CLOCK, "slower, by its clock")                                                              \
+	X(UNSUPPORTED, "not supported by the noise") X(NOT_COMPARABLE, "not comparable")
 #define X(name, text) COMPARE_##name,
 enum compare_change { COMPARE_CHANGES(X) COMPARE_CHANGE_COUNT };
 #undef X
@@ -38,6 +42,12 @@ struct compare_row {
 	bool has_normalised;
 	double noise, noise_raw; /* share: changes within are none */
 	unsigned baselines;
+	/* A CPU without a stable clock: what compare_drift makes `support` of. */
+	bool floats, lower_is_better;
+	unsigned runs_before, runs_after, degrees; /* degrees: rounds less sides */
+	double scatter, scatter_normalised; /* standard deviation of the logarithm of one round, within sides */
+	double lost;			    /* the most that missing CPU time may have cost, as a logarithm */
+	double support, support_normalised; /* logarithm: a change up to it may be drift; 0: not asked */
 	enum compare_change change;
 	enum verdict verdict_before, verdict_after;
 	bool judged; /* after: held against a reference. A case that nobody asked to judge ends no comparison
@@ -81,8 +91,10 @@ struct comparison {
 	struct compare_difference *difference;
 	size_t difference_count;
 	size_t only_before, only_after; /* cases without a partner */
-	int exit_code; /* 0, 1 slower and judged, failing or an outlier; 2 nothing comparable */
+	int exit_code; /* 0, 1 slower and judged, failing or an outlier; 2 nothing comparable, or a judged
+			  case slower without support */
 	char headline[400];
+	char advice[200]; /* what would give a verdict where the noise gives none; "": nothing is open */
 };
 
 /* Two runs or more, each judged. Owner: caller, comparison_release. */
@@ -109,6 +121,11 @@ enum status compare_side(struct comparison *out, const struct compare_run *runs,
 			 struct error *err);
 enum status compare_history(struct comparison *out, const struct compare_run *runs, size_t count,
 			    struct error *err);
+/* A CPU case whose clock nothing holds: a virtual machine, or a range of clocks. */
+bool compare_floats(const struct record *r, const struct record_case *c);
+/* What each row of such a case may drift, from the rounds of both sides, and its change by that. METHODS
+ * "Comparing runs". */
+enum status compare_drift(struct comparison *c, struct error *err);
 /* Fit to compare: measured, data right, trusted. */
 bool compare_fit(const struct judgement *j);
 #endif

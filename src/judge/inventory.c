@@ -11,6 +11,7 @@ static const char *const moving[] = {
 	"unreadable",
 	"boot_id",
 	"loadavg",
+	"cpu_use",
 	"root",
 	"uid", /* what journals before had for it */
 	"mhz_reported",

@@ -5,6 +5,7 @@
 #include "judge/attention.h"
 #include "judge/choice.h"
 #include "judge/context.h"
+#include "judge/contradictions.h"
 #include "judge/exit.h"
 #include "judge/gap.h"
 #include "judge/isolated.h"
@@ -217,6 +218,7 @@ enum status judge_run(struct judgements *out, const struct judge_context *ctx, c
 		verdict_of(&out->of_case[i], &s);
 	}
 	if (!ctx->ahead) {
+		contradictions_judge(out->of_case, ctx);
 		siblings_judge(out->of_case, ctx);
 		links_judge(out->of_case, ctx);
 	}

@@ -9,7 +9,8 @@
 	X(sxid_count, "", U64, -1, "NVSwitch errors (SXid) in the kernel log")                               \
 	X(governor, "", TEXT, 0, "CPU frequency governor")                                                   \
 	X(clocksource, "", TEXT, 0, "the kernel's clock source")                                             \
-	X(load_share, "", F64, -1, "load of the last minute over the CPUs we may use")                       \
+	X(foreign_share, "", F64, -1, "share of the CPUs we may use that others kept busy just before")      \
+	X(load_share, "", F64, -1, "where that was not watched: load of the last minute over these CPUs")    \
 	X(virtual_machine, "", U64, 0, "a virtual machine (1)")                                              \
 	X(container, "", TEXT, 0, "kind of container")                                                       \
 	X(dmi_readable, "", U64, 1, "the memory modules could be read (1)")
@@ -66,13 +67,24 @@ static void read_dmi(const struct machine *m, struct result *out)
 	}
 }
 
+/* The load average falls over minutes and counts our own last run: it tells only where nobody watched. */
+static void read_load(const json_t *system, unsigned usable, struct result *out)
+{
+	const char *load = json_string_value(json_object_get(system, "loadavg"));
+	double busy, own, minute;
+
+	if (json_unpack((json_t *)json_object_get(system, "cpu_use"), "{s:F, s:F}", "busy_share", &busy,
+			"own_share", &own) == 0)
+		result_f64(out, &fields[AT_foreign_share], busy > own ? busy - own : 0);
+	else if (load && usable && sscanf(load, "%lf", &minute) == 1)
+		result_f64(out, &fields[AT_load_share], minute / usable);
+}
+
 static enum status observe(const struct machine *m, const struct target *t, const void *opts,
 			   struct result *out, struct error *err)
 {
 	const json_t *system = json_object_get(machine_json(m), "system");
-	const char *load = json_string_value(json_object_get(system, "loadavg"));
 	const struct cpu *cpu = machine_cpu(m);
-	double minute;
 
 	(void)t, (void)opts, (void)err;
 	read_log(m, out);
@@ -81,8 +93,7 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 		    json_string_value(json_object_get(json_object_get(machine_json(m), "cpu"), "governor")));
 	result_text(out, &fields[AT_clocksource], json_string_value(json_object_get(system, "clocksource")));
 	result_text(out, &fields[AT_container], json_string_value(json_object_get(system, "container")));
-	if (load && cpu->usable && sscanf(load, "%lf", &minute) == 1)
-		result_f64(out, &fields[AT_load_share], minute / cpu->usable);
+	read_load(system, cpu->usable, out);
 	result_u64(out, &fields[AT_virtual_machine], cpu->virtual_machine);
 	return STATUS_OK;
 }

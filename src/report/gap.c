@@ -70,7 +70,11 @@ void gap_achieved(struct text *out, const struct view *v, const struct view_row 
 	text_addf(out, "%s", row->figure[0] ? row->figure : "no figure");
 	if (row->phase)
 		text_addf(out, " (%s)", row->phase->name);
-	if (j->share_of_bound > 0 && j->bound.value > 0) {
+	if (j->share_of_bound > 0 && j->bound.value > 0 && !row->share[0]) {
+		words_quantity(text, sizeof(text), j->bound.value, 0, j->figure_unit);
+		text_addf(out, ", beside %s%s%s%s, which is no bound", text, j->bound.formula[0] ? " (" : "",
+			  j->bound.formula, j->bound.formula[0] ? ")" : "");
+	} else if (j->share_of_bound > 0 && j->bound.value > 0) {
 		words_share(text, sizeof(text), j->share_of_bound);
 		text_addf(out, ", %s of ", text);
 		words_quantity(text, sizeof(text), j->bound.value, 0, j->figure_unit);

@@ -469,9 +469,9 @@ void report_html(struct text *out, const struct report_input *in)
 	add_machine(out, &v);
 	text_add(out, "</main>\n<footer>Sustained figures are means over a window after clock, power and "
 		      "rate had settled; inputs are "
-		      "scaled random numbers unless a case says otherwise. GB = 10⁹ bytes. Low confidence: "
-		      "the band that "
-		      "judges it rests on few cards. No reference: nothing sound judges it.</footer>\n");
+		      "scaled random numbers unless a case says otherwise. GB = 10⁹ bytes.");
+	text_add(out, view_low_confidence(&v));
+	text_add(out, " No reference: nothing sound judges it.</footer>\n");
 	html_end(out);
 	view_release(&v);
 }

@@ -239,9 +239,9 @@ static void add_notes(struct text *out, const struct view *v)
 	markdown_conditions(out, v);
 	text_add(out, "\nSustained figures are means over a window after clock, power and rate had settled; "
 		      "inputs are "
-		      "scaled random numbers unless a case says otherwise. GB = 10⁹ bytes. Low confidence: "
-		      "the band that "
-		      "judges it rests on few cards. No reference: nothing sound judges it.\n");
+		      "scaled random numbers unless a case says otherwise. GB = 10⁹ bytes.");
+	text_add(out, view_low_confidence(v));
+	text_add(out, " No reference: nothing sound judges it.\n");
 	text_add(out, "\n## How to repeat\n\n```\n");
 	view_repeat(out, v);
 	text_add(out, "\nassay report DIR          # this report again from the run directory, on any "

@@ -56,6 +56,7 @@ struct view_unjudged {
 	const char *reason;
 	struct text some;
 	unsigned count;
+	bool absent; /* this machine has not what they need: all such reasons are one entry */
 };
 
 /* Whom advice is for. Of the same advice for many targets the first speaks for all. */
@@ -157,6 +158,8 @@ bool view_tabled(const struct view_row *row);
 bool view_group_any(const struct view *v, size_t group);
 /* What the signs in the tables' columns mean, of those that stand there; nothing where none does. */
 void view_signs(struct text *out, const struct view *v);
+/* " Low confidence: ..", of what rests on little evidence; "" where nothing does. */
+const char *view_low_confidence(const struct view *v);
 /* Every case of it passed, was measured or is none of this machine's. */
 bool view_group_quiet(const struct view_group *g);
 /* A fold that asks for something stands above the table, the others below it. */

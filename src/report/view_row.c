@@ -87,20 +87,37 @@ static const struct record_phase *judged_phase(const struct record_case *c, cons
 	return p;
 }
 
+const char *view_low_confidence(const struct view *v)
+{
+	const char *said = "";
+
+	for (size_t i = 0; i < v->row_count; i++) {
+		if (v->rows[i].j->cause != CAUSE_LOW_CONFIDENCE && !v->rows[i].j->low_confidence)
+			continue;
+		if (strcmp(v->rows[i].c->target, "cpu"))
+			return " Low confidence: the band that judges it rests on few cards.";
+		said = " Low confidence: what judges it rests on few machines.";
+	}
+	return said;
+}
+
+/* What another loop reached bounds nothing once a figure is above it, and a loop of the same traffic never
+ * does: no share of a bound is shown then. */
+static bool no_bound(const struct view_row *row)
+{
+	return view_estimate(row) || (row->j->bound.from == BOUND_CEILING && row->j->share_of_bound > 1.0005);
+}
+
 /* A share above 100 % never stands alone. What physics does not allow is untrusted, by the judge. */
 static const char *over_bound(const struct view_row *row)
 {
 	const struct judgement *j = row->j;
 	double efficiency = j->efficiency_held;
 
-	if (!(j->share_of_bound > 1.0005))
+	if (!(j->share_of_bound > 1.0005) || (no_bound(row) && j->verdict != VERDICT_UNTRUSTED))
 		return "";
 	if (j->verdict == VERDICT_UNTRUSTED || j->verdict == VERDICT_ERROR)
 		return "do not use the figure";
-	if (view_estimate(row))
-		return "a bare loop of the same traffic is an estimate of the most, not a bound";
-	if (j->bound.from == BOUND_CEILING)
-		return "the ceiling is another case of this run, with a spread of its own";
 	if (efficiency > 0 && efficiency < j->share_of_bound)
 		return "the clock was above the maximum that is told";
 	return "within the bound's tolerance";
@@ -129,7 +146,7 @@ enum status view_row_build(struct view_row *row, struct view *v, const struct re
 	if (j->has_figure && isfinite(j->figure))
 		words_quantity(row->figure, sizeof(row->figure), j->figure, 0, j->figure_unit);
 	expected_text(row);
-	if (j->share_of_bound > 0 && isfinite(j->share_of_bound))
+	if (j->share_of_bound > 0 && isfinite(j->share_of_bound) && !no_bound(row))
 		words_share(row->share, sizeof(row->share), j->share_of_bound);
 	row->over = over_bound(row);
 	conditions_text(row);

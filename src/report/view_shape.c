@@ -197,6 +197,81 @@ static void count_measured(struct view *v)
 	}
 }
 
+static bool is_absent(const struct view_row *row)
+{
+	return row->j->verdict == VERDICT_SKIP &&
+	       (row->j->cause == CAUSE_NO_HARDWARE || row->j->cause == CAUSE_UNSUPPORTED);
+}
+
+enum { LACKS_MAX = 8, LACK = 120 };
+
+/* What the machine lacks, in few words: without the reading's own name in front and the advice behind. */
+static void lack_text(char out[LACK], const struct view_row *row)
+{
+	const char *why = row->reason, *colon = strstr(why, ": ");
+
+	if (row->c->reading && colon)
+		why = colon + 2;
+	snprintf(out, LACK, "%.*s", (int)strcspn(why, ":"), why);
+}
+
+/* The reasons with their counts. */
+static void add_lacks(struct text *out, const struct view *v)
+{
+	char lack[LACKS_MAX][LACK], one[LACK];
+	unsigned count[LACKS_MAX] = {0}, other = 0;
+	size_t lacks = 0, k;
+
+	for (size_t i = 0; i < v->row_count; i++) {
+		if (v->rows[i].in_curve || !is_unjudged(&v->rows[i]) || !is_absent(&v->rows[i]))
+			continue;
+		lack_text(one, &v->rows[i]);
+		for (k = 0; k < lacks && strcmp(lack[k], one); k++)
+			;
+		if (k == LACKS_MAX) {
+			other++;
+			continue;
+		}
+		if (k == lacks)
+			text_copy(lack[lacks++], LACK, one);
+		count[k]++;
+	}
+	for (k = 0; k < lacks; k++)
+		text_addf(out, "%s%s: %u", k ? "; " : "", lack[k], count[k]);
+	if (other)
+		text_addf(out, "; other reasons: %u", other);
+}
+
+/* What cannot run on this machine, whatever it lacks, is one entry. One reason alone keeps its entry, with
+ * its cases. */
+static void join_absent(struct view *v)
+{
+	struct view_unjudged *first = NULL;
+	size_t kept = 0, reasons = 0;
+
+	for (size_t i = 0; i < v->unjudged_count; i++)
+		reasons += v->unjudged[i].absent;
+	if (reasons < 2)
+		return;
+	for (size_t i = 0; i < v->unjudged_count; i++) {
+		struct view_unjudged *u = &v->unjudged[i];
+
+		if (u->absent && first) {
+			first->count += u->count;
+			text_release(&u->some);
+			continue;
+		}
+		v->unjudged[kept] = *u;
+		if (u->absent)
+			first = &v->unjudged[kept];
+		kept++;
+	}
+	v->unjudged_count = kept;
+	first->reason = "this machine cannot run them";
+	text_release(&first->some);
+	add_lacks(&first->some, v);
+}
+
 static void build_unjudged(struct view *v)
 {
 	for (size_t i = 0; i < v->row_count; i++) {
@@ -206,12 +281,14 @@ static void build_unjudged(struct view *v)
 		if (row->in_curve || !is_unjudged(row))
 			continue;
 		u = unjudged_of(v, row->j->verdict, row->reason);
+		u->absent = u->absent || is_absent(row);
 		name_one(&u->some, &u->count, UNJUDGED_CASES, row->title);
 	}
 	for (size_t i = 0; i < v->unjudged_count; i++)
 		if (v->unjudged[i].count > UNJUDGED_CASES)
 			text_addf(&v->unjudged[i].some, "; and %u more",
 				  v->unjudged[i].count - UNJUDGED_CASES);
+	join_absent(v);
 	count_measured(v);
 }
 

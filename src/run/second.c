@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The second round: headline cases that other work on the host disturbed (on the CPU, or over the host link)
- * run once more at the end, as cases of their own (`extend`, with `again`: the case they repeat). It takes no
- * more than a quarter of the run so far and six seconds, and begins nothing after what the suite gives itself
+ * and CPU figures that contradict each other run once more at the end, as cases of their own (`extend`, with
+ * `again`: the case they repeat). It takes no more than a quarter of the run so far and six seconds, and
+ * begins nothing after what the suite gives itself
  * (`within`).
  */
 #include <errno.h>
+#include "journal/contradiction.h"
 #include "machine/machine.h"
 #include "run/phases.h"
 #include "run/supervisor.h"
 
 #define SHARE_OF_RUN 0.25
 #define MOST_NS 6000000000u
+enum { CONTRADICTED_MAX = 4096 };
 #define WIDE_RATIO 0.10 /* interval of the turns, over their median */
 
 static double number(const json_t *values, const char *name, double fallback)
@@ -73,11 +76,50 @@ static uint64_t last_begin(const struct run *r, uint64_t now)
 	return r->plan->within_s > 0 && whole < end ? whole : end;
 }
 
+static const struct bench_case *case_at(const struct plan *p, size_t step, size_t place)
+{
+	const struct bench_case *c = &p->steps[step].cases[place];
+
+	return c->target.kind == TARGET_CPU && !c->skip && !c->team && c->require != REQUIRE_NOTHING &&
+			       contradiction_asks(c->key)
+		       ? c
+		       : NULL;
+}
+
+/* This case against all others of the plan. */
+static void contradict(struct run *r, const struct bench_case *fast)
+{
+	for (size_t i = 0; i < r->plan->count; i++)
+		for (size_t k = 0; k < r->plan->steps[i].count; k++) {
+			const struct bench_case *slow = case_at(r->plan, i, k);
+
+			if (!slow || strcmp(fast->target_text, slow->target_text) ||
+			    !contradiction_of(fast->key, r->note[fast->id].rate, slow->key,
+					      r->note[slow->id].rate))
+				continue;
+			r->disturbed[fast->id] = r->disturbed[slow->id] = true;
+		}
+}
+
+/* Figures of which one must be wrong are measured again, both. A sweep of very many is left as it is. */
+static void note_contradictions(struct run *r)
+{
+	for (size_t i = 0; i < r->plan->count && r->plan->case_count <= CONTRADICTED_MAX; i++)
+		for (size_t k = 0; k < r->plan->steps[i].count; k++) {
+			const struct bench_case *c = case_at(r->plan, i, k);
+
+			if (c)
+				contradict(r, c);
+		}
+}
+
 void second_round(struct run *r)
 {
 	uint64_t end = last_begin(r, clock_now_ns(r->o->clock));
 	bool on = !run_stopping(r) && !r->status && !r->repeated;
 
+	if (on)
+		note_contradictions(r);
 	for (size_t i = 0; i < r->plan->count; i++)
 		for (size_t k = 0; on && k < r->plan->steps[i].count; k++) {
 			const struct bench_case *c = &r->plan->steps[i].cases[k];

@@ -26,7 +26,7 @@ static struct text shown(const char *first, const char *second, bool all, int *e
 	for (i = 0; i < 2; i++) {
 		assert_false(record_read_run(&record[i], dirs[i], NULL));
 		assert_false(judge_record(&judged[i], &record[i], e, NULL, NULL));
-		runs[i] = (struct compare_run){dirs[i], &record[i], &judged[i]};
+		runs[i] = (struct compare_run){.name = dirs[i], .record = &record[i], .judged = &judged[i]};
 	}
 	assert_false(compare_runs(&c, runs, 2, COMPARE_AUTO, NULL));
 	compare_show(&out, &c, runs, 2, all);

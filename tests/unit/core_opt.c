@@ -18,7 +18,8 @@ struct sample {
 static const struct opt rows[] = {
 	OPT_ROW(struct sample, zeros, .name = "zeros", .letter = 'z'),
 	OPT_ROW(struct sample, type, .name = "type", .preset = "bf16", .choices = types),
-	OPT_ROW(struct sample, count, .name = "count", .preset = "3", .min = 1, .max = 100, .letter = 'n'),
+	OPT_ROW(struct sample, count, .name = "count", .preset = "3", .min = 1, .max = 100, .letter = 'n',
+		.also = "repeat max-count"),
 	OPT_ROW(struct sample, size, .name = "size", .preset = "4GiB", .unit = "B", .max = 1e15),
 	OPT_ROW(struct sample, seconds, .name = "seconds", .preset = "0.1", .unit = "s", .min = 0,
 		.max = 3600),
@@ -199,8 +200,11 @@ static void test_opt__a_command_line_is_refused_with_a_reason(void **state)
 		const char *message;
 	} cases[] = {
 		{{"--size"}, "command line: --size needs a value"},
-		{{"--sizes", "1"}, "command line: unknown option \"sizes\", did you mean \"size\""},
-		{{"--no-size"}, "command line: unknown option \"no-size\", did you mean \"size\""},
+		{{"--sizes", "1"}, "command line: unknown option \"--sizes\", did you mean \"--size\""},
+		{{"--max-count", "1"}, "command line: unknown option \"--max-count\", did you mean \"--count\""},
+		{{"--max_count", "1"}, "command line: unknown option \"--max_count\", did you mean \"--count\""},
+		{{"--max", "1"}, "command line: unknown option \"--max\""},
+		{{"--no-size"}, "command line: unknown option \"--no-size\", did you mean \"--size\""},
 		{{"-q"},
 		 "command line: unknown option \"-q\"; a word that begins with \"-\" stands behind --"},
 		{{"--zeros=perhaps"}, "command line: zeros: \"perhaps\" is neither true nor false"},
@@ -211,6 +215,8 @@ static void test_opt__a_command_line_is_refused_with_a_reason(void **state)
 		{{"--suite=a", "b"}, "command line: --suite is given twice"},
 	};
 	static const struct opt_table one_word = {rows, 8, sizeof(struct sample)};
+	static const struct opt_table no_word = {rows, 7, sizeof(struct sample)};
+	static const char *const program[] = {"python3", "-c", "pass", NULL};
 	static const char *const many[] = {"quick", "more", NULL};
 	struct error err = {0};
 	struct opt_words rest;
@@ -236,6 +242,11 @@ static void test_opt__a_command_line_is_refused_with_a_reason(void **state)
 			 STATUS_BAD_INPUT);
 	assert_string_equal(err.text,
 			    "command line: \"more\" is one word too many; what is to run stands behind --");
+	error_clear(&err);
+	assert_int_equal(opt_from_argv(&no_word, &v, words_of(argv, program), argv, &rest, &err),
+			 STATUS_BAD_INPUT);
+	assert_string_equal(err.text, "command line: \"-c\" is no option of this command; -- is missing before "
+				      "what is to run: -- python3 -c");
 }
 
 static void test_opt__no_switches_a_bool_off(void **state)

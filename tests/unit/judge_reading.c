@@ -46,6 +46,9 @@ static void test_reading__readings_are_judged_by_rule(void **state)
 		{"nccl_env", "NCCL_ALGO=Ring", VERDICT_WARN, CAUSE_NCCL_ENV},
 		{"host_state", "governor=powersave", VERDICT_WARN, CAUSE_LOW_CLOCK},
 		{"host_state", "governor=performance", VERDICT_PASS, CAUSE_NONE},
+		{"host_state", "foreign_share=0.02", VERDICT_PASS, CAUSE_NONE},
+		{"host_state", "foreign_share=0.75", VERDICT_WARN, CAUSE_CPU_CONTENDED},
+		{"host_state", "load_share=4", VERDICT_WARN, CAUSE_CPU_CONTENDED},
 		{"versions", "driver_version=580.1.2x", VERDICT_UNKNOWN, CAUSE_NO_REFERENCE},
 	};
 	size_t i;

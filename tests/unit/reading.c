@@ -405,7 +405,19 @@ static void test_reading__host_counts_what_its_kernel_logged(void **state)
 	assert_string_equal(text(&r, "governor"), "performance");
 	assert_string_equal(text(&r, "clocksource"), "tsc");
 	done(&r);
+	/* Our own last run left a load of 8 behind, and nobody works now; then others keep three of four busy. */
+	r = read_it("host_state",
+		    "{\"system\":{\"loadavg\":\"8.00 4 2 1/94 315\",\"cpu_use\":{\"window_s\":0.3,"
+		    "\"busy_share\":0.27,\"own_share\":0.25}}}",
+		    NULL);
+	assert_float_equal(number(&r, "foreign_share"), 0.02, 1e-9);
+	assert_false(has(&r, "load_share"));
+	done(&r);
+	r = read_it("host_state", "{\"system\":{\"cpu_use\":{\"busy_share\":0.75,\"own_share\":0}}}", NULL);
+	assert_float_equal(number(&r, "foreign_share"), 0.75, 1e-9);
+	done(&r);
 	r = read_it("host_state", "{\"kernel_log\":{\"readable\":false},\"cpu\":{\"governor\":null}}", NULL);
+	assert_false(has(&r, "foreign_share")); /* a recording that has the load average alone */
 	assert_true(number(&r, "kernel_log_readable") == 0);
 	assert_false(has(&r, "machine_checks") || has(&r, "governor") || has(&r, "dmi_readable"));
 	done(&r);

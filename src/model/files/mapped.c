@@ -20,7 +20,9 @@ enum status mapped_open(void **data, uint64_t *size, const char *path, struct er
 	if (fstat(fd, &about)) {
 		st = error_errno(err, errno, "cannot read %s", path);
 	} else if (!S_ISREG(about.st_mode)) {
-		st = error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is no regular file", path);
+		st = error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is %s", path,
+			       S_ISDIR(about.st_mode) ? "a folder, and a file belongs here"
+						      : "no regular file");
 	} else if (about.st_size > 0) {
 		void *map = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/cpu_use.h"
+#include <ctype.h>
+#include <dirent.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/clock.h"
+#include "core/file.h"
+
+#define WINDOW_NS 300000000u
+enum { TEXT_MAX = 16 << 20 };
+
+/* user nice system idle iowait irq softirq steal */
+enum { COLUMNS = 8, IDLE = 3, IOWAIT = 4, STEAL = 7 };
+
+bool cpu_use_ticks(const char *stat, const bool *usable, unsigned count, double *busy, double *total)
+{
+	bool any = false;
+
+	*busy = *total = 0;
+	for (const char *line = stat; line && *line; line = strchr(line, '\n')) {
+		unsigned long long column[COLUMNS] = {0};
+		unsigned cpu;
+
+		line += *line == '\n';
+		if (strncmp(line, "cpu", 3) || !isdigit((unsigned char)line[3]) ||
+		    sscanf(line, "cpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &cpu, &column[0],
+			   &column[1], &column[2], &column[3], &column[4], &column[5], &column[6],
+			   &column[7]) < 5 ||
+		    cpu >= count || !usable[cpu])
+			continue;
+		any = true;
+		for (unsigned i = 0; i < COLUMNS; i++) {
+			*total += (double)column[i];
+			if (i != IDLE && i != IOWAIT && i != STEAL)
+				*busy += (double)column[i];
+		}
+	}
+	return any;
+}
+
+bool cpu_use_process(const char *stat, double *ticks, long *parent)
+{
+	const char *name_end = stat ? strrchr(stat, ')') : NULL; /* a name may hold anything */
+	unsigned long long user, system;
+
+	if (!name_end || sscanf(name_end + 1, " %*c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu",
+				parent, &user, &system) != 3)
+		return false;
+	*ticks = (double)user + (double)system;
+	return true;
+}
+
+static char *text_of(const char *path)
+{
+	struct error err = {0};
+	char *data = NULL;
+	size_t size;
+
+	return file_read(&data, &size, path, TEXT_MAX, &err) ? NULL : data;
+}
+
+static bool process_ticks(const char *pid, double *ticks, long *parent)
+{
+	char path[64], *text;
+	bool ok;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+	text = text_of(path);
+	ok = cpu_use_process(text, ticks, parent);
+	free(text);
+	return ok;
+}
+
+static bool same_program(const char *pid, const struct stat *ours)
+{
+	char path[64];
+	struct stat its;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
+	return !stat(path, &its) && its.st_ino == ours->st_ino && its.st_dev == ours->st_dev;
+}
+
+/* Of this process and its like beside it. */
+static double own_ticks(void)
+{
+	DIR *proc = opendir("/proc");
+	double sum = 0, ticks;
+	struct dirent *e;
+	struct stat ours;
+	long parent;
+
+	if (!proc || stat("/proc/self/exe", &ours)) {
+		if (proc)
+			closedir(proc);
+		return process_ticks("self", &ticks, &parent) ? ticks : 0;
+	}
+	while ((e = readdir(proc)))
+		if (isdigit((unsigned char)*e->d_name) && same_program(e->d_name, &ours) &&
+		    process_ticks(e->d_name, &ticks, &parent) &&
+		    (parent == (long)getppid() || strtol(e->d_name, NULL, 10) == (long)getpid()))
+			sum += ticks;
+	closedir(proc);
+	return sum;
+}
+
+static unsigned usable_cpus(bool *usable)
+{
+	unsigned count = 0;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 0;
+	for (unsigned i = 0; i < CPU_SETSIZE; i++) {
+		usable[i] = CPU_ISSET(i, &set);
+		count += usable[i];
+	}
+	return count;
+}
+
+static bool look(const bool *usable, double *busy, double *total, double *own)
+{
+	char *stat = text_of("/proc/stat");
+	bool ok = stat && cpu_use_ticks(stat, usable, CPU_SETSIZE, busy, total);
+
+	free(stat);
+	*own = own_ticks();
+	return ok;
+}
+
+static double share(double part, double whole)
+{
+	double x = whole > 0 ? part / whole : 0;
+
+	return x < 0 ? 0 : x > 1 ? 1 : x;
+}
+
+json_t *cpu_use_watch(void)
+{
+	double busy[2], total[2], own[2];
+	bool usable[CPU_SETSIZE];
+
+	if (!usable_cpus(usable) || !look(usable, &busy[0], &total[0], &own[0]))
+		return NULL;
+	clock_sleep_ns(clock_monotonic(), WINDOW_NS);
+	if (!look(usable, &busy[1], &total[1], &own[1]) || !(total[1] > total[0]))
+		return NULL;
+	return json_pack("{s:f, s:f, s:f}", "window_s", WINDOW_NS / 1e9, "busy_share",
+			 share(busy[1] - busy[0], total[1] - total[0]), "own_share",
+			 share(own[1] - own[0], total[1] - total[0]));
+}
