@@ -68,7 +68,8 @@ static void count(struct tally *t, const struct judgements *out, const struct ju
 		t->asked += j->verdict != VERDICT_SKIP || j->cause != CAUSE_NOT_ASKED;
 		subject_of(&s, ctx, c);
 		t->required += s.require != REQUIRE_NOTHING;
-		t->measured += j->has_figure || ((c->reading || c->job) && case_sound(c));
+		t->measured += j->has_figure ||
+			       ((c->reading || c->job) && case_sound(c) && j->verdict != VERDICT_SKIP);
 		if (exit_of_case(j, s.require) == 1 && !t->first_fail) {
 			t->first_fail = j;
 			t->fail_target = c->key;

@@ -258,7 +258,7 @@ static void judge_silent(struct facts *f, json_t *gpu, const json_t *nvml, const
 	if (f->up_to < LAYER_NVML) {
 		set_status(gpu, STATUS_OK, CAUSE_NONE, NULL);
 	} else if (facts_layer_failed(f, LAYER_NVML, nvml, gpus, &cause, why, sizeof(why))) {
-		snprintf(reason, sizeof(reason), "NVML: %s", why);
+		snprintf(reason, sizeof(reason), "%s%s", nvml ? "" : "NVML: ", why);
 		set_status(gpu, STATUS_UNAVAILABLE, cause, reason);
 	} else if (json_object_get(json_object_get(f->tree, "system"), "container") &&
 		   !source_textf(f->source, "/proc/driver/nvidia/gpus/%s/information", pci)) {
