@@ -236,11 +236,9 @@ double series_still_s(const struct series *s, uint64_t t0_ns, uint64_t t1_ns)
 	/* Back to where the value that stood at the window's begin came up. */
 	while (first && s->value[first - 1] <= s->value[first] && s->value[first - 1] >= s->value[first])
 		first--;
-	for (i = first + 1; i < s->count; i++) {
+	for (i = first + 1; i < s->count && s->t_ns[i] <= t1_ns; i++) {
 		if (s->value[i] < s->value[first] || s->value[i] > s->value[first])
 			first = i;
-		if (s->t_ns[first] > t1_ns)
-			break;
 		longest = fmax(longest, seconds(s->t_ns[first], s->t_ns[i]));
 	}
 	return longest;

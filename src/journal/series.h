@@ -59,8 +59,8 @@ enum status series_over(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, 
  * over those whose whole interval lies inside [t0, t1], weighted by their length. False: none does.
  */
 bool series_whole(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, uint64_t lag_ns, double *mean);
-/* The longest time for which the value stood still, of the times that touch [t0, t1]; readings before and
- * behind the window count. 0: fewer than two readings. */
+/* The longest time for which the value stood still until some moment of [t0, t1]; readings before the window
+ * count. 0: fewer than two readings. */
 double series_still_s(const struct series *s, uint64_t t0_ns, uint64_t t1_ns);
 #define SERIES_STUCK_S 2.0 /* an energy counter that stands still for so long while power is drawn is stuck */
 void series_release(struct series *s);
