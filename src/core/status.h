@@ -62,21 +62,21 @@
 	X(LOW_CONFIDENCE, "low_confidence", "judged by a band with thin evidence", "")                 \
 	X(DRIVER_MISSING, "driver_missing", "GPU on the PCI bus, no working NVIDIA driver", "install the NVIDIA driver, or load its module") \
 	X(DRIVER_OLD, "driver_old", "the driver is older than what is needed", "update the NVIDIA driver") \
-	X(LIBRARY_MISSING, "library_missing", "a library or one of its functions was not found", "install it or name its path; assay info software says where we looked") \
+	X(LIBRARY_MISSING, "library_missing", "a library or one of its functions was not found", "install it again, or name its path; assay info software says where we looked") \
 	X(PERMISSION, "permission", "reading it needs rights that we lack", "run with the right named, or ask the operator") \
 	X(NO_LOG, "no_log", "the kernel log could not be read", "let the user read the kernel log (group adm or systemd-journal), or run as root") \
 	X(BUSY, "busy", "another process uses the device", "free the device, or --wait, or --beside") \
 	X(GPU_SHARED, "gpu_shared", "several ranks share one GPU", "give each rank its own GPU (LOCAL_RANK, CUDA_VISIBLE_DEVICES)") \
 	X(NOT_GRANTED, "not_granted", "the device is not granted to us", "ask for it: CUDA_VISIBLE_DEVICES, cgroup, container runtime") \
-	X(GPU_MISSING, "gpu_missing", "fewer GPUs answer than stand on the PCI bus or were bought", "reseat or replace the GPU; read the kernel log") \
-	X(GPU_LOST, "gpu_lost", "listed, but does not answer", "reboot; if it returns, replace the GPU") \
+	X(GPU_MISSING, "gpu_missing", "fewer GPUs answer than stand on the PCI bus or were bought", "read the kernel log, then reboot; if it stays missing and the log names its slot, reseat the GPU") \
+	X(GPU_LOST, "gpu_lost", "listed, but does not answer", "read the kernel log, then reboot; if it is lost again and an Xid names it, replace the GPU") \
 	X(CONFIG_MISMATCH, "config_mismatch", "the machine is not what was stated", "compare with the order: --expect or the site file") \
 	X(WRONG_RESULT, "wrong_result", "the computed answer is wrong", "stop using this device; repeat with assay probe stress") \
 	X(UNVERIFIED, "unverified", "the result was not checked", "report it with the run directory") \
 	X(INACCURATE, "inaccurate", "errs more than the library does on the same data", "compare kernels with search=exhaustive; report it with the run directory") \
 	X(NAN, "nan", "NaN or infinity where a finite number belongs", "stop using this device; repeat with assay probe stress") \
-	X(HBM_DATA, "hbm_data", "device memory returned other data than was written", "stop using this device; replace it") \
-	X(SLOW_SM, "slow_sm", "one multiprocessor is slower than its siblings", "repeat with assay probe sm; replace the GPU") \
+	X(HBM_DATA, "hbm_data", "device memory returned other data than was written", "stop using this device; repeat with assay probe hbm; replace it if an ECC error or an Xid agrees") \
+	X(SLOW_SM, "slow_sm", "one multiprocessor is slower than its siblings", "repeat with assay probe sm; replace the GPU if wrong results, an ECC error or an Xid agree") \
 	X(BELOW_BAND, "below_band", "slower than healthy devices of this kind", "see the gap; compare siblings") \
 	X(BELOW_BOUND, "below_bound", "a small share of what its links allow, where no band is known", "see who is named; compare with a healthy sibling: assay compare") \
 	X(BELOW_CEILING, "below_ceiling", "far under this machine's own ceiling", "see the gap")       \
@@ -99,26 +99,27 @@
 	X(TELEMETRY_LOST, "telemetry_lost", "the sampler stopped answering", "read the kernel log; restart the driver") \
 	X(TELEMETRY_GAP, "telemetry_gap", "readings are missing inside the window", "")                \
 	X(COUNTER_RESET, "counter_reset", "a counter ran backwards", "")                               \
-	X(PCIE_WIDTH, "pcie_width", "fewer PCIe lanes than the device has", "reseat the card or riser") \
+	X(COUNTER_STUCK, "counter_stuck", "the energy counter stood still for two seconds while power was drawn", "take power from power_integral_w") \
+	X(PCIE_WIDTH, "pcie_width", "fewer PCIe lanes than the device has", "compare with lspci -vv (LnkSta) after a reboot; reseat the card or riser if it agrees") \
 	X(PCIE_GEN, "pcie_gen", "slower PCIe generation under load than possible", "check BIOS settings, riser and slot") \
-	X(PCIE_ERRORS, "pcie_errors", "PCIe replays rose during our traffic", "reseat the card or riser") \
+	X(PCIE_ERRORS, "pcie_errors", "PCIe errors were counted or logged", "repeat under load; reseat the card or riser if they rise again and the kernel logs AER errors") \
 	X(NUMA_FAR, "numa_far", "host memory on a far NUMA node", "bind the process to the GPU's node") \
-	X(NVLINK_COUNT, "nvlink_count", "fewer NVLinks are up than the device has", "read the kernel log; reset or replace") \
-	X(NVLINK_ERRORS, "nvlink_errors", "NVLink errors rose", "watch it; reseat or replace when it goes on") \
+	X(NVLINK_COUNT, "nvlink_count", "fewer NVLinks are up than the device has", "read the kernel log, then reset the GPU; replace it if the link stays down and an Xid names it") \
+	X(NVLINK_ERRORS, "nvlink_errors", "NVLink errors rose", "repeat under load; reseat or replace the GPU if the same link errs again and is slow or down") \
 	X(LINK_SLOW, "link_slow", "one link is slower than the others", "see the pair and direction named") \
-	X(SLOW_RANK, "slow_rank", "one rank holds up the others", "look at the GPU named, and at what else runs on it; swap it to confirm") \
-	X(NODE_SLOW, "node_slow", "one node holds up the others", "look at the node named; swap it to confirm") \
+	X(SLOW_RANK, "slow_rank", "one rank holds up the others", "look at the GPU named, and at what else runs on it; repeat without it to confirm") \
+	X(NODE_SLOW, "node_slow", "one node holds up the others", "look at the node named; repeat without it to confirm") \
 	X(NCCL_ENV, "nccl_env", "an NCCL variable slows the collectives", "unset it")                  \
 	X(FABRIC_STATE, "fabric_state", "the NVSwitch fabric is not ready", "start or wait for the fabric manager") \
-	X(SIBLING_OUTLIER, "sibling_outlier", "differs from its siblings", "see the part named; swap it to confirm") \
-	X(ECC, "ecc", "uncorrectable memory errors", "reset the GPU; replace it when they return")     \
+	X(SIBLING_OUTLIER, "sibling_outlier", "differs from its siblings", "see the part named; repeat without it to confirm") \
+	X(ECC, "ecc", "memory errors were counted or logged", "reset the GPU; replace it if they return and a remap failed or an Xid names it")     \
 	X(ECC_OFF, "ecc_off", "ECC is switched off", "ask the operator to switch ECC on")              \
 	X(REMAP_PENDING, "remap_pending", "a row remap waits for a reset", "reset the GPU or reboot")  \
-	X(REMAP_FAILED, "remap_failed", "a row could not be remapped", "replace the GPU")              \
-	X(RETIRED_PAGES, "retired_pages", "memory pages were retired", "reset the GPU; replace it when they grow") \
+	X(REMAP_FAILED, "remap_failed", "a row could not be remapped, or no spare row is left", "reset the GPU and run NVIDIA's field diagnostic; replace the GPU if it agrees")              \
+	X(RETIRED_PAGES, "retired_pages", "memory pages were retired", "reset the GPU; replace it if they grow and ECC errors or an Xid agree") \
 	X(RECOVERY_ACTION, "recovery_action", "the driver asks for an action", "do what it names")     \
 	X(XID, "xid", "the driver logged an Xid", "see the Xid's action")                              \
-	X(VERSION_MISMATCH, "version_mismatch", "driver and libraries do not fit together", "update the older one") \
+	X(VERSION_MISMATCH, "version_mismatch", "driver and libraries do not fit together", "install matching releases, then reload the driver's module or reboot") \
 	X(TEAM_LATE, "team_late", "a rank did not come in time", "see the rank named; --join where nodes start slowly") \
 	X(TEAM_LOST, "team_lost", "a rank of the team was lost", "see the rank and the node named") \
 	X(TEAM_REFUSED, "team_refused", "the ranks do not make one team", "see what is named: rank, size, secret or port") \

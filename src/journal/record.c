@@ -107,6 +107,7 @@ static void add_case(struct builder *b, const json_t *plan, bool together, bool 
 		.lockstep = lockstep,
 		.round = u64_of(plan, "round", &round) && round <= UINT_MAX ? (unsigned)round : 0,
 		.require = require_from_word(text_of(plan, "require", "")),
+		.require_said = json_is_true(json_object_get(plan, "require_said")),
 		.ending = ENDING_NOT_RUN,
 		.work_flop = number_of(work, "flop"),
 		.work_read = number_of(work, "read_bytes"),

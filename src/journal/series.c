@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include "core/plausible.h"
 #include "core/text.h"
 
 static const char *const kind_names[] = {
@@ -157,26 +158,24 @@ static void counter_rate(const struct series *s, size_t from, size_t to, struct 
 	out->rate_error = out->rate * (slack_first + slack_last) / (t_last - t_first);
 }
 
-enum status series_over(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, struct span *out)
+/* Of the readings [from, to), all of them inside the window. */
+static void span_of(const struct series *s, size_t from, size_t to, uint64_t t0_ns, uint64_t t1_ns,
+		    struct span *out)
 {
-	size_t from = series_lower_bound(s, t0_ns), to;
 	uint64_t previous = t0_ns;
 
-	*out = (struct span){0};
-	for (to = from; to < s->count && s->t_ns[to] <= t1_ns; to++) {
-		double v = s->value[to], gap = seconds(previous, s->t_ns[to]);
+	for (size_t i = from; i < to; i++) {
+		double v = s->value[i], gap = seconds(previous, s->t_ns[i]);
 		uint64_t bits = s->kind == SIGNAL_BITS && v >= 0 && v < 9007199254740992.0 ? (uint64_t)v : 0;
-		bool first = to == from;
+		bool first = i == from;
 
 		out->min = first ? v : fmin(out->min, v);
 		out->max = first ? v : fmax(out->max, v);
 		out->bits_or |= bits;
 		out->bits_and = first ? bits : out->bits_and & bits;
 		out->gap_s = fmax(out->gap_s, gap);
-		previous = s->t_ns[to];
+		previous = s->t_ns[i];
 	}
-	if (to == from)
-		return STATUS_UNAVAILABLE;
 	out->readings = (unsigned)(to - from);
 	out->first = s->value[from];
 	out->last = s->value[to - 1];
@@ -184,7 +183,65 @@ enum status series_over(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, 
 	out->mean = mean_over(s, from, to, t0_ns, t1_ns);
 	if (s->kind == SIGNAL_COUNTER)
 		counter_rate(s, from, to, out);
+}
+
+static bool all_plausible(const struct series *s, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++)
+		if (!plausible_under_load(s->signal, s->value[i]))
+			return false;
+	return true;
+}
+
+/* The same without the readings that cannot be; UNAVAILABLE where none is left. */
+static enum status span_of_plausible(const struct series *s, size_t from, size_t to, uint64_t t0_ns,
+				     uint64_t t1_ns, struct span *out)
+{
+	struct series left = {.kind = s->kind};
+	enum status st = STATUS_OK;
+
+	for (size_t i = from; i < to && !st; i++)
+		if (plausible_under_load(s->signal, s->value[i]))
+			st = series_add(&left, s->t_ns[i], s->value[i], NULL);
+	if (st || !left.count)
+		st = STATUS_UNAVAILABLE;
+	else
+		span_of(&left, 0, left.count, t0_ns, t1_ns, out);
+	series_release(&left);
+	return st;
+}
+
+enum status series_over(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, struct span *out)
+{
+	size_t from = series_lower_bound(s, t0_ns), to = from;
+
+	*out = (struct span){0};
+	while (to < s->count && s->t_ns[to] <= t1_ns)
+		to++;
+	if (to == from)
+		return STATUS_UNAVAILABLE;
+	if (!all_plausible(s, from, to))
+		return span_of_plausible(s, from, to, t0_ns, t1_ns, out);
+	span_of(s, from, to, t0_ns, t1_ns, out);
 	return STATUS_OK;
+}
+
+double series_still_s(const struct series *s, uint64_t t0_ns, uint64_t t1_ns)
+{
+	size_t first = series_lower_bound(s, t0_ns), i;
+	double longest = 0;
+
+	if (first == s->count)
+		return 0;
+	/* Back to where the value that stood at the window's begin came up. */
+	while (first && s->value[first - 1] <= s->value[first] && s->value[first - 1] >= s->value[first])
+		first--;
+	for (i = first + 1; i < s->count && s->t_ns[i] <= t1_ns; i++) {
+		if (s->value[i] < s->value[first] || s->value[i] > s->value[first])
+			first = i;
+		longest = fmax(longest, seconds(s->t_ns[first], s->t_ns[i]));
+	}
+	return longest;
 }
 
 bool series_whole(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, uint64_t lag_ns, double *mean)

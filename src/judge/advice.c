@@ -195,7 +195,7 @@ void advice_of(struct judgement *out, const struct subject *s)
 	about_sms(out, s);
 	about_one(out, "useful", 0.97, "shape: multiples of the tile");
 	about_one(out, "memory clock", 0.99, "what holds the memory clock down");
-	about_one(out, "width", 0.99, "PCIe lanes: reseat the card or riser");
+	about_one(out, "width", 0.99, "PCIe lanes: compare with lspci; reseat if it agrees");
 	about_one(out, "generation", 0.99, "PCIe generation: BIOS, riser, slot");
 	about_one(out, "numa", 0.97, "bind the process to the GPU's NUMA node");
 	about_cpu(out, s);

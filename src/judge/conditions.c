@@ -137,6 +137,38 @@ static void crowded(struct judgement *out, const struct subject *s)
 			"collective");
 }
 
+static const struct series *series_of(const struct subject *s, const char *signal)
+{
+	char source[40];
+
+	snprintf(source, sizeof(source), "gpu:%s", s->gpu->pci);
+	return record_series(s->ctx->record, source, signal);
+}
+
+/* The GPU drew power in the window, and its energy counter stood still. */
+static bool energy_stuck(const struct subject *s)
+{
+	const struct series *energy = series_of(s, "energy_j");
+	struct span power;
+
+	return energy && s->phase && s->phase->has_window && subject_span(s, "power_w", &power) &&
+	       power.mean > 0 &&
+	       series_still_s(energy, s->phase->t0_ns, s->phase->t1_ns) >= SERIES_STUCK_S;
+}
+
+/* The window has readings of the signal, and none that a working device can have. */
+static bool only_impossible(const struct subject *s, const char *signal)
+{
+	const struct series *series = series_of(s, signal);
+	struct span span;
+	size_t first;
+
+	if (!series || !s->phase || !s->phase->has_window || subject_span(s, signal, &span))
+		return false;
+	first = series_lower_bound(series, s->phase->t0_ns);
+	return first < series->count && series->t_ns[first] <= s->phase->t1_ns;
+}
+
 static void telemetry(struct judgement *out, const struct subject *s)
 {
 	static const char *const watched[] = {"power_w", "sm_clock_mhz"};
@@ -147,8 +179,11 @@ static void telemetry(struct judgement *out, const struct subject *s)
 		return;
 	if (subject_span(s, "energy_j", &span) && span.went_back)
 		remark(out, CAUSE_COUNTER_RESET);
+	if (energy_stuck(s))
+		remark(out, CAUSE_COUNTER_STUCK);
 	for (i = 0; i < 2; i++)
-		if (subject_span(s, watched[i], &span) && span.gap_s > VERDICT_GAP_S)
+		if (subject_span(s, watched[i], &span) ? span.gap_s > VERDICT_GAP_S
+						       : only_impossible(s, watched[i]))
 			remark(out, CAUSE_TELEMETRY_GAP);
 }
 

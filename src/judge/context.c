@@ -148,6 +148,27 @@ static bool power_changed(const struct gpu *g)
 	return now > 0 && preset > 0 && (now < 0.995 * preset || now > 1.005 * preset);
 }
 
+/* Of the case, which read it, else of the facts. */
+static const char *ecc_word(const struct subject *s)
+{
+	double on = gpu_get(s->gpu, GPU_FACT_ecc_enabled, -1);
+
+	case_number(s->c, "ecc_enabled", &on);
+	return on < 0 ? "unknown" : on > 0 ? "on" : "off";
+}
+
+/* Its product or architecture states it, or the case read it. */
+static const char *remapping_word(const struct subject *s)
+{
+	double value;
+
+	return (s->flops && s->flops->fact[SKU_row_remapping].value > 0) ||
+			       case_number(s->c, "remap_pending", &value) ||
+			       case_number(s->c, "remap_failed", &value)
+		       ? "yes"
+		       : "no";
+}
+
 static const char *gpu_word(const struct subject *s, const char *word, char *buffer, size_t size)
 {
 	const struct gpu *g = s->gpu;
@@ -162,6 +183,10 @@ static const char *gpu_word(const struct subject *s, const char *word, char *buf
 		return power_changed(g) ? "changed" : "default";
 	if (!strcmp(word, "mig"))
 		return gpu_get(g, GPU_FACT_mig_mode, 0) > 0 ? "on" : "off";
+	if (!strcmp(word, "ecc"))
+		return ecc_word(s);
+	if (!strcmp(word, "row_remapping"))
+		return remapping_word(s);
 	if (!strcmp(word, "virtual_gpu"))
 		return gpu_get(g, GPU_FACT_virtualization, 0) >= 2 ? "yes" : "no";
 	return NULL;

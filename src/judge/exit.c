@@ -7,7 +7,7 @@ static bool looked_at(const struct judgement *j)
 	return j->cause == CAUSE_NO_REFERENCE;
 }
 
-int exit_of_case(const struct judgement *j, enum require require)
+int exit_of_case(const struct judgement *j, enum require require, bool said)
 {
 	switch (j->verdict) {
 	case VERDICT_FAIL: /* whatever was required: something is wrong */
@@ -18,7 +18,7 @@ int exit_of_case(const struct judgement *j, enum require require)
 	case VERDICT_SKIP:
 		return 0;
 	case VERDICT_UNKNOWN:
-		if (require == REQUIRE_NOTHING || j->cause == CAUSE_NO_LOG)
+		if (require == REQUIRE_NOTHING || (j->cause == CAUSE_NO_LOG && !said))
 			return 0;
 		return require == REQUIRE_MEASURED && looked_at(j) ? 0 : 2;
 	case VERDICT_UNTRUSTED:
@@ -68,13 +68,14 @@ static void count(struct tally *t, const struct judgements *out, const struct ju
 		t->asked += j->verdict != VERDICT_SKIP || j->cause != CAUSE_NOT_ASKED;
 		subject_of(&s, ctx, c);
 		t->required += s.require != REQUIRE_NOTHING;
-		t->measured += j->has_figure || ((c->reading || c->job) && case_sound(c));
-		if (exit_of_case(j, s.require) == 1 && !t->first_fail) {
+		t->measured += j->has_figure ||
+			       ((c->reading || c->job) && case_sound(c) && j->verdict != VERDICT_SKIP);
+		if (exit_of_case(j, s.require, c->require_said) == 1 && !t->first_fail) {
 			t->first_fail = j;
 			t->fail_target = c->key;
 		}
-		t->other_fail |= exit_of_case(j, s.require) == 1 && j->cause != t->first_fail->cause;
-		if (exit_of_case(j, s.require) != 2)
+		t->other_fail |= exit_of_case(j, s.require, c->require_said) == 1 && j->cause != t->first_fail->cause;
+		if (exit_of_case(j, s.require, c->require_said) != 2)
 			continue;
 		t->open++;
 		t->other_open |= t->first_open && j->cause != t->first_open->cause;

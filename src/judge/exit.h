@@ -6,7 +6,8 @@
 
 /* What one case asks of the exit code: 0, 1 or 2. `require` as in a subject: KNOWN is
  * settled. */
-int exit_of_case(const struct judgement *j, enum require require);
+/* `said`: the suite asks for judgement in words; then a kernel log that cannot be read counts too. */
+int exit_of_case(const struct judgement *j, enum require require, bool said);
 /* Fills exit_code, verdict and headline from of_case (and `stated`, where has_stated). */
 void exit_judge(struct judgements *out, const struct judge_context *ctx);
 #endif

@@ -30,6 +30,8 @@ struct source {
 	X(nvlink_rate, "B/s", 1e10, 2e11)                                                                    \
 	X(pcie_gen, "", 3, 7)                                                                                \
 	X(pcie_width, "", 1, 16)                                                                             \
+	X(ecc, "", 0, 1)                                                                                     \
+	X(row_remapping, "", 0, 1)                                                                           \
 	X(flop_fp64, "", 2, 1024)                                                                            \
 	X(flop_fp32, "", 64, 1024)                                                                           \
 	X(flop_tf32, "", 128, 16384)                                                                         \
@@ -148,6 +150,20 @@ struct rule {
 bool rule_compare(const struct rule *r, double value, double than);
 bool rule_compare_text(const struct rule *r, const char *text);
 
+/* A field without which a reading of this probe is not judged (decisive.c). */
+enum decisive_reads { DECISIVE_NVML, DECISIVE_CUDA, DECISIVE_HOST };
+struct decisive_row {
+	const char *probe, *field, *file;
+	const char *fact;	   /* of the GPU: its `unreadable` explains a missing field */
+	int line;
+	enum sku_fact feature;	   /* a product that states it has the field; SKU_FACT_COUNT: none does */
+	bool always;		   /* each device that needs the field has it */
+	enum decisive_reads reads; /* which layer tells the field */
+	struct when needed_when;
+	enum cause cause; /* of a missing field of the host */
+	struct source source;
+};
+
 struct xid_row {
 	int number, line;
 	const char *name, *action, *file;
@@ -169,10 +185,11 @@ struct expectations {
 	struct share_row *share;
 	struct unknown_row *unknown;
 	struct rule *rule;
+	struct decisive_row *decisive;
 	struct xid_row *xid;
 	struct operator_row *operator_;
-	size_t sku_count, band_count, ceiling_count, share_count, unknown_count, rule_count, xid_count,
-		operator_count;
+	size_t sku_count, band_count, ceiling_count, share_count, unknown_count, rule_count,
+		decisive_count, xid_count, operator_count;
 	char hash[65];
 	struct text text; /* what the hash covers; empty for the built-in set */
 };
@@ -205,6 +222,10 @@ enum status expect_read_unknowns(struct expectations *e, const struct tree *list
 				 struct error *err);
 enum status expect_read_rules(struct expectations *e, const struct tree *list, const struct tree *sources,
 			      struct error *err);
+enum status expect_read_decisives(struct expectations *e, const struct tree *list, const struct tree *sources,
+				  struct error *err);
+/* Two rows of one field that one case may need at once. */
+enum status expect_check_decisives(const struct expectations *e, struct error *err);
 enum status expect_read_xids(struct expectations *e, const struct tree *list, const struct tree *sources,
 			     struct error *err);
 enum status expect_read_operator(struct expectations *e, const struct tree *list, const struct tree *sources,

@@ -217,5 +217,7 @@ enum status expectations_check(const struct expectations *e, struct error *err)
 		status = ceilings_check(e, err);
 	if (!status)
 		status = shares_check(e, err);
-	return status ? status : rules_check(e, err);
+	if (!status)
+		status = rules_check(e, err);
+	return status ? status : expect_check_decisives(e, err);
 }

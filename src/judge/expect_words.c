@@ -17,6 +17,8 @@ static const struct {
 	{"power_limit", {"default", "changed"}},
 	{"mig", {"on", "off"}},
 	{"virtual_gpu", {"yes", "no"}},
+	{"ecc", {"on", "off", "unknown"}},
+	{"row_remapping", {"yes", "no"}},
 	{"siblings", {"busy", "idle"}},
 	{"limit",
 	 {"memory", "cache", "link.h2d", "link.d2h", "link.both", "link.p2p", "link.p2p.both", "link.p2p.all",
@@ -138,6 +140,16 @@ enum status expectations_check_values(const struct expectations *e, expect_value
 		st = when_check(&a, e->rule[i].file, &e->rule[i].when, err);
 	for (i = 0; i < e->rule_count && !st; i++)
 		st = when_check(&a, e->rule[i].file, &e->rule[i].unless, err);
+	for (i = 0; i < e->decisive_count && !st; i++) {
+		const struct decisive_row *d = &e->decisive[i];
+		const char *nearest = NULL;
+
+		st = when_check(&a, d->file, &d->needed_when, err);
+		if (!st && !values("probe", d->probe, &nearest))
+			st = error_set(err, STATUS_BAD_INPUT, "%s:%d: no probe is called %s%s%s", d->file,
+				       d->line, d->probe, nearest ? "; the nearest is " : "",
+				       nearest ? nearest : "");
+	}
 	for (i = 0; i < e->operator_count && !st; i++)
 		st = when_check(&a, e->operator_[i].file, &e->operator_[i].when, err);
 	return st;

@@ -21,7 +21,8 @@ static const struct {
 	{"skus", expect_read_skus},	    {"bands", expect_read_bands},
 	{"ceilings", expect_read_ceilings}, {"shares", expect_read_shares},
 	{"unknown", expect_read_unknowns},  {"rules", expect_read_rules},
-	{"xids", expect_read_xids},	    {"operator", expect_read_operator},
+	{"decisive", expect_read_decisives}, {"xids", expect_read_xids},
+	{"operator", expect_read_operator},
 };
 
 static enum status sources_check(const struct tree *sources, struct error *err)
@@ -48,7 +49,7 @@ enum status expect_add(struct expectations *e, const char *name, const char *tex
 		       struct error *err)
 {
 	static const char *const keys[] = {"sources", "skus",  "bands", "ceilings", "shares",
-					   "unknown", "rules", "xids",	"operator", NULL};
+					   "unknown", "rules", "decisive", "xids", "operator", NULL};
 	struct tree **trees = expect_grow(e->tree, e->tree_count, sizeof(*trees), err);
 	const struct tree *root, *list, *sources;
 	enum status status;
@@ -265,6 +266,8 @@ void expectations_free(struct expectations *e)
 		free(e->rule[i].when.condition);
 		free(e->rule[i].unless.condition);
 	}
+	for (i = 0; i < e->decisive_count; i++)
+		free(e->decisive[i].needed_when.condition);
 	for (i = 0; i < e->operator_count; i++)
 		free(e->operator_[i].when.condition);
 	for (i = 0; i < e->tree_count; i++)
@@ -276,6 +279,7 @@ void expectations_free(struct expectations *e)
 	free(e->share);
 	free(e->unknown);
 	free(e->rule);
+	free(e->decisive);
 	free(e->xid);
 	free(e->operator_);
 	text_release(&e->text);

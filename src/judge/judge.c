@@ -58,7 +58,7 @@ static bool could_not_look(struct judgements *out, const struct judge_context *c
 		snprintf(prefix, sizeof(prefix), "%.40s: ", ctx->record->cases[i].probe);
 		if (!strncmp(j->reason, prefix, strlen(prefix))) /* it says so itself */
 			*prefix = '\0';
-		snprintf(line, sizeof(line), "%s%.110s%s%.70s", prefix,
+		snprintf(line, sizeof(line), "%s%.*s%s%.70s", prefix, *action ? 110 : 190,
 			 j->verdict == VERDICT_PASS ? cause_text(j->cause) : j->reason, *action ? "; " : "",
 			 action);
 		if (!line_add(&out->could_not_look, &out->could_not_look_count, line))

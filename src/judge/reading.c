@@ -237,7 +237,8 @@ void verdict_reading(struct judgement *out, const struct subject *s)
 
 	looked += xids_before(out, s);
 	out->judged_by = looked ? JUDGED_RULE : JUDGED_NOTHING;
-	if (!looked) {
+	verdict_decisive(out, s);
+	if (!looked && !*out->reason) {
 		finding(out, VERDICT_UNKNOWN, CAUSE_NO_REFERENCE, "read; no rule judges it");
 		return;
 	}

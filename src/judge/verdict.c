@@ -376,8 +376,20 @@ static void judge_job(struct judgement *out, const struct subject *s)
 		out->share_of_bound = s->figure / out->bound.value;
 }
 
+/* "Not supported" of every field: a skip, unless the device is known to have what they tell. */
+static bool reading_refused(struct judgement *out, const struct subject *s)
+{
+	const struct record_case *c = s->c;
+
+	return c->reading && !c->skipped && c->ending == ENDING_DONE && c->status == STATUS_UNSUPPORTED &&
+	       c->cause == CAUSE_UNSUPPORTED && verdict_decisive(out, s);
+}
+
 void verdict_of(struct judgement *out, const struct subject *s)
 {
+	*out = (struct judgement){.verdict = VERDICT_PASS};
+	if (reading_refused(out, s))
+		return;
 	*out = (struct judgement){.verdict = VERDICT_PASS};
 	if (isolated_case(out, s) || verdict_ending(out, s))
 		return;

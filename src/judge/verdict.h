@@ -51,6 +51,9 @@ void verdict_steadiness(struct judgement *out, const struct subject *s);
 /* Rules over the case's fields. The number that looked at one; *judging: those of them that suffice to judge
  * a timed case. */
 unsigned verdict_rules(struct judgement *out, const struct subject *s, unsigned *judging);
+/* A reading's decisive fields that are not there: unknown, or a skip where the device lacks what they tell.
+ * True: one that the device has was not read. */
+bool verdict_decisive(struct judgement *out, const struct subject *s);
 void verdict_reading(struct judgement *out, const struct subject *s);
 /* Last of all: the values that came as no finite number are named in the reason; no verdict hangs on them. */
 void verdict_left_out(struct judgement *out, const struct subject *s);

@@ -130,10 +130,9 @@ static void add_cuda(json_t *gpu, const json_t *raw)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		v = json_object_get(attributes, rows[i].attribute);
-		if (json_is_number(v) && !json_object_get(facts, rows[i].fact)) {
-			facts_set_number(facts, rows[i].fact, json_number_value(v) * rows[i].scale);
-			json_object_del(json_object_get(gpu, "unreadable"), rows[i].fact);
-		}
+		if (json_is_number(v) && !json_object_get(facts, rows[i].fact))
+			facts_gpu_set(gpu, rows[i].fact, json_number_value(v) * rows[i].scale,
+				      "cuDeviceGetAttribute");
 	}
 	v = json_object_get(attributes, "75");
 	if (json_is_number(v) && !json_object_get(facts, "cc"))
@@ -142,7 +141,7 @@ static void add_cuda(json_t *gpu, const json_t *raw)
 					 json_number_value(json_object_get(attributes, "76")));
 	v = json_array_get(json_object_get(raw, "memory"), 1);
 	if (json_is_number(v) && !json_object_get(facts, "memory_bytes"))
-		facts_set_number(facts, "memory_bytes", json_number_value(v));
+		facts_gpu_set(gpu, "memory_bytes", json_number_value(v), "cuDeviceTotalMem_v2");
 	if (!json_object_get(gpu, "name"))
 		facts_set_text(gpu, "name",
 			       json_string_value(json_array_get(json_object_get(raw, "name"), 1)));
@@ -250,37 +249,16 @@ static void read_minors(struct facts *f, json_t *gpus, const json_t *nvml)
 }
 
 /* Why a GPU on the bus is not among those that answered. */
-static void judge_silent(struct facts *f, json_t *gpu, const json_t *nvml)
+static void judge_silent(struct facts *f, json_t *gpu, const json_t *nvml, const json_t *gpus)
 {
-	const json_t *library = json_object_get(nvml, "library");
-	json_int_t init = json_integer_value(json_object_get(nvml, "init"));
-	const char *missing = json_string_value(json_object_get(library, "missing"));
 	const char *pci = json_string_value(json_object_get(gpu, "pci"));
-	const char *driver = source_text(f->source, "/proc/driver/nvidia/version");
-	char reason[160];
+	char why[140], reason[160];
 	enum cause cause;
 
 	if (f->up_to < LAYER_NVML) {
 		set_status(gpu, STATUS_OK, CAUSE_NONE, NULL);
-		return;
-	}
-	if (!nvml) {
-		cause = source_layer_cause(f->source, LAYER_NVML);
-		snprintf(reason, sizeof(reason), "NVML: %.140s", source_why(f->source, "nvml"));
-		set_status(gpu, STATUS_UNAVAILABLE,
-			   cause    ? cause
-			   : driver ? CAUSE_TELEMETRY_LOST
-				    : CAUSE_DRIVER_MISSING,
-			   reason);
-	} else if (missing || init == NVML_ERROR_DRIVER_NOT_LOADED) {
-		snprintf(reason, sizeof(reason), "%.150s",
-			 missing ? missing : "NVML says that the driver is not loaded");
-		set_status(gpu, STATUS_UNAVAILABLE,
-			   missing && driver ? CAUSE_LIBRARY_MISSING : CAUSE_DRIVER_MISSING, reason);
-	} else if (init) {
-		(void)nvml_status((nvmlReturn_t)init, &cause);
-		snprintf(reason, sizeof(reason), "NVML did not start: %s (%d)", nvml_code_text((int)init),
-			 (int)init);
+	} else if (facts_layer_failed(f, LAYER_NVML, nvml, gpus, &cause, why, sizeof(why))) {
+		snprintf(reason, sizeof(reason), "%s%s", nvml ? "" : "NVML: ", why);
 		set_status(gpu, STATUS_UNAVAILABLE, cause, reason);
 	} else if (json_object_get(json_object_get(f->tree, "system"), "container") &&
 		   !source_textf(f->source, "/proc/driver/nvidia/gpus/%s/information", pci)) {
@@ -348,25 +326,68 @@ static json_t *sorted(json_t *gpus)
 	return list;
 }
 
-/* A vendor layer that gave nothing although GPUs are here goes to the "could not look" box. */
-static void note_layer(struct facts *f, enum layer layer, const char *what, const json_t *raw)
+/* A GPU that NVML or CUDA lists and that is not lost: its driver is loaded. */
+static bool any_answers(const json_t *gpus)
 {
-	const char *missing = json_string_value(json_object_get(json_object_get(raw, "library"), "missing"));
-	json_int_t init = json_integer_value(json_object_get(raw, "init"));
-	enum cause cause = CAUSE_VENDOR_CALL;
-	char why[64];
+	const json_t *gpu;
+	size_t i;
 
-	if (f->up_to < layer)
-		return;
-	if (!raw) {
-		facts_unreadable(f, what, source_layer_cause(f->source, layer),
-				 source_why(f->source, layer_name(layer)));
-	} else if (missing) {
-		facts_unreadable(f, what, CAUSE_LIBRARY_MISSING, missing);
-	} else if (init) {
-		snprintf(why, sizeof(why), "its initialisation answered %d", (int)init);
-		(void)(layer == LAYER_NVML && nvml_status((nvmlReturn_t)init, &cause));
+	json_array_foreach((json_t *)gpus, i, gpu)
+	{
+		const char *status = json_string_value(json_object_get(gpu, "status"));
+
+		if (status && !strcmp(status, status_name(STATUS_OK)))
+			return true;
+	}
+	return false;
+}
+
+/* What a vendor's layer did not give although GPUs are here goes to the "could not look" box. */
+static void note_layer(struct facts *f, enum layer layer, const char *what, const json_t *raw,
+		       const json_t *gpus)
+{
+	char why[160];
+	enum cause cause;
+
+	if (f->up_to >= layer && facts_layer_failed(f, layer, raw, gpus, &cause, why, sizeof(why)))
 		facts_unreadable(f, what, cause, why);
+}
+
+static bool noted(const struct facts *f, const char *why)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(f->tree, "unreadable"), i, row)
+	{
+		const char *other = json_string_value(json_object_get(row, "why"));
+
+		if (other && !strncmp(other, why, strcspn(why, " ")))
+			return true;
+	}
+	return false;
+}
+
+/* A vendor function that answered what no device can have is named once, by the first GPU and fact it spoiled. */
+static void note_impossible(struct facts *f, const json_t *gpus)
+{
+	const json_t *gpu, *why;
+	const char *fact;
+	char what[80];
+	size_t i;
+
+	json_array_foreach((json_t *)gpus, i, gpu)
+	{
+		json_object_foreach(json_object_get(gpu, "unreadable"), fact, why)
+		{
+			const char *text = json_string_value(why);
+
+			if (!text || !strstr(text, FACTS_IMPOSSIBLE) || noted(f, text))
+				continue;
+			snprintf(what, sizeof(what), "GPU %s %s",
+				 json_string_value(json_object_get(gpu, "pci")), fact);
+			facts_unreadable(f, what, CAUSE_VENDOR_CALL, text);
+		}
 	}
 }
 
@@ -380,14 +401,17 @@ void facts_gpus(struct facts *f)
 		nvml = source_layer(f->source, LAYER_NVML);
 	if (f->up_to >= LAYER_CUDA)
 		cuda = source_layer(f->source, LAYER_CUDA);
-	if (json_array_size(gpus)) {
-		note_layer(f, LAYER_NVML, "NVML", nvml);
-		note_layer(f, LAYER_CUDA, "CUDA driver", cuda);
-	}
 	read_driver(f, driver, gpus);
 	merge_nvml(gpus, nvml);
 	merge_cuda(gpus, cuda);
 	gpus = sorted(gpus);
+	if (json_array_size(gpus)) {
+		note_layer(f, LAYER_NVML, "NVML", nvml, gpus);
+		note_layer(f, LAYER_CUDA, "CUDA driver", cuda, gpus);
+	}
+	note_impossible(f, gpus);
+	if (any_answers(gpus)) /* whatever /proc shows of it in here */
+		json_object_set_new(driver, "loaded", json_true());
 	json_object_set_new(f->tree, "gpus", gpus);
 	json_object_set_new(f->tree, "driver", driver);
 	read_minors(f, gpus, nvml);
@@ -395,7 +419,7 @@ void facts_gpus(struct facts *f)
 	json_array_foreach(gpus, i, gpu)
 	{
 		if (!json_object_get(gpu, "status"))
-			judge_silent(f, gpu, nvml);
+			judge_silent(f, gpu, nvml, gpus);
 	}
 	if (json_object_get(nvml, "topology"))
 		json_object_set(f->tree, "gpu_topology", json_object_get(nvml, "topology"));

@@ -2,6 +2,7 @@
 /* One GPU's NVML answers, [code, value], to facts. A code that is not 0 makes the fact absent and says why.
  */
 #include <strings.h>
+#include "core/plausible.h"
 #include "core/text.h"
 #include "machine/facts.h"
 #include "vendor/nvml.h"
@@ -92,17 +93,49 @@ static bool number_of(const json_t *answer, int element, double *out, const char
 	return true;
 }
 
-static void set_fact(json_t *gpu, const char *fact, double value)
-{
-	json_t *facts = json_object_get(gpu, "facts");
-
-	facts_set_number(facts, fact, value);
-	json_object_del(json_object_get(gpu, "unreadable"), fact);
-}
-
 static void set_why(json_t *gpu, const char *fact, const char *why)
 {
 	json_object_set_new(json_object_get(gpu, "unreadable"), fact, json_string(why));
+}
+
+void facts_gpu_set(json_t *gpu, const char *fact, double value, const char *function)
+{
+	const struct plausible *range = plausible_of(fact);
+	char why[160];
+
+	if (plausible(fact, value)) {
+		facts_set_number(json_object_get(gpu, "facts"), fact, value);
+		json_object_del(json_object_get(gpu, "unreadable"), fact);
+		return;
+	}
+	snprintf(why, sizeof(why), "%s answered %.10g%s%s, " FACTS_IMPOSSIBLE,
+		 function ? function : range ? range->function : "the driver", value,
+		 range && *range->unit ? " " : "", range ? range->unit : "");
+	set_why(gpu, fact, why);
+}
+
+static void set_fact(json_t *gpu, const char *fact, double value)
+{
+	facts_gpu_set(gpu, fact, value, NULL);
+}
+
+/* The function behind a key of an answer; NULL: the key is of a function that several facts share. */
+static const char *function_of(const char *part, const char *key)
+{
+	static const struct {
+		const char *key, *symbol;
+	} functions[] = {
+#define X(need, ret, field, symbol, params) {#field, #symbol},
+		NVML_FUNCTIONS(X)
+#undef X
+	};
+
+	if (!strcmp(part, "fields"))
+		return "nvmlDeviceGetFieldValues";
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		if (!strcmp(functions[i].key, key))
+			return functions[i].symbol;
+	return NULL;
 }
 
 static void table_facts(json_t *gpu, const json_t *raw)
@@ -115,7 +148,8 @@ static void table_facts(json_t *gpu, const json_t *raw)
 		if (json_object_get(json_object_get(gpu, "facts"), rows[i].fact))
 			continue;
 		if (number_of(answer, rows[i].element, &value, &why))
-			set_fact(gpu, rows[i].fact, value * rows[i].scale);
+			facts_gpu_set(gpu, rows[i].fact, value * rows[i].scale,
+				      function_of(rows[i].part, rows[i].key));
 		else if (answer)
 			set_why(gpu, rows[i].fact, why);
 	}

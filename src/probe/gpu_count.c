@@ -37,6 +37,7 @@ static void count_gpus(const struct machine *m, struct result *out)
 {
 	unsigned pci = 0, nvml = 0, cuda = 0, granted = 0, lost = 0, silent = 0, i;
 	const json_t *driver = json_object_get(machine_json(m), "driver");
+	enum cause cause;
 
 	for (i = 0; i < machine_gpu_count(m); i++) {
 		const struct gpu *g = machine_gpu(m, i);
@@ -52,10 +53,13 @@ static void count_gpus(const struct machine *m, struct result *out)
 	result_u64(out, &fields[AT_gpu_count_granted], granted);
 	result_u64(out, &fields[AT_gpu_count_lost], lost);
 	result_u64(out, &fields[AT_gpu_count_silent], silent);
-	/* Without a driver nobody lists anything: that is the driver's verdict, not a missing GPU's. */
-	if (nvml || (layer_read(m, "nvml") && json_is_true(json_object_get(driver, "loaded"))))
+	/* Without a driver nobody lists anything, and a library that is broken lists nothing: neither is a missing
+	 * GPU. A start that failed for another reason is: the GPUs may be what it failed for. */
+	if (nvml || (layer_read(m, "nvml") && json_is_true(json_object_get(driver, "loaded")) &&
+		     !reading_layer_failed(m, "NVML", &cause)))
 		result_u64(out, &fields[AT_gpu_count_nvml], nvml);
-	if (cuda || (nvml && layer_read(m, "cuda")))
+	if (cuda || (nvml && layer_read(m, "cuda") &&
+		     (!reading_layer_failed(m, "CUDA driver", &cause) || cause == CAUSE_VENDOR_CALL)))
 		result_u64(out, &fields[AT_gpu_count_cuda], cuda);
 }
 

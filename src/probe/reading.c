@@ -47,6 +47,35 @@ unsigned reading_facts(struct result *out, const struct gpu *g, const struct fie
 	return set;
 }
 
+/* What the facts say of a vendor's layer that gave nothing; NULL: it answered, or was not asked. */
+static const json_t *failed_layer(const struct machine *m, const char *what)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(machine_json(m), "unreadable"), i, row)
+	{
+		const char *name = json_string_value(json_object_get(row, "what"));
+
+		if (name && !strcmp(name, what))
+			return row;
+	}
+	return NULL;
+}
+
+const char *reading_layer_failed(const struct machine *m, const char *what, enum cause *cause)
+{
+	const json_t *row = failed_layer(m, what);
+	const char *name = json_string_value(json_object_get(row, "cause"));
+	const char *why = json_string_value(json_object_get(row, "why"));
+
+	if (!row)
+		return NULL;
+	if (!name || !cause_from_name(name, cause))
+		*cause = CAUSE_VENDOR_CALL;
+	return why ? why : "it gave nothing";
+}
+
 enum status reading_none(const struct machine *m, const struct gpu *g, const char *what,
 			 const enum gpu_fact *facts, size_t count, struct error *err)
 {
@@ -56,9 +85,13 @@ enum status reading_none(const struct machine *m, const struct gpu *g, const cha
 
 	for (i = 0; i < count && !why; i++)
 		why = json_string_value(json_object_get(reasons, gpu_fact_name(facts[i])));
-	if (!why) /* nobody refused: the layer that tells was not read */
-		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-				       "GPU %s: %s: NVML was not read", g->pci, what);
+	if (!why) { /* nobody refused: the layer that tells was not read */
+		enum cause cause = CAUSE_LIBRARY_MISSING;
+
+		why = reading_layer_failed(m, "NVML", &cause);
+		return error_set_cause(err, STATUS_UNAVAILABLE, cause, "GPU %s: %s: %s", g->pci, what,
+				       why ? why : "NVML was not read");
+	}
 	if (strstr(why, "ermission"))
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_PERMISSION, "GPU %s: %s: %s", g->pci,
 				       what, why);

@@ -167,6 +167,8 @@ json_t *case_json(const struct bench_case *c, const struct machine *m)
 			json_object_set_new(j, "search_s", json_real(c->search_s));
 	}
 	json_object_set_new(j, "require", json_string(require_words[c->require]));
+	if (c->require_said)
+		json_object_set_new(j, "require_said", json_true());
 	json_object_set_new(j, "limit_ms", json_integer(c->limit_ms));
 	json_object_set_new(j, "group", field_string(c->group));
 	if (c->target.ranks > 1)
@@ -269,6 +271,7 @@ enum status case_from_json(struct bench_case *c, const json_t *json, const struc
 	text_copy(c->group, sizeof(c->group), group ? group : "");
 	c->phases = (enum phases)word_index(json, "phases", phases_words);
 	c->require = require_from_word(json_string_value(json_object_get(json, "require")));
+	c->require_said = json_is_true(json_object_get(json, "require_said"));
 	c->seconds = json_number_value(json_object_get(json, "seconds"));
 	c->seconds_capped = json_number_value(json_object_get(json, "seconds_capped"));
 	c->search_s = json_number_value(json_object_get(json, "search_s"));

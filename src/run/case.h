@@ -66,6 +66,7 @@ struct bench_case {
 	json_t *layout; /* of launched ranks: which GPUs of one node, or on what nodes (layout.h); NULL */
 	char target_text[TARGET_TEXT]; /* "cpu", "cpu:node1", "gpu0", "gpu0>gpu1", "node:0,2" */
 	enum require require;
+	bool require_said; /* the suite asks for judgement in words, not by default */
 	enum phases phases;
 	unsigned line;	       /* of the suite, 1 first: where ranks of a team wait for each other */
 	unsigned team;	       /* the how many-th case of the whole team, 1 first; 0: this rank's own */

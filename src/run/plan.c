@@ -256,6 +256,8 @@ static enum status finish(struct plan_builder *b)
 
 			text_addf(&t, "%s | %s | %d %d %.9g | %s %s\n", c->key, c->target_text, c->require,
 				  c->phases, c->seconds, status_name(c->skip), cause_name(c->skip_cause));
+			if (c->require_said)
+				text_add(&t, "judgement asked for in words\n");
 			if (c->seconds_capped > 0)
 				text_addf(&t, "capped %.9g\n", c->seconds_capped);
 		}

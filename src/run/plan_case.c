@@ -170,6 +170,7 @@ static enum status add_on_engine(struct plan_builder *b, const struct plan_choic
 		.engine = e,
 		.target = k->found->target,
 		.require = k->line->require,
+		.require_said = k->line->require_said,
 		.round = k->probe->kind == PROBE_TIMED ? b->round : 0,
 	};
 	struct error why = {0}, other = {0}, few = {0}, shared = {0};

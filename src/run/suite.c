@@ -265,6 +265,7 @@ static enum status read_case(const struct suite *s, struct suite_case *c, const 
 		st = read_seconds(s, map, "limit", &c->limit_s, err);
 	c->phases = (enum phases)phases;
 	c->require = (enum require)require;
+	c->require_said = c->require == REQUIRE_JUDGED && tree_get(map, "require");
 	return st;
 }
 

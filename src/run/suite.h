@@ -26,6 +26,7 @@ struct suite_case {
 	size_t option_count;
 	enum phases phases;
 	enum require require;
+	bool require_said; /* judgement was asked for in words, not by default */
 	double seconds, seconds_capped, limit_s;
 	int line, engine_line, target_line;
 };

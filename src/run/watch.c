@@ -2,6 +2,7 @@
 /* The sampler may stall, lie or die: the run goes on, and what it did not say is absent. */
 #include <errno.h>
 #include <poll.h>
+#include "core/plausible.h"
 #include "machine/machine.h"
 #include "run/supervisor.h"
 #include "telemetry/telemetry.h"
@@ -28,10 +29,15 @@ static bool span_of(const struct series *series, size_t count, const char *sourc
 	return s && t1 > t0 && !series_over(s, t0, t1, out);
 }
 
-/* Power by the energy counter's own ticks: METHODS, "Energy". Below five of them it is absent. */
-static void energy_values(const struct span *span, double seconds, struct result *out)
+/* Power by the energy counter's own ticks: METHODS, "Energy". Below five of them it is absent, and so it is of
+ * a counter that ran back or stood still. */
+static void energy_values(const struct series *s, uint64_t t0, uint64_t t1, struct result *out)
 {
-	if (span->ticks < 5 || span->went_back)
+	double seconds = (double)(t1 - t0) * 1e-9;
+	struct span found, *span = &found;
+
+	if (!s || t1 <= t0 || series_over(s, t0, t1, span) || span->ticks < 5 || span->went_back ||
+	    series_still_s(s, t0, t1) >= SERIES_STUCK_S)
 		return;
 	result_f64(out, &field_power_w, span->rate);
 	result_f64(out, &field_energy_j, span->rate * seconds);
@@ -76,7 +82,7 @@ void watch_values(const struct series *series, size_t count, const char *source,
 	} shares[] = {{"violation_power_s", &field_violation_power_share},
 		      {"violation_thermal_s", &field_violation_thermal_share}};
 	double seconds = (double)(t1 - t0) * 1e-9;
-	const struct series *gpm;
+	const struct series *gpm, *energy = find(series, count, source, "energy_j");
 	struct span span;
 	double mean;
 
@@ -98,9 +104,7 @@ void watch_values(const struct series *series, size_t count, const char *source,
 				   span.ticks > 1 ? span.rate : (span.last - span.first) / seconds);
 	if (span_of(series, count, source, "clock_reasons", t0, t1, &span))
 		reason_values(&span, out);
-	if (span_of(series, count, source, "energy_j", t0, t1, &span) ||
-	    span_of(series, count, source, "cpu_energy_j", t0, t1, &span))
-		energy_values(&span, seconds, out);
+	energy_values(energy ? energy : find(series, count, source, "cpu_energy_j"), t0, t1, out);
 }
 
 /* A day's run must not fill the memory. */
@@ -188,6 +192,32 @@ static bool passed(const struct watch *w, const char *source, uint64_t t_ns)
 	return false;
 }
 
+/* A clock or a power of zero while our load ran: watch_values leaves it out, and the vendor's function is named
+ * once. */
+static void tell_zero(struct run *r, const struct watch_window *w)
+{
+	struct watch *watch = &r->watch;
+
+	for (size_t i = 0; i < watch->series_count; i++) {
+		const struct series *s = &watch->series[i];
+		const struct plausible *p = plausible_of(s->signal);
+		size_t k = series_lower_bound(s, w->t0_ns);
+
+		if (!p || s->zero_told || strcmp(s->source, w->source))
+			continue;
+		for (; k < s->count && s->t_ns[k] <= w->t1_ns; k++)
+			if (!plausible_under_load(s->signal, s->value[k]))
+				break;
+		if (k == s->count || s->t_ns[k] > w->t1_ns)
+			continue;
+		watch->series[i].zero_told = true;
+		log_warn(r->o->log, LOG_TOPIC_RUN,
+			 "%s: %s answered %.6g%s%s as %s while our load ran, which is impossible: such readings "
+			 "are left out",
+			 s->source, p->function, s->value[k], *p->unit ? " " : "", p->unit, s->signal);
+	}
+}
+
 static void settle_window(struct run *r, const struct watch_window *w)
 {
 	struct result *out = result_create();
@@ -195,6 +225,7 @@ static void settle_window(struct run *r, const struct watch_window *w)
 
 	if (!out)
 		return; /* absent */
+	tell_zero(r, w);
 	watch_values(r->watch.series, r->watch.series_count, w->source, w->t0_ns, w->t1_ns, out);
 	values = result_json(out);
 	if (json_object_size(values))

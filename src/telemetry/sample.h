@@ -45,15 +45,17 @@ void schedule_init(struct schedule *s, uint64_t now_ns, unsigned source);
 /* True once a period; ticks that were missed are not made up for. */
 bool schedule_due(struct schedule *s, enum telemetry_signal_id id, uint64_t now_ns);
 void schedule_never(struct schedule *s, enum telemetry_signal_id id);
-_Static_assert(TELEMETRY_SIGNAL_COUNT <= 32, "sample_gpu.by_call holds 32 signals");
+_Static_assert(TELEMETRY_SIGNAL_COUNT <= 32, "sample_gpu.by_call and .impossible hold 32 signals");
 
 /* One GPU by NVML. */
 struct sample_gpu {
 	const struct nvml *nvml;
 	nvmlDevice_t device;
 	unsigned source;
-	bool lost;	  /* it answers no more: left alone */
-	unsigned by_call; /* bit a signal: there is no field, the call of its own is used */
+	const struct log *log; /* NULL: says nothing */
+	bool lost;	       /* it answers no more: left alone */
+	unsigned by_call;      /* bit a signal: there is no field, the call of its own is used */
+	unsigned impossible;   /* bit a signal: it answered what no device can have, and that was said */
 	struct schedule schedule;
 	nvmlGpmSample_t gpm[2]; /* NULL: no GPM */
 	unsigned gpm_last;	/* the buffer that holds the end of the last interval */

@@ -2,6 +2,7 @@
 /* One GPU's signals by NVML. What fast signals need is one field call, one clock call and one reasons call a
  * tick. */
 #include "telemetry/sample.h"
+#include "core/plausible.h"
 
 /* Fields read in one call: signal, field, units of the field in one of the signal. */
 static const struct {
@@ -46,12 +47,31 @@ static bool is_final(nvmlReturn_t ret)
 	       ret == NVML_ERROR_INVALID_ARGUMENT || ret == NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 }
 
+/* An impossible value is absent; the function that answered it is named once. `function` NULL: that of
+ * core/plausible.h. */
+static void add(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id id, uint64_t t_ns,
+		double value, const char *function)
+{
+	const struct telemetry_signal *signal = telemetry_signal_at(id);
+
+	if (plausible(signal->name, value)) {
+		batch_add(b, g->source, id, t_ns, value);
+		return;
+	}
+	if (g->log && !(g->impossible >> id & 1))
+		log_warn(g->log, LOG_TOPIC_RUN,
+			 "%s: %s answered %.10g%s%s as %s, which is impossible: such readings are left out",
+			 b->name[g->source], function ? function : plausible_of(signal->name)->function, value,
+			 *signal->unit ? " " : "", signal->unit, signal->name);
+	g->impossible |= 1u << id;
+}
+
 /* Takes what a call answered: a value, a signal that never comes, or a device that is gone. */
 static void take(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id id, nvmlReturn_t ret,
 		 uint64_t t_ns, double value)
 {
 	if (ret == NVML_SUCCESS)
-		batch_add(b, g->source, id, t_ns, value);
+		add(g, b, id, t_ns, value, NULL);
 	else if (is_final(ret))
 		schedule_never(&g->schedule, id);
 	else if (ret == NVML_ERROR_GPU_IS_LOST || ret == NVML_ERROR_RESET_REQUIRED)
@@ -124,7 +144,7 @@ static void take_field(struct sample_gpu *g, struct batch *b, unsigned row, cons
 	else if (value->nvmlReturn)
 		take(g, b, fields[row].id, value->nvmlReturn, t_ns, 0);
 	else if (nvml_field_f64(value, &number))
-		batch_add(b, g->source, fields[row].id, t_ns, number * fields[row].scale);
+		add(g, b, fields[row].id, t_ns, number * fields[row].scale, "nvmlDeviceGetFieldValues");
 }
 
 static void tick_fields(struct sample_gpu *g, struct batch *b, const struct clock *clock)

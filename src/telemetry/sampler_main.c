@@ -45,6 +45,7 @@ static enum status open_gpus(struct sampler *s, char **pci, unsigned count, cons
 		}
 		snprintf(s->batch.name[s->gpus], BATCH_SOURCE_SIZE, "gpu:%s", pci[i]);
 		sample_gpu_init(&s->gpu[s->gpus], &s->nvml, device, s->gpus, clock_now_ns(clock));
+		s->gpu[s->gpus].log = log;
 		s->gpus++;
 	}
 	sample_events_init(&s->events, &s->nvml, s->gpu, s->gpus);

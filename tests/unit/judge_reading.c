@@ -2,6 +2,9 @@
 /* Readings and the rules of health.yaml: links, counters that rose, Xids. */
 #include "judge_bed.h"
 
+#define ECC_WELL                                                                                             \
+	"ecc_enabled=1 ecc_volatile_uncorrected=0 ecc_aggregate_uncorrected=0 ecc_volatile_corrected=0"
+
 static void test_reading__readings_are_judged_by_rule(void **state)
 {
 	static const struct {
@@ -9,18 +12,17 @@ static void test_reading__readings_are_judged_by_rule(void **state)
 		enum verdict v;
 		enum cause cause;
 	} rows[] = {
-		{"ecc", "ecc_enabled=1 ecc_volatile_uncorrected=0 ecc_sram_threshold=0", VERDICT_PASS,
-		 CAUSE_NONE},
+		{"ecc", ECC_WELL " ecc_sram_threshold=0", VERDICT_PASS, CAUSE_NONE},
 		{"ecc", "ecc_enabled=1 ecc_volatile_uncorrected=2", VERDICT_FAIL, CAUSE_ECC},
 		{"ecc", "ecc_enabled=0", VERDICT_WARN, CAUSE_ECC_OFF},
 		{"remap", "remap_pending=1 remap_failed=0", VERDICT_FAIL, CAUSE_REMAP_PENDING},
 		{"remap", "remap_pending=1 remap_failed=1", VERDICT_FAIL, CAUSE_REMAP_PENDING},
 		{"remap", "remap_failed=1", VERDICT_FAIL, CAUSE_REMAP_FAILED},
-		{"remap", "retired_pages=3", VERDICT_WARN, CAUSE_RETIRED_PAGES},
+		{"remap", "remap_pending=0 remap_failed=0 retired_pages=3", VERDICT_WARN, CAUSE_RETIRED_PAGES},
 		{"clock_state", "power_limit_w=500 power_limit_default_w=700", VERDICT_FAIL,
 		 CAUSE_POWER_LIMIT_LOWERED},
-		{"clock_state", "power_limit_w=700 power_limit_default_w=700 clock_reasons=1", VERDICT_PASS,
-		 CAUSE_NONE},
+		{"clock_state", "power_limit_w=700 power_limit_default_w=700 clock_reasons=1 temperature_c=40",
+		 VERDICT_PASS, CAUSE_NONE},
 		{"clock_state", "clock_reasons=128", VERDICT_FAIL, CAUSE_POWER_BRAKE},
 		{"clock_state", "clock_reasons=72", VERDICT_FAIL, CAUSE_THERMAL_HW},
 		{"nvlink_state", "nvlink_count=18 nvlink_active=12", VERDICT_FAIL, CAUSE_NVLINK_COUNT},
@@ -44,12 +46,12 @@ static void test_reading__readings_are_judged_by_rule(void **state)
 		{"xid", "kernel_log_readable=1 xid_first=999 xid_list=999@8.2", VERDICT_WARN, CAUSE_XID},
 		{"nccl_env", "NCCL_P2P_DISABLE=1", VERDICT_FAIL, CAUSE_NCCL_ENV},
 		{"nccl_env", "NCCL_ALGO=Ring", VERDICT_WARN, CAUSE_NCCL_ENV},
-		{"host_state", "governor=powersave", VERDICT_WARN, CAUSE_LOW_CLOCK},
-		{"host_state", "governor=performance", VERDICT_PASS, CAUSE_NONE},
-		{"host_state", "foreign_share=0.02", VERDICT_PASS, CAUSE_NONE},
-		{"host_state", "foreign_share=0.75", VERDICT_WARN, CAUSE_CPU_CONTENDED},
-		{"host_state", "load_share=4", VERDICT_WARN, CAUSE_CPU_CONTENDED},
-		{"versions", "driver_version=580.1.2x", VERDICT_UNKNOWN, CAUSE_NO_REFERENCE},
+		{"host_state", "kernel_log_readable=1 governor=powersave", VERDICT_WARN, CAUSE_LOW_CLOCK},
+		{"host_state", "kernel_log_readable=1 governor=performance", VERDICT_PASS, CAUSE_NONE},
+		{"host_state", "kernel_log_readable=1 foreign_share=0.02", VERDICT_PASS, CAUSE_NONE},
+		{"host_state", "kernel_log_readable=1 foreign_share=0.75", VERDICT_WARN, CAUSE_CPU_CONTENDED},
+		{"host_state", "kernel_log_readable=1 load_share=4", VERDICT_WARN, CAUSE_CPU_CONTENDED},
+		{"versions", "driver_version=580.1.2x nvml_version=13.580.1.2x", VERDICT_UNKNOWN, CAUSE_NO_REFERENCE},
 	};
 	size_t i;
 
@@ -112,8 +114,8 @@ static void test_reading__the_link_whose_errors_rose_is_named(void **state)
 		struct record_case *before, *after;
 
 		snprintf(target, sizeof(target), "gpu%zu", i);
-		before = world_reading(&w, "nvlink_state", target, "nvlink_errors=13");
-		after = world_reading(&w, "nvlink_state", target, "nvlink_errors=20");
+		before = world_reading(&w, "nvlink_state", target, "nvlink_errors=13 nvlink_count=18 nvlink_active=18");
+		after = world_reading(&w, "nvlink_state", target, "nvlink_errors=20 nvlink_count=18 nvlink_active=18");
 		if (*rows[i].before)
 			world_text(before, "once", "nvlink_error_links", rows[i].before);
 		world_text(after, "once", "nvlink_error_links", rows[i].after);

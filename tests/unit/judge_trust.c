@@ -135,6 +135,48 @@ static void test_verdict__a_counter_that_ran_back_or_a_silent_sampler_passes_and
 	assert_true(world_of(&w, c)->explained);
 }
 
+/* Two seconds of one value while power is drawn, or none but zeros: named beside the verdict, which stands. */
+static void test_verdict__a_stuck_counter_and_zeros_under_load_are_named(void **state)
+{
+	struct record_case *c = healthy(), *d = healthy(), *e = healthy();
+	struct series *energy = world_series(&w, "gpu:0000:10:00.0", "energy_j", SIGNAL_COUNTER);
+	struct series *power = world_series(&w, "gpu:0000:10:00.0", "power_w", SIGNAL_GAUGE);
+	struct series *clock = world_series(&w, "gpu:0000:10:00.0", "sm_clock_mhz", SIGNAL_GAUGE);
+	struct span span;
+	struct subject s;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 90; i++) {
+		uint64_t t = c->t0_ns + i * 100000000ull;
+
+		series_add(energy, t, 1000 + 60.0 * (i < 40 ? i : i < 62 ? 40 : i), NULL);
+		series_add(power, t, 690, NULL);
+		series_add(clock, t, 1400, NULL);
+	}
+	for (i = 0; i < 90; i++) { /* it never stands for more than 1.9 s */
+		uint64_t t = d->t0_ns + i * 100000000ull;
+
+		series_add(energy, t, 10000 + 60.0 * (i / 19), NULL);
+		series_add(power, t, 690, NULL);
+		series_add(clock, t, 1400, NULL);
+	}
+	for (i = 0; i < 90; i++) {
+		uint64_t t = e->t0_ns + i * 100000000ull;
+
+		series_add(energy, t, 20000, NULL); /* no power that could be drawn was told */
+		series_add(power, t, 0, NULL);
+		series_add(clock, t, 0, NULL);
+	}
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_PASS, CAUSE_COUNTER_STUCK);
+	assert_verdict(&w, d, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	assert_verdict(&w, e, VERDICT_PASS, CAUSE_TELEMETRY_GAP);
+	subject_of(&s, &w.ctx, e);
+	assert_false(subject_span(&s, "sm_clock_mhz", &span));
+	assert_false(subject_span(&s, "power_w", &span));
+}
+
 /* The mark is the case's own: the plan looked at each device. */
 static void test_verdict__beside_other_work_nothing_is_trusted(void **state)
 {
@@ -262,6 +304,7 @@ int main(void)
 		T(heat_and_brakes_are_named),
 		T(xids_belong_to_their_case_first_named),
 		T(a_counter_that_ran_back_or_a_silent_sampler_passes_and_is_named),
+		T(a_stuck_counter_and_zeros_under_load_are_named),
 		T(beside_other_work_nothing_is_trusted),
 		T(unsettled_and_scattered_windows),
 		T(an_unsettled_latency_is_untrusted_only_where_it_scatters),

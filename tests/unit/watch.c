@@ -92,6 +92,49 @@ static void test_watch__a_counter_that_ran_backwards_gives_no_energy(void **stat
 	result_destroy(r);
 }
 
+/* Still for two seconds, of which the window saw the last tenths: the steps that follow do not tell its power. */
+static void test_watch__a_counter_that_stood_still_gives_no_energy(void **state)
+{
+	struct result *r = result_create();
+
+	(void)state;
+	series_release(&series[1]);
+	for (unsigned t = 0; t <= 3000; t += 20)
+		add(1, "energy_j", SIGNAL_COUNTER, t, t < 2000 ? 5 : 5 + 70.0 * ((t - 2000) / 100 + 1));
+	watch_values(series, SERIES, "gpu:0000:1b:00.0", 1900ull * MS, 3000ull * MS, r);
+	assert_true(result_has(r, &field_energy_j));
+	result_destroy(r);
+	r = result_create();
+	add(1, "energy_j", SIGNAL_COUNTER, 3020, 6000);
+	for (unsigned t = 3040; t <= 5100; t += 20)
+		add(1, "energy_j", SIGNAL_COUNTER, t, 6000);
+	for (unsigned t = 5120; t <= 6000; t += 20)
+		add(1, "energy_j", SIGNAL_COUNTER, t, 6000 + 70.0 * ((t - 5100) / 100 + 1));
+	watch_values(series, SERIES, "gpu:0000:1b:00.0", 5000ull * MS, 6000ull * MS, r);
+	assert_false(result_has(r, &field_energy_j));
+	assert_false(result_has(r, &field_power_w));
+	result_destroy(r);
+}
+
+/* No device works at a clock of zero: those readings do not count, and a window of nothing else has no mean. */
+static void test_watch__a_clock_of_zero_is_no_reading(void **state)
+{
+	struct result *r = result_create();
+
+	(void)state;
+	for (unsigned t = 3020; t <= 4000; t += 20)
+		add(0, "sm_clock_mhz", SIGNAL_GAUGE, t, t % 40 ? 0 : 1500);
+	for (unsigned t = 4020; t <= 5000; t += 20)
+		add(0, "sm_clock_mhz", SIGNAL_GAUGE, t, 0);
+	watch_values(series, SERIES, "gpu:0000:1b:00.0", 3020ull * MS, 4000ull * MS, r);
+	near(r, &field_clock_nvml_hz, 1500e6);
+	result_destroy(r);
+	r = result_create();
+	watch_values(series, SERIES, "gpu:0000:1b:00.0", 4020ull * MS, 5000ull * MS, r);
+	assert_false(result_has(r, &field_clock_nvml_hz));
+	result_destroy(r);
+}
+
 static void test_watch__another_device_says_nothing(void **state)
 {
 	struct result *r = result_create();
@@ -113,6 +156,8 @@ int main(void)
 		test(test_watch__a_window_has_its_own_means),
 		test(test_watch__energy_of_too_few_ticks_is_absent),
 		test(test_watch__a_counter_that_ran_backwards_gives_no_energy),
+		test(test_watch__a_counter_that_stood_still_gives_no_energy),
+		test(test_watch__a_clock_of_zero_is_no_reading),
 		test(test_watch__another_device_says_nothing),
 	};
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/plausible.h"
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+static const struct plausible rows[] = {
+#define X(name, low, high, unit, function) {#name, low, high, unit, function},
+	PLAUSIBLE(X)
+#undef X
+};
+
+const struct plausible *plausible_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (!strcmp(rows[i].name, name))
+			return &rows[i];
+	return NULL;
+}
+
+bool plausible(const char *name, double value)
+{
+	const struct plausible *p = plausible_of(name);
+
+	return isfinite(value) && (!p || (value >= p->low && value <= p->high));
+}
+
+bool plausible_under_load(const char *name, double value)
+{
+	static const char *const positive[] = {"sm_clock_mhz", "memory_clock_mhz", "power_w"};
+
+	for (size_t i = 0; i < sizeof(positive) / sizeof(positive[0]); i++)
+		if (!strcmp(positive[i], name) && !(value > 0))
+			return false;
+	return plausible(name, value);
+}
