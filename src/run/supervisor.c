@@ -97,6 +97,7 @@ static void write_open(struct run *r, const json_t *facts)
 {
 	const struct run_options *o = r->o;
 	const char *node = json_string_value(json_object_get(json_object_get(facts, "system"), "hostname"));
+	const json_t *boot = json_object_get(json_object_get(facts, "system"), "boot_id");
 	char wall[32], build[PROCESS_BUILD];
 	json_t *body;
 
@@ -108,6 +109,8 @@ static void write_open(struct run *r, const json_t *facts)
 			 (json_int_t)o->seed, "suite", r->plan->suite, "expectations",
 			 o->expectations ? o->expectations : "builtin", "options", "resume", o->resume,
 			 "beside", o->beside, "sample", o->sample, "real_names", o->real_names);
+	if (body && boot)
+		json_object_set(body, "boot", (json_t *)boot);
 	if (body && o->started_ns)
 		json_object_set_new(body, "started", json_integer((json_int_t)o->started_ns));
 	if (body && o->kept)
@@ -308,6 +311,7 @@ static void close_run(struct run *r)
 	json_t *body;
 
 	crew_dismiss(r, &r->keeper);
+	health_end(r);
 	watch_stop(r);
 	parted = team_part(r);
 	crew_dismiss(r, &r->slot); /* now: what began on all ranks together ends so */
@@ -342,6 +346,7 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 		count_cases(r);
 		name_untried(r);
 		r->t0_ns = clock_now_ns(o->clock);
+		health_begin(r);
 		watch_start(r);
 		for (size_t i = 0; i < p->count && !run_stopping(r) && !r->status; i++)
 			crew_step(r, &p->steps[i]);
