@@ -17,7 +17,6 @@ struct builder {
 	uint64_t shift_ns; /* added to every time of the lines that follow */
 	size_t case_room;
 	unsigned step;	    /* steps taken so far */
-	char boot[64];	    /* "": not known */
 	size_t last;	    /* 1 + the case that began or ended last; 0: none has */
 	enum status status; /* memory ran out, or an unknown schema: all else in a bad line is passed over */
 	struct error *err;
@@ -317,7 +316,9 @@ static enum status check_schema(const struct record *r, const json_t *body, stru
 /* Whether the machine was started anew between two `open` lines: by the kernel's id, else by its clock. */
 static bool rebooted(const struct builder *b, const char *boot, uint64_t t_ns)
 {
-	return *b->boot && *boot ? strcmp(b->boot, boot) != 0 : t_ns < b->record->t_last_ns;
+	const struct record *r = b->record;
+
+	return *r->boot && *boot ? strcmp(r->boot, boot) != 0 : t_ns < r->t_last_ns;
 }
 
 static void resume(struct builder *b, const char *boot, uint64_t t_ns)
@@ -342,7 +343,7 @@ static void on_open(struct builder *b, const json_t *body, uint64_t t_ns)
 	if (r->open)
 		resume(b, boot, t_ns);
 	if (*boot)
-		text_copy(b->boot, sizeof(b->boot), boot);
+		text_copy(r->boot, sizeof(r->boot), boot);
 	b->shift_ns = t_ns < r->t_last_ns ? r->t_last_ns - t_ns + 1000000000u : 0;
 	r->closed = false;
 	if (!r->open)
@@ -365,8 +366,8 @@ static int visit(void *arg, enum journal_type type, uint64_t t_ns, const json_t 
 	case JOURNAL_MACHINE:
 		if (!r->machine)
 			r->machine = json_incref(json_object_get(body, "facts"));
-		if (!*b->boot)
-			text_copy(b->boot, sizeof(b->boot),
+		if (!*r->boot)
+			text_copy(r->boot, sizeof(r->boot),
 				  text_of(json_object_get(r->machine, "system"), "boot_id", ""));
 		break;
 	case JOURNAL_PLAN:

@@ -94,6 +94,7 @@ struct record {
 	struct series *series;
 	size_t series_count;
 	struct health health;
+	char boot[64]; /* the kernel's id of the boot in which it was written last; "": not known */
 	bool closed;
 	enum ending close_ending;
 	uint64_t cut_line; /* 1 first: where what cannot be read begins; the bytes from there: 0 is nothing */

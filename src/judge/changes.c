@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What changed on a case's GPUs while the run ran: counters that rose between two readings, NVML that stopped to answer,
- * signals that stopped to come, Xids, a reboot. Each finding lives in the case in which it came; METHODS, "Changes".
+ * signals that stopped to come, Xids, a reboot. Each finding lives in the case in which it came (docs/design/readings.md).
  */
 #include "judge/changes.h"
 #include <math.h>

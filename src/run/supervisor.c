@@ -192,6 +192,23 @@ static enum status check_same(const struct run *r, const struct record *earlier,
 	return STATUS_OK;
 }
 
+/* The machine was started anew since: whatever made it go down did so in this case, or after it. */
+static void tell_reboot(const struct run *r, const struct record *earlier)
+{
+	bool real = json_is_true(json_object_get(json_object_get(earlier->open, "options"), "real_names"));
+	json_t *facts = shown_facts(r, real);
+	const char *boot = json_string_value(json_object_get(json_object_get(facts, "system"), "boot_id"));
+	const struct record_case *c = NULL;
+
+	for (size_t i = 0; i < earlier->case_count; i++)
+		if (earlier->cases[i].begun && (!c || earlier->cases[i].t0_ns >= c->t0_ns))
+			c = &earlier->cases[i];
+	if (c && boot && *earlier->boot && strcmp(boot, earlier->boot))
+		log_warn(r->o->log, LOG_TOPIC_RUN, "the machine was started anew since this run began: %s case %u (%s on %s)",
+			 c->ended ? "after" : "it went down in", c->id, c->key, c->target);
+	json_decref(facts);
+}
+
 /* What an earlier run has done stays done; what it had begun is named and done again. */
 static enum status take_up(struct run *r, struct error *err)
 {
@@ -208,6 +225,8 @@ static enum status take_up(struct run *r, struct error *err)
 	st = check_begun(r, earlier.open, err);
 	if (!st)
 		st = check_same(r, &earlier, err);
+	if (!st)
+		tell_reboot(r, &earlier);
 	for (size_t i = 0; !st && i < earlier.case_count && i < r->plan->case_count; i++) {
 		const struct record_case *c = &earlier.cases[i];
 		bool again = c->begun && !c->ended;

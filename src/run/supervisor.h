@@ -53,6 +53,7 @@ struct worker {
 	struct lines in;
 	struct team_board *board; /* where its ranks stand; NULL: it has one */
 	int board_fd;		  /* with a board */
+	char call[48];		  /* of NVML, which had not returned then */
 	char stood[400];	  /* who waited where when it was told to end */
 	char words[RUN_WORDS];	  /* the end of what it wrote to stdout and stderr */
 	char phase[16];
