@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `assay __facts LAYER`: one vendor layer's raw readings as JSON on stdout, in a process that may hang or
  * crash. Behind `software` the libraries wanted may be named. `assay __facts nvlink MS` and `ib MS [SYS]` say
- * what machine/watch.h reads again every MS milliseconds, a line each, until nobody listens. */
+ * what machine/watch.h reads again every MS milliseconds, a line each, until nobody listens; `counters PCI..` and
+ * `alive PCI` what it reads once. */
 #include <poll.h>
 #include "cmd/command.h"
 #include "core/clock.h"
@@ -13,6 +14,10 @@ static json_t *read_layer(int argc, char **argv)
 {
 	const char *layer = argc ? argv[0] : "";
 
+	if (!strcmp(layer, "counters"))
+		return watch_counters((const char *const *)argv + 1, (size_t)argc - 1);
+	if (!strcmp(layer, "alive") && argc == 2)
+		return watch_alive(argv[1]);
 	if (!strcmp(layer, "software"))
 		return raw_software(argc > 1 ? (const char *const *)argv + 1 : NULL);
 	if (argc != 1)

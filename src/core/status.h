@@ -135,6 +135,7 @@
 	X(VENDOR_CALL, "vendor_call", "a vendor call failed", "see the call and its error")            \
 	X(INTERRUPTED, "interrupted", "stopped on request", "--resume DIR goes on")        \
 	X(CUT, "cut", "the record ends inside this case", "--resume DIR goes on")          \
+	X(REBOOTED, "rebooted", "the machine was started anew before the run went on", "read the log of the boot before (journalctl -b -1) and the service processor's") \
 	X(OPERATOR_INPUT, "operator_input", "only the operator knows", "state it: --expect or a site file") \
 	X(DEFECT, "defect", "assay broke its own invariant", "report it with the run directory")
 /* clang-format on */

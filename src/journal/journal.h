@@ -10,13 +10,14 @@
  * One writer a file: its supervisor. Worker and sampler send lines over a socket pair, so a kill loses nothing that was
  * sent but up to a second of telemetry, which waits to be journaled together. fsync on `end` and `close`. Any prefix reads. Bodies are documented in docs/design/journal.md and below:
  *
- * open      {"schema":2,"program":"0.1.0","command":[word..],"build":"..","wall":"..Z","node":"..","seed":N?,"suite":"quick",
- *            "expectations":"builtin"|dir,"options":{..},"started":ns?,"price_per_hour":x?,"team":{..}?,"planted":fault?,
+ * open      {"schema":3,"program":"0.1.0","command":[word..],"build":"..","wall":"..Z","node":"..","seed":N?,"suite":"quick",
+ *            "expectations":"builtin"|dir,"options":{..},"boot":id?,"started":ns?,"price_per_hour":x?,"team":{..}?,"planted":fault?,
  *            "kept":{"expectations.txt":sum?,"site.yaml":sum?}?}
  *            command: the words as given; build: of the program's file; node: a pseudonym unless options.real_names; started: when the program was started, as t;
  *            team: {"rank":r,"size":n,"node":index,"nodes":[{"name","ranks":[r..],"offset_ns":its clock less rank 0's,"error_ns","at":ns of
  *            rank 0's clock}..]}?  of a rank of several (docs/design/team.md); the journals of the others lie below nodes/
  *            seed: of all random data; a job has none of the run's
+ *            boot: the kernel's id of this boot, shown as the facts show it
  *            kept: SHA-256 of the files beside it that judge the run; not in later opens, nor before there was one
  * machine   {"facts":{..}}                            pseudonyms for serials, UUIDs, hosts, unless real names were asked for
  * plan      {"hash":"..","suite":"..","fields":{"gemm":[{"name","unit","kind","better","help"}..]},
@@ -36,6 +37,9 @@
  * telemetry {"source":"gpu:0000:1b:00.0"|"host","from":ns,"signals":{"power_w":{"kind":"gauge|counter|bits","after":[ns..],
  *            "v":[number|null..]}..}}   about a second; after: since the reading before it, the first since from
  *            schema 1: {"source","signal":"power_w","kind","at":[ns..],"v"}
+ * health    {"when":"before"|"between"|"after"|"resumed","gpus":{"0000:1b:00.0":{"t_ns":ns,"counters":{name:n},"states":{name:n},
+ *            "signals":{name:n},"errors":{"link 3":n}} | {"t_ns":ns,"why":"what NVML answers","cuda":"ok"|"why not"?}}}
+ *            counters only grow, in their facts' names, or *_s; states come and go; signals are the sampler's (schema 3)
  * end       {"case":id,"ending":"done","status":"ok","cause":"","text":"..","place":"file:line"?}
  * close     {"ending":"done"|"cancelled"|..,"text":"","team":{as in open, clocks read again at the end}?}
  */
@@ -53,7 +57,7 @@
 #define JOURNAL_TYPES(X)                                                                                 \
 	X(OPEN, "open") X(MACHINE, "machine") X(PLAN, "plan") X(EXTEND, "extend") X(BEGIN, "begin")      \
 	X(PHASE, "phase") X(SAMPLES, "samples") X(RESULT, "result") X(TELEMETRY, "telemetry") X(END, "end") \
-	X(CLOSE, "close")
+	X(HEALTH, "health") X(CLOSE, "close")
 /* clang-format on */
 #define X(name, text) JOURNAL_##name,
 enum journal_type { JOURNAL_TYPES(X) JOURNAL_TYPE_COUNT };
@@ -63,7 +67,7 @@ int journal_type_from_name(const char *name, enum journal_type *out);
 
 #define JOURNAL_FILE "journal.jsonl"
 #define JOURNAL_CUT ".cut" /* behind its name: what a resumed run could not read */
-enum { JOURNAL_LINE_MAX = 16 << 20, JOURNAL_SCHEMA = 2 /* written; 1 is read too */ };
+enum { JOURNAL_LINE_MAX = 16 << 20, JOURNAL_SCHEMA = 3 /* written; 1 and 2 are read too */ };
 
 struct journal;
 /* Creates the directory and the file (refuses an existing journal unless `append`, which cuts what

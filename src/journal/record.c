@@ -17,6 +17,7 @@ struct builder {
 	uint64_t shift_ns; /* added to every time of the lines that follow */
 	size_t case_room;
 	unsigned step;	    /* steps taken so far */
+	size_t last;	    /* 1 + the case that began or ended last; 0: none has */
 	enum status status; /* memory ran out, or an unknown schema: all else in a bad line is passed over */
 	struct error *err;
 };
@@ -207,6 +208,7 @@ static void on_begin(struct builder *b, const json_t *body, uint64_t t_ns)
 	if (!c)
 		return;
 	record_drop_phases(c); /* an attempt that was cut counts for nothing once it is made again */
+	b->last = c->id + 1;
 	c->begun = true;
 	c->ended = false;
 	c->ending = ENDING_CUT;
@@ -276,6 +278,7 @@ static void on_end(struct builder *b, const json_t *body, uint64_t t_ns)
 
 	if (!c)
 		return;
+	b->last = c->id + 1;
 	c->ended = true;
 	c->ending = ENDING_CUT;
 	c->status = STATUS_BUG;
@@ -304,11 +307,30 @@ static enum status check_schema(const struct record *r, const json_t *body, stru
 		return STATUS_OK;
 	shown = schema ? json_dumps(schema, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT) : NULL;
 	st = error_set(err, STATUS_BAD_INPUT,
-		       "%s/" JOURNAL_FILE ": written in schema %.40s; this assay reads 1 and %d: use the one "
+		       "%s/" JOURNAL_FILE ": written in schema %.40s; this assay reads 1 to %d: use the one "
 		       "that wrote it",
 		       r->dir, shown ? shown : "(none)", JOURNAL_SCHEMA);
 	free(shown);
 	return st;
+}
+
+/* Whether the machine was started anew between two `open` lines: by the kernel's id, else by its clock. */
+static bool rebooted(const struct builder *b, const char *boot, uint64_t t_ns)
+{
+	const struct record *r = b->record;
+
+	return *r->boot && *boot ? strcmp(r->boot, boot) != 0 : t_ns < r->t_last_ns;
+}
+
+static void resume(struct builder *b, const char *boot, uint64_t t_ns)
+{
+	struct record *r = b->record;
+	bool reboot = rebooted(b, boot, t_ns);
+	struct record_case *c = reboot && b->last && b->last <= r->case_count ? &r->cases[b->last - 1] : NULL;
+
+	health_resumed(&r->health, reboot);
+	if (c)
+		c->reboot = c->ended ? REBOOT_BEHIND : REBOOT_WITHIN;
 }
 
 /* A new `open` is a resumed run. Time goes on behind the last event, a second apart, when the clock began
@@ -316,8 +338,13 @@ static enum status check_schema(const struct record *r, const json_t *body, stru
 static void on_open(struct builder *b, const json_t *body, uint64_t t_ns)
 {
 	struct record *r = b->record;
+	const char *boot = text_of(body, "boot", "");
 
 	b->status = check_schema(r, body, b->err);
+	if (r->open)
+		resume(b, boot, t_ns);
+	if (*boot)
+		text_copy(r->boot, sizeof(r->boot), boot);
 	b->shift_ns = t_ns < r->t_last_ns ? r->t_last_ns - t_ns + 1000000000u : 0;
 	r->closed = false;
 	if (!r->open)
@@ -340,6 +367,9 @@ static int visit(void *arg, enum journal_type type, uint64_t t_ns, const json_t 
 	case JOURNAL_MACHINE:
 		if (!r->machine)
 			r->machine = json_incref(json_object_get(body, "facts"));
+		if (!*r->boot)
+			text_copy(r->boot, sizeof(r->boot),
+				  text_of(json_object_get(r->machine, "system"), "boot_id", ""));
 		break;
 	case JOURNAL_PLAN:
 		on_plan(b, body);
@@ -361,6 +391,9 @@ static int visit(void *arg, enum journal_type type, uint64_t t_ns, const json_t 
 		break;
 	case JOURNAL_TELEMETRY:
 		on_telemetry(b, body);
+		break;
+	case JOURNAL_HEALTH:
+		b->status = health_read(&r->health, body, b->shift_ns, b->err);
 		break;
 	case JOURNAL_END:
 		on_end(b, body, t_ns);
@@ -445,10 +478,12 @@ void record_release(struct record *r)
 	free(r->cases);
 	for (size_t n = 0; n < r->node_count; n++) {
 		drop_series(r->node[n].series, r->node[n].series_count);
+		health_release(&r->node[n].health);
 		json_decref(r->node[n].machine);
 	}
 	free(r->node);
 	drop_series(r->series, r->series_count);
+	health_release(&r->health);
 	json_decref(r->open);
 	json_decref(r->close);
 	json_decref(r->machine);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/error.h"
+#include "journal/health.h"
 #include "journal/require.h"
 #include "journal/series.h"
 
@@ -47,6 +48,8 @@ struct record_case {
 	enum cause cause;
 	char text[512];
 	uint64_t t0_ns, t1_ns;
+	/* The run was taken up after the machine had been started anew: while it ran, or after it had ended. */
+	enum record_reboot { REBOOT_NONE, REBOOT_WITHIN, REBOOT_BEHIND } reboot;
 	struct record_phase *phase;
 	size_t phase_count;
 	double work_flop, work_read, work_write, work_link, work_messages; /* one iteration */
@@ -79,6 +82,7 @@ struct record_node {
 	json_t *machine; /* facts of its lowest rank, and the GPUs that only the others saw; NULL: none */
 	struct series *series;
 	size_t series_count;
+	struct health health;	       /* of the nodes but the first: as with series */
 	size_t first_case, case_count; /* of the record's: a node's stand together */
 };
 
@@ -90,6 +94,8 @@ struct record {
 	size_t case_count;
 	struct series *series;
 	size_t series_count;
+	struct health health;
+	char boot[64]; /* the kernel's id of the boot in which it was written last; "": not known */
 	bool closed;
 	enum ending close_ending;
 	uint64_t cut_line; /* 1 first: where what cannot be read begins; the bytes from there: 0 is nothing */

@@ -317,6 +317,11 @@ static enum status take_series(struct merge *m, struct record_node *n, struct re
 	return STATUS_OK;
 }
 
+static uint64_t on_axis(const void *node, uint64_t t_ns)
+{
+	return record_clock_zero(node, t_ns);
+}
+
 /* ---- a rank of which nothing came ---- */
 
 /* Rank 0's case on the node of the lost one; *c is not to be freed. */
@@ -389,7 +394,10 @@ static enum status take_whole(struct merge *m, struct record *sub, unsigned rank
 		st = no_memory(m);
 	if (!st)
 		st = take_cases(m, sub, rank);
-	return st ? st : take_series(m, n, sub);
+	if (!st)
+		st = take_series(m, n, sub);
+	return st ? st
+		  : health_join(n == m->r->node ? &m->r->health : &n->health, &sub->health, on_axis, n, m->err);
 }
 
 static enum status take_rank(struct merge *m, unsigned rank, unsigned *missing)
@@ -484,6 +492,7 @@ void record_slice(struct record *out, const struct record *r, unsigned node)
 	out->case_count = n->case_count;
 	out->machine = n->machine;
 	if (node) {
+		out->health = n->health;
 		out->series = n->series;
 		out->series_count = n->series_count;
 	}

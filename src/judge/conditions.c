@@ -2,6 +2,7 @@
 /* What a case met while it ran: wrong data, heat, brakes, Xids, other work on the device, holes in the
  * telemetry. */
 #include "judge/verdict.h"
+#include "judge/changes.h"
 #include <math.h>
 
 enum { REASON_HW_SLOWDOWN = 0x8, REASON_SW_THERMAL = 0x20, REASON_HW_THERMAL = 0x40, REASON_BRAKE = 0x80 };
@@ -54,46 +55,6 @@ static void clock_reasons(struct judgement *out, const struct subject *s)
 			"the hardware slowed the GPU and did not say for what (reasons 0x%x)", bits);
 	if (bits & REASON_SW_THERMAL)
 		finding(out, VERDICT_WARN, CAUSE_THERMAL_SW, "the driver slowed the GPU for its temperature");
-}
-
-/* When the next case on this GPU began: an Xid that comes late still belongs to this one. */
-static uint64_t end_of(const struct subject *s)
-{
-	const struct record *r = s->ctx->record;
-	uint64_t end = UINT64_MAX;
-	size_t i;
-
-	for (i = 0; i < r->case_count; i++)
-		if (r->cases[i].begun && r->cases[i].t0_ns > s->c->t0_ns && r->cases[i].t0_ns < end &&
-		    !strcmp(r->cases[i].target, s->c->target))
-			end = r->cases[i].t0_ns;
-	return end;
-}
-
-static void xids(struct judgement *out, const struct subject *s)
-{
-	const struct series *series;
-	const struct xid_row *row;
-	uint64_t end = end_of(s);
-	unsigned count = 0;
-	int first = 0;
-	char source[40];
-	size_t i;
-
-	if (!s->gpu)
-		return;
-	snprintf(source, sizeof(source), "gpu:%s", s->gpu->pci);
-	series = record_series(s->ctx->record, source, "xid");
-	for (i = 0; series && i < series->count; i++)
-		if (series->t_ns[i] >= s->c->t0_ns && series->t_ns[i] < end && !count++)
-			first = (int)series->value[i];
-	if (!count)
-		return;
-	row = expect_xid(s->ctx->e, first);
-	finding(out, row ? row->during : VERDICT_WARN, CAUSE_XID,
-		"Xid %d (%s) of %s during the case, %u in its burst: %s", first,
-		row ? row->name : "not in the catalogue", s->gpu->pci, count,
-		row ? row->action : "look it up in NVIDIA's catalogue");
 }
 
 /* What the plan saw on the device and ran beside, by --beside; NULL: it was free. */
@@ -190,7 +151,7 @@ static void telemetry(struct judgement *out, const struct subject *s)
 void verdict_conditions(struct judgement *out, const struct subject *s)
 {
 	data(out, s);
-	xids(out, s);
+	changes_xids(out, s);
 	shared(out, s);
 	if (s->gpu)
 		clock_reasons(out, s);

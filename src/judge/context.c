@@ -36,6 +36,19 @@ static const json_t *gpus_of(const struct record_case *c)
 	return all ? all : json_object_get(c->plan, "gpus");
 }
 
+bool case_uses(const struct record_case *c, const char *pci)
+{
+	const json_t *gpus = gpus_of(c), *one;
+	size_t i;
+
+	json_array_foreach((json_t *)gpus, i, one)
+	{
+		if (json_is_string(one) && !strcmp(json_string_value(one), pci))
+			return true;
+	}
+	return false;
+}
+
 const struct gpu *subject_gpu(const struct subject *s, size_t i)
 {
 	return gpu_by_pci(s->ctx, json_string_value(json_array_get(gpus_of(s->c), i)));

@@ -52,6 +52,8 @@ const struct rule *subject_judging_rule(const struct subject *s);
 const char *subject_word(const void *subject, const char *word, char *buffer, size_t size);
 /* The i-th GPU of the case; NULL: the machine has it not. */
 const struct gpu *subject_gpu(const struct subject *s, size_t i);
+/* The GPU of this address is among the case's. */
+bool case_uses(const struct record_case *c, const char *pci);
 /* A number of the judged phase, else of any phase of the case ("once" first). */
 bool subject_number(const struct subject *s, const char *field, double *out);
 bool case_number(const struct record_case *c, const char *field, double *out);

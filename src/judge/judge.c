@@ -3,6 +3,7 @@
 #include "judge/judge.h"
 #include "judge/advice.h"
 #include "judge/attention.h"
+#include "judge/changes.h"
 #include "judge/choice.h"
 #include "judge/context.h"
 #include "judge/contradictions.h"
@@ -224,6 +225,7 @@ enum status judge_run(struct judgements *out, const struct judge_context *ctx, c
 	}
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {
 		subject_of(&s, ctx, &r->cases[i]);
+		changes_judge(&out->of_case[i], &s); /* siblings may have passed what was unknown, and weighed more */
 		isolated_tell(&out->of_case[i], &s);
 	}
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A timed case: how it ended, what it met, then its figure against bound, bands and ceilings. */
 #include "judge/verdict.h"
+#include "judge/changes.h"
 #include "judge/choice.h"
 #include "judge/isolated.h"
 #include <float.h>
@@ -391,12 +392,18 @@ void verdict_of(struct judgement *out, const struct subject *s)
 	if (reading_refused(out, s))
 		return;
 	*out = (struct judgement){.verdict = VERDICT_PASS};
-	if (isolated_case(out, s) || verdict_ending(out, s))
+	if (isolated_case(out, s))
 		return;
-	if (s->c->reading)
+	changes_lost(out, s);
+	if (verdict_ending(out, s))
+		changes_xids(out, s);
+	else if (s->c->reading)
 		verdict_reading(out, s);
 	else if (s->c->job)
 		judge_job(out, s);
 	else
 		judge_timed(out, s);
+	if (s->c->reading)
+		changes_xids(out, s);
+	changes_judge(out, s);
 }

@@ -19,6 +19,8 @@ void raw_nvml_state(const struct nvml *n, nvmlDevice_t d, json_t *calls);
 void raw_nvml_ecc(const struct nvml *n, nvmlDevice_t d, json_t *calls);
 /* The device's field values that are facts. */
 void raw_nvml_fields(const struct nvml *n, nvmlDevice_t d, json_t *fields);
+/* Its fields of time that a clock was held down, in ns: the sampler's and a counter reading's. */
+void raw_nvml_violations(const struct nvml *n, nvmlDevice_t d, json_t *fields);
 /* Its NVLinks, each with its own field values, in the order of their numbers. */
 void raw_nvml_links(const struct nvml *n, nvmlDevice_t d, json_t *links);
 /* The field values of one of them. */

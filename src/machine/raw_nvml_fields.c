@@ -10,7 +10,12 @@ static bool is_a_fact(const char *unit)
 	return strcmp(unit, "ns") && strcmp(unit, "mJ");
 }
 
-void raw_nvml_fields(const struct nvml *n, nvmlDevice_t d, json_t *fields)
+static bool is_time(const char *unit)
+{
+	return !strcmp(unit, "ns");
+}
+
+static void read_fields(const struct nvml *n, nvmlDevice_t d, bool wanted(const char *unit), json_t *fields)
 {
 	static const struct {
 		const char *name, *unit;
@@ -29,7 +34,7 @@ void raw_nvml_fields(const struct nvml *n, nvmlDevice_t d, json_t *fields)
 	if (!n->fields)
 		return;
 	for (size_t i = 0; i < COUNT; i++) {
-		if (!is_a_fact(rows[i].unit))
+		if (!wanted(rows[i].unit))
 			continue;
 		names[count] = rows[i].name;
 		values[count++].fieldId = rows[i].id;
@@ -44,6 +49,16 @@ void raw_nvml_fields(const struct nvml *n, nvmlDevice_t d, json_t *fields)
 			: v == (double)(json_int_t)v ? json_integer((json_int_t)v)
 						     : json_real(v));
 	}
+}
+
+void raw_nvml_fields(const struct nvml *n, nvmlDevice_t d, json_t *fields)
+{
+	read_fields(n, d, is_a_fact, fields);
+}
+
+void raw_nvml_violations(const struct nvml *n, nvmlDevice_t d, json_t *fields)
+{
+	read_fields(n, d, is_time, fields);
 }
 
 void raw_nvml_link_fields(const struct nvml *n, nvmlDevice_t d, unsigned link, json_t *fields)

@@ -7,6 +7,7 @@
 #ifndef MACHINE_WATCH_H
 #define MACHINE_WATCH_H
 #include <jansson.h>
+#include <stddef.h>
 
 struct watch_nvlink;
 
@@ -23,4 +24,15 @@ void watch_nvlink_close(struct watch_nvlink *w);
  * `sys`, which is "/sys" or a folder that has it; data in bytes. {"why"}: the folder is there and cannot be
  * read. Owner: caller. */
 json_t *watch_ib_read(const char *sys);
+
+/*
+ * What must not change while we run, of the GPUs named by their addresses (`assay __facts counters PCI..`):
+ * {"gpus": {PCI: {"t_ns", "counters": {name: n}, "states": {name: n}, "signals": {name: n}, "errors": {"link 3":
+ * n}, or "why": it does not answer}}}, or {"why", "cause"} where NVML does not answer at all. Counters only grow, states
+ * come and go, signals are those of the sampler. Opens NVML: helper process only. Owner: caller.
+ */
+json_t *watch_counters(const char *const *pci, size_t count);
+/* Whether CUDA reaches the GPU: a context, a write to its memory, a read back (`assay __facts alive PCI`): {} where it
+ * does, {"why"} where it does not, {"missing"} where there is no CUDA to ask. Helper process only. Owner: caller. */
+json_t *watch_alive(const char *pci);
 #endif

@@ -134,6 +134,12 @@ static void add_header(struct text *out, const struct view *v)
 		text_addf(out, ". The %s", text_str(&counts));
 	text_add(out, ".</p>");
 	text_release(&counts);
+	if (view_rebooted(&counts, v)) {
+		text_add(out, "<p>");
+		html_add(out, text_str(&counts));
+		text_add(out, ".</p>");
+	}
+	text_release(&counts);
 	if (view_stated(&counts, v)) {
 		text_add(out, "<p>");
 		html_verdict(out, j->stated.verdict);

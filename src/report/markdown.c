@@ -82,6 +82,12 @@ static void add_head(struct text *out, const struct view *v)
 	if (view_ends_early(&t, r))
 		text_addf(out, "\nThe %s.\n", text_str(&t));
 	text_release(&t);
+	if (view_rebooted(&t, v)) {
+		text_add(out, "\n");
+		markdown_text(out, text_str(&t));
+		text_add(out, ".\n");
+	}
+	text_release(&t);
 }
 
 static void add_todos(struct text *out, const struct view *v)

@@ -170,6 +170,11 @@ static void add_head(const struct paint *p, const struct view *v)
 	if (view_stated(&line, v))
 		paint_line(p, v->in->judged->stated.verdict, text_str(&line));
 	text_release(&line);
+	if (view_rebooted(&line, v)) {
+		width_wrap(p->out, text_str(&line), p->columns, 0, 2);
+		text_add(p->out, "\n");
+	}
+	text_release(&line);
 	text_add(&line, "the ");
 	if (view_ends_early(&line, r)) {
 		width_wrap(p->out, text_str(&line), p->columns, 0, 2);

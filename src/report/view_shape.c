@@ -424,6 +424,26 @@ bool view_ends_early(struct text *out, const struct record *r)
 	return r->cut_bytes || !r->closed;
 }
 
+bool view_rebooted(struct text *out, const struct view *v)
+{
+	const struct record *r = v->in->record;
+	bool any = false;
+
+	for (size_t i = 0; i < r->case_count; i++) {
+		const struct record_case *c = &r->cases[i];
+
+		if (c->reboot == REBOOT_NONE)
+			continue;
+		text_addf(out, "%s %s case %u, ",
+			  any ? ", and" : "the machine was started anew before the run went on; it had gone down",
+			  c->reboot == REBOOT_WITHIN ? "in" : "after", c->id);
+		names_add(&v->names, out, c->key);
+		text_addf(out, " on %s", c->where);
+		any = true;
+	}
+	return any;
+}
+
 bool view_stated(struct text *out, const struct view *v)
 {
 	if (!v->in->judged->has_stated)

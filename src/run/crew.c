@@ -132,6 +132,7 @@ static void in_order(struct run *r, const struct step *step)
 		team_line(r, &step->cases[i]);
 		if (step->cases[i].team) {
 			team_case(r, &step->cases[i]);
+			health_between(r, &step->cases[i], w, 0);
 			continue;
 		}
 		if (!may_run(r, &step->cases[i]))
@@ -141,6 +142,7 @@ static void in_order(struct run *r, const struct step *step)
 			crew_attend(r, w, 1);
 		if (w->alive && r->status)
 			worker_home(r, w, 500);
+		health_between(r, &step->cases[i], w, 1);
 		/* A worker that lost its device has nothing to keep. */
 		for (unsigned g = 0; w->alive && g < step->cases[i].target.gpu_count; g++)
 			if (r->lost[step->cases[i].target.gpu[g] % RUN_GPUS])
@@ -176,6 +178,8 @@ static void all_together(struct run *r, const struct step *step)
 		crew_dismiss(r, &crew[i]);
 	}
 	free(crew);
+	for (size_t i = 0; i < step->count && i < room; i++)
+		health_between(r, &step->cases[i], NULL, 0);
 }
 
 /* The worker of a GPU, which stays with it from row to row. */
@@ -228,6 +232,9 @@ static void run_row(struct run *r, const struct step *step, size_t first, bool *
 		crew_attend(r, lane, lanes);
 		start_together(lane, lanes);
 	}
+	for (size_t i = first; i < step->count; i++)
+		if (!strcmp(step->cases[i].key, step->cases[first].key))
+			health_between(r, &step->cases[i], lane, lanes);
 	for (size_t i = 0; i < lanes; i++) /* a worker that lost its device has nothing to keep */
 		if (lane[i].alive && r->lost[i])
 			crew_dismiss(r, &lane[i]);

@@ -82,24 +82,28 @@ void crew_dismiss(struct run *r, struct worker *w)
 /* Who of its ranks waited where. */
 static void read_board(struct worker *w)
 {
-	if (w->board)
-		team_board_text(w->stood, sizeof(w->stood) - 100, w->board, TEAM_BOARD_RANKS,
-				clock_now_ns(clock_monotonic()));
+	if (!w->board)
+		return;
+	team_board_text(w->stood, sizeof(w->stood) - 100, w->board, TEAM_BOARD_RANKS,
+			clock_now_ns(clock_monotonic()));
+	text_copy(w->call, sizeof(w->call), team_board_call(w->board, TEAM_BOARD_RANKS));
 }
 
 /* A case whose worker did not report its end itself. The worker is gone, or left behind. */
 static void case_fell(struct run *r, struct worker *w, enum ending ending, enum cause cause, const char *what)
 {
 	const struct bench_case *c = w->c;
-	char text[512], who[64] = "", words[sizeof(w->words) + 64];
+	char text[512], who[64] = "", call[96] = "", words[sizeof(w->words) + 64];
 	struct redact redact = {0};
 
-	if (!*w->stood)
+	if (!*w->stood && !*w->call)
 		read_board(w);
 	if (r->team && r->o->control)
 		team_own_name(r, who, sizeof(who));
 	redact_word(&redact, words, sizeof(words), w->words);
-	snprintf(text, sizeof(text), "%s%s%s%s%s%s%s%s%.*s", who, *who ? ": " : "", what,
+	if (*w->call)
+		snprintf(call, sizeof(call), "the call %s did not return: ", w->call);
+	snprintf(text, sizeof(text), "%s%s%s%s%s%s%s%s%s%.*s", who, *who ? ": " : "", call, what,
 		 *w->phase ? " in phase " : "", w->phase, *w->stood ? "; " : "", w->stood,
 		 *w->words ? "; its last words: " : "", *w->stood ? 100 : 200, words);
 	if (ending == ENDING_STUCK)
@@ -145,8 +149,7 @@ static enum status hire(struct run *r, struct worker *w, const struct bench_case
 	json_t *line;
 
 	clear(w);
-	if (c->target.ranks > 1)
-		w->board = team_board_create(&w->board_fd);
+	w->board = team_board_create(&w->board_fd);
 	spec.shared = w->board ? w->board_fd : 0;
 	spec.cpu_numa = node_of(r, &c->target);
 	st = process_start(&w->p, &spec, &why);
@@ -226,7 +229,7 @@ void worker_give(struct run *r, struct worker *w, const struct bench_case *c)
 	w->forced = ENDING_DONE;
 	w->forced_cause = CAUSE_NONE;
 	arm_guards(r, c);
-	w->phase[0] = w->stood[0] = '\0';
+	w->phase[0] = w->stood[0] = w->call[0] = '\0';
 	w->kill_ns = 0;
 	w->limit_ns = clock_now_ns(r->o->clock) + (uint64_t)c->limit_ms * 1000000u;
 	if (st) { /* it died between two cases, or could not be started */

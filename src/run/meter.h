@@ -178,6 +178,7 @@ struct meter_spec {
 	const struct bench
 		*bench; /* bench->device and bench->stream[0] are a GPU meter's device and stream */
 	const struct clock *clock;
+	struct team_board *board; /* this rank's line: where a call of NVML stands; NULL: nobody looks */
 };
 
 /* Of a closed window. `single`: each sample is one iteration. */

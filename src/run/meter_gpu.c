@@ -469,7 +469,7 @@ enum status meter_gpu_create(struct meter **out, const struct meter_spec *spec, 
 	g->stream = spec->bench->stream[0];
 	g->chain = (struct chain){.device = g->device, .stream = g->stream};
 	if (facts)
-		meter_nvml_name(&g->nvml, facts->pci);
+		meter_nvml_name(&g->nvml, facts->pci, spec->board);
 	st = gpu_event_create(g->device, &g->origin, err);
 	if (!st)
 		st = plant_busy_create(&g->busy, g->device, spec->bench->gpu, err);

@@ -4,17 +4,25 @@
 #ifndef RUN_METER_NVML_H
 #define RUN_METER_NVML_H
 #include "run/meter.h"
+#include "team/board.h"
 #include "vendor/nvml.h"
 
 struct meter_nvml { /* zeroed: not opened yet */
 	struct nvml nvml;
 	nvmlDevice_t device;
+	struct team_board *board; /* the call that is made stands there; NULL: nobody looks */
 	char pci[16];
 	bool tried, opened;
 	double limit_w;
 };
 
-void meter_nvml_name(struct meter_nvml *n, const char *pci);
+/* One call of NVML through this meter, named on the board while it has not returned. */
+#define METER_NVML(n, name, field, ...)                                                                      \
+	(team_call((n)->board, TEAM_CALL_##name), meter_nvml_back((n), (n)->nvml.field(__VA_ARGS__)))
+/* `ret`, of a call that has returned. */
+nvmlReturn_t meter_nvml_back(const struct meter_nvml *n, nvmlReturn_t ret);
+
+void meter_nvml_name(struct meter_nvml *n, const char *pci, struct team_board *board);
 void meter_nvml_read(struct meter_nvml *n, struct meter_state *out);
 /* Ready for a reading inside a window: opening takes longer than the reading. False: it cannot be. */
 bool meter_nvml_open(struct meter_nvml *n);

@@ -88,6 +88,7 @@ static void write_open(struct run *r, const json_t *facts)
 {
 	const struct run_options *o = r->o;
 	const char *node = json_string_value(json_object_get(json_object_get(facts, "system"), "hostname"));
+	const json_t *boot = json_object_get(json_object_get(facts, "system"), "boot_id");
 	char wall[32], build[PROCESS_BUILD];
 	json_t *body;
 
@@ -99,6 +100,8 @@ static void write_open(struct run *r, const json_t *facts)
 			 (json_int_t)o->seed, "suite", r->plan->suite, "expectations",
 			 o->expectations ? o->expectations : "builtin", "options", "resume", o->resume,
 			 "beside", o->beside, "sample", o->sample, "real_names", o->real_names);
+	if (body && boot)
+		json_object_set(body, "boot", (json_t *)boot);
 	if (body && o->started_ns)
 		json_object_set_new(body, "started", json_integer((json_int_t)o->started_ns));
 	if (body && o->kept)
@@ -180,6 +183,23 @@ static enum status check_same(const struct run *r, const struct record *earlier,
 	return STATUS_OK;
 }
 
+/* The machine was started anew since: whatever made it go down did so in this case, or after it. */
+static void tell_reboot(const struct run *r, const struct record *earlier)
+{
+	bool real = json_is_true(json_object_get(json_object_get(earlier->open, "options"), "real_names"));
+	json_t *facts = shown_facts(r, real);
+	const char *boot = json_string_value(json_object_get(json_object_get(facts, "system"), "boot_id"));
+	const struct record_case *c = NULL;
+
+	for (size_t i = 0; i < earlier->case_count; i++)
+		if (earlier->cases[i].begun && (!c || earlier->cases[i].t0_ns >= c->t0_ns))
+			c = &earlier->cases[i];
+	if (c && boot && *earlier->boot && strcmp(boot, earlier->boot))
+		log_warn(r->o->log, LOG_TOPIC_RUN, "the machine was started anew since this run began: %s case %u (%s on %s)",
+			 c->ended ? "after" : "it went down in", c->id, c->key, c->target);
+	json_decref(facts);
+}
+
 /* What an earlier run has done stays done; what it had begun is named and done again. */
 static enum status take_up(struct run *r, struct error *err)
 {
@@ -196,6 +216,8 @@ static enum status take_up(struct run *r, struct error *err)
 	st = check_begun(r, earlier.open, err);
 	if (!st)
 		st = check_same(r, &earlier, err);
+	if (!st)
+		tell_reboot(r, &earlier);
 	for (size_t i = 0; !st && i < earlier.case_count && i < r->plan->case_count; i++) {
 		const struct record_case *c = &earlier.cases[i];
 		bool again = c->begun && !c->ended;
@@ -299,6 +321,7 @@ static void close_run(struct run *r)
 	json_t *body;
 
 	crew_dismiss(r, &r->keeper);
+	health_end(r);
 	watch_stop(r);
 	parted = team_part(r);
 	crew_dismiss(r, &r->slot); /* now: what began on all ranks together ends so */
@@ -333,6 +356,7 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 		count_cases(r);
 		name_untried(r);
 		r->t0_ns = clock_now_ns(o->clock);
+		health_begin(r);
 		watch_start(r);
 		for (size_t i = 0; i < p->count && !run_stopping(r) && !r->status; i++)
 			crew_step(r, &p->steps[i]);

@@ -53,6 +53,7 @@ struct worker {
 	struct lines in;
 	struct team_board *board; /* where its ranks stand; NULL: it has one */
 	int board_fd;		  /* with a board */
+	char call[48];		  /* of NVML, which had not returned then */
 	char stood[400];	  /* who waited where when it was told to end */
 	char words[RUN_WORDS];	  /* the end of what it wrote to stdout and stderr */
 	char phase[16];
@@ -87,6 +88,16 @@ struct run_team {
 	unsigned lost_by;
 };
 
+/* Readings of the GPUs' counters (health.c). */
+struct run_health {
+	bool off;	  /* no case uses a GPU, or NVML does not answer: nothing more is read */
+	uint64_t read_ns; /* the last reading */
+	bool answered[RUN_GPUS];
+	bool silent[RUN_GPUS], checked[RUN_GPUS]; /* NVML has stopped to answer for it; CUDA was asked */
+	bool asks;				  /* one is silent and not checked */
+	char why[RUN_GPUS][96];
+};
+
 struct run {
 	const struct plan *plan;
 	const struct machine *machine;
@@ -95,6 +106,7 @@ struct run {
 	struct run_summary *out;
 	struct journal *journal;
 	struct watch watch;
+	struct run_health health;
 	struct worker keeper; /* of the last step in order, for the next of its group and target */
 	/* Each has room for `room` cases: those of the plan, then those that came to it. */
 	unsigned *attempt; /* a case: times begun */
@@ -174,6 +186,15 @@ bool team_part(struct run *r);
 /* Looks at a case's result for what a second round may mend, and runs that at the end (second.c). */
 void second_note(struct run *r, const struct bench_case *c, const char *phase, const json_t *values);
 void second_round(struct run *r);
+
+/* Reads the counters before the first case. */
+void health_begin(struct run *r);
+/* After a case, with the workers that may still hold its GPUs: every five seconds, after a case that did not end well,
+ * and when NVML fell silent. */
+void health_between(struct run *r, const struct bench_case *c, struct worker *crew, size_t count);
+void health_end(struct run *r);
+/* NVML has stopped to answer for this GPU of the machine. Said once. */
+void health_silent(struct run *r, unsigned gpu, const char *why);
 
 void watch_start(struct run *r);
 void watch_read(struct run *r); /* what the sampler has sent */

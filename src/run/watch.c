@@ -6,6 +6,7 @@
 #include "machine/machine.h"
 #include "run/supervisor.h"
 #include "telemetry/telemetry.h"
+#include "vendor/nvml.h"
 
 #define SLACK_NS 50000000u	/* telemetry has passed a window's end by so much: it is complete */
 #define PATIENCE_NS 2000000000u /* or this long has passed since: the sampler is not waited for */
@@ -119,13 +120,17 @@ static void forget_old(struct series *s)
 	s->count -= half;
 }
 
-/* Heat and brakes of a GPU reach its guard. */
+/* Heat and brakes of a GPU reach its guard; that NVML does not answer for it any more is said. */
 static void tell_guard(struct run *r, const struct series *s, uint64_t t_ns, double value)
 {
 	if (strncmp(s->source, "gpu:", 4))
 		return;
 	for (unsigned g = 0; g < RUN_GPUS && g < machine_gpu_count(r->machine); g++)
-		if (!strcmp(machine_gpu(r->machine, g)->pci, s->source + 4))
+		if (strcmp(machine_gpu(r->machine, g)->pci, s->source + 4))
+			continue;
+		else if (!strcmp(s->signal, "nvml_error"))
+			health_silent(r, g, nvml_code_text(value > 0 && value < 1e6 ? (int)value : 999));
+		else
 			guard_reading(&r->watch.guard[g], s->signal, t_ns, value);
 }
 
@@ -313,11 +318,22 @@ void watch_start(struct run *r)
 	r->watch.heard_ns = clock_now_ns(r->o->clock);
 }
 
+/* What that means for the GPUs; "": no case uses one. */
+static const char *left_dark(const struct run *r)
+{
+	bool used[RUN_GPUS], any = false;
+
+	run_used_gpus(r, used);
+	for (unsigned g = 0; g < RUN_GPUS; g++)
+		any = any || used[g];
+	return any ? "; later GPU cases that have no clock, temperature or clock reasons are unknown" : "";
+}
+
 static void lose(struct run *r, const char *why)
 {
 	struct watch *w = &r->watch;
 
-	log_warn(r->o->log, LOG_TOPIC_RUN, "telemetry ends here: %s", why);
+	log_warn(r->o->log, LOG_TOPIC_RUN, "telemetry ends here: %s%s", why, left_dark(r));
 	write_block(r);
 	settle_windows(r, true);
 	sampler_stop(&w->sampler);
@@ -338,7 +354,7 @@ void watch_read(struct run *r)
 	if (!w->stalled && clock_now_ns(r->o->clock) - w->heard_ns > PATIENCE_NS) {
 		w->stalled = true;
 		log_warn(r->o->log, LOG_TOPIC_RUN,
-			 "the sampler has been silent for two seconds; the run goes on");
+			 "the sampler has been silent for two seconds; the run goes on%s", left_dark(r));
 	}
 	if (w->block.readings && clock_now_ns(r->o->clock) - w->block_since_ns >= BLOCK_NS)
 		write_block(r);

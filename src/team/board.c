@@ -11,6 +11,7 @@
 
 #define X(name, text) text,
 static const char *const ops[] = {TEAM_OPS(X)};
+static const char *const calls[] = {TEAM_CALLS(X)};
 #undef X
 
 enum { BOARD_SIZE = TEAM_BOARD_RANKS * sizeof(struct team_board) };
@@ -82,6 +83,23 @@ void team_at(struct team_board *b, enum team_op op)
 	atomic_store_explicit(&b->since_ns, now, memory_order_relaxed);
 	atomic_store_explicit(&b->op, op, memory_order_release);
 	atomic_fetch_add_explicit(&b->sequence, 1, memory_order_relaxed);
+}
+
+void team_call(struct team_board *b, enum team_call call)
+{
+	if (b)
+		atomic_store_explicit(&b->call, (uint32_t)call, memory_order_release);
+}
+
+const char *team_board_call(const struct team_board *board, unsigned lines)
+{
+	for (unsigned i = 0; i < lines && i < TEAM_BOARD_RANKS; i++) {
+		uint32_t call = atomic_load(&board[i].call);
+
+		if (call > TEAM_CALL_NONE && call < TEAM_CALL_COUNT)
+			return calls[call];
+	}
+	return "";
 }
 
 struct standing {

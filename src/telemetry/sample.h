@@ -52,10 +52,12 @@ struct sample_gpu {
 	const struct nvml *nvml;
 	nvmlDevice_t device;
 	unsigned source;
-	const struct log *log; /* NULL: says nothing */
-	bool lost;	       /* it answers no more: left alone */
-	unsigned by_call;      /* bit a signal: there is no field, the call of its own is used */
-	unsigned impossible;   /* bit a signal: it answered what no device can have, and that was said */
+	const struct log *log;			   /* NULL: says nothing */
+	bool lost;				   /* it answers no more: left alone */
+	uint64_t heard_ns[TELEMETRY_SIGNAL_COUNT]; /* last answer of calls; 0: there was none */
+	unsigned told;				   /* bit a signal: that it stopped to come was told */
+	unsigned by_call;			   /* bit a signal: there is no field, the call of its own is used */
+	unsigned impossible; /* bit a signal: it answered what no device can have, and that was said */
 	struct schedule schedule;
 	nvmlGpmSample_t gpm[2]; /* NULL: no GPM */
 	unsigned gpm_last;	/* the buffer that holds the end of the last interval */

@@ -66,16 +66,40 @@ static void add(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id 
 	g->impossible |= 1u << id;
 }
 
+/* A signal that came before has stopped to come. */
+static void tell(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id id, nvmlReturn_t ret,
+		 uint64_t t_ns)
+{
+	if (g->heard_ns[id] && !(g->told >> id & 1))
+		batch_add(b, g->source, TELEMETRY_nvml_error, t_ns, (double)ret);
+	g->told |= 1u << id;
+}
+
+/* A call may fail once, or for a while in which the driver does other things. */
+static bool failed_long(const struct sample_gpu *g, enum telemetry_signal_id id, uint64_t t_ns)
+{
+	uint64_t patience_ns = 1000000000u + 2000000ull * telemetry_signal_at(id)->period_ms;
+
+	return t_ns > g->heard_ns[id] + patience_ns;
+}
+
 /* Takes what a call answered: a value, a signal that never comes, or a device that is gone. */
 static void take(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id id, nvmlReturn_t ret,
 		 uint64_t t_ns, double value)
 {
-	if (ret == NVML_SUCCESS)
+	if (ret == NVML_SUCCESS) {
 		add(g, b, id, t_ns, value, NULL);
-	else if (is_final(ret))
+		g->heard_ns[id] = t_ns;
+		g->told &= ~(1u << id);
+	} else if (is_final(ret)) {
 		schedule_never(&g->schedule, id);
-	else if (ret == NVML_ERROR_GPU_IS_LOST || ret == NVML_ERROR_RESET_REQUIRED)
+		tell(g, b, id, ret, t_ns);
+	} else if (ret == NVML_ERROR_GPU_IS_LOST || ret == NVML_ERROR_RESET_REQUIRED) {
 		g->lost = true;
+		batch_add(b, g->source, TELEMETRY_nvml_error, t_ns, (double)ret);
+	} else if (failed_long(g, id, t_ns)) {
+		tell(g, b, id, ret, t_ns);
+	}
 }
 
 static uint64_t middle(uint64_t before_ns, const struct clock *clock)

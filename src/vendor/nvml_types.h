@@ -338,7 +338,10 @@ enum nvml_reason {
 	X(power_limit_default, 189, "mW")           \
 	X(power_limit_current, 190, "mW")           \
 	X(power_limit_requested, 192, "mW")         \
-	X(recovery_action, 230, "")
+	X(recovery_action, 230, "")                 \
+	X(violation_sw_thermal, 251, "ns")          \
+	X(violation_hw_thermal, 252, "ns")          \
+	X(violation_power_brake, 253, "ns")
 /* clang-format on */
 
 /* Fields that are read once a link, with the link's index as scope. */

@@ -84,10 +84,10 @@ ok "garbage is no journal" sh -c '"$1" report garbage > out 2> err; code=$?; [ $
 ok "and its file is named" says "garbage/journal.jsonl: it does not begin" err
 ok "neither is nothing" sh -c '"$1" report empty > out 2> err; code=$?; [ $code = 2 ] || [ $code = 64 ]' sh "$assay"
 ok "nor can it be compared" sh -c '"$1" compare faults garbage > out 2> err; code=$?; [ $code = 2 ] || [ $code = 64 ]' sh "$assay"
-mkdir later && sed 's/"schema":2/"schema":3/' faults/journal.jsonl > later/journal.jsonl
+mkdir later && sed 's/"schema":3/"schema":4/' faults/journal.jsonl > later/journal.jsonl
 for command in "report later" "compare later faults" "check --resume later" "roofline later --out drawn" "archive later"; do
 	ok "a journal of another schema is not guessed at: $command" expect 64 $command
-	ok "and both are named" says 'later/journal.jsonl: written in schema 3; this assay reads 1 and 2: use' err
+	ok "and both are named" says 'later/journal.jsonl: written in schema 4; this assay reads 1 to 3: use' err
 done
 ok "a suite of garbage is wrong usage" expect 64 check --suite garbage/journal.jsonl
 printf 'name: x\ncases:\n  - {probe: "null", options: {time: 1ms, slott: 1}}\n' > wrong.yaml

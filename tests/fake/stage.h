@@ -18,6 +18,8 @@
  *   flip_peer=A>B     they leave a wrong bit in their middle
  *   drop_peer=A>B     they move nothing
  *
+ * FAKE_CUDA_IN=WORD makes the words count in processes alone that have WORD on their command line ("__facts").
+ *
  * A pair may be "A>*" or "*>B", and several stand with a plus between: slow=1>*:0.5+*>1:0.5. The words are
  * read anew at each call; when they change, all counts and what stuck are forgotten.
  */

@@ -111,7 +111,7 @@ static bool counted(struct lane *l, double *payload, double *raw, struct error *
 	double ns = 0, bytes = 0;
 	enum status st = STATUS_OK;
 
-	meter_nvml_name(&nvml, l->bed->pci[l->from]);
+	meter_nvml_name(&nvml, l->bed->pci[l->from], NULL);
 	meter_nvlink_begin(&counters, &nvml, &w);
 	for (unsigned r = 0; !st && r < l->plan->rounds;
 	     r++, bytes += (double)l->plan->bytes * l->plan->calls)

@@ -218,9 +218,12 @@ static void test_verdict__narrow_lanes_in_the_sampler_fail_a_fast_enough_copy(vo
 	assert_verdict(&w, c, VERDICT_FAIL, CAUSE_PCIE_WIDTH);
 }
 
-static void test_verdict__a_lost_sampler_leaves_figures_standing(void **state)
+/* Figures stand without telemetry where the GPU never gave any. What it gave before must be there
+ * (judge_changes.c has each signal). */
+static void test_verdict__a_lost_sampler_leaves_figures_standing_where_nothing_came_before(void **state)
 {
-	struct record_case *c = healthy(), *nvml = world_reading(&w, "clock_state", "gpu0", "");
+	struct record_case *c = healthy(), *nvml = world_reading(&w, "clock_state", "gpu0", ""), *later;
+	struct series *s;
 
 	(void)state;
 	nvml->status = STATUS_UNAVAILABLE;
@@ -228,6 +231,12 @@ static void test_verdict__a_lost_sampler_leaves_figures_standing(void **state)
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
 	assert_verdict(&w, nvml, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST);
+	later = healthy();
+	s = world_series(&w, "gpu:0000:10:00.0", "sm_clock_mhz", SIGNAL_GAUGE);
+	series_add(s, c->t0_ns + 2000000000, 1395, NULL);
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
+	assert_verdict(&w, later, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST);
 }
 
 static void test_verdict__a_probe_s_own_field_can_fail_it(void **state)
@@ -331,7 +340,7 @@ int main(void)
 		T(memory_is_held_against_its_operation),
 		T(lanes_and_generation_count_under_load),
 		T(narrow_lanes_in_the_sampler_fail_a_fast_enough_copy),
-		T(a_lost_sampler_leaves_figures_standing),
+		T(a_lost_sampler_leaves_figures_standing_where_nothing_came_before),
 		T(a_probe_s_own_field_can_fail_it),
 		T(stress_is_judged_by_its_data),
 		T(latency_is_measured_and_unjudged),

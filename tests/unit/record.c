@@ -144,6 +144,55 @@ static void test_record__a_clock_that_began_anew_goes_on_behind(void **state)
 	record_release(&r);
 }
 
+/* By the ids of the boot, whatever the clocks say; by the clocks where an old journal has no ids. */
+static void test_record__a_reboot_is_told_with_its_case(void **state)
+{
+	static const struct {
+		const char *lines;
+		enum record_reboot reboot;
+	} rows[] = {
+		{"{'n':8,'t':1100,'type':'open','schema':3,'boot':'a'}\n", REBOOT_NONE},
+		{"{'n':8,'t':10,'type':'open','schema':3}\n", REBOOT_WITHIN},
+		{"{'n':8,'t':1100,'type':'open','schema':3,'boot':'a'}\n"
+		 "{'n':9,'t':1110,'type':'open','schema':3,'boot':'b'}\n{'n':10,'t':1120,'type':'begin','case':0}\n",
+		 REBOOT_WITHIN},
+		{"{'n':8,'t':1100,'type':'open','schema':3,'boot':'a'}\n"
+		 "{'n':9,'t':1110,'type':'end','case':0,'ending':'done','status':'ok'}\n"
+		 "{'n':10,'t':1120,'type':'open','schema':3,'boot':'b'}\n",
+		 REBOOT_BEHIND},
+		{"{'n':8,'t':1100,'type':'open','schema':3,'boot':'a'}\n"
+		 "{'n':9,'t':1110,'type':'open','schema':3,'boot':'a'}\n",
+		 REBOOT_NONE},
+	};
+	struct error err = {0};
+	struct record r;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		write_lines(*state, 8, rows[i].lines);
+		assert_int_equal(record_read(&r, *state, &err), STATUS_OK);
+		if (r.cases[0].reboot != rows[i].reboot)
+			fail_msg("row %zu: %d", i, (int)r.cases[0].reboot);
+		record_release(&r);
+	}
+}
+
+/* Counters of a health line that a later one tells otherwise. */
+static void test_record__readings_of_counters_are_held_against_each_other(void **state)
+{
+	struct error err = {0};
+	struct record r;
+
+	write_lines(*state, 8,
+		    "{'n':8,'t':1100,'type':'health','gpus':{'0000:1b:00.0':{'t_ns':1090,'counters':{'pcie_replays':2}}}}\n"
+		    "{'n':9,'t':1200,'type':'health','gpus':{'0000:1b:00.0':{'t_ns':1190,'counters':{'pcie_replays':5}}}}\n");
+	assert_int_equal(record_read(&r, *state, &err), STATUS_OK);
+	assert_int_equal(r.cut_bytes, 0);
+	assert_int_equal(r.health.change_count, 1);
+	assert_string_equal(r.health.change[0].pci, "0000:1b:00.0");
+	assert_true(r.health.change[0].t0_ns == 1090 && r.health.change[0].t1_ns == 1190);
+	record_release(&r);
+}
+
 static void test_record__more_cases_join_the_plan(void **state)
 {
 	struct record r;
@@ -218,7 +267,7 @@ static void test_record__an_end_of_unknown_words_is_no_success(void **state)
 static void test_record__an_unknown_schema_is_refused(void **state)
 {
 	static const char *const odd[][2] = {
-		{",'schema':3", "schema 3;"},
+		{",'schema':4", "schema 4;"},
 		{",'schema':99", "schema 99;"},
 		{",'schema':0", "schema 0;"},
 		{",'schema':-1", "schema -1;"},
@@ -242,7 +291,7 @@ static void test_record__an_unknown_schema_is_refused(void **state)
 			assert_int_equal(record_read(&r, *state, &err), STATUS_BAD_INPUT);
 			assert_non_null(strstr(err.text, odd[i][1]));
 			assert_non_null(strstr(err.text, JOURNAL_FILE ": written in schema "));
-			assert_non_null(strstr(err.text, "reads 1 and 2: use the one that wrote it"));
+			assert_non_null(strstr(err.text, "reads 1 to 3: use the one that wrote it"));
 			assert_null(r.cases);
 		}
 }
@@ -257,6 +306,8 @@ int main(void)
 		scratch_test(test_record__more_cases_join_the_plan),
 		scratch_test(test_record__wrong_forms_are_passed_over),
 		scratch_test(test_record__an_end_of_unknown_words_is_no_success),
+		scratch_test(test_record__a_reboot_is_told_with_its_case),
+		scratch_test(test_record__readings_of_counters_are_held_against_each_other),
 		scratch_test(test_record__an_unknown_schema_is_refused),
 	};
 

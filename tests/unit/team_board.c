@@ -61,11 +61,29 @@ static void test_team_links__the_board_keeps_a_long_wait(void **state)
 	assert_string_equal(text, "");
 }
 
+/* A call of NVML that has not returned, whoever of the ranks made it. */
+static void test_team_links__the_board_names_a_call_that_did_not_return(void **state)
+{
+	struct team_board b[4] = {0};
+
+	(void)state;
+	assert_string_equal(team_board_call(b, 4), "");
+	team_call(&b[2], TEAM_CALL_INIT);
+	assert_string_equal(team_board_call(b, 4), "nvmlInit_v2");
+	assert_string_equal(team_board_call(b, 2), "");
+	team_call(&b[2], TEAM_CALL_NONE);
+	assert_string_equal(team_board_call(b, 4), "");
+	b[1].call = 4711; /* garbage says nothing */
+	assert_string_equal(team_board_call(b, 4), "");
+	team_call(NULL, TEAM_CALL_INIT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_team_links__the_board_says_who_waited_where),
 		cmocka_unit_test(test_team_links__the_board_keeps_a_long_wait),
+		cmocka_unit_test(test_team_links__the_board_names_a_call_that_did_not_return),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

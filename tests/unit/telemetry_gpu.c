@@ -13,6 +13,7 @@ static struct {
 	nvmlReturn_t field_ret, fields_ret;
 	unsigned cc_major;
 	unsigned calls_fields, calls_clock;
+	nvmlReturn_t clock_ret;
 	double gpm_from, gpm_to;
 	unsigned mhz;	    /* 0: 1980 */
 	bool hot;	    /* memory at all ones */
@@ -48,7 +49,7 @@ static nvmlReturn_t fake_clock_info(nvmlDevice_t d, nvmlClockType_t type, unsign
 	(void)d, (void)type;
 	staged.calls_clock++;
 	*mhz = staged.mhz ? staged.mhz : 1980;
-	return NVML_SUCCESS;
+	return staged.clock_ret;
 }
 
 static nvmlReturn_t fake_reasons(nvmlDevice_t d, unsigned long long *bits)
@@ -285,11 +286,48 @@ static void test_sample_gpu__a_passing_refusal_is_a_gap_and_a_lost_gpu_is_left_a
 	time.now_ns = 40000000;
 	sample_gpu_tick(&g, &b, &clock);
 	assert_true(g.lost);
+	assert_int_equal(b.list[0][TELEMETRY_nvml_error].count, 1);
+	assert_float_equal(b.list[0][TELEMETRY_nvml_error].value[0], NVML_ERROR_GPU_IS_LOST, 0);
 	staged.fields_ret = NVML_SUCCESS;
 	time.now_ns = 60000000;
 	sample_gpu_tick(&g, &b, &clock);
 	assert_int_equal(b.list[0][TELEMETRY_power_w].count, 1);
 	batch_release(&b);
+}
+
+/* At once where the driver refuses it for good; after a second where it may come back. Once. */
+static void test_sample_gpu__a_signal_that_stopped_to_come_is_told(void **state)
+{
+	struct nvml nvml = fake_table();
+	struct fake_clock time = {.step_ns = 1};
+	struct clock clock = {.now_ns = fake_now, .arg = &time};
+	struct batch_list *told;
+	struct sample_gpu g;
+	struct batch b;
+
+	(void)state;
+	for (unsigned pass = 0; pass < 3; pass++) {
+		static const nvmlReturn_t answers[] = {NVML_ERROR_UNKNOWN, NVML_ERROR_NO_PERMISSION,
+						       NVML_ERROR_UNKNOWN};
+
+		assert_int_equal(batch_init(&b, -1, 1, NULL), STATUS_OK);
+		told = &b.list[0][TELEMETRY_nvml_error];
+		time.now_ns = 0;
+		sample_gpu_init(&g, &nvml, NULL, 0, 0);
+		staged.clock_ret = pass == 2 ? NVML_ERROR_UNKNOWN : NVML_SUCCESS; /* it never came */
+		sample_gpu_tick(&g, &b, &clock);
+		staged.clock_ret = answers[pass];
+		time.now_ns = 500000000;
+		sample_gpu_tick(&g, &b, &clock);
+		assert_int_equal(told->count, pass == 1);
+		for (time.now_ns = 1000000000; time.now_ns < 2000000000; time.now_ns += 100000000)
+			sample_gpu_tick(&g, &b, &clock);
+		assert_int_equal(told->count, pass < 2);
+		if (pass < 2)
+			assert_float_equal(told->value[0], answers[pass], 0);
+		batch_release(&b);
+	}
+	staged.clock_ret = NVML_SUCCESS;
 }
 
 static void test_sample_gpu__gpm_marks_the_end_of_each_interval(void **state)
@@ -383,6 +421,7 @@ int main(void)
 		cmocka_unit_test_setup(test_sample_gpu__ga100_takes_power_by_its_call, stage_well),
 		cmocka_unit_test_setup(
 			test_sample_gpu__a_passing_refusal_is_a_gap_and_a_lost_gpu_is_left_alone, stage_well),
+		cmocka_unit_test_setup(test_sample_gpu__a_signal_that_stopped_to_come_is_told, stage_well),
 		cmocka_unit_test_setup(test_sample_gpu__gpm_marks_the_end_of_each_interval, stage_well),
 		cmocka_unit_test_setup(test_sample_gpu__a_window_that_begins_has_its_own_intervals,
 				       stage_well),

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "journal/health.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/text.h"
+
+static const char *text_of(const json_t *object, const char *name)
+{
+	return json_string_value(json_object_get(object, name));
+}
+
+static bool time_of(const json_t *reading, uint64_t *out)
+{
+	const json_t *t = json_object_get(reading, "t_ns");
+
+	if (!json_is_integer(t) || json_integer_value(t) < 0)
+		return false;
+	*out = (uint64_t)json_integer_value(t);
+	return true;
+}
+
+static enum status no_memory(struct error *err)
+{
+	return error_errno(err, ENOMEM, "reading what changed on the GPUs");
+}
+
+/* Room for one more, zeroed; NULL: no memory. */
+static void *one_more(void *array, size_t *count, size_t size)
+{
+	void **at = array;
+	char *grown = realloc(*at, (*count + 1) * size);
+
+	if (!grown)
+		return NULL;
+	*at = grown;
+	grown += *count * size;
+	memset(grown, 0, size);
+	++*count;
+	return grown;
+}
+
+/* "link 3: 12, link 7: 1" of two such maps. */
+static void parts_grown(const json_t *before, const json_t *now, char *out, size_t size)
+{
+	const char *name;
+	json_t *value;
+	size_t n = 0;
+
+	json_object_foreach((json_t *)now, name, value)
+	{
+		double more = json_number_value(value) - json_number_value(json_object_get(before, name));
+
+		if (more > 0 && n < size)
+			n += (size_t)snprintf(out + n, size - n, "%s%.24s: %.0f", n ? ", " : "", name, more);
+	}
+}
+
+struct pair {
+	const char *pci;
+	const json_t *before, *now;
+	uint64_t t0_ns, t1_ns;
+};
+
+static enum status hold(struct health *h, const struct pair *p, const char *kind, struct error *err)
+{
+	const json_t *before = json_object_get(p->before, kind), *value;
+	bool state = !strcmp(kind, "states");
+	struct health_change *c;
+	const char *name;
+
+	json_object_foreach(json_object_get(p->now, kind), name, value)
+	{
+		const json_t *old = json_object_get(before, name);
+
+		if (!json_is_number(old) || !json_is_number(value) ||
+		    json_number_value(old) == json_number_value(value) || strlen(name) >= sizeof(c->name))
+			continue;
+		c = one_more(&h->change, &h->change_count, sizeof(*c));
+		if (!c)
+			return no_memory(err);
+		text_copy(c->pci, sizeof(c->pci), p->pci);
+		text_copy(c->name, sizeof(c->name), name);
+		c->t0_ns = p->t0_ns;
+		c->t1_ns = p->t1_ns;
+		c->before = json_number_value(old);
+		c->now = json_number_value(value);
+		c->state = state;
+		c->interrupted = json_is_true(json_object_get(p->before, "interrupted"));
+		if (!strcmp(name, "nvlink_errors"))
+			parts_grown(json_object_get(p->before, "errors"), json_object_get(p->now, "errors"),
+				    c->parts, sizeof(c->parts));
+	}
+	return STATUS_OK;
+}
+
+static enum status fall_silent(struct health *h, const char *pci, const json_t *reading, uint64_t t_ns,
+			       struct error *err)
+{
+	const char *nvml = text_of(reading, "why"), *cuda = text_of(reading, "cuda");
+	struct health_silence *s;
+
+	if (!nvml)
+		return STATUS_OK;
+	s = one_more(&h->silence, &h->silence_count, sizeof(*s));
+	if (!s)
+		return no_memory(err);
+	text_copy(s->pci, sizeof(s->pci), pci);
+	text_copy(s->nvml, sizeof(s->nvml), nvml);
+	s->t_ns = t_ns;
+	s->cuda = !cuda ? CUDA_NOT_ASKED : !strcmp(cuda, "ok") ? CUDA_ANSWERS : CUDA_FAILS;
+	if (s->cuda == CUDA_FAILS)
+		text_copy(s->why, sizeof(s->why), cuda);
+	return STATUS_OK;
+}
+
+static enum status supply(struct health *h, const char *pci, const json_t *signals, struct error *err)
+{
+	struct health_supply *s;
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)signals, name, value)
+	{
+		if (!json_is_number(value) || strlen(name) >= sizeof(s->signal) ||
+		    health_supplied(h, pci, name))
+			continue;
+		s = one_more(&h->supply, &h->supply_count, sizeof(*s));
+		if (!s)
+			return no_memory(err);
+		text_copy(s->pci, sizeof(s->pci), pci);
+		text_copy(s->signal, sizeof(s->signal), name);
+	}
+	return STATUS_OK;
+}
+
+/* A reading of one GPU; it is the one to hold the next against. */
+static enum status take(struct health *h, const char *pci, const json_t *reading, uint64_t shift_ns,
+			struct error *err)
+{
+	const json_t *before = json_object_get(h->last, pci);
+	struct pair p = {.pci = pci, .before = before, .now = reading};
+	enum status st = STATUS_OK;
+	json_t *copy;
+
+	if (!time_of(reading, &p.t1_ns))
+		return STATUS_OK;
+	p.t1_ns += shift_ns;
+	if (text_of(reading, "why"))
+		return fall_silent(h, pci, reading, p.t1_ns, err);
+	if (before && time_of(before, &p.t0_ns)) {
+		st = hold(h, &p, "counters", err);
+		if (!st)
+			st = hold(h, &p, "states", err);
+	}
+	if (!st)
+		st = supply(h, pci, json_object_get(reading, "signals"), err);
+	if (st)
+		return st;
+	copy = json_copy((json_t *)reading);
+	if (!copy || json_object_set_new(copy, "t_ns", json_integer((json_int_t)p.t1_ns)) ||
+	    json_object_set_new(h->last, pci, copy))
+		return no_memory(err);
+	return STATUS_OK;
+}
+
+enum status health_read(struct health *h, const json_t *body, uint64_t shift_ns, struct error *err)
+{
+	enum status st = STATUS_OK;
+	const char *pci;
+	json_t *reading;
+
+	if (!h->last)
+		h->last = json_object();
+	if (!h->last)
+		return no_memory(err);
+	json_object_foreach(json_object_get(body, "gpus"), pci, reading)
+	{
+		if (!st && strlen(pci) < sizeof(h->change->pci))
+			st = take(h, pci, reading, shift_ns, err);
+	}
+	return st;
+}
+
+void health_resumed(struct health *h, bool rebooted)
+{
+	const char *pci;
+	json_t *reading;
+
+	if (rebooted) /* the driver began to count anew */
+		json_object_clear(h->last);
+	json_object_foreach(h->last, pci, reading)
+	{
+		json_object_set_new(reading, "interrupted", json_true());
+	}
+}
+
+enum status health_join(struct health *h, struct health *from, uint64_t axis(const void *arg, uint64_t t_ns),
+			const void *arg, struct error *err)
+{
+	for (size_t i = 0; i < from->change_count; i++) {
+		struct health_change *c = one_more(&h->change, &h->change_count, sizeof(*c));
+
+		if (!c)
+			return no_memory(err);
+		*c = from->change[i];
+		c->t0_ns = axis(arg, c->t0_ns);
+		c->t1_ns = axis(arg, c->t1_ns);
+	}
+	for (size_t i = 0; i < from->silence_count; i++) {
+		struct health_silence *s = one_more(&h->silence, &h->silence_count, sizeof(*s));
+
+		if (!s)
+			return no_memory(err);
+		*s = from->silence[i];
+		s->t_ns = axis(arg, s->t_ns);
+	}
+	for (size_t i = 0; i < from->supply_count; i++) {
+		struct health_supply *s = one_more(&h->supply, &h->supply_count, sizeof(*s));
+
+		if (!s)
+			return no_memory(err);
+		*s = from->supply[i];
+	}
+	health_release(from);
+	return STATUS_OK;
+}
+
+bool health_supplied(const struct health *h, const char *pci, const char *signal)
+{
+	for (size_t i = 0; i < h->supply_count; i++)
+		if (!strcmp(h->supply[i].pci, pci) && !strcmp(h->supply[i].signal, signal))
+			return true;
+	return false;
+}
+
+void health_release(struct health *h)
+{
+	free(h->change);
+	free(h->silence);
+	free(h->supply);
+	json_decref(h->last);
+	*h = (struct health){0};
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What changed on the GPUs while a run ran: its `health` lines are readings of counters by a helper process, and here
+ * each is held against the one before it. Of a record's, times are on its axis.
+ */
+#ifndef JOURNAL_HEALTH_H
+#define JOURNAL_HEALTH_H
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/error.h"
+
+/* A counter or state of a GPU that two readings in a row tell differently. */
+struct health_change {
+	char pci[16], name[40];
+	uint64_t t0_ns, t1_ns; /* the readings */
+	double before, now;
+	bool state;	  /* it may come and go; else it only grows, and less than before is a reset */
+	bool interrupted; /* the run stood still in between */
+	char parts[128];  /* "link 3: 12": what grew of it, and by how much; "": it has no parts */
+};
+
+/* A GPU for which NVML stopped to answer, and what CUDA said when it was asked. */
+struct health_silence {
+	char pci[16];
+	uint64_t t_ns;
+	char nvml[96];
+	enum health_cuda { CUDA_NOT_ASKED, CUDA_ANSWERS, CUDA_FAILS } cuda;
+	char why[96]; /* of CUDA_FAILS */
+};
+
+/* A signal of the sampler that the GPU told before any case. */
+struct health_supply {
+	char pci[16], signal[24];
+};
+
+struct health { /* valid when zeroed and after health_release */
+	struct health_change *change;
+	struct health_silence *silence;
+	struct health_supply *supply;
+	size_t change_count, silence_count, supply_count;
+	json_t *last; /* by address: the reading before; while a journal is read */
+};
+
+/* The body of a `health` line. What has the wrong form is passed over. NO_RESOURCE: no memory. */
+enum status health_read(struct health *h, const json_t *body, uint64_t shift_ns, struct error *err);
+/* A resumed run: what comes next is held against what was before, unless the machine was started anew. */
+void health_resumed(struct health *h, bool rebooted);
+/* All of `from` joins, by `axis` of each time; `from` is empty then. */
+enum status health_join(struct health *h, struct health *from, uint64_t axis(const void *arg, uint64_t t_ns),
+			const void *arg, struct error *err);
+bool health_supplied(const struct health *h, const char *pci, const char *signal);
+void health_release(struct health *h);
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What changed on a case's GPUs while the run ran. */
+#ifndef JUDGE_CHANGES_H
+#define JUDGE_CHANGES_H
+#include "judge/context.h"
+
+/* A GPU that was lost in this case, which outweighs how the case ended. */
+void changes_lost(struct judgement *out, const struct subject *s);
+/* Xids that came while it ran, or after it and before the next on this GPU. */
+void changes_xids(struct judgement *out, const struct subject *s);
+/* The rest: counters that rose, telemetry that stopped, a reboot. Of any case that the plan did not skip. */
+void changes_judge(struct judgement *out, const struct subject *s);
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counters of the GPUs before, between and after the cases, read by a helper process; and a question to CUDA about a GPU
+ * for which NVML has stopped to answer. What a reading costs and when it is made: docs/design/processes.md.
+ */
+#include "machine/machine.h"
+#include "run/supervisor.h"
+
+#define EVERY_NS 5000000000u /* a reading takes 50 ms of idle GPU: 1 % of this */
+enum { READ_LIMIT_MS = 10000, ALIVE_LIMIT_MS = 20000, BYTES_MAX = 4 << 20 };
+
+/* What `assay __facts WORDS..` answers; NULL: *err says why not. Caller decrefs. */
+static json_t *ask(const struct run *r, const char *const *argv, unsigned limit_ms, struct error *err)
+{
+	struct process_spec spec = {.argv = argv, .cpu_numa = -1, .stop = r->o->stop};
+	json_t *answer = NULL;
+	char *out = NULL;
+	int code = 0;
+
+	if (process_run(&spec, limit_ms, BYTES_MAX, &out, NULL, &code, err))
+		return NULL;
+	if (!code)
+		answer = json_loads(out, JSON_REJECT_DUPLICATES, NULL);
+	free(out);
+	if (json_is_object(answer))
+		return answer;
+	json_decref(answer);
+	error_set(err, STATUS_VENDOR, "the helper ended with code %d and no answer", code);
+	return NULL;
+}
+
+static unsigned gpus_of(const struct run *r)
+{
+	unsigned count = machine_gpu_count(r->machine);
+
+	return count < RUN_GPUS ? count : RUN_GPUS;
+}
+
+static const char *pci_of(const struct run *r, unsigned gpu)
+{
+	return machine_gpu(r->machine, gpu)->pci;
+}
+
+void health_silent(struct run *r, unsigned gpu, const char *why)
+{
+	struct run_health *h = &r->health;
+
+	if (gpu >= RUN_GPUS || h->silent[gpu])
+		return;
+	h->silent[gpu] = h->asks = true;
+	text_copy(h->why[gpu], sizeof(h->why[gpu]), why);
+	log_warn(r->o->log, LOG_TOPIC_RUN, "%s: NVML does not answer for it any more: %s", pci_of(r, gpu), why);
+}
+
+/* "ok", or why CUDA does not reach it; "": it was not asked, or could not be. */
+static void ask_cuda(struct run *r, unsigned gpu, char *said, size_t size)
+{
+	const char *argv[] = {NULL, "__facts", "alive", pci_of(r, gpu), NULL}, *why;
+	struct error err = {0};
+	json_t *answer = ask(r, argv, ALIVE_LIMIT_MS, &err);
+
+	*said = '\0';
+	why = json_string_value(json_object_get(answer, "why"));
+	if (!answer && err.status == STATUS_CANCELLED)
+		return;
+	if (!answer)
+		snprintf(said, size, "%.90s", err.text);
+	else if (why)
+		snprintf(said, size, "%.90s", why);
+	else if (!json_object_get(answer, "missing"))
+		text_copy(said, size, "ok");
+	json_decref(answer);
+}
+
+/* A GPU whose NVML fell silent is one of two: lost, or without telemetry. */
+static void tell_apart(struct run *r, unsigned gpu, unsigned id, json_t *gpus)
+{
+	struct run_health *h = &r->health;
+	char cuda[96];
+	json_t *row;
+
+	h->checked[gpu] = true;
+	ask_cuda(r, gpu, cuda, sizeof(cuda));
+	if (run_stopping(r))
+		return;
+	row = json_pack("{s:I, s:o}", "t_ns", (json_int_t)clock_now_ns(r->o->clock), "why",
+			field_string(h->why[gpu]));
+	if (row && *cuda)
+		json_object_set_new(row, "cuda", field_string(cuda));
+	json_object_set_new(gpus, pci_of(r, gpu), row);
+	if (*cuda && strcmp(cuda, "ok")) {
+		log_warn(r->o->log, LOG_TOPIC_RUN, "%s: CUDA does not reach it either (%s): the GPU is lost",
+			 pci_of(r, gpu), cuda);
+		r->lost[gpu] = r->lost[gpu] ? r->lost[gpu] : LOST_GONE;
+		r->lost_by[gpu] = id;
+		return;
+	}
+	log_warn(r->o->log, LOG_TOPIC_RUN,
+		 "%s: %s; its telemetry is lost, and later cases on it that have no clock, temperature or "
+		 "clock reasons are unknown",
+		 pci_of(r, gpu), *cuda ? "CUDA still reaches it" : "CUDA could not be asked");
+}
+
+static void write_line(struct run *r, const char *when, json_t *gpus)
+{
+	if (json_object_size(gpus))
+		run_journal(r, JOURNAL_HEALTH, json_pack("{s:s, s:O}", "when", when, "gpus", gpus));
+	json_decref(gpus);
+}
+
+static void settle_silent(struct run *r, const char *when, unsigned id)
+{
+	json_t *gpus = json_object();
+
+	r->health.asks = false;
+	for (unsigned g = 0; gpus && g < gpus_of(r); g++)
+		if (r->health.silent[g] && !r->health.checked[g])
+			tell_apart(r, g, id, gpus);
+	write_line(r, when, gpus);
+}
+
+/* What was read is journaled; a GPU that told its counters before and tells none now has fallen silent. */
+static void take_gpus(struct run *r, const char *when, const json_t *answer, const char *why)
+{
+	struct run_health *h = &r->health;
+	json_t *told = json_object(), *row;
+	bool any = false;
+
+	for (unsigned g = 0; told && g < gpus_of(r); g++) {
+		const char *no;
+
+		row = json_object_get(json_object_get(answer, "gpus"), pci_of(r, g));
+		no = row ? json_string_value(json_object_get(row, "why")) : why;
+		if (!row && !no)
+			continue; /* it was not asked for */
+		if (row && !no) {
+			json_object_set(told, pci_of(r, g), row);
+			h->answered[g] = any = true;
+		} else if (h->answered[g]) {
+			health_silent(r, g, no);
+		}
+	}
+	h->off = h->off || !any;
+	write_line(r, when, told);
+}
+
+static void read_counters(struct run *r, const char *when)
+{
+	const char *argv[RUN_GPUS + 4] = {NULL, "__facts", "counters"};
+	struct error err = {0};
+	bool used[RUN_GPUS];
+	unsigned count = 3;
+	const char *why;
+	json_t *answer;
+
+	if (r->health.off)
+		return;
+	run_used_gpus(r, used);
+	for (unsigned g = 0; g < gpus_of(r); g++)
+		if (used[g])
+			argv[count++] = pci_of(r, g);
+	r->health.off = count == 3; /* no case uses a GPU */
+	if (r->health.off)
+		return;
+	answer = ask(r, argv, READ_LIMIT_MS, &err);
+	if (!answer && err.status == STATUS_CANCELLED)
+		return;
+	why = answer ? json_string_value(json_object_get(answer, "why")) : err.text;
+	if (why)
+		log_debug(r->o->log, LOG_TOPIC_RUN, "no counters of GPUs: %s", why);
+	take_gpus(r, when, answer, why);
+	json_decref(answer);
+	r->health.read_ns = clock_now_ns(r->o->clock);
+}
+
+void health_begin(struct run *r)
+{
+	read_counters(r, r->o->resume ? "resumed" : "before");
+}
+
+void health_between(struct run *r, const struct bench_case *c, struct worker *crew, size_t count)
+{
+	const struct note *n = &r->note[c->id];
+	bool fell = r->attempt[c->id] && (!n->done || n->status);
+
+	if (run_stopping(r) || r->status || !c->target.gpu_count)
+		return;
+	watch_read(r);
+	if (fell || clock_now_ns(r->o->clock) - r->health.read_ns >= EVERY_NS)
+		read_counters(r, "between");
+	if (!r->health.asks)
+		return;
+	for (size_t i = 0; i < count; i++) /* a GPU that one process may use alone has room for the question */
+		crew_dismiss(r, &crew[i]);
+	settle_silent(r, "between", c->id);
+}
+
+void health_end(struct run *r)
+{
+	if (run_stopping(r) || r->status)
+		return;
+	watch_read(r);
+	read_counters(r, "after");
+	if (r->health.asks)
+		settle_silent(r, "after", r->next_id ? r->next_id - 1 : 0);
+}

@@ -1,0 +1,114 @@
+#!/bin/sh
+# What changes on a GPU while a run runs, staged in the fake NVML and CUDA: counters that rise, NVML that stops to answer, a
+# GPU that is lost, a call of NVML that hangs in the worker, a reboot between start and resumption. Exit code, verdict, cause.
+# usage: changes.sh ASSAY FAKES ROOT
+. "$(dirname "$0")/gpus.sh"
+FAKE_NVML_FILE=$root/tests/fake/h100.json
+pci=0000:8d:00.0
+gemm="probe gemm m=16 n=16 k=16 type=bf16 --engine cublaslt --target gpu0 --seconds 50ms"
+reason() { # RUN TEXT: in the reasons of its table
+	tr '\n' ' ' < "$1/results.csv" | grep -q -- "$2"
+}
+
+# A counter that rises between the reading before and the one after, of a suite with one timed case alone. The readings are
+# the processes "__facts counters": the second of them answers otherwise.
+rises() { # EXIT VERDICT CAUSE KEY=VALUE
+	name=$4
+	rm -rf run counted
+	FAKE_NVML_IN=counters FAKE_NVML_COUNTED=counted FAKE_NVML_FROM=2 FAKE_NVML_VALUE=$4 expect "$1" $gemm --out run
+	said=$?
+	[ "$said" = 0 ] && judged 0 run "$2" "$3"
+}
+ok "a sound run holds" expect 0 $gemm --out sound
+ok "it has a reading before its case and one after" [ "$(grep -c '"type":"health"' sound/journal.jsonl)" = 2 ]
+ok "an uncorrected error that comes in the run fails it" rises 1 fail ecc ecc_volatile_uncorrected=1
+ok "and names the GPU and the case" reason run "ecc_volatile_uncorrected rose by 1 to 1 on $pci in this case"
+ok "a remap that comes to fail fails it" rises 1 fail ecc remapped_uncorrectable=1
+ok "so does a recovery action" rises 1 fail recovery_action recovery_action=1
+ok "two seconds slowed for heat fail it" rises 1 fail thermal_hw violation_hw_thermal=2e9
+ok "two seconds under the power brake fail it" rises 1 fail power_brake violation_power_brake=2e9
+rm -rf run counted
+FAKE_NVML_IN=counters FAKE_NVML_COUNTED=counted FAKE_NVML_FROM=2 FAKE_NVML_VALUE=violation_hw_thermal=5e8 "$assay" $gemm --out run > out 2> err
+ok "half a second slowed for heat is no failure" [ $? = 0 ]
+ok "corrected errors warn" rises 0 warn ecc ecc_volatile_corrected=5
+ok "PCIe replays warn" rises 0 warn pcie_errors pcie_replays=50
+rm -rf run counted
+FAKE_NVML_IN=counters FAKE_NVML_COUNTED=counted FAKE_NVML_FROM=2 FAKE_NVML_VALUE=violation_power=9e9 "$assay" $gemm --out run > out 2> err
+ok "time under the power cap only explains" [ $? = 0 ]
+ok "and is in the journal" says '"violation_power_s":9' run/journal.jsonl
+sed 's/"ecc_volatile_uncorrected": \[0, 0\]/"ecc_volatile_uncorrected": [0, 4]/g' "$root/tests/fake/h100.json" > four.json
+rm -rf run counted
+FAKE_NVML_FILE=four.json FAKE_NVML_IN=counters FAKE_NVML_COUNTED=counted FAKE_NVML_FROM=2 \
+	FAKE_NVML_VALUE=ecc_volatile_uncorrected=0 "$assay" $gemm --out run > out 2> err
+ok "a count that fell is no pass" [ $? = 2 ]
+ok "but counter_reset" judged 0 run unknown counter_reset
+
+# Two cases, the first of which crashes: the reading after it tells whose it was.
+cat > two.yaml << LIST
+name: two
+cases:
+  - {probe: dispatch, target: gpu0, phases: burst, seconds: 60s, limit: 1s, options: {what: launch}}
+  - {probe: dispatch, target: gpu0, phases: burst, require: nothing, options: {what: graph}}
+LIST
+FAKE_NVML_IN=counters FAKE_NVML_COUNTED=counted2 FAKE_NVML_FROM=2 FAKE_NVML_VALUE=ecc_volatile_uncorrected=1 \
+	"$assay" check --suite two.yaml --out two > out 2> err
+ok "a case that ended badly and an error in it fail the run" [ $? = 1 ]
+ok "the finding is that case's" judged 0 two fail ecc
+ok "not the next one's" sh -c '! grep "^1," two/results.csv | grep -q "\"fail\""'
+ok "a reading stands between the two" says '"type":"health","when":"between"' two/journal.jsonl
+
+# NVML stops to answer in the sampler. Both cases are as long as telemetry needs to show it.
+cat > dark.yaml << LIST
+name: dark
+cases:
+  - {probe: dispatch, target: gpu0, phases: burst, require: measured, seconds: 1s, options: {what: launch}}
+  - {probe: dispatch, target: gpu0, phases: burst, require: measured, seconds: 4s, options: {what: graph}}
+  - {probe: dispatch, target: gpu0, phases: burst, require: measured, seconds: 4s, options: {what: graph, nodes: 10}}
+LIST
+FAKE_NVML_IN=__sample FAKE_NVML_AFTER=0.2 FAKE_NVML_LOST=0 "$assay" check --suite dark.yaml --out dark > out 2> err
+code=$?
+ok "NVML alone silent is inconclusive" [ "$code" = 2 ]
+ok "the case in which it fell silent is telemetry_lost" judged 0 dark unknown telemetry_lost
+ok "because CUDA still reaches the GPU" reason dark "CUDA still reaches it"
+ok "a later case whose window has no sample is unknown" judged 1 dark unknown telemetry_lost
+ok "stderr says that NVML does not answer" says "$pci: NVML does not answer for it any more" err
+ok "and what that means" says 'its telemetry is lost, and later cases' err
+ok "the later cases ran" says '"type":"end","case":1,"ending":"done","status":"ok"' dark/journal.jsonl
+FAKE_NVML_IN=__sample FAKE_NVML_AFTER=0.2 FAKE_NVML_LOST=0 FAKE_CUDA_IN=alive FAKE_CUDA="cuDevicePrimaryCtxRetain=999" \
+	"$assay" check --suite dark.yaml --out gone > out 2> err
+code=$?
+ok "NVML and CUDA silent is inconclusive" [ "$code" = 2 ]
+ok "the GPU is lost" judged 0 gone error gpu_lost
+ok "by what both say" reason gone 'CUDA does not reach it (cuDevicePrimaryCtxRetain answers 999)'
+ok "its later cases are not run" says '"type":"end","case":1,"ending":"not_run".*"cause":"quarantined"' gone/journal.jsonl
+ok "stderr says so" says "the GPU is lost" err
+FAKE_NVML_IN=__sample FAKE_NVML_CRASH=count "$assay" $gemm --out unheard > out 2> err
+ok "a sampler that dies before a word leaves a GPU's case unknown" [ $? = 2 ]
+ok "as telemetry_lost" judged 0 unheard unknown telemetry_lost
+ok "stderr says that telemetry ends" says 'telemetry ends here: the sampler died' err
+ok "without telemetry nothing is missed" expect 0 $gemm --no-telemetry --out without
+FAKE_NVML_IN=counters FAKE_NVML_COUNTED=counted3 FAKE_NVML_FROM=2 FAKE_NVML_RET=by_index=15 "$assay" $gemm --out helper > out 2> err
+ok "NVML that answers the reading after no more is lost telemetry" [ $? = 2 ]
+ok "as the table says" judged 0 helper unknown telemetry_lost
+
+# A call of NVML that hangs inside the worker.
+cat > hangs.yaml << LIST
+name: hangs
+cases:
+  - {probe: gemm, engine: cublaslt, target: gpu0, phases: burst, limit: 2s, options: {m: 16, n: 16, k: 16, type: bf16}}
+LIST
+FAKE_NVML_IN=__worker FAKE_NVML_HANG=init "$assay" check --suite hangs.yaml --out hangs > out 2> err
+ok "NVML that hangs in the worker is inconclusive" [ $? = 2 ]
+ok "it is timed out" judged 0 hangs error timed_out
+ok "and the call is named" reason hangs 'the call nvmlInit_v2 did not return'
+
+# A reboot between start and resumption: the ids of the boot differ, and the case that ran is named.
+cp -r two rebooted
+grep -v '"type":"close"' two/journal.jsonl | sed 's/"boot":"[^"]*"/"boot":"another"/; s/"boot_id":"[^"]*"/"boot_id":"another"/' \
+	| sed '/"type":"end","case":1/,$d' > rebooted/journal.jsonl
+"$assay" check --resume rebooted > out 2> err
+ok "a resumed run judges on" [ $? -le 2 ]
+ok "stderr names the reboot and the case" says 'the machine was started anew .* while case 1 ran' err
+ok "so does the report" sh -c 'tr "\n" " " < out | tr -s " " | grep -q "started anew while"'
+ok "the case that ran then is named" reason rebooted 'the machine was started anew while this case ran'
+finish
