@@ -5,6 +5,8 @@
 #include "judge/bound.h"
 #include "judge/range.h"
 
+#define EXPLAINS 1.1 /* times what is left of the range's end: a factor above that lost too little */
+
 /* One node's GPUs: which were judged at all, and which failed by their range, by class. */
 struct fleet {
 	unsigned node;
@@ -74,6 +76,7 @@ static double over_edge(const struct judgement *j)
 	return !strcmp(j->figure_unit, "ns") ? j->band.high / j->figure : j->figure / j->band.low;
 }
 
+/* It can explain a loss that is as large as it: DRAM is never busy throughout, on no healthy card. */
 static const struct factor *least_factor(const struct judgement *j, const char *but)
 {
 	const struct factor *least = NULL;
@@ -85,7 +88,7 @@ static const struct factor *least_factor(const struct judgement *j, const char *
 		    (!least || f->value < least->value))
 			least = f;
 	}
-	return least;
+	return least && least->value <= EXPLAINS * over_edge(j) ? least : NULL;
 }
 
 /*
@@ -131,10 +134,10 @@ static void tell_class(const struct fleet *f, const struct judgement *of_case, e
 	}
 	n = (size_t)snprintf(out, size, "%s %.2f .. %.2f of it", range_class_name(which), low, high);
 	if (factor && n < size)
-		snprintf(out + n, size - n, " (%.20s %.3f: %.48s)", factor->name, factor->value,
-			 factor->signal);
+		snprintf(out + n, size - n, " (%.20s %.3f: %.*s)", factor->name, factor->value,
+			 (int)strcspn(factor->signal, which == RANGE_COMPUTE ? "" : ";"), factor->signal);
 	else if (n < size)
-		snprintf(out + n, size - n, " (no factor has a signal)");
+		snprintf(out + n, size - n, " (no factor tells why)");
 }
 
 static bool replaced(const struct judgement *j)
@@ -165,7 +168,7 @@ static const char *node_name(const struct fleet *f)
 static void judge_node(struct judgement *of_case, const struct fleet *f)
 {
 	const struct record *r = f->ctx->record;
-	char reason[sizeof(of_case->reason)], part[120];
+	char reason[sizeof(of_case->reason)], part[140];
 	struct judgement *carrier = NULL;
 	const struct record_case *first = NULL;
 	struct subject s;
