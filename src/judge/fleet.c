@@ -99,17 +99,24 @@ static const struct factor *least_factor(const struct judgement *j, const char *
 static const struct factor *explains(const struct judgement *j, const struct subject *s)
 {
 	const struct band_row *tie, *held = expect_band(s->ctx->e, BAND_EFFICIENCY, subject_word, s, &tie);
-	const struct factor *clock = NULL;
-	double bound = bound_flop_per_clock(s), hz, expected;
+	const struct factor *clock = NULL, *least;
+	double bound = bound_flop_per_clock(s), hz, expected, busy;
 
 	for (size_t i = 0; i < j->gap_count; i++)
 		if (!strcmp(j->gap[i].name, "clock") && j->gap[i].present)
 			clock = &j->gap[i];
+	least = least_factor(j, "");
+	/* GPM's reading is calibrated by the other figures of the run, which are as low here: it counts as it is. */
+	if (least && !strcmp(least->name, "busy") && subject_gpm(s, "dram", &busy) && busy > EXPLAINS * over_edge(j))
+		return NULL;
 	if (range_class_of(s) != RANGE_COMPUTE || !clock || !held || tie || !(bound > 0) ||
 	    !(j->efficiency_held > 0) || !record_number(s->phase, "clock_hz", &hz))
-		return least_factor(j, "");
+		return least;
 	expected = j->band.low / (bound * held->low);
-	return hz / expected < j->efficiency_held / held->low ? clock : least_factor(j, "clock");
+	if (hz / expected < j->efficiency_held / held->low)
+		return clock;
+	least = least_factor(j, "clock");
+	return least && least->value < held->low ? least : NULL;
 }
 
 /* "compute 0.71 .. 0.74 of the range's end (clock 0.530: 1050 of 1980 MHz by stamps)" */
