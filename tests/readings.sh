@@ -9,16 +9,18 @@ trap 'rm -rf "$tmp"' EXIT
 unset CUDA_VISIBLE_DEVICES ASSAY_LIB_NVML
 n=0 fail=0
 
-# recording, probe, target, verdict, cause, exit code
+# recording, probe, target, verdict, cause, exit code, what the site file states ("~" for a blank; none where empty)
 check() {
 	n=$((n + 1))
+	set -- "$1" "$2" "$3" "$4" "$5" "$6" "$(echo "$7" | tr '~' ' ')"
+	echo "$7" > "$tmp/site.yaml"
 	"$assay" probe "$2" --target "$3" --machine "$recordings/$1" --out "$tmp/run$n" --format csv \
-		> "$tmp/csv" 2> "$tmp/err"
+		${7:+--site "$tmp/site.yaml"} > "$tmp/csv" 2> "$tmp/err"
 	code=$?
 	found=$(sed -n 2p "$tmp/csv" | grep -o "\"$3\",\"once\",[01]*,\"[a-z]*\",\"[a-z_]*\"\|\"$3\",[^,]*,[^,]*,\"[a-z]*\",\"[a-z_]*\"" |
 		sed 's/.*,"\([a-z]*\)","\([a-z_]*\)"$/\1 \2/')
 	if [ "$found" = "$4 $5" ] && [ "$code" = "$6" ]; then
-		echo "ok $n - $1: $2 is $4 $5"
+		echo "ok $n - $1: $2 is $4 $5${7:+, as stated: $7}"
 	else
 		echo "not ok $n - $1: $2 is '$found', exit $code; not '$4 $5', exit $6"
 		sed 's/^/# /' "$tmp/csv" "$tmp/err"
@@ -27,10 +29,10 @@ check() {
 }
 
 # recording                    probe         target verdict cause              exit
-while read -r recording probe target verdict cause code; do
+while read -r recording probe target verdict cause code site; do
 	case $recording in '' | '#'*) continue ;; esac
 	[ "$cause" != - ] || cause=
-	check "$recording" "$probe" "$target" "$verdict" "$cause" "$code"
+	check "$recording" "$probe" "$target" "$verdict" "$cause" "$code" "$site"
 done << 'TABLE'
 # recordings of real machines
 cpu-vm-2core                   gpu_count     node   skip    no_hardware         2
@@ -84,7 +86,10 @@ derived-fabric-stopped         nvlink_state  gpu0   fail    fabric_state        
 derived-fabric-in-progress     nvlink_state  gpu0   unknown fabric_state        2
 # clocks, power, heat
 derived-power-limit-lowered    clock_state   gpu0   fail    power_limit_lowered 1
+derived-power-limit-lowered    clock_state   gpu0   pass    -                   0    power_limit:~500~W
+derived-power-limit-lowered    clock_state   gpu0   fail    power_limit_lowered 1    power_limit:~600~W
 derived-clocks-application     clock_state   gpu0   warn    low_clock           0
+derived-clocks-application     clock_state   gpu0   pass    -                   0    sm_clock:~1200~MHz
 derived-power-brake            clock_state   gpu0   fail    power_brake         1
 derived-thermal-hw             clock_state   gpu0   fail    thermal_hw          1
 derived-hot-idle               clock_state   gpu0   warn    thermal_sw          0

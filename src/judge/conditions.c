@@ -153,8 +153,10 @@ void verdict_conditions(struct judgement *out, const struct subject *s)
 	data(out, s);
 	changes_xids(out, s);
 	shared(out, s);
-	if (s->gpu)
+	if (s->gpu) {
 		clock_reasons(out, s);
+		verdict_clock_locked(out, s);
+	}
 	if (beside(s))
 		finding(out, VERDICT_UNTRUSTED, CAUSE_BUSY, "it ran beside other work on the device: %.200s",
 			beside(s));

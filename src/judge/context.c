@@ -2,6 +2,7 @@
 #include "judge/context.h"
 #include "judge/bound.h"
 #include "judge/choice.h"
+#include "judge/site.h"
 #include <math.h>
 #include <stdarg.h>
 #include "core/text.h"
@@ -130,12 +131,13 @@ bool subject_trains(const struct subject *s)
 
 void subject_of(struct subject *s, const struct judge_context *ctx, const struct record_case *c)
 {
+	const struct site *site = ctx->site;
 	const json_t *gpus = gpus_of(c);
 	double cc;
 
 	if (ctx->of_node)
 		ctx = &ctx->of_node[c->node];
-	*s = (struct subject){.ctx = ctx, .c = c, .gpu_count = (unsigned)json_array_size(gpus), .type = ""};
+	*s = (struct subject){.ctx = ctx, .site = site, .c = c, .gpu_count = (unsigned)json_array_size(gpus), .type = ""};
 	s->gpu = gpu_by_pci(ctx, json_string_value(json_array_get(gpus, 0)));
 	s->peer = s->gpu_count == 2 ? gpu_by_pci(ctx, json_string_value(json_array_get(gpus, 1))) : NULL;
 	s->kind = kind_of(c, s->gpu_count);
@@ -193,7 +195,11 @@ static const char *gpu_word(const struct subject *s, const char *word, char *buf
 		return buffer;
 	}
 	if (!strcmp(word, "power_limit"))
-		return power_changed(g) ? "changed" : "default";
+		return power_changed(g) && !site_states_power(s->site, g) ? "changed" : "default";
+	if (!strcmp(word, "stated_power_limit"))
+		return site_states_power(s->site, g) ? "yes" : "no";
+	if (!strcmp(word, "stated_sm_clock"))
+		return s->site && s->site->sm_clock_hz > 0 ? "yes" : "no";
 	if (!strcmp(word, "mig"))
 		return gpu_get(g, GPU_FACT_mig_mode, 0) > 0 ? "on" : "off";
 	if (!strcmp(word, "ecc"))

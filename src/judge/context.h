@@ -4,6 +4,7 @@
 #define JUDGE_CONTEXT_H
 #include "judge/expect.h"
 
+struct site;
 struct judge_context {
 	const struct record *record;
 	const struct expectations *e;
@@ -11,6 +12,7 @@ struct judge_context {
 	size_t gpu_count;
 	const struct cpu *cpu; /* NULL: not recorded */
 	bool ahead;	       /* nothing ran: say what would judge */
+	const struct site *site; /* what is stated of it; NULL: nothing */
 	const struct judge_context
 		*of_node; /* of several: by node, each of its slice of the record and its own
 			     machine; `gpu` is then all of theirs. NULL: this is the only one */
@@ -23,6 +25,7 @@ struct choice {
 
 struct subject {
 	const struct judge_context *ctx;
+	const struct site *site; /* NULL: nothing is stated */
 	const struct record_case *c;
 	const struct gpu *gpu;		  /* the case's first; NULL: none */
 	const struct gpu *peer;		  /* a pair's second, which receives; NULL: none */

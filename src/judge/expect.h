@@ -90,6 +90,7 @@ struct when {
 struct basis {
 	unsigned cards, runs;
 	const char *windows; /* how long they measured */
+	double scatter;	     /* between two or more cards: 1 - the slowest card's mean over the fastest's */
 };
 
 enum band_slot { BAND_RATE, BAND_TIME, BAND_EFFICIENCY, BAND_CLOCK, BAND_SLOT_COUNT };
@@ -99,6 +100,7 @@ struct band_row {
 	struct when when;
 	enum band_slot slot;
 	double low, high; /* FLOP/s or B/s; ns, of which less is better; share; Hz */
+	double fail;	  /* a published fail mark beyond the worse end, in the same unit; 0: none */
 	struct basis basis;
 	struct source source;
 };

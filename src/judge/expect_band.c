@@ -13,6 +13,22 @@ static const struct {
 	[BAND_CLOCK] = {"clock_held", "Hz"},
 };
 
+/* A mark that the range itself passes would fail what is expected. */
+static enum status fail_read(struct band_row *b, const struct tree *row, const char *unit, struct error *err)
+{
+	const struct tree *mark = tree_get(row, "fail");
+	enum status status = mark ? expect_number(&b->fail, mark, unit, err) : STATUS_OK;
+
+	if (status || !mark)
+		return status;
+	if (b->slot == BAND_TIME)
+		b->fail *= 1e9;
+	if (b->fail > 0 && (b->slot == BAND_TIME ? b->fail > b->high : b->fail < b->low))
+		return STATUS_OK;
+	return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s fails inside its range or at zero", row->file,
+			 mark->line, b->name);
+}
+
 static enum status band_value(struct band_row *b, const struct tree *row, struct error *err)
 {
 	const struct tree *found = NULL;
@@ -51,10 +67,11 @@ static enum status band_value(struct band_row *b, const struct tree *row, struct
 		b->low *= 1e9;
 		b->high *= 1e9;
 	}
-	return status;
+	return status ? status : fail_read(b, row, unit, err);
 }
 
 enum { BASIS_MAX = 10000 };
+#define SCATTER_MOST 0.25 /* beyond it the fail mark would be looser than for published figures */
 
 static enum status basis_count(unsigned *out, const struct tree *map, const char *key, struct error *err)
 {
@@ -73,8 +90,8 @@ static enum status basis_count(unsigned *out, const struct tree *map, const char
 
 static enum status basis_read(struct basis *b, const struct tree *row, struct error *err)
 {
-	static const char *const keys[] = {"cards", "runs", "windows", NULL};
-	const struct tree *map = tree_get(row, "basis");
+	static const char *const keys[] = {"cards", "runs", "windows", "scatter", NULL};
+	const struct tree *map = tree_get(row, "basis"), *scatter;
 	enum status status;
 
 	if (!map || map->kind != TREE_MAP)
@@ -91,6 +108,18 @@ static enum status basis_read(struct basis *b, const struct tree *row, struct er
 	if (!status && (b->runs < b->cards || !b->runs != !b->cards))
 		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: %u runs cannot be of %u cards", map->file,
 				   map->line, b->runs, b->cards);
+	scatter = status ? NULL : tree_get(map, "scatter");
+	if (!status && !scatter != (b->cards < 2))
+		return error_set(err, STATUS_BAD_INPUT,
+				 scatter ? "%s:%d: fewer than two cards have no scatter between them"
+					 : "%s:%d: basis wants scatter: how far the slowest of its cards is "
+					   "below the fastest",
+				 map->file, map->line);
+	if (!status && scatter)
+		status = expect_number(&b->scatter, scatter, "", err);
+	if (!status && (!(b->scatter >= 0) || b->scatter > SCATTER_MOST))
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: a scatter of %g is no share from 0 to %g",
+				   map->file, map->line, b->scatter, SCATTER_MOST);
 	return status;
 }
 
@@ -102,7 +131,8 @@ void basis_text(const struct basis *b, char *out, size_t size)
 		snprintf(out, size, "one card, %u run%s of %.24s", b->runs, b->runs == 1 ? "" : "s",
 			 b->windows);
 	else
-		snprintf(out, size, "%u cards, %u runs of %.24s", b->cards, b->runs, b->windows);
+		snprintf(out, size, "%u cards, %u runs of %.24s, %.1f %% apart", b->cards, b->runs,
+			 b->windows, 100 * b->scatter);
 }
 
 void band_terms(const struct band_row *b, char *out, size_t size)
@@ -128,7 +158,8 @@ static enum status band_read(struct band_row *b, const struct tree *row, const s
 			     struct error *err)
 {
 	static const char *const keys[] = {"name",	 "when",  "rate",   "time",	  "efficiency_held",
-					   "clock_held", "basis", "source", "confidence", NULL};
+					   "clock_held", "fail",  "basis",  "source",	  "confidence",
+					   NULL};
 	enum status status = expect_need_text(&b->name, row, "name", err);
 
 	b->file = row->file;

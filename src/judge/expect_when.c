@@ -22,6 +22,8 @@ static const char *const known[] = {
 	"sku",
 	"arch",
 	"power_limit",
+	"stated_power_limit",
+	"stated_sm_clock",
 	"mig",
 	"virtual_gpu",
 	"ecc",

@@ -15,6 +15,8 @@ static const struct {
 	{"phase", {"sustained", "burst", "once"}},
 	{"phases", {"headline", "burst"}},
 	{"power_limit", {"default", "changed"}},
+	{"stated_power_limit", {"yes", "no"}},
+	{"stated_sm_clock", {"yes", "no"}},
 	{"mig", {"on", "off"}},
 	{"virtual_gpu", {"yes", "no"}},
 	{"ecc", {"on", "off", "unknown"}},

@@ -8,6 +8,7 @@
 #include "judge/context.h"
 #include "judge/contradictions.h"
 #include "judge/exit.h"
+#include "judge/fleet.h"
 #include "judge/gap.h"
 #include "judge/isolated.h"
 #include "judge/links.h"
@@ -192,9 +193,11 @@ const char *judged_by_name(enum judged_by by)
 	return by >= 0 && by < JUDGED_COUNT ? names[by] : "";
 }
 
-enum status judge_run(struct judgements *out, const struct judge_context *ctx, const struct judge_site *from,
+enum status judge_run(struct judgements *out, const struct judge_context *of, const struct judge_site *from,
 		      struct error *err)
 {
+	struct judge_context with = *of;
+	const struct judge_context *ctx = &with;
 	const struct record *r = ctx->record;
 	struct site site;
 	struct subject s;
@@ -205,6 +208,7 @@ enum status judge_run(struct judgements *out, const struct judge_context *ctx, c
 	status = site_read(&site, from, ctx->e, err);
 	if (status)
 		return status;
+	with.site = site.stated ? &site : NULL;
 	out->of_case = calloc(r->case_count + 1, sizeof(*out->of_case));
 	if (!out->of_case)
 		goto no_memory;
@@ -236,6 +240,8 @@ enum status judge_run(struct judgements *out, const struct judge_context *ctx, c
 		advice_of(&out->of_case[i], &s);
 		verdict_left_out(&out->of_case[i], &s);
 	}
+	if (!ctx->ahead && !fleet_judge(out->of_case, ctx))
+		goto no_memory;
 	if (site.stated) {
 		out->has_stated = true;
 		site_judge(&out->stated, &site, ctx);

@@ -107,6 +107,7 @@ struct judgement {
 	enum judged_by judged_by;
 	struct band band;
 	bool has_band, low_confidence;
+	bool below_range; /* a headline case that fails by its range, whatever finding names the cause */
 	struct least least;
 	struct expected_ahead ahead; /* ahead of a run */
 	double share_of_bound;	     /* 0: no bound */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "judge/site.h"
 #include <ctype.h>
+#include <math.h>
 #include "core/opt.h"
 #include "core/text.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 enum { COUNT_MAX = 1024 };
+#define CLOCK_LEAST 1e8
+#define CLOCK_MOST 4e9
 
 static bool begins(const char *name, const char *with)
 {
@@ -112,10 +115,20 @@ static enum status option_read(struct site *out, const char *text, const struct 
 	return status;
 }
 
+static enum status clock_read(struct site *out, const struct tree *value, struct error *err)
+{
+	enum status status = expect_number(&out->sm_clock_hz, value, "Hz", err);
+
+	if (!status && !(out->sm_clock_hz >= CLOCK_LEAST && out->sm_clock_hz <= CLOCK_MOST))
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: sm_clock of %s is outside 100 MHz .. 4 GHz",
+				   value->file, value->line, value->text);
+	return status;
+}
+
 static enum status file_read_site(struct site *out, const char *path, const struct expectations *e,
 				  struct error *err)
 {
-	static const char *const keys[] = {"gpus", "power_limit", "nvlinks", NULL};
+	static const char *const keys[] = {"gpus", "power_limit", "sm_clock", "nvlinks", NULL};
 	const struct tree *list, *value;
 	struct tree *root = NULL;
 	enum status status = tree_read(&root, path, err);
@@ -141,10 +154,14 @@ static enum status file_read_site(struct site *out, const char *path, const stru
 	value = status ? NULL : tree_get(root, "power_limit");
 	if (value)
 		status = expect_number(&out->power_limit_w, value, "W", err);
+	value = status ? NULL : tree_get(root, "sm_clock");
+	if (value)
+		status = clock_read(out, value, err);
 	value = status ? NULL : tree_get(root, "nvlinks");
 	if (value)
 		status = expect_number(&out->nvlinks, value, "", err);
-	out->stated = out->stated || out->power_limit_w > 0 || out->nvlinks >= 0;
+	out->stated = out->stated || out->power_limit_w > 0 || out->sm_clock_hz > 0 ||
+		      out->nvlinks >= 0;
 	tree_free(root);
 	return status;
 }
@@ -176,11 +193,27 @@ enum status judge_site_text(struct text *out, const struct judge_site *from, con
 			  i + 1 == site.gpus_count ? "]\n" : "");
 	if (site.power_limit_w > 0)
 		text_addf(out, "power_limit: %.17g W\n", site.power_limit_w);
+	if (site.sm_clock_hz > 0)
+		text_addf(out, "sm_clock: %.17g Hz\n", site.sm_clock_hz);
 	if (site.nvlinks >= 0)
 		text_addf(out, "nvlinks: %.17g\n", site.nvlinks);
 	return out->failed ? error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 					     "no memory for the site file")
 			   : STATUS_OK;
+}
+
+bool site_states_power(const struct site *site, const struct gpu *g)
+{
+	double limit = gpu_get(g, GPU_FACT_power_limit_w, 0);
+
+	return site && site->power_limit_w > 0 &&
+	       fabs(limit - site->power_limit_w) <= SITE_POWER_APART * site->power_limit_w;
+}
+
+bool site_states_clock(const struct site *site, double hz)
+{
+	return site && site->sm_clock_hz > 0 && hz >= SITE_CLOCK_LOW * site->sm_clock_hz &&
+	       hz <= SITE_CLOCK_HIGH * site->sm_clock_hz;
 }
 
 static unsigned count_here(const struct judge_context *ctx, const char *sku, unsigned *silent)
@@ -208,14 +241,32 @@ static void each_gpu(struct judgement *out, const struct site *site, const struc
 		double limit = gpu_get(g, GPU_FACT_power_limit_w, 0),
 		       links = gpu_get(g, GPU_FACT_nvlink_active, -1);
 
-		if (site->power_limit_w > 0 && limit > 0 &&
-		    (limit < 0.995 * site->power_limit_w || limit > 1.005 * site->power_limit_w))
+		if (site->power_limit_w > 0 && limit > 0 && !site_states_power(site, g))
 			finding(out, VERDICT_FAIL, CAUSE_CONFIG_MISMATCH,
 				"%s has a power limit of %.0f W, stated %.0f W", g->pci, limit,
 				site->power_limit_w);
 		if (site->nvlinks >= 0 && links >= 0 && links < site->nvlinks)
 			finding(out, VERDICT_FAIL, CAUSE_NVLINK_COUNT, "%s has %.0f NVLinks up, stated %.0f",
 				g->pci, links, site->nvlinks);
+	}
+}
+
+/* A GPU that ran faster under our load is not locked to what is stated. Slower ones are judged by their
+ * figures. */
+static void each_clock(struct judgement *out, const struct site *site, const struct judge_context *ctx)
+{
+	const struct record *r = ctx->record;
+	struct subject s;
+	double clock;
+
+	for (size_t i = 0; site->sm_clock_hz > 0 && i < r->case_count; i++) {
+		if (r->cases[i].reading || !case_sound(&r->cases[i]))
+			continue;
+		subject_of(&s, ctx, &r->cases[i]);
+		if (s.gpu && s.gpu_count == 1 && s.phase && record_number(s.phase, "clock_hz", &clock) &&
+		    clock > SITE_CLOCK_HIGH * site->sm_clock_hz)
+			finding(out, VERDICT_FAIL, CAUSE_CONFIG_MISMATCH, "%s held %.0f MHz, stated %.0f MHz",
+				s.gpu->pci, clock / 1e6, site->sm_clock_hz / 1e6);
 	}
 }
 
@@ -248,6 +299,7 @@ void site_judge(struct judgement *out, const struct site *site, const struct jud
 		finding(out, VERDICT_WARN, CAUSE_CONFIG_MISMATCH, "%zu GPUs are here, stated %u",
 			ctx->gpu_count, wanted);
 	each_gpu(out, site, ctx);
+	each_clock(out, site, ctx);
 	if (!*out->reason)
 		snprintf(out->reason, sizeof(out->reason), "all that was stated is here");
 }

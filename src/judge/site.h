@@ -12,9 +12,21 @@ struct site {
 	} gpus[8];
 	size_t gpus_count;
 	double power_limit_w; /* agreed; 0: not stated */
+	double sm_clock_hz;   /* that GPUs are locked to; 0: not stated */
 	double nvlinks;	      /* a GPU; -1: not stated */
 	bool stated;
 };
+
+/* A clock or limit is the stated one within these shares of it: clocks come in steps of 15 MHz, and held ones
+ * move by a step. */
+#define SITE_CLOCK_LOW 0.98
+#define SITE_CLOCK_HIGH 1.02
+#define SITE_POWER_APART 0.005
+
+/* The power limit of this GPU is the one that is stated. */
+bool site_states_power(const struct site *site, const struct gpu *g);
+/* This clock is the one that is stated. */
+bool site_states_clock(const struct site *site, double hz);
 
 /* "h100-sxm:8,l40s:1" and the file (either may be NULL). BAD_INPUT names option or file:line. */
 enum status site_read(struct site *out, const struct judge_site *from, const struct expectations *e,

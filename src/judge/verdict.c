@@ -4,6 +4,8 @@
 #include "judge/changes.h"
 #include "judge/choice.h"
 #include "judge/isolated.h"
+#include "judge/placement.h"
+#include "judge/range.h"
 #include <float.h>
 #include <math.h>
 #include "core/text.h"
@@ -12,10 +14,13 @@
 
 void verdict_band(struct judgement *out, const struct subject *s, const struct band_row *b)
 {
+	struct range r;
+
 	out->has_band = true;
 	out->judged_by = JUDGED_BAND;
 	out->low_confidence = b->source.confidence == 1;
-	out->band = (struct band){.low = b->low, .high = b->high, .confidence = b->source.confidence};
+	range_of(&r, s, b);
+	out->band = (struct band){.low = r.low, .high = r.high, .confidence = b->source.confidence};
 	text_copy(out->band.phase, sizeof(out->band.phase), s->phase_name);
 	text_copy(out->band.source, sizeof(out->band.source), b->source.text);
 	text_copy(out->band.date, sizeof(out->band.date), b->source.date);
@@ -55,23 +60,69 @@ static const char *thin(const struct band_row *b)
 	return b->basis.cards == 1 ? "; band from one card" : "";
 }
 
-/* Worse, far worse, better: what a band says of a value. `low` is the cause for too little. */
-static void band_hold(struct judgement *out, double value, const struct band_row *b, enum cause low,
-		      const char *what, const char *unit, const char *why)
+/* What else is known of the window lets its figure be used: only such a one fails by a margin. */
+static bool trusted(const struct judgement *out, const struct subject *s)
+{
+	struct judgement alone = {.verdict = VERDICT_PASS};
+
+	verdict_steadiness(&alone, s);
+	return out->verdict != VERDICT_UNTRUSTED && alone.verdict != VERDICT_UNTRUSTED;
+}
+
+/* Far below its range: by the share that fails whatever it rests on, or as a headline case by margin or mark. */
+static bool far_below(const struct judgement *out, const struct subject *s, const struct band_row *b,
+		      const struct range *r, double value, bool headline)
+{
+	double worse = b->slot == BAND_TIME ? r->high / value : value / r->low;
+
+	if (worse < VERDICT_FAIL_SHARE)
+		return !r->lenient;
+	return headline && range_class_of(s) && range_fails(r, s, b, value, trusted(out, s));
+}
+
+/* "; 10 % below it fails" and what that rests on. */
+static void margin_text(char *out, size_t size, const struct range *r, const struct band_row *b)
+{
+	char mark[32];
+
+	if (r->mark > 0) {
+		units_format(mark, sizeof(mark), r->mark, b->slot == BAND_TIME ? "ns" : "FLOP/s");
+		snprintf(out, size, "; %s or worse fails%s", mark, thin(b));
+	} else if (r->margin > 0) {
+		snprintf(out, size, "; more than %.0f %% off fails%s", 100 * r->margin, thin(b));
+	} else {
+		snprintf(out, size, "%s", thin(b));
+	}
+}
+
+struct held {
+	double value;
+	enum cause low; /* for too little */
+	const char *what, *unit, *why;
+	bool headline; /* the figure that the case is read by */
+};
+
+/* Worse, far worse, better: what a band says of a value. */
+static void band_hold(struct judgement *out, const struct subject *s, const struct band_row *b,
+		      const struct held *is)
 {
 	bool time = b->slot == BAND_TIME;
-	double worse = time ? b->high / value : value / b->low;
-	char v[32], l[32], h[32];
-	enum verdict verdict;
+	char v[32], l[32], h[32], margin[128];
+	struct range r;
+	bool fails;
 
-	value_text(v, sizeof(v), value, unit);
-	value_text(l, sizeof(l), b->low, unit);
-	value_text(h, sizeof(h), b->high, unit);
-	if (time ? value > b->high : value < b->low) {
-		verdict = worse < VERDICT_FAIL_SHARE ? VERDICT_FAIL : VERDICT_WARN;
-		finding(out, verdict, low, "%s %s, expected %s .. %s%s%s", what, v, l, h, why, thin(b));
-	} else if (time ? value < b->low : value > b->high) {
-		finding(out, VERDICT_WARN, CAUSE_BAND_STALE, "%s %s, %s the band's %s .. %s%s", what, v,
+	range_of(&r, s, b);
+	value_text(v, sizeof(v), is->value, is->unit);
+	value_text(l, sizeof(l), r.low, is->unit);
+	value_text(h, sizeof(h), r.high, is->unit);
+	if (time ? is->value > r.high : is->value < r.low) {
+		fails = far_below(out, s, b, &r, is->value, is->headline);
+		out->below_range |= fails && is->headline && range_class_of(s);
+		margin_text(margin, sizeof(margin), &r, b);
+		finding(out, fails ? VERDICT_FAIL : VERDICT_WARN, is->low, "%s %s, expected %s .. %s%s%s",
+			is->what, v, l, h, is->why, is->headline && range_class_of(s) ? margin : thin(b));
+	} else if (time ? is->value < r.low : is->value > r.high) {
+		finding(out, VERDICT_WARN, CAUSE_BAND_STALE, "%s %s, %s the band's %s .. %s%s", is->what, v,
 			time ? "below" : "above", l, h, thin(b));
 	}
 }
@@ -91,17 +142,29 @@ static void compute_twice(struct judgement *out, const struct subject *s)
 			out->efficiency_held, clock / 1e6);
 	b = band_find(out, s, BAND_EFFICIENCY);
 	if (b) {
-		if (!out->has_band) { /* shown in the figure's unit, at the clock that was held */
+		bool alone = !out->has_band;
+
+		if (alone) { /* shown in the figure's unit, at the clock that was held */
 			verdict_band(out, s, b);
 			out->band.low *= flop * clock;
 			out->band.high *= flop * clock;
 		}
-		band_hold(out, out->efficiency_held, b, CAUSE_LOW_EFFICIENCY,
-			  "share of the held clock's bound", "", "");
+		band_hold(out, s, b,
+			  &(struct held){.value = out->efficiency_held,
+					 .low = CAUSE_LOW_EFFICIENCY,
+					 .what = "share of the held clock's bound",
+					 .unit = "",
+					 .why = "",
+					 .headline = alone});
 	}
 	b = band_find(out, s, BAND_CLOCK);
 	if (b)
-		band_hold(out, clock, b, CAUSE_LOW_CLOCK, "held clock", "Hz", "");
+		band_hold(out, s, b,
+			  &(struct held){.value = clock,
+					 .low = CAUSE_LOW_CLOCK,
+					 .what = "held clock",
+					 .unit = "Hz",
+					 .why = ""});
 }
 
 /* Which of clock and work a low rate is owed to, as far as stamps tell. */
@@ -140,7 +203,14 @@ static void against_band(struct judgement *out, const struct subject *s)
 	if (expected_of(&known).from == EXPECTED_BAND) {
 		verdict_band(out, s, b);
 		at_clock(s, why, sizeof(why));
-		band_hold(out, s->figure, b, CAUSE_BELOW_BAND, s->phase_name, s->unit, why);
+		band_hold(out, s, b,
+			  &(struct held){.value = s->figure,
+					 .low = CAUSE_BELOW_BAND,
+					 .what = s->phase_name,
+					 .unit = s->unit,
+					 .why = why,
+					 .headline = true});
+		placement_tell(out, s);
 	} else {
 		verdict_least(out, s);
 	}

@@ -44,6 +44,8 @@ void verdict_ceiling(struct judgement *out, const struct subject *s);
 void verdict_ceiling_passed(struct judgement *out, const struct subject *s, const char *figure);
 /* CPU time that its threads did not get: an open case, or a condition of the machine that is named. */
 void verdict_cpu_time(struct judgement *out, const struct subject *s);
+/* A clock that is low under load for no reason that the GPU tells. */
+void verdict_clock_locked(struct judgement *out, const struct subject *s);
 /* The band that judges it, into the judgement. */
 void verdict_band(struct judgement *out, const struct subject *s, const struct band_row *b);
 /* Settled, and scattered within limits. */

@@ -38,6 +38,8 @@ static bool is_hardware(enum cause cause)
 
 bool view_for_ticket(const struct judgement *j)
 {
+	if (j->cause == CAUSE_FLEET_LOW) /* about all of them: no part is to be swapped */
+		return false;
 	return j->verdict == VERDICT_FAIL || j->verdict == VERDICT_ERROR ||
 	       ((j->verdict == VERDICT_WARN || j->verdict == VERDICT_UNTRUSTED) && is_hardware(j->cause));
 }

@@ -159,14 +159,16 @@ static void test_judge_between__on_one_node_its_nvlinks_bound_a_team(void **stat
 /* What the node's GPUs reach in one process is asked of a process each too; of two nodes it is not. */
 static void test_judge_between__on_one_node_its_bands_judge_a_team(void **state)
 {
-	struct record_case *fair = on_one_node(4, "8GiB", 363, 0), *low = on_one_node(4, "9GiB", 300, 0),
+	struct record_case *fair = on_one_node(4, "8GiB", 363, 0), *low = on_one_node(4, "9GiB", 340, 0),
+			   *far = on_one_node(4, "10GiB", 320, 0),
 			   *two = between(2, "8GiB", 363, "ring", true);
 
 	(void)state;
 	world_judge(&w);
 	assert_verdict(&w, fair, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
 	assert_non_null(strstr(world_of(&w, fair)->reason, "363 GB/s, in 358 GB/s .. 368 GB/s"));
-	assert_verdict(&w, low, VERDICT_WARN, CAUSE_BELOW_BAND); /* a band of one host */
+	assert_verdict(&w, low, VERDICT_WARN, CAUSE_BELOW_BAND); /* a band of one host: 10 % */
+	assert_verdict(&w, far, VERDICT_FAIL, CAUSE_BELOW_BAND);
 	assert_verdict(&w, two, VERDICT_MEASURED, CAUSE_NO_REFERENCE);
 }
 

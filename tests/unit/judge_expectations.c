@@ -245,10 +245,10 @@ static void test_expectations__what_stands_behind_a_band_is_told(void **state)
 		struct basis basis;
 		const char *text;
 	} rows[] = {
-		{{0, 0, "as published"}, "published figures alone"},
-		{{1, 1, "3 s"}, "one card, 1 run of 3 s"},
-		{{1, 3, "1.5 to 6 s"}, "one card, 3 runs of 1.5 to 6 s"},
-		{{3, 4, "6 s"}, "3 cards, 4 runs of 6 s"},
+		{{0, 0, "as published", 0}, "published figures alone"},
+		{{1, 1, "3 s", 0}, "one card, 1 run of 3 s"},
+		{{1, 3, "1.5 to 6 s", 0}, "one card, 3 runs of 1.5 to 6 s"},
+		{{3, 4, "6 s", 0.018}, "3 cards, 4 runs of 6 s, 1.8 % apart"},
 	};
 	char text[64];
 	size_t i;
@@ -350,8 +350,28 @@ static void test_expectations__malformed_bands_are_refused(void **state)
 		 "1 runs cannot be of 2 cards"},
 		{SOURCES
 		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
-		 "2, runs: 2, windows: 1 s}, source: s, confidence: medium}\n",
+		 "2, runs: 2, windows: 1 s, scatter: 0.01}, source: s, confidence: medium}\n",
 		 "until 3 cards"},
+		{SOURCES
+		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
+		 "2, runs: 2, windows: 1 s}, source: s, confidence: low}\n",
+		 "basis wants scatter"},
+		{SOURCES
+		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
+		 "1, runs: 2, windows: 1 s, scatter: 0.01}, source: s, confidence: low}\n",
+		 "fewer than two cards have no scatter"},
+		{SOURCES
+		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], basis: {cards: "
+		 "2, runs: 2, windows: 1 s, scatter: 0.3}, source: s, confidence: low}\n",
+		 "no share from 0 to 0.25"},
+		{SOURCES
+		 "bands:\n - {name: b, when: {type: bf16}, rate: [1 TFLOPS, 2 TFLOPS], fail: 1.5 TFLOPS, basis: "
+		 "{cards: 1, runs: 2, windows: 1 s}, source: s, confidence: low}\n",
+		 "fails inside its range"},
+		{SOURCES
+		 "bands:\n - {name: b, when: {type: bf16}, time: [1 us, 2 us], fail: 1.5 us, basis: "
+		 "{cards: 1, runs: 2, windows: 1 s}, source: s, confidence: low}\n",
+		 "fails inside its range"},
 	};
 
 	(void)state;

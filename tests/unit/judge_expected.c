@@ -227,7 +227,7 @@ static void test_expected__bands_of_times_are_held_the_other_way(void **state)
 	assert_verdict(&w, good, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
 	assert_float_equal(j->band.low, 6800, 1e-6);
 	assert_float_equal(j->band.high, 8500, 1e-6);
-	world_set(good, "sustained", "latency_ns", 9000);
+	world_set(good, "sustained", "latency_ns", 8800);
 	judged(good);
 	assert_verdict(&w, good, VERDICT_WARN, CAUSE_BELOW_BAND);
 	world_set(good, "sustained", "latency_ns", 12000);

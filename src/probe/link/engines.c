@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engines of probe link: the driver's copy engines, and a kernel on mapped host memory. */
 #include <errno.h>
+#include <sched.h>
 #include "core/random.h"
 #include "kernel/data.h"
 #include "kernel/link.h"
@@ -95,6 +96,7 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 {
 	struct link_state *s = state;
 	const struct link_opts *o = opts;
+	unsigned here;
 	int node;
 	enum status st;
 
@@ -120,6 +122,8 @@ static enum status prepare(void *state, const struct bench *b, const void *opts,
 	result_text(b->out, &link_fields[LINK_FIELD_way], "copy engine");
 	if (node >= 0)
 		result_u64(b->out, &link_fields[LINK_FIELD_host_node], (uint64_t)node);
+	else if (!getcpu(NULL, &here))
+		result_u64(b->out, &link_fields[LINK_FIELD_cpu_node], here);
 	return gpu_stream_wait(s->stream[0], err);
 }
 
