@@ -3,6 +3,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "journal/figure.h"
+#include "judge/kernels.h"
 #include "judge/verdict.h"
 
 bool isolated_case(struct judgement *out, const struct subject *s)
@@ -22,6 +23,8 @@ bool isolated_case(struct judgement *out, const struct subject *s)
 		return true;
 	out->figure = s->figure;
 	out->has_figure = s->has_figure;
+	if (!wrong && kernels_case(out, s))
+		return true;
 	if (s->has_figure)
 		units_format(figure, sizeof(figure), s->figure, s->unit);
 	finding(out, VERDICT_MEASURED, CAUSE_NONE, "search of case %d, round %d, %.96s: %s%s",

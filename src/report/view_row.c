@@ -123,7 +123,10 @@ enum status view_row_build(struct view_row *row, struct view *v, const struct re
 	if (json_object_get(c->plan, "again"))
 		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base),
 			  ", second round");
-	if (record_follows(c))
+	if (record_tries(c))
+		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base),
+			  ", other kernels");
+	else if (record_follows(c))
 		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base), ", search");
 	text_copy(row->title, sizeof(row->title), row->base);
 	if (j->has_figure && isfinite(j->figure))

@@ -49,7 +49,8 @@ struct worker {
 	struct process p;
 	bool alive;
 	char group[32], place[TARGET_TEXT];
-	const struct bench_case *c; /* running; NULL: idle */
+	char setting[sizeof(((struct bench_case *)0)->setting)]; /* in its environment */
+	const struct bench_case *c;				 /* running; NULL: idle */
 	struct lines in;
 	struct team_board *board; /* where its ranks stand; NULL: it has one */
 	int board_fd;		  /* with a board */
@@ -106,6 +107,7 @@ struct run {
 	bool searched;	     /* an earlier run has searched what was slow or wrong */
 	bool *disturbed;     /* a case of the plan: wants a second round */
 	bool repeated;	     /* an earlier run had its second round */
+	bool tried;	     /* an earlier run tried other kernels */
 	size_t case_done;
 	enum lost lost[RUN_GPUS]; /* quarantined: by the case lost_by */
 	unsigned lost_by[RUN_GPUS];
@@ -174,6 +176,9 @@ bool team_part(struct run *r);
 /* Looks at a case's result for what a second round may mend, and runs that at the end (second.c). */
 void second_note(struct run *r, const struct bench_case *c, const char *phase, const json_t *values);
 void second_round(struct run *r);
+
+/* Tries other kernels for products that are low on the CPU (kernels.c). */
+void kernels_round(struct run *r);
 
 void watch_start(struct run *r);
 void watch_read(struct run *r); /* what the sampler has sent */
