@@ -179,35 +179,56 @@ static void tell_tried(struct judgement *out, const struct best *b)
 	size_t used = strlen(out->reason);
 
 	if (*b->tried)
-		snprintf(out->reason + used, sizeof(out->reason) - used, "; no better: %s", b->tried);
+		snprintf(out->reason + used, sizeof(out->reason) - used, "; others tried: %s", b->tried);
+}
+
+/* What was tried for a case that its ceiling found low, and the best of it; false: it is none such. */
+static bool look(const struct subject *s, const struct ceiling_row **row, struct turns *t, struct best *b)
+{
+	if (s->gpu || s->c->reading || record_follows(s->c))
+		return false;
+	*row = expect_ceiling(s->ctx->e, subject_word, s);
+	if (!*row || !share_of(s, *row, t))
+		return false;
+	find_best(b, s, *row);
+	return true;
 }
 
 void kernels_tell(struct judgement *out, const struct subject *s)
 {
 	const struct ceiling_row *row;
-	char command[sizeof(((struct advice *)0)->knob)], kernels[48];
+	char kernels[48];
+	struct turns t;
+	struct best b;
+
+	if (!look(s, &row, &t, &b) || !is_low(out, row, &t))
+		return;
+	/* The interval as well: a lucky turn is no other kernel. */
+	if (!b.c || b.t.ratio < row->pass || b.t.low <= t.ratio) {
+		tell_tried(out, &b);
+		return;
+	}
+	kernels_named(s, kernels, sizeof(kernels));
+	out->verdict = VERDICT_WARN;
+	out->cause = CAUSE_BLAS_KERNEL;
+	snprintf(out->reason, sizeof(out->reason),
+		 "%.2f of this machine's own ceiling%s; with %.100s: %.2f, x %.1f", t.ratio, kernels,
+		 record_tries(b.c), b.t.ratio, b.t.ratio / t.ratio);
+}
+
+void kernels_advise(struct judgement *out, const struct subject *s)
+{
+	char command[sizeof(((struct advice *)0)->knob)];
+	const struct ceiling_row *row;
 	struct advice *a;
 	struct turns t;
 	struct best b;
 
-	if (s->gpu || s->c->reading || record_follows(s->c))
+	if (out->cause != CAUSE_BLAS_KERNEL || !look(s, &row, &t, &b) || !b.c)
 		return;
-	row = expect_ceiling(s->ctx->e, subject_word, s);
-	if (!row || !share_of(s, row, &t) || !is_low(out, row, &t))
-		return;
-	find_best(&b, s, row);
-	if (!b.c || b.t.ratio < row->pass) {
-		tell_tried(out, &b);
-		return;
-	}
 	command_of(s->ctx->record, &b, command, sizeof(command));
-	kernels_named(s, kernels, sizeof(kernels));
-	out->verdict = VERDICT_WARN;
-	out->cause = CAUSE_BLAS_KERNEL;
-	snprintf(out->reason, sizeof(out->reason), "%.2f of this machine's own ceiling%s; with %.100s: %.2f, x %.1f",
-		 t.ratio, kernels, record_tries(b.c), b.t.ratio, b.t.ratio / t.ratio);
-	a = advice_add(out, command, "by %.80s the same product reaches %.2f of the ceiling, not %.2f", record_tries(b.c),
-		       b.t.ratio, t.ratio);
+	a = advice_add(out, command, "with %.80s the same product reaches %.2f of the ceiling, not %.2f",
+		       record_tries(b.c), b.t.ratio, t.ratio);
 	if (a)
 		snprintf(a->gain, sizeof(a->gain), "x %.1f", b.t.ratio / t.ratio);
 }

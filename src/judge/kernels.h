@@ -8,6 +8,8 @@
 bool kernels_case(struct judgement *out, const struct subject *s);
 /* The low case, after its own judgement: `warn blas_kernel` where something else reaches the mark; else what was tried is told. */
 void kernels_tell(struct judgement *out, const struct subject *s);
+/* What to type for `blas_kernel`, and its gain, as advice. */
+void kernels_advise(struct judgement *out, const struct subject *s);
 /* "; kernels SkylakeX": the set that the library chose; "" where it named none. */
 void kernels_named(const struct subject *s, char *out, size_t size);
 #endif
