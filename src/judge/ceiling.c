@@ -125,16 +125,14 @@ void verdict_ceiling_passed(struct judgement *out, const struct subject *s, cons
 	double lost, others;
 	bool limited, beside;
 	const char *of = held_against(s, &beside);
-	char share[48], kernels[48];
+	char share[48];
 
 	interval_text(share, sizeof(share), &t);
-	kernels_named(s, kernels, sizeof(kernels));
 	if (out->cause == CAUSE_CPU_CONTENDED && missing(s, &lost, &others, &limited))
 		snprintf(out->reason, sizeof(out->reason),
-			 "%s, %s of %s; both without %.0f %% of the CPU time, %s%s", figure, share, of,
+			 "%s, %s of %s; both without %.0f %% of the CPU time, %s", figure, share, of,
 			 100 * lost,
-			 others > lost / 2 ? "which other work here took" : "which the host gave to others",
-			 kernels);
+			 others > lost / 2 ? "which other work here took" : "which the host gave to others");
 	else
-		snprintf(out->reason, sizeof(out->reason), "%s, %s of %s%s", figure, share, of, kernels);
+		snprintf(out->reason, sizeof(out->reason), "%s, %s of %s", figure, share, of);
 }

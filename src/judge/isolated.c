@@ -19,12 +19,10 @@ bool isolated_case(struct judgement *out, const struct subject *s)
 	text_copy(out->figure_field, sizeof(out->figure_field), s->field);
 	text_copy(out->figure_unit, sizeof(out->figure_unit), s->unit);
 	text_copy(out->phase, sizeof(out->phase), s->phase ? s->phase_name : "");
-	if (!wrong && verdict_ending(out, s))
+	if (kernels_case(out, s) || (!wrong && verdict_ending(out, s)))
 		return true;
 	out->figure = s->figure;
 	out->has_figure = s->has_figure;
-	if (!wrong && kernels_case(out, s))
-		return true;
 	if (s->has_figure)
 		units_format(figure, sizeof(figure), s->figure, s->unit);
 	finding(out, VERDICT_MEASURED, CAUSE_NONE, "search of case %d, round %d, %.96s: %s%s",

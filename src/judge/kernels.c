@@ -26,23 +26,31 @@ static bool share_of(const struct subject *s, const struct ceiling_row *row, str
 	return true;
 }
 
+/* However it ended: what crashes or computes wrong under other kernels is no fault of the case. */
 bool kernels_case(struct judgement *out, const struct subject *s)
 {
 	const struct ceiling_row *row = expect_ceiling(s->ctx->e, subject_word, s);
 	const char *tries = record_tries(s->c);
-	char figure[32] = "no figure", share[48] = "", kernels[48];
+	char figure[32], share[48] = "", kernels[48];
 	struct turns t;
+	int first;
 
 	if (!tries)
 		return false;
-	if (s->has_figure)
-		units_format(figure, sizeof(figure), s->figure, s->unit);
+	first = (int)json_integer_value(json_object_get(json_object_get(s->c->plan, "follows"), "case"));
+	if (!case_sound(s->c) || !s->has_figure) {
+		finding(out, VERDICT_MEASURED, CAUSE_NONE, "case %d again by %.80s: nothing sound came of it: %.100s",
+			first, tries, *s->c->text ? s->c->text : ending_text(s->c->ending));
+		return true;
+	}
+	out->figure = s->figure;
+	out->has_figure = true;
+	units_format(figure, sizeof(figure), s->figure, s->unit);
 	if (row && share_of(s, row, &t))
 		snprintf(share, sizeof(share), ", %.2f of this machine's own ceiling", t.ratio);
 	kernels_named(s, kernels, sizeof(kernels));
-	finding(out, VERDICT_MEASURED, CAUSE_NONE, "case %d again by %.120s: %s%s%s",
-		(int)json_integer_value(json_object_get(json_object_get(s->c->plan, "follows"), "case")),
-		tries, figure, share, kernels);
+	finding(out, VERDICT_MEASURED, CAUSE_NONE, "case %d again by %.120s: %s%s%s", first, tries, figure,
+		share, kernels);
 	return true;
 }
 

@@ -1,6 +1,6 @@
 # Teams of three ranks of which one is struck at a random moment, again and again, for the scripts that take it in with `.`. They
 # say how a team begins: start TRIAL, in the background, writes out, err, pid and code of each rank R to tTRIAL/NAME.R and lets rank 0
-# keep its run in tTRIAL/run, of three cases. And $trials, $together (teams at once), $ranks, $limit (seconds of a trial).
+# keep its run in tTRIAL/run, of three cases. And $trials, $together (teams at once), $ranks, $limit (seconds after which a trial counts as hung: far above what a busy machine takes).
 # Another rank's is with rank 0 once that has all of it.
 journal() {
 	own=t$1/run.rank-$2
@@ -62,7 +62,7 @@ tell() { # TRIAL
 
 since=$(date +%s%N)
 start 0
-for _ in $(seq 600); do over 0 && break; sleep 0.1; done
+for _ in $(seq $((limit * 10))); do over 0 && break; sleep 0.1; done
 whole=$((($(date +%s%N) - since) / 1000000))
 clean() {
 	over 0 && judge 0 || return 1

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenBLAS as a CPU gets it that the library does not know: loops for its products, and a sleep before each where the kernels are
- * slow. It is slow or fast by orders of magnitude, so that no test depends on the machine. ASSAY_LIB_OPENBLAS names it.
+ * OpenBLAS as a CPU gets it that the library does not know: loops for its products, and 60 ms of CPU time before each where
+ * the kernels are slow. It is slow or fast by orders of magnitude, so that no test depends on the machine. ASSAY_LIB_OPENBLAS names it.
  *   FAKE_BLAS_CORE   the set that it chooses itself (Prescott); OPENBLAS_CORETYPE chooses another
- *   FAKE_BLAS_SLOW   words: these sets sleep 60 ms before each product (Prescott); "all": each set does
+ *   FAKE_BLAS_SLOW   words: these sets take 60 ms more for each product (Prescott); "all": each set does
  *   FAKE_BLAS_CRASH  words: these sets die in their first product
  *   FAKE_BLAS_WRONG  words: these sets give a wrong element
  *   FAKE_BLAS_LACKS  words: sets that it does not have: its own choice stands
  */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { ROW_MAJOR = 101, TRANS = 112, SLEEP_NS = 60000000 };
+enum { ROW_MAJOR = 101, TRANS = 112, SLOW_NS = 60000000 };
 
 static int threads = 1;
 
@@ -40,7 +41,7 @@ char *openblas_get_corename(void)
 	if (asked && listed("FAKE_BLAS_LACKS", "", asked))
 		asked = NULL;
 	if (!*name)
-		strncat(name, asked ? asked : own ? own : "Prescott", sizeof(name) - 1);
+		snprintf(name, sizeof(name), "%s", asked ? asked : own ? own : "Prescott");
 	return name;
 }
 
@@ -66,12 +67,18 @@ int openblas_get_num_threads(void)
 
 static void begin(void)
 {
-	const struct timespec sleep = {.tv_nsec = SLEEP_NS};
+	struct timespec t;
+	long long end;
 
 	if (listed("FAKE_BLAS_CRASH", "", openblas_get_corename()))
 		raise(SIGILL);
-	if (listed("FAKE_BLAS_SLOW", "Prescott", openblas_get_corename()))
-		nanosleep(&sleep, NULL);
+	if (!listed("FAKE_BLAS_SLOW", "Prescott", openblas_get_corename()))
+		return;
+	/* At work, not asleep: CPU time that a thread does not use looks as if others took it. */
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	end = t.tv_sec * 1000000000ll + t.tv_nsec + SLOW_NS;
+	while (t.tv_sec * 1000000000ll + t.tv_nsec < end)
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 }
 
 /* Row-major alone, as assay calls it. */
