@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A product that is low on the CPU, below the mark from which its ceiling lets it pass, is done again by what else is at hand: the
+ * If a product on the CPU stays below the mark from which its ceiling lets it pass, it is done again by other means. First come the
  * library's other kernels and other libraries with the same functions (engine->settings), then the probe's other engines. Each
  * runs in a worker of its own, because a library reads its environment when it is loaded. The first that reaches the mark ends
  * the search, and the next low case begins with it. The cases are journaled as an `extend` with `follows`; the judge reads them.
+ * Their number is bounded, not their time: what a run finds must not hang on how busy the machine is.
  */
 #include "core/text.h"
 #include "machine/machine.h"
@@ -11,21 +12,16 @@
 #include "run/need.h"
 #include "run/supervisor.h"
 
-#define SHARE_OF_RUN 0.25
-#define LEAST_NS 10000000000u
-#define MOST_NS 30000000000u
-
-enum { SETTINGS_MAX = 16 };
+enum { SETTINGS_MAX = 16, CASES_MOST = 16 /* of a run, about 1.5 s each */ };
 
 struct tries {
 	struct run *r;
 	const struct bench_case *c; /* the low one */
 	double pass;
-	unsigned round;
-	uint64_t end_ns; /* nothing begins after it */
+	unsigned round, cases; /* attempts for this case, in this run */
 	struct engine_setting setting[SETTINGS_MAX];
 	unsigned count;
-	char helped[ENGINE_SETTING]; /* what helped a case before */
+	char helped[ENGINE_SETTING]; /* the setting that helped an earlier case */
 };
 
 static bool is_low(const struct run *r, const struct bench_case *c, double *pass)
@@ -40,7 +36,7 @@ static bool is_low(const struct run *r, const struct bench_case *c, double *pass
 
 static bool may_begin(const struct tries *t)
 {
-	return !run_stopping(t->r) && !t->r->status && clock_now_ns(t->r->o->clock) < t->end_ns;
+	return !run_stopping(t->r) && !t->r->status && t->cases < CASES_MOST;
 }
 
 /* Runs it as evidence of the low case. True: it reaches the mark. */
@@ -50,6 +46,7 @@ static bool reaches(struct tries *t, struct bench_case *c, const char *tries)
 	const struct note *n;
 
 	c->order = STEP_IN_ORDER;
+	t->cases++;
 	if (!run_extend(t->r, &step, "follows",
 			json_pack("[{s:i, s:i, s:s, s:s}]", "case", (int)t->c->id, "round", (int)++t->round,
 				  "why", "other kernels", "tries", tries)))
@@ -112,20 +109,12 @@ static void try_all(struct tries *t)
 			return;
 }
 
-static uint64_t last_begin(const struct run *r, uint64_t now)
-{
-	uint64_t budget = (uint64_t)(SHARE_OF_RUN * (double)(now - r->t0_ns));
-
-	return now + (budget < LEAST_NS ? LEAST_NS : budget > MOST_NS ? MOST_NS : budget);
-}
-
 void kernels_round(struct run *r)
 {
 	struct tries t = {.r = r};
 
 	if (!r->o->expected || r->tried)
 		return;
-	t.end_ns = last_begin(r, clock_now_ns(r->o->clock));
 	for (size_t i = 0; i < r->plan->count; i++)
 		for (size_t k = 0; k < r->plan->steps[i].count; k++) {
 			t.c = &r->plan->steps[i].cases[k];

@@ -88,9 +88,9 @@ struct engine {
 	 * say the same later. NULL: always. */
 	enum status (*supports)(const struct machine *m, const struct target *t, const void *opts,
 				struct error *err);
-	/* CPU, optional. What to try where a figure is low: settings under which its library, or another
-	 * library with the same functions, does the work by other code; the likeliest first. `chosen`: what
-	 * the result field "kernels" said, or "". Pure but for the environment. */
+	/* CPU, optional. Settings that may help if a figure is low, the likeliest first. Each makes the
+	 * library use other code, or takes another library with the same functions. `chosen`: the result field
+	 * "kernels", or "". Pure but for the environment. */
 	unsigned (*settings)(const struct machine *m, const char *chosen, struct engine_setting *out,
 			     unsigned max);
 	/* Worker, each rank on its own thread. State is zeroed. On failure release is called all the same. */

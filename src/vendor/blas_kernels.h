@@ -26,7 +26,7 @@ struct blas_kernels {
 /* The sets that are worth trying on a CPU of today, the likeliest first; a NULL name ends. */
 extern const struct blas_kernels blas_kernels[];
 
-/* What this CPU has, by its own word. 0 where it is no x86. */
+/* The CPU's instructions as BLAS_NEED_* bits, read from the CPU itself. 0 if it is no x86. */
 unsigned blas_cpu_has(void);
 /* True where a CPU with these instructions can run it. */
 static inline int blas_kernels_fit(const struct blas_kernels *k, unsigned has)
@@ -35,6 +35,6 @@ static inline int blas_kernels_fit(const struct blas_kernels *k, unsigned has)
 }
 /* Width of the vectors of the set that openblas_get_corename names: 0 where the name is not known. */
 unsigned blas_kernels_bits(const char *name);
-/* Widest vectors of the sets above that such a CPU can run; 0: none of them. */
+/* Width of the widest set in the table that such a CPU can run; 0: it can run none. */
 unsigned blas_kernels_bits_most(unsigned has);
 #endif

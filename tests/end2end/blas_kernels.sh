@@ -8,8 +8,8 @@ assay=$(realpath "$1") fake=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
 grep -qw avx2 /proc/cpuinfo && grep -qw fma /proc/cpuinfo || lacks "a CPU whose AVX2 kernels OpenBLAS could have chosen"
 scratch
 unset OPENBLAS_CORETYPE
-ASSAY_LIB_OPENBLAS=$fake ASSAY_LIB_OPENBLAS_WHEEL=/none ASSAY_LIB_MKL=/none ASSAY_LIB_AOCL=/none
-export ASSAY_LIB_OPENBLAS ASSAY_LIB_OPENBLAS_WHEEL ASSAY_LIB_MKL ASSAY_LIB_AOCL
+ASSAY_LIB_OPENBLAS=$fake ASSAY_LIB_OPENBLAS_WHEEL=/none ASSAY_LIB_MKL=/none ASSAY_LIB_AOCL=/none ASSAY_LIB_ONEDNN=/none
+export ASSAY_LIB_OPENBLAS ASSAY_LIB_OPENBLAS_WHEEL ASSAY_LIB_MKL ASSAY_LIB_AOCL ASSAY_LIB_ONEDNN
 XDG_CACHE_HOME=$PWD/cache
 export XDG_CACHE_HOME
 
@@ -56,7 +56,19 @@ ok "with what was tried" says 'others tried: OPENBLAS' all/REPORT.md
 ok "each of them once, and other libraries' engines" [ "$(tries all)" -ge 2 ]
 ok "but not where nothing is to be searched" checked 1 quiet --no-isolate
 ok "as told" [ "$(tries quiet)" = 0 ]
-unset FAKE_BLAS_SLOW
+# Another library with the same functions, which numpy's would be: the fake again, under another name and with fast kernels of its own.
+cp "$fake" other.so
+FAKE_BLAS_SLOW=all FAKE_BLAS_OTHER=other.so
+export FAKE_BLAS_OTHER
+ASSAY_LIB_OPENBLAS_WHEEL=$PWD/other.so checked 0 other
+ok "another library is tried too" [ "$(verdict other)" = warn,blas_kernel ]
+ok "by its path" says '"tries":"ASSAY_LIB_OPENBLAS=[^"]*/other.so"' other/journal.jsonl
+if [ -n "$(ldconfig -p 2> /dev/null | grep -m 1 'libdnnl.so.[23]')" ]; then
+	env -u ASSAY_LIB_ONEDNN "$assay" check --suite suite.yaml --expectations set --no-telemetry --out onednn > out 2> err
+	ok "oneDNN is tried too" says '"tries":"onednn"' onednn/journal.jsonl
+	ok "with the command that calls it" sh -c 'tr -s "\n " " " < out | grep -q "assay probe gemm --engine onednn type=fp32 m=32 n=32 k=32"'
+fi
+unset FAKE_BLAS_SLOW FAKE_BLAS_OTHER
 
 FAKE_BLAS_WRONG="SkylakeX Cooperlake SapphireRapids Haswell Zen"
 export FAKE_BLAS_WRONG

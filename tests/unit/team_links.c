@@ -242,7 +242,7 @@ static void test_team_links__who_leaves_ends_the_wait_of_all_at_once(void **stat
 	struct stage s;
 
 	(void)state;
-	stage_open(&s, 60000); /* a wait that went on to its limit would say so, and not what rank 4 said */
+	stage_open(&s, 60000); /* a wait that ran into its limit has another error text */
 	stage_play(&s, play_leaver);
 	for (unsigned r = 0; r < 4; r++) {
 		assert_int_equal(s.part[r].st, STATUS_VENDOR);

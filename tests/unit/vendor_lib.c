@@ -368,7 +368,7 @@ static void test_vendor_lib__other_libraries_set_threads_their_own_way(void **st
 	assert_int_equal(blas_settle(&none, NULL, &err), STATUS_UNAVAILABLE);
 }
 
-/* What a CPU can run, and how wide what the library chose is. */
+/* The sets that a CPU can run, and the width of a set by its name. */
 static void test_vendor_lib__kernels_fit_a_cpu_by_its_instructions(void **state)
 {
 	const unsigned avx2 = BLAS_NEED_AVX2 | BLAS_NEED_FMA, avx512 = avx2 | BLAS_NEED_AVX512;
