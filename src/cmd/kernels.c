@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `assay __kernels [time]`: which kernels OpenBLAS chose, and how fast they are, in a process that may crash. */
+/* `assay __kernels [time]`: which kernels OpenBLAS chose, and how fast they are, in a process that may crash.
+ */
 #include "cmd/command.h"
 #include "model/cpu/kernels.h"
 

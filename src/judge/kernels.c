@@ -39,8 +39,9 @@ bool kernels_case(struct judgement *out, const struct subject *s)
 		return false;
 	first = (int)json_integer_value(json_object_get(json_object_get(s->c->plan, "follows"), "case"));
 	if (!case_sound(s->c) || !s->has_figure) {
-		finding(out, VERDICT_MEASURED, CAUSE_NONE, "case %d again by %.80s: nothing sound came of it: %.100s",
-			first, tries, *s->c->text ? s->c->text : ending_text(s->c->ending));
+		finding(out, VERDICT_MEASURED, CAUSE_NONE,
+			"case %d again by %.80s: nothing sound came of it: %.100s", first, tries,
+			*s->c->text ? s->c->text : ending_text(s->c->ending));
 		return true;
 	}
 	out->figure = s->figure;

@@ -6,7 +6,8 @@
 
 /* The evidence itself: told, judged by nothing. False: the case is none such. */
 bool kernels_case(struct judgement *out, const struct subject *s);
-/* The low case, after its own judgement: `warn blas_kernel` where something else reaches the mark; else what was tried is told. */
+/* The low case, after its own judgement: `warn blas_kernel` where something else reaches the mark; else what
+ * was tried is told. */
 void kernels_tell(struct judgement *out, const struct subject *s);
 /* What to type for `blas_kernel`, and its gain, as advice. */
 void kernels_advise(struct judgement *out, const struct subject *s);

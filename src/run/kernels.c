@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * If a product on the CPU stays below the mark from which its ceiling lets it pass, it is done again by other means. First come the
- * library's other kernels and other libraries with the same functions (engine->settings), then the probe's other engines. Each
- * runs in a worker of its own, because a library reads its environment when it is loaded. The first that reaches the mark ends
- * the search, and the next low case begins with it. The cases are journaled as an `extend` with `follows`; the judge reads them.
- * Their number is bounded, not their time: what a run finds must not hang on how busy the machine is.
+ * If a product on the CPU stays below the mark from which its ceiling lets it pass, it is done again by other
+ * means. First come the library's other kernels and other libraries with the same functions
+ * (engine->settings), then the probe's other engines. Each runs in a worker of its own, because a library
+ * reads its environment when it is loaded. The first that reaches the mark ends the search, and the next low
+ * case begins with it. The cases are journaled as an `extend` with `follows`; the judge reads them. Their
+ * number is bounded, not their time: what a run finds must not hang on how busy the machine is.
  */
 #include "core/text.h"
 #include "machine/machine.h"
@@ -91,8 +92,8 @@ static void try_all(struct tries *t)
 	unsigned first = 0;
 
 	t->round = 0;
-	t->count = t->c->engine->settings(t->r->machine, t->r->note[t->c->id].kernels, t->setting,
-					  SETTINGS_MAX);
+	t->count =
+		t->c->engine->settings(t->r->machine, t->r->note[t->c->id].kernels, t->setting, SETTINGS_MAX);
 	for (unsigned i = 0; i < t->count; i++)
 		if (!strcmp(t->setting[i].text, t->helped))
 			first = i;

@@ -89,8 +89,8 @@ struct engine {
 	enum status (*supports)(const struct machine *m, const struct target *t, const void *opts,
 				struct error *err);
 	/* CPU, optional. Settings that may help if a figure is low, the likeliest first. Each makes the
-	 * library use other code, or takes another library with the same functions. `chosen`: the result field
-	 * "kernels", or "". Pure but for the environment. */
+	 * library use other code, or takes another library with the same functions. `chosen`: the result
+	 * field "kernels", or "". Pure but for the environment. */
 	unsigned (*settings)(const struct machine *m, const char *chosen, struct engine_setting *out,
 			     unsigned max);
 	/* Worker, each rank on its own thread. State is zeroed. On failure release is called all the same. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenBLAS: the two products, its threads and what it says of itself. MKL and BLIS have the same products and are taken where
- * ASSAY_LIB_OPENBLAS names them. Types by hand, so
- * the program builds without its headers; tests/unit/vendor_headers.c holds the rows against cblas.h where
- * that is installed.
+ * OpenBLAS: the two products, its threads and what it says of itself. MKL and BLIS have the same products and
+ * are taken where ASSAY_LIB_OPENBLAS names them. Types by hand, so the program builds without its headers;
+ * tests/unit/vendor_headers.c holds the rows against cblas.h where that is installed.
  */
 #ifndef VENDOR_BLAS_H
 #define VENDOR_BLAS_H

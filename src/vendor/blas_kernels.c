@@ -16,12 +16,17 @@ const struct blas_kernels blas_kernels[] = {
 
 /* The sets that a library may choose beside those. */
 static const struct blas_kernels older[] = {
-	{"Excavator", 0, 256},	{"Steamroller", 0, 256}, {"Piledriver", 0, 256}, {"Bulldozer", 0, 256},
-	{"Sandybridge", 0, 256}, {"Nehalem", 0, 128},	  {"Prescott", 0, 128},	  {"Core2", 0, 128},
-	{"Penryn", 0, 128},	{"Dunnington", 0, 128},	 {"Atom", 0, 128},	  {"Nano", 0, 128},
-	{"Athlon", 0, 128},	{"Opteron", 0, 128},	 {"Opteron_SSE3", 0, 128}, {"Barcelona", 0, 128},
-	{"Bobcat", 0, 128},	{"Katmai", 0, 128},	 {"Coppermine", 0, 128},  {"Northwood", 0, 128},
-	{"Banias", 0, 128},	{0},
+	{"Excavator", 0, 256},	  {"Steamroller", 0, 256},
+	{"Piledriver", 0, 256},	  {"Bulldozer", 0, 256},
+	{"Sandybridge", 0, 256},  {"Nehalem", 0, 128},
+	{"Prescott", 0, 128},	  {"Core2", 0, 128},
+	{"Penryn", 0, 128},	  {"Dunnington", 0, 128},
+	{"Atom", 0, 128},	  {"Nano", 0, 128},
+	{"Athlon", 0, 128},	  {"Opteron", 0, 128},
+	{"Opteron_SSE3", 0, 128}, {"Barcelona", 0, 128},
+	{"Bobcat", 0, 128},	  {"Katmai", 0, 128},
+	{"Coppermine", 0, 128},	  {"Northwood", 0, 128},
+	{"Banias", 0, 128},	  {0},
 };
 
 unsigned blas_cpu_has(void)

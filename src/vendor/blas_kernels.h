@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenBLAS' sets of kernels. A library that was built for many CPUs chooses one when it is loaded, by the model of the CPU. A CPU
- * that it does not know gets an older set. OPENBLAS_CORETYPE names another one.
+ * OpenBLAS' sets of kernels. A library that was built for many CPUs chooses one when it is loaded, by the
+ * model of the CPU. A CPU that it does not know gets an older set. OPENBLAS_CORETYPE names another one.
  */
 #ifndef VENDOR_BLAS_KERNELS_H
 #define VENDOR_BLAS_KERNELS_H

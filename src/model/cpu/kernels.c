@@ -12,15 +12,17 @@
 #include "vendor/blas_kernels.h"
 
 enum {
-	SIZE = 384,	  /* of the matrices: past the caches' first levels, some milliseconds */
-	TIMES_MOST = 8,	  /* products of one look */
+	SIZE = 384,	/* of the matrices: past the caches' first levels, some milliseconds */
+	TIMES_MOST = 8, /* products of one look */
 	TIMES_LEAST = 2,
 	CHECKED = 97,	  /* each so many-th element is held against what is right */
 	LIMIT_MS = 10000, /* of a process that looks */
 	CANDIDATES = 8
 };
 #define LOOK_NS 40000000u /* enough of timing for one look */
-#define ALIKE 0.95	  /* of the fastest: the first in the table is taken, so that a repetition takes the same */
+#define ALIKE                                                                                                \
+	0.95 /* of the fastest: the first in the table is taken, so that a repetition takes the same         \
+	      */
 
 /* ---- the process that looks ---- */
 

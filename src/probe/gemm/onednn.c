@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine `onednn`: FP32, BF16 and INT8 by oneDNN's matrix product, versions 2 and 3, on the matrices as they are
- * stored. */
+/* Engine `onednn`: FP32, BF16 and INT8 by oneDNN's matrix product, versions 2 and 3, on the matrices as they
+ * are stored. */
 #include <stdalign.h>
 #include "probe/gemm/host.h"
 #include "vendor/dnnl.h"
