@@ -6,6 +6,7 @@
 #include "cmd/show.h"
 #include "core/clock.h"
 #include "core/file.h"
+#include "model/cpu/kernels.h"
 #include "model/inference.h"
 #include "model/text/json_read.h"
 #include "model/text/template.h"
@@ -148,6 +149,19 @@ static struct template_ask rendering_of(const struct generate_opts *o)
 				     .setting = template_setting};
 }
 
+/* The CPU is what makes the tokens: by its library's fastest kernels. */
+static void settle_kernels(void *arg)
+{
+	const struct command_context *c = arg;
+	struct cpu_kernels kernels;
+	char text[240];
+
+	cpu_kernels_settle(&kernels, NULL, c->stop);
+	cpu_kernels_text(&kernels, text, sizeof(text));
+	if (*text)
+		log_info(c->log, LOG_TOPIC_RUN, "%s", text);
+}
+
 static struct inference_options model_of(const struct command_context *c, const struct generate_opts *o)
 {
 	return (struct inference_options){.model = o->model,
@@ -155,7 +169,9 @@ static struct inference_options model_of(const struct command_context *c, const 
 					  .merge = o->merge,
 					  .device = (enum inference_device)o->device,
 					  .any_base = o->any_base,
-					  .log = c->log};
+					  .log = c->log,
+					  .before_cpu = settle_kernels,
+					  .arg = (void *)(uintptr_t)c};
 }
 
 static struct sampling sampling_of(const struct generate_opts *o)

@@ -26,6 +26,7 @@
 #define HIDDEN_COMMANDS(X) \
 	X(docs) \
 	X(facts) \
+	X(kernels) \
 	X(ranks) \
 	X(sample) \
 	X(team) \

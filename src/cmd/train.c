@@ -7,10 +7,12 @@
 #include <unistd.h>
 #include "cmd/running.h"
 #include "cmd/show.h"
+#include "core/text.h"
 #include "core/units.h"
 #include "journal/record.h"
 #include "machine/machine.h"
 #include "team/place.h"
+#include "model/cpu/kernels.h"
 #include "train/fields.h"
 #include "train/inputs.h"
 #include "train/plan.h"
@@ -221,8 +223,41 @@ static int show_plan(const struct training *t, struct error *err)
 	return st ? running_complain(t->c, err) : EXIT_PASS;
 }
 
+/* Which kernels the run used that is gone on with, so that it goes on bit for bit. */
+static void look_for_kernels(struct training *t, const struct record_case *c)
+{
+	const struct record_phase *p = record_phase(c, "kernels");
+	const char *name = p ? record_text(p, "kernels") : NULL;
+
+	text_copy(t->kernels, sizeof(t->kernels), name ? name : "");
+}
+
+/* The CPU trains: by its library's fastest kernels, which its worker finds in the environment. */
+static void settle_kernels(struct training *t)
+{
+	const uint64_t began = clock_now_ns(clock_monotonic());
+	struct cpu_kernels k;
+	char text[240];
+	json_t *values;
+
+	if (*t->gpu)
+		return;
+	cpu_kernels_settle(&k, *t->kernels ? t->kernels : NULL, t->c->stop);
+	cpu_kernels_text(&k, text, sizeof(text));
+	if (*text)
+		log_info(t->c->log, LOG_TOPIC_RUN, "%s", text);
+	if (!*k.used)
+		return;
+	values = json_pack("{s:s}", "kernels", k.used);
+	if (values && k.gain > 0) {
+		json_object_set_new(values, "kernels_chosen", json_string(k.chosen));
+		json_object_set_new(values, "kernels_gain", json_real(k.gain));
+	}
+	job_phase(t->job, "kernels", began, clock_now_ns(clock_monotonic()), values);
+}
+
 /* The run in the directory has come to its end, and was asked the same: there is nothing to go on with. */
-static enum status look_for_end(const struct training *t, bool *finished, struct error *err)
+static enum status look_for_end(struct training *t, bool *finished, struct error *err)
 {
 	struct record r;
 	enum status st = record_read_run(&r, t->dir, err);
@@ -233,6 +268,8 @@ static enum status look_for_end(const struct training *t, bool *finished, struct
 	asked = json_string_value(json_object_get(r.plan, "hash"));
 	*finished = r.case_count == 1 && r.cases[0].ended && r.cases[0].ending == ENDING_DONE &&
 		    r.cases[0].status == STATUS_OK && asked && !strcmp(asked, t->hash);
+	if (r.case_count == 1)
+		look_for_kernels(t, &r.cases[0]);
 	record_release(&r);
 	return STATUS_OK;
 }
@@ -271,6 +308,7 @@ static int train(struct training *t, struct error *err)
 		return running_complain(t->c, err);
 	let_go(t);
 	home_open(&t->home, t->dir);
+	settle_kernels(t);
 	t->start_ns = clock_now_ns(clock_monotonic());
 	st = train_follow(t, err);
 	if (st) {

@@ -34,6 +34,7 @@ struct training {
 	double load_s;		/* what reading model and rows may take */
 	struct text written;	/* the configuration as the run directory keeps it */
 	char hash[65];		/* of that */
+	char kernels[32];	/* OpenBLAS' that the run in the directory used; "": none is told */
 	struct job *job;
 	struct process worker;
 	struct lines in;

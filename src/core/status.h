@@ -80,6 +80,7 @@
 	X(BELOW_BAND, "below_band", "slower than healthy devices of this kind", "see the gap; compare siblings") \
 	X(BELOW_BOUND, "below_bound", "a small share of what its links allow, where no band is known", "see who is named; compare with a healthy sibling: assay compare") \
 	X(BELOW_CEILING, "below_ceiling", "far under this machine's own ceiling", "see the gap")       \
+	X(BLAS_KERNEL, "blas_kernel", "the BLAS library chose slow kernels for this CPU; others reach the range", "run with the setting named") \
 	X(LOW_EFFICIENCY, "low_efficiency", "slow at the clock that was held", "check library versions; compare siblings") \
 	X(LOW_CLOCK, "low_clock", "held clock is low for this power limit", "check cooling and power delivery") \
 	X(FLEET_LOW, "fleet_low", "all GPUs of a node are below their ranges in two classes", "look for what they share: clocks, power, cooling, firmware and settings; no single GPU is to blame") \

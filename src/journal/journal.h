@@ -26,10 +26,11 @@
  *           "kind":"timed"|"reading","target":"gpu0"|"cpu"|"cpu:node1","gpus":["0000:1b:00.0"],"phases":"headline"|"burst",
  *           "require":(journal/require.h),"limit_ms":N,"group":"..",
  *           "work":{"flop":x,"read_bytes":x,"write_bytes":x,"link_bytes":x,"messages":x,"limit":"compute.bf16"},
- *           "need":{"device_bytes":x,"host_bytes":x}?,"together"|"lockstep":true?,"seconds":x?,"search_s":x?,"beside":"who uses the device"?,
+ *           "need":{"device_bytes":x,"host_bytes":x}?,"together"|"lockstep":true?,"seconds":x?,"search_s":x?,"setting":"NAME=value of its worker's environment"?,"beside":"who uses the device"?,
  *           "skip":null|{"status":"unavailable","cause":"library_missing","reason":".."}}
  * extend    {"steps":[..]}                            more cases; ids go on: the second round, each with "again":id; a search for what
- *            is bad with a case (docs/design/isolation.md), each with "follows":{"case":id,"round":k,"why":".."}
+ *            is bad with a case (docs/design/isolation.md), each with "follows":{"case":id,"round":k,"why":".."};
+ *            the same product by other kernels or another library, with "tries":"setting or engine" in it
  * begin     {"case":id,"attempt":k,"pid":N}
  * phase     {"case":id,"phase":"prepare|cold|ramp|burst|settle|sustained|single|verify|search|pairs","t0":ns,"t1":ns}
  * samples   {"case":id,"phase":"burst","batch":N,"ns":[per-iteration ns a sample ..]}    in chunks of <= 4096

@@ -131,6 +131,9 @@ const char *record_text(const struct record_phase *p, const char *field); /* NUL
 const char *record_option(const struct record_case *c, const char *name);
 /* A case of a search for what is bad with another: evidence, never judged by itself. */
 bool record_follows(const struct record_case *c);
+/* One that did the work of another by other kernels or another library: the setting or engine that it tried;
+ * NULL: it is none such. */
+const char *record_tries(const struct record_case *c);
 /* Its figure is to be judged, where anything can judge it. */
 bool record_asks_judgement(const struct record_case *c);
 /* One probe, engine and target, and equal options but those named (NULL ends the list). */

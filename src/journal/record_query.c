@@ -67,6 +67,11 @@ bool record_follows(const struct record_case *c)
 	return json_is_object(json_object_get(c->plan, "follows"));
 }
 
+const char *record_tries(const struct record_case *c)
+{
+	return json_string_value(json_object_get(json_object_get(c->plan, "follows"), "tries"));
+}
+
 bool record_asks_judgement(const struct record_case *c)
 {
 	return c->require == REQUIRE_JUDGED || c->require == REQUIRE_KNOWN;

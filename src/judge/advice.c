@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include "judge/attention.h"
 #include "judge/gap.h"
+#include "judge/kernels.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -189,6 +190,7 @@ void advice_of(struct judgement *out, const struct subject *s)
 	out->advice_count = 0;
 	if (!out->has_figure || !strcmp(s->c->probe, "peak")) /* an instrument is not for tuning */
 		return;
+	kernels_advise(out, s);
 	about_clock(out, s);
 	about_variant(out, s);
 	about_pipe(out, s);

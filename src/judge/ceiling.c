@@ -3,6 +3,7 @@
  */
 #include "judge/verdict.h"
 #include <math.h>
+#include "judge/kernels.h"
 
 /* The share and how far it may be off; one figure where the case was not timed in turns. */
 static struct turns share_of(const struct judgement *out, const struct subject *s, double traffic)
@@ -45,7 +46,7 @@ void verdict_ceiling(struct judgement *out, const struct subject *s)
 {
 	const struct ceiling_row *row = expect_ceiling(s->ctx->e, subject_word, s);
 	struct turns t;
-	char share[48];
+	char share[48], kernels[48];
 	bool beside;
 	const char *of = held_against(s, &beside);
 
@@ -57,16 +58,19 @@ void verdict_ceiling(struct judgement *out, const struct subject *s)
 	out->low_confidence = row->source.confidence == 1;
 	t = share_of(out, s, row->traffic);
 	interval_text(share, sizeof(share), &t);
+	kernels_named(s, kernels, sizeof(kernels));
 	if (!beside && t.low > row->above)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND,
 			"%s of %s: one of the two figures is wrong", share, of);
 	else if (t.high < row->fail)
-		finding(out, VERDICT_FAIL, CAUSE_BELOW_CEILING, "%s of %s, under %.2f", share, of, row->fail);
+		finding(out, VERDICT_FAIL, CAUSE_BELOW_CEILING, "%s of %s, under %.2f%s", share, of,
+			row->fail, kernels);
 	else if (t.ratio < row->fail)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD,
-			"%s of %s: its turns lie on both sides of %.2f", share, of, row->fail);
+			"%s of %s: its turns lie on both sides of %.2f%s", share, of, row->fail, kernels);
 	else if (t.ratio < row->pass)
-		finding(out, VERDICT_WARN, CAUSE_BELOW_CEILING, "%s of %s, under %.2f", share, of, row->pass);
+		finding(out, VERDICT_WARN, CAUSE_BELOW_CEILING, "%s of %s, under %.2f%s", share, of,
+			row->pass, kernels);
 }
 
 /* CPU time that was asked for and not had, as a share of what the quota grants: by anybody, and by other work

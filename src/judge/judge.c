@@ -11,6 +11,7 @@
 #include "judge/fleet.h"
 #include "judge/gap.h"
 #include "judge/isolated.h"
+#include "judge/kernels.h"
 #include "judge/links.h"
 #include "judge/metrics.h"
 #include "judge/nodes.h"
@@ -140,6 +141,7 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 	} else if (c && strcmp(s->c->probe, "peak")) {
 		out->judged_by = JUDGED_CEILING;
 		out->bound.from = BOUND_CEILING;
+		out->ahead.ceiling_pass = c->pass * c->traffic;
 		snprintf(out->reason, sizeof(out->reason),
 			 "by this run's own ceiling: passes from %.2f, fails under %.2f", c->pass, c->fail);
 	} else if (rule) {
@@ -231,6 +233,7 @@ enum status judge_run(struct judgements *out, const struct judge_context *of, co
 		subject_of(&s, ctx, &r->cases[i]);
 		changes_judge(&out->of_case[i], &s); /* siblings may have passed what was unknown, and weighed more */
 		isolated_tell(&out->of_case[i], &s);
+		kernels_tell(&out->of_case[i], &s);
 	}
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {
 		subject_of(&s, ctx, &r->cases[i]);

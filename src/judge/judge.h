@@ -122,7 +122,7 @@ struct judgement {
 	double explained_share, assumed_share;
 	bool has_explained_share;
 	struct advice {
-		char knob[96], evidence[200], gain[96];
+		char knob[240], evidence[200], gain[96];
 	} advice[6];
 	size_t advice_count;
 	struct metric metric[METRIC_COUNT];

@@ -139,6 +139,8 @@ static enum status open_cpu(struct inference *i, const struct inference_options 
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "%s: %.3g GB of memory cannot be had", o->model, (double)size * 1e-9);
 	i->arena = (struct arena){.base = i->memory, .size = size};
+	if (o->before_cpu)
+		o->before_cpu(o->arg);
 	return cpu_back_create(&i->back, &options, &i->arena, err);
 }
 

@@ -20,6 +20,8 @@ struct inference_options {
 	bool any_base;	       /* an adapter of other weights is warned of alone (files/peft_base.h) */
 	const struct log *log; /* NULL: nobody is warned */
 	int64_t positions;     /* prompt and text together */
+	void (*before_cpu)(void *arg); /* called before the CPU's library is loaded; NULL: nothing */
+	void *arg;		       /* its */
 };
 
 struct inference;

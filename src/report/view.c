@@ -140,7 +140,9 @@ static enum status build_rows(struct view *v, struct error *err)
 				continue;
 			}
 			if (j->superseded) {
-				if (record_follows(&r->cases[i]))
+				if (record_tries(&r->cases[i]))
+					v->kernels_count++;
+				else if (record_follows(&r->cases[i]))
 					v->search_count++;
 				else
 					v->round_count++;
@@ -262,6 +264,8 @@ void view_run_counts(struct text *out, const struct view *v)
 	view_counts(out, v->asked_verdicts, v->asked_count);
 	if (v->round_count)
 		text_addf(out, "; %zu of them had another round", v->round_count);
+	if (v->kernels_count)
+		text_addf(out, "; %zu more tried other kernels", v->kernels_count);
 	if (v->search_count)
 		text_addf(out, "; %zu more searched what is bad", v->search_count);
 }

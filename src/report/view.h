@@ -128,8 +128,9 @@ struct view {
 	size_t unjudged_count;
 	struct view_knob *knobs;
 	size_t knob_count;
-	size_t aside_count;  /* rows aside; of ranks of one node each has its own of what one of them does */
-	size_t search_count; /* cases that searched what is bad with another */
+	size_t aside_count;   /* rows aside; of ranks of one node each has its own of what one of them does */
+	size_t kernels_count; /* cases that did another's product by other kernels */
+	size_t search_count;  /* cases that searched what is bad with another */
 	size_t round_count,
 		asked_count; /* rounds that another of their case counts for; the rest but those aside */
 	unsigned verdicts[VERDICT_COUNT];	/* all rows */

@@ -123,6 +123,17 @@ static const char *over_bound(const struct view_row *row)
 	return "within the bound's tolerance";
 }
 
+/* "FP32 GEMM 2048, OpenBLAS (SkylakeX)": which of its kernels the library chose. */
+static void add_kernels(struct view_row *row, const struct record_case *c)
+{
+	const struct record_phase *once = record_phase(c, "once");
+	const char *kernels = once && !strcmp(c->probe, "gemm") ? record_text(once, "kernels") : NULL;
+	size_t used = strlen(row->base);
+
+	if (kernels && *kernels)
+		snprintf(row->base + used, sizeof(row->base) - used, " (%.31s)", kernels);
+}
+
 enum status view_row_build(struct view_row *row, struct view *v, const struct record_case *c,
 			   const struct judgement *j, struct error *err)
 {
@@ -137,10 +148,14 @@ enum status view_row_build(struct view_row *row, struct view *v, const struct re
 	row->headline = row->phase && j->has_figure && isfinite(j->figure) && !c->reading &&
 			!strcmp(c->phases, "headline");
 	words_title(row->base, sizeof(row->base), c);
+	add_kernels(row, c);
 	if (json_object_get(c->plan, "again"))
 		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base),
 			  ", second round");
-	if (record_follows(c))
+	if (record_tries(c))
+		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base),
+			  ", other kernels");
+	else if (record_follows(c))
 		text_copy(row->base + strlen(row->base), sizeof(row->base) - strlen(row->base), ", search");
 	text_copy(row->title, sizeof(row->title), row->base);
 	if (j->has_figure && isfinite(j->figure))

@@ -55,9 +55,13 @@ bool view_asks(const struct view_row *row)
 }
 
 /* Going on is for a run of one process: a team's begins anew. */
-static const char *action_of(const struct view *v, enum cause cause)
+static const char *action_of(const struct view *v, const struct view_row *row)
 {
+	enum cause cause = row->j->cause;
 	bool stopped = cause == CAUSE_INTERRUPTED || cause == CAUSE_CUT;
+
+	if (cause == CAUSE_BLAS_KERNEL && row->j->advice_count) /* the command that was measured to help */
+		return row->j->advice[0].knob;
 
 	if (stopped && json_object_get(v->in->record->open, "team"))
 		return "begin anew: a team's run is not gone on with";
@@ -73,7 +77,7 @@ void view_todos_build(struct view *v)
 
 			if (view_badness(row->j->verdict) != badness || !view_asks(row))
 				continue;
-			add_todo(v, row, action_of(v, row->j->cause));
+			add_todo(v, row, action_of(v, row));
 		}
 	for (size_t i = 0; i < v->todo_count; i++) {
 		if (v->todos[i].count > TODO_CASES)

@@ -181,6 +181,8 @@ json_t *case_json(const struct bench_case *c, const struct machine *m)
 		json_object_set_new(j, step_words[c->order], json_true());
 	if (c->round)
 		json_object_set_new(j, "round", json_integer(c->round));
+	if (*c->setting)
+		json_object_set_new(j, "setting", field_string(c->setting));
 	if (*c->beside)
 		json_object_set_new(j, "beside", field_string(c->beside));
 	json_object_set_new(j, "skip", skip_json(c));

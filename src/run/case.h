@@ -78,6 +78,7 @@ struct bench_case {
 	enum step_order order; /* its step's. Not in order: waits for one `go` with the others; TOGETHER: its
 				  windows have a fixed length */
 	char group[32];	       /* cases of one group share a worker */
+	char setting[300];     /* "": none; else what is set in its worker's environment, NAME=value */
 	char beside[160];      /* "": the device was free; else who uses it: measured all the same, not to be
 				  trusted */
 	enum status skip;      /* STATUS_OK: runs */

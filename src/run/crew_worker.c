@@ -144,11 +144,14 @@ static enum status hire(struct run *r, struct worker *w, const struct bench_case
 {
 	static const char *const argv[] = {NULL, "__worker", NULL};
 	struct process_spec spec = {.argv = argv, .channel = true, .capture_output = true};
+	const char *const env[] = {c->setting, NULL};
 	struct error why = {0};
 	enum status st;
 	json_t *line;
 
 	clear(w);
+	if (*c->setting)
+		spec.env = env;
 	w->board = team_board_create(&w->board_fd);
 	spec.shared = w->board ? w->board_fd : 0;
 	spec.cpu_numa = node_of(r, &c->target);
@@ -169,6 +172,7 @@ static enum status hire(struct run *r, struct worker *w, const struct bench_case
 	fcntl(w->p.output, F_SETFL, O_NONBLOCK);
 	text_copy(w->group, sizeof(w->group), c->group);
 	text_copy(w->place, sizeof(w->place), case_place(c));
+	text_copy(w->setting, sizeof(w->setting), c->setting);
 	line = json_pack("{s:O, s:I, s:i, s:b}", "machine", machine_json(r->machine), "seed",
 			 (json_int_t)r->o->seed, "topics", r->o->log ? (int)r->o->log->topics : 0, "board",
 			 w->board != NULL);
@@ -189,7 +193,7 @@ bool worker_fits(const struct worker *w, const struct bench_case *c)
 {
 	bool group = !strcmp(w->group, c->group) || (c->engine && c->engine->once);
 
-	return !w->leaves && group && !strcmp(w->place, case_place(c));
+	return !w->leaves && group && !strcmp(w->place, case_place(c)) && !strcmp(w->setting, c->setting);
 }
 
 enum status worker_ready(struct run *r, struct worker *w, const struct bench_case *c, struct error *err)

@@ -2,6 +2,7 @@
 #include "run/note.h"
 #include <math.h>
 #include <string.h>
+#include "core/text.h"
 #include "journal/record.h"
 
 #define NORMAL_95 1.96 /* deviations in the half-width of a 95 % interval */
@@ -22,6 +23,11 @@ void note_result(struct note *n, const char *limit, const char *phase, const jso
 		n->wrong_ranks = (unsigned)json_integer_value(json_object_get(values, "wrong_ranks"));
 		n->wrong_rank = (unsigned)json_integer_value(json_object_get(values, "wrong_rank"));
 	}
+	if (json_is_string(json_object_get(values, "kernels")))
+		text_copy(n->kernels, sizeof(n->kernels),
+			  json_string_value(json_object_get(values, "kernels")));
+	if (json_is_number(json_object_get(values, "ceiling_ratio")))
+		n->ceiling_ratio = json_number_value(json_object_get(values, "ceiling_ratio"));
 	if ((strcmp(phase, "burst") && strcmp(phase, "sustained")) || !isfinite(value) || !(value > 0))
 		return;
 	n->rate = f->lower ? 1e9 / value : value;

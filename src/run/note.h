@@ -17,7 +17,9 @@ struct note {
 	double rate;  /* its figure; of a time, its inverse; 0: none */
 	double noise; /* standard error of it, as a share; 0: not known */
 	enum figure_way way;
-	int suspect; /* the rank whose data its probe suspects, counted from 1; 0: none */
+	int suspect;	      /* the rank whose data its probe suspects, counted from 1; 0: none */
+	double ceiling_ratio; /* median share of its ceiling, timed in turns; 0: none */
+	char kernels[32];     /* the set that its library chose; "": unknown */
 	unsigned wrong_ranks, wrong_rank; /* so many ranks found something wrong, the first of them */
 };
 

@@ -53,12 +53,19 @@ struct bench {
 /* How a GPU meter enqueues iterations. AUTO: short ones are replayed from a graph. */
 enum launch { LAUNCH_AUTO, LAUNCH_STREAM, LAUNCH_GRAPH };
 
+/* An environment variable with its value, "OPENBLAS_CORETYPE=SkylakeX": for a worker of its own. */
+enum { ENGINE_SETTING = 300 };
+struct engine_setting {
+	char text[ENGINE_SETTING];
+};
+
 /* One way to do a probe's work: openblas, onednn, cublaslt, own, driver. Part of the key. */
 struct engine {
 	const char *name;
 	/* "cublaslt cuda": machine_lib names its supports may ask for; also groups workers. */
 	const char *libs;
-	unsigned targets; /* TARGET_* bits */
+	const char *others; /* more names that its settings may ask for; NULL: none */
+	unsigned targets;   /* TARGET_* bits */
 	/* Of options whose default here is another than the probe's: name and value, a NULL name at the end;
 	 * NULL: of none. */
 	const char *const (*presets)[2];
@@ -81,6 +88,11 @@ struct engine {
 	 * say the same later. NULL: always. */
 	enum status (*supports)(const struct machine *m, const struct target *t, const void *opts,
 				struct error *err);
+	/* CPU, optional. Settings that may help if a figure is low, the likeliest first. Each makes the
+	 * library use other code, or takes another library with the same functions. `chosen`: the result
+	 * field "kernels", or "". Pure but for the environment. */
+	unsigned (*settings)(const struct machine *m, const char *chosen, struct engine_setting *out,
+			     unsigned max);
 	/* Worker, each rank on its own thread. State is zeroed. On failure release is called all the same. */
 	enum status (*prepare)(void *state, const struct bench *b, const void *opts, struct error *err);
 	/* GPU: enqueues on stream[0], may be captured: no sync, no allocation. CPU: does the work and

@@ -60,7 +60,7 @@ static bool add_line(struct scope *s, const struct suite_case *line, const struc
 		s->machine.up_to = LAYER_CUDA;
 	for (const struct engine *const *e = p->engines; *e; e++)
 		if ((!cpu || ((*e)->targets & TARGET_CPU)) && names_engine(line, (*e)->name) &&
-		    !add_libs(s, (*e)->libs))
+		    (!add_libs(s, (*e)->libs) || !add_libs(s, (*e)->others)))
 			return false;
 	return true;
 }

@@ -237,8 +237,10 @@ static enum status take_up(struct run *r, struct error *err)
 				 "case %u was begun and not ended, and runs again: %s on %s", c->id, c->key,
 				 c->target);
 	}
-	for (size_t i = r->plan->case_count; !st && i < earlier.case_count; i++)
+	for (size_t i = r->plan->case_count; !st && i < earlier.case_count; i++) {
 		r->repeated = r->repeated || json_object_get(earlier.cases[i].plan, "again");
+		r->tried = r->tried || record_tries(&earlier.cases[i]);
+	}
 	r->next_id = (unsigned)earlier.case_count;
 	record_release(&earlier);
 	return st;
@@ -361,6 +363,7 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 		for (size_t i = 0; i < p->count && !run_stopping(r) && !r->status; i++)
 			crew_step(r, &p->steps[i]);
 		second_round(r);
+		kernels_round(r);
 		follow_searches(r);
 		close_run(r);
 		st = r->status;

@@ -49,7 +49,8 @@ struct worker {
 	struct process p;
 	bool alive;
 	char group[32], place[TARGET_TEXT];
-	const struct bench_case *c; /* running; NULL: idle */
+	char setting[sizeof(((struct bench_case *)0)->setting)]; /* in its environment */
+	const struct bench_case *c;				 /* running; NULL: idle */
 	struct lines in;
 	struct team_board *board; /* where its ranks stand; NULL: it has one */
 	int board_fd;		  /* with a board */
@@ -118,6 +119,7 @@ struct run {
 	bool searched;	     /* an earlier run has searched what was slow or wrong */
 	bool *disturbed;     /* a case of the plan: wants a second round */
 	bool repeated;	     /* an earlier run had its second round */
+	bool tried;	     /* an earlier run tried other kernels */
 	size_t case_done;
 	enum lost lost[RUN_GPUS]; /* quarantined: by the case lost_by */
 	unsigned lost_by[RUN_GPUS];
@@ -195,6 +197,8 @@ void health_between(struct run *r, const struct bench_case *c, struct worker *cr
 void health_end(struct run *r);
 /* NVML has stopped to answer for this GPU of the machine. Said once. */
 void health_silent(struct run *r, unsigned gpu, const char *why);
+/* Tries other kernels for products that are low on the CPU (kernels.c). */
+void kernels_round(struct run *r);
 
 void watch_start(struct run *r);
 void watch_read(struct run *r); /* what the sampler has sent */

@@ -7,6 +7,7 @@
 /* name, unit, better, help */
 /* clang-format off */
 #define TRAIN_FIELDS(X)                                                                               \
+	X(kernels_gain, "", 0, "rate of the kernels taken over those that OpenBLAS chose")            \
 	X(steps, "", 0, "optimiser steps done")                                                       \
 	X(loss_first, "", 0, "of the first step, a target token's mean")                              \
 	X(loss, "", -1, "of the last step")                                                           \
@@ -38,6 +39,8 @@
 #define TRAIN_TEXTS(X)                                                      \
 	X(device, "what trained: the GPU and its PCI address, or cpu")      \
 	X(gemm, "the library of its products")                              \
+	X(kernels, "the set of OpenBLAS' kernels that its products took on the CPU") \
+	X(kernels_chosen, "the set that OpenBLAS chose itself, where another is faster") \
 	X(attention, "who attends: our kernels (own), a library")
 /* clang-format on */
 #endif

@@ -42,8 +42,29 @@ const struct lib_spec openblas_lib = {
 	.version = version,
 };
 
+static void (*blis_set_threads)(int64_t count);
+
+static void blis_threads(int count)
+{
+	blis_set_threads(count);
+}
+
+/* MKL's and BLIS' way to set threads, under OpenBLAS' name. */
+static void settle_threads(struct blas *b)
+{
+	if (b->set_num_threads || !b->sgemm)
+		return;
+	if (b->mkl_set_num_threads) {
+		b->set_num_threads = b->mkl_set_num_threads;
+	} else if (b->blis_set_num_threads) {
+		blis_set_threads = b->blis_set_num_threads;
+		b->set_num_threads = blis_threads;
+	}
+}
+
 enum status blas_settle(struct blas *b, const struct lib_fact *fact, struct error *err)
 {
+	settle_threads(b);
 	if (!b->sgemm && b->wheel_sgemm) {
 		b->sgemm = b->wheel_sgemm;
 		b->dgemm = b->wheel_dgemm;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenBLAS: the two products, its threads and what it says of itself. Types by hand, so
- * the program builds without its headers; tests/unit/vendor_headers.c holds the rows against cblas.h where
- * that is installed.
+ * OpenBLAS: the two products, its threads and what it says of itself. MKL and BLIS have the same products and
+ * are taken where ASSAY_LIB_OPENBLAS names them. Types by hand, so the program builds without its headers;
+ * tests/unit/vendor_headers.c holds the rows against cblas.h where that is installed.
  */
 #ifndef VENDOR_BLAS_H
 #define VENDOR_BLAS_H
@@ -55,11 +55,16 @@ typedef enum CBLAS_TRANSPOSE { CblasNoTrans = 111, CblasTrans = 112, CblasConjTr
 	X(OPTIONAL, void, wide_set_num_threads, scipy_openblas_set_num_threads64_, (int count))              \
 	X(OPTIONAL, char *, wide_get_config, scipy_openblas_get_config64_, (void))                           \
 	X(OPTIONAL, char *, wide_get_corename, scipy_openblas_get_corename64_, (void))
+/* Threads of the others that have cblas_sgemm under its plain name. */
+#define BLAS_OTHER_FUNCTIONS(X)                                                                              \
+	X(OPTIONAL, void, mkl_set_num_threads, MKL_Set_Num_Threads, (int count))                             \
+	X(OPTIONAL, void, blis_set_num_threads, bli_thread_set_num_threads, (int64_t count))
 #define BLAS_FUNCTIONS(X)                                                                                    \
 	BLAS_CBLAS_FUNCTIONS(X)                                                                              \
 	BLAS_OPENBLAS_FUNCTIONS(X)                                                                           \
 	BLAS_WHEEL_FUNCTIONS(X)                                                                              \
-	BLAS_WIDE_FUNCTIONS(X)
+	BLAS_WIDE_FUNCTIONS(X)                                                                               \
+	BLAS_OTHER_FUNCTIONS(X)
 
 struct blas {
 #define X(need, ret, field, symbol, params) ret(*field) params;

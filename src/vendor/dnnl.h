@@ -61,6 +61,7 @@ enum { DNNL_MEMORY_DESC_ROOM = 1024, DNNL_MATMUL_DESC_ROOM = 4096 };
 	X(dnnl_unimplemented, 3)                                                                             \
 	X(dnnl_cpu, 1)                                                                                       \
 	X(dnnl_bf16, 2)                                                                                      \
+	X(dnnl_f32, 3)                                                                                       \
 	X(dnnl_s32, 4)                                                                                       \
 	X(dnnl_s8, 5)                                                                                        \
 	X(dnnl_stream_in_order, 1)                                                                           \

@@ -33,7 +33,8 @@ slot=100
 {
 	printf 'name: faults\ncases:\n'
 	echo "$planted" | while IFS='|' read -r options _; do
-		printf '  - {probe: "null", phases: burst, limit: 2s, options: {time: 1ms, slot: %d, %s}}\n' "$slot" "$options"
+		case $options in hang*) limit=2s ;; *) limit=120s ;; esac # what ends by itself may be slow
+		printf '  - {probe: "null", phases: burst, limit: %s, options: {time: 1ms, slot: %d, %s}}\n' "$limit" "$slot" "$options"
 		slot=$((slot + 1))
 	done
 	printf '  - {probe: "null", phases: burst, require: measured, options: {time: 1ms, leak: 100000, slot: 99}}\n'

@@ -133,6 +133,13 @@ ok "a request to stop reaches each rank" [ "$(grep -c 'stopped on request' err)"
 ok ".. and the exit code says that nothing is known" [ $code = 2 ]
 ln -s "$assay" bin/assay
 cpus=$(nproc)
+# What says that a run is sound must see one that is not: a crash is no matter of speed, nor is wrong data.
+printf 'name: fell\ncases:\n  - {probe: "null", phases: burst, require: measured, options: {time: 1ms, crash: prepare}}\n' > fell.yaml
+printf 'name: false\ncases:\n  - {probe: "null", phases: burst, require: measured, options: {time: 1ms, wrong: data}}\n' > false.yaml
+for run in fell:2 false:1; do
+	expect "${run#*:}" check --suite "${run%:*}.yaml" --no-telemetry --out "${run%:*}"
+	ok "a run that is not sound is seen: ${run%:*}" eval '! sound "${run#*:}" "${run%:*}"'
+done
 walks "Several ranks on one node" $((cpus < 4 ? cpus : 4)) 1
 sed "s|/opt/assay/assay|$assay|; s|check quick|__team|; s|--count [0-9]* --size [0-9]*|--count 3 --size 3|" plain.sh > own.sh
 ok "the script that is shown can be run" sh own.sh

@@ -8,7 +8,7 @@ assay=$(realpath "$1") trials=${2:-50} RANDOM=${3:-4711} here=$(cd "$(dirname "$
 scratch
 ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 export ASSAY_TEAM_SECRET ASSAY_SIZE=3 ASSAY_LOCAL_SIZE=3 ASSAY_HOST=127.0.0.1
-limit=45 together=4 ranks="0 1 2"
+limit=400 together=4 ranks="0 1 2"
 cat > suite.yaml << 'EOF'
 name: three
 cases:
@@ -19,7 +19,7 @@ start() { # TRIAL
 	for r in $ranks; do
 		(
 			ASSAY_RANK=$r ASSAY_LOCAL_RANK=$r ASSAY_PORT=$((20000 + $1 * 8)) ASSAY_JOB=trial$1 \
-				"$assay" check --suite suite.yaml --join 10s --no-telemetry --out "t$1/run" > "t$1/out.$r" 2> "t$1/err.$r" &
+				"$assay" check --suite suite.yaml --join "$([ "$1" = 0 ] && echo 120s || echo 10s)" --no-telemetry --out "t$1/run" > "t$1/out.$r" 2> "t$1/err.$r" &
 			echo $! > "t$1/pid.$r"
 			wait $!
 			echo $? > "t$1/code.$r"

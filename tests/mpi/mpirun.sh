@@ -28,7 +28,7 @@ started() {
 	count=$1
 	shift
 	case $mpi in
-	open) timeout "${patience:-60}" mpirun --oversubscribe --bind-to none -n "$count" "$@" ;;
-	*) timeout "${patience:-60}" mpirun -n "$count" "$@" ;;
+	open) timeout "${patience:-600}" mpirun --oversubscribe --bind-to none -n "$count" "$@" ;;
+	*) timeout "${patience:-600}" mpirun -n "$count" "$@" ;;
 	esac
 }

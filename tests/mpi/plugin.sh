@@ -27,10 +27,9 @@ ok "on both ranks, with a sentence" [ "$(count 'refused: MPI was begun in this p
 ok "a second process in one rank slot is refused" drive 0 2 again
 ok "before MPI would abort it" [ "$(count 'refused: MPI was begun in rank slot . before, by a process that is gone')" = 2 ]
 ok "and leaves nothing of the launcher's behind" [ -z "$(find "$TMPDIR" -name 'assay-mpi-*')" ]
-began=$(date +%s)
 drive any 4 die
 ok "a killed rank ends the others" [ "$code" != 0 ]
-ok "within the launcher's time" [ $(($(date +%s) - began)) -lt 30 ]
+ok "by its launcher, and not by our patience" [ "$code" != 124 ]
 
 # Without it, without its MPI, and of another program.
 

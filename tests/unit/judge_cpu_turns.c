@@ -207,6 +207,112 @@ static void test_cpu__rounds_in_turns_are_compared_by_their_shares(void **state)
 	assert_verdict(&w, b, VERDICT_WARN, CAUSE_WIDE_SPREAD);
 }
 
+/* The case `first` done again by other kernels. */
+static struct record_case *tried(unsigned first, const char *tries, double ratio, double low, double high)
+{
+	struct record_case *c = in_turns(ratio, low, high, 0.999, 0);
+
+	json_object_set_new((json_t *)c->plan, "follows",
+			    json_pack("{s:i, s:i, s:s, s:s}", "case", (int)first, "round", 1, "why",
+				      "other kernels", "tries", tries));
+	world_text(c, "once", "kernels", strchr(tries, '=') ? strchr(tries, '=') + 1 : "");
+	return c;
+}
+
+/* A low figure and what other kernels reach: which of it turns a failure into a warning. */
+static void test_cpu__other_kernels_that_reach_the_mark_make_it_a_warning(void **state)
+{
+	static const struct {
+		double own[3], other[3]; /* ratio, low, high */
+		enum verdict v;
+		enum cause cause;
+		int exit_code;
+	} rows[] = {
+		{{0.46, 0.45, 0.47}, {0.92, 0.91, 0.93}, VERDICT_WARN, CAUSE_BLAS_KERNEL, 0},
+		{{0.60, 0.58, 0.62}, {0.92, 0.91, 0.93}, VERDICT_WARN, CAUSE_BLAS_KERNEL, 0},
+		{{0.46, 0.40, 0.55}, {0.92, 0.91, 0.93}, VERDICT_WARN, CAUSE_BLAS_KERNEL, 0}, /* both sides of 0.50 */
+		{{0.46, 0.45, 0.47}, {0.79, 0.78, 0.81}, VERDICT_FAIL, CAUSE_BELOW_CEILING, 1}, /* not the mark */
+		{{0.46, 0.45, 0.47}, {0.92, 0.30, 0.93}, VERDICT_FAIL, CAUSE_BELOW_CEILING, 1}, /* a lucky turn */
+		{{0.46, 0.45, 0.47}, {1.30, 1.20, 1.40}, VERDICT_FAIL, CAUSE_BELOW_CEILING, 1}, /* beyond the ceiling */
+		{{0.90, 0.89, 0.91}, {0.99, 0.98, 1.00}, VERDICT_PASS, CAUSE_NONE, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct record_case *c, *t;
+
+		w.r.case_count = 0;
+		c = in_turns(rows[i].own[0], rows[i].own[1], rows[i].own[2], 0.999, 0);
+		world_text(c, "once", "kernels", "Haswell");
+		t = tried(0, "OPENBLAS_CORETYPE=SkylakeX", rows[i].other[0], rows[i].other[1],
+			  rows[i].other[2]);
+		world_judge(&w);
+		assert_verdict(&w, c, rows[i].v, rows[i].cause);
+		assert_int_equal(w.out.exit_code, rows[i].exit_code);
+		assert_true(world_of(&w, t)->superseded);
+		assert_int_equal(world_of(&w, t)->verdict, VERDICT_MEASURED);
+		if (rows[i].cause == CAUSE_BELOW_CEILING)
+			assert_int_equal(strstr(world_of(&w, c)->reason, "others tried: OPENBLAS_CORETYPE=SkylakeX") != NULL,
+					 rows[i].other[1] < 1.05);
+		forget(t);
+		forget(c);
+	}
+}
+
+/* The best of several counts, whoever is wrong, crashed, or of another case; the command has the run's own words. */
+static void test_cpu__what_to_type_is_the_runs_own_command(void **state)
+{
+	static const char *const words[] = {"/opt/assay/build/src/assay", "check", "my suite", "--out", "there", "--out=x", "--seed", "7"};
+	json_t *open = json_object(), *command = json_array();
+	struct record_case *c, *t[4];
+	const struct judgement *j;
+
+	(void)state;
+	w.r.case_count = 0;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		json_array_append_new(command, json_string(words[i]));
+	json_object_set_new(open, "command", command);
+	w.r.open = open;
+	c = in_turns(0.46, 0.45, 0.47, 0.999, 0);
+	world_text(c, "once", "kernels", "Haswell");
+	t[0] = tried(0, "OPENBLAS_CORETYPE=Zen", 0.85, 0.84, 0.86);
+	t[1] = tried(0, "OPENBLAS_CORETYPE=SkylakeX", 0.92, 0.91, 0.93);
+	t[2] = tried(0, "OPENBLAS_CORETYPE=Cooperlake", 0.99, 0.98, 1.00);
+	t[2]->status = STATUS_MISMATCH;
+	t[3] = tried(7, "OPENBLAS_CORETYPE=Nehalem", 0.99, 0.98, 1.00);
+	world_judge(&w);
+	j = world_of(&w, c);
+	assert_verdict(&w, c, VERDICT_WARN, CAUSE_BLAS_KERNEL);
+	assert_non_null(strstr(j->reason, "kernels Haswell; with OPENBLAS_CORETYPE=SkylakeX: 0.92, x 2.0"));
+	assert_true(j->advice_count >= 1);
+	assert_string_equal(j->advice[0].knob, "OPENBLAS_CORETYPE=SkylakeX assay check 'my suite' --seed 7");
+	assert_string_equal(j->advice[0].gain, "x 2.0");
+	assert_non_null(strstr(world_of(&w, t[2])->reason, "nothing sound came of it"));
+	for (int i = 3; i >= 0; i--)
+		forget(t[i]);
+	forget(c);
+	w.r.open = NULL;
+	json_decref(open);
+}
+
+/* Another library that has no setting is called by the probe. */
+static void test_cpu__another_engine_is_named_by_its_probe(void **state)
+{
+	struct record_case *c, *t;
+
+	(void)state;
+	w.r.case_count = 0;
+	c = in_turns(0.46, 0.45, 0.47, 0.999, 0);
+	t = tried(0, "onednn", 0.92, 0.91, 0.93);
+	t->engine = "onednn";
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_WARN, CAUSE_BLAS_KERNEL);
+	assert_string_equal(world_of(&w, c)->advice[0].knob,
+			    "assay probe gemm --engine onednn type=fp32 m=2048 n=2048 k=2048");
+	forget(t);
+	forget(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +322,9 @@ int main(void)
 		T(begin_cpu, a_clock_above_the_ceiling_s_explains_nothing),
 		T(begin_cpu, int8_names_what_signs_cost),
 		T(begin_cpu, the_better_round_counts),
+		T(begin_cpu, other_kernels_that_reach_the_mark_make_it_a_warning),
+		T(begin_cpu, what_to_type_is_the_runs_own_command),
+		T(begin_cpu, another_engine_is_named_by_its_probe),
 		T(begin_cpu, rounds_in_turns_are_compared_by_their_shares),
 #undef T
 	};

@@ -91,6 +91,15 @@ static void onednn_is_right(void **state)
 	run_shapes(&gemm_onednn_engine, GEMM_BF16, true);
 }
 
+static void onednn_is_right_in_fp32(void **state)
+{
+	(void)state;
+	if (!have(&onednn_lib))
+		skip();
+	run_shapes(&gemm_onednn_engine, GEMM_FP32, false);
+	run_shapes(&gemm_onednn_engine, GEMM_FP32, true);
+}
+
 static void wrong_multiply_runs(const struct engine *e, enum gemm_type type)
 {
 	const struct gemm_opts o = {.type = type, .m = 40, .n = 30, .k = 50, .batch = 1};
@@ -182,8 +191,10 @@ static void what_an_engine_cannot_do_is_unsupported(void **state)
 	assert_non_null(strstr(err.text, "bf16"));
 	b.machine.cpu.isa = 1u << CPU_ISA_amx_bf16;
 	assert_int_equal(gemm_onednn_engine.supports(&b.machine, &b.target, &o, NULL), STATUS_OK);
-	o.type = GEMM_FP32;
+	o.type = GEMM_FP64;
 	assert_int_equal(gemm_onednn_engine.supports(&b.machine, &b.target, &o, NULL), STATUS_UNSUPPORTED);
+	o.type = GEMM_FP32;
+	assert_int_equal(gemm_onednn_engine.supports(&b.machine, &b.target, &o, NULL), STATUS_OK);
 	assert_int_equal(gemm_openblas_engine.supports(&b.machine, &b.target, &o, NULL), STATUS_OK);
 	o.bias = true;
 	assert_int_equal(gemm_openblas_engine.supports(&b.machine, &b.target, &o, NULL), STATUS_UNSUPPORTED);
@@ -222,6 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(openblas_is_right),
 		cmocka_unit_test(onednn_is_right),
+		cmocka_unit_test(onednn_is_right_in_fp32),
 		cmocka_unit_test(an_element_spoilt_in_timing_is_found),
 		cmocka_unit_test(a_missing_library_is_unavailable),
 		cmocka_unit_test(what_an_engine_cannot_do_is_unsupported),

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "vendor/blas.h"
+#include "vendor/blas_kernels.h"
 #include "vendor/cuda.h"
 #include "vendor/lib_path.h"
 #include "vendor/nvml.h"
@@ -343,6 +344,51 @@ static void test_vendor_lib__products_are_called_by_their_integers(void **state)
 	assert_int_equal(err.cause, CAUSE_LIBRARY_MISSING);
 }
 
+static int64_t wide_count;
+
+static void wide_threads(int64_t count)
+{
+	wide_count = count;
+}
+
+/* MKL and BLIS have the products under their plain names, and threads under their own. */
+static void test_vendor_lib__other_libraries_set_threads_their_own_way(void **state)
+{
+	struct blas mkl = {.sgemm = narrow, .dgemm = narrow_twice, .mkl_set_num_threads = threads};
+	struct blas blis = {.sgemm = narrow, .dgemm = narrow_twice, .blis_set_num_threads = wide_threads};
+	struct blas none = {.sgemm = narrow, .dgemm = narrow_twice};
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(blas_settle(&mkl, NULL, &err), STATUS_OK);
+	assert_true(mkl.set_num_threads == threads);
+	assert_int_equal(blas_settle(&blis, NULL, &err), STATUS_OK);
+	blis.set_num_threads(3);
+	assert_int_equal(wide_count, 3);
+	assert_int_equal(blas_settle(&none, NULL, &err), STATUS_UNAVAILABLE);
+}
+
+/* The sets that a CPU can run, and the width of a set by its name. */
+static void test_vendor_lib__kernels_fit_a_cpu_by_its_instructions(void **state)
+{
+	const unsigned avx2 = BLAS_NEED_AVX2 | BLAS_NEED_FMA, avx512 = avx2 | BLAS_NEED_AVX512;
+	unsigned fit = 0;
+
+	(void)state;
+	assert_int_equal(blas_kernels_bits("SkylakeX"), 512);
+	assert_int_equal(blas_kernels_bits("SKYLAKEX"), 512);
+	assert_int_equal(blas_kernels_bits("Haswell"), 256);
+	assert_int_equal(blas_kernels_bits("Nehalem"), 128);
+	assert_int_equal(blas_kernels_bits("neoversen1"), 0);
+	assert_int_equal(blas_kernels_bits(""), 0);
+	assert_int_equal(blas_kernels_bits_most(0), 0);
+	assert_int_equal(blas_kernels_bits_most(avx2), 256);
+	assert_int_equal(blas_kernels_bits_most(avx512), 512);
+	for (const struct blas_kernels *k = blas_kernels; k->name; k++)
+		fit += (unsigned)blas_kernels_fit(k, avx512);
+	assert_int_equal(fit, 3); /* SkylakeX, Haswell, Zen */
+}
+
 static void test_vendor_lib__the_drivers_cache_is_left_alone_where_the_user_named_one(void **state)
 {
 	(void)state;
@@ -420,6 +466,8 @@ int main(void)
 		cmocka_unit_test(test_vendor_lib__the_drivers_cache_is_left_alone_where_the_user_named_one),
 		cmocka_unit_test(test_vendor_lib__wheels_with_a_hash_are_found_by_pattern),
 		cmocka_unit_test(test_vendor_lib__products_are_called_by_their_integers),
+		cmocka_unit_test(test_vendor_lib__other_libraries_set_threads_their_own_way),
+		cmocka_unit_test(test_vendor_lib__kernels_fit_a_cpu_by_its_instructions),
 		cmocka_unit_test(test_vendor_lib__wheels_are_found_without_running_python),
 	};
 

@@ -167,6 +167,7 @@ enum status gemm_products_host(const struct gemm *g, const void *c, struct gemm_
 	X(library, "", TEXT, 0, "library that multiplied: version and file")                                 \
 	X(library_config, "", TEXT, 0, "how the library says it was built, and the core it chose")           \
 	X(instruction_set, "", TEXT, 0, "instruction set the library says it used")                          \
+	X(kernels, "", TEXT, 0, "set of kernels that OpenBLAS chose for this CPU (openblas_get_corename)")   \
 	X(rotated_sets, "", U64, 0, "sets of A, B and C that the iterations rotate over")                    \
 	X(workspace_bytes, "B", U64, 0, "workspace the library was given")                                   \
 	X(algorithm, "", U64, 0, "the library's number of the algorithm first chosen")                       \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine `onednn`: BF16 and INT8 by oneDNN's matrix product, versions 2 and 3, on the matrices as they are
- * stored. */
+/* Engine `onednn`: FP32, BF16 and INT8 by oneDNN's matrix product, versions 2 and 3, on the matrices as they
+ * are stored. */
 #include <stdalign.h>
 #include "probe/gemm/host.h"
 #include "vendor/dnnl.h"
@@ -35,11 +35,11 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	const struct gemm_opts *o = opts;
 	enum status st;
 
-	if (o->type != GEMM_BF16 && o->type != GEMM_INT8)
+	if (o->type != GEMM_FP32 && o->type != GEMM_BF16 && o->type != GEMM_INT8)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-				       "gemm: oneDNN multiplies bf16 and int8 here, not %s",
+				       "gemm: oneDNN multiplies fp32, bf16 and int8 here, not %s",
 				       gemm_type_name(o->type));
-	if (!(machine_cpu(m)->isa & (o->type == GEMM_BF16 ? bf16 : int8)))
+	if (o->type != GEMM_FP32 && !(machine_cpu(m)->isa & (o->type == GEMM_BF16 ? bf16 : int8)))
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "gemm: this CPU has no %s instructions", gemm_type_name(o->type));
 	st = gemm_host_heeds(o, "oneDNN", err);
@@ -108,8 +108,9 @@ static enum status describe(struct gemm_onednn *s, enum matrix which, int64_t ro
 static enum status describe_all(struct gemm_onednn *s, struct error *err)
 {
 	const struct gemm_opts *o = &s->host.common.opts;
-	dnnl_data_type_t in = o->type == GEMM_BF16 ? dnnl_bf16 : dnnl_s8;
-	dnnl_data_type_t out = o->type == GEMM_BF16 ? dnnl_bf16 : dnnl_s32;
+	const bool fp32 = o->type == GEMM_FP32, bf16 = o->type == GEMM_BF16;
+	dnnl_data_type_t in = fp32 ? dnnl_f32 : bf16 ? dnnl_bf16 : dnnl_s8;
+	dnnl_data_type_t out = fp32 ? dnnl_f32 : bf16 ? dnnl_bf16 : dnnl_s32;
 	enum status st = describe(s, MATRIX_A, o->m, o->k, o->ta == GEMM_T, in, err);
 
 	if (!st)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engine `openblas`: FP32 and FP64 by OpenBLAS, one call a batch. */
+#include "machine/machine.h"
 #include "probe/gemm/host.h"
 #include "vendor/blas.h"
+#include "vendor/blas_kernels.h"
 
 struct gemm_openblas {
 	struct gemm_host host;
@@ -59,12 +61,58 @@ static void report(const struct gemm_openblas *s, const struct bench *b, const s
 
 	if (!b->out)
 		return;
-	snprintf(text, sizeof(text), "OpenBLAS %d.%d.%d, %s", fact->version / 10000,
-		 fact->version / 100 % 100, fact->version % 100, fact->path ? fact->path : "path unknown");
+	if (fact->version)
+		snprintf(text, sizeof(text), "OpenBLAS %d.%d.%d, %s", fact->version / 10000,
+			 fact->version / 100 % 100, fact->version % 100,
+			 fact->path ? fact->path : "path unknown");
+	else
+		snprintf(text, sizeof(text), "BLAS, %s", fact->path ? fact->path : "path unknown");
 	result_text(b->out, &gemm_fields[GEMM_FIELD_library], text);
 	snprintf(text, sizeof(text), "%s; core %s", config, core);
 	result_text(b->out, &gemm_fields[GEMM_FIELD_library_config], text);
 	result_text(b->out, &gemm_fields[GEMM_FIELD_instruction_set], core);
+	if (*core)
+		result_text(b->out, &gemm_fields[GEMM_FIELD_kernels], core);
+}
+
+/* What blas_kernels.h asks of a CPU, of a machine's facts. */
+static unsigned has_of(const struct machine *m)
+{
+	static const struct {
+		enum cpu_isa isa;
+		unsigned need;
+	} rows[] = {{CPU_ISA_avx2, BLAS_NEED_AVX2},
+		    {CPU_ISA_fma, BLAS_NEED_FMA},
+		    {CPU_ISA_avx512f, BLAS_NEED_AVX512},
+		    {CPU_ISA_avx512_bf16, BLAS_NEED_AVX512_BF16},
+		    {CPU_ISA_amx_bf16, BLAS_NEED_AMX_BF16}};
+	unsigned has = 0;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (machine_cpu(m)->isa & 1u << rows[i].isa)
+			has |= rows[i].need;
+	return has;
+}
+
+/* The library's other sets of kernels, then the other libraries with the same functions. */
+static unsigned settings(const struct machine *m, const char *chosen, struct engine_setting *out,
+			 unsigned max)
+{
+	static const char *const libs[] = {"openblas_wheel", "mkl", "aocl"};
+	const char *named = getenv("ASSAY_LIB_OPENBLAS");
+	const unsigned has = has_of(m);
+	unsigned count = 0;
+
+	for (const struct blas_kernels *k = blas_kernels; k->name && count < max; k++)
+		if (blas_kernels_fit(k, has) && strcasecmp(k->name, chosen))
+			snprintf(out[count++].text, ENGINE_SETTING, BLAS_KERNELS_VARIABLE "=%s", k->name);
+	for (size_t i = 0; i < sizeof(libs) / sizeof(libs[0]) && count < max; i++) {
+		const struct lib_found *lib = machine_lib(m, libs[i]);
+
+		if (lib && !lib->status && *lib->path && (!named || strcmp(named, lib->path)))
+			snprintf(out[count++].text, ENGINE_SETTING, "ASSAY_LIB_OPENBLAS=%s", lib->path);
+	}
+	return count;
 }
 
 static enum status prepare(void *state, const struct bench *b, const void *opts, struct error *err)
@@ -97,9 +145,11 @@ static void release(void *state)
 const struct engine gemm_openblas_engine = {
 	.name = "openblas",
 	.libs = "openblas",
+	.others = "openblas_wheel mkl aocl",
 	.targets = TARGET_CPU,
 	.state_size = sizeof(struct gemm_openblas),
 	.supports = supports,
+	.settings = settings,
 	.prepare = prepare,
 	.enqueue = gemm_host_enqueue,
 	.release = release,
