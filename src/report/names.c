@@ -85,11 +85,13 @@ void names_learn(struct names *n, const struct machine *m)
 
 void names_init(struct names *n, const struct record *r, const struct machine *m, bool real)
 {
+	const char *salt;
+
 	*n = (struct names){.real = real};
 	if (real)
 		return;
-	if (r && r->open)
-		text_copy(n->salt, sizeof(n->salt), json_string_value(json_object_get(r->open, "salt")));
+	salt = r && r->open ? json_string_value(json_object_get(r->open, "salt")) : NULL;
+	text_copy(n->salt, sizeof(n->salt), salt ? salt : "");
 	names_learn(n, m);
 	if (r && r->open) {
 		learn_host(n, json_string_value(json_object_get(r->open, "node")));
