@@ -3,6 +3,7 @@
 #include "cmd/ahead.h"
 #include <errno.h>
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "cmd/judged.h"
 #include "cmd/kept.h"
@@ -328,6 +329,10 @@ static enum status claim(struct doing *d, struct error *err)
 
 	if (!st)
 		st = running_team_dir(&d->team, d->dir, err);
+	if (!st && d->o->real_names) /* serials and names of hosts are nobody else's business */
+		st = file_make_private_dir(d->dir, err);
+	if (!st && d->o->real_names && !d->named && chmod(d->dir, 0700))
+		st = error_errno(err, errno, "cannot keep others out of %s", d->dir);
 	return st ? st : keep_statement(d->dir, &d->stated, d->expectations, err);
 }
 

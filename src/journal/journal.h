@@ -10,12 +10,13 @@
  * One writer a file: its supervisor. Worker and sampler send lines over a socket pair, so a kill loses nothing that was
  * sent but up to a second of telemetry, which waits to be journaled together. fsync on `end` and `close`. Any prefix reads. Bodies are documented in docs/design/journal.md and below:
  *
- * open      {"schema":3,"program":"0.1.0","command":[word..],"build":"..","wall":"..Z","node":"..","seed":N?,"suite":"quick",
+ * open      {"schema":3,"program":"0.1.0","command":[word..],"build":"..","wall":"..Z","node":"..","salt":hex?,"seed":N?,"suite":"quick",
  *            "expectations":"builtin"|dir,"options":{..},"boot":id?,"started":ns?,"price_per_hour":x?,"team":{..}?,"planted":fault?,
  *            "kept":{"expectations.txt":sum?,"site.yaml":sum?}?}
  *            command: the words as given; build: of the program's file; node: a pseudonym unless options.real_names; started: when the program was started, as t;
  *            team: {"rank":r,"size":n,"node":index,"nodes":[{"name","ranks":[r..],"offset_ns":its clock less rank 0's,"error_ns","at":ns of
  *            rank 0's clock}..]}?  of a rank of several (docs/design/team.md); the journals of the others lie below nodes/
+ *            salt: 128 random bits, of the reports' pseudonyms; in the first open of a run, not before there was one
  *            seed: of all random data; a job has none of the run's
  *            boot: the kernel's id of this boot, shown as the facts show it
  *            kept: SHA-256 of the files beside it that judge the run; not in later opens, nor before there was one

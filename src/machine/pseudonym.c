@@ -2,8 +2,8 @@
 #include "machine/pseudonym.h"
 #include <ctype.h>
 #include <stdbool.h>
-#include <sys/random.h>
 #include "core/file.h"
+#include "core/random.h"
 #include "core/text.h"
 
 enum { NAMES_MAX = 4096, NAME_MIN = 3 };
@@ -57,7 +57,7 @@ struct pseudonyms *pseudonyms_new(void)
 	/* Secrets of 128 bits, so that two runs of one machine give one name and nobody else can try serials.
 	 * In a container there is often no machine id: then names last until the kernel starts anew. */
 	static const char *const secrets[] = {"/etc/machine-id", "/proc/sys/kernel/random/boot_id"};
-	char *id = NULL, bytes[32] = "", hex[65];
+	char *id = NULL;
 	size_t size = 0;
 	struct pseudonyms *p;
 
@@ -66,15 +66,30 @@ struct pseudonyms *pseudonyms_new(void)
 			free(id);
 			id = NULL;
 		}
-	if (id) {
-		p = pseudonyms_new_salted(id);
-	} else {
-		(void)!getrandom(bytes, sizeof(bytes), 0);
-		file_sha256(hex, bytes, sizeof(bytes));
-		p = pseudonyms_new_salted(hex);
-	}
+	p = id ? pseudonyms_new_salted(id) : pseudonyms_new_once();
 	free(id);
 	return p;
+}
+
+struct pseudonyms *pseudonyms_new_once(void)
+{
+	char salt[33];
+
+	/* Without random bits there is no salt, and without a salt no pseudonym. */
+	return random_hex(salt, sizeof(salt)) ? pseudonyms_new_salted(salt) : NULL;
+}
+
+void pseudonym_make(char out[32], const char *kind, const char *salt, const char *value)
+{
+	struct text t = {0};
+	char hex[65];
+
+	if (salt)
+		text_addf(&t, "%s|%s|", salt, kind);
+	text_add(&t, value);
+	file_sha256(hex, text_str(&t), t.size);
+	snprintf(out, 32, "%.16s-%.8s", kind, hex);
+	text_release(&t);
 }
 
 void pseudonyms_free(struct pseudonyms *p)

@@ -71,11 +71,12 @@ static enum status write_about(const char *dir, bool real_names, struct error *e
 /* Layer LAYER_HOST stands for the host's files. Learnt from all layers before any is written. */
 static enum status write_layers(struct source *s, const char *dir, bool real_names, struct error *err)
 {
-	struct pseudonyms *p = real_names ? NULL : pseudonyms_new();
+	struct pseudonyms *p = real_names ? NULL : pseudonyms_new_once();
 	enum status st = STATUS_OK;
 
 	if (!real_names && !p)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: out of memory", dir);
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "%s: no memory, or no random bits for pseudonyms", dir);
 	for (int layer = LAYER_HOST; p && layer <= LAYER_SOFTWARE; layer++)
 		pseudonyms_learn(p, layer ? source_raw_layer(s, (enum layer)layer) : source_raw_host(s));
 	for (int layer = LAYER_HOST; !st && layer <= LAYER_SOFTWARE; layer++) {

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/names.h"
-#include "core/file.h"
-#include "machine/pseudonym.h"
 #include <ctype.h>
 #include <strings.h>
 
-/* `prefix`-abcdef01 of the value. */
-static void make_pseudonym(char out[32], const char *prefix, const char *value)
+static void make_pseudonym(const struct names *n, char out[32], const char *prefix, const char *value)
 {
-	char hex[65];
-
-	file_sha256(hex, value, strlen(value));
-	snprintf(out, 32, "%.16s-%.8s", prefix, hex);
+	pseudonym_make(out, prefix, *n->salt ? n->salt : NULL, value);
 }
 
 /* A pair for the value, which has none yet; NULL: it has, or there is no memory. */
@@ -48,7 +42,7 @@ static void learn(struct names *n, const char *prefix, const char *value)
 		return;
 	pair = new_pair(n, value);
 	if (pair)
-		make_pseudonym(pair->shown, prefix, value);
+		make_pseudonym(n, pair->shown, prefix, value);
 }
 
 void names_tell(struct names *n, const char *shown, const char *name)
@@ -91,9 +85,13 @@ void names_learn(struct names *n, const struct machine *m)
 
 void names_init(struct names *n, const struct record *r, const struct machine *m, bool real)
 {
+	const char *salt;
+
 	*n = (struct names){.real = real};
 	if (real)
 		return;
+	salt = r && r->open ? json_string_value(json_object_get(r->open, "salt")) : NULL;
+	text_copy(n->salt, sizeof(n->salt), salt ? salt : "");
 	names_learn(n, m);
 	if (r && r->open) {
 		learn_host(n, json_string_value(json_object_get(r->open, "node")));
@@ -252,7 +250,7 @@ void names_add(const struct names *n, struct text *out, const char *s)
 		text_add_bytes(out, from, (size_t)(s - from));
 		if (!pair) {
 			snprintf(value, sizeof(value), "%.*s", (int)size, s);
-			make_pseudonym(shown, prefix, value);
+			make_pseudonym(n, shown, prefix, value);
 		}
 		text_add(out, pair ? pair->shown : shown);
 		s += size;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Serial numbers, UUIDs, host names and addresses as stable pseudonyms: the first eight digits of the SHA-256
- * of the value, with its kind before them. The same value has the same pseudonym in every report, so two
- * reports can be held against each other without saying whose they are. PCI addresses stay: they name the
+ * Serial numbers, UUIDs, host names and addresses as pseudonyms (machine/pseudonym.h): the same value has the
+ * same one in every report of one run, and another in those of another run. PCI addresses stay: they name the
  * part and nobody's machine.
  */
 #ifndef REPORT_NAMES_H
@@ -11,9 +10,11 @@
 #include "core/text.h"
 #include "journal/record.h"
 #include "machine/machine.h"
+#include "machine/pseudonym.h"
 
 struct names {
 	bool real;
+	char salt[PSEUDONYM_SALT]; /* the run's; "": its journal has none */
 	size_t count, room;
 	struct names_pair {
 		char *value;

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include "core/file.h"
 #include "core/process.h"
+#include "core/random.h"
 #include "core/text.h"
 #include "journal/block.h"
 #include "journal/journal.h"
@@ -45,17 +46,20 @@ static void write_open(struct job *j, const json_t *facts)
 {
 	const struct job_spec *s = &j->spec;
 	const char *node = json_string_value(json_object_get(json_object_get(facts, "system"), "hostname"));
-	char wall[32], build[PROCESS_BUILD];
+	char wall[32], build[PROCESS_BUILD], salt[33];
 	json_t *body;
 
 	process_build(build);
 	clock_wall_text(wall, sizeof(wall));
 	body = json_pack("{s:i, s:s, s:o, s:s, s:s, s:o, s:s, s:s, s:{s:b, s:b}}", "schema", JOURNAL_SCHEMA,
-			 "program", ASSAY_VERSION, "command", field_command(s->command), "build", build, "wall",
-			 wall, "node", field_string(node ? node : ""), "suite", s->name, "expectations",
-			 "builtin", "options", "sample", s->sample, "real_names", s->real_names);
+			 "program", ASSAY_VERSION, "command", field_command(s->command), "build", build,
+			 "wall", wall, "node", field_string(node ? node : ""), "suite", s->name,
+			 "expectations", "builtin", "options", "sample", s->sample, "real_names",
+			 s->real_names);
 	if (body && s->resume)
 		json_object_set_new(json_object_get(body, "options"), "resume", json_true());
+	if (body && !s->resume && random_hex(salt, sizeof(salt)))
+		json_object_set_new(body, "salt", json_string(salt));
 	if (body && s->started_ns)
 		json_object_set_new(body, "started", json_integer((json_int_t)s->started_ns));
 	write_line(j, JOURNAL_OPEN, body);

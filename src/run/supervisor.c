@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
+#include "core/random.h"
 #include "journal/record.h"
 #include "kernel/fatbin.h"
 #include "machine/machine.h"
@@ -89,19 +90,21 @@ static void write_open(struct run *r, const json_t *facts)
 	const struct run_options *o = r->o;
 	const char *node = json_string_value(json_object_get(json_object_get(facts, "system"), "hostname"));
 	const json_t *boot = json_object_get(json_object_get(facts, "system"), "boot_id");
-	char wall[32], build[PROCESS_BUILD];
+	char wall[32], build[PROCESS_BUILD], salt[33];
 	json_t *body;
 
 	process_build(build);
 	clock_wall_text(wall, sizeof(wall));
 	body = json_pack("{s:i, s:s, s:o, s:s, s:s, s:o, s:I, s:s, s:s, s:{s:b, s:b, s:b, s:b}}", "schema",
-			 JOURNAL_SCHEMA, "program", ASSAY_VERSION, "command", field_command(o->command), "build",
-			 build, "wall", wall, "node", field_string(node ? node : ""), "seed",
+			 JOURNAL_SCHEMA, "program", ASSAY_VERSION, "command", field_command(o->command),
+			 "build", build, "wall", wall, "node", field_string(node ? node : ""), "seed",
 			 (json_int_t)o->seed, "suite", r->plan->suite, "expectations",
 			 o->expectations ? o->expectations : "builtin", "options", "resume", o->resume,
 			 "beside", o->beside, "sample", o->sample, "real_names", o->real_names);
 	if (body && boot)
 		json_object_set(body, "boot", (json_t *)boot);
+	if (body && !o->resume && random_hex(salt, sizeof(salt)))
+		json_object_set_new(body, "salt", json_string(salt));
 	if (body && o->started_ns)
 		json_object_set_new(body, "started", json_integer((json_int_t)o->started_ns));
 	if (body && o->kept)

@@ -38,7 +38,7 @@ ok "the script of one node" golden plain --machine "$machine" --env "NCCL_DEBUG=
 ok "the script of ssh" golden ssh --hosts gpu1,root@gpu2 --gpus-per-node 8 --env "NCCL_DEBUG=WARN" -- check --site "my site.yaml"
 # Saved and run, it ends as assay launch would: with what says most of the hosts' exit codes.
 mkdir shown
-for codes in 0:0:0 0:1:1 1:0:1 2:1:1 255:0:2 0:64:64 64:1:64 1:64:64; do
+for codes in 0:0:0 0:1:1 1:0:1 2:1:1 255:0:2 0:64:64 64:1:64 1:64:64 112:103:1 111:102:2 0:102:1 101:102:1 102:103:64 111:255:2; do
 	printf '#!/bin/sh\ncat > /dev/null\ncase " $* " in *" -- one "*) exit %s ;; esac\nexit %s\n' "${codes%%:*}" "$(echo $codes | cut -d: -f2)" > shown/ssh
 	chmod +x shown/ssh
 	ok "the script of ssh ends with ${codes##*:}, where hosts end with ${codes%:*}" eval '"$assay" launch --print --hosts one,two --ranks-per-node 1 > saved && { PATH=$tmp/shown:$PATH sh saved; [ $? = ${codes##*:} ]; }'
@@ -285,6 +285,25 @@ S
 ok "sbatch that says no number" expect 2 launch --nodes 2 --ranks-per-node 1 -- __team
 ok ".. is quoted" says 'sbatch answered "welcome to the cluster' err
 
+# Training on several ranks: each would begin a run of its own in one folder.
+for how in plain mpirun 'slurm --nodes 2' 'ssh --hosts a,b'; do # shellcheck disable=SC2086
+	ok "several ranks of train are refused, $how" expect 64 launch --how $how --ranks-per-node 4 -- train run.yaml --out together
+	ok ".. with the reason" says 'train, which does not work on several ranks yet, and these are [48]' err
+	ok ".. before anything starts" [ ! -e together ]
+done
+ok ".. a script of them is not shown either" expect 64 launch --print --how slurm --nodes 2 --ranks-per-node 1 -- train run.yaml
+ok ".. one rank may train" expect 0 launch --print --how plain --ranks-per-node 1 -- train run.yaml
+among() { # VARIABLES..: train that finds itself one of four ranks
+	rm -rf together
+	env "$@" "$assay" train run.yaml --out together > out 2> err
+	[ $? = 64 ] && says 'train does not work on several ranks yet, and this is rank 1 of 4, by' err && [ ! -e together ]
+}
+ok "train finds torchrun's ranks" among RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 MASTER_ADDR=127.0.0.1
+ok "Open MPI's" among OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4
+ok "MPICH's" among PMI_RANK=1 PMI_SIZE=4
+ok "Slurm's" among SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_ID=0
+ok "and ours" among ASSAY_RANK=1 ASSAY_SIZE=4
+
 # mpirun.
 stand_in mpirun << 'S'
 case $1 in --version) cat version; exit ;; esac
@@ -300,6 +319,26 @@ echo 'mpirun (Open MPI) 4.1.4' > version
 ok "mpirun: two ranks" expect 0 launch --how mpirun --ranks-per-node 2 -- __team
 ok ".. meet" [ "$(grep -c '"size":2.*"ending":"done"' out)" = 2 ]
 ok ".. without a secret on a command line" sh -c '! grep -E "[0-9a-f]{32}" mpirun.words'
+# Ranks but the first end with 0 for mpirun and say on stderr how they ended: the team's code is made of both.
+cp bin/mpirun mpirun.kept
+while IFS='|' read -r own said code; do
+	stand_in mpirun << S
+case \$1 in --version) cat version; exit ;; esac
+echo 'assay: warning: rank 3 ended with exit code $said' >&2
+exit $own
+S
+	ok "mpirun: rank 0 tells $own, another one $said: $code" expect "$code" launch --how mpirun --ranks-per-node 4 -- __team
+	ok ".. whose words are passed on" says "rank 3 ended with exit code $said" err
+done << 'LIST'
+0|2|2
+0|1|1
+0|64|64
+101|1|1
+111|64|2
+112|2|1
+112|64|1
+LIST
+cp mpirun.kept bin/mpirun
 touch refuses
 ok "mpirun that refuses is inconclusive" expect 2 launch --how mpirun --ranks-per-node 2 -- __team
 ok ".. and told" says 'mpirun failed by itself (exit code 213)' err

@@ -32,6 +32,20 @@ work() {
 	profile 0 -- "$p" init steps 10 nccl && has kernel 42 && has copy 20 && has set 10 && has runtime 52 && has sync 0 &&
 		[ "$(field closed)" = true ] && [ "$(field overwritten)" = 0 ] && [ "$(field odd)" = 0 ]
 }
+# A program's command line may hold secrets (this one ends with 98 at words that it does not know): they are in none of the files, and others cannot look into them.
+secrets() {
+	profile 98 -- "$p" init steps 2 --password=Planted1 --token Planted2 --tokens 5 HF_TOKEN=Planted3 https://me:Planted4@host/x \
+		'sh -c "A_KEY=Planted5 x --secret Planted6"' || return 1
+	! grep -rla 'Planted[1-6]' run out err || return 1
+	grep -q -- '--tokens 5' run/PROFILE.md && grep -q -- '--password=\[redacted\] --token \[redacted\]' run/summary.json &&
+		says '"--password=\[redacted\]"' run/journal.jsonl && [ "$(stat -c %a run run/rings 2> /dev/null | head -n 1)" = 700 ]
+}
+ok "secrets in a program's words are written nowhere" secrets
+again() { # from the rings alone
+	"$assay" report run > out 2> err
+	! grep -rla 'Planted[1-6]' run out err
+}
+ok "nor when the files are made again" again
 ok "kernels, copies, sets, calls and waits of a program are counted" work
 calls() { says '^runtime,"cudaLaunchKernel",22,' run/summary.csv && ! says cudaGetDevice run/summary.csv; }
 ok "calls have their plain names, and those that do nothing are left out" calls

@@ -176,6 +176,49 @@ static void test_pseudonym__commands_and_users_go(void **state)
 	json_decref(t);
 }
 
+/* Two recordings of one machine share no pseudonym, so none of them can be found by trying all serials. */
+static void test_pseudonym__each_recording_has_its_own(void **state)
+{
+	const char *shown[2];
+	json_t *tree[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct pseudonyms *p = pseudonyms_new_once();
+
+		tree[i] = json_loads("{\"serial\": \"1752724029374\", \"log\": \"board 1752724029374\"}", 0, NULL);
+		assert_non_null(p);
+		pseudonyms_learn(p, tree[i]);
+		pseudonyms_apply(p, tree[i]);
+		pseudonyms_free(p);
+		shown[i] = text_at(tree[i], "serial");
+		assert_int_equal(strncmp(shown[i], "serial-", 7), 0);
+		assert_non_null(strstr(text_at(tree[i], "log"), shown[i])); /* within one it is the same */
+	}
+	assert_string_not_equal(shown[0], shown[1]);
+	json_decref(tree[0]);
+	json_decref(tree[1]);
+}
+
+/* A report's, by the salt of its run; without one as they were before there was one. */
+static void test_pseudonym__a_report_s_depends_on_its_run(void **state)
+{
+	char old[32], one[32], other[32], kind[32], again[32];
+
+	(void)state;
+	pseudonym_make(old, "address", NULL, "192.168.7.9");
+	assert_string_equal(old, "address-6d571638");
+	pseudonym_make(one, "address", "00112233445566778899aabbccddeeff", "192.168.7.9");
+	pseudonym_make(again, "address", "00112233445566778899aabbccddeeff", "192.168.7.9");
+	pseudonym_make(other, "address", "10112233445566778899aabbccddeeff", "192.168.7.9");
+	pseudonym_make(kind, "host", "00112233445566778899aabbccddeeff", "192.168.7.9");
+	assert_string_equal(one, again);
+	assert_string_not_equal(one, old);
+	assert_string_not_equal(one, other);
+	assert_string_not_equal(one + 8, kind + 5);
+	assert_true(pseudonym_is(one, strlen(one)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +230,8 @@ int main(void)
 		cmocka_unit_test(test_pseudonym__what_is_one_stays),
 		cmocka_unit_test(test_pseudonym__the_salt_decides),
 		cmocka_unit_test(test_pseudonym__commands_and_users_go),
+		cmocka_unit_test(test_pseudonym__each_recording_has_its_own),
+		cmocka_unit_test(test_pseudonym__a_report_s_depends_on_its_run),
 	};
 
 	return cmocka_run_group_tests_name("pseudonym", tests, NULL, NULL);
