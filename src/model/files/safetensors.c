@@ -65,6 +65,12 @@ static json_t *load(const struct safetensors *s, const struct header *h, const c
 	return j;
 }
 
+/* Of its name, without the quotes. */
+static int name_shown(const struct json_members *m)
+{
+	return m->name_size < 102 ? (int)m->name_size - 2 : 100;
+}
+
 static enum status parse_metadata(struct safetensors *s, const struct header *h, const struct json_members *m,
 				  struct error *err)
 {
@@ -85,7 +91,7 @@ static enum status parse_metadata(struct safetensors *s, const struct header *h,
 					 METADATA_ENTRIES_MAX);
 		if (*inner.value != '"') /* before what it is made of can grow */
 			return error_set(err, STATUS_BAD_INPUT, "%s: __metadata__: %.*s is no text", s->path,
-					 inner.name_size < 100 ? (int)inner.name_size : 100, inner.name);
+					 name_shown(&inner), inner.name + 1);
 	}
 	s->metadata = load(s, h, m->value, m->value_size, err);
 	if (!s->metadata)
