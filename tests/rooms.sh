@@ -3,6 +3,8 @@
 set -eu
 cd "$1"
 fail=0
+includes=$(mktemp) || exit 1
+trap 'rm -f "$includes"' EXIT
 say() { echo "$*"; fail=1; }
 allowed() { sed -n "s/^$1: *//p" src/rooms; }
 for room in $(sed -n 's/^\([a-z]*\):.*/\1/p' src/rooms); do
@@ -14,14 +16,13 @@ for dir in src/*/; do
 	may=$(allowed "$room")
 	[ "$may" = '*' ] && continue
 	grep -rnE '^[ \t]*#[ \t]*include[ \t]*"' "$dir" --include='*.c' --include='*.h' --include='*.cu' --include='*.cuh' |
-		sed -E 's/^([^:]+):([0-9]+):.*"([^"]+)".*/\1 \2 \3/' > "${TMPDIR:-/tmp}/rooms.$$"
+		sed -E 's/^([^:]+):([0-9]+):.*"([^"]+)".*/\1 \2 \3/' > "$includes"
 	while read -r file line inc; do
 		target=${inc%%/*}
 		[ "$target" = "$inc" ] && { say "$file:$line: include \"$inc\" is not written from src/"; continue; }
 		[ "$target" = "$room" ] && continue
 		case " $may " in *" $target "*) ;; *) say "$file:$line: $room may not include $target ($inc)" ;; esac
-	done < "${TMPDIR:-/tmp}/rooms.$$"
-	rm -f "${TMPDIR:-/tmp}/rooms.$$"
+	done < "$includes"
 	[ -n "$(find "$dir" -type f ! -name meson.build | head -1)" ] || say "src/$room is an empty room"
 done
 # probe/list.h against the files, both ways

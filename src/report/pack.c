@@ -11,12 +11,12 @@
 #include "journal/nodes.h"
 #include "judge/judge.h"
 #include "report/module.h"
+#include "report/pack_check.h"
 
-enum { FILES_MAX = 16384 };
 #define FILE_LIMIT ((size_t)1 << 30)
 
 struct packing {
-	struct pack_file files[FILES_MAX + 1];
+	struct pack_file files[PACK_FILES_MAX + 1];
 	size_t count;
 	struct text sums;
 };
@@ -43,9 +43,9 @@ static enum status add_file(struct packing *p, const char *dir, const char *name
 		return error_errno(err, errno, "%s: reading its kind", path);
 	if (!S_ISREG(info.st_mode))
 		return STATUS_OK;
-	if (p->count == FILES_MAX)
+	if (p->count == PACK_FILES_MAX)
 		return error_set(err, STATUS_BAD_INPUT, "%s: more than %d files is no run directory", dir,
-				 FILES_MAX);
+				 PACK_FILES_MAX);
 	st = file_sha256_of(hex, path, err);
 	if (st)
 		return st;
@@ -107,34 +107,6 @@ static bool has_journal(const char *dir)
 	return !lstat(path, &info) && S_ISREG(info.st_mode);
 }
 
-/* One name of a file or folder, in ASCII, as anybody may unpack and print it. */
-static bool plain(const char *name, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		if (name[i] <= ' ' || name[i] >= 0x7f || name[i] == '/' || name[i] == '\\')
-			return false;
-	return size && name[0] != '.';
-}
-
-/* Where the other ranks' journals are (journal/nodes.h): the folder of this name, so many folders down. */
-static bool is_nodes(const char *name, unsigned depth)
-{
-	unsigned rank;
-	int used = 0;
-
-	switch (depth) {
-	case 0:
-		return !strcmp(name, NODES_DIR);
-	case 1:
-		return plain(name, strlen(name));
-	case 2:
-		return sscanf(name, "rank-%9u%n", &rank, &used) == 1 && !name[used];
-	default:
-		return false;
-	}
-}
-enum { NODES_DEPTH = 3 };
-
 static bool is_folder(const char *dir, const char *name)
 {
 	char path[4400];
@@ -161,9 +133,9 @@ static enum status collect(struct packing *p, const char *dir, const char *below
 		snprintf(name, sizeof(name), "%s%.255s", below, entries[i]->d_name);
 		if (st)
 			;
-		else if ((!depth || depth == NODES_DEPTH) && known(entries[i]->d_name))
+		else if ((!depth || depth == PACK_NODES_DEPTH) && known(entries[i]->d_name))
 			st = add_file(p, dir, name, err);
-		else if (is_nodes(entries[i]->d_name, depth) && is_folder(dir, name)) {
+		else if (pack_is_nodes(entries[i]->d_name, depth) && is_folder(dir, name)) {
 			text_copy(name + strlen(name), sizeof(name) - strlen(name), "/");
 			st = collect(p, dir, name, depth + 1, err);
 		}
@@ -196,7 +168,7 @@ static void folder_name(char *out, size_t size, const char *dir)
 	for (begin = end; begin > 0 && dir[begin - 1] != '/';)
 		begin--;
 	snprintf(out, size, "%.*s", (int)(end - begin), dir + begin);
-	if (!plain(out, strlen(out)))
+	if (!pack_plain(out, strlen(out)))
 		text_copy(out, size, "run");
 }
 
@@ -230,98 +202,6 @@ out:
 	return st;
 }
 
-struct checking {
-	struct text found, sums; /* lines as in SHA256SUMS */
-	char folder[256];	 /* the first member's */
-	size_t files;
-	bool journal;
-	const char *why; /* what is wrong with the member `which`; NULL: nothing */
-	char which[160];
-};
-
-/* A name in the archive's folder, or that of another rank's file below it. */
-static bool is_member(const char *file)
-{
-	char name[256];
-	size_t n;
-
-	for (unsigned depth = 0; depth < NODES_DEPTH && strchr(file, '/'); depth++) {
-		n = strcspn(file, "/");
-		if (n >= sizeof(name))
-			return false;
-		snprintf(name, sizeof(name), "%.*s", (int)n, file);
-		if (!is_nodes(name, depth))
-			return false;
-		file += n + 1;
-		if (!strchr(file, '/') && depth + 1 < NODES_DEPTH)
-			return false;
-	}
-	return plain(file, strlen(file));
-}
-
-/* Why a member is none of ours; NULL: it is. */
-static const char *refuse(struct checking *c, const char *name, const void *data, size_t folder)
-{
-	const char *file = name + folder + (name[folder] == '/');
-	char line[300];
-
-	if (!data)
-		return "is no regular file";
-	if (!name[folder] || !plain(name, folder) || !is_member(file))
-		return "is not a plain name in one folder";
-	if (!c->folder[0])
-		snprintf(c->folder, sizeof(c->folder), "%.*s", (int)folder, name);
-	if (strlen(c->folder) != folder || strncmp(c->folder, name, folder))
-		return "is in a second folder";
-	snprintf(line, sizeof(line), "  %s\n", file);
-	if (strstr(text_str(&c->found), line) || (c->sums.size && !strcmp(file, PACK_SUMS)))
-		return "is there twice";
-	return NULL;
-}
-
-static int check(void *arg, const char *name, const void *data, size_t size)
-{
-	struct checking *c = arg;
-	size_t folder = strcspn(name, "/");
-	char hex[65];
-
-	c->why = refuse(c, name, data, folder);
-	if (c->why) {
-		text_copy(c->which, sizeof(c->which), name);
-		return -1;
-	}
-	name += folder + 1;
-	if (!strcmp(name, PACK_SUMS)) {
-		text_add_bytes(&c->sums, data, size);
-		return 0;
-	}
-	file_sha256(hex, data, size);
-	text_addf(&c->found, "%s  %s\n", hex, name);
-	c->journal = c->journal || !strcmp(name, JOURNAL_FILE);
-	c->files++;
-	return 0;
-}
-
-/* The first line of `lines` that `among` lacks, without its end; NULL: none. */
-static char *first_missing(const char *lines, const char *among)
-{
-	while (*lines) {
-		const char *end = strchr(lines, '\n');
-		size_t size = end ? (size_t)(end - lines) + 1 : strlen(lines);
-		char *line = strndup(lines, size);
-		const char *at = line ? strstr(among, line) : NULL;
-
-		if (!line || !at || (at != among && at[-1] != '\n')) {
-			if (line)
-				line[strcspn(line, "\n")] = '\0';
-			return line;
-		}
-		free(line);
-		lines += size;
-	}
-	return NULL;
-}
-
 /* What is there and is no file would be waited for, or never end; the module says why one cannot be read. */
 static bool is_other(const char *path)
 {
@@ -333,32 +213,25 @@ static bool is_other(const char *path)
 enum status pack_verify(const char *path, size_t *files, struct error *err)
 {
 	const struct pack_module *m;
-	struct checking c = {0};
-	char message[256] = "", *missing = NULL;
+	char message[256] = "";
+	struct pack_check *c;
+	struct stat info;
 	enum status st = is_other(path) ? error_set(err, STATUS_BAD_INPUT, "%s: it is no regular file", path)
 					: module(&m, err);
 
 	if (st)
 		return st;
-	if (m->read(path, FILE_LIMIT, check, &c, message, sizeof(message))) {
-		st = c.why ? error_set(err, STATUS_MISMATCH, "%s: its member \"%s\" %s: no archive of a run",
-				       path, c.which, c.why)
-			   : error_set(err, STATUS_BAD_INPUT, "%s: %s", path, message);
-		goto out;
-	}
-	missing = first_missing(text_str(&c.sums), text_str(&c.found));
-	if (!missing)
-		missing = first_missing(text_str(&c.found), text_str(&c.sums));
-	if (missing || !c.sums.size)
-		st = error_set(err, STATUS_MISMATCH, "%s: %s is missing or is not what its checksum says",
-			       path, missing && strlen(missing) > 66 ? missing + 66 : PACK_SUMS);
-	else if (!c.journal)
-		st = error_set(err, STATUS_MISMATCH, "%s: no " JOURNAL_FILE " is in it: no archive of a run",
-			       path);
-	*files = c.files;
-out:
-	free(missing);
-	text_release(&c.found);
-	text_release(&c.sums);
+	if (stat(path, &info))
+		return error_errno(err, errno, "%s", path);
+	c = pack_check_begin((uint64_t)info.st_size);
+	if (!c)
+		return error_errno(err, ENOMEM, "%s: checking it", path);
+	if (!m->read(path, FILE_LIMIT, pack_check_member, c, message, sizeof(message)))
+		st = pack_check_end(c, path, files, err);
+	else if (!pack_check_refusal(c, path, err))
+		st = error_set(err, STATUS_BAD_INPUT, "%s: %s", path, message);
+	else
+		st = STATUS_MISMATCH;
+	pack_check_free(c);
 	return st;
 }

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "core/file.h"
+#include "core/text.h"
 #include "model/files/safetensors.h"
 #include "model/files/shards.h"
 
@@ -134,6 +135,97 @@ static void test_safetensors__a_header_over_100_mb_is_refused(void **state)
 	err = (struct error){0};
 	assert_int_equal(safetensors_parse(&s, "x", file, size, &err), STATUS_BAD_INPUT);
 	free(file);
+}
+
+/* What jansson has at once, at most. */
+static size_t json_bytes, json_bytes_most;
+
+static void *counted_malloc(size_t size)
+{
+	size_t *p = malloc(size + 16);
+
+	if (!p)
+		return NULL;
+	*p = size;
+	json_bytes += size;
+	if (json_bytes > json_bytes_most)
+		json_bytes_most = json_bytes;
+	return p + 2;
+}
+
+static void counted_free(void *p)
+{
+	size_t *at = p;
+
+	if (!p)
+		return;
+	json_bytes -= at[-2];
+	free(at - 2);
+}
+
+/* `lead`, `count` times `each` with a number in it where it has one, `tail`. */
+static enum status parse_many(const char *lead, const char *each, size_t count, const char *tail, struct error *err)
+{
+	struct text t = {0};
+	struct safetensors s;
+	enum status st;
+	uint8_t *file;
+	size_t size;
+
+	text_add(&t, lead);
+	for (size_t i = 0; i < count; i++) {
+		const char *sign = strchr(each, '#');
+
+		if (i)
+			text_add(&t, ",");
+		if (sign)
+			text_addf(&t, "%.*s%zu%s", (int)(sign - each), each, i, sign + 1);
+		else
+			text_add(&t, each);
+	}
+	text_add(&t, tail);
+	file = file_of(text_str(&t), t.size, 0, &size);
+	json_bytes = json_bytes_most = 0;
+	json_set_alloc_funcs(counted_malloc, counted_free);
+	st = safetensors_parse(&s, "x", file, size, err);
+	if (json_bytes_most > 3 * t.size)
+		fail_msg("%zu bytes for a header of %zu", json_bytes_most, t.size);
+	if (!st)
+		safetensors_release(&s);
+	json_set_alloc_funcs(malloc, free);
+	assert_int_equal(json_bytes, 0);
+	free(file);
+	text_release(&t);
+	return st;
+}
+
+/* A header of 95 MB took 4.3 GB. Whatever it has, it is read in a few times its bytes. */
+static void test_safetensors__a_header_takes_a_few_times_its_bytes(void **state)
+{
+	enum { MANY = 300000 };
+	static const struct {
+		const char *lead, *each, *tail, *why;
+	} hostile[] = {
+		{"{\"a\":[", "[]", "]}", "x: a: its entry has 900001 bytes, of which 4096 are the most"},
+		{"{\"__metadata__\":{\"k\":[", "[]", "]}}", "x: __metadata__: k is no text"},
+		{"{\"__metadata__\":{", "\"#\":\"\"", "}}", "x: __metadata__ has more than 65536 entries"},
+		{"{", "\"#\":1", "}", "x: 300000 entries in a header of"},
+		{"{\"__metadata__\":{},\"__metadata__\":{", "\"#\":\"\"", "}}", "x: __metadata__ is there twice"},
+	};
+	struct error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
+		err = (struct error){0};
+		assert_int_equal(parse_many(hostile[i].lead, hostile[i].each, MANY, hostile[i].tail, &err),
+				 STATUS_BAD_INPUT);
+		if (strncmp(err.text, hostile[i].why, strlen(hostile[i].why)))
+			fail_msg("%s", err.text);
+	}
+	err = (struct error){0};
+	if (parse_many("{", "\"model.layers.#.mlp.weight\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}",
+		       100000, "}", &err))
+		fail_msg("%s", err.text);
 }
 
 static const float numbers[] = {1, -2, 3.5f, 4, 5, 6};
@@ -269,6 +361,7 @@ int main(void)
 		cmocka_unit_test(test_safetensors__every_lie_is_refused_with_file_and_tensor),
 		cmocka_unit_test(test_safetensors__a_file_cut_anywhere_is_refused),
 		cmocka_unit_test(test_safetensors__a_header_over_100_mb_is_refused),
+		cmocka_unit_test(test_safetensors__a_header_takes_a_few_times_its_bytes),
 		scratch_test(test_safetensors__what_is_written_is_read_back),
 		scratch_test(test_safetensors__an_unfinished_file_is_not_there),
 		scratch_test(test_shards__index_and_files_must_say_the_same),

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "report/module.h"
 #include "report/pack.h"
+#include "report/pack_check.h"
 #include "report_sample.h"
 #include "report_shown.h"
 #include "team_run.h"
@@ -119,6 +120,97 @@ static void test_pack__hostile_members_are_no_archive_of_a_run(void **state)
 	assert_int_equal(pack_verify(in_folder("bad.tar.zst"), &files, &err), STATUS_MISMATCH);
 }
 
+/* So many empty members of their own names, and what says so. */
+static enum status check_many(unsigned count, unsigned *taken, struct error *err)
+{
+	struct pack_check *c = pack_check_begin(1000);
+	struct text sums = {0};
+	char name[64], hex[65];
+	enum status st = STATUS_OK;
+	size_t files;
+
+	assert_non_null(c);
+	file_sha256(hex, "", 0);
+	*taken = 0;
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "run/%s", i ? "file" : "journal.jsonl");
+		if (i)
+			snprintf(name, sizeof(name), "run/file-%u", i);
+		if (pack_check_member(c, name, "", 0))
+			break;
+		text_addf(&sums, "%s  %s\n", hex, name + 4);
+		++*taken;
+	}
+	if (*taken == count)
+		assert_int_equal(pack_check_member(c, "run/" PACK_SUMS, text_str(&sums), sums.size), 0);
+	st = pack_check_refusal(c, "it", err) ? STATUS_MISMATCH : pack_check_end(c, "it", &files, err);
+	if (!st)
+		assert_int_equal(files, count);
+	pack_check_free(c);
+	text_release(&sums);
+	return st;
+}
+
+/* 60,000 empty members took 22 s: each was sought in all names before it. */
+static void test_pack__members_are_bounded_and_each_is_looked_up_once(void **state)
+{
+	struct error err = {0};
+	unsigned taken;
+
+	(void)state;
+	assert_int_equal(check_many(PACK_FILES_MAX, &taken, &err), STATUS_OK);
+	assert_int_equal(check_many(60000, &taken, &err), STATUS_MISMATCH);
+	assert_int_equal(taken, PACK_FILES_MAX);
+	assert_string_equal(err.text, "it: its member \"run/file-16384\" is one of more files than a run has (16384): no "
+				      "archive of a run");
+}
+
+static void test_pack__what_unpacks_to_far_more_than_a_run_is_refused(void **state)
+{
+	enum { ARCHIVE = 100000, MEMBER = 1 << 20 };
+	struct pack_check *c = pack_check_begin(ARCHIVE);
+	char *zeros = calloc(1, MEMBER), name[64];
+	struct error err = {0};
+	unsigned i = 0;
+
+	(void)state;
+	assert_true(c && zeros);
+	do
+		snprintf(name, sizeof(name), "run/file-%u", i);
+	while (!pack_check_member(c, name, zeros, MEMBER) && i++ < 200);
+	assert_int_equal(i, ARCHIVE * 1000ull / MEMBER);
+	assert_true(pack_check_refusal(c, "it", &err));
+	assert_non_null(strstr(err.text, "more than a thousand times larger than the archive"));
+	pack_check_free(c);
+	free(zeros);
+}
+
+static void test_pack__sums_are_of_all_members_and_of_no_other(void **state)
+{
+	static const char journal[] = "{}";
+	char hex[65], sums[3][200];
+	struct error err = {0};
+	size_t files;
+
+	(void)state;
+	file_sha256(hex, journal, 2);
+	snprintf(sums[0], sizeof(sums[0]), "%s  journal.jsonl\n%s  none\n", hex, hex);
+	snprintf(sums[1], sizeof(sums[1]), "%.63sg  journal.jsonl\n", hex);
+	snprintf(sums[2], sizeof(sums[2]), "%s  journal.jsonl", hex); /* cut */
+	for (size_t i = 0; i < 3; i++) {
+		struct pack_check *c = pack_check_begin(1000);
+
+		assert_int_equal(pack_check_member(c, "run/journal.jsonl", journal, 2), 0);
+		assert_int_equal(pack_check_member(c, "run/" PACK_SUMS, sums[i], strlen(sums[i])), 0);
+		error_clear(&err);
+		assert_int_equal(pack_check_end(c, "it", &files, &err), STATUS_MISMATCH);
+		assert_non_null(strstr(err.text, i == 0	  ? "it: none is missing"
+						 : i == 1 ? "it: journal.jsonl is missing or is not"
+							  : "it: " PACK_SUMS " is missing"));
+		pack_check_free(c);
+	}
+}
+
 static void test_pack__what_is_no_run_is_not_packed(void **state)
 {
 	struct error err = {0};
@@ -192,6 +284,9 @@ int main(void)
 		cmocka_unit_test(test_pack__a_team_keeps_its_other_ranks),
 		cmocka_unit_test(test_pack__an_archive_reads_back_with_every_checksum),
 		cmocka_unit_test(test_pack__hostile_members_are_no_archive_of_a_run),
+		cmocka_unit_test(test_pack__members_are_bounded_and_each_is_looked_up_once),
+		cmocka_unit_test(test_pack__what_unpacks_to_far_more_than_a_run_is_refused),
+		cmocka_unit_test(test_pack__sums_are_of_all_members_and_of_no_other),
 		cmocka_unit_test(test_pack__what_is_no_run_is_not_packed),
 	};
 

@@ -3,9 +3,12 @@
 
 #include <inttypes.h>
 #include "model/dtype.h"
+#include "model/files/json_members.h"
 #include "model/files/mapped.h"
 
-enum { HEADER_MAX = 100000000, LENGTH_BYTES = 8 };
+/* A value of the header is read alone: what one of a tensor takes is no more than a page, and metadata of many
+ * entries is none of a model's. So all of it together takes a few times the header's bytes. */
+enum { HEADER_MAX = 100000000, LENGTH_BYTES = 8, ENTRY_LEAST = 40, ENTRY_MAX = 4096, FEW = 64, METADATA_ENTRIES_MAX = 65536 };
 
 static uint64_t u64_at(const uint8_t *p)
 {
@@ -16,12 +19,16 @@ static uint64_t u64_at(const uint8_t *p)
 	return value;
 }
 
-/* The header as JSON; *data is where the numbers begin and *left how many bytes of them there are. */
-static enum status parse_header(struct safetensors *s, const uint8_t **data, uint64_t *left,
-				struct error *err)
+struct header {
+	const char *text;
+	size_t size;
+};
+
+/* Where the header is; *data is where the numbers begin and *left how many bytes of them there are. */
+static enum status find_header(struct safetensors *s, struct header *header, const uint8_t **data,
+			       uint64_t *left, struct error *err)
 {
 	uint64_t length;
-	json_error_t why;
 
 	if (*left < LENGTH_BYTES)
 		return error_set(err, STATUS_BAD_INPUT,
@@ -39,25 +46,57 @@ static enum status parse_header(struct safetensors *s, const uint8_t **data, uin
 				 "%s: a header of %" PRIu64 " bytes in a file with %" PRIu64
 				 " more: it is cut",
 				 s->path, length, *left);
-	s->header = json_loadb((const char *)*data, length, JSON_REJECT_DUPLICATES, &why);
-	if (!s->header)
-		return error_set(err, STATUS_BAD_INPUT, "%s: its header is no JSON: %s (byte %d)", s->path,
-				 why.text, why.position);
-	if (!json_is_object(s->header))
-		return error_set(err, STATUS_BAD_INPUT, "%s: its header is no JSON object", s->path);
+	*header = (struct header){(const char *)*data, length};
 	*data += length;
 	*left -= length;
 	return STATUS_OK;
 }
 
-static enum status parse_metadata(const struct safetensors *s, const json_t *metadata, struct error *err)
+/* NULL: *err says where it is none. Owner: caller. */
+static json_t *load(const struct safetensors *s, const struct header *h, const char *text, size_t size,
+		    struct error *err)
 {
+	json_error_t why;
+	json_t *j = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+
+	if (!j)
+		error_set(err, STATUS_BAD_INPUT, "%s: its header is no JSON: %s (byte %zu)", s->path, why.text,
+			  (size_t)(text - h->text) + (size_t)(why.position > 0 ? why.position : 0));
+	return j;
+}
+
+/* Of its name, without the quotes. */
+static int name_shown(const struct json_members *m)
+{
+	return m->name_size < 102 ? (int)m->name_size - 2 : 100;
+}
+
+static enum status parse_metadata(struct safetensors *s, const struct header *h, const struct json_members *m,
+				  struct error *err)
+{
+	struct json_members inner;
+	size_t count = 0;
 	const char *key;
 	json_t *value;
 
-	if (!json_is_object(metadata))
+	if (s->metadata)
+		return error_set(err, STATUS_BAD_INPUT, "%s: __metadata__ is there twice", s->path);
+	json_members_begin(&inner, m->value, m->value_size);
+	if (inner.bad)
 		return error_set(err, STATUS_BAD_INPUT, "%s: __metadata__ is no object", s->path);
-	json_object_foreach((json_t *)metadata, key, value)
+	while (json_members_next(&inner)) {
+		if (++count > METADATA_ENTRIES_MAX)
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%s: __metadata__ has more than %d entries: it is no model's", s->path,
+					 METADATA_ENTRIES_MAX);
+		if (*inner.value != '"') /* before what it is made of can grow */
+			return error_set(err, STATUS_BAD_INPUT, "%s: __metadata__: %.*s is no text", s->path,
+					 name_shown(&inner), inner.name + 1);
+	}
+	s->metadata = load(s, h, m->value, m->value_size, err);
+	if (!s->metadata)
+		return STATUS_BAD_INPUT;
+	json_object_foreach(s->metadata, key, value)
 	{
 		if (!json_is_string(value))
 			return error_set(err, STATUS_BAD_INPUT, "%s: __metadata__: %.100s is no text",
@@ -157,27 +196,103 @@ static enum status check_places(const struct safetensors *s, const uint8_t *data
 	return STATUS_OK;
 }
 
-static enum status parse_tensors(struct safetensors *s, const uint8_t *data, uint64_t left, struct error *err)
+static int by_name(const void *a, const void *b)
 {
-	enum status st = STATUS_OK;
-	const char *key;
+	return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
+}
+
+static enum status check_names(const struct safetensors *s, struct error *err)
+{
+	qsort(s->tensors, s->count, sizeof(*s->tensors), by_name);
+	for (size_t i = 1; i < s->count; i++)
+		if (!strcmp(s->tensors[i - 1].name, s->tensors[i].name))
+			return error_set(err, STATUS_BAD_INPUT, "%s: its header is no JSON: duplicate object key near '\"%.100s\"'",
+					 s->path, s->tensors[i].name);
+	return STATUS_OK;
+}
+
+static enum status parse_entry(struct safetensors *s, const struct header *h, const struct json_members *m,
+			       const uint8_t *data, uint64_t left, struct error *err)
+{
+	struct tensor *t = &s->tensors[s->count];
+	enum status st = STATUS_BAD_INPUT;
 	json_t *entry;
 
-	s->tensors = calloc(json_object_size(s->header) + 1, sizeof(*s->tensors));
-	if (!s->tensors)
+	if (m->value_size > ENTRY_MAX)
+		return error_set(err, st, "%s: %.100s: its entry has %zu bytes, of which %d are the most", s->path,
+				 t->name, m->value_size, ENTRY_MAX);
+	entry = load(s, h, m->value, m->value_size, err);
+	if (!entry)
+		return st;
+	st = parse_tensor(s, t, entry, data, left, err);
+	json_decref(entry);
+	s->count++;
+	return st;
+}
+
+/* The member's name, behind those before it: no longer than its text. */
+static enum status take_name(struct safetensors *s, const struct header *h, const struct json_members *m,
+			     size_t *used, struct error *err)
+{
+	json_t *name = load(s, h, m->name, m->name_size, err);
+
+	if (!name)
+		return STATUS_BAD_INPUT;
+	s->tensors[s->count].name =
+		memcpy(s->names + *used, json_string_value(name), json_string_length(name) + 1);
+	*used += json_string_length(name) + 1;
+	json_decref(name);
+	return STATUS_OK;
+}
+
+/* How many members there are, and the bytes of their names. */
+static enum status count_members(const struct safetensors *s, const struct header *h, size_t *count,
+				 size_t *bytes, struct error *err)
+{
+	struct json_members m;
+
+	*count = *bytes = 0;
+	json_members_begin(&m, h->text, h->size);
+	if (m.bad)
+		return error_set(err, STATUS_BAD_INPUT, "%s: its header is no JSON object", s->path);
+	while (json_members_next(&m)) {
+		++*count;
+		*bytes += m.name_size;
+	}
+	if (m.bad)
+		return error_set(err, STATUS_BAD_INPUT, "%s: its header is no JSON (byte %zu)", s->path, m.at);
+	if (*count > FEW && *count > h->size / ENTRY_LEAST)
+		return error_set(err, STATUS_BAD_INPUT,
+				 "%s: %zu entries in a header of %zu bytes: they are none of tensors", s->path,
+				 *count, h->size);
+	return STATUS_OK;
+}
+
+static enum status parse_tensors(struct safetensors *s, const struct header *h, const uint8_t *data,
+				 uint64_t left, struct error *err)
+{
+	size_t count, bytes, used = 0;
+	struct json_members m;
+	enum status st = count_members(s, h, &count, &bytes, err);
+
+	if (st)
+		return st;
+	s->tensors = calloc(count + 1, sizeof(*s->tensors));
+	s->names = malloc(bytes + 1);
+	if (!s->tensors || !s->names)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "%s: no memory for its header", s->path);
-	json_object_foreach(s->header, key, entry)
-	{
-		if (!strcmp(key, "__metadata__")) {
-			st = parse_metadata(s, entry, err);
-		} else {
-			s->tensors[s->count].name = key;
-			st = parse_tensor(s, &s->tensors[s->count++], entry, data, left, err);
-		}
-		if (st)
-			return st;
+	for (json_members_begin(&m, h->text, h->size); !st && json_members_next(&m);) {
+		st = take_name(s, h, &m, &used, err);
+		if (!st && !strcmp(s->tensors[s->count].name, "__metadata__"))
+			st = parse_metadata(s, h, &m, err);
+		else if (!st)
+			st = parse_entry(s, h, &m, data, left, err);
 	}
+	if (!st)
+		st = check_names(s, err);
+	if (st)
+		return st;
 	qsort(s->tensors, s->count, sizeof(*s->tensors), by_place);
 	return check_places(s, data, left, err);
 }
@@ -186,14 +301,15 @@ enum status safetensors_parse(struct safetensors *s, const char *path, const voi
 			      struct error *err)
 {
 	const uint8_t *at = data;
+	struct header header = {0};
 	enum status st;
 
 	*s = (struct safetensors){.path = strdup(path)};
 	if (!s->path)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", path);
-	st = parse_header(s, &at, &size, err);
+	st = find_header(s, &header, &at, &size, err);
 	if (!st)
-		st = parse_tensors(s, at, size, err);
+		st = parse_tensors(s, &header, at, size, err);
 	if (st)
 		safetensors_release(s);
 	return st;
@@ -221,8 +337,7 @@ enum status safetensors_open(struct safetensors *s, const char *path, struct err
 
 const char *safetensors_metadata(const struct safetensors *s, const char *key)
 {
-	const char *text =
-		json_string_value(json_object_get(json_object_get(s->header, "__metadata__"), key));
+	const char *text = json_string_value(json_object_get(s->metadata, key));
 
 	return text ? text : "";
 }
@@ -230,7 +345,8 @@ const char *safetensors_metadata(const struct safetensors *s, const char *key)
 void safetensors_release(struct safetensors *s)
 {
 	free(s->tensors);
-	json_decref(s->header);
+	free(s->names);
+	json_decref(s->metadata);
 	mapped_close(s->map, s->map_size);
 	free(s->path);
 	*s = (struct safetensors){0};

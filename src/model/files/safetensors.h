@@ -15,7 +15,8 @@ struct safetensors {
 	char *path; /* for messages */
 	void *map;  /* NULL: parsed from memory of the caller's */
 	uint64_t map_size;
-	json_t *header;		/* names live here */
+	json_t *metadata;	/* NULL: the header has none */
+	char *names;		/* of the tensors, one behind the other, each with its NUL */
 	struct tensor *tensors; /* in order of their place in the file */
 	size_t count;
 };
