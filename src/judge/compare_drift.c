@@ -74,6 +74,9 @@ static double drift(const struct comparison *c, const struct compare_row *r, boo
 	double limit = fmax(stats_t95(r->degrees), SIGMAS) * one *
 		       sqrt(1.0 / r->runs_before + 1.0 / r->runs_after);
 
+	/* Points of a curve lie at the edges of caches that a virtual machine shares: one round says nothing. */
+	if (r->degrees < DEGREES_ENOUGH && !r->judged)
+		return INFINITY;
 	if (r->degrees < DEGREES_ENOUGH)
 		return fmin(ONE_ROUND_MOST, fmax(ONE_ROUND, fmax(SIGMAS * one, spread)));
 	/* Rounds within a run lie closer together than two runs do. */
