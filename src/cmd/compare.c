@@ -68,7 +68,7 @@ static json_t *row_json(const struct compare_row *r)
 		json_object_set_new(o, "baselines", json_integer(r->baselines));
 		if (r->has_normalised)
 			json_object_set_new(o, "normalised", json_real(r->normalised));
-		if (r->floats)
+		if (r->floats && isfinite(r->support))
 			json_object_set_new(o, "drift_factor", json_real(exp(r->support)));
 	}
 	if (*r->why)
@@ -223,8 +223,10 @@ const struct command command_compare = {
 		   "a judged case did",
 	.help = "One machine: the last run against the median of those before it. With -- between them, the "
 		"runs behind it against those before it: assay compare A1 A2 -- B1 B2. A change counts when "
-		"it is larger than the noise: the spread within and between runs, at least 2 % (5 % on a CPU) "
-		"until three earlier runs tell. For compute on a GPU the change at an equal held clock stands "
+		"it is larger than the noise: the spread within and between runs, at least 2 % (5 % on a "
+		"CPU) "
+		"until three earlier runs tell. For compute on a GPU the change at an equal held clock "
+		"stands "
 		"beside the raw one. On a CPU without a stable clock, as in a virtual machine, the rounds of "
 		"both sides tell how far it drifts. If each side has one round, only a change by more than "
 		"40 % counts, and a smaller one is reported as not supported by the noise. Several machines: "

@@ -45,8 +45,9 @@ struct compare_row {
 	/* A CPU without a stable clock: what compare_drift makes `support` of. */
 	bool floats, lower_is_better;
 	unsigned runs_before, runs_after, degrees; /* degrees: rounds less sides */
-	double scatter, scatter_normalised; /* standard deviation of the logarithm of one round, within sides */
-	double lost;			    /* the most that missing CPU time may have cost, as a logarithm */
+	double scatter,
+		scatter_normalised; /* standard deviation of the logarithm of one round, within sides */
+	double lost;		    /* the most that missing CPU time may have cost, as a logarithm */
 	double support, support_normalised; /* logarithm: a change up to it may be drift; 0: not asked */
 	enum compare_change change;
 	enum verdict verdict_before, verdict_after;

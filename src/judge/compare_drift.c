@@ -9,7 +9,7 @@
 enum { DEGREES_ENOUGH = 2, KIN_ENOUGH = 6 };
 #define SIGMAS 3.5	    /* at least: dozens of cases are looked at, and the noise has tails */
 #define ONE_ROUND 0.51	    /* ln(1 / 0.6): less than that is drift where a side has one round */
-#define ONE_ROUND_MOST 0.64 /* ln(1.9): half the rate is never called drift */
+#define ONE_ROUND_MOST 0.60 /* ln(1 / 0.55): half the rate is never called drift */
 #define SIGMA_OF_MAD 1.4826 /* of a normal distribution */
 
 bool compare_floats(const struct record *r, const struct record_case *c)
@@ -69,15 +69,20 @@ static double kin_spread(const struct comparison *c, const struct compare_row *r
 static double drift(const struct comparison *c, const struct compare_row *r, bool normalised, double *x)
 {
 	double own = normalised ? r->scatter_normalised : r->scatter;
+	double lost = normalised ? 0 : r->lost; /* its ceiling lost as much */
 	double one = fmax(own, kin_scatter(c, r, normalised));
 	double spread = SIGMAS * kin_spread(c, r, normalised, x);
-	double limit = fmax(stats_t95(r->degrees), SIGMAS) * one *
-		       sqrt(1.0 / r->runs_before + 1.0 / r->runs_after);
+	double limit =
+		fmax(stats_t95(r->degrees), SIGMAS) * one * sqrt(1.0 / r->runs_before + 1.0 / r->runs_after);
 
+	/* Points of a curve lie at the edges of caches that a virtual machine shares: one round says nothing.
+	 */
+	if (r->degrees < DEGREES_ENOUGH && !r->judged)
+		return INFINITY;
 	if (r->degrees < DEGREES_ENOUGH)
-		return fmin(ONE_ROUND_MOST, fmax(ONE_ROUND, fmax(SIGMAS * one, spread)));
+		return fmin(ONE_ROUND_MOST, fmax(ONE_ROUND, fmax(SIGMAS * one, spread)) + lost);
 	/* Rounds within a run lie closer together than two runs do. */
-	return r->runs_before > 1 && r->runs_after > 1 ? limit : fmax(limit, spread);
+	return (r->runs_before > 1 && r->runs_after > 1 ? limit : fmax(limit, spread)) + lost;
 }
 
 static bool beyond(double change, double limit)
@@ -137,7 +142,7 @@ enum status compare_drift(struct comparison *c, struct error *err)
 
 		if (!r->floats || !r->baselines)
 			continue;
-		r->support = drift(c, r, false, x) + r->lost;
+		r->support = drift(c, r, false, x);
 		r->support_normalised = r->has_normalised ? drift(c, r, true, x) : 0;
 	}
 	for (size_t i = 0; i < c->row_count; i++)

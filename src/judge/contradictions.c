@@ -112,6 +112,41 @@ static void moments(struct judgement *of_case, const struct record *r, size_t pe
 	}
 }
 
+/* A round that contradicts another case, where further rounds of it settled that. */
+static void outvoted(const struct asked *a, struct judgement *of_case, const struct record *r, size_t at)
+{
+	for (size_t i = 0; i < a->count; i++)
+		if (a->index[i] != at && same_case(&r->cases[a->index[i]], &r->cases[at])) {
+			finding(&of_case[at], VERDICT_WARN, CAUSE_WIDE_SPREAD,
+				"it contradicted another figure of this run, and was measured again");
+			return;
+		}
+}
+
+static bool together(const struct asked *a, const struct judgement *of_case, const struct record *r, size_t i,
+		     size_t k)
+{
+	const struct record_case *x = &r->cases[a->index[i]], *y = &r->cases[a->index[k]];
+
+	return x->node == y->node && x->rank == y->rank &&
+	       !strcmp(of_case[a->index[i]].phase, of_case[a->index[k]].phase);
+}
+
+static void name_outvoted(const struct asked *a, struct judgement *of_case, const struct record *r)
+{
+	for (size_t i = 0; i < a->count; i++)
+		for (size_t k = 0; k < a->count; k++) {
+			size_t x = a->index[i], y = a->index[k];
+
+			if (!together(a, of_case, r, i, k) ||
+			    !contradiction_of(r->cases[x].key, rate_of(&of_case[x]), r->cases[y].key,
+					      rate_of(&of_case[y])))
+				continue;
+			outvoted(a, of_case, r, x);
+			outvoted(a, of_case, r, y);
+		}
+}
+
 void contradictions_judge(struct judgement *of_case, const struct judge_context *ctx)
 {
 	const struct record *r = ctx->record;
@@ -124,8 +159,7 @@ void contradictions_judge(struct judgement *of_case, const struct judge_context 
 		for (size_t k = 0; k < a.count && !found[i]; k++) {
 			const struct record_case *fast = &r->cases[a.index[i]], *slow = &r->cases[a.index[k]];
 
-			if (fast->node != slow->node || fast->rank != slow->rank ||
-			    strcmp(of_case[a.index[i]].phase, of_case[a.index[k]].phase))
+			if (!together(&a, of_case, r, i, k))
 				continue;
 			found[i] = contradiction_of(fast->key, extreme(&a, of_case, r, fast, true), slow->key,
 						    extreme(&a, of_case, r, slow, false));
@@ -138,6 +172,8 @@ void contradictions_judge(struct judgement *of_case, const struct judge_context 
 			for (size_t k = 0; k < a.count; k++)
 				if (same_case(&r->cases[a.index[k]], &r->cases[a.index[other[i]]]))
 					distrust(&of_case[a.index[i]], &of_case[a.index[k]], found[i]);
+	if (!has_quota(ctx))
+		name_outvoted(&a, of_case, r);
 	for (size_t i = 0; i < a.count; i++)
 		if (!strcmp(r->cases[a.index[i]].probe, "peak"))
 			moments(of_case, r, a.index[i]);

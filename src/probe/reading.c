@@ -125,8 +125,7 @@ bool reading_has_gpus(const struct machine *m, const char *what, struct error *e
 {
 	if (machine_gpu_count(m))
 		return true;
-	error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE, "%s: no NVIDIA GPU on the PCI bus",
-			what);
+	error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_NO_HARDWARE, "%s: no NVIDIA GPU on the PCI bus", what);
 	return false;
 }
 

@@ -12,7 +12,8 @@ static enum gap_kind kind_of(const struct factor *f)
 
 bool gap_shown(const struct view_row *row)
 {
-	return (row->headline || (row->c->job && row->j->gap_count)) && row->share[0] && !row->in_matrix;
+	return (row->headline || (row->c->job && row->j->gap_count)) && row->j->share_of_bound > 0 &&
+	       isfinite(row->j->share_of_bound) && !row->in_matrix;
 }
 
 const char *gap_begins(const struct view *v)

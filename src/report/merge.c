@@ -14,7 +14,11 @@ void merge_csv(struct text *out, const struct view *views, size_t count)
 
 static void share_cell(struct text *out, const struct view_row *row)
 {
-	markdown_cell(out, row ? row->share : "");
+	char share[24] = "";
+
+	if (row && row->share[0])
+		snprintf(share, sizeof(share), "%s%s", view_estimate(row) ? "≈ " : "", row->share);
+	markdown_cell(out, share);
 }
 
 static void figure_cells(struct text *out, const struct view *v, const struct view_group *g,
@@ -83,9 +87,11 @@ void merge_markdown(struct text *out, const struct view *views, size_t count)
 	for (size_t i = 0; i < count; i++)
 		for (size_t g = 0; g < views[i].group_count; g++)
 			device_line(out, &views[i], &views[i].groups[g], i);
-	text_add(out, "\nMFU is the achieved rate over the data sheet's dense peak. Solid lines of the plot "
-		      "were measured "
-		      "by these runs; dashed ones follow from the devices' facts or their data sheets.\n");
+	text_add(out,
+		 "\nMFU is the achieved rate over the data sheet's dense peak. Solid lines of the plot "
+		 "were measured "
+		 "by these runs; dashed ones follow from the devices' facts or their data sheets. ≈: a bare "
+		 "loop of the same traffic is an estimate of the most, not a bound.\n");
 	price_notes(out, views, count);
 	for (size_t i = 0; i < count; i++) {
 		text_addf(out, "\n---\n\n# Run %zu\n\n**", i + 1);

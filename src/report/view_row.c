@@ -101,11 +101,11 @@ const char *view_low_confidence(const struct view *v)
 	return said;
 }
 
-/* What another loop reached bounds nothing once a figure is above it, and a loop of the same traffic never
- * does: no share of a bound is shown then. */
+/* What another loop of this run reached bounds nothing once the figure is above it: no share is shown then.
+ */
 static bool no_bound(const struct view_row *row)
 {
-	return view_estimate(row) || (row->j->bound.from == BOUND_CEILING && row->j->share_of_bound > 1.0005);
+	return row->j->bound.from == BOUND_CEILING && row->j->share_of_bound > 1.0005;
 }
 
 /* A share above 100 % never stands alone. What physics does not allow is untrusted, by the judge. */

@@ -108,7 +108,7 @@ static void contradict(struct run *r, const struct bench_case *fast)
 }
 
 /* Figures of which one must be wrong are measured again, both. A sweep of very many is left as it is. */
-static void note_contradictions(struct run *r)
+void second_contradictions(struct run *r)
 {
 	for (size_t i = 0; i < r->plan->count && r->plan->case_count <= CONTRADICTED_MAX; i++)
 		for (size_t k = 0; k < r->plan->steps[i].count; k++) {
@@ -125,7 +125,7 @@ void second_round(struct run *r)
 	bool on = !run_stopping(r) && !r->status && !r->repeated;
 
 	if (on)
-		note_contradictions(r);
+		second_contradictions(r);
 	for (size_t i = 0; i < r->plan->count; i++)
 		for (size_t k = 0; on && k < r->plan->steps[i].count; k++) {
 			const struct bench_case *c = &r->plan->steps[i].cases[k];

@@ -188,6 +188,8 @@ bool team_part(struct run *r);
 /* Looks at a case's result for what a second round may mend, and runs that at the end (second.c). */
 void second_note(struct run *r, const struct bench_case *c, const char *phase, const json_t *values);
 void second_round(struct run *r);
+/* CPU figures of the plan of which one must be wrong (journal/contradiction.h): both want a second round. */
+void second_contradictions(struct run *r);
 
 /* Reads the counters before the first case. */
 void health_begin(struct run *r);
