@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changed on the GPUs while a run ran: its `health` lines are readings of counters by a helper process, and here
- * each is held against the one before it. Of a record's, times are on its axis.
+ * What changed on the GPUs while a run ran: its `health` lines are readings of counters by a helper process,
+ * and here each is held against the one before it. Of a record's, times are on its axis.
  */
 #ifndef JOURNAL_HEALTH_H
 #define JOURNAL_HEALTH_H

@@ -223,7 +223,8 @@ enum status judge_run(struct judgements *out, const struct judge_context *ctx, c
 	}
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {
 		subject_of(&s, ctx, &r->cases[i]);
-		changes_judge(&out->of_case[i], &s); /* siblings may have passed what was unknown, and weighed more */
+		changes_judge(&out->of_case[i],
+			      &s); /* siblings may have passed what was unknown, and weighed more */
 		isolated_tell(&out->of_case[i], &s);
 	}
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {

@@ -27,12 +27,14 @@ json_t *watch_ib_read(const char *sys);
 
 /*
  * What must not change while we run, of the GPUs named by their addresses (`assay __facts counters PCI..`):
- * {"gpus": {PCI: {"t_ns", "counters": {name: n}, "states": {name: n}, "signals": {name: n}, "errors": {"link 3":
- * n}, or "why": it does not answer}}}, or {"why", "cause"} where NVML does not answer at all. Counters only grow, states
- * come and go, signals are those of the sampler. Opens NVML: helper process only. Owner: caller.
+ * {"gpus": {PCI: {"t_ns", "counters": {name: n}, "states": {name: n}, "signals": {name: n}, "errors": {"link
+ * 3": n}, or "why": it does not answer}}}, or {"why", "cause"} where NVML does not answer at all. Counters
+ * only grow, states come and go, signals are those of the sampler. Opens NVML: helper process only. Owner:
+ * caller.
  */
 json_t *watch_counters(const char *const *pci, size_t count);
-/* Whether CUDA reaches the GPU: a context, a write to its memory, a read back (`assay __facts alive PCI`): {} where it
- * does, {"why"} where it does not, {"missing"} where there is no CUDA to ask. Helper process only. Owner: caller. */
+/* Whether CUDA reaches the GPU: a context, a write to its memory, a read back (`assay __facts alive PCI`): {}
+ * where it does, {"why"} where it does not, {"missing"} where there is no CUDA to ask. Helper process only.
+ * Owner: caller. */
 json_t *watch_alive(const char *pci);
 #endif

@@ -54,6 +54,7 @@ static void write_open(struct job *j, const json_t *facts)
 {
 	const struct job_spec *s = &j->spec;
 	const char *node = json_string_value(json_object_get(json_object_get(facts, "system"), "hostname"));
+	const json_t *boot = json_object_get(json_object_get(facts, "system"), "boot_id");
 	char wall[32], build[PROCESS_BUILD];
 	json_t *body;
 
@@ -65,6 +66,8 @@ static void write_open(struct job *j, const json_t *facts)
 			 "builtin", "options", "sample", s->sample, "real_names", s->real_names);
 	if (body && s->resume)
 		json_object_set_new(json_object_get(body, "options"), "resume", json_true());
+	if (body && boot)
+		json_object_set(body, "boot", (json_t *)boot);
 	if (body && s->started_ns)
 		json_object_set_new(body, "started", json_integer((json_int_t)s->started_ns));
 	write_line(j, JOURNAL_OPEN, body);

@@ -52,9 +52,9 @@ struct sample_gpu {
 	const struct nvml *nvml;
 	nvmlDevice_t device;
 	unsigned source;
-	bool lost;	  /* it answers no more: left alone */
+	bool lost;				   /* it answers no more: left alone */
 	uint64_t heard_ns[TELEMETRY_SIGNAL_COUNT]; /* last answer of calls; 0: there was none */
-	unsigned told;	  /* bit a signal: that it stopped to come was told */
+	unsigned told;				   /* bit a signal: that it stopped to come was told */
 	unsigned by_call; /* bit a signal: there is no field, the call of its own is used */
 	struct schedule schedule;
 	nvmlGpmSample_t gpm[2]; /* NULL: no GPM */
