@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changed on a case's GPUs while the run ran: counters that rose between two readings, NVML that stopped
- * to answer, signals that stopped to come, Xids, a reboot. Each finding lives in the case in which it came
+ * Changes on a case's GPUs during the run: counters that rose, NVML that stopped answering, missing
+ * telemetry, Xids, a reboot. Each finding lives in the case in which the change came
  * (docs/design/readings.md).
  */
 #include "judge/changes.h"
@@ -281,7 +281,7 @@ static void silences(struct judgement *out, const struct subject *s, bool lost)
 				x->nvml, x->why);
 		else
 			finding(out, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST,
-				"NVML stopped to answer for %s (\"%s\"); CUDA %s: read the kernel log; "
+				"NVML stopped answering for %s (\"%s\"); CUDA %s: read the kernel log; "
 				"restart the "
 				"driver",
 				x->pci, x->nvml,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters of the GPUs before, between and after the cases, read by a helper process; and a question to CUDA
- * about a GPU for which NVML has stopped to answer. What a reading costs and when it is made:
- * docs/design/processes.md.
+ * A helper process reads the GPUs' counters before, between and after the cases. If NVML stops answering for
+ * a GPU, another helper asks CUDA. docs/design/processes.md, "Counters", tells the costs.
  */
 #include "machine/machine.h"
 #include "machine/source.h"
@@ -51,7 +50,7 @@ void health_silent(struct run *r, unsigned gpu, const char *why)
 		return;
 	h->silent[gpu] = h->asks = true;
 	text_copy(h->why[gpu], sizeof(h->why[gpu]), why);
-	log_warn(r->o->log, LOG_TOPIC_RUN, "%s: NVML does not answer for it any more: %s", pci_of(r, gpu),
+	log_warn(r->o->log, LOG_TOPIC_RUN, "%s: NVML has stopped answering for this GPU: %s", pci_of(r, gpu),
 		 why);
 }
 

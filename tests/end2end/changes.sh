@@ -76,7 +76,7 @@ ok "NVML alone silent is inconclusive" [ "$code" = 2 ]
 ok "the case in which it fell silent is telemetry_lost" judged 0 dark unknown telemetry_lost
 ok "because CUDA still reaches the GPU" reason dark "CUDA still reaches it"
 ok "a later case whose window has no sample is unknown" judged 1 dark unknown telemetry_lost
-ok "stderr says that NVML does not answer" says "$pci: NVML does not answer for it any more" err
+ok "stderr says that NVML does not answer" says "$pci: NVML has stopped answering for this GPU" err
 ok "and what that means" says 'its telemetry is lost, and later cases' err
 ok "the later cases ran" says '"type":"end","case":1,"ending":"done","status":"ok"' dark/journal.jsonl
 FAKE_NVML_IN=__sample FAKE_NVML_AFTER=0.2 FAKE_NVML_LOST=0 FAKE_CUDA_IN=alive FAKE_CUDA="cuDevicePrimaryCtxRetain=999" \
