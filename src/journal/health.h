@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changed on the GPUs while a run ran: its `health` lines are readings of counters by a helper process, and here
- * each is held against the one before it. Of a record's, times are on its axis.
+ * Changes on the GPUs during a run. Each `health` line of a journal is one reading of counters by a helper
+ * process. Here each reading is compared with the one before. Times are on the record's axis.
  */
 #ifndef JOURNAL_HEALTH_H
 #define JOURNAL_HEALTH_H
@@ -18,7 +18,7 @@ struct health_change {
 	double before, now;
 	bool state;	  /* it may come and go; else it only grows, and less than before is a reset */
 	bool interrupted; /* the run stood still in between */
-	char parts[128];  /* "link 3: 12": what grew of it, and by how much; "": it has no parts */
+	char parts[128];  /* the parts that grew and by how much, "link 3: 12"; "": none */
 };
 
 /* A GPU for which NVML stopped to answer, and what CUDA said when it was asked. */
@@ -43,7 +43,7 @@ struct health { /* valid when zeroed and after health_release */
 	json_t *last; /* by address: the reading before; while a journal is read */
 };
 
-/* The body of a `health` line. What has the wrong form is passed over. NO_RESOURCE: no memory. */
+/* Takes the body of a `health` line and ignores any part that has the wrong form. NO_RESOURCE: no memory. */
 enum status health_read(struct health *h, const json_t *body, uint64_t shift_ns, struct error *err);
 /* A resumed run: what comes next is held against what was before, unless the machine was started anew. */
 void health_resumed(struct health *h, bool rebooted);

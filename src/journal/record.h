@@ -48,7 +48,8 @@ struct record_case {
 	enum cause cause;
 	char text[512];
 	uint64_t t0_ns, t1_ns;
-	/* The run was taken up after the machine had been started anew: while it ran, or after it had ended. */
+	/* The run was taken up after the machine had been started anew: while it ran, or after it had ended.
+	 */
 	enum record_reboot { REBOOT_NONE, REBOOT_WITHIN, REBOOT_BEHIND } reboot;
 	struct record_phase *phase;
 	size_t phase_count;

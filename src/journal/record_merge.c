@@ -397,7 +397,8 @@ static enum status take_whole(struct merge *m, struct record *sub, unsigned rank
 	if (!st)
 		st = take_series(m, n, sub);
 	return st ? st
-		  : health_join(n == m->r->node ? &m->r->health : &n->health, &sub->health, on_axis, n, m->err);
+		  : health_join(n == m->r->node ? &m->r->health : &n->health, &sub->health, on_axis, n,
+				m->err);
 }
 
 static enum status take_rank(struct merge *m, unsigned rank, unsigned *missing)

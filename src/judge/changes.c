@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changed on a case's GPUs while the run ran: counters that rose between two readings, NVML that stopped to answer,
- * signals that stopped to come, Xids, a reboot. Each finding lives in the case in which it came (docs/design/readings.md).
+ * Changes on a case's GPUs during the run: counters that rose, NVML that stopped answering, missing
+ * telemetry, Xids, a reboot. Each finding lives in the case in which the change came
+ * (docs/design/readings.md).
  */
 #include "judge/changes.h"
 #include <math.h>
@@ -35,8 +36,8 @@ static const struct record_case *by_id(const struct record *r, json_int_t id)
 static const struct record_case *judged_case(const struct record *r, const struct record_case *c)
 {
 	for (unsigned depth = 0; c && record_follows(c) && depth < 8; depth++)
-		c = by_id(r, json_integer_value(
-				     json_object_get(json_object_get(c->plan, "follows"), "case")));
+		c = by_id(r,
+			  json_integer_value(json_object_get(json_object_get(c->plan, "follows"), "case")));
 	return c;
 }
 
@@ -51,8 +52,10 @@ struct where {
 	unsigned cases, first, last; /* that ran in that time, by number; 0: none did */
 };
 
-/* The case that ran then: of several one that did not end well, else the last. None ran: the one before, else the first. */
-static void find_case(struct where *w, const struct record *r, const char *pci, uint64_t t0_ns, uint64_t t1_ns)
+/* The case that ran then: of several one that did not end well, else the last. None ran: the one before, else
+ * the first. */
+static void find_case(struct where *w, const struct record *r, const char *pci, uint64_t t0_ns,
+		      uint64_t t1_ns)
 {
 	const struct record_case *within = NULL, *before = NULL, *any = NULL;
 
@@ -72,7 +75,8 @@ static void find_case(struct where *w, const struct record *r, const char *pci, 
 			continue;
 		w->first = w->cases++ ? w->first : c->id;
 		w->last = c->id;
-		if (!within || fell(c) > fell(within) || (fell(c) == fell(within) && c->t0_ns >= within->t0_ns))
+		if (!within || fell(c) > fell(within) ||
+		    (fell(c) == fell(within) && c->t0_ns >= within->t0_ns))
 			within = c;
 	}
 	w->c = judged_case(r, within ? within : before ? before : any);
@@ -89,7 +93,8 @@ static uint64_t moment(const struct record *r, const struct health_change *c)
 	unsigned bits = brake ? 0x80 : 0x48;
 	const struct series *s = *signal ? series_of(r, c->pci, signal) : NULL;
 
-	for (size_t i = s ? series_lower_bound(s, c->t0_ns) : 0; s && i < s->count && s->t_ns[i] <= c->t1_ns; i++)
+	for (size_t i = s ? series_lower_bound(s, c->t0_ns) : 0; s && i < s->count && s->t_ns[i] <= c->t1_ns;
+	     i++)
 		if (memory || (replays && s->value[i] > c->before) ||
 		    (!replays && s->value[i] >= 0 && s->value[i] < 0x1p32 && ((unsigned)s->value[i] & bits)))
 			return s->t_ns[i];
@@ -136,8 +141,8 @@ static bool is_of(const struct health_change *c, const char *pci, const struct r
 }
 
 /* How much of it came in this case. *last: the last change of it; *total: in the whole run. */
-static double rise_in(const struct record *r, const struct record_case *c, const char *pci, const struct rule *rule,
-		      double *total, const struct health_change **last)
+static double rise_in(const struct record *r, const struct record_case *c, const char *pci,
+		      const struct rule *rule, double *total, const struct health_change **last)
 {
 	const struct health *h = &r->health;
 	double own = 0;
@@ -160,8 +165,8 @@ static double rise_in(const struct record *r, const struct record_case *c, const
 }
 
 /* No other case has more of it; of equal ones the first. */
-static bool has_most(const struct record *r, const struct record_case *c, const char *pci, const struct rule *rule,
-		     double own)
+static bool has_most(const struct record *r, const struct record_case *c, const char *pci,
+		     const struct rule *rule, double own)
 {
 	for (size_t i = 0; i < r->case_count; i++) {
 		const struct health_change *last;
@@ -215,8 +220,10 @@ static void reset_of(struct judgement *out, const struct subject *s, const char 
 		if (w.c != s->c)
 			continue;
 		where_text(place, sizeof(place), &w, c);
-		finding(out, rule->verdict == VERDICT_FAIL ? VERDICT_UNKNOWN : VERDICT_WARN, CAUSE_COUNTER_RESET,
-			"%s fell from %g to %g on %s %s: what came meanwhile is not known; see who reset it, and "
+		finding(out, rule->verdict == VERDICT_FAIL ? VERDICT_UNKNOWN : VERDICT_WARN,
+			CAUSE_COUNTER_RESET,
+			"%s fell from %g to %g on %s %s: what came meanwhile is not known; see who reset it, "
+			"and "
 			"repeat",
 			c->name, c->before, c->now, pci, place);
 	}
@@ -270,11 +277,12 @@ static void silences(struct judgement *out, const struct subject *s, bool lost)
 			continue;
 		if (lost)
 			finding(out, VERDICT_ERROR, CAUSE_GPU_LOST,
-				"%s was lost: NVML says \"%s\", and CUDA does not reach it (%s)", x->pci, x->nvml,
-				x->why);
+				"%s was lost: NVML says \"%s\", and CUDA does not reach it (%s)", x->pci,
+				x->nvml, x->why);
 		else
 			finding(out, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST,
-				"NVML stopped to answer for %s (\"%s\"); CUDA %s: read the kernel log; restart the "
+				"NVML stopped answering for %s (\"%s\"); CUDA %s: read the kernel log; "
+				"restart the "
 				"driver",
 				x->pci, x->nvml,
 				x->cuda == CUDA_ANSWERS ? "still reaches it" : "could not be asked");
@@ -318,7 +326,8 @@ static void dark(struct judgement *out, const struct subject *s)
 			if (came_before(r, g->pci, watched[k].name, t0_ns) &&
 			    !came_in(r, g->pci, k, t0_ns, t1_ns))
 				finding(out, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST,
-					"no %s of %s in its window, which came before: whether the GPU was sound "
+					"no %s of %s in its window, which came before: whether the GPU was "
+					"sound "
 					"then is not known",
 					watched[k].name, g->pci);
 }
@@ -369,7 +378,8 @@ void changes_judge(struct judgement *out, const struct subject *s)
 		dark(out, s);
 	if (c->reboot == REBOOT_WITHIN)
 		finding(out, VERDICT_WARN, CAUSE_REBOOTED,
-			"the machine was started anew while this case ran, which was run again after that: %s",
+			"the machine was started anew while this case ran, which was run again after that: "
+			"%s",
 			cause_action(CAUSE_REBOOTED));
 	else if (c->reboot == REBOOT_BEHIND)
 		finding(out, VERDICT_WARN, CAUSE_REBOOTED,

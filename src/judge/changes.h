@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What changed on a case's GPUs while the run ran. */
+/* Changes on a case's GPUs during the run. */
 #ifndef JUDGE_CHANGES_H
 #define JUDGE_CHANGES_H
 #include "judge/context.h"

@@ -231,7 +231,8 @@ enum status judge_run(struct judgements *out, const struct judge_context *of, co
 	}
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {
 		subject_of(&s, ctx, &r->cases[i]);
-		changes_judge(&out->of_case[i], &s); /* siblings may have passed what was unknown, and weighed more */
+		changes_judge(&out->of_case[i],
+			      &s); /* siblings may have passed what was unknown, and weighed more */
 		isolated_tell(&out->of_case[i], &s);
 		kernels_tell(&out->of_case[i], &s);
 	}

@@ -26,13 +26,15 @@ void watch_nvlink_close(struct watch_nvlink *w);
 json_t *watch_ib_read(const char *sys);
 
 /*
- * What must not change while we run, of the GPUs named by their addresses (`assay __facts counters PCI..`):
- * {"gpus": {PCI: {"t_ns", "counters": {name: n}, "states": {name: n}, "signals": {name: n}, "errors": {"link 3":
- * n}, or "why": it does not answer}}}, or {"why", "cause"} where NVML does not answer at all. Counters only grow, states
- * come and go, signals are those of the sampler. Opens NVML: helper process only. Owner: caller.
+ * One reading of the counters that must not change during a run, for the GPUs with these addresses
+ * (`assay __facts counters PCI..`): {"gpus": {PCI: {"t_ns", "counters": {name: n}, "states": {name: n},
+ * "signals": {name: n}, "errors": {"link 3": n}}}}. A GPU that does not answer has "why" alone. {"why",
+ * "cause"}: NVML does not answer at all. Counters only grow, states come and go, signals are those of the
+ * sampler. It opens NVML: helper process only. Owner: caller.
  */
 json_t *watch_counters(const char *const *pci, size_t count);
-/* Whether CUDA reaches the GPU: a context, a write to its memory, a read back (`assay __facts alive PCI`): {} where it
- * does, {"why"} where it does not, {"missing"} where there is no CUDA to ask. Helper process only. Owner: caller. */
+/* Asks CUDA for a context on the GPU, writes to its memory and reads that back (`assay __facts alive PCI`).
+ * {}: it works. {"why"}: it does not. {"missing"}: this machine has no CUDA. Helper process only. Owner:
+ * caller. */
 json_t *watch_alive(const char *pci);
 #endif

@@ -93,7 +93,8 @@ json_t *watch_alive(const char *pci)
 	struct driver d;
 
 	if (lib_open(&d, &spec, NULL, &fact, NULL)) {
-		json_object_set_new(answer, "missing", json_string(fact.missing ? fact.missing : "not found"));
+		json_object_set_new(answer, "missing",
+				    json_string(fact.missing ? fact.missing : "not found"));
 		lib_fact_release(&fact);
 		return answer;
 	}

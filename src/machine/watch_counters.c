@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One reading of what must not change during a run. The answers go through the parser of the facts, so that a counter
- * has the same meaning and name here and there. */
+/* One reading of what must not change during a run. The answers go through the parser of the facts, so that a
+ * counter has the same meaning and name here and there. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
@@ -13,9 +13,15 @@
 
 /* Names of GPU_FACTS that only grow. */
 static const char *const counters[] = {
-	"ecc_volatile_uncorrected", "ecc_aggregate_uncorrected", "ecc_volatile_corrected",
-	"ecc_aggregate_corrected",  "remapped_correctable",	 "remapped_uncorrectable",
-	"retired_pages",	    "pcie_replays",		 "nvlink_errors",
+	"ecc_volatile_uncorrected",
+	"ecc_aggregate_uncorrected",
+	"ecc_volatile_corrected",
+	"ecc_aggregate_corrected",
+	"remapped_correctable",
+	"remapped_uncorrectable",
+	"retired_pages",
+	"pcie_replays",
+	"nvlink_errors",
 };
 static const char *const states[] = {"remap_pending", "remap_failed", "recovery_action"};
 /* Names of the sampler's signals. */
@@ -52,8 +58,8 @@ static void pick_times(json_t *into, const json_t *fields)
 /* {"link 3": 12}: what each link counted, where it counted anything. */
 static void pick_links(json_t *into, const json_t *links)
 {
-	static const char *const errors[] = {"error_replay", "error_recovery", "error_crc", "effective_errors",
-					     "symbol_errors"};
+	static const char *const errors[] = {"error_replay", "error_recovery", "error_crc",
+					     "effective_errors", "symbol_errors"};
 	const json_t *link;
 	char name[32];
 	size_t i;
@@ -91,8 +97,8 @@ static int refusal(const json_t *raw)
 static json_t *reading_of(const json_t *raw, uint64_t t_ns)
 {
 	json_t *gpu = json_pack("{s:{}, s:{}}", "facts", "unreadable"), *facts;
-	json_t *out = json_pack("{s:I, s:{}, s:{}, s:{}, s:{}}", "t_ns", (json_int_t)t_ns, "counters", "states",
-				"signals", "errors");
+	json_t *out = json_pack("{s:I, s:{}, s:{}, s:{}, s:{}}", "t_ns", (json_int_t)t_ns, "counters",
+				"states", "signals", "errors");
 	int code = refusal(raw);
 
 	if (code) {

@@ -172,7 +172,8 @@ void view_aside(struct text *out, const struct view *v, const char *before);
 bool view_stated(struct text *out, const struct view *v);
 /* Behind "the": that the record is not the whole run, and from which line on; false: it is. */
 bool view_ends_early(struct text *out, const struct record *r);
-/* That the machine was started anew before the run went on, and in which case it had gone down. False: it was not. */
+/* That the machine was started anew before the run went on, and in which case it had gone down. False: it was
+ * not. */
 bool view_rebooted(struct text *out, const struct view *v);
 /* The best trusted sustained figure of a group for a limit ("compute", "memory", "link"); NULL: none. */
 const struct view_row *view_best(const struct view *v, const struct view_group *g, const char *limit);

@@ -435,7 +435,8 @@ bool view_rebooted(struct text *out, const struct view *v)
 		if (c->reboot == REBOOT_NONE)
 			continue;
 		text_addf(out, "%s %s case %u, ",
-			  any ? ", and" : "the machine was started anew before the run went on; it had gone down",
+			  any ? ", and"
+			      : "the machine was started anew before the run went on; it had gone down",
 			  c->reboot == REBOOT_WITHIN ? "in" : "after", c->id);
 		names_add(&v->names, out, c->key);
 		text_addf(out, " on %s", c->where);

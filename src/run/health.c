@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters of the GPUs before, between and after the cases, read by a helper process; and a question to CUDA about a GPU
- * for which NVML has stopped to answer. What a reading costs and when it is made: docs/design/processes.md.
+ * A helper process reads the GPUs' counters before, between and after the cases. If NVML stops answering for
+ * a GPU, another helper asks CUDA. docs/design/processes.md, "Counters", tells the costs.
  */
 #include "machine/machine.h"
+#include "machine/source.h"
 #include "run/supervisor.h"
 
 #define EVERY_NS 5000000000u /* a reading takes 50 ms of idle GPU: 1 % of this */
-enum { READ_LIMIT_MS = 10000, ALIVE_LIMIT_MS = 20000, BYTES_MAX = 4 << 20 };
+enum { BYTES_MAX = 4 << 20 };
 
 /* What `assay __facts WORDS..` answers; NULL: *err says why not. Caller decrefs. */
 static json_t *ask(const struct run *r, const char *const *argv, unsigned limit_ms, struct error *err)
@@ -49,7 +50,8 @@ void health_silent(struct run *r, unsigned gpu, const char *why)
 		return;
 	h->silent[gpu] = h->asks = true;
 	text_copy(h->why[gpu], sizeof(h->why[gpu]), why);
-	log_warn(r->o->log, LOG_TOPIC_RUN, "%s: NVML does not answer for it any more: %s", pci_of(r, gpu), why);
+	log_warn(r->o->log, LOG_TOPIC_RUN, "%s: NVML has stopped answering for this GPU: %s", pci_of(r, gpu),
+		 why);
 }
 
 /* "ok", or why CUDA does not reach it; "": it was not asked, or could not be. */
@@ -57,7 +59,7 @@ static void ask_cuda(struct run *r, unsigned gpu, char *said, size_t size)
 {
 	const char *argv[] = {NULL, "__facts", "alive", pci_of(r, gpu), NULL}, *why;
 	struct error err = {0};
-	json_t *answer = ask(r, argv, ALIVE_LIMIT_MS, &err);
+	json_t *answer = ask(r, argv, source_limit_ms(LAYER_CUDA), &err);
 
 	*said = '\0';
 	why = json_string_value(json_object_get(answer, "why"));
@@ -162,7 +164,7 @@ static void read_counters(struct run *r, const char *when)
 	r->health.off = count == 3; /* no case uses a GPU */
 	if (r->health.off)
 		return;
-	answer = ask(r, argv, READ_LIMIT_MS, &err);
+	answer = ask(r, argv, source_limit_ms(LAYER_NVML), &err);
 	if (!answer && err.status == STATUS_CANCELLED)
 		return;
 	why = answer ? json_string_value(json_object_get(answer, "why")) : err.text;
@@ -190,7 +192,8 @@ void health_between(struct run *r, const struct bench_case *c, struct worker *cr
 		read_counters(r, "between");
 	if (!r->health.asks)
 		return;
-	for (size_t i = 0; i < count; i++) /* a GPU that one process may use alone has room for the question */
+	for (size_t i = 0; i < count;
+	     i++) /* a GPU that one process may use alone has room for the question */
 		crew_dismiss(r, &crew[i]);
 	settle_silent(r, "between", c->id);
 }

@@ -46,6 +46,7 @@ static void write_open(struct job *j, const json_t *facts)
 {
 	const struct job_spec *s = &j->spec;
 	const char *node = json_string_value(json_object_get(json_object_get(facts, "system"), "hostname"));
+	const json_t *boot = json_object_get(json_object_get(facts, "system"), "boot_id");
 	char wall[32], build[PROCESS_BUILD], salt[33];
 	json_t *body;
 
@@ -60,6 +61,8 @@ static void write_open(struct job *j, const json_t *facts)
 		json_object_set_new(json_object_get(body, "options"), "resume", json_true());
 	if (body && !s->resume && random_hex(salt, sizeof(salt)))
 		json_object_set_new(body, "salt", json_string(salt));
+	if (body && boot)
+		json_object_set(body, "boot", (json_t *)boot);
 	if (body && s->started_ns)
 		json_object_set_new(body, "started", json_integer((json_int_t)s->started_ns));
 	write_line(j, JOURNAL_OPEN, body);

@@ -28,7 +28,8 @@ bool meter_nvml_open(struct meter_nvml *n)
 			n->nvml.shutdown();
 	}
 	lib_fact_release(&fact);
-	if (n->opened && n->nvml.power_limit && !METER_NVML(n, POWER_LIMIT, power_limit, n->device, &limit_mw))
+	if (n->opened && n->nvml.power_limit &&
+	    !METER_NVML(n, POWER_LIMIT, power_limit, n->device, &limit_mw))
 		n->limit_w = limit_mw / 1e3;
 	return n->opened;
 }
@@ -60,8 +61,8 @@ void meter_nvml_read(struct meter_nvml *n, struct meter_state *out)
 	out->has_clock = n->nvml.clock && !METER_NVML(n, CLOCK, clock, n->device, 1 /* SM */, &mhz);
 	out->clock_hz = mhz * 1e6;
 	out->has_power = read_power(n, &out->power_w);
-	out->has_capped =
-		out->has_power && n->limit_w > 0 && n->nvml.reasons && !METER_NVML(n, REASONS, reasons, n->device, &reasons);
+	out->has_capped = out->has_power && n->limit_w > 0 && n->nvml.reasons &&
+			  !METER_NVML(n, REASONS, reasons, n->device, &reasons);
 	out->capped = out->has_capped && (reasons & NVML_REASON_SW_POWER_CAP);
 	out->limit_w = n->limit_w;
 }
@@ -69,7 +70,8 @@ void meter_nvml_read(struct meter_nvml *n, struct meter_state *out)
 bool meter_nvml_link(struct meter_nvml *n, unsigned *gen, unsigned *width)
 {
 	return meter_nvml_open(n) && n->nvml.pcie_gen && n->nvml.pcie_width &&
-	       !METER_NVML(n, PCIE_GEN, pcie_gen, n->device, gen) && !METER_NVML(n, PCIE_WIDTH, pcie_width, n->device, width);
+	       !METER_NVML(n, PCIE_GEN, pcie_gen, n->device, gen) &&
+	       !METER_NVML(n, PCIE_WIDTH, pcie_width, n->device, width);
 }
 
 void meter_nvml_close(struct meter_nvml *n)

@@ -7,7 +7,10 @@
 enum status part_prepare(struct part *p, struct error *err)
 {
 	const struct engine *e = p->c->engine;
-	struct meter_spec spec = {.engine = e, .opts = p->c->opts, .bench = &p->bench, .clock = p->w->clock,
+	struct meter_spec spec = {.engine = e,
+				  .opts = p->c->opts,
+				  .bench = &p->bench,
+				  .clock = p->w->clock,
 				  .board = p->team ? p->team->board : p->w->board};
 	enum status st = device_open(p->w, p->c, p->team, &p->bench, p->cpus, err);
 

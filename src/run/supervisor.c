@@ -198,7 +198,8 @@ static void tell_reboot(const struct run *r, const struct record *earlier)
 		if (earlier->cases[i].begun && (!c || earlier->cases[i].t0_ns >= c->t0_ns))
 			c = &earlier->cases[i];
 	if (c && boot && *earlier->boot && strcmp(boot, earlier->boot))
-		log_warn(r->o->log, LOG_TOPIC_RUN, "the machine was started anew since this run began: %s case %u (%s on %s)",
+		log_warn(r->o->log, LOG_TOPIC_RUN,
+			 "the machine was started anew since this run began: %s case %u (%s on %s)",
 			 c->ended ? "after" : "it went down in", c->id, c->key, c->target);
 	json_decref(facts);
 }

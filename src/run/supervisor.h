@@ -193,8 +193,8 @@ void second_contradictions(struct run *r);
 
 /* Reads the counters before the first case. */
 void health_begin(struct run *r);
-/* After a case, with the workers that may still hold its GPUs: every five seconds, after a case that did not end well,
- * and when NVML fell silent. */
+/* After a case, with the workers that may still hold its GPUs: every five seconds, after a case that did not
+ * end well, and when NVML fell silent. */
 void health_between(struct run *r, const struct bench_case *c, struct worker *crew, size_t count);
 void health_end(struct run *r);
 /* NVML has stopped to answer for this GPU of the machine. Said once. */

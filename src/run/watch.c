@@ -120,7 +120,7 @@ static void forget_old(struct series *s)
 	s->count -= half;
 }
 
-/* Heat and brakes of a GPU reach its guard; that NVML does not answer for it any more is said. */
+/* Passes a GPU's heat and brakes to its guard, and a silent NVML to health.c. */
 static void tell_guard(struct run *r, const struct series *s, uint64_t t_ns, double value)
 {
 	if (strncmp(s->source, "gpu:", 4))

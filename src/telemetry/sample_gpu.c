@@ -66,11 +66,14 @@ static void add(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id 
 	g->impossible |= 1u << id;
 }
 
-/* A signal that came before has stopped to come. */
+/* A signal without which nobody knows whether the GPU is sound came before, and has stopped to come. */
 static void tell(struct sample_gpu *g, struct batch *b, enum telemetry_signal_id id, nvmlReturn_t ret,
 		 uint64_t t_ns)
 {
-	if (g->heard_ns[id] && !(g->told >> id & 1))
+	bool needed = id == TELEMETRY_sm_clock_mhz || id == TELEMETRY_temperature_c ||
+		      id == TELEMETRY_clock_reasons;
+
+	if (needed && g->heard_ns[id] && !(g->told >> id & 1))
 		batch_add(b, g->source, TELEMETRY_nvml_error, t_ns, (double)ret);
 	g->told |= 1u << id;
 }

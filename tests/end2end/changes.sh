@@ -23,7 +23,12 @@ ok "a sound run holds" expect 0 $gemm --out sound
 ok "it has a reading before its case and one after" [ "$(grep -c '"type":"health"' sound/journal.jsonl)" = 2 ]
 ok "an uncorrected error that comes in the run fails it" rises 1 fail ecc ecc_volatile_uncorrected=1
 ok "and names the GPU and the case" reason run "ecc_volatile_uncorrected rose by 1 to 1 on $pci in this case"
-ok "a remap that comes to fail fails it" rises 1 fail ecc remapped_uncorrectable=1
+FAKE_NVML_RET=remapped_rows=3 # its fields answer then, one by one
+export FAKE_NVML_RET
+ok "a remap for an uncorrected error fails it" rises 1 fail ecc remapped_uncorrectable=1
+ok "a remap that comes to wait fails it" rises 1 fail remap_pending remap_pending=1
+ok "a remap that comes to fail fails it" rises 1 fail remap_failed remap_failed=1
+unset FAKE_NVML_RET
 ok "so does a recovery action" rises 1 fail recovery_action recovery_action=1
 ok "two seconds slowed for heat fail it" rises 1 fail thermal_hw violation_hw_thermal=2e9
 ok "two seconds under the power brake fail it" rises 1 fail power_brake violation_power_brake=2e9
@@ -71,7 +76,7 @@ ok "NVML alone silent is inconclusive" [ "$code" = 2 ]
 ok "the case in which it fell silent is telemetry_lost" judged 0 dark unknown telemetry_lost
 ok "because CUDA still reaches the GPU" reason dark "CUDA still reaches it"
 ok "a later case whose window has no sample is unknown" judged 1 dark unknown telemetry_lost
-ok "stderr says that NVML does not answer" says "$pci: NVML does not answer for it any more" err
+ok "stderr says that NVML does not answer" says "$pci: NVML has stopped answering for this GPU" err
 ok "and what that means" says 'its telemetry is lost, and later cases' err
 ok "the later cases ran" says '"type":"end","case":1,"ending":"done","status":"ok"' dark/journal.jsonl
 FAKE_NVML_IN=__sample FAKE_NVML_AFTER=0.2 FAKE_NVML_LOST=0 FAKE_CUDA_IN=alive FAKE_CUDA="cuDevicePrimaryCtxRetain=999" \
@@ -87,7 +92,7 @@ ok "a sampler that dies before a word leaves a GPU's case unknown" [ $? = 2 ]
 ok "as telemetry_lost" judged 0 unheard unknown telemetry_lost
 ok "stderr says that telemetry ends" says 'telemetry ends here: the sampler died' err
 ok "without telemetry nothing is missed" expect 0 $gemm --no-telemetry --out without
-FAKE_NVML_IN=counters FAKE_NVML_COUNTED=counted3 FAKE_NVML_FROM=2 FAKE_NVML_RET=by_index=15 "$assay" $gemm --out helper > out 2> err
+FAKE_NVML_IN=counters FAKE_NVML_COUNTED=counted3 FAKE_NVML_FROM=2 FAKE_NVML_LOST=0 "$assay" $gemm --out helper > out 2> err
 ok "NVML that answers the reading after no more is lost telemetry" [ $? = 2 ]
 ok "as the table says" judged 0 helper unknown telemetry_lost
 
@@ -95,7 +100,7 @@ ok "as the table says" judged 0 helper unknown telemetry_lost
 cat > hangs.yaml << LIST
 name: hangs
 cases:
-  - {probe: gemm, engine: cublaslt, target: gpu0, phases: burst, limit: 2s, options: {m: 16, n: 16, k: 16, type: bf16}}
+  - {probe: gemm, engine: cublaslt, target: gpu0, seconds: 2s, limit: 4s, options: {m: 16, n: 16, k: 16, type: bf16}}
 LIST
 FAKE_NVML_IN=__worker FAKE_NVML_HANG=init "$assay" check --suite hangs.yaml --out hangs > out 2> err
 ok "NVML that hangs in the worker is inconclusive" [ $? = 2 ]
@@ -108,7 +113,7 @@ grep -v '"type":"close"' two/journal.jsonl | sed 's/"boot":"[^"]*"/"boot":"anoth
 	| sed '/"type":"end","case":1/,$d' > rebooted/journal.jsonl
 "$assay" check --resume rebooted > out 2> err
 ok "a resumed run judges on" [ $? -le 2 ]
-ok "stderr names the reboot and the case" says 'the machine was started anew .* while case 1 ran' err
+ok "stderr names the reboot and the case" says 'the machine was started anew since this run began: it went down in case 1' err
 ok "so does the report" sh -c 'tr "\n" " " < out | tr -s " " | grep -q "started anew while"'
 ok "the case that ran then is named" reason rebooted 'the machine was started anew while this case ran'
 finish

@@ -232,8 +232,8 @@ static void test_verdict__a_lost_sampler_leaves_figures_standing_where_nothing_c
 	assert_verdict(&w, c, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
 	assert_verdict(&w, nvml, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST);
 	later = healthy();
-	s = world_series(&w, "gpu:0000:10:00.0", "sm_clock_mhz", SIGNAL_GAUGE);
-	series_add(s, c->t0_ns + 2000000000, 1395, NULL);
+	s = world_series(&w, "gpu:0000:10:00.0", "clock_reasons", SIGNAL_BITS);
+	series_add(s, c->t0_ns + 2000000000, 0, NULL);
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
 	assert_verdict(&w, later, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST);

@@ -196,6 +196,57 @@ static void test_telemetry__a_sampler_that_dies_stalls_or_raves_costs_its_readin
 	}
 }
 
+static size_t health_lines(const char *dir)
+{
+	char path[512], line[4096];
+	size_t count = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/journal.jsonl", dir);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		count += strstr(line, "\"type\":\"health\"") != NULL;
+	fclose(f);
+	return count;
+}
+
+/* Before, after the case that failed, after the last; none where the helper hangs or no case uses a GPU. */
+static void test_health__counters_are_read_before_between_and_after(void **state)
+{
+	static const char cases[] = "  - {probe: 'null', target: gpu0, phases: burst, seconds: 2ms, options: {time: 1ms, "
+				    "crash: enqueue}}\n"
+				    "  - {probe: 'null', target: gpu0, phases: burst, seconds: 2ms, options: {time: 1ms, "
+				    "slot: 1}}\n";
+	static const char none[] = "  - {probe: 'null', phases: burst, seconds: 2ms, options: {time: 1ms, slot: 2}}\n";
+	struct run_bed b;
+	char answer[256];
+
+	run_bed_plan(&b, *state, true, cases);
+	snprintf(answer, sizeof(answer), "{\"gpus\":{\"%s\":{\"t_ns\":1,\"counters\":{\"pcie_replays\":1}}}}",
+		 machine_gpu(b.machine, 0)->pci);
+	setenv("ASSAY_TEST_HEALTH", answer, 1);
+	assert_int_equal(run_bed_run(&b), STATUS_OK);
+	assert_int_equal(health_lines(*state), 3);
+	assert_int_equal(b.record.health.change_count, 0);
+	run_bed_release(&b);
+	scratch_empty(*state);
+	setenv("ASSAY_TEST_HEALTH", "hang", 1);
+	setenv("ASSAY_FACTS_LIMIT_MS", "100", 1);
+	run_bed_plan(&b, *state, true, cases);
+	assert_int_equal(run_bed_run(&b), STATUS_OK);
+	assert_int_equal(health_lines(*state), 0);
+	run_bed_expect(&b, 1, ENDING_DONE, STATUS_OK, CAUSE_NONE);
+	run_bed_release(&b);
+	scratch_empty(*state);
+	run_bed_plan(&b, *state, true, none);
+	assert_int_equal(run_bed_run(&b), STATUS_OK);
+	assert_int_equal(health_lines(*state), 0);
+	run_bed_release(&b);
+	unsetenv("ASSAY_TEST_HEALTH");
+	unsetenv("ASSAY_FACTS_LIMIT_MS");
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +257,7 @@ int main(int argc, char **argv)
 		scratch_test(test_telemetry__means_of_a_window_join_its_result),
 		scratch_test(test_telemetry__readings_of_a_second_are_journaled_together),
 		scratch_test(test_telemetry__an_ended_case_has_its_readings_in_the_journal),
+		scratch_test(test_health__counters_are_read_before_between_and_after),
 		scratch_test(test_telemetry__a_sampler_that_dies_stalls_or_raves_costs_its_readings_alone),
 	};
 	int code;
