@@ -42,8 +42,8 @@ static bool low_share(const struct subject *s, double below, double *share, doub
 /* 1: a violation counter rose; 0: all that were read stood still; -1: none was read. */
 static int violated(const struct subject *s)
 {
-	static const char *const counters[] = {"violation_power_s", "violation_thermal_s", "violation_board_s",
-					       "violation_reliability_s"};
+	static const char *const counters[] = {"violation_power_s", "violation_thermal_s",
+					       "violation_board_s", "violation_reliability_s"};
 	static const char *const shares[] = {"violation_power_share", "violation_thermal_share"};
 	int told = -1;
 	struct span span;
@@ -83,11 +83,13 @@ void verdict_clock_locked(struct judgement *out, const struct subject *s)
 	       limit = s->gpu ? gpu_get(s->gpu, GPU_FACT_power_limit_w, 0) : 0;
 
 	if (!(most > 0) || !(limit > 0) || !loads(s) || !low_share(s, LOCKED_CLOCK * most, &share, &clock) ||
-	    share < LOCKED_SAMPLES || !subject_number(s, "power_w", &power) || power >= LOCKED_POWER * limit ||
-	    violated(s) != 0 || limit_named(s) || site_states_clock(s->site, clock * 1e6))
+	    share < LOCKED_SAMPLES || !subject_number(s, "power_w", &power) ||
+	    power >= LOCKED_POWER * limit || violated(s) != 0 || limit_named(s) ||
+	    site_states_clock(s->site, clock * 1e6))
 		return;
 	finding(out, VERDICT_WARN, CAUSE_CLOCK_LOCKED,
-		"%.0f %% of the clock samples under load are below %.0f MHz (mean %.0f of %.0f MHz) at %.0f of "
+		"%.0f %% of the clock samples under load are below %.0f MHz (mean %.0f of %.0f MHz) at %.0f "
+		"of "
 		"%.0f W, and no limit was met: the clock is locked",
 		100 * share, LOCKED_CLOCK * most, clock, most, power, limit);
 }

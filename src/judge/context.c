@@ -137,7 +137,8 @@ void subject_of(struct subject *s, const struct judge_context *ctx, const struct
 
 	if (ctx->of_node)
 		ctx = &ctx->of_node[c->node];
-	*s = (struct subject){.ctx = ctx, .site = site, .c = c, .gpu_count = (unsigned)json_array_size(gpus), .type = ""};
+	*s = (struct subject){
+		.ctx = ctx, .site = site, .c = c, .gpu_count = (unsigned)json_array_size(gpus), .type = ""};
 	s->gpu = gpu_by_pci(ctx, json_string_value(json_array_get(gpus, 0)));
 	s->peer = s->gpu_count == 2 ? gpu_by_pci(ctx, json_string_value(json_array_get(gpus, 1))) : NULL;
 	s->kind = kind_of(c, s->gpu_count);

@@ -10,8 +10,8 @@ struct judge_context {
 	const struct expectations *e;
 	const struct gpu *const *gpu; /* the machine's, PCI order */
 	size_t gpu_count;
-	const struct cpu *cpu; /* NULL: not recorded */
-	bool ahead;	       /* nothing ran: say what would judge */
+	const struct cpu *cpu;	 /* NULL: not recorded */
+	bool ahead;		 /* nothing ran: say what would judge */
 	const struct site *site; /* what is stated of it; NULL: nothing */
 	const struct judge_context
 		*of_node; /* of several: by node, each of its slice of the record and its own

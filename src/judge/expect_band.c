@@ -157,8 +157,8 @@ void band_terms(const struct band_row *b, char *out, size_t size)
 static enum status band_read(struct band_row *b, const struct tree *row, const struct tree *sources,
 			     struct error *err)
 {
-	static const char *const keys[] = {"name",	 "when",  "rate",   "time",	  "efficiency_held",
-					   "clock_held", "fail",  "basis",  "source",	  "confidence",
+	static const char *const keys[] = {"name",	 "when", "rate",  "time",   "efficiency_held",
+					   "clock_held", "fail", "basis", "source", "confidence",
 					   NULL};
 	enum status status = expect_need_text(&b->name, row, "name", err);
 

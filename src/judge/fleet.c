@@ -92,9 +92,9 @@ static const struct factor *least_factor(const struct judgement *j, const char *
 }
 
 /*
- * Which factor of the chain lost what the range does not allow for. A product's range is a clock times a share
- * of the bound at it, where a band of that share is known: what is further below its own part is named, since a
- * healthy card's clock is far below its maximum too. Else the least factor.
+ * Which factor of the chain lost what the range does not allow for. A product's range is a clock times a
+ * share of the bound at it, where a band of that share is known: what is further below its own part is named,
+ * since a healthy card's clock is far below its maximum too. Else the least factor.
  */
 static const struct factor *explains(const struct judgement *j, const struct subject *s)
 {
@@ -106,8 +106,10 @@ static const struct factor *explains(const struct judgement *j, const struct sub
 		if (!strcmp(j->gap[i].name, "clock") && j->gap[i].present)
 			clock = &j->gap[i];
 	least = least_factor(j, "");
-	/* GPM's reading is calibrated by the other figures of the run, which are as low here: it counts as it is. */
-	if (least && !strcmp(least->name, "busy") && subject_gpm(s, "dram", &busy) && busy > EXPLAINS * over_edge(j))
+	/* GPM's reading is calibrated by the other figures of the run, which are as low here: it counts as it
+	 * is. */
+	if (least && !strcmp(least->name, "busy") && subject_gpm(s, "dram", &busy) &&
+	    busy > EXPLAINS * over_edge(j))
 		return NULL;
 	if (range_class_of(s) != RANGE_COMPUTE || !clock || !held || tie || !(bound > 0) ||
 	    !(j->efficiency_held > 0) || !record_number(s->phase, "clock_hz", &hz))
@@ -120,8 +122,8 @@ static const struct factor *explains(const struct judgement *j, const struct sub
 }
 
 /* "compute 0.71 .. 0.74 of the range's end (clock 0.530: 1050 of 1980 MHz by stamps)" */
-static void tell_class(const struct fleet *f, const struct judgement *of_case, enum range_class which, char *out,
-		       size_t size)
+static void tell_class(const struct fleet *f, const struct judgement *of_case, enum range_class which,
+		       char *out, size_t size)
 {
 	const struct record *r = f->ctx->record;
 	const struct factor *factor = NULL;
@@ -181,8 +183,9 @@ static void judge_node(struct judgement *of_case, const struct fleet *f)
 	struct subject s;
 	size_t n;
 
-	n = (size_t)snprintf(reason, sizeof(reason), "all %zu GPUs of %.40s are below the low end of their ranges: ",
-			     f->judged, node_name(f));
+	n = (size_t)snprintf(reason, sizeof(reason),
+			     "all %zu GPUs of %.40s are below the low end of their ranges: ", f->judged,
+			     node_name(f));
 	for (int c = RANGE_COMPUTE, told = 0; c < RANGE_CLASS_COUNT; c++) {
 		if (!f->low[c] || n >= sizeof(reason))
 			continue;
@@ -210,7 +213,8 @@ static void judge_node(struct judgement *of_case, const struct fleet *f)
 	*carrier->part = '\0';
 	text_copy(carrier->reason, sizeof(carrier->reason), reason);
 	for (size_t i = 0; i < r->case_count; i++)
-		if (of_case[i].cause == CAUSE_FLEET_LOW && &of_case[i] != carrier && r->cases[i].node == f->node)
+		if (of_case[i].cause == CAUSE_FLEET_LOW && &of_case[i] != carrier &&
+		    r->cases[i].node == f->node)
 			snprintf(of_case[i].reason, sizeof(of_case[i].reason),
 				 "%.2f of the low end of its range, as all GPUs here: see case %u",
 				 over_edge(&of_case[i]), first->id);

@@ -74,6 +74,8 @@ void placement_tell(struct judgement *out, const struct subject *s)
 		tell(out, "; not NUMA distance: the machine has one node");
 	} else {
 		tell(out, "; NUMA placement is unknown: the system does not tell the node of %s",
-		     gpu < 0 && memory < 0 ? "GPU and memory" : gpu < 0 ? "the GPU" : "the host memory");
+		     gpu < 0 && memory < 0 ? "GPU and memory"
+		     : gpu < 0		   ? "the GPU"
+					   : "the host memory");
 	}
 }

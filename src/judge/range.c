@@ -4,8 +4,8 @@
 #include "judge/bound.h"
 #include "judge/site.h"
 
-/* Part of the power limit that a lower clock does not save: idle, memory, leakage. The recorded cards draw 0.10
- * to 0.17 of theirs idle; the larger the part, the more a lower limit is allowed to cost. */
+/* Part of the power limit that a lower clock does not save: idle, memory, leakage. The recorded cards draw
+ * 0.10 to 0.17 of theirs idle; the larger the part, the more a lower limit is allowed to cost. */
 #define POWER_CONSTANT 0.30
 #define POWER_LEAST 0.05   /* of the range, so that it stays one */
 #define POWER_BINDS 0.97   /* of the limit: the regulator works */
@@ -61,8 +61,9 @@ static double clock_share(const struct subject *s)
 	return stated > 0 && most > 0 ? fmin(1, stated / most) : 1;
 }
 
-/* What a product can reach at the stated clock: of the bound there, what its band of the held clock says, else
- * what the rate's band is of the bound at the maximum, which is less than healthy cards reach of a held one. */
+/* What a product can reach at the stated clock: of the bound there, what its band of the held clock says,
+ * else what the rate's band is of the bound at the maximum, which is less than healthy cards reach of a held
+ * one. */
 static void at_stated_clock(struct range *r, const struct subject *s, const struct band_row *b)
 {
 	const struct band_row *tie, *held = expect_band(s->ctx->e, BAND_EFFICIENCY, subject_word, s, &tie);

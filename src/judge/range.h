@@ -25,7 +25,8 @@ struct range {
 /* How far from its range a headline case fails; 0: published figures alone. */
 double range_margin(const struct basis *b);
 void range_of(struct range *out, const struct subject *s, const struct band_row *b);
-/* The figure with its 95 % interval is a failure by margin or mark. A figure whose window is not to be trusted
+/* The figure with its 95 % interval is a failure by margin or mark. A figure whose window is not to be
+ * trusted
  * (`trusted` false) is not. */
 bool range_fails(const struct range *r, const struct subject *s, const struct band_row *b, double value,
 		 bool trusted);

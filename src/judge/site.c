@@ -160,8 +160,7 @@ static enum status file_read_site(struct site *out, const char *path, const stru
 	value = status ? NULL : tree_get(root, "nvlinks");
 	if (value)
 		status = expect_number(&out->nvlinks, value, "", err);
-	out->stated = out->stated || out->power_limit_w > 0 || out->sm_clock_hz > 0 ||
-		      out->nvlinks >= 0;
+	out->stated = out->stated || out->power_limit_w > 0 || out->sm_clock_hz > 0 || out->nvlinks >= 0;
 	tree_free(root);
 	return status;
 }

@@ -69,7 +69,8 @@ static bool trusted(const struct judgement *out, const struct subject *s)
 	return out->verdict != VERDICT_UNTRUSTED && alone.verdict != VERDICT_UNTRUSTED;
 }
 
-/* Far below its range: by the share that fails whatever it rests on, or as a headline case by margin or mark. */
+/* Far below its range: by the share that fails whatever it rests on, or as a headline case by margin or mark.
+ */
 static bool far_below(const struct judgement *out, const struct subject *s, const struct band_row *b,
 		      const struct range *r, double value, bool headline)
 {

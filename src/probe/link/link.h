@@ -29,7 +29,8 @@ struct link_opts {
 #define LINK_FIELDS(X)                                                                                       \
 	X(copy_bytes, "B", U64, 0, "bytes of one copy")                                                      \
 	X(host_node, "", U64, 0, "NUMA node of the host memory, where it was asked for")                     \
-	X(cpu_node, "", U64, 0, "NUMA node of the CPU that allocated the host memory, where none was asked for") \
+	X(cpu_node, "", U64, 0,                                                                              \
+	  "NUMA node of the CPU that allocated the host memory, where none was asked for")                   \
 	X(way, "", TEXT, 0, "who copies: the copy engine or the kernel and its shape")
 #define X(name, ...) LINK_FIELD_##name,
 enum link_field { LINK_FIELDS(X) LINK_FIELD_COUNT };
