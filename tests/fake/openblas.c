@@ -89,7 +89,7 @@ static void begin(void)
 		return;
 	/* At work, not asleep: CPU time that a thread does not use looks as if others took it. */
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	end = t.tv_sec * 1000000000ll + t.tv_nsec + (ms ? atoi(ms) : 20) * 1000000ll;
+	end = t.tv_sec * 1000000000ll + t.tv_nsec + (ms ? strtol(ms, NULL, 10) : 20) * 1000000ll;
 	while (t.tv_sec * 1000000000ll + t.tv_nsec < end)
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 }
