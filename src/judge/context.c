@@ -388,6 +388,11 @@ bool subject_number(const struct subject *s, const char *field, double *out)
 
 bool case_sound(const struct record_case *c)
 {
+	return case_right(c) && !record_tries(c);
+}
+
+bool case_right(const struct record_case *c)
+{
 	double wrong;
 
 	return !c->skipped && c->ended && c->ending == ENDING_DONE && c->status == STATUS_OK &&

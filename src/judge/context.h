@@ -61,7 +61,10 @@ bool case_uses(const struct record_case *c, const char *pci);
 bool subject_number(const struct subject *s, const char *field, double *out);
 bool case_number(const struct record_case *c, const char *field, double *out);
 const char *case_text(const struct record_case *c, const char *field);
-/* The case ended well with data that is right: fit as an instrument for others. */
+/* The case ended well with data that is right. */
+bool case_right(const struct record_case *c);
+/* It is right, and fit as an instrument for others: an attempt with other kernels is none, though its key is
+ * another case's. */
 bool case_sound(const struct record_case *c);
 /* What the telemetry says of the judged window; false where there is none. */
 bool subject_span(const struct subject *s, const char *signal, struct span *out);

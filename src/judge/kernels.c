@@ -18,7 +18,7 @@ void kernels_named(const struct subject *s, char *out, size_t size)
 /* Its share of the ceiling in turns, as the ceiling's row counts it. */
 static bool share_of(const struct subject *s, const struct ceiling_row *row, struct turns *t)
 {
-	if (!case_sound(s->c) || !s->has_figure || !bound_turns(s, t))
+	if (!case_right(s->c) || !s->has_figure || !bound_turns(s, t))
 		return false;
 	t->ratio /= row->traffic;
 	t->low /= row->traffic;
@@ -38,14 +38,13 @@ bool kernels_case(struct judgement *out, const struct subject *s)
 	if (!tries)
 		return false;
 	first = (int)json_integer_value(json_object_get(json_object_get(s->c->plan, "follows"), "case"));
-	if (!case_sound(s->c) || !s->has_figure) {
+	if (!case_right(s->c) || !s->has_figure) {
 		finding(out, VERDICT_MEASURED, CAUSE_NONE,
 			"case %d again by %.80s: nothing sound came of it: %.100s", first, tries,
 			*s->c->text ? s->c->text : ending_text(s->c->ending));
 		return true;
 	}
-	out->figure = s->figure;
-	out->has_figure = true;
+	/* No figure of its own: the key is the low case's, and nobody shall take one for the other. */
 	units_format(figure, sizeof(figure), s->figure, s->unit);
 	if (row && share_of(s, row, &t))
 		snprintf(share, sizeof(share), ", %.2f of this machine's own ceiling", t.ratio);

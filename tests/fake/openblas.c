@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenBLAS as a CPU gets it that the library does not know: loops for its products, and 60 ms of CPU time before each where
+ * OpenBLAS as a CPU gets it that the library does not know: loops for its products, and 20 ms of CPU time before each where
  * the kernels are slow. It is slow or fast by orders of magnitude, so that no test depends on the machine. ASSAY_LIB_OPENBLAS names it.
  *   FAKE_BLAS_CORE   the set that it chooses itself (Prescott); OPENBLAS_CORETYPE chooses another
- *   FAKE_BLAS_SLOW   words: these sets take 60 ms more for each product (Prescott); "all": each set does
+ *   FAKE_BLAS_SLOW   words: these sets take 20 ms more for each product (Prescott); "all": each set does
+ *   FAKE_BLAS_MS     so many milliseconds instead
  *   FAKE_BLAS_OTHER  words: files of this name, copies of the fake, are fast whatever their kernels
  *   FAKE_BLAS_CRASH  words: these sets die in their first product
  *   FAKE_BLAS_WRONG  words: these sets give a wrong element
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROW_MAJOR = 101, TRANS = 112, SLOW_NS = 60000000 };
+enum { ROW_MAJOR = 101, TRANS = 112 };
 
 static int threads = 1;
 
@@ -78,6 +79,7 @@ static int is_other(void)
 
 static void begin(void)
 {
+	const char *ms = getenv("FAKE_BLAS_MS");
 	struct timespec t;
 	long long end;
 
@@ -87,7 +89,7 @@ static void begin(void)
 		return;
 	/* At work, not asleep: CPU time that a thread does not use looks as if others took it. */
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	end = t.tv_sec * 1000000000ll + t.tv_nsec + SLOW_NS;
+	end = t.tv_sec * 1000000000ll + t.tv_nsec + (ms ? strtol(ms, NULL, 10) : 20) * 1000000ll;
 	while (t.tv_sec * 1000000000ll + t.tv_nsec < end)
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 }
