@@ -309,7 +309,7 @@ static void test_script__the_hosts_shell_gets_each_word(void **state)
 	assert_string_equal(
 		read,
 		"/opt/assay|__ranks|--first|8|--count|8|--size|16|--master|gpu1|--build|0123456789abcdef|"
-		"--secret-stdin|--lifeline|--env|A=1 B=$HOME|--|check|--site|it's mine; id|");
+		"--secret-stdin|--lifeline|--env|A=1 B=$HOME|--tell|--|check|--site|it's mine; id|");
 	free(read);
 	words_release(&w);
 	hosts_release(&p.hosts);
