@@ -66,8 +66,8 @@ static void not_supported(const struct subject *s, const struct decisive_row *d,
 	if (s->gpu && gpu_get(s->gpu, GPU_FACT_mig_mode, 0) > 0) {
 		out->cause = CAUSE_MIG_MODE;
 		out->action = "the GPU is in MIG mode; read it as root, or with MIG switched off";
-	} else if (stated(s, d->feature)) {
-		out->action = "this product has it; reload or update the driver";
+	} else if (d->always || stated(s, d->feature)) {
+		out->action = "this device has it; reload or update the driver";
 	} else {
 		out->lacking = true;
 	}

@@ -157,6 +157,7 @@ struct decisive_row {
 	const char *fact;	   /* of the GPU: its `unreadable` explains a missing field */
 	int line;
 	enum sku_fact feature;	   /* a product that states it has the field; SKU_FACT_COUNT: none does */
+	bool always;		   /* each device that needs the field has it */
 	enum decisive_reads reads; /* which layer tells the field */
 	struct when needed_when;
 	enum cause cause; /* of a missing field of the host */

@@ -8,7 +8,8 @@ static enum status feature_read(struct decisive_row *d, const struct tree *row, 
 	int f = 0;
 
 	d->feature = SKU_FACT_COUNT;
-	if (!name)
+	d->always = name && !strcmp(name, "always");
+	if (!name || d->always)
 		return STATUS_OK;
 	while (f < SKU_FACT_COUNT && strcmp(sku_fact_name((enum sku_fact)f), name))
 		f++;
@@ -40,12 +41,12 @@ static enum status row_read(struct decisive_row *d, const struct tree *row, cons
 	static const char *const keys[] = {"probe",	  "field", "fact",   "feature",	   "reads",
 					   "needed_when", "cause", "source", "confidence", NULL};
 	const char *cause = tree_text(row, "cause", "");
-	enum status status = tree_check_keys(row, keys, err);
+	enum status status = expect_need_text(&d->probe, row, "probe", err);
 
 	d->file = row->file;
 	d->line = row->line;
 	if (!status)
-		status = expect_need_text(&d->probe, row, "probe", err);
+		status = tree_check_keys(row, keys, err);
 	if (!status)
 		status = expect_need_text(&d->field, row, "field", err);
 	d->fact = tree_text(row, "fact", d->field);

@@ -326,6 +326,22 @@ static json_t *sorted(json_t *gpus)
 	return list;
 }
 
+/* A GPU that NVML or CUDA lists and that is not lost: its driver is loaded. */
+static bool any_answers(const json_t *gpus)
+{
+	const json_t *gpu;
+	size_t i;
+
+	json_array_foreach((json_t *)gpus, i, gpu)
+	{
+		const char *status = json_string_value(json_object_get(gpu, "status"));
+
+		if (status && !strcmp(status, status_name(STATUS_OK)))
+			return true;
+	}
+	return false;
+}
+
 /* What a vendor's layer did not give although GPUs are here goes to the "could not look" box. */
 static void note_layer(struct facts *f, enum layer layer, const char *what, const json_t *raw,
 		       const json_t *gpus)
@@ -394,6 +410,8 @@ void facts_gpus(struct facts *f)
 		note_layer(f, LAYER_CUDA, "CUDA driver", cuda, gpus);
 	}
 	note_impossible(f, gpus);
+	if (any_answers(gpus)) /* whatever /proc shows of it in here */
+		json_object_set_new(driver, "loaded", json_true());
 	json_object_set_new(f->tree, "gpus", gpus);
 	json_object_set_new(f->tree, "driver", driver);
 	read_minors(f, gpus, nvml);

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <math.h>
 #include <unistd.h>
+#include "core/plausible.h"
 #include "core/text.h"
 #include "machine/facts.h"
 
@@ -233,7 +234,7 @@ static void build_gpu(struct gpu *g, const json_t *gpu)
 		g->cause = CAUSE_NONE;
 	for (unsigned i = 0; i < GPU_FACT_COUNT; i++) {
 		v = json_object_get(facts, gpu_fact_rows[i].name);
-		if (!json_is_number(v) || !isfinite(json_number_value(v)))
+		if (!json_is_number(v) || !plausible(gpu_fact_rows[i].name, json_number_value(v)))
 			continue;
 		g->fact[i] = json_number_value(v);
 		g->present |= 1ULL << i;

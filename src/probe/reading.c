@@ -63,14 +63,17 @@ static const json_t *failed_layer(const struct machine *m, const char *what)
 	return NULL;
 }
 
-bool reading_layer_failed(const struct machine *m, const char *what, enum cause *cause)
+const char *reading_layer_failed(const struct machine *m, const char *what, enum cause *cause)
 {
 	const json_t *row = failed_layer(m, what);
 	const char *name = json_string_value(json_object_get(row, "cause"));
+	const char *why = json_string_value(json_object_get(row, "why"));
 
-	if (row && (!name || !cause_from_name(name, cause)))
+	if (!row)
+		return NULL;
+	if (!name || !cause_from_name(name, cause))
 		*cause = CAUSE_VENDOR_CALL;
-	return row != NULL;
+	return why ? why : "it gave nothing";
 }
 
 enum status reading_none(const struct machine *m, const struct gpu *g, const char *what,
@@ -83,13 +86,11 @@ enum status reading_none(const struct machine *m, const struct gpu *g, const cha
 	for (i = 0; i < count && !why; i++)
 		why = json_string_value(json_object_get(reasons, gpu_fact_name(facts[i])));
 	if (!why) { /* nobody refused: the layer that tells was not read */
-		const json_t *row = failed_layer(m, "NVML");
-		enum cause cause;
+		enum cause cause = CAUSE_LIBRARY_MISSING;
 
-		why = json_string_value(json_object_get(row, "why"));
-		return error_set_cause(err, STATUS_UNAVAILABLE,
-				       reading_layer_failed(m, "NVML", &cause) ? cause : CAUSE_LIBRARY_MISSING,
-				       "GPU %s: %s: %s", g->pci, what, why ? why : "NVML was not read");
+		why = reading_layer_failed(m, "NVML", &cause);
+		return error_set_cause(err, STATUS_UNAVAILABLE, cause, "GPU %s: %s: %s", g->pci, what,
+				       why ? why : "NVML was not read");
 	}
 	if (strstr(why, "ermission"))
 		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_PERMISSION, "GPU %s: %s: %s", g->pci,

@@ -86,7 +86,9 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 			   struct result *out, struct error *err)
 {
 	const json_t *driver = json_object_get(machine_json(m), "driver");
+	enum cause cause = CAUSE_NONE;
 	uint64_t number;
+	const char *why;
 
 	(void)t, (void)opts;
 	if (!reading_has_gpus(m, "driver and libraries", err))
@@ -100,6 +102,9 @@ static enum status observe(const struct machine *m, const struct target *t, cons
 	name_libraries(m, out);
 	if (result_has(out, &fields[AT_driver_version]) || result_has(out, &fields[AT_nvml_version]))
 		return STATUS_OK;
+	why = reading_layer_failed(m, "NVML", &cause);
+	if (why && cause != CAUSE_DRIVER_MISSING)
+		return error_set_cause(err, STATUS_UNAVAILABLE, cause, "driver and libraries: NVML: %s", why);
 	return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_DRIVER_MISSING,
 			       "driver and libraries: no NVIDIA driver is loaded");
 }

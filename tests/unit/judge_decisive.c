@@ -46,7 +46,7 @@ static void test_decisive__what_the_product_has_must_be_read(void **state)
 		{"ecc", "ecc_enabled=1", "ecc_volatile_uncorrected", "permission denied", VERDICT_UNKNOWN,
 		 CAUSE_PERMISSION, VERDICT_UNKNOWN},
 		{"ecc", "ecc_enabled=1 ecc_volatile_corrected=0 ecc_aggregate_uncorrected=0",
-		 "ecc_volatile_uncorrected", REFUSED, VERDICT_UNKNOWN, CAUSE_UNSUPPORTED, VERDICT_PASS},
+		 "ecc_volatile_uncorrected", REFUSED, VERDICT_UNKNOWN, CAUSE_UNSUPPORTED, VERDICT_UNKNOWN},
 		{"ecc", ECC_WELL, "ecc_sram_threshold", "permission denied", VERDICT_UNKNOWN,
 		 CAUSE_PERMISSION, VERDICT_UNKNOWN},
 		{"ecc", "ecc_enabled=0", "ecc_volatile_uncorrected", "permission denied", VERDICT_WARN,
@@ -64,7 +64,9 @@ static void test_decisive__what_the_product_has_must_be_read(void **state)
 		{"clock_state", "clock_reasons=1 power_limit_w=700 temperature_c=40", "power_limit_default_w",
 		 "NVML refused", VERDICT_UNKNOWN, CAUSE_VENDOR_CALL, VERDICT_UNKNOWN},
 		{"clock_state", "power_limit_w=700 power_limit_default_w=700 temperature_c=40",
-		 "clock_reasons", REFUSED, VERDICT_UNKNOWN, CAUSE_UNSUPPORTED, VERDICT_PASS},
+		 "clock_reasons", REFUSED, VERDICT_UNKNOWN, CAUSE_UNSUPPORTED, VERDICT_UNKNOWN},
+		{"clock_state", "clock_reasons=1 temperature_c=40", "power_limit_w", REFUSED, VERDICT_UNKNOWN,
+		 CAUSE_UNSUPPORTED, VERDICT_PASS},
 		{"clock_state", "clock_reasons=1 power_limit_default_w=700 temperature_c=40", "power_limit_w",
 		 "timed out", VERDICT_UNKNOWN, CAUSE_TIMED_OUT, VERDICT_UNKNOWN},
 		{"pcie_state", "pcie_gen=5 pcie_gen_max=5 pcie_width_max=16", "pcie_width",
@@ -146,7 +148,7 @@ static void test_decisive__a_reading_that_was_refused_whole(void **state)
 	facts("{\"remap_pending\": \"" REFUSED "\", \"remap_failed\": \"" REFUSED "\"}", "[]");
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_UNSUPPORTED);
-	assert_non_null(strstr(world_of(&w, c)->reason, "this product has it"));
+	assert_non_null(strstr(world_of(&w, c)->reason, "this device has it"));
 	unlisted(&w.gpu[0]);
 	world_judge(&w);
 	assert_verdict(&w, c, VERDICT_SKIP, CAUSE_UNSUPPORTED);

@@ -204,6 +204,30 @@ static void test_expectations__a_value_that_no_case_has_is_refused(void **state)
 	}
 }
 
+static void test_expectations__a_probe_that_decides_nothing_is_refused(void **state)
+{
+	static const struct {
+		const char *row, *why;
+	} rows[] = {
+		{"probe: ecd, field: f", "no probe is called ecd; the nearest is ecc"},
+		{"probe: ecc, field: f, needed_when: {row_remapping: maybe}", "no case has row_remapping maybe"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct expectations *e = calloc(1, sizeof(*e));
+		struct error err = {0};
+		char text[512];
+
+		snprintf(text, sizeof(text), SOURCES "decisive:\n - {%s, source: s, confidence: low}\n", rows[i].row);
+		assert_int_equal(expect_add(e, "t.yaml", text, strlen(text), &err), STATUS_OK);
+		assert_int_equal(ask_values(e, &err), STATUS_BAD_INPUT);
+		if (!strstr(err.text, rows[i].why))
+			fail_msg("\"%s\" does not say \"%s\"", err.text, rows[i].why);
+		expectations_free(e);
+	}
+}
+
 static void test_expectations__every_built_in_value_is_one_that_a_case_can_have(void **state)
 {
 	struct expectations *e = NULL;
@@ -388,6 +412,20 @@ static void test_expectations__malformed_rows_are_refused(void **state)
 		{SOURCES "bands:\n - {name: b, when: {limit: latency}, time: [5 GB/s, 6 GB/s], " BASIS
 			 "source: s, confidence: low}\n",
 		 "5 GB/s is no number with a unit of s"},
+#define DECISIVE(row) SOURCES "decisive:\n - {" row "source: s, confidence: low}\n"
+		{DECISIVE("field: f, "), "probe is missing"},
+		{DECISIVE("probe: ecc, "), "field is missing"},
+		{DECISIVE("probe: ecc, field: f, feature: wings, "), "no SKU has a fact wings"},
+		{DECISIVE("probe: ecc, field: f, reads: tea, "), "reads is tea, not nvml, cuda or host"},
+		{DECISIVE("probe: ecc, field: f, reads: host, "), "needs the cause"},
+		{DECISIVE("probe: ecc, field: f, cause: gremlins, "), "no cause is called gremlins"},
+		{DECISIVE("probe: ecc, field: f, needed_when: 3, "), "needed_when is a map of words"},
+		{DECISIVE("probe: ecc, field: f, needed_when: {ecq: on}, "), "no case has a word ecq"},
+		{DECISIVE("probe: ecc, field: f, above: 3, "), "above"},
+		{SOURCES "decisive:\n - {probe: ecc, field: f, needed_when: {ecc: on}, source: s, confidence: low}\n"
+			 " - {probe: ecc, field: f, source: s, confidence: low}\n",
+		 "f of ecc is decisive already (t.yaml:3)"},
+		{SOURCES "decisive:\n - 3\n", "t.yaml:3"},
 		{"- a\n", "is a map"},
 	};
 
@@ -406,6 +444,7 @@ int main(void)
 		cmocka_unit_test(test_expectations__bands_that_may_tie_are_refused),
 		cmocka_unit_test(test_expectations__ceilings_that_may_tie_are_refused),
 		cmocka_unit_test(test_expectations__a_value_that_no_case_has_is_refused),
+		cmocka_unit_test(test_expectations__a_probe_that_decides_nothing_is_refused),
 		cmocka_unit_test(test_expectations__every_built_in_value_is_one_that_a_case_can_have),
 		cmocka_unit_test(test_expectations__what_stands_behind_a_band_is_told),
 		cmocka_unit_test(test_expectations__bands_that_exclude_each_other_do_not_tie),

@@ -176,6 +176,50 @@ static void test_machine__a_lost_gpu_is_lost(void **state)
 	unsetenv("ASSAY_LIB_NVML");
 }
 
+/* A value that no device can have is not read; the function that answered it stands in the facts, once. */
+static void test_machine__impossible_answers_are_absent_and_name_their_function(void **state)
+{
+	static const struct {
+		enum gpu_fact fact;
+		const char *why;
+	} rows[] = {
+		{GPU_FACT_sm_clock_mhz, "nvmlDeviceGetClockInfo answered 4294967295 MHz, which is impossible"},
+		{GPU_FACT_temperature_c, "nvmlDeviceGetTemperatureV answered -300 C, which is impossible"},
+		{GPU_FACT_pcie_width, "nvmlDeviceGetCurrPcieLinkWidth answered 64, which is impossible"},
+		{GPU_FACT_temperature_memory_c, "nvmlDeviceGetFieldValues answered 4294967295 C, which is impossible"},
+		{GPU_FACT_memory_clock_mhz, "nvmlDeviceGetClockInfo answered 60000 MHz, which is impossible"},
+	};
+	const json_t *gpu, *row;
+	struct machine *m;
+	unsigned noted = 0;
+	size_t i;
+
+	(void)state;
+	setenv("ASSAY_LIB_NVML", FAKE, 1);
+	setenv("FAKE_NVML_VALUE",
+	       "clock_sm=4294967295,temperature=-300,pcie_width=64,memory_temperature=4294967295,clock_memory=60000",
+	       1);
+	m = read_live(LAYER_NVML);
+	gpu = json_array_get(json_object_get(machine_json(m), "gpus"), 0);
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_false(gpu_has(machine_gpu(m, 0), rows[i].fact));
+		assert_string_equal(json_string_value(json_object_get(json_object_get(gpu, "unreadable"),
+								      gpu_fact_name(rows[i].fact))),
+				    rows[i].why);
+	}
+	assert_true(gpu_get(machine_gpu(m, 0), GPU_FACT_power_limit_w, 0) == 700);
+	json_array_foreach(json_object_get(machine_json(m), "unreadable"), i, row)
+	{
+		const char *why = json_string_value(json_object_get(row, "why"));
+
+		noted += strstr(why, "which is impossible") != NULL;
+	}
+	assert_int_equal(noted, 4); /* five facts by four functions */
+	machine_free(m);
+	unsetenv("FAKE_NVML_VALUE");
+	unsetenv("ASSAY_LIB_NVML");
+}
+
 static void test_machine__a_helper_that_crashes_costs_its_layer_alone(void **state)
 {
 	struct machine *m;
@@ -470,6 +514,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_machine__absurd_numbers_count_as_absent),
 		cmocka_unit_test(test_machine__last_caches_are_counted_by_who_shares_them),
 		cmocka_unit_test(test_machine__nvml_answers_become_a_gpu),
+		cmocka_unit_test(test_machine__impossible_answers_are_absent_and_name_their_function),
 		cmocka_unit_test(test_machine__a_lost_gpu_is_lost),
 		cmocka_unit_test(test_machine__a_helper_that_crashes_costs_its_layer_alone),
 		cmocka_unit_test(test_machine__a_helper_that_hangs_is_ended_at_its_limit),

@@ -326,6 +326,28 @@ static void test_reading__gpus_are_counted_each_way_that_could_be_counted(void *
 	assert_true(number(&r, "driver_loaded") == 0 && number(&r, "gpu_count_pci") == 1);
 	assert_false(has(&r, "gpu_count_nvml") || has(&r, "gpu_count_cuda") || has(&r, "gpu_count_dev"));
 	done(&r);
+	/* A library that is broken lists nothing, and no GPU is missing for it; NVML that lists none is another
+	 * matter. */
+	r = read_it("gpu_count",
+		    "{\"unreadable\":[{\"what\":\"NVML\",\"cause\":\"version_mismatch\",\"why\":\"x\"}]}",
+		    "{\"nvml_index\":null}");
+	assert_int_equal(r.status, STATUS_OK);
+	assert_false(has(&r, "gpu_count_nvml"));
+	assert_true(number(&r, "gpu_count_cuda") == 1 && number(&r, "gpu_count_pci") == 1);
+	done(&r);
+	r = read_it("gpu_count", NULL, "{\"nvml_index\":null}");
+	assert_true(number(&r, "gpu_count_nvml") == 0);
+	done(&r);
+	r = read_it("gpu_count",
+		    "{\"unreadable\":[{\"what\":\"CUDA driver\",\"cause\":\"library_missing\",\"why\":\"x\"}]}",
+		    "{\"cuda_index\":null}");
+	assert_false(has(&r, "gpu_count_cuda"));
+	done(&r);
+	r = read_it("gpu_count",
+		    "{\"unreadable\":[{\"what\":\"CUDA driver\",\"cause\":\"vendor_call\",\"why\":\"802\"}]}",
+		    "{\"cuda_index\":null}");
+	assert_true(number(&r, "gpu_count_cuda") == 0); /* it started and found none, or could not for the GPU */
+	done(&r);
 	r = read_it("gpu_count", "{\"layer\":\"nvml\"}", "{\"cuda_index\":null}");
 	assert_false(has(&r, "gpu_count_cuda")); /* the layer was not read */
 	done(&r);

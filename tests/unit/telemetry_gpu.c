@@ -14,6 +14,10 @@ static struct {
 	unsigned cc_major;
 	unsigned calls_fields, calls_clock;
 	double gpm_from, gpm_to;
+	unsigned mhz;	    /* 0: 1980 */
+	bool hot;	    /* memory at all ones */
+	unsigned said;	    /* warnings */
+	char last[240];
 } staged;
 
 struct nvmlGpmSample_st {
@@ -33,6 +37,8 @@ static nvmlReturn_t fake_fields(nvmlDevice_t d, int count, nvmlFieldValue_t *val
 		values[i].nvmlReturn = staged.field_ret;
 		values[i].valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
 		values[i].value.ullVal = 690000 + values[i].fieldId;
+		if (values[i].fieldId == NVML_FIELD_memory_temperature)
+			values[i].value.ullVal = staged.hot ? 4294967295u : 45;
 	}
 	return staged.fields_ret;
 }
@@ -41,7 +47,7 @@ static nvmlReturn_t fake_clock_info(nvmlDevice_t d, nvmlClockType_t type, unsign
 {
 	(void)d, (void)type;
 	staged.calls_clock++;
-	*mhz = 1980;
+	*mhz = staged.mhz ? staged.mhz : 1980;
 	return NVML_SUCCESS;
 }
 
@@ -162,6 +168,47 @@ static void test_sample_gpu__one_field_call_a_tick_carries_what_is_due(void **st
 	/* The time of a reading is the middle of its call: the clock costs 1 us a look. */
 	assert_true(b.list[0][TELEMETRY_power_w].t_ns[1] % 1000 == 500);
 	assert_int_equal(b.list[0][TELEMETRY_gpm_tensor_share].count, 0);
+	batch_release(&b);
+}
+
+static void count_warning(void *arg, enum log_level level, enum log_topic topic, const char *line)
+{
+	(void)arg, (void)topic;
+	staged.said += level == LOG_WARN;
+	snprintf(staged.last, sizeof(staged.last), "%s", line);
+}
+
+/* All ones is what a failed read leaves: no reading, and its function is named once. */
+static void test_sample_gpu__impossible_values_are_absent_and_named_once(void **state)
+{
+	const struct log log = {.sink = count_warning};
+	struct nvml nvml = fake_table();
+	struct fake_clock time = {.step_ns = 1000};
+	struct clock clock = {.now_ns = fake_now, .arg = &time};
+	struct sample_gpu g;
+	struct batch b;
+	int i;
+
+	(void)state;
+	assert_int_equal(batch_init(&b, -1, 1, NULL), STATUS_OK);
+	snprintf(b.name[0], BATCH_SOURCE_SIZE, "gpu:0000:8d:00.0");
+	sample_gpu_init(&g, &nvml, NULL, 0, 0);
+	g.log = &log;
+	staged.mhz = 4294967295u;
+	for (i = 0; i < 5; i++) {
+		time.now_ns = (uint64_t)i * 20000000u;
+		staged.hot = true;
+		sample_gpu_tick(&g, &b, &clock);
+	}
+	assert_int_equal(b.list[0][TELEMETRY_sm_clock_mhz].count, 0);
+	assert_int_equal(b.list[0][TELEMETRY_temperature_memory_c].count, 0);
+	assert_int_equal(b.list[0][TELEMETRY_power_w].count, 5);
+	assert_int_equal(staged.said, 3); /* two clocks and a temperature, once each */
+	assert_non_null(strstr(staged.last, "gpu:0000:8d:00.0: nvmlDeviceGetClockInfo answered 4294967295 MHz"));
+	staged.mhz = 1500; /* it comes back */
+	time.now_ns = 100000000u;
+	sample_gpu_tick(&g, &b, &clock);
+	assert_int_equal(b.list[0][TELEMETRY_sm_clock_mhz].count, 1);
 	batch_release(&b);
 }
 
@@ -330,6 +377,8 @@ int main(void)
 		cmocka_unit_test_setup(test_sample_gpu__one_field_call_a_tick_carries_what_is_due,
 				       stage_well),
 		cmocka_unit_test_setup(test_sample_gpu__what_the_device_lacks_is_absent_and_not_asked_again,
+				       stage_well),
+		cmocka_unit_test_setup(test_sample_gpu__impossible_values_are_absent_and_named_once,
 				       stage_well),
 		cmocka_unit_test_setup(test_sample_gpu__ga100_takes_power_by_its_call, stage_well),
 		cmocka_unit_test_setup(
