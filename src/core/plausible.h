@@ -71,7 +71,7 @@ const struct plausible {
 	const char *name;
 	double low, high;
 	const char *unit, *function;
-} *plausible_of(const char *name);
+} * plausible_of(const char *name);
 /* False where the value is outside the range of its name, or no finite number. */
 bool plausible(const char *name, double value);
 /* False as well for a clock or a power of zero, which no device has while it works. */

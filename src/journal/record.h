@@ -37,7 +37,7 @@ struct record_case {
 	unsigned round; /* of several, 1 first; 0: the run has one */
 	enum require require;
 	bool require_said; /* judgement was asked for in words, not by default */
-	bool skipped; /* by the plan */
+	bool skipped;	   /* by the plan */
 	enum status skip_status;
 	enum cause skip_cause;
 	const char *skip_reason;

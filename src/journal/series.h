@@ -51,8 +51,8 @@ enum status series_find(struct series **out, struct series **array, size_t *coun
 enum status series_add(struct series *s, uint64_t t_ns, double value, struct error *err);
 /* Index of the first reading at or after t; their count: there is none. */
 size_t series_lower_bound(const struct series *s, uint64_t t_ns);
-/* The span of a window in which our load ran: readings that no device can have while it works, such as a clock
- * of zero, do not count. UNAVAILABLE where no reading lies in [t0, t1]. */
+/* The span of a window in which our load ran: readings that no device can have while it works, such as a
+ * clock of zero, do not count. UNAVAILABLE where no reading lies in [t0, t1]. */
 enum status series_over(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, struct span *out);
 /*
  * For readings that tell the mean since the reading before them, and may come up to lag_ns late: the mean
@@ -62,6 +62,7 @@ bool series_whole(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, uint64
 /* The longest time for which the value stood still until some moment of [t0, t1]; readings before the window
  * count. 0: fewer than two readings. */
 double series_still_s(const struct series *s, uint64_t t0_ns, uint64_t t1_ns);
-#define SERIES_STUCK_S 2.0 /* an energy counter that stands still for so long while power is drawn is stuck */
+#define SERIES_STUCK_S 2.0 /* an energy counter that stands still for so long while power is drawn is stuck  \
+			    */
 void series_release(struct series *s);
 #endif

@@ -152,8 +152,7 @@ static bool energy_stuck(const struct subject *s)
 	struct span power;
 
 	return energy && s->phase && s->phase->has_window && subject_span(s, "power_w", &power) &&
-	       power.mean > 0 &&
-	       series_still_s(energy, s->phase->t0_ns, s->phase->t1_ns) >= SERIES_STUCK_S;
+	       power.mean > 0 && series_still_s(energy, s->phase->t0_ns, s->phase->t1_ns) >= SERIES_STUCK_S;
 }
 
 /* The window has readings of the signal, and none that a working device can have. */

@@ -92,8 +92,8 @@ static void why_refused(const struct subject *s, const struct decisive_row *d, c
 
 static void lack_of(const struct subject *s, const struct decisive_row *d, struct lack *out)
 {
-	const char *why = json_string_value(
-		json_object_get(json_object_get(gpu_facts(s), "unreadable"), d->fact));
+	const char *why =
+		json_string_value(json_object_get(json_object_get(gpu_facts(s), "unreadable"), d->fact));
 
 	*out = (struct lack){.cause = d->cause};
 	if (d->reads == DECISIVE_HOST) {

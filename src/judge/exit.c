@@ -74,7 +74,8 @@ static void count(struct tally *t, const struct judgements *out, const struct ju
 			t->first_fail = j;
 			t->fail_target = c->key;
 		}
-		t->other_fail |= exit_of_case(j, s.require, c->require_said) == 1 && j->cause != t->first_fail->cause;
+		t->other_fail |=
+			exit_of_case(j, s.require, c->require_said) == 1 && j->cause != t->first_fail->cause;
 		if (exit_of_case(j, s.require, c->require_said) != 2)
 			continue;
 		t->open++;

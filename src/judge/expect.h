@@ -154,7 +154,7 @@ bool rule_compare_text(const struct rule *r, const char *text);
 enum decisive_reads { DECISIVE_NVML, DECISIVE_CUDA, DECISIVE_HOST };
 struct decisive_row {
 	const char *probe, *field, *file;
-	const char *fact;	   /* of the GPU: its `unreadable` explains a missing field */
+	const char *fact; /* of the GPU: its `unreadable` explains a missing field */
 	int line;
 	enum sku_fact feature;	   /* a product that states it has the field; SKU_FACT_COUNT: none does */
 	bool always;		   /* each device that needs the field has it */
@@ -188,8 +188,8 @@ struct expectations {
 	struct decisive_row *decisive;
 	struct xid_row *xid;
 	struct operator_row *operator_;
-	size_t sku_count, band_count, ceiling_count, share_count, unknown_count, rule_count,
-		decisive_count, xid_count, operator_count;
+	size_t sku_count, band_count, ceiling_count, share_count, unknown_count, rule_count, decisive_count,
+		xid_count, operator_count;
 	char hash[65];
 	struct text text; /* what the hash covers; empty for the built-in set */
 };

@@ -16,8 +16,8 @@ static enum status feature_read(struct decisive_row *d, const struct tree *row, 
 	d->feature = (enum sku_fact)f;
 	if (f < SKU_FACT_COUNT)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT, "%s:%d: no SKU has a fact %s to tell the feature by", row->file,
-			 row->line, name);
+	return error_set(err, STATUS_BAD_INPUT, "%s:%d: no SKU has a fact %s to tell the feature by",
+			 row->file, row->line, name);
 }
 
 static enum status layer_read(struct decisive_row *d, const struct tree *row, struct error *err)
@@ -57,8 +57,8 @@ static enum status row_read(struct decisive_row *d, const struct tree *row, cons
 	if (!status)
 		status = expect_when(&d->needed_when, row, "needed_when", err);
 	if (!status && *cause && !cause_from_name(cause, &d->cause))
-		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: no cause is called %s", row->file, row->line,
-				   cause);
+		status = error_set(err, STATUS_BAD_INPUT, "%s:%d: no cause is called %s", row->file,
+				   row->line, cause);
 	if (!status && d->reads == DECISIVE_HOST && !d->cause)
 		status = error_set(err, STATUS_BAD_INPUT,
 				   "%s:%d: a field of the host needs the cause that it is missing for",

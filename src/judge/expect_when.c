@@ -147,8 +147,8 @@ enum status expect_when(struct when *out, const struct tree *row, const char *ke
 	if (!map)
 		return STATUS_OK;
 	if (map->kind != TREE_MAP)
-		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is a map of words", map->file,
-				 map->line, key);
+		return error_set(err, STATUS_BAD_INPUT, "%s:%d: %s is a map of words", map->file, map->line,
+				 key);
 	out->condition = calloc(map->count + 1, sizeof(*out->condition));
 	if (!out->condition)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,

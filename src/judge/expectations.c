@@ -18,9 +18,9 @@ static const struct {
 	enum status (*read)(struct expectations *e, const struct tree *list, const struct tree *sources,
 			    struct error *err);
 } sections[] = {
-	{"skus", expect_read_skus},	    {"bands", expect_read_bands},
-	{"ceilings", expect_read_ceilings}, {"shares", expect_read_shares},
-	{"unknown", expect_read_unknowns},  {"rules", expect_read_rules},
+	{"skus", expect_read_skus},	     {"bands", expect_read_bands},
+	{"ceilings", expect_read_ceilings},  {"shares", expect_read_shares},
+	{"unknown", expect_read_unknowns},   {"rules", expect_read_rules},
 	{"decisive", expect_read_decisives}, {"xids", expect_read_xids},
 	{"operator", expect_read_operator},
 };
@@ -48,8 +48,8 @@ static enum status sources_check(const struct tree *sources, struct error *err)
 enum status expect_add(struct expectations *e, const char *name, const char *text, size_t size,
 		       struct error *err)
 {
-	static const char *const keys[] = {"sources", "skus",  "bands", "ceilings", "shares",
-					   "unknown", "rules", "decisive", "xids", "operator", NULL};
+	static const char *const keys[] = {"sources", "skus",	  "bands", "ceilings", "shares", "unknown",
+					   "rules",   "decisive", "xids",  "operator", NULL};
 	struct tree **trees = expect_grow(e->tree, e->tree_count, sizeof(*trees), err);
 	const struct tree *root, *list, *sources;
 	enum status status;

@@ -48,14 +48,14 @@ unsigned facts_cpulist_count(const char *list);
 /* Our cgroup's path for a v1 controller, or with "" the v2 path; false: none. */
 bool facts_cgroup(struct facts *f, const char *controller, char *out, size_t size);
 
-/* A vendor's layer gave nothing: why, and whose fault that is. False: it answered. `gpus` are merged already: a
- * library that fails while CUDA lists the GPUs is broken itself, and no driver or GPU is missing. */
+/* A vendor's layer gave nothing: why, and whose fault that is. False: it answered. `gpus` are merged already:
+ * a library that fails while CUDA lists the GPUs is broken itself, and no driver or GPU is missing. */
 bool facts_layer_failed(const struct facts *f, enum layer layer, const json_t *raw, const json_t *gpus,
 			enum cause *cause, char *why, size_t size);
 /* GPUs by the PCI bus alone: [{"pci", "pci_device", ...}] in PCI order. Owner: caller. */
 json_t *facts_pci_gpus(struct facts *f);
-/* A fact of a GPU. A value that no device can have is not taken: `unreadable` then names the vendor's function
- * and the value, and ends in FACTS_IMPOSSIBLE. `function` NULL: that of core/plausible.h. */
+/* A fact of a GPU. A value that no device can have is not taken: `unreadable` then names the vendor's
+ * function and the value, and ends in FACTS_IMPOSSIBLE. `function` NULL: that of core/plausible.h. */
 #define FACTS_IMPOSSIBLE "which is impossible"
 void facts_gpu_set(json_t *gpu, const char *fact, double value, const char *function);
 /* What one GPU's NVML answers say, as facts and texts into `gpu`. */

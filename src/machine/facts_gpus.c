@@ -368,7 +368,8 @@ static bool noted(const struct facts *f, const char *why)
 	return false;
 }
 
-/* A vendor function that answered what no device can have is named once, by the first GPU and fact it spoiled. */
+/* A vendor function that answered what no device can have is named once, by the first GPU and fact it
+ * spoiled. */
 static void note_impossible(struct facts *f, const json_t *gpus)
 {
 	const json_t *gpu, *why;

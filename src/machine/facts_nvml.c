@@ -109,8 +109,10 @@ void facts_gpu_set(json_t *gpu, const char *fact, double value, const char *func
 		return;
 	}
 	snprintf(why, sizeof(why), "%s answered %.10g%s%s, " FACTS_IMPOSSIBLE,
-		 function ? function : range ? range->function : "the driver", value,
-		 range && *range->unit ? " " : "", range ? range->unit : "");
+		 function ? function
+		 : range  ? range->function
+			  : "the driver",
+		 value, range && *range->unit ? " " : "", range ? range->unit : "");
 	set_why(gpu, fact, why);
 }
 

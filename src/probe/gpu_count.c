@@ -53,8 +53,8 @@ static void count_gpus(const struct machine *m, struct result *out)
 	result_u64(out, &fields[AT_gpu_count_granted], granted);
 	result_u64(out, &fields[AT_gpu_count_lost], lost);
 	result_u64(out, &fields[AT_gpu_count_silent], silent);
-	/* Without a driver nobody lists anything, and a library that is broken lists nothing: neither is a missing
-	 * GPU. A start that failed for another reason is: the GPUs may be what it failed for. */
+	/* Without a driver nobody lists anything, and a library that is broken lists nothing: neither is a
+	 * missing GPU. A start that failed for another reason is: the GPUs may be what it failed for. */
 	if (nvml || (layer_read(m, "nvml") && json_is_true(json_object_get(driver, "loaded")) &&
 		     !reading_layer_failed(m, "NVML", &cause)))
 		result_u64(out, &fields[AT_gpu_count_nvml], nvml);

@@ -31,8 +31,8 @@ void reading_number(struct result *out, const struct field *f, const json_t *obj
 /* True where a GPU stands on the PCI bus or is listed; else *err says that there is none (UNSUPPORTED: a
  * skip). */
 bool reading_has_gpus(const struct machine *m, const char *what, struct error *err);
-/* Why a vendor's library ("NVML", "CUDA driver") gave nothing at all, and its cause. NULL: it answered, or was not
- * asked. Lent. */
+/* Why a vendor's library ("NVML", "CUDA driver") gave nothing at all, and its cause. NULL: it answered, or
+ * was not asked. Lent. */
 const char *reading_layer_failed(const struct machine *m, const char *what, enum cause *cause);
 /* 1 or 0 of facts.kernel_log.readable; false where the facts say nothing of it. */
 bool reading_log(const struct machine *m, bool *readable);

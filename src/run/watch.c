@@ -29,8 +29,8 @@ static bool span_of(const struct series *series, size_t count, const char *sourc
 	return s && t1 > t0 && !series_over(s, t0, t1, out);
 }
 
-/* Power by the energy counter's own ticks: METHODS, "Energy". Below five of them it is absent, and so it is of
- * a counter that ran back or stood still. */
+/* Power by the energy counter's own ticks: METHODS, "Energy". Below five of them it is absent, and so it is
+ * of a counter that ran back or stood still. */
 static void energy_values(const struct series *s, uint64_t t0, uint64_t t1, struct result *out)
 {
 	double seconds = (double)(t1 - t0) * 1e-9;
@@ -192,8 +192,8 @@ static bool passed(const struct watch *w, const char *source, uint64_t t_ns)
 	return false;
 }
 
-/* A clock or a power of zero while our load ran: watch_values leaves it out, and the vendor's function is named
- * once. */
+/* A clock or a power of zero while our load ran: watch_values leaves it out, and the vendor's function is
+ * named once. */
 static void tell_zero(struct run *r, const struct watch_window *w)
 {
 	struct watch *watch = &r->watch;
@@ -212,7 +212,8 @@ static void tell_zero(struct run *r, const struct watch_window *w)
 			continue;
 		watch->series[i].zero_told = true;
 		log_warn(r->o->log, LOG_TOPIC_RUN,
-			 "%s: %s answered %.6g%s%s as %s while our load ran, which is impossible: such readings "
+			 "%s: %s answered %.6g%s%s as %s while our load ran, which is impossible: such "
+			 "readings "
 			 "are left out",
 			 s->source, p->function, s->value[k], *p->unit ? " " : "", p->unit, s->signal);
 	}

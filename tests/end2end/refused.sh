@@ -91,11 +91,11 @@ ok "a clock of all ones is none" probe 0 clock_state pass ""
 ok "the clock is absent" sh -c '! grep -q 4294967295 run/results.csv'
 "$assay" info gpu > info 2>&1
 ok "and info names its function" says "nvmlDeviceGetClockInfo answered 4294967295 MHz" info
-ok "a run with such telemetry goes on" expect 0 probe memory --target gpu op=copy size=64MiB --phases burst --seconds 600ms --out clock
+ok "a run with such telemetry goes on" expect 0 probe gemm m=16 n=16 k=16 type=bf16 search=first --engine cublaslt --target gpu0 --seconds 1s --out clock
 ok "and names the function once" [ "$(grep -c 'nvmlDeviceGetClockInfo answered 4294967295 MHz as sm_clock_mhz' err)" = 1 ]
 ok "the journal has no such reading" sh -c '! grep -q "4294967295" clock/journal.jsonl || ! grep "4294967295" clock/journal.jsonl | grep -q "\"telemetry\""'
 FAKE_NVML_VALUE=clock_sm=0,power_instant=0
-ok "a clock of zero while our load runs goes on as well" expect 0 probe memory --target gpu op=copy size=64MiB --phases burst --seconds 600ms --out zero
+ok "a clock of zero while our load runs goes on as well" expect 0 probe gemm m=16 n=16 k=16 type=bf16 search=first --engine cublaslt --target gpu0 --seconds 1s --out zero
 ok "and is named once" [ "$(grep -c 'nvmlDeviceGetClockInfo answered 0 MHz as sm_clock_mhz while our load ran' err)" = 1 ]
 ok "the window has no clock of zero" sh -c '! grep -q "clock_nvml_hz\":0" zero/journal.jsonl'
 unset FAKE_NVML_VALUE

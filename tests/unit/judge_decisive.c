@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readings without the fields that decide them: unknown with the driver's reason, or a skip of what is not there. */
+/* Readings without the fields that decide them: unknown with the driver's reason, or a skip of what is not
+ * there. */
 #include "judge_bed.h"
 #include "core/status.h"
 #include "probe/list.h"
@@ -13,8 +14,9 @@
 static void facts(const char *unreadable, const char *layers)
 {
 	json_decref(w.r.machine);
-	w.r.machine = json_pack("{s:{s:[{s:s, s:o}], s:o}}", "facts", "gpus", "pci", w.gpu[0].pci, "unreadable",
-				json_loads(unreadable, 0, NULL), "unreadable", json_loads(layers, 0, NULL));
+	w.r.machine =
+		json_pack("{s:{s:[{s:s, s:o}], s:o}}", "facts", "gpus", "pci", w.gpu[0].pci, "unreadable",
+			  json_loads(unreadable, 0, NULL), "unreadable", json_loads(layers, 0, NULL));
 	assert_non_null(w.r.machine);
 }
 
@@ -106,7 +108,8 @@ static void test_decisive__what_the_product_has_must_be_read(void **state)
 				fail_msg("%s %s, %s %s, %s: %s %s", rows[i].probe, rows[i].fields,
 					 rows[i].refused, rows[i].why, k ? "unlisted" : "listed",
 					 verdict_name(world_of(&w, c)->verdict), world_of(&w, c)->reason);
-			assert_int_equal(w.out.exit_code, wanted == VERDICT_UNKNOWN || wanted == VERDICT_SKIP ? 2 : 0);
+			assert_int_equal(w.out.exit_code,
+					 wanted == VERDICT_UNKNOWN || wanted == VERDICT_SKIP ? 2 : 0);
 			end_facts(NULL);
 		}
 	begin_one(NULL);
@@ -174,7 +177,8 @@ static void test_decisive__a_broken_nvml_leaves_readings_unknown_by_its_cause(vo
 	} broken[] = {
 		{"[{\"what\": \"NVML\", \"cause\": \"library_missing\", \"why\": \"invalid ELF header\"}]",
 		 CAUSE_LIBRARY_MISSING, "install it again"},
-		{"[{\"what\": \"NVML\", \"cause\": \"version_mismatch\", \"why\": \"nvmlInit_v2 answered 18\"}]",
+		{"[{\"what\": \"NVML\", \"cause\": \"version_mismatch\", \"why\": \"nvmlInit_v2 answered "
+		 "18\"}]",
 		 CAUSE_VERSION_MISMATCH, "reload the driver's module"},
 	};
 	size_t i, k;
@@ -183,7 +187,8 @@ static void test_decisive__a_broken_nvml_leaves_readings_unknown_by_its_cause(vo
 	w.gpu[0].nvml_index = -1;
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		for (k = 0; k < 2; k++) {
-			struct record_case *c = world_reading(&w, rows[i].probe, rows[i].target, rows[i].fields);
+			struct record_case *c =
+				world_reading(&w, rows[i].probe, rows[i].target, rows[i].fields);
 
 			facts("{}", broken[k].layer);
 			world_judge(&w);
@@ -274,10 +279,10 @@ static void second_signal(const char *of, const char *action)
 {
 	const char *condition = strstr(action, " if ");
 
-	if (touches_hardware(action) &&
-	    (!condition || !(strstr(condition, " agree") || strstr(condition, " and ") ||
-			     strstr(condition, " or ") || strstr(condition, " as well")) ||
-	     !strpbrk(action, ";,")))
+	if (touches_hardware(action) && (!condition ||
+					 !(strstr(condition, " agree") || strstr(condition, " and ") ||
+					   strstr(condition, " or ") || strstr(condition, " as well")) ||
+					 !strpbrk(action, ";,")))
 		fail_msg("%s: \"%s\" would take hardware out for one signal", of, action);
 }
 
