@@ -62,7 +62,8 @@ bool series_whole(const struct series *s, uint64_t t0_ns, uint64_t t1_ns, uint64
 /* The longest time for which the value stood still until some moment of [t0, t1]; readings before the window
  * count. 0: fewer than two readings. */
 double series_still_s(const struct series *s, uint64_t t0_ns, uint64_t t1_ns);
-#define SERIES_STUCK_S 2.0 /* an energy counter that stands still for so long while power is drawn is stuck  \
-			    */
+#define SERIES_STUCK_S                                                                                       \
+	2.0 /* an energy counter that stands still for so long while power is drawn is stuck                 \
+	     */
 void series_release(struct series *s);
 #endif
