@@ -146,9 +146,9 @@ static void test_run__exit_codes_follow_the_table(void **state)
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct judgement j = {.verdict = rows[i].v, .cause = rows[i].cause};
 
-		assert_int_equal(exit_of_case(\&j, 0, false), rows[i].judged);
-		assert_int_equal(exit_of_case(\&j, 1, false), rows[i].measured);
-		assert_int_equal(exit_of_case(\&j, 2, false), rows[i].nothing);
+		assert_int_equal(exit_of_case(&j, 0, false), rows[i].judged);
+		assert_int_equal(exit_of_case(&j, 1, false), rows[i].measured);
+		assert_int_equal(exit_of_case(&j, 2, false), rows[i].nothing);
 	}
 }
 
