@@ -67,6 +67,8 @@ derived-not-granted            gpu_count     node   pass    -                   
 # memory
 derived-ecc-errors             ecc           gpu0   fail    ecc                 1
 derived-ecc-off                ecc           gpu0   warn    ecc_off             0
+derived-ecc-refused            ecc           gpu0   unknown permission          2
+derived-ecc-refused            remap         gpu0   unknown unsupported         2
 derived-remap-pending          remap         gpu0   fail    remap_pending       1
 derived-remap-failed           remap         gpu0   fail    remap_failed        1
 derived-remap-failed           xid           gpu0   fail    xid                 1
