@@ -83,7 +83,7 @@
 	X(BLAS_KERNEL, "blas_kernel", "the BLAS library chose slow kernels for this CPU; others reach the range", "run with the setting named") \
 	X(LOW_EFFICIENCY, "low_efficiency", "slow at the clock that was held", "check library versions; compare siblings") \
 	X(LOW_CLOCK, "low_clock", "held clock is low for this power limit", "check cooling and power delivery") \
-	X(FLEET_LOW, "fleet_low", "all GPUs of a node are below their ranges in two classes", "look for what they share: clocks, power, cooling, firmware and settings; no single GPU is to blame") \
+	X(FLEET_LOW, "fleet_low", "all GPUs of a node are below their ranges in two classes", "check the clocks, power, cooling, firmware and settings of the whole node; no single GPU is to blame") \
 	X(CLOCK_LOCKED, "clock_locked", "the clock stays low under load without a limit that explains it", "ask the operator for locked clocks (nvidia-smi -q -d CLOCK); if they are meant, state sm_clock in the site file") \
 	X(BAND_STALE, "band_stale", "faster than the band's top: the band is old", "tell us, with the run directory") \
 	X(ABOVE_BOUND, "above_bound", "faster than physics allows: the figure is wrong", "do not use the figure; report it as a defect") \

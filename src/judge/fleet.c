@@ -92,9 +92,9 @@ static const struct factor *least_factor(const struct judgement *j, const char *
 }
 
 /*
- * Which factor of the chain lost what the range does not allow for. A product's range is a clock times a
- * share of the bound at it, where a band of that share is known: what is further below its own part is named,
- * since a healthy card's clock is far below its maximum too. Else the least factor.
+ * The factor that lost more than the range allows for. A product's range is a clock times a share of the
+ * bound at it. A healthy card's clock is far below its maximum too, so both are compared with what the range
+ * implies.
  */
 static const struct factor *explains(const struct judgement *j, const struct subject *s)
 {

@@ -61,9 +61,9 @@ static double clock_share(const struct subject *s)
 	return stated > 0 && most > 0 ? fmin(1, stated / most) : 1;
 }
 
-/* What a product can reach at the stated clock: of the bound there, what its band of the held clock says,
- * else what the rate's band is of the bound at the maximum, which is less than healthy cards reach of a held
- * one. */
+/* The ends of the range at the stated clock. The band of the held clock's share gives them. Without one the
+ * range shrinks with the clock, which is too lenient for a card whose power limit already held it below the
+ * maximum. */
 static void at_stated_clock(struct range *r, const struct subject *s, const struct band_row *b)
 {
 	const struct band_row *tie, *held = expect_band(s->ctx->e, BAND_EFFICIENCY, subject_word, s, &tie);

@@ -1,9 +1,9 @@
 #!/bin/sh
 # A recorded run of four H200 with its figures edited: slow fleets, a slow host link, a lower fail mark, and what a site
 # file states of clocks. The journal is the only record, so an edited one is a machine that is so.
-# usage: fleets.sh ASSAY ROOT
+# usage: fleets.sh ASSAY ROOT FAKES
 set -u
-assay=$1 run=$2/results/2026-11-22-h200-sxm-x4/quick
+assay=$1 run=$2/results/2026-11-22-h200-sxm-x4/quick fakes=$3
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 n=0 fail=0
@@ -82,5 +82,15 @@ judged 'a misspelt statement is refused with the nearest' 64 'sm_clock' '"fail"'
 echo 'sm_clock: 1200 MHz' > "$tmp/site.yaml"
 judged 'a GPU that ran faster than the stated clock is not what was stated' 1 '' '"fleet_low"' "$run" --site "$tmp/site.yaml"
 
+n=$((n + 1))
+LD_LIBRARY_PATH=$fakes "$assay" probe link --target gpu0 --seconds 200ms --out "$tmp/copy" --format json 2> /dev/null |
+	grep -q '"cpu_node": [0-9]'
+# The pipe's exit code is grep's: the fake GPU's rate does not matter here.
+if [ $? = 0 ]; then
+	echo "ok $n - a copy records the node of the CPU that allocated its host memory"
+else
+	echo "not ok $n - a copy records the node of the CPU that allocated its host memory"
+	fail=1
+fi
 echo "1..$n"
 exit "$fail"
