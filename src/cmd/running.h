@@ -52,7 +52,8 @@ struct running_opts {
 		.help = "price of the machine an hour, for the record"),                                                 \
 	OPT_ROW(type, running.sample, .name = "telemetry", .preset = "true", .help = "sample power, clocks, temperatures"), \
 	OPT_ROW(type, running.isolate, .name = "isolate", .preset = "true",                                              \
-		.help = "follow a case of several GPUs that is slow or wrong until the bad one is named"),               \
+		.help = "follow a case of several GPUs that is slow or wrong until the bad one is named; try other "     \
+			"kernels for a slow matrix product on the CPU"),                                         \
 	RUNNING_TEAM_ROWS(type), \
 	OPT_ROW(type, running.real_names, .name = "real-names",                                                          \
 		.help = "serials, addresses and host names as they are in journal and reports, not as pseudonyms"),     \

@@ -240,7 +240,7 @@ static void settle_kernels(struct training *t)
 	char text[240];
 	json_t *values;
 
-	if (*t->gpu)
+	if (*t->gpu || (t->goes_on && !*t->kernels)) /* what a run was begun with it keeps */
 		return;
 	cpu_kernels_settle(&k, *t->kernels ? t->kernels : NULL, t->c->stop);
 	cpu_kernels_text(&k, text, sizeof(text));
