@@ -73,9 +73,9 @@ static void distrust(struct judgement *fast, struct judgement *slow, enum contra
 		finding(slow, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD,
 			"%s, and fewer threads did more: %s; one of the two figures is wrong", less, more);
 	} else {
-		finding(fast, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD,
+		finding(fast, VERDICT_WARN, CAUSE_WIDE_SPREAD,
 			"%s, and a smaller size was slower: %s; one of the two figures is wrong", more, less);
-		finding(slow, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD,
+		finding(slow, VERDICT_WARN, CAUSE_WIDE_SPREAD,
 			"%s, and a larger size was faster: %s; one of the two figures is wrong", less, more);
 	}
 }
