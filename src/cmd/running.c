@@ -381,6 +381,9 @@ int running_do(const struct command_context *c, const struct suite *s, const str
 	else
 		runs_next(d.dir, suite_name(s));
 	st = check_wishes(o, &err);
+	if (!st && d.named && strcmp(d.dir, o->resume ? o->resume : o->out) != 0)
+		st = error_set(&err, STATUS_BAD_INPUT, "--%s: the path is too long",
+			       o->resume ? "resume" : "out");
 	if (!st)
 		st = running_team_place(&d.team, o, &err);
 	if (!st)

@@ -173,6 +173,9 @@ enum status train_folder(struct training *t, struct error *err)
 		text_copy(t->dir, sizeof(t->dir), t->o->resume ? t->o->resume : out);
 	else
 		runs_next(t->dir, "train");
+	if ((t->o->resume || out) && strcmp(t->dir, t->o->resume ? t->o->resume : out) != 0)
+		return error_set(err, STATUS_BAD_INPUT, "--%s: the path is too long",
+				 t->o->resume ? "resume" : "out");
 	snprintf(journal, sizeof(journal), "%s/" JOURNAL_FILE, t->dir);
 	snprintf(path, sizeof(path), "%s/" TRAIN_CONFIG, t->dir);
 	st = t->o->resume ? STATUS_OK : file_make_private_dir(t->dir, err);

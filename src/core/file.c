@@ -30,7 +30,8 @@ static enum status open_regular(int *fd, const char *path, int flags, struct sta
 	about->st_mode = 0;
 	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
 	if (*fd < 0 && errno == ELOOP && flags & O_NOFOLLOW)
-		return error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is a link, and may be anybody's", path);
+		return error_set(err, STATUS_BAD_INPUT, "cannot read %s: it is a link, and may be anybody's",
+				 path);
 	if (*fd < 0 && errno != ENXIO)
 		return error_errno(err, errno, "cannot open %s", path);
 	if (*fd >= 0 && !fstat(*fd, about) && S_ISREG(about->st_mode))
@@ -57,8 +58,9 @@ static enum status open_private(int *fd, const char *path, struct error *err)
 		return st;
 	close(*fd);
 	if (about.st_uid != geteuid())
-		return error_set(err, STATUS_BAD_INPUT, "cannot trust %s: it belongs to user %u, not to you (%u)",
-				 path, about.st_uid, geteuid());
+		return error_set(err, STATUS_BAD_INPUT,
+				 "cannot trust %s: it belongs to user %u, not to you (%u)", path,
+				 about.st_uid, geteuid());
 	return error_set(err, STATUS_BAD_INPUT, "cannot trust %s: others may write to it (mode %04o)", path,
 			 about.st_mode & 07777);
 }

@@ -106,8 +106,10 @@ static void laid_lines(struct text *t, const struct launch_plan *p)
 {
 	job_line(t, p);
 	line(t,
-	     "what the ranks of this team know and nobody else: new at each start, in a file of the home that the "
-	     "nodes share.\nmpirun sends the ranks' environment to its daemons as it is, so that says only where",
+	     "what the ranks of this team know and nobody else: new at each start, in a file of the home "
+	     "that the "
+	     "nodes share.\nmpirun sends the ranks' environment to its daemons as it is, so that says only "
+	     "where",
 	     "ASSAY_TEAM_SECRET_FILE=$HOME/.cache/assay/team/$ASSAY_JOB\n"
 	     "(umask 077 && mkdir -p \"$HOME/.cache/assay/team\" &&\n"
 	     "    od -An -N16 -tx1 /dev/urandom | tr -d ' \\n' > \"$ASSAY_TEAM_SECRET_FILE\") || exit 2\n"

@@ -82,6 +82,8 @@ static enum status write_script(char path[4096], const struct launch_plan *p, co
 	enum status st = STATUS_OK;
 	int fd;
 
+	if (keep && strlen(keep) >= 4096)
+		return error_set(err, STATUS_BAD_INPUT, "--script: the path is too long");
 	script_write(&script, p);
 	if (script.failed)
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "no memory for the script");

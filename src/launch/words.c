@@ -16,13 +16,15 @@ void words_add(struct words *w, const char *word)
 
 void words_addf(struct words *w, const char *format, ...)
 {
-	char text[512];
+	struct text text = {0};
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	text_addv(&text, format, args);
 	va_end(args);
-	words_add(w, text);
+	words_add(w, text_str(&text));
+	w->failed = w->failed || text.failed;
+	text_release(&text);
 }
 
 void words_release(struct words *w)

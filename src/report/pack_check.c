@@ -14,7 +14,7 @@ enum { SUM_DIGITS = 64, SUMS_MAX = PACK_FILES_MAX * 600 };
 enum { UNPACKED_TIMES = 1000, UNPACKED_LEAST = 64 << 20 };
 
 struct pack_check {
-	json_t *found;	 /* a member's sum, by its name below the folder */
+	json_t *found;	  /* a member's sum, by its name below the folder */
 	struct text sums; /* SHA256SUMS */
 	char folder[256]; /* the first member's */
 	size_t files;
@@ -93,7 +93,8 @@ void pack_check_free(struct pack_check *c)
 }
 
 /* Why a member is none of ours; NULL: it is. */
-static const char *refuse(struct pack_check *c, const char *name, const void *data, size_t size, size_t folder)
+static const char *refuse(struct pack_check *c, const char *name, const void *data, size_t size,
+			  size_t folder)
 {
 	const char *file = name + folder + (name[folder] == '/');
 
@@ -144,7 +145,8 @@ bool pack_check_refusal(const struct pack_check *c, const char *path, struct err
 {
 	if (!c->why)
 		return false;
-	error_set(err, STATUS_MISMATCH, "%s: its member \"%s\" %s: no archive of a run", path, c->which, c->why);
+	error_set(err, STATUS_MISMATCH, "%s: its member \"%s\" %s: no archive of a run", path, c->which,
+		  c->why);
 	return true;
 }
 

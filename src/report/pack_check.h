@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the members of an archive, one after the other, are those of a run. Costs as much as there are bytes:
- * names are looked up, and an archive with more members or many times more bytes than a run's has is refused.
+ * Whether the members of an archive, one after the other, are those of a run. Costs as much as there are
+ * bytes: names are looked up, and an archive with more members or many times more bytes than a run's has is
+ * refused.
  */
 #ifndef REPORT_PACK_CHECK_H
 #define REPORT_PACK_CHECK_H

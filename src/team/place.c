@@ -368,6 +368,10 @@ enum status team_place(struct team_place *p, const struct team_place_options *o,
 
 	*p = (struct team_place){.size = 1, .local_size = 1};
 	text_copy(p->node, sizeof(p->node), node ? node : "");
+	if (node && strcmp(p->node, node) != 0) /* nodes whose names begin alike would be one */
+		return error_set(err, STATUS_BAD_INPUT,
+				 "the node's name \"%.80s..\" has more than %zu characters", node,
+				 sizeof(p->node) - 1);
 	st = o->rank || o->size ? told(p, o, err) : left(p, &mine, env, err);
 	if (st)
 		return st;

@@ -162,10 +162,11 @@ static enum status read_laid(struct secret *s, const char *path, struct error *e
 	enum status st = read_secret(s, path, &why);
 
 	if (st)
-		return error_set_cause(err, st, CAUSE_TEAM_REFUSED,
-				       "%.400s: where the nodes share no home, lay one file of mode 0600 on each "
-				       "and name it with --team-secret",
-				       why.text);
+		return error_set_cause(
+			err, st, CAUSE_TEAM_REFUSED,
+			"%.400s: where the nodes share no home, lay one file of mode 0600 on each "
+			"and name it with --team-secret",
+			why.text);
 	text_copy(s->file, sizeof(s->file), path);
 	return STATUS_OK;
 }
@@ -176,11 +177,11 @@ static enum status await_secret(struct secret *s, struct error *err)
 	struct stat about;
 
 	if (stat(s->file, &about) || about.st_size < 2 * JOB_SECRET_BYTES)
-		return error_set_cause(
-			err, STATUS_UNAVAILABLE, CAUSE_TEAM_LATE,
-			"rank 0 has not laid the team's secret at %.300s: where the nodes share no home, lay one "
-			"file of mode 0600 on each and name it with --team-secret",
-			s->file);
+		return error_set_cause(err, STATUS_UNAVAILABLE, CAUSE_TEAM_LATE,
+				       "rank 0 has not laid the team's secret at %.300s: where the nodes "
+				       "share no home, lay one "
+				       "file of mode 0600 on each and name it with --team-secret",
+				       s->file);
 	return read_secret(s, s->file, err);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How workers come together. The frames are those of the control plane's door: HELLO (rank, nonce), CHALLENGE
- * (nonce), PROOF and WELCOME, the first ones with a MAC. Its rules are that door's too: a stranger has 512 bytes,
- * five seconds and one of 64 places; his place is another's after half a second at the earliest, and who finds
- * none waits to be taken in.
+ * (nonce), PROOF and WELCOME, the first ones with a MAC. Its rules are that door's too: a stranger has 512
+ * bytes, five seconds and one of 64 places; his place is another's after half a second at the earliest, and
+ * who finds none waits to be taken in.
  */
 #include <errno.h>
 #include <poll.h>
@@ -147,7 +147,8 @@ static void hear_knock(struct wires *w, struct knock *k)
 
 	if (k->ch.fd < 0)
 		return;
-	good = now_ns() - k->since_ns < HANDSHAKE_MS * ms && !channel_flush(&k->ch, NULL) && !channel_read(&k->ch, &any, NULL);
+	good = now_ns() - k->since_ns < HANDSHAKE_MS * ms && !channel_flush(&k->ch, NULL) &&
+	       !channel_read(&k->ch, &any, NULL);
 	while (good && k->ch.fd >= 0) {
 		enum wire_state state = wire_take(&k->ch.in, &f, NULL);
 

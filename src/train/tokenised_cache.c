@@ -119,7 +119,8 @@ bool tokenised_cache_read(struct tokenised_set *set, const char *path, int32_t v
 	free(data);
 	if (!good)
 		log_warn(log, LOG_TOPIC_RUN,
-			 "%s: the kept tokens are damaged or not of this tokenizer; the rows are made into tokens "
+			 "%s: the kept tokens are damaged or not of this tokenizer; the rows are made into "
+			 "tokens "
 			 "again",
 			 path);
 	return good;

@@ -99,6 +99,13 @@ wrong '\-\-wait is for --how slurm' --hosts a --ranks-per-node 1 --wait
 wrong '2 nodes' --how plain --nodes 2
 wrong '\-\-nodes is 3 and the hosts are 2' --nodes 3 --hosts a,b --ranks-per-node 1
 wrong 'is not written as NAME=value' --env 'A'
+wrong '--sbatch has 1001 bytes, and 1000 are possible' --how slurm --nodes 1 --ranks-per-node 1 --sbatch "$(printf '%01001d' 0)"
+long=$(printf '%05000d' 0)
+ok "a folder whose name is too long is refused, not cut" eval 'expect 64 check quick --out "$long" && says "out: the path is too long" err'
+ok "so is a node whose name is" eval 'expect 64 check quick --node "$(printf "%0100d" 0)" --out x && says "has more than 63 characters" err'
+wrong 'script: the path is too long' --how slurm --nodes 1 --ranks-per-node 1 --script "$long"
+wrong '--partition has 1001 bytes, and 1000 are possible' --how slurm --nodes 1 --ranks-per-node 1 --partition "$(printf '%01001d' 0)"
+wrong '--account has 1001 bytes, and 1000 are possible' --how slurm --nodes 1 --ranks-per-node 1 --account "$(printf '%01001d' 0)"
 wrong 'that one is what launch tells' --env 'ASSAY_TEAM_SECRET=x'
 wrong '"chek", which is no command' -- chek
 wrong 'which is no command' -- launch

@@ -49,4 +49,15 @@ ok "is JSON alone" sh -c 'head -c 1 out | grep -q "{" && tail -n 1 out | grep -q
 ok "and the report is there" sh -c 'ls assay-runs/*/report.html'
 ok "one that failed is a report too" quick 0 --suite bad.yaml --out failed
 ok "with its verdict" says 'verdict: something FAILED' err
+# Packages are missing: what apt-get says goes to the build's own folder, never through a name in /tmp that anybody may lay a link at.
+printf '#!/bin/sh\nexit 1\n' > ../bin/pkg-config
+printf '#!/bin/sh\n[ "$1" != install ] || { echo "apt-get was asked to install"; exit 100; }\n' > ../bin/apt-get
+printf '#!/bin/sh\n[ "$1" != -n ] || shift\nexec "$@"\n' > ../bin/sudo && chmod +x ../bin/sudo
+mkdir ../T
+ok "packages that cannot be installed end it" env TMPDIR="$tmp/T" sh -c '../tree/quickstart --suite tiny.yaml --plan > out 2> err < /dev/null; [ $? = 1 ]'
+ok "with what apt-get said" says 'apt-get was asked to install' err
+ok "which is kept beside the build" says 'apt-get was asked to install' ../tree/build/apt.log
+ok "and named" says 'log: build/apt.log' err
+ok "no script writes to a name that can be guessed in a folder of all" eval \
+	'! (cd "$root" && grep -rnE "(/tmp|TMPDIR[^ ]*)/[^ ]*[\$]\\$" quickstart .ci tools tests/*.sh tests/end2end tests/gpu tests/mpi tests/replay)'
 finish

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The members of one JSON object, one after the other, without a tree of them all: what a tree takes is 40 times
- * the text of one that is made for it. Each name and value is lent as text, which jansson reads and checks.
+ * The members of one JSON object, one after the other, without a tree of them all: what a tree takes is 40
+ * times the text of one that is made for it. Each name and value is lent as text, which jansson reads and
+ * checks.
  */
 #ifndef MODEL_JSON_MEMBERS_H
 #define MODEL_JSON_MEMBERS_H

@@ -6,9 +6,16 @@
 #include "model/files/json_members.h"
 #include "model/files/mapped.h"
 
-/* A value of the header is read alone: what one of a tensor takes is no more than a page, and metadata of many
- * entries is none of a model's. So all of it together takes a few times the header's bytes. */
-enum { HEADER_MAX = 100000000, LENGTH_BYTES = 8, ENTRY_LEAST = 40, ENTRY_MAX = 4096, FEW = 64, METADATA_ENTRIES_MAX = 65536 };
+/* A value of the header is read alone: what one of a tensor takes is no more than a page, and metadata of
+ * many entries is none of a model's. So all of it together takes a few times the header's bytes. */
+enum {
+	HEADER_MAX = 100000000,
+	LENGTH_BYTES = 8,
+	ENTRY_LEAST = 40,
+	ENTRY_MAX = 4096,
+	FEW = 64,
+	METADATA_ENTRIES_MAX = 65536
+};
 
 static uint64_t u64_at(const uint8_t *p)
 {
@@ -60,8 +67,8 @@ static json_t *load(const struct safetensors *s, const struct header *h, const c
 	json_t *j = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
 
 	if (!j)
-		error_set(err, STATUS_BAD_INPUT, "%s: its header is no JSON: %s (byte %zu)", s->path, why.text,
-			  (size_t)(text - h->text) + (size_t)(why.position > 0 ? why.position : 0));
+		error_set(err, STATUS_BAD_INPUT, "%s: its header is no JSON: %s (byte %zu)", s->path,
+			  why.text, (size_t)(text - h->text) + (size_t)(why.position > 0 ? why.position : 0));
 	return j;
 }
 
@@ -87,8 +94,8 @@ static enum status parse_metadata(struct safetensors *s, const struct header *h,
 	while (json_members_next(&inner)) {
 		if (++count > METADATA_ENTRIES_MAX)
 			return error_set(err, STATUS_BAD_INPUT,
-					 "%s: __metadata__ has more than %d entries: it is no model's", s->path,
-					 METADATA_ENTRIES_MAX);
+					 "%s: __metadata__ has more than %d entries: it is no model's",
+					 s->path, METADATA_ENTRIES_MAX);
 		if (*inner.value != '"') /* before what it is made of can grow */
 			return error_set(err, STATUS_BAD_INPUT, "%s: __metadata__: %.*s is no text", s->path,
 					 name_shown(&inner), inner.name + 1);
@@ -206,7 +213,8 @@ static enum status check_names(const struct safetensors *s, struct error *err)
 	qsort(s->tensors, s->count, sizeof(*s->tensors), by_name);
 	for (size_t i = 1; i < s->count; i++)
 		if (!strcmp(s->tensors[i - 1].name, s->tensors[i].name))
-			return error_set(err, STATUS_BAD_INPUT, "%s: its header is no JSON: duplicate object key near '\"%.100s\"'",
+			return error_set(err, STATUS_BAD_INPUT,
+					 "%s: its header is no JSON: duplicate object key near '\"%.100s\"'",
 					 s->path, s->tensors[i].name);
 	return STATUS_OK;
 }
@@ -219,8 +227,8 @@ static enum status parse_entry(struct safetensors *s, const struct header *h, co
 	json_t *entry;
 
 	if (m->value_size > ENTRY_MAX)
-		return error_set(err, st, "%s: %.100s: its entry has %zu bytes, of which %d are the most", s->path,
-				 t->name, m->value_size, ENTRY_MAX);
+		return error_set(err, st, "%s: %.100s: its entry has %zu bytes, of which %d are the most",
+				 s->path, t->name, m->value_size, ENTRY_MAX);
 	entry = load(s, h, m->value, m->value_size, err);
 	if (!entry)
 		return st;
@@ -260,11 +268,12 @@ static enum status count_members(const struct safetensors *s, const struct heade
 		*bytes += m.name_size;
 	}
 	if (m.bad)
-		return error_set(err, STATUS_BAD_INPUT, "%s: its header is no JSON (byte %zu)", s->path, m.at);
+		return error_set(err, STATUS_BAD_INPUT, "%s: its header is no JSON (byte %zu)", s->path,
+				 m.at);
 	if (*count > FEW && *count > h->size / ENTRY_LEAST)
 		return error_set(err, STATUS_BAD_INPUT,
-				 "%s: %zu entries in a header of %zu bytes: they are none of tensors", s->path,
-				 *count, h->size);
+				 "%s: %zu entries in a header of %zu bytes: they are none of tensors",
+				 s->path, *count, h->size);
 	return STATUS_OK;
 }
 

@@ -1,9 +1,14 @@
 #!/bin/sh
-# what the ranks of this team know and nobody else: new at each start, told by mpirun in the ranks' environment
-ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 # its name: who meets rank 0 of another team on these hosts goes on to the next port
 ASSAY_JOB=launch-$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n')
-export ASSAY_TEAM_SECRET ASSAY_JOB
+# what the ranks of this team know and nobody else: new at each start, in a file of the home that the nodes share.
+# mpirun sends the ranks' environment to its daemons as it is, so that says only where
+ASSAY_TEAM_SECRET_FILE=$HOME/.cache/assay/team/$ASSAY_JOB
+(umask 077 && mkdir -p "$HOME/.cache/assay/team" &&
+    od -An -N16 -tx1 /dev/urandom | tr -d ' \n' > "$ASSAY_TEAM_SECRET_FILE") || exit 2
+trap 'rm -f "$ASSAY_TEAM_SECRET_FILE"' EXIT
+trap 'exit 2' HUP INT TERM
+export ASSAY_TEAM_SECRET_FILE ASSAY_JOB
 # told by --env
 export A=1
 # each node sets what its own machine asks for as its ranks start, and says why on stderr
