@@ -216,10 +216,11 @@ enum status compare_runs(struct comparison *out, const struct compare_run *runs,
 		out->fleet = out->fleet || !each_node(runs[0].record, runs[i].record, same_machine);
 	for (i = 0; out->fleet && i < count; i++)
 		if (runs[i].after)
-			return error_set(err, STATUS_BAD_INPUT,
-					 "-- stands between the earlier and the later runs of one machine, and "
-					 "these are of several%s",
-					 as == COMPARE_FLEET ? "" : "; if it is one machine, --as history");
+			return error_set(
+				err, STATUS_BAD_INPUT,
+				"-- stands between the earlier and the later runs of one machine, and "
+				"these are of several%s",
+				as == COMPARE_FLEET ? "" : "; if it is one machine, --as history");
 	status = compare_inventory(out, runs, count, err);
 	if (!status)
 		status = out->fleet ? compare_fleet(out, runs, count, err)

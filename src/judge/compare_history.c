@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One machine over time: the runs after (the last alone, or those that are marked) against the median of those
- * before, with the noise of both. */
+/* One machine over time: the runs after (the last alone, or those that are marked) against the median of
+ * those before, with the noise of both. */
 #include "judge/compare.h"
 #include <math.h>
 #include "core/stats.h"
@@ -143,11 +143,11 @@ static bool values(double *x, const struct sides *s, enum quantity what)
 	for (size_t i = 0; i < s->count; i++) {
 		const struct side *one = &s->at[i];
 
-		x[i] = what == FIGURE	 ? one->figure
-		       : what == WIDTH	 ? one->width
-		       : what == RATIO	 ? one->ratio
+		x[i] = what == FIGURE	? one->figure
+		       : what == WIDTH	? one->width
+		       : what == RATIO	? one->ratio
 		       : one->clock > 0 ? one->figure / one->clock
-					 : 0;
+					: 0;
 		whole = whole && x[i] > 0;
 	}
 	return whole;
@@ -194,7 +194,8 @@ static double turns_width(const struct sides *s)
 	for (size_t i = 0; i < s->count; i++) {
 		const struct record_phase *p = record_phase(s->at[i].c, s->at[i].j->phase);
 
-		if (record_number(p, "ceiling_ratio_low", &low) && record_number(p, "ceiling_ratio_high", &high))
+		if (record_number(p, "ceiling_ratio_low", &low) &&
+		    record_number(p, "ceiling_ratio_high", &high))
 			width = fmax(width, (high - low) / 2 / s->at[i].ratio);
 	}
 	return width;
