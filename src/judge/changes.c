@@ -5,6 +5,7 @@
  * (docs/design/readings.md).
  */
 #include "judge/changes.h"
+#include "core/plausible.h"
 #include <math.h>
 #include "judge/verdict.h"
 
@@ -299,7 +300,8 @@ static bool came_before(const struct record *r, const char *pci, const char *sig
 	       health_supplied(&r->health, pci, signal);
 }
 
-/* A window shorter than two periods may hold no reading of a sound sampler: then those beside it count. */
+/* A reading that a working device can have. A window shorter than two periods may hold none of a sound
+ * sampler: then those beside it count. */
 static bool came_in(const struct record *r, const char *pci, size_t signal, uint64_t t0_ns, uint64_t t1_ns)
 {
 	const struct series *s = series_of(r, pci, watched[signal].name);
@@ -311,7 +313,10 @@ static bool came_in(const struct record *r, const char *pci, size_t signal, uint
 	if (!s)
 		return false;
 	at = series_lower_bound(s, t0_ns > more_ns ? t0_ns - more_ns : 0);
-	return at < s->count && s->t_ns[at] <= t1_ns + more_ns;
+	for (; at < s->count && s->t_ns[at] <= t1_ns + more_ns; at++)
+		if (plausible_under_load(s->signal, s->value[at]))
+			return true;
+	return false;
 }
 
 static void dark(struct judgement *out, const struct subject *s)

@@ -212,6 +212,12 @@ static double cost_of_others(const struct sides *s)
 	return cost;
 }
 
+/* Independent widths add by their squares. hypot() would ask for a newer glibc than the program may. */
+static double both_widths(double a, double b)
+{
+	return sqrt(a * a + b * b);
+}
+
 /* What compare_drift decides by, and the noise within the runs. */
 static void row_floats(struct compare_row *r, const struct sides *before, const struct sides *after)
 {
@@ -232,7 +238,7 @@ static void row_floats(struct compare_row *r, const struct sides *before, const 
 	r->noise_raw = fmax(r->noise, NOISE_RAW);
 	r->noise = r->noise_raw;
 	if (r->has_normalised) {
-		width = hypot(turns_width(before), turns_width(after));
+		width = both_widths(turns_width(before), turns_width(after));
 		r->noise = fmax(width, NOISE_RAW);
 	}
 }
@@ -248,7 +254,7 @@ static void row_compute(struct compare_row *r, const struct sides *before, const
 	r->before = stats_median(x, n);
 	r->after = stats_median(y, after->count);
 	r->raw = r->after / r->before - 1;
-	r->noise = hypot(most(before, WIDTH), most(after, WIDTH));
+	r->noise = both_widths(most(before, WIDTH), most(after, WIDTH));
 	if (r->floats) {
 		row_floats(r, before, after);
 		return;

@@ -54,13 +54,15 @@ static void tell(struct judgement *out, const char *format, ...)
 void placement_tell(struct judgement *out, const struct subject *s)
 {
 	const struct cpu *cpu = s->ctx->cpu;
-	int memory = memory_node(s), gpu = (int)gpu_get(s->gpu, GPU_FACT_numa_node, -1);
+	int memory, gpu;
 	struct subject best;
 	const char *node;
 	char rate[32];
 
-	if (strcmp(s->c->probe, "link") || out->cause != CAUSE_BELOW_BAND || s->gpu_count != 1)
+	if (strcmp(s->c->probe, "link") || out->cause != CAUSE_BELOW_BAND || s->gpu_count != 1 || !s->gpu)
 		return;
+	memory = memory_node(s);
+	gpu = (int)gpu_get(s->gpu, GPU_FACT_numa_node, -1);
 	if (best_node(s, &best, &node) && best.figure > NEARER * s->figure) {
 		out->cause = CAUSE_NUMA_FAR;
 		units_format(rate, sizeof(rate), best.figure, s->unit);

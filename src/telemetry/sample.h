@@ -56,7 +56,7 @@ struct sample_gpu {
 	bool lost;				   /* it answers no more: left alone */
 	uint64_t heard_ns[TELEMETRY_SIGNAL_COUNT]; /* last answer of calls; 0: there was none */
 	unsigned told;				   /* bit a signal: that it stopped to come was told */
-	unsigned by_call;			   /* bit a signal: there is no field, the call of its own is used */
+	unsigned by_call;    /* bit a signal: there is no field, the call of its own is used */
 	unsigned impossible; /* bit a signal: it answered what no device can have, and that was said */
 	struct schedule schedule;
 	nvmlGpmSample_t gpm[2]; /* NULL: no GPM */

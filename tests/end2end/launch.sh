@@ -69,7 +69,7 @@ wrong 'names no host' --hosts ''
 for how in 'plain' 'slurm --nodes 2' 'ssh --hosts a,b' 'mpirun'; do # shellcheck disable=SC2086
 	wrong 'there is no suite "nosuch"' --how $how --ranks-per-node 1 --print -- check nosuch
 done
-wrong 'unknown option "targt"' --print -- check --quiet full --targt team
+wrong 'unknown option "--targt"' --print -- check --quiet full --targt team
 wrong 'gemmm' --ranks-per-node 1 -- probe gemmm
 wrong 'one suite at a time' --ranks-per-node 1 -- check quick --suite full
 wrong '"team,cpu" is none of cpu, ' --ranks-per-node 2 -- check quick --target team,cpu

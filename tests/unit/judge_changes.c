@@ -237,6 +237,7 @@ static void test_changes__nvml_alone_silent_is_lost_telemetry(void **state)
 static void test_changes__a_window_without_a_signal_that_came_before_is_unknown(void **state)
 {
 	static const char *const names[] = {"sm_clock_mhz", "temperature_c", "clock_reasons"};
+	static const double values[] = {1500, 40, 0};
 	struct record_case *a = healthy(), *b = healthy();
 	struct series *s[3];
 
@@ -246,7 +247,7 @@ static void test_changes__a_window_without_a_signal_that_came_before_is_unknown(
 	for (size_t i = 0; i < 3; i++) {
 		s[i] = world_series(&w, "gpu:0000:10:00.0", names[i], SIGNAL_GAUGE);
 		for (unsigned k = 0; k < 13; k++) /* throughout the windows of both */
-			series_add(s[i], (k < 7 ? a : b)->t0_ns + (1 + k % 7) * S, 0, NULL);
+			series_add(s[i], (k < 7 ? a : b)->t0_ns + (1 + k % 7) * S, values[i], NULL);
 	}
 	world_judge(&w);
 	assert_verdict(&w, a, VERDICT_PASS, CAUSE_LOW_CONFIDENCE);
@@ -260,6 +261,10 @@ static void test_changes__a_window_without_a_signal_that_came_before_is_unknown(
 		assert_int_equal(w.out.exit_code, 2);
 		s[i]->count = 13;
 	}
+	for (unsigned k = 7; k < 13; k++) /* a clock that no working device has is no valid sample */
+		s[0]->value[k] = 0;
+	world_judge(&w);
+	assert_verdict(&w, b, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST);
 }
 
 /* Read once a second, a window of 50 ms may well have no temperature; none for seconds is another matter. */
