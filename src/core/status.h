@@ -62,7 +62,7 @@
 	X(LOW_CONFIDENCE, "low_confidence", "judged by a band with thin evidence", "")                 \
 	X(DRIVER_MISSING, "driver_missing", "GPU on the PCI bus, no working NVIDIA driver", "install the NVIDIA driver, or load its module") \
 	X(DRIVER_OLD, "driver_old", "the driver is older than what is needed", "update the NVIDIA driver") \
-	X(LIBRARY_MISSING, "library_missing", "a library or one of its functions was not found", "install it again, or name its path; assay info software says where we looked") \
+	X(LIBRARY_MISSING, "library_missing", "a library or one of its functions was not found", "install it (again) or name its path; see assay info software") \
 	X(PERMISSION, "permission", "reading it needs rights that we lack", "run with the right named, or ask the operator") \
 	X(NO_LOG, "no_log", "the kernel log could not be read", "let the user read the kernel log (group adm or systemd-journal), or run as root") \
 	X(BUSY, "busy", "another process uses the device", "free the device, or --wait, or --beside") \

@@ -12,7 +12,7 @@
 #include "core/error.h"
 
 /* What faster kernels have to gain, in both of two looks, before they are taken. */
-#define CPU_KERNELS_GAIN 1.1
+#define CPU_KERNELS_GAIN 1.3
 
 struct cpu_kernels {
 	char chosen[32]; /* by the library; "": there is none, or it does not say */
