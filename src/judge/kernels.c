@@ -211,8 +211,9 @@ void kernels_tell(struct judgement *out, const struct subject *s)
 
 	if (!look(s, &row, &t, &b) || !is_low(out, row, &t))
 		return;
-	/* The interval as well: a lucky turn is no other kernel. */
-	if (!b.c || b.t.ratio < row->pass || b.t.low <= t.ratio) {
+	/* What the machine does with its best kernels is what it is worth: only below the ceiling's fail mark does the
+	 * failure stay. The interval as well: a lucky turn is no other kernel. */
+	if (!b.c || b.t.ratio < row->fail || b.t.low <= t.ratio) {
 		tell_tried(out, &b);
 		return;
 	}
@@ -220,8 +221,9 @@ void kernels_tell(struct judgement *out, const struct subject *s)
 	out->verdict = VERDICT_WARN;
 	out->cause = CAUSE_BLAS_KERNEL;
 	snprintf(out->reason, sizeof(out->reason),
-		 "%.2f of this machine's own ceiling%s; with %.100s: %.2f, x %.1f", t.ratio, kernels,
-		 record_tries(b.c), b.t.ratio, b.t.ratio / t.ratio);
+		 "%.2f of this machine's own ceiling%s; with %.100s: %.2f, x %.1f%s", t.ratio, kernels,
+		 record_tries(b.c), b.t.ratio, b.t.ratio / t.ratio,
+		 b.t.ratio < row->pass ? ", which is still low" : "");
 }
 
 void kernels_advise(struct judgement *out, const struct subject *s)
