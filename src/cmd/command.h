@@ -35,7 +35,7 @@ struct command {
 	struct opt_table opts;
 	const char *rest; /* as help writes what stands behind the options: "-- PROGRAM"; NULL: nothing may */
 	bool hidden;	  /* __worker and its kin */
-	bool single;	  /* works as one process: of several ranks each would do all of it, in one folder */
+	bool single;	  /* works as one process: of several ranks each would do all of it */
 	bool alone;	  /* of files or of this program: launched ranks would all do the same */
 	bool stops_unread; /* PIPE, when nobody reads the output any more, asks to stop as TERM does */
 	bool raw;	   /* parses argv itself (hidden ones) */

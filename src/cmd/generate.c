@@ -441,5 +441,6 @@ const struct command command_generate = {
 		"its own "
 		"calls.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct generate_opts)},
+	.single = true,
 	.run = run,
 };

@@ -98,6 +98,6 @@ enum status launch_words_single(const struct opt_words *words, unsigned ranks, s
 	return error_set(
 		err, STATUS_BAD_INPUT,
 		"behind -- stands %s, which does not work on several ranks yet, and these are %u: each would "
-		"do all of it in the same folder; start one (--ranks-per-node 1), or assay %s alone",
+		"do all of it; start one (--ranks-per-node 1), or assay %s alone",
 		cmd->name, ranks, cmd->name);
 }

@@ -5,7 +5,7 @@
 #include <strings.h>
 
 enum how { WHOLE, END, WITHIN };
-enum { NAME_MAX_BYTES = 128, SHAPE_MIN = 12, SHAPE_DIGITS = 2 };
+enum { NAME_MAX_BYTES = 128, NAME_PART = NAME_MAX_BYTES / 2, SHAPE_MIN = 12, SHAPE_DIGITS = 2 };
 
 /* Names in lower case, with "_" for "-" and "." and between the words of camelCase. */
 static const struct {
@@ -24,6 +24,7 @@ static const struct {
 	{"pw", WHOLE},
 	{"token", WHOLE},
 	{"_token", END},
+	{"key", WHOLE},
 	{"apikey", END},
 	{"_key", END},
 	{"accesskey", END},
@@ -49,6 +50,12 @@ static const char *const shapes[] = {"hf_",   "ghp_",  "gho_",	"ghs_",	 "ghu_", 
 				     "ya29.", "AIza",  "npm_",	"pypi-", NULL};
 /* Options whose value is user:password. */
 static const char *const accounts[] = {"u", "user", "proxy_user", NULL};
+/* Programs whose option -p has the password directly behind it; `apart`: or as the next word. */
+static const struct {
+	const char *name;
+	bool apart;
+} glued[] = {{"mysql", false},	   {"mysqldump", false}, {"mysqladmin", false}, {"mysqlimport", false},
+	     {"mysqlshow", false}, {"mariadb", false},	 {"sshpass", true}};
 
 struct sink {
 	char *out;
@@ -67,15 +74,11 @@ static void put_redacted(struct sink *k)
 	put(k, REDACTED, strlen(REDACTED));
 }
 
-/* As the table has names. */
-static void settle(char out[NAME_MAX_BYTES], const char *name, size_t size)
+/* A name as the table has names. `size` is at most NAME_PART. */
+static void settle(char out[NAME_MAX_BYTES + 1], const char *name, size_t size)
 {
 	size_t n = 0;
 
-	if (size > NAME_MAX_BYTES / 2) { /* its end decides */
-		name += size - NAME_MAX_BYTES / 2;
-		size = NAME_MAX_BYTES / 2;
-	}
 	for (size_t i = 0; i < size; i++) {
 		unsigned char c = (unsigned char)name[i];
 
@@ -84,6 +87,14 @@ static void settle(char out[NAME_MAX_BYTES], const char *name, size_t size)
 		out[n++] = c == '-' || c == '.' ? '_' : (char)tolower(c);
 	}
 	out[n] = '\0';
+}
+
+/* The last NAME_PART bytes of a name. The rules for whole names and for ends need no more. */
+static void settle_end(char out[NAME_MAX_BYTES + 1], const char *name, size_t size)
+{
+	size_t left_out = size > NAME_PART ? size - NAME_PART : 0;
+
+	settle(out, name + left_out, size - left_out);
 }
 
 static bool matches(const char *name, const char *text, enum how how)
@@ -97,22 +108,33 @@ static bool matches(const char *name, const char *text, enum how how)
 	return strstr(name, text) != NULL;
 }
 
+static bool any_matches(const char *settled, bool end)
+{
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if ((end || names[i].how == WITHIN) && matches(settled, names[i].text, names[i].how))
+			return true;
+	return false;
+}
+
+/* A long name is searched in parts. They overlap by half, so that each word of the table is whole in one. */
 bool redact_name(const char *name, size_t size)
 {
 	char settled[NAME_MAX_BYTES + 1];
 
-	settle(settled, name, size);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (matches(settled, names[i].text, names[i].how))
+	for (size_t at = 0; at + NAME_PART < size; at += NAME_PART / 2) {
+		settle(settled, name + at, NAME_PART);
+		if (any_matches(settled, false))
 			return true;
-	return false;
+	}
+	settle_end(settled, name, size);
+	return any_matches(settled, true);
 }
 
 static bool is_account(const char *name, size_t size)
 {
 	char settled[NAME_MAX_BYTES + 1];
 
-	settle(settled, name, size);
+	settle_end(settled, name, size);
 	for (const char *const *a = accounts; *a; a++)
 		if (!strcmp(settled, *a))
 			return true;
@@ -205,21 +227,22 @@ static size_t put_account(struct sink *k, const char *s)
 	return n;
 }
 
-/* "://user:password@": the bytes taken, 0 where no such stands there. A name alone is kept: git@host. */
+/* "://user:password@": the bytes taken, 0 where no such stands there. A name alone is kept: git@host. A
+ * password may hold '@', '/', '?' and '#', so it ends at the last '@' before a blank or a quote: rather too
+ * much is taken out than too little. */
 static size_t put_url(struct sink *k, const char *s)
 {
-	size_t n = 3, user = 0;
-	size_t at = 0;
+	size_t n = 3, user = 0, at = 0;
 
 	if (strncmp(s, "://", 3))
 		return 0;
-	for (; s[n] && !is_blank(s[n]) && !is_quote(s[n]) && !strchr("/?#", s[n]); n++) {
-		if (s[n] == ':' && !user && !at)
+	for (; s[n] && !is_blank(s[n]) && !is_quote(s[n]); n++) {
+		if (s[n] == ':' && !user)
 			user = n;
-		if (s[n] == '@') /* the last one ends it */
+		if (s[n] == '@')
 			at = n;
 	}
-	if (!at || !user)
+	if (!user || at < user)
 		return 0;
 	put(k, s, user + 1);
 	put_redacted(k);
@@ -234,6 +257,45 @@ static size_t blanks(const char *s)
 	while (is_blank(s[n]))
 		n++;
 	return n;
+}
+
+/* What stands behind an option and is no value of it. One dash says nothing: tokens begin with it too. */
+static bool is_option(const char *s)
+{
+	return s[0] == '-' && s[1] == '-';
+}
+
+/* The program at `s`, the first one of a path or its last part, may take its password behind -p. */
+static void note_program(struct redact *r, const char *s, size_t size, bool begins)
+{
+	if (s[size] && !is_blank(s[size]) && !is_quote(s[size]))
+		return;
+	if (!begins && !is_blank(s[-1]) && !is_quote(s[-1]) && !strchr("/;|&(`", s[-1]))
+		return;
+	for (size_t i = 0; i < sizeof(glued) / sizeof(glued[0]); i++)
+		if (strlen(glued[i].name) == size && !strncmp(s, glued[i].name, size)) {
+			r->glued = true;
+			r->apart = glued[i].apart;
+		}
+}
+
+/* -pSECRET of a program of that table: the bytes taken, or 0. */
+static size_t put_glued(struct redact *r, struct sink *k, const char *s, bool begins)
+{
+	bool apart = r->apart;
+	size_t lead;
+
+	if (!r->glued || strncmp(s, "-p", 2) || (!begins && !is_blank(s[-1]) && !is_quote(s[-1])))
+		return 0;
+	lead = 2 + blanks(s + 2);
+	if (lead > 2 && (!apart || !s[lead]))
+		return 0;
+	if (apart) /* what follows is the program that it starts */
+		r->glued = r->apart = false;
+	put(k, s, lead);
+	if (!s[lead])
+		r->value = apart;
+	return lead + put_value(k, s + lead, begins ? TO_END : TO_BLANK);
 }
 
 /* A name from `s`+`dashes` on, `size` long, and what stands behind it. The bytes taken beyond the name. */
@@ -268,7 +330,7 @@ static size_t put_behind(struct redact *r, struct sink *k, const char *s, size_t
 		return 0;
 	}
 	lead = blanks(behind);
-	if (!lead || !behind[lead] || (behind[lead] == '-' && !bearer))
+	if (!lead || !behind[lead] || (!bearer && is_option(behind + lead)))
 		return 0;
 	put(k, behind, lead);
 	return lead + (secret ? put_value(k, behind + lead, TO_BLANK) : put_account(k, behind + lead));
@@ -286,11 +348,18 @@ static void scan(struct redact *r, struct sink *k, const char *word)
 			s += n;
 			continue;
 		}
+		n = put_glued(r, k, s, begins);
+		if (n) {
+			s += n;
+			continue;
+		}
 		while (s[dashes] == '-' || s[dashes] == '+')
 			dashes++;
 		while (is_name(s[dashes + size]))
 			size++;
 		if (size) {
+			if (!dashes)
+				note_program(r, s, size, begins);
 			put(k, s, dashes + size);
 			s += dashes + size + put_behind(r, k, s, dashes, size, begins);
 			continue;
@@ -314,9 +383,8 @@ size_t redact_word(struct redact *r, char *out, size_t room, const char *word)
 	struct sink k = {out, room, 0};
 	const struct redact was = *r;
 
-	*r = (struct redact){0};
-	/* An option behind an option: the first one had no value. */
-	if (was.value && *word && !(word[0] == '-' && isalpha((unsigned char)word[word[1] == '-' ? 2 : 1])))
+	*r = (struct redact){.glued = was.glued, .apart = was.apart};
+	if (was.value && *word && !is_option(word))
 		put_redacted(&k);
 	else if (was.account && *word && *word != '-' && strchr(word, ':')) {
 		put(&k, word, strcspn(word, ":") + 1);

@@ -6,7 +6,8 @@
  *
  * Taken out: the value of an option, a variable, a header or a JSON key whose name is in the table, behind
  * '=', ':' or as the next word; what follows "Bearer"; the password in scheme://user:password@host; tokens
- * that are known by how they begin. Not found: a password that stands alone, or glued to a letter (-pSECRET).
+ * that are known by how they begin; what follows -p of mysql, mariadb and sshpass. Not found: a password that
+ * stands alone, or directly behind a one-letter option of another program.
  */
 #ifndef CORE_REDACT_H
 #define CORE_REDACT_H
@@ -19,6 +20,8 @@
 struct redact {
 	bool value;   /* the next word is one */
 	bool account; /* the next word is user:password */
+	bool glued;   /* a program before takes its password directly behind -p */
+	bool apart;   /* or as the next word */
 };
 
 /* One word into `out`, cut at `room` with its NUL. Words may hold whole command lines ("sh -c"). Returns the

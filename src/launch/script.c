@@ -388,6 +388,24 @@ void script_mpirun(struct words *w, const struct launch_plan *p)
 	script_ranks(w, p, 0, false);
 }
 
+/* Behind mpirun's words, as start_mpirun counts: mpirun's own code, and those that ranks tell on stderr. */
+static const char others_told[] = " 2>&1 >&3 3>&- 4>&-\n"
+				  "    echo $? >&4; } | {\n"
+				  "    trap '' HUP INT TERM\n"
+				  "    while IFS= read -r line || [ -n \"$line\" ]; do\n"
+				  "        printf '%s\\n' \"$line\" >&2\n"
+				  "        case $line in\n"
+				  "        (*'rank '[1-9]*' ended with exit code 1') echo 102 ;;\n"
+				  "        (*'rank '[1-9]*' ended with exit code 64') echo 103 ;;\n"
+				  "        (*'rank '[1-9]*' ended with exit code '*) echo 101 ;;\n"
+				  "        esac\n"
+				  "    done; }; } 4>&1)\n"
+				  "told=0\n"
+				  "for code in ${codes:-101}; do\n"
+				  "    case $code in 0|10[123]|11[123]) ;; *) code=101 ;; esac\n"
+				  "    [ $code -le $told ] || told=$code\n"
+				  "done\n";
+
 static void mpirun(struct text *t, const struct launch_plan *p)
 {
 	struct words w = {0};
@@ -403,12 +421,14 @@ static void mpirun(struct text *t, const struct launch_plan *p)
 		explain(t, "where rank 0 is nobody tells here: mpirun in a Slurm job finds it; else give "
 			   "--master HOST, or --hosts");
 	explain(t, "bind-to none: a GPU's rank binds itself to the GPU's NUMA node");
-	explain(t, "--shield: mpirun ends all ranks when one fails, so the exit code is rank 0's, the last "
-		   "to end; others' are\ntold on stderr (assay launch counts them too)");
+	explain(t,
+		"--shield: mpirun ends all ranks when one fails, so its exit code is rank 0's, the last to "
+		"end. The others\nsay theirs on stderr: what is read there is passed on and counted");
 	script_mpirun(&w, p);
+	text_add(t, "exec 3>&1\ncodes=$({ { ");
 	words_join(t, &w);
-	text_add(t, "\n");
-	told_lines_end(t, "$?");
+	text_add(t, others_told);
+	told_lines_end(t, "$told");
 	words_release(&w);
 }
 

@@ -13,6 +13,7 @@ enum {
 	STRANGER_OLD_MS = 500, /* then another may have the place */
 	LINGER_MS = 2000,      /* who comes after the team was refused is told too */
 	PORTION_MS = 100,
+	SECRET_RETRY_MS = 200,
 	POLL_ROOM = 2 + STRANGERS + CONTROL_RANKS,
 	FILES_OWN = 64, /* open beside those of the ranks and of strangers */
 };
@@ -356,6 +357,24 @@ static enum status open_files(unsigned ranks, struct error *err)
 		       : STATUS_OK;
 }
 
+/* A file that the launcher has laid may come late to the node of rank 0 as well. */
+static enum status await_secret(struct control *c, uint64_t deadline_ns, struct error *err)
+{
+	for (;;) {
+		struct error why = {0};
+		enum status st = secret_find(&c->secret, c->o.secret_file, &c->o.place, &c->o.env, &why);
+
+		if (!st)
+			return STATUS_OK;
+		if (why.cause != CAUSE_TEAM_LATE || clock_now_ns(c->clock) >= deadline_ns)
+			return error_set_cause(err, why.status, why.cause, "%s", why.text);
+		if (c->o.stop && *c->o.stop)
+			return error_set_cause(err, STATUS_CANCELLED, CAUSE_INTERRUPTED,
+					       "stopped on request");
+		clock_sleep_ns(c->clock, SECRET_RETRY_MS * ms);
+	}
+}
+
 enum status join_zero(struct control *c, uint64_t deadline_ns, struct error *err)
 {
 	enum status st = open_files(c->size, err);
@@ -378,7 +397,7 @@ enum status join_zero(struct control *c, uint64_t deadline_ns, struct error *err
 	d->listener = (struct listener){.fd = {-1, -1}};
 	st = rendezvous_listen(&d->listener, c->o.place.port, c->o.interface, err);
 	if (!st) /* after the port is ours: a second rank 0 must not lay a secret of its own */
-		st = secret_find(&c->secret, c->o.secret_file, &c->o.place, &c->o.env, err);
+		st = await_secret(c, deadline_ns, err);
 	if (!st)
 		st = gather(d, err);
 	if (!st)

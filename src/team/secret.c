@@ -61,20 +61,45 @@ static enum status read_secret(struct secret *s, const char *path, struct error 
 	return st;
 }
 
-/* The folder is ours alone, or anybody could lay a secret of his own there. */
-static enum status private_dir(const char *dir, struct error *err)
+static enum status keep_private(int fd, const char *dir, struct error *err)
 {
 	struct stat about;
+
+	if (fstat(fd, &about))
+		return error_errno(err, errno, "cannot look at %s", dir);
+	if (about.st_uid != geteuid())
+		return error_set_cause(
+			err, STATUS_BAD_INPUT, CAUSE_TEAM_REFUSED,
+			"the folder %.300s for the team's secret belongs to user %u: remove it", dir,
+			about.st_uid);
+	if (fchmod(fd, 0700))
+		return error_errno(err, errno, "cannot close %s to other users", dir);
+	return STATUS_OK;
+}
+
+/* Makes the folder, which belongs to us alone: or anybody could lay a secret of his own there. *out: it is
+ * open, the caller closes it. A link is not followed, so the mode of a folder elsewhere does not change. */
+static enum status private_dir(int *out, const char *dir, struct error *err)
+{
 	enum status st = file_make_dir(dir, err);
+	int fd;
 
 	if (st)
 		return st;
-	if (chmod(dir, 0700) || lstat(dir, &about))
-		return error_errno(err, errno, "cannot keep %s to ourselves", dir);
-	if (!S_ISDIR(about.st_mode) || about.st_uid != geteuid())
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
 		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_TEAM_REFUSED,
-				       "%.300s is not our own folder", dir);
-	return STATUS_OK;
+				       "%.300s is a link, where the team's secret needs a folder of its own: "
+				       "remove the link",
+				       dir);
+	if (fd < 0)
+		return error_errno(err, errno, "cannot open the folder %s", dir);
+	st = keep_private(fd, dir, err);
+	if (st)
+		close(fd);
+	else
+		*out = fd;
+	return st;
 }
 
 /* XDG_RUNTIME_DIR may name the folder of another node's session: a job keeps the variables of where it was
@@ -87,8 +112,9 @@ static bool is_own_folder(const char *path)
 	       about.st_uid == geteuid();
 }
 
+/* *folder: where rank 0 is to write it, open; NULL: the file is another rank's. */
 static enum status job_file(struct secret *s, const struct team_place *p, const struct environment *env,
-			    bool make, struct error *err)
+			    int *folder, struct error *err)
 {
 	const char *runtime = env->get(env->arg, "XDG_RUNTIME_DIR"), *home = env->get(env->arg, "HOME");
 	bool one_node = p->local_size == p->size && is_own_folder(runtime);
@@ -105,19 +131,21 @@ static enum status job_file(struct secret *s, const struct team_place *p, const 
 		     one_node ? "" : "/.cache");
 	if (n >= (int)sizeof(dir))
 		return error_set(err, STATUS_BAD_INPUT, "the path of the team's secret is too long");
-	if (make)
-		st = private_dir(dir, err);
+	if (folder)
+		st = private_dir(folder, dir, err);
 	snprintf(s->file, sizeof(s->file), "%s/%s", dir, p->job);
 	return st;
 }
 
-static enum status write_secret(const char *path, const char *text, struct error *err)
+/* A new file `name` in our own folder; `path` is for messages. What lay there is of a run that was killed. */
+static enum status write_secret(int folder, const char *name, const char *path, const char *text,
+				struct error *err)
 {
 	enum status st = STATUS_OK;
 	int fd;
 
-	unlink(path);
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	unlinkat(folder, name, 0);
+	fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return error_errno(err, errno, "cannot create the team's secret %s", path);
 	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd))
@@ -126,8 +154,8 @@ static enum status write_secret(const char *path, const char *text, struct error
 	return st;
 }
 
-/* What lies there already is of a run that was killed: only rank 0 writes it. */
-static enum status make_secret(struct secret *s, struct error *err)
+/* Only rank 0 writes it. */
+static enum status make_secret(struct secret *s, int folder, const char *job, struct error *err)
 {
 	char hex[2 * JOB_SECRET_BYTES + 1];
 	enum status st;
@@ -136,7 +164,7 @@ static enum status make_secret(struct secret *s, struct error *err)
 		return error_errno(err, errno, "no random bytes for the team's secret");
 	st = take(s, hex, strlen(hex), s->file, err);
 	explicit_bzero(hex, sizeof(hex));
-	return st ? st : write_secret(s->file, s->text, err);
+	return st ? st : write_secret(folder, job, s->file, s->text, err);
 }
 
 enum status secret_lay(char path[4096], const char *name, const char *text, const struct environment *env,
@@ -145,22 +173,37 @@ enum status secret_lay(char path[4096], const char *name, const char *text, cons
 	const char *home = env->get(env->arg, "HOME");
 	char dir[4000];
 	enum status st;
+	int folder;
 
 	if (!home || *home != '/' ||
 	    snprintf(dir, sizeof(dir), "%s/.cache/assay/team", home) >= (int)sizeof(dir))
 		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_TEAM_REFUSED,
 				       "no place for the team's secret: HOME names no folder");
-	st = private_dir(dir, err);
+	st = private_dir(&folder, dir, err);
 	snprintf(path, 4096, "%s/%.64s", dir, name);
-	return st ? st : write_secret(path, text, err);
+	if (st)
+		return st;
+	st = write_secret(folder, path + strlen(dir) + 1, path, text, err);
+	close(folder);
+	return st;
 }
 
-/* Of one start: rank 0 removes it when all have joined. */
+/* Of one start: rank 0 removes it when all have joined. A node may see it late, as NFS keeps what it knows of
+ * a folder for some seconds. */
 static enum status read_laid(struct secret *s, const char *path, struct error *err)
 {
 	struct error why = {0};
-	enum status st = read_secret(s, path, &why);
+	struct stat about;
+	enum status st;
 
+	if (lstat(path, &about) ? errno == ENOENT || errno == ESTALE
+				: S_ISREG(about.st_mode) && !about.st_size)
+		return error_set_cause(
+			err, STATUS_UNAVAILABLE, CAUSE_TEAM_LATE,
+			"the team's secret %.150s is not on this node yet: where the nodes share no "
+			"home, lay one file of mode 0600 on each and name it with --team-secret",
+			path);
+	st = read_secret(s, path, &why);
 	if (st)
 		return error_set_cause(
 			err, st, CAUSE_TEAM_REFUSED,
@@ -191,6 +234,7 @@ enum status secret_find(struct secret *s, const char *file, const struct team_pl
 	const char *told = env->get(env->arg, SECRET_VARIABLE);
 	const char *laid = env->get(env->arg, SECRET_FILE_VARIABLE);
 	enum status st;
+	int folder = -1;
 
 	*s = (struct secret){0};
 	if (file)
@@ -199,10 +243,14 @@ enum status secret_find(struct secret *s, const char *file, const struct team_pl
 		return take(s, told, strlen(told), SECRET_VARIABLE, err);
 	if (laid && *laid)
 		return read_laid(s, laid, err);
-	st = job_file(s, p, env, p->rank == 0, err);
+	st = job_file(s, p, env, p->rank ? NULL : &folder, err);
 	if (st)
 		return st;
-	return p->rank ? await_secret(s, err) : make_secret(s, err);
+	if (p->rank)
+		return await_secret(s, err);
+	st = make_secret(s, folder, p->job, err);
+	close(folder);
+	return st;
 }
 
 void secret_forget(struct secret *s, bool remove_file)

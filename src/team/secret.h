@@ -18,8 +18,9 @@ struct secret {
 /*
  * First of: `file` (regular, ours, readable by nobody else), ASSAY_TEAM_SECRET, the file that
  * ASSAY_TEAM_SECRET_FILE names, the job's file below XDG_RUNTIME_DIR (all ranks on one node) or HOME/.cache.
- * The job's file rank 0 makes, anew each time (128 random bits, 0600, O_EXCL); for the others it may not be
- * there yet: UNAVAILABLE, ask again. BAD_INPUT where it never will do.
+ * The job's file rank 0 makes, anew each time (128 random bits, 0600, O_EXCL). That file, and the one that
+ * the variable names, may not be there yet: UNAVAILABLE with TEAM_LATE, ask again. BAD_INPUT where it never
+ * will do.
  */
 enum status secret_find(struct secret *s, const char *file, const struct team_place *p,
 			const struct environment *env, struct error *err);

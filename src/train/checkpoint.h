@@ -21,8 +21,9 @@ struct checkpoint_source {
 	enum status (*take)(void *arg, struct error *err);
 	/* Further files of the folder from these master parameters; NULL: none. */
 	enum status (*more)(void *arg, const char *dir, const struct params *params, struct error *err);
-	/* The writer's thread says so when it is on the disk; NULL: nobody is told. */
-	enum status (*written)(void *arg, uint64_t step, struct error *err);
+	/* The writer's thread says so when it is on the disk in `run`, which is the writer's own copy; NULL:
+	 * nobody is told. */
+	enum status (*written)(void *arg, const char *run, uint64_t step, struct error *err);
 	void *arg;
 };
 

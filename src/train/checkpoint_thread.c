@@ -57,7 +57,7 @@ static void *write_it(void *arg)
 	if (!w->status)
 		w->status = checkpoint_write(&w->source, &w->err);
 	if (!w->status && w->source.written)
-		w->status = w->source.written(w->source.arg, w->source.step, &w->err);
+		w->status = w->source.written(w->source.arg, w->run, w->source.step, &w->err);
 	if (!w->status)
 		checkpoint_thin(w->run, w->keep, w->best);
 	return NULL;

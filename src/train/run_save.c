@@ -39,12 +39,13 @@ enum status run_look_home(struct train *t, struct error *err)
 	return STATUS_OK;
 }
 
-static enum status tell_written(void *arg, uint64_t step, struct error *err)
+/* The writer's thread. It does not read t->dir, which the main thread changes when the folder is moved. */
+static enum status tell_written(void *arg, const char *run, uint64_t step, struct error *err)
 {
 	struct train *t = arg;
 	char path[PATH_MAX + 64];
 
-	checkpoint_path(path, t->dir, step, "");
+	checkpoint_path(path, run, step, "");
 	return run_emit(t, "saved", json_pack("{s:I, s:s}", "step", (json_int_t)step, "path", path), err);
 }
 

@@ -298,6 +298,8 @@ for how in plain mpirun 'slurm --nodes 2' 'ssh --hosts a,b'; do # shellcheck dis
 	ok ".. with the reason" says 'train, which does not work on several ranks yet, and these are [48]' err
 	ok ".. before anything starts" [ ! -e together ]
 done
+ok "several ranks of generate are refused" expect 64 launch --how plain --ranks-per-node 4 -- generate model text
+ok ".. with the reason" says 'generate, which does not work on several ranks yet, and these are 4' err
 ok ".. a script of them is not shown either" expect 64 launch --print --how slurm --nodes 2 --ranks-per-node 1 -- train run.yaml
 ok ".. one rank may train" expect 0 launch --print --how plain --ranks-per-node 1 -- train run.yaml
 among() { # VARIABLES..: train that finds itself one of four ranks
@@ -336,6 +338,10 @@ exit $own
 S
 	ok "mpirun: rank 0 tells $own, another one $said: $code" expect "$code" launch --how mpirun --ranks-per-node 4 -- __team
 	ok ".. whose words are passed on" says "rank 3 ended with exit code $said" err
+	"$assay" launch --print --how mpirun --ranks-per-node 4 -- __team > script.sh 2> err
+	HOME=$tmp PATH=$tmp/bin:$PATH sh script.sh > out 2> err
+	ok ".. and the script that is shown ends alike" [ $? = "$code" ]
+	ok ".. and passes the words on" says "rank 3 ended with exit code $said" err
 done << 'LIST'
 0|2|2
 0|1|1

@@ -89,6 +89,20 @@ ok ".. and removes it" eval '! ls home/.cache/assay/team/* 2> /dev/null'
 unset ASSAY_TEAM_SECRET
 ASSAY_TEAM_SECRET_FILE=$tmp/nowhere ASSAY_SIZE=2 ASSAY_RANK=1 ASSAY_HOST=127.0.0.1 ASSAY_PORT=$port "$assay" __team --join 5s > out 2> err
 code=$?
-ok "a rank whose home has no such file is refused at once" [ $code = 2 ]
-ok "and says what to do" says 'cannot open the team.s secret .*/nowhere.*: where the nodes share no home, lay one file of mode 0600 on each and name it with --team-secret' err
+ok "a rank whose home has no such file ends when the time to join is over" [ $code = 2 ]
+ok "and says what to do" says 'the team.s secret .*/nowhere is not on this node yet: where the nodes share no home, lay one file of mode 0600 on each and name it with --team-secret' err
+# The file comes late to both nodes, as over NFS.
+for r in 0 1; do
+	ASSAY_TEAM_SECRET_FILE=$tmp/late ASSAY_SIZE=2 ASSAY_RANK=$r ASSAY_HOST=127.0.0.1 ASSAY_PORT=$((port + 5)) ASSAY_JOB=late$$ \
+		timeout 100 "$assay" __team --join 60s > "out.$r" 2> "err.$r" &
+	pids[r]=$!
+done
+sleep 1
+(umask 077 && od -An -N16 -tx1 /dev/urandom | tr -d ' \n' > new && mv new late)
+codes=
+for r in 0 1; do
+	wait ${pids[r]}
+	codes="$codes $?"
+done
+ok "ranks that see the file late meet all the same" [ "$codes" = ' 0 0' ]
 finish

@@ -33,6 +33,24 @@ static void test_redact__one_word(void **state)
 		 "curl -H \"Authorization: " R "\" -u joe:" R},
 		{"{\"token\": \"x\", \"n\": 5}", "{\"token\": \"" R "\", \"n\": 5}"},
 		{"hf_abcdEFGH1234ijkl", R},
+		/* An unescaped '#', '/', '?' or '@' does not end a password. */
+		{"ftp://u:p#x@h", "ftp://u:" R "@h"},
+		{"ftp://u:p/x?y@h/z", "ftp://u:" R "@h/z"},
+		{"smtp://joe@example.org:pw@mail", "smtp://joe@example.org:" R "@mail"},
+		{"redis://:pw@h", "redis://:" R "@h"},
+		{"sh -c 'curl ftp://u:p#x@h a@b'", "sh -c 'curl ftp://u:" R "@h a@b'"},
+		{"http://host:80/a@b", "http://host:" R "@b"}, /* looks the same */
+		{"--secret_0123456789012345678901234567890123456789012345678901234567890123456789=val",
+		 "--secret_0123456789012345678901234567890123456789012345678901234567890123456789=" R},
+		{"01234567890123456789012345678901234567890123456789012345678secret_0123456789012345678901234"
+		 "567890123456789012345678901234567890123456789=val",
+		 "01234567890123456789012345678901234567890123456789012345678secret_0123456789012345678901234"
+		 "567890123456789012345678901234567890123456789=" R},
+		{"key=\"abc\"", "key=" R},
+		{"--key=abc", "--key=" R},
+		{"sh -c 'x --key hunter2 --token -abc1secret'", "sh -c 'x --key " R " --token " R "'"},
+		{"sh -c 'mysql -u joe -phunter2 -P3306 db'", "sh -c 'mysql -u joe -p" R " -P3306 db'"},
+		{"sshpass -p hunter2 ssh -p22 h", "sshpass -p " R " ssh -p22 h"},
 		{"path/AKIAIOSFODNN7EXAMPL9", "path/" R},
 		/* What has no secret stays, byte by byte. */
 		{"--tokens", "--tokens"},
@@ -43,7 +61,15 @@ static void test_redact__one_word(void **state)
 		{"TOKENIZERS_PARALLELISM=false", "TOKENIZERS_PARALLELISM=false"},
 		{"--compass=1", "--compass=1"},
 		{"ssh://git@host/x", "ssh://git@host/x"},
-		{"http://host:80/a@b", "http://host:80/a@b"},
+		{"http://host:80/a", "http://host:80/a"},
+		{"http://host:80/a b@c", "http://host:80/a b@c"},
+		{"--keys=5", "--keys=5"},
+		{"--key-value-heads=8", "--key-value-heads=8"},
+		{"--num-key-value-heads 8", "--num-key-value-heads 8"},
+		{"sort -k2 key", "sort -k2 key"},
+		{"ssh -p22 mysql.example.org", "ssh -p22 mysql.example.org"},
+		{"/var/lib/mysql-files -p22", "/var/lib/mysql-files -p22"},
+		{"mysql -p db", "mysql -p db"}, /* asks for it */
 		{"0000:1b:00.0", "0000:1b:00.0"},
 		{"/opt/hf_transformers_cache", "/opt/hf_transformers_cache"},
 		{"--password=", "--password="},
@@ -60,7 +86,41 @@ static void test_redact__one_word(void **state)
 	}
 }
 
-/* The value is the next word; an option behind an option says that there is none. */
+static void shows(const char *const *words, const char *const *shown)
+{
+	struct redact r = {0};
+	char out[200];
+
+	for (size_t i = 0; words[i]; i++) {
+		redact_word(&r, out, sizeof(out), words[i]);
+		assert_string_equal(out, shown[i]);
+	}
+}
+
+/* A token may begin with "-": only "--" says that the option before it has no value. */
+static void test_redact__a_value_that_looks_like_an_option(void **state)
+{
+	(void)state;
+	shows((const char *const[]){"--token", "-abc1secret", "--key", "hunter2", "--keys", "5", "--key", "--fast",
+				    "--max-tokens", "7", "--key-value-heads", "8", NULL},
+	      (const char *const[]){"--token", R, "--key", R, "--keys", "5", "--key", "--fast", "--max-tokens",
+				    "7", "--key-value-heads", "8"});
+}
+
+static void test_redact__a_password_directly_behind_an_option(void **state)
+{
+	(void)state;
+	shows((const char *const[]){"/usr/bin/mysqldump", "-ujoe", "-psecret word", "-P3306", "db", NULL},
+	      (const char *const[]){"/usr/bin/mysqldump", "-ujoe", "-p" R, "-P3306", "db"});
+	shows((const char *const[]){"mysql", "-p", "db", NULL}, (const char *const[]){"mysql", "-p", "db"});
+	shows((const char *const[]){"sshpass", "-p", "-secret", "ssh", "-p22", "h", NULL},
+	      (const char *const[]){"sshpass", "-p", R, "ssh", "-p22", "h"});
+	shows((const char *const[]){"sshpass", "-psecret", "ssh", "-p", "22", "h", NULL},
+	      (const char *const[]){"sshpass", "-p" R, "ssh", "-p", "22", "h"});
+	shows((const char *const[]){"python", "-pvalue", NULL}, (const char *const[]){"python", "-pvalue"});
+}
+
+/* The value is the next word; "--" behind an option says that there is none. */
 static void test_redact__words_that_follow_each_other(void **state)
 {
 	static const char *const words[] = {
@@ -123,6 +183,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_redact__one_word),
+		cmocka_unit_test(test_redact__a_value_that_looks_like_an_option),
+		cmocka_unit_test(test_redact__a_password_directly_behind_an_option),
 		cmocka_unit_test(test_redact__words_that_follow_each_other),
 		cmocka_unit_test(test_redact__a_variable_by_its_name_and_by_its_value),
 		cmocka_unit_test(test_redact__a_buffer_that_is_too_small_is_ended),

@@ -119,6 +119,90 @@ static void test_secret__one_node_has_it_where_nobody_else_looks(void **state)
 	refused(NULL, none, "no place for the team's secret");
 }
 
+/* What rank 0 would lay in its home, where `dir`/assay/team is a link to a folder that we own. */
+static void test_secret__a_planted_link_is_refused_and_its_target_stays(void **state)
+{
+	const struct team_place here = {.size = 2, .local_size = 2, .job = "j"};
+	char runtime[300], home[300], path[4096], target[300], victim[320], link[300];
+	char *rows[] = {runtime, home, NULL};
+	struct environment env = team_env((const char *const *)rows);
+	struct error err = {0};
+	struct secret s;
+	struct stat about;
+
+	snprintf(runtime, sizeof(runtime), "XDG_RUNTIME_DIR=%s", (char *)*state);
+	snprintf(home, sizeof(home), "HOME=%s", (char *)*state);
+	snprintf(target, sizeof(target), "%s/target", (char *)*state);
+	snprintf(victim, sizeof(victim), "%s/j", target);
+	assert_int_equal(mkdir(target, 0755), 0);
+	assert_int_equal(chmod(target, 0755), 0);
+	write_mode(victim, "keep", 0644);
+
+	snprintf(link, sizeof(link), "%s/assay", (char *)*state);
+	assert_int_equal(mkdir(link, 0755), 0);
+	snprintf(link, sizeof(link), "%s/assay/team", (char *)*state);
+	assert_int_equal(symlink(target, link), 0);
+	assert_int_equal(secret_find(&s, NULL, &here, &env, &err), STATUS_BAD_INPUT);
+	assert_int_equal(err.cause, CAUSE_TEAM_REFUSED);
+	assert_non_null(strstr(err.text, "/assay/team is a link"));
+	error_clear(&err);
+
+	snprintf(link, sizeof(link), "%s/.cache", (char *)*state);
+	assert_int_equal(mkdir(link, 0755), 0);
+	snprintf(link, sizeof(link), "%s/.cache/assay", (char *)*state);
+	assert_int_equal(mkdir(link, 0755), 0);
+	snprintf(link, sizeof(link), "%s/.cache/assay/team", (char *)*state);
+	assert_int_equal(symlink(target, link), 0);
+	assert_int_equal(secret_lay(path, "j", "0123456789abcdef", &env, &err), STATUS_BAD_INPUT);
+	assert_non_null(strstr(err.text, "is a link"));
+	error_clear(&err);
+
+	assert_int_equal(stat(target, &about), 0);
+	assert_int_equal(about.st_mode & 0777, 0755);
+	assert_int_equal(stat(victim, &about), 0);
+	assert_int_equal(about.st_size, 4);
+
+	/* A link in the place of the file itself is replaced, and nothing is written through it. */
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(mkdir(link, 0755), 0);
+	snprintf(path, sizeof(path), "%s/j", link);
+	assert_int_equal(symlink(victim, path), 0);
+	assert_int_equal(secret_lay(path, "j", "0123456789abcdef", &env, &err), STATUS_OK);
+	assert_int_equal(lstat(path, &about), 0);
+	assert_true(S_ISREG(about.st_mode));
+	assert_int_equal(about.st_mode & 0777, 0600);
+	assert_int_equal(stat(victim, &about), 0);
+	assert_int_equal(about.st_size, 4);
+	assert_int_equal(stat(link, &about), 0);
+	assert_int_equal(about.st_mode & 0777, 0700);
+}
+
+/* A file system of a network may show it late; what is there and is open to others never gets better. */
+static void test_secret__a_laid_file_may_come_late(void **state)
+{
+	char path[300], told[400], *rows[] = {told, NULL};
+	struct environment env = team_env((const char *const *)rows);
+	struct error err = {0};
+	struct secret s;
+
+	snprintf(path, sizeof(path), "%s/laid", (char *)*state);
+	snprintf(told, sizeof(told), "ASSAY_TEAM_SECRET_FILE=%s", path);
+	assert_int_equal(secret_find(&s, NULL, &one, &env, &err), STATUS_UNAVAILABLE);
+	assert_int_equal(err.cause, CAUSE_TEAM_LATE);
+	assert_non_null(strstr(err.text, "share no home"));
+	error_clear(&err);
+	write_mode(path, "", 0600);
+	assert_int_equal(secret_find(&s, NULL, &zero, &env, &err), STATUS_UNAVAILABLE);
+	assert_int_equal(err.cause, CAUSE_TEAM_LATE);
+	error_clear(&err);
+	write_mode(path, "0123456789abcdef", 0600);
+	assert_int_equal(secret_find(&s, NULL, &one, &env, &err), STATUS_OK);
+	assert_string_equal(s.text, "0123456789abcdef");
+	write_mode(path, "0123456789abcdef", 0644);
+	assert_int_not_equal(secret_find(&s, NULL, &one, &env, &err), STATUS_OK);
+	assert_int_equal(err.cause, CAUSE_TEAM_REFUSED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +210,8 @@ int main(void)
 		scratch_test(test_secret__from_the_environment),
 		scratch_test(test_secret__rank_0_lays_one_for_the_job),
 		scratch_test(test_secret__one_node_has_it_where_nobody_else_looks),
+		scratch_test(test_secret__a_planted_link_is_refused_and_its_target_stays),
+		scratch_test(test_secret__a_laid_file_may_come_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,12 +14,28 @@ export A=1
 # each node sets what its own machine asks for as its ranks start, and says why on stderr
 # MPICH's words; a node's number of ranks is told, so that none has more
 # bind-to none: a GPU's rank binds itself to the GPU's NUMA node
-# --shield: mpirun ends all ranks when one fails, so the exit code is rank 0's, the last to end; others' are
-# told on stderr (assay launch counts them too)
-mpirun -n 8 -ppn 4 -bind-to none -hosts gpu1,gpu2 /opt/assay/assay __ranks --master gpu1 --shield -- check quick
+# --shield: mpirun ends all ranks when one fails, so its exit code is rank 0's, the last to end. The others
+# say theirs on stderr: what is read there is passed on and counted
+exec 3>&1
+codes=$({ { mpirun -n 8 -ppn 4 -bind-to none -hosts gpu1,gpu2 /opt/assay/assay __ranks --master gpu1 --shield -- check quick 2>&1 >&3 3>&- 4>&-
+    echo $? >&4; } | {
+    trap '' HUP INT TERM
+    while IFS= read -r line || [ -n "$line" ]; do
+        printf '%s\n' "$line" >&2
+        case $line in
+        (*'rank '[1-9]*' ended with exit code 1') echo 102 ;;
+        (*'rank '[1-9]*' ended with exit code 64') echo 103 ;;
+        (*'rank '[1-9]*' ended with exit code '*) echo 101 ;;
+        esac
+    done; }; } 4>&1)
+told=0
+for code in ${codes:-101}; do
+    case $code in 0|10[123]|11[123]) ;; *) code=101 ;; esac
+    [ $code -le $told ] || told=$code
+done
 # 2, 1 and 64 are told as 101, 102 and 103, by rank 0 of a team that met as 111, 112 and 113;
 # another one is of who started the ranks, and nothing is known
-case $? in
+case $told in
 0) exit 0 ;;
 102|112) exit 1 ;;
 103|113) exit 64 ;;
