@@ -90,7 +90,7 @@ static void quantity(char *out, size_t size, const struct judgement *j)
 	units_format(out, size, j->figure, j->figure_unit);
 }
 
-/* Nobody asked to judge a point of a curve: its verdict stays, its reason tells. */
+/* What nobody asked to judge, a point of a curve or a ceiling: its verdict stays, its reason tells. */
 static void tell(struct judgement *j, const char *text)
 {
 	size_t used = strlen(j->reason);
@@ -135,7 +135,7 @@ static void moments(struct judgement *of_case, const struct record *r, size_t pe
 		const struct record_phase *p = record_phase(&r->cases[i], "ceiling");
 		const char *by = record_text(p, "ceiling_by");
 		struct judgement then = *j;
-		char here[32], there[32];
+		char here[32], there[32], text[160];
 
 		if (!by || r->cases[i].node != r->cases[peak].node || strcmp(by, r->cases[peak].key) ||
 		    !record_number(p, j->figure_field, &then.figure) || !(then.figure > 0) ||
@@ -143,11 +143,11 @@ static void moments(struct judgement *of_case, const struct record *r, size_t pe
 			continue;
 		quantity(here, sizeof(here), j);
 		quantity(there, sizeof(there), &then);
-		finding(j, VERDICT_WARN, CAUSE_WIDE_SPREAD,
-			"%s by itself, and %s in turns with another case of this run: the machine did not "
-			"hold "
-			"still",
-			here, there);
+		snprintf(text, sizeof(text),
+			 "%s by itself, and %s in turns with another case of this run: the machine did not hold "
+			 "still",
+			 here, there);
+		tell(j, text);
 		return;
 	}
 }
