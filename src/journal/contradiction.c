@@ -54,6 +54,33 @@ static bool same_quantity(const char *a, const char *b)
 	}
 }
 
+/* FNV-1a. */
+static uint64_t hash_add(uint64_t hash, const char *text, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
+	return hash;
+}
+
+#define HASH_BEGIN 0xcbf29ce484222325u
+
+uint64_t contradiction_hash(const char *key)
+{
+	return hash_add(HASH_BEGIN, key, strlen(key));
+}
+
+uint64_t contradiction_quantity(const char *key)
+{
+	uint64_t hash = HASH_BEGIN;
+	size_t length;
+
+	while ((length = next_word(&key))) {
+		hash = hash_add(hash_add(hash, key, length), " ", 1);
+		key += length;
+	}
+	return hash;
+}
+
 /* A number option of the key; 0, which means all of it, is more than any. */
 static double option(const char *key, const char *name, const char *unit)
 {
@@ -71,6 +98,11 @@ static double option(const char *key, const char *name, const char *unit)
 	memcpy(word, at, length);
 	word[length] = '\0';
 	return !units_parse(&value, word, unit, NULL) && value > 0 ? value : INFINITY;
+}
+
+double contradiction_size(const char *key)
+{
+	return option(key, " size=", "B");
 }
 
 enum contradiction contradiction_of(const char *less_work, double more, const char *more_work, double less)

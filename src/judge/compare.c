@@ -140,6 +140,15 @@ struct tally {
 	size_t slower, judged, faster, comparable, worse, open, open_judged;
 };
 
+/* A CPU whose clock floats, judged by its own ceiling, passes the mark or not as the noise has it. Where no
+ * change was found, that is no news; wrong data and broken rules are. */
+static bool fails_anew(const struct compare_row *r)
+{
+	if (r->verdict_after != VERDICT_FAIL || r->verdict_before == VERDICT_FAIL)
+		return false;
+	return !(r->floats && !r->fails_otherwise && !compare_slower(r) && r->change != COMPARE_NOT_COMPARABLE);
+}
+
 static struct tally tally_of(const struct comparison *c)
 {
 	struct tally t = {0};
@@ -152,7 +161,7 @@ static struct tally tally_of(const struct comparison *c)
 		t.slower += compare_slower(r);
 		t.judged += compare_slower(r) && r->judged;
 		t.faster += r->change == COMPARE_FASTER || r->change == COMPARE_FASTER_CLOCK;
-		t.worse += r->verdict_after == VERDICT_FAIL && r->verdict_before != VERDICT_FAIL;
+		t.worse += fails_anew(r);
 		t.open += open;
 		t.open_judged += open && r->judged && (r->lower_is_better ? r->raw > 0 : r->raw < 0);
 	}

@@ -51,6 +51,7 @@ struct compare_row {
 	double support, support_normalised; /* logarithm: a change up to it may be drift; 0: not asked */
 	enum compare_change change;
 	enum verdict verdict_before, verdict_after;
+	bool fails_otherwise; /* a run after fails, and not for less of its CPU's own ceiling */
 	bool judged; /* after: held against a reference. A case that nobody asked to judge ends no comparison
 		      */
 	char why[200];

@@ -225,7 +225,8 @@ enum status judge_run(struct judgements *out, const struct judge_context *of, co
 		verdict_of(&out->of_case[i], &s);
 	}
 	if (!ctx->ahead) {
-		contradictions_judge(out->of_case, ctx);
+		if (!contradictions_judge(out->of_case, ctx))
+			goto no_memory;
 		siblings_judge(out->of_case, ctx);
 		links_judge(out->of_case, ctx);
 	}

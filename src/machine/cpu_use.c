@@ -2,6 +2,7 @@
 #include "machine/cpu_use.h"
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "core/file.h"
 
 #define WINDOW_NS 300000000u
-enum { TEXT_MAX = 16 << 20 };
+enum { TEXT_MAX = 16 << 20, CPUS_MAX = 1 << 20 };
 
 /* user nice system idle iowait irq softirq steal */
 enum { COLUMNS = 8, IDLE = 3, IOWAIT = 4, STEAL = 7 };
@@ -108,25 +109,38 @@ static double own_ticks(void)
 	return sum;
 }
 
-static unsigned usable_cpus(bool *usable)
+unsigned cpu_use_usable(bool **usable, cpu_use_affinity *affinity)
 {
-	unsigned count = 0;
-	cpu_set_t set;
+	/* The kernel refuses a set that is smaller than its own. */
+	for (unsigned room = CPU_SETSIZE; room <= CPUS_MAX; room *= 2) {
+		size_t size = CPU_ALLOC_SIZE(room);
+		cpu_set_t *set = CPU_ALLOC(room);
+		bool *of = calloc(room, sizeof(*of)), ok, small;
 
-	CPU_ZERO(&set);
-	if (sched_getaffinity(0, sizeof(set), &set))
-		return 0;
-	for (unsigned i = 0; i < CPU_SETSIZE; i++) {
-		usable[i] = CPU_ISSET(i, &set);
-		count += usable[i];
+		if (set)
+			CPU_ZERO_S(size, set);
+		errno = 0;
+		ok = set && of && !affinity(0, size, set);
+		small = errno == EINVAL;
+		for (unsigned i = 0; ok && i < room; i++)
+			of[i] = CPU_ISSET_S(i, size, set);
+		CPU_FREE(set);
+		if (ok) {
+			*usable = of;
+			return room;
+		}
+		free(of);
+		if (!small)
+			break;
 	}
-	return count;
+	*usable = NULL;
+	return 0;
 }
 
-static bool look(const bool *usable, double *busy, double *total, double *own)
+static bool look(const bool *usable, unsigned count, double *busy, double *total, double *own)
 {
 	char *stat = text_of("/proc/stat");
-	bool ok = stat && cpu_use_ticks(stat, usable, CPU_SETSIZE, busy, total);
+	bool ok = stat && cpu_use_ticks(stat, usable, count, busy, total);
 
 	free(stat);
 	*own = own_ticks();
@@ -140,17 +154,26 @@ static double share(double part, double whole)
 	return x < 0 ? 0 : x > 1 ? 1 : x;
 }
 
-json_t *cpu_use_watch(void)
+static json_t *watch(const bool *usable, unsigned count)
 {
 	double busy[2], total[2], own[2];
-	bool usable[CPU_SETSIZE];
 
-	if (!usable_cpus(usable) || !look(usable, &busy[0], &total[0], &own[0]))
-		return NULL;
+	if (!count || !look(usable, count, &busy[0], &total[0], &own[0]))
+		return json_object();
 	clock_sleep_ns(clock_monotonic(), WINDOW_NS);
-	if (!look(usable, &busy[1], &total[1], &own[1]) || !(total[1] > total[0]))
-		return NULL;
+	if (!look(usable, count, &busy[1], &total[1], &own[1]) || !(total[1] > total[0]))
+		return json_object();
 	return json_pack("{s:f, s:f, s:f}", "window_s", WINDOW_NS / 1e9, "busy_share",
 			 share(busy[1] - busy[0], total[1] - total[0]), "own_share",
 			 share(own[1] - own[0], total[1] - total[0]));
+}
+
+json_t *cpu_use_watch(void)
+{
+	bool *usable;
+	unsigned count = cpu_use_usable(&usable, sched_getaffinity);
+	json_t *use = watch(usable, count);
+
+	free(usable);
+	return use;
 }

@@ -67,7 +67,8 @@ static void read_dmi(const struct machine *m, struct result *out)
 	}
 }
 
-/* The load average falls over minutes and counts our own last run: it tells only where nobody watched. */
+/* The load average falls over minutes and counts our own last run: it tells only in a recording that was made
+ * before anybody watched. Who watched in vain leaves an empty object. */
 static void read_load(const json_t *system, unsigned usable, struct result *out)
 {
 	const char *load = json_string_value(json_object_get(system, "loadavg"));
@@ -76,7 +77,7 @@ static void read_load(const json_t *system, unsigned usable, struct result *out)
 	if (json_unpack((json_t *)json_object_get(system, "cpu_use"), "{s:F, s:F}", "busy_share", &busy,
 			"own_share", &own) == 0)
 		result_f64(out, &fields[AT_foreign_share], busy > own ? busy - own : 0);
-	else if (load && usable && sscanf(load, "%lf", &minute) == 1)
+	else if (!json_object_get(system, "cpu_use") && load && usable && sscanf(load, "%lf", &minute) == 1)
 		result_f64(out, &fields[AT_load_share], minute / usable);
 }
 

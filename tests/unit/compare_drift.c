@@ -291,6 +291,39 @@ static void test_drift__wrong_data_fails_however_noisy(void **state)
 	assert_int_equal(result.exit_code, 1);
 }
 
+static void ratio(size_t run, size_t k, double value)
+{
+	world_set(&w[run].cases[k], "sustained", "ceiling_ratio", value);
+	world_set(&w[run].cases[k], "sustained", "ceiling_ratio_low", value - 0.005);
+	world_set(&w[run].cases[k], "sustained", "ceiling_ratio_high", value + 0.005);
+}
+
+/* 0.51 of its ceiling, then 0.49: on both sides of the mark, and no change. */
+static void test_drift__a_mark_passed_within_the_noise_is_no_news(void **state)
+{
+	(void)state;
+	fill(2);
+	for (size_t k = 0; k < CASES; k++)
+		scale(1, k, unmodified[0][k] / unmodified[1][k]);
+	ratio(0, 2, 0.51);
+	ratio(1, 2, 0.49);
+	compare(2, COMPARE_AUTO);
+	assert_int_not_equal(result.row[2].verdict_before, VERDICT_FAIL);
+	assert_int_equal(result.row[2].verdict_after, VERDICT_FAIL);
+	assert_int_equal(slower(), 0);
+	assert_int_equal(result.exit_code, 0);
+	/* What fails by its data as well is news. */
+	world_set(&w[1].cases[2], "verify", "wrong_count", 3);
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.exit_code, 1);
+	world_set(&w[1].cases[2], "verify", "wrong_count", 0);
+	ratio(0, 2, 0.80); /* and so is a change that the noise supports */
+	ratio(1, 2, 0.40);
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(slower(), 1);
+	assert_int_equal(result.exit_code, 1);
+}
+
 static void test_drift__sides_are_of_one_machine(void **state)
 {
 	struct error err = {0};
@@ -322,6 +355,7 @@ int main(void)
 		T(cpu_time_that_others_took_widens_the_noise),
 		T(a_held_clock_needs_no_second_round),
 		T(wrong_data_fails_however_noisy),
+		T(a_mark_passed_within_the_noise_is_no_news),
 		T(sides_are_of_one_machine),
 #undef T
 	};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who keeps the CPUs busy, from texts of /proc. */
 #include "test.h"
+#include <errno.h>
+#include <stdlib.h>
 #include "machine/cpu_use.h"
 
 static const char stat[] = "cpu  900 0 100 1000 50 0 0 30\n"
@@ -39,6 +41,53 @@ static void test_cpu_use__a_process_of_any_name_is_read(void **state)
 	assert_false(cpu_use_process(NULL, &ticks, &parent));
 }
 
+/* A kernel of 4,096 CPUs, of which we may use 1500. */
+static int large(pid_t pid, size_t size, cpu_set_t *set)
+{
+	(void)pid;
+	if (size < 4096 / 8) {
+		errno = EINVAL;
+		return -1;
+	}
+	CPU_SET_S(1500, size, set);
+	return 0;
+}
+
+static int refused(pid_t pid, size_t size, cpu_set_t *set)
+{
+	(void)pid, (void)size, (void)set;
+	errno = EPERM;
+	return -1;
+}
+
+static int never_enough(pid_t pid, size_t size, cpu_set_t *set)
+{
+	(void)pid, (void)size, (void)set;
+	errno = EINVAL;
+	return -1;
+}
+
+static void test_cpu_use__more_than_1024_cpus_are_watched(void **state)
+{
+	unsigned count, used = 0;
+	double busy, total;
+	bool *usable;
+
+	(void)state;
+	count = cpu_use_usable(&usable, large);
+	assert_int_equal(count, 4096);
+	for (unsigned i = 0; i < count; i++)
+		used += usable[i];
+	assert_true(used == 1 && usable[1500]);
+	assert_true(cpu_use_ticks("cpu0 9 9 9 9 9\ncpu1500 5 0 5 90 0", usable, count, &busy, &total));
+	assert_true(busy == 10 && total == 100);
+	free(usable);
+	assert_int_equal(cpu_use_usable(&usable, refused), 0);
+	assert_null(usable);
+	assert_int_equal(cpu_use_usable(&usable, never_enough), 0);
+	assert_null(usable);
+}
+
 static void test_cpu_use__this_machine_gives_shares(void **state)
 {
 	json_t *use = cpu_use_watch();
@@ -58,6 +107,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test(test_cpu_use__##name)
 		T(the_cpus_we_may_use_are_added_up),
+		T(more_than_1024_cpus_are_watched),
 		T(a_process_of_any_name_is_read),
 		T(this_machine_gives_shares),
 #undef T

@@ -435,6 +435,10 @@ static void test_reading__host_counts_what_its_kernel_logged(void **state)
 	assert_float_equal(number(&r, "foreign_share"), 0.02, 1e-9);
 	assert_false(has(&r, "load_share"));
 	done(&r);
+	/* We watched and could not read it: the load average is no substitute. */
+	r = read_it("host_state", "{\"system\":{\"loadavg\":\"8.00 4 2 1/94 315\",\"cpu_use\":{}}}", NULL);
+	assert_false(has(&r, "foreign_share") || has(&r, "load_share"));
+	done(&r);
 	r = read_it("host_state", "{\"system\":{\"cpu_use\":{\"busy_share\":0.75,\"own_share\":0}}}", NULL);
 	assert_float_equal(number(&r, "foreign_share"), 0.75, 1e-9);
 	done(&r);

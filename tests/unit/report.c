@@ -457,6 +457,72 @@ static void test_report__judgements_of_another_record_are_refused(void **state)
 	sample_release(&s);
 }
 
+/* Skips case i of the sample for this reason. */
+static void skip_case(struct sample *s, size_t i, enum cause cause, const char *reason)
+{
+	s->judged.of_case[i].verdict = VERDICT_SKIP;
+	s->judged.of_case[i].cause = cause;
+	text_copy(s->judged.of_case[i].reason, sizeof(s->judged.of_case[i].reason), reason);
+}
+
+static void expect_line(const struct sample *s, const char *line, bool there)
+{
+	struct text out = {0};
+
+	report_markdown(&out, &s->in);
+	if (!strstr(text_str(&out), line) == there)
+		fail_msg("%s: %s\n%s", there ? "missing" : "not expected", line, text_str(&out));
+	text_release(&out);
+}
+
+/* Every measuring case; readings pass. Returns how many the report shows: one is aside, for another target. */
+static size_t skip_all(struct sample *s, const char *format)
+{
+	char reason[64];
+	size_t count = 0;
+
+	for (size_t i = 0; i < s->judged.count; i++) {
+		snprintf(reason, sizeof(reason), format, i);
+		skip_case(s, i, CAUSE_NO_HARDWARE, reason);
+		if (s->record.cases[i].reading) {
+			s->judged.of_case[i].verdict = VERDICT_PASS;
+			s->judged.of_case[i].cause = CAUSE_NONE;
+		} else {
+			count++;
+		}
+	}
+	return count - 1;
+}
+
+/* What the machine cannot run is one line, with what it lacks and how often; other skips keep theirs. */
+static void test_report__what_cannot_run_here_is_one_line(void **state)
+{
+	char line[160];
+	struct sample s;
+	size_t n;
+
+	(void)state;
+	sample_load(&s, "h200");
+	n = skip_all(&s, "no NVIDIA GPU: build one in");
+	assert_true(n > 11 && s.record.cases[0].reading && !s.record.cases[3].reading);
+	snprintf(line, sizeof(line), "- skip, %zu cases: no NVIDIA GPU: build one in (", n);
+	expect_line(&s, line, true); /* one reason alone names its cases */
+	expect_line(&s, "this machine cannot run them", false);
+	skip_case(&s, 0, CAUSE_UNSUPPORTED, "ecc: no ECC: see the data sheet"); /* a reading names itself */
+	skip_case(&s, 3, CAUSE_UNSUPPORTED, "no NVLink");
+	skip_case(&s, 4, CAUSE_UNSUPPORTED, "no NVLink");
+	skip_case(&s, 5, CAUSE_LIBRARY_MISSING, "libmpi.so is not here");
+	snprintf(line, sizeof(line),
+		 "- skip, %zu cases: this machine cannot run them (no ECC: 1; no NVIDIA GPU: %zu; no NVLink: 2)\n", n,
+		 n - 3);
+	expect_line(&s, line, true);
+	expect_line(&s, "- skip, 1 case: libmpi.so is not here (", true);
+	n = skip_all(&s, "lacks part %zu"); /* more reasons than the line names */
+	snprintf(line, sizeof(line), "; other reasons: %zu)\n", n - 8);
+	expect_line(&s, line, true);
+	sample_release(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -475,6 +541,7 @@ int main(void)
 		cmocka_unit_test(test_report__a_share_above_its_bound_has_its_reason),
 		cmocka_unit_test(test_report__the_trace_has_clock_power_and_temperature),
 		cmocka_unit_test(test_report__a_judged_row_says_passed_and_counts_are_exact),
+		cmocka_unit_test(test_report__what_cannot_run_here_is_one_line),
 		cmocka_unit_test(test_report__judgements_of_another_record_are_refused),
 	};
 
