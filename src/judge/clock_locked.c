@@ -59,13 +59,41 @@ static int violated(const struct subject *s)
 	return told;
 }
 
-/* A limit that the GPU names explains the clock. */
+/* Share of the window's readings of the clock reasons that name no limit; false: too few were read. */
+static bool free_share(const struct subject *s, double *share)
+{
+	const struct series *reasons = series_of(s, "clock_reasons");
+	size_t named = 0, all = 0;
+
+	for (size_t i = reasons ? series_lower_bound(reasons, s->phase->t0_ns) : 0;
+	     reasons && i < reasons->count && reasons->t_ns[i] <= s->phase->t1_ns; i++) {
+		double bits = reasons->value[i];
+
+		named += !(bits >= 0 && bits < 0x1p32) || ((unsigned)bits & REASONS_LIMIT) != 0;
+		all++;
+	}
+	*share = all ? 1 - (double)named / (double)all : 0;
+	return all >= SAMPLES_LEAST;
+}
+
+/* A limit that the GPU names explains the clock: one that it met for a moment does not. */
 static bool limit_named(const struct subject *s)
 {
-	double bits;
+	double bits, share;
 
+	if (free_share(s, &share))
+		return share < LOCKED_SAMPLES;
 	return subject_number(s, "clock_reasons_or", &bits) && bits >= 0 && bits < 0x1p32 &&
 	       ((unsigned)bits & REASONS_LIMIT) != 0;
+}
+
+/* No counter rose. Where none can be read the reasons must have been, throughout. */
+static bool nothing_limits(const struct subject *s)
+{
+	const int rose = violated(s);
+	double share;
+
+	return rose <= 0 && (rose == 0 || free_share(s, &share)) && !limit_named(s);
 }
 
 static bool loads(const struct subject *s)
@@ -84,7 +112,7 @@ void verdict_clock_locked(struct judgement *out, const struct subject *s)
 
 	if (!(most > 0) || !(limit > 0) || !loads(s) || !low_share(s, LOCKED_CLOCK * most, &share, &clock) ||
 	    share < LOCKED_SAMPLES || !subject_number(s, "power_w", &power) ||
-	    power >= LOCKED_POWER * limit || violated(s) != 0 || limit_named(s) ||
+	    power >= LOCKED_POWER * limit || !nothing_limits(s) ||
 	    site_states_clock(s->site, clock * 1e6))
 		return;
 	finding(out, VERDICT_WARN, CAUSE_CLOCK_LOCKED,

@@ -59,7 +59,14 @@ static bool stated(const struct subject *s, enum sku_fact feature)
 	       s->flops->fact[feature].value > 0;
 }
 
-/* "Not supported" of the driver: the device has none, or it ought to have one. */
+/* It hangs on the product whether it has the field, and no file of the expectations knows the product or its
+ * architecture. */
+static bool not_known(const struct subject *s, const struct decisive_row *d)
+{
+	return d->feature < SKU_FACT_COUNT && s->gpu && !s->sku && !s->flops;
+}
+
+/* "Not supported" of the driver: the device has none, it ought to have one, or nobody knows. */
 static void not_supported(const struct subject *s, const struct decisive_row *d, struct lack *out)
 {
 	out->cause = CAUSE_UNSUPPORTED;
@@ -68,6 +75,9 @@ static void not_supported(const struct subject *s, const struct decisive_row *d,
 		out->action = "the GPU is in MIG mode; read it as root, or with MIG switched off";
 	} else if (d->always || stated(s, d->feature)) {
 		out->action = "this device has it; reload or update the driver";
+	} else if (not_known(s, d)) {
+		out->action = "assay does not know this product, nor whether it has the field; describe it "
+			      "in a file of the expectations";
 	} else {
 		out->lacking = true;
 	}

@@ -115,6 +115,49 @@ static void test_decisive__what_the_product_has_must_be_read(void **state)
 	begin_one(NULL);
 }
 
+/* Neither the product nor its architecture is in a file: nobody can tell that it lacks the field. */
+static void test_decisive__of_a_product_that_no_file_knows_nothing_is_skipped(void **state)
+{
+	static const struct {
+		const char *probe, *fields, *refused, *field;
+		enum verdict wanted;
+	} rows[] = {
+		{"ecc", "ecc_aggregate_corrected=0", "ecc_enabled", "ecc_enabled", VERDICT_UNKNOWN},
+		{"remap", "remap_banks_none=0", "remap_pending", "remap_pending", VERDICT_UNKNOWN},
+		{"clock_state", "clock_reasons=1 temperature_c=40", "power_limit_w", "power_limit_w",
+		 VERDICT_UNKNOWN},
+		{"pcie_state", "pcie_gen=5 pcie_gen_max=5 pcie_width_max=16", "pcie_width", "pcie_width",
+		 VERDICT_UNKNOWN},
+		/* no product states these: knowing it would not tell more */
+		{"ecc", ECC_WELL, "ecc_sram_threshold", "", VERDICT_PASS},
+		{"gpu_mode", "cuda_profiling_restricted=0 mig_mode=0 compute_mode=0", "recovery_action", "",
+		 VERDICT_PASS},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct record_case *c;
+		char refused[200];
+
+		begin_one(NULL);
+		w.gpu[0].pci_device = 0x1111u << 16 | 0x10de;
+		world_fact(&w.gpu[0], GPU_FACT_cc, 75);
+		snprintf(refused, sizeof(refused), "{\"%s\": \"%s\"}", rows[i].refused, REFUSED);
+		facts(refused, "[]");
+		c = world_reading(&w, rows[i].probe, "gpu0", rows[i].fields);
+		world_judge(&w);
+		if (world_of(&w, c)->verdict != rows[i].wanted ||
+		    !strstr(world_of(&w, c)->reason, rows[i].field) ||
+		    (rows[i].wanted == VERDICT_UNKNOWN &&
+		     !strstr(world_of(&w, c)->reason, "assay does not know this product")))
+			fail_msg("%s %s: %s %s", rows[i].probe, rows[i].refused,
+				 verdict_name(world_of(&w, c)->verdict), world_of(&w, c)->reason);
+		assert_int_equal(w.out.exit_code, rows[i].wanted == VERDICT_UNKNOWN ? 2 : 0);
+		end_facts(NULL);
+	}
+	begin_one(NULL);
+}
+
 /* A fault that was read outranks what was not. */
 static void test_decisive__a_fault_that_was_read_still_fails(void **state)
 {
@@ -176,7 +219,7 @@ static void test_decisive__a_broken_nvml_leaves_readings_unknown_by_its_cause(vo
 		const char *action;
 	} broken[] = {
 		{"[{\"what\": \"NVML\", \"cause\": \"library_missing\", \"why\": \"invalid ELF header\"}]",
-		 CAUSE_LIBRARY_MISSING, "install it again"},
+		 CAUSE_LIBRARY_MISSING, "install it (again)"},
 		{"[{\"what\": \"NVML\", \"cause\": \"version_mismatch\", \"why\": \"nvmlInit_v2 answered "
 		 "18\"}]",
 		 CAUSE_VERSION_MISMATCH, "reload the driver's module"},
@@ -304,6 +347,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(test_decisive__##name, begin_one, end_facts)
 		T(what_the_product_has_must_be_read),
+		T(of_a_product_that_no_file_knows_nothing_is_skipped),
 		T(a_fault_that_was_read_still_fails),
 		T(under_mig_what_the_parent_does_not_tell_is_unknown),
 		T(a_reading_that_was_refused_whole),

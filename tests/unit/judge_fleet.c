@@ -162,7 +162,7 @@ static void test_locked__a_violation_counter_that_rose_explains_it(void **state)
 	assert_false(warned(c));
 }
 
-static void test_locked__without_violation_counters_nothing_is_claimed(void **state)
+static void test_locked__without_counters_and_reasons_nothing_is_claimed(void **state)
 {
 	struct record_case *c = locked(1605, 20, 430);
 
@@ -171,6 +171,53 @@ static void test_locked__without_violation_counters_nothing_is_claimed(void **st
 	assert_false(warned(c));
 	world_set(c, "sustained", "violation_power_share", 0);
 	assert_true(warned(c));
+}
+
+/* 20 readings of the reasons in the window of `locked`, `named` of them with the software's power cap. */
+static void reasons(const struct record_case *c, unsigned named, unsigned count)
+{
+	struct series *list = world_series(&w, "gpu:0000:10:00.0", "clock_reasons", SIGNAL_BITS);
+
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(series_add(list, c->t0_ns + 1100000000 + i * 250000000ull,
+					    i < named ? 0x4 : 0, NULL),
+				 STATUS_OK);
+	world_set((struct record_case *)c, "sustained", "clock_reasons_or", named ? 0x4 : 0);
+}
+
+/* Counters that cannot be read: reasons that name no limit suffice. */
+static void test_locked__without_violation_counters_the_reasons_tell(void **state)
+{
+	static const struct {
+		unsigned named, count;
+		bool warns;
+	} rows[] = {{0, 20, true}, {1, 20, true}, {2, 20, true}, {3, 20, false}, {20, 20, false}, {0, 9, false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct record_case *c;
+
+		begin_one(NULL);
+		c = locked(1605, 20, 430);
+		snprintf(w.series[1].signal, sizeof(w.series[1].signal), "other");
+		reasons(c, rows[i].named, rows[i].count);
+		if (warned(c) != rows[i].warns)
+			fail_msg("%u of %u", rows[i].named, rows[i].count);
+		end(NULL);
+	}
+	begin_one(NULL);
+}
+
+static void test_locked__a_limit_named_for_a_moment_does_not_silence_it(void **state)
+{
+	struct record_case *c = locked(1605, 20, 430);
+
+	(void)state;
+	reasons(c, 1, 20);
+	assert_true(warned(c));
+	for (unsigned i = 0; i < 20; i++)
+		w.series[2].value[i] = 0x4;
+	assert_false(warned(c));
 }
 
 static void test_locked__a_short_window_and_a_high_clock_do_not(void **state)
@@ -289,7 +336,9 @@ int main(void)
 		T(begin_one, locked__fewer_samples_than_nine_in_ten_do_not),
 		T(begin_one, locked__a_power_limit_that_is_met_explains_it),
 		T(begin_one, locked__a_violation_counter_that_rose_explains_it),
-		T(begin_one, locked__without_violation_counters_nothing_is_claimed),
+		T(begin_one, locked__without_counters_and_reasons_nothing_is_claimed),
+		T(begin_one, locked__without_violation_counters_the_reasons_tell),
+		T(begin_one, locked__a_limit_named_for_a_moment_does_not_silence_it),
 		T(begin_one, locked__a_short_window_and_a_high_clock_do_not),
 		T(begin_one, locked__as_stated_it_is_silent),
 		T(begin_one, placement__two_nodes_that_differ_are_numa_distance),
