@@ -234,6 +234,8 @@ enum status compare_runs(struct comparison *out, const struct compare_run *runs,
 	if (!status)
 		status = out->fleet ? compare_fleet(out, runs, count, err)
 				    : compare_history(out, runs, count, err);
+	if (!status && !out->fleet)
+		status = compare_levels(out, runs, count, err);
 	if (!status && out->fleet && (count == 2 || !out->groups))
 		status = compare_side(out, runs, count, err);
 	if (status) {
