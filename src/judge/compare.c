@@ -146,7 +146,8 @@ static bool fails_anew(const struct compare_row *r)
 {
 	if (r->verdict_after != VERDICT_FAIL || r->verdict_before == VERDICT_FAIL)
 		return false;
-	return !(r->floats && !r->fails_otherwise && !compare_slower(r) && r->change != COMPARE_NOT_COMPARABLE);
+	return !(r->floats && !r->fails_otherwise && !compare_slower(r) &&
+		 r->change != COMPARE_NOT_COMPARABLE);
 }
 
 static struct tally tally_of(const struct comparison *c)

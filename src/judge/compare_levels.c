@@ -34,7 +34,8 @@ static double size_of(const struct record_case *c)
 
 static bool is_point(const struct record_case *c, const struct judgement *j)
 {
-	return !strcmp(c->probe, "memory") && !strcmp(j->figure_unit, "ns") && compare_fit(j) && size_of(c) > 0;
+	return !strcmp(c->probe, "memory") && !strcmp(j->figure_unit, "ns") && compare_fit(j) &&
+	       size_of(c) > 0;
 }
 
 static void point_add(struct chase *to, double size, double latency)
@@ -94,12 +95,13 @@ static void say(char *out, size_t room, const struct level *l, size_t n)
 	size_t used = (size_t)snprintf(out, room, "%zu levels", n);
 
 	for (size_t i = 0; i + 1 < n && used < room; i++)
-		used += (size_t)snprintf(out + used, room - used, "%s %.0f KiB", i ? "," : ", which end at about",
-					 l[i].end / 1024);
+		used += (size_t)snprintf(out + used, room - used, "%s %.0f KiB",
+					 i ? "," : ", which end at about", l[i].end / 1024);
 }
 
 static enum status levels_differ(struct comparison *out, const struct compare_run *first,
-				 const struct compare_run *run, const struct record_case *c, struct error *err)
+				 const struct compare_run *run, const struct record_case *c,
+				 struct error *err)
 {
 	struct level before[LEVELS_MAX], after[LEVELS_MAX];
 	struct compare_difference *d;
