@@ -90,13 +90,16 @@ static bool same_levels(const struct level *a, size_t n, const struct level *b, 
 	return true;
 }
 
+/* The sizes where each but the last ends. */
 static void say(char *out, size_t room, const struct level *l, size_t n)
 {
-	size_t used = (size_t)snprintf(out, room, "%zu levels", n);
+	size_t used = 0;
 
+	snprintf(out, room, "none");
 	for (size_t i = 0; i + 1 < n && used < room; i++)
-		used += (size_t)snprintf(out + used, room - used, "%s %.0f KiB",
-					 i ? "," : ", which end at about", l[i].end / 1024);
+		used += (size_t)snprintf(out + used, room - used, "%s%.0f", i ? ", " : "", l[i].end / 1024);
+	if (used && used < room)
+		snprintf(out + used, room - used, " KiB");
 }
 
 static enum status levels_differ(struct comparison *out, const struct compare_run *first,
@@ -121,7 +124,7 @@ static enum status levels_differ(struct comparison *out, const struct compare_ru
 	if (!d)
 		return STATUS_NO_RESOURCE;
 	*d = (struct compare_difference){.run = run->name, .nodes = 1};
-	snprintf(d->path, sizeof(d->path), "cache levels of %.40s", c->where);
+	snprintf(d->path, sizeof(d->path), "cache levels of %.40s end at", c->where);
 	say(d->before, sizeof(d->before), before, n);
 	say(d->after, sizeof(d->after), after, m);
 	return STATUS_OK;
