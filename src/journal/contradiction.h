@@ -16,8 +16,8 @@ enum contradiction { CONTRADICTION_NONE, CONTRADICTION_THREADS, CONTRADICTION_SI
 
 /* Probe and engine that are held against each other at all. */
 bool contradiction_asks(const char *key);
-/* A hash of the key, and one of what it says without threads and size: keys of different hashes are never held
- * against each other. */
+/* A hash of the key, and one of what it says without threads and size: keys of different hashes are never
+ * held against each other. */
 uint64_t contradiction_hash(const char *key);
 uint64_t contradiction_quantity(const char *key);
 /* The size that the key asks for; infinity: none, which is past every cache. */

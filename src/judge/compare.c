@@ -146,7 +146,8 @@ static bool fails_anew(const struct compare_row *r)
 {
 	if (r->verdict_after != VERDICT_FAIL || r->verdict_before == VERDICT_FAIL)
 		return false;
-	return !(r->floats && !r->fails_otherwise && !compare_slower(r) && r->change != COMPARE_NOT_COMPARABLE);
+	return !(r->floats && !r->fails_otherwise && !compare_slower(r) &&
+		 r->change != COMPARE_NOT_COMPARABLE);
 }
 
 static struct tally tally_of(const struct comparison *c)
@@ -234,6 +235,8 @@ enum status compare_runs(struct comparison *out, const struct compare_run *runs,
 	if (!status)
 		status = out->fleet ? compare_fleet(out, runs, count, err)
 				    : compare_history(out, runs, count, err);
+	if (!status && !out->fleet)
+		status = compare_levels(out, runs, count, err);
 	if (!status && out->fleet && (count == 2 || !out->groups))
 		status = compare_side(out, runs, count, err);
 	if (status) {

@@ -117,6 +117,9 @@ const json_t *compare_node_facts(const struct record *r, size_t node);
 size_t compare_node_of(const struct record *r, size_t node, const struct record *other);
 enum status compare_inventory(struct comparison *out, const struct compare_run *runs, size_t count,
 			      struct error *err);
+/* Adds to the differences which cache levels the runs of one machine do not agree on. */
+enum status compare_levels(struct comparison *out, const struct compare_run *runs, size_t count,
+			   struct error *err);
 enum status compare_fleet(struct comparison *out, const struct compare_run *runs, size_t count,
 			  struct error *err);
 enum status compare_side(struct comparison *out, const struct compare_run *runs, size_t count,

@@ -299,9 +299,8 @@ static void verdict_after(struct compare_row *r, const struct judgement *j)
 	if (verdict_weight(j->verdict) > verdict_weight(r->verdict_after))
 		r->verdict_after = j->verdict;
 	r->fails_otherwise =
-		r->fails_otherwise ||
-		(j->verdict == VERDICT_FAIL &&
-		 (j->judged_by != JUDGED_CEILING || j->cause != CAUSE_BELOW_CEILING));
+		r->fails_otherwise || (j->verdict == VERDICT_FAIL &&
+				       (j->judged_by != JUDGED_CEILING || j->cause != CAUSE_BELOW_CEILING));
 }
 
 /* Collects both sides of the row; false: no earlier run has the case. */

@@ -7,9 +7,9 @@
 /* A case that is held against others, with what is needed of its key many times. */
 struct asked {
 	size_t index;
-	uint64_t quantity, key;	     /* hashes: what differs in them is not the same */
-	double rate, width;	     /* width: 95 % half-width, as a share */
-	double least, most;	     /* of all rounds of the case */
+	uint64_t quantity, key;	      /* hashes: what differs in them is not the same */
+	double rate, width;	      /* width: 95 % half-width, as a share */
+	double least, most;	      /* of all rounds of the case */
 	double least_wide, most_wide; /* the widths of those two */
 };
 
@@ -144,7 +144,8 @@ static void moments(struct judgement *of_case, const struct record *r, size_t pe
 		quantity(here, sizeof(here), j);
 		quantity(there, sizeof(there), &then);
 		snprintf(text, sizeof(text),
-			 "%s by itself, and %s in turns with another case of this run: the machine did not hold "
+			 "%s by itself, and %s in turns with another case of this run: the machine did not "
+			 "hold "
 			 "still",
 			 here, there);
 		tell(j, text);

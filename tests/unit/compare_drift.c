@@ -340,6 +340,38 @@ static void test_drift__sides_are_of_one_machine(void **state)
 	assert_int_equal(compare_runs(&result, runs, 3, COMPARE_HISTORY, &err), STATUS_OK);
 }
 
+/* 32 KiB and 1 MiB are the caches of the first run; the second has none beyond 32 KiB. */
+static void test_drift__cache_levels_that_changed_are_told(void **state)
+{
+	static const char *const size[] = {"16KiB", "32KiB", "256KiB", "1MiB", "16MiB", "64MiB"};
+	static const double ns[2][6] = {{1, 1, 5, 5, 90, 90}, {1, 1, 90, 90, 90, 90}};
+	struct record_case *c[2][6];
+
+	(void)state;
+	machines(true, 1, 1);
+	for (size_t run = 0; run < 2; run++)
+		for (size_t k = 0; k < 6; k++) {
+			char options[64];
+
+			snprintf(options, sizeof(options), "op=chase size=%s threads=1", size[k]);
+			c[run][k] = world_case(&w[run], "memory", "cpu", "latency", options);
+			c[run][k]->require = REQUIRE_MEASURED;
+			world_set(c[run][k], "sustained", "latency_ns", ns[run][k]);
+			world_verified(c[run][k]);
+		}
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.difference_count, 1);
+	assert_string_equal(result.difference[0].path, "cache levels of cpu end at");
+	assert_non_null(strchr(result.difference[0].before, ',')); /* two ends, then one */
+	assert_null(strchr(result.difference[0].after, ','));
+	assert_non_null(strstr(result.difference[0].after, " KiB"));
+	assert_int_equal(result.exit_code, 0); /* no verdict */
+	for (size_t k = 0; k < 6; k++)
+		world_set(c[1][k], "sustained", "latency_ns", 1.1 * ns[0][k]);
+	compare(2, COMPARE_AUTO);
+	assert_int_equal(result.difference_count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -356,6 +388,7 @@ int main(void)
 		T(a_held_clock_needs_no_second_round),
 		T(wrong_data_fails_however_noisy),
 		T(a_mark_passed_within_the_noise_is_no_news),
+		T(cache_levels_that_changed_are_told),
 		T(sides_are_of_one_machine),
 #undef T
 	};

@@ -33,7 +33,8 @@ static void test_cpu_use__a_process_of_any_name_is_read(void **state)
 	long parent;
 
 	(void)state;
-	assert_true(cpu_use_process("42 (a) b) S 7 42 42 0 -1 4194304 1 2 3 4 500 25 8 9 20 0", &ticks, &parent));
+	assert_true(
+		cpu_use_process("42 (a) b) S 7 42 42 0 -1 4194304 1 2 3 4 500 25 8 9 20 0", &ticks, &parent));
 	assert_float_equal(ticks, 525, 1e-9);
 	assert_int_equal(parent, 7);
 	assert_false(cpu_use_process("42 (a S 7", &ticks, &parent));
@@ -95,8 +96,8 @@ static void test_cpu_use__this_machine_gives_shares(void **state)
 
 	(void)state;
 	assert_non_null(use);
-	assert_int_equal(json_unpack(use, "{s:F, s:F, s:F}", "window_s", &window, "busy_share", &busy, "own_share",
-				     &own),
+	assert_int_equal(json_unpack(use, "{s:F, s:F, s:F}", "window_s", &window, "busy_share", &busy,
+				     "own_share", &own),
 			 0);
 	assert_true(window > 0 && busy >= 0 && busy <= 1 && own >= 0 && own <= 1);
 	json_decref(use);

@@ -326,8 +326,8 @@ static void test_reading__gpus_are_counted_each_way_that_could_be_counted(void *
 	assert_true(number(&r, "driver_loaded") == 0 && number(&r, "gpu_count_pci") == 1);
 	assert_false(has(&r, "gpu_count_nvml") || has(&r, "gpu_count_cuda") || has(&r, "gpu_count_dev"));
 	done(&r);
-	/* A library that is broken lists nothing, and no GPU is missing for it; NVML that lists none is another
-	 * matter. */
+	/* A library that is broken lists nothing, and no GPU is missing for it; NVML that lists none is
+	 * another matter. */
 	r = read_it("gpu_count",
 		    "{\"unreadable\":[{\"what\":\"NVML\",\"cause\":\"version_mismatch\",\"why\":\"x\"}]}",
 		    "{\"nvml_index\":null}");
@@ -338,15 +338,17 @@ static void test_reading__gpus_are_counted_each_way_that_could_be_counted(void *
 	r = read_it("gpu_count", NULL, "{\"nvml_index\":null}");
 	assert_true(number(&r, "gpu_count_nvml") == 0);
 	done(&r);
-	r = read_it("gpu_count",
-		    "{\"unreadable\":[{\"what\":\"CUDA driver\",\"cause\":\"library_missing\",\"why\":\"x\"}]}",
-		    "{\"cuda_index\":null}");
+	r = read_it(
+		"gpu_count",
+		"{\"unreadable\":[{\"what\":\"CUDA driver\",\"cause\":\"library_missing\",\"why\":\"x\"}]}",
+		"{\"cuda_index\":null}");
 	assert_false(has(&r, "gpu_count_cuda"));
 	done(&r);
 	r = read_it("gpu_count",
 		    "{\"unreadable\":[{\"what\":\"CUDA driver\",\"cause\":\"vendor_call\",\"why\":\"802\"}]}",
 		    "{\"cuda_index\":null}");
-	assert_true(number(&r, "gpu_count_cuda") == 0); /* it started and found none, or could not for the GPU */
+	assert_true(number(&r, "gpu_count_cuda") ==
+		    0); /* it started and found none, or could not for the GPU */
 	done(&r);
 	r = read_it("gpu_count", "{\"layer\":\"nvml\"}", "{\"cuda_index\":null}");
 	assert_false(has(&r, "gpu_count_cuda")); /* the layer was not read */
@@ -427,7 +429,8 @@ static void test_reading__host_counts_what_its_kernel_logged(void **state)
 	assert_string_equal(text(&r, "governor"), "performance");
 	assert_string_equal(text(&r, "clocksource"), "tsc");
 	done(&r);
-	/* Our own last run left a load of 8 behind, and nobody works now; then others keep three of four busy. */
+	/* Our own last run left a load of 8 behind, and nobody works now; then others keep three of four
+	 * busy. */
 	r = read_it("host_state",
 		    "{\"system\":{\"loadavg\":\"8.00 4 2 1/94 315\",\"cpu_use\":{\"window_s\":0.3,"
 		    "\"busy_share\":0.27,\"own_share\":0.25}}}",

@@ -475,7 +475,8 @@ static void expect_line(const struct sample *s, const char *line, bool there)
 	text_release(&out);
 }
 
-/* Every measuring case; readings pass. Returns how many the report shows: one is aside, for another target. */
+/* Every measuring case; readings pass. Returns how many the report shows: one is aside, for another target.
+ */
 static size_t skip_all(struct sample *s, const char *format)
 {
 	char reason[64];
@@ -513,8 +514,9 @@ static void test_report__what_cannot_run_here_is_one_line(void **state)
 	skip_case(&s, 4, CAUSE_UNSUPPORTED, "no NVLink");
 	skip_case(&s, 5, CAUSE_LIBRARY_MISSING, "libmpi.so is not here");
 	snprintf(line, sizeof(line),
-		 "- skip, %zu cases: this machine cannot run them (no ECC: 1; no NVIDIA GPU: %zu; no NVLink: 2)\n", n,
-		 n - 3);
+		 "- skip, %zu cases: this machine cannot run them (no ECC: 1; no NVIDIA GPU: %zu; no NVLink: "
+		 "2)\n",
+		 n, n - 3);
 	expect_line(&s, line, true);
 	expect_line(&s, "- skip, 1 case: libmpi.so is not here (", true);
 	n = skip_all(&s, "lacks part %zu"); /* more reasons than the line names */
