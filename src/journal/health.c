@@ -108,6 +108,8 @@ static enum status fall_silent(struct health *h, const char *pci, const json_t *
 	text_copy(s->pci, sizeof(s->pci), pci);
 	text_copy(s->nvml, sizeof(s->nvml), nvml);
 	s->t_ns = t_ns;
+	s->lost = text_of(reading, "cause") && !strcmp(text_of(reading, "cause"), "gpu_lost");
+	s->mismatch = text_of(reading, "cause") && !strcmp(text_of(reading, "cause"), "version_mismatch");
 	s->cuda = !cuda ? CUDA_NOT_ASKED : !strcmp(cuda, "ok") ? CUDA_ANSWERS : CUDA_FAILS;
 	if (s->cuda == CUDA_FAILS)
 		text_copy(s->why, sizeof(s->why), cuda);
@@ -195,17 +197,35 @@ void health_resumed(struct health *h, bool rebooted)
 	}
 }
 
+/* One of the first `count` changes is of the same counter, at the same time. */
+static bool already(const struct health *h, size_t count, const struct health_change *c)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct health_change *o = &h->change[i];
+
+		if (!strcmp(o->pci, c->pci) && !strcmp(o->name, c->name) && o->t0_ns < c->t1_ns &&
+		    c->t0_ns < o->t1_ns)
+			return true;
+	}
+	return false;
+}
+
 enum status health_join(struct health *h, struct health *from, uint64_t axis(const void *arg, uint64_t t_ns),
 			const void *arg, struct error *err)
 {
-	for (size_t i = 0; i < from->change_count; i++) {
-		struct health_change *c = one_more(&h->change, &h->change_count, sizeof(*c));
+	size_t others = h->change_count;
 
+	for (size_t i = 0; i < from->change_count; i++) {
+		struct health_change seen = from->change[i], *c;
+
+		seen.t0_ns = axis(arg, seen.t0_ns);
+		seen.t1_ns = axis(arg, seen.t1_ns);
+		if (already(h, others, &seen))
+			continue;
+		c = one_more(&h->change, &h->change_count, sizeof(*c));
 		if (!c)
 			return no_memory(err);
-		*c = from->change[i];
-		c->t0_ns = axis(arg, c->t0_ns);
-		c->t1_ns = axis(arg, c->t1_ns);
+		*c = seen;
 	}
 	for (size_t i = 0; i < from->silence_count; i++) {
 		struct health_silence *s = one_more(&h->silence, &h->silence_count, sizeof(*s));

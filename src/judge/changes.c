@@ -7,6 +7,7 @@
 #include "judge/changes.h"
 #include "core/plausible.h"
 #include <math.h>
+#include <stdlib.h>
 #include "judge/verdict.h"
 
 #define LONG_BEFORE_S 0.5 /* the sampler may be held up by the driver for so long */
@@ -169,18 +170,23 @@ static double rise_in(const struct record *r, const struct record_case *c, const
 static bool has_most(const struct record *r, const struct record_case *c, const char *pci,
 		     const struct rule *rule, double own)
 {
-	for (size_t i = 0; i < r->case_count; i++) {
-		const struct health_change *last;
-		const struct record_case *other = &r->cases[i];
-		double total, theirs;
+	const struct health *h = &r->health;
+	double *rose = calloc(r->case_count + 1, sizeof(*rose));
+	bool most = true;
 
-		if (other == c || other->skipped || !case_uses(other, pci))
+	for (size_t i = 0; rose && i < h->change_count; i++) {
+		struct where w;
+
+		if (!is_of(&h->change[i], pci, rule) || !(rise(&h->change[i]) > 0))
 			continue;
-		theirs = rise_in(r, other, pci, rule, &total, &last);
-		if (theirs > own || (theirs == own && other < c))
-			return false;
+		where_of(&w, r, &h->change[i]);
+		if (w.c)
+			rose[w.c - r->cases] += rise(&h->change[i]);
 	}
-	return true;
+	for (size_t i = 0; rose && i < r->case_count; i++)
+		most = most && (&r->cases[i] == c || rose[i] < own || (rose[i] == own && &r->cases[i] > c));
+	free(rose);
+	return most;
 }
 
 static void rise_of(struct judgement *out, const struct subject *s, const char *pci, const struct rule *rule)
@@ -274,19 +280,22 @@ static void silences(struct judgement *out, const struct subject *s, bool lost)
 	for (size_t i = 0; i < r->health.silence_count; i++) {
 		const struct health_silence *x = &r->health.silence[i];
 
-		if (!case_uses(s->c, x->pci) || lost != (x->cuda == CUDA_FAILS) || silence_case(r, x) != s->c)
+		if (!case_uses(s->c, x->pci) || lost != (x->cuda == CUDA_FAILS && x->lost) ||
+		    silence_case(r, x) != s->c)
 			continue;
 		if (lost)
 			finding(out, VERDICT_ERROR, CAUSE_GPU_LOST,
 				"%s was lost: NVML says \"%s\", and CUDA does not reach it (%s)", x->pci,
 				x->nvml, x->why);
 		else
-			finding(out, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST,
-				"NVML stopped answering for %s (\"%s\"); CUDA %s: read the kernel log; "
-				"restart the "
-				"driver",
+			finding(out, VERDICT_UNKNOWN, x->mismatch ? CAUSE_VERSION_MISMATCH : CAUSE_TELEMETRY_LOST,
+				"NVML stopped answering for %s (\"%s\"); CUDA %s%s: read the kernel log; "
+				"reload the driver",
 				x->pci, x->nvml,
-				x->cuda == CUDA_ANSWERS ? "still reaches it" : "could not be asked");
+				x->cuda == CUDA_ANSWERS ? "still reaches it"
+				: x->cuda == CUDA_FAILS ? "does not reach it: "
+							: "could not be asked",
+				x->cuda == CUDA_FAILS ? x->why : "");
 	}
 }
 

@@ -100,9 +100,12 @@ static json_t *reading_of(const json_t *raw, uint64_t t_ns)
 	json_t *out = json_pack("{s:I, s:{}, s:{}, s:{}, s:{}}", "t_ns", (json_int_t)t_ns, "counters",
 				"states", "signals", "errors");
 	int code = refusal(raw);
+	enum cause cause;
 
 	if (code) {
+		nvml_status((nvmlReturn_t)code, &cause);
 		facts_set_text(out, "why", nvml_code_text(code));
+		facts_set_text(out, "cause", cause_name(cause));
 		json_decref(gpu);
 		return out;
 	}
@@ -167,7 +170,8 @@ static json_t *read_all(const struct nvml *n, unsigned listed, const char *const
 		r[i].nvml = n;
 		if (!find(n, listed, pci[i], &r[i].index)) {
 			json_object_set_new(gpus, pci[i],
-					    json_pack("{s:s}", "why", "NVML does not answer for it"));
+					    json_pack("{s:s, s:s}", "why", "NVML does not answer for it", "cause",
+					      cause_name(CAUSE_GPU_LOST)));
 			continue;
 		}
 		r[i].started = !pthread_create(&r[i].thread, NULL, read_in_thread, &r[i]);

@@ -42,7 +42,7 @@ static const char *pci_of(const struct run *r, unsigned gpu)
 	return machine_gpu(r->machine, gpu)->pci;
 }
 
-void health_silent(struct run *r, unsigned gpu, const char *why)
+void health_silent(struct run *r, unsigned gpu, const char *why, enum cause cause)
 {
 	struct run_health *h = &r->health;
 
@@ -50,6 +50,7 @@ void health_silent(struct run *r, unsigned gpu, const char *why)
 		return;
 	h->silent[gpu] = h->asks = true;
 	text_copy(h->why[gpu], sizeof(h->why[gpu]), why);
+	h->cause[gpu] = cause;
 	log_warn(r->o->log, LOG_TOPIC_RUN, "%s: NVML has stopped answering for this GPU: %s", pci_of(r, gpu),
 		 why);
 }
@@ -63,8 +64,8 @@ static void ask_cuda(struct run *r, unsigned gpu, char *said, size_t size)
 
 	*said = '\0';
 	why = json_string_value(json_object_get(answer, "why"));
-	if (!answer && err.status == STATUS_CANCELLED)
-		return;
+	if (!answer && err.cause != CAUSE_TIMED_OUT)
+		return; /* our helper failed, which says nothing of the GPU */
 	if (!answer)
 		snprintf(said, size, "%.90s", err.text);
 	else if (why)
@@ -89,8 +90,10 @@ static void tell_apart(struct run *r, unsigned gpu, unsigned id, json_t *gpus)
 			field_string(h->why[gpu]));
 	if (row && *cuda)
 		json_object_set_new(row, "cuda", field_string(cuda));
+	if (row && (h->cause[gpu] == CAUSE_GPU_LOST || h->cause[gpu] == CAUSE_VERSION_MISMATCH))
+		json_object_set_new(row, "cause", json_string(cause_name(h->cause[gpu])));
 	json_object_set_new(gpus, pci_of(r, gpu), row);
-	if (*cuda && strcmp(cuda, "ok")) {
+	if (*cuda && strcmp(cuda, "ok") && h->cause[gpu] == CAUSE_GPU_LOST) {
 		log_warn(r->o->log, LOG_TOPIC_RUN, "%s: CUDA does not reach it either (%s): the GPU is lost",
 			 pci_of(r, gpu), cuda);
 		r->lost[gpu] = r->lost[gpu] ? r->lost[gpu] : LOST_GONE;
@@ -100,7 +103,8 @@ static void tell_apart(struct run *r, unsigned gpu, unsigned id, json_t *gpus)
 	log_warn(r->o->log, LOG_TOPIC_RUN,
 		 "%s: %s; its telemetry is lost, and later cases on it that have no clock, temperature or "
 		 "clock reasons are unknown",
-		 pci_of(r, gpu), *cuda ? "CUDA still reaches it" : "CUDA could not be asked");
+		 pci_of(r, gpu),
+		 !*cuda ? "CUDA could not be asked" : strcmp(cuda, "ok") ? cuda : "CUDA still reaches it");
 }
 
 static void write_line(struct run *r, const char *when, json_t *gpus)
@@ -124,6 +128,7 @@ static void settle_silent(struct run *r, const char *when, unsigned id)
 /* What was read is journaled; a GPU that told its counters before and tells none now has fallen silent. */
 static void take_gpus(struct run *r, const char *when, const json_t *answer, const char *why)
 {
+	const char *cause = json_string_value(json_object_get(answer, "cause")), *own;
 	struct run_health *h = &r->health;
 	json_t *told = json_object(), *row;
 	bool any = false;
@@ -139,7 +144,12 @@ static void take_gpus(struct run *r, const char *when, const json_t *answer, con
 			json_object_set(told, pci_of(r, g), row);
 			h->answered[g] = any = true;
 		} else if (h->answered[g]) {
-			health_silent(r, g, no);
+			enum cause named = CAUSE_TELEMETRY_LOST;
+
+			own = json_string_value(json_object_get(row, "cause"));
+			if (own || cause)
+				cause_from_name(own ? own : cause, &named);
+			health_silent(r, g, no, named);
 		}
 	}
 	h->off = h->off || !any;
@@ -165,8 +175,14 @@ static void read_counters(struct run *r, const char *when)
 	if (r->health.off)
 		return;
 	answer = ask(r, argv, source_limit_ms(LAYER_NVML), &err);
-	if (!answer && err.status == STATUS_CANCELLED)
+	if (!answer && err.cause != CAUSE_TIMED_OUT && !run_stopping(r)) {
+		err = (struct error){0};
+		answer = ask(r, argv, source_limit_ms(LAYER_NVML), &err);
+	}
+	if (!answer && err.cause != CAUSE_TIMED_OUT) { /* our helper failed, which says nothing of NVML */
+		log_debug(r->o->log, LOG_TOPIC_RUN, "no counters of GPUs: %s", err.text);
 		return;
+	}
 	why = answer ? json_string_value(json_object_get(answer, "why")) : err.text;
 	if (why)
 		log_debug(r->o->log, LOG_TOPIC_RUN, "no counters of GPUs: %s", why);

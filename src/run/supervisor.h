@@ -97,6 +97,7 @@ struct run_health {
 	bool silent[RUN_GPUS], checked[RUN_GPUS]; /* NVML has stopped to answer for it; CUDA was asked */
 	bool asks;				  /* one is silent and not checked */
 	char why[RUN_GPUS][96];
+	enum cause cause[RUN_GPUS]; /* of the silence: gpu_lost, version_mismatch or another */
 };
 
 struct run {
@@ -197,8 +198,8 @@ void health_begin(struct run *r);
  * end well, and when NVML fell silent. */
 void health_between(struct run *r, const struct bench_case *c, struct worker *crew, size_t count);
 void health_end(struct run *r);
-/* NVML has stopped to answer for this GPU of the machine. Said once. */
-void health_silent(struct run *r, unsigned gpu, const char *why);
+/* NVML has stopped to answer for this GPU of the machine. Said once. `cause`: gpu_lost if NVML itself says so. */
+void health_silent(struct run *r, unsigned gpu, const char *why, enum cause cause);
 /* Tries other kernels for products that are low on the CPU (kernels.c). */
 void kernels_round(struct run *r);
 

@@ -120,6 +120,14 @@ static void forget_old(struct series *s)
 	s->count -= half;
 }
 
+static void nvml_fell_silent(struct run *r, unsigned gpu, int code)
+{
+	enum cause cause;
+
+	nvml_status((nvmlReturn_t)code, &cause);
+	health_silent(r, gpu, nvml_code_text(code), cause);
+}
+
 /* Passes a GPU's heat and brakes to its guard, and a silent NVML to health.c. */
 static void tell_guard(struct run *r, const struct series *s, uint64_t t_ns, double value)
 {
@@ -129,7 +137,7 @@ static void tell_guard(struct run *r, const struct series *s, uint64_t t_ns, dou
 		if (strcmp(machine_gpu(r->machine, g)->pci, s->source + 4))
 			continue;
 		else if (!strcmp(s->signal, "nvml_error"))
-			health_silent(r, g, nvml_code_text(value > 0 && value < 1e6 ? (int)value : 999));
+			nvml_fell_silent(r, g, value > 0 && value < 1e6 ? (int)value : 999);
 		else
 			guard_reading(&r->watch.guard[g], s->signal, t_ns, value);
 }

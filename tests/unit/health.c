@@ -75,7 +75,7 @@ static void test_health__a_resumed_run_goes_on_unless_the_machine_was_started_an
 static void test_health__a_silence_is_told_with_what_cuda_said(void **state)
 {
 	(void)state;
-	read_line("{'gpus':{'0000:1b:00.0':{'t_ns':100,'why':'GPU is lost','cuda':'cuInit answers 999'},"
+	read_line("{'gpus':{'0000:1b:00.0':{'t_ns':100,'why':'GPU is lost','cause':'gpu_lost','cuda':'cuInit answers 999'},"
 		  "'0000:1c:00.0':{'t_ns':100,'why':'GPU is lost','cuda':'ok'},'0000:1d:00.0':{'t_ns':100,'why':'x'}}}");
 	assert_int_equal(h.silence_count, 3);
 	for (size_t i = 0; i < 3; i++) {

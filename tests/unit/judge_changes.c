@@ -30,7 +30,7 @@ static void silence(uint64_t t_ns, enum health_cuda cuda)
 	assert_non_null(h->silence);
 	h->silence_count = 1;
 	*h->silence = (struct health_silence){
-		.t_ns = t_ns, .nvml = "GPU is lost", .cuda = cuda, .why = "cuInit answers 999"};
+		.t_ns = t_ns, .nvml = "GPU is lost", .cuda = cuda, .why = "cuInit answers 999", .lost = true};
 	snprintf(h->silence->pci, sizeof(h->silence->pci), "%s", w.gpu[0].pci);
 }
 
