@@ -7,16 +7,16 @@
 
 #define EXPLAINS 1.1 /* times what is left of the range's end: a factor above that lost too little */
 
-/* One node's GPUs: which were judged at all, and which failed by their range, by class. */
+/* One node's GPUs: which the run used, and which failed by their range, by class. */
 struct fleet {
 	unsigned node;
 	const struct judge_context *ctx; /* of the whole record */
 	const struct judge_context *own; /* of the node */
 	struct fleet_gpu {
-		bool judged, low[RANGE_CLASS_COUNT];
+		bool used, low[RANGE_CLASS_COUNT];
 	} * gpu;
-	bool low[RANGE_CLASS_COUNT]; /* every judged GPU failed there */
-	size_t judged, classes;
+	bool low[RANGE_CLASS_COUNT]; /* every GPU that the run used was judged and failed there */
+	size_t used, classes;
 };
 
 /* The case's GPUs in the node's order; false past the last. */
@@ -40,11 +40,29 @@ static bool of_fleet(const struct fleet *f, const struct judgement *j, struct su
 	return range_class_of(s) && j->has_band;
 }
 
+/* By a case that measures, however it ended: a GPU that crashed was not judged, and is not of the low ones. */
+static void mark_used(struct fleet *f)
+{
+	const struct record *r = f->ctx->record;
+
+	for (size_t i = 0; i < r->case_count; i++) {
+		const struct record_case *c = &r->cases[i];
+
+		if (c->node != f->node || c->reading || c->job || c->skipped)
+			continue;
+		for (size_t k = 0; k < f->own->gpu_count; k++)
+			f->gpu[k].used |= case_uses(c, f->own->gpu[k]->pci);
+	}
+	for (size_t k = 0; k < f->own->gpu_count; k++)
+		f->used += f->gpu[k].used;
+}
+
 static void survey(struct fleet *f, const struct judgement *of_case)
 {
 	const struct record *r = f->ctx->record;
 	struct subject s;
 
+	mark_used(f);
 	for (size_t i = 0; i < r->case_count; i++) {
 		if (!of_fleet(f, &of_case[i], &s, i))
 			continue;
@@ -53,19 +71,15 @@ static void survey(struct fleet *f, const struct judgement *of_case)
 
 			if (!g)
 				continue;
-			g->judged = true;
 			g->low[range_class_of(&s)] |= of_case[i].below_range;
 		}
 	}
 	for (int c = RANGE_COMPUTE; c < RANGE_CLASS_COUNT; c++) {
 		bool all = true;
 
-		f->judged = 0;
-		for (size_t k = 0; k < f->own->gpu_count; k++) {
-			f->judged += f->gpu[k].judged;
-			all = all && (!f->gpu[k].judged || f->gpu[k].low[c]);
-		}
-		f->low[c] = all && f->judged >= 2;
+		for (size_t k = 0; k < f->own->gpu_count; k++)
+			all = all && (!f->gpu[k].used || f->gpu[k].low[c]);
+		f->low[c] = all && f->used >= 2;
 		f->classes += f->low[c];
 	}
 }
@@ -177,15 +191,19 @@ static const char *node_name(const struct fleet *f)
 static void judge_node(struct judgement *of_case, const struct fleet *f)
 {
 	const struct record *r = f->ctx->record;
-	char reason[sizeof(of_case->reason)], part[140];
+	char reason[sizeof(of_case->reason)], part[140], which[112];
 	struct judgement *carrier = NULL;
 	const struct record_case *first = NULL;
 	struct subject s;
 	size_t n;
 
-	n = (size_t)snprintf(reason, sizeof(reason),
-			     "all %zu GPUs of %.40s are below the low end of their ranges: ", f->judged,
-			     node_name(f));
+	if (f->used < f->own->gpu_count)
+		snprintf(which, sizeof(which), "that this run used, of %zu in %.40s,", f->own->gpu_count,
+			 node_name(f));
+	else
+		snprintf(which, sizeof(which), "of %.40s", node_name(f));
+	n = (size_t)snprintf(reason, sizeof(reason), "all %zu GPUs %s are below the low end of their ranges: ",
+			     f->used, which);
 	for (int c = RANGE_COMPUTE, told = 0; c < RANGE_CLASS_COUNT; c++) {
 		if (!f->low[c] || n >= sizeof(reason))
 			continue;

@@ -243,7 +243,8 @@ static enum status take_up(struct run *r, struct error *err)
 	}
 	for (size_t i = r->plan->case_count; !st && i < earlier.case_count; i++) {
 		r->repeated = r->repeated || json_object_get(earlier.cases[i].plan, "again");
-		r->tried = r->tried || record_tries(&earlier.cases[i]);
+		if (!st)
+			st = kernels_take_up(r, &earlier.cases[i], err);
 	}
 	r->next_id = (unsigned)earlier.case_count;
 	record_release(&earlier);
@@ -374,6 +375,7 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 	}
 	journal_close(&r->journal);
 	free(r->attempt);
+	free(r->tries);
 	free(r->done);
 	free(r->note);
 	free(r->disturbed);

@@ -100,6 +100,13 @@ struct run_health {
 	enum cause cause[RUN_GPUS]; /* of the silence: gpu_lost, version_mismatch or another */
 };
 
+/* An attempt by other kernels for a case of the plan (kernels.c), of this run or of the part before. */
+struct run_try {
+	unsigned id; /* of the low case */
+	bool reached;
+	char what[ENGINE_SETTING]; /* setting or engine */
+};
+
 struct run {
 	const struct plan *plan;
 	const struct machine *machine;
@@ -120,7 +127,8 @@ struct run {
 	bool searched;	     /* an earlier run has searched what was slow or wrong */
 	bool *disturbed;     /* a case of the plan: wants a second round */
 	bool repeated;	     /* an earlier run had its second round */
-	bool tried;	     /* an earlier run tried other kernels */
+	struct run_try *tries; /* of other kernels */
+	size_t try_count;
 	size_t case_done;
 	enum lost lost[RUN_GPUS]; /* quarantined: by the case lost_by */
 	unsigned lost_by[RUN_GPUS];
@@ -202,6 +210,8 @@ void health_end(struct run *r);
 void health_silent(struct run *r, unsigned gpu, const char *why, enum cause cause);
 /* Tries other kernels for products that are low on the CPU (kernels.c). */
 void kernels_round(struct run *r);
+/* What the part before has tried: an attempt that it did not end is done again. */
+enum status kernels_take_up(struct run *r, const struct record_case *c, struct error *err);
 
 void watch_start(struct run *r);
 void watch_read(struct run *r); /* what the sampler has sent */

@@ -70,6 +70,34 @@ if [ -n "$(ldconfig -p 2> /dev/null | grep -m 1 'libdnnl.so.[23]')" ]; then
 fi
 unset FAKE_BLAS_SLOW FAKE_BLAS_OTHER
 
+# killed within the first attempt: what it did not end is done again, what it ended without use is not
+
+cp -r all cut
+all=$(tries all)
+first=$(grep -n '"type":"end"' cut/journal.jsonl | sed -n 2p | cut -d: -f1) # case 0, then the first attempt
+cp -r cut cut1
+unset FAKE_BLAS_SLOW
+sed -i "$((first + 1)),\$d" cut/journal.jsonl
+sed -i "$first,\$d" cut1/journal.jsonl
+useless=$(grep -o '"tries":"[^"]*"' cut/journal.jsonl | head -n 1)
+ok "a run that is killed behind a useless attempt goes on with the others" sh -c '"$1" check --resume cut --expectations set --no-telemetry > out 2> err; test "$(grep -c "\"tries\":" cut/journal.jsonl)" -ge 2' - "$assay"
+ok "and finds what helps" says blas_kernel cut/results.csv
+ok "without the useless one again" [ "$(grep -oF "$useless" cut/journal.jsonl | wc -l)" = 1 ]
+ok "a run that is killed within its first attempt does it again" sh -c '"$1" check --resume cut1 --expectations set --no-telemetry > out 2> err; grep -q blas_kernel cut1/results.csv' - "$assay"
+# Two sizes of one kind: what did not help the first is not tried for the second; another type is tried by itself.
+cat > three.yaml << 'SUITE'
+name: three
+cases:
+  - {probe: gemm, engine: openblas, target: cpu, seconds: 300ms, options: {type: fp32, m: 16, n: 16, k: 16, threads: 1}}
+  - {probe: gemm, engine: openblas, target: cpu, seconds: 300ms, options: {type: fp32, m: 16, n: 16, k: 8, threads: 1}}
+  - {probe: gemm, engine: openblas, target: cpu, seconds: 300ms, options: {type: fp64, m: 16, n: 16, k: 16, threads: 1}}
+SUITE
+FAKE_BLAS_SLOW=all "$assay" check --suite three.yaml --expectations set --no-telemetry --out three > out 2> err
+attempts() { grep '"type":"extend"' three/journal.jsonl | grep -c "\"follows\":{\"case\":$1,"; }
+echo "# attempts: $(attempts 0) $(attempts 1) $(attempts 2)"
+ok "what helped no case of a kind is not tried for the next of it" [ "$(attempts 0)" -ge 2 -a "$(attempts 1)" = 0 ]
+ok "another type has its own attempts" [ "$(attempts 2)" -ge 2 ]
+
 FAKE_BLAS_WRONG="SkylakeX Cooperlake SapphireRapids Haswell Zen"
 export FAKE_BLAS_WRONG
 ok "other kernels that compute wrong help nobody" checked 1 wrong

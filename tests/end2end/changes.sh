@@ -87,6 +87,12 @@ ok "the GPU is lost" judged 0 gone error gpu_lost
 ok "by what both say" reason gone 'CUDA does not reach it (cuDevicePrimaryCtxRetain answers 999)'
 ok "its later cases are not run" says '"type":"end","case":1,"ending":"not_run".*"cause":"quarantined"' gone/journal.jsonl
 ok "stderr says so" says "the GPU is lost" err
+for answer in cuInit=803 cuMemAlloc_v2=2 cuDevicePrimaryCtxRetain=46; do
+	FAKE_NVML_IN=__sample FAKE_NVML_AFTER=0.2 FAKE_NVML_LOST=0 FAKE_CUDA_IN=alive FAKE_CUDA=$answer \
+		"$assay" check --suite dark.yaml --out "kept.$answer" > out 2> err
+	ok "CUDA's $answer does not say that the GPU is lost" judged 0 "kept.$answer" unknown telemetry_lost
+	ok "its later cases run" says '"type":"end","case":1,"ending":"done"' "kept.$answer/journal.jsonl"
+done
 FAKE_NVML_IN=__sample FAKE_NVML_CRASH=count "$assay" $gemm --out unheard > out 2> err
 ok "a sampler that dies before a word leaves a GPU's case unknown" [ $? = 2 ]
 ok "as telemetry_lost" judged 0 unheard unknown telemetry_lost

@@ -83,6 +83,7 @@ static void test_health__a_silence_is_told_with_what_cuda_said(void **state)
 					: h.silence[i].pci[6] == 'c' ? CUDA_ANSWERS
 								     : CUDA_NOT_ASKED;
 		assert_int_equal(h.silence[i].cuda, cuda);
+		assert_int_equal(h.silence[i].lost, h.silence[i].pci[6] == 'b');
 	}
 }
 
@@ -119,10 +120,30 @@ static void test_health__of_another_rank_joins_on_the_axis(void **state)
 	health_release(&all);
 }
 
+/* Two ranks of a node read one GPU: what both saw at the same time is one change. */
+static void test_health__what_two_ranks_saw_counts_once(void **state)
+{
+	const uint64_t shift = 0;
+	struct health all = {0};
+
+	(void)state;
+	read_line("{'gpus':{'b':{'t_ns':10,'counters':{'x':1,'y':5}}}}");
+	read_line("{'gpus':{'b':{'t_ns':20,'counters':{'x':3,'y':5}}}}");
+	assert_int_equal(health_join(&all, &h, later, &shift, NULL), STATUS_OK);
+	read_line("{'gpus':{'b':{'t_ns':12,'counters':{'x':1,'y':5}},'c':{'t_ns':12,'counters':{'x':1}}}}");
+	read_line("{'gpus':{'b':{'t_ns':22,'counters':{'x':3,'y':5}},'c':{'t_ns':22,'counters':{'x':2}}}}");
+	read_line("{'gpus':{'b':{'t_ns':32,'counters':{'x':3,'y':6}}}}");
+	assert_int_equal(h.change_count, 3);
+	assert_int_equal(health_join(&all, &h, later, &shift, NULL), STATUS_OK);
+	assert_int_equal(all.change_count, 3); /* x of b once, x of c, and y of b, which came later */
+	health_release(&all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_health__what_differs_is_a_change, end),
+		cmocka_unit_test_teardown(test_health__what_two_ranks_saw_counts_once, end),
 		cmocka_unit_test_teardown(
 			test_health__a_resumed_run_goes_on_unless_the_machine_was_started_anew, end),
 		cmocka_unit_test_teardown(test_health__a_silence_is_told_with_what_cuda_said, end),

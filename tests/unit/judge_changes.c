@@ -218,6 +218,23 @@ static void test_changes__nvml_and_cuda_silent_is_a_lost_gpu(void **state)
 	assert_int_equal(w.out.exit_code, 2);
 }
 
+/* A driver that is exchanged during the run answers neither, and no GPU is lost. */
+static void test_changes__only_nvml_can_say_that_a_gpu_is_lost(void **state)
+{
+	struct record_case *c = healthy();
+
+	(void)state;
+	silence(c->t1_ns + S / 10, CUDA_FAILS);
+	w.r.health.silence->lost = false;
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST);
+	assert_non_null(strstr(world_of(&w, c)->reason, "CUDA does not reach it: cuInit answers 999"));
+	w.r.health.silence->mismatch = true;
+	world_judge(&w);
+	assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_VERSION_MISMATCH);
+	assert_int_equal(w.out.exit_code, 2);
+}
+
 static void test_changes__nvml_alone_silent_is_lost_telemetry(void **state)
 {
 	struct record_case *a = healthy(), *b = healthy();
@@ -354,6 +371,7 @@ int main(void)
 		T(a_searchs_case_hands_it_on),
 		T(a_reading_case_carries_it_too),
 		T(nvml_and_cuda_silent_is_a_lost_gpu),
+		T(only_nvml_can_say_that_a_gpu_is_lost),
 		T(nvml_alone_silent_is_lost_telemetry),
 		T(a_window_without_a_signal_that_came_before_is_unknown),
 		T(a_short_window_is_judged_by_what_is_beside_it),

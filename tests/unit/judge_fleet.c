@@ -74,6 +74,31 @@ static void test_fleet__one_sound_gpu_keeps_the_findings_of_the_others(void **st
 	assert_int_equal(w.out.exit_code, 1);
 }
 
+static void test_fleet__gpus_that_the_run_left_out_are_told(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		slow_gpu(i, 0.75, 1, 0.75);
+	world_judge(&w);
+	assert_int_equal(count_of(VERDICT_FAIL, CAUSE_FLEET_LOW), 1);
+	assert_non_null(strstr(w.out.of_case[0].reason, "all 2 GPUs that this run used, of 8 in the node,"));
+}
+
+/* What crashed was not judged: nothing is said of all. */
+static void test_fleet__a_gpu_that_crashed_is_not_one_of_the_low(void **state)
+{
+	struct record_case *c;
+
+	(void)state;
+	for (unsigned i = 0; i < 7; i++)
+		slow_gpu(i, 0.75, 1, 0.75);
+	c = world_case(&w, "gemm", "gpu7", "compute.bf16", "type=bf16 m=8192 n=8192 k=8192");
+	c->ending = ENDING_CRASHED;
+	world_judge(&w);
+	assert_int_equal(count_of(VERDICT_FAIL, CAUSE_FLEET_LOW), 0);
+	assert_int_equal(w.out.exit_code, 1);
+}
+
 static void test_fleet__one_gpu_is_no_fleet(void **state)
 {
 	(void)state;
@@ -331,6 +356,8 @@ int main(void)
 		T(begin_eight, fleet__one_class_alone_is_no_slow_fleet),
 		T(begin_eight, fleet__one_sound_gpu_keeps_the_findings_of_the_others),
 		T(begin_eight, fleet__links_count_and_other_findings_stay),
+		T(begin_eight, fleet__gpus_that_the_run_left_out_are_told),
+		T(begin_eight, fleet__a_gpu_that_crashed_is_not_one_of_the_low),
 		T(begin_one, fleet__one_gpu_is_no_fleet),
 		T(begin_one, locked__a_low_clock_without_a_limit_warns),
 		T(begin_one, locked__fewer_samples_than_nine_in_ten_do_not),
