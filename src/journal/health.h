@@ -49,8 +49,8 @@ struct health { /* valid when zeroed and after health_release */
 enum status health_read(struct health *h, const json_t *body, uint64_t shift_ns, struct error *err);
 /* A resumed run: what comes next is held against what was before, unless the machine was started anew. */
 void health_resumed(struct health *h, bool rebooted);
-/* All of `from` joins, by `axis` of each time; `from` is empty then. Several ranks of a node may read one GPU: a change that
- * another of them saw in the same time is the same one and is left out. */
+/* All of `from` joins, by `axis` of each time; `from` is empty then. Several ranks of a node may read one
+ * GPU: a change that another of them saw in the same time is the same one and is left out. */
 enum status health_join(struct health *h, struct health *from, uint64_t axis(const void *arg, uint64_t t_ns),
 			const void *arg, struct error *err);
 bool health_supplied(const struct health *h, const char *pci, const char *signal);

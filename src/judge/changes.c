@@ -288,7 +288,8 @@ static void silences(struct judgement *out, const struct subject *s, bool lost)
 				"%s was lost: NVML says \"%s\", and CUDA does not reach it (%s)", x->pci,
 				x->nvml, x->why);
 		else
-			finding(out, VERDICT_UNKNOWN, x->mismatch ? CAUSE_VERSION_MISMATCH : CAUSE_TELEMETRY_LOST,
+			finding(out, VERDICT_UNKNOWN,
+				x->mismatch ? CAUSE_VERSION_MISMATCH : CAUSE_TELEMETRY_LOST,
 				"NVML stopped answering for %s (\"%s\"); CUDA %s%s: read the kernel log; "
 				"reload the driver",
 				x->pci, x->nvml,

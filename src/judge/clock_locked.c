@@ -112,8 +112,7 @@ void verdict_clock_locked(struct judgement *out, const struct subject *s)
 
 	if (!(most > 0) || !(limit > 0) || !loads(s) || !low_share(s, LOCKED_CLOCK * most, &share, &clock) ||
 	    share < LOCKED_SAMPLES || !subject_number(s, "power_w", &power) ||
-	    power >= LOCKED_POWER * limit || !nothing_limits(s) ||
-	    site_states_clock(s->site, clock * 1e6))
+	    power >= LOCKED_POWER * limit || !nothing_limits(s) || site_states_clock(s->site, clock * 1e6))
 		return;
 	finding(out, VERDICT_WARN, CAUSE_CLOCK_LOCKED,
 		"%.0f %% of the clock samples under load are below %.0f MHz (mean %.0f of %.0f MHz) at %.0f "

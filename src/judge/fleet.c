@@ -40,7 +40,8 @@ static bool of_fleet(const struct fleet *f, const struct judgement *j, struct su
 	return range_class_of(s) && j->has_band;
 }
 
-/* By a case that measures, however it ended: a GPU that crashed was not judged, and is not of the low ones. */
+/* By a case that measures, however it ended: a GPU that crashed was not judged, and is not of the low ones.
+ */
 static void mark_used(struct fleet *f)
 {
 	const struct record *r = f->ctx->record;
@@ -202,8 +203,8 @@ static void judge_node(struct judgement *of_case, const struct fleet *f)
 			 node_name(f));
 	else
 		snprintf(which, sizeof(which), "of %.40s", node_name(f));
-	n = (size_t)snprintf(reason, sizeof(reason), "all %zu GPUs %s are below the low end of their ranges: ",
-			     f->used, which);
+	n = (size_t)snprintf(reason, sizeof(reason),
+			     "all %zu GPUs %s are below the low end of their ranges: ", f->used, which);
 	for (int c = RANGE_COMPUTE, told = 0; c < RANGE_CLASS_COUNT; c++) {
 		if (!f->low[c] || n >= sizeof(reason))
 			continue;

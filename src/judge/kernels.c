@@ -211,8 +211,8 @@ void kernels_tell(struct judgement *out, const struct subject *s)
 
 	if (!look(s, &row, &t, &b) || !is_low(out, row, &t))
 		return;
-	/* What the machine does with its best kernels is what it is worth: only below the ceiling's fail mark does the
-	 * failure stay. The interval as well: a lucky turn is no other kernel. */
+	/* What the machine does with its best kernels is what it is worth: only below the ceiling's fail mark
+	 * does the failure stay. The interval as well: a lucky turn is no other kernel. */
 	if (!b.c || b.t.ratio < row->fail || b.t.low <= t.ratio) {
 		tell_tried(out, &b);
 		return;

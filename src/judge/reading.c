@@ -63,12 +63,16 @@ static const struct record_case *first_reading(const struct subject *s, const ch
 	return NULL;
 }
 
-/* "FIELD.rise": this reading less the first of its kind in the run; *from: that one. */
+/* "FIELD.rise": this reading less the first of its kind in the run; *from: that one. Where helpers read the
+ * GPU's counters during the run, changes.c judges every rise, with the case in which it came. */
 static bool risen(const struct subject *s, const char *field, double *out, const struct record_case **from)
 {
 	double now, first;
 	char name[64];
 
+	*from = NULL;
+	if (s->gpu && health_supplied(&s->ctx->record->health, s->gpu->pci, "clock_reasons"))
+		return false;
 	snprintf(name, sizeof(name), "%.*s", (int)(strlen(field) - strlen(".rise")), field);
 	*from = case_number(s->c, name, &now) ? first_reading(s, name, &first) : NULL;
 	if (*from)

@@ -86,7 +86,8 @@ static json_t *ask(const struct driver *d, const char *pci)
 	return said;
 }
 
-/* Memory that others fill, a GPU that one process uses alone, and a driver that was exchanged say nothing of the GPU. */
+/* Memory that others fill, a GPU that one process uses alone, and a driver that was exchanged say nothing of
+ * the GPU. */
 static bool says_nothing(const char *said)
 {
 	static const char *const codes[] = {" answers 2", " answers 46", " answers 803", " answers 804"};

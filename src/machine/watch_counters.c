@@ -170,8 +170,8 @@ static json_t *read_all(const struct nvml *n, unsigned listed, const char *const
 		r[i].nvml = n;
 		if (!find(n, listed, pci[i], &r[i].index)) {
 			json_object_set_new(gpus, pci[i],
-					    json_pack("{s:s, s:s}", "why", "NVML does not answer for it", "cause",
-					      cause_name(CAUSE_GPU_LOST)));
+					    json_pack("{s:s, s:s}", "why", "NVML does not answer for it",
+						      "cause", cause_name(CAUSE_GPU_LOST)));
 			continue;
 		}
 		r[i].started = !pthread_create(&r[i].thread, NULL, read_in_thread, &r[i]);

@@ -104,7 +104,9 @@ static void tell_apart(struct run *r, unsigned gpu, unsigned id, json_t *gpus)
 		 "%s: %s; its telemetry is lost, and later cases on it that have no clock, temperature or "
 		 "clock reasons are unknown",
 		 pci_of(r, gpu),
-		 !*cuda ? "CUDA could not be asked" : strcmp(cuda, "ok") ? cuda : "CUDA still reaches it");
+		 !*cuda		      ? "CUDA could not be asked"
+		 : strcmp(cuda, "ok") ? cuda
+				      : "CUDA still reaches it");
 }
 
 static void write_line(struct run *r, const char *when, json_t *gpus)

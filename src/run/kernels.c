@@ -4,9 +4,9 @@
  * means. First come the library's other kernels and other libraries with the same functions
  * (engine->settings), then the probe's other engines. Each runs in a worker of its own, because a library
  * reads its environment when it is loaded. The first that reaches the mark ends the search, and the next low
- * case begins with it. The cases are journaled as an `extend` with `follows`; the judge reads them. Each low case
- * has its own bound, so that one that nothing helps takes nothing from the next. What helped no earlier case of
- * the same kind is not tried again. No search begins once the run has searched for SEARCH_NS.
+ * case begins with it. The cases are journaled as an `extend` with `follows`; the judge reads them. Each low
+ * case has its own bound, so that one that nothing helps takes nothing from the next. What helped no earlier
+ * case of the same kind is not tried again. No search begins once the run has searched for SEARCH_NS.
  */
 #include <errno.h>
 #include <math.h>
@@ -79,7 +79,7 @@ enum status kernels_take_up(struct run *r, const struct record_case *c, struct e
 		return STATUS_OK;
 	note_record(&n, c);
 	if (!keep(r, (unsigned)id, what,
-		 n.done && !n.status && n.ceiling_ratio >= r->o->expected[id].ceiling_pass))
+		  n.done && !n.status && n.ceiling_ratio >= r->o->expected[id].ceiling_pass))
 		return error_errno(err, ENOMEM, "attempts by other kernels");
 	return STATUS_OK;
 }

@@ -122,11 +122,11 @@ struct run {
 	bool *done;	   /* a case: ended in an earlier run */
 	struct note *note; /* a case: what it came to */
 	size_t room;
-	unsigned next_id;    /* of the next case beyond the plan */
-	unsigned team_cases; /* of the whole team, so far; the same on all ranks */
-	bool searched;	     /* an earlier run has searched what was slow or wrong */
-	bool *disturbed;     /* a case of the plan: wants a second round */
-	bool repeated;	     /* an earlier run had its second round */
+	unsigned next_id;      /* of the next case beyond the plan */
+	unsigned team_cases;   /* of the whole team, so far; the same on all ranks */
+	bool searched;	       /* an earlier run has searched what was slow or wrong */
+	bool *disturbed;       /* a case of the plan: wants a second round */
+	bool repeated;	       /* an earlier run had its second round */
 	struct run_try *tries; /* of other kernels */
 	size_t try_count;
 	size_t case_done;
@@ -206,7 +206,8 @@ void health_begin(struct run *r);
  * end well, and when NVML fell silent. */
 void health_between(struct run *r, const struct bench_case *c, struct worker *crew, size_t count);
 void health_end(struct run *r);
-/* NVML has stopped to answer for this GPU of the machine. Said once. `cause`: gpu_lost if NVML itself says so. */
+/* NVML has stopped to answer for this GPU of the machine. Said once. `cause`: gpu_lost if NVML itself says
+ * so. */
 void health_silent(struct run *r, unsigned gpu, const char *why, enum cause cause);
 /* Tries other kernels for products that are low on the CPU (kernels.c). */
 void kernels_round(struct run *r);

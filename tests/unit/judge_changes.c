@@ -66,12 +66,12 @@ static void test_changes__each_counter_has_its_verdict(void **state)
 		{"violation_power_brake_s", 0, 1.1, false, VERDICT_FAIL, CAUSE_POWER_BRAKE, 1},
 		{"ecc_volatile_corrected", 0, 3, false, VERDICT_WARN, CAUSE_ECC, 0},
 		{"ecc_aggregate_corrected", 0, 3, false, VERDICT_WARN, CAUSE_ECC, 0},
-		{"pcie_replays", 2, 40, false, VERDICT_WARN, CAUSE_PCIE_ERRORS, 0},
+		{"pcie_replays", 2, 13, false, VERDICT_WARN, CAUSE_PCIE_ERRORS, 0},
 		{"nvlink_errors", 2, 4, false, VERDICT_WARN, CAUSE_NVLINK_ERRORS, 0},
 		/* what explains, or is too little */
 		{"violation_power_s", 0, 30, false, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, 0},
 		{"violation_hw_thermal_s", 3, 3.9, false, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, 0},
-		{"pcie_replays", 2, 10, false, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, 0},
+		{"pcie_replays", 2, 12, false, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, 0},
 		{"remap_pending", 1, 0, true, VERDICT_PASS, CAUSE_LOW_CONFIDENCE, 0},
 		/* fewer than before */
 		{"ecc_volatile_uncorrected", 4, 0, false, VERDICT_UNKNOWN, CAUSE_COUNTER_RESET, 2},

@@ -219,7 +219,6 @@ static void test_health__counters_are_read_before_between_and_after(void **state
 				    "  - {probe: 'null', target: gpu0, phases: burst, seconds: 2ms, options: {time: 1ms, "
 				    "slot: 1}}\n";
 	static const char none[] = "  - {probe: 'null', phases: burst, seconds: 2ms, options: {time: 1ms, slot: 2}}\n";
-	struct run_bed b;
 	char answer[256];
 
 	run_bed_plan(&b, *state, true, cases);
