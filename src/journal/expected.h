@@ -21,7 +21,8 @@ struct expected_known {
 /* What is known before the run, by what the run may tell (figure.h). */
 struct expected_ahead {
 	struct expected_known way[FIGURE_WAYS];
-	double ceiling_pass; /* on a CPU: the ratio to its ceiling from which it passes; 0: none judges it */
+	double ceiling_pass;  /* on a CPU: the ratio to its ceiling from which it passes; 0: none judges it */
+	double ceiling_above; /* and from which it is no figure: something held the ceiling up */
 };
 
 enum expected_from { EXPECTED_NOTHING, EXPECTED_BAND, EXPECTED_SHARE, EXPECTED_GROUP };

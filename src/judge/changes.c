@@ -304,8 +304,9 @@ static bool came_before(const struct record *r, const char *pci, const char *sig
 {
 	const struct series *s = series_of(r, pci, signal);
 
-	if (s && s->count && s->t_ns[0] < t_ns)
-		return true;
+	for (size_t i = 0; s && i < s->count && s->t_ns[i] < t_ns; i++)
+		if (plausible_under_load(s->signal, s->value[i]))
+			return true;
 	return json_is_true(json_object_get(json_object_get(r->open, "options"), "sample")) &&
 	       health_supplied(&r->health, pci, signal);
 }

@@ -142,6 +142,7 @@ static void ahead_of(struct judgement *out, const struct subject *s)
 		out->judged_by = JUDGED_CEILING;
 		out->bound.from = BOUND_CEILING;
 		out->ahead.ceiling_pass = c->pass * c->traffic;
+		out->ahead.ceiling_above = c->above * c->traffic;
 		snprintf(out->reason, sizeof(out->reason),
 			 "by this run's own ceiling: passes from %.2f, fails under %.2f", c->pass, c->fail);
 	} else if (rule) {

@@ -74,7 +74,7 @@ unset FAKE_BLAS_SLOW FAKE_BLAS_OTHER
 
 cp -r all cut
 all=$(tries all)
-first=$(grep -n '"type":"end"' cut/journal.jsonl | sed -n 2p | cut -d: -f1) # case 0, then the first attempt
+first=$(awk '/"tries":/ { seen = 1 } seen && /"type":"end"/ { print NR; exit }' cut/journal.jsonl) # of the first attempt
 cp -r cut cut1
 unset FAKE_BLAS_SLOW
 sed -i "$((first + 1)),\$d" cut/journal.jsonl

@@ -47,7 +47,7 @@ prove() { # NAME
 	sh script > out 2> err
 	ok "$1: the script that is shown does the same" [ "$(grep -c '"size":2.*"ending":"done"' out)" = 2 ]
 	ok "$1: wrong usage of the ranks" expect 64 launch --how mpirun --ranks-per-node 2 -- __team --nonsense
-	ok ".. and of the script that is shown" sh -c 'sed "s/ __team$/ __team --nonsense/" script | sh 2> err; [ $? = 64 ]'
+	ok ".. and of the script that is shown" sh -c 'sed "s/ -- __team\>/ -- __team --nonsense/" script | sh 2> err; [ $? = 64 ]'
 	ok "$1: a case that fails" expect 1 launch --how mpirun --ranks-per-node 2 -- check --suite fails.yaml --out "fails-$1"
 	ok "$1: a program that is not there: nothing is known" sh -c 'sed "s|[^ ]*/assay __ranks|/nowhere/assay __ranks|" script | sh 2> err; [ $? = 2 ]'
 	: > err

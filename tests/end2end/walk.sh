@@ -14,13 +14,17 @@ whole() {
 proved() { whole "$1" "$2" && grep -q "\"ranks\":$1[,}]" "$run/journal.jsonl"; }
 # sound CODE RUN: the run came to its end, no case erred, every verdict is one that follows from how fast and how busy a machine is, and
 # the exit code is none that its record does not ask for. How fast this machine is, is no matter. A case over its limit is excused where the
-# record says that other work took the CPUs.
+# record says that other work took the CPUs, and a crash where the kernel killed processes for want of memory meanwhile: two nodes of one
+# small machine may want more than it has.
 slow='"fail","below_ceiling"|"untrusted","(cpu_contended|above_bound|telemetry_gap|unsettled|wide_spread)"|"unknown","no_reference"'
+killed() { sed -n 's/^oom_kill //p' /proc/vmstat 2> /dev/null; } # by the kernel, for want of memory, since it was started
+killed_before=$(killed)
 sound() {
 	grep -oE '"(pass|measured|warn|fail|unknown|skip|untrusted|error)","[a-z_]*"' "$2/results.csv" | sort | uniq -c > verdicts
 	[ -s verdicts ] || return 1
 	excused=$slow
 	! grep -q cpu_contended verdicts || excused="$slow|\"error\",\"timed_out\""
+	[ "$(killed)" = "$killed_before" ] || excused="$excused|\"error\",\"crashed\""
 	if grep -Ev '"(pass|measured|warn|skip)"|'"$excused" verdicts; then return 1; fi
 	grep -q '"type":"close","ending":"done"' "$2/journal.jsonl" || return 1
 	"$assay" report "$2" > judged 2>&1
