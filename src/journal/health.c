@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/plausible.h"
 #include "core/text.h"
 
 static const char *text_of(const json_t *object, const char *name)
@@ -124,8 +125,8 @@ static enum status supply(struct health *h, const char *pci, const json_t *signa
 
 	json_object_foreach((json_t *)signals, name, value)
 	{
-		if (!json_is_number(value) || strlen(name) >= sizeof(s->signal) ||
-		    health_supplied(h, pci, name))
+		if (!json_is_number(value) || !plausible_under_load(name, json_number_value(value)) ||
+		    strlen(name) >= sizeof(s->signal) || health_supplied(h, pci, name))
 			continue;
 		s = one_more(&h->supply, &h->supply_count, sizeof(*s));
 		if (!s)
