@@ -95,7 +95,6 @@ static void test_decisive__what_the_product_has_must_be_read(void **state)
 			struct record_case *c;
 			char refused[200];
 
-			begin_one(NULL);
 			if (k)
 				unlisted(&w.gpu[0]);
 			snprintf(refused, sizeof(refused), "{\"%s\": \"%s\"}", rows[i].refused, rows[i].why);
@@ -111,8 +110,8 @@ static void test_decisive__what_the_product_has_must_be_read(void **state)
 			assert_int_equal(w.out.exit_code,
 					 wanted == VERDICT_UNKNOWN || wanted == VERDICT_SKIP ? 2 : 0);
 			end_facts(NULL);
+			begin_one(NULL);
 		}
-	begin_one(NULL);
 }
 
 /* Neither the product nor its architecture is in a file: nobody can tell that it lacks the field. */
@@ -139,7 +138,6 @@ static void test_decisive__of_a_product_that_no_file_knows_nothing_is_skipped(vo
 		struct record_case *c;
 		char refused[200];
 
-		begin_one(NULL);
 		w.gpu[0].pci_device = 0x1111u << 16 | 0x10de;
 		world_fact(&w.gpu[0], GPU_FACT_cc, 75);
 		snprintf(refused, sizeof(refused), "{\"%s\": \"%s\"}", rows[i].refused, REFUSED);
@@ -154,8 +152,8 @@ static void test_decisive__of_a_product_that_no_file_knows_nothing_is_skipped(vo
 				 verdict_name(world_of(&w, c)->verdict), world_of(&w, c)->reason);
 		assert_int_equal(w.out.exit_code, rows[i].wanted == VERDICT_UNKNOWN ? 2 : 0);
 		end_facts(NULL);
+		begin_one(NULL);
 	}
-	begin_one(NULL);
 }
 
 /* A fault that was read outranks what was not. */
@@ -268,7 +266,6 @@ static void test_decisive__an_unreadable_log_counts_where_judgement_is_asked_for
 	for (i = 0; i < 2; i++) {
 		struct record_case *c;
 
-		begin_one(NULL);
 		c = world_reading(&w, "xid", "gpu0", fields[i]);
 		world_judge(&w);
 		assert_verdict(&w, c, VERDICT_UNKNOWN, CAUSE_NO_LOG);
@@ -281,8 +278,8 @@ static void test_decisive__an_unreadable_log_counts_where_judgement_is_asked_for
 		world_judge(&w);
 		assert_int_equal(w.out.exit_code, 0);
 		end(NULL);
+		begin_one(NULL);
 	}
-	begin_one(NULL);
 }
 
 /* A name that no reading has would never be missed, or always. */
