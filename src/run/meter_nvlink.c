@@ -16,7 +16,7 @@ static bool add_bytes(struct meter_nvml *n, unsigned link, uint64_t sum[BYTES])
 		values[i].fieldId = ids[i];
 		values[i].scopeId = link;
 	}
-	if (METER_NVML(n, FIELDS, fields, n->device, BYTES, values))
+	if (METER_NVML(n, FIELDS, fields(n->device, BYTES, values)))
 		return false;
 	for (int i = 0; i < BYTES; i++)
 		if (!nvml_field_f64(&values[i], &kib[i]))
@@ -55,7 +55,7 @@ static bool read_link_errors(struct meter_nvml *n, unsigned link, uint64_t *out)
 		values[i].scopeId = link;
 	}
 	*out = 0;
-	if (METER_NVML(n, FIELDS, fields, n->device, ERRORS, values))
+	if (METER_NVML(n, FIELDS, fields(n->device, ERRORS, values)))
 		return false;
 	for (int i = 0; i < ERRORS; i++)
 		if (nvml_field_f64(&values[i], &count)) {

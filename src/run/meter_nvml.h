@@ -16,9 +16,10 @@ struct meter_nvml { /* zeroed: not opened yet */
 	double limit_w;
 };
 
-/* One call of NVML through this meter, named on the board while it has not returned. */
-#define METER_NVML(n, name, field, ...)                                                                      \
-	(team_call((n)->board, TEAM_CALL_##name), meter_nvml_back((n), (n)->nvml.field(__VA_ARGS__)))
+/* One call of NVML through this meter, for example METER_NVML(n, INIT, init()). The board names it until it
+ * returns. */
+#define METER_NVML(n, name, call)                                                                            \
+	(team_call((n)->board, TEAM_CALL_##name), meter_nvml_back((n), (n)->nvml.call))
 /* `ret`, of a call that has returned. */
 nvmlReturn_t meter_nvml_back(const struct meter_nvml *n, nvmlReturn_t ret);
 

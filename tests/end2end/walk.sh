@@ -32,8 +32,9 @@ sound() {
 	asked=$?
 	[ "$1" -le 2 ] && [ $asked -le 2 ] && { [ "$1" != 0 ] || [ $asked = 0 ]; }
 }
-# walk HEADING: the section's commands, one a line, as written (what they print stands in ```text); but where quick would be run again, or ASSAY_WALKS is not "written" (it
-# takes half a minute of CPU time), the small suite; and without mpirun's own ranks of this node, which need an MPI.
+# walk HEADING: the section's commands, one a line, as they are written. (What they print stands in ```text.) The small suite takes the
+# place of suite quick, which takes half a minute of CPU time for each rank. With ASSAY_WALKS=written, as in ./quickstart test --long, the
+# first command that runs quick keeps it. mpirun's own ranks of this node are left out, because they need an MPI.
 walk() {
 	awk -v heading="## $1" '/^## / { inside = $0 == heading; next } /^```/ { fence = !fence; code = fence && $0 == "```"; next } inside && code' \
 		"$here/../../docs/HOWTO.md" | sed '/--how mpirun -- check/d' |

@@ -205,7 +205,7 @@ static void test_run__ahead_it_says_what_would_judge(void **state)
 	assert_int_equal(world_of(&w, sm)->judged_by, JUDGED_RULE);
 	assert_true(world_of(&w, memory)->has_band); /* a size of 0: what the device allows */
 	assert_non_null(
-		strstr(world_of(&w, gemm)->reason, "data random, power_limit default; 3 cards, 4 runs"));
+		strstr(world_of(&w, gemm)->reason, "data random, power_limit default; 4 cards, 6 runs"));
 	assert_non_null(strstr(world_of(&w, zeros)->reason, "efficiency: phase sustained, library_major 13"));
 	json_decref(w.r.machine);
 	w.r.machine = json_pack("{s:{s:{s:s}}}", "software", "cublaslt", "version", "12.8.4");
