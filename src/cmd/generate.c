@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay generate: what a model says, with an adapter or without. */
 #include <errno.h>
+#include "cmd/alone.h"
 #include "cmd/generate_rows.h"
 #include "cmd/judged.h"
 #include "cmd/show.h"
@@ -407,6 +408,8 @@ static int run(const struct command_context *c, const void *opts_)
 	struct error err = {0};
 	enum status st = check_wishes(g.o, &err);
 
+	if (!st)
+		st = alone_check("generate", &err);
 	if (!st && g.o->rows) {
 		st = run_rows(c, g.o, &err);
 	} else {

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "cmd/alone.h"
 #include "cmd/running.h"
 #include "cmd/show.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "journal/record.h"
 #include "machine/machine.h"
-#include "team/place.h"
 #include "model/cpu/kernels.h"
 #include "train/fields.h"
 #include "train/inputs.h"
@@ -60,29 +60,6 @@ static enum status check_wishes(const struct train_opts *o, struct error *err)
 	if ((o->out && !*o->out) || (o->resume && !*o->resume))
 		return error_set(err, STATUS_BAD_INPUT, "--%s is empty", o->out ? "out" : "resume");
 	return STATUS_OK;
-}
-
-static const char *from_environment(void *arg, const char *name)
-{
-	(void)arg;
-	return getenv(name);
-}
-
-/* Each rank would begin a run of its own in the one folder. */
-static enum status check_ranks(struct error *err)
-{
-	const struct environment env = {.get = from_environment};
-	const struct team_place_options told = {.master = "127.0.0.1"}; /* where rank 0 is does not matter */
-	struct team_place p;
-	enum status st = team_place(&p, &told, &env, err);
-
-	if (st || p.size < 2)
-		return st;
-	return error_set(
-		err, STATUS_BAD_INPUT,
-		"train does not work on several ranks yet, and this is rank %u of %u, by %s: start one, or "
-		"unset these variables where it is alone",
-		p.rank, p.size, p.from);
 }
 
 /* A model where its configuration belongs: a folder of Hugging Face files, or one file of weights. */
@@ -292,7 +269,7 @@ static int train(struct training *t, struct error *err)
 	bool finished = false;
 	enum status st;
 
-	if (check_wishes(t->o, err) || (!t->o->plan && check_ranks(err)) || read_config(t, err) ||
+	if (check_wishes(t->o, err) || (!t->o->plan && alone_check("train", err)) || read_config(t, err) ||
 	    check_inputs(t, err))
 		return running_complain(t->c, err);
 	if ((!t->o->resume || t->o->plan) && train_settle_device(t, err))

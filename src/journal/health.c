@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/health.h"
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/plausible.h"
@@ -57,6 +58,21 @@ static void parts_grown(const json_t *before, const json_t *now, char *out, size
 	}
 }
 
+/* The GPU has told `name`, which is kept once. */
+static enum status supply(struct health *h, const char *pci, const char *name, struct error *err)
+{
+	struct health_supply *s;
+
+	if (strlen(name) >= sizeof(s->signal) || health_supplied(h, pci, name))
+		return STATUS_OK;
+	s = one_more(&h->supply, &h->supply_count, sizeof(*s));
+	if (!s)
+		return no_memory(err);
+	text_copy(s->pci, sizeof(s->pci), pci);
+	text_copy(s->signal, sizeof(s->signal), name);
+	return STATUS_OK;
+}
+
 struct pair {
 	const char *pci;
 	const json_t *before, *now;
@@ -74,8 +90,11 @@ static enum status hold(struct health *h, const struct pair *p, const char *kind
 	{
 		const json_t *old = json_object_get(before, name);
 
-		if (!json_is_number(old) || !json_is_number(value) ||
-		    json_number_value(old) == json_number_value(value) || strlen(name) >= sizeof(c->name))
+		if (!json_is_number(old) || !json_is_number(value) || strlen(name) >= sizeof(c->name))
+			continue;
+		if (supply(h, p->pci, name, err))
+			return STATUS_NO_RESOURCE;
+		if (json_number_value(old) == json_number_value(value))
 			continue;
 		c = one_more(&h->change, &h->change_count, sizeof(*c));
 		if (!c)
@@ -114,27 +133,23 @@ static enum status fall_silent(struct health *h, const char *pci, const json_t *
 	s->cuda = !cuda ? CUDA_NOT_ASKED : !strcmp(cuda, "ok") ? CUDA_ANSWERS : CUDA_FAILS;
 	if (s->cuda == CUDA_FAILS)
 		text_copy(s->why, sizeof(s->why), cuda);
+	else if (s->cuda == CUDA_NOT_ASKED && text_of(reading, "cuda_missing"))
+		text_copy(s->why, sizeof(s->why), text_of(reading, "cuda_missing"));
 	return STATUS_OK;
 }
 
-static enum status supply(struct health *h, const char *pci, const json_t *signals, struct error *err)
+static enum status supply_signals(struct health *h, const char *pci, const json_t *signals, struct error *err)
 {
-	struct health_supply *s;
+	enum status st = STATUS_OK;
 	const char *name;
 	json_t *value;
 
 	json_object_foreach((json_t *)signals, name, value)
 	{
-		if (!json_is_number(value) || !plausible_under_load(name, json_number_value(value)) ||
-		    strlen(name) >= sizeof(s->signal) || health_supplied(h, pci, name))
-			continue;
-		s = one_more(&h->supply, &h->supply_count, sizeof(*s));
-		if (!s)
-			return no_memory(err);
-		text_copy(s->pci, sizeof(s->pci), pci);
-		text_copy(s->signal, sizeof(s->signal), name);
+		if (!st && json_is_number(value) && plausible_under_load(name, json_number_value(value)))
+			st = supply(h, pci, name, err);
 	}
-	return STATUS_OK;
+	return st;
 }
 
 /* A reading of one GPU; it is the one to hold the next against. */
@@ -157,7 +172,7 @@ static enum status take(struct health *h, const char *pci, const json_t *reading
 			st = hold(h, &p, "states", err);
 	}
 	if (!st)
-		st = supply(h, pci, json_object_get(reading, "signals"), err);
+		st = supply_signals(h, pci, json_object_get(reading, "signals"), err);
 	if (st)
 		return st;
 	copy = json_copy((json_t *)reading);
@@ -198,17 +213,33 @@ void health_resumed(struct health *h, bool rebooted)
 	}
 }
 
-/* One of the first `count` changes is of the same counter, at the same time. */
-static bool already(const struct health *h, size_t count, const struct health_change *c)
+/* How much of [a0, a1] is in [b0, b1]. */
+static double overlap(double a0, double a1, double b0, double b1)
+{
+	return fmax(fmin(a1, b1) - fmax(a0, b0), 0);
+}
+
+/*
+ * Takes from a rise what one of the first `count` changes, of other ranks, tells already: two ranks read the
+ * same counter, so what both of their value ranges hold is one rise. A fall or a state that another rank saw
+ * in the same time is told whole. False: nothing of it is new.
+ */
+static bool is_new(const struct health *h, size_t count, struct health_change *c)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct health_change *o = &h->change[i];
 
-		if (!strcmp(o->pci, c->pci) && !strcmp(o->name, c->name) && o->t0_ns < c->t1_ns &&
-		    c->t0_ns < o->t1_ns)
-			return true;
+		if (strcmp(o->pci, c->pci) || strcmp(o->name, c->name) || o->t0_ns >= c->t1_ns ||
+		    c->t0_ns >= o->t1_ns)
+			continue;
+		if (c->now < c->before && o->now < o->before)
+			return false;
+		if (c->now > c->before && o->now > o->before)
+			c->before += overlap(c->before, c->now, o->before, o->now);
+		if (c->before == c->now)
+			return false;
 	}
-	return false;
+	return true;
 }
 
 enum status health_join(struct health *h, struct health *from, uint64_t axis(const void *arg, uint64_t t_ns),
@@ -221,7 +252,7 @@ enum status health_join(struct health *h, struct health *from, uint64_t axis(con
 
 		seen.t0_ns = axis(arg, seen.t0_ns);
 		seen.t1_ns = axis(arg, seen.t1_ns);
-		if (already(h, others, &seen))
+		if (!is_new(h, others, &seen))
 			continue;
 		c = one_more(&h->change, &h->change_count, sizeof(*c));
 		if (!c)

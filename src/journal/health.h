@@ -27,14 +27,14 @@ struct health_silence {
 	uint64_t t_ns;
 	char nvml[96];
 	enum health_cuda { CUDA_NOT_ASKED, CUDA_ANSWERS, CUDA_FAILS } cuda;
-	char why[96];  /* of CUDA_FAILS */
+	char why[96];  /* CUDA failed, or could not be asked; "": not told */
 	bool lost;     /* NVML itself says that the GPU is lost, or no longer finds it */
 	bool mismatch; /* driver and libraries are of different releases */
 };
 
-/* A signal of the sampler that the GPU told before any case. */
+/* A signal of the sampler that the GPU told before any case, or a counter that two readings in a row told. */
 struct health_supply {
-	char pci[16], signal[24];
+	char pci[16], signal[40];
 };
 
 struct health { /* valid when zeroed and after health_release */
@@ -50,7 +50,7 @@ enum status health_read(struct health *h, const json_t *body, uint64_t shift_ns,
 /* A resumed run: what comes next is held against what was before, unless the machine was started anew. */
 void health_resumed(struct health *h, bool rebooted);
 /* All of `from` joins, by `axis` of each time; `from` is empty then. Several ranks of a node may read one
- * GPU: a change that another of them saw in the same time is the same one and is left out. */
+ * GPU: what another of them saw of a change in the same time is told once. */
 enum status health_join(struct health *h, struct health *from, uint64_t axis(const void *arg, uint64_t t_ns),
 			const void *arg, struct error *err);
 bool health_supplied(const struct health *h, const char *pci, const char *signal);

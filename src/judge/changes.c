@@ -142,46 +142,39 @@ static bool is_of(const struct health_change *c, const char *pci, const struct r
 	return !strcmp(c->pci, pci) && !strncmp(r->field, c->name, n) && !strcmp(r->field + n, ".rise");
 }
 
-/* How much of it came in this case. *last: the last change of it; *total: in the whole run. */
-static double rise_in(const struct record *r, const struct record_case *c, const char *pci,
-		      const struct rule *rule, double *total, const struct health_change **last)
+/* How much of it came in this case. *last: the number of the last change of it; *total: in the whole run.
+ * `at`: where each change of the record came. */
+static double rise_in(const struct record *r, const struct where *at, const struct record_case *c,
+		      const char *pci, const struct rule *rule, double *total, size_t *last)
 {
 	const struct health *h = &r->health;
 	double own = 0;
 
 	*total = 0;
-	*last = NULL;
+	*last = 0;
 	for (size_t i = 0; i < h->change_count; i++) {
-		struct where w;
-
 		if (!is_of(&h->change[i], pci, rule) || !(rise(&h->change[i]) > 0))
 			continue;
 		*total += rise(&h->change[i]);
-		where_of(&w, r, &h->change[i]);
-		if (w.c != c)
+		if (at[i].c != c)
 			continue;
 		own += rise(&h->change[i]);
-		*last = &h->change[i];
+		*last = i;
 	}
 	return own;
 }
 
 /* No other case has more of it; of equal ones the first. */
-static bool has_most(const struct record *r, const struct record_case *c, const char *pci,
-		     const struct rule *rule, double own)
+static bool has_most(const struct record *r, const struct where *at, const struct record_case *c,
+		     const char *pci, const struct rule *rule, double own)
 {
 	const struct health *h = &r->health;
 	double *rose = calloc(r->case_count + 1, sizeof(*rose));
 	bool most = true;
 
 	for (size_t i = 0; rose && i < h->change_count; i++) {
-		struct where w;
-
-		if (!is_of(&h->change[i], pci, rule) || !(rise(&h->change[i]) > 0))
-			continue;
-		where_of(&w, r, &h->change[i]);
-		if (w.c)
-			rose[w.c - r->cases] += rise(&h->change[i]);
+		if (at[i].c && is_of(&h->change[i], pci, rule) && rise(&h->change[i]) > 0)
+			rose[at[i].c - r->cases] += rise(&h->change[i]);
 	}
 	for (size_t i = 0; rose && i < r->case_count; i++)
 		most = most && (&r->cases[i] == c || rose[i] < own || (rose[i] == own && &r->cases[i] > c));
@@ -189,44 +182,43 @@ static bool has_most(const struct record *r, const struct record_case *c, const 
 	return most;
 }
 
-static void rise_of(struct judgement *out, const struct subject *s, const char *pci, const struct rule *rule)
+static void rise_of(struct judgement *out, const struct subject *s, const struct where *at, const char *pci,
+		    const struct rule *rule)
 {
 	const struct record *r = s->ctx->record;
 	const struct health_change *last;
-	double total, own = rise_in(r, s->c, pci, rule, &total, &last);
-	struct where w;
+	size_t number;
+	double total, own = rise_in(r, at, s->c, pci, rule, &total, &number);
 	char place[64];
 
 	if (!(own > 0) || !rule_compare(rule, total, rule->than) ||
-	    (!rule_compare(rule, own, rule->than) && !has_most(r, s->c, pci, rule, own)))
+	    (!rule_compare(rule, own, rule->than) && !has_most(r, at, s->c, pci, rule, own)))
 		return;
 	if (rule->verdict == VERDICT_PASS) {
 		remark(out, rule->cause);
 		return;
 	}
-	where_of(&w, r, last);
-	where_text(place, sizeof(place), &w, last);
+	last = &r->health.change[number];
+	where_text(place, sizeof(place), &at[number], last);
 	finding(out, rule->verdict, rule->cause, "%s (%.*s rose by %g to %g on %s %s%s%.60s): %s", rule->text,
 		(int)(strlen(rule->field) - strlen(".rise")), rule->field, own, last->now, pci, place,
 		*last->parts ? "; " : "", last->parts, rule->action);
 }
 
 /* A counter that only grows tells less than before: what came since then is not known. */
-static void reset_of(struct judgement *out, const struct subject *s, const char *pci, const struct rule *rule)
+static void reset_of(struct judgement *out, const struct subject *s, const struct where *at, const char *pci,
+		     const struct rule *rule)
 {
 	const struct health *h = &s->ctx->record->health;
 
 	for (size_t i = 0; i < h->change_count; i++) {
 		const struct health_change *c = &h->change[i];
-		struct where w;
 		char place[64];
 
-		if (!is_of(c, pci, rule) || c->state || c->interrupted || c->now >= c->before)
+		if (at[i].c != s->c || !is_of(c, pci, rule) || c->state || c->interrupted ||
+		    c->now >= c->before)
 			continue;
-		where_of(&w, s->ctx->record, c);
-		if (w.c != s->c)
-			continue;
-		where_text(place, sizeof(place), &w, c);
+		where_text(place, sizeof(place), &at[i], c);
 		finding(out, rule->verdict == VERDICT_FAIL ? VERDICT_UNKNOWN : VERDICT_WARN,
 			CAUSE_COUNTER_RESET,
 			"%s fell from %g to %g on %s %s: what came meanwhile is not known; see who reset it, "
@@ -243,7 +235,7 @@ static bool is_rise(const struct rule *r)
 	return n > 5 && !strcmp(r->field + n - 5, ".rise") && !r->than_field && !r->than_text;
 }
 
-static void rises(struct judgement *out, const struct subject *s)
+static void rises(struct judgement *out, const struct subject *s, const struct where *at)
 {
 	const struct expectations *e = s->ctx->e;
 	const struct gpu *g;
@@ -255,8 +247,8 @@ static void rises(struct judgement *out, const struct subject *s)
 		    (rule->unless.count && when_matches(&rule->unless, subject_word, s)))
 			continue;
 		for (size_t k = 0; (g = subject_gpu(s, k)); k++) {
-			rise_of(out, s, g->pci, rule);
-			reset_of(out, s, g->pci, rule);
+			rise_of(out, s, at, g->pci, rule);
+			reset_of(out, s, at, g->pci, rule);
 		}
 	}
 }
@@ -289,14 +281,15 @@ static void silences(struct judgement *out, const struct subject *s, bool lost)
 				x->nvml, x->why);
 		else
 			finding(out, VERDICT_UNKNOWN,
-				x->mismatch ? CAUSE_VERSION_MISMATCH : CAUSE_TELEMETRY_LOST,
-				"NVML stopped answering for %s (\"%s\"); CUDA %s%s: read the kernel log; "
+				x->mismatch && x->cuda != CUDA_ANSWERS ? CAUSE_VERSION_MISMATCH
+								       : CAUSE_TELEMETRY_LOST,
+				"NVML stopped answering for %s (\"%s\"); CUDA %s%s%s: read the kernel log; "
 				"reload the driver",
 				x->pci, x->nvml,
 				x->cuda == CUDA_ANSWERS ? "still reaches it"
-				: x->cuda == CUDA_FAILS ? "does not reach it: "
+				: x->cuda == CUDA_FAILS ? "does not reach it"
 							: "could not be asked",
-				x->cuda == CUDA_FAILS ? x->why : "");
+				*x->why ? ": " : "", x->why);
 	}
 }
 
@@ -382,13 +375,13 @@ void changes_xids(struct judgement *out, const struct subject *s)
 	}
 }
 
-void changes_judge(struct judgement *out, const struct subject *s)
+static void judge_case(struct judgement *out, const struct subject *s, const struct where *at)
 {
 	const struct record_case *c = s->c;
 
 	if (c->skipped || record_follows(c))
 		return;
-	rises(out, s);
+	rises(out, s, at);
 	silences(out, s, false);
 	if (!c->reading && !c->job && c->ended && c->ending == ENDING_DONE && c->status == STATUS_OK)
 		dark(out, s);
@@ -401,4 +394,26 @@ void changes_judge(struct judgement *out, const struct subject *s)
 		finding(out, VERDICT_WARN, CAUSE_REBOOTED,
 			"the machine was started anew after this case and before the next: %s",
 			cause_action(CAUSE_REBOOTED));
+}
+
+bool changes_judge(struct judgement *of_case, const struct judge_context *ctx)
+{
+	size_t nodes = ctx->of_node ? ctx->record->node_count : 1;
+
+	for (size_t n = 0; n < nodes; n++) {
+		const struct record *r = ctx->of_node ? ctx->of_node[n].record : ctx->record;
+		struct where *at = calloc(r->health.change_count + 1, sizeof(*at));
+		struct subject s;
+
+		if (!at)
+			return false;
+		for (size_t i = 0; i < r->health.change_count; i++)
+			where_of(&at[i], r, &r->health.change[i]);
+		for (size_t i = 0; i < r->case_count; i++) {
+			subject_of(&s, ctx, &r->cases[i]);
+			judge_case(&of_case[&r->cases[i] - ctx->record->cases], &s, at);
+		}
+		free(at);
+	}
+	return true;
 }

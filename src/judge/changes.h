@@ -8,6 +8,7 @@
 void changes_lost(struct judgement *out, const struct subject *s);
 /* Xids that came while it ran, or after it and before the next on this GPU. */
 void changes_xids(struct judgement *out, const struct subject *s);
-/* The rest: counters that rose, telemetry that stopped, a reboot. Of any case that the plan did not skip. */
-void changes_judge(struct judgement *out, const struct subject *s);
+/* The rest, of all cases that the plan did not skip: counters that rose, telemetry that stopped, a reboot.
+ * `of_case`: a judgement for each case of ctx->record. False: no memory. */
+bool changes_judge(struct judgement *of_case, const struct judge_context *ctx);
 #endif

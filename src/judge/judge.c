@@ -226,15 +226,16 @@ enum status judge_run(struct judgements *out, const struct judge_context *of, co
 		verdict_of(&out->of_case[i], &s);
 	}
 	if (!ctx->ahead) {
-		if (!contradictions_judge(out->of_case, ctx))
+		if (!changes_judge(out->of_case, ctx) || !contradictions_judge(out->of_case, ctx))
 			goto no_memory;
 		siblings_judge(out->of_case, ctx);
 		links_judge(out->of_case, ctx);
 	}
+	/* Once more: siblings may have passed what was unknown, and changes weigh more. */
+	if (!ctx->ahead && !changes_judge(out->of_case, ctx))
+		goto no_memory;
 	for (i = 0; i < r->case_count && !ctx->ahead; i++) {
 		subject_of(&s, ctx, &r->cases[i]);
-		changes_judge(&out->of_case[i],
-			      &s); /* siblings may have passed what was unknown, and weighed more */
 		isolated_tell(&out->of_case[i], &s);
 		kernels_tell(&out->of_case[i], &s);
 	}

@@ -63,17 +63,17 @@ static const struct record_case *first_reading(const struct subject *s, const ch
 	return NULL;
 }
 
-/* "FIELD.rise": this reading less the first of its kind in the run; *from: that one. Where helpers read the
- * GPU's counters during the run, changes.c judges every rise, with the case in which it came. */
+/* "FIELD.rise": this reading less the first of its kind in the run; *from: that one. Where helpers read this
+ * counter of the GPU twice during the run, changes.c judges its rises, with the case in which each came. */
 static bool risen(const struct subject *s, const char *field, double *out, const struct record_case **from)
 {
 	double now, first;
 	char name[64];
 
 	*from = NULL;
-	if (s->gpu && health_supplied(&s->ctx->record->health, s->gpu->pci, "clock_reasons"))
-		return false;
 	snprintf(name, sizeof(name), "%.*s", (int)(strlen(field) - strlen(".rise")), field);
+	if (s->gpu && health_supplied(&s->ctx->record->health, s->gpu->pci, name))
+		return false;
 	*from = case_number(s->c, name, &now) ? first_reading(s, name, &first) : NULL;
 	if (*from)
 		*out = now - first;

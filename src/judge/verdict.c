@@ -476,5 +476,4 @@ void verdict_of(struct judgement *out, const struct subject *s)
 		judge_timed(out, s);
 	if (s->c->reading)
 		changes_xids(out, s);
-	changes_judge(out, s);
 }

@@ -143,21 +143,42 @@ static void *read_in_thread(void *arg)
 	return NULL;
 }
 
-/* Where NVML lists the GPU; false: it does not. */
-static bool find(const struct nvml *n, unsigned count, const char *pci, unsigned *index)
+/*
+ * Where NVML lists the GPU. NVML_ERROR_NOT_FOUND: NVML told every device that it lists, and this one is none
+ * of them. Any other code: NVML refused to tell a device, which may be this one.
+ */
+static nvmlReturn_t find(const struct nvml *n, unsigned count, const char *pci, unsigned *index)
 {
+	nvmlReturn_t refused = NVML_ERROR_NOT_FOUND;
+
 	for (unsigned i = 0; i < count; i++) {
 		nvmlPciInfo_t info = {0};
 		nvmlDevice_t device;
 		char address[16];
+		nvmlReturn_t ret = n->by_index(i, &device);
 
-		if (!n->by_index(i, &device) && !n->pci(device, &info) &&
-		    nvml_pci_text(address, info.busId) && !strcmp(address, pci)) {
+		if (!ret)
+			ret = n->pci(device, &info);
+		if (ret)
+			refused = ret;
+		else if (nvml_pci_text(address, info.busId) && !strcmp(address, pci)) {
 			*index = i;
-			return true;
+			return NVML_SUCCESS;
 		}
 	}
-	return false;
+	return refused;
+}
+
+/* The answer for a GPU that NVML does not tell; `ret` is what find() returned. */
+static json_t *not_found(nvmlReturn_t ret)
+{
+	enum cause cause = CAUSE_GPU_LOST;
+
+	if (ret == NVML_ERROR_NOT_FOUND || ret == NVML_ERROR_GPU_NOT_FOUND)
+		return json_pack("{s:s, s:s}", "why", "NVML no longer lists it", "cause", cause_name(cause));
+	cause = CAUSE_VENDOR_CALL;
+	nvml_status(ret, &cause);
+	return json_pack("{s:s, s:s}", "why", nvml_code_text((int)ret), "cause", cause_name(cause));
 }
 
 /* Side by side: most of a GPU's time goes by in waiting for its firmware. */
@@ -167,11 +188,11 @@ static json_t *read_all(const struct nvml *n, unsigned listed, const char *const
 	json_t *gpus = json_object();
 
 	for (size_t i = 0; r && i < count; i++) {
+		nvmlReturn_t ret = find(n, listed, pci[i], &r[i].index);
+
 		r[i].nvml = n;
-		if (!find(n, listed, pci[i], &r[i].index)) {
-			json_object_set_new(gpus, pci[i],
-					    json_pack("{s:s, s:s}", "why", "NVML does not answer for it",
-						      "cause", cause_name(CAUSE_GPU_LOST)));
+		if (ret) {
+			json_object_set_new(gpus, pci[i], not_found(ret));
 			continue;
 		}
 		r[i].started = !pthread_create(&r[i].thread, NULL, read_in_thread, &r[i]);

@@ -55,58 +55,73 @@ void health_silent(struct run *r, unsigned gpu, const char *why, enum cause caus
 		 why);
 }
 
-/* "ok", or why CUDA does not reach it; "": it was not asked, or could not be. */
-static void ask_cuda(struct run *r, unsigned gpu, char *said, size_t size)
+/* What CUDA says of a GPU. */
+struct cuda_word {
+	bool answers, fails; /* neither: it could not be asked */
+	char why[96];	     /* it fails or could not be asked; "": not told */
+};
+
+static void ask_cuda(struct run *r, unsigned gpu, struct cuda_word *said)
 {
-	const char *argv[] = {NULL, "__facts", "alive", pci_of(r, gpu), NULL}, *why;
+	const char *argv[] = {NULL, "__facts", "alive", pci_of(r, gpu), NULL}, *why, *missing;
 	struct error err = {0};
 	json_t *answer = ask(r, argv, source_limit_ms(LAYER_CUDA), &err);
 
-	*said = '\0';
 	why = json_string_value(json_object_get(answer, "why"));
-	if (!answer && err.cause != CAUSE_TIMED_OUT)
-		return; /* our helper failed, which says nothing of the GPU */
-	if (!answer)
-		snprintf(said, size, "%.90s", err.text);
-	else if (why)
-		snprintf(said, size, "%.90s", why);
-	else if (!json_object_get(answer, "missing"))
-		text_copy(said, size, "ok");
+	missing = json_string_value(json_object_get(answer, "missing"));
+	*said = (struct cuda_word){.answers = answer && !why && !missing,
+				   .fails = answer ? why != NULL : err.cause == CAUSE_TIMED_OUT};
+	if (!said->answers) /* if our own helper failed, that says nothing of the GPU */
+		snprintf(said->why, sizeof(said->why), "%.90s",
+			 why	     ? why
+			 : missing   ? missing
+			 : *err.text ? err.text
+				     : "its helper gave no answer");
 	json_decref(answer);
+}
+
+/* The line of a GPU that fell silent, as docs/design/journal.md tells. NULL: no memory. */
+static json_t *silence_row(struct run *r, unsigned gpu, const struct cuda_word *cuda)
+{
+	const struct run_health *h = &r->health;
+	json_t *row = json_pack("{s:I, s:o}", "t_ns", (json_int_t)clock_now_ns(r->o->clock), "why",
+				field_string(h->why[gpu]));
+
+	if (row && cuda->answers)
+		json_object_set_new(row, "cuda", json_string("ok"));
+	else if (row)
+		json_object_set_new(row, cuda->fails ? "cuda" : "cuda_missing", field_string(cuda->why));
+	if (row && (h->cause[gpu] == CAUSE_GPU_LOST || h->cause[gpu] == CAUSE_VERSION_MISMATCH))
+		json_object_set_new(row, "cause", json_string(cause_name(h->cause[gpu])));
+	return row;
 }
 
 /* A GPU whose NVML fell silent is one of two: lost, or without telemetry. */
 static void tell_apart(struct run *r, unsigned gpu, unsigned id, json_t *gpus)
 {
 	struct run_health *h = &r->health;
-	char cuda[96];
-	json_t *row;
+	struct cuda_word cuda;
 
 	h->checked[gpu] = true;
-	ask_cuda(r, gpu, cuda, sizeof(cuda));
+	ask_cuda(r, gpu, &cuda);
 	if (run_stopping(r))
 		return;
-	row = json_pack("{s:I, s:o}", "t_ns", (json_int_t)clock_now_ns(r->o->clock), "why",
-			field_string(h->why[gpu]));
-	if (row && *cuda)
-		json_object_set_new(row, "cuda", field_string(cuda));
-	if (row && (h->cause[gpu] == CAUSE_GPU_LOST || h->cause[gpu] == CAUSE_VERSION_MISMATCH))
-		json_object_set_new(row, "cause", json_string(cause_name(h->cause[gpu])));
-	json_object_set_new(gpus, pci_of(r, gpu), row);
-	if (*cuda && strcmp(cuda, "ok") && h->cause[gpu] == CAUSE_GPU_LOST) {
+	json_object_set_new(gpus, pci_of(r, gpu), silence_row(r, gpu, &cuda));
+	if (cuda.fails && h->cause[gpu] == CAUSE_GPU_LOST) {
 		log_warn(r->o->log, LOG_TOPIC_RUN, "%s: CUDA does not reach it either (%s): the GPU is lost",
-			 pci_of(r, gpu), cuda);
+			 pci_of(r, gpu), cuda.why);
 		r->lost[gpu] = r->lost[gpu] ? r->lost[gpu] : LOST_GONE;
 		r->lost_by[gpu] = id;
 		return;
 	}
 	log_warn(r->o->log, LOG_TOPIC_RUN,
-		 "%s: %s; its telemetry is lost, and later cases on it that have no clock, temperature or "
-		 "clock reasons are unknown",
+		 "%s: CUDA %s%s%s; its telemetry is lost, and later cases on it that have no clock, "
+		 "temperature or clock reasons are unknown",
 		 pci_of(r, gpu),
-		 !*cuda		      ? "CUDA could not be asked"
-		 : strcmp(cuda, "ok") ? cuda
-				      : "CUDA still reaches it");
+		 cuda.answers ? "still reaches it"
+		 : cuda.fails ? "does not reach it"
+			      : "could not be asked",
+		 *cuda.why ? ": " : "", cuda.why);
 }
 
 static void write_line(struct run *r, const char *when, json_t *gpus)
@@ -177,7 +192,7 @@ static void read_counters(struct run *r, const char *when)
 	if (r->health.off)
 		return;
 	answer = ask(r, argv, source_limit_ms(LAYER_NVML), &err);
-	if (!answer && err.cause != CAUSE_TIMED_OUT && !run_stopping(r)) {
+	if (!answer && !run_stopping(r)) { /* a busy machine may be late once */
 		err = (struct error){0};
 		answer = ask(r, argv, source_limit_ms(LAYER_NVML), &err);
 	}

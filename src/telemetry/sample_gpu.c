@@ -42,9 +42,7 @@ enum { GPM_METRICS = sizeof(gpm_metrics) / sizeof(gpm_metrics[0]) };
 /* What the device or its driver will not have later either. */
 static bool is_final(nvmlReturn_t ret)
 {
-	return ret == NVML_ERROR_NOT_SUPPORTED || ret == NVML_ERROR_FUNCTION_NOT_FOUND ||
-	       ret == NVML_ERROR_DEPRECATED || ret == NVML_ERROR_NO_PERMISSION ||
-	       ret == NVML_ERROR_INVALID_ARGUMENT || ret == NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	return nvml_lacks(ret) || ret == NVML_ERROR_NO_PERMISSION;
 }
 
 /* An impossible value is absent; the function that answered it is named once. `function` NULL: that of

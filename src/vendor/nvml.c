@@ -71,6 +71,13 @@ enum status nvml_error(const struct nvml *nvml, nvmlReturn_t ret, const char *ca
 	return st;
 }
 
+bool nvml_lacks(nvmlReturn_t ret)
+{
+	return ret == NVML_ERROR_NOT_SUPPORTED || ret == NVML_ERROR_FUNCTION_NOT_FOUND ||
+	       ret == NVML_ERROR_DEPRECATED || ret == NVML_ERROR_INVALID_ARGUMENT ||
+	       ret == NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+}
+
 const char *nvml_code_text(int code)
 {
 	static const struct {
@@ -78,6 +85,10 @@ const char *nvml_code_text(int code)
 		const char *text;
 	} rows[] = {
 		{NVML_ERROR_UNINITIALIZED, "not initialised"},
+		{NVML_ERROR_INVALID_ARGUMENT,
+		 "not supported by this driver, which calls the argument invalid"},
+		{NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+		 "not supported by this driver, which knows another version of the call"},
 		{NVML_ERROR_NOT_SUPPORTED, "not supported by this device or driver"},
 		{NVML_ERROR_NO_PERMISSION, "permission denied"},
 		{NVML_ERROR_NOT_FOUND, "not found"},

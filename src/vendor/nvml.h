@@ -145,6 +145,8 @@ enum status nvml_error(const struct nvml *nvml, nvmlReturn_t ret, const char *ca
 /* What a code other than 0 says of a reading, for reports: "not supported by this device or driver". NVML's
  * own text needs the library; a recording has only the code. */
 const char *nvml_code_text(int code);
+/* The code says that this device or driver does not have what was asked for, and will not have it later. */
+bool nvml_lacks(nvmlReturn_t ret);
 /* A field's value as a double, whatever its type; false unless its nvmlReturn is success and the type is
  * known. */
 int nvml_field_f64(const nvmlFieldValue_t *value, double *out);

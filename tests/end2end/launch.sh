@@ -312,6 +312,9 @@ ok "Open MPI's" among OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4
 ok "MPICH's" among PMI_RANK=1 PMI_SIZE=4
 ok "Slurm's" among SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_ID=0
 ok "and ours" among ASSAY_RANK=1 ASSAY_SIZE=4
+ok "generate is refused as one of four ranks too" env RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 \
+	sh -c '"$0" generate none hello > out 2> err; [ $? = 64 ]' "$assay"
+ok ".. with the reason" says 'generate does not work on several ranks yet, and this is rank 1 of 4, by' err
 
 # mpirun.
 stand_in mpirun << 'S'

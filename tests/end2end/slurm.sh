@@ -188,7 +188,7 @@ kill -KILL "$(pgrep -f "assay __team --time $long" | head -n 1)"
 wait $pid
 code=$?
 ok "a rank that is killed ends the job inconclusive" [ $code = 2 ]
-ok ".. as is told" says 'ended as FAILED (exit code 137' err
+ok ".. srun tells of the signal" says 'srun: error: proof[12]: task [0-3]: Killed' out
 ok ".. named by the three others" [ "$(grep -c '"error":"team_lost"' out)" = 3 ]
 [ "$fail" = 0 ] || tail -n 5 log/* | sed 's/^/# /'
 finish

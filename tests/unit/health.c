@@ -139,11 +139,31 @@ static void test_health__what_two_ranks_saw_counts_once(void **state)
 	health_release(&all);
 }
 
+/* A rank that read later saw more of a rise: what the other saw is not counted again, and the rest is not lost. */
+static void test_health__a_rise_that_two_ranks_saw_in_part_is_whole(void **state)
+{
+	const uint64_t shift = 0;
+	struct health all = {0};
+
+	(void)state;
+	read_line("{'gpus':{'b':{'t_ns':10,'counters':{'x':3}}}}");
+	read_line("{'gpus':{'b':{'t_ns':20,'counters':{'x':5}}}}");
+	assert_int_equal(health_join(&all, &h, later, &shift, NULL), STATUS_OK);
+	read_line("{'gpus':{'b':{'t_ns':12,'counters':{'x':4}}}}");
+	read_line("{'gpus':{'b':{'t_ns':22,'counters':{'x':9}}}}");
+	assert_int_equal(health_join(&all, &h, later, &shift, NULL), STATUS_OK);
+	assert_int_equal(all.change_count, 2);
+	assert_true(all.change[0].now - all.change[0].before == 2);
+	assert_true(all.change[1].now - all.change[1].before == 4); /* 5 to 9 */
+	health_release(&all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_health__what_differs_is_a_change, end),
 		cmocka_unit_test_teardown(test_health__what_two_ranks_saw_counts_once, end),
+		cmocka_unit_test_teardown(test_health__a_rise_that_two_ranks_saw_in_part_is_whole, end),
 		cmocka_unit_test_teardown(
 			test_health__a_resumed_run_goes_on_unless_the_machine_was_started_anew, end),
 		cmocka_unit_test_teardown(test_health__a_silence_is_told_with_what_cuda_said, end),
