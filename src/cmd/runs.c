@@ -125,7 +125,7 @@ enum status runs_pick(struct opt_words *out, const struct opt_words *given, cons
 	for (size_t i = 0; i < given->count; i++)
 		if (fit(given->word[i]))
 			kept[count++] = given->word[i];
-	if (!count) {
+	if (!count && given->count) {
 		memcpy(kept, given->word, given->count * sizeof(*kept));
 		count = given->count;
 	}

@@ -82,12 +82,13 @@ judged 'a misspelt statement is refused with the nearest' 64 'sm_clock' '"fail"'
 echo 'sm_clock: 1200 MHz' > "$tmp/site.yaml"
 judged 'a GPU that ran faster than the stated clock is not what was stated' 1 '' '"fleet_low"' "$run" --site "$tmp/site.yaml"
 
+# The rate of the fake GPU, and so the exit code, do not matter here.
 n=$((n + 1))
-LD_LIBRARY_PATH=$fakes "$assay" probe link --target gpu0 --seconds 200ms --out "$tmp/copy" --format json 2> /dev/null |
-	grep -q '"cpu_node": [0-9]'
-# The pipe's exit code is grep's: the fake GPU's rate does not matter here.
-if [ $? = 0 ]; then
+LD_LIBRARY_PATH=$fakes "$assay" probe link --target gpu0 --seconds 200ms --out "$tmp/copy" --format json > "$tmp/copied" 2> /dev/null
+if grep -q '"cpu_node": [0-9]' "$tmp/copied"; then
 	echo "ok $n - a copy records the node of the CPU that allocated its host memory"
+elif grep -q 'no nvcc at build time' "$tmp/copied"; then
+	echo "ok $n - a copy records the node of its CPU # SKIP this build has no kernels"
 else
 	echo "not ok $n - a copy records the node of the CPU that allocated its host memory"
 	fail=1
