@@ -83,7 +83,7 @@ ok "what happened is said" says 'error: .*gone/journal.jsonl was removed while t
 ok "and nothing else" one_word
 ok "which is true" true_word gone
 
-begin 5 slow.yaml old
+begin 5 rare.yaml old
 mv old new
 told=$(last_told)
 ok "a moved directory ends the run, inconclusive" ended 2
