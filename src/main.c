@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 #include "cmd/command.h"
 #include "cmd/dashes.h"
@@ -16,10 +17,25 @@ enum { STACK_NEEDED = 512 << 10, STACK_WANTED = 8 << 20 };
 
 static volatile sig_atomic_t stop_requests;
 
-/* The first asks for an orderly end, the second for an end at once. */
+/*
+ * The first asks for an orderly end, the second for an end at once. Programs such as timeout(1) send TERM to
+ * the process and then to its group: of any signal but a person's Ctrl-C, what comes within a second is the
+ * same request.
+ */
 static void on_stop(int sig)
 {
-	(void)sig;
+	static volatile sig_atomic_t first_s, first_ms;
+	struct timespec now;
+	long since_ms;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	since_ms = 1000 * (long)(now.tv_sec - first_s) + now.tv_nsec / 1000000 - first_ms;
+	if (stop_requests == 1 && sig != SIGINT && since_ms < 1000)
+		return;
+	if (!stop_requests) {
+		first_s = (sig_atomic_t)now.tv_sec;
+		first_ms = (sig_atomic_t)(now.tv_nsec / 1000000);
+	}
 	if (stop_requests < 2)
 		stop_requests++;
 }

@@ -61,7 +61,7 @@ static int run(const struct command_context *c, const void *opts_)
 {
 	const struct archive_opts *o = opts_;
 	struct error err = {0};
-	struct text line = {0};
+	struct text line = {0}, left_out = {0};
 	char out[PATH_MAX];
 	size_t files = 0;
 	enum status st;
@@ -80,10 +80,12 @@ static int run(const struct command_context *c, const void *opts_)
 	}
 	st = o->check ? STATUS_OK : check_kept(o->dir, &err);
 	if (!st && !o->check)
-		st = pack_write(out, o->dir, &err);
+		st = pack_write(out, o->dir, &left_out, &err);
 	/* What was written is read back: an archive that cannot be read is no archive. */
 	if (!st)
 		st = pack_verify(out, &files, &err);
+	if (st)
+		text_release(&left_out);
 	if (st == STATUS_MISMATCH) {
 		log_error(c->log, LOG_TOPIC_RUN, "%s", err.text);
 		return EXIT_FAILED;
@@ -91,6 +93,9 @@ static int run(const struct command_context *c, const void *opts_)
 	if (st)
 		return judged_complain(c, &err);
 	text_addf(&line, "%s: %zu files, every checksum holds\n", out, files);
+	if (left_out.size)
+		text_addf(&line, "not in it: %s\n", left_out.data);
+	text_release(&left_out);
 	show_text(&line, UTF8_KEEP_NOTHING);
 	text_release(&line);
 	return EXIT_PASS;

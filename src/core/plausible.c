@@ -18,10 +18,23 @@ const struct plausible *plausible_of(const char *name)
 	return NULL;
 }
 
+/* The widths that PCI Express has (Base Specification, Link Width). */
+static bool is_width(double lanes)
+{
+	static const double widths[] = {1, 2, 4, 8, 12, 16, 32};
+
+	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
+		if (lanes == widths[i])
+			return true;
+	return false;
+}
+
 bool plausible(const char *name, double value)
 {
 	const struct plausible *p = plausible_of(name);
 
+	if (!strcmp(name, "pcie_width") || !strcmp(name, "pcie_width_max"))
+		return is_width(value);
 	return isfinite(value) && (!p || (value >= p->low && value <= p->high));
 }
 

@@ -22,20 +22,20 @@ static const struct {
 	{"pwd", WHOLE},
 	{"_pwd", END},
 	{"pw", WHOLE},
-	{"token", WHOLE},
-	{"_token", END},
+	{"token", END},
 	{"key", WHOLE},
 	{"apikey", END},
 	{"_key", END},
 	{"accesskey", END},
+	{"privatekey", END},
+	{"sshkey", END},
 	{"auth", WHOLE},
 	{"_auth", END},
-	{"authtoken", END},
-	{"accesstoken", END},
 	{"bearer", WHOLE},
 	{"authorization", END},
 	{"cookie", WHOLE},
 	{"_cookie", END},
+	{"pat", WHOLE},
 	{"_pat", END},
 	{"x_amz_signature", WHOLE},
 	{"sig", WHOLE},
@@ -176,20 +176,44 @@ static size_t shaped(const char *s)
  * the end of the quotes that it stands in. */
 enum reach { TO_BLANK, TO_QUOTE, TO_END };
 
+/* From the quote at `s` to its partner, both included; a backslash hides a double quote. 0: it has none. */
+static size_t quoted_size(const char *s)
+{
+	size_t n = 1;
+
+	while (s[n] && s[n] != *s)
+		n += *s == '"' && s[n] == '\\' && s[n + 1] ? 2 : 1;
+	return s[n] ? n + 1 : 0;
+}
+
+/* A word of a shell, which may change between bare and quoted parts. Behind a quoted beginning a bracket or a
+ * comma ends it, as in
+ * {"password": "x", ..}. In a bare one they belong to it: rather too much is taken out than too little. */
+static size_t shell_word_size(const char *s)
+{
+	const char *ends = is_quote(*s) ? ";&|,)]}:" : ";&|";
+	size_t n = 0, part;
+
+	while (s[n] && !is_blank(s[n]) && !strchr(ends, s[n])) {
+		if (!is_quote(s[n])) {
+			n += s[n] == '\\' && s[n + 1] ? 2 : 1;
+			continue;
+		}
+		part = quoted_size(s + n);
+		if (!part) /* it ends quotes in which all of this stands */
+			return n ? n : strlen(s);
+		n += part;
+	}
+	return n;
+}
+
 static size_t value_size(const char *s, enum reach reach)
 {
-	size_t n = 0;
-
 	if (reach == TO_END)
 		return strlen(s);
-	if (is_quote(*s)) {
-		const char *end = strchr(s + 1, *s);
-
-		return end ? (size_t)(end + 1 - s) : strlen(s);
-	}
-	while (s[n] && (reach == TO_QUOTE ? !is_quote(s[n]) : !is_blank(s[n]) && !strchr("&;,\"')}]|", s[n])))
-		n++;
-	return n;
+	if (reach == TO_BLANK)
+		return shell_word_size(s);
+	return is_quote(*s) && quoted_size(s) ? quoted_size(s) : is_quote(*s) ? strlen(s) : strcspn(s, "\"'");
 }
 
 /* The value at `s`, its quotes kept; the bytes taken. */

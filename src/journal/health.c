@@ -73,11 +73,36 @@ static enum status supply(struct health *h, const char *pci, const char *name, s
 	return STATUS_OK;
 }
 
+/* `before`: what h->last has of the GPU, which is each value that was told last, and in "at" when that was.
+ */
 struct pair {
 	const char *pci;
 	const json_t *before, *now;
-	uint64_t t0_ns, t1_ns;
+	uint64_t t1_ns; /* of `now` */
 };
+
+/* When the GPU told this value last; 0: never. */
+static uint64_t told_at(const json_t *before, const char *name)
+{
+	const json_t *at = json_object_get(json_object_get(before, "at"), name);
+
+	return json_is_integer(at) && json_integer_value(at) > 0 ? (uint64_t)json_integer_value(at) : 0;
+}
+
+/* Room for a change of `name`, which was told at `t0_ns`; NULL: no memory. */
+static struct health_change *new_change(struct health *h, const struct pair *p, const char *name)
+{
+	struct health_change *c = one_more(&h->change, &h->change_count, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	text_copy(c->pci, sizeof(c->pci), p->pci);
+	text_copy(c->name, sizeof(c->name), name);
+	c->t0_ns = told_at(p->before, name);
+	c->t1_ns = p->t1_ns;
+	c->interrupted = json_is_true(json_object_get(p->before, "interrupted"));
+	return c;
+}
 
 static enum status hold(struct health *h, const struct pair *p, const char *kind, struct error *err)
 {
@@ -96,17 +121,12 @@ static enum status hold(struct health *h, const struct pair *p, const char *kind
 			return STATUS_NO_RESOURCE;
 		if (json_number_value(old) == json_number_value(value))
 			continue;
-		c = one_more(&h->change, &h->change_count, sizeof(*c));
+		c = new_change(h, p, name);
 		if (!c)
 			return no_memory(err);
-		text_copy(c->pci, sizeof(c->pci), p->pci);
-		text_copy(c->name, sizeof(c->name), name);
-		c->t0_ns = p->t0_ns;
-		c->t1_ns = p->t1_ns;
 		c->before = json_number_value(old);
 		c->now = json_number_value(value);
 		c->state = state;
-		c->interrupted = json_is_true(json_object_get(p->before, "interrupted"));
 		if (!strcmp(name, "nvlink_errors"))
 			parts_grown(json_object_get(p->before, "errors"), json_object_get(p->now, "errors"),
 				    c->parts, sizeof(c->parts));
@@ -152,34 +172,66 @@ static enum status supply_signals(struct health *h, const char *pci, const json_
 	return st;
 }
 
-/* A reading of one GPU; it is the one to hold the next against. */
+/* The numbers of one kind: those before, and over them those of the reading. `at` (or NULL) gets the time of
+ * each of these. */
+static json_t *newest(const json_t *before, const json_t *reading, json_t *at, uint64_t t_ns)
+{
+	json_t *all = before ? json_copy((json_t *)before) : json_object(), *value;
+	const char *name;
+
+	json_object_foreach((json_t *)reading, name, value)
+	{
+		if (!all || !json_is_number(value))
+			continue;
+		json_object_set(all, name, value);
+		if (at)
+			json_object_set_new(at, name, json_integer((json_int_t)t_ns));
+	}
+	return all;
+}
+
+/* The next reading is held against this one, and where this one lacks a value, against the one before it. */
+static enum status remember(struct health *h, const struct pair *p, struct error *err)
+{
+	static const char *const kinds[] = {"counters", "states", "errors"};
+	json_t *kept = json_pack("{s:I}", "t_ns", (json_int_t)p->t1_ns);
+	json_t *at = json_copy(json_object_get(p->before, "at")), *all;
+	bool whole = kept != NULL;
+
+	if (!at)
+		at = json_object();
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && whole && at; i++) {
+		all = newest(json_object_get(p->before, kinds[i]), json_object_get(p->now, kinds[i]),
+			     strcmp(kinds[i], "errors") ? at : NULL, p->t1_ns);
+		whole = all && !json_object_set_new(kept, kinds[i], all);
+	}
+	whole = at && whole && !json_object_set(kept, "at", at) && !json_object_set(h->last, p->pci, kept);
+	json_decref(at);
+	json_decref(kept);
+	return whole ? STATUS_OK : no_memory(err);
+}
+
+/* A reading of one GPU. */
 static enum status take(struct health *h, const char *pci, const json_t *reading, uint64_t shift_ns,
 			struct error *err)
 {
 	const json_t *before = json_object_get(h->last, pci);
 	struct pair p = {.pci = pci, .before = before, .now = reading};
 	enum status st = STATUS_OK;
-	json_t *copy;
 
 	if (!time_of(reading, &p.t1_ns))
 		return STATUS_OK;
 	p.t1_ns += shift_ns;
 	if (text_of(reading, "why"))
 		return fall_silent(h, pci, reading, p.t1_ns, err);
-	if (before && time_of(before, &p.t0_ns)) {
+	if (before) {
 		st = hold(h, &p, "counters", err);
 		if (!st)
 			st = hold(h, &p, "states", err);
 	}
 	if (!st)
 		st = supply_signals(h, pci, json_object_get(reading, "signals"), err);
-	if (st)
-		return st;
-	copy = json_copy((json_t *)reading);
-	if (!copy || json_object_set_new(copy, "t_ns", json_integer((json_int_t)p.t1_ns)) ||
-	    json_object_set_new(h->last, pci, copy))
-		return no_memory(err);
-	return STATUS_OK;
+	return st ? st : remember(h, &p, err);
 }
 
 enum status health_read(struct health *h, const json_t *body, uint64_t shift_ns, struct error *err)
@@ -196,6 +248,45 @@ enum status health_read(struct health *h, const json_t *body, uint64_t shift_ns,
 	{
 		if (!st && strlen(pci) < sizeof(h->change->pci))
 			st = take(h, pci, reading, shift_ns, err);
+	}
+	return st;
+}
+
+/* Values of one kind that came before and are not in the GPU's last reading. */
+static enum status miss(struct health *h, const struct pair *p, const char *kind, struct error *err)
+{
+	struct health_change *c;
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(json_object_get(p->before, kind), name, value)
+	{
+		if (told_at(p->before, name) >= p->t1_ns || strlen(name) >= sizeof(c->name))
+			continue;
+		c = new_change(h, p, name);
+		if (!c)
+			return no_memory(err);
+		c->before = c->now = json_number_value(value);
+		c->missing = true;
+	}
+	return STATUS_OK;
+}
+
+enum status health_finish(struct health *h, struct error *err)
+{
+	enum status st = STATUS_OK;
+	const char *pci;
+	json_t *kept;
+
+	json_object_foreach(h->last, pci, kept)
+	{
+		struct pair p = {.pci = pci, .before = kept};
+
+		if (st || !time_of(kept, &p.t1_ns))
+			continue;
+		st = miss(h, &p, "counters", err);
+		if (!st)
+			st = miss(h, &p, "states", err);
 	}
 	return st;
 }
@@ -232,7 +323,9 @@ static bool is_new(const struct health *h, size_t count, struct health_change *c
 		if (strcmp(o->pci, c->pci) || strcmp(o->name, c->name) || o->t0_ns >= c->t1_ns ||
 		    c->t0_ns >= o->t1_ns)
 			continue;
-		if (c->now < c->before && o->now < o->before)
+		if (c->missing != o->missing)
+			continue;
+		if (c->missing || (c->now < c->before && o->now < o->before))
 			return false;
 		if (c->now > c->before && o->now > o->before)
 			c->before += overlap(c->before, c->now, o->before, o->now);

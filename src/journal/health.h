@@ -16,7 +16,9 @@ struct health_change {
 	char pci[16], name[40];
 	uint64_t t0_ns, t1_ns; /* the readings */
 	double before, now;
-	bool state;	  /* it may come and go; else it only grows, and less than before is a reset */
+	bool state;   /* it may come and go; else it only grows, and less than before is a reset */
+	bool missing; /* it was told at t0 and not in the GPU's last reading, at t1: whether it changed is not
+			 known */
 	bool interrupted; /* the run stood still in between */
 	char parts[128];  /* the parts that grew and by how much, "link 3: 12"; "": none */
 };
@@ -42,11 +44,13 @@ struct health { /* valid when zeroed and after health_release */
 	struct health_silence *silence;
 	struct health_supply *supply;
 	size_t change_count, silence_count, supply_count;
-	json_t *last; /* by address: the reading before; while a journal is read */
+	json_t *last; /* by address: each value that was told last; while a journal is read */
 };
 
 /* Takes the body of a `health` line and ignores any part that has the wrong form. NO_RESOURCE: no memory. */
 enum status health_read(struct health *h, const json_t *body, uint64_t shift_ns, struct error *err);
+/* Behind the journal's last line: values that the last reading of a GPU lacks are `missing` changes. */
+enum status health_finish(struct health *h, struct error *err);
 /* A resumed run: what comes next is held against what was before, unless the machine was started anew. */
 void health_resumed(struct health *h, bool rebooted);
 /* All of `from` joins, by `axis` of each time; `from` is empty then. Several ranks of a node may read one

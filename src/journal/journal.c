@@ -4,6 +4,7 @@
  * full disk leaves a journal that reads. A line without its newline is torn, whatever it holds.
  */
 #include "journal/journal.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -213,6 +214,53 @@ static enum status open_journal(int *fd, const char *path, int flags, const char
 	return error_set(err, STATUS_BAD_INPUT, "%s: %s: it is no regular file", path, what);
 }
 
+static bool holds_journal(const char *dir)
+{
+	char path[PATH_MAX];
+
+	return snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, dir) < (int)sizeof(path) &&
+	       !access(path, F_OK);
+}
+
+/* A run in the folder `dir`, as a user would name it; false: there is none. */
+static bool run_within(const char *dir, char *out, size_t size)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *entry;
+	bool found = false;
+
+	while (d && !found && (entry = readdir(d)))
+		found = entry->d_name[0] != '.' &&
+			snprintf(out, size, "%s/%s", dir, entry->d_name) < (int)size && holds_journal(out);
+	if (d)
+		closedir(d);
+	return found;
+}
+
+enum status journal_lacking(const char *dir, int errnum, struct error *err)
+{
+	char run[PATH_MAX];
+	struct stat info;
+	size_t n = strlen(dir);
+
+	if (errnum != ENOENT && errnum != ENOTDIR)
+		return error_errno(err, errnum, "%s/" JOURNAL_FILE ": cannot be opened", dir);
+	if (stat(dir, &info))
+		return error_errno(err, errno, "%s", dir);
+	if (!S_ISDIR(info.st_mode))
+		return error_set(err, STATUS_UNAVAILABLE, "%s is a file, and a run is a directory%s", dir,
+				 n > 8 && !strcmp(dir + n - 8, ".tar.zst")
+					 ? ": unpack it, for example with tar -xf"
+					 : "");
+	if (run_within(dir, run, sizeof(run)))
+		return error_set(err, STATUS_UNAVAILABLE,
+				 "%s is no run directory: there is no " JOURNAL_FILE
+				 " in it; it holds at least one run: name that, %s",
+				 dir, run);
+	return error_set(err, STATUS_UNAVAILABLE,
+			 "%s is no run directory: there is no " JOURNAL_FILE " in it", dir);
+}
+
 enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint64_t *cut, struct error *err)
 {
 	char path[PATH_MAX];
@@ -224,6 +272,8 @@ enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint6
 
 	if (st)
 		return st;
+	if (access(path, R_OK))
+		return journal_lacking(dir, errno, err);
 	st = open_journal(&fd, path, O_RDONLY, "cannot be opened", err);
 	if (st)
 		return st;

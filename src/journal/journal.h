@@ -40,7 +40,8 @@
  *            "v":[number|null..]}..}}   about a second; after: since the reading before it, the first since from
  *            schema 1: {"source","signal":"power_w","kind","at":[ns..],"v"}
  * health    {"when":"before"|"between"|"after"|"resumed","gpus":{"0000:1b:00.0":{"t_ns":ns,"counters":{name:n},"states":{name:n},
- *            "signals":{name:n},"errors":{"link 3":n}} | {"t_ns":ns,"why":"what NVML answers","cuda":"ok"|"why not"?}}}
+ *            "signals":{name:n},"errors":{"link 3":n}} | {"t_ns":ns,"why":"what NVML answers","cuda":"ok"|"why not"?,
+ *            "cuda_missing":"why CUDA could not be asked"?}}}
  *            counters only grow, in their facts' names, or *_s; states come and go; signals are the sampler's (schema 3)
  * end       {"case":id,"ending":"done","status":"ok","cause":"","text":"..","place":"file:line"?}
  * close     {"ending":"done"|"cancelled"|..,"text":"","team":{as in open, clocks read again at the end}?}
@@ -84,6 +85,9 @@ enum status journal_append(struct journal *j, enum journal_type type, const json
 /* Last sync and close; NULL-safe. */
 void journal_close(struct journal **j);
 
+/* UNAVAILABLE or the system's error: why `dir` has no journal that opens, by the errno of the attempt. The
+ * message says whether it is a file, or a folder that holds runs. */
+enum status journal_lacking(const char *dir, int errnum, struct error *err);
 /* Any prefix reads. `visit` returns 0 to go on. *cut: bytes dropped at the end (torn or garbage line). A bad
  * line in the middle ends the reading there: the rest counts as cut. */
 typedef int journal_visit(void *arg, enum journal_type type, uint64_t t_ns, const json_t *body);

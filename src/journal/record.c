@@ -422,6 +422,8 @@ enum status record_read_alone(struct record *r, const char *dir, struct error *e
 	st = journal_read(dir, visit, &b, &r->cut_bytes, err);
 	if (!st)
 		st = b.status;
+	if (!st)
+		st = health_finish(&r->health, err);
 	if (st)
 		record_release(r);
 	return st;

@@ -149,7 +149,8 @@ static void about_one(struct judgement *out, const char *name, double below, con
 /* Fewer threads may do more where threads share a core's caches: promised only when it was measured here. */
 static void about_threads(struct judgement *out, const struct subject *s)
 {
-	const struct factor *threads = factor(out, "threads");
+	const struct factor *threads = factor(out, "threads"), *cpu_time = factor(out, "cpu time");
+	double explained = cpu_time && cpu_time->value < 1 ? cpu_time->value : 1;
 	struct subject one;
 	struct advice *a;
 
@@ -167,7 +168,7 @@ static void about_threads(struct judgement *out, const struct subject *s)
 	a = advice_add(out, "BLAS library (another build or OPENBLAS_CORETYPE) and number of threads",
 		       "%.2f of this machine's own ceiling", out->share_of_bound);
 	if (a)
-		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", 1 / out->share_of_bound);
+		snprintf(a->gain, sizeof(a->gain), "at most x %.2f", explained / out->share_of_bound);
 }
 
 static void about_cpu(struct judgement *out, const struct subject *s)

@@ -38,6 +38,25 @@ static const char *held_against(const struct subject *s, bool *beside)
 	return strcmp(unit, "read") ? NULL : "reading alone, which bounds no other traffic";
 }
 
+/* CPU time of the case's threads over that of its ceiling's, at most 1. Turns cancel what other work took of
+ * both alike, but not what it took of one of them alone. 1: not recorded. */
+static double cpu_time_beside(const struct subject *s)
+{
+	const struct record_phase *beside = record_phase(s->c, "ceiling");
+	double own, ceiling;
+
+	if (s->gpu || !beside || !subject_number(s, "cpu_share", &own) ||
+	    !record_number(beside, "cpu_share", &ceiling) || !(own > 0) || !(ceiling > own))
+		return 1;
+	return own / ceiling;
+}
+
+/* Below a mark that it reaches if one counts the CPU time that its threads had. */
+static bool lacks_cpu_time(const struct turns *t, double mark, double cpu_time)
+{
+	return t->ratio < mark && t->ratio >= mark * cpu_time;
+}
+
 /*
  * A failure needs the whole interval: on a shared machine a median under the limit alone proves nothing. Pass
  * or warn is the median's: both end well, and the interval stands beside it.
@@ -49,6 +68,7 @@ void verdict_ceiling(struct judgement *out, const struct subject *s)
 	char share[48], kernels[48];
 	bool beside;
 	const char *of = held_against(s, &beside);
+	double cpu_time;
 
 	if (!row || !of || (out->bound.from != BOUND_CEILING && !beside))
 		return;
@@ -59,15 +79,26 @@ void verdict_ceiling(struct judgement *out, const struct subject *s)
 	t = share_of(out, s, row->traffic);
 	interval_text(share, sizeof(share), &t);
 	kernels_named(s, kernels, sizeof(kernels));
+	cpu_time = cpu_time_beside(s);
 	if (!beside && t.low > row->above)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND,
 			"%s of %s: one of the two figures is wrong", share, of);
+	else if (lacks_cpu_time(&t, row->fail, cpu_time))
+		finding(out, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED,
+			"%s of %s, under %.2f, but its threads had %.2f of the ceiling's CPU time: other "
+			"work took the rest, or the threads waited",
+			share, of, row->fail, cpu_time);
 	else if (t.high < row->fail)
 		finding(out, VERDICT_FAIL, CAUSE_BELOW_CEILING, "%s of %s, under %.2f%s", share, of,
 			row->fail, kernels);
 	else if (t.ratio < row->fail)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD,
 			"%s of %s: its turns lie on both sides of %.2f%s", share, of, row->fail, kernels);
+	else if (lacks_cpu_time(&t, row->pass, cpu_time))
+		finding(out, VERDICT_WARN, CAUSE_CPU_CONTENDED,
+			"%s of %s, under %.2f, but its threads had %.2f of the ceiling's CPU time: other "
+			"work took the rest, or the threads waited",
+			share, of, row->pass, cpu_time);
 	else if (t.ratio < row->pass)
 		finding(out, VERDICT_WARN, CAUSE_BELOW_CEILING, "%s of %s, under %.2f%s", share, of,
 			row->pass, kernels);

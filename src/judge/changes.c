@@ -228,6 +228,24 @@ static void reset_of(struct judgement *out, const struct subject *s, const struc
 	}
 }
 
+/* A counter that fails a run if it rises, and that the GPU no longer told at the end. */
+static void missing_of(struct judgement *out, const struct subject *s, const struct where *at,
+		       const char *pci, const struct rule *rule)
+{
+	const struct health *h = &s->ctx->record->health;
+
+	for (size_t i = 0; rule->verdict == VERDICT_FAIL && i < h->change_count; i++) {
+		const struct health_change *c = &h->change[i];
+
+		if (at[i].c == s->c && c->missing && is_of(c, pci, rule))
+			finding(out, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST,
+				"NVML told %s of %s and then no longer: whether it rose is not known; read "
+				"the "
+				"kernel log, and repeat",
+				c->name, pci);
+	}
+}
+
 static bool is_rise(const struct rule *r)
 {
 	size_t n = strlen(r->field);
@@ -249,6 +267,7 @@ static void rises(struct judgement *out, const struct subject *s, const struct w
 		for (size_t k = 0; (g = subject_gpu(s, k)); k++) {
 			rise_of(out, s, at, g->pci, rule);
 			reset_of(out, s, at, g->pci, rule);
+			missing_of(out, s, at, g->pci, rule);
 		}
 	}
 }
@@ -378,11 +397,15 @@ void changes_xids(struct judgement *out, const struct subject *s)
 static void judge_case(struct judgement *out, const struct subject *s, const struct where *at)
 {
 	const struct record_case *c = s->c;
+	const struct gpu *g;
 
 	if (c->skipped || record_follows(c))
 		return;
 	rises(out, s, at);
 	silences(out, s, false);
+	for (size_t k = 0; (g = subject_gpu(s, k)); k++)
+		if (series_of(s->ctx->record, g->pci, "xid_unwatched"))
+			remark(out, CAUSE_NO_LOG);
 	if (!c->reading && !c->job && c->ended && c->ending == ENDING_DONE && c->status == STATUS_OK)
 		dark(out, s);
 	if (c->reboot == REBOOT_WITHIN)

@@ -333,12 +333,31 @@ static void nvlink_facts(json_t *gpu, const json_t *raw)
 	json_decref(list);
 }
 
+/* A link above its own maximum: one of the two answers is wrong, and nobody knows which. */
+static void refuse_link(json_t *gpu, const char *fact, const char *most)
+{
+	json_t *facts = json_object_get(gpu, "facts");
+	const json_t *now = json_object_get(facts, fact), *max = json_object_get(facts, most);
+	char why[160];
+
+	if (!json_is_number(now) || !json_is_number(max) || json_number_value(now) <= json_number_value(max))
+		return;
+	snprintf(why, sizeof(why), "%s answered %.10g of at most %.10g, " FACTS_IMPOSSIBLE,
+		 plausible_of(fact)->function, json_number_value(now), json_number_value(max));
+	json_object_del(facts, fact);
+	json_object_del(facts, most);
+	set_why(gpu, fact, why);
+	set_why(gpu, most, why);
+}
+
 void facts_gpu_nvml(json_t *gpu, const json_t *raw)
 {
 	const json_t *calls = json_object_get(raw, "calls");
 
 	text_facts(gpu, calls);
 	table_facts(gpu, raw);
+	refuse_link(gpu, "pcie_width", "pcie_width_max");
+	refuse_link(gpu, "pcie_gen", "pcie_gen_max");
 	odd_facts(gpu, calls);
 	process_facts(gpu, calls);
 	nvlink_facts(gpu, raw);

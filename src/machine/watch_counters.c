@@ -221,7 +221,7 @@ json_t *watch_counters(const char *const *pci, size_t count)
 
 	if (lib_open(&n, &nvml_lib, NULL, &fact, &err)) {
 		lib_fact_release(&fact);
-		return json_pack("{s:s, s:s}", "cause", cause_name(cause), "why", err.text);
+		return json_pack("{s:s, s:s}", "cause", cause_name(CAUSE_LIBRARY_MISSING), "why", err.text);
 	}
 	lib_fact_release(&fact);
 	ret = n.init();

@@ -19,6 +19,7 @@ struct packing {
 	struct pack_file files[PACK_FILES_MAX + 1];
 	size_t count;
 	struct text sums;
+	struct text *left_out; /* NULL: nobody asks */
 };
 
 static enum status module(const struct pack_module **out, struct error *err)
@@ -103,8 +104,9 @@ static bool has_journal(const char *dir)
 	char path[4400];
 	struct stat info;
 
+	errno = 0;
 	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, dir);
-	return !lstat(path, &info) && S_ISREG(info.st_mode);
+	return !lstat(path, &info) && S_ISREG(info.st_mode) && !access(path, R_OK);
 }
 
 static bool is_folder(const char *dir, const char *name)
@@ -138,6 +140,9 @@ static enum status collect(struct packing *p, const char *dir, const char *below
 		else if (pack_is_nodes(entries[i]->d_name, depth) && is_folder(dir, name)) {
 			text_copy(name + strlen(name), sizeof(name) - strlen(name), "/");
 			st = collect(p, dir, name, depth + 1, err);
+		} else if (!depth && p->left_out && strcmp(name, ".") && strcmp(name, "..")) {
+			text_addf(p->left_out, "%s%s%s", p->left_out->size ? ", " : "", name,
+				  is_folder(dir, name) ? "/" : "");
 		}
 		free(entries[i]);
 	}
@@ -145,13 +150,22 @@ static enum status collect(struct packing *p, const char *dir, const char *below
 	return st;
 }
 
+/* What is no run is a wrong word of the command line. */
+static enum status no_run(const char *dir, int errnum, struct error *err)
+{
+	struct error why = {0};
+
+	return journal_lacking(dir, errnum, &why) == STATUS_UNAVAILABLE
+		       ? error_set(err, STATUS_BAD_INPUT, "%s", why.text)
+		       : error_set(err, why.status, "%s", why.text);
+}
+
 static enum status collect_run(struct packing *p, const char *dir, struct error *err)
 {
 	enum status st;
 
 	if (!has_journal(dir))
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%s is no run directory: there is no " JOURNAL_FILE " in it", dir);
+		return no_run(dir, errno ? errno : ENOENT, err);
 	st = collect(p, dir, "", 0, err);
 	if (!st && p->sums.failed)
 		st = error_errno(err, ENOMEM, "%s: its checksums", dir);
@@ -172,7 +186,7 @@ static void folder_name(char *out, size_t size, const char *dir)
 		text_copy(out, size, "run");
 }
 
-enum status pack_write(const char *out, const char *dir, struct error *err)
+enum status pack_write(const char *out, const char *dir, struct text *left_out, struct error *err)
 {
 	const struct pack_module *m;
 	struct packing *p = calloc(1, sizeof(*p));
@@ -180,8 +194,10 @@ enum status pack_write(const char *out, const char *dir, struct error *err)
 	struct file_new file = {.fd = -1};
 	enum status st = p ? module(&m, err) : error_errno(err, ENOMEM, "%s: packing it", dir);
 
-	if (!st)
+	if (!st) {
+		p->left_out = left_out;
 		st = collect_run(p, dir, err);
+	}
 	if (st)
 		goto out;
 	p->files[p->count] =

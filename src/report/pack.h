@@ -8,6 +8,7 @@
 #define REPORT_PACK_H
 #include <stddef.h>
 #include "core/error.h"
+#include "core/text.h"
 
 #define PACK_MODULE "assay-archive"
 #define PACK_SYMBOL "assay_archive_1"
@@ -35,8 +36,9 @@ struct pack_module {
 
 /* Packs the files of the run directory `dir`, those that a run has and no other, and those of a team's other
  * ranks below nodes/, into `out`: beside and renamed, over nothing but a regular file. BAD_INPUT where there
- * is no journal; UNAVAILABLE where the module is missing. */
-enum status pack_write(const char *out, const char *dir, struct error *err);
+ * is no journal; UNAVAILABLE where the module is missing. `left_out` (or NULL) gets the names in `dir` that
+ * are not packed, with commas between. */
+enum status pack_write(const char *out, const char *dir, struct text *left_out, struct error *err);
 /* Reads it back: one folder of plain names (and nodes/NAME/rank-R below it), a journal among them, each
  * regular and as its checksum says. MISMATCH names the first that is not. */
 enum status pack_verify(const char *path, size_t *files, struct error *err);

@@ -142,32 +142,42 @@ static void settle_silent(struct run *r, const char *when, unsigned id)
 	write_line(r, when, gpus);
 }
 
-/* What was read is journaled; a GPU that told its counters before and tells none now has fallen silent. */
-static void take_gpus(struct run *r, const char *when, const json_t *answer, const char *why)
+/* No counters of this GPU: NVML has stopped answering if it told them before, or if it told the facts and now
+ * refuses. A machine whose facts were recorded elsewhere has no such GPU here, or no NVML: then nothing was
+ * expected. */
+static bool fell_silent(const struct run *r, unsigned gpu, enum cause cause)
 {
-	const char *cause = json_string_value(json_object_get(answer, "cause")), *own;
+	return r->health.answered[gpu] || (machine_gpu(r->machine, gpu)->nvml_index >= 0 &&
+					   cause != CAUSE_GPU_LOST && cause != CAUSE_LIBRARY_MISSING);
+}
+
+/* What was read is journaled. `why`: none was read at all. */
+static void take_gpus(struct run *r, const char *when, const bool *used, const json_t *answer,
+		      const char *why)
+{
+	const char *all = json_string_value(json_object_get(answer, "cause")), *own;
 	struct run_health *h = &r->health;
 	json_t *told = json_object(), *row;
 	bool any = false;
 
 	for (unsigned g = 0; told && g < gpus_of(r); g++) {
+		enum cause cause = CAUSE_TELEMETRY_LOST;
 		const char *no;
 
 		row = json_object_get(json_object_get(answer, "gpus"), pci_of(r, g));
 		no = row ? json_string_value(json_object_get(row, "why")) : why;
-		if (!row && !no)
-			continue; /* it was not asked for */
+		if (!used[g] || (!row && !no))
+			continue;
 		if (row && !no) {
 			json_object_set(told, pci_of(r, g), row);
 			h->answered[g] = any = true;
-		} else if (h->answered[g]) {
-			enum cause named = CAUSE_TELEMETRY_LOST;
-
-			own = json_string_value(json_object_get(row, "cause"));
-			if (own || cause)
-				cause_from_name(own ? own : cause, &named);
-			health_silent(r, g, no, named);
+			continue;
 		}
+		own = json_string_value(json_object_get(row, "cause"));
+		if (own || all)
+			cause_from_name(own ? own : all, &cause);
+		if (fell_silent(r, g, cause))
+			health_silent(r, g, no, cause);
 	}
 	h->off = h->off || !any;
 	write_line(r, when, told);
@@ -196,14 +206,17 @@ static void read_counters(struct run *r, const char *when)
 		err = (struct error){0};
 		answer = ask(r, argv, source_limit_ms(LAYER_NVML), &err);
 	}
-	if (!answer && err.cause != CAUSE_TIMED_OUT) { /* our helper failed, which says nothing of NVML */
-		log_debug(r->o->log, LOG_TOPIC_RUN, "no counters of GPUs: %s", err.text);
+	if (!answer && run_stopping(r))
+		return;
+	if (!answer && err.cause != CAUSE_TIMED_OUT && err.cause != CAUSE_CRASHED) {
+		/* The helper itself failed, which says nothing of NVML. */
+		log_warn(r->o->log, LOG_TOPIC_RUN, "no counters of GPUs: %s", err.text);
 		return;
 	}
 	why = answer ? json_string_value(json_object_get(answer, "why")) : err.text;
 	if (why)
 		log_debug(r->o->log, LOG_TOPIC_RUN, "no counters of GPUs: %s", why);
-	take_gpus(r, when, answer, why);
+	take_gpus(r, when, used, answer, why);
 	json_decref(answer);
 	r->health.read_ns = clock_now_ns(r->o->clock);
 }

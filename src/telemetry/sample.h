@@ -78,8 +78,10 @@ struct sample_events {
 	uint64_t due_ns;
 };
 
+/* Asks NVML for the Xid events of `count` GPUs. One that it refuses gets a reading `xid_unwatched` in `b`,
+ * and a warning. */
 void sample_events_init(struct sample_events *e, const struct nvml *nvml, const struct sample_gpu *gpus,
-			unsigned count);
+			unsigned count, struct batch *b, const struct clock *clock);
 void sample_events_release(struct sample_events *e);
 void sample_events_tick(struct sample_events *e, const struct sample_gpu *gpus, unsigned count,
 			struct batch *b, const struct clock *clock);

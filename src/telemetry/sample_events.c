@@ -5,24 +5,37 @@
 
 enum { EVENT_PERIOD_MS = 100, EVENTS_A_TICK = 32 };
 
-void sample_events_init(struct sample_events *e, const struct nvml *nvml, const struct sample_gpu *gpus,
-			unsigned count)
+static nvmlReturn_t register_gpu(const struct sample_events *e, nvmlDevice_t device)
 {
-	unsigned i, registered = 0;
+	unsigned long long types = nvmlEventTypeXidCriticalError;
+
+	if (e->nvml->event_types && e->nvml->event_types(device, &types))
+		types = nvmlEventTypeXidCriticalError;
+	types &= nvmlEventTypeXidCriticalError;
+	return types ? e->nvml->event_register(device, types, e->set) : NVML_ERROR_NOT_SUPPORTED;
+}
+
+void sample_events_init(struct sample_events *e, const struct nvml *nvml, const struct sample_gpu *gpus,
+			unsigned count, struct batch *b, const struct clock *clock)
+{
+	nvmlReturn_t none = NVML_ERROR_FUNCTION_NOT_FOUND, ret;
+	unsigned registered = 0;
 
 	*e = (struct sample_events){.nvml = nvml};
-	if (!nvml->event_set_create || !nvml->event_set_free || !nvml->event_set_wait ||
-	    !nvml->event_register || nvml->event_set_create(&e->set)) {
+	if (nvml->event_set_create && nvml->event_set_free && nvml->event_set_wait && nvml->event_register)
+		none = nvml->event_set_create(&e->set);
+	if (none)
 		e->set = NULL;
-		return;
-	}
-	for (i = 0; i < count; i++) {
-		unsigned long long types = nvmlEventTypeXidCriticalError;
-
-		if (nvml->event_types && nvml->event_types(gpus[i].device, &types))
-			types = nvmlEventTypeXidCriticalError;
-		types &= nvmlEventTypeXidCriticalError;
-		registered += types && !nvml->event_register(gpus[i].device, types, e->set);
+	for (unsigned i = 0; i < count; i++) {
+		ret = none ? none : register_gpu(e, gpus[i].device);
+		registered += !ret;
+		if (!ret)
+			continue;
+		batch_add(b, gpus[i].source, TELEMETRY_xid_unwatched, clock_now_ns(clock), (double)ret);
+		if (gpus[i].log)
+			log_warn(gpus[i].log, LOG_TOPIC_RUN,
+				 "%s: NVML gives no Xid events (%s): Xids in this run stay unseen",
+				 b->name[gpus[i].source], nvml_code_text((int)ret));
 	}
 	if (!registered)
 		sample_events_release(e);

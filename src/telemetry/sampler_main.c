@@ -48,7 +48,7 @@ static enum status open_gpus(struct sampler *s, char **pci, unsigned count, cons
 		s->gpu[s->gpus].log = log;
 		s->gpus++;
 	}
-	sample_events_init(&s->events, &s->nvml, s->gpu, s->gpus);
+	sample_events_init(&s->events, &s->nvml, s->gpu, s->gpus, &s->batch, clock);
 	return STATUS_OK;
 }
 
@@ -96,6 +96,8 @@ static void loop(struct sampler *s, const volatile sig_atomic_t *stop, const str
 			next = now + TICK_MS * 1000000u; /* a call hung for a while: go on from here */
 		clock_sleep_ns(clock, next - now);
 	}
+	s->events.due_ns = 0; /* an Xid of the last moment */
+	sample_events_tick(&s->events, s->gpu, s->gpus, &s->batch, clock);
 	batch_flush(&s->batch);
 }
 

@@ -43,6 +43,7 @@
 	X(pcie_replays, "", COUNTER, 1000, "PCIe replays")                              \
 	X(xid, "", GAUGE, 0, "Xid event: its number, at the time it came")              \
 	X(nvml_error, "", GAUGE, 0, "NVML stopped to answer for the GPU: its code, at the time it was noticed") \
+	X(xid_unwatched, "", GAUGE, 0, "NVML gives no Xid events of the GPU: the code with which it refuses") \
 	X(cpu_busy_share, "", GAUGE, 200, "host: busy CPU time over all CPUs")          \
 	X(cpu_energy_j, "J", COUNTER, 100, "host: RAPL package energy since the sampler began") \
 	X(lost_lines, "", COUNTER, 0, "host: lines of telemetry that nobody read in time")

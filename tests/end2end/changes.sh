@@ -115,6 +115,41 @@ FAKE_NVML_IN=counters FAKE_NVML_COUNTED=counted6 FAKE_NVML_FROM=2 FAKE_NVML_UNTI
 ok "a reading that is late once is asked for again" [ $? = 0 ]
 ok "and journaled" [ "$(grep -c '"type":"health"' late/journal.jsonl)" = 2 ]
 
+# A counter that one reading lacks: the next one that tells it is held against the one before.
+cp "$FAKE_NVML_FILE" sound.json
+sed 's/"ecc_volatile_uncorrected": \[0, 0\]/"ecc_volatile_uncorrected": [0, 1]/g' sound.json > one.json
+cp sound.json live.json
+FAKE_NVML_FILE=$PWD/live.json FAKE_NVML_IN=counters FAKE_NVML_COUNTED=$PWD/counted7 FAKE_NVML_FROM=2 FAKE_NVML_UNTIL=2 \
+	FAKE_NVML_RET=ecc_volatile_uncorrected=4 "$assay" check --suite two.yaml --out gap > out 2> err &
+pid=$!
+until grep -qs '"type":"begin","case":0' gap/journal.jsonl || ! kill -0 $pid; do sleep 0.05; done
+mv one.json live.json
+wait $pid
+code=$?
+ok "a rise beyond a reading that lacks the counter fails the run" [ $code = 1 ]
+ok "as ecc" judged 0 gap fail ecc
+# lacks_after RUN SETTINGS..: the reading after the case, and it alone, answers otherwise
+lacks_after() {
+	dir=$1
+	shift
+	rm -f counted8
+	env FAKE_NVML_IN=counters FAKE_NVML_COUNTED="$PWD/counted8" FAKE_NVML_FROM=2 ASAN_OPTIONS=handle_segv=0 "$@" \
+		"$assay" $gemm --out "$dir" > out 2> err
+	[ $? = 2 ] && judged 0 "$dir" unknown telemetry_lost
+}
+ok "a counter that the last reading lacks is unknown" lacks_after refused2 FAKE_NVML_RET=ecc_volatile_uncorrected=4
+ok "by its name" reason refused2 'NVML told ecc_volatile_uncorrected of'
+ok "so is one with an impossible value" lacks_after impossible FAKE_NVML_VALUE=ecc_volatile_uncorrected=1.8e19
+ok "an NVML that crashes in the reading after the case is lost telemetry" lacks_after crashed FAKE_NVML_CRASH=ecc_volatile_uncorrected
+ok "so is one that crashes in all readings" lacks_after never FAKE_NVML_FROM=1 FAKE_NVML_CRASH=init
+ok "and one that tells the GPU in no reading" lacks_after mute FAKE_NVML_FROM=1 FAKE_NVML_RET=pci=999
+ok "stderr says so" says 'NVML has stopped answering for this GPU' err
+
+# Xid events that NVML refuses.
+FAKE_NVML_RET=event_register=4 "$assay" $gemm --out unwatched > out 2> err
+ok "refused Xid events are told on stderr" says "$pci: NVML gives no Xid events (permission denied)" err
+ok "and journaled" says '"xid_unwatched"' unwatched/journal.jsonl
+
 # A call of NVML that hangs inside the worker.
 cat > hangs.yaml << LIST
 name: hangs

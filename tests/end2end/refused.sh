@@ -83,6 +83,9 @@ FAKE_NVML_VALUE=pcie_width=64
 export FAKE_NVML_VALUE
 ok "a PCIe width of 64 is no width" probe 2 pcie_state unknown vendor_call
 ok "and its function is named" says "nvmlDeviceGetCurrPcieLinkWidth answered 64" run/results.csv
+FAKE_NVML_VALUE=pcie_width=12,pcie_width_max=8
+ok "nor is one above the widest" probe 2 pcie_state unknown vendor_call
+ok "and both figures are named" says "nvmlDeviceGetCurrPcieLinkWidth answered 12 of at most 8" run/results.csv
 FAKE_NVML_VALUE=temperature=-300
 ok "a temperature below absolute zero is none" probe 2 clock_state unknown vendor_call
 ok "and its function is named" says "nvmlDeviceGetTemperatureV answered -300 C" run/results.csv

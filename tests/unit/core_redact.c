@@ -52,6 +52,16 @@ static void test_redact__one_word(void **state)
 		{"sh -c 'mysql -u joe -phunter2 -P3306 db'", "sh -c 'mysql -u joe -p" R " -P3306 db'"},
 		{"sshpass -p hunter2 ssh -p22 h", "sshpass -p " R " ssh -p22 h"},
 		{"path/AKIAIOSFODNN7EXAMPL9", "path/" R},
+		/* A word of a shell may be quoted in part and may hide its blanks and quotes. */
+		{"sh -c 'export DB_PASSWORD=\"ab\\\"c\"; X_SECRET=a\\ b run'",
+		 "sh -c 'export DB_PASSWORD=\"" R "\"; X_SECRET=" R " run'"},
+		{"sh -c \"Y_TOKEN='a'\\''b' true\"", "sh -c \"Y_TOKEN='" R "' true\""},
+		{"sh -c 'Z_KEY=a\"b\" true; run --password=p)c MYSQL_PWD=x,y'",
+		 "sh -c 'Z_KEY=" R " true; run --password=" R " MYSQL_PWD=" R "'"},
+		{"--apitoken=x", "--apitoken=" R},
+		{"--privatekey=x", "--privatekey=" R},
+		{"GITHUBTOKEN=x", "GITHUBTOKEN=" R},
+		{"sh -c 'run --pat x --path y'", "sh -c 'run --pat " R " --path y'"},
 		/* What has no secret stays, byte by byte. */
 		{"--tokens", "--tokens"},
 		{"--tokens=5", "--tokens=5"},
@@ -79,7 +89,7 @@ static void test_redact__one_word(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct redact r = {0};
-		char out[200];
+		char out[300];
 
 		assert_int_equal(redact_word(&r, out, sizeof(out), rows[i].word), strlen(rows[i].shown));
 		assert_string_equal(out, rows[i].shown);
@@ -89,7 +99,7 @@ static void test_redact__one_word(void **state)
 static void shows(const char *const *words, const char *const *shown)
 {
 	struct redact r = {0};
-	char out[200];
+	char out[300];
 
 	for (size_t i = 0; words[i]; i++) {
 		redact_word(&r, out, sizeof(out), words[i]);
@@ -131,7 +141,7 @@ static void test_redact__words_that_follow_each_other(void **state)
 		"--fast", "-u",	     "joe:" R, "-u",	   "train.py", "--Max-Tokens",
 		"7",	  "-H",	     "Bearer", R,	   "tail"};
 	struct redact r = {0};
-	char out[200];
+	char out[300];
 
 	(void)state;
 	for (size_t i = 0; words[i]; i++) {

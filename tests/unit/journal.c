@@ -221,7 +221,7 @@ static void test_journal__an_absent_directory_is_an_error(void **state)
 
 	assert_true(snprintf(dir, sizeof(dir), "%s/none", (char *)*state) < PATH_MAX);
 	assert_int_equal(journal_read(dir, see, NULL, &cut, &err), STATUS_UNAVAILABLE);
-	assert_non_null(strstr(err.text, "none/journal.jsonl"));
+	assert_non_null(strstr(err.text, "/none"));
 }
 
 /* In a child, since a limit cannot be raised again: writes until the file may not grow, then once more. */

@@ -46,6 +46,10 @@ static void test_cpu__a_case_in_turns_is_judged_by_their_interval(void **state)
 		{0.45, 0.35, 0.66, 0.999, 0, VERDICT_UNTRUSTED, CAUSE_WIDE_SPREAD, "both sides of 0.50"},
 		{1.04, 0.90, 1.30, 0.999, 0, VERDICT_PASS, CAUSE_NONE, ""},
 		{1.20, 1.10, 1.30, 0.999, 0, VERDICT_UNTRUSTED, CAUSE_ABOVE_BOUND, "one of the two"},
+		/* Other work took a quarter of the case's CPU time and nothing of the ceiling's. */
+		{0.66, 0.55, 0.89, 0.754, 0, VERDICT_WARN, CAUSE_CPU_CONTENDED, "of the ceiling's CPU time"},
+		{0.45, 0.43, 0.47, 0.754, 0, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED, "of the ceiling's CPU time"},
+		{0.30, 0.28, 0.32, 0.754, 0, VERDICT_FAIL, CAUSE_BELOW_CEILING, "under 0.50"},
 		/* A neighbour that takes a tenth of both, a host that takes half of both, other work that
 		   takes half. */
 		{0.90, 0.86, 0.93, 0.900, 0, VERDICT_PASS, CAUSE_CPU_CONTENDED, "other work here took"},

@@ -64,6 +64,8 @@ static void test_plausible__impossible_values_are_told_from_odd_ones(void **stat
 		{"temperature_memory_c", 4294967295.0, false, false},
 		{"pcie_width", 64, false, false},
 		{"pcie_width", 0, false, false},
+		{"pcie_width", 17, false, false}, /* no link is that wide */
+		{"pcie_width_max", 24, false, false},
 		{"pcie_width", 16, true, true},
 		{"pcie_gen", 4294967295.0, false, false},
 		{"power_w", 0, true, false},

@@ -46,10 +46,10 @@ static void test_pack__an_archive_reads_back_with_every_checksum(void **state)
 		skip();
 	text_copy(out, sizeof(out), in_folder("a.tar.zst"));
 	text_copy(again, sizeof(again), in_folder("b.tar.zst"));
-	assert_int_equal(pack_write(out, SOURCE_DIR "/tests/data/report/cpu/", &err), STATUS_OK);
+	assert_int_equal(pack_write(out, SOURCE_DIR "/tests/data/report/cpu/", NULL, &err), STATUS_OK);
 	assert_int_equal(pack_verify(out, &files, &err), STATUS_OK);
 	assert_true(files >= 2);
-	assert_int_equal(pack_write(again, SOURCE_DIR "/tests/data/report/cpu", &err), STATUS_OK);
+	assert_int_equal(pack_write(again, SOURCE_DIR "/tests/data/report/cpu", NULL, &err), STATUS_OK);
 	assert_int_equal(file_read(&first, &size, out, 1 << 24, &err), STATUS_OK);
 	assert_int_equal(file_read(&second, &size_again, again, 1 << 24, &err), STATUS_OK);
 	assert_int_equal(size, size_again);
@@ -222,12 +222,12 @@ static void test_pack__what_is_no_run_is_not_packed(void **state)
 		skip();
 	text_copy(empty, sizeof(empty), in_folder("empty"));
 	assert_int_equal(mkdir(empty, 0700), 0);
-	assert_int_equal(pack_write(in_folder("x.tar.zst"), empty, &err), STATUS_BAD_INPUT);
+	assert_int_equal(pack_write(in_folder("x.tar.zst"), empty, NULL, &err), STATUS_BAD_INPUT);
 	error_clear(&err);
-	assert_int_equal(pack_write("/dev/null", SOURCE_DIR "/tests/data/report/cpu", &err),
+	assert_int_equal(pack_write("/dev/null", SOURCE_DIR "/tests/data/report/cpu", NULL, &err),
 			 STATUS_BAD_INPUT);
 	error_clear(&err);
-	assert_int_not_equal(pack_write(in_folder("x.tar.zst"), "/no/such/run", &err), STATUS_OK);
+	assert_int_not_equal(pack_write(in_folder("x.tar.zst"), "/no/such/run", NULL, &err), STATUS_OK);
 	error_clear(&err);
 	assert_int_not_equal(pack_verify("/no/such/archive", &files, &err), STATUS_OK);
 }
@@ -264,7 +264,7 @@ static void test_pack__a_team_keeps_its_other_ranks(void **state)
 	assert_int_equal(file_write(in_folder("team/nodes/node-b/rank-1/notes.txt"), "x", 1, NULL), STATUS_OK);
 	assert_int_equal(mkdir(in_folder("team/nodes/node-b/mine"), 0700), 0);
 	assert_int_equal(file_write(in_folder("team/nodes/node-b/mine/" JOURNAL_FILE), "x", 1, NULL), STATUS_OK);
-	if (pack_write(in_folder("team.tar.zst"), run, &err) || pack_verify(in_folder("team.tar.zst"), &files, &err))
+	if (pack_write(in_folder("team.tar.zst"), run, NULL, &err) || pack_verify(in_folder("team.tar.zst"), &files, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(files, 3); /* a journal a rank, and nothing that is none of a run's */
 	assert_int_equal(module_open((const void **)&m, PACK_MODULE, PACK_SYMBOL, &err), STATUS_OK);

@@ -58,7 +58,7 @@ static int facts(int argc, char **argv)
 	if (answer && !strcmp(answer, "hang"))
 		for (;;)
 			pause();
-	return puts(answer && *answer ? answer : "{\"cause\":\"driver_missing\",\"why\":\"no NVML\"}") < 0;
+	return puts(answer && *answer ? answer : "{\"cause\":\"library_missing\",\"why\":\"no NVML\"}") < 0;
 }
 
 bool run_bed_child(int argc, char **argv, int *code)
