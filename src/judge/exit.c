@@ -137,6 +137,8 @@ static void headline(struct judgements *out, const struct judge_context *ctx, co
 	else if (ctx->ahead)
 		snprintf(out->headline, size, "%zu of %zu cases would be judged", t->of[VERDICT_PASS],
 			 out->count);
+	else if (!t->measured && t->first_open && ctx->record->case_count == 1 && ctx->record->cases[0].job)
+		snprintf(out->headline, size, "%s", t->first_open->reason); /* how far the work came */
 	else if (!t->measured)
 		snprintf(out->headline, size, "nothing was measured");
 	else if (t->lost)

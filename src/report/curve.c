@@ -220,21 +220,47 @@ static void name_levels(struct curve *c, const struct view *v, double largest)
 	}
 }
 
+/* Takes out the points of a level that has no trusted one: such points alone make no level. False: each level
+ * has one. */
+static bool drop_untrusted(double *x, double *y, bool *trusted, size_t *points, const struct level *found,
+			   size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t first = found[i].first, end = i + 1 < count ? found[i + 1].first : *points, k = first;
+
+		while (k < end && !trusted[k])
+			k++;
+		if (k < end || first == end)
+			continue;
+		memmove(x + first, x + end, (*points - end) * sizeof(*x));
+		memmove(y + first, y + end, (*points - end) * sizeof(*y));
+		memmove(trusted + first, trusted + end, (*points - end) * sizeof(*trusted));
+		*points -= end - first;
+		return *points > 0;
+	}
+	return false;
+}
+
 /* Latency tells levels apart where it was taken: a small step's rate is mostly what its launch costs. */
 static void find_levels(struct curve *c, const struct view *v)
 {
 	const struct curve_series *time = series_of(c, true), *rate = series_of(c, false),
 				  *s = time ? time : rate;
 	double x[CURVE_POINTS], y[CURVE_POINTS];
+	bool trusted[CURVE_POINTS];
 	struct level found[LEVELS_MAX];
+	size_t points = s ? s->count : 0;
 
 	if (!s || strcmp(c->probe, "memory"))
 		return;
 	for (size_t i = 0; i < s->count; i++) {
 		x[i] = s->point[i].bytes;
 		y[i] = s->point[i].value;
+		trusted[i] = s->point[i].row->j->verdict != VERDICT_UNTRUSTED;
 	}
-	c->level_count = levels_of(x, y, s->count, found, LEVELS_MAX);
+	do
+		c->level_count = levels_of(x, y, points, found, LEVELS_MAX);
+	while (drop_untrusted(x, y, trusted, &points, found, c->level_count));
 	if (c->level_count < 2) {
 		c->level_count = 0;
 		return;
@@ -252,7 +278,7 @@ static void find_levels(struct curve *c, const struct view *v)
 			l->one_thread = is_one_thread(p->row);
 		}
 	}
-	name_levels(c, v, x[s->count - 1]);
+	name_levels(c, v, x[points - 1]);
 }
 
 bool curve_collect(struct curve **out, size_t *count, struct view *v)

@@ -52,7 +52,7 @@ ok "check gpus=" said 'did you mean --target 0' check gpus=0
 ok "generate tokens=" said 'did you mean --tokens 5' generate M tokens=5
 ok "one dash" said 'did you mean --tokens' generate M -tokens 5
 ok "one dash and a value" said 'did you mean --format json' report run -format=json
-ok "a file of such a name is a file" said 'there is no suite|no run|cannot' report target=gpu0
+ok "a file of such a name is a file" said 'there is no suite|no run|cannot|is a file' report target=gpu0
 ok "a sentence is a sentence" sh -c '"$1" tokens smollm2 "tokens=5 is what I want" > out 2> err; ! grep -q "two dashes" err' sh "$assay"
 
 # What is to run stands behind --.
