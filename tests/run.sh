@@ -8,7 +8,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 passed=0 failed=0 skipped=0 unfetched=no only_alone='' together=$(nproc)
-[ "$together" -ge 4 ] || together=4
+[ "$together" -ge 6 ] || together=6
 
 # Tests of a folder that an assertion failed, not those that a signal ended or of which a sanitizer spoke; but what a failed assertion
 # jumped over is never freed, so leaks are looked for when it is run again.

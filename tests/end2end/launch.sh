@@ -316,6 +316,22 @@ ok "generate is refused as one of four ranks too" env RANK=1 WORLD_SIZE=4 LOCAL_
 	sh -c '"$0" generate none hello > out 2> err; [ $? = 64 ]' "$assay"
 ok ".. with the reason" says 'generate does not work on several ranks yet, and this is rank 1 of 4, by' err
 
+# timeout(1) sends TERM to the launcher and then to its group: that is one request, and the report is written.
+small_suite
+setsid "$assay" launch --how plain --ranks-per-node 2 -- check --suite small.yaml --rounds 400 --out termed > out 2> err &
+pid=$!
+for _ in $(seq 600); do
+	grep -qs '"type":"end"' termed/journal.jsonl && break
+	sleep 0.1
+done
+kill -TERM $pid
+sleep 0.02
+kill -TERM -- -$pid
+wait $pid
+ok "TERM for the launcher and its group is one request" [ $? = 2 ]
+ok ".. so the run has its report" [ -s termed/REPORT.md ]
+ok ".. and its journal is closed" grep -q '"type":"close"' termed/journal.jsonl
+
 # mpirun.
 stand_in mpirun << 'S'
 case $1 in --version) cat version; exit ;; esac

@@ -2,6 +2,7 @@
 /* What is written to a journal, and what of it reads back however it was cut. */
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include "core/file.h"
 #include "journal_bed.h"
@@ -224,6 +225,29 @@ static void test_journal__an_absent_directory_is_an_error(void **state)
 	assert_non_null(strstr(err.text, "/none"));
 }
 
+/* A folder of runs names one of them, and a file says that it is none. */
+static void test_journal__what_is_no_run_directory_says_what_it_is(void **state)
+{
+	char run[PATH_MAX], path[PATH_MAX];
+	struct error err = {0};
+	uint64_t cut;
+
+	assert_int_equal(journal_read(*state, see, NULL, &cut, &err), STATUS_UNAVAILABLE);
+	assert_non_null(strstr(err.text, "is no run directory: there is no journal.jsonl in it"));
+	assert_null(strstr(err.text, "it holds"));
+	error_clear(&err);
+	assert_true(snprintf(run, sizeof(run), "%s/monday", (char *)*state) < PATH_MAX);
+	assert_int_equal(mkdir(run, 0700), 0);
+	path_in(path, run);
+	assert_int_equal(file_write(path, "", 0, &err), STATUS_OK);
+	assert_int_equal(journal_read(*state, see, NULL, &cut, &err), STATUS_UNAVAILABLE);
+	assert_non_null(strstr(err.text, "it holds at least one run: name that, "));
+	assert_non_null(strstr(err.text, "/monday"));
+	error_clear(&err);
+	assert_int_equal(journal_read(path, see, NULL, &cut, &err), STATUS_UNAVAILABLE);
+	assert_non_null(strstr(err.text, "is a file, and a run is a directory"));
+}
+
 /* In a child, since a limit cannot be raised again: writes until the file may not grow, then once more. */
 static void fill_the_disk(const char *dir)
 {
@@ -328,6 +352,7 @@ int main(void)
 		scratch_test(test_journal__garbage_in_the_middle_ends_the_reading_there),
 		scratch_test(test_journal__a_line_without_end_is_bounded),
 		scratch_test(test_journal__an_absent_directory_is_an_error),
+		scratch_test(test_journal__what_is_no_run_directory_says_what_it_is),
 		scratch_test(test_journal__a_full_disk_leaves_what_was_written),
 		scratch_test(test_journal__a_read_only_directory_says_permission),
 		scratch_test(test_journal__a_body_may_not_hide_the_lines_own_words),
