@@ -92,6 +92,11 @@ ok "with the figures of the steps it had made" sh -c 'grep -q "^loss [0-9]" afte
 ok "and its memory" less 0 "$(figure memory_bytes figures.json)"
 ok "it can be compared" expect 0 compare --all whole again
 ok "by its rate as well" says '^train  *node  *[0-9]* token' out
+if "$assay" archive whole --out whole.tar.zst > out 2> err; then
+	ok "an archive names what it leaves out, the adapter first" says '^not in it: adapter/' out
+else
+	ok "an archive needs its module, which is told" says 'archive' err
+fi
 ok "the same seed gives the same adapter" cmp whole/adapter/adapter_model.safetensors again/adapter/adapter_model.safetensors
 
 # Stopped in the middle, killed in the middle: the same as never stopped.
