@@ -28,7 +28,7 @@ launch() { # RANKS A_NODE OUT OPTIONS: RANKS processes, so many a node; rank 0's
 		"$4" > "$3.yaml"
 	for r in $(seq 0 $(($1 - 1))); do
 		ASSAY_SIZE=$1 ASSAY_LOCAL_SIZE=$2 ASSAY_HOST=127.0.0.1 ASSAY_PORT=$port ASSAY_JOB=job$port ASSAY_RANK=$r \
-			ASSAY_LOCAL_RANK=$((r % $2)) timeout 100 "$assay" check --suite "$3.yaml" --expectations expected --no-telemetry \
+			ASSAY_LOCAL_RANK=$((r % $2)) timeout 400 "$assay" check --suite "$3.yaml" --expectations expected --no-telemetry \
 			--node "node-$((r / $2))" --out "$3" > "$3.out.$r" 2> "$3.err.$r" &
 		pid[r]=$!
 	done
@@ -38,6 +38,9 @@ all() { # RANKS A_NODE OUT OPTIONS: and waits; rank 0's code is $code
 	wait "${pid[0]}"
 	code=$?
 	wait
+}
+searching() { # WORDS OUT: until its journal has them, or rank 0 ended
+	until grep -q "$1" "$2/journal.jsonl" 2> /dev/null || ! kill -0 "${pid[0]}" 2> /dev/null; do sleep 0.02; done
 }
 found() { # OUT FIELD
 	sed -n "s/.*\"phase\":\"isolated\".*\"isolated$2\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$1/journal.jsonl" | tail -n 1
@@ -101,10 +104,7 @@ ok "of four good ranks none fails" [ $code != 1 ] # a busy machine may leave it 
 ok "and nothing is searched" sh -c '! grep -q "\"type\":\"extend\"" clean/journal.jsonl'
 
 launch 3 3 killed 'culprit: 1, slow_share: 2'
-for i in $(seq 2400); do
-	grep -q '"why":"each of 3' killed/journal.jsonl 2> /dev/null && break
-	sleep 0.05
-done
+searching '"why":"each of 3' killed
 kill -9 "$(pgrep -P "${pid[2]}")"
 wait "${pid[0]}"
 code=$?
@@ -114,10 +114,7 @@ ok "nobody is named" [ "$(found killed '')" = nobody ]
 ok "and the report stands: slow all the same" eval '[ $code = 1 ] && says "no rank, node or link named: the team is over" killed/REPORT.md'
 
 launch 4 1 stopped 'culprit: 3, slow_share: 2'
-for i in $(seq 6000); do
-	grep -q '"why":"halves of 4' stopped/journal.jsonl 2> /dev/null && break
-	sleep 0.02
-done
+searching '"why":"halves of 4' stopped
 kill -INT "$(pgrep -P "${pid[0]}")"
 wait
 ok "a search that is stopped says so" says '"type":"close","ending":"cancelled"' stopped/journal.jsonl
