@@ -307,7 +307,7 @@ static double busy_share(const struct summary *s)
 static json_t *values(const struct profiling *p)
 {
 	const struct timeline *t = &p->timeline;
-	const struct summary *s = &p->findings.summary;
+	const struct summary *s = &p->findings.whole.summary;
 	double lost = 0;
 	json_t *v;
 

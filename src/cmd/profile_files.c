@@ -93,7 +93,7 @@ enum status profile_files_write(const struct profile_files *f, struct error *err
 	write_text(&w, "PROFILE.md", &text);
 	page_html(&text, &f->page);
 	write_text(&w, "PROFILE.html", &text);
-	summary_csv(&text, &f->page.f->summary, f->page.f->t);
+	summary_csv(&text, &f->page.f->whole.summary, f->page.f->t);
 	write_text(&w, "summary.csv", &text);
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
 		tables[i].fill(&text, f->page.f);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a device's time went, from its first event to its last: each moment is of one state, so the states
- * add up to the whole. docs/METHODS.md, "Where the time of a device went".
+ * Where a device's time went, from its first event to its last or in windows of that: each moment is of one
+ * state, so the states add up to the whole. docs/METHODS.md, "Where the time of a device went".
  */
 #ifndef PROFILE_BREAKDOWN_H
 #define PROFILE_BREAKDOWN_H
 #include "profile/nccl.h"
 #include "profile/timeline.h"
+#include "profile/windows.h"
 
 /* id, JSON's key, name, whether the device does nothing for the program in it. A moment with several belongs
  * to the first. */
@@ -17,8 +18,10 @@
 	X(COPY, "copy", "copies and sets", false)             \
 	X(PEER, "peer", "waiting for a peer", true)           \
 	X(DATA, "data", "data", true)                         \
+	X(ALLOCATION, "allocation", "memory allocation", true) \
 	X(SYNC, "synchronisation", "synchronisation", true)   \
 	X(LAUNCH, "launch", "launch-bound", true)             \
+	X(BETWEEN, "between_launches", "between launches", true) \
 	X(REST, "rest", "rest", true)
 /* clang-format on */
 #define X(id, ...) BREAKDOWN_##id,
@@ -39,12 +42,14 @@ struct breakdown_bracket {
 
 struct breakdown_device {
 	uint16_t process;
-	uint32_t device; /* as CUDA of that process counts */
-	uint64_t first_ns, last_ns;
-	uint64_t state_ns[BREAKDOWN_STATE_COUNT]; /* add up to last - first */
+	uint32_t device;  /* as CUDA of that process counts */
+	uint64_t span_ns; /* from its first event to its last, or the windows' length */
+	uint64_t state_ns[BREAKDOWN_STATE_COUNT]; /* add up to span_ns */
 	/* However much lies over it: kernels of NCCL's, others, both at once, anything at all. */
 	uint64_t communication_ns, compute_ns, hidden_ns, busy_ns;
 	uint64_t data_copy_ns; /* of DATA: copies to the device that nothing hides; the rest are gaps */
+	uint64_t pageable_ns;  /* of DATA: copies from pageable memory, and gaps from the call of one to its
+				  begin */
 	uint64_t gaps, longest_gap_ns; /* times when nothing ran */
 	uint64_t waits;		       /* of them, begun while the host waited for the device */
 	/* Name of the call that it waited in for longer than in all others together, where there is one; and
@@ -52,6 +57,9 @@ struct breakdown_device {
 	uint32_t waited_in;
 	uint64_t waited_in_ns;
 	struct breakdown_bracket bracket[BREAKDOWN_BRACKETS];
+	/* By window of its process, in their order; they add up to state_ns. NULL without windows. */
+	uint64_t (*window_ns)[BREAKDOWN_STATE_COUNT];
+	size_t windows;
 };
 
 struct breakdown {
@@ -59,9 +67,13 @@ struct breakdown {
 	size_t devices;
 };
 
-/* `n`: of the same timeline. NO_RESOURCE: memory. */
+/*
+ * `n`: of the same timeline. `windows`: what counts; a process without any has no devices then, and a device
+ * that does nothing in them is idle for all of them. NULL: each device from its first event to its last.
+ * NO_RESOURCE: memory.
+ */
 enum status breakdown_of(struct breakdown *b, const struct timeline *t, const struct nccl *n,
-			 struct error *err);
+			 const struct windows *windows, struct error *err);
 void breakdown_release(struct breakdown *b);
 /* Idle time of all reasons. */
 uint64_t breakdown_idle_ns(const struct breakdown_device *d);

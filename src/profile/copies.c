@@ -84,7 +84,8 @@ static double device_rate(const struct timeline *t)
 	return most / 2;
 }
 
-enum status copies_of(struct copies *c, const struct timeline *t, double link_rate, struct error *err)
+enum status copies_of(struct copies *c, const struct timeline *t, const struct windows *windows,
+		      double link_rate, struct error *err)
 {
 	struct copies_row table[KINDS][MEMORIES] = {{{0}}};
 
@@ -95,7 +96,8 @@ enum status copies_of(struct copies *c, const struct timeline *t, double link_ra
 		const struct timeline_event *e = &t->event[i];
 		const struct timeline_copy *copy;
 
-		if (e->kind != TIMELINE_COPY && e->kind != TIMELINE_SET)
+		if ((e->kind != TIMELINE_COPY && e->kind != TIMELINE_SET) ||
+		    !windows_hold(windows, e->process, e->start_ns))
 			continue;
 		copy = &t->copy[e->detail];
 		add(&table[kind_of(e, copy)][e->kind == TIMELINE_COPY ? memory_of(copy) : 0], copy,

@@ -4,6 +4,7 @@
 #ifndef PROFILE_COPIES_H
 #define PROFILE_COPIES_H
 #include "profile/timeline.h"
+#include "profile/windows.h"
 
 struct copies_row {
 	uint8_t kind, memory; /* CUPTI's: 1 host to device ..; 11 a set; of the host's side, 0: none is the
@@ -22,8 +23,10 @@ struct copies {
 
 enum { COPIES_LARGE = 1 << 20 }; /* bytes, from which on time is bandwidth */
 
-/* link_rate: of the fastest GPU's way to the host, B/s; 0: not known. NO_RESOURCE: memory. */
-enum status copies_of(struct copies *c, const struct timeline *t, double link_rate, struct error *err);
+/* Of those that begin in `windows`; NULL: of all. link_rate: of the fastest GPU's way to the host, B/s; 0:
+ * not known. NO_RESOURCE: memory. */
+enum status copies_of(struct copies *c, const struct timeline *t, const struct windows *windows,
+		      double link_rate, struct error *err);
 void copies_release(struct copies *c);
 /* "host to device, pageable" */
 void copies_name(char *out, size_t size, const struct copies_row *r);

@@ -7,7 +7,9 @@
 #include "profile/breakdown.h"
 #include "profile/copies.h"
 #include "profile/counted.h"
+#include "profile/late.h"
 #include "profile/nccl.h"
+#include "profile/steps.h"
 #include "profile/summary.h"
 
 enum { FINDINGS_SCHEMA_VERSION = 1 };
@@ -21,22 +23,32 @@ struct findings_bounds {
 	} compute[4];
 };
 
+/* Of a part of the time. */
+struct findings_part {
+	struct summary summary;
+	struct breakdown breakdown;
+	struct copies copies;
+};
+
 struct findings {
 	const struct timeline *t; /* lent */
 	struct findings_bounds bounds;
-	struct summary summary;
 	struct nccl nccl;
-	struct breakdown breakdown;
-	struct copies copies;
 	struct counted counted;
+	struct steps steps;
+	struct findings_part whole, steady; /* steady: the steps; empty where none were found */
+	struct breakdown start_up;	    /* what lies before the first step; without steps empty */
+	struct late late;
 };
 
 /* bounds: NULL: none is known. NO_RESOURCE: memory; nothing is to be released then. */
 enum status findings_of(struct findings *f, const struct timeline *t, const struct findings_bounds *bounds,
 			struct error *err);
 void findings_release(struct findings *f);
-/* From first to last event, all devices, s. */
-double findings_device_s(const struct findings *f);
+/* What shares and advice are of: the steady state, or everything where no steps were found. */
+const struct findings_part *findings_main(const struct findings *f);
+/* The time of all devices in that part, s. */
+double findings_device_s(const struct findings_part *part);
 
 /* summary.json (docs/schema/profile.schema.json). NULL: memory. Caller decrefs. */
 json_t *findings_json(const struct findings *f);

@@ -51,12 +51,12 @@ static json_t *nccl_json(const struct nccl *n)
 			 (json_int_t)n->lonely, "rows", rows);
 }
 
-static json_t *breakdown_json(const struct findings *f)
+static json_t *breakdown_json(const struct findings *f, const struct breakdown *b)
 {
 	json_t *devices = json_array();
 
-	for (size_t i = 0; i < f->breakdown.devices; i++) {
-		const struct breakdown_device *d = &f->breakdown.device[i];
+	for (size_t i = 0; i < b->devices; i++) {
+		const struct breakdown_device *d = &b->device[i];
 		json_t *states = json_object();
 
 		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
@@ -64,17 +64,59 @@ static json_t *breakdown_json(const struct findings *f)
 					    json_integer((json_int_t)d->state_ns[k]));
 		json_array_append_new(
 			devices,
-			json_pack("{s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pid",
-				  (json_int_t)f->t->process[d->process].pid, "device", (json_int_t)d->device,
-				  "span_ns", (json_int_t)(d->last_ns - d->first_ns), "states_ns", states,
-				  "idle_ns", (json_int_t)breakdown_idle_ns(d), "busy_ns",
+			json_pack("{s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+				  "pid", (json_int_t)f->t->process[d->process].pid, "device",
+				  (json_int_t)d->device, "span_ns", (json_int_t)d->span_ns, "states_ns",
+				  states, "idle_ns", (json_int_t)breakdown_idle_ns(d), "busy_ns",
 				  (json_int_t)d->busy_ns, "compute_ns", (json_int_t)d->compute_ns,
 				  "communication_ns", (json_int_t)d->communication_ns,
 				  "communication_hidden_ns", (json_int_t)d->hidden_ns, "data_copy_ns",
-				  (json_int_t)d->data_copy_ns, "gaps", (json_int_t)d->gaps, "longest_gap_ns",
+				  (json_int_t)d->data_copy_ns, "pageable_ns", (json_int_t)d->pageable_ns,
+				  "gaps", (json_int_t)d->gaps, "longest_gap_ns",
 				  (json_int_t)d->longest_gap_ns, "gaps_after_waits", (json_int_t)d->waits));
 	}
 	return devices;
+}
+
+static json_t *steps_json(const struct findings *f)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < f->t->processes; i++) {
+		const struct steps_process *p = &f->steps.process[i];
+		bool graph = p->mark == STEPS_EVENT && p->kind == TIMELINE_GRAPH && !p->name;
+
+		if (p->steps)
+			json_array_append_new(
+				all,
+				json_pack("{s:I, s:s, s:o, s:I, s:f, s:f, s:f, s:f, s:I}", "pid",
+					  (json_int_t)f->t->process[i].pid, "mark",
+					  p->mark == STEPS_RANGE ? "range" : "event", "name",
+					  field_string(graph ? "graph" : timeline_name(f->t, p->name)),
+					  "steps", (json_int_t)p->steps, "median_ns", p->median_ns, "mean_ns",
+					  p->mean_ns, "p10_ns", p->p10_ns, "p90_ns", p->p90_ns,
+					  "first_step_ns",
+					  (json_int_t)(f->steps.each.span[f->steps.each.first[i]].from_ns -
+						       p->first_ns)));
+	}
+	return all;
+}
+
+static json_t *late_json(const struct findings *f)
+{
+	const struct late *l = &f->late;
+	json_t *j =
+		json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:s, s:f}", "pid",
+			  (json_int_t)f->t->process[l->process].pid, "ranks", (json_int_t)l->ranks, "also",
+			  (json_int_t)l->also, "steps", (json_int_t)l->steps, "late_steps",
+			  (json_int_t)l->late_steps, "median_ns", l->median_ns, "per_step_ns", l->per_step_ns,
+			  "share", l->share, "state", breakdown_key(l->state), "state_ns", l->state_ns);
+
+	if (j && l->kernel.name)
+		json_object_set_new(j, "kernel", field_string(timeline_name(f->t, l->kernel.name)));
+	if (j && l->range.name)
+		json_object_set_new(j, "range", field_string(timeline_name(f->t, l->range.name)));
+	return j;
 }
 
 static json_t *copies_json(const struct copies *c)
@@ -103,8 +145,10 @@ static json_t *savings_json(const struct findings *f)
 
 	for (size_t i = 0; i < a.lines; i++)
 		json_array_append_new(lines,
-				      json_pack("{s:s, s:o, s:f}", "knob", a.line[i].knob, "evidence",
-						field_string(a.line[i].evidence), "share", a.line[i].share));
+				      json_pack("{s:s, s:o, s:o, s:f, s:f}", "key", a.line[i].key, "knob",
+						field_string(a.line[i].knob), "evidence",
+						field_string(a.line[i].evidence), "share", a.line[i].share,
+						"per_step_ns", a.line[i].per_step_ns));
 	return lines;
 }
 
@@ -127,14 +171,19 @@ static json_t *counters_json(const struct findings *f)
 
 json_t *findings_json(const struct findings *f)
 {
-	json_t *all = summary_json(&f->summary, f->t);
+	json_t *all = summary_json(&f->whole.summary, f->t);
 
 	if (!all)
 		return NULL;
 	json_object_set_new(all, "schema_version", json_integer(FINDINGS_SCHEMA_VERSION));
-	json_object_set_new(all, "breakdown", breakdown_json(f));
+	json_object_set_new(all, "breakdown", breakdown_json(f, &f->whole.breakdown));
+	json_object_set_new(all, "steady", breakdown_json(f, &f->steady.breakdown));
+	json_object_set_new(all, "start_up", breakdown_json(f, &f->start_up));
+	json_object_set_new(all, "steps", steps_json(f));
+	if (f->late.found)
+		json_object_set_new(all, "late_rank", late_json(f));
 	json_object_set_new(all, "nccl", nccl_json(&f->nccl));
-	json_object_set_new(all, "copies", copies_json(&f->copies));
+	json_object_set_new(all, "copies", copies_json(&f->whole.copies));
 	json_object_set_new(all, "counters", counters_json(f));
 	json_object_set_new(all, "savings", savings_json(f));
 	return all;
@@ -163,11 +212,10 @@ void findings_breakdown_csv(struct text *out, const struct findings *f)
 	for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
 		text_addf(out, ",%s_ns", breakdown_key(k));
 	text_add(out, ",busy_ns,compute_union_ns,communication_union_ns,communication_hidden_ns\n");
-	for (size_t i = 0; i < f->breakdown.devices; i++) {
-		const struct breakdown_device *d = &f->breakdown.device[i];
+	for (size_t i = 0; i < f->whole.breakdown.devices; i++) {
+		const struct breakdown_device *d = &f->whole.breakdown.device[i];
 
-		text_addf(out, "%u,%u,%" PRIu64, f->t->process[d->process].pid, d->device,
-			  d->last_ns - d->first_ns);
+		text_addf(out, "%u,%u,%" PRIu64, f->t->process[d->process].pid, d->device, d->span_ns);
 		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
 			text_addf(out, ",%" PRIu64, d->state_ns[k]);
 		text_addf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", d->busy_ns,
@@ -178,8 +226,8 @@ void findings_breakdown_csv(struct text *out, const struct findings *f)
 void findings_copies_csv(struct text *out, const struct findings *f)
 {
 	text_add(out, "name,count,bytes,total_ns,rate,fastest_rate,bound_rate\n");
-	for (size_t i = 0; i < f->copies.rows; i++) {
-		const struct copies_row *r = &f->copies.row[i];
+	for (size_t i = 0; i < f->whole.copies.rows; i++) {
+		const struct copies_row *r = &f->whole.copies.row[i];
 		char name[64];
 
 		copies_name(name, sizeof(name), r);

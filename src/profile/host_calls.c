@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/host_calls.h"
 
-/* Calls that return when the device has come so far; freeing memory waits for it too. */
-static bool is_waiting(const char *name)
+static bool is_one_of(const char *name, const char *const *list, size_t count)
 {
-	static const char *const frees[] = {"cudaFree", "cudaFreeHost", "cuMemFree_v2", "cuMemFreeHost"};
-
-	for (size_t i = 0; i < sizeof(frees) / sizeof(frees[0]); i++)
-		if (!strcmp(name, frees[i]))
+	for (size_t i = 0; i < count; i++)
+		if (!strncmp(name, list[i], strlen(list[i])))
 			return true;
+	return false;
+}
+#define IS_ONE_OF(name, list) is_one_of(name, list, sizeof(list) / sizeof((list)[0]))
+
+/* Memory that a stream takes from a pool in its order (cudaMallocAsync) is not among it: nobody waits for it.
+ */
+static bool is_allocating(const char *name)
+{
+	static const char *const calls[] = {
+		"cudaMalloc",  "cudaFree",  "cudaHostAlloc",  "cudaHostRegister",  "cudaHostUnregister",
+		"cuMemAlloc",  "cuMemFree", "cuMemHostAlloc", "cuMemHostRegister", "cuMemHostUnregister",
+		"cuMemCreate", "cuMemMap",  "cuMemUnmap",     "cuMemRelease",	   "cuMemSetAccess"};
+
+	return IS_ONE_OF(name, calls) && !strstr(name, "Async");
+}
+
+bool host_call_waits(const char *name)
+{
+	static const char *const frees[] = {"cudaFree", "cuMemFree"};
+
+	if (IS_ONE_OF(name, frees) && !strstr(name, "Async"))
+		return true;
 	return strstr(name, "Synchronize") || (strstr(name, "Memcpy") && !strstr(name, "Async"));
 }
 
@@ -78,12 +97,16 @@ bool host_calls_of(struct host_calls *h, const struct timeline *t)
 	h->span_first = calloc(t->processes + 1, sizeof(*h->span_first));
 	h->span_count = calloc(t->processes + 1, sizeof(*h->span_count));
 	h->waits = calloc(t->names + 1, sizeof(*h->waits));
-	if (!h->call || !h->first || !h->span || !h->span_first || !h->span_count || !h->waits) {
+	h->allocates = calloc(t->names + 1, sizeof(*h->allocates));
+	if (!h->call || !h->first || !h->span || !h->span_first || !h->span_count || !h->waits ||
+	    !h->allocates) {
 		host_calls_release(h);
 		return false;
 	}
-	for (size_t i = 0; i < t->names; i++)
-		h->waits[i] = is_waiting(t->name[i]);
+	for (size_t i = 0; i < t->names; i++) {
+		h->waits[i] = host_call_waits(t->name[i]);
+		h->allocates[i] = is_allocating(t->name[i]);
+	}
 	for (size_t i = 0; i < t->tracks; i++) {
 		h->first[i] = at;
 		at = t->track[i].device ? at : take_thread(h, &t->track[i], at);
@@ -101,11 +124,12 @@ void host_calls_release(struct host_calls *h)
 	free(h->span_first);
 	free(h->span_count);
 	free(h->waits);
+	free(h->allocates);
 	*h = (struct host_calls){0};
 }
 
-/* The first of the thread's calls that ends after that time; NULL: none. */
-static const struct timeline_event *first_after(const struct host_calls *h, uint32_t track, uint64_t at_ns)
+/* Place of the first of the thread's calls that ends after that time; behind its last: none does. */
+static uint32_t place_after(const struct host_calls *h, uint32_t track, uint64_t at_ns)
 {
 	uint32_t low = h->first[track], high = h->first[track + 1];
 
@@ -117,7 +141,15 @@ static const struct timeline_event *first_after(const struct host_calls *h, uint
 		else
 			high = middle;
 	}
-	return low < h->first[track + 1] ? &h->t->event[h->call[low]] : NULL;
+	return low;
+}
+
+/* The first of the thread's calls that ends after that time; NULL: none. */
+static const struct timeline_event *first_after(const struct host_calls *h, uint32_t track, uint64_t at_ns)
+{
+	uint32_t place = place_after(h, track, at_ns);
+
+	return place < h->first[track + 1] ? &h->t->event[h->call[place]] : NULL;
 }
 
 static const struct timeline_event *waiting(const struct host_calls *h, uint32_t track, uint64_t at_ns)
@@ -166,4 +198,20 @@ uint64_t host_calls_silence(const struct host_calls *h, uint16_t process, uint64
 		at_ns = span[i].end_ns;
 	}
 	return silent_ns;
+}
+
+uint64_t host_calls_allocating(const struct host_calls *h, uint32_t track, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = place_after(h, track, from_ns); i < h->first[track + 1]; i++) {
+		const struct timeline_event *e = &h->t->event[h->call[i]];
+		uint64_t start_ns = e->start_ns > from_ns ? e->start_ns : from_ns;
+		uint64_t end_ns = e->end_ns < to_ns ? e->end_ns : to_ns;
+
+		if (e->start_ns >= to_ns)
+			break;
+		ns += h->allocates[e->name] ? end_ns - start_ns : 0;
+	}
+	return ns;
 }

@@ -15,8 +15,11 @@ struct host_calls {
 	struct host_span *span; /* when some thread of a process was in a call, a process's together */
 	size_t *span_first, *span_count; /* by process */
 	bool *waits;			 /* by name: such a call returns once the device has done something */
+	bool *allocates;		 /* by name: such a call takes or gives back memory */
 };
 
+/* Whether a call of this name returns when the device has come so far; freeing memory waits for it too. */
+bool host_call_waits(const char *name);
 bool host_calls_of(struct host_calls *h, const struct timeline *t); /* false: no memory */
 void host_calls_release(struct host_calls *h);
 /* The waiting call in which the thread was at `at_ns`; where it made no call from then to `until_ns`, that of
@@ -27,4 +30,6 @@ const struct timeline_event *host_calls_waiting(const struct host_calls *h, uint
  * call. */
 uint64_t host_calls_silence(const struct host_calls *h, uint16_t process, uint64_t from_ns, uint64_t to_ns,
 			    uint64_t least_ns);
+/* How much of [from, to) the thread spent in calls that take or give back memory. */
+uint64_t host_calls_allocating(const struct host_calls *h, uint32_t track, uint64_t from_ns, uint64_t to_ns);
 #endif

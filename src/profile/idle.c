@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/idle.h"
 
-enum { HOST_TO_DEVICE = 1, HOST_TO_ARRAY = 3 }; /* CUPTI's */
+enum { HOST_TO_DEVICE = 1, HOST_TO_ARRAY = 3, PAGEABLE = 1 }; /* CUPTI's */
 
 bool idle_brings(const struct timeline *t, const struct timeline_event *e)
 {
-	return e->kind == TIMELINE_COPY &&
-	       (t->copy[e->detail].kind == HOST_TO_DEVICE || t->copy[e->detail].kind == HOST_TO_ARRAY);
+	const struct timeline_copy *c = e->kind == TIMELINE_COPY ? &t->copy[e->detail] : NULL;
+
+	return c && (c->kind == HOST_TO_DEVICE || c->kind == HOST_TO_ARRAY) &&
+	       c->bytes >= (uint64_t)(c->from == PAGEABLE ? IDLE_DATA_PAGEABLE : IDLE_DATA_BYTES);
 }
 
 bool idle_begin(struct idle *i, const struct timeline *t)
@@ -49,18 +51,59 @@ static void add_idle(struct breakdown_device *d, struct breakdown_bracket *b, en
 	b->state_ns[reason] += ns;
 }
 
-void idle_explain(struct idle *i, struct breakdown_device *d, uint64_t from_ns,
-		  const struct timeline_event *next)
+/* The host was late: it was silent, in calls that allocate, or it had waited; else it was too slow. */
+static void explain_late(struct idle *i, struct breakdown_device *d, struct breakdown_bracket *b,
+			 uint64_t from_ns, uint64_t late_ns, const struct timeline_event *call)
 {
-	const struct timeline_event *call = timeline_call(i->t, next), *wait;
-	uint64_t gap_ns = next->start_ns - from_ns, late_ns, rest_ns;
+	uint64_t to_ns = from_ns + late_ns;
+	uint64_t silent_ns = host_calls_silence(&i->calls, call->process, from_ns, to_ns, IDLE_SILENCE_NS);
+	uint64_t allocating_ns = host_calls_allocating(&i->calls, call->track, from_ns, to_ns);
+	const struct timeline_event *wait =
+		late_ns ? host_calls_waiting(&i->calls, call->track, from_ns, call->start_ns) : NULL;
+	uint64_t left_ns = late_ns - silent_ns;
+
+	allocating_ns = allocating_ns < left_ns ? allocating_ns : left_ns;
+	if (wait && i->calls.allocates[wait->name]) /* a free waited, and nothing was launched ahead */
+		allocating_ns = left_ns;
+	left_ns -= allocating_ns;
+	add_idle(d, b, BREAKDOWN_REST, silent_ns);
+	add_idle(d, b, BREAKDOWN_ALLOCATION, allocating_ns);
+	add_idle(d, b, wait ? BREAKDOWN_SYNC : BREAKDOWN_LAUNCH, left_ns);
+	d->waits += wait != NULL;
+	if (wait && left_ns)
+		vote(d, wait->name, left_ns);
+}
+
+static bool is_pageable(const struct timeline *t, const struct timeline_event *e)
+{
+	return t->copy[e->detail].from == PAGEABLE;
+}
+
+/* Before a copy of data the device waits for data; while a pageable one is prepared, for the copy. */
+static void explain_data(struct idle *i, struct breakdown_device *d, struct breakdown_bracket *b,
+			 struct windows_span gap, const struct timeline_event *next)
+{
+	const struct timeline_event *call = timeline_call(i->t, next);
+	uint64_t began_ns = call && call->start_ns > gap.from_ns ? call->start_ns : gap.from_ns;
+
+	add_idle(d, b, BREAKDOWN_DATA, gap.to_ns - gap.from_ns);
+	if (call && is_pageable(i->t, next) && began_ns < gap.to_ns)
+		d->pageable_ns += gap.to_ns - began_ns;
+}
+
+void idle_explain(struct idle *i, struct breakdown_device *d, struct windows_span gap,
+		  const struct timeline_event *next, bool same_launch)
+{
+	const struct timeline_event *call = next ? timeline_call(i->t, next) : NULL;
+	uint64_t gap_ns = gap.to_ns - gap.from_ns, late_ns;
 	struct breakdown_bracket *b = bracket_of(d, gap_ns);
+	bool queued;
 
 	d->gaps++;
 	b->gaps++;
 	d->longest_gap_ns = gap_ns > d->longest_gap_ns ? gap_ns : d->longest_gap_ns;
-	if (idle_brings(i->t, next)) {
-		add_idle(d, b, BREAKDOWN_DATA, gap_ns);
+	if (next && idle_brings(i->t, next)) {
+		explain_data(i, d, b, gap, next);
 		return;
 	}
 	if (!call || call->track == TIMELINE_NONE) {
@@ -68,14 +111,9 @@ void idle_explain(struct idle *i, struct breakdown_device *d, uint64_t from_ns,
 		return;
 	}
 	/* Until it was launched the host is what the device waits for; from then on, the launch itself. */
-	late_ns = call->start_ns > from_ns ? call->start_ns - from_ns : 0;
+	late_ns = call->start_ns > gap.from_ns ? call->start_ns - gap.from_ns : 0;
 	late_ns = late_ns < gap_ns ? late_ns : gap_ns;
-	rest_ns = host_calls_silence(&i->calls, next->process, from_ns, from_ns + late_ns, IDLE_SILENCE_NS);
-	wait = late_ns ? host_calls_waiting(&i->calls, call->track, from_ns, call->start_ns) : NULL;
-	add_idle(d, b, BREAKDOWN_REST, rest_ns);
-	add_idle(d, b, wait ? BREAKDOWN_SYNC : BREAKDOWN_LAUNCH, late_ns - rest_ns);
-	add_idle(d, b, BREAKDOWN_LAUNCH, gap_ns - late_ns);
-	d->waits += wait != NULL;
-	if (wait)
-		vote(d, wait->name, late_ns - rest_ns);
+	queued = same_launch || call->end_ns + IDLE_QUEUED_NS <= gap.from_ns;
+	explain_late(i, d, b, gap.from_ns, late_ns, call);
+	add_idle(d, b, queued ? BREAKDOWN_BETWEEN : BREAKDOWN_LAUNCH, gap_ns - late_ns);
 }

@@ -16,9 +16,18 @@ struct idle {
 
 bool idle_begin(struct idle *i, const struct timeline *t); /* false: no memory; idle_end then too */
 void idle_end(struct idle *i);
-/* A copy from the host. */
+/* A copy from the host of fewer bytes brings arguments, as servers send them in every step, and no data. */
+enum { IDLE_DATA_BYTES = 1 << 20, IDLE_DATA_PAGEABLE = 64 << 10 };
+/* A copy of data from the host. */
 bool idle_brings(const struct timeline *t, const struct timeline_event *e);
-/* Nothing ran from from_ns until `next` began: the time by reason into *d. */
-void idle_explain(struct idle *i, struct breakdown_device *d, uint64_t from_ns,
-		  const struct timeline_event *next);
+/* A launch that had returned so long before the device came to it was queued: the host was early enough. */
+enum { IDLE_QUEUED_NS = 10000 };
+
+/*
+ * Nothing ran in `gap`, and `next` began then or, where a window ends before, later: the time by reason into
+ * *d. next: NULL: nothing came any more. same_launch: the launch of `next` put what ran before it on the
+ * device too.
+ */
+void idle_explain(struct idle *i, struct breakdown_device *d, struct windows_span gap,
+		  const struct timeline_event *next, bool same_launch);
 #endif

@@ -108,6 +108,17 @@ static void markdown_line(struct text *out, const char *line)
 	text_add(out, "\n");
 }
 
+/* "at most 12.1 % of the devices' time, 3.2 ms a step; " */
+static void add_size(struct text *out, const struct savings_line *l)
+{
+	char step[32];
+
+	text_addf(out, "at most %.1f %% of the devices' time", 100 * l->share);
+	if (l->per_step_ns > 0)
+		text_addf(out, ", %s a step", page_time(step, l->per_step_ns));
+	text_add(out, "; ");
+}
+
 static void markdown_advice(struct text *out, const struct page *p)
 {
 	const struct savings a = savings_of(p->f);
@@ -117,7 +128,8 @@ static void markdown_advice(struct text *out, const struct page *p)
 	for (size_t i = 0; i < a.lines; i++) {
 		text_add(out, "- **");
 		markdown_text(out, a.line[i].knob);
-		text_addf(out, "**: at most %.1f %% of the devices' time; ", 100 * a.line[i].share);
+		text_add(out, "**: ");
+		add_size(out, &a.line[i]);
 		markdown_text(out, a.line[i].evidence);
 		text_add(out, ".\n");
 	}
@@ -189,8 +201,8 @@ static void html_advice(struct text *out, const struct page *p)
 	for (size_t i = 0; i < a.lines; i++) {
 		text_add(out, "<div class=\"knob\">");
 		html_element(out, "b", a.line[i].knob);
-		text_addf(out, "<br><span class=\"muted\">at most %.1f %% of the devices' time; ",
-			  100 * a.line[i].share);
+		text_add(out, "<br><span class=\"muted\">");
+		add_size(out, &a.line[i]);
 		html_add(out, a.line[i].evidence);
 		text_add(out, ".</span></div>\n");
 	}
@@ -273,14 +285,39 @@ void page_html(struct text *out, const struct page *p)
 	html_end(out);
 }
 
+/* "steady state: 60 steps of 12.3 ms; 8.1 s before the first". Of the process that has most steps. */
+static void brief_steps(struct text *out, const struct findings *f)
+{
+	const struct steps *s = &f->steps;
+	size_t most = 0;
+	char step[32], before[32];
+
+	if (!s->steps) {
+		if (f->whole.breakdown.devices)
+			text_addf(out,
+				  "no steady state: nothing came again %d times; shares are of the whole "
+				  "program\n",
+				  STEPS_LEAST);
+		return;
+	}
+	for (size_t i = 1; i < f->t->processes; i++)
+		if (s->process[i].steps > s->process[most].steps)
+			most = i;
+	text_addf(out, "steady state: %zu steps of %s, from %s after the first work on a device\n",
+		  s->process[most].steps, page_time(step, s->process[most].median_ns),
+		  page_time(before,
+			    (double)(s->each.span[s->each.first[most]].from_ns - s->process[most].first_ns)));
+}
+
 static void brief_states(struct text *out, const struct findings *f)
 {
-	double state[BREAKDOWN_STATE_COUNT] = {0}, whole = findings_device_s(f) * 1e9;
+	const struct findings_part *part = findings_main(f);
+	double state[BREAKDOWN_STATE_COUNT] = {0}, whole = findings_device_s(part) * 1e9;
 	bool any = false;
 
-	for (size_t i = 0; i < f->breakdown.devices; i++)
+	for (size_t i = 0; i < part->breakdown.devices; i++)
 		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
-			state[k] += (double)f->breakdown.device[i].state_ns[k];
+			state[k] += (double)part->breakdown.device[i].state_ns[k];
 	for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
 		if (whole > 0 && state[k] / whole >= 0.001) {
 			text_addf(out, "%s%s %.1f %%", any ? ", " : "devices: ", breakdown_name(k),
@@ -290,9 +327,19 @@ static void brief_states(struct text *out, const struct findings *f)
 	text_add(out, any ? "\n" : "");
 }
 
+/* The first advice alone: the page has the others. */
+static void brief_advice(struct text *out, const struct findings *f)
+{
+	const struct savings a = savings_of(f);
+
+	if (!a.lines)
+		return;
+	text_addf(out, "first: %s (at most %.1f %%)\n", a.line[0].knob, 100 * a.line[0].share);
+}
+
 void page_brief(struct text *out, const struct page *p)
 {
-	const struct summary *s = &p->f->summary;
+	const struct summary *all = &p->f->whole.summary, *s = &findings_main(p->f)->summary;
 	const struct timeline *t = p->f->t;
 	char total[32], mean[32], wall[32];
 	size_t shown = 0;
@@ -301,12 +348,14 @@ void page_brief(struct text *out, const struct page *p)
 	text_addf(out,
 		  "%s after %s; %zu process%s, %" PRIu64 " kernels (%s), %" PRIu64 " copies, %" PRIu64
 		  " calls\n",
-		  p->ending, wall, t->processes, t->processes == 1 ? "" : "es", s->count[TIMELINE_KERNEL],
-		  page_time(total, s->total_ns[TIMELINE_KERNEL]), s->count[TIMELINE_COPY],
-		  s->count[TIMELINE_RUNTIME] + s->count[TIMELINE_DRIVER]);
+		  p->ending, wall, t->processes, t->processes == 1 ? "" : "es", all->count[TIMELINE_KERNEL],
+		  page_time(total, all->total_ns[TIMELINE_KERNEL]), all->count[TIMELINE_COPY],
+		  all->count[TIMELINE_RUNTIME] + all->count[TIMELINE_DRIVER]);
 	if (t->counteds)
 		text_addf(out, "counters of %zu kernels\n", t->counteds);
+	brief_steps(out, p->f);
 	brief_states(out, p->f);
+	brief_advice(out, p->f);
 	for (size_t i = 0; i < s->rows && shown < BRIEF_ROWS; i++) {
 		const struct summary_row *r = &s->row[i];
 

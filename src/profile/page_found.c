@@ -34,11 +34,9 @@ static void cell_bytes(struct grid *g, uint64_t bytes)
 	grid_cell(g, cell);
 }
 
-void page_devices(struct grid *g, const struct page *p)
+static void devices_grid(struct grid *g, const struct page *p, const struct breakdown *b, const char *title)
 {
-	const struct breakdown *b = &p->f->breakdown;
-
-	text_add(&g->title, "Devices, from their first to their last event");
+	text_add(&g->title, title);
 	grid_column(g, "device", false);
 	grid_column(g, "time", true);
 	for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
@@ -47,7 +45,7 @@ void page_devices(struct grid *g, const struct page *p)
 	grid_column(g, "longest gap", true);
 	for (size_t i = 0; i < b->devices; i++) {
 		const struct breakdown_device *d = &b->device[i];
-		double whole = (double)(d->last_ns - d->first_ns);
+		double whole = (double)d->span_ns;
 
 		cell_device(g, p, d);
 		page_cell_time(g, whole);
@@ -56,18 +54,88 @@ void page_devices(struct grid *g, const struct page *p)
 		page_cell_share(g, (double)breakdown_idle_ns(d), whole);
 		page_cell_time(g, (double)d->longest_gap_ns);
 	}
-	text_add(&g->note, "A moment counts once, for the first of these that fits. Idle is what follows the "
-			   "copies: kernels of "
-			   "NCCL "
-			   "that wait for a rank which comes later, copies from the host that nothing hides "
-			   "and gaps before them, "
-			   "gaps that began while the host waited for the device, gaps until the next work "
-			   "was launched, the rest");
+}
+
+void page_devices(struct grid *g, const struct page *p)
+{
+	devices_grid(g, p, &findings_main(p->f)->breakdown,
+		     p->f->steps.steps ? "Devices in the steady state"
+				       : "Devices, from their first to their last event");
+	text_add(
+		&g->note,
+		"A moment counts once, for the first state that fits. The states from waiting for a peer on "
+		"are "
+		"idle time: NCCL waits for a rank that comes later; data is copied from the host, or "
+		"awaited; the "
+		"host allocates memory; the host had waited for the device; the next work was launched late; "
+		"queued work had not begun yet; the host did something else");
+}
+
+void page_start_up(struct grid *g, const struct page *p)
+{
+	devices_grid(g, p, &p->f->start_up, "Devices before the first step");
+	text_add(&g->note, "No share and no advice on this page counts this time");
+}
+
+/* "the range "step"", "each cudaDeviceSynchronize" */
+static void cell_mark(struct grid *g, const struct timeline *t, const struct steps_process *s)
+{
+	struct text mark = {0};
+
+	if (s->mark == STEPS_RANGE)
+		text_addf(&mark, "range \"%.80s\"%s", timeline_name(t, s->name),
+			  s->numbered ? " and its like" : "");
+	else if (!s->name)
+		text_add(&mark, "launch of a CUDA graph");
+	else
+		text_addf(&mark, "%s %.80s", timeline_kind_name(s->kind), timeline_name(t, s->name));
+	page_cell_name(g, text_str(&mark));
+	text_release(&mark);
+}
+
+static void cell_process(struct grid *g, const struct timeline_process *p)
+{
+	char who[48];
+
+	if (p->rank >= 0)
+		snprintf(who, sizeof(who), "rank %d, pid %u", p->rank, p->pid);
+	else
+		snprintf(who, sizeof(who), "pid %u", p->pid);
+	grid_cell(g, who);
+}
+
+void page_steps(struct grid *g, const struct page *p)
+{
+	static const char *const heads[] = {"steps",	      "median",		"mean",
+					    "10 % are below", "10 % are above", "before the first step"};
+	const struct steps *s = &p->f->steps;
+
+	text_add(&g->title, "Steps");
+	grid_column(g, "process", false);
+	grid_column(g, "a step begins at each", false);
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+		grid_column(g, heads[i], true);
+	for (size_t i = 0; i < p->f->t->processes; i++) {
+		const struct steps_process *one = &s->process[i];
+
+		if (!one->steps)
+			continue;
+		cell_process(g, &p->f->t->process[i]);
+		cell_mark(g, p->f->t, one);
+		page_cell_count(g, one->steps);
+		page_cell_time(g, one->median_ns);
+		page_cell_time(g, one->mean_ns);
+		page_cell_time(g, one->p10_ns);
+		page_cell_time(g, one->p90_ns);
+		page_cell_time(g, (double)(s->each.span[s->each.first[i]].from_ns - one->first_ns));
+	}
+	text_add(&g->note,
+		 "Shares and advice are for these steps. Processes without steps are left out of both");
 }
 
 void page_overlap(struct grid *g, const struct page *p)
 {
-	const struct breakdown *b = &p->f->breakdown;
+	const struct breakdown *b = &findings_main(p->f)->breakdown;
 
 	text_add(&g->title, "Communication under compute");
 	grid_column(g, "device", false);
@@ -87,7 +155,7 @@ void page_overlap(struct grid *g, const struct page *p)
 		page_cell_time(g, (double)d->hidden_ns);
 		page_cell_time(g, exposed);
 		page_cell_share(g, (double)d->hidden_ns, (double)d->communication_ns);
-		page_cell_share(g, exposed, (double)(d->last_ns - d->first_ns));
+		page_cell_share(g, exposed, (double)d->span_ns);
 	}
 	text_add(&g->note, "Kernels of NCCL, what they wait for a peer among it; hidden: another kernel ran "
 			   "at the same time");
@@ -163,8 +231,8 @@ void page_copies(struct grid *g, const struct page *p)
 {
 	static const char *const heads[] = {"count", "bytes",	"total", "of the time",
 					    "rate",  "fastest", "bound", "of the bound"};
-	const struct copies *c = &p->f->copies;
-	double whole = findings_device_s(p->f) * 1e9;
+	const struct copies *c = &findings_main(p->f)->copies;
+	double whole = findings_device_s(findings_main(p->f)) * 1e9;
 
 	text_add(&g->title, "Copies and sets");
 	grid_column(g, "what", false);

@@ -72,7 +72,7 @@ void page_device_name(struct text *out, const struct timeline *t, uint16_t proce
 static void rows_grid(struct grid *g, const struct page *p, const char *title, unsigned kinds)
 {
 	static const char *const heads[] = {"count", "total", "share", "mean", "median", "p99", "max"};
-	const struct summary *s = &p->f->summary;
+	const struct summary *s = &findings_main(p->f)->summary;
 	size_t rows = 0;
 
 	text_add(&g->title, title);
@@ -160,7 +160,9 @@ void page_each(const struct page *p, page_visit *visit, void *arg)
 		const char *section;
 		void (*fill)(struct grid *g, const struct page *p);
 	} tables[] = {
+		{"Where the time went", page_steps},
 		{"Where the time went", page_devices},
+		{"Where the time went", page_start_up},
 		{"Where the time went", page_overlap},
 		{"Communication", page_nccl},
 		{"Kernels and copies", page_kernels},

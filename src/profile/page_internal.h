@@ -10,7 +10,9 @@ typedef void page_visit(void *arg, const char *section, const struct grid *g);
 void page_each(const struct page *p, page_visit *visit, void *arg);
 
 /* Into an empty grid; without rows there is nothing to show. */
+void page_steps(struct grid *g, const struct page *p);
 void page_devices(struct grid *g, const struct page *p);
+void page_start_up(struct grid *g, const struct page *p);
 void page_overlap(struct grid *g, const struct page *p);
 void page_nccl(struct grid *g, const struct page *p);
 void page_copies(struct grid *g, const struct page *p);

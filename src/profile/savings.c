@@ -4,11 +4,17 @@
 
 /* Below this share of the devices' time a line is not worth its reading. */
 #define LEAST_SHARE 0.02
+/* Every data-parallel step ends with some communication that nothing can hide. */
+#define LEAST_EXPOSED 0.05
+#define WELL_HIDDEN 0.8
+/* From this share of kernels on that graphs launched, launches are not to be saved by graphs. */
+#define GRAPHS_SHARE 0.5
 
 struct saving {
 	const struct findings *f;
+	const struct findings_part *part; /* the steady state */
 	struct savings *out;
-	double whole_ns;
+	double whole_ns, steps; /* steps: of all devices; 0: none were found */
 	/* Without single gaps, and they alone: what comes once is not saved in every step. */
 	double state_ns[BREAKDOWN_STATE_COUNT], single_ns[BREAKDOWN_STATE_COUNT];
 };
@@ -19,14 +25,15 @@ static const char *seconds(char out[32], double ns)
 	return out;
 }
 
-static void add(struct saving *a, double ns, const char *knob, const char *evidence)
+static void add(struct saving *a, const char *key, double ns, const char *knob, const char *evidence)
 {
 	struct savings_line *line = &a->out->line[a->out->lines];
 
 	if (a->whole_ns <= 0 || ns / a->whole_ns < LEAST_SHARE || a->out->lines == SAVINGS_LINES)
 		return;
-	line->knob = knob;
-	line->share = ns / a->whole_ns;
+	*line = (struct savings_line){
+		.key = key, .share = ns / a->whole_ns, .per_step_ns = a->steps > 0 ? ns / a->steps : 0};
+	text_copy(line->knob, sizeof(line->knob), knob);
 	text_copy(line->evidence, sizeof(line->evidence), evidence);
 	a->out->lines++;
 }
@@ -37,31 +44,52 @@ static void add_idle(struct saving *a, enum breakdown_state reason, const char *
 	double single = a->single_ns[reason];
 	char line[500], once[32];
 
-	snprintf(line, sizeof(line), "%s; %s more in single gaps, as at the start", evidence,
-		 seconds(once, single));
-	add(a, a->state_ns[reason], knob, single < LEAST_SHARE * a->whole_ns ? evidence : line);
+	snprintf(line, sizeof(line), "%s; %s more in single gaps", evidence, seconds(once, single));
+	add(a, breakdown_key(reason), a->state_ns[reason], knob,
+	    single < LEAST_SHARE * a->whole_ns ? evidence : line);
+}
+
+/* Which part of the kernels graphs launched. */
+static double in_graphs(const struct findings *f)
+{
+	const struct windows *steady = steps_steady(&f->steps);
+	double all = 0, graph = 0;
+
+	for (size_t i = 0; i < f->t->events; i++) {
+		const struct timeline_event *e = &f->t->event[i];
+
+		if (e->kind != TIMELINE_KERNEL || !windows_hold(steady, e->process, e->start_ns))
+			continue;
+		all++;
+		graph += f->t->kernel[e->detail].graph != 0;
+	}
+	return all > 0 ? graph / all : 0;
 }
 
 static void advise_launch(struct saving *a)
 {
-	const struct summary *s = &a->f->summary;
+	const struct summary *s = &a->part->summary;
 	double ns = a->state_ns[BREAKDOWN_LAUNCH], count = (double)s->count[TIMELINE_KERNEL];
+	bool graphs = in_graphs(a->f) >= GRAPHS_SHARE;
 	char line[400], idle[32], mean[32];
 
 	snprintf(line, sizeof(line),
-		 "devices were idle for %s until the next work was launched; %.0f kernels of %s on average",
+		 "devices were idle for %s until the next work was launched; %.0f kernels of %s on average%s",
 		 seconds(idle, ns), count,
-		 seconds(mean, count > 0 ? s->total_ns[TIMELINE_KERNEL] / count : 0));
+		 seconds(mean, count > 0 ? s->total_ns[TIMELINE_KERNEL] / count : 0),
+		 graphs ? ", most of them launched by CUDA graphs" : "");
 	add_idle(a, BREAKDOWN_LAUNCH,
-		 "launch less: CUDA graphs (torch.compile mode=\"reduce-overhead\", torch.cuda.graph), fused "
-		 "kernels, larger "
-		 "batches",
+		 graphs ? "prepare the next graph launch while the device works: less host work between "
+			  "launches, more of the step in one graph, larger batches"
+			: "launch less: CUDA graphs (torch.compile mode=\"reduce-overhead\", "
+			  "torch.cuda.graph), fused "
+			  "kernels, larger batches",
 		 line);
 }
 
 static void advise_sync(struct saving *a)
 {
-	const struct breakdown *b = &a->f->breakdown;
+	const struct breakdown *b = &a->part->breakdown;
 	double ns = a->state_ns[BREAKDOWN_SYNC];
 	char line[400], idle[32];
 	const char *call = "";
@@ -84,21 +112,50 @@ static void advise_sync(struct saving *a)
 		 line);
 }
 
+/* Copies from pageable memory are a finding of their own. */
+static double pageable_ns(const struct saving *a)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < a->part->breakdown.devices; i++)
+		ns += (double)a->part->breakdown.device[i].pageable_ns;
+	return ns;
+}
+
 static void advise_data(struct saving *a)
 {
-	double ns = a->state_ns[BREAKDOWN_DATA], copies = 0;
+	double copies = 0, pageable = pageable_ns(a);
 	char line[400], idle[32], copied[32];
 
-	for (size_t i = 0; i < a->f->breakdown.devices; i++)
-		copies += (double)a->f->breakdown.device[i].data_copy_ns;
+	for (size_t i = 0; i < a->part->breakdown.devices; i++)
+		copies += (double)a->part->breakdown.device[i].data_copy_ns;
+	if (pageable >= LEAST_SHARE * a->whole_ns) {
+		pageable = pageable < a->state_ns[BREAKDOWN_DATA] ? pageable : a->state_ns[BREAKDOWN_DATA];
+		a->state_ns[BREAKDOWN_DATA] -= pageable;
+		copies = copies > pageable ? copies - pageable : 0;
+	}
 	snprintf(line, sizeof(line),
 		 "devices waited %s for data: %s while it was copied to them, the rest before such a copy",
-		 seconds(idle, ns), seconds(copied, copies));
+		 seconds(idle, a->state_ns[BREAKDOWN_DATA]), seconds(copied, copies));
 	add_idle(a, BREAKDOWN_DATA,
 		 "bring data earlier: more loader workers (num_workers), pin_memory=True with "
-		 "non_blocking=True, "
-		 "the next "
-		 "batch copied on a stream of its own",
+		 "non_blocking=True, the next batch copied on a stream of its own",
+		 line);
+}
+
+static void advise_allocation(struct saving *a)
+{
+	char line[400], idle[32];
+
+	snprintf(line, sizeof(line),
+		 "devices were idle for %s while the host allocated or freed memory; cudaFree also waits for "
+		 "the "
+		 "device",
+		 seconds(idle, a->state_ns[BREAKDOWN_ALLOCATION]));
+	add_idle(a, BREAKDOWN_ALLOCATION,
+		 "allocate once, before the loop: keep buffers, or take them from a pool (cudaMallocAsync, "
+		 "PyTorch's "
+		 "caching allocator without empty_cache in the step)",
 		 line);
 }
 
@@ -112,33 +169,10 @@ static void advise_rest(struct saving *a)
 		 "its calls were not recorded",
 		 seconds(idle, ns));
 	add_idle(a, BREAKDOWN_REST,
-		 "look at what the host does between steps (loading, logging, checkpoints): NVTX ranges "
-		 "around it "
-		 "show in "
-		 "trace.json",
+		 "look at what the host does between launches (loading, scheduling, logging, checkpoints): "
+		 "NVTX "
+		 "ranges around it show in the trace",
 		 line);
-}
-
-/* Of a process: operations that were held against the other ranks', and those for which it was the last. */
-struct lateness {
-	uint64_t paired, last;
-};
-
-/* The process that the others waited for most often. */
-static size_t find_latest(const struct findings *f, struct lateness *of)
-{
-	size_t latest = 0;
-
-	for (size_t i = 0; i < f->nccl.launches; i++) {
-		const struct nccl_launch *l = &f->nccl.launch[i];
-
-		of[l->process].paired += l->paired;
-		of[l->process].last += l->paired && l->ready_ns == l->start_ns;
-	}
-	for (size_t p = 1; p < f->t->processes; p++)
-		if (of[p].last > of[latest].last)
-			latest = p;
-	return latest;
 }
 
 /* "rank 3 (pid 12)"; its pid alone where no launcher told its rank. */
@@ -150,51 +184,116 @@ static void name_rank(char out[48], const struct timeline_process *p)
 		snprintf(out, 48, "pid %u", p->pid);
 }
 
+/* "; mostly in gemm: 1.2 ms more, in 4 launches where the others' mean is 2" */
+static void add_kernel(struct text *out, const struct findings *f, const struct late_name *k)
+{
+	char more[32];
+
+	if (!k->name)
+		return;
+	text_add(out, ", most in ");
+	text_add(out, timeline_name(f->t, k->name));
+	text_addf(out, " (%s more; ", seconds(more, k->ns));
+	if (k->own > 1.05 * k->mean)
+		text_addf(out, "%.3g launches where the others have %.3g)", k->own, k->mean);
+	else
+		text_add(out, "as many launches, each longer: a slower GPU, or more work in each)");
+}
+
+/* What it did while the others waited. */
+static void add_doing(struct text *out, const struct findings *f)
+{
+	static const char *const doing[BREAKDOWN_STATE_COUNT] = {
+		[BREAKDOWN_COMPUTE] = "its GPU computed %s more than the others'",
+		[BREAKDOWN_COPY] = "its GPU copied for %s more than the others'",
+		[BREAKDOWN_DATA] = "its GPU waited %s longer for data than the others'",
+		[BREAKDOWN_ALLOCATION] =
+			"its host allocated memory, its GPU idle for %s more than the others'",
+		[BREAKDOWN_SYNC] =
+			"its host waited for the GPU, which then was idle for %s more than the others'",
+		[BREAKDOWN_LAUNCH] = "its host launched later, its GPU idle for %s more than the others'",
+		[BREAKDOWN_BETWEEN] = "its GPU was idle between queued launches for %s more than the others'",
+		[BREAKDOWN_REST] = "its host made no CUDA call, its GPU idle for %s more than the others'"};
+	const struct late *l = &f->late;
+	char more[32];
+
+	if (!doing[l->state] || l->state_ns <= 0)
+		return;
+	text_add(out, "; meanwhile ");
+	text_addf(out, doing[l->state], seconds(more, l->state_ns));
+	if (l->state == BREAKDOWN_COMPUTE)
+		add_kernel(out, f, &l->kernel);
+	else if (l->range.name)
+		text_addf(out, ", in its range \"%s\"", timeline_name(f->t, l->range.name));
+}
+
+static void advise_late(struct saving *a)
+{
+	const struct late *l = &a->f->late;
+	struct text knob = {0}, evidence = {0};
+	char who[48], each[32];
+
+	name_rank(who, &a->f->t->process[l->process]);
+	text_addf(&knob, "%s is late: the other rank%s for it %s in ", who,
+		  l->ranks > 2 ? "s wait" : " waits", seconds(each, l->median_ns));
+	if (l->late_steps == l->steps)
+		text_addf(&knob, "each of %zu steps", l->steps);
+	else
+		text_addf(&knob, "%zu of %zu steps", l->late_steps, l->steps);
+	text_addf(&evidence, "over all steps that is %s a step", seconds(each, l->per_step_ns));
+	if (l->also)
+		text_addf(&evidence, "; %u more rank%s as late", l->also, l->also > 1 ? "s are" : " is");
+	add_doing(&evidence, a->f);
+	a->out->line[0] =
+		(struct savings_line){.key = "late_rank", .share = l->share, .per_step_ns = l->per_step_ns};
+	text_copy(a->out->line[0].knob, sizeof(a->out->line[0].knob), text_str(&knob));
+	text_copy(a->out->line[0].evidence, sizeof(a->out->line[0].evidence), text_str(&evidence));
+	a->out->lines = 1;
+	text_release(&knob);
+	text_release(&evidence);
+}
+
+/* Ranks wait for each other, and not for one of them. */
 static void advise_peer(struct saving *a)
 {
-	const struct timeline *t = a->f->t;
-	struct lateness *of = calloc(t->processes + 1, sizeof(*of));
-	size_t latest = of ? find_latest(a->f, of) : 0;
-	double ns = a->state_ns[BREAKDOWN_PEER];
-	char line[400], idle[32], who[48];
+	char line[400], idle[32];
 
-	if (of && of[latest].paired) {
-		name_rank(who, &t->process[latest]);
-		snprintf(line, sizeof(line),
-			 "devices waited %s in NCCL for a rank that came later; %s was last, or made nobody "
-			 "wait, in %llu of its %llu operations",
-			 seconds(idle, ns), who, (unsigned long long)of[latest].last,
-			 (unsigned long long)of[latest].paired);
-		add(a, ns,
-		    "even the ranks out: the same work for each, then that rank's clocks, data and host",
-		    line);
-	}
-	free(of);
+	snprintf(line, sizeof(line),
+		 "devices waited %s in NCCL for ranks that came later; no single rank is the late one in "
+		 "most steps",
+		 seconds(idle, a->state_ns[BREAKDOWN_PEER]));
+	add(a, "peer", a->state_ns[BREAKDOWN_PEER],
+	    "even the ranks out: the same work for each, and nothing that holds a rank's host up now and "
+	    "then",
+	    line);
 }
 
 static void advise_exposed(struct saving *a)
 {
 	double all = 0, hidden = 0, exposed = a->state_ns[BREAKDOWN_COMMUNICATION];
 	char line[400], text[32], whole[32];
+	double left;
 
-	for (size_t i = 0; i < a->f->breakdown.devices; i++) {
-		all += (double)a->f->breakdown.device[i].communication_ns;
-		hidden += (double)a->f->breakdown.device[i].hidden_ns;
+	for (size_t i = 0; i < a->part->breakdown.devices; i++) {
+		all += (double)a->part->breakdown.device[i].communication_ns;
+		hidden += (double)a->part->breakdown.device[i].hidden_ns;
 	}
+	left = all > 0 ? 1 - hidden / all : 0;
+	if (exposed < LEAST_EXPOSED * a->whole_ns || left < 1 - WELL_HIDDEN)
+		return;
 	snprintf(line, sizeof(line),
 		 "%s of communication ran while nothing was computed, of %s in all; %.0f %% were hidden",
 		 seconds(text, exposed), seconds(whole, all), all > 0 ? 100 * hidden / all : 0);
-	add(a, exposed,
+	add(a, "communication", exposed,
 	    "hide communication: DDP's bucket_cap_mb, FSDP's forward_prefetch and backward_prefetch, NCCL on "
-	    "a stream of "
-	    "high priority",
+	    "a stream of high priority",
 	    line);
 }
 
 /* Pageable copies go through a buffer of the driver's, and make the host wait. */
 static void advise_pageable(struct saving *a)
 {
-	const struct copies *c = &a->f->copies;
+	const struct copies *c = &a->part->copies;
 	const struct copies_row *pageable = NULL, *pinned = NULL;
 	char line[400], rate[32], better[32], bytes[32];
 
@@ -215,8 +314,8 @@ static void advise_pageable(struct saving *a)
 		units_format(better, sizeof(better), pinned->rate, "B/s");
 	snprintf(line, sizeof(line), "%s went to devices from pageable memory at %s%s%s", bytes, rate,
 		 pinned ? "; from pinned at " : "", pinned ? better : "");
-	add(a, pageable->total, "pin the host's memory: pin_memory=True, cudaHostAlloc, cudaHostRegister",
-	    line);
+	add(a, "pageable", pageable_ns(a),
+	    "pin the host's memory: pin_memory=True, cudaHostAlloc, cudaHostRegister", line);
 }
 
 static int by_share(const void *a_, const void *b_)
@@ -226,25 +325,43 @@ static int by_share(const void *a_, const void *b_)
 	return (a->share < b->share) - (a->share > b->share);
 }
 
+static double steps_of_devices(const struct findings *f)
+{
+	double steps = 0;
+
+	for (size_t i = 0; i < f->steady.breakdown.devices; i++)
+		steps += (double)f->steps.process[f->steady.breakdown.device[i].process].steps;
+	return steps;
+}
+
 struct savings savings_of(const struct findings *f)
 {
+	const struct findings_part *part = findings_main(f);
 	struct savings out = {.lines = 0};
-	struct saving a = {.f = f, .out = &out, .whole_ns = findings_device_s(f) * 1e9};
+	struct saving a = {.f = f,
+			   .part = part,
+			   .out = &out,
+			   .whole_ns = findings_device_s(part) * 1e9,
+			   .steps = steps_of_devices(f)};
 
-	for (size_t i = 0; i < f->breakdown.devices; i++)
+	for (size_t i = 0; i < part->breakdown.devices; i++)
 		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++) {
-			uint64_t single_ns = breakdown_single_ns(&f->breakdown.device[i], k);
+			uint64_t single_ns = breakdown_single_ns(&part->breakdown.device[i], k);
 
 			a.single_ns[k] += (double)single_ns;
-			a.state_ns[k] += (double)(f->breakdown.device[i].state_ns[k] - single_ns);
+			a.state_ns[k] += (double)(part->breakdown.device[i].state_ns[k] - single_ns);
 		}
+	if (f->late.found)
+		advise_late(&a);
+	else
+		advise_peer(&a);
 	advise_launch(&a);
 	advise_sync(&a);
-	advise_data(&a);
-	advise_rest(&a);
-	advise_peer(&a);
-	advise_exposed(&a);
 	advise_pageable(&a);
-	qsort(out.line, out.lines, sizeof(out.line[0]), by_share);
+	advise_data(&a);
+	advise_allocation(&a);
+	advise_rest(&a);
+	advise_exposed(&a);
+	qsort(out.line + f->late.found, out.lines - f->late.found, sizeof(out.line[0]), by_share);
 	return out;
 }

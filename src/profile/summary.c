@@ -73,30 +73,32 @@ static void share(struct summary *s)
 	}
 }
 
-static bool make_rows(struct summary *s, const struct timeline *t)
+static bool make_rows(struct summary *s, const struct timeline *t, const struct windows *windows)
 {
 	struct item *item = malloc((t->events + 1) * sizeof(*item));
 	double *ns = malloc((t->events + 1) * sizeof(*ns));
-	size_t rows = 0;
+	size_t rows = 0, items = 0;
 
 	if (item && ns) {
 		for (size_t i = 0; i < t->events; i++) {
 			const struct timeline_event *e = &t->event[i];
 
-			item[i] = (struct item){.ns = e->end_ns - e->start_ns,
-						.event = (uint32_t)i,
-						.name = e->name,
-						.kind = e->kind};
+			if (!windows_hold(windows, e->process, e->start_ns))
+				continue;
+			item[items++] = (struct item){.ns = e->end_ns - e->start_ns,
+						      .event = (uint32_t)i,
+						      .name = e->name,
+						      .kind = e->kind};
 			s->count[e->kind]++;
-			s->total_ns[e->kind] += (double)item[i].ns;
+			s->total_ns[e->kind] += (double)(e->end_ns - e->start_ns);
 		}
-		qsort(item, t->events, sizeof(*item), by_name);
-		for (size_t i = 0; i < t->events; i = same_until(item, i, t->events))
+		qsort(item, items, sizeof(*item), by_name);
+		for (size_t i = 0; i < items; i = same_until(item, i, items))
 			rows++;
 		s->row = calloc(rows + 1, sizeof(*s->row));
 	}
-	for (size_t i = 0, end; s->row && i < t->events; i = end) {
-		end = same_until(item, i, t->events);
+	for (size_t i = 0, end; s->row && i < items; i = end) {
+		end = same_until(item, i, items);
 		fill_row(&s->row[s->rows++], t, item + i, end - i, ns);
 	}
 	free(item);
@@ -134,7 +136,7 @@ static uint64_t added(uint64_t *until, const struct timeline_event *e)
 	return e->end_ns - from;
 }
 
-static bool make_devices(struct summary *s, const struct timeline *t)
+static bool make_devices(struct summary *s, const struct timeline *t, const struct windows *windows)
 {
 	uint64_t *until = calloc(2 * TIMELINE_DEVICES_MAX, sizeof(*until));
 	bool made = until;
@@ -144,7 +146,8 @@ static bool make_devices(struct summary *s, const struct timeline *t)
 		struct summary_device *d;
 		size_t index;
 
-		if (!timeline_on_device(e->kind) || e->track == TIMELINE_NONE)
+		if (!timeline_on_device(e->kind) || e->track == TIMELINE_NONE ||
+		    !windows_hold(windows, e->process, e->start_ns))
 			continue;
 		d = device_of(s, e->process, t->track[e->track].device_id);
 		index = d ? (size_t)(d - s->device) : TIMELINE_DEVICES_MAX;
@@ -160,10 +163,11 @@ static bool make_devices(struct summary *s, const struct timeline *t)
 	return made;
 }
 
-enum status summary_of(struct summary *s, const struct timeline *t, struct error *err)
+enum status summary_of(struct summary *s, const struct timeline *t, const struct windows *windows,
+		       struct error *err)
 {
 	*s = (struct summary){0};
-	if (make_rows(s, t) && make_devices(s, t))
+	if (make_rows(s, t, windows) && make_devices(s, t, windows))
 		return STATUS_OK;
 	summary_release(s);
 	return error_errno(err, ENOMEM, "a summary of %zu events", t->events);

@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include "core/text.h"
 #include "profile/timeline.h"
+#include "profile/windows.h"
 
 struct summary_row {
 	enum timeline_kind kind;
@@ -32,8 +33,10 @@ struct summary {
 	double total_ns[TIMELINE_KIND_COUNT];
 };
 
-/* Durations of SYNC's records that CUPTI puts on streams are the host's waiting. NO_RESOURCE: memory. */
-enum status summary_of(struct summary *s, const struct timeline *t, struct error *err);
+/* Of what begins in `windows`; NULL: of everything. Durations of SYNC's records that CUPTI puts on streams
+ * are the host's waiting. NO_RESOURCE: memory. */
+enum status summary_of(struct summary *s, const struct timeline *t, const struct windows *windows,
+		       struct error *err);
 void summary_release(struct summary *s);
 /* kind,name,count,total_ns,mean_ns,min_ns,p50_ns,p90_ns,p99_ns,max_ns,share,bytes */
 void summary_csv(struct text *out, const struct summary *s, const struct timeline *t);

@@ -37,16 +37,28 @@ static void check(const struct timeline *t)
 }
 
 /* States add up to the whole, whatever the records say. */
-static void check_found(const struct findings *f)
+static void check_breakdown(const struct breakdown *b)
 {
-	for (size_t i = 0; i < f->breakdown.devices; i++) {
-		const struct breakdown_device *d = &f->breakdown.device[i];
+	for (size_t i = 0; i < b->devices; i++) {
+		const struct breakdown_device *d = &b->device[i];
 		uint64_t sum = 0;
 
 		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
 			sum += d->state_ns[k];
-		FUZZ_CHECK(sum == d->last_ns - d->first_ns);
+		FUZZ_CHECK(sum == d->span_ns);
 		FUZZ_CHECK(d->hidden_ns <= d->communication_ns && d->hidden_ns <= d->compute_ns);
+	}
+}
+
+static void check_found(const struct findings *f)
+{
+	const struct windows *steps = steps_steady(&f->steps);
+
+	check_breakdown(&f->whole.breakdown);
+	check_breakdown(&f->steady.breakdown);
+	check_breakdown(&f->start_up);
+	for (size_t i = 0; steps && i < f->steps.steps; i++) {
+		FUZZ_CHECK(steps->span[i].from_ns < steps->span[i].to_ns);
 	}
 	for (size_t i = 0; i < f->nccl.launches; i++) {
 		const struct nccl_launch *l = &f->nccl.launch[i];
@@ -126,7 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		page.f = &found;
 		page_markdown(&out, &page);
 		page_html(&out, &page);
-		summary_csv(&out, &found.summary, &t);
+		summary_csv(&out, &found.whole.summary, &t);
 		findings_nccl_csv(&out, &found);
 		json_decref(findings_json(&found));
 		findings_release(&found);

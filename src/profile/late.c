@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/late.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/stats.h"
+
+/* A step is late from this part of the median step on, and this long. */
+#define LATE_PART 0.02
+#define LATE_NS 50e3
+/* A rank is named if what it costs is so much of the time, or so much of the median step in each late one. */
+#define NAMED_SHARE 0.03
+#define NAMED_PART 0.1
+enum { NAMED_STEPS = 3 };
+#define AS_LATE 0.8
+/* A range of the host explains idle time if it grew by this part of it. */
+#define RANGE_PART 0.5
+
+struct search {
+	const struct timeline *t;
+	struct breakdown b;	/* of all ranks, in the same steps */
+	struct windows windows; /* of each rank: the steps of the process that has most */
+	size_t steps;
+	double median_step_ns, whole_ns;
+	double *lateness; /* by device, then step */
+	double *sum;	  /* by device: of its late steps */
+	double *room;	  /* of a number a device, or a step */
+};
+
+static double *lateness_of(const struct search *s, size_t device)
+{
+	return s->lateness + device * s->steps;
+}
+
+static uint64_t waiting_ns(const struct search *s, size_t device, size_t step)
+{
+	return s->b.device[device].window_ns[step][BREAKDOWN_PEER];
+}
+
+static bool has_pairs(const struct nccl *n, uint16_t process)
+{
+	for (size_t i = 0; i < n->launches; i++)
+		if (n->launch[i].process == process && n->launch[i].paired)
+			return true;
+	return false;
+}
+
+/* The steps of the process that has most of them; all ranks of a node share a clock. false: no memory. */
+static bool share_steps(struct search *s, const struct nccl *n, const struct steps *steps)
+{
+	const struct windows_span *span;
+	size_t ranks = 0, leader = 0;
+
+	for (size_t p = 0; p < s->t->processes; p++) {
+		ranks += has_pairs(n, (uint16_t)p);
+		if (has_pairs(n, (uint16_t)p) && steps->process[p].steps > steps->process[leader].steps)
+			leader = p;
+	}
+	s->steps = ranks > 1 && has_pairs(n, (uint16_t)leader) ? steps->process[leader].steps : 0;
+	if (!windows_make(&s->windows, s->t, ranks * s->steps))
+		return false;
+	span = steps->each.span + steps->each.first[leader];
+	for (size_t p = 0; p < s->t->processes && s->steps; p++)
+		for (size_t i = 0; i < s->steps && has_pairs(n, (uint16_t)p); i++)
+			windows_add(&s->windows, s->t, (uint16_t)p, span[i].from_ns, span[i].to_ns);
+	for (size_t i = 0; i < s->steps; i++)
+		s->whole_ns += (double)(span[i].to_ns - span[i].from_ns);
+	s->median_step_ns = steps->process[leader].median_ns;
+	return true;
+}
+
+/* In each step: so much less than the others' median a rank waited. */
+static void compare(struct search *s)
+{
+	double least = LATE_PART * s->median_step_ns > LATE_NS ? LATE_PART * s->median_step_ns : LATE_NS;
+
+	for (size_t d = 0; d < s->b.devices; d++)
+		for (size_t k = 0; k < s->steps; k++) {
+			size_t others = 0;
+			double late_ns;
+
+			for (size_t o = 0; o < s->b.devices; o++)
+				if (o != d)
+					s->room[others++] = (double)waiting_ns(s, o, k);
+			late_ns = stats_median(s->room, others) - (double)waiting_ns(s, d, k);
+			lateness_of(s, d)[k] = late_ns >= least ? late_ns : 0;
+			s->sum[d] += lateness_of(s, d)[k];
+		}
+}
+
+/* What its lateness costs above the others' own. */
+static double net_ns(const struct search *s, size_t device)
+{
+	size_t others = 0;
+
+	for (size_t o = 0; o < s->b.devices; o++)
+		if (o != device)
+			s->room[others++] = s->sum[o];
+	return s->sum[device] - stats_median(s->room, others);
+}
+
+/* Late steps, ascending, into the room. */
+static size_t late_steps(const struct search *s, size_t device)
+{
+	size_t count = 0;
+
+	for (size_t k = 0; k < s->steps; k++)
+		if (lateness_of(s, device)[k] > 0)
+			s->room[count++] = lateness_of(s, device)[k];
+	stats_sort(s->room, count);
+	return count;
+}
+
+/* Often enough, not by a single step, and by much in all or in each. */
+static bool is_named(struct late *l, const struct search *s, size_t device)
+{
+	double net = net_ns(s, device);
+
+	l->late_steps = late_steps(s, device);
+	if (l->late_steps < NAMED_STEPS || s->room[l->late_steps - 1] > s->sum[device] / 2)
+		return false;
+	l->median_ns = stats_percentile(s->room, l->late_steps, 0.5);
+	return net >= NAMED_SHARE * s->whole_ns ||
+	       (l->median_ns >= NAMED_PART * s->median_step_ns && net >= s->sum[device] / 2);
+}
+
+/* Mean over the late steps of what the rank spent more in a state than the others. */
+static double excess_ns(const struct search *s, size_t device, enum breakdown_state state, size_t late)
+{
+	double sum = 0;
+
+	for (size_t k = 0; k < s->steps; k++) {
+		double others = 0;
+
+		if (lateness_of(s, device)[k] <= 0)
+			continue;
+		for (size_t o = 0; o < s->b.devices; o++)
+			others += o == device ? 0 : (double)s->b.device[o].window_ns[k][state];
+		sum += (double)s->b.device[device].window_ns[k][state] - others / (double)(s->b.devices - 1);
+	}
+	return sum / (double)late;
+}
+
+static void find_state(struct late *l, const struct search *s, size_t device)
+{
+	l->state = BREAKDOWN_REST;
+	l->state_ns = 0;
+	for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++) {
+		double ns = k == BREAKDOWN_PEER || k == BREAKDOWN_COMMUNICATION
+				    ? 0
+				    : excess_ns(s, device, k, l->late_steps);
+
+		if (ns > l->state_ns) {
+			l->state = k;
+			l->state_ns = ns;
+		}
+	}
+}
+
+/* By name: time and count in late steps, the rank's own and the others' mean. */
+struct tally {
+	double own_ns, others_ns, own, others;
+};
+
+static bool counts(const struct search *s, const struct timeline_event *e, enum timeline_kind kind)
+{
+	if (e->kind != kind)
+		return false;
+	return kind == TIMELINE_KERNEL
+		       ? !nccl_is_kernel(timeline_name(s->t, e->name))
+		       : strcmp(timeline_name(s->t, s->t->range[e->detail].domain), "NCCL") != 0;
+}
+
+/* Late steps as windows of every rank. */
+static bool late_windows(struct windows *w, const struct search *s, size_t device)
+{
+	if (!windows_make(w, s->t, s->b.devices * s->steps))
+		return false;
+	for (size_t p = 0; p < s->t->processes; p++) {
+		size_t first = s->windows.first[p];
+
+		if (s->windows.first[p + 1] == first)
+			continue;
+		for (size_t k = 0; k < s->steps; k++)
+			if (lateness_of(s, device)[k] > 0)
+				windows_add(w, s->t, (uint16_t)p, s->windows.span[first + k].from_ns,
+					    s->windows.span[first + k].to_ns);
+	}
+	return true;
+}
+
+static bool tally_all(struct tally *by_name, const struct search *s, size_t device, enum timeline_kind kind)
+{
+	struct windows w;
+	uint16_t own = s->b.device[device].process;
+
+	if (!late_windows(&w, s, device))
+		return false;
+	for (size_t i = 0; i < s->t->events; i++) {
+		const struct timeline_event *e = &s->t->event[i];
+		double ns = (double)(e->end_ns - e->start_ns), others = (double)(s->b.devices - 1);
+		struct tally *of = &by_name[e->name];
+
+		if (!counts(s, e, kind) || !windows_hold(&w, e->process, e->start_ns))
+			continue;
+		of->own_ns += e->process == own ? ns : 0;
+		of->own += e->process == own;
+		of->others_ns += e->process == own ? 0 : ns / others;
+		of->others += e->process == own ? 0 : 1 / others;
+	}
+	windows_release(&w);
+	return true;
+}
+
+static struct late_name name_of(const struct late *l, const struct tally *of, uint32_t name)
+{
+	double steps = (double)l->late_steps;
+
+	return (struct late_name){name, (of->own_ns - of->others_ns) / steps, of->own / steps,
+				  of->others / steps};
+}
+
+/* The kernel that grew most; of the ranges that hold the excess, the shortest. */
+static bool find_names(struct late *l, const struct search *s, size_t device)
+{
+	enum timeline_kind kind = l->state == BREAKDOWN_COMPUTE ? TIMELINE_KERNEL : TIMELINE_RANGE;
+	struct tally *by_name = calloc(s->t->names + 1, sizeof(*by_name));
+	bool made = by_name && tally_all(by_name, s, device, kind);
+	double shortest_ns = INFINITY;
+
+	for (uint32_t i = 0; made && i < s->t->names; i++) {
+		struct late_name found = name_of(l, &by_name[i], i);
+
+		if (kind == TIMELINE_KERNEL && found.ns > l->kernel.ns)
+			l->kernel = found;
+		if (kind == TIMELINE_RANGE && found.ns >= RANGE_PART * l->state_ns && found.ns > 0 &&
+		    by_name[i].own_ns < shortest_ns) {
+			l->range = found;
+			shortest_ns = by_name[i].own_ns;
+		}
+	}
+	free(by_name);
+	return made;
+}
+
+static bool name_latest(struct late *l, struct search *s)
+{
+	size_t latest = 0;
+
+	compare(s);
+	for (size_t d = 1; d < s->b.devices; d++)
+		if (s->sum[d] > s->sum[latest])
+			latest = d;
+	if (!is_named(l, s, latest))
+		return true;
+	l->found = true;
+	l->process = s->b.device[latest].process;
+	l->device = s->b.device[latest].device;
+	l->ranks = (uint32_t)s->b.devices;
+	l->steps = s->steps;
+	l->per_step_ns = s->sum[latest] / (double)s->steps;
+	l->share = s->sum[latest] / s->whole_ns;
+	for (size_t d = 0; d < s->b.devices; d++)
+		l->also += d != latest && s->sum[d] >= AS_LATE * s->sum[latest];
+	find_state(l, s, latest);
+	return find_names(l, s, latest);
+}
+
+static bool find(struct late *l, struct search *s, const struct nccl *n, const struct steps *steps,
+		 struct error *err)
+{
+	size_t room;
+
+	if (!share_steps(s, n, steps))
+		return false;
+	if (!s->steps)
+		return true;
+	if (breakdown_of(&s->b, s->t, n, &s->windows, err))
+		return false;
+	room = s->steps > s->b.devices ? s->steps : s->b.devices;
+	s->lateness = calloc(s->b.devices * s->steps + 1, sizeof(*s->lateness));
+	s->sum = calloc(s->b.devices + 1, sizeof(*s->sum));
+	s->room = calloc(room + 1, sizeof(*s->room));
+	if (!s->lateness || !s->sum || !s->room)
+		return false;
+	return s->b.devices < 2 || name_latest(l, s);
+}
+
+enum status late_of(struct late *l, const struct timeline *t, const struct nccl *n, const struct steps *s,
+		    struct error *err)
+{
+	struct search search = {.t = t};
+	bool made;
+
+	*l = (struct late){.found = false};
+	made = find(l, &search, n, s, err);
+	breakdown_release(&search.b);
+	windows_release(&search.windows);
+	free(search.lateness);
+	free(search.sum);
+	free(search.room);
+	return made ? STATUS_OK
+		    : error_errno(err, ENOMEM, "how late the ranks of %zu processes were", t->processes);
+}

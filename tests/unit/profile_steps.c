@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which part of a program is found to be its step: by ranges, by what comes again, or none. */
+#include "test.h"
+#include "profile_program.h"
+#include "scratch.h"
+
+enum { STEPS = 30 };
+
+static struct program one;
+
+struct found {
+	struct timeline t;
+	struct steps s;
+};
+
+static const struct steps_process *look(struct found *o, const char *dir)
+{
+	struct error err = {0};
+
+	program_end(&one);
+	read_back(&o->t, dir);
+	assert_int_equal(steps_of(&o->s, &o->t, &err), STATUS_OK);
+	return &o->s.process[0];
+}
+
+static void done(struct found *o)
+{
+	steps_release(&o->s);
+	timeline_release(&o->t);
+}
+
+/* A step of `layers` layers of three kernels, with head and tail. */
+static void layered_step(unsigned layers)
+{
+	program_kernel(&one, "embed", 50 * US);
+	for (unsigned i = 0; i < layers; i++) {
+		program_kernel(&one, "gemm", 300 * US);
+		program_kernel(&one, "attention", 200 * US);
+		program_kernel(&one, "norm", 30 * US);
+	}
+	program_kernel(&one, "loss", 50 * US);
+	program_kernel(&one, "optimiser", 400 * US);
+}
+
+static void test_steps__a_layer_is_no_step(void **state)
+{
+	const struct steps_process *p;
+	struct found o;
+
+	program_begin(&one, *state, 0, 1);
+	for (unsigned i = 0; i < STEPS; i++)
+		layered_step(24);
+	p = look(&o, *state);
+	assert_int_equal(p->mark, STEPS_EVENT);
+	assert_in_range(p->steps, STEPS - 3, STEPS);
+	assert_true(p->median_ns > 12 * MS && p->median_ns < 14 * MS);
+	done(&o);
+}
+
+static void test_steps__slow_first_steps_are_start_up(void **state)
+{
+	const struct steps_process *p;
+	struct found o;
+
+	program_begin(&one, *state, 0, 1);
+	for (unsigned i = 0; i < STEPS; i++) {
+		layered_step(8);
+		program_wait(&one);
+		program_sleep(&one, i < 2 ? 900 * MS : 0);
+	}
+	p = look(&o, *state);
+	assert_in_range(p->steps, STEPS - 4, STEPS - 2);
+	assert_true(o.s.each.span[0].from_ns - p->first_ns > 1800 * MS);
+	done(&o);
+}
+
+static void test_steps__a_log_of_every_tenth_step_does_not_make_ten_of_them_one(void **state)
+{
+	const struct steps_process *p;
+	struct found o;
+
+	program_begin(&one, *state, 0, 1);
+	for (unsigned i = 0; i < 60; i++) {
+		program_copy(&one, 1 << 20, 50 * US, false);
+		layered_step(4);
+		if (i % 10 == 9)
+			program_wait(&one);
+	}
+	p = look(&o, *state);
+	assert_in_range(p->steps, 56, 60);
+	done(&o);
+}
+
+static void test_steps__an_evaluation_between_is_not_counted(void **state)
+{
+	const struct steps_process *p;
+	struct found o;
+
+	program_begin(&one, *state, 0, 1);
+	for (unsigned i = 0; i < 60; i++) {
+		program_copy(&one, 1 << 20, 50 * US, false);
+		layered_step(4);
+		for (unsigned k = 0; i % 20 == 19 && k < 20; k++)
+			program_kernel(&one, "evaluate", 1 * MS);
+	}
+	p = look(&o, *state);
+	assert_in_range(p->steps, 54, 58);
+	assert_true(p->p90_ns < 10 * MS);
+	done(&o);
+}
+
+static void range_of(const char *name, unsigned number)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), name, number);
+	program_range(&one, text);
+}
+
+/* Each step has a name of its own. */
+static void test_steps__ranges_go_before_what_comes_again(void **state)
+{
+	const struct steps_process *p;
+	struct found o;
+
+	program_begin(&one, *state, 0, 1);
+	for (unsigned i = 0; i < STEPS; i++) {
+		range_of("train step %u", i);
+		for (unsigned k = 0; k < 2 + i % 5; k++) { /* as many kernels as the batch has */
+			program_range(&one, "layer");
+			program_kernel(&one, "gemm", 300 * US);
+			program_range(&one, NULL);
+		}
+		program_range(&one, NULL);
+	}
+	p = look(&o, *state);
+	assert_int_equal(p->mark, STEPS_RANGE);
+	assert_true(p->numbered);
+	assert_string_equal(timeline_name(&o.t, p->name), "train step 0");
+	assert_in_range(p->steps, STEPS - 4, STEPS);
+	done(&o);
+}
+
+static void test_steps__a_range_that_launches_nothing_is_none(void **state)
+{
+	const struct steps_process *p;
+	struct found o;
+
+	program_begin(&one, *state, 0, 1);
+	for (unsigned i = 0; i < STEPS; i++) {
+		program_range(&one, "fetch step");
+		program_sleep(&one, 100 * US);
+		program_range(&one, NULL);
+		layered_step(4);
+	}
+	p = look(&o, *state);
+	assert_int_equal(p->mark, STEPS_EVENT);
+	done(&o);
+}
+
+static void test_steps__a_program_without_a_loop_has_none(void **state)
+{
+	const struct steps_process *p;
+	struct found o;
+	char name[32];
+
+	program_begin(&one, *state, 0, 1);
+	for (unsigned i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "kernel_%u", i % 97 * i % 89);
+		program_kernel(&one, name, (1 + i * i % 37) * 100 * US);
+	}
+	p = look(&o, *state);
+	assert_int_equal(p->steps, 0);
+	assert_null(steps_steady(&o.s));
+	done(&o);
+}
+
+/* Six fills at the start of much other work. */
+static void test_steps__what_comes_again_at_the_start_alone_is_no_step(void **state)
+{
+	const struct steps_process *p;
+	struct found o;
+	char name[32];
+
+	program_begin(&one, *state, 0, 1);
+	for (unsigned i = 0; i < 8; i++)
+		program_kernel(&one, "fill", 100 * US);
+	for (unsigned i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "kernel_%u", i);
+		program_kernel(&one, name, (1 + i * i % 37) * 100 * US);
+	}
+	p = look(&o, *state);
+	assert_int_equal(p->steps, 0);
+	done(&o);
+}
+
+static void test_steps__replays_of_a_graph(void **state)
+{
+	const struct steps_process *p;
+	struct found o;
+
+	program_begin(&one, *state, 0, 1);
+	for (unsigned i = 0; i < STEPS; i++) {
+		uint32_t correlation = ++one.correlation;
+
+		program_call(&one, "cudaGraphLaunch", 10 * US, correlation);
+		for (unsigned k = 0; k < 50; k++)
+			program_node(&one, "node", 10 * US, correlation);
+	}
+	p = look(&o, *state);
+	assert_int_equal(p->kind, TIMELINE_GRAPH);
+	assert_in_range(p->steps, STEPS - 4, STEPS);
+	done(&o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scratch_test(test_steps__a_layer_is_no_step),
+		scratch_test(test_steps__slow_first_steps_are_start_up),
+		scratch_test(test_steps__a_log_of_every_tenth_step_does_not_make_ten_of_them_one),
+		scratch_test(test_steps__an_evaluation_between_is_not_counted),
+		scratch_test(test_steps__ranges_go_before_what_comes_again),
+		scratch_test(test_steps__a_range_that_launches_nothing_is_none),
+		scratch_test(test_steps__a_program_without_a_loop_has_none),
+		scratch_test(test_steps__what_comes_again_at_the_start_alone_is_no_step),
+		scratch_test(test_steps__replays_of_a_graph),
+	};
+
+	return cmocka_run_group_tests_name("profile_steps", tests, NULL, NULL);
+}
