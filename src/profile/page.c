@@ -290,10 +290,23 @@ static void brief_states(struct text *out, const struct findings *f)
 	text_add(out, any ? "\n" : "");
 }
 
+static void brief_name(struct text *out, struct kernel_labels *labels, enum timeline_kind kind,
+		       const char *name)
+{
+	const char *label = NULL;
+
+	if (kind == TIMELINE_KERNEL) {
+		label = kernel_labels_add(labels, name, KERNEL_LABEL_WIDTH);
+		out->failed |= !label;
+	}
+	utf8_add_clean(out, label ? label : name, UTF8_KEEP_NOTHING);
+}
+
 void page_brief(struct text *out, const struct page *p)
 {
 	const struct summary *s = &p->f->summary;
 	const struct timeline *t = p->f->t;
+	struct kernel_labels labels = {0};
 	char total[32], mean[32], wall[32];
 	size_t shown = 0;
 
@@ -314,8 +327,9 @@ void page_brief(struct text *out, const struct page *p)
 			continue;
 		text_addf(out, "%5.1f %% %10s %8" PRIu64 " x %-9s ", 100 * r->share,
 			  page_time(total, r->total), r->count, page_time(mean, r->mean));
-		utf8_add_clean(out, timeline_name(t, r->name), UTF8_KEEP_NOTHING);
+		brief_name(out, &labels, r->kind, timeline_name(t, r->name));
 		text_add(out, "\n");
 		shown++;
 	}
+	kernel_labels_release(&labels);
 }
