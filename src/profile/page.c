@@ -6,12 +6,13 @@
 #include "profile/savings.h"
 #include "profile/inject/ring.h"
 #include "profile/page_internal.h"
+#include "profile/trace.h"
 #include "report/html.h"
 #include "report/markdown.h"
 
 enum { BRIEF_ROWS = 8 };
 static const char trace_opens[] =
-	"trace.json opens in Perfetto, chrome://tracing and Holistic Trace Analysis";
+	TRACE_FILE " opens in Perfetto, chrome://tracing and Holistic Trace Analysis";
 
 static void missing_of(struct text *out, const struct timeline_process *p)
 {

@@ -115,7 +115,7 @@ static void advise_rest(struct saving *a)
 		 "look at what the host does between steps (loading, logging, checkpoints): NVTX ranges "
 		 "around it "
 		 "show in "
-		 "trace.json",
+		 "trace.json.gz",
 		 line);
 }
 
