@@ -60,7 +60,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct profile_opts, flush_ms, .name = "flush", .preset = "500ms", .unit = "ms", .min = 1,
 		.max = 60000, .help = "records reach the disk so often: what a killed program may lose"),
 	OPT_ROW(struct profile_opts, trace, .name = "trace", .preset = "true",
-		.help = "write trace.json; the rings are kept either way"),
+		.help = "write trace.json.gz; the rings are kept either way"),
 	OPT_ROW(struct profile_opts, sample, .name = "telemetry", .preset = "true",
 		.help = "sample power, clocks, temperatures, GPM counters beside it"),
 	OPT_ROW(struct profile_opts, tracks_ns, .name = "tracks-every", .unit = "ns", .min = 20e3, .max = 1e9,
@@ -471,7 +471,7 @@ const struct command command_profile = {
 		".html (where each "
 		"device's time went, idle time by reason, NCCL operations with size and bus bandwidth, "
 		"kernels, copies, "
-		"calls, what would buy time), the same as CSV and summary.json, trace.json (Perfetto, "
+		"calls, what would buy time), the same as CSV and summary.json, trace.json.gz (Perfetto, "
 		"Holistic Trace "
 		"Analysis), the journal with power, clocks and GPM counters, and the records themselves. "
 		"--counters takes "

@@ -63,14 +63,14 @@ static void write_traces(struct writing *w)
 	struct error why = {0};
 	char path[PATH_MAX + 64];
 
-	snprintf(path, sizeof(path), "%s/trace.json", w->f->dir);
+	snprintf(path, sizeof(path), "%s/" TRACE_FILE, w->f->dir);
 	write_trace(w, path, TRACE_ALL);
 	for (size_t i = 0; !w->st && t->processes > 1 && i < t->processes; i++) {
 		if (t->process[i].rank < 0 || !t->process[i].events)
 			continue;
 		snprintf(path, sizeof(path), "%s/ranks", w->f->dir);
 		note_error(w, file_make_dir(path, &why), &why);
-		snprintf(path, sizeof(path), "%s/ranks/rank-%d-pid-%u.json", w->f->dir, t->process[i].rank,
+		snprintf(path, sizeof(path), "%s/ranks/rank-%d-pid-%u.json.gz", w->f->dir, t->process[i].rank,
 			 t->process[i].pid);
 		write_trace(w, path, (uint16_t)i);
 	}
@@ -160,6 +160,20 @@ static void command_of(struct text *out, const struct record *r)
 	}
 }
 
+/* It has a trace, or the unpacked one of an older assay. */
+static bool has_trace(const char *dir)
+{
+	static const char *const names[] = {TRACE_FILE, "trace.json"};
+	char path[PATH_MAX + 32];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		if (!access(path, F_OK))
+			return true;
+	}
+	return false;
+}
+
 static enum status write_again(const struct record *r, const struct timeline *t,
 			       const struct findings_bounds *bounds, const char *note, struct error *err)
 {
@@ -167,7 +181,6 @@ static enum status write_again(const struct record *r, const struct timeline *t,
 	struct findings found;
 	struct text command = {0};
 	struct profile_files f = {.dir = r->dir, .series = r->series, .series_count = r->series_count};
-	char trace[PATH_MAX + 32];
 	enum status st = findings_of(&found, t, bounds, err);
 
 	if (st)
@@ -179,8 +192,7 @@ static enum status write_again(const struct record *r, const struct timeline *t,
 			       .note = note};
 	if (c)
 		(void)record_number(record_phase(c, "once"), "wall_s", &f.page.wall_s);
-	snprintf(trace, sizeof(trace), "%s/trace.json", r->dir);
-	f.page.trace = !access(trace, F_OK);
+	f.page.trace = has_trace(r->dir);
 	st = profile_files_write(&f, err);
 	findings_release(&found);
 	text_release(&command);

@@ -8,7 +8,7 @@
 
 struct profile_files {
 	const char *dir;	     /* of the run */
-	struct page page;	     /* its `trace`: trace.json too, and one a rank */
+	struct page page;	     /* its `trace`: trace.json.gz too, and one a rank */
 	const struct series *series; /* for the traces */
 	size_t series_count;
 };

@@ -6,12 +6,13 @@
 #include "profile/savings.h"
 #include "profile/inject/ring.h"
 #include "profile/page_internal.h"
+#include "profile/trace.h"
 #include "report/html.h"
 #include "report/markdown.h"
 
 enum { BRIEF_ROWS = 8 };
 static const char trace_opens[] =
-	"trace.json opens in Perfetto, chrome://tracing and Holistic Trace Analysis";
+	TRACE_FILE " opens in Perfetto, chrome://tracing and Holistic Trace Analysis";
 
 static void missing_of(struct text *out, const struct timeline_process *p)
 {
@@ -327,6 +328,7 @@ static void brief_states(struct text *out, const struct findings *f)
 	text_add(out, any ? "\n" : "");
 }
 
+<<<<<<< HEAD
 /* The first advice alone: the page has the others. */
 static void brief_advice(struct text *out, const struct findings *f)
 {
@@ -335,12 +337,25 @@ static void brief_advice(struct text *out, const struct findings *f)
 	if (!a.lines)
 		return;
 	text_addf(out, "first: %s (at most %.1f %%)\n", a.line[0].knob, 100 * a.line[0].share);
+=======
+static void brief_name(struct text *out, struct kernel_labels *labels, enum timeline_kind kind,
+		       const char *name)
+{
+	const char *label = NULL;
+
+	if (kind == TIMELINE_KERNEL) {
+		label = kernel_labels_add(labels, name, KERNEL_LABEL_WIDTH);
+		out->failed |= !label;
+	}
+	utf8_add_clean(out, label ? label : name, UTF8_KEEP_NOTHING);
+>>>>>>> 8cfddd48478eadd2c3b49f431d813db355fa5bfa
 }
 
 void page_brief(struct text *out, const struct page *p)
 {
 	const struct summary *all = &p->f->whole.summary, *s = &findings_main(p->f)->summary;
 	const struct timeline *t = p->f->t;
+	struct kernel_labels labels = {0};
 	char total[32], mean[32], wall[32];
 	size_t shown = 0;
 
@@ -363,8 +378,9 @@ void page_brief(struct text *out, const struct page *p)
 			continue;
 		text_addf(out, "%5.1f %% %10s %8" PRIu64 " x %-9s ", 100 * r->share,
 			  page_time(total, r->total), r->count, page_time(mean, r->mean));
-		utf8_add_clean(out, timeline_name(t, r->name), UTF8_KEEP_NOTHING);
+		brief_name(out, &labels, r->kind, timeline_name(t, r->name));
 		text_add(out, "\n");
 		shown++;
 	}
+	kernel_labels_release(&labels);
 }

@@ -10,7 +10,7 @@ struct page {
 	const char *command; /* words, a blank between */
 	const char *ending;  /* "exit code 0", "signal 9 (Killed)" */
 	double wall_s;
-	bool trace;	  /* trace.json is written beside it */
+	bool trace;	  /* trace.json.gz is written beside it */
 	const char *note; /* lines on files that could not be read; "" */
 };
 

@@ -4,7 +4,7 @@
 #include "profile/page_internal.h"
 #include "report/roofline.h"
 
-enum { ROWS = 30, LABELLED = 12, WIDTH = 960, HEIGHT = 600 };
+enum { ROWS = 30, LABELLED = 12, POINT_WIDTH = 44, WIDTH = 960, HEIGHT = 600 };
 
 static void cell_share(struct grid *g, const struct counted_row *r, enum counted_metric m)
 {
@@ -44,7 +44,8 @@ void page_counters(struct grid *g, const struct page *p)
 					    "exponentials", "issue slots", "occupancy",	  "DRAM",
 					    "DRAM rate",    "clock",	   "tensor FLOP", "FLOP a byte"};
 	const struct counted *c = &p->f->counted;
-	bool l2 = any_has(c, COUNTED_l2_bytes);
+	bool l2 = any_has(c, COUNTED_l2_bytes), cut = false;
+	struct kernel_labels labels = {0};
 
 	text_add(&g->title, "Counters by kernel");
 	grid_column(g, "name", false);
@@ -57,7 +58,7 @@ void page_counters(struct grid *g, const struct page *p)
 		double flop = counted_has(r, COUNTED_tensor_flop) ? r->value[COUNTED_tensor_flop] : 0;
 		double bytes = counted_dram_bytes(r);
 
-		page_cell_name(g, timeline_name(p->f->t, r->name));
+		cut |= page_cell_kernel(g, &labels, timeline_name(p->f->t, r->name));
 		page_cell_count(g, r->count);
 		page_cell_time(g, seconds(r) * 1e9);
 		cell_share(g, r, COUNTED_sm_active_share);
@@ -77,6 +78,9 @@ void page_counters(struct grid *g, const struct page *p)
 	}
 	text_add(&g->note, "Each kernel ran alone, so that its counters are its own: times are not those of "
 			   "the program");
+	kernel_labels_release(&labels);
+	if (cut)
+		text_add(&g->note, ". Names are shortened; counters.csv has them whole, in the same order");
 	if (c->rows > ROWS)
 		text_addf(&g->note, ". %zu more in counters.csv", c->rows - ROWS);
 }
@@ -105,16 +109,27 @@ static size_t add_ceilings(struct roofline_ceiling *ceiling, const struct page *
 	return count;
 }
 
+/* Cut between letters. */
+static void copy_letters(char *out, size_t size, const char *s)
+{
+	size_t cut = strlen(s) < size ? strlen(s) : size - 1;
+
+	while (cut && ((unsigned char)s[cut] & 0xc0) == 0x80)
+		cut--;
+	text_copy(out, cut + 1, s);
+}
+
 /* Kernels with FLOP and bytes. */
 static size_t add_points(struct roofline_point *point, const struct page *p)
 {
 	const struct counted *c = &p->f->counted;
+	struct kernel_labels labels = {0};
 	size_t count = 0;
 
 	for (size_t i = 0; i < c->rows; i++) {
 		const struct counted_row *r = &c->row[i];
 		double bytes = counted_dram_bytes(r), flop = r->value[COUNTED_tensor_flop];
-		struct grid name = {0};
+		const char *label;
 
 		if (!counted_has(r, COUNTED_tensor_flop) || flop <= 0 || bytes <= 0 || seconds(r) <= 0)
 			continue;
@@ -122,11 +137,13 @@ static size_t add_points(struct roofline_point *point, const struct page *p)
 						       .rate = flop / seconds(r),
 						       .verdict = VERDICT_MEASURED,
 						       .labelled = count < LABELLED};
-		page_cell_name(&name, timeline_name(p->f->t, r->name));
-		text_copy(point[count].name, 48, name.cells ? name.cell[0] : "");
-		grid_release(&name);
+		label = point[count].labelled
+				? kernel_labels_add(&labels, timeline_name(p->f->t, r->name), POINT_WIDTH)
+				: NULL;
+		copy_letters(point[count].name, sizeof(point[count].name), label ? label : "");
 		count++;
 	}
+	kernel_labels_release(&labels);
 	return count;
 }
 

@@ -87,8 +87,10 @@ static void cell_mark(struct grid *g, const struct timeline *t, const struct ste
 			  s->numbered ? " and its like" : "");
 	else if (!s->name)
 		text_add(&mark, "launch of a CUDA graph");
-	else
-		text_addf(&mark, "%s %.80s", timeline_kind_name(s->kind), timeline_name(t, s->name));
+	else {
+		text_addf(&mark, "%s ", timeline_kind_name(s->kind));
+		kernel_label(&mark, timeline_name(t, s->name), KERNEL_LABEL_WIDTH);
+	}
 	page_cell_name(g, text_str(&mark));
 	text_release(&mark);
 }

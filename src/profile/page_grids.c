@@ -55,6 +55,18 @@ void page_cell_name(struct grid *g, const char *name)
 	text_release(&clean);
 }
 
+bool page_cell_kernel(struct grid *g, struct kernel_labels *labels, const char *name)
+{
+	const char *label = kernel_labels_add(labels, name, KERNEL_LABEL_WIDTH);
+	bool differs = label && strcmp(label, name);
+
+	g->failed |= !label;
+	grid_cell(g, label ? label : "");
+	if (differs)
+		grid_hint(g, name);
+	return differs;
+}
+
 void page_device_name(struct text *out, const struct timeline *t, uint16_t process, uint32_t device)
 {
 	const struct timeline_device *known = timeline_device_of(t, process, device);
@@ -72,8 +84,14 @@ void page_device_name(struct text *out, const struct timeline *t, uint16_t proce
 static void rows_grid(struct grid *g, const struct page *p, const char *title, unsigned kinds)
 {
 	static const char *const heads[] = {"count", "total", "share", "mean", "median", "p99", "max"};
+<<<<<<< HEAD
 	const struct summary *s = &findings_main(p->f)->summary;
+=======
+	const struct summary *s = &p->f->summary;
+	struct kernel_labels labels = {0};
+>>>>>>> 8cfddd48478eadd2c3b49f431d813db355fa5bfa
 	size_t rows = 0;
+	bool cut = false;
 
 	text_add(&g->title, title);
 	grid_column(g, "name", false);
@@ -84,7 +102,10 @@ static void rows_grid(struct grid *g, const struct page *p, const char *title, u
 
 		if (!(kinds >> r->kind & 1) || rows++ >= ROWS)
 			continue;
-		page_cell_name(g, timeline_name(p->f->t, r->name));
+		if (r->kind == TIMELINE_KERNEL)
+			cut |= page_cell_kernel(g, &labels, timeline_name(p->f->t, r->name));
+		else
+			page_cell_name(g, timeline_name(p->f->t, r->name));
 		page_cell_count(g, r->count);
 		page_cell_time(g, r->total);
 		page_cell_share(g, r->share, 1);
@@ -93,8 +114,11 @@ static void rows_grid(struct grid *g, const struct page *p, const char *title, u
 		page_cell_time(g, r->p99);
 		page_cell_time(g, r->max);
 	}
+	kernel_labels_release(&labels);
+	if (cut)
+		text_add(&g->note, "Names are shortened; summary.csv has them whole, in the same order");
 	if (rows > ROWS)
-		text_addf(&g->note, "%zu more in summary.csv", rows - ROWS);
+		text_addf(&g->note, "%s%zu more in summary.csv", cut ? ". " : "", rows - ROWS);
 }
 
 static void page_kernels(struct grid *g, const struct page *p)

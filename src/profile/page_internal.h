@@ -2,6 +2,7 @@
 /* The tables of a page, the same in every form; page.c's own. */
 #ifndef PROFILE_PAGE_INTERNAL_H
 #define PROFILE_PAGE_INTERNAL_H
+#include "profile/kernel_label.h"
 #include "profile/page.h"
 #include "report/grid.h"
 
@@ -19,8 +20,10 @@ void page_copies(struct grid *g, const struct page *p);
 void page_counters(struct grid *g, const struct page *p);
 /* Kernels under the ceilings of their device, as SVG; why there is none, where there is none. */
 bool page_roofline(struct text *svg, const struct page *p, const char **why);
-/* Names of C++ fill pages: what is shown of them tells them apart, the CSV files have all. */
+/* Foreign text, cut where it is long. */
 void page_cell_name(struct grid *g, const char *name);
+/* The kernel's label, with its name as a hint; true: they differ. */
+bool page_cell_kernel(struct grid *g, struct kernel_labels *labels, const char *name);
 
 const char *page_time(char out[32], double ns);
 /* "GPU 1 of pid 77, NVIDIA H100" */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/savings.h"
 #include "core/units.h"
+#include "profile/kernel_label.h"
 
 /* Below this share of the devices' time a line is not worth its reading. */
 #define LEAST_SHARE 0.02
@@ -170,8 +171,7 @@ static void advise_rest(struct saving *a)
 		 seconds(idle, ns));
 	add_idle(a, BREAKDOWN_REST,
 		 "look at what the host does between launches (loading, scheduling, logging, checkpoints): "
-		 "NVTX "
-		 "ranges around it show in the trace",
+		 "NVTX ranges around it show in the trace",
 		 line);
 }
 
@@ -192,7 +192,7 @@ static void add_kernel(struct text *out, const struct findings *f, const struct 
 	if (!k->name)
 		return;
 	text_add(out, ", most in ");
-	text_add(out, timeline_name(f->t, k->name));
+	kernel_label(out, timeline_name(f->t, k->name), KERNEL_LABEL_WIDTH);
 	text_addf(out, " (%s more; ", seconds(more, k->ns));
 	if (k->own > 1.05 * k->mean)
 		text_addf(out, "%.3g launches where the others have %.3g)", k->own, k->mean);

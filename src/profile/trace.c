@@ -2,7 +2,6 @@
 #include "profile/trace.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <unistd.h>
 #include "core/file.h"
 #include "core/text.h"
 #include "profile/trace_internal.h"
@@ -11,26 +10,16 @@ enum { BLOCK = 1 << 18, PID_DEVICES = 10000000 /* Linux has 2^22 at most */, PID
 
 void trace_flush(struct trace *w)
 {
-	size_t done = 0;
-
-	while (!w->code && done < w->out.size) {
-		ssize_t n = write(w->fd, w->out.data + done, w->out.size - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			w->code = n ? errno : ENOSPC;
-		else
-			done += (size_t)n;
-	}
+	if (w->out.failed)
+		w->code = ENOMEM;
+	if (!w->code && w->out.size)
+		w->code = gzip_out_add(w->gzip, w->out.data, w->out.size);
 	w->out.size = 0;
 }
 
 void trace_begin(struct trace *w)
 {
-	if (w->out.failed)
-		w->code = ENOMEM;
-	if (w->out.size >= BLOCK)
+	if (w->out.size >= BLOCK || w->out.failed)
 		trace_flush(w);
 	text_add(&w->out, w->events++ ? ",\n" : "\n");
 }
@@ -343,6 +332,19 @@ static void add_all(struct trace *w, const struct series *series, size_t series_
 	trace_flush(w);
 }
 
+/* 0, or errno of what failed first. */
+static int write_all(struct trace *w, int fd, const struct series *series, size_t series_count)
+{
+	int ended;
+
+	w->gzip = gzip_out_begin(fd);
+	if (!w->gzip)
+		return ENOMEM;
+	add_all(w, series, series_count);
+	ended = gzip_out_end(w->gzip);
+	return w->code ? w->code : ended;
+}
+
 enum status trace_write(const char *path, const struct timeline *t, uint16_t process,
 			const struct series *series, size_t series_count, struct error *err)
 {
@@ -352,16 +354,16 @@ enum status trace_write(const char *path, const struct timeline *t, uint16_t pro
 			  .base_ns = t->start_ns};
 	struct file_new file;
 	enum status st;
+	int code;
 
 	w.escaped = calloc(t->names + 1, sizeof(*w.escaped));
 	if (!w.escaped)
 		return error_errno(err, ENOMEM, "a trace of %zu names", t->names);
 	st = file_new_begin(&file, path, err);
 	if (!st) {
-		w.fd = file.fd;
-		add_all(&w, series, series_count);
-		if (w.code)
-			st = error_errno(err, w.code, "cannot write %s", path);
+		code = write_all(&w, file.fd, series, series_count);
+		if (code)
+			st = error_errno(err, code, "cannot write %s", path);
 		st = file_new_end(&file, st, err);
 	}
 	for (size_t i = 0; i < t->names; i++)

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "journal/field.h"
 #include "journal/series.h"
+#include "profile/gzip_out.h"
 #include "profile/timeline.h"
 
 struct trace {
@@ -16,7 +17,8 @@ struct trace {
 	char **escaped;	  /* by name, JSON strings; NULL: not needed yet */
 	struct text out;
 	uint64_t events;
-	int fd, code; /* code: errno of the write that failed */
+	struct gzip_out *gzip;
+	int code; /* errno of the write that failed */
 };
 
 void trace_begin(struct trace *w); /* of the next object of traceEvents */

@@ -16,6 +16,9 @@ void grid_release(struct grid *g)
 	for (size_t i = 0; i < g->cells; i++)
 		free(g->cell[i]);
 	free(g->cell);
+	for (size_t i = 0; i < g->hints; i++)
+		free(g->hint[i].text);
+	free(g->hint);
 	text_release(&g->title);
 	text_release(&g->note);
 	*g = (struct grid){0};
@@ -41,6 +44,23 @@ void grid_cell(struct grid *g, const char *s)
 	more[g->cells] = strdup(s);
 	if (more[g->cells])
 		g->cells++;
+	else
+		g->failed = true;
+}
+
+void grid_hint(struct grid *g, const char *s)
+{
+	void *more = g->cells ? realloc(g->hint, (g->hints + 1) * sizeof(*g->hint)) : NULL;
+
+	if (!more) {
+		g->failed = true;
+		return;
+	}
+	g->hint = more;
+	g->hint[g->hints].cell = g->cells - 1;
+	g->hint[g->hints].text = strdup(s);
+	if (g->hint[g->hints].text)
+		g->hints++;
 	else
 		g->failed = true;
 }

@@ -25,6 +25,11 @@ struct grid {
 	} column[GRID_COLUMNS];
 	char **cell; /* by row */
 	size_t cells;
+	struct {
+		size_t cell;
+		char *text;
+	} * hint; /* by cell, ascending */
+	size_t hints;
 	bool failed; /* out of memory: what is there is not all */
 };
 
@@ -32,6 +37,9 @@ void grid_release(struct grid *g);
 void grid_column(struct grid *g, const char *head, bool right);
 /* The next cell: row after row, as many a row as there are columns. */
 void grid_cell(struct grid *g, const char *s);
+/* More about the last cell, at most once a cell: the page shows it where the pointer rests; other forms do
+ * not. */
+void grid_hint(struct grid *g, const char *s);
 size_t grid_rows(const struct grid *g);
 const char *grid_at(const struct grid *g, size_t row, size_t column);
 

@@ -31,8 +31,27 @@ void grid_markdown(struct text *out, const struct grid *g)
 	out->failed |= g->failed;
 }
 
+/* `hint`: the next one's place, which moves behind one that is of this cell. */
+static void html_cell(struct text *out, const struct grid *g, size_t cell, size_t *hint)
+{
+	size_t column = cell % g->columns;
+	const char *tag = !column && g->row_heads ? "th" : "td";
+
+	text_addf(out, "<%s%s", tag, g->column[column].right ? " class=\"num\"" : "");
+	if (*hint < g->hints && g->hint[*hint].cell == cell) {
+		text_add(out, " title=\"");
+		html_add(out, g->hint[(*hint)++].text);
+		text_add(out, "\"");
+	}
+	text_add(out, ">");
+	html_add(out, g->cell[cell]);
+	text_addf(out, "</%s>", tag);
+}
+
 void grid_html(struct text *out, const struct grid *g)
 {
+	size_t hint = 0;
+
 	if (g->folded) {
 		text_add(out, "<details><summary>");
 		html_element(out, "b", text_str(&g->title));
@@ -50,13 +69,8 @@ void grid_html(struct text *out, const struct grid *g)
 	text_add(out, "</tr></thead><tbody>\n");
 	for (size_t i = 0; i < grid_rows(g); i++) {
 		text_add(out, "<tr>");
-		for (size_t k = 0; k < g->columns; k++) {
-			const char *tag = !k && g->row_heads ? "th" : "td";
-
-			text_addf(out, "<%s%s>", tag, g->column[k].right ? " class=\"num\"" : "");
-			html_add(out, grid_at(g, i, k));
-			text_addf(out, "</%s>", tag);
-		}
+		for (size_t k = 0; k < g->columns; k++)
+			html_cell(out, g, i * g->columns + k, &hint);
 		text_add(out, "</tr>\n");
 	}
 	text_add(out, "</tbody></table></div>\n");

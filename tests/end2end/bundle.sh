@@ -33,7 +33,7 @@ run=$tmp/elsewhere/$(basename "$dir")
 
 # newest FILE: the newest glibc symbol version it asks for
 newest() { objdump -T "$1" | grep -oE 'GLIBC_2\.[0-9]+' | sed 's/GLIBC_2\.//' | sort -n | tail -n 1; }
-for file in assay lib/libjansson.so.4 lib/libyaml-0.so.2 lib/libnettle.so.*; do
+for file in assay lib/libjansson.so.4 lib/libyaml-0.so.2 lib/libnettle.so.* lib/libz.so.1; do
 	file=$(cd "$run" && echo $file)
 	ok "$file asks for glibc 2.34 at most" [ "$(newest "$run/$file")" -le 34 ]
 done
@@ -76,7 +76,7 @@ foreign() {
 }
 foreign > taken
 ok "its libraries come from beside it" [ ! -s taken ]
-ok "all three of the core's" [ "$(cat "$tmp"/ld/take.* | grep -E "calling init: $run/lib/lib(jansson|yaml|nettle)" | sed 's/.*lib\///' | sort -u | wc -l)" = 3 ]
+ok "all four of the core's" [ "$(cat "$tmp"/ld/take.* | grep -E "calling init: $run/lib/lib(jansson|yaml|nettle|z\.)" | sed 's/.*lib\///' | sort -u | wc -l)" = 4 ]
 sed 's/^/# taken: /' taken
 
 if [ -e "$run/lib/libassay-plot.so" ]; then

@@ -28,6 +28,9 @@ has() { # KIND NUMBER: so many events of it
 field() { sed -n "s/^ *\"$1\": \([^,]*\),*$/\1/p" run/summary.json | head -n 1; }
 fields() { sed -n "s/^ *\"$1\": \([^,]*\),*$/\1/p" run/summary.json; }
 
+opened() { gzip -dc "${1:-run/trace.json.gz}"; } # the trace, as viewers see it
+traces() { opened > trace || return; for line; do says "$line" trace || { echo "not in the trace: $line"; return 1; }; done; }
+
 work() {
 	profile 0 -- "$p" init steps 10 nccl && has kernel 42 && has copy 20 && has set 10 && has runtime 52 && has sync 0 &&
 		[ "$(field closed)" = true ] && [ "$(field overwritten)" = 0 ] && [ "$(field odd)" = 0 ]
@@ -52,25 +55,29 @@ ok "calls have their plain names, and those that do nothing are left out" calls
 ok "the times are the program's" says '^kernel,"softmax_kernel",21,230000,10952.4,5000,' run/summary.csv
 ok "names of C++ are told as people write them" says 'gemm_<128>\|_Z5gemm_' run/summary.csv
 if [ $ranges = yes ]; then
-	nvtx() { has range 12 && says '"NCCL communicator ID":77,"Message size \[bytes\]":33554432' run/trace.json; }
+	nvtx() { has range 12 && traces '"NCCL communicator ID":77,"Message size \[bytes\]":33554432'; }
 	ok "ranges are there, and what NCCL says of a message" nvtx
 	threads() { # a range of the program and its calls lie on one track
-		tid=$(sed -n 's/.*"tid":\([0-9]*\).*"name":"step".*/\1/p' run/trace.json | sort -u) && [ "$(echo "$tid" | wc -l)" = 1 ] &&
-			[ "$(sed -n 's/.*"tid":\([0-9]*\).*"cat":"cuda_runtime".*/\1/p' run/trace.json | sort -u)" = "$tid" ]
+		opened > trace && tid=$(sed -n 's/.*"tid":\([0-9]*\).*"name":"step".*/\1/p' trace | sort -u) && [ "$(echo "$tid" | wc -l)" = 1 ] &&
+			[ "$(sed -n 's/.*"tid":\([0-9]*\).*"cat":"cuda_runtime".*/\1/p' trace | sort -u)" = "$tid" ]
 	}
 	ok "calls and ranges of a thread have one track" threads
 	joined() { says '^allreduce,4d,2,33554432,1,0,1,0,100000,' run/nccl.csv && says '| allreduce | 4d | 2 | 32 MiB | 1 |' run/PROFILE.md; }
 	ok "an operation of NCCL's has its kernel, communicator and size" joined
 fi
 trace() {
-	says '"deviceProperties":\[{"id":0,"name":"Fake H100"' run/trace.json && says '"schemaVersion":1' run/trace.json &&
-		says '"cat":"kernel","name":"softmax_kernel","args":{"queued":0,"device":0,"context":1,"stream":7,"correlation":2,' run/trace.json &&
-		says '"blocks per SM":2,"warps per SM":16,"est. achieved occupancy %":25,"cluster":\[2,1,1\]' run/trace.json &&
-		says '"name":"Memcpy HtoD (Pinned -> Device)"' run/trace.json && says '"graph id":9,"graph node id":4000000009' run/trace.json &&
-		[ "$(grep -c '"ph":"s"' run/trace.json)" = "$(grep -c '"ph":"f"' run/trace.json)" ] &&
-		tail -n 1 run/trace.json | grep -q '^\]}$'
+	traces '"deviceProperties":\[{"id":0,"name":"Fake H100"' '"schemaVersion":1' \
+		'"cat":"kernel","name":"softmax_kernel","args":{"queued":0,"device":0,"context":1,"stream":7,"correlation":2,' \
+		'"blocks per SM":2,"warps per SM":16,"est. achieved occupancy %":25,"cluster":\[2,1,1\]' \
+		'"name":"Memcpy HtoD (Pinned -> Device)"' '"graph id":9,"graph node id":4000000009' &&
+		[ "$(grep -c '"ph":"s"' trace)" = "$(grep -c '"ph":"f"' trace)" ] && tail -n 1 trace | grep -q '^\]}$'
 }
 ok "the trace has Kineto's keys" trace
+packed() { # of gzip's header: no flags, so no name, and no time; compared with the text it is small
+	[ "$(od -An -tx1 -N 8 run/trace.json.gz | tr -d ' ')" = 1f8b080000000000 ] && [ ! -e run/trace.json ] &&
+		[ "$(opened | wc -c)" -gt $((5 * $(wc -c < run/trace.json.gz))) ]
+}
+ok "it is packed, without a time or a name of its own" packed
 reads() { "$assay" report run > report 2>&1; says '1 case: 1 measured' report && says '"type":"close"' run/journal.jsonl; }
 ok "the run directory is a run like any other" reads
 if [ $ranges = yes ]; then
@@ -85,20 +92,26 @@ if [ $ranges = yes ]; then
 	ok "ranks of a communicator are held against each other" held
 fi
 again() { # the files are a function of the rings and the journal
-	mkdir -p kept && cp run/PROFILE.* run/*.csv run/summary.json run/trace.json kept && rm run/PROFILE.* run/*.csv run/summary.json &&
+	mkdir -p kept && cp run/PROFILE.* run/*.csv run/summary.json run/trace.json.gz kept && rm run/PROFILE.* run/*.csv run/summary.json &&
+		: > run/trace.json.gz &&
 		"$assay" report run --write > /dev/null && (cd kept && for f in *; do cmp "$f" "../run/$f" || return 1; done)
 }
 ok "report --write makes the same files of the rings" again
-page() { says 'ended with exit code 0' run/PROFILE.md && says '^trace.json opens in Perfetto' run/PROFILE.md && ! says 'What is missing' run/PROFILE.md && says 'softmax' run/PROFILE.md; }
+older() {
+	rm run/trace.json.gz && : > run/trace.json && "$assay" report run --write > /dev/null && rm run/trace.json &&
+		cmp kept/trace.json.gz run/trace.json.gz
+}
+ok "and packs the trace of a run that has an unpacked one" older
+page() { says 'ended with exit code 0' run/PROFILE.md && says '^trace.json.gz opens in Perfetto' run/PROFILE.md && ! says 'What is missing' run/PROFILE.md && says 'softmax' run/PROFILE.md; }
 ok "the page tells it, and of nothing missing" page
 
-untraced() { profile 0 --no-trace -- "$p" init steps 2 && ! says 'trace.json' run/PROFILE.md && ! says 'trace.json' run/PROFILE.html && [ ! -e run/trace.json ]; }
+untraced() { profile 0 --no-trace -- "$p" init steps 2 && ! says 'trace.json' run/PROFILE.md && ! says 'trace.json' run/PROFILE.html && [ ! -e run/trace.json.gz ]; }
 ok "a page without a trace tells of none" untraced
 kernels_only() { profile 0 --kernels-only -- "$p" init steps 10 && has kernel 40 && has runtime 0 && has sync 0; }
 ok "--kernels-only records what devices do alone" kernels_only
 api() {
 	profile 0 --api -- "$p" init steps 10 && says '^runtime,"cudaGetDevice",10,' run/summary.csv && has sync 10 &&
-		says '"cat":"cuda_sync","name":"Context Sync","args":{"device":0,"context":1,"stream":-1,' run/trace.json
+		traces '"cat":"cuda_sync","name":"Context Sync","args":{"device":0,"context":1,"stream":-1,'
 }
 ok "--api records every call, and what waits waited for" api
 graphs() { profile 0 --graphs whole -- "$p" init steps 10 && says '^graph,"CUDA graph",10,550000,' run/summary.csv; }
@@ -108,7 +121,7 @@ for version in 17 18 130001 140002; do # records of 176, 208 and 216 bytes a ker
 	old() {
 		FAKE_CUPTI_VERSION=$version profile 0 -- "$p" init steps 3 && has kernel 12 && has copy 6 && has runtime 15 &&
 			[ "$(field cupti_version)" = $version ] || return 1
-		clusters=$(grep -c '"cluster":\[2,1,1\]' run/trace.json)
+		clusters=$(opened | grep -c '"cluster":\[2,1,1\]')
 		[ "$clusters" = "$([ $version = 17 ] && echo 0 || echo 12)" ]
 	}
 	ok "records of CUPTI's version $version are read as it writes them" old
@@ -208,15 +221,15 @@ tracked() {
 	FAKE_CUPTI=$1 ASSAY_LIB_NVML=$fakes/libnvidia-ml.so.1 ASSAY_LIB_CUDA=$fakes/libcuda.so.1 ASSAY_LIB_CUPTI=$fakes/libcupti.so.13 \
 		FAKE_NVML_FILE=$here/../fake/h100.json "$assay" profile --out run --tracks-every 10ms -- "$p" init steps 2 sleep 900 steps 2 > out 2> err
 }
-track() { for name; do says "\"ph\":\"C\".*\"name\":\"$name\"" run/trace.json || { echo "no track $name"; return 1; }; done; }
+track() { for name; do traces "\"ph\":\"C\".*\"name\":\"$name\"" || return; done; }
 tracks() {
 	tracked real=1,sm_active_share=0.5,nvlink_tx_rate=1e9,pcie_read_rate=2e9 &&
 		track power_w sm_clock_mhz gpm_sm_share gpm_dram_share gpm_pcie_rx_rate pm_sm_active_share pm_tensor_active_share pm_dram_share \
-			pm_nvlink_tx_rate pm_pcie_read_rate && says '"pm_nvlink_tx_rate":1e+09' run/trace.json &&
-		[ "$(grep -c '"name":"pm_sm_active_share"' run/trace.json)" -gt 50 ] && "$assay" report run 2> /dev/null | grep -q '1 measured'
+			pm_nvlink_tx_rate pm_pcie_read_rate && traces '"pm_nvlink_tx_rate":1e+09' &&
+		[ "$(grep -c '"name":"pm_sm_active_share"' trace)" -gt 50 ] && "$assay" report run 2> /dev/null | grep -q '1 measured'
 }
 ok "power, clocks, SM, DRAM, NVLink and PCIe are tracks, CUPTI's where they are asked for" tracks
-untracked() { tracked real=1,cuptiPmSamplingEnable=35 && says "no counters by time of GPU .*GPM's stay" err && track gpm_sm_share && ! says '"name":"pm_' run/trace.json; }
+untracked() { tracked real=1,cuptiPmSamplingEnable=35 && says "no counters by time of GPU .*GPM's stay" err && track gpm_sm_share && ! says '"name":"pm_' trace; }
 ok "where they are refused it is said, and GPM's stay" untracked
 both() { profile 64 --counters . --tracks-every 10ms -- true; }
 ok "one program holds the counters: not both" both
@@ -264,10 +277,10 @@ rubbish() {
 ok "a ring of rubbish is told as that" rubbish
 ranks() {
 	profile 0 -- sh -c "RANK=0 WORLD_SIZE=2 '$p' init steps 2 & RANK=1 WORLD_SIZE=2 '$p' init steps 3; wait" && has kernel 20 &&
-		grep -q '"distributedInfo":{"backend":"nccl","rank":1,"world_size":2}' run/ranks/rank-1-pid-*.json &&
-		[ "$(grep -c '"cat":"kernel"' run/ranks/rank-0-pid-*.json)" = 8 ] &&
-		[ "$(grep -c '"cat":"kernel"' run/ranks/rank-1-pid-*.json)" = 12 ] && [ "$(grep -c '"cat":"kernel"' run/trace.json)" = 20 ] &&
-		[ "$(grep -o '"pid":1000[01]000,"tid":7' run/trace.json | sort -u | wc -l)" = 2 ]
+		opened run/ranks/rank-1-pid-*.json.gz | grep -q '"distributedInfo":{"backend":"nccl","rank":1,"world_size":2}' &&
+		[ "$(opened run/ranks/rank-0-pid-*.json.gz | grep -c '"cat":"kernel"')" = 8 ] &&
+		[ "$(opened run/ranks/rank-1-pid-*.json.gz | grep -c '"cat":"kernel"')" = 12 ] && [ "$(opened | grep -c '"cat":"kernel"')" = 20 ] &&
+		[ "$(opened | grep -o '"pid":1000[01]000,"tid":7' | sort -u | wc -l)" = 2 ]
 }
 ok "ranks have a trace each, and devices of their own in the common one" ranks
 
@@ -301,8 +314,9 @@ if mkdir small && mount -t tmpfs -o size=3m tmpfs small 2> /dev/null; then
 	ring_full() { on_disk 3m init kernels 100000 && [ $code = 0 ] && says "the disk is full" err && says PROFILE.md listing; }
 	ok "a disk too small for the records: the program ends well, and it is said" ring_full
 	trace_full() {
-		on_disk 3m init kernels 9000 exit 0 && [ $code = 2 ] && says "trace.json: No space left" err &&
-			says PROFILE.md listing && ! says trace.json listing
+		# 5132 KiB are the ring's, 80 the other files'; the trace's 280 find no room.
+		on_disk 5300k init kernels 40000 exit 0 && [ $code = 2 ] && says "trace.json.gz: No space left" err &&
+			says PROFILE.md listing && ! says trace listing
 	}
 	ok "a disk too small for the trace: 2, no half trace, and the page is there" trace_full
 else

@@ -21,8 +21,8 @@ from hta.trace_analysis import TraceAnalysis  # noqa: E402
 run = os.path.abspath(sys.argv[1])
 with open(run + "/summary.json") as f:
     summary = json.load(f)
-files = {int(re.search(r"rank-(\d+)-pid", path)[1]): path for path in glob.glob(run + "/ranks/rank-*.json")}
-files = files or {0: run + "/trace.json"}
+files = {int(re.search(r"rank-(\d+)-pid", path)[1]): path for path in glob.glob(run + "/ranks/rank-*.json.gz")}
+files = files or {0: run + "/trace.json.gz"}
 analysis = TraceAnalysis(trace_files=files, trace_dir="/")
 wrong, told = 0, []
 

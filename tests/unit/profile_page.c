@@ -215,6 +215,59 @@ static void test_page__counters_of_a_name_are_one_row_and_a_point(void **state)
 	done(&f, &t);
 }
 
+/* Pages and the terminal have labels that differ, files for programs the names. */
+static void test_page__kernel_names_are_short_for_people(void **state)
+{
+	static const char *const names[] = {"void a::(anonymous namespace)::f<a::X>(int)", "void b::f<b::X>(int)",
+					    "triton_poi_0"};
+	static const char *const cells[] = {
+		"<td title=\"void a::(anonymous namespace)::f&lt;a::X&gt;(int)\">f&lt;X&gt;</td>",
+		"<td title=\"void b::f&lt;b::X&gt;(int)\">f&lt;X&gt; #2</td>", "<td>triton_poi_0</td>"};
+	struct page page = {.command = "train", .ending = "exit code 0", .note = ""};
+	struct text markdown = {0}, html = {0}, brief = {0}, csv = {0}, svg = {0};
+	struct error err = {0};
+	struct findings f;
+	struct timeline t;
+	struct writer w;
+	const char *why;
+
+	bed_open(&w, *state);
+	for (unsigned i = 0; i < 3; i++) {
+		add_kernel(&w, names[i], (10 + 10 * i) * MS, (5 - i) * MS, i + 1);
+		count(&w, names[i], 5000 - i, 0.5, 2e9);
+	}
+	bed_close(&w);
+	read_back(&t, *state);
+	assert_int_equal(findings_of(&f, &t, NULL, &err), STATUS_OK);
+	page.f = &f;
+	page_markdown(&markdown, &page);
+	page_html(&html, &page);
+	page_brief(&brief, &page);
+	summary_csv(&csv, &f.summary, &t);
+	assert_true(page_roofline(&svg, &page, &why));
+	for (unsigned i = 0; i < 3; i++) {
+		const char *first = strstr(text_str(&html), cells[i]);
+
+		/* Kernels, then counters. */
+		if (!first || !strstr(first + 1, cells[i]))
+			fail_msg("not twice: %s", cells[i]);
+		assert_non_null(strstr(text_str(&csv), names[i]));
+		assert_true(i == 2 || !strstr(text_str(&markdown), names[i]));
+	}
+	assert_null(strstr(text_str(&markdown), "namespace"));
+	assert_non_null(strstr(text_str(&markdown), "summary.csv has them whole"));
+	assert_non_null(strstr(text_str(&markdown), "counters.csv has them whole"));
+	assert_non_null(strstr(text_str(&brief), " f<X>\n"));
+	assert_non_null(strstr(text_str(&brief), " f<X> #2\n"));
+	assert_non_null(strstr(text_str(&svg), "f&lt;X&gt; #2"));
+	text_release(&markdown);
+	text_release(&html);
+	text_release(&brief);
+	text_release(&csv);
+	text_release(&svg);
+	done(&f, &t);
+}
+
 static void test_page__without_counters_the_roofline_says_how(void **state)
 {
 	struct page page = {.command = "train", .ending = "exit code 0", .note = ""};
@@ -241,6 +294,7 @@ int main(void)
 		scratch_test(test_page__foreign_text_is_text),
 		scratch_test(test_page__a_table_for_programs_has_a_row_each),
 		scratch_test(test_page__counters_of_a_name_are_one_row_and_a_point),
+		scratch_test(test_page__kernel_names_are_short_for_people),
 		scratch_test(test_page__without_counters_the_roofline_says_how),
 	};
 
