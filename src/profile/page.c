@@ -258,6 +258,24 @@ static void html_roofline(struct text *out, const struct page *p)
 	text_release(&svg);
 }
 
+static void html_lanes(struct text *out, const struct page *p)
+{
+	struct text svg = {0};
+
+	if (page_lanes(&svg, p)) {
+		text_add(out, "<section class=\"roofline\" id=\"lanes\"><h2>What ran when</h2>\n<div "
+			      "class=\"wide\">");
+		text_add_bytes(out, svg.data, svg.size);
+		text_addf(out, "</div>\n<p class=\"muted\">%s</p></section>\n",
+			  p->f->steps.steps
+				  ? "The line below a strip marks the steps. The step shown is the one "
+				    "nearest to the median."
+				  : "No steps were found.");
+	}
+	out->failed |= svg.failed;
+	text_release(&svg);
+}
+
 void page_html(struct text *out, const struct page *p)
 {
 	struct text ending = {0}, missing = {0}, cost = {0};
@@ -275,6 +293,7 @@ void page_html(struct text *out, const struct page *p)
 	html_lines(out, "What is missing", true, &missing);
 	text_release(&missing);
 	html_advice(out, p);
+	html_lanes(out, p);
 	page_each(p, html_grid, &h);
 	text_add(out, h.open ? "</section>\n" : "");
 	html_roofline(out, p);
@@ -328,7 +347,6 @@ static void brief_states(struct text *out, const struct findings *f)
 	text_add(out, any ? "\n" : "");
 }
 
-<<<<<<< HEAD
 /* The first advice alone: the page has the others. */
 static void brief_advice(struct text *out, const struct findings *f)
 {
@@ -337,7 +355,8 @@ static void brief_advice(struct text *out, const struct findings *f)
 	if (!a.lines)
 		return;
 	text_addf(out, "first: %s (at most %.1f %%)\n", a.line[0].knob, 100 * a.line[0].share);
-=======
+}
+
 static void brief_name(struct text *out, struct kernel_labels *labels, enum timeline_kind kind,
 		       const char *name)
 {
@@ -348,7 +367,6 @@ static void brief_name(struct text *out, struct kernel_labels *labels, enum time
 		out->failed |= !label;
 	}
 	utf8_add_clean(out, label ? label : name, UTF8_KEEP_NOTHING);
->>>>>>> 8cfddd48478eadd2c3b49f431d813db355fa5bfa
 }
 
 void page_brief(struct text *out, const struct page *p)

@@ -84,12 +84,8 @@ void page_device_name(struct text *out, const struct timeline *t, uint16_t proce
 static void rows_grid(struct grid *g, const struct page *p, const char *title, unsigned kinds)
 {
 	static const char *const heads[] = {"count", "total", "share", "mean", "median", "p99", "max"};
-<<<<<<< HEAD
 	const struct summary *s = &findings_main(p->f)->summary;
-=======
-	const struct summary *s = &p->f->summary;
 	struct kernel_labels labels = {0};
->>>>>>> 8cfddd48478eadd2c3b49f431d813db355fa5bfa
 	size_t rows = 0;
 	bool cut = false;
 
@@ -116,7 +112,8 @@ static void rows_grid(struct grid *g, const struct page *p, const char *title, u
 	}
 	kernel_labels_release(&labels);
 	if (cut)
-		text_add(&g->note, "Names are shortened; summary.csv has them whole, in the same order");
+		text_add(&g->note,
+			 "Names are shortened; summary.csv has the whole names, of the whole program");
 	if (rows > ROWS)
 		text_addf(&g->note, "%s%zu more in summary.csv", cut ? ". " : "", rows - ROWS);
 }

@@ -18,6 +18,8 @@ void page_overlap(struct grid *g, const struct page *p);
 void page_nccl(struct grid *g, const struct page *p);
 void page_copies(struct grid *g, const struct page *p);
 void page_counters(struct grid *g, const struct page *p);
+/* What ran on each device when, at most eight of them, as SVG; false: on none. */
+bool page_lanes(struct text *svg, const struct page *p);
 /* Kernels under the ceilings of their device, as SVG; why there is none, where there is none. */
 bool page_roofline(struct text *svg, const struct page *p, const char **why);
 /* Foreign text, cut where it is long. */
