@@ -51,27 +51,45 @@ static void add_idle(struct breakdown_device *d, struct breakdown_bracket *b, en
 	b->state_ns[reason] += ns;
 }
 
+/* What of [from, from + late) the launching thread spent with memory: in calls that allocate, or, where a
+ * free that waits made the device run dry, all but the time in which the host made no call. */
+static uint64_t allocating_ns(struct idle *i, uint64_t from_ns, uint64_t late_ns,
+			      const struct timeline_event *call, const struct timeline_event *wait,
+			      uint64_t silent_ns)
+{
+	uint64_t ns = host_calls_allocating(&i->calls, call->track, from_ns, from_ns + late_ns);
+
+	if (wait && i->calls.allocates[wait->name])
+		return late_ns - silent_ns;
+	return ns < late_ns - silent_ns ? ns : late_ns - silent_ns;
+}
+
 /* The host was late: it was silent, in calls that allocate, or it had waited; else it was too slow. */
 static void explain_late(struct idle *i, struct breakdown_device *d, struct breakdown_bracket *b,
 			 uint64_t from_ns, uint64_t late_ns, const struct timeline_event *call)
 {
-	uint64_t to_ns = from_ns + late_ns;
-	uint64_t silent_ns = host_calls_silence(&i->calls, call->process, from_ns, to_ns, IDLE_SILENCE_NS);
-	uint64_t allocating_ns = host_calls_allocating(&i->calls, call->track, from_ns, to_ns);
+	uint64_t silent_ns =
+		host_calls_silence(&i->calls, call->process, from_ns, from_ns + late_ns, IDLE_SILENCE_NS);
 	const struct timeline_event *wait =
 		late_ns ? host_calls_waiting(&i->calls, call->track, from_ns, call->start_ns) : NULL;
-	uint64_t left_ns = late_ns - silent_ns;
+	uint64_t memory_ns = allocating_ns(i, from_ns, late_ns, call, wait, silent_ns);
+	uint64_t left_ns = late_ns - silent_ns - memory_ns;
 
-	allocating_ns = allocating_ns < left_ns ? allocating_ns : left_ns;
-	if (wait && i->calls.allocates[wait->name]) /* a free waited, and nothing was launched ahead */
-		allocating_ns = left_ns;
-	left_ns -= allocating_ns;
 	add_idle(d, b, BREAKDOWN_REST, silent_ns);
-	add_idle(d, b, BREAKDOWN_ALLOCATION, allocating_ns);
+	add_idle(d, b, BREAKDOWN_ALLOCATION, memory_ns);
 	add_idle(d, b, wait ? BREAKDOWN_SYNC : BREAKDOWN_LAUNCH, left_ns);
 	d->waits += wait != NULL;
 	if (wait && left_ns)
 		vote(d, wait->name, left_ns);
+}
+
+/* How much of the gap lay before the launch's call. */
+static uint64_t late_of(struct windows_span gap, const struct timeline_event *call)
+{
+	uint64_t gap_ns = gap.to_ns - gap.from_ns;
+	uint64_t late_ns = call->start_ns > gap.from_ns ? call->start_ns - gap.from_ns : 0;
+
+	return late_ns < gap_ns ? late_ns : gap_ns;
 }
 
 static bool is_pageable(const struct timeline *t, const struct timeline_event *e)
@@ -79,16 +97,26 @@ static bool is_pageable(const struct timeline *t, const struct timeline_event *e
 	return t->copy[e->detail].from == PAGEABLE;
 }
 
-/* Before a copy of data the device waits for data; while a pageable one is prepared, for the copy. */
+/* Before a copy of data the device waits for data, but for what the host does with memory; while a pageable
+ * one is prepared, for the copy. */
 static void explain_data(struct idle *i, struct breakdown_device *d, struct breakdown_bracket *b,
 			 struct windows_span gap, const struct timeline_event *next)
 {
-	const struct timeline_event *call = timeline_call(i->t, next);
-	uint64_t began_ns = call && call->start_ns > gap.from_ns ? call->start_ns : gap.from_ns;
+	const struct timeline_event *call = timeline_call(i->t, next), *wait;
+	uint64_t memory_ns = 0, late_ns, silent_ns;
 
-	add_idle(d, b, BREAKDOWN_DATA, gap.to_ns - gap.from_ns);
-	if (call && is_pageable(i->t, next) && began_ns < gap.to_ns)
-		d->pageable_ns += gap.to_ns - began_ns;
+	if (call && call->track != TIMELINE_NONE) {
+		late_ns = late_of(gap, call);
+		silent_ns = host_calls_silence(&i->calls, call->process, gap.from_ns, gap.from_ns + late_ns,
+					       IDLE_SILENCE_NS);
+		wait = late_ns ? host_calls_waiting(&i->calls, call->track, gap.from_ns, call->start_ns)
+			       : NULL;
+		memory_ns = allocating_ns(i, gap.from_ns, late_ns, call, wait, silent_ns);
+		if (is_pageable(i->t, next))
+			d->pageable_ns += gap.to_ns - gap.from_ns - late_ns;
+	}
+	add_idle(d, b, BREAKDOWN_ALLOCATION, memory_ns);
+	add_idle(d, b, BREAKDOWN_DATA, gap.to_ns - gap.from_ns - memory_ns);
 }
 
 void idle_explain(struct idle *i, struct breakdown_device *d, struct windows_span gap,
@@ -111,8 +139,7 @@ void idle_explain(struct idle *i, struct breakdown_device *d, struct windows_spa
 		return;
 	}
 	/* Until it was launched the host is what the device waits for; from then on, the launch itself. */
-	late_ns = call->start_ns > gap.from_ns ? call->start_ns - gap.from_ns : 0;
-	late_ns = late_ns < gap_ns ? late_ns : gap_ns;
+	late_ns = late_of(gap, call);
 	queued = same_launch || call->end_ns + IDLE_QUEUED_NS <= gap.from_ns;
 	explain_late(i, d, b, gap.from_ns, late_ns, call);
 	add_idle(d, b, queued ? BREAKDOWN_BETWEEN : BREAKDOWN_LAUNCH, gap_ns - late_ns);

@@ -323,6 +323,7 @@ static void test_planted__allocation_in_the_loop(void **state)
 	begin(*state, 1);
 	for (unsigned i = 0; i < STEPS; i++) {
 		program_allocate(&rank[0], 3 * MS);
+		program_copy(&rank[0], 4 << 20, 100 * US, false); /* the gap before it is the allocation's all the same */
 		layers(&rank[0], 1500 * US);
 		program_free(&rank[0], 2 * MS);
 	}
