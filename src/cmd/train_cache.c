@@ -82,13 +82,15 @@ static bool is_alone(const struct training *t, char *why, size_t size)
 	return alone;
 }
 
-/* What is kept now, which another run may have added to; NULL: nothing, or nothing that is believed. */
-static json_t *kept_now(const struct user_cache *c, const char *key)
+/* What is kept now, which another run may have added to; NULL: nothing, or, with *doubted, nothing that is
+ * believed, which the worker has told. */
+static json_t *kept_now(const struct user_cache *c, const char *key, bool *doubted)
 {
 	char *body = NULL;
 	json_t *kept = NULL;
 
-	if (!user_cache_read(c, key, &body, NULL) && body)
+	*doubted = user_cache_read(c, key, &body, NULL) != STATUS_OK;
+	if (body)
 		kept = chosen_cache_parse(body, NULL);
 	free(body);
 	return kept;
@@ -98,18 +100,19 @@ static void keep(const struct training *t, const char *key, const json_t *chosen
 {
 	struct user_cache cache;
 	struct error err = {0};
+	bool doubted;
 	char why[200];
 	json_t *kept;
 	char *text;
 
 	if (user_cache_open(&cache, CHOSEN_CACHE, &err))
 		return;
-	kept = kept_now(&cache, key);
+	kept = kept_now(&cache, key, &doubted);
 	text = chosen_cache_merge(kept, chosen);
 	if (text && !is_alone(t, why, sizeof(why)))
 		log_info(t->c->log, LOG_TOPIC_RUN, "what was chosen by time is not kept for other runs: %s",
 			 why);
-	else if (text && user_cache_write(&cache, key, text, &err))
+	else if (text && user_cache_write(&cache, key, text, &err) && !doubted)
 		log_info(t->c->log, LOG_TOPIC_RUN, "what was chosen by time is not kept for other runs: %s",
 			 err.text);
 	free(text);

@@ -89,10 +89,11 @@ enum status run_tell_chosen(struct train *t, struct error *err)
 	if (!t->cache_key || gpu_back_holds(back) || !t->made_steps)
 		return STATUS_OK;
 	tuning_s = gpu_back_tuning_s(back);
-	if (t->chosen_told && tuning_s <= t->chosen_told_s)
+	if (t->chosen_told && tuning_s <= t->chosen_told_s && t->products_told == t->chosen_products)
 		return STATUS_OK;
 	t->chosen_told = true;
 	t->chosen_told_s = tuning_s;
+	t->chosen_products = t->products_told;
 	return run_emit(t, "chosen",
 			json_pack("{s:s, s:o}", "key", t->cache_key, "chosen", chosen_json(back)), err);
 }

@@ -39,7 +39,8 @@ struct train {
 	double tuning_seen_s; /* of gpu_back_tuning_s: counted already */
 	char *cache_key;      /* of what other runs chose; owner; NULL: there is no cache */
 	bool chosen_told;
-	double chosen_told_s; /* gpu_back_tuning_s when it was told last */
+	double chosen_told_s;	/* gpu_back_tuning_s when it was told last */
+	size_t chosen_products; /* products_told then */
 };
 
 struct step_figures { /* of one step */
