@@ -79,7 +79,7 @@ _assay()
 	archive) words='--help --out --check' ;;
 	check) words='--help --suite --target --out --seconds --rounds --search-seconds --seed --resume --plan --machine --expect --site --expectations --wait --beside --price --telemetry --isolate --node --interface --team-secret --join --real-names --format --json' ;;
 	compare) words='--help --as --json --all --expectations' ;;
-	generate) words='--help --adapter --merge --device --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs' ;;
+	generate) words='--help --adapter --merge --device --any-base --messages --rows --out --max-rows --system --raw --chat-template --tokenizer --control --no-thinking --tokens --temperature --top-k --top-p --seed --json --logprobs --no-cache' ;;
 	info) words='--help summary cpu memory gpu links fabric storage software all --json --record --machine --real-names --alone --node --interface --team-secret --join' ;;
 	launch) words='--help --how --nodes --hosts --hostfile --gpus-per-node --ranks-per-node --time --partition --account --sbatch --script --env --derive --mpi --master --ssh-config --machine --print --exports --wait' ;;
 	list) words='--help probes engines suites kernels causes expectations nccl --suite --machine --expectations --all --json' ;;
@@ -92,7 +92,7 @@ _assay()
 	roofline) words='--help --out --plot --expectations --seconds --price --real-names' ;;
 	rows) words='--help --format --out --held-out --share --seed --model --chat-template --max-length --max-bad --show --answers --json' ;;
 	tokens) words='--help --file --control --json' ;;
-	train) words='--help --out --resume --plan --telemetry --real-names --silence --json' ;;
+	train) words='--help --out --resume --plan --telemetry --real-names --silence --no-cache --json' ;;
 	esac
 	if [ "${COMP_WORDS[1]}" = probe ] && [ "$COMP_CWORD" -eq 2 ]; then
 		words='attention clock_state collective contamination dispatch ecc gemm gpu_count gpu_mode hbm host_state limits link memory nccl_env numa nvlink_state pcie_state p2p peak remap scaling sm stress versions xid --help'

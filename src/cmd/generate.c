@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assay generate: what a model says, with an adapter or without. */
 #include <errno.h>
+#include <math.h>
 #include "cmd/alone.h"
 #include "cmd/generate_rows.h"
 #include "cmd/judged.h"
+#include "cmd/kernels_kept.h"
 #include "cmd/show.h"
 #include "core/clock.h"
 #include "core/file.h"
-#include "model/cpu/kernels.h"
+#include "core/process.h"
 #include "model/inference.h"
 #include "model/text/json_read.h"
 #include "model/text/template.h"
@@ -23,7 +25,14 @@ struct generate_opts {
 	uint64_t tokens, top_k, seed, rows_max;
 	double temperature, top_p;
 	uint32_t device;
-	bool merge, any_base, raw, no_thinking, control, json, logprobs;
+	bool merge, any_base, raw, no_thinking, control, json, logprobs, no_cache;
+};
+
+/* What the options ask of a model, and what choosing by time took before it. */
+struct settling {
+	const struct command_context *c;
+	bool cache;
+	double tuning_s;
 };
 
 static const struct opt opts[] = {
@@ -73,6 +82,8 @@ static const struct opt opts[] = {
 	OPT_ROW(struct generate_opts, json, .name = "json", .help = "text, tool calls and rates as JSON"),
 	OPT_ROW(struct generate_opts, logprobs, .name = "logprobs",
 		.help = "with --json: each token's id and the logarithm of its probability"),
+	OPT_ROW(struct generate_opts, no_cache, .name = "no-cache",
+		.help = "time kernel candidates anew: read and write no cache of earlier runs' choices"),
 };
 
 struct generating {
@@ -86,6 +97,8 @@ struct generating {
 	struct text text;
 	size_t shown; /* bytes of it */
 	uint64_t made, first_ns, last_ns;
+	uint64_t steady_ns, steady; /* from when on the rate counts, and how many tokens came since */
+	struct settling settling;
 	json_t *made_ids, *logprobs; /* as --logprobs asks */
 	bool stopped;
 };
@@ -153,26 +166,28 @@ static struct template_ask rendering_of(const struct generate_opts *o)
 /* The CPU is what makes the tokens: by its library's fastest kernels. */
 static void settle_kernels(void *arg)
 {
-	const struct command_context *c = arg;
+	struct settling *s = arg;
 	struct cpu_kernels kernels;
-	char text[240];
+	char text[320], id[USER_CACHE_ID];
 
-	cpu_kernels_settle(&kernels, NULL, c->stop);
+	kernels_kept_settle(&kernels, id, NULL, s->cache, s->c->log, s->c->stop);
+	s->tuning_s = kernels.measured ? kernels.took_s : 0;
 	cpu_kernels_text(&kernels, text, sizeof(text));
 	if (*text)
-		log_info(c->log, LOG_TOPIC_RUN, "%s", text);
+		log_info(s->c->log, LOG_TOPIC_RUN, "%s", text);
 }
 
-static struct inference_options model_of(const struct command_context *c, const struct generate_opts *o)
+/* *s is lent until the model is open. */
+static struct inference_options model_of(struct settling *s, const struct generate_opts *o)
 {
 	return (struct inference_options){.model = o->model,
 					  .adapter = o->adapter,
 					  .merge = o->merge,
 					  .device = (enum inference_device)o->device,
 					  .any_base = o->any_base,
-					  .log = c->log,
+					  .log = s->c->log,
 					  .before_cpu = settle_kernels,
-					  .arg = (void *)(uintptr_t)c};
+					  .arg = s};
 }
 
 static struct sampling sampling_of(const struct generate_opts *o)
@@ -236,6 +251,10 @@ static bool take(void *arg, int32_t id, const float *logits)
 	g->last_ns = clock_now_ns(clock_monotonic());
 	if (!g->made++)
 		g->first_ns = g->last_ns;
+	if (g->made <= inference_at_once(g->inference))
+		g->steady_ns = g->last_ns;
+	else
+		g->steady++;
 	if (g->o->logprobs) {
 		json_array_append_new(g->made_ids, json_integer(id));
 		json_array_append_new(g->logprobs,
@@ -256,7 +275,7 @@ static bool take(void *arg, int32_t id, const float *logits)
 static enum status speak(struct generating *g, struct error *err)
 {
 	const struct generate_opts *o = g->o;
-	struct inference_options io = model_of(g->c, o);
+	struct inference_options io = model_of(&g->settling, o);
 	const int32_t stop[STOPS] = {tokenizer_eos(g->tokenizer),
 				     g->template ? tokenizer_added(g->tokenizer, template_end(g->template))
 						 : -1};
@@ -281,16 +300,39 @@ static enum status speak(struct generating *g, struct error *err)
 	return st;
 }
 
+/* Tokens a second once the first launch, or the first token, is there; 0: the text is too short. */
 static double rate(const struct generating *g)
 {
-	return g->made > 1 ? (double)(g->made - 1) * 1e9 / (double)(g->last_ns - g->first_ns) : 0;
+	return g->steady && g->last_ns > g->steady_ns
+		       ? (double)g->steady * 1e9 / (double)(g->last_ns - g->steady_ns)
+		       : 0;
+}
+
+/* From the program's start, what was chosen by time apart; 0: none was made. */
+static double first_s(const struct generating *g)
+{
+	const uint64_t started_ns = process_started_ns();
+	const double s = started_ns && g->made ? (double)(g->first_ns - started_ns) * 1e-9 : 0;
+
+	return fmax(s - g->settling.tuning_s, 0);
+}
+
+/* "194.5 tokens/s steady; 2.31 s to the first token, 0.70 s tuning" */
+static void rate_text(const struct generating *g, struct text *out)
+{
+	if (rate(g) > 0)
+		text_addf(out, "%.1f tokens/s steady", rate(g));
+	else
+		text_add(out, "too short for a steady rate");
+	text_addf(out, "; %.2f s to the first token, %.2f s tuning", first_s(g), g->settling.tuning_s);
 }
 
 static void tell(const struct generating *g, const struct tool_calls *calls, const char *end)
 {
 	const struct inference_facts f = inference_facts(g->inference);
-	struct text share = {0};
+	struct text share = {0}, rates = {0};
 
+	rate_text(g, &rates);
 	if (f.memory_rate > 0)
 		text_addf(&share, ", %.0f %% of what its memory has by its clock",
 			  100 * rate(g) * f.weight_bytes / f.memory_rate);
@@ -305,11 +347,12 @@ static void tell(const struct generating *g, const struct tool_calls *calls, con
 	if (calls->broken)
 		log_warn(g->c->log, LOG_TOPIC_RUN, "%zu tool calls were begun and cannot be read",
 			 calls->broken);
-	log_info(g->c->log, LOG_TOPIC_RUN, "%llu tokens after %zu, %.1f a second; end: %s",
-		 (unsigned long long)g->made, g->ids.count, rate(g), end);
+	log_info(g->c->log, LOG_TOPIC_RUN, "%llu tokens after %zu: %s; end: %s", (unsigned long long)g->made,
+		 g->ids.count, text_str(&rates), end);
 	if (f.gpu && rate(g) > 0)
 		log_info(g->c->log, LOG_TOPIC_RUN, "%s: weights at %.0f GB/s%s", f.device,
 			 rate(g) * f.weight_bytes * 1e-9, text_str(&share));
+	text_release(&rates);
 	text_release(&share);
 }
 
@@ -318,7 +361,7 @@ static void print_device(const struct generating *g, json_t *out)
 	const struct inference_facts f = inference_facts(g->inference);
 
 	json_object_set_new(out, "device", json_string(f.device));
-	if (!f.gpu)
+	if (!f.gpu || !(rate(g) > 0))
 		return;
 	json_object_set_new(out, "weights_gb_per_s", json_real(rate(g) * f.weight_bytes * 1e-9));
 	if (f.memory_rate > 0)
@@ -337,7 +380,10 @@ static enum status print(const struct generating *g, const struct tool_calls *ca
 	json_object_set_new(out, "end", json_string(end));
 	json_object_set_new(out, "prompt_tokens", json_integer((json_int_t)g->ids.count));
 	json_object_set_new(out, "tokens", json_integer((json_int_t)g->made));
-	json_object_set_new(out, "tokens_per_s", json_real(rate(g)));
+	json_object_set_new(out, "tokens_per_s", rate(g) > 0 ? json_real(rate(g)) : json_null());
+	json_object_set_new(out, "steady_tokens", json_integer((json_int_t)g->steady));
+	json_object_set_new(out, "first_token_s", json_real(first_s(g)));
+	json_object_set_new(out, "tuning_s", json_real(g->settling.tuning_s));
 	print_device(g, out);
 	if (g->o->logprobs) {
 		json_object_set(out, "ids", g->made_ids);
@@ -388,13 +434,14 @@ static enum status conclude(const struct generating *g, struct error *err)
 
 static enum status run_rows(const struct command_context *c, const struct generate_opts *o, struct error *err)
 {
+	struct settling settling = {.c = c, .cache = !o->no_cache};
 	const struct generate_rows_ask ask = {.rows = o->rows,
 					      .out = o->out,
 					      .rows_max = o->rows_max,
 					      .tokenizer = o->tokenizer,
 					      .template = o->template,
 					      .rendering = rendering_of(o),
-					      .model = model_of(c, o),
+					      .model = model_of(&settling, o),
 					      .sampling = sampling_of(o),
 					      .tokens = o->tokens,
 					      .json = o->json};
@@ -408,6 +455,7 @@ static int run(const struct command_context *c, const void *opts_)
 	struct error err = {0};
 	enum status st = check_wishes(g.o, &err);
 
+	g.settling = (struct settling){.c = c, .cache = !g.o->no_cache};
 	if (!st)
 		st = alone_check("generate", &err);
 	if (!st && g.o->rows) {

@@ -6,13 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cmd/alone.h"
+#include "cmd/kernels_kept.h"
 #include "cmd/running.h"
 #include "cmd/show.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "journal/record.h"
 #include "machine/machine.h"
-#include "model/cpu/kernels.h"
 #include "train/fields.h"
 #include "train/inputs.h"
 #include "train/plan.h"
@@ -34,6 +34,8 @@ static const struct opt opts[] = {
 	OPT_ROW(struct train_opts, silence, .name = "silence", .preset = "0", .unit = "s", .min = 0,
 		.max = 1e7,
 		.help = "end a worker that tells nothing so long; 0: by what its steps and files take"),
+	OPT_ROW(struct train_opts, no_cache, .name = "no-cache",
+		.help = "time kernel candidates anew: read and write no cache of earlier runs' choices"),
 	OPT_ROW(struct train_opts, json, .name = "json",
 		.help = "steps, evaluations, checkpoints as JSON Lines on stdout"),
 };
@@ -214,12 +216,13 @@ static void settle_kernels(struct training *t)
 {
 	const uint64_t began = clock_now_ns(clock_monotonic());
 	struct cpu_kernels k;
-	char text[240];
+	char text[320], id[USER_CACHE_ID];
 	json_t *values;
 
 	if (*t->gpu || (t->goes_on && !*t->kernels)) /* what a run was begun with it keeps */
 		return;
-	cpu_kernels_settle(&k, *t->kernels ? t->kernels : NULL, t->c->stop);
+	kernels_kept_settle(&k, id, *t->kernels ? t->kernels : NULL, !t->o->no_cache, t->c->log, t->c->stop);
+	t->tuned_s = k.measured ? k.took_s : 0;
 	cpu_kernels_text(&k, text, sizeof(text));
 	if (*text)
 		log_info(t->c->log, LOG_TOPIC_RUN, "%s", text);
@@ -230,6 +233,8 @@ static void settle_kernels(struct training *t)
 		json_object_set_new(values, "kernels_chosen", json_string(k.chosen));
 		json_object_set_new(values, "kernels_gain", json_real(k.gain));
 	}
+	if (values && k.cached)
+		json_object_set_new(values, "kernels_from", json_sprintf("cache %s", id));
 	job_phase(t->job, "kernels", began, clock_now_ns(clock_monotonic()), values);
 }
 
@@ -317,6 +322,7 @@ static int run(const struct command_context *c, const void *opts_)
 	lines_release(&t->in);
 	json_decref(t->values);
 	json_decref(t->ready);
+	json_decref(t->card);
 	free(t);
 	return code;
 }

@@ -6,6 +6,7 @@
 #include "cmd/command.h"
 #include "core/process.h"
 #include "journal/home.h"
+#include "machine/machine.h"
 #include "model/shape.h"
 #include "run/job.h"
 #include "run/lines.h"
@@ -16,7 +17,7 @@
 
 struct train_opts {
 	const char *config, *out, *resume;
-	bool plan, json, sample, real_names;
+	bool plan, json, sample, real_names, no_cache;
 	double silence;
 };
 
@@ -30,6 +31,10 @@ struct training {
 	bool goes_on; /* a run is there and is gone on with */
 	struct train_room room; /* memory that is there to be planned into */
 	char gpu[16];		/* PCI address of the one that works; "": the CPU does */
+	struct gpu before;	/* as it was before the worker began */
+	json_t *card;		/* what a cache's key has of it; NULL: no cache is read or written */
+	size_t cached_told;	/* choices from the cache that the journal names */
+	double tuned_s;		/* spent on the CPU's kernels */
 	struct shape shape;	/* the model's */
 	double load_s;		/* what reading model and rows may take */
 	struct text written;	/* the configuration as the run directory keeps it */
@@ -62,6 +67,15 @@ enum status train_keep_config(const struct training *t, const char *path, struct
 /* Which device, and what it has left. `auto` becomes the first GPU that is usable, with its library, and the
  * CPU where none is, with a warning where one is there. UNAVAILABLE: a GPU that was asked for is not. */
 enum status train_settle_device(struct training *t, struct error *err);
+/* Whether what runs on this card may use the cache of choices, and what its key has of the card. */
+void train_cache_settle(struct training *t, const struct machine *m, const struct gpu *g);
+/* From the worker's line `chosen`: the journal names what came from the cache, and what was chosen now is
+ * kept where nobody else is at work on the card. */
+void train_cache_hear(struct training *t, const json_t *line);
+/* False, with a reason: others were on the card before we began, or came since, or that cannot be known.
+ * `now`: with a worker of ours, which takes planned_bytes. */
+bool train_cache_alone(const struct gpu *before, const struct gpu *now, double planned_bytes, char *why,
+		       size_t size);
 /* t->dir and t->goes_on: the folder is made, with its configuration in it, or is there. One that holds a run
  * is not begun over, but where that came to nothing; one that holds anything else is not ours. t->claim keeps
  * others from beginning there until it is closed: when the journal, with a lock of its own, is there. */

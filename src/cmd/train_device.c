@@ -119,6 +119,7 @@ static enum status settle_on(struct training *t, const struct machine *m, struct
 	t->room = (struct train_room){.available = machine_cpu(m)->memory_available_bytes};
 	if (c.gpu) {
 		warn_of_others(t, c.gpu);
+		train_cache_settle(t, m, c.gpu);
 		t->room.host = t->room.available;
 		t->room.available = (uint64_t)gpu_get(c.gpu, GPU_FACT_memory_free_bytes, 0);
 		t->room.leave = GPU_LEAVE_BYTES;

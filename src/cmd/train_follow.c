@@ -110,8 +110,10 @@ static bool take_line(void *arg, const char *text, size_t size)
 		on_end(t, line);
 	} else if (!strcmp(type, "log")) {
 		on_log(t, line);
+	} else if (!strcmp(type, "chosen")) {
+		train_cache_hear(t, line);
 	}
-	if (t->o->json && strcmp(type, "log") && strcmp(type, "at")) {
+	if (t->o->json && strcmp(type, "log") && strcmp(type, "at") && strcmp(type, "chosen")) {
 		show_json(line, JSON_COMPACT);
 		show_flush();
 	}
@@ -127,8 +129,9 @@ static enum status start(struct training *t, struct error *err)
 {
 	static const char *const argv[] = {NULL, "__trainer", NULL};
 	struct process_spec spec = {.argv = argv, .channel = true, .cpu_numa = -1};
-	json_t *first = json_pack("{s:s, s:b, s:s, s:s}", "dir", t->dir, "resume", t->goes_on, "config",
-				  t->hash, "gpu", t->gpu);
+	json_t *first = json_pack("{s:s, s:b, s:s, s:s, s:I, s:f, s:O?}", "dir", t->dir, "resume", t->goes_on,
+				  "config", t->hash, "gpu", t->gpu, "started",
+				  (json_int_t)process_started_ns(), "tuned_s", t->tuned_s, "card", t->card);
 	enum status st = first ? process_start(&t->worker, &spec, err)
 			       : error_set(err, STATUS_BUG,
 					   "%s: a path that is not UTF-8 cannot be passed on", t->dir);

@@ -99,6 +99,11 @@ static int run(const struct command_context *c, int argc, char **argv)
 	job.dir = json_string_value(json_object_get(o.first, "dir"));
 	job.config_hash = json_string_value(json_object_get(o.first, "config"));
 	job.gpu = json_string_value(json_object_get(o.first, "gpu"));
+	job.card = json_object_get(o.first, "card");
+	if (!json_is_object(job.card)) /* null: there is none */
+		job.card = NULL;
+	job.started_ns = (uint64_t)json_integer_value(json_object_get(o.first, "started"));
+	job.tuned_s = json_number_value(json_object_get(o.first, "tuned_s"));
 	job.resume = json_is_true(json_object_get(o.first, "resume"));
 	if (!st)
 		st = train_run(&job, &values, &err);

@@ -36,6 +36,8 @@
  * phase     {"case":id,"phase":"prepare|cold|ramp|burst|settle|sustained|single|verify|search|pairs","t0":ns,"t1":ns}
  * samples   {"case":id,"phase":"burst","batch":N,"ns":[per-iteration ns a sample ..]}    in chunks of <= 4096
  * result    {"case":id,"phase":"cold"|"burst"|"sustained"|"best"|"once"|"isolated","values":{field:value..}}  once: readings, curves' own
+ *            of a training also "kernels" and "choices": {"choices_cached":N,"choices_key":"..","choices":[{"what":"a product","choice":"algo66 ..",
+ *            "from":"cache","key":".."}..]}: what was chosen by time, and by which other run's time
  * telemetry {"source":"gpu:0000:1b:00.0"|"host","from":ns,"signals":{"power_w":{"kind":"gauge|counter|bits","after":[ns..],
  *            "v":[number|null..]}..}}   about a second; after: since the reading before it, the first since from
  *            schema 1: {"source","signal":"power_w","kind","at":[ns..],"v"}

@@ -18,6 +18,7 @@ struct side {
 	const struct judgement *j;
 	double figure, clock, width; /* clock 0: no stamps */
 	double ratio, threads, lost; /* of its ceiling, in turns; 0: none. lost: share of the CPU time */
+	bool steady;		     /* of training: the rate is of steady steps, not of all (METHODS) */
 };
 
 /* The rounds of the runs of one side that can be compared. */
@@ -49,6 +50,8 @@ static void side_fill(struct side *out, const struct compare_run *run, size_t at
 	p = record_phase(out->c, out->j->phase);
 	if (!p)
 		return;
+	out->steady = record_number(p, "steady_steps", &share);
+	share = 1;
 	if (!record_number(p, "clock_hz", &out->clock))
 		out->clock = 0;
 	if (!record_number(p, "half_width_share", &out->width))
@@ -82,7 +85,7 @@ static bool side_find(struct side *out, const struct compare_run *run, const str
 static bool alike(const struct side *one, const struct side *lead)
 {
 	return compare_fit(one->j) && !strcmp(one->j->phase, lead->j->phase) &&
-	       !strcmp(one->j->figure_unit, lead->j->figure_unit);
+	       !strcmp(one->j->figure_unit, lead->j->figure_unit) && one->steady == lead->steady;
 }
 
 /* Adds what this run has of the measurement: every round where the clock floats, else the first. */
@@ -322,7 +325,11 @@ static bool sides_fill(struct compare_row *r, const struct compare_run *runs, si
 		}
 		partner = true;
 		r->verdict_before = one.j->verdict;
-		if (!alike(&one, lead))
+		if (compare_fit(one.j) && one.steady != lead->steady)
+			snprintf(r->why, sizeof(r->why),
+				 "one rate is of steady steps, the other, of an "
+				 "earlier version, of all steps");
+		else if (!alike(&one, lead))
 			snprintf(r->why, sizeof(r->why), "before: %.180s", one.j->reason);
 	}
 	return partner;

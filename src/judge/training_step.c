@@ -30,20 +30,41 @@ static double told(const struct record *r, const char *signal, uint64_t t_ns, do
 	return isfinite(value) ? value : otherwise;
 }
 
-/* Of the reading whose rank is the lower median; s has one at least. */
-static bool median_at(const struct series *s, size_t *at)
+/* Places of the steps that count: steady ones; where none is, all. Their number. */
+static size_t pick(size_t *out, const struct series *s, const struct series *steady)
 {
-	double *sorted = malloc(s->count * sizeof(*sorted)), middle;
+	size_t count = 0;
 
-	if (!sorted)
-		return false;
-	memcpy(sorted, s->value, s->count * sizeof(*sorted));
-	stats_sort(sorted, s->count);
-	middle = sorted[(s->count - 1) / 2];
+	for (size_t i = 0; i < s->count; i++)
+		if (training_reading(steady, s->t_ns[i]) > 0)
+			out[count++] = i;
+	for (size_t i = 0; !count && i < s->count; i++)
+		out[i] = i;
+	return count ? count : s->count;
+}
+
+/* *at: of the step whose rank is the lower median of those that count; their number and mean too. `s` has one
+ * step at least. */
+static bool median_at(struct training_step *out, const struct series *s, const struct series *steady,
+		      size_t *at)
+{
+	size_t *place = malloc(s->count * sizeof(*place)), i = 0;
+	double *sorted = malloc(s->count * sizeof(*sorted)), sum = 0;
+
+	if (place && sorted) {
+		out->steps = pick(place, s, steady);
+		for (i = 0; i < out->steps; i++)
+			sum += sorted[i] = s->value[place[i]];
+		stats_sort(sorted, out->steps);
+		out->mean_s = sum / (double)out->steps;
+		out->step_s = sorted[(out->steps - 1) / 2];
+		for (i = 0; i + 1 < out->steps && s->value[place[i]] != out->step_s;)
+			i++;
+		*at = place[i];
+	}
 	free(sorted);
-	for (*at = 0; *at + 1 < s->count && s->value[*at] != middle;)
-		++*at;
-	return true;
+	free(place);
+	return out->steps > 0;
 }
 
 static void add_part(struct training_step *out, const struct record *r, const struct series *s)
@@ -69,17 +90,12 @@ static void add_part(struct training_step *out, const struct record *r, const st
 bool training_step_of(struct training_step *out, const struct record *r)
 {
 	const struct series *steps = record_series(r, SOURCE, "step_s");
-	double rate, mfu, sum = 0;
-	size_t at;
+	double rate, mfu;
+	size_t at = 0;
 
 	*out = (struct training_step){0};
-	if (!steps || !steps->count || !median_at(steps, &at))
+	if (!steps || !steps->count || !median_at(out, steps, record_series(r, SOURCE, "steady"), &at))
 		return false;
-	for (size_t i = 0; i < steps->count; i++)
-		sum += steps->value[i];
-	out->steps = steps->count;
-	out->mean_s = sum / (double)steps->count;
-	out->step_s = steps->value[at];
 	out->t_ns = steps->t_ns[at];
 	out->phases_s = told(r, "forward_s", out->t_ns, 0) + told(r, "backward_s", out->t_ns, 0) +
 			told(r, "optimiser_s", out->t_ns, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one step of a training run took, as its journal has it: the step of median length, so that its parts
- * add up to it. */
+/* What one step of a training run took, as its journal has it: the steady step of median length, so that its
+ * parts add up to it. Journals that do not tell which steps are steady have all of them count. */
 #ifndef JUDGE_TRAINING_STEP_H
 #define JUDGE_TRAINING_STEP_H
 #include "journal/record.h"
@@ -13,7 +13,7 @@ struct training_part {	/* a kind of operation, by events */
 	double bytes;	/* of what has no FLOP, each operand once; 0: not told */
 };
 struct training_step {
-	size_t steps;	       /* told; of an even number the lower median is taken */
+	size_t steps; /* told, steady ones where any are; of an even number the lower median is taken */
 	double step_s, mean_s; /* this one; all of them */
 	double phases_s;       /* forward, backward, optimiser together */
 	double gemm_s;	       /* in products, attention's among them; NAN: not timed */

@@ -311,11 +311,22 @@ static enum status by_launch_each(struct making *m, int32_t id, const struct dec
 	return st;
 }
 
+/* With the logits on the host each time. */
+static bool wants_each(const struct generate_options *o)
+{
+	return o->logits || o->sampling.temperature > 0;
+}
+
+uint64_t generate_at_once(const struct generator *g, const struct generate_options *options)
+{
+	return g->decode && !wants_each(options) ? DECODE_LAUNCH : 1;
+}
+
 /* All of the prompt but its last token by passes; that one begins the first launch. */
 static enum status by_device(struct making *m, const int32_t *prompt, size_t count, struct error *err)
 {
 	struct generator *g = m->g;
-	const bool each = m->o->logits || m->o->sampling.temperature > 0;
+	const bool each = wants_each(m->o);
 	const struct decode_ask ask = {
 		.vocab = m->o->vocab, .stop = m->o->stop, .stops = each ? 0 : m->o->stops};
 	int64_t tokens = m->o->tokens;

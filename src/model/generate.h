@@ -33,6 +33,8 @@ struct generate_options {
 	const volatile sig_atomic_t
 		*cancel; /* set: a prompt being read ends it with CANCELLED; may be NULL */
 };
+/* Tokens that come together, of a launch; 1: each by itself. */
+uint64_t generate_at_once(const struct generator *g, const struct generate_options *options);
 enum generate_end { GENERATE_STOPPED, GENERATE_FULL, GENERATE_ENDED_BY_CALLER };
 /* Feeds the prompt (1 token or more), then makes tokens: each goes to take(arg, id, logits) with the logits
  * that it was chosen from, which ends the text by false. MISMATCH with the token's number where logits are

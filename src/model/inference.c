@@ -16,6 +16,7 @@ struct inference {
 	struct arena arena;
 	void *memory; /* of a CPU's arena */
 	struct generator *generator;
+	uint64_t at_once; /* tokens of a launch */
 };
 
 static enum status place(struct inference *i, const struct inference_options *o, struct error *err)
@@ -257,6 +258,11 @@ int64_t inference_context(const struct inference *i)
 	return i->weights.shape.context;
 }
 
+uint64_t inference_at_once(const struct inference *i)
+{
+	return i->at_once;
+}
+
 struct inference_facts inference_facts(const struct inference *i)
 {
 	const struct shape *s = &i->weights.shape;
@@ -287,6 +293,7 @@ enum status inference_speak(struct inference *i, const int32_t *prompt, size_t c
 	struct error why = {0};
 	enum status st;
 
+	i->at_once = generate_at_once(i->generator, &options);
 	generator_rewind(i->generator, 0); /* each prompt stands for itself */
 	st = generate(i->generator, prompt, count, &options, take, arg, &end, &why);
 	if (st && i->back.kind == BACK_GPU && (st == STATUS_VENDOR || st == STATUS_LOST))

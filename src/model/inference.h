@@ -41,6 +41,10 @@ struct inference_facts {
 };
 struct inference_facts inference_facts(const struct inference *i);
 
+/* Tokens that come together, where each is the likeliest and nobody asks for logits: those of a launch;
+ * else 1. Of the speaking that goes on now. */
+uint64_t inference_at_once(const struct inference *i);
+
 struct inference_ask {
 	struct sampling sampling;
 	int64_t tokens;	     /* most to make */

@@ -49,6 +49,18 @@ static void add_value(struct grid *g, const struct record_phase *p, const char *
 	grid_cell(g, help);
 }
 
+/* Of a run without a step that counts: in the place of its rate. */
+static void add_no_rate(struct grid *g, const struct record_phase *p)
+{
+	double steady;
+
+	if (!record_number(p, "steady_steps", &steady) || steady > 0)
+		return;
+	grid_cell(g, "tokens_per_s");
+	grid_cell(g, WORDS_NONE);
+	grid_cell(g, "the run is too short: no step comes after start-up and tuning");
+}
+
 /* By what it trained: told when it was ready. Whole words of a long text: a column is as wide as its longest
  * cell. */
 static bool add_text(struct grid *g, const struct record_phase *ready, const char *name, const char *help)
@@ -92,6 +104,7 @@ bool training_grid(struct grid *g, const struct view *v)
 			add_value(g, p, text_of(field, "name"), text_of(field, "unit"),
 				  text_of(field, "help"));
 	}
+	add_no_rate(g, p);
 	for (i = 0; i < sizeof(seen) / sizeof(seen[0]); i++)
 		add_value(g, p, seen[i]->name, seen[i]->unit, seen[i]->help);
 	return true;

@@ -34,9 +34,9 @@ static json_t *product_json(const struct back *back, size_t i)
 
 	if (!gpu_back_choice(back, i, &c))
 		return NULL;
-	return json_pack("{s:s, s:s, s:f, s:f, s:b, s:b, s:o}", "product", c.product, "algorithm",
+	return json_pack("{s:s, s:s, s:f, s:f, s:b, s:b, s:b, s:o}", "product", c.product, "algorithm",
 			 c.algorithm, "seconds", c.seconds, "first_seconds", c.first_seconds, "recalled",
-			 c.recalled, "alike", c.alike, "words", words_json(c.words));
+			 c.recalled, "alike", c.alike, "cached", c.cached, "words", words_json(c.words));
 }
 
 json_t *chosen_since(const struct back *back, size_t *told)
@@ -59,16 +59,16 @@ json_t *chosen_json(const struct back *back)
 	products = chosen_since(back, &told);
 	for (size_t i = 0; gpu_back_attention_choice(back, i, &at); i++)
 		json_array_append_new(attention,
-				      json_pack("{s:I, s:I, s:b, s:s}", "docs", (json_int_t)at.docs, "length",
-						(json_int_t)at.length, "by_own", at.by_own, "candidate",
-						at.candidate));
+				      json_pack("{s:I, s:I, s:b, s:s, s:b, s:b}", "docs", (json_int_t)at.docs,
+						"length", (json_int_t)at.length, "by_own", at.by_own,
+						"candidate", at.candidate, "recalled", at.recalled, "cached",
+						at.cached));
 	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "device", gpu_name(gpu_back_device(back)), "gemm",
 			 gpu_back_gemm(back), "attention_by", gpu_back_attention(back), "products",
 			 products ? products : json_array(), "attention", attention);
 }
 
-/* "NVIDIA H100 80GB HBM3 (0000:1B:00.0)": another card of the same kind takes the same algorithms. */
-static size_t kind_size(const char *device)
+size_t chosen_kind_size(const char *device)
 {
 	const char *address = strrchr(device, '(');
 
@@ -89,8 +89,8 @@ static bool is_same(const struct back *back, const json_t *before, struct text *
 	const struct {
 		const char *key, *now;
 	} libraries[] = {{"gemm", gpu_back_gemm(back)}, {"attention_by", gpu_back_attention(back)}};
-	const size_t size = kind_size(device);
-	bool same = size == kind_size(was) && !strncmp(device, was, size);
+	const size_t size = chosen_kind_size(device);
+	bool same = size == chosen_kind_size(was) && !strncmp(device, was, size);
 
 	if (strcmp(device, was))
 		text_addf(note, "the run was begun on %s and goes on on %s%s\n", was, device,
@@ -163,19 +163,74 @@ enum status chosen_parse(struct gpu_choice **products, size_t *count, struct gpu
 	return STATUS_OK;
 }
 
-enum status chosen_recall(struct back *back, const json_t *before, struct text *note, struct error *err)
-{
+/* What was chosen, as a back end takes it. */
+struct lists {
+	struct gpu_choice *products;
 	struct gpu_attention_choice *ways;
-	struct gpu_choice *choices;
 	size_t count, way_count;
+};
+
+static void lists_release(struct lists *l)
+{
+	free(l->products);
+	free(l->ways);
+}
+
+static enum status lists_parse(struct lists *l, const json_t *chosen, struct error *err)
+{
+	return chosen_parse(&l->products, &l->count, &l->ways, &l->way_count, chosen, err);
+}
+
+/* *more behind *to: of two that fit the first is taken. */
+static enum status lists_append(struct lists *to, const struct lists *more, struct error *err)
+{
+	const size_t count = to->count + more->count, way_count = to->way_count + more->way_count;
+	struct gpu_choice *products = realloc(to->products, (count + 1) * sizeof(*products));
+	struct gpu_attention_choice *ways;
+
+	to->products = products ? products : to->products;
+	ways = products ? realloc(to->ways, (way_count + 1) * sizeof(*ways)) : NULL;
+	if (!ways)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "no memory for what was chosen before");
+	to->ways = ways;
+	memcpy(products + to->count, more->products, more->count * sizeof(*products));
+	memcpy(ways + to->way_count, more->ways, more->way_count * sizeof(*ways));
+	to->count = count;
+	to->way_count = way_count;
+	return STATUS_OK;
+}
+
+static void mark_cached(struct lists *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		l->products[i].cached = true;
+	for (size_t i = 0; i < l->way_count; i++)
+		l->ways[i].cached = true;
+}
+
+enum status chosen_recall(struct back *back, const json_t *before, const json_t *cached, struct text *note,
+			  struct error *err)
+{
+	struct lists known = {0}, others = {0};
 	enum status st;
 
-	if (!before || back->kind != BACK_GPU || !is_same(back, before, note))
+	if (back->kind != BACK_GPU)
 		return STATUS_OK;
-	st = chosen_parse(&choices, &count, &ways, &way_count, before, err);
+	if (before && !is_same(back, before, note))
+		before = NULL;
+	if (!before && !cached)
+		return STATUS_OK;
+	st = lists_parse(&known, before, err);
 	if (!st)
-		st = gpu_back_recall(back, choices, count, ways, way_count, err);
-	free(choices);
-	free(ways);
+		st = lists_parse(&others, cached, err);
+	if (!st) {
+		mark_cached(&others);
+		st = lists_append(&known, &others, err);
+	}
+	if (!st)
+		st = gpu_back_recall(back, known.products, known.count, known.ways, known.way_count, err);
+	lists_release(&known);
+	lists_release(&others);
 	return st;
 }

@@ -10,6 +10,9 @@
 #include "core/text.h"
 #include "model/gpu/gpu_back.h"
 
+/* "NVIDIA H100 80GB HBM3" of "NVIDIA H100 80GB HBM3 (0000:1B:00.0)": another card of the same kind takes the
+ * same algorithms. Its bytes. */
+size_t chosen_kind_size(const char *device);
 /* {"device", "gemm", "attention_by", "products": [..], "attention": [..]}. Owner: caller; NULL: no memory. */
 json_t *chosen_json(const struct back *back);
 /* Of the products from the *told-th on that were met, which becomes their number; NULL: there are none.
@@ -19,7 +22,9 @@ json_t *chosen_since(const struct back *back, size_t *told);
  * caller, free() both. (Fuzzed.) */
 enum status chosen_parse(struct gpu_choice **products, size_t *count, struct gpu_attention_choice **ways,
 			 size_t *way_count, const json_t *before, struct error *err);
-/* The back end takes what `before` has, as chosen_json wrote it; NULL: nothing. Lines of *note say on which
- * other card or by which other library it goes on. */
-enum status chosen_recall(struct back *back, const json_t *before, struct text *note, struct error *err);
+/* The back end takes what `before` has, which an earlier part of this run chose, as chosen_json wrote it,
+ * then what `cached` has, which other runs did (train/chosen_cache.h); NULL: nothing. Lines of *note say on
+ * which other card or by which other library the run goes on. */
+enum status chosen_recall(struct back *back, const json_t *before, const json_t *cached, struct text *note,
+			  struct error *err);
 #endif

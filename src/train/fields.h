@@ -17,10 +17,13 @@
 	X(tokens, "", 0, "trained on, padding apart")                                                 \
 	X(targets, "", 0, "of them, those with a loss")                                               \
 	X(rows, "", 0, "trained on")                                                                  \
-	X(tokens_per_s, "token/s", 1, "tokens over the time of all steps")                                 \
-	X(rows_per_s, "row/s", 1, "rows over the time of all steps")                                     \
-	X(step_s, "s", -1, "a step, median")                                                          \
-	X(half_width_share, "", -1, "95 % half-width of the steps' mean, share of it")                 \
+	X(tokens_per_s, "token/s", 1, "tokens over the time of the steady steps")                     \
+	X(rows_per_s, "row/s", 1, "rows over the time of the steady steps")                           \
+	X(steady_steps, "", 0, "steps after start-up and tuning: times, rates and shares are theirs") \
+	X(start_s, "s", -1, "from the program's start to the end of the first step, tuning apart")    \
+	X(tuning_s, "s", -1, "timing of kernel candidates, and waiting for plans of cuDNN")                \
+	X(step_s, "s", -1, "a steady step, median")                                                   \
+	X(half_width_share, "", -1, "95 % half-width of the steady steps' mean, share of it")         \
 	X(forward_share, "", 0, "of the steps' time: forward passes")                                 \
 	X(backward_share, "", 0, "of the steps' time: backward passes, head and loss among them")     \
 	X(optimiser_share, "", 0, "of the steps' time: clipping and AdamW")                           \
@@ -41,6 +44,7 @@
 	X(gemm, "the library of its products")                              \
 	X(kernels, "the set of OpenBLAS' kernels that its products took on the CPU") \
 	X(kernels_chosen, "the set that OpenBLAS chose itself, where another is faster") \
+	X(kernels_from, "where that is known from, if it was not timed now: the cache and its key") \
 	X(attention, "who attends: our kernels (own), a library")
 /* clang-format on */
 #endif

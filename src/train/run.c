@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/run.h"
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 #include "core/clock.h"
@@ -137,10 +138,25 @@ static enum status look_ahead(struct train *t, double *wait_s, struct error *err
 	return st ? st : stepper_prefetch(&t->stepper, b, err);
 }
 
+static double tuning_s(const struct train *t)
+{
+	return t->stepper.back.kind == BACK_GPU ? gpu_back_tuning_s(&t->stepper.back) : 0;
+}
+
+/* A process's first step loads what all need; what is timed is timed once. */
+static void look_at_tuning(struct train *t, struct step_figures *f, double before_s)
+{
+	const double now_s = tuning_s(t);
+
+	f->steady = t->made_steps && now_s <= before_s;
+	f->tuning_s = now_s - t->tuning_seen_s;
+	t->tuning_seen_s = now_s;
+}
+
 static enum status one_step(struct train *t, struct step_figures *f, struct error *err)
 {
 	uint64_t step = t->state.step;
-	double t0 = now_s(), t1, sum = 0;
+	double t0 = now_s(), t1, sum = 0, tuned_s = tuning_s(t);
 	enum status st;
 
 	*f = (struct step_figures){.size = data_step(t->data, step),
@@ -179,10 +195,22 @@ static enum status one_step(struct train *t, struct step_figures *f, struct erro
 	}
 	f->loss = f->size.targets ? sum / (double)f->size.targets : 0;
 	f->step_s = now_s() - t0;
+	look_at_tuning(t, f, tuned_s);
 	return st;
 }
 
-static void add_up(struct train *t, const struct step_figures *f)
+/* To the end of this process's first step, what was timed on the way apart. */
+static void add_start(struct train *t, const struct step_figures *f)
+{
+	struct train_times *sum = &t->state.times;
+	const double tuned_s = t->job->tuned_s + f->tuning_s;
+
+	sum->tuning_s += t->job->tuned_s;
+	if (t->job->started_ns)
+		sum->start_s += fmax(now_s() - (double)t->job->started_ns * 1e-9 - tuned_s, 0);
+}
+
+static void add_steady(struct train *t, const struct step_figures *f)
 {
 	struct train_times *sum = &t->state.times;
 
@@ -193,6 +221,18 @@ static void add_up(struct train *t, const struct step_figures *f)
 	sum->wait_s += f->wait_s;
 	sum->save_s += f->save_s;
 	sum->gemm_s += f->part.gemm_s;
+	sum->tokens += (double)f->size.tokens;
+	sum->rows += (double)f->size.rows;
+	sum->flop += f->part.flop;
+}
+
+static void add_up(struct train *t, const struct step_figures *f)
+{
+	if (!t->made_steps++)
+		add_start(t, f);
+	t->state.times.tuning_s += f->tuning_s;
+	if (f->steady)
+		add_steady(t, f);
 	if (!t->state.has_loss)
 		t->state.loss_first = f->loss;
 	t->state.has_loss = true;
@@ -358,6 +398,8 @@ static enum status all_steps(struct train *t, struct error *err)
 			return fails_at(t, "step", t->state.step + 1, st, &why, err);
 		add_up(t, &f);
 		st = tell_step(t, &f, err);
+		if (!st && !t->chosen_told)
+			st = run_tell_chosen(t, err);
 		if (!st)
 			st = look_at(t, &f, err);
 		if (!st)
@@ -394,6 +436,8 @@ static enum status finish(struct train *t, struct error *err)
 	if (!t->evaluated || t->evaluated_step != t->state.step)
 		st = evaluate(t, err);
 	if (!st)
+		st = run_tell_chosen(t, err);
+	if (!st)
 		st = run_emit(t, "at", json_pack("{s:s}", "phase", "save"), err);
 	if (!st && t->state.step)
 		st = save(t, true, err);
@@ -412,6 +456,7 @@ static enum status work(struct train *t, struct error *err)
 {
 	enum status st = run_load(t, err);
 
+	t->tuning_seen_s = !st ? tuning_s(t) : 0; /* the rate of products, timed for MFU, is no tuning */
 	if (!st)
 		st = run_emit(t, "at", json_pack("{s:s}", "phase", "train"), err);
 	if (!st && t->config.training.eval_on_start && !t->state.step)
@@ -442,6 +487,7 @@ enum status train_run(const struct train_job *job, json_t **values, struct error
 	checkpoint_writer_free(t->writer);
 	checkpoint_found_release(&t->earlier);
 	json_decref(t->start_s);
+	free(t->cache_key);
 	events_close(&t->events);
 	data_close(&t->data);
 	mirror_release(&t->mirror);

@@ -58,7 +58,8 @@ static void set_part(json_t *line, const char *name, double s, const struct gpu_
 json_t *run_step_line(struct train *t, const struct step_figures *f)
 {
 	double rate = f->part.flop / f->step_s;
-	double mean_s = t->state.times.step_s / (double)json_array_size(t->state.times.each_s);
+	size_t steady = json_array_size(t->state.times.each_s);
+	double mean_s = steady ? t->state.times.step_s / (double)steady : f->step_s;
 	json_t *line =
 		json_pack("{s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
 			  "step", (json_int_t)t->state.step, "epoch", t->state.epoch, "learning_rate",
@@ -72,6 +73,8 @@ json_t *run_step_line(struct train *t, const struct step_figures *f)
 	if (!times_products(t))
 		json_object_del(line, "gemm_s");
 	run_number(line, "save_s", f->save_s);
+	run_number(line, "steady", f->steady);
+	run_number(line, "tuning_s", f->tuning_s);
 	for (int i = 0; i < GPU_PART_COUNT && t->config.training.step_parts; i++)
 		set_part(line, gpu_back_part_name((enum gpu_part)i), f->part.parts_s[i], &f->part.parts[i]);
 	run_number(line, "loss", f->loss);
@@ -82,7 +85,7 @@ json_t *run_step_line(struct train *t, const struct step_figures *f)
 	return line;
 }
 
-/* The steps' median, and how sure their mean is. */
+/* The steady steps' median, and how sure their mean is. */
 static void add_spread(json_t *v, const struct train_times *sum)
 {
 	size_t n = json_array_size(sum->each_s), i;
@@ -102,16 +105,16 @@ static void add_spread(json_t *v, const struct train_times *sum)
 	free(each_s);
 }
 
+/* Of the steady steps. */
 static void add_rates(json_t *v, const struct train *t)
 {
 	const struct train_times *sum = &t->state.times;
-	double s = sum->step_s > 0 ? sum->step_s : 1;
-	json_t *rates = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens_per_s",
-				  (double)t->state.tokens / s, "rows_per_s", (double)t->state.rows / s,
-				  "forward_share", sum->forward_s / s, "backward_share", sum->backward_s / s,
-				  "optimiser_share", sum->optimiser_s / s, "wait_share", sum->wait_s / s,
-				  "gemm_share", sum->gemm_s / s, "flop_rate", t->state.flop / s, "save_share",
-				  sum->save_s / s);
+	double s = sum->step_s;
+	json_t *rates = json_pack(
+		"{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens_per_s", sum->tokens / s,
+		"rows_per_s", sum->rows / s, "forward_share", sum->forward_s / s, "backward_share",
+		sum->backward_s / s, "optimiser_share", sum->optimiser_s / s, "wait_share", sum->wait_s / s,
+		"gemm_share", sum->gemm_s / s, "flop_rate", sum->flop / s, "save_share", sum->save_s / s);
 
 	if (!times_products(t))
 		json_object_del(rates, "gemm_share");
@@ -119,7 +122,7 @@ static void add_rates(json_t *v, const struct train *t)
 	json_decref(rates);
 	add_spread(v, sum);
 	if (t->gemm_rate > 0)
-		json_object_set_new(v, "mfu", json_real(t->state.flop / s / t->gemm_rate));
+		json_object_set_new(v, "mfu", json_real(sum->flop / s / t->gemm_rate));
 }
 
 json_t *run_results(struct train *t)
@@ -137,7 +140,11 @@ json_t *run_results(struct train *t)
 		run_number(v, "loss_first", state->loss_first);
 		run_number(v, "loss", state->loss);
 	}
-	if (json_array_size(state->times.each_s) == state->step)
+	run_number(v, "steady_steps", (double)json_array_size(state->times.each_s));
+	if (state->times.start_s > 0)
+		run_number(v, "start_s", state->times.start_s);
+	run_number(v, "tuning_s", state->times.tuning_s);
+	if (state->times.step_s > 0)
 		add_rates(v, t);
 	if (t->memory.bytes)
 		run_number(v, "memory_planned_bytes", (double)t->memory.bytes);

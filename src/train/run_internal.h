@@ -35,12 +35,20 @@ struct train {
 	uint64_t evaluated_step;
 	size_t products_told; /* of those that were met */
 	bool evaluated, graphs_told;
+	uint64_t made_steps;  /* by this process */
+	double tuning_seen_s; /* of gpu_back_tuning_s: counted already */
+	char *cache_key;      /* of what other runs chose; owner; NULL: there is no cache */
+	bool chosen_told;
+	double chosen_told_s;	/* gpu_back_tuning_s when it was told last */
+	size_t chosen_products; /* products_told then */
 };
 
 struct step_figures { /* of one step */
 	struct data_step size;
 	struct step_part part;
 	double loss, norm, rate, step_s, optimiser_s, wait_s, save_s;
+	double tuning_s; /* of it and of what came between the step before and it */
+	bool steady;	 /* as the steps after it are: nothing starts up, nothing is timed */
 };
 
 /* JSON has no NaN: what is no number is left out (run_figures.c, as are these). */
@@ -50,6 +58,12 @@ json_t *run_step_line(struct train *t, const struct step_figures *f);
 json_t *run_results(struct train *t);
 /* Everything up to the first step (run_load.c). */
 enum status run_load(struct train *t, struct error *err);
+/* What other runs chose on such a card, with such libraries, for such a model (run_cache.c); NULL: nothing,
+ * or there is no cache. Owner: caller. */
+json_t *run_cached(struct train *t);
+/* Tells what was chosen, if there is a cache and more was chosen than was told; not while choices are held.
+ */
+enum status run_tell_chosen(struct train *t, struct error *err);
 /* Begins a checkpoint of this moment; `wait`: it is on the disk when this returns (run_save.c). */
 enum status run_save(struct train *t, bool wait, struct error *err);
 /* UNAVAILABLE: the run directory was removed, or nothing can be written to it. One that was moved is followed

@@ -135,13 +135,16 @@ static enum status measure_products(struct train *t, struct error *err)
 						: measure_gemm(t, err);
 }
 
-/* A card's run goes on by what it chose, and says so where it goes on elsewhere. */
+/* A card's run goes on by what it chose, and says so where it goes on elsewhere; what it did not choose,
+ * others may have. */
 static enum status take_choices(struct train *t, struct error *err)
 {
 	struct text note = {0};
-	enum status st = chosen_recall(&t->stepper.back, t->state.chosen, &note, err);
+	json_t *cached = run_cached(t);
+	enum status st = chosen_recall(&t->stepper.back, t->state.chosen, cached, &note, err);
 
 	run_warn(t, &note);
+	json_decref(cached);
 	text_release(&note);
 	return st;
 }

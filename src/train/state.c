@@ -90,27 +90,37 @@ static json_t *times_json(const struct train_state *s)
 	const struct train_times *t = &s->times;
 	json_t *each = t->each_s ? json_deep_copy(t->each_s) : json_array();
 
-	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "forward_s", t->forward_s,
-			 "backward_s", t->backward_s, "optimiser_s", t->optimiser_s, "wait_s", t->wait_s,
-			 "gemm_s", t->gemm_s, "save_s", t->save_s, "memory_bytes", s->memory_bytes,
-			 "arena_bytes", s->arena_bytes, "step_s", each);
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}",
+			 "forward_s", t->forward_s, "backward_s", t->backward_s, "optimiser_s",
+			 t->optimiser_s, "wait_s", t->wait_s, "gemm_s", t->gemm_s, "save_s", t->save_s,
+			 "memory_bytes", s->memory_bytes, "arena_bytes", s->arena_bytes, "start_s",
+			 t->start_s, "tuning_s", t->tuning_s, "steady_tokens", t->tokens, "steady_rows",
+			 t->rows, "steady_flop", t->flop, "steady_s", each);
 }
 
-/* As times_json wrote it; none where there are none. */
+/* As times_json wrote it; none where there are none, nor where they are of all steps, as an earlier version
+ * wrote them. */
 static void times_parse(struct train_state *s, const json_t *j)
 {
-	const json_t *one;
+	const json_t *steady_s = json_object_get(j, "steady_s"), *one;
 	size_t i;
 
+	s->memory_bytes = json_number_value(json_object_get(j, "memory_bytes"));
+	s->arena_bytes = json_number_value(json_object_get(j, "arena_bytes"));
+	if (!json_is_array(steady_s))
+		return;
 	s->times = (struct train_times){.forward_s = json_number_value(json_object_get(j, "forward_s")),
 					.backward_s = json_number_value(json_object_get(j, "backward_s")),
 					.optimiser_s = json_number_value(json_object_get(j, "optimiser_s")),
 					.wait_s = json_number_value(json_object_get(j, "wait_s")),
 					.gemm_s = json_number_value(json_object_get(j, "gemm_s")),
-					.save_s = json_number_value(json_object_get(j, "save_s"))};
-	s->memory_bytes = json_number_value(json_object_get(j, "memory_bytes"));
-	s->arena_bytes = json_number_value(json_object_get(j, "arena_bytes"));
-	json_array_foreach(json_object_get(j, "step_s"), i, one)
+					.save_s = json_number_value(json_object_get(j, "save_s")),
+					.tokens = json_number_value(json_object_get(j, "steady_tokens")),
+					.rows = json_number_value(json_object_get(j, "steady_rows")),
+					.flop = json_number_value(json_object_get(j, "steady_flop")),
+					.start_s = json_number_value(json_object_get(j, "start_s")),
+					.tuning_s = json_number_value(json_object_get(j, "tuning_s"))};
+	json_array_foreach(steady_s, i, one)
 	{
 		train_state_time(s, json_number_value(one));
 	}

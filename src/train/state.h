@@ -7,9 +7,12 @@
 #include "train/config.h"
 #include "train/diagnose.h"
 
-struct train_times { /* of all steps of the run, however often it was cut */
+struct train_times { /* of the run's steady steps, however often it was cut */
 	double step_s, forward_s, backward_s, optimiser_s, wait_s, gemm_s, save_s;
-	json_t *each_s; /* a step; owner; fewer than the steps where a version that kept none made them */
+	double tokens, rows, flop;
+	json_t *each_s;	 /* a steady step; owner; a version that kept no steady ones left none */
+	double start_s;	 /* of all its processes: to the end of their first steps, tuning apart */
+	double tuning_s; /* of all its processes: choosing by time */
 };
 
 struct train_state {
@@ -36,7 +39,7 @@ struct train_state {
 void train_state_release(struct train_state *s);
 /* An entry of log_history: takes `values` over and adds epoch and step. */
 void train_state_log(struct train_state *s, json_t *values);
-/* Another step's time. */
+/* Another steady step's time. */
 void train_state_time(struct train_state *s, double step_s);
 /* An evaluation's loss. True: it is the best one. */
 bool train_state_evaluated(struct train_state *s, double loss, double threshold);

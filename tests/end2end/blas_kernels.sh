@@ -135,7 +135,7 @@ export FAKE_BLAS_MS
 # says_nothing: of kernels
 says_nothing() { ! grep -q 'OPENBLAS_CORETYPE' err; }
 line='OpenBLAS chose its Prescott kernels for this CPU; [A-Za-z]* is x [0-9.]* as fast here and is used (OPENBLAS_CORETYPE='
-made() { env "$@" "$assay" generate model --raw abc --tokens 1 --device cpu > out 2> err; }
+made() { env "$@" "$assay" generate model --raw abc --tokens 1 --device cpu --no-cache > out 2> err; }
 ok "generate takes faster kernels" made A=b
 ok "and says so" says "$line" err
 ok "all kernels slow: it works" made FAKE_BLAS_SLOW=all
@@ -158,7 +158,7 @@ lora: {r: 2, alpha: 4}
 data: {train: rows.jsonl, max_seq_length: 160}
 training: {device: cpu, max_steps: 4, save_steps: 2, per_device_train_batch_size: 1, learning_rate: 1e-3}
 CONFIG
-ok "train takes faster kernels" expect 0 train train.yaml --no-telemetry --out trained
+ok "train takes faster kernels" expect 0 train train.yaml --no-telemetry --no-cache --out trained
 ok "and says so" says "$line" err
 ok "in the journal too, with the library's own choice" says '"phase":"kernels","values":{"kernels":"[A-Za-z]*","kernels_chosen":"Prescott","kernels_gain":' trained/journal.jsonl
 used=$(sed -n 's/.*"phase":"kernels","values":{"kernels":"\([A-Za-z]*\)".*/\1/p' trained/journal.jsonl | head -n 1)
@@ -171,4 +171,28 @@ export FAKE_BLAS_SLOW
 ok "a run that is gone on with takes the kernels it had, and measures none" expect 0 train --resume trained
 ok "as its journal says" [ "$(grep -c "\"phase\":\"kernels\",\"values\":{\"kernels\":\"$used\"}" trained/journal.jsonl)" = 1 ]
 unset FAKE_BLAS_SLOW
+FAKE_BLAS_MS=150
+
+# Kept for later runs: a library whose kernels are all slow now is believed to have what was found before.
+ok "with --no-cache nothing is kept" [ ! -e cache/assay/kernels ]
+kept_made() { env "$@" "$assay" generate model --raw abc --tokens 1 --device cpu > out 2> err; }
+found="OpenBLAS chose its Prescott kernels for this CPU; an earlier run found [A-Za-z]* x [0-9.]* as fast here (OPENBLAS_CORETYPE="
+ok "generate times what it does not know" kept_made A=b
+ok "as it says" says "$line" err
+ok "and keeps it" [ "$(find cache/assay/kernels -name '*.kept' | wc -l)" = 1 ]
+ok "the next one times nothing" kept_made FAKE_BLAS_SLOW=all
+ok "and takes it from there" says "$found" err
+ok "with --no-cache it does not" made FAKE_BLAS_SLOW=all
+ok "whatever was found" says_nothing
+cp "$fake" moved.so
+ok "for another library's file nothing is known" kept_made ASSAY_LIB_OPENBLAS="$PWD/moved.so" FAKE_BLAS_SLOW=all
+ok "and nothing is taken" says_nothing
+ok "train takes it too" expect 0 train train.yaml --no-telemetry --out kept
+ok "as it says" says "$found" err
+ok "and its journal, with the key" says '"phase":"kernels","values":{"kernels":"[A-Za-z]*","kernels_chosen":"Prescott","kernels_gain":[0-9.]*,"kernels_from":"cache [0-9a-f]*"' kept/journal.jsonl
+head -c 100 cache/assay/kernels/*.kept > half
+cp half cache/assay/kernels/*.kept
+ok "what is damaged there is timed again" kept_made A=b
+ok "as is told" says 'it is cut or damaged; OpenBLAS. kernels are timed again' err
+ok "and found again" says "$line" err
 finish

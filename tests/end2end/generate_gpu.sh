@@ -41,6 +41,17 @@ same "a conversation" tiny "What is the weather?" --chat-template qwen2.5 --toke
 long=$(printf 'all work and no play %.0s' $(seq 110))
 same "a long prompt" tiny "$long" --raw --tokens 3
 
+# The rate is that of tokens behind the first launch, which makes eight.
+figure() { sed -n "s/^ \"$1\": \([^,]*\),*/\1/p" out; }
+ok "a text of three launches" expect 0 generate tiny "It rains" --raw --tokens 24 --json --device gpu --no-cache
+ok "has the rate of sixteen tokens" eval '[ "$(figure steady_tokens)" = 16 ] && [ "$(figure tokens_per_s)" != null ]'
+ok "with the time to the first token and that of tuning" eval '[ "$(figure tuning_s)" = 0.0 ] && awk -v s="$(figure first_token_s)" "BEGIN { exit !(s > 0 && s < 100) }"'
+ok "one of a launch" expect 0 generate tiny "It rains" --raw --tokens 8 --json --device gpu
+ok "has none" eval '[ "$(figure steady_tokens)" = 0 ] && [ "$(figure tokens_per_s)" = null ]'
+ok "as it says" eval 'expect 0 generate tiny "It rains" --raw --tokens 8 --device gpu && says "8 tokens after [0-9]*: too short for a steady rate; [0-9.]* s to the first token, 0.00 s tuning; end: length" err'
+ok "token by token all but the first count" eval 'expect 0 generate tiny "It rains" --raw --tokens 8 --json --device gpu --temperature 1 && [ "$(figure steady_tokens)" = 7 ]'
+ok "on a CPU as well" eval 'expect 0 generate tiny "It rains" --raw --tokens 8 --json --device cpu && [ "$(figure steady_tokens)" = 7 ]'
+
 # Chosen at random, by the same rule from logits that differ in their last digits; and a text's own logits.
 same "at a temperature" tiny "It rains" --raw --tokens 30 --temperature 0.7 --seed 5
 same "of the likeliest" tiny "It rains" --raw --tokens 30 --temperature 0.7 --top-k 5 --top-p 0.9 --seed 6

@@ -1,5 +1,8 @@
 # TAP for the scripts beside it, which take it in with `.`.
 n=0 fail=0
+# No choices of the user's other runs are taken, and none of a test's are kept for them: a test of the cache names a folder of its own.
+XDG_CACHE_HOME=/dev/null/assay
+export XDG_CACHE_HOME
 # scratch: to a folder of the test's own, $tmp, which goes when the test ends
 scratch() {
 	tmp=$(mktemp -d) || exit 1

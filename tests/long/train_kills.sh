@@ -23,7 +23,7 @@ whole_ms=$((($(date +%s%N) - since) / 1000000))
 
 # attempt WORDS..: runs assay, and kills it after a random time of up to the whole run's. 0: it ended by itself; 1: it was killed.
 attempt() {
-	setsid "$assay" train "$@" --no-telemetry > out 2> err &
+	setsid "$assay" train "$@" --no-telemetry --no-cache > out 2> err &
 	pid=$! after=$((RANDOM % whole_ms + 20))
 	sleep "$((after / 1000)).$(printf '%03d' $((after % 1000)))"
 	victim=$pid
@@ -43,7 +43,7 @@ while [ "$struck" -lt "$kills" ]; do
 		if [ -s run/latest ]; then attempt --resume run; else rm -rf run && attempt run.yaml --out run; fi
 	done
 	# The last kill may have hit a run that was complete but for its report: resuming it must still end well.
-	timeout 60 "$assay" train --resume run --no-telemetry > out 2> err
+	timeout 60 "$assay" train --resume run --no-telemetry --no-cache > out 2> err
 	code=$?
 	ended=$((ended + 1))
 	cmp -s run/adapter/adapter_model.safetensors whole/adapter/adapter_model.safetensors && [ "$code" = 0 ] || {

@@ -64,7 +64,7 @@ def train(name, shape, lora):
     run("make-model", "--shape", shape, "--dtype", "f32", "--out", here + "-base")
     with open(here + ".yaml", "w") as f:
         f.write(CONFIG % (here, lora, folder))
-    run("train", here + ".yaml", "--out", here, "--no-telemetry")
+    run("train", here + ".yaml", "--out", here, "--no-telemetry", "--no-cache")
     run("merge", here + "-base", here + "/adapter", "--dtype", "f32", "--out", here + "-merged")
 
 
@@ -80,7 +80,7 @@ def apart(ours, due):
 def spoken(name, model):
     """Greedy tokens of assay's own forward pass, with what it thought of each, held against PEFT's at the same place."""
     here = f"{folder}/{name}"
-    made = json.loads(run("generate", "--device", "cpu", here + "-base", PROMPT, "--raw", "--adapter", here + "/adapter", "--tokens", str(MADE),
+    made = json.loads(run("generate", "--no-cache", "--device", "cpu", here + "-base", PROMPT, "--raw", "--adapter", here + "/adapter", "--tokens", str(MADE),
                           "--json", "--logprobs"))
     ids, ours = made["ids"], torch.tensor(made["logprobs"])
     prompt = list(PROMPT.encode())

@@ -127,7 +127,7 @@ def train(a, name, steps, rate):
     out = os.path.join(a.work, name)
     shutil.rmtree(out, ignore_errors=True)
     begun = time.monotonic()
-    lines = [json.loads(x) for x in call([a.assay, "train", config(a, name, steps, rate), "--out", out, "--json"]).splitlines() if x.startswith("{")]
+    lines = [json.loads(x) for x in call([a.assay, "train", config(a, name, steps, rate), "--out", out, "--json", "--no-cache"]).splitlines() if x.startswith("{")]
     evals = [x["eval_loss"] for x in lines if x.get("type") == "eval"]
     end = next(x for x in lines if x.get("type") == "end")
     steps = [x for x in lines if x.get("type") == "step"]
@@ -152,7 +152,7 @@ def lines_of(path):
 
 
 def generate(a, adapter, count, out):
-    words = [a.assay, "generate", a.model, "--rows", a.held_rows, "--chat-template", TEMPLATE, "--tokens", str(a.tokens), "--max-rows", str(count),
+    words = [a.assay, "generate", a.model, "--no-cache", "--rows", a.held_rows, "--chat-template", TEMPLATE, "--tokens", str(a.tokens), "--max-rows", str(count),
              "--device", a.device, "--out", out, "--json"]
     return json.loads(call(words + (["--adapter", adapter] if adapter else []), cut=True))
 

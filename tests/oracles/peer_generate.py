@@ -59,7 +59,7 @@ def theirs(model, ids, a):
 
 def ours(a):
     command = [a.assay, "generate", a.assay_model, "x" * a.prompt_tokens, "--raw", "--tokens", str(a.tokens), "--device", "gpu",
-               "--json"]
+               "--json", "--no-cache"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")

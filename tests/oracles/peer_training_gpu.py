@@ -151,7 +151,7 @@ def keep(a, folder, name):
             words = ["smollm2-135m", "--holes", "--tokenizer", a.tokenizer] if a.tokenizer else ["tiny"]
             call([a.assay, "make-model", "--shape", *words, "--out", shape], folder)
         with open(os.path.join(folder, "keep.log"), "w") as log:
-            p = subprocess.Popen([a.assay, "train", config(a, folder, name, shape, "cpu"), "--out", out], cwd=folder, stdout=log, stderr=log)
+            p = subprocess.Popen([a.assay, "train", config(a, folder, name, shape, "cpu"), "--out", out, "--no-cache"], cwd=folder, stdout=log, stderr=log)
             while p.poll() is None and not glob.glob(kept + "/*.tokens"):
                 time.sleep(0.05)
             p.terminate()
@@ -169,7 +169,7 @@ def keep(a, folder, name):
 def begin_ours(a, folder, name):
     out = os.path.join(folder, "run")
     shutil.rmtree(out, ignore_errors=True)
-    return Ours([a.assay, "train", config(a, folder, name, model_of(a, folder, name), "gpu"), "--out", out, "--json"], folder)
+    return Ours([a.assay, "train", config(a, folder, name, model_of(a, folder, name), "gpu"), "--out", out, "--json", "--no-cache"], folder)
 
 
 def works_of_peer(a, folder, names):

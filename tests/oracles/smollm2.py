@@ -35,7 +35,7 @@ with torch.no_grad():
     check("the paragraph's mean loss is 2.228", abs(loss - 2.228) < 0.002, f"({loss:.4f})")
     prompt = tokenizer(PROMPT, return_tensors="pt").input_ids
     due = model.generate(prompt, max_new_tokens=MADE, do_sample=False)[0, prompt.shape[1]:].tolist()
-made = json.loads(subprocess.run([assay, "generate", "--device", "cpu", folder, PROMPT, "--raw", "--tokens", str(MADE), "--json", "--logprobs"],
+made = json.loads(subprocess.run([assay, "generate", "--no-cache", "--device", "cpu", folder, PROMPT, "--raw", "--tokens", str(MADE), "--json", "--logprobs"],
                                  check=True, capture_output=True, text=True).stdout)
 check("greedy text", made["ids"] == due, str(due))
 with torch.no_grad():

@@ -129,6 +129,30 @@ static void test_training__of_the_step_of_median_length_all_readings_are_taken(v
 	bed_close(&b);
 }
 
+/* The first two start up and tune. */
+static void test_training__where_steady_steps_are_told_they_alone_count(void **state)
+{
+	struct training_step t;
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, ALL, 0);
+	for (unsigned i = 0; i < STEPS; i++)
+		reading(&b, i + 1, "steady", "", 0);
+	assert_true(training_step_of(&t, &b.record));
+	assert_int_equal(t.steps, STEPS); /* none is steady: all there is */
+	bed_close(&b);
+	bed_open(&b, ALL, 0);
+	for (unsigned i = 0; i < STEPS; i++)
+		reading(&b, i + 1, "steady", "", i >= 2);
+	assert_true(training_step_of(&t, &b.record));
+	assert_int_equal(t.steps, 3);
+	close_to(t.step_s, MEDIAN_S);
+	close_to(t.mean_s, (MEDIAN_S + 0.310 + 0.302) / 3);
+	assert_int_equal(t.t_ns, 3);
+	bed_close(&b);
+}
+
 static void test_training__the_bound_is_the_models_flop_at_the_rate_of_products(void **state)
 {
 	struct bed b;
@@ -217,6 +241,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_training__of_the_step_of_median_length_all_readings_are_taken),
+		cmocka_unit_test(test_training__where_steady_steps_are_told_they_alone_count),
 		cmocka_unit_test(test_training__the_bound_is_the_models_flop_at_the_rate_of_products),
 		cmocka_unit_test(test_training__its_factors_are_the_parts_of_a_step_and_leave_nothing),
 		cmocka_unit_test(test_training__a_journal_without_parts_flop_takes_products_together),

@@ -116,6 +116,7 @@ static void what_was_chosen_is_taken_again(void **state)
 		if (i)
 			must(gpu_back_recall(&w.s.back, first, count, NULL, 0, &err), &err);
 		g[i] = run(&w, packed);
+		assert_int_equal(gpu_back_tuning_s(&w.s.back) > 0, i != 1); /* what is taken again costs nothing */
 		count = choices_of(&w.s.back, i ? again : first, MOST);
 		for (size_t k = 0; i && k < count; k++) {
 			assert_string_equal(again[k].product, first[k].product);

@@ -30,6 +30,11 @@ static void it_reads_back_bit_for_bit(void **state)
 	s.diagnose.told[FINDING_LOSS_SPIKE] = true;
 	s.inputs = json_pack("[{s:s}]", "path", "rows.jsonl");
 	s.times.gemm_s = 0.1 + 0.6;
+	s.times.tokens = 99;
+	s.times.rows = 1.0 / 19;
+	s.times.flop = 1e17 / 3;
+	s.times.start_s = 1.0 / 21;
+	s.times.tuning_s = 1.0 / 23;
 	s.memory_bytes = 1e9;
 	train_state_time(&s, 1.0 / 3);
 	train_state_time(&s, 1.0 / 17);
@@ -53,6 +58,9 @@ static void it_reads_back_bit_for_bit(void **state)
 	assert_true(again.loss == s.loss && again.best_saved && again.memory_bytes == s.memory_bytes);
 	assert_true(again.times.gemm_s == s.times.gemm_s && again.times.step_s == s.times.step_s);
 	assert_true(json_equal(again.times.each_s, s.times.each_s));
+	assert_true(again.times.tokens == s.times.tokens && again.times.rows == s.times.rows);
+	assert_true(again.times.flop == s.times.flop && again.times.start_s == s.times.start_s);
+	assert_true(again.times.tuning_s == s.times.tuning_s);
 	assert_int_equal(again.tokens, 123);
 	assert_int_equal(json_array_size(again.history), 1);
 	assert_int_equal(json_integer_value(json_object_get(json_array_get(again.history, 0), "step")), 7);
@@ -64,6 +72,25 @@ static void it_reads_back_bit_for_bit(void **state)
 	assert_true(json_equal(again.inputs, s.inputs));
 	train_state_release(&s);
 	train_state_release(&again);
+}
+
+/* Times of all steps are no times of steady ones: none is known. */
+static void times_of_an_earlier_version_are_not_taken(void **state)
+{
+	json_t *j = json_pack("{s:i, s:i, s:f, s:[], s:{s:i, s:i, s:i, s:i, s:i, s:{s:f, s:f, s:[f, f]}}}",
+			      "global_step", 2, "max_steps", 9, "epoch", 0.5, "log_history", "assay", "tokens", 1,
+			      "targets", 1, "rows", 1, "best_step", 0, "worse", 0, "times", "forward_s", 1.5,
+			      "memory_bytes", 7.0, "step_s", 1.0, 2.0);
+	struct error err = {0};
+	struct train_state s;
+
+	(void)state;
+	assert_non_null(j);
+	assert_int_equal(train_state_parse(&s, j, "f", &err), STATUS_OK);
+	assert_true(s.memory_bytes == 7);
+	assert_true(s.times.forward_s == 0 && s.times.step_s == 0 && !s.times.each_s);
+	train_state_release(&s);
+	json_decref(j);
 }
 
 static void the_best_is_by_more_than_the_threshold(void **state)
@@ -113,6 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_reads_back_bit_for_bit),
+		cmocka_unit_test(times_of_an_earlier_version_are_not_taken),
 		cmocka_unit_test(the_best_is_by_more_than_the_threshold),
 		cmocka_unit_test(what_is_missing_is_told),
 	};

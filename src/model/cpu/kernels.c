@@ -17,7 +17,8 @@ enum {
 	TIMES_LEAST = 2,
 	CHECKED = 97,	  /* each so many-th element is held against what is right */
 	LIMIT_MS = 30000, /* of a process that looks */
-	CANDIDATES = 8
+	CANDIDATES = 8,
+	TOLD_MOST = 4200 /* bytes: a name, a rate and a path */
 };
 #define LOOK_NS 40000000u /* enough of timing for one look */
 #define ALIKE                                                                                                \
@@ -105,7 +106,7 @@ int cpu_kernels_main(bool timed)
 		fill(&l);
 		rate = rate_of(&l, pool);
 	}
-	printf("%s %.6e\n", l.blas.get_corename(), rate);
+	printf("%s %.6e %s\n", l.blas.get_corename(), rate, fact.path ? fact.path : "");
 	code = fflush(stdout) ? 2 : 0;
 out:
 	cpu_pool_destroy(&pool);
@@ -118,9 +119,14 @@ out:
 
 /* ---- who asks it ---- */
 
+/* What is told of a library. */
+struct told {
+	char name[32], library[4096];
+	double rate;
+};
+
 /* Under this choice of kernels, NULL: the library's own. False: it told nothing, crashed or was wrong. */
-static bool ask(const char *kernels, bool timed, const volatile sig_atomic_t *stop, char name[32],
-		double *rate)
+static bool ask(struct told *t, const char *kernels, bool timed, const volatile sig_atomic_t *stop)
 {
 	const char *const argv[] = {NULL, "__kernels", timed ? "time" : NULL, NULL};
 	char variable[64];
@@ -134,10 +140,11 @@ static bool ask(const char *kernels, bool timed, const volatile sig_atomic_t *st
 	bool told;
 
 	snprintf(variable, sizeof(variable), BLAS_KERNELS_VARIABLE "=%.31s", kernels ? kernels : "");
-	told = !process_run(&spec, LIMIT_MS, 256, &out, &size, &code, &ignored) && !code && out &&
-	       sscanf(out, "%31s %lf", name, rate) == 2;
+	*t = (struct told){0};
+	told = !process_run(&spec, LIMIT_MS, TOLD_MOST, &out, &size, &code, &ignored) && !code && out &&
+	       sscanf(out, "%31s %lf %4095[^\n]", t->name, &t->rate, t->library) >= 2;
 	free(out);
-	return told && (!timed || *rate > 0);
+	return told && (!timed || t->rate > 0);
 }
 
 struct candidate {
@@ -154,13 +161,14 @@ static const char *fastest(unsigned has, const volatile sig_atomic_t *stop, doub
 	double most = 0;
 
 	for (const struct blas_kernels *k = blas_kernels; k->name && count < CANDIDATES; k++) {
-		char name[32];
+		struct told t;
 
 		if (k->bits < bits || !blas_kernels_fit(k, has))
 			continue;
 		/* A library that does not have them takes others in silence. */
-		if (!ask(k->name, true, stop, name, &found[count].rate) || strcasecmp(name, k->name))
+		if (!ask(&t, k->name, true, stop) || strcasecmp(t.name, k->name))
 			continue;
+		found[count].rate = t.rate;
 		found[count].name = k->name;
 		if (found[count++].rate > most)
 			most = found[count - 1].rate;
@@ -182,21 +190,21 @@ static void use(struct cpu_kernels *out, const char *name)
 /* Twice, each beside the library's own choice: what else the machine does may disturb one look. */
 static void compare(struct cpu_kernels *out, unsigned has, const volatile sig_atomic_t *stop)
 {
-	double own[2], other[2], gain;
-	char name[32];
+	struct told own[2], other;
+	double rate, gain;
 	const char *best;
 
 	out->measured = true;
-	if (!ask(NULL, true, stop, name, &own[0]))
+	if (!ask(&own[0], NULL, true, stop))
 		return;
-	best = fastest(has, stop, &other[0]);
-	if (!best || other[0] < CPU_KERNELS_GAIN * own[0])
+	best = fastest(has, stop, &rate);
+	if (!best || rate < CPU_KERNELS_GAIN * own[0].rate)
 		return;
-	if (!ask(NULL, true, stop, name, &own[1]) || !ask(best, true, stop, name, &other[1]) ||
-	    other[1] < CPU_KERNELS_GAIN * own[1])
+	if (!ask(&own[1], NULL, true, stop) || !ask(&other, best, true, stop) ||
+	    other.rate < CPU_KERNELS_GAIN * own[1].rate)
 		return;
-	gain = other[0] / own[0];
-	out->gain = other[1] / own[1] < gain ? other[1] / own[1] : gain;
+	gain = rate / own[0].rate;
+	out->gain = other.rate / own[1].rate < gain ? other.rate / own[1].rate : gain;
 	use(out, best);
 }
 
@@ -211,28 +219,62 @@ static bool use_kept(struct cpu_kernels *out, const char *kept, unsigned has)
 	return false;
 }
 
-void cpu_kernels_settle(struct cpu_kernels *out, const char *kept, const volatile sig_atomic_t *stop)
+/* What an earlier process found for this library, where it gains and this CPU runs it. */
+static bool remember(struct cpu_kernels *out, const struct told *own, unsigned has,
+		     const struct cpu_kernels_memory *memory)
+{
+	char name[32];
+	double gain = 0;
+
+	if (!memory || !memory->find(memory->arg, own->library, own->name, name, &gain) ||
+	    gain < CPU_KERNELS_GAIN || !use_kept(out, name, has))
+		return false;
+	out->cached = true;
+	out->gain = gain;
+	return true;
+}
+
+/* Chosen by time: now, or by an earlier process. */
+static void choose(struct cpu_kernels *out, const struct told *own, unsigned has,
+		   const struct cpu_kernels_memory *memory, const volatile sig_atomic_t *stop)
+{
+	if (remember(out, own, has, memory))
+		return;
+	compare(out, has, stop);
+	if (memory && out->gain > 0)
+		memory->keep(memory->arg, own->library, own->name, out->used, out->gain);
+}
+
+void cpu_kernels_settle(struct cpu_kernels *out, const char *kept, const struct cpu_kernels_memory *memory,
+			const volatile sig_atomic_t *stop)
 {
 	const uint64_t began = clock_now_ns(clock_monotonic());
 	const unsigned has = blas_cpu_has();
-	double rate;
+	struct told own;
 
 	*out = (struct cpu_kernels){0};
 	if (getenv(BLAS_KERNELS_VARIABLE) || use_kept(out, kept, has))
 		return;
-	if (!ask(NULL, false, stop, out->chosen, &rate))
-		out->chosen[0] = '\0';
+	if (!ask(&own, NULL, false, stop))
+		own.name[0] = '\0';
+	text_copy(out->chosen, sizeof(out->chosen), own.name);
 	text_copy(out->used, sizeof(out->used), out->chosen);
 	if (!(kept && *kept) && blas_kernels_bits(out->chosen) &&
 	    blas_kernels_bits(out->chosen) < blas_kernels_bits_most(has))
-		compare(out, has, stop);
+		choose(out, &own, has, memory, stop);
 	out->took_s = (double)(clock_now_ns(clock_monotonic()) - began) * 1e-9;
 }
 
 void cpu_kernels_text(const struct cpu_kernels *k, char *out, size_t size)
 {
 	*out = '\0';
-	if (k->gain > 0)
+	if (k->cached)
+		snprintf(out, size,
+			 "OpenBLAS chose its %s kernels for this CPU; an earlier run found %s x %.1f as fast "
+			 "here "
+			 "(" BLAS_KERNELS_VARIABLE "=%s, from the cache; --no-cache times them anew)",
+			 k->chosen, k->used, k->gain, k->used);
+	else if (k->gain > 0)
 		snprintf(out, size,
 			 "OpenBLAS chose its %s kernels for this CPU; %s is x %.1f as fast here and is used "
 			 "(" BLAS_KERNELS_VARIABLE "=%s; timed in %.1f s)",

@@ -13,7 +13,8 @@ struct pair {
 	struct attention at;
 	int64_t ld_qkv, ld_o;
 	struct sdpa_plan *forward, *backward; /* NULL, both: cuDNN does not take it */
-	bool timed, by_own; /* backward, by our tensor-core kernels: lse is in the same order */
+	bool timed, by_own;    /* backward, by our tensor-core kernels: lse is in the same order */
+	bool recalled, cached; /* as gpu_attention_choice has them */
 };
 
 struct building; /* plans that a thread makes */
@@ -37,6 +38,8 @@ struct attends {
 	struct fast fast;
 	bool chosen; /* candidate of our backward pass, by time */
 	char candidate[64];
+	bool recalled, cached;		    /* as gpu_attention_choice has them */
+	double planned_s;		    /* spent on the library's plans, or on waiting for them */
 	struct gpu_attention_choice *known; /* chosen by a run before */
 	size_t known_count;
 	char name[64];

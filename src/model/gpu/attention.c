@@ -105,7 +105,8 @@ static bool select_backward(struct fast *f, struct attends *a, uint64_t room)
 	struct error ignored = {0};
 
 	if (!a->chosen && known && a->gpu->options.tune && select_named(f, known->candidate, room)) {
-		a->chosen = true;
+		a->chosen = a->recalled = true;
+		a->cached = known->cached;
 		memcpy(a->candidate, known->candidate, sizeof(a->candidate));
 		return true;
 	}
@@ -297,32 +298,45 @@ static enum status choose_own(struct back *back, struct attends *a, struct fast 
 		}
 	}
 	a->chosen = *least_s > 0;
+	a->recalled = a->cached = false;
 	if (!a->chosen)
 		return STATUS_OK;
 	snprintf(a->candidate, sizeof(a->candidate), "%s", attention_own_backward_name(f->backward, fastest));
 	return attention_own_backward_select(f->backward, fastest, err);
 }
 
-/* Our candidates beside each other, and beside the library's plan, once. */
-static enum status choose(struct back *back, struct attends *a, struct pair *pair, struct fast *f,
-			  struct passing *p, struct error *err)
+/* The library's plan beside the fastest of ours, which takes own_s; 0: none of ours runs. */
+static void choose_beside(struct back *back, struct pair *pair, struct passing *p, double own_s)
 {
-	double own_s = 0, library_s = 0;
+	double library_s = 0;
 	bool runs;
-	enum status st = STATUS_OK;
 
-	if (!a->gpu->options.tune || a->gpu->options.deterministic || a->gpu->capturing || a->gpu->held)
-		return STATUS_OK;
-	if (pair ? !pair->timed : !a->chosen)
-		st = choose_own(back, a, f, p, &own_s, err);
-	if (st || !pair || pair->timed)
-		return st;
 	p->library = pair->backward;
 	runs = time_pass(back, p, &library_s);
 	p->library = NULL;
 	pair->timed = true;
+	pair->recalled = pair->cached = false;
 	pair->by_own = own_s > 0 && (!runs || own_s < library_s);
-	return STATUS_OK;
+}
+
+/* Our candidates beside each other, and beside the library's plan, once. */
+static enum status choose(struct back *back, struct attends *a, struct pair *pair, struct fast *f,
+			  struct passing *p, struct error *err)
+{
+	uint64_t began_ns;
+	double own_s = 0;
+	enum status st;
+
+	if (!a->gpu->options.tune || a->gpu->options.deterministic || a->gpu->capturing || a->gpu->held ||
+	    (pair ? pair->timed : a->chosen))
+		return STATUS_OK;
+	st = gpu_tuning_begin(back, &began_ns, err);
+	if (!st)
+		st = choose_own(back, a, f, p, &own_s, err);
+	if (!st && pair)
+		choose_beside(back, pair, p, own_s);
+	gpu_tuning_end(back, began_ns);
+	return st;
 }
 
 /* By whichever did the forward pass of this batch, or keeps lse as that does; `room` is what the plan has for

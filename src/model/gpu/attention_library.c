@@ -2,6 +2,7 @@
 /* Attention by cuDNN: which batches it takes, and its plans for them. */
 #include <pthread.h>
 #include <stdlib.h>
+#include "core/clock.h"
 #include "model/gpu/attends.h"
 
 enum status attends_open_library(struct attends *a, struct error *err)
@@ -140,13 +141,25 @@ static bool begin_building(struct attends *a, const struct pair *p)
 	return true;
 }
 
+double attends_planned_s(const struct attends *a)
+{
+	return a->planned_s;
+}
+
+static double now_s(void)
+{
+	return (double)clock_now_ns(clock_monotonic()) * 1e-9;
+}
+
 bool attends_wait(struct attends *a)
 {
 	struct building *b = a->building;
+	const double began_s = now_s();
 
 	if (!b)
 		return false;
 	pthread_join(b->thread, NULL);
+	a->planned_s += now_s() - began_s;
 	a->pair[0].forward = b->pair.forward;
 	a->pair[0].backward = b->pair.backward;
 	a->building = NULL;
@@ -159,6 +172,7 @@ static enum status add_pair(struct attends *a, const struct pair *wanted, struct
 {
 	const bool must = a->gpu->options.attention == GPU_ATTENTION_CUDNN;
 	const struct gpu_attention_choice *known;
+	const double began_s = now_s();
 	struct error why = {0};
 	struct pair *p;
 	enum status st = STATUS_OK;
@@ -180,11 +194,14 @@ static enum status add_pair(struct attends *a, const struct pair *wanted, struct
 			       (long long)p->length);
 	else if (must || !a->gpu->held || !begin_building(a, p))
 		st = plan_both(a, p, &why);
+	a->planned_s += now_s() - began_s;
 	if (st && (must || (st != STATUS_UNSUPPORTED && st != STATUS_NO_RESOURCE)))
 		return error_set_cause(err, st, why.cause, "%s", why.text);
 	known = attends_known(a, p->docs, p->length);
 	p->timed = known && a->gpu->options.tune;
 	p->by_own = p->timed && known->by_own;
+	p->recalled = p->timed;
+	p->cached = p->timed && known->cached;
 	a->count++;
 	*out = p;
 	return STATUS_OK;

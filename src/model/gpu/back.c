@@ -138,6 +138,11 @@ const char *gpu_back_attention(const struct back *back)
 	return attends_name(gpu_of(back)->attends);
 }
 
+double gpu_back_tuning_s(const struct back *back)
+{
+	return gpu_of(back)->tuning_s + attends_planned_s(gpu_of(back)->attends);
+}
+
 const char *gpu_back_part_name(enum gpu_part part)
 {
 	static const char *const names[] = {

@@ -28,7 +28,8 @@ bool gpu_back_choice(const struct back *back, size_t i, struct gpu_choice *out)
 	*out = (struct gpu_choice){.seconds = one->seconds,
 				   .first_seconds = one->first_seconds,
 				   .recalled = one->recalled && !one->alike,
-				   .alike = one->alike};
+				   .alike = one->alike,
+				   .cached = one->recalled && one->cached};
 	products_key(out->product, &one->shape);
 	matmul_plan_algorithm(one->plan, one->chosen, out->words);
 	snprintf(out->algorithm, sizeof(out->algorithm), "%s", d.name);
@@ -43,6 +44,8 @@ bool gpu_back_attention_choice(const struct back *back, size_t i, struct gpu_att
 	*out = (struct gpu_attention_choice){0};
 	if (a->chosen) {
 		memcpy(out->candidate, a->candidate, sizeof(out->candidate));
+		out->recalled = a->recalled;
+		out->cached = a->cached;
 		if (told++ == i)
 			return true;
 	}
@@ -51,9 +54,11 @@ bool gpu_back_attention_choice(const struct back *back, size_t i, struct gpu_att
 
 		if (!p->timed || told++ != i)
 			continue;
-		out->docs = p->docs;
-		out->length = p->length;
-		out->by_own = p->by_own;
+		*out = (struct gpu_attention_choice){.docs = p->docs,
+						     .length = p->length,
+						     .by_own = p->by_own,
+						     .recalled = p->recalled,
+						     .cached = p->cached};
 		return true;
 	}
 	return false;

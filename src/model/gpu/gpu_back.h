@@ -111,6 +111,7 @@ struct gpu_choice {
 	uint64_t words[MATMUL_ALGORITHM_WORDS];
 	bool recalled; /* it was not chosen here */
 	bool alike;    /* it is that of a product of nearly as many rows, and was not timed */
+	bool cached;   /* it was not chosen here, nor by this run before: by another one */
 };
 bool gpu_back_choice(const struct back *back, size_t i, struct gpu_choice *out);
 /* The way of the backward pass behind cuDNN's forward one, of `docs` documents of one length; 0, 0: of all
@@ -119,13 +120,18 @@ struct gpu_attention_choice {
 	int64_t docs, length;
 	bool by_own;	    /* else by cuDNN */
 	char candidate[64]; /* ours; "": none was timed */
+	bool recalled;	    /* it was not chosen here */
+	bool cached;	    /* nor by this run before: by another one */
 };
 bool gpu_back_attention_choice(const struct back *back, size_t i, struct gpu_attention_choice *out);
 /* What was chosen by the same libraries on a device of the same name is taken without being timed, where it
- * is met; what does not run after all is chosen anew. Both lists are copied. */
+ * is met: the first of those that fit. What does not run after all is chosen anew. Both lists are copied. */
 enum status gpu_back_recall(struct back *back, const struct gpu_choice *products, size_t count,
 			    const struct gpu_attention_choice *attention, size_t attentions,
 			    struct error *err);
+/* Seconds so far in which candidates were timed, or cuDNN's plans were made or waited for; what the device
+ * was busy with before a timing is not among them. A step in which they grow is not like later ones. */
+double gpu_back_tuning_s(const struct back *back);
 /* FLOP/s of a large product in BF16 here, timed on memory of the arena that is free now, which is as if it
  * had not been used; 0, with OK: there is no room for one that says anything. */
 enum status gpu_back_gemm_rate(struct back *back, double *rate, struct error *err);

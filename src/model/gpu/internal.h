@@ -71,6 +71,7 @@ struct gpu_state {
 	struct spans *spans;   /* NULL: none was met */
 	bool capturing;	       /* what is enqueued becomes a graph: nothing is timed now */
 	bool held;	       /* gpu_back_hold */
+	double tuning_s;       /* of gpu_back_tuning_s: candidates' timing */
 	gpu_ptr live;	       /* the table of gpu_refresh, as the kernel takes it */
 	const struct live_part *live_of;
 	int live_count;
@@ -127,6 +128,10 @@ static inline enum status gpu_part_flop(const struct back *back, enum gpu_part p
 /* Seconds of one of `times` of these, after a warm-up (tune.c); waits. */
 enum status gpu_time(struct back *back, enum status (*run)(void *arg, struct error *err), void *arg,
 		     int times, double *seconds, struct error *err);
+/* Around all timing of one choice: what was enqueued before is waited for first, so that the time between the
+ * two is the choice's own. */
+enum status gpu_tuning_begin(struct back *back, uint64_t *began_ns, struct error *err);
+void gpu_tuning_end(struct back *back, uint64_t began_ns);
 
 /* Pinned memory that copies go through (staging.c). */
 enum status staging_create(struct staging **s, struct gpu_device *d, struct gpu_stream *stream,
@@ -147,6 +152,7 @@ bool products_settled(const struct gpu_state *g);
 enum status attends_create(struct attends **a, const struct gpu_state *g, struct error *err);
 void attends_release(struct attends **a);
 const char *attends_name(const struct attends *a);
+double attends_planned_s(const struct attends *a); /* spent on the library's plans, or on waiting for them */
 enum status gpu_attention_forward(struct back *back, const struct attention *at, const struct batch *b,
 				  struct mat qkv, struct mat o, struct mat lse, struct error *err);
 enum status gpu_attention_bwd(struct back *back, const struct attention *at, const struct batch *b,

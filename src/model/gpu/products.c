@@ -169,6 +169,7 @@ static void recall(const struct products *p, struct planned *one)
 			continue;
 		one->recalled = one->tuned = true;
 		one->alike = c->alike;
+		one->cached = c->cached;
 		one->seconds = c->seconds;
 		one->first_seconds = c->first_seconds;
 	}
@@ -219,7 +220,7 @@ static enum status settle_alike(struct back *back, struct planned *one, const st
 {
 	if (!one->alike || ++one->times < WORTH_TIMES)
 		return STATUS_OK;
-	one->tuned = one->recalled = one->alike = false;
+	one->tuned = one->recalled = one->alike = one->cached = false;
 	return products_tune(back, one, g, o, err);
 }
 
@@ -233,7 +234,7 @@ static enum status run_recalled(struct back *back, struct planned *one, const st
 
 	if (st != STATUS_UNSUPPORTED)
 		return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
-	one->recalled = one->tuned = one->alike = false;
+	one->recalled = one->tuned = one->alike = one->cached = false;
 	one->seconds = one->first_seconds = 0;
 	st = matmul_plan_first(one->plan, err);
 	if (!st && !gpu->held)

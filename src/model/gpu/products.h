@@ -9,6 +9,7 @@ struct planned {
 	struct matmul_plan *plan;
 	bool tuned, recalled; /* recalled: by an algorithm that was not found for it now */
 	bool alike;	      /* recalled, of another number of rows */
+	bool cached;	      /* recalled, and chosen by another run */
 	unsigned times;	      /* alike: done so often */
 	unsigned chosen;
 	double seconds, first_seconds; /* a product by the chosen and the first candidate; 0: not timed */

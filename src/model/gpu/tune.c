@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of cuBLASLt's candidates a product takes: timed in turns where it is met first, before it is done. */
+#include "core/clock.h"
 #include "kernel/train_rows.h"
 #include "model/dtype.h"
 #include "model/gpu/products.h"
@@ -62,6 +63,19 @@ enum status gpu_time(struct back *back, enum status (*run)(void *arg, struct err
 	return st;
 }
 
+enum status gpu_tuning_begin(struct back *back, uint64_t *began_ns, struct error *err)
+{
+	enum status st = gpu_stream_wait(gpu_of(back)->stream, err);
+
+	*began_ns = clock_now_ns(clock_monotonic());
+	return st;
+}
+
+void gpu_tuning_end(struct back *back, uint64_t began_ns)
+{
+	gpu_of(back)->tuning_s += (double)(clock_now_ns(clock_monotonic()) - began_ns) * 1e-9;
+}
+
 struct product {
 	struct planned *planned;
 	const struct matmul_operands *operands;
@@ -120,7 +134,8 @@ enum status products_tune(struct back *back, struct planned *p, const struct gem
 	const bool in_place = g->beta != 0 && g->c.data == g->d.data;
 	struct mat kept = {.rows = g->d.rows, .cols = g->d.cols, .dtype = g->d.dtype};
 	struct error ignored = {0};
-	enum status st = STATUS_OK;
+	uint64_t began_ns;
+	enum status st;
 
 	if (flop_of(p) >= WORTH_FLOP && in_place &&
 	    arena_mat(back->arena, MEM_WORKSPACE, &kept, "a product's result", &ignored)) {
@@ -130,12 +145,14 @@ enum status products_tune(struct back *back, struct planned *p, const struct gem
 	p->tuned = true;
 	if (flop_of(p) < WORTH_FLOP)
 		return STATUS_OK;
-	if (in_place)
+	st = gpu_tuning_begin(back, &began_ns, err);
+	if (!st && in_place)
 		st = keep(back, &g->d, &kept, false, err);
 	if (!st)
 		st = time_all(back, p, o, err);
 	if (!st && in_place)
 		st = keep(back, &g->d, &kept, true, err);
+	gpu_tuning_end(back, began_ns);
 	*back->arena = before;
 	return st;
 }
