@@ -147,6 +147,15 @@ static size_t add_points(struct roofline_point *point, const struct page *p)
 	return count;
 }
 
+/* A process says why it has no records, or no counters of graphs. */
+static bool has_note(const struct timeline *t)
+{
+	for (size_t i = 0; i < t->processes; i++)
+		if (t->process[i].note)
+			return true;
+	return false;
+}
+
 bool page_roofline(struct text *svg, const struct page *p, const char **why)
 {
 	struct roofline_ceiling ceiling[8];
@@ -160,7 +169,9 @@ bool page_roofline(struct text *svg, const struct page *p, const char **why)
 		       "by name"};
 	struct canvas c;
 
-	*why = !p->f->counted.rows
+	*why = !p->f->counted.rows && has_note(p->f->t)
+		       ? "no counters were taken; \"What is missing\" says why"
+	       : !p->f->counted.rows
 		       ? "no counters were taken: --counters . --counters-flop takes them"
 		       : "no kernel has both tensor FLOP and DRAM bytes: --counters-flop counts FLOP, of "
 			 "the tensor pipe alone";

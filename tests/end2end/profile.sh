@@ -169,6 +169,8 @@ counted() { # a step launches two kernels; those of graphs are not counted, nor 
 		[ "$(grep -cE '^"(void gemm_<128>\(float const\*, float\*\)|softmax_kernel)",[0-9]+,0,[0-9]+,0.91,' run/counters_launches.csv)" = 10 ]
 }
 ok "--counters counts the kernels that match, behind those it is to skip, and not more" counted
+in_graphs() { profile 0 --counters nothing_like_it -- "$p" init steps 10 && says 'no counters of kernels that CUDA graphs launch' err && says 'no counters were taken; "What is missing" says why' run/PROFILE.md; }
+ok "kernels that graphs launch have none, which is said instead of advice to count them" in_graphs
 matched() { profile 0 --counters 'soft|none' -- "$p" init steps 10 nccl && says '^"softmax_kernel",11,' run/counters.csv && ! says gemm run/counters.csv; }
 ok "by a regular expression of their names" matched
 flop() {

@@ -226,6 +226,10 @@ int cuptiGetCallbackName(int domain, uint32_t cbid, const char **name)
 		*name = "cuLaunchKernel";
 		return 0;
 	}
+	if (domain == CUPTI_DOMAIN_DRIVER && cbid == FAKE_CUPTI_DRIVER_GRAPH) {
+		*name = "cuGraphLaunch";
+		return 0;
+	}
 	if (domain != CUPTI_DOMAIN_RUNTIME || cbid >= sizeof(names) / sizeof(names[0]) || !names[cbid])
 		return 1;
 	*name = names[cbid];

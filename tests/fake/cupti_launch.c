@@ -7,7 +7,7 @@
 enum { DRIVER = 1, RESOURCE = 3, CREATED = 1, DESTROY_STARTING = 2 };
 static void *subscriber_arg;
 static launch_told_visit *subscriber;
-static bool followed, contexts;
+static bool followed, graphs, contexts;
 
 int cuptiSubscribe(void **out, launch_told_visit *visit, void *arg)
 {
@@ -25,6 +25,10 @@ int cuptiEnableCallback(uint32_t enable, void *of, int domain, uint32_t cbid)
 {
 	if (of == &subscriber && domain == RESOURCE && (cbid == CREATED || cbid == DESTROY_STARTING)) {
 		contexts = enable;
+		return CUPTI_SUCCESS;
+	}
+	if (of == &subscriber && domain == DRIVER && cbid == FAKE_CUPTI_DRIVER_GRAPH) {
+		graphs = enable;
 		return CUPTI_SUCCESS;
 	}
 	if (of != &subscriber || domain != DRIVER || cbid != FAKE_CUPTI_DRIVER_LAUNCH)
@@ -57,6 +61,14 @@ void fake_cupti_launch(const char *kernel, uint32_t correlation, double ns)
 	told.site = 1;
 	if (followed)
 		subscriber(subscriber_arg, DRIVER, FAKE_CUPTI_DRIVER_LAUNCH, &told);
+}
+
+void fake_cupti_graph(void)
+{
+	struct launch_told told = {.function = "cuGraphLaunch", .context = (void *)1};
+
+	if (graphs)
+		subscriber(subscriber_arg, DRIVER, FAKE_CUPTI_DRIVER_GRAPH, &told);
 }
 
 void fake_cupti_context(bool made)

@@ -233,6 +233,7 @@ static void step(void)
 	call(FAKE_CUPTI_GET, t + 11000, 100);
 	correlation++;
 	call(FAKE_CUPTI_GRAPH, t + 12000, 4000);
+	fake_cupti_graph();
 	kernel(kernel_a, t + 200000, 50000, 9);
 	kernel(kernel_b, t + 250000, 5000, 9);
 	graph(t + 200000);

@@ -41,7 +41,7 @@ static struct {
 	bool flop, l2;
 	uint32_t lock;	 /* a launch at a time, from its begin to its end */
 	uint64_t holder; /* 1 + that launch's correlation; 0: none */
-	uint64_t matched, skip, left;
+	uint64_t matched, skip, left, graphs;
 	struct session session[SESSIONS_MAX];
 	struct session *open; /* counts the launch that holds the lock */
 	void (*refused)(void);
@@ -388,6 +388,16 @@ static void on_launch(const struct launch *l)
 		end_launch(l);
 }
 
+/* We open a range around each kernel's launch, and a graph's launch names none of its kernels. */
+static void on_graph(void)
+{
+	if (!counting.graphs++)
+		writer_note(counting.writer,
+			    "no counters of kernels that CUDA graphs launch: only kernels that are launched "
+			    "one by "
+			    "one are counted. Without --counters the profile has the times of all of them");
+}
+
 static bool bind(void *cupti, char why[COUNTERS_TEXT])
 {
 	static const struct {
@@ -437,7 +447,7 @@ bool counters_begin(void *cupti, struct writer *w, const struct counters_wish *w
 		snprintf(why, COUNTERS_TEXT, "no counters: %.80s is no regular expression", wish->pattern);
 		return false;
 	}
-	if (launch_open(&counting.launches, cupti, on_launch, on_context))
+	if (launch_open(&counting.launches, cupti, on_launch, on_context, on_graph))
 		return true;
 	snprintf(why, COUNTERS_TEXT,
 		 "no counters: CUPTI does not let launches be followed; another profiler may");

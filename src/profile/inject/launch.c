@@ -11,19 +11,28 @@ enum { DRIVER = 1, RESOURCE = 3, CALLS = 2048 };
 enum { CONTEXT_CREATED = 1, CONTEXT_DESTROY_STARTING = 2 };
 #define PER_THREAD_STREAM ((void *)2)
 
-/* The calls of the driver that launch one kernel each. */
+static bool is_named(const char *name, const char *call)
+{
+	size_t n = strlen(call);
+
+	return !strncmp(name, call, n) && (!name[n] || !strcmp(name + n, "_ptsz"));
+}
+
+static bool launches_graph(const char *name)
+{
+	return is_named(name, "cuGraphLaunch");
+}
+
+/* The calls of the driver that launch one kernel each, or a graph. */
 static bool launches(const char *name)
 {
 	static const char *const names[] = {"cuLaunchKernel", "cuLaunchKernelEx",
 					    "cuLaunchCooperativeKernel"};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		size_t n = strlen(names[i]);
-
-		if (!strncmp(name, names[i], n) && (!name[n] || !strcmp(name + n, "_ptsz")))
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (is_named(name, names[i]))
 			return true;
-	}
-	return false;
+	return launches_graph(name);
 }
 
 static void *stream_of(const struct launch_told *told)
@@ -54,6 +63,10 @@ static void on_told(void *arg, int domain, uint32_t cbid, const void *what)
 		c->visit_context(resource->context, cbid == CONTEXT_CREATED);
 	if (domain != DRIVER || !what)
 		return;
+	if (told->function && launches_graph(told->function)) {
+		c->visit_graph();
+		return;
+	}
 	l = (struct launch){.begins = told->site == 0,
 			    .kernel = told->symbol,
 			    .context = told->context,
@@ -88,7 +101,7 @@ static void follow_contexts(const struct launch_calls *c)
 }
 
 bool launch_open(struct launch_calls *c, void *cupti, launch_visit *visit,
-		 launch_context_visit *visit_context)
+		 launch_context_visit *visit_context, launch_graph_visit *visit_graph)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 	const struct {
@@ -101,7 +114,8 @@ bool launch_open(struct launch_calls *c, void *cupti, launch_visit *visit,
 			 {cupti, "cuptiGetDeviceId", &c->device_of},
 			 {driver, "cuStreamIsCapturing", &c->is_capturing}};
 
-	*c = (struct launch_calls){.visit = visit, .visit_context = visit_context};
+	*c = (struct launch_calls){
+		.visit = visit, .visit_context = visit_context, .visit_graph = visit_graph};
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		void *found = find(functions[i].library, functions[i].name);
 

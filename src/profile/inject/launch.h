@@ -48,6 +48,8 @@ struct launch {
 typedef void launch_visit(const struct launch *l);
 /* In the thread that makes it, once it is made, or that ends it, before. */
 typedef void launch_context_visit(void *context, bool made);
+/* A graph is launched; what is in it is not told. */
+typedef void launch_graph_visit(void);
 
 struct launch_calls {
 	int (*subscribe)(void **subscriber, launch_told_visit *visit, void *arg);
@@ -57,12 +59,13 @@ struct launch_calls {
 	int (*is_capturing)(void *stream, int *status); /* the driver's; NULL: it is not loaded */
 	launch_visit *visit;
 	launch_context_visit *visit_context;
+	launch_graph_visit *visit_graph;
 	void *subscriber;
 };
 
 /* Follows launches, and contexts where that can be, from here on; `c` stays where it is. */
 bool launch_open(struct launch_calls *c, void *cupti, launch_visit *visit,
-		 launch_context_visit *visit_context);
+		 launch_context_visit *visit_context, launch_graph_visit *visit_graph);
 void launch_follow(struct launch_calls *c, bool on);
 bool launch_device(const struct launch_calls *c, void *context, uint32_t *device);
 /* Into a graph, or it cannot be told: nothing may wait for the device then. */
