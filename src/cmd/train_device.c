@@ -66,6 +66,27 @@ static enum status find_libraries(struct choice *c, const struct training *t, st
 	return STATUS_OK;
 }
 
+/* CUDA may refuse to begin where its library loads well. Asked in a process of its own, 0.3 s, where the CPU
+ * may train instead. */
+static enum status ask_cuda(struct choice *c, const struct training *t, struct error *err)
+{
+	const struct machine_scope scope = {.up_to = LAYER_CUDA, .stop = t->c->stop};
+	struct machine *m = NULL;
+	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, err);
+	bool listed = false;
+
+	if (st)
+		return st;
+	for (unsigned i = 0; i < machine_gpu_count(m); i++)
+		listed |= !strcmp(machine_gpu(m, i)->pci, c->gpu->pci) && machine_gpu(m, i)->cuda_index >= 0;
+	if (!listed) {
+		snprintf(c->why, sizeof(c->why), "CUDA does not list %s; assay info says why", c->gpu->pci);
+		c->cause = CAUSE_UNSUPPORTED;
+	}
+	machine_free(m);
+	return STATUS_OK;
+}
+
 static enum status choose(struct choice *c, const struct training *t, const struct machine *m,
 			  struct error *err)
 {
@@ -79,11 +100,18 @@ static enum status choose(struct choice *c, const struct training *t, const stru
 		snprintf(c->why, sizeof(c->why),
 			 "this program was built without kernels (no nvcc at build time)");
 		c->cause = CAUSE_UNSUPPORTED;
+	} else if (c->gpu && !t->config.training.bf16 && !t->o->resume) { /* a run goes on as it began */
+		snprintf(c->why, sizeof(c->why),
+			 "bf16: false asks for float32, and on a GPU we compute in BF16: leave bf16 out, or "
+			 "choose device: cpu");
+		c->cause = CAUSE_UNSUPPORTED;
 	} else if (c->gpu && gpu_back_takes(&t->shape, &why)) {
 		text_copy(c->why, sizeof(c->why), why.text);
 		c->cause = CAUSE_UNSUPPORTED;
 	} else if (c->gpu) {
 		st = find_libraries(c, t, err);
+		if (!st && !*c->why && t->config.training.device == CONFIG_DEVICE_AUTO)
+			st = ask_cuda(c, t, err);
 	}
 	if (*c->why)
 		c->gpu = NULL;

@@ -147,6 +147,8 @@ static void begin_windows(struct sweeping *w, size_t place)
 	s->window = w->windows->first[d->process];
 	s->windows = w->windows->first[d->process + 1];
 	s->until_ns = s->window < s->windows ? w->windows->span[s->window].from_ns : 0;
+	if (!w->windows->apart)
+		return;
 	d->windows = s->windows - s->window;
 	d->window_ns = calloc(d->windows + 1, sizeof(*d->window_ns));
 	w->out_of_memory |= !d->window_ns;
@@ -307,10 +309,16 @@ static void next_window(struct sweeping *w, size_t place, const struct timeline_
 		put_in_window(w, place, s->over[i]);
 }
 
+/* Processes without a window take no place. */
+static bool has_window(const struct sweeping *w, uint16_t process)
+{
+	return !w->windows || w->windows->first[process] < w->windows->first[process + 1];
+}
+
 static void take(struct sweeping *w, uint32_t event)
 {
 	const struct timeline_event *e = &w->t->event[event];
-	size_t place = place_of(w, e);
+	size_t place = has_window(w, e->process) ? place_of(w, e) : SIZE_MAX;
 	struct sweep *s;
 
 	if (place == SIZE_MAX)

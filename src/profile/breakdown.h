@@ -57,7 +57,8 @@ struct breakdown_device {
 	uint32_t waited_in;
 	uint64_t waited_in_ns;
 	struct breakdown_bracket bracket[BREAKDOWN_BRACKETS];
-	/* By window of its process, in their order; they add up to state_ns. NULL without windows. */
+	/* By window of its process, in their order; they add up to state_ns. NULL without windows that are
+	 * kept apart. */
 	uint64_t (*window_ns)[BREAKDOWN_STATE_COUNT];
 	size_t windows;
 };

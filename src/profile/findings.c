@@ -13,7 +13,7 @@ static enum status part_of(struct findings_part *part, const struct findings *f,
 
 static enum status find_steady(struct findings *f, struct error *err)
 {
-	enum status st = steps_of(&f->steps, f->t, err);
+	enum status st = steps_of(&f->steps, f->t, &f->nccl, err);
 
 	if (st || !f->steps.steps)
 		return st;

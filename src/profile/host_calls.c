@@ -24,11 +24,14 @@ static bool is_allocating(const char *name)
 
 bool host_call_waits(const char *name)
 {
-	static const char *const frees[] = {"cudaFree", "cuMemFree"};
+	static const char *const frees[] = {"cudaFree", "cuMemFree"}, *const copies[] = {"cudaMemcpy",
+											 "cuMemcpy"};
 
 	if (IS_ONE_OF(name, frees) && !strstr(name, "Async"))
 		return true;
-	return strstr(name, "Synchronize") || (strstr(name, "Memcpy") && !strstr(name, "Async"));
+	if (IS_ONE_OF(name, copies)) /* not the calls that put a copy into a graph */
+		return !strstr(name, "Async");
+	return strstr(name, "Synchronize");
 }
 
 static bool is_call(const struct timeline_event *e)

@@ -59,7 +59,7 @@ static uint64_t allocating_ns(struct idle *i, uint64_t from_ns, uint64_t late_ns
 {
 	uint64_t ns = host_calls_allocating(&i->calls, call->track, from_ns, from_ns + late_ns);
 
-	if (wait && i->calls.allocates[wait->name])
+	if (wait && wait->track == call->track && i->calls.allocates[wait->name])
 		return late_ns - silent_ns;
 	return ns < late_ns - silent_ns ? ns : late_ns - silent_ns;
 }

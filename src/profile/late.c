@@ -13,6 +13,8 @@
 #define NAMED_SHARE 0.03
 #define NAMED_PART 0.1
 enum { NAMED_STEPS = 3 };
+/* More steps of all ranks than any program has; what a file says may need more memory than there is. */
+enum { SPANS_MOST = 20000000 };
 #define AS_LATE 0.8
 /* A range of the host explains idle time if it grew by this part of it. */
 #define RANGE_PART 0.5
@@ -38,36 +40,54 @@ static uint64_t waiting_ns(const struct search *s, size_t device, size_t step)
 	return s->b.device[device].window_ns[step][BREAKDOWN_PEER];
 }
 
-static bool has_pairs(const struct nccl *n, uint16_t process)
+/* A device takes part in collectives that were held against another rank's. */
+static bool has_pairs(const struct nccl *n, const struct breakdown_device *d)
 {
 	for (size_t i = 0; i < n->launches; i++)
-		if (n->launch[i].process == process && n->launch[i].paired)
+		if (n->launch[i].paired && n->launch[i].process == d->process &&
+		    n->launch[i].device == d->device)
 			return true;
 	return false;
 }
 
-/* The steps of the process that has most of them; all ranks of a node share a clock. false: no memory. */
-static bool share_steps(struct search *s, const struct nccl *n, const struct steps *steps)
+/* The steps that all ranks share (steps.h), as windows of each. false: no memory. */
+static bool share_steps(struct search *s, const bool *pairs, const struct steps *steps)
 {
 	const struct windows_span *span;
-	size_t ranks = 0, leader = 0;
+	size_t ranks = 0, one = 0;
 
 	for (size_t p = 0; p < s->t->processes; p++) {
-		ranks += has_pairs(n, (uint16_t)p);
-		if (has_pairs(n, (uint16_t)p) && steps->process[p].steps > steps->process[leader].steps)
-			leader = p;
+		ranks += pairs[p];
+		one = pairs[p] ? p : one;
 	}
-	s->steps = ranks > 1 && has_pairs(n, (uint16_t)leader) ? steps->process[leader].steps : 0;
+	s->steps = ranks ? steps->process[one].steps : 0;
+	if (ranks * s->steps > SPANS_MOST)
+		s->steps = 0;
 	if (!windows_make(&s->windows, s->t, ranks * s->steps))
 		return false;
-	span = steps->each.span + steps->each.first[leader];
-	for (size_t p = 0; p < s->t->processes && s->steps; p++)
-		for (size_t i = 0; i < s->steps && has_pairs(n, (uint16_t)p); i++)
+	s->windows.apart = true;
+	span = steps->each.span + steps->each.first[one];
+	for (size_t p = 0; p < s->t->processes; p++)
+		for (size_t i = 0; i < s->steps && pairs[p]; i++)
 			windows_add(&s->windows, s->t, (uint16_t)p, span[i].from_ns, span[i].to_ns);
 	for (size_t i = 0; i < s->steps; i++)
 		s->whole_ns += (double)(span[i].to_ns - span[i].from_ns);
-	s->median_step_ns = steps->process[leader].median_ns;
+	s->median_step_ns = steps->process[one].median_ns;
 	return true;
+}
+
+/* A device that only has a context, or copies, is no rank. */
+static void keep_ranks(struct breakdown *b, const struct nccl *n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < b->devices; i++) {
+		if (has_pairs(n, &b->device[i]))
+			b->device[kept++] = b->device[i];
+		else
+			free(b->device[i].window_ns);
+	}
+	b->devices = kept;
 }
 
 /* In each step: so much less than the others' median a rank waited. */
@@ -175,7 +195,7 @@ static bool counts(const struct search *s, const struct timeline_event *e, enum 
 /* Late steps as windows of every rank. */
 static bool late_windows(struct windows *w, const struct search *s, size_t device)
 {
-	if (!windows_make(w, s->t, s->b.devices * s->steps))
+	if (!windows_make(w, s->t, s->windows.first[s->t->processes]))
 		return false;
 	for (size_t p = 0; p < s->t->processes; p++) {
 		size_t first = s->windows.first[p];
@@ -190,24 +210,49 @@ static bool late_windows(struct windows *w, const struct search *s, size_t devic
 	return true;
 }
 
+/* How many of the ranks' devices are this process's. */
+static double devices_of(const struct search *s, uint16_t process)
+{
+	double count = 0;
+
+	for (size_t i = 0; i < s->b.devices; i++)
+		count += s->b.device[i].process == process;
+	return count;
+}
+
+/* Whether the event is the rank's own: a kernel of its device, or a range of its process. */
+static bool is_own(const struct search *s, const struct breakdown_device *d, const struct timeline_event *e)
+{
+	return e->process == d->process && (e->kind != TIMELINE_KERNEL || e->track == TIMELINE_NONE ||
+					    s->t->track[e->track].device_id == d->device);
+}
+
+/* A kernel counts once, a range once for each of its process's devices; the others' are the mean of a device.
+ */
 static bool tally_all(struct tally *by_name, const struct search *s, size_t device, enum timeline_kind kind)
 {
+	const struct breakdown_device *d = &s->b.device[device];
+	double others = (double)(s->b.devices - 1);
 	struct windows w;
-	uint16_t own = s->b.device[device].process;
 
 	if (!late_windows(&w, s, device))
 		return false;
 	for (size_t i = 0; i < s->t->events; i++) {
 		const struct timeline_event *e = &s->t->event[i];
-		double ns = (double)(e->end_ns - e->start_ns), others = (double)(s->b.devices - 1);
+		double ns = (double)(e->end_ns - e->start_ns), times = 1;
 		struct tally *of = &by_name[e->name];
 
 		if (!counts(s, e, kind) || !windows_hold(&w, e->process, e->start_ns))
 			continue;
-		of->own_ns += e->process == own ? ns : 0;
-		of->own += e->process == own;
-		of->others_ns += e->process == own ? 0 : ns / others;
-		of->others += e->process == own ? 0 : 1 / others;
+		if (is_own(s, d, e)) {
+			of->own_ns += ns;
+			of->own++;
+			continue;
+		}
+		if (kind == TIMELINE_RANGE)
+			times = devices_of(s, e->process);
+		of->others_ns += ns * times / others;
+		of->others += times / others;
 	}
 	windows_release(&w);
 	return true;
@@ -270,14 +315,15 @@ static bool name_latest(struct late *l, struct search *s)
 static bool find(struct late *l, struct search *s, const struct nccl *n, const struct steps *steps,
 		 struct error *err)
 {
+	bool *pairs = nccl_paired(n, s->t), shared = pairs && share_steps(s, pairs, steps);
 	size_t room;
 
-	if (!share_steps(s, n, steps))
-		return false;
-	if (!s->steps)
-		return true;
+	free(pairs);
+	if (!shared || !s->steps)
+		return shared;
 	if (breakdown_of(&s->b, s->t, n, &s->windows, err))
 		return false;
+	keep_ranks(&s->b, n);
 	room = s->steps > s->b.devices ? s->steps : s->b.devices;
 	s->lateness = calloc(s->b.devices * s->steps + 1, sizeof(*s->lateness));
 	s->sum = calloc(s->b.devices + 1, sizeof(*s->sum));

@@ -115,6 +115,7 @@ bool launches_of(struct launches *l, const struct timeline *t, uint16_t process)
 			l->launch[l->count++] = (struct launch){.at_ns = e->start_ns,
 								.key = key_of(e->kind, 0, e->name),
 								.event = (uint32_t)i,
+								.waits = true,
 								.outward = true};
 	}
 	if (l->count)

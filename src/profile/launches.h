@@ -13,6 +13,7 @@ struct launch {
 	uint32_t event;	   /* the first that it put on the device, or the call that waits */
 	uint32_t correlation;
 	bool kernel;  /* one, or a graph */
+	bool waits;   /* a call in which the host waits; it launched nothing */
 	bool outward; /* the host takes part: a copy from or to it, a wait, a graph's launch */
 };
 

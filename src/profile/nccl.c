@@ -62,3 +62,12 @@ void nccl_release(struct nccl *n)
 	free(n->row);
 	*n = (struct nccl){0};
 }
+
+bool *nccl_paired(const struct nccl *n, const struct timeline *t)
+{
+	bool *pairs = calloc(t->processes + 1, sizeof(*pairs));
+
+	for (size_t i = 0; pairs && i < n->launches; i++)
+		pairs[n->launch[i].process] |= n->launch[i].paired;
+	return pairs;
+}

@@ -82,4 +82,7 @@ enum status nccl_of(struct nccl *n, const struct timeline *t, struct error *err)
 void nccl_release(struct nccl *n);
 /* The launch that a kernel of NCCL's belongs to; NULL: it is none of them. */
 const struct nccl_launch *nccl_launch_of(const struct nccl *n, uint32_t event);
+/* By process: whether it has launches that were held against another rank's. Caller frees; NULL: no memory.
+ */
+bool *nccl_paired(const struct nccl *n, const struct timeline *t);
 #endif

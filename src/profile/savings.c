@@ -123,6 +123,14 @@ static double pageable_ns(const struct saving *a)
 	return ns;
 }
 
+static bool is_told(const struct saving *a, const char *key)
+{
+	for (size_t i = 0; i < a->out->lines; i++)
+		if (!strcmp(a->out->line[i].key, key))
+			return true;
+	return false;
+}
+
 static void advise_data(struct saving *a)
 {
 	double copies = 0, pageable = pageable_ns(a);
@@ -130,7 +138,7 @@ static void advise_data(struct saving *a)
 
 	for (size_t i = 0; i < a->part->breakdown.devices; i++)
 		copies += (double)a->part->breakdown.device[i].data_copy_ns;
-	if (pageable >= LEAST_SHARE * a->whole_ns) {
+	if (is_told(a, "pageable")) {
 		pageable = pageable < a->state_ns[BREAKDOWN_DATA] ? pageable : a->state_ns[BREAKDOWN_DATA];
 		a->state_ns[BREAKDOWN_DATA] -= pageable;
 		copies = copies > pageable ? copies - pageable : 0;

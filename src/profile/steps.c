@@ -46,20 +46,33 @@ static size_t settled_from(const struct steps_found *f, double median_ns)
 	return f->steps;
 }
 
-/* Whether enough of what the process did lies in the steps and not too much behind them. */
+static bool in_a_step(const struct steps_found *f, uint64_t at_ns)
+{
+	size_t low = 0, high = f->steps;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (f->step[middle].to_ns <= at_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < f->steps && f->step[low].from_ns <= at_ns;
+}
+
+/* Whether enough of what the process did lies in the steps and, where no range says so, not too much behind
+ * them. */
 static bool is_steady(const struct steps_found *f, const struct launches *l)
 {
 	double all = 0, inside = 0, behind = 0;
-	size_t step = 0;
 
 	for (size_t i = 0; i < l->count && f->steps; i++) {
 		uint64_t at_ns = l->launch[i].start_ns;
 		double ns = (double)l->launch[i].ns;
 
-		while (step + 1 < f->steps && at_ns >= f->step[step].to_ns)
-			step++;
 		all += ns;
-		inside += at_ns >= f->step[step].from_ns && at_ns < f->step[step].to_ns ? ns : 0;
+		inside += in_a_step(f, at_ns) ? ns : 0;
 		behind += at_ns >= f->step[f->steps - 1].to_ns ? ns : 0;
 	}
 	return f->steps >= STEPS_LEAST && inside >= STEPS_LEAST_INSIDE * all &&
@@ -68,12 +81,15 @@ static bool is_steady(const struct steps_found *f, const struct launches *l)
 
 static bool drop_start_up(struct steps_found *f)
 {
-	double *ns = durations_of(f);
+	double *ns;
 	size_t from;
 
+	if (!f->steps)
+		return true;
+	ns = durations_of(f);
 	if (!ns)
 		return false;
-	from = f->steps ? settled_from(f, stats_percentile(ns, f->steps, 0.5)) : 0;
+	from = settled_from(f, stats_percentile(ns, f->steps, 0.5));
 	free(ns);
 	f->steps -= from;
 	memmove(f->step, f->step + from, f->steps * sizeof(*f->step));
@@ -131,6 +147,24 @@ static void bound(struct steps_process *p, const struct timeline *t, uint16_t pr
 	}
 }
 
+/* Whose steps the ranks share; SIZE_MAX: none has any. */
+static size_t leader_of(const struct steps_found *found, const bool *pairs, size_t processes)
+{
+	size_t leader = SIZE_MAX;
+
+	for (size_t p = 0; p < processes; p++) {
+		const struct steps_found *f = &found[p], *best = leader < SIZE_MAX ? &found[leader] : NULL;
+		bool range = f->mark == STEPS_RANGE;
+
+		if (!pairs[p] || !f->steps)
+			continue;
+		if (!best || range > (best->mark == STEPS_RANGE) ||
+		    (range == (best->mark == STEPS_RANGE) && f->steps > best->steps))
+			leader = p;
+	}
+	return leader;
+}
+
 static bool find_all(struct steps *s, struct steps_found *found, const struct timeline *t)
 {
 	bool made = true;
@@ -140,32 +174,50 @@ static bool find_all(struct steps *s, struct steps_found *found, const struct ti
 
 		made = launches_of(&l, t, p) && find(&found[p], t, p, &l);
 		free(l.launch);
-		s->steps += made ? found[p].steps : 0;
 		bound(&s->process[p], t, p);
-		if (made && found[p].steps)
-			made = describe(&s->process[p], &found[p]);
+	}
+	return made;
+}
+
+/* What is found of each process, or of the rank that leads it, becomes its steps. */
+static bool keep_all(struct steps *s, const struct steps_found *found, const struct timeline *t,
+		     const bool *pairs)
+{
+	size_t leader = leader_of(found, pairs, t->processes);
+	bool made = true;
+
+	for (size_t p = 0; p < t->processes && made; p++) {
+		const struct steps_found *f = &found[pairs[p] && leader < SIZE_MAX ? leader : p];
+
+		if (f->steps && s->process[p].first_ns)
+			made = describe(&s->process[p], f);
+		s->steps += s->process[p].steps;
 	}
 	if (!made || !windows_make(&s->each, t, s->steps) || !windows_make(&s->start_up, t, t->processes))
 		return false;
 	for (uint16_t p = 0; p < t->processes; p++) {
-		for (size_t i = 0; i < found[p].steps; i++)
-			windows_add(&s->each, t, p, found[p].step[i].from_ns, found[p].step[i].to_ns);
-		if (found[p].steps)
-			windows_add(&s->start_up, t, p, s->process[p].first_ns, found[p].step[0].from_ns);
+		const struct steps_found *f = &found[pairs[p] && leader < SIZE_MAX ? leader : p];
+
+		if (!s->process[p].steps)
+			continue;
+		for (size_t i = 0; i < f->steps; i++)
+			windows_add(&s->each, t, p, f->step[i].from_ns, f->step[i].to_ns);
+		windows_add(&s->start_up, t, p, s->process[p].first_ns, f->step[0].from_ns);
 	}
 	return true;
 }
 
-enum status steps_of(struct steps *s, const struct timeline *t, struct error *err)
+enum status steps_of(struct steps *s, const struct timeline *t, const struct nccl *n, struct error *err)
 {
 	struct steps_found *found = calloc(t->processes + 1, sizeof(*found));
-	bool made;
+	bool *pairs = nccl_paired(n, t), made;
 
 	*s = (struct steps){.process = calloc(t->processes + 1, sizeof(*s->process))};
-	made = found && s->process && find_all(s, found, t);
+	made = found && pairs && s->process && find_all(s, found, t) && keep_all(s, found, t, pairs);
 	for (size_t p = 0; found && p < t->processes; p++)
 		free(found[p].step);
 	free(found);
+	free(pairs);
 	if (made)
 		return STATUS_OK;
 	steps_release(s);

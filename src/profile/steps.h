@@ -5,7 +5,7 @@
  */
 #ifndef PROFILE_STEPS_H
 #define PROFILE_STEPS_H
-#include "profile/timeline.h"
+#include "profile/nccl.h"
 #include "profile/windows.h"
 
 enum { STEPS_LEAST = 5 }; /* fewer are no steady state */
@@ -34,8 +34,9 @@ struct steps {
 	size_t steps;		       /* of all processes */
 };
 
-/* NO_RESOURCE: memory. */
-enum status steps_of(struct steps *s, const struct timeline *t, struct error *err);
+/* Ranks that meet in collectives share their steps: those of one that opens ranges, else of the one that has
+ * most. `n`: of the same timeline. NO_RESOURCE: memory. */
+enum status steps_of(struct steps *s, const struct timeline *t, const struct nccl *n, struct error *err);
 void steps_release(struct steps *s); /* empty again */
 /* The windows that shares and advice are for: the steps, or NULL where no process has any. */
 const struct windows *steps_steady(const struct steps *s);

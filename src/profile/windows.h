@@ -11,6 +11,7 @@ struct windows_span {
 };
 
 struct windows {
+	bool apart;		   /* what is found is kept by span too */
 	struct windows_span *span; /* a process's together, in order, none over another */
 	size_t *first; /* by process, one more than there are processes: the next one's is the end */
 };

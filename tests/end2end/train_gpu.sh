@@ -198,6 +198,11 @@ for lib in libnvidia-ml.so.1 libcudnn.so.9 libcublasLt.so.13; do ln -s "$fakes/$
 LD_LIBRARY_PATH=$PWD/nvml "$assay" train auto.yaml --out watching > out 2> err
 ok "with NVML alone, as in some containers, auto takes the CPU" [ $? = 0 ]
 ok "with a warning that names the driver's library" says "the CPU trains, although there is a GPU: CUDA's driver, .* is not usable: libcuda" err
+for refusal in 100 803 999; do
+	FAKE_CUDA=cuInit=$refusal "$assay" train auto.yaml --out "begun$refusal" > out 2> err
+	ok "a CUDA that refuses to begin ($refusal): auto takes the CPU" [ $? = 0 ]
+	ok "and says so" says 'the CPU trains, although there is a GPU: CUDA does not list 0000:8D:00.0' err
+done
 cp -r model heads4
 sed -i 's/"num_attention_heads": 6/"num_attention_heads": 48/; s/"num_key_value_heads": 2/"num_key_value_heads": 16/; s/"head_dim": 32/"head_dim": 4/' heads4/config.json
 sed 's/name_or_path: model/name_or_path: heads4/' gpu.yaml > heads-gpu.yaml
@@ -207,6 +212,13 @@ ok "before a folder is made" eval 'says "no usable GPU here: heads of 4 numbers;
 "$assay" train heads-auto.yaml --out heads > out 2> err
 ok "auto trains them on the CPU" [ $? = 0 ]
 ok "and says why" says 'the CPU trains, although there is a GPU: heads of 4 numbers' err
+sed 's/^training:/training:\n  bf16: false/' gpu.yaml > float-gpu.yaml
+sed 's/^training:/training:\n  bf16: false/' auto.yaml > float-auto.yaml
+ok "float32 is refused on a GPU" expect 2 train float-gpu.yaml --out float
+ok "which says what is done there" eval 'says "bf16: false asks for float32, and on a GPU we compute in BF16" err && [ ! -e float ]'
+"$assay" train float-auto.yaml --out float > out 2> err
+ok "auto trains in float32 on the CPU" [ $? = 0 ]
+ok "and says why it leaves the GPU" says 'the CPU trains, although there is a GPU: bf16: false' err
 FAKE_CUDA=memory=2081 "$assay" train gpu.yaml --out small > out 2> err
 ok "too little memory ends it" [ $? = 2 ]
 ok "with the plan and what to turn" says "as planned .*recompute: full" err

@@ -192,6 +192,33 @@ static void test_planted__a_rank_that_computes_more_is_late(void **state)
 	done(&o);
 }
 
+/* One rank alone opens ranges, as torch.profiler's users do; the other one computes what makes its steps uneven. */
+static void ranged_step(struct program *p, unsigned r, unsigned step)
+{
+	if (!r && step)
+		program_range(p, NULL);
+	if (!r)
+		program_range(p, "step");
+	for (unsigned i = 0; r && i < step * 7 % 50; i++)
+		program_kernel(p, "uneven", 20 * US);
+	more_compute(p, r, step);
+}
+
+static void test_planted__ranks_share_the_steps_of_one_that_opens_ranges(void **state)
+{
+	struct found o;
+
+	begin(*state, 2);
+	data_parallel(2, ranged_step);
+	look(&o, *state, 2);
+	for (size_t p = 0; p < 2; p++) {
+		steps_are(&o, p, STEPS - 4, STEPS);
+		assert_int_equal(o.f.steps.process[p].mark, STEPS_RANGE);
+	}
+	assert_true(o.f.late.found);
+	done(&o);
+}
+
 static void test_planted__so_it_is_among_four(void **state)
 {
 	struct found o;
@@ -339,6 +366,7 @@ int main(void)
 		scratch_test(test_planted__a_well_written_loop_has_no_finding),
 		scratch_test(test_planted__ranks_that_are_alike_have_no_late_one),
 		scratch_test(test_planted__a_rank_that_computes_more_is_late),
+		scratch_test(test_planted__ranks_share_the_steps_of_one_that_opens_ranges),
 		scratch_test(test_planted__so_it_is_among_four),
 		scratch_test(test_planted__a_rank_whose_host_is_late_is_told_by_its_range),
 		scratch_test(test_planted__a_rank_late_in_every_tenth_step_is_named_with_these),

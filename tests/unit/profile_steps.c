@@ -10,6 +10,7 @@ static struct program one;
 
 struct found {
 	struct timeline t;
+	struct nccl n;
 	struct steps s;
 };
 
@@ -19,13 +20,15 @@ static const struct steps_process *look(struct found *o, const char *dir)
 
 	program_end(&one);
 	read_back(&o->t, dir);
-	assert_int_equal(steps_of(&o->s, &o->t, &err), STATUS_OK);
+	assert_int_equal(nccl_of(&o->n, &o->t, &err), STATUS_OK);
+	assert_int_equal(steps_of(&o->s, &o->t, &o->n, &err), STATUS_OK);
 	return &o->s.process[0];
 }
 
 static void done(struct found *o)
 {
 	steps_release(&o->s);
+	nccl_release(&o->n);
 	timeline_release(&o->t);
 }
 
