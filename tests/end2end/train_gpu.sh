@@ -201,7 +201,7 @@ ok "with a warning that names the driver's library" says "the CPU trains, althou
 for refusal in 100 803 999; do
 	FAKE_CUDA=cuInit=$refusal "$assay" train auto.yaml --out "begun$refusal" > out 2> err
 	ok "a CUDA that refuses to begin ($refusal): auto takes the CPU" [ $? = 0 ]
-	ok "and says so" says 'the CPU trains, although there is a GPU: CUDA does not list 0000:8D:00.0' err
+	ok "and says so" says 'the CPU trains, although there is a GPU: CUDA does not list 0000:8d:00.0' err
 done
 cp -r model heads4
 sed -i 's/"num_attention_heads": 6/"num_attention_heads": 48/; s/"num_key_value_heads": 2/"num_key_value_heads": 16/; s/"head_dim": 32/"head_dim": 4/' heads4/config.json
