@@ -73,6 +73,10 @@ struct attention_problem {
 struct attention_operands {
 	gpu_ptr q, k, v, o, lse;
 	gpu_ptr q_starts, kv_starts; /* the problem's, uint32 */
+	/* Optional, where queries and keys have the same starts: in which order our kernels work
+	 * (gpu/attention_order.h). */
+	gpu_ptr order;
+	uint32_t order_count;
 	/* FP8: one float each. What the stored elements are multiplied by; FP8 outputs are multiplied before
 	 * they are rounded. */
 	gpu_ptr descale_q, descale_k, descale_v, scale_o;

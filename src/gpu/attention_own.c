@@ -372,13 +372,20 @@ static enum status maps(struct attention_own *a, struct attention_sm90_args *arg
 	return st;
 }
 
-/* How many heads are ordered by length together: as many as the L2 holds keys and values of. */
-static uint32_t section_of(const struct attention_problem *p)
+/* How many of `pairs` heads are ordered by length together: as many as the L2 holds keys and values of,
+ * `rows` each. */
+static uint32_t section_of(const struct attention_problem *p, double rows, uint32_t pairs)
 {
-	double head = 2.0 * p->kv_len * p->head_dim * attention_type_bytes(p->type) * p->kv_heads / p->heads;
-	double heads = fmin(SECTION_BYTES / head, (double)p->batch * p->heads);
+	double head = 2.0 * rows * p->head_dim * attention_type_bytes(p->type) * p->kv_heads / p->heads;
+	double heads = fmin(SECTION_BYTES / head, pairs);
 
 	return heads < 1 ? 1 : (uint32_t)heads;
+}
+
+/* Whether its units are those that an order names. */
+static bool takes_order(const struct kernel_row *r, const struct attention_operands *o, unsigned passes)
+{
+	return o->order && r->walk == RANGES && r->groups * passes * r->rows == ATTENTION_ORDER_ROWS;
 }
 
 static enum status launch_sm90(struct attention_own *a, const struct attention_operands *o,
@@ -387,30 +394,36 @@ static enum status launch_sm90(struct attention_own *a, const struct attention_o
 	const struct attention_problem *p = &a->problem;
 	const struct kernel_row *r = a->selected->kernel;
 	const unsigned passes = a->selected->resident ? (tiles_of(r, p) + r->groups - 1) / r->groups : 1;
-	const unsigned head_units = (tiles_of(r, p) + r->groups * passes - 1) / (r->groups * passes);
-	const uint64_t units = (uint64_t)p->batch * p->heads * head_units;
+	const bool ordered = takes_order(r, o, passes);
+	const unsigned head_units =
+		ordered ? o->order_count : (tiles_of(r, p) + r->groups * passes - 1) / (r->groups * passes);
+	const uint32_t pairs = ordered ? p->heads : p->batch * p->heads;
+	const uint64_t units = (uint64_t)pairs * head_units;
 	const unsigned blocks = gpu_sm_count(a->device);
 	const bool uneven = head_units > 1 && (p->mask != ATTENTION_FULL || p->q_starts);
-	struct attention_sm90_args args = {.o = o->o,
-					   .lse = o->lse,
-					   .q_starts = o->q_starts,
-					   .kv_starts = o->kv_starts,
-					   .o_step = attention_steps_of(a->o),
-					   .batch = p->batch,
-					   .heads = p->heads,
-					   .kv_heads = p->kv_heads,
-					   .q_len = p->q_len,
-					   .kv_len = p->kv_len,
-					   .left = attention_side(p, true),
-					   .right = attention_side(p, false),
-					   .scale_log2 = (float)(attention_scale(p) * LOG2_E),
-					   .passes = passes,
-					   .head_units = head_units,
-					   .section = uneven ? section_of(p) : 1,
-					   .zigzag = uneven,
-					   .descale_q = o->descale_q,
-					   .descale_k = o->descale_k,
-					   .descale_v = o->descale_v};
+	struct attention_sm90_args args = {
+		.o = o->o,
+		.lse = o->lse,
+		.q_starts = o->q_starts,
+		.kv_starts = o->kv_starts,
+		.o_step = attention_steps_of(a->o),
+		.batch = p->batch,
+		.heads = p->heads,
+		.kv_heads = p->kv_heads,
+		.q_len = p->q_len,
+		.kv_len = p->kv_len,
+		.left = attention_side(p, true),
+		.right = attention_side(p, false),
+		.scale_log2 = (float)(attention_scale(p) * LOG2_E),
+		.passes = passes,
+		.head_units = head_units,
+		.section = uneven ? section_of(p, ordered ? (double)a->kv_rows : p->kv_len, pairs) : 1,
+		.zigzag = uneven,
+		.pairs = pairs,
+		.order = ordered ? o->order : 0,
+		.descale_q = o->descale_q,
+		.descale_k = o->descale_k,
+		.descale_v = o->descale_v};
 	enum status st = maps(a, &args, o, err);
 
 	if (st)

@@ -229,6 +229,12 @@ static uint32_t section_of(const struct attention_problem *p, uint32_t heads, do
 	return parts < heads ? (heads + parts - 1) / parts : 1;
 }
 
+/* Blocks of 128 rows a head, of all sequences. */
+static unsigned units_of(const struct attention_backward_args *args, uint32_t longest)
+{
+	return args->order ? args->order_count : blocks_of(longest, ATTENTION_ORDER_ROWS) * args->batch;
+}
+
 static enum status launch_sm90(struct attention_own_backward *a, const struct attention_operands *o,
 			       const struct sdpa_gradients *g, const struct attention_backward_args *args,
 			       struct gpu_stream *stream, struct error *err)
@@ -240,25 +246,27 @@ static enum status launch_sm90(struct attention_own_backward *a, const struct at
 				: way == BULK ? ATTENTION_BACKWARD_PASSED_BULK(d)
 					      : ATTENTION_BACKWARD_PASSED(d);
 	const double row = (ways[way].adds ? 8.0 : 4.0) * d; /* Q and dO, and dQ's sum */
+	const uint32_t sequences = args->order ? 1 : p->batch;
+	const uint64_t q_rows = args->order ? a->q_rows : p->q_len,
+		       kv_rows = args->order ? a->kv_rows : p->kv_len;
 	struct attention_backward_sm90_args x = {.a = *args};
 	enum status st = maps(a, &x, o, g, queries, err);
 
-	x.a.section = section_of(p, p->batch * p->kv_heads, row * p->q_len);
+	x.a.section = section_of(p, sequences * p->kv_heads, row * q_rows);
 	if (!st)
-		st = gpu_launch_1d(a->keys, stream,
-				   blocks_of(p->kv_len, ATTENTION_BACKWARD_KEYS) * p->kv_heads * p->batch,
-				   SM90_THREADS, ATTENTION_BACKWARD_SM90_SHARED(d, queries, passed), &x, err);
+		st = gpu_launch_1d(a->keys, stream, units_of(args, p->kv_len) * p->kv_heads, SM90_THREADS,
+				   ATTENTION_BACKWARD_SM90_SHARED(d, queries, passed), &x, err);
 	if (st)
 		return st;
 	if (ways[way].adds)
 		return launch(a->last, args, p->q_len, queries, p->heads, ATTENTION_BACKWARD_THREADS, 0,
 			      stream, err);
-	x.a.section = section_of(p, p->batch * p->heads, 4.0 * d * p->kv_len * p->kv_heads / p->heads);
+	x.a.section = section_of(p, sequences * p->heads, 4.0 * d * kv_rows * p->kv_heads / p->heads);
 	st = maps(a, &x, o, g, SM90_QUERIES, err);
 	if (st)
 		return st;
-	return gpu_launch_1d(a->last, stream, blocks_of(p->q_len, SM90_QUERIES) * p->heads * p->batch,
-			     SM90_THREADS, ATTENTION_BACKWARD_SM90_SHARED_QUERIES(d), &x, err);
+	return gpu_launch_1d(a->last, stream, units_of(args, p->q_len) * p->heads, SM90_THREADS,
+			     ATTENTION_BACKWARD_SM90_SHARED_QUERIES(d), &x, err);
 }
 
 static enum status launch_portable(struct attention_own_backward *a,
@@ -297,6 +305,8 @@ static struct attention_backward_args args_of(const struct attention_own_backwar
 						.sum_q = adds ? workspace + 2 * numbers : 0,
 						.q_starts = p->q_starts ? o->q_starts : 0,
 						.kv_starts = p->q_starts ? o->kv_starts : 0,
+						.order = p->q_starts ? o->order : 0,
+						.order_count = o->order_count,
 						.q_step = attention_steps_of(attention_q_strides(p)),
 						.k_step = attention_steps_of(attention_k_strides(p)),
 						.v_step = attention_steps_of(attention_v_strides(p)),

@@ -11,6 +11,14 @@
 #define KERNEL_ATTENTION_H
 #include "kernel/args.h"
 
+/* A word of an order of units (gpu/attention_order.h): unit `unit` of a sequence, ATTENTION_ORDER_ROWS tokens
+ * each. Forward takes queries of that place; backward, whose first keys have most queries, counts them from
+ * the end. */
+#define ATTENTION_ORDER(sequence, unit) ((uint32_t)(sequence) << 16 | (uint32_t)(unit))
+#define ATTENTION_ORDER_SEQUENCE(word) ((word) >> 16)
+#define ATTENTION_ORDER_UNIT(word) ((word)&0xffff)
+enum { ATTENTION_ORDER_ROWS = 128 };
+
 #define ATTENTION_OPEN (1 << 29) /* a window's side without limit; sequences are shorter than this */
 
 /* Strides in elements; columns of a row stand side by side. */
@@ -76,14 +84,19 @@ struct attention_sm90_args {
 	float scale_log2; /* scale x log2(e), above 0 */
 	uint32_t passes;  /* tiles a warpgroup takes one after the other; above 1 all keys of a head fit the
 			     slots */
-	uint32_t head_units; /* units a head */
+	uint32_t head_units; /* units a head; with an order: of all sequences together */
 	uint32_t section;    /* heads whose units are ordered by length together */
 	uint32_t zigzag; /* every other round of units is dealt backwards: for masks, whose units differ */
 	DEVICE_PTR(const float) descale_q;
 	DEVICE_PTR(const float) descale_k; /* FP8: what the stored elements are multiplied by; above 0 */
 	DEVICE_PTR(const float) descale_v;
+	DEVICE_PTR(const uint32_t)
+	order;		/* head_units words, the same for each head; 0: units in their own order */
+	uint32_t pairs; /* of a head and a sequence that units are numbered by: batch x heads; heads with an
+			   order */
+	uint32_t reserved[13];
 };
-static_assert(sizeof(struct attention_sm90_args) == 640, "layout shared with nvcc");
+static_assert(sizeof(struct attention_sm90_args) == 704, "layout shared with nvcc");
 
 enum { ATTENTION_SM90_ROWS = 64, ATTENTION_SM90_O_ROWS = 16 }; /* of a warpgroup's tile, of a warp's share */
 

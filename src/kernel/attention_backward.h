@@ -48,16 +48,18 @@ struct attention_backward_args {
 	float scale;
 	uint32_t rows;	  /* of lse2, sums and sum_q: all sequences' */
 	uint32_t section; /* sm90: heads whose blocks are ordered by length together */
-	uint32_t reserved;
+	uint32_t order_count;
+	DEVICE_PTR(const uint32_t)
+	order; /* sm90: of units of 128 rows, the same for each head; 0: blocks in their own order */
 };
-static_assert(sizeof(struct attention_backward_args) == 256, "layout shared with nvcc");
+static_assert(sizeof(struct attention_backward_args) == 264, "layout shared with nvcc");
 
 /* Maps' boxes: Q and dO a tile's rows of queries, K and V 128 rows. */
 struct attention_backward_sm90_args {
 	struct tensor_map q_map, k_map, v_map, d_o_map;
 	struct attention_backward_args a;
 };
-static_assert(sizeof(struct attention_backward_sm90_args) == 768, "layout shared with nvcc");
+static_assert(sizeof(struct attention_backward_sm90_args) == 832, "layout shared with nvcc");
 
 enum {
 	ATTENTION_BACKWARD_PAD = 128,

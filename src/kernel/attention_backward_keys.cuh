@@ -433,9 +433,11 @@ template <typename C> static __device__ __forceinline__ void keys_run(const atte
 	const attention_backward_args &a = x.a;
 	const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
 	const uint32_t base = (shared_at(backward_shared) + 1023) / 1024 * 1024;
-	const backward_unit u = unit_pair(a.batch * a.kv_heads, a.section, (a.kv_len + KEYS - 1) / KEYS);
-	const int sequence = u.pair / (int)a.kv_heads, kv_head = u.pair - sequence * a.kv_heads, first = u.block * KEYS;
-	const backward_place p = backward_find(a, sequence);
+	const int longest = (a.kv_len + KEYS - 1) / KEYS;
+	const backward_unit u = unit_find(a, a.kv_heads, longest);
+	const int kv_head = u.head;
+	const backward_place p = backward_find(a, u.sequence);
+	const int first = ((a.order ? (p.kv_len + KEYS - 1) / KEYS : longest) - 1 - u.unit) * KEYS;
 	const backward_range range = queries_of(a, p, first, KEYS, C::QUERIES);
 
 	if (first >= p.kv_len)

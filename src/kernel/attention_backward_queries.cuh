@@ -132,10 +132,9 @@ template <typename C> static __device__ __forceinline__ void queries_run(const a
 	const attention_backward_args &a = x.a;
 	const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
 	const uint32_t base = (shared_at(backward_shared) + 1023) / 1024 * 1024;
-	const int blocks = (a.q_len + 127) / 128;
-	const backward_unit u = unit_pair(a.batch * a.heads, a.section, blocks);
-	const int sequence = u.pair / (int)a.heads, head = u.pair - sequence * a.heads, first = (blocks - 1 - u.block) * 128;
-	const backward_place p = backward_find(a, sequence);
+	const backward_unit u = unit_find(a, a.heads, (a.q_len + 127) / 128);
+	const int head = u.head, first = u.unit * 128;
+	const backward_place p = backward_find(a, u.sequence);
 	const backward_range range = keys_of(a, p, first, 128, KEYS);
 
 	if (first >= p.q_len)

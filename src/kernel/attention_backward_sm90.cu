@@ -10,7 +10,7 @@
  *   backward_sm90_bulk_TYPE_dD     as ahead, added by bulk copies from shared memory
  *   backward_sm90_queries_TYPE_dD  dQ of 128 queries
  *
- * Launch: 384 threads, a block a unit, units as unit_pair has them. Reference: tests/gpu/ref_attention_backward.c.
+ * Launch: 384 threads, a block a unit, units as unit_find has them. Reference: tests/gpu/ref_attention_backward.c.
  */
 #include "kernel/attention_backward_keys.cuh"
 #include "kernel/attention_backward_queries.cuh"

@@ -18,15 +18,23 @@ enum how {
 /* -- units: blocks of 128 rows of a head, by section of heads; those with most to do come first -- */
 
 struct backward_unit {
-	int pair, block; /* pair: sequence x heads + head; block: as they come */
+	int sequence, head;
+	int unit; /* the more, the more to do in a causal mask: a block of queries, or of keys from the end */
 };
 
-static __device__ __forceinline__ backward_unit unit_pair(int all, int section, int blocks)
+/* Of `heads` heads a sequence; blocks: of the longest sequence. */
+static __device__ __forceinline__ backward_unit unit_find(const attention_backward_args &a, int heads, int blocks)
 {
-	const int per = section * blocks, which = blockIdx.x / per, rest = blockIdx.x - which * per;
-	const int wide = min(section, all - which * section), block = rest / wide;
-	const backward_unit u = {which * section + rest - block * wide, block};
+	const int all = a.order ? heads : heads * a.batch, across = a.order ? a.order_count : blocks;
+	const int per = a.section * across, which = blockIdx.x / per, rest = blockIdx.x - which * per;
+	const int wide = min((int)a.section, all - which * (int)a.section), place = rest / wide;
+	const int pair = which * a.section + rest - place * wide;
+	backward_unit u = {pair / heads, pair % heads, blocks - 1 - place};
 
+	if (a.order) {
+		u.sequence = ATTENTION_ORDER_SEQUENCE(a.order[place]);
+		u.unit = ATTENTION_ORDER_UNIT(a.order[place]);
+	}
 	return u;
 }
 

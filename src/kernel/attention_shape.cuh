@@ -38,6 +38,7 @@ struct attention_shape {
 		STREAM = !!(HOW_ & HOW_STREAM),
 		DOWN = !!(HOW_ & HOW_DOWN),
 		FIXED = !!(HOW_ & HOW_FIXED),
+		ORDERED = GROUPS_ * 64 == ATTENTION_ORDER_ROWS && !WHOLE && !PAIR, /* units may have an order */
 		THREADS = 128 * (GROUPS_ + 1),
 		BYTES = sizeof(T_),
 		FP8 = BYTES == 1,
@@ -141,20 +142,26 @@ static __device__ __forceinline__ attention_range tile_range(const attention_sm9
 template <typename C>
 static __device__ __forceinline__ bool unit_find(const attention_sm90_args &a, int number, attention_unit &u)
 {
-	const int all = a.batch * a.heads, per = a.section * a.head_units, section = number / per;
+	const int all = a.pairs, per = a.section * a.head_units, section = number / per;
 	const int rest = number - section * per, wide = min((int)a.section, all - section * (int)a.section);
 	const int across = rest / wide, pair = section * a.section + rest - across * wide;
 	const int most = C::GROUPS * a.passes;
 
 	u.sequence = pair / (int)a.heads;
 	u.head = pair - u.sequence * a.heads;
+	u.tile = (a.head_units - 1 - across) * most;
+	if (C::ORDERED && a.order) {
+		const uint32_t word = a.order[across];
+
+		u.sequence = ATTENTION_ORDER_SEQUENCE(word);
+		u.tile = ATTENTION_ORDER_UNIT(word) * most;
+	}
 	u.kv_head = u.head / (int)(a.heads / a.kv_heads);
 	u.batch = a.q_starts ? 0 : u.sequence;
 	u.q_row = a.q_starts ? (int)a.q_starts[u.sequence] : 0;
 	u.kv_row = a.q_starts ? (int)a.kv_starts[u.sequence] : 0;
 	u.q_len = a.q_starts ? (int)a.q_starts[u.sequence + 1] - u.q_row : (int)a.q_len;
 	u.kv_len = a.q_starts ? (int)a.kv_starts[u.sequence + 1] - u.kv_row : (int)a.kv_len;
-	u.tile = (a.head_units - 1 - across) * most;
 	if (u.tile * C::ROWS >= u.q_len)
 		return false;
 	u.tiles = min(most, (u.q_len + C::ROWS - 1) / C::ROWS - u.tile);
@@ -166,7 +173,7 @@ static __device__ __forceinline__ bool unit_find(const attention_sm90_args &a, i
 /* Unit of round i, or -1. */
 static __device__ __forceinline__ int unit_of_round(const attention_sm90_args &a, int round)
 {
-	const int units = a.batch * a.heads * a.head_units;
+	const int units = a.pairs * a.head_units;
 	const int place = a.zigzag && round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
 	const int number = round * gridDim.x + place;
 
@@ -175,7 +182,7 @@ static __device__ __forceinline__ int unit_of_round(const attention_sm90_args &a
 
 static __device__ __forceinline__ int unit_rounds(const attention_sm90_args &a)
 {
-	return (a.batch * a.heads * a.head_units + gridDim.x - 1) / gridDim.x;
+	return (a.pairs * a.head_units + gridDim.x - 1) / gridDim.x;
 }
 
 /*

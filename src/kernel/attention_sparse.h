@@ -19,7 +19,7 @@ struct attention_sparse_args {
 	DEVICE_PTR(uint32_t) turn;	 /* two words, 0 before the first launch and after each */
 	uint64_t reserved[2];
 };
-static_assert(sizeof(struct attention_sparse_args) == 768, "layout shared with nvcc");
+static_assert(sizeof(struct attention_sparse_args) == 832, "layout shared with nvcc");
 
 /* Of blocks_TYPE_dD: grid (tiles of ATTENTION_FLASH_ROWS queries, heads, batch), shared memory as
  * flash_TYPE_dD. */

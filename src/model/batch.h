@@ -16,8 +16,10 @@ struct batch {
 	const int32_t *target;		 /* [tokens]; the id that follows, or BATCH_UNTRAINED */
 	const int32_t *doc_start;	 /* [docs + 1], host memory; first 0, last = tokens */
 	const int32_t *starts;		 /* doc_start where operations read it: ops->batch sets it */
+	const uint32_t
+		*order; /* [ordered], where operations read it: the order of attention's work, or NULL */
 	const int32_t *trained; /* [targets], ascending: rows with a target; the head runs on these alone */
-	int64_t tokens, docs, doc_len_max, targets;
+	int64_t tokens, docs, doc_len_max, targets, ordered;
 	uint64_t row_begin; /* number of row 0 among all rows of the step: dropout's masks follow it */
 };
 

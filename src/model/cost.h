@@ -25,9 +25,9 @@ enum status workspace_cached(struct back *back, int64_t keys, struct mat *scores
  */
 enum { BLOCKS_ROWS = 8, BLOCKS_PANEL = 64 };
 enum status workspace_blocks(struct back *back, const struct gemm *g, struct mat *room, struct error *err);
-/* Rows of lists of a batch on a GPU: token, position, target, trained, starts; room for any deal of its rows
- * into documents. */
-enum { BATCH_TOKEN, BATCH_POSITION, BATCH_TARGET, BATCH_TRAINED, BATCH_STARTS, BATCH_LISTS };
+/* Rows of lists of a batch on a GPU: token, position, target, trained, starts, order; room for any deal of
+ * its rows into documents. */
+enum { BATCH_TOKEN, BATCH_POSITION, BATCH_TARGET, BATCH_TRAINED, BATCH_STARTS, BATCH_ORDER, BATCH_LISTS };
 enum status workspace_batch(struct back *back, const struct batch *b, struct mat *lists, struct error *err);
 /* back->lists, for batches of at most so many rows: one is copied while another is worked on. Nothing on a
  * CPU. */

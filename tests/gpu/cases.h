@@ -6,6 +6,7 @@
  */
 #ifndef TESTS_GPU_CASES_H
 #define TESTS_GPU_CASES_H
+#include "gpu/attention.h"
 #include "gpu/gpu.h"
 
 struct kernel_case {
@@ -65,6 +66,12 @@ struct guarded {
 	uint64_t size;
 };
 enum status kit_alloc(struct kit *k, struct guarded *g, uint64_t size, struct error *err);
+/* The same, holding what stands at `from`. */
+enum status kit_put(struct kit *k, struct guarded *g, const void *from, uint64_t size, struct error *err);
+/* The order of work on a problem's sequences, and how many units it names; nothing where the problem has
+ * none. */
+enum status kit_order(struct kit *k, struct guarded *g, const struct attention_problem *p, uint32_t *count,
+		      struct error *err);
 /* MISMATCH where a guard word changed. */
 enum status kit_guards(struct kit *k, const struct guarded *g, const char *what, struct error *err);
 void kit_free(struct kit *k, struct guarded *g);

@@ -15,6 +15,9 @@
 #define NO ATTENTION_UNBOUNDED
 
 static const uint32_t starts_q[] = {0, 70, 70, 91, 92}, starts_kv[] = {0, 33, 50, 50, 130};
+/* An order of work: 1, 63 .. 65, 127 .. 129, 192, none; and a long one among short ones. */
+static const uint32_t starts_edges[] = {0, 1, 64, 128, 193, 320, 448, 577, 769, 769};
+static const uint32_t starts_long[] = {0, 90, 750, 751, 1000};
 
 /* clang-format off */
 #define SHAPE(b, h, kh, q, kv, d) .batch = b, .heads = h, .kv_heads = kh, .q_len = q, .kv_len = kv, .head_dim = d
@@ -58,6 +61,12 @@ static const struct attention_problem problems[] = {
 	{SHAPE(1, 3, 1, 500, 512, 128)},
 	{SHAPE(1, 70, 35, 260, 1024, 64)},
 	{SHAPE(1, 2, 1, 260, 2048, 64)},
+	{SHAPE(9, 7, 1, 192, 192, 128), .q_starts = starts_edges, .kv_starts = starts_edges, .mask = ATTENTION_CAUSAL},
+	{SHAPE(9, 4, 4, 192, 192, 128), .q_starts = starts_edges, .kv_starts = starts_edges},
+	{SHAPE(9, 4, 2, 192, 192, 64), .q_starts = starts_edges, .kv_starts = starts_edges, .mask = ATTENTION_CAUSAL},
+	{SHAPE(9, 2, 1, 192, 192, 256), .q_starts = starts_edges, .kv_starts = starts_edges, .mask = ATTENTION_CAUSAL},
+	{SHAPE(4, 28, 4, 660, 660, 128), .q_starts = starts_long, .kv_starts = starts_long, .mask = ATTENTION_CAUSAL},
+	{SHAPE(4, 3, 3, 660, 660, 128), .q_starts = starts_long, .kv_starts = starts_long, .mask = ATTENTION_WINDOW, .window_left = 150, .window_right = 20},
 };
 
 /* count: pairs of all heads and sequences before the mask, by 16 columns of the head. */
@@ -111,6 +120,12 @@ static const struct kernel_case cases[] = {
 	CASE("keys that stream, more rounds", 4 * 2 * 260 * 2048, 38, 0),
 	CASE("keys that stream, more rounds, logits of hundreds", 4 * 2 * 260 * 2048, 38, 1),
 	CASE("D 256, logits of hundreds", 16 * 4 * 130 * 200, 27, 1),
+	CASE("D 128, lengths 1 63-65 127-129 192, in an order", 8 * 7 * 98000, 39, 0),
+	CASE("D 128, lengths in an order, no mask", 8 * 4 * 98000, 40, 0),
+	CASE("lengths beside an order that units do not fit", 4 * 4 * 98000, 41, 0),
+	CASE("D 256, lengths in an order", 16 * 2 * 98000, 42, 0),
+	CASE("D 128, a long one among short ones, in an order", 8 * 28 * 500000, 43, 0),
+	CASE("D 128, lengths in an order, window", 8 * 3 * 500000, 44, 0),
 };
 /* clang-format on */
 
@@ -119,7 +134,8 @@ struct tensors {
 	void *q, *k, *v, *o, *again;
 	double *o_ref, *lse_ref;
 	float *lse;
-	struct guarded dq, dk, dv, d_o, dlse, starts[2], scale[3];
+	struct guarded dq, dk, dv, d_o, dlse, starts[2], scale[3], order;
+	uint32_t order_count;
 	uint64_t size[4]; /* bytes of q, k, v, o */
 	double most;	  /* of |lse| */
 };
@@ -146,13 +162,6 @@ static void refer(const struct attention_problem *p, const struct ref_attention 
 
 	meant.scale = attention_scale(p) * descale_of(p, 0) * descale_of(p, 1);
 	ref_attention_run(&meant, r);
-}
-
-static enum status put(struct kit *k, struct guarded *g, const void *from, uint64_t size, struct error *err)
-{
-	enum status st = kit_alloc(k, g, size, err);
-
-	return st ? st : gpu_copy_to(k->device, g->data, from, size, err);
 }
 
 static enum status tensors_make(struct kit *k, struct tensors *t, const struct attention_problem *p,
@@ -186,24 +195,26 @@ static enum status tensors_make(struct kit *k, struct tensors *t, const struct a
 	for (uint64_t i = 0; i < rows; i++)
 		if (fabs(t->lse_ref[i]) > t->most && !isinf(t->lse_ref[i]))
 			t->most = fabs(t->lse_ref[i]);
-	st = put(k, &t->dq, t->q, t->size[0], err);
+	st = kit_put(k, &t->dq, t->q, t->size[0], err);
 	if (!st)
-		st = put(k, &t->dk, t->k, t->size[1], err);
+		st = kit_put(k, &t->dk, t->k, t->size[1], err);
 	if (!st)
-		st = put(k, &t->dv, t->v, t->size[2], err);
+		st = kit_put(k, &t->dv, t->v, t->size[2], err);
 	if (!st && p->q_starts)
-		st = put(k, &t->starts[0], p->q_starts, (p->batch + 1) * 4, err);
+		st = kit_put(k, &t->starts[0], p->q_starts, (p->batch + 1) * 4, err);
 	if (!st && p->q_starts)
-		st = put(k, &t->starts[1], p->kv_starts, (p->batch + 1) * 4, err);
+		st = kit_put(k, &t->starts[1], p->kv_starts, (p->batch + 1) * 4, err);
+	if (!st)
+		st = kit_order(k, &t->order, p, &t->order_count, err);
 	for (int i = 0; i < 3 && !st && p->type == ATTENTION_E4M3; i++)
-		st = put(k, &t->scale[i], &descale[i], sizeof(float), err);
+		st = kit_put(k, &t->scale[i], &descale[i], sizeof(float), err);
 	return st;
 }
 
 static void tensors_free(struct kit *k, struct tensors *t)
 {
-	struct guarded *device[] = {&t->dq,	   &t->dk,	 &t->dv,       &t->starts[0],
-				    &t->starts[1], &t->scale[0], &t->scale[1], &t->scale[2]};
+	struct guarded *device[] = {&t->dq,	  &t->dk,	&t->dv,	      &t->starts[0], &t->starts[1],
+				    &t->scale[0], &t->scale[1], &t->scale[2], &t->order};
 	void *host[] = {t->q, t->k, t->v, t->o, t->again, t->o_ref, t->lse_ref, t->lse};
 
 	for (size_t i = 0; i < COUNT(device); i++)
@@ -221,6 +232,8 @@ static enum status attend(struct kit *k, struct attention_own *a, struct tensors
 				       .v = t->dv.data,
 				       .q_starts = t->starts[0].data,
 				       .kv_starts = t->starts[1].data,
+				       .order = t->order.data,
+				       .order_count = t->order_count,
 				       .descale_q = t->scale[0].data,
 				       .descale_k = t->scale[1].data,
 				       .descale_v = t->scale[2].data};
@@ -319,17 +332,22 @@ static enum status compare(const struct attention_problem *p, const struct tenso
 }
 
 /* Of O's rows as they stand in memory: how many differ, and which first. */
-static enum status same_bits(const struct attention_problem *p, const struct tensors *t, unsigned run, struct error *err)
+static enum status same_bits(const struct attention_problem *p, const struct tensors *t, unsigned run,
+			     struct error *err)
 {
-	const uint64_t row_bytes = p->head_dim * attention_type_bytes(p->out_type), rows = t->size[3] / row_bytes;
+	const uint64_t row_bytes = p->head_dim * attention_type_bytes(p->out_type),
+		       rows = t->size[3] / row_bytes;
 	uint64_t differ = 0, first = 0;
 
 	for (uint64_t i = 0; i < rows; i++)
-		if (memcmp((const char *)t->o + i * row_bytes, (const char *)t->again + i * row_bytes, row_bytes) && differ++ == 0)
+		if (memcmp((const char *)t->o + i * row_bytes, (const char *)t->again + i * row_bytes,
+			   row_bytes) &&
+		    differ++ == 0)
 			first = i;
 	if (!differ)
 		return STATUS_OK;
-	return error_set(err, STATUS_MISMATCH, "run %u gave other bits in %" PRIu64 " rows of %" PRIu64 ", first in %" PRIu64, run,
+	return error_set(err, STATUS_MISMATCH,
+			 "run %u gave other bits in %" PRIu64 " rows of %" PRIu64 ", first in %" PRIu64, run,
 			 differ, rows, first);
 }
 

@@ -58,7 +58,8 @@ struct bed {
 	bool large;
 	uint64_t count[TENSORS], rows;
 	void *host[TENSORS], *again[TENSORS];
-	struct guarded device[TENSORS], lse, starts[2], workspace;
+	struct guarded device[TENSORS], lse, starts[2], order, workspace;
+	uint32_t order_count;
 	double *right[TENSORS], *lse_right;
 	float *lse_host;
 };
@@ -109,13 +110,6 @@ static void bed_data(struct bed *b, uint64_t seed)
 		b->lse_host[i] = (float)b->lse_right[i];
 }
 
-static enum status put(struct kit *k, struct guarded *g, const void *from, uint64_t size, struct error *err)
-{
-	enum status st = kit_alloc(k, g, size, err);
-
-	return st ? st : gpu_copy_to(k->device, g->data, from, size, err);
-}
-
 static enum status bed_make(struct kit *k, struct bed *b, struct error *err)
 {
 	const struct attention_problem *p = b->p;
@@ -125,14 +119,14 @@ static enum status bed_make(struct kit *k, struct bed *b, struct error *err)
 		return error_set(err, STATUS_NO_RESOURCE, "no memory to compare");
 	bed_data(b, k->seed);
 	for (int t = Q; t <= D_O && !st; t++)
-		st = put(k, &b->device[t], b->host[t], b->count[t] * 2, err);
+		st = kit_put(k, &b->device[t], b->host[t], b->count[t] * 2, err);
 	if (!st)
-		st = put(k, &b->lse, b->lse_host, b->rows * sizeof(float), err);
+		st = kit_put(k, &b->lse, b->lse_host, b->rows * sizeof(float), err);
 	if (!st && p->q_starts)
-		st = put(k, &b->starts[0], p->q_starts, (p->batch + 1) * 4, err);
+		st = kit_put(k, &b->starts[0], p->q_starts, (p->batch + 1) * 4, err);
 	if (!st && p->q_starts)
-		st = put(k, &b->starts[1], p->kv_starts, (p->batch + 1) * 4, err);
-	return st;
+		st = kit_put(k, &b->starts[1], p->kv_starts, (p->batch + 1) * 4, err);
+	return st ? st : kit_order(k, &b->order, p, &b->order_count, err);
 }
 
 static void bed_free(struct kit *k, struct bed *b)
@@ -146,6 +140,7 @@ static void bed_free(struct kit *k, struct bed *b)
 	kit_free(k, &b->lse);
 	kit_free(k, &b->starts[0]);
 	kit_free(k, &b->starts[1]);
+	kit_free(k, &b->order);
 	kit_free(k, &b->workspace);
 	free(b->lse_right);
 	free(b->lse_host);
@@ -159,7 +154,9 @@ static enum status enqueue(struct kit *k, struct attention_own_backward *a, stru
 					     .o = b->device[O].data,
 					     .lse = b->lse.data,
 					     .q_starts = b->starts[0].data,
-					     .kv_starts = b->starts[1].data};
+					     .kv_starts = b->starts[1].data,
+					     .order = b->order.data,
+					     .order_count = b->order_count};
 	const struct sdpa_gradients g = {b->device[D_O].data, b->device[D_Q].data, b->device[D_K].data,
 					 b->device[D_V].data};
 
@@ -353,12 +350,12 @@ static enum status time_data(struct kit *k, struct bed *b, struct error *err)
 	for (uint64_t i = 0; i < most; i++)
 		ref_number_store(b->p->type, b->host[0], i, (double)random_f32(k->seed, 1, i));
 	for (int t = 0; t < TENSORS && !st; t++)
-		st = put(k, &b->device[t], b->host[0], b->count[t] * 2, err);
+		st = kit_put(k, &b->device[t], b->host[0], b->count[t] * 2, err);
 	free(b->host[0]);
 	b->host[0] = calloc(b->rows, sizeof(float));
 	for (uint64_t i = 0; b->host[0] && i < b->rows; i++)
 		((float *)b->host[0])[i] = logf((float)b->p->kv_len);
-	return st || !b->host[0] ? st : put(k, &b->lse, b->host[0], b->rows * sizeof(float), err);
+	return st || !b->host[0] ? st : kit_put(k, &b->lse, b->host[0], b->rows * sizeof(float), err);
 }
 
 /* What the selected way leaves, on the host. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cases.h"
+#include "gpu/attention_order.h"
 #include "gpu/internal.h"
 #include <inttypes.h>
 
@@ -55,6 +56,30 @@ enum status kit_alloc(struct kit *k, struct guarded *g, uint64_t size, struct er
 		st = fill(k, g->data, 0xffffffffu, rounded, err); /* NaN as a float, -1 as an integer */
 	if (!st)
 		st = fill(k, g->data + rounded, GUARD_WORD, GUARD_BYTES, err);
+	return st;
+}
+
+enum status kit_put(struct kit *k, struct guarded *g, const void *from, uint64_t size, struct error *err)
+{
+	enum status st = kit_alloc(k, g, size, err);
+
+	return st ? st : gpu_copy_to(k->device, g->data, from, size, err);
+}
+
+enum status kit_order(struct kit *k, struct guarded *g, const struct attention_problem *p, uint32_t *count,
+		      struct error *err)
+{
+	const bool has = p->q_starts && p->q_starts == p->kv_starts;
+	const uint64_t units = has ? attention_order_count(p->q_starts, p->batch) : 0;
+	uint32_t *list = malloc((units ? units : 1) * sizeof(*list));
+	enum status st = list ? STATUS_OK : error_set(err, STATUS_NO_RESOURCE, "no memory for an order");
+
+	*count = (uint32_t)units;
+	if (!st && has)
+		st = attention_order_fill(list, p->q_starts, p->batch, err);
+	if (!st && units)
+		st = kit_put(k, g, list, units * sizeof(*list), err);
+	free(list);
 	return st;
 }
 

@@ -102,6 +102,27 @@ static double descale(uint64_t at)
 	return at ? (double)*(const float *)(uintptr_t)at : 1.0;
 }
 
+/* Whether an order of `count` words names every unit of all sequences just once; without one, nothing is left
+ * out. */
+static bool order_is_whole(uint64_t order, uint32_t count, const uint32_t *starts, uint32_t batch)
+{
+	const uint32_t *word = (const uint32_t *)(uintptr_t)order;
+	uint8_t *seen = calloc(starts ? starts[batch] + 1 : 1, 1);
+	uint64_t units = 0;
+	bool whole = seen != NULL;
+
+	for (uint32_t b = 0; order && b < batch; b++)
+		units += (starts[b + 1] - starts[b] + ATTENTION_ORDER_ROWS - 1) / ATTENTION_ORDER_ROWS;
+	for (uint32_t i = 0; order && whole && i < count; i++) {
+		const uint32_t b = ATTENTION_ORDER_SEQUENCE(word[i]);
+		const uint64_t row = (uint64_t)ATTENTION_ORDER_UNIT(word[i]) * ATTENTION_ORDER_ROWS;
+
+		whole = b < batch && row < starts[b + 1] - starts[b] && !seen[starts[b] + row]++;
+	}
+	free(seen);
+	return whole && (!order || count == units);
+}
+
 static void sm90(const char *entry, struct ref_grid grid, const void *args)
 {
 	struct attention_sm90_args copy; /* aligned, as the driver's own copy is */
@@ -130,6 +151,8 @@ static void sm90(const char *entry, struct ref_grid grid, const void *args)
 					     .v = (const void *)(uintptr_t)a->v_map.opaque[0]};
 
 	(void)grid;
+	if (!order_is_whole(a->order, a->head_units, p.q_starts, p.batch))
+		return; /* rows that nothing computes stay as they are */
 	run(&p, &inputs, descale(a->descale_v), (void *)(uintptr_t)a->o, (float *)(uintptr_t)a->lse);
 }
 

@@ -74,6 +74,8 @@ static struct attention_operands operands(const struct attention *at, const stru
 		.lse = gpu_address(lse.data),
 		.q_starts = attends_one_length(b) ? 0 : gpu_address(b->starts),
 		.kv_starts = attends_one_length(b) ? 0 : gpu_address(b->starts),
+		.order = b->order ? gpu_address(b->order) : 0,
+		.order_count = (uint32_t)b->ordered,
 	};
 }
 

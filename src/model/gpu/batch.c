@@ -5,6 +5,8 @@
  * another one's candidates would be timed anew.
  */
 #include <stdlib.h>
+#include "gpu/attention_order.h"
+#include "model/gpu/attends.h"
 #include "model/gpu/internal.h"
 
 enum { CLASSES = 64, TOGETHER = 64 };
@@ -209,6 +211,22 @@ static const int32_t *lay(const struct slot *s, const struct mat *lists, int whi
 	return (const int32_t *)lists->data + which * lists->ld;
 }
 
+/* In which order attention works on documents of different length. None where the lengths are equal. */
+static void lay_order(const struct slot *s, const struct mat *lists, struct batch *placed)
+{
+	const uint32_t *starts = (const uint32_t *)placed->doc_start;
+	const int64_t at = BATCH_ORDER * lists->ld;
+	struct error ignored = {0};
+
+	placed->order = NULL;
+	placed->ordered = 0;
+	if (attends_one_length(placed) || !attention_order_holds(starts, (uint32_t)placed->docs) ||
+	    attention_order_fill((uint32_t *)s->host + at, starts, (uint32_t)placed->docs, &ignored))
+		return;
+	placed->order = (const uint32_t *)lists->data + at;
+	placed->ordered = (int64_t)attention_order_count(starts, (uint32_t)placed->docs);
+}
+
 static void lay_out(const struct slot *s, const struct mat *lists, const struct batch *b,
 		    struct batch *placed)
 {
@@ -218,6 +236,7 @@ static void lay_out(const struct slot *s, const struct mat *lists, const struct 
 	placed->target = lay(s, lists, BATCH_TARGET, b->target, b->tokens);
 	placed->trained = lay(s, lists, BATCH_TRAINED, b->trained, b->targets);
 	placed->starts = lay(s, lists, BATCH_STARTS, b->doc_start, b->docs + 1);
+	lay_order(s, lists, placed);
 }
 
 /* All that was enqueued until now is the work of the batch that had its turn. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probe/attention/device.h"
+#include <stdlib.h>
+#include "gpu/attention_order.h"
 #include "probe/cpu.h"
 
 static struct attention_operands operands(const struct attention_device *s, unsigned set)
@@ -13,6 +15,8 @@ static struct attention_operands operands(const struct attention_device *s, unsi
 		.lse = t[ATTENTION_LSE],
 		.q_starts = s->starts,
 		.kv_starts = s->starts,
+		.order = s->order,
+		.order_count = s->order_count,
 	};
 
 	if (s->common.c.problem.type == ATTENTION_E4M3)
@@ -123,6 +127,31 @@ attention_device_begin(struct attention_device *s, const struct bench *b, const 
 	return attention_begin(&s->common, b, o, &device_access, err);
 }
 
+/* None where a word of it cannot name every unit: kernels work without one. */
+static enum status order_alloc(struct attention_device *s, struct error *err)
+{
+	const uint32_t *starts = s->common.c.starts, batch = s->common.c.problem.batch;
+	const uint64_t count = starts ? attention_order_count(starts, batch) : 0;
+	const uint64_t bytes = count * sizeof(uint32_t);
+	uint32_t *list;
+	enum status st;
+
+	if (!count || !attention_order_holds(starts, batch))
+		return STATUS_OK;
+	list = malloc((size_t)bytes);
+	if (!list)
+		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+				       "attention: no room for the order of its work");
+	st = attention_order_fill(list, starts, batch, err);
+	if (!st)
+		st = gpu_alloc(s->device, &s->order, bytes, err);
+	if (!st)
+		st = gpu_copy_to(s->device, s->order, list, bytes, err);
+	s->order_count = (uint32_t)count;
+	free(list);
+	return st;
+}
+
 static enum status starts_alloc(struct attention_device *s, struct error *err)
 {
 	const struct attention_case *c = &s->common.c;
@@ -134,6 +163,8 @@ static enum status starts_alloc(struct attention_device *s, struct error *err)
 		st = gpu_alloc(s->device, &s->starts, bytes, err);
 	if (!st && c->starts)
 		st = gpu_copy_to(s->device, s->starts, c->starts, bytes, err);
+	if (!st)
+		st = order_alloc(s, err);
 	if (st || c->problem.type != ATTENTION_E4M3)
 		return st;
 	st = gpu_alloc(s->device, &s->one, sizeof(one), err);
@@ -181,6 +212,7 @@ void attention_device_end(struct attention_device *s)
 		for (int t = 0; t < ATTENTION_TENSORS; t++)
 			gpu_free(s->device, &s->tensor[set][t]);
 	gpu_free(s->device, &s->starts);
+	gpu_free(s->device, &s->order);
 	gpu_free(s->device, &s->one);
 }
 

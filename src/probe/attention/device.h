@@ -14,6 +14,8 @@ struct attention_device { /* first member of each engine's state */
 	struct gpu_stream *stream;
 	gpu_ptr tensor[SETS_MAX][ATTENTION_TENSORS];
 	gpu_ptr starts, one; /* (batch + 1) of queries and keys alike; a float: FP8 is not scaled */
+	gpu_ptr order;	     /* of work over sequences of different length */
+	uint32_t order_count;
 	/* Enqueues one attention: the engine's own. */
 	enum status (*attend)(struct attention_device *s, const struct attention_operands *o,
 			      struct error *err);
