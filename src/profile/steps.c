@@ -8,6 +8,9 @@
 /* Start-up ends before the first steps in a row, each of at most so many medians. */
 enum { SETTLED_STEPS = 3 };
 #define SETTLED_MEDIANS 2.0
+/* More steps of all processes than any program has. A hostile file may tell more, and each that is kept apart
+ * takes memory. */
+enum { APART_MOST = 20000000 };
 
 static int ascending(const void *a_, const void *b_)
 {
@@ -195,6 +198,7 @@ static bool keep_all(struct steps *s, const struct steps_found *found, const str
 	}
 	if (!made || !windows_make(&s->each, t, s->steps) || !windows_make(&s->start_up, t, t->processes))
 		return false;
+	s->each.apart = leader < SIZE_MAX && s->steps <= APART_MOST;
 	for (uint16_t p = 0; p < t->processes; p++) {
 		const struct steps_found *f = &found[pairs[p] && leader < SIZE_MAX ? leader : p];
 
