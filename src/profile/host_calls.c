@@ -22,7 +22,7 @@ static bool is_allocating(const char *name)
 	return IS_ONE_OF(name, calls) && !strstr(name, "Async");
 }
 
-bool host_call_waits(const char *name)
+static bool is_waiting(const char *name)
 {
 	static const char *const frees[] = {"cudaFree", "cuMemFree"}, *const copies[] = {"cudaMemcpy",
 											 "cuMemcpy"};
@@ -32,6 +32,15 @@ bool host_call_waits(const char *name)
 	if (IS_ONE_OF(name, copies)) /* not the calls that put a copy into a graph */
 		return !strstr(name, "Async");
 	return strstr(name, "Synchronize");
+}
+
+bool *host_calls_that_wait(const struct timeline *t)
+{
+	bool *waits = calloc(t->names + 1, sizeof(*waits));
+
+	for (size_t i = 0; waits && i < t->names; i++)
+		waits[i] = is_waiting(t->name[i]);
+	return waits;
 }
 
 static bool is_call(const struct timeline_event *e)
@@ -99,17 +108,15 @@ bool host_calls_of(struct host_calls *h, const struct timeline *t)
 	h->span = calloc(calls + 1, sizeof(*h->span));
 	h->span_first = calloc(t->processes + 1, sizeof(*h->span_first));
 	h->span_count = calloc(t->processes + 1, sizeof(*h->span_count));
-	h->waits = calloc(t->names + 1, sizeof(*h->waits));
+	h->waits = host_calls_that_wait(t);
 	h->allocates = calloc(t->names + 1, sizeof(*h->allocates));
 	if (!h->call || !h->first || !h->span || !h->span_first || !h->span_count || !h->waits ||
 	    !h->allocates) {
 		host_calls_release(h);
 		return false;
 	}
-	for (size_t i = 0; i < t->names; i++) {
-		h->waits[i] = host_call_waits(t->name[i]);
+	for (size_t i = 0; i < t->names; i++)
 		h->allocates[i] = is_allocating(t->name[i]);
-	}
 	for (size_t i = 0; i < t->tracks; i++) {
 		h->first[i] = at;
 		at = t->track[i].device ? at : take_thread(h, &t->track[i], at);

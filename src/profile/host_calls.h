@@ -18,8 +18,9 @@ struct host_calls {
 	bool *allocates;		 /* by name: such a call takes or gives back memory */
 };
 
-/* Whether a call of this name returns when the device has come so far; freeing memory waits for it too. */
-bool host_call_waits(const char *name);
+/* By name: whether such a call returns when the device has come so far; freeing memory waits for it too.
+ * Caller frees; NULL: no memory. */
+bool *host_calls_that_wait(const struct timeline *t);
 bool host_calls_of(struct host_calls *h, const struct timeline *t); /* false: no memory */
 void host_calls_release(struct host_calls *h);
 /* The waiting call in which the thread was at `at_ns`; where it made no call from then to `until_ns`, that of

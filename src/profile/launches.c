@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/launches.h"
 #include <stdlib.h>
-#include "profile/host_calls.h"
 
 enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST = 2 }; /* CUPTI's kinds of a copy */
 
@@ -93,7 +92,7 @@ static void place_waits(struct launches *l)
 	}
 }
 
-bool launches_of(struct launches *l, const struct timeline *t, uint16_t process)
+bool launches_of(struct launches *l, const struct timeline *t, uint16_t process, const bool *waits)
 {
 	size_t room = 0;
 
@@ -110,8 +109,7 @@ bool launches_of(struct launches *l, const struct timeline *t, uint16_t process)
 			continue;
 		if (timeline_on_device(e->kind) && e->track != TIMELINE_NONE)
 			add_on_device(l, t, (uint32_t)i);
-		else if ((e->kind == TIMELINE_RUNTIME || e->kind == TIMELINE_DRIVER) &&
-			 host_call_waits(timeline_name(t, e->name)))
+		else if ((e->kind == TIMELINE_RUNTIME || e->kind == TIMELINE_DRIVER) && waits[e->name])
 			l->launch[l->count++] = (struct launch){.at_ns = e->start_ns,
 								.key = key_of(e->kind, 0, e->name),
 								.event = (uint32_t)i,

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "core/stats.h"
+#include "profile/host_calls.h"
 #include "profile/steps_internal.h"
 
 /* Start-up ends before the first steps in a row, each of at most so many medians. */
@@ -138,12 +139,14 @@ static bool find(struct steps_found *f, const struct timeline *t, uint16_t proce
 	return true;
 }
 
-static void bound(struct steps_process *p, const struct timeline *t, uint16_t process)
+/* When each process first and last did something on a device. */
+static void bound_all(struct steps *s, const struct timeline *t)
 {
 	for (size_t i = 0; i < t->events; i++) {
 		const struct timeline_event *e = &t->event[i];
+		struct steps_process *p = &s->process[e->process];
 
-		if (e->process != process || !timeline_on_device(e->kind) || e->track == TIMELINE_NONE)
+		if (!timeline_on_device(e->kind) || e->track == TIMELINE_NONE)
 			continue;
 		p->first_ns = p->first_ns ? p->first_ns : e->start_ns;
 		p->last_ns = e->end_ns > p->last_ns ? e->end_ns : p->last_ns;
@@ -168,17 +171,21 @@ static size_t leader_of(const struct steps_found *found, const bool *pairs, size
 	return leader;
 }
 
+/* Processes that did nothing on a device have no steps, as those that load data. */
 static bool find_all(struct steps *s, struct steps_found *found, const struct timeline *t)
 {
-	bool made = true;
+	bool *waits = host_calls_that_wait(t), made = waits;
 
+	bound_all(s, t);
 	for (uint16_t p = 0; p < t->processes && made; p++) {
-		struct launches l;
+		struct launches l = {0};
 
-		made = launches_of(&l, t, p) && find(&found[p], t, p, &l);
+		if (!s->process[p].first_ns)
+			continue;
+		made = launches_of(&l, t, p, waits) && find(&found[p], t, p, &l);
 		free(l.launch);
-		bound(&s->process[p], t, p);
 	}
+	free(waits);
 	return made;
 }
 
