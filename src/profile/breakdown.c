@@ -53,7 +53,6 @@ struct edge {
 
 /* Covers a moment beside its state: a copy from pageable memory. */
 enum { PAGEABLE = BREAKDOWN_STATE_COUNT, COVERS };
-enum { CUPTI_PAGEABLE = 1 };
 
 struct sweep {
 	struct edge *edge;
@@ -201,7 +200,7 @@ static bool add_copy(struct sweeping *w, struct sweep *s, const struct timeline_
 	if (!idle_brings(w->t, e))
 		return add_span(s, cut.from_ns, cut.to_ns, BREAKDOWN_COPY);
 	return add_span(s, cut.from_ns, cut.to_ns, BREAKDOWN_DATA) &&
-	       (w->t->copy[e->detail].from != CUPTI_PAGEABLE ||
+	       (w->t->copy[e->detail].from != TIMELINE_PAGEABLE ||
 		add_span(s, cut.from_ns, cut.to_ns, PAGEABLE));
 }
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/idle.h"
 
-enum { HOST_TO_DEVICE = 1, HOST_TO_ARRAY = 3, PAGEABLE = 1 }; /* CUPTI's */
-
 bool idle_brings(const struct timeline *t, const struct timeline_event *e)
 {
 	const struct timeline_copy *c = e->kind == TIMELINE_COPY ? &t->copy[e->detail] : NULL;
 
-	return c && (c->kind == HOST_TO_DEVICE || c->kind == HOST_TO_ARRAY) &&
-	       c->bytes >= (uint64_t)(c->from == PAGEABLE ? IDLE_DATA_PAGEABLE : IDLE_DATA_BYTES);
+	return c && (c->kind == TIMELINE_HOST_TO_DEVICE || c->kind == TIMELINE_HOST_TO_ARRAY) &&
+	       c->bytes >= (uint64_t)(c->from == TIMELINE_PAGEABLE ? IDLE_DATA_PAGEABLE : IDLE_DATA_BYTES);
 }
 
 bool idle_begin(struct idle *i, const struct timeline *t)
@@ -94,7 +92,7 @@ static uint64_t late_of(struct windows_span gap, const struct timeline_event *ca
 
 static bool is_pageable(const struct timeline *t, const struct timeline_event *e)
 {
-	return t->copy[e->detail].from == PAGEABLE;
+	return t->copy[e->detail].from == TIMELINE_PAGEABLE;
 }
 
 /* Before a copy of data the device waits for data, but for what the host does with memory; while a pageable

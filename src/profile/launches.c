@@ -2,8 +2,6 @@
 #include "profile/launches.h"
 #include <stdlib.h>
 
-enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST = 2 }; /* CUPTI's kinds of a copy */
-
 static unsigned bits_of(uint64_t n)
 {
 	unsigned bits = 0;
@@ -48,7 +46,7 @@ static void add_on_device(struct launches *l, const struct timeline *t, uint32_t
 		.event = event,
 		.correlation = e->correlation,
 		.kernel = kernel || graph,
-		.outward = graph || way == HOST_TO_DEVICE || way == DEVICE_TO_HOST};
+		.outward = graph || way == TIMELINE_HOST_TO_DEVICE || way == TIMELINE_DEVICE_TO_HOST};
 }
 
 static int by_call(const void *a_, const void *b_)

@@ -13,13 +13,6 @@ enum { SETTLED_STEPS = 3 };
  * takes memory. */
 enum { APART_MOST = 20000000 };
 
-static int ascending(const void *a_, const void *b_)
-{
-	double a = *(const double *)a_, b = *(const double *)b_;
-
-	return (a > b) - (a < b);
-}
-
 static double span_ns(const struct windows_span *s)
 {
 	return (double)(s->to_ns - s->from_ns);
@@ -32,8 +25,8 @@ static double *durations_of(const struct steps_found *f)
 
 	for (size_t i = 0; ns && i < f->steps; i++)
 		ns[i] = span_ns(&f->step[i]);
-	if (ns && f->steps)
-		qsort(ns, f->steps, sizeof(*ns), ascending);
+	if (ns)
+		stats_sort(ns, f->steps);
 	return ns;
 }
 
@@ -50,21 +43,6 @@ static size_t settled_from(const struct steps_found *f, double median_ns)
 	return f->steps;
 }
 
-static bool in_a_step(const struct steps_found *f, uint64_t at_ns)
-{
-	size_t low = 0, high = f->steps;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (f->step[middle].to_ns <= at_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < f->steps && f->step[low].from_ns <= at_ns;
-}
-
 /* Whether enough of what the process did lies in the steps and, where no range says so, not too much behind
  * them. */
 static bool is_steady(const struct steps_found *f, const struct launches *l)
@@ -76,7 +54,7 @@ static bool is_steady(const struct steps_found *f, const struct launches *l)
 		double ns = (double)l->launch[i].ns;
 
 		all += ns;
-		inside += in_a_step(f, at_ns) ? ns : 0;
+		inside += windows_in(f->step, f->steps, at_ns) ? ns : 0;
 		behind += at_ns >= f->step[f->steps - 1].to_ns ? ns : 0;
 	}
 	return f->steps >= STEPS_LEAST && inside >= STEPS_LEAST_INSIDE * all &&
