@@ -19,8 +19,8 @@ enum { NAMED_STEPS = 3 };
 
 struct search {
 	const struct timeline *t;
-	const struct windows *each;		/* steps: ranks have the same */
-	const struct breakdown_device **device; /* of the ranks, by rank */
+	const struct windows *each;		/* the steps, the same for each rank */
+	const struct breakdown_device **device; /* one per rank, by rank */
 	size_t devices, steps;
 	double median_step_ns, whole_ns;
 	double *lateness; /* by device, then step */
@@ -48,7 +48,7 @@ static bool has_pairs(const struct nccl *n, const struct breakdown_device *d)
 	return false;
 }
 
-/* The devices that are ranks: one that only has a context, or copies, is none. false: no memory. */
+/* A device that only has a context, or copies, is no rank. false: no memory. */
 static bool pick_ranks(struct search *s, const struct nccl *n, const struct breakdown *steady)
 {
 	s->device = calloc(steady->devices + 1, sizeof(*s->device));

@@ -22,8 +22,8 @@ struct launches {
 	size_t count;
 };
 
-/* Those of a process. `waits`: of host_calls_that_wait. false: no memory; `launch` is NULL then. Released
- * with free(). */
+/* Those of a process. `waits` comes from host_calls_that_wait. false: no memory, and `launch` is NULL.
+ * Released with free(). */
 bool launches_of(struct launches *l, const struct timeline *t, uint16_t process, const bool *waits);
 /* What its key stands for: enum timeline_kind, GRAPH also where nodes were recorded; index to the names, 0:
  * none. */

@@ -43,8 +43,14 @@ static void check_breakdown(const struct breakdown *b)
 		const struct breakdown_device *d = &b->device[i];
 		uint64_t sum = 0;
 
-		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
+		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++) {
+			uint64_t of_windows = 0;
+
+			for (size_t w = 0; d->window_ns && w < d->windows; w++)
+				of_windows += d->window_ns[w][k];
+			FUZZ_CHECK(!d->window_ns || of_windows == d->state_ns[k]);
 			sum += d->state_ns[k];
+		}
 		FUZZ_CHECK(sum == d->span_ns);
 		FUZZ_CHECK(d->hidden_ns <= d->communication_ns && d->hidden_ns <= d->compute_ns);
 	}
