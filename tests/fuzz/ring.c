@@ -74,6 +74,24 @@ static void check_found(const struct findings *f)
 	}
 }
 
+/* Counts and times are not negative, however large the file says they are. */
+static void check_json(json_t *j)
+{
+	const char *key;
+	json_t *value;
+	size_t i;
+
+	FUZZ_CHECK(j && (!json_is_integer(j) || json_integer_value(j) >= 0));
+	json_object_foreach(j, key, value)
+	{
+		check_json(value);
+	}
+	json_array_foreach(j, i, value)
+	{
+		check_json(value);
+	}
+}
+
 /* The segments go to their places. */
 static void spread(int fd, const uint8_t *data, size_t size)
 {
@@ -127,6 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct page page = {.command = "x", .ending = "exit code 0", .note = ""};
 	struct timeline t;
 	struct findings found;
+	json_t *json;
 	struct text note = {0}, out = {0};
 	struct error err = {0};
 
@@ -146,7 +165,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		page_html(&out, &page);
 		summary_csv(&out, &found.whole.summary, &t);
 		findings_nccl_csv(&out, &found);
-		json_decref(findings_json(&found));
+		json = findings_json(&found);
+		check_json(json);
+		json_decref(json);
 		findings_release(&found);
 	}
 	timeline_release(&t);
