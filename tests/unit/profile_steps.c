@@ -77,6 +77,13 @@ static void test_steps__slow_first_steps_are_start_up(void **state)
 	done(&o);
 }
 
+/* The batch is copied, and four layers work on it. */
+static void copied_step(void)
+{
+	program_copy(&one, 1 << 20, 50 * US, false);
+	layered_step(4);
+}
+
 static void test_steps__a_log_of_every_tenth_step_does_not_make_ten_of_them_one(void **state)
 {
 	const struct steps_process *p;
@@ -84,8 +91,7 @@ static void test_steps__a_log_of_every_tenth_step_does_not_make_ten_of_them_one(
 
 	program_begin(&one, *state, 0, 1);
 	for (unsigned i = 0; i < 60; i++) {
-		program_copy(&one, 1 << 20, 50 * US, false);
-		layered_step(4);
+		copied_step();
 		if (i % 10 == 9)
 			program_wait(&one);
 	}
@@ -101,8 +107,7 @@ static void test_steps__an_evaluation_between_is_not_counted(void **state)
 
 	program_begin(&one, *state, 0, 1);
 	for (unsigned i = 0; i < 60; i++) {
-		program_copy(&one, 1 << 20, 50 * US, false);
-		layered_step(4);
+		copied_step();
 		for (unsigned k = 0; i % 20 == 19 && k < 20; k++)
 			program_kernel(&one, "evaluate", 1 * MS);
 	}
