@@ -71,8 +71,8 @@ static void check_cuda(struct choice *c, const struct machine *m)
 	}
 }
 
-/* Processes of their own look, as the worker will: for the libraries, and, where the CPU may train instead,
- * for what CUDA lists, which takes 0.3 s. */
+/* Looks for the libraries as the worker will, in a process of its own. Where the CPU may train instead,
+ * another process asks CUDA too, which takes 0.3 s. */
 static enum status look_closer(struct choice *c, const struct training *t, struct error *err)
 {
 	bool either = t->config.training.device == CONFIG_DEVICE_AUTO;

@@ -69,7 +69,7 @@ struct sweeping {
 	const struct windows *windows; /* NULL: everything counts */
 	struct breakdown *b;
 	struct sweep *sweep; /* by device of the breakdown */
-	uint32_t *place;     /* by track: the device's place in the breakdown plus one; 0: not known yet */
+	uint32_t *place;     /* by track: the device's place in the breakdown plus one, 0 if not known yet */
 	struct idle idle;
 	uint8_t *is_nccl; /* by name */
 	size_t room;
@@ -275,7 +275,7 @@ static void measure(const struct sweeping *w, const struct sweep *s, struct idle
 	gap->times = gap->times ? gap->times : 1;
 }
 
-/* Adds the part to its state; gap: NULL: something ran. */
+/* Adds the part to its state. Something ran if `gap` is NULL. */
 static void add_part(struct sweeping *w, size_t place, struct windows_span part, const struct idle_gap *gap)
 {
 	struct breakdown_device *d = &w->b->device[place];

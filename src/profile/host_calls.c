@@ -204,7 +204,7 @@ static const struct timeline_event *first_after(const struct host_calls *h, uint
 	return place < h->first[track + 1] ? &h->t->event[h->call[place]] : NULL;
 }
 
-/* Of the process's waits that had begun by then, the one that ends last; NULL: it too had ended. */
+/* The wait that ends last among those of the process that had begun by then. NULL: it had ended too. */
 static const struct timeline_event *any_waiting(const struct host_calls *h, uint16_t process, uint64_t at_ns)
 {
 	size_t first = h->wait_first[process], low = first, high = h->wait_first[process + 1u];

@@ -27,8 +27,8 @@ struct host_calls {
 bool *host_calls_that_wait(const struct timeline *t);
 bool host_calls_of(struct host_calls *h, const struct timeline *t); /* false: no memory */
 void host_calls_release(struct host_calls *h);
-/* The waiting call in which the thread was at `at_ns`. Where it made no call from then to `until_ns`, that of
- * any thread of its process counts; of several the one that ends last. NULL: none. */
+/* The waiting call in which the thread was at `at_ns`. If it made no call from then to `until_ns`, any thread
+ * of its process counts, and the wait that ends last. NULL: none. */
 const struct timeline_event *host_calls_waiting(const struct host_calls *h, uint32_t track, uint64_t at_ns,
 						uint64_t until_ns);
 /* `whole` may have stretches of at least that length in which no thread of the process made a call. How much
