@@ -11,6 +11,7 @@
 #include "run/target.h"
 
 enum { LEAST_CC = 80, LEAST_CUBLASLT = 12 };
+static const char *const libs[] = {"cuda", "cublaslt", NULL};
 
 struct choice {
 	const struct gpu *gpu; /* NULL: the CPU */
@@ -37,20 +38,13 @@ static void find_gpu(struct choice *c, const struct machine *m)
 	c->cause = CAUSE_NOT_GRANTED;
 }
 
-/* What the back end cannot do without, looked for as the worker will: in a process of its own. A container
- * may have NVML alone. */
-static enum status find_libraries(struct choice *c, const struct training *t, struct error *err)
+/* What the back end cannot do without. A container may have NVML alone. */
+static void check_libraries(struct choice *c, const struct machine *m)
 {
-	static const char *const libs[] = {"cuda", "cublaslt", NULL};
 	static const char *const needs[] = {"CUDA's driver, which everything on it needs",
 					    "cuBLASLt, which its products need"};
-	const struct machine_scope scope = {.up_to = LAYER_HOST, .stop = t->c->stop, .libs = libs};
 	const struct lib_found *found = NULL;
-	struct machine *m = NULL;
-	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, err);
 
-	if (st)
-		return st;
 	for (size_t i = 0; libs[i] && !*c->why; i++) {
 		found = machine_lib(m, libs[i]);
 		if (!found || found->status)
@@ -62,27 +56,36 @@ static enum status find_libraries(struct choice *c, const struct training *t, st
 			 LEAST_CUBLASLT, found->path);
 	if (*c->why)
 		c->cause = CAUSE_LIBRARY_MISSING;
-	machine_free(m);
-	return STATUS_OK;
 }
 
-/* CUDA may refuse to begin where its library loads well. Asked in a process of its own, 0.3 s, where the CPU
- * may train instead. */
-static enum status ask_cuda(struct choice *c, const struct training *t, struct error *err)
+/* CUDA may refuse to begin where its library loads well. */
+static void check_cuda(struct choice *c, const struct machine *m)
 {
-	const struct machine_scope scope = {.up_to = LAYER_CUDA, .stop = t->c->stop};
-	struct machine *m = NULL;
-	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, err);
 	bool listed = false;
 
-	if (st)
-		return st;
 	for (unsigned i = 0; i < machine_gpu_count(m); i++)
 		listed |= !strcmp(machine_gpu(m, i)->pci, c->gpu->pci) && machine_gpu(m, i)->cuda_index >= 0;
 	if (!listed) {
 		snprintf(c->why, sizeof(c->why), "CUDA does not list %s; assay info says why", c->gpu->pci);
 		c->cause = CAUSE_UNSUPPORTED;
 	}
+}
+
+/* Looks for the libraries as the worker will, in a process of its own. Where the CPU may train instead,
+ * another process asks CUDA too, which takes 0.3 s. */
+static enum status look_closer(struct choice *c, const struct training *t, struct error *err)
+{
+	bool either = t->config.training.device == CONFIG_DEVICE_AUTO;
+	const struct machine_scope scope = {
+		.up_to = either ? LAYER_CUDA : LAYER_HOST, .stop = t->c->stop, .libs = libs};
+	struct machine *m = NULL;
+	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, err);
+
+	if (st)
+		return st;
+	check_libraries(c, m);
+	if (either && !*c->why)
+		check_cuda(c, m);
 	machine_free(m);
 	return STATUS_OK;
 }
@@ -109,9 +112,7 @@ static enum status choose(struct choice *c, const struct training *t, const stru
 		text_copy(c->why, sizeof(c->why), why.text);
 		c->cause = CAUSE_UNSUPPORTED;
 	} else if (c->gpu) {
-		st = find_libraries(c, t, err);
-		if (!st && !*c->why && t->config.training.device == CONFIG_DEVICE_AUTO)
-			st = ask_cuda(c, t, err);
+		st = look_closer(c, t, err);
 	}
 	if (*c->why)
 		c->gpu = NULL;

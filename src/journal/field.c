@@ -188,6 +188,11 @@ double result_get(const struct result *r, const struct field *f, double fallback
 	return fallback;
 }
 
+json_int_t field_integer(uint64_t n)
+{
+	return n < INT64_MAX ? (json_int_t)n : INT64_MAX;
+}
+
 json_t *field_string(const char *text)
 {
 	json_t *s = json_string(text ? text : "");

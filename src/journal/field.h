@@ -153,6 +153,8 @@ json_t *result_json(const struct result *r);
 json_t *field_rows_json(const struct field *fields, size_t count);
 /* A JSON string of foreign text: bytes that are not UTF-8 become '?'. NULL text is "". Caller decrefs. */
 json_t *field_string(const char *text);
+/* As JSON's integers hold it: more than INT64_MAX becomes that. */
+json_int_t field_integer(uint64_t n);
 /* A command line for the record: assay's own words as they are, since --resume reads them; behind "--", where
  * another program's stand, without secrets (core/redact.h). Owner: caller; NULL: no memory. */
 json_t *field_command(const char *const *words);

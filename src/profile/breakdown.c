@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One sweep over a device's events, or over their parts in windows: those that touch are a cluster, whose
- * moments are told apart by what covers them; between two clusters nothing ran, and idle.c says why.
+/* One sweep over a device's events. The events that cover a moment give its state. Where there are none,
+ * idle.c finds the reason. Each window has its part.
  */
 #include "profile/breakdown.h"
 #include <errno.h>
@@ -44,7 +43,7 @@ uint64_t breakdown_single_ns(const struct breakdown_device *d, enum breakdown_st
 	return ns;
 }
 
-/* Where the cover of a moment by events of one state changes. */
+/* Where the cover by events of one state ends, or changes to another one. */
 struct edge {
 	uint64_t at_ns;
 	int8_t change;
@@ -53,17 +52,15 @@ struct edge {
 
 /* Covers a moment beside its state: a copy from pageable memory. */
 enum { PAGEABLE = BREAKDOWN_STATE_COUNT, COVERS };
-enum { CUPTI_PAGEABLE = 1 };
 
 struct sweep {
-	struct edge *edge;
+	struct edge *edge; /* ahead of the sweep; a heap, the next one first */
 	size_t edges, room;
-	uint64_t until_ns;	/* the furthest end of the cluster */
+	uint32_t cover[COVERS];
+	uint64_t at_ns;		/* the sweep has come so far */
 	size_t window, windows; /* that it is in; behind its process's last. In `windows->span` */
 	uint64_t before_ns[BREAKDOWN_STATE_COUNT]; /* what the windows before it had */
 	uint32_t correlation;			   /* of the last event */
-	uint32_t *over;				   /* indices to events that reach beyond their window */
-	size_t overs, over_room;
 };
 
 struct sweeping {
@@ -72,15 +69,17 @@ struct sweeping {
 	const struct windows *windows; /* NULL: everything counts */
 	struct breakdown *b;
 	struct sweep *sweep; /* by device of the breakdown */
+	uint32_t *place;     /* by track: the device's place in the breakdown plus one, 0 if not known yet */
 	struct idle idle;
 	uint8_t *is_nccl; /* by name */
 	size_t room;
 	bool out_of_memory;
 };
 
+/* Into the heap. */
 static bool add_edge(struct sweep *s, uint64_t at_ns, int8_t change, unsigned state)
 {
-	size_t wanted = s->room ? 2 * s->room : 256;
+	size_t wanted = s->room ? 2 * s->room : 16, at = s->edges;
 	struct edge *grown;
 
 	if (s->edges == s->room) {
@@ -90,20 +89,38 @@ static bool add_edge(struct sweep *s, uint64_t at_ns, int8_t change, unsigned st
 		s->edge = grown;
 		s->room = wanted;
 	}
-	s->edge[s->edges++] = (struct edge){.at_ns = at_ns, .change = change, .state = (uint8_t)state};
+	for (s->edges++; at && s->edge[(at - 1) / 2].at_ns > at_ns; at = (at - 1) / 2)
+		s->edge[at] = s->edge[(at - 1) / 2];
+	s->edge[at] = (struct edge){.at_ns = at_ns, .change = change, .state = (uint8_t)state};
 	return true;
 }
 
-static bool add_span(struct sweep *s, uint64_t from_ns, uint64_t to_ns, unsigned state)
+/* Out of the heap the next one, which changes the cover. */
+static void take_edge(struct sweep *s)
 {
-	return from_ns >= to_ns || (add_edge(s, from_ns, 1, state) && add_edge(s, to_ns, -1, state));
+	struct edge last = s->edge[--s->edges];
+	size_t at = 0;
+
+	s->cover[s->edge[0].state] += (uint32_t)(int32_t)s->edge[0].change;
+	for (;;) {
+		size_t child = 2 * at + 1;
+
+		child += child + 1 < s->edges && s->edge[child + 1].at_ns < s->edge[child].at_ns;
+		if (child >= s->edges || s->edge[child].at_ns >= last.at_ns)
+			break;
+		s->edge[at] = s->edge[child];
+		at = child;
+	}
+	s->edge[at] = last;
 }
 
-static int by_time(const void *a_, const void *b_)
+/* From here to that time. */
+static bool add_cover(struct sweep *s, uint64_t to_ns, unsigned state)
 {
-	const struct edge *a = a_, *b = b_;
-
-	return (a->at_ns > b->at_ns) - (a->at_ns < b->at_ns);
+	if (to_ns <= s->at_ns)
+		return true;
+	s->cover[state]++;
+	return add_edge(s, to_ns, -1, state);
 }
 
 /* So long this was covered. */
@@ -125,20 +142,6 @@ static void add_moment(struct breakdown_device *d, const uint32_t *cover, uint64
 	d->hidden_ns += communicates && cover[BREAKDOWN_COMPUTE] ? ns : 0;
 }
 
-static void end_cluster(struct sweep *s, struct breakdown_device *d)
-{
-	uint32_t cover[COVERS] = {0};
-
-	if (s->edges)
-		qsort(s->edge, s->edges, sizeof(*s->edge), by_time);
-	for (size_t i = 0; i < s->edges; i++) {
-		if (i)
-			add_moment(d, cover, s->edge[i].at_ns - s->edge[i - 1].at_ns);
-		cover[s->edge[i].state] += (uint32_t)(int32_t)s->edge[i].change;
-	}
-	s->edges = 0;
-}
-
 static void begin_windows(struct sweeping *w, size_t place)
 {
 	struct breakdown_device *d = &w->b->device[place];
@@ -146,7 +149,8 @@ static void begin_windows(struct sweeping *w, size_t place)
 
 	s->window = w->windows->first[d->process];
 	s->windows = w->windows->first[d->process + 1];
-	s->until_ns = s->window < s->windows ? w->windows->span[s->window].from_ns : 0;
+	if (w->windows->span[s->window].from_ns < s->at_ns)
+		s->at_ns = w->windows->span[s->window].from_ns;
 	if (!w->windows->apart)
 		return;
 	d->windows = s->windows - s->window;
@@ -155,7 +159,7 @@ static void begin_windows(struct sweeping *w, size_t place)
 }
 
 /* The device's place in the breakdown; SIZE_MAX: one too many, or no memory. */
-static size_t place_of(struct sweeping *w, const struct timeline_event *e)
+static size_t find_place(struct sweeping *w, const struct timeline_event *e)
 {
 	uint32_t id = w->t->track[e->track].device_id;
 	struct breakdown *b = w->b;
@@ -179,106 +183,64 @@ static size_t place_of(struct sweeping *w, const struct timeline_event *e)
 		w->room = wanted;
 	}
 	b->device[b->devices] = (struct breakdown_device){.process = e->process, .device = id};
-	w->sweep[b->devices] = (struct sweep){.until_ns = e->start_ns};
+	w->sweep[b->devices] = (struct sweep){.at_ns = e->start_ns};
 	if (w->windows)
 		begin_windows(w, b->devices);
 	return b->devices++;
 }
 
-static bool add_communication(struct sweeping *w, struct sweep *s, uint32_t event, struct windows_span cut)
+static size_t place_of(struct sweeping *w, const struct timeline_event *e)
+{
+	uint32_t *place = &w->place[e->track];
+	size_t found;
+
+	if (*place)
+		return *place - 1;
+	found = find_place(w, e);
+	if (found < SIZE_MAX)
+		*place = (uint32_t)found + 1;
+	return found;
+}
+
+/* It waits until all ranks are ready. */
+static bool add_communication(struct sweeping *w, struct sweep *s, uint32_t event)
 {
 	const struct nccl_launch *l = nccl_launch_of(w->n, event);
-	uint64_t ready_ns = l && l->ready_ns > cut.from_ns ? l->ready_ns : cut.from_ns;
+	uint64_t end_ns = w->t->event[event].end_ns, ready_ns = l ? l->ready_ns : s->at_ns;
 
-	ready_ns = ready_ns < cut.to_ns ? ready_ns : cut.to_ns;
-	return add_span(s, cut.from_ns, ready_ns, BREAKDOWN_PEER) &&
-	       add_span(s, ready_ns, cut.to_ns, BREAKDOWN_COMMUNICATION);
+	if (ready_ns <= s->at_ns)
+		return add_cover(s, end_ns, BREAKDOWN_COMMUNICATION);
+	if (ready_ns >= end_ns)
+		return add_cover(s, end_ns, BREAKDOWN_PEER);
+	return add_cover(s, ready_ns, BREAKDOWN_PEER) && add_edge(s, ready_ns, 1, BREAKDOWN_COMMUNICATION) &&
+	       add_edge(s, end_ns, -1, BREAKDOWN_COMMUNICATION);
 }
 
-static bool add_copy(struct sweeping *w, struct sweep *s, const struct timeline_event *e,
-		     struct windows_span cut)
+static bool add_copy(struct sweeping *w, struct sweep *s, const struct timeline_event *e)
 {
 	if (!idle_brings(w->t, e))
-		return add_span(s, cut.from_ns, cut.to_ns, BREAKDOWN_COPY);
-	return add_span(s, cut.from_ns, cut.to_ns, BREAKDOWN_DATA) &&
-	       (w->t->copy[e->detail].from != CUPTI_PAGEABLE ||
-		add_span(s, cut.from_ns, cut.to_ns, PAGEABLE));
+		return add_cover(s, e->end_ns, BREAKDOWN_COPY);
+	return add_cover(s, e->end_ns, BREAKDOWN_DATA) &&
+	       (w->t->copy[e->detail].from != TIMELINE_PAGEABLE || add_cover(s, e->end_ns, PAGEABLE));
 }
 
-/* The part of it that counts. */
-static bool add_event(struct sweeping *w, struct sweep *s, uint32_t event, struct windows_span cut)
+/* The sweep has come to its begin. */
+static bool add_event(struct sweeping *w, struct sweep *s, uint32_t event)
 {
 	const struct timeline_event *e = &w->t->event[event];
 
 	switch ((enum timeline_kind)e->kind) {
 	case TIMELINE_KERNEL:
 		if (w->is_nccl[e->name])
-			return add_communication(w, s, event, cut);
-		return add_span(s, cut.from_ns, cut.to_ns, BREAKDOWN_COMPUTE);
+			return add_communication(w, s, event);
+		return add_cover(s, e->end_ns, BREAKDOWN_COMPUTE);
 	case TIMELINE_COPY:
-		return add_copy(w, s, e, cut);
+		return add_copy(w, s, e);
 	case TIMELINE_SET:
-		return add_span(s, cut.from_ns, cut.to_ns, BREAKDOWN_COPY);
+		return add_cover(s, e->end_ns, BREAKDOWN_COPY);
 	default: /* a graph as a whole: what it holds is not told */
-		return add_span(s, cut.from_ns, cut.to_ns, BREAKDOWN_COMPUTE);
+		return add_cover(s, e->end_ns, BREAKDOWN_COMPUTE);
 	}
-}
-
-/* So far all has ended: what ran is told apart, and the device was idle until then. */
-static void reach(struct sweeping *w, size_t place, uint64_t to_ns, const struct timeline_event *next)
-{
-	struct sweep *s = &w->sweep[place];
-
-	if (to_ns <= s->until_ns)
-		return;
-	end_cluster(s, &w->b->device[place]);
-	idle_explain(&w->idle, &w->b->device[place], (struct windows_span){s->until_ns, to_ns}, next,
-		     next && next->correlation && next->correlation == s->correlation);
-	w->b->device[place].span_ns += to_ns - s->until_ns;
-	s->until_ns = to_ns;
-}
-
-static void put(struct sweeping *w, size_t place, uint32_t event, struct windows_span cut)
-{
-	const struct timeline_event *e = &w->t->event[event];
-	struct sweep *s = &w->sweep[place];
-
-	reach(w, place, cut.from_ns, e);
-	w->out_of_memory |= !add_event(w, s, event, cut);
-	s->correlation = e->correlation;
-	w->b->device[place].span_ns += cut.to_ns > s->until_ns ? cut.to_ns - s->until_ns : 0;
-	s->until_ns = cut.to_ns > s->until_ns ? cut.to_ns : s->until_ns;
-}
-
-static bool remember_over(struct sweep *s, uint32_t event)
-{
-	size_t wanted = s->over_room ? 2 * s->over_room : 16;
-	uint32_t *grown;
-
-	if (s->overs == s->over_room) {
-		grown = realloc(s->over, wanted * sizeof(*grown));
-		if (!grown)
-			return false;
-		s->over = grown;
-		s->over_room = wanted;
-	}
-	s->over[s->overs++] = event;
-	return true;
-}
-
-/* Its part in the window that the device is in; what lies beyond waits for the next one. */
-static void put_in_window(struct sweeping *w, size_t place, uint32_t event)
-{
-	const struct timeline_event *e = &w->t->event[event];
-	struct sweep *s = &w->sweep[place];
-	struct windows_span cut = w->windows->span[s->window];
-
-	w->out_of_memory |= e->end_ns > cut.to_ns && !remember_over(s, event);
-	if (e->end_ns <= cut.from_ns)
-		return;
-	cut.from_ns = e->start_ns > cut.from_ns ? e->start_ns : cut.from_ns;
-	cut.to_ns = e->end_ns < cut.to_ns ? e->end_ns : cut.to_ns;
-	put(w, place, event, cut);
 }
 
 static void end_window(struct sweep *s, struct breakdown_device *d)
@@ -289,24 +251,91 @@ static void end_window(struct sweep *s, struct breakdown_device *d)
 		d->window_ns[window][k] = d->state_ns[k] - s->before_ns[k];
 		s->before_ns[k] = d->state_ns[k];
 	}
+	s->window++;
 }
 
-/* Ends the window, begins the next one, with what reaches into it. */
-static void next_window(struct sweeping *w, size_t place, const struct timeline_event *next)
+static struct windows_span cut(struct windows_span a, struct windows_span b)
+{
+	return (struct windows_span){a.from_ns > b.from_ns ? a.from_ns : b.from_ns,
+				     a.to_ns < b.to_ns ? a.to_ns : b.to_ns};
+}
+
+/* How much of the gap lies in windows, and how many windows it fills. */
+static void measure(const struct sweeping *w, const struct sweep *s, struct idle_gap *gap)
+{
+	struct windows_span all = {gap->from_ns, gap->to_ns};
+
+	gap->counted_ns = w->windows ? 0 : gap->to_ns - gap->from_ns;
+	for (size_t i = s->window; i < s->windows && w->windows->span[i].from_ns < gap->to_ns; i++) {
+		struct windows_span window = w->windows->span[i], part = cut(all, window);
+
+		gap->counted_ns += part.to_ns > part.from_ns ? part.to_ns - part.from_ns : 0;
+		gap->times += part.from_ns == window.from_ns && part.to_ns == window.to_ns;
+	}
+	gap->times = gap->times ? gap->times : 1;
+}
+
+/* Adds the part to its state. Something ran if `gap` is NULL. */
+static void add_part(struct sweeping *w, size_t place, struct windows_span part, const struct idle_gap *gap)
+{
+	struct breakdown_device *d = &w->b->device[place];
+
+	if (part.from_ns >= part.to_ns)
+		return;
+	d->span_ns += part.to_ns - part.from_ns;
+	if (gap)
+		idle_explain(&w->idle, d, gap, part);
+	else
+		add_moment(d, w->sweep[place].cover, part.to_ns - part.from_ns);
+}
+
+/* Moves the sweep to that time; until then the cover stays, or the gap lasts. Each window has its part. */
+static void pass(struct sweeping *w, size_t place, uint64_t to_ns, const struct idle_gap *gap)
 {
 	struct sweep *s = &w->sweep[place];
-	size_t overs = s->overs;
+	struct windows_span all = {s->at_ns, to_ns};
 
-	reach(w, place, w->windows->span[s->window].to_ns, next);
-	end_cluster(s, &w->b->device[place]);
-	end_window(s, &w->b->device[place]);
-	if (++s->window == s->windows)
+	if (!w->windows)
+		add_part(w, place, all, gap);
+	while (s->window < s->windows && w->windows->span[s->window].from_ns < to_ns) {
+		struct windows_span window = w->windows->span[s->window];
+
+		add_part(w, place, cut(all, window), gap);
+		if (window.to_ns > to_ns)
+			break;
+		end_window(s, &w->b->device[place]);
+	}
+	s->at_ns = to_ns;
+}
+
+/* Moves the sweep to that time, or to the end of the last event that runs. */
+static void run_to(struct sweeping *w, size_t place, uint64_t to_ns)
+{
+	struct sweep *s = &w->sweep[place];
+
+	while (s->edges && s->edge[0].at_ns <= to_ns) {
+		pass(w, place, s->edge[0].at_ns, NULL);
+		take_edge(s);
+	}
+	if (s->edges)
+		pass(w, place, to_ns, NULL);
+}
+
+/* Moves the sweep to that time, at which `next` begins. NULL: there is no later event. */
+static void reach(struct sweeping *w, size_t place, uint64_t to_ns, const struct timeline_event *next)
+{
+	struct sweep *s = &w->sweep[place];
+	struct idle_gap gap = {.to_ns = to_ns, .next = next};
+
+	run_to(w, place, to_ns);
+	if (s->at_ns >= to_ns)
 		return;
-	s->until_ns = w->windows->span[s->window].from_ns;
-	s->overs = 0;
-	for (size_t i = 0; i < overs && !w->out_of_memory;
-	     i++) /* none is put before it was read: at most `overs` are */
-		put_in_window(w, place, s->over[i]);
+	gap.from_ns = s->at_ns;
+	gap.same_launch = next && next->correlation && next->correlation == s->correlation;
+	measure(w, s, &gap);
+	if (gap.counted_ns)
+		idle_look(&w->idle, &w->b->device[place], &gap);
+	pass(w, place, to_ns, &gap);
 }
 
 /* Processes without a window take no place. */
@@ -324,26 +353,22 @@ static void take(struct sweeping *w, uint32_t event)
 	if (place == SIZE_MAX)
 		return;
 	s = &w->sweep[place];
-	if (!w->windows) {
-		put(w, place, event, (struct windows_span){e->start_ns, e->end_ns});
+	if (w->windows && s->window == s->windows)
 		return;
-	}
-	while (s->window < s->windows && e->start_ns >= w->windows->span[s->window].to_ns)
-		next_window(w, place, e);
-	if (s->window < s->windows)
-		put_in_window(w, place, event);
+	reach(w, place, e->start_ns, e);
+	w->out_of_memory |= !add_event(w, s, event);
+	s->correlation = e->correlation;
 }
 
-/* What is left when no event comes any more. */
+/* No event comes any more. */
 static void finish(struct sweeping *w, size_t place)
 {
 	struct sweep *s = &w->sweep[place];
 
-	while (s->window < s->windows)
-		next_window(w, place, NULL);
-	end_cluster(s, &w->b->device[place]);
+	run_to(w, place, UINT64_MAX);
+	if (s->window < s->windows)
+		reach(w, place, w->windows->span[s->windows - 1].to_ns, NULL);
 	free(s->edge);
-	free(s->over);
 }
 
 /* Devices of processes without a window say nothing. */
@@ -365,7 +390,8 @@ static bool sweep_all(struct sweeping *w)
 	const struct timeline *t = w->t;
 
 	w->is_nccl = calloc(t->names + 1, sizeof(*w->is_nccl));
-	if (!w->is_nccl || !idle_begin(&w->idle, t))
+	w->place = calloc(t->tracks + 1, sizeof(*w->place));
+	if (!w->is_nccl || !w->place || !idle_begin(&w->idle, t))
 		return false;
 	for (size_t i = 0; i < t->names; i++)
 		w->is_nccl[i] = nccl_is_kernel(t->name[i]);
@@ -403,6 +429,7 @@ enum status breakdown_of(struct breakdown *b, const struct timeline *t, const st
 	made = sweep_all(&w);
 	idle_end(&w.idle);
 	free(w.sweep);
+	free(w.place);
 	free(w.is_nccl);
 	if (made && b->devices)
 		qsort_r(b->device, b->devices, sizeof(*b->device), by_rank, (void *)(uintptr_t)t);

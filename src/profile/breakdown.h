@@ -32,7 +32,8 @@ const char *breakdown_name(enum breakdown_state state);
 
 /*
  * Gaps by length, each bracket four times as long as the one before. Where fewer than BREAKDOWN_AGAIN of a
- * bracket are, they are single: what comes once, as start-up does, and is not to be saved in every step.
+ * bracket are, they are single: what comes once, as start-up does, and is not to be saved in every step. A
+ * gap that fills several windows counts in each.
  */
 enum { BREAKDOWN_BRACKETS = 32, BREAKDOWN_AGAIN = 4 };
 struct breakdown_bracket {

@@ -3,18 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* CUPTI's kinds of a copy and of memory. */
-enum {
-	HTOD = 1,
-	DTOH = 2,
-	HTOA = 3,
-	ATOH = 4,
-	DTOD = 8,
-	HTOH = 9,
-	PTOP = 10,
-	SET = 11 /* ours */,
-	KINDS = 12
-};
+/* Behind CUPTI's kinds of a copy, one of ours. */
+enum { SET = 11, KINDS };
 static const char *const kind_names[KINDS] = {"unknown",	 "host to device",   "device to host",
 					      "host to array",	 "array to host",    "array to array",
 					      "array to device", "device to array",  "on the device",
@@ -22,14 +12,19 @@ static const char *const kind_names[KINDS] = {"unknown",	 "host to device",   "d
 static const char *const memory_names[] = {"unknown", "pageable", "pinned", "device", "array", "managed"};
 enum { MEMORIES = sizeof(memory_names) / sizeof(memory_names[0]) };
 
+static bool from_host(unsigned kind)
+{
+	return kind == TIMELINE_HOST_TO_DEVICE || kind == TIMELINE_HOST_TO_ARRAY;
+}
+
 bool copies_from_host(const struct copies_row *r)
 {
-	return r->kind == HTOD || r->kind == HTOA;
+	return from_host(r->kind);
 }
 
 static bool to_host(unsigned kind)
 {
-	return kind == DTOH || kind == ATOH;
+	return kind == TIMELINE_DEVICE_TO_HOST || kind == TIMELINE_ARRAY_TO_HOST;
 }
 
 void copies_name(char *out, size_t size, const struct copies_row *r)
@@ -41,7 +36,7 @@ void copies_name(char *out, size_t size, const struct copies_row *r)
 /* Of the host's side. */
 static unsigned memory_of(const struct timeline_copy *c)
 {
-	unsigned memory = c->kind == HTOD || c->kind == HTOA ? c->from : to_host(c->kind) ? c->to : 0;
+	unsigned memory = from_host(c->kind) ? c->from : to_host(c->kind) ? c->to : 0;
 
 	return memory < MEMORIES ? memory : 0;
 }
@@ -112,7 +107,7 @@ enum status copies_of(struct copies *c, const struct timeline *t, const struct w
 			r->kind = (uint8_t)k;
 			r->memory = (uint8_t)m;
 			r->rate = r->total > 0 ? (double)r->bytes / r->total * 1e9 : 0;
-			r->bound = k == DTOD			       ? device_rate(t)
+			r->bound = k == TIMELINE_ON_DEVICE	       ? device_rate(t)
 				   : copies_from_host(r) || to_host(k) ? link_rate
 								       : 0;
 			c->row[c->rows++] = *r;

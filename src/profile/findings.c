@@ -20,7 +20,7 @@ static enum status find_steady(struct findings *f, struct error *err)
 	st = part_of(&f->steady, f, steps_steady(&f->steps), err);
 	if (!st)
 		st = breakdown_of(&f->start_up, f->t, &f->nccl, &f->steps.start_up, err);
-	return st ? st : late_of(&f->late, f->t, &f->nccl, &f->steps, err);
+	return st ? st : late_of(&f->late, f->t, &f->nccl, &f->steps, &f->steady.breakdown, err);
 }
 
 enum status findings_of(struct findings *f, const struct timeline *t, const struct findings_bounds *bounds,

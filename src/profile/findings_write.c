@@ -15,14 +15,14 @@ static void put_rate(json_t *row, const char *key, double rate)
 static void put_count(json_t *row, const char *key, uint64_t count)
 {
 	if (count)
-		json_object_set_new(row, key, json_integer((json_int_t)count));
+		json_object_set_new(row, key, json_integer(field_integer(count)));
 }
 
 static json_t *nccl_row_json(const struct nccl_row *r)
 {
 	json_t *row = json_pack("{s:s, s:I, s:b, s:I, s:I}", "operation", nccl_operation_name(r->operation),
-				"calls", (json_int_t)r->calls, "graph", r->graph, "count",
-				(json_int_t)r->count, "paired", (json_int_t)r->paired);
+				"calls", field_integer(r->calls), "graph", r->graph, "count",
+				field_integer(r->count), "paired", field_integer(r->paired));
 	json_t *times =
 		json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "total_ns", r->total, "mean_ns",
 			  r->mean, "min_ns", r->min, "p50_ns", r->p50, "p90_ns", r->p90, "p99_ns", r->p99,
@@ -47,8 +47,8 @@ static json_t *nccl_json(const struct nccl *n)
 
 	for (size_t i = 0; i < n->rows; i++)
 		json_array_append_new(rows, nccl_row_json(&n->row[i]));
-	return json_pack("{s:I, s:I, s:o}", "calls", (json_int_t)n->calls, "calls_without_kernel",
-			 (json_int_t)n->lonely, "rows", rows);
+	return json_pack("{s:I, s:I, s:o}", "calls", field_integer(n->calls), "calls_without_kernel",
+			 field_integer(n->lonely), "rows", rows);
 }
 
 static json_t *breakdown_json(const struct findings *f, const struct breakdown *b)
@@ -61,21 +61,31 @@ static json_t *breakdown_json(const struct findings *f, const struct breakdown *
 
 		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
 			json_object_set_new(states, breakdown_key(k),
-					    json_integer((json_int_t)d->state_ns[k]));
+					    json_integer(field_integer(d->state_ns[k])));
 		json_array_append_new(
 			devices,
 			json_pack("{s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-				  "pid", (json_int_t)f->t->process[d->process].pid, "device",
-				  (json_int_t)d->device, "span_ns", (json_int_t)d->span_ns, "states_ns",
-				  states, "idle_ns", (json_int_t)breakdown_idle_ns(d), "busy_ns",
-				  (json_int_t)d->busy_ns, "compute_ns", (json_int_t)d->compute_ns,
-				  "communication_ns", (json_int_t)d->communication_ns,
-				  "communication_hidden_ns", (json_int_t)d->hidden_ns, "data_copy_ns",
-				  (json_int_t)d->data_copy_ns, "pageable_ns", (json_int_t)d->pageable_ns,
-				  "gaps", (json_int_t)d->gaps, "longest_gap_ns",
-				  (json_int_t)d->longest_gap_ns, "gaps_after_waits", (json_int_t)d->waits));
+				  "pid", field_integer(f->t->process[d->process].pid), "device",
+				  field_integer(d->device), "span_ns", field_integer(d->span_ns), "states_ns",
+				  states, "idle_ns", field_integer(breakdown_idle_ns(d)), "busy_ns",
+				  field_integer(d->busy_ns), "compute_ns", field_integer(d->compute_ns),
+				  "communication_ns", field_integer(d->communication_ns),
+				  "communication_hidden_ns", field_integer(d->hidden_ns), "data_copy_ns",
+				  field_integer(d->data_copy_ns), "pageable_ns",
+				  field_integer(d->pageable_ns), "gaps", field_integer(d->gaps),
+				  "longest_gap_ns", field_integer(d->longest_gap_ns), "gaps_after_waits",
+				  field_integer(d->waits)));
 	}
 	return devices;
+}
+
+/* A rank's device may begin behind the first step, which is another rank's. */
+static uint64_t before_first_step_ns(const struct findings *f, size_t process)
+{
+	uint64_t from_ns = f->steps.each.span[f->steps.each.first[process]].from_ns;
+	uint64_t first_ns = f->steps.process[process].first_ns;
+
+	return from_ns > first_ns ? from_ns - first_ns : 0;
 }
 
 static json_t *steps_json(const struct findings *f)
@@ -90,14 +100,12 @@ static json_t *steps_json(const struct findings *f)
 			json_array_append_new(
 				all,
 				json_pack("{s:I, s:s, s:o, s:I, s:f, s:f, s:f, s:f, s:I}", "pid",
-					  (json_int_t)f->t->process[i].pid, "mark",
+					  field_integer(f->t->process[i].pid), "mark",
 					  p->mark == STEPS_RANGE ? "range" : "event", "name",
 					  field_string(graph ? "graph" : timeline_name(f->t, p->name)),
-					  "steps", (json_int_t)p->steps, "median_ns", p->median_ns, "mean_ns",
-					  p->mean_ns, "p10_ns", p->p10_ns, "p90_ns", p->p90_ns,
-					  "first_step_ns",
-					  (json_int_t)(f->steps.each.span[f->steps.each.first[i]].from_ns -
-						       p->first_ns)));
+					  "steps", field_integer(p->steps), "median_ns", p->median_ns,
+					  "mean_ns", p->mean_ns, "p10_ns", p->p10_ns, "p90_ns", p->p90_ns,
+					  "first_step_ns", field_integer(before_first_step_ns(f, i))));
 	}
 	return all;
 }
@@ -105,12 +113,12 @@ static json_t *steps_json(const struct findings *f)
 static json_t *late_json(const struct findings *f)
 {
 	const struct late *l = &f->late;
-	json_t *j =
-		json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:s, s:f}", "pid",
-			  (json_int_t)f->t->process[l->process].pid, "ranks", (json_int_t)l->ranks, "also",
-			  (json_int_t)l->also, "steps", (json_int_t)l->steps, "late_steps",
-			  (json_int_t)l->late_steps, "median_ns", l->median_ns, "per_step_ns", l->per_step_ns,
-			  "share", l->share, "state", breakdown_key(l->state), "state_ns", l->state_ns);
+	json_t *j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:s, s:f}", "pid",
+			      field_integer(f->t->process[l->process].pid), "ranks", field_integer(l->ranks),
+			      "also", field_integer(l->also), "steps", field_integer(l->steps), "late_steps",
+			      field_integer(l->late_steps), "median_ns", l->median_ns, "per_step_ns",
+			      l->per_step_ns, "share", l->share, "state", breakdown_key(l->state), "state_ns",
+			      l->state_ns);
 
 	if (j && l->kernel.name)
 		json_object_set_new(j, "kernel", field_string(timeline_name(f->t, l->kernel.name)));
@@ -129,8 +137,8 @@ static json_t *copies_json(const struct copies *c)
 		json_t *row;
 
 		copies_name(name, sizeof(name), r);
-		row = json_pack("{s:s, s:I, s:I, s:f, s:f}", "name", name, "count", (json_int_t)r->count,
-				"bytes", (json_int_t)r->bytes, "total_ns", r->total, "rate", r->rate);
+		row = json_pack("{s:s, s:I, s:I, s:f, s:f}", "name", name, "count", field_integer(r->count),
+				"bytes", field_integer(r->bytes), "total_ns", r->total, "rate", r->rate);
 		put_rate(row, "fastest_rate", r->fastest);
 		put_rate(row, "bound_rate", r->bound);
 		json_array_append_new(rows, row);
@@ -159,7 +167,7 @@ static json_t *counters_json(const struct findings *f)
 	for (size_t i = 0; i < f->counted.rows; i++) {
 		const struct counted_row *r = &f->counted.row[i];
 		json_t *row = json_pack("{s:o, s:I}", "name", field_string(timeline_name(f->t, r->name)),
-					"count", (json_int_t)r->count);
+					"count", field_integer(r->count));
 
 		for (unsigned m = 0; m < COUNTED_METRICS; m++)
 			if (counted_has(r, m))

@@ -22,7 +22,7 @@ static bool is_allocating(const char *name)
 	return IS_ONE_OF(name, calls) && !strstr(name, "Async");
 }
 
-bool host_call_waits(const char *name)
+static bool is_waiting(const char *name)
 {
 	static const char *const frees[] = {"cudaFree", "cuMemFree"}, *const copies[] = {"cudaMemcpy",
 											 "cuMemcpy"};
@@ -32,6 +32,15 @@ bool host_call_waits(const char *name)
 	if (IS_ONE_OF(name, copies)) /* not the calls that put a copy into a graph */
 		return !strstr(name, "Async");
 	return strstr(name, "Synchronize");
+}
+
+bool *host_calls_that_wait(const struct timeline *t)
+{
+	bool *waits = calloc(t->names + 1, sizeof(*waits));
+
+	for (size_t i = 0; waits && i < t->names; i++)
+		waits[i] = is_waiting(t->name[i]);
+	return waits;
 }
 
 static bool is_call(const struct timeline_event *e)
@@ -86,6 +95,41 @@ static void take_spans(struct host_calls *h)
 	}
 }
 
+static int by_process(const void *a_, const void *b_, void *arg)
+{
+	const struct timeline *t = arg;
+	uint32_t a = *(const uint32_t *)a_, b = *(const uint32_t *)b_;
+
+	if (t->event[a].process != t->event[b].process)
+		return t->event[a].process < t->event[b].process ? -1 : 1;
+	return (a > b) - (a < b);
+}
+
+/* Calls that wait, by process and start. */
+static void take_waits(struct host_calls *h, uint32_t calls)
+{
+	const struct timeline *t = h->t;
+	size_t waits = 0;
+
+	for (uint32_t i = 0; i < calls; i++)
+		if (h->waits[t->event[h->call[i]].name])
+			h->wait[waits++] = h->call[i];
+	if (waits)
+		qsort_r(h->wait, waits, sizeof(*h->wait), by_process, (void *)(uintptr_t)t);
+	for (size_t i = 0; i < waits; i++) {
+		const struct timeline_event *e = &t->event[h->wait[i]];
+		bool first = !h->wait_first[e->process + 1u];
+
+		h->wait_first[e->process + 1u] = i + 1;
+		h->last_wait[i] = first || e->end_ns > t->event[h->last_wait[i - 1]].end_ns
+					  ? h->wait[i]
+					  : h->last_wait[i - 1];
+	}
+	for (size_t p = 1; p <= t->processes; p++)
+		if (!h->wait_first[p])
+			h->wait_first[p] = h->wait_first[p - 1];
+}
+
 bool host_calls_of(struct host_calls *h, const struct timeline *t)
 {
 	size_t calls = 0;
@@ -99,22 +143,24 @@ bool host_calls_of(struct host_calls *h, const struct timeline *t)
 	h->span = calloc(calls + 1, sizeof(*h->span));
 	h->span_first = calloc(t->processes + 1, sizeof(*h->span_first));
 	h->span_count = calloc(t->processes + 1, sizeof(*h->span_count));
-	h->waits = calloc(t->names + 1, sizeof(*h->waits));
+	h->wait = calloc(calls + 1, sizeof(*h->wait));
+	h->last_wait = calloc(calls + 1, sizeof(*h->last_wait));
+	h->wait_first = calloc(t->processes + 1, sizeof(*h->wait_first));
+	h->waits = host_calls_that_wait(t);
 	h->allocates = calloc(t->names + 1, sizeof(*h->allocates));
-	if (!h->call || !h->first || !h->span || !h->span_first || !h->span_count || !h->waits ||
-	    !h->allocates) {
+	if (!h->call || !h->first || !h->span || !h->span_first || !h->span_count || !h->wait ||
+	    !h->last_wait || !h->wait_first || !h->waits || !h->allocates) {
 		host_calls_release(h);
 		return false;
 	}
-	for (size_t i = 0; i < t->names; i++) {
-		h->waits[i] = host_call_waits(t->name[i]);
+	for (size_t i = 0; i < t->names; i++)
 		h->allocates[i] = is_allocating(t->name[i]);
-	}
 	for (size_t i = 0; i < t->tracks; i++) {
 		h->first[i] = at;
 		at = t->track[i].device ? at : take_thread(h, &t->track[i], at);
 	}
 	h->first[t->tracks] = at;
+	take_waits(h, at);
 	take_spans(h);
 	return true;
 }
@@ -126,6 +172,9 @@ void host_calls_release(struct host_calls *h)
 	free(h->span);
 	free(h->span_first);
 	free(h->span_count);
+	free(h->wait);
+	free(h->last_wait);
+	free(h->wait_first);
 	free(h->waits);
 	free(h->allocates);
 	*h = (struct host_calls){0};
@@ -155,66 +204,84 @@ static const struct timeline_event *first_after(const struct host_calls *h, uint
 	return place < h->first[track + 1] ? &h->t->event[h->call[place]] : NULL;
 }
 
-static const struct timeline_event *waiting(const struct host_calls *h, uint32_t track, uint64_t at_ns)
+/* The wait that ends last among those of the process that had begun by then. NULL: it had ended too. */
+static const struct timeline_event *any_waiting(const struct host_calls *h, uint16_t process, uint64_t at_ns)
 {
-	const struct timeline_event *e = first_after(h, track, at_ns);
+	size_t first = h->wait_first[process], low = first, high = h->wait_first[process + 1u];
+	const struct timeline_event *last;
 
-	return e && e->start_ns <= at_ns && h->waits[e->name] ? e : NULL;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (h->t->event[h->wait[middle]].start_ns <= at_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	last = low > first ? &h->t->event[h->last_wait[low - 1]] : NULL;
+	return last && last->end_ns > at_ns ? last : NULL;
 }
 
 const struct timeline_event *host_calls_waiting(const struct host_calls *h, uint32_t track, uint64_t at_ns,
 						uint64_t until_ns)
 {
-	const struct timeline_event *own = first_after(h, track, at_ns), *found = NULL;
+	const struct timeline_event *own = first_after(h, track, at_ns);
 
 	if (own && own->start_ns < until_ns)
-		return waiting(h, track, at_ns);
-	for (size_t i = 0; i < h->t->tracks && !found; i++)
-		if (!h->t->track[i].device && h->t->track[i].process == h->t->track[track].process)
-			found = waiting(h, (uint32_t)i, at_ns);
-	return found;
+		return own->start_ns <= at_ns && h->waits[own->name] ? own : NULL;
+	return any_waiting(h, h->t->track[track].process, at_ns);
 }
 
-uint64_t host_calls_silence(const struct host_calls *h, uint16_t process, uint64_t from_ns, uint64_t to_ns,
-			    uint64_t least_ns)
+static uint64_t common_ns(struct windows_span a, struct windows_span b)
+{
+	uint64_t from_ns = a.from_ns > b.from_ns ? a.from_ns : b.from_ns;
+	uint64_t to_ns = a.to_ns < b.to_ns ? a.to_ns : b.to_ns;
+
+	return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+uint64_t host_calls_silence(const struct host_calls *h, uint16_t process, struct windows_span whole,
+			    struct windows_span part, uint64_t least_ns)
 {
 	const struct host_span *span = h->span + h->span_first[process];
 	size_t low = 0, high = h->span_count[process];
-	uint64_t silent_ns = 0, at_ns = from_ns;
+	struct windows_span silence = {.from_ns = whole.from_ns};
+	uint64_t silent_ns = 0;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (span[middle].end_ns <= from_ns)
+		if (span[middle].end_ns <= part.from_ns)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	for (size_t i = low; at_ns < to_ns; i++) {
-		bool any = i < h->span_count[process] && span[i].start_ns < to_ns;
-		uint64_t next_ns = any ? span[i].start_ns : to_ns;
+	if (low && span[low - 1].end_ns > whole.from_ns)
+		silence.from_ns = span[low - 1].end_ns;
+	for (size_t i = low; silence.from_ns < part.to_ns; i++) {
+		bool any = i < h->span_count[process] && span[i].start_ns < whole.to_ns;
 
-		if (next_ns > at_ns && next_ns - at_ns >= least_ns)
-			silent_ns += next_ns - at_ns;
+		silence.to_ns = any ? span[i].start_ns : whole.to_ns;
+		if (silence.to_ns > silence.from_ns && silence.to_ns - silence.from_ns >= least_ns)
+			silent_ns += common_ns(silence, part);
 		if (!any)
 			break;
-		at_ns = span[i].end_ns;
+		silence.from_ns = span[i].end_ns;
 	}
 	return silent_ns;
 }
 
-uint64_t host_calls_allocating(const struct host_calls *h, uint32_t track, uint64_t from_ns, uint64_t to_ns)
+uint64_t host_calls_allocating(const struct host_calls *h, uint32_t track, struct windows_span part)
 {
 	uint64_t ns = 0;
 
-	for (uint32_t i = place_after(h, track, from_ns); i < h->first[track + 1]; i++) {
+	for (uint32_t i = place_after(h, track, part.from_ns); i < h->first[track + 1]; i++) {
 		const struct timeline_event *e = &h->t->event[h->call[i]];
-		uint64_t start_ns = e->start_ns > from_ns ? e->start_ns : from_ns;
-		uint64_t end_ns = e->end_ns < to_ns ? e->end_ns : to_ns;
 
-		if (e->start_ns >= to_ns)
+		if (e->start_ns >= part.to_ns)
 			break;
-		ns += h->allocates[e->name] ? end_ns - start_ns : 0;
+		if (h->allocates[e->name])
+			ns += common_ns((struct windows_span){e->start_ns, e->end_ns}, part);
 	}
 	return ns;
 }

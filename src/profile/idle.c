@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/idle.h"
 
-enum { HOST_TO_DEVICE = 1, HOST_TO_ARRAY = 3, PAGEABLE = 1 }; /* CUPTI's */
-
 bool idle_brings(const struct timeline *t, const struct timeline_event *e)
 {
 	const struct timeline_copy *c = e->kind == TIMELINE_COPY ? &t->copy[e->detail] : NULL;
 
-	return c && (c->kind == HOST_TO_DEVICE || c->kind == HOST_TO_ARRAY) &&
-	       c->bytes >= (uint64_t)(c->from == PAGEABLE ? IDLE_DATA_PAGEABLE : IDLE_DATA_BYTES);
+	return c && (c->kind == TIMELINE_HOST_TO_DEVICE || c->kind == TIMELINE_HOST_TO_ARRAY) &&
+	       c->bytes >= (uint64_t)(c->from == TIMELINE_PAGEABLE ? IDLE_DATA_PAGEABLE : IDLE_DATA_BYTES);
 }
 
 bool idle_begin(struct idle *i, const struct timeline *t)
@@ -51,96 +49,88 @@ static void add_idle(struct breakdown_device *d, struct breakdown_bracket *b, en
 	b->state_ns[reason] += ns;
 }
 
-/* What of [from, from + late) the launching thread spent with memory: in calls that allocate, or, where a
- * free that waits made the device run dry, all but the time in which the host made no call. */
-static uint64_t allocating_ns(struct idle *i, uint64_t from_ns, uint64_t late_ns,
-			      const struct timeline_event *call, const struct timeline_event *wait,
-			      uint64_t silent_ns)
-{
-	uint64_t ns = host_calls_allocating(&i->calls, call->track, from_ns, from_ns + late_ns);
-
-	if (wait && wait->track == call->track && i->calls.allocates[wait->name])
-		return late_ns - silent_ns;
-	return ns < late_ns - silent_ns ? ns : late_ns - silent_ns;
-}
-
-/* The host was late: it was silent, in calls that allocate, or it had waited; else it was too slow. */
-static void explain_late(struct idle *i, struct breakdown_device *d, struct breakdown_bracket *b,
-			 uint64_t from_ns, uint64_t late_ns, const struct timeline_event *call)
-{
-	uint64_t silent_ns =
-		host_calls_silence(&i->calls, call->process, from_ns, from_ns + late_ns, IDLE_SILENCE_NS);
-	const struct timeline_event *wait =
-		late_ns ? host_calls_waiting(&i->calls, call->track, from_ns, call->start_ns) : NULL;
-	uint64_t memory_ns = allocating_ns(i, from_ns, late_ns, call, wait, silent_ns);
-	uint64_t left_ns = late_ns - silent_ns - memory_ns;
-
-	add_idle(d, b, BREAKDOWN_REST, silent_ns);
-	add_idle(d, b, BREAKDOWN_ALLOCATION, memory_ns);
-	add_idle(d, b, wait ? BREAKDOWN_SYNC : BREAKDOWN_LAUNCH, left_ns);
-	d->waits += wait != NULL;
-	if (wait && left_ns)
-		vote(d, wait->name, left_ns);
-}
-
-/* How much of the gap lay before the launch's call. */
-static uint64_t late_of(struct windows_span gap, const struct timeline_event *call)
-{
-	uint64_t gap_ns = gap.to_ns - gap.from_ns;
-	uint64_t late_ns = call->start_ns > gap.from_ns ? call->start_ns - gap.from_ns : 0;
-
-	return late_ns < gap_ns ? late_ns : gap_ns;
-}
-
 static bool is_pageable(const struct timeline *t, const struct timeline_event *e)
 {
-	return t->copy[e->detail].from == PAGEABLE;
+	return t->copy[e->detail].from == TIMELINE_PAGEABLE;
+}
+
+/* The part of a gap that lies before the launch, by the host's doing. */
+struct before {
+	uint64_t ns;	    /* how long it lasted */
+	uint64_t silent_ns; /* when no thread made a call for long */
+	uint64_t memory_ns; /* when the launching thread allocated or freed */
+};
+
+/* If the device ran dry in a free that waits, all but the silence is memory's. */
+static struct before before_launch(struct idle *i, const struct idle_gap *gap, struct windows_span part)
+{
+	const struct timeline_event *call = gap->call;
+	uint64_t launched_ns = call->start_ns < gap->to_ns ? call->start_ns : gap->to_ns;
+	struct windows_span whole = {gap->from_ns, launched_ns};
+	struct before b = {0};
+
+	part.to_ns = part.to_ns < launched_ns ? part.to_ns : launched_ns;
+	if (part.to_ns <= part.from_ns)
+		return b;
+	b.ns = part.to_ns - part.from_ns;
+	b.silent_ns = host_calls_silence(&i->calls, call->process, whole, part, IDLE_SILENCE_NS);
+	b.memory_ns = host_calls_allocating(&i->calls, call->track, part);
+	if (b.memory_ns > b.ns - b.silent_ns ||
+	    (gap->wait && gap->wait->track == call->track && i->calls.allocates[gap->wait->name]))
+		b.memory_ns = b.ns - b.silent_ns;
+	return b;
 }
 
 /* Before a copy of data the device waits for data, but for what the host does with memory; while a pageable
  * one is prepared, for the copy. */
-static void explain_data(struct idle *i, struct breakdown_device *d, struct breakdown_bracket *b,
-			 struct windows_span gap, const struct timeline_event *next)
+static void explain_data(struct breakdown_device *d, struct breakdown_bracket *b, const struct before *before,
+			 uint64_t ns, bool pageable)
 {
-	const struct timeline_event *call = timeline_call(i->t, next), *wait;
-	uint64_t memory_ns = 0, late_ns, silent_ns;
-
-	if (call && call->track != TIMELINE_NONE) {
-		late_ns = late_of(gap, call);
-		silent_ns = host_calls_silence(&i->calls, call->process, gap.from_ns, gap.from_ns + late_ns,
-					       IDLE_SILENCE_NS);
-		wait = late_ns ? host_calls_waiting(&i->calls, call->track, gap.from_ns, call->start_ns)
-			       : NULL;
-		memory_ns = allocating_ns(i, gap.from_ns, late_ns, call, wait, silent_ns);
-		if (is_pageable(i->t, next))
-			d->pageable_ns += gap.to_ns - gap.from_ns - late_ns;
-	}
-	add_idle(d, b, BREAKDOWN_ALLOCATION, memory_ns);
-	add_idle(d, b, BREAKDOWN_DATA, gap.to_ns - gap.from_ns - memory_ns);
+	d->pageable_ns += pageable ? ns - before->ns : 0;
+	add_idle(d, b, BREAKDOWN_ALLOCATION, before->memory_ns);
+	add_idle(d, b, BREAKDOWN_DATA, ns - before->memory_ns);
 }
 
-void idle_explain(struct idle *i, struct breakdown_device *d, struct windows_span gap,
-		  const struct timeline_event *next, bool same_launch)
+/* Until the launch the device waits for the host. The host was silent, allocated, or had waited; else it was
+ * too slow. From then on the device waits for the launch itself. */
+static void explain_launch(struct breakdown_device *d, struct breakdown_bracket *b,
+			   const struct before *before, uint64_t ns, const struct idle_gap *gap)
 {
-	const struct timeline_event *call = next ? timeline_call(i->t, next) : NULL;
-	uint64_t gap_ns = gap.to_ns - gap.from_ns, late_ns;
-	struct breakdown_bracket *b = bracket_of(d, gap_ns);
-	bool queued;
+	bool queued = gap->same_launch || gap->call->end_ns + IDLE_QUEUED_NS <= gap->from_ns;
+	uint64_t left_ns = before->ns - before->silent_ns - before->memory_ns;
 
+	add_idle(d, b, BREAKDOWN_REST, before->silent_ns);
+	add_idle(d, b, BREAKDOWN_ALLOCATION, before->memory_ns);
+	add_idle(d, b, gap->wait ? BREAKDOWN_SYNC : BREAKDOWN_LAUNCH, left_ns);
+	add_idle(d, b, queued ? BREAKDOWN_BETWEEN : BREAKDOWN_LAUNCH, ns - before->ns);
+	if (gap->wait && left_ns)
+		vote(d, gap->wait->name, left_ns);
+}
+
+void idle_look(struct idle *i, struct breakdown_device *d, struct idle_gap *gap)
+{
+	const struct timeline_event *call = gap->next ? timeline_call(i->t, gap->next) : NULL;
+
+	gap->call = call && call->track != TIMELINE_NONE ? call : NULL;
+	if (gap->call && call->start_ns > gap->from_ns)
+		gap->wait = host_calls_waiting(&i->calls, call->track, gap->from_ns, call->start_ns);
 	d->gaps++;
-	b->gaps++;
-	d->longest_gap_ns = gap_ns > d->longest_gap_ns ? gap_ns : d->longest_gap_ns;
-	if (next && idle_brings(i->t, next)) {
-		explain_data(i, d, b, gap, next);
-		return;
-	}
-	if (!call || call->track == TIMELINE_NONE) {
-		add_idle(d, b, BREAKDOWN_REST, gap_ns);
-		return;
-	}
-	/* Until it was launched the host is what the device waits for; from then on, the launch itself. */
-	late_ns = late_of(gap, call);
-	queued = same_launch || call->end_ns + IDLE_QUEUED_NS <= gap.from_ns;
-	explain_late(i, d, b, gap.from_ns, late_ns, call);
-	add_idle(d, b, queued ? BREAKDOWN_BETWEEN : BREAKDOWN_LAUNCH, gap_ns - late_ns);
+	d->waits += gap->wait && !idle_brings(i->t, gap->next);
+	d->longest_gap_ns = gap->counted_ns > d->longest_gap_ns ? gap->counted_ns : d->longest_gap_ns;
+	bracket_of(d, gap->counted_ns)->gaps += gap->times;
+}
+
+void idle_explain(struct idle *i, struct breakdown_device *d, const struct idle_gap *gap,
+		  struct windows_span part)
+{
+	struct breakdown_bracket *b = bracket_of(d, gap->counted_ns);
+	struct before before = gap->call ? before_launch(i, gap, part) : (struct before){0};
+	uint64_t ns = part.to_ns - part.from_ns;
+
+	if (gap->next && idle_brings(i->t, gap->next))
+		explain_data(d, b, &before, ns, gap->call && is_pageable(i->t, gap->next));
+	else if (gap->call)
+		explain_launch(d, b, &before, ns, gap);
+	else
+		add_idle(d, b, BREAKDOWN_REST, ns);
 }

@@ -23,11 +23,21 @@ bool idle_brings(const struct timeline *t, const struct timeline_event *e);
 /* A launch that had returned so long before the device came to it was queued: the host was early enough. */
 enum { IDLE_QUEUED_NS = 10000 };
 
-/*
- * Nothing ran in `gap`, and `next` began then or, where a window ends before, later: the time by reason into
- * *d. next: NULL: nothing came any more. same_launch: the launch of `next` put what ran before it on the
- * device too.
- */
-void idle_explain(struct idle *i, struct breakdown_device *d, struct windows_span gap,
-		  const struct timeline_event *next, bool same_launch);
+/* A time in which nothing ran. The whole gap gives the reason, also where windows hold only parts. */
+struct idle_gap {
+	uint64_t from_ns, to_ns;	   /* all had ended; `next` begins */
+	const struct timeline_event *next; /* NULL: nothing came any more */
+	bool same_launch;		   /* its launch put what ran before it on the device too */
+	uint64_t counted_ns;		   /* how much lies in windows */
+	uint32_t times;			   /* one, or how many windows it fills */
+	/* Found by idle_look: the call that launched `next`; the wait in which the host was at `from_ns`.
+	 */
+	const struct timeline_event *call, *wait;
+};
+
+/* Finds its calls, and counts it. */
+void idle_look(struct idle *i, struct breakdown_device *d, struct idle_gap *gap);
+/* Adds the part's time, by reason, to *d. */
+void idle_explain(struct idle *i, struct breakdown_device *d, const struct idle_gap *gap,
+		  struct windows_span part);
 #endif

@@ -13,17 +13,15 @@
 #define NAMED_SHARE 0.03
 #define NAMED_PART 0.1
 enum { NAMED_STEPS = 3 };
-/* More steps of all ranks than any program has; what a file says may need more memory than there is. */
-enum { SPANS_MOST = 20000000 };
 #define AS_LATE 0.8
 /* A range of the host explains idle time if it grew by this part of it. */
 #define RANGE_PART 0.5
 
 struct search {
 	const struct timeline *t;
-	struct breakdown b;	/* of all ranks, in the same steps */
-	struct windows windows; /* of each rank: the steps of the process that has most */
-	size_t steps;
+	const struct windows *each;		/* the steps, the same for each rank */
+	const struct breakdown_device **device; /* one per rank, by rank */
+	size_t devices, steps;
 	double median_step_ns, whole_ns;
 	double *lateness; /* by device, then step */
 	double *sum;	  /* by device: of its late steps */
@@ -37,7 +35,7 @@ static double *lateness_of(const struct search *s, size_t device)
 
 static uint64_t waiting_ns(const struct search *s, size_t device, size_t step)
 {
-	return s->b.device[device].window_ns[step][BREAKDOWN_PEER];
+	return s->device[device]->window_ns[step][BREAKDOWN_PEER];
 }
 
 /* A device takes part in collectives that were held against another rank's. */
@@ -50,44 +48,27 @@ static bool has_pairs(const struct nccl *n, const struct breakdown_device *d)
 	return false;
 }
 
-/* The steps that all ranks share (steps.h), as windows of each. false: no memory. */
-static bool share_steps(struct search *s, const bool *pairs, const struct steps *steps)
+/* A device that only has a context, or copies, is no rank. false: no memory. */
+static bool pick_ranks(struct search *s, const struct nccl *n, const struct breakdown *steady)
 {
-	const struct windows_span *span;
-	size_t ranks = 0, one = 0;
-
-	for (size_t p = 0; p < s->t->processes; p++) {
-		ranks += pairs[p];
-		one = pairs[p] ? p : one;
-	}
-	s->steps = ranks ? steps->process[one].steps : 0;
-	if (ranks * s->steps > SPANS_MOST)
-		s->steps = 0;
-	if (!windows_make(&s->windows, s->t, ranks * s->steps))
+	s->device = calloc(steady->devices + 1, sizeof(*s->device));
+	if (!s->device)
 		return false;
-	s->windows.apart = true;
-	span = steps->each.span + steps->each.first[one];
-	for (size_t p = 0; p < s->t->processes; p++)
-		for (size_t i = 0; i < s->steps && pairs[p]; i++)
-			windows_add(&s->windows, s->t, (uint16_t)p, span[i].from_ns, span[i].to_ns);
-	for (size_t i = 0; i < s->steps; i++)
-		s->whole_ns += (double)(span[i].to_ns - span[i].from_ns);
-	s->median_step_ns = steps->process[one].median_ns;
+	for (size_t i = 0; i < steady->devices; i++)
+		if (has_pairs(n, &steady->device[i]))
+			s->device[s->devices++] = &steady->device[i];
 	return true;
 }
 
-/* A device that only has a context, or copies, is no rank. */
-static void keep_ranks(struct breakdown *b, const struct nccl *n)
+/* Any rank's steps are those of all. */
+static void measure_steps(struct search *s, const struct steps *steps)
 {
-	size_t kept = 0;
+	size_t process = s->device[0]->process;
 
-	for (size_t i = 0; i < b->devices; i++) {
-		if (has_pairs(n, &b->device[i]))
-			b->device[kept++] = b->device[i];
-		else
-			free(b->device[i].window_ns);
-	}
-	b->devices = kept;
+	s->steps = s->device[0]->windows;
+	s->median_step_ns = steps->process[process].median_ns;
+	for (size_t i = s->each->first[process]; i < s->each->first[process + 1]; i++)
+		s->whole_ns += (double)(s->each->span[i].to_ns - s->each->span[i].from_ns);
 }
 
 /* In each step: so much less than the others' median a rank waited. */
@@ -95,12 +76,12 @@ static void compare(struct search *s)
 {
 	double least = LATE_PART * s->median_step_ns > LATE_NS ? LATE_PART * s->median_step_ns : LATE_NS;
 
-	for (size_t d = 0; d < s->b.devices; d++)
+	for (size_t d = 0; d < s->devices; d++)
 		for (size_t k = 0; k < s->steps; k++) {
 			size_t others = 0;
 			double late_ns;
 
-			for (size_t o = 0; o < s->b.devices; o++)
+			for (size_t o = 0; o < s->devices; o++)
 				if (o != d)
 					s->room[others++] = (double)waiting_ns(s, o, k);
 			late_ns = stats_median(s->room, others) - (double)waiting_ns(s, d, k);
@@ -114,7 +95,7 @@ static double net_ns(const struct search *s, size_t device)
 {
 	size_t others = 0;
 
-	for (size_t o = 0; o < s->b.devices; o++)
+	for (size_t o = 0; o < s->devices; o++)
 		if (o != device)
 			s->room[others++] = s->sum[o];
 	return s->sum[device] - stats_median(s->room, others);
@@ -155,9 +136,9 @@ static double excess_ns(const struct search *s, size_t device, enum breakdown_st
 
 		if (lateness_of(s, device)[k] <= 0)
 			continue;
-		for (size_t o = 0; o < s->b.devices; o++)
-			others += o == device ? 0 : (double)s->b.device[o].window_ns[k][state];
-		sum += (double)s->b.device[device].window_ns[k][state] - others / (double)(s->b.devices - 1);
+		for (size_t o = 0; o < s->devices; o++)
+			others += o == device ? 0 : (double)s->device[o]->window_ns[k][state];
+		sum += (double)s->device[device]->window_ns[k][state] - others / (double)(s->devices - 1);
 	}
 	return sum / (double)late;
 }
@@ -192,32 +173,31 @@ static bool counts(const struct search *s, const struct timeline_event *e, enum 
 		       : strcmp(timeline_name(s->t, s->t->range[e->detail].domain), "NCCL") != 0;
 }
 
-/* Late steps as windows of every rank. */
-static bool late_windows(struct windows *w, const struct search *s, size_t device)
-{
-	if (!windows_make(w, s->t, s->windows.first[s->t->processes]))
-		return false;
-	for (size_t p = 0; p < s->t->processes; p++) {
-		size_t first = s->windows.first[p];
-
-		if (s->windows.first[p + 1] == first)
-			continue;
-		for (size_t k = 0; k < s->steps; k++)
-			if (lateness_of(s, device)[k] > 0)
-				windows_add(w, s->t, (uint16_t)p, s->windows.span[first + k].from_ns,
-					    s->windows.span[first + k].to_ns);
-	}
-	return true;
-}
-
 /* How many of the ranks' devices are this process's. */
 static double devices_of(const struct search *s, uint16_t process)
 {
 	double count = 0;
 
-	for (size_t i = 0; i < s->b.devices; i++)
-		count += s->b.device[i].process == process;
+	for (size_t i = 0; i < s->devices; i++)
+		count += s->device[i]->process == process;
 	return count;
+}
+
+/* Late steps as windows of every rank. */
+static bool late_windows(struct windows *w, const struct search *s, size_t device)
+{
+	if (!windows_make(w, s->t, s->each->first[s->t->processes]))
+		return false;
+	for (size_t p = 0; p < s->t->processes; p++) {
+		const struct windows_span *span = s->each->span + s->each->first[p];
+
+		if (devices_of(s, (uint16_t)p) <= 0)
+			continue;
+		for (size_t k = 0; k < s->steps; k++)
+			if (lateness_of(s, device)[k] > 0)
+				windows_add(w, s->t, (uint16_t)p, span[k].from_ns, span[k].to_ns);
+	}
+	return true;
 }
 
 /* Whether the event is the rank's own: a kernel of its device, or a range of its process. */
@@ -231,8 +211,8 @@ static bool is_own(const struct search *s, const struct breakdown_device *d, con
  */
 static bool tally_all(struct tally *by_name, const struct search *s, size_t device, enum timeline_kind kind)
 {
-	const struct breakdown_device *d = &s->b.device[device];
-	double others = (double)(s->b.devices - 1);
+	const struct breakdown_device *d = s->device[device];
+	double others = (double)(s->devices - 1);
 	struct windows w;
 
 	if (!late_windows(&w, s, device))
@@ -294,55 +274,50 @@ static bool name_latest(struct late *l, struct search *s)
 	size_t latest = 0;
 
 	compare(s);
-	for (size_t d = 1; d < s->b.devices; d++)
+	for (size_t d = 1; d < s->devices; d++)
 		if (s->sum[d] > s->sum[latest])
 			latest = d;
 	if (!is_named(l, s, latest))
 		return true;
 	l->found = true;
-	l->process = s->b.device[latest].process;
-	l->device = s->b.device[latest].device;
-	l->ranks = (uint32_t)s->b.devices;
+	l->process = s->device[latest]->process;
+	l->device = s->device[latest]->device;
+	l->ranks = (uint32_t)s->devices;
 	l->steps = s->steps;
 	l->per_step_ns = s->sum[latest] / (double)s->steps;
 	l->share = s->sum[latest] / s->whole_ns;
-	for (size_t d = 0; d < s->b.devices; d++)
+	for (size_t d = 0; d < s->devices; d++)
 		l->also += d != latest && s->sum[d] >= AS_LATE * s->sum[latest];
 	find_state(l, s, latest);
 	return find_names(l, s, latest);
 }
 
 static bool find(struct late *l, struct search *s, const struct nccl *n, const struct steps *steps,
-		 struct error *err)
+		 const struct breakdown *steady)
 {
-	bool *pairs = nccl_paired(n, s->t), shared = pairs && share_steps(s, pairs, steps);
 	size_t room;
 
-	free(pairs);
-	if (!shared || !s->steps)
-		return shared;
-	if (breakdown_of(&s->b, s->t, n, &s->windows, err))
+	if (!pick_ranks(s, n, steady))
 		return false;
-	keep_ranks(&s->b, n);
-	room = s->steps > s->b.devices ? s->steps : s->b.devices;
-	s->lateness = calloc(s->b.devices * s->steps + 1, sizeof(*s->lateness));
-	s->sum = calloc(s->b.devices + 1, sizeof(*s->sum));
+	if (s->devices < 2)
+		return true;
+	measure_steps(s, steps);
+	room = s->steps > s->devices ? s->steps : s->devices;
+	s->lateness = calloc(s->devices * s->steps + 1, sizeof(*s->lateness));
+	s->sum = calloc(s->devices + 1, sizeof(*s->sum));
 	s->room = calloc(room + 1, sizeof(*s->room));
-	if (!s->lateness || !s->sum || !s->room)
-		return false;
-	return s->b.devices < 2 || name_latest(l, s);
+	return s->lateness && s->sum && s->room && name_latest(l, s);
 }
 
 enum status late_of(struct late *l, const struct timeline *t, const struct nccl *n, const struct steps *s,
-		    struct error *err)
+		    const struct breakdown *steady, struct error *err)
 {
-	struct search search = {.t = t};
+	struct search search = {.t = t, .each = &s->each};
 	bool made;
 
 	*l = (struct late){.found = false};
-	made = find(l, &search, n, s, err);
-	breakdown_release(&search.b);
-	windows_release(&search.windows);
+	made = !s->each.apart || find(l, &search, n, s, steady);
+	free(search.device);
 	free(search.lateness);
 	free(search.sum);
 	free(search.room);

@@ -25,7 +25,8 @@ struct late {
 	struct late_name kernel, range; /* that grew most: of COMPUTE; of the host */
 };
 
-/* `n`, `s`: of the same timeline. Not found: *l says so. NO_RESOURCE: memory. */
+/* `n` and `s` are of the same timeline, `steady` is the breakdown of the steps. Without a late rank `found`
+ * is false. NO_RESOURCE: memory. */
 enum status late_of(struct late *l, const struct timeline *t, const struct nccl *n, const struct steps *s,
-		    struct error *err);
+		    const struct breakdown *steady, struct error *err);
 #endif

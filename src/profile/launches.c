@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/launches.h"
 #include <stdlib.h>
-#include "profile/host_calls.h"
-
-enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST = 2 }; /* CUPTI's kinds of a copy */
 
 static unsigned bits_of(uint64_t n)
 {
@@ -29,8 +26,8 @@ uint32_t launch_name(const struct launch *l)
 	return (uint32_t)l->key;
 }
 
-/* The room is enough for every event. */
-static void add_on_device(struct launches *l, const struct timeline *t, uint32_t event)
+/* The room is enough for every event. Whether its call was recorded. */
+static bool add_on_device(struct launches *l, const struct timeline *t, uint32_t event)
 {
 	const struct timeline_event *e = &t->event[event], *call = timeline_call(t, e);
 	bool kernel = e->kind == TIMELINE_KERNEL || e->kind == TIMELINE_GRAPH;
@@ -49,7 +46,19 @@ static void add_on_device(struct launches *l, const struct timeline *t, uint32_t
 		.event = event,
 		.correlation = e->correlation,
 		.kernel = kernel || graph,
-		.outward = graph || way == HOST_TO_DEVICE || way == DEVICE_TO_HOST};
+		.outward = graph || way == TIMELINE_HOST_TO_DEVICE || way == TIMELINE_DEVICE_TO_HOST};
+	return call != NULL;
+}
+
+static int by_correlation(const void *a_, const void *b_)
+{
+	const struct launch *a = a_, *b = b_;
+
+	if (a->correlation != b->correlation)
+		return a->correlation < b->correlation ? -1 : 1;
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
 static int by_call(const void *a_, const void *b_)
@@ -63,7 +72,7 @@ static int by_call(const void *a_, const void *b_)
 	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
-/* What one call put on a device is one launch: the nodes of a graph. */
+/* What one call put on a device is one launch: the nodes of a graph. They lie together. */
 static void join(struct launches *l)
 {
 	size_t kept = 0;
@@ -93,8 +102,9 @@ static void place_waits(struct launches *l)
 	}
 }
 
-bool launches_of(struct launches *l, const struct timeline *t, uint16_t process)
+bool launches_of(struct launches *l, const struct timeline *t, uint16_t process, const bool *waits)
 {
+	bool uncalled = false;
 	size_t room = 0;
 
 	*l = (struct launches){0};
@@ -109,14 +119,17 @@ bool launches_of(struct launches *l, const struct timeline *t, uint16_t process)
 		if (e->process != process)
 			continue;
 		if (timeline_on_device(e->kind) && e->track != TIMELINE_NONE)
-			add_on_device(l, t, (uint32_t)i);
-		else if ((e->kind == TIMELINE_RUNTIME || e->kind == TIMELINE_DRIVER) &&
-			 host_call_waits(timeline_name(t, e->name)))
+			uncalled |= !add_on_device(l, t, (uint32_t)i);
+		else if ((e->kind == TIMELINE_RUNTIME || e->kind == TIMELINE_DRIVER) && waits[e->name])
 			l->launch[l->count++] = (struct launch){.at_ns = e->start_ns,
 								.key = key_of(e->kind, 0, e->name),
 								.event = (uint32_t)i,
 								.waits = true,
 								.outward = true};
+	}
+	if (uncalled) { /* other launches lie between the nodes of a graph */
+		qsort(l->launch, l->count, sizeof(*l->launch), by_correlation);
+		join(l);
 	}
 	if (l->count)
 		qsort(l->launch, l->count, sizeof(*l->launch), by_call);

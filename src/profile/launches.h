@@ -22,8 +22,9 @@ struct launches {
 	size_t count;
 };
 
-/* Those of a process. NULL in `launch`: none, or no memory, when false is returned. Released with free(). */
-bool launches_of(struct launches *l, const struct timeline *t, uint16_t process);
+/* Those of a process. `waits` comes from host_calls_that_wait. false: no memory, and `launch` is NULL.
+ * Released with free(). */
+bool launches_of(struct launches *l, const struct timeline *t, uint16_t process, const bool *waits);
 /* What its key stands for: enum timeline_kind, GRAPH also where nodes were recorded; index to the names, 0:
  * none. */
 uint16_t launch_kind(const struct launch *l);

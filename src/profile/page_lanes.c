@@ -145,7 +145,9 @@ static void draw_lanes(struct picture *o, const struct breakdown_device *d, doub
 	for (size_t i = 0; i < t->events; i++) {
 		const struct timeline_event *e = &t->event[i];
 
-		if (is_of(t, e, d) && e->start_ns < o->step.to_ns && e->end_ns > o->step.from_ns)
+		if (e->start_ns >= o->step.to_ns)
+			break;
+		if (is_of(t, e, d) && e->end_ns > o->step.from_ns)
 			draw(&pen[lane_of(t, e)], x_of(o->step, e->start_ns), x_of(o->step, e->end_ns));
 	}
 	for (unsigned k = 0; k < LANES; k++)

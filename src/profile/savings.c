@@ -50,28 +50,11 @@ static void add_idle(struct saving *a, enum breakdown_state reason, const char *
 	    single < LEAST_SHARE * a->whole_ns ? evidence : line);
 }
 
-/* Which part of the kernels graphs launched. */
-static double in_graphs(const struct findings *f)
-{
-	const struct windows *steady = steps_steady(&f->steps);
-	double all = 0, graph = 0;
-
-	for (size_t i = 0; i < f->t->events; i++) {
-		const struct timeline_event *e = &f->t->event[i];
-
-		if (e->kind != TIMELINE_KERNEL || !windows_hold(steady, e->process, e->start_ns))
-			continue;
-		all++;
-		graph += f->t->kernel[e->detail].graph != 0;
-	}
-	return all > 0 ? graph / all : 0;
-}
-
 static void advise_launch(struct saving *a)
 {
 	const struct summary *s = &a->part->summary;
 	double ns = a->state_ns[BREAKDOWN_LAUNCH], count = (double)s->count[TIMELINE_KERNEL];
-	bool graphs = in_graphs(a->f) >= GRAPHS_SHARE;
+	bool graphs = count > 0 && (double)s->in_graphs >= GRAPHS_SHARE * count;
 	char line[400], idle[32], mean[32];
 
 	snprintf(line, sizeof(line),

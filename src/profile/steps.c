@@ -3,18 +3,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "core/stats.h"
+#include "profile/host_calls.h"
 #include "profile/steps_internal.h"
 
 /* Start-up ends before the first steps in a row, each of at most so many medians. */
 enum { SETTLED_STEPS = 3 };
 #define SETTLED_MEDIANS 2.0
-
-static int ascending(const void *a_, const void *b_)
-{
-	double a = *(const double *)a_, b = *(const double *)b_;
-
-	return (a > b) - (a < b);
-}
+/* More steps of all processes than any program has. A hostile file may tell more, and each that is kept apart
+ * takes memory. */
+enum { APART_MOST = 20000000 };
 
 static double span_ns(const struct windows_span *s)
 {
@@ -28,8 +25,8 @@ static double *durations_of(const struct steps_found *f)
 
 	for (size_t i = 0; ns && i < f->steps; i++)
 		ns[i] = span_ns(&f->step[i]);
-	if (ns && f->steps)
-		qsort(ns, f->steps, sizeof(*ns), ascending);
+	if (ns)
+		stats_sort(ns, f->steps);
 	return ns;
 }
 
@@ -46,21 +43,6 @@ static size_t settled_from(const struct steps_found *f, double median_ns)
 	return f->steps;
 }
 
-static bool in_a_step(const struct steps_found *f, uint64_t at_ns)
-{
-	size_t low = 0, high = f->steps;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (f->step[middle].to_ns <= at_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < f->steps && f->step[low].from_ns <= at_ns;
-}
-
 /* Whether enough of what the process did lies in the steps and, where no range says so, not too much behind
  * them. */
 static bool is_steady(const struct steps_found *f, const struct launches *l)
@@ -72,7 +54,7 @@ static bool is_steady(const struct steps_found *f, const struct launches *l)
 		double ns = (double)l->launch[i].ns;
 
 		all += ns;
-		inside += in_a_step(f, at_ns) ? ns : 0;
+		inside += windows_in(f->step, f->steps, at_ns) ? ns : 0;
 		behind += at_ns >= f->step[f->steps - 1].to_ns ? ns : 0;
 	}
 	return f->steps >= STEPS_LEAST && inside >= STEPS_LEAST_INSIDE * all &&
@@ -135,12 +117,14 @@ static bool find(struct steps_found *f, const struct timeline *t, uint16_t proce
 	return true;
 }
 
-static void bound(struct steps_process *p, const struct timeline *t, uint16_t process)
+/* When each process first and last did something on a device. */
+static void bound_all(struct steps *s, const struct timeline *t)
 {
 	for (size_t i = 0; i < t->events; i++) {
 		const struct timeline_event *e = &t->event[i];
+		struct steps_process *p = &s->process[e->process];
 
-		if (e->process != process || !timeline_on_device(e->kind) || e->track == TIMELINE_NONE)
+		if (!timeline_on_device(e->kind) || e->track == TIMELINE_NONE)
 			continue;
 		p->first_ns = p->first_ns ? p->first_ns : e->start_ns;
 		p->last_ns = e->end_ns > p->last_ns ? e->end_ns : p->last_ns;
@@ -165,17 +149,21 @@ static size_t leader_of(const struct steps_found *found, const bool *pairs, size
 	return leader;
 }
 
+/* Processes that did nothing on a device have no steps, as those that load data. */
 static bool find_all(struct steps *s, struct steps_found *found, const struct timeline *t)
 {
-	bool made = true;
+	bool *waits = host_calls_that_wait(t), made = waits;
 
+	bound_all(s, t);
 	for (uint16_t p = 0; p < t->processes && made; p++) {
-		struct launches l;
+		struct launches l = {0};
 
-		made = launches_of(&l, t, p) && find(&found[p], t, p, &l);
+		if (!s->process[p].first_ns)
+			continue;
+		made = launches_of(&l, t, p, waits) && find(&found[p], t, p, &l);
 		free(l.launch);
-		bound(&s->process[p], t, p);
 	}
+	free(waits);
 	return made;
 }
 
@@ -195,6 +183,7 @@ static bool keep_all(struct steps *s, const struct steps_found *found, const str
 	}
 	if (!made || !windows_make(&s->each, t, s->steps) || !windows_make(&s->start_up, t, t->processes))
 		return false;
+	s->each.apart = leader < SIZE_MAX && s->steps <= APART_MOST;
 	for (uint16_t p = 0; p < t->processes; p++) {
 		const struct steps_found *f = &found[pairs[p] && leader < SIZE_MAX ? leader : p];
 

@@ -29,7 +29,7 @@ struct steps_process {
 
 struct steps {
 	struct steps_process *process; /* as many as the timeline has */
-	struct windows each;	       /* a window a step */
+	struct windows each;	       /* one window per step; kept apart where ranks share them */
 	struct windows start_up;       /* what lies before a process's first step */
 	size_t steps;		       /* of all processes */
 };

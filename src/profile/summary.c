@@ -90,6 +90,7 @@ static bool make_rows(struct summary *s, const struct timeline *t, const struct 
 						      .name = e->name,
 						      .kind = e->kind};
 			s->count[e->kind]++;
+			s->in_graphs += e->kind == TIMELINE_KERNEL && t->kernel[e->detail].graph;
 			s->total_ns[e->kind] += (double)(e->end_ns - e->start_ns);
 		}
 		qsort(item, items, sizeof(*item), by_name);

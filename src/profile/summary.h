@@ -30,6 +30,7 @@ struct summary {
 	struct summary_device *device;
 	size_t devices;
 	uint64_t count[TIMELINE_KIND_COUNT];
+	uint64_t in_graphs; /* kernels that graphs launched */
 	double total_ns[TIMELINE_KIND_COUNT];
 };
 

@@ -42,12 +42,12 @@ static json_t *rows_json(const struct summary *s, const struct timeline *t)
 		json_t *row = json_pack("{s:s, s:o, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "kind",
 					timeline_kind_name(r->kind), "name",
 					field_string(timeline_name(t, r->name)), "count",
-					(json_int_t)r->count, "total_ns", r->total, "mean_ns", r->mean,
+					field_integer(r->count), "total_ns", r->total, "mean_ns", r->mean,
 					"min_ns", r->min, "p50_ns", r->p50, "p90_ns", r->p90, "p99_ns",
 					r->p99, "max_ns", r->max, "share", r->share);
 
 		if (row && (r->kind == TIMELINE_COPY || r->kind == TIMELINE_SET))
-			json_object_set_new(row, "bytes", json_integer((json_int_t)r->bytes));
+			json_object_set_new(row, "bytes", json_integer(field_integer(r->bytes)));
 		json_array_append_new(rows, row);
 	}
 	return rows;
@@ -61,13 +61,14 @@ static json_t *devices_json(const struct summary *s, const struct timeline *t)
 		const struct summary_device *d = &s->device[i];
 		const struct timeline_device *known = timeline_device_of(t, d->process, d->device);
 
-		json_array_append_new(
-			devices,
-			json_pack("{s:I, s:I, s:o, s:I, s:I, s:I}", "pid",
-				  (json_int_t)t->process[d->process].pid, "device", (json_int_t)d->device,
-				  "name", field_string(known ? timeline_name(t, known->name) : ""), "busy_ns",
-				  (json_int_t)d->busy_ns, "kernel_ns", (json_int_t)d->kernel_ns, "span_ns",
-				  (json_int_t)(d->last_ns - d->first_ns)));
+		json_array_append_new(devices,
+				      json_pack("{s:I, s:I, s:o, s:I, s:I, s:I}", "pid",
+						field_integer(t->process[d->process].pid), "device",
+						field_integer(d->device), "name",
+						field_string(known ? timeline_name(t, known->name) : ""),
+						"busy_ns", field_integer(d->busy_ns), "kernel_ns",
+						field_integer(d->kernel_ns), "span_ns",
+						field_integer(d->last_ns - d->first_ns)));
 	}
 	return devices;
 }
@@ -78,13 +79,14 @@ static json_t *process_json(const struct timeline_process *p)
 					    [RING_STOP_FILE_LIMIT] = "file_limit",
 					    [RING_STOP_OTHER] = "other"};
 	json_t *j = json_pack("{s:I, s:I, s:o, s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pid",
-			      (json_int_t)p->pid, "parent", (json_int_t)p->parent, "command",
+			      field_integer(p->pid), "parent", field_integer(p->parent), "command",
 			      field_string(p->command), "file", field_string(p->file), "closed", p->closed,
-			      "events", (json_int_t)p->events, "overwritten", (json_int_t)p->overwritten,
-			      "dropped", (json_int_t)p->dropped, "dropped_cupti",
-			      (json_int_t)p->dropped_cupti, "left_out", (json_int_t)p->left_out, "names_lost",
-			      (json_int_t)p->names_lost, "odd", (json_int_t)p->odd, "cut_bytes",
-			      (json_int_t)p->cut_bytes, "cupti_version", (json_int_t)p->cupti_version);
+			      "events", field_integer(p->events), "overwritten",
+			      field_integer(p->overwritten), "dropped", field_integer(p->dropped),
+			      "dropped_cupti", field_integer(p->dropped_cupti), "left_out",
+			      field_integer(p->left_out), "names_lost", field_integer(p->names_lost), "odd",
+			      field_integer(p->odd), "cut_bytes", field_integer(p->cut_bytes),
+			      "cupti_version", field_integer(p->cupti_version));
 
 	if (!j)
 		return NULL;
@@ -112,6 +114,6 @@ json_t *summary_json(const struct summary *s, const struct timeline *t)
 
 	for (size_t i = 0; i < t->processes; i++)
 		json_array_append_new(processes, process_json(&t->process[i]));
-	return json_pack("{s:I, s:o, s:o, s:o}", "span_ns", (json_int_t)(t->end_ns - t->start_ns),
+	return json_pack("{s:I, s:o, s:o, s:o}", "span_ns", field_integer(t->end_ns - t->start_ns),
 			 "processes", processes, "devices", devices_json(s, t), "rows", rows_json(s, t));
 }

@@ -55,13 +55,23 @@ struct timeline_kernel {
 	uint16_t registers, cluster[3]; /* cluster: 0 where none, or not told */
 };
 
+/* CUPTI's kinds of a copy, and of the memory of its sides. */
+enum timeline_copy_kind {
+	TIMELINE_HOST_TO_DEVICE = 1,
+	TIMELINE_DEVICE_TO_HOST = 2,
+	TIMELINE_HOST_TO_ARRAY = 3,
+	TIMELINE_ARRAY_TO_HOST = 4,
+	TIMELINE_ON_DEVICE = 8
+};
+enum timeline_memory { TIMELINE_PAGEABLE = 1 };
+
 struct timeline_copy {
 	uint64_t bytes, graph_node;
 	uint32_t from_device,
 		to_device; /* as `id` of timeline_device; equal but for copies between devices */
 	uint32_t graph;
-	uint8_t kind, from, to; /* CUPTI's: 1 host to device, 2 back, 8 on the device, 10 between devices ..;
-				 * memory 1 pageable 2 pinned 3 device 5 managed */
+	uint8_t kind, from, to; /* CUPTI's: enum timeline_copy_kind, 10 between devices ..;
+				 * enum timeline_memory, 2 pinned 3 device 5 managed */
 	bool asynchronous;
 };
 

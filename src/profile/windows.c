@@ -31,21 +31,27 @@ void windows_add(struct windows *w, const struct timeline *t, uint16_t process, 
 		w->first[p] = at + 1;
 }
 
-bool windows_hold(const struct windows *w, uint16_t process, uint64_t at_ns)
+bool windows_in(const struct windows_span *span, size_t spans, uint64_t at_ns)
 {
-	size_t low, high;
+	size_t low = 0, high = spans;
 
-	if (!w)
-		return true;
-	low = w->first[process];
-	high = w->first[process + 1];
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (w->span[middle].to_ns <= at_ns)
+		if (span[middle].to_ns <= at_ns)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < w->first[process + 1] && w->span[low].from_ns <= at_ns;
+	return low < spans && span[low].from_ns <= at_ns;
+}
+
+bool windows_hold(const struct windows *w, uint16_t process, uint64_t at_ns)
+{
+	size_t first;
+
+	if (!w)
+		return true;
+	first = w->first[process];
+	return windows_in(w->span + first, w->first[process + 1] - first, at_ns);
 }

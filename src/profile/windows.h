@@ -23,6 +23,8 @@ void windows_release(struct windows *w); /* empty again */
  * out. */
 void windows_add(struct windows *w, const struct timeline *t, uint16_t process, uint64_t from_ns,
 		 uint64_t to_ns);
+/* Whether that time lies in one of the spans, which are in order, none over another. */
+bool windows_in(const struct windows_span *span, size_t spans, uint64_t at_ns);
 /* Whether that time of the process counts; w: NULL: all do. */
 bool windows_hold(const struct windows *w, uint16_t process, uint64_t at_ns);
 #endif

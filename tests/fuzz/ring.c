@@ -43,8 +43,14 @@ static void check_breakdown(const struct breakdown *b)
 		const struct breakdown_device *d = &b->device[i];
 		uint64_t sum = 0;
 
-		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++)
+		for (unsigned k = 0; k < BREAKDOWN_STATE_COUNT; k++) {
+			uint64_t of_windows = 0;
+
+			for (size_t w = 0; d->window_ns && w < d->windows; w++)
+				of_windows += d->window_ns[w][k];
+			FUZZ_CHECK(!d->window_ns || of_windows == d->state_ns[k]);
 			sum += d->state_ns[k];
+		}
 		FUZZ_CHECK(sum == d->span_ns);
 		FUZZ_CHECK(d->hidden_ns <= d->communication_ns && d->hidden_ns <= d->compute_ns);
 	}
@@ -65,6 +71,24 @@ static void check_found(const struct findings *f)
 
 		FUZZ_CHECK(l->start_ns <= l->ready_ns && l->ready_ns <= l->end_ns);
 		FUZZ_CHECK(l->fastest_ns <= l->end_ns - l->start_ns);
+	}
+}
+
+/* Counts and times are not negative, however large the file says they are. */
+static void check_json(json_t *j)
+{
+	const char *key;
+	json_t *value;
+	size_t i;
+
+	FUZZ_CHECK(j && (!json_is_integer(j) || json_integer_value(j) >= 0));
+	json_object_foreach(j, key, value)
+	{
+		check_json(value);
+	}
+	json_array_foreach(j, i, value)
+	{
+		check_json(value);
 	}
 }
 
@@ -121,6 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct page page = {.command = "x", .ending = "exit code 0", .note = ""};
 	struct timeline t;
 	struct findings found;
+	json_t *json;
 	struct text note = {0}, out = {0};
 	struct error err = {0};
 
@@ -140,7 +165,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		page_html(&out, &page);
 		summary_csv(&out, &found.whole.summary, &t);
 		findings_nccl_csv(&out, &found);
-		json_decref(findings_json(&found));
+		json = findings_json(&found);
+		check_json(json);
+		json_decref(json);
 		findings_release(&found);
 	}
 	timeline_release(&t);

@@ -123,6 +123,50 @@ static void test_breakdown__a_gap_is_of_what_the_host_did(void **state)
 	done(&f, &t);
 }
 
+/* The edge of another rank's step lies in each of three gaps: a wait that had ended by then, a silence that
+ * is long only as a whole, and a launch that is queued. */
+static void test_breakdown__a_gap_over_the_edge_of_a_step_is_judged_as_a_whole(void **state)
+{
+	const uint64_t should[BREAKDOWN_STATE_COUNT] = {[BREAKDOWN_COMPUTE] = 400 * US,
+							[BREAKDOWN_SYNC] = 60 * US,
+							[BREAKDOWN_LAUNCH] = 10 * US,
+							[BREAKDOWN_REST] = 1200 * US,
+							[BREAKDOWN_BETWEEN] = 30 * US};
+	const uint64_t edge_ns[] = {1000 * US, 1140 * US, 1850 * US, 2585 * US, 2700 * US};
+	const struct breakdown_device *d;
+	struct breakdown b;
+	struct error err = {0};
+	struct findings f;
+	struct windows steps;
+	struct timeline t;
+	struct writer w;
+
+	bed_open(&w, *state);
+	kernel(&w, 900 * US, 1000 * US, 100 * US);
+	add_call(&w, "cudaStreamSynchronize", 950 * US, 160 * US, 1); /* to 1110 */
+	kernel(&w, 1160 * US, 1170 * US, 100 * US);
+	kernel(&w, 2470 * US, 2470 * US, 100 * US); /* no call for 1.2 ms */
+	kernel(&w, 2480 * US, 2600 * US, 100 * US);
+	bed_close(&w);
+	find(&f, &t, *state);
+	assert_true(windows_make(&steps, &t, 4));
+	steps.apart = true;
+	for (size_t i = 0; i < 4; i++)
+		windows_add(&steps, &t, 0, edge_ns[i], edge_ns[i + 1]);
+	assert_int_equal(breakdown_of(&b, &t, &f.nccl, &steps, &err), STATUS_OK);
+	d = &b.device[0];
+	assert_states(d, should);
+	assert_int_equal(d->gaps, 3);
+	assert_int_equal(d->waits, 1);
+	assert_int_equal(d->longest_gap_ns, 1200 * US);
+	assert_int_equal(d->window_ns[0][BREAKDOWN_SYNC], 40 * US);
+	assert_int_equal(d->window_ns[1][BREAKDOWN_SYNC], 20 * US);
+	assert_int_equal(d->window_ns[3][BREAKDOWN_BETWEEN], 15 * US);
+	breakdown_release(&b);
+	windows_release(&steps);
+	done(&f, &t);
+}
+
 /* Another thread launches, which had nothing to do while the first waited (PyTorch's backward). */
 static void test_breakdown__a_wait_of_another_thread_counts_where_the_launching_one_was_silent(void **state)
 {
@@ -167,7 +211,8 @@ static bool is_told(const struct findings *f, const char *words)
 	bool told = false;
 
 	for (size_t i = 0; i < buys.lines; i++)
-		told |= strstr(buys.line[i].evidence, "waited 200 us in NCCL") && strstr(buys.line[i].evidence, words);
+		told |= strstr(buys.line[i].evidence, "waited 200 us in NCCL") &&
+			strstr(buys.line[i].evidence, words);
 	return told;
 }
 
@@ -314,6 +359,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scratch_test(test_breakdown__a_moment_of_several_is_counted_once),
 		scratch_test(test_breakdown__a_gap_is_of_what_the_host_did),
+		scratch_test(test_breakdown__a_gap_over_the_edge_of_a_step_is_judged_as_a_whole),
 		scratch_test(
 			test_breakdown__a_wait_of_another_thread_counts_where_the_launching_one_was_silent),
 		scratch_test(test_breakdown__without_calls_the_reason_is_not_known),

@@ -77,6 +77,13 @@ static void test_steps__slow_first_steps_are_start_up(void **state)
 	done(&o);
 }
 
+/* The batch is copied, and four layers work on it. */
+static void copied_step(void)
+{
+	program_copy(&one, 1 << 20, 50 * US, false);
+	layered_step(4);
+}
+
 static void test_steps__a_log_of_every_tenth_step_does_not_make_ten_of_them_one(void **state)
 {
 	const struct steps_process *p;
@@ -84,8 +91,7 @@ static void test_steps__a_log_of_every_tenth_step_does_not_make_ten_of_them_one(
 
 	program_begin(&one, *state, 0, 1);
 	for (unsigned i = 0; i < 60; i++) {
-		program_copy(&one, 1 << 20, 50 * US, false);
-		layered_step(4);
+		copied_step();
 		if (i % 10 == 9)
 			program_wait(&one);
 	}
@@ -101,8 +107,7 @@ static void test_steps__an_evaluation_between_is_not_counted(void **state)
 
 	program_begin(&one, *state, 0, 1);
 	for (unsigned i = 0; i < 60; i++) {
-		program_copy(&one, 1 << 20, 50 * US, false);
-		layered_step(4);
+		copied_step();
 		for (unsigned k = 0; i % 20 == 19 && k < 20; k++)
 			program_kernel(&one, "evaluate", 1 * MS);
 	}
@@ -216,6 +221,29 @@ static void test_steps__replays_of_a_graph(void **state)
 	done(&o);
 }
 
+/* The calls were not recorded, and another stream's kernels run between the nodes of each graph. */
+static void test_steps__replays_of_a_graph_beside_another_stream_without_calls(void **state)
+{
+	const struct steps_process *p;
+	struct found o;
+
+	program_begin(&one, *state, 0, 1);
+	for (unsigned i = 0; i < STEPS; i++) {
+		uint32_t correlation = ++one.correlation;
+
+		for (unsigned k = 0; k < 20; k++) {
+			program_node(&one, "node", 10 * US, correlation);
+			if (k * (i % 3 + 1) % 5 == 1)
+				add_kernel(&one.w, "beside", one.gpu_ns - 5 * US, 2 * US, ++one.correlation);
+		}
+		program_sleep(&one, 300 * US);
+	}
+	p = look(&o, *state);
+	assert_int_equal(p->kind, TIMELINE_GRAPH);
+	assert_in_range(p->steps, STEPS - 4, STEPS);
+	done(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +256,7 @@ int main(void)
 		scratch_test(test_steps__a_program_without_a_loop_has_none),
 		scratch_test(test_steps__what_comes_again_at_the_start_alone_is_no_step),
 		scratch_test(test_steps__replays_of_a_graph),
+		scratch_test(test_steps__replays_of_a_graph_beside_another_stream_without_calls),
 	};
 
 	return cmocka_run_group_tests_name("profile_steps", tests, NULL, NULL);
