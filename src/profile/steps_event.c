@@ -3,6 +3,7 @@
  * Steps by what comes again. Of each distinct launch or wait the distances between its occurrences are looked
  * at, in kernels: a thing that is done once a step has the same distance always, one of every layer has not.
  */
+#include <math.h>
 #include <stdlib.h>
 #include "profile/steps_internal.h"
 
@@ -11,10 +12,14 @@ enum { ALIKE_PART = 8 };
 /* So many others may lie among them, as where a step logs or evaluates, none above twice the median. */
 #define ODD_SHARE 0.2
 enum { ODD_MEDIANS = 2, STRETCH_LEAST = 3 };
-/* Candidates whose steps hold nearly as much time as the best one's. */
+/* Candidates whose steps hold nearly as much of the kernels' time as the best one's. The time of the steps
+ * themselves would favour a warm-up in which devices are mostly idle. */
 #define NEARLY 0.9
 /* A candidate whose steps nearly all have the host take part is a step, others are layers. */
 #define OUTWARD_SHARE 0.8
+/* Layers run in a warm-up too, so they hold more of the kernels' time than steps do. Steps are taken from
+ * this part on. */
+#define OUTWARD_PART 0.5
 
 struct mark {
 	uint64_t key;
@@ -34,7 +39,6 @@ struct search {
 struct candidate {
 	size_t first, count;	     /* in `mark` */
 	uint32_t distance;	     /* median, in kernels */
-	uint64_t span_ns;	     /* that its steps hold */
 	double inside_ns;	     /* of kernels in them */
 	size_t steps, outward, same; /* same: of exactly that distance */
 	size_t begun, ended;	     /* marks at which the first stretch begins and the last one ends */
@@ -130,7 +134,6 @@ static void measure(void *arg, const struct search *s, size_t mark)
 
 	c->begun = c->steps++ ? c->begun : mark;
 	c->ended = mark + 1;
-	c->span_ns += launch_of(s, mark + 1)->start_ns - launch_of(s, mark)->start_ns;
 	c->inside_ns += s->ns[s->mark[mark + 1].at] - s->ns[s->mark[mark].at];
 	c->outward += s->outward[s->mark[mark + 1].at] > s->outward[s->mark[mark].at];
 	c->same += distance(s, mark) == c->distance;
@@ -174,35 +177,31 @@ static void each_candidate(const struct search *s, size_t marks, visit_candidate
 }
 
 struct choice {
-	uint64_t longest_ns;
-	bool any_outward;
+	double most_ns,
+		most_outward_ns; /* of kernels in the steps of any candidate, of one with the host in it */
+	bool outward;		 /* these are the steps; others are layers */
 	struct candidate best;
 };
-
-static bool nearly_longest(const struct candidate *c, const struct choice *choice)
-{
-	return (double)c->span_ns >= NEARLY * (double)choice->longest_ns;
-}
 
 static bool is_outward(const struct candidate *c)
 {
 	return (double)c->outward >= OUTWARD_SHARE * (double)c->steps;
 }
 
-static bool find_longest(const struct candidate *c, void *arg)
+static bool find_most(const struct candidate *c, void *arg)
 {
 	struct choice *choice = arg;
 
-	choice->longest_ns = c->span_ns > choice->longest_ns ? c->span_ns : choice->longest_ns;
+	choice->most_ns = fmax(choice->most_ns, c->inside_ns);
+	if (is_outward(c))
+		choice->most_outward_ns = fmax(choice->most_outward_ns, c->inside_ns);
+	choice->outward = choice->most_outward_ns >= OUTWARD_PART * choice->most_ns;
 	return true;
 }
 
-static bool find_outward(const struct candidate *c, void *arg)
+static bool nearly_most(const struct candidate *c, const struct choice *choice)
 {
-	struct choice *choice = arg;
-
-	choice->any_outward |= nearly_longest(c, choice) && is_outward(c);
-	return true;
+	return c->inside_ns >= NEARLY * (choice->outward ? choice->most_outward_ns : choice->most_ns);
 }
 
 /* Which part of all intervals from the first stretch to the last one has exactly the same distance. */
@@ -219,9 +218,9 @@ static bool find_best(const struct candidate *c, void *arg)
 	const struct candidate *b = &choice->best;
 	double same = sameness(c), best = sameness(b);
 
-	if (!nearly_longest(c, choice) || (choice->any_outward && !is_outward(c)))
+	if (!nearly_most(c, choice) || (choice->outward && !is_outward(c)))
 		return true;
-	if (choice->any_outward ? c->steps > b->steps : same > best || (same >= best && c->steps > b->steps))
+	if (choice->outward ? c->steps > b->steps : same > best || (same >= best && c->steps > b->steps))
 		choice->best = *c;
 	return true;
 }
@@ -268,8 +267,7 @@ static bool choose(struct search *s, struct steps_found *f)
 	struct choice choice = {0};
 	size_t marks = s->l->count;
 
-	each_candidate(s, marks, find_longest, &choice);
-	each_candidate(s, marks, find_outward, &choice);
+	each_candidate(s, marks, find_most, &choice);
 	each_candidate(s, marks, find_best, &choice);
 	if (!choice.best.steps)
 		return true;

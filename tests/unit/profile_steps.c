@@ -244,6 +244,56 @@ static void test_steps__replays_of_a_graph_beside_another_stream_without_calls(v
 	done(&o);
 }
 
+/* A forward pass of an inference server, layer by layer, each of `kernel_ns` three times. */
+static void served_pass(uint64_t kernel_ns)
+{
+	program_kernel(&one, "embed", kernel_ns);
+	for (unsigned i = 0; i < 28; i++) {
+		program_kernel(&one, "gemm", kernel_ns);
+		program_kernel(&one, "attention", kernel_ns);
+		program_kernel(&one, "norm", kernel_ns);
+	}
+}
+
+static void served_token(void)
+{
+	uint32_t correlation = ++one.correlation;
+
+	program_copy(&one, 4096, 2 * US, false);
+	program_call(&one, "cudaGraphLaunch", 10 * US, correlation);
+	for (unsigned k = 0; k < 85; k++)
+		program_node(&one, "node", 70 * US, correlation);
+	program_kernel(&one, "sample", 20 * US);
+	program_wait(&one);
+}
+
+/*
+ * As vLLM runs: each size is warmed up with the host at work between, prompts are read layer by layer, then a
+ * graph a token. The warm-up lasts longer than the tokens, and its layers and the prompts' hold more of the
+ * kernels' time.
+ */
+static void test_steps__a_server_s_steps_are_its_tokens_and_not_its_warm_up(void **state)
+{
+	const struct steps_process *p;
+	struct found o;
+
+	program_begin(&one, *state, 0, 1);
+	for (unsigned i = 0; i < 60; i++) {
+		program_sleep(&one, 60 * MS);
+		served_pass(100 * US);
+		program_wait(&one);
+	}
+	for (unsigned prompt = 0; prompt < 2; prompt++) {
+		served_pass(3 * MS);
+		for (unsigned token = 0; token < 64; token++)
+			served_token();
+	}
+	p = look(&o, *state);
+	assert_in_range(p->steps, 2 * 64 - 8, 2 * 64);
+	assert_true(p->median_ns > 5 * MS && p->median_ns < 7 * MS);
+	done(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +307,7 @@ int main(void)
 		scratch_test(test_steps__what_comes_again_at_the_start_alone_is_no_step),
 		scratch_test(test_steps__replays_of_a_graph),
 		scratch_test(test_steps__replays_of_a_graph_beside_another_stream_without_calls),
+		scratch_test(test_steps__a_server_s_steps_are_its_tokens_and_not_its_warm_up),
 	};
 
 	return cmocka_run_group_tests_name("profile_steps", tests, NULL, NULL);
