@@ -5,22 +5,25 @@
 #include "gpu/attention_args.h"
 #include "kernel/attention_backward.h"
 
+#define UNEVEN 1.6
 #define L2_BYTES (40.0 * 1024 * 1024) /* what heads at work at one time may take of an H100's 50 MiB */
 
 enum { ALIGNMENT = 256, SM90_THREADS = 384, PORTABLE_THREADS = 128, SM90_QUERIES = 128 };
 
 /* adds: dQ is added up in any order */
-enum way { ONCE, LATE, AHEAD, BULK, TWO, PORTABLE, WAYS };
+enum way { ONCE, LATE, SPLIT, AHEAD, BULK, TWO, PORTABLE, WAYS };
 static const struct way_row {
 	const char *name, *file, *keys; /* keys: the kernel that makes dK and dV */
 	bool adds;
+	unsigned blocks; /* sm90: of threads, a unit of keys */
 } ways[WAYS] = {
-	[ONCE] = {"sm90_once", "attention_backward_sm90", "sm90_once", true},
-	[LATE] = {"sm90_late", "attention_backward_sm90", "sm90_late", true},
-	[AHEAD] = {"sm90_ahead", "attention_backward_sm90", "sm90_ahead", true},
-	[BULK] = {"sm90_bulk", "attention_backward_sm90", "sm90_bulk", true},
-	[TWO] = {"sm90_two_passes", "attention_backward_sm90", "sm90_keys", false},
-	[PORTABLE] = {"two_passes", "attention_backward", "keys", false},
+	[ONCE] = {"sm90_once", "attention_backward_sm90", "sm90_once", true, 1},
+	[LATE] = {"sm90_late", "attention_backward_sm90", "sm90_late", true, 1},
+	[SPLIT] = {"sm90_split", "attention_backward_sm90", "sm90_split", true, 2},
+	[AHEAD] = {"sm90_ahead", "attention_backward_sm90", "sm90_ahead", true, 1},
+	[BULK] = {"sm90_bulk", "attention_backward_sm90", "sm90_bulk", true, 1},
+	[TWO] = {"sm90_two_passes", "attention_backward_sm90", "sm90_keys", false, 1},
+	[PORTABLE] = {"two_passes", "attention_backward", "keys", false, 1},
 };
 
 struct candidate {
@@ -33,6 +36,7 @@ struct attention_own_backward {
 	struct attention_problem problem;
 	uint64_t q_rows, kv_rows; /* of the whole tensor, or of a batch element */
 	uint32_t rows;		  /* padded, of all sequences */
+	bool uneven;
 	struct candidate candidate[WAYS];
 	unsigned count, selected;
 	struct gpu_kernel *begin, *keys, *last; /* last: end, or dQ's own pass */
@@ -60,13 +64,49 @@ enum status attention_own_backward_supports(const struct attention_problem *p, u
 	return STATUS_OK;
 }
 
-/* As measured (docs/design/attention_kernels.md). */
-static const enum way *order_of(const struct attention_problem *p)
-{
-	static const enum way narrow[WAYS] = {ONCE, AHEAD, LATE, BULK, TWO, PORTABLE},
-			      wide[WAYS] = {LATE, TWO, ONCE, AHEAD, BULK, PORTABLE};
+/* Tiles of queries that a block of keys has, in all heads of its group: the most, and those of all blocks. */
+struct load {
+	double longest, all;
+};
 
-	return p->head_dim == 64 ? narrow : wide;
+static void load_add(struct load *l, const struct attention_problem *p, uint32_t sequence)
+{
+	const uint32_t queries = ATTENTION_BACKWARD_QUERIES(p->head_dim), group = p->heads / p->kv_heads;
+	const uint32_t keys = attention_kv_len(p, sequence), rows = attention_q_len(p, sequence);
+
+	for (uint32_t first = 0; first < keys; first += ATTENTION_BACKWARD_KEYS) {
+		const uint32_t from =
+			p->mask == ATTENTION_CAUSAL && rows + first > keys ? rows + first - keys : 0;
+		const double tiles =
+			rows > from ? (double)((rows - 1) / queries - from / queries + 1) * group : 0;
+
+		l->longest = tiles > l->longest ? tiles : l->longest;
+		l->all += tiles * p->kv_heads;
+	}
+}
+
+/* Whether the longest block of keys takes much longer than an equal share of the work takes a multiprocessor.
+ * Where this was measured (docs/design/attention_kernels.md), two blocks of threads a unit gain from a ratio
+ * of 2 on, and lose up to 1.2. */
+static bool is_uneven(const struct attention_problem *p, unsigned sms)
+{
+	struct load l = {0};
+
+	for (uint32_t i = 0; i < p->batch; i++)
+		load_add(&l, p, i);
+	return l.longest * sms > UNEVEN * l.all;
+}
+
+/* As measured (docs/design/attention_kernels.md). */
+static const enum way *order_of(const struct attention_problem *p, bool uneven)
+{
+	static const enum way narrow[WAYS] = {ONCE, AHEAD, LATE, SPLIT, BULK, TWO, PORTABLE},
+			      wide_uneven[WAYS] = {SPLIT, LATE, TWO, ONCE, AHEAD, BULK, PORTABLE},
+			      wide[WAYS] = {LATE, SPLIT, TWO, ONCE, AHEAD, BULK, PORTABLE};
+
+	if (p->head_dim == 64)
+		return narrow;
+	return uneven ? wide_uneven : wide;
 }
 
 static void list(struct attention_own_backward *a, bool same_bits)
@@ -74,7 +114,7 @@ static void list(struct attention_own_backward *a, bool same_bits)
 	const struct attention_problem *p = &a->problem;
 
 	for (int i = 0; i < WAYS; i++) {
-		const enum way w = order_of(p)[i];
+		const enum way w = order_of(p, a->uneven)[i];
 		struct candidate *c = &a->candidate[a->count];
 
 		if ((same_bits && ways[w].adds) || (w != PORTABLE && gpu_cc(a->device) != 90))
@@ -112,7 +152,8 @@ enum status attention_own_backward_create(struct attention_own_backward **out, s
 					     .problem = *p,
 					     .q_rows = p->q_starts ? p->q_starts[p->batch] : p->q_len,
 					     .kv_rows = p->kv_starts ? p->kv_starts[p->batch] : p->kv_len,
-					     .rows = padded_rows(p)};
+					     .rows = padded_rows(p),
+					     .uneven = p->head_dim == 128 && is_uneven(p, gpu_sm_count(d))};
 	list(a, same_bits);
 	st = attention_own_backward_select(a, 0, err);
 	if (st)
@@ -125,6 +166,11 @@ void attention_own_backward_destroy(struct attention_own_backward **a)
 {
 	free(*a);
 	*a = NULL;
+}
+
+bool attention_own_backward_uneven(const struct attention_own_backward *a)
+{
+	return a->uneven;
 }
 
 unsigned attention_own_backward_count(const struct attention_own_backward *a)
@@ -254,7 +300,8 @@ static enum status launch_sm90(struct attention_own_backward *a, const struct at
 
 	x.a.section = section_of(p, sequences * p->kv_heads, row * q_rows);
 	if (!st)
-		st = gpu_launch_1d(a->keys, stream, units_of(args, p->kv_len) * p->kv_heads, SM90_THREADS,
+		st = gpu_launch_1d(a->keys, stream,
+				   units_of(args, p->kv_len) * p->kv_heads * ways[way].blocks, SM90_THREADS,
 				   ATTENTION_BACKWARD_SM90_SHARED(d, queries, passed), &x, err);
 	if (st)
 		return st;

@@ -27,6 +27,9 @@ enum status attention_own_backward_create(struct attention_own_backward **a, str
 					  const struct attention_problem *p, bool same_bits,
 					  struct error *err);
 void attention_own_backward_destroy(struct attention_own_backward **a);
+/* Whether a few units of work last much longer than an equal share, as where one document is much longer than
+ * the others. Candidate 0 is then made for that, and may be slower where work is even. */
+bool attention_own_backward_uneven(const struct attention_own_backward *a);
 unsigned attention_own_backward_count(const struct attention_own_backward *a);
 /* "sm90_once_bf16_d128". Lent. */
 const char *attention_own_backward_name(const struct attention_own_backward *a, unsigned candidate);

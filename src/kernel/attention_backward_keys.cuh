@@ -16,6 +16,7 @@ template <typename T_, int D_, unsigned HOW_> struct keys_shape {
 		BULK = !!(HOW_ & HOW_BULK),
 		LATE = !!(HOW_ & HOW_LATE),
 		AHEAD = !!(HOW_ & HOW_AHEAD),
+		RANKS = HOW_ & HOW_SPLIT ? 2 : 1, /* blocks of a unit */
 		QUERIES = ATTENTION_BACKWARD_QUERIES(D_),
 		CHUNKS = D_ / 64,
 		KV_BYTES = KEYS * D_ * 2,
@@ -43,13 +44,35 @@ template <typename T_, int D_, unsigned HOW_> struct keys_shape {
 	};
 };
 
+/* The order in which a block walks tiles of queries: the last tile first, in all heads. Under a causal mask blocks that
+ * began together stay together, so that what one reads or adds to stands in the L2 for the others. Blocks of a unit take
+ * turns. */
+template <typename C> struct keys_walk {
+	int heads, tile, from, head; /* head: of its key head's */
+
+	__device__ __forceinline__ keys_walk(const attention_backward_args &a, const backward_range &range)
+		: heads(a.heads / a.kv_heads), tile(range.to - 1), from(range.from), head(0)
+	{
+		skip(blockIdx.x % C::RANKS);
+	}
+
+	__device__ __forceinline__ bool more() const { return tile >= from; }
+
+	__device__ __forceinline__ void skip(int count)
+	{
+		for (head += count; head >= heads; head -= heads)
+			tile--;
+	}
+
+	__device__ __forceinline__ void next() { skip(C::RANKS); }
+};
+
 template <typename C>
 static __device__ void keys_produce(const attention_backward_sm90_args &x, const backward_place &p, uint32_t base, int first,
 				    int kv_head, const backward_range &range)
 {
 	const attention_backward_args &a = x.a;
 	const uint32_t barriers = base + C::BARRIERS_AT;
-	const int group = a.heads / a.kv_heads;
 	unsigned n = 0;
 
 	if (range.from == range.to)
@@ -57,23 +80,21 @@ static __device__ void keys_produce(const attention_backward_sm90_args &x, const
 	barrier_expect(barriers + 8 * C::FULL_KV, 2 * C::KV_BYTES);
 	tile_ask<C::KV_BYTES, C::CHUNKS>(base + C::K_AT, &x.k_map, barriers + 8 * C::FULL_KV, p.kv_row + first, kv_head, p.batch);
 	tile_ask<C::KV_BYTES, C::CHUNKS>(base + C::V_AT, &x.v_map, barriers + 8 * C::FULL_KV, p.kv_row + first, kv_head, p.batch);
-	for (int t = range.to - 1; t >= range.from; t--)
-		for (int head = kv_head * group; head < (kv_head + 1) * group; head++, n++) {
-			const unsigned slot = n % SLOTS, parity = n / SLOTS % 2 ^ 1;
-			const uint32_t full_q = barriers + 8 * (C::FULL_Q + slot), full_o = barriers + 8 * (C::FULL_O + slot);
-			const int64_t row = (int64_t)head * a.rows + p.padded + t * C::QUERIES;
+	for (keys_walk<C> walk(a, range); walk.more(); walk.next(), n++) {
+		const unsigned slot = n % SLOTS, parity = n / SLOTS % 2 ^ 1;
+		const uint32_t full_q = barriers + 8 * (C::FULL_Q + slot), full_o = barriers + 8 * (C::FULL_O + slot);
+		const int head = kv_head * walk.heads + walk.head, q_row = p.q_row + walk.tile * C::QUERIES;
+		const int64_t row = (int64_t)head * a.rows + p.padded + walk.tile * C::QUERIES;
 
-			barrier_wait(barriers + 8 * (C::EMPTY_Q + slot), parity);
-			barrier_expect(full_q, C::Q_BYTES + C::ROW_BYTES);
-			tile_ask<C::Q_BYTES, C::CHUNKS>(base + C::Q_AT + slot * C::Q_BYTES, &x.q_map, full_q,
-							p.q_row + t * C::QUERIES, head, p.batch);
-			bulk_load(base + C::LSE_AT + slot * C::ROW_BYTES, a.lse2 + row, C::ROW_BYTES, full_q);
-			barrier_wait(barriers + 8 * (C::EMPTY_O + slot), parity);
-			barrier_expect(full_o, C::Q_BYTES + C::ROW_BYTES);
-			tile_ask<C::Q_BYTES, C::CHUNKS>(base + C::O_AT + slot * C::Q_BYTES, &x.d_o_map, full_o,
-							p.q_row + t * C::QUERIES, head, p.batch);
-			bulk_load(base + C::SUM_AT + slot * C::ROW_BYTES, a.sums + row, C::ROW_BYTES, full_o);
-		}
+		barrier_wait(barriers + 8 * (C::EMPTY_Q + slot), parity);
+		barrier_expect(full_q, C::Q_BYTES + C::ROW_BYTES);
+		tile_ask<C::Q_BYTES, C::CHUNKS>(base + C::Q_AT + slot * C::Q_BYTES, &x.q_map, full_q, q_row, head, p.batch);
+		bulk_load(base + C::LSE_AT + slot * C::ROW_BYTES, a.lse2 + row, C::ROW_BYTES, full_q);
+		barrier_wait(barriers + 8 * (C::EMPTY_O + slot), parity);
+		barrier_expect(full_o, C::Q_BYTES + C::ROW_BYTES);
+		tile_ask<C::Q_BYTES, C::CHUNKS>(base + C::O_AT + slot * C::Q_BYTES, &x.d_o_map, full_o, q_row, head, p.batch);
+		bulk_load(base + C::SUM_AT + slot * C::ROW_BYTES, a.sums + row, C::ROW_BYTES, full_o);
+	}
 }
 
 template <typename C> struct keys_consumer {
@@ -383,9 +404,45 @@ template <typename C> struct keys_consumer {
 		queries_add(d_q, before);
 	}
 
+	__device__ __forceinline__ void store(void *to, const attention_steps &step, const float (&c)[C::D / 2],
+					      const backward_place &p, int kv_head, int row)
+	{
+		rows_store<T, C::D>((T *)to + backward_at(step, p.batch, kv_head, p.kv_row), step.row, c, row, p.kv_len, lane);
+	}
+
+	/* A unit's two blocks: each gives the other one gradient, by way of where its keys and values were, and adds what it
+	 * gets to the one it keeps: dK or dV. sum: that, may be one of them. */
+	__device__ __forceinline__ void exchange(float (&sum)[C::D / 2], const float (&d_k)[C::D / 2],
+						 const float (&d_v)[C::D / 2], bool of_keys)
+	{
+		const uint32_t own = base + C::K_AT + (group * 128 + warp * 32 + lane) * 16;
+
+		named_sync(7, 256); /* neither warpgroup multiplies keys or values any more */
+#pragma unroll
+		for (int i = 0; i < C::D / 2; i += 4) {
+			float give[4];
+
+#pragma unroll
+			for (int e = 0; e < 4; e++)
+				give[e] = of_keys ? d_v[i + e] : d_k[i + e];
+			shared_store4(own + i * 1024, give);
+		}
+		cluster_sync();
+#pragma unroll
+		for (int i = 0; i < C::D / 2; i += 4) {
+			float got[4];
+
+			cluster_load4(got, own + i * 1024, blockIdx.x % 2 ^ 1);
+#pragma unroll
+			for (int e = 0; e < 4; e++)
+				sum[i + e] = (of_keys ? d_k[i + e] : d_v[i + e]) + got[e];
+		}
+		cluster_sync(); /* the other block reads this one's memory until here */
+	}
+
 	__device__ __forceinline__ void run(const backward_place &p, int first, int kv_head, const backward_range &range)
 	{
-		const int heads = a.heads / a.kv_heads, row = first + group * 64 + warp * 16 + lane / 4;
+		const int row = first + group * 64 + warp * 16 + lane / 4;
 		float d_k[C::D / 2], d_v[C::D / 2];
 		float *before = nullptr;
 		unsigned n = 0;
@@ -402,27 +459,29 @@ template <typename C> struct keys_consumer {
 			barrier_wait(barrier(C::FULL_KV), 0);
 		if (C::AHEAD)
 			walk_ahead(d_k, d_v, p, kv_head, range);
-		/* The last tile first, in all heads: under a causal mask blocks that began together stay together, so
-		 * that what one reads or adds to stands in the L2 for the others. */
-		for (int t = range.to - 1; t >= range.from && !C::AHEAD; t--)
-			for (int head = kv_head * heads; head < (kv_head + 1) * heads; head++, n++) {
-				float *sum_q =
-					C::ADD ? a.sum_q + ((int64_t)head * a.rows + p.padded + t * C::QUERIES) * C::D : nullptr;
+		for (keys_walk<C> walk(a, range); walk.more() && !C::AHEAD; walk.next(), n++) {
+			const int t = walk.tile, head = kv_head * walk.heads + walk.head;
+			float *sum_q = C::ADD ? a.sum_q + ((int64_t)head * a.rows + p.padded + t * C::QUERIES) * C::D : nullptr;
 
-				if (!C::LATE)
-					step(d_k, d_v, n, t, backward_whole(range, t), sum_q);
-				else if (n == 0)
-					step_late<true>(d_k, d_v, n, t, backward_whole(range, t), before);
-				else
-					step_late<false>(d_k, d_v, n, t, backward_whole(range, t), before);
-				before = sum_q;
-			}
+			if (!C::LATE)
+				step(d_k, d_v, n, t, backward_whole(range, t), sum_q);
+			else if (n == 0)
+				step_late<true>(d_k, d_v, n, t, backward_whole(range, t), before);
+			else
+				step_late<false>(d_k, d_v, n, t, backward_whole(range, t), before);
+			before = sum_q;
+		}
 		if (C::LATE && n)
 			last_late(n, before);
-		rows_store<T, C::D>((T *)a.d_k + backward_at(a.k_step, p.batch, kv_head, p.kv_row), a.k_step.row, d_k, row, p.kv_len,
-				    lane);
-		rows_store<T, C::D>((T *)a.d_v + backward_at(a.v_step, p.batch, kv_head, p.kv_row), a.v_step.row, d_v, row, p.kv_len,
-				    lane);
+		if constexpr (C::RANKS == 2) {
+			const bool of_keys = blockIdx.x % 2 == 0;
+
+			exchange(d_k, d_k, d_v, of_keys);
+			store(of_keys ? a.d_k : a.d_v, of_keys ? a.k_step : a.v_step, d_k, p, kv_head, row);
+			return;
+		}
+		store(a.d_k, a.k_step, d_k, p, kv_head, row);
+		store(a.d_v, a.v_step, d_v, p, kv_head, row);
 		if (C::BULK && warp == 0 && lane == 0)
 			tensor_store_wait();
 	}
@@ -434,7 +493,7 @@ template <typename C> static __device__ __forceinline__ void keys_run(const atte
 	const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
 	const uint32_t base = (shared_at(backward_shared) + 1023) / 1024 * 1024;
 	const int longest = (a.kv_len + KEYS - 1) / KEYS;
-	const backward_unit u = unit_find(a, a.kv_heads, longest);
+	const backward_unit u = unit_find(a, blockIdx.x / C::RANKS, a.kv_heads, longest);
 	const int kv_head = u.head;
 	const backward_place p = backward_find(a, u.sequence);
 	const int first = ((a.order ? (p.kv_len + KEYS - 1) / KEYS : longest) - 1 - u.unit) * KEYS;

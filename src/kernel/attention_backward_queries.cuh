@@ -132,7 +132,7 @@ template <typename C> static __device__ __forceinline__ void queries_run(const a
 	const attention_backward_args &a = x.a;
 	const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
 	const uint32_t base = (shared_at(backward_shared) + 1023) / 1024 * 1024;
-	const backward_unit u = unit_find(a, a.heads, (a.q_len + 127) / 128);
+	const backward_unit u = unit_find(a, blockIdx.x, a.heads, (a.q_len + 127) / 128);
 	const int head = u.head, first = u.unit * 128;
 	const backward_place p = backward_find(a, u.sequence);
 	const backward_range range = keys_of(a, p, first, 128, KEYS);

@@ -13,6 +13,7 @@ enum how {
 	HOW_BULK = 2, /* by bulk copies from shared memory, not from registers */
 	HOW_LATE = 4, /* dQ of a tile is multiplied beside the next one's scores */
 	HOW_AHEAD = 8, /* and these scores are asked for before the tile's products are done */
+	HOW_SPLIT = 16, /* two blocks of a cluster take a unit's tiles in turns and add up their gradients */
 };
 
 /* -- units: blocks of 128 rows of a head, by section of heads; those with most to do come first -- */
@@ -22,11 +23,12 @@ struct backward_unit {
 	int unit; /* the more, the more to do in a causal mask: a block of queries, or of keys from the end */
 };
 
-/* Of `heads` heads a sequence; blocks: of the longest sequence. */
-static __device__ __forceinline__ backward_unit unit_find(const attention_backward_args &a, int heads, int blocks)
+/* The number-th unit, of `heads` heads a sequence; blocks: of the longest sequence. */
+static __device__ __forceinline__ backward_unit unit_find(const attention_backward_args &a, int number, int heads,
+							  int blocks)
 {
 	const int all = a.order ? heads : heads * a.batch, across = a.order ? a.order_count : blocks;
-	const int per = a.section * across, which = blockIdx.x / per, rest = blockIdx.x - which * per;
+	const int per = a.section * across, which = number / per, rest = number - which * per;
 	const int wide = min((int)a.section, all - which * (int)a.section), place = rest / wide;
 	const int pair = which * a.section + rest - place * wide;
 	backward_unit u = {pair / heads, pair % heads, blocks - 1 - place};

@@ -50,6 +50,30 @@ static __device__ __forceinline__ void named_sync(unsigned number, unsigned thre
 	asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
+/* All threads of the cluster's blocks that have not ended; what they wrote is seen by all. */
+static __device__ __forceinline__ void cluster_sync()
+{
+	asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+static __device__ __forceinline__ void shared_store4(uint32_t at, const float (&v)[4])
+{
+	asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
+		     : "memory");
+}
+
+/* From the same place in the shared memory of another block of the cluster. */
+static __device__ __forceinline__ void cluster_load4(float (&v)[4], uint32_t at, uint32_t rank)
+{
+	uint32_t there;
+
+	asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+	asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+		     : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+		     : "r"(there)
+		     : "memory");
+}
+
 static __device__ __forceinline__ void named_arrive(unsigned number, unsigned threads)
 {
 	asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");

@@ -110,9 +110,20 @@ static void bed_data(struct bed *b, uint64_t seed)
 		b->lse_host[i] = (float)b->lse_right[i];
 }
 
-static enum status bed_make(struct kit *k, struct bed *b, struct error *err)
+static enum status put_starts(struct kit *k, struct bed *b, struct error *err)
 {
 	const struct attention_problem *p = b->p;
+	enum status st = STATUS_OK;
+
+	if (p->q_starts)
+		st = kit_put(k, &b->starts[0], p->q_starts, (p->batch + 1) * 4, err);
+	if (!st && p->q_starts)
+		st = kit_put(k, &b->starts[1], p->kv_starts, (p->batch + 1) * 4, err);
+	return st ? st : kit_order(k, &b->order, p, &b->order_count, err);
+}
+
+static enum status bed_make(struct kit *k, struct bed *b, struct error *err)
+{
 	enum status st = STATUS_OK;
 
 	if (!bed_alloc(b))
@@ -122,11 +133,7 @@ static enum status bed_make(struct kit *k, struct bed *b, struct error *err)
 		st = kit_put(k, &b->device[t], b->host[t], b->count[t] * 2, err);
 	if (!st)
 		st = kit_put(k, &b->lse, b->lse_host, b->rows * sizeof(float), err);
-	if (!st && p->q_starts)
-		st = kit_put(k, &b->starts[0], p->q_starts, (p->batch + 1) * 4, err);
-	if (!st && p->q_starts)
-		st = kit_put(k, &b->starts[1], p->kv_starts, (p->batch + 1) * 4, err);
-	return st ? st : kit_order(k, &b->order, p, &b->order_count, err);
+	return st ? st : put_starts(k, b, err);
 }
 
 static void bed_free(struct kit *k, struct bed *b)
@@ -355,7 +362,9 @@ static enum status time_data(struct kit *k, struct bed *b, struct error *err)
 	b->host[0] = calloc(b->rows, sizeof(float));
 	for (uint64_t i = 0; b->host[0] && i < b->rows; i++)
 		((float *)b->host[0])[i] = logf((float)b->p->kv_len);
-	return st || !b->host[0] ? st : kit_put(k, &b->lse, b->host[0], b->rows * sizeof(float), err);
+	if (!st && b->host[0])
+		st = kit_put(k, &b->lse, b->host[0], b->rows * sizeof(float), err);
+	return st ? st : put_starts(k, b, err);
 }
 
 /* What the selected way leaves, on the host. */
@@ -443,6 +452,11 @@ static enum status time_one(struct kit *k, const struct attention_problem *p, st
 	return st;
 }
 
+/* Packed documents: one that is much longer than the others, some of a kind, few long ones. */
+static const uint32_t starts_one[] = {0, 1984, 2410, 2800, 3133, 3443, 3665, 3845, 3944, 4020, 4096};
+static const uint32_t starts_eight[] = {0, 1000, 1531, 1608, 2520, 2865, 3545, 3668, 4472};
+static const uint32_t starts_three[] = {0, 4096, 7096, 8192};
+
 static enum status time_all(struct kit *k, struct error *err)
 {
 	static const struct attention_problem shapes[] = {
@@ -451,6 +465,12 @@ static enum status time_all(struct kit *k, struct error *err)
 		{SHAPE(4, 32, 32, 4096, 4096, 128), .mask = ATTENTION_CAUSAL},
 		{SHAPE(8, 9, 3, 2048, 2048, 64), .mask = ATTENTION_CAUSAL},
 		{SHAPE(16, 16, 16, 512, 512, 64)},
+		{SHAPE(10, 28, 4, 1984, 1984, 128), .q_starts = starts_one, .kv_starts = starts_one,
+		 .mask = ATTENTION_CAUSAL},
+		{SHAPE(8, 28, 4, 1000, 1000, 128), .q_starts = starts_eight, .kv_starts = starts_eight,
+		 .mask = ATTENTION_CAUSAL},
+		{SHAPE(3, 28, 4, 4096, 4096, 128), .q_starts = starts_three, .kv_starts = starts_three,
+		 .mask = ATTENTION_CAUSAL},
 	};
 	enum status st = STATUS_OK;
 

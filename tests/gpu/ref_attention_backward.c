@@ -217,6 +217,7 @@ static const struct part {
 	{"_queries_", .queries = true},
 	{"_once_", .keys = true, .queries = true},
 	{"_late_", .keys = true, .queries = true},
+	{"_split_", .keys = true, .queries = true},
 	{"_ahead_", .keys = true, .queries = true},
 	{"_bulk_", .keys = true, .queries = true},
 };
@@ -275,6 +276,7 @@ const struct ref_row ref_attention_backward[] = {
 	SM90("backward_sm90_queries_", d_q),
 	SM90("backward_sm90_once_", sum_q),
 	SM90("backward_sm90_late_", sum_q),
+	SM90("backward_sm90_split_", sum_q),
 	SM90("backward_sm90_ahead_", sum_q),
 	SM90("backward_sm90_bulk_", sum_q),
 	{NULL, NULL, 0, 0},

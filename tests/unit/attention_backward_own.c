@@ -47,10 +47,10 @@ static void test_our_kernels_ways_are_right_in_every_element(void **state)
 			print_message("# built without kernels\n");
 			skip();
 		}
-		assert_int_equal(b->engine->variants(b->state), strstr(own_cases[i], "search") ? 6 : 1);
+		assert_int_equal(b->engine->variants(b->state), strstr(own_cases[i], "search") ? 7 : 1);
 		for (unsigned v = 0; v < b->engine->variants(b->state); v++) {
 			assert_int_equal(b->engine->select(b->state, v, &name, &b->err), STATUS_OK);
-			assert_non_null(strstr(name, v == 5 ? "two_passes" : "sm90_"));
+			assert_non_null(strstr(name, v == 6 ? "two_passes" : "sm90_"));
 			verified(b, own_cases[i]);
 		}
 		end(b);
@@ -127,7 +127,7 @@ static void test_the_ways_with_the_same_bits(void **state)
 	if (attention_own_backward_create(&any, b->device, &p, false, &b->err) == STATUS_UNAVAILABLE)
 		skip();
 	assert_int_equal(attention_own_backward_create(&same, b->device, &p, true, &b->err), STATUS_OK);
-	assert_int_equal(attention_own_backward_count(any), 6);
+	assert_int_equal(attention_own_backward_count(any), 7);
 	assert_int_equal(attention_own_backward_count(same), 2);
 	for (unsigned i = 0; i < 2; i++)
 		assert_non_null(strstr(attention_own_backward_name(same, i), "two_passes"));
@@ -138,6 +138,48 @@ static void test_the_ways_with_the_same_bits(void **state)
 	attention_own_backward_destroy(&same);
 }
 
+static void first_is(struct bed *b, const struct attention_problem *p, bool uneven, const char *name)
+{
+	struct attention_own_backward *a = NULL;
+
+	assert_int_equal(attention_own_backward_create(&a, b->device, p, false, &b->err), STATUS_OK);
+	assert_int_equal(attention_own_backward_uneven(a), uneven);
+	assert_string_equal(attention_own_backward_name(a, 0), name);
+	attention_own_backward_destroy(&a);
+}
+
+/* A document that is much longer than the others has units that last longer than an equal share of the work. Two
+ * documents of 4096 have none, though each has long units: there are enough of them. */
+static void test_one_long_document_is_split(void **state)
+{
+	static const uint32_t one_long[] = {0, 1984, 2410, 2800, 3133, 3443, 3665, 3845, 3944, 4020, 4096};
+	struct attention_problem p = {.type = ATTENTION_BF16,
+				      .out_type = ATTENTION_BF16,
+				      .batch = 10,
+				      .heads = 28,
+				      .kv_heads = 4,
+				      .q_len = 1984,
+				      .kv_len = 1984,
+				      .head_dim = 128,
+				      .mask = ATTENTION_CAUSAL,
+				      .q_starts = one_long,
+				      .kv_starts = one_long};
+	struct attention_own_backward *any = NULL;
+	struct bed *b = *state;
+
+	if (attention_own_backward_create(&any, b->device, &p, false, &b->err) == STATUS_UNAVAILABLE)
+		skip();
+	attention_own_backward_destroy(&any);
+	first_is(b, &p, true, "sm90_split_bf16_d128");
+	p.head_dim = 64; /* there it was not measured to gain */
+	first_is(b, &p, false, "sm90_once_bf16_d64");
+	p.head_dim = 128;
+	p.q_starts = p.kv_starts = NULL;
+	p.batch = 2;
+	p.q_len = p.kv_len = 4096;
+	first_is(b, &p, false, "sm90_late_bf16_d128");
+}
+
 int main(void)
 {
 #define test(name) cmocka_unit_test_setup_teardown(test_##name, set_up, tear_down)
@@ -146,6 +188,7 @@ int main(void)
 		test(our_kernels_that_err_are_found),
 		cmocka_unit_test(test_what_our_kernels_refuse),
 		test(the_ways_with_the_same_bits),
+		test(one_long_document_is_split),
 	};
 
 	return cmocka_run_group_tests_name("attention_backward_own", tests, NULL, NULL);

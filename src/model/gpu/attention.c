@@ -99,6 +99,13 @@ static bool select_named(struct fast *f, const char *name, uint64_t room)
 	return false;
 }
 
+/* Batches of different documents differ in how even their work is. What was chosen for one batch is kept for
+ * those alone whose work is even. */
+static bool is_uneven(const struct fast *f)
+{
+	return !f->one_length && attention_own_backward_uneven(f->backward);
+}
+
 /* The candidate that was chosen by time, here or by a run before, or else the first that the planned
  * workspace holds. */
 static bool select_backward(struct fast *f, struct attends *a, uint64_t room)
@@ -106,6 +113,9 @@ static bool select_backward(struct fast *f, struct attends *a, uint64_t room)
 	const struct gpu_attention_choice *known = attends_known(a, 0, 0);
 	struct error ignored = {0};
 
+	if (is_uneven(f) && attention_own_backward_workspace(f->backward, 0) <= room &&
+	    !attention_own_backward_select(f->backward, 0, &ignored))
+		return true;
 	if (!a->chosen && known && a->gpu->options.tune && select_named(f, known->candidate, room)) {
 		a->chosen = a->recalled = true;
 		a->cached = known->cached;
@@ -330,7 +340,7 @@ static enum status choose(struct back *back, struct attends *a, struct pair *pai
 	enum status st;
 
 	if (!a->gpu->options.tune || a->gpu->options.deterministic || a->gpu->capturing || a->gpu->held ||
-	    (pair ? pair->timed : a->chosen))
+	    (pair ? pair->timed : a->chosen) || is_uneven(f))
 		return STATUS_OK;
 	st = gpu_tuning_begin(back, &began_ns, err);
 	if (!st)
