@@ -35,6 +35,26 @@ if "$assay" make-model --tokenizer m --out reads > /dev/null 2>&1; then # else i
 	ok "a tokenizer with more ids than the model has rows is refused" expect 64 make-model --tokenizer many.json --out x
 fi
 
+# Another program cuts the base while a merge reads it. One that was over too soon is begun again.
+cut_under_merge() {
+	for try in 1 2 3 4 5 6 7 8 9 10; do
+		rm -rf long cut && "$assay" make-model --shape smollm2-135m --holes --out long > /dev/null || return 1
+		"$assay" merge long --out cut > out 2> err &
+		merging=$!
+		until [ -n "$(ls -d cut.*.new/model.safetensors* 2> /dev/null)" ] || ! kill -0 $merging 2> /dev/null; do :; done
+		kill -STOP $merging 2> /dev/null
+		truncate -s 1000000 long/model.safetensors
+		kill -CONT $merging 2> /dev/null
+		wait $merging
+		code=$?
+		[ $code = 0 ] || return 0
+	done
+}
+ok "a base that is cut under a merge ends it" eval 'cut_under_merge && [ "$code" = 64 ]'
+ok "by the name of the file" says "long/model.safetensors: became shorter while it was read, 1000000 bytes where it had" err
+ok "and leaves nothing" eval '! ls -d cut* 2> /dev/null'
+rm -rf long
+
 cp -r m marked
 printf '\357\273\277' | cat - m/config.json > marked/config.json
 ok "a byte order mark is passed over" expect 0 merge marked --out unmarked

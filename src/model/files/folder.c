@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <unistd.h>
 #include "core/file.h"
+#include "core/mapped.h"
 #include "model/dtype.h"
 #include "model/files/json_file.h"
 #include "model/files/safetensors.h"
@@ -256,6 +257,7 @@ enum status folder_write(const char *dir, const struct folder_options *o, struct
 	st = file_make_dir(beside, err);
 	if (!st)
 		st = write_all(&w, err);
+	st = mapped_check(st, err);
 	if (!st)
 		st = take_name(beside, target, o->replace, err);
 	if (st) {
