@@ -66,6 +66,22 @@ static enum status find_libraries(struct choice *c, const struct training *t, st
 	return STATUS_OK;
 }
 
+/* The facts' word on why CUDA did not begin; NULL: it did. */
+static const char *refusal_of(const struct machine *m)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(machine_json(m), "unreadable"), i, row)
+	{
+		const char *what = json_string_value(json_object_get(row, "what"));
+
+		if (what && !strcmp(what, "CUDA driver"))
+			return json_string_value(json_object_get(row, "why"));
+	}
+	return NULL;
+}
+
 /* CUDA may refuse to begin where its library loads well. Asked in a process of its own, 0.3 s, where the CPU
  * may train instead. */
 static enum status ask_cuda(struct choice *c, const struct training *t, struct error *err)
@@ -73,14 +89,17 @@ static enum status ask_cuda(struct choice *c, const struct training *t, struct e
 	const struct machine_scope scope = {.up_to = LAYER_CUDA, .stop = t->c->stop};
 	struct machine *m = NULL;
 	enum status st = machine_read_scope(&m, &scope, NULL, t->c->log, err);
+	const char *refusal;
 	bool listed = false;
 
 	if (st)
 		return st;
 	for (unsigned i = 0; i < machine_gpu_count(m); i++)
 		listed |= !strcmp(machine_gpu(m, i)->pci, c->gpu->pci) && machine_gpu(m, i)->cuda_index >= 0;
+	refusal = refusal_of(m);
 	if (!listed) {
-		snprintf(c->why, sizeof(c->why), "CUDA does not list %s; assay info says why", c->gpu->pci);
+		snprintf(c->why, sizeof(c->why), "CUDA does not list %s: %s", c->gpu->pci,
+			 refusal ? refusal : "CUDA_VISIBLE_DEVICES or a cgroup may hide it");
 		c->cause = CAUSE_UNSUPPORTED;
 	}
 	machine_free(m);
