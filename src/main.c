@@ -10,6 +10,7 @@
 #include "cmd/dashes.h"
 #include "cmd/help.h"
 #include "cmd/show.h"
+#include "core/mapped.h"
 #include "launch/told.h"
 #include "team/secret.h"
 
@@ -229,6 +230,11 @@ int main(int argc, char **argv)
 	context.terminal = isatty(STDERR_FILENO) && !log.quiet;
 	context.colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	code = answer(argc, argv, &context);
+	/* Nothing takes numbers from a mapped file without asking; if something did, its result is none. */
+	if (!code && mapped_check(STATUS_OK, &err)) {
+		show_message("error: ", err.text);
+		code = EXIT_INCONCLUSIVE;
+	}
 	/* A result that could not be written is no result. */
 	if (!show_flush() || ferror(stdout)) {
 		if (show_lost() != EPIPE)

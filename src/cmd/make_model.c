@@ -5,6 +5,7 @@
 #include "cmd/judged.h"
 #include "cmd/model_files.h"
 #include "cmd/show.h"
+#include "core/mapped.h"
 #include "model/files/gguf.h"
 #include "model/files/random_weights.h"
 #include "model/text/tokenizer.h"
@@ -63,7 +64,7 @@ static enum status add_tokenizer(void *arg, const char *dir, struct error *err)
 	st = gguf_open(&g, from, err);
 	if (st)
 		return st;
-	st = tokenizer_files_of_gguf(dir, &g, err);
+	st = mapped_check(tokenizer_files_of_gguf(dir, &g, err), err);
 	gguf_release(&g);
 	return st;
 }

@@ -12,6 +12,7 @@
 #include "cmd/judged.h"
 #include "cmd/show.h"
 #include "core/file.h"
+#include "core/mapped.h"
 #include "core/units.h"
 #include "train/bfcl.h"
 #include "train/halves.h"
@@ -87,6 +88,7 @@ static enum status gather_file(struct gathered *g, const struct command_context 
 			log_warn(c->log, LOG_TOPIC_RUN, "%s: row left out", bad.text);
 		}
 	}
+	st = mapped_check(st, err);
 	rows_release(&rows);
 	return st;
 }

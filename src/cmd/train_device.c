@@ -58,15 +58,33 @@ static void check_libraries(struct choice *c, const struct machine *m)
 		c->cause = CAUSE_LIBRARY_MISSING;
 }
 
+/* The facts' word on why CUDA did not begin; NULL: it did. */
+static const char *refusal_of(const struct machine *m)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(machine_json(m), "unreadable"), i, row)
+	{
+		const char *what = json_string_value(json_object_get(row, "what"));
+
+		if (what && !strcmp(what, "CUDA driver"))
+			return json_string_value(json_object_get(row, "why"));
+	}
+	return NULL;
+}
+
 /* CUDA may refuse to begin where its library loads well. */
 static void check_cuda(struct choice *c, const struct machine *m)
 {
+	const char *refusal = refusal_of(m);
 	bool listed = false;
 
 	for (unsigned i = 0; i < machine_gpu_count(m); i++)
 		listed |= !strcmp(machine_gpu(m, i)->pci, c->gpu->pci) && machine_gpu(m, i)->cuda_index >= 0;
 	if (!listed) {
-		snprintf(c->why, sizeof(c->why), "CUDA does not list %s; assay info says why", c->gpu->pci);
+		snprintf(c->why, sizeof(c->why), "CUDA does not list %s: %s", c->gpu->pci,
+			 refusal ? refusal : "CUDA_VISIBLE_DEVICES or a cgroup may hide it");
 		c->cause = CAUSE_UNSUPPORTED;
 	}
 }

@@ -156,9 +156,16 @@ static enum status new_begin(struct file_new *f, const char *path, mode_t mode, 
 		return error_set(err, STATUS_BAD_INPUT, "path is too long: %.200s", path);
 	file_sweep(path);
 	f->fd = open(f->beside, flags, mode);
-	if (f->fd < 0 && errno == EEXIST && !unlink(f->beside)) /* of a process that had our number */
+	if (f->fd < 0 && errno == EEXIST) { /* of a process that had our number */
+		if (file_is_held(f->beside))
+			return file_busy(f->path, err);
+		unlink(f->beside);
 		f->fd = open(f->beside, flags, mode);
-	return f->fd < 0 ? error_errno(err, errno, "cannot create %s", f->path) : STATUS_OK;
+	}
+	if (f->fd < 0)
+		return error_errno(err, errno, "cannot create %s", f->path);
+	file_hold(f->fd);
+	return STATUS_OK;
 }
 
 enum status file_new_begin(struct file_new *f, const char *path, struct error *err)

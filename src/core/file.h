@@ -31,8 +31,13 @@ enum { FILE_HERE = 48 };
 void file_here(char out[FILE_HERE]);
 /* The name of what is written beside `path` until it is whole: PATH.PID.HERE.new. False: too long. */
 bool file_beside(char *out, size_t size, const char *path);
-/* Takes away what processes that are no more left beside `path`, files and folders: only what is ours and was
- * begun in this boot and PID namespace, so never the work of another node or container. */
+/* Marks a file or folder under way as one that somebody writes, until its last descriptor is closed. */
+void file_hold(int fd);
+bool file_is_held(const char *path);
+/* BUSY, for a name of ours beside `path` that is held. A machine of the same snapshot may have our number. */
+enum status file_busy(const char *path, struct error *err);
+/* Takes away what ended processes left beside `path`, files and folders. It takes only what is ours, was
+ * begun in this boot and PID namespace, and is not held: never the work of another node or container. */
 void file_sweep(const char *path);
 /* Writes beside and renames; a full disk leaves the old file. */
 enum status file_write(const char *path, const void *data, size_t size, struct error *err);

@@ -3,15 +3,19 @@
  * Names of what is being written: NAME.PID.BOOT-SPACE.new. A process id means something in one PID namespace
  * of one boot of one machine, and other nodes and containers may write into the same folder. So the name says
  * all three, and only what has our own boot and namespace is ever held against the processes of this machine.
- * What an earlier boot or another node left stays, for whoever knows that its writer is gone.
+ * Machines that were restored from one snapshot have boot and namespace in common. So a writer also holds a
+ * lock on its file or folder, and a sweep leaves that. What an earlier boot or another node left stays, for
+ * whoever knows that its writer is gone.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/file.h"
@@ -82,6 +86,27 @@ static bool is_ours(const char *path)
 	       (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode));
 }
 
+void file_hold(int fd)
+{
+	flock(fd, LOCK_EX | LOCK_NB); /* a file system without locks has the name alone */
+}
+
+bool file_is_held(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool held = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+
+	if (fd >= 0)
+		close(fd);
+	return held;
+}
+
+enum status file_busy(const char *path, struct error *err)
+{
+	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_BUSY, "%s: another process writes it now",
+			       path);
+}
+
 void file_sweep(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -96,7 +121,7 @@ void file_sweep(const char *path)
 	for (const struct dirent *e; (e = readdir(d));)
 		if (left_behind(e->d_name, name, here)) {
 			snprintf(left, sizeof(left), "%s%s", folder, e->d_name);
-			if (is_ours(left))
+			if (is_ours(left) && !file_is_held(left))
 				file_remove_tree(left);
 		}
 	closedir(d);

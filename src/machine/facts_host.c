@@ -197,14 +197,13 @@ static void add_limit(struct memory_left *left, double limit, const char *used, 
 		left->available = free_bytes;
 }
 
-static bool add_v1(struct facts *f, const char *group, struct memory_left *left)
+static void add_v1(struct facts *f, const char *group, struct memory_left *left)
 {
 	const char *at = "/sys/fs/cgroup/memory";
-	double limit = limit_of(source_textf(f->source, "%s%s/memory.limit_in_bytes", at, group));
 
-	add_limit(left, limit, source_textf(f->source, "%s%s/memory.usage_in_bytes", at, group),
+	add_limit(left, limit_of(source_textf(f->source, "%s%s/memory.limit_in_bytes", at, group)),
+		  source_textf(f->source, "%s%s/memory.usage_in_bytes", at, group),
 		  source_textf(f->source, "%s%s/memory.stat", at, group), "total_inactive_file");
-	return limit > 0;
 }
 
 static void add_v2(struct facts *f, const char *group, struct memory_left *left)
@@ -216,24 +215,46 @@ static void add_v2(struct facts *f, const char *group, struct memory_left *left)
 		  source_textf(f->source, "%s%s/memory.stat", at, group), "inactive_file");
 }
 
-/* The cgroup and its parents, v2 then v1. */
+/* Our cgroup and all above it: each may have a limit of its own, and what others in it use counts there. In
+ * a container whose path is the host's, only the top one is to be seen. */
+static void add_all(struct facts *f, const char *controller,
+		    void (*add)(struct facts *f, const char *group, struct memory_left *left),
+		    struct memory_left *left)
+{
+	char path[512], *slash;
+
+	if (!facts_cgroup(f, controller, path, sizeof(path)))
+		return;
+	while (path[0] && (slash = strrchr(path, '/'))) {
+		if (slash[1])
+			add(f, path, left);
+		*slash = 0;
+	}
+	add(f, "", left);
+}
+
+/* A machine may have the memory controller in either version. */
 static struct memory_left memory_left(struct facts *f)
 {
 	struct memory_left left = {0};
-	char path[512];
 
-	if (facts_cgroup(f, "", path, sizeof(path))) {
-		for (char *slash = path; slash && path[0];) {
-			add_v2(f, strcmp(path, "/") ? path : "", &left);
-			slash = strrchr(path, '/');
-			if (slash)
-				*slash = 0;
-		}
-		add_v2(f, "", &left);
-	}
-	if (left.limit <= 0 && facts_cgroup(f, "memory", path, sizeof(path)) && !add_v1(f, path, &left))
-		add_v1(f, "", &left);
+	add_all(f, "", add_v2, &left);
+	add_all(f, "memory", add_v1, &left);
 	return left;
+}
+
+/* MemAvailable, or less where a cgroup leaves less; old kernels do not tell the first. */
+static void add_left(json_t *memory, const struct memory_left *left)
+{
+	const json_t *available = json_object_get(memory, "available_bytes");
+
+	if (left->limit <= 0)
+		return;
+	if (left->limit < json_number_value(json_object_get(memory, "total_bytes")))
+		facts_set_number(memory, "limit_bytes", left->limit);
+	if (left->available < json_number_value(available) ||
+	    (!available && json_object_get(memory, "limit_bytes")))
+		facts_set_number(memory, "available_bytes", left->available);
 }
 
 void facts_memory(struct facts *f)
@@ -259,10 +280,7 @@ void facts_memory(struct facts *f)
 	if (!meminfo)
 		facts_unreadable(f, "memory size", facts_cause_of(source_why(f->source, "/proc/meminfo")),
 				 source_why(f->source, "/proc/meminfo"));
-	if (left.limit > 0 && left.limit < json_number_value(json_object_get(memory, "total_bytes")))
-		facts_set_number(memory, "limit_bytes", left.limit);
-	if (left.limit > 0 && left.available < json_number_value(json_object_get(memory, "available_bytes")))
-		facts_set_number(memory, "available_bytes", left.available);
+	add_left(memory, &left);
 	if (json_array_size(dimms))
 		json_object_set(memory, "dimms", (json_t *)dimms);
 	else

@@ -7,6 +7,7 @@
 #include "model/gpu/decode.h"
 #include "model/gpu/gpu_back.h"
 #include "model/plan.h"
+#include "vendor/cuda.h"
 
 struct inference {
 	struct weights weights;
@@ -183,10 +184,13 @@ static enum status open_gpu(struct inference *i, const struct inference_options 
 	return st ? error_set_cause(err, st, why.cause, "%s", why.text) : STATUS_OK;
 }
 
-/* Nothing of a GPU is a reason to warn of: no driver, or no card granted. */
+/* No driver is here, or somebody hid the cards on purpose: no reason to warn. A driver that refuses to begin
+ * is one. */
 static bool is_absent(const struct error *why)
 {
-	return why->cause == CAUSE_DRIVER_MISSING || why->cause == CAUSE_NOT_GRANTED;
+	if (why->cause == CAUSE_NOT_GRANTED)
+		return getenv("CUDA_VISIBLE_DEVICES");
+	return why->cause == CAUSE_DRIVER_MISSING && !cuda_is_there();
 }
 
 static enum status open_device(struct inference *i, const struct inference_options *o, struct error *err)

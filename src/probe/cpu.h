@@ -15,8 +15,13 @@ unsigned cpu_threads(const struct machine *m, const struct target *t, unsigned w
 /* Last-level cache of the target, all instances as far as known, in bytes; 32 MiB where the facts are hidden.
  */
 uint64_t cpu_cache_bytes(const struct machine *m, const struct target *t);
-/* Memory that a case may take: half of the smaller of MemTotal (or the node's) and the cgroup's limit. */
+/* Memory that a case may take: half of the smaller of MemTotal (or the node's) and the cgroup's limit, and no
+ * more than is free. */
 uint64_t cpu_memory_bytes(const struct machine *m, const struct target *t);
+/* NO_RESOURCE where a case needs more than that; `what` is the probe and what takes it: "gemm: A, B and C".
+ */
+enum status cpu_memory_check(const struct machine *m, const struct target *t, const char *what, double need,
+			     struct error *err);
 
 /* The CPUs and the number of threads a case gets: cpu_threads of the target, checked against what the bench
  * lends. */

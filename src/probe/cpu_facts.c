@@ -59,7 +59,23 @@ uint64_t cpu_memory_bytes(const struct machine *m, const struct target *t)
 
 	if (c->memory_limit_bytes && c->memory_limit_bytes < total)
 		total = c->memory_limit_bytes;
-	return total / 2;
+	total /= 2;
+	if (c->memory_available_bytes && c->memory_available_bytes < total)
+		total = c->memory_available_bytes;
+	return total;
+}
+
+enum status cpu_memory_check(const struct machine *m, const struct target *t, const char *what, double need,
+			     struct error *err)
+{
+	double room = (double)cpu_memory_bytes(m, t);
+	bool others = (double)machine_cpu(m)->memory_available_bytes == room;
+
+	if (!(room > 0) || need <= room)
+		return STATUS_OK;
+	return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
+			       "%s take %.0f bytes, more than %s, %.0f", what, need,
+			       others ? "the free memory" : "half of the memory", room);
 }
 
 enum status cpu_bench_threads(const struct bench *b, unsigned wanted, unsigned *threads, struct error *err)

@@ -3,9 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/mapped.h"
 #include "core/text.h"
 #include "profile/timeline_build.h"
 
@@ -119,13 +119,10 @@ static enum status read_path(struct build *b, const char *dir, const char *name,
 		text_addf(note, "%s is empty: its process had no room for a head, the disk may be full\n",
 			  path);
 	} else {
-		data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (data == MAP_FAILED)
-			st = error_errno(err, errno, "cannot map %s", path);
-		else
-			st = read_file(b, name, data, (size_t)info.st_size, note, err);
-		if (data != MAP_FAILED)
-			munmap(data, (size_t)info.st_size);
+		st = mapped_take(&data, fd, (uint64_t)info.st_size, path, err);
+		if (!st)
+			st = mapped_check(read_file(b, name, data, (size_t)info.st_size, note, err), err);
+		mapped_close(data, (uint64_t)info.st_size);
 	}
 	if (fd >= 0)
 		close(fd);

@@ -34,17 +34,24 @@ static enum status check_host(const struct bench_case *c, const struct machine *
 {
 	const struct cpu *cpu = machine_cpu(m);
 	double total = (double)cpu->memory_bytes, limit = (double)cpu->memory_limit_bytes;
+	double available = (double)cpu->memory_available_bytes;
 	char need[32], there[32];
+	bool never;
 
 	if (limit > 0 && (limit < total || !(total > 0)))
 		total = limit;
-	if (!(total > 0) || c->need.host_bytes <= total)
+	never = total > 0 && c->need.host_bytes > total;
+	if (!never && (!(available > 0) || c->need.host_bytes <= available))
 		return STATUS_OK;
 	units_format(need, sizeof(need), c->need.host_bytes, "B");
-	units_format(there, sizeof(there), total, "B");
-	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_NO_MEMORY, "%s: needs %s of host memory, %s %s",
-			       c->probe->name, need,
-			       limit > 0 ? "this control group may use" : "this machine has", there);
+	units_format(there, sizeof(there), never ? total : available, "B");
+	return error_set_cause(err, never ? STATUS_UNSUPPORTED : STATUS_UNAVAILABLE, CAUSE_NO_MEMORY,
+			       "%s: needs %s of host memory, %s %s %s", c->probe->name, need,
+			       limit > 0 ? "this control group" : "this machine",
+			       !never	   ? "has free only"
+			       : limit > 0 ? "may use"
+					   : "has",
+			       there);
 }
 
 enum status need_check(const struct bench_case *c, const struct machine *m, struct error *err)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/file.h"
+#include "core/mapped.h"
 #include "model/files/fingerprint.h"
 #include "model/files/gguf.h"
 #include "train/data.h"
@@ -76,6 +77,8 @@ static enum status add_gguf(json_t *list, const struct gguf *g, struct error *er
 	for (size_t i = 0; i < g->tensor_count; i++)
 		end = g->tensors[i].data < end ? g->tensors[i].data : end;
 	file_sha256(sum, begin, (size_t)(end - begin));
+	if (mapped_check(STATUS_OK, err))
+		return STATUS_BAD_INPUT;
 	return add(list, "tokenizer", g->path, sum, err);
 }
 

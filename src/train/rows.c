@@ -2,7 +2,7 @@
 #include "train/rows.h"
 
 #include "core/utf8.h"
-#include "model/files/mapped.h"
+#include "core/mapped.h"
 #include "model/text/json_read.h"
 
 static enum status add_place(struct rows *r, const char *text, size_t size, size_t line, struct error *err)
@@ -104,13 +104,12 @@ enum status rows_open(struct rows *r, const char *path, struct error *err)
 	*r = (struct rows){0};
 	if (!st)
 		st = rows_scan(r, path, map, size, err);
-	if (st) {
-		mapped_close(map, size);
-		return st;
-	}
 	r->map = map;
 	r->map_size = size;
-	return STATUS_OK;
+	st = mapped_check(st, err);
+	if (st)
+		rows_release(r);
+	return st;
 }
 
 void rows_release(struct rows *r)
@@ -166,5 +165,9 @@ enum status rows_read(const struct rows *r, size_t i, enum rows_format format, s
 
 	if (!st)
 		st = chat_read(out, root, &why);
-	return st ? error_set(err, st, "%s:%zu: %s", r->path, p->line, why.text) : STATUS_OK;
+	if (st)
+		st = error_set(err, st, "%s:%zu: %s", r->path, p->line, why.text);
+	else if (mapped_check(STATUS_OK, err))
+		chat_release(out);
+	return mapped_check(st, err);
 }

@@ -89,6 +89,16 @@ void cuda_keep_no_cache(void)
 		setenv("CUDA_CACHE_DISABLE", "1", 0);
 }
 
+bool cuda_is_there(void)
+{
+	struct lib_fact fact = {0};
+	struct cuda cu;
+	enum status st = lib_open(&cu, &cuda_lib, NULL, &fact, NULL);
+
+	lib_fact_release(&fact);
+	return !st;
+}
+
 enum status cuda_open(struct cuda *cu, struct lib_fact *fact, struct error *err)
 {
 	struct lib_fact own = {0};

@@ -6,6 +6,7 @@
  */
 #ifndef VENDOR_CUDA_H
 #define VENDOR_CUDA_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "core/error.h"
@@ -231,6 +232,8 @@ extern const struct lib_spec cuda_lib;
  */
 void cuda_keep_no_cache(void);
 
+/* Whether the driver's library can be opened at all; it is not initialised. */
+bool cuda_is_there(void);
 /* Opens the driver and initialises it (flags 0). UNAVAILABLE with DRIVER_MISSING, DRIVER_OLD, NOT_GRANTED ..
  * where it can't be used; `fact` (may be NULL) is the caller's to release. */
 enum status cuda_open(struct cuda *cu, struct lib_fact *fact, struct error *err);

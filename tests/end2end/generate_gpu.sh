@@ -88,6 +88,16 @@ ok "without one the CPU" sh -c "LD_LIBRARY_PATH= '$assay' generate tiny x --raw 
 ok "and says nothing" [ ! -s err ]
 LD_LIBRARY_PATH='' "$assay" generate tiny x --raw --tokens 2 --device gpu > out 2> err
 ok "a GPU that is asked for and not there is an error" [ $? = 2 ]
+for refusal in 100 803 999; do
+	FAKE_CUDA=cuInit=$refusal "$assay" generate tiny x --raw --tokens 2 --device auto --json > out 2> err
+	ok "a CUDA that refuses to begin ($refusal): auto takes the CPU" says '"device": "cpu"' out
+	ok "and says why" says "on the CPU (--device gpu would fail): cuInit: .*$refusal" err
+	FAKE_CUDA=cuInit=$refusal "$assay" generate tiny x --raw --tokens 2 --device gpu > out 2> err
+	ok "a GPU that is asked for ends it" [ $? = 2 ]
+	ok "with the driver's answer" says "error: cuInit: .*$refusal" err
+done
+FAKE_CUDA=cuInit=100 CUDA_VISIBLE_DEVICES='' "$assay" generate tiny x --raw --tokens 2 --device auto --json > out 2> err
+ok "cards that somebody hid are not missed" eval 'says "\"device\": \"cpu\"" out && [ ! -s err ]'
 
 # Heads that its kernels do not take: the same weights in heads of 8.
 cp -r tiny heads8

@@ -3,7 +3,8 @@
 ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 export ASSAY_TEAM_SECRET FAKE_NCCL_MEET=$tmp FAKE_CUDA=devices=4
 unset NCCL_ALGO NCCL_PROTO NCCL_PROFILER_PLUGIN CUDA_VISIBLE_DEVICES SLURM_STEP_GPUS
-port=$((30000 + $$ % 2000 * 15))
+. "$here/ports.sh"
+ports 600
 declare -A own=() # by rank: variables of its own
 start() { # RANKS ARGS..: a run that begins anew; words are in out.R and err.R, exit codes in code.R
 	ranks=$1

@@ -7,8 +7,9 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 . "$here/tap.sh"
+. "$here/ports.sh"
 ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-port=$((29700 + $$ % 2500))
+ports 600
 export ASSAY_TEAM_SECRET
 cp -r "$root/expectations" expected
 cat > expected/bands/of_a_test.yaml << LIST

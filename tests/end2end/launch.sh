@@ -7,6 +7,7 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 . "$here/tap.sh"
+. "$here/ports.sh"
 . "$here/walk.sh"
 unset OMP_NUM_THREADS NCCL_NVLS_ENABLE NCCL_SOCKET_IFNAME NCCL_IB_HCA ASSAY_TEAM_SECRET ASSAY_JOB SLURM_JOB_ID
 mkdir bin
@@ -116,7 +117,7 @@ ok "a hostfile that is not there is named" sh -c '! "$0" launch --hostfile nowhe
 ok "nothing was started by any of them" [ ! -e x ]
 
 # One node.
-port=$((20000 + $$ % 4000 * 10))
+ports
 ok "one node: four ranks meet" expect 0 launch --ranks-per-node 4 --env "A=b" -- __team
 ok ".. all four" [ "$(grep -c '"size":4.*"ending":"done"' out)" = 4 ]
 ok ".. and the secret is not told" sh -c '! grep -q SECRET out err'

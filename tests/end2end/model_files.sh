@@ -30,10 +30,65 @@ ok "what is another's stays" eval '[ -e "late.$$.$here.new" ] && [ -e "later.$go
 ok "also another node's or container's, whose number nobody has here" [ -e "late.$gone.00000000-0000-1.new" ]
 ok "and a folder that is called like that by chance" [ -e "late.$gone.new" ]
 
+# Two containers, a PID namespace each, on one disk: one writes a model while the other begins the same one.
+apart="unshare --pid --fork --mount-proc"
+$apart true 2> /dev/null || apart="unshare --user --map-root-user --pid --fork --mount-proc"
+# beside FIRST SECOND: the words before the commands of both; the first is halted while the second writes. 2: the first was over too soon.
+beside() {
+	rm -rf long shared shared.*
+	"$assay" make-model --shape smollm2-135m --holes --out long > /dev/null || return 1
+	$1 "$assay" merge long --out shared > first.out 2> first.err &
+	until other=$(ls -d shared.*.new 2> /dev/null) && [ -e "$other" ] || ! kill -0 $! 2> /dev/null; do :; done
+	writer=$(pgrep -f "^$assay merge long --out shared")
+	kill -STOP $writer 2> /dev/null || return 2
+	$2 "$assay" make-model --out shared > out 2> err
+	second=$?
+	stands=$(ls -d "$other" 2> /dev/null)
+	kill -CONT $writer
+	wait
+	[ $second = 0 ] && [ "$stands" = "$other" ] && says "shared is there and not empty" first.err
+}
+stays() {
+	for try in 1 2 3 4 5 6 7 8 9 10; do
+		beside "$@"
+		stayed=$?
+		[ $stayed = 2 ] || return $stayed
+		wait
+	done
+}
+if $apart true 2> /dev/null; then
+	ok "what a container writes is not swept from outside" stays "$apart" ""
+	ok "nor what is written outside from a container" stays "" "$apart"
+	ok "nor one container's by another" stays "$apart" "$apart"
+	rm -rf long shared
+else
+	ok "two containers on one disk # SKIP no PID namespaces here" true
+fi
+
 sed 's/"id": 266/"id": 999/' m/tokenizer.json > many.json
 if "$assay" make-model --tokenizer m --out reads > /dev/null 2>&1; then # else it was built without tokenizers
 	ok "a tokenizer with more ids than the model has rows is refused" expect 64 make-model --tokenizer many.json --out x
 fi
+
+# Another program cuts the base while a merge reads it. One that was over too soon is begun again.
+cut_under_merge() {
+	for try in 1 2 3 4 5 6 7 8 9 10; do
+		rm -rf long cut && "$assay" make-model --shape smollm2-135m --holes --out long > /dev/null || return 1
+		"$assay" merge long --out cut > out 2> err &
+		merging=$!
+		until [ -n "$(ls -d cut.*.new/model.safetensors* 2> /dev/null)" ] || ! kill -0 $merging 2> /dev/null; do :; done
+		kill -STOP $merging 2> /dev/null
+		truncate -s 1000000 long/model.safetensors
+		kill -CONT $merging 2> /dev/null
+		wait $merging
+		code=$?
+		[ $code = 0 ] || return 0
+	done
+}
+ok "a base that is cut under a merge ends it" eval 'cut_under_merge && [ "$code" = 64 ]'
+ok "by the name of the file" says "long/model.safetensors: became shorter while it was read, 1000000 bytes where it had" err
+ok "and leaves nothing" eval '! ls -d cut* 2> /dev/null'
+rm -rf long
 
 cp -r m marked
 printf '\357\273\277' | cat - m/config.json > marked/config.json

@@ -6,6 +6,7 @@ assay=$(realpath "$1") module=${2:+$(realpath "$2")} here=$(cd "$(dirname "$0")"
 script=$here/$(basename "$0")
 PATH=$PATH:/usr/sbin:/sbin
 . "$here/tap.sh"
+. "$here/ports.sh"
 . "$here/walk.sh"
 for program in slurmctld slurmd srun sbatch munged; do
 	command -v $program > /dev/null || lacks "$program is not installed (packages slurmctld slurmd slurm-client munge)"
@@ -29,7 +30,7 @@ finish_daemons() {
 trap finish_daemons EXIT
 chmod 755 "$tmp"
 cd "$tmp" || exit 1
-port=$((20000 + $$ % 4000 * 10 + 5))
+ports
 master=
 if [ "${3:-}" = inside ]; then
 	{ cat /etc/hosts; echo '127.0.0.1 proof1 proof2'; } > hosts

@@ -6,6 +6,7 @@ assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd)
 script=$here/$(basename "$0")
 PATH=$PATH:/usr/sbin:/sbin
 . "$here/tap.sh"
+. "$here/ports.sh"
 . "$here/walk.sh"
 sshd=$(command -v sshd) || lacks "sshd is not installed (package openssh-server)"
 command -v ssh > /dev/null && command -v ssh-keygen > /dev/null || lacks "ssh is not installed (package openssh-client)"
@@ -18,7 +19,7 @@ pids=
 made=
 trap 'kill $pids 2> /dev/null; rm -rf "$tmp"; [ -z "$made" ] || rmdir "$made"' EXIT
 cd "$tmp" || exit 1
-port=$((20000 + $$ % 4000 * 10 + 9))
+ports
 comes() { # COMMAND..: true within 20 s
 	for _ in $(seq 1200); do
 		"$@" > /dev/null 2>&1 && return 0

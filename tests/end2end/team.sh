@@ -36,13 +36,14 @@ comes() { # COMMAND..: true within two minutes
 	return 1
 }
 . "$here/tap.sh"
+. "$here/ports.sh"
 ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 export ASSAY_TEAM_SECRET
 
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
-port=$((20000 + $$ % 4000 * 10))
+ports
 
 for r in $(seq 0 63); do rank "$r" 64 --master "127.0.0.1:$port"; done
 wait

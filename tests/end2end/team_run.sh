@@ -7,8 +7,9 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
 . "$here/tap.sh"
+. "$here/ports.sh"
 ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-port=$((21000 + $$ % 8000))
+ports 600
 export ASSAY_TEAM_SECRET
 three() { # ARGS..: a run of three ranks; their words are in out.R and err.R, the exit codes in code.R
 	port=$((port + 10))

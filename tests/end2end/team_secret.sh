@@ -4,11 +4,13 @@
 set -u
 assay=$(realpath "$1") relay=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
 . "$here/tap.sh"
+. "$here/ports.sh"
 scratch
 unset ASSAY_TEAM_SECRET_FILE
 ASSAY_TEAM_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 export ASSAY_TEAM_SECRET
-secret=$ASSAY_TEAM_SECRET port=$((29000 + $$ % 2000 * 10))
+secret=$ASSAY_TEAM_SECRET
+ports
 comes() { # COMMAND..: true within 30 s
 	for _ in $(seq 300); do
 		"$@" > /dev/null 2>&1 && return 0

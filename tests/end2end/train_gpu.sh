@@ -201,7 +201,13 @@ ok "with a warning that names the driver's library" says "the CPU trains, althou
 for refusal in 100 803 999; do
 	FAKE_CUDA=cuInit=$refusal "$assay" train auto.yaml --out "begun$refusal" > out 2> err
 	ok "a CUDA that refuses to begin ($refusal): auto takes the CPU" [ $? = 0 ]
-	ok "and says so" says 'the CPU trains, although there is a GPU: CUDA does not list 0000:8d:00.0' err
+	ok "and says so" says "the CPU trains, although there is a GPU: CUDA does not list 0000:8d:00.0: cuInit answered $refusal" err
+	FAKE_CUDA=cuInit=$refusal "$assay" train gpu.yaml --out "refused$refusal" > out 2> err
+	ok "a GPU that is asked for ends it" [ $? = 2 ]
+	ok "with the driver's answer" says "error: cuInit: .*$refusal" err
+	FAKE_CUDA=cuInit=$refusal "$assay" probe gemm m=256 n=256 k=256 --target gpu --out "probed$refusal" > out 2> err
+	ok "a probe of it is unknown" [ $? = 2 ]
+	ok "with the driver's answer too" says "cuInit: .*$refusal" probed$refusal/journal.jsonl
 done
 cp -r model heads4
 sed -i 's/"num_attention_heads": 6/"num_attention_heads": 48/; s/"num_key_value_heads": 2/"num_key_value_heads": 16/; s/"head_dim": 32/"head_dim": 4/' heads4/config.json
@@ -230,7 +236,7 @@ ok "a kernel that fails ends it" [ $? = 2 ]
 ok "in the driver's words, of the step and the card" says 'error: step 1 of 4 on NVIDIA H100 .*(0000:8D:00.0): cuLaunchKernel: .*719' err
 ok "with nothing saved there is nothing to go on from" eval '! says "goes on from" err'
 FAKE_CUDA=cuLaunchKernel=719 "$assay" train gpu.yaml --out unloaded > out 2> err
-ok "one that fails before is placed too" says 'error: weights on NVIDIA H100 .*(0000:8D:00.0): cu[A-Z][A-Za-z]*: .*719' err # the first call of any thread that meets it
+ok "one that fails before is placed too" says 'error: weights on NVIDIA H100 .*(0000:8D:00.0): cu[A-Z][A-Za-z_0-9]*: .*719' err # the first call of any thread that meets it
 FAKE_CUDA=cuStreamCreate=2@3 "$assay" train whole.yaml --out unsaved > out 2> err
 ok "and one of a checkpoint" says 'error: checkpoint behind step 2 of 4 on NVIDIA H100 .*(0000:8D:00.0): cuStreamCreate' err
 FAKE_CUDA=cuMemcpyDtoHAsync_v2=719@7 "$assay" train whole.yaml --out fell > out 2> err

@@ -211,6 +211,15 @@ static uint32_t get(const cublasLtMatmulAlgo_t *a, enum slot slot)
 	return (uint32_t)a->data[slot];
 }
 
+/* FP8 takes rows that begin at multiples of 16 bytes, TN alone. */
+static bool takes(const struct description *t, const struct layout *a, const struct layout *b,
+		  const struct layout *d)
+{
+	if (a->type != CUDA_R_8F_E4M3 && a->type != CUDA_R_8F_E5M2)
+		return true;
+	return t->transpose_a && !t->transpose_b && !(a->step % 16) && !(b->step % 16) && !(d->step * 2 % 16);
+}
+
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmulDesc_t desc,
 					      cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
 					      cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -224,6 +233,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
 	*count = 0;
 	if (code)
 		return (cublasStatus_t)code;
+	if (!takes((void *)desc, (void *)a, (void *)b, (void *)d))
+		return CUBLAS_STATUS_NOT_SUPPORTED;
 	if (staged("empty"))
 		return CUBLAS_STATUS_SUCCESS;
 	for (int i = 0; i < wanted && i < wide + 2; i++) {

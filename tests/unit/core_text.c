@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -209,6 +210,52 @@ static void lay(const char *path, bool folder)
 		assert_int_equal(file_write(inner, "x", 1, &err), STATUS_OK);
 }
 
+/* Machines that were restored from one snapshot share boot and namespace, and perhaps a disk: what its writer has
+ * locked stays. */
+static void check_held(const char *target, const char *here)
+{
+	char left[256];
+
+	for (int folder = 0; folder < 2; folder++) {
+		int fd;
+
+		snprintf(left, sizeof(left), "%s.%ld.%s.new", target, gone_pid(), here);
+		lay(left, folder);
+		fd = open(left, folder ? O_RDONLY | O_DIRECTORY : O_WRONLY);
+		file_hold(fd);
+		file_sweep(target);
+		assert_int_equal(access(left, F_OK), 0);
+		close(fd);
+		file_sweep(target);
+		assert_int_not_equal(access(left, F_OK), 0);
+	}
+}
+
+/* Such a machine may even write under our number. */
+static void test_file__what_another_writes_under_our_number_is_left(void **state)
+{
+	char target[128], beside[256], *text = NULL;
+	struct error err = {0};
+	size_t size;
+	int fd;
+
+	snprintf(target, sizeof(target), "%s/numbered", (char *)*state);
+	assert_true(file_beside(beside, sizeof(beside), target));
+	lay(beside, false);
+	fd = open(beside, O_WRONLY);
+	file_hold(fd);
+	assert_int_equal(file_write(target, "ours", 4, &err), STATUS_NO_RESOURCE);
+	assert_int_equal(err.cause, CAUSE_BUSY);
+	assert_non_null(strstr(err.text, "numbered: another process writes it now"));
+	assert_int_equal(access(beside, F_OK), 0);
+	close(fd);
+	error_clear(&err);
+	assert_int_equal(file_write(target, "ours", 4, &err), STATUS_OK);
+	assert_int_equal(file_read(&text, &size, target, 9, &err), STATUS_OK);
+	assert_string_equal(text, "ours");
+	free(text);
+}
+
 /* A process id means something in one PID namespace of one boot: what another node or container writes beside
  * ours under a number that nobody has here is alive, and what lacks boot and namespace is nobody's. */
 static void test_file__sweep_takes_only_what_was_left_here(void **state)
@@ -245,6 +292,7 @@ static void test_file__sweep_takes_only_what_was_left_here(void **state)
 	file_sweep(target); /* its writer lives */
 	assert_int_equal(access(left, F_OK), 0);
 	unlink(left);
+	check_held(target, here);
 	if (geteuid())
 		return;
 	snprintf(left, sizeof(left), "%s.%ld.%s.new", target, gone_pid(), here);
@@ -346,6 +394,7 @@ int main(void)
 		cmocka_unit_test(test_file__refusals_name_the_file),
 		cmocka_unit_test(test_file__a_failed_write_leaves_the_old_file),
 		cmocka_unit_test(test_file__sweep_takes_only_what_was_left_here),
+		cmocka_unit_test(test_file__what_another_writes_under_our_number_is_left),
 		cmocka_unit_test(test_file__namespaces_are_told_apart),
 		cmocka_unit_test(test_file__private_files),
 		cmocka_unit_test(test_file__sha256_known_answers),

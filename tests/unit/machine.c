@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "machine/facts.h"
 #include "machine/raw.h"
@@ -407,20 +408,82 @@ static void test_machine__a_derived_recording_names_a_folder_beside_it(void **st
 	assert_int_equal(system(line), 0);
 }
 
-/* /container: 8 GiB, 6 of them used, one of those pages of files that can go. Version 1 has its own names, and
- * usage is what counts there too. */
+/* What control groups leave of a machine with 126 GiB; text of files below /sys/fs/cgroup, in JSON. GiB. */
+struct groups {
+	const char *of, *changes;
+	double limit, available;
+};
+
+#define GROUP(path, limit, used, stat)                                                                       \
+	"\"/host/text/~1sys~1fs~1cgroup" path "~1memory.max\":\"" limit "\","                                   \
+	"\"/host/text/~1sys~1fs~1cgroup" path "~1memory.current\":\"" used "\","                                \
+	"\"/host/text/~1sys~1fs~1cgroup" path "~1memory.stat\":[\"anon 1\",\"inactive_file " stat "\"]"
+#define GROUP1(path, limit, used, stat)                                                                      \
+	"\"/host/text/~1sys~1fs~1cgroup~1memory" path "~1memory.limit_in_bytes\":\"" limit "\","               \
+	"\"/host/text/~1sys~1fs~1cgroup~1memory" path "~1memory.usage_in_bytes\":\"" used "\","                \
+	"\"/host/text/~1sys~1fs~1cgroup~1memory" path                                                           \
+	"~1memory.stat\":[\"inactive_file 7\",\"total_inactive_file " stat "\"]"
+#define OURS(text) "\"/host/text/~1proc~1self~1cgroup\":\"" text "\","
+#define NONE1 "9223372036854771712"
+
+/* A derived recording in a folder of its own, beside the one that it is of. */
+static void check_groups(const char *dir, const struct groups *g)
+{
+	char path[96];
+	struct machine *m = NULL;
+	struct error err = {0};
+	const struct cpu *cpu;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/d/recording.json", dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fprintf(f, "{\"format\":1,\"of\":\"h100-sxm-1\",\"changes\":{%s}}", g->changes);
+	fclose(f);
+	snprintf(path, sizeof(path), "%s/d", dir);
+	if (machine_read(&m, LAYER_HOST, path, NULL, &err))
+		fail_msg("%s: %s", g->of, err.text);
+	cpu = machine_cpu(m);
+	if ((double)cpu->memory_limit_bytes != g->limit * (1 << 30) ||
+	    (double)cpu->memory_available_bytes != g->available * (1 << 30))
+		fail_msg("%s: limit %.4f GiB, available %.4f GiB", g->of,
+			 (double)cpu->memory_limit_bytes / (1 << 30), (double)cpu->memory_available_bytes / (1 << 30));
+	machine_free(m);
+}
+
+/* The least of all groups from ours up, and what each has free: pages of files that can go count as free. */
 static void test_machine__what_a_cgroup_uses_is_not_available(void **state)
 {
-	static const char v1[] =
-		"{\"format\":1,\"of\":\"h100-sxm-1\",\"changes\":{"
-		"\"/host/text/~1proc~1self~1cgroup\":\"3:memory:/job\","
-		"\"/host/text/~1sys~1fs~1cgroup~1memory~1job~1memory.limit_in_bytes\":\"4294967296\","
-		"\"/host/text/~1sys~1fs~1cgroup~1memory~1job~1memory.usage_in_bytes\":\"3221225472\","
-		"\"/host/text/~1sys~1fs~1cgroup~1memory~1job~1memory.stat\":"
-		"[\"inactive_file 7\",\"total_inactive_file 536870912\"]}}";
+	static const struct groups rows[] = {
+		{"our own", GROUP("~1container~1id-05bd3a53", "8589934592", "6442450944", "1073741824"), 8, 3},
+		{"the parent's, where we have none",
+		 GROUP("~1container~1id-05bd3a53", "max", "5", "0") "," GROUP("~1container", "4294967296", "3221225472", "0"), 4,
+		 1},
+		{"the parent's has less free than our lower one, since others are in it",
+		 GROUP("~1container~1id-05bd3a53", "2147483648", "1073741824", "0") "," GROUP("~1container", "4294967296",
+										      "4026531840", "0"),
+		 2, 0.25},
+		{"a container's, whose path is the host's",
+		 OURS("0::/docker/4f") GROUP("", "2147483648", "1073741824", "536870912"), 2, 1.5},
+		{"a container's, whose path is its own", OURS("0::/") GROUP("", "2147483648", "1073741824", "0"), 2, 1},
+		{"all inactive pages", OURS("0::/a") GROUP("~1a", "2147483648", "1073741824", "1610612736"), 2, 2},
+		{"version 1", OURS("3:memory:/job") GROUP1("~1job", "4294967296", "3221225472", "536870912"), 4, 1.5},
+		{"version 1, the parent's",
+		 OURS("3:memory:/batch/job") GROUP1("~1batch~1job", NONE1, "3221225472", "0") "," GROUP1(
+			 "~1batch", "4294967296", "3221225472", "0"),
+		 4, 1},
+		{"version 1 in a container", OURS("3:memory:/docker/4f") GROUP1("", "4294967296", "3221225472", "0"), 4, 1},
+		{"memory by version 1 beside a limit of version 2",
+		 "\"/host/text/~1proc~1self~1cgroup\":[\"3:memory:/job\",\"0::/a\"]," GROUP(
+			 "~1a", "8589934592", "0", "0") "," GROUP1("~1job", "4294967296", "3221225472", "0"),
+		 4, 1},
+		{"a kernel that does not tell MemAvailable",
+		 "\"/host/text/~1proc~1meminfo\":\"MemTotal: 131981020 kB\"," OURS("0::/a") GROUP("~1a", "2147483648",
+												 "1073741824", "0"),
+		 2, 1},
+	};
 	char dir[] = "/tmp/assay-cgroup-XXXXXX", path[96], line[128];
 	struct machine *m = NULL;
-	FILE *f;
 
 	(void)state;
 	assert_int_equal(machine_read(&m, LAYER_HOST, SOURCE_DIR "/tests/replay/derived-cgroup-limits", NULL, NULL),
@@ -428,22 +491,13 @@ static void test_machine__what_a_cgroup_uses_is_not_available(void **state)
 	assert_true(machine_cpu(m)->memory_limit_bytes == (uint64_t)8 << 30);
 	assert_true(machine_cpu(m)->memory_available_bytes == (uint64_t)3 << 30);
 	machine_free(m);
-	m = NULL;
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/h100-sxm-1", dir);
 	assert_int_equal(symlink(SOURCE_DIR "/tests/replay/h100-sxm-1", path), 0);
-	snprintf(path, sizeof(path), "%s/v1/recording.json", dir);
-	snprintf(line, sizeof(line), "mkdir %s/v1", dir);
-	assert_int_equal(system(line), 0);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs(v1, f);
-	fclose(f);
-	snprintf(path, sizeof(path), "%s/v1", dir);
-	assert_int_equal(machine_read(&m, LAYER_HOST, path, NULL, NULL), STATUS_OK);
-	assert_true(machine_cpu(m)->memory_limit_bytes == (uint64_t)4 << 30);
-	assert_true(machine_cpu(m)->memory_available_bytes == (uint64_t)3 << 29);
-	machine_free(m);
+	snprintf(path, sizeof(path), "%s/d", dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		check_groups(dir, &rows[i]);
 	snprintf(line, sizeof(line), "rm -r %s", dir);
 	assert_int_equal(system(line), 0);
 }

@@ -33,10 +33,19 @@ static void test_plan_need__a_case_that_cannot_fit_is_skipped_ahead_with_the_num
 	wanted.host_bytes = 16.1e9;
 	fits("cpu", STATUS_UNSUPPORTED, "this machine has 16.0 GB");
 	fits("gpu0", STATUS_UNSUPPORTED, "needs 16.1 GB of host memory");
+	machine.cpu.memory_available_bytes = 9000000000;
+	wanted.host_bytes = 9e9;
+	fits("cpu", STATUS_OK, NULL);
+	wanted.host_bytes = 9.1e9;
+	fits("cpu", STATUS_UNAVAILABLE, "needs 9.10 GB of host memory, this machine has free only 9.00 GB");
 	machine.cpu.memory_limit_bytes = 2000000000;
+	machine.cpu.memory_available_bytes = 1000000000;
+	wanted.host_bytes = 1.5e9;
+	fits("cpu", STATUS_UNAVAILABLE, "this control group has free only 1.00 GB");
 	wanted.host_bytes = 2.5e9;
 	fits("cpu", STATUS_UNSUPPORTED, "control group may use 2.00 GB");
 	machine.cpu.memory_bytes = machine.cpu.memory_limit_bytes = 0; /* nobody knows */
+	machine.cpu.memory_available_bytes = 0;
 	fits("cpu", STATUS_OK, NULL);
 	fake_machine_init(&machine, 0);
 }

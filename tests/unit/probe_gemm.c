@@ -210,6 +210,42 @@ static void what_an_engine_cannot_do_is_unsupported(void **state)
 	assert_int_equal(err.cause, CAUSE_NO_MEMORY);
 }
 
+/* Of FP8 alone sizes are asked before the library is: those of which a row would begin between 16 bytes. */
+static void fp8_is_refused_for_its_rows_alone(void **state)
+{
+	struct gemm_opts o = {.type = GEMM_E4M3, .n = 64, .k = 48, .tb = GEMM_T, .batch = 1};
+	struct error err = {0};
+	struct cpu_bench b;
+
+	(void)state;
+	cpu_bench_make(&b);
+	b.target = (struct target){.kind = TARGET_GPU, .gpu_count = 1};
+	for (o.m = 1; o.m <= 128; o.m++)
+		if (gemm_cublaslt_engine.supports(&b.machine, &b.target, &o, &err))
+			fail_msg("m=%u: %s", o.m, err.text);
+	o.m = 3;
+	o.k = 40;
+	assert_int_equal(gemm_cublaslt_engine.supports(&b.machine, &b.target, &o, &err), STATUS_UNSUPPORTED);
+	assert_string_equal(err.text, "gemm: FP8 takes rows that begin at multiples of 16 bytes, and k=40 of A is no "
+				      "multiple of 16");
+	error_clear(&err);
+	o.k = 48;
+	o.n = 60;
+	assert_int_equal(gemm_cublaslt_engine.supports(&b.machine, &b.target, &o, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "n=60 of C is no multiple of 8"));
+	error_clear(&err);
+	o.n = 72; /* the library's own answer is asked for */
+	assert_int_equal(gemm_cublaslt_engine.supports(&b.machine, &b.target, &o, &err), STATUS_OK);
+	o.ta = GEMM_T; /* from sm_100 on */
+	assert_int_equal(gemm_cublaslt_engine.supports(&b.machine, &b.target, &o, &err), STATUS_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "m=3 of A is no multiple of 16"));
+	for (o.type = GEMM_FP64, o.ta = GEMM_N; o.type < GEMM_TYPE_COUNT; o.type++) {
+		o.m = o.n = o.k = 7;
+		if (o.type != GEMM_E4M3 && o.type != GEMM_E5M2)
+			assert_int_equal(gemm_cublaslt_engine.supports(&b.machine, &b.target, &o, NULL), STATUS_OK);
+	}
+}
+
 static void one_set_is_rotated_where_three_do_not_fit(void **state)
 {
 	const struct gemm_opts o = {.type = GEMM_FP64, .m = 512, .n = 512, .k = 512, .batch = 1};
@@ -226,6 +262,10 @@ static void one_set_is_rotated_where_three_do_not_fit(void **state)
 	assert_int_equal(h->common.sets, 1);
 	gemm_openblas_engine.release(h);
 	free(h);
+	b.machine.cpu.memory_available_bytes = (6 << 20) - 1; /* a control group's, or what others leave */
+	assert_int_equal(gemm_openblas_engine.supports(&b.machine, &b.target, &o, &err), STATUS_NO_RESOURCE);
+	assert_string_equal(err.text,
+			    "gemm: A, B and C take 6291456 bytes, more than the free memory, 6291455");
 }
 
 int main(void)
@@ -237,6 +277,7 @@ int main(void)
 		cmocka_unit_test(an_element_spoilt_in_timing_is_found),
 		cmocka_unit_test(a_missing_library_is_unavailable),
 		cmocka_unit_test(what_an_engine_cannot_do_is_unsupported),
+		cmocka_unit_test(fp8_is_refused_for_its_rows_alone),
 		cmocka_unit_test(one_set_is_rotated_where_three_do_not_fit),
 	};
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include "core/file.h"
+#include "core/mapped.h"
 #include "core/text.h"
 #include "model/dtype.h"
 
@@ -95,6 +96,7 @@ enum status weights_fingerprint(char hex[FINGERPRINT_SIZE], const struct weights
 		names_at(&n, &w->shape, i);
 		st = take_tensor(&all, w, &n, of, err);
 	}
+	st = mapped_check(st, err);
 	if (!st && all.failed)
 		st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->path);
 	if (!st)

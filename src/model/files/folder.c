@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <unistd.h>
 #include "core/file.h"
+#include "core/mapped.h"
 #include "model/dtype.h"
 #include "model/files/json_file.h"
 #include "model/files/safetensors.h"
@@ -224,6 +225,20 @@ static enum status take_name(const char *beside, const char *target, bool replac
 	return rename(beside, target) ? error_errno(err, errno, "cannot create %s", target) : STATUS_OK;
 }
 
+/* The folder beside, held until *hold is closed. */
+static enum status make_beside(const char *beside, const char *target, int *hold, struct error *err)
+{
+	enum status st;
+
+	file_remove_tree(beside); /* of a process that had our number */
+	file_sweep(target);
+	st = file_make_dir(beside, err);
+	*hold = st ? -1 : open(beside, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*hold >= 0)
+		file_hold(*hold);
+	return st;
+}
+
 /* What failed is told by the name that was asked for: the folder beside it is ours. */
 static void name_target(struct error *err, const char *beside, const char *target)
 {
@@ -240,6 +255,7 @@ enum status folder_write(const char *dir, const struct folder_options *o, struct
 	char target[PATH_MAX], beside[PATH_MAX + 128];
 	struct writing w = {.o = o, .dir = beside};
 	size_t size = strlen(dir);
+	int hold = -1;
 	enum status st;
 
 	while (size > 1 && dir[size - 1] == '/')
@@ -251,17 +267,20 @@ enum status folder_write(const char *dir, const struct folder_options *o, struct
 	snprintf(target, sizeof(target), "%.*s", (int)size, dir);
 	if (!file_beside(beside, sizeof(beside), target))
 		return error_set(err, STATUS_BAD_INPUT, "cannot write a model to \"%.200s\"", dir);
-	file_remove_tree(beside); /* of a process that had our number */
-	file_sweep(target);
-	st = file_make_dir(beside, err);
+	if (file_is_held(beside))
+		return file_busy(target, err);
+	st = make_beside(beside, target, &hold, err);
 	if (!st)
 		st = write_all(&w, err);
+	st = mapped_check(st, err);
 	if (!st)
 		st = take_name(beside, target, o->replace, err);
 	if (st) {
 		file_remove_tree(beside);
 		name_target(err, beside, target);
 	}
+	if (hold >= 0)
+		close(hold);
 	cpu_pool_destroy(&w.pool);
 	json_decref(w.map);
 	free(w.halves);

@@ -2,8 +2,8 @@
 #include "model/files/gguf.h"
 
 #include <inttypes.h>
+#include "core/mapped.h"
 #include "model/files/gguf_read.h"
-#include "model/files/mapped.h"
 
 static enum status parse_head(struct gguf *g, struct gguf_cursor *c, uint64_t *tensors, uint64_t *values)
 {
@@ -188,13 +188,12 @@ enum status gguf_open(struct gguf *g, const char *path, struct error *err)
 	if (st)
 		return st;
 	st = gguf_parse(g, path, map, size, err);
-	if (st) {
-		mapped_close(map, size);
-		return st;
-	}
 	g->map = map;
 	g->map_size = size;
-	return STATUS_OK;
+	st = mapped_check(st, err);
+	if (st)
+		gguf_release(g);
+	return st;
 }
 
 void gguf_release(struct gguf *g)

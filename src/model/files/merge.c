@@ -2,6 +2,7 @@
 #include "model/files/merge.h"
 
 #include <limits.h>
+#include "core/mapped.h"
 #include "model/dtype.h"
 #include "model/files/folder.h"
 #include "model/files/gguf.h"
@@ -56,7 +57,7 @@ static enum status begin(void *arg, const struct named *n, struct error *err)
 	if (!m->a)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", n->hf);
 	dtype_unpack(a->dtype, a->data, m->a, (size_t)(a->dim[0] * a->dim[1]));
-	return STATUS_OK;
+	return mapped_check(STATUS_OK, err);
 }
 
 static enum status rows(void *arg, const struct named *n, int64_t row, int64_t count, float *out,
@@ -73,22 +74,24 @@ static enum status rows(void *arg, const struct named *n, int64_t row, int64_t c
 
 		dtype_unpack(whole->dtype, whole->data + size * (uint64_t)row, out,
 			     (size_t)(count * n->cols));
-		return STATUS_OK;
+		return mapped_check(STATUS_OK, err);
 	}
 	if (m->base->shape.tied && !strcmp(name, "lm_head.weight")) /* untied by the adapter: what it was */
 		name = "model.embed_tokens.weight";
 	st = weights_rows(m->base, name, row, count, out, err);
 	if (!st && b)
 		add_product(m, b, row, count, n->cols, out);
-	return st;
+	return mapped_check(st, err);
 }
 
+/* All numbers are written, and the folder is no model yet: the last moment to find that a file was cut. */
 static enum status more(void *arg, const char *dir, struct error *err)
 {
 	const struct merging *m = arg;
+	enum status st = m->base->gguf ? tokenizer_files_of_gguf(dir, m->base->gguf, err)
+				       : tokenizer_files_copy(dir, m->base->path, err);
 
-	return m->base->gguf ? tokenizer_files_of_gguf(dir, m->base->gguf, err)
-			     : tokenizer_files_copy(dir, m->base->path, err);
+	return mapped_check_sizes(st, err);
 }
 
 static bool progress(void *arg, uint64_t done, uint64_t all)
@@ -161,6 +164,7 @@ enum status merge_write(const char *out, const struct weights *base, const struc
 			err, STATUS_BAD_INPUT,
 			"%s: every B is zeros alone: the adapter was never trained and would change nothing",
 			m.adapter.file.path);
+	st = mapped_check(st, err);
 	/* What was trained of one end of a tied model is no longer the other's. */
 	if (m.adapter.config.save)
 		m.shape.tied = false;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include "core/mapped.h"
 #include "core/text.h"
 #include "model/dtype.h"
 #include "model/files/json_file.h"
@@ -206,5 +207,5 @@ enum status peft_load(const struct peft *p, const struct peft_slot *slots, size_
 				 p->file.path, p->file.count, count);
 	for (size_t i = 0; i < count && !st; i++)
 		st = load_one(p, &slots[i], err);
-	return st;
+	return mapped_check_sizes(st, err);
 }

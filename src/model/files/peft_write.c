@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <limits.h>
 #include "core/file.h"
+#include "core/mapped.h"
 #include "model/dtype.h"
 #include "model/files/json_file.h"
-#include "model/files/mapped.h"
 #include "model/files/peft_names.h"
 
 struct writing {
@@ -128,6 +128,7 @@ static enum status compare(const struct writing *w, const char *dir, struct erro
 		mapped_forget(p.file.map, p.file.map_size);
 		read = 0;
 	}
+	st = mapped_check(st, err);
 	peft_release(&p);
 	return st;
 }

@@ -2,9 +2,9 @@
 #include "model/files/safetensors.h"
 
 #include <inttypes.h>
+#include "core/mapped.h"
 #include "model/dtype.h"
 #include "model/files/json_members.h"
-#include "model/files/mapped.h"
 
 /* A value of the header is read alone: what one of a tensor takes is no more than a page, and metadata of
  * many entries is none of a model's. So all of it together takes a few times the header's bytes. */
@@ -335,13 +335,12 @@ enum status safetensors_open(struct safetensors *s, const char *path, struct err
 	if (st)
 		return st;
 	st = safetensors_parse(s, path, map, size, err);
-	if (st) {
-		mapped_close(map, size);
-		return st;
-	}
 	s->map = map;
 	s->map_size = size;
-	return STATUS_OK;
+	st = mapped_check(st, err);
+	if (st)
+		safetensors_release(s);
+	return st;
 }
 
 const char *safetensors_metadata(const struct safetensors *s, const char *key)

@@ -6,10 +6,10 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include "core/cpu_pool.h"
+#include "core/mapped.h"
 #include "model/dtype.h"
 #include "model/files/gguf.h"
 #include "model/files/json_file.h"
-#include "model/files/mapped.h"
 #include "model/files/shards.h"
 #include "model/gpu/gpu_back.h"
 #include "model/mat.h"
@@ -140,7 +140,8 @@ static enum status open_gguf(struct weights *w, struct error *err)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY, "%s: no memory", w->path);
 	}
 	*w->gguf = gguf;
-	return shape_of_gguf(&w->shape, w->gguf, err);
+	st = shape_of_gguf(&w->shape, w->gguf, err);
+	return mapped_check(st, err);
 }
 
 enum status weights_open(struct weights *w, const char *path, struct error *err)
@@ -294,9 +295,9 @@ enum status weights_rows(const struct weights *w, const char *name, int64_t row,
 
 		dtype_unpack(raw.tensor->dtype, weights_row(&raw, row + i), to, (size_t)n.cols);
 		if (!dtype_finite(DTYPE_F32, to, (size_t)n.cols))
-			return no_number(w, raw.tensor, row + i, DTYPE_F32, err);
+			return mapped_check(no_number(w, raw.tensor, row + i, DTYPE_F32, err), err);
 	}
-	return STATUS_OK;
+	return mapped_check(STATUS_OK, err);
 }
 
 /* A piece of a slot: threads take them in turn, so that a head of a gigabyte is no one thread's. */
@@ -423,6 +424,7 @@ static enum status load_all(const struct weights *w, struct back *back, const st
 		if (st && err && !err->status)
 			*err = l.err[i];
 	}
+	st = mapped_check_sizes(st, err);
 	cpu_pool_destroy(&pool);
 	free(l.raw);
 	free(l.first);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "core/file.h"
+#include "core/mapped.h"
 #include "core/utf8.h"
 #include "model/files/gguf.h"
 #include "model/files/tokenizer_files.h"
@@ -56,6 +57,7 @@ static enum status open_gguf(struct tokenizer *t, const char *path, struct error
 		st = tokenizer_take_json(t, path, root, err);
 	if (!st)
 		st = tokenizer_take_config(t, config, err);
+	st = mapped_check(st, err);
 	json_decref(root);
 	json_decref(config);
 	gguf_release(&g);

@@ -45,7 +45,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	const struct attention_opts *o = opts;
 	struct attention_case c;
 	enum status st = attention_case_describe(&c, o, err);
-	double need = st ? 0 : attention_set_bytes(&c), room = (double)cpu_memory_bytes(m, t);
+	double need = st ? 0 : attention_set_bytes(&c);
 
 	if (st)
 		return st;
@@ -53,13 +53,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 	if (o->search != ATTENTION_SEARCH_FIRST)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "attention: the CPU engine has one algorithm: nothing to search");
-	if (room > 0 && need > room)
-		return error_set_cause(
-			err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-			"attention: Q, K, V and O take %.0f bytes, more than half of the memory, "
-			"%.0f",
-			need, room);
-	return STATUS_OK;
+	return cpu_memory_check(m, t, "attention: Q, K, V and O", need, err);
 }
 
 /* -- one tile of queries -- */

@@ -41,6 +41,29 @@ static enum status refuse(struct error *err, const char *why)
 	return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED, "gemm: %s", why);
 }
 
+/* The library asks that every row of A, B and C begins at a multiple of 16 bytes. So the length of a row
+ * counts, and the number of rows does not: m is any number where A is not transposed. */
+static enum status check_fp8_rows(const struct gemm_opts *o, struct error *err)
+{
+	const struct {
+		const char *matrix, *edge;
+		uint32_t length, multiple;
+	} rows[] = {
+		{"A", o->ta == GEMM_T ? "m" : "k", o->ta == GEMM_T ? o->m : o->k, 16},
+		{"B", o->tb == GEMM_T ? "k" : "n", o->tb == GEMM_T ? o->k : o->n, 16},
+		{"C", "n", o->n, 8}, /* BF16 */
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].length % rows[i].multiple)
+			return error_set_cause(
+				err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
+				"gemm: FP8 takes rows that begin at multiples of 16 bytes, and %s=%" PRIu32
+				" of %s is no multiple of %" PRIu32,
+				rows[i].edge, rows[i].length, rows[i].matrix, rows[i].multiple);
+	return STATUS_OK;
+}
+
 /* What holds for every library; the rest is the library's answer in prepare. */
 static enum status supports(const struct machine *m, const struct target *t, const void *opts,
 			    struct error *err)
@@ -62,9 +85,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 		return refuse(err, "this GPU has no FP8 units (they came with sm_89)");
 	if (cc > 0 && cc < 100 && (o->ta != GEMM_N || o->tb != GEMM_T))
 		return refuse(err, "FP8 before sm_100 takes ta=n tb=t alone");
-	if (o->m % 16 || o->n % 16 || o->k % 16)
-		return refuse(err, "FP8 takes m, n and k in multiples of 16");
-	return STATUS_OK;
+	return check_fp8_rows(o, err);
 }
 
 static void shape_of(struct gemm_cublaslt *s)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probe/gemm/host.h"
-#include <inttypes.h>
 #include <math.h>
 #include "core/random.h"
 
@@ -16,14 +15,7 @@ static uint64_t set_bytes(const struct gemm_opts *o)
 enum status gemm_host_fits(const struct machine *m, const struct target *t, const struct gemm_opts *o,
 			   struct error *err)
 {
-	uint64_t need = set_bytes(o), room = cpu_memory_bytes(m, t);
-
-	if (room && need > room)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "gemm: A, B and C take %" PRIu64
-				       " bytes, more than half of the memory, %" PRIu64,
-				       need, room);
-	return STATUS_OK;
+	return cpu_memory_check(m, t, "gemm: A, B and C", (double)set_bytes(o), err);
 }
 
 enum status gemm_host_heeds(const struct gemm_opts *o, const char *library, struct error *err)

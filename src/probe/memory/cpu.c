@@ -38,18 +38,12 @@ static enum status supports(const struct machine *m, const struct target *t, con
 {
 	const struct memory_opts *o = opts;
 	const struct memory_loops *loops = memory_loops_for(machine_cpu(m)->isa, false);
-	uint64_t need = memory_size(m, t, o) * memory_streams(o->op), room = cpu_memory_bytes(m, t);
+	uint64_t need = memory_size(m, t, o) * memory_streams(o->op);
 
 	if (o->store == MEMORY_STORE_NONTEMPORAL && !loops->nontemporal.copy)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
 				       "memory: %s has no non-temporal stores here", loops->isa);
-	if (room && need > room)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "memory: %" PRIu64
-				       " bytes of streams are more than half of the %" PRIu64
-				       " bytes of memory",
-				       need, 2 * room);
-	return STATUS_OK;
+	return cpu_memory_check(m, t, "memory: the streams", (double)need, err);
 }
 
 /* -- filling -- */

@@ -38,8 +38,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 {
 	const struct stress_opts *o = opts;
 	const struct lib_found *lib = machine_lib(m, "openblas");
-	double n = stress_n(t, o), room = (double)cpu_memory_bytes(m, t),
-	       need = (double)stress_bytes(t, o) + 4 * n * n * 8;
+	double n = stress_n(t, o), need = (double)stress_bytes(t, o) + 4 * n * n * 8;
 
 	if (o->type != STRESS_FP32 && o->type != STRESS_FP64)
 		return error_set_cause(err, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
@@ -47,10 +46,7 @@ static enum status supports(const struct machine *m, const struct target *t, con
 				       stress_type_name((enum stress_type)o->type));
 	if (stress_has(o, STRESS_TENSOR) && lib && lib->status)
 		return error_set_cause(err, lib->status, lib->cause, "stress: OpenBLAS: %s", lib->missing);
-	if (room > 0 && need > room)
-		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
-				       "stress: %.3g bytes are more than half of the memory", need);
-	return STATUS_OK;
+	return cpu_memory_check(m, t, "stress: its matrices and streams", need, err);
 }
 
 static double element_of(const struct stress_cpu *s, uint64_t i)
