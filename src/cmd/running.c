@@ -130,7 +130,7 @@ static enum status keep_statement(const char *dir, const struct text *stated, co
 {
 	enum status st;
 
-	if (has_file(dir, JOURNAL_FILE))
+	if (journal_held(dir))
 		return STATUS_OK;
 	st = keep(dir, JUDGE_SITE_FILE, stated, err);
 	return st ? st : keep(dir, JUDGE_EXPECTATIONS_FILE, expectations_text(e), err);

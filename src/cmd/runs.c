@@ -52,37 +52,23 @@ enum status runs_claim(char out[PATH_MAX], const char *name, struct error *err)
 
 bool runs_is(const char *dir)
 {
-	char path[PATH_MAX];
-
-	return snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, dir) < (int)sizeof(path) &&
-	       !access(path, F_OK);
+	return journal_held(dir);
 }
 
-/* The journal's first line; NULL: there is none. Owner: caller, free(). */
-static char *first_line(const char *dir)
+/* The journal's first line, and no other. */
+static int take_first(void *arg, enum journal_type type, uint64_t t_ns, const json_t *body)
 {
-	char path[PATH_MAX + 32], *line = NULL;
-	struct stat info;
-	size_t room = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, dir);
-	if (stat(path, &info) || !S_ISREG(info.st_mode)) /* a FIFO would be waited for */
-		return NULL;
-	f = fopen(path, "re");
-	if (f && getline(&line, &room, f) < 0) {
-		free(line);
-		line = NULL;
-	}
-	if (f)
-		fclose(f);
-	return line;
+	(void)type;
+	(void)t_ns;
+	*(json_t **)arg = json_deep_copy(body);
+	return 1;
 }
 
 enum status runs_whole(const char *dir, struct error *err)
 {
-	char *line = first_line(dir);
-	json_t *open = line ? json_loads(line, 0, NULL) : NULL;
+	json_t *open = NULL;
+	uint64_t cut;
+	enum status ignored = journal_read(dir, take_first, &open, &cut, NULL);
 	const json_t *team = json_object_get(open, "team");
 	json_int_t rank = json_integer_value(json_object_get(team, "rank"));
 	json_int_t size = json_integer_value(json_object_get(team, "size"));
@@ -92,8 +78,8 @@ enum status runs_whole(const char *dir, struct error *err)
 		st = error_set(err, STATUS_BAD_INPUT,
 			       "%s: what rank %lld of %lld kept; the run of all is in rank 0's folder", dir,
 			       (long long)rank, (long long)size);
+	(void)ignored;
 	json_decref(open);
-	free(line);
 	return st;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/file.h"
+#include "journal/packed.h"
 #include "journal/place.h"
 
 #define X(name, text) text,
@@ -89,15 +90,33 @@ enum status journal_parse_line(const char *line, size_t size, enum journal_type 
 /* Reads on from a file, a line at a time, within JOURNAL_LINE_MAX. */
 struct reader {
 	int fd;
+	struct packed *packed; /* NULL: the file is not compressed */
 	char *data;
 	size_t size, room, at; /* bytes held, their room, where the next line starts */
 	bool end;
 };
 
+/* *got 0: the end. */
+static enum status reader_take(struct reader *r, const char *path, size_t *got, struct error *err)
+{
+	ssize_t bytes;
+
+	if (r->packed)
+		return packed_read(r->packed, r->data + r->size, r->room - r->size, got, err);
+	do
+		bytes = read(r->fd, r->data + r->size, r->room - r->size);
+	while (bytes < 0 && errno == EINTR);
+	if (bytes < 0)
+		return error_errno(err, errno, "%s: cannot be read", path);
+	*got = (size_t)bytes;
+	return STATUS_OK;
+}
+
 /* Moves the rest to the front and reads more behind it. */
 static enum status reader_fill(struct reader *r, const char *path, struct error *err)
 {
-	ssize_t got;
+	enum status st;
+	size_t got;
 
 	if (r->at) { /* with nothing held there is no buffer yet */
 		memmove(r->data, r->data + r->at, r->size - r->at);
@@ -113,12 +132,10 @@ static enum status reader_fill(struct reader *r, const char *path, struct error 
 		r->data = grown;
 		r->room = room;
 	}
-	do
-		got = read(r->fd, r->data + r->size, r->room - r->size);
-	while (got < 0 && errno == EINTR);
-	if (got < 0)
-		return error_errno(err, errno, "%s: cannot be read", path);
-	r->size += (size_t)got;
+	st = reader_take(r, path, &got, err);
+	if (st)
+		return st;
+	r->size += got;
 	r->end = got == 0;
 	return STATUS_OK;
 }
@@ -151,11 +168,12 @@ static enum status reader_line(struct reader *r, const char *path, const char **
 }
 
 /* Visits the whole good lines from the start of `fd`. *good: their bytes; *next: the sequence number after
- * them. */
-static enum status read_lines(int fd, const char *path, journal_visit *visit, void *arg, off_t *good,
-			      uint64_t *next, struct error *err)
+ * them; *held: bytes that were read behind them. */
+static enum status read_lines(int fd, struct packed *packed, const char *path, journal_visit *visit,
+			      void *arg, off_t *good, uint64_t *next, uint64_t *held, struct error *err)
 {
-	struct reader r = {.fd = fd};
+	struct reader r = {.fd = fd, .packed = packed};
+	uint64_t unused = 0; /* of a line that was taken and is not good */
 	enum status st;
 
 	*good = 0;
@@ -171,6 +189,7 @@ static enum status read_lines(int fd, const char *path, journal_visit *visit, vo
 		st = reader_line(&r, path, &line, &size, err);
 		if (st || !line)
 			break;
+		unused = size + 1;
 		if (parse(line, size, &type, &sequence, &t_ns, &body, NULL))
 			break;
 		if (sequence != *next) { /* a line is missing or repeated: what follows cannot be trusted */
@@ -179,18 +198,20 @@ static enum status read_lines(int fd, const char *path, journal_visit *visit, vo
 		}
 		*next = sequence + 1;
 		*good += (off_t)size + 1;
+		unused = 0;
 		stop = visit ? visit(arg, type, t_ns, body) : 0;
 		json_decref(body);
 		if (stop)
 			break;
 	}
+	*held = r.size - r.at + unused;
 	free(r.data);
 	return st;
 }
 
-static enum status journal_path(char path[PATH_MAX], const char *dir, struct error *err)
+static enum status journal_path(char path[PATH_MAX], const char *dir, const char *name, struct error *err)
 {
-	if (snprintf(path, PATH_MAX, "%s/%s", dir, JOURNAL_FILE) >= PATH_MAX)
+	if (snprintf(path, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX)
 		return error_set(err, STATUS_BAD_INPUT, "%.200s..: the path of the run directory is too long",
 				 dir);
 	return STATUS_OK;
@@ -214,12 +235,16 @@ static enum status open_journal(int *fd, const char *path, int flags, const char
 	return error_set(err, STATUS_BAD_INPUT, "%s: %s: it is no regular file", path, what);
 }
 
-static bool holds_journal(const char *dir)
+static bool holds(const char *dir, const char *name)
 {
 	char path[PATH_MAX];
 
-	return snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, dir) < (int)sizeof(path) &&
-	       !access(path, F_OK);
+	return snprintf(path, sizeof(path), "%s/%s", dir, name) < (int)sizeof(path) && !access(path, F_OK);
+}
+
+bool journal_held(const char *dir)
+{
+	return holds(dir, JOURNAL_FILE) || holds(dir, JOURNAL_PACKED);
 }
 
 /* A run in the folder `dir`, as a user would name it; false: there is none. */
@@ -231,7 +256,7 @@ static bool run_within(const char *dir, char *out, size_t size)
 
 	while (d && !found && (entry = readdir(d)))
 		found = entry->d_name[0] != '.' &&
-			snprintf(out, size, "%s/%s", dir, entry->d_name) < (int)size && holds_journal(out);
+			snprintf(out, size, "%s/%s", dir, entry->d_name) < (int)size && journal_held(out);
 	if (d)
 		closedir(d);
 	return found;
@@ -261,28 +286,79 @@ enum status journal_lacking(const char *dir, int errnum, struct error *err)
 			 "%s is no run directory: there is no " JOURNAL_FILE " in it", dir);
 }
 
+/* A run's journal, compressed or not. */
+struct source {
+	char path[PATH_MAX];
+	int fd;
+	struct packed *packed;
+};
+
+static void source_close(struct source *s)
+{
+	packed_close(&s->packed);
+	if (s->fd >= 0)
+		close(s->fd);
+}
+
+static enum status source_open(struct source *s, const char *dir, struct error *err)
+{
+	const bool packed = !holds(dir, JOURNAL_FILE) && holds(dir, JOURNAL_PACKED);
+	enum status st = journal_path(s->path, dir, packed ? JOURNAL_PACKED : JOURNAL_FILE, err);
+
+	s->fd = -1;
+	s->packed = NULL;
+	if (st)
+		return st;
+	if (access(s->path, R_OK))
+		return journal_lacking(dir, errno, err);
+	st = open_journal(&s->fd, s->path, O_RDONLY, "cannot be opened", err);
+	if (!st && packed)
+		st = packed_open(&s->packed, s->fd, err);
+	if (st)
+		source_close(s);
+	return st;
+}
+
 enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint64_t *cut, struct error *err)
 {
-	char path[PATH_MAX];
+	struct source s;
 	struct stat info;
-	uint64_t next;
+	uint64_t next, held;
 	off_t good;
-	int fd;
-	enum status st = journal_path(path, dir, err);
+	enum status st = source_open(&s, dir, err);
 
 	if (st)
 		return st;
-	if (access(path, R_OK))
-		return journal_lacking(dir, errno, err);
-	st = open_journal(&fd, path, O_RDONLY, "cannot be opened", err);
+	st = read_lines(s.fd, s.packed, s.path, visit, arg, &good, &next, &held, err);
+	if (!st && fstat(s.fd, &info))
+		st = error_errno(err, errno, "%s: its size cannot be read", s.path);
+	if (!st && s.packed) {
+		st = packed_rest(s.packed, cut, err);
+		*cut += held;
+	} else if (!st)
+		*cut = info.st_size > good ? (uint64_t)(info.st_size - good) : 0;
+	source_close(&s);
+	return st;
+}
+
+enum status journal_sha256(char hex[65], const char *dir, struct error *err)
+{
+	struct source s;
+	char *data = NULL;
+	size_t size;
+	enum status st = source_open(&s, dir, err);
+
 	if (st)
 		return st;
-	st = read_lines(fd, path, visit, arg, &good, &next, err);
-	if (!st && fstat(fd, &info))
-		st = error_errno(err, errno, "%s: its size cannot be read", path);
-	if (!st)
-		*cut = info.st_size > good ? (uint64_t)(info.st_size - good) : 0;
-	close(fd);
+	if (s.packed) {
+		st = packed_all(s.packed, &data, &size, err);
+		if (!st)
+			file_sha256(hex, data, size);
+		free(data);
+	} else {
+		st = file_sha256_of(hex, s.path, err);
+	}
+	source_close(&s);
 	return st;
 }
 
@@ -310,12 +386,13 @@ static enum status keep_cut(const struct journal *j, struct error *err)
 /* Goes on behind the last good line; what is torn behind it is cut off. */
 static enum status go_on(struct journal *j, struct error *err)
 {
+	uint64_t held;
 	int fd;
 	enum status st = open_journal(&fd, j->path, O_RDONLY, "cannot be read to go on with it", err);
 
 	if (st)
 		return st;
-	st = read_lines(fd, j->path, NULL, NULL, &j->size, &j->next, err);
+	st = read_lines(fd, NULL, j->path, NULL, NULL, &j->size, &j->next, &held, err);
 	close(fd);
 	if (!st)
 		st = keep_cut(j, err);
@@ -337,7 +414,10 @@ enum status journal_create(struct journal **out, const char *dir, bool append, c
 	*j = (struct journal){.fd = -1, .clock = clock};
 	st = file_make_dir(dir, err);
 	if (!st)
-		st = journal_path(j->path, dir, err);
+		st = journal_path(j->path, dir, JOURNAL_FILE, err);
+	if (!st && holds(dir, JOURNAL_PACKED))
+		st = error_set(err, STATUS_BAD_INPUT,
+			       "%s.zst: a compressed journal is read only: zstd -d --rm unpacks it", j->path);
 	if (st)
 		goto out;
 	if (!append && !lstat(j->path, &info)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clang-format off */
 /*
- * The append-only record of a run: journal.jsonl, one JSON object a line,
+ * The append-only record of a run: journal.jsonl, or journal.jsonl.zst once it is over (packed.h); one JSON object a line,
  *   {"n":sequence,"t":monotonic_ns,"type":"...", body...}
  * Case ids are places in the plan, 0 first. A resumed run appends another `open`; a result for a phase joins the earlier
  * ones; `phase` t0, t1 and telemetry t are CLOCK_MONOTONIC of the boot they were taken in (record.h makes one axis of it).
@@ -90,8 +90,13 @@ void journal_close(struct journal **j);
 /* UNAVAILABLE or the system's error: why `dir` has no journal that opens, by the errno of the attempt. The
  * message says whether it is a file, or a folder that holds runs. */
 enum status journal_lacking(const char *dir, int errnum, struct error *err);
+/* Whether there is a run in `dir`: a journal, or one that was compressed (packed.h). */
+bool journal_held(const char *dir);
+/* Of the journal's bytes, also where it was compressed. */
+enum status journal_sha256(char hex[65], const char *dir, struct error *err);
 /* Any prefix reads. `visit` returns 0 to go on. *cut: bytes dropped at the end (torn or garbage line). A bad
- * line in the middle ends the reading there: the rest counts as cut. */
+ * line in the middle ends the reading there: the rest counts as cut. Of a compressed journal that is cut, the
+ * bytes that are missing count as one. */
 typedef int journal_visit(void *arg, enum journal_type type, uint64_t t_ns, const json_t *body);
 enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint64_t *cut, struct error *err);
 /* One line of bytes to type and body (fuzzed). Caller decrefs *body. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.json: what a set of figures stands on, and the checksums of the files beside it. */
 #include "core/file.h"
+#include "journal/journal.h"
 #include "report/json.h"
 #include "report/json_build.h"
 #include "report/manifest.h"
@@ -42,7 +43,7 @@ static json_t *run_json(const struct view *v)
 	const char *hash = json_string_value(json_object_get(r->plan, "hash"));
 	const json_t *real = json_object_get(json_object_get(r->open, "options"), "real_names");
 	json_t *run = json_object(), *start = start_json(r);
-	char journal[65], path[4200];
+	char journal[65];
 	int failed = 0;
 
 	failed |= put(run, "about", json_facts(v, about_run));
@@ -58,8 +59,7 @@ static json_t *run_json(const struct view *v)
 	failed |= put(run, "plan_hash", json_text(hash ? hash : ""));
 	failed |= put(run, "expectations_hash", json_text(v->in->judged->expectations_hash));
 	failed |= put(run, "verdict", json_string(verdict_name(v->in->judged->verdict)));
-	snprintf(path, sizeof(path), "%s/journal.jsonl", r->dir);
-	if (!file_sha256_of(journal, path, NULL))
+	if (!journal_sha256(journal, r->dir, NULL))
 		failed |= put(run, "journal_sha256", json_string(journal));
 	if (failed) {
 		json_decref(run);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "core/file.h"
 #include "core/text.h"
-#include "journal/journal.h"
+#include "journal/packed.h"
 #include "journal/nodes.h"
 #include "judge/judge.h"
 #include "report/module.h"
@@ -64,6 +64,7 @@ static enum status add_file(struct packing *p, const char *dir, const char *name
 static bool known(const char *name)
 {
 	static const char *const names[] = {JOURNAL_FILE,
+					    JOURNAL_PACKED,
 					    JUDGE_SITE_FILE,
 					    JUDGE_EXPECTATIONS_FILE,
 					    JOURNAL_FILE JOURNAL_CUT,
@@ -106,6 +107,9 @@ static bool has_journal(const char *dir)
 
 	errno = 0;
 	snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, dir);
+	if (!lstat(path, &info))
+		return S_ISREG(info.st_mode) && !access(path, R_OK);
+	snprintf(path, sizeof(path), "%s/" JOURNAL_PACKED, dir);
 	return !lstat(path, &info) && S_ISREG(info.st_mode) && !access(path, R_OK);
 }
 
