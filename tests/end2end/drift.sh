@@ -4,13 +4,15 @@
 set -u
 assay=$(realpath "$1") here=$(cd "$(dirname "$0")" && pwd) results=$(cd "$2" && pwd)
 . "$here/tap.sh"
+. "$here/../journal_of.sh"
 scratch
 first=$results/2026-11-21-cpu-2core/quick second=$results/2026-11-21-cpu-2core/quick-again
-[ -f "$first/journal.jsonl" ] && [ -f "$second/journal.jsonl" ] || lacks "no recorded runs of one virtual machine"
+[ -d "$first" ] && [ -d "$second" ] || lacks "no recorded runs of one virtual machine"
 # slow FROM TO SHARE: a copy of the run in which the FP32 product's sustained rate is SHARE of what it was
 slow() {
 	mkdir -p "$2"
-	id=$(grep -o '"case":[0-9]*,"key":"gemm engine=openblas[^"]*type=fp32"' "$1/journal.jsonl" | sed 's/"case":\([0-9]*\),.*/\1/')
+	journal_of "$1" > journal
+	id=$(grep -o '"case":[0-9]*,"key":"gemm engine=openblas[^"]*type=fp32"' journal | sed 's/"case":\([0-9]*\),.*/\1/')
 	awk -v id="$id" -v share="$3" '
 		index($0, "\"type\":\"result\",\"case\":" id ",\"phase\":\"sustained\"") && match($0, /"flop_rate":[0-9.e+]*/) {
 			rate = substr($0, RSTART + 12, RLENGTH - 12)
@@ -18,7 +20,7 @@ slow() {
 			changed++
 		}
 		{ print }
-		END { exit changed != 1 }' "$1/journal.jsonl" > "$2/journal.jsonl"
+		END { exit changed != 1 }' journal > "$2/journal.jsonl"
 }
 
 ok "two unmodified runs give no regression" expect 0 compare "$first" "$second"

@@ -4,6 +4,7 @@
 # usage: fleets.sh ASSAY ROOT FAKES
 set -u
 assay=$1 run=$2/results/2026-11-22-h200-sxm-x4/quick fakes=$3
+. "$2/tests/journal_of.sh"
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 n=0 fail=0
@@ -13,7 +14,7 @@ edit() {
 	name=$1 factor=$2 word=$3
 	shift 3
 	mkdir "$tmp/$name"
-	awk -v factor="$factor" -v word="$word" -v fields="$*" '
+	journal_of "$run" | awk -v factor="$factor" -v word="$word" -v fields="$*" '
 		BEGIN { count = split(fields, field, " ") }
 		index($0, "\"type\":\"result\"") && (word == "" || index($0, word)) {
 			for (i = 1; i <= count; i++)
@@ -24,7 +25,7 @@ edit() {
 				}
 			gsub(/"=/, "\":")
 		}
-		{ print }' "$run/journal.jsonl" > "$tmp/$name/journal.jsonl"
+		{ print }' > "$tmp/$name/journal.jsonl"
 }
 
 # what, exit code, a pattern that the report has, a pattern that it has not; then the arguments of report

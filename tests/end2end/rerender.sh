@@ -4,12 +4,13 @@
 # usage: rerender.sh ASSAY ROOT [--update]     --update writes the reports instead
 set -eu
 assay=$1 root=$2 update=${3:-}
+. "$root/tests/journal_of.sh"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 count=0 fail=0
-[ -d "$root/results" ] && find "$root/results" -name journal.jsonl ! -path '*/nodes/*' | LC_ALL=C sort > "$tmp/list" || : > "$tmp/list"
+[ -d "$root/results" ] && find "$root/results" -name 'journal.jsonl*' ! -path '*/nodes/*' | LC_ALL=C sort > "$tmp/list" || : > "$tmp/list"
 while read -r journal; do
-	dir=${journal%/journal.jsonl}
+	dir=${journal%/journal.jsonl*}
 	count=$((count + 1))
 	# 1 and 2 are the run's own verdict; anything else is a report that could not be made.
 	code=0
@@ -25,7 +26,7 @@ while read -r journal; do
 		fail=1
 	fi
 	# results/README.md says of each run which build it is and how its report ends.
-	run=${dir#"$root/results/"} build=$(sed -n '1s/.*"build":"\(........\).*/\1/p' "$journal")
+	run=${dir#"$root/results/"} build=$(journal_of "$dir" | sed -n '1s/.*"build":"\(........\).*/\1/p')
 	grep -q "^| .$run. |.*| .$build. | $code\(:.*\)\? |$" "$root/results/README.md" || {
 		echo "$dir: results/README.md has no row of it with build $build and exit code $code"
 		fail=1

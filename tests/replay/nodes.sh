@@ -9,6 +9,7 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 . "$here/../end2end/tap.sh"
+. "$here/../journal_of.sh"
 b=run/nodes/node-b/rank-1/journal.jsonl
 
 team() { # RANK OFFSET AT
@@ -16,14 +17,14 @@ team() { # RANK OFFSET AT
 	printf '{"name":"node-b","ranks":[1],"offset_ns":%s,"error_ns":41000,"at":%s}]},' "$2" "$3"
 }
 join() { # FROM TO RANK: the run as that rank's; the second's clock is 60.41 s ahead and gains 0.9 ms
-	sed -e "1s/\"type\":\"open\",/&$(team "$3" 60410000000 28948527122)/" \
-		-e "\$s/\"ending\":\"done\",/&$(team "$3" 60410900000 88809371743)/" "$1" > "$2"
+	journal_of "$1" | sed -e "1s/\"type\":\"open\",/&$(team "$3" 60410000000 28948527122)/" \
+		-e "\$s/\"ending\":\"done\",/&$(team "$3" 60410900000 88809371743)/" > "$2"
 }
 derive() { # [SED..]: a whole team of two, facts of the second changed
 	rm -rf run
 	mkdir -p run/nodes/node-b/rank-1
-	join "$kept/quick/journal.jsonl" run/journal.jsonl 0
-	join "$kept/quick-again/journal.jsonl" $b 1
+	join "$kept/quick" run/journal.jsonl 0
+	join "$kept/quick-again" $b 1
 	[ $# = 0 ] || sed -i "$@" $b
 }
 report() { "$assay" report run --real-names --format "$1" > "$1.out" 2> err || [ $? -le 2 ]; }

@@ -36,7 +36,7 @@ static int on_file(const char *path, const struct stat *info, int type, struct F
 	const char *name = path + at->base;
 
 	(void)info;
-	if (type == FTW_F && !strcmp(name, "journal.jsonl") && !strstr(path, "/nodes/")) {
+	if (type == FTW_F && !strncmp(name, "journal.jsonl", 13) && !strstr(path, "/nodes/")) {
 		assert_true(all.count < RUNS_MAX);
 		snprintf(all.path[all.count++], sizeof(all.path[0]), "%.*s", at->base - 1, path);
 	}
