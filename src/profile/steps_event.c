@@ -20,6 +20,9 @@ enum { ODD_MEDIANS = 2, STRETCH_LEAST = 3 };
 /* Layers run in a warm-up too, so they hold more of the kernels' time than steps do. Steps are taken from
  * this part on. */
 #define OUTWARD_PART 0.5
+/* Counts of steps that are alike: marks differ at the ends of stretches, and where one runs ahead. */
+#define ALIKE_STEPS 0.05
+enum { ENDS_STEPS = 3 };
 
 struct mark {
 	uint64_t key;
@@ -180,6 +183,7 @@ struct choice {
 	double most_ns,
 		most_outward_ns; /* of kernels in the steps of any candidate, of one with the host in it */
 	bool outward;		 /* these are the steps; others are layers */
+	const struct search *s;
 	struct candidate best;
 };
 
@@ -210,8 +214,26 @@ static double sameness(const struct candidate *c)
 	return c->steps ? (double)c->same / (double)(c->ended - c->begun) : -1;
 }
 
-/* With the host in it the most steps, so that two are not counted as one; without, a layer is told from a
- * step by its distances, which then are not all the same. */
+/* A copy that runs ahead of its step on a stream of its own keeps the host's pace: its times are not the
+ * step's. */
+static bool is_kernel(const struct search *s, const struct candidate *c)
+{
+	return launch_of(s, c->first)->kernel;
+}
+
+/* Of candidates with the host in it the one with most steps wins, so that two are not counted as one. Where
+ * the counts are nearly the same, a kernel goes before a copy or a wait. */
+static bool has_more_steps(const struct search *s, const struct candidate *c, const struct candidate *b)
+{
+	const size_t more = c->steps > b->steps ? c->steps - b->steps : b->steps - c->steps;
+
+	if (is_kernel(s, c) != is_kernel(s, b) &&
+	    ((double)more <= ALIKE_STEPS * (double)b->steps || more <= ENDS_STEPS))
+		return is_kernel(s, c);
+	return c->steps > b->steps;
+}
+
+/* Without the host, a layer is told from a step by its distances, which then are not all the same. */
 static bool find_best(const struct candidate *c, void *arg)
 {
 	struct choice *choice = arg;
@@ -220,7 +242,8 @@ static bool find_best(const struct candidate *c, void *arg)
 
 	if (!nearly_most(c, choice) || (choice->outward && !is_outward(c)))
 		return true;
-	if (choice->outward ? c->steps > b->steps : same > best || (same >= best && c->steps > b->steps))
+	if (!b->steps || (choice->outward ? has_more_steps(choice->s, c, b)
+					  : same > best || (same >= best && c->steps > b->steps)))
 		choice->best = *c;
 	return true;
 }
@@ -264,7 +287,7 @@ static bool prepare(struct search *s)
 
 static bool choose(struct search *s, struct steps_found *f)
 {
-	struct choice choice = {0};
+	struct choice choice = {.s = s};
 	size_t marks = s->l->count;
 
 	each_candidate(s, marks, find_most, &choice);

@@ -294,6 +294,48 @@ static void test_steps__a_server_s_steps_are_its_tokens_and_not_its_warm_up(void
 	done(&o);
 }
 
+/* On a stream of its own, which has nothing else to do: the copy runs when the host asks for it. */
+static void copy_ahead(void)
+{
+	struct ring_copy c = {.head = {.type = RING_COPY, .size = sizeof(c)},
+			      .bytes = 1 << 20,
+			      .context = 1,
+			      .stream = 9,
+			      .correlation = ++one.correlation,
+			      .kind = 1,
+			      .from = 2,
+			      .to = 3};
+
+	program_call(&one, "cudaMemcpyAsync", PROGRAM_CALL_NS, c.correlation);
+	c.start = one.host_ns + PROGRAM_LATENCY_NS + CUPTI_AHEAD;
+	c.end = c.start + 20 * US;
+	writer_add(&one.w, &c);
+}
+
+/* The host waits once in ten steps, so that copies of ten batches run at once. Steps are told by a kernel. */
+static void test_steps__copies_that_run_ahead_are_no_marks(void **state)
+{
+	const struct steps_process *p;
+	struct found o;
+
+	program_begin(&one, *state, 0, 1);
+	copy_ahead(); /* the first batch */
+	for (unsigned i = 0; i < 60; i++) {
+		copy_ahead();
+		program_kernel(&one, "embed", 50 * US);
+		for (unsigned k = 0; k < 19; k++)
+			program_kernel(&one, "gemm", 100 * US);
+		if (i % 10 == 9)
+			program_wait(&one);
+	}
+	p = look(&o, *state);
+	assert_int_equal(p->kind, TIMELINE_KERNEL);
+	assert_in_range(p->steps, 55, 60);
+	assert_true(p->median_ns > 1.9 * MS && p->median_ns < 2.1 * MS);
+	assert_true(p->mean_ns > 1.9 * MS && p->mean_ns < 2.1 * MS);
+	done(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -308,6 +350,7 @@ int main(void)
 		scratch_test(test_steps__replays_of_a_graph),
 		scratch_test(test_steps__replays_of_a_graph_beside_another_stream_without_calls),
 		scratch_test(test_steps__a_server_s_steps_are_its_tokens_and_not_its_warm_up),
+		scratch_test(test_steps__copies_that_run_ahead_are_no_marks),
 	};
 
 	return cmocka_run_group_tests_name("profile_steps", tests, NULL, NULL);
