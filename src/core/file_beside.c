@@ -86,18 +86,23 @@ static bool is_ours(const char *path)
 	       (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode));
 }
 
+/* Waits: another process may be asking whether it is held, which takes no time. A file system without locks
+ * has the name alone. */
 void file_hold(int fd)
 {
-	flock(fd, LOCK_EX | LOCK_NB); /* a file system without locks has the name alone */
+	while (flock(fd, LOCK_EX) && errno == EINTR)
+		;
 }
 
 bool file_is_held(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	bool held = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+	bool held;
 
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0) /* what cannot be asked is left alone */
+		return errno != ENOENT;
+	held = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+	close(fd);
 	return held;
 }
 

@@ -29,7 +29,6 @@ static atomic_size_t used;   /* places of `files` that were ever taken */
 static atomic_size_t broken; /* files that nobody was told of, or that are still mapped */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction before;
-static atomic_bool passed_on;
 static uintptr_t page;
 
 static struct mapped *find(uintptr_t at)
@@ -58,16 +57,19 @@ static bool fill(struct mapped *m, uintptr_t at)
 	       MAP_FAILED;
 }
 
-/* Not of our files: as if we were not here. A fault comes again by itself, and then to the system where who
- * was here before passed it on to us. */
-static void pass_on(const siginfo_t *info)
+/* Not of our files: who was here before is called, and we stay. Where nobody was, the system ends the
+ * process: a fault comes again by itself, another process's signal is sent again. */
+static void pass_on(int number, siginfo_t *info, void *context)
 {
-	if (atomic_exchange(&passed_on, true))
+	if (before.sa_flags & SA_SIGINFO) {
+		before.sa_sigaction(number, info, context);
+	} else if (before.sa_handler == SIG_DFL || (before.sa_handler == SIG_IGN && info->si_code > 0)) {
 		signal(SIGBUS, SIG_DFL);
-	else
-		sigaction(SIGBUS, &before, NULL);
-	if (info->si_code <= 0)
-		raise(SIGBUS);
+		if (info->si_code <= 0)
+			raise(SIGBUS);
+	} else if (before.sa_handler != SIG_IGN) {
+		before.sa_handler(number);
+	}
 }
 
 static void on_bus_error(int number, siginfo_t *info, void *context)
@@ -75,11 +77,10 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 	int kept = errno;
 	struct mapped *m = info->si_code > 0 ? find((uintptr_t)info->si_addr) : NULL;
 
-	(void)number, (void)context;
 	if (m)
 		note(m);
 	if (!m || !fill(m, (uintptr_t)info->si_addr))
-		pass_on(info);
+		pass_on(number, info, context);
 	errno = kept;
 }
 

@@ -43,10 +43,24 @@ static int by_length(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-enum status attention_order_fill(uint32_t *list, const uint32_t *starts, uint32_t batch, struct error *err)
+static void fill_causal(uint32_t *list, const struct sequence *sequence, uint32_t batch)
+{
+	for (uint32_t unit = batch ? sequence[0].units : 0; unit-- > 0;)
+		for (uint32_t i = 0; i < batch && sequence[i].units > unit; i++)
+			*list++ = ATTENTION_ORDER(sequence[i].number, unit);
+}
+
+static void fill_whole(uint32_t *list, const struct sequence *sequence, uint32_t batch)
+{
+	for (uint32_t i = 0; i < batch; i++)
+		for (uint32_t unit = 0; unit < sequence[i].units; unit++)
+			*list++ = ATTENTION_ORDER(sequence[i].number, unit);
+}
+
+enum status attention_order_fill(uint32_t *list, const uint32_t *starts, uint32_t batch, bool causal,
+				 struct error *err)
 {
 	struct sequence *sequence = malloc((batch ? batch : 1) * sizeof(*sequence));
-	uint64_t count = 0;
 
 	if (!sequence)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
@@ -54,9 +68,10 @@ enum status attention_order_fill(uint32_t *list, const uint32_t *starts, uint32_
 	for (uint32_t i = 0; i < batch; i++)
 		sequence[i] = (struct sequence){i, units_of(starts, i)};
 	qsort(sequence, batch, sizeof(*sequence), by_length);
-	for (uint32_t unit = batch ? sequence[0].units : 0; unit-- > 0;)
-		for (uint32_t i = 0; i < batch && sequence[i].units > unit; i++)
-			list[count++] = ATTENTION_ORDER(sequence[i].number, unit);
+	if (causal)
+		fill_causal(list, sequence, batch);
+	else
+		fill_whole(list, sequence, batch);
 	free(sequence);
 	return STATUS_OK;
 }

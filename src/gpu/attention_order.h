@@ -17,8 +17,9 @@ uint64_t attention_order_count(const uint32_t *starts, uint32_t batch);
 bool attention_order_holds(const uint32_t *starts, uint32_t batch);
 /*
  * Writes attention_order_count words to `list`: sequence << 16 | unit (kernel/attention.h, ATTENTION_ORDER).
- * In a causal mask unit i of a sequence does the work of i + 1 blocks of keys, so large i come first, and a
- * longer sequence comes before a shorter one. NO_RESOURCE: no memory.
+ * Causal: unit i of a sequence does the work of i + 1 blocks of keys, so large i come first. Else every unit
+ * has all keys of its sequence, so the units of the longest sequence come first. NO_RESOURCE: no memory.
  */
-enum status attention_order_fill(uint32_t *list, const uint32_t *starts, uint32_t batch, struct error *err);
+enum status attention_order_fill(uint32_t *list, const uint32_t *starts, uint32_t batch, bool causal,
+				 struct error *err);
 #endif

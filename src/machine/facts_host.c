@@ -179,17 +179,27 @@ struct memory_left {
 	double limit, available;
 };
 
-/* A group's limit, and what is free below it: pages of files not used lately are given back before it is
- * reached. */
+/* Memory that the kernel takes back before a group reaches its limit: pages of files, of which it keeps some
+ * that are in use, and caches of its own. prefix: of the names, in version 1. */
+static double reclaimable(const char *stat, const char *prefix)
+{
+	char inactive[32], active[32];
+
+	snprintf(inactive, sizeof(inactive), "%sinactive_file", prefix);
+	snprintf(active, sizeof(active), "%sactive_file", prefix);
+	return stat_of(stat, inactive) + stat_of(stat, active) / 2 + stat_of(stat, "slab_reclaimable");
+}
+
+/* A group's limit, and what is free below it. */
 static void add_limit(struct memory_left *left, double limit, const char *used, const char *stat,
-		      const char *inactive)
+		      const char *prefix)
 {
 	double value = 0, free_bytes = limit;
 
 	if (limit <= 0)
 		return;
 	if (facts_number(used, &value))
-		free_bytes += stat_of(stat, inactive) - value;
+		free_bytes += reclaimable(stat, prefix) - value;
 	free_bytes = free_bytes > limit ? limit : free_bytes < 1 ? 1 : free_bytes;
 	if (left->limit <= 0 || limit < left->limit)
 		left->limit = limit;
@@ -203,7 +213,7 @@ static void add_v1(struct facts *f, const char *group, struct memory_left *left)
 
 	add_limit(left, limit_of(source_textf(f->source, "%s%s/memory.limit_in_bytes", at, group)),
 		  source_textf(f->source, "%s%s/memory.usage_in_bytes", at, group),
-		  source_textf(f->source, "%s%s/memory.stat", at, group), "total_inactive_file");
+		  source_textf(f->source, "%s%s/memory.stat", at, group), "total_");
 }
 
 static void add_v2(struct facts *f, const char *group, struct memory_left *left)
@@ -212,7 +222,7 @@ static void add_v2(struct facts *f, const char *group, struct memory_left *left)
 
 	add_limit(left, limit_of(source_textf(f->source, "%s%s/memory.max", at, group)),
 		  source_textf(f->source, "%s%s/memory.current", at, group),
-		  source_textf(f->source, "%s%s/memory.stat", at, group), "inactive_file");
+		  source_textf(f->source, "%s%s/memory.stat", at, group), "");
 }
 
 /* Our cgroup and all above it: each may have a limit of its own, and what others in it use counts there. In

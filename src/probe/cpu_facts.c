@@ -51,6 +51,12 @@ uint64_t cpu_cache_bytes(const struct machine *m, const struct target *t)
 	return (uint64_t)32 << 20;
 }
 
+/* Of what is free an eighth stays so: others, and the program itself, need some while a probe runs. */
+static uint64_t available_room(const struct cpu *c)
+{
+	return c->memory_available_bytes - c->memory_available_bytes / 8;
+}
+
 uint64_t cpu_memory_bytes(const struct machine *m, const struct target *t)
 {
 	const struct cpu *c = machine_cpu(m);
@@ -60,8 +66,8 @@ uint64_t cpu_memory_bytes(const struct machine *m, const struct target *t)
 	if (c->memory_limit_bytes && c->memory_limit_bytes < total)
 		total = c->memory_limit_bytes;
 	total /= 2;
-	if (c->memory_available_bytes && c->memory_available_bytes < total)
-		total = c->memory_available_bytes;
+	if (c->memory_available_bytes && available_room(c) < total)
+		total = available_room(c);
 	return total;
 }
 
@@ -69,7 +75,7 @@ enum status cpu_memory_check(const struct machine *m, const struct target *t, co
 			     struct error *err)
 {
 	double room = (double)cpu_memory_bytes(m, t);
-	bool others = (double)machine_cpu(m)->memory_available_bytes == room;
+	bool others = (double)available_room(machine_cpu(m)) == room;
 
 	if (!(room > 0) || need <= room)
 		return STATUS_OK;

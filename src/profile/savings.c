@@ -60,7 +60,7 @@ static void advise_launch(struct saving *a)
 	snprintf(line, sizeof(line),
 		 "devices were idle for %s until the next work was launched; %.0f kernels of %s on "
 		 "average%s; this "
-		 "includes 1 to 5 us by which recording lengthens each launch",
+		 "includes what recording adds to each launch, 1 to 5 us by host",
 		 seconds(idle, ns), count,
 		 seconds(mean, count > 0 ? s->total_ns[TIMELINE_KERNEL] / count : 0),
 		 graphs ? ", most of them launched by CUDA graphs" : "");

@@ -76,7 +76,7 @@ enum status kit_order(struct kit *k, struct guarded *g, const struct attention_p
 
 	*count = (uint32_t)units;
 	if (!st && has)
-		st = attention_order_fill(list, p->q_starts, p->batch, err);
+		st = attention_order_fill(list, p->q_starts, p->batch, p->mask != ATTENTION_FULL, err);
 	if (!st && units)
 		st = kit_put(k, g, list, units * sizeof(*list), err);
 	free(list);

@@ -18,13 +18,18 @@ static void an_order_written_by_hand(void **state)
 	static const uint32_t starts[] = {0, 100, 400, 400, 529};
 	static const uint32_t right[] = {ATTENTION_ORDER(1, 2), ATTENTION_ORDER(1, 1), ATTENTION_ORDER(3, 1),
 					 ATTENTION_ORDER(1, 0), ATTENTION_ORDER(3, 0), ATTENTION_ORDER(0, 0)};
+	static const uint32_t unmasked[] = {ATTENTION_ORDER(1, 0), ATTENTION_ORDER(1, 1),
+					    ATTENTION_ORDER(1, 2), ATTENTION_ORDER(3, 0),
+					    ATTENTION_ORDER(3, 1), ATTENTION_ORDER(0, 0)};
 	uint32_t list[6];
 	struct error err = {0};
 
 	(void)state;
 	assert_int_equal(attention_order_count(starts, 4), 6);
-	assert_int_equal(attention_order_fill(list, starts, 4, &err), STATUS_OK);
+	assert_int_equal(attention_order_fill(list, starts, 4, true, &err), STATUS_OK);
 	assert_memory_equal(list, right, sizeof(right));
+	assert_int_equal(attention_order_fill(list, starts, 4, false, &err), STATUS_OK);
+	assert_memory_equal(list, unmasked, sizeof(unmasked));
 }
 
 static void every_unit_is_named_once_and_most_work_comes_first(void **state)
@@ -41,7 +46,7 @@ static void every_unit_is_named_once_and_most_work_comes_first(void **state)
 	assert_true(count <= starts[SEQUENCES]);
 	list = calloc((size_t)count, sizeof(*list));
 	assert_non_null(list);
-	assert_int_equal(attention_order_fill(list, starts, SEQUENCES, &err), STATUS_OK);
+	assert_int_equal(attention_order_fill(list, starts, SEQUENCES, true, &err), STATUS_OK);
 	for (uint64_t i = 0; i < count; i++) {
 		const uint32_t sequence = ATTENTION_ORDER_SEQUENCE(list[i]),
 			       unit = ATTENTION_ORDER_UNIT(list[i]);
@@ -63,8 +68,8 @@ static void nothing_to_order_is_an_empty_list(void **state)
 
 	(void)state;
 	assert_int_equal(attention_order_count(starts, 2), 0);
-	assert_int_equal(attention_order_fill(&none, starts, 2, &err), STATUS_OK);
-	assert_int_equal(attention_order_fill(&none, starts, 0, &err), STATUS_OK);
+	assert_int_equal(attention_order_fill(&none, starts, 2, true, &err), STATUS_OK);
+	assert_int_equal(attention_order_fill(&none, starts, 0, false, &err), STATUS_OK);
 	assert_int_equal(none, 7);
 }
 

@@ -278,6 +278,7 @@ static void test_planted__a_launch_bound_loop(void **state)
 	look(&o, *state, 1);
 	steps_are(&o, 0, STEPS - 4, STEPS);
 	first_is(&o, "launch", 200 * 3 * US);
+	assert_non_null(strstr(o.buys.line[0].evidence, "includes what recording adds to each launch"));
 	done(&o);
 }
 

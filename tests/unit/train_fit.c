@@ -341,7 +341,7 @@ static void the_hosts_memory_is_planned_beside_a_gpu(void **state)
 	b.c.data.eval = (struct opt_words){.word = (const char *const[]){"none"}, .count = 1};
 	assert_int_equal(memory_plan(&larger, &b.shape, &b.c, THREADS, &err), STATUS_OK);
 	assert_int_equal(larger.beside[MEMORY_PINNED] - m.beside[MEMORY_PINNED],
-			 3 * 40 * 512 * (uint64_t)b.c.training.per_device_train_batch_size); /* 40 bytes a row */
+			 3 * 48 * 512 * (uint64_t)b.c.training.per_device_train_batch_size); /* 48 bytes a row */
 	b.c.data.eval.count = 0;
 	b.fit.host = m.host_bytes;
 	assert_int_equal(fit_check(&b.c, &b.fit, &m, &err), STATUS_OK);

@@ -23,6 +23,7 @@ struct building; /* plans that a thread makes */
 struct fast {
 	int64_t docs, tokens, length; /* of the longest */
 	bool one_length;
+	uint64_t lengths; /* of documents of different length: how even their work is follows from them */
 	struct attention at;
 	int64_t ld_qkv, ld_o;
 	struct attention_own *forward; /* NULL, both: they do not take it */

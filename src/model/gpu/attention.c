@@ -149,6 +149,16 @@ static void make_fast(struct fast *f, struct attends *a, const struct batch *b, 
 		fast_release(f);
 }
 
+/* FNV-1a over where the documents begin. */
+static uint64_t lengths_of(const struct batch *b)
+{
+	uint64_t hash = 14695981039346656037ull;
+
+	for (int64_t i = 0; i <= b->docs; i++)
+		hash = (hash ^ (uint32_t)b->doc_start[i]) * 1099511628211ull;
+	return hash;
+}
+
 /* *out NULL: the plain kernels. */
 static void fast_of(struct attends *a, const struct attention *at, const struct batch *b, int64_t ld_qkv,
 		    int64_t ld_o, struct fast **out)
@@ -157,6 +167,7 @@ static void fast_of(struct attends *a, const struct attention *at, const struct 
 					     .tokens = b->tokens,
 					     .length = b->doc_len_max,
 					     .one_length = attends_one_length(b) > 0,
+					     .lengths = lengths_of(b),
 					     .at = *at,
 					     .ld_qkv = ld_qkv,
 					     .ld_o = ld_o};
@@ -165,8 +176,8 @@ static void fast_of(struct attends *a, const struct attention *at, const struct 
 	if (!lse_fits(b) || b->docs > GRID_DOCS)
 		return;
 	if (f->docs != wanted.docs || f->tokens != wanted.tokens || f->length != wanted.length ||
-	    f->one_length != wanted.one_length || f->ld_qkv != ld_qkv || f->ld_o != ld_o ||
-	    memcmp(&f->at, at, sizeof(*at))) {
+	    f->one_length != wanted.one_length || f->lengths != wanted.lengths || f->ld_qkv != ld_qkv ||
+	    f->ld_o != ld_o || memcmp(&f->at, at, sizeof(*at))) {
 		fast_release(f);
 		*f = wanted;
 		make_fast(f, a, b, workspace_attention_bytes(at, b->tokens));

@@ -221,7 +221,7 @@ static void lay_order(const struct slot *s, const struct mat *lists, struct batc
 	placed->order = NULL;
 	placed->ordered = 0;
 	if (attends_one_length(placed) || !attention_order_holds(starts, (uint32_t)placed->docs) ||
-	    attention_order_fill((uint32_t *)s->host + at, starts, (uint32_t)placed->docs, &ignored))
+	    attention_order_fill((uint32_t *)s->host + at, starts, (uint32_t)placed->docs, true, &ignored))
 		return;
 	placed->order = (const uint32_t *)lists->data + at;
 	placed->ordered = (int64_t)attention_order_count(starts, (uint32_t)placed->docs);

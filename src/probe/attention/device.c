@@ -142,7 +142,7 @@ static enum status order_alloc(struct attention_device *s, struct error *err)
 	if (!list)
 		return error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_NO_MEMORY,
 				       "attention: no room for the order of its work");
-	st = attention_order_fill(list, starts, batch, err);
+	st = attention_order_fill(list, starts, batch, s->common.c.problem.mask != ATTENTION_FULL, err);
 	if (!st)
 		st = gpu_alloc(s->device, &s->order, bytes, err);
 	if (!st)
