@@ -106,8 +106,7 @@ const struct command command_archive = {
 	.summary = "a run directory as one tar.zst with checksums",
 	.example = "assay archive assay-runs/2026-11-21-quick",
 	.help = "Packs the files of a run directory with their SHA-256 checksums and reads the archive back. "
-		"What the run "
-		"replaced by pseudonyms stays replaced.",
+		"What the run replaced by pseudonyms stays replaced.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct archive_opts)},
 	.alone = true,
 	.run = run,

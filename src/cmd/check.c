@@ -76,12 +76,9 @@ const struct command command_check = {
 	.summary = "run, judge and report a suite: the main job",
 	.example = "assay check quick",
 	.help = "Measures what the suite says, judges each figure and explains what is short of its bound. "
-		"The run "
-		"directory holds the journal and every report. Exit code: 0 all that is required was "
-		"reached, 1 something "
-		"failed, 2 inconclusive, 64 wrong usage. Ctrl-C leaves a readable run directory; --resume "
-		"DIR "
-		"goes on.",
+		"The run directory holds the journal and every report. Exit code: "
+		"0 all that is required was reached, 1 something failed, 2 inconclusive, 64 wrong usage. "
+		"Ctrl-C leaves a readable run directory; --resume DIR goes on.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct check_opts)},
 	.check = check_words,
 	.run = run,

@@ -21,8 +21,7 @@ static const struct opt opts[] = {
 		.help = "run directories, oldest first; the last is held against those before it, or those "
 			"behind -- against those before it"),
 	OPT_ROW(struct compare_opts, as, .name = "as", .preset = "auto", .choices = as_words,
-		.help = "one machine over time (history) or several machines (fleet); auto: as the machines "
-			"say"),
+		.help = "one machine over time (history) or several machines (fleet); auto: as the machines say"),
 	OPT_ROW(struct compare_opts, json, .name = "json",
 		.help = "the comparison as JSON instead of tables"),
 	OPT_ROW(struct compare_opts, all, .name = "all", .help = "also the cases that did not change"),
@@ -221,20 +220,18 @@ const struct command command_compare = {
 	.summary = "hold runs against each other: regressions of one machine, outliers among several",
 	.example = "assay compare runs/monday runs/today   # what became slower, beyond noise; exit 1 if "
 		   "a judged case did",
-	.help = "One machine: the last run against the median of those before it. With -- between them, the "
-		"runs behind it against those before it: assay compare A1 A2 -- B1 B2. A change counts when "
-		"it is larger than the noise: the spread within and between runs, at least 2 % (5 % on a "
-		"CPU) "
-		"until three earlier runs tell. For compute on a GPU the change at an equal held clock "
-		"stands "
-		"beside the raw one. On a CPU without a stable clock, as in a virtual machine, the rounds of "
-		"both sides tell how far it drifts. If each side has one round, only a change by more than "
-		"40 % counts, and a smaller one is reported as not supported by the noise. Several machines: "
-		"each value against the median of the others, beyond 2 % and three times their spread. Two "
-		"machines are put side by side as ratios, without a verdict. Differences of inventory are "
-		"listed. Exit codes: 0 nothing worse; 1 a judged case is slower, one fails, or there is an "
-		"outlier; 2 no verdict: nothing comparable, a judged case slower without support, or fewer "
-		"than four parts of a kind.",
+	.help = "One machine: the last run against the median of those before it. "
+		"With -- between them, the runs behind it against those before it: assay compare A1 A2 -- B1 B2. "
+		"A change counts when it is larger than the noise: the spread within and between runs, at least 2 % (5 "
+		"% on a CPU) until three earlier runs tell. For compute on a GPU the change at an equal held clock "
+		"stands beside the raw one. On a CPU without a stable clock, as in a virtual machine, the rounds of "
+		"both sides tell how far it drifts. If each side has one round, only a change by more than 40 % "
+		"counts, and a smaller one is reported as not supported by the noise. Several machines: "
+		"each value against the median of the others, beyond 2 % and three times their spread. "
+		"Two machines are put side by side as ratios, without a verdict. Differences of inventory are listed. "
+		"Exit codes: 0 nothing worse; 1 a judged case is slower, one fails, or there is an outlier; "
+		"2 no verdict: nothing comparable, a judged case slower without support, or fewer than four parts of a "
+		"kind.",
 	.rest = "[-- DIR...]",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct compare_opts)},
 	.alone = true,

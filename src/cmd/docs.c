@@ -100,19 +100,18 @@ static void add_option_table(struct text *out, const struct opt_table *t, const 
 
 static void add_training(struct text *out)
 {
-	text_addf(out,
-		  "# Training\n\nThis page is %s.\nThe configuration of `assay train` is YAML or JSON: these "
-		  "sections, "
-		  "each a map. A list may be written for one word. Other programs' words are taken too: "
-		  "`lora_alpha`, "
-		  "`lora_dropout`, `model_name_or_path`, `gradient_clipping`, `train_file`; `model: PATH` "
-		  "alone names the model. Relative paths are taken from the "
-		  "folder that assay is started in. `deepspeed`, a "
-		  "file or a map, "
-		  "gives stage, micro-batch, accumulation, clipping and bf16; what else stands there is "
-		  "named and "
-		  "ignored.\n",
-		  generated);
+	text_addf(
+		out,
+		"# Training\n"
+		"\n"
+		"This page is %s.\n"
+		"The configuration of `assay train` is YAML or JSON: these sections, each a map. "
+		"A list may be written for one word. Other programs' words are taken too: "
+		"`lora_alpha`, `lora_dropout`, `model_name_or_path`, `gradient_clipping`, `train_file`; `model: "
+		"PATH` alone names the model. Relative paths are taken from the folder that assay is started in. "
+		"`deepspeed`, a file or a map, gives stage, micro-batch, accumulation, clipping and bf16; "
+		"what else stands there is named and ignored.\n",
+		generated);
 	for (size_t i = 0; i < config_section_count; i++) {
 		text_addf(out, "\n## %s: %s\n", config_sections[i].name, config_sections[i].help);
 		add_option_table(out, &config_sections[i].table, "");

@@ -481,16 +481,11 @@ const struct command command_generate = {
 	.name = "generate",
 	.summary = "what a model says, with a LoRA adapter or without",
 	.example = "assay generate model \"What is the weather in Oslo?\" --adapter run/adapter",
-	.help = "Renders the prompt by the model's chat template, makes tokens on the CPU or a GPU until the "
-		"turn ends, and reads the tool calls in them. The same seed gives the same text. --messages "
-		"takes a conversation "
-		"with tools, "
-		"as rows of training have them. --rows answers each row of a file and says how many of the "
-		"calls "
-		"are "
-		"accepted, by the row's ground_truth (lists of accepted values, as bfcl-eval has them) or "
-		"its own "
-		"calls.",
+	.help = "Renders the prompt by the model's chat template, makes tokens on the CPU or a GPU until the turn "
+		"ends, and reads the tool calls in them. The same seed gives the same text. "
+		"--messages takes a conversation with tools, as rows of training have them. "
+		"--rows answers each row of a file and says how many of the calls are accepted, by the row's "
+		"ground_truth (lists of accepted values, as bfcl-eval has them) or its own calls.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct generate_opts)},
 	.single = true,
 	.run = run,

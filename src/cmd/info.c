@@ -258,13 +258,12 @@ const struct command command_info = {
 	.name = "info",
 	.summary = "inventory of this machine",
 	.example = "assay info gpu",
-	.help = "What the machine has: read from the system's files and, for GPUs, from the driver by a "
-		"helper process. "
-		"What cannot be read is said to be unreadable, and why. --record writes the raw readings, "
-		"which --machine "
-		"shows elsewhere. As one of several launched ranks (assay launch -- info): a row a node, and "
-		"the facts in which the nodes differ, told by rank 0 alone; exit code 2 where a rank is "
-		"missing.",
+	.help = "What the machine has: read from the system's files and, for GPUs, from the driver by a helper "
+		"process. What cannot be read is said to be unreadable, and why. "
+		"--record writes the raw readings, which --machine shows elsewhere. "
+		"As one of several launched ranks (assay launch -- info): "
+		"a row a node, and the facts in which the nodes differ, told by rank 0 alone; "
+		"exit code 2 where a rank is missing.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct info_opts)},
 	.run = run,
 };

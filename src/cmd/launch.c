@@ -64,8 +64,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct launch_opts, print, .name = "print",
 		.help = "show the script, each line with its reason; start nothing"),
 	OPT_ROW(struct launch_opts, exports, .name = "exports",
-		.help = "show what this machine asks for as export lines, each with its reason; start "
-			"nothing"),
+		.help = "show what this machine asks for as export lines, each with its reason; start nothing"),
 	OPT_ROW(struct launch_opts, wait, .name = "wait",
 		.help = "Slurm: pass on the job's output and end with its exit code"),
 };

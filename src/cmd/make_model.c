@@ -145,11 +145,9 @@ const struct command command_make_model = {
 	.name = "make-model",
 	.summary = "a model of random weights, in the files that real ones come in",
 	.example = "assay make-model --shape qwen2-7b --out model",
-	.help = "Writes config.json, sharded safetensors and tokenizer of a model that knows nothing: for "
-		"timings, "
-		"plans "
-		"and tests, on machines that real weights cannot be brought to. The same seed gives the same "
-		"numbers everywhere.",
+	.help = "Writes config.json, sharded safetensors and tokenizer of a model that knows nothing: "
+		"for timings, plans and tests, on machines that real weights cannot be brought to. "
+		"The same seed gives the same numbers everywhere.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct make_opts)},
 	.alone = true,
 	.run = run,

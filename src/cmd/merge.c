@@ -83,9 +83,8 @@ const struct command command_merge = {
 	.name = "merge",
 	.summary = "a model and an adapter as one model folder",
 	.example = "assay merge model adapter --out merged",
-	.help = "Adds a LoRA adapter to its base model, a folder or a GGUF file, and writes a folder that "
-		"Hugging Face's "
-		"programs load: config.json, safetensors, tokenizer. An adapter of another model is refused.",
+	.help = "Adds a LoRA adapter to its base model, a folder or a GGUF file, and writes a folder that Hugging "
+		"Face's programs load: config.json, safetensors, tokenizer. An adapter of another model is refused.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct merge_opts)},
 	.alone = true,
 	.run = run,

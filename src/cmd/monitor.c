@@ -363,18 +363,14 @@ const struct command command_monitor = {
 	.name = "monitor",
 	.summary = "NCCL's settings, NVLinks and InfiniBand or RoCE ports, once or live",
 	.example = "assay monitor nvlink --interval 2s",
-	.help = "nccl: every NCCL variable that is set, in the environment, in NCCL_CONF_FILE or "
-		"~/.nccl.conf and "
-		"in /etc/nccl.conf, or of a process of yours (--pid), with what it does and a verdict: ok, "
-		"hurts, "
-		"unknown. nvlink: each link's state, what it leads to, errors, and rates over the interval, "
-		"payload and raw apart. ib: InfiniBand and RoCE ports. live: all of it, redrawn; where the "
-		"output is no terminal, a line each time. Launched (assay launch -- monitor all), once a "
-		"node. Helpers read, so a driver that hangs is told and "
-		"hangs "
-		"nothing. Exit codes: 0 nothing is wrong, 1 something is (a link down, a setting that "
-		"forbids "
-		"what is here), 2 something could not be read; stopped by Ctrl-C while it repeats: 0.",
+	.help = "nccl: every NCCL variable that is set, in the environment, in NCCL_CONF_FILE or ~/.nccl.conf and in "
+		"/etc/nccl.conf, or of a process of yours (--pid), with what it does and a verdict: "
+		"ok, hurts, unknown. nvlink: each link's state, what it leads to, errors, and rates over the interval, "
+		"payload and raw apart. ib: InfiniBand and RoCE ports. live: all of it, redrawn; "
+		"where the output is no terminal, a line each time. Launched (assay launch -- monitor all), once a "
+		"node. Helpers read, so a driver that hangs is told and hangs nothing. Exit codes: "
+		"0 nothing is wrong, 1 something is (a link down, a setting that forbids what is here), 2 something "
+		"could not be read; stopped by Ctrl-C while it repeats: 0.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct monitor_opts)},
 	.run = run,
 };

@@ -17,8 +17,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct probe_opts, engine, .name = "engine", .shown = "NAME|all",
 		.help = "the engine; else the first that can do it here"),
 	OPT_ROW(struct probe_opts, preset, .name = "preset", .shown = "NAME",
-		.help = "options that belong together (assay probe NAME --help); those given beside go "
-			"first"),
+		.help = "options that belong together (assay probe NAME --help); those given beside go first"),
 	OPT_ROW(struct probe_opts, name, .name = "name", .positional = true, .shown = "NAME",
 		.help = "the probe (assay list probes)"),
 	OPT_ROW(struct probe_opts, options, .name = "options", .positional = true, .many = true,

@@ -37,8 +37,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct profile_opts, kernels_only, .name = "kernels-only",
 		.help = "what devices do, without the program's calls: cheapest"),
 	OPT_ROW(struct profile_opts, api, .name = "api",
-		.help = "every CUDA call, and what waits waited for; else what launches, copies, waits, "
-			"allocates"),
+		.help = "every CUDA call, and what waits waited for; else what launches, copies, waits, allocates"),
 	OPT_ROW(struct profile_opts, graphs, .name = "graphs", .preset = "nodes", .choices = graph_words,
 		.help = "a CUDA graph as its nodes, or as one event: cheaper"),
 	OPT_ROW(struct profile_opts, counters, .name = "counters", .also = "metrics kernel-name",
@@ -55,8 +54,7 @@ static const struct opt opts[] = {
 		.help = "what crossed L2 and was found there too: each kernel runs again on saved memory"),
 	OPT_ROW(struct profile_opts, limit_bytes, .name = "limit-size", .preset = "256MiB", .unit = "B",
 		.min = 4 << 20, .max = 17179869184.0,
-		.help = "most that a process records; beyond it the oldest events make room, and are "
-			"counted"),
+		.help = "most that a process records; beyond it the oldest events make room, and are counted"),
 	OPT_ROW(struct profile_opts, flush_ms, .name = "flush", .preset = "500ms", .unit = "ms", .min = 1,
 		.max = 60000, .help = "records reach the disk so often: what a killed program may lose"),
 	OPT_ROW(struct profile_opts, trace, .name = "trace", .preset = "true",
@@ -119,8 +117,7 @@ static enum status find_library(char out[MODULE_FOLDER_TEXT + 32], struct error 
 		}
 	return error_set_cause(
 		err, STATUS_UNAVAILABLE, CAUSE_LIBRARY_MISSING,
-		"libassay_inject.so lies in none of the folders of assay's modules: ASSAY_MODULE_DIR "
-		"names another");
+		"libassay_inject.so lies in none of the folders of assay's modules: ASSAY_MODULE_DIR names another");
 }
 
 static enum status check_pattern(const char *pattern, struct error *err)
@@ -272,9 +269,8 @@ static void name_left_behind(struct profiling *p)
 		snprintf(p->ending + n, sizeof(p->ending) - n, " (%s: still running)", text_str(&left));
 	if (count)
 		log_warn(p->c->log, LOG_TOPIC_RUN,
-			 "%s: still running: what it does from here on is not in this profile; assay report "
-			 "%s "
-			 "--write adds it",
+			 "%s: still running: what it does from here on is not in this profile; "
+			 "assay report %s --write adds it",
 			 text_str(&left), p->dir);
 	text_release(&left);
 }
@@ -466,20 +462,14 @@ const struct command command_profile = {
 	.summary = "where any CUDA program's time goes: kernels, copies, NCCL, idle time by reason",
 	.example = "assay profile -- python3 train.py",
 	.help = "Runs the program as it is, its child processes too, and records what it does on the GPUs: "
-		"by CUPTI's "
-		"activity records and NVTX, which need no rights. The run directory holds PROFILE.md and "
-		".html (where each "
-		"device's time went, idle time by reason, NCCL operations with size and bus bandwidth, "
-		"kernels, copies, "
-		"calls, what would buy time), the same as CSV and summary.json, trace.json.gz (Perfetto, "
-		"Holistic Trace "
-		"Analysis), the journal with power, clocks and GPM counters, and the records themselves. "
-		"--counters takes "
-		"hardware counters of kernels instead, which need the permission that counters need. The "
-		"exit code is the "
-		"program's; 128 and its number after a signal; 127 where there is no such program; 2 where "
-		"it ended well "
-		"and its profile could not be written.",
+		"by CUPTI's activity records and NVTX, which need no rights. "
+		"The run directory holds PROFILE.md and .html (where each device's time went, idle time by reason, "
+		"NCCL operations with size and bus bandwidth, kernels, copies, calls, what would buy time), the same "
+		"as CSV and summary.json, trace.json.gz (Perfetto, Holistic Trace Analysis), the journal with power, "
+		"clocks and GPM counters, and the records themselves. "
+		"--counters takes hardware counters of kernels instead, which need the permission that counters need. "
+		"The exit code is the program's; 128 and its number after a signal; "
+		"127 where there is no such program; 2 where it ended well and its profile could not be written.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct profile_opts)},
 	.rest = "-- PROGRAM [WORD...]",
 	.run = run,

@@ -157,11 +157,9 @@ const struct command command_roofline = {
 	.name = "roofline",
 	.summary = "the roofline plot and the explained gap of one or several runs",
 	.example = "assay roofline h200-run h100-run laptop-run --out roofline",
-	.help = "Draws memory, cache and compute ceilings, measured and by the devices' facts, with one "
-		"point a case, and "
-		"writes manifest.json, results.csv, REPORT.md and roofline.svg (and .png where the plot "
-		"module is there). "
-		"Runs may come from any machines. Without RUN it measures the suite roofline on this one.",
+	.help = "Draws memory, cache and compute ceilings, measured and by the devices' facts, with one point a case, "
+		"and writes manifest.json, results.csv, REPORT.md and roofline.svg (and .png where the plot module is "
+		"there). Runs may come from any machines. Without RUN it measures the suite roofline on this one.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct roofline_opts)},
 	.alone = true,
 	.run = run,

@@ -53,8 +53,7 @@ static const struct opt opts[] = {
 	OPT_ROW(struct rows_opts, show, .name = "show", .also = "head n", .preset = "0", .max = 1e12,
 		.help = "print row N as text, what is trained within [[ and ]]"),
 	OPT_ROW(struct rows_opts, answers, .name = "answers", .shown = "FILE",
-		.help = "JSON Lines of {\"row\", \"text\"}: what a model said to rows of FILE, held against "
-			"the calls "
+		.help = "JSON Lines of {\"row\", \"text\"}: what a model said to rows of FILE, held against the calls "
 			"that these accept"),
 	OPT_ROW(struct rows_opts, json, .name = "json", .help = "the counts as JSON"),
 	OPT_ROW(struct rows_opts, files, .name = "file", .positional = true, .many = true, .shown = "FILE",
@@ -324,8 +323,7 @@ static enum status check(const struct rows_opts *o, struct error *err)
 	if (o->answers && (o->out || o->show || o->format == FORMAT_BFCL || o->files.count != 1))
 		return error_set(
 			err, STATUS_BAD_INPUT,
-			"--answers takes one file of rows, and --model or --chat-template: by it calls are "
-			"read");
+			"--answers takes one file of rows, and --model or --chat-template: by it calls are read");
 	if (o->answers && !o->model && (!o->template || !strcmp(o->template, "auto")))
 		return error_set(err, STATUS_BAD_INPUT,
 				 "--answers needs --chat-template, by which calls are read");
@@ -401,13 +399,11 @@ const struct command command_rows = {
 	.name = "rows",
 	.summary = "rows for training: converted, divided, counted",
 	.example = "assay rows glaive.json --model Qwen2.5-7B-Instruct --max-length 4096",
-	.help = "Reads conversations (chat JSON Lines, ShareGPT, Glaive v2, bfcl-eval) and says what is "
-		"wrong with file "
-		"and line. With --out they are written as chat JSON Lines; with --held-out a share of them "
-		"apart, "
-		"divided by function names, so that no function is in both. With --model tokens are counted "
-		"as "
-		"training will see them: targets are those that the loss is taken on.",
+	.help = "Reads conversations (chat JSON Lines, ShareGPT, Glaive v2, bfcl-eval) and says what is wrong with "
+		"file and line. With --out they are written as chat JSON Lines; "
+		"with --held-out a share of them apart, divided by function names, so that no function is in both. "
+		"With --model tokens are counted as training will see them: "
+		"targets are those that the loss is taken on.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct rows_opts)},
 	.alone = true,
 	.run = run,

@@ -148,8 +148,7 @@ const struct command command_tokens = {
 	.name = "tokens",
 	.summary = "what a model's tokenizer makes of a text",
 	.example = "assay tokens Qwen2.5-7B-Instruct \"Hello world\"",
-	.help = "A line for each token: its id, and its bytes as text (U+FFFD where they are no whole "
-		"character). "
+	.help = "A line for each token: its id, and its bytes as text (U+FFFD where they are no whole character). "
 		"Text of people never yields control tokens: --control is for text that a template made.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct tokens_opts)},
 	.alone = true,

@@ -331,17 +331,13 @@ const struct command command_train = {
 	.name = "train",
 	.summary = "fine-tune a model: LoRA or all of it, from Hugging Face files to a PEFT adapter",
 	.example = "assay train examples/train.yaml",
-	.help = "Reads model, tokenizer and rows as the configuration names them, and trains. The run "
-		"directory holds "
-		"config.yaml (every setting as understood), the journal with loss, rates and telemetry, "
-		"checkpoints, "
-		"TensorBoard's events and in the end the adapter. Ctrl-C saves a checkpoint and ends; "
-		"--resume goes on "
-		"from the newest one that is whole, bit for bit as if it had not been cut (on a GPU with "
-		"training: "
-		"deterministic: true). Exit codes: 0 "
-		"trained, 1 what was trained is not right (it diverged), 2 it "
-		"could not be, 64 wrong usage or a wrong configuration.",
+	.help = "Reads model, tokenizer and rows as the configuration names them, and trains. "
+		"The run directory holds config.yaml (every setting as understood), the journal with loss, rates and "
+		"telemetry, checkpoints, TensorBoard's events and in the end the adapter. "
+		"Ctrl-C saves a checkpoint and ends; --resume goes on from the newest one that is whole, bit for bit "
+		"as if it had not been cut (on a GPU with training: deterministic: true). Exit codes: "
+		"0 trained, 1 what was trained is not right (it diverged), 2 it could not be, 64 wrong usage or a "
+		"wrong configuration.",
 	.opts = {opts, sizeof(opts) / sizeof(opts[0]), sizeof(struct train_opts)},
 	.single = true,
 	.stops_unread = true,

@@ -190,10 +190,10 @@ void train_cache_hear(struct training *t, const json_t *line)
 	if (json_array_size(list) && json_array_size(list) != t->cached_told) {
 		t->cached_told = json_array_size(list);
 		journal(t, id, list);
-		log_info(t->c->log, LOG_TOPIC_RUN,
-			 "%zu choices are an earlier run's, from the cache (%.8s); --no-cache times "
-			 "candidates anew",
-			 json_array_size(list), id);
+		log_info(
+			t->c->log, LOG_TOPIC_RUN,
+			"%zu choices are an earlier run's, from the cache (%.8s); --no-cache times candidates anew",
+			json_array_size(list), id);
 	}
 	json_decref(list);
 	keep(t, key, chosen);

@@ -236,8 +236,7 @@ static enum status tell(const struct mapped *m, struct error *err)
 				 " bytes where it had %" PRIu64 ": another program cut it",
 				 m->path, size, m->size);
 	return error_set(err, STATUS_BAD_INPUT,
-			 "%s: could not be read to its end, since another program cut it or its disk "
-			 "failed",
+			 "%s: could not be read to its end, since another program cut it or its disk failed",
 			 m->path);
 }
 

@@ -421,10 +421,10 @@ enum status journal_create(struct journal **out, const char *dir, bool append, c
 	if (st)
 		goto out;
 	if (!append && !lstat(j->path, &info)) {
-		st = error_set(err, STATUS_BAD_INPUT,
-			       "%s: there is a run already; --resume %s goes on with it, --out names another "
-			       "directory",
-			       j->path, dir);
+		st = error_set(
+			err, STATUS_BAD_INPUT,
+			"%s: there is a run already; --resume %s goes on with it, --out names another directory",
+			j->path, dir);
 		goto out;
 	}
 	st = open_journal(&j->fd, j->path, O_RDWR | O_CREAT | O_APPEND | (append ? 0 : O_EXCL),

@@ -123,10 +123,10 @@ static enum status say_moved(int fd, const char *path, struct error *err)
 	size = readlink(name, now, sizeof(now) - 1);
 	if (size > 0)
 		now[size] = '\0';
-	return error_set(err, STATUS_UNAVAILABLE,
-			 "%s was moved while the run was going, and the run ends here; what was measured is "
-			 "in %.400s",
-			 path, now);
+	return error_set(
+		err, STATUS_UNAVAILABLE,
+		"%s was moved while the run was going, and the run ends here; what was measured is in %.400s",
+		path, now);
 }
 
 /* What another cut off is gone; what another added ends the reading there. */

@@ -33,8 +33,7 @@ void attention_accuracy(struct judgement *out, const struct subject *s)
 		out->error_over_library = error / library;
 		if (out->error_over_library > JUDGE_ERROR_GATE)
 			finding(out, VERDICT_WARN, CAUSE_INACCURATE,
-				"its error, %.2e, is %.2f times cuDNN's of the same rows, %.2e; up to %.1f "
-				"is rounding",
+				"its error, %.2e, is %.2f times cuDNN's of the same rows, %.2e; up to %.1f is rounding",
 				error, out->error_over_library, library, JUDGE_ERROR_GATE);
 		return;
 	}

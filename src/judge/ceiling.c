@@ -139,9 +139,7 @@ void verdict_cpu_time(struct judgement *out, const struct subject *s)
 	stop = tolerant ? VERDICT_OTHERS_STOP : 1 - BOUND_CPU_SHARE;
 	if (others > stop)
 		finding(out, VERDICT_UNTRUSTED, CAUSE_CPU_CONTENDED,
-			"the threads got %.1f %% of the CPU time that was theirs: other work on this machine "
-			"took "
-			"it",
+			"the threads got %.1f %% of the CPU time that was theirs: other work on this machine took it",
 			100 * (1 - lost));
 	else if (lost > 1 - BOUND_CPU_SHARE)
 		remark(out, CAUSE_CPU_CONTENDED);

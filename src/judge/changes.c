@@ -221,9 +221,7 @@ static void reset_of(struct judgement *out, const struct subject *s, const struc
 		where_text(place, sizeof(place), &at[i], c);
 		finding(out, rule->verdict == VERDICT_FAIL ? VERDICT_UNKNOWN : VERDICT_WARN,
 			CAUSE_COUNTER_RESET,
-			"%s fell from %g to %g on %s %s: what came meanwhile is not known; see who reset it, "
-			"and "
-			"repeat",
+			"%s fell from %g to %g on %s %s: what came meanwhile is not known; see who reset it, and repeat",
 			c->name, c->before, c->now, pci, place);
 	}
 }
@@ -239,9 +237,8 @@ static void missing_of(struct judgement *out, const struct subject *s, const str
 
 		if (at[i].c == s->c && c->missing && is_of(c, pci, rule))
 			finding(out, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST,
-				"NVML told %s of %s and then no longer: whether it rose is not known; read "
-				"the "
-				"kernel log, and repeat",
+				"NVML told %s of %s and then no longer: whether it rose is not known; "
+				"read the kernel log, and repeat",
 				c->name, pci);
 	}
 }
@@ -354,9 +351,8 @@ static void dark(struct judgement *out, const struct subject *s)
 			if (came_before(r, g->pci, watched[k].name, t0_ns) &&
 			    !came_in(r, g->pci, k, t0_ns, t1_ns))
 				finding(out, VERDICT_UNKNOWN, CAUSE_TELEMETRY_LOST,
-					"no %s of %s in its window, which came before: whether the GPU was "
-					"sound "
-					"then is not known",
+					"no %s of %s in its window, which came before: "
+					"whether the GPU was sound then is not known",
 					watched[k].name, g->pci);
 }
 

@@ -115,8 +115,7 @@ void verdict_clock_locked(struct judgement *out, const struct subject *s)
 	    power >= LOCKED_POWER * limit || !nothing_limits(s) || site_states_clock(s->site, clock * 1e6))
 		return;
 	finding(out, VERDICT_WARN, CAUSE_CLOCK_LOCKED,
-		"%.0f %% of the clock samples under load are below %.0f MHz (mean %.0f of %.0f MHz) at %.0f "
-		"of "
-		"%.0f W, and no limit was met: the clock is locked",
+		"%.0f %% of the clock samples under load are below %.0f MHz (mean %.0f of %.0f MHz) at %.0f of %.0f W, "
+		"and no limit was met: the clock is locked",
 		100 * share, LOCKED_CLOCK * most, clock, most, power, limit);
 }

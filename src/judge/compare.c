@@ -201,10 +201,10 @@ static void fleet_headline(struct comparison *c, size_t runs)
 			"outlier takes four parts of a kind; %zu differences of inventory",
 			runs, c->pair_count, c->difference_count);
 	else if (!c->groups)
-		snprintf(c->headline, sizeof(c->headline),
-			 "%zu machines: nothing to compare, since no kind of value came from four parts or "
-			 "more",
-			 runs);
+		snprintf(
+			c->headline, sizeof(c->headline),
+			"%zu machines: nothing to compare, since no kind of value came from four parts or more",
+			runs);
 	else
 		snprintf(c->headline, sizeof(c->headline),
 			 "%zu machines: %zu slow and %zu fast outliers over %zu kinds of value; %zu "

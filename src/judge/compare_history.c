@@ -326,9 +326,9 @@ static bool sides_fill(struct compare_row *r, const struct compare_run *runs, si
 		partner = true;
 		r->verdict_before = one.j->verdict;
 		if (compare_fit(one.j) && one.steady != lead->steady)
-			snprintf(r->why, sizeof(r->why),
-				 "one rate is of steady steps, the other, of an "
-				 "earlier version, of all steps");
+			snprintf(
+				r->why, sizeof(r->why),
+				"one rate is of steady steps, the other, of an earlier version, of all steps");
 		else if (!alike(&one, lead))
 			snprintf(r->why, sizeof(r->why), "before: %.180s", one.j->reason);
 	}

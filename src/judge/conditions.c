@@ -93,9 +93,8 @@ static void crowded(struct judgement *out, const struct subject *s)
 
 	if (case_number(s->c, "oversubscribed", &told) && told > 0)
 		finding(out, VERDICT_WARN, CAUSE_CPU_CROWDED,
-			"the node's ranks are more than its CPUs and take turns: the figure is of that, not "
-			"of the "
-			"collective");
+			"the node's ranks are more than its CPUs and take turns: "
+			"the figure is of that, not of the collective");
 }
 
 static const struct series *series_of(const struct subject *s, const char *signal)

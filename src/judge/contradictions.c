@@ -143,11 +143,10 @@ static void moments(struct judgement *of_case, const struct record *r, size_t pe
 			continue;
 		quantity(here, sizeof(here), j);
 		quantity(there, sizeof(there), &then);
-		snprintf(text, sizeof(text),
-			 "%s by itself, and %s in turns with another case of this run: the machine did not "
-			 "hold "
-			 "still",
-			 here, there);
+		snprintf(
+			text, sizeof(text),
+			"%s by itself, and %s in turns with another case of this run: the machine did not hold still",
+			here, there);
 		tell(j, text);
 		return;
 	}

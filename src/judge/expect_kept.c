@@ -48,8 +48,7 @@ enum status expect_read_kept(struct expectations *e, const char *path, const cha
 		if (count++ == EXPECT_FILES_MAX || !header(&at, end, name, &bytes))
 			return error_set(
 				err, STATUS_BAD_INPUT,
-				"%s holds no expectations as a run keeps them: byte %zu begins no file of "
-				"name and size",
+				"%s holds no expectations as a run keeps them: byte %zu begins no file of name and size",
 				path, (size_t)(at - text));
 		snprintf(shown, sizeof(shown), "expectations/%s", name);
 		status = expect_add(e, shown, at, bytes, err);

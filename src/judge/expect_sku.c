@@ -108,10 +108,10 @@ static enum status match_read(struct sku *s, const struct tree *match, const str
 	sm = tree_get(match, "sm_count");
 	memory = tree_get(match, "memory");
 	if (!status && (!sm || !memory))
-		status = error_set(err, STATUS_BAD_INPUT,
-				   "%s:%d: %s needs sm_count and memory: one device id may "
-				   "hide several products",
-				   s->file, s->line, s->name);
+		status = error_set(
+			err, STATUS_BAD_INPUT,
+			"%s:%d: %s needs sm_count and memory: one device id may hide several products",
+			s->file, s->line, s->name);
 	if (!status && sm->kind == TREE_LIST) {
 		status = expect_range(&s->sm_low, &s->sm_high, sm, "", err);
 	} else if (!status) {

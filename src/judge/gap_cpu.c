@@ -49,10 +49,10 @@ static bool clock(struct judgement *out, const struct subject *s)
 	if (own / ceiling > GAP_ABOVE) {
 		/* the adds ran when the cores had already left the clock of the work */
 		out->clock_recovered = true;
-		gap_absent(out, "clock",
-			   "the clock after the window is not the one in it: %.0f against the ceiling's %.0f "
-			   "MHz",
-			   own / 1e6, ceiling / 1e6);
+		gap_absent(
+			out, "clock",
+			"the clock after the window is not the one in it: %.0f against the ceiling's %.0f MHz",
+			own / 1e6, ceiling / 1e6);
 		return false;
 	}
 	gap_add(out, "clock", own / ceiling, 0.01,

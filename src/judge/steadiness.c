@@ -24,8 +24,7 @@ static void settled(struct judgement *out, const struct subject *s, bool told, d
 		return;
 	if (!told)
 		finding(out, VERDICT_WARN, CAUSE_UNSETTLED,
-			"clock, power or rate had not settled, and too few samples say how far the mean "
-			"stands");
+			"clock, power or rate had not settled, and too few samples say how far the mean stands");
 	else
 		finding(out, width > worst ? VERDICT_UNTRUSTED : VERDICT_WARN, CAUSE_UNSETTLED,
 			"clock, power or rate had not settled; the mean stands to %.1f %% (95 %% half-width)",

@@ -378,8 +378,7 @@ static const char *unjudged(const struct subject *s)
 		return disturbed
 			       ? "other work disturbed the ceiling that would judge it (probe peak, as many "
 				 "threads): repeat on a quiet machine"
-			       : "this run holds no sound ceiling of as many threads to judge it by (probe "
-				 "peak)";
+			       : "this run holds no sound ceiling of as many threads to judge it by (probe peak)";
 	}
 	if (s->gpu && !strcmp(s->c->probe, "collective") && between_read(&nodes, layout))
 		return "no band between nodes: the network is each site's own";

@@ -323,10 +323,10 @@ static void memlock(struct env_rows *rows, const struct machine *m)
 	r = add_row(rows, "memlock", "limits, ports");
 	r->kind = ENV_WARNING;
 	snprintf(r->value, sizeof(r->value), "%lld KiB", (long long)json_integer_value(limit) / 1024);
-	snprintf(r->reason, sizeof(r->reason),
-		 "InfiniBand and RoCE lock the memory they send from: raise it with ulimit -l unlimited, or "
-		 "LimitMEMLOCK=infinity "
-		 "where slurmd or sshd is started");
+	snprintf(
+		r->reason, sizeof(r->reason),
+		"InfiniBand and RoCE lock the memory they send from: "
+		"raise it with ulimit -l unlimited, or LimitMEMLOCK=infinity where slurmd or sshd is started");
 }
 
 void env_derive(struct env_rows *rows, const struct machine *m, const struct env_wish *w)

@@ -106,10 +106,9 @@ static void laid_lines(struct text *t, const struct launch_plan *p)
 {
 	job_line(t, p);
 	line(t,
-	     "what the ranks of this team know and nobody else: new at each start, in a file of the home "
-	     "that the "
-	     "nodes share.\nmpirun sends the ranks' environment to its daemons as it is, so that says only "
-	     "where",
+	     "what the ranks of this team know and nobody else: new at each start, in a file of the home that the "
+	     "nodes share.\n"
+	     "mpirun sends the ranks' environment to its daemons as it is, so that says only where",
 	     "ASSAY_TEAM_SECRET_FILE=$HOME/.cache/assay/team/$ASSAY_JOB\n"
 	     "(umask 077 && mkdir -p \"$HOME/.cache/assay/team\" &&\n"
 	     "    od -An -N16 -tx1 /dev/urandom | tr -d ' \\n' > \"$ASSAY_TEAM_SECRET_FILE\") || exit 2\n"
@@ -202,10 +201,10 @@ static void plain(struct text *t, const struct launch_plan *p)
 	team_lines(t, p, "by environment");
 	told_lines(t, p);
 	derived_lines(t, p);
-	snprintf(reason, sizeof(reason),
-		 "%u %s on this node; each gets ASSAY_RANK, ASSAY_SIZE, ASSAY_LOCAL_RANK, ASSAY_LOCAL_SIZE, "
-		 "ASSAY_HOST",
-		 p->ranks, p->ranks == 1 ? "rank" : "ranks");
+	snprintf(
+		reason, sizeof(reason),
+		"%u %s on this node; each gets ASSAY_RANK, ASSAY_SIZE, ASSAY_LOCAL_RANK, ASSAY_LOCAL_SIZE, ASSAY_HOST",
+		p->ranks, p->ranks == 1 ? "rank" : "ranks");
 	ranks_line(t, p, "", reason);
 }
 
@@ -253,9 +252,10 @@ static void ssh_line(struct text *t, const struct launch_plan *p, unsigned node)
 /* What launch/told.h has. */
 static void told_lines_end(struct text *t, const char *told)
 {
-	text_add(t, "# 2, 1 and 64 are told as 101, 102 and 103, by rank 0 of a team that met as 111, 112 "
-		    "and 113;\n"
-		    "# another one is of who started the ranks, and nothing is known\n");
+	text_add(
+		t,
+		"# 2, 1 and 64 are told as 101, 102 and 103, by rank 0 of a team that met as 111, 112 and 113;\n"
+		"# another one is of who started the ranks, and nothing is known\n");
 	text_addf(t,
 		  "case %s in\n"
 		  "0) exit 0 ;;\n"
@@ -270,9 +270,9 @@ static void ssh(struct text *t, const struct launch_plan *p)
 {
 	team_lines(t, p, "through ssh's input, on no command line");
 	derived_lines(t, p);
-	explain(t, "ssh: keys and known hosts alone, no question is asked; no terminal, agent or X11 goes "
-		   "along\n"
-		   "(assay launch keeps each input open as well, with --lifeline: ranks that lose it end)");
+	explain(t,
+		"ssh: keys and known hosts alone, no question is asked; no terminal, agent or X11 goes along\n"
+		"(assay launch keeps each input open as well, with --lifeline: ranks that lose it end)");
 	text_add(t, "pids=\n");
 	for (unsigned node = 0; node < p->nodes; node++)
 		ssh_line(t, p, node);
@@ -319,9 +319,8 @@ static void slurm(struct text *t, const struct launch_plan *p)
 	slurm_head(t, p);
 	team_lines(t, p, "by srun in the ranks' environment; it stands in no file");
 	line(t,
-	     "what srun itself cannot do ends the job with 2: nothing is known. Its own 1 would read as a "
-	     "case "
-	     "that failed",
+	     "what srun itself cannot do ends the job with 2: nothing is known. "
+	     "Its own 1 would read as a case that failed",
 	     "export SLURM_EXIT_ERROR=2");
 	told_lines(t, p);
 	derived_lines(t, p);

@@ -126,8 +126,7 @@ json_t *shape_config(const struct shape *s, enum dtype dtype)
 	json_t *j;
 
 	j = json_pack(
-		"{s:[s], s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:b, s:s, s:f, "
-		"s:f, s:b}",
+		"{s:[s], s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:b, s:s, s:f, s:f, s:b}",
 		"architectures", families[s->family].class, "model_type", families[s->family].type,
 		"hidden_act", "silu", "hidden_size", (json_int_t)s->hidden, "intermediate_size",
 		(json_int_t)s->ffn, "num_hidden_layers", (json_int_t)s->layers, "num_attention_heads",

@@ -199,9 +199,9 @@ json_t *findings_json(const struct findings *f)
 
 void findings_nccl_csv(struct text *out, const struct findings *f)
 {
-	text_add(out, "operation,communicator,ranks,size_bytes,calls,graph,count,paired,total_ns,mean_ns,min_"
-		      "ns,p50_ns,"
-		      "p90_ns,p99_ns,max_ns,fastest_p50_ns,waiting_ns,algorithm_rate,bus_rate\n");
+	text_add(
+		out,
+		"operation,communicator,ranks,size_bytes,calls,graph,count,paired,total_ns,mean_ns,min_ns,p50_ns,p90_ns,p99_ns,max_ns,fastest_p50_ns,waiting_ns,algorithm_rate,bus_rate\n");
 	for (size_t i = 0; i < f->nccl.rows; i++) {
 		const struct nccl_row *r = &f->nccl.row[i];
 

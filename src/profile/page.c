@@ -54,9 +54,10 @@ void page_missing(struct text *out, const struct timeline *t, const char *note)
 	if (!t->processes && *note)
 		text_add(out, "no process left records that can be read: there is nothing to show\n");
 	else if (!t->processes)
-		text_add(out, "no process of it began to use CUDA or NVTX: there is nothing to show (a "
-			      "program that is "
-			      "linked statically, or cleans its environment, does not load the library)\n");
+		text_add(
+			out,
+			"no process of it began to use CUDA or NVTX: there is nothing to show (a program that is "
+			"linked statically, or cleans its environment, does not load the library)\n");
 	for (size_t i = 0; i < t->processes; i++)
 		missing_of(out, &t->process[i]);
 	text_add(out, note);
@@ -314,10 +315,10 @@ static void brief_steps(struct text *out, const struct findings *f)
 
 	if (!s->steps) {
 		if (f->whole.breakdown.devices)
-			text_addf(out,
-				  "no steady state: nothing came again %d times; shares are of the whole "
-				  "program\n",
-				  STEPS_LEAST);
+			text_addf(
+				out,
+				"no steady state: nothing came again %d times; shares are of the whole program\n",
+				STEPS_LEAST);
 		return;
 	}
 	for (size_t i = 1; i < f->t->processes; i++)

@@ -76,8 +76,9 @@ void page_counters(struct grid *g, const struct page *p)
 		cell_quantity(g, rate_of(r, r->value[COUNTED_l2_bytes]), "B/s");
 		cell_share(g, r, COUNTED_l2_hit_share);
 	}
-	text_add(&g->note, "Each kernel ran alone, so that its counters are its own: times are not those of "
-			   "the program");
+	text_add(
+		&g->note,
+		"Each kernel ran alone, so that its counters are its own: times are not those of the program");
 	kernel_labels_release(&labels);
 	if (cut)
 		text_add(&g->note, ". Names are shortened; counters.csv has them whole, in the same order");
@@ -165,8 +166,7 @@ bool page_roofline(struct text *svg, const struct page *p, const char **why)
 	struct roofline r = {
 		.series = &series,
 		.count = 1,
-		.key = "lines: dashed device facts or data sheet · marks: kernels, those that took most time "
-		       "by name"};
+		.key = "lines: dashed device facts or data sheet · marks: kernels, those that took most time by name"};
 	struct canvas c;
 
 	*why = !p->f->counted.rows && has_note(p->f->t)

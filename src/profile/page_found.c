@@ -63,12 +63,11 @@ void page_devices(struct grid *g, const struct page *p)
 				       : "Devices, from their first to their last event");
 	text_add(
 		&g->note,
-		"A moment counts once, for the first state that fits. The states from waiting for a peer on "
-		"are "
-		"idle time: NCCL waits for a rank that comes later; data is copied from the host, or "
-		"awaited; the "
-		"host allocates memory; the host had waited for the device; the next work was launched late; "
-		"queued work had not begun yet; the host did something else");
+		"A moment counts once, for the first state that fits. "
+		"The states from waiting for a peer on are idle time: NCCL waits for a rank that comes later; "
+		"data is copied from the host, or awaited; the host allocates memory; "
+		"the host had waited for the device; the next work was launched late; queued work had not begun yet; "
+		"the host did something else");
 }
 
 void page_start_up(struct grid *g, const struct page *p)
@@ -179,10 +178,9 @@ static void cell_operation(struct grid *g, const struct nccl_row *r)
 
 static void nccl_note(struct grid *g, const struct nccl *n)
 {
-	text_add(&g->note, "Count: launches, each rank's own. Rates are of the median of the fastest rank's "
-			   "times, which "
-			   "waits for nobody; "
-			   "size and bus bandwidth are counted as nccl-tests does");
+	text_add(&g->note,
+		 "Count: launches, each rank's own. Rates are of the median of the fastest rank's times, "
+		 "which waits for nobody; size and bus bandwidth are counted as nccl-tests does");
 	if (n->lonely)
 		text_addf(&g->note,
 			  ". Of %" PRIu64 " calls %" PRIu64 " launched no kernel that was recorded: captured "

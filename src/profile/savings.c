@@ -57,20 +57,19 @@ static void advise_launch(struct saving *a)
 	bool graphs = count > 0 && (double)s->in_graphs >= GRAPHS_SHARE * count;
 	char line[400], idle[32], mean[32];
 
-	snprintf(line, sizeof(line),
-		 "devices were idle for %s until the next work was launched; %.0f kernels of %s on "
-		 "average%s; this "
-		 "includes what recording adds to each launch, 1 to 5 us by host",
-		 seconds(idle, ns), count,
-		 seconds(mean, count > 0 ? s->total_ns[TIMELINE_KERNEL] / count : 0),
-		 graphs ? ", most of them launched by CUDA graphs" : "");
-	add_idle(a, BREAKDOWN_LAUNCH,
-		 graphs ? "prepare the next graph launch while the device works: less host work between "
-			  "launches, more of the step in one graph, larger batches"
-			: "launch less: CUDA graphs (torch.compile mode=\"reduce-overhead\", "
-			  "torch.cuda.graph), fused "
-			  "kernels, larger batches",
-		 line);
+	snprintf(
+		line, sizeof(line),
+		"devices were idle for %s until the next work was launched; %.0f kernels of %s on average%s; "
+		"this includes what recording adds to each launch, 1 to 5 us by host",
+		seconds(idle, ns), count, seconds(mean, count > 0 ? s->total_ns[TIMELINE_KERNEL] / count : 0),
+		graphs ? ", most of them launched by CUDA graphs" : "");
+	add_idle(
+		a, BREAKDOWN_LAUNCH,
+		graphs ? "prepare the next graph launch while the device works: less host work between "
+			 "launches, more of the step in one graph, larger batches"
+		       : "launch less: CUDA graphs (torch.compile mode=\"reduce-overhead\", torch.cuda.graph), fused "
+			 "kernels, larger batches",
+		line);
 }
 
 static void advise_sync(struct saving *a)
@@ -91,11 +90,11 @@ static void advise_sync(struct saving *a)
 	snprintf(line, sizeof(line),
 		 "devices ran dry %llu times while the host waited for them%s%.80s, and were idle for %s",
 		 (unsigned long long)waits, *call ? ", mostly in " : "", call, seconds(idle, ns));
-	add_idle(a, BREAKDOWN_SYNC,
-		 "wait less: .item(), .cpu(), printed tensors and synchronisations out of the step, or once "
-		 "in "
-		 "many steps",
-		 line);
+	add_idle(
+		a, BREAKDOWN_SYNC,
+		"wait less: .item(), .cpu(), printed tensors and synchronisations out of the step, or once in many "
+		"steps",
+		line);
 }
 
 /* Copies from pageable memory are a finding of their own. */
@@ -141,16 +140,15 @@ static void advise_allocation(struct saving *a)
 {
 	char line[400], idle[32];
 
-	snprintf(line, sizeof(line),
-		 "devices were idle for %s while the host allocated or freed memory; cudaFree also waits for "
-		 "the "
-		 "device",
-		 seconds(idle, a->state_ns[BREAKDOWN_ALLOCATION]));
-	add_idle(a, BREAKDOWN_ALLOCATION,
-		 "allocate once, before the loop: keep buffers, or take them from a pool (cudaMallocAsync, "
-		 "PyTorch's "
-		 "caching allocator without empty_cache in the step)",
-		 line);
+	snprintf(
+		line, sizeof(line),
+		"devices were idle for %s while the host allocated or freed memory; cudaFree also waits for the device",
+		seconds(idle, a->state_ns[BREAKDOWN_ALLOCATION]));
+	add_idle(
+		a, BREAKDOWN_ALLOCATION,
+		"allocate once, before the loop: keep buffers, or take them from a pool (cudaMallocAsync, PyTorch's "
+		"caching allocator without empty_cache in the step)",
+		line);
 }
 
 static void advise_rest(struct saving *a)
@@ -251,13 +249,12 @@ static void advise_peer(struct saving *a)
 {
 	char line[400], idle[32];
 
-	snprintf(line, sizeof(line),
-		 "devices waited %s in NCCL for ranks that came later; no single rank is the late one in "
-		 "most steps",
-		 seconds(idle, a->state_ns[BREAKDOWN_PEER]));
+	snprintf(
+		line, sizeof(line),
+		"devices waited %s in NCCL for ranks that came later; no single rank is the late one in most steps",
+		seconds(idle, a->state_ns[BREAKDOWN_PEER]));
 	add(a, "peer", a->state_ns[BREAKDOWN_PEER],
-	    "even the ranks out: the same work for each, and nothing that holds a rank's host up now and "
-	    "then",
+	    "even the ranks out: the same work for each, and nothing that holds a rank's host up now and then",
 	    line);
 }
 

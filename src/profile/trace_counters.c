@@ -38,10 +38,10 @@ static void add_series(struct trace *w, const struct series *s, uint32_t pid)
 		    s->value[i] - s->value[i] != 0)
 			continue;
 		trace_begin(w);
-		text_addf(&w->out,
-			  "{\"ph\":\"C\",\"pid\":%u,\"tid\":0,\"ts\":%.3f,\"cat\":\"telemetry\",\"name\":\"%"
-			  "s\",",
-			  pid, trace_us(w, s->t_ns[i]), s->signal);
+		text_addf(
+			&w->out,
+			"{\"ph\":\"C\",\"pid\":%u,\"tid\":0,\"ts\":%.3f,\"cat\":\"telemetry\",\"name\":\"%s\",",
+			pid, trace_us(w, s->t_ns[i]), s->signal);
 		text_addf(&w->out, "\"args\":{\"%s\":%.9g}}", s->signal, s->value[i]);
 	}
 }

@@ -199,9 +199,9 @@ static void add_row(struct grid *g, const struct view *v, const struct view_row 
 
 static void add_note(struct grid *g, const struct columns *c)
 {
-	text_add(&g->note, "FLOPS: 4 times the head dimension a kept pair of query and key, backward 10 "
-			   "times; error: root mean "
-			   "square of sampled rows (backward: of whole heads) against double precision");
+	text_add(&g->note,
+		 "FLOPS: 4 times the head dimension a kept pair of query and key, backward 10 times; error: "
+		 "root mean square of sampled rows (backward: of whole heads) against double precision");
 	if (c->library)
 		text_add(&g->note,
 			 "; of cuDNN's: time over the library's of the same problem in this run, not "
@@ -211,10 +211,10 @@ static void add_note(struct grid *g, const struct columns *c)
 			 "; kept: share of the pairs that the mask leaves; gain: the dense case's time "
 			 "over this one's, ideally one over the share; making lists is no part of the time");
 	if (c->published)
-		text_addf(&g->note,
-			  "; published: PyTorch's FlashAttention-2 on one H100, whose pass mark is %.0f us a "
-			  "head",
-			  PASS_MARK);
+		text_addf(
+			&g->note,
+			"; published: PyTorch's FlashAttention-2 on one H100, whose pass mark is %.0f us a head",
+			PASS_MARK);
 }
 
 bool attention_grid(struct grid *g, const struct view *v)

@@ -153,8 +153,7 @@ static void add_header(struct text *out, const struct view *v)
 		      "<a href=\"#results\">Results</a><a href=\"#gaps\">Where the rest went</a>");
 	if (!training_case(v))
 		text_add(out, "<a href=\"#roofline\">Roofline</a>");
-	text_add(out, "<a href=\"#machine\">Machine</a>"
-		      "<a href=\"#conditions\">Conditions</a></nav>\n");
+	text_add(out, "<a href=\"#machine\">Machine</a><a href=\"#conditions\">Conditions</a></nav>\n");
 }
 
 static void add_todos(struct text *out, const struct view *v)
@@ -376,10 +375,11 @@ static void add_sanity(struct text *out, const struct view *v)
 		if (!sanity_of(v, &v->rows[i], &s))
 			continue;
 		if (!any)
-			text_add(out, "<h3>Published sanity bands</h3><p class=\"muted\">What published lab "
-				      "guides ask of these "
-				      "cases, for orientation; no verdict depends on them.</p>\n<table "
-				      "class=\"facts\"><tbody>\n");
+			text_add(
+				out,
+				"<h3>Published sanity bands</h3><p class=\"muted\">What published lab guides ask "
+				"of these cases, for orientation; no verdict depends on them.</p>\n"
+				"<table class=\"facts\"><tbody>\n");
 		any = true;
 		sanity_band_text(band, sizeof(band), &s);
 		text_add(out, "<tr>");
@@ -394,9 +394,8 @@ static void add_parts(struct text *out, const struct view *v)
 {
 	if (!v->part_count)
 		return;
-	text_add(out, "<section id=\"parts\"><h2>Parts for a ticket</h2>\n<div "
-		      "class=\"wide\"><table><thead><tr><th>PCI address</th>"
-		      "<th>slot</th><th>serial "
+	text_add(out, "<section id=\"parts\"><h2>Parts for a ticket</h2>\n"
+		      "<div class=\"wide\"><table><thead><tr><th>PCI address</th><th>slot</th><th>serial "
 		      "number</th><th>verdict</th><th>cause</th><th>evidence</th></tr></thead><tbody>\n");
 	for (size_t i = 0; i < v->part_count; i++) {
 		const struct view_part *p = &v->parts[i];

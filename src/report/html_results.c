@@ -66,9 +66,9 @@ static void add_folds(struct text *out, const struct view *v, size_t group, bool
 
 static void add_table(struct text *out, const struct view *v, const struct view_group *group)
 {
-	text_add(out, "<div class=\"wide\"><table class=\"results\"><thead><tr><th>verdict</th><th>case</th>"
-		      "<th class=\"num\">figure</th><th class=\"num\">expected</th>"
-		      "<th class=\"num\">of bound</th>");
+	text_add(out,
+		 "<div class=\"wide\"><table class=\"results\"><thead><tr><th>verdict</th><th>case</th><th "
+		 "class=\"num\">figure</th><th class=\"num\">expected</th><th class=\"num\">of bound</th>");
 	text_add(out, group->clock ? "<th class=\"num\">clock</th>" : "");
 	text_add(out, group->power ? "<th class=\"num\">power</th>" : "");
 	text_add(out, group->temperature ? "<th class=\"num\">temp.</th>" : "");

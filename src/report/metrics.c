@@ -116,11 +116,9 @@ bool metrics_grid(struct grid *g, const struct view *v)
 	if (g->columns)
 		text_add(
 			&g->note,
-			"a target is met above it, and decides nothing: a product that fills the tensor pipe "
-			"leaves memory idle and needs few warps; CUPTI: hardware counters over iterations "
-			"behind "
-			"the judged window; GPM: its readings inside the window; measured: the case's own "
-			"rate");
+			"a target is met above it, and decides nothing: a product that fills the tensor pipe leaves "
+			"memory idle and needs few warps; CUPTI: hardware counters over iterations behind the judged "
+			"window; GPM: its readings inside the window; measured: the case's own rate");
 	return g->columns;
 }
 

@@ -127,7 +127,7 @@ void ranks_grid(struct grid *g, const struct view *v, bool notable)
 	for (size_t i = 0; i < v->row_count; i++)
 		if (spread_of(&s, &v->rows[i]) && (!notable || is_notable(&s)))
 			add_row(g, v, &s);
-	text_add(&g->note, "each rank's mean time of an iteration; where nobody is done before all have "
-			   "begun, who comes last "
-			   "has the shortest: waiting is for it, skew from the first to begin to the last");
+	text_add(&g->note,
+		 "each rank's mean time of an iteration; where nobody is done before all have begun, who "
+		 "comes last has the shortest: waiting is for it, skew from the first to begin to the last");
 }

@@ -8,8 +8,7 @@
 #include "report/html.h"
 
 static const char font_family[] =
-	"system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', "
-	"Arial, sans-serif";
+	"system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif";
 static const char *const dashes[] = {"", "7 4", "2 4"};
 
 #define X(name, light, dark) #name,

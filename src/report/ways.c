@@ -123,9 +123,9 @@ void ways_grid(struct grid *g, const struct view *v, size_t way)
 	for (size_t i = way; i < j->way_count; i++)
 		if (one_grid(v, &j->way[i], &j->way[way]))
 			add_row(g, v, &j->way[i]);
-	text_add(&g->note,
-		 "gain: time by NCCL's own choice, on plain buffers and each call by itself on a stream, "
-		 "over the "
-		 "best's, with its 95 % interval where that is known, of two windows 1 % at least; "
-		 "algorithm: what NCCL told of the best");
+	text_add(
+		&g->note,
+		"gain: time by NCCL's own choice, on plain buffers and each call by itself on a stream, over the "
+		"best's, with its 95 % interval where that is known, of two windows 1 % at least; algorithm: "
+		"what NCCL told of the best");
 }

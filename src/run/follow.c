@@ -394,8 +394,7 @@ static void take_member(struct follow *f)
 		follow_found(f, FOLLOW_TWO, f->held, x, "each with a good one, beside good ones");
 	else
 		follow_found(f, FOLLOW_MEMBER, x, -1,
-			     "in each half that was bad; again with a good one beside "
-			     "two good ones");
+			     "in each half that was bad; again with a good one beside two good ones");
 }
 
 static void look_halves_again(struct follow *f)

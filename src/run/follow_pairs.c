@@ -126,8 +126,7 @@ void follow_look_cross_again(struct follow *f)
 	if (!bad_a && !bad_b) {
 		f->without = follow_figure(f, 0);
 		follow_found(f, FOLLOW_PAIR, a, b,
-			     "bad in each group that holds both; each is good with "
-			     "others");
+			     "bad in each group that holds both; each is good with others");
 	} else if (!f->again) {
 		follow_repeat(f);
 	} else if (bad_a && bad_b) {

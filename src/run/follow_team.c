@@ -235,9 +235,9 @@ static void look_two_ranks(struct follow_team *t)
 		t->with = t->f->test[bad].figure;
 		t->without = t->f->test[!bad].figure;
 	}
-	name_rank(t, FOLLOW_MEMBER, bad, -1,
-		  "its node is bad by itself, and so is it with a rank of another; the node's other rank is "
-		  "not");
+	name_rank(
+		t, FOLLOW_MEMBER, bad, -1,
+		"its node is bad by itself, and so is it with a rank of another; the node's other rank is not");
 }
 
 static void look_two_nodes(struct follow_team *t)

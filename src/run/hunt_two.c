@@ -32,8 +32,7 @@ static enum status works_plan(const struct run *r, const uint16_t *gpu, unsigned
 	static const char own[] =
 		"  - {probe: memory, engine: own, target: [%s], options: {op: read}, phases: burst, limit: "
 		"20s, require: nothing}\n"
-		"  - {probe: gemm, engine: cublaslt, target: [%s], options: {type: bf16, m: 4096, n: 4096, "
-		"k: "
+		"  - {probe: gemm, engine: cublaslt, target: [%s], options: {type: bf16, m: 4096, n: 4096, k: "
 		"4096}, phases: burst, limit: 20s, require: nothing}\n";
 	static const char both[] =
 		"  - {probe: p2p, engine: [driver, store, load], target: [gpu%u>gpu%u, gpu%u>gpu%u], phases: "
@@ -213,9 +212,9 @@ bool parts_tell(const struct hunt *h, const struct hunt_parts *p, const uint16_t
 	out->found = p->found;
 	if (p->found == FOLLOW_PAIR) {
 		place_way(h, member[p->from], member[p->at], out);
-		snprintf(out->why, sizeof(out->why),
-			 "in an all-gather what the one puts in arrives wrong on the other, on itself it is "
-			 "right");
+		snprintf(
+			out->why, sizeof(out->why),
+			"in an all-gather what the one puts in arrives wrong on the other, on itself it is right");
 		return true;
 	}
 	place(h, member[p->from], out);

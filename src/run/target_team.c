@@ -283,10 +283,9 @@ enum status target_ranks(struct target *t, const struct engine *e, const struct 
 	if ((!team || team->size < 2) && e->launched)
 		return error_set_cause(
 			why, STATUS_UNSUPPORTED, CAUSE_UNSUPPORTED,
-			"one process, and engine %s works on several: assay launch --how mpirun -- check "
-			"quick "
-			"starts them (by hand: mpirun -n 4 --bind-to none assay .., with --oversubscribe "
-			"beyond the cores and --allow-run-as-root as root)",
+			"one process, and engine %s works on several: assay launch --how mpirun -- check quick starts "
+			"them (by hand: mpirun -n 4 --bind-to none assay .., with --oversubscribe beyond the cores and "
+			"--allow-run-as-root as root)",
 			e->name);
 	if (!team || team->size < 2)
 		return error_set_cause(

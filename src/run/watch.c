@@ -225,9 +225,8 @@ static void tell_zero(struct run *r, const struct watch_window *w)
 			continue;
 		watch->series[i].zero_told = true;
 		log_warn(r->o->log, LOG_TOPIC_RUN,
-			 "%s: %s answered %.6g%s%s as %s while our load ran, which is impossible: such "
-			 "readings "
-			 "are left out",
+			 "%s: %s answered %.6g%s%s as %s while our load ran, which is impossible: "
+			 "such readings are left out",
 			 s->source, p->function, s->value[k], *p->unit ? " " : "", p->unit, s->signal);
 	}
 }

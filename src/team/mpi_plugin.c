@@ -78,10 +78,10 @@ static int take_slot(char *text, uint32_t room)
 	snprintf(path, sizeof(path), "%s/assay-mpi-%s-%s", folder, job, rank);
 	fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd < 0 && errno == EEXIST) {
-		snprintf(text, room,
-			 "MPI was begun in rank slot %s before, by a process that is gone: it begins once a "
-			 "slot",
-			 rank);
+		snprintf(
+			text, room,
+			"MPI was begun in rank slot %s before, by a process that is gone: it begins once a slot",
+			rank);
 		return -1;
 	}
 	if (fd >= 0)

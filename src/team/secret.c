@@ -123,10 +123,10 @@ static enum status job_file(struct secret *s, const struct team_place *p, const 
 	int n;
 
 	if (!one_node && (!home || *home != '/'))
-		return error_set_cause(err, STATUS_BAD_INPUT, CAUSE_TEAM_REFUSED,
-				       "no place for the team's secret: set ASSAY_TEAM_SECRET, or name a "
-				       "file that all ranks "
-				       "can read");
+		return error_set_cause(
+			err, STATUS_BAD_INPUT, CAUSE_TEAM_REFUSED,
+			"no place for the team's secret: set ASSAY_TEAM_SECRET, or name a file that all "
+			"ranks can read");
 	n = snprintf(dir, sizeof(dir), "%s%s/assay/team", one_node ? runtime : home,
 		     one_node ? "" : "/.cache");
 	if (n >= (int)sizeof(dir))

@@ -100,10 +100,10 @@ static bool is_same(const struct back *back, const json_t *before, struct text *
 
 		if (!strcmp(by, libraries[i].now))
 			continue;
-		text_addf(note,
-			  "the run was begun with %s and goes on with %s: what was chosen by time is chosen "
-			  "anew\n",
-			  by, libraries[i].now);
+		text_addf(
+			note,
+			"the run was begun with %s and goes on with %s: what was chosen by time is chosen anew\n",
+			by, libraries[i].now);
 		same = false;
 	}
 	return same;

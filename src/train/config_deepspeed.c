@@ -66,8 +66,7 @@ static enum status check_whole_batch(const struct config *c, const struct tree *
 	if (!st && (whole < step || fmod(whole, step) != 0))
 		st = error_set(err, STATUS_BAD_INPUT,
 			       "%s:%d: deepspeed: train_batch_size %.15g is no multiple of micro-batch times "
-			       "accumulation, "
-			       "%.15g",
+			       "accumulation, %.15g",
 			       t->file, t->line, whole, step);
 	return st;
 }

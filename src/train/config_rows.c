@@ -33,8 +33,7 @@ static const struct opt lora_rows[] = {
 	ROW(dropout, .preset = "0", .min = 0, .max = 0.99, .help = "of the input of A"),
 	ROW(use_rslora, .help = "scale: alpha / sqrt(r)"),
 	ROW(target_modules, .many = true,
-	    .help = "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj, or "
-		    "all-linear, which is the preset"),
+	    .help = "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj, or all-linear, which is the preset"),
 	ROW(modules_to_save, .many = true, .help = "trained whole: embed_tokens, lm_head"),
 };
 #undef ROW
@@ -44,13 +43,11 @@ static const struct opt training_rows[] = {
 	ROW(device, .preset = "auto", .choices = devices,
 	    .help = "what computes; auto: a GPU where one is granted and answers, else the CPU"),
 	ROW(attention, .preset = "auto", .choices = attentions,
-	    .help = "of a GPU, of rows of one length: cuDNN's or an error, our kernels', or cuDNN's where it "
-		    "is there and takes them; of rows of several lengths, as packs have, always our "
-		    "kernels'"),
+	    .help = "of a GPU, of rows of one length: cuDNN's or an error, our kernels', or cuDNN's where it is there "
+		    "and takes them; of rows of several lengths, as packs have, always our kernels'"),
 	ROW(deterministic, .help = "of a GPU: the same bits from run to run and after a resume"),
 	ROW(adapters, .preset = "auto", .choices = layouts,
-	    .help = "of a GPU: their products in those of the maps they are of, where nothing is dropped; or "
-		    "apart"),
+	    .help = "of a GPU: their products in those of the maps they are of, where nothing is dropped; or apart"),
 	ROW(tune, .preset = "true",
 	    .help = "of a GPU: time cuBLASLt's candidates for each product once, behind the first step; not "
 		    "where deterministic"),

@@ -35,12 +35,12 @@ static void tokenizer_file(char out[PATH_MAX], const char *path)
 static void tell(const struct log *log, const char *what, const struct tokenised *t)
 {
 	if (t->dropped + t->truncated + t->untrained)
-		log_warn(log, LOG_TOPIC_RUN,
-			 "%s: %llu rows dropped and %llu cut as longer than max_seq_length, %llu left out as "
-			 "no "
-			 "assistant speaks in them",
-			 what, (unsigned long long)t->dropped, (unsigned long long)t->truncated,
-			 (unsigned long long)t->untrained);
+		log_warn(
+			log, LOG_TOPIC_RUN,
+			"%s: %llu rows dropped and %llu cut as longer than max_seq_length, %llu left out as no "
+			"assistant speaks in them",
+			what, (unsigned long long)t->dropped, (unsigned long long)t->truncated,
+			(unsigned long long)t->untrained);
 }
 
 /* Of positions that the model was not made for it has learned nothing. */

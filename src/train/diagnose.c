@@ -49,8 +49,7 @@ void diagnose_before(struct findings *out, const struct diagnose_before *b)
 		    (unsigned long long)b->rows);
 	if (!b->end_trained && b->median_norm > 0 && b->end_norm < faint_share * b->median_norm)
 		ADD(out, FINDING_END_UNTRAINED,
-		    "%s was never trained in this model (its row's norm is %.3g, the median row's %.3g) and "
-		    "will not "
+		    "%s was never trained in this model (its row's norm is %.3g, the median row's %.3g) and will not "
 		    "be: generation would not stop",
 		    b->end_token, b->end_norm, b->median_norm);
 }

@@ -94,10 +94,10 @@ static void warn_of_graphs(struct train *t)
 	if (!why)
 		return;
 	t->graphs_told = true;
-	log_warn(t->job->log, LOG_TOPIC_RUN,
-		 "layers of small micro-batches are launched kernel by kernel: no graph of them could be "
-		 "made: %s",
-		 why);
+	log_warn(
+		t->job->log, LOG_TOPIC_RUN,
+		"layers of small micro-batches are launched kernel by kernel: no graph of them could be made: %s",
+		why);
 }
 
 enum status run_fails(const struct train *t, const char *doing, enum status st, const struct error *why,
@@ -411,8 +411,7 @@ static enum status all_steps(struct train *t, struct error *err)
 	}
 	if (!st && t->state.step < t->state.max_steps && enough(t))
 		log_info(t->job->log, LOG_TOPIC_RUN,
-			 "ends early: no better held-out loss in %u evaluations, the best was at "
-			 "step %llu",
+			 "ends early: no better held-out loss in %u evaluations, the best was at step %llu",
 			 t->state.worse, (unsigned long long)t->state.best_step);
 	return st;
 }

@@ -197,9 +197,8 @@ static enum status hold_inputs(struct train *t, json_t *now, struct error *err)
 		st = inputs_check(t->state.inputs, now, t->dir, err);
 	else
 		log_warn(t->job->log, LOG_TOPIC_RUN,
-			 "%s: it keeps no sums of model, tokenizer and rows: that they are those it was "
-			 "begun with "
-			 "is not known",
+			 "%s: it keeps no sums of model, tokenizer and rows: "
+			 "that they are those it was begun with is not known",
 			 t->earlier.path);
 	return st;
 }

@@ -266,9 +266,8 @@ static enum status open_gpu(struct stepper *s, const struct config *c, int64_t r
 		return error_set_cause(err, st, why.cause, "%s", why.text);
 	return st ? error_set_cause(
 			    err, st, why.cause,
-			    "%s; of the GPU's memory it takes %.3g GB, as planned (assay train CONFIG "
-			    "--plan); training: "
-			    "per_device_train_batch_size, recompute: full and data: max_seq_length take less",
+			    "%s; of the GPU's memory it takes %.3g GB, as planned (assay train CONFIG --plan); "
+			    "training: per_device_train_batch_size, recompute: full and data: max_seq_length take less",
 			    why.text, (double)bytes * 1e-9)
 		  : STATUS_OK;
 }

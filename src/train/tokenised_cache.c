@@ -118,11 +118,10 @@ bool tokenised_cache_read(struct tokenised_set *set, const char *path, int32_t v
 	good = tokenised_cache_parse(set, data, size, vocabulary);
 	free(data);
 	if (!good)
-		log_warn(log, LOG_TOPIC_RUN,
-			 "%s: the kept tokens are damaged or not of this tokenizer; the rows are made into "
-			 "tokens "
-			 "again",
-			 path);
+		log_warn(
+			log, LOG_TOPIC_RUN,
+			"%s: the kept tokens are damaged or not of this tokenizer; the rows are made into tokens again",
+			path);
 	return good;
 }
 

@@ -121,11 +121,11 @@ enum status blas_check_buffers(unsigned threads, struct error *err)
 		void **map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (map == MAP_FAILED) {
-			st = error_set_cause(err, STATUS_NO_RESOURCE, CAUSE_LIMIT_LOW,
-					     "OpenBLAS needs %d MB of address space for each of %u threads, "
-					     "of which it has %u; "
-					     "raise the limit (ulimit -v), or use fewer CPUs (taskset)",
-					     BLAS_BUFFER_MB, threads, i);
+			st = error_set_cause(
+				err, STATUS_NO_RESOURCE, CAUSE_LIMIT_LOW,
+				"OpenBLAS needs %d MB of address space for each of %u threads, of which "
+				"it has %u; raise the limit (ulimit -v), or use fewer CPUs (taskset)",
+				BLAS_BUFFER_MB, threads, i);
 		} else {
 			*map = last;
 			last = map;

@@ -50,17 +50,14 @@ static const char *remedy(int result)
 {
 	switch (result) {
 	case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
-		return ": the driver keeps counters to administrators: run as root, or load the nvidia "
-		       "module "
-		       "with NVreg_RestrictProfilingToAdminUsers=0";
+		return ": the driver keeps counters to administrators: run as root, or load the nvidia module with "
+		       "NVreg_RestrictProfilingToAdminUsers=0";
 	case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
 		return ": this virtual GPU may not be profiled: ask the operator to allow profiling on it";
 	case CUPTI_ERROR_HARDWARE_BUSY:
 	case CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED:
 	case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
-		return ": another profiler holds the GPU's counters: end it, or pause DCGM's with dcgmi "
-		       "profile "
-		       "--pause";
+		return ": another profiler holds the GPU's counters: end it, or pause DCGM's with dcgmi profile --pause";
 	case CUPTI_ERROR_NOT_COMPATIBLE:
 	case CUPTI_ERROR_NOT_INITIALIZED:
 	case CUPTI_ERROR_INVALID_CHIP_NAME:

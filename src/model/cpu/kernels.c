@@ -269,14 +269,15 @@ void cpu_kernels_text(const struct cpu_kernels *k, char *out, size_t size)
 {
 	*out = '\0';
 	if (k->cached)
-		snprintf(out, size,
-			 "OpenBLAS chose its %s kernels for this CPU; an earlier run found %s x %.1f as fast "
-			 "here "
-			 "(" BLAS_KERNELS_VARIABLE "=%s, from the cache; --no-cache times them anew)",
-			 k->chosen, k->used, k->gain, k->used);
+		snprintf(
+			out, size,
+			"OpenBLAS chose its %s kernels for this CPU; an earlier run found %s x %.1f as fast here (" BLAS_KERNELS_VARIABLE
+			"=%s, from the cache; --no-cache times them anew)",
+			k->chosen, k->used, k->gain, k->used);
 	else if (k->gain > 0)
-		snprintf(out, size,
-			 "OpenBLAS chose its %s kernels for this CPU; %s is x %.1f as fast here and is used "
-			 "(" BLAS_KERNELS_VARIABLE "=%s; timed in %.1f s)",
-			 k->chosen, k->used, k->gain, k->used, k->took_s);
+		snprintf(
+			out, size,
+			"OpenBLAS chose its %s kernels for this CPU; %s is x %.1f as fast here and is used (" BLAS_KERNELS_VARIABLE
+			"=%s; timed in %.1f s)",
+			k->chosen, k->used, k->gain, k->used, k->took_s);
 }

@@ -35,21 +35,21 @@ enum status peft_check_base(const struct peft *p, const struct weights *w, bool 
 
 	if (!p->config.base_sum[0]) {
 		if (p->config.base[0] && !same_leaf(p->config.base, w->path))
-			log_warn(log, LOG_TOPIC_RUN,
-				 "%s: it says that it is an adapter of %s; that it fits %s is all that is "
-				 "known",
-				 p->path, p->config.base, w->path);
+			log_warn(
+				log, LOG_TOPIC_RUN,
+				"%s: it says that it is an adapter of %s; that it fits %s is all that is known",
+				p->path, p->config.base, w->path);
 		return STATUS_OK;
 	}
 	st = weights_fingerprint(sum, w, FINGERPRINT_NUMBERS, err);
 	if (st || !strcmp(sum, p->config.base_sum))
 		return st;
 	if (!any)
-		return error_set(err, STATUS_BAD_INPUT,
-				 "%.150s: it is an adapter of %.150s, and %.150s has other weights (another "
-				 "model, or the same in "
-				 "fewer bits): --any-base takes it all the same",
-				 p->path, base, w->path);
+		return error_set(
+			err, STATUS_BAD_INPUT,
+			"%.150s: it is an adapter of %.150s, and %.150s has other weights (another model, or "
+			"the same in fewer bits): --any-base takes it all the same",
+			p->path, base, w->path);
 	log_warn(log, LOG_TOPIC_RUN, "%s: it is an adapter of %s, and %s has other weights", p->path, base,
 		 w->path);
 	return STATUS_OK;

@@ -155,8 +155,7 @@ enum status peft_write(const char *dir, const struct peft_config *c, const struc
 	if (!st && peft_slots_do_nothing(slots, count))
 		st = error_set(
 			err, STATUS_MISMATCH,
-			"every lora_B is all zeros, as it began: the adapter would do nothing and is not "
-			"written");
+			"every lora_B is all zeros, as it began: the adapter would do nothing and is not written");
 	if (!st)
 		st = file_make_dir(dir, err);
 	if (!st && snprintf(path, sizeof(path), "%s/" PEFT_WEIGHTS, dir) >= (int)sizeof(path))

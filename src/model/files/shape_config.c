@@ -155,8 +155,7 @@ static enum status check_switches(const struct json_keys *r, const struct shape 
 	if (json_keys_value(r, "quantization_config"))
 		return error_set(
 			r->err, STATUS_UNSUPPORTED,
-			"%s: quantization_config: quantised checkpoints are not read; take the F32, F16 or "
-			"BF16 one",
+			"%s: quantization_config: quantised checkpoints are not read; take the F32, F16 or BF16 one",
 			r->path);
 	if (s->family != FAMILY_QWEN2)
 		st = must_be(r, "attention_bias", false);

@@ -189,11 +189,11 @@ enum status shards_open(struct shards *s, const char *dir, struct error *err)
 	else if (!access(index, F_OK))
 		st = open_indexed(s, dir, index, err);
 	else
-		st = error_set(err, STATUS_BAD_INPUT, "%s: neither " SINGLE " nor " INDEX " is there%s", dir,
-			       access(pickle, F_OK)
-				       ? ""
-				       : "; pytorch_model.bin is no substitute: save the model as "
-					 "safetensors");
+		st = error_set(
+			err, STATUS_BAD_INPUT, "%s: neither " SINGLE " nor " INDEX " is there%s", dir,
+			access(pickle, F_OK)
+				? ""
+				: "; pytorch_model.bin is no substitute: save the model as safetensors");
 	if (st)
 		shards_release(s);
 	return st;

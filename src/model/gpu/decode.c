@@ -70,12 +70,12 @@ static int64_t tall_of(const struct shape *s)
 
 enum status decode_check_heads(int64_t head_dim, struct error *err)
 {
-	return decode_refuses_heads(head_dim) ? error_set(err, STATUS_UNSUPPORTED,
-							  "a GPU generates with heads of 16, 32, 64, 128 or "
-							  "256 numbers, and these have "
-							  "%lld; a CPU (--device cpu) takes any",
-							  (long long)head_dim)
-					      : STATUS_OK;
+	return decode_refuses_heads(head_dim)
+		       ? error_set(err, STATUS_UNSUPPORTED,
+				   "a GPU generates with heads of 16, 32, 64, 128 or 256 "
+				   "numbers, and these have %lld; a CPU (--device cpu) takes any",
+				   (long long)head_dim)
+		       : STATUS_OK;
 }
 
 /* What the kernels do not take. */

@@ -197,11 +197,11 @@ static enum status check_choices(const struct attention_blocks *sizes, struct er
 
 	if (choices <= CHOICE_MOST)
 		return STATUS_OK;
-	return error_set(err, STATUS_BAD_INPUT,
-			 "attention: %.4g blocks of %" PRIu32 " queries and %" PRIu32
-			 " keys to choose from, more than %d: larger blocks, fewer heads or shorter "
-			 "sequences",
-			 choices, sizes->q_block, sizes->k_block, CHOICE_MOST);
+	return error_set(
+		err, STATUS_BAD_INPUT,
+		"attention: %.4g blocks of %" PRIu32 " queries and %" PRIu32
+		" keys to choose from, more than %d: larger blocks, fewer heads or shorter sequences",
+		choices, sizes->q_block, sizes->k_block, CHOICE_MOST);
 }
 
 static bool stopped(const volatile sig_atomic_t *stop)

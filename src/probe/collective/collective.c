@@ -46,9 +46,8 @@ static const struct opt opt_rows[] = {
 		.help = "NCCL's choice, or this one: NCCL_ALGO while the communicator is made"),
 	OPT_ROW(struct collective_opts, buffers, .name = "buffers", .preset = "plain",
 		.choices = buffer_words,
-		.help = "memory of the driver; of the library (ncclMemAlloc) in two arrays of the larger "
-			"side, "
-			"as nccl-tests has it; the same registered; or symmetric windows (NCCL 2.27)"),
+		.help = "memory of the driver; of the library (ncclMemAlloc) in two arrays of the larger side, as "
+			"nccl-tests has it; the same registered; or symmetric windows (NCCL 2.27)"),
 	OPT_ROW(struct collective_opts, ctas, .name = "ctas", .preset = "0", .max = 64,
 		.help = "CTAs of the communicator; 0: NCCL's choice"),
 	OPT_ROW(struct collective_opts, launch, .name = "launch", .preset = "stream", .choices = launch_words,
@@ -201,8 +200,8 @@ static const struct engine *const engines[] = {&collective_nccl_engine, &collect
 
 const struct probe probe_collective = {
 	.name = "collective",
-	.summary = "collectives of several ranks: GPUs by NCCL, CPUs by MPI: bus bandwidth, latency, what "
-		   "NCCL chooses",
+	.summary =
+		"collectives of several ranks: GPUs by NCCL, CPUs by MPI: bus bandwidth, latency, what NCCL chooses",
 	.kind = PROBE_TIMED,
 	.opts = {opt_rows, COUNT(opt_rows), sizeof(struct collective_opts)},
 	.fields = collective_fields,

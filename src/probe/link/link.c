@@ -9,11 +9,9 @@ static const char *const memories[] = {"pinned", "pageable", NULL};
 
 static const struct opt opt_rows[] = {
 	OPT_ROW(struct link_opts, direction, .name = "direction", .preset = "h2d", .choices = directions,
-		.help = "host to device, device to host, both at once, or the latency of a read of host "
-			"memory"),
+		.help = "host to device, device to host, both at once, or the latency of a read of host memory"),
 	OPT_ROW(struct link_opts, memory, .name = "memory", .preset = "pinned", .choices = memories,
-		.help = "host memory: pinned, or pageable, which the driver stages through a buffer of its "
-			"own"),
+		.help = "host memory: pinned, or pageable, which the driver stages through a buffer of its own"),
 	OPT_ROW(struct link_opts, size, .name = "size", .preset = "256MiB", .unit = "B", .min = 64,
 		.max = 0x1p36, .help = "bytes of one copy"),
 	OPT_ROW(struct link_opts, numa, .name = "numa", .preset = "auto", .shown = "NODE",

@@ -22,8 +22,7 @@ static const struct opt opt_rows[] = {
 		.help = "what is done: sums (read dot gather), streams (write copy scale add triad), "
 			"a walk of dependent loads (chase), the library's fill (set)"),
 	OPT_ROW(struct memory_opts, size, .name = "size", .preset = "0", .unit = "B", .max = 0x1p46,
-		.help = "bytes of each stream; 0: 4 x the last cache on a CPU, 4 GiB on a GPU, within free "
-			"memory"),
+		.help = "bytes of each stream; 0: 4 x the last cache on a CPU, 4 GiB on a GPU, within free memory"),
 	OPT_ROW(struct memory_opts, store, .name = "store", .preset = "auto", .choices = stores,
 		.help = "CPU: how results are stored; auto: past the cache for streams that do not fit it"),
 	OPT_ROW(struct memory_opts, threads, .name = "threads", .preset = "0", .max = 4096,

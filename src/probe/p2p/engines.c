@@ -174,8 +174,7 @@ static enum status open_way(struct p2p_state *s, bool *access, struct error *err
 	if (!st && !*access && s->way != P2P_DRIVER)
 		st = error_set(
 			err, STATUS_UNSUPPORTED,
-			"p2p: the driver gives gpu%u and gpu%u no access to each other's memory: no kernel "
-			"reaches it",
+			"p2p: the driver gives gpu%u and gpu%u no access to each other's memory: no kernel reaches it",
 			s->side[0].index, s->side[1].index);
 	return st;
 }

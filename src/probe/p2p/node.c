@@ -99,8 +99,7 @@ static enum status reach(struct p2p_node *n, bool *access, struct error *err)
 	if (!st && !*access && n->way != P2P_DRIVER)
 		st = error_set(
 			err, STATUS_UNSUPPORTED,
-			"p2p: the driver gives gpu%u no access to some of the others' memory: no kernel "
-			"reaches it",
+			"p2p: the driver gives gpu%u no access to some of the others' memory: no kernel reaches it",
 			b->gpu);
 	return st;
 }

@@ -14,9 +14,8 @@ static const struct opt opt_rows[] = {
 		.help = "from the first GPU to the second, both ways at once, or the latency of the second's "
 			"read of the first's memory"),
 	OPT_ROW(struct p2p_opts, pattern, .name = "pattern", .preset = "pair", .choices = patterns,
-		.help = "target node: each GPU sends to all others at once, the first to all others, all "
-			"others "
-			"to the last"),
+		.help = "target node: each GPU sends to all others at once, the first to all others, all others to the "
+			"last"),
 	OPT_ROW(struct p2p_opts, search, .name = "search", .preset = "first", .choices = searches,
 		.help = "stores and loads of a pair: by all multiprocessors, or the best of all, 32 and 16"),
 	OPT_ROW(struct p2p_opts, size, .name = "size", .preset = "1GiB", .unit = "B", .min = 64,

@@ -138,9 +138,9 @@ int cupti_open(struct cupti *c, int (*start)(struct cupti *c, char why[CUPTI_TEX
 	const char *named = getenv("ASSAY_LIB_CUPTI");
 
 	*c = (struct cupti){0};
-	snprintf(why, CUPTI_TEXT,
-		 "no libcupti.so.13 or .12 beside its CUDA libraries, on the loader's path or in "
-		 "the toolkit");
+	snprintf(
+		why, CUPTI_TEXT,
+		"no libcupti.so.13 or .12 beside its CUDA libraries, on the loader's path or in the toolkit");
 	if (named && *named) {
 		snprintf(why, CUPTI_TEXT, "ASSAY_LIB_CUPTI names %.150s, which cannot be loaded", named);
 		attempt(&s, named, 0);
