@@ -310,6 +310,24 @@ void file_sha256(char hex[65], const void *data, size_t size)
 	digest_hex(hex, &sha);
 }
 
+enum status file_sha256_pieces(char hex[65], file_pieces *next, void *arg, struct error *err)
+{
+	struct sha256_ctx sha;
+	uint8_t block[16384];
+	size_t got = 1;
+	enum status st = STATUS_OK;
+
+	sha256_init(&sha);
+	while (!st && got) {
+		st = next(arg, block, sizeof(block), &got, err);
+		if (!st)
+			sha256_update(&sha, got, block);
+	}
+	if (!st)
+		digest_hex(hex, &sha);
+	return st;
+}
+
 enum status file_sha256_of(char hex[65], const char *path, struct error *err)
 {
 	struct sha256_ctx sha;

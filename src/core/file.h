@@ -51,4 +51,8 @@ void file_remove_tree(const char *path);
 /* 64 hex digits and NUL. */
 void file_sha256(char hex[65], const void *data, size_t size);
 enum status file_sha256_of(char hex[65], const char *path, struct error *err);
+/* The next bytes of something, at most `room`; *got 0: its end. */
+typedef enum status file_pieces(void *arg, void *to, size_t room, size_t *got, struct error *err);
+/* Of all that `next` gives, a piece at a time; its error. */
+enum status file_sha256_pieces(char hex[65], file_pieces *next, void *arg, struct error *err);
 #endif

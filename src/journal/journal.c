@@ -341,23 +341,19 @@ enum status journal_read(const char *dir, journal_visit *visit, void *arg, uint6
 	return st;
 }
 
+static enum status next_piece(void *arg, void *to, size_t room, size_t *got, struct error *err)
+{
+	return packed_read(arg, to, room, got, err);
+}
+
 enum status journal_sha256(char hex[65], const char *dir, struct error *err)
 {
 	struct source s;
-	char *data = NULL;
-	size_t size;
 	enum status st = source_open(&s, dir, err);
 
 	if (st)
 		return st;
-	if (s.packed) {
-		st = packed_all(s.packed, &data, &size, err);
-		if (!st)
-			file_sha256(hex, data, size);
-		free(data);
-	} else {
-		st = file_sha256_of(hex, s.path, err);
-	}
+	st = s.packed ? file_sha256_pieces(hex, next_piece, s.packed, err) : file_sha256_of(hex, s.path, err);
 	source_close(&s);
 	return st;
 }

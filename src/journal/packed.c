@@ -87,31 +87,6 @@ enum status packed_rest(struct packed *p, uint64_t *bytes, struct error *err)
 	return st;
 }
 
-enum status packed_all(struct packed *p, char **data, size_t *size, struct error *err)
-{
-	enum status st = STATUS_OK;
-	size_t room = 0, got = 1;
-
-	*data = NULL;
-	for (*size = 0; !st && got; *size += got) {
-		if (*size == room) {
-			char *grown = realloc(*data, room = room ? 2 * room : 1 << 20);
-
-			if (!grown) {
-				st = error_errno(err, ENOMEM, "reading a compressed journal");
-				break;
-			}
-			*data = grown;
-		}
-		st = packed_read(p, *data + *size, room - *size, &got, err);
-	}
-	if (st) {
-		free(*data);
-		*data = NULL;
-	}
-	return st;
-}
-
 void packed_close(struct packed **p)
 {
 	if (*p)

@@ -22,7 +22,5 @@ enum status packed_read(struct packed *p, void *to, size_t room, size_t *got, st
 /* Reads what is left and throws it away. *bytes: how many there were; one more where the file is cut or
  * damaged. */
 enum status packed_rest(struct packed *p, uint64_t *bytes, struct error *err);
-/* All of the journal from where it was read to. Owner: caller, free(). NO_RESOURCE: no memory. */
-enum status packed_all(struct packed *p, char **data, size_t *size, struct error *err);
 void packed_close(struct packed **p);
 #endif
