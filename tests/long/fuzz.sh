@@ -8,8 +8,8 @@ build=$(realpath "$1") root=$(realpath "$2") seconds=${3:-60}
 scratch
 one() { # TARGET: its last words are in TARGET.log, its exit code in TARGET.code
 	mkdir -p "$build/tests/fuzz/found/$1" "$1"
-	(cd "$1" && timeout $((seconds + 120)) "$build/tests/fuzz/fuzz_$1" -max_total_time="$seconds" -rss_limit_mb=1024 -close_fd_mask=1 \
-		-artifact_prefix="$build/tests/fuzz/found/" "$build/tests/fuzz/found/$1" "$root/tests/fuzz/corpus/$1") > "$1.log" 2>&1
+	(cd "$1" && timeout $((seconds + 120)) "$root/tests/fuzz/seeds.sh" with "$root/tests/fuzz/corpus/$1.tar.zst" "$build/tests/fuzz/fuzz_$1" \
+		-max_total_time="$seconds" -rss_limit_mb=1024 -close_fd_mask=1 -artifact_prefix="$build/tests/fuzz/found/" "$build/tests/fuzz/found/$1") > "$1.log" 2>&1
 	echo $? > "$1.code"
 }
 export -f one
