@@ -52,7 +52,7 @@ json_t *monitor_nccl(const json_t *environment, const json_t *files, const json_
 
 /* By how much the error counters of a link or port rose, all together. */
 json_int_t monitor_risen(const json_t *row);
-/* What a state is worth: 0, 1 or 2 as exit codes have it (docs/design/monitor.md). */
+/* What a state is worth: 0, 1 or 2 as exit codes have it (docs/explanation/design/monitor.md). */
 int monitor_code(const json_t *state);
 /* The state {"t", "nccl"?, "nvlink"?, "ib"?}: as tables, or as one line. `detail`: each link in a row. */
 void monitor_text(struct text *out, const json_t *state, bool detail);

@@ -47,7 +47,7 @@ static bool given(const struct machine *m, size_t seen)
 	return seen < machine_gpu_count(m);
 }
 
-/* Which of them is its own is found where all ranks' lists are: docs/design/team.md, "Whose GPU". */
+/* Which of them is its own is found where all ranks' lists are: docs/explanation/design/team.md, "Whose GPU". */
 static json_t *seen_gpus(const struct machine *m)
 {
 	json_t *seen = json_array();

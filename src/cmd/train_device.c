@@ -137,7 +137,7 @@ static enum status choose(struct choice *c, const struct training *t, const stru
 	return st;
 }
 
-/* It may be meant so: it is said, and the run goes on (docs/design/model_gpu.md). */
+/* It may be meant so: it is said, and the run goes on (docs/explanation/design/model_gpu.md). */
 static void warn_of_others(const struct training *t, const struct gpu *g)
 {
 	char busy[160];

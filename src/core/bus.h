@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that a collective puts on a rank's link, for a byte of its size: docs/METHODS.md, "Bus bandwidth". */
+/* Bytes that a collective puts on a rank's link, for a byte of its size: docs/explanation/methods, "Bus bandwidth". */
 #ifndef CORE_BUS_H
 #define CORE_BUS_H
 

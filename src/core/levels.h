@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Levels of a curve: sizes at which a rate or a latency changes, as caches make it. Method and limits:
- * docs/METHODS.md, "Cache levels".
+ * docs/explanation/methods, "Cache levels".
  */
 #ifndef CORE_LEVELS_H
 #define CORE_LEVELS_H

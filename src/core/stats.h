@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statistics on raw samples. Sources of the formulae: docs/METHODS.md, "Statistics". */
+/* Statistics on raw samples. Sources of the formulae: docs/explanation/methods, "Statistics". */
 #ifndef CORE_STATS_H
 #define CORE_STATS_H
 #include <stddef.h>

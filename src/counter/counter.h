@@ -2,7 +2,7 @@
 /*
  * Hardware counters of a GPU by CUPTI, in worker processes: of a range of work (range.c) or sampled by time
  * (sampling.c). One client a GPU may hold them; what refuses is an error whose sentence says what to do, and
- * never a reason for a case to fail. docs/design/counter.md.
+ * never a reason for a case to fail. docs/explanation/design/counter.md.
  */
 #ifndef COUNTER_COUNTER_H
 #define COUNTER_COUNTER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention by our own kernels (kernel/attention.h, docs/design/attention_kernels.md): which of them take a
+ * Attention by our own kernels (kernel/attention.h, docs/explanation/design/attention_kernels.md): which of them take a
  * problem, best first, and the launch. What is computed is attention.h's. Like a library's plan it never
  * times: the caller times candidates and selects. It needs no workspace, and enqueueing allocates nothing.
  */

@@ -86,7 +86,7 @@ static void load_add(struct load *l, const struct attention_problem *p, uint32_t
 }
 
 /* Whether the longest block of keys takes much longer than an equal share of the work takes a multiprocessor.
- * Where this was measured (docs/design/attention_kernels.md), two blocks of threads a unit gain from a ratio
+ * Where this was measured (docs/explanation/design/attention_kernels.md), two blocks of threads a unit gain from a ratio
  * of 2 on, and lose up to 1.2. */
 static bool is_uneven(const struct attention_problem *p, unsigned sms)
 {
@@ -97,7 +97,7 @@ static bool is_uneven(const struct attention_problem *p, unsigned sms)
 	return l.longest * sms > UNEVEN * l.all;
 }
 
-/* As measured (docs/design/attention_kernels.md). */
+/* As measured (docs/explanation/design/attention_kernels.md). */
 static const enum way *order_of(const struct attention_problem *p, bool uneven)
 {
 	static const enum way narrow[WAYS] = {ONCE, AHEAD, LATE, SPLIT, BULK, TWO, PORTABLE},

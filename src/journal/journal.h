@@ -8,14 +8,14 @@
  * A line without its newline is torn.
  *
  * One writer a file: its supervisor. Worker and sampler send lines over a socket pair, so a kill loses nothing that was
- * sent but up to a second of telemetry, which waits to be journaled together. fsync on `end` and `close`. Any prefix reads. Bodies are documented in docs/design/journal.md and below:
+ * sent but up to a second of telemetry, which waits to be journaled together. fsync on `end` and `close`. Any prefix reads. Bodies are documented in docs/explanation/design/journal.md and below:
  *
  * open      {"schema":3,"program":"0.1.0","command":[word..],"build":"..","wall":"..Z","node":"..","salt":hex?,"seed":N?,"suite":"quick",
  *            "expectations":"builtin"|dir,"options":{..},"boot":id?,"started":ns?,"price_per_hour":x?,"team":{..}?,"planted":fault?,
  *            "kept":{"expectations.txt":sum?,"site.yaml":sum?}?}
  *            command: the words as given; build: of the program's file; node: a pseudonym unless options.real_names; started: when the program was started, as t;
  *            team: {"rank":r,"size":n,"node":index,"nodes":[{"name","ranks":[r..],"offset_ns":its clock less rank 0's,"error_ns","at":ns of
- *            rank 0's clock}..]}?  of a rank of several (docs/design/team.md); the journals of the others lie below nodes/
+ *            rank 0's clock}..]}?  of a rank of several (docs/explanation/design/team.md); the journals of the others lie below nodes/
  *            salt: 128 random bits, of the reports' pseudonyms; in the first open of a run, not before there was one
  *            seed: of all random data; a job has none of the run's
  *            boot: the kernel's id of this boot, shown as the facts show it
@@ -30,7 +30,7 @@
  *           "need":{"device_bytes":x,"host_bytes":x}?,"together"|"lockstep":true?,"seconds":x?,"search_s":x?,"setting":"NAME=value of its worker's environment"?,"beside":"who uses the device"?,
  *           "skip":null|{"status":"unavailable","cause":"library_missing","reason":".."}}
  * extend    {"steps":[..]}                            more cases; ids go on: the second round, each with "again":id; a search for what
- *            is bad with a case (docs/design/isolation.md), each with "follows":{"case":id,"round":k,"why":".."};
+ *            is bad with a case (docs/explanation/design/isolation.md), each with "follows":{"case":id,"round":k,"why":".."};
  *            the same product by other kernels or another library, with "tries":"setting or engine" in it
  * begin     {"case":id,"attempt":k,"pid":N}
  * phase     {"case":id,"phase":"prepare|cold|ramp|burst|settle|sustained|single|verify|search|pairs","t0":ns,"t1":ns}

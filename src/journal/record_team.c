@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who was in a team, and what their clocks showed, as rank 0's journal says. Formulae: docs/METHODS, "Clocks
+/* Who was in a team, and what their clocks showed, as rank 0's journal says. Formulae: docs/explanation/methods, "Clocks
  * of several nodes". */
 #include "journal/record_merge.h"
 

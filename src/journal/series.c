@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formulae: docs/METHODS, "What a series says of a span". */
+/* Formulae: docs/explanation/methods, "What a series says of a span". */
 #include "journal/series.h"
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 /*
  * Changes on a case's GPUs during the run: counters that rose, NVML that stopped answering, missing
  * telemetry, Xids, a reboot. Each finding lives in the case in which the change came
- * (docs/design/readings.md).
+ * (docs/explanation/design/readings.md).
  */
 #include "judge/changes.h"
 #include "core/plausible.h"

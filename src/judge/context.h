@@ -43,7 +43,7 @@ struct subject {
 	bool has_figure;
 };
 
-/* The machine's facts tree of a record (docs/design/machine.md); NULL: the journal has none. Lent. */
+/* The machine's facts tree of a record (docs/explanation/design/machine.md); NULL: the journal has none. Lent. */
 const json_t *context_facts(const struct record *r);
 /* It is a training run. */
 bool subject_trains(const struct subject *s);
@@ -51,7 +51,7 @@ bool subject_trains(const struct subject *s);
 void subject_of(struct subject *s, const struct judge_context *ctx, const struct record_case *c);
 /* The first rule that suffices to judge such a case; NULL: none. */
 const struct rule *subject_judging_rule(const struct subject *s);
-/* expect_look for a subject: every word of docs/design/expectations.md. */
+/* expect_look for a subject: every word of docs/explanation/design/expectations.md. */
 const char *subject_word(const void *subject, const char *word, char *buffer, size_t size);
 /* The i-th GPU of the case; NULL: the machine has it not. */
 const struct gpu *subject_gpu(const struct subject *s, size_t i);

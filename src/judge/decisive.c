@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A reading without its decisive fields. What the device does not have is skipped; what it has and the driver
- * does not tell is unknown, with the vendor's reason. Grammar: docs/design/expectations.md, `decisive`.
+ * does not tell is unknown, with the vendor's reason. Grammar: docs/explanation/design/expectations.md, `decisive`.
  */
 #include "judge/verdict.h"
 #include "core/text.h"

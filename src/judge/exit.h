@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run is worth as a whole: exit code, verdict, headline. Table: docs/design/exit.md. */
+/* What a run is worth as a whole: exit code, verdict, headline. Table: docs/explanation/design/exit.md. */
 #ifndef JUDGE_EXIT_H
 #define JUDGE_EXIT_H
 #include "judge/context.h"

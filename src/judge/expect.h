@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of expectations/ say, in memory. Grammar: docs/design/expectations.md. Texts are lent from
+ * What the files of expectations/ say, in memory. Grammar: docs/explanation/design/expectations.md. Texts are lent from
  * the parsed trees, which the set owns; a row knows the file and line it stands on.
  */
 #ifndef JUDGE_EXPECT_H

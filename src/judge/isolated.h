@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a search for the bad one among several GPUs found (docs/design/isolation.md), and its cases. */
+/* What a search for the bad one among several GPUs found (docs/explanation/design/isolation.md), and its cases. */
 #ifndef JUDGE_ISOLATED_H
 #define JUDGE_ISOLATED_H
 #include "judge/context.h"

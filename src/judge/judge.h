@@ -214,7 +214,7 @@ struct broken_rule {
 bool expectations_rule(const struct expectations *e, const char *field, const char *value,
 		       struct broken_rule *out);
 
-/* What the buyer said: "h100-sxm:8", or a site file (docs/design/exit.md). NULL: nothing stated. */
+/* What the buyer said: "h100-sxm:8", or a site file (docs/explanation/design/exit.md). NULL: nothing stated. */
 struct judge_site {
 	const char *expect;
 	const char *file;

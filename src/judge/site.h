@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was bought, as stated by --expect or a site file, against what is here. Grammar: docs/design/exit.md.
+/* What was bought, as stated by --expect or a site file, against what is here. Grammar: docs/explanation/design/exit.md.
  */
 #ifndef JUDGE_SITE_H
 #define JUDGE_SITE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention forward for any GPU from sm_80 on; the first two rungs of the ladder (docs/design/attention_kernels.md).
+ * Attention forward for any GPU from sm_80 on; the first two rungs of the ladder (docs/explanation/design/attention_kernels.md).
  *
  *   naive_TYPE     a warp a query row, one key after the other, all in FP32: what the others must agree with
  *   flash_TYPE_dD  mma.sync on tiles of 64 queries x 64 keys that never leave the SM; keys and values come by

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention forward, O = softmax(scale Q K^T) V a head, with the logarithm of the sums of exponentials beside
- * it. docs/design/attention_kernels.md says what each version buys.
+ * it. docs/explanation/design/attention_kernels.md says what each version buys.
  *
  * A row r of q_len sees the keys from r + kv_len - q_len - left to r + kv_len - q_len + right: masks are
  * aligned at the bottom right. ATTENTION_OPEN: no limit on that side; causal is right = 0. A row that sees no

@@ -15,7 +15,7 @@
  * are made a second time. Or, of sm_90a alone, backward_once: dK and dV as backward_keys, and this block's
  * part of dQ added to a sum in FP32, in any order; then backward_end: that sum to dQ.
  *
- * docs/design/attention_kernels.md, "Backward".
+ * docs/explanation/design/attention_kernels.md, "Backward".
  */
 #ifndef KERNEL_ATTENTION_BACKWARD_H
 #define KERNEL_ATTENTION_BACKWARD_H

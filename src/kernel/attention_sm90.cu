@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hopper's attention kernels, one entry a type and head dim. Warpgroups, keys a block, slots and how are told below;
- * docs/design/attention_kernels.md says what each buys.
+ * docs/explanation/design/attention_kernels.md says what each buys.
  *
  *   TYPE_dD       any range of keys (kernel/attention_sm90.cuh)
  *   TYPE_dD_pair  two tiles in turns (kernel/attention_pair.cuh)

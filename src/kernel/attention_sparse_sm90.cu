@@ -3,7 +3,7 @@
  * Block-sparse attention forward on Hopper. A unit is one query block, two tiles of 64 rows that walk the same list, so
  * both warpgroups always have equally many steps. Blocks take units by a counter, in the order given (long ones first),
  * and one producing thread looks a unit up while the one before is being multiplied (kernel/attention_sparse.cuh). A step
- * is one slot of 128 keys: a block, or two of 64. Partial blocks come first. docs/design/attention_kernels.md
+ * is one slot of 128 keys: a block, or two of 64. Partial blocks come first. docs/explanation/design/attention_kernels.md
  */
 #include "kernel/attention_run.cuh"
 #include "kernel/attention_sparse.cuh"

@@ -2,7 +2,7 @@
 /* clang-format off */
 /*
  * Inputs of collectives, such that every element of the answer is known and exact whatever the order of
- * summation; formulas: docs/METHODS, "Collectives". Types are kernel/operand.h's. i numbers the elements of
+ * summation; formulas: docs/explanation/methods, "Collectives". Types are kernel/operand.h's. i numbers the elements of
  * the *result*: rank r's block of a scattered one begins at r * count.
  *
  *   word k of element i    word k of philox(counter = {i low, i high, COLLECTIVE_STREAM, 0}, key = seed)

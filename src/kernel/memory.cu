@@ -16,7 +16,7 @@
  *            the array at work at once
  *
  * The bulk copies of memory_bulk.cu are the ladder's next step. Which rung wins differs by operation and device: see
- * docs/METHODS.md. Any grid is right, blocks go on by the grid until the array ends; v10's must cover the array.
+ * docs/explanation/methods. Any grid is right, blocks go on by the grid until the array ends; v10's must cover the array.
  *
  *   gather_v1  one index a thread       gather_v2  four indices by one 16-byte load, four loads in flight
  *   gather_v3  eight in flight

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser: raw readings to the facts tree of docs/design/machine.md. One function a part; each adds its
+/* The parser: raw readings to the facts tree of docs/explanation/design/machine.md. One function a part; each adds its
  * keys. */
 #ifndef MACHINE_FACTS_H
 #define MACHINE_FACTS_H

@@ -5,7 +5,7 @@
 #define MACHINE_RAW_H
 #include <jansson.h>
 
-/* Each answer is [code, value?]. Owner: caller; NULL: out of memory. docs/design/machine.md has the form. */
+/* Each answer is [code, value?]. Owner: caller; NULL: out of memory. docs/explanation/design/machine.md has the form. */
 json_t *raw_nvml(void);
 json_t *raw_cuda(void);
 /* The libraries named alone (NULL ends); NULL: all. A name that is not known is passed over. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What operations cost and what they need beside their operands: the same for the back end that works and
- * the one that plans. FLOP are those of products and attention; docs/METHODS derives a step's.
+ * the one that plans. FLOP are those of products and attention; docs/explanation/methods derives a step's.
  */
 #ifndef MODEL_COST_H
 #define MODEL_COST_H

@@ -162,7 +162,7 @@ static enum status add_residual(struct back *back, struct mat residual, struct m
 }
 
 /*
- * Where results are rounded to BF16 (docs/design/training.md, "Rounding"): what an adapter adds is often less
+ * Where results are rounded to BF16 (docs/explanation/design/training.md, "Rounding"): what an adapter adds is often less
  * than half of the last place of what it is added to, and would be lost there as a whole. So it comes first,
  * and is rounded in one sum with the map's own product, which is what keeps it on the average; the residual
  * comes last.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the readings share. Their fields stand in docs/design/readings.md. */
+/* What the readings share. Their fields stand in docs/explanation/design/readings.md. */
 #ifndef PROBE_READING_H
 #define PROBE_READING_H
 #include "run/probe.h"

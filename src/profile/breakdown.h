@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a device's time went, from its first event to its last or in windows of that: each moment is of one
- * state, so the states add up to the whole. docs/METHODS.md, "Where the time of a device went".
+ * state, so the states add up to the whole. docs/explanation/methods, "Where the time of a device went".
  */
 #ifndef PROFILE_BREAKDOWN_H
 #define PROFILE_BREAKDOWN_H

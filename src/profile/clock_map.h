@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUPTI's clock told as CLOCK_MONOTONIC, by pairs of readings. docs/METHODS.md, "Clocks of a profile". */
+/* CUPTI's clock told as CLOCK_MONOTONIC, by pairs of readings. docs/explanation/methods, "Clocks of a profile". */
 #ifndef PROFILE_CLOCK_MAP_H
 #define PROFILE_CLOCK_MAP_H
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What copies and sets cost: by direction and by the kind of the host's memory. docs/METHODS.md, "Copies of a
+/* What copies and sets cost: by direction and by the kind of the host's memory. docs/explanation/methods, "Copies of a
  * profile". */
 #ifndef PROFILE_COPIES_H
 #define PROFILE_COPIES_H

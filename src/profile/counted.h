@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters of kernels, by name. docs/METHODS.md, "Counters of a program's kernels". */
+/* Counters of kernels, by name. docs/explanation/methods, "Counters of a program's kernels". */
 #ifndef PROFILE_COUNTED_H
 #define PROFILE_COUNTED_H
 #include "counter/metrics.h"

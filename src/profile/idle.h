@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why nothing ran on a device: by what ended the gap, and what the host did in it. docs/METHODS.md, "Where
+/* Why nothing ran on a device: by what ended the gap, and what the host did in it. docs/explanation/methods, "Where
  * the time of a device went". */
 #ifndef PROFILE_IDLE_H
 #define PROFILE_IDLE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rank that the others wait for, and what it did meanwhile. docs/METHODS.md, "Late ranks of a profile".
+/* The rank that the others wait for, and what it did meanwhile. docs/explanation/methods, "Late ranks of a profile".
  */
 #ifndef PROFILE_LATE_H
 #define PROFILE_LATE_H

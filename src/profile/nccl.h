@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What NCCL did: its calls, told by its NVTX ranges with communicator and size, joined with the kernels that
- * they launched, and held against the other ranks'. docs/METHODS.md, "NCCL operations of a profile".
+ * they launched, and held against the other ranks'. docs/explanation/methods, "NCCL operations of a profile".
  */
 #ifndef PROFILE_NCCL_H
 #define PROFILE_NCCL_H

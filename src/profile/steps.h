@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The steps of a program: the part that it repeats, told apart from its start-up. A step lasts from one mark
- * to the next; a mark is a thing that the process does once in each. docs/METHODS.md, "Steps of a profile".
+ * to the next; a mark is a thing that the process does once in each. docs/explanation/methods, "Steps of a profile".
  */
 #ifndef PROFILE_STEPS_H
 #define PROFILE_STEPS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a timeline fits a table: a row a kernel, kind of copy, call and range. docs/METHODS.md, "Profile".
+/* What of a timeline fits a table: a row a kernel, kind of copy, call and range. docs/explanation/methods, "Profile".
  */
 #ifndef PROFILE_SUMMARY_H
 #define PROFILE_SUMMARY_H

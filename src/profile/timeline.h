@@ -2,7 +2,7 @@
 /*
  * What a profiled program did, all its processes on one axis: the ring files (inject/ring.h) read, their
  * clocks mapped to this node's CLOCK_MONOTONIC, ranges joined, everything sorted. Summaries, traces and
- * analyses are functions of this alone. Design: docs/design/profile.md.
+ * analyses are functions of this alone. Design: docs/explanation/design/profile.md.
  */
 #ifndef PROFILE_TIMELINE_H
 #define PROFILE_TIMELINE_H

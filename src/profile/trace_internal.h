@@ -30,6 +30,6 @@ void trace_name(struct trace *w, const char *what, uint32_t pid, uint32_t tid, c
 /* Telemetry as counter tracks of processes from `pid` on, one a source. */
 void trace_counters(struct trace *w, const struct series *series, size_t count, uint32_t pid);
 /* Blocks of this kernel that fit on a multiprocessor: threads, registers, shared memory, the device's own
- * limit. docs/METHODS.md, "Profile". */
+ * limit. docs/explanation/methods, "Profile". */
 double trace_blocks_per_sm(const struct timeline_kernel *k, const struct timeline_device *d);
 #endif

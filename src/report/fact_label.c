@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths and values of the facts tree (docs/design/machine.md) as people read them. */
+/* Paths and values of the facts tree (docs/explanation/design/machine.md) as people read them. */
 #include "report/fact_label.h"
 #include "core/text.h"
 #include "machine/machine.h"

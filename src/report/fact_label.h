@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths and values of the facts tree (docs/design/machine.md) as people read them. */
+/* Paths and values of the facts tree (docs/explanation/design/machine.md) as people read them. */
 #ifndef REPORT_FACT_LABEL_H
 #define REPORT_FACT_LABEL_H
 #include <stddef.h>

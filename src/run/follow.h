@@ -2,7 +2,7 @@
 /*
  * From figures to more cases: which member of a team, or which two of them, makes the whole slow or wrong.
  * Pure: no clock, no random number, no machine. Rounds come out, their answers go in;
- * docs/design/isolation.md tells the search, METHODS ("Isolation") its thresholds and how often they err.
+ * docs/explanation/design/isolation.md tells the search, METHODS ("Isolation") its thresholds and how often they err.
  */
 #ifndef RUN_FOLLOW_H
 #define RUN_FOLLOW_H

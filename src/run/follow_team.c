@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which nodes and ranks are tried: docs/design/isolation.md, "Launched ranks". */
+/* Which nodes and ranks are tried: docs/explanation/design/isolation.md, "Launched ranks". */
 #include "run/follow_team.h"
 #include <math.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A helper process reads the GPUs' counters before, between and after the cases. If NVML stops answering for
- * a GPU, another helper asks CUDA. docs/design/processes.md, "Counters", tells the costs.
+ * a GPU, another helper asks CUDA. docs/explanation/design/processes.md, "Counters", tells the costs.
  */
 #include "machine/machine.h"
 #include "machine/source.h"
@@ -80,7 +80,7 @@ static void ask_cuda(struct run *r, unsigned gpu, struct cuda_word *said)
 	json_decref(answer);
 }
 
-/* The line of a GPU that fell silent, as docs/design/journal.md tells. NULL: no memory. */
+/* The line of a GPU that fell silent, as docs/explanation/design/journal.md tells. NULL: no memory. */
 static json_t *silence_row(struct run *r, unsigned gpu, const struct cuda_word *cuda)
 {
 	const struct run_health *h = &r->health;

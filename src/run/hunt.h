@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The search of follow.h bound to a run: a case of several GPUs that was slow or wrong is followed by groups
- * of them until the one is named that makes it so (docs/design/isolation.md). What follow_run.c (the search),
+ * of them until the one is named that makes it so (docs/explanation/design/isolation.md). What follow_run.c (the search),
  * follow_tests.c (its tests as cases), follow_ranks.c (launched ranks), hunt_two.c (two GPUs, of which no
  * group can be without the bad one) and hunt_pair.c (two launched ranks) share.
  */

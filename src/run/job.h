@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A job: long work that is no probe, as the one case of a run. It has the run directory, the journal and the
- * sampler that suites have, and reads as a run of one case. docs/design/processes.md, "Jobs".
+ * sampler that suites have, and reads as a run of one case. docs/explanation/design/processes.md, "Jobs".
  */
 #ifndef RUN_JOB_H
 #define RUN_JOB_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The phases of a timed case on any meter. Rules and figures: docs/METHODS, "Phases". */
+/* The phases of a timed case on any meter. Rules and figures: docs/explanation/methods, "Phases". */
 #ifndef RUN_PHASES_H
 #define RUN_PHASES_H
 #include "run/measure.h"
@@ -84,7 +84,7 @@ enum status phase_counted(struct timing *t, struct error *err);
 bool phase_counted_may(const struct bench_case *c);
 
 /* For CPU cases instead of settle and sustained: turns with the ceiling that the probe names
- * (docs/design/turns.md). */
+ * (docs/explanation/design/turns.md). */
 bool phase_turns_apply(const struct bench_case *c, const struct machine *m);
 enum status phase_turns(struct timing *t, const struct bench *b, struct error *err);
 

@@ -54,6 +54,6 @@ enum status run_plan(const struct plan *p, const struct machine *m, const struct
 		     const struct run_options *o, struct run_summary *out, struct error *err);
 
 /* `assay __worker`: reads {"machine":..,"seed":..} then CASE objects as lines on fd 3, runs each, answers
- * with lines (docs/design/processes.md). */
+ * with lines (docs/explanation/design/processes.md). */
 int worker_main(const struct probe *const *registry);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run in progress: what supervisor.c, crew.c and watch.c share. Design: docs/design/processes.md. */
+/* A run in progress: what supervisor.c, crew.c and watch.c share. Design: docs/explanation/design/processes.md. */
 #ifndef RUN_SUPERVISOR_H
 #define RUN_SUPERVISOR_H
 #include "core/process.h"

@@ -50,7 +50,7 @@ struct control_options { /* what is pointed to outlives the control */
 /* All know all of it after join. */
 struct team_rank {
 	unsigned node, local_rank; /* local_rank: the how many-th of its node */
-	unsigned gpu_count;	   /* of its own: of what it sees as docs/design/team.md has it */
+	unsigned gpu_count;	   /* of its own: of what it sees as docs/explanation/design/team.md has it */
 	char pci[CONTROL_GPUS][CONTROL_PCI];
 };
 struct team_clock { /* a node's CLOCK_MONOTONIC less rank 0's; wrong by error_ns at most. Read at at_ns of

@@ -28,7 +28,7 @@ enum status team_nccl_open(struct team *t, struct error *err);
 /* After team_nccl_open. Lent. */
 const struct nccl *team_nccl_table(const struct team *t);
 /* A blocking communicator: one of the other kind puts every call on a thread of its own
- * (docs/design/collective.md), so a rank that does not come is ended by the case's limit, and the board says
+ * (docs/explanation/design/collective.md), so a rank that does not come is ended by the case's limit, and the board says
  * who waited. */
 enum status team_nccl_comm(struct team *t, const struct team_comm_spec *spec, struct team_comm **out,
 			   struct error *err);

@@ -8,7 +8,7 @@
  *   +  16 bytes: HMAC-SHA256(key of this direction, header, payload), cut; from PROOF on. Before it frames
  * have none.
  *
- * docs/design/team.md has the handshake and what each kind carries.
+ * docs/explanation/design/team.md has the handshake and what each kind carries.
  */
 #ifndef TEAM_WIRE_H
 #define TEAM_WIRE_H

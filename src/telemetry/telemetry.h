@@ -4,7 +4,7 @@
  * bodies (journal/journal.h), one a line, to fd 3, about five times a second; when it stalls the run goes on
  * and its spans are absent. Times are CLOCK_MONOTONIC, shared by the processes of a node; a reading's time is
  * the middle of its call. What a device lacks is not there. Nobody reading: the oldest lines go, and
- * `lost_lines` of the source "host" counts them. Costs and sources: docs/METHODS, "Telemetry".
+ * `lost_lines` of the source "host" counts them. Costs and sources: docs/explanation/methods, "Telemetry".
  */
 #ifndef TELEMETRY_TELEMETRY_H
 #define TELEMETRY_TELEMETRY_H

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include "core/file.h"
 
-/* Measured: docs/METHODS.md, "Memory of a training run". */
+/* Measured: docs/explanation/methods, "Memory of a training run". */
 enum {
 	PROGRAM_BYTES = 8600000,   /* touched pages of code and libraries, stacks, heap */
 	PANEL_BYTES = 1180000,	   /* of OpenBLAS, a thread */

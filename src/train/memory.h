@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the process of a training run takes: the arena, and what stands beside it (docs/METHODS.md, "Memory of
+ * What the process of a training run takes: the arena, and what stands beside it (docs/explanation/methods, "Memory of
  * a training run"). Planned is the most that a configuration can take: full micro-batches, every token a
  * target.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A libnvidia-ml.so.1 that answers from a file in the form of a recording's nvml.json
- * (docs/design/machine.md), so any recorded machine and any failure can be staged. Without FAKE_NVML_FILE it
+ * (docs/explanation/design/machine.md), so any recorded machine and any failure can be staged. Without FAKE_NVML_FILE it
  * is one healthy H100 (tests/fake/h100.json). Switches, each an environment variable; KEY is a key of the
  * file: "power", "reasons", "fabric", "energy_total": FAKE_NVML_INIT=9            nvmlInit answers 9 (driver
  * not loaded) FAKE_NVML_COUNT=7           fewer (or more) devices than the file has FAKE_NVML_RET=KEY=15,...

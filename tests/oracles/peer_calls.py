@@ -10,7 +10,7 @@ Rows are divided by function names, none in both parts. Held against: losses, me
 --length 512, with which that figure agrees; calls
 that can be read: none before, 90 % after; names and accepted calls within five points of PEFT's.
 --packing: BATCH packs of LENGTH tokens a step, the same on both sides, instead of rows padded to the longest. --weights f32: all of PEFT's in FP32;
-with its default, BF16 below adapters in FP32, what a young adapter adds is rounded away in part (docs/design/training.md, "Rounding").
+with its default, BF16 below adapters in FP32, what a young adapter adds is rounded away in part (docs/explanation/design/training.md, "Rounding").
 Nothing here is timed, so both sides work beside each other: PEFT is imported while our rows are made, and trains while we answer.
 Writes FOLDER/calls.json after each part, and the answers. What stands there is not done again: a run that LIMIT or a signal ended goes on.
 Then answers that were made are judged, and told with their number. Exits 1 where something is missed or lacks.

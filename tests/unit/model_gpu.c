@@ -312,7 +312,7 @@ static void candidates_are_timed(void **state)
 		free((void *)(uintptr_t)g[i]);
 }
 
-/* Where contexts take turns clusters of eight die now and then (docs/design/model_gpu.md). */
+/* Where contexts take turns clusters of eight die now and then (docs/explanation/design/model_gpu.md). */
 static void no_product_has_clusters_of_eight(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A GPU as back end: BF16 with statistics in F32, one stream, one block of device memory that is the arena
- * (docs/design/model_gpu.md). Matrices' `data` are device addresses. Nothing but ops->get waits for the
+ * (docs/explanation/design/model_gpu.md). Matrices' `data` are device addresses. Nothing but ops->get waits for the
  * device.
  */
 #ifndef MODEL_GPU_GPU_BACK_H

@@ -6,7 +6,7 @@
 /* A product is timed itself once it has been done so often that its candidates' timing is a twentieth of
  * it. */
 enum { ALIGN_MOST = 256, THIN_BELOW = 512, WORTH_TIMES = 1600 };
-/* Those of eight blocks die now and then where contexts take turns on a device (docs/design/model_gpu.md,
+/* Those of eight blocks die now and then where contexts take turns on a device (docs/explanation/design/model_gpu.md,
  * "Runs beside each other"). */
 enum { CLUSTER_MOST = 4 };
 

@@ -75,7 +75,7 @@ static const struct opt opt_rows[] = {
 		.help = "CPU threads; 0: all usable"),
 };
 
-/* docs/METHODS.md, "Attention": the table that published figures are of. */
+/* docs/explanation/methods, "Attention": the table that published figures are of. */
 static const char *const d0_options[] = {
 	"type=fp16", "batch=16", "heads=8,16,32,64,96,128", "seq=512", "head_dim=64", "mask=none", NULL};
 static const struct probe_preset presets[] = {

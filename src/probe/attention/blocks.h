@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Block lists on the host: made from a pattern or read from a file (docs/design/attention.md, "Block
+/* Block lists on the host: made from a pattern or read from a file (docs/explanation/design/attention.md, "Block
  * files"). What a row means stands in kernel/attention_block.h. */
 #ifndef PROBE_ATTENTION_BLOCKS_H
 #define PROBE_ATTENTION_BLOCKS_H

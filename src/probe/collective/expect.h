@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inputs of collectives whose answers are known and exact, whatever the order in which a library adds: the
- * host's side. Formulas: kernel/collective.h; why they are exact: docs/METHODS, "Collectives". Pure.
+ * host's side. Formulas: kernel/collective.h; why they are exact: docs/explanation/methods, "Collectives". Pure.
  */
 #ifndef PROBE_COLLECTIVE_EXPECT_H
 #define PROBE_COLLECTIVE_EXPECT_H
