@@ -4,6 +4,7 @@
  * first finding, and its size is what was planted. A well-written loop has none.
  */
 #include "test.h"
+#include "profile/page_internal.h"
 #include "profile_program.h"
 #include "scratch.h"
 
@@ -313,6 +314,30 @@ static void test_planted__a_loop_of_graphs_is_not_told_to_use_graphs(void **stat
 	done(&o);
 }
 
+static size_t times(const char *text, const char *word)
+{
+	size_t count = 0;
+
+	for (const char *at = text; (at = strstr(at, word)); at++)
+		count++;
+	return count;
+}
+
+/* Both devices twice, in the whole program and in one step, each there with its own lane of communication. */
+static void picture_shows_communication(const struct found *o)
+{
+	const struct page page = {.f = &o->f, .command = "train", .ending = "exit code 0", .note = ""};
+	struct text svg = {0};
+
+	assert_true(page_lanes(&svg, &page));
+	assert_int_equal(times(text_str(&svg), ">rank 0, GPU "), 2);
+	assert_int_equal(times(text_str(&svg), ">rank 1, GPU "), 2);
+	assert_int_equal(times(text_str(&svg), ">The whole program, "), 1);
+	assert_int_equal(times(text_str(&svg), ">One step, 2"), 1); /* of 26 ms */
+	assert_int_equal(times(text_str(&svg), "class=\"f-s1\""), 3); /* legend, an all-reduce each */
+	text_release(&svg);
+}
+
 static void test_planted__exposed_communication(void **state)
 {
 	struct found o;
@@ -326,6 +351,7 @@ static void test_planted__exposed_communication(void **state)
 	look(&o, *state, 2);
 	steps_are(&o, 0, STEPS - 4, STEPS);
 	first_is(&o, "communication", 6 * MS);
+	picture_shows_communication(&o);
 	done(&o);
 }
 
